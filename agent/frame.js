@@ -1,0 +1,192 @@
+'use strict'
+
+/**
+ * THE wire contract between an agent and the exporter.
+ *
+ * An agent opens one connection per isolate and writes NDJSON lines: one `hello`, then one `frame` a second, then, if it
+ * can, one `bye`. Counters are cumulative since the isolate started, so a lost frame loses no event. Every number on the
+ * wire is in base units: bytes, seconds, ratios 0–1; a field that cannot be read on this machine is absent, never 0.
+ *
+ *   {"v":1,"type":"hello", …Hello}
+ *   {"v":1,"type":"frame","sequence":7,"atUnixMs":1760000000000,"uptimeSeconds":7.1,"values":{"rssBytes":…,…}}
+ *   {"v":1,"type":"bye","sequence":8,"atUnixMs":…,"exitCode":0}
+ *
+ * `values` holds the fields of the table below. Unknown fields are ignored by a reader (an older exporter, a newer
+ * agent); a known field with a value of the wrong shape rejects the frame.
+ */
+
+/** Version of the contract. It changes only when an older reader would misread a newer line. */
+const PROTOCOL_VERSION = 1
+
+/** Longest line in bytes that a reader must accept; an agent never writes a longer one. */
+const MAX_LINE_BYTES = 262_144
+
+/** Upper bounds in seconds of the GC pause buckets; a last bucket counts all longer pauses. */
+const GC_PAUSE_BOUNDS_SECONDS = Object.freeze([
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5
+])
+
+/** Upper bounds in seconds of the event loop delay buckets; a last bucket counts all longer delays. */
+const DELAY_BOUNDS_SECONDS = Object.freeze([
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
+])
+
+/** GC kinds as `perf_hooks` numbers them (`entry.detail.kind`), under the names that prom-client gave them. */
+const GC_KINDS = Object.freeze({ 1: 'minor', 2: 'minor_mark_sweep', 4: 'major', 8: 'incremental', 16: 'weakcb' })
+
+/** Why a GC ran, read from `entry.detail.flags` (V8's GCCallbackFlags). First match wins, top to bottom. */
+const GC_CAUSES = Object.freeze([
+  { flag: 4, cause: 'forced' }, // kGCCallbackFlagForced: global.gc(), inspector
+  { flag: 32, cause: 'external' }, // kGCCallbackFlagCollectAllExternalMemory: Buffers and ArrayBuffers
+  { flag: 128, cause: 'last_resort' } // kGCCallbackFlagLastResort, V8 14.6
+])
+
+/** The cause when none of the flags is set: V8 ran out of room in a space of its own. */
+const ORDINARY_CAUSE = 'ordinary'
+
+/**
+ * @typedef {'number'|'spaces'|'gc'|'delay'|'counts'} Shape
+ *   `number`: one finite number. `spaces`: `{[space]: [used, size, available, physical]}`, bytes.
+ *   `gc`: `{[kind + '/' + cause]: [count, pauseSeconds, longestPauseSeconds, [bucket counts]]}`; the longest pause covers
+ *   the time since the previous frame that was written, all else is cumulative.
+ *   `delay`: `[count, sumSeconds, longestSeconds, [bucket counts]]`, the longest as above.
+ *   `counts`: `{[name]: number}`.
+ * @typedef {'bytes'|'seconds'|'count'|'cores'} Unit
+ * @typedef {object} Field
+ * @property {Unit} unit
+ * @property {'gauge'|'counter'} kind counters only grow while the isolate lives
+ * @property {'process'|'isolate'} scope process-wide fields travel from the main thread only
+ * @property {Shape} shape
+ * @property {string} source the Node API, V8 counter or kernel file the number comes from
+ */
+
+/** @param {Unit} unit @param {'process'|'isolate'} scope @param {string} source @returns {Field} */
+const gauge = (unit, scope, source) => ({ unit, kind: 'gauge', scope, shape: 'number', source })
+/** @param {Unit} unit @param {'process'|'isolate'} scope @param {string} source @returns {Field} */
+const counter = (unit, scope, source) => ({ unit, kind: 'counter', scope, shape: 'number', source })
+
+const fields = Object.freeze({
+  // What the kernel says of the process. /proc/self/status counts in kB; bytes here.
+  rssBytes: gauge('bytes', 'process', '/proc/self/status VmRSS, elsewhere process.memoryUsage.rss()'),
+  rssAnonBytes: gauge('bytes', 'process', '/proc/self/status RssAnon'),
+  rssFileBytes: gauge('bytes', 'process', '/proc/self/status RssFile'),
+  rssShmemBytes: gauge('bytes', 'process', '/proc/self/status RssShmem'),
+  swapBytes: gauge('bytes', 'process', '/proc/self/status VmSwap'),
+  virtualBytes: gauge('bytes', 'process', '/proc/self/status VmSize'),
+  dataBytes: gauge('bytes', 'process', '/proc/self/status VmData'),
+  threads: gauge('count', 'process', '/proc/self/status Threads'),
+  openFileDescriptors: gauge('count', 'process', 'entries of /proc/self/fd, every 10 s'),
+  maxFileDescriptors: gauge('count', 'process', '/proc/self/limits Max open files, soft'),
+  cpuUserSeconds: counter('seconds', 'process', 'process.cpuUsage().user'),
+  cpuSystemSeconds: counter('seconds', 'process', 'process.cpuUsage().system'),
+  mallocHeapBytes: gauge('bytes', 'process', '/proc/self/maps [heap]: extent of the main malloc arena, every 10 s'),
+  mallocArenaBytes: gauge('bytes', 'process', '/proc/self/maps: writable part of the 64 MiB glibc arenas, every 10 s'),
+  mallocArenas: gauge('count', 'process', '/proc/self/maps: number of 64 MiB glibc arenas, every 10 s'),
+
+  // What the container allows. Absent when there is no limit; the smallest limit of the cgroup and its visible parents.
+  containerLimitBytes: gauge('bytes', 'process', 'cgroup memory.max or memory.limit_in_bytes, parents walked'),
+  containerHighBytes: gauge('bytes', 'process', 'cgroup v2 memory.high, parents walked'),
+  containerUsageBytes: gauge('bytes', 'process', 'cgroup memory.current or memory.usage_in_bytes'),
+  containerWorkingSetBytes: gauge('bytes', 'process', 'cgroup usage less inactive_file, as the kubelet counts'),
+  containerLimitHits: counter('count', 'process', 'cgroup memory.events max or memory.failcnt'),
+  containerHighHits: counter('count', 'process', 'cgroup v2 memory.events high'),
+  containerOomEvents: counter('count', 'process', 'cgroup v2 memory.events oom'),
+  containerOomKills: counter('count', 'process', 'cgroup memory.events oom_kill or memory.oom_control oom_kill'),
+  memoryPressureSomeSeconds: counter('seconds', 'process', 'cgroup v2 memory.pressure some total'),
+  memoryPressureFullSeconds: counter('seconds', 'process', 'cgroup v2 memory.pressure full total'),
+  cpuPressureSomeSeconds: counter('seconds', 'process', 'cgroup v2 cpu.pressure some total'),
+  cpuQuotaCores: gauge('cores', 'process', 'cgroup cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us'),
+  cpuPeriods: counter('count', 'process', 'cgroup cpu.stat nr_periods'),
+  cpuThrottledPeriods: counter('count', 'process', 'cgroup cpu.stat nr_throttled'),
+  cpuThrottledSeconds: counter('seconds', 'process', 'cgroup cpu.stat throttled_usec (v2) or throttled_time (v1)'),
+
+  // What V8 says of the isolate.
+  heapUsedBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().used_heap_size'),
+  heapTotalBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().total_heap_size'),
+  heapPhysicalBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().total_physical_size'),
+  heapExecutableBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().total_heap_size_executable'),
+  heapSizeLimitBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().heap_size_limit'),
+  heapAllocatedBytes: counter('bytes', 'isolate', 'v8.getHeapStatistics().total_allocated_bytes, where Node has it'),
+  externalBytes: gauge('bytes', 'isolate', 'process.memoryUsage().external'),
+  externalPeakBytes: gauge('bytes', 'isolate', 'highest v8 external_memory seen since the previous frame'),
+  arrayBuffersBytes: gauge('bytes', 'isolate', 'process.memoryUsage().arrayBuffers'),
+  mallocedBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().malloced_memory'),
+  peakMallocedBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().peak_malloced_memory'),
+  globalHandlesBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().used_global_handles_size'),
+  nativeContexts: gauge('count', 'isolate', 'v8.getHeapStatistics().number_of_native_contexts'),
+  detachedContexts: gauge('count', 'isolate', 'v8.getHeapStatistics().number_of_detached_contexts'),
+  spaces: /** @type {Field} */ ({
+    unit: 'bytes', kind: 'gauge', scope: 'isolate', shape: 'spaces', source: 'v8.getHeapSpaceStatistics()'
+  }),
+  gc: /** @type {Field} */ ({
+    unit: 'seconds', kind: 'counter', scope: 'isolate', shape: 'gc', source: "PerformanceObserver 'gc', every entry"
+  }),
+  liveHeapBytes: gauge('bytes', 'isolate',
+    'used bytes of all spaces but the new ones, read in the observer callback after a major GC; absent before the first'),
+  liveHeapMajors: counter('count', 'isolate', 'major GCs counted when liveHeapBytes was read: a new value is a new reading'),
+
+  // The loop.
+  eventLoopActiveSeconds: counter('seconds', 'isolate', 'performance.eventLoopUtilization().active'),
+  eventLoopIdleSeconds: counter('seconds', 'isolate', 'performance.eventLoopUtilization().idle'),
+  eventLoopIterations: counter('count', 'isolate', 'performance.nodeTiming.uvMetricsInfo.loopCount, Node 20+'),
+  eventLoopDelay: /** @type {Field} */ ({
+    unit: 'seconds', kind: 'counter', scope: 'isolate', shape: 'delay', source: "lateness of the agent's own timer, see collect/delay.js"
+  }),
+  threadCpuUserSeconds: counter('seconds', 'isolate', 'process.threadCpuUsage().user, Node 22+'),
+  threadCpuSystemSeconds: counter('seconds', 'isolate', 'process.threadCpuUsage().system, Node 22+'),
+  resources: /** @type {Field} */ ({
+    unit: 'count', kind: 'gauge', scope: 'isolate', shape: 'counts', source: 'process.getActiveResourcesInfo(), by type'
+  }),
+
+  // The agent's own trouble, in band.
+  agentErrors: counter('count', 'isolate', 'errors caught by the agent’s guard'),
+  framesDropped: counter('count', 'isolate', 'frames not written because the exporter was away or slow'),
+  collectSeconds: counter('seconds', 'isolate', 'main-thread time the agent spent to collect, encode and send')
+})
+
+/**
+ * What an agent says of itself once, in its first line.
+ * @typedef {object} Hello
+ * @property {string} agent version of the agent
+ * @property {number} pid
+ * @property {number} threadId 0 is the main thread
+ * @property {number} startedAtUnixMs when the isolate started; pid + threadId + this tell two lives apart
+ * @property {string} name the app: MEMWATCH_NAME, else the name in the nearest package.json, else the script's base name
+ * @property {number} intervalSeconds seconds between frames
+ * @property {string} node version, without the v
+ * @property {string} v8 version
+ * @property {string} platform
+ * @property {string} arch
+ * @property {'glibc'|'musl'|'other'|'unknown'} libc
+ * @property {string} [libcVersion]
+ * @property {'glibc'|'musl'|'jemalloc'|'mimalloc'|'tcmalloc'|'other'|'unknown'} allocator what malloc is, from the loaded objects
+ * @property {string} [allocatorPath] the loaded object that says so
+ * @property {boolean} pointerCompression
+ * @property {string[]} execArgv process.execArgv
+ * @property {string[]} nodeOptions NODE_OPTIONS, split as Node splits it
+ * @property {Record<string, string>} mallocEnv the environment variables that steer an allocator, those that are set
+ * @property {string[]} allowedFlags process.allowedNodeEnvironmentFlags
+ * @property {{maxOldGenerationSizeMb?: number, maxYoungGenerationSizeMb?: number}} [resourceLimits] of a worker
+ * @property {number} [hostMemoryBytes] os.totalmem()
+ * @property {number} [constrainedBytes] process.constrainedMemory() where it names a real limit: what V8 was told at start
+ * @property {number} [cores] os.availableParallelism()
+ */
+
+/**
+ * @typedef {object} Frame
+ * @property {number} sequence 1, 2, 3 …; a gap tells frames lost
+ * @property {number} atUnixMs when it was read
+ * @property {number} uptimeSeconds age of the isolate then
+ * @property {Partial<Record<keyof typeof fields, any>>} values
+ */
+
+module.exports = {
+  PROTOCOL_VERSION,
+  MAX_LINE_BYTES,
+  GC_PAUSE_BOUNDS_SECONDS,
+  DELAY_BOUNDS_SECONDS,
+  GC_KINDS,
+  GC_CAUSES,
+  ORDINARY_CAUSE,
+  fields
+}
