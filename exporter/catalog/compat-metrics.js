@@ -1,0 +1,127 @@
+'use strict'
+
+const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
+const { histogramQuantile, histogramDeviation } = require('../statistics/histogram')
+const { fieldMetric, histogramSamples } = require('./metric')
+
+/** @typedef {import('./metric').TargetMetric} TargetMetric */
+
+/** prom-client's buckets of nodejs_gc_duration_seconds, all of them bounds of the frames. */
+const GC_BUCKETS = [0.001, 0.01, 0.1, 1, 2, 5]
+
+/**
+ * @param {string} statistic @param {(delay: NonNullable<import('../series/recent-delay').RecentDelay['summary']>) => number} read
+ * @returns {TargetMetric}
+ */
+const lag = (statistic, read) => ({
+  name: `nodejs_eventloop_lag_${statistic}seconds`,
+  type: 'gauge',
+  help: `Event loop delay of the last 30 s${statistic && `, ${statistic.slice(0, -1)}`}.`,
+  read: ({ recentDelay }) => recentDelay.summary ? read(recentDelay.summary) : undefined
+})
+/** @param {number} quantile @returns {TargetMetric} */
+const lagQuantile = quantile => lag(`p${quantile * 100}_`, delay => histogramQuantile(DELAY_BOUNDS_SECONDS, delay.buckets, quantile))
+
+/** @param {string} name @param {0|1|2} column @param {string} help @returns {TargetMetric} */
+const space = (name, column, help) => ({
+  name,
+  type: 'gauge',
+  help,
+  read: ({ values }) => Object.entries(values.spaces ?? {}).map(([key, row]) => ({
+    labels: { space: key.replace(/_space$/, '') }, value: row[column]
+  }))
+})
+
+/** Resource types of process.getActiveResourcesInfo() that are requests; the others are handles. @param {string} type */
+const isRequest = type => /Req(Wrap|Callback)?$|ReqWrap|ReqCallback/.test(type)
+
+/** @param {string} name @param {string} kind @param {(type: string) => boolean} accepts @returns {TargetMetric[]} */
+const resources = (name, kind, accepts) => [
+  {
+    name,
+    type: 'gauge',
+    help: `Active ${kind} by type, as process.getActiveResourcesInfo() names them.`,
+    read: ({ values }) => Object.entries(values.resources ?? {}).filter(([type]) => accepts(type))
+      .map(([type, value]) => ({ labels: { type }, value }))
+  },
+  {
+    name: `${name}_total`,
+    type: 'gauge',
+    help: `Active ${kind} in all. A gauge with the suffix of a counter: prom-client's name.`,
+    read: ({ values }) => values.resources && Object.entries(values.resources).filter(([type]) => accepts(type))
+      .reduce((sum, [, value]) => sum + value, 0)
+  }
+]
+
+/**
+ * prom-client's default metrics under their own names, for dashboards and alerts that exist: the same meaning, except that
+ * every GC is counted, the event loop delay is free of the sampling interval, and no window is reset by a scrape.
+ * @type {readonly TargetMetric[]}
+ */
+const compatMetrics = Object.freeze([
+  fieldMetric('process_cpu_user_seconds_total', 'counter', 'cpuUserSeconds', 'User CPU time of the process.'),
+  fieldMetric('process_cpu_system_seconds_total', 'counter', 'cpuSystemSeconds', 'System CPU time of the process.'),
+  {
+    name: 'process_cpu_seconds_total',
+    type: 'counter',
+    help: 'CPU time of the process.',
+    read: ({ values }) => values.cpuUserSeconds === undefined ? undefined : values.cpuUserSeconds + values.cpuSystemSeconds
+  },
+  {
+    name: 'process_start_time_seconds',
+    type: 'gauge',
+    help: 'When the process started, Unix time.',
+    read: ({ hello }) => hello.threadId === 0 ? Math.round(hello.startedAtUnixMs / 1000) : undefined
+  },
+  fieldMetric('process_resident_memory_bytes', 'gauge', 'rssBytes', 'Resident set size of the process.'),
+  fieldMetric('process_virtual_memory_bytes', 'gauge', 'virtualBytes', 'Virtual memory of the process.'),
+  fieldMetric('process_heap_bytes', 'gauge', 'dataBytes', 'VmData of the process; not the V8 heap. prom-client’s name.'),
+  fieldMetric('process_open_fds', 'gauge', 'openFileDescriptors', 'Open file descriptors.'),
+  fieldMetric('process_max_fds', 'gauge', 'maxFileDescriptors', 'Limit of open file descriptors.'),
+  lag('', delay => delay.meanSeconds),
+  lag('min_', delay => histogramQuantile(DELAY_BOUNDS_SECONDS, delay.buckets, 0)),
+  lag('max_', delay => delay.longestSeconds),
+  lag('mean_', delay => delay.meanSeconds),
+  lag('stddev_', delay => histogramDeviation(DELAY_BOUNDS_SECONDS, delay.buckets, delay.meanSeconds)),
+  lagQuantile(0.5),
+  lagQuantile(0.9),
+  lagQuantile(0.99),
+  ...resources('nodejs_active_resources', 'resources', () => true),
+  ...resources('nodejs_active_handles', 'handles', type => !isRequest(type)),
+  ...resources('nodejs_active_requests', 'requests', isRequest),
+  fieldMetric('nodejs_heap_size_total_bytes', 'gauge', 'heapTotalBytes', 'V8 heap taken from the system.'),
+  fieldMetric('nodejs_heap_size_used_bytes', 'gauge', 'heapUsedBytes', 'Used V8 heap, garbage included.'),
+  fieldMetric('nodejs_external_memory_bytes', 'gauge', 'externalBytes', 'Memory outside the heap that V8 objects keep.'),
+  space('nodejs_heap_space_size_total_bytes', 1, 'Committed size of a heap space.'),
+  space('nodejs_heap_space_size_used_bytes', 0, 'Used size of a heap space.'),
+  space('nodejs_heap_space_size_available_bytes', 2, 'Available size of a heap space.'),
+  {
+    name: 'nodejs_version_info',
+    type: 'gauge',
+    help: 'Node.js version: always 1.',
+    read: ({ hello }) => {
+      const [major, minor, patch] = hello.node.split('.')
+      return [{ labels: { version: `v${hello.node}`, major, minor, patch: patch ?? '' }, value: 1 }]
+    }
+  },
+  {
+    name: 'nodejs_gc_duration_seconds',
+    type: 'histogram',
+    help: 'GC pauses by kind: major, minor, incremental or weakcb. Every one is counted.',
+    read: ({ values }) => {
+      /** @type {Map<string, { sum: number, counts: number[] }>} */
+      const kinds = new Map()
+      for (const [key, [, sum, , counts]] of Object.entries(values.gc ?? {})) {
+        const kind = key.split('/')[0].replace('minor_mark_sweep', 'minor')
+        const known = kinds.get(kind)
+        kinds.set(kind, known
+          ? { sum: known.sum + sum, counts: known.counts.map((count, i) => count + counts[i]) }
+          : { sum, counts })
+      }
+      return [...kinds].flatMap(([kind, { sum, counts }]) =>
+        histogramSamples(GC_PAUSE_BOUNDS_SECONDS, counts, { sum, labels: { kind }, exposed: GC_BUCKETS }))
+    }
+  }
+])
+
+module.exports = { compatMetrics }

@@ -1,0 +1,68 @@
+'use strict'
+
+const { REJECT_REASONS } = require('../ingest/decode')
+
+/**
+ * What the exporter says of itself.
+ * @typedef {object} ExporterState
+ * @property {Map<string, number>} rejected lines by reason
+ * @property {number} frames taken
+ * @property {number} connections open now
+ * @property {number} targets watched now
+ * @property {number} diagnosisErrors
+ * @property {string} version
+ *
+ * @typedef {object} ExporterMetric
+ * @property {string} name
+ * @property {'gauge' | 'counter'} type
+ * @property {string} help
+ * @property {(state: ExporterState) => import('./metric').Sample[] | number} read
+ */
+
+/** @type {readonly ExporterMetric[]} */
+const exporterMetrics = Object.freeze([
+  {
+    name: 'memwatch_exporter_info',
+    type: 'gauge',
+    help: 'Version of the exporter: always 1.',
+    read: ({ version }) => [{ labels: { version }, value: 1 }]
+  },
+  {
+    name: 'memwatch_exporter_lines_rejected_total',
+    type: 'counter',
+    help: 'Lines that were not taken, by reason.',
+    read: ({ rejected }) => REJECT_REASONS.map(reason => ({ labels: { reason }, value: rejected.get(reason) ?? 0 }))
+  },
+  {
+    name: 'memwatch_exporter_frames_total',
+    type: 'counter',
+    help: 'Frames that were taken.',
+    read: ({ frames }) => frames
+  },
+  {
+    name: 'memwatch_exporter_connections',
+    type: 'gauge',
+    help: 'Connections of agents that are open.',
+    read: ({ connections }) => connections
+  },
+  {
+    name: 'memwatch_exporter_targets',
+    type: 'gauge',
+    help: 'Targets that are watched.',
+    read: ({ targets }) => targets
+  },
+  {
+    name: 'memwatch_exporter_diagnosis_errors_total',
+    type: 'counter',
+    help: 'Diagnoses that failed in themselves and said unknown instead.',
+    read: ({ diagnosisErrors }) => diagnosisErrors
+  },
+  {
+    name: 'memwatch_exporter_resident_memory_bytes',
+    type: 'gauge',
+    help: 'Resident set size of the exporter itself.',
+    read: () => process.memoryUsage.rss()
+  }
+])
+
+module.exports = { exporterMetrics }

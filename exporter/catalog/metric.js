@@ -1,0 +1,61 @@
+'use strict'
+
+/**
+ * A row of the metric table: one Prometheus metric and how it is read.
+ *
+ * @typedef {Record<string, string | number>} Labels
+ * @typedef {{ labels?: Labels, value: number, suffix?: '_bucket' | '_sum' | '_count' }} Sample
+ * @typedef {object} TargetMetric a metric of every target; the labels target and thread are added
+ * @property {string} name
+ * @property {'gauge' | 'counter' | 'histogram'} type
+ * @property {string} help
+ * @property {(target: import('../series/target').Target, context: Context) => Sample[] | number | undefined} read nothing where the target does not have it
+ * @typedef {object} Context
+ * @property {number} nowUnixMs
+ * @property {(name: import('../signals').SignalName) => number | null} signal of the target being read
+ */
+
+/**
+ * A metric that is one field of the frames.
+ * @param {string} name @param {'gauge' | 'counter'} type @param {keyof import('memwatch/frame').Frame['values']} field @param {string} help
+ * @returns {TargetMetric}
+ */
+const fieldMetric = (name, type, field, help) => ({ name, type, help, read: target => target.values[field] })
+
+/**
+ * A metric that is one signal.
+ * @param {string} name @param {import('../signals').SignalName} signal
+ * @returns {TargetMetric}
+ */
+const signalMetric = (name, signal) => ({
+  name,
+  type: 'gauge',
+  help: require('../signals').signals[signal].help,
+  read: (_, context) => context.signal(signal) ?? undefined
+})
+
+/**
+ * The samples of one classic histogram.
+ * @param {readonly number[]} bounds of `counts`
+ * @param {readonly number[]} counts one per bound and one for what lies above; not cumulative
+ * @param {{ sum: number, labels?: Labels, exposed?: readonly number[] }} options exposed: the bounds to show, a subset
+ * @returns {Sample[]}
+ */
+function histogramSamples (bounds, counts, { sum, labels = {}, exposed = bounds }) {
+  /** @type {Sample[]} */
+  const samples = []
+  let below = 0
+  bounds.forEach((bound, i) => {
+    below += counts[i]
+    if (exposed.includes(bound)) samples.push({ suffix: /** @type {const} */ ('_bucket'), labels: { ...labels, le: bound }, value: below })
+  })
+  const count = below + counts[bounds.length]
+  return [
+    ...samples,
+    { suffix: '_bucket', labels: { ...labels, le: '+Inf' }, value: count },
+    { suffix: '_sum', labels, value: sum },
+    { suffix: '_count', labels, value: count }
+  ]
+}
+
+module.exports = { fieldMetric, signalMetric, histogramSamples }

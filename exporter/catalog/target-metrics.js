@@ -1,0 +1,190 @@
+'use strict'
+
+const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
+const { diagnoses } = require('../diagnoses')
+const { pasteLine } = require('../fixes/paste-line')
+const { fieldMetric, signalMetric, histogramSamples } = require('./metric')
+
+/** @typedef {import('./metric').TargetMetric} TargetMetric */
+
+/** GC pause bounds that are worth a series each. */
+const GC_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
+/** Event loop delay bounds that are worth a series each. */
+const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 1]
+
+/** @param {string} name @param {0|1|2|3} column of the `spaces` rows @param {string} help @returns {TargetMetric} */
+const spaceMetric = (name, column, help) => ({
+  name,
+  type: 'gauge',
+  help,
+  read: ({ values }) => Object.entries(values.spaces ?? {}).map(([space, row]) => ({
+    labels: { space: space.replace(/_space$/, '') }, value: row[column]
+  }))
+})
+
+/** Everything memwatch says of a target under names of its own. @type {readonly TargetMetric[]} */
+const targetMetrics = Object.freeze([
+  {
+    name: 'memwatch_target_up',
+    type: 'gauge',
+    help: '1 while the agent is connected and its frames are fresh.',
+    read: (target, { nowUnixMs }) => target.isUp(nowUnixMs) ? 1 : 0
+  },
+  {
+    name: 'memwatch_target_info',
+    type: 'gauge',
+    help: 'What the target is: always 1.',
+    read: ({ hello }) => [{
+      labels: {
+        node_version: hello.node,
+        v8_version: hello.v8,
+        libc: hello.libc,
+        allocator: hello.allocator,
+        pointer_compression: String(hello.pointerCompression),
+        agent_version: hello.agent
+      },
+      value: 1
+    }]
+  },
+  {
+    name: 'memwatch_target_start_time_seconds',
+    type: 'gauge',
+    help: 'When the isolate started, Unix time.',
+    read: ({ hello }) => hello.startedAtUnixMs / 1000
+  },
+  {
+    name: 'memwatch_target_last_frame_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the newest frame was read in the app, Unix time.',
+    read: ({ frame }) => frame && frame.atUnixMs / 1000
+  },
+  {
+    name: 'memwatch_diagnosis',
+    type: 'gauge',
+    help: '1 for the state a diagnosis is in; both are 0 while it is neither suspected nor confirmed.',
+    read: ({ settled }) => diagnoses.flatMap(({ id }) => ['suspected', 'confirmed'].map(state => ({
+      labels: { diagnosis: id, state }, value: settled.get(id)?.state === state ? 1 : 0
+    })))
+  },
+  {
+    name: 'memwatch_verdict_info',
+    type: 'gauge',
+    help: 'A confirmed verdict and its fix: always 1, absent without one.',
+    read: ({ verdicts }) => verdicts.filter(({ state }) => state === 'confirmed').map(verdict => ({
+      labels: { diagnosis: verdict.diagnosis, severity: verdict.severity, fix: pasteLine(verdict.fix[0]), runbook: verdict.runbook },
+      value: 1
+    }))
+  },
+
+  fieldMetric('memwatch_rss_bytes', 'gauge', 'rssBytes', 'Resident set size of the process.'),
+  fieldMetric('memwatch_rss_anon_bytes', 'gauge', 'rssAnonBytes', 'Resident anonymous memory of the process.'),
+  fieldMetric('memwatch_rss_file_bytes', 'gauge', 'rssFileBytes', 'Resident file mappings of the process.'),
+  fieldMetric('memwatch_swap_bytes', 'gauge', 'swapBytes', 'Swapped-out memory of the process.'),
+  fieldMetric('memwatch_threads', 'gauge', 'threads', 'Threads of the process.'),
+  fieldMetric('memwatch_malloc_heap_bytes', 'gauge', 'mallocHeapBytes', 'Extent of the main malloc arena, [heap].'),
+  fieldMetric('memwatch_malloc_arena_bytes', 'gauge', 'mallocArenaBytes', 'Writable extent of the 64 MiB glibc arenas.'),
+  fieldMetric('memwatch_malloc_arenas', 'gauge', 'mallocArenas', 'Number of 64 MiB glibc arenas.'),
+  signalMetric('memwatch_allocator_retained_bytes', 'allocatorRetainedBytes'),
+
+  fieldMetric('memwatch_container_limit_bytes', 'gauge', 'containerLimitBytes', 'Memory limit of the container; absent without one.'),
+  fieldMetric('memwatch_container_high_bytes', 'gauge', 'containerHighBytes', 'memory.high of the container; absent without one.'),
+  fieldMetric('memwatch_container_usage_bytes', 'gauge', 'containerUsageBytes', 'Memory that the cgroup charges.'),
+  fieldMetric('memwatch_container_working_set_bytes', 'gauge', 'containerWorkingSetBytes', 'That usage less inactive file cache, as the kubelet counts.'),
+  fieldMetric('memwatch_container_limit_hits_total', 'counter', 'containerLimitHits', 'Times the cgroup ran into its limit.'),
+  fieldMetric('memwatch_container_high_hits_total', 'counter', 'containerHighHits', 'Times the cgroup was throttled at memory.high.'),
+  fieldMetric('memwatch_container_oom_events_total', 'counter', 'containerOomEvents', 'Times the cgroup was out of memory.'),
+  fieldMetric('memwatch_container_oom_kills_total', 'counter', 'containerOomKills', 'Processes of the cgroup that the kernel killed for memory.'),
+  fieldMetric('memwatch_memory_pressure_some_seconds_total', 'counter', 'memoryPressureSomeSeconds', 'Time in which some task of the cgroup waited for memory.'),
+  fieldMetric('memwatch_memory_pressure_full_seconds_total', 'counter', 'memoryPressureFullSeconds', 'Time in which all tasks of the cgroup waited for memory.'),
+  fieldMetric('memwatch_cpu_pressure_some_seconds_total', 'counter', 'cpuPressureSomeSeconds', 'Time in which some task of the cgroup waited for CPU.'),
+  fieldMetric('memwatch_cpu_quota_cores', 'gauge', 'cpuQuotaCores', 'CPU quota of the container; absent without one.'),
+  fieldMetric('memwatch_cpu_periods_total', 'counter', 'cpuPeriods', 'Enforcement periods of the CPU quota.'),
+  fieldMetric('memwatch_cpu_throttled_periods_total', 'counter', 'cpuThrottledPeriods', 'Periods in which the quota ran out.'),
+  fieldMetric('memwatch_cpu_throttled_seconds_total', 'counter', 'cpuThrottledSeconds', 'Time spent throttled by the CPU quota.'),
+
+  fieldMetric('memwatch_heap_used_bytes', 'gauge', 'heapUsedBytes', 'Used V8 heap, garbage included.'),
+  fieldMetric('memwatch_heap_committed_bytes', 'gauge', 'heapTotalBytes', 'V8 heap taken from the system.'),
+  fieldMetric('memwatch_heap_physical_bytes', 'gauge', 'heapPhysicalBytes', 'V8 heap that is resident.'),
+  fieldMetric('memwatch_heap_size_limit_bytes', 'gauge', 'heapSizeLimitBytes', 'Most that V8 lets the heap grow to.'),
+  fieldMetric('memwatch_heap_allocated_bytes_total', 'counter', 'heapAllocatedBytes', 'Bytes allocated on the V8 heap since the isolate started.'),
+  fieldMetric('memwatch_live_heap_bytes', 'gauge', 'liveHeapBytes', 'Heap that survived the last major GC; absent before the first.'),
+  signalMetric('memwatch_live_heap_growth_bytes_per_second', 'liveHeapGrowthBytesPerSecond'),
+  fieldMetric('memwatch_external_bytes', 'gauge', 'externalBytes', 'Memory outside the heap that V8 objects keep.'),
+  fieldMetric('memwatch_array_buffers_bytes', 'gauge', 'arrayBuffersBytes', 'Memory of ArrayBuffers and Buffers, part of external.'),
+  fieldMetric('memwatch_malloced_bytes', 'gauge', 'mallocedBytes', 'Memory V8 itself took with malloc.'),
+  fieldMetric('memwatch_native_contexts', 'gauge', 'nativeContexts', 'Native contexts: vm contexts and realms that are alive.'),
+  fieldMetric('memwatch_detached_contexts', 'gauge', 'detachedContexts', 'Detached contexts that were not collected yet.'),
+  spaceMetric('memwatch_heap_space_used_bytes', 0, 'Used size of a heap space.'),
+  spaceMetric('memwatch_heap_space_committed_bytes', 1, 'Committed size of a heap space.'),
+  spaceMetric('memwatch_heap_space_physical_bytes', 3, 'Resident size of a heap space.'),
+  signalMetric('memwatch_semi_space_capacity_bytes', 'semiSpaceCapacityBytes'),
+  signalMetric('memwatch_semi_space_max_bytes', 'semiSpaceMaxBytes'),
+
+  {
+    name: 'memwatch_gc_pause_seconds',
+    type: 'histogram',
+    help: 'GC pauses, every one counted, by kind and by cause.',
+    read: ({ values }) => Object.entries(values.gc ?? {}).flatMap(([key, [, sum, , counts]]) => {
+      const [kind, cause] = key.split('/')
+      return histogramSamples(GC_PAUSE_BOUNDS_SECONDS, counts, { sum, labels: { kind, cause }, exposed: GC_BUCKETS })
+    })
+  },
+  {
+    name: 'memwatch_gc_longest_pause_seconds',
+    type: 'gauge',
+    help: 'Longest GC pause in the last frame, by kind and by cause.',
+    read: ({ values }) => Object.entries(values.gc ?? {}).map(([key, [, , longest]]) => {
+      const [kind, cause] = key.split('/')
+      return { labels: { kind, cause }, value: longest }
+    })
+  },
+  {
+    name: 'memwatch_event_loop_delay_seconds',
+    type: 'histogram',
+    help: 'How late a timer that is due at a random moment fires, free of sampling bias.',
+    read: ({ values }) => values.eventLoopDelay && histogramSamples(DELAY_BOUNDS_SECONDS, values.eventLoopDelay[3],
+      { sum: values.eventLoopDelay[1], exposed: DELAY_BUCKETS })
+  },
+  fieldMetric('memwatch_event_loop_active_seconds_total', 'counter', 'eventLoopActiveSeconds', 'Time in which the event loop was not waiting.'),
+  fieldMetric('memwatch_event_loop_idle_seconds_total', 'counter', 'eventLoopIdleSeconds', 'Time in which the event loop was waiting.'),
+  fieldMetric('memwatch_event_loop_iterations_total', 'counter', 'eventLoopIterations', 'Turns of the event loop.'),
+  {
+    name: 'memwatch_thread_cpu_seconds_total',
+    type: 'counter',
+    help: 'CPU time of the thread, where Node tells it.',
+    read: ({ values }) => values.threadCpuUserSeconds === undefined
+      ? undefined
+      : [
+          { labels: { mode: 'user' }, value: values.threadCpuUserSeconds },
+          { labels: { mode: 'system' }, value: values.threadCpuSystemSeconds }
+        ]
+  },
+  {
+    name: 'memwatch_process_cpu_seconds_total',
+    type: 'counter',
+    help: 'CPU time of the process.',
+    read: ({ values }) => values.cpuUserSeconds === undefined
+      ? undefined
+      : [
+          { labels: { mode: 'user' }, value: values.cpuUserSeconds },
+          { labels: { mode: 'system' }, value: values.cpuSystemSeconds }
+        ]
+  },
+  {
+    name: 'memwatch_active_resources',
+    type: 'gauge',
+    help: 'Active resources that keep the event loop alive, by type.',
+    read: ({ values }) => Object.entries(values.resources ?? {}).map(([type, value]) => ({ labels: { resource: type }, value }))
+  },
+  fieldMetric('memwatch_agent_errors_total', 'counter', 'agentErrors', 'Errors that the agent caught in itself.'),
+  fieldMetric('memwatch_agent_frames_dropped_total', 'counter', 'framesDropped', 'Frames the agent dropped because the exporter was away or slow.'),
+  fieldMetric('memwatch_agent_collect_seconds_total', 'counter', 'collectSeconds', 'Main-thread time the agent took.'),
+  {
+    name: 'memwatch_target_frames_lost_total',
+    type: 'counter',
+    help: 'Frames that were sent or skipped and never arrived.',
+    read: ({ framesLost }) => framesLost
+  }
+])
+
+module.exports = { targetMetrics }

@@ -1,0 +1,119 @@
+'use strict'
+
+const { signalReader } = require('../signals')
+const { diagnoses: allDiagnoses } = require('../diagnoses')
+const { judge } = require('./judge')
+const { settle } = require('./settle')
+
+/** A target is judged again when so much of its own time has passed: the same live and in a replay. */
+const EVALUATE_EVERY_SECONDS = 2
+
+/**
+ * A diagnosis judged on a target. The wire form of the API and of `memwatch run --json`.
+ * @typedef {object} Verdict
+ * @property {string} diagnosis id
+ * @property {string} title
+ * @property {import('../diagnoses/define-diagnosis').State} state
+ * @property {import('../diagnoses/define-diagnosis').Severity} severity
+ * @property {number | null} confirmedAfterSeconds age of the isolate when it was confirmed
+ * @property {string} summary one sentence
+ * @property {import('../diagnoses/define-diagnosis').Evidence[]} evidence
+ * @property {{ diagnosis: string, text: string }[]} ruledOut the other diagnoses that do not hold, and why
+ * @property {string | null} impact
+ * @property {import('../diagnoses/define-diagnosis').Fix[]} fix best first
+ * @property {string} runbook
+ */
+
+/**
+ * Judge a target, if it is time to: judge → explain → settle → recommend. Writes target.verdicts.
+ *
+ * @param {import('../series/target').Target} target
+ * @param {{ diagnoses?: typeof allDiagnoses, onError?: (error: Error) => void }} [options]
+ * @returns {Verdict[]} those whose state changed
+ */
+function evaluate (target, { diagnoses = allDiagnoses, onError = () => {} } = {}) {
+  const window = target.window()
+  if (!window || window.nowSeconds - target.evaluatedAtSeconds < EVALUATE_EVERY_SECONDS) return []
+  target.evaluatedAtSeconds = window.nowSeconds
+
+  const read = signalReader(window)
+  const judged = diagnoses.map(diagnosis => {
+    const { judgement, signals, error } = judge(diagnosis, read, target.hello)
+    if (error) onError(error)
+    const before = target.settled.get(diagnosis.id)
+    const settled = settle(before, judgement, window.nowSeconds)
+    target.settled.set(diagnosis.id, settled)
+    return { diagnosis, signals, settled, changed: settled.state !== (before?.state ?? 'unknown') }
+  })
+  const explained = explain(judged)
+  target.verdicts = explained.map(({ diagnosis, signals, settled }) => verdictOf(diagnosis, signals, settled, explained, target, onError))
+  return target.verdicts.filter((_, i) => judged[i].changed)
+}
+
+/**
+ * @typedef {object} Judged
+ * @property {import('../diagnoses/define-diagnosis').Diagnosis} diagnosis
+ * @property {Record<string, number | null>} signals
+ * @property {import('./settle').SettledState} settled
+ */
+
+/**
+ * A confirmed cause folds its symptoms: they are no findings of their own.
+ * @param {Judged[]} judged @returns {Judged[]}
+ */
+function explain (judged) {
+  const causes = judged.filter(({ settled }) => settled.state === 'confirmed')
+  return judged.map(item => {
+    const cause = causes.find(({ diagnosis }) => diagnosis.explains.includes(item.diagnosis.id))
+    if (!cause || item.settled.state === 'ok' || item.settled.state === 'unknown') return item
+    const judgement = { state: /** @type {const} */ ('ok'), summary: `a symptom of ${cause.diagnosis.id}` }
+    return { ...item, settled: { ...item.settled, state: 'ok', judgement } }
+  })
+}
+
+/**
+ * @param {Judged['diagnosis']} diagnosis @param {Judged['signals']} signals @param {Judged['settled']} settled
+ * @param {Judged[]} all @param {import('../series/target').Target} target @param {(error: Error) => void} onError
+ * @returns {Verdict}
+ */
+function verdictOf (diagnosis, signals, settled, all, target, onError) {
+  const { state, judgement } = settled
+  const found = state === 'suspected' || state === 'confirmed'
+  const previous = target.verdicts.find(verdict => verdict.diagnosis === diagnosis.id)
+  // A fix stands as long as its verdict does: numbers that follow every wobble of the load are no advice.
+  const keep = state === 'confirmed' && previous?.state === 'confirmed' && previous.fix.length > 0
+  return {
+    diagnosis: diagnosis.id,
+    title: diagnosis.title,
+    state,
+    severity: diagnosis.severity,
+    confirmedAfterSeconds: state === 'confirmed' ? settled.confirmedAtSeconds : null,
+    summary: judgement.summary,
+    evidence: found ? judgement.evidence ?? [] : [],
+    ruledOut: all.filter(other => other.diagnosis !== diagnosis && other.settled.state === 'ok')
+      .map(other => ({ diagnosis: other.diagnosis.id, text: other.settled.judgement.summary })),
+    impact: found ? judgement.impact ?? null : null,
+    fix: !found ? [] : keep ? previous.fix : recommend(diagnosis, signals, target, onError),
+    runbook: diagnosis.runbook
+  }
+}
+
+/** @param {Judged['diagnosis']} diagnosis @param {Judged['signals']} signals @param {import('../series/target').Target} target @param {(error: Error) => void} onError */
+function recommend (diagnosis, signals, target, onError) {
+  try {
+    return diagnosis.fix(/** @type {any} */ (signals), target.hello)
+  } catch (cause) {
+    onError(new Error(`the fix of ${diagnosis.id} failed`, { cause }))
+    return []
+  }
+}
+
+/**
+ * The one finding to act on first: of the confirmed ones the earliest in the order of diagnoses.
+ * @param {Verdict[]} verdicts @returns {Verdict | null}
+ */
+function primaryOf (verdicts) {
+  return verdicts.find(verdict => verdict.state === 'confirmed') ?? null
+}
+
+module.exports = { evaluate, primaryOf, EVALUATE_EVERY_SECONDS }

@@ -1,0 +1,37 @@
+'use strict'
+
+const { Command } = require('commander')
+const { Exporter } = require('../exporter')
+const { options, readConfig, ConfigError } = require('../config')
+const { formatAddress } = require('../ingest/address')
+
+const command = new Command('exporter')
+  .description('Run the exporter: agents connect to it, Prometheus scrapes it.')
+  .allowExcessArguments(false)
+  .addHelpText('after', `
+Every option can be given as an environment variable; the flag wins.
+Examples:
+  $ memwatch exporter --listen 0.0.0.0:9888 --socket /run/memwatch/exporter.sock
+  $ MEMWATCH_SOCKET=/run/memwatch/exporter.sock node -r memwatch/agent app.js`)
+  .action(run)
+
+for (const option of Object.values(options)) {
+  command.option(option.flag, `${option.help} [${option.env}] (default: ${option.default})`)
+}
+
+/** @param {Record<string, string>} given */
+async function run (given) {
+  const exporter = new Exporter(readConfig(given))
+  const { socket, listen } = await exporter.start().catch(error => {
+    throw new ConfigError(`cannot listen: ${error.message}`)
+  })
+  process.stderr.write(`memwatch exporter: agents at ${formatAddress(socket)}, metrics at http://${formatAddress(listen).slice('tcp://'.length)}/metrics\n`)
+  const stop = async () => {
+    await exporter.stop()
+    process.exit(0)
+  }
+  process.once('SIGTERM', stop)
+  process.once('SIGINT', stop)
+}
+
+module.exports = { command }

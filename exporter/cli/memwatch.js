@@ -1,0 +1,28 @@
+#!/usr/bin/env node
+'use strict'
+
+const { Command } = require('commander')
+const { version } = require('../package.json')
+const { ConfigError } = require('../config')
+const { UsageError } = require('./usage-error')
+
+const program = new Command('memwatch')
+  .description('Says which memory problem a Node.js process has, how sure it is, and the exact change that fixes it.')
+  .version(version)
+  .enablePositionalOptions()
+  .showHelpAfterError('(memwatch --help lists the commands, memwatch COMMAND --help its options)')
+  .addHelpText('after', `
+Examples:
+  $ memwatch run -- node server.js            watch an app from start to end, then read the report
+  $ memwatch simulate semi-space-starvation   see the tool find a real problem
+  $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API`)
+
+program.addCommand(require('./run').command)
+program.addCommand(require('./simulate').command)
+program.addCommand(require('./exporter').command)
+
+program.parseAsync().catch(error => {
+  if (!(error instanceof ConfigError) && !(error instanceof UsageError)) throw error
+  process.stderr.write(`memwatch: ${error.message}\n`)
+  process.exitCode = 2
+})

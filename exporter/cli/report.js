@@ -1,0 +1,83 @@
+'use strict'
+
+const { styleText } = require('node:util')
+const { formatSeconds, formatValue } = require('../text/format')
+const { pasteLine } = require('../fixes/paste-line')
+
+/**
+ * The report as a person reads it: finding, evidence, fix, what to expect.
+ *
+ * @param {import('./watch-command').Report} report
+ * @param {{ colour?: boolean, width?: number }} [options]
+ * @returns {string}
+ */
+function renderReport (report, { colour = false, width = 100 } = {}) {
+  /** @param {Parameters<typeof styleText>[0]} style @param {string} text */
+  const paint = (style, text) => colour ? styleText(style, text, { validateStream: false }) : text
+  /** @type {string[]} */
+  const lines = []
+  /** @param {string} text @param {number} [indent] */
+  const say = (text, indent = 0) => lines.push(...wrap(text, width, indent))
+
+  const exit = report.exit.signal ? `ended by ${report.exit.signal}` : `exit status ${report.exit.code}`
+  say(`memwatch: ${report.command.join(' ')} – ${formatSeconds(report.durationSeconds)}, ${exit}`)
+  if (report.targets.length === 0) {
+    say('No Node.js process reported. It may have ended within its first second, or NODE_OPTIONS was not passed on to it.')
+  }
+  for (const target of report.targets) {
+    lines.push('')
+    say(paint('bold', `${target.target} ${target.thread}, pid ${target.pid}, Node ${target.node}`))
+    const found = target.verdicts.filter(({ state }) => state === 'confirmed' || state === 'suspected')
+      .sort((a, b) => Number(b === target.primary) - Number(a === target.primary))
+    if (!target.primary) say(paint('green', found.length > 0 ? 'Nothing is confirmed.' : 'Nothing is wrong, as far as can be told.'), 2)
+    for (const verdict of found) renderVerdict(verdict)
+    for (const { diagnosis, state, summary } of target.verdicts) {
+      if (state === 'ok') say(`ruled out  ${diagnosis}: ${summary}`, 2)
+      if (state === 'unknown') say(`not known  ${diagnosis}: ${summary}`, 2)
+    }
+  }
+  return lines.join('\n') + '\n'
+
+  /** @param {import('../classify/evaluate').Verdict} verdict */
+  function renderVerdict (verdict) {
+    lines.push('')
+    const since = verdict.confirmedAfterSeconds === null ? '' : ` after ${formatSeconds(verdict.confirmedAfterSeconds)}`
+    say(paint(verdict.state === 'confirmed' ? 'red' : 'yellow', `${verdict.state.toUpperCase()}${since}: ${verdict.title} (${verdict.diagnosis}, ${verdict.severity})`), 2)
+    say(verdict.summary, 2)
+    if (verdict.impact) say(`Impact: ${verdict.impact}`, 2)
+    say('Evidence', 2)
+    for (const { text } of verdict.evidence) say(`- ${text}`, 4)
+    verdict.fix.forEach((fix, i) => {
+      say(paint('bold', `${i === 0 ? 'Fix' : 'Or'}: ${fix.title}`), 2)
+      if (fix.change.code) say(fix.change.code, 6)
+      else lines.push(...(fix.change.dockerfile ?? pasteLine(fix)).split('\n').map(line => `      ${line}`))
+      if (fix.change.flag) lines.push(`      or on the command line: node ${fix.change.flag}`)
+      for (const { signal, from, to, unit } of fix.predicted) {
+        say(`expect ${signal} from ${formatValue(from, unit)} to about ${formatValue(to, unit)}`, 6)
+      }
+      say(`Mind: ${fix.risk}`, 6)
+    })
+    say(`Runbook: ${verdict.runbook}`, 2)
+    lines.push('')
+  }
+}
+
+/**
+ * @param {string} text @param {number} width @param {number} indent
+ * @returns {string[]} lines no longer than the width where words allow
+ */
+function wrap (text, width, indent) {
+  const lines = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && indent + line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = text.startsWith('- ') ? `  ${word}` : word
+    } else {
+      line = line === '' ? word : `${line} ${word}`
+    }
+  }
+  return [...lines, line].map(item => ' '.repeat(indent) + item)
+}
+
+module.exports = { renderReport }

@@ -1,0 +1,59 @@
+'use strict'
+
+const { Command } = require('commander')
+const { closest } = require('fastest-levenshtein')
+const { apps } = require('memwatch-lab')
+const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { formatBytes } = require('../text/format')
+const { withReportOptions, runAndReport } = require('./run')
+const { UsageError } = require('./usage-error')
+
+const command = withReportOptions(new Command('simulate'))
+  .description('Run a small real app that has a problem (or only looks as if), and watch it be found.')
+  .argument('<name>', 'a diagnosis, healthy, or the name of an app below')
+  .option('--node <FILE>', 'the Node.js binary to run it on (default: this one)')
+  .option('--node-option <OPTION...>', 'options for that Node.js, to try a fix: --node-option=--max-semi-space-size=16')
+  .allowExcessArguments(false)
+  .addHelpText('after', `
+Apps:
+${apps.map(({ id, title }) => `  ${id.padEnd(26)}${title}`).join('\n')}
+
+The app runs in a memory group (cgroup) of its own, with the limit of the container it stands for, where this machine
+allows it. To rehearse a page, let your Prometheus scrape it: --listen 0.0.0.0:9888.
+Examples:
+  $ memwatch simulate semi-space-starvation
+  $ memwatch simulate semi-space-starvation --node-option=--max-semi-space-size=16
+  $ memwatch simulate healthy`)
+  .action(async (name, given) => { process.exitCode = await simulate(name, given) })
+
+/**
+ * @param {string} name
+ * @param {import('./run').ReportOptions & { node?: string, nodeOption?: string[] }} given
+ * @returns {Promise<number>} exit status
+ */
+async function simulate (name, given) {
+  const app = findByName(name)
+  const group = createMemoryGroup({ limitBytes: app.memoryLimitBytes, name: `simulate-${app.id}` })
+  try {
+    process.stderr.write(`memwatch: ${app.title}. ${app.about}\n`)
+    process.stderr.write(group.supported
+      ? `memwatch: in a memory group of ${formatBytes(app.memoryLimitBytes)}\n`
+      : `memwatch: without the memory limit of ${formatBytes(app.memoryLimitBytes)} it is made for (${group.reason}): V8 sizes its heap for this whole machine, and the problem may not show\n`)
+    const seconds = given.for ?? String(app.seconds)
+    const wrapped = group.wrap(given.node ?? process.execPath, [...app.nodeArgs ?? [], ...given.nodeOption ?? [], app.script])
+    return await runAndReport([wrapped.command, ...wrapped.args], { ...given, for: seconds })
+  } finally {
+    await group.remove()
+  }
+}
+
+/** @param {string} name @throws {UsageError} */
+function findByName (name) {
+  const app = apps.find(({ id }) => id === name) ??
+    apps.find(({ diagnosis }) => diagnosis === (name === 'healthy' ? null : name))
+  if (app) return app
+  const names = ['healthy', ...apps.map(({ id }) => id)]
+  throw new UsageError(`simulate: no app called ${name}; did you mean ${closest(name, names)}? (memwatch simulate --help lists them)`)
+}
+
+module.exports = { command }

@@ -1,0 +1,117 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { Exporter } = require('../exporter')
+const { judgedTarget } = require('../expose/server')
+const { Leftovers } = require('./leftovers')
+
+/** How long a command may take to end after it was asked to. */
+const GRACE_MS = 10_000
+/** How long agents may take to say goodbye after the command has ended. */
+const FAREWELL_MS = 1000
+
+/** @typedef {ReturnType<typeof judgedTarget>} JudgedTarget */
+/**
+ * The report of `memwatch run --json`; docs/report.schema.json is its schema.
+ * @typedef {object} Report
+ * @property {1} schema
+ * @property {string[]} command
+ * @property {number} durationSeconds
+ * @property {{ code: number | null, signal: string | null }} exit
+ * @property {JudgedTarget[]} targets
+ */
+
+/**
+ * Run a command with the agent preloaded and an exporter of its own, and judge what it reports.
+ *
+ * @param {object} options
+ * @param {string[]} options.command
+ * @param {number} [options.forSeconds] end it after so long
+ * @param {boolean} options.stdoutToStderr keep our own stdout clean
+ * @param {{ host: string, port: number }} [options.listen] where to serve metrics meanwhile
+ * @param {(exporter: Exporter, listen: { host: string, port: number }) => void} [options.onStart]
+ * @param {NodeJS.ProcessEnv} [options.env]
+ * @returns {Promise<{ report: Report, endedByUs: boolean, spawnError?: NodeJS.ErrnoException }>}
+ */
+async function watchCommand ({ command, forSeconds, stdoutToStderr, listen = { host: '127.0.0.1', port: 0 }, onStart, env = process.env }) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-run-'))
+  const socket = path.join(folder, 'exporter.sock')
+  const exporter = new Exporter({ listen, socket: { path: socket }, compat: true, maxTargets: 4096, logLevel: 'silent' })
+  /** @type {JudgedTarget[]} */
+  const ended = []
+  exporter.on('end', target => { if (target.frame) ended.push(judgedTarget(target)) })
+  const leftovers = new Leftovers(socket)
+  const startedAt = process.hrtime.bigint()
+  try {
+    onStart?.(exporter, (await exporter.start()).listen)
+    const { exit, endedByUs, spawnError } = await runChild(command, {
+      env: { ...env, NODE_OPTIONS: preloaded(env.NODE_OPTIONS), MEMWATCH_SOCKET: socket },
+      stdio: ['inherit', stdoutToStderr ? 2 : 'inherit', 'inherit'],
+      forSeconds
+    })
+    await leftovers.end()
+    await Promise.race([exporter.drained(), new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())])
+    const report = {
+      schema: /** @type {const} */ (1),
+      command,
+      durationSeconds: Number(process.hrtime.bigint() - startedAt) / 1e9,
+      exit,
+      targets: [...ended, ...exporter.targets.filter(target => target.frame).map(judgedTarget)]
+    }
+    return { report, endedByUs, spawnError }
+  } finally {
+    await exporter.stop()
+    fs.rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/**
+ * NODE_OPTIONS with our preload after what is there. Node splits it at spaces and reads double quotes with backslashes.
+ * @param {string} [existing]
+ */
+function preloaded (existing = '') {
+  const agent = require.resolve('memwatch/agent').replace(/["\\]/g, '\\$&')
+  return `${existing} --require "${agent}"`.trimStart()
+}
+
+/**
+ * @param {string[]} command
+ * @param {{ env: NodeJS.ProcessEnv, stdio: import('node:child_process').StdioOptions, forSeconds?: number }} options
+ * @returns {Promise<{ exit: Report['exit'], endedByUs: boolean, spawnError?: NodeJS.ErrnoException }>}
+ */
+async function runChild ([file, ...args], { env, stdio, forSeconds }) {
+  const child = spawn(file, args, { env, stdio })
+  let endedByUs = false
+  /** @type {NodeJS.Timeout[]} */
+  const timers = []
+  const end = () => {
+    endedByUs = true
+    child.kill('SIGTERM')
+    timers.push(setTimeout(() => child.kill('SIGKILL'), GRACE_MS))
+  }
+  if (forSeconds !== undefined) timers.push(setTimeout(end, forSeconds * 1000))
+  // A terminal sends Ctrl-C to the child as well; passing it on would make it two.
+  const onInterrupt = () => { if (!process.stdin.isTTY) child.kill('SIGINT') }
+  /** @type {[NodeJS.Signals, () => void][]} */
+  const passed = [
+    ['SIGINT', onInterrupt],
+    ['SIGTERM', () => child.kill('SIGTERM')],
+    ['SIGHUP', () => child.kill('SIGHUP')]
+  ]
+  for (const [signal, pass] of passed) process.on(signal, pass)
+  try {
+    const [code, signal] = await once(child, 'exit')
+    return { exit: { code, signal }, endedByUs }
+  } catch (error) {
+    return { exit: { code: null, signal: null }, endedByUs, spawnError: /** @type {NodeJS.ErrnoException} */ (error) }
+  } finally {
+    timers.forEach(clearTimeout)
+    for (const [signal, pass] of passed) process.off(signal, pass)
+  }
+}
+
+module.exports = { watchCommand }

@@ -1,0 +1,111 @@
+'use strict'
+
+const { closest, distance } = require('fastest-levenshtein')
+const { defaultSocketPath, options: agentOptions } = require('memwatch/config')
+const { parseAddress, parseHostPort } = require('./ingest/address')
+
+/**
+ * A configuration value that cannot be used. Its message names the option and says what is accepted.
+ */
+class ConfigError extends Error {
+  code = 'MEMWATCH_CONFIG'
+}
+
+/** @param {string} text @param {string[]} allowed */
+function oneOf (text, allowed) {
+  if (!allowed.includes(text)) throw new Error(`expected one of ${allowed.join(', ')}, got ${JSON.stringify(text)}`)
+  return text
+}
+
+/** @param {string} text @param {number} least @param {number} most */
+function wholeNumber (text, least, most) {
+  const number = Number(text)
+  if (!/^\d+$/.test(text) || number < least || number > most) throw new Error(`expected a whole number from ${least} to ${most}, got ${JSON.stringify(text)}`)
+  return number
+}
+
+/**
+ * Every option of the exporter: its flag, its environment variable, its default as text, how it is read.
+ * The flag wins over the environment.
+ */
+const options = Object.freeze({
+  listen: {
+    flag: '--listen <HOST:PORT>',
+    env: 'MEMWATCH_LISTEN',
+    default: '127.0.0.1:9888',
+    help: 'where /metrics, health and the API are served',
+    /** @param {string} text */
+    read: text => parseHostPort(text)
+  },
+  socket: {
+    flag: '--socket <PATH|tcp://HOST:PORT>',
+    env: 'MEMWATCH_SOCKET',
+    default: defaultSocketPath(),
+    help: 'where agents connect; the agent reads the same variable',
+    /** @param {string} text */
+    read: text => parseAddress(text)
+  },
+  compat: {
+    flag: '--compat <prom-client|off>',
+    env: 'MEMWATCH_COMPAT',
+    default: 'prom-client',
+    help: "serve prom-client's default metrics under their own names, too",
+    /** @param {string} text */
+    read: text => oneOf(text, ['prom-client', 'off']) === 'prom-client'
+  },
+  maxTargets: {
+    flag: '--max-targets <N>',
+    env: 'MEMWATCH_MAX_TARGETS',
+    default: '4096',
+    help: 'most targets (main threads and workers) that are watched at once',
+    /** @param {string} text */
+    read: text => wholeNumber(text, 1, 100_000)
+  },
+  logLevel: {
+    flag: '--log-level <LEVEL>',
+    env: 'MEMWATCH_LOG_LEVEL',
+    default: 'info',
+    help: 'fatal, error, warn, info, debug, trace or silent',
+    /** @param {string} text */
+    read: text => oneOf(text, ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+  }
+})
+
+/** @typedef {{ [Name in keyof typeof options]: ReturnType<typeof options[Name]['read']> }} Config */
+
+/**
+ * @param {Partial<Record<keyof typeof options, string>>} given flags, as text
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {Config}
+ * @throws {ConfigError}
+ */
+function readConfig (given, env = process.env) {
+  rejectUnknownEnv(env)
+  const entries = Object.entries(options).map(([name, option]) => {
+    const fromFlag = given[/** @type {keyof typeof options} */ (name)]
+    const text = fromFlag ?? (env[option.env] || option.default)
+    try {
+      return [name, option.read(text)]
+    } catch (error) {
+      const at = fromFlag !== undefined ? option.flag.split(' ')[0] : option.env
+      throw new ConfigError(`${at}: ${/** @type {Error} */ (error).message}`)
+    }
+  })
+  return /** @type {Config} */ (Object.fromEntries(entries))
+}
+
+/**
+ * A misspelt variable must not be a silent default.
+ * @param {NodeJS.ProcessEnv} env @throws {ConfigError}
+ */
+function rejectUnknownEnv (env) {
+  const known = [...Object.values(options), ...Object.values(agentOptions)].map(option => option.env)
+  for (const name of Object.keys(env)) {
+    if (!name.startsWith('MEMWATCH_') || known.includes(name)) continue
+    const nearest = closest(name, known)
+    const hint = distance(name, nearest) <= 4 ? `; did you mean ${nearest}?` : `; known are ${[...new Set(known)].join(', ')}`
+    throw new ConfigError(`${name}: no such option${hint}`)
+  }
+}
+
+module.exports = { options, readConfig, ConfigError }

@@ -1,0 +1,103 @@
+'use strict'
+
+const { defineDiagnosis } = require('./define-diagnosis')
+const { evidence } = require('./evidence')
+const { formatBytes, formatRatio } = require('../text/format')
+const { envChange, jemallocChange } = require('../fixes/malloc')
+
+/** Share of the retained estimate that each remedy gave back in measurements: see docs/predictions.md. */
+const RECOVERED = { jemalloc: 0.75, mmapThreshold: 0.7, arenaMax: 0.4 }
+
+module.exports = defineDiagnosis({
+  id: 'allocator-fragmentation',
+  title: 'malloc keeps memory that the app has freed',
+  severity: 'warning',
+  requires: ['rssBytes', 'nativeBytes', 'mallocSpanBytes', 'allocatorRetainedBytes', 'bufferChurnBytes', 'nativeReturnedBytes'],
+  uses: [
+    'mallocArenaShareRatio', 'nativeGrowthScore', 'nativeGrowthFit', 'nativeRiseBytes', 'nativeLateGrowthRatio',
+    'liveHeapBytes', 'containerLimitBytes'
+  ],
+  limits: {
+    // Less than this is not worth another allocator.
+    retainedBytes: 64 * 2 ** 20,
+    retainedShareRatio: 0.2,
+    // Freed memory shows by moving: Buffers came and went, or part of it was given back. Memory in use does neither.
+    movedShareRatio: 0.12,
+    // Native memory that rises like this is a leak until it stops.
+    growthScore: 3,
+    growthFit: 0.8,
+    growthShareRatio: 0.2,
+    lateGrowthRatio: 0.5
+  },
+  explains: [],
+  runbook: 'MemwatchAllocatorFragmentation',
+
+  judge (signals, limits, target) {
+    if (target.allocator !== 'glibc') {
+      if (['jemalloc', 'mimalloc', 'tcmalloc'].includes(target.allocator)) {
+        return { state: 'ok', summary: `malloc is ${target.allocator} already, not glibc's` }
+      }
+      return { state: 'unknown', summary: `what ${target.allocator === 'unknown' ? 'this' : target.allocator}'s malloc keeps cannot be told from outside` }
+    }
+    const { allocatorRetainedBytes: retained, rssBytes } = signals
+    const share = retained / rssBytes
+    if (retained < limits.retainedBytes || share < limits.retainedShareRatio) {
+      return { state: 'ok', summary: `malloc holds at most ${formatBytes(retained)} beyond need (${formatRatio(share)} of RSS)` }
+    }
+    const rises = (signals.nativeGrowthScore ?? 0) >= limits.growthScore &&
+      (signals.nativeGrowthFit ?? 0) >= limits.growthFit &&
+      (signals.nativeLateGrowthRatio ?? 0) >= limits.lateGrowthRatio &&
+      (signals.nativeRiseBytes ?? 0) >= limits.growthShareRatio * signals.nativeBytes
+    const moved = Math.max(signals.bufferChurnBytes, signals.nativeReturnedBytes)
+    const moves = moved >= limits.movedShareRatio * retained
+    if (!moves) {
+      return { state: 'ok', summary: `${formatBytes(signals.nativeBytes)} outside the heap are constant while Buffers hardly move: memory in use, not freed` }
+    }
+    const inArenas = signals.mallocArenaShareRatio ?? 0
+    return {
+      state: rises ? 'suspected' : 'confirmed',
+      summary: `glibc malloc keeps about ${formatBytes(retained)} that the app has freed: ${formatRatio(share)} of RSS.`,
+      evidence: [
+        evidence('allocatorRetainedBytes', retained, limits.retainedBytes, (value, limit) => `About ${value} lie in malloc's extent beyond what is in use; from ${limit} on it matters.`),
+        evidence('mallocSpanBytes', signals.mallocSpanBytes, retained, value => `malloc's extent is ${value}: ${formatRatio(1 - inArenas)} in [heap], ${formatRatio(inArenas)} in the arenas of threads.`),
+        evidence(signals.bufferChurnBytes >= signals.nativeReturnedBytes ? 'bufferChurnBytes' : 'nativeReturnedBytes', moved, limits.movedShareRatio * retained,
+          (value, limit) => `Up to ${value} of native memory and Buffers were freed again (more than ${limit}), yet RSS stayed.`),
+        ...(signals.nativeRiseBytes === null ? [] : [evidence('nativeRiseBytes', signals.nativeRiseBytes, limits.growthShareRatio * signals.nativeBytes,
+          (value, limit) => rises ? `It still rises in a line, by ${value}: until that stops a leak is as likely.` : `It does not rise in a line (${value}, ${limit} would count): no leak.`)])
+      ],
+      impact: `${formatBytes(retained)} of RSS serve nobody${signals.containerLimitBytes === null ? '' : ` and bring the ${formatBytes(signals.containerLimitBytes)} limit of the container closer`}.`
+    }
+  },
+
+  fix (signals, target) {
+    const { allocatorRetainedBytes: retained, rssBytes } = signals
+    /** @param {number} share */
+    const predicted = share => [
+      { signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: rssBytes - share * retained, unit: 'bytes' }
+    ]
+    const fixes = [{
+      title: 'Use jemalloc',
+      change: jemallocChange(target),
+      predicted: predicted(RECOVERED.jemalloc),
+      risk: 'Another allocator in the process: try it on one replica first. Alpine and distroless images need the library copied in.'
+    }]
+    const arenaShare = signals.mallocArenaShareRatio ?? 0
+    if (target.mallocEnv.MALLOC_MMAP_THRESHOLD_ === undefined) {
+      fixes.push({
+        title: 'Without a new library: give Buffers memory of their own',
+        change: envChange({ MALLOC_MMAP_THRESHOLD_: '32768' }),
+        predicted: predicted(RECOVERED.mmapThreshold * (1 - arenaShare)),
+        risk: 'Each allocation of 32 KiB or more becomes a system call and whole pages: some CPU, for apps with many Buffers of that size.'
+      })
+    }
+    if (arenaShare > 0.3 && target.mallocEnv.MALLOC_ARENA_MAX === undefined) {
+      fixes.push({
+        title: 'Without a new library: fewer arenas',
+        change: envChange({ MALLOC_ARENA_MAX: '2' }),
+        predicted: predicted(RECOVERED.arenaMax * arenaShare),
+        risk: 'Threads of the pool share two arenas: some lock contention. It does nothing for what lies in [heap].'
+      })
+    }
+    return fixes
+  }
+})

@@ -1,0 +1,76 @@
+'use strict'
+
+/**
+ * The shape of a diagnosis: one memory problem that can be named. One file each, in this folder, listed in index.js.
+ *
+ * @typedef {import('../signals').SignalName} SignalName
+ * @typedef {'unknown' | 'ok' | 'suspected' | 'confirmed'} State how sure; `unknown` where evidence is missing, never `ok`
+ * @typedef {'critical' | 'warning' | 'info'} Severity how bad; by kubernetes-mixin's meaning: page, ticket, context
+ *
+ * @typedef {object} Evidence
+ * @property {SignalName} signal
+ * @property {number} value
+ * @property {number} limit what the value was held against
+ * @property {string} unit
+ * @property {string} text one sentence with both
+ *
+ * @typedef {object} Judgement
+ * @property {State} state
+ * @property {string} summary one sentence; for `ok` it says why the problem is ruled out, for `unknown` what is missing
+ * @property {Evidence[]} [evidence]
+ * @property {string} [impact] what it costs or threatens, with numbers
+ *
+ * @typedef {object} Change the same change in the forms it can be made in; every form that applies is there
+ * @property {string} [flag] for the node command line
+ * @property {Record<string, string>} [env] environment variables, whole values
+ * @property {string} [dockerfile] lines to paste
+ * @property {string} [kubernetes] env entries of the container, YAML
+ * @property {string} [code] what to change in the code
+ *
+ * @typedef {object} Fix
+ * @property {string} title
+ * @property {Change} change
+ * @property {{ signal: SignalName, from: number, to: number, unit: string }[]} predicted at the same work a second
+ * @property {string} risk what it costs, or what could go wrong
+ */
+
+/**
+ * @template {SignalName} Required
+ * @template {SignalName} Optional
+ * @template {Record<string, number>} Limits
+ * @typedef {object} Definition
+ * @property {string} id kebab-case
+ * @property {string} title one line
+ * @property {Severity} severity
+ * @property {readonly Required[]} requires signals without which the answer is `unknown`
+ * @property {readonly Optional[]} uses signals that may be missing
+ * @property {Limits} limits every number the judge uses
+ * @property {readonly string[]} explains ids of diagnoses that are symptoms of this cause
+ * @property {string} runbook name of the alert and its runbook
+ * @property {(signals: Record<Required, number> & Record<Optional, number | null>, limits: Limits, target: import('memwatch/frame').Hello) => Judgement} judge pure
+ * @property {(signals: Record<Required, number> & Record<Optional, number | null>, target: import('memwatch/frame').Hello) => Fix[]} fix best first; pure
+ */
+
+/**
+ * Any diagnosis, for those who run them all and know none.
+ * @typedef {Omit<Definition<SignalName, SignalName, Record<string, number>>, 'judge' | 'fix' | 'requires' | 'uses'> & {
+ *   requires: readonly SignalName[],
+ *   uses: readonly SignalName[],
+ *   judge: (signals: any, limits: any, target: import('memwatch/frame').Hello) => Judgement,
+ *   fix: (signals: any, target: import('memwatch/frame').Hello) => Fix[]
+ * }} Diagnosis
+ */
+
+/**
+ * A diagnosis with its types checked: the judge can read no signal that it does not declare.
+ * @template {SignalName} Required
+ * @template {SignalName} Optional
+ * @template {Record<string, number>} Limits
+ * @param {Definition<Required, Optional, Limits>} definition
+ * @returns {Readonly<Definition<Required, Optional, Limits>>}
+ */
+function defineDiagnosis (definition) {
+  return Object.freeze(definition)
+}
+
+module.exports = { defineDiagnosis }

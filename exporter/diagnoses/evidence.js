@@ -1,0 +1,19 @@
+'use strict'
+
+const { signals } = require('../signals')
+const { formatValue } = require('../text/format')
+
+/**
+ * One piece of evidence, its sentence made from the numbers.
+ * @param {import('../signals').SignalName} signal
+ * @param {number} value
+ * @param {number} limit
+ * @param {(value: string, limit: string) => string} say
+ * @returns {import('./define-diagnosis').Evidence}
+ */
+function evidence (signal, value, limit, say) {
+  const { unit } = signals[signal]
+  return { signal, value, limit, unit, text: say(formatValue(value, unit), formatValue(limit, unit)) }
+}
+
+module.exports = { evidence }

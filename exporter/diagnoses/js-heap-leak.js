@@ -1,0 +1,88 @@
+'use strict'
+
+const { defineDiagnosis } = require('./define-diagnosis')
+const { evidence } = require('./evidence')
+const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
+
+module.exports = defineDiagnosis({
+  id: 'js-heap-leak',
+  title: 'Live JS heap keeps growing across major GCs',
+  severity: 'critical',
+  requires: ['heapSizeLimitBytes', 'liveHeapReadings'],
+  uses: [
+    'liveHeapBytes', 'liveHeapGrowthBytesPerSecond', 'liveHeapRiseBytes', 'liveHeapRiseSeconds', 'liveHeapGrowthFit',
+    'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio'
+  ],
+  limits: {
+    // Below this many readings after major GCs a line is a guess.
+    readings: 10,
+    // Standard score of the growth. 3: one chance in a thousand that a flat floor looks like this.
+    score: 3,
+    // r² of the line: leaks measured 0.98–1.00, caches that fill up 0.67–0.84 once they slow down.
+    fit: 0.9,
+    // A leak goes on at its rate; what slows down to this share of it is filling up.
+    lateGrowthRatio: 0.6,
+    // Sure enough when a third of the way from where it began to the limit was seen as a straight line. It has no clock in
+    // it: a fast leak gets there in a minute, a slow one in hours, a cache that settles lower never.
+    runwayShareRatio: 1 / 3,
+    // What has grown for less than this may still be the app filling its caches at start: then it must be most of the way.
+    youngSeconds: 45,
+    youngRunwayShareRatio: 0.6,
+    // Less growth than this share of the way is not worth a suspicion.
+    suspectedRunwayShareRatio: 0.05,
+    // Above this share of the limit the floor cannot rise any more: a flat line there proves nothing.
+    nearLimitRatio: 0.85
+  },
+  explains: [],
+  runbook: 'MemwatchJsHeapLeak',
+
+  judge (signals, limits) {
+    const { liveHeapReadings, liveHeapGrowthBytesPerSecond: growth, liveHeapRiseBytes: rise, heapRunwayBytes: runway } = signals
+    if (signals.liveHeapBytes === null || runway === null) {
+      return { state: 'unknown', summary: 'no major GC was seen yet; the live heap is not known before one' }
+    }
+    const nearLimit = (signals.liveHeapShareRatio ?? 0) >= limits.nearLimitRatio
+    if (liveHeapReadings < limits.readings || growth === null || rise === null) {
+      return { state: 'unknown', summary: `only ${formatNumber(liveHeapReadings)} readings of the live heap since the warm-up, ${limits.readings} are needed` }
+    }
+    const seconds = signals.liveHeapRiseSeconds ?? 0
+    const score = signals.liveHeapGrowthScore ?? 0
+    const late = signals.liveHeapLateGrowthRatio ?? 0
+    const share = rise / (rise + runway)
+    const rises = score >= limits.score && share >= limits.suspectedRunwayShareRatio
+    if (!rises) {
+      if (nearLimit) return { state: 'unknown', summary: `the live heap fills ${formatRatio(signals.liveHeapShareRatio ?? 0)} of its limit, where growth cannot show` }
+      return { state: 'ok', summary: `the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` }
+    }
+    if (late < limits.lateGrowthRatio || (signals.liveHeapHalvesRatio ?? 1) < limits.lateGrowthRatio) {
+      if (nearLimit) return { state: 'unknown', summary: 'the live heap slows down just under its limit, where it must' }
+      return { state: 'ok', summary: `the live heap grew by ${formatBytes(rise)} and is levelling off: the last third grew at ${formatRatio(Math.max(0, late))} of the rate` }
+    }
+    const needed = seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
+    const straight = (signals.liveHeapGrowthFit ?? 0) >= limits.fit
+    const secondsLeft = runway / growth
+    return {
+      state: straight && share >= needed ? 'confirmed' : 'suspected',
+      summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches its limit in about ${formatSeconds(secondsLeft)}.`,
+      evidence: [
+        evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `After each major GC more is left: ${value}, over ${formatSeconds(seconds)} and ${formatNumber(liveHeapReadings)} readings.`),
+        evidence('liveHeapGrowthFit', signals.liveHeapGrowthFit ?? 0, limits.fit, (value, limit) => `The growth is ${straight ? 'a straight line' : 'not yet a straight line'}: r² ${value}, from ${limit} on it counts as one.`),
+        evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It does not level off: the last third grew at ${value} of the whole rate; a cache that fills falls below ${limit}.`),
+        evidence('liveHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} make it certain enough.`)
+      ],
+      impact: `${formatBytes(runway)} are left: at this rate the process dies in about ${formatSeconds(secondsLeft)}.`
+    }
+  },
+
+  fix (signals) {
+    const growth = signals.liveHeapGrowthBytesPerSecond ?? 0
+    return [{
+      title: 'Find what is kept, and let it go',
+      change: {
+        code: 'Bound every Map, array and cache that grows with traffic (a size or a TTL), remove listeners that are added per request, and hold per-object notes in a WeakMap. To find it: take two sampling heap profiles some minutes apart (node --heap-prof, or the inspector) and compare what grew.'
+      },
+      predicted: [{ signal: 'liveHeapGrowthBytesPerSecond', from: growth, to: 0, unit: 'bytesPerSecond' }],
+      risk: 'A larger --max-old-space-size only moves the crash; a restart buys time.'
+    }]
+  }
+})

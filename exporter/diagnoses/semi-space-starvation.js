@@ -1,0 +1,98 @@
+'use strict'
+
+const { defineDiagnosis } = require('./define-diagnosis')
+const { evidence } = require('./evidence')
+const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+const { semiSpaceMax } = require('../v8/heap-sizing')
+const { predictYoungGeneration, SEMI_SPACE_CHOICES } = require('../v8/young-generation')
+const { nodeFlagChange } = require('../fixes/node-flag')
+
+module.exports = defineDiagnosis({
+  id: 'semi-space-starvation',
+  title: 'The new space is too small for the allocation rate',
+  severity: 'warning',
+  requires: [
+    'semiSpaceMaxBytes', 'semiSpaceCapacityBytes', 'recentGcs', 'scavengesPerSecond', 'scavengePauseRatio',
+    'ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio', 'heapSizeLimitBytes'
+  ],
+  uses: ['liveHeapBytes', 'liveHeapShareRatio', 'rssBytes', 'containerLimitBytes'],
+  limits: {
+    // V8's own choice with room to spare is 16 MiB or more on every Node from 18 on: a larger one is not small.
+    semiSpaceMaxBytes: 16 * 2 ** 20,
+    // Fewer GCs than this in the window are no rate.
+    recentGcs: 100,
+    // What scavenges and ordinary majors may take of wall time before it is worth a change.
+    pauseRatio: 0.12,
+    suspectedPauseRatio: 0.06,
+    // Majors a second that a flat live heap does not explain: old space fills with what died young but was promoted.
+    // Healthy apps with the same small semi-space ran 0–2 a second, starving ones 8–14.
+    ordinaryMajorsPerSecond: 2.5,
+    // Without such majors, scavenges alone must come this often.
+    scavengesPerSecond: 50,
+    // Near its limit the old generation runs majors for want of room of its own; that is another problem.
+    liveHeapShareRatio: 0.7
+  },
+  explains: [],
+  runbook: 'MemwatchSemiSpaceStarvation',
+
+  judge (signals, limits, target) {
+    const { semiSpaceMaxBytes, semiSpaceCapacityBytes, scavengesPerSecond, ordinaryMajorsPerSecond } = signals
+    const pauseRatio = signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio
+    if (semiSpaceMaxBytes >= limits.semiSpaceMaxBytes) {
+      return { state: 'ok', summary: `a semi-space may grow to ${formatBytes(semiSpaceMaxBytes)}, which is not small` }
+    }
+    if (semiSpaceCapacityBytes < 0.9 * semiSpaceMaxBytes) {
+      return { state: 'ok', summary: `the semi-space stands at ${formatBytes(semiSpaceCapacityBytes)} and may still grow to ${formatBytes(semiSpaceMaxBytes)}` }
+    }
+    if (signals.recentGcs < limits.recentGcs) {
+      return { state: 'unknown', summary: `only ${formatNumber(signals.recentGcs)} GCs lately: too few to judge a rate` }
+    }
+    if ((signals.liveHeapShareRatio ?? 0) > limits.liveHeapShareRatio) {
+      return { state: 'ok', summary: `the live heap fills ${formatRatio(signals.liveHeapShareRatio ?? 0)} of its limit: majors come for want of room in the old space` }
+    }
+    const promotesTooEarly = ordinaryMajorsPerSecond >= limits.ordinaryMajorsPerSecond
+    const scavengesTooOften = scavengesPerSecond >= limits.scavengesPerSecond
+    if (pauseRatio < limits.suspectedPauseRatio || !(promotesTooEarly || scavengesTooOften)) {
+      return { state: 'ok', summary: `scavenges and the majors they cause take ${formatRatio(pauseRatio)} of the time (${formatNumber(scavengesPerSecond)} scavenges/s, ${formatNumber(ordinaryMajorsPerSecond)} majors/s)` }
+    }
+    const because = semiSpaceMax(target, signals.heapSizeLimitBytes)?.because ?? ''
+    return {
+      state: pauseRatio >= limits.pauseRatio ? 'confirmed' : 'suspected',
+      summary: `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)} force ${formatNumber(scavengesPerSecond)} scavenges a second and promote garbage: GC takes ${formatRatio(pauseRatio)} of the time.`,
+      evidence: [
+        evidence('semiSpaceMaxBytes', semiSpaceMaxBytes, limits.semiSpaceMaxBytes, (value, limit) => `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`),
+        evidence('semiSpaceCapacityBytes', semiSpaceCapacityBytes, semiSpaceMaxBytes, (value, limit) => `It has grown to ${value} of ${limit} and cannot grow further.`),
+        evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerSecond, value => `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`),
+        evidence('ordinaryMajorsPerSecond', ordinaryMajorsPerSecond, limits.ordinaryMajorsPerSecond, (value, limit) => `${value} ordinary major GCs, ${formatRatio(signals.ordinaryMajorPauseRatio)} of wall time; ${promotesTooEarly ? `more than ${limit} while the live heap stays at ${formatBytes(signals.liveHeapBytes ?? 0)} means objects are promoted that die at once` : `${limit} would mean premature promotion`}.`)
+      ],
+      impact: `${formatRatio(pauseRatio)} of wall time goes into GC pauses, and about as much again into GC threads; requests wait for them.`
+    }
+  },
+
+  fix (signals, target) {
+    const now = {
+      semiSpaceBytes: signals.semiSpaceMaxBytes,
+      scavengesPerSecond: signals.scavengesPerSecond,
+      scavengePauseRatio: signals.scavengePauseRatio,
+      ordinaryMajorPauseRatio: signals.ordinaryMajorPauseRatio
+    }
+    const spareBytes = (signals.containerLimitBytes ?? Infinity) - (signals.rssBytes ?? 0)
+    const choice = SEMI_SPACE_CHOICES
+      .filter(bytes => bytes > now.semiSpaceBytes)
+      .map(bytes => predictYoungGeneration(now, bytes))
+      // The next size up must be worth it, and its cost in memory must fit the container with a tenth to spare.
+      .reduce((best, next) => next.extraBytes < 0.9 * spareBytes && next.gcPauseRatio < best.gcPauseRatio - best.worthRatio ? next : best)
+    const pauseRatio = now.scavengePauseRatio + now.ordinaryMajorPauseRatio
+    const megabytes = choice.semiSpaceBytes / 2 ** 20
+    return [{
+      title: `Let semi-spaces grow to ${megabytes} MiB`,
+      change: nodeFlagChange(target, '--max-semi-space-size', String(megabytes)),
+      predicted: [
+        { signal: 'scavengesPerSecond', from: now.scavengesPerSecond, to: choice.scavengesPerSecond, unit: 'perSecond' },
+        { signal: 'gcPauseRatio', from: pauseRatio, to: choice.gcPauseRatio, unit: 'ratio' },
+        ...(signals.rssBytes === null ? [] : [{ signal: /** @type {const} */ ('rssBytes'), from: signals.rssBytes, to: signals.rssBytes + choice.extraBytes, unit: 'bytes' }])
+      ],
+      risk: `The new space may commit up to ${formatBytes(2 * (choice.semiSpaceBytes - now.semiSpaceBytes))} more, and the heap size limit rises by ${formatBytes(3 * (choice.semiSpaceBytes - now.semiSpaceBytes))}. The old generation is untouched. At the same load; under a closed loop the throughput rises instead.`
+    }]
+  }
+})

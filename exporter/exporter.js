@@ -1,0 +1,124 @@
+'use strict'
+
+const { EventEmitter } = require('node:events')
+const { version } = require('./package.json')
+const { Listener } = require('./ingest/listener')
+const { Targets } = require('./series/targets')
+const { evaluate } = require('./classify/evaluate')
+const { createMetrics } = require('./expose/metrics')
+const { createServer } = require('./expose/server')
+
+/** How often vanished targets are looked for. */
+const EXPIRE_EVERY_MS = 5000
+
+/**
+ * The composition root: agents' bytes in, verdicts out.
+ *   listener → targets (history) → evaluate (signals, diagnoses) → verdicts → server
+ *
+ * Emits `verdict` (target, verdict) when a diagnosis changes its state on a target, and `end` (target) when one is over.
+ */
+class Exporter extends EventEmitter {
+  #config
+  #targets
+  #listener
+  #server
+  /** @type {NodeJS.Timeout | undefined} */
+  #expiry
+  /** @type {Map<string, number>} */
+  #rejected = new Map()
+  #frames = 0
+  #diagnosisErrors = 0
+  #ready = false
+
+  /**
+   * @param {Pick<import('./config').Config, 'listen' | 'socket' | 'compat' | 'maxTargets' | 'logLevel'>} config
+   */
+  constructor (config) {
+    super()
+    this.#config = config
+    this.#targets = new Targets({ maxTargets: config.maxTargets })
+    this.#listener = new Listener({
+      open: hello => this.#targets.open(hello),
+      reject: reason => { this.#rejected.set(reason, (this.#rejected.get(reason) ?? 0) + 1) }
+    })
+    const metrics = createMetrics({ targets: () => this.#targets.all, state: () => this.state, compat: config.compat })
+    this.#server = createServer({ targets: () => this.#targets.all, metrics, isReady: () => this.#ready, logLevel: config.logLevel })
+    this.#targets.on('open', target => this.#log.info({ target: target.name, thread: target.thread, node: target.hello.node }, 'target opened'))
+    this.#targets.on('frame', target => this.#judge(target))
+    this.#targets.on('end', target => {
+      this.#log.info({ target: target.name, thread: target.thread, exitCode: target.exitCode }, 'target ended')
+      this.emit('end', target)
+    })
+  }
+
+  /** @returns {import('./series/target').Target[]} all targets that are watched now */
+  get targets () {
+    return this.#targets.all
+  }
+
+  /** @returns {import('./catalog/exporter-metrics').ExporterState} */
+  get state () {
+    return {
+      rejected: this.#rejected,
+      frames: this.#frames,
+      connections: this.#listener.connections,
+      targets: this.#targets.all.length,
+      diagnosisErrors: this.#diagnosisErrors,
+      version
+    }
+  }
+
+  /**
+   * @returns {Promise<{ socket: import('./ingest/address').Address, listen: { host: string, port: number } }>} where it listens
+   * @throws {Error} code EADDRINUSE, EACCES …; nothing is left open then
+   */
+  async start () {
+    const socket = await this.#listener.listen(this.#config.socket)
+    try {
+      const { host, port } = this.#config.listen
+      await this.#server.listen({ host, port })
+    } catch (error) {
+      await this.#listener.close()
+      throw error
+    }
+    this.#expiry = setInterval(() => this.#targets.expire(), EXPIRE_EVERY_MS)
+    this.#expiry.unref()
+    this.#ready = true
+    const bound = /** @type {import('node:net').AddressInfo} */ (this.#server.server.address())
+    return { socket, listen: { host: bound.address, port: bound.port } }
+  }
+
+  /** Resolves when no agent is connected any more. */
+  drained () {
+    return this.#listener.drained()
+  }
+
+  /** Stop listening, close all connections, remove the socket file. */
+  async stop () {
+    this.#ready = false
+    clearInterval(this.#expiry)
+    await this.#listener.close()
+    await this.#server.close()
+  }
+
+  get #log () {
+    return this.#server.log
+  }
+
+  /** @param {import('./series/target').Target} target */
+  #judge (target) {
+    this.#frames++
+    const changed = evaluate(target, {
+      onError: error => {
+        this.#diagnosisErrors++
+        this.#log.error(error)
+      }
+    })
+    for (const verdict of changed) {
+      this.#log.info({ target: target.name, thread: target.thread, diagnosis: verdict.diagnosis, state: verdict.state }, verdict.summary)
+      this.emit('verdict', target, verdict)
+    }
+  }
+}
+
+module.exports = { Exporter }

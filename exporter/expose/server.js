@@ -1,0 +1,62 @@
+'use strict'
+
+const fastify = require('fastify').default
+const schemas = require('./schemas')
+const { primaryOf } = require('../classify/evaluate')
+
+/**
+ * The exporter's HTTP side.
+ *
+ * @param {object} parts
+ * @param {() => import('../series/target').Target[]} parts.targets
+ * @param {ReturnType<typeof import('./metrics').createMetrics>} parts.metrics
+ * @param {() => boolean} parts.isReady
+ * @param {string} parts.logLevel
+ */
+function createServer ({ targets, metrics, isReady, logLevel }) {
+  const server = fastify({
+    logger: { level: logLevel },
+    // A scrape a second is no news.
+    disableRequestLogging: true,
+    bodyLimit: 65_536,
+    requestTimeout: 10_000
+  })
+  const watched = () => targets().filter(target => target.frame)
+
+  server.get('/', async (_, reply) => reply.type('text/plain; charset=utf-8').send(
+    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/-/healthy  /-/ready\n'))
+  server.get('/-/healthy', async (_, reply) => reply.type('text/plain').send('healthy\n'))
+  server.get('/-/ready', async (_, reply) => reply.code(isReady() ? 200 : 503).type('text/plain').send(isReady() ? 'ready\n' : 'starting\n'))
+  server.get('/metrics', async (request, reply) => {
+    const { contentType, body } = await metrics.text(request.headers.accept)
+    return reply.type(contentType).send(body)
+  })
+  server.get('/api/v1/targets', { schema: { response: { 200: schemas.targets } } }, async () => watched().map(target => ({
+    ...nameOf(target),
+    v8: target.hello.v8,
+    libc: target.hello.libc,
+    allocator: target.hello.allocator,
+    up: target.isUp(Date.now()),
+    uptimeSeconds: target.frame?.uptimeSeconds,
+    lastFrameUnixMs: target.frame?.atUnixMs,
+    framesLost: target.framesLost,
+    values: target.values
+  })))
+  server.get('/api/v1/diagnoses', { schema: { response: { 200: schemas.diagnoses } } }, async () => watched().map(judgedTarget))
+  return server
+}
+
+/** @param {import('../series/target').Target} target */
+function nameOf (target) {
+  return { target: target.name, thread: target.thread, pid: target.hello.pid, node: target.hello.node }
+}
+
+/**
+ * A target and what was found on it: an item of /api/v1/diagnoses and of the report of `memwatch run`.
+ * @param {import('../series/target').Target} target
+ */
+function judgedTarget (target) {
+  return { ...nameOf(target), primary: primaryOf(target.verdicts), verdicts: target.verdicts }
+}
+
+module.exports = { createServer, judgedTarget }

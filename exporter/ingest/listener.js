@@ -1,0 +1,150 @@
+'use strict'
+
+const { once } = require('node:events')
+const fs = require('node:fs')
+const net = require('node:net')
+const path = require('node:path')
+const { MAX_LINE_BYTES } = require('memwatch/frame')
+const { LineSplitter } = require('./lines')
+const { decode } = require('./decode')
+
+/** A peer that sends no hello this long after connecting is no agent. */
+const HELLO_TIMEOUT_MS = 10_000
+/** After this many rejected lines a connection is closed: what sends them is broken or hostile. */
+const MAX_REJECTS = 100
+
+/**
+ * What a connection's messages are given to.
+ * @typedef {object} Sink
+ * @property {(hello: import('./decode').HelloMessage) => Session | import('./decode').RejectReason} open
+ * @property {(reason: import('./decode').RejectReason) => void} reject counts a line that was not taken
+ *
+ * One agent's connection, once it has said hello.
+ * @typedef {object} Session
+ * @property {(frame: import('./decode').FrameMessage) => import('./decode').RejectReason | undefined} frame
+ * @property {(bye: import('./decode').ByeMessage) => void} bye
+ * @property {() => void} closed the connection ended, with or without a bye
+ */
+
+/** Accepts agents' connections and turns their bytes into sessions of messages. */
+class Listener {
+  #sink
+  #maxConnections
+  #server
+  /** @type {Set<net.Socket>} */
+  #sockets = new Set()
+  /** @type {string | undefined} */
+  #ownPath
+
+  /**
+   * @param {Sink} sink
+   * @param {{ maxConnections?: number }} [options]
+   */
+  constructor (sink, { maxConnections = 4096 } = {}) {
+    this.#sink = sink
+    this.#maxConnections = maxConnections
+    this.#server = net.createServer(socket => this.#accept(socket))
+  }
+
+  /** Connections that are open now. */
+  get connections () {
+    return this.#sockets.size
+  }
+
+  /**
+   * @param {import('./address').Address} address
+   * @returns {Promise<import('./address').Address>} the address in use; a TCP port of 0 is filled in
+   * @throws {Error} code EADDRINUSE when another exporter answers there, or what the system said
+   */
+  async listen (address) {
+    if ('path' in address) {
+      fs.mkdirSync(path.dirname(address.path), { recursive: true, mode: 0o700 })
+      await unlinkStale(address.path)
+    }
+    await new Promise((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen(address, () => resolve(undefined))
+    })
+    if ('path' in address) {
+      this.#ownPath = address.path
+      // Group access lets an app under another uid connect where the directory's fsGroup is shared; others stay out.
+      fs.chmodSync(address.path, 0o660)
+      return address
+    }
+    const bound = /** @type {net.AddressInfo} */ (this.#server.address())
+    return { host: bound.address, port: bound.port }
+  }
+
+  /** Resolves when no connection is open. */
+  async drained () {
+    while (this.#sockets.size > 0) await Promise.all([...this.#sockets].map(socket => once(socket, 'close')))
+  }
+
+  /** Stop accepting, drop all connections, remove the socket file. */
+  async close () {
+    for (const socket of this.#sockets) socket.destroy()
+    await new Promise(resolve => this.#server.close(resolve))
+    if (this.#ownPath) fs.rmSync(this.#ownPath, { force: true })
+  }
+
+  /** @param {net.Socket} socket */
+  #accept (socket) {
+    if (this.#sockets.size >= this.#maxConnections) return void socket.destroy()
+    this.#sockets.add(socket)
+    const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES })
+    /** @type {Session | undefined} */
+    let session
+    let rejects = 0
+    /** @param {import('./decode').RejectReason} reason */
+    const reject = reason => {
+      this.#sink.reject(reason)
+      if (++rejects >= MAX_REJECTS) socket.destroy()
+    }
+    /** @param {string} line */
+    const take = line => {
+      if (socket.destroyed) return
+      const decoded = decode(line)
+      if (!decoded.ok) return reject(decoded.reason)
+      const { message } = decoded
+      if (message.type === 'hello') {
+        if (session) return reject('hello_repeated')
+        const opened = this.#sink.open(message)
+        if (typeof opened === 'string') return reject(opened)
+        session = opened
+        socket.setTimeout(0)
+        return
+      }
+      if (!session) return reject('hello_missing')
+      if (message.type === 'bye') return session.bye(message)
+      const refused = session.frame(message)
+      if (refused) reject(refused)
+    }
+    socket.setTimeout(HELLO_TIMEOUT_MS, () => socket.destroy())
+    socket.on('data', chunk => lines.push(chunk, take, () => reject('line_too_long')))
+    socket.on('error', () => {}) // 'close' follows, and says all there is to say
+    socket.on('end', () => socket.destroy())
+    socket.on('close', () => {
+      this.#sockets.delete(socket)
+      session?.closed()
+    })
+  }
+}
+
+/**
+ * A socket file that nobody answers on is what a killed exporter left behind.
+ * @param {string} file
+ */
+async function unlinkStale (file) {
+  const stat = fs.lstatSync(file, { throwIfNoEntry: false })
+  if (!stat) return
+  if (!stat.isSocket()) throw Object.assign(new Error(`${file} exists and is not a socket`), { code: 'EEXIST' })
+  const answered = await new Promise(resolve => {
+    const probe = net.connect({ path: file })
+    probe.once('connect', () => { probe.destroy(); resolve(true) })
+    probe.once('error', () => resolve(false))
+  })
+  if (answered) throw Object.assign(new Error(`another exporter is listening on ${file}`), { code: 'EADDRINUSE' })
+  fs.rmSync(file, { force: true })
+}
+
+module.exports = { Listener }

@@ -1,0 +1,78 @@
+'use strict'
+
+/**
+ * A bounded table of numbers over time, oldest rows overwritten: one time column shared by all others. It starts small and
+ * doubles up to its capacity, so that a target that lives ten seconds does not cost a day's memory.
+ */
+class Columns {
+  #capacity
+  #width
+  #allocated
+  #times
+  /** @type {Float64Array} row after row: a row is written and read as a whole */
+  #cells
+  #start = 0
+  #length = 0
+
+  /** @param {{ capacity: number, width: number }} size rows kept, columns */
+  constructor ({ capacity, width }) {
+    this.#capacity = capacity
+    this.#width = width
+    this.#allocated = Math.min(32, capacity)
+    this.#times = new Float64Array(this.#allocated)
+    this.#cells = new Float64Array(this.#allocated * width)
+  }
+
+  /** Rows held now. */
+  get length () {
+    return this.#length
+  }
+
+  /**
+   * @param {number} time seconds, not before the newest row's
+   * @param {ArrayLike<number>} row one number a column, NaN where there was none
+   */
+  append (time, row) {
+    if (this.#length === this.#allocated && this.#allocated < this.#capacity) this.#grow()
+    if (this.#length === this.#allocated) {
+      this.#start = (this.#start + 1) % this.#allocated
+      this.#length--
+    }
+    this.#write(this.#length++, time, row)
+  }
+
+  /** Overwrite the newest row. @param {number} time @param {ArrayLike<number>} row */
+  replaceLast (time, row) {
+    this.#write(this.#length - 1, time, row)
+  }
+
+  /** @param {number} i 0 is the oldest row */
+  timeAt (i) {
+    return this.#times[(this.#start + i) % this.#allocated]
+  }
+
+  /** @param {number} i 0 is the oldest row @param {number} column @returns {number} NaN where there was none */
+  valueAt (i, column) {
+    return this.#cells[((this.#start + i) % this.#allocated) * this.#width + column]
+  }
+
+  /** @param {number} i @param {number} time @param {ArrayLike<number>} row */
+  #write (i, time, row) {
+    const at = (this.#start + i) % this.#allocated
+    this.#times[at] = time
+    this.#cells.set(row, at * this.#width)
+  }
+
+  #grow () {
+    // Growing happens only while nothing was overwritten yet, so #start is 0 and the rows lie in order.
+    this.#allocated = Math.min(this.#allocated * 2, this.#capacity)
+    const times = new Float64Array(this.#allocated)
+    const cells = new Float64Array(this.#allocated * this.#width)
+    times.set(this.#times)
+    cells.set(this.#cells)
+    this.#times = times
+    this.#cells = cells
+  }
+}
+
+module.exports = { Columns }

@@ -1,0 +1,75 @@
+'use strict'
+
+const { Columns } = require('./columns')
+const { tracks, trackNames } = require('./tracks')
+
+/** What is kept of every target: one second for ten minutes, ten seconds for two hours, a minute for a day. */
+const TIERS = Object.freeze([
+  { stepSeconds: 1, rows: 600 },
+  { stepSeconds: 10, rows: 720 },
+  { stepSeconds: 60, rows: 1440 }
+])
+
+/**
+ * The tracks of one target over time, in tiers of growing step. Time is the isolate's uptime in seconds: it never jumps and
+ * means the same live and in a replay.
+ */
+class History {
+  #tiers = TIERS.map(({ stepSeconds, rows }) => ({
+    stepSeconds,
+    rows,
+    columns: new Columns({ capacity: rows, width: trackNames.length })
+  }))
+
+  #row = new Float64Array(trackNames.length)
+
+  /** @param {number} timeSeconds @param {import('./tracks').Values} values */
+  append (timeSeconds, values) {
+    trackNames.forEach((name, i) => { this.#row[i] = tracks[name].read(values) ?? NaN })
+    for (const { stepSeconds, columns } of this.#tiers) {
+      const last = columns.length - 1
+      const sameStep = last >= 0 &&
+        Math.floor(columns.timeAt(last) / stepSeconds) === Math.floor(timeSeconds / stepSeconds)
+      if (sameStep && stepSeconds > 1) columns.replaceLast(timeSeconds, this.#merged(columns, last))
+      else columns.append(timeSeconds, this.#row)
+    }
+  }
+
+  /**
+   * The points of a track since a time, from the finest tier that reaches back that far (or the one that reaches furthest).
+   * Rows in which the track was absent are left out.
+   * @param {import('./tracks').TrackName} name
+   * @param {number} sinceSeconds
+   * @returns {{ times: number[], values: number[] }}
+   */
+  points (name, sinceSeconds) {
+    const column = trackNames.indexOf(name)
+    const reachesBack = this.#tiers.find(({ columns, rows }) =>
+      columns.length < rows || columns.timeAt(0) <= sinceSeconds)
+    const { columns } = reachesBack ?? this.#tiers[this.#tiers.length - 1]
+    const times = []
+    const values = []
+    for (let i = 0; i < columns.length; i++) {
+      const time = columns.timeAt(i)
+      const value = columns.valueAt(i, column)
+      if (time >= sinceSeconds && !Number.isNaN(value)) {
+        times.push(time)
+        values.push(value)
+      }
+    }
+    return { times, values }
+  }
+
+  /** @param {Columns} columns @param {number} last */
+  #merged (columns, last) {
+    return this.#row.map((value, i) => {
+      const kept = columns.valueAt(last, i)
+      if (Number.isNaN(value)) return kept
+      if (Number.isNaN(kept)) return value
+      const { keep } = tracks[trackNames[i]]
+      return keep === 'last' ? value : Math[keep](kept, value)
+    })
+  }
+}
+
+module.exports = { History, TIERS }

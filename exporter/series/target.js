@@ -1,0 +1,87 @@
+'use strict'
+
+const { History } = require('./history')
+const { RecentDelay } = require('./recent-delay')
+const { Window } = require('./window')
+
+/** How long a target may be silent before it counts as down, in intervals of its own. */
+const SILENT_INTERVALS = 5
+
+/**
+ * One watched isolate of one process, from its hello to its end. What it knows: who it is, its newest values, its history,
+ * and the verdicts that were reached on it.
+ */
+class Target {
+  #history = new History()
+  #lastSequence = 0
+  #firstUptimeSeconds = NaN
+
+  /**
+   * @param {object} identity
+   * @param {import('memwatch/frame').Hello} identity.hello
+   * @param {string} identity.name unique among the living processes: the app's name, with a number where two share it
+   * @param {string} identity.thread main, or worker-N
+   */
+  constructor ({ hello, name, thread }) {
+    this.hello = hello
+    this.name = name
+    this.thread = thread
+    /** @type {import('memwatch/frame').Frame | undefined} the newest */
+    this.frame = undefined
+    /** The newest value of every field; a field that is read every few seconds stays here in between. @type {import('memwatch/frame').Frame['values']} */
+    this.values = {}
+    /** Wall clock of this machine when the newest line arrived. */
+    this.seenAtUnixMs = 0
+    this.connected = true
+    /** @type {number | undefined} what its bye said; a target that vanished said nothing */
+    this.exitCode = undefined
+    this.framesLost = 0
+    this.recentDelay = new RecentDelay()
+    /** @type {import('../classify/evaluate').Verdict[]} in the order of diagnoses; empty before the first evaluation */
+    this.verdicts = []
+    /** @type {import('../classify/settle').Settled} */
+    this.settled = new Map()
+    this.evaluatedAtSeconds = -Infinity
+  }
+
+  /**
+   * @param {import('memwatch/frame').Frame} frame
+   * @param {number} nowUnixMs
+   * @returns {boolean} false when the frame is not newer than the last one
+   */
+  take (frame, nowUnixMs) {
+    if (frame.sequence <= this.#lastSequence || frame.uptimeSeconds < (this.frame?.uptimeSeconds ?? 0)) return false
+    if (this.#lastSequence > 0) this.framesLost += frame.sequence - this.#lastSequence - 1
+    this.#lastSequence = frame.sequence
+    if (Number.isNaN(this.#firstUptimeSeconds)) this.#firstUptimeSeconds = frame.uptimeSeconds
+    this.frame = frame
+    this.values = { ...this.values, ...frame.values }
+    // A limit that is lifted disappears from the frames that carry the container's fields; do not keep the old one.
+    if (frame.values.containerUsageBytes !== undefined && frame.values.containerLimitBytes === undefined) {
+      delete this.values.containerLimitBytes
+    }
+    this.seenAtUnixMs = nowUnixMs
+    this.recentDelay.append(frame.values.eventLoopDelay)
+    this.#history.append(frame.uptimeSeconds, this.values)
+    return true
+  }
+
+  /** Seconds of history that were seen. */
+  get watchedSeconds () {
+    return this.frame ? this.frame.uptimeSeconds - this.#firstUptimeSeconds : 0
+  }
+
+  /** @param {number} nowUnixMs */
+  isUp (nowUnixMs) {
+    return this.connected && nowUnixMs - this.seenAtUnixMs < SILENT_INTERVALS * this.hello.intervalSeconds * 1000
+  }
+
+  /** @returns {Window | null} null before the first frame */
+  window () {
+    return this.frame
+      ? new Window({ history: this.#history, hello: this.hello, frame: this.frame, values: this.values })
+      : null
+  }
+}
+
+module.exports = { Target, SILENT_INTERVALS }

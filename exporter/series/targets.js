@@ -1,0 +1,126 @@
+'use strict'
+
+const { EventEmitter } = require('node:events')
+const { Target } = require('./target')
+
+/** How long a target that vanished without a bye stays visible as down, so that an alert can say so. */
+const FORGET_AFTER_MS = 300_000
+
+/**
+ * Containers number their processes alike: a pid names a process only together with its host.
+ * @param {import('memwatch/frame').Hello} hello
+ */
+const processOf = hello => `${hello.host ?? ''}:${hello.pid}`
+
+/**
+ * All targets that are watched now. Emits `open` (target), `frame` (target) and `end` (target) – the last once, when a
+ * target said goodbye, was replaced by its successor, or was forgotten.
+ */
+class Targets extends EventEmitter {
+  #maxTargets
+  #now
+  /** @type {Map<string, Target>} by identity: pid, thread and start */
+  #byIdentity = new Map()
+
+  /** @param {{ maxTargets?: number, now?: () => number }} [options] now: wall clock in ms */
+  constructor ({ maxTargets = 4096, now = Date.now } = {}) {
+    super()
+    this.#maxTargets = maxTargets
+    this.#now = now
+  }
+
+  /** @returns {Target[]} */
+  get all () {
+    return [...this.#byIdentity.values()]
+  }
+
+  /**
+   * A hello opens a target, or continues the one it belongs to after a lost connection.
+   * @param {import('../ingest/decode').HelloMessage} hello
+   * @returns {import('../ingest/listener').Session | 'too_many_targets'}
+   */
+  open (hello) {
+    const identity = `${processOf(hello)}:${hello.threadId}:${hello.startedAtUnixMs}`
+    let target = this.#byIdentity.get(identity)
+    if (target) {
+      target.connected = true
+    } else {
+      if (this.#byIdentity.size >= this.#maxTargets) return 'too_many_targets'
+      this.#endPredecessors(hello)
+      target = new Target({ hello, name: this.#nameFor(hello), thread: this.#threadFor(hello) })
+      this.#byIdentity.set(identity, target)
+      this.emit('open', target)
+    }
+    target.seenAtUnixMs = this.#now()
+    return this.#session(identity, target)
+  }
+
+  /** Forget those that vanished long ago. Called on a timer: expiry must not depend on being scraped. */
+  expire () {
+    for (const [identity, target] of this.#byIdentity) {
+      if (!target.connected && this.#now() - target.seenAtUnixMs > FORGET_AFTER_MS) this.#end(identity, target)
+    }
+  }
+
+  /** @param {string} identity @param {Target} target @returns {import('../ingest/listener').Session} */
+  #session (identity, target) {
+    return {
+      frame: frame => {
+        if (!target.take(frame, this.#now())) return 'out_of_order'
+        this.emit('frame', target)
+      },
+      bye: bye => {
+        target.exitCode = bye.exitCode
+        this.#end(identity, target)
+      },
+      closed: () => { target.connected = false }
+    }
+  }
+
+  /** @param {string} identity @param {Target} target */
+  #end (identity, target) {
+    if (!this.#byIdentity.delete(identity)) return
+    target.connected = false
+    this.emit('end', target)
+  }
+
+  /**
+   * A process of the same name that starts while its namesake has no connection is its successor: the old one is over.
+   * @param {import('memwatch/frame').Hello} hello
+   */
+  #endPredecessors (hello) {
+    for (const [identity, target] of this.#byIdentity) {
+      if (!target.connected && target.hello.name === hello.name && target.hello.threadId === hello.threadId) {
+        this.#end(identity, target)
+      }
+    }
+  }
+
+  /**
+   * The threads of one process share its name; a second process of the same app gets the lowest free number.
+   * @param {import('memwatch/frame').Hello} hello
+   */
+  #nameFor (hello) {
+    const sibling = this.all.find(target => processOf(target.hello) === processOf(hello))
+    if (sibling) return sibling.name
+    const taken = new Set(this.all.map(target => target.name))
+    for (let number = 1; ; number++) {
+      const name = number === 1 ? hello.name : `${hello.name}-${number}`
+      if (!taken.has(name)) return name
+    }
+  }
+
+  /**
+   * Thread ids only grow, label values must not: workers are numbered by the lowest free place.
+   * @param {import('memwatch/frame').Hello} hello
+   */
+  #threadFor (hello) {
+    if (hello.threadId === 0) return 'main'
+    const taken = new Set(this.all.filter(target => processOf(target.hello) === processOf(hello)).map(target => target.thread))
+    for (let place = 1; ; place++) {
+      if (!taken.has(`worker-${place}`)) return `worker-${place}`
+    }
+  }
+}
+
+module.exports = { Targets, FORGET_AFTER_MS }

@@ -1,0 +1,123 @@
+'use strict'
+
+const { min, max, median } = require('simple-statistics')
+const { RATE_SECONDS } = require('../series/window')
+const { trend } = require('../statistics/trend')
+
+/** @typedef {import('./index').Signal} Signal */
+
+/** Freed memory that malloc keeps is looked for over the two hours of the middle tier: after a burst the evidence is old. */
+const CHURN_SECONDS = 7200
+/** Trend of the native memory: long enough for a load to come and go. */
+const NATIVE_TREND_SECONDS = 600
+/** What Node's own mallocs hold in a small app, and never less than was seen at the start. Measured 6–15 MiB on Node 18–26. */
+const NATIVE_BASE_BYTES = 16 * 2 ** 20
+
+/** @param {import('../series/window').Window} window @param {number} seconds */
+const lowestNative = (window, seconds) => {
+  const { values } = window.points('nativeBytes', seconds)
+  return values.length > 0 ? min(values) : null
+}
+
+/** @type {WeakMap<import('../series/window').Window, import('../statistics/trend').Trend | null>} */
+const memo = new WeakMap()
+
+/** @param {import('../series/window').Window} window */
+function nativeTrend (window) {
+  const known = memo.get(window)
+  if (known !== undefined) return known
+  const { times, values } = window.points('nativeBytes', NATIVE_TREND_SECONDS)
+  const found = trend(times, values)
+  memo.set(window, found)
+  return found
+}
+
+module.exports = {
+  rssBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: `Resident set size, median of the last ${RATE_SECONDS} s.`,
+    compute: window => {
+      const { values } = window.points('rssBytes', RATE_SECONDS)
+      return values.length > 0 ? median(values) : null
+    }
+  }),
+  containerLimitBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Memory limit of the container: the smallest of its cgroup and the parents that can be seen.',
+    compute: window => window.values.containerLimitBytes ?? null
+  }),
+  nativeBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: `Anonymous resident memory outside the V8 heap and Buffers, lowest of the last ${RATE_SECONDS} s.`,
+    compute: window => lowestNative(window, RATE_SECONDS)
+  }),
+  mallocSpanBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Extent of what glibc malloc manages: [heap] and the 64 MiB arenas.',
+    compute: window => window.last('mallocSpanBytes') ?? null
+  }),
+  mallocArenaShareRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Share of that extent which lies in the arenas of threads; the rest is the main arena, [heap].',
+    compute: window => {
+      const span = window.last('mallocSpanBytes')
+      const arenas = window.last('mallocArenaBytes')
+      return span && arenas !== undefined ? arenas / span : null
+    }
+  }),
+  allocatorRetainedBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Estimate of what malloc holds beyond need: native memory inside its extent, less what Node itself takes and what Buffers fill.',
+    compute: window => {
+      const native = lowestNative(window, RATE_SECONDS)
+      const span = window.last('mallocSpanBytes')
+      if (native === null || span === undefined) return null
+      return Math.max(0, Math.min(native, span) - NATIVE_BASE_BYTES)
+    }
+  }),
+  bufferChurnBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'How far the memory of Buffers came and went: highest less lowest external memory of the last two hours.',
+    compute: window => {
+      const peaks = window.points('externalPeakBytes', CHURN_SECONDS).values
+      const readings = window.points('externalBytes', CHURN_SECONDS).values
+      return readings.length > 0 ? Math.max(max(readings), peaks.length > 0 ? max(peaks) : 0) - min(readings) : null
+    }
+  }),
+  nativeReturnedBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Largest fall of the native memory in the last ten minutes: memory in use that is never freed does not fall.',
+    compute: window => {
+      let highest = 0
+      let fall = 0
+      for (const value of window.points('nativeBytes', NATIVE_TREND_SECONDS).values) {
+        highest = Math.max(highest, value)
+        fall = Math.max(fall, highest - value)
+      }
+      return fall
+    }
+  }),
+  nativeGrowthScore: /** @type {Signal} */ ({
+    unit: 'score',
+    help: 'Mann–Kendall standard score of the native memory’s growth.',
+    compute: window => nativeTrend(window)?.z ?? null
+  }),
+  nativeGrowthFit: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'How straight the native memory grows: r² of the line.',
+    compute: window => nativeTrend(window)?.fit ?? null
+  }),
+  nativeRiseBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What the native memory grew by along that line.',
+    compute: window => nativeTrend(window)?.rise ?? null
+  }),
+  nativeLateGrowthRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Slope of the native memory in the last third over the whole: 1 goes on, 0 has stopped.',
+    compute: window => {
+      const found = nativeTrend(window)
+      return found && found.slope > 0 ? found.lastThirdSlope / found.slope : null
+    }
+  })
+}

@@ -1,0 +1,28 @@
+'use strict'
+
+/**
+ * Mann–Kendall trend test with the correction of the variance for ties: do later values tend to be higher? It asks for no
+ * distribution and no straight line. Mann, Econometrica 13 (1945) 245–259; Kendall, Rank Correlation Methods (1975).
+ *
+ * @param {ArrayLike<number>} y in order of time
+ * @returns {{ tau: number, z: number }} tau: share of rising less share of falling pairs, −1…1; z: standard score of the
+ *   trend, positive when rising (2.33 ≈ 1 % one-sided); both 0 with fewer than two values or when all are equal
+ */
+function mannKendall (y) {
+  const n = y.length
+  let score = 0
+  /** @type {Map<number, number>} */
+  const ties = new Map()
+  for (let i = 0; i < n; i++) {
+    ties.set(y[i], (ties.get(y[i]) ?? 0) + 1)
+    for (let j = i + 1; j < n; j++) score += Math.sign(y[j] - y[i])
+  }
+  let variance = n * (n - 1) * (2 * n + 5)
+  for (const count of ties.values()) variance -= count * (count - 1) * (2 * count + 5)
+  variance /= 18
+  const pairs = n * (n - 1) / 2
+  if (pairs === 0 || variance <= 0) return { tau: 0, z: 0 }
+  return { tau: score / pairs, z: (score - Math.sign(score)) / Math.sqrt(variance) }
+}
+
+module.exports = { mannKendall }

@@ -1,0 +1,74 @@
+'use strict'
+
+const { rSquared } = require('simple-statistics')
+const { theilSen } = require('./theil-sen')
+const { mannKendall } = require('./mann-kendall')
+
+/** Pairs grow with the square: beyond this many points, neighbours are merged first. */
+const MAX_POINTS = 90
+
+/**
+ * @typedef {object} Trend
+ * @property {number} points how many readings the trend rests on (before merging)
+ * @property {number} spanX last x less first x
+ * @property {number} slope Theil–Sen, units of y per unit of x
+ * @property {number} rise what the line says y grew over spanX
+ * @property {number} fit r² of that line, 0–1: 1 is a straight line
+ * @property {number} z Mann–Kendall standard score, positive when rising
+ * @property {number} earlySlope slope of the first half (by x)
+ * @property {number} lateSlope slope of the second half (by x)
+ * @property {number} lastThirdSlope slope of the last third (by x)
+ */
+
+/**
+ * Merge neighbouring points so that at most `limit` remain: the lowest y of each group and its x. The lowest, because the
+ * series this serves are floors: what lies above is garbage that was not yet collected.
+ * @param {number[]} x @param {number[]} y @param {number} limit
+ */
+function thin (x, y, limit) {
+  if (x.length <= limit) return { x, y }
+  const size = Math.ceil(x.length / limit)
+  const thinX = []
+  const thinY = []
+  for (let i = 0; i < x.length; i += size) {
+    let lowest = i
+    for (let j = i + 1; j < Math.min(i + size, x.length); j++) if (y[j] < y[lowest]) lowest = j
+    thinX.push(x[lowest])
+    thinY.push(y[lowest])
+  }
+  return { x: thinX, y: thinY }
+}
+
+/**
+ * The trend of a noisy floor, and whether it keeps its direction.
+ * @param {number[]} allX ascending @param {number[]} allY
+ * @returns {Trend | null} null with fewer than 6 points or no span
+ */
+function trend (allX, allY) {
+  if (allX.length < 6) return null
+  const { x, y } = thin(allX, allY, MAX_POINTS)
+  const line = theilSen(x, y)
+  const spanX = x[x.length - 1] - x[0]
+  if (!line || spanX <= 0) return null
+  /** @param {number} from @param {number} to */
+  const slopeBetween = (from, to) => {
+    const part = x.map((_, i) => i).filter(i => x[i] >= from && x[i] <= to)
+    return theilSen(part.map(i => x[i]), part.map(i => y[i]))?.slope ?? 0
+  }
+  const middle = x[0] + spanX / 2
+  const pairs = x.map((value, i) => [value, y[i]])
+  const fit = rSquared(pairs, at => line.intercept + line.slope * at)
+  return {
+    points: allX.length,
+    spanX,
+    slope: line.slope,
+    rise: line.slope * spanX,
+    fit: Number.isFinite(fit) ? Math.max(0, fit) : 0,
+    z: mannKendall(y).z,
+    earlySlope: slopeBetween(x[0], middle),
+    lateSlope: slopeBetween(middle, x[x.length - 1]),
+    lastThirdSlope: slopeBetween(x[0] + spanX * 2 / 3, x[x.length - 1])
+  }
+}
+
+module.exports = { trend }

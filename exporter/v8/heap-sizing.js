@@ -1,0 +1,102 @@
+'use strict'
+
+const { flagsInForce, flagMegabytes } = require('./flags')
+
+const MB = 2 ** 20
+/** V8 rounds generation sizes up to its page size, 256 KiB. */
+const PAGE = 2 ** 18
+
+/** @param {number} bytes @param {number} step */
+const roundUp = (bytes, step) => Math.ceil(bytes / step) * step
+/** @param {number} bytes */
+const roundUpToPowerOfTwo = bytes => 2 ** Math.ceil(Math.log2(bytes))
+
+/**
+ * What V8 chooses for a heap when no flag says otherwise. From V8's Heap::HeapSizeFromPhysicalMemory and
+ * YoungGenerationSizeFromOldGenerationSize (src/heap/heap.cc); checked against Node 18 to 26 under memory limits from
+ * 128 MiB to 24 GB. 64-bit, no pointer compression.
+ *
+ * @param {number} v8Major 10 … 14
+ * @param {number} v8Minor tells Node 25 (14.1) from Node 26 (14.6)
+ * @param {number} memoryBytes the smaller of the machine's memory and the limit that V8 was told of
+ * @returns {{ oldBytes: number, semiSpaceBytes: number, heapSizeLimitBytes: number }}
+ */
+function chosenSizes (v8Major, v8Minor, memoryBytes) {
+  const largest = memoryBytes >= 15 * 1024 * MB ? 4096 * MB : 2048 * MB
+  const oldBytes = roundUp(Math.max(Math.min(memoryBytes / 2, largest), 256 * MB), PAGE)
+  const lowMemory = oldBytes <= 256 * MB
+  let semi
+  if (v8Major <= 12) semi = Math.min(oldBytes / (lowMemory ? 256 : 128), 16 * MB)
+  else if (v8Major === 13 || (v8Major === 14 && v8Minor < 6)) semi = Math.min(oldBytes / (lowMemory ? 256 : 32), 64 * MB)
+  else semi = Math.max(Math.min(memoryBytes / 128, 32 * MB), 2 * MB)
+  const semiSpaceBytes = roundUpToPowerOfTwo(roundUp(Math.max(semi, MB), PAGE))
+  return { oldBytes, semiSpaceBytes, heapSizeLimitBytes: oldBytes + 3 * semiSpaceBytes }
+}
+
+/**
+ * @typedef {object} SemiSpaceMax
+ * @property {number} bytes the most that one semi-space of this isolate may grow to
+ * @property {'flag' | 'resource-limits' | 'derived'} origin
+ * @property {string} because one sentence: who chose it and from what
+ */
+
+/**
+ * The maximum semi-space of a running isolate. There is no getter in V8; it follows from the flags, else from the heap size
+ * limit, which is the old generation plus three semi-spaces.
+ *
+ * @param {import('memwatch/frame').Hello} hello
+ * @param {number} heapSizeLimitBytes as the isolate reports it
+ * @returns {SemiSpaceMax | null} null where it cannot be told
+ */
+function semiSpaceMax (hello, heapSizeLimitBytes) {
+  const flags = flagsInForce(hello)
+  const semiFlagMb = flagMegabytes(flags, '--max-semi-space-size')
+  if (semiFlagMb !== undefined) {
+    const bytes = roundUpToPowerOfTwo(semiFlagMb * MB)
+    return { bytes, origin: 'flag', because: `--max-semi-space-size=${semiFlagMb} is set` }
+  }
+  const youngMb = hello.threadId > 0 ? hello.resourceLimits?.maxYoungGenerationSizeMb : undefined
+  if (youngMb) {
+    return { bytes: youngMb * MB / 3, origin: 'resource-limits', because: `the worker's resourceLimits allow a young generation of ${youngMb} MB` }
+  }
+  const [v8Major, v8Minor] = hello.v8.split('.').map(Number)
+  const memoryBytes = Math.min(hello.constrainedBytes ?? Infinity, hello.hostMemoryBytes ?? Infinity)
+  const oldFlagMb = flagMegabytes(flags, '--max-old-space-size')
+  if (oldFlagMb !== undefined) {
+    const third = (heapSizeLimitBytes - roundUp(oldFlagMb * MB, PAGE)) / 3
+    if (third >= MB / 2) return { bytes: third, origin: 'derived', because: 'V8 derived it from the memory it was told of; --max-old-space-size does not change it' }
+  }
+  if (hello.pointerCompression || !Number.isFinite(memoryBytes) || !Number.isFinite(v8Major)) return null
+  const chosen = chosenSizes(v8Major, v8Minor, memoryBytes)
+  if (chosen.heapSizeLimitBytes !== heapSizeLimitBytes) return fromLimit(heapSizeLimitBytes, v8Major, v8Minor)
+  const told = hello.constrainedBytes !== undefined && hello.constrainedBytes <= (hello.hostMemoryBytes ?? Infinity)
+    ? `the container limit of ${megabytes(hello.constrainedBytes)} MB`
+    : `the machine's ${megabytes(memoryBytes)} MB`
+  return {
+    bytes: chosen.semiSpaceBytes,
+    origin: 'derived',
+    because: `V8 ${hello.v8} derived it from ${told}: old generation ${megabytes(chosen.oldBytes)} MB, semi-space ${megabytes(chosen.semiSpaceBytes)} MB`
+  }
+}
+
+/**
+ * The limit is not what the memory explains (a heap flag, a limit that changed since): the one power of two that fits V8's
+ * own rule for some memory size.
+ * @param {number} heapSizeLimitBytes @param {number} v8Major @param {number} v8Minor
+ * @returns {SemiSpaceMax | null}
+ */
+function fromLimit (heapSizeLimitBytes, v8Major, v8Minor) {
+  for (let semi = MB; semi <= 64 * MB; semi *= 2) {
+    const oldBytes = heapSizeLimitBytes - 3 * semi
+    // Undo chosenSizes: an old generation of so much comes from twice as much memory.
+    if (oldBytes > 0 && chosenSizes(v8Major, v8Minor, oldBytes * 2).heapSizeLimitBytes === heapSizeLimitBytes) {
+      return { bytes: semi, origin: 'derived', because: `it is the only one that fits the heap size limit of ${megabytes(heapSizeLimitBytes)} MB` }
+    }
+  }
+  return null
+}
+
+/** @param {number} bytes */
+const megabytes = bytes => Number((bytes / MB).toFixed(1))
+
+module.exports = { chosenSizes, semiSpaceMax }
