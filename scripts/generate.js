@@ -1,0 +1,47 @@
+'use strict'
+
+/**
+ * Writes every generated file from the tables it is made of; with --check it writes nothing and fails on a difference.
+ * `npm run generate`
+ */
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { diagnoses } = require('../exporter/diagnoses')
+const { alertRulesYaml } = require('./alert-rules')
+const docs = require('./docs')
+const { report } = require('../exporter/expose/schemas')
+
+const ROOT = path.join(__dirname, '..')
+
+/** @type {Record<string, () => string>} file → its content */
+const generated = {
+  'alerts/memwatch.alerts.yaml': () => alertRulesYaml({ diagnoses }),
+  'docs/metrics.md': docs.metrics,
+  'docs/diagnoses.md': docs.diagnoses,
+  'docs/config.md': docs.config,
+  'docs/wire-protocol.md': docs.wireProtocol,
+  'docs/report.schema.json': () => JSON.stringify(report, null, 2) + '\n'
+}
+
+function main () {
+  const check = process.argv.includes('--check')
+  let differing = 0
+  for (const [name, make] of Object.entries(generated)) {
+    const file = path.join(ROOT, name)
+    const content = make()
+    const current = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : ''
+    if (current === content) continue
+    differing++
+    if (!check) fs.writeFileSync(file, content)
+    console.log(`${check ? 'differs' : 'written'}: ${name}`)
+  }
+  if (check && differing > 0) {
+    console.error('run npm run generate and commit what it writes')
+    process.exitCode = 1
+  }
+}
+
+if (require.main === module) main()
+
+module.exports = { generated, ROOT }

@@ -1,0 +1,121 @@
+'use strict'
+
+const { Columns } = require('../../exporter/series/columns')
+const { History } = require('../../exporter/series/history')
+const { Targets } = require('../../exporter/series/targets')
+const { hello, frame } = require('../support/frames')
+
+describe('Columns', () => {
+  it('grows to its capacity, then overwrites the oldest row', () => {
+    const columns = new Columns({ capacity: 100, width: 2 })
+    for (let t = 0; t < 250; t++) columns.append(t, [t, -t])
+    expect(columns.length).toBe(100)
+    expect(columns.timeAt(0)).toBe(150)
+    expect(columns.valueAt(99, 1)).toBe(-249)
+  })
+})
+
+describe('History', () => {
+  const filled = seconds => {
+    const history = new History()
+    for (let t = 1; t <= seconds; t++) history.append(t, { heapSizeLimitBytes: t, rssBytes: 1000 + t % 10 })
+    return history
+  }
+  it('reads the last minutes second by second', () => {
+    expect(filled(500).points('heapSizeLimitBytes', 440).values).toEqual(Array.from({ length: 61 }, (_, i) => 440 + i))
+  })
+  it('reads hours from a coarser tier, and a floor keeps its lowest value there', () => {
+    const { times, values } = filled(5000).points('rssBytes', 0)
+    expect(times.length).toBeLessThan(600)
+    expect(times[0]).toBeLessThan(20)
+    expect(Math.max(...values.slice(1))).toBe(1000)
+  })
+  it('leaves out rows in which a track was absent', () => {
+    const history = new History()
+    history.append(1, { rssBytes: 1 })
+    history.append(2, {})
+    history.append(3, { rssBytes: 3 })
+    expect(history.points('rssBytes', 0)).toEqual({ times: [1, 3], values: [1, 3] })
+    expect(history.points('liveHeapBytes', 0).values).toEqual([])
+  })
+})
+
+describe('Targets', () => {
+  let now = 0
+  const make = options => {
+    const targets = new Targets({ now: () => now, ...options })
+    const ended = []
+    targets.on('end', target => ended.push(target.name))
+    return { targets, ended }
+  }
+  beforeEach(() => { now = 1000 })
+
+  it('threads of one process share its name and are numbered by the lowest free place', () => {
+    const { targets } = make()
+    for (const threadId of [0, 7, 12]) targets.open(hello({ threadId, startedAtUnixMs: threadId }))
+    targets.all.find(target => target.hello.threadId === 7)
+    expect(targets.all.map(({ name, thread }) => `${name} ${thread}`)).toEqual(['api main', 'api worker-1', 'api worker-2'])
+  })
+  it('10,000 worker restarts leave one worker and one name', () => {
+    const { targets } = make()
+    targets.open(hello())
+    for (let threadId = 1; threadId <= 10_000; threadId++) {
+      const session = targets.open(hello({ threadId, startedAtUnixMs: threadId }))
+      session.bye({ exitCode: 0 })
+    }
+    targets.open(hello({ threadId: 10_001, startedAtUnixMs: 1 }))
+    expect(targets.all.map(({ thread }) => thread)).toEqual(['main', 'worker-1'])
+  })
+  it('a second process of the same app gets a number, and a restart its name back', () => {
+    const { targets, ended } = make()
+    const first = targets.open(hello({ pid: 1 }))
+    targets.open(hello({ pid: 2 }))
+    expect(targets.all.map(({ name }) => name)).toEqual(['api', 'api-2'])
+    first.closed()
+    targets.open(hello({ pid: 3 }))
+    expect(ended).toEqual(['api'])
+    expect(targets.all.map(({ name, hello }) => `${name} ${hello.pid}`).sort()).toEqual(['api 3', 'api-2 2'])
+  })
+  it('two containers may both have a process 1', () => {
+    const { targets } = make()
+    targets.open(hello({ pid: 1, host: 'pod-a' }))
+    targets.open(hello({ pid: 1, host: 'pod-b' }))
+    expect(targets.all.map(({ name }) => name)).toEqual(['api', 'api-2'])
+  })
+  it('a lost connection continues the same target', () => {
+    const { targets, ended } = make()
+    const first = targets.open(hello())
+    expect(first.frame(frame({ sequence: 1 }))).toBeUndefined()
+    first.closed()
+    const second = targets.open(hello())
+    expect(second.frame(frame({ sequence: 5, uptimeSeconds: 5 }))).toBeUndefined()
+    expect(ended).toEqual([])
+    expect(targets.all[0].framesLost).toBe(3)
+  })
+  it('a frame that is not newer than the last is out of order', () => {
+    const { targets } = make()
+    const session = targets.open(hello())
+    session.frame(frame({ sequence: 2, uptimeSeconds: 2 }))
+    expect(session.frame(frame({ sequence: 2, uptimeSeconds: 2 }))).toBe('out_of_order')
+    expect(session.frame(frame({ sequence: 3, uptimeSeconds: 1 }))).toBe('out_of_order')
+    expect(session.frame(frame({ sequence: 3, uptimeSeconds: 3 }))).toBeUndefined()
+  })
+  it('who vanishes is down at once, and forgotten after five minutes without being scraped', () => {
+    const { targets, ended } = make()
+    const session = targets.open(hello())
+    session.closed()
+    expect(targets.all[0].isUp(now)).toBe(false)
+    now += 300_000
+    targets.expire()
+    expect(ended).toEqual([])
+    now += 1
+    targets.expire()
+    expect(ended).toEqual(['api'])
+    expect(targets.all).toEqual([])
+  })
+  it('takes no more targets than it was told to', () => {
+    const { targets } = make({ maxTargets: 1 })
+    targets.open(hello({ pid: 1 }))
+    expect(targets.open(hello({ pid: 2 }))).toBe('too_many_targets')
+  })
+})

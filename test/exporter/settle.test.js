@@ -1,0 +1,70 @@
+'use strict'
+
+const { settle } = require('../../exporter/classify/settle')
+const { evaluate, primaryOf } = require('../../exporter/classify/evaluate')
+const { Target } = require('../../exporter/series/target')
+const { hello, frame } = require('../support/frames')
+
+const judgement = state => ({ state, summary: state })
+/** Judgements every two seconds → the settled states. c confirmed, s suspected, o ok, u unknown. */
+function settled (letters) {
+  const states = { c: 'confirmed', s: 'suspected', o: 'ok', u: 'unknown' }
+  let before
+  return [...letters].map((letter, i) => {
+    before = settle(before, judgement(states[letter]), 2 * i)
+    return before.state[0]
+  }).join('')
+}
+
+describe('settle', () => {
+  it.each([
+    ['one odd window raises nothing', 'ocooo', 'osooo'],
+    ['two in a row do', 'occc', 'oscc'],
+    ['a short dip withdraws nothing', 'cc' + 'o'.repeat(10) + 'cc', 'sc' + 'c'.repeat(12)],
+    ['missing evidence withdraws nothing, however long', 'cc' + 'u'.repeat(100), 'sc' + 'c'.repeat(100)],
+    ['a minute without the finding does', 'cc' + 'o'.repeat(30), 'sc' + 'c'.repeat(29) + 'o'],
+    ['the state follows at once while nothing is confirmed', 'usosu', 'usosu']
+  ])('%s', (_, given, expected) => {
+    expect(settled(given)).toBe(expected)
+  })
+})
+
+describe('evaluate', () => {
+  const diagnosis = (id, changes) => ({
+    id, title: id, severity: 'warning', requires: [], uses: [], limits: {}, explains: [], runbook: id,
+    judge: () => ({ state: 'confirmed', summary: id, evidence: [] }),
+    fix: () => [],
+    ...changes
+  })
+  const run = (diagnoses, seconds = 10) => {
+    const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
+    const errors = []
+    for (let t = 1; t <= seconds; t++) {
+      target.take(frame({ sequence: t, uptimeSeconds: t }), 0)
+      evaluate(target, { diagnoses, onError: error => errors.push(error.message) })
+    }
+    return { target, errors, states: Object.fromEntries(target.verdicts.map(({ diagnosis, state }) => [diagnosis, state])) }
+  }
+  it('a diagnosis that throws is unknown and counted, and the others still run', () => {
+    const { states, errors } = run([diagnosis('broken', { judge () { throw new Error('boom') } }), diagnosis('fine')])
+    expect(states).toEqual({ broken: 'unknown', fine: 'confirmed' })
+    expect(errors[0]).toBe('the diagnosis broken failed')
+  })
+  it('missing evidence is unknown, never ok', () => {
+    expect(run([diagnosis('needs', { requires: ['liveHeapBytes'] })]).states).toEqual({ needs: 'unknown' })
+  })
+  it('a confirmed cause folds its symptoms', () => {
+    const { target, states } = run([diagnosis('cause', { explains: ['symptom'] }), diagnosis('symptom')])
+    expect(states).toEqual({ cause: 'confirmed', symptom: 'ok' })
+    expect(primaryOf(target.verdicts).ruledOut).toEqual([{ diagnosis: 'symptom', text: 'a symptom of cause' }])
+  })
+  it('a fix that throws leaves the verdict standing', () => {
+    const { states, errors } = run([diagnosis('a', { fix () { throw new Error('boom') } })])
+    expect(states).toEqual({ a: 'confirmed' })
+    expect(errors).toContain('the fix of a failed')
+  })
+  it('what is only suspected is no primary verdict', () => {
+    const { target } = run([diagnosis('a', { judge: () => ({ state: 'suspected', summary: 'a' }) })])
+    expect(primaryOf(target.verdicts)).toBeNull()
+  })
+})

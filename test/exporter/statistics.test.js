@@ -1,0 +1,69 @@
+'use strict'
+
+const { theilSen } = require('../../exporter/statistics/theil-sen')
+const { mannKendall } = require('../../exporter/statistics/mann-kendall')
+const { trend } = require('../../exporter/statistics/trend')
+const { histogramQuantile } = require('../../exporter/statistics/histogram')
+
+const range = n => Array.from({ length: n }, (_, i) => i)
+
+describe('theilSen', () => {
+  it('finds the slope of a line although a quarter of its points are far off', () => {
+    const y = range(20).map(x => x % 4 === 0 ? 1000 : 3 * x + 7)
+    const { slope, intercept } = theilSen(range(20), y)
+    expect(slope).toBeCloseTo(3, 1)
+    expect(intercept).toBeCloseTo(7, 0)
+  })
+  it('has no slope where no two points differ in x', () => {
+    expect(theilSen([1, 1], [2, 3])).toBeNull()
+    expect(theilSen([1], [2])).toBeNull()
+  })
+})
+
+describe('mannKendall', () => {
+  it.each([
+    ['rising', range(20), 1, 6.13],
+    ['falling', range(20).reverse(), -1, -6.13],
+    ['constant', range(20).map(() => 5), 0, 0]
+  ])('of a %s series', (_, y, tau, z) => {
+    expect(mannKendall(y).tau).toBeCloseTo(tau, 10)
+    expect(mannKendall(y).z).toBeCloseTo(z, 1)
+  })
+  it('corrects the variance for ties: half the pairs tied is less certain than none', () => {
+    const tied = mannKendall(range(20).map(x => Math.floor(x / 10)))
+    expect(tied.z).toBeGreaterThan(3)
+    expect(tied.z).toBeLessThan(mannKendall(range(20)).z)
+  })
+})
+
+describe('trend', () => {
+  it('tells a line from a curve that levels off by its last third', () => {
+    const x = range(60)
+    const line = trend(x, x.map(t => 2 * t))
+    const filling = trend(x, x.map(t => 100 * (1 - Math.exp(-t / 10))))
+    expect(line.lastThirdSlope / line.slope).toBeCloseTo(1)
+    expect(line.fit).toBeCloseTo(1)
+    expect(filling.lastThirdSlope / filling.slope).toBeLessThan(0.3)
+  })
+  it('keeps its slope when many points are merged', () => {
+    const x = range(5000)
+    expect(trend(x, x.map(t => 2 * t)).slope).toBeCloseTo(2, 3)
+    expect(trend(x, x).points).toBe(5000)
+  })
+  it('is unknown below six points', () => {
+    expect(trend(range(5), range(5))).toBeNull()
+    expect(trend(range(6), range(6))).not.toBeNull()
+  })
+})
+
+describe('histogramQuantile', () => {
+  it('interpolates inside the bucket', () => {
+    expect(histogramQuantile([1, 2, 4], [0, 10, 0, 0], 0.5)).toBeCloseTo(1.5)
+  })
+  it('takes what lies above the last bound to be at it', () => {
+    expect(histogramQuantile([1, 2], [0, 0, 5], 0.99)).toBe(2)
+  })
+  it('is 0 when nothing was counted', () => {
+    expect(histogramQuantile([1], [0, 0], 0.5)).toBe(0)
+  })
+})
