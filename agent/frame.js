@@ -148,6 +148,7 @@ const fields = Object.freeze({
  * What an agent says of itself once, in its first line.
  * @typedef {object} Hello
  * @property {string} agent version of the agent
+ * @property {string} [host] os.hostname(): containers number their processes alike
  * @property {number} pid
  * @property {number} threadId 0 is the main thread
  * @property {number} startedAtUnixMs when the isolate started; pid + threadId + this tell two lives apart
