@@ -1,0 +1,98 @@
+'use strict'
+
+const path = require('node:path')
+const { parseArgs } = require('node:util')
+
+/**
+ * What one lab app is given and reports through.
+ * @typedef {object} AppRun
+ * @property {number} rate `--rate N`: multiplies the app's load, 1 by default
+ * @property {(work?: number) => void} served counts finished work: a request, a file, a batch row
+ * @property {(release: () => void) => void} onEnd called once before the process ends
+ */
+
+const PROGRESS_MS = 5000
+const MB = 2 ** 20
+
+/**
+ * The life of a lab app: a progress line every 5 s, `--seconds N` to end by itself, SIGTERM and SIGINT end it cleanly
+ * (exit code 0), and a JSON summary as the last line on stdout.
+ * @param {object} [options]
+ * @param {string} [options.work] what `served` counts, in the plural
+ * @param {() => Record<string, number>} [options.figures] the app's own figures for progress and summary
+ * @returns {AppRun}
+ */
+function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
+  const { values } = parseArgs({ options: { seconds: { type: 'string' }, rate: { type: 'string' } } })
+  const seconds = values.seconds === undefined ? undefined : positive('--seconds', values.seconds)
+  const rate = values.rate === undefined ? 1 : positive('--rate', values.rate)
+  const app = path.basename(process.argv[1], '.js')
+  /** @type {Array<() => void>} */
+  const releases = []
+  let done = 0
+  let last = { done: 0, cpu: process.cpuUsage(), seconds: process.uptime() }
+  let ended = false
+
+  function progress () {
+    const now = { done, cpu: process.cpuUsage(), seconds: process.uptime() }
+    const elapsed = now.seconds - last.seconds
+    const cpuSeconds = cpuSecondsOf(now.cpu) - cpuSecondsOf(last.cpu)
+    const worked = now.done - last.done
+    const { rss, heapUsed } = process.memoryUsage()
+    const own = Object.entries(figures()).map(([name, value]) => `, ${name} ${value}`).join('')
+    console.log(`${now.seconds.toFixed(0)} s: ${done} ${work}, ${(worked / elapsed).toFixed(0)}/s, ` +
+      `${worked ? (cpuSeconds / worked * 1000).toFixed(2) : '–'} ms CPU each, CPU ${(cpuSeconds / elapsed * 100).toFixed(0)} %, ` +
+      `RSS ${(rss / MB).toFixed(0)} MB, heap used ${(heapUsed / MB).toFixed(0)} MB${own}`)
+    last = now
+  }
+
+  function end () {
+    if (ended) return
+    ended = true
+    for (const release of releases) release()
+    console.log(JSON.stringify({
+      lab: 'summary',
+      app,
+      [work]: done,
+      seconds: round(process.uptime()),
+      cpuSeconds: round(cpuSecondsOf(process.cpuUsage())),
+      maxRssBytes: process.resourceUsage().maxRSS * 1024,
+      ...figures()
+    }))
+    process.exit(0)
+  }
+
+  setInterval(progress, PROGRESS_MS)
+  if (seconds !== undefined) setTimeout(end, seconds * 1000)
+  process.on('SIGTERM', end)
+  process.on('SIGINT', end)
+
+  return {
+    rate,
+    served: (work = 1) => { done += work },
+    onEnd: (release) => { releases.push(release) }
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {string} text
+ */
+function positive (name, text) {
+  const value = Number(text)
+  if (value > 0 && Number.isFinite(value)) return value
+  console.error(`${name} must be a number above 0, not ${text}`)
+  process.exit(2)
+}
+
+/** @param {NodeJS.CpuUsage} usage microseconds */
+function cpuSecondsOf ({ user, system }) {
+  return (user + system) / 1e6
+}
+
+/** @param {number} value */
+function round (value) {
+  return Math.round(value * 1000) / 1000
+}
+
+module.exports = { appRun }

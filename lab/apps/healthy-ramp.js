@@ -1,0 +1,33 @@
+'use strict'
+
+// Morning traffic: load grows for forty seconds and then stays. Every chat request is held open for a second, so the
+// live heap grows with the number of people online, and stops when they do.
+const http = require('node:http')
+const { appRun } = require('../app-run')
+const { withLoad } = require('../with-load')
+const { readJson, sendJson } = require('../json')
+
+const HOLD_MS = 1000
+
+/** @typedef {{ room: string, text: string, history: { at: number, text: string }[] }} Waiting */
+
+/** @type {Set<Waiting>} */
+const online = new Set()
+
+const run = appRun({ figures: () => ({ online: online.size }) })
+const server = http.createServer(async (request, response) => {
+  if (request.method !== 'POST' || request.url !== '/messages') return sendJson(response, { error: 'not found' }, 404)
+  const { room, text } = await readJson(request)
+  const waiting = { room, text, history: Array.from({ length: 400 }, (_, i) => ({ at: Date.now() - i, text: `${text} ${i}` })) }
+  online.add(waiting)
+  setTimeout(() => {
+    online.delete(waiting)
+    sendJson(response, { room, last: waiting.history.slice(0, 5) })
+  }, HOLD_MS)
+})
+
+withLoad(server, run, {
+  phases: [{ seconds: 40, perSecond: 60, from: 0.1 }, { perSecond: 60 }],
+  requests: [{ method: 'POST', path: '/messages', body: '{"room":"room-{key}","text":"good morning"}' }],
+  keys: 50
+})

@@ -1,0 +1,21 @@
+'use strict'
+
+// A service that takes files of a megabyte, hashes each and lets go of it at once. Buffers outside the heap come and
+// go by the dozen a second, and full collections with them; none is kept.
+const http = require('node:http')
+const { createHash } = require('node:crypto')
+const { appRun } = require('../app-run')
+const { withLoad } = require('../with-load')
+const { sendJson } = require('../json')
+
+const run = appRun()
+const server = http.createServer(async (request, response) => {
+  if (request.method !== 'PUT') return sendJson(response, { error: 'not found' }, 404)
+  /** @type {Buffer[]} */
+  const chunks = []
+  for await (const chunk of request) chunks.push(chunk)
+  const file = Buffer.concat(chunks)
+  sendJson(response, { bytes: file.length, sha256: createHash('sha256').update(file).digest('hex') }, 201)
+})
+
+withLoad(server, run, { phases: [{ perSecond: 12 }], requests: [{ method: 'PUT', path: '/files/{key}', bodyBytes: 2 ** 20 }] })

@@ -1,0 +1,39 @@
+'use strict'
+
+// A session API with a session map that never forgets: every login adds one, logout and expiry were never written.
+// The live heap grows by about 50 MB a minute until the heap size limit ends the process. `--rate 2` doubles that.
+const http = require('node:http')
+const { randomBytes } = require('node:crypto')
+const { appRun } = require('../app-run')
+const { withLoad } = require('../with-load')
+const { readJson, sendJson } = require('../json')
+
+/** @typedef {{ user: string, token: string, permissions: string[], visits: { path: string, at: number }[] }} Session */
+
+/** @type {Map<string, Session>} */
+const sessions = new Map() // the leak: set() below, delete() nowhere
+
+/** @param {string} user */
+function login (user) {
+  const token = randomBytes(16).toString('hex')
+  const permissions = Array.from({ length: 12 }, (_, i) => `${user}:project-${i}:read`)
+  const visits = Array.from({ length: 24 }, (_, i) => ({ path: `/projects/${i}/${user}`, at: Date.now() - i }))
+  sessions.set(token, { user, token, permissions, visits })
+  return { token, expiresSeconds: 3600 }
+}
+
+const run = appRun({ figures: () => ({ sessions: sessions.size }) })
+const server = http.createServer(async (request, response) => {
+  if (request.method === 'POST' && request.url === '/login') {
+    const { user } = await readJson(request)
+    sendJson(response, login(user), 201)
+  } else {
+    sendJson(response, { error: 'not found' }, 404)
+  }
+})
+
+withLoad(server, run, {
+  phases: [{ perSecond: 150 }],
+  requests: [{ method: 'POST', path: '/login', body: '{"user":"user-{key}"}' }],
+  keys: 100_000
+})

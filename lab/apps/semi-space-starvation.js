@@ -1,0 +1,63 @@
+'use strict'
+
+// A JSON API that reads order rows, waits for two "database" answers, joins them and sends the result. Nothing leaks.
+// With the 1 MB semi-space V8 picks in a 512 MB container, the rows of the requests in flight do not fit into new space:
+// scavenges promote them into old space just before they die there, and full mark-compacts must clean that up, many a
+// second. `--max-semi-space-size=16` lets them die young.
+const http = require('node:http')
+const { setTimeout: wait } = require('node:timers/promises')
+const { appRun } = require('../app-run')
+const { withLoad } = require('../with-load')
+const { sendJson } = require('../json')
+
+/** @typedef {{ id: number, sku: string, quantity: number, address: { city: string, street: string }, tags: string[] }} Order */
+/** @typedef {{ sku: string, cents: number, currency: string }} Price */
+
+const CUSTOMERS = 100
+const ORDERS_EACH = 150
+const DATABASE_MS = 15
+
+const orderRows = Array.from({ length: CUSTOMERS }, (_, customer) => JSON.stringify(orders(customer)))
+const priceRows = JSON.stringify(Array.from({ length: ORDERS_EACH }, (_, i) => ({ sku: `sku-${i}`, cents: 100 + i * 7, currency: 'EUR' })))
+
+/**
+ * @param {number} customer
+ * @returns {Order[]}
+ */
+function orders (customer) {
+  return Array.from({ length: ORDERS_EACH }, (_, i) => ({
+    id: customer * 1000 + i,
+    sku: `sku-${i}`,
+    quantity: 1 + i % 9,
+    address: { city: `city-${customer % 17}`, street: `street ${i}` },
+    tags: [`priority-${i % 3}`, `region-${customer % 5}`]
+  }))
+}
+
+/**
+ * The driver's part of a query: the answer arrives later, as text, and becomes objects.
+ * @param {string} text
+ */
+async function query (text) {
+  await wait(DATABASE_MS)
+  return JSON.parse(text)
+}
+
+/** @param {number} customer */
+async function invoice (customer) {
+  const rows = /** @type {Order[]} */ (await query(orderRows[customer % CUSTOMERS]))
+  const prices = new Map(/** @type {Price[]} */ (await query(priceRows)).map((price) => [price.sku, price]))
+  const lines = rows.map((row) => ({ ...row, cents: row.quantity * (prices.get(row.sku)?.cents ?? 0), label: `${row.sku} × ${row.quantity}` }))
+  await wait(DATABASE_MS) // the audit entry is written while the lines are still needed
+  return { customer, cents: lines.reduce((sum, line) => sum + line.cents, 0), lines: lines.slice(0, 20) }
+}
+
+const run = appRun()
+const server = http.createServer(async (request, response) => {
+  const url = new URL(request.url ?? '/', 'http://localhost')
+  const [, resource, customer] = url.pathname.split('/')
+  if (request.method !== 'GET' || resource !== 'invoices') return sendJson(response, { error: 'not found' }, 404)
+  sendJson(response, await invoice(Number(customer)))
+})
+
+withLoad(server, run, { phases: [{ perSecond: 300 }], requests: [{ method: 'GET', path: '/invoices/{key}' }], keys: CUSTOMERS })

@@ -1,0 +1,40 @@
+'use strict'
+
+const { spawn } = require('node:child_process')
+const path = require('node:path')
+
+/** @typedef {import('./app-run').AppRun} AppRun */
+/** @typedef {import('./load').Load} Load */
+
+/**
+ * Listens on a free loopback port and puts load on the server from a process of its own, so that the client's heap and
+ * CPU are not the app's. That process is not watched (no NODE_OPTIONS, MEMWATCH_DISABLED=1) and cannot outlive the app:
+ * its stdin is a pipe from here, which the kernel closes however the app ends.
+ * @param {import('node:http').Server} server every response it finishes is counted as served
+ * @param {AppRun} run
+ * @param {Omit<Load, 'port'>} load requests per second are multiplied by `run.rate`
+ */
+function withLoad (server, run, load) {
+  server.on('request', (request, response) => response.on('finish', () => run.served()))
+  server.listen(0, '127.0.0.1', () => {
+    const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+    const phases = load.phases.map((phase) => ({ ...phase, perSecond: phase.perSecond * run.rate }))
+    /** @type {Load} */
+    const spec = { ...load, phases, port }
+    const { NODE_OPTIONS, ...env } = process.env
+    const child = spawn(process.execPath, ['--max-semi-space-size=2', path.join(__dirname, 'load.js'), JSON.stringify(spec)],
+      { env: { ...env, MEMWATCH_DISABLED: '1' }, stdio: ['pipe', 'inherit', 'inherit'] })
+    child.on('exit', lost)
+    run.onEnd(() => { child.off('exit', lost).kill() })
+  })
+
+  /**
+   * @param {number | null} code
+   * @param {string | null} signal
+   */
+  function lost (code, signal) {
+    console.error(`load generator ended (${signal ?? code}): nothing asks this server any more`)
+  }
+}
+
+module.exports = { withLoad }
