@@ -1,0 +1,57 @@
+'use strict'
+
+/**
+ * All tests, as CI runs them: `npm test`. Installs what the integration tests need beside npm where it can, then runs every
+ * check and every test, and ends with one line that counts them.
+ */
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { spawnSync } = require('node:child_process')
+const { ROOT } = require('./generate')
+
+/** @type {[title: string, ...command: string[]][]} */
+const CHECKS = [
+  ['Prometheus and Alertmanager', process.execPath, 'scripts/setup-prometheus.js'],
+  ['generated files are up to date', process.execPath, 'scripts/generate.js', '--check'],
+  ['eslint', 'npx', '--no-install', 'eslint', '.'],
+  ['tsc --strict', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json']
+]
+
+/** @param {string[]} command @returns {boolean} */
+function run ([file, ...args]) {
+  return spawnSync(file, args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'] }).status === 0
+}
+
+function main () {
+  let passed = 0
+  let failed = 0
+  for (const [title, ...command] of CHECKS) {
+    console.log(`\n== ${title}`)
+    if (run(command)) passed++
+    else {
+      failed++
+      console.log(`FAILED: ${title}`)
+    }
+  }
+
+  console.log('\n== jest')
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-test-'))
+  const output = path.join(folder, 'results.json')
+  const good = run(['npx', '--no-install', 'jest', '--json', '--outputFile', output, ...process.argv.slice(2)])
+  let skipped = 0
+  if (fs.existsSync(output)) {
+    const { numPassedTests, numFailedTests, numPendingTests, numRuntimeErrorTestSuites } = JSON.parse(fs.readFileSync(output, 'utf8'))
+    passed += numPassedTests
+    failed += numFailedTests + numRuntimeErrorTestSuites
+    skipped = numPendingTests
+  }
+  if (!good && failed === 0) failed++
+  fs.rmSync(folder, { recursive: true, force: true })
+  console.log(`\n${passed} passed, ${failed} failed, ${skipped} skipped`)
+  if (skipped > 0 && process.env.CI) console.log('SKIPPED tests are failures in CI')
+  process.exitCode = failed > 0 || (skipped > 0 && process.env.CI) ? 1 : 0
+}
+
+main()
