@@ -1,0 +1,65 @@
+'use strict'
+
+const fs = require('node:fs')
+const net = require('node:net')
+const os = require('node:os')
+const path = require('node:path')
+const { once } = require('node:events')
+const { Exporter } = require('../../exporter/exporter')
+
+/**
+ * An exporter on a private socket and a free port, and ways to talk to it.
+ * @param {object} [config] changes
+ */
+async function startExporter (config = {}) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-exporter-'))
+  const exporter = new Exporter({
+    listen: { host: '127.0.0.1', port: 0 },
+    socket: { path: path.join(folder, 'exporter.sock') },
+    compat: true,
+    maxTargets: 1000,
+    logLevel: 'silent',
+    ...config
+  })
+  const { socket, listen } = await exporter.start()
+  const url = `http://127.0.0.1:${listen.port}`
+  return {
+    exporter,
+    url,
+    port: listen.port,
+    socket,
+    /** A connection as an agent has it. */
+    async connect () {
+      const connection = net.connect(socket)
+      connection.on('error', () => {})
+      await once(connection, 'connect')
+      return connection
+    },
+    /** @param {string} path @param {object} [headers] */
+    get: (path, headers) => fetch(url + path, { headers }),
+    /** @returns {Promise<string>} */
+    metrics: async () => (await fetch(`${url}/metrics`)).text(),
+    async stop () {
+      await exporter.stop()
+      fs.rmSync(folder, { recursive: true, force: true })
+    }
+  }
+}
+
+/**
+ * Asks until the answer is accepted: for what arrives through a socket there is no event to await.
+ * @template T
+ * @param {() => Promise<T> | T} ask @param {(answer: T) => boolean} accept @param {number} [timeoutMs]
+ * @returns {Promise<T>}
+ */
+async function eventually (ask, accept, timeoutMs = 10_000) {
+  const deadline = Date.now() + timeoutMs
+  for (;;) {
+    const answer = await ask()
+    if (accept(answer)) return answer
+    if (Date.now() > deadline) throw new Error(`still ${JSON.stringify(answer)?.slice(0, 2000)} after ${timeoutMs} ms`)
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+}
+
+module.exports = { startExporter, eventually }
