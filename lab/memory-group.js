@@ -3,6 +3,9 @@
 const nodeFs = require('node:fs')
 const path = require('node:path')
 const { setTimeout: wait } = require('node:timers/promises')
+const { findParentGroup, readLines, readWords } = require('./parent-group')
+
+/** @typedef {import('./parent-group').Fs} Fs */
 
 /**
  * A memory cgroup of its own for one command, as a container has.
@@ -36,11 +39,11 @@ const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
  * @param {number} options.limitBytes
  * @param {string} [options.name] part of the directory's name: letters, digits and dashes
  * @param {string} [options.procSelf] where this process's `cgroup` and `mountinfo` files are
- * @param {Pick<typeof nodeFs, 'readFileSync' | 'writeFileSync' | 'mkdirSync' | 'rmdirSync' | 'readdirSync' | 'existsSync'>} [options.fs]
+ * @param {Fs} [options.fs]
  * @returns {MemoryGroup}
  */
 function createMemoryGroup ({ limitBytes, name = 'group', procSelf = '/proc/self', fs = nodeFs }) {
-  const parent = findParent(procSelf, fs)
+  const parent = findParentGroup(procSelf, fs)
   if ('reason' in parent) return unsupported(parent.reason)
   removeLeftovers(parent.path, fs)
   const directory = path.join(parent.path, `${PREFIX}${name}-${process.pid}-${Date.now().toString(36)}-${created++}`)
@@ -72,80 +75,12 @@ function createMemoryGroup ({ limitBytes, name = 'group', procSelf = '/proc/self
 
 let created = 0
 
-/** @typedef {NonNullable<Parameters<typeof createMemoryGroup>[0]['fs']>} Fs */
-
 /**
  * @param {string} reason
  * @returns {MemoryGroup}
  */
 function unsupported (reason) {
   return { supported: false, reason, wrap: (command, args) => ({ command, args }), stats: () => undefined, remove: async () => true }
-}
-
-/**
- * The directory new groups go into. On v1 that is this process's own group, so an outer container's limit still holds.
- * On v2 a group with processes may not give controllers to children ("no internal processes"), so it is our own group
- * only when that already hands out memory or is the real root, and else the group beside ours.
- * @param {string} procSelf
- * @param {Fs} fs
- * @returns {{ path: string, version: 1 | 2 } | { reason: string }}
- */
-function findParent (procSelf, fs) {
-  const groups = readLines(path.join(procSelf, 'cgroup'), fs).map((line) => line.split(':'))
-  const mounts = readLines(path.join(procSelf, 'mountinfo'), fs).map(parseMount)
-  if (groups.length === 0) return { reason: 'this system has no control groups (Linux only)' }
-
-  const v1 = groups.find(([, controllers]) => controllers.split(',').includes('memory'))
-  const v1Mount = mounts.find(({ type, options }) => type === 'cgroup' && options.includes('memory'))
-  if (v1 && v1Mount) return { path: ownDirectory(v1Mount, v1.slice(2).join(':'), fs), version: 1 }
-
-  const v2 = groups.find(([hierarchy, controllers]) => hierarchy === '0' && controllers === '')
-  const v2Mount = mounts.find(({ type }) => type === 'cgroup2')
-  if (!v2 || !v2Mount) return { reason: 'the memory controller is not mounted' }
-  const own = ownDirectory(v2Mount, v2.slice(2).join(':'), fs)
-  if (!words(path.join(own, 'cgroup.controllers'), fs).includes('memory')) return { reason: `the memory controller is not available in ${own}` }
-  for (const directory of own === v2Mount.directory ? [own] : [own, path.dirname(own)]) {
-    if (handsOutMemory(directory, fs)) return { path: directory, version: 2 }
-  }
-  return { reason: `${own} has processes of its own, so cgroup v2 allows no memory groups inside it, and none beside it` }
-}
-
-/**
- * @param {string} line https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html
- */
-function parseMount (line) {
-  const [before, after = ''] = line.split(' - ')
-  const [, , , root = '', directory = ''] = before.split(' ')
-  const [type = '', , options = ''] = after.split(' ')
-  return { root, directory, type, options: options.split(',') }
-}
-
-/**
- * This process's group as a directory. In a container the mount shows only part of the tree (its root is not `/`), or
- * the path in /proc/self/cgroup is the host's: then the mount point is our group.
- * @param {{ root: string, directory: string }} mount
- * @param {string} group
- * @param {Fs} fs
- */
-function ownDirectory ({ root, directory }, group, fs) {
-  const below = path.relative(root, group)
-  const own = path.join(directory, below)
-  return below.startsWith('..') || !fs.existsSync(own) ? directory : own
-}
-
-/**
- * @param {string} directory
- * @param {Fs} fs
- */
-function handsOutMemory (directory, fs) {
-  const control = path.join(directory, 'cgroup.subtree_control')
-  if (words(control, fs).includes('memory')) return true
-  try {
-    fs.writeFileSync(control, '+memory') // EBUSY when the group has processes and is not the real root
-    return true
-  } catch {
-    return false
-  }
 }
 
 /**
@@ -156,7 +91,8 @@ function handsOutMemory (directory, fs) {
  */
 function limit (directory, version, limitBytes, fs) {
   const [memory, swap, swapBytes] = version === 1
-    ? ['memory.limit_in_bytes', 'memory.memsw.limit_in_bytes', limitBytes]
+    // A little more with swap: were both equal, the kernel would meet this one first and memory.failcnt would stay 0.
+    ? ['memory.limit_in_bytes', 'memory.memsw.limit_in_bytes', limitBytes + 2 ** 20]
     : ['memory.max', 'memory.swap.max', 0]
   fs.writeFileSync(path.join(directory, memory), String(limitBytes))
   try {
@@ -172,7 +108,7 @@ function limit (directory, version, limitBytes, fs) {
  */
 function readStats (directory, version, fs) {
   /** @param {string} file */
-  const number = (file) => Number(words(path.join(directory, file), fs)[0])
+  const number = (file) => Number(readWords(path.join(directory, file), fs)[0])
   /** @param {string} file @param {string} key */
   const keyed = (file, key) => Number(readLines(path.join(directory, file), fs).find((line) => line.startsWith(`${key} `))?.split(' ')[1] ?? 0)
   if (!fs.existsSync(directory)) return undefined
@@ -227,26 +163,6 @@ function explain (error) {
   if (code === 'EACCES' || code === 'EPERM') return 'not allowed (needs root)'
   if (code === 'EROFS') return 'control groups are mounted read-only, as in an unprivileged container'
   return message
-}
-
-/**
- * @param {string} file
- * @param {Fs} fs
- */
-function readLines (file, fs) {
-  try {
-    return fs.readFileSync(file, 'utf8').split('\n').filter(Boolean)
-  } catch {
-    return []
-  }
-}
-
-/**
- * @param {string} file
- * @param {Fs} fs
- */
-function words (file, fs) {
-  return readLines(file, fs).flatMap((line) => line.split(' '))
 }
 
 module.exports = { createMemoryGroup }

@@ -1,6 +1,6 @@
 'use strict'
 
-const fastify = require('fastify').default
+const { fastify, LogController } = require('fastify')
 const schemas = require('./schemas')
 const { primaryOf } = require('../classify/evaluate')
 
@@ -17,7 +17,7 @@ function createServer ({ targets, metrics, isReady, logLevel }) {
   const server = fastify({
     logger: { level: logLevel },
     // A scrape a second is no news.
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 65_536,
     requestTimeout: 10_000
   })

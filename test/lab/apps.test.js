@@ -1,0 +1,142 @@
+'use strict'
+
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const fs = require('node:fs')
+const path = require('node:path')
+const { apps, findApp } = require('../../lab')
+
+const PARALLEL = 2
+
+/**
+ * @param {string} script
+ * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} [env]
+ */
+function start (script, args, env = {}) {
+  const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.on('data', (chunk) => { output.stdout += chunk })
+  child.stderr.on('data', (chunk) => { output.stderr += chunk })
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, ...output }))
+  return { child, ended }
+}
+
+/** @param {string} stdout */
+function summaryOf (stdout) {
+  return JSON.parse(stdout.trimEnd().split('\n').pop() ?? '')
+}
+
+/**
+ * The load generator's process id, once the app has started it.
+ * @param {number} pid
+ */
+async function loadOf (pid) {
+  for (;;) {
+    const [child] = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')
+    // Between fork and exec it still bears the app's command line.
+    if (child && commandLine(child).includes('load.js')) return child
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+/** @param {string} pid */
+function commandLine (pid) {
+  try {
+    return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** @param {string} pid */
+async function gone (pid) {
+  while (commandLine(pid) !== '') await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+describe('the lab registry', () => {
+  test('lists every app of the folder and no other', () => {
+    const files = fs.readdirSync(path.join(__dirname, '../../lab/apps')).sort()
+    expect(apps.map(({ script }) => path.basename(script)).sort()).toEqual(files)
+  })
+
+  test.each(apps.map((app) => [app.id, app]))('%s has a complete row', (id, app) => {
+    expect(app.script).toBe(path.resolve(__dirname, '../../lab/apps', `${id}.js`))
+    expect(app.diagnosis === null).toBe(id.startsWith('healthy-'))
+    expect(app.diagnosis ?? id).toBe(id)
+    expect(app.memoryLimitBytes).toBe(512 * 2 ** 20)
+    expect(app.seconds).toBeGreaterThanOrEqual(30)
+    expect(app.about).toMatch(/^[A-Z0-9].*\.$/)
+  })
+
+  test('finds an app by id', () => {
+    expect(findApp('healthy-idle')?.title).toBe('Idle server')
+    expect(findApp('healthy')).toBeUndefined()
+  })
+
+  test('is described in the README, every app', () => {
+    const readme = fs.readFileSync(path.join(__dirname, '../../lab/README.md'), 'utf8')
+    for (const { id } of apps) expect(readme).toContain(`| \`${id}\` |`)
+  })
+})
+
+describe('an app', () => {
+  test('of every kind runs, ends by itself with exit code 0 and sums up', async () => {
+    const waiting = apps.map((app) => app)
+    /** @type {Record<string, unknown>} */
+    const results = {}
+    async function lane () {
+      for (let app = waiting.shift(); app; app = waiting.shift()) {
+        const { code, stdout, stderr } = await start(app.script, ['--seconds', '3']).ended
+        const { lab, app: id, seconds } = summaryOf(stdout)
+        results[app.id] = { code, stderr, lab, id, inTime: seconds >= 3 && seconds < 8 }
+      }
+    }
+    await Promise.all(Array.from({ length: PARALLEL }, lane))
+    for (const { id } of apps) expect(results[id]).toEqual({ code: 0, stderr: '', lab: 'summary', id, inTime: true })
+  }, 90_000)
+
+  test('serves requests, and more of them at a higher rate', async () => {
+    const { script } = /** @type {import('../../lab').LabApp} */ (findApp('healthy-steady'))
+    const [single, triple] = await Promise.all(['1', '3'].map((rate) => start(script, ['--seconds', '3', '--rate', rate]).ended))
+    const { requests } = summaryOf(single.stdout)
+    expect(requests).toBeGreaterThan(100)
+    expect(summaryOf(triple.stdout).requests).toBeGreaterThan(requests * 1.5)
+  })
+
+  test.each([['SIGTERM'], ['SIGINT']])('ends cleanly on %s', async (signal) => {
+    const { child, ended } = start(findApp('healthy-steady')?.script ?? '', [])
+    await loadOf(child.pid ?? 0)
+    child.kill(/** @type {NodeJS.Signals} */ (signal))
+    const { code, stdout } = await ended
+    expect(code).toBe(0)
+    expect(summaryOf(stdout)).toMatchObject({ lab: 'summary', app: 'healthy-steady' })
+  })
+
+  test.each([['0'], ['-1'], ['soon']])('refuses --seconds %s', async (seconds) => {
+    const { code, stderr } = await start(findApp('healthy-idle')?.script ?? '', ['--seconds', seconds]).ended
+    expect({ code, stderr }).toEqual({ code: 2, stderr: `--seconds must be a number above 0, not ${seconds}\n` })
+  })
+})
+
+const describeLinux = process.platform === 'linux' ? describe : describe.skip
+
+describeLinux('the load generator', () => {
+  test('is not watched', async () => {
+    const { child, ended } = start(findApp('healthy-idle')?.script ?? '', [], { NODE_OPTIONS: '--no-deprecation' })
+    const load = await loadOf(child.pid ?? 0)
+    const env = fs.readFileSync(`/proc/${load}/environ`, 'utf8').split('\0')
+    child.kill()
+    await ended
+    expect(env).toContain('MEMWATCH_DISABLED=1')
+    expect(env.filter((entry) => entry.startsWith('NODE_OPTIONS='))).toEqual([])
+  })
+
+  test('ends with its app, even when that is killed', async () => {
+    const { child, ended } = start(findApp('healthy-steady')?.script ?? '', [])
+    const load = await loadOf(child.pid ?? 0)
+    child.kill('SIGKILL')
+    expect((await ended).signal).toBe('SIGKILL')
+    await gone(load)
+  })
+})
