@@ -113,7 +113,7 @@ describe('an app', () => {
     expect(summaryOf(stdout)).toMatchObject({ lab: 'summary', app: 'healthy-steady' })
   })
 
-  test.each([['0'], ['-1'], ['soon']])('refuses --seconds %s', async (seconds) => {
+  test.each([['0'], ['Infinity'], ['soon']])('refuses --seconds %s', async (seconds) => {
     const { code, stderr } = await start(findApp('healthy-idle')?.script ?? '', ['--seconds', seconds]).ended
     expect({ code, stderr }).toEqual({ code: 2, stderr: `--seconds must be a number above 0, not ${seconds}\n` })
   })
