@@ -1,0 +1,36 @@
+'use strict'
+
+/**
+ * Cumulative counts of durations in fixed buckets.
+ */
+class Buckets {
+  #bounds
+  /** One count per bound, and one for what is longer. */
+  counts
+  count = 0
+  sumSeconds = 0
+  longestSeconds = 0
+
+  /** @param {readonly number[]} bounds upper bounds in seconds, ascending */
+  constructor (bounds) {
+    this.#bounds = bounds
+    this.counts = new Array(bounds.length + 1).fill(0)
+  }
+
+  /** @param {number} seconds */
+  add (seconds) {
+    let i = 0
+    while (i < this.#bounds.length && seconds > this.#bounds[i]) i++
+    this.counts[i]++
+    this.count++
+    this.sumSeconds += seconds
+    if (seconds > this.longestSeconds) this.longestSeconds = seconds
+  }
+
+  /** As a row of the wire contract. @returns {[count: number, sumSeconds: number, longestSeconds: number, counts: number[]]} */
+  get row () {
+    return [this.count, this.sumSeconds, this.longestSeconds, this.counts]
+  }
+}
+
+module.exports = { Buckets }

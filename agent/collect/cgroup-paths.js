@@ -1,0 +1,58 @@
+'use strict'
+
+const path = require('node:path')
+
+/**
+ * Where a controller's files of this process lie, from its own group up to the topmost that can be seen.
+ * @typedef {object} ControllerPaths
+ * @property {1 | 2} version
+ * @property {string[]} folders own group first
+ */
+
+/**
+ * @param {string} controller memory or cpu
+ * @param {{ cgroup: string, mountinfo: string, exists: (folder: string) => boolean }} proc texts of /proc/self/cgroup and
+ *   /proc/self/mountinfo; exists: whether a folder holds this controller's files
+ * @returns {ControllerPaths | null} null where the process is in no such group, or none can be seen
+ */
+function controllerPaths (controller, { cgroup, mountinfo, exists }) {
+  const groups = cgroup.split('\n').filter(Boolean).map(line => {
+    // 4:memory:/kubepods/… (version 1), 0::/kubepods/… (version 2). cgroups(7).
+    const [, controllers, group] = /** @type {string[]} */ (/^\d+:([^:]*):(.*)$/.exec(line) ?? [])
+    return { controllers: controllers?.split(',') ?? [], group: group ?? '/' }
+  })
+  const mounts = mountinfo.split('\n').filter(Boolean).map(line => {
+    // 36 35 98:0 /root /mount/point options … - type source super-options. proc(5).
+    const [left, right] = line.split(' - ')
+    const fields = left.split(' ')
+    const [type, , superOptions = ''] = (right ?? '').split(' ')
+    return { root: fields[3], point: fields[4], type, controllers: superOptions.split(',') }
+  })
+  for (const version of /** @type {const} */ ([1, 2])) {
+    const mount = mounts.find(({ type, controllers }) => version === 1 ? type === 'cgroup' && controllers.includes(controller) : type === 'cgroup2')
+    const own = groups.find(({ controllers }) => version === 1 ? controllers.includes(controller) : controllers.includes(''))
+    if (!mount || !own) continue
+    const folders = visibleFolders(mount, own.group).filter(exists)
+    if (folders.length > 0) return { version, folders }
+  }
+  return null
+}
+
+/**
+ * A container sees its group at the mount's root while /proc still names the host's path (version 1, or no cgroup
+ * namespace): try the path, then the path below the mount's root, then the root.
+ * @param {{ root: string, point: string }} mount
+ * @param {string} group
+ */
+function visibleFolders ({ root, point }, group) {
+  const below = root !== '/' && group.startsWith(root) ? group.slice(root.length) : group
+  /** @type {string[]} */
+  const folders = []
+  for (let at = path.posix.join(point, below); at.length >= point.length && at.startsWith(point); at = path.posix.dirname(at)) {
+    folders.push(at)
+    if (at === point || at === '/') break
+  }
+  return folders
+}
+
+module.exports = { controllerPaths }

@@ -1,0 +1,110 @@
+'use strict'
+
+const v8 = require('node:v8')
+const { performance } = require('node:perf_hooks')
+const { DELAY_BOUNDS_SECONDS } = require('../frame')
+const { Buckets } = require('../buckets')
+const { iterations } = require('./event-loop')
+
+/** While the loop is busy a timer is set this often. */
+const BUSY_MS = 20
+/** Share of time the loop must be active to count as busy. */
+const BUSY_RATIO = 0.1
+/** Node's timers have whole milliseconds: one that fires within this is on time. */
+const GRANULARITY_MS = 1.2
+/** One long block stands for at most so many timers. */
+const MAX_CORRECTIONS = 5000
+
+/**
+ * Event loop delay: how late a timer fires that is due at a random moment.
+ *
+ * A timer of our own ticks every 20 ms while the loop is busy, and ever more rarely up to the frame interval while it is
+ * idle: an idle app is not woken a hundred times a second. A block of length L would have delayed all timers that fell due
+ * meanwhile, by L, L − R, L − 2R …; they are counted as well (the correction against coordinated omission that HdrHistogram
+ * calls recording with an expected interval), so the distribution has no bias for how often we looked.
+ * A block between two rare ticks of an idle loop is caught by its trace in the loop's active time: so many active seconds in
+ * so few turns bound the longest turn from below.
+ *
+ * The same ticks watch for peaks of external memory between frames.
+ *
+ * @param {number} frameMs
+ * @param {(what: string, work: () => void) => () => void} guarded
+ * @returns {import('./collector').Collector}
+ */
+function delay (frameMs, guarded) {
+  const buckets = new Buckets(DELAY_BOUNDS_SECONDS)
+  let intervalMs = BUSY_MS
+  let dueMs = 0
+  let last = performance.eventLoopUtilization()
+  let lastTurns = iterations()
+  let externalPeakBytes = 0
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer
+
+  const record = (/** @type {number} */ lateMs) => {
+    buckets.add(lateMs <= GRANULARITY_MS ? 0 : lateMs / 1000)
+    for (let missed = lateMs - intervalMs, n = 0; missed > GRANULARITY_MS && n < MAX_CORRECTIONS; missed -= intervalMs, n++) {
+      buckets.add(missed / 1000)
+    }
+  }
+
+  const tick = guarded('delay', () => {
+    const nowMs = performance.now()
+    record(Math.max(0, nowMs - dueMs))
+
+    const now = performance.eventLoopUtilization()
+    const activeMs = now.active - last.active
+    const turns = iterations()
+    if (turns !== undefined && lastTurns !== undefined && intervalMs > BUSY_MS && activeMs > BUSY_MS) {
+      buckets.longestSeconds = Math.max(buckets.longestSeconds, activeMs / Math.max(1, turns - lastTurns) / 1000)
+    }
+    const busy = activeMs / Math.max(1, activeMs + now.idle - last.idle) >= BUSY_RATIO
+    last = now
+    lastTurns = turns
+    if (busy) peak()
+    // At rest the frame's own timer does the ticking.
+    intervalMs = busy ? BUSY_MS : intervalMs * 2
+    if (intervalMs < frameMs) schedule(nowMs)
+    else timer = undefined
+  })
+
+  const schedule = (/** @type {number} */ nowMs) => {
+    dueMs = nowMs + intervalMs
+    timer = setTimeout(tick, intervalMs)
+    timer.unref()
+  }
+
+  const peak = () => {
+    const { external_memory: external } = /** @type {{ external_memory?: number }} */ (v8.getHeapStatistics())
+    if (external !== undefined && external > externalPeakBytes) externalPeakBytes = external
+  }
+
+  return {
+    fields: ['eventLoopDelay', 'externalPeakBytes'],
+    start () {
+      schedule(performance.now())
+    },
+    read (values) {
+      if (!timer) {
+        // The frame is the tick: it was due one frame after the last.
+        const nowMs = performance.now()
+        intervalMs = frameMs
+        dueMs = dueMs > 0 ? Math.min(nowMs, dueMs + frameMs) : nowMs
+        tick()
+        if (!timer) dueMs = nowMs
+      }
+      peak()
+      values.eventLoopDelay = buckets.row
+      values.externalPeakBytes = Math.max(externalPeakBytes, values.externalBytes ?? 0)
+    },
+    sent () {
+      buckets.longestSeconds = 0
+      externalPeakBytes = 0
+    },
+    stop () {
+      clearTimeout(timer)
+    }
+  }
+}
+
+module.exports = { delay }

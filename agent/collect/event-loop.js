@@ -1,0 +1,22 @@
+'use strict'
+
+const { performance } = require('node:perf_hooks')
+
+/** @returns {number | undefined} turns of the event loop so far, where Node tells */
+const iterations = () => /** @type {any} */ (performance.nodeTiming).uvMetricsInfo?.loopCount
+
+/** Time the loop was active and idle, and its turns. @returns {import('./collector').Collector} */
+function eventLoop () {
+  return {
+    fields: ['eventLoopActiveSeconds', 'eventLoopIdleSeconds', 'eventLoopIterations'],
+    read (values) {
+      const { active, idle } = performance.eventLoopUtilization()
+      values.eventLoopActiveSeconds = active / 1000
+      values.eventLoopIdleSeconds = idle / 1000
+      const turns = iterations()
+      if (turns !== undefined) values.eventLoopIterations = turns
+    }
+  }
+}
+
+module.exports = { eventLoop, iterations }

@@ -1,0 +1,91 @@
+'use strict'
+
+const v8 = require('node:v8')
+const { PerformanceObserver, performance } = require('node:perf_hooks')
+const { GC_KINDS, GC_CAUSES, ORDINARY_CAUSE, GC_PAUSE_BOUNDS_SECONDS } = require('../frame')
+const { Buckets } = require('../buckets')
+
+/** The live heap is read at most this often: V8 may run dozens of majors a second. */
+const LIVE_HEAP_EVERY_MS = 50
+
+/**
+ * @param {{ kind?: number, flags?: number }} detail of a PerformanceEntry of type gc
+ * @returns {string} kind/cause, the key on the wire
+ */
+function keyOf ({ kind = 0, flags = 0 }) {
+  const name = GC_KINDS[/** @type {keyof typeof GC_KINDS} */ (kind)] ?? `kind_${kind}`
+  const cause = GC_CAUSES.find(({ flag }) => (flags & flag) !== 0)?.cause ?? ORDINARY_CAUSE
+  return `${name}/${cause}`
+}
+
+/** Used bytes of all spaces but the new ones: what a major GC left, plus what was promoted or made old since. */
+function oldBytes () {
+  let bytes = 0
+  for (const { space_name: name, space_used_size: used } of v8.getHeapSpaceStatistics()) {
+    if (!name.startsWith('new_')) bytes += used
+  }
+  return bytes
+}
+
+/**
+ * Every GC pause, counted by kind and cause, and the live heap after majors. Entries come in batches, and since Node 20
+ * only when the loop has something else to do: what is pending is taken at each frame.
+ * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} guarded
+ * @returns {import('./collector').Collector}
+ */
+function gc (guarded) {
+  /** @type {Map<string, Buckets>} */
+  const pauses = new Map()
+  let majors = 0
+  let liveHeapBytes = -1
+  let liveHeapMajors = 0
+  let liveHeapAtMs = -Infinity
+
+  /** @param {import('node:perf_hooks').PerformanceEntry[]} entries */
+  const take = entries => {
+    let sawMajor = false
+    for (const entry of entries) {
+      const key = keyOf(/** @type {{ detail?: object }} */ (entry).detail ?? entry)
+      let buckets = pauses.get(key)
+      if (!buckets) pauses.set(key, buckets = new Buckets(GC_PAUSE_BOUNDS_SECONDS))
+      buckets.add(entry.duration / 1000)
+      if (key.startsWith('major/')) {
+        majors++
+        sawMajor = true
+      }
+    }
+    if (!sawMajor) return
+    const nowMs = performance.now()
+    if (nowMs - liveHeapAtMs < LIVE_HEAP_EVERY_MS) return
+    liveHeapAtMs = nowMs
+    liveHeapBytes = oldBytes()
+    liveHeapMajors = majors
+  }
+
+  const observer = new PerformanceObserver(guarded('gc', list => take(list.getEntries())))
+  return {
+    fields: ['gc', 'liveHeapBytes', 'liveHeapMajors'],
+    start () {
+      observer.observe({ type: 'gc', buffered: false })
+    },
+    read (values) {
+      take(observer.takeRecords())
+      /** @type {Record<string, Buckets['row']>} */
+      const rows = {}
+      for (const [key, buckets] of pauses) rows[key] = buckets.row
+      values.gc = rows
+      if (liveHeapBytes >= 0) {
+        values.liveHeapBytes = liveHeapBytes
+        values.liveHeapMajors = liveHeapMajors
+      }
+    },
+    sent () {
+      for (const buckets of pauses.values()) buckets.longestSeconds = 0
+    },
+    stop () {
+      observer.disconnect()
+    }
+  }
+}
+
+module.exports = { gc, keyOf }

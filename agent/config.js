@@ -1,0 +1,82 @@
+'use strict'
+
+const os = require('node:os')
+const path = require('node:path')
+
+/**
+ * Where an agent looks for its exporter, and an exporter listens, when nothing is said: a folder of this user's own.
+ * @returns {string} absolute path
+ */
+function defaultSocketPath () {
+  const uid = process.getuid ? process.getuid() : os.userInfo().username
+  return path.join(os.tmpdir(), `memwatch-${uid}`, 'exporter.sock')
+}
+
+/**
+ * Every option of the agent. All are environment variables: a preload has no command line.
+ * `read` throws an Error that says what is accepted.
+ */
+const options = Object.freeze({
+  socket: {
+    env: 'MEMWATCH_SOCKET',
+    default: defaultSocketPath(),
+    help: 'where the exporter listens: a path, or tcp://HOST:PORT',
+    /** @param {string} text @returns {{ path: string } | { host: string, port: number }} */
+    read (text) {
+      if (!text.startsWith('tcp://')) return { path: path.resolve(text) }
+      const match = /^tcp:\/\/(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):(\d{1,5})$/.exec(text)
+      if (!match || Number(match[2]) > 65535) throw new Error('expected a path or tcp://HOST:PORT')
+      return { host: match[1].replace(/^\[|\]$/g, ''), port: Number(match[2]) }
+    }
+  },
+  name: {
+    env: 'MEMWATCH_NAME',
+    default: '',
+    help: 'name of the app; else that of the nearest package.json, else of the script',
+    /** @param {string} text */
+    read (text) {
+      if (text.length > 128) throw new Error('expected at most 128 characters')
+      return text
+    }
+  },
+  intervalSeconds: {
+    env: 'MEMWATCH_INTERVAL_SECONDS',
+    default: '1',
+    help: 'seconds between frames, 0.1 to 60',
+    /** @param {string} text */
+    read (text) {
+      const seconds = Number(text)
+      if (!(seconds >= 0.1 && seconds <= 60)) throw new Error('expected a number from 0.1 to 60')
+      return seconds
+    }
+  },
+  disabled: {
+    env: 'MEMWATCH_DISABLED',
+    default: '0',
+    help: '1 turns the agent off',
+    /** @param {string} text */
+    read (text) {
+      if (!['0', '1', 'true', 'false'].includes(text)) throw new Error('expected 0 or 1')
+      return text === '1' || text === 'true'
+    }
+  }
+})
+
+/** @typedef {{ [Name in keyof typeof options]: ReturnType<typeof options[Name]['read']> }} Config */
+
+/**
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {Config}
+ * @throws {Error} naming the variable whose value cannot be used
+ */
+function readConfig (env = process.env) {
+  return /** @type {Config} */ (Object.fromEntries(Object.entries(options).map(([name, option]) => {
+    try {
+      return [name, option.read(env[option.env] || option.default)]
+    } catch (error) {
+      throw new Error(`${option.env}: ${/** @type {Error} */ (error).message}`)
+    }
+  })))
+}
+
+module.exports = { options, readConfig, defaultSocketPath }

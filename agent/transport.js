@@ -1,0 +1,149 @@
+'use strict'
+
+const fs = require('node:fs')
+const net = require('node:net')
+const { debug } = require('./guard')
+
+/** Most that is kept of a line the exporter did not take at once. */
+const MAX_PENDING_BYTES = 262_144
+const FIRST_RETRY_SECONDS = 1
+const LAST_RETRY_SECONDS = 30
+
+/**
+ * The connection to the exporter. It must never hold the app back: a pending write or connect request of libuv keeps the
+ * loop alive even on an unref'd socket, so lines are written straight to the socket's non-blocking descriptor, and what the
+ * kernel does not take is kept here (bounded) or dropped (counted by the caller). It has no timer of its own: `tick` is
+ * called before each frame.
+ *
+ * idle → connecting → open → idle …; `stop` ends it.
+ */
+class Transport {
+  #address
+  #hello
+  /** @type {'idle' | 'connecting' | 'open' | 'stopped'} */
+  #state = 'idle'
+  /** @type {net.Socket | undefined} */
+  #socket
+  /** The rest of a line that the kernel took in part. */
+  #pending = Buffer.alloc(0)
+  #retryAtSeconds = 0
+  #retrySeconds = FIRST_RETRY_SECONDS
+
+  /**
+   * @param {net.NetConnectOpts} address
+   * @param {() => string} hello the first line of every connection
+   */
+  constructor (address, hello) {
+    this.#address = address
+    this.#hello = hello
+  }
+
+  /** Connect where it is time to, and give up on what hangs. @param {number} nowSeconds monotonic */
+  tick (nowSeconds) {
+    if (this.#state === 'connecting') this.#lose(nowSeconds)
+    if (this.#state === 'open') this.#flush()
+    if (this.#state === 'idle' && nowSeconds >= this.#retryAtSeconds) this.#connect(nowSeconds)
+  }
+
+  /**
+   * @param {string} line with its newline
+   * @returns {boolean} false when it was dropped: not connected, or the exporter is slow
+   */
+  write (line) {
+    if (this.#state !== 'open' || !this.#flush()) return false
+    return this.#writeNow(Buffer.from(line))
+  }
+
+  stop () {
+    this.#state = 'stopped'
+    this.#socket?.destroy()
+    this.#socket = undefined
+  }
+
+  /** @param {number} nowSeconds */
+  #connect (nowSeconds) {
+    this.#state = 'connecting'
+    this.#retryAtSeconds = nowSeconds + this.#retrySeconds
+    this.#retrySeconds = Math.min(2 * this.#retrySeconds, LAST_RETRY_SECONDS)
+    let socket
+    try {
+      socket = this.#socket = net.connect(this.#address)
+    } catch (error) {
+      debug('connect: %s', error) // the permission model refuses
+      this.#state = 'idle'
+      return
+    }
+    socket.unref()
+    socket.on('error', error => debug('socket: %s', error))
+    socket.on('close', () => {
+      if (this.#socket !== socket) return
+      this.#socket = undefined
+      if (this.#state !== 'stopped') this.#state = 'idle'
+    })
+    socket.on('connect', () => {
+      if (this.#socket !== socket) return
+      this.#state = 'open'
+      this.#pending = Buffer.alloc(0)
+      this.#retrySeconds = FIRST_RETRY_SECONDS
+      this.#writeNow(Buffer.from(this.#hello()))
+    })
+    socket.on('end', () => socket.destroy())
+    socket.resume()
+  }
+
+  /** @param {number} nowSeconds */
+  #lose (nowSeconds) {
+    const socket = this.#socket
+    this.#socket = undefined
+    this.#state = 'idle'
+    this.#retryAtSeconds = Math.max(this.#retryAtSeconds, nowSeconds)
+    socket?.destroy()
+  }
+
+  /** @returns {boolean} true when nothing is pending any more */
+  #flush () {
+    if (this.#pending.length === 0) return true
+    const rest = this.#pending
+    this.#pending = Buffer.alloc(0)
+    this.#writeNow(rest)
+    return this.#pending.length === 0
+  }
+
+  /** @param {Buffer} bytes @returns {boolean} false when nothing of it was taken */
+  #writeNow (bytes) {
+    const fd = /** @type {{ _handle?: { fd?: number } } | undefined} */ (/** @type {unknown} */ (this.#socket))?._handle?.fd
+    if (fd === undefined || fd < 0) return this.#writeByStream(bytes)
+    let written = 0
+    try {
+      while (written < bytes.length) written += fs.writeSync(fd, bytes, written)
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EAGAIN') {
+        debug('write: %s', error)
+        this.#socket?.destroy()
+        return false
+      }
+      if (written === 0 && this.#pending.length === 0 && bytes.length > MAX_PENDING_BYTES) return false
+      // Half a line must be completed before the next; a whole one that found no room may as well wait.
+      this.#pending = Buffer.from(bytes.subarray(written))
+    }
+    return true
+  }
+
+  /**
+   * Where a socket shows no descriptor (Windows pipes): one write at a time, and whoever does not take it within a tick is
+   * hung up on.
+   * @param {Buffer} bytes
+   */
+  #writeByStream (bytes) {
+    const socket = this.#socket
+    if (!socket) return false
+    if (socket.writableLength > 0) {
+      socket.destroy()
+      return false
+    }
+    socket.write(bytes)
+    return true
+  }
+}
+
+module.exports = { Transport }
