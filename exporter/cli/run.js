@@ -51,10 +51,11 @@ function withReportOptions (command) {
 /**
  * @param {string[]} words the command
  * @param {ReportOptions} given
+ * @param {Record<string, string>} [extraEnv] of the command
  * @returns {Promise<number>} exit status
  * @throws {UsageError}
  */
-async function runAndReport (words, given) {
+async function runAndReport (words, given, extraEnv = {}) {
   const forSeconds = given.for === undefined ? undefined : readSeconds('--for', given.for)
   const listen = given.listen === undefined ? undefined : readListen(given.listen)
   if (given.failOn !== undefined && !['suspected', 'confirmed'].includes(given.failOn)) {
@@ -67,6 +68,7 @@ async function runAndReport (words, given) {
     command: words,
     forSeconds,
     listen,
+    env: { ...process.env, ...extraEnv },
     stdoutToStderr: Boolean(given.json),
     onStart: (exporter, at) => progress.start(exporter, at)
   }).finally(() => progress.stop())

@@ -41,7 +41,7 @@ async function simulate (name, given) {
       : `memwatch: without the memory limit of ${formatBytes(app.memoryLimitBytes)} it is made for (${group.reason}): V8 sizes its heap for this whole machine, and the problem may not show\n`)
     const seconds = given.for ?? String(app.seconds)
     const wrapped = group.wrap(given.node ?? process.execPath, [...app.nodeArgs ?? [], ...given.nodeOption ?? [], app.script])
-    return await runAndReport([wrapped.command, ...wrapped.args], { ...given, for: seconds })
+    return await runAndReport([wrapped.command, ...wrapped.args], { ...given, for: seconds }, { MEMWATCH_NAME: app.id })
   } finally {
     await group.remove()
   }

@@ -13,7 +13,7 @@ module.exports = defineDiagnosis({
   severity: 'warning',
   requires: [
     'semiSpaceMaxBytes', 'semiSpaceCapacityBytes', 'recentGcs', 'scavengesPerSecond', 'scavengePauseRatio',
-    'ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio', 'heapSizeLimitBytes'
+    'ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio', 'heapSizeLimitBytes', 'gcWindowSeconds'
   ],
   uses: ['liveHeapBytes', 'liveHeapShareRatio', 'rssBytes', 'containerLimitBytes'],
   limits: {
@@ -21,6 +21,8 @@ module.exports = defineDiagnosis({
     semiSpaceMaxBytes: 16 * 2 ** 20,
     // Fewer GCs than this in the window are no rate.
     recentGcs: 100,
+    // Every app starves for a few seconds while it loads and warms up.
+    gcWindowSeconds: 15,
     // What scavenges and ordinary majors may take of wall time before it is worth a change.
     pauseRatio: 0.12,
     suspectedPauseRatio: 0.06,
@@ -57,7 +59,7 @@ module.exports = defineDiagnosis({
     }
     const because = semiSpaceMax(target, signals.heapSizeLimitBytes)?.because ?? ''
     return {
-      state: pauseRatio >= limits.pauseRatio ? 'confirmed' : 'suspected',
+      state: pauseRatio >= limits.pauseRatio && signals.gcWindowSeconds >= limits.gcWindowSeconds ? 'confirmed' : 'suspected',
       summary: `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)} force ${formatNumber(scavengesPerSecond)} scavenges a second and promote garbage: GC takes ${formatRatio(pauseRatio)} of the time.`,
       evidence: [
         evidence('semiSpaceMaxBytes', semiSpaceMaxBytes, limits.semiSpaceMaxBytes, (value, limit) => `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`),

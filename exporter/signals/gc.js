@@ -22,6 +22,11 @@ module.exports = {
     help: `Major GCs a second that V8 ran for its own spaces, not for Buffers and not on request, over the last ${RATE_SECONDS} s.`,
     compute: window => window.rate('ordinaryMajors')
   }),
+  gcWindowSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'The time that these rates were seen over: less than the window at the start of a life.',
+    compute: window => window.increase('scavenges')?.overSeconds ?? null
+  }),
   recentGcs: /** @type {Signal} */ ({
     unit: 'count',
     help: `Scavenges and ordinary majors in the last ${RATE_SECONDS} s: the evidence that rates rest on.`,
