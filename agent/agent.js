@@ -44,9 +44,12 @@ function start (config) {
   let framesDropped = 0
   let collectSeconds = 0
 
+  // What was read rarely and not sent goes with the next frame.
+  /** @type {import('./frame').Frame['values']} */
+  let unsent = {}
+
   const send = () => {
-    /** @type {import('./frame').Frame['values']} */
-    const values = {}
+    const values = unsent
     const tick = { count: count++, nowSeconds: performance.now() / 1000 }
     for (const read of reads) read(values, tick)
     values.agentErrors = guard.errors
@@ -63,6 +66,7 @@ function start (config) {
     })
     if (line.length < MAX_LINE_BYTES && transport.write(line + '\n')) {
       for (const { sent } of collectors) sent?.()
+      unsent = {}
     } else {
       framesDropped++
     }

@@ -3,7 +3,7 @@
 /** Evaluations in a row that must agree before a verdict is raised, so that one odd window raises nothing. */
 const RAISE_AFTER = 2
 /** Seconds without the finding before a confirmed verdict is withdrawn. */
-const WITHDRAW_AFTER_SECONDS = 60
+const WITHDRAW_AFTER_SECONDS = 30
 
 /**
  * What settling remembers of a diagnosis on a target.

@@ -14,17 +14,17 @@ module.exports = defineDiagnosis({
     'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio'
   ],
   limits: {
-    // Below this many readings after major GCs a line is a guess.
-    readings: 10,
+    // Fewer readings after major GCs cannot reach the score below, however straight they rise.
+    readings: 7,
     // Standard score of the growth. 3: one chance in a thousand that a flat floor looks like this.
     score: 3,
     // r² of the line: leaks measured 0.98–1.00, caches that fill up 0.67–0.84 once they slow down.
     fit: 0.9,
     // A leak goes on at its rate; what slows down to this share of it is filling up.
     lateGrowthRatio: 0.6,
-    // Sure enough when a third of the way from where it began to the limit was seen as a straight line. It has no clock in
+    // Sure enough when so much of the way from where it began to the limit was seen as a straight line. There is no clock in
     // it: a fast leak gets there in a minute, a slow one in hours, a cache that settles lower never.
-    runwayShareRatio: 1 / 3,
+    runwayShareRatio: 0.4,
     // What has grown for less than this may still be the app filling its caches at start: then it must be most of the way.
     youngSeconds: 45,
     youngRunwayShareRatio: 0.6,

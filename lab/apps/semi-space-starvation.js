@@ -15,7 +15,7 @@ const { sendJson } = require('../json')
 
 const CUSTOMERS = 100
 const ORDERS_EACH = 250
-const DATABASE_MS = 8
+const DATABASE_MS = 14
 
 const orderRows = Array.from({ length: CUSTOMERS }, (_, customer) => JSON.stringify(orders(customer)))
 const priceRows = JSON.stringify(Array.from({ length: ORDERS_EACH }, (_, i) => ({ sku: `sku-${i}`, cents: 100 + i * 7, currency: 'EUR' })))
@@ -49,7 +49,7 @@ async function invoice (customer) {
   const prices = /** @type {Price[]} */ (await query(priceRows))
   const [{ discount }] = /** @type {{ discount: number }[]} */ (await query('[{"discount":0.1}]'))
   const priceOf = new Map(prices.map((price) => [price.sku, price.cents]))
-  const lines = rows.map((row) => ({ ...row, cents: row.quantity * (priceOf.get(row.sku) ?? 0) * (1 - discount) }))
+  const lines = rows.map((row) => ({ order: row.id, sku: row.sku, to: row.address, cents: row.quantity * (priceOf.get(row.sku) ?? 0) * (1 - discount) }))
   return { customer, cents: lines.reduce((sum, line) => sum + line.cents, 0), lines: lines.slice(0, 20) }
 }
 

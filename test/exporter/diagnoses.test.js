@@ -47,7 +47,7 @@ function watch ({ seconds, at, helloChanges = {} }) {
 describe('js-heap-leak', () => {
   const leak = { seconds: 200, at: t => ({ liveMib: 10 + 0.8 * t }) }
 
-  it('is confirmed when a third of the way to the limit was a straight line', () => {
+  it('is confirmed when two fifths of the way to the limit were a straight line', () => {
     const { primary } = watch(leak)
     expect(primary).toMatchObject({ diagnosis: 'js-heap-leak', state: 'confirmed', severity: 'critical' })
     expect(primary.confirmedAfterSeconds).toBeLessThan(150)

@@ -22,7 +22,7 @@ describe('settle', () => {
     ['two in a row do', 'occc', 'oscc'],
     ['a short dip withdraws nothing', 'cc' + 'o'.repeat(10) + 'cc', 'sc' + 'c'.repeat(12)],
     ['missing evidence withdraws nothing, however long', 'cc' + 'u'.repeat(100), 'sc' + 'c'.repeat(100)],
-    ['a minute without the finding does', 'cc' + 'o'.repeat(30), 'sc' + 'c'.repeat(29) + 'o'],
+    ['half a minute without the finding does', 'cc' + 'o'.repeat(15), 'sc' + 'c'.repeat(14) + 'o'],
     ['the state follows at once while nothing is confirmed', 'usosu', 'usosu']
   ])('%s', (_, given, expected) => {
     expect(settled(given)).toBe(expected)
