@@ -21,8 +21,16 @@ program.addCommand(require('./run').command)
 program.addCommand(require('./simulate').command)
 program.addCommand(require('./exporter').command)
 
-program.parseAsync().catch(error => {
-  if (!(error instanceof ConfigError) && !(error instanceof UsageError)) throw error
-  process.stderr.write(`memwatch: ${error.message}\n`)
-  process.exitCode = 2
-})
+async function main () {
+  try {
+    await program.parseAsync()
+  } catch (error) {
+    if (!(error instanceof ConfigError) && !(error instanceof UsageError)) throw error
+    process.stderr.write(`memwatch: ${error.message}\n`)
+    process.exitCode = 2
+  }
+}
+
+if (require.main === module) main()
+
+module.exports = { program }

@@ -45,13 +45,15 @@ async function watchCommand ({ command, forSeconds, stdoutToStderr, listen = { h
   const ended = []
   exporter.on('end', target => { if (target.frame) ended.push(judgedTarget(target)) })
   const leftovers = new Leftovers(socket)
+  const signals = new SignalRelay()
   const startedAt = process.hrtime.bigint()
   try {
     onStart?.(exporter, (await exporter.start()).listen)
     const { exit, endedByUs, spawnError } = await runChild(command, {
       env: { ...env, NODE_OPTIONS: preloaded(env.NODE_OPTIONS), MEMWATCH_SOCKET: socket },
       stdio: ['inherit', stdoutToStderr ? 2 : 'inherit', 'inherit'],
-      forSeconds
+      forSeconds,
+      signals
     })
     await leftovers.end()
     await Promise.race([exporter.drained(), new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())])
@@ -66,6 +68,32 @@ async function watchCommand ({ command, forSeconds, stdoutToStderr, listen = { h
   } finally {
     await exporter.stop()
     fs.rmSync(folder, { recursive: true, force: true })
+    signals.stop()
+  }
+}
+
+/**
+ * Passes signals on to the command. It keeps listening until all is cleaned up: a second Ctrl-C must not leave a mess.
+ */
+class SignalRelay {
+  /** @type {import('node:child_process').ChildProcess | undefined} */
+  child
+  /** @type {Map<NodeJS.Signals, () => void>} */
+  #relays = new Map()
+
+  constructor () {
+    for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
+      const relay = () => {
+        // A terminal sends Ctrl-C to the child as well; passing it on would make it two.
+        if (signal !== 'SIGINT' || !process.stdin.isTTY) this.child?.kill(signal)
+      }
+      this.#relays.set(signal, relay)
+      process.on(signal, relay)
+    }
+  }
+
+  stop () {
+    for (const [signal, relay] of this.#relays) process.off(signal, relay)
   }
 }
 
@@ -80,11 +108,11 @@ function preloaded (existing = '') {
 
 /**
  * @param {string[]} command
- * @param {{ env: NodeJS.ProcessEnv, stdio: import('node:child_process').StdioOptions, forSeconds?: number }} options
+ * @param {{ env: NodeJS.ProcessEnv, stdio: import('node:child_process').StdioOptions, forSeconds?: number, signals: SignalRelay }} options
  * @returns {Promise<{ exit: Report['exit'], endedByUs: boolean, spawnError?: NodeJS.ErrnoException }>}
  */
-async function runChild ([file, ...args], { env, stdio, forSeconds }) {
-  const child = spawn(file, args, { env, stdio })
+async function runChild ([file, ...args], { env, stdio, forSeconds, signals }) {
+  const child = signals.child = spawn(file, args, { env, stdio })
   let endedByUs = false
   /** @type {NodeJS.Timeout[]} */
   const timers = []
@@ -94,15 +122,6 @@ async function runChild ([file, ...args], { env, stdio, forSeconds }) {
     timers.push(setTimeout(() => child.kill('SIGKILL'), GRACE_MS))
   }
   if (forSeconds !== undefined) timers.push(setTimeout(end, forSeconds * 1000))
-  // A terminal sends Ctrl-C to the child as well; passing it on would make it two.
-  const onInterrupt = () => { if (!process.stdin.isTTY) child.kill('SIGINT') }
-  /** @type {[NodeJS.Signals, () => void][]} */
-  const passed = [
-    ['SIGINT', onInterrupt],
-    ['SIGTERM', () => child.kill('SIGTERM')],
-    ['SIGHUP', () => child.kill('SIGHUP')]
-  ]
-  for (const [signal, pass] of passed) process.on(signal, pass)
   try {
     const [code, signal] = await once(child, 'exit')
     return { exit: { code, signal }, endedByUs }
@@ -110,7 +129,6 @@ async function runChild ([file, ...args], { env, stdio, forSeconds }) {
     return { exit: { code: null, signal: null }, endedByUs, spawnError: /** @type {NodeJS.ErrnoException} */ (error) }
   } finally {
     timers.forEach(clearTimeout)
-    for (const [signal, pass] of passed) process.off(signal, pass)
   }
 }
 

@@ -62,8 +62,10 @@ module.exports = defineDiagnosis({
         evidence('mallocSpanBytes', signals.mallocSpanBytes, retained, value => `malloc's extent is ${value}: ${formatRatio(1 - inArenas)} in [heap], ${formatRatio(inArenas)} in the arenas of threads.`),
         evidence(signals.bufferChurnBytes >= signals.nativeReturnedBytes ? 'bufferChurnBytes' : 'nativeReturnedBytes', moved, limits.movedShareRatio * retained,
           (value, limit) => `Up to ${value} of native memory and Buffers were freed again (more than ${limit}), yet RSS stayed.`),
-        ...(signals.nativeRiseBytes === null ? [] : [evidence('nativeRiseBytes', signals.nativeRiseBytes, limits.growthShareRatio * signals.nativeBytes,
-          (value, limit) => rises ? `It still rises in a line, by ${value}: until that stops a leak is as likely.` : `It does not rise in a line (${value}, ${limit} would count): no leak.`)])
+        ...(signals.nativeRiseBytes === null
+          ? []
+          : [evidence('nativeRiseBytes', signals.nativeRiseBytes, limits.growthShareRatio * signals.nativeBytes,
+              (value, limit) => rises ? `It still rises in a line, by ${value}: until that stops a leak is as likely.` : `It does not rise in a line (${value}, ${limit} would count): no leak.`)])
       ],
       impact: `${formatBytes(retained)} of RSS serve nobody${signals.containerLimitBytes === null ? '' : ` and bring the ${formatBytes(signals.containerLimitBytes)} limit of the container closer`}.`
     }

@@ -89,7 +89,10 @@ class Listener {
 
   /** @param {net.Socket} socket */
   #accept (socket) {
-    if (this.#sockets.size >= this.#maxConnections) return void socket.destroy()
+    if (this.#sockets.size >= this.#maxConnections) {
+      socket.destroy()
+      return
+    }
     this.#sockets.add(socket)
     const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES })
     /** @type {Session | undefined} */

@@ -40,16 +40,10 @@ const isOrdinaryMajor = (kind, cause) => (kind === 'major' && cause === 'ordinar
 
 const tracks = Object.freeze({
   rssBytes: field('rssBytes', 'min'),
-  rssAnonBytes: field('rssAnonBytes', 'min'),
-  containerLimitBytes: field('containerLimitBytes'),
-  heapSizeLimitBytes: field('heapSizeLimitBytes'),
-  heapUsedBytes: field('heapUsedBytes', 'min'),
-  heapPhysicalBytes: field('heapPhysicalBytes'),
   externalBytes: field('externalBytes'),
   externalPeakBytes: field('externalPeakBytes', 'max'),
   liveHeapBytes: field('liveHeapBytes'),
   liveHeapMajors: field('liveHeapMajors'),
-  heapAllocatedBytes: field('heapAllocatedBytes'),
   mallocSpanBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'last',
@@ -81,7 +75,6 @@ const tracks = Object.freeze({
   ordinaryMajorPauseSeconds: /** @type {Track} */ ({
     unit: 'seconds', keep: 'last', read: values => sumGc(values, 1, isOrdinaryMajor)
   }),
-  majors: /** @type {Track} */ ({ unit: 'count', keep: 'last', read: values => sumGc(values, 0, kind => kind === 'major') }),
   gcPauseSeconds: /** @type {Track} */ ({ unit: 'seconds', keep: 'last', read: values => sumGc(values, 1, () => true) })
 })
 

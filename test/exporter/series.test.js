@@ -18,11 +18,11 @@ describe('Columns', () => {
 describe('History', () => {
   const filled = seconds => {
     const history = new History()
-    for (let t = 1; t <= seconds; t++) history.append(t, { heapSizeLimitBytes: t, rssBytes: 1000 + t % 10 })
+    for (let t = 1; t <= seconds; t++) history.append(t, { eventLoopActiveSeconds: t, rssBytes: 1000 + t % 10 })
     return history
   }
   it('reads the last minutes second by second', () => {
-    expect(filled(500).points('heapSizeLimitBytes', 440).values).toEqual(Array.from({ length: 61 }, (_, i) => 440 + i))
+    expect(filled(500).points('eventLoopActiveSeconds', 440).values).toEqual(Array.from({ length: 61 }, (_, i) => 440 + i))
   })
   it('reads hours from a coarser tier, and a floor keeps its lowest value there', () => {
     const { times, values } = filled(5000).points('rssBytes', 0)

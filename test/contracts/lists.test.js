@@ -1,0 +1,69 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { diagnoses } = require('../../exporter/diagnoses')
+const { signals } = require('../../exporter/signals')
+const { trackNames } = require('../../exporter/series/tracks')
+const { targetMetrics } = require('../../exporter/catalog/target-metrics')
+const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
+const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
+const { fields, GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/frame')
+const { apps } = require('memwatch-lab')
+
+const ROOT = path.join(__dirname, '../..')
+const filesIn = folder => fs.readdirSync(path.join(ROOT, folder)).filter(name => name.endsWith('.js')).map(name => name.replace('.js', ''))
+
+it('each diagnosis is a file of its own name, and each such file is listed', () => {
+  const shared = ['index', 'define-diagnosis', 'evidence']
+  expect(filesIn('exporter/diagnoses').filter(name => !shared.includes(name)).sort()).toEqual(diagnoses.map(({ id }) => id).sort())
+})
+
+it('each diagnosis has a runbook, an app that causes it, and known symptoms', () => {
+  for (const { id, runbook, explains } of diagnoses) {
+    expect(fs.existsSync(path.join(ROOT, 'alerts/runbooks', `${runbook}.md`))).toBe(true)
+    expect(apps.some(({ diagnosis }) => diagnosis === id)).toBe(true)
+    for (const symptom of explains) expect(diagnoses.map(({ id }) => id)).toContain(symptom)
+  }
+})
+
+it('each signal is read by a diagnosis or shown as a metric', () => {
+  const read = new Set(diagnoses.flatMap(({ requires, uses }) => [...requires, ...uses]))
+  const source = ['target-metrics.js', '../cli/progress.js'].map(name => fs.readFileSync(path.join(ROOT, 'exporter/catalog', name), 'utf8')).join()
+  expect(Object.keys(signals).filter(name => !read.has(name) && !source.includes(`'${name}'`))).toEqual([])
+})
+
+it('each track is read by a signal: history costs memory in every target', () => {
+  const source = filesIn('exporter/signals').map(name => fs.readFileSync(path.join(ROOT, 'exporter/signals', `${name}.js`), 'utf8')).join()
+  expect(trackNames.filter(name => !source.includes(`'${name}'`))).toEqual([])
+})
+
+it('each command of the command line is a file, and each file a command or a part of one', () => {
+  const { program } = require('../../exporter/cli/memwatch')
+  expect(program.commands.map(command => command.name()).sort()).toEqual(['exporter', 'run', 'simulate'])
+  for (const command of program.commands) expect(filesIn('exporter/cli')).toContain(command.name())
+})
+
+describe('metric names', () => {
+  const own = [...targetMetrics, ...exporterMetrics]
+  it('are unique', () => {
+    const names = [...own, ...compatMetrics].map(({ name }) => name)
+    expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
+  })
+  it.each(own.map(({ name, type, help }) => [name, type, help]))('%s is in base units and says what it is', (name, type, help) => {
+    expect(name).toMatch(/^memwatch_[a-z0-9_]+$/)
+    expect(name.endsWith('_total')).toBe(type === 'counter')
+    expect(name).not.toMatch(/_(ms|milliseconds|kb|mb|percent)(_|$)/)
+    expect(help).toMatch(/\.$/)
+  })
+  it("prom-client's GC buckets are bounds of the frames, so nothing is interpolated", () => {
+    for (const bound of [0.001, 0.01, 0.1, 1, 2, 5]) expect(GC_PAUSE_BOUNDS_SECONDS).toContain(bound)
+  })
+})
+
+it('each field of the wire contract says its source', () => {
+  for (const [name, { source, unit }] of Object.entries(fields)) {
+    expect(source).not.toBe('')
+    if (unit === 'bytes' && name !== 'spaces') expect(name).toMatch(/Bytes$/)
+  }
+})

@@ -1,0 +1,32 @@
+'use strict'
+
+const { readConfig, ConfigError } = require('../../exporter/config')
+
+describe('readConfig', () => {
+  it('has sane defaults: loopback, a socket of this user, prom-client names', () => {
+    expect(readConfig({}, {})).toMatchObject({ listen: { host: '127.0.0.1', port: 9888 }, compat: true, socket: { path: expect.stringContaining('memwatch-') } })
+  })
+  it('takes flags before the environment', () => {
+    expect(readConfig({ listen: '0.0.0.0:1' }, { MEMWATCH_LISTEN: '0.0.0.0:2', MEMWATCH_COMPAT: 'off' }))
+      .toMatchObject({ listen: { host: '0.0.0.0', port: 1 }, compat: false })
+  })
+  it.each([
+    ['--listen', { listen: 'nowhere' }, {}],
+    ['--listen', { listen: '127.0.0.1:65536' }, {}],
+    ['--socket', { socket: 'tcp://x' }, {}],
+    ['--max-targets', { maxTargets: '0' }, {}],
+    ['--max-targets', { maxTargets: '1e3' }, {}],
+    ['MEMWATCH_COMPAT', {}, { MEMWATCH_COMPAT: 'yes' }],
+    ['MEMWATCH_LOG_LEVEL', {}, { MEMWATCH_LOG_LEVEL: 'loud' }]
+  ])('names %s when its value is wrong', (name, flags, env) => {
+    expect(() => readConfig(flags, env)).toThrow(ConfigError)
+    expect(() => readConfig(flags, env)).toThrow(new RegExp(`^${name}: expected`))
+  })
+  it.each([['1', 1], ['100000', 100_000]])('accepts --max-targets %s', (text, number) => {
+    expect(readConfig({ maxTargets: text }, {}).maxTargets).toBe(number)
+  })
+  it('names the nearest known variable when one is misspelt', () => {
+    expect(() => readConfig({}, { MEMWATCH_LISTN: 'x' })).toThrow('MEMWATCH_LISTN: no such option; did you mean MEMWATCH_LISTEN?')
+    expect(() => readConfig({}, { MEMWATCH_NAME: 'an option of the agent' })).not.toThrow()
+  })
+})

@@ -1,0 +1,124 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const Ajv = require('ajv/dist/2020').default
+const { report: schema } = require('../../exporter/expose/schemas')
+
+const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-run-test-'))
+afterAll(() => fs.rmSync(folder, { recursive: true }))
+
+/** @param {string[]} args @param {object} [options] */
+function memwatch (args, { env = {}, onStdout = () => {} } = {}) {
+  const child = spawn(process.execPath, [MEMWATCH, ...args], { env: { ...process.env, NODE_OPTIONS: '', ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.on('data', chunk => { output.stdout += chunk; onStdout(child, output) })
+  child.stderr.on('data', chunk => { output.stderr += chunk })
+  const done = once(child, 'close').then(([code, signal]) => ({ code, signal, ...output }))
+  return { child, done }
+}
+
+/** A script in a file of its own: its name becomes the target's. @param {string} name @param {string} code */
+function script (name, code) {
+  const file = path.join(folder, name)
+  fs.writeFileSync(file, code)
+  return file
+}
+const wait = script('wait.js', 'console.log("hello from the app"); setInterval(() => {}, 1000)')
+const twoSeconds = script('two-seconds.js', 'console.log("hello from the app"); setTimeout(() => process.exit(Number(process.argv[2] ?? 0)), 1500)')
+
+/** @param {number} pid */
+const lives = pid => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+describe('memwatch run', () => {
+  it.each([0, 7])('ends with the status of the command: %i', async status => {
+    const { code, stdout } = await memwatch(['run', '--', process.execPath, twoSeconds, String(status)]).done
+    expect(code).toBe(status)
+    expect(stdout).toContain('hello from the app')
+    expect(stdout).toContain('two-seconds main')
+    expect(stdout).toContain('Nothing is wrong, as far as can be told.')
+  })
+
+  it('ends with 128 + N when signal N ended the command', async () => {
+    const { code } = await memwatch(['run', '--', process.execPath, '-e', "process.kill(process.pid, 'SIGKILL')"]).done
+    expect(code).toBe(137)
+  })
+
+  it('with --json stdout carries the report alone, by its schema', async () => {
+    const { code, stdout, stderr } = await memwatch(['run', '--json', '--', process.execPath, twoSeconds]).done
+    expect(code).toBe(0)
+    const report = JSON.parse(stdout)
+    const validate = new Ajv({ strict: false }).compile(schema)
+    expect(validate(report) || validate.errors).toBe(true)
+    expect(report).toMatchObject({ schema: 1, exit: { code: 0, signal: null }, targets: [{ target: 'two-seconds', thread: 'main', primary: null }] })
+    expect(report.targets[0].node).toBe(process.versions.node)
+    expect(stderr).toContain('hello from the app')
+  })
+
+  it('--for ends the command, and that is no failure', async () => {
+    const file = path.join(folder, 'report.json')
+    const { code } = await memwatch(['run', '--for', '1.5', '--report', file, '--', process.execPath, wait]).done
+    expect(code).toBe(0)
+    const report = JSON.parse(fs.readFileSync(file, 'utf8'))
+    expect(report.exit).toEqual({ code: null, signal: 'SIGTERM' })
+    expect(report.targets).toHaveLength(1)
+  })
+
+  it('passes SIGTERM on and leaves nothing running, grandchildren included', async () => {
+    const parent = script('parent.js', `
+      const child = require('child_process').spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)'], { detached: true, stdio: 'ignore' })
+      child.unref()
+      process.on('SIGTERM', () => process.exit(5))
+      setInterval(() => {}, 1000)
+      console.log('pids', process.pid, child.pid)`)
+    let told = false
+    const { child, done } = memwatch(['run', '--', process.execPath, parent], {
+      onStdout (child, output) {
+        if (!told && /pids \d+ \d+\n/.test(output.stdout)) told = child.kill('SIGTERM')
+      }
+    })
+    const { code, stdout } = await done
+    expect(code).toBe(5)
+    const [, ...pids] = /pids (\d+) (\d+)/.exec(stdout).map(Number)
+    expect(pids.filter(lives)).toEqual([])
+    expect(lives(child.pid)).toBe(false)
+  })
+
+  it('keeps the NODE_OPTIONS that are there', async () => {
+    const { stdout } = await memwatch(['run', '--', process.execPath, '-p', 'v8.getHeapStatistics().heap_size_limit'], { env: { NODE_OPTIONS: '--max-old-space-size=100 --max-semi-space-size=1' } }).done
+    expect(stdout).toContain(String(103 * 2 ** 20))
+  })
+
+  it('says that no Node.js process reported when the command is none', async () => {
+    const { code, stdout } = await memwatch(['run', '--', 'true']).done
+    expect(code).toBe(0)
+    expect(stdout).toContain('No Node.js process reported')
+  })
+
+  it.each([
+    ['no such command', ['run', '--', '/no/such/command'], 127, 'cannot run /no/such/command: no such command'],
+    ['no command', ['run'], 1, "missing required argument 'command'"],
+    ['a wrong --for', ['run', '--for', 'soon', '--', 'true'], 2, '--for: expected a number of seconds above 0, got "soon"'],
+    ['a wrong --fail-on', ['run', '--fail-on', 'ok', '--', 'true'], 2, '--fail-on: expected suspected or confirmed'],
+    ['a report that cannot be written', ['run', '--report', '/no/such/folder/x', '--', 'true'], 2, '--report: cannot write'],
+    ['a misspelt option', ['run', '--jsno', '--', 'true'], 1, 'Did you mean --json?'],
+    ['a misspelt command', ['rnu'], 1, 'Did you mean run?'],
+    ['an unknown app', ['simulate', 'semi-space-starvatoin'], 2, 'did you mean semi-space-starvation?'],
+    ['a misspelt variable', ['exporter'], 2, 'did you mean MEMWATCH_SOCKET?', { MEMWATCH_SOKET: 'x' }],
+    ['an address in use that is none', ['exporter', '--listen', 'x'], 2, '--listen: expected HOST:PORT']
+  ])('%s gets a clear message', async (_, args, status, message, ...env) => {
+    const { code, stderr } = await memwatch(args, { env: env[0] }).done
+    expect(stderr).toContain(message)
+    expect(code).toBe(status)
+  })
+})
