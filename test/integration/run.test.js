@@ -31,10 +31,10 @@ function script (name, code) {
 const wait = script('wait.js', 'console.log("hello from the app"); setInterval(() => {}, 1000)')
 const twoSeconds = script('two-seconds.js', 'console.log("hello from the app"); setTimeout(() => process.exit(Number(process.argv[2] ?? 0)), 1500)')
 
-/** @param {number} pid */
+/** A zombie has ended; its parent has yet to notice. @param {number} pid */
 const lives = pid => {
   try {
-    return process.kill(pid, 0)
+    return !/\) Z /.test(fs.readFileSync(`/proc/${pid}/stat`, 'latin1'))
   } catch {
     return false
   }
@@ -76,11 +76,10 @@ describe('memwatch run', () => {
 
   it('passes SIGTERM on and leaves nothing running, grandchildren included', async () => {
     const parent = script('parent.js', `
-      const child = require('child_process').spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)'], { detached: true, stdio: 'ignore' })
-      child.unref()
+      const child = require('child_process').spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000); process.send("deaf")'], { detached: true, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
       process.on('SIGTERM', () => process.exit(5))
       setInterval(() => {}, 1000)
-      console.log('pids', process.pid, child.pid)`)
+      child.once('message', () => console.log('pids', process.pid, child.pid))`)
     let told = false
     const { child, done } = memwatch(['run', '--', process.execPath, parent], {
       onStdout (child, output) {
