@@ -1,0 +1,94 @@
+'use strict'
+
+const { stringify } = require('yaml')
+
+/** What tells one finding from another, in every series. */
+const IDENTITY = 'job, instance, target, thread'
+
+/** How long a finding must stand before it pages (critical) or makes a ticket (warning, info), in seconds. */
+const FOR_SECONDS = { critical: 60, warning: 120, info: 300 }
+
+/**
+ * @typedef {object} AlertOptions
+ * @property {readonly Pick<import('../exporter/diagnoses/define-diagnosis').Diagnosis, 'id' | 'title' | 'severity' | 'runbook'>[]} diagnoses
+ * @property {number} [forSeconds] instead of the defaults by severity
+ * @property {number} [keepFiringForSeconds] how long an alert outlives a gap in its series
+ * @property {string} [selector] more label matchers, as in `namespace="shop"`
+ * @property {string} [jobSelector] which scrape jobs are exporters of memwatch
+ * @property {string} [runbookBaseUrl]
+ */
+
+/**
+ * The alert rules: one per diagnosis, and three that watch memwatch itself.
+ * @param {AlertOptions} options
+ * @returns {{ groups: { name: string, rules: object[] }[] }} as a Prometheus rules file
+ */
+function alertRules ({
+  diagnoses, forSeconds, keepFiringForSeconds = 300, selector = '', jobSelector = 'job=~".*memwatch.*"',
+  runbookBaseUrl = 'https://github.com/memwatch/memwatch/blob/main/alerts/runbooks'
+}) {
+  const matchers = (/** @type {string[]} */ ...own) => {
+    const all = [...own, selector].filter(Boolean).join(', ')
+    return all && `{${all}}`
+  }
+  /** @param {string} alert @param {'critical' | 'warning' | 'info'} severity @param {string} expr @param {Record<string, string>} annotations */
+  const rule = (alert, severity, expr, annotations) => ({
+    alert,
+    expr,
+    for: `${forSeconds ?? FOR_SECONDS[severity]}s`,
+    keep_firing_for: `${keepFiringForSeconds}s`,
+    labels: { severity },
+    annotations: { ...annotations, runbook_url: `${runbookBaseUrl}/${alert}.md` }
+  })
+
+  const found = diagnoses.map(({ id, title, severity, runbook }) => {
+    const confirmed = `max by (${IDENTITY}, diagnosis) (memwatch_diagnosis${matchers(`diagnosis="${id}"`, 'state="confirmed"')}) == 1`
+    const fix = `max by (${IDENTITY}, diagnosis, fix) (memwatch_verdict_info${matchers(`diagnosis="${id}"`)})`
+    return rule(runbook, severity,
+      // The fix travels as a label; without it the alert fires all the same. topk guards against two fixes in one scrape.
+      `(${confirmed})\n  * on (${IDENTITY}, diagnosis) group_left (fix)\n  topk by (${IDENTITY}, diagnosis) (1, ${fix})\nor on (${IDENTITY}, diagnosis)\n(${confirmed})`, {
+        summary: `${title}.`,
+        description: `{{ $labels.target }} ({{ $labels.thread }}): ${lowerFirst(title)}. ` +
+          'RSS {{ with printf "memwatch_rss_bytes{target=%q,instance=%q}" $labels.target $labels.instance | query }}{{ . | first | value | humanize1024 }}B{{ else }}unknown{{ end }}. ' +
+          'Confirmed by memwatch on evidence; /api/v1/diagnoses of the exporter lists it, with what was ruled out.' +
+          '{{ if $labels.fix }} Fix: {{ $labels.fix }}{{ end }}',
+        fix: '{{ if $labels.fix }}{{ $labels.fix }}{{ else }}see /api/v1/diagnoses{{ end }}'
+      })
+  })
+
+  return {
+    groups: [
+      { name: 'memwatch-diagnoses', rules: found },
+      {
+        name: 'memwatch-self',
+        rules: [
+          rule('MemwatchAgentSilent', 'warning', `memwatch_target_up${matchers()} == 0`, {
+            summary: 'A watched Node.js process fell silent without saying goodbye.',
+            description: '{{ $labels.target }} ({{ $labels.thread }}) sends nothing any more: it was killed, it hangs, or its connection is lost.',
+            fix: 'Look whether the process lives: kubectl describe pod shows OOMKilled and restarts.'
+          }),
+          rule('MemwatchExporterDown', 'warning', `up${matchers(jobSelector)} == 0`, {
+            summary: 'A memwatch exporter cannot be scraped.',
+            description: '{{ $labels.instance }} ({{ $labels.job }}) does not answer: what it watches is not judged by anyone. The apps themselves are not affected.',
+            fix: 'Restart the exporter container and read its last log lines.'
+          }),
+          rule('MemwatchLinesRejected', 'info', `sum by (job, instance, reason) (increase(memwatch_exporter_lines_rejected_total${matchers()}[5m])) > 10`, {
+            summary: 'A memwatch exporter rejects lines that it is sent.',
+            description: '{{ $labels.instance }} rejected {{ $value | humanize }} lines in 5 minutes ({{ $labels.reason }}): agent and exporter of different versions, or something else that talks to the socket.',
+            fix: 'Bring agent and exporter to the same version.'
+          })
+        ]
+      }
+    ]
+  }
+}
+
+/** @param {string} text */
+const lowerFirst = text => text[0].toLowerCase() + text.slice(1)
+
+/** The rules as the committed file has them. @param {AlertOptions} options */
+function alertRulesYaml (options) {
+  return `# Generated by npm run generate; do not edit. Prometheus 2.42 or later (keep_firing_for).\n${stringify(alertRules(options), { lineWidth: 0 })}`
+}
+
+module.exports = { alertRules, alertRulesYaml }
