@@ -1,6 +1,7 @@
 'use strict'
 
 const path = require('node:path')
+const { PerformanceObserver } = require('node:perf_hooks')
 const { parseArgs } = require('node:util')
 
 /**
@@ -32,6 +33,7 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
   let done = 0
   let last = { done: 0, cpu: process.cpuUsage(), seconds: process.uptime() }
   let ended = false
+  const gcs = countGcs()
 
   function progress () {
     const now = { done, cpu: process.cpuUsage(), seconds: process.uptime() }
@@ -57,6 +59,7 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
       seconds: round(process.uptime()),
       cpuSeconds: round(cpuSecondsOf(process.cpuUsage())),
       maxRssBytes: process.resourceUsage().maxRSS * 1024,
+      ...gcs.take(),
       ...figures()
     }))
     process.exit(0)
@@ -71,6 +74,31 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
     rate,
     served: (work = 1) => { done += work },
     onEnd: (release) => { releases.push(release) }
+  }
+}
+
+/**
+ * The app's own count of GC pauses, to check memwatch against: it owes the agent nothing.
+ * @returns {{ take: () => { scavenges: number, majors: number, gcPauseSeconds: number } }}
+ */
+function countGcs () {
+  const counts = { scavenges: 0, majors: 0, gcPauseSeconds: 0 }
+  /** @param {import('node:perf_hooks').PerformanceEntry[]} entries */
+  const add = (entries) => {
+    for (const entry of entries) {
+      const kind = /** @type {{ kind?: number }} */ (entry.detail ?? entry).kind
+      if (kind === 1) counts.scavenges++
+      if (kind === 4) counts.majors++
+      counts.gcPauseSeconds += entry.duration / 1000
+    }
+  }
+  const observer = new PerformanceObserver((list) => add(list.getEntries()))
+  observer.observe({ entryTypes: ['gc'] })
+  return {
+    take: () => {
+      add(observer.takeRecords())
+      return { ...counts, gcPauseSeconds: round(counts.gcPauseSeconds) }
+    }
   }
 }
 
