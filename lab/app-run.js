@@ -86,7 +86,7 @@ function countGcs () {
   /** @param {import('node:perf_hooks').PerformanceEntry[]} entries */
   const add = (entries) => {
     for (const entry of entries) {
-      const kind = /** @type {{ kind?: number }} */ (entry.detail ?? entry).kind
+      const { kind } = /** @type {{ detail: { kind: number } }} */ (/** @type {unknown} */ (entry)).detail
       if (kind === 1) counts.scavenges++
       if (kind === 4) counts.majors++
       counts.gcPauseSeconds += entry.duration / 1000

@@ -8,7 +8,7 @@
 
 const fs = require('node:fs')
 const { spawnSync } = require('node:child_process')
-const { findTools, MISSING } = require('../test/support/tools')
+const { findTools, MISSING } = require('./prometheus-tools')
 
 const POLICY = '/usr/sbin/policy-rc.d'
 

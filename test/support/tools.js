@@ -1,37 +1,10 @@
 'use strict'
 
-const fs = require('node:fs')
-const path = require('node:path')
-
-/** What the tests of alerts run; the second name is Debian's. */
-const TOOLS = {
-  prometheus: ['prometheus'],
-  promtool: ['promtool'],
-  alertmanager: ['alertmanager', 'prometheus-alertmanager'],
-  amtool: ['amtool']
-}
-
-const MISSING = 'prometheus, promtool, alertmanager and amtool are not all on the PATH. Debian and Ubuntu: apt-get install prometheus prometheus-alertmanager; elsewhere see prometheus.io/download. The tests of alerts do not run without them.'
-
-/** @param {string[]} names @returns {string | undefined} */
-function which (names) {
-  for (const folder of (process.env.PATH ?? '').split(path.delimiter)) {
-    for (const name of names) {
-      const file = path.join(folder, name)
-      if (fs.existsSync(file)) return file
-    }
-  }
-}
-
-/** @returns {Record<keyof typeof TOOLS, string> | null} name → file; null where one is missing */
-function findTools () {
-  const found = Object.entries(TOOLS).map(([name, names]) => [name, which(names)])
-  return found.every(([, file]) => file) ? Object.fromEntries(found) : null
-}
+const { findTools, MISSING } = require('../../scripts/prometheus-tools')
 
 /**
  * describe() for tests that need the tools: without them they are skipped with one loud line, and in CI they fail.
- * @param {string} title @param {(tools: Record<keyof typeof TOOLS, string>) => void} tests
+ * @param {string} title @param {(tools: NonNullable<ReturnType<typeof findTools>>) => void} tests
  */
 function describeWithTools (title, tests) {
   const tools = findTools()
@@ -45,4 +18,4 @@ function describeWithTools (title, tests) {
   describe.skip(title, () => tests(/** @type {any} */ ({})))
 }
 
-module.exports = { findTools, describeWithTools, MISSING }
+module.exports = { describeWithTools }
