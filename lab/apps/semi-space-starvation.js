@@ -10,12 +10,12 @@ const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
 const { sendJson } = require('../json')
 
-/** @typedef {{ id: number, sku: string, quantity: number, address: { city: string, street: string }, tags: string[] }} Order */
+/** @typedef {{ id: number, sku: string, quantity: number, shelf: number[], size: number[], weight: { net: number, gross: number } }} Order */
 /** @typedef {{ sku: string, cents: number, currency: string }} Price */
 
 const CUSTOMERS = 100
-const ORDERS_EACH = 250
-const DATABASE_MS = 14
+const ORDERS_EACH = 550
+const DATABASE_MS = 18
 
 const orderRows = Array.from({ length: CUSTOMERS }, (_, customer) => JSON.stringify(orders(customer)))
 const priceRows = JSON.stringify(Array.from({ length: ORDERS_EACH }, (_, i) => ({ sku: `sku-${i}`, cents: 100 + i * 7, currency: 'EUR' })))
@@ -29,8 +29,9 @@ function orders (customer) {
     id: customer * 1000 + i,
     sku: `sku-${i}`,
     quantity: 1 + i % 9,
-    address: { city: `city-${customer % 17}`, street: `street ${i}` },
-    tags: [`priority-${i % 3}`, `region-${customer % 5}`]
+    shelf: [i % 7, i % 40],
+    size: [i % 9, i % 8, 10],
+    weight: { net: i % 90, gross: i % 90 + 1 }
   }))
 }
 
@@ -49,7 +50,7 @@ async function invoice (customer) {
   const prices = /** @type {Price[]} */ (await query(priceRows))
   const [{ discount }] = /** @type {{ discount: number }[]} */ (await query('[{"discount":0.1}]'))
   const priceOf = new Map(prices.map((price) => [price.sku, price.cents]))
-  const lines = rows.map((row) => ({ order: row.id, sku: row.sku, to: row.address, cents: row.quantity * (priceOf.get(row.sku) ?? 0) * (1 - discount) }))
+  const lines = rows.map((row) => ({ order: row.id, sku: row.sku, shelf: row.shelf, cents: row.quantity * (priceOf.get(row.sku) ?? 0) * (1 - discount) }))
   return { customer, cents: lines.reduce((sum, line) => sum + line.cents, 0), lines: lines.slice(0, 20) }
 }
 
@@ -61,4 +62,4 @@ const server = http.createServer(async (request, response) => {
   sendJson(response, await invoice(Number(customer)))
 })
 
-withLoad(server, run, { phases: [{ perSecond: 800 }], requests: [{ method: 'GET', path: '/invoices/{key}' }], keys: CUSTOMERS })
+withLoad(server, run, { phases: [{ perSecond: 600 }], requests: [{ method: 'GET', path: '/invoices/{key}' }], keys: CUSTOMERS, inFlight: 64 })
