@@ -1,0 +1,195 @@
+'use strict'
+
+const fs = require('node:fs')
+const net = require('node:net')
+const os = require('node:os')
+const path = require('node:path')
+const { execFileSync, spawn } = require('node:child_process')
+const { once } = require('node:events')
+
+const AGENT = path.join(__dirname, '../../agent/index.js')
+
+/** The Nodes that the agent is tried on. */
+const NODES = (process.env.MEMWATCH_TEST_NODES || process.execPath).split(':')
+
+/** @param {string} node path of a binary, as in /opt/node24/bin/node @returns {string} its version */
+const versionOf = node => execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8', env: {} }).trim()
+
+/**
+ * What one connection said, decoded.
+ * @typedef {object} Connection
+ * @property {any} [hello]
+ * @property {any[]} frames
+ * @property {any} [bye]
+ * @property {string[]} broken lines that are no JSON; half a line at the end is not one
+ * @property {boolean} closed
+ *
+ * @typedef {object} Collector
+ * @property {string} address value of MEMWATCH_SOCKET
+ * @property {Connection[]} connections in order of arrival, over all lives of the listener
+ * @property {<T>(look: (connections: Connection[]) => T, timeoutMs?: number) => Promise<NonNullable<T>>} until the first
+ *   truthy answer, asked anew whenever something arrives
+ * @property {() => Promise<void>} kill ends the listener and all connections, as a crash would
+ * @property {() => Promise<void>} restart listens again at the same address
+ * @property {() => Promise<void>} stop
+ */
+
+/**
+ * An exporter that only writes down what it is told.
+ * @param {object} [options]
+ * @param {'unix' | 'tcp'} [options.over]
+ * @param {'normal' | 'hung'} [options.mode] hung: accepts, and never reads
+ * @returns {Promise<Collector>}
+ */
+async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-agent-'))
+  const socketPath = path.join(folder, 'exporter.sock')
+  /** @type {Connection[]} */
+  const connections = []
+  /** @type {Set<net.Socket>} */
+  const sockets = new Set()
+  /** @type {Set<() => void>} */
+  const waiting = new Set()
+  const wake = () => { for (const look of [...waiting]) look() }
+  let port = 0
+  /** @type {net.Server} */
+  let server
+
+  /** @param {net.Socket} socket */
+  const accept = socket => {
+    /** @type {Connection} */
+    const connection = { frames: [], broken: [], closed: false }
+    connections.push(connection)
+    sockets.add(socket)
+    let rest = ''
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      sockets.delete(socket)
+      connection.closed = true
+      wake()
+    })
+    if (mode !== 'hung') {
+      socket.setEncoding('utf8').on('data', chunk => {
+        const lines = (rest + chunk).split('\n')
+        rest = /** @type {string} */ (lines.pop())
+        for (const line of lines) take(connection, line)
+        wake()
+      })
+    }
+    wake()
+  }
+  const listen = async () => {
+    if (over === 'unix') fs.rmSync(socketPath, { force: true })
+    server = net.createServer({ pauseOnConnect: mode === 'hung' }, accept)
+    server.listen(over === 'unix' ? { path: socketPath } : { host: '127.0.0.1', port })
+    await once(server, 'listening')
+    if (over === 'tcp') port = /** @type {net.AddressInfo} */ (server.address()).port
+  }
+  const kill = async () => {
+    const closed = once(server, 'close')
+    server.close()
+    for (const socket of sockets) socket.destroy()
+    await closed
+  }
+  await listen()
+  return {
+    address: over === 'unix' ? socketPath : `tcp://127.0.0.1:${port}`,
+    connections,
+    until: (look, timeoutMs = 15_000) => new Promise((resolve, reject) => {
+      const finish = () => { clearTimeout(timer); waiting.delete(ask) }
+      const ask = () => {
+        const answer = look(connections)
+        if (answer) { finish(); resolve(answer) }
+      }
+      const timer = setTimeout(() => {
+        finish()
+        reject(new Error(`not seen in ${timeoutMs} ms: ${look}; received: ${JSON.stringify(connections)?.slice(0, 2000)}`))
+      }, timeoutMs)
+      waiting.add(ask)
+      ask()
+    }),
+    kill,
+    restart: listen,
+    stop: async () => {
+      if (server.listening) await kill()
+      fs.rmSync(folder, { recursive: true, force: true })
+    }
+  }
+}
+
+/** @param {Connection} connection @param {string} line */
+function take (connection, line) {
+  let message
+  try {
+    message = JSON.parse(line)
+  } catch {
+    connection.broken.push(line)
+    return
+  }
+  if (message.type === 'hello') connection.hello = message
+  else if (message.type === 'frame') connection.frames.push(message)
+  else if (message.type === 'bye') connection.bye = message
+}
+
+/** This environment without what steers Node or the agent. @param {NodeJS.ProcessEnv} [changes] */
+function environment (changes = {}) {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(NODE_|MEMWATCH_|npm_|JEST_)/.test(name)))
+  return { ...env, ...changes }
+}
+
+/**
+ * @typedef {object} Ended
+ * @property {number | null} code
+ * @property {NodeJS.Signals | null} signal
+ * @property {string} stdout
+ * @property {string} stderr
+ * @property {number} seconds from spawn to exit
+ */
+
+/**
+ * Runs one child to its end; killed, by its own id, when it does not end.
+ * @param {string} command @param {string[]} args
+ * @param {{ env?: NodeJS.ProcessEnv, cwd?: string, timeoutMs?: number }} [options] env: in full
+ * @returns {{ child: import('node:child_process').ChildProcess, ended: Promise<Ended>, said: (text: string) => Promise<void> }}
+ *   said: when its stdout holds that text
+ */
+function spawnBounded (command, args, { env = environment(), cwd, timeoutMs = 20_000 } = {}) {
+  const began = process.hrtime.bigint()
+  const child = spawn(command, args, { env, cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+  const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
+  let stdout = ''
+  let stderr = ''
+  let seconds = NaN
+  child.stdout.setEncoding('utf8').on('data', chunk => { stdout += chunk })
+  child.stderr.setEncoding('utf8').on('data', chunk => { stderr += chunk })
+  child.on('exit', () => { seconds = Number(process.hrtime.bigint() - began) / 1e9 })
+  const ended = once(child, 'close').then(([code, signal]) => {
+    clearTimeout(timer)
+    return { code, signal, stdout, stderr, seconds }
+  })
+  const said = (/** @type {string} */ text) => new Promise((resolve, reject) => {
+    const look = () => { if (stdout.includes(text)) resolve(undefined) }
+    child.stdout.on('data', look)
+    child.on('close', () => reject(new Error(`ended without saying ${text}: ${stdout} ${stderr}`)))
+    look()
+  })
+  return { child, ended, said: /** @type {any} */ (said) }
+}
+
+/**
+ * A child with the agent preloaded.
+ * @param {object} options
+ * @param {string} [options.node]
+ * @param {string[]} options.args after the preload: flags, then -e CODE or a script
+ * @param {NodeJS.ProcessEnv} [options.env] changes
+ * @param {string} [options.socket] MEMWATCH_SOCKET
+ * @param {string} [options.cwd]
+ * @param {number} [options.timeoutMs]
+ */
+function spawnWatched ({ node = NODES[0], args, env = {}, socket, cwd, timeoutMs }) {
+  return spawnBounded(node, ['-r', AGENT, ...args], {
+    env: environment({ ...(socket && { MEMWATCH_SOCKET: socket }), ...env }), cwd, timeoutMs
+  })
+}
+
+module.exports = { AGENT, NODES, versionOf, environment, startCollector, spawnBounded, spawnWatched }
