@@ -6,14 +6,17 @@ const MIB = 2 ** 20
 const SEMI_SPACE_CHOICES = Object.freeze([4, 8, 16, 32].map(mib => mib * MIB))
 
 /**
- * How GC cost falls as the semi-space grows. Scavenges come less often in proportion to the size, but each copies more:
- * what is in flight no longer overflows into the old space. So their cost falls with a power below one. Ordinary majors
- * that premature promotion caused all but vanish from 16 MiB on, and fall with a power above one on the way there.
- * The exponents are fits over the lab's starving apps on Node 20, 22 and 24; see docs/predictions.md.
+ * How GC cost falls as the semi-space grows, at the same work a second. Scavenges come less often in proportion to the size.
+ * Each one copies more than before, because what is in flight no longer overflows into the old space: their cost falls with
+ * a power below one. Ordinary majors that premature promotion caused all but vanish. Fitted to starving apps on Node 20, 22
+ * and 24: docs/predictions.md has the measurements.
  */
-const SCAVENGE_COUNT_EXPONENT = 0.75
-const SCAVENGE_COST_EXPONENT = 0.5
-const MAJOR_COST_EXPONENT = 1
+const SCAVENGE_COUNT_EXPONENT = 1
+const SCAVENGE_COST_EXPONENT = 0.6
+const MAJOR_COST_EXPONENT = 1.5
+
+/** Both halves may be committed, but garbage that waited in the old space is gone: this share of both was measured. */
+const COMMITTED_SHARE = 0.75
 
 /** What a further doubling must save, as a share of wall time, to be worth its memory. */
 const WORTH_RATIO = 0.02
@@ -39,8 +42,7 @@ function predictYoungGeneration (now, semiSpaceBytes) {
     scavengesPerSecond: now.scavengesPerSecond / growth ** SCAVENGE_COUNT_EXPONENT,
     gcPauseRatio: now.scavengePauseRatio / growth ** SCAVENGE_COST_EXPONENT +
       now.ordinaryMajorPauseRatio / growth ** MAJOR_COST_EXPONENT,
-    // Both halves may be committed, but garbage that waited in the old space is gone: about one half was measured.
-    extraBytes: semiSpaceBytes - now.semiSpaceBytes,
+    extraBytes: COMMITTED_SHARE * 2 * (semiSpaceBytes - now.semiSpaceBytes),
     worthRatio: WORTH_RATIO
   }
 }

@@ -1,11 +1,12 @@
 'use strict'
 
-// An image-and-archive worker: batches of documents of mixed sizes are read from disk, packed, hashed and encrypted in
-// the thread pool, then all freed. Small digests of each live on for a few batches and pin the pages between. Nothing
-// leaks: live memory returns to the same level after every batch. But glibc keeps the freed holes, and RSS stays far
-// above need. An allocator that returns them (jemalloc with a background thread) does not.
-const { randomBytes } = require('node:crypto')
-const fs = require('node:fs/promises')
+// A document archive: batches of documents of mixed sizes are read, packed and signed in the thread pool, held until the
+// batch is complete, then all let go. Only a small receipt of each is kept for a few batches, on pages the documents
+// were on. Nothing leaks: after each batch the live heap and the Buffers are back where they were. But glibc keeps what
+// was freed between the receipts and in its per-thread arenas, so RSS stays far above need. An allocator that gives free
+// pages back (jemalloc with its background thread) does not.
+const { randomBytes, scrypt } = require('node:crypto')
+const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { setTimeout: wait } = require('node:timers/promises')
@@ -13,65 +14,65 @@ const { promisify } = require('node:util')
 const zlib = require('node:zlib')
 const { appRun } = require('../app-run')
 
-const deflate = promisify(zlib.deflate)
 const KB = 1024
-const BATCH = 2500
-const LANES = 8
-const KEPT_BATCHES = 6
-const QUIET_MS = 6000
+const BATCH = 3000
+const AT_ONCE = 8
+const RECEIPTS = 6 * BATCH
+const QUIET_SECONDS = 8
+const deflate = promisify(zlib.deflate)
+const derive = /** @type {(password: string, salt: Buffer, length: number) => Promise<Buffer>} */ (promisify(scrypt))
 
-/** @type {{ id: number, title: string, words: string[] }[]} the catalogue: a stable live heap of about 100 MB */
-const catalogue = Array.from({ length: 90_000 }, (_, id) => ({
+/** The archive's index: a stable live heap of about 90 MB. */
+const index = Array.from({ length: 90_000 }, (_, id) => ({
   id, title: `document ${id}`, words: Array.from({ length: 24 }, (_, i) => `w${id % 997}-${i}`)
 }))
-/** @type {Buffer[][]} digests of the last batches: oldest out, so their number is bounded */
-const kept = []
-let batches = 0
+/** @type {Buffer[]} a ring: the newest replaces the oldest */
+const receipts = []
+let archived = 0
 
-const run = appRun({ work: 'documents', figures: () => ({ batches, catalogue: catalogue.length }) })
+const run = appRun({ work: 'documents', figures: () => ({ receipts: receipts.length }) })
 const file = path.join(os.tmpdir(), `memwatch-lab-${process.pid}`)
-run.onEnd(() => require('node:fs').rmSync(file, { force: true }))
+fs.writeFileSync(file, randomBytes(256 * KB))
+const inbox = fs.promises.open(file)
+run.onEnd(() => fs.rmSync(file, { force: true }))
 
-/** @returns {number} bytes, 1 to 120 KB, mostly small */
-function documentBytes () {
-  return Math.floor((1 + 119 * Math.random() ** 2) * KB)
-}
-
-/** @param {import('node:fs/promises').FileHandle} handle */
-async function readDocument (handle) {
-  const document = Buffer.allocUnsafeSlow(documentBytes())
-  await handle.read(document, 0, document.length, Math.floor(Math.random() * 100) * KB)
-  return document
+/** Reads one document of 1 to 120 KB, mostly small, and archives it. */
+async function archive () {
+  const bytes = Math.floor((1 + 119 * Math.random() ** 2) * KB)
+  const content = Buffer.allocUnsafeSlow(bytes)
+  await (await inbox).read(content, 0, bytes, Math.floor(Math.random() * 128 * KB))
+  const receipt = Buffer.allocUnsafeSlow(64 + Math.floor(Math.random() * 960))
+  content.copy(receipt)
+  receipts[archived++ % RECEIPTS] = receipt
+  run.served()
+  if (archived % 4 === 0) return [content, await deflate(content, { level: 1 })]
+  if (archived % 50 === 0) return [content, await derive('signing key', receipt, 64)]
+  return [content]
 }
 
 async function batch () {
-  const handle = await fs.open(file, 'r')
-  /** @type {Buffer[]} */
-  const documents = []
-  /** @type {Buffer[]} */
-  const digests = []
+  /** @type {Buffer[][]} */
+  const documents = [] // complete or not at all
   async function lane () {
-    for (let i = 0; i < BATCH / LANES; i++) {
-      const document = await readDocument(handle)
-      documents.push(document)
-      const digest = Buffer.allocUnsafeSlow(64 + Math.floor(Math.random() * 960))
-      digests.push(document.copy(digest) ? digest : digest)
-      if (i % 10 === 0) documents.push(await deflate(document, { level: 1 }))
-      run.served()
-    }
+    while (documents.length < BATCH) documents.push(await archive())
   }
-  await Promise.all(Array.from({ length: LANES }, lane))
-  await handle.close()
-  kept.push(digests)
-  if (kept.length > KEPT_BATCHES) kept.shift()
-  batches++
+  await Promise.all(Array.from({ length: AT_ONCE }, lane))
+}
+
+/** Between batches: single documents, and searches in the index. */
+async function quiet () {
+  for (let i = 0; i < QUIET_SECONDS * 20; i++) {
+    await archive()
+    JSON.stringify(index.slice(i * 100, i * 100 + 300).filter(({ words }) => words[i % 24].endsWith('7')))
+    JSON.parse(JSON.stringify(index.slice(i * 100, i * 100 + 100)))
+    await wait(50)
+  }
 }
 
 async function main () {
-  await fs.writeFile(file, randomBytes(256 * KB))
   for (;;) {
     await batch()
-    await wait(QUIET_MS)
+    await quiet()
   }
 }
 
