@@ -2,11 +2,51 @@
 
 const { stringify } = require('yaml')
 
-/** What tells one finding from another, in every series. */
-const IDENTITY = 'job, instance, target, thread'
-
 /** How long a finding must stand before it pages (critical) or makes a ticket (warning, info), in seconds. */
 const FOR_SECONDS = { critical: 60, warning: 120, info: 300 }
+
+/**
+ * What an alert says beside its sentence, by diagnosis: `expr` is asked while it fires, with `$` for the labels of its thread.
+ * RSS is known on the main thread only. A diagnosis that is not listed here shows RSS.
+ * @type {Record<string, { text: string, expr: string, format: 'bytes' | 'bytesPerSecond' | 'ratio' | 'perSecond', missing?: string }[]>}
+ */
+const NUMBERS = {
+  'js-heap-leak': [
+    { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' },
+    { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: 'bytes' },
+    { text: 'growth', expr: 'memwatch_live_heap_growth_bytes_per_second{$}', format: 'bytesPerSecond' }
+  ],
+  'semi-space-starvation': [
+    { text: 'largest semi-space', expr: 'memwatch_semi_space_max_bytes{$}', format: 'bytes' },
+    { text: 'GC pauses', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[5m]))', format: 'ratio' },
+    { text: 'scavenges', expr: 'sum(rate(memwatch_gc_pause_seconds_count{$,kind=\\"minor\\"}[5m]))', format: 'perSecond' }
+  ],
+  'allocator-fragmentation': [
+    { text: 'kept by malloc', expr: 'memwatch_allocator_retained_bytes{$}', format: 'bytes' },
+    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' },
+    { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: 'bytes', missing: 'none' }
+  ]
+}
+const OTHER_NUMBERS = [{ text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: /** @type {const} */ ('bytes') }]
+
+/** Template pipelines by format. A ratio is of wall time. */
+const FORMATS = {
+  bytes: 'humanize1024 }}B',
+  bytesPerSecond: 'humanize1024 }}B/s',
+  ratio: 'humanizePercentage }} of the time',
+  perSecond: 'humanize }}/s'
+}
+
+/**
+ * A number in a description: asked when the alert is rendered, and a word in its place where there is none, so that a missing series
+ * never spoils the sentence.
+ * @param {{ text: string, expr: string, format: keyof typeof FORMATS, missing?: string }} number
+ */
+function numberTemplate ({ text, expr, format, missing = 'unknown' }) {
+  const matchers = ['job', 'instance', 'target', 'thread']
+  const query = expr.replace('$', matchers.map(name => `${name}=%q`).join(','))
+  return `${text} {{ with printf "${query}" ${matchers.map(name => `$labels.${name}`).join(' ')} | query }}{{ . | first | value | ${FORMATS[format]}{{ else }}${missing}{{ end }}`
+}
 
 /**
  * @typedef {object} AlertOptions
@@ -42,15 +82,16 @@ function alertRules ({
   })
 
   const found = diagnoses.map(({ id, title, severity, runbook }) => {
-    const confirmed = `max by (${IDENTITY}, diagnosis) (memwatch_diagnosis${matchers(`diagnosis="${id}"`, 'state="confirmed"')}) == 1`
-    const fix = `max by (${IDENTITY}, diagnosis, fix) (memwatch_verdict_info${matchers(`diagnosis="${id}"`)})`
+    // Aggregated `without`, so that namespace, pod and whatever else the scrape adds stay on the alert.
+    const confirmed = `max without (state) (memwatch_diagnosis${matchers(`diagnosis="${id}"`, 'state="confirmed"')}) == 1`
+    const fix = `max without (severity, runbook) (memwatch_verdict_info${matchers(`diagnosis="${id}"`)})`
     return rule(runbook, severity,
-      // The fix travels as a label; without it the alert fires all the same. topk guards against two fixes in one scrape.
-      `(${confirmed})\n  * on (${IDENTITY}, diagnosis) group_left (fix)\n  topk by (${IDENTITY}, diagnosis) (1, ${fix})\nor on (${IDENTITY}, diagnosis)\n(${confirmed})`, {
+      // The fix travels as a label; without one the alert fires all the same. topk: two fixes at once must not stop the join.
+      `(${confirmed})\n  * ignoring (fix) group_left (fix)\n  topk without (fix) (1, ${fix})\nor ignoring (fix)\n(${confirmed})`, {
         summary: `${title}.`,
         description: `{{ $labels.target }} ({{ $labels.thread }}): ${lowerFirst(title)}. ` +
-          'RSS {{ with printf "memwatch_rss_bytes{target=%q,instance=%q}" $labels.target $labels.instance | query }}{{ . | first | value | humanize1024 }}B{{ else }}unknown{{ end }}. ' +
-          'Confirmed by memwatch on evidence; /api/v1/diagnoses of the exporter lists it, with what was ruled out.' +
+          `Now: ${(NUMBERS[id] ?? OTHER_NUMBERS).map(numberTemplate).join(', ')}. ` +
+          'The evidence, and what was ruled out: /api/v1/diagnoses of the exporter at {{ $labels.instance }}.' +
           '{{ if $labels.fix }} Fix: {{ $labels.fix }}{{ end }}',
         fix: '{{ if $labels.fix }}{{ $labels.fix }}{{ else }}see /api/v1/diagnoses{{ end }}'
       })
@@ -72,7 +113,7 @@ function alertRules ({
             description: '{{ $labels.instance }} ({{ $labels.job }}) does not answer: what it watches is not judged by anyone. The apps themselves are not affected.',
             fix: 'Restart the exporter container and read its last log lines.'
           }),
-          rule('MemwatchLinesRejected', 'info', `sum by (job, instance, reason) (increase(memwatch_exporter_lines_rejected_total${matchers()}[5m])) > 10`, {
+          rule('MemwatchLinesRejected', 'info', `increase(memwatch_exporter_lines_rejected_total${matchers()}[5m]) > 10`, {
             summary: 'A memwatch exporter rejects lines that it is sent.',
             description: '{{ $labels.instance }} rejected {{ $value | humanize }} lines in 5 minutes ({{ $labels.reason }}): agent and exporter of different versions, or something else that talks to the socket.',
             fix: 'Bring agent and exporter to the same version.'
@@ -83,8 +124,8 @@ function alertRules ({
   }
 }
 
-/** @param {string} text */
-const lowerFirst = text => text[0].toLowerCase() + text.slice(1)
+/** Not of a name: JS heap, GC. @param {string} text */
+const lowerFirst = text => /^[A-Z][a-z ]/.test(text) ? text[0].toLowerCase() + text.slice(1) : text
 
 /** The rules as the committed file has them. @param {AlertOptions} options */
 function alertRulesYaml (options) {
