@@ -43,14 +43,17 @@ function start (config) {
   let sequence = 0
   let framesDropped = 0
   let collectSeconds = 0
+  /** @type {NodeJS.Immediate | undefined} */
+  let immediate
 
   // What was read rarely and not sent goes with the next frame.
   /** @type {import('./frame').Frame['values']} */
   let unsent = {}
 
-  const send = () => {
+  /** @param {number} nowSeconds when the frame was due and its timer fired */
+  const send = nowSeconds => {
     const values = unsent
-    const tick = { count: count++, nowSeconds: performance.now() / 1000 }
+    const tick = { count: count++, nowSeconds }
     for (const read of reads) read(values, tick)
     values.agentErrors = guard.errors
     values.framesDropped = framesDropped
@@ -72,14 +75,19 @@ function start (config) {
     }
   }
 
-  const tick = wrap('tick', () => {
+  const tick = wrap('tick', (/** @type {number} */ nowSeconds) => {
     const began = performance.now()
-    transport.tick(began / 1000)
-    send()
+    transport.tick(nowSeconds)
+    send(nowSeconds)
     collectSeconds += (performance.now() - began) / 1000
   })
+  // Node hands out the GCs of a turn before its immediates: read in one, a frame knows of all that were before it.
+  const due = () => {
+    immediate = setImmediate(tick, performance.now() / 1000)
+  }
   const bye = wrap('bye', (/** @type {number} */ exitCode) => {
-    send()
+    transport.finish()
+    send(performance.now() / 1000)
     transport.write(JSON.stringify({ v: PROTOCOL_VERSION, type: 'bye', sequence: ++sequence, atUnixMs: Date.now(), exitCode }) + '\n')
   })
 
@@ -87,14 +95,15 @@ function start (config) {
   transport.tick(performance.now() / 1000)
   /** @type {NodeJS.Timeout} */
   let timer = setTimeout(() => {
-    tick()
-    timer = setInterval(tick, frameMs).unref()
+    due()
+    timer = setInterval(due, frameMs).unref()
   }, Math.min(FIRST_FRAME_MS, frameMs)).unref()
   process.once('exit', bye)
 
   return {
     stop: wrap('stop', () => {
       clearTimeout(timer)
+      clearImmediate(immediate)
       process.removeListener('exit', bye)
       for (const { stop } of collectors) stop?.()
       transport.stop()

@@ -6,14 +6,15 @@ const { debug } = require('./guard')
 
 /** Most that is kept of a line the exporter did not take at once. */
 const MAX_PENDING_BYTES = 262_144
+/** Longest wait for a connect to be answered: while it is pending, libuv keeps the loop alive. */
+const CONNECT_TIMEOUT_MS = 500
 const FIRST_RETRY_SECONDS = 1
 const LAST_RETRY_SECONDS = 30
 
 /**
  * The connection to the exporter. It must never hold the app back: a pending write or connect request of libuv keeps the
  * loop alive even on an unref'd socket, so lines are written straight to the socket's non-blocking descriptor, and what the
- * kernel does not take is kept here (bounded) or dropped (counted by the caller). It has no timer of its own: `tick` is
- * called before each frame.
+ * kernel does not take is kept here (bounded) or dropped (counted by the caller). `tick` is called before each frame.
  *
  * idle → connecting → open → idle …; `stop` ends it.
  */
@@ -26,6 +27,8 @@ class Transport {
   #socket
   /** The rest of a line that the kernel took in part. */
   #pending = Buffer.alloc(0)
+  /** @type {NodeJS.Timeout | undefined} */
+  #giveUp
   #retryAtSeconds = 0
   #retrySeconds = FIRST_RETRY_SECONDS
 
@@ -38,9 +41,8 @@ class Transport {
     this.#hello = hello
   }
 
-  /** Connect where it is time to, and give up on what hangs. @param {number} nowSeconds monotonic */
+  /** Connect where it is time to. @param {number} nowSeconds monotonic */
   tick (nowSeconds) {
-    if (this.#state === 'connecting') this.#lose(nowSeconds)
     if (this.#state === 'open') this.#flush()
     if (this.#state === 'idle' && nowSeconds >= this.#retryAtSeconds) this.#connect(nowSeconds)
   }
@@ -54,10 +56,17 @@ class Transport {
     return this.#writeNow(Buffer.from(line))
   }
 
+  /**
+   * The app ends, and the loop will not turn again to tell that the connection is there: the kernel may have made it long
+   * ago, and takes what is written then.
+   */
+  finish () {
+    if (this.#state === 'connecting' && this.#descriptor() !== undefined) this.#open()
+  }
+
   stop () {
+    this.#lose()
     this.#state = 'stopped'
-    this.#socket?.destroy()
-    this.#socket = undefined
   }
 
   /** @param {number} nowSeconds */
@@ -74,29 +83,34 @@ class Transport {
       return
     }
     socket.unref()
+    // After a long block timers come first: what the kernel answered meanwhile is heard before the immediate.
+    this.#giveUp = setTimeout(() => setImmediate(() => {
+      if (this.#socket === socket && this.#state === 'connecting') this.#lose()
+    }), CONNECT_TIMEOUT_MS).unref()
     socket.on('error', error => debug('socket: %s', error))
     socket.on('close', () => {
-      if (this.#socket !== socket) return
-      this.#socket = undefined
-      if (this.#state !== 'stopped') this.#state = 'idle'
+      if (this.#socket === socket) this.#lose()
     })
     socket.on('connect', () => {
-      if (this.#socket !== socket) return
-      this.#state = 'open'
-      this.#pending = Buffer.alloc(0)
-      this.#retrySeconds = FIRST_RETRY_SECONDS
-      this.#writeNow(Buffer.from(this.#hello()))
+      if (this.#socket === socket) this.#open()
     })
     socket.on('end', () => socket.destroy())
     socket.resume()
   }
 
-  /** @param {number} nowSeconds */
-  #lose (nowSeconds) {
+  #open () {
+    clearTimeout(this.#giveUp)
+    this.#state = 'open'
+    this.#pending = Buffer.alloc(0)
+    this.#retrySeconds = FIRST_RETRY_SECONDS
+    this.#writeNow(Buffer.from(this.#hello()))
+  }
+
+  #lose () {
+    clearTimeout(this.#giveUp)
     const socket = this.#socket
     this.#socket = undefined
     this.#state = 'idle'
-    this.#retryAtSeconds = Math.max(this.#retryAtSeconds, nowSeconds)
     socket?.destroy()
   }
 
@@ -109,10 +123,16 @@ class Transport {
     return this.#pending.length === 0
   }
 
+  /** @returns {number | undefined} where there is one to see */
+  #descriptor () {
+    const fd = /** @type {{ _handle?: { fd?: number } } | undefined} */ (/** @type {unknown} */ (this.#socket))?._handle?.fd
+    return fd !== undefined && fd >= 0 ? fd : undefined
+  }
+
   /** @param {Buffer} bytes @returns {boolean} false when nothing of it was taken */
   #writeNow (bytes) {
-    const fd = /** @type {{ _handle?: { fd?: number } } | undefined} */ (/** @type {unknown} */ (this.#socket))?._handle?.fd
-    if (fd === undefined || fd < 0) return this.#writeByStream(bytes)
+    const fd = this.#descriptor()
+    if (fd === undefined) return this.#writeByStream(bytes)
     let written = 0
     try {
       while (written < bytes.length) written += fs.writeSync(fd, bytes, written)
@@ -136,7 +156,7 @@ class Transport {
    */
   #writeByStream (bytes) {
     const socket = this.#socket
-    if (!socket) return false
+    if (!socket || socket.destroyed) return false
     if (socket.writableLength > 0) {
       socket.destroy()
       return false

@@ -28,7 +28,7 @@ const MAX_CORRECTIONS = 5000
  * The same ticks watch for peaks of external memory between frames.
  *
  * @param {number} frameMs
- * @param {(what: string, work: () => void) => () => void} guarded
+ * @param {(what: string, work: (nowMs?: number) => void) => (nowMs?: number) => void} guarded
  * @returns {import('./collector').Collector}
  */
 function delay (frameMs, guarded) {
@@ -48,8 +48,7 @@ function delay (frameMs, guarded) {
     }
   }
 
-  const tick = guarded('delay', () => {
-    const nowMs = performance.now()
+  const tick = guarded('delay', (nowMs = performance.now()) => {
     record(Math.max(0, nowMs - dueMs))
 
     const now = performance.eventLoopUtilization()
@@ -84,13 +83,13 @@ function delay (frameMs, guarded) {
     start () {
       schedule(performance.now())
     },
-    read (values) {
+    read (values, { nowSeconds }) {
       if (!timer) {
         // The frame is the tick: it was due one frame after the last.
-        const nowMs = performance.now()
+        const nowMs = nowSeconds * 1000
         intervalMs = frameMs
         dueMs = dueMs > 0 ? Math.min(nowMs, dueMs + frameMs) : nowMs
-        tick()
+        tick(nowMs)
         if (!timer) dueMs = nowMs
       }
       peak()

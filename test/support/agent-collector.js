@@ -31,6 +31,7 @@ const versionOf = node => execFileSync(node, ['-p', 'process.versions.node'], { 
  *   truthy answer, asked anew whenever something arrives
  * @property {() => Promise<void>} kill ends the listener and all connections, as a crash would
  * @property {() => Promise<void>} restart listens again at the same address
+ * @property {() => void} wake a hung one reads from now on
  * @property {() => Promise<void>} stop
  */
 
@@ -50,7 +51,11 @@ async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
   const sockets = new Set()
   /** @type {Set<() => void>} */
   const waiting = new Set()
-  const wake = () => { for (const look of [...waiting]) look() }
+  const tellAll = () => { for (const look of [...waiting]) look() }
+  /** @type {(() => void)[]} */
+  const readers = []
+  const read = () => { while (readers.length > 0) readers.pop()?.() }
+  let hung = mode === 'hung'
   let port = 0
   /** @type {net.Server} */
   let server
@@ -66,21 +71,20 @@ async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
     socket.on('close', () => {
       sockets.delete(socket)
       connection.closed = true
-      wake()
+      tellAll()
     })
-    if (mode !== 'hung') {
-      socket.setEncoding('utf8').on('data', chunk => {
-        const lines = (rest + chunk).split('\n')
-        rest = /** @type {string} */ (lines.pop())
-        for (const line of lines) take(connection, line)
-        wake()
-      })
-    }
-    wake()
+    readers.push(() => socket.resume().setEncoding('utf8').on('data', chunk => {
+      const lines = (rest + chunk).split('\n')
+      rest = /** @type {string} */ (lines.pop())
+      for (const line of lines) if (line !== '') take(connection, line)
+      tellAll()
+    }))
+    if (!hung) read()
+    tellAll()
   }
   const listen = async () => {
     if (over === 'unix') fs.rmSync(socketPath, { force: true })
-    server = net.createServer({ pauseOnConnect: mode === 'hung' }, accept)
+    server = net.createServer({ pauseOnConnect: hung }, accept)
     server.listen(over === 'unix' ? { path: socketPath } : { host: '127.0.0.1', port })
     await once(server, 'listening')
     if (over === 'tcp') port = /** @type {net.AddressInfo} */ (server.address()).port
@@ -110,6 +114,10 @@ async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
     }),
     kill,
     restart: listen,
+    wake: () => {
+      hung = false
+      read()
+    },
     stop: async () => {
       if (server.listening) await kill()
       fs.rmSync(folder, { recursive: true, force: true })
@@ -150,8 +158,8 @@ function environment (changes = {}) {
  * Runs one child to its end; killed, by its own id, when it does not end.
  * @param {string} command @param {string[]} args
  * @param {{ env?: NodeJS.ProcessEnv, cwd?: string, timeoutMs?: number }} [options] env: in full
- * @returns {{ child: import('node:child_process').ChildProcess, ended: Promise<Ended>, said: (text: string) => Promise<void> }}
- *   said: when its stdout holds that text
+ * @returns {{ child: import('node:child_process').ChildProcess, ended: Promise<Ended>, said: (text: string) => Promise<string> }}
+ *   said: its stdout, as soon as it holds that text
  */
 function spawnBounded (command, args, { env = environment(), cwd, timeoutMs = 20_000 } = {}) {
   const began = process.hrtime.bigint()
@@ -167,27 +175,28 @@ function spawnBounded (command, args, { env = environment(), cwd, timeoutMs = 20
     clearTimeout(timer)
     return { code, signal, stdout, stderr, seconds }
   })
-  const said = (/** @type {string} */ text) => new Promise((resolve, reject) => {
-    const look = () => { if (stdout.includes(text)) resolve(undefined) }
+  const said = (/** @type {string} */ text) => /** @type {Promise<string>} */ (new Promise((resolve, reject) => {
+    const look = () => { if (stdout.includes(text)) resolve(stdout) }
     child.stdout.on('data', look)
     child.on('close', () => reject(new Error(`ended without saying ${text}: ${stdout} ${stderr}`)))
     look()
-  })
-  return { child, ended, said: /** @type {any} */ (said) }
+  }))
+  return { child, ended, said }
 }
 
 /**
  * A child with the agent preloaded.
  * @param {object} options
  * @param {string} [options.node]
- * @param {string[]} options.args after the preload: flags, then -e CODE or a script
+ * @param {string[]} [options.before] flags before the agent's preload
+ * @param {string[]} options.args after it: flags, then -e CODE or a script
  * @param {NodeJS.ProcessEnv} [options.env] changes
  * @param {string} [options.socket] MEMWATCH_SOCKET
  * @param {string} [options.cwd]
  * @param {number} [options.timeoutMs]
  */
-function spawnWatched ({ node = NODES[0], args, env = {}, socket, cwd, timeoutMs }) {
-  return spawnBounded(node, ['-r', AGENT, ...args], {
+function spawnWatched ({ node = NODES[0], before = [], args, env = {}, socket, cwd, timeoutMs }) {
+  return spawnBounded(node, [...before, '-r', AGENT, ...args], {
     env: environment({ ...(socket && { MEMWATCH_SOCKET: socket }), ...env }), cwd, timeoutMs
   })
 }
