@@ -2,20 +2,26 @@
 
 const { startServerProcess } = require('./server-process')
 
+/** Quick, for a test; an Alertmanager in production waits longer. */
+const TIMING = { group_wait: '1s', group_interval: '2s', repeat_interval: '1h' }
+
 /**
- * A real Alertmanager that groups for a second and sends everything to one webhook.
- * @param {{ file: string, webhookUrl: string }} options
+ * A real Alertmanager. Without a configuration it sends everything to one webhook.
+ * @param {object} options
+ * @param {string} options.file the binary
+ * @param {string} [options.webhookUrl]
+ * @param {object} [options.config] a whole configuration instead
  */
-async function startAlertmanager ({ file, webhookUrl }) {
-  const config = {
-    route: { receiver: 'hook', group_by: ['alertname', 'target'], group_wait: '1s', group_interval: '2s', repeat_interval: '1h' },
+async function startAlertmanager ({ file, webhookUrl, config }) {
+  const everything = {
+    route: { receiver: 'hook', group_by: ['alertname', 'target'], ...TIMING },
     receivers: [{ name: 'hook', webhook_configs: [{ url: webhookUrl, send_resolved: true }] }]
   }
   return startServerProcess({
     file,
-    files: { 'alertmanager.yml': JSON.stringify(config) },
+    files: { 'alertmanager.yml': JSON.stringify(config ?? everything) },
     args: (folder, port) => ['--config.file=alertmanager.yml', `--storage.path=${folder}/data`, `--web.listen-address=127.0.0.1:${port}`, '--cluster.listen-address=']
   })
 }
 
-module.exports = { startAlertmanager }
+module.exports = { startAlertmanager, TIMING }

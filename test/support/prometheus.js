@@ -3,32 +3,46 @@
 const { startServerProcess } = require('./server-process')
 
 /**
- * A real Prometheus that scrapes and evaluates every second.
- * @param {object} options
- * @param {string} options.file the binary
- * @param {string} options.rules YAML
- * @param {string[]} options.targets HOST:PORT to scrape, as job memwatch
- * @param {string} options.alertmanagerUrl
+ * @typedef {{ metric: Record<string, string>, value: [unixSeconds: number, value: string] }} Sample
+ * @typedef {{ state: 'pending' | 'firing', labels: Record<string, string>, annotations: Record<string, string> }} RuleAlert
+ *
+ * @typedef {object} PrometheusOptions
+ * @property {string} file the binary
+ * @property {string} [rules] YAML of a rules file
+ * @property {string[]} targets HOST:PORT to scrape
+ * @property {string} [alertmanagerUrl]
+ * @property {string} [job] name of the scrape job
+ * @property {Record<string, string>} [labels] that scraping adds to every series, as discovery does: namespace, pod
  */
-async function startPrometheus ({ file, rules, targets, alertmanagerUrl }) {
+
+/**
+ * A real Prometheus that scrapes and evaluates every second.
+ * @param {PrometheusOptions} options
+ */
+async function startPrometheus ({ file, rules, targets, alertmanagerUrl, job = 'memwatch', labels }) {
   const config = {
-    global: { scrape_interval: '1s', evaluation_interval: '1s' },
-    rule_files: ['rules.yml'],
-    scrape_configs: [{ job_name: 'memwatch', static_configs: [{ targets }] }],
-    alerting: { alertmanagers: [{ static_configs: [{ targets: [new URL(alertmanagerUrl).host] }] }] }
+    global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+    ...(rules && { rule_files: ['rules.yml'] }),
+    scrape_configs: [{ job_name: job, static_configs: [{ targets, labels }] }],
+    ...(alertmanagerUrl && { alerting: { alertmanagers: [{ static_configs: [{ targets: [new URL(alertmanagerUrl).host] }] }] } })
   }
-  const { url, stop } = await startServerProcess({
+  const server = await startServerProcess({
     file,
-    files: { 'rules.yml': rules, 'prometheus.yml': JSON.stringify(config) },
+    files: { 'prometheus.yml': JSON.stringify(config), ...(rules && { 'rules.yml': rules }) },
     args: (folder, port) => ['--config.file=prometheus.yml', `--storage.tsdb.path=${folder}/data`, `--web.listen-address=127.0.0.1:${port}`]
   })
-  const ask = async path => (await (await fetch(url + path)).json()).data
+  /** @param {string} path */
+  const ask = async path => {
+    const response = await fetch(server.url + path, { signal: AbortSignal.timeout(10_000) })
+    const { status, data, error } = await response.json()
+    if (status !== 'success') throw new Error(`Prometheus, ${path}: ${error}`)
+    return data
+  }
   return {
-    url,
-    stop,
-    /** @param {string} expr @returns {Promise<{ metric: Record<string, string>, value: [number, string] }[]>} */
+    ...server,
+    /** An instant query. @param {string} expr @returns {Promise<Sample[]>} */
     query: async expr => (await ask(`/api/v1/query?query=${encodeURIComponent(expr)}`)).result,
-    /** @returns {Promise<{ state: string, labels: Record<string, string>, annotations: Record<string, string> }[]>} */
+    /** @returns {Promise<RuleAlert[]>} pending and firing, those kept firing included */
     alerts: async () => (await ask('/api/v1/alerts')).alerts
   }
 }

@@ -7,6 +7,11 @@ const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 
+/** How long a server may take to end after SIGTERM. */
+const STOP_TIMEOUT_MS = 5000
+/** How many ports are tried: one that was free a moment ago may be taken by the time the server binds it. */
+const ATTEMPTS = 3
+
 /** A loopback port that is free now. @returns {Promise<number>} */
 async function freePort () {
   const server = net.createServer().listen(0, '127.0.0.1')
@@ -18,38 +23,72 @@ async function freePort () {
 }
 
 /**
- * A server of somebody else's, run for a test: its files in a folder of its own, ready when its /-/ready says so.
- * @param {object} options
- * @param {string} options.file the binary
- * @param {(folder: string, port: number) => Promise<string[]> | string[]} options.args
- * @param {Record<string, string>} options.files name → content, in the folder
- * @param {number} [options.timeoutMs]
- * @returns {Promise<{ url: string, stop: () => Promise<void> }>}
+ * @typedef {object} ServerOptions
+ * @property {string} file the binary
+ * @property {(folder: string, port: number) => Promise<string[]> | string[]} args
+ * @property {Record<string, string>} files name → content, in a folder of its own, which is also its working directory
+ * @property {number} [timeoutMs] within which its /-/ready must answer
+ *
+ * @typedef {object} ServerProcess
+ * @property {string} url
+ * @property {number} pid
+ * @property {string} folder removed when it stops
+ * @property {() => string} output the newest 10 kB of what it printed
+ * @property {() => Promise<void>} stop SIGTERM, then SIGKILL; may be called twice
  */
-async function startServerProcess ({ file, args, files, timeoutMs = 20_000 }) {
+
+/**
+ * A server of somebody else's, run for a test on a free loopback port, ready when its /-/ready says so. It does not outlive
+ * this process.
+ * @param {ServerOptions} options
+ * @returns {Promise<ServerProcess>} rejected with what the server printed when it does not get ready
+ */
+async function startServerProcess (options) {
+  for (let attempt = 1; ; attempt++) {
+    const server = await start(options)
+    if ('url' in server) return server
+    if (attempt === ATTEMPTS || !/address already in use/.test(server.output)) {
+      throw new Error(`${options.file} ${server.reason}:\n${server.output}`)
+    }
+  }
+}
+
+/** @param {ServerOptions} options @returns {Promise<ServerProcess | { reason: string, output: string }>} */
+async function start ({ file, args, files, timeoutMs = 20_000 }) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-server-'))
   for (const [name, content] of Object.entries(files)) fs.writeFileSync(path.join(folder, name), content)
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const child = spawn(file, await args(folder, port), { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+  const killNow = () => child.kill('SIGKILL')
+  process.once('exit', killNow)
+
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output = (output + chunk).slice(-10_000) })
-  const exited = once(child, 'exit')
+  /** @type {string | undefined} */
+  let ended
+  const end = new Promise(resolve => {
+    child.once('error', error => { ended ??= `did not start (${error.message})`; resolve(undefined) })
+    child.once('close', (code, signal) => { ended ??= `ended with ${signal ?? `status ${code}`}`; resolve(undefined) })
+  })
   const stop = async () => {
-    const timer = setTimeout(() => child.kill('SIGKILL'), 5000)
+    const timer = setTimeout(killNow, STOP_TIMEOUT_MS)
     child.kill('SIGTERM')
-    if (child.exitCode === null && child.signalCode === null) await exited
+    await end
     clearTimeout(timer)
+    process.removeListener('exit', killNow)
     fs.rmSync(folder, { recursive: true, force: true })
   }
+
   for (const deadline = Date.now() + timeoutMs; ;) {
-    const ready = await fetch(`${url}/-/ready`).then(response => response.ok, () => false)
-    if (ready) return { url, stop }
-    if (child.exitCode !== null || Date.now() > deadline) {
+    const ready = await fetch(`${url}/-/ready`, { signal: AbortSignal.timeout(1000) }).then(response => response.ok, () => false)
+    if (ready && !ended) return { url, pid: /** @type {number} */ (child.pid), folder, output: () => output, stop }
+    if (ended || Date.now() > deadline) {
+      const reason = ended ?? `was not ready in ${timeoutMs} ms`
       await stop()
-      throw new Error(`${file} did not get ready:\n${output}`)
+      return { reason, output }
     }
-    await new Promise(resolve => setTimeout(resolve, 100))
+    await new Promise(resolve => setTimeout(resolve, 50))
   }
 }
 

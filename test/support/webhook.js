@@ -4,10 +4,16 @@ const http = require('node:http')
 const { once } = require('node:events')
 
 /**
+ * What one alert of a notification says.
+ * @typedef {object} Alert
+ * @property {'firing' | 'resolved'} status
+ * @property {Record<string, string>} labels
+ * @property {Record<string, string>} annotations
+ * @property {string} receiver of Alertmanager's configuration
+ */
+
+/**
  * Receives what Alertmanager posts.
- * @returns {Promise<{ url: string, next: (accept: (alert: Alert) => boolean, timeoutMs: number) => Promise<Alert>, stop: () => Promise<void> }>}
- *   next: the first alert, received already or later, that is accepted
- * @typedef {{ status: 'firing' | 'resolved', labels: Record<string, string>, annotations: Record<string, string> }} Alert
  */
 async function startWebhook () {
   /** @type {Alert[]} */
@@ -17,13 +23,21 @@ async function startWebhook () {
   const server = http.createServer(async (request, response) => {
     const chunks = []
     for await (const chunk of request) chunks.push(chunk)
-    received.push(...JSON.parse(Buffer.concat(chunks).toString()).alerts)
+    const { alerts, receiver } = JSON.parse(Buffer.concat(chunks).toString())
+    received.push(...alerts.map(alert => ({ ...alert, receiver })))
     response.end()
     for (const look of waiting) look()
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${server.address().port}/`,
+    /** Everything so far, oldest first. */
+    received,
+    /**
+     * The first alert, received already or later, that is accepted.
+     * @param {(alert: Alert) => boolean} accept @param {number} timeoutMs
+     * @returns {Promise<Alert>} rejected after the timeout with all that was received
+     */
     next: (accept, timeoutMs) => new Promise((resolve, reject) => {
       const finish = () => { clearTimeout(timer); waiting.delete(look) }
       const look = () => {
