@@ -6,7 +6,7 @@ const { formatBytes, formatRatio } = require('../text/format')
 const { envChange, jemallocChange } = require('../fixes/malloc')
 
 /** Share of the retained estimate that each remedy gave back in measurements: see docs/predictions.md. */
-const RECOVERED = { jemalloc: 0.75, mmapThreshold: 0.7, arenaMax: 0.4 }
+const RECOVERED = { jemalloc: 0.85, mmapThreshold: 0.7, arenaMax: 0.4 }
 
 module.exports = defineDiagnosis({
   id: 'allocator-fragmentation',
@@ -15,7 +15,7 @@ module.exports = defineDiagnosis({
   requires: ['rssBytes', 'nativeBytes', 'mallocSpanBytes', 'allocatorRetainedBytes', 'bufferChurnBytes', 'nativeReturnedBytes'],
   uses: [
     'mallocArenaShareRatio', 'nativeGrowthScore', 'nativeGrowthFit', 'nativeRiseBytes', 'nativeLateGrowthRatio',
-    'liveHeapBytes', 'containerLimitBytes'
+    'containerLimitBytes', 'allocatorRetainedTypicalBytes'
   ],
   limits: {
     // Less than this is not worth another allocator.
@@ -72,7 +72,8 @@ module.exports = defineDiagnosis({
   },
 
   fix (signals, target) {
-    const { allocatorRetainedBytes: retained, rssBytes } = signals
+    const { rssBytes } = signals
+    const retained = signals.allocatorRetainedTypicalBytes ?? signals.allocatorRetainedBytes
     /** @param {number} share */
     const predicted = share => [
       { signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: rssBytes - share * retained, unit: 'bytes' }

@@ -75,6 +75,16 @@ module.exports = {
       return Math.max(0, Math.min(native, span) - NATIVE_BASE_BYTES)
     }
   }),
+  allocatorRetainedTypicalBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'The same estimate for the median of the last minute instead of its lowest: what is to be saved most of the time.',
+    compute: window => {
+      const { values } = window.points('nativeBytes', 2 * RATE_SECONDS)
+      const span = window.last('mallocSpanBytes')
+      if (values.length === 0 || span === undefined) return null
+      return Math.max(0, Math.min(median(values), span) - NATIVE_BASE_BYTES)
+    }
+  }),
   bufferChurnBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'How far the memory of Buffers came and went: highest less lowest external memory of the last two hours.',

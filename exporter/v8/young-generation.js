@@ -12,8 +12,8 @@ const SEMI_SPACE_CHOICES = Object.freeze([4, 8, 16, 32].map(mib => mib * MIB))
  * and 24: docs/predictions.md has the measurements.
  */
 const SCAVENGE_COUNT_EXPONENT = 1
-const SCAVENGE_COST_EXPONENT = 0.6
-const MAJOR_COST_EXPONENT = 1.5
+const SCAVENGE_COST_EXPONENT = 0.5
+const MAJOR_COST_EXPONENT = 1
 
 /** Both halves may be committed, but garbage that waited in the old space is gone: this share of both was measured. */
 const COMMITTED_SHARE = 0.75
