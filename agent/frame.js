@@ -159,7 +159,6 @@ const fields = Object.freeze({
  * @property {string} platform
  * @property {string} arch
  * @property {'glibc'|'musl'|'other'|'unknown'} libc
- * @property {string} [libcVersion]
  * @property {'glibc'|'musl'|'jemalloc'|'mimalloc'|'tcmalloc'|'other'|'unknown'} allocator what malloc is, from the loaded objects
  * @property {string} [allocatorPath] the loaded object that says so
  * @property {boolean} pointerCompression

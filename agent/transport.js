@@ -19,6 +19,7 @@ const LAST_RETRY_SECONDS = 30
  * idle → connecting → open → idle …; `stop` ends it.
  */
 class Transport {
+  /** @type {net.NetConnectOpts} */
   #address
   #hello
   /** @type {'idle' | 'connecting' | 'open' | 'stopped'} */
@@ -37,7 +38,8 @@ class Transport {
    * @param {() => string} hello the first line of every connection
    */
   constructor (address, hello) {
-    this.#address = address
+    const { host } = /** @type {net.TcpNetConnectOpts} */ (address)
+    this.#address = host && !net.isIP(host) ? { ...address, autoSelectFamily: false, lookup: require('./lookup').lookup } : address
     this.#hello = hello
   }
 

@@ -1,9 +1,11 @@
 'use strict'
 
+const dgram = require('node:dgram')
 const fs = require('node:fs')
 const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
+const { once } = require('node:events')
 const { AGENT, NODES, versionOf, environment, startCollector, spawnBounded, spawnWatched } = require('../support/agent-collector')
 
 /** How much later than without an agent a script may end: machines that test are busy. */
@@ -160,6 +162,33 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       stopped.child.kill('SIGKILL')
       await stopped.ended
     }
+  })
+
+  it('a name that no server resolves does not hold a script either', async () => {
+    const deaf = dgram.createSocket('udp4').bind(0, '127.0.0.1')
+    await once(deaf, 'listening')
+    const asksTheDeaf = file(`dns-${deaf.address().port}.js`, `
+      const dns = require('dns'), { Resolver } = dns
+      dns.Resolver = class extends Resolver {
+        constructor (...args) { super(...args).setServers(['127.0.0.1:${deaf.address().port}']) }
+      }`)
+    const asked = once(deaf, 'message')
+    try {
+      const [{ seconds, code, stderr }, { seconds: plainSeconds }] = await Promise.all([
+        spawnWatched({ node, before: ['-r', asksTheDeaf], args: ['-e', '0'], socket: 'tcp://exporter.test:9' }).ended, plain(['-e', '0']).ended
+      ])
+      await asked
+      expect([code, stderr]).toEqual([0, ''])
+      expect(seconds).toBeLessThan(plainSeconds + 1)
+    } finally {
+      deaf.close()
+    }
+  })
+
+  it('finds an exporter by name', async () => {
+    const collector = await collect({ over: 'tcp' })
+    await watched(['-e', LIVES_A_WHILE], collector.address.replace('127.0.0.1', 'localhost')).ended
+    expect(collector.connections[0]?.bye?.exitCode).toBe(7)
   })
 
   it('an uncaught exception ends the app as ever, stack and all', async () => {

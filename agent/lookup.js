@@ -1,0 +1,51 @@
+'use strict'
+
+const dns = require('node:dns')
+const net = require('node:net')
+const { fileReader } = require('./read-file')
+
+/** Less than the transport waits for a connect. */
+const TIMEOUT_MS = 400
+
+/**
+ * Address of a name in a hosts file. hosts(5).
+ * @param {string} hosts @param {string} name @returns {string | undefined}
+ */
+function addressInHosts (hosts, name) {
+  for (const line of hosts.split('\n')) {
+    const [address, ...names] = line.replace(/#.*/, '').trim().split(/\s+/)
+    if (net.isIP(address) && names.includes(name)) return address
+  }
+}
+
+/**
+ * Resolves a name for net.connect. Not dns.lookup: its getaddrinfo runs in a thread that cannot be called off, so an app
+ * would wait for a name server that does not answer, even in process.exit. Hosts file, then DNS, without search domains.
+ * @param {string} name
+ * @param {object} _options
+ * @param {(error: Error | null, address: string, family: number) => void} callback
+ * @param {{ read?: (file: string) => string }} [dependencies]
+ */
+function lookup (name, _options, callback, { read = fileReader() } = {}) {
+  let known
+  try {
+    known = addressInHosts(read('/etc/hosts'), name)
+  } catch {} // none, or closed by the permission model
+  known ??= name === 'localhost' ? '127.0.0.1' : undefined
+  if (known !== undefined) return process.nextTick(callback, null, known, net.isIP(known))
+
+  const resolver = new dns.Resolver({ timeout: TIMEOUT_MS, tries: 1 })
+  const timer = setTimeout(() => resolver.cancel(), TIMEOUT_MS).unref()
+  resolver.resolve4(name, (error4, [address4] = []) => {
+    if (address4 !== undefined || error4?.code !== dns.NODATA) {
+      clearTimeout(timer)
+      return callback(error4, address4, 4)
+    }
+    resolver.resolve6(name, (error6, [address6] = []) => {
+      clearTimeout(timer)
+      callback(error6, address6, 6)
+    })
+  })
+}
+
+module.exports = { lookup, addressInHosts }
