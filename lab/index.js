@@ -29,8 +29,8 @@ const apps = [
     id: 'js-heap-leak',
     title: 'Session map that never forgets',
     diagnosis: 'js-heap-leak',
-    seconds: 90,
-    about: 'A session API that adds every login to a map and removes none: the live heap grows by about 50 MB a minute up to the heap size limit.'
+    seconds: 120,
+    about: 'A session API that adds every login to a map and removes none: the live heap grows by about 90 MB a minute up to the heap size limit.'
   }),
   app({
     id: 'allocator-fragmentation',

@@ -15,7 +15,7 @@ const zlib = require('node:zlib')
 const { appRun } = require('../app-run')
 
 const KB = 1024
-const BATCH = 2600
+const BATCH = 2400
 const AT_ONCE = 8
 const RECEIPTS = 4 * BATCH
 const QUIET_SECONDS = 10
