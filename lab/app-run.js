@@ -34,6 +34,8 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
   let last = { done: 0, cpu: process.cpuUsage(), seconds: process.uptime() }
   let ended = false
   const gcs = countGcs()
+  /** @type {number[]} one a second, warm-up and all */
+  const rssBytes = []
 
   function progress () {
     const now = { done, cpu: process.cpuUsage(), seconds: process.uptime() }
@@ -59,6 +61,7 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
       seconds: round(process.uptime()),
       cpuSeconds: round(cpuSecondsOf(process.cpuUsage())),
       maxRssBytes: process.resourceUsage().maxRSS * 1024,
+      medianRssBytes: rssBytes.sort((a, b) => a - b)[rssBytes.length >> 1] ?? process.memoryUsage.rss(),
       ...gcs.take(),
       ...figures()
     }))
@@ -66,6 +69,7 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
   }
 
   setInterval(progress, PROGRESS_MS)
+  setInterval(() => rssBytes.push(process.memoryUsage.rss()), 1000)
   if (seconds !== undefined) setTimeout(end, seconds * 1000)
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
