@@ -4,6 +4,11 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 const { parse } = require('yaml')
+const { diagnoses } = require('../../exporter/diagnoses')
+const { targetMetrics } = require('../../exporter/catalog/target-metrics')
+const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
+const { REJECT_REASONS } = require('../../exporter/ingest/decode')
+const { alertRules } = require('../../scripts/alert-rules')
 const { describeWithTools } = require('../support/tools')
 
 const ALERTS = path.join(__dirname, '../../alerts')
@@ -12,6 +17,12 @@ const names = rules.map(({ alert }) => alert)
 const inFolder = (folder, ending) => fs.readdirSync(path.join(ALERTS, folder)).map(name => name.replace(ending, ''))
 
 const HEADINGS = ['Meaning', 'Impact', 'Confirm', 'Fix now', 'Fix for good', 'How to tell it worked', 'False positives and look-alikes']
+
+/** Every series name that is exposed. */
+const series = new Set([...targetMetrics, ...exporterMetrics].flatMap(({ name, type }) =>
+  type === 'histogram' ? ['_bucket', '_sum', '_count'].map(suffix => name + suffix) : [name]))
+/** What a text names that nobody exposes. @param {string} text */
+const unknownMetrics = text => (text.match(/\bmemwatch_[a-z_]+/g) ?? []).filter(name => !series.has(name))
 
 /** @param {string} file @param {string[]} args */
 function expectSuccess (file, args) {
@@ -37,6 +48,46 @@ describe('alerts', () => {
     expect([...text.matchAll(/^## (.+)$/gm)].map(([, heading]) => heading)).toEqual(HEADINGS)
     const confirm = text.split('## Confirm')[1].split('\n## ')[0]
     expect([...confirm.matchAll(/```sh\n(.+)\n```/g)]).toHaveLength(1)
+  })
+  it.each(rules.map(rule => [rule.alert, rule]))('%s and its runbook name only metrics that exist', (alert, { expr, annotations }) => {
+    expect(unknownMetrics(expr + annotations.description)).toEqual([])
+    expect(unknownMetrics(fs.readFileSync(path.join(ALERTS, 'runbooks', `${alert}.md`), 'utf8'))).toEqual([])
+  })
+  it('each diagnosis has its alert, of its severity', () => {
+    for (const { runbook, severity } of diagnoses) expect(rules.find(({ alert }) => alert === runbook)?.labels).toEqual({ severity })
+  })
+  it('the runbook of rejected lines knows every reason, and no other', () => {
+    const text = fs.readFileSync(path.join(ALERTS, 'runbooks/MemwatchLinesRejected.md'), 'utf8')
+    const reasons = [...text.matchAll(/^\| (`.+`) \|/gm)].flatMap(([, cell]) => cell.replaceAll('`', '').split(', '))
+    expect(reasons.sort()).toEqual([...REJECT_REASONS].sort())
+  })
+})
+
+describe('alert rules can be had otherwise', () => {
+  const rulesOf = options => alertRules({ diagnoses, ...options }).groups.flatMap(({ rules }) => rules)
+  it('by default critical ones wait a minute, warnings two, and all outlive five minutes without their series', () => {
+    expect(rulesOf({}).find(({ labels }) => labels.severity === 'critical')).toMatchObject({ for: '60s', keep_firing_for: '300s' })
+    expect(rulesOf({}).find(({ labels }) => labels.severity === 'warning')).toMatchObject({ for: '120s', keep_firing_for: '300s' })
+  })
+  it('times and the place of the runbooks', () => {
+    for (const rule of rulesOf({ forSeconds: 5, keepFiringForSeconds: 7, runbookBaseUrl: 'https://wiki.example.org/memwatch' })) {
+      expect(rule).toMatchObject({ for: '5s', keep_firing_for: '7s', annotations: { runbook_url: `https://wiki.example.org/memwatch/${rule.alert}.md` } })
+    }
+  })
+  it('a selector reaches every series an alert rests on', () => {
+    for (const { expr } of rulesOf({ selector: 'namespace="shop"' })) {
+      const selected = expr.match(/(memwatch_[a-z_]+|\bup)(\{[^}]*\})?/g)
+      expect(selected.length).toBeGreaterThan(0)
+      for (const one of selected) expect(one).toContain('namespace="shop"')
+    }
+  })
+  it('the scrape job of the exporters', () => {
+    expect(rulesOf({ jobSelector: 'job="sidecars"' }).find(({ alert }) => alert === 'MemwatchExporterDown').expr).toBe('up{job="sidecars"} == 0')
+  })
+  it('a diagnosis that has no numbers of its own shows RSS', () => {
+    const [rule] = rulesOf({ diagnoses: [{ id: 'new-one', title: 'GC never runs', severity: 'info', runbook: 'MemwatchNewOne' }] })
+    expect(rule.annotations.description).toMatch(/GC never runs\. Now: RSS \{\{ with/)
+    expect(rule.for).toBe('300s')
   })
 })
 
