@@ -12,21 +12,32 @@ const { findTools, MISSING } = require('./prometheus-tools')
 
 const POLICY = '/usr/sbin/policy-rc.d'
 
-/** @param {string} file @param {string[]} args */
+/** Bounded: a mirror that hangs must not hang the tests. @param {string} file @param {string[]} args */
 function run (file, args) {
   console.log(`$ ${file} ${args.join(' ')}`)
-  return spawnSync(file, args, { stdio: ['ignore', 'ignore', 'inherit'], timeout: 300_000, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } }).status === 0
+  const { status, error } = spawnSync(file, args, {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    timeout: 300_000,
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  })
+  if (status !== 0) console.error(`${file} failed: ${error?.message ?? `status ${status}`}`)
 }
 
-/** invoke-rc.d asks this file whether a daemon may be started: 101 is no. */
+/** invoke-rc.d asks this file whether a daemon may be started: 101 is no. A machine's own answer is put back afterwards. */
 function install () {
-  const ownPolicy = !fs.existsSync(POLICY)
-  if (ownPolicy) fs.writeFileSync(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
+  const own = fs.existsSync(POLICY) ? { content: fs.readFileSync(POLICY), mode: fs.statSync(POLICY).mode } : null
+  fs.writeFileSync(POLICY, '#!/bin/sh\nexit 101\n')
+  fs.chmodSync(POLICY, 0o755)
   try {
     run('apt-get', ['update'])
-    run('apt-get', ['install', '-y', '--no-install-recommends', 'prometheus', 'prometheus-alertmanager'])
+    run('apt-get', ['install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120', 'prometheus', 'prometheus-alertmanager'])
   } finally {
-    if (ownPolicy) fs.rmSync(POLICY, { force: true })
+    if (own) {
+      fs.writeFileSync(POLICY, own.content)
+      fs.chmodSync(POLICY, own.mode)
+    } else {
+      fs.rmSync(POLICY, { force: true })
+    }
   }
 }
 
