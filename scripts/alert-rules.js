@@ -7,7 +7,8 @@ const FOR_SECONDS = { critical: 60, warning: 120, info: 300 }
 
 /**
  * What an alert says beside its sentence, by diagnosis: `expr` is asked while it fires, with `$` for the labels of its thread.
- * RSS is known on the main thread only. A diagnosis that is not listed here shows RSS.
+ * RSS is known on the main thread only. Rates go back as far as a warning has waited: further, and a young process would seem
+ * to do less than it does. A diagnosis that is not listed here shows RSS.
  * @type {Record<string, { text: string, expr: string, format: 'bytes' | 'bytesPerSecond' | 'ratio' | 'perSecond', missing?: string }[]>}
  */
 const NUMBERS = {
@@ -18,8 +19,8 @@ const NUMBERS = {
   ],
   'semi-space-starvation': [
     { text: 'largest semi-space', expr: 'memwatch_semi_space_max_bytes{$}', format: 'bytes' },
-    { text: 'GC pauses', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[5m]))', format: 'ratio' },
-    { text: 'scavenges', expr: 'sum(rate(memwatch_gc_pause_seconds_count{$,kind=\\"minor\\"}[5m]))', format: 'perSecond' }
+    { text: 'GC pauses', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: 'ratio' },
+    { text: 'scavenges', expr: 'sum(rate(memwatch_gc_pause_seconds_count{$,kind=\\"minor\\"}[2m]))', format: 'perSecond' }
   ],
   'allocator-fragmentation': [
     { text: 'kept by malloc', expr: 'memwatch_allocator_retained_bytes{$}', format: 'bytes' },
@@ -38,8 +39,8 @@ const FORMATS = {
 }
 
 /**
- * A number in a description: asked when the alert is rendered, and a word in its place where there is none, so that a missing series
- * never spoils the sentence.
+ * A number in a description: asked when the alert is rendered, and a word in its place where there is none, so that a missing
+ * series never spoils the sentence.
  * @param {{ text: string, expr: string, format: keyof typeof FORMATS, missing?: string }} number
  */
 function numberTemplate ({ text, expr, format, missing = 'unknown' }) {
