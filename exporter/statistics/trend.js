@@ -5,7 +5,7 @@ const { theilSen } = require('./theil-sen')
 const { mannKendall } = require('./mann-kendall')
 
 /** Pairs grow with the square: beyond this many points, neighbours are merged first. */
-const MAX_POINTS = 90
+const MAX_POINTS = 60
 
 /**
  * @typedef {object} Trend
