@@ -29,23 +29,27 @@ function controllerPaths (controller, { cgroup, mountinfo, exists }) {
     return { root: fields[3], point: fields[4], type, controllers: superOptions.split(',') }
   })
   for (const version of /** @type {const} */ ([1, 2])) {
-    const mount = mounts.find(({ type, controllers }) => version === 1 ? type === 'cgroup' && controllers.includes(controller) : type === 'cgroup2')
-    const own = groups.find(({ controllers }) => version === 1 ? controllers.includes(controller) : controllers.includes(''))
-    if (!mount || !own) continue
-    const folders = visibleFolders(mount, own.group).filter(exists)
-    if (folders.length > 0) return { version, folders }
+    const own = groups.find(({ controllers }) => controllers.includes(version === 1 ? controller : ''))
+    if (!own) continue
+    // The tree may be bound at several places; not every one shows our group.
+    for (const mount of mounts) {
+      if (version === 1 ? mount.type !== 'cgroup' || !mount.controllers.includes(controller) : mount.type !== 'cgroup2') continue
+      const folders = visibleFolders(mount, own.group).filter(exists)
+      if (folders.length > 0) return { version, folders }
+    }
   }
   return null
 }
 
 /**
  * A container sees its group at the mount's root while /proc still names the host's path (version 1, or no cgroup
- * namespace): try the path, then the path below the mount's root, then the root.
+ * namespace): try the path, then the path below the mount's root, then the root. A path that leaves the namespace begins
+ * with /.., and shows nothing but the root.
  * @param {{ root: string, point: string }} mount
  * @param {string} group
  */
 function visibleFolders ({ root, point }, group) {
-  const below = root !== '/' && group.startsWith(root) ? group.slice(root.length) : group
+  const below = group.startsWith('/..') ? '' : root !== '/' && group.startsWith(root) ? group.slice(root.length) : group
   /** @type {string[]} */
   const folders = []
   for (let at = path.posix.join(point, below); at.length >= point.length && at.startsWith(point); at = path.posix.dirname(at)) {

@@ -10,8 +10,10 @@ const { iterations } = require('./event-loop')
 const BUSY_MS = 20
 /** Share of time the loop must be active to count as busy. */
 const BUSY_RATIO = 0.1
-/** Node's timers have whole milliseconds: one that fires within this is on time. */
-const GRANULARITY_MS = 1.2
+/** Node's timers begin and end at whole milliseconds: one that fires within this is on time. */
+const GRANULARITY_MS = 2
+/** A frame takes two turns of the loop: that of its timer, and that of its immediate. */
+const FRAME_TURNS = 2
 /** One long block stands for at most so many timers. */
 const MAX_CORRECTIONS = 5000
 
@@ -23,7 +25,7 @@ const MAX_CORRECTIONS = 5000
  * meanwhile, by L, L − R, L − 2R …; they are counted as well (the correction against coordinated omission that HdrHistogram
  * calls recording with an expected interval), so the distribution has no bias for how often we looked.
  * A block between two rare ticks of an idle loop is caught by its trace in the loop's active time: so many active seconds in
- * so few turns bound the longest turn from below.
+ * so few turns of the app bound the longest from below.
  *
  * The same ticks watch for peaks of external memory between frames.
  *
@@ -37,6 +39,7 @@ function delay (frameMs, guarded) {
   let dueMs = 0
   let last = performance.eventLoopUtilization()
   let lastTurns = iterations()
+  let ownTurns = 0
   let externalPeakBytes = 0
   /** @type {NodeJS.Timeout | undefined} */
   let timer
@@ -55,11 +58,12 @@ function delay (frameMs, guarded) {
     const activeMs = now.active - last.active
     const turns = iterations()
     if (turns !== undefined && lastTurns !== undefined && intervalMs > BUSY_MS && activeMs > BUSY_MS) {
-      buckets.longestSeconds = Math.max(buckets.longestSeconds, activeMs / Math.max(1, turns - lastTurns) / 1000)
+      buckets.longestSeconds = Math.max(buckets.longestSeconds, activeMs / Math.max(1, turns - lastTurns - ownTurns) / 1000)
     }
     const busy = activeMs / Math.max(1, activeMs + now.idle - last.idle) >= BUSY_RATIO
     last = now
     lastTurns = turns
+    ownTurns = 0
     if (busy) peak()
     // At rest the frame's own timer does the ticking.
     intervalMs = busy ? BUSY_MS : intervalMs * 2
@@ -67,9 +71,14 @@ function delay (frameMs, guarded) {
     else timer = undefined
   })
 
+  const ownTick = () => {
+    ownTurns++
+    tick()
+  }
+
   const schedule = (/** @type {number} */ nowMs) => {
     dueMs = nowMs + intervalMs
-    timer = setTimeout(tick, intervalMs)
+    timer = setTimeout(ownTick, intervalMs)
     timer.unref()
   }
 
@@ -84,6 +93,7 @@ function delay (frameMs, guarded) {
       schedule(performance.now())
     },
     read (values, { nowSeconds }) {
+      ownTurns += FRAME_TURNS
       if (!timer) {
         // The frame is the tick: it was due one frame after the last.
         const nowMs = nowSeconds * 1000

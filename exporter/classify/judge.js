@@ -13,6 +13,9 @@ function judge (diagnosis, read, hello) {
   /** @type {Record<string, number | null>} */
   const signals = {}
   try {
+    if (diagnosis.scope === 'process' && hello.threadId > 0) {
+      return { judgement: { state: 'unknown', summary: 'of the whole process: judged on its main thread' }, signals }
+    }
     for (const name of [...diagnosis.requires, ...diagnosis.uses]) signals[name] = read(name)
     const missing = diagnosis.requires.filter(name => signals[name] === null)
     if (missing.length > 0) {

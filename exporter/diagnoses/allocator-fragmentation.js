@@ -12,6 +12,7 @@ module.exports = defineDiagnosis({
   id: 'allocator-fragmentation',
   title: 'malloc keeps memory that the app has freed',
   severity: 'warning',
+  scope: 'process',
   requires: ['rssBytes', 'nativeBytes', 'mallocSpanBytes', 'allocatorRetainedBytes', 'bufferChurnBytes', 'nativeReturnedBytes'],
   uses: [
     'mallocArenaShareRatio', 'nativeGrowthScore', 'nativeGrowthFit', 'nativeRiseBytes', 'nativeLateGrowthRatio',

@@ -42,6 +42,7 @@
  * @property {string} id kebab-case
  * @property {string} title one line
  * @property {Severity} severity
+ * @property {'process' | 'isolate'} scope what it is a problem of; a process is judged on its main thread
  * @property {readonly Required[]} requires signals without which the answer is `unknown`
  * @property {readonly Optional[]} uses signals that may be missing
  * @property {Limits} limits every number the judge uses

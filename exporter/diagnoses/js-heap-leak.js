@@ -8,6 +8,7 @@ module.exports = defineDiagnosis({
   id: 'js-heap-leak',
   title: 'Live JS heap keeps growing across major GCs',
   severity: 'critical',
+  scope: 'isolate',
   requires: ['heapSizeLimitBytes', 'liveHeapReadings'],
   uses: [
     'liveHeapBytes', 'liveHeapGrowthBytesPerSecond', 'liveHeapRiseBytes', 'liveHeapRiseSeconds', 'liveHeapGrowthFit',
@@ -43,7 +44,7 @@ module.exports = defineDiagnosis({
     }
     const nearLimit = (signals.liveHeapShareRatio ?? 0) >= limits.nearLimitRatio
     if (liveHeapReadings < limits.readings || growth === null || rise === null) {
-      return { state: 'unknown', summary: `only ${formatNumber(liveHeapReadings)} readings of the live heap since the warm-up, ${limits.readings} are needed` }
+      return { state: 'unknown', summary: `${formatNumber(liveHeapReadings)} of the ${limits.readings} readings of the live heap that are needed after the warm-up` }
     }
     const seconds = signals.liveHeapRiseSeconds ?? 0
     const score = signals.liveHeapGrowthScore ?? 0

@@ -11,6 +11,7 @@ module.exports = defineDiagnosis({
   id: 'semi-space-starvation',
   title: 'The new space is too small for the allocation rate',
   severity: 'warning',
+  scope: 'isolate',
   requires: [
     'semiSpaceMaxBytes', 'semiSpaceCapacityBytes', 'recentGcs', 'scavengesPerSecond', 'scavengePauseRatio',
     'ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio', 'heapSizeLimitBytes', 'gcWindowSeconds'

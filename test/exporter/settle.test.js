@@ -31,7 +31,7 @@ describe('settle', () => {
 
 describe('evaluate', () => {
   const diagnosis = (id, changes) => ({
-    id, title: id, severity: 'warning', requires: [], uses: [], limits: {}, explains: [], runbook: id,
+    id, title: id, severity: 'warning', scope: 'isolate', requires: [], uses: [], limits: {}, explains: [], runbook: id,
     judge: () => ({ state: 'confirmed', summary: id, evidence: [] }),
     fix: () => [],
     ...changes
