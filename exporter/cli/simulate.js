@@ -8,6 +8,9 @@ const { formatBytes } = require('../text/format')
 const { withReportOptions, runAndReport } = require('./run')
 const { UsageError } = require('./usage-error')
 
+/** What V8 chooses in 512 MiB (Node 20 to 25), for machines that allow no memory group. An option given later wins. */
+const SIZES_OF_THE_CONTAINER = ['--max-semi-space-size=1', '--max-old-space-size=256']
+
 const command = withReportOptions(new Command('simulate'))
   .description('Run a small real app that has a problem (or only looks as if), and watch it be found.')
   .argument('<name>', 'a diagnosis, healthy, or the name of an app below')
@@ -38,9 +41,11 @@ async function simulate (name, given) {
     process.stderr.write(`memwatch: ${app.title}. ${app.about}\n`)
     process.stderr.write(group.supported
       ? `memwatch: in a memory group of ${formatBytes(app.memoryLimitBytes)}\n`
-      : `memwatch: without the memory limit of ${formatBytes(app.memoryLimitBytes)} it is made for (${group.reason}): V8 sizes its heap for this whole machine, and the problem may not show\n`)
+      : `memwatch: no memory group of ${formatBytes(app.memoryLimitBytes)} can be had here (${group.reason}); V8 is told the sizes it would choose in one: ${SIZES_OF_THE_CONTAINER.join(' ')}\n`)
     const seconds = given.for ?? String(app.seconds)
-    const wrapped = group.wrap(given.node ?? process.execPath, [...app.nodeArgs ?? [], ...given.nodeOption ?? [], app.script])
+    const wrapped = group.wrap(given.node ?? process.execPath, [
+      ...group.supported ? [] : SIZES_OF_THE_CONTAINER, ...app.nodeArgs ?? [], ...given.nodeOption ?? [], app.script
+    ])
     return await runAndReport([wrapped.command, ...wrapped.args], { ...given, for: seconds }, { MEMWATCH_NAME: app.id })
   } finally {
     await group.remove()

@@ -1,0 +1,64 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+
+const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-lab-test-'))
+afterAll(() => fs.rmSync(folder, { recursive: true }))
+
+/**
+ * A lab app, live: its main thread as the report has it.
+ * @param {string} app @param {string[]} [options] @param {object} [env]
+ */
+async function simulate (app, options = [], env = {}) {
+  const file = path.join(folder, `${app}-${options.length}-${Object.keys(env).length}.json`)
+  const child = spawn(process.execPath, [MEMWATCH, 'simulate', app, '--report', file, ...options], { env: { ...process.env, NODE_OPTIONS: '', ...env }, stdio: 'ignore' })
+  await once(child, 'exit')
+  return JSON.parse(fs.readFileSync(file, 'utf8')).targets.find(({ thread }) => thread === 'main')
+}
+const stateOf = (target, id) => target.verdicts.find(({ diagnosis }) => diagnosis === id).state
+
+// Two lanes for two cores. Each app is small; a lane runs one at a time.
+describe('lab apps, live', () => {
+  /** @type {Record<string, Promise<any>>} */
+  const runs = {}
+  beforeAll(async () => {
+    runs.leak = simulate('js-heap-leak', ['--for', '170'])
+    const inTurn = async () => {
+      runs.cache = simulate('healthy-cache-fill')
+      await runs.cache
+      runs.fragmenting = simulate('allocator-fragmentation', ['--for', '50'])
+      const [fix] = (await runs.fragmenting).primary?.fix ?? [{ change: { env: {} } }]
+      runs.fixed = simulate('allocator-fragmentation', ['--for', '40'], fix.change.env)
+      await runs.fixed
+    }
+    await Promise.all([runs.leak, inTurn()])
+  }, 300_000)
+
+  it('a leak is confirmed while the process lives, with the time that is left', async () => {
+    const { primary } = await runs.leak
+    expect(primary).toMatchObject({ diagnosis: 'js-heap-leak', state: 'confirmed', severity: 'critical' })
+    expect(primary.evidence.map(({ signal }) => signal)).toContain('liveHeapGrowthBytesPerSecond')
+    expect(primary.impact).toMatch(/dies in about/)
+    expect(primary.ruledOut.map(({ diagnosis }) => diagnosis)).toContain('allocator-fragmentation')
+  })
+
+  it('a cache that fills up is nothing', async () => {
+    expect((await runs.cache).primary).toBeNull()
+  })
+
+  it('an app whose freed memory malloc keeps is told from a leak, and gets another allocator', async () => {
+    const target = await runs.fragmenting
+    expect(target.primary).toMatchObject({ diagnosis: 'allocator-fragmentation', state: 'confirmed' })
+    expect(target.primary.fix[0].change.env).toHaveProperty('LD_PRELOAD')
+    expect(stateOf(target, 'js-heap-leak')).not.toBe('confirmed')
+  })
+
+  it('with that allocator nothing is wrong any more', async () => {
+    expect((await runs.fixed).primary).toBeNull()
+  })
+})
