@@ -5,6 +5,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
+const { describeWithTools } = require('../support/tools')
 
 const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-lab-test-'))
@@ -23,7 +24,7 @@ async function simulate (app, options = [], env = {}) {
 const stateOf = (target, id) => target.verdicts.find(({ diagnosis }) => diagnosis === id).state
 
 // Two lanes for two cores. Each app is small; a lane runs one at a time.
-describe('lab apps, live', () => {
+describeWithTools('lab apps, live', () => {
   /** @type {Record<string, Promise<any>>} */
   const runs = {}
   beforeAll(async () => {

@@ -1,6 +1,6 @@
 'use strict'
 
-const { findTools, MISSING } = require('../../scripts/prometheus-tools')
+const { findTools, MISSING } = require('../../scripts/system-tools')
 
 /**
  * describe() for tests that need the tools: without them they are skipped with one loud line, and in CI they fail.

@@ -1,14 +1,14 @@
 'use strict'
 
 /**
- * Makes prometheus, promtool, alertmanager and amtool available to the tests. On Debian and Ubuntu, as root, it installs the
+ * Makes Prometheus, Alertmanager and jemalloc available to the tests. On Debian and Ubuntu, as root, it installs the
  * distribution's packages (no daemon is started); elsewhere it says what is missing – and fails when CI is set, where a
  * skipped test is a failure.
  */
 
 const fs = require('node:fs')
 const { spawnSync } = require('node:child_process')
-const { findTools, MISSING } = require('./prometheus-tools')
+const { findTools, PACKAGES, MISSING } = require('./system-tools')
 
 const POLICY = '/usr/sbin/policy-rc.d'
 
@@ -30,7 +30,7 @@ function install () {
   fs.chmodSync(POLICY, 0o755)
   try {
     run('apt-get', ['update'])
-    run('apt-get', ['install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120', 'prometheus', 'prometheus-alertmanager'])
+    run('apt-get', ['install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120', ...PACKAGES])
   } finally {
     if (own) {
       fs.writeFileSync(POLICY, own.content)
