@@ -4,21 +4,14 @@ const { isMainThread } = require('node:worker_threads')
 const { performance } = require('node:perf_hooks')
 const { PROTOCOL_VERSION, MAX_LINE_BYTES } = require('./frame')
 const { Guard } = require('./guard')
-const { hello } = require('./identity')
-const { Transport } = require('./transport')
-const { processStatus } = require('./collect/process-status')
-const { mallocMaps } = require('./collect/malloc-maps')
-const { fileDescriptors } = require('./collect/file-descriptors')
-const { processCpu, threadCpu } = require('./collect/cpu')
-const { cgroup } = require('./collect/cgroup')
-const { heap } = require('./collect/heap')
 const { gc } = require('./collect/gc')
-const { eventLoop } = require('./collect/event-loop')
-const { delay } = require('./collect/delay')
-const { resources } = require('./collect/resources')
 
-/** Loading the agent takes time of the app's start; the first frame waits until the app has had its turn. */
+/**
+ * The app's start is the app's: only GCs are observed from the first moment. Everything else is loaded, and the exporter
+ * called, when the loop has had its first turns. A process that ends sooner says nothing.
+ */
 const FIRST_FRAME_MS = 100
+const FIRST_CONNECT_MS = 50
 
 /**
  * Start watching this isolate: one unref'd timer, collect → encode → send.
@@ -29,16 +22,30 @@ function start (config) {
   const guard = new Guard()
   const wrap = guard.wrap.bind(guard)
   const frameMs = config.intervalSeconds * 1000
-  const collectors = [
-    ...(isMainThread ? [processStatus(), mallocMaps(), fileDescriptors(), processCpu(), cgroup()] : []),
-    threadCpu(), heap(), gc(wrap), eventLoop(), delay(frameMs, wrap), resources()
-  ]
-  const transport = new Transport(config.socket, () => {
-    const line = JSON.stringify({ v: PROTOCOL_VERSION, type: 'hello', ...hello(config.name), intervalSeconds: config.intervalSeconds })
-    return line + '\n'
+  const startedMs = performance.now()
+  const pauses = gc(wrap)
+  if (pauses.start) wrap('start', pauses.start)()
+  /** @type {import('./transport').Transport | undefined} */
+  let transport
+  /** @type {import('./collect/collector').Collector[]} */
+  let collectors = [pauses]
+  /** @type {((values: import('./frame').Frame['values'], tick: import('./collect/collector').Tick) => void)[]} */
+  let reads = []
+
+  const connect = wrap('connect', () => {
+    const { Transport } = require('./transport')
+    transport ??= new Transport(config.socket, () => {
+      const { hello } = require('./identity')
+      return JSON.stringify({ v: PROTOCOL_VERSION, type: 'hello', ...hello(config.name), intervalSeconds: config.intervalSeconds }) + '\n'
+    })
+    transport.tick(performance.now() / 1000)
   })
-  const reads = collectors.map(collector => wrap('collect', collector.read))
-  const starts = collectors.map(collector => wrap('start', collector.start ?? (() => {})))
+  const load = () => {
+    const started = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap })
+    collectors = [...started, pauses]
+    reads = collectors.map(collector => wrap('collect', collector.read))
+    for (const { start } of started) if (start) wrap('start', start)()
+  }
   let count = 0
   let sequence = 0
   let framesDropped = 0
@@ -52,6 +59,7 @@ function start (config) {
 
   /** @param {number} nowSeconds when the frame was due and its timer fired */
   const send = nowSeconds => {
+    if (reads.length === 0) load()
     const values = unsent
     const tick = { count: count++, nowSeconds }
     for (const read of reads) read(values, tick)
@@ -67,7 +75,7 @@ function start (config) {
       uptimeSeconds: Math.round(performance.now()) / 1000,
       values
     })
-    if (line.length < MAX_LINE_BYTES && transport.write(line + '\n')) {
+    if (line.length < MAX_LINE_BYTES && transport?.write(line + '\n')) {
       for (const { sent } of collectors) sent?.()
       unsent = {}
     } else {
@@ -77,7 +85,7 @@ function start (config) {
 
   const tick = wrap('tick', (/** @type {number} */ nowSeconds) => {
     const began = performance.now()
-    transport.tick(nowSeconds)
+    transport?.tick(nowSeconds)
     send(nowSeconds)
     collectSeconds += (performance.now() - began) / 1000
   })
@@ -86,18 +94,23 @@ function start (config) {
     immediate = setImmediate(tick, performance.now() / 1000)
   }
   const bye = wrap('bye', (/** @type {number} */ exitCode) => {
-    transport.finish()
-    send(performance.now() / 1000)
-    transport.write(JSON.stringify({ v: PROTOCOL_VERSION, type: 'bye', sequence: ++sequence, atUnixMs: Date.now(), exitCode }) + '\n')
+    const nowMs = performance.now()
+    if (nowMs - startedMs < firstMs) return
+    if (!transport) connect()
+    transport?.finish()
+    send(nowMs / 1000)
+    transport?.write(JSON.stringify({ v: PROTOCOL_VERSION, type: 'bye', sequence: ++sequence, atUnixMs: Date.now(), exitCode }) + '\n')
   })
 
-  for (const startCollector of starts) startCollector()
-  transport.tick(performance.now() / 1000)
+  const firstMs = Math.min(FIRST_FRAME_MS, frameMs)
   /** @type {NodeJS.Timeout} */
   let timer = setTimeout(() => {
-    due()
-    timer = setInterval(due, frameMs).unref()
-  }, Math.min(FIRST_FRAME_MS, frameMs)).unref()
+    connect()
+    timer = setTimeout(() => {
+      due()
+      timer = setInterval(due, frameMs).unref()
+    }, firstMs - FIRST_CONNECT_MS).unref()
+  }, FIRST_CONNECT_MS).unref()
   process.once('exit', bye)
 
   return {
@@ -106,7 +119,7 @@ function start (config) {
       clearImmediate(immediate)
       process.removeListener('exit', bye)
       for (const { stop } of collectors) stop?.()
-      transport.stop()
+      transport?.stop()
     })
   }
 }

@@ -28,6 +28,8 @@ class Transport {
   #socket
   /** The rest of a line that the kernel took in part. */
   #pending = Buffer.alloc(0)
+  /** The hello is dear, so it goes with the first frame. */
+  #greeted = false
   /** @type {NodeJS.Timeout | undefined} */
   #giveUp
   #retryAtSeconds = 0
@@ -55,6 +57,10 @@ class Transport {
    */
   write (line) {
     if (this.#state !== 'open' || !this.#flush()) return false
+    if (!this.#greeted) {
+      this.#greeted = true
+      return this.#writeNow(Buffer.from(this.#hello() + line))
+    }
     return this.#writeNow(Buffer.from(line))
   }
 
@@ -105,7 +111,7 @@ class Transport {
     this.#state = 'open'
     this.#pending = Buffer.alloc(0)
     this.#retrySeconds = FIRST_RETRY_SECONDS
-    this.#writeNow(Buffer.from(this.#hello()))
+    this.#greeted = false
   }
 
   #lose () {

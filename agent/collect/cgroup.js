@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { fileReader } = require('../read-file')
+const { keptFileReader } = require('../read-file')
 const { controllerPaths } = require('./cgroup-paths')
 
 /** @typedef {import('./collector').Values} Values */
@@ -30,22 +30,30 @@ function pressureSeconds (text, which) {
  * all parents that can be seen; `max`, 2^63 and more than the machine has mean none.
  *
  * @param {object} [dependencies]
- * @param {(file: string) => string} [dependencies.read]
+ * @param {((file: string) => string) & { close?: () => void }} [dependencies.read]
  * @param {(file: string) => boolean} [dependencies.exists]
  * @param {number} [dependencies.hostMemoryBytes]
  * @returns {import('./collector').Collector}
  */
-function cgroup ({ read = fileReader(), exists = fs.existsSync, hostMemoryBytes = os.totalmem() } = {}) {
+function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBytes = os.totalmem() } = {}) {
   /** @type {import('./cgroup-paths').ControllerPaths | null} */
   let memory = null
   /** @type {import('./cgroup-paths').ControllerPaths | null} */
   let cpu = null
+  /** @type {number | undefined} */
+  let limitBytes
+  /** Files that this kernel does not have. @type {Set<string>} */
+  const absent = new Set()
 
   /** @param {string} file @returns {string | undefined} */
   const tryRead = file => {
+    if (absent.has(file)) return undefined
     try {
       return read(file)
-    } catch {
+    } catch (error) {
+      // EMFILE and ENFILE: the process is out of descriptors, for now.
+      const { code } = /** @type {NodeJS.ErrnoException} */ (error)
+      if (!code?.endsWith('FILE')) absent.add(file)
       return undefined
     }
   }
@@ -66,7 +74,13 @@ function cgroup ({ read = fileReader(), exists = fs.existsSync, hostMemoryBytes 
     if (!memory) return
     const own = memory.folders[0]
     set(values, 'containerUsageBytes', Number(tryRead(path.posix.join(own, memory.version === 1 ? 'memory.usage_in_bytes' : 'memory.current'))))
-    set(values, 'containerLimitBytes', smallest(memory.version === 1 ? 'memory.limit_in_bytes' : 'memory.max'))
+    set(values, 'containerLimitBytes', limitBytes)
+  }
+  /** @param {Values} values */
+  const readLimit = values => {
+    limitBytes = smallest(memory?.version === 1 ? 'memory.limit_in_bytes' : 'memory.max')
+    if (limitBytes === undefined) delete values.containerLimitBytes
+    else values.containerLimitBytes = limitBytes
   }
   /** @param {Values} values */
   const readStat = values => {
@@ -118,7 +132,8 @@ function cgroup ({ read = fileReader(), exists = fs.existsSync, hostMemoryBytes 
     if (throttled !== undefined) values.cpuThrottledSeconds = throttled / (cpu.version === 2 ? MICROSECONDS : NANOSECONDS)
   }
 
-  const rarely = [readStat, readEvents, readPressure, readCpu]
+  const rarely = [readLimit, readEvents, readPressure, readCpu, readStat]
+  let begun = false
   return {
     fields: [
       'containerLimitBytes', 'containerHighBytes', 'containerUsageBytes', 'containerWorkingSetBytes', 'containerLimitHits',
@@ -138,8 +153,12 @@ function cgroup ({ read = fileReader(), exists = fs.existsSync, hostMemoryBytes 
     },
     read (values, { count }) {
       readUsage(values)
-      if (count === 0) for (const readGroup of rarely) readGroup(values)
-      else rarely[count % EVERY_FRAMES]?.(values)
+      if (begun) rarely[count % EVERY_FRAMES](values)
+      else for (const readGroup of rarely) readGroup(values)
+      begun = true
+    },
+    stop () {
+      read.close?.()
     }
   }
 }

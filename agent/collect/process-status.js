@@ -1,6 +1,6 @@
 'use strict'
 
-const { fileReader } = require('../read-file')
+const { keptFileReader } = require('../read-file')
 
 /** Line of /proc/self/status → field. Sizes are in kB there. proc(5). */
 const LINES = Object.freeze({
@@ -12,29 +12,51 @@ const LINES = Object.freeze({
   VmSize: 'virtualBytes',
   VmData: 'dataBytes'
 })
+/** The kernel writes all of status at some cost; sizes alone come cheap from statm. */
+const STATUS_EVERY_FRAMES = 5
 const PATTERN = new RegExp(`^(${Object.keys(LINES).join('|')}):\\s+(\\d+) kB$|^Threads:\\s+(\\d+)$`, 'gm')
 
 /**
  * What the kernel says of the process: RSS and its parts. Elsewhere than on Linux, or where /proc is closed, RSS alone.
- * @param {{ read?: (file: string) => string }} [dependencies]
+ * @param {{ read?: ((file: string) => string) & { close?: () => void } }} [dependencies]
  * @returns {import('./collector').Collector}
  */
-function processStatus ({ read = fileReader() } = {}) {
+function processStatus ({ read = keptFileReader() } = {}) {
   let closed = process.platform !== 'linux'
+  let pageBytes = 0
+
+  /** @param {import('./collector').Values} values */
+  const readStatus = values => {
+    for (const [, name, kilobytes, threads] of read('/proc/self/status').matchAll(PATTERN)) {
+      if (threads !== undefined) values.threads = Number(threads)
+      else values[LINES[/** @type {keyof typeof LINES} */ (name)]] = Number(kilobytes) * 1024
+    }
+  }
+  /** size, resident and shared (file and shmem) in pages. proc(5). @param {import('./collector').Values} values */
+  const readStatm = values => {
+    const [size, resident, shared] = read('/proc/self/statm').split(' ', 3).map(Number)
+    // Node does not tell the page size; both files tell the size of the same address space. It is a power of two.
+    pageBytes ||= 2 ** Math.round(Math.log2(values.virtualBytes / size))
+    values.virtualBytes = size * pageBytes
+    values.rssBytes = resident * pageBytes
+    values.rssAnonBytes = (resident - shared) * pageBytes
+  }
+
   return {
     fields: ['rssBytes', 'rssAnonBytes', 'rssFileBytes', 'rssShmemBytes', 'swapBytes', 'virtualBytes', 'dataBytes', 'threads'],
-    read (values) {
+    read (values, { count }) {
       if (!closed) {
         try {
-          for (const [, name, kilobytes, threads] of read('/proc/self/status').matchAll(PATTERN)) {
-            if (threads !== undefined) values.threads = Number(threads)
-            else values[LINES[/** @type {keyof typeof LINES} */ (name)]] = Number(kilobytes) * 1024
-          }
+          if (pageBytes === 0 || count % STATUS_EVERY_FRAMES === 0) readStatus(values)
+          readStatm(values)
         } catch {
           closed = true // the permission model, or a /proc that is not mounted: it stays so
         }
       }
-      if (values.rssBytes === undefined) values.rssBytes = process.memoryUsage.rss()
+      if (closed) values.rssBytes = process.memoryUsage.rss()
+    },
+    stop () {
+      read.close?.()
     }
   }
 }

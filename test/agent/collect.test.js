@@ -291,14 +291,14 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
 
   const jemalloc = fs.existsSync('/usr/lib') && ['x86_64', 'aarch64'].map(arch => `/usr/lib/${arch}-linux-gnu/libjemalloc.so.2`).find(file => fs.existsSync(file))
   ;(jemalloc ? it : it.skip)('believes in jemalloc when it is loaded', async () => {
-    const { hello } = await run('setTimeout(() => {}, 50)', { ...quick, LD_PRELOAD: /** @type {string} */ (jemalloc) })
+    const { hello } = await run('setTimeout(() => {}, 250)', { ...quick, LD_PRELOAD: /** @type {string} */ (jemalloc) })
     expect(hello.allocator).toBe('jemalloc')
     expect(hello.allocatorPath).toContain('libjemalloc.so')
     expect(hello.mallocEnv.LD_PRELOAD).toBe(jemalloc)
   })
 
   it('does not believe a LD_PRELOAD that names a missing library', async () => {
-    const { hello } = await run('setTimeout(() => {}, 50)', { ...quick, LD_PRELOAD: '/nowhere/libjemalloc.so.2' })
+    const { hello } = await run('setTimeout(() => {}, 250)', { ...quick, LD_PRELOAD: '/nowhere/libjemalloc.so.2' })
     expect(hello.allocator).toBe(hello.libc)
   })
 
@@ -361,6 +361,6 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
     const { frames } = await run(`
       setTimeout(() => { for (const end = performance.now() + 300; performance.now() < end;); }, 2500)
       setTimeout(() => {}, 4500)`, {})
-    expect(Math.max(...frames.map(({ values }) => values.eventLoopDelay[2]))).toBeGreaterThanOrEqual(0.14)
+    expect(Math.max(...frames.map(({ values }) => values.eventLoopDelay[2]))).toBeGreaterThanOrEqual(0.05)
   })
 })

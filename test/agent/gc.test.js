@@ -41,8 +41,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   const count = (gc, prefix) => Object.entries(gc).reduce((sum, [key, [n]]) => key.startsWith(prefix) ? sum + n : sum, 0)
 
   it.each([
-    ['in one turn of the loop', 'for (let i = 0; i < 40; i++) gc()'],
-    ['over many turns', 'let i = 0; (function next () { if (i++ < 40) { gc(); setImmediate(next) } })()'],
+    ['in one turn of the loop', 'for (let i = 0; i < 40; i++) gc(); setTimeout(() => {}, 150)'],
+    ['over many turns', 'let i = 0; (function next () { if (i++ < 40) { gc(); setImmediate(next) } else setTimeout(() => {}, 150) })()'],
     ['in the last turn but one', 'setTimeout(() => { for (let i = 0; i < 40; i++) gc(); setTimeout(() => {}, 1) }, 150)']
   ])('counts each of 40 forced majors %s', async (_, code) => {
     const { gc } = (await lastFrameOf(['--expose-gc', '-e', code])).values

@@ -134,6 +134,12 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     expect([hello?.pid > 0, frames.length, bye?.exitCode]).toEqual([true, 1, 3])
   })
 
+  it('a script that ends sooner than the first frame is not spoken of', async () => {
+    const collector = await collect()
+    const { code, stdout, stderr } = await watched(['-e', 'process.exitCode = 2'], collector.address, {}).ended
+    expect([code, stdout, stderr, collector.connections]).toEqual([2, '', '', []])
+  })
+
   it('a script that blocks from the start is heard of as soon as it stops blocking', async () => {
     const collector = await collect()
     await watched(['-e', 'for (const end = Date.now() + 400; Date.now() < end;); setTimeout(() => {}, 200)'], collector.address, {}).ended
@@ -153,7 +159,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     await new Promise(resolve => setTimeout(resolve, 200))
     try {
       const [{ seconds, code }, { seconds: plainSeconds }] = await Promise.all([
-        watched(['-e', '0'], `tcp://127.0.0.1:${port}`, { MEMWATCH_INTERVAL_SECONDS: '60' }).ended, plain(['-e', '0']).ended
+        watched(['-e', 'setTimeout(() => {}, 120)'], `tcp://127.0.0.1:${port}`, { MEMWATCH_INTERVAL_SECONDS: '60' }).ended,
+        plain(['-e', 'setTimeout(() => {}, 120)']).ended
       ])
       expect(code).toBe(0)
       expect(seconds).toBeLessThan(plainSeconds + 1)
@@ -175,7 +182,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     const asked = once(deaf, 'message')
     try {
       const [{ seconds, code, stderr }, { seconds: plainSeconds }] = await Promise.all([
-        spawnWatched({ node, before: ['-r', asksTheDeaf], args: ['-e', '0'], socket: 'tcp://exporter.test:9' }).ended, plain(['-e', '0']).ended
+        spawnWatched({ node, before: ['-r', asksTheDeaf], args: ['-e', 'setTimeout(() => {}, 120)'], socket: 'tcp://exporter.test:9' }).ended,
+        plain(['-e', 'setTimeout(() => {}, 120)']).ended
       ])
       await asked
       expect([code, stderr]).toEqual([0, ''])
