@@ -114,7 +114,7 @@ const apps = [
     title: 'Uploads freed at once',
     diagnosis: null,
     seconds: 60,
-    about: 'Megabyte Buffers come and go by the dozen a second; none is kept.'
+    about: 'Two-megabyte Buffers come and go by the dozen a second; none is kept.'
   })
 ]
 

@@ -44,7 +44,7 @@ function requestsPerSecondAt ({ phases, repeat }, elapsedSeconds) {
 /** @param {Load} load */
 function generate (load) {
   const { port, requests, keys = 1000, inFlight = 256 } = load
-  const agent = new http.Agent({ keepAlive: true, maxSockets: 64 })
+  const agent = new http.Agent({ keepAlive: true, maxSockets: inFlight })
   const payloads = requests.map(({ bodyBytes = 0 }) => Buffer.alloc(bodyBytes, 'memwatch'))
   const began = performance.now()
   let before = began

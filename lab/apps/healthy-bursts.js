@@ -3,34 +3,44 @@
 // A report API that is nearly idle, then for three seconds every fifteen everybody wants a report. Heap, collections
 // and event loop utilisation jump with each burst and fall back after it.
 const http = require('node:http')
+const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
 const { sendJson } = require('../json')
 
-const sales = Array.from({ length: 4000 }, (_, i) => ({ region: `region-${i % 12}`, product: `product-${i % 60}`, cents: i * 13 % 9900 }))
+/** @typedef {{ product: string, day: number, cents: number[] }} Sale */
 
-/** @param {string} region */
-function report (region) {
+const REGIONS = 12
+const DATABASE_MS = 30
+
+const sales = Array.from({ length: REGIONS }, () => JSON.stringify(Array.from({ length: 800 }, (_, i) => (
+  { product: `product-${i % 60}`, day: i % 31, cents: [i * 13 % 9900, i % 100] }))))
+
+/** @param {number} region */
+async function report (region) {
+  await wait(DATABASE_MS)
+  const rows = /** @type {Sale[]} */ (JSON.parse(sales[region]))
+  await wait(DATABASE_MS) // last year's, to compare
   /** @type {Record<string, { count: number, cents: number }>} */
   const products = {}
-  for (const sale of sales) {
-    if (sale.region !== region) continue
-    const { count, cents } = products[sale.product] ?? { count: 0, cents: 0 }
-    products[sale.product] = { count: count + 1, cents: cents + sale.cents }
+  for (const { product, cents: [net, tax] } of rows) {
+    const sum = products[product] ??= { count: 0, cents: 0 }
+    sum.count++
+    sum.cents += net + tax
   }
-  return Object.entries(products).map(([product, sum]) => ({ product, ...sum, mean: sum.cents / sum.count }))
+  return Object.entries(products).map(([product, { count, cents }]) => ({ product, count, mean: cents / count }))
 }
 
 const run = appRun()
-const server = http.createServer((request, response) => {
-  const [, resource, number] = (request.url ?? '/').split('/')
+const server = http.createServer(async (request, response) => {
+  const [, resource, region] = (request.url ?? '/').split('/')
   if (resource !== 'reports') return sendJson(response, { error: 'not found' }, 404)
-  sendJson(response, report(`region-${number}`))
+  sendJson(response, await report(Number(region)))
 })
 
 withLoad(server, run, {
-  phases: [{ seconds: 12, perSecond: 5 }, { seconds: 3, perSecond: 600 }],
+  phases: [{ seconds: 12, perSecond: 5 }, { seconds: 3, perSecond: 200 }],
   repeat: true,
   requests: [{ method: 'GET', path: '/reports/{key}' }],
-  keys: 12
+  keys: REGIONS
 })

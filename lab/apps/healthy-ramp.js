@@ -18,7 +18,7 @@ const run = appRun({ figures: () => ({ online: online.size }) })
 const server = http.createServer(async (request, response) => {
   if (request.method !== 'POST' || request.url !== '/messages') return sendJson(response, { error: 'not found' }, 404)
   const { room, text } = await readJson(request)
-  const waiting = { room, text, history: Array.from({ length: 400 }, (_, i) => ({ at: Date.now() - i, text: `${text} ${i}` })) }
+  const waiting = { room, text, history: Array.from({ length: 350 }, (_, i) => ({ at: Date.now() - i, text: `${text} ${i}` })) }
   online.add(waiting)
   setTimeout(() => {
     online.delete(waiting)
@@ -27,7 +27,8 @@ const server = http.createServer(async (request, response) => {
 })
 
 withLoad(server, run, {
-  phases: [{ seconds: 40, perSecond: 60, from: 0.1 }, { perSecond: 60 }],
+  phases: [{ seconds: 40, perSecond: 200, from: 0.1 }, { perSecond: 200 }],
   requests: [{ method: 'POST', path: '/messages', body: '{"room":"room-{key}","text":"good morning"}' }],
-  keys: 50
+  keys: 50,
+  inFlight: 400
 })

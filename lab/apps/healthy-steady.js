@@ -1,27 +1,40 @@
 'use strict'
 
-// A small JSON API under steady load. The heap draws a saw: up with every request, down with every collection.
+// A small JSON API under steady load. The heap draws a saw: up with every request, down with every collection, and after
+// each major it is back on the same floor.
 const http = require('node:http')
+const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
 const { readJson, sendJson } = require('../json')
 
-const stock = Array.from({ length: 5000 }, (_, id) => ({ id, name: `part ${id}`, count: id % 50, tags: [`shelf-${id % 40}`] }))
+/** @typedef {{ id: number, name: string, count: number, sizes: number[] }} Part */
+
+const SHELVES = 50
+const DATABASE_MS = 25
+
+const shelves = Array.from({ length: SHELVES }, (_, shelf) => JSON.stringify(Array.from({ length: 300 }, (_, i) => (
+  { id: shelf * 1000 + i, name: `part ${i} on shelf ${shelf}`, count: i % 50, sizes: [i % 7, i % 11] }))))
+
+/** @param {number} shelf */
+async function partsOn (shelf) {
+  await wait(DATABASE_MS)
+  return /** @type {Part[]} */ (JSON.parse(shelves[shelf]))
+}
 
 const run = appRun()
 const server = http.createServer(async (request, response) => {
-  const [, resource, id] = (request.url ?? '/').split('/')
-  if (resource !== 'parts') return sendJson(response, { error: 'not found' }, 404)
-  if (request.method === 'POST') {
-    const { count } = await readJson(request)
-    stock[Number(id)].count = count
-  }
-  const shelf = stock[Number(id)].tags[0]
-  sendJson(response, { part: stock[Number(id)], neighbours: stock.slice(0, 200).filter((part) => part.tags[0] === shelf).map((part) => part.name) })
+  const [, resource, shelf] = (request.url ?? '/').split('/')
+  if (resource !== 'shelves') return sendJson(response, { error: 'not found' }, 404)
+  const { least } = request.method === 'POST' ? await readJson(request) : { least: 0 }
+  const parts = await partsOn(Number(shelf))
+  await wait(DATABASE_MS) // the prices of these parts
+  const inStock = parts.filter(({ count }) => count > least)
+  sendJson(response, { shelf, count: inStock.length, first: inStock.slice(0, 20) })
 })
 
 withLoad(server, run, {
-  phases: [{ perSecond: 150 }],
-  requests: [{ method: 'GET', path: '/parts/{key}' }, { method: 'POST', path: '/parts/{key}', body: '{"count":{key}}' }],
-  keys: stock.length
+  phases: [{ perSecond: 250 }],
+  requests: [{ method: 'GET', path: '/shelves/{key}' }, { method: 'POST', path: '/shelves/{key}', body: '{"least":{key}}' }],
+  keys: SHELVES
 })

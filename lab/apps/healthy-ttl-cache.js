@@ -18,7 +18,7 @@ const cache = new Map()
 function quote (name) {
   const cached = cache.get(name)
   if (cached) return cached.value
-  const value = { name, history: Array.from({ length: 250 }, (_, day) => ({ day, cents: Math.random() * 10_000 })) }
+  const value = { name, history: Array.from({ length: 300 }, (_, day) => ({ day, cents: Math.random() * 10_000 })) }
   cache.set(name, { value, expires: performance.now() + TTL_MS })
   return value
 }
@@ -39,7 +39,7 @@ const server = http.createServer((request, response) => {
 })
 
 withLoad(server, run, {
-  phases: [{ seconds: 20, perSecond: 180 }, { seconds: 20, perSecond: 40 }],
+  phases: [{ seconds: 20, perSecond: 240 }, { seconds: 20, perSecond: 40 }],
   repeat: true,
   requests: [{ method: 'GET', path: '/quotes/{key}' }],
   keys: 1_000_000

@@ -7,7 +7,7 @@ const vm = require('node:vm')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
 
-const TEMPLATES = 1200
+const TEMPLATES = 1500
 
 /** @typedef {{ render: (values: Record<string, string>) => string, labels: Record<string, string> }} Template */
 
@@ -21,10 +21,10 @@ const templates = new Map()
 function template (name) {
   const known = templates.get(name)
   if (known) return known
-  const rows = Array.from({ length: 40 }, (_, i) => `'<p class="${name}-${i}">' + values.label${i % 8} + '</p>'`)
+  const rows = Array.from({ length: 150 }, (_, i) => `'<p class="${name}-${i}">' + values.label${i % 8} + '</p>'`)
   const compiled = {
     render: vm.runInThisContext(`(function (values) { return ${rows.join('+')} })`, { filename: `${name}.html` }),
-    labels: Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`label${i}`, `${name} label ${i} `.repeat(20)]))
+    labels: Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`label${i}`, `${name} label ${i} `.repeat(60)]))
   }
   templates.set(name, compiled)
   return compiled
@@ -38,4 +38,4 @@ const server = http.createServer((request, response) => {
   response.writeHead(200, { 'content-type': 'text/html' }).end(render(labels))
 })
 
-withLoad(server, run, { phases: [{ perSecond: 150 }], requests: [{ method: 'GET', path: '/pages/{key}' }], keys: TEMPLATES })
+withLoad(server, run, { phases: [{ perSecond: 160 }], requests: [{ method: 'GET', path: '/pages/{key}' }], keys: TEMPLATES })
