@@ -9,13 +9,14 @@ const FOR_SECONDS = { critical: 60, warning: 120, info: 300 }
  * What an alert says beside its sentence, by diagnosis: `expr` is asked while it fires, with `$` for the labels of its thread.
  * RSS is known on the main thread only. Rates go back as far as a warning has waited: further, and a young process would seem
  * to do less than it does. A diagnosis that is not listed here shows RSS.
- * @type {Record<string, { text: string, expr: string, format: 'bytes' | 'bytesPerSecond' | 'ratio' | 'perSecond', missing?: string }[]>}
+ * @type {Record<string, { text: string, expr: string, format: keyof typeof FORMATS, missing?: string }[]>}
  */
 const NUMBERS = {
   'js-heap-leak': [
     { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' },
     { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: 'bytes' },
-    { text: 'growth', expr: 'memwatch_live_heap_growth_bytes_per_second{$}', format: 'bytesPerSecond' }
+    { text: 'growth', expr: 'memwatch_live_heap_growth_bytes_per_second{$}', format: 'bytesPerSecond' },
+    { text: 'time to the limit', expr: 'round((memwatch_heap_size_limit_bytes{$} - memwatch_live_heap_bytes{$}) / (memwatch_live_heap_growth_bytes_per_second{$} > 0))', format: 'duration' }
   ],
   'semi-space-starvation': [
     { text: 'largest semi-space', expr: 'memwatch_semi_space_max_bytes{$}', format: 'bytes' },
@@ -35,7 +36,8 @@ const FORMATS = {
   bytes: 'humanize1024 }}B',
   bytesPerSecond: 'humanize1024 }}B/s',
   ratio: 'humanizePercentage }} of the time',
-  perSecond: 'humanize }}/s'
+  perSecond: 'humanize }}/s',
+  duration: 'humanizeDuration }}'
 }
 
 /**
@@ -45,7 +47,8 @@ const FORMATS = {
  */
 function numberTemplate ({ text, expr, format, missing = 'unknown' }) {
   const matchers = ['job', 'instance', 'target', 'thread']
-  const query = expr.replace('$', matchers.map(name => `${name}=%q`).join(','))
+  // Numbered, so that every selector of the query is given the same labels.
+  const query = expr.replaceAll('$', matchers.map((name, i) => `${name}=%[${i + 1}]q`).join(','))
   return `${text} {{ with printf "${query}" ${matchers.map(name => `$labels.${name}`).join(' ')} | query }}{{ . | first | value | ${FORMATS[format]}{{ else }}${missing}{{ end }}`
 }
 
