@@ -26,7 +26,7 @@ const unknownMetrics = text => (text.match(/\bmemwatch_[a-z_]+/g) ?? []).filter(
 
 /** @param {string} file @param {string[]} args */
 function expectSuccess (file, args) {
-  const { status, stdout, stderr } = spawnSync(file, args, { cwd: ALERTS, encoding: 'utf8' })
+  const { status, stdout, stderr } = spawnSync(file, args, { cwd: ALERTS, encoding: 'utf8', timeout: 20_000 })
   expect({ status, output: stdout + stderr }).toEqual({ status: 0, output: expect.any(String) })
 }
 
