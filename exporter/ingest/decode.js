@@ -68,7 +68,6 @@ const helloFields = {
 /** @type {Record<string, (value: unknown) => boolean>} */
 const optionalHelloFields = {
   host: value => isText(value, 255),
-  libcVersion: value => isText(value, 64),
   allocatorPath: value => isText(value, 4096),
   resourceLimits: isObject,
   hostMemoryBytes: isCount,

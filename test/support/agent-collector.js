@@ -10,7 +10,7 @@ const { once } = require('node:events')
 const AGENT = path.join(__dirname, '../../agent/index.js')
 
 /** The Nodes that the agent is tried on. */
-const NODES = (process.env.MEMWATCH_TEST_NODES || process.execPath).split(':')
+const NODES = (process.env.TEST_NODES || process.execPath).split(':')
 
 /** @param {string} node path of a binary, as in /opt/node24/bin/node @returns {string} its version */
 const versionOf = node => execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8', env: {} }).trim()
