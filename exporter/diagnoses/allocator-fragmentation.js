@@ -16,7 +16,7 @@ module.exports = defineDiagnosis({
   requires: ['rssBytes', 'nativeBytes', 'mallocSpanBytes', 'allocatorRetainedBytes', 'bufferChurnBytes', 'nativeReturnedBytes'],
   uses: [
     'mallocArenaShareRatio', 'nativeGrowthScore', 'nativeGrowthFit', 'nativeRiseBytes', 'nativeLateGrowthRatio',
-    'containerLimitBytes', 'allocatorRetainedTypicalBytes'
+    'containerLimitBytes'
   ],
   limits: {
     // Less than this is not worth another allocator.
@@ -73,8 +73,7 @@ module.exports = defineDiagnosis({
   },
 
   fix (signals, target) {
-    const { rssBytes } = signals
-    const retained = signals.allocatorRetainedTypicalBytes ?? signals.allocatorRetainedBytes
+    const { allocatorRetainedBytes: retained, rssBytes } = signals
     /** @param {number} share */
     const predicted = share => [
       { signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: rssBytes - share * retained, unit: 'bytes' }

@@ -13,10 +13,15 @@ const NATIVE_TREND_SECONDS = 600
 /** What Node's own mallocs hold in a small app, and never less than was seen at the start. Measured 6–15 MiB on Node 18–26. */
 const NATIVE_BASE_BYTES = 16 * 2 ** 20
 
-/** @param {import('../series/window').Window} window @param {number} seconds */
-const lowestNative = (window, seconds) => {
-  const { values } = window.points('nativeBytes', seconds)
-  return values.length > 0 ? min(values) : null
+/**
+ * Buffers that come and go fill and leave the same memory: what is typical shows in the median, over more than one round.
+ */
+const TYPICAL_SECONDS = 60
+
+/** @param {import('../series/window').Window} window */
+const typicalNative = window => {
+  const { values } = window.points('nativeBytes', TYPICAL_SECONDS)
+  return values.length > 0 ? median(values) : null
 }
 
 /** @type {WeakMap<import('../series/window').Window, import('../statistics/trend').Trend | null>} */
@@ -48,8 +53,8 @@ module.exports = {
   }),
   nativeBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: `Anonymous resident memory outside the V8 heap and Buffers, lowest of the last ${RATE_SECONDS} s.`,
-    compute: window => lowestNative(window, RATE_SECONDS)
+    help: `Anonymous resident memory outside the V8 heap and Buffers, median of the last ${TYPICAL_SECONDS} s.`,
+    compute: typicalNative
   }),
   mallocSpanBytes: /** @type {Signal} */ ({
     unit: 'bytes',
@@ -69,20 +74,10 @@ module.exports = {
     unit: 'bytes',
     help: 'Estimate of what malloc holds beyond need: native memory inside its extent, less what Node itself takes and what Buffers fill.',
     compute: window => {
-      const native = lowestNative(window, RATE_SECONDS)
+      const native = typicalNative(window)
       const span = window.last('mallocSpanBytes')
       if (native === null || span === undefined) return null
       return Math.max(0, Math.min(native, span) - NATIVE_BASE_BYTES)
-    }
-  }),
-  allocatorRetainedTypicalBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'The same estimate for the median of the last minute instead of its lowest: what is to be saved most of the time.',
-    compute: window => {
-      const { values } = window.points('nativeBytes', 2 * RATE_SECONDS)
-      const span = window.last('mallocSpanBytes')
-      if (values.length === 0 || span === undefined) return null
-      return Math.max(0, Math.min(median(values), span) - NATIVE_BASE_BYTES)
     }
   }),
   bufferChurnBytes: /** @type {Signal} */ ({
