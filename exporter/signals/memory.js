@@ -8,6 +8,10 @@ const { trend } = require('../statistics/trend')
 
 /** Freed memory that malloc keeps is looked for over the two hours of the middle tier: after a burst the evidence is old. */
 const CHURN_SECONDS = 7200
+/** A process that starts frees much of what it took to start: that is no sign of how it lives. */
+const START_SHARE = 0.2
+const START_LEAST_SECONDS = 10
+const START_MOST_SECONDS = 300
 /** Trend of the native memory: long enough for a load to come and go. */
 const NATIVE_TREND_SECONDS = 600
 /** What Node's own mallocs hold in a small app, and never less than was seen at the start. Measured 6–15 MiB on Node 18–26. */
@@ -22,6 +26,15 @@ const TYPICAL_SECONDS = 60
 const typicalNative = window => {
   const { values } = window.points('nativeBytes', TYPICAL_SECONDS)
   return values.length > 0 ? median(values) : null
+}
+
+/**
+ * The last `seconds`, or less: without the start of the process.
+ * @param {import('../series/window').Window} window @param {number} seconds
+ */
+function settledSeconds (window, seconds) {
+  const start = Math.min(Math.max(window.nowSeconds * START_SHARE, START_LEAST_SECONDS), START_MOST_SECONDS)
+  return Math.min(seconds, window.nowSeconds - start)
 }
 
 /** @type {WeakMap<import('../series/window').Window, import('../statistics/trend').Trend | null>} */
@@ -82,20 +95,21 @@ module.exports = {
   }),
   bufferChurnBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'How far the memory of Buffers came and went: highest less lowest external memory of the last two hours.',
+    help: 'How far the memory of Buffers came and went: highest less lowest external memory of the last two hours, without the start.',
     compute: window => {
-      const peaks = window.points('externalPeakBytes', CHURN_SECONDS).values
-      const readings = window.points('externalBytes', CHURN_SECONDS).values
+      const seconds = settledSeconds(window, CHURN_SECONDS)
+      const peaks = window.points('externalPeakBytes', seconds).values
+      const readings = window.points('externalBytes', seconds).values
       return readings.length > 0 ? Math.max(max(readings), peaks.length > 0 ? max(peaks) : 0) - min(readings) : null
     }
   }),
   nativeReturnedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Largest fall of the native memory in the last ten minutes: memory in use that is never freed does not fall.',
+    help: 'Largest fall of the native memory in the last ten minutes, without the start: memory in use does not fall.',
     compute: window => {
       let highest = 0
       let fall = 0
-      for (const value of window.points('nativeBytes', NATIVE_TREND_SECONDS).values) {
+      for (const value of window.points('nativeBytes', settledSeconds(window, NATIVE_TREND_SECONDS)).values) {
         highest = Math.max(highest, value)
         fall = Math.max(fall, highest - value)
       }
