@@ -2,7 +2,7 @@
 
 const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
 const { histogramQuantile, histogramDeviation } = require('../statistics/histogram')
-const { fieldMetric, histogramSamples } = require('./metric')
+const { fieldMetric, spaceMetric, histogramSamples } = require('./metric')
 
 /** @typedef {import('./metric').TargetMetric} TargetMetric */
 
@@ -21,16 +21,6 @@ const lag = (statistic, read) => ({
 })
 /** @param {number} quantile @returns {TargetMetric} */
 const lagQuantile = quantile => lag(`p${quantile * 100}_`, delay => histogramQuantile(DELAY_BOUNDS_SECONDS, delay.buckets, quantile))
-
-/** @param {string} name @param {0|1|2} column @param {string} help @returns {TargetMetric} */
-const space = (name, column, help) => ({
-  name,
-  type: 'gauge',
-  help,
-  read: ({ values }) => Object.entries(values.spaces ?? {}).map(([key, row]) => ({
-    labels: { space: key.replace(/_space$/, '') }, value: row[column]
-  }))
-})
 
 /** Resource types of process.getActiveResourcesInfo() that are requests; the others are handles. @param {string} type */
 const isRequest = type => /Req(Wrap|Callback)?$|ReqWrap|ReqCallback/.test(type)
@@ -92,9 +82,9 @@ const compatMetrics = Object.freeze([
   fieldMetric('nodejs_heap_size_total_bytes', 'gauge', 'heapTotalBytes', 'V8 heap taken from the system.'),
   fieldMetric('nodejs_heap_size_used_bytes', 'gauge', 'heapUsedBytes', 'Used V8 heap, garbage included.'),
   fieldMetric('nodejs_external_memory_bytes', 'gauge', 'externalBytes', 'Memory outside the heap that V8 objects keep.'),
-  space('nodejs_heap_space_size_total_bytes', 1, 'Committed size of a heap space.'),
-  space('nodejs_heap_space_size_used_bytes', 0, 'Used size of a heap space.'),
-  space('nodejs_heap_space_size_available_bytes', 2, 'Available size of a heap space.'),
+  spaceMetric('nodejs_heap_space_size_total_bytes', 1, 'Committed size of a heap space.'),
+  spaceMetric('nodejs_heap_space_size_used_bytes', 0, 'Used size of a heap space.'),
+  spaceMetric('nodejs_heap_space_size_available_bytes', 2, 'Available size of a heap space.'),
   {
     name: 'nodejs_version_info',
     type: 'gauge',

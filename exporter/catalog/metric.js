@@ -35,6 +35,35 @@ const signalMetric = (name, signal) => ({
 })
 
 /**
+ * A metric of every heap space, under the short name that prom-client gave it: `new` for `new_space`.
+ * @param {string} name @param {0 | 1 | 2 | 3} column of the `spaces` rows: used, size, available, physical @param {string} help
+ * @returns {TargetMetric}
+ */
+const spaceMetric = (name, column, help) => ({
+  name,
+  type: 'gauge',
+  help,
+  read: ({ values }) => Object.entries(values.spaces ?? {}).map(([space, row]) => ({
+    labels: { space: space.replace(/_space$/, '') }, value: row[column]
+  }))
+})
+
+/**
+ * CPU time by mode.
+ * @param {string} name @param {string} help
+ * @param {keyof import('memwatch/frame').Frame['values']} user field @param {keyof import('memwatch/frame').Frame['values']} system field
+ * @returns {TargetMetric}
+ */
+const cpuMetric = (name, help, user, system) => ({
+  name,
+  type: 'counter',
+  help,
+  read: ({ values }) => values[user] === undefined
+    ? undefined
+    : [{ labels: { mode: 'user' }, value: values[user] }, { labels: { mode: 'system' }, value: values[system] }]
+})
+
+/**
  * The samples of one classic histogram.
  * @param {readonly number[]} bounds of `counts`
  * @param {readonly number[]} counts one per bound and one for what lies above; not cumulative
@@ -58,4 +87,4 @@ function histogramSamples (bounds, counts, { sum, labels = {}, exposed = bounds 
   ]
 }
 
-module.exports = { fieldMetric, signalMetric, histogramSamples }
+module.exports = { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramSamples }

@@ -3,7 +3,7 @@
 const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
 const { diagnoses } = require('../diagnoses')
 const { pasteLine } = require('../fixes/paste-line')
-const { fieldMetric, signalMetric, histogramSamples } = require('./metric')
+const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramSamples } = require('./metric')
 
 /** @typedef {import('./metric').TargetMetric} TargetMetric */
 
@@ -11,16 +11,6 @@ const { fieldMetric, signalMetric, histogramSamples } = require('./metric')
 const GC_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
 /** Event loop delay bounds that are worth a series each. */
 const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 1]
-
-/** @param {string} name @param {0|1|2|3} column of the `spaces` rows @param {string} help @returns {TargetMetric} */
-const spaceMetric = (name, column, help) => ({
-  name,
-  type: 'gauge',
-  help,
-  read: ({ values }) => Object.entries(values.spaces ?? {}).map(([space, row]) => ({
-    labels: { space: space.replace(/_space$/, '') }, value: row[column]
-  }))
-})
 
 /** Everything memwatch says of a target under names of its own. @type {readonly TargetMetric[]} */
 const targetMetrics = Object.freeze([
@@ -148,28 +138,8 @@ const targetMetrics = Object.freeze([
   fieldMetric('memwatch_event_loop_active_seconds_total', 'counter', 'eventLoopActiveSeconds', 'Time in which the event loop was not waiting.'),
   fieldMetric('memwatch_event_loop_idle_seconds_total', 'counter', 'eventLoopIdleSeconds', 'Time in which the event loop was waiting.'),
   fieldMetric('memwatch_event_loop_iterations_total', 'counter', 'eventLoopIterations', 'Turns of the event loop.'),
-  {
-    name: 'memwatch_thread_cpu_seconds_total',
-    type: 'counter',
-    help: 'CPU time of the thread, where Node tells it.',
-    read: ({ values }) => values.threadCpuUserSeconds === undefined
-      ? undefined
-      : [
-          { labels: { mode: 'user' }, value: values.threadCpuUserSeconds },
-          { labels: { mode: 'system' }, value: values.threadCpuSystemSeconds }
-        ]
-  },
-  {
-    name: 'memwatch_process_cpu_seconds_total',
-    type: 'counter',
-    help: 'CPU time of the process.',
-    read: ({ values }) => values.cpuUserSeconds === undefined
-      ? undefined
-      : [
-          { labels: { mode: 'user' }, value: values.cpuUserSeconds },
-          { labels: { mode: 'system' }, value: values.cpuSystemSeconds }
-        ]
-  },
+  cpuMetric('memwatch_thread_cpu_seconds_total', 'CPU time of the thread, where Node tells it.', 'threadCpuUserSeconds', 'threadCpuSystemSeconds'),
+  cpuMetric('memwatch_process_cpu_seconds_total', 'CPU time of the process.', 'cpuUserSeconds', 'cpuSystemSeconds'),
   {
     name: 'memwatch_active_resources',
     type: 'gauge',
