@@ -46,7 +46,7 @@ class Progress {
   #redraw (exporter) {
     const target = exporter.targets.find(({ frame, thread }) => frame && thread === 'main')
     const text = target ? describe(target) : 'no Node.js process has reported yet'
-    this.#stream.write(`${CLEAR_LINE}memwatch ${this.#elapsed()}  ${text}`.slice(0, this.#stream.columns + CLEAR_LINE.length - 1))
+    this.#stream.write(`${CLEAR_LINE}memwatch ${this.#elapsed()}  ${text}`.slice(0, (this.#stream.columns || 100) + CLEAR_LINE.length - 1))
   }
 
   #elapsed () {

@@ -79,9 +79,9 @@ async function runAndReport (words, given, extraEnv = {}) {
   }
   const json = JSON.stringify(report, null, 2) + '\n'
   if (reportFile !== undefined) fs.writeFileSync(reportFile, json)
-  const { isTTY, columns = 100 } = process.stdout
+  const { isTTY, columns } = process.stdout
   const colour = Boolean(isTTY) && !process.env.NO_COLOR
-  process.stdout.write(given.json ? json : '\n' + renderReport(report, { colour, width: Math.min(columns, 120) }))
+  process.stdout.write(given.json ? json : '\n' + renderReport(report, { colour, width: Math.min(columns || 100, 120) }))
   return statusOf(report, endedByUs, given.failOn)
 }
 
