@@ -62,16 +62,17 @@ module.exports = defineDiagnosis({
     const needed = seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
     const straight = (signals.liveHeapGrowthFit ?? 0) >= limits.fit
     const secondsLeft = runway / growth
+    const limitName = runway < signals.heapSizeLimitBytes - signals.liveHeapBytes ? 'the container limit' : 'the heap size limit'
     return {
       state: straight && share >= needed ? 'confirmed' : 'suspected',
-      summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches its limit in about ${formatSeconds(secondsLeft)}.`,
+      summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches ${limitName} in about ${formatSeconds(secondsLeft)}.`,
       evidence: [
         evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `After each major GC more is left: ${value}, over ${formatSeconds(seconds)} and ${formatNumber(liveHeapReadings)} readings.`),
         evidence('liveHeapGrowthFit', signals.liveHeapGrowthFit ?? 0, limits.fit, (value, limit) => `The growth is ${straight ? 'a straight line' : 'not yet a straight line'}: r² ${value}, from ${limit} on it counts as one.`),
         evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It does not level off: the last third grew at ${value} of the whole rate; a cache that fills falls below ${limit}.`),
         evidence('liveHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} make it certain enough.`)
       ],
-      impact: `${formatBytes(runway)} are left: at this rate the process dies in about ${formatSeconds(secondsLeft)}.`
+      impact: `${formatBytes(runway)} are left to ${limitName}: at this rate the process dies in about ${formatSeconds(secondsLeft)}.`
     }
   },
 

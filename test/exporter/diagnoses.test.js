@@ -52,6 +52,11 @@ describe('js-heap-leak', () => {
     expect(primary).toMatchObject({ diagnosis: 'js-heap-leak', state: 'confirmed', severity: 'critical' })
     expect(primary.confirmedAfterSeconds).toBeLessThan(150)
   })
+  it('names the limit that kills first', () => {
+    expect(watch(leak).primary.summary).toContain('reaches the heap size limit in about')
+    expect(watch({ seconds: 200, at: t => ({ liveMib: 10 + 0.8 * t, rssMib: 400 + t, heapLimitMib: 400 }) }).primary.summary)
+      .toContain('reaches the container limit in about')
+  })
   it('a leak a hundred times slower is confirmed by the same code, a hundred times later', () => {
     const { verdict } = watch({ seconds: 20_000, at: t => ({ liveMib: 10 + 0.008 * t }) })
     expect(verdict('js-heap-leak').confirmedAfterSeconds).toBeGreaterThan(8000)
