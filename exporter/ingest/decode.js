@@ -14,6 +14,8 @@ const REJECT_REASONS = Object.freeze([
 /** A map field keeps at most this many keys, each a short plain name: spaces, GC kinds and resource types are few. */
 const MAX_KEYS = 64
 const KEY = /^(?!__)[A-Za-z0-9_./:-]{1,64}$/
+/** kind/cause of a GC row: two labels. */
+const GC_KEY = /^[a-z0-9_]{1,32}\/[a-z0-9_]{1,32}$/
 
 /** @param {unknown} value @returns {value is number} */
 const isCount = value => typeof value === 'number' && Number.isFinite(value) && value >= 0
@@ -26,11 +28,11 @@ const isText = (value, most) => typeof value === 'string' && value.length <= mos
 /** @param {unknown} value */
 const isTexts = value => Array.isArray(value) && value.length <= 1000 && value.every(item => isText(item, 4096))
 
-/** @param {unknown} value @param {(item: unknown) => boolean} accepts */
-function isMap (value, accepts) {
+/** @param {unknown} value @param {(item: unknown) => boolean} accepts @param {RegExp} [pattern] of the keys */
+function isMap (value, accepts, pattern = KEY) {
   if (!isObject(value)) return false
   const keys = Object.keys(value)
-  return keys.length <= MAX_KEYS && keys.every(key => KEY.test(key) && accepts(value[key]))
+  return keys.length <= MAX_KEYS && keys.every(key => pattern.test(key) && accepts(value[key]))
 }
 
 /** @type {Record<import('memwatch/frame').Shape, (value: unknown) => boolean>} */
@@ -39,7 +41,7 @@ const shapes = {
   counts: value => isMap(value, isCount),
   spaces: value => isMap(value, item => isCounts(item, 4)),
   gc: value => isMap(value, item => Array.isArray(item) && item.length === 4 && item.slice(0, 3).every(isCount) &&
-    isCounts(item[3], GC_PAUSE_BOUNDS_SECONDS.length + 1)),
+    isCounts(item[3], GC_PAUSE_BOUNDS_SECONDS.length + 1), GC_KEY),
   delay: value => Array.isArray(value) && value.length === 4 && value.slice(0, 3).every(isCount) &&
     isCounts(value[3], DELAY_BOUNDS_SECONDS.length + 1)
 }

@@ -3,7 +3,7 @@
 const { LineSplitter } = require('../../exporter/ingest/lines')
 const { decode } = require('../../exporter/ingest/decode')
 const { parseAddress, parseHostPort, formatAddress } = require('../../exporter/ingest/address')
-const { hello, frame, line } = require('../support/frames')
+const { hello, frame, line, gcRow } = require('../support/frames')
 
 describe('LineSplitter', () => {
   const run = (chunks, maxBytes = 10) => {
@@ -56,6 +56,7 @@ describe('decode', () => {
     ['invalid_field', line(frame({ values: { rssBytes: -1 } }))],
     ['invalid_field', line(frame({ values: { spaces: { new_space: [1, 2, 3] } } }))],
     ['invalid_field', line(frame({ values: { gc: { 'minor/ordinary': [1, 2, 3, [1]] } } }))],
+    ['invalid_field', line(frame({ values: { gc: { minor: gcRow(1, 1) } } }))],
     ['invalid_field', '{"v":1,"type":"frame","sequence":1,"atUnixMs":1,"uptimeSeconds":1,"values":{"resources":{"__proto__":1}}}'],
     ['invalid_field', line(frame({ values: { resources: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`t${i}`, 1])) } }))]
   ])('rejects as %s: %s', (reason, text) => {
