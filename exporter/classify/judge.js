@@ -19,7 +19,7 @@ function judge (diagnosis, read, hello) {
     for (const name of [...diagnosis.requires, ...diagnosis.uses]) signals[name] = read(name)
     const missing = diagnosis.requires.filter(name => signals[name] === null)
     if (missing.length > 0) {
-      return { judgement: { state: 'unknown', summary: `not known yet: ${missing.join(', ')}` }, signals }
+      return { judgement: { state: 'unknown', summary: `too little was seen yet to know ${missing.join(', ')}` }, signals }
     }
     return { judgement: diagnosis.judge(/** @type {any} */ (signals), diagnosis.limits, hello), signals }
   } catch (cause) {
