@@ -41,7 +41,7 @@ function start (config) {
     transport.tick(performance.now() / 1000)
   })
   const load = () => {
-    const started = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap })
+    const started = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, majors: pauses.majors })
     collectors = [...started, pauses]
     reads = collectors.map(collector => wrap('collect', collector.read))
     for (const { start } of started) if (start) wrap('start', start)()

@@ -75,7 +75,7 @@ const fields = Object.freeze({
   virtualBytes: gauge('bytes', 'process', '/proc/self/status VmSize'),
   dataBytes: gauge('bytes', 'process', '/proc/self/status VmData'),
   threads: gauge('count', 'process', '/proc/self/status Threads'),
-  openFileDescriptors: gauge('count', 'process', 'entries of /proc/self/fd, every 10 s'),
+  openFileDescriptors: gauge('count', 'process', 'entries of /proc/self/fd, every 5 s'),
   maxFileDescriptors: gauge('count', 'process', '/proc/self/limits Max open files, soft'),
   cpuUserSeconds: counter('seconds', 'process', 'process.cpuUsage().user'),
   cpuSystemSeconds: counter('seconds', 'process', 'process.cpuUsage().system'),
@@ -136,6 +136,15 @@ const fields = Object.freeze({
   threadCpuSystemSeconds: counter('seconds', 'isolate', 'process.threadCpuUsage().system, Node 22+'),
   resources: /** @type {Field} */ ({
     unit: 'count', kind: 'gauge', scope: 'isolate', shape: 'counts', source: 'process.getActiveResourcesInfo(), by type'
+  }),
+
+  // What piles up, and what pins memory.
+  listenerWarnings: counter('count', 'isolate', "process 'warning': MaxListenersExceededWarning, one for each emitter and event"),
+  bufferPoolBytes: gauge('bytes', 'isolate', 'Buffer.poolSize: what small Buffers are cut from'),
+  bufferSlabsFollowed: counter('count', 'isolate', 'slabs of the Buffer pool that were followed beyond two major GCs after they were left'),
+  bufferSlabsKept: counter('count', 'isolate', 'those of them that a slice kept alive'),
+  addons: /** @type {Field} */ ({
+    unit: 'count', kind: 'gauge', scope: 'process', shape: 'counts', source: 'loaded .node files by `abi/name`; abi is v8, node_api or unread, every 10 s'
   }),
 
   // The agent's own trouble, in band.

@@ -61,6 +61,14 @@ const options = Object.freeze({
     /** @param {string} text */
     read: text => wholeNumber(text, 1, 100_000)
   },
+  record: {
+    flag: '--record <FILE>',
+    env: 'MEMWATCH_RECORD',
+    default: '',
+    help: 'write all that agents send to a file, for memwatch diagnose; .gz compresses it',
+    /** @param {string} text */
+    read: text => text
+  },
   logLevel: {
     flag: '--log-level <LEVEL>',
     env: 'MEMWATCH_LOG_LEVEL',

@@ -7,6 +7,7 @@ const { Targets } = require('./series/targets')
 const { evaluate } = require('./classify/evaluate')
 const { createMetrics } = require('./expose/metrics')
 const { createServer } = require('./expose/server')
+const { Recorder } = require('./recording/recorder')
 
 /** How often vanished targets are looked for. */
 const EXPIRE_EVERY_MS = 5000
@@ -24,6 +25,8 @@ class Exporter extends EventEmitter {
   #server
   /** @type {NodeJS.Timeout | undefined} */
   #expiry
+  /** @type {Recorder | undefined} */
+  #recorder
   /** @type {Map<string, number>} */
   #rejected = new Map()
   #frames = 0
@@ -31,14 +34,22 @@ class Exporter extends EventEmitter {
   #ready = false
 
   /**
-   * @param {Pick<import('./config').Config, 'listen' | 'socket' | 'compat' | 'maxTargets' | 'logLevel'>} config
+   * @param {Omit<import('./config').Config, 'record'> & { record?: string, command?: string[] }} config command: goes into the recording
+   * @throws {Error} when the recording cannot be opened
    */
   constructor (config) {
     super()
     this.#config = config
+    if (config.record) {
+      this.#recorder = new Recorder(config.record, {
+        command: config.command,
+        onError: error => this.#log.error(error, `recording to ${config.record} ended`)
+      })
+    }
     this.#targets = new Targets({ maxTargets: config.maxTargets })
     this.#listener = new Listener({
       open: hello => this.#targets.open(hello),
+      record: hello => this.#recorder?.session(hello),
       reject: reason => { this.#rejected.set(reason, (this.#rejected.get(reason) ?? 0) + 1) }
     })
     const metrics = createMetrics({ targets: () => this.#targets.all, state: () => this.state, compat: config.compat })
@@ -79,6 +90,7 @@ class Exporter extends EventEmitter {
       await this.#server.listen({ host, port })
     } catch (error) {
       await this.#listener.close()
+      await this.#recorder?.stop()
       throw error
     }
     this.#expiry = setInterval(() => this.#targets.expire(), EXPIRE_EVERY_MS)
@@ -93,11 +105,15 @@ class Exporter extends EventEmitter {
     return this.#listener.drained()
   }
 
-  /** Stop listening, close all connections, remove the socket file. */
-  async stop () {
+  /**
+   * Stop listening, close all connections, remove the socket file, finish the recording.
+   * @param {import('./recording/format').End} [end] goes into the recording
+   */
+  async stop (end) {
     this.#ready = false
     clearInterval(this.#expiry)
     await this.#listener.close()
+    await this.#recorder?.stop(end)
     await this.#server.close()
   }
 

@@ -8,6 +8,7 @@ const { parseArgs } = require('node:util')
  * What one lab app is given and reports through.
  * @typedef {object} AppRun
  * @property {number} rate `--rate N`: multiplies the app's load, 1 by default
+ * @property {boolean} fixed `--fixed`: the same app with its defect repaired, where the defect is in the code
  * @property {(work?: number) => void} served counts finished work: a request, a file, a batch row
  * @property {(release: () => void) => void} onEnd called once before the process ends
  */
@@ -24,7 +25,7 @@ const MB = 2 ** 20
  * @returns {AppRun}
  */
 function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
-  const { values } = parseArgs({ options: { seconds: { type: 'string' }, rate: { type: 'string' } } })
+  const { values } = parseArgs({ options: { seconds: { type: 'string' }, rate: { type: 'string' }, fixed: { type: 'boolean', default: false } } })
   const seconds = values.seconds === undefined ? undefined : positive('--seconds', values.seconds)
   const rate = values.rate === undefined ? 1 : positive('--rate', values.rate)
   const app = path.basename(process.argv[1], '.js')
@@ -76,6 +77,7 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
 
   return {
     rate,
+    fixed: values.fixed,
     served: (work = 1) => { done += work },
     onEnd: (release) => { releases.push(release) }
   }

@@ -7,16 +7,22 @@ const path = require('node:path')
  * @property {string} id also its file's name in apps/
  * @property {string} title
  * @property {string | null} diagnosis id of the diagnosis it must get; null: healthy, it must get none
+ * @property {string} [opportunity] id of the one it must get
+ * @property {'code' | 'fix' | 'none'} fixedBy how its fixed form is had: `--fixed`, the fix that is printed, or not at all
  * @property {string} script absolute path
  * @property {number} memoryLimitBytes the memory group it is meant to run in
+ * @property {boolean} [limitOnParent] the limit sits on the parent of its group
  * @property {string[]} [nodeArgs]
  * @property {number} seconds how long until what it shows can be seen
  * @property {string} about one sentence
  */
 
-const MEMORY_LIMIT_BYTES = 512 * 2 ** 20
+const MB = 2 ** 20
+const MEMORY_LIMIT_BYTES = 512 * MB
+/** A machine with plenty, as far as the app can tell. */
+const LARGE_LIMIT_BYTES = 8192 * MB
 
-/** @type {ReadonlyArray<LabApp>} problems first, then the healthy look-alikes */
+/** @type {ReadonlyArray<LabApp>} problems first, each in several guises, then the healthy look-alikes */
 const apps = [
   app({
     id: 'semi-space-starvation',
@@ -26,11 +32,74 @@ const apps = [
     about: 'A JSON API whose rows outlive scavenges at the 1 MB semi-space of a 512 MB container: they are promoted just before they die, and majors follow many a second.'
   }),
   app({
+    id: 'semi-space-starvation-jobs',
+    title: 'New space too small for the jobs in flight',
+    diagnosis: 'semi-space-starvation',
+    seconds: 40,
+    about: 'A queue worker whose batches wait for lookups: they outlive scavenges and die in the old space.'
+  }),
+  app({
+    id: 'semi-space-starvation-streams',
+    title: 'New space too small for what streams buffer',
+    diagnosis: 'semi-space-starvation',
+    seconds: 40,
+    about: 'An import whose object streams buffer thousands of rows: each lives a little longer than scavenges come.'
+  }),
+  app({
     id: 'js-heap-leak',
     title: 'Session map that never forgets',
     diagnosis: 'js-heap-leak',
+    fixedBy: 'none',
     seconds: 120,
     about: 'A session API that adds every login to a map and removes none: the live heap grows by about 90 MB a minute up to the heap size limit.'
+  }),
+  app({
+    id: 'js-heap-leak-jobs',
+    title: 'List of results that is never trimmed',
+    diagnosis: 'js-heap-leak',
+    fixedBy: 'code',
+    seconds: 90,
+    about: 'A job runner that keeps every result for a dashboard.'
+  }),
+  app({
+    id: 'js-heap-leak-streams',
+    title: 'Listeners that are never removed',
+    diagnosis: 'js-heap-leak',
+    fixedBy: 'code',
+    seconds: 90,
+    about: 'A ticker whose subscribers leave their listener on the shared feed, and with it all that the closure holds.'
+  }),
+  app({
+    id: 'js-heap-leak-worker',
+    title: 'Worker thread that remembers everything',
+    diagnosis: 'js-heap-leak',
+    fixedBy: 'code',
+    seconds: 90,
+    about: 'A thumbnail service whose worker keeps a histogram of every picture: the heap of the worker grows, not that of the main thread.'
+  }),
+  app({
+    id: 'native-memory-leak',
+    title: 'Compression streams that are never closed',
+    diagnosis: 'native-memory-leak',
+    fixedBy: 'code',
+    seconds: 75,
+    about: 'A download service that forgets the gzip stream when the client leaves: memory of zlib grows, heap and Buffers do not.'
+  }),
+  app({
+    id: 'native-memory-leak-jobs',
+    title: 'WebAssembly memories that are kept',
+    diagnosis: 'native-memory-leak',
+    fixedBy: 'code',
+    seconds: 75,
+    about: 'A job runner that gives each plugin a WebAssembly memory of its own and keeps them all.'
+  }),
+  app({
+    id: 'native-memory-leak-streams',
+    title: 'Queue of Buffers without backpressure',
+    diagnosis: 'native-memory-leak',
+    fixedBy: 'code',
+    seconds: 75,
+    about: 'A relay that reads faster than it writes and queues the chunks: Buffers grow without end.'
   }),
   app({
     id: 'allocator-fragmentation',
@@ -38,6 +107,225 @@ const apps = [
     diagnosis: 'allocator-fragmentation',
     seconds: 90,
     about: 'A document worker whose batches of mixed-size Buffers come and go: glibc keeps the holes, and RSS stays far above what is in use.'
+  }),
+  app({
+    id: 'allocator-fragmentation-http',
+    title: 'Image proxy whose pictures are gone, but not their memory',
+    diagnosis: 'allocator-fragmentation',
+    seconds: 90,
+    about: 'An image proxy that works in the thread pool: pictures of many sizes are freed, glibc keeps their memory.'
+  }),
+  app({
+    id: 'allocator-fragmentation-streams',
+    title: 'Archiver between its rounds',
+    diagnosis: 'allocator-fragmentation',
+    seconds: 90,
+    about: 'A log archiver that gzips hundreds of files at once, in rounds: between them nothing is in use and RSS stays.'
+  }),
+  app({
+    id: 'array-buffer-pile-up',
+    title: 'Uploads gathered with Buffer.concat',
+    diagnosis: 'array-buffer-pile-up',
+    fixedBy: 'code',
+    seconds: 60,
+    about: 'Uploads of ten megabytes that are garbage at once, and wait for collections that come late.'
+  }),
+  app({
+    id: 'array-buffer-pile-up-jobs',
+    title: 'Video frames that wait for a collection',
+    diagnosis: 'array-buffer-pile-up',
+    fixedBy: 'code',
+    seconds: 60,
+    about: 'A video indexer that takes a Buffer of 25 MB for each frame and drops it.'
+  }),
+  app({
+    id: 'array-buffer-pile-up-streams',
+    title: 'Blocks of a backup that wait for a collection',
+    diagnosis: 'array-buffer-pile-up',
+    fixedBy: 'code',
+    seconds: 60,
+    about: 'A backup that reads blocks of four megabytes, each a new Buffer that is needed for milliseconds.'
+  }),
+  app({
+    id: 'buffer-pool-pinning',
+    title: 'Request ids that pin whole messages',
+    diagnosis: 'buffer-pool-pinning',
+    fixedBy: 'code',
+    seconds: 75,
+    about: 'A gateway that remembers ids of sixteen bytes, each a slice of a pool slab.'
+  }),
+  app({
+    id: 'buffer-pool-pinning-jobs',
+    title: 'Keys that pin whole records',
+    diagnosis: 'buffer-pool-pinning',
+    fixedBy: 'code',
+    seconds: 75,
+    about: 'A deduplicator that keeps the key of each record as a slice of it.'
+  }),
+  app({
+    id: 'buffer-pool-pinning-streams',
+    title: 'Session tokens that pin whole frames',
+    diagnosis: 'buffer-pool-pinning',
+    fixedBy: 'code',
+    seconds: 75,
+    about: 'A protocol parser that keeps a token of each frame until its session ends.'
+  }),
+  app({
+    id: 'heap-limit-thrash',
+    title: 'Catalogue that outgrew the heap',
+    diagnosis: 'heap-limit-thrash',
+    fixedBy: 'code',
+    seconds: 40,
+    about: 'A shop whose catalogue fills 87 % of the heap size limit: each request has to collect first.'
+  }),
+  app({
+    id: 'heap-limit-thrash-jobs',
+    title: 'Reference list that fills the heap',
+    diagnosis: 'heap-limit-thrash',
+    fixedBy: 'code',
+    seconds: 40,
+    about: 'A matcher that holds 88 % of the heap size limit and compares jobs with it.'
+  }),
+  app({
+    id: 'heap-limit-thrash-worker',
+    title: 'Worker with too small a heap of its own',
+    diagnosis: 'heap-limit-thrash',
+    fixedBy: 'code',
+    seconds: 40,
+    about: 'A worker thread whose resourceLimits leave little above what it holds: it collects, the main thread rests.'
+  }),
+  app({
+    id: 'container-limit-mismatch',
+    title: 'Heap limit from another machine',
+    diagnosis: 'container-limit-mismatch',
+    nodeArgs: ['--max-old-space-size=1024'],
+    seconds: 40,
+    about: 'A JSON API with --max-old-space-size=1024 in a container of 512 MB.'
+  }),
+  app({
+    id: 'container-limit-mismatch-jobs',
+    title: "V8's own limit in a small container",
+    diagnosis: 'container-limit-mismatch',
+    memoryLimitBytes: 256 * MB,
+    seconds: 45,
+    about: 'An indexer in a container of 256 MB, where V8 takes 256 MB for the heap alone.'
+  }),
+  app({
+    id: 'container-limit-mismatch-group',
+    title: 'A limit that Node.js cannot see',
+    diagnosis: 'container-limit-mismatch',
+    limitOnParent: true,
+    seconds: 40,
+    about: 'A stream processor whose limit sits on the parent of its group: the heap is sized for the whole machine.'
+  }),
+  app({
+    id: 'oversized-heap',
+    title: 'Large numbers to be safe',
+    diagnosis: 'oversized-heap',
+    memoryLimitBytes: LARGE_LIMIT_BYTES,
+    nodeArgs: ['--max-semi-space-size=128', '--max-old-space-size=3000'],
+    seconds: 90,
+    about: 'A small API with semi-spaces of up to 128 MB: garbage waits in a quarter of a gigabyte.'
+  }),
+  app({
+    id: 'oversized-heap-jobs',
+    title: 'Report worker with room for a hundred',
+    diagnosis: 'oversized-heap',
+    memoryLimitBytes: LARGE_LIMIT_BYTES,
+    nodeArgs: ['--max-semi-space-size=96', '--max-old-space-size=4096'],
+    seconds: 90,
+    about: 'A report worker that keeps some megabytes; hundreds of megabytes of garbage wait for rare collections.'
+  }),
+  app({
+    id: 'resource-leak',
+    title: 'Sockets that are never ended',
+    diagnosis: 'resource-leak',
+    fixedBy: 'code',
+    seconds: 75,
+    about: 'An API that opens a connection to its backend for each tenth request and forgets it.'
+  }),
+  app({
+    id: 'resource-leak-jobs',
+    title: 'Timers that are never cleared',
+    diagnosis: 'resource-leak',
+    fixedBy: 'code',
+    seconds: 75,
+    about: 'A scheduler that starts a progress timer for each job.'
+  }),
+  app({
+    id: 'resource-leak-streams',
+    title: 'Files that are never closed',
+    diagnosis: 'resource-leak',
+    fixedBy: 'code',
+    seconds: 75,
+    about: 'A file server whose path for small ranges forgets to close.'
+  }),
+  app({
+    id: 'context-leak',
+    title: 'A context for each request, kept',
+    diagnosis: 'context-leak',
+    fixedBy: 'code',
+    seconds: 60,
+    about: 'A rule engine that keeps a function out of each fresh vm context.'
+  }),
+  app({
+    id: 'context-leak-jobs',
+    title: 'A sandbox for each template version',
+    diagnosis: 'context-leak',
+    fixedBy: 'code',
+    seconds: 60,
+    about: 'A template renderer that caches sandboxes without an end.'
+  }),
+  app({
+    id: 'event-loop-blocked',
+    title: 'Passwords hashed on the event loop',
+    diagnosis: 'event-loop-blocked',
+    fixedBy: 'code',
+    seconds: 45,
+    about: 'A login service that derives keys with pbkdf2Sync.'
+  }),
+  app({
+    id: 'event-loop-blocked-jobs',
+    title: 'A command that is waited for',
+    diagnosis: 'event-loop-blocked',
+    fixedBy: 'code',
+    seconds: 45,
+    about: 'A deploy bot that runs a command with execFileSync once a second: it waits and uses no CPU.'
+  }),
+  app({
+    id: 'event-loop-blocked-streams',
+    title: 'A regular expression that backtracks',
+    diagnosis: 'event-loop-blocked',
+    fixedBy: 'code',
+    seconds: 45,
+    about: 'A validator whose regular expression backtracks on some lines.'
+  }),
+  app({
+    id: 'idle-heap-not-returned',
+    title: 'API after a burst',
+    diagnosis: 'idle-heap-not-returned',
+    memoryLimitBytes: 256 * MB,
+    nodeArgs: ['--max-semi-space-size=64', '--max-old-space-size=128'],
+    seconds: 110,
+    about: 'An API that is called hard after its start and then hardly at all: the new space keeps what it grew.'
+  }),
+  app({
+    id: 'idle-heap-not-returned-jobs',
+    title: 'Worker after its import',
+    diagnosis: 'idle-heap-not-returned',
+    memoryLimitBytes: 256 * MB,
+    nodeArgs: ['--max-semi-space-size=64', '--max-old-space-size=128'],
+    seconds: 110,
+    about: 'A worker that has one large import and then waits for work.'
+  }),
+  app({
+    id: 'pointer-compression-candidate',
+    title: 'Road graph of small objects',
+    diagnosis: null,
+    opportunity: 'pointer-compression-candidate',
+    nodeArgs: ['--max-old-space-size=380'],
+    seconds: 45,
+    about: 'A routing service with a stable graph of small objects in memory: nothing is wrong, pointers of four bytes would save much.'
   }),
   app({
     id: 'healthy-steady',
@@ -110,6 +398,92 @@ const apps = [
     about: 'Load ramps up for 40 s: the live heap grows with the requests held open, and stops with them.'
   }),
   app({
+    id: 'healthy-chat-rooms',
+    title: 'Chat with many members',
+    diagnosis: null,
+    seconds: 60,
+    about: 'Four hundred sockets that come within seconds and stay.'
+  }),
+  app({
+    id: 'healthy-tenant-scripts',
+    title: 'Scripts in contexts that are dropped',
+    diagnosis: null,
+    seconds: 60,
+    about: 'A fresh vm context for each script: they come and go.'
+  }),
+  app({
+    id: 'healthy-thumbnail-cache',
+    title: 'Bounded cache of small Buffers',
+    diagnosis: null,
+    seconds: 75,
+    about: 'Thumbnails that fill the slabs of the Buffer pool: that slabs stay alive is right.'
+  }),
+  app({
+    id: 'healthy-frame-ring',
+    title: 'Ring of Buffers that are used again',
+    diagnosis: null,
+    seconds: 60,
+    about: 'Eighty Buffers of a megabyte, made once: external memory is high and constant.'
+  }),
+  app({
+    id: 'healthy-wasm-filter',
+    title: 'One large WebAssembly memory',
+    diagnosis: null,
+    seconds: 60,
+    about: '120 MB that are neither heap nor Buffer, made once.'
+  }),
+  app({
+    id: 'healthy-full-container',
+    title: 'Container that is nearly full, and stable',
+    diagnosis: null,
+    seconds: 75,
+    about: 'Buffers and an index that were loaded at the start: RSS stands near the limit, and stands still.'
+  }),
+  app({
+    id: 'healthy-large-limit',
+    title: 'Small API under a high heap limit',
+    diagnosis: null,
+    memoryLimitBytes: LARGE_LIMIT_BYTES,
+    nodeArgs: ['--max-old-space-size=2048'],
+    seconds: 90,
+    about: 'No full collection for minutes: used heap and RSS drift upwards, and it is garbage.'
+  }),
+  app({
+    id: 'healthy-connection-pool',
+    title: 'Pool of connections that reaches its cap',
+    diagnosis: null,
+    seconds: 75,
+    about: 'Keep-alive connections grow to ninety and stay.'
+  }),
+  app({
+    id: 'healthy-download-streams',
+    title: 'Compressed downloads that end',
+    diagnosis: null,
+    seconds: 60,
+    about: 'Memory of zlib comes and goes with the clients.'
+  }),
+  app({
+    id: 'healthy-cpu-slices',
+    title: 'Busy loop that answers',
+    diagnosis: null,
+    seconds: 60,
+    about: 'More than half of the time is computation, in slices of fifteen milliseconds.'
+  }),
+  app({
+    id: 'healthy-deadlines',
+    title: 'Thousands of timers, and no more',
+    diagnosis: null,
+    seconds: 60,
+    about: 'Deadlines are set and cleared all the time.'
+  }),
+  app({
+    id: 'healthy-large-strings',
+    title: 'Reports that are built and dropped',
+    diagnosis: null,
+    seconds: 75,
+    about: 'Every twenty seconds thirty megabytes of rows, dropped when they are sent.'
+  }),
+  app({
     id: 'healthy-uploads',
     title: 'Uploads freed at once',
     diagnosis: null,
@@ -119,11 +493,16 @@ const apps = [
 ]
 
 /**
- * @param {Omit<LabApp, 'script' | 'memoryLimitBytes'>} row
+ * @param {Omit<LabApp, 'script' | 'memoryLimitBytes' | 'fixedBy'> & Partial<Pick<LabApp, 'memoryLimitBytes' | 'fixedBy'>>} row
  * @returns {LabApp}
  */
 function app (row) {
-  return { ...row, script: path.join(__dirname, 'apps', `${row.id}.js`), memoryLimitBytes: MEMORY_LIMIT_BYTES }
+  return {
+    memoryLimitBytes: MEMORY_LIMIT_BYTES,
+    fixedBy: row.diagnosis === null ? 'none' : 'fix',
+    ...row,
+    script: path.join(__dirname, 'apps', `${row.id}.js`)
+  }
 }
 
 /**

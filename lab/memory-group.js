@@ -29,6 +29,8 @@ const { findParentGroup, readLines, readWords } = require('./parent-group')
  */
 
 const PREFIX = 'memwatch-'
+/** The group below the limited one. */
+const INNER = 'inner'
 const REMOVE_ATTEMPTS = 50
 const REMOVE_PAUSE_MS = 100
 // Joins the group, then becomes the command: same process id, so signals and exit code are the command's own.
@@ -37,12 +39,13 @@ const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 /**
  * @param {object} options
  * @param {number} options.limitBytes
+ * @param {boolean} [options.onParent] limit a group above that of the process, which has no limit of its own
  * @param {string} [options.name] part of the directory's name: letters, digits and dashes
  * @param {string} [options.procSelf] where this process's `cgroup` and `mountinfo` files are
  * @param {Fs} [options.fs]
  * @returns {MemoryGroup}
  */
-function createMemoryGroup ({ limitBytes, name = 'group', procSelf = '/proc/self', fs = nodeFs }) {
+function createMemoryGroup ({ limitBytes, onParent = false, name = 'group', procSelf = '/proc/self', fs = nodeFs }) {
   const parent = findParentGroup(procSelf, fs)
   if ('reason' in parent) return unsupported(parent.reason)
   removeLeftovers(parent.path, fs)
@@ -54,6 +57,7 @@ function createMemoryGroup ({ limitBytes, name = 'group', procSelf = '/proc/self
   }
   try {
     limit(directory, parent.version, limitBytes, fs)
+    if (onParent) fs.mkdirSync(path.join(directory, INNER))
   } catch (error) {
     tryRemove(directory, fs)
     return unsupported(`cannot limit the memory of a group in ${parent.path}: ${explain(error)}`)
@@ -61,7 +65,7 @@ function createMemoryGroup ({ limitBytes, name = 'group', procSelf = '/proc/self
   return {
     supported: true,
     path: directory,
-    wrap: (command, args) => ({ command: '/bin/sh', args: ['-c', JOIN, directory, command, ...args] }),
+    wrap: (command, args) => ({ command: '/bin/sh', args: ['-c', JOIN, onParent ? path.join(directory, INNER) : directory, command, ...args] }),
     stats: () => readStats(directory, parent.version, fs),
     async remove () {
       for (let attempt = 0; attempt < REMOVE_ATTEMPTS; attempt++) {
@@ -150,6 +154,7 @@ function removeLeftovers (parent, fs) {
  */
 function tryRemove (directory, fs) {
   try {
+    if (fs.existsSync(path.join(directory, INNER))) fs.rmdirSync(path.join(directory, INNER))
     fs.rmdirSync(directory)
     return true
   } catch (error) {

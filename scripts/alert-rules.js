@@ -85,11 +85,12 @@ function alertRules ({
     annotations: { ...annotations, runbook_url: `${runbookBaseUrl}/${alert}.md` }
   })
 
-  const found = diagnoses.map(({ id, title, severity, runbook }) => {
+  const found = diagnoses.flatMap(({ id, title, severity, runbook }) => {
+    if (runbook === undefined) return [] // an opportunity calls nobody
     // Aggregated `without`, so that namespace, pod and whatever else the scrape adds stay on the alert.
     const confirmed = `max without (state) (memwatch_diagnosis${matchers(`diagnosis="${id}"`, 'state="confirmed"')}) == 1`
     const fix = `max without (severity, runbook) (memwatch_verdict_info${matchers(`diagnosis="${id}"`)})`
-    return rule(runbook, severity,
+    return [rule(runbook, severity,
       // The fix travels as a label; without one the alert fires all the same. topk: two fixes at once must not stop the join.
       `(${confirmed})\n  * ignoring (fix) group_left (fix)\n  topk without (fix) (1, ${fix})\nor ignoring (fix)\n(${confirmed})`, {
         summary: `${title}.`,
@@ -98,7 +99,7 @@ function alertRules ({
           'The evidence, and what was ruled out: /api/v1/diagnoses of the exporter at {{ $labels.instance }}.' +
           '{{ if $labels.fix }} Fix: {{ $labels.fix }}{{ end }}',
         fix: '{{ if $labels.fix }}{{ $labels.fix }}{{ else }}see /api/v1/diagnoses{{ end }}'
-      })
+      })]
   })
 
   return {

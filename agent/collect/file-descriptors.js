@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 
 /** Counting takes time in proportion to what is open: not every frame. */
-const EVERY_FRAMES = 10
+const EVERY_FRAMES = 5
 
 /** @returns {import('./collector').Collector} */
 function fileDescriptors () {

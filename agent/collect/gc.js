@@ -31,7 +31,7 @@ function oldBytes () {
  * Every GC pause, counted by kind and cause, and the live heap after majors. Entries come in batches, and since Node 20
  * only when the loop has something else to do: what is pending is taken at each frame.
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} guarded
- * @returns {import('./collector').Collector}
+ * @returns {import('./collector').Collector & { majors: () => number }} majors: how many were seen so far
  */
 function gc (guarded) {
   /** @type {Map<string, Buckets>} */
@@ -65,6 +65,7 @@ function gc (guarded) {
   const observer = new PerformanceObserver(guarded('gc', list => take(list.getEntries())))
   return {
     fields: ['gc', 'liveHeapBytes', 'liveHeapMajors'],
+    majors: () => majors,
     start () {
       observer.observe({ type: 'gc', buffered: false })
     },

@@ -9,6 +9,9 @@ const { heap } = require('./heap')
 const { eventLoop } = require('./event-loop')
 const { delay } = require('./delay')
 const { resources } = require('./resources')
+const { addons } = require('./addons')
+const { bufferPool } = require('./buffer-pool')
+const { warnings } = require('./warnings')
 
 /**
  * All collectors but that of GCs, which starts before them. What is the process's comes from the main thread only.
@@ -16,12 +19,14 @@ const { resources } = require('./resources')
  * @param {boolean} options.isMainThread
  * @param {number} options.frameMs
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} options.guarded
+ * @param {() => number} options.majors major GCs so far
  * @returns {import('./collector').Collector[]}
  */
-function collectors ({ isMainThread, frameMs, guarded }) {
+function collectors ({ isMainThread, frameMs, guarded, majors }) {
+  const loaded = addons()
   return [
-    ...(isMainThread ? [processStatus(), mallocMaps(), fileDescriptors(), processCpu(), cgroup()] : []),
-    threadCpu(), heap(), eventLoop(), delay(frameMs, guarded), resources()
+    ...(isMainThread ? [processStatus(), mallocMaps({ look: loaded.look }), loaded, fileDescriptors(), processCpu(), cgroup()] : []),
+    threadCpu(), heap(), eventLoop(), delay(frameMs, guarded), resources(), bufferPool({ majors }), warnings(guarded)
   ]
 }
 

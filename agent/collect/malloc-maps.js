@@ -48,10 +48,11 @@ function mallocExtents (maps) {
 }
 
 /**
- * @param {{ read?: (file: string) => string, now?: () => number }} [dependencies] now: seconds
+ * @param {{ read?: (file: string) => string, now?: () => number, look?: (maps: string) => void }} [dependencies] now: seconds;
+ *   look: is shown the text as well, which is too dear to be made twice
  * @returns {import('./collector').Collector}
  */
-function mallocMaps ({ read = fileReader(), now = () => performance.now() / 1000 } = {}) {
+function mallocMaps ({ read = fileReader(), now = () => performance.now() / 1000, look = () => {} } = {}) {
   let nextAt = process.platform === 'linux' ? 0 : Infinity
   let everySeconds = EVERY_SECONDS
   return {
@@ -60,7 +61,9 @@ function mallocMaps ({ read = fileReader(), now = () => performance.now() / 1000
       if (nowSeconds < nextAt) return
       const began = now()
       try {
-        const { heapBytes, arenaBytes, arenas } = mallocExtents(read('/proc/self/maps'))
+        const maps = read('/proc/self/maps')
+        const { heapBytes, arenaBytes, arenas } = mallocExtents(maps)
+        look(maps)
         values.mallocHeapBytes = heapBytes
         values.mallocArenaBytes = arenaBytes
         values.mallocArenas = arenas

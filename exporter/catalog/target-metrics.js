@@ -61,7 +61,7 @@ const targetMetrics = Object.freeze([
     type: 'gauge',
     help: 'A confirmed verdict and its fix: always 1, absent without one.',
     read: ({ verdicts }) => verdicts.filter(({ state }) => state === 'confirmed').map(verdict => ({
-      labels: { diagnosis: verdict.diagnosis, severity: verdict.severity, fix: pasteLine(verdict.fix[0]), runbook: verdict.runbook },
+      labels: { diagnosis: verdict.diagnosis, severity: verdict.severity, fix: pasteLine(verdict.fix[0]), runbook: verdict.runbook ?? '' },
       value: 1
     }))
   },

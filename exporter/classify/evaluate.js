@@ -1,6 +1,6 @@
 'use strict'
 
-const { signalReader } = require('../signals')
+const { signalsOf } = require('../signals')
 const { diagnoses: allDiagnoses } = require('../diagnoses')
 const { judge } = require('./judge')
 const { settle } = require('./settle')
@@ -21,7 +21,8 @@ const EVALUATE_EVERY_SECONDS = 2
  * @property {{ diagnosis: string, text: string }[]} ruledOut the other diagnoses that do not hold, and why
  * @property {string | null} impact
  * @property {import('../diagnoses/define-diagnosis').Fix[]} fix best first
- * @property {string} runbook
+ * @property {boolean} opportunity something to gain, nothing wrong: never primary, never an alert
+ * @property {string | null} runbook
  */
 
 /**
@@ -36,24 +37,23 @@ function evaluate (target, { diagnoses = allDiagnoses, onError = () => {} } = {}
   if (!window || window.nowSeconds - target.evaluatedAtSeconds < EVALUATE_EVERY_SECONDS) return []
   target.evaluatedAtSeconds = window.nowSeconds
 
-  const read = signalReader(window)
+  const signals = signalsOf(window)
   const judged = diagnoses.map(diagnosis => {
-    const { judgement, signals, error } = judge(diagnosis, read, target.hello)
+    const { judgement, error } = judge(diagnosis, signals, target.hello)
     if (error) onError(error)
     const before = target.settled.get(diagnosis.id)
     const settled = settle(before, judgement, window.nowSeconds)
     target.settled.set(diagnosis.id, settled)
-    return { diagnosis, signals, settled, changed: settled.state !== (before?.state ?? 'unknown') }
+    return { diagnosis, settled, changed: settled.state !== (before?.state ?? 'unknown') }
   })
   const explained = explain(judged)
-  target.verdicts = explained.map(({ diagnosis, signals, settled }) => verdictOf(diagnosis, signals, settled, explained, target, onError))
+  target.verdicts = explained.map(({ diagnosis, settled }) => verdictOf(diagnosis, signals, settled, explained, target, onError))
   return target.verdicts.filter((_, i) => judged[i].changed)
 }
 
 /**
  * @typedef {object} Judged
  * @property {import('../diagnoses/define-diagnosis').Diagnosis} diagnosis
- * @property {Record<string, number | null>} signals
  * @property {import('./settle').SettledState} settled
  */
 
@@ -72,7 +72,7 @@ function explain (judged) {
 }
 
 /**
- * @param {Judged['diagnosis']} diagnosis @param {Judged['signals']} signals @param {Judged['settled']} settled
+ * @param {Judged['diagnosis']} diagnosis @param {import('../signals').Signals} signals @param {Judged['settled']} settled
  * @param {Judged[]} all @param {import('../series/target').Target} target @param {(error: Error) => void} onError
  * @returns {Verdict}
  */
@@ -87,18 +87,19 @@ function verdictOf (diagnosis, signals, settled, all, target, onError) {
     title: diagnosis.title,
     state,
     severity: diagnosis.severity,
+    opportunity: diagnosis.opportunity ?? false,
     confirmedAfterSeconds: state === 'confirmed' ? settled.confirmedAtSeconds : null,
     summary: judgement.summary,
     evidence: found ? judgement.evidence ?? [] : [],
-    ruledOut: all.filter(other => other.diagnosis !== diagnosis && other.settled.state === 'ok')
+    ruledOut: all.filter(other => other.diagnosis !== diagnosis && !other.diagnosis.opportunity && other.settled.state === 'ok')
       .map(other => ({ diagnosis: other.diagnosis.id, text: other.settled.judgement.summary })),
     impact: found ? judgement.impact ?? null : null,
     fix: !found ? [] : keep ? previous.fix : recommend(diagnosis, signals, target, onError),
-    runbook: diagnosis.runbook
+    runbook: diagnosis.runbook ?? null
   }
 }
 
-/** @param {Judged['diagnosis']} diagnosis @param {Judged['signals']} signals @param {import('../series/target').Target} target @param {(error: Error) => void} onError */
+/** @param {Judged['diagnosis']} diagnosis @param {import('../signals').Signals} signals @param {import('../series/target').Target} target @param {(error: Error) => void} onError */
 function recommend (diagnosis, signals, target, onError) {
   try {
     return diagnosis.fix(/** @type {any} */ (signals), target.hello)
@@ -113,7 +114,7 @@ function recommend (diagnosis, signals, target, onError) {
  * @param {Verdict[]} verdicts @returns {Verdict | null}
  */
 function primaryOf (verdicts) {
-  return verdicts.find(verdict => verdict.state === 'confirmed') ?? null
+  return verdicts.find(verdict => verdict.state === 'confirmed' && !verdict.opportunity) ?? null
 }
 
 module.exports = { evaluate, primaryOf, EVALUATE_EVERY_SECONDS }

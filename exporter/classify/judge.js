@@ -5,26 +5,23 @@
  * `unknown` too, and the others still run.
  *
  * @param {import('../diagnoses/define-diagnosis').Diagnosis} diagnosis
- * @param {(name: import('../signals').SignalName) => number | null} read
+ * @param {import('../signals').Signals} signals
  * @param {import('memwatch/frame').Hello} hello
- * @returns {{ judgement: import('../diagnoses/define-diagnosis').Judgement, signals: Record<string, number | null>, error?: Error }}
+ * @returns {{ judgement: import('../diagnoses/define-diagnosis').Judgement, error?: Error }}
  */
-function judge (diagnosis, read, hello) {
-  /** @type {Record<string, number | null>} */
-  const signals = {}
+function judge (diagnosis, signals, hello) {
   try {
     if (diagnosis.scope === 'process' && hello.threadId > 0) {
-      return { judgement: { state: 'unknown', summary: 'of the whole process: judged on its main thread' }, signals }
+      return { judgement: { state: 'unknown', summary: 'of the whole process: judged on its main thread' } }
     }
-    for (const name of [...diagnosis.requires, ...diagnosis.uses]) signals[name] = read(name)
     const missing = diagnosis.requires.filter(name => signals[name] === null)
     if (missing.length > 0) {
-      return { judgement: { state: 'unknown', summary: `too little was seen yet to know ${missing.join(', ')}` }, signals }
+      return { judgement: { state: 'unknown', summary: `too little was seen yet to know ${missing.join(', ')}` } }
     }
-    return { judgement: diagnosis.judge(/** @type {any} */ (signals), diagnosis.limits, hello), signals }
+    return { judgement: diagnosis.judge(/** @type {any} */ (signals), diagnosis.limits, hello) }
   } catch (cause) {
     const error = new Error(`the diagnosis ${diagnosis.id} failed`, { cause })
-    return { judgement: { state: 'unknown', summary: error.message }, signals, error }
+    return { judgement: { state: 'unknown', summary: error.message }, error }
   }
 }
 

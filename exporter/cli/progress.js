@@ -1,7 +1,7 @@
 'use strict'
 
 const { formatBytes, formatRatio } = require('../text/format')
-const { signalReader } = require('../signals')
+const { signalsOf } = require('../signals')
 
 const CLEAR_LINE = '\r\x1b[2K'
 
@@ -58,13 +58,13 @@ class Progress {
 function describe (target) {
   const window = target.window()
   if (!window) return target.name
-  const read = signalReader(window)
+  const signals = signalsOf(window)
   const part = (/** @type {string} */ name, /** @type {number | null | undefined} */ value, /** @type {(value: number) => string} */ format) =>
     value === null || value === undefined ? '' : ` · ${name} ${format(value)}`
   const found = target.verdicts.filter(({ state }) => state === 'confirmed' || state === 'suspected')
     .map(({ diagnosis, state }) => ` · ${diagnosis} ${state}`).join('')
-  return `${target.name}${part('RSS', target.values.rssBytes, formatBytes)}${part('live heap', read('liveHeapBytes'), formatBytes)}` +
-    `${part('GC', read('gcPauseRatio'), formatRatio)}${part('loop', read('eventLoopUtilizationRatio'), formatRatio)}${found}`
+  return `${target.name}${part('RSS', target.values.rssBytes, formatBytes)}${part('live heap', signals.liveHeapBytes, formatBytes)}` +
+    `${part('GC', signals.gcPauseRatio, formatRatio)}${part('loop', signals.eventLoopUtilizationRatio, formatRatio)}${found}`
 }
 
 module.exports = { Progress }

@@ -57,7 +57,7 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
       }
       say(`Mind: ${fix.risk}`, 6)
     })
-    say(`Runbook: ${verdict.runbook}`, 2)
+    if (verdict.runbook) say(`Runbook: ${verdict.runbook}`, 2)
     lines.push('')
   }
 }

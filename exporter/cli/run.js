@@ -35,6 +35,7 @@ function withReportOptions (command) {
     .option('--for <SECONDS>', 'end the command after so long')
     .option('--json', 'print the report as JSON on stdout, and nothing else; the stdout of the command goes to stderr')
     .option('--report <FILE>', 'write the report as JSON to a file, too')
+    .option('--record <FILE>', 'write all that was seen to a file, for memwatch diagnose; .gz compresses it')
     .option('--fail-on <STATE>', 'end with status 3 when a verdict is suspected or confirmed')
     .option('--listen <HOST:PORT>', 'where to serve /metrics and the API meanwhile (default: a free loopback port)')
 }
@@ -44,6 +45,7 @@ function withReportOptions (command) {
  * @property {string} [for]
  * @property {boolean} [json]
  * @property {string} [report]
+ * @property {string} [record]
  * @property {string} [failOn]
  * @property {string} [listen]
  */
@@ -51,24 +53,25 @@ function withReportOptions (command) {
 /**
  * @param {string[]} words the command
  * @param {ReportOptions} given
- * @param {Record<string, string>} [extraEnv] of the command
+ * @param {{ env?: Record<string, string>, shown?: string[] }} [more] env: of the command, besides our own; shown: the command as the report has it
  * @returns {Promise<number>} exit status
  * @throws {UsageError}
  */
-async function runAndReport (words, given, extraEnv = {}) {
+async function runAndReport (words, given, { env = {}, shown = words } = {}) {
   const forSeconds = given.for === undefined ? undefined : readSeconds('--for', given.for)
   const listen = given.listen === undefined ? undefined : readListen(given.listen)
-  if (given.failOn !== undefined && !['suspected', 'confirmed'].includes(given.failOn)) {
-    throw new UsageError(`--fail-on: expected suspected or confirmed, got ${JSON.stringify(given.failOn)}`)
-  }
-  const reportFile = given.report === undefined ? undefined : openReport(given.report)
+  checkFailOn(given.failOn)
+  const reportFile = given.report === undefined ? undefined : openFile('--report', given.report)
+  if (given.record !== undefined) fs.closeSync(openFile('--record', given.record))
 
   const progress = new Progress(process.stderr)
   const { report, endedByUs, spawnError } = await watchCommand({
     command: words,
     forSeconds,
     listen,
-    env: { ...process.env, ...extraEnv },
+    record: given.record,
+    shown,
+    env: { ...process.env, ...env },
     stdoutToStderr: Boolean(given.json),
     onStart: (exporter, at) => progress.start(exporter, at)
   }).finally(() => progress.stop())
@@ -77,30 +80,51 @@ async function runAndReport (words, given, extraEnv = {}) {
     process.stderr.write(`memwatch: cannot run ${words[0]}: ${spawnError.code === 'ENOENT' ? 'no such command' : spawnError.message}\n`)
     return spawnError.code === 'EACCES' ? 126 : 127
   }
+  writeReport(report, given, reportFile)
+  return hasFailed(report, given.failOn) ? FAILED_ON : statusOf(report, endedByUs)
+}
+
+/**
+ * @param {import('./watch-command').Report} report
+ * @param {Pick<ReportOptions, 'json'>} given @param {number} [reportFile] descriptor
+ */
+function writeReport (report, given, reportFile) {
   const json = JSON.stringify(report, null, 2) + '\n'
   if (reportFile !== undefined) fs.writeFileSync(reportFile, json)
   const { isTTY, columns } = process.stdout
   const colour = Boolean(isTTY) && !process.env.NO_COLOR
   process.stdout.write(given.json ? json : '\n' + renderReport(report, { colour, width: Math.min(columns || 100, 120) }))
-  return statusOf(report, endedByUs, given.failOn)
 }
 
-/** @param {import('./watch-command').Report} report @param {boolean} endedByUs @param {string} [failOn] */
-function statusOf ({ exit, targets }, endedByUs, failOn) {
+/** @param {import('./watch-command').Report} report @param {string} [failOn] */
+function hasFailed ({ targets }, failOn) {
   const failing = failOn === 'suspected' ? ['suspected', 'confirmed'] : failOn === 'confirmed' ? ['confirmed'] : []
-  if (targets.some(({ verdicts }) => verdicts.some(({ state }) => failing.includes(state)))) return FAILED_ON
+  return targets.some(({ verdicts }) => verdicts.some(({ state, opportunity }) => !opportunity && failing.includes(state)))
+}
+
+/** @param {import('./watch-command').Report} report @param {boolean} endedByUs */
+function statusOf ({ exit }, endedByUs) {
   if (exit.signal === null) return exit.code ?? 1
   if (endedByUs) return 0
   return 128 + os.constants.signals[/** @type {NodeJS.Signals} */ (exit.signal)]
 }
 
-/** Opened before the run: a report that cannot be written must not be found out an hour later. @param {string} file */
-function openReport (file) {
+/**
+ * Opened before the run: that a file cannot be written must not be found out an hour later.
+ * @param {string} option @param {string} file
+ */
+function openFile (option, file) {
   try {
     return fs.openSync(file, 'w')
   } catch (error) {
-    throw new UsageError(`--report: cannot write ${file}: ${/** @type {Error} */ (error).message}`)
+    throw new UsageError(`${option}: cannot write ${file}: ${/** @type {Error} */ (error).message}`)
   }
+}
+
+/** @param {string} [failOn] @throws {UsageError} */
+function checkFailOn (failOn) {
+  if (failOn === undefined || ['suspected', 'confirmed'].includes(failOn)) return
+  throw new UsageError(`--fail-on: expected suspected or confirmed, got ${JSON.stringify(failOn)}`)
 }
 
 /** @param {string} text */
@@ -112,4 +136,4 @@ function readListen (text) {
   }
 }
 
-module.exports = { command, withReportOptions, runAndReport }
+module.exports = { command, withReportOptions, runAndReport, writeReport, openFile, checkFailOn, hasFailed, FAILED_ON }

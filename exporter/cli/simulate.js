@@ -16,10 +16,11 @@ const command = withReportOptions(new Command('simulate'))
   .argument('<name>', 'a diagnosis, healthy, or the name of an app below')
   .option('--node <FILE>', 'the Node.js binary to run it on (default: this one)')
   .option('--node-option <OPTION...>', 'options for that Node.js, to try a fix: --node-option=--max-semi-space-size=16')
+  .option('--fixed', 'run the app with its defect repaired, where that is in its code')
   .allowExcessArguments(false)
   .addHelpText('after', `
 Apps:
-${apps.map(({ id, title }) => `  ${id.padEnd(26)}${title}`).join('\n')}
+${apps.map(({ id, title }) => `  ${id.padEnd(34)}${title}`).join('\n')}
 
 The app runs in a memory group (cgroup) of its own, with the limit of the container it stands for, where this machine
 allows it. To rehearse a page, let your Prometheus scrape it: --listen 0.0.0.0:9888.
@@ -31,22 +32,25 @@ Examples:
 
 /**
  * @param {string} name
- * @param {import('./run').ReportOptions & { node?: string, nodeOption?: string[] }} given
+ * @param {import('./run').ReportOptions & { node?: string, nodeOption?: string[], fixed?: boolean }} given
  * @returns {Promise<number>} exit status
  */
 async function simulate (name, given) {
   const app = findByName(name)
-  const group = createMemoryGroup({ limitBytes: app.memoryLimitBytes, name: `simulate-${app.id}` })
+  if (given.fixed && app.fixedBy !== 'code') throw new UsageError(`--fixed: the code of ${app.id} is in order; apply the fix that is printed, with --node-option or the environment`)
+  const group = createMemoryGroup({ limitBytes: app.memoryLimitBytes, onParent: app.limitOnParent, name: `simulate-${app.id}` })
   try {
     process.stderr.write(`memwatch: ${app.title}. ${app.about}\n`)
     process.stderr.write(group.supported
       ? `memwatch: in a memory group of ${formatBytes(app.memoryLimitBytes)}\n`
       : `memwatch: no memory group of ${formatBytes(app.memoryLimitBytes)} can be had here (${group.reason}); V8 is told the sizes it would choose in one: ${SIZES_OF_THE_CONTAINER.join(' ')}\n`)
     const seconds = given.for ?? String(app.seconds)
-    const wrapped = group.wrap(given.node ?? process.execPath, [
-      ...group.supported ? [] : SIZES_OF_THE_CONTAINER, ...app.nodeArgs ?? [], ...given.nodeOption ?? [], app.script
-    ])
-    return await runAndReport([wrapped.command, ...wrapped.args], { ...given, for: seconds }, { MEMWATCH_NAME: app.id })
+    const node = given.node ?? process.execPath
+    const args = [
+      ...group.supported ? [] : SIZES_OF_THE_CONTAINER, ...app.nodeArgs ?? [], ...given.nodeOption ?? [], app.script, ...given.fixed ? ['--fixed'] : []
+    ]
+    const wrapped = group.wrap(node, args)
+    return await runAndReport([wrapped.command, ...wrapped.args], { ...given, for: seconds }, { env: { MEMWATCH_NAME: app.id }, shown: [node, ...args] })
   } finally {
     await group.remove()
   }

@@ -30,23 +30,27 @@ const FAREWELL_MS = 1000
  *
  * @param {object} options
  * @param {string[]} options.command
+ * @param {string[]} [options.shown] the command as report and recording have it
  * @param {number} [options.forSeconds] end it after so long
  * @param {boolean} options.stdoutToStderr keep our own stdout clean
  * @param {{ host: string, port: number }} [options.listen] where to serve metrics meanwhile
+ * @param {string} [options.record] file to write a recording to
  * @param {(exporter: Exporter, listen: { host: string, port: number }) => void} [options.onStart]
  * @param {NodeJS.ProcessEnv} [options.env]
  * @returns {Promise<{ report: Report, endedByUs: boolean, spawnError?: NodeJS.ErrnoException }>}
  */
-async function watchCommand ({ command, forSeconds, stdoutToStderr, listen = { host: '127.0.0.1', port: 0 }, onStart, env = process.env }) {
+async function watchCommand ({ command, shown = command, forSeconds, stdoutToStderr, listen = { host: '127.0.0.1', port: 0 }, record, onStart, env = process.env }) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-run-'))
   const socket = path.join(folder, 'exporter.sock')
-  const exporter = new Exporter({ listen, socket: { path: socket }, compat: true, maxTargets: 4096, logLevel: 'silent' })
+  const exporter = new Exporter({ listen, socket: { path: socket }, compat: true, maxTargets: 4096, logLevel: 'silent', record, command: shown })
   /** @type {JudgedTarget[]} */
   const ended = []
   exporter.on('end', target => { if (target.frame) ended.push(judgedTarget(target)) })
   const leftovers = new Leftovers(socket)
   const signals = new SignalRelay()
   const startedAt = process.hrtime.bigint()
+  /** @type {import('../recording/format').End | undefined} */
+  let end
   try {
     onStart?.(exporter, (await exporter.start()).listen)
     const { exit, endedByUs, spawnError } = await runChild(command, {
@@ -57,16 +61,16 @@ async function watchCommand ({ command, forSeconds, stdoutToStderr, listen = { h
     })
     await leftovers.end()
     await Promise.race([exporter.drained(), new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())])
+    end = { durationSeconds: Number(process.hrtime.bigint() - startedAt) / 1e9, exit }
     const report = {
       schema: /** @type {const} */ (1),
-      command,
-      durationSeconds: Number(process.hrtime.bigint() - startedAt) / 1e9,
-      exit,
+      command: shown,
+      ...end,
       targets: [...ended, ...exporter.targets.filter(target => target.frame).map(judgedTarget)]
     }
     return { report, endedByUs, spawnError }
   } finally {
-    await exporter.stop()
+    await exporter.stop(end)
     fs.rmSync(folder, { recursive: true, force: true })
     signals.stop()
   }

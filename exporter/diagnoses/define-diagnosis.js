@@ -47,7 +47,8 @@
  * @property {readonly Optional[]} uses signals that may be missing
  * @property {Limits} limits every number the judge uses
  * @property {readonly string[]} explains ids of diagnoses that are symptoms of this cause
- * @property {string} runbook name of the alert and its runbook
+ * @property {boolean} [opportunity] something to gain where nothing is wrong: never primary, and no alert
+ * @property {string} [runbook] name of the alert and its runbook; an opportunity has none
  * @property {(signals: Record<Required, number> & Record<Optional, number | null>, limits: Limits, target: import('memwatch/frame').Hello) => Judgement} judge pure
  * @property {(signals: Record<Required, number> & Record<Optional, number | null>, target: import('memwatch/frame').Hello) => Fix[]} fix best first; pure
  */

@@ -1,13 +1,25 @@
 'use strict'
 
 /**
- * All diagnoses, causes before symptoms: of two that are confirmed at once the earlier is the primary one.
+ * All diagnoses, causes before symptoms: of two that are confirmed at once the earlier is the primary one. What kills comes
+ * before what costs, and what costs before what could be had.
  * @type {readonly import('./define-diagnosis').Diagnosis[]}
  */
 const diagnoses = Object.freeze([
+  require('./context-leak'),
+  require('./resource-leak'),
   require('./js-heap-leak'),
+  require('./buffer-pool-pinning'),
+  require('./native-memory-leak'),
+  require('./heap-limit-thrash'),
+  require('./container-limit-mismatch'),
+  require('./array-buffer-pile-up'),
   require('./semi-space-starvation'),
-  require('./allocator-fragmentation')
+  require('./allocator-fragmentation'),
+  require('./event-loop-blocked'),
+  require('./oversized-heap'),
+  require('./idle-heap-not-returned'),
+  require('./pointer-compression-candidate')
 ])
 
 module.exports = { diagnoses }

@@ -12,7 +12,9 @@ module.exports = defineDiagnosis({
   requires: ['heapSizeLimitBytes', 'liveHeapReadings'],
   uses: [
     'liveHeapBytes', 'liveHeapGrowthBytesPerSecond', 'liveHeapRiseBytes', 'liveHeapRiseSeconds', 'liveHeapGrowthFit',
-    'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio'
+    'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio',
+    'oldSpaceRiseBytes', 'largeObjectSpaceRiseBytes', 'codeSpaceRiseBytes', 'arrayBuffersRiseBytes', 'nativeContextsRise', 'socketsRise', 'timersRise',
+    'listenerWarnings'
   ],
   limits: {
     // Fewer readings after major GCs cannot reach the score below, however straight they rise.
@@ -34,7 +36,7 @@ module.exports = defineDiagnosis({
     // Above this share of the limit the floor cannot rise any more: a flat line there proves nothing.
     nearLimitRatio: 0.85
   },
-  explains: [],
+  explains: ['heap-limit-thrash', 'container-limit-mismatch', 'oversized-heap', 'event-loop-blocked'],
   runbook: 'MemwatchJsHeapLeak',
 
   judge (signals, limits) {
@@ -70,7 +72,8 @@ module.exports = defineDiagnosis({
         evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `After each major GC more is left: ${value}, over ${formatSeconds(seconds)} and ${formatNumber(liveHeapReadings)} readings.`),
         evidence('liveHeapGrowthFit', signals.liveHeapGrowthFit ?? 0, limits.fit, (value, limit) => `The growth is ${straight ? 'a straight line' : 'not yet a straight line'}: r² ${value}, from ${limit} on it counts as one.`),
         evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It does not level off: the last third grew at ${value} of the whole rate; a cache that fills falls below ${limit}.`),
-        evidence('liveHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} make it certain enough.`)
+        evidence('liveHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} make it certain enough.`),
+        ...grownWith(signals, rise)
       ],
       impact: `${formatBytes(runway)} are left to ${limitName}: at this rate the process dies in about ${formatSeconds(secondsLeft)}.`
     }
@@ -81,10 +84,34 @@ module.exports = defineDiagnosis({
     return [{
       title: 'Find what is kept, and let it go',
       change: {
-        code: 'Bound every Map, array and cache that grows with traffic (a size or a TTL), remove listeners that are added per request, and hold per-object notes in a WeakMap. To find it: take two sampling heap profiles some minutes apart (node --heap-prof, or the inspector) and compare what grew.'
+        code: pattern(signals) + 'Bound every Map, array and cache that grows with traffic (a size or a TTL), remove listeners that are added per request, and hold per-object notes in a WeakMap. To find it: take two sampling heap profiles some minutes apart (node --heap-prof, or the inspector) and compare what grew.'
       },
       predicted: [{ signal: 'liveHeapGrowthBytesPerSecond', from: growth, to: 0, unit: 'bytesPerSecond' }],
       risk: 'A larger --max-old-space-size only moves the crash; a restart buys time.'
     }]
   }
 })
+
+/** @typedef {{ readonly [Name in 'oldSpaceRiseBytes' | 'largeObjectSpaceRiseBytes' | 'codeSpaceRiseBytes' | 'arrayBuffersRiseBytes' | 'nativeContextsRise' | 'socketsRise' | 'timersRise' | 'listenerWarnings']: number | null }} GrownWith */
+
+/**
+ * Which space of the heap it is, and what else grew.
+ * @param {GrownWith} signals @param {number} rise of the live heap, bytes
+ */
+function grownWith (signals, rise) {
+  const { oldSpaceRiseBytes: old, largeObjectSpaceRiseBytes: large, codeSpaceRiseBytes: code } = signals
+  const counts = /** @type {const} */ ([['nativeContextsRise', 'contexts'], ['socketsRise', 'sockets'], ['timersRise', 'timers']])
+  return [
+    ...(old === null ? [] : [evidence('oldSpaceRiseBytes', old, rise, value => `The old space grew by ${value}, the large object space by ${formatBytes(large ?? 0)}, code by ${formatBytes(code ?? 0)}.`)]),
+    ...counts.filter(([signal]) => (signals[signal] ?? 0) >= 5).map(([signal, name]) => evidence(signal, signals[signal] ?? 0, 0, value => `With it grew ${name}, by ${value}.`)),
+    ...(signals.listenerWarnings ? [evidence('listenerWarnings', signals.listenerWarnings, 0, value => `Node warned of ${value} emitter(s) with too many listeners.`)] : [])
+  ]
+}
+
+/** What the pattern of growth says of the place to look at. @param {GrownWith} signals @returns {string} '' or a sentence */
+function pattern ({ largeObjectSpaceRiseBytes: large, oldSpaceRiseBytes: old, listenerWarnings, arrayBuffersRiseBytes: buffers }) {
+  if (listenerWarnings) return 'Listeners are added and not removed: look for .on() in code that runs per request, and use once(), removeListener or an AbortSignal. '
+  if ((large ?? 0) > (old ?? 0)) return 'It is large objects that grow: one array or Map whose table is ever doubled, or long strings. '
+  if ((buffers ?? 0) > (old ?? 0)) return 'The objects that are kept hold Buffers, which weigh more than they do. '
+  return ''
+}

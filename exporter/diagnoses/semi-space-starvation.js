@@ -3,7 +3,7 @@
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
-const { semiSpaceMax } = require('../v8/heap-sizing')
+const { semiSpaceMax, chosenSizes } = require('../v8/heap-sizing')
 const { predictYoungGeneration, SEMI_SPACE_CHOICES } = require('../v8/young-generation')
 const { nodeFlagChange } = require('../fixes/node-flag')
 
@@ -66,7 +66,8 @@ module.exports = defineDiagnosis({
         evidence('semiSpaceMaxBytes', semiSpaceMaxBytes, limits.semiSpaceMaxBytes, (value, limit) => `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`),
         evidence('semiSpaceCapacityBytes', semiSpaceCapacityBytes, semiSpaceMaxBytes, (value, limit) => `It has grown to ${value} of ${limit} and cannot grow further.`),
         evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerSecond, value => `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`),
-        evidence('ordinaryMajorsPerSecond', ordinaryMajorsPerSecond, limits.ordinaryMajorsPerSecond, (value, limit) => `${value} ordinary major GCs, ${formatRatio(signals.ordinaryMajorPauseRatio)} of wall time; ${promotesTooEarly ? `more than ${limit} while the live heap stays at ${formatBytes(signals.liveHeapBytes ?? 0)} means objects are promoted that die at once` : `${limit} would mean premature promotion`}.`)
+        evidence('ordinaryMajorsPerSecond', ordinaryMajorsPerSecond, limits.ordinaryMajorsPerSecond, (value, limit) => `${value} ordinary major GCs, ${formatRatio(signals.ordinaryMajorPauseRatio)} of wall time; ${promotesTooEarly ? `more than ${limit} while the live heap stays at ${formatBytes(signals.liveHeapBytes ?? 0)} means objects are promoted that die at once` : `${limit} would mean premature promotion`}.`),
+        ...sinceUpgrade(target, semiSpaceMaxBytes)
       ],
       impact: `${formatRatio(pauseRatio)} of wall time goes into GC pauses, and about as much again into GC threads; requests wait for them.`
     }
@@ -99,3 +100,15 @@ module.exports = defineDiagnosis({
     }]
   }
 })
+
+/**
+ * The upgrade that starves: Node 18 did not see the limit of a container on cgroup v2 and sized itself for the machine; later
+ * ones see it, and choose a new space to fit.
+ * @param {import('memwatch/frame').Hello} target @param {number} semiSpaceMaxBytes
+ */
+function sinceUpgrade ({ v8, hostMemoryBytes, constrainedBytes }, semiSpaceMaxBytes) {
+  if (constrainedBytes === undefined || hostMemoryBytes === undefined || Number(v8.split('.')[0]) < 11) return []
+  const older = chosenSizes(10, 2, hostMemoryBytes).semiSpaceBytes
+  if (older <= semiSpaceMaxBytes) return []
+  return [evidence('semiSpaceMaxBytes', semiSpaceMaxBytes, older, (value, limit) => `If it began with an upgrade: Node 18 knew nothing of a limit on cgroup v2, took the machine's ${formatBytes(hostMemoryBytes)} and allowed semi-spaces of ${limit}; this Node sees ${formatBytes(constrainedBytes)} and allows ${value}.`)]
+}

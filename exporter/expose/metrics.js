@@ -4,7 +4,7 @@ const { Registry } = require('prom-client')
 const { targetMetrics } = require('../catalog/target-metrics')
 const { compatMetrics } = require('../catalog/compat-metrics')
 const { exporterMetrics } = require('../catalog/exporter-metrics')
-const { signalReader } = require('../signals')
+const { signalsOf } = require('../signals')
 
 /**
  * A prom-client registry whose metrics are read afresh at each scrape, from the targets that are there then: a target that
@@ -27,7 +27,7 @@ function createMetrics ({ targets, state, compat, now = Date.now }) {
       registry.setContentType(/** @type {any} */ (openMetrics ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE))
       const at = targets().filter(target => target.frame).map(target => {
         const window = target.window()
-        return { target, labels: { target: target.name, thread: target.thread }, context: { nowUnixMs: now(), signal: window ? signalReader(window) : () => null } }
+        return { target, labels: { target: target.name, thread: target.thread }, context: { nowUnixMs: now(), signal: signalReader(window) } }
       })
       for (const row of rows) {
         const samples = at.flatMap(({ target, labels, context }) => asSamples(row.read(target, context))
@@ -38,6 +38,12 @@ function createMetrics ({ targets, state, compat, now = Date.now }) {
       return { contentType: registry.contentType, body: await registry.metrics() }
     }
   }
+}
+
+/** @param {import('../series/window').Window | null} window @returns {(name: import('../signals').SignalName) => number | null} */
+function signalReader (window) {
+  const signals = window && signalsOf(window)
+  return name => signals && signals[name]
 }
 
 /** @param {import('../catalog/metric').Sample[] | number | undefined} read @returns {import('../catalog/metric').Sample[]} */

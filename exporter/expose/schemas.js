@@ -23,6 +23,7 @@ const verdict = object({
   title: text,
   state: { enum: ['unknown', 'ok', 'suspected', 'confirmed'] },
   severity: { enum: ['critical', 'warning', 'info'] },
+  opportunity: { type: 'boolean', description: 'something to gain where nothing is wrong: never primary' },
   confirmedAfterSeconds: { ...nullable('number'), description: 'age of the isolate when the verdict was confirmed' },
   summary: text,
   evidence: array(object({ signal: text, value: number, limit: number, unit: text, text })),
@@ -40,7 +41,7 @@ const verdict = object({
     predicted: array(object({ signal: text, from: number, to: number, unit: text })),
     risk: text
   })),
-  runbook: text
+  runbook: nullable('string')
 })
 
 const targetName = { target: text, thread: text, pid: { type: 'integer' }, node: text }

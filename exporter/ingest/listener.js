@@ -18,6 +18,8 @@ const MAX_REJECTS = 100
  * @typedef {object} Sink
  * @property {(hello: import('./decode').HelloMessage) => Session | import('./decode').RejectReason} open
  * @property {(reason: import('./decode').RejectReason) => void} reject counts a line that was not taken
+ * @property {(hello: string) => { line: (line: string) => void, closed: () => void } | undefined} [record] is given the
+ *   lines of a session, word for word
  *
  * One agent's connection, once it has said hello.
  * @typedef {object} Session
@@ -97,6 +99,8 @@ class Listener {
     const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES })
     /** @type {Session | undefined} */
     let session
+    /** @type {ReturnType<NonNullable<Sink['record']>>} */
+    let record
     let rejects = 0
     /** @param {import('./decode').RejectReason} reason */
     const reject = reason => {
@@ -114,10 +118,12 @@ class Listener {
         const opened = this.#sink.open(message)
         if (typeof opened === 'string') return reject(opened)
         session = opened
+        record = this.#sink.record?.(line)
         socket.setTimeout(0)
         return
       }
       if (!session) return reject('hello_missing')
+      record?.line(line)
       if (message.type === 'bye') return session.bye(message)
       const refused = session.frame(message)
       if (refused) reject(refused)
@@ -128,6 +134,7 @@ class Listener {
     socket.on('end', () => socket.destroy())
     socket.on('close', () => {
       this.#sockets.delete(socket)
+      record?.closed()
       session?.closed()
     })
   }

@@ -51,6 +51,18 @@ class Columns {
     return this.#times[(this.#start + i) % this.#allocated]
   }
 
+  /** @param {number} time @returns {number} the oldest row not before that time; length when there is none */
+  firstSince (time) {
+    let low = 0
+    let high = this.#length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.timeAt(middle) < time) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
   /** @param {number} i 0 is the oldest row @param {number} column @returns {number} NaN where there was none */
   valueAt (i, column) {
     return this.#cells[((this.#start + i) % this.#allocated) * this.#width + column]

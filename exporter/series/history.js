@@ -10,6 +10,10 @@ const TIERS = Object.freeze([
   { stepSeconds: 60, rows: 1440 }
 ])
 
+const NO_WORKERS = Object.freeze({ heapBytes: 0, externalBytes: 0 })
+/** @type {Record<string, number>} */
+const columnOf = Object.fromEntries(trackNames.map((name, i) => [name, i]))
+
 /**
  * The tracks of one target over time, in tiers of growing step. Time is the isolate's uptime in seconds: it never jumps and
  * means the same live and in a replay.
@@ -23,9 +27,9 @@ class History {
 
   #row = new Float64Array(trackNames.length)
 
-  /** @param {number} timeSeconds @param {import('./tracks').Values} values */
-  append (timeSeconds, values) {
-    trackNames.forEach((name, i) => { this.#row[i] = tracks[name].read(values) ?? NaN })
+  /** @param {number} timeSeconds @param {import('./tracks').Values} values @param {import('./tracks').Workers} [workers] */
+  append (timeSeconds, values, workers = NO_WORKERS) {
+    for (let i = 0; i < trackNames.length; i++) this.#row[i] = tracks[trackNames[i]].read(values, workers) ?? NaN
     for (const { stepSeconds, columns } of this.#tiers) {
       const last = columns.length - 1
       const sameStep = last >= 0 &&
@@ -43,21 +47,45 @@ class History {
    * @returns {{ times: number[], values: number[] }}
    */
   points (name, sinceSeconds) {
-    const column = trackNames.indexOf(name)
-    const reachesBack = this.#tiers.find(({ columns, rows }) =>
-      columns.length < rows || columns.timeAt(0) <= sinceSeconds)
-    const { columns } = reachesBack ?? this.#tiers[this.#tiers.length - 1]
+    const column = columnOf[name]
+    const columns = this.#tierFor(sinceSeconds)
     const times = []
     const values = []
-    for (let i = 0; i < columns.length; i++) {
-      const time = columns.timeAt(i)
+    for (let i = columns.firstSince(sinceSeconds); i < columns.length; i++) {
       const value = columns.valueAt(i, column)
-      if (time >= sinceSeconds && !Number.isNaN(value)) {
-        times.push(time)
+      if (!Number.isNaN(value)) {
+        times.push(columns.timeAt(i))
         values.push(value)
       }
     }
     return { times, values }
+  }
+
+  /**
+   * The first and the last of those points.
+   * @param {import('./tracks').TrackName} name @param {number} sinceSeconds
+   * @returns {{ first: number, last: number, overSeconds: number } | null} null without any
+   */
+  ends (name, sinceSeconds) {
+    const column = columnOf[name]
+    const columns = this.#tierFor(sinceSeconds)
+    let from = columns.firstSince(sinceSeconds)
+    let to = columns.length - 1
+    while (from <= to && Number.isNaN(columns.valueAt(from, column))) from++
+    while (to > from && Number.isNaN(columns.valueAt(to, column))) to--
+    if (from > to) return null
+    return {
+      first: columns.valueAt(from, column),
+      last: columns.valueAt(to, column),
+      overSeconds: columns.timeAt(to) - columns.timeAt(from)
+    }
+  }
+
+  /** @param {number} sinceSeconds */
+  #tierFor (sinceSeconds) {
+    const reachesBack = this.#tiers.find(({ columns, rows }) =>
+      columns.length < rows || columns.timeAt(0) <= sinceSeconds)
+    return (reachesBack ?? this.#tiers[this.#tiers.length - 1]).columns
   }
 
   /** @param {Columns} columns @param {number} last */

@@ -3,6 +3,7 @@
 const { History } = require('./history')
 const { RecentDelay } = require('./recent-delay')
 const { Window } = require('./window')
+const { Trends } = require('../statistics/trends')
 
 /** How long a target may be silent before it counts as down, in intervals of its own. */
 const SILENT_INTERVALS = 5
@@ -13,6 +14,7 @@ const SILENT_INTERVALS = 5
  */
 class Target {
   #history = new History()
+  #trends = new Trends()
   #lastSequence = 0
   #firstUptimeSeconds = NaN
 
@@ -47,9 +49,10 @@ class Target {
   /**
    * @param {import('memwatch/frame').Frame} frame
    * @param {number} nowUnixMs
+   * @param {import('./tracks').Workers} [workers] what the other threads of the process hold
    * @returns {boolean} false when the frame is not newer than the last one
    */
-  take (frame, nowUnixMs) {
+  take (frame, nowUnixMs, workers) {
     if (frame.sequence <= this.#lastSequence || frame.uptimeSeconds < (this.frame?.uptimeSeconds ?? 0)) return false
     if (this.#lastSequence > 0) this.framesLost += frame.sequence - this.#lastSequence - 1
     this.#lastSequence = frame.sequence
@@ -62,7 +65,7 @@ class Target {
     }
     this.seenAtUnixMs = nowUnixMs
     this.recentDelay.append(frame.values.eventLoopDelay)
-    this.#history.append(frame.uptimeSeconds, this.values)
+    this.#history.append(frame.uptimeSeconds, this.values, workers)
     return true
   }
 
@@ -79,7 +82,7 @@ class Target {
   /** @returns {Window | null} null before the first frame */
   window () {
     return this.frame
-      ? new Window({ history: this.#history, hello: this.hello, frame: this.frame, values: this.values })
+      ? new Window({ history: this.#history, hello: this.hello, frame: this.frame, values: this.values, trends: this.#trends })
       : null
   }
 }

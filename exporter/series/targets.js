@@ -66,7 +66,7 @@ class Targets extends EventEmitter {
   #session (identity, target) {
     return {
       frame: frame => {
-        if (!target.take(frame, this.#now())) return 'out_of_order'
+        if (!target.take(frame, this.#now(), this.#workersOf(target))) return 'out_of_order'
         this.emit('frame', target)
       },
       bye: bye => {
@@ -75,6 +75,21 @@ class Targets extends EventEmitter {
       },
       closed: () => { target.connected = false }
     }
+  }
+
+  /**
+   * What the workers of a main thread hold; of a worker nothing is known but its own.
+   * @param {Target} target @returns {import('./tracks').Workers | undefined}
+   */
+  #workersOf ({ hello }) {
+    if (hello.threadId !== 0 || this.#byIdentity.size === 1) return undefined
+    const workers = { heapBytes: 0, externalBytes: 0 }
+    for (const { hello: other, values } of this.#byIdentity.values()) {
+      if (other.threadId === 0 || processOf(other) !== processOf(hello)) continue
+      workers.heapBytes += values.heapPhysicalBytes ?? 0
+      workers.externalBytes += values.externalBytes ?? 0
+    }
+    return workers
   }
 
   /** @param {string} identity @param {Target} target */

@@ -6,10 +6,13 @@
  * last value, ceilings their highest, floors their lowest.
  *
  * @typedef {import('memwatch/frame').Frame['values']} Values
+ * @typedef {object} Workers what the other threads of the process hold: RSS counts them all
+ * @property {number} heapBytes resident
+ * @property {number} externalBytes
  * @typedef {object} Track
  * @property {import('memwatch/frame').Unit} unit
  * @property {'last' | 'min' | 'max'} keep
- * @property {(values: Values) => number | undefined} read
+ * @property {(values: Values, workers: Workers) => number | undefined} read
  */
 
 /** @param {keyof Values} field @param {'last'|'min'|'max'} [keep] @returns {Track} */
@@ -37,45 +40,97 @@ function sumGc (values, column, accepts) {
 const isScavenge = kind => kind === 'minor' || kind === 'minor_mark_sweep'
 /** @param {string} kind @param {string} cause Incremental marking steps belong to the ordinary majors they prepare. */
 const isOrdinaryMajor = (kind, cause) => (kind === 'major' && cause === 'ordinary') || kind === 'incremental'
+/** @param {string} kind @param {string} cause */
+const isExternalMajor = (kind, cause) => kind === 'major' && cause === 'external'
+
+/** @param {0 | 1} column @param {(kind: string, cause: string) => boolean} accepts @returns {Track} */
+const gc = (column, accepts) => ({ unit: column === 0 ? 'count' : 'seconds', keep: 'last', read: values => sumGc(values, column, accepts) })
+
+/** Used bytes of one space of the heap. @param {string} space @returns {Track} */
+const spaceUsed = space => ({ unit: 'bytes', keep: 'min', read: values => values.spaces?.[space]?.[0] })
+
+/**
+ * Active resources of some types. A type that is not there is 0, once there was a reading.
+ * @param {readonly string[]} types as process.getActiveResourcesInfo() names them @returns {Track}
+ */
+const resources = types => ({
+  unit: 'count',
+  keep: 'min',
+  read: values => values.resources && types.reduce((sum, type) => sum + (values.resources[type] ?? 0), 0)
+})
+
+/** @param {keyof Values} a @param {keyof Values} b @returns {Track} */
+const sumOf = (a, b) => ({
+  unit: 'seconds', keep: 'last', read: values => values[a] === undefined ? undefined : values[a] + (values[b] ?? 0)
+})
 
 const tracks = Object.freeze({
   rssBytes: field('rssBytes', 'min'),
-  externalBytes: field('externalBytes'),
+  externalBytes: field('externalBytes', 'min'),
   externalPeakBytes: field('externalPeakBytes', 'max'),
+  arrayBuffersBytes: field('arrayBuffersBytes', 'min'),
   liveHeapBytes: field('liveHeapBytes'),
   liveHeapMajors: field('liveHeapMajors'),
+  heapUsedBytes: field('heapUsedBytes', 'min'),
+  heapPhysicalBytes: field('heapPhysicalBytes', 'min'),
+  oldSpaceBytes: spaceUsed('old_space'),
+  largeObjectSpaceBytes: spaceUsed('large_object_space'),
+  codeSpaceBytes: spaceUsed('code_space'),
+  nativeContexts: field('nativeContexts', 'min'),
   mallocSpanBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'last',
     read: values => values.mallocHeapBytes === undefined ? undefined : values.mallocHeapBytes + (values.mallocArenaBytes ?? 0)
   }),
   mallocArenaBytes: field('mallocArenaBytes'),
+  outsideHeapBytes: /** @type {Track} */ ({
+    unit: 'bytes',
+    keep: 'min',
+    read: (values, { heapBytes }) => values.rssAnonBytes === undefined
+      ? undefined
+      : Math.max(0, values.rssAnonBytes - (values.heapPhysicalBytes ?? 0) - heapBytes)
+  }),
   nativeBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'min',
     // Anonymous memory that neither the V8 heap nor a Buffer accounts for. A Buffer that was never written to counts as
     // external but not as resident, so the difference can fall below zero.
-    read: values => values.rssAnonBytes === undefined || values.externalBytes === undefined
+    read: (values, { heapBytes, externalBytes }) => values.rssAnonBytes === undefined || values.externalBytes === undefined
       ? undefined
-      : Math.max(0, values.rssAnonBytes - (values.heapPhysicalBytes ?? 0) - values.externalBytes)
+      : Math.max(0, values.rssAnonBytes - (values.heapPhysicalBytes ?? 0) - values.externalBytes - heapBytes - externalBytes)
   }),
   eventLoopActiveSeconds: field('eventLoopActiveSeconds'),
   eventLoopIdleSeconds: field('eventLoopIdleSeconds'),
+  delayCount: /** @type {Track} */ ({ unit: 'count', keep: 'last', read: values => values.eventLoopDelay?.[0] }),
+  delaySeconds: /** @type {Track} */ ({ unit: 'seconds', keep: 'last', read: values => values.eventLoopDelay?.[1] }),
+  longestDelaySeconds: /** @type {Track} */ ({ unit: 'seconds', keep: 'max', read: values => values.eventLoopDelay?.[2] }),
+  threadCpuSeconds: sumOf('threadCpuUserSeconds', 'threadCpuSystemSeconds'),
+  processCpuSeconds: sumOf('cpuUserSeconds', 'cpuSystemSeconds'),
+  cpuThrottledSeconds: field('cpuThrottledSeconds'),
+  containerLimitHits: field('containerLimitHits'),
+  containerHighHits: field('containerHighHits'),
+  memoryPressureSomeSeconds: field('memoryPressureSomeSeconds'),
+  sockets: resources(['TCPSocketWrap', 'PipeWrap', 'TLSWrap', 'UDPWrap', 'TTYWrap', 'HTTP2SESSION', 'QuicSession']),
+  timers: resources(['Timeout', 'Immediate']),
+  watchers: resources(['FSEvent', 'FSEventWrap', 'StatWatcher']),
+  childProcesses: resources(['ProcessWrap', 'Process', 'Worker', 'MessagePort']),
+  openFileDescriptors: field('openFileDescriptors', 'min'),
+  listenerWarnings: field('listenerWarnings'),
+  bufferSlabsFollowed: field('bufferSlabsFollowed'),
+  bufferSlabsKept: field('bufferSlabsKept'),
   semiSpaceCapacityBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'max',
     // used + available of the new space is the capacity of one semi-space: measured on V8 10.2 to 14.6.
     read: values => values.spaces?.new_space && values.spaces.new_space[0] + values.spaces.new_space[2]
   }),
-  scavenges: /** @type {Track} */ ({ unit: 'count', keep: 'last', read: values => sumGc(values, 0, isScavenge) }),
-  scavengePauseSeconds: /** @type {Track} */ ({ unit: 'seconds', keep: 'last', read: values => sumGc(values, 1, isScavenge) }),
-  ordinaryMajors: /** @type {Track} */ ({
-    unit: 'count', keep: 'last', read: values => sumGc(values, 0, (kind, cause) => kind === 'major' && cause === 'ordinary')
-  }),
-  ordinaryMajorPauseSeconds: /** @type {Track} */ ({
-    unit: 'seconds', keep: 'last', read: values => sumGc(values, 1, isOrdinaryMajor)
-  }),
-  gcPauseSeconds: /** @type {Track} */ ({ unit: 'seconds', keep: 'last', read: values => sumGc(values, 1, () => true) })
+  scavenges: gc(0, isScavenge),
+  scavengePauseSeconds: gc(1, isScavenge),
+  ordinaryMajors: gc(0, (kind, cause) => kind === 'major' && cause === 'ordinary'),
+  ordinaryMajorPauseSeconds: gc(1, isOrdinaryMajor),
+  externalMajors: gc(0, isExternalMajor),
+  externalMajorPauseSeconds: gc(1, isExternalMajor),
+  gcPauseSeconds: gc(1, () => true)
 })
 
 /** @typedef {keyof typeof tracks} TrackName */

@@ -1,13 +1,20 @@
 'use strict'
 
+const { Trends } = require('../statistics/trends')
+
 /** How far back a rate looks when nothing else is said: long enough for dozens of GCs, short enough to follow a load. */
 const RATE_SECONDS = 30
+/** What counts as the start of a life. */
+const START_SHARE = 0.2
+const START_LEAST_SECONDS = 10
+const START_MOST_SECONDS = 300
 
 /**
  * What signals may read: one target as it stands at one moment. It never reads a clock, so a replay sees what live saw.
  */
 class Window {
   #history
+  #trends
 
   /**
    * @param {object} at
@@ -15,9 +22,11 @@ class Window {
    * @param {import('memwatch/frame').Hello} at.hello
    * @param {import('memwatch/frame').Frame} at.frame the newest
    * @param {import('memwatch/frame').Frame['values']} at.values the newest value of every field
+   * @param {import('../statistics/trends').Trends} [at.trends] those of this target that were computed before
    */
-  constructor ({ history, hello, frame, values }) {
+  constructor ({ history, hello, frame, values, trends = new Trends() }) {
     this.#history = history
+    this.#trends = trends
     this.hello = hello
     this.nowSeconds = frame.uptimeSeconds
     this.values = values
@@ -31,9 +40,18 @@ class Window {
     return this.#history.points(track, this.nowSeconds - seconds)
   }
 
+  /**
+   * The last `seconds`, or less: a process that starts frees much of what it took to start, which is no sign of how it lives.
+   * @param {number} seconds
+   */
+  settledSeconds (seconds) {
+    const start = Math.min(Math.max(this.nowSeconds * START_SHARE, START_LEAST_SECONDS), START_MOST_SECONDS)
+    return Math.min(seconds, this.nowSeconds - start)
+  }
+
   /** @param {import('./tracks').TrackName} track @returns {number | undefined} the newest value that is there */
   last (track) {
-    return this.points(track, RATE_SECONDS).values.at(-1)
+    return this.#history.ends(track, this.nowSeconds - RATE_SECONDS)?.last
   }
 
   /**
@@ -42,10 +60,18 @@ class Window {
    * @returns {{ increase: number, overSeconds: number } | null} null with fewer than two points or no time between them
    */
   increase (track, seconds = RATE_SECONDS) {
-    const { times, values } = this.points(track, seconds)
-    const overSeconds = (times.at(-1) ?? 0) - (times[0] ?? 0)
-    if (overSeconds <= 0) return null
-    return { increase: values[values.length - 1] - values[0], overSeconds }
+    const ends = this.#history.ends(track, this.nowSeconds - seconds)
+    if (!ends || ends.overSeconds <= 0) return null
+    return { increase: ends.last - ends.first, overSeconds: ends.overSeconds }
+  }
+
+  /**
+   * A trend, computed anew only when it can have changed: see Trends.
+   * @param {string} name what it is a trend of @param {number} spanSeconds how far back it looks
+   * @param {() => import('../statistics/trends').Found} compute
+   */
+  trend (name, spanSeconds, compute) {
+    return this.#trends.get(name, this.nowSeconds, Math.min(spanSeconds, this.nowSeconds), compute)
   }
 
   /** @param {import('./tracks').TrackName} track @param {number} [seconds] @returns {number | null} per second */

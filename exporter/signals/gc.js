@@ -5,6 +5,9 @@ const { semiSpaceMax } = require('../v8/heap-sizing')
 
 /** @typedef {import('./index').Signal} Signal */
 
+/** Near its heap limit a process has seconds left: what counts is now. */
+const NOW_SECONDS = 8
+
 /**
  * Share of wall time spent in pauses that `track` counts.
  * @param {import('../series/tracks').TrackName} track @param {string} help @returns {Signal}
@@ -37,17 +40,44 @@ module.exports = {
   }),
   scavengePauseRatio: pauseRatio('scavengePauseSeconds', 'Share of wall time paused in scavenges.'),
   ordinaryMajorPauseRatio: pauseRatio('ordinaryMajorPauseSeconds', 'Share of wall time paused in ordinary majors and their marking steps.'),
-  gcPauseRatio: pauseRatio('gcPauseSeconds', 'Share of wall time paused in GCs of all kinds.'),
-  eventLoopUtilizationRatio: /** @type {Signal} */ ({
+  externalMajorsPerSecond: /** @type {Signal} */ ({
+    unit: 'perSecond',
+    help: `Major GCs a second that V8 ran because of external memory – Buffers and ArrayBuffers – over the last ${RATE_SECONDS} s.`,
+    compute: window => window.rate('externalMajors')
+  }),
+  externalMajorPauseRatio: pauseRatio('externalMajorPauseSeconds', 'Share of wall time paused in major GCs for external memory.'),
+  recentGcPauseRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Share of wall time in which the event loop was not waiting.',
+    help: `Share of wall time paused in GCs of all kinds over the last ${NOW_SECONDS} s: a process near its heap limit has no more.`,
+    compute: window => window.rate('gcPauseSeconds', NOW_SECONDS)
+  }),
+  recentMajorsPerSecond: /** @type {Signal} */ ({
+    unit: 'perSecond',
+    help: `Ordinary major GCs a second over the last ${NOW_SECONDS} s.`,
+    compute: window => window.rate('ordinaryMajors', NOW_SECONDS)
+  }),
+  majorPauseSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'Mean pause of the ordinary majors of the last ten minutes, with their marking steps.',
     compute: window => {
-      const active = window.increase('eventLoopActiveSeconds')
-      const idle = window.increase('eventLoopIdleSeconds')
-      const total = (active?.increase ?? 0) + (idle?.increase ?? 0)
-      return active && total > 0 ? active.increase / total : null
+      const majors = window.increase('ordinaryMajors', 600)
+      const pauses = window.increase('ordinaryMajorPauseSeconds', 600)
+      return majors && pauses && majors.increase > 0 ? pauses.increase / majors.increase : null
     }
   }),
+  ordinaryMajorsSeen: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'Ordinary major GCs of the last ten minutes.',
+    compute: window => window.increase('ordinaryMajors', 600)?.increase ?? null
+  }),
+  gcsLastMinute: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'Scavenges and majors of the last minute.',
+    compute: window => window.nowSeconds < 60
+      ? null
+      : (window.increase('scavenges', 60)?.increase ?? 0) + (window.increase('ordinaryMajors', 60)?.increase ?? 0)
+  }),
+  gcPauseRatio: pauseRatio('gcPauseSeconds', 'Share of wall time paused in GCs of all kinds.'),
   semiSpaceCapacityBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'What one semi-space has grown to.',

@@ -1,8 +1,12 @@
 'use strict'
 
-const { liveHeapTrend } = require('./live-heap-trend')
+const { max, median } = require('simple-statistics')
+const { growthOf, liveHeapTrend } = require('./growth')
 
 /** @typedef {import('./index').Signal} Signal */
+
+/** Long enough for a burst to pass. */
+const RESIDENT_SECONDS = 60
 
 module.exports = {
   heapSizeLimitBytes: /** @type {Signal} */ ({
@@ -71,6 +75,45 @@ module.exports = {
       const beside = rssBytes !== undefined && heapPhysicalBytes !== undefined ? Math.max(0, rssBytes - heapPhysicalBytes) : 0
       const container = containerLimitBytes === undefined ? Infinity : containerLimitBytes - beside
       return Math.max(0, Math.min(heapSizeLimitBytes, container) - liveHeapBytes)
+    }
+  }),
+  oldSpaceRiseBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What the old space grew by, as a line across major GCs.',
+    compute: window => growthOf(window, 'oldSpaceBytes', { afterMajors: true }).trend?.rise ?? null
+  }),
+  largeObjectSpaceRiseBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What the large object space grew by, as a line across major GCs.',
+    compute: window => growthOf(window, 'largeObjectSpaceBytes', { afterMajors: true }).trend?.rise ?? null
+  }),
+  pointerSpaceShareRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Share of the used heap that lies in the old space, where objects are: elsewhere there are large strings and arrays, code, and what is young.',
+    compute: window => {
+      const { spaces, heapUsedBytes } = window.values
+      return spaces?.old_space && heapUsedBytes ? spaces.old_space[0] / heapUsedBytes : null
+    }
+  }),
+  heapUsedBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Used heap now, garbage and all.',
+    compute: window => window.values.heapUsedBytes ?? null
+  }),
+  heapResidentBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: `Memory that V8 holds for the heap, most of the time: median of the last ${RESIDENT_SECONDS} s.`,
+    compute: window => {
+      const { values } = window.points('heapPhysicalBytes', RESIDENT_SECONDS)
+      return values.length > 0 ? median(values) : null
+    }
+  }),
+  liveHeapHighestBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'The most that was left after a major GC in the last ten minutes.',
+    compute: window => {
+      const { values } = window.points('liveHeapBytes', 600)
+      return values.length > 0 ? max(values) : null
     }
   }),
   liveHeapShareRatio: /** @type {Signal} */ ({

@@ -14,27 +14,42 @@
 const signals = Object.freeze({
   ...require('./heap'),
   ...require('./gc'),
-  ...require('./memory')
+  ...require('./memory'),
+  ...require('./buffers'),
+  ...require('./resources'),
+  ...require('./loop')
 })
 
 /** @typedef {keyof typeof signals} SignalName */
 
 /**
- * Reads signals of one window, each computed once.
- * @param {import('../series/window').Window} window
- * @returns {(name: SignalName) => number | null}
+ * The signals of one window under their names, each computed when it is first read: a judge that is done after two has paid
+ * for two.
+ * @typedef {{ readonly [Name in SignalName]: number | null }} Signals
  */
-function signalReader (window) {
-  /** @type {Map<SignalName, number | null>} */
-  const known = new Map()
-  return name => {
-    let value = known.get(name)
-    if (value === undefined) {
-      value = signals[name].compute(window)
-      known.set(name, value)
-    }
-    return value
+
+class LazySignals {
+  /** @type {Map<string, number | null>} */
+  known = new Map()
+
+  /** @param {import('../series/window').Window} window */
+  constructor (window) {
+    this.window = window
   }
 }
 
-module.exports = { signals, signalReader }
+for (const [name, { compute }] of Object.entries(signals)) {
+  Object.defineProperty(LazySignals.prototype, name, {
+    enumerable: true,
+    get () {
+      let value = this.known.get(name)
+      if (value === undefined) this.known.set(name, value = compute(this.window))
+      return value
+    }
+  })
+}
+
+/** @param {import('../series/window').Window} window @returns {Signals} */
+const signalsOf = window => /** @type {any} */ (new LazySignals(window))
+
+module.exports = { signals, signalsOf }

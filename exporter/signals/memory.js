@@ -1,17 +1,12 @@
 'use strict'
 
-const { min, max, median } = require('simple-statistics')
+const { median } = require('simple-statistics')
 const { RATE_SECONDS } = require('../series/window')
 const { trend } = require('../statistics/trend')
+const { growthOf, steadiness } = require('./growth')
 
 /** @typedef {import('./index').Signal} Signal */
 
-/** Freed memory that malloc keeps is looked for over the two hours of the middle tier: after a burst the evidence is old. */
-const CHURN_SECONDS = 7200
-/** A process that starts frees much of what it took to start: that is no sign of how it lives. */
-const START_SHARE = 0.2
-const START_LEAST_SECONDS = 10
-const START_MOST_SECONDS = 300
 /** Trend of the native memory: long enough for a load to come and go. */
 const NATIVE_TREND_SECONDS = 600
 /** What Node's own mallocs hold in a small app, and never less than was seen at the start. Measured 6–15 MiB on Node 18–26. */
@@ -28,27 +23,14 @@ const typicalNative = window => {
   return values.length > 0 ? median(values) : null
 }
 
-/**
- * The last `seconds`, or less: without the start of the process.
- * @param {import('../series/window').Window} window @param {number} seconds
- */
-function settledSeconds (window, seconds) {
-  const start = Math.min(Math.max(window.nowSeconds * START_SHARE, START_LEAST_SECONDS), START_MOST_SECONDS)
-  return Math.min(seconds, window.nowSeconds - start)
-}
-
-/** @type {WeakMap<import('../series/window').Window, import('../statistics/trend').Trend | null>} */
-const memo = new WeakMap()
+/** @param {import('../series/window').Window} window */
+const outsideTrend = window => growthOf(window, 'outsideHeapBytes', { afterMajors: true })
 
 /** @param {import('../series/window').Window} window */
-function nativeTrend (window) {
-  const known = memo.get(window)
-  if (known !== undefined) return known
+const nativeTrend = window => window.trend('nativeBytes', NATIVE_TREND_SECONDS, () => {
   const { times, values } = window.points('nativeBytes', NATIVE_TREND_SECONDS)
-  const found = trend(times, values)
-  memo.set(window, found)
-  return found
-}
+  return { trend: trend(times, values), readings: times.length }
+}).trend
 
 module.exports = {
   rssBytes: /** @type {Signal} */ ({
@@ -63,6 +45,87 @@ module.exports = {
     unit: 'bytes',
     help: 'Memory limit of the container: the smallest of its cgroup and the parents that can be seen.',
     compute: window => window.values.containerLimitBytes ?? null
+  }),
+  rssShareRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'RSS over the memory limit of the container.',
+    compute: window => {
+      const { values } = window.points('rssBytes', RATE_SECONDS)
+      const { containerLimitBytes } = window.values
+      return values.length > 0 && containerLimitBytes ? median(values) / containerLimitBytes : null
+    }
+  }),
+  memoryRunwayBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: "What is left to the container's limit, or to the machine's memory where there is none.",
+    compute: window => {
+      const { containerLimitBytes, rssBytes } = window.values
+      const limit = containerLimitBytes ?? window.hello.hostMemoryBytes
+      return limit === undefined || rssBytes === undefined ? null : Math.max(0, limit - rssBytes)
+    }
+  }),
+  besideHeapBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Resident memory that is not the V8 heap.',
+    compute: window => {
+      const { rssBytes, heapPhysicalBytes } = window.values
+      return rssBytes === undefined || heapPhysicalBytes === undefined ? null : Math.max(0, rssBytes - heapPhysicalBytes)
+    }
+  }),
+  containerLimitHitsPerSecond: /** @type {Signal} */ ({
+    unit: 'perSecond',
+    help: "How often memory use met the container's limit, so that the kernel had to reclaim.",
+    compute: window => window.rate('containerLimitHits')
+  }),
+  containerHighBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'memory.high of the cgroup: above it the kernel makes the process wait.',
+    compute: window => window.values.containerHighBytes ?? null
+  }),
+  containerHighHitsPerSecond: /** @type {Signal} */ ({
+    unit: 'perSecond',
+    help: 'How often memory use went above memory.high.',
+    compute: window => window.rate('containerHighHits')
+  }),
+  memoryPressureRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Share of time in which something in the cgroup waited for memory (PSI, some).',
+    compute: window => window.rate('memoryPressureSomeSeconds')
+  }),
+  outsideHeapBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Anonymous resident memory outside the V8 heap, Buffers and all.',
+    compute: window => window.last('outsideHeapBytes') ?? null
+  }),
+  outsideHeapReadings: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'Readings of the memory outside the heap since the warm-up: those after a major GC where there are enough.',
+    compute: window => outsideTrend(window).readings
+  }),
+  majorsSeen: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'Major GCs of the last ten minutes, without the start: chances for garbage outside the heap to go.',
+    compute: window => window.increase('liveHeapMajors', window.settledSeconds(600))?.increase ?? 0
+  }),
+  outsideHeapRiseBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What the memory outside the heap grew by, as a line across major GCs.',
+    compute: window => outsideTrend(window).trend?.rise ?? null
+  }),
+  outsideHeapRiseSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'The span of that line.',
+    compute: window => outsideTrend(window).trend?.spanX ?? null
+  }),
+  outsideHeapGrowthBytesPerSecond: /** @type {Signal} */ ({
+    unit: 'bytesPerSecond',
+    help: 'Slope of that line (Theil–Sen).',
+    compute: window => outsideTrend(window).trend?.slope ?? null
+  }),
+  outsideHeapSteadinessRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'How much that growth looks like one that goes on, 0–1: straight, and not slowing down.',
+    compute: window => steadiness(outsideTrend(window))
   }),
   nativeBytes: /** @type {Signal} */ ({
     unit: 'bytes',
@@ -93,23 +156,13 @@ module.exports = {
       return Math.max(0, Math.min(native, span) - NATIVE_BASE_BYTES)
     }
   }),
-  bufferChurnBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'How far the memory of Buffers came and went: highest less lowest external memory of the last two hours, without the start.',
-    compute: window => {
-      const seconds = settledSeconds(window, CHURN_SECONDS)
-      const peaks = window.points('externalPeakBytes', seconds).values
-      const readings = window.points('externalBytes', seconds).values
-      return readings.length > 0 ? Math.max(max(readings), peaks.length > 0 ? max(peaks) : 0) - min(readings) : null
-    }
-  }),
   nativeReturnedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'Largest fall of the native memory in the last ten minutes, without the start: memory in use does not fall.',
     compute: window => {
       let highest = 0
       let fall = 0
-      for (const value of window.points('nativeBytes', settledSeconds(window, NATIVE_TREND_SECONDS)).values) {
+      for (const value of window.points('nativeBytes', window.settledSeconds(NATIVE_TREND_SECONDS)).values) {
         highest = Math.max(highest, value)
         fall = Math.max(fall, highest - value)
       }

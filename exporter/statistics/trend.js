@@ -5,7 +5,7 @@ const { theilSen } = require('./theil-sen')
 const { mannKendall } = require('./mann-kendall')
 
 /** Pairs grow with the square: beyond this many points, neighbours are merged first. */
-const MAX_POINTS = 60
+const MAX_POINTS = 40
 
 /**
  * @typedef {object} Trend
@@ -71,4 +71,4 @@ function trend (allX, allY) {
   }
 }
 
-module.exports = { trend }
+module.exports = { trend, MAX_POINTS }

@@ -11,14 +11,14 @@ const { hello, frame, gcRow, MIB } = require('../support/frames')
 function watch ({ seconds, at, helloChanges = {} }) {
   const target = new Target({ hello: hello(helloChanges), name: 'api', thread: 'main' })
   const states = new Set()
-  const totals = { scavenges: 0, scavengeSeconds: 0, majors: 0, majorSeconds: 0 }
+  const totals = { scavenges: 0, scavengeSeconds: 0, majors: 0, majorSeconds: 0, externalMajors: 0, externalMajorSeconds: 0 }
   for (let t = 1; t <= seconds; t++) {
     const now = {
       liveMib: 10, rssMib: 90, externalMib: 2, nativeMib: 12, spanMib: 14, semiMib: 1, heapLimitMib: 259,
-      scavenges: 10, scavengeSeconds: 0.02, majors: 2, majorSeconds: 0.01, ...at(t)
+      scavenges: 10, scavengeSeconds: 0.02, majors: 2, majorSeconds: 0.01, externalMajors: 0, externalMajorSeconds: 0, ...at(t)
     }
     for (const name of Object.keys(totals)) totals[name] += now[name]
-    const heapMib = now.liveMib + 20
+    const heapMib = now.heapMib ?? now.liveMib + 20
     target.take(frame({
       sequence: t,
       uptimeSeconds: t,
@@ -34,7 +34,8 @@ function watch ({ seconds, at, helloChanges = {} }) {
         mallocArenaBytes: 0,
         ...(totals.majors > 0 && { liveHeapBytes: now.liveMib * MIB, liveHeapMajors: totals.majors }),
         spaces: { new_space: [0, 2 * now.semiMib * MIB, now.semiMib * MIB, 0] },
-        gc: { 'minor/ordinary': gcRow(totals.scavenges, totals.scavengeSeconds), 'major/ordinary': gcRow(totals.majors, totals.majorSeconds) }
+        ...now.values,
+        gc: { 'minor/ordinary': gcRow(totals.scavenges, totals.scavengeSeconds), 'major/ordinary': gcRow(totals.majors, totals.majorSeconds), 'major/external': gcRow(totals.externalMajors, totals.externalMajorSeconds) }
       }
     }), 0)
     evaluate(target)
@@ -108,8 +109,7 @@ describe('semi-space-starvation', () => {
   it.each([
     ['a healthy app with the same small semi-space', { at: () => ({}) }],
     ['a cache that fills: many survivors, few majors', { at: () => ({ scavenges: 13, scavengeSeconds: 0.11, majors: 0.5, majorSeconds: 0.02 }) }],
-    ['a semi-space that is not small', { at: () => ({ ...starving, semiMib: 16, heapLimitMib: 304 }), helloChanges: { execArgv: ['--max-semi-space-size=16'] } }],
-    ['a heap near its limit', { at: () => ({ ...starving, liveMib: 230 }) }]
+    ['a semi-space that is not small', { at: () => ({ ...starving, semiMib: 16, heapLimitMib: 304 }), helloChanges: { execArgv: ['--max-semi-space-size=16'] } }]
   ])('%s is none', (_, app) => {
     expect([...watch({ seconds: 60, ...app }).ever]).toEqual([null])
   })
@@ -140,6 +140,127 @@ describe('allocator-fragmentation', () => {
     ['native memory outside of malloc', { at: t => ({ nativeMib: 190, spanMib: 20, rssMib: 290, externalMib: 2 + 60 * (t % 2) }) }],
     ['the same app under jemalloc', { at: fragmenting, helloChanges: { allocator: 'jemalloc' } }]
   ])('%s is none', (_, app) => {
-    expect([...watch({ seconds: 120, ...app }).ever]).toEqual([null])
+    expect([...watch({ seconds: 120, ...app }).ever]).not.toContain('allocator-fragmentation')
   })
+})
+
+/** Counters and gauges that most cases share. */
+const busyLoop = t => ({ eventLoopActiveSeconds: 0.3 * t, eventLoopIdleSeconds: 0.7 * t })
+/** So many delays a second, of so long each. @param {number} t @param {number} late seconds */
+const delays = (t, late) => ({ eventLoopDelay: [50 * t, 50 * t * late / 10, late, Array(13).fill(0)] })
+
+/**
+ * What each of the other diagnoses needs to be confirmed, and what is just not enough.
+ * @type {[string, { at: (t: number) => object, seconds?: number, helloChanges?: object }, Record<string, (t: number) => object>][]}
+ */
+const CASES = [
+  ['native-memory-leak', { at: t => ({ nativeMib: 12 + 3 * t, rssMib: 60 + 3 * t }) }, {
+    'native memory that levels off': t => ({ nativeMib: 12 + 200 * (1 - Math.exp(-t / 15)), rssMib: 60 + 200 * (1 - Math.exp(-t / 15)) }),
+    'native memory that is constant': () => ({ nativeMib: 250, rssMib: 320 }),
+    'growth without a single major GC': t => ({ nativeMib: 12 + 3 * t, rssMib: 60 + 3 * t, majors: 0 })
+  }],
+  ['native-memory-leak', { at: t => ({ externalMib: 2 + 3 * t, rssMib: 60 + 3 * t, values: { arrayBuffersBytes: 3 * t * MIB } }) }, {
+    'Buffers that are constant': () => ({ externalMib: 150, rssMib: 210 })
+  }],
+  ['array-buffer-pile-up', { seconds: 40, at: t => ({ externalMib: t % 2 ? 90 : 4, rssMib: 180, externalMajors: 3, externalMajorSeconds: 0.05 }) }, {
+    'the same Buffers without majors of their own': t => ({ externalMib: t % 2 ? 90 : 4, rssMib: 180 }),
+    'majors for small Buffers': t => ({ externalMib: t % 2 ? 20 : 4, rssMib: 180, externalMajors: 3, externalMajorSeconds: 0.05 })
+  }],
+  ['buffer-pool-pinning', { seconds: 60, at: t => ({ externalMib: 90, rssMib: 180, values: { arrayBuffersBytes: 88 * MIB, bufferPoolBytes: 8192, bufferSlabsFollowed: t, bufferSlabsKept: t } }) }, {
+    'slabs that go': t => ({ externalMib: 90, rssMib: 180, values: { arrayBuffersBytes: 88 * MIB, bufferPoolBytes: 8192, bufferSlabsFollowed: t, bufferSlabsKept: Math.floor(t / 20) } }),
+    'a few megabytes': t => ({ externalMib: 30, rssMib: 180, values: { arrayBuffersBytes: 30 * MIB, bufferPoolBytes: 8192, bufferSlabsFollowed: t, bufferSlabsKept: t } })
+  }],
+  ['heap-limit-thrash', { seconds: 20, at: () => ({ liveMib: 230, rssMib: 300, majors: 2, majorSeconds: 0.4 }) }, {
+    'a full heap that hardly collects': () => ({ liveMib: 230, rssMib: 300, majors: 0.05, majorSeconds: 0.01 }),
+    'a heap with room': () => ({ liveMib: 120, rssMib: 200, majors: 2, majorSeconds: 0.4 })
+  }],
+  ['container-limit-mismatch', { seconds: 20, at: () => ({ heapLimitMib: 1024, semiMib: 16 }) }, {
+    'a heap limit that fits': () => ({ heapLimitMib: 400, semiMib: 16 }),
+    'a heap that might not fit in a container that is half empty': () => ({ heapLimitMib: 520, semiMib: 16, rssMib: 250 }),
+    'a container filled by something else than the heap': () => ({ heapLimitMib: 400, nativeMib: 400, rssMib: 450 })
+  }],
+  ['container-limit-mismatch', { seconds: 20, at: t => ({ values: { containerHighBytes: 300 * MIB, containerHighHits: 20 * t, memoryPressureSomeSeconds: 0.2 * t } }) }, {
+    'a memory.high that nobody waits for': t => ({ values: { containerHighBytes: 300 * MIB, containerHighHits: 20 * t, memoryPressureSomeSeconds: 0.01 * t } })
+  }],
+  ['event-loop-blocked', { seconds: 40, at: t => ({ values: { ...busyLoop(t), ...delays(t, 0.3) } }) }, {
+    'a loop that answers': t => ({ values: { ...busyLoop(t), ...delays(t, 0.05) } }),
+    'a loop that GC blocks': t => ({ majorSeconds: 0.2, values: { ...busyLoop(t), ...delays(t, 0.3) } }),
+    'a process that the CPU quota holds back': t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), cpuThrottledSeconds: 0.3 * t } })
+  }],
+  ['resource-leak', { seconds: 90, at: t => ({ values: { resources: { Timeout: 5 * t } } }) }, {
+    'a pool that fills and stays': t => ({ values: { resources: { TCPSocketWrap: Math.min(5 * t, 60) } } }),
+    'sockets that grow with the load': t => ({ values: { resources: { TCPSocketWrap: 5 * t }, eventLoopActiveSeconds: 0.002 * t * t, eventLoopIdleSeconds: t - 0.002 * t * t } }),
+    'many, but constant': () => ({ values: { resources: { TCPSocketWrap: 900, Timeout: 4000 } } })
+  }],
+  ['resource-leak', { seconds: 90, at: t => ({ values: { openFileDescriptors: 30 + 3 * t, maxFileDescriptors: 1024 } }) }, {
+    'files that come and go': t => ({ values: { openFileDescriptors: 30 + 50 * (t % 3), maxFileDescriptors: 1024 } })
+  }],
+  ['context-leak', { seconds: 60, at: t => ({ values: { nativeContexts: 1 + 2 * t } }) }, {
+    'contexts that come and go': t => ({ values: { nativeContexts: 1 + t % 12 } }),
+    'sandboxes that are kept on purpose': () => ({ values: { nativeContexts: 60 } })
+  }],
+  ['oversized-heap', { seconds: 90, at: () => ({ liveMib: 12, rssMib: 380, heapMib: 300, semiMib: 64, heapLimitMib: 3000, values: { containerLimitBytes: 8192 * MIB } }) }, {
+    'a heap in proportion': () => ({ liveMib: 120, rssMib: 380, heapMib: 300, semiMib: 64, heapLimitMib: 3000, values: { containerLimitBytes: 8192 * MIB } }),
+    'before a major GC was seen': () => ({ liveMib: 12, majors: 0, rssMib: 380, heapMib: 300, semiMib: 64, heapLimitMib: 3000, values: { containerLimitBytes: 8192 * MIB } })
+  }],
+  ['idle-heap-not-returned', { seconds: 120, at: t => ({ ...resting(t), rssMib: 340, heapMib: 250 }) }, {
+    'memory that nobody misses': t => ({ ...resting(t), rssMib: 200, heapMib: 120, values: { ...resting(t).values, containerLimitBytes: 4096 * MIB } }),
+    'an app at work': t => ({ ...resting(t), scavenges: 5, rssMib: 340, heapMib: 250 })
+  }]
+]
+
+/** One major GC at the start, then nothing. @param {number} t */
+function resting (t) {
+  return {
+    scavenges: t < 5 ? 10 : 0, majors: t < 5 ? 1 : 0, scavengeSeconds: 0, majorSeconds: 0, values: { heapUsedBytes: 30 * MIB, eventLoopActiveSeconds: 0.01 * t, eventLoopIdleSeconds: 0.99 * t }
+  }
+}
+
+describe.each(CASES)('%s', (id, app, lookAlikes) => {
+  it('is confirmed, with evidence, impact and a fix', () => {
+    const { primary, verdict } = watch({ seconds: 120, ...app })
+    expect({ primary: primary?.diagnosis, why: verdict(id).summary }).toEqual({ primary: id, why: expect.any(String) })
+    expect(primary.evidence.length).toBeGreaterThan(1)
+    expect(primary.impact).toMatch(/\.$/)
+    expect(primary.fix.length).toBeGreaterThan(0)
+    for (const { change, risk, predicted } of primary.fix) {
+      expect(Object.keys(change).length).toBeGreaterThan(0)
+      expect(risk).toMatch(/\.$/)
+      for (const { from, to } of predicted) expect(Number.isFinite(from) && Number.isFinite(to)).toBe(true)
+    }
+    expect(JSON.stringify(primary)).not.toMatch(/NaN|undefined|Infinity/)
+  })
+  it.each(Object.entries(lookAlikes))('%s is none', (_, at) => {
+    const { verdict, ever } = watch({ seconds: 120, ...app, at })
+    expect({ ever: [...ever].includes(id), why: verdict(id).summary }).toEqual({ ever: false, why: expect.any(String) })
+  })
+})
+
+describe('pointer-compression-candidate', () => {
+  const graph = { seconds: 60, at: () => ({ liveMib: 200, rssMib: 300, majors: 0.1, values: { addons: {}, heapUsedBytes: 210 * MIB, spaces: { new_space: [0, 2 * MIB, MIB, 0], old_space: [200 * MIB, 210 * MIB, 0, 210 * MIB] } } }) }
+  it('is an opportunity: confirmed, and never primary', () => {
+    const { verdict, primary } = watch(graph)
+    expect(verdict('pointer-compression-candidate')).toMatchObject({ state: 'confirmed', opportunity: true, runbook: null })
+    expect(primary).toBeNull()
+  })
+  it.each([
+    ["an addon on V8's C++ interface", { values: { addons: { 'v8/old.node': 1 } } }, 'ok'],
+    ['an addon that could not be read', { values: { addons: { 'unread/x.node': 1 } } }, 'suspected'],
+    ['an addon on Node-API', { values: { addons: { 'node_api/new.node': 1 } } }, 'confirmed']
+  ])('%s makes it %s', (_, { values }, state) => {
+    const at = () => ({ ...graph.at(), values: { ...graph.at().values, ...values } })
+    expect(watch({ ...graph, at }).verdict('pointer-compression-candidate').state).toBe(state)
+  })
+})
+
+it('a leak that thrashes is a leak', () => {
+  const { primary, verdict } = watch({ seconds: 260, at: t => ({ liveMib: Math.min(10 + 1.1 * t, 245), rssMib: 80 + 1.1 * t, majors: 2, majorSeconds: t > 180 ? 0.5 : 0.02 }) })
+  expect(primary.diagnosis).toBe('js-heap-leak')
+  expect(verdict('heap-limit-thrash')).toMatchObject({ state: 'ok', summary: 'a symptom of js-heap-leak' })
+})
+
+it('two independent problems are both reported, one of them first', () => {
+  const { primary, verdict } = watch({ seconds: 60, at: t => ({ scavenges: 190, scavengeSeconds: 0.1, majors: 9, majorSeconds: 0.1, values: { ...busyLoop(t), eventLoopActiveSeconds: 0.9 * t, eventLoopIdleSeconds: 0.1 * t, ...delays(t, 0.4) } }) })
+  expect(primary.diagnosis).toBe('semi-space-starvation')
+  expect(verdict('event-loop-blocked').state).toBe('confirmed')
 })

@@ -1,0 +1,97 @@
+'use strict'
+
+const { defineDiagnosis } = require('./define-diagnosis')
+const { evidence } = require('./evidence')
+const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+const { flagsInForce } = require('../v8/flags')
+
+/** Share of the waiting memory that releasing at once took off RSS in measurements: see docs/predictions.md. */
+const RELEASED_SHARE = 0.8
+
+module.exports = defineDiagnosis({
+  id: 'array-buffer-pile-up',
+  title: 'Buffers pile up until a late GC frees them',
+  severity: 'warning',
+  scope: 'isolate',
+  requires: ['externalWaitingBytes', 'externalFloorBytes', 'externalMajorsPerSecond', 'externalMajorPauseRatio', 'rssBytes', 'gcWindowSeconds'],
+  uses: ['gcPauseRatio', 'containerLimitBytes', 'rssShareRatio', 'ordinaryMajorsPerSecond'],
+  limits: {
+    // So much garbage in Buffers at a time, and this share of RSS.
+    waitingBytes: 40 * 2 ** 20,
+    waitingShareRatio: 0.2,
+    // V8 ran full collections for nothing but Buffers, this often or at this cost.
+    externalMajorsPerSecond: 1,
+    externalMajorPauseRatio: 0.01,
+    // Above this rate, or this cost, it is no accident of one burst.
+    certainMajorsPerSecond: 2,
+    certainPauseRatio: 0.03,
+    windowSeconds: 15
+  },
+  explains: ['allocator-fragmentation'],
+  runbook: 'MemwatchArrayBufferPileUp',
+
+  judge (signals, limits, target) {
+    const { externalWaitingBytes: waiting, externalMajorsPerSecond: majors, externalMajorPauseRatio: pauses, rssBytes } = signals
+    const share = waiting / rssBytes
+    const collects = majors >= limits.externalMajorsPerSecond && pauses >= limits.externalMajorPauseRatio
+    const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
+    if (!collects || !waits) {
+      return { state: 'ok', summary: `${formatBytes(waiting)} of Buffers wait for a GC at a time, and ${formatNumber(majors)} major GCs a second run for them (${formatRatio(pauses)} of the time)` }
+    }
+    const certain = (majors >= limits.certainMajorsPerSecond || pauses >= limits.certainPauseRatio) && signals.gcWindowSeconds >= limits.windowSeconds
+    return {
+      state: certain ? 'confirmed' : 'suspected',
+      summary: `${formatBytes(waiting)} of dead Buffers wait for a GC at a time, and V8 runs ${formatNumber(majors)} full collections a second to free them.`,
+      evidence: [
+        evidence('externalWaitingBytes', waiting, limits.waitingBytes, (value, limit) => `External memory swings by ${value} (${limit} count) above a floor of ${formatBytes(signals.externalFloorBytes)}: Buffers die long before they are freed.`),
+        evidence('externalMajorsPerSecond', majors, limits.externalMajorsPerSecond, (value, limit) => `${value} major GCs because of external memory; ${limit} count.`),
+        evidence('externalMajorPauseRatio', pauses, limits.externalMajorPauseRatio, value => `They take ${value} of wall time, for a heap that has nothing to collect.`),
+        ...(regression(target) ? [evidence('ordinaryMajorsPerSecond', signals.ordinaryMajorsPerSecond ?? 0, 0, () => `Node ${target.node} (V8 ${target.v8}) frees short-lived Buffers by full collections where other versions scavenge.`)] : [])
+      ],
+      impact: `RSS is up to ${formatBytes(waiting)} higher than what is in use${signals.rssShareRatio === null ? '' : ` (RSS stands at ${formatRatio(signals.rssShareRatio)} of the container limit)`}, and ${formatRatio(pauses)} of the time goes into collecting.`
+    }
+  },
+
+  fix (signals, target) {
+    const { externalWaitingBytes: waiting, externalMajorPauseRatio: pauses, externalMajorsPerSecond: majors, rssBytes } = signals
+    const [v8Major] = target.v8.split('.').map(Number)
+    const canTransfer = v8Major >= 12
+    const fixes = [{
+      title: 'Release each Buffer when it is done with',
+      change: {
+        code: (canTransfer
+          ? 'After the last use of a large Buffer that owns its memory: buffer.buffer.transfer(0) frees it at once. Only where buffer.byteOffset === 0 and buffer.byteLength === buffer.buffer.byteLength: a small Buffer (below half of Buffer.poolSize, from Buffer.from, allocUnsafe or concat) shares its slab with others, and transferring that breaks them. '
+          : 'This Node has no ArrayBuffer.prototype.transfer (22 and later do): keep few large Buffers and use them again (a pool of Buffer.allocUnsafeSlow), ') +
+          'Do not gather a body with Buffer.concat: handle the chunks as a stream (pipeline, hash.update per chunk), or write them into one Buffer.allocUnsafeSlow(contentLength).'
+      },
+      predicted: [
+        { signal: /** @type {'rssBytes' | 'externalMajorsPerSecond' | 'externalMajorPauseRatio'} */ ('rssBytes'), from: rssBytes, to: Math.max(0, rssBytes - RELEASED_SHARE * waiting), unit: 'bytes' },
+        { signal: /** @type {const} */ ('externalMajorPauseRatio'), from: pauses, to: 0.1 * pauses, unit: 'ratio' },
+        { signal: /** @type {const} */ ('externalMajorsPerSecond'), from: majors, to: 0.1 * majors, unit: 'perSecond' }
+      ],
+      risk: 'What still refers to a transferred Buffer sees an empty one.'
+    }]
+    const flag = regression(target)
+    if (flag && !flagsInForce(target).has(flag.split('=')[0])) {
+      fixes.push({
+        title: `On Node ${target.node.split('.')[0]}: let scavenges free young Buffers again, or move to Node 26`,
+        // Refused in NODE_OPTIONS: only for the command line.
+        change: /** @type {any} */ ({ flag }),
+        predicted: [{ signal: 'externalMajorPauseRatio', from: pauses, to: 0.5 * pauses, unit: 'ratio' }],
+        risk: 'A V8 flag that Node does not promise to keep; it is refused in NODE_OPTIONS, so the command line must carry it. The Buffers still wait.'
+      })
+    }
+    return fixes
+  }
+})
+
+/**
+ * V8 13.6 and 14.1 raised the amount of young Buffers that triggers a scavenge above the limit at which a full collection
+ * starts, so short-lived Buffers are freed by mark-compacts: nodejs/node#61967. The flag that undoes it; V8 14.1 lost the first.
+ * @param {import('memwatch/frame').Hello} target @returns {string | null}
+ */
+function regression ({ v8 }) {
+  const [major, minor] = v8.split('.').map(Number)
+  if (major === 13) return '--scavenger-max-new-space-capacity-mb=8'
+  return major === 14 && minor < 6 ? '--external-memory-accounted-in-global-limit' : null
+}

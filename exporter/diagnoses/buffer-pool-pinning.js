@@ -1,0 +1,70 @@
+'use strict'
+
+const { defineDiagnosis } = require('./define-diagnosis')
+const { evidence } = require('./evidence')
+const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+
+module.exports = defineDiagnosis({
+  id: 'buffer-pool-pinning',
+  title: 'Small slices keep whole pool slabs alive',
+  severity: 'warning',
+  scope: 'isolate',
+  requires: ['bufferPoolBytes', 'arrayBuffersFloorBytes', 'rssBytes', 'bufferSlabsFollowed'],
+  uses: ['bufferSlabsKeptRatio', 'arrayBuffersRiseBytes', 'arrayBuffersSteadinessRatio', 'liveHeapBytes'],
+  limits: {
+    // Fewer slabs tell no share.
+    slabsFollowed: 6,
+    // A slab whose slices are all temporary is gone by the second major GC.
+    slabsKeptRatio: 0.5,
+    suspectedSlabsKeptRatio: 0.2,
+    // Less than this in Buffers that stay is no problem, whatever they are slices of.
+    arrayBuffersFloorBytes: 48 * 2 ** 20,
+    arrayBuffersShareRatio: 0.25
+  },
+  explains: ['native-memory-leak', 'allocator-fragmentation'],
+  runbook: 'MemwatchBufferPoolPinning',
+
+  judge (signals, limits) {
+    const { bufferPoolBytes: slab, arrayBuffersFloorBytes: floor, rssBytes, bufferSlabsFollowed: followed } = signals
+    const kept = signals.bufferSlabsKeptRatio
+    if (floor < limits.arrayBuffersFloorBytes || floor / rssBytes < limits.arrayBuffersShareRatio) {
+      return { state: 'ok', summary: `${formatBytes(floor)} in Buffers that stay: nothing that matters is pinned` }
+    }
+    if (followed < limits.slabsFollowed || kept === null) {
+      return { state: followed > 0 ? 'unknown' : 'ok', summary: `${formatNumber(followed)} slabs of the Buffer pool were seen to their end: ${followed > 0 ? 'too few to tell a share' : 'what stays in Buffers is not of the pool'}` }
+    }
+    if (kept < limits.suspectedSlabsKeptRatio) {
+      return { state: 'ok', summary: `${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their use: slices do not pin them` }
+    }
+    const grows = (signals.arrayBuffersSteadinessRatio ?? 0) > 0.5
+    return {
+      state: kept >= limits.slabsKeptRatio ? 'confirmed' : 'suspected',
+      summary: `${formatRatio(kept)} of the Buffer pool's slabs of ${slab / 1024} KiB stay alive for the slices that are kept of them: ${formatBytes(floor)} stay in Buffers${grows ? ', and it grows' : ''}.`,
+      evidence: [
+        evidence('bufferSlabsKeptRatio', kept, limits.slabsKeptRatio, (value, limit) => `Of ${formatNumber(followed)} slabs that were followed, ${value} were still there two major GCs after they were used up; ${limit} count.`),
+        evidence('arrayBuffersFloorBytes', floor, limits.arrayBuffersFloorBytes, (value, limit) => `${value} of Buffers stay, ${formatRatio(floor / rssBytes)} of RSS; from ${limit} on it matters.`),
+        evidence('bufferPoolBytes', slab, slab, value => `One kept slice of a few bytes holds a slab of ${value === '0 MiB' ? `${slab} bytes` : `${slab / 1024} KiB`}.`),
+        ...(signals.arrayBuffersRiseBytes === null ? [] : [evidence('arrayBuffersRiseBytes', signals.arrayBuffersRiseBytes, 0, value => `It changed by ${value} along its line.`)])
+      ],
+      impact: `Up to ${formatBytes(kept * floor)} are held by slices that need a fraction of it. Where what is kept fills its slabs, it is a cache that wants a bound.`
+    }
+  },
+
+  fix (signals) {
+    const { arrayBuffersFloorBytes: floor, rssBytes } = signals
+    const pinned = (signals.bufferSlabsKeptRatio ?? 0) * floor
+    return [{
+      title: 'Copy out what is kept',
+      change: {
+        code: 'Where a small part of a message is stored – an id, a token, a header – store a copy that owns its memory: const own = Buffer.allocUnsafeSlow(part.length); part.copy(own). Or keep a string (part.toString()). Buffer.from(part) does not help: it cuts from the same pool.'
+      },
+      predicted: [{ signal: 'rssBytes', from: rssBytes, to: rssBytes - 0.9 * pinned, unit: 'bytes' }],
+      risk: 'A small allocation for each part that is kept; those that are temporary need none.'
+    }, {
+      title: 'Or make the slabs smaller',
+      change: { code: `At the start of the app: require('node:buffer').Buffer.poolSize = 1024 (now ${signals.bufferPoolBytes}). A kept slice then pins at most that.` },
+      predicted: [{ signal: 'rssBytes', from: rssBytes, to: rssBytes - pinned * (1 - 1024 / Math.max(2048, signals.bufferPoolBytes)), unit: 'bytes' }],
+      risk: 'Temporary small Buffers are allocated more often: some CPU.'
+    }]
+  }
+})

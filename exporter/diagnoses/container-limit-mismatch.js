@@ -1,0 +1,114 @@
+'use strict'
+
+const { defineDiagnosis } = require('./define-diagnosis')
+const { evidence } = require('./evidence')
+const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+const { nodeFlagChange } = require('../fixes/node-flag')
+
+const MIB = 2 ** 20
+/** Of the container, this much may be used by what memwatch can add up. */
+const CONTAINER_SHARE = 0.92
+/** A heap below this is not worth a container. */
+const LEAST_HEAP_MIB = 32
+
+module.exports = defineDiagnosis({
+  id: 'container-limit-mismatch',
+  title: 'V8 may grow past the memory limit of the container',
+  severity: 'warning',
+  scope: 'process',
+  requires: ['heapSizeLimitBytes', 'besideHeapBytes', 'rssBytes'],
+  uses: [
+    'containerLimitBytes', 'containerHighBytes', 'containerHighHitsPerSecond', 'memoryPressureRatio', 'rssShareRatio', 'heapResidentBytes',
+    'containerLimitHitsPerSecond', 'semiSpaceMaxBytes', 'liveHeapHighestBytes', 'liveHeapBytes'
+  ],
+  limits: {
+    // V8 was told another size altogether: no app decides that.
+    blindRatio: 1.25,
+    // The heap could grow past the container, and does: RSS is so near its limit …
+    rssShareRatio: 0.85,
+    suspectedRssShareRatio: 0.7,
+    // … and it is the heap that fills it.
+    heapShareRatio: 0.4,
+    // Waiting for memory under memory.high, share of the time.
+    pressureRatio: 0.1
+  },
+  explains: [],
+  runbook: 'MemwatchContainerLimitMismatch',
+
+  judge (signals, limits, target) {
+    const { heapSizeLimitBytes: heapLimit, besideHeapBytes: beside, containerLimitBytes: limit, containerHighBytes: high } = signals
+    if (high !== null && (signals.memoryPressureRatio ?? 0) >= limits.pressureRatio && (signals.containerHighHitsPerSecond ?? 0) > 0) {
+      return {
+        state: 'confirmed',
+        summary: `The cgroup's memory.high of ${formatBytes(high)} makes the process wait for memory ${formatRatio(signals.memoryPressureRatio ?? 0)} of the time.`,
+        evidence: [
+          evidence('memoryPressureRatio', signals.memoryPressureRatio ?? 0, limits.pressureRatio, (value, limit) => `Something in the cgroup waits for memory ${value} of the time (${limit} count).`),
+          evidence('containerHighHitsPerSecond', signals.containerHighHitsPerSecond ?? 0, 0, value => `memory.high is exceeded ${value}.`)
+        ],
+        impact: 'The kernel throttles every allocation: the app stalls although nothing is killed and the limit is not reached.'
+      }
+    }
+    if (limit === null) return { state: 'ok', summary: 'the container has no memory limit that can be seen' }
+    const worst = heapLimit + beside
+    if (worst <= limit) return { state: 'ok', summary: `a full heap (${formatBytes(heapLimit)}) and what lies beside it (${formatBytes(beside)}) fit the container's ${formatBytes(limit)}` }
+    const blind = heapLimit >= limits.blindRatio * limit
+    const heapShare = (signals.heapResidentBytes ?? 0) / limit
+    if (!blind && (signals.rssShareRatio ?? 0) < limits.suspectedRssShareRatio) {
+      return { state: 'ok', summary: `a full heap (${formatBytes(heapLimit)}) would not fit the container's ${formatBytes(limit)} beside the rest, but RSS is ${formatRatio(signals.rssShareRatio ?? 0)} of it` }
+    }
+    const pressed = (signals.rssShareRatio ?? 0) >= limits.rssShareRatio && heapShare >= limits.heapShareRatio
+    return {
+      state: blind || pressed ? 'confirmed' : 'suspected',
+      summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} lie beside it: more than the container's ${formatBytes(limit)}.`,
+      evidence: [
+        evidence('heapSizeLimitBytes', heapLimit, limit - beside, (value, limit) => `The heap may grow to ${value}; ${limit} would fit beside what else is resident.`),
+        evidence('containerLimitBytes', limit, worst, (value, worst) => `The container may hold ${value}; all together it can become ${worst}.`),
+        ...(blind ? [evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * limit, () => whyBlind(target, limit))] : []),
+        evidence('rssBytes', signals.rssBytes, limits.rssShareRatio * limit, (value, limit) => `RSS is ${value}; from ${limit} on, with a heap that fills ${formatRatio(limits.heapShareRatio)} of the container, it is serious (now ${formatRatio(heapShare)}).`),
+        ...(signals.containerLimitHitsPerSecond ? [evidence('containerLimitHitsPerSecond', signals.containerLimitHitsPerSecond, 0, value => `Use met the limit ${value}, and the kernel had to reclaim.`)] : [])
+      ],
+      impact: 'V8 sees no need to collect before the container is full: the kernel kills the process (exit 137, OOMKilled), and the log says nothing of a heap.'
+    }
+  },
+
+  fix (signals, target) {
+    const { besideHeapBytes: beside, heapSizeLimitBytes: heapLimit, rssBytes } = signals
+    const limit = signals.containerLimitBytes ?? signals.containerHighBytes ?? 0
+    const youngBytes = 3 * (signals.semiSpaceMaxBytes ?? 16 * MIB)
+    // Without a flag the young generation was sized for the memory that V8 was told of: give it what fits, too.
+    const semiMib = youngBytes > limit / 4 ? 16 : null
+    const young = semiMib === null ? youngBytes : 3 * semiMib * MIB
+    const megabytes = Math.max(LEAST_HEAP_MIB, Math.floor((CONTAINER_SHARE * limit - beside - young) / MIB / 16) * 16)
+    const live = signals.liveHeapHighestBytes ?? signals.liveHeapBytes ?? 0
+    const neededBytes = Math.ceil((live / 0.65 + young + beside) / CONTAINER_SHARE / (64 * MIB)) * 64 * MIB
+    const flag = nodeFlagChange(target, '--max-old-space-size', String(megabytes))
+    const change = semiMib === null ? flag : nodeFlagChange({ ...target, nodeOptions: [...target.nodeOptions, `--max-old-space-size=${megabytes}`] }, '--max-semi-space-size', String(semiMib))
+    const ask = {
+      title: `Ask for ${formatBytes(neededBytes)} of memory`,
+      change: { kubernetes: `resources:\n  limits:\n    memory: ${Math.round(neededBytes / MIB)}Mi` },
+      predicted: [],
+      risk: `Computed from the ${formatBytes(live)} that live on the heap and the ${formatBytes(beside)} beside it.`
+    }
+    if (megabytes * MIB < live / 0.8) return [ask, limitFix()]
+    return [limitFix(), ask]
+
+    function limitFix () {
+      return {
+        title: `Keep the heap below ${megabytes} MiB`,
+        change: semiMib === null ? change : { ...change, flag: `--max-old-space-size=${megabytes} --max-semi-space-size=${semiMib}` },
+        predicted: [
+          { signal: /** @type {'heapSizeLimitBytes' | 'rssBytes'} */ ('heapSizeLimitBytes'), from: heapLimit, to: megabytes * MIB + young, unit: 'bytes' },
+          { signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: Math.min(rssBytes, beside + megabytes * MIB + young), unit: 'bytes' }
+        ],
+        risk: `V8 collects earlier and more often. The app keeps ${formatBytes(live)} alive${formatNumber(live) === '0' ? ', as far as a major GC has shown' : ''}.`
+      }
+    }
+  }
+})
+
+/** Why V8 does not know the limit. @param {import('memwatch/frame').Hello} target @param {number} limit */
+function whyBlind ({ constrainedBytes, node, nodeOptions, execArgv }, limit) {
+  if ([...nodeOptions, ...execArgv].some(option => /^--max[-_](old[-_]space|heap)[-_]size/.test(option))) return 'A flag sets the heap that high.'
+  if (constrainedBytes === undefined) return `Node ${node} was told of no limit at start: the limit sits on a parent of the cgroup, came later, or this Node does not read it (Node 18 on cgroup v2).`
+  return `Node ${node} was told of ${formatBytes(constrainedBytes)} at start, not of ${formatBytes(limit)}.`
+}

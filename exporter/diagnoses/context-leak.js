@@ -1,0 +1,70 @@
+'use strict'
+
+const { defineDiagnosis } = require('./define-diagnosis')
+const { evidence } = require('./evidence')
+const { formatBytes, formatNumber, formatValue } = require('../text/format')
+
+module.exports = defineDiagnosis({
+  id: 'context-leak',
+  title: 'V8 contexts keep piling up',
+  severity: 'warning',
+  scope: 'isolate',
+  requires: ['nativeContexts', 'majorsSeen'],
+  uses: [
+    'nativeContextsRise', 'nativeContextsPerSecond', 'nativeContextsSteadinessRatio', 'detachedContexts', 'codeSpaceRiseBytes',
+    'codeSpaceSteadinessRatio', 'liveHeapRiseBytes', 'liveHeapGrowthBytesPerSecond'
+  ],
+  limits: {
+    // An app has one context; a few more belong to sandboxes that are kept on purpose.
+    contexts: 20,
+    // So many more than at the beginning, across major GCs: what nobody holds would be gone.
+    rise: 15,
+    // Without a major GC they may be garbage that waits.
+    majors: 2,
+    // Straight and not slowing down: leaks measure 0.7–1.
+    steadinessRatio: 0.55,
+    // Code that grows in a line without contexts: functions compiled from text, and kept.
+    codeRiseBytes: 8 * 2 ** 20
+  },
+  explains: ['js-heap-leak', 'heap-limit-thrash'],
+  runbook: 'MemwatchContextLeak',
+
+  judge (signals, limits) {
+    const { nativeContexts, nativeContextsRise: rise, codeSpaceRiseBytes: codeRise } = signals
+    const steady = signals.nativeContextsSteadinessRatio ?? 0
+    const codeGrows = (codeRise ?? 0) >= limits.codeRiseBytes && (signals.codeSpaceSteadinessRatio ?? 0) >= limits.steadinessRatio
+    const contextsGrow = nativeContexts >= limits.contexts && rise !== null && rise >= limits.rise
+    if (!contextsGrow && !codeGrows) {
+      if (nativeContexts >= limits.contexts && rise === null) {
+        return { state: 'unknown', summary: `${formatNumber(nativeContexts)} contexts, and too few major GCs to know whether they stay` }
+      }
+      return { state: 'ok', summary: nativeContexts < limits.contexts ? `${formatNumber(nativeContexts)} contexts: no pile` : `${formatNumber(nativeContexts)} contexts, and they do not grow` }
+    }
+    const holds = signals.majorsSeen >= limits.majors && (codeGrows || steady >= limits.steadinessRatio)
+    return {
+      state: holds ? 'confirmed' : 'suspected',
+      summary: contextsGrow
+        ? `${formatNumber(nativeContexts)} V8 contexts are alive, ${formatNumber(signals.nativeContextsPerSecond ?? 0)} more each second, and major GCs do not free them.`
+        : `Compiled code grows by ${formatBytes(codeRise ?? 0)} and major GCs do not free it.`,
+      evidence: [
+        evidence('nativeContextsRise', rise ?? 0, limits.rise, (value, limit) => `${value} contexts more than at the beginning of the line (${limit} count); ${formatNumber(signals.detachedContexts ?? 0)} of all are detached.`),
+        evidence('majorsSeen', signals.majorsSeen, limits.majors, value => `${value} major GCs ran meanwhile.`),
+        evidence('nativeContextsSteadinessRatio', steady, limits.steadinessRatio, (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
+        ...(signals.liveHeapRiseBytes === null ? [] : [evidence('liveHeapRiseBytes', signals.liveHeapRiseBytes, 0, value => `The live heap rose by ${value} with them.`)]),
+        ...(codeRise === null ? [] : [evidence('codeSpaceRiseBytes', codeRise, limits.codeRiseBytes, value => `The code space rose by ${value}.`)])
+      ],
+      impact: `Each context holds its own globals: the live heap grows by ${formatValue(signals.liveHeapGrowthBytesPerSecond ?? 0, 'bytesPerSecond')} with them.`
+    }
+  },
+
+  fix (signals) {
+    return [{
+      title: 'Make one context and use it again, or let go of each',
+      change: {
+        code: 'Look for vm.createContext, vm.runInNewContext, new vm.Script(…).runInNewContext, jsdom windows and template sandboxes in code that runs per request. Create the context once and keep it, run in the current one (vm.runInThisContext, vm.compileFunction), or drop every reference to what came out of it: an object, a function or an error of a context keeps the whole context.'
+      },
+      predicted: [{ signal: 'nativeContextsPerSecond', from: signals.nativeContextsPerSecond ?? 0, to: 0, unit: 'perSecond' }],
+      risk: 'Scripts that share a context see each other’s globals.'
+    }]
+  }
+})

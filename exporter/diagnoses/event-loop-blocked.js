@@ -1,0 +1,87 @@
+'use strict'
+
+const { defineDiagnosis } = require('./define-diagnosis')
+const { evidence } = require('./evidence')
+const { formatNumber, formatRatio } = require('../text/format')
+
+module.exports = defineDiagnosis({
+  id: 'event-loop-blocked',
+  title: 'Synchronous work blocks the event loop, and it is not GC',
+  severity: 'warning',
+  scope: 'isolate',
+  requires: ['blockedFramesRatio', 'longestDelaySeconds', 'meanDelaySeconds', 'eventLoopUtilizationRatio', 'loopWindowSeconds'],
+  uses: ['gcPauseRatio', 'threadCpuRatio', 'cpuThrottledRatio'],
+  limits: {
+    // Something waited longer than a tenth of a second in so many of the seconds.
+    blockedFramesRatio: 0.3,
+    longestDelaySeconds: 0.15,
+    // What a request waits on average for the loop alone.
+    meanDelaySeconds: 0.015,
+    suspectedMeanDelaySeconds: 0.008,
+    // Without GC, so much of the time the loop is at work.
+    busyRatio: 0.15,
+    // GC explains it when it takes this share of the busy time.
+    gcShareRatio: 0.4,
+    // Time the cgroup's quota took away: above it the wait is not the code's.
+    throttledRatio: 0.1,
+    // Every app loads and compiles for a while.
+    windowSeconds: 20,
+    // Less CPU than this while the loop is busy: it waits inside a call.
+    waitingCpuShareRatio: 0.5
+  },
+  explains: [],
+  runbook: 'MemwatchEventLoopBlocked',
+
+  judge (signals, limits) {
+    const { blockedFramesRatio: blocked, longestDelaySeconds: longest, meanDelaySeconds: mean, eventLoopUtilizationRatio: busy } = signals
+    const gc = signals.gcPauseRatio ?? 0
+    const ms = (/** @type {number} */ seconds) => `${formatNumber(seconds * 1000)} ms`
+    const delayed = blocked >= limits.blockedFramesRatio && longest >= limits.longestDelaySeconds && mean >= limits.suspectedMeanDelaySeconds
+    if (!delayed) {
+      return { state: 'ok', summary: `the event loop answers: ${ms(mean)} late on average, ${ms(longest)} at most` }
+    }
+    if ((signals.cpuThrottledRatio ?? 0) >= limits.throttledRatio) {
+      return { state: 'ok', summary: `the cgroup's CPU quota held the process back ${formatRatio(signals.cpuThrottledRatio ?? 0)} of the time: a higher CPU limit helps, not other code` }
+    }
+    if (gc >= limits.gcShareRatio * busy) {
+      return { state: 'ok', summary: `the loop is late by ${ms(mean)} on average, but GC takes ${formatRatio(gc)} of the time: it is the one that blocks` }
+    }
+    if (busy - gc < limits.busyRatio) {
+      return { state: 'ok', summary: `the loop is busy ${formatRatio(busy)} of the time only: single late timers` }
+    }
+    const waits = waitsInside(signals, limits)
+    return {
+      state: mean >= limits.meanDelaySeconds && signals.loopWindowSeconds >= limits.windowSeconds ? 'confirmed' : 'suspected',
+      summary: `Synchronous ${waits ? 'calls that wait' : 'computation'} block${waits ? '' : 's'} the event loop for up to ${ms(longest)}; GC is ${formatRatio(gc)} of the time.`,
+      evidence: [
+        evidence('blockedFramesRatio', blocked, limits.blockedFramesRatio, (value, limit) => `In ${value} of the seconds something waited longer than 100 ms (${limit} count).`),
+        evidence('meanDelaySeconds', mean, limits.meanDelaySeconds, () => `Whatever falls due waits ${ms(mean)} on average, ${ms(limits.meanDelaySeconds)} count; the longest wait was ${ms(longest)}.`),
+        evidence('gcPauseRatio', gc, limits.gcShareRatio * busy, (value, limit) => `GC pauses take ${value} of the time, below ${limit} of a loop that is busy ${formatRatio(busy)}: it is not GC.`),
+        evidence('cpuThrottledRatio', signals.cpuThrottledRatio ?? 0, limits.throttledRatio, value => signals.cpuThrottledRatio === null ? 'No CPU quota that could hold it back is known.' : `The CPU quota took ${value} away: it is not throttling.`),
+        ...(signals.threadCpuRatio === null
+          ? []
+          : [evidence('threadCpuRatio', signals.threadCpuRatio, limits.waitingCpuShareRatio * busy, value => waits ? `Only ${value} of a core is used meanwhile: the code waits inside a synchronous call.` : `It uses ${value} of a core: it computes.`)])
+      ],
+      impact: `Every request, timer and answer waits: ${ms(mean)} on average, up to ${ms(longest)}; health checks may time out.`
+    }
+  },
+
+  fix (signals) {
+    const waits = waitsInside(signals, { waitingCpuShareRatio: 0.5 })
+    return [{
+      title: waits ? 'Replace the synchronous calls' : 'Find the function, and take it off the loop',
+      change: {
+        code: waits
+          ? 'Look for the …Sync family in code that runs per request: execSync, spawnSync, readFileSync, writeFileSync on slow disks, Atomics.wait. Each has a variant with a promise. To see it: node --trace-sync-io names their places, and a CPU profile shows them as long frames.'
+          : 'Take a CPU profile of some seconds while it happens (node --cpu-prof, or the inspector). Then: the asynchronous variant of crypto and zlib calls (pbkdf2, scrypt, gzip instead of …Sync), a worker thread for what computes, smaller pieces with setImmediate between them, streams instead of JSON.parse of whole large bodies, and no regular expression that backtracks on input.'
+      },
+      predicted: [{ signal: 'meanDelaySeconds', from: signals.meanDelaySeconds, to: 0.1 * signals.meanDelaySeconds, unit: 'seconds' }],
+      risk: 'More memory does not help, nor does a larger heap.'
+    }]
+  }
+})
+
+/** @param {{ threadCpuRatio: number | null, eventLoopUtilizationRatio: number }} signals @param {{ waitingCpuShareRatio: number }} limits */
+function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy }, { waitingCpuShareRatio }) {
+  return threadCpuRatio !== null && threadCpuRatio < waitingCpuShareRatio * busy
+}

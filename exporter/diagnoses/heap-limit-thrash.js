@@ -1,0 +1,92 @@
+'use strict'
+
+const { defineDiagnosis } = require('./define-diagnosis')
+const { evidence } = require('./evidence')
+const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+const { nodeFlagChange } = require('../fixes/node-flag')
+const { semiSpaceMax } = require('../v8/heap-sizing')
+
+const MIB = 2 ** 20
+/** The live heap should fill so much of the old generation at most: measured, 80 % of the limit takes 20 % of the time. */
+const COMFORTABLE_SHARE = 0.65
+/** Of the container, this much may be used by what memwatch can add up; the rest is page cache, stacks and surprise. */
+const CONTAINER_SHARE = 0.92
+
+module.exports = defineDiagnosis({
+  id: 'heap-limit-thrash',
+  title: 'The live heap is so near its limit that V8 collects all the time',
+  severity: 'critical',
+  scope: 'isolate',
+  requires: ['heapSizeLimitBytes', 'liveHeapBytes', 'liveHeapShareRatio', 'recentGcPauseRatio', 'recentMajorsPerSecond'],
+  uses: ['majorPauseSeconds', 'liveHeapGrowthBytesPerSecond', 'besideHeapBytes', 'containerLimitBytes', 'semiSpaceMaxBytes'],
+  limits: {
+    // Above this share of the limit V8 has no room to let garbage wait.
+    liveHeapShareRatio: 0.75,
+    // Share of wall time: 0.2 at 85 % of the limit, 0.5 and more from 90 % on.
+    pauseRatio: 0.2,
+    suspectedPauseRatio: 0.1,
+    // Majors that come for want of room.
+    majorsPerSecond: 0.3
+  },
+  explains: ['semi-space-starvation', 'event-loop-blocked'],
+  runbook: 'MemwatchHeapLimitThrash',
+
+  judge (signals, limits) {
+    const { liveHeapShareRatio: share, recentGcPauseRatio: pauses, recentMajorsPerSecond: majors } = signals
+    if (share < limits.liveHeapShareRatio) {
+      return { state: 'ok', summary: `the live heap fills ${formatRatio(share)} of its limit: there is room` }
+    }
+    if (pauses < limits.suspectedPauseRatio || majors < limits.majorsPerSecond) {
+      return { state: 'ok', summary: `the live heap fills ${formatRatio(share)} of its limit, and GC takes ${formatRatio(pauses)} of the time only` }
+    }
+    const growth = signals.liveHeapGrowthBytesPerSecond ?? 0
+    const between = majors > 0 ? 1 / majors : Infinity
+    return {
+      state: pauses >= limits.pauseRatio ? 'confirmed' : 'suspected',
+      summary: `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(signals.heapSizeLimitBytes)}, and GC takes ${formatRatio(pauses)} of the time.`,
+      evidence: [
+        evidence('liveHeapShareRatio', share, limits.liveHeapShareRatio, (value, limit) => `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit; above ${limit} there is little room for garbage to wait.`),
+        evidence('recentGcPauseRatio', pauses, limits.pauseRatio, (value, limit) => `GC pauses take ${value} of wall time, ${limit} count.`),
+        evidence('recentMajorsPerSecond', majors, limits.majorsPerSecond, value => `${value} major GCs: one every ${formatNumber(between)} s, each of them ${formatNumber((signals.majorPauseSeconds ?? 0) * 1000)} ms long.`),
+        ...(growth > 0 ? [evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `The live heap still grows, by ${value}: what fills it may be a leak.`)] : [])
+      ],
+      impact: 'Requests wait for GC, and at the limit the process ends with "JavaScript heap out of memory" (exit 134): at 95 % it lived some 10 seconds.'
+    }
+  },
+
+  fix (signals, target) {
+    const { liveHeapBytes: live, heapSizeLimitBytes: limit, recentGcPauseRatio: pauses } = signals
+    const youngBytes = 3 * (signals.semiSpaceMaxBytes ?? semiSpaceMax(target, limit)?.bytes ?? 16 * MIB)
+    const wanted = Math.ceil(live / COMFORTABLE_SHARE / (32 * MIB)) * 32
+    const fits = signals.containerLimitBytes === null
+      ? Infinity
+      : Math.floor((CONTAINER_SHARE * signals.containerLimitBytes - (signals.besideHeapBytes ?? 0) - youngBytes) / MIB)
+    const megabytes = Math.min(wanted, fits)
+    const find = {
+      title: 'Keep less on the heap',
+      change: { code: `${formatBytes(live)} are referred to after each major GC. If that grew over time it is a leak: find what is kept (two sampling heap profiles some minutes apart). If it is data the app needs, hold it outside the heap (Buffers, a file, a database) or in fewer objects.` },
+      predicted: [],
+      risk: 'None, but it takes time.'
+    }
+    if (megabytes * MIB < 1.15 * (limit - youngBytes)) {
+      return [find, {
+        title: signals.containerLimitBytes === null ? 'Give the heap more room' : `Give the container more memory: this one of ${formatBytes(signals.containerLimitBytes)} has no room for the ${wanted} MiB of heap it needs`,
+        change: nodeFlagChange(target, '--max-old-space-size', String(wanted)),
+        predicted: [{ signal: 'recentGcPauseRatio', from: pauses, to: predictedPauses(pauses, live, limit, wanted * MIB), unit: 'ratio' }],
+        risk: `The container needs about ${formatBytes(wanted * MIB + youngBytes + (signals.besideHeapBytes ?? 0))} then; with less the kernel kills it.`
+      }]
+    }
+    return [{
+      title: `Raise the heap limit to ${megabytes} MiB`,
+      change: nodeFlagChange(target, '--max-old-space-size', String(megabytes)),
+      predicted: [{ signal: 'recentGcPauseRatio', from: pauses, to: predictedPauses(pauses, live, limit, megabytes * MIB), unit: 'ratio' }],
+      risk: `RSS may rise by up to ${formatBytes(Math.max(0, megabytes * MIB - limit))}${signals.containerLimitBytes === null ? '' : `; it was computed to fit the container's ${formatBytes(signals.containerLimitBytes)}`}. If the live heap grows it only takes longer.`
+    }, find]
+  }
+})
+
+/**
+ * A major GC is needed each time the room above the live heap is used up: twice the room, half the majors.
+ * @param {number} pauses ratio @param {number} live bytes @param {number} limit bytes @param {number} next bytes
+ */
+const predictedPauses = (pauses, live, limit, next) => pauses * Math.min(1, Math.max(limit - live, 0.02 * limit) / Math.max(1, next - live))

@@ -1,0 +1,106 @@
+'use strict'
+
+const { defineDiagnosis } = require('./define-diagnosis')
+const { evidence } = require('./evidence')
+const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
+
+module.exports = defineDiagnosis({
+  id: 'native-memory-leak',
+  title: 'Memory outside the JS heap keeps growing and is not given back',
+  severity: 'critical',
+  scope: 'process',
+  requires: ['outsideHeapBytes', 'outsideHeapReadings', 'majorsSeen', 'memoryRunwayBytes'],
+  uses: [
+    'outsideHeapRiseBytes', 'outsideHeapRiseSeconds', 'outsideHeapGrowthBytesPerSecond', 'outsideHeapSteadinessRatio', 'externalRiseBytes',
+    'arrayBuffersRiseBytes', 'bufferChurnBytes', 'containerLimitBytes', 'mallocSpanBytes', 'liveHeapRiseBytes'
+  ],
+  limits: {
+    readings: 7,
+    // Without a major GC nothing is proven: what garbage holds outside the heap waits for one.
+    majors: 2,
+    riseBytes: 24 * 2 ** 20,
+    // Straight and not slowing down: leaks measure 0.7–1.
+    steadinessRatio: 0.6,
+    // Sure enough when so much of the way to the limit was seen as a straight line; more while it is young.
+    runwayShareRatio: 0.25,
+    youngSeconds: 45,
+    youngRunwayShareRatio: 0.35,
+    suspectedRunwayShareRatio: 0.05,
+    // With Buffers that come and go by this share of the rise, a malloc that keeps what was freed looks the same at first.
+    churnShareRatio: 0.6,
+    churningRunwayShareRatio: 0.6
+  },
+  explains: ['allocator-fragmentation', 'container-limit-mismatch'],
+  runbook: 'MemwatchNativeMemoryLeak',
+
+  judge (signals, limits) {
+    const { outsideHeapReadings: readings, outsideHeapRiseBytes: rise, outsideHeapGrowthBytesPerSecond: growth, memoryRunwayBytes: runway } = signals
+    if (readings < limits.readings || rise === null || growth === null) {
+      return { state: 'unknown', summary: `${formatNumber(readings)} of the ${limits.readings} readings that are needed after the warm-up` }
+    }
+    const steady = signals.outsideHeapSteadinessRatio ?? 0
+    const share = rise / (rise + runway)
+    if (rise < limits.riseBytes || steady <= 0 || share < limits.suspectedRunwayShareRatio) {
+      return { state: 'ok', summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, and they do not grow in a line` }
+    }
+    if (steady < limits.steadinessRatio / 2) {
+      return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)} and levels off` }
+    }
+    const churns = (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise && (signals.externalRiseBytes ?? 0) < rise / 2
+    const seconds = signals.outsideHeapRiseSeconds ?? 0
+    const needed = churns ? limits.churningRunwayShareRatio : seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
+    const collected = signals.majorsSeen >= limits.majors
+    const where = place(signals, rise)
+    const secondsLeft = runway / growth
+    const limitName = signals.containerLimitBytes === null ? "the machine's memory" : 'the container limit'
+    return {
+      state: steady >= limits.steadinessRatio && share >= needed && collected ? 'confirmed' : 'suspected',
+      summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and is not given back: ${where.name}.`,
+      evidence: [
+        evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value => `More and more is resident outside the heap: ${value}, over ${formatSeconds(seconds)} and ${formatNumber(readings)} readings.`),
+        evidence('majorsSeen', signals.majorsSeen, limits.majors, (value, limit) => collected ? `${value} major GCs did not free it.` : `${value} major GCs ran meanwhile; before the ${limit}nd it may be garbage that waits.`),
+        evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
+        evidence('outsideHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to ${limitName}; ${limit} make it certain enough.`),
+        evidence('externalRiseBytes', signals.externalRiseBytes ?? 0, rise / 2, value => `V8 counts ${value} of it as external memory${(signals.arrayBuffersRiseBytes ?? 0) > 0 ? `, ${formatBytes(signals.arrayBuffersRiseBytes ?? 0)} of that in Buffers` : ''}.`),
+        evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, limits.churnShareRatio * rise, (value, limit) => churns ? `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled out.` : `Buffers come and go by ${value} only (${limit} would count): what grows is in use, and no other allocator would give it back.`)
+      ],
+      impact: `${formatBytes(runway)} are left to ${limitName}: at this rate about ${formatSeconds(secondsLeft)}, and the kernel kills without a word in the app's log.`
+    }
+  },
+
+  fix (signals) {
+    const where = place(signals, signals.outsideHeapRiseBytes ?? 0)
+    return [{
+      title: where.title,
+      change: { code: where.code },
+      predicted: [{ signal: 'outsideHeapGrowthBytesPerSecond', from: signals.outsideHeapGrowthBytesPerSecond ?? 0, to: 0, unit: 'bytesPerSecond' }],
+      risk: 'Another allocator does not help: this memory is in use. A restart buys as much time as it took to get here.'
+    }]
+  }
+})
+
+/**
+ * Where the memory sits, from the counters that moved with it.
+ * @param {Record<'externalRiseBytes' | 'arrayBuffersRiseBytes', number | null>} signals @param {number} rise bytes
+ */
+function place ({ externalRiseBytes: external, arrayBuffersRiseBytes: arrayBuffers }, rise) {
+  if ((arrayBuffers ?? 0) > rise / 2) {
+    return {
+      name: 'it sits in Buffers that JavaScript still refers to',
+      title: 'Let go of the Buffers that are kept',
+      code: 'arrayBuffers grows with it: Buffers or ArrayBuffers are held by a Map, an array, a cache without a bound, or a queue that is filled faster than it is emptied. Bound it, or copy out the part that is needed (Buffer.allocUnsafeSlow(n) and copy): a slice keeps the whole Buffer. A sampling heap profile shows who holds the Buffer objects.'
+    }
+  }
+  if ((external ?? 0) > rise / 2) {
+    return {
+      name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects of an addon',
+      title: 'Let go of what owns external memory',
+      code: 'external grows with it, arrayBuffers does not: WebAssembly.Memory objects or instances that are kept (one is enough: make it once and reuse it), or handles of an addon that are never closed. Look for new WebAssembly.Memory, WebAssembly.instantiate and addon objects made per request.'
+    }
+  }
+  return {
+    name: 'V8 does not know of it: memory of native code, as zlib, TLS or an addon take',
+    title: 'Close what holds native memory',
+    code: 'Neither heap nor Buffers grow: the memory was taken by native code. Look for zlib, crypto and http2 streams that are made per request and never ended or closed (stream.close() on every path, also when the client goes away; pipeline() does it), for WebAssembly on Node 26, and for native addons: take those out one by one. What to capture: process.report (libuv handles), the counts of active resources, and `jemalloc` heap profiling (MALLOC_CONF=prof:true) on a replica.'
+  }
+}

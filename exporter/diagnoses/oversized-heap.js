@@ -1,0 +1,80 @@
+'use strict'
+
+const { defineDiagnosis } = require('./define-diagnosis')
+const { evidence } = require('./evidence')
+const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
+const { nodeFlagChange } = require('../fixes/node-flag')
+
+const MIB = 2 ** 20
+/** A semi-space that is enough for most request loads. */
+const ENOUGH_SEMI_SPACE = 16 * MIB
+/** Room above the live heap that keeps majors cheap. */
+const COMFORTABLE_SHARE = 0.5
+
+module.exports = defineDiagnosis({
+  id: 'oversized-heap',
+  title: 'The heap is far larger than what lives in it',
+  severity: 'info',
+  scope: 'isolate',
+  requires: ['heapResidentBytes', 'liveHeapHighestBytes', 'liveHeapBytes', 'rssBytes', 'ordinaryMajorsSeen', 'scavengesPerSecond', 'semiSpaceCapacityBytes'],
+  uses: ['majorPauseSeconds', 'heapSizeLimitBytes', 'semiSpaceMaxBytes', 'lastMinuteUtilizationRatio'],
+  limits: {
+    // Majors that were seen: before the second nobody knows what lives.
+    majors: 2,
+    // Held beyond twice what lives, and this share of RSS.
+    wasteBytes: 96 * MIB,
+    wasteShareRatio: 0.4,
+    // Where the app rests, another diagnosis speaks.
+    scavengesPerSecond: 0.05
+  },
+  explains: [],
+  runbook: 'MemwatchOversizedHeap',
+
+  judge (signals, limits) {
+    const { heapResidentBytes: resident, liveHeapHighestBytes: live, rssBytes } = signals
+    const waste = wasteOf(signals)
+    if (waste < limits.wasteBytes || waste / rssBytes < limits.wasteShareRatio) {
+      return { state: 'ok', summary: `the heap holds ${formatBytes(resident)} for ${formatBytes(live)} that live: in proportion` }
+    }
+    if (signals.ordinaryMajorsSeen < limits.majors) {
+      return { state: 'unknown', summary: `the heap holds ${formatBytes(resident)}, and too few major GCs were seen to know what of it lives` }
+    }
+    if (signals.scavengesPerSecond < limits.scavengesPerSecond) {
+      return { state: 'ok', summary: 'the app rests: what the heap keeps then is no working size' }
+    }
+    const pause = signals.majorPauseSeconds ?? 0
+    return {
+      state: 'confirmed',
+      summary: `The heap holds ${formatBytes(resident)} most of the time, while ${formatBytes(live)} live at most.`,
+      evidence: [
+        evidence('heapResidentBytes', resident, 2 * live + limits.wasteBytes, (value, limit) => `V8 holds ${value} most of the time; twice what lives and ${formatBytes(limits.wasteBytes)} would be ${limit}.`),
+        evidence('liveHeapHighestBytes', live, resident, value => `No major GC left more than ${value}.`),
+        evidence('ordinaryMajorsSeen', signals.ordinaryMajorsSeen, limits.majors, value => `${value} majors in ten minutes, ${formatSeconds(pause)} each: rare, and what waits for them is garbage.`),
+        evidence('semiSpaceCapacityBytes', signals.semiSpaceCapacityBytes, ENOUGH_SEMI_SPACE, value => `The new space takes up to two halves of ${value}.`)
+      ],
+      impact: `${formatBytes(waste)} of memory, ${formatRatio(waste / rssBytes)} of RSS, hold garbage that waits for a GC.`
+    }
+  },
+
+  fix (signals, target) {
+    const { liveHeapHighestBytes: live, rssBytes } = signals
+    const megabytes = Math.max(64, Math.ceil(live / COMFORTABLE_SHARE / (32 * MIB)) * 32)
+    const semiIsLarge = signals.semiSpaceCapacityBytes > ENOUGH_SEMI_SPACE
+    const young = 2 * Math.min(signals.semiSpaceCapacityBytes, ENOUGH_SEMI_SPACE)
+    const after = Math.min(signals.heapResidentBytes, megabytes * MIB * 0.8 + young)
+    const saved = signals.heapResidentBytes - after
+    const options = [...target.nodeOptions, `--max-old-space-size=${megabytes}`]
+    const change = semiIsLarge
+      ? { ...nodeFlagChange({ ...target, nodeOptions: options }, '--max-semi-space-size', '16'), flag: `--max-old-space-size=${megabytes} --max-semi-space-size=16` }
+      : nodeFlagChange(target, '--max-old-space-size', String(megabytes))
+    return [{
+      title: `Limit the heap to ${megabytes} MiB${semiIsLarge ? ' and the semi-spaces to 16 MiB' : ''}: saves about ${formatBytes(saved)}`,
+      change,
+      predicted: [{ signal: 'rssBytes', from: rssBytes, to: rssBytes - saved, unit: 'bytes' }],
+      risk: `GCs come earlier: more of them, each cheaper. Room for ${formatNumber(megabytes * MIB / Math.max(1, live))} times what lives now; a load that needs more would end with "heap out of memory".`
+    }]
+  }
+})
+
+/** @param {{ heapResidentBytes: number, liveHeapHighestBytes: number }} signals */
+const wasteOf = ({ heapResidentBytes, liveHeapHighestBytes }) => Math.max(0, heapResidentBytes - 2 * liveHeapHighestBytes)

@@ -1,0 +1,30 @@
+'use strict'
+
+/**
+ * A recording: what an exporter took from its agents, as NDJSON, so that it can be judged again by the very same code.
+ *
+ *   {"memwatch":"recording","version":1,"command":["node","server.js"]}
+ *   {"session":1,"line":{"v":1,"type":"hello",…}}        a line of the wire protocol, word for word
+ *   {"session":1,"line":{"v":1,"type":"frame",…}}
+ *   {"session":1,"closed":true}                          the connection ended, with or without a bye
+ *   {"end":{"durationSeconds":61.2,"exit":{"code":0,"signal":null}}}     of `memwatch run` only
+ *
+ * A session is one connection. A file whose name ends in .gz is compressed by gzip, any other is plain.
+ *
+ * @typedef {object} Header
+ * @property {'recording'} memwatch
+ * @property {number} version
+ * @property {string[]} [command] of `memwatch run`
+ *
+ * @typedef {object} End
+ * @property {number} durationSeconds
+ * @property {{ code: number | null, signal: string | null }} exit
+ */
+
+/** Changes when an older reader would misread a newer recording. */
+const RECORDING_VERSION = 1
+
+/** @param {string} file */
+const isCompressed = file => file.endsWith('.gz')
+
+module.exports = { RECORDING_VERSION, isCompressed }

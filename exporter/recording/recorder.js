@@ -1,0 +1,84 @@
+'use strict'
+
+const fs = require('node:fs')
+const { once } = require('node:events')
+const { createGzip, constants } = require('node:zlib')
+const { RECORDING_VERSION, isCompressed } = require('./format')
+
+/** What was compressed is put on disk at least this often: a killed exporter loses no more. */
+const FLUSH_MS = 10_000
+
+/**
+ * Writes a recording. A disk that is full ends the recording, not the exporter: `failed` says why.
+ */
+class Recorder {
+  #file
+  #gzip
+  #sessions = 0
+  /** @type {NodeJS.Timeout | undefined} */
+  #flush
+  /** @type {Error | undefined} */
+  failed
+
+  /**
+   * @param {string} path
+   * @param {{ command?: string[], onError?: (error: Error) => void }} [options]
+   * @throws {Error} when the file cannot be opened
+   */
+  constructor (path, { command, onError = () => {} } = {}) {
+    const fd = fs.openSync(path, 'w', 0o600)
+    this.#file = fs.createWriteStream(path, { fd })
+    /** @param {Error} error */
+    const fail = error => {
+      if (this.failed) return
+      this.failed = error
+      clearInterval(this.#flush)
+      onError(error)
+    }
+    this.#file.on('error', fail)
+    if (isCompressed(path)) {
+      const gzip = this.#gzip = createGzip()
+      gzip.on('error', fail)
+      gzip.pipe(this.#file)
+      this.#flush = setInterval(() => gzip.flush(constants.Z_SYNC_FLUSH), FLUSH_MS)
+      this.#flush.unref()
+    }
+    this.#write({ memwatch: 'recording', version: RECORDING_VERSION, command })
+  }
+
+  /**
+   * A connection that said hello.
+   * @param {string} hello its line @returns {{ line: (line: string) => void, closed: () => void }}
+   */
+  session (hello) {
+    const session = ++this.#sessions
+    const line = (/** @type {string} */ text) => this.#writeText(`{"session":${session},"line":${text}}\n`)
+    line(hello)
+    return { line, closed: () => this.#write({ session, closed: true }) }
+  }
+
+  /**
+   * @param {import('./format').End} [end]
+   * @returns {Promise<void>} when all is on disk, or the recording has failed
+   */
+  async stop (end) {
+    if (end) this.#write({ end })
+    clearInterval(this.#flush)
+    if (this.failed) return
+    const closed = Promise.race([once(this.#file, 'close'), once(this.#file, 'error')]).catch(() => {})
+    ;(this.#gzip ?? this.#file).end()
+    await closed
+  }
+
+  /** @param {object} item */
+  #write (item) {
+    this.#writeText(JSON.stringify(item) + '\n')
+  }
+
+  /** @param {string} text */
+  #writeText (text) {
+    if (!this.failed) (this.#gzip ?? this.#file).write(text)
+  }
+}
+
+module.exports = { Recorder }

@@ -1,0 +1,130 @@
+'use strict'
+
+const fs = require('node:fs')
+const { createGunzip } = require('node:zlib')
+const { MAX_LINE_BYTES } = require('memwatch/frame')
+const { LineSplitter } = require('../ingest/lines')
+const { check } = require('../ingest/decode')
+const { Targets } = require('../series/targets')
+const { evaluate } = require('../classify/evaluate')
+const { RECORDING_VERSION, isCompressed } = require('./format')
+
+/** The envelope of a wire line in a recording. */
+const ENVELOPE_BYTES = 64
+/** Targets in one recording: a year of restarts, not an attack. */
+const MAX_TARGETS = 100_000
+
+/** A file that is no recording, or none that this version can read. Its message says which and why. */
+class RecordingError extends Error {}
+
+/**
+ * @typedef {object} Replayed
+ * @property {import('./format').Header} header
+ * @property {import('./format').End} [end]
+ * @property {import('../series/target').Target[]} targets all that were watched, in the order they ended; then those that did not
+ * @property {number} frames taken
+ * @property {number} rejected lines that were not taken, as a live exporter would not have
+ * @property {boolean} cut whether the file breaks off: a recorder that was killed
+ */
+
+/**
+ * Judge a recording: the frames go through the code that judged them live, in the order they came. Time is that of the
+ * frames, so the verdicts are the same and nothing is waited for.
+ *
+ * @param {string} file
+ * @param {{ onVerdict?: (target: import('../series/target').Target, verdict: import('../classify/evaluate').Verdict) => void,
+ *   onError?: (error: Error) => void, onProgress?: (share: number) => void }} [options] onProgress: share of the file read
+ * @returns {Promise<Replayed>}
+ * @throws {RecordingError}
+ */
+async function replay (file, { onVerdict = () => {}, onError = () => {}, onProgress = () => {} } = {}) {
+  /** @type {Replayed} */
+  const result = { header: { memwatch: 'recording', version: 0 }, targets: [], frames: 0, rejected: 0, cut: false }
+  let nowUnixMs = 0
+  const targets = new Targets({ maxTargets: MAX_TARGETS, now: () => nowUnixMs })
+  targets.on('end', target => { if (target.frame) result.targets.push(target) })
+  targets.on('frame', target => {
+    result.frames++
+    for (const verdict of evaluate(target, { onError })) onVerdict(target, verdict)
+  })
+  /** @type {Map<number, import('../ingest/listener').Session>} */
+  const sessions = new Map()
+  let number = 0
+
+  /** @param {string} text */
+  const take = text => {
+    number++
+    const item = parse(text)
+    if (number === 1) {
+      result.header = checkHeader(item, file)
+    } else if (item?.line !== undefined) {
+      const checked = check(item.line)
+      if (!checked.ok) return result.rejected++
+      const { message } = checked
+      if (message.type === 'hello') {
+        const opened = targets.open(message)
+        if (typeof opened === 'string') result.rejected++
+        else sessions.set(item.session, opened)
+        return
+      }
+      nowUnixMs = Math.max(nowUnixMs, message.atUnixMs)
+      const session = sessions.get(item.session)
+      if (!session) result.rejected++
+      else if (message.type === 'bye') session.bye(message)
+      else if (session.frame(message)) result.rejected++
+    } else if (item?.closed) {
+      sessions.get(item.session)?.closed()
+      sessions.delete(item.session)
+    } else if (item?.end) {
+      result.end = item.end
+    } else {
+      result.rejected++
+    }
+  }
+
+  const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES + ENVELOPE_BYTES })
+  try {
+    for await (const chunk of bytesOf(file, onProgress)) {
+      lines.push(chunk, take, () => { result.rejected++ })
+    }
+  } catch (error) {
+    const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+    if (error instanceof RecordingError) throw error
+    if (code !== 'Z_BUF_ERROR' || number === 0) throw new RecordingError(`cannot read ${file}: ${code === 'Z_DATA_ERROR' ? 'it is not compressed by gzip, or damaged' : message}`)
+    result.cut = true
+  }
+  if (number === 0) throw new RecordingError(`${file} holds no recording: ${lines.pendingBytes > 0 ? 'not one whole line' : 'it is empty'}`)
+  if (lines.pendingBytes > 0) result.cut = true
+  result.targets.push(...targets.all.filter(({ frame }) => frame))
+  return result
+}
+
+/** @param {string} file @param {(share: number) => void} onProgress @returns {AsyncIterable<Buffer>} */
+function bytesOf (file, onProgress) {
+  const size = fs.statSync(file).size
+  const stream = fs.createReadStream(file, { highWaterMark: 1 << 16 })
+  let read = 0
+  stream.on('data', chunk => onProgress((read += chunk.length) / size))
+  if (!isCompressed(file)) return stream
+  const gunzip = createGunzip()
+  stream.on('error', error => gunzip.destroy(error))
+  return stream.pipe(gunzip)
+}
+
+/** @param {string} text @returns {any} */
+function parse (text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** @param {any} item @param {string} file @returns {import('./format').Header} */
+function checkHeader (item, file) {
+  if (item?.memwatch !== 'recording') throw new RecordingError(`${file} is not a recording of memwatch: its first line says nothing of it`)
+  if (item.version !== RECORDING_VERSION) throw new RecordingError(`${file} is a recording of version ${item.version}; this memwatch reads version ${RECORDING_VERSION}`)
+  return item
+}
+
+module.exports = { replay, RecordingError }

@@ -1,0 +1,88 @@
+'use strict'
+
+const { trend } = require('../statistics/trend')
+
+/** Spans a trend is looked for in, each as long as one tier of the history. */
+const SPANS_SECONDS = [600, 7200, 86_400]
+/** The first part of a life is warm-up: modules load, caches and pools fill, code is compiled. */
+const WARM_UP_SHARE = 0.2
+const WARM_UP_MOST_SECONDS = 300
+/** Readings after majors from which on the others are not needed. */
+const ENOUGH_READINGS = 7
+/** What has grown for less than this may be a pool that fills. */
+const LEAST_SECONDS = 30
+/** Mann–Kendall score from which a rise is no accident: one chance in a thousand that a flat series looks like it. */
+const CERTAIN_SCORE = 3
+
+/**
+ * @typedef {import('../series/window').Window} Window
+ * @typedef {import('../series/tracks').TrackName} TrackName
+ * @typedef {import('../statistics/trends').Found} Found
+ */
+
+/**
+ * How a track grows: of all spans, the one in which it rose most like a line – a leak that began yesterday is no line over
+ * the whole life.
+ *
+ * @param {Window} window
+ * @param {TrackName} track
+ * @param {{ afterMajors?: boolean }} [options] afterMajors: the readings that follow a major GC say most, as what lies between
+ *   them may be garbage that waits; where majors are rare all readings are taken, and the judge asks for majors at all
+ * @returns {Found} trend: y in the track's unit, x in seconds; readings: since the warm-up
+ */
+function growthOf (window, track, { afterMajors = false } = {}) {
+  if (!afterMajors) return growth(window, track, false)
+  const found = growth(window, track, true)
+  return found.readings >= ENOUGH_READINGS ? found : growth(window, track, false)
+}
+
+/** @param {Window} window @param {TrackName} track @param {boolean} afterMajors @returns {Found} */
+function growth (window, track, afterMajors) {
+  const warmUpSeconds = Math.min(window.nowSeconds * WARM_UP_SHARE, WARM_UP_MOST_SECONDS)
+  /** @type {Found} */
+  let best = { trend: null, readings: 0 }
+  for (const span of SPANS_SECONDS) {
+    const seconds = Math.min(span, window.nowSeconds - warmUpSeconds)
+    const found = window.trend(`${track}/${span}/${afterMajors}`, seconds, () => {
+      const { times, values } = afterMajors ? pointsAfterMajors(window, track, seconds) : window.points(track, seconds)
+      return { trend: trend(times, values), readings: times.length }
+    })
+    const better = found.trend && (!best.trend || found.trend.z * found.trend.fit > best.trend.z * best.trend.fit)
+    best = { trend: better ? found.trend : best.trend, readings: Math.max(best.readings, found.readings) }
+    if (window.nowSeconds <= span) break
+  }
+  return best
+}
+
+/** @param {Window} window @param {TrackName} track @param {number} seconds */
+function pointsAfterMajors (window, track, seconds) {
+  const majors = window.points('liveHeapMajors', seconds)
+  /** @type {Set<number>} */
+  const fresh = new Set()
+  // The same count of majors is the same reading, sent again.
+  majors.times.forEach((time, i) => { if (i === 0 || majors.values[i] !== majors.values[i - 1]) fresh.add(time) })
+  const all = window.points(track, seconds)
+  const kept = all.times.map((_, i) => i).filter(i => fresh.has(all.times[i]))
+  return { times: kept.map(i => all.times[i]), values: kept.map(i => all.values[i]) }
+}
+
+/**
+ * How much a rise looks like one that goes on: 0 where it may be chance or does not rise, else r² of the line times the slower
+ * of the late slopes over the whole one, 1 at most. A leak measures 0.7–1; what fills up falls towards 0.
+ * @param {Found} found @returns {number | null} null with too few readings, or over too short a time
+ */
+function steadiness ({ trend: found }) {
+  if (!found || found.spanX < LEAST_SECONDS) return null
+  if (found.z < CERTAIN_SCORE || found.slope <= 0) return 0
+  const late = found.lastThirdSlope / found.slope
+  const halves = found.earlySlope > 0 ? found.lateSlope / found.earlySlope : 1
+  return found.fit * Math.max(0, Math.min(1, late, halves))
+}
+
+/**
+ * The live heap across major GCs: it is read after each, and only then.
+ * @param {Window} window @returns {Found}
+ */
+const liveHeapTrend = window => growth(window, 'liveHeapBytes', true)
+
+module.exports = { growthOf, liveHeapTrend, steadiness }

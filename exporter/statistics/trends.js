@@ -1,0 +1,36 @@
+'use strict'
+
+const { MAX_POINTS } = require('./trend')
+
+/** A trend is never older than this. */
+const OLDEST_SECONDS = 60
+
+/**
+ * @typedef {object} Found
+ * @property {import('./trend').Trend | null} trend
+ * @property {number} readings that there were
+ */
+
+/**
+ * Trends that were computed, each kept until a further point is due. A trend over a span rests on so many merged points, so
+ * one of them stands for that share of the span: sooner than that a new one would say the same.
+ */
+class Trends {
+  /** @type {Map<string, { atSeconds: number, found: Found }>} */
+  #known = new Map()
+
+  /**
+   * @param {string} name @param {number} nowSeconds @param {number} spanSeconds
+   * @param {() => Found} compute
+   * @returns {Found}
+   */
+  get (name, nowSeconds, spanSeconds, compute) {
+    const known = this.#known.get(name)
+    if (known && nowSeconds - known.atSeconds < Math.min(spanSeconds / MAX_POINTS, OLDEST_SECONDS)) return known.found
+    const found = compute()
+    this.#known.set(name, { atSeconds: nowSeconds, found })
+    return found
+  }
+}
+
+module.exports = { Trends }

@@ -1,0 +1,38 @@
+'use strict'
+
+// An image proxy: it resizes in the thread pool, so pictures of many sizes are allocated and freed by several threads, and
+// keeps a short fingerprint of each on pages that the pictures were on. The pictures are gone; glibc keeps their memory.
+const http = require('node:http')
+const zlib = require('node:zlib')
+const { promisify } = require('node:util')
+const { appRun } = require('../app-run')
+const { withLoad } = require('../with-load')
+const { sendJson } = require('../json')
+
+const KB = 1024
+const HELD = 1500
+const FINGERPRINTS = 12_000
+const deflate = promisify(zlib.deflate)
+const source = Buffer.alloc(256 * KB, 'pixels and more pixels ')
+/** @type {Buffer[]} what is being worked on, let go together every few seconds */
+let held = []
+/** @type {Buffer[]} a ring */
+const fingerprints = []
+let count = 0
+
+const run = appRun({ figures: () => ({ held: held.length, fingerprints: fingerprints.length }) })
+const server = http.createServer(async (request, response) => {
+  for (let i = 0; i < 4; i++) {
+    const bytes = Math.floor((2 + 100 * Math.random() ** 2) * KB)
+    const picture = Buffer.allocUnsafeSlow(bytes)
+    source.copy(picture, 0, 0, bytes)
+    const fingerprint = Buffer.allocUnsafeSlow(96 + Math.floor(Math.random() * 800))
+    picture.copy(fingerprint)
+    fingerprints[count++ % FINGERPRINTS] = fingerprint
+    held.push(picture, i === 0 ? await deflate(picture, { level: 1 }) : picture)
+  }
+  if (held.length > 2 * HELD * 2) held = []
+  sendJson(response, { pictures: 4 })
+})
+
+withLoad(server, run, { phases: [{ perSecond: 400, seconds: 14 }, { perSecond: 12, seconds: 8 }], repeat: true, requests: [{ method: 'GET', path: '/pictures/{key}' }], inFlight: 32 })

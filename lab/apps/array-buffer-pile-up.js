@@ -1,0 +1,26 @@
+'use strict'
+
+// Uploads of ten megabytes, gathered with Buffer.concat and hashed: two copies of each wait for a garbage collection that
+// comes late, because the heap itself hardly grows. `--fixed` hashes chunk by chunk and keeps none.
+const http = require('node:http')
+const { createHash } = require('node:crypto')
+const { appRun } = require('../app-run')
+const { withLoad } = require('../with-load')
+const { sendJson } = require('../json')
+
+const run = appRun()
+const server = http.createServer(async (request, response) => {
+  if (request.method !== 'PUT') return sendJson(response, { error: 'not found' }, 404)
+  const hash = createHash('md5')
+  if (run.fixed) {
+    for await (const chunk of request) hash.update(chunk)
+  } else {
+    /** @type {Buffer[]} */
+    const chunks = []
+    for await (const chunk of request) chunks.push(chunk)
+    hash.update(Buffer.concat(chunks))
+  }
+  sendJson(response, { md5: hash.digest('hex') }, 201)
+})
+
+withLoad(server, run, { phases: [{ perSecond: 9 }], requests: [{ method: 'PUT', path: '/files/{key}', bodyBytes: 10 * 2 ** 20 }], inFlight: 6 })

@@ -1,0 +1,22 @@
+'use strict'
+
+// An indexer in a container of 256 MB, where V8 takes 256 MB for the heap alone: the index fills half, garbage waits in the
+// rest, and RSS goes up to the limit. A lower heap limit makes V8 collect in time.
+const { appRun } = require('../app-run')
+const { withJobs } = require('../with-jobs')
+
+const ENTRIES = 330_000
+const run = appRun({ work: 'documents', figures: () => ({ entries: index.size }) })
+/** @type {Map<number, { words: string[], at: number }>} */
+const index = new Map()
+let next = 0
+
+function add () {
+  for (let i = 0; i < 60; i++, next++) {
+    index.set(next, { words: [`w${next % 5000}`, `v${next % 700}`], at: next })
+    index.delete(next - ENTRIES)
+  }
+}
+for (let i = 0; i < ENTRIES / 60; i++) add()
+
+withJobs(run, { perSecond: 100, job: add })

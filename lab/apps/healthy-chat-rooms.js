@@ -1,0 +1,29 @@
+'use strict'
+
+// A chat server with four hundred connections that come within seconds and stay, and a message to all of them several times
+// a second. Many sockets, for good reason.
+const net = require('node:net')
+const { appRun } = require('../app-run')
+
+const MEMBERS = 200 // each is two sockets here: both ends live in this process
+const run = appRun({ work: 'messages', figures: () => ({ members: members.size }) })
+/** @type {Set<net.Socket>} */
+const members = new Set()
+const server = net.createServer((socket) => {
+  members.add(socket)
+  socket.on('error', () => {}).on('close', () => members.delete(socket))
+})
+
+server.listen(0, '127.0.0.1', () => {
+  const { port } = /** @type {net.AddressInfo} */ (server.address())
+  let connected = 0
+  const joining = setInterval(() => {
+    net.connect(port, '127.0.0.1').on('error', () => {}).resume()
+    if (++connected === MEMBERS) clearInterval(joining)
+  }, 25)
+})
+setInterval(() => {
+  const message = JSON.stringify({ at: Date.now(), words: Array.from({ length: 30 }, (_, i) => `word ${i}`) })
+  for (const member of members) member.write(message)
+  run.served(members.size)
+}, 200)

@@ -1,0 +1,18 @@
+'use strict'
+
+// A broker with a deadline on everything: thousands of timers are pending at any time, set and cleared all the time, and no
+// more than that.
+const { appRun } = require('../app-run')
+const { withJobs } = require('../with-jobs')
+
+let late = 0
+const run = appRun({ work: 'orders', figures: () => ({ late }) })
+
+/** @param {number} number */
+async function order (number) {
+  const deadlines = Array.from({ length: 10 }, () => setTimeout(() => { late++ }, 30_000))
+  await new Promise((resolve) => setTimeout(resolve, 1500 + (number * 37) % 1000))
+  for (const deadline of deadlines) clearTimeout(deadline)
+}
+
+withJobs(run, { perSecond: 120, job: order, atOnce: 1000 })

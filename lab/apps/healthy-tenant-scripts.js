@@ -1,0 +1,19 @@
+'use strict'
+
+// A form builder that runs each tenant's small script in a fresh vm context and drops it: contexts come and go, and garbage
+// collection takes them.
+const vm = require('node:vm')
+const { appRun } = require('../app-run')
+const { withJobs } = require('../with-jobs')
+
+let results = 0
+const run = appRun({ work: 'scripts', figures: () => ({ results }) })
+
+/** @param {number} number */
+function runScript (number) {
+  const rows = Array.from({ length: 300 }, (_, i) => ({ i, value: (number * i) % 17 }))
+  const total = vm.runInNewContext('rows.reduce((sum, row) => sum + row.value, 0)', { rows })
+  results += total > 0 ? 1 : 0
+}
+
+withJobs(run, { perSecond: 10, job: runScript })

@@ -1,0 +1,19 @@
+'use strict'
+
+// A report worker on a large machine, started with --max-old-space-size=4096 and a large young generation: it keeps some
+// megabytes, and hundreds of megabytes of garbage wait for collections that are rare and long.
+const { appRun } = require('../app-run')
+const { withJobs } = require('../with-jobs')
+
+/** @type {Map<number, object[]>} the newest 200 */
+const reports = new Map()
+
+/** @param {number} number */
+function report (number) {
+  const rows = Array.from({ length: 2500 }, (_, i) => ({ number, i, text: `row ${i} of report ${number}`, cells: [i, i * 2, i * 3] }))
+  rows.sort((a, b) => (a.i * 7919) % 997 - (b.i * 7919) % 997)
+  reports.set(number, rows.slice(0, 60))
+  reports.delete(number - 200)
+}
+
+withJobs(appRun({ work: 'reports' }), { perSecond: 150, job: report })

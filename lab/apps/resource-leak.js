@@ -1,0 +1,31 @@
+'use strict'
+
+// An API that opens a connection to its backend for each tenth request and forgets to end it: the answer is used, the socket
+// stays open. `--fixed` ends it.
+const http = require('node:http')
+const net = require('node:net')
+const { appRun } = require('../app-run')
+const { withLoad } = require('../with-load')
+const { sendJson } = require('../json')
+
+/** @type {Set<net.Socket>} as a driver's registry would */
+const open = new Set()
+const run = appRun({ figures: () => ({ open: open.size }) })
+const backend = net.createServer((socket) => { socket.on('error', () => {}).on('data', () => socket.write('pong')).resume() })
+backend.listen(0, '127.0.0.1')
+let count = 0
+
+const server = http.createServer((request, response) => {
+  if (count++ % 10 !== 0) return sendJson(response, { ok: true })
+  const { port } = /** @type {net.AddressInfo} */ (backend.address())
+  const socket = net.connect(port, '127.0.0.1')
+  open.add(socket)
+  socket.on('error', () => {}).on('close', () => open.delete(socket))
+  socket.once('data', () => {
+    sendJson(response, { ok: true })
+    if (run.fixed) socket.destroy()
+  })
+  socket.write('ping')
+})
+
+withLoad(server, run, { phases: [{ perSecond: 60 }], requests: [{ method: 'GET', path: '/quotes/{key}' }] })

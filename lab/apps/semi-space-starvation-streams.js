@@ -1,0 +1,44 @@
+'use strict'
+
+// An import: rows flow through object-mode streams that buffer some thousands of them while a slow lookup keeps up. They
+// live a little longer than scavenges come, so a semi-space of 1 MB promotes them all.
+const { Readable, Transform, Writable, pipeline } = require('node:stream')
+const { setTimeout: wait } = require('node:timers/promises')
+const { appRun } = require('../app-run')
+
+const CHUNK_ROWS = 500
+const CHUNKS_BUFFERED = 16
+const run = appRun({ work: 'chunks' })
+let next = 0
+
+/** Chunks of rows as a database cursor gives them, at a steady pace. */
+async function * cursor () {
+  for (;;) {
+    yield Array.from({ length: CHUNK_ROWS }, () => ({ id: next++, name: `row ${next}`, values: [next % 3, next % 5, next % 7], nested: { a: next, b: `b${next % 100}` } }))
+    await wait(2 / run.rate)
+  }
+}
+
+const lookup = new Transform({
+  objectMode: true,
+  highWaterMark: CHUNKS_BUFFERED,
+  transform (rows, _, done) {
+    const joined = rows.map((/** @type {any} */ row) => ({ ...row, key: `${row.name}/${row.nested.b}` }))
+    setTimeout(done, 1, null, joined)
+  }
+})
+
+/** @type {any[][]} the window that is being written, oldest first */
+const window = []
+const sink = new Writable({
+  objectMode: true,
+  highWaterMark: CHUNKS_BUFFERED,
+  write (rows, _, done) {
+    window.push(rows)
+    if (window.length > 12) window.shift()
+    run.served()
+    done()
+  }
+})
+
+pipeline(Readable.from(cursor(), { highWaterMark: CHUNKS_BUFFERED }), lookup, sink, () => {})

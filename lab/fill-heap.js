@@ -1,0 +1,26 @@
+'use strict'
+
+const v8 = require('node:v8')
+
+/**
+ * Objects until so much of the heap limit is in use: what an app holds that outgrew its heap.
+ * @param {number} share of the heap size limit, 0–1
+ * @returns {object[]} to be kept
+ */
+function fillHeap (share) {
+  const { heap_size_limit: limit } = v8.getHeapStatistics()
+  /** @type {object[]} */
+  const rows = []
+  while (oldBytes() < share * limit) {
+    for (let i = 0; i < 2000; i++) {
+      rows.push({ id: rows.length, name: `product ${rows.length}`, prices: [rows.length % 100, rows.length % 70], stock: { shop: rows.length % 9, store: rows.length % 5 } })
+    }
+  }
+  return rows
+}
+
+function oldBytes () {
+  return v8.getHeapSpaceStatistics().filter(({ space_name: name }) => !name.startsWith('new_')).reduce((sum, space) => sum + space.space_used_size, 0)
+}
+
+module.exports = { fillHeap }

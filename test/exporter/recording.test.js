@@ -1,0 +1,94 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { spawnSync } = require('node:child_process')
+const { gzipSync, gunzipSync } = require('node:zlib')
+const { Recorder } = require('../../exporter/recording/recorder')
+const { replay } = require('../../exporter/recording/replay')
+const { hello, frame, line } = require('../support/frames')
+
+const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-recording-test-'))
+afterAll(() => fs.rmSync(folder, { recursive: true }))
+
+/** @param {string} name @param {string} text */
+function write (name, text) {
+  const file = path.join(folder, name)
+  fs.writeFileSync(file, name.endsWith('.gz') ? gzipSync(text) : text)
+  return file
+}
+const HEADER = '{"memwatch":"recording","version":1}\n'
+
+/** @param {number} frames @param {string} name */
+async function recorded (frames, name) {
+  const file = path.join(folder, name)
+  const recorder = new Recorder(file, { command: ['node', 'app.js'] })
+  const session = recorder.session(line(hello()))
+  for (let i = 1; i <= frames; i++) session.line(line(frame({ sequence: i, uptimeSeconds: i })))
+  session.closed()
+  await recorder.stop({ durationSeconds: frames, exit: { code: 3, signal: null } })
+  return file
+}
+
+describe('a recording', () => {
+  it.each(['plain.ndjson', 'packed.ndjson.gz'])('%s holds all frames, the command and its end', async name => {
+    const { header, end, frames, rejected, cut, targets } = await replay(await recorded(20, name))
+    expect({ command: header.command, end, frames, rejected, cut }).toEqual({
+      command: ['node', 'app.js'], end: { durationSeconds: 20, exit: { code: 3, signal: null } }, frames: 20, rejected: 0, cut: false
+    })
+    expect(targets).toHaveLength(1)
+    expect(targets[0].verdicts.length).toBeGreaterThan(0)
+  })
+  it('that breaks off in the middle is judged as far as it goes', async () => {
+    const whole = fs.readFileSync(await recorded(300, 'whole.ndjson.gz'))
+    const file = path.join(folder, 'cut.ndjson.gz')
+    fs.writeFileSync(file, whole.subarray(0, whole.length - 20))
+    const { cut, frames } = await replay(file)
+    expect(cut).toBe(true)
+    expect(frames).toBeGreaterThan(100)
+    const plain = write('cut.ndjson', gunzipSync(whole).toString().slice(0, -30))
+    expect((await replay(plain)).cut).toBe(true)
+  })
+  it('counts the lines it does not understand and takes the others', async () => {
+    const taken = line(frame({ sequence: 1, uptimeSeconds: 1 }))
+    const file = write('damaged.ndjson', `${HEADER}{"session":1,"line":${line(hello())}}\nnonsense\n{"session":1,"line":${taken}}\n{"session":9,"line":${taken}}\n{"session":1,"line":{"v":1,"type":"frame"}}\n`)
+    const { frames, rejected } = await replay(file)
+    expect({ frames, rejected }).toEqual({ frames: 1, rejected: 3 })
+  })
+})
+
+describe('memwatch diagnose', () => {
+  /** @param {string[]} args */
+  const diagnose = args => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [MEMWATCH, 'diagnose', ...args], { encoding: 'utf8' })
+    return { status, stdout, stderr }
+  }
+  it.each([
+    ['a file that is not there', () => path.join(folder, 'none.ndjson'), /no such file/],
+    ['an empty file', () => write('empty.ndjson', ''), /is empty/],
+    ['something else', () => write('else.ndjson', '{"hello":"world"}\n'), /not a recording of memwatch/],
+    ['a version of the future', () => write('future.ndjson', '{"memwatch":"recording","version":2}\n'), /version 2; this memwatch reads version 1/],
+    ['plain text that is called .gz', () => { fs.writeFileSync(path.join(folder, 'plain.gz'), HEADER); return path.join(folder, 'plain.gz') }, /not compressed by gzip/]
+  ])('refuses %s with status 2', (_, make, message) => {
+    const { status, stdout, stderr } = diagnose([make()])
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+    expect(stderr).toMatch(message)
+    expect(stderr).not.toMatch(/at .*\.js:/)
+  })
+
+  it('says of a live run what was said live', async () => {
+    const file = path.join(folder, 'live.ndjson.gz')
+    const app = path.join(__dirname, '../../lab/apps/semi-space-starvation.js')
+    const live = spawnSync(process.execPath, [MEMWATCH, 'run', '--json', '--for', '9', '--record', file, '--', process.execPath, '--max-semi-space-size=1', app],
+      { encoding: 'utf8', env: { ...process.env, NODE_OPTIONS: '' } })
+    expect(live.status).toBe(0)
+    const { status, stdout } = diagnose(['--json', file])
+    expect(status).toBe(0)
+    const [before, after] = [JSON.parse(live.stdout), JSON.parse(stdout)]
+    expect(after).toEqual(before)
+    expect(after.targets[0].verdicts.find(({ diagnosis }) => diagnosis === 'semi-space-starvation').state).toBe('suspected')
+    expect(diagnose(['--json', '--fail-on', 'suspected', file]).status).toBe(3)
+  }, 30_000)
+})
