@@ -2,13 +2,16 @@
 
 const v8 = require('node:v8')
 
+/** On a machine without a memory group the limit is some gigabytes: nobody wants those filled. */
+const MOST_BYTES = 400 * 2 ** 20
+
 /**
  * Objects until so much of the heap limit is in use: what an app holds that outgrew its heap.
- * @param {number} share of the heap size limit, 0–1
+ * @param {number} share of the limit, 0–1
+ * @param {number} [limit] bytes, by default the heap size limit, where that is a container's
  * @returns {object[]} to be kept
  */
-function fillHeap (share) {
-  const { heap_size_limit: limit } = v8.getHeapStatistics()
+function fillHeap (share, limit = Math.min(v8.getHeapStatistics().heap_size_limit, MOST_BYTES)) {
   /** @type {object[]} */
   const rows = []
   while (oldBytes() < share * limit) {

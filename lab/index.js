@@ -136,7 +136,7 @@ const apps = [
     diagnosis: 'array-buffer-pile-up',
     fixedBy: 'code',
     seconds: 60,
-    about: 'A video indexer that takes a Buffer of 25 MB for each frame and drops it.'
+    about: 'A video indexer that takes a Buffer of 50 MB for each frame and drops it.'
   }),
   app({
     id: 'array-buffer-pile-up-streams',
@@ -144,7 +144,7 @@ const apps = [
     diagnosis: 'array-buffer-pile-up',
     fixedBy: 'code',
     seconds: 60,
-    about: 'A backup that reads blocks of four megabytes, each a new Buffer that is needed for milliseconds.'
+    about: 'A backup that reads blocks of eight megabytes, each a new Buffer that outlives two scavenges.'
   }),
   app({
     id: 'buffer-pool-pinning',
@@ -304,7 +304,7 @@ const apps = [
     id: 'idle-heap-not-returned',
     title: 'API after a burst',
     diagnosis: 'idle-heap-not-returned',
-    memoryLimitBytes: 256 * MB,
+    memoryLimitBytes: 384 * MB,
     nodeArgs: ['--max-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
     about: 'An API that is called hard after its start and then hardly at all: the new space keeps what it grew.'
@@ -313,7 +313,7 @@ const apps = [
     id: 'idle-heap-not-returned-jobs',
     title: 'Worker after its import',
     diagnosis: 'idle-heap-not-returned',
-    memoryLimitBytes: 256 * MB,
+    memoryLimitBytes: 384 * MB,
     nodeArgs: ['--max-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
     about: 'A worker that has one large import and then waits for work.'

@@ -10,6 +10,7 @@ const { compatMetrics } = require('../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../exporter/catalog/exporter-metrics')
 const { diagnoses: allDiagnoses } = require('../exporter/diagnoses')
 const { signals } = require('../exporter/signals')
+const { apps } = require('memwatch-lab')
 const { REJECT_REASONS } = require('../exporter/ingest/decode')
 
 /** @param {string} title @param {string} intro @param {string[]} parts */
@@ -52,4 +53,13 @@ const wireProtocol = () => page('Wire protocol',
     [`\`${name}\``, field.unit, field.kind, field.scope, field.shape, field.source])),
   `## Why a line is rejected\n\nCounted in \`memwatch_exporter_lines_rejected_total{reason}\`: ${REJECT_REASONS.map(reason => `\`${reason}\``).join(', ')}.`)
 
-module.exports = { metrics, diagnoses, config, wireProtocol }
+/** @param {import('memwatch-lab').LabApp} app */
+const repair = app => ({ code: '`--fixed`', fix: 'the fix that is printed', none: '' })[app.fixedBy]
+
+const lab = () => page('The lab',
+  'Small real apps: each problem in several guises, and healthy ones that look like a problem to a naive rule. `memwatch simulate NAME` runs one in a memory group like its container and watches it.',
+  '## Problems', table(['app', 'must be found', 'container', 'what it does', 'repaired by'], apps.filter(app => app.diagnosis || app.opportunity).map(app =>
+    [`\`${app.id}\``, app.diagnosis ?? `${app.opportunity} (an opportunity)`, `${app.memoryLimitBytes / 2 ** 20} MB${app.limitOnParent ? ', on the parent' : ''}`, app.about, repair(app)])),
+  '## Healthy', table(['app', 'what it does'], apps.filter(app => !app.diagnosis && !app.opportunity).map(app => [`\`${app.id}\``, app.about])))
+
+module.exports = { lab, metrics, diagnoses, config, wireProtocol }

@@ -20,6 +20,7 @@ const generated = {
   'docs/metrics.md': docs.metrics,
   'docs/diagnoses.md': docs.diagnoses,
   'docs/config.md': docs.config,
+  'docs/lab.md': docs.lab,
   'docs/wire-protocol.md': docs.wireProtocol,
   'docs/report.schema.json': () => JSON.stringify(report, null, 2) + '\n'
 }

@@ -21,10 +21,11 @@ module.exports = defineDiagnosis({
     waitingShareRatio: 0.2,
     // V8 ran full collections for nothing but Buffers, this often or at this cost.
     externalMajorsPerSecond: 1,
-    externalMajorPauseRatio: 0.01,
-    // Above this rate, or this cost, it is no accident of one burst.
+    externalMajorPauseRatio: 0.003,
+    // Above this rate, this cost or this share of RSS it is worth a change.
     certainMajorsPerSecond: 2,
-    certainPauseRatio: 0.03,
+    certainPauseRatio: 0.02,
+    certainShareRatio: 0.4,
     windowSeconds: 15
   },
   explains: ['allocator-fragmentation'],
@@ -38,7 +39,7 @@ module.exports = defineDiagnosis({
     if (!collects || !waits) {
       return { state: 'ok', summary: `${formatBytes(waiting)} of Buffers wait for a GC at a time, and ${formatNumber(majors)} major GCs a second run for them (${formatRatio(pauses)} of the time)` }
     }
-    const certain = (majors >= limits.certainMajorsPerSecond || pauses >= limits.certainPauseRatio) && signals.gcWindowSeconds >= limits.windowSeconds
+    const certain = (majors >= limits.certainMajorsPerSecond || pauses >= limits.certainPauseRatio || share >= limits.certainShareRatio) && signals.gcWindowSeconds >= limits.windowSeconds
     return {
       state: certain ? 'confirmed' : 'suspected',
       summary: `${formatBytes(waiting)} of dead Buffers wait for a GC at a time, and V8 runs ${formatNumber(majors)} full collections a second to free them.`,

@@ -9,15 +9,15 @@ module.exports = defineDiagnosis({
   title: 'Synchronous work blocks the event loop, and it is not GC',
   severity: 'warning',
   scope: 'isolate',
-  requires: ['blockedFramesRatio', 'longestDelaySeconds', 'meanDelaySeconds', 'eventLoopUtilizationRatio', 'loopWindowSeconds'],
+  requires: ['blockedFramesRatio', 'longestDelaySeconds', 'expectedWaitSeconds', 'eventLoopUtilizationRatio', 'loopWindowSeconds'],
   uses: ['gcPauseRatio', 'threadCpuRatio', 'cpuThrottledRatio'],
   limits: {
     // Something waited longer than a tenth of a second in so many of the seconds.
     blockedFramesRatio: 0.3,
     longestDelaySeconds: 0.15,
     // What a request waits on average for the loop alone.
-    meanDelaySeconds: 0.015,
-    suspectedMeanDelaySeconds: 0.008,
+    expectedWaitSeconds: 0.01,
+    suspectedExpectedWaitSeconds: 0.005,
     // Without GC, so much of the time the loop is at work.
     busyRatio: 0.15,
     // GC explains it when it takes this share of the busy time.
@@ -33,10 +33,10 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchEventLoopBlocked',
 
   judge (signals, limits) {
-    const { blockedFramesRatio: blocked, longestDelaySeconds: longest, meanDelaySeconds: mean, eventLoopUtilizationRatio: busy } = signals
+    const { blockedFramesRatio: blocked, longestDelaySeconds: longest, expectedWaitSeconds: mean, eventLoopUtilizationRatio: busy } = signals
     const gc = signals.gcPauseRatio ?? 0
     const ms = (/** @type {number} */ seconds) => `${formatNumber(seconds * 1000)} ms`
-    const delayed = blocked >= limits.blockedFramesRatio && longest >= limits.longestDelaySeconds && mean >= limits.suspectedMeanDelaySeconds
+    const delayed = blocked >= limits.blockedFramesRatio && longest >= limits.longestDelaySeconds && mean >= limits.suspectedExpectedWaitSeconds
     if (!delayed) {
       return { state: 'ok', summary: `the event loop answers: ${ms(mean)} late on average, ${ms(longest)} at most` }
     }
@@ -51,11 +51,11 @@ module.exports = defineDiagnosis({
     }
     const waits = waitsInside(signals, limits)
     return {
-      state: mean >= limits.meanDelaySeconds && signals.loopWindowSeconds >= limits.windowSeconds ? 'confirmed' : 'suspected',
+      state: mean >= limits.expectedWaitSeconds && signals.loopWindowSeconds >= limits.windowSeconds ? 'confirmed' : 'suspected',
       summary: `Synchronous ${waits ? 'calls that wait' : 'computation'} block${waits ? '' : 's'} the event loop for up to ${ms(longest)}; GC is ${formatRatio(gc)} of the time.`,
       evidence: [
         evidence('blockedFramesRatio', blocked, limits.blockedFramesRatio, (value, limit) => `In ${value} of the seconds something waited longer than 100 ms (${limit} count).`),
-        evidence('meanDelaySeconds', mean, limits.meanDelaySeconds, () => `Whatever falls due waits ${ms(mean)} on average, ${ms(limits.meanDelaySeconds)} count; the longest wait was ${ms(longest)}.`),
+        evidence('expectedWaitSeconds', mean, limits.expectedWaitSeconds, () => `Whatever falls due waits ${ms(mean)} on average, ${ms(limits.expectedWaitSeconds)} count; the longest wait was ${ms(longest)}.`),
         evidence('gcPauseRatio', gc, limits.gcShareRatio * busy, (value, limit) => `GC pauses take ${value} of the time, below ${limit} of a loop that is busy ${formatRatio(busy)}: it is not GC.`),
         evidence('cpuThrottledRatio', signals.cpuThrottledRatio ?? 0, limits.throttledRatio, value => signals.cpuThrottledRatio === null ? 'No CPU quota that could hold it back is known.' : `The CPU quota took ${value} away: it is not throttling.`),
         ...(signals.threadCpuRatio === null
@@ -75,7 +75,7 @@ module.exports = defineDiagnosis({
           ? 'Look for the …Sync family in code that runs per request: execSync, spawnSync, readFileSync, writeFileSync on slow disks, Atomics.wait. Each has a variant with a promise. To see it: node --trace-sync-io names their places, and a CPU profile shows them as long frames.'
           : 'Take a CPU profile of some seconds while it happens (node --cpu-prof, or the inspector). Then: the asynchronous variant of crypto and zlib calls (pbkdf2, scrypt, gzip instead of …Sync), a worker thread for what computes, smaller pieces with setImmediate between them, streams instead of JSON.parse of whole large bodies, and no regular expression that backtracks on input.'
       },
-      predicted: [{ signal: 'meanDelaySeconds', from: signals.meanDelaySeconds, to: 0.1 * signals.meanDelaySeconds, unit: 'seconds' }],
+      predicted: [{ signal: 'expectedWaitSeconds', from: signals.expectedWaitSeconds, to: 0.1 * signals.expectedWaitSeconds, unit: 'seconds' }],
       risk: 'More memory does not help, nor does a larger heap.'
     }]
   }

@@ -64,7 +64,9 @@ module.exports = defineDiagnosis({
     const needed = seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
     const straight = (signals.liveHeapGrowthFit ?? 0) >= limits.fit
     const secondsLeft = runway / growth
-    const limitName = runway < signals.heapSizeLimitBytes - signals.liveHeapBytes ? 'the container limit' : 'the heap size limit'
+    // The share is of the heap's own limit: where less is left than that says, the container's comes first.
+    const heapRunway = signals.liveHeapBytes / (signals.liveHeapShareRatio ?? 1) - signals.liveHeapBytes
+    const limitName = runway < 0.99 * heapRunway ? 'the container limit' : 'the heap size limit'
     return {
       state: straight && share >= needed ? 'confirmed' : 'suspected',
       summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches ${limitName} in about ${formatSeconds(secondsLeft)}.`,

@@ -2,8 +2,18 @@
 
 const { max, median } = require('simple-statistics')
 const { growthOf, liveHeapTrend } = require('./growth')
+const { semiSpaceMax } = require('../v8/heap-sizing')
 
 /** @typedef {import('./index').Signal} Signal */
+
+/**
+ * What survives a major GC lives in the old generation; the rest of the heap size limit belongs to the young one.
+ * @param {import('../series/window').Window} window @returns {number | null} bytes
+ */
+function oldGenerationLimit ({ hello, values: { heapSizeLimitBytes } }) {
+  if (!heapSizeLimitBytes) return null
+  return heapSizeLimitBytes - 3 * (semiSpaceMax(hello, heapSizeLimitBytes)?.bytes ?? 0)
+}
 
 /** Long enough for a burst to pass. */
 const RESIDENT_SECONDS = 60
@@ -74,7 +84,7 @@ module.exports = {
       // In the container the heap shares with everything else that is resident.
       const beside = rssBytes !== undefined && heapPhysicalBytes !== undefined ? Math.max(0, rssBytes - heapPhysicalBytes) : 0
       const container = containerLimitBytes === undefined ? Infinity : containerLimitBytes - beside
-      return Math.max(0, Math.min(heapSizeLimitBytes, container) - liveHeapBytes)
+      return Math.max(0, Math.min(oldGenerationLimit(window) ?? heapSizeLimitBytes, container) - liveHeapBytes)
     }
   }),
   oldSpaceRiseBytes: /** @type {Signal} */ ({
@@ -118,10 +128,11 @@ module.exports = {
   }),
   liveHeapShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Live heap over the heap size limit.',
+    help: 'Live heap over the most that the old generation may grow to: the heap size limit less three semi-spaces.',
     compute: window => {
-      const { liveHeapBytes, heapSizeLimitBytes } = window.values
-      return liveHeapBytes === undefined || !heapSizeLimitBytes ? null : liveHeapBytes / heapSizeLimitBytes
+      const { liveHeapBytes } = window.values
+      const limit = oldGenerationLimit(window)
+      return liveHeapBytes === undefined || limit === null ? null : liveHeapBytes / limit
     }
   })
 }

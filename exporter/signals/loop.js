@@ -42,13 +42,14 @@ module.exports = {
       return before > 0 ? late.increase / late.overSeconds / before : null
     }
   }),
-  meanDelaySeconds: /** @type {Signal} */ ({
+  expectedWaitSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: `How late a timer fires that is due at a random moment, mean of the last ${RATE_SECONDS} s.`,
+    help: `What waits at a random moment of the last ${RATE_SECONDS} s until the loop is free, on average: a block of L seconds takes L²/2 from each second; of each frame the longest counts.`,
     compute: window => {
-      const count = window.increase('delayCount')
-      const sum = window.increase('delaySeconds')
-      return count && sum && count.increase > 0 ? sum.increase / count.increase : null
+      const { times, values } = window.points('longestDelaySeconds', RATE_SECONDS)
+      const overSeconds = times.length > 1 ? times[times.length - 1] - times[0] : 0
+      // The first frame's block may have been before the window.
+      return overSeconds > 0 ? values.slice(1).reduce((sum, longest) => sum + longest ** 2 / 2, 0) / overSeconds : null
     }
   }),
   blockedFramesRatio: /** @type {Signal} */ ({
@@ -70,7 +71,7 @@ module.exports = {
   loopWindowSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
     help: 'The time that these were seen over: less than the window at the start of a life.',
-    compute: window => window.increase('delaySeconds')?.overSeconds ?? null
+    compute: window => window.increase('eventLoopActiveSeconds')?.overSeconds ?? null
   }),
   threadCpuRatio: /** @type {Signal} */ ({
     unit: 'ratio',

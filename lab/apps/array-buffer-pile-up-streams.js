@@ -1,25 +1,28 @@
 'use strict'
 
-// A backup: files are read in blocks of four megabytes, each checksummed and sent on. Every block is a new Buffer, needed
-// for some milliseconds. `--fixed` fills the same block again.
+// A backup: files are read in blocks of eight megabytes, each checksummed, sent on and held until it is acknowledged a
+// quarter of a second later. Every block is a new Buffer that outlives two scavenges and then waits for a full collection.
+// `--fixed` fills the same few blocks again.
 const { createHash } = require('node:crypto')
 const { Readable, Writable } = require('node:stream')
 const { pipeline } = require('node:stream/promises')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 
-const BLOCK_BYTES = 4 * 2 ** 20
-const SPARSE = 64
+const BLOCK_BYTES = 8 * 2 ** 20
+const SPARSE = 256
 const run = appRun({ work: 'blocks' })
-const own = Buffer.alloc(BLOCK_BYTES)
+const own = Array.from({ length: 10 }, () => Buffer.alloc(BLOCK_BYTES))
+/** @type {Set<Buffer>} sent, and not yet acknowledged */
+const unacknowledged = new Set()
 
-/** Blocks of a file, at some thirty a second. */
+/** Blocks of a file, at some twenty a second. */
 async function * blocks () {
   for (let number = 0; ; number++) {
-    const block = run.fixed ? own : Buffer.allocUnsafeSlow(BLOCK_BYTES)
+    const block = run.fixed ? own[number % own.length] : Buffer.allocUnsafeSlow(BLOCK_BYTES)
     block.fill(number % 251)
     yield block
-    await wait(30 / run.rate)
+    await wait(40 / run.rate)
   }
 }
 
@@ -28,6 +31,8 @@ const sink = new Writable({
   write (block, _, done) {
     createHash('md5').update(block.subarray(0, BLOCK_BYTES / SPARSE)).digest()
     run.served()
+    unacknowledged.add(block)
+    setTimeout(() => unacknowledged.delete(block), 250)
     setTimeout(done, 3)
   }
 })

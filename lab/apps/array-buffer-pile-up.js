@@ -23,4 +23,4 @@ const server = http.createServer(async (request, response) => {
   sendJson(response, { md5: hash.digest('hex') }, 201)
 })
 
-withLoad(server, run, { phases: [{ perSecond: 9 }], requests: [{ method: 'PUT', path: '/files/{key}', bodyBytes: 10 * 2 ** 20 }], inFlight: 6 })
+withLoad(server, run, { phases: [{ perSecond: 60 }], requests: [{ method: 'PUT', path: '/files/{key}', bodyBytes: 10 * 2 ** 20 }], inFlight: 12 })

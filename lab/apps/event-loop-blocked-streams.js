@@ -1,6 +1,6 @@
 'use strict'
 
-// A validator in a stream: every few hundred lines one makes its regular expression backtrack for a while. `--fixed` uses
+// A validator in a stream: every five hundred lines one makes its regular expression backtrack for a while. `--fixed` uses
 // an expression that cannot.
 const { Readable, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
@@ -14,7 +14,7 @@ let number = 0
 
 async function * lines () {
   for (;;) {
-    for (let i = 0; i < 10; i++) yield ++number % 250 === 0 ? 'a long line of words that ends with!' : `line ${number} is fine`
+    for (let i = 0; i < 10; i++) yield ++number % 500 === 0 ? `${'a'.repeat(26)}!` : `line ${number} is fine`
     await wait(20 / run.rate)
   }
 }
@@ -22,8 +22,8 @@ async function * lines () {
 const check = new Writable({
   objectMode: true,
   write (line, _, done) {
-    // Four times the work at the end: the expression tries all ways to split the words.
-    if (!(run.fixed ? LINEAR : BACKTRACKING).test(line.slice(0, 26) + (line.endsWith('!') ? '!' : ''))) invalid++
+    // Where the line does not match, the expression tries all ways to split its words.
+    if (!(run.fixed ? LINEAR : BACKTRACKING).test(line)) invalid++
     run.served()
     done()
   }

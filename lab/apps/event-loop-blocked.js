@@ -9,7 +9,7 @@ const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
 const { sendJson } = require('../json')
 
-const ROUNDS = 160_000
+const ROUNDS = 500_000
 const derive = promisify(pbkdf2)
 const run = appRun()
 const server = http.createServer(async (request, response) => {

@@ -18,4 +18,4 @@ function match (number) {
   recent[number % 20] = candidates.slice(0, 300)
 }
 
-withJobs(run, { perSecond: 60, job: match })
+withJobs(run, { perSecond: 260, job: match })

@@ -5,19 +5,20 @@
 const { Worker, isMainThread, parentPort } = require('node:worker_threads')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
+const { fillHeap } = require('../fill-heap')
+
+const HELD_OF_MB = 96
 
 if (isMainThread) {
   const run = appRun({ work: 'jobs' })
-  const worker = new Worker(__filename, { resourceLimits: { maxOldGenerationSizeMb: run.fixed ? 384 : 96 } })
+  const worker = new Worker(__filename, { resourceLimits: { maxOldGenerationSizeMb: run.fixed ? 4 * HELD_OF_MB : HELD_OF_MB } })
   worker.unref()
-  withJobs(run, { perSecond: 80, job: (number) => worker.postMessage(number) })
+  withJobs(run, { perSecond: 250, job: (number) => worker.postMessage(number) })
 } else {
-  /** @type {object[]} */
-  const held = []
-  while (held.length < 640_000) held.push({ id: held.length, pair: [held.length, held.length % 7], name: `held ${held.length % 1000}` })
+  const held = fillHeap(0.88, HELD_OF_MB * 2 ** 20)
   /** @type {object[][]} */
   const recent = []
   parentPort?.on('message', (number) => {
-    recent[number % 10] = Array.from({ length: 1000 }, (_, i) => ({ number, i, of: held[(number * i) % held.length] }))
+    recent[number % 10] = Array.from({ length: 900 }, (_, i) => ({ number, i, of: held[(number * i) % held.length] }))
   })
 }

@@ -16,4 +16,4 @@ const server = http.createServer((request, response) => {
   sendJson(response, page.slice(0, 20))
 })
 
-withLoad(server, run, { phases: [{ perSecond: 130 }], requests: [{ method: 'GET', path: '/products/{key}' }], inFlight: 16 })
+withLoad(server, run, { phases: [{ perSecond: 380 }], requests: [{ method: 'GET', path: '/products/{key}' }], inFlight: 16 })

@@ -1,9 +1,11 @@
 'use strict'
 
 const fs = require('node:fs')
+const os = require('node:os')
 const path = require('node:path')
 const { cgroup } = require('../../agent/collect/cgroup')
 const { mallocExtents } = require('../../agent/collect/malloc-maps')
+const { addons } = require('../../agent/collect/addons')
 const { loadedAllocator, splitNodeOptions, appName } = require('../../agent/identity')
 const { readConfig } = require('../../agent/config')
 const { addressInHosts } = require('../../agent/lookup')
@@ -40,6 +42,40 @@ const V1_MEMORY = '/ /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory'
 const V1_CPU = '/ /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct'
 /** @param {string} folder @param {Record<string, string>} files */
 const inFolder = (folder, files) => Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, text]))
+
+describe('native addons', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-addons-'))
+  afterAll(() => fs.rmSync(folder, { recursive: true }))
+  /** @param {string} name @param {string} [content] */
+  const file = (name, content) => {
+    const at = path.join(folder, name)
+    if (content !== undefined) fs.writeFileSync(at, content)
+    return at
+  }
+  it('are told apart by what they import, wherever in the file it stands', () => {
+    const filler = 'x'.repeat(65_533)
+    const files = [
+      file('nan.node', `${filler}_ZN2v87Isolate10GetCurrentEv${filler}`), // the symbol lies across two pieces
+      file('napi.node', `${filler}napi_create_object${filler}`),
+      file('gone.node')
+    ]
+    const collector = addons()
+    const maps = files.map((name, i) => `7f000000${i}000-7f000000${i}fff r-xp 00000000 08:01 12${i} ${name}`).join('\n')
+    const seen = {}
+    for (let frame = 0; frame < 20; frame++) {
+      collector.look(maps)
+      collector.read(seen, { count: frame, nowSeconds: frame })
+    }
+    expect(seen).toEqual({ addons: { 'v8/nan.node': 1, 'node_api/napi.node': 1, 'unread/gone.node': 1 } })
+  })
+  it('that are not there are an answer, too', () => {
+    const collector = addons()
+    const seen = {}
+    collector.look('7f0000000000-7f0000001000 r-xp 00000000 08:01 12 /usr/lib/libc.so.6')
+    collector.read(seen, { count: 0, nowSeconds: 0 })
+    expect(seen).toEqual({ addons: {} })
+  })
+})
 
 describe('cgroup', () => {
   it('version 2, in a container: limit, working set, events, pressure, quota', () => {
@@ -360,6 +396,40 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
     const over = buckets.filter((_, i) => (bounds[i - 1] ?? 0) >= 0.05).reduce((sum, n) => sum + n, 0)
     expect(over / count).toBeGreaterThan(0.03)
     expect(over / count).toBeLessThan(0.4)
+  })
+
+  it.each([['kept', 'own.push(cut)'], ['dropped', 'own[0] = cut']])('slabs of the Buffer pool whose slices are %s', async (what, keep) => {
+    const { frames } = await run(`
+      require('node:v8').setFlagsFromString('--expose-gc')
+      const gc = require('node:vm').runInNewContext('gc')
+      const own = []
+      setInterval(() => {
+        for (let i = 0; i < 40; i++) {
+          const cut = Buffer.from('x'.repeat(3000)).subarray(0, 8)
+          ${keep}
+        }
+      }, 20)
+      setInterval(gc, 60)
+      setTimeout(() => process.exit(), 2500)`, { MEMWATCH_INTERVAL_SECONDS: '0.1' })
+    const { bufferPoolBytes, bufferSlabsFollowed, bufferSlabsKept } = frames.at(-1).values
+    expect(bufferPoolBytes).toBeGreaterThanOrEqual(8192)
+    expect(bufferSlabsFollowed).toBeGreaterThanOrEqual(5)
+    if (what === 'kept') expect(bufferSlabsKept / bufferSlabsFollowed).toBeGreaterThan(0.8)
+    else expect(bufferSlabsKept / bufferSlabsFollowed).toBeLessThan(0.2)
+  })
+
+  it('emitters with too many listeners are counted, once each', async () => {
+    const { frames } = await run(`
+      const { EventEmitter } = require('node:events')
+      setTimeout(() => {
+        for (let emitter = 0; emitter < 3; emitter++) {
+          const it = new EventEmitter()
+          for (let i = 0; i < 15; i++) it.on('x', () => {})
+        }
+      }, 300)
+      setTimeout(() => {}, 900)`, { MEMWATCH_INTERVAL_SECONDS: '0.2', NODE_NO_WARNINGS: '1' })
+    expect(frames[0].values.listenerWarnings).toBe(0)
+    expect(frames.at(-1).values.listenerWarnings).toBe(3)
   })
 
   // Node 18 does not tell the turns of its loop.

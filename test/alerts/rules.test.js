@@ -53,8 +53,10 @@ describe('alerts', () => {
     expect(unknownMetrics(expr + annotations.description)).toEqual([])
     expect(unknownMetrics(fs.readFileSync(path.join(ALERTS, 'runbooks', `${alert}.md`), 'utf8'))).toEqual([])
   })
-  it('each diagnosis has its alert, of its severity', () => {
-    for (const { runbook, severity } of diagnoses) expect(rules.find(({ alert }) => alert === runbook)?.labels).toEqual({ severity })
+  it('each diagnosis has its alert, of its severity, and an opportunity none', () => {
+    for (const { runbook, severity, opportunity } of diagnoses) {
+      expect(rules.find(({ alert }) => alert === runbook)?.labels).toEqual(opportunity ? undefined : { severity })
+    }
   })
   it('the runbook of rejected lines knows every reason, and no other', () => {
     const text = fs.readFileSync(path.join(ALERTS, 'runbooks/MemwatchLinesRejected.md'), 'utf8')

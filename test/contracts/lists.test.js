@@ -20,9 +20,10 @@ it('each diagnosis is a file of its own name, and each such file is listed', () 
 })
 
 it('each diagnosis has a runbook, an app that causes it, and known symptoms', () => {
-  for (const { id, runbook, explains } of diagnoses) {
-    expect(fs.existsSync(path.join(ROOT, 'alerts/runbooks', `${runbook}.md`))).toBe(true)
-    expect(apps.some(({ diagnosis }) => diagnosis === id)).toBe(true)
+  for (const { id, runbook, explains, opportunity = false } of diagnoses) {
+    expect(runbook === undefined).toBe(opportunity)
+    if (runbook) expect(fs.existsSync(path.join(ROOT, 'alerts/runbooks', `${runbook}.md`))).toBe(true)
+    expect(apps.some(app => (opportunity ? app.opportunity : app.diagnosis) === id)).toBe(true)
     for (const symptom of explains) expect(diagnoses.map(({ id }) => id)).toContain(symptom)
   }
 })
@@ -40,7 +41,7 @@ it('each track is read by a signal: history costs memory in every target', () =>
 
 it('each command of the command line is a file, and each file a command or a part of one', () => {
   const { program } = require('../../exporter/cli/memwatch')
-  expect(program.commands.map(command => command.name()).sort()).toEqual(['exporter', 'run', 'simulate'])
+  expect(program.commands.map(command => command.name()).sort()).toEqual(['diagnose', 'exporter', 'run', 'simulate'])
   for (const command of program.commands) expect(filesIn('exporter/cli')).toContain(command.name())
 })
 
