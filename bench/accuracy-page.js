@@ -1,2 +1,120 @@
 'use strict'
-module.exports = { accuracyPage: () => '' }
+
+const { median, min, max } = require('simple-statistics')
+const { apps } = require('../lab')
+const { diagnoses } = require('../exporter/diagnoses')
+const { formatValue } = require('../exporter/text/format')
+
+/** A prediction is good when the effect that was measured is within so much of the one that was predicted. */
+const TOLERANCE = 0.25
+
+/**
+ * @typedef {object} Result one run of a lab app
+ * @property {string} node major version
+ * @property {string} app
+ * @property {'broken' | 'fixed'} form
+ * @property {string} thread the one that was judged
+ * @property {string | null} expected diagnosis
+ * @property {string | null} found primary of the main thread, else of a worker
+ * @property {number | null} confirmedAfterSeconds
+ * @property {string[]} others what else was suspected or confirmed
+ * @property {string[]} opportunities confirmed
+ * @property {import('../exporter/diagnoses/define-diagnosis').Fix | null} fix the first one
+ * @property {Record<string, number | null>} measured the signals that the fix of the broken form predicted, in the fixed form
+ */
+
+/** @param {Result} result */
+function isRight ({ app, form, expected, found, opportunities }) {
+  const opportunity = apps.find(({ id }) => id === app)?.opportunity
+  return found === expected && (!opportunity || form !== 'broken' || opportunities.includes(opportunity))
+}
+
+/**
+ * What was predicted against what was measured, for every fix that was tried. A signal that is gone (no trend is left) counts
+ * as 0.
+ * @param {Result[]} results
+ */
+function comparisons (results) {
+  return results.filter(({ form }) => form === 'fixed').flatMap(fixed => {
+    const broken = results.find(({ node, app, form }) => form === 'broken' && node === fixed.node && app === fixed.app)
+    if (!broken?.fix || broken.found !== broken.expected) return []
+    return broken.fix.predicted.map(({ signal, from, to, unit }) => {
+      const measured = fixed.measured[signal] ?? 0
+      const good = Math.abs(measured - to) <= TOLERANCE * Math.abs(from - to)
+      return { node: fixed.node, app: fixed.app, title: broken.fix?.title ?? '', signal, from, to, measured, unit, good, after: fixed.found }
+    })
+  })
+}
+
+/** @param {(string | number)[][]} rows */
+const table = ([head, ...rows]) => [head, head.map(() => '---'), ...rows].map(row => `| ${row.join(' | ')} |`).join('\n')
+/** @param {number} share */
+const percent = share => `${Math.round(100 * share)} %`
+
+/** docs/accuracy.md. @param {Result[]} results */
+function accuracyPage (results) {
+  const nodes = [...new Set(results.map(({ node }) => node))].sort((a, b) => Number(a) - Number(b))
+  const broken = results.filter(({ form }) => form === 'broken')
+  const fixed = results.filter(({ form }) => form === 'fixed')
+  const ill = broken.filter(({ expected }) => expected !== null)
+  const healthy = broken.filter(({ expected }) => expected === null)
+  const wrong = results.filter(result => !isRight(result))
+  const compared = comparisons(results)
+  const fixes = [...new Set(compared.map(({ node, app }) => `${node} ${app}`))]
+  const goodFixes = fixes.filter(name => compared.filter(({ node, app }) => `${node} ${app}` === name)[0].good)
+
+  return `# Accuracy
+
+<!-- Written by npm run bench:accuracy -- --write; do not edit. -->
+Every app of [the lab](lab.md), live, each in a memory group like its container, on Node.js ${nodes.join(', ')}; two at a time on a noisy
+machine with two cores. These are the apps that the rules were made with: on others expect less.
+
+- Primary finding right: **${ill.filter(isRight).length} of ${ill.length}** ill apps, **${healthy.filter(isRight).length} of ${healthy.length}** healthy ones, ${fixed.filter(isRight).length} of ${fixed.length} repaired ones.
+- Healthy apps on which anything was confirmed: **${healthy.filter(({ found, others }) => found !== null || others.some(other => other.endsWith('confirmed'))).length}**.
+- Fixes whose main prediction was within ${percent(TOLERANCE)} of the predicted effect: **${goodFixes.length} of ${fixes.length}**.
+
+## What was found
+
+Rows: what the app has. Columns: the primary finding.
+
+${confusion(broken)}
+
+## Seconds to confirm
+
+${table([['diagnosis', 'runs', 'median', 'range'], ...diagnoses.filter(({ opportunity }) => !opportunity).map(({ id }) => {
+    const seconds = ill.filter(({ expected, found }) => expected === id && found === id).map(result => result.confirmedAfterSeconds ?? 0)
+    return seconds.length === 0 ? [id, 0, '–', '–'] : [id, seconds.length, median(seconds).toFixed(0), `${min(seconds).toFixed(0)} – ${max(seconds).toFixed(0)}`]
+  })])}
+
+From the start of the process. A leak, a native leak and pinning show over time: they are confirmed when enough of the way to the limit was
+seen as a line.
+
+## Predictions
+
+The first fix of each verdict, applied; "effect" is the change of the signal. For repairs in the code a growth was predicted to end.
+
+${table([['Node', 'app', 'fix', 'signal', 'before', 'predicted', 'measured', 'within 25 % of the effect', 'finding after'], ...compared.map(({ node, app, title, signal, from, to, measured, unit, good, after }) =>
+    [node, app, title, signal, formatValue(from, unit), formatValue(to, unit), formatValue(measured, unit), good ? 'yes' : 'no', after ?? 'none'])])}
+
+Semi-spaces: the model is in \`exporter/v8/young-generation.js\`. All predictions are for the same work a second; under a closed loop of load
+the throughput rises instead. Allocator: what is retained most of the time, times the share that the remedy gave back in earlier runs; the
+estimate has no access to malloc's own books and is bounded by malloc's extent in \`/proc/self/maps\`.
+
+## Wrong
+
+${wrong.length === 0 ? 'None.' : table([['Node', 'app', 'form', 'expected', 'found', 'also'], ...wrong.map(({ node, app, form, expected, found, others }) => [node, app, form, expected ?? 'nothing', found ?? 'nothing', others.join(', ') || '–'])])}
+`
+}
+
+/** @param {Result[]} results */
+function confusion (results) {
+  const names = [...diagnoses.filter(({ opportunity }) => !opportunity).map(({ id }) => id), null]
+  const columns = names.filter(name => results.some(({ found }) => found === name))
+  return table([
+    ['', ...columns.map(name => name ?? 'nothing')],
+    ...names.filter(name => results.some(({ expected }) => expected === name)).map(row =>
+      [row ?? '**healthy**', ...columns.map(column => results.filter(({ expected, found }) => expected === row && found === column).length || '')])
+  ])
+}
+
+module.exports = { accuracyPage, isRight, comparisons }

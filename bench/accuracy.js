@@ -2,14 +2,15 @@
 
 /**
  * `npm run bench:accuracy`: how often memwatch is right. Every lab app runs live, in a memory group as its row says, on each
- * Node given; each problem again in its fixed form. Prints a line per run, and with --write docs/accuracy.md: the confusion
- * matrix, seconds to confirm, and what each fix was predicted to bring against what it brought.
+ * Node given; with --fixed each problem again in its fixed form – repaired in its code, or with the fix that was printed. A
+ * line per run, and with --write docs/accuracy.md: the confusion matrix, the seconds to confirm, and what each fix was
+ * predicted to bring against what it brought.
  *
- *   npm run bench:accuracy -- --nodes /path/to/node20:/path/to/node24 --write
- *   npm run bench:accuracy -- --apps js-heap-leak,healthy-idle --record-to /tmp/recordings
+ *   npm run bench:accuracy -- --nodes /path/to/node20:/path/to/node24 --fixed --write
+ *   npm run bench:accuracy -- --apps js-heap-leak,healthy-idle
  *
- * An app takes about a minute, its fixed form another; all of them on one Node some forty minutes with two lanes. Results
- * that are in --out are not run again: an interrupted bench goes on where it was.
+ * About a minute an app and form: with two lanes some forty minutes a Node, the fixed forms half as much again. What is in --out
+ * is not run again, so an interrupted bench goes on where it was; the recordings are there, too.
  */
 
 const fs = require('node:fs')
@@ -19,7 +20,10 @@ const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
 const { apps } = require('../lab')
-const { accuracyPage } = require('./accuracy-page')
+const { replay } = require('../exporter/recording/replay')
+const { primaryOf } = require('../exporter/classify/evaluate')
+const { signalsOf } = require('../exporter/signals')
+const { accuracyPage, isRight } = require('./accuracy-page')
 
 const MEMWATCH = path.join(__dirname, '../exporter/cli/memwatch.js')
 const { values: given } = parseArgs({
@@ -34,69 +38,71 @@ const { values: given } = parseArgs({
 })
 fs.mkdirSync(given.out, { recursive: true })
 
-/**
- * @typedef {object} Result
- * @property {string} node major version
- * @property {string} app
- * @property {'broken' | 'fixed'} form
- * @property {string | null} expected diagnosis
- * @property {string | null} found primary of the process: of the main thread, else of a worker
- * @property {number | null} confirmedAfterSeconds
- * @property {string[]} others what else was suspected or confirmed
- * @property {string[]} opportunities confirmed
- * @property {object | null} fix the first one
- * @property {object | null} summary what the app said of itself; null when it died
- */
+/** @typedef {import('./accuracy-page').Result} Result */
+/** @typedef {{ name: string, node: string, app: import('../lab').LabApp, form: 'broken' | 'fixed' }} Run */
 
-/** @param {string} node @param {import('../lab').LabApp} app @param {'broken' | 'fixed'} form @returns {Promise<Result>} */
-async function run (node, app, form) {
-  const name = `${majorOf(node)}-${app.id}-${form}`
-  const resultFile = path.join(given.out, `${name}.result.json`)
-  if (fs.existsSync(resultFile)) return JSON.parse(fs.readFileSync(resultFile, 'utf8'))
-  const reportFile = path.join(given.out, `${name}.report.json`)
-  const fix = form === 'fixed' && app.fixedBy === 'fix' ? (await run(node, app, 'broken')).fix : null
-  const { flag, env } = /** @type {any} */ (fix)?.change ?? {}
+/** @param {string} node @param {import('../lab').LabApp} app @param {'broken' | 'fixed'} form @returns {Run} */
+const runOf = (node, app, form) => ({ name: `${majorOf(node)}-${app.id}-${form}`, node, app, form })
+/** @param {Run} run */
+const recordingOf = ({ name }) => path.join(given.out, `${name}.ndjson.gz`)
+
+/**
+ * Live, unless it was before; then judged from its recording: by the code as it is now, which says the same as live.
+ * @param {Run} run @returns {Promise<Result>}
+ */
+async function resultOf (run) {
+  const { name, node, app, form } = run
+  const broken = form === 'fixed' ? await resultOf(runOf(node, app, 'broken')) : undefined
+  const summaryFile = path.join(given.out, `${name}.summary.json`)
+  if (!fs.existsSync(summaryFile)) fs.writeFileSync(summaryFile, JSON.stringify(await live(run, broken?.fix ?? null)))
+  const { targets } = await replay(recordingOf(run))
+  const ill = targets.find(({ thread, verdicts }) => thread === 'main' && primaryOf(verdicts)) ??
+    targets.find(({ verdicts }) => primaryOf(verdicts))
+  const judged = ill ?? targets.find(({ thread }) => thread === (broken?.thread ?? 'main')) ?? targets[0]
+  const primary = judged ? primaryOf(judged.verdicts) : null
+  const found = targets.flatMap(({ verdicts }) => verdicts).filter(({ state }) => state === 'suspected' || state === 'confirmed')
+  const fix = primary?.fix[0] ?? null
+  return {
+    node: majorOf(node),
+    app: app.id,
+    form,
+    thread: judged?.thread ?? 'main',
+    expected: form === 'broken' ? app.diagnosis : null,
+    found: judged ? primary?.diagnosis ?? null : 'nothing reported',
+    confirmedAfterSeconds: primary?.confirmedAfterSeconds ?? null,
+    others: found.filter(({ diagnosis, opportunity }) => !opportunity && diagnosis !== primary?.diagnosis).map(({ diagnosis, state }) => `${diagnosis} ${state}`),
+    opportunities: found.filter(({ state, opportunity }) => opportunity && state === 'confirmed').map(({ diagnosis }) => diagnosis),
+    fix,
+    measured: broken?.fix ? signalsAtEnd(targets.find(({ thread }) => thread === broken.thread) ?? judged, broken.fix) : {}
+  }
+}
+
+/** What a fix predicted, as it stands now. @param {import('../exporter/series/target').Target} target @param {Result['fix']} fix */
+function signalsAtEnd (target, fix) {
+  const window = target?.window()
+  const signals = window && signalsOf(window)
+  return Object.fromEntries((fix?.predicted ?? []).map(({ signal }) => [signal, signals?.[signal] ?? null]))
+}
+
+/** @param {Run} run @param {Result['fix']} fix that was printed @returns {Promise<object>} what the app said of itself */
+async function live (run, fix) {
+  const { node, app, form } = run
+  const { flag, env } = form === 'fixed' && app.fixedBy === 'fix' && fix ? fix.change : {}
   const child = spawn(process.execPath, [
-    MEMWATCH, 'simulate', app.id, '--node', node, '--report', reportFile, '--record', path.join(given.out, `${name}.ndjson.gz`),
+    MEMWATCH, 'simulate', app.id, '--node', node, '--record', recordingOf(run),
     ...form === 'fixed' && app.fixedBy === 'code' ? ['--fixed'] : [],
     ...(flag ? flag.split(' ').map(option => `--node-option=${option}`) : [])
   ], { stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, NODE_OPTIONS: '', ...(flag ? {} : env) } })
   let stdout = ''
   child.stdout.on('data', chunk => { stdout += chunk })
   await once(child, 'close')
-  const { targets } = JSON.parse(fs.readFileSync(reportFile, 'utf8'))
-  const ill = targets.find(({ thread, primary }) => thread === 'main' && primary) ?? targets.find(({ primary }) => primary)
-  const main = ill ?? targets.find(({ thread }) => thread === 'main')
-  const verdicts = main?.verdicts ?? []
-  const summary = stdout.split('\n').find(line => line.startsWith('{"lab"'))
-  /** @type {Result} */
-  const result = {
-    node: majorOf(node),
-    app: app.id,
-    form,
-    expected: form === 'broken' ? app.diagnosis : null,
-    found: main ? main.primary?.diagnosis ?? null : 'nothing reported',
-    confirmedAfterSeconds: main?.primary?.confirmedAfterSeconds ?? null,
-    others: targets.flatMap(target => target.verdicts).filter(({ state, opportunity }) => !opportunity && ['suspected', 'confirmed'].includes(state))
-      .filter(verdict => verdict.diagnosis !== main?.primary?.diagnosis).map(({ diagnosis, state }) => `${diagnosis} ${state}`),
-    opportunities: verdicts.filter(({ state, opportunity }) => opportunity && state === 'confirmed').map(({ diagnosis }) => diagnosis),
-    fix: main?.primary?.fix[0] ?? null,
-    summary: summary ? JSON.parse(summary) : null
-  }
-  fs.writeFileSync(resultFile, JSON.stringify(result, null, 2))
-  return result
+  return JSON.parse(stdout.split('\n').find(line => line.startsWith('{"lab"')) ?? '{"died":true}')
 }
 
-/** @param {Result} result */
-function isRight ({ app, form, expected, found, opportunities }) {
-  const { opportunity } = apps.find(({ id }) => id === app) ?? {}
-  return found === expected && (!opportunity || form !== 'broken' || opportunities.includes(opportunity))
-}
-
-/** @param {string} node */
-const majorOf = node => (versions[node] ??= execFileSync(node, ['-p', 'process.versions.node.split(".")[0]'], { encoding: 'utf8' }).trim())
 /** @type {Record<string, string>} */
-const versions = {}
+const majors = {}
+/** @param {string} node */
+const majorOf = node => (majors[node] ??= execFileSync(node, ['-p', 'process.versions.node.split(".")[0]'], { encoding: 'utf8' }).trim())
 
 async function main () {
   const wanted = given.apps.split(',').map(id => {
@@ -104,16 +110,15 @@ async function main () {
     if (!app) throw new Error(`--apps: no app called ${id}`)
     return app
   })
-  const waiting = given.nodes.split(':').flatMap(node => wanted.map(app => ({ node, app })))
+  const waiting = given.nodes.split(':').flatMap(node => wanted.filter(({ fromNode = 0 }) => Number(majorOf(node)) >= fromNode).map(app => ({ node, app })))
   /** @type {Result[]} */
   const results = []
   const total = waiting.length
   async function lane () {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       const { node, app } = next
-      const forms = /** @type {const} */ (given.fixed && app.fixedBy !== 'none' ? ['broken', 'fixed'] : ['broken'])
-      for (const form of forms) {
-        const result = await run(node, app, form)
+      for (const form of /** @type {const} */ (given.fixed && app.fixedBy !== 'none' ? ['broken', 'fixed'] : ['broken'])) {
+        const result = await resultOf(runOf(node, app, form))
         results.push(result)
         console.log([`${total - waiting.length}/${total}`, result.node, app.id, form, `expected ${result.expected ?? '–'}`, `found ${result.found ?? '–'}`,
           result.confirmedAfterSeconds?.toFixed(0) ?? '', isRight(result) ? 'right' : 'WRONG', result.others.join(', ') || '–', result.opportunities.join(', ')].join('\t'))
@@ -123,7 +128,7 @@ async function main () {
   await Promise.all(Array.from({ length: Number(given.lanes) }, lane))
   const wrong = results.filter(result => !isRight(result)).length
   console.log(`${results.length - wrong} of ${results.length} right`)
-  if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/accuracy.md'), accuracyPage(results, isRight))
+  if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/accuracy.md'), accuracyPage(results))
   process.exitCode = wrong > 0 ? 1 : 0
 }
 

@@ -2,16 +2,13 @@
 
 const v8 = require('node:v8')
 
-/** On a machine without a memory group the limit is some gigabytes: nobody wants those filled. */
-const MOST_BYTES = 400 * 2 ** 20
-
 /**
- * Objects until so much of the heap limit is in use: what an app holds that outgrew its heap.
+ * Objects until so much of a heap limit is in use: what an app holds that outgrew its heap.
  * @param {number} share of the limit, 0–1
- * @param {number} [limit] bytes, by default the heap size limit, where that is a container's
+ * @param {number} limit bytes
  * @returns {object[]} to be kept
  */
-function fillHeap (share, limit = Math.min(v8.getHeapStatistics().heap_size_limit, MOST_BYTES)) {
+function fillHeap (share, limit) {
   /** @type {object[]} */
   const rows = []
   while (oldBytes() < share * limit) {

@@ -11,6 +11,7 @@ const path = require('node:path')
  * @property {'code' | 'fix' | 'none'} fixedBy how its fixed form is had: `--fixed`, the fix that is printed, or not at all
  * @property {string} script absolute path
  * @property {number} memoryLimitBytes the memory group it is meant to run in
+ * @property {number} [fromNode] first major version that it is ill on: earlier ones give the memory back by themselves
  * @property {boolean} [limitOnParent] the limit sits on the parent of its group
  * @property {string[]} [nodeArgs]
  * @property {number} seconds how long until what it shows can be seen
@@ -28,21 +29,21 @@ const apps = [
     id: 'semi-space-starvation',
     title: 'New space too small for the requests in flight',
     diagnosis: 'semi-space-starvation',
-    seconds: 40,
+    seconds: 30,
     about: 'A JSON API whose rows outlive scavenges at the 1 MB semi-space of a 512 MB container: they are promoted just before they die, and majors follow many a second.'
   }),
   app({
     id: 'semi-space-starvation-jobs',
     title: 'New space too small for the jobs in flight',
     diagnosis: 'semi-space-starvation',
-    seconds: 40,
+    seconds: 30,
     about: 'A queue worker whose batches wait for lookups: they outlive scavenges and die in the old space.'
   }),
   app({
     id: 'semi-space-starvation-streams',
     title: 'New space too small for what streams buffer',
     diagnosis: 'semi-space-starvation',
-    seconds: 40,
+    seconds: 30,
     about: 'An import whose object streams buffer thousands of rows: each lives a little longer than scavenges come.'
   }),
   app({
@@ -82,7 +83,7 @@ const apps = [
     title: 'Compression streams that are never closed',
     diagnosis: 'native-memory-leak',
     fixedBy: 'code',
-    seconds: 75,
+    seconds: 70,
     about: 'A download service that forgets the gzip stream when the client leaves: memory of zlib grows, heap and Buffers do not.'
   }),
   app({
@@ -90,7 +91,7 @@ const apps = [
     title: 'WebAssembly memories that are kept',
     diagnosis: 'native-memory-leak',
     fixedBy: 'code',
-    seconds: 75,
+    seconds: 70,
     about: 'A job runner that gives each plugin a WebAssembly memory of its own and keeps them all.'
   }),
   app({
@@ -98,28 +99,28 @@ const apps = [
     title: 'Queue of Buffers without backpressure',
     diagnosis: 'native-memory-leak',
     fixedBy: 'code',
-    seconds: 75,
+    seconds: 70,
     about: 'A relay that reads faster than it writes and queues the chunks: Buffers grow without end.'
   }),
   app({
     id: 'allocator-fragmentation',
     title: 'Freed memory the allocator keeps',
     diagnosis: 'allocator-fragmentation',
-    seconds: 90,
+    seconds: 60,
     about: 'A document worker whose batches of mixed-size Buffers come and go: glibc keeps the holes, and RSS stays far above what is in use.'
   }),
   app({
     id: 'allocator-fragmentation-http',
     title: 'Image proxy whose pictures are gone, but not their memory',
     diagnosis: 'allocator-fragmentation',
-    seconds: 90,
+    seconds: 60,
     about: 'An image proxy that works in the thread pool: pictures of many sizes are freed, glibc keeps their memory.'
   }),
   app({
     id: 'allocator-fragmentation-streams',
     title: 'Archiver between its rounds',
     diagnosis: 'allocator-fragmentation',
-    seconds: 90,
+    seconds: 60,
     about: 'A log archiver that gzips hundreds of files at once, in rounds: between them nothing is in use and RSS stays.'
   }),
   app({
@@ -127,7 +128,7 @@ const apps = [
     title: 'Uploads gathered with Buffer.concat',
     diagnosis: 'array-buffer-pile-up',
     fixedBy: 'code',
-    seconds: 60,
+    seconds: 45,
     about: 'Uploads of ten megabytes that are garbage at once, and wait for collections that come late.'
   }),
   app({
@@ -135,7 +136,7 @@ const apps = [
     title: 'Video frames that wait for a collection',
     diagnosis: 'array-buffer-pile-up',
     fixedBy: 'code',
-    seconds: 60,
+    seconds: 45,
     about: 'A video indexer that takes a Buffer of 50 MB for each frame and drops it.'
   }),
   app({
@@ -143,7 +144,7 @@ const apps = [
     title: 'Blocks of a backup that wait for a collection',
     diagnosis: 'array-buffer-pile-up',
     fixedBy: 'code',
-    seconds: 60,
+    seconds: 45,
     about: 'A backup that reads blocks of eight megabytes, each a new Buffer that outlives two scavenges.'
   }),
   app({
@@ -151,7 +152,7 @@ const apps = [
     title: 'Request ids that pin whole messages',
     diagnosis: 'buffer-pool-pinning',
     fixedBy: 'code',
-    seconds: 75,
+    seconds: 65,
     about: 'A gateway that remembers ids of sixteen bytes, each a slice of a pool slab.'
   }),
   app({
@@ -159,7 +160,7 @@ const apps = [
     title: 'Keys that pin whole records',
     diagnosis: 'buffer-pool-pinning',
     fixedBy: 'code',
-    seconds: 75,
+    seconds: 65,
     about: 'A deduplicator that keeps the key of each record as a slice of it.'
   }),
   app({
@@ -167,31 +168,29 @@ const apps = [
     title: 'Session tokens that pin whole frames',
     diagnosis: 'buffer-pool-pinning',
     fixedBy: 'code',
-    seconds: 75,
+    seconds: 65,
     about: 'A protocol parser that keeps a token of each frame until its session ends.'
   }),
   app({
     id: 'heap-limit-thrash',
     title: 'Catalogue that outgrew the heap',
     diagnosis: 'heap-limit-thrash',
-    fixedBy: 'code',
-    seconds: 40,
+    seconds: 30,
     about: 'A shop whose catalogue fills 87 % of the heap size limit: each request has to collect first.'
   }),
   app({
     id: 'heap-limit-thrash-jobs',
     title: 'Reference list that fills the heap',
     diagnosis: 'heap-limit-thrash',
-    fixedBy: 'code',
-    seconds: 40,
-    about: 'A matcher that holds 88 % of the heap size limit and compares jobs with it.'
+    seconds: 30,
+    about: 'A matcher that holds 87 % of the heap size limit and compares jobs with it.'
   }),
   app({
     id: 'heap-limit-thrash-worker',
     title: 'Worker with too small a heap of its own',
     diagnosis: 'heap-limit-thrash',
     fixedBy: 'code',
-    seconds: 40,
+    seconds: 30,
     about: 'A worker thread whose resourceLimits leave little above what it holds: it collects, the main thread rests.'
   }),
   app({
@@ -199,7 +198,7 @@ const apps = [
     title: 'Heap limit from another machine',
     diagnosis: 'container-limit-mismatch',
     nodeArgs: ['--max-old-space-size=1024'],
-    seconds: 40,
+    seconds: 30,
     about: 'A JSON API with --max-old-space-size=1024 in a container of 512 MB.'
   }),
   app({
@@ -207,7 +206,7 @@ const apps = [
     title: "V8's own limit in a small container",
     diagnosis: 'container-limit-mismatch',
     memoryLimitBytes: 256 * MB,
-    seconds: 45,
+    seconds: 30,
     about: 'An indexer in a container of 256 MB, where V8 takes 256 MB for the heap alone.'
   }),
   app({
@@ -215,7 +214,7 @@ const apps = [
     title: 'A limit that Node.js cannot see',
     diagnosis: 'container-limit-mismatch',
     limitOnParent: true,
-    seconds: 40,
+    seconds: 30,
     about: 'A stream processor whose limit sits on the parent of its group: the heap is sized for the whole machine.'
   }),
   app({
@@ -224,7 +223,7 @@ const apps = [
     diagnosis: 'oversized-heap',
     memoryLimitBytes: LARGE_LIMIT_BYTES,
     nodeArgs: ['--max-semi-space-size=128', '--max-old-space-size=3000'],
-    seconds: 90,
+    seconds: 70,
     about: 'A small API with semi-spaces of up to 128 MB: garbage waits in a quarter of a gigabyte.'
   }),
   app({
@@ -233,7 +232,7 @@ const apps = [
     diagnosis: 'oversized-heap',
     memoryLimitBytes: LARGE_LIMIT_BYTES,
     nodeArgs: ['--max-semi-space-size=96', '--max-old-space-size=4096'],
-    seconds: 90,
+    seconds: 70,
     about: 'A report worker that keeps some megabytes; hundreds of megabytes of garbage wait for rare collections.'
   }),
   app({
@@ -241,7 +240,7 @@ const apps = [
     title: 'Sockets that are never ended',
     diagnosis: 'resource-leak',
     fixedBy: 'code',
-    seconds: 75,
+    seconds: 65,
     about: 'An API that opens a connection to its backend for each tenth request and forgets it.'
   }),
   app({
@@ -249,7 +248,7 @@ const apps = [
     title: 'Timers that are never cleared',
     diagnosis: 'resource-leak',
     fixedBy: 'code',
-    seconds: 75,
+    seconds: 65,
     about: 'A scheduler that starts a progress timer for each job.'
   }),
   app({
@@ -257,7 +256,7 @@ const apps = [
     title: 'Files that are never closed',
     diagnosis: 'resource-leak',
     fixedBy: 'code',
-    seconds: 75,
+    seconds: 65,
     about: 'A file server whose path for small ranges forgets to close.'
   }),
   app({
@@ -265,7 +264,7 @@ const apps = [
     title: 'A context for each request, kept',
     diagnosis: 'context-leak',
     fixedBy: 'code',
-    seconds: 60,
+    seconds: 55,
     about: 'A rule engine that keeps a function out of each fresh vm context.'
   }),
   app({
@@ -273,7 +272,7 @@ const apps = [
     title: 'A sandbox for each template version',
     diagnosis: 'context-leak',
     fixedBy: 'code',
-    seconds: 60,
+    seconds: 55,
     about: 'A template renderer that caches sandboxes without an end.'
   }),
   app({
@@ -281,7 +280,7 @@ const apps = [
     title: 'Passwords hashed on the event loop',
     diagnosis: 'event-loop-blocked',
     fixedBy: 'code',
-    seconds: 45,
+    seconds: 35,
     about: 'A login service that derives keys with pbkdf2Sync.'
   }),
   app({
@@ -289,7 +288,7 @@ const apps = [
     title: 'A command that is waited for',
     diagnosis: 'event-loop-blocked',
     fixedBy: 'code',
-    seconds: 45,
+    seconds: 35,
     about: 'A deploy bot that runs a command with execFileSync once a second: it waits and uses no CPU.'
   }),
   app({
@@ -297,7 +296,7 @@ const apps = [
     title: 'A regular expression that backtracks',
     diagnosis: 'event-loop-blocked',
     fixedBy: 'code',
-    seconds: 45,
+    seconds: 35,
     about: 'A validator whose regular expression backtracks on some lines.'
   }),
   app({
@@ -305,7 +304,8 @@ const apps = [
     title: 'API after a burst',
     diagnosis: 'idle-heap-not-returned',
     memoryLimitBytes: 384 * MB,
-    nodeArgs: ['--max-semi-space-size=64', '--max-old-space-size=128'],
+    fromNode: 24,
+    nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
     about: 'An API that is called hard after its start and then hardly at all: the new space keeps what it grew.'
   }),
@@ -314,7 +314,8 @@ const apps = [
     title: 'Worker after its import',
     diagnosis: 'idle-heap-not-returned',
     memoryLimitBytes: 384 * MB,
-    nodeArgs: ['--max-semi-space-size=64', '--max-old-space-size=128'],
+    fromNode: 24,
+    nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
     about: 'A worker that has one large import and then waits for work.'
   }),
@@ -324,7 +325,7 @@ const apps = [
     diagnosis: null,
     opportunity: 'pointer-compression-candidate',
     nodeArgs: ['--max-old-space-size=380'],
-    seconds: 45,
+    seconds: 35,
     about: 'A routing service with a stable graph of small objects in memory: nothing is wrong, pointers of four bytes would save much.'
   }),
   app({

@@ -37,6 +37,7 @@ function delay (frameMs, guarded) {
   const buckets = new Buckets(DELAY_BOUNDS_SECONDS)
   let intervalMs = BUSY_MS
   let dueMs = 0
+  let busyUntilMs = 0
   let last = performance.eventLoopUtilization()
   let lastTurns = iterations()
   let ownTurns = 0
@@ -65,8 +66,10 @@ function delay (frameMs, guarded) {
     lastTurns = turns
     ownTurns = 0
     if (busy) peak()
-    // At rest the frame's own timer does the ticking.
-    intervalMs = busy ? BUSY_MS : intervalMs * 2
+    // What was busy is looked at closely for a frame longer: blocks that come now and then would fall between rare ticks. At
+    // rest the frame's own timer does the ticking.
+    if (busy) busyUntilMs = nowMs + frameMs
+    intervalMs = nowMs < busyUntilMs ? BUSY_MS : intervalMs * 2
     if (intervalMs < frameMs) schedule(nowMs)
     else timer = undefined
   })

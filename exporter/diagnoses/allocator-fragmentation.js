@@ -5,7 +5,7 @@ const { evidence } = require('./evidence')
 const { formatBytes, formatRatio } = require('../text/format')
 const { envChange, jemallocChange } = require('../fixes/malloc')
 
-/** Share of the retained estimate that each remedy gave back in measurements: see docs/predictions.md. */
+/** Share of the retained estimate that each remedy gave back in measurements: see docs/accuracy.md. */
 const RECOVERED = { jemalloc: 0.85, mmapThreshold: 0.7, arenaMax: 0.4 }
 
 module.exports = defineDiagnosis({

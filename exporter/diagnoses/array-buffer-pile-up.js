@@ -5,7 +5,9 @@ const { evidence } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { flagsInForce } = require('../v8/flags')
 
-/** Share of the waiting memory that releasing at once took off RSS in measurements: see docs/predictions.md. */
+/** V8 runs a full collection for external memory when so much came since the last: 32 MiB and more, by version. */
+const COLLECTED_FROM_BYTES = 48 * 2 ** 20
+/** Share of the waiting memory that releasing at once took off RSS in measurements: see docs/accuracy.md. */
 const RELEASED_SHARE = 0.8
 
 module.exports = defineDiagnosis({
@@ -13,7 +15,7 @@ module.exports = defineDiagnosis({
   title: 'Buffers pile up until a late GC frees them',
   severity: 'warning',
   scope: 'isolate',
-  requires: ['externalWaitingBytes', 'externalFloorBytes', 'externalMajorsPerSecond', 'externalMajorPauseRatio', 'rssBytes', 'gcWindowSeconds'],
+  requires: ['externalWaitingBytes', 'externalPeakBytes', 'externalFloorBytes', 'externalMajorsPerSecond', 'externalMajorPauseRatio', 'rssBytes', 'gcWindowSeconds'],
   uses: ['gcPauseRatio', 'containerLimitBytes', 'rssShareRatio', 'ordinaryMajorsPerSecond'],
   limits: {
     // So much garbage in Buffers at a time, and this share of RSS.
@@ -32,7 +34,8 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchArrayBufferPileUp',
 
   judge (signals, limits, target) {
-    const { externalWaitingBytes: waiting, externalMajorsPerSecond: majors, externalMajorPauseRatio: pauses, rssBytes } = signals
+    const { externalMajorsPerSecond: majors, externalMajorPauseRatio: pauses, rssBytes } = signals
+    const waiting = waitingOf(signals)
     const share = waiting / rssBytes
     const collects = majors >= limits.externalMajorsPerSecond && pauses >= limits.externalMajorPauseRatio
     const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
@@ -44,7 +47,7 @@ module.exports = defineDiagnosis({
       state: certain ? 'confirmed' : 'suspected',
       summary: `${formatBytes(waiting)} of dead Buffers wait for a GC at a time, and V8 runs ${formatNumber(majors)} full collections a second to free them.`,
       evidence: [
-        evidence('externalWaitingBytes', waiting, limits.waitingBytes, (value, limit) => `External memory swings by ${value} (${limit} count) above a floor of ${formatBytes(signals.externalFloorBytes)}: Buffers die long before they are freed.`),
+        evidence('externalWaitingBytes', waiting, limits.waitingBytes, (value, limit) => `Some ${value} of external memory (${limit} count) come and go above what stays: Buffers die long before they are freed. It was seen between ${formatBytes(signals.externalFloorBytes)} and ${formatBytes(signals.externalPeakBytes)}.`),
         evidence('externalMajorsPerSecond', majors, limits.externalMajorsPerSecond, (value, limit) => `${value} major GCs because of external memory; ${limit} count.`),
         evidence('externalMajorPauseRatio', pauses, limits.externalMajorPauseRatio, value => `They take ${value} of wall time, for a heap that has nothing to collect.`),
         ...(regression(target) ? [evidence('ordinaryMajorsPerSecond', signals.ordinaryMajorsPerSecond ?? 0, 0, () => `Node ${target.node} (V8 ${target.v8}) frees short-lived Buffers by full collections where other versions scavenge.`)] : [])
@@ -54,7 +57,8 @@ module.exports = defineDiagnosis({
   },
 
   fix (signals, target) {
-    const { externalWaitingBytes: waiting, externalMajorPauseRatio: pauses, externalMajorsPerSecond: majors, rssBytes } = signals
+    const { externalMajorPauseRatio: pauses, externalMajorsPerSecond: majors, rssBytes } = signals
+    const waiting = waitingOf(signals)
     const [v8Major] = target.v8.split('.').map(Number)
     const canTransfer = v8Major >= 12
     const fixes = [{
@@ -85,6 +89,14 @@ module.exports = defineDiagnosis({
     return fixes
   }
 })
+
+/**
+ * What waits at a time: the swing that was seen, but at least what V8 lets come before it runs a full collection for Buffers –
+ * an app that takes one large Buffer after the other always has one dead and one alive when it is looked at.
+ * @param {{ externalWaitingBytes: number, externalPeakBytes: number, externalMajorsPerSecond: number }} signals
+ */
+const waitingOf = ({ externalWaitingBytes, externalPeakBytes, externalMajorsPerSecond }) =>
+  Math.max(externalWaitingBytes, externalMajorsPerSecond >= 1 ? Math.min(externalPeakBytes, COLLECTED_FROM_BYTES) : 0)
 
 /**
  * V8 13.6 and 14.1 raised the amount of young Buffers that triggers a scavenge above the limit at which a full collection

@@ -23,7 +23,7 @@ module.exports = defineDiagnosis({
     // Above this share of the limit V8 has no room to let garbage wait.
     liveHeapShareRatio: 0.75,
     // Share of wall time: 0.2 at 85 % of the limit, 0.5 and more from 90 % on.
-    pauseRatio: 0.2,
+    pauseRatio: 0.18,
     suspectedPauseRatio: 0.1,
     // Majors that come for want of room.
     majorsPerSecond: 0.3

@@ -18,6 +18,14 @@ module.exports = {
       return values.length > 0 ? min(values) : null
     }
   }),
+  externalPeakBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: `External memory at its height: the ninth decile of the peaks of the last ${RATE_SECONDS} s.`,
+    compute: window => {
+      const { values } = window.points('externalPeakBytes', RATE_SECONDS)
+      return values.length > 0 ? quantile(values, 0.9) : null
+    }
+  }),
   externalWaitingBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: `External memory that comes and goes: the ninth decile of its peaks, less its lowest, over the last ${RATE_SECONDS} s.`,

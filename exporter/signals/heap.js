@@ -79,10 +79,11 @@ module.exports = {
     unit: 'bytes',
     help: 'What the live heap may still grow by until the heap size limit or the container limit, whichever comes first.',
     compute: window => {
-      const { liveHeapBytes, heapSizeLimitBytes, containerLimitBytes, rssBytes, heapPhysicalBytes } = window.values
+      const { liveHeapBytes, heapSizeLimitBytes, containerLimitBytes, rssBytes } = window.values
+      const heap = window.last('heapResidentBytes')
       if (liveHeapBytes === undefined || heapSizeLimitBytes === undefined) return null
       // In the container the heap shares with everything else that is resident.
-      const beside = rssBytes !== undefined && heapPhysicalBytes !== undefined ? Math.max(0, rssBytes - heapPhysicalBytes) : 0
+      const beside = rssBytes !== undefined && heap !== undefined ? Math.max(0, rssBytes - heap) : 0
       const container = containerLimitBytes === undefined ? Infinity : containerLimitBytes - beside
       return Math.max(0, Math.min(oldGenerationLimit(window) ?? heapSizeLimitBytes, container) - liveHeapBytes)
     }
@@ -114,7 +115,7 @@ module.exports = {
     unit: 'bytes',
     help: `Memory that V8 holds for the heap, most of the time: median of the last ${RESIDENT_SECONDS} s.`,
     compute: window => {
-      const { values } = window.points('heapPhysicalBytes', RESIDENT_SECONDS)
+      const { values } = window.points('heapResidentBytes', RESIDENT_SECONDS)
       return values.length > 0 ? median(values) : null
     }
   }),

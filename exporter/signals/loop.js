@@ -31,15 +31,14 @@ module.exports = {
   }),
   loadGrowthRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Event loop activity of the last third of the last two minutes (less at the start of a life) over that of the third before: 1 is a steady load.',
+    help: 'Event loop activity of the last third of the last ten minutes (less in a younger life, without its start) over that of the first third: 1 is a steady load.',
     compute: window => {
-      const third = Math.min(40, window.nowSeconds / 4)
-      const ends = (/** @type {number} */ seconds) => window.increase('eventLoopActiveSeconds', seconds)
-      const late = ends(third)
-      const both = ends(2 * third)
-      if (!late || !both || both.overSeconds <= late.overSeconds) return null
-      const before = (both.increase - late.increase) / (both.overSeconds - late.overSeconds)
-      return before > 0 ? late.increase / late.overSeconds / before : null
+      const span = Math.min(600, 0.8 * window.nowSeconds)
+      const active = (/** @type {number} */ seconds) => window.increase('eventLoopActiveSeconds', seconds)
+      const [all, late, lateTwo] = [active(span), active(span / 3), active(span * 2 / 3)]
+      if (!all || !late || !lateTwo || all.overSeconds <= lateTwo.overSeconds) return null
+      const early = (all.increase - lateTwo.increase) / (all.overSeconds - lateTwo.overSeconds)
+      return early > 0 ? late.increase / late.overSeconds / early : null
     }
   }),
   expectedWaitSeconds: /** @type {Signal} */ ({

@@ -68,8 +68,9 @@ module.exports = {
     unit: 'bytes',
     help: 'Resident memory that is not the V8 heap.',
     compute: window => {
-      const { rssBytes, heapPhysicalBytes } = window.values
-      return rssBytes === undefined || heapPhysicalBytes === undefined ? null : Math.max(0, rssBytes - heapPhysicalBytes)
+      const { rssBytes } = window.values
+      const heap = window.last('heapResidentBytes')
+      return rssBytes === undefined || heap === undefined ? null : Math.max(0, rssBytes - heap)
     }
   }),
   containerLimitHitsPerSecond: /** @type {Signal} */ ({

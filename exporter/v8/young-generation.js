@@ -9,7 +9,7 @@ const SEMI_SPACE_CHOICES = Object.freeze([4, 8, 16, 32].map(mib => mib * MIB))
  * How GC cost falls as the semi-space grows, at the same work a second. Scavenges come less often in proportion to the size.
  * Each one copies more than before, because what is in flight no longer overflows into the old space: their cost falls with
  * a power below one. Ordinary majors that premature promotion caused all but vanish. Fitted to starving apps on Node 20, 22
- * and 24: docs/predictions.md has the measurements.
+ * and 24: docs/accuracy.md has the measurements.
  */
 const SCAVENGE_COUNT_EXPONENT = 1
 const SCAVENGE_COST_EXPONENT = 0.5

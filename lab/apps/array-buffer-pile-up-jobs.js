@@ -6,13 +6,13 @@ const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 
 const FRAME_BYTES = 50 * 2 ** 20
-const own = Buffer.allocUnsafeSlow(FRAME_BYTES)
 const run = appRun({ work: 'frames', figures: () => ({ brightness: Math.round(brightness) }) })
+const own = run.fixed ? Buffer.allocUnsafeSlow(FRAME_BYTES) : null
 let brightness = 0
 
 /** @param {number} number */
 function index (number) {
-  const frame = run.fixed ? own : Buffer.allocUnsafeSlow(FRAME_BYTES)
+  const frame = own ?? Buffer.allocUnsafeSlow(FRAME_BYTES)
   frame.fill(number % 255)
   let sum = 0
   for (let i = 0; i < frame.length; i += 4096) sum += frame[i]

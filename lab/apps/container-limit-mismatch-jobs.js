@@ -5,7 +5,7 @@
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 
-const ENTRIES = 620_000
+const ENTRIES = 880_000
 const run = appRun({ work: 'documents', figures: () => ({ entries: index.size }) })
 /** @type {Map<number, { words: string[], at: number }>} */
 const index = new Map()

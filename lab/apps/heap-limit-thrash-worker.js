@@ -1,24 +1,24 @@
 'use strict'
 
-// A worker thread that was given a heap of 96 MB and holds nearly as much: it spends its time collecting, while the main
+// A worker thread that was given a heap of 192 MB and holds nearly as much: it spends its time collecting, while the main
 // thread has nothing to do. `--fixed` gives it four times as much.
 const { Worker, isMainThread, parentPort } = require('node:worker_threads')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 const { fillHeap } = require('../fill-heap')
 
-const HELD_OF_MB = 96
+const HELD_OF_MB = 192
 
 if (isMainThread) {
   const run = appRun({ work: 'jobs' })
   const worker = new Worker(__filename, { resourceLimits: { maxOldGenerationSizeMb: run.fixed ? 4 * HELD_OF_MB : HELD_OF_MB } })
   worker.unref()
-  withJobs(run, { perSecond: 250, job: (number) => worker.postMessage(number) })
+  withJobs(run, { perSecond: 260, job: (number) => worker.postMessage(number) })
 } else {
-  const held = fillHeap(0.88, HELD_OF_MB * 2 ** 20)
+  const held = fillHeap(0.84, HELD_OF_MB * 2 ** 20)
   /** @type {object[][]} */
   const recent = []
   parentPort?.on('message', (number) => {
-    recent[number % 10] = Array.from({ length: 900 }, (_, i) => ({ number, i, of: held[(number * i) % held.length] }))
+    recent[number % 10] = Array.from({ length: 2000 }, (_, i) => ({ number, i, of: held[(number * i) % held.length] }))
   })
 }
