@@ -2,7 +2,7 @@
 
 /** Evaluations in a row that must agree before a verdict is raised, so that one odd window raises nothing. */
 const RAISE_AFTER = 2
-/** Seconds without the finding before a confirmed verdict is withdrawn. */
+/** Seconds without the finding before a verdict is withdrawn, confirmed or suspected: what comes and goes is one finding. */
 const WITHDRAW_AFTER_SECONDS = 30
 
 /**
@@ -12,7 +12,7 @@ const WITHDRAW_AFTER_SECONDS = 30
  * @property {import('../diagnoses/define-diagnosis').Judgement} judgement the one that the state rests on
  * @property {number} agreed evaluations in a row that were confirmed
  * @property {number} confirmedAtSeconds uptime when it was first confirmed; NaN when it is not
- * @property {number} seenAtSeconds uptime when a judgement was last confirmed
+ * @property {number} seenAtSeconds uptime when a judgement last agreed with the state
  * @typedef {Map<string, SettledState>} Settled by diagnosis id
  */
 
@@ -44,7 +44,10 @@ function settle (before, judgement, nowSeconds) {
     const seenAtSeconds = judgement.state === 'unknown' ? nowSeconds : before.seenAtSeconds
     if (holds) return { ...before, agreed: 0, seenAtSeconds }
   }
-  return { state: judgement.state, judgement, agreed: 0, confirmedAtSeconds: NaN, seenAtSeconds: NaN }
+  if (judgement.state !== 'suspected' && before?.state === 'suspected' && nowSeconds - before.seenAtSeconds < WITHDRAW_AFTER_SECONDS) {
+    return { ...before, agreed: 0 }
+  }
+  return { state: judgement.state, judgement, agreed: 0, confirmedAtSeconds: NaN, seenAtSeconds: nowSeconds }
 }
 
 module.exports = { settle, RAISE_AFTER, WITHDRAW_AFTER_SECONDS }

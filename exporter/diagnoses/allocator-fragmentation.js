@@ -13,8 +13,9 @@ module.exports = defineDiagnosis({
   title: 'malloc keeps memory that the app has freed',
   severity: 'warning',
   scope: 'process',
-  requires: ['rssBytes', 'nativeBytes', 'mallocSpanBytes', 'allocatorRetainedBytes', 'bufferChurnBytes', 'nativeReturnedBytes'],
+  requires: ['rssBytes', 'nativeBytes', 'mallocSpanBytes', 'allocatorRetainedBytes'],
   uses: [
+    'bufferChurnBytes', 'nativeReturnedBytes',
     'mallocArenaShareRatio', 'nativeGrowthScore', 'nativeGrowthFit', 'nativeRiseBytes', 'nativeLateGrowthRatio',
     'containerLimitBytes'
   ],
@@ -49,7 +50,8 @@ module.exports = defineDiagnosis({
       (signals.nativeGrowthFit ?? 0) >= limits.growthFit &&
       (signals.nativeLateGrowthRatio ?? 0) >= limits.lateGrowthRatio &&
       (signals.nativeRiseBytes ?? 0) >= limits.growthShareRatio * signals.nativeBytes
-    const moved = Math.max(signals.bufferChurnBytes, signals.nativeReturnedBytes)
+    const [churn, returned] = [signals.bufferChurnBytes ?? 0, signals.nativeReturnedBytes ?? 0]
+    const moved = Math.max(churn, returned)
     const moves = moved >= limits.movedShareRatio * retained
     if (!moves) {
       return { state: 'ok', summary: `${formatBytes(signals.nativeBytes)} outside the heap are constant while Buffers hardly move: memory in use, not freed` }
@@ -61,7 +63,7 @@ module.exports = defineDiagnosis({
       evidence: [
         evidence('allocatorRetainedBytes', retained, limits.retainedBytes, (value, limit) => `About ${value} lie in malloc's extent beyond what is in use; from ${limit} on it matters.`),
         evidence('mallocSpanBytes', signals.mallocSpanBytes, retained, value => `malloc's extent is ${value}: ${formatRatio(1 - inArenas)} in [heap], ${formatRatio(inArenas)} in the arenas of threads.`),
-        evidence(signals.bufferChurnBytes >= signals.nativeReturnedBytes ? 'bufferChurnBytes' : 'nativeReturnedBytes', moved, limits.movedShareRatio * retained,
+        evidence(churn >= returned ? 'bufferChurnBytes' : 'nativeReturnedBytes', moved, limits.movedShareRatio * retained,
           (value, limit) => `Up to ${value} of native memory and Buffers were freed again (more than ${limit}), yet RSS stayed.`),
         ...(signals.nativeRiseBytes === null
           ? []

@@ -15,6 +15,8 @@ const START_MOST_SECONDS = 300
 class Window {
   #history
   #trends
+  /** @type {Map<string, any>} */
+  #known = new Map()
 
   /**
    * @param {object} at
@@ -63,6 +65,17 @@ class Window {
     const ends = this.#history.ends(track, this.nowSeconds - seconds)
     if (!ends || ends.overSeconds <= 0) return null
     return { increase: ends.last - ends.first, overSeconds: ends.overSeconds }
+  }
+
+  /**
+   * What several signals of this moment share, computed once.
+   * @template T
+   * @param {string} name @param {() => T} compute @returns {T}
+   */
+  once (name, compute) {
+    let known = this.#known.get(name)
+    if (known === undefined) this.#known.set(name, known = compute())
+    return known
   }
 
   /**

@@ -31,9 +31,10 @@ const CERTAIN_SCORE = 3
  * @returns {Found} trend: y in the track's unit, x in seconds; readings: since the warm-up
  */
 function growthOf (window, track, { afterMajors = false } = {}) {
-  if (!afterMajors) return growth(window, track, false)
-  const found = growth(window, track, true)
-  return found.readings >= ENOUGH_READINGS ? found : growth(window, track, false)
+  return window.once(afterMajors ? `${track} after majors` : track, () => {
+    const found = afterMajors ? growth(window, track, true) : undefined
+    return found && found.readings >= ENOUGH_READINGS ? found : growth(window, track, false)
+  })
 }
 
 /** @param {Window} window @param {TrackName} track @param {boolean} afterMajors @returns {Found} */
@@ -83,6 +84,6 @@ function steadiness ({ trend: found }) {
  * The live heap across major GCs: it is read after each, and only then.
  * @param {Window} window @returns {Found}
  */
-const liveHeapTrend = window => growth(window, 'liveHeapBytes', true)
+const liveHeapTrend = window => window.once('live heap', () => growth(window, 'liveHeapBytes', true))
 
 module.exports = { growthOf, liveHeapTrend, steadiness }

@@ -18,12 +18,14 @@ function settled (letters) {
 
 describe('settle', () => {
   it.each([
-    ['one odd window raises nothing', 'ocooo', 'osooo'],
+    ['one odd window confirms nothing', 'oco', 'oss'],
     ['two in a row do', 'occc', 'oscc'],
     ['a short dip withdraws nothing', 'cc' + 'o'.repeat(10) + 'cc', 'sc' + 'c'.repeat(12)],
     ['missing evidence withdraws nothing, however long', 'cc' + 'u'.repeat(100), 'sc' + 'c'.repeat(100)],
     ['half a minute without the finding does', 'cc' + 'o'.repeat(15), 'sc' + 'c'.repeat(14) + 'o'],
-    ['the state follows at once while nothing is confirmed', 'usosu', 'usosu']
+    ['the state follows at once while nothing is found', 'uosc', 'uoss'],
+    ['a suspicion stays for half a minute, too', 's' + 'o'.repeat(15), 's'.repeat(15) + 'o'],
+    ['what comes and goes is one suspicion', 'soosuusoosu', 'sssssssssss']
   ])('%s', (_, given, expected) => {
     expect(settled(given)).toBe(expected)
   })

@@ -1,0 +1,60 @@
+'use strict'
+
+/**
+ * What is found on the recordings of test/recordings: every diagnosis on every target. `npm run baseline` writes
+ * test/recordings/baseline.json; a test holds the code against it, so that a change of a rule shows everything it changes.
+ */
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { replay } = require('../exporter/recording/replay')
+const { primaryOf } = require('../exporter/classify/evaluate')
+const { apps } = require('../lab')
+
+const FOLDER = path.join(__dirname, '../test/recordings')
+const FILE = path.join(FOLDER, 'baseline.json')
+
+/** Recordings are called NODE-APP-FORM.ndjson.gz. */
+const recordings = () => fs.readdirSync(FOLDER).filter(name => name.endsWith('.ndjson.gz')).sort()
+
+/**
+ * @typedef {object} Baseline of one recording
+ * @property {string | null} expected diagnosis of the app; null for a healthy or a repaired one
+ * @property {string | null} primary of the main thread, else of a worker
+ * @property {string[]} ever all that was confirmed at any time
+ * @property {Record<string, Record<string, string>>} states thread → diagnosis → state at the end
+ */
+
+/** @param {string} name @returns {Promise<Baseline>} */
+async function baselineOf (name) {
+  const [, id, form] = /^\d+-(.*)-(broken|fixed)\.ndjson\.gz$/.exec(name) ?? []
+  const app = apps.find(app => app.id === id)
+  if (!app) throw new Error(`${name}: no app of the lab is called ${id}`)
+  /** @type {Set<string>} */
+  const ever = new Set()
+  const { targets } = await replay(path.join(FOLDER, name), {
+    onVerdict: (_, verdict) => { if (verdict.state === 'confirmed' && !verdict.opportunity) ever.add(verdict.diagnosis) },
+    onError: error => { throw error }
+  })
+  const primaries = targets.sort((a, b) => a.hello.threadId - b.hello.threadId).map(({ verdicts }) => primaryOf(verdicts)?.diagnosis)
+  return {
+    expected: form === 'broken' ? app.diagnosis : null,
+    primary: primaries.find(Boolean) ?? null,
+    ever: [...ever],
+    states: Object.fromEntries(targets.map(({ thread, verdicts }) => [thread, Object.fromEntries(verdicts.map(({ diagnosis, state }) => [diagnosis, state]))]))
+  }
+}
+
+async function main () {
+  /** @type {Record<string, Baseline>} */
+  const all = {}
+  for (const name of recordings()) all[name] = await baselineOf(name)
+  fs.writeFileSync(FILE, `{\n${Object.entries(all).map(([name, baseline]) => `${JSON.stringify(name)}: ${JSON.stringify(baseline)}`).join(',\n')}\n}\n`)
+  const wrong = Object.entries(all).filter(([, { expected, primary }]) => expected !== primary)
+  for (const [name, { expected, primary }] of wrong) console.log(`${name}: expected ${expected}, found ${primary}`)
+  console.log(`${Object.keys(all).length} recordings, ${wrong.length} wrong`)
+}
+
+if (require.main === module) main()
+
+module.exports = { recordings, baselineOf, FILE }

@@ -1,0 +1,34 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { recordings, baselineOf, FILE } = require('../../scripts/baseline')
+const { diagnoses } = require('../../exporter/diagnoses')
+
+/** @type {Record<string, import('../../scripts/baseline').Baseline>} */
+const baseline = JSON.parse(fs.readFileSync(FILE, 'utf8'))
+const names = recordings()
+
+describe('recordings of real runs', () => {
+  it('are all in the baseline, and small', () => {
+    expect(Object.keys(baseline).sort()).toEqual(names)
+    const bytes = names.reduce((sum, name) => sum + fs.statSync(path.join(path.dirname(FILE), name)).size, 0)
+    expect(bytes).toBeLessThan(20 * 2 ** 20)
+  })
+  it('show every problem broken, most of them repaired as well, and healthy apps', () => {
+    const expected = Object.values(baseline).map(({ expected }) => expected)
+    for (const { id, opportunity } of diagnoses) if (!opportunity) expect(expected).toContain(id)
+    expect(names.filter(name => name.includes('-fixed')).length).toBeGreaterThan(10)
+    expect(names.filter(name => name.includes('-healthy-')).length).toBeGreaterThan(15)
+  })
+  it.each(names)('%s is judged as it was', async name => {
+    expect(await baselineOf(name)).toEqual(baseline[name])
+  })
+  it('of healthy and repaired apps never had anything confirmed', () => {
+    expect(Object.entries(baseline).filter(([, { expected, ever }]) => expected === null && ever.length > 0).map(([name]) => name)).toEqual([])
+  })
+  it('of ill apps have the right primary finding, 97 of 100', () => {
+    const ill = Object.values(baseline).filter(({ expected }) => expected !== null)
+    expect(ill.filter(({ expected, primary }) => expected === primary).length / ill.length).toBeGreaterThanOrEqual(0.97)
+  })
+})
