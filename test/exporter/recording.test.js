@@ -1,12 +1,15 @@
 'use strict'
 
 const fs = require('node:fs')
+const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 const { gzipSync, gunzipSync } = require('node:zlib')
+const { Exporter } = require('../../exporter/exporter')
 const { Recorder } = require('../../exporter/recording/recorder')
 const { replay } = require('../../exporter/recording/replay')
+const { eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')
 
 const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
@@ -56,6 +59,34 @@ describe('a recording', () => {
     const file = write('damaged.ndjson', `${HEADER}{"session":1,"line":${line(hello())}}\nnonsense\n{"session":1,"line":${taken}}\n{"session":9,"line":${taken}}\n{"session":1,"line":{"v":1,"type":"frame"}}\n`)
     const { frames, rejected } = await replay(file)
     expect({ frames, rejected }).toEqual({ frames: 1, rejected: 3 })
+  })
+})
+
+describe('an exporter that records', () => {
+  /** @param {string} record */
+  async function recordingExporter (record) {
+    const socket = path.join(folder, `${path.basename(record)}.sock`)
+    const exporter = new Exporter({ listen: { host: '127.0.0.1', port: 0 }, socket: { path: socket }, compat: false, maxTargets: 10, logLevel: 'silent', record })
+    await exporter.start()
+    const agent = net.connect(socket)
+    agent.write([line(hello()), ...Array.from({ length: 30 }, (_, i) => line(frame({ sequence: i + 1, uptimeSeconds: i + 1 })))].join('\n') + '\n')
+    await eventually(() => exporter.state.frames === 30)
+    agent.destroy()
+    await exporter.drained()
+    return exporter
+  }
+  it('writes what it took, and a replay says the same', async () => {
+    const file = path.join(folder, 'exporter.ndjson.gz')
+    const exporter = await recordingExporter(file)
+    const live = exporter.targets[0].verdicts
+    await exporter.stop()
+    const { targets, frames, cut } = await replay(file)
+    expect({ frames, cut, verdicts: targets[0].verdicts }).toEqual({ frames: 30, cut: false, verdicts: live })
+  })
+  it('goes on without the recording when the disk is full', async () => {
+    const exporter = await recordingExporter('/dev/full')
+    expect(exporter.state.frames).toBe(30)
+    await exporter.stop()
   })
 })
 
