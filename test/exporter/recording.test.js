@@ -70,7 +70,7 @@ describe('an exporter that records', () => {
     await exporter.start()
     const agent = net.connect(socket)
     agent.write([line(hello()), ...Array.from({ length: 30 }, (_, i) => line(frame({ sequence: i + 1, uptimeSeconds: i + 1 })))].join('\n') + '\n')
-    await eventually(() => exporter.state.frames === 30)
+    await eventually(() => exporter.state.frames, frames => frames === 30)
     agent.destroy()
     await exporter.drained()
     return exporter
