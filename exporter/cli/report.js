@@ -29,7 +29,7 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
     say(paint('bold', `${target.target} ${target.thread}, pid ${target.pid}, Node ${target.node}`))
     const found = target.verdicts.filter(({ state }) => state === 'confirmed' || state === 'suspected')
       .sort((a, b) => Number(b === target.primary) - Number(a === target.primary))
-    if (!target.primary) say(paint('green', found.length > 0 ? 'Nothing is confirmed.' : 'Nothing is wrong, as far as can be told.'), 2)
+    if (!target.primary) say(paint('green', found.some(({ opportunity }) => !opportunity) ? 'Nothing is confirmed.' : 'Nothing is wrong, as far as can be told.'), 2)
     for (const verdict of found) renderVerdict(verdict)
     for (const { diagnosis, state, summary } of target.verdicts) {
       if (state === 'ok') say(`ruled out  ${diagnosis}: ${summary}`, 2)
@@ -42,16 +42,19 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
   function renderVerdict (verdict) {
     lines.push('')
     const since = verdict.confirmedAfterSeconds === null ? '' : ` after ${formatSeconds(verdict.confirmedAfterSeconds)}`
-    say(paint(verdict.state === 'confirmed' ? 'red' : 'yellow', `${verdict.state.toUpperCase()}${since}: ${verdict.title} (${verdict.diagnosis}, ${verdict.severity})`), 2)
+    const word = verdict.opportunity ? `OPPORTUNITY${verdict.state === 'confirmed' ? '' : ', not certain'}` : `${verdict.state.toUpperCase()}${since}`
+    say(paint(verdict.opportunity ? 'cyan' : verdict.state === 'confirmed' ? 'red' : 'yellow', `${word}: ${verdict.title} (${verdict.diagnosis}, ${verdict.severity})`), 2)
     say(verdict.summary, 2)
     if (verdict.impact) say(`Impact: ${verdict.impact}`, 2)
     say('Evidence', 2)
     for (const { text } of verdict.evidence) say(`- ${text}`, 4)
     verdict.fix.forEach((fix, i) => {
       say(paint('bold', `${i === 0 ? 'Fix' : 'Or'}: ${fix.title}`), 2)
-      if (fix.change.code) say(fix.change.code, 6)
-      else lines.push(...(fix.change.dockerfile ?? pasteLine(fix)).split('\n').map(line => `      ${line}`))
-      if (fix.change.flag) lines.push(`      or on the command line: node ${fix.change.flag}`)
+      const { code, dockerfile, kubernetes, env, flag } = fix.change
+      if (code) say(code, 6)
+      const pasted = dockerfile ?? (env || (flag && !code) ? pasteLine(fix) : kubernetes)
+      if (pasted) lines.push(...pasted.split('\n').map(line => `      ${line}`))
+      if (flag && pasted !== flag) lines.push(`      or on the command line: node ${flag}`)
       for (const { signal, from, to, unit } of fix.predicted) {
         say(`expect ${signal} from ${formatValue(from, unit)} to about ${formatValue(to, unit)}`, 6)
       }

@@ -19,8 +19,8 @@ module.exports = defineDiagnosis({
     contexts: 20,
     // So many more than at the beginning, across major GCs: what nobody holds would be gone.
     rise: 15,
-    // Without a major GC they may be garbage that waits.
-    majors: 2,
+    // Without a major GC since half of the rise they may be garbage that waits.
+    majors: 1,
     // Straight and not slowing down: leaks measure 0.7–1.
     steadinessRatio: 0.55,
     // Code that grows in a line without contexts: functions compiled from text, and kept.

@@ -24,7 +24,12 @@ module.exports = defineDiagnosis({
     liveHeapShareRatio: 0.75,
     // Share of wall time: 0.2 at 85 % of the limit, 0.5 and more from 90 % on.
     pauseRatio: 0.18,
-    suspectedPauseRatio: 0.1,
+    suspectedPauseRatio: 0.06,
+    // So near the limit a major a second marks the whole heap again and again, on other threads for the most part: less of a
+    // pause is enough. A large, quiet heap at 91 % of its limit ran one in a minute.
+    brinkShareRatio: 0.87,
+    brinkMajorsPerSecond: 0.8,
+    brinkPauseRatio: 0.07,
     // Majors that come for want of room.
     majorsPerSecond: 0.3
   },
@@ -40,13 +45,14 @@ module.exports = defineDiagnosis({
       return { state: 'ok', summary: `the live heap fills ${formatRatio(share)} of its limit, and GC takes ${formatRatio(pauses)} of the time only` }
     }
     const growth = signals.liveHeapGrowthBytesPerSecond ?? 0
+    const needed = share >= limits.brinkShareRatio && majors >= limits.brinkMajorsPerSecond ? limits.brinkPauseRatio : limits.pauseRatio
     const between = majors > 0 ? 1 / majors : Infinity
     return {
-      state: pauses >= limits.pauseRatio ? 'confirmed' : 'suspected',
+      state: pauses >= needed ? 'confirmed' : 'suspected',
       summary: `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(signals.heapSizeLimitBytes)}, and GC takes ${formatRatio(pauses)} of the time.`,
       evidence: [
         evidence('liveHeapShareRatio', share, limits.liveHeapShareRatio, (value, limit) => `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit; above ${limit} there is little room for garbage to wait.`),
-        evidence('recentGcPauseRatio', pauses, limits.pauseRatio, (value, limit) => `GC pauses take ${value} of wall time, ${limit} count.`),
+        evidence('recentGcPauseRatio', pauses, needed, (value, limit) => `GC pauses take ${value} of wall time, ${limit} count.`),
         evidence('recentMajorsPerSecond', majors, limits.majorsPerSecond, value => `${value} major GCs: one every ${formatNumber(between)} s, each of them ${formatNumber((signals.majorPauseSeconds ?? 0) * 1000)} ms long.`),
         ...(growth > 0 ? [evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `The live heap still grows, by ${value}: what fills it may be a leak.`)] : [])
       ],

@@ -16,8 +16,8 @@ module.exports = defineDiagnosis({
   ],
   limits: {
     readings: 7,
-    // Without a major GC nothing is proven: what garbage holds outside the heap waits for one.
-    majors: 2,
+    // Without a major GC after half of the rise nothing is proven: what garbage holds outside the heap waits for one.
+    majors: 1,
     riseBytes: 24 * 2 ** 20,
     // Straight and not slowing down: leaks measure 0.7–1.
     steadinessRatio: 0.6,
@@ -58,7 +58,7 @@ module.exports = defineDiagnosis({
       summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and is not given back: ${where.name}.`,
       evidence: [
         evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value => `More and more is resident outside the heap: ${value}, over ${formatSeconds(seconds)} and ${formatNumber(readings)} readings.`),
-        evidence('majorsSeen', signals.majorsSeen, limits.majors, (value, limit) => collected ? `${value} major GCs did not free it.` : `${value} major GCs ran meanwhile; before the ${limit}nd it may be garbage that waits.`),
+        evidence('majorsSeen', signals.majorsSeen, limits.majors, value => collected ? `${value} major GCs after half of it did not free it.` : 'No major GC ran since half of it: it may be garbage that waits for one.'),
         evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
         evidence('outsideHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to ${limitName}; ${limit} make it certain enough.`),
         evidence('externalRiseBytes', signals.externalRiseBytes ?? 0, rise / 2, value => `V8 counts ${value} of it as external memory${(signals.arrayBuffersRiseBytes ?? 0) > 0 ? `, ${formatBytes(signals.arrayBuffersRiseBytes ?? 0)} of that in Buffers` : ''}.`),

@@ -105,8 +105,8 @@ module.exports = {
   }),
   majorsSeen: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Major GCs of the last ten minutes, without the start: chances for garbage outside the heap to go.',
-    compute: window => window.increase('liveHeapMajors', window.settledSeconds(600))?.increase ?? 0
+    help: 'Major GCs in the later half of the last ten minutes, or of the life without its start: chances for garbage outside the heap to go.',
+    compute: window => window.increase('liveHeapMajors', window.settledSeconds(600) / 2)?.increase ?? 0
   }),
   outsideHeapRiseBytes: /** @type {Signal} */ ({
     unit: 'bytes',

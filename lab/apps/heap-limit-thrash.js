@@ -3,6 +3,7 @@
 // A shop whose catalogue has outgrown the heap: it fills most of the limit, and each request allocates in what little is
 // left. V8 collects most of the time. Nothing leaks. More heap heals it.
 const http = require('node:http')
+const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
 const { fillHeap } = require('../fill-heap')
@@ -12,10 +13,11 @@ const { sendJson } = require('../json')
 const CONTAINER_HEAP_BYTES = 259 * 2 ** 20
 const run = appRun({ figures: () => ({ products: catalogue.length }) })
 const catalogue = fillHeap(0.87, CONTAINER_HEAP_BYTES)
-const server = http.createServer((request, response) => {
-  const from = Math.floor(Math.random() * (catalogue.length - 500))
-  const page = catalogue.slice(from, from + 500).map((product) => ({ ...product, shown: true }))
+const server = http.createServer(async (request, response) => {
+  const from = Math.floor(Math.random() * (catalogue.length - 1000))
+  const page = catalogue.slice(from, from + 1000).map((product) => ({ ...product, shown: true }))
+  await wait(60) // another service knows the discounts
   sendJson(response, page.slice(0, 20))
 })
 
-withLoad(server, run, { phases: [{ perSecond: 380 }], requests: [{ method: 'GET', path: '/products/{key}' }], inFlight: 16 })
+withLoad(server, run, { phases: [{ perSecond: 330 }], requests: [{ method: 'GET', path: '/products/{key}' }], inFlight: 32 })
