@@ -52,8 +52,9 @@ const targetMetrics = Object.freeze([
     name: 'memwatch_diagnosis',
     type: 'gauge',
     help: '1 for the state a diagnosis is in; both are 0 while it is neither suspected nor confirmed.',
-    read: ({ settled }) => diagnoses.flatMap(({ id }) => ['suspected', 'confirmed'].map(state => ({
-      labels: { diagnosis: id, state }, value: settled.get(id)?.state === state ? 1 : 0
+    // Of the verdicts, in which a cause has folded its symptoms: those must not call anyone.
+    read: ({ verdicts }) => diagnoses.flatMap(({ id }) => ['suspected', 'confirmed'].map(state => ({
+      labels: { diagnosis: id, state }, value: verdicts.find(({ diagnosis }) => diagnosis === id)?.state === state ? 1 : 0
     })))
   },
   {

@@ -44,11 +44,12 @@ function evaluate (target, { diagnoses = allDiagnoses, onError = () => {} } = {}
     const before = target.settled.get(diagnosis.id)
     const settled = settle(before, judgement, window.nowSeconds)
     target.settled.set(diagnosis.id, settled)
-    return { diagnosis, settled, changed: settled.state !== (before?.state ?? 'unknown') }
+    return { diagnosis, settled }
   })
   const explained = explain(judged)
+  const before = target.verdicts
   target.verdicts = explained.map(({ diagnosis, settled }) => verdictOf(diagnosis, signals, settled, explained, target, onError))
-  return target.verdicts.filter((_, i) => judged[i].changed)
+  return target.verdicts.filter(({ state }, i) => state !== (before[i]?.state ?? 'unknown'))
 }
 
 /**

@@ -58,6 +58,8 @@ describe('evaluate', () => {
   it('a confirmed cause folds its symptoms', () => {
     const { target, states } = run([diagnosis('cause', { explains: ['symptom'] }), diagnosis('symptom')])
     expect(states).toEqual({ cause: 'confirmed', symptom: 'ok' })
+    const { targetMetrics } = require('../../exporter/catalog/target-metrics')
+    expect(targetMetrics.find(({ name }) => name === 'memwatch_verdict_info').read(target).map(({ labels }) => labels.diagnosis)).toEqual(['cause'])
     expect(primaryOf(target.verdicts).ruledOut).toEqual([{ diagnosis: 'symptom', text: 'a symptom of cause' }])
   })
   it('a fix that throws leaves the verdict standing', () => {
