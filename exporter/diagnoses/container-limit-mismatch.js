@@ -81,8 +81,6 @@ module.exports = defineDiagnosis({
     const megabytes = Math.max(LEAST_HEAP_MIB, Math.floor((CONTAINER_SHARE * limit - beside - young) / MIB / 16) * 16)
     const live = signals.liveHeapHighestBytes ?? signals.liveHeapBytes ?? 0
     const neededBytes = Math.ceil((live / 0.65 + young + beside) / CONTAINER_SHARE / (64 * MIB)) * 64 * MIB
-    const flag = nodeFlagChange(target, '--max-old-space-size', String(megabytes))
-    const change = semiMib === null ? flag : nodeFlagChange({ ...target, nodeOptions: [...target.nodeOptions, `--max-old-space-size=${megabytes}`] }, '--max-semi-space-size', String(semiMib))
     const ask = {
       title: `Ask for ${formatBytes(neededBytes)} of memory`,
       change: { kubernetes: `resources:\n  limits:\n    memory: ${Math.round(neededBytes / MIB)}Mi` },
@@ -95,7 +93,7 @@ module.exports = defineDiagnosis({
     function limitFix () {
       return {
         title: `Keep the heap below ${megabytes} MiB`,
-        change: semiMib === null ? change : { ...change, flag: `--max-old-space-size=${megabytes} --max-semi-space-size=${semiMib}` },
+        change: nodeFlagChange(target, { '--max-old-space-size': megabytes, ...(semiMib !== null && { '--max-semi-space-size': semiMib }) }),
         predicted: [
           { signal: /** @type {'heapSizeLimitBytes' | 'rssBytes'} */ ('heapSizeLimitBytes'), from: heapLimit, to: megabytes * MIB + young, unit: 'bytes' },
           { signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: Math.min(rssBytes, beside + megabytes * MIB + young), unit: 'bytes' }

@@ -77,14 +77,14 @@ module.exports = defineDiagnosis({
     if (megabytes * MIB < 1.15 * (limit - youngBytes)) {
       return [find, {
         title: signals.containerLimitBytes === null ? 'Give the heap more room' : `Give the container more memory: this one of ${formatBytes(signals.containerLimitBytes)} has no room for the ${wanted} MiB of heap it needs`,
-        change: nodeFlagChange(target, '--max-old-space-size', String(wanted)),
+        change: nodeFlagChange(target, { '--max-old-space-size': wanted }),
         predicted: [{ signal: 'recentGcPauseRatio', from: pauses, to: predictedPauses(pauses, live, limit, wanted * MIB), unit: 'ratio' }],
         risk: `The container needs about ${formatBytes(wanted * MIB + youngBytes + (signals.besideHeapBytes ?? 0))} then; with less the kernel kills it.`
       }]
     }
     return [{
       title: `Raise the heap limit to ${megabytes} MiB`,
-      change: nodeFlagChange(target, '--max-old-space-size', String(megabytes)),
+      change: nodeFlagChange(target, { '--max-old-space-size': megabytes }),
       predicted: [{ signal: 'recentGcPauseRatio', from: pauses, to: predictedPauses(pauses, live, limit, megabytes * MIB), unit: 'ratio' }],
       risk: `RSS may rise by up to ${formatBytes(Math.max(0, megabytes * MIB - limit))}${signals.containerLimitBytes === null ? '' : `; it was computed to fit the container's ${formatBytes(signals.containerLimitBytes)}`}. If the live heap grows it only takes longer.`
     }, find]

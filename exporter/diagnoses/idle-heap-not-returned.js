@@ -63,7 +63,7 @@ module.exports = defineDiagnosis({
       const saved = Math.min(slack, newSpaceSlack)
       return [{
         title: 'Keep the new space smaller',
-        change: nodeFlagChange(target, '--max-semi-space-size', '8'),
+        change: nodeFlagChange(target, { '--max-semi-space-size': 8 }),
         predicted: [{ signal: 'rssBytes', from: rssBytes, to: rssBytes - saved, unit: 'bytes' }],
         risk: 'Scavenges come more often while the app is at work.'
       }]
@@ -71,7 +71,7 @@ module.exports = defineDiagnosis({
     const megabytes = Math.max(64, Math.ceil(live / 0.5 / (32 * MIB)) * 32)
     return [{
       title: 'A lower heap limit makes V8 collect before it grows so far',
-      change: nodeFlagChange(target, '--max-old-space-size', String(megabytes)),
+      change: nodeFlagChange(target, { '--max-old-space-size': megabytes }),
       predicted: [{ signal: 'rssBytes', from: rssBytes, to: rssBytes - Math.max(0, signals.heapResidentBytes - megabytes * MIB), unit: 'bytes' }],
       risk: 'A burst that keeps more alive at once than that ends with "heap out of memory": look at what a burst needs first.'
     }]

@@ -63,13 +63,9 @@ module.exports = defineDiagnosis({
     const young = 2 * Math.min(signals.semiSpaceCapacityBytes, ENOUGH_SEMI_SPACE)
     const after = Math.min(signals.heapResidentBytes, megabytes * MIB * 0.8 + young)
     const saved = signals.heapResidentBytes - after
-    const options = [...target.nodeOptions, `--max-old-space-size=${megabytes}`]
-    const change = semiIsLarge
-      ? { ...nodeFlagChange({ ...target, nodeOptions: options }, '--max-semi-space-size', '16'), flag: `--max-old-space-size=${megabytes} --max-semi-space-size=16` }
-      : nodeFlagChange(target, '--max-old-space-size', String(megabytes))
     return [{
       title: `Limit the heap to ${megabytes} MiB${semiIsLarge ? ' and the semi-spaces to 16 MiB' : ''}: saves about ${formatBytes(saved)}`,
-      change,
+      change: nodeFlagChange(target, { '--max-old-space-size': megabytes, ...(semiIsLarge && { '--max-semi-space-size': 16 }) }),
       predicted: [{ signal: 'rssBytes', from: rssBytes, to: rssBytes - saved, unit: 'bytes' }],
       risk: `GCs come earlier: more of them, each cheaper. Room for ${formatNumber(megabytes * MIB / Math.max(1, live))} times what lives now; a load that needs more would end with "heap out of memory".`
     }]

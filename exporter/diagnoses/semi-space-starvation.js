@@ -90,7 +90,7 @@ module.exports = defineDiagnosis({
     const megabytes = choice.semiSpaceBytes / 2 ** 20
     return [{
       title: `Let semi-spaces grow to ${megabytes} MiB`,
-      change: nodeFlagChange(target, '--max-semi-space-size', String(megabytes)),
+      change: nodeFlagChange(target, { '--max-semi-space-size': megabytes }),
       predicted: [
         { signal: 'scavengesPerSecond', from: now.scavengesPerSecond, to: choice.scavengesPerSecond, unit: 'perSecond' },
         { signal: 'gcPauseRatio', from: pauseRatio, to: choice.gcPauseRatio, unit: 'ratio' },

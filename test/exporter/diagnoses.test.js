@@ -101,6 +101,10 @@ describe('semi-space-starvation', () => {
     const { primary } = watch({ seconds: 30, at: () => starving, helloChanges: { allowedFlags: [] } })
     expect(Object.keys(primary.fix[0].change)).toEqual(['flag'])
   })
+  it('does not recommend NODE_OPTIONS against the command line, which wins', () => {
+    const { primary } = watch({ seconds: 30, at: () => ({ ...starving, semiMib: 2 }), helloChanges: { execArgv: ['--max_semi_space_size=2'] } })
+    expect(Object.keys(primary.fix[0].change)).toEqual(['flag'])
+  })
   it('keeps what NODE_OPTIONS holds already', () => {
     const nodeOptions = ['--enable-source-maps', '--require', '/x/node_modules/memwatch/index.js']
     const { primary } = watch({ seconds: 30, at: () => starving, helloChanges: { nodeOptions } })
