@@ -10,7 +10,7 @@ module.exports = defineDiagnosis({
   severity: 'warning',
   scope: 'isolate',
   requires: ['bufferPoolBytes', 'arrayBuffersFloorBytes', 'rssBytes', 'bufferSlabsFollowed'],
-  uses: ['bufferSlabsKeptRatio', 'arrayBuffersRiseBytes', 'arrayBuffersSteadinessRatio', 'liveHeapBytes'],
+  uses: ['bufferSlabsKeptRatio', 'arrayBuffersBytes', 'arrayBuffersRiseBytes', 'arrayBuffersSteadinessRatio', 'liveHeapBytes'],
   limits: {
     // Fewer slabs tell no share.
     slabsFollowed: 6,
@@ -51,8 +51,8 @@ module.exports = defineDiagnosis({
   },
 
   fix (signals) {
-    const { arrayBuffersFloorBytes: floor, rssBytes } = signals
-    const pinned = (signals.bufferSlabsKeptRatio ?? 0) * floor
+    const { rssBytes } = signals
+    const pinned = (signals.bufferSlabsKeptRatio ?? 0) * Math.min(rssBytes, signals.arrayBuffersBytes ?? signals.arrayBuffersFloorBytes)
     return [{
       title: 'Copy out what is kept',
       change: {

@@ -92,8 +92,8 @@ module.exports = defineDiagnosis({
       title: `Let semi-spaces grow to ${megabytes} MiB`,
       change: nodeFlagChange(target, { '--max-semi-space-size': megabytes }),
       predicted: [
-        { signal: 'scavengesPerSecond', from: now.scavengesPerSecond, to: choice.scavengesPerSecond, unit: 'perSecond' },
         { signal: 'gcPauseRatio', from: pauseRatio, to: choice.gcPauseRatio, unit: 'ratio' },
+        { signal: 'scavengesPerSecond', from: now.scavengesPerSecond, to: choice.scavengesPerSecond, unit: 'perSecond' },
         ...(signals.rssBytes === null ? [] : [{ signal: /** @type {const} */ ('rssBytes'), from: signals.rssBytes, to: signals.rssBytes + choice.extraBytes, unit: 'bytes' }])
       ],
       risk: `The new space may commit up to ${formatBytes(2 * (choice.semiSpaceBytes - now.semiSpaceBytes))} more, and the heap size limit rises by ${formatBytes(3 * (choice.semiSpaceBytes - now.semiSpaceBytes))}. The old generation is untouched. At the same load; under a closed loop the throughput rises instead.`

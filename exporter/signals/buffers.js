@@ -58,6 +58,11 @@ module.exports = {
       return values.length > 0 ? min(values) : null
     }
   }),
+  arrayBuffersBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Buffers and ArrayBuffers now.',
+    compute: window => window.last('arrayBuffersBytes') ?? null
+  }),
   bufferPoolBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'Size of the slabs that small Buffers are cut from.',

@@ -1,7 +1,7 @@
 'use strict'
 
 // A backup: files are read in blocks of eight megabytes, each checksummed, sent on and held until it is acknowledged a
-// quarter of a second later. Every block is a new Buffer that outlives two scavenges and then waits for a full collection.
+// fifth of a second later. Every block is a new Buffer that outlives two scavenges and then waits for a full collection.
 // `--fixed` fills the same few blocks again.
 const { createHash } = require('node:crypto')
 const { Readable, Writable } = require('node:stream')
@@ -12,7 +12,7 @@ const { appRun } = require('../app-run')
 const BLOCK_BYTES = 8 * 2 ** 20
 const SPARSE = 256
 const run = appRun({ work: 'blocks' })
-const own = Array.from({ length: run.fixed ? 10 : 0 }, () => Buffer.alloc(BLOCK_BYTES))
+const own = Array.from({ length: run.fixed ? 6 : 0 }, () => Buffer.alloc(BLOCK_BYTES))
 /** @type {Set<Buffer>} sent, and not yet acknowledged */
 const unacknowledged = new Set()
 
@@ -32,7 +32,7 @@ const sink = new Writable({
     createHash('md5').update(block.subarray(0, BLOCK_BYTES / SPARSE)).digest()
     run.served()
     unacknowledged.add(block)
-    setTimeout(() => unacknowledged.delete(block), 250)
+    setTimeout(() => unacknowledged.delete(block), 190)
     setTimeout(done, 3)
   }
 })

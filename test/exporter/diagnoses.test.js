@@ -93,7 +93,7 @@ describe('semi-space-starvation', () => {
     const [{ change, predicted }] = primary.fix
     expect(change.flag).toMatch(/^--max-semi-space-size=(8|16|32)$/)
     expect(change.env.NODE_OPTIONS).toBe(change.flag)
-    expect(predicted.map(({ signal }) => signal)).toEqual(['scavengesPerSecond', 'gcPauseRatio', 'rssBytes'])
+    expect(predicted.map(({ signal }) => signal)).toEqual(['gcPauseRatio', 'scavengesPerSecond', 'rssBytes'])
     for (const { signal, from, to } of predicted.slice(0, 2)) expect([signal, to < from / 2]).toEqual([signal, true])
     expect(primary.evidence[0].text).toContain('the container limit of 512 MB')
   })
