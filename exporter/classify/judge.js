@@ -1,5 +1,7 @@
 'use strict'
 
+const { signals: table } = require('../signals')
+
 /**
  * One diagnosis on one target at one moment. Missing evidence is `unknown`, never `ok`; a diagnosis that throws is
  * `unknown` too, and the others still run.
@@ -16,13 +18,19 @@ function judge (diagnosis, signals, hello) {
     }
     const missing = diagnosis.requires.filter(name => signals[name] === null)
     if (missing.length > 0) {
-      return { judgement: { state: 'unknown', summary: `too little was seen yet to know ${missing.join(', ')}` } }
+      return { judgement: { state: 'unknown', summary: `not known yet: ${missing.map(explain).join(', ')}` } }
     }
     return { judgement: diagnosis.judge(/** @type {any} */ (signals), diagnosis.limits, hello) }
   } catch (cause) {
     const error = new Error(`the diagnosis ${diagnosis.id} failed`, { cause })
     return { judgement: { state: 'unknown', summary: error.message }, error }
   }
+}
+
+/** A signal that is missing, and when to expect it. @param {import('../signals').SignalName} name */
+function explain (name) {
+  const { expected } = /** @type {import('../signals').Signal} */ (table[name])
+  return expected ? `${name} (${expected})` : name
 }
 
 module.exports = { judge }

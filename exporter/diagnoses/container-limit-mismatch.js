@@ -8,6 +8,7 @@ const { nodeFlagChange } = require('../fixes/node-flag')
 const MIB = 2 ** 20
 /** Of the container, this much may be used by what memwatch can add up. */
 const CONTAINER_SHARE = 0.92
+const PERCENTAGE = '--max-old-space-size-percentage'
 /** A heap below this is not worth a container. */
 const LEAST_HEAP_MIB = 32
 
@@ -88,7 +89,18 @@ module.exports = defineDiagnosis({
       risk: `Computed from the ${formatBytes(live)} that live on the heap and the ${formatBytes(beside)} beside it.`
     }
     if (megabytes * MIB < live / 0.8) return [ask, limitFix()]
-    return [limitFix(), ask]
+    const seesLimit = target.constrainedBytes !== undefined && target.constrainedBytes <= limit
+    return [limitFix(), ...(seesLimit && target.allowedFlags.includes(PERCENTAGE) ? [shareFix()] : []), ask]
+
+    /** The same as a share, so that it follows the container when that is changed. */
+    function shareFix () {
+      const percent = Math.floor(100 * megabytes * MIB / limit)
+      return {
+        ...limitFix(),
+        title: `The same as a share of the container: ${percent} %`,
+        change: nodeFlagChange(target, { [PERCENTAGE]: percent, ...(semiMib !== null && { '--max-semi-space-size': semiMib }) })
+      }
+    }
 
     function limitFix () {
       return {

@@ -12,7 +12,7 @@ module.exports = defineDiagnosis({
   requires: ['heapSizeLimitBytes', 'liveHeapReadings'],
   uses: [
     'liveHeapBytes', 'liveHeapGrowthBytesPerSecond', 'liveHeapRiseBytes', 'liveHeapRiseSeconds', 'liveHeapGrowthFit',
-    'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio',
+    'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio', 'majorsPerSecond',
     'oldSpaceRiseBytes', 'largeObjectSpaceRiseBytes', 'codeSpaceRiseBytes', 'arrayBuffersRiseBytes', 'nativeContextsRise', 'socketsRise', 'timersRise',
     'listenerWarnings'
   ],
@@ -46,7 +46,7 @@ module.exports = defineDiagnosis({
     }
     const nearLimit = (signals.liveHeapShareRatio ?? 0) >= limits.nearLimitRatio
     if (liveHeapReadings < limits.readings || growth === null || rise === null) {
-      return { state: 'unknown', summary: `${formatNumber(liveHeapReadings)} of the ${limits.readings} readings of the live heap that are needed after the warm-up` }
+      return { state: 'unknown', summary: `${formatNumber(liveHeapReadings)} of the ${limits.readings} readings of the live heap that are needed after the warm-up${expectedIn(signals, limits.readings)}` }
     }
     const seconds = signals.liveHeapRiseSeconds ?? 0
     const score = signals.liveHeapGrowthScore ?? 0
@@ -108,6 +108,15 @@ function grownWith (signals, rise) {
     ...counts.filter(([signal]) => (signals[signal] ?? 0) >= 5).map(([signal, name]) => evidence(signal, signals[signal] ?? 0, 0, value => `With it grew ${name}, by ${value}.`)),
     ...(signals.listenerWarnings ? [evidence('listenerWarnings', signals.listenerWarnings, 0, value => `Node warned of ${value} emitter(s) with too many listeners.`)] : [])
   ]
+}
+
+/**
+ * When there will be enough readings: each major GC is one.
+ * @param {{ majorsPerSecond: number | null, liveHeapReadings: number }} signals @param {number} needed
+ */
+function expectedIn ({ majorsPerSecond, liveHeapReadings }, needed) {
+  if (!majorsPerSecond) return ': one comes with each major GC'
+  return `: at the present rate of major GCs in about ${formatSeconds((needed - liveHeapReadings) / Math.min(1, majorsPerSecond))}`
 }
 
 /** What the pattern of growth says of the place to look at. @param {GrownWith} signals @returns {string} '' or a sentence */

@@ -26,6 +26,7 @@ module.exports = {
   }),
   liveHeapBytes: /** @type {Signal} */ ({
     unit: 'bytes',
+    expected: 'after the first major GC',
     help: 'Heap that survived the last major GC.',
     compute: window => window.values.liveHeapBytes ?? null
   }),
@@ -121,6 +122,7 @@ module.exports = {
   }),
   liveHeapHighestBytes: /** @type {Signal} */ ({
     unit: 'bytes',
+    expected: 'after the first major GC',
     help: 'The most that was left after a major GC in the last ten minutes.',
     compute: window => {
       const { values } = window.points('liveHeapBytes', 600)

@@ -8,6 +8,7 @@
  * @typedef {object} Signal
  * @property {SignalUnit} unit
  * @property {string} help one sentence
+ * @property {string} [expected] when it can be known, where that is not at once
  * @property {(window: import('../series/window').Window) => number | null} compute
  */
 

@@ -26,6 +26,7 @@ module.exports = {
   }),
   lastMinuteUtilizationRatio: /** @type {Signal} */ ({
     unit: 'ratio',
+    expected: 'after the first minute',
     help: 'Share of wall time in which the event loop was not waiting, over the last minute.',
     compute: window => window.nowSeconds < 60 ? null : utilization(window, 60)
   }),

@@ -35,6 +35,7 @@ const nativeTrend = window => window.trend('nativeBytes', NATIVE_TREND_SECONDS, 
 module.exports = {
   rssBytes: /** @type {Signal} */ ({
     unit: 'bytes',
+    expected: 'on the main thread',
     help: `Resident set size, median of the last ${RATE_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('rssBytes', RATE_SECONDS)
@@ -135,6 +136,7 @@ module.exports = {
   }),
   mallocSpanBytes: /** @type {Signal} */ ({
     unit: 'bytes',
+    expected: 'on the main thread, on Linux, within seconds',
     help: 'Extent of what glibc malloc manages: [heap] and the 64 MiB arenas.',
     compute: window => window.last('mallocSpanBytes') ?? null
   }),
