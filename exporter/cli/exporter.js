@@ -21,7 +21,7 @@ for (const option of Object.values(options)) {
 
 /** @param {Record<string, string>} given */
 async function run (given) {
-  const exporter = new Exporter(readConfig(given))
+  const exporter = compose(readConfig(given))
   const { socket, listen } = await exporter.start().catch(error => {
     throw new ConfigError(`cannot listen: ${error.message}`)
   })
@@ -32,6 +32,15 @@ async function run (given) {
   }
   process.once('SIGTERM', stop)
   process.once('SIGINT', stop)
+}
+
+/** @param {import('../config').Config} config @throws {ConfigError} */
+function compose (config) {
+  try {
+    return new Exporter(config)
+  } catch (error) {
+    throw new ConfigError(`--record: cannot write ${config.record}: ${/** @type {Error} */ (error).message}`)
+  }
 }
 
 module.exports = { command }

@@ -83,6 +83,10 @@ describe('an exporter that records', () => {
     const { targets, frames, cut } = await replay(file)
     expect({ frames, cut, verdicts: targets[0].verdicts }).toEqual({ frames: 30, cut: false, verdicts: live })
   })
+  it('does not start when the recording cannot be written, and names the option', () => {
+    const { status, stderr } = spawnSync(process.execPath, [MEMWATCH, 'exporter', '--record', path.join(folder, 'none/x.gz'), '--listen', '127.0.0.1:0', '--socket', path.join(folder, 's.sock')], { encoding: 'utf8' })
+    expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(/^memwatch: --record: cannot write .*ENOENT.*\n$/) })
+  })
   it('goes on without the recording when the disk is full', async () => {
     const exporter = await recordingExporter('/dev/full')
     expect(exporter.state.frames).toBe(30)

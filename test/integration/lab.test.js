@@ -37,7 +37,11 @@ describeWithTools('lab apps, live', () => {
       runs.fixed = simulate('allocator-fragmentation', ['--for', '40'], fix.change.env)
       await runs.fixed
     }
-    await Promise.all([runs.leak, inTurn()])
+    // Light ones, beside the others.
+    const light = async () => {
+      for (const app of ['event-loop-blocked-jobs', 'context-leak', 'resource-leak-jobs']) await (runs[app] = simulate(app))
+    }
+    await Promise.all([runs.leak, inTurn(), light()])
   }, 300_000)
 
   it('a leak is confirmed while the process lives, with the time that is left', async () => {
@@ -46,6 +50,15 @@ describeWithTools('lab apps, live', () => {
     expect(primary.evidence.map(({ signal }) => signal)).toContain('liveHeapGrowthBytesPerSecond')
     expect(primary.impact).toMatch(/dies in about/)
     expect(primary.ruledOut.map(({ diagnosis }) => diagnosis)).toContain('allocator-fragmentation')
+  })
+
+  it.each([
+    ['event-loop-blocked', 'event-loop-blocked-jobs', /calls that wait/],
+    ['context-leak', 'context-leak', /V8 contexts are alive/],
+    ['resource-leak', 'resource-leak-jobs', /active timers/]
+  ])('%s is confirmed, and says what it is', async (id, app, text) => {
+    const { primary } = await runs[app]
+    expect(primary).toMatchObject({ diagnosis: id, state: 'confirmed', summary: expect.stringMatching(text) })
   })
 
   it('a cache that fills up is nothing', async () => {
