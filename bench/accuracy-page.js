@@ -16,6 +16,7 @@ const TOLERANCE = 0.25
  * @property {string} thread the one that was judged
  * @property {string | null} expected diagnosis
  * @property {string | null} found primary of the main thread, else of a worker
+ * @property {string | null} had what a repaired app had before
  * @property {number | null} confirmedAfterSeconds
  * @property {string[]} others what else was suspected or confirmed
  * @property {string[]} opportunities confirmed
@@ -23,10 +24,15 @@ const TOLERANCE = 0.25
  * @property {Record<string, number | null>} measured the signals that the fix of the broken form predicted, in the fixed form
  */
 
-/** @param {Result} result */
-function isRight ({ app, form, expected, found, opportunities }) {
+/**
+ * An ill app got its diagnosis, a healthy one none, and of a repaired one what it had is gone: a fix from outside may bring the
+ * next bottleneck to light.
+ * @param {Result} result
+ */
+function isRight ({ app, form, expected, found, opportunities, had }) {
+  if (form === 'fixed') return found !== had && found !== 'nothing reported'
   const opportunity = apps.find(({ id }) => id === app)?.opportunity
-  return found === expected && (!opportunity || form !== 'broken' || opportunities.includes(opportunity))
+  return found === expected && (!opportunity || opportunities.includes(opportunity))
 }
 
 /**

@@ -72,6 +72,7 @@ async function resultOf (run) {
     confirmedAfterSeconds: primary?.confirmedAfterSeconds ?? null,
     others: found.filter(({ diagnosis, opportunity }) => !opportunity && diagnosis !== primary?.diagnosis).map(({ diagnosis, state }) => `${diagnosis} ${state}`),
     opportunities: found.filter(({ state, opportunity }) => opportunity && state === 'confirmed').map(({ diagnosis }) => diagnosis),
+    had: form === 'fixed' ? app.diagnosis : null,
     fix,
     measured: broken?.fix ? signalsAtEnd(targets.find(({ thread }) => thread === broken.thread) ?? judged, broken.fix) : {}
   }
@@ -87,10 +88,12 @@ function signalsAtEnd (target, fix) {
 /** @param {Run} run @param {Result['fix']} fix that was printed @returns {Promise<object>} what the app said of itself */
 async function live (run, fix) {
   const { node, app, form } = run
-  const { flag, env } = form === 'fixed' && app.fixedBy === 'fix' && fix ? fix.change : {}
+  const { flag, env, kubernetes = '' } = form === 'fixed' && app.fixedBy === 'fix' && fix ? fix.change : {}
+  const [, megabytes] = /memory: (\d+)Mi/.exec(kubernetes) ?? []
   const child = spawn(process.execPath, [
     MEMWATCH, 'simulate', app.id, '--node', node, '--record', recordingOf(run),
     ...form === 'fixed' && app.fixedBy === 'code' ? ['--fixed'] : [],
+    ...(megabytes ? ['--memory', megabytes] : []),
     ...(flag ? flag.split(' ').map(option => `--node-option=${option}`) : [])
   ], { stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, NODE_OPTIONS: '', ...(flag ? {} : env) } })
   let stdout = ''

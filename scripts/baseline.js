@@ -20,6 +20,7 @@ const recordings = () => fs.readdirSync(FOLDER).filter(name => name.endsWith('.n
 /**
  * @typedef {object} Baseline of one recording
  * @property {string | null} expected diagnosis of the app; null for a healthy or a repaired one
+ * @property {string | null} gone what it had before it got the fix that was printed; other findings may come to light then
  * @property {string | null} primary of the main thread, else of a worker
  * @property {string[]} ever all that was confirmed at any time
  * @property {Record<string, Record<string, string>>} states thread → diagnosis → state at the end
@@ -39,6 +40,7 @@ async function baselineOf (name) {
   const primaries = targets.sort((a, b) => a.hello.threadId - b.hello.threadId).map(({ verdicts }) => primaryOf(verdicts)?.diagnosis)
   return {
     expected: form === 'broken' ? app.diagnosis : null,
+    gone: form === 'fixed' && app.fixedBy === 'fix' ? app.diagnosis : null,
     primary: primaries.find(Boolean) ?? null,
     ever: [...ever],
     states: Object.fromEntries(targets.map(({ thread, verdicts }) => [thread, Object.fromEntries(verdicts.map(({ diagnosis, state }) => [diagnosis, state]))]))
@@ -50,7 +52,7 @@ async function main () {
   const all = {}
   for (const name of recordings()) all[name] = await baselineOf(name)
   fs.writeFileSync(FILE, `{\n${Object.entries(all).map(([name, baseline]) => `${JSON.stringify(name)}: ${JSON.stringify(baseline)}`).join(',\n')}\n}\n`)
-  const wrong = Object.entries(all).filter(([, { expected, primary }]) => expected !== primary)
+  const wrong = Object.entries(all).filter(([, { expected, gone, primary }]) => gone === null ? expected !== primary : primary === gone)
   for (const [name, { expected, primary }] of wrong) console.log(`${name}: expected ${expected}, found ${primary}`)
   console.log(`${Object.keys(all).length} recordings, ${wrong.length} wrong`)
 }

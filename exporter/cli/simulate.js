@@ -16,6 +16,7 @@ const command = withReportOptions(new Command('simulate'))
   .argument('<name>', 'a diagnosis, healthy, or the name of an app below')
   .option('--node <FILE>', 'the Node.js binary to run it on (default: this one)')
   .option('--node-option <OPTION...>', 'options for that Node.js, to try a fix: --node-option=--max-semi-space-size=16')
+  .option('--memory <MB>', 'limit of the memory group, to try a larger container (default: the one the app stands for)')
   .option('--fixed', 'run the app with its defect repaired, where that is in its code')
   .allowExcessArguments(false)
   .addHelpText('after', `
@@ -32,18 +33,19 @@ Examples:
 
 /**
  * @param {string} name
- * @param {import('./run').ReportOptions & { node?: string, nodeOption?: string[], fixed?: boolean }} given
+ * @param {import('./run').ReportOptions & { node?: string, nodeOption?: string[], memory?: string, fixed?: boolean }} given
  * @returns {Promise<number>} exit status
  */
 async function simulate (name, given) {
   const app = findByName(name)
   if (given.fixed && app.fixedBy !== 'code') throw new UsageError(`--fixed: the code of ${app.id} is in order; apply the fix that is printed, with --node-option or the environment`)
-  const group = createMemoryGroup({ limitBytes: app.memoryLimitBytes, onParent: app.limitOnParent, name: `simulate-${app.id}` })
+  const limitBytes = given.memory === undefined ? app.memoryLimitBytes : readMegabytes(given.memory)
+  const group = createMemoryGroup({ limitBytes, onParent: app.limitOnParent, name: `simulate-${app.id}` })
   try {
     process.stderr.write(`memwatch: ${app.title}. ${app.about}\n`)
     process.stderr.write(group.supported
-      ? `memwatch: in a memory group of ${formatBytes(app.memoryLimitBytes)}\n`
-      : `memwatch: no memory group of ${formatBytes(app.memoryLimitBytes)} can be had here (${group.reason}); V8 is told the sizes it would choose in one: ${SIZES_OF_THE_CONTAINER.join(' ')}\n`)
+      ? `memwatch: in a memory group of ${formatBytes(limitBytes)}\n`
+      : `memwatch: no memory group of ${formatBytes(limitBytes)} can be had here (${group.reason}); V8 is told the sizes it would choose in one: ${SIZES_OF_THE_CONTAINER.join(' ')}\n`)
     const seconds = given.for ?? String(app.seconds)
     const node = given.node ?? process.execPath
     const args = [
@@ -54,6 +56,12 @@ async function simulate (name, given) {
   } finally {
     await group.remove()
   }
+}
+
+/** @param {string} text @returns {number} bytes @throws {UsageError} */
+function readMegabytes (text) {
+  if (!/^\d+$/.test(text) || Number(text) < 64) throw new UsageError(`--memory: expected a whole number of megabytes, 64 or more, got ${JSON.stringify(text)}`)
+  return Number(text) * 2 ** 20
 }
 
 /** @param {string} name @throws {UsageError} */

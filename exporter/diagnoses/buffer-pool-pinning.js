@@ -10,7 +10,7 @@ module.exports = defineDiagnosis({
   severity: 'warning',
   scope: 'isolate',
   requires: ['bufferPoolBytes', 'arrayBuffersFloorBytes', 'rssBytes', 'bufferSlabsFollowed'],
-  uses: ['bufferSlabsKeptRatio', 'arrayBuffersBytes', 'arrayBuffersRiseBytes', 'arrayBuffersSteadinessRatio', 'liveHeapBytes'],
+  uses: ['bufferSlabsKeptRatio', 'arrayBuffersBytes', 'outsideHeapBytes', 'arrayBuffersRiseBytes', 'arrayBuffersSteadinessRatio', 'liveHeapBytes'],
   limits: {
     // Fewer slabs tell no share.
     slabsFollowed: 6,
@@ -52,7 +52,8 @@ module.exports = defineDiagnosis({
 
   fix (signals) {
     const { rssBytes } = signals
-    const pinned = (signals.bufferSlabsKeptRatio ?? 0) * Math.min(rssBytes, signals.arrayBuffersBytes ?? signals.arrayBuffersFloorBytes)
+    // What was never written to is counted, but not resident.
+    const pinned = (signals.bufferSlabsKeptRatio ?? 0) * Math.min(signals.outsideHeapBytes ?? rssBytes, signals.arrayBuffersBytes ?? signals.arrayBuffersFloorBytes)
     return [{
       title: 'Copy out what is kept',
       change: {

@@ -103,12 +103,13 @@ module.exports = defineDiagnosis({
     }
 
     function limitFix () {
+      const highest = beside + megabytes * MIB + young
       return {
         title: `Keep the heap below ${megabytes} MiB`,
         change: nodeFlagChange(target, { '--max-old-space-size': megabytes, ...(semiMib !== null && { '--max-semi-space-size': semiMib }) }),
         predicted: [
           { signal: /** @type {'heapSizeLimitBytes' | 'rssBytes'} */ ('heapSizeLimitBytes'), from: heapLimit, to: megabytes * MIB + young, unit: 'bytes' },
-          { signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: Math.min(rssBytes, beside + megabytes * MIB + young), unit: 'bytes' }
+          ...(highest < rssBytes ? [{ signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: highest, unit: 'bytes' }] : [])
         ],
         risk: `V8 collects earlier and more often. The app keeps ${formatBytes(live)} alive${formatNumber(live) === '0' ? ', as far as a major GC has shown' : ''}.`
       }

@@ -61,7 +61,8 @@ module.exports = defineDiagnosis({
     const megabytes = Math.max(64, Math.ceil(live / COMFORTABLE_SHARE / (32 * MIB)) * 32)
     const semiIsLarge = signals.semiSpaceCapacityBytes > ENOUGH_SEMI_SPACE
     const young = 2 * Math.min(signals.semiSpaceCapacityBytes, ENOUGH_SEMI_SPACE)
-    const after = Math.min(signals.heapResidentBytes, megabytes * MIB * 0.8 + young)
+    // Measured: the old space then settles at about twice what lives.
+    const after = Math.min(signals.heapResidentBytes, 2 * live + young)
     const saved = signals.heapResidentBytes - after
     return [{
       title: `Limit the heap to ${megabytes} MiB${semiIsLarge ? ' and the semi-spaces to 16 MiB' : ''}: saves about ${formatBytes(saved)}`,

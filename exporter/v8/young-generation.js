@@ -12,8 +12,8 @@ const SEMI_SPACE_CHOICES = Object.freeze([4, 8, 16, 32].map(mib => mib * MIB))
  * requests, run jobs and buffer streams, on Node 20, 22 and 24: docs/accuracy.md has the measurements.
  */
 const SCAVENGE_COUNT_EXPONENT = 1
-const SCAVENGE_COST_EXPONENT = 0.38
-const MAJOR_COST_EXPONENT = 0.8
+const SCAVENGE_COST_EXPONENT = 0.33
+const MAJOR_COST_EXPONENT = 0.75
 
 /** Both halves are committed in time; garbage that waited in the old space is gone: this share of both was measured. */
 const COMMITTED_SHARE = 0.95

@@ -10,7 +10,7 @@ const { withLoad } = require('../with-load')
 const { sendJson } = require('../json')
 
 const KB = 1024
-const HELD = 1500
+const HELD = 9000
 const FINGERPRINTS = 12_000
 const deflate = promisify(zlib.deflate)
 const source = Buffer.alloc(256 * KB, 'pixels and more pixels ')
@@ -31,8 +31,8 @@ const server = http.createServer(async (request, response) => {
     fingerprints[count++ % FINGERPRINTS] = fingerprint
     held.push(picture, i === 0 ? await deflate(picture, { level: 1 }) : picture)
   }
-  if (held.length > 2 * HELD * 2) held = []
+  if (held.length > HELD) held = []
   sendJson(response, { pictures: 4 })
 })
 
-withLoad(server, run, { phases: [{ perSecond: 400, seconds: 14 }, { perSecond: 12, seconds: 8 }], repeat: true, requests: [{ method: 'GET', path: '/pictures/{key}' }], inFlight: 32 })
+withLoad(server, run, { phases: [{ perSecond: 600, seconds: 14 }, { perSecond: 12, seconds: 8 }], repeat: true, requests: [{ method: 'GET', path: '/pictures/{key}' }], inFlight: 32 })
