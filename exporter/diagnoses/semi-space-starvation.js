@@ -61,7 +61,7 @@ module.exports = defineDiagnosis({
     const because = semiSpaceMax(target, signals.heapSizeLimitBytes)?.because ?? ''
     return {
       state: pauseRatio >= limits.pauseRatio && signals.gcWindowSeconds >= limits.gcWindowSeconds ? 'confirmed' : 'suspected',
-      summary: `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)} force ${formatNumber(scavengesPerSecond)} scavenges a second and promote garbage: GC takes ${formatRatio(pauseRatio)} of the time.`,
+      summary: `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)} force ${formatNumber(scavengesPerSecond)} scavenges a second${promotesTooEarly ? ' and promote garbage' : ''}: GC takes ${formatRatio(pauseRatio)} of the time.`,
       evidence: [
         evidence('semiSpaceMaxBytes', semiSpaceMaxBytes, limits.semiSpaceMaxBytes, (value, limit) => `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`),
         evidence('semiSpaceCapacityBytes', semiSpaceCapacityBytes, semiSpaceMaxBytes, (value, limit) => `It has grown to ${value} of ${limit} and cannot grow further.`),
