@@ -10,7 +10,7 @@ module.exports = defineDiagnosis({
   severity: 'warning',
   scope: 'isolate',
   requires: ['bufferPoolBytes', 'arrayBuffersFloorBytes', 'rssBytes', 'bufferSlabsFollowed'],
-  uses: ['bufferSlabsKeptRatio', 'arrayBuffersBytes', 'outsideHeapBytes', 'arrayBuffersRiseBytes', 'arrayBuffersSteadinessRatio', 'liveHeapBytes'],
+  uses: ['bufferSlabsKeptRatio', 'arrayBuffersBytes', 'arrayBuffersRiseBytes', 'arrayBuffersSteadinessRatio', 'liveHeapBytes'],
   limits: {
     // Fewer slabs tell no share.
     slabsFollowed: 6,
@@ -52,8 +52,9 @@ module.exports = defineDiagnosis({
 
   fix (signals) {
     const { rssBytes } = signals
-    // What was never written to is counted, but not resident.
-    const pinned = (signals.bufferSlabsKeptRatio ?? 0) * Math.min(signals.outsideHeapBytes ?? rssBytes, signals.arrayBuffersBytes ?? signals.arrayBuffersFloorBytes)
+    // Between what stayed half a minute ago, which has grown since, and what is there now, garbage and all.
+    const { arrayBuffersFloorBytes: floor, arrayBuffersBytes: now } = signals
+    const pinned = (signals.bufferSlabsKeptRatio ?? 0) * (floor + (now ?? floor)) / 2
     return [{
       title: 'Copy out what is kept',
       change: {

@@ -38,7 +38,7 @@ module.exports = defineDiagnosis({
       if (nativeContexts >= limits.contexts && rise === null) {
         return { state: 'unknown', summary: `${formatNumber(nativeContexts)} contexts, and too few major GCs to know whether they stay` }
       }
-      return { state: 'ok', summary: nativeContexts < limits.contexts ? `${formatNumber(nativeContexts)} contexts: no pile` : `${formatNumber(nativeContexts)} contexts, and they do not grow` }
+      return { state: 'ok', summary: nativeContexts < limits.contexts ? `${nativeContexts === 1 ? 'one context' : `${formatNumber(nativeContexts)} contexts`}: no pile` : `${formatNumber(nativeContexts)} contexts, and they do not grow` }
     }
     const holds = signals.majorsSeen >= limits.majors && (codeGrows || steady >= limits.steadinessRatio)
     return {

@@ -7,6 +7,8 @@ const { nodeFlagChange } = require('../fixes/node-flag')
 const { semiSpaceMax } = require('../v8/heap-sizing')
 
 const MIB = 2 ** 20
+/** A semi-space that is enough for most request loads. */
+const ENOUGH_SEMI_SPACE = 16 * MIB
 /** The live heap should fill so much of the old generation at most: measured, 80 % of the limit takes 20 % of the time. */
 const COMFORTABLE_SHARE = 0.65
 /** Of the container, this much may be used by what memwatch can add up; the rest is page cache, stacks and surprise. */
@@ -62,7 +64,11 @@ module.exports = defineDiagnosis({
 
   fix (signals, target) {
     const { liveHeapBytes: live, heapSizeLimitBytes: limit, recentGcPauseRatio: pauses } = signals
-    const youngBytes = 3 * (signals.semiSpaceMaxBytes ?? semiSpaceMax(target, limit)?.bytes ?? 16 * MIB)
+    const semiBytes = signals.semiSpaceMaxBytes ?? semiSpaceMax(target, limit)?.bytes ?? ENOUGH_SEMI_SPACE
+    // With room in the old space a small new space is the next to be short.
+    /** @type {Record<string, number>} */
+    const semiFlag = semiBytes < ENOUGH_SEMI_SPACE && target.threadId === 0 ? { '--max-semi-space-size': ENOUGH_SEMI_SPACE / MIB } : {}
+    const youngBytes = 3 * Math.max(semiBytes, ENOUGH_SEMI_SPACE)
     const wanted = Math.ceil(live / COMFORTABLE_SHARE / (32 * MIB)) * 32
     const fits = signals.containerLimitBytes === null
       ? Infinity
@@ -77,14 +83,16 @@ module.exports = defineDiagnosis({
     if (megabytes * MIB < 1.15 * (limit - youngBytes)) {
       return [find, {
         title: signals.containerLimitBytes === null ? 'Give the heap more room' : `Give the container more memory: this one of ${formatBytes(signals.containerLimitBytes)} has no room for the ${wanted} MiB of heap it needs`,
-        change: nodeFlagChange(target, { '--max-old-space-size': wanted }),
+        change: nodeFlagChange(target, { '--max-old-space-size': wanted, ...semiFlag }),
         predicted: [{ signal: 'recentGcPauseRatio', from: pauses, to: predictedPauses(pauses, live, limit, wanted * MIB), unit: 'ratio' }],
         risk: `The container needs about ${formatBytes(wanted * MIB + youngBytes + (signals.besideHeapBytes ?? 0))} then; with less the kernel kills it.`
       }]
     }
     return [{
-      title: `Raise the heap limit to ${megabytes} MiB`,
-      change: nodeFlagChange(target, { '--max-old-space-size': megabytes }),
+      title: `Raise the heap limit to ${megabytes} MiB${'--max-semi-space-size' in semiFlag ? ', and let semi-spaces grow' : ''}`,
+      change: target.threadId > 0
+        ? { code: `new Worker(file, { resourceLimits: { maxOldGenerationSizeMb: ${megabytes} } }): a worker's heap has the limits that it was started with.` }
+        : nodeFlagChange(target, { '--max-old-space-size': megabytes, ...semiFlag }),
       predicted: [{ signal: 'recentGcPauseRatio', from: pauses, to: predictedPauses(pauses, live, limit, megabytes * MIB), unit: 'ratio' }],
       risk: `RSS may rise by up to ${formatBytes(Math.max(0, megabytes * MIB - limit))}${signals.containerLimitBytes === null ? '' : `; it was computed to fit the container's ${formatBytes(signals.containerLimitBytes)}`}. If the live heap grows it only takes longer.`
     }, find]
