@@ -40,7 +40,7 @@ const diagnoses = () => page('Diagnoses',
 
 /** @param {Record<string, { env: string, flag?: string, default: unknown, help: string }>} options */
 const optionTable = options => table(['environment', 'flag', 'default', 'what it is'], Object.values(options).map(option =>
-  [`\`${option.env}\``, option.flag ? `\`${option.flag}\`` : '', option === exporterOptions.socket || option === /** @type {any} */ (agentOptions).socket ? '`memwatch-UID/exporter.sock` in the temporary directory' : `\`${option.default}\``, option.help]))
+  [`\`${option.env}\``, option.flag ? `\`${option.flag}\`` : '', option === exporterOptions.socket || option === /** @type {any} */ (agentOptions).socket ? '`memwatch-UID/exporter.sock` in the temporary directory' : option.default === '' ? 'none' : `\`${option.default}\``, option.help]))
 
 const config = () => page('Configuration',
   'A wrong value stops the exporter at start with a message that names the option. It quietly disables the agent: `NODE_DEBUG=memwatch` says why.',

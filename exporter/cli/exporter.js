@@ -16,7 +16,7 @@ Examples:
   .action(run)
 
 for (const option of Object.values(options)) {
-  command.option(option.flag, `${option.help} [${option.env}] (default: ${option.default})`)
+  command.option(option.flag, `${option.help} [${option.env}] (default: ${option.default || 'none'})`)
 }
 
 /** @param {Record<string, string>} given */
