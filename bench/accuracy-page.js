@@ -21,7 +21,7 @@ const TOLERANCE = 0.25
  * @property {string[]} others what else was suspected or confirmed
  * @property {string[]} opportunities confirmed
  * @property {import('../exporter/diagnoses/define-diagnosis').Fix | null} fix the first one
- * @property {Record<string, number | null>} measured the signals that the fix of the broken form predicted, in the fixed form
+ * @property {Record<string, number | null>} measured the signals that the fix of the broken form predicts, at the end of this run
  */
 
 /**
@@ -36,8 +36,9 @@ function isRight ({ app, form, expected, found, opportunities, had }) {
 }
 
 /**
- * What was predicted against what was measured, for every fix that was tried. A signal that is gone (no trend is left) counts
- * as 0.
+ * What was predicted against what was measured, for every fix that was tried. A fix is made when a verdict is confirmed, and
+ * the signal moves on from there: its prediction is taken as a share of what the signal came to without the fix. A signal that
+ * is gone (no trend is left) counts as 0.
  * @param {Result[]} results
  */
 function comparisons (results) {
@@ -46,8 +47,10 @@ function comparisons (results) {
     if (!broken?.fix || broken.found !== broken.expected) return []
     return broken.fix.predicted.map(({ signal, from, to, unit }) => {
       const measured = fixed.measured[signal] ?? 0
-      const good = Math.abs(measured - to) <= TOLERANCE * Math.abs(from - to)
-      return { node: fixed.node, app: fixed.app, title: broken.fix?.title ?? '', signal, from, to, measured, unit, good, after: fixed.found }
+      const before = broken.measured[signal] ?? from
+      const expected = from === 0 ? to : before * to / from
+      const good = Math.abs(measured - expected) <= TOLERANCE * Math.abs(before - expected)
+      return { node: fixed.node, app: fixed.app, title: broken.fix?.title ?? '', signal, from: before, to: expected, measured, unit, good, after: fixed.found }
     })
   })
 }

@@ -7,6 +7,8 @@ const { flagsInForce } = require('../v8/flags')
 
 /** V8 runs a full collection for external memory when so much came since the last: 32 MiB and more, by version. */
 const COLLECTED_FROM_BYTES = 48 * 2 ** 20
+/** What Node's own mallocs hold. */
+const NATIVE_BASE_BYTES = 12 * 2 ** 20
 /** Share of the waiting memory that releasing at once took off RSS in measurements: see docs/accuracy.md. */
 const RELEASED_SHARE = 0.8
 
@@ -16,7 +18,7 @@ module.exports = defineDiagnosis({
   severity: 'warning',
   scope: 'isolate',
   requires: ['externalWaitingBytes', 'externalPeakBytes', 'externalFloorBytes', 'externalMajorsPerSecond', 'externalMajorPauseRatio', 'rssBytes', 'gcWindowSeconds'],
-  uses: ['gcPauseRatio', 'containerLimitBytes', 'rssShareRatio', 'ordinaryMajorsPerSecond'],
+  uses: ['outsideHeapBytes', 'gcPauseRatio', 'containerLimitBytes', 'rssShareRatio', 'ordinaryMajorsPerSecond'],
   limits: {
     // So much garbage in Buffers at a time, and this share of RSS.
     waitingBytes: 40 * 2 ** 20,
@@ -59,6 +61,8 @@ module.exports = defineDiagnosis({
   fix (signals, target) {
     const { externalMajorPauseRatio: pauses, externalMajorsPerSecond: majors, rssBytes } = signals
     const waiting = waitingOf(signals)
+    // Heap, code and what Node itself takes remain.
+    const leastBytes = Math.min(rssBytes, rssBytes - (signals.outsideHeapBytes ?? 0) + NATIVE_BASE_BYTES)
     const [v8Major] = target.v8.split('.').map(Number)
     const canTransfer = v8Major >= 12
     const fixes = [{
@@ -70,9 +74,9 @@ module.exports = defineDiagnosis({
           'Do not gather a body with Buffer.concat: handle the chunks as a stream (pipeline, hash.update per chunk), or write them into one Buffer.allocUnsafeSlow(contentLength).'
       },
       predicted: [
-        { signal: /** @type {'rssBytes' | 'externalMajorsPerSecond' | 'externalMajorPauseRatio'} */ ('rssBytes'), from: rssBytes, to: Math.max(0, rssBytes - RELEASED_SHARE * waiting), unit: 'bytes' },
+        { signal: /** @type {'rssBytes' | 'externalMajorsPerSecond' | 'externalMajorPauseRatio'} */ ('externalMajorsPerSecond'), from: majors, to: 0.1 * majors, unit: 'perSecond' },
         { signal: /** @type {const} */ ('externalMajorPauseRatio'), from: pauses, to: 0.1 * pauses, unit: 'ratio' },
-        { signal: /** @type {const} */ ('externalMajorsPerSecond'), from: majors, to: 0.1 * majors, unit: 'perSecond' }
+        { signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: Math.max(leastBytes, rssBytes - RELEASED_SHARE * waiting), unit: 'bytes' }
       ],
       risk: 'What still refers to a transferred Buffer sees an empty one.'
     }]
