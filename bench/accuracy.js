@@ -10,7 +10,8 @@
  *   npm run bench:accuracy -- --apps js-heap-leak,healthy-idle
  *
  * About a minute an app and form: with two lanes some forty minutes a Node, the fixed forms half as much again. What is in --out
- * is not run again, so an interrupted bench goes on where it was; the recordings are there, too.
+ * is not run again, so an interrupted bench goes on where it was; the recordings are there, too. --recorded runs nothing and
+ * judges what is there.
  */
 
 const fs = require('node:fs')
@@ -33,6 +34,7 @@ const { values: given } = parseArgs({
     apps: { type: 'string', default: apps.map(({ id }) => id).join(',') },
     lanes: { type: 'string', default: '2' },
     out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-accuracy') },
+    recorded: { type: 'boolean', default: false },
     fixed: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false }
   }
@@ -47,15 +49,17 @@ const runOf = (node, app, form) => ({ name: `${majorOf(node)}-${app.id}-${form}`
 /** @param {Run} run */
 const recordingOf = ({ name }) => path.join(given.out, `${name}.ndjson.gz`)
 
+/** @param {Run} run */
+const summaryOf = ({ name }) => path.join(given.out, `${name}.summary.json`)
+
 /**
  * Live, unless it was before; then judged from its recording: by the code as it is now, which says the same as live.
  * @param {Run} run @returns {Promise<Result>}
  */
 async function resultOf (run) {
-  const { name, node, app, form } = run
+  const { node, app, form } = run
   const broken = form === 'fixed' ? await resultOf(runOf(node, app, 'broken')) : undefined
-  const summaryFile = path.join(given.out, `${name}.summary.json`)
-  if (!fs.existsSync(summaryFile)) fs.writeFileSync(summaryFile, JSON.stringify(await live(run, broken?.fix ?? null)))
+  if (!fs.existsSync(summaryOf(run))) fs.writeFileSync(summaryOf(run), JSON.stringify(await live(run, broken?.fix ?? null)))
   const { targets } = await replay(recordingOf(run))
   const ill = targets.find(({ thread, verdicts }) => thread === 'main' && primaryOf(verdicts)) ??
     targets.find(({ verdicts }) => primaryOf(verdicts))
@@ -125,6 +129,7 @@ async function main () {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       const { node, app } = next
       for (const form of /** @type {const} */ (given.fixed && app.fixedBy !== 'none' ? ['broken', 'fixed'] : ['broken'])) {
+        if (given.recorded && !fs.existsSync(summaryOf(runOf(node, app, form)))) continue
         const result = await resultOf(runOf(node, app, form))
         results.push(result)
         console.log([`${total - waiting.length}/${total}`, result.node, app.id, form, `expected ${result.expected ?? '–'}`, `found ${result.found ?? '–'}`,
