@@ -236,6 +236,15 @@ const apps = [
     about: 'A report worker that keeps some megabytes; hundreds of megabytes of garbage wait for rare collections.'
   }),
   app({
+    id: 'oversized-heap-streams',
+    title: 'Importer with a young generation for ten',
+    diagnosis: 'oversized-heap',
+    memoryLimitBytes: LARGE_LIMIT_BYTES,
+    nodeArgs: ['--max-semi-space-size=128', '--min-semi-space-size=128', '--max-old-space-size=4096'],
+    seconds: 70,
+    about: 'A CSV importer with semi-spaces of up to 128 MB: rows that live for a moment wait for each scavenge.'
+  }),
+  app({
     id: 'resource-leak',
     title: 'Sockets that are never ended',
     diagnosis: 'resource-leak',
@@ -274,6 +283,14 @@ const apps = [
     fixedBy: 'code',
     seconds: 55,
     about: 'A template renderer that caches sandboxes without an end.'
+  }),
+  app({
+    id: 'context-leak-streams',
+    title: 'Errors that keep their context',
+    diagnosis: 'context-leak',
+    fixedBy: 'code',
+    seconds: 55,
+    about: 'A log pipeline that keeps the errors of scripts, each of them with the context it came from.'
   }),
   app({
     id: 'event-loop-blocked',
@@ -320,6 +337,16 @@ const apps = [
     about: 'A worker that has one large import and then waits for work.'
   }),
   app({
+    id: 'idle-heap-not-returned-streams',
+    title: 'Mirror after its first copy',
+    diagnosis: 'idle-heap-not-returned',
+    memoryLimitBytes: 384 * MB,
+    fromNode: 24,
+    nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
+    seconds: 110,
+    about: 'A mirror that copies everything once and then waits for rare changes.'
+  }),
+  app({
     id: 'pointer-compression-candidate',
     title: 'Road graph of small objects',
     diagnosis: null,
@@ -327,6 +354,24 @@ const apps = [
     nodeArgs: ['--max-old-space-size=380'],
     seconds: 35,
     about: 'A routing service with a stable graph of small objects in memory: nothing is wrong, pointers of four bytes would save much.'
+  }),
+  app({
+    id: 'pointer-compression-candidate-jobs',
+    title: 'Plan of linked tasks',
+    diagnosis: null,
+    opportunity: 'pointer-compression-candidate',
+    nodeArgs: ['--max-old-space-size=380'],
+    seconds: 35,
+    about: 'A scheduler with its plan in memory: small tasks that point at their neighbours, owners and tags.'
+  }),
+  app({
+    id: 'pointer-compression-candidate-streams',
+    title: 'Dictionary of relations',
+    diagnosis: null,
+    opportunity: 'pointer-compression-candidate',
+    nodeArgs: ['--max-old-space-size=380'],
+    seconds: 35,
+    about: 'An enricher whose records stream past a dictionary of linked objects.'
   }),
   app({
     id: 'healthy-steady',

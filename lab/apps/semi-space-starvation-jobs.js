@@ -7,7 +7,7 @@ const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 
 const EVENTS = 420
-const LOOKUP_MS = 15
+const LOOKUP_MS = 40
 const batches = Array.from({ length: 40 }, (_, batch) => JSON.stringify(Array.from({ length: EVENTS }, (_, i) => ({
   id: batch * EVENTS + i, kind: `kind-${i % 12}`, at: 1_700_000_000 + i, tags: [i % 5, i % 7], position: { x: i % 90, y: i % 180 }
 }))))
@@ -28,4 +28,4 @@ async function enrich (number) {
   return rows.reduce((sum, row) => sum + row.score, 0)
 }
 
-withJobs(appRun({ work: 'jobs' }), { perSecond: 420, job: enrich, atOnce: 48 })
+withJobs(appRun({ work: 'jobs' }), { perSecond: 420, job: enrich, atOnce: 96 })

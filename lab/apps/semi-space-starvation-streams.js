@@ -15,7 +15,7 @@ let next = 0
 async function * cursor () {
   for (;;) {
     yield Array.from({ length: CHUNK_ROWS }, () => ({ id: next++, name: `row ${next}`, values: [next % 3, next % 5, next % 7], nested: { a: next, b: `b${next % 100}` } }))
-    await wait(2 / run.rate)
+    await wait(1 / run.rate)
   }
 }
 
@@ -35,7 +35,7 @@ const sink = new Writable({
   highWaterMark: CHUNKS_BUFFERED,
   write (rows, _, done) {
     window.push(rows)
-    if (window.length > 12) window.shift()
+    if (window.length > 80) window.shift()
     run.served()
     done()
   }
