@@ -16,11 +16,11 @@ module.exports = defineDiagnosis({
   title: 'The heap is far larger than what lives in it',
   severity: 'info',
   scope: 'isolate',
-  requires: ['heapResidentBytes', 'liveHeapHighestBytes', 'liveHeapBytes', 'rssBytes', 'ordinaryMajorsSeen', 'scavengesPerSecond', 'semiSpaceCapacityBytes'],
-  uses: ['majorPauseSeconds', 'heapSizeLimitBytes', 'semiSpaceMaxBytes', 'lastMinuteUtilizationRatio'],
+  requires: ['heapResidentBytes', 'liveHeapAtMostBytes', 'rssBytes', 'scavengesPerSecond', 'semiSpaceCapacityBytes', 'gcWindowSeconds'],
+  uses: ['ordinaryMajorsSeen', 'majorPauseSeconds', 'heapSizeLimitBytes', 'semiSpaceMaxBytes', 'lastMinuteUtilizationRatio'],
   limits: {
-    // Majors that were seen: before the second nobody knows what lives.
-    majors: 2,
+    // Every app is larger than what lives while it starts.
+    windowSeconds: 25,
     // Held beyond twice what lives, and this share of RSS: more than V8's own largest new space of 128 MiB, which is its choice.
     wasteBytes: 144 * MIB,
     wasteShareRatio: 0.45,
@@ -31,13 +31,13 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchOversizedHeap',
 
   judge (signals, limits) {
-    const { heapResidentBytes: resident, liveHeapHighestBytes: live, rssBytes } = signals
+    const { heapResidentBytes: resident, liveHeapAtMostBytes: live, rssBytes } = signals
     const waste = wasteOf(signals)
     if (waste < limits.wasteBytes || waste / rssBytes < limits.wasteShareRatio) {
       return { state: 'ok', summary: `the heap holds ${formatBytes(resident)} for ${formatBytes(live)} that live: in proportion` }
     }
-    if (signals.ordinaryMajorsSeen < limits.majors) {
-      return { state: 'unknown', summary: `the heap holds ${formatBytes(resident)}, and too few major GCs were seen to know what of it lives` }
+    if (signals.gcWindowSeconds < limits.windowSeconds) {
+      return { state: 'unknown', summary: `the heap holds ${formatBytes(resident)}, but was watched for ${formatSeconds(signals.gcWindowSeconds)} only` }
     }
     if (signals.scavengesPerSecond < limits.scavengesPerSecond) {
       return { state: 'ok', summary: 'the app rests: what the heap keeps then is no working size' }
@@ -48,8 +48,8 @@ module.exports = defineDiagnosis({
       summary: `The heap holds ${formatBytes(resident)} most of the time, while ${formatBytes(live)} live at most.`,
       evidence: [
         evidence('heapResidentBytes', resident, 2 * live + limits.wasteBytes, (value, limit) => `V8 holds ${value} most of the time; twice what lives and ${formatBytes(limits.wasteBytes)} would be ${limit}.`),
-        evidence('liveHeapHighestBytes', live, resident, value => `No major GC left more than ${value}.`),
-        evidence('ordinaryMajorsSeen', signals.ordinaryMajorsSeen, limits.majors, value => `${value} majors in ten minutes, ${formatSeconds(pause)} each: rare, and what waits for them is garbage.`),
+        evidence('liveHeapAtMostBytes', live, resident, value => signals.ordinaryMajorsSeen ? `No major GC left more than ${value}.` : `No major GC was needed yet; with their garbage the old spaces hold ${value}.`),
+        evidence('ordinaryMajorsSeen', signals.ordinaryMajorsSeen ?? 0, 0, value => `${value} majors in ten minutes${pause > 0 ? `, ${formatSeconds(pause)} each` : ''}: what waits for them is garbage.`),
         evidence('semiSpaceCapacityBytes', signals.semiSpaceCapacityBytes, ENOUGH_SEMI_SPACE, value => `The new space takes up to two halves of ${value}.`)
       ],
       impact: `${formatBytes(waste)} of memory, ${formatRatio(waste / rssBytes)} of RSS, hold garbage that waits for a GC.`
@@ -57,7 +57,7 @@ module.exports = defineDiagnosis({
   },
 
   fix (signals, target) {
-    const { liveHeapHighestBytes: live, rssBytes } = signals
+    const { liveHeapAtMostBytes: live, rssBytes } = signals
     const megabytes = Math.max(64, Math.ceil(live / COMFORTABLE_SHARE / (32 * MIB)) * 32)
     const semiIsLarge = signals.semiSpaceCapacityBytes > ENOUGH_SEMI_SPACE
     const young = 2 * Math.min(signals.semiSpaceCapacityBytes, ENOUGH_SEMI_SPACE)
@@ -73,5 +73,5 @@ module.exports = defineDiagnosis({
   }
 })
 
-/** @param {{ heapResidentBytes: number, liveHeapHighestBytes: number }} signals */
-const wasteOf = ({ heapResidentBytes, liveHeapHighestBytes }) => Math.max(0, heapResidentBytes - 2 * liveHeapHighestBytes)
+/** @param {{ heapResidentBytes: number, liveHeapAtMostBytes: number }} signals */
+const wasteOf = ({ heapResidentBytes, liveHeapAtMostBytes }) => Math.max(0, heapResidentBytes - 2 * liveHeapAtMostBytes)

@@ -120,6 +120,17 @@ module.exports = {
       return values.length > 0 ? median(values) : null
     }
   }),
+  liveHeapAtMostBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'A bound of what lives: the most that was left after a major GC in the last ten minutes; before the first one all that the spaces hold but the new ones.',
+    compute: window => {
+      const { values } = window.points('liveHeapBytes', 600)
+      if (values.length > 0) return max(values)
+      const { spaces } = window.values
+      if (!spaces) return null
+      return Object.entries(spaces).reduce((sum, [name, [used]]) => name.startsWith('new_') ? sum : sum + used, 0)
+    }
+  }),
   liveHeapHighestBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     expected: 'after the first major GC',

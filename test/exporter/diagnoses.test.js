@@ -205,7 +205,7 @@ const CASES = [
   }],
   ['oversized-heap', { seconds: 90, at: () => ({ liveMib: 12, rssMib: 380, heapMib: 300, semiMib: 64, heapLimitMib: 3000, values: { containerLimitBytes: 8192 * MIB } }) }, {
     'a heap in proportion': () => ({ liveMib: 120, rssMib: 380, heapMib: 300, semiMib: 64, heapLimitMib: 3000, values: { containerLimitBytes: 8192 * MIB } }),
-    'before a major GC was seen': () => ({ liveMib: 12, majors: 0, rssMib: 380, heapMib: 300, semiMib: 64, heapLimitMib: 3000, values: { containerLimitBytes: 8192 * MIB } })
+    'garbage in the old space that no major GC has looked at': () => ({ liveMib: 12, majors: 0, rssMib: 380, heapMib: 300, semiMib: 64, heapLimitMib: 3000, values: { containerLimitBytes: 8192 * MIB, spaces: { new_space: [0, 64 * MIB, 64 * MIB, 0], old_space: [200 * MIB, 230 * MIB, 0, 230 * MIB] } } })
   }],
   ['idle-heap-not-returned', { seconds: 120, at: t => ({ ...resting(t), rssMib: 340, heapMib: 250 }) }, {
     'memory that nobody misses': t => ({ ...resting(t), rssMib: 200, heapMib: 120, values: { ...resting(t).values, containerLimitBytes: 4096 * MIB } }),
