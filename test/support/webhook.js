@@ -36,7 +36,7 @@ async function startWebhook () {
     /**
      * The first alert, received already or later, that is accepted.
      * @param {(alert: Alert) => boolean} accept @param {number} timeoutMs
-     * @returns {Promise<Alert>} rejected after the timeout with all that was received
+     * @returns {Promise<Alert>} rejected after the timeout, naming all that was received
      */
     next: (accept, timeoutMs) => new Promise((resolve, reject) => {
       const finish = () => { clearTimeout(timer); waiting.delete(look) }
@@ -44,7 +44,7 @@ async function startWebhook () {
         const alert = received.find(accept)
         if (alert) { finish(); resolve(alert) }
       }
-      const timer = setTimeout(() => { finish(); reject(new Error(`no such alert in ${timeoutMs} ms; received: ${JSON.stringify(received)}`)) }, timeoutMs)
+      const timer = setTimeout(() => { finish(); reject(new Error(`no such alert in ${timeoutMs} ms; received: ${received.map(({ status, labels }) => `${status} ${labels.alertname} of ${labels.target}`).join(', ') || 'nothing'}`)) }, timeoutMs)
       waiting.add(look)
       look()
     }),
