@@ -15,10 +15,10 @@ if (isMainThread) {
   worker.unref()
   withJobs(run, { perSecond: 260, job: (number) => worker.postMessage(number) })
 } else {
-  const held = fillHeap(0.84, HELD_OF_MB * 2 ** 20)
-  /** @type {object[][]} */
+  const held = fillHeap(0.83, HELD_OF_MB * 2 ** 20)
+  /** @type {object[][]} long enough alive to leave the new space */
   const recent = []
   parentPort?.on('message', (number) => {
-    recent[number % 10] = Array.from({ length: 2000 }, (_, i) => ({ number, i, of: held[(number * i) % held.length] }))
+    recent[number % 40] = Array.from({ length: 2000 }, (_, i) => ({ number, i, of: held[(number * i) % held.length] }))
   })
 }
