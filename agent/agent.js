@@ -13,6 +13,9 @@ const { gc } = require('./collect/gc')
 const FIRST_FRAME_MS = 100
 const FIRST_CONNECT_MS = 50
 
+/** @param {string} type @param {object} content @returns {string} a line of the wire contract */
+const encode = (type, content) => JSON.stringify({ v: PROTOCOL_VERSION, type, ...content }) + '\n'
+
 /**
  * Start watching this isolate: one unref'd timer, collect → encode → send.
  * @param {import('./config').Config} config
@@ -32,16 +35,33 @@ function start (config) {
   /** @type {((values: import('./frame').Frame['values'], tick: import('./collect/collector').Tick) => void)[]} */
   let reads = []
 
+  /** @type {import('./allocator-access').AllocatorAccess | undefined} */
+  let access
+  /** @type {import('./commands').Commands | undefined} */
+  let commands
+
   const connect = wrap('connect', () => {
+    if (config.allocatorAccess !== 'off' && isMainThread) access ??= require('./allocator-access').allocatorAccess()
+    if (config.allocatorAccess === 'trim' && access && 'path' in config.socket) {
+      commands ??= require('./commands').commands({ address: config.socket, access, look: () => send(performance.now() / 1000, true) })
+    }
     const { Transport } = require('./transport')
     transport ??= new Transport(config.socket, () => {
       const { hello } = require('./identity')
-      return JSON.stringify({ v: PROTOCOL_VERSION, type: 'hello', ...hello(config.name), intervalSeconds: config.intervalSeconds }) + '\n'
-    })
+      return encode('hello', {
+        ...hello(config.name),
+        intervalSeconds: config.intervalSeconds,
+        ...(access && { allocatorAccess: access.by }),
+        ...(commands && { commands: commands.names })
+      })
+    }, commands && wrap('command', (/** @type {string} */ line) => {
+      const answer = commands?.obey(line)
+      if (answer) transport?.write(encode('answer', answer))
+    }))
     transport.tick(performance.now() / 1000)
   })
   const load = () => {
-    const started = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, majors: pauses.majors })
+    const started = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, majors: pauses.majors, access })
     collectors = [...started, pauses]
     reads = collectors.map(collector => wrap('collect', collector.read))
     for (const { start } of started) if (start) wrap('start', start)()
@@ -57,25 +77,18 @@ function start (config) {
   /** @type {import('./frame').Frame['values']} */
   let unsent = {}
 
-  /** @param {number} nowSeconds when the frame was due and its timer fired */
-  const send = nowSeconds => {
+  /** @param {number} nowSeconds when the frame was due and its timer fired @param {boolean} [look] with all that is dear */
+  const send = (nowSeconds, look) => {
     if (reads.length === 0) load()
     const values = unsent
-    const tick = { count: count++, nowSeconds }
+    const tick = { count: count++, nowSeconds, look }
     for (const read of reads) read(values, tick)
     values.agentErrors = guard.errors
     values.framesDropped = framesDropped
     values.collectSeconds = collectSeconds
     sequence++
-    const line = JSON.stringify({
-      v: PROTOCOL_VERSION,
-      type: 'frame',
-      sequence,
-      atUnixMs: Date.now(),
-      uptimeSeconds: Math.round(performance.now()) / 1000,
-      values
-    })
-    if (line.length < MAX_LINE_BYTES && transport?.write(line + '\n')) {
+    const line = encode('frame', { sequence, atUnixMs: Date.now(), uptimeSeconds: Math.round(performance.now()) / 1000, values })
+    if (line.length <= MAX_LINE_BYTES && transport?.write(line)) {
       for (const { sent } of collectors) sent?.()
       unsent = {}
     } else {
@@ -99,7 +112,7 @@ function start (config) {
     if (!transport) connect()
     transport?.finish()
     send(nowMs / 1000)
-    transport?.write(JSON.stringify({ v: PROTOCOL_VERSION, type: 'bye', sequence: ++sequence, atUnixMs: Date.now(), exitCode }) + '\n')
+    transport?.write(encode('bye', { sequence: ++sequence, atUnixMs: Date.now(), exitCode }))
   })
 
   const firstMs = Math.min(FIRST_FRAME_MS, frameMs)

@@ -50,6 +50,16 @@ const options = Object.freeze({
       return seconds
     }
   },
+  allocatorAccess: {
+    env: 'MEMWATCH_ALLOCATOR_ACCESS',
+    default: 'off',
+    help: 'read lets the agent ask malloc itself (package memwatch-allocator, or node:ffi), trim lets memwatch trim give free memory back, too',
+    /** @param {string} text @returns {'off' | 'read' | 'trim'} */
+    read (text) {
+      if (text !== 'off' && text !== 'read' && text !== 'trim') throw new Error('expected off, read or trim')
+      return text
+    }
+  },
   disabled: {
     env: 'MEMWATCH_DISABLED',
     default: '0',

@@ -11,6 +11,12 @@
  *   {"v":1,"type":"frame","sequence":7,"atUnixMs":1760000000000,"uptimeSeconds":7.1,"values":{"rssBytes":…,…}}
  *   {"v":1,"type":"bye","sequence":8,"atUnixMs":…,"exitCode":0}
  *
+ * An agent whose hello names `commands` listens as well, on a Unix socket only. The exporter may write such a line to it, and
+ * gets one answer with the same id:
+ *
+ *   {"v":1,"type":"command","id":"…","command":"trim"}
+ *   {"v":1,"type":"answer","id":"…", …Answer}
+ *
  * `values` holds the fields of the table below. Unknown fields are ignored by a reader (an older exporter, a newer
  * agent); a known field with a value of the wrong shape rejects the frame.
  */
@@ -82,6 +88,20 @@ const fields = Object.freeze({
   mallocHeapBytes: gauge('bytes', 'process', '/proc/self/maps [heap]: extent of the main malloc arena, every 10 s'),
   mallocArenaBytes: gauge('bytes', 'process', '/proc/self/maps: writable part of the 64 MiB glibc arenas, every 10 s'),
   mallocArenas: gauge('count', 'process', '/proc/self/maps: number of 64 MiB glibc arenas, every 10 s'),
+  residentBytes: /** @type {Field} */ ({
+    unit: 'bytes',
+    kind: 'gauge',
+    scope: 'process',
+    shape: 'counts',
+    source: '/proc/self/pagemap, else smaps: resident part of malloc_heap ([heap]), malloc_arenas, malloc_mapped, webassembly and stacks; other is the rest of RssAnon, the V8 heap mostly. Every 10 s, larger memories sampled'
+  }),
+  allocatorBytes: /** @type {Field} */ ({
+    unit: 'bytes',
+    kind: 'gauge',
+    scope: 'process',
+    shape: 'counts',
+    source: 'malloc itself, where MEMWATCH_ALLOCATOR_ACCESS allows it: malloc_info(3), jemalloc mallctl(3), tcmalloc, mimalloc; see collect/allocator-books.js. With residentBytes, more rarely where it is dear'
+  }),
 
   // What the container allows. Absent when there is no limit; the smallest limit of the cgroup and its visible parents.
   containerLimitBytes: gauge('bytes', 'process', 'cgroup memory.max or memory.limit_in_bytes, parents walked'),
@@ -179,6 +199,20 @@ const fields = Object.freeze({
  * @property {number} [hostMemoryBytes] os.totalmem()
  * @property {number} [constrainedBytes] process.constrainedMemory() where it names a real limit: what V8 was told at start
  * @property {number} [cores] os.availableParallelism()
+ * @property {'addon'|'ffi'} [allocatorAccess] how malloc is asked, where that is allowed
+ * @property {CommandName[]} [commands] that the agent carries out
+ */
+
+/**
+ * @typedef {'look' | 'trim'} CommandName `look`: a frame with all that is otherwise read rarely, now. `trim`: a look, then malloc
+ *   gives free memory back to the system, by malloc_trim(0) or what comes nearest
+ * @typedef {object} Answer to a command
+ * @property {string} id of the command
+ * @property {boolean} ok
+ * @property {string} [reason] why not
+ * @property {number} [blockedSeconds] how long the app's main thread stood still
+ * @property {number} [rssBeforeBytes]
+ * @property {number} [rssAfterBytes]
  */
 
 /**

@@ -73,7 +73,10 @@ function splitNodeOptions (text) {
   return options
 }
 
-/** @param {string | undefined} name MEMWATCH_NAME @returns {import('./frame').Hello} */
+/**
+ * @param {string | undefined} name MEMWATCH_NAME
+ * @returns {import('./frame').Hello}
+ */
 function hello (name) {
   let maps
   try {

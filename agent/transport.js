@@ -8,6 +8,8 @@ const { debug } = require('./guard')
 const MAX_PENDING_BYTES = 262_144
 /** Longest wait for a connect to be answered: while it is pending, libuv keeps the loop alive. */
 const CONNECT_TIMEOUT_MS = 500
+/** A command is short. */
+const MAX_COMMAND_LENGTH = 4096
 const FIRST_RETRY_SECONDS = 1
 const LAST_RETRY_SECONDS = 30
 
@@ -22,6 +24,7 @@ class Transport {
   /** @type {net.NetConnectOpts} */
   #address
   #hello
+  #onLine
   /** @type {'idle' | 'connecting' | 'open' | 'stopped'} */
   #state = 'idle'
   /** @type {net.Socket | undefined} */
@@ -38,11 +41,13 @@ class Transport {
   /**
    * @param {net.NetConnectOpts} address
    * @param {() => string} hello the first line of every connection
+   * @param {(line: string) => void} [onLine] is given what the exporter says; without it nothing is listened to
    */
-  constructor (address, hello) {
+  constructor (address, hello, onLine) {
     const { host } = /** @type {net.TcpNetConnectOpts} */ (address)
     this.#address = host && !net.isIP(host) ? { ...address, autoSelectFamily: false, lookup: require('./lookup').lookup } : address
     this.#hello = hello
+    this.#onLine = onLine
   }
 
   /** Connect where it is time to. @param {number} nowSeconds monotonic */
@@ -103,7 +108,20 @@ class Transport {
       if (this.#socket === socket) this.#open()
     })
     socket.on('end', () => socket.destroy())
-    socket.resume()
+    if (this.#onLine) this.#listen(socket, this.#onLine)
+    else socket.resume()
+  }
+
+  /** @param {net.Socket} socket @param {(line: string) => void} onLine */
+  #listen (socket, onLine) {
+    let rest = ''
+    socket.setEncoding('utf8')
+    socket.on('data', text => {
+      const lines = (rest + text).split('\n')
+      rest = lines[lines.length - 1]
+      if (rest.length > MAX_COMMAND_LENGTH) return socket.destroy()
+      for (const line of lines.slice(0, -1)) onLine(line)
+    })
   }
 
   #open () {

@@ -1,5 +1,6 @@
 'use strict'
 
+const fs = require('node:fs')
 const { closest, distance } = require('fastest-levenshtein')
 const { defaultSocketPath, options: agentOptions } = require('memwatch/config')
 const { parseAddress, parseHostPort } = require('./ingest/address')
@@ -69,6 +70,19 @@ const options = Object.freeze({
     /** @param {string} text */
     read: text => text
   },
+  tokenFile: {
+    flag: '--token-file <FILE>',
+    env: 'MEMWATCH_TOKEN_FILE',
+    default: '',
+    help: 'file with the token that memwatch trim must bear; without one only tools on the same machine may use it',
+    /** @param {string} text @returns {string} the token */
+    read (text) {
+      if (text === '') return ''
+      const token = fs.readFileSync(text, 'utf8').trim()
+      if (token === '') throw new Error(`${text} is empty`)
+      return token
+    }
+  },
   logLevel: {
     flag: '--log-level <LEVEL>',
     env: 'MEMWATCH_LOG_LEVEL',
@@ -102,12 +116,15 @@ function readConfig (given, env = process.env) {
   return /** @type {Config} */ (Object.fromEntries(entries))
 }
 
+/** What the commands read that call an exporter. */
+const clientEnv = ['MEMWATCH_URL']
+
 /**
  * A misspelt variable must not be a silent default.
  * @param {NodeJS.ProcessEnv} env @throws {ConfigError}
  */
 function rejectUnknownEnv (env) {
-  const known = [...Object.values(options), ...Object.values(agentOptions)].map(option => option.env)
+  const known = [...[...Object.values(options), ...Object.values(agentOptions)].map(option => option.env), ...clientEnv]
   for (const name of Object.keys(env)) {
     if (!name.startsWith('MEMWATCH_') || known.includes(name)) continue
     const nearest = closest(name, known)

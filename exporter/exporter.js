@@ -7,6 +7,7 @@ const { Targets } = require('./series/targets')
 const { evaluate } = require('./classify/evaluate')
 const { createMetrics } = require('./expose/metrics')
 const { createServer } = require('./expose/server')
+const { Commands } = require('./commands/commands')
 const { Recorder } = require('./recording/recorder')
 
 /** How often vanished targets are looked for. */
@@ -21,6 +22,7 @@ const EXPIRE_EVERY_MS = 5000
 class Exporter extends EventEmitter {
   #config
   #targets
+  #commands = new Commands()
   #listener
   #server
   /** @type {NodeJS.Timeout | undefined} */
@@ -34,7 +36,8 @@ class Exporter extends EventEmitter {
   #ready = false
 
   /**
-   * @param {Omit<import('./config').Config, 'record'> & { record?: string, command?: string[] }} config command: goes into the recording
+   * @param {Omit<import('./config').Config, 'record' | 'tokenFile'> & { record?: string, tokenFile?: string, command?: string[] }} config
+   *   tokenFile: the token that was read from it; command: goes into the recording
    * @throws {Error} when the recording cannot be opened
    */
   constructor (config) {
@@ -48,14 +51,15 @@ class Exporter extends EventEmitter {
     }
     this.#targets = new Targets({ maxTargets: config.maxTargets })
     this.#listener = new Listener({
-      open: hello => this.#targets.open(hello),
+      open: (hello, send) => this.#targets.open(hello, send),
       record: hello => this.#recorder?.session(hello),
       reject: reason => { this.#rejected.set(reason, (this.#rejected.get(reason) ?? 0) + 1) }
     })
     const metrics = createMetrics({ targets: () => this.#targets.all, state: () => this.state, compat: config.compat })
-    this.#server = createServer({ targets: () => this.#targets.all, metrics, isReady: () => this.#ready, logLevel: config.logLevel })
+    this.#server = createServer({ targets: () => this.#targets.all, metrics, isReady: () => this.#ready, logLevel: config.logLevel, commands: this.#commands, token: config.tokenFile })
     this.#targets.on('open', target => this.#log.info({ target: target.name, thread: target.thread, node: target.hello.node }, 'target opened'))
     this.#targets.on('frame', target => this.#judge(target))
+    this.#targets.on('answer', (_, answer) => this.#commands.answered(answer))
     this.#targets.on('end', target => {
       this.#log.info({ target: target.name, thread: target.thread, exitCode: target.exitCode }, 'target ended')
       this.emit('end', target)

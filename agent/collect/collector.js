@@ -7,6 +7,7 @@
  * @typedef {object} Tick
  * @property {number} count of frames begun, from 0: what is read every n frames goes by it
  * @property {number} nowSeconds monotonic
+ * @property {boolean} [look] read what is dear, too, though it is not due: the exporter asked
  *
  * @typedef {object} Collector
  * @property {readonly (keyof Values)[]} fields that it may set

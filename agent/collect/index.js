@@ -1,7 +1,8 @@
 'use strict'
 
 const { processStatus } = require('./process-status')
-const { mallocMaps } = require('./malloc-maps')
+const { memoryMap } = require('./memory-map')
+const { allocatorBooks } = require('./allocator-books')
 const { fileDescriptors } = require('./file-descriptors')
 const { processCpu, threadCpu } = require('./cpu')
 const { cgroup } = require('./cgroup')
@@ -20,12 +21,13 @@ const { warnings } = require('./warnings')
  * @param {number} options.frameMs
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} options.guarded
  * @param {() => number} options.majors major GCs so far
+ * @param {import('../allocator-access').AllocatorAccess} [options.access] where malloc may be asked
  * @returns {import('./collector').Collector[]}
  */
-function collectors ({ isMainThread, frameMs, guarded, majors }) {
+function collectors ({ isMainThread, frameMs, guarded, majors, access }) {
   const loaded = addons()
   return [
-    ...(isMainThread ? [processStatus(), mallocMaps({ look: loaded.look }), loaded, fileDescriptors(), processCpu(), cgroup()] : []),
+    ...(isMainThread ? [processStatus(), memoryMap({ look: loaded.look }), ...(access ? [allocatorBooks(access)] : []), loaded, fileDescriptors(), processCpu(), cgroup()] : []),
     threadCpu(), heap(), eventLoop(), delay(frameMs, guarded), resources(), bufferPool({ majors }), warnings(guarded)
   ]
 }

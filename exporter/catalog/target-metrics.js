@@ -1,6 +1,7 @@
 'use strict'
 
 const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
+const { anatomyOfTarget } = require('../anatomy/in-window')
 const { diagnoses } = require('../diagnoses')
 const { pasteLine } = require('../fixes/paste-line')
 const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramSamples } = require('./metric')
@@ -75,7 +76,20 @@ const targetMetrics = Object.freeze([
   fieldMetric('memwatch_malloc_heap_bytes', 'gauge', 'mallocHeapBytes', 'Extent of the main malloc arena, [heap].'),
   fieldMetric('memwatch_malloc_arena_bytes', 'gauge', 'mallocArenaBytes', 'Writable extent of the 64 MiB glibc arenas.'),
   fieldMetric('memwatch_malloc_arenas', 'gauge', 'mallocArenas', 'Number of 64 MiB glibc arenas.'),
+  {
+    name: 'memwatch_memory_bytes',
+    type: 'gauge',
+    help: 'Resident memory of the process by what it is for: the parts add up to RSS.',
+    read: target => Object.entries(anatomyOfTarget(target)?.parts ?? {}).map(([part, value]) => ({ labels: { part }, value }))
+  },
+  {
+    name: 'memwatch_allocator_retained_bounds_bytes',
+    type: 'gauge',
+    help: 'Between what and what the memory retained by malloc lies: both are the same where malloc was asked.',
+    read: target => anatomyOfTarget(target)?.retainedBytes.map((value, i) => ({ labels: { bound: i === 0 ? 'least' : 'most' }, value }))
+  },
   signalMetric('memwatch_allocator_retained_bytes', 'allocatorRetainedBytes'),
+  signalMetric('memwatch_allocator_trimmable_bytes', 'allocatorTrimmableBytes'),
 
   fieldMetric('memwatch_container_limit_bytes', 'gauge', 'containerLimitBytes', 'Memory limit of the container; absent without one.'),
   fieldMetric('memwatch_container_high_bytes', 'gauge', 'containerHighBytes', 'memory.high of the container; absent without one.'),

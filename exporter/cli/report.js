@@ -1,7 +1,7 @@
 'use strict'
 
 const { styleText } = require('node:util')
-const { formatSeconds, formatValue } = require('../text/format')
+const { formatBytes, formatRatio, formatSeconds, formatValue } = require('../text/format')
 const { pasteLine } = require('../fixes/paste-line')
 
 /**
@@ -31,12 +31,30 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
       .sort((a, b) => Number(b === target.primary) - Number(a === target.primary))
     if (!target.primary) say(paint('green', found.some(({ opportunity }) => !opportunity) ? 'Nothing is confirmed.' : 'Nothing is wrong, as far as can be told.'), 2)
     for (const verdict of found) renderVerdict(verdict)
+    if (target.memory) renderMemory(target.memory)
     for (const { diagnosis, state, summary } of target.verdicts) {
       if (state === 'ok') say(`ruled out  ${diagnosis}: ${summary}`, 2)
       if (state === 'unknown') say(`not known  ${diagnosis}: ${summary}`, 2)
     }
   }
   return lines.join('\n') + '\n'
+
+  /** @param {NonNullable<ReturnType<typeof import('../expose/server').judgedTarget>['memory']>} memory */
+  function renderMemory ({ rssBytes, parts, retainedLeastBytes, retainedMostBytes, unknown }) {
+    lines.push('')
+    say(`Where the ${formatBytes(rssBytes)} of RSS are`, 2)
+    const shown = parts.filter(({ bytes }) => bytes >= 0.001 * rssBytes)
+    const widest = Math.max(...shown.map(({ title }) => title.length))
+    for (const { part, title, bytes } of shown) {
+      const share = bytes / rssBytes
+      const bounds = part === 'allocator_retained' && retainedMostBytes - retainedLeastBytes > 0.02 * rssBytes
+        ? `  from ${formatBytes(retainedLeastBytes)} to ${formatBytes(retainedMostBytes)}: malloc was not asked`
+        : ''
+      lines.push(`    ${title.padEnd(widest)} ${formatBytes(bytes).padStart(9)} ${formatRatio(share).padStart(6)}  ${'█'.repeat(Math.round(24 * share))}${bounds}`)
+    }
+    if (unknown) say(`Not known: ${unknown}.`, 4)
+    lines.push('')
+  }
 
   /** @param {import('../classify/evaluate').Verdict} verdict */
   function renderVerdict (verdict) {

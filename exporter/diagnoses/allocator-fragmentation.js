@@ -3,19 +3,23 @@
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence } = require('./evidence')
 const { formatBytes, formatRatio } = require('../text/format')
+const { MOVED_SHARE } = require('../anatomy/retained')
 const { envChange, jemallocChange } = require('../fixes/malloc')
 
-/** Share of the retained estimate that each remedy gave back in measurements: see docs/accuracy.md. */
-const RECOVERED = { jemalloc: 0.85, mmapThreshold: 0.7, arenaMax: 0.4, trim: 0.7 }
+/** Share of what is retained that each remedy gave back in measurements: see docs/accuracy.md. */
+const RECOVERED = { jemalloc: 0.85, mmapThreshold: 0.7, arenaMax: 0.4 }
+
+/** A remedy that gives back less than this share of what is retained is none. */
+const LEAST_RECOVERED = 0.1
 
 module.exports = defineDiagnosis({
   id: 'allocator-fragmentation',
   title: 'malloc keeps memory that the app has freed',
   severity: 'warning',
   scope: 'process',
-  requires: ['rssBytes', 'nativeBytes', 'mallocSpanBytes', 'allocatorRetainedBytes'],
+  requires: ['rssBytes', 'nativeBytes', 'allocatorSlackBytes'],
   uses: [
-    'bufferChurnBytes', 'nativeReturnedBytes',
+    'allocatorAsked', 'allocatorTrimmableBytes', 'bufferChurnBytes', 'nativeReturnedBytes',
     'mallocArenaShareRatio', 'nativeGrowthScore', 'nativeGrowthFit', 'nativeRiseBytes', 'nativeLateGrowthRatio',
     'containerLimitBytes'
   ],
@@ -23,8 +27,8 @@ module.exports = defineDiagnosis({
     // Less than this is not worth another allocator.
     retainedBytes: 64 * 2 ** 20,
     retainedShareRatio: 0.2,
-    // Freed memory shows by moving: Buffers came and went, or part of it was given back. Memory in use does neither.
-    movedShareRatio: 0.12,
+    // Freed memory shows by moving; where malloc itself says that it is free, that is not needed.
+    movedShareRatio: MOVED_SHARE,
     // Native memory that rises like this is a leak until it stops.
     growthScore: 3,
     growthFit: 0.8,
@@ -41,7 +45,7 @@ module.exports = defineDiagnosis({
       }
       return { state: 'unknown', summary: `what ${target.allocator === 'unknown' ? 'this' : target.allocator}'s malloc keeps cannot be told from outside` }
     }
-    const { allocatorRetainedBytes: retained, rssBytes } = signals
+    const { allocatorSlackBytes: retained, rssBytes } = signals
     const share = retained / rssBytes
     if (retained < limits.retainedBytes || share < limits.retainedShareRatio) {
       return { state: 'ok', summary: `malloc holds at most ${formatBytes(retained)} beyond need (${formatRatio(share)} of RSS)` }
@@ -52,17 +56,19 @@ module.exports = defineDiagnosis({
       (signals.nativeRiseBytes ?? 0) >= limits.growthShareRatio * signals.nativeBytes
     const [churn, returned] = [signals.bufferChurnBytes ?? 0, signals.nativeReturnedBytes ?? 0]
     const moved = Math.max(churn, returned)
-    const moves = moved >= limits.movedShareRatio * retained
-    if (!moves) {
+    const asked = signals.allocatorAsked === 1
+    if (!asked && moved < limits.movedShareRatio * retained) {
       return { state: 'ok', summary: `${formatBytes(signals.nativeBytes)} outside the heap are constant while Buffers hardly move: memory in use, not freed` }
     }
     const inArenas = signals.mallocArenaShareRatio ?? 0
     return {
       state: rises ? 'suspected' : 'confirmed',
-      summary: `glibc malloc keeps about ${formatBytes(retained)} that the app has freed: ${formatRatio(share)} of RSS.`,
+      summary: `glibc malloc keeps ${asked ? '' : 'about '}${formatBytes(retained)} that the app has freed: ${formatRatio(share)} of RSS.`,
       evidence: [
-        evidence('allocatorRetainedBytes', retained, limits.retainedBytes, (value, limit) => `About ${value} lie in malloc's extent beyond what is in use; from ${limit} on it matters.`),
-        evidence('mallocSpanBytes', signals.mallocSpanBytes, retained, value => `malloc's extent is ${value}: ${formatRatio(1 - inArenas)} in [heap], ${formatRatio(inArenas)} in the arenas of threads.`),
+        evidence('allocatorSlackBytes', retained, limits.retainedBytes, (value, limit) => asked
+          ? `malloc itself counts ${value} of its resident memory as free; from ${limit} on it matters.`
+          : `About ${value} of malloc's resident memory are beyond what is in use; from ${limit} on it matters.`),
+        evidence('mallocArenaShareRatio', inArenas, 0.5, value => `${formatRatio(1 - inArenas)} of it lie in [heap], the main arena, and ${value} in the arenas of threads.`),
         evidence(churn >= returned ? 'bufferChurnBytes' : 'nativeReturnedBytes', moved, limits.movedShareRatio * retained,
           (value, limit) => `Up to ${value} of native memory and Buffers were freed again (more than ${limit}), yet RSS stayed.`),
         ...(signals.nativeRiseBytes === null
@@ -75,27 +81,27 @@ module.exports = defineDiagnosis({
   },
 
   fix (signals, target) {
-    const { allocatorRetainedBytes: retained, rssBytes } = signals
+    const { allocatorSlackBytes: retained, rssBytes } = signals
     /** @param {number} share */
     const predicted = share => [
       { signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: rssBytes - share * retained, unit: 'bytes' }
     ]
+    const arenaShare = signals.mallocArenaShareRatio ?? 0
     const fixes = [{
       title: 'Use jemalloc',
       change: jemallocChange(target),
       predicted: predicted(RECOVERED.jemalloc),
       risk: 'Another allocator in the process: try it on one replica first. Alpine and distroless images need the library copied in.'
     }]
-    const arenaShare = signals.mallocArenaShareRatio ?? 0
     if (target.mallocEnv.MALLOC_MMAP_THRESHOLD_ === undefined) {
       fixes.push({
         title: 'Without a new library: give Buffers memory of their own',
         change: envChange({ MALLOC_MMAP_THRESHOLD_: '32768' }),
         predicted: predicted(RECOVERED.mmapThreshold * (1 - arenaShare)),
-        risk: 'Each allocation of 32 KiB or more becomes a system call and whole pages: some CPU, for apps with many Buffers of that size.'
+        risk: 'Each allocation of 32 KiB or more becomes a system call and whole pages: some CPU, for apps with many Buffers of that size. It does nothing for the arenas of threads.'
       })
     }
-    if (arenaShare > 0.3 && target.mallocEnv.MALLOC_ARENA_MAX === undefined) {
+    if (target.mallocEnv.MALLOC_ARENA_MAX === undefined) {
       fixes.push({
         title: 'Without a new library: fewer arenas',
         change: envChange({ MALLOC_ARENA_MAX: '2' }),
@@ -103,17 +109,29 @@ module.exports = defineDiagnosis({
         risk: 'Threads of the pool share two arenas: some lock contention. It does nothing for what lies in [heap].'
       })
     }
-    // node:ffi came with Node 26; it is known by its flag.
-    if (target.allowedFlags.some(flag => flag.endsWith('experimental-ffi'))) {
-      fixes.push({
-        title: 'From the code, after a burst: malloc_trim',
-        change: /** @type {any} */ ({
-          code: "const { functions } = require('node:ffi').dlopen(null, { malloc_trim: { arguments: ['u64'], return: 'i32' } }), then functions.malloc_trim(0n) when the app is idle. It blocks the process meanwhile: 19 ms were measured for 320 MB."
-        }),
-        predicted: predicted(RECOVERED.trim),
-        risk: 'node:ffi is experimental. Memory that comes and goes all the time comes back as fast.'
-      })
-    }
-    return fixes
+    // The most that comes back first; what brings next to nothing is no remedy.
+    const lasting = fixes.filter(({ predicted: [{ from, to }] }) => from - to >= LEAST_RECOVERED * retained)
+      .sort((a, b) => a.predicted[0].to - b.predicted[0].to)
+    const change = trimChange(target)
+    if (!change) return lasting
+    return [...lasting, {
+      title: 'First aid, without a restart: malloc_trim',
+      change,
+      predicted: [{ signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: rssBytes - (signals.allocatorTrimmableBytes ?? 0), unit: 'bytes' }],
+      risk: 'It blocks the app meanwhile, some 0.15 ms for each MiB. Memory that comes and goes all the time comes back as fast.'
+    }]
   }
 })
+
+/**
+ * @param {import('memwatch/frame').Hello} target
+ * @returns {import('./define-diagnosis').Change | null} null where malloc_trim cannot be reached
+ */
+function trimChange ({ name, commands, allowedFlags }) {
+  if (commands?.includes('trim')) return { code: `memwatch trim ${name}` }
+  // node:ffi came with Node 26; it is known by its flag.
+  if (!allowedFlags.some(flag => flag.endsWith('experimental-ffi'))) return null
+  return {
+    code: "const { functions } = require('node:ffi').dlopen(null, { malloc_trim: { arguments: ['u64'], return: 'i32' } }), then functions.malloc_trim(0n) when the app is idle. Or start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, and run memwatch trim. node:ffi is experimental."
+  }
+}

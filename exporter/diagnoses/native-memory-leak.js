@@ -12,7 +12,7 @@ module.exports = defineDiagnosis({
   requires: ['outsideHeapBytes', 'outsideHeapReadings', 'majorsSeen', 'memoryRunwayBytes'],
   uses: [
     'outsideHeapRiseBytes', 'outsideHeapRiseSeconds', 'outsideHeapGrowthBytesPerSecond', 'outsideHeapSteadinessRatio', 'externalRiseBytes',
-    'arrayBuffersRiseBytes', 'bufferChurnBytes', 'containerLimitBytes', 'mallocSpanBytes', 'liveHeapRiseBytes'
+    'arrayBuffersRiseBytes', 'bufferChurnBytes', 'containerLimitBytes', 'liveHeapRiseBytes', 'allocatorAsked', 'allocatorSlackRiseBytes'
   ],
   limits: {
     readings: 7,
@@ -46,7 +46,12 @@ module.exports = defineDiagnosis({
     if (steady < limits.steadinessRatio / 2) {
       return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)} and levels off` }
     }
-    const churns = (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise && (signals.externalRiseBytes ?? 0) < rise / 2
+    // Only malloc itself can tell what is freed and kept from what is in use; else it shows by what comes and goes.
+    const freed = signals.allocatorAsked === 1 ? signals.allocatorSlackRiseBytes : null
+    if (freed !== null && freed >= limits.churnShareRatio * rise) {
+      return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ${formatBytes(freed)} as free` }
+    }
+    const churns = freed === null && (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise && (signals.externalRiseBytes ?? 0) < rise / 2
     const seconds = signals.outsideHeapRiseSeconds ?? 0
     const needed = churns ? limits.churningRunwayShareRatio : seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
     const collected = signals.majorsSeen >= limits.majors
@@ -62,7 +67,11 @@ module.exports = defineDiagnosis({
         evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
         evidence('outsideHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to ${limitName}; ${limit} make it certain enough.`),
         evidence('externalRiseBytes', signals.externalRiseBytes ?? 0, rise / 2, value => `V8 counts ${value} of it as external memory${(signals.arrayBuffersRiseBytes ?? 0) > 0 ? `, ${formatBytes(signals.arrayBuffersRiseBytes ?? 0)} of that in Buffers` : ''}.`),
-        evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, limits.churnShareRatio * rise, (value, limit) => churns ? `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled out.` : `Buffers come and go by ${value} only (${limit} would count): what grows is in use, and no other allocator would give it back.`)
+        freed !== null
+          ? evidence('allocatorSlackRiseBytes', freed, limits.churnShareRatio * rise, (value, limit) => `malloc itself counts ${value} of it as free (${limit} would count): what grows is in use.`)
+          : evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, limits.churnShareRatio * rise, (value, limit) => churns
+            ? `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled out.`
+            : `Buffers come and go by ${value} only (${limit} would count): what grows is in use, and no other allocator would give it back.`)
       ],
       impact: `${formatBytes(runway)} are left to ${limitName}: at this rate about ${formatSeconds(secondsLeft)}, and the kernel kills without a word in the app's log.`
     }

@@ -44,6 +44,17 @@ const verdict = object({
   runbook: nullable('string')
 })
 
+const memory = {
+  anyOf: [object({
+    rssBytes: number,
+    parts: { ...array(object({ part: text, title: text, help: text, bytes: number })), description: 'what RSS is made of; they add up to it' },
+    retainedLeastBytes: { ...number, description: 'lower bound of the part allocator_retained' },
+    retainedMostBytes: { ...number, description: 'upper bound of it' },
+    unknown: { ...nullable('string'), description: 'what cannot be known here, and why' }
+  }), { type: 'null' }],
+  description: 'where the resident memory of the process is; null for a worker'
+}
+
 const targetName = { target: text, thread: text, pid: { type: 'integer' }, node: text }
 
 const targets = array(object({
@@ -55,14 +66,35 @@ const targets = array(object({
   uptimeSeconds: number,
   lastFrameUnixMs: number,
   framesLost: { type: 'integer' },
+  memory,
   values: { type: 'object', additionalProperties: true, description: 'the newest value of every field of the wire contract' }
 }))
 
 const diagnoses = array(object({
   ...targetName,
+  memory,
   primary: { anyOf: [verdict, { type: 'null' }] },
   verdicts: array(verdict)
 }))
+
+const trimQuery = { type: 'object', properties: { dryRun: { type: 'boolean', default: false } }, additionalProperties: false }
+
+/** What the API answers where it does not do what was asked. */
+const refusal = object({ error: object({ code: text, message: text }) })
+
+const trimResult = object({
+  target: text,
+  predicted: object({
+    asked: { type: 'boolean', description: 'malloc itself was asked; else bytes is an estimate' },
+    bytes: number,
+    blockedSeconds: number,
+    blockedAtMostSeconds: number
+  }),
+  done: {
+    anyOf: [object({ rssBeforeBytes: number, rssAfterBytes: number, blockedSeconds: number }), { type: 'null' }],
+    description: 'null after a dry run'
+  }
+})
 
 /** The report of `memwatch run --json`. */
 const report = {
@@ -75,10 +107,11 @@ const report = {
     exit: object({ code: nullable('integer'), signal: nullable('string') }),
     targets: array(object({
       ...targetName,
+      memory,
       primary: { anyOf: [verdict, { type: 'null' }], description: 'the confirmed verdict to act on first; null when nothing is confirmed' },
       verdicts: array(verdict)
     }))
   })
 }
 
-module.exports = { targets, diagnoses, report }
+module.exports = { targets, diagnoses, trimQuery, trimResult, refusal, report }

@@ -2,6 +2,9 @@
 
 const { fastify, LogController } = require('fastify')
 const schemas = require('./schemas')
+const { anatomyOfTarget } = require('../anatomy/in-window')
+const { parts } = require('../anatomy/parts')
+const { trimRoutes } = require('./trim')
 const { primaryOf } = require('../classify/evaluate')
 
 /**
@@ -12,8 +15,10 @@ const { primaryOf } = require('../classify/evaluate')
  * @param {ReturnType<typeof import('./metrics').createMetrics>} parts.metrics
  * @param {() => boolean} parts.isReady
  * @param {string} parts.logLevel
+ * @param {import('../commands/commands').Commands} parts.commands
+ * @param {string} [parts.token] that callers must bear who want something done
  */
-function createServer ({ targets, metrics, isReady, logLevel }) {
+function createServer ({ targets, metrics, isReady, logLevel, commands, token }) {
   const server = fastify({
     logger: { level: logLevel },
     // A scrape a second is no news.
@@ -24,7 +29,7 @@ function createServer ({ targets, metrics, isReady, logLevel }) {
   const watched = () => targets().filter(target => target.frame)
 
   server.get('/', async (_, reply) => reply.type('text/plain; charset=utf-8').send(
-    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/-/healthy  /-/ready\n'))
+    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it\n/-/healthy  /-/ready\n'))
   server.get('/-/healthy', async (_, reply) => reply.type('text/plain').send('healthy\n'))
   server.get('/-/ready', async (_, reply) => reply.code(isReady() ? 200 : 503).type('text/plain').send(isReady() ? 'ready\n' : 'starting\n'))
   server.get('/metrics', async (request, reply) => {
@@ -40,9 +45,11 @@ function createServer ({ targets, metrics, isReady, logLevel }) {
     uptimeSeconds: target.frame?.uptimeSeconds,
     lastFrameUnixMs: target.frame?.atUnixMs,
     framesLost: target.framesLost,
+    memory: memoryOf(target),
     values: target.values
   })))
   server.get('/api/v1/diagnoses', { schema: { response: { 200: schemas.diagnoses } } }, async () => watched().map(judgedTarget))
+  trimRoutes(server, { targets: watched, commands, token })
   return server
 }
 
@@ -52,11 +59,26 @@ function nameOf (target) {
 }
 
 /**
+ * Where the memory of a target's process is, in words, too.
+ * @param {import('../series/target').Target} target
+ */
+function memoryOf (target) {
+  const anatomy = anatomyOfTarget(target)
+  return anatomy && {
+    rssBytes: anatomy.rssBytes,
+    parts: Object.entries(parts).map(([part, words]) => ({ part, ...words, bytes: anatomy.parts[/** @type {import('../anatomy/parts').PartName} */ (part)] })),
+    retainedLeastBytes: anatomy.retainedBytes[0],
+    retainedMostBytes: anatomy.retainedBytes[1],
+    unknown: anatomy.unknown
+  }
+}
+
+/**
  * A target and what was found on it: an item of /api/v1/diagnoses and of the report of `memwatch run`.
  * @param {import('../series/target').Target} target
  */
 function judgedTarget (target) {
-  return { ...nameOf(target), primary: primaryOf(target.verdicts), verdicts: target.verdicts }
+  return { ...nameOf(target), memory: memoryOf(target), primary: primaryOf(target.verdicts), verdicts: target.verdicts }
 }
 
 module.exports = { createServer, judgedTarget }

@@ -4,11 +4,11 @@ const { PROTOCOL_VERSION, GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, fields 
 
 /**
  * Why a line was not taken, in the order they are checked. Each is a label value of memwatch_exporter_lines_rejected_total.
- * @type {readonly ['line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets']}
+ * @type {readonly ['line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated', 'invalid_answer', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets']}
  */
 const REJECT_REASONS = Object.freeze([
   'line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing',
-  'hello_repeated', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets'
+  'hello_repeated', 'invalid_answer', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets'
 ])
 
 /** A map field keeps at most this many keys, each a short plain name: spaces, GC kinds and resource types are few. */
@@ -77,7 +77,17 @@ const optionalHelloFields = {
   resourceLimits: isObject,
   hostMemoryBytes: isCount,
   constrainedBytes: isCount,
-  cores: isCount
+  cores: isCount,
+  allocatorAccess: value => isText(value, 16),
+  commands: isTexts
+}
+
+/** @type {Record<string, (value: unknown) => boolean>} */
+const optionalAnswerFields = {
+  reason: value => isText(value, 64),
+  blockedSeconds: isCount,
+  rssBeforeBytes: isCount,
+  rssAfterBytes: isCount
 }
 
 /** @param {Record<string, unknown>} message */
@@ -86,12 +96,19 @@ function isHello (message) {
     Object.entries(optionalHelloFields).every(([name, accepts]) => message[name] === undefined || accepts(message[name]))
 }
 
+/** @param {Record<string, unknown>} message */
+function isAnswer (message) {
+  return isText(message.id, 64) && typeof message.ok === 'boolean' &&
+    Object.entries(optionalAnswerFields).every(([name, accepts]) => message[name] === undefined || accepts(message[name]))
+}
+
 /**
  * @typedef {typeof REJECT_REASONS[number]} RejectReason
  * @typedef {{ type: 'hello' } & import('memwatch/frame').Hello} HelloMessage
  * @typedef {{ type: 'frame' } & import('memwatch/frame').Frame} FrameMessage
  * @typedef {{ type: 'bye', sequence: number, atUnixMs: number, exitCode: number }} ByeMessage
- * @typedef {HelloMessage | FrameMessage | ByeMessage} Message
+ * @typedef {{ type: 'answer' } & import('memwatch/frame').Answer} AnswerMessage
+ * @typedef {HelloMessage | FrameMessage | ByeMessage | AnswerMessage} Message
  */
 
 /** @param {RejectReason} reason @returns {{ ok: false, reason: RejectReason }} */
@@ -122,6 +139,9 @@ function check (message) {
   if (message.v !== PROTOCOL_VERSION) return reject('wrong_version')
   if (message.type === 'hello') {
     return isHello(message) ? { ok: true, message: /** @type {any} */ (message) } : reject('invalid_hello')
+  }
+  if (message.type === 'answer') {
+    return isAnswer(message) ? { ok: true, message: /** @type {any} */ (message) } : reject('invalid_answer')
   }
   if (message.type !== 'frame' && message.type !== 'bye') return reject('unknown_type')
   if (!isCount(message.sequence) || !isCount(message.atUnixMs)) return reject('invalid_frame')

@@ -16,7 +16,8 @@ const MAX_REJECTS = 100
 /**
  * What a connection's messages are given to.
  * @typedef {object} Sink
- * @property {(hello: import('./decode').HelloMessage) => Session | import('./decode').RejectReason} open
+ * @property {(hello: import('./decode').HelloMessage, send: (line: string) => void) => Session | import('./decode').RejectReason} open
+ *   send: to the agent
  * @property {(reason: import('./decode').RejectReason) => void} reject counts a line that was not taken
  * @property {(hello: string) => { line: (line: string) => void, closed: () => void } | undefined} [record] is given the
  *   lines of a session, word for word
@@ -25,6 +26,7 @@ const MAX_REJECTS = 100
  * @typedef {object} Session
  * @property {(frame: import('./decode').FrameMessage) => import('./decode').RejectReason | undefined} frame
  * @property {(bye: import('./decode').ByeMessage) => void} bye
+ * @property {(answer: import('./decode').AnswerMessage) => void} answer
  * @property {() => void} closed the connection ended, with or without a bye
  */
 
@@ -115,7 +117,7 @@ class Listener {
       const { message } = decoded
       if (message.type === 'hello') {
         if (session) return reject('hello_repeated')
-        const opened = this.#sink.open(message)
+        const opened = this.#sink.open(message, line => { socket.write(line) })
         if (typeof opened === 'string') return reject(opened)
         session = opened
         record = this.#sink.record?.(line)
@@ -123,6 +125,7 @@ class Listener {
         return
       }
       if (!session) return reject('hello_missing')
+      if (message.type === 'answer') return session.answer(message)
       record?.line(line)
       if (message.type === 'bye') return session.bye(message)
       const refused = session.frame(message)

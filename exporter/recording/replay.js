@@ -67,6 +67,7 @@ async function replay (file, { onVerdict = () => {}, onError = () => {}, onProgr
         else sessions.set(item.session, opened)
         return
       }
+      if (message.type === 'answer') return // said to a command of that time
       nowUnixMs = Math.max(nowUnixMs, message.atUnixMs)
       const session = sessions.get(item.session)
       if (!session) result.rejected++

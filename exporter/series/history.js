@@ -10,7 +10,6 @@ const TIERS = Object.freeze([
   { stepSeconds: 60, rows: 1440 }
 ])
 
-const NO_WORKERS = Object.freeze({ heapBytes: 0, externalBytes: 0 })
 /** @type {Record<string, number>} */
 const columnOf = Object.fromEntries(trackNames.map((name, i) => [name, i]))
 
@@ -27,9 +26,9 @@ class History {
 
   #row = new Float64Array(trackNames.length)
 
-  /** @param {number} timeSeconds @param {import('./tracks').Values} values @param {import('./tracks').Workers} [workers] */
-  append (timeSeconds, values, workers = NO_WORKERS) {
-    for (let i = 0; i < trackNames.length; i++) this.#row[i] = tracks[trackNames[i]].read(values, workers) ?? NaN
+  /** @param {number} timeSeconds @param {import('./tracks').Moment} moment */
+  append (timeSeconds, { values, workers, scan }) {
+    for (let i = 0; i < trackNames.length; i++) this.#row[i] = tracks[trackNames[i]].read(values, workers, scan) ?? NaN
     for (const { stepSeconds, columns } of this.#tiers) {
       const last = columns.length - 1
       const sameStep = last >= 0 &&

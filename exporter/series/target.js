@@ -4,6 +4,8 @@ const { History } = require('./history')
 const { RecentDelay } = require('./recent-delay')
 const { Window } = require('./window')
 const { Trends } = require('../statistics/trends')
+const { scanOf } = require('../anatomy/scan')
+const { NO_WORKERS } = require('./tracks')
 
 /** How long a target may be silent before it counts as down, in intervals of its own. */
 const SILENT_INTERVALS = 5
@@ -35,8 +37,14 @@ class Target {
     /** Wall clock of this machine when the newest line arrived. */
     this.seenAtUnixMs = 0
     this.connected = true
+    /** To the agent, while it is connected. @type {((line: string) => void) | undefined} */
+    this.send = undefined
     /** @type {number | undefined} what its bye said; a target that vanished said nothing */
     this.exitCode = undefined
+    /** What the other threads of the process hold. */
+    this.workers = NO_WORKERS
+    /** Where the memory lay at the last look. @type {import('../anatomy/scan').Scan | undefined} */
+    this.scan = undefined
     this.framesLost = 0
     this.recentDelay = new RecentDelay()
     /** @type {import('../classify/evaluate').Verdict[]} in the order of diagnoses; empty before the first evaluation */
@@ -52,7 +60,7 @@ class Target {
    * @param {import('./tracks').Workers} [workers] what the other threads of the process hold
    * @returns {boolean} false when the frame is not newer than the last one
    */
-  take (frame, nowUnixMs, workers) {
+  take (frame, nowUnixMs, workers = NO_WORKERS) {
     if (frame.sequence <= this.#lastSequence || frame.uptimeSeconds < (this.frame?.uptimeSeconds ?? 0)) return false
     if (this.#lastSequence > 0) this.framesLost += frame.sequence - this.#lastSequence - 1
     this.#lastSequence = frame.sequence
@@ -64,8 +72,10 @@ class Target {
       delete this.values.containerLimitBytes
     }
     this.seenAtUnixMs = nowUnixMs
+    this.workers = workers
+    if (frame.values.residentBytes) this.scan = scanOf(frame.values, this.hello, workers, this.scan)
     this.recentDelay.append(frame.values.eventLoopDelay)
-    this.#history.append(frame.uptimeSeconds, this.values, workers)
+    this.#history.append(frame.uptimeSeconds, { values: this.values, workers, scan: this.scan })
     return true
   }
 
@@ -82,7 +92,7 @@ class Target {
   /** @returns {Window | null} null before the first frame */
   window () {
     return this.frame
-      ? new Window({ history: this.#history, hello: this.hello, frame: this.frame, values: this.values, trends: this.#trends })
+      ? new Window({ history: this.#history, hello: this.hello, frame: this.frame, values: this.values, scan: this.scan, trends: this.#trends })
       : null
   }
 }

@@ -13,8 +13,8 @@ const FORGET_AFTER_MS = 300_000
 const processOf = hello => `${hello.host ?? ''}:${hello.pid}`
 
 /**
- * All targets that are watched now. Emits `open` (target), `frame` (target) and `end` (target) – the last once, when a
- * target said goodbye, was replaced by its successor, or was forgotten.
+ * All targets that are watched now. Emits `open` (target), `frame` (target), `answer` (target, answer to a command) and `end`
+ * (target) – the last once, when a target said goodbye, was replaced by its successor, or was forgotten.
  */
 class Targets extends EventEmitter {
   #maxTargets
@@ -37,9 +37,10 @@ class Targets extends EventEmitter {
   /**
    * A hello opens a target, or continues the one it belongs to after a lost connection.
    * @param {import('../ingest/decode').HelloMessage} hello
+   * @param {(line: string) => void} [send] to the agent; a recording has none to send to
    * @returns {import('../ingest/listener').Session | 'too_many_targets'}
    */
-  open (hello) {
+  open (hello, send) {
     const identity = `${processOf(hello)}:${hello.threadId}:${hello.startedAtUnixMs}`
     let target = this.#byIdentity.get(identity)
     if (target) {
@@ -52,6 +53,7 @@ class Targets extends EventEmitter {
       this.emit('open', target)
     }
     target.seenAtUnixMs = this.#now()
+    target.send = send
     return this.#session(identity, target)
   }
 
@@ -73,7 +75,11 @@ class Targets extends EventEmitter {
         target.exitCode = bye.exitCode
         this.#end(identity, target)
       },
-      closed: () => { target.connected = false }
+      answer: answer => { this.emit('answer', target, answer) },
+      closed: () => {
+        target.connected = false
+        target.send = undefined
+      }
     }
   }
 

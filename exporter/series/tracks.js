@@ -1,5 +1,7 @@
 'use strict'
 
+const { residentNow } = require('../anatomy/anatomy')
+
 /**
  * The tracks: the numbers whose history is kept for every target. A track is one number read out of a frame's values; a
  * signal names the tracks it is computed from. `keep` says what a coarser tier keeps of a step: counters and readings their
@@ -9,11 +11,18 @@
  * @typedef {object} Workers what the other threads of the process hold: RSS counts them all
  * @property {number} heapBytes resident
  * @property {number} externalBytes
+ * @typedef {object} Moment
+ * @property {Values} values the newest of every field
+ * @property {Workers} workers
+ * @property {import('../anatomy/scan').Scan} [scan] the last look at where the memory lies
  * @typedef {object} Track
  * @property {import('memwatch/frame').Unit} unit
  * @property {'last' | 'min' | 'max'} keep
- * @property {(values: Values, workers: Workers) => number | undefined} read
+ * @property {(values: Values, workers: Workers, scan: import('../anatomy/scan').Scan | undefined) => number | undefined} read
  */
+
+/** @type {Workers} */
+const NO_WORKERS = Object.freeze({ heapBytes: 0, externalBytes: 0 })
 
 /** @param {keyof Values} field @param {'last'|'min'|'max'} [keep] @returns {Track} */
 function field (field, keep = 'last') {
@@ -102,6 +111,9 @@ const tracks = Object.freeze({
     read: values => values.mallocHeapBytes === undefined ? undefined : values.mallocHeapBytes + (values.mallocArenaBytes ?? 0)
   }),
   mallocArenaBytes: field('mallocArenaBytes'),
+  allocatorSlackBytes: /** @type {Track} */ ({
+    unit: 'bytes', keep: 'min', read: (values, workers, scan) => scan && residentNow({ values, workers, scan })?.slack
+  }),
   outsideHeapBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'min',
@@ -153,4 +165,4 @@ const tracks = Object.freeze({
 /** @typedef {keyof typeof tracks} TrackName */
 const trackNames = /** @type {TrackName[]} */ (Object.keys(tracks))
 
-module.exports = { tracks, trackNames }
+module.exports = { tracks, trackNames, NO_WORKERS }

@@ -24,14 +24,16 @@ class Window {
    * @param {import('memwatch/frame').Hello} at.hello
    * @param {import('memwatch/frame').Frame} at.frame the newest
    * @param {import('memwatch/frame').Frame['values']} at.values the newest value of every field
+   * @param {import('../anatomy/scan').Scan} [at.scan] the last look at where the memory lies
    * @param {import('../statistics/trends').Trends} [at.trends] those of this target that were computed before
    */
-  constructor ({ history, hello, frame, values, trends = new Trends() }) {
+  constructor ({ history, hello, frame, values, scan, trends = new Trends() }) {
     this.#history = history
     this.#trends = trends
     this.hello = hello
     this.nowSeconds = frame.uptimeSeconds
     this.values = values
+    this.scan = scan
   }
 
   /**

@@ -3,32 +3,17 @@
 const { median } = require('simple-statistics')
 const { RATE_SECONDS } = require('../series/window')
 const { trend } = require('../statistics/trend')
+const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, retained } = require('../anatomy/in-window')
 const { growthOf, steadiness } = require('./growth')
 
 /** @typedef {import('./index').Signal} Signal */
-
-/** Trend of the native memory: long enough for a load to come and go. */
-const NATIVE_TREND_SECONDS = 600
-/** What Node's own mallocs hold in a small app, and never less than was seen at the start. Measured 6–15 MiB on Node 18–26. */
-const NATIVE_BASE_BYTES = 16 * 2 ** 20
-
-/**
- * Buffers that come and go fill and leave the same memory: what is typical shows in the median, over more than one round.
- */
-const TYPICAL_SECONDS = 60
-
-/** @param {import('../series/window').Window} window */
-const typicalNative = window => {
-  const { values } = window.points('nativeBytes', TYPICAL_SECONDS)
-  return values.length > 0 ? median(values) : null
-}
 
 /** @param {import('../series/window').Window} window */
 const outsideTrend = window => growthOf(window, 'outsideHeapBytes', { afterMajors: true })
 
 /** @param {import('../series/window').Window} window */
-const nativeTrend = window => window.trend('nativeBytes', NATIVE_TREND_SECONDS, () => {
-  const { times, values } = window.points('nativeBytes', NATIVE_TREND_SECONDS)
+const nativeTrend = window => window.trend('nativeBytes', NATIVE_SECONDS, () => {
+  const { times, values } = window.points('nativeBytes', NATIVE_SECONDS)
   return { trend: trend(times, values), readings: times.length }
 }).trend
 
@@ -132,45 +117,53 @@ module.exports = {
   nativeBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: `Anonymous resident memory outside the V8 heap and Buffers, median of the last ${TYPICAL_SECONDS} s.`,
-    compute: typicalNative
-  }),
-  mallocSpanBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    expected: 'on the main thread, on Linux, within seconds',
-    help: 'Extent of what glibc malloc manages: [heap] and the 64 MiB arenas.',
-    compute: window => window.last('mallocSpanBytes') ?? null
+    compute: typicalNativeBytes
   }),
   mallocArenaShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Share of that extent which lies in the arenas of threads; the rest is the main arena, [heap].',
+    help: 'Share of what malloc holds beyond need which lies in the arenas of threads; the rest is in the main arena, [heap].',
     compute: window => {
+      const { scan } = window
+      if (scan && scan.heapSlackBytes + scan.arenaSlackBytes > 0) return scan.arenaSlackBytes / (scan.heapSlackBytes + scan.arenaSlackBytes)
       const span = window.last('mallocSpanBytes')
       const arenas = window.last('mallocArenaBytes')
       return span && arenas !== undefined ? arenas / span : null
     }
   }),
+  allocatorSlackBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    expected: 'on the main thread, on Linux, within seconds',
+    help: `What malloc holds beside Buffers and what Node itself needs, median of the last ${TYPICAL_SECONDS} s: freed, or in use by native code; freed alone where malloc was asked.`,
+    compute: slackBytes
+  }),
+  allocatorSlackRiseBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What that grew by, as a line.',
+    compute: window => growthOf(window, 'allocatorSlackBytes').trend?.rise ?? null
+  }),
+  allocatorAsked: /** @type {Signal} */ ({
+    unit: 'count',
+    help: '1 where malloc itself was asked what it holds, 0 where that is an estimate.',
+    compute: ({ scan }) => scan?.asked ? 1 : 0
+  }),
   allocatorRetainedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Estimate of what malloc holds beyond need: native memory inside its extent, less what Node itself takes and what Buffers fill.',
+    help: 'What malloc retains: freed by the app and not given back. Where malloc was not asked, an estimate by how much of its memory was seen to come and go.',
+    compute: window => retained(window)?.bytes ?? null
+  }),
+  allocatorTrimmableBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What of it memwatch trim would give back: the rest lies in small pieces, or at the end of arenas.',
     compute: window => {
-      const native = typicalNative(window)
-      const span = window.last('mallocSpanBytes')
-      if (native === null || span === undefined) return null
-      return Math.max(0, Math.min(native, span) - NATIVE_BASE_BYTES)
+      const { scan } = window
+      const found = retained(window)
+      return scan && found && scan.slackBytes > 0 ? scan.trimmableBytes * Math.min(1, found.bytes / scan.slackBytes) : null
     }
   }),
   nativeReturnedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'Largest fall of the native memory in the last ten minutes, without the start: memory in use does not fall.',
-    compute: window => {
-      let highest = 0
-      let fall = 0
-      for (const value of window.points('nativeBytes', window.settledSeconds(NATIVE_TREND_SECONDS)).values) {
-        highest = Math.max(highest, value)
-        fall = Math.max(fall, highest - value)
-      }
-      return fall
-    }
+    compute: nativeReturnedBytes
   }),
   nativeGrowthScore: /** @type {Signal} */ ({
     unit: 'score',

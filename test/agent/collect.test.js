@@ -4,7 +4,6 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { cgroup } = require('../../agent/collect/cgroup')
-const { mallocExtents } = require('../../agent/collect/malloc-maps')
 const { addons } = require('../../agent/collect/addons')
 const { loadedAllocator, splitNodeOptions, appName } = require('../../agent/identity')
 const { readConfig } = require('../../agent/config')
@@ -207,23 +206,9 @@ describe('cgroup', () => {
   })
 })
 
-const MAPS = `00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/node
-0c5e0000-0c8e0000 rw-p 00000000 00:00 0                  [heap]
-7f0000000000-7f0000100000 rw-p 00000000 00:00 0
-7f0000100000-7f0004000000 ---p 00000000 00:00 0
-7f0004000000-7f0004021000 rw-p 00000000 00:00 0
-7f0004021000-7f0008000000 ---p 00000000 00:00 0
-7f0008000000-7f000c000000 rw-p 00000000 00:00 0
-7f1000001000-7f1000002000 rw-p 00000000 00:00 0
-7f1000002000-7f1004000000 ---p 00000000 00:00 0
-7f2000000000-7f2000028000 r--p 00000000 08:02 135522     /usr/lib/x86_64-linux-gnu/libc.so.6
-`
+const MAPS = '7f2000000000-7f2000028000 r--p 00000000 08:02 135522     /usr/lib/x86_64-linux-gnu/libc.so.6\n'
 
-describe('malloc, from /proc/self/maps', () => {
-  it('counts the main arena and those of threads, and nothing that only looks like them', () => {
-    expect(mallocExtents(MAPS)).toEqual({ heapBytes: 3 * MIB, arenaBytes: MIB + 0x21000, arenas: 2 })
-  })
-
+describe('the allocator', () => {
   /** @type {[string, string | undefined, object][]} */
   const ALLOCATORS = [
     ['glibc', MAPS, { libc: 'glibc', allocator: 'glibc' }],
@@ -235,7 +220,7 @@ describe('malloc, from /proc/self/maps', () => {
     ['a folder of that name', MAPS + '7f3000000000-7f3000028000 r-xp 00000000 08:02 1 /libjemalloc/other.so\n', { libc: 'glibc', allocator: 'glibc' }],
     ['what cannot be read', undefined, { libc: 'unknown', allocator: 'unknown' }]
   ]
-  it.each(ALLOCATORS)('tells the allocator: %s', (_, maps, expected) => {
+  it.each(ALLOCATORS)('is told from the objects that are loaded: %s', (_, maps, expected) => {
     expect(loadedAllocator(maps)).toEqual(expected)
   })
 })

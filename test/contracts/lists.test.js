@@ -35,13 +35,13 @@ it('each signal is read by a diagnosis or shown as a metric', () => {
 })
 
 it('each track is read by a signal: history costs memory in every target', () => {
-  const source = filesIn('exporter/signals').map(name => fs.readFileSync(path.join(ROOT, 'exporter/signals', `${name}.js`), 'utf8')).join()
+  const source = ['exporter/signals', 'exporter/anatomy'].flatMap(folder => filesIn(folder).map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))).join()
   expect(trackNames.filter(name => !source.includes(`'${name}'`))).toEqual([])
 })
 
 it('each command of the command line is a file, and each file a command or a part of one', () => {
   const { program } = require('../../exporter/cli/memwatch')
-  expect(program.commands.map(command => command.name()).sort()).toEqual(['diagnose', 'exporter', 'run', 'simulate'])
+  expect(program.commands.map(command => command.name()).sort()).toEqual(['diagnose', 'exporter', 'run', 'simulate', 'trim'])
   for (const command of program.commands) expect(filesIn('exporter/cli')).toContain(command.name())
 })
 

@@ -2,6 +2,7 @@
 
 const { Columns } = require('../../exporter/series/columns')
 const { History } = require('../../exporter/series/history')
+const { NO_WORKERS } = require('../../exporter/series/tracks')
 const { Targets } = require('../../exporter/series/targets')
 const { hello, frame } = require('../support/frames')
 
@@ -16,9 +17,10 @@ describe('Columns', () => {
 })
 
 describe('History', () => {
+  const moment = values => ({ values, workers: NO_WORKERS })
   const filled = seconds => {
     const history = new History()
-    for (let t = 1; t <= seconds; t++) history.append(t, { eventLoopActiveSeconds: t, rssBytes: 1000 + t % 10 })
+    for (let t = 1; t <= seconds; t++) history.append(t, moment({ eventLoopActiveSeconds: t, rssBytes: 1000 + t % 10 }))
     return history
   }
   it('reads the last minutes second by second', () => {
@@ -32,9 +34,9 @@ describe('History', () => {
   })
   it('leaves out rows in which a track was absent', () => {
     const history = new History()
-    history.append(1, { rssBytes: 1 })
-    history.append(2, {})
-    history.append(3, { rssBytes: 3 })
+    history.append(1, moment({ rssBytes: 1 }))
+    history.append(2, moment({}))
+    history.append(3, moment({ rssBytes: 3 }))
     expect(history.points('rssBytes', 0)).toEqual({ times: [1, 3], values: [1, 3] })
     expect(history.points('liveHeapBytes', 0).values).toEqual([])
   })

@@ -1,0 +1,111 @@
+'use strict'
+
+/** glibc reserves 64 MiB, aligned to 64 MiB, for each arena but the main one (HEAP_MAX_SIZE, malloc/arena.c). */
+const ARENA_BYTES = 64 * 2 ** 20
+/** Guard of a thread's stack: a page by default, some take more. */
+const MOST_GUARD_BYTES = 65_536
+/** The stacks of Node's threads: 4 MiB for a worker, else what ulimit -s says, 8 MiB nearly everywhere. */
+const LEAST_STACK_BYTES = 512 * 1024
+const MOST_STACK_BYTES = 8 * 2 ** 20
+/**
+ * V8 reserves so many addresses for a WebAssembly memory, so that it need not check bounds: 8 GiB from its start, on Node 18
+ * to 22 with 2 GiB before it, which join with the end of the one before.
+ */
+const WEBASSEMBLY_BYTES = 8 * 2 ** 30
+const WEBASSEMBLY_STEP_BYTES = 2 * 2 ** 30
+/** V8 puts its pages at random addresses below 2^46 (allocator hints, src/base/platform); mmap's own area lies above. */
+const MMAP_AREA = 2 ** 46
+
+/**
+ * A mapping of the address space that holds anonymous memory which is not the V8 heap.
+ * @typedef {'malloc_heap' | 'malloc_arenas' | 'malloc_mapped' | 'stacks' | 'webassembly'} MappingPart
+ * @typedef {{ part: MappingPart, from: number, to: number, rssBytes: number }} Mapping rssBytes: as smaps says, 0 from maps
+ */
+
+/**
+ * What lies where, from the text of /proc/self/maps or smaps: proc(5). The V8 heap is not told apart from what is left: on
+ * Node 20 and later each of its pages is a mapping of its own.
+ *
+ * - [heap] is the main malloc arena, and an anonymous writable mapping at a 64 MiB boundary, followed by an inaccessible one
+ *   up to the next boundary, is one of those of threads.
+ * - A stack is preceded by its small inaccessible guard, a WebAssembly memory is followed by the rest of its
+ *   reservation.
+ * - What else is writable and anonymous in mmap's area was mapped by malloc: large chunks, or all of another allocator.
+ *
+ * @param {string} text
+ * @returns {{ mappings: Mapping[], heapBytes: number, arenaBytes: number, arenas: number }} the last three are extents
+ */
+function readMappings (text) {
+  /** @type {Mapping[]} */
+  const mappings = []
+  let heapBytes = 0
+  let arenaBytes = 0
+  let arenas = 0
+  let guardEnd = -1
+  let guardBytes = 0
+  /** The mapping that may turn out to be an arena or a WebAssembly memory by what follows it. @type {Mapping | undefined} */
+  let last
+  /** @type {Mapping | undefined} whose Rss line is to come */
+  let open
+  for (let start = 0, end; start < text.length; start = end + 1) {
+    end = text.indexOf('\n', start)
+    if (end < 0) end = text.length
+    const first = text.charCodeAt(start)
+    // A key of smaps begins with a capital letter, an address with a digit or a small one.
+    if (first >= 65 && first <= 90) {
+      if (open && text.startsWith('Rss:', start)) open.rssBytes = parseInt(text.slice(start + 4, end), 10) * 1024
+      continue
+    }
+    const match = LINE.exec(text.slice(start, end))
+    open = undefined
+    if (!match) continue
+    const [, low, high, access, inode, name] = match
+    const anonymous = inode === '0' && name === ''
+    const writable = access[0] === 'r' && access[1] === 'w' && access[2] === '-'
+    if (!(anonymous && (writable || access[0] === '-')) && name !== '[heap]' && name !== '[stack]') {
+      last = undefined
+      continue
+    }
+    const from = parseInt(low, 16)
+    const to = parseInt(high, 16)
+    if (access[0] === '-') {
+      guardEnd = to
+      guardBytes = to - from
+      if (last && last.to === from) {
+        if (last.from % ARENA_BYTES === 0 && to === last.from + ARENA_BYTES) {
+          last.part = 'malloc_arenas'
+          arenas++
+          arenaBytes += last.to - last.from
+        } else if (to - last.from >= WEBASSEMBLY_BYTES) {
+          // What exceeds the reservation is a neighbour that the kernel joined to the memory.
+          const before = (to - last.from) % WEBASSEMBLY_STEP_BYTES
+          if (before < last.to - last.from) {
+            if (before > 0) mappings.push({ part: 'malloc_mapped', from: last.from, to: last.from + before, rssBytes: 0 })
+            last.from += before
+            last.part = 'webassembly'
+          }
+        }
+      }
+      last = undefined
+      continue
+    }
+    last = undefined
+    if (name === '[heap]') heapBytes += to - from
+    const isStack = name === '[stack]' || (from === guardEnd && guardBytes <= MOST_GUARD_BYTES && to - from >= LEAST_STACK_BYTES && from >= MMAP_AREA)
+    if (isStack && to - from > MOST_STACK_BYTES && name === '') {
+      // The kernel joins a mapping with its neighbour of the same kind.
+      mappings.push({ part: 'stacks', from, to: from + MOST_STACK_BYTES, rssBytes: 0 })
+      open = { part: 'malloc_mapped', from: from + MOST_STACK_BYTES, to, rssBytes: 0 }
+    } else {
+      open = { part: name === '[heap]' ? 'malloc_heap' : isStack ? 'stacks' : 'malloc_mapped', from, to, rssBytes: 0 }
+    }
+    // Below mmap's area there are V8's pages.
+    if (from >= MMAP_AREA || name !== '') mappings.push(open)
+    last = open
+  }
+  return { mappings, heapBytes, arenaBytes, arenas }
+}
+
+const LINE = /^([0-9a-f]+)-([0-9a-f]+) (....) \S+ \S+ (\d+)\s*(.*)$/
+
+module.exports = { readMappings }

@@ -1,0 +1,39 @@
+'use strict'
+
+// What a look at the memory map and at malloc's books takes, in a process of a given size: a child of bench/anatomy.js.
+const { performance } = require('node:perf_hooks')
+const { memoryMap } = require('../agent/collect/memory-map')
+const { allocatorBooks } = require('../agent/collect/allocator-books')
+const { allocatorAccess } = require('../agent/allocator-access')
+const { processStatus } = require('../agent/collect/process-status')
+
+const [buffersMb, heapMb] = process.argv.slice(2).map(Number)
+const buffers = Array.from({ length: buffersMb * 50 }, () => Buffer.allocUnsafeSlow(20 * 1024 + Math.floor(1024 * Math.random())).fill(1))
+// Half of the Buffers are freed between others that stay: free chunks for malloc to count.
+for (let i = 0; i < buffers.length; i += 10) buffers[i] = Buffer.alloc(0)
+const rows = Array.from({ length: heapMb * 11_000 }, (_, i) => ({ i, text: `row ${i}` }))
+const access = allocatorAccess()
+const status = processStatus()
+const map = memoryMap()
+const books = access && allocatorBooks(access)
+
+/** @type {Record<string, number[]>} */
+const took = { look: [], books: [] }
+let rss = 0
+for (let i = 0; i < 21; i++) {
+  /** @type {import('../agent/frame').Frame['values']} */
+  const values = {}
+  const tick = { count: 0, nowSeconds: 1000 * i }
+  status.read(values, tick)
+  let from = performance.now()
+  map.read(values, tick)
+  took.look.push(performance.now() - from)
+  from = performance.now()
+  books?.read(values, tick)
+  took.books.push(performance.now() - from)
+  rss = values.rssBytes ?? 0
+}
+const median = (/** @type {number[]} */ list) => [...list].sort((a, b) => a - b)[list.length >> 1] / 1000
+console.log(JSON.stringify({
+  buffersMb, heapMb, rss, lookSeconds: median(took.look), longestLookSeconds: Math.max(...took.look) / 1000, booksSeconds: access ? median(took.books) : null, kept: buffers.length + rows.length
+}))

@@ -1,0 +1,120 @@
+'use strict'
+
+const { retainedOf } = require('./retained')
+
+/** @typedef {import('../series/tracks').Values} Values */
+/** @typedef {import('../series/tracks').Workers} Workers */
+/** @typedef {import('./scan').Scan} Scan */
+/** @typedef {import('./parts').PartName} PartName */
+
+/**
+ * Where the resident memory of a process is.
+ * @typedef {object} Anatomy
+ * @property {number} rssBytes
+ * @property {Record<PartName, number>} parts in bytes; their sum is rssBytes
+ * @property {[least: number, most: number]} retainedBytes bounds of allocator_retained
+ * @property {string | null} unknown what cannot be known here, and why
+ */
+
+/**
+ * Takes RSS apart. Every part takes what is left for it, the surest first; so the sum is RSS, whatever the sources say. The
+ * V8 heap and RSS are those of now; where malloc's memory lies is from the last look, some seconds ago, and malloc takes what
+ * has changed since. Without any look what is malloc's remains unexplained.
+ *
+ * @param {object} of
+ * @param {Values} of.values the newest
+ * @param {Workers} of.workers
+ * @param {Scan} [of.scan] the last look
+ * @returns {{ rss: number, files: number, heap: number, workerHeaps: number, stacks: number, webassembly: number, external: number,
+ *   native: number, slack: number, unexplained: number } | null} bytes, see Scan; null without RSS
+ */
+function residentNow ({ values, workers, scan }) {
+  const { rssBytes: rss, rssAnonBytes = rss, externalBytes = 0 } = values
+  if (rss === undefined) return null
+  let left = rss
+  /** @param {number} bytes */
+  const take = bytes => {
+    const taken = Math.max(0, Math.min(bytes, left))
+    left -= taken
+    return taken
+  }
+  const files = take(rss - rssAnonBytes)
+  const heap = take(heapNow(values, scan))
+  const workerHeaps = take(workers.heapBytes)
+  if (scan === undefined) {
+    const external = take(externalBytes + workers.externalBytes)
+    return { rss, files, heap, workerHeaps, stacks: 0, webassembly: 0, external, native: 0, slack: 0, unexplained: left }
+  }
+  const stacks = take(scan.stacksBytes)
+  const webassembly = take(scan.webassemblyBytes)
+  const unexplained = take(scan.unexplainedBytes)
+  const native = take(scan.nativeBytes)
+  const external = take(scan.externalBytes + externalBytes - scan.externalCountedBytes)
+  return { rss, files, heap, workerHeaps, stacks, webassembly, external, native, slack: left, unexplained }
+}
+
+/**
+ * @param {object} of as above, and
+ * @param {Values} of.values
+ * @param {Workers} of.workers
+ * @param {Scan | undefined} of.scan
+ * @param {number} of.movedBytes how far memory outside the heap was seen to come and go
+ * @returns {Anatomy | null} null without RSS
+ */
+function anatomyOf ({ values, workers, scan, movedBytes }) {
+  const resident = residentNow({ values, workers, scan })
+  if (!resident) return null
+  const { rss, heap, workerHeaps, external, webassembly, native, slack, stacks, files, unexplained } = resident
+  const retained = retainedOf({ slackBytes: slack, movedBytes, asked: scan?.asked === true })
+  return {
+    rssBytes: rss,
+    parts: {
+      ...heapParts(values, heap),
+      worker_heaps: workerHeaps,
+      external,
+      webassembly,
+      allocator_in_use: native + slack - retained.bytes,
+      allocator_retained: retained.bytes,
+      stacks,
+      files,
+      unexplained
+    },
+    retainedBytes: scan ? [retained.least, retained.most] : [0, unexplained],
+    unknown: scan ? null : 'where the memory outside the heap lies: /proc/self/maps and pagemap were not read yet, or are closed here'
+  }
+}
+
+/**
+ * What the V8 heap holds of RSS: what it held at the last look, and what V8 took and gave back since.
+ * @param {Values} values @param {Scan | undefined} scan
+ */
+function heapNow ({ heapPhysicalBytes = 0, heapTotalBytes = heapPhysicalBytes }, scan) {
+  if (scan === undefined) return heapPhysicalBytes
+  return Math.max(heapPhysicalBytes, Math.min(heapTotalBytes, scan.heapBytes + heapTotalBytes - scan.heapTotalBytes))
+}
+
+/**
+ * The heap by what it is used for. What V8's total_physical_size leaves out are pages of a semi-space that were touched
+ * before its last scavenge.
+ * @param {Values} values @param {number} heap resident bytes
+ */
+function heapParts ({ spaces = {}, liveHeapBytes, heapPhysicalBytes = 0 }, heap) {
+  let oldUsed = 0
+  let newPhysical = 0
+  let newTotal = 0
+  for (const [name, [used, size, , physical]] of Object.entries(spaces)) {
+    if (name.startsWith('new_')) {
+      newPhysical += physical
+      newTotal += size
+    } else {
+      oldUsed += used
+    }
+  }
+  const newSpace = Math.min(heap, newTotal, newPhysical + Math.max(0, heap - heapPhysicalBytes))
+  const old = heap - newSpace
+  const used = Math.min(oldUsed, old)
+  const live = Math.min(liveHeapBytes ?? used, used)
+  return { heap_live: live, heap_garbage: used - live, heap_slack: old - used, new_space: newSpace }
+}
+
+module.exports = { anatomyOf, residentNow }

@@ -1,0 +1,25 @@
+'use strict'
+
+/**
+ * The parts that RSS is made of, in the order a waterfall shows them. Each is a label value of memwatch_memory_bytes; their
+ * sum is RSS.
+ * @type {Readonly<Record<string, { title: string, help: string }>>}
+ */
+const parts = Object.freeze({
+  heap_live: { title: 'V8 heap, live', help: 'what survived the last major GC; before the first one all that the old spaces use' },
+  heap_garbage: { title: 'V8 heap, garbage', help: 'used in the old spaces since that GC, or dead' },
+  heap_slack: { title: 'V8 heap, free', help: 'resident in the old spaces and not used' },
+  new_space: { title: 'V8 new space', help: 'both semi-spaces' },
+  worker_heaps: { title: 'V8 heaps of workers', help: 'resident heaps of the worker threads that report' },
+  external: { title: 'Buffers, external', help: 'ArrayBuffers and other memory that V8 objects keep' },
+  webassembly: { title: 'WebAssembly', help: 'WebAssembly memories' },
+  allocator_in_use: { title: 'malloc, in use', help: 'native memory that is neither: of Node, of addons' },
+  allocator_retained: { title: 'malloc, retained', help: 'freed by the app and not given back to the system' },
+  stacks: { title: 'Stacks', help: 'of all threads' },
+  files: { title: 'Code, libraries, files', help: 'file mappings and shared memory' },
+  unexplained: { title: 'Unexplained', help: 'resident, and none of the above' }
+})
+
+/** @typedef {'heap_live' | 'heap_garbage' | 'heap_slack' | 'new_space' | 'worker_heaps' | 'external' | 'webassembly' | 'allocator_in_use' | 'allocator_retained' | 'stacks' | 'files' | 'unexplained'} PartName */
+
+module.exports = { parts }

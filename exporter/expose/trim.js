@@ -1,0 +1,67 @@
+'use strict'
+
+const schemas = require('./schemas')
+const { authorize, refusal } = require('./authorize')
+const { CommandError } = require('../commands/commands')
+
+/** What malloc_trim(0) took on Node 20, 22 and 24: 0.05 to 0.36 ms for each MiB that came back, 0.1 in the middle. */
+const BLOCKED_SECONDS_PER_BYTE = { typical: 0.0001 / 2 ** 20, most: 0.0004 / 2 ** 20 }
+/** A walk through free chunks that gives nothing back takes time, too. */
+const LEAST_BLOCKED_SECONDS = 0.002
+
+/** Status of an answer that is an error. @type {Record<CommandError['code'], number>} */
+const STATUS = {
+  not_enabled: 409, not_supported: 409, not_trusted: 409, unknown_command: 409, refused: 409, too_soon: 429, not_connected: 503, no_answer: 504
+}
+
+/**
+ * POST /api/v1/targets/:target/trim: what malloc_trim would bring (dryRun), or having it done.
+ *
+ * @param {import('fastify').FastifyInstance} server
+ * @param {object} parts
+ * @param {() => import('../series/target').Target[]} parts.targets
+ * @param {import('../commands/commands').Commands} parts.commands
+ * @param {string | undefined} parts.token
+ */
+function trimRoutes (server, { targets, commands, token }) {
+  server.post('/api/v1/targets/:target/trim', {
+    schema: {
+      querystring: schemas.trimQuery,
+      response: { 200: schemas.trimResult, '4xx': schemas.refusal, '5xx': schemas.refusal }
+    },
+    preHandler: authorize(token)
+  }, async (request, reply) => {
+    const { target: name } = /** @type {{ target: string }} */ (request.params)
+    const { dryRun } = /** @type {{ dryRun: boolean }} */ (request.query)
+    const target = targets().find(target => target.name === name && target.thread === 'main')
+    if (!target) return reply.code(404).send(unknownTarget(targets()))
+    try {
+      // Either brings a frame first that says how things are right now.
+      const { blockedSeconds = 0, rssBeforeBytes = 0, rssAfterBytes = 0 } = await commands.carryOut(target, dryRun ? 'look' : 'trim')
+      const predicted = predict(target)
+      if (dryRun) return { target: name, predicted, done: null }
+      request.log.info({ target: name, predictedBytes: predicted.bytes, rssBeforeBytes, rssAfterBytes, blockedSeconds }, 'malloc gave memory back')
+      return { target: name, predicted, done: { rssBeforeBytes, rssAfterBytes, blockedSeconds } }
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error
+      return reply.code(STATUS[error.code]).send(refusal(error.code, error.message))
+    }
+  })
+}
+
+/** What a trim would bring, as of the last look. @param {import('../series/target').Target} target */
+function predict ({ scan }) {
+  const bytes = scan?.trimmableBytes ?? 0
+  return {
+    asked: scan?.asked ?? false,
+    bytes,
+    blockedSeconds: LEAST_BLOCKED_SECONDS + bytes * BLOCKED_SECONDS_PER_BYTE.typical,
+    blockedAtMostSeconds: LEAST_BLOCKED_SECONDS + bytes * BLOCKED_SECONDS_PER_BYTE.most
+  }
+}
+
+/** @param {import('../series/target').Target[]} targets */
+const unknownTarget = targets => refusal('unknown_target',
+  `no such target; there are: ${[...new Set(targets.map(({ name }) => name))].join(', ') || 'none'}`)
+
+module.exports = { trimRoutes }

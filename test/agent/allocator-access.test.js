@@ -1,0 +1,220 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { createHash } = require('node:crypto')
+const { execFileSync } = require('node:child_process')
+const { glibcBooks, allocatorBooks } = require('../../agent/collect/allocator-books')
+const { commands } = require('../../agent/commands')
+const { NODES, versionOf, startCollector, spawnWatched } = require('../support/agent-collector')
+
+const MIB = 2 ** 20
+const ALLOCATOR = path.join(__dirname, '../../allocator')
+
+/** As malloc_info(3) writes it: glibc 2.36, shortened. */
+const MALLOC_INFO = `<malloc version="1">
+<heap nr="0">
+<sizes>
+  <size from="33" to="33" total="330" count="10"/>
+  <size from="53233" to="53233" total="106466" count="2"/>
+  <unsorted from="1233" to="32801" total="55076" count="4"/>
+</sizes>
+<total type="fast" count="3" size="96"/>
+<total type="rest" count="17" size="174822"/>
+<system type="current" size="1957888"/>
+<system type="max" size="2478080"/>
+<aspace type="total" size="1957888"/>
+<aspace type="mprotect" size="1957888"/>
+</heap>
+<heap nr="1">
+<sizes>
+</sizes>
+<total type="fast" count="0" size="0"/>
+<total type="rest" count="1" size="131520"/>
+<system type="current" size="135168"/>
+<system type="max" size="135168"/>
+<aspace type="total" size="135168"/>
+<aspace type="mprotect" size="135168"/>
+<aspace type="subheaps" size="1"/>
+</heap>
+<total type="fast" count="3" size="96"/>
+<total type="rest" count="18" size="306342"/>
+<total type="mmap" count="1" size="139264"/>
+<system type="current" size="2093056"/>
+<system type="max" size="2613248"/>
+<aspace type="total" size="2093056"/>
+<aspace type="mprotect" size="2093056"/>
+</malloc>
+`
+
+describe('the books of glibc', () => {
+  it('are told for the main arena and for those of threads, free chunks by their whole pages', () => {
+    const listed = 330 + 106_466 + 55_076
+    const pages = 106_466 - 2 * 4096 + 55_076 - 4 * 4096
+    expect(glibcBooks(MALLOC_INFO)).toEqual({
+      heap_in_use: 1_957_888 - 96 - 174_822,
+      heap_free_pages: pages,
+      heap_fragments: listed - pages + 96,
+      heap_top: 174_822 - listed,
+      arenas_in_use: 135_168 - 131_520,
+      arenas_free_pages: 0,
+      arenas_fragments: 0,
+      arenas_top: 131_520,
+      mapped: 139_264
+    })
+  })
+  it('of nothing are nothing', () => {
+    expect(Object.values(glibcBooks('<malloc version="1">\n</malloc>'))).toEqual(Array(9).fill(0))
+  })
+})
+
+describe('malloc is asked', () => {
+  /** @param {Parameters<typeof allocatorBooks>[0]['books']} books @param {number[]} times @param {number} [seconds] that a reading takes */
+  const readings = (books, times, seconds = 0) => {
+    let clock = 0
+    const collector = allocatorBooks({ books }, { now: () => (clock += seconds) })
+    return times.map(nowSeconds => {
+      const values = nowSeconds % 10 === 0 ? { residentBytes: {} } : {}
+      collector.read(values, { count: 0, nowSeconds })
+      return values.allocatorBytes
+    })
+  }
+  const jemalloc = () => ({ allocator: /** @type {const} */ ('jemalloc'), allocatedBytes: 3, activeBytes: 4, residentBytes: 6, metadataBytes: 1 })
+
+  it('at the moment of a look only', () => {
+    expect(readings(jemalloc, [0, 5, 10])).toEqual([{ in_use: 3, active: 4, metadata: 1 }, undefined, { in_use: 3, active: 4, metadata: 1 }])
+  })
+  it('more rarely where it is dear', () => {
+    expect(readings(jemalloc, [0, 10, 20, 30, 40, 50], 0.02).map(Boolean)).toEqual([true, false, false, false, true, false])
+  })
+  it('once, where it has no answer', () => {
+    let asked = 0
+    const musl = () => { asked++; return { allocator: /** @type {const} */ ('unknown') } }
+    expect([...readings(musl, [0, 10, 1000]), asked]).toEqual([undefined, undefined, undefined, 1])
+  })
+})
+
+describe('the addon', () => {
+  const sha256 = createHash('sha256').update(fs.readFileSync(path.join(ALLOCATOR, 'allocator.c'))).digest('hex')
+  it.each(['linux-x64', 'linux-arm64'])('%s was built from this source, and needs no library', name => {
+    const binary = fs.readFileSync(path.join(ALLOCATOR, 'prebuilt', `${name}.node`), 'latin1')
+    expect(binary).toContain(sha256)
+    expect(binary).not.toMatch(/libc\.|ld-linux|libpthread/)
+  })
+
+  const FREES = `
+    const { books, trim } = require(${JSON.stringify(ALLOCATOR)})
+    const { glibcBooks } = require(${JSON.stringify(require.resolve('../../agent/collect/allocator-books'))})
+    const inUse = () => { const all = glibcBooks(books().mallocInfo); return all.heap_in_use + all.arenas_in_use + all.mapped }
+    const kept = []
+    let freed = []
+    const before = inUse()
+    for (let i = 0; i < 2000; i++) { freed.push(Buffer.allocUnsafeSlow(40960).fill(1)); kept.push(Buffer.allocUnsafeSlow(256).fill(1)) }
+    const held = inUse()
+    freed = []
+    gc()
+    setTimeout(() => {
+      const rss = process.memoryUsage.rss()
+      console.log(JSON.stringify({ allocator: books().allocator, before, held, after: inUse(), trimmed: trim(), gave: rss - process.memoryUsage.rss(), kept: kept.length }))
+    }, 200)
+  `
+  const glibc = Boolean(/** @type {any} */ (process.report.getReport()).header.glibcVersionRuntime)
+  ;(glibc ? it.each : it.skip.each)(NODES.map(node => [versionOf(node), node]))('on Node %s counts what Buffers take and leave, and gives it back', (_, node) => {
+    const { allocator, before, held, after, trimmed, gave } = JSON.parse(execFileSync(node, ['--expose-gc', '-e', FREES], { encoding: 'utf8' }))
+    const taken = 2000 * 40_960
+    expect([allocator, trimmed]).toEqual(['glibc', true])
+    expect(held - before).toBeGreaterThan(taken)
+    expect(held - before).toBeLessThan(1.05 * taken)
+    expect(held - after).toBeGreaterThan(0.95 * taken)
+    expect(gave).toBeGreaterThan(0.8 * taken)
+  })
+})
+
+describe('commands', () => {
+  const line = (/** @type {object} */ changes = {}) => JSON.stringify({ v: 1, type: 'command', id: 'a', command: 'trim', ...changes })
+  /** @param {object} [options] @param {{ clock?: number }} [time] */
+  const make = ({ address = { path: '/run/memwatch.sock' }, trim = () => true, defaultPath = undefined } = {}, time = {}) => {
+    const said = { looks: 0 }
+    const rss = [300, 200]
+    const { obey } = commands({ address, access: { trim }, look: () => { said.looks++ } }, { now: () => time.clock ?? 0, rss: () => (rss.shift() ?? 200) * MIB, defaultPath })
+    return { obey, said }
+  }
+
+  it('a trim is preceded by a look, and says what it brought', () => {
+    const { obey, said } = make()
+    expect(obey(line())).toEqual({ id: 'a', ok: true, blockedSeconds: 0, rssBeforeBytes: 300 * MIB, rssAfterBytes: 200 * MIB })
+    expect(said.looks).toBe(1)
+  })
+  it('are carried out every ten seconds at most', () => {
+    const time = { clock: 0 }
+    const { obey } = make({}, time)
+    const answers = [0, 9.9, 10].map(seconds => { time.clock = seconds; return obey(line())?.ok })
+    expect(answers).toEqual([true, false, true])
+  })
+  it.each([
+    ['unknown to it', line({ command: 'restart' }), {}, { id: 'a', ok: false, reason: 'unknown_command' }],
+    ['that malloc has no call for', line(), { trim: () => false }, { id: 'a', ok: false, reason: 'not_supported' }],
+    ['over TCP', line(), { address: { host: '127.0.0.1', port: 1 } }, { id: 'a', ok: false, reason: 'not_trusted' }],
+    ['of another version', line({ v: 2 }), {}, undefined],
+    ['without an id', line({ id: undefined }), {}, undefined],
+    ['that are none', '{"type":"frame"}', {}, undefined]
+  ])('%s are refused or not heard', (_, text, options, answer) => {
+    expect(make(options).obey(text)).toEqual(answer)
+  })
+  it('in the temporary folder only from a socket whose folder is this user’s own', () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-trust-'))
+    const socket = path.join(folder, 'exporter.sock')
+    const obeyed = () => make({ address: { path: socket }, defaultPath: socket }).obey(line())?.ok
+    try {
+      expect(obeyed()).toBe(true)
+      if (process.getuid?.() !== 0) return // only root can give a folder away
+      fs.chownSync(folder, 4711, 4711)
+      expect(obeyed()).toBe(false)
+    } finally {
+      fs.rmSync(folder, { recursive: true })
+    }
+  })
+})
+
+describe.each(NODES.map(node => [versionOf(node), node]))('an agent on Node %s that may ask and trim', (_, node) => {
+  it.each(/** @type {const} */ (['unix', 'tcp']))('lets the app end as ever, over %s, and offers commands on a Unix socket only', async over => {
+    const collector = await startCollector({ over })
+    try {
+      const { ended } = spawnWatched({
+        node,
+        args: ['-e', "setTimeout(() => { process.exitCode = 7 }, 400); console.log('up')"],
+        socket: collector.address,
+        env: { MEMWATCH_INTERVAL_SECONDS: '0.1', MEMWATCH_ALLOCATOR_ACCESS: 'trim' }
+      })
+      expect(await ended).toMatchObject({ code: 7, signal: null, stdout: 'up\n', stderr: '' })
+      const [{ hello, frames, broken }] = collector.connections
+      expect(hello.allocatorAccess).toBe('addon')
+      expect(hello.commands).toEqual(over === 'unix' ? ['look', 'trim'] : undefined)
+      expect(broken).toEqual([])
+      expect(frames[0].values.allocatorBytes.heap_in_use).toBeGreaterThan(MIB)
+    } finally {
+      await collector.stop()
+    }
+  })
+
+  const hasFfi = execFileSync(node, ['-p', "process.allowedNodeEnvironmentFlags.has('--experimental-ffi')"], { encoding: 'utf8' }).trim() === 'true'
+  if (hasFfi) {
+    it('without the addon asks by node:ffi', () => {
+      const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-ffi-'))
+      try {
+        fs.cpSync(path.join(__dirname, '../../agent'), folder, { recursive: true })
+        const script = `
+          const { allocatorAccess } = require('./allocator-access')
+          const { glibcBooks } = require('./collect/allocator-books')
+          const { by, books, trim } = allocatorAccess()
+          console.log(JSON.stringify([by, glibcBooks(books().mallocInfo).heap_in_use, trim()]))`
+        const [by, inUse, trimmed] = JSON.parse(execFileSync(node, ['--disable-warning=ExperimentalWarning', '-e', script], { cwd: folder, encoding: 'utf8' }))
+        expect([by, trimmed]).toEqual(['ffi', true])
+        expect(inUse).toBeGreaterThan(MIB)
+      } finally {
+        fs.rmSync(folder, { recursive: true })
+      }
+    })
+  }
+})

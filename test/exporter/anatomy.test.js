@@ -1,0 +1,141 @@
+'use strict'
+
+const { anatomyOf, residentNow } = require('../../exporter/anatomy/anatomy')
+const { parts } = require('../../exporter/anatomy/parts')
+const { retainedOf } = require('../../exporter/anatomy/retained')
+const { scanOf } = require('../../exporter/anatomy/scan')
+const { NO_WORKERS } = require('../../exporter/series/tracks')
+const { MIB } = require('../support/frames')
+
+/** RSS 200: 40 of files, 60 of V8, 80 of malloc, 10 of WebAssembly, 1 of stacks, 9 of which nobody knows. In MiB. */
+const VALUES = {
+  rssBytes: 200 * MIB,
+  rssAnonBytes: 160 * MIB,
+  heapTotalBytes: 60 * MIB,
+  heapPhysicalBytes: 50 * MIB,
+  externalBytes: 40 * MIB,
+  arrayBuffersBytes: 30 * MIB,
+  mallocedBytes: MIB,
+  liveHeapBytes: 20 * MIB,
+  spaces: { new_space: [4, 20, 4, 10].map(mb => mb * MIB), old_space: [30, 38, 0, 38].map(mb => mb * MIB), code_space: [1, 2, 0, 2].map(mb => mb * MIB) },
+  residentBytes: { malloc_heap: 60 * MIB, malloc_arenas: 15 * MIB, malloc_mapped: 5 * MIB, webassembly: 10 * MIB, stacks: MIB, other: 69 * MIB }
+}
+const GLIBC = { heap_in_use: 30 * MIB, heap_free_pages: 20 * MIB, heap_fragments: 4 * MIB, heap_top: 6 * MIB, arenas_in_use: 2 * MIB, arenas_free_pages: 5 * MIB, arenas_fragments: MIB, arenas_top: 7 * MIB, mapped: 4 * MIB }
+const mb = (/** @type {Record<string, number>} */ bytes) => Object.fromEntries(Object.entries(bytes).map(([name, value]) => [name, Math.round(value / MIB)]))
+/** @param {any} [changes] @param {any} [scanned] */
+const anatomy = (changes = {}, scanned = VALUES, { allocator = 'glibc', workers = NO_WORKERS, movedBytes = 100 * MIB } = {}) => {
+  const found = anatomyOf({ values: { ...VALUES, ...changes }, workers, scan: scanned ? scanOf(scanned, { allocator }, workers) : undefined, movedBytes })
+  if (!found) throw new Error('no RSS')
+  return found
+}
+
+describe('the anatomy of RSS', () => {
+  it('takes it apart', () => {
+    expect(mb(anatomy().parts)).toEqual({
+      heap_live: 20,
+      heap_garbage: 11,
+      heap_slack: 9,
+      new_space: 20, // 10 that V8 counts as touched, and 10 that are resident beyond
+      worker_heaps: 0,
+      external: 30, // WebAssembly is counted as external by V8, and lies elsewhere
+      webassembly: 10,
+      allocator_in_use: 5,
+      allocator_retained: 45,
+      stacks: 1,
+      files: 40,
+      unexplained: 9
+    })
+  })
+  it('names every part, and no other', () => {
+    expect(Object.keys(anatomy().parts).sort()).toEqual(Object.keys(parts).sort())
+  })
+
+  /** @type {[string, any, any?, any?][]} */
+  const CASES = [
+    ['as it is', {}],
+    ['without a look', {}, null],
+    ['on a system that tells RSS only', { rssAnonBytes: undefined, residentBytes: undefined }, null],
+    ['before any heap statistics', { heapTotalBytes: undefined, heapPhysicalBytes: undefined, spaces: undefined, liveHeapBytes: undefined }],
+    ['after RSS fell since the look', { rssBytes: 90 * MIB, rssAnonBytes: 50 * MIB }],
+    ['after RSS rose since the look', { rssBytes: 900 * MIB, rssAnonBytes: 860 * MIB }],
+    ['after Buffers were taken since the look', { externalBytes: 400 * MIB }],
+    ['after Buffers were freed since the look', { externalBytes: 0 }],
+    ['with a heap larger than RSS', { heapPhysicalBytes: 500 * MIB, heapTotalBytes: 500 * MIB }],
+    ['with workers', {}, VALUES, { workers: { heapBytes: 15 * MIB, externalBytes: 5 * MIB } }],
+    ['with workers larger than all', {}, VALUES, { workers: { heapBytes: 900 * MIB, externalBytes: 900 * MIB } }],
+    ['with malloc asked', {}, { ...VALUES, allocatorBytes: GLIBC }],
+    ['with an answer that makes no sense', {}, { ...VALUES, allocatorBytes: { heap_in_use: 9000 * MIB } }],
+    ['of a look that says nothing', {}, { ...VALUES, residentBytes: {} }],
+    ['under mimalloc', {}, VALUES, { allocator: 'mimalloc' }],
+    ['under musl', {}, VALUES, { allocator: 'musl' }]
+  ]
+  it.each(CASES)('adds up to RSS, and no part is negative: %s', (_, changes, scanned = VALUES, options = {}) => {
+    const { rssBytes, parts, retainedBytes: [least, most] } = anatomy(changes, scanned, options)
+    expect(Object.values(parts).reduce((a, b) => a + b, 0)).toBeCloseTo(rssBytes, 0)
+    expect(Object.entries(parts).filter(([, bytes]) => !(bytes >= 0))).toEqual([])
+    expect(least).toBeLessThanOrEqual(parts.allocator_retained)
+    expect(most).toBeGreaterThanOrEqual(parts.allocator_retained)
+  })
+
+  it('says what cannot be known without a look, and leaves it unexplained', () => {
+    const { parts, unknown, retainedBytes } = anatomy({}, null)
+    expect(unknown).toMatch(/maps/)
+    expect(mb(parts)).toMatchObject({ external: 40, allocator_in_use: 0, allocator_retained: 0, unexplained: 70 })
+    expect(retainedBytes[1]).toBe(parts.unexplained)
+    expect(anatomy().unknown).toBeNull()
+  })
+  it('is nothing without RSS, as of a worker', () => {
+    expect(anatomyOf({ values: { heapUsedBytes: 1 }, workers: NO_WORKERS, scan: undefined, movedBytes: 0 })).toBeNull()
+    expect(residentNow({ values: {}, workers: NO_WORKERS })).toBeNull()
+  })
+  it('gives malloc what has changed since the look', () => {
+    const { parts: later } = anatomy({ rssBytes: 230 * MIB, rssAnonBytes: 190 * MIB, externalBytes: 70 * MIB })
+    expect(mb(later)).toMatchObject({ external: 60, allocator_retained: 45, unexplained: 9 })
+  })
+  it('memory of native code is in use as long as nothing comes and goes, with its doubt', () => {
+    const { parts, retainedBytes } = anatomy({}, VALUES, { movedBytes: MIB })
+    expect(mb(parts)).toMatchObject({ allocator_in_use: 49, allocator_retained: 1 })
+    expect(mb({ least: retainedBytes[0], most: retainedBytes[1] })).toEqual({ least: 1, most: 45 })
+  })
+})
+
+describe('what malloc holds', () => {
+  const scan = (changes = {}, allocator = 'glibc', previous = undefined) => scanOf({ ...VALUES, ...changes }, { allocator }, NO_WORKERS, previous)
+  const trimmable = (/** @type {Parameters<typeof scan>} */ ...args) => Math.round(scan(...args).trimmableBytes / MIB)
+
+  it('is what malloc says, where it is asked: free pages that are resident come back, ends of arenas do not', () => {
+    const { asked, nativeBytes, slackBytes, heapSlackBytes, arenaSlackBytes } = scan({ allocatorBytes: GLIBC })
+    expect(asked).toBe(true)
+    expect(mb({ nativeBytes, slackBytes, heapSlackBytes, arenaSlackBytes })).toEqual({ nativeBytes: 6, slackBytes: 44, heapSlackBytes: 30, arenaSlackBytes: 13 })
+    expect(trimmable({ allocatorBytes: GLIBC })).toBe(26 + 5)
+  })
+  it('what was given back before is not there to give', () => {
+    expect(trimmable({ allocatorBytes: GLIBC, residentBytes: { ...VALUES.residentBytes, malloc_heap: 40 * MIB, malloc_arenas: 10 * MIB } })).toBe(6 + 0)
+  })
+  it('between two answers the last one is carried on', () => {
+    const first = scan({ allocatorBytes: GLIBC })
+    const next = scan({ externalBytes: 50 * MIB, arrayBuffersBytes: 40 * MIB }, 'glibc', first)
+    expect(next.asked).toBe(true)
+    expect(mb({ native: next.nativeBytes, slack: next.slackBytes, trimmable: next.trimmableBytes })).toEqual({ native: 6, slack: 34, trimmable: 21 })
+  })
+  it.each([
+    ['glibc, not asked: of arenas the most part stays', {}, 'glibc', 30 + 6],
+    ['jemalloc', { allocatorBytes: { in_use: 40 * MIB, active: 50 * MIB, metadata: 4 * MIB } }, 'jemalloc', 26],
+    ['tcmalloc', { allocatorBytes: { in_use: 40 * MIB, free_pages: 12 * MIB } }, 'tcmalloc', 12],
+    ['mimalloc, which gives back by itself', { allocatorBytes: { in_use: 40 * MIB, active: 50 * MIB } }, 'mimalloc', 0],
+    ['musl, which has no such call', {}, 'musl', 0]
+  ])('what would come back: %s', (_, changes, allocator, expected) => {
+    expect(trimmable(changes, allocator)).toBe(expected)
+  })
+  it('of mimalloc lies where V8’s pages are', () => {
+    expect(Math.round(scan({}, 'mimalloc').mallocBytes / MIB)).toBe(89)
+    expect(scan({}, 'mimalloc').unexplainedBytes).toBe(0)
+  })
+})
+
+it('retained is what was seen to move, all of it where that is enough, and what malloc says where it was asked', () => {
+  expect(retainedOf({ slackBytes: 100, movedBytes: 12, asked: false })).toEqual({ bytes: 100, least: 12, most: 100 })
+  expect(retainedOf({ slackBytes: 100, movedBytes: 11.9, asked: false })).toEqual({ bytes: 11.9, least: 11.9, most: 100 })
+  expect(retainedOf({ slackBytes: 100, movedBytes: 500, asked: false })).toEqual({ bytes: 100, least: 100, most: 100 })
+  expect(retainedOf({ slackBytes: 100, movedBytes: 0, asked: true })).toEqual({ bytes: 100, least: 100, most: 100 })
+})

@@ -1,0 +1,155 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { execFile } = require('node:child_process')
+const http = require('node:http')
+const { startExporter, eventually } = require('../support/exporter')
+const { environment, spawnWatched } = require('../support/agent-collector')
+const { MIB } = require('../support/frames')
+
+const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-trim-'))
+afterAll(() => fs.rmSync(folder, { recursive: true }))
+
+/** Buffers of 40 KB are freed, between others that stay: 78 MiB of holes. */
+const FRAGMENTS = `
+  const kept = []
+  let freed = []
+  for (let i = 0; i < 2000; i++) { freed.push(Buffer.allocUnsafeSlow(40960).fill(1)); kept.push(Buffer.allocUnsafeSlow(256).fill(1)) }
+  freed = []
+  gc()
+  setTimeout(() => console.log('freed'), 200)
+  setInterval(() => kept.length, 1000)
+`
+const FREED_BYTES = 2000 * 40_960
+
+/** @param {string[]} args @returns {Promise<{ code: number, stdout: string, stderr: string }>} */
+const memwatch = args => new Promise(resolve => {
+  execFile(process.execPath, [MEMWATCH, ...args], { env: environment() }, (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), stdout, stderr }))
+})
+
+/** POST with headers that fetch does not let one set. @param {string} url @param {Record<string, string>} headers @returns {Promise<{ status: number, body: any }>} */
+const post = (url, headers = {}) => new Promise((resolve, reject) => {
+  http.request(url, { method: 'POST', headers }, response => {
+    let text = ''
+    response.setEncoding('utf8').on('data', chunk => { text += chunk })
+    response.on('end', () => resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) }))
+  }).on('error', reject).end()
+})
+
+/** @type {Awaited<ReturnType<typeof startExporter>>} */
+let exporter
+/** @type {ReturnType<typeof spawnWatched>[]} */
+const apps = []
+afterEach(async () => {
+  for (const { child } of apps) child.kill('SIGKILL')
+  await Promise.all(apps.splice(0).map(({ ended }) => ended))
+  await exporter.stop()
+})
+
+/** An app that has freed its Buffers, watched. @param {string} access @param {object} [config] of the exporter */
+async function freedApp (access, config) {
+  exporter = await startExporter(config)
+  const app = spawnWatched({
+    args: ['--expose-gc', '-e', FRAGMENTS],
+    socket: exporter.socket.path,
+    env: { MEMWATCH_NAME: 'shop', MEMWATCH_ALLOCATOR_ACCESS: access, MEMWATCH_INTERVAL_SECONDS: '0.2' },
+    timeoutMs: 60_000
+  })
+  apps.push(app)
+  await app.said('freed')
+  await eventually(() => exporter.exporter.targets[0]?.scan, Boolean)
+  return `${exporter.url}/api/v1/targets/shop/trim`
+}
+
+describe('memwatch trim', () => {
+  it('says what would come back, has it done, and what came back is what it said', async () => {
+    await freedApp('trim')
+    const { code, stdout } = await memwatch(['trim', 'shop', '--url', exporter.url, '--json'])
+    expect(code).toBe(0)
+    const { predicted, done } = JSON.parse(stdout)
+    const gained = done.rssBeforeBytes - done.rssAfterBytes
+    expect(gained).toBeGreaterThan(0.8 * FREED_BYTES)
+    expect(predicted.asked).toBe(true)
+    expect(Math.abs(predicted.bytes / gained - 1)).toBeLessThan(0.1)
+    expect(done.blockedSeconds).toBeGreaterThan(0)
+
+    const again = await memwatch(['trim', 'shop', '--url', exporter.url])
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('less than ten seconds ago')])
+  })
+
+  it('--dry-run says it, and does nothing', async () => {
+    await freedApp('trim')
+    const { code, stdout } = await memwatch(['trim', 'shop', '--url', `${exporter.url}/`, '--dry-run'])
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^shop: about \d+ MiB would come back\. The app stands still meanwhile: about/)
+    const [target] = exporter.exporter.targets
+    expect(target.values.rssBytes).toBeGreaterThan(FREED_BYTES)
+  })
+
+  it.each([
+    ['may only read', 'read', [1, /takes no commands: start the app with MEMWATCH_ALLOCATOR_ACCESS=trim/]],
+    ['may not', 'off', [1, /takes no commands/]]
+  ])('is refused where the agent %s', async (_, access, [status, message]) => {
+    await freedApp(access)
+    const { code, stderr } = await memwatch(['trim', 'shop', '--url', exporter.url])
+    expect(code).toBe(status)
+    expect(stderr).toMatch(message)
+    expect((await post(`${exporter.url}/api/v1/targets/shop/trim`)).body.error.code).toBe('not_enabled')
+  })
+
+  it('names what is wrong with the command line', async () => {
+    exporter = await startExporter()
+    expect(await memwatch(['trim', 'shop', '--url', exporter.url])).toMatchObject({ code: 2, stderr: 'memwatch: no such target; there are: none\n' })
+    expect(await memwatch(['trim', 'shop', '--url', 'nonsense'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--url: expected a URL') })
+    expect(await memwatch(['trim', 'shop', '--url', 'http://127.0.0.1:1'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--url: no exporter answers at http://127.0.0.1:1') })
+    expect(await memwatch(['trim', 'shop', '--token-file', '/no/such'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--token-file: ENOENT') })
+  })
+})
+
+describe('who may have it done', () => {
+  it('without a token: tools on the same machine, and no web page', async () => {
+    const url = await freedApp('off')
+    const status = async (/** @type {Record<string, string>} */ headers) => (await post(url, headers)).status
+    expect(await status({})).toBe(409) // let in, and told that the agent takes no commands
+    expect(await status({ host: 'localhost:9888' })).toBe(409)
+    expect(await status({ host: 'rebound.example' })).toBe(403)
+    expect(await status({ origin: 'http://localhost:9888' })).toBe(403)
+  })
+
+  it('with a token: who bears it', async () => {
+    const tokenFile = path.join(folder, 'token')
+    fs.writeFileSync(tokenFile, 'secret\n')
+    const url = await freedApp('trim', { tokenFile: 'secret' })
+    expect(await post(url)).toMatchObject({ status: 401, body: { error: { code: 'unauthorized' } } })
+    expect((await post(url, { authorization: 'Bearer secre' })).status).toBe(401)
+    expect((await memwatch(['trim', 'shop', '--url', exporter.url])).code).toBe(1)
+    expect((await memwatch(['trim', 'shop', '--url', exporter.url, '--token-file', tokenFile, '--dry-run'])).code).toBe(0)
+    expect(JSON.stringify(await (await fetch(`${exporter.url}/api/v1/targets`)).json())).not.toContain('secret')
+  })
+})
+
+it('an agent that does not answer is not waited for without end', async () => {
+  exporter = await startExporter()
+  const { Commands } = require('../../exporter/commands/commands')
+  const silent = { name: 'shop', hello: { commands: ['trim'] }, send: () => {} }
+  await expect(new Commands({ answerWithinMs: 50 }).carryOut(/** @type {any} */ (silent), 'trim')).rejects.toMatchObject({ code: 'no_answer' })
+  await expect(new Commands().carryOut(/** @type {any} */ ({ ...silent, send: undefined }), 'trim')).rejects.toMatchObject({ code: 'not_connected' })
+})
+
+it('where the memory is adds up to RSS, in the metrics and in the API', async () => {
+  await freedApp('read')
+  const text = await exporter.metrics()
+  const of = (/** @type {RegExp} */ pattern) => [...text.matchAll(pattern)].map(([, value]) => Number(value))
+  const [rss] = of(/^memwatch_rss_bytes\{.*\} (\S+)$/gm)
+  const parts = of(/^memwatch_memory_bytes\{.*\} (\S+)$/gm)
+  expect(parts).toHaveLength(12)
+  expect(parts.reduce((a, b) => a + b, 0)).toBeCloseTo(rss, 0)
+  const [{ memory }] = await (await exporter.get('/api/v1/targets')).json()
+  const bytes = Object.fromEntries(memory.parts.map(({ part, bytes }) => [part, bytes]))
+  expect(bytes.allocator_retained).toBeGreaterThan(0.9 * FREED_BYTES)
+  expect(bytes.unexplained).toBeLessThan(0.1 * memory.rssBytes)
+  expect(memory.rssBytes).toBeGreaterThan(100 * MIB)
+})
