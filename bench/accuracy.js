@@ -121,7 +121,9 @@ async function main () {
     if (!app) throw new Error(`--apps: no app called ${id}`)
     return app
   })
-  const waiting = given.nodes.split(':').flatMap(node => wanted.filter(({ fromNode = 0 }) => Number(majorOf(node)) >= fromNode).map(app => ({ node, app })))
+  const waiting = given.nodes.split(':').flatMap(node => wanted
+    .filter(({ fromNode = 0, toNode = Infinity }) => Number(majorOf(node)) >= fromNode && Number(majorOf(node)) <= toNode)
+    .map(app => ({ node, app })))
   /** @type {Result[]} */
   const results = []
   const total = waiting.length

@@ -121,6 +121,8 @@ const trims = () => inLanes(nodes.flatMap(({ node, major }) => given.allocators.
         slack: slackBytes,
         external: externalBytes,
         malloc: mallocBytes,
+        books: target.values.allocatorBytes,
+        resident: target.values.residentBytes,
         gained: done.rssBeforeBytes - done.rssAfterBytes,
         rss: done.rssBeforeBytes,
         blockedSeconds: done.blockedSeconds

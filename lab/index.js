@@ -12,6 +12,7 @@ const path = require('node:path')
  * @property {string} script absolute path
  * @property {number} memoryLimitBytes the memory group it is meant to run in
  * @property {number} [fromNode] first major version that it is ill on: earlier ones give the memory back by themselves
+ * @property {number} [toNode] last major version that it is ill on: later ones give the memory back by themselves
  * @property {boolean} [limitOnParent] the limit sits on the parent of its group
  * @property {string[]} [nodeArgs]
  * @property {number} seconds how long until what it shows can be seen
@@ -322,6 +323,7 @@ const apps = [
     diagnosis: 'idle-heap-not-returned',
     memoryLimitBytes: 384 * MB,
     fromNode: 24,
+    toNode: 25,
     nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
     about: 'An API that is called hard after its start and then hardly at all: the new space keeps what it grew.'
@@ -332,6 +334,7 @@ const apps = [
     diagnosis: 'idle-heap-not-returned',
     memoryLimitBytes: 384 * MB,
     fromNode: 24,
+    toNode: 25,
     nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
     about: 'A worker that has one large import and then waits for work.'
@@ -342,6 +345,7 @@ const apps = [
     diagnosis: 'idle-heap-not-returned',
     memoryLimitBytes: 384 * MB,
     fromNode: 24,
+    toNode: 25,
     nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
     about: 'A mirror that copies everything once and then waits for rare changes.'

@@ -8,6 +8,7 @@ const { options: exporterOptions } = require('../exporter/config')
 const { targetMetrics } = require('../exporter/catalog/target-metrics')
 const { compatMetrics } = require('../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../exporter/catalog/exporter-metrics')
+const { parts } = require('../exporter/anatomy/parts')
 const { diagnoses: allDiagnoses } = require('../exporter/diagnoses')
 const { signals } = require('../exporter/signals')
 const { apps } = require('memwatch-lab')
@@ -27,6 +28,8 @@ const metricTable = rows => table(['name', 'type', 'what it is'], rows.map(({ na
 const metrics = () => page('Metrics',
   'What `/metrics` serves. Metrics of a target carry the labels `target` and `thread` (`main` or `worker-N`); process-wide ones come from the main thread only. A number that a machine does not have is absent, not 0.',
   '## Of a target', metricTable(targetMetrics),
+  '### Parts of RSS\n\nThe label `part` of `memwatch_memory_bytes`, on the main thread. Whether and how they are known: `ARCHITECTURE.md`.',
+  table(['part', 'what it is'], Object.entries(parts).map(([part, { title, help }]) => [`\`${part}\``, `${title}: ${help}`])),
   "## Under prom-client's names\n\nServed unless `--compat off`, so that dashboards and alerts that exist go on working.", metricTable(compatMetrics),
   '## Of the exporter itself', metricTable(exporterMetrics))
 
@@ -47,7 +50,7 @@ const config = () => page('Configuration',
   '## Exporter', optionTable(exporterOptions), '## Agent', optionTable(/** @type {any} */ (agentOptions)))
 
 const wireProtocol = () => page('Wire protocol',
-  `Version ${PROTOCOL_VERSION}: NDJSON over a Unix socket or loopback TCP, one connection per isolate, one \`hello\`, then a \`frame\` a second, then a \`bye\`. Lines are at most ${MAX_LINE_BYTES} bytes. Counters are cumulative. \`agent/frame.js\` is the contract.`,
+  `Version ${PROTOCOL_VERSION}: NDJSON over a Unix socket or loopback TCP, one connection per isolate, one \`hello\`, then a \`frame\` a second, then a \`bye\`. Lines are at most ${MAX_LINE_BYTES} bytes. Counters are cumulative. An agent whose hello names \`commands\` takes them over a Unix socket, and gives an \`answer\` to each. \`agent/frame.js\` is the contract.`,
   '## Fields of a frame',
   table(['field', 'unit', 'kind', 'scope', 'shape', 'source'], Object.entries(fields).map(([name, field]) =>
     [`\`${name}\``, field.unit, field.kind, field.scope, field.shape, field.source])),

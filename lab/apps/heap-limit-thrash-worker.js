@@ -13,12 +13,22 @@ if (isMainThread) {
   const run = appRun({ work: 'jobs' })
   const worker = new Worker(__filename, { resourceLimits: { maxOldGenerationSizeMb: run.fixed ? 4 * HELD_OF_MB : HELD_OF_MB } })
   worker.unref()
-  withJobs(run, { perSecond: 260, job: (number) => worker.postMessage(number) })
+  /** @type {(() => void)[]} a job is done when the worker says so: what waits in its queue is bounded */
+  const waiting = []
+  worker.on('message', () => waiting.shift()?.())
+  withJobs(run, {
+    perSecond: 260,
+    job: (number) => new Promise((/** @type {(value?: undefined) => void} */ resolve) => {
+      waiting.push(resolve)
+      worker.postMessage(number)
+    })
+  })
 } else {
   const held = fillHeap(0.83, HELD_OF_MB * 2 ** 20)
   /** @type {object[][]} long enough alive to leave the new space */
   const recent = []
   parentPort?.on('message', (number) => {
     recent[number % 40] = Array.from({ length: 2000 }, (_, i) => ({ number, i, of: held[(number * i) % held.length] }))
+    parentPort?.postMessage(number)
   })
 }
