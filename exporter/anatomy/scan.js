@@ -5,13 +5,17 @@
 
 /** What Node's own code holds of malloc in a small app, Buffers aside: measured 2.4–5.3 MiB on Node 20, 22 and 24. */
 const NODE_MALLOC_BYTES = 4 * 2 ** 20
-/** Share of the slack that trim gives back, where malloc was not asked. */
-const TRIMMABLE_SHARE = Object.freeze({
-  // The free end of a thread's arena stays (malloc/malloc.c, mtrim): 0.34 to 0.43 of the arenas came back, on Node 20, 22 and 24.
-  glibcArenas: 0.4,
-  // The rest sits in pages that hold something still: 0.7 and 0.8 of the free memory came back.
-  tcmalloc: 0.8
-})
+/**
+ * What is known of the slack that trim does not give back, where malloc was not asked.
+ *
+ * glibc: the free end of a thread's arena stays (malloc/malloc.c, mtrim): 0.34 to 0.52 of the arenas came back.
+ * jemalloc: its own books, and the rounding up of sizes to four classes for each doubling (jemalloc(3), size classes).
+ * tcmalloc: caches of threads, 32 MiB in all (TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES); 32 to 37 MiB stayed.
+ */
+const GLIBC_ARENA_SHARE = 0.43
+const JEMALLOC_BOOKS_BYTES = 6 * 2 ** 20
+const JEMALLOC_ROUNDING_SHARE = 0.15
+const TCMALLOC_CACHES_BYTES = 32 * 2 ** 20
 
 /**
  * What was resident where, at the moment of one look. In bytes.
@@ -65,7 +69,7 @@ function scanOf (values, { allocator }, workers, previous) {
   const arenaSlackBytes = clamp(resident.malloc_arenas - (books?.arenas?.inUse ?? 0), slackBytes - heapSlackBytes)
   const guess = previous?.asked
     ? previous.trimmableBytes + slackBytes - previous.slackBytes // what is taken is taken from free pages
-    : guessedTrimmable({ slackBytes, heapSlackBytes, arenaSlackBytes }, allocator)
+    : guessedTrimmable({ slackBytes, heapSlackBytes, arenaSlackBytes, externalBytes }, allocator)
   return {
     heapBytes,
     heapTotalBytes,
@@ -116,12 +120,12 @@ function booksOf (bytes, allocator) {
   }
 }
 
-/** @param {Pick<Scan, 'slackBytes' | 'heapSlackBytes' | 'arenaSlackBytes'>} scan @param {string} allocator */
-function guessedTrimmable ({ slackBytes, heapSlackBytes, arenaSlackBytes }, allocator) {
+/** @param {Pick<Scan, 'slackBytes' | 'heapSlackBytes' | 'arenaSlackBytes' | 'externalBytes'>} scan @param {string} allocator */
+function guessedTrimmable ({ slackBytes, heapSlackBytes, arenaSlackBytes, externalBytes }, allocator) {
   switch (allocator) {
-    case 'glibc': return heapSlackBytes + TRIMMABLE_SHARE.glibcArenas * arenaSlackBytes
-    case 'jemalloc': return slackBytes
-    case 'tcmalloc': return TRIMMABLE_SHARE.tcmalloc * slackBytes
+    case 'glibc': return heapSlackBytes + GLIBC_ARENA_SHARE * arenaSlackBytes
+    case 'jemalloc': return slackBytes - JEMALLOC_BOOKS_BYTES - JEMALLOC_ROUNDING_SHARE * externalBytes
+    case 'tcmalloc': return slackBytes - TCMALLOC_CACHES_BYTES
     default: return 0 // mimalloc gives back by itself; musl has no such call
   }
 }

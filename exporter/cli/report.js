@@ -45,12 +45,12 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
     say(`Where the ${formatBytes(rssBytes)} of RSS are`, 2)
     const shown = parts.filter(({ bytes }) => bytes >= 0.001 * rssBytes)
     const widest = Math.max(...shown.map(({ title }) => title.length))
-    for (const { part, title, bytes } of shown) {
+    for (const { title, bytes } of shown) {
       const share = bytes / rssBytes
-      const bounds = part === 'allocator_retained' && retainedMostBytes - retainedLeastBytes > 0.02 * rssBytes
-        ? `  from ${formatBytes(retainedLeastBytes)} to ${formatBytes(retainedMostBytes)}: malloc was not asked`
-        : ''
-      lines.push(`    ${title.padEnd(widest)} ${formatBytes(bytes).padStart(9)} ${formatRatio(share).padStart(6)}  ${'█'.repeat(Math.round(24 * share))}${bounds}`)
+      lines.push(`    ${title.padEnd(widest)} ${formatBytes(bytes).padStart(9)} ${formatRatio(share).padStart(6)}  ${'█'.repeat(Math.round(24 * share))}`.trimEnd())
+    }
+    if (!unknown && retainedMostBytes - retainedLeastBytes > 0.02 * rssBytes) {
+      say(`Of what malloc holds ${formatBytes(retainedLeastBytes)} to ${formatBytes(retainedMostBytes)} may be free: malloc was not asked (MEMWATCH_ALLOCATOR_ACCESS=read lets the agent ask).`, 4)
     }
     if (unknown) say(`Not known: ${unknown}.`, 4)
     lines.push('')
