@@ -20,7 +20,7 @@ const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
-const { median } = require('simple-statistics')
+const { mean } = require('simple-statistics')
 const { apps } = require('../lab')
 const { replay } = require('../exporter/recording/replay')
 const { primaryOf } = require('../exporter/classify/evaluate')
@@ -90,7 +90,7 @@ function signalsAtEnd (target, fix) {
   const signals = signalsOf(window)
   // RSS goes up and down with the load: all of the run but its start.
   const rss = window.points('rssBytes', window.settledSeconds(600)).values
-  return Object.fromEntries((fix?.predicted ?? []).map(({ signal }) => [signal, signal === 'rssBytes' && rss.length > 0 ? median(rss) : signals[signal]]))
+  return Object.fromEntries((fix?.predicted ?? []).map(({ signal }) => [signal, signal === 'rssBytes' && rss.length > 0 ? mean(rss) : signals[signal]]))
 }
 
 /** @param {Run} run @param {Result['fix']} fix that was printed @returns {Promise<object>} what the app said of itself */

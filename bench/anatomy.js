@@ -106,12 +106,19 @@ const trims = () => inLanes(nodes.flatMap(({ node, major }) => given.allocators.
   wanted(({ diagnosis }) => diagnosis === 'allocator-fragmentation').map(app => () => kept(`trim-${major}-${allocator}-${app.id}`, async () => {
     const library = LIBRARIES[/** @type {keyof typeof LIBRARIES} */ (allocator)]
     const found = await watched(app, node, { MEMWATCH_ALLOCATOR_ACCESS: 'trim', ...(library && { LD_PRELOAD: library }) }, async (url, targets) => {
+      const [target] = targets.filter(({ thread }) => thread === 'main')
+      const { take } = target
+      /** @type {import('../exporter/series/tracks').Values} of the last look, which a trim begins with */
+      let look = {}
+      target.take = (frame, ...rest) => {
+        if (frame.values.residentBytes) look = frame.values
+        return take.call(target, frame, ...rest)
+      }
       const response = await fetch(`${url}/api/v1/targets/${app.id}/trim`, { method: 'POST' })
       const answer = /** @type {any} */ (await response.json())
-      const [target] = targets.filter(({ thread }) => thread === 'main')
       if (!response.ok) return { node: major, allocator, app: app.id, refused: answer.error.message }
       const { predicted, done } = answer
-      const { trimmableBytes, slackBytes, externalBytes, mallocBytes } = scanOf({ ...target.values, allocatorBytes: undefined }, target.hello, target.workers)
+      const { trimmableBytes, slackBytes, externalBytes, mallocBytes } = scanOf({ ...look, allocatorBytes: undefined }, target.hello, target.workers)
       return {
         node: major,
         allocator: target.hello.allocator,
@@ -121,8 +128,8 @@ const trims = () => inLanes(nodes.flatMap(({ node, major }) => given.allocators.
         slack: slackBytes,
         external: externalBytes,
         malloc: mallocBytes,
-        books: target.values.allocatorBytes,
-        resident: target.values.residentBytes,
+        books: look.allocatorBytes,
+        resident: look.residentBytes,
         gained: done.rssBeforeBytes - done.rssAfterBytes,
         rss: done.rssBeforeBytes,
         blockedSeconds: done.blockedSeconds

@@ -120,14 +120,17 @@ function booksOf (bytes, allocator) {
   }
 }
 
+/** What jemalloc holds beyond what is in use, however much is freed. @param {number} externalBytes of Buffers, which are most of it */
+const jemallocOverhead = externalBytes => JEMALLOC_BOOKS_BYTES + JEMALLOC_ROUNDING_SHARE * externalBytes
+
 /** @param {Pick<Scan, 'slackBytes' | 'heapSlackBytes' | 'arenaSlackBytes' | 'externalBytes'>} scan @param {string} allocator */
 function guessedTrimmable ({ slackBytes, heapSlackBytes, arenaSlackBytes, externalBytes }, allocator) {
   switch (allocator) {
     case 'glibc': return heapSlackBytes + GLIBC_ARENA_SHARE * arenaSlackBytes
-    case 'jemalloc': return slackBytes - JEMALLOC_BOOKS_BYTES - JEMALLOC_ROUNDING_SHARE * externalBytes
+    case 'jemalloc': return slackBytes - jemallocOverhead(externalBytes)
     case 'tcmalloc': return slackBytes - TCMALLOC_CACHES_BYTES
     default: return 0 // mimalloc gives back by itself; musl has no such call
   }
 }
 
-module.exports = { scanOf }
+module.exports = { scanOf, jemallocOverhead }

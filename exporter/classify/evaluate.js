@@ -1,5 +1,6 @@
 'use strict'
 
+const { isDeepStrictEqual } = require('node:util')
 const { signalsOf } = require('../signals')
 const { diagnoses: allDiagnoses } = require('../diagnoses')
 const { judge } = require('./judge')
@@ -80,9 +81,6 @@ function explain (judged) {
 function verdictOf (diagnosis, signals, settled, all, target, onError) {
   const { state, judgement } = settled
   const found = state === 'suspected' || state === 'confirmed'
-  const previous = target.verdicts.find(verdict => verdict.diagnosis === diagnosis.id)
-  // A fix stands as long as its verdict does: numbers that follow every wobble of the load are no advice.
-  const keep = state === 'confirmed' && previous?.state === 'confirmed' && previous.fix.length > 0
   return {
     diagnosis: diagnosis.id,
     title: diagnosis.title,
@@ -95,9 +93,25 @@ function verdictOf (diagnosis, signals, settled, all, target, onError) {
     ruledOut: all.filter(other => other.diagnosis !== diagnosis && !other.diagnosis.opportunity && other.settled.state === 'ok')
       .map(other => ({ diagnosis: other.diagnosis.id, text: other.settled.judgement.summary })),
     impact: found ? judgement.impact ?? null : null,
-    fix: !found ? [] : keep ? previous.fix : recommend(diagnosis, signals, target, onError),
+    fix: found ? standingFix(diagnosis, signals, state, target, onError) : [],
     runbook: diagnosis.runbook ?? null
   }
+}
+
+/**
+ * A fix stands as long as its verdict does: numbers that follow every wobble of the load are no advice. What it is predicted
+ * to bring is known better with time, and looked at anew when the process is twice as old – as long as it says to do the same.
+ * @param {Judged['diagnosis']} diagnosis @param {import('../signals').Signals} signals @param {Verdict['state']} state
+ * @param {import('../series/target').Target} target @param {(error: Error) => void} onError
+ */
+function standingFix (diagnosis, signals, state, target, onError) {
+  const nowSeconds = target.evaluatedAtSeconds
+  const previous = target.verdicts.find(verdict => verdict.diagnosis === diagnosis.id)
+  const standing = state === 'confirmed' && previous?.state === 'confirmed' && previous.fix.length > 0 ? previous.fix : undefined
+  if (standing && nowSeconds < 2 * (target.recommendedAtSeconds.get(diagnosis.id) ?? 0)) return standing
+  target.recommendedAtSeconds.set(diagnosis.id, nowSeconds)
+  const fix = recommend(diagnosis, signals, target, onError)
+  return standing && !isDeepStrictEqual(standing[0].change, fix[0]?.change) ? standing : fix
 }
 
 /** @param {Judged['diagnosis']} diagnosis @param {import('../signals').Signals} signals @param {import('../series/target').Target} target @param {(error: Error) => void} onError */

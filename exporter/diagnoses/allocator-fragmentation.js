@@ -6,7 +6,7 @@ const { formatBytes, formatRatio } = require('../text/format')
 const { MOVED_SHARE } = require('../anatomy/retained')
 const { envChange, jemallocChange } = require('../fixes/malloc')
 
-/** Share of what is retained that each remedy gave back in measurements: see docs/accuracy.md. */
+/** Share of what is retained that each remedy gave back in measurements; jemalloc where no look can be had. */
 const RECOVERED = { jemalloc: 0.85, mmapThreshold: 0.7, arenaMax: 0.4 }
 
 /** A remedy that gives back less than this share of what is retained is none. */
@@ -19,7 +19,7 @@ module.exports = defineDiagnosis({
   scope: 'process',
   requires: ['rssBytes', 'nativeBytes', 'allocatorSlackBytes'],
   uses: [
-    'allocatorAsked', 'allocatorTrimmableBytes', 'bufferChurnBytes', 'nativeReturnedBytes',
+    'allocatorAsked', 'allocatorTrimmableBytes', 'jemallocSavingBytes', 'bufferChurnBytes', 'nativeReturnedBytes',
     'mallocArenaShareRatio', 'nativeGrowthScore', 'nativeGrowthFit', 'nativeRiseBytes', 'nativeLateGrowthRatio',
     'containerLimitBytes'
   ],
@@ -82,22 +82,20 @@ module.exports = defineDiagnosis({
 
   fix (signals, target) {
     const { allocatorSlackBytes: retained, rssBytes } = signals
-    /** @param {number} share */
-    const predicted = share => [
-      { signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: rssBytes - share * retained, unit: 'bytes' }
-    ]
+    /** @param {number} saved bytes */
+    const predicted = saved => [{ signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: rssBytes - saved, unit: 'bytes' }]
     const arenaShare = signals.mallocArenaShareRatio ?? 0
     const fixes = [{
       title: 'Use jemalloc',
       change: jemallocChange(target),
-      predicted: predicted(RECOVERED.jemalloc),
+      predicted: predicted(signals.jemallocSavingBytes ?? RECOVERED.jemalloc * retained),
       risk: 'Another allocator in the process: try it on one replica first. Alpine and distroless images need the library copied in.'
     }]
     if (target.mallocEnv.MALLOC_MMAP_THRESHOLD_ === undefined) {
       fixes.push({
         title: 'Without a new library: give Buffers memory of their own',
         change: envChange({ MALLOC_MMAP_THRESHOLD_: '32768' }),
-        predicted: predicted(RECOVERED.mmapThreshold * (1 - arenaShare)),
+        predicted: predicted(RECOVERED.mmapThreshold * (1 - arenaShare) * retained),
         risk: 'Each allocation of 32 KiB or more becomes a system call and whole pages: some CPU, for apps with many Buffers of that size. It does nothing for the arenas of threads.'
       })
     }
@@ -105,7 +103,7 @@ module.exports = defineDiagnosis({
       fixes.push({
         title: 'Without a new library: fewer arenas',
         change: envChange({ MALLOC_ARENA_MAX: '2' }),
-        predicted: predicted(RECOVERED.arenaMax * arenaShare),
+        predicted: predicted(RECOVERED.arenaMax * arenaShare * retained),
         risk: 'Threads of the pool share two arenas: some lock contention. It does nothing for what lies in [heap].'
       })
     }
@@ -117,7 +115,7 @@ module.exports = defineDiagnosis({
     return [...lasting, {
       title: 'First aid, without a restart: malloc_trim',
       change,
-      predicted: [{ signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: rssBytes - (signals.allocatorTrimmableBytes ?? 0), unit: 'bytes' }],
+      predicted: predicted(signals.allocatorTrimmableBytes ?? 0),
       risk: 'It blocks the app meanwhile, some 0.15 ms for each MiB. Memory that comes and goes all the time comes back as fast.'
     }]
   }

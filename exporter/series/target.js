@@ -52,6 +52,8 @@ class Target {
     /** @type {import('../classify/settle').Settled} */
     this.settled = new Map()
     this.evaluatedAtSeconds = -Infinity
+    /** Uptime when the fix of a diagnosis was last computed. @type {Map<string, number>} */
+    this.recommendedAtSeconds = new Map()
   }
 
   /**

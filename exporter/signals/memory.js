@@ -3,7 +3,7 @@
 const { median } = require('simple-statistics')
 const { RATE_SECONDS } = require('../series/window')
 const { trend } = require('../statistics/trend')
-const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, retained } = require('../anatomy/in-window')
+const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, retained, jemallocSavingBytes } = require('../anatomy/in-window')
 const { growthOf, steadiness } = require('./growth')
 
 /** @typedef {import('./index').Signal} Signal */
@@ -150,6 +150,11 @@ module.exports = {
     unit: 'bytes',
     help: 'What malloc retains: freed by the app and not given back. Where malloc was not asked, an estimate by how much of its memory was seen to come and go.',
     compute: window => retained(window)?.bytes ?? null
+  }),
+  jemallocSavingBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What RSS would be less under jemalloc, on average of the last ten minutes without the start: that slack, less what jemalloc takes for itself and what it holds for the second it waits.',
+    compute: jemallocSavingBytes
   }),
   allocatorTrimmableBytes: /** @type {Signal} */ ({
     unit: 'bytes',
