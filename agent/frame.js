@@ -73,8 +73,8 @@ const counter = (unit, scope, source) => ({ unit, kind: 'counter', scope, shape:
 
 const fields = Object.freeze({
   // What the kernel says of the process. /proc/self/status counts in kB; bytes here.
-  rssBytes: gauge('bytes', 'process', '/proc/self/status VmRSS, elsewhere process.memoryUsage.rss()'),
-  rssAnonBytes: gauge('bytes', 'process', '/proc/self/status RssAnon'),
+  rssBytes: gauge('bytes', 'process', '/proc/self/statm resident, elsewhere process.memoryUsage.rss()'),
+  rssAnonBytes: gauge('bytes', 'process', '/proc/self/statm resident less shared'),
   rssFileBytes: gauge('bytes', 'process', '/proc/self/status RssFile'),
   rssShmemBytes: gauge('bytes', 'process', '/proc/self/status RssShmem'),
   swapBytes: gauge('bytes', 'process', '/proc/self/status VmSwap'),
@@ -127,9 +127,9 @@ const fields = Object.freeze({
   heapExecutableBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().total_heap_size_executable'),
   heapSizeLimitBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().heap_size_limit'),
   heapAllocatedBytes: counter('bytes', 'isolate', 'v8.getHeapStatistics().total_allocated_bytes, where Node has it'),
-  externalBytes: gauge('bytes', 'isolate', 'process.memoryUsage().external'),
+  externalBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().external_memory'),
   externalPeakBytes: gauge('bytes', 'isolate', 'highest v8 external_memory seen since the previous frame'),
-  arrayBuffersBytes: gauge('bytes', 'isolate', 'process.memoryUsage().arrayBuffers'),
+  arrayBuffersBytes: gauge('bytes', 'isolate', 'process.memoryUsage().arrayBuffers, every 5 frames'),
   mallocedBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().malloced_memory'),
   peakMallocedBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().peak_malloced_memory'),
   globalHandlesBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().used_global_handles_size'),

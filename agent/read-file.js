@@ -67,4 +67,17 @@ function keptFileReader () {
   })
 }
 
-module.exports = { fileReader, keptFileReader }
+/**
+ * The number that follows a prefix where that begins a word: made without a regular expression, which would be compiled anew
+ * for code that runs once a second.
+ * @param {string} text @param {string} prefix @returns {number | undefined}
+ */
+function numberAfter (text, prefix) {
+  for (let at = text.indexOf(prefix); at >= 0; at = text.indexOf(prefix, at + 1)) {
+    if (at > 0 && text.charCodeAt(at - 1) > 32) continue
+    const number = parseInt(text.slice(at + prefix.length, at + prefix.length + 24), 10)
+    return Number.isNaN(number) ? undefined : number
+  }
+}
+
+module.exports = { fileReader, keptFileReader, numberAfter }

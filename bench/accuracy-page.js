@@ -109,8 +109,8 @@ ${table([['Node', 'app', 'fix', 'signal', 'before', 'predicted', 'measured', 'wi
     [node, app, title, signal, formatValue(from, unit), formatValue(to, unit), formatValue(measured, unit), good ? 'yes' : 'no', after ?? 'none'])])}
 
 Semi-spaces: the model is in \`exporter/v8/young-generation.js\`. All predictions are for the same work a second; under a closed loop of load
-the throughput rises instead. Allocator: what is retained most of the time, times the share that the remedy gave back in earlier runs; the
-estimate has no access to malloc's own books and is bounded by malloc's extent in \`/proc/self/maps\`.
+the throughput rises instead. RSS is that of the whole run but its start, on average. Allocator: what
+malloc holds beyond need on average, less what jemalloc keeps for itself and what it holds for the second it waits.
 
 ## Wrong
 

@@ -52,7 +52,8 @@ function visibleFolders ({ root, point }, group) {
   const below = group.startsWith('/..') ? '' : root !== '/' && group.startsWith(root) ? group.slice(root.length) : group
   /** @type {string[]} */
   const folders = []
-  for (let at = path.posix.join(point, below); at.length >= point.length && at.startsWith(point); at = path.posix.dirname(at)) {
+  // Without the slash that joining with / leaves: what is read each second is put together by plain concatenation.
+  for (let at = path.posix.join(point, below).replace(/\/+$/, '') || '/'; at.length >= point.length && at.startsWith(point); at = path.posix.dirname(at)) {
     folders.push(at)
     if (at === point || at === '/') break
   }

@@ -2,27 +2,25 @@
 
 const fs = require('node:fs')
 const os = require('node:os')
-const path = require('node:path')
-const { keptFileReader } = require('../read-file')
+const { keptFileReader, numberAfter } = require('../read-file')
 const { controllerPaths } = require('./cgroup-paths')
 
 /** @typedef {import('./collector').Values} Values */
 
-/** Limits, events and pressure change rarely: every so many frames, one group of files a frame. */
-const EVERY_FRAMES = 5
 const NANOSECONDS = 1e9
 const MICROSECONDS = 1e6
 
 /** Number behind a key of a `key value` file. @param {string} text @param {string} key @returns {number | undefined} */
-function keyed (text, key) {
-  const match = new RegExp(`^${key} (\\d+)$`, 'm').exec(text)
-  return match ? Number(match[1]) : undefined
-}
+const keyed = (text, key) => numberAfter(text, `${key} `)
+
+/** As path.join does, but cheaper: it normalizes character by character. @param {string} folder @param {string} name */
+const inFolder = (folder, name) => `${folder}/${name}`
 
 /** Total of a pressure line in seconds. Documentation/accounting/psi.rst. @param {string} text @param {'some' | 'full'} which */
 function pressureSeconds (text, which) {
-  const match = new RegExp(`^${which} .*total=(\\d+)$`, 'm').exec(text)
-  return match ? Number(match[1]) / MICROSECONDS : undefined
+  const line = text.indexOf(`${which} `)
+  const total = line < 0 ? undefined : numberAfter(text.slice(line), 'total=')
+  return total === undefined ? undefined : total / MICROSECONDS
 }
 
 /**
@@ -42,6 +40,7 @@ function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBy
   let cpu = null
   /** @type {number | undefined} */
   let limitBytes
+  let usageBytes = NaN
   /** Files that this kernel does not have. @type {Set<string>} */
   const absent = new Set()
 
@@ -61,7 +60,7 @@ function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBy
   const smallest = name => {
     let least = Infinity
     for (const folder of memory?.folders ?? []) {
-      const text = tryRead(path.posix.join(folder, name))
+      const text = tryRead(inFolder(folder, name))
       if (text !== undefined && text !== 'max\n') least = Math.min(least, Number(text))
     }
     return least < hostMemoryBytes ? least : undefined
@@ -70,69 +69,74 @@ function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBy
   const set = (values, field, value) => { if (value !== undefined && !Number.isNaN(value)) values[field] = value }
 
   /** @param {Values} values */
-  const readUsage = values => {
-    if (!memory) return
-    const own = memory.folders[0]
-    set(values, 'containerUsageBytes', Number(tryRead(path.posix.join(own, memory.version === 1 ? 'memory.usage_in_bytes' : 'memory.current'))))
+  const readLimit = values => {
+    limitBytes = smallest(memory?.version === 1 ? 'memory.limit_in_bytes' : 'memory.max')
     set(values, 'containerLimitBytes', limitBytes)
   }
   /** @param {Values} values */
-  const readLimit = values => {
-    limitBytes = smallest(memory?.version === 1 ? 'memory.limit_in_bytes' : 'memory.max')
-    if (limitBytes === undefined) delete values.containerLimitBytes
-    else values.containerLimitBytes = limitBytes
+  const readUsage = values => {
+    if (!memory) return
+    usageBytes = Number(tryRead(inFolder(memory.folders[0], memory.version === 1 ? 'memory.usage_in_bytes' : 'memory.current')))
+    set(values, 'containerUsageBytes', usageBytes)
+    set(values, 'containerLimitBytes', limitBytes)
   }
   /** @param {Values} values */
   const readStat = values => {
-    if (!memory || values.containerUsageBytes === undefined) return
-    const text = tryRead(path.posix.join(memory.folders[0], 'memory.stat')) ?? ''
-    const inactive = keyed(text, memory.version === 1 ? 'total_inactive_file' : 'inactive_file')
-    if (inactive !== undefined) set(values, 'containerWorkingSetBytes', Math.max(0, values.containerUsageBytes - inactive))
+    if (!memory) return
+    const inactive = keyed(tryRead(inFolder(memory.folders[0], 'memory.stat')) ?? '', memory.version === 1 ? 'total_inactive_file' : 'inactive_file')
+    if (inactive !== undefined) set(values, 'containerWorkingSetBytes', Math.max(0, usageBytes - inactive))
   }
   /** @param {Values} values */
   const readEvents = values => {
     if (!memory) return
     const own = memory.folders[0]
     if (memory.version === 1) {
-      set(values, 'containerLimitHits', Number(tryRead(path.posix.join(own, 'memory.failcnt'))))
-      set(values, 'containerOomKills', keyed(tryRead(path.posix.join(own, 'memory.oom_control')) ?? '', 'oom_kill'))
+      set(values, 'containerLimitHits', Number(tryRead(inFolder(own, 'memory.failcnt'))))
+      set(values, 'containerOomKills', keyed(tryRead(inFolder(own, 'memory.oom_control')) ?? '', 'oom_kill'))
       return
     }
-    const events = tryRead(path.posix.join(own, 'memory.events')) ?? ''
+    const events = tryRead(inFolder(own, 'memory.events')) ?? ''
     set(values, 'containerLimitHits', keyed(events, 'max'))
     set(values, 'containerHighHits', keyed(events, 'high'))
     set(values, 'containerOomEvents', keyed(events, 'oom'))
     set(values, 'containerOomKills', keyed(events, 'oom_kill'))
-    set(values, 'containerHighBytes', smallest('memory.high'))
+  }
+  /** @param {Values} values */
+  const readHigh = values => {
+    if (memory?.version === 2) set(values, 'containerHighBytes', smallest('memory.high'))
   }
   /** @param {Values} values */
   const readPressure = values => {
     if (memory?.version !== 2) return // version 1 has none of its own
-    const text = tryRead(path.posix.join(memory.folders[0], 'memory.pressure')) ?? ''
+    const text = tryRead(inFolder(memory.folders[0], 'memory.pressure')) ?? ''
     set(values, 'memoryPressureSomeSeconds', pressureSeconds(text, 'some'))
     set(values, 'memoryPressureFullSeconds', pressureSeconds(text, 'full'))
-    if (cpu) set(values, 'cpuPressureSomeSeconds', pressureSeconds(tryRead(path.posix.join(cpu.folders[0], 'cpu.pressure')) ?? '', 'some'))
+    if (cpu) set(values, 'cpuPressureSomeSeconds', pressureSeconds(tryRead(inFolder(cpu.folders[0], 'cpu.pressure')) ?? '', 'some'))
   }
   /** @param {Values} values */
-  const readCpu = values => {
-    if (!cpu) return
+  const readQuota = values => {
     let cores = Infinity
-    for (const folder of cpu.folders) {
-      const [quota, period] = cpu.version === 2
-        ? (tryRead(path.posix.join(folder, 'cpu.max')) ?? '').split(' ')
-        : [tryRead(path.posix.join(folder, 'cpu.cfs_quota_us')), tryRead(path.posix.join(folder, 'cpu.cfs_period_us'))]
+    for (const folder of cpu?.folders ?? []) {
+      const [quota, period] = cpu?.version === 2
+        ? (tryRead(inFolder(folder, 'cpu.max')) ?? '').split(' ')
+        : [tryRead(inFolder(folder, 'cpu.cfs_quota_us')), tryRead(inFolder(folder, 'cpu.cfs_period_us'))]
       const share = Number(quota) / Number(period)
       if (share > 0) cores = Math.min(cores, share)
     }
     if (cores < Infinity) values.cpuQuotaCores = cores
-    const stat = tryRead(path.posix.join(cpu.folders[0], 'cpu.stat')) ?? ''
+  }
+  /** @param {Values} values */
+  const readThrottling = values => {
+    if (!cpu) return
+    const stat = tryRead(inFolder(cpu.folders[0], 'cpu.stat')) ?? ''
     set(values, 'cpuPeriods', keyed(stat, 'nr_periods'))
     set(values, 'cpuThrottledPeriods', keyed(stat, 'nr_throttled'))
     const throttled = cpu.version === 2 ? keyed(stat, 'throttled_usec') : keyed(stat, 'throttled_time')
     if (throttled !== undefined) values.cpuThrottledSeconds = throttled / (cpu.version === 2 ? MICROSECONDS : NANOSECONDS)
   }
 
-  const rarely = [readLimit, readEvents, readPressure, readCpu, readStat]
+  // Read in turn, one group a frame: each file costs a system call, cold by then.
+  const groups = [readLimit, readUsage, readEvents, readThrottling, readPressure, readStat, readHigh, readQuota]
   let begun = false
   return {
     fields: [
@@ -146,15 +150,14 @@ function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBy
       const mountinfo = tryRead('/proc/self/mountinfo')
       if (cgroup === undefined || mountinfo === undefined) return
       const find = (/** @type {string} */ controller, /** @type {string[]} */ files) => controllerPaths(controller, {
-        cgroup, mountinfo, exists: folder => files.some(file => exists(path.posix.join(folder, file)))
+        cgroup, mountinfo, exists: folder => files.some(file => exists(inFolder(folder, file)))
       })
       memory = find('memory', ['memory.usage_in_bytes', 'memory.current'])
       cpu = find('cpu', ['cpu.cfs_quota_us', 'cpu.max', 'cpu.stat'])
     },
     read (values, { count }) {
-      readUsage(values)
-      if (begun) rarely[count % EVERY_FRAMES](values)
-      else for (const readGroup of rarely) readGroup(values)
+      if (begun) groups[count % groups.length](values)
+      else for (const readGroup of groups) readGroup(values)
       begun = true
     },
     stop () {

@@ -1,20 +1,14 @@
 'use strict'
 
-const { keptFileReader } = require('../read-file')
+const { keptFileReader, numberAfter } = require('../read-file')
 
 /** Line of /proc/self/status → field. Sizes are in kB there. proc(5). */
-const LINES = Object.freeze({
-  VmRSS: 'rssBytes',
-  RssAnon: 'rssAnonBytes',
-  RssFile: 'rssFileBytes',
-  RssShmem: 'rssShmemBytes',
-  VmSwap: 'swapBytes',
-  VmSize: 'virtualBytes',
-  VmData: 'dataBytes'
-})
+const SIZES = /** @type {const} */ ([
+  ['VmRSS:', 'rssBytes'], ['RssAnon:', 'rssAnonBytes'], ['RssFile:', 'rssFileBytes'], ['RssShmem:', 'rssShmemBytes'],
+  ['VmSwap:', 'swapBytes'], ['VmSize:', 'virtualBytes'], ['VmData:', 'dataBytes']
+])
 /** The kernel writes all of status at some cost; sizes alone come cheap from statm. */
 const STATUS_EVERY_FRAMES = 5
-const PATTERN = new RegExp(`^(${Object.keys(LINES).join('|')}):\\s+(\\d+) kB$|^Threads:\\s+(\\d+)$`, 'gm')
 
 /**
  * What the kernel says of the process: RSS and its parts. Elsewhere than on Linux, or where /proc is closed, RSS alone.
@@ -27,14 +21,21 @@ function processStatus ({ read = keptFileReader() } = {}) {
 
   /** @param {import('./collector').Values} values */
   const readStatus = values => {
-    for (const [, name, kilobytes, threads] of read('/proc/self/status').matchAll(PATTERN)) {
-      if (threads !== undefined) values.threads = Number(threads)
-      else values[LINES[/** @type {keyof typeof LINES} */ (name)]] = Number(kilobytes) * 1024
+    const text = read('/proc/self/status')
+    for (const [line, field] of SIZES) {
+      const kilobytes = numberAfter(text, line)
+      if (kilobytes !== undefined) values[field] = kilobytes * 1024
     }
+    values.threads = numberAfter(text, 'Threads:')
   }
   /** size, resident and shared (file and shmem) in pages. proc(5). @param {import('./collector').Values} values */
   const readStatm = values => {
-    const [size, resident, shared] = read('/proc/self/statm').split(' ', 3).map(Number)
+    const text = read('/proc/self/statm')
+    const second = text.indexOf(' ') + 1
+    const third = text.indexOf(' ', second) + 1
+    const size = parseInt(text, 10)
+    const resident = parseInt(text.slice(second, third), 10)
+    const shared = parseInt(text.slice(third, third + 24), 10)
     // Node does not tell the page size; both files tell the size of the same address space. It is a power of two.
     pageBytes ||= 2 ** Math.round(Math.log2(values.virtualBytes / size))
     values.virtualBytes = size * pageBytes

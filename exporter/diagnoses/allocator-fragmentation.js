@@ -6,9 +6,12 @@ const { formatBytes, formatRatio } = require('../text/format')
 const { MOVED_SHARE } = require('../anatomy/retained')
 const { envChange, jemallocChange } = require('../fixes/malloc')
 
-/** Share of what is retained that each remedy gave back in measurements; jemalloc where no look can be had. */
-const RECOVERED = { jemalloc: 0.85, mmapThreshold: 0.7, arenaMax: 0.4 }
-
+/** Share of what is retained that jemalloc gave back, where no look can be had. */
+const JEMALLOC_RECOVERED = 0.85
+/** Of what jemalloc would save: 0.15 to 1.05 in measurements, by how many Buffers are that large. */
+const MMAP_THRESHOLD_SHARE = 0.6
+/** Of what is retained in the arenas of threads, in one measurement. */
+const ARENA_MAX_RECOVERED = 0.4
 /** A remedy that gives back less than this share of what is retained is none. */
 const LEAST_RECOVERED = 0.1
 
@@ -85,25 +88,26 @@ module.exports = defineDiagnosis({
     /** @param {number} saved bytes */
     const predicted = saved => [{ signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: rssBytes - saved, unit: 'bytes' }]
     const arenaShare = signals.mallocArenaShareRatio ?? 0
+    const jemalloc = signals.jemallocSavingBytes ?? JEMALLOC_RECOVERED * retained
     const fixes = [{
       title: 'Use jemalloc',
       change: jemallocChange(target),
-      predicted: predicted(signals.jemallocSavingBytes ?? RECOVERED.jemalloc * retained),
+      predicted: predicted(jemalloc),
       risk: 'Another allocator in the process: try it on one replica first. Alpine and distroless images need the library copied in.'
     }]
     if (target.mallocEnv.MALLOC_MMAP_THRESHOLD_ === undefined) {
       fixes.push({
         title: 'Without a new library: give Buffers memory of their own',
         change: envChange({ MALLOC_MMAP_THRESHOLD_: '32768' }),
-        predicted: predicted(RECOVERED.mmapThreshold * (1 - arenaShare) * retained),
-        risk: 'Each allocation of 32 KiB or more becomes a system call and whole pages: some CPU, for apps with many Buffers of that size. It does nothing for the arenas of threads.'
+        predicted: predicted(MMAP_THRESHOLD_SHARE * jemalloc),
+        risk: 'Each allocation of 32 KiB or more becomes a system call and whole pages: some CPU, for apps with many Buffers of that size. It does nothing for smaller ones: how much comes back depends on the sizes.'
       })
     }
     if (target.mallocEnv.MALLOC_ARENA_MAX === undefined) {
       fixes.push({
         title: 'Without a new library: fewer arenas',
         change: envChange({ MALLOC_ARENA_MAX: '2' }),
-        predicted: predicted(RECOVERED.arenaMax * arenaShare * retained),
+        predicted: predicted(ARENA_MAX_RECOVERED * arenaShare * retained),
         risk: 'Threads of the pool share two arenas: some lock contention. It does nothing for what lies in [heap].'
       })
     }

@@ -75,7 +75,10 @@ class Target {
     }
     this.seenAtUnixMs = nowUnixMs
     this.workers = workers
-    if (frame.values.residentBytes) this.scan = scanOf(frame.values, this.hello, workers, this.scan)
+    if (frame.values.residentBytes) {
+      // An answer of malloc is of its moment only; what else is read rarely hardly changes.
+      this.scan = scanOf({ ...this.values, allocatorBytes: frame.values.allocatorBytes }, this.hello, workers, this.scan)
+    }
     this.recentDelay.append(frame.values.eventLoopDelay)
     this.#history.append(frame.uptimeSeconds, { values: this.values, workers, scan: this.scan })
     return true

@@ -352,7 +352,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
   it('an idle app has no event loop delay, and is hardly woken', async () => {
     // Other tests make timers late now and then: the quietest of a few runs tells.
     let quietestMeanSeconds = Infinity
-    for (let attempt = 0; attempt < 5 && quietestMeanSeconds >= 0.001; attempt++) {
+    let fewestTurns = Infinity
+    for (let attempt = 0; attempt < 5 && (quietestMeanSeconds >= 0.001 || fewestTurns >= 2.3); attempt++) {
       const { frames } = await run('setTimeout(() => {}, 7300)', {})
       const settled = frames.filter(({ uptimeSeconds }) => uptimeSeconds > 2)
       const [first, last] = [settled[0], settled.at(-2)]
@@ -360,10 +361,11 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
       expect(seconds).toBeGreaterThanOrEqual(4)
       const [count, sum] = [0, 1].map(i => last.values.eventLoopDelay[i] - first.values.eventLoopDelay[i])
       quietestMeanSeconds = Math.min(quietestMeanSeconds, sum / count)
-      if (last.values.eventLoopIterations === undefined) continue
-      expect((last.values.eventLoopIterations - first.values.eventLoopIterations) / seconds).toBeLessThan(2.3)
+      const turns = last.values.eventLoopIterations - first.values.eventLoopIterations // from Node 20 on
+      fewestTurns = Number.isNaN(turns) ? 0 : Math.min(fewestTurns, turns / seconds)
     }
     expect(quietestMeanSeconds).toBeLessThan(0.001)
+    expect(fewestTurns).toBeLessThan(2.3)
   }, 60_000)
 
   it('a block of 300 ms in a busy app is the longest delay, and a share of all', async () => {
