@@ -11,7 +11,7 @@
  *   npm run bench:anatomy -- --part trim --nodes /path/to/node20:/path/to/node24 --allocators glibc,jemalloc
  *   npm run bench:anatomy -- --part parts,cost --write       writes docs/anatomy.md
  *
- * About half a minute an app, Node and allocator. What is in --out is not run again: an interrupted bench goes on where it was.
+ * About half a minute an app, Node and allocator. What is in --out is not run again, so an interrupted bench goes on where it was; --recorded runs nothing.
  */
 
 const fs = require('node:fs')
@@ -43,6 +43,7 @@ const { values: given } = parseArgs({
     seconds: { type: 'string', default: '32' },
     lanes: { type: 'string', default: '2' },
     out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-anatomy') },
+    recorded: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false }
   }
 })
@@ -81,7 +82,7 @@ async function watched (app, node, env, ask) {
 async function kept (name, run) {
   const file = path.join(given.out, `${name}.json`)
   if (fs.existsSync(file)) return JSON.parse(fs.readFileSync(file, 'utf8'))
-  const found = await run()
+  const found = given.recorded ? undefined : await run()
   if (found) fs.writeFileSync(file, JSON.stringify(found))
   return found
 }
@@ -158,6 +159,7 @@ async function costs () {
       const found = await kept(`cost-${major}-${buffersMb}-${heapMb}`, async () => ({
         node: major, ...JSON.parse(execFileSync(node, ['--max-old-space-size=8000', COST_SCRIPT, String(buffersMb), String(heapMb)], { encoding: 'utf8' }))
       }))
+      if (!found) continue
       console.log(JSON.stringify(found))
       results.push(found)
     }

@@ -11,6 +11,9 @@ const SMAPS_EVERY_SECONDS = 120
 /** A look may take this share of a core; one that takes longer makes the next ones rarer. */
 const MOST_SHARE = 0.0005
 const RAREST_SECONDS = 600
+/** Other threads free and take memory during a look: where it moved by more than this, the next frame looks again. */
+const MOVED_SHARE = 0.02
+const MOST_ATTEMPTS = 3
 
 /**
  * Where the anonymous memory of the process lies that is not the V8 heap: malloc's extents from /proc/self/maps, and how
@@ -29,6 +32,8 @@ function memoryMap ({ read = fileReader(), count, now = () => performance.now() 
   /** @type {'maps' | 'smaps'} */
   let source = 'maps'
   let counted = count
+  let pageBytes = 0
+  let attempts = 0
   return {
     fields: ['mallocHeapBytes', 'mallocArenaBytes', 'mallocArenas', 'residentBytes'],
     read (values, { nowSeconds, look: asked }) {
@@ -41,9 +46,12 @@ function memoryMap ({ read = fileReader(), count, now = () => performance.now() 
         values.mallocHeapBytes = heapBytes
         values.mallocArenaBytes = arenaBytes
         values.mallocArenas = arenas
-        const resident = residentOf(values, mappings)
+        const resident = residentOf(mappings)
         if (resident && values.rssAnonBytes !== undefined) {
           const known = Object.values(resident).reduce((sum, bytes) => sum + bytes, 0)
+          const moved = Math.abs(anonBytes() - values.rssAnonBytes)
+          if (moved > MOVED_SHARE * values.rssAnonBytes && ++attempts < MOST_ATTEMPTS) return
+          attempts = 0
           values.residentBytes = { ...resident, other: Math.max(0, values.rssAnonBytes - known) }
         }
         const least = source === 'maps' || !resident ? EVERY_SECONDS : SMAPS_EVERY_SECONDS
@@ -54,11 +62,17 @@ function memoryMap ({ read = fileReader(), count, now = () => performance.now() 
     }
   }
 
-  /** @param {import('./collector').Values} values @param {import('./mappings').Mapping[]} mappings */
-  function residentOf (values, mappings) {
+  /** Resident less shared pages. proc(5). */
+  function anonBytes () {
+    const [, resident, shared] = read('/proc/self/statm').split(' ', 3)
+    return (Number(resident) - Number(shared)) * (pageBytes ||= pageBytesOf(read))
+  }
+
+  /** @param {import('./mappings').Mapping[]} mappings */
+  function residentOf (mappings) {
     if (source === 'smaps') return sumOfSmaps(mappings)
     try {
-      counted ??= residentPages({ pageBytes: pageBytesOf(read) })
+      counted ??= residentPages({ pageBytes: pageBytes ||= pageBytesOf(read) })
       return counted(mappings)
     } catch {
       source = 'smaps'

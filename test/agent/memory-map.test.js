@@ -76,7 +76,15 @@ const LOOKS = `
   const { memoryMap } = require(${JSON.stringify(require.resolve('../../agent/collect/memory-map'))})
   const { processStatus } = require(${JSON.stringify(require.resolve('../../agent/collect/process-status'))})
   const held = { buffers: [], rows: [] }
-  const look = () => { const values = {}; processStatus().read(values, { count: 0, nowSeconds: 0 }); memoryMap().read(values, { nowSeconds: 0 }); return values.residentBytes }
+  const map = memoryMap()
+  const look = () => {
+    for (;;) {
+      const values = {}
+      processStatus().read(values, { count: 0, nowSeconds: 0 })
+      map.read(values, { nowSeconds: 0, look: true })
+      if (values.residentBytes) return values.residentBytes
+    }
+  }
   const before = look()
   for (let i = 0; i < 1500; i++) held.buffers.push(Buffer.allocUnsafeSlow(40960).fill(1))
   held.wasm = new WebAssembly.Memory({ initial: 320 })
@@ -129,19 +137,26 @@ describe('the look', () => {
       return values
     })
   }
+  /** /proc with so many anonymous bytes after the look. @param {string} maps @param {() => number} after */
+  const proc = (maps = MAPS, after = () => anon) => (/** @type {string} */ file) => {
+    if (file === '/proc/self/statm') return `90000 ${after() / PAGE + 500} 500 1 0 1 0\n`
+    if (file === '/proc/self/auxv') return auxv
+    return maps
+  }
+  const auxv = Buffer.from(new BigUint64Array([16n, 1n, 6n, BigInt(PAGE), 0n, 0n]).buffer).toString('latin1')
   const COUNTED = { malloc_heap: 30 * MIB, malloc_arenas: 10 * MIB, malloc_mapped: 5 * MIB, webassembly: 0, stacks: 1 * MIB }
 
   it('is taken every ten seconds, and what is none of it is other', () => {
-    const seen = looks({ read: () => MAPS, count: () => COUNTED, now: () => 0 }, [0, 9, 10])
+    const seen = looks({ read: proc(), count: () => COUNTED, now: () => 0 }, [0, 9, 10])
     expect(seen.map(({ residentBytes }) => residentBytes?.other)).toEqual([54 * MIB, undefined, 54 * MIB])
   })
   it('is taken more rarely where it is dear: half a thousandth of a core is the most', () => {
     let clock = 0
-    const dear = { read: () => MAPS, count: () => COUNTED, now: () => (clock += 0.02) } // 20 ms a look
+    const dear = { read: proc(), count: () => COUNTED, now: () => (clock += 0.02) } // 20 ms a look
     expect(looks(dear, [0, 39, 41]).map(({ residentBytes }) => residentBytes !== undefined)).toEqual([true, false, true])
   })
   it('is taken at once when it is asked for', () => {
-    const collector = memoryMap({ read: () => MAPS, count: () => COUNTED, now: () => 0 })
+    const collector = memoryMap({ read: proc(), count: () => COUNTED, now: () => 0 })
     const read = look => {
       const values = { rssAnonBytes: anon }
       collector.read(values, { count: 0, nowSeconds: 1, look })
@@ -149,10 +164,17 @@ describe('the look', () => {
     }
     expect([read(false), read(false), read(true)]).toEqual([true, false, true])
   })
+  it('is taken again a frame later where memory moved meanwhile, three times at most', () => {
+    const anonAfter = [0.9, 0.97, 1.01].map(share => share * anon)
+    const settles = { read: proc(MAPS, () => anonAfter.shift() ?? anon), count: () => COUNTED, now: () => 0 }
+    expect(looks(settles, [0, 1, 2, 3]).map(({ residentBytes }) => residentBytes !== undefined)).toEqual([false, false, true, false])
+    const restless = { read: proc(MAPS, () => 2 * anon), count: () => COUNTED, now: () => 0 }
+    expect(looks(restless, [0, 1, 2, 3]).map(({ residentBytes }) => residentBytes !== undefined)).toEqual([false, false, true, false])
+  })
   it('goes by smaps, rarely, where pagemap is closed', () => {
     const closed = () => { throw Object.assign(new Error('EACCES'), { code: 'EACCES' }) }
     const smaps = MAPS.split('\n').filter(Boolean).map(line => `${line}\nRss:  8 kB\n`).join('')
-    const read = file => file === '/proc/self/smaps' ? smaps : MAPS
+    const read = (/** @type {string} */ file) => proc(file === '/proc/self/smaps' ? smaps : MAPS)(file)
     const seen = looks({ read, count: closed, now: () => 0 }, [0, 10, 20, 130])
     expect(seen.map(({ residentBytes }) => residentBytes?.malloc_heap)).toEqual([undefined, 8192, undefined, 8192])
     expect(seen[0].mallocHeapBytes).toBe(3 * MIB)

@@ -1,0 +1,67 @@
+'use strict'
+
+// Agents for bench/exporter.js: `node exporter-feeder.js SOCKET TARGETS SECONDS RATE`. Real frames of a recording, told again for
+// each target with its own identity, its counters carried on. RATE: frames a second and target; 0 is as fast as they are taken.
+const fs = require('node:fs')
+const net = require('node:net')
+const path = require('node:path')
+const { once } = require('node:events')
+const { gunzipSync } = require('node:zlib')
+const { fields } = require('../agent/frame')
+
+const [socketPath, targets, seconds, rate] = [process.argv[2], ...process.argv.slice(3).map(Number)]
+const RECORDING = path.join(__dirname, '../test/recordings/20-healthy-steady-broken.ndjson.gz')
+const lines = gunzipSync(fs.readFileSync(RECORDING)).toString().trim().split('\n').map(text => JSON.parse(text).line).filter(Boolean)
+const hello = lines.find(({ type }) => type === 'hello')
+const frames = lines.filter(({ type }) => type === 'frame').slice(3)
+const counters = Object.entries(fields).filter(([, { kind, shape }]) => kind === 'counter' && shape === 'number').map(([name]) => name)
+
+/** @param {number} n of the frame, from 0; the frames repeat, and counters go on */
+function frameOf (n) {
+  const { values } = frames[n % frames.length]
+  const rounds = Math.floor(n / frames.length)
+  const last = frames[frames.length - 1].values
+  const carried = { ...values }
+  if (rounds > 0) for (const name of counters) if (values[name] !== undefined && last[name] !== undefined) carried[name] = values[name] + rounds * last[name]
+  return JSON.stringify({ v: 1, type: 'frame', sequence: n + 1, atUnixMs: Date.now(), uptimeSeconds: n + 1, values: carried }) + '\n'
+}
+
+/** The exporter's queue of connections may be full for a moment. @returns {Promise<net.Socket>} */
+async function connected () {
+  for (;;) {
+    const socket = net.connect(socketPath)
+    try {
+      await once(socket, 'connect')
+      return socket.on('error', error => { throw error })
+    } catch (error) {
+      if (error.code !== 'EAGAIN') throw error
+      await new Promise(resolve => setTimeout(resolve, 5))
+    }
+  }
+}
+
+async function main () {
+  /** @type {net.Socket[]} */
+  const sockets = []
+  for (let i = 0; i < targets; i++) {
+    const socket = await connected()
+    socket.write(JSON.stringify({ ...hello, pid: 100_000 + i, name: `app-${i}`, startedAtUnixMs: hello.startedAtUnixMs + i }) + '\n')
+    sockets.push(socket)
+  }
+  process.send?.('connected')
+  const total = seconds
+  for (let n = 0; n < total; n++) {
+    const began = performance.now()
+    const line = frameOf(n)
+    // Spread over the second, as real agents are.
+    const slices = rate > 0 ? 20 : 1
+    for (let slice = 0; slice < slices; slice++) {
+      for (let i = slice; i < sockets.length; i += slices) if (!sockets[i].write(line) && rate === 0) await once(sockets[i], 'drain')
+      if (rate > 0) await new Promise(resolve => setTimeout(resolve, Math.max(0, began + (slice + 1) / slices * 1000 / rate - performance.now())))
+    }
+  }
+  process.send?.('done')
+}
+
+process.on('message', () => process.exit())
+main()

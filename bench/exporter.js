@@ -1,0 +1,159 @@
+'use strict'
+
+/**
+ * `npm run bench:exporter`: what the exporter takes, by targets. It runs on its own; agents that repeat a real recording feed it
+ * once a second each. Prints, and with --write puts into docs/exporter.md: CPU a frame and of a core, RSS, the time and size of
+ * a scrape, how long the loop was blocked meanwhile, and what a target's history takes as it gets longer.
+ *
+ *   npm run bench:exporter -- --targets 1,10,100,1000,3000 --seconds 30 --write
+ */
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { execFileSync, fork, spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { setTimeout: wait } = require('node:timers/promises')
+const { parseArgs } = require('node:util')
+const { max, median } = require('simple-statistics')
+
+const MEMWATCH = path.join(__dirname, '../exporter/cli/memwatch.js')
+const FEEDER = path.join(__dirname, 'exporter-feeder.js')
+const CLOCK_TICKS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
+const WARM_SECONDS = 10
+/** Lengths of history whose memory is measured, in seconds of a target's life. */
+const HISTORIES = [60, 600, 7200, 86_400]
+
+const { values: given } = parseArgs({
+  options: {
+    targets: { type: 'string', default: '1,10,100,1000,3000' },
+    seconds: { type: 'string', default: '30' },
+    node: { type: 'string', default: process.execPath },
+    'no-history': { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false }
+  }
+})
+
+/** @param {number} pid @returns {number} CPU seconds of a process, proc(5) */
+function cpuSeconds (pid) {
+  const fields = fs.readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS
+}
+
+/** @param {number} pid */
+const rssBytes = pid => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) * 1024
+
+/** @param {(exporter: { pid: number, url: string, socket: string }) => Promise<object>} use */
+async function withExporter (use) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-bench-'))
+  const socket = path.join(folder, 's')
+  const child = spawn(given.node, [MEMWATCH, 'exporter', '--listen', '127.0.0.1:0', '--socket', socket, '--log-level', 'silent'], { stdio: ['ignore', 'ignore', 'pipe'] })
+  try {
+    const [text] = await once(child.stderr, 'data')
+    const url = /http:\S+(?=\/metrics)/.exec(String(text))?.[0] ?? ''
+    return await use({ pid: child.pid ?? 0, url, socket })
+  } finally {
+    child.kill()
+    await once(child, 'close')
+    fs.rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** A scrape, and how long another request had to wait at most meanwhile: the loop was blocked so long. @param {string} url */
+async function scrape (url) {
+  let longestMs = 0
+  let scraping = true
+  const probe = (async () => {
+    while (scraping) {
+      const began = performance.now()
+      await (await fetch(`${url}/-/healthy`)).text()
+      longestMs = Math.max(longestMs, performance.now() - began)
+      await wait(5)
+    }
+  })()
+  const began = performance.now()
+  const text = await (await fetch(`${url}/metrics`)).text()
+  const took = performance.now() - began
+  scraping = false
+  await probe
+  return { ms: took, bytes: text.length, series: text.split('\n').filter(line => line !== '' && line[0] !== '#').length, longestMs }
+}
+
+/** @param {number} targets */
+const atOneHertz = targets => withExporter(async ({ pid, url, socket }) => {
+  const seconds = Number(given.seconds)
+  const feeder = fork(FEEDER, [socket, String(targets), String(WARM_SECONDS + seconds + 60), '1'])
+  feeder.on('exit', code => { if (code !== 0) throw new Error(`the feeder ended with ${code}`) })
+  await once(feeder, 'message')
+  await wait(WARM_SECONDS * 1000)
+  const [cpu, at] = [cpuSeconds(pid), performance.now()]
+  await wait(seconds * 1000)
+  const took = (performance.now() - at) / 1000
+  const share = (cpuSeconds(pid) - cpu) / took
+  const rss = rssBytes(pid)
+  const scrapes = []
+  for (let i = 0; i < 5; i++) {
+    scrapes.push(await scrape(url))
+    await wait(300)
+  }
+  feeder.send('end')
+  return {
+    targets,
+    share,
+    microsPerFrame: share / targets * 1e6,
+    rss,
+    rssAfterScrapes: rssBytes(pid),
+    series: scrapes[0].series,
+    scrapeMs: median(scrapes.map(({ ms }) => ms)),
+    scrapeBytes: scrapes[0].bytes,
+    blockedMs: max(scrapes.map(({ longestMs }) => longestMs))
+  }
+})
+
+/** @param {number} seconds of life of ten targets, told as fast as they are taken */
+const withHistory = seconds => withExporter(async ({ pid, socket }) => {
+  const TARGETS = 10
+  const before = rssBytes(pid)
+  const feeder = fork(FEEDER, [socket, String(TARGETS), String(seconds), '0'])
+  const [cpu] = [cpuSeconds(pid)]
+  for (let said; said !== 'done';) [said] = await once(feeder, 'message')
+  await wait(3000)
+  const found = { seconds, perTargetBytes: (rssBytes(pid) - before) / TARGETS, rss: rssBytes(pid), microsPerFrame: (cpuSeconds(pid) - cpu) / TARGETS / seconds * 1e6 }
+  feeder.send('end')
+  return found
+})
+
+const table = (/** @type {string[]} */ head, /** @type {(string | number)[][]} */ rows) =>
+  [`| ${head.join(' | ')} |`, `|${head.map(() => ' --- ').join('|')}|`, ...rows.map(row => `| ${row.join(' | ')} |`)].join('\n')
+const mib = (/** @type {number} */ bytes) => (bytes / 2 ** 20).toFixed(bytes < 10 * 2 ** 20 ? 2 : 0)
+
+async function main () {
+  const rows = []
+  for (const targets of given.targets.split(',').map(Number)) {
+    const row = /** @type {any} */ (await atOneHertz(targets))
+    console.log(JSON.stringify(row))
+    rows.push(row)
+  }
+  const histories = []
+  for (const seconds of given['no-history'] ? [] : HISTORIES) {
+    const row = /** @type {any} */ (await withHistory(seconds))
+    console.log(JSON.stringify(row))
+    histories.push(row)
+  }
+  const version = execFileSync(given.node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()
+  const page = [
+    '# What the exporter takes',
+    `<!-- Written by npm run bench:exporter -- --write; do not edit. -->\nOn Node ${version}, on a noisy machine with two cores. Agents tell a real recording again, one frame a second each; prom-client's names are served as well.`,
+    '## By targets',
+    table(['targets', 'of a core', 'CPU a frame, evaluation included, µs', 'RSS, MiB', 'after scrapes', 'series', 'scrape, ms', 'scrape, MB', 'another request waited at most, ms'], rows.map(row =>
+      [row.targets, `${(100 * row.share).toFixed(1)} %`, row.microsPerFrame.toFixed(0), mib(row.rss), mib(row.rssAfterScrapes), row.series, row.scrapeMs.toFixed(0), (row.scrapeBytes / 1e6).toFixed(2), row.blockedMs.toFixed(0)])),
+    ...histories.length === 0
+      ? []
+      : ['## By the length of a history', 'Ten targets, their frames told as fast as they are taken.',
+          table(['seconds', 'memory a target, MiB', 'RSS in all, MiB', 'CPU a frame, µs'], histories.map(row => [row.seconds, mib(row.perTargetBytes), mib(row.rss), row.microsPerFrame.toFixed(0)]))]
+  ].join('\n\n') + '\n'
+  console.log(page)
+  if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/exporter.md'), page)
+}
+
+main()

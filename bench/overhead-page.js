@@ -1,0 +1,64 @@
+'use strict'
+
+const { median, quantile } = require('simple-statistics')
+
+/** @typedef {{ key: string, title: string, of: (run: any, base: any) => number | null, unit: (value: number) => string, apps: string[] }} Column */
+
+const mib = (/** @type {number} */ bytes) => (bytes / 2 ** 20).toFixed(1)
+const signed = (/** @type {number} */ value, /** @type {number} */ digits) => `${value > 0 ? '+' : ''}${value.toFixed(digits)}`
+
+/** What is compared with the run of the same round without anything. @type {Column[]} */
+const COLUMNS = [
+  { key: 'throughput', title: 'throughput, %', of: (run, base) => 100 * (run.requestsPerSecond / base.requestsPerSecond - 1), unit: value => signed(value, 1), apps: ['api', 'allocating'] },
+  { key: 'cpu', title: 'CPU a request, %', of: (run, base) => 100 * (run.cpuMicrosPerRequest / base.cpuMicrosPerRequest - 1), unit: value => signed(value, 1), apps: ['api', 'allocating'] },
+  { key: 'p50', title: 'p50, ms', of: (run, base) => run.p50Ms - base.p50Ms, unit: value => signed(value, 2), apps: ['api', 'allocating'] },
+  { key: 'p99', title: 'p99, ms', of: (run, base) => run.p99Ms - base.p99Ms, unit: value => signed(value, 2), apps: ['api', 'allocating'] },
+  { key: 'idleCpu', title: 'CPU, % of a core', of: (run, base) => 100 * (run.cpuShare - base.cpuShare), unit: value => signed(value, 3), apps: ['idle'] },
+  { key: 'loops', title: 'turns of the loop a second', of: (run, base) => run.loopsPerSecond === null ? null : run.loopsPerSecond - base.loopsPerSecond, unit: value => signed(value, 1), apps: ['idle'] },
+  { key: 'rss', title: 'RSS, MiB', of: (run, base) => run.rss - base.rss, unit: value => `${value > 0 ? '+' : ''}${mib(value)}`, apps: ['idle', 'api', 'allocating'] },
+  { key: 'anon', title: 'of it anonymous, MiB', of: (run, base) => run.anon - base.anon, unit: value => `${value > 0 ? '+' : ''}${mib(value)}`, apps: ['idle', 'api', 'allocating'] },
+  { key: 'start', title: 'start, ms', of: (run, base) => run.startedMs - base.startedMs, unit: value => signed(value, 1), apps: ['idle', 'api', 'allocating'] }
+]
+
+/** @param {string[]} head @param {string[][]} rows */
+const table = (head, rows) => [`| ${head.join(' | ')} |`, `|${head.map(() => ' --- ').join('|')}|`, ...rows.map(row => `| ${row.join(' | ')} |`)].join('\n')
+
+/** @template T @param {T[]} list @returns {T[]} */
+const distinct = list => [...new Set(list)]
+
+/**
+ * docs/overhead.md: medians of the differences to "nothing" of the same round, with their quartiles.
+ * @param {any[]} runs see overhead.js
+ * @returns {string}
+ */
+function overheadPage (runs) {
+  const sections = [
+    '# What it costs an app',
+    '<!-- Written by npm run bench:overhead -- --write; do not edit. -->\nThe same app with nothing, and with each of these; each line is the median of the differences to "nothing" in the same round, and in brackets the quartiles. ' +
+    `Rounds: ${Math.max(...runs.map(({ round }) => round)) + 1}, interleaved, on a noisy machine with two cores, which load and app share. memwatch, prom-client and OpenTelemetry report each second, dd-trace every ten.`
+  ]
+  for (const node of distinct(runs.map(run => run.node))) {
+    for (const app of distinct(runs.map(run => run.app))) {
+      const here = runs.filter(run => run.node === node && run.app === app)
+      const columns = COLUMNS.filter(({ apps }) => apps.includes(app))
+      const bases = here.filter(({ variant }) => variant === 'none')
+      const rows = distinct(here.map(({ variant }) => variant)).filter(variant => variant !== 'none').map(variant => [
+        variant,
+        ...columns.map(({ of, unit }) => {
+          const differences = here.filter(run => run.variant === variant)
+            .map(run => of(run, bases.find(({ round }) => round === run.round)))
+            .filter(value => value !== null && Number.isFinite(value))
+          return differences.length === 0 ? '–' : `${unit(median(differences))} (${unit(quantile(differences, 0.25))} … ${unit(quantile(differences, 0.75))})`
+        })
+      ])
+      const base = app === 'idle'
+        ? `Nothing: ${mib(median(bases.map(({ rss }) => rss)))} MiB RSS, start ${median(bases.map(({ startedMs }) => startedMs)).toFixed(0)} ms.`
+        : `Nothing: ${median(bases.map(({ requestsPerSecond }) => requestsPerSecond)).toFixed(0)} requests a second, ${median(bases.map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)).toFixed(0)} µs CPU each, ${mib(median(bases.map(({ rss }) => rss)))} MiB RSS.`
+      sections.push(`## Node ${node}, ${{ api: 'a JSON API', allocating: 'an API that allocates much', idle: 'an idle app' }[app]}`, base,
+        table(['with', ...columns.map(({ title }) => title)], rows))
+    }
+  }
+  return sections.join('\n\n') + '\n'
+}
+
+module.exports = { overheadPage }

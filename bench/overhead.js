@@ -1,0 +1,181 @@
+'use strict'
+
+/**
+ * `npm run bench:overhead`: what memwatch costs an app, beside what people would use instead. The same app runs with nothing,
+ * with memwatch and an exporter, with prom-client's default metrics scraped each second, with OpenTelemetry's runtime metrics
+ * by OTLP each second, and with dd-trace's runtime metrics. Rounds are interleaved, and each begins with another variant; medians
+ * of the differences to "nothing" of the same round, and their spread, go into docs/overhead.md with --write.
+ *
+ *   npm run bench:overhead -- --nodes /path/to/node20:/path/to/node24 --rounds 7 --write
+ *   npm run bench:overhead -- --variants memwatch --apps api --rounds 3
+ *
+ * The first run installs the others into bench/overhead (some 160 MB). About ten seconds a variant, app and round.
+ */
+
+const dgram = require('node:dgram')
+const fs = require('node:fs')
+const http = require('node:http')
+const os = require('node:os')
+const path = require('node:path')
+const { execFileSync, spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { setTimeout: wait } = require('node:timers/promises')
+const { parseArgs } = require('node:util')
+const { overheadPage } = require('./overhead-page')
+
+const FOLDER = path.join(__dirname, 'overhead')
+const VARIANTS = ['none', 'memwatch', 'prom-client', 'opentelemetry', 'dd-trace']
+const APPS = ['api', 'allocating', 'idle']
+const WARM_SECONDS = 2
+
+const { values: given } = parseArgs({
+  options: {
+    nodes: { type: 'string', default: process.execPath },
+    variants: { type: 'string', default: VARIANTS.slice(1).join(',') },
+    apps: { type: 'string', default: APPS.join(',') },
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '5' },
+    out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-overhead') },
+    write: { type: 'boolean', default: false }
+  }
+})
+const variants = ['none', ...given.variants.split(',')]
+for (const variant of variants) if (!VARIANTS.includes(variant)) throw new Error(`--variants: expected some of ${VARIANTS.join(', ')}, got ${variant}`)
+for (const app of given.apps.split(',')) if (!APPS.includes(app)) throw new Error(`--apps: expected some of ${APPS.join(', ')}, got ${app}`)
+fs.mkdirSync(given.out, { recursive: true })
+
+/**
+ * @typedef {object} Run what one app with one variant took
+ * @property {string} node @property {string} app @property {string} variant @property {number} round
+ * @property {number} startedMs from the start of the process to listening
+ * @property {number} rss bytes at the end @property {number} anon bytes of it anonymous @property {number} heapTotal
+ * @property {number} cpuShare of a core @property {number | null} loopsPerSecond
+ * @property {number} [requestsPerSecond] @property {number} [cpuMicrosPerRequest] @property {number} [p50Ms] @property {number} [p99Ms]
+ */
+
+/** Where the others send what they have to say; it is read and dropped. */
+async function startSinks () {
+  const sink = http.createServer((request, response) => request.resume().on('end', () => response.end('{}'))).listen(0, '127.0.0.1')
+  const statsd = dgram.createSocket('udp4').bind(0, '127.0.0.1')
+  await Promise.all([once(sink, 'listening'), once(statsd, 'listening')])
+  const socket = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-overhead-')), 's')
+  const exporter = spawn(process.execPath, [path.join(__dirname, '../exporter/cli/memwatch.js'), 'exporter', '--listen', '127.0.0.1:0', '--socket', socket, '--log-level', 'silent'], { stdio: ['ignore', 'ignore', 'pipe'] })
+  await once(exporter.stderr, 'data')
+  return {
+    env: {
+      SINK_URL: `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (sink.address()).port}`,
+      STATSD_PORT: String(statsd.address().port),
+      MEMWATCH_SOCKET: socket
+    },
+    stop () {
+      sink.close()
+      sink.closeAllConnections()
+      statsd.close()
+      exporter.kill()
+      fs.rmSync(path.dirname(socket), { recursive: true, force: true })
+    }
+  }
+}
+
+/** @returns {Promise<number>} */
+async function freePort () {
+  const server = http.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  server.close()
+  return port
+}
+
+/** Closed-loop load from a process of its own. @param {number} port @param {number} seconds @returns {Promise<any>} autocannon's result */
+async function load (port, seconds) {
+  const child = spawn(process.execPath, [path.join(FOLDER, 'node_modules/autocannon/autocannon.js'), '-c', '16', '-d', String(seconds), '-j', '-n', `http://127.0.0.1:${port}/rows/7`], { stdio: ['ignore', 'pipe', 'ignore'] })
+  let text = ''
+  child.stdout.on('data', chunk => { text += chunk })
+  await once(child, 'close')
+  return JSON.parse(text)
+}
+
+/** @param {string} node @param {string} major @param {string} app @param {string} variant @param {number} round @param {NodeJS.ProcessEnv} env @returns {Promise<Run>} */
+async function runOnce (node, major, app, variant, round, env) {
+  const scrapePort = await freePort()
+  const child = spawn(node, ['-r', path.join(FOLDER, 'variants', `${variant}.js`), path.join(FOLDER, 'app.js'), app], {
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'], env: { ...process.env, ...env, SCRAPE_PORT: String(scrapePort), NODE_OPTIONS: '' }
+  })
+  const ask = async () => {
+    child.send('report')
+    const [report] = await once(child, 'message')
+    return { ...report, at: performance.now() }
+  }
+  const scrape = variant === 'prom-client'
+    ? setInterval(() => { fetch(`http://127.0.0.1:${scrapePort}/metrics`).then(response => response.text()).catch(() => {}) }, 1000)
+    : undefined
+  try {
+    const [{ port, startedMs }] = await once(child, 'message')
+    const seconds = Number(given.seconds)
+    if (app === 'idle') await wait(3000)
+    else await load(port, WARM_SECONDS)
+    const before = await ask()
+    const loaded = app === 'idle' ? await wait(2000 * seconds) : await load(port, seconds)
+    const after = await ask()
+    const status = fs.readFileSync(`/proc/${child.pid}/status`, 'latin1')
+    const took = (after.at - before.at) / 1000
+    const cpu = after.cpuSeconds - before.cpuSeconds
+    return {
+      node: major,
+      app,
+      variant,
+      round,
+      startedMs,
+      rss: after.rss,
+      anon: Number(/RssAnon:\s+(\d+)/.exec(status)?.[1]) * 1024,
+      heapTotal: after.heapTotal,
+      cpuShare: cpu / took,
+      loopsPerSecond: after.loops === null ? null : (after.loops - before.loops) / took,
+      ...(loaded && {
+        requestsPerSecond: loaded.requests.average,
+        cpuMicrosPerRequest: cpu / loaded.requests.total * 1e6,
+        p50Ms: loaded.latency.p50,
+        p99Ms: loaded.latency.p99
+      })
+    }
+  } finally {
+    clearInterval(scrape)
+    child.kill('SIGKILL')
+    await once(child, 'close').catch(() => {})
+  }
+}
+
+async function main () {
+  if (!fs.existsSync(path.join(FOLDER, 'node_modules'))) {
+    console.log('installing what is compared into bench/overhead …')
+    execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: FOLDER, stdio: ['ignore', 'ignore', 'inherit'] })
+  }
+  const sinks = await startSinks()
+  /** @type {Run[]} */
+  const runs = []
+  try {
+    for (const node of given.nodes.split(':')) {
+      const major = execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()
+      for (let round = 0; round < Number(given.rounds); round++) {
+        for (const app of given.apps.split(',')) {
+          // Each round begins with another, so that what drifts does not always hit the same one.
+          for (let i = 0; i < variants.length; i++) {
+            const variant = variants[(i + round) % variants.length]
+            const file = path.join(given.out, `${major}-${app}-${variant}-${round}.json`)
+            if (!fs.existsSync(file)) fs.writeFileSync(file, JSON.stringify(await runOnce(node, major, app, variant, round, sinks.env)))
+            const run = JSON.parse(fs.readFileSync(file, 'utf8'))
+            runs.push(run)
+            console.log(JSON.stringify(run))
+          }
+        }
+      }
+    }
+  } finally {
+    sinks.stop()
+  }
+  const page = overheadPage(runs)
+  console.log(page)
+  if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/overhead.md'), page)
+}
+
+main()
