@@ -62,9 +62,9 @@ async function withExporter (use) {
 /** A scrape, and how long another request had to wait at most meanwhile: the loop was blocked so long. @param {string} url */
 async function scrape (url) {
   let longestMs = 0
-  let scraping = true
+  const answered = new AbortController()
   const probe = (async () => {
-    while (scraping) {
+    while (!answered.signal.aborted) {
       const began = performance.now()
       await (await fetch(`${url}/-/healthy`)).text()
       longestMs = Math.max(longestMs, performance.now() - began)
@@ -74,7 +74,7 @@ async function scrape (url) {
   const began = performance.now()
   const text = await (await fetch(`${url}/metrics`)).text()
   const took = performance.now() - began
-  scraping = false
+  answered.abort()
   await probe
   return { ms: took, bytes: text.length, series: text.split('\n').filter(line => line !== '' && line[0] !== '#').length, longestMs }
 }
