@@ -9,18 +9,25 @@ class Columns {
   #width
   #allocated
   #times
-  /** @type {Float64Array} row after row: a row is written and read as a whole */
+  #Cells
+  /** Row after row: a row is written and read as a whole. */
   #cells
   #start = 0
   #length = 0
 
-  /** @param {{ capacity: number, width: number }} size rows kept, columns */
-  constructor ({ capacity, width }) {
+  /**
+   * @param {object} size
+   * @param {number} size.capacity rows kept
+   * @param {number} size.width columns
+   * @param {boolean} [size.narrow] single precision: 24 bits, which is 1 part in 16 million
+   */
+  constructor ({ capacity, width, narrow = false }) {
     this.#capacity = capacity
     this.#width = width
     this.#allocated = Math.min(32, capacity)
     this.#times = new Float64Array(this.#allocated)
-    this.#cells = new Float64Array(this.#allocated * width)
+    this.#Cells = narrow ? Float32Array : Float64Array
+    this.#cells = new this.#Cells(this.#allocated * width)
   }
 
   /** Rows held now. */
@@ -79,7 +86,7 @@ class Columns {
     // Growing happens only while nothing was overwritten yet, so #start is 0 and the rows lie in order.
     this.#allocated = Math.min(this.#allocated * 2, this.#capacity)
     const times = new Float64Array(this.#allocated)
-    const cells = new Float64Array(this.#allocated * this.#width)
+    const cells = new this.#Cells(this.#allocated * this.#width)
     times.set(this.#times)
     cells.set(this.#cells)
     this.#times = times

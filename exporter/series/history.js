@@ -3,43 +3,52 @@
 const { Columns } = require('./columns')
 const { tracks, trackNames } = require('./tracks')
 
-/** What is kept of every target: one second for ten minutes, ten seconds for two hours, a minute for a day. */
+/**
+ * What is kept of every target: one second for ten minutes, ten seconds for two hours, a minute for a day. Beyond ten minutes
+ * only of the tracks whose growth is looked for, and in single precision: a full day takes some 400 KB.
+ */
 const TIERS = Object.freeze([
-  { stepSeconds: 1, rows: 600 },
-  { stepSeconds: 10, rows: 720 },
-  { stepSeconds: 60, rows: 1440 }
+  { stepSeconds: 1, rows: 600, narrow: false },
+  { stepSeconds: 10, rows: 720, narrow: true },
+  { stepSeconds: 60, rows: 1440, narrow: true }
 ])
 
+/** The tracks that are kept for long come first: a coarser tier has the first columns of the finest. */
+const ordered = [...trackNames].sort((a, b) => Number(tracks[b].long ?? false) - Number(tracks[a].long ?? false))
+const LONG = ordered.filter(name => tracks[name].long).length
 /** @type {Record<string, number>} */
-const columnOf = Object.fromEntries(trackNames.map((name, i) => [name, i]))
+const columnOf = Object.fromEntries(ordered.map((name, i) => [name, i]))
 
 /**
  * The tracks of one target over time, in tiers of growing step. Time is the isolate's uptime in seconds: it never jumps and
  * means the same live and in a replay.
  */
 class History {
-  #tiers = TIERS.map(({ stepSeconds, rows }) => ({
+  #tiers = TIERS.map(({ stepSeconds, rows, narrow }) => ({
     stepSeconds,
     rows,
-    columns: new Columns({ capacity: rows, width: trackNames.length })
+    columns: new Columns({ capacity: rows, width: narrow ? LONG : ordered.length, narrow })
   }))
 
-  #row = new Float64Array(trackNames.length)
+  #row = new Float64Array(ordered.length)
+  #longRow = this.#row.subarray(0, LONG)
 
   /** @param {number} timeSeconds @param {import('./tracks').Moment} moment */
   append (timeSeconds, { values, workers, scan }) {
-    for (let i = 0; i < trackNames.length; i++) this.#row[i] = tracks[trackNames[i]].read(values, workers, scan) ?? NaN
+    for (let i = 0; i < ordered.length; i++) this.#row[i] = tracks[ordered[i]].read(values, workers, scan) ?? NaN
     for (const { stepSeconds, columns } of this.#tiers) {
+      const row = stepSeconds === 1 ? this.#row : this.#longRow
       const last = columns.length - 1
       const sameStep = last >= 0 &&
         Math.floor(columns.timeAt(last) / stepSeconds) === Math.floor(timeSeconds / stepSeconds)
       if (sameStep && stepSeconds > 1) columns.replaceLast(timeSeconds, this.#merged(columns, last))
-      else columns.append(timeSeconds, this.#row)
+      else columns.append(timeSeconds, row)
     }
   }
 
   /**
-   * The points of a track since a time, from the finest tier that reaches back that far (or the one that reaches furthest).
+   * The points of a track since a time, from the finest tier that reaches back that far (or the one that reaches furthest, of
+   * those that keep it).
    * Rows in which the track was absent are left out.
    * @param {import('./tracks').TrackName} name
    * @param {number} sinceSeconds
@@ -47,7 +56,7 @@ class History {
    */
   points (name, sinceSeconds) {
     const column = columnOf[name]
-    const columns = this.#tierFor(sinceSeconds)
+    const columns = this.#tierFor(column, sinceSeconds)
     const times = []
     const values = []
     for (let i = columns.firstSince(sinceSeconds); i < columns.length; i++) {
@@ -67,7 +76,7 @@ class History {
    */
   ends (name, sinceSeconds) {
     const column = columnOf[name]
-    const columns = this.#tierFor(sinceSeconds)
+    const columns = this.#tierFor(column, sinceSeconds)
     let from = columns.firstSince(sinceSeconds)
     let to = columns.length - 1
     while (from <= to && Number.isNaN(columns.valueAt(from, column))) from++
@@ -80,8 +89,9 @@ class History {
     }
   }
 
-  /** @param {number} sinceSeconds */
-  #tierFor (sinceSeconds) {
+  /** @param {number} column @param {number} sinceSeconds */
+  #tierFor (column, sinceSeconds) {
+    if (column >= LONG) return this.#tiers[0].columns
     const reachesBack = this.#tiers.find(({ columns, rows }) =>
       columns.length < rows || columns.timeAt(0) <= sinceSeconds)
     return (reachesBack ?? this.#tiers[this.#tiers.length - 1]).columns
@@ -89,11 +99,11 @@ class History {
 
   /** @param {Columns} columns @param {number} last */
   #merged (columns, last) {
-    return this.#row.map((value, i) => {
+    return this.#longRow.map((value, i) => {
       const kept = columns.valueAt(last, i)
       if (Number.isNaN(value)) return kept
       if (Number.isNaN(kept)) return value
-      const { keep } = tracks[trackNames[i]]
+      const { keep } = tracks[ordered[i]]
       return keep === 'last' ? value : Math[keep](kept, value)
     })
   }

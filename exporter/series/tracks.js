@@ -18,6 +18,7 @@ const { residentNow } = require('../anatomy/anatomy')
  * @typedef {object} Track
  * @property {import('memwatch/frame').Unit} unit
  * @property {'last' | 'min' | 'max'} keep
+ * @property {boolean} [long] kept beyond ten minutes, in single precision
  * @property {(values: Values, workers: Workers, scan: import('../anatomy/scan').Scan | undefined) => number | undefined} read
  */
 
@@ -29,6 +30,9 @@ function field (field, keep = 'last') {
   const { fields } = require('memwatch/frame')
   return { unit: fields[field].unit, keep, read: values => values[field] }
 }
+
+/** @param {Track} track @returns {Track} whose growth is looked for over hours */
+const long = track => ({ ...track, long: true })
 
 /**
  * Sum over the GC kinds and causes that `accepts` takes.
@@ -90,21 +94,21 @@ const sumOf = (a, b) => ({
 })
 
 const tracks = Object.freeze({
-  rssBytes: field('rssBytes', 'min'),
-  externalBytes: field('externalBytes', 'min'),
-  externalPeakBytes: field('externalPeakBytes', 'max'),
-  arrayBuffersBytes: field('arrayBuffersBytes', 'min'),
-  liveHeapBytes: field('liveHeapBytes'),
-  liveHeapMajors: field('liveHeapMajors'),
+  rssBytes: long(field('rssBytes', 'min')),
+  externalBytes: long(field('externalBytes', 'min')),
+  externalPeakBytes: long(field('externalPeakBytes', 'max')),
+  arrayBuffersBytes: long(field('arrayBuffersBytes', 'min')),
+  liveHeapBytes: long(field('liveHeapBytes')),
+  liveHeapMajors: long(field('liveHeapMajors')),
   heapResidentBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'min',
     read: (values, workers) => values.heapPhysicalBytes === undefined ? undefined : heapResident(values, workers)
   }),
-  oldSpaceBytes: spaceUsed('old_space'),
-  largeObjectSpaceBytes: spaceUsed('large_object_space'),
-  codeSpaceBytes: spaceUsed('code_space'),
-  nativeContexts: field('nativeContexts', 'min'),
+  oldSpaceBytes: long(spaceUsed('old_space')),
+  largeObjectSpaceBytes: long(spaceUsed('large_object_space')),
+  codeSpaceBytes: long(spaceUsed('code_space')),
+  nativeContexts: long(field('nativeContexts', 'min')),
   mallocSpanBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'last',
@@ -112,9 +116,11 @@ const tracks = Object.freeze({
   }),
   mallocArenaBytes: field('mallocArenaBytes'),
   allocatorSlackBytes: /** @type {Track} */ ({
+    long: true,
     unit: 'bytes', keep: 'min', read: (values, workers, scan) => scan && residentNow({ values, workers, scan })?.slack
   }),
   outsideHeapBytes: /** @type {Track} */ ({
+    long: true,
     unit: 'bytes',
     keep: 'min',
     read: (values, workers) => values.rssAnonBytes === undefined
@@ -139,11 +145,11 @@ const tracks = Object.freeze({
   containerLimitHits: field('containerLimitHits'),
   containerHighHits: field('containerHighHits'),
   memoryPressureSomeSeconds: field('memoryPressureSomeSeconds'),
-  sockets: resources(['TCPSocketWrap', 'PipeWrap', 'TLSWrap', 'UDPWrap', 'TTYWrap', 'HTTP2SESSION', 'QuicSession']),
-  timers: resources(['Timeout', 'Immediate']),
-  watchers: resources(['FSEvent', 'FSEventWrap', 'StatWatcher']),
-  childProcesses: resources(['ProcessWrap', 'Process', 'Worker', 'MessagePort']),
-  openFileDescriptors: field('openFileDescriptors', 'min'),
+  sockets: long(resources(['TCPSocketWrap', 'PipeWrap', 'TLSWrap', 'UDPWrap', 'TTYWrap', 'HTTP2SESSION', 'QuicSession'])),
+  timers: long(resources(['Timeout', 'Immediate'])),
+  watchers: long(resources(['FSEvent', 'FSEventWrap', 'StatWatcher'])),
+  childProcesses: long(resources(['ProcessWrap', 'Process', 'Worker', 'MessagePort'])),
+  openFileDescriptors: long(field('openFileDescriptors', 'min')),
   listenerWarnings: field('listenerWarnings'),
   bufferSlabsFollowed: field('bufferSlabsFollowed'),
   bufferSlabsKept: field('bufferSlabsKept'),

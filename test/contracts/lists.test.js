@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { diagnoses } = require('../../exporter/diagnoses')
 const { signals } = require('../../exporter/signals')
-const { trackNames } = require('../../exporter/series/tracks')
+const { tracks, trackNames } = require('../../exporter/series/tracks')
 const { targetMetrics } = require('../../exporter/catalog/target-metrics')
 const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
@@ -37,6 +37,13 @@ it('each signal is read by a diagnosis or shown as a metric', () => {
 it('each track is read by a signal: history costs memory in every target', () => {
   const source = ['exporter/signals', 'exporter/anatomy'].flatMap(folder => filesIn(folder).map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))).join()
   expect(trackNames.filter(name => !source.includes(`'${name}'`))).toEqual([])
+})
+
+it('a track whose growth is looked for over hours is kept that long', () => {
+  const source = filesIn('exporter/signals').map(name => fs.readFileSync(path.join(ROOT, 'exporter/signals', `${name}.js`), 'utf8')).join()
+  const grown = [...source.matchAll(/growthOf\(window, '(\w+)'/g)].map(([, name]) => name)
+  expect(grown.length).toBeGreaterThan(5)
+  expect([...grown, 'liveHeapBytes', 'liveHeapMajors'].filter(name => !tracks[name].long)).toEqual([])
 })
 
 it('each command of the command line is a file, and each file a command or a part of one', () => {

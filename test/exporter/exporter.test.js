@@ -72,7 +72,7 @@ describe('exporter', () => {
     const text = await it_.metrics()
     for (const diagnosis of ['js-heap-leak', 'semi-space-starvation', 'allocator-fragmentation']) {
       for (const state of ['suspected', 'confirmed']) {
-        expect(text).toContain(`memwatch_diagnosis{target="api",thread="main",diagnosis="${diagnosis}",state="${state}"} 0`)
+        expect(text).toContain(`memwatch_diagnosis{diagnosis="${diagnosis}",state="${state}",target="api",thread="main"} 0`)
       }
     }
   })
