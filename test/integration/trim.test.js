@@ -20,7 +20,7 @@ const FRAGMENTS = `
   for (let i = 0; i < 2000; i++) { freed.push(Buffer.allocUnsafeSlow(40960).fill(1)); kept.push(Buffer.allocUnsafeSlow(256).fill(1)) }
   freed = []
   gc()
-  setTimeout(() => console.log('freed'), 200)
+  const freeing = setInterval(() => { if (process.memoryUsage().arrayBuffers < 8e6) { clearInterval(freeing); console.log('freed') } }, 20)
   setInterval(() => kept.length, 1000)
 `
 const FREED_BYTES = 2000 * 40_960
