@@ -50,7 +50,7 @@ function memoryMap ({ read = fileReader(), count, now = () => performance.now() 
         if (resident && values.rssAnonBytes !== undefined) {
           const known = Object.values(resident).reduce((sum, bytes) => sum + bytes, 0)
           const moved = Math.abs(anonBytes() - values.rssAnonBytes)
-          if (moved > MOVED_SHARE * values.rssAnonBytes && ++attempts < MOST_ATTEMPTS) return
+          if (moved > MOVED_SHARE * values.rssAnonBytes && !asked && ++attempts < MOST_ATTEMPTS) return
           attempts = 0
           values.residentBytes = { ...resident, other: Math.max(0, values.rssAnonBytes - known) }
         }

