@@ -141,6 +141,7 @@ const fields = Object.freeze({
   gc: /** @type {Field} */ ({
     unit: 'seconds', kind: 'counter', scope: 'isolate', shape: 'gc', source: "PerformanceObserver 'gc', every entry"
   }),
+  gcObserverStopped: gauge('count', 'isolate', '1 where observing GCs caused them, so that it was given up: collect/gc-watchdog.js; else absent'),
   liveHeapBytes: gauge('bytes', 'isolate',
     'used bytes of all spaces but the new ones, read in the observer callback after a major GC; absent before the first'),
   liveHeapMajors: counter('count', 'isolate', 'major GCs counted when liveHeapBytes was read: a new value is a new reading'),

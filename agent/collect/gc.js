@@ -4,6 +4,7 @@ const v8 = require('node:v8')
 const { PerformanceObserver, performance } = require('node:perf_hooks')
 const { GC_KINDS, GC_CAUSES, ORDINARY_CAUSE, GC_PAUSE_BOUNDS_SECONDS } = require('../frame')
 const { Buckets } = require('../buckets')
+const { gcWatchdog } = require('./gc-watchdog')
 
 /** The live heap is read at most this often: V8 may run dozens of majors a second. */
 const LIVE_HEAP_EVERY_MS = 50
@@ -63,18 +64,26 @@ function gc (guarded) {
   }
 
   const observer = new PerformanceObserver(guarded('gc', list => take(list.getEntries())))
+  const connect = () => observer.observe({ type: 'gc', buffered: false })
+  const watchdog = gcWatchdog({ connect, disconnect: () => observer.disconnect() })
   return {
-    fields: ['gc', 'liveHeapBytes', 'liveHeapMajors'],
+    fields: ['gc', 'gcObserverStopped', 'liveHeapBytes', 'liveHeapMajors'],
     majors: () => majors,
-    start () {
-      observer.observe({ type: 'gc', buffered: false })
-    },
+    start: connect,
     read (values) {
       take(observer.takeRecords())
       /** @type {Record<string, Buckets['row']>} */
       const rows = {}
-      for (const [key, buckets] of pauses) rows[key] = buckets.row
+      let count = 0
+      let seconds = 0
+      for (const [key, { row }] of pauses) {
+        rows[key] = row
+        count += row[0]
+        seconds += row[1]
+      }
       values.gc = rows
+      watchdog.look(count, seconds)
+      if (watchdog.stopped) values.gcObserverStopped = 1
       if (liveHeapBytes >= 0) {
         values.liveHeapBytes = liveHeapBytes
         values.liveHeapMajors = liveHeapMajors
