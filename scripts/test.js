@@ -16,7 +16,8 @@ const CHECKS = [
   ['Prometheus, Alertmanager and jemalloc', process.execPath, 'scripts/setup-tools.js'],
   ['generated files are up to date', process.execPath, 'scripts/generate.js', '--check'],
   ['eslint', 'npx', '--no-install', 'eslint', '.'],
-  ['tsc --strict', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json']
+  ['tsc --strict', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json'],
+  ['what runs all the time costs no more than it did', process.execPath, 'bench/ratios.js', '--check']
 ]
 
 /** @param {string[]} command @returns {boolean} */
