@@ -1,0 +1,121 @@
+'use strict'
+
+/**
+ * `npm run bench:growth`: what the agent costs as the app grows: by heap, by GCs a second, by worker threads. Each line is an app of
+ * its own with the agent; the main-thread time a frame is what the agent says of itself (collectSeconds).
+ *
+ *   npm run bench:growth -- --node /path/to/node24 --write
+ */
+
+const fs = require('node:fs')
+const net = require('node:net')
+const os = require('node:os')
+const path = require('node:path')
+const { execFileSync, spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { parseArgs } = require('node:util')
+const { median, max } = require('simple-statistics')
+
+const AGENT = path.join(__dirname, '../agent/index.js')
+const WARM_FRAMES = 4
+
+/** @type {Record<string, { title: string, of: number[], args: (value: number) => string[] }>} */
+const SHAPES = {
+  heap: {
+    title: 'heap, MiB',
+    of: [50, 500, 2000, 4000],
+    args: mb => ['--max-old-space-size=8000', '-e', `const rows = Array.from({ length: ${mb} * 11000 }, (_, i) => ({ i, text: 'row ' + i })); setInterval(() => rows.length, 1000)`]
+  },
+  gcs: {
+    title: 'GCs a second, about',
+    of: [0, 100, 1000, 5000],
+    args: rate => ['--expose-gc', '--max-semi-space-size=1', '-e', rate === 0 ? 'setInterval(() => {}, 1000)' : `setInterval(() => { for (let i = 0; i < ${rate / 100}; i++) gc({ type: 'minor' }) }, 10)`]
+  },
+  workers: {
+    title: 'worker threads',
+    of: [1, 8, 32],
+    args: count => ['-e', `const { Worker } = require('worker_threads'); for (let i = 0; i < ${count}; i++) new Worker('setInterval(() => {}, 1000)', { eval: true })`]
+  }
+}
+
+const { values: given } = parseArgs({
+  options: {
+    node: { type: 'string', default: process.execPath },
+    frames: { type: 'string', default: '24' },
+    shapes: { type: 'string', default: Object.keys(SHAPES).join(',') },
+    write: { type: 'boolean', default: false }
+  }
+})
+
+/**
+ * @param {string[]} args
+ * @returns {Promise<{ micros: number[], gcsPerSecond: number, threads: number, lineBytes: number }>} of the main thread
+ */
+async function run (args) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-growth-'))
+  const socketPath = path.join(folder, 's')
+  /** @type {any[]} */
+  const frames = []
+  let lineBytes = 0
+  const threads = new Set()
+  const server = net.createServer(socket => {
+    let rest = ''
+    let main = false
+    socket.on('error', () => {})
+    socket.setEncoding('utf8').on('data', text => {
+      const lines = (rest + text).split('\n')
+      rest = /** @type {string} */ (lines.pop())
+      for (const line of lines) {
+        const message = JSON.parse(line)
+        if (message.type === 'hello') {
+          main = message.threadId === 0
+          threads.add(message.threadId)
+        }
+        if (message.type === 'frame' && main) {
+          frames.push(message)
+          lineBytes = Math.max(lineBytes, line.length)
+          server.emit('frame')
+        }
+      }
+    })
+  })
+  server.listen(socketPath)
+  await once(server, 'listening')
+  const child = spawn(given.node, ['-r', AGENT, ...args], { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socketPath } })
+  while (frames.length < Number(given.frames) + WARM_FRAMES) await once(server, 'frame')
+  child.kill('SIGKILL')
+  await once(child, 'close')
+  server.close()
+  fs.rmSync(folder, { recursive: true, force: true })
+  const settled = frames.slice(WARM_FRAMES)
+  const count = (/** @type {any} */ frame) => Object.values(frame.values.gc).reduce((sum, [n]) => sum + n, 0)
+  const [first, last] = [settled[0], settled[settled.length - 1]]
+  return {
+    micros: settled.slice(1).map((frame, i) => (frame.values.collectSeconds - settled[i].values.collectSeconds) * 1e6),
+    gcsPerSecond: (count(last) - count(first)) / (last.uptimeSeconds - first.uptimeSeconds),
+    threads: threads.size,
+    lineBytes
+  }
+}
+
+async function main () {
+  const version = execFileSync(given.node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()
+  const sections = ['# What the agent costs as the app grows',
+    `<!-- Written by npm run bench:growth -- --write; do not edit. -->\nOn Node ${version}, on a noisy machine with two cores. Main-thread time a frame, as the agent itself counts it; ${given.frames} frames, one a second. The longest are those with a look at the memory map, every ten seconds or more rarely.`]
+  for (const name of given.shapes.split(',')) {
+    const shape = SHAPES[name]
+    if (!shape) throw new Error(`--shapes: expected some of ${Object.keys(SHAPES).join(', ')}, got ${name}`)
+    const rows = []
+    for (const value of shape.of) {
+      const { micros, gcsPerSecond, threads, lineBytes } = await run(shape.args(value))
+      rows.push(`| ${value} | ${median(micros).toFixed(0)} | ${max(micros).toFixed(0)} | ${gcsPerSecond.toFixed(0)} | ${threads} | ${lineBytes} |`)
+      console.log(name, rows[rows.length - 1])
+    }
+    sections.push(`| ${shape.title} | a frame, µs | longest, µs | GCs a second, counted | threads heard of | longest line, bytes |\n| --- | --- | --- | --- | --- | --- |\n${rows.join('\n')}`)
+  }
+  const page = sections.join('\n\n') + '\n'
+  console.log(page)
+  if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/growth.md'), page)
+}
+
+main()
