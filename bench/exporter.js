@@ -18,6 +18,7 @@ const { parseArgs } = require('node:util')
 const { max, median } = require('simple-statistics')
 
 const MEMWATCH = path.join(__dirname, '../exporter/cli/memwatch.js')
+const PROBE = path.join(__dirname, 'health-probe.js')
 const FEEDER = path.join(__dirname, 'exporter-feeder.js')
 const CLOCK_TICKS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 const WARM_SECONDS = 10
@@ -61,21 +62,14 @@ async function withExporter (use) {
 
 /** A scrape, and how long another request had to wait at most meanwhile: the loop was blocked so long. @param {string} url */
 async function scrape (url) {
-  let longestMs = 0
-  const answered = new AbortController()
-  const probe = (async () => {
-    while (!answered.signal.aborted) {
-      const began = performance.now()
-      await (await fetch(`${url}/-/healthy`)).text()
-      longestMs = Math.max(longestMs, performance.now() - began)
-      await wait(5)
-    }
-  })()
+  const probe = fork(PROBE, [url])
+  await wait(1000) // its first requests take longer
+  probe.send('forget')
   const began = performance.now()
   const text = await (await fetch(`${url}/metrics`)).text()
   const took = performance.now() - began
-  answered.abort()
-  await probe
+  probe.send('say')
+  const [longestMs] = await once(probe, 'message')
   return { ms: took, bytes: text.length, series: text.split('\n').filter(line => line !== '' && line[0] !== '#').length, longestMs }
 }
 

@@ -35,7 +35,7 @@ function overheadPage (runs) {
   const sections = [
     '# What it costs an app',
     '<!-- Written by npm run bench:overhead -- --write; do not edit. -->\nThe same app with nothing, and with each of these; each line is the median of the differences to "nothing" in the same round, and in brackets the quartiles. ' +
-    `Rounds: ${Math.max(...runs.map(({ round }) => round)) + 1}, interleaved, on a noisy machine with two cores, which load and app share. memwatch, prom-client and OpenTelemetry report each second, dd-trace every ten.`
+    `Rounds: ${Math.max(...runs.map(({ round }) => round)) + 1}, interleaved, on a noisy machine with two cores, which load and app share. memwatch, prom-client and OpenTelemetry report each second, dd-trace every ten. Where an app allocates much, V8 may settle in one of two states of its heap, with or without anything beside it: there the quartiles lie far apart, and a median says little.`
   ]
   for (const node of distinct(runs.map(run => run.node))) {
     for (const app of distinct(runs.map(run => run.app))) {

@@ -20,7 +20,7 @@ const BLOCKED_MS = 20
  * @param {() => import('../catalog/exporter-metrics').ExporterState} source.state
  * @param {boolean} source.compat with prom-client's names
  * @param {() => number} [source.now] wall clock in ms
- * @returns {{ text: (accept?: string) => Promise<{ contentType: string, body: string }> }}
+ * @returns {{ text: (accept?: string) => Promise<{ contentType: string, parts: string[] }> }} parts: of the body, one for each metric
  */
 function createMetrics ({ targets, state, compat, now = Date.now }) {
   const rows = compat ? [...targetMetrics, ...compatMetrics] : targetMetrics
@@ -58,7 +58,8 @@ function createMetrics ({ targets, state, compat, now = Date.now }) {
       for (const row of exporterMetrics) await render(row, asSamples(row.read(state())))
       const all = [...rows, ...exporterMetrics].flatMap(row => pieces.has(row) ? /** @type {string[]} */ (pieces.get(row)).join('\n') : [])
       // As prom-client puts them together.
-      return { contentType: registry.contentType, body: openMetrics ? `${all.join('\n')}\n# EOF\n` : `${all.join('\n\n')}\n` }
+      const [between, end] = openMetrics ? ['\n', '\n# EOF\n'] : ['\n\n', '\n']
+      return { contentType: registry.contentType, parts: all.map((text, i) => text + (i === all.length - 1 ? end : between)) }
     }
   }
 }
