@@ -7,7 +7,9 @@ const { Buckets } = require('../buckets')
 const { iterations } = require('./event-loop')
 
 /** While the loop is busy a timer is set this often. */
-const BUSY_MS = 20
+const BUSY_MS = 50
+/** A block of an idle loop is worth noting from here on. */
+const BLOCK_MS = 20
 /** Share of time the loop must be active to count as busy. */
 const BUSY_RATIO = 0.1
 /** Node's timers begin and end at whole milliseconds: one that fires within this is on time. */
@@ -20,7 +22,7 @@ const MAX_CORRECTIONS = 5000
 /**
  * Event loop delay: how late a timer fires that is due at a random moment.
  *
- * A timer of our own ticks every 20 ms while the loop is busy, and ever more rarely up to the frame interval while it is
+ * A timer of our own ticks every 50 ms while the loop is busy, and ever more rarely up to the frame interval while it is
  * idle: an idle app is not woken a hundred times a second. A block of length L would have delayed all timers that fell due
  * meanwhile, by L, L − R, L − 2R …; they are counted as well (the correction against coordinated omission that HdrHistogram
  * calls recording with an expected interval), so the distribution has no bias for how often we looked.
@@ -57,8 +59,9 @@ function delay (frameMs, guarded) {
 
     const now = performance.eventLoopUtilization()
     const activeMs = now.active - last.active
-    const turns = iterations()
-    if (turns !== undefined && lastTurns !== undefined && intervalMs > BUSY_MS && activeMs > BUSY_MS) {
+    // A block between close ticks delays one of them: only rare ticks ask for turns.
+    const turns = intervalMs > BUSY_MS ? iterations() : undefined
+    if (turns !== undefined && lastTurns !== undefined && activeMs > BLOCK_MS) {
       buckets.longestSeconds = Math.max(buckets.longestSeconds, activeMs / Math.max(1, turns - lastTurns - ownTurns) / 1000)
     }
     const busy = activeMs / Math.max(1, activeMs + now.idle - last.idle) >= BUSY_RATIO

@@ -8,6 +8,8 @@ const { gcWatchdog } = require('./gc-watchdog')
 
 /** The live heap is read at most this often: V8 may run dozens of majors a second. */
 const LIVE_HEAP_EVERY_MS = 50
+/** V8's GC flags are bits below this. */
+const FLAGS_END = 2 ** 16
 
 /**
  * @param {{ kind?: number, flags?: number }} detail of a PerformanceEntry of type gc
@@ -37,6 +39,15 @@ function oldBytes () {
 function gc (guarded) {
   /** @type {Map<string, Buckets>} */
   const pauses = new Map()
+  /** The same by what V8 says, `kind` and `flags` in one number: there may be thousands a second. @type {Map<number, { buckets: Buckets, major: boolean }>} */
+  const known = new Map()
+  /** @param {{ kind?: number, flags?: number }} detail */
+  const pausesOf = detail => {
+    const key = keyOf(detail)
+    let buckets = pauses.get(key)
+    if (!buckets) pauses.set(key, buckets = new Buckets(GC_PAUSE_BOUNDS_SECONDS))
+    return { buckets, major: key.startsWith('major/') }
+  }
   let majors = 0
   let liveHeapBytes = -1
   let liveHeapMajors = 0
@@ -46,11 +57,12 @@ function gc (guarded) {
   const take = entries => {
     let sawMajor = false
     for (const entry of entries) {
-      const key = keyOf(/** @type {{ detail?: object }} */ (entry).detail ?? entry)
-      let buckets = pauses.get(key)
-      if (!buckets) pauses.set(key, buckets = new Buckets(GC_PAUSE_BOUNDS_SECONDS))
-      buckets.add(entry.duration / 1000)
-      if (key.startsWith('major/')) {
+      const detail = /** @type {{ kind?: number, flags?: number }} */ (/** @type {{ detail?: object }} */ (entry).detail ?? entry)
+      const code = (detail.kind ?? 0) * FLAGS_END + (detail.flags ?? 0)
+      let pause = known.get(code)
+      if (!pause) known.set(code, pause = pausesOf(detail))
+      pause.buckets.add(entry.duration / 1000)
+      if (pause.major) {
         majors++
         sawMajor = true
       }
