@@ -24,7 +24,7 @@ const { parseArgs } = require('node:util')
 const { apps } = require('../lab')
 const { createMemoryGroup } = require('../lab/memory-group')
 const { Exporter } = require('../exporter/exporter')
-const { anatomyOfTarget } = require('../exporter/anatomy/in-window')
+const { anatomyIn } = require('../exporter/anatomy')
 const { scanOf } = require('../exporter/anatomy/scan')
 const { anatomyPage } = require('./anatomy-page')
 
@@ -143,7 +143,8 @@ const trims = () => inLanes(nodes.flatMap(({ node, major }) => given.allocators.
 const unexplained = () => inLanes(nodes.flatMap(({ node, major }) => wanted(() => true).map(app => () => kept(`parts-${major}-${app.id}`, async () => {
   const found = await watched(app, node, {}, (_, targets) => {
     const target = targets.find(({ thread }) => thread === 'main')
-    const anatomy = target && anatomyOfTarget(target)
+    const window = target?.window()
+    const anatomy = window && anatomyIn(window)
     if (!anatomy) return undefined
     const sum = Object.values(anatomy.parts).reduce((a, b) => a + b, 0)
     return { node: major, app: app.id, rss: anatomy.rssBytes, parts: anatomy.parts, unexplainedRatio: anatomy.parts.unexplained / anatomy.rssBytes, sumIsRss: Math.abs(sum - anatomy.rssBytes) < 1 }

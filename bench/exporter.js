@@ -3,7 +3,8 @@
 /**
  * `npm run bench:exporter`: what the exporter takes, by targets. It runs on its own; agents that repeat a real recording feed it
  * once a second each. Prints, and with --write puts into docs/exporter.md: CPU a frame and of a core, RSS, the time and size of
- * a scrape, how long the loop was blocked meanwhile, and what a target's history takes as it gets longer.
+ * a scrape, how long another request waited meanwhile, what a frame takes step by step, and what a target's history takes as it
+ * gets longer.
  *
  *   npm run bench:exporter -- --targets 1,10,100,1000,3000 --seconds 30 --write
  */
@@ -15,13 +16,18 @@ const { execFileSync, fork, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
 const { parseArgs } = require('node:util')
-const { max, median } = require('simple-statistics')
+const { gunzipSync } = require('node:zlib')
+const { median, quantile } = require('simple-statistics')
+const { decode } = require('../exporter/ingest/decode')
+const { Target } = require('../exporter/series/target')
+const { evaluate } = require('../exporter/classify/evaluate')
 
 const MEMWATCH = path.join(__dirname, '../exporter/cli/memwatch.js')
 const PROBE = path.join(__dirname, 'health-probe.js')
 const FEEDER = path.join(__dirname, 'exporter-feeder.js')
 const CLOCK_TICKS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 const WARM_SECONDS = 10
+const SCRAPES = 10
 /** Lengths of history whose memory is measured, in seconds of a target's life. */
 const HISTORIES = [60, 600, 7200, 86_400]
 
@@ -30,6 +36,7 @@ const { values: given } = parseArgs({
     targets: { type: 'string', default: '1,10,100,1000,3000' },
     seconds: { type: 'string', default: '30' },
     node: { type: 'string', default: process.execPath },
+    flags: { type: 'string', default: '' },
     'no-history': { type: 'boolean', default: false },
     write: { type: 'boolean', default: false }
   }
@@ -48,7 +55,7 @@ const rssBytes = pid => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pi
 async function withExporter (use) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-bench-'))
   const socket = path.join(folder, 's')
-  const child = spawn(given.node, [MEMWATCH, 'exporter', '--listen', '127.0.0.1:0', '--socket', socket, '--log-level', 'silent'], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(given.node, [...given.flags.split(' ').filter(Boolean), MEMWATCH, 'exporter', '--listen', '127.0.0.1:0', '--socket', socket, '--log-level', 'silent'], { stdio: ['ignore', 'ignore', 'pipe'] })
   try {
     const [text] = await once(child.stderr, 'data')
     const url = /http:\S+(?=\/metrics)/.exec(String(text))?.[0] ?? ''
@@ -60,23 +67,31 @@ async function withExporter (use) {
   }
 }
 
-/** A scrape, and how long another request had to wait at most meanwhile: the loop was blocked so long. @param {string} url */
-async function scrape (url) {
+/**
+ * Scrapes a second apart, and how long another request had to wait at most meanwhile.
+ * @param {string} url
+ */
+async function scrapes (url) {
   const probe = fork(PROBE, [url])
   await wait(1000) // its first requests take longer
+  const ms = []
+  let text = ''
   probe.send('forget')
-  const began = performance.now()
-  const text = await (await fetch(`${url}/metrics`)).text()
-  const took = performance.now() - began
+  for (let i = 0; i < SCRAPES; i++) {
+    const began = performance.now()
+    text = await (await fetch(`${url}/metrics`)).text()
+    ms.push(performance.now() - began)
+    await wait(1000)
+  }
   probe.send('say')
   const [longestMs] = await once(probe, 'message')
-  return { ms: took, bytes: text.length, series: text.split('\n').filter(line => line !== '' && line[0] !== '#').length, longestMs }
+  return { ms, bytes: text.length, series: text.split('\n').filter(line => line !== '' && line[0] !== '#').length, longestMs }
 }
 
 /** @param {number} targets */
 const atOneHertz = targets => withExporter(async ({ pid, url, socket }) => {
   const seconds = Number(given.seconds)
-  const feeder = fork(FEEDER, [socket, String(targets), String(WARM_SECONDS + seconds + 60), '1'])
+  const feeder = fork(FEEDER, [socket, String(targets), String(WARM_SECONDS + seconds + 120), '1'])
   feeder.on('exit', code => { if (code !== 0) throw new Error(`the feeder ended with ${code}`) })
   await once(feeder, 'message')
   await wait(WARM_SECONDS * 1000)
@@ -85,11 +100,7 @@ const atOneHertz = targets => withExporter(async ({ pid, url, socket }) => {
   const took = (performance.now() - at) / 1000
   const share = (cpuSeconds(pid) - cpu) / took
   const rss = rssBytes(pid)
-  const scrapes = []
-  for (let i = 0; i < 5; i++) {
-    scrapes.push(await scrape(url))
-    await wait(300)
-  }
+  const scraped = await scrapes(url)
   feeder.send('end')
   return {
     targets,
@@ -97,10 +108,11 @@ const atOneHertz = targets => withExporter(async ({ pid, url, socket }) => {
     microsPerFrame: share / targets * 1e6,
     rss,
     rssAfterScrapes: rssBytes(pid),
-    series: scrapes[0].series,
-    scrapeMs: median(scrapes.map(({ ms }) => ms)),
-    scrapeBytes: scrapes[0].bytes,
-    blockedMs: max(scrapes.map(({ longestMs }) => longestMs))
+    series: scraped.series,
+    firstScrapeMs: scraped.ms[0],
+    scrapeMs: median(scraped.ms),
+    scrapeBytes: scraped.bytes,
+    waitedMs: scraped.longestMs
   }
 })
 
@@ -116,6 +128,40 @@ const withHistory = seconds => withExporter(async ({ pid, socket }) => {
   feeder.send('end')
   return found
 })
+
+/**
+ * What one frame takes in the exporter, step by step, in µs: in this process, where nothing but that is done. One in two is
+ * evaluated. The parse is the line's, the take its check and its way into the history.
+ */
+function stepMicros () {
+  const TARGETS = 20
+  const lines = gunzipSync(fs.readFileSync(path.join(__dirname, '../test/recordings/20-healthy-steady-broken.ndjson.gz'))).toString().trim().split('\n')
+    .map(text => JSON.parse(text).line).filter(Boolean).map(line => JSON.stringify(line))
+  const hello = JSON.parse(lines.find(line => line.includes('"type":"hello"')) ?? '')
+  /** @type {Record<'parse' | 'take' | 'evaluate', number[]>} */
+  const micros = { parse: [], take: [], evaluate: [] }
+  /** @template T @param {keyof micros} step @param {() => T} work @returns {T} */
+  const timed = (step, work) => {
+    const began = performance.now()
+    const result = work()
+    micros[step].push((performance.now() - began) * 1000)
+    return result
+  }
+  for (let n = 0; n < TARGETS; n++) {
+    const target = new Target({ hello, name: 'bench', thread: 'main' })
+    for (const line of lines) {
+      const decoded = timed('parse', () => decode(line))
+      if (!decoded.ok || decoded.message.type !== 'frame') continue
+      const frame = decoded.message
+      timed('take', () => target.take(frame, frame.atUnixMs))
+      const before = target.evaluatedAtSeconds
+      const began = performance.now()
+      evaluate(target)
+      if (target.evaluatedAtSeconds !== before) micros.evaluate.push((performance.now() - began) * 1000)
+    }
+  }
+  return Object.entries(micros).map(([step, all]) => ({ step, median: median(all), high: quantile(all, 0.99) }))
+}
 
 const table = (/** @type {string[]} */ head, /** @type {(string | number)[][]} */ rows) =>
   [`| ${head.join(' | ')} |`, `|${head.map(() => ' --- ').join('|')}|`, ...rows.map(row => `| ${row.join(' | ')} |`)].join('\n')
@@ -137,10 +183,12 @@ async function main () {
   const version = execFileSync(given.node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()
   const page = [
     '# What the exporter takes',
-    `<!-- Written by npm run bench:exporter -- --write; do not edit. -->\nOn Node ${version}, on a noisy machine with two cores. Agents tell a real recording again, one frame a second each; prom-client's names are served as well.`,
+    `<!-- Written by npm run bench:exporter -- --write; do not edit. -->\nOn Node ${version}, on a noisy machine with two cores. Agents tell a real recording again, one frame a second each; prom-client's names are served as well.${given.flags && ` Node's flags: \`${given.flags}\`.`}`,
     '## By targets',
-    table(['targets', 'of a core', 'CPU a frame, evaluation included, µs', 'RSS, MiB', 'after scrapes', 'series', 'scrape, ms', 'scrape, MB', 'another request waited at most, ms'], rows.map(row =>
-      [row.targets, `${(100 * row.share).toFixed(1)} %`, row.microsPerFrame.toFixed(0), mib(row.rss), mib(row.rssAfterScrapes), row.series, row.scrapeMs.toFixed(0), (row.scrapeBytes / 1e6).toFixed(2), row.blockedMs.toFixed(0)])),
+    table(['targets', 'of a core', 'CPU a frame, evaluation included, µs', 'RSS, MiB', 'after scrapes', 'series', 'first scrape, ms', 'scrape, median, ms', 'scrape, MB', 'another request waited at most, ms'], rows.map(row =>
+      [row.targets, `${(100 * row.share).toFixed(1)} %`, row.microsPerFrame.toFixed(0), mib(row.rss), mib(row.rssAfterScrapes), row.series, row.firstScrapeMs.toFixed(0), row.scrapeMs.toFixed(0), (row.scrapeBytes / 1e6).toFixed(2), row.waitedMs.toFixed(0)])),
+    '## A frame, step by step',
+    table(['step', 'median, µs', '99 % within, µs'], stepMicros().map(({ step, median, high }) => [step, median.toFixed(0), high.toFixed(0)])),
     ...histories.length === 0
       ? []
       : ['## By the length of a history', 'Ten targets, their frames told as fast as they are taken.',

@@ -12,6 +12,7 @@
  * @property {(target: import('../series/target').Target, context: Context) => Sample[] | number | undefined} read nothing where the target does not have it
  * @typedef {object} Context
  * @property {number} nowUnixMs
+ * @property {import('../series/window').Window} window of the target being read
  * @property {(name: import('../signals').SignalName) => number | null} signal of the target being read
  */
 

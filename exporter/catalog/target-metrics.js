@@ -1,7 +1,7 @@
 'use strict'
 
 const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
-const { anatomyOfTarget } = require('../anatomy/in-window')
+const { anatomyIn } = require('../anatomy')
 const { diagnoses } = require('../diagnoses')
 const { pasteLine } = require('../fixes/paste-line')
 const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramSamples } = require('./metric')
@@ -80,13 +80,13 @@ const targetMetrics = Object.freeze([
     name: 'memwatch_memory_bytes',
     type: 'gauge',
     help: 'Resident memory of the process by what it is for: the parts add up to RSS.',
-    read: target => Object.entries(anatomyOfTarget(target)?.parts ?? {}).map(([part, value]) => ({ labels: { part }, value }))
+    read: (_, { window }) => Object.entries(anatomyIn(window)?.parts ?? {}).map(([part, value]) => ({ labels: { part }, value }))
   },
   {
     name: 'memwatch_allocator_retained_bounds_bytes',
     type: 'gauge',
     help: 'Between what and what the memory retained by malloc lies: both are the same where malloc was asked.',
-    read: target => anatomyOfTarget(target)?.retainedBytes.map((value, i) => ({ labels: { bound: i === 0 ? 'least' : 'most' }, value }))
+    read: (_, { window }) => anatomyIn(window)?.retainedBytes.map((value, i) => ({ labels: { bound: i === 0 ? 'least' : 'most' }, value }))
   },
   signalMetric('memwatch_allocator_retained_bytes', 'allocatorRetainedBytes'),
   signalMetric('memwatch_allocator_trimmable_bytes', 'allocatorTrimmableBytes'),

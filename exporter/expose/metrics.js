@@ -7,9 +7,12 @@ const { exporterMetrics } = require('../catalog/exporter-metrics')
 const { signalsOf } = require('../signals')
 
 /** Longest that rendering holds the loop at a time: agents and probes wait meanwhile. */
-const BLOCKED_MS = 20
+const BLOCKED_MS = 5
+/** Targets whose samples are held, and given to prom-client, at a time. */
+const TARGETS_AT_A_TIME = 50
 
 /** @typedef {{ name: string, type: string, help: string }} MetricRow */
+/** @typedef {{ labels?: import('../catalog/metric').Labels, sharedLabels?: import('../catalog/metric').Labels, value: number, metricName: string }} PromSample as prom-client formats it */
 
 /**
  * A prom-client registry whose metrics are read afresh at each scrape, from the targets that are there then: a target that
@@ -20,7 +23,8 @@ const BLOCKED_MS = 20
  * @param {() => import('../catalog/exporter-metrics').ExporterState} source.state
  * @param {boolean} source.compat with prom-client's names
  * @param {() => number} [source.now] wall clock in ms
- * @returns {{ text: (accept?: string) => Promise<{ contentType: string, parts: string[] }> }} parts: of the body, one for each metric
+ * @returns {{ text: (accept?: string) => Promise<{ contentType: string, length: number, parts: () => AsyncIterable<string> }> }} parts: of the
+ *   body, in order; length: of them all
  */
 function createMetrics ({ targets, state, compat, now = Date.now }) {
   const rows = compat ? [...targetMetrics, ...compatMetrics] : targetMetrics
@@ -30,37 +34,76 @@ function createMetrics ({ targets, state, compat, now = Date.now }) {
       const openMetrics = accept.includes('application/openmetrics-text')
       const registry = new Registry()
       registry.setContentType(/** @type {any} */ (openMetrics ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE))
-      /** Lines of each row, with the lines of its type before them. @type {Map<MetricRow, string[]>} */
+      let length = 0
+      /** Lines of each row, with the lines of its type before the first of them. @type {Map<MetricRow, string[]>} */
       const pieces = new Map()
-      /** @param {MetricRow} row @param {import('../catalog/metric').Sample[]} samples @param {import('../catalog/metric').Labels} [shared] */
-      const render = async (row, samples, shared) => {
-        if (samples.length === 0) return
-        const metric = constMetric(row, samples, { shared, openMetrics })
+      /** @param {MetricRow} row @param {PromSample[]} values */
+      const render = async (row, values) => {
+        if (values.length === 0) return
+        const metric = constMetric(row, values, openMetrics)
         registry.registerMetric(metric)
         const text = await registry.getSingleMetricAsString(metric.name)
         registry.removeSingleMetric(metric.name)
         const known = pieces.get(row)
-        // What a metric is stands above its first lines only.
-        if (known) known.push(text.slice(text.indexOf('\n', text.indexOf('\n') + 1) + 1))
-        else pieces.set(row, [text])
+        const piece = known ? text.slice(text.indexOf('\n', text.indexOf('\n') + 1) + 1) : text
+        length += piece.length + 1
+        if (known) known.push(piece)
+        else pieces.set(row, [piece])
       }
-      let began = performance.now()
-      for (const target of targets()) {
-        if (!target.frame) continue
-        // All of a target at once, so that its numbers are of one moment; then others have their turn.
-        if (performance.now() - began > BLOCKED_MS) {
-          await new Promise(resolve => setImmediate(resolve))
-          began = performance.now()
+      const turns = new Turns()
+      const all = targets().filter(({ frame }) => frame)
+      for (let first = 0; first < all.length; first += TARGETS_AT_A_TIME) {
+        const samples = rows.map(() => /** @type {PromSample[]} */ ([]))
+        for (const target of all.slice(first, first + TARGETS_AT_A_TIME)) {
+          if (turns.over) await turns.next()
+          // All of a target at once, so that its numbers are of one moment.
+          const window = /** @type {import('../series/window').Window} */ (target.window())
+          const signals = signalsOf(window)
+          /** @type {import('../catalog/metric').Context} */
+          const context = { nowUnixMs: now(), window, signal: name => signals[name] }
+          const labels = labelsOf(target)
+          rows.forEach((row, i) => promSamples(row, row.read(target, context), { labels, openMetrics, to: samples[i] }))
         }
-        const context = { nowUnixMs: now(), signal: signalReader(target.window()) }
-        for (const row of rows) await render(row, asSamples(row.read(target, context)), labelsOf(target))
+        for (let i = 0; i < rows.length; i++) {
+          if (turns.over) await turns.next()
+          await render(rows[i], samples[i])
+        }
       }
-      for (const row of exporterMetrics) await render(row, asSamples(row.read(state())))
-      const all = [...rows, ...exporterMetrics].flatMap(row => pieces.has(row) ? /** @type {string[]} */ (pieces.get(row)).join('\n') : [])
+      for (const row of exporterMetrics) await render(row, promSamples(row, row.read(state()), { openMetrics }))
       // As prom-client puts them together.
       const [between, end] = openMetrics ? ['\n', '\n# EOF\n'] : ['\n\n', '\n']
-      return { contentType: registry.contentType, parts: all.map((text, i) => text + (i === all.length - 1 ? end : between)) }
+      const shown = [...rows, ...exporterMetrics].filter(row => pieces.has(row))
+      return {
+        contentType: registry.contentType,
+        length,
+        async * parts () {
+          const turns = new Turns()
+          for (const row of shown) {
+            const lines = /** @type {string[]} */ (pieces.get(row))
+            for (let i = 0; i < lines.length; i++) {
+              if (turns.over) await turns.next()
+              const after = i < lines.length - 1 ? '\n' : row === shown[shown.length - 1] ? end : between
+              yield lines[i] + after
+            }
+          }
+        }
+      }
     }
+  }
+}
+
+/** The turns of the event loop that long work takes. */
+class Turns {
+  #began = performance.now()
+
+  /** Whether others should have theirs. */
+  get over () {
+    return performance.now() - this.#began > BLOCKED_MS
+  }
+
+  async next () {
+    await new Promise(resolve => setImmediate(resolve))
+    this.#began = performance.now()
   }
 }
 
@@ -74,29 +117,32 @@ function labelsOf (target) {
   return labels
 }
 
-/** @param {import('../series/window').Window | null} window @returns {(name: import('../signals').SignalName) => number | null} */
-function signalReader (window) {
-  const signals = window && signalsOf(window)
-  return name => signals && signals[name]
+/**
+ * @param {MetricRow} row
+ * @param {import('../catalog/metric').Sample[] | number | undefined} read
+ * @param {object} options
+ * @param {import('../catalog/metric').Labels} [options.labels] of all of them
+ * @param {boolean} options.openMetrics
+ * @param {PromSample[]} [options.to] where they are added
+ */
+function promSamples (row, read, { labels: sharedLabels, openMetrics, to = [] }) {
+  const base = baseName(row, openMetrics)
+  if (typeof read === 'number') to.push({ sharedLabels, value: read, metricName: base })
+  else for (const { labels, value, suffix = '' } of read ?? []) to.push({ labels, sharedLabels, value, metricName: base + suffix })
+  return to
 }
 
-/** @param {import('../catalog/metric').Sample[] | number | undefined} read @returns {import('../catalog/metric').Sample[]} */
-function asSamples (read) {
-  return typeof read === 'number' ? [{ value: read }] : read ?? []
-}
+/** OpenMetrics names the counter itself without the suffix of its samples. @param {MetricRow} row @param {boolean} openMetrics */
+const baseName = ({ name, type }, openMetrics) => openMetrics && type === 'counter' ? name.replace(/_total$/, '') : name
 
 /**
  * What prom-client asks of a metric: a name and get(). Values that were computed elsewhere need no more.
- * @param {MetricRow} row
- * @param {import('../catalog/metric').Sample[]} samples
- * @param {{ shared?: import('../catalog/metric').Labels, openMetrics: boolean }} options shared: labels of all of them
+ * @param {MetricRow} row @param {PromSample[]} values @param {boolean} openMetrics
  * @returns {any}
  */
-function constMetric ({ name, type, help }, samples, { shared, openMetrics }) {
-  // OpenMetrics names the counter itself without the suffix of its samples.
-  const base = openMetrics && type === 'counter' ? name.replace(/_total$/, '') : name
-  const values = samples.map(({ labels, value, suffix = '' }) => ({ labels, sharedLabels: shared, value, metricName: base + suffix }))
-  return { name: base, get: async () => ({ name: base, help, type, values, aggregator: 'sum' }) }
+function constMetric (row, values, openMetrics) {
+  const name = baseName(row, openMetrics)
+  return { name, get: async () => ({ name, help: row.help, type: row.type, values, aggregator: 'sum' }) }
 }
 
 module.exports = { createMetrics }

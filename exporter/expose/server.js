@@ -3,7 +3,7 @@
 const { Readable } = require('node:stream')
 const { fastify, LogController } = require('fastify')
 const schemas = require('./schemas')
-const { anatomyOfTarget } = require('../anatomy/in-window')
+const { anatomyIn } = require('../anatomy')
 const { parts } = require('../anatomy/parts')
 const { trimRoutes } = require('./trim')
 const { primaryOf } = require('../classify/evaluate')
@@ -37,10 +37,12 @@ function createServer ({ targets, metrics, isReady, logLevel, commands, token })
   server.get('/-/healthy', async (_, reply) => reply.type('text/plain').send('healthy\n'))
   server.get('/-/ready', async (_, reply) => reply.code(isReady() ? 200 : 503).type('text/plain').send(isReady() ? 'ready\n' : 'starting\n'))
   server.get('/metrics', async (request, reply) => {
-    const { contentType, parts } = await metrics.text(request.headers.accept)
+    const { contentType, length, parts } = await metrics.text(request.headers.accept)
     // Of a thousand targets it is 20 MB: in one piece it would hold the loop for a tenth of a second.
-    const large = parts.reduce((length, part) => length + part.length, 0) > LARGE_BODY_LENGTH
-    return reply.type(contentType).send(large ? Readable.from(parts, { objectMode: false }) : parts.join(''))
+    if (length > LARGE_BODY_LENGTH) return reply.type(contentType).send(Readable.from(parts(), { objectMode: false }))
+    let body = ''
+    for await (const part of parts()) body += part
+    return reply.type(contentType).send(body)
   })
   server.get('/api/v1/targets', { schema: { response: { 200: schemas.targets } } }, async () => watched().map(target => ({
     ...nameOf(target),
@@ -69,7 +71,8 @@ function nameOf (target) {
  * @param {import('../series/target').Target} target
  */
 function memoryOf (target) {
-  const anatomy = anatomyOfTarget(target)
+  const window = target.window()
+  const anatomy = window && anatomyIn(window)
   return anatomy && {
     rssBytes: anatomy.rssBytes,
     parts: Object.entries(parts).map(([part, words]) => ({ part, ...words, bytes: anatomy.parts[/** @type {import('../anatomy/parts').PartName} */ (part)] })),

@@ -16,6 +16,8 @@ const TIERS = Object.freeze([
 /** The tracks that are kept for long come first: a coarser tier has the first columns of the finest. */
 const ordered = [...trackNames].sort((a, b) => Number(tracks[b].long ?? false) - Number(tracks[a].long ?? false))
 const LONG = ordered.filter(name => tracks[name].long).length
+const READ = ordered.map(name => tracks[name].read)
+const KEEP = ordered.map(name => tracks[name].keep)
 /** @type {Record<string, number>} */
 const columnOf = Object.fromEntries(ordered.map((name, i) => [name, i]))
 
@@ -32,10 +34,11 @@ class History {
 
   #row = new Float64Array(ordered.length)
   #longRow = this.#row.subarray(0, LONG)
+  #mergedRow = new Float64Array(LONG)
 
   /** @param {number} timeSeconds @param {import('./tracks').Moment} moment */
   append (timeSeconds, { values, workers, scan }) {
-    for (let i = 0; i < ordered.length; i++) this.#row[i] = tracks[ordered[i]].read(values, workers, scan) ?? NaN
+    for (let i = 0; i < READ.length; i++) this.#row[i] = READ[i](values, workers, scan) ?? NaN
     for (const { stepSeconds, columns } of this.#tiers) {
       const row = stepSeconds === 1 ? this.#row : this.#longRow
       const last = columns.length - 1
@@ -99,13 +102,15 @@ class History {
 
   /** @param {Columns} columns @param {number} last */
   #merged (columns, last) {
-    return this.#longRow.map((value, i) => {
+    for (let i = 0; i < LONG; i++) {
+      const value = this.#longRow[i]
       const kept = columns.valueAt(last, i)
-      if (Number.isNaN(value)) return kept
-      if (Number.isNaN(kept)) return value
-      const { keep } = tracks[ordered[i]]
-      return keep === 'last' ? value : Math[keep](kept, value)
-    })
+      const keep = KEEP[i]
+      if (Number.isNaN(value)) this.#mergedRow[i] = kept
+      else if (Number.isNaN(kept) || keep === 'last') this.#mergedRow[i] = value
+      else this.#mergedRow[i] = keep === 'min' ? Math.min(kept, value) : Math.max(kept, value)
+    }
+    return this.#mergedRow
   }
 }
 

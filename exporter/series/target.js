@@ -1,5 +1,6 @@
 'use strict'
 
+const { fields } = require('memwatch/frame')
 const { History } = require('./history')
 const { RecentDelay } = require('./recent-delay')
 const { Window } = require('./window')
@@ -9,6 +10,9 @@ const { NO_WORKERS } = require('./tracks')
 
 /** How long a target may be silent before it counts as down, in intervals of its own. */
 const SILENT_INTERVALS = 5
+
+/** The fields that are kept of a frame; without a prototype, so that __proto__ is none of them. @type {Record<string, unknown>} */
+const known = Object.assign(Object.create(null), fields)
 
 /**
  * One watched isolate of one process, from its hello to its end. What it knows: who it is, its newest values, its history,
@@ -68,11 +72,13 @@ class Target {
     this.#lastSequence = frame.sequence
     if (Number.isNaN(this.#firstUptimeSeconds)) this.#firstUptimeSeconds = frame.uptimeSeconds
     this.frame = frame
-    this.values = { ...this.values, ...frame.values }
+    /** @type {Record<string, unknown>} */
+    const newest = frame.values
+    /** @type {Record<string, unknown>} */
+    const kept = this.values
+    for (const name in newest) if (known[name]) kept[name] = newest[name]
     // A limit that is lifted disappears from the frames that carry the container's fields; do not keep the old one.
-    if (frame.values.containerUsageBytes !== undefined && frame.values.containerLimitBytes === undefined) {
-      delete this.values.containerLimitBytes
-    }
+    if (frame.values.containerUsageBytes !== undefined) this.values.containerLimitBytes = frame.values.containerLimitBytes
     this.seenAtUnixMs = nowUnixMs
     this.workers = workers
     if (frame.values.residentBytes) {
@@ -97,7 +103,7 @@ class Target {
   /** @returns {Window | null} null before the first frame */
   window () {
     return this.frame
-      ? new Window({ history: this.#history, hello: this.hello, frame: this.frame, values: this.values, scan: this.scan, trends: this.#trends })
+      ? new Window({ history: this.#history, hello: this.hello, frame: this.frame, values: this.values, workers: this.workers, scan: this.scan, trends: this.#trends })
       : null
   }
 }

@@ -21,6 +21,8 @@ class Targets extends EventEmitter {
   #now
   /** @type {Map<string, Target>} by identity: pid, thread and start */
   #byIdentity = new Map()
+  /** The threads of each process. @type {Map<string, Set<Target>>} */
+  #byProcess = new Map()
 
   /** @param {{ maxTargets?: number, now?: () => number }} [options] now: wall clock in ms */
   constructor ({ maxTargets = 4096, now = Date.now } = {}) {
@@ -50,6 +52,7 @@ class Targets extends EventEmitter {
       this.#endPredecessors(hello)
       target = new Target({ hello, name: this.#nameFor(hello), thread: this.#threadFor(hello) })
       this.#byIdentity.set(identity, target)
+      this.#threadsOf(hello).add(target)
       this.emit('open', target)
     }
     target.seenAtUnixMs = this.#now()
@@ -88,19 +91,31 @@ class Targets extends EventEmitter {
    * @param {Target} target @returns {import('./tracks').Workers | undefined}
    */
   #workersOf ({ hello }) {
-    if (hello.threadId !== 0 || this.#byIdentity.size === 1) return undefined
+    const threads = this.#byProcess.get(processOf(hello))
+    if (hello.threadId !== 0 || !threads || threads.size === 1) return undefined
     const workers = { heapBytes: 0, externalBytes: 0 }
-    for (const { hello: other, values } of this.#byIdentity.values()) {
-      if (other.threadId === 0 || processOf(other) !== processOf(hello)) continue
+    for (const { hello: other, values } of threads) {
+      if (other.threadId === 0) continue
       workers.heapBytes += values.heapPhysicalBytes ?? 0
       workers.externalBytes += values.externalBytes ?? 0
     }
     return workers
   }
 
+  /** @param {import('memwatch/frame').Hello} hello of a target that is opened @returns {Set<Target>} those of its process, to be added to */
+  #threadsOf (hello) {
+    const process = processOf(hello)
+    let threads = this.#byProcess.get(process)
+    if (!threads) this.#byProcess.set(process, threads = new Set())
+    return threads
+  }
+
   /** @param {string} identity @param {Target} target */
   #end (identity, target) {
     if (!this.#byIdentity.delete(identity)) return
+    const threads = this.#byProcess.get(processOf(target.hello))
+    threads?.delete(target)
+    if (threads?.size === 0) this.#byProcess.delete(processOf(target.hello))
     target.connected = false
     this.emit('end', target)
   }
@@ -122,7 +137,7 @@ class Targets extends EventEmitter {
    * @param {import('memwatch/frame').Hello} hello
    */
   #nameFor (hello) {
-    const sibling = this.all.find(target => processOf(target.hello) === processOf(hello))
+    const [sibling] = this.#threadsOf(hello)
     if (sibling) return sibling.name
     const taken = new Set(this.all.map(target => target.name))
     for (let number = 1; ; number++) {
@@ -137,7 +152,7 @@ class Targets extends EventEmitter {
    */
   #threadFor (hello) {
     if (hello.threadId === 0) return 'main'
-    const taken = new Set(this.all.filter(target => processOf(target.hello) === processOf(hello)).map(target => target.thread))
+    const taken = new Set([...this.#threadsOf(hello)].map(({ thread }) => thread))
     for (let place = 1; ; place++) {
       if (!taken.has(`worker-${place}`)) return `worker-${place}`
     }

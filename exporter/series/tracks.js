@@ -36,28 +36,25 @@ const long = track => ({ ...track, long: true })
 
 /**
  * Sum over the GC kinds and causes that `accepts` takes.
- * @param {Values} values @param {0 | 1} column 0 counts, 1 pause seconds @param {(kind: string, cause: string) => boolean} accepts
- * @returns {number | undefined}
+ * @param {0 | 1} column 0 counts, 1 pause seconds @param {(kindAndCause: string) => boolean} accepts a key of the `gc` field
+ * @returns {Track}
  */
-function sumGc (values, column, accepts) {
-  if (!values.gc) return undefined
-  let sum = 0
-  for (const [key, row] of Object.entries(values.gc)) {
-    const [kind, cause] = key.split('/')
-    if (accepts(kind, cause)) sum += row[column]
+const gc = (column, accepts) => ({
+  unit: column === 0 ? 'count' : 'seconds',
+  keep: 'last',
+  read: ({ gc: rows }) => {
+    if (!rows) return undefined
+    let sum = 0
+    for (const key in rows) if (accepts(key)) sum += rows[key][column]
+    return sum
   }
-  return sum
-}
-
-/** @param {string} kind */
-const isScavenge = kind => kind === 'minor' || kind === 'minor_mark_sweep'
-/** @param {string} kind @param {string} cause Incremental marking steps belong to the ordinary majors they prepare. */
-const isOrdinaryMajor = (kind, cause) => (kind === 'major' && cause === 'ordinary') || kind === 'incremental'
-/** @param {string} kind @param {string} cause */
-const isExternalMajor = (kind, cause) => kind === 'major' && cause === 'external'
-
-/** @param {0 | 1} column @param {(kind: string, cause: string) => boolean} accepts @returns {Track} */
-const gc = (column, accepts) => ({ unit: column === 0 ? 'count' : 'seconds', keep: 'last', read: values => sumGc(values, column, accepts) })
+})
+/** @param {string} key */
+const isScavenge = key => key.startsWith('minor/') || key.startsWith('minor_mark_sweep/')
+/** @param {string} key Incremental marking steps belong to the ordinary majors they prepare. */
+const isOrdinaryMajor = key => key === 'major/ordinary' || key.startsWith('incremental/')
+/** @param {string} key */
+const isExternalMajor = key => key === 'major/external'
 
 /** Used bytes of one space of the heap. @param {string} space @returns {Track} */
 const spaceUsed = space => ({ unit: 'bytes', keep: 'min', read: values => values.spaces?.[space]?.[0] })
@@ -161,7 +158,7 @@ const tracks = Object.freeze({
   }),
   scavenges: gc(0, isScavenge),
   scavengePauseSeconds: gc(1, isScavenge),
-  ordinaryMajors: gc(0, (kind, cause) => kind === 'major' && cause === 'ordinary'),
+  ordinaryMajors: gc(0, key => key === 'major/ordinary'),
   ordinaryMajorPauseSeconds: gc(1, isOrdinaryMajor),
   externalMajors: gc(0, isExternalMajor),
   externalMajorPauseSeconds: gc(1, isExternalMajor),

@@ -3,7 +3,8 @@
 const { median } = require('simple-statistics')
 const { RATE_SECONDS } = require('../series/window')
 const { trend } = require('../statistics/trend')
-const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, retained, jemallocSavingBytes } = require('../anatomy/in-window')
+const { jemallocSavingBytes } = require('../anatomy/jemalloc-saving')
+const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, retained } = require('../anatomy/typical')
 const { growthOf, steadiness } = require('./growth')
 
 /** @typedef {import('./index').Signal} Signal */

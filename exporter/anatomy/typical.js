@@ -1,10 +1,10 @@
 'use strict'
 
-const { mean, median } = require('simple-statistics')
+// What memory outside the heap does over a window of time: a look says how it lies, not how it comes and goes.
+
+const { median } = require('simple-statistics')
 const { bufferChurnBytes } = require('../signals/buffers')
-const { anatomyOf } = require('./anatomy')
 const { retainedOf } = require('./retained')
-const { jemallocOverhead } = require('./scan')
 
 /** @typedef {import('../series/window').Window} Window */
 
@@ -51,35 +51,4 @@ const retained = window => window.once('retained', () => {
   return slack === null ? null : retainedOf({ slackBytes: slack, movedBytes: movedBytes(window), asked: window.scan?.asked === true })
 })
 
-/** What is freed stays with jemalloc so long: dirty_decay_ms of the setting that is recommended. */
-const JEMALLOC_DECAY_SECONDS = 1
-
-/**
- * What RSS would be less under jemalloc, on average: the slack, less what jemalloc keeps – its own overhead, and what was freed
- * within its decay time. Null where no look can be had.
- * @param {Window} window
- */
-const jemallocSavingBytes = window => {
-  const seconds = window.settledSeconds(NATIVE_SECONDS)
-  const slack = window.points('allocatorSlackBytes', seconds).values
-  const { times, values } = window.points('externalBytes', seconds)
-  if (slack.length === 0 || values.length < 2) return null
-  const peaks = window.points('externalPeakBytes', seconds).values
-  let freed = 0
-  for (let i = 1; i < values.length; i++) freed += Math.max(0, Math.max(peaks[i] ?? 0, values[i - 1]) - values[i])
-  const freedPerSecond = freed / (times[times.length - 1] - times[0])
-  return Math.max(0, mean(slack) - jemallocOverhead(mean(values)) - freedPerSecond * JEMALLOC_DECAY_SECONDS)
-}
-
-/**
- * Where the memory of a target's process is; of a worker nothing but its heap is known.
- * @param {import('../series/target').Target} target
- * @returns {import('./anatomy').Anatomy | null} null before the first frame, and of a worker
- */
-function anatomyOfTarget (target) {
-  const window = target.window()
-  if (!window) return null
-  return anatomyOf({ values: target.values, workers: target.workers, scan: target.scan, movedBytes: movedBytes(window) })
-}
-
-module.exports = { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, retained, jemallocSavingBytes, anatomyOfTarget }
+module.exports = { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, movedBytes, retained }
