@@ -1,5 +1,6 @@
 'use strict'
 
+const os = require('node:os')
 const { REJECT_REASONS } = require('../ingest/decode')
 
 /**
@@ -18,6 +19,12 @@ const { REJECT_REASONS } = require('../ingest/decode')
  * @property {string} help
  * @property {(state: ExporterState) => import('./metric').Sample[] | number} read
  */
+
+/** Without a limit Node says undefined, 0, or more than there is. @returns {number | undefined} */
+function memoryLimit () {
+  const limit = process.constrainedMemory()
+  return limit && limit < os.totalmem() ? limit : undefined
+}
 
 /** @type {readonly ExporterMetric[]} */
 const exporterMetrics = Object.freeze([
@@ -62,6 +69,12 @@ const exporterMetrics = Object.freeze([
     type: 'gauge',
     help: 'Resident set size of the exporter itself.',
     read: () => process.memoryUsage.rss()
+  },
+  {
+    name: 'memwatch_exporter_memory_limit_bytes',
+    type: 'gauge',
+    help: 'Memory limit of the exporter\'s own container; absent without one.',
+    read: () => memoryLimit() ?? []
   }
 ])
 

@@ -36,7 +36,8 @@ const signalMetric = (name, signal) => ({
 })
 
 /**
- * A metric of every heap space, under the short name that prom-client gave it: `new` for `new_space`.
+ * A metric of every heap space that V8 uses, under the short name that prom-client gave it: `new` for `new_space`. Half of them
+ * are empty in most processes, and each would be a series.
  * @param {string} name @param {0 | 1 | 2 | 3} column of the `spaces` rows: used, size, available, physical @param {string} help
  * @returns {TargetMetric}
  */
@@ -44,7 +45,7 @@ const spaceMetric = (name, column, help) => ({
   name,
   type: 'gauge',
   help,
-  read: ({ values }) => Object.entries(values.spaces ?? {}).map(([space, row]) => ({
+  read: ({ values }) => Object.entries(values.spaces ?? {}).filter(([, [, size]]) => size > 0).map(([space, row]) => ({
     labels: { space: space.replace(/_space$/, '') }, value: row[column]
   }))
 })

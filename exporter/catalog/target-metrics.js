@@ -52,20 +52,45 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_diagnosis',
     type: 'gauge',
-    help: '1 for the state a diagnosis is in; both are 0 while it is neither suspected nor confirmed.',
+    help: 'State `confirmed` of each diagnosis: 1 or 0; state `suspected`: 1 while it is so, else absent.',
     // Of the verdicts, in which a cause has folded its symptoms: those must not call anyone.
-    read: ({ verdicts }) => diagnoses.flatMap(({ id }) => ['suspected', 'confirmed'].map(state => ({
-      labels: { diagnosis: id, state }, value: verdicts.find(({ diagnosis }) => diagnosis === id)?.state === state ? 1 : 0
-    })))
+    read: ({ verdicts }) => diagnoses.flatMap(({ id }) => {
+      const state = verdicts.find(({ diagnosis }) => diagnosis === id)?.state
+      const confirmed = { labels: { diagnosis: id, state: 'confirmed' }, value: state === 'confirmed' ? 1 : 0 }
+      return state === 'suspected' ? [confirmed, { labels: { diagnosis: id, state }, value: 1 }] : [confirmed]
+    })
   },
   {
     name: 'memwatch_verdict_info',
     type: 'gauge',
-    help: 'A confirmed verdict and its fix: always 1, absent without one.',
+    help: 'A confirmed verdict, its fix, and the diagnoses it was ruled out to be: always 1, absent without one.',
     read: ({ verdicts }) => verdicts.filter(({ state }) => state === 'confirmed').map(verdict => ({
-      labels: { diagnosis: verdict.diagnosis, severity: verdict.severity, fix: pasteLine(verdict.fix[0]), runbook: verdict.runbook ?? '' },
+      labels: {
+        diagnosis: verdict.diagnosis,
+        severity: verdict.severity,
+        fix: pasteLine(verdict.fix[0]),
+        runbook: verdict.runbook ?? '',
+        ruled_out: verdict.ruledOut.map(({ diagnosis }) => diagnosis).join(', ')
+      },
       value: 1
     }))
+  },
+  {
+    name: 'memwatch_verdict_start_timestamp_seconds',
+    type: 'gauge',
+    help: 'When a verdict was confirmed, Unix time; absent without one.',
+    read: ({ hello, verdicts }) => verdicts.filter(({ state }) => state === 'confirmed').map(({ diagnosis, confirmedAfterSeconds }) => ({
+      labels: { diagnosis }, value: hello.startedAtUnixMs / 1000 + (confirmedAfterSeconds ?? 0)
+    }))
+  },
+  {
+    name: 'memwatch_verdict_saving_bytes',
+    type: 'gauge',
+    help: 'By how much the first fix of a confirmed verdict is predicted to lower RSS; absent where it is not about that.',
+    read: ({ verdicts }) => verdicts.filter(({ state }) => state === 'confirmed').flatMap(({ diagnosis, fix }) => {
+      const rss = fix[0]?.predicted.find(({ signal }) => signal === 'rssBytes')
+      return rss && rss.to < rss.from ? [{ labels: { diagnosis }, value: rss.from - rss.to }] : []
+    })
   },
 
   fieldMetric('memwatch_rss_bytes', 'gauge', 'rssBytes', 'Resident set size of the process.'),

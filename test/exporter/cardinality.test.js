@@ -1,0 +1,39 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { gunzipSync } = require('node:zlib')
+const { createMetrics } = require('../../exporter/expose/metrics')
+const { evaluate } = require('../../exporter/classify/evaluate')
+const { Targets } = require('../../exporter/series/targets')
+
+/** Most series that a process without worker threads may have, prom-client's names included. */
+const MOST_SERIES = 250
+const RECORDINGS = path.join(__dirname, '../recordings')
+
+/** @param {string} file @returns {Promise<Record<string, number>>} series of its main thread at the end, by metric */
+async function seriesOf (file) {
+  const lines = gunzipSync(fs.readFileSync(path.join(RECORDINGS, file))).toString().trim().split('\n').map(text => JSON.parse(text).line).filter(Boolean)
+  const targets = new Targets()
+  targets.on('frame', target => evaluate(target))
+  const session = targets.open(lines.find(({ type, threadId }) => type === 'hello' && threadId === 0))
+  for (const line of lines) if (line.type === 'frame') session.frame(line)
+  const state = { rejected: new Map(), frames: 0, connections: 0, targets: 1, diagnosisErrors: 0, version: '' }
+  const { parts } = await createMetrics({ targets: () => targets.all, state: () => state, compat: true }).text()
+  const series = {}
+  for await (const part of parts()) {
+    for (const line of part.split('\n').filter(line => line.includes('target='))) {
+      const name = line.slice(0, line.indexOf('{'))
+      series[name] = (series[name] ?? 0) + 1
+    }
+  }
+  return series
+}
+
+it.each(fs.readdirSync(RECORDINGS).filter(name => name.endsWith('.gz')))(`%s: at most ${MOST_SERIES} series`, async file => {
+  const series = await seriesOf(file)
+  const count = Object.values(series).reduce((sum, n) => sum + n, 0)
+  // What it is made of is worth seeing where it is too much.
+  expect(count > MOST_SERIES ? series : 'few enough').toBe('few enough')
+  expect(count).toBeGreaterThan(100)
+})
