@@ -8,7 +8,8 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { diagnoses } = require('../exporter/diagnoses')
-const { alertRulesYaml } = require('./alert-rules')
+const { alertRules, recordedRules, rulesYaml } = require('./alerts/index')
+const { promClientRules } = require('./alerts/prom-client-rules')
 const docs = require('./docs')
 const { report } = require('../exporter/expose/schemas')
 
@@ -16,7 +17,9 @@ const ROOT = path.join(__dirname, '..')
 
 /** @type {Record<string, () => string>} file → its content */
 const generated = {
-  'alerts/memwatch.alerts.yaml': () => alertRulesYaml({ diagnoses }),
+  'alerts/memwatch.alerts.yaml': () => rulesYaml(alertRules({ diagnoses }), 'npm run generate'),
+  'alerts/memwatch.rules.yaml': () => rulesYaml(recordedRules(), 'npm run generate'),
+  'alerts/prom-client.rules.yaml': () => rulesYaml(promClientRules(), 'npm run generate'),
   'docs/metrics.md': docs.metrics,
   'docs/diagnoses.md': docs.diagnoses,
   'docs/config.md': docs.config,

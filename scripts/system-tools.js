@@ -9,13 +9,16 @@ const TOOLS = {
   prometheus: ['prometheus'],
   promtool: ['promtool'],
   alertmanager: ['alertmanager', 'prometheus-alertmanager'],
-  amtool: ['amtool']
+  amtool: ['amtool'],
+  // The commands of the runbooks.
+  curl: ['curl'],
+  jq: ['jq']
 }
 
 /** Debian's packages that hold them. */
-const PACKAGES = ['prometheus', 'prometheus-alertmanager', 'libjemalloc2']
+const PACKAGES = ['prometheus', 'prometheus-alertmanager', 'libjemalloc2', 'curl', 'jq']
 
-const MISSING = `prometheus, promtool, alertmanager, amtool and libjemalloc.so.2 are not all here. Debian and Ubuntu: apt-get install ${PACKAGES.join(' ')}; elsewhere see prometheus.io/download and jemalloc.net. Tests that need them do not run without.`
+const MISSING = `prometheus, promtool, alertmanager, amtool, curl, jq and libjemalloc.so.2 are not all here. Debian and Ubuntu: apt-get install ${PACKAGES.join(' ')}; elsewhere see prometheus.io/download and jemalloc.net. Tests that need them do not run without.`
 
 /** @param {string[]} names @returns {string | undefined} */
 function which (names) {

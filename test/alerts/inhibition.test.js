@@ -14,6 +14,7 @@ const sidecar = { job: 'shop/memwatch', instance: '10.0.0.7:9888', namespace: 's
 const main = { ...sidecar, target: 'api', thread: 'main' }
 const leak = { ...main, alertname: 'MemwatchJsHeapLeak', severity: 'critical', diagnosis: 'js-heap-leak' }
 const starvation = { ...main, alertname: 'MemwatchSemiSpaceStarvation', severity: 'warning', diagnosis: 'semi-space-starvation' }
+const nearLimit = { ...main, alertname: 'MemwatchMemoryNearLimit', severity: 'critical' }
 const silent = { ...main, alertname: 'MemwatchAgentSilent', severity: 'warning' }
 const down = { ...sidecar, alertname: 'MemwatchExporterDown', severity: 'warning' }
 const otherPod = { instance: '10.0.0.8:9888', pod: 'api-c2x4' }
@@ -40,6 +41,10 @@ describeWithTools('which alerts of the Alertmanager example hush which', tools =
     ['a leak does not hush another leak', leak, { ...leak, fix: 'another' }, false],
     ['a leak leaves what is not of memwatch alone', leak, { ...main, alertname: 'TargetSlow', severity: 'warning' }, false],
     ['what is critical elsewhere hushes nothing of memwatch', { ...main, alertname: 'TargetGone', severity: 'critical' }, starvation, false],
+    ['a leak that names the cause hushes what only measures it', leak, nearLimit, true],
+    ['a leak of another process hushes no measurement', { ...leak, target: 'mailer' }, nearLimit, false],
+    ['a ticket hushes no page', starvation, nearLimit, false],
+    ['a measurement hushes no ticket that may name its cause', nearLimit, starvation, false],
     ['an exporter that is down hushes the silence of what it watches', down, silent, true],
     ['an exporter that is down does not hush another one\'s silent agents', down, { ...silent, ...otherPod }, false],
     ['an exporter that is down leaves findings alone: they may still page', down, leak, false],

@@ -6,7 +6,7 @@ const path = require('node:path')
 const { once } = require('node:events')
 const { parse } = require('yaml')
 const { diagnoses } = require('../../exporter/diagnoses')
-const { alertRulesYaml } = require('../../scripts/alert-rules')
+const { alertRules, rulesYaml } = require('../../scripts/alerts/index')
 const { eventually } = require('../support/exporter')
 const { startPrometheus } = require('../support/prometheus')
 const { startAlertmanager, TIMING } = require('../support/alertmanager')
@@ -62,7 +62,7 @@ describeWithTools('from a verdict to a page', tools => {
     const prometheus = await startPrometheus({
       file: tools.prometheus,
       // The very rules that are shipped, only quicker.
-      rules: alertRulesYaml({ diagnoses, forSeconds: 2, keepFiringForSeconds: 2 }),
+      rules: rulesYaml(alertRules({ diagnoses, forSeconds: 2, keepFiringForSeconds: 2 }), 'a test'),
       targets: [exporter.address],
       job: 'shop/memwatch',
       labels: { namespace: 'shop', pod: 'api-7d9f' },

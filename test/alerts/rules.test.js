@@ -6,14 +6,19 @@ const { spawnSync } = require('node:child_process')
 const { parse } = require('yaml')
 const { diagnoses } = require('../../exporter/diagnoses')
 const { targetMetrics } = require('../../exporter/catalog/target-metrics')
+const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
 const { REJECT_REASONS } = require('../../exporter/ingest/decode')
-const { alertRules } = require('../../scripts/alert-rules')
+const { alertRules, recordedRules } = require('../../scripts/alerts/index')
 const { describeWithTools } = require('../support/tools')
 
 const ALERTS = path.join(__dirname, '../../alerts')
 const rules = parse(fs.readFileSync(path.join(ALERTS, 'memwatch.alerts.yaml'), 'utf8')).groups.flatMap(({ rules }) => rules)
 const names = rules.map(({ alert }) => alert)
+const recorded = parse(fs.readFileSync(path.join(ALERTS, 'memwatch.rules.yaml'), 'utf8')).groups.flatMap(({ rules }) => rules)
+/** Rules that need no agent: they have one test and one page for all. */
+const PROM_CLIENT = 'prom-client'
+const promClient = parse(fs.readFileSync(path.join(ALERTS, `${PROM_CLIENT}.rules.yaml`), 'utf8')).groups.flatMap(({ rules }) => rules)
 const inFolder = (folder, ending) => fs.readdirSync(path.join(ALERTS, folder)).map(name => name.replace(ending, ''))
 
 const HEADINGS = ['Meaning', 'Impact', 'Confirm', 'Fix now', 'Fix for good', 'How to tell it worked', 'False positives and look-alikes']
@@ -21,8 +26,9 @@ const HEADINGS = ['Meaning', 'Impact', 'Confirm', 'Fix now', 'Fix for good', 'Ho
 /** Every series name that is exposed. */
 const series = new Set([...targetMetrics, ...exporterMetrics].flatMap(({ name, type }) =>
   type === 'histogram' ? ['_bucket', '_sum', '_count'].map(suffix => name + suffix) : [name]))
+for (const { record } of recorded) series.add(record)
 /** What a text names that nobody exposes. @param {string} text */
-const unknownMetrics = text => (text.match(/\bmemwatch_[a-z_]+/g) ?? []).filter(name => !series.has(name))
+const unknownMetrics = text => (text.match(/\b(memwatch|fleet)[:_][a-z0-9_:]+/g) ?? []).filter(name => !series.has(name))
 
 /** @param {string} file @param {string[]} args */
 function expectSuccess (file, args) {
@@ -33,11 +39,12 @@ function expectSuccess (file, args) {
 describe('alerts', () => {
   it('each has a runbook and a test of its own name, and nothing is left over', () => {
     expect(inFolder('runbooks', '.md').sort()).toEqual([...names].sort())
-    expect(inFolder('tests', '.test.yaml').sort()).toEqual([...names].sort())
+    expect(inFolder('tests', '.test.yaml').sort()).toEqual([...names, PROM_CLIENT].sort())
   })
   it.each(rules.map(rule => [rule.alert, rule]))('%s says what it is, how bad, and what to do', (alert, rule) => {
     expect(rule.labels.severity).toMatch(/^(critical|warning|info)$/)
-    expect(Object.keys(rule.annotations).sort()).toEqual(['description', 'fix', 'runbook_url', 'summary'])
+    expect(Object.keys(rule.annotations).sort()).toEqual(['dashboard_url', 'description', 'fix', 'runbook_url', 'summary'])
+    expect(rule.annotations.dashboard_url).toMatch(/^https:\/\/[^/]+\/d\/memwatch-(process|exporter)\?var-job=/)
     expect(rule.annotations.summary).not.toContain('{{')
     expect(rule.annotations.runbook_url.endsWith(`/${alert}.md`)).toBe(true)
     expect(parseInt(rule.for)).toBeGreaterThanOrEqual(60)
@@ -65,6 +72,33 @@ describe('alerts', () => {
   })
 })
 
+describe('recording rules', () => {
+  it.each(recorded.map(({ record, expr }) => [record, expr]))('%s is named by its level, and rests on metrics that exist', (record, expr) => {
+    expect(record).toMatch(/^(memwatch|fleet):[a-z_]+:[a-z0-9]+$/)
+    expect(unknownMetrics(expr)).toEqual([])
+    expect(expr).toMatch(/memwatch_/)
+  })
+  it('take the same selector as the alerts', () => {
+    for (const { rules } of recordedRules({ selector: 'namespace="shop"' }).groups) for (const { expr } of rules) expect(expr).toContain('{namespace="shop"}')
+  })
+})
+
+describe('alerts for apps without an agent', () => {
+  const page = fs.readFileSync(path.join(ALERTS, `${PROM_CLIENT}.md`), 'utf8')
+  const known = new Set(compatMetrics.flatMap(({ name, type }) => type === 'histogram' ? ['_bucket', '_sum', '_count'].map(suffix => name + suffix) : [name]))
+  it.each(promClient.map(rule => [rule.alert, rule]))('%s says what it cannot know, and rests on what prom-client exposes', (alert, { expr, annotations }) => {
+    expect(Object.keys(annotations).sort()).toEqual(['description', 'fix', 'runbook_url', 'summary', 'unknown'])
+    expect(annotations.runbook_url.endsWith(`#${alert.toLowerCase()}`)).toBe(true)
+    expect(page).toContain(`\n## ${alert}\n`)
+    const used = expr.match(/\b(nodejs|process)_[a-z_0-9]+/g)
+    expect(used.length).toBeGreaterThan(0)
+    expect(used.filter(name => !known.has(name))).toEqual([])
+  })
+  it('has no part in its page that is no alert', () => {
+    expect([...page.matchAll(/^## (.+)$/gm)].map(([, name]) => name)).toEqual(promClient.map(({ alert }) => alert))
+  })
+})
+
 describe('alert rules can be had otherwise', () => {
   const rulesOf = options => alertRules({ diagnoses, ...options }).groups.flatMap(({ rules }) => rules)
   it('by default critical ones wait a minute, warnings two, and all outlive five minutes without their series', () => {
@@ -78,7 +112,7 @@ describe('alert rules can be had otherwise', () => {
   })
   it('a selector reaches every series an alert rests on', () => {
     for (const { expr } of rulesOf({ selector: 'namespace="shop"' })) {
-      const selected = expr.match(/(memwatch_[a-z_]+|\bup)(\{[^}]*\})?/g)
+      const selected = expr.match(/(memwatch[_:][a-z_0-9:]+|\bup)(\{[^}]*\})?/g)
       expect(selected.length).toBeGreaterThan(0)
       for (const one of selected) expect(one).toContain('namespace="shop"')
     }
@@ -86,16 +120,32 @@ describe('alert rules can be had otherwise', () => {
   it('the scrape job of the exporters', () => {
     expect(rulesOf({ jobSelector: 'job="sidecars"' }).find(({ alert }) => alert === 'MemwatchExporterDown').expr).toBe('up{job="sidecars"} == 0')
   })
+  it('thresholds, the grace after a start, and the place of the dashboards', () => {
+    const changed = rulesOf({ memoryRatio: 0.8, heapRatio: 0.7, graceSeconds: 60, dashboardBaseUrl: 'https://g.example.org' })
+    const byName = name => changed.find(({ alert }) => alert === name)
+    expect(byName('MemwatchMemoryNearLimit').expr).toContain('> 0.8 * memwatch_container_limit_bytes')
+    expect(byName('MemwatchHeapNearLimit').expr).toContain('> 0.7 * memwatch_heap_size_limit_bytes')
+    expect(byName('MemwatchHeapNearLimit').expr).toContain('memwatch_target_start_time_seconds > 60')
+    for (const { annotations } of changed) expect(annotations.dashboard_url).toMatch(/^https:\/\/g\.example\.org\/d\//)
+  })
+  it('from the command line, which names the option at fault', () => {
+    const alerts = (...args) => spawnSync(process.execPath, [path.join(ALERTS, '../scripts/alerts.js'), ...args], { encoding: 'utf8' })
+    expect(parse(alerts('--selector', 'namespace="shop"').stdout).groups).toHaveLength(3)
+    expect(parse(alerts('--recorded').stdout)).toEqual(recordedRules())
+    expect(alerts('--help').stdout).toContain('--memory-ratio')
+    expect(alerts('--grace', 'soon')).toMatchObject({ status: 2, stderr: '--grace: expected a number above 0, got soon\n' })
+    expect(alerts('--nonsense')).toMatchObject({ status: 2, stderr: expect.stringContaining('--nonsense') })
+  })
   it('a diagnosis that has no numbers of its own shows RSS', () => {
     const [rule] = rulesOf({ diagnoses: [{ id: 'new-one', title: 'GC never runs', severity: 'info', runbook: 'MemwatchNewOne' }] })
-    expect(rule.annotations.description).toMatch(/GC never runs\. Now: RSS \{\{ with/)
+    expect(rule.annotations.description).toMatch(/GC never runs\..* Now: RSS \{\{ with/)
     expect(rule.for).toBe('300s')
   })
 })
 
 describeWithTools('alerts under promtool and amtool', ({ promtool, amtool }) => {
-  it('the rules are sound', () => expectSuccess(promtool, ['check', 'rules', '--lint=all', '--lint-fatal', 'memwatch.alerts.yaml']))
-  it.each(names)('%s fires, stays silent and resolves as its test says', name => expectSuccess(promtool, ['test', 'rules', `tests/${name}.test.yaml`]))
+  it.each(['memwatch.alerts.yaml', 'memwatch.rules.yaml', 'prom-client.rules.yaml'])('%s is sound', file => expectSuccess(promtool, ['check', 'rules', '--lint=all', '--lint-fatal', file]))
+  it.each([...names, PROM_CLIENT])('%s fires, stays silent and resolves as its test says', name => expectSuccess(promtool, ['test', 'rules', `tests/${name}.test.yaml`]))
   it('the Alertmanager example is sound', () => expectSuccess(amtool, ['check-config', 'alertmanager.example.yaml']))
   it.each([
     ['critical', 'pager'],

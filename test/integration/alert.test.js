@@ -4,7 +4,7 @@ const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { diagnoses } = require('../../exporter/diagnoses')
-const { alertRulesYaml } = require('../../scripts/alert-rules')
+const { alertRules, rulesYaml } = require('../../scripts/alerts/index')
 const { apps } = require('memwatch-lab')
 const { createMemoryGroup } = require('memwatch-lab/memory-group')
 const { startExporter } = require('../support/exporter')
@@ -29,7 +29,7 @@ describeWithTools('a starving app pages, and the fix ends it', tools => {
     const prometheus = await startPrometheus({
       file: tools.prometheus,
       // The very rules that are shipped, only quicker.
-      rules: alertRulesYaml({ diagnoses, forSeconds: 3, keepFiringForSeconds: 3 }),
+      rules: rulesYaml(alertRules({ diagnoses, forSeconds: 3, keepFiringForSeconds: 3 }), 'a test'),
       targets: [`127.0.0.1:${exporter.port}`],
       alertmanagerUrl: alertmanager.url
     })

@@ -1,0 +1,55 @@
+'use strict'
+
+const { numberTemplate } = require('./rule')
+
+/** Growth is judged over so much of a floor; shorter, and a warm-up or a cache that fills looks like it. */
+const TREND_SECONDS = 3600
+/** So near, a limit is worth waking someone for. */
+const HORIZON_SECONDS = 4 * 3600
+
+/**
+ * Alerts on what was measured, which hold where no verdict is there: the diagnosis is not known yet, or the exporter is too old
+ * for it. Of memory only floors are judged: what rises between two GCs and falls with the next says nothing.
+ * @param {ReturnType<typeof import('./rule').ruleMaker>} maker
+ */
+function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio, heapRatio } }) {
+  const olderThan = (/** @type {number} */ seconds) => `time() - memwatch_target_start_time_seconds${matchers()} > ${seconds}`
+  const floor = `memwatch:rss_bytes:min15m${matchers()}`
+  const limit = `memwatch_container_limit_bytes${matchers()}`
+  return [
+    rule('MemwatchMemoryNearLimit', 'critical',
+      `${floor} > ${memoryRatio} * ${limit}\nand predict_linear(${floor}[1h], ${HORIZON_SECONDS}) > ${limit}\nand ${olderThan(graceSeconds + TREND_SECONDS)}`, {
+        summary: 'The least memory that a process holds grows towards the limit of its container.',
+        description: '{{ $labels.target }} ({{ $labels.thread }}) will be killed for memory within hours, as it grows now. ' +
+          `Now: ${[
+            { text: 'RSS at least', expr: 'memwatch:rss_bytes:min15m{$}', format: /** @type {const} */ ('bytes') },
+            { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: /** @type {const} */ ('bytes') },
+            { text: 'growth', expr: 'deriv(memwatch:rss_bytes:min15m{$}[1h])', format: /** @type {const} */ ('bytesPerSecond') },
+            { text: 'time to the limit', expr: 'round((memwatch_container_limit_bytes{$} - memwatch:rss_bytes:min15m{$}) / (deriv(memwatch:rss_bytes:min15m{$}[1h]) > 0))', format: /** @type {const} */ ('duration') }
+          ].map(numberTemplate).join(', ')}.`,
+        fix: 'Roll the pods over before the limit, one at a time; the verdict of this process, where there is one, names the cause.'
+      }),
+    rule('MemwatchHeapNearLimit', 'critical',
+      `min_over_time(memwatch_live_heap_bytes${matchers()}[10m]) > ${heapRatio} * memwatch_heap_size_limit_bytes${matchers()}\nand ${olderThan(graceSeconds)}`, {
+        summary: 'What lives on the JS heap nearly fills it.',
+        description: '{{ $labels.target }} ({{ $labels.thread }}) has little heap left: V8 will collect ever more often, and then abort. ' +
+          `Now: ${[
+            { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: /** @type {const} */ ('bytes') },
+            { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: /** @type {const} */ ('bytes') },
+            { text: 'GC pauses', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: /** @type {const} */ ('ratio') }
+          ].map(numberTemplate).join(', ')}.`,
+        fix: 'NODE_OPTIONS="--max-old-space-size=…" with more, where the container has room for it; else find what is kept.'
+      }),
+    rule('MemwatchContainerOomKill', 'critical', `round(increase(memwatch_container_oom_kills_total${matchers()}[10m])) > 0`, {
+      summary: 'The kernel killed a process of this container for memory.',
+      description: 'In the container of {{ $labels.target }} the kernel killed {{ $value | humanize }} process(es) in ten minutes. ' +
+        `Now: ${[
+          { text: 'memory in use', expr: 'memwatch_container_working_set_bytes{$}', format: /** @type {const} */ ('bytes') },
+          { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: /** @type {const} */ ('bytes') }
+        ].map(numberTemplate).join(', ')}.`,
+      fix: 'Raise resources.limits.memory for now; the verdict of this process, where there is one, names the cause.'
+    })
+  ]
+}
+
+module.exports = { backstopAlerts }

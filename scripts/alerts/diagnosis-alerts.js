@@ -1,0 +1,105 @@
+'use strict'
+
+const { asked, numberTemplate } = require('./rule')
+
+/**
+ * What an alert says beside its sentence, by diagnosis: `expr` is asked while it fires, with `$` for the labels of its thread.
+ * RSS is known on the main thread only. Rates go back as far as a warning has waited: further, and a young process would seem
+ * to do less than it does. A diagnosis that is not listed here shows RSS.
+ * @type {Record<string, Parameters<typeof numberTemplate>[0][]>}
+ */
+const NUMBERS = {
+  'js-heap-leak': [
+    { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' },
+    { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: 'bytes' },
+    { text: 'growth', expr: 'memwatch_live_heap_growth_bytes_per_second{$}', format: 'bytesPerSecond' },
+    { text: 'time to the limit', expr: 'round((memwatch_heap_size_limit_bytes{$} - memwatch_live_heap_bytes{$}) / (memwatch_live_heap_growth_bytes_per_second{$} > 0))', format: 'duration' }
+  ],
+  'heap-limit-thrash': [
+    { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' },
+    { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: 'bytes' },
+    { text: 'GC pauses', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: 'ratio' }
+  ],
+  'semi-space-starvation': [
+    { text: 'largest semi-space', expr: 'memwatch_semi_space_max_bytes{$}', format: 'bytes' },
+    { text: 'GC pauses', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: 'ratio' },
+    { text: 'scavenges', expr: 'sum(rate(memwatch_gc_pause_seconds_count{$,kind="minor"}[2m]))', format: 'perSecond' }
+  ],
+  'container-limit-mismatch': [
+    { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: 'bytes' },
+    { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: 'bytes', missing: 'none' },
+    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }
+  ],
+  'allocator-fragmentation': [
+    { text: 'kept by malloc', expr: 'memwatch_allocator_retained_bytes{$}', format: 'bytes' },
+    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' },
+    { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: 'bytes', missing: 'none' }
+  ],
+  'array-buffer-pile-up': [
+    { text: 'Buffers', expr: 'memwatch_array_buffers_bytes{$}', format: 'bytes' },
+    { text: 'GCs for their sake', expr: 'sum(rate(memwatch_gc_pause_seconds_count{$,cause="external"}[2m]))', format: 'perSecond' },
+    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }
+  ],
+  'buffer-pool-pinning': [
+    { text: 'Buffers', expr: 'memwatch_array_buffers_bytes{$}', format: 'bytes' },
+    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }
+  ],
+  'native-memory-leak': [
+    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' },
+    { text: 'growth', expr: 'deriv(memwatch_rss_bytes{$}[10m]) > 0', format: 'bytesPerSecond' },
+    { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: 'bytes', missing: 'none' },
+    { text: 'time to the limit', expr: 'round((memwatch_container_limit_bytes{$} - memwatch_rss_bytes{$}) / (deriv(memwatch_rss_bytes{$}[10m]) > 0))', format: 'duration' }
+  ],
+  'context-leak': [
+    { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' },
+    { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: 'bytes' }
+  ],
+  'event-loop-blocked': [
+    { text: 'loop active', expr: 'rate(memwatch_event_loop_active_seconds_total{$}[2m])', format: 'ratio' },
+    { text: 'of it GC', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: 'ratio' }
+  ],
+  'oversized-heap': [
+    { text: 'heap', expr: 'memwatch_heap_committed_bytes{$}', format: 'bytes' },
+    { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' },
+    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }
+  ],
+  'idle-heap-not-returned': [
+    { text: 'heap', expr: 'memwatch_heap_committed_bytes{$}', format: 'bytes' },
+    { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' },
+    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }
+  ]
+}
+/** @type {Parameters<typeof numberTemplate>[0][]} */
+const OTHER_NUMBERS = [{ text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }]
+
+/** Since when it is sure, and what else it could have been; nothing where the exporter does not say. @param {string} id */
+const sureness = id =>
+  asked(`time() - memwatch_verdict_start_timestamp_seconds{$,diagnosis="${id}"}`, ' Confirmed for {{ . | first | value | humanizeDuration }}.') +
+  asked(`memwatch_verdict_info{$,diagnosis="${id}"}`, '{{ with . | first | label "ruled_out" }} Ruled out: {{ . }}.{{ end }}')
+
+/**
+ * One alert for each diagnosis that calls someone.
+ * @param {ReturnType<typeof import('./rule').ruleMaker>} maker
+ * @param {readonly Pick<import('../../exporter/diagnoses/define-diagnosis').Diagnosis, 'id' | 'title' | 'severity' | 'runbook'>[]} diagnoses
+ */
+const diagnosisAlerts = ({ matchers, rule }, diagnoses) => diagnoses.flatMap(({ id, title, severity, runbook }) => {
+  if (runbook === undefined) return [] // an opportunity calls nobody
+  // Aggregated `without`, so that namespace, pod and whatever else the scrape adds stay on the alert.
+  const confirmed = `max without (state) (memwatch_diagnosis${matchers(`diagnosis="${id}"`, 'state="confirmed"')}) == 1`
+  const fix = `max without (severity, runbook, ruled_out) (memwatch_verdict_info${matchers(`diagnosis="${id}"`)})`
+  return [rule(runbook, severity,
+    // The fix travels as a label; without one the alert fires all the same. topk: two fixes at once must not stop the join.
+    `(${confirmed})\n  * ignoring (fix) group_left (fix)\n  topk without (fix) (1, ${fix})\nor ignoring (fix)\n(${confirmed})`, {
+      summary: `${title}.`,
+      description: `{{ $labels.target }} ({{ $labels.thread }}): ${lowerFirst(title)}.${sureness(id)} ` +
+        `Now: ${(NUMBERS[id] ?? OTHER_NUMBERS).map(numberTemplate).join(', ')}. ` +
+        'The evidence: /api/v1/diagnoses of the exporter at {{ $labels.instance }}.' +
+        '{{ if $labels.fix }} Fix: {{ $labels.fix }}{{ end }}',
+      fix: '{{ if $labels.fix }}{{ $labels.fix }}{{ else }}see /api/v1/diagnoses{{ end }}'
+    })]
+})
+
+/** Not of a name: JS heap, GC. @param {string} text */
+const lowerFirst = text => /^[A-Z][a-z ]/.test(text) ? text[0].toLowerCase() + text.slice(1) : text
+
+module.exports = { diagnosisAlerts }
