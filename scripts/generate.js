@@ -10,6 +10,7 @@ const path = require('node:path')
 const { diagnoses } = require('../exporter/diagnoses')
 const { alertRules, recordedRules, rulesYaml } = require('./alerts/index')
 const { promClientRules } = require('./alerts/prom-client-rules')
+const { dashboards } = require('./dashboards')
 const docs = require('./docs')
 const { report } = require('../exporter/expose/schemas')
 
@@ -20,6 +21,7 @@ const generated = {
   'alerts/memwatch.alerts.yaml': () => rulesYaml(alertRules({ diagnoses }), 'npm run generate'),
   'alerts/memwatch.rules.yaml': () => rulesYaml(recordedRules(), 'npm run generate'),
   'alerts/prom-client.rules.yaml': () => rulesYaml(promClientRules(), 'npm run generate'),
+  ...Object.fromEntries(Object.entries(dashboards).map(([name, make]) => [`dashboards/${name}.json`, () => JSON.stringify(make(), null, 2) + '\n'])),
   'docs/metrics.md': docs.metrics,
   'docs/diagnoses.md': docs.diagnoses,
   'docs/config.md': docs.config,

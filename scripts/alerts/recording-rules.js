@@ -9,9 +9,9 @@ const RECORDED = Object.freeze([
   { record: 'memwatch:gc_pause_seconds:rate5m', metric: 'memwatch_gc_pause_seconds_sum', expr: (/** @type {string} */ of) => `sum without (kind, cause) (rate(${of}[5m]))` },
   { record: 'memwatch:event_loop_active:rate5m', metric: 'memwatch_event_loop_active_seconds_total', expr: (/** @type {string} */ of) => `rate(${of}[5m])` },
   { record: 'memwatch:rss_bytes:max1d', metric: 'memwatch_rss_bytes', expr: (/** @type {string} */ of) => `max_over_time(${of}[1d])` },
-  { record: 'fleet:memwatch_diagnosis:sum', metric: 'memwatch_diagnosis', expr: (/** @type {string} */ of) => `sum by (diagnosis, state) (${of})` },
-  { record: 'fleet:memwatch_verdict_saving_bytes:sum', metric: 'memwatch_verdict_saving_bytes', expr: (/** @type {string} */ of) => `sum by (diagnosis) (${of})` },
-  { record: 'fleet:memwatch_targets:count', metric: 'memwatch_target_info', expr: (/** @type {string} */ of) => `count by (node_version, allocator) (${of})` }
+  { record: 'fleet:memwatch_diagnosis:sum', metric: 'memwatch_diagnosis', expr: (/** @type {string} */ of) => `sum by (job, diagnosis, state) (${of})` },
+  { record: 'fleet:memwatch_verdict_saving_bytes:sum', metric: 'memwatch_verdict_saving_bytes', expr: (/** @type {string} */ of) => `sum by (job, diagnosis) (${of})` },
+  { record: 'fleet:memwatch_targets:count', metric: 'memwatch_target_info', expr: (/** @type {string} */ of) => `count by (job, node_version, allocator) (${of})` }
 ])
 
 /** @param {ReturnType<typeof import('./rule').ruleMaker>} maker */

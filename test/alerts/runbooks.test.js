@@ -3,16 +3,14 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { execFile } = require('node:child_process')
-const { once } = require('node:events')
 const { promisify } = require('node:util')
-const { gunzipSync } = require('node:zlib')
 const { parse } = require('yaml')
 const { diagnoses } = require('../../exporter/diagnoses')
-const { startExporter, eventually } = require('../support/exporter')
+const { startExporter } = require('../support/exporter')
+const { tellRecording } = require('../support/recorded-agent')
 const { describeWithTools } = require('../support/tools')
 
 const RUNBOOKS = path.join(__dirname, '../../alerts/runbooks')
-const RECORDINGS = path.join(__dirname, '../recordings')
 const runbooks = fs.readdirSync(RUNBOOKS).map(name => ({ name: name.replace('.md', ''), text: fs.readFileSync(path.join(RUNBOOKS, name), 'utf8') }))
 /** Where the runbooks expect an exporter. */
 const ADDRESS = '127.0.0.1:9888'
@@ -39,32 +37,20 @@ describeWithTools('the command that confirms', () => {
   beforeEach(async () => { it_ = await startExporter() })
   afterEach(() => it_.stop())
 
-  /** An agent tells what it once told, up to its goodbye. @param {string} recording */
-  async function tell (recording) {
-    const lines = gunzipSync(fs.readFileSync(path.join(RECORDINGS, recording))).toString().trim().split('\n')
-      .map(text => JSON.parse(text)).filter(({ line, session }) => line && line.type !== 'bye' && (session === undefined || session === 1)).map(({ line }) => line)
-    const hello = lines.find(({ type, threadId }) => type === 'hello' && threadId === 0)
-    const frames = lines.filter(({ type }) => type === 'frame')
-    const connection = await it_.connect()
-    for (const line of [hello, ...frames]) if (!connection.write(JSON.stringify(line) + '\n')) await once(connection, 'drain')
-    await eventually(() => it_.exporter.targets[0]?.frame?.sequence, sequence => sequence === frames[frames.length - 1].sequence)
-    return connection
-  }
   const confirm = ({ text }) => blocks(part(text, 'Confirm'), 'sh')[0].replaceAll(ADDRESS, `127.0.0.1:${it_.port}`)
   const byCurl = runbooks.filter(({ text }) => blocks(part(text, 'Confirm'), 'sh')[0].startsWith('curl'))
   const ofDiagnosis = ({ name }) => diagnoses.find(({ runbook }) => runbook === name)
 
   it.each(byCurl.filter(ofDiagnosis).map(runbook => [runbook.name, runbook]))('of %s names the diagnosis where it is confirmed', async (_, runbook) => {
     const { id } = ofDiagnosis(runbook)
-    const recording = fs.readdirSync(RECORDINGS).find(name => name.replace(/^\d+-/, '') === `${id}-broken.ndjson.gz`)
-    const connection = await tell(recording)
+    const connection = await tellRecording(it_, id)
     const { stdout } = await bash(confirm(runbook))
     expect(stdout).toContain(`"diagnosis": "${id}"`)
     connection.destroy()
   })
 
   it.each(byCurl.filter(runbook => !ofDiagnosis(runbook)).map(runbook => [runbook.name, runbook]))('of %s has something to show', async (_, runbook) => {
-    const connection = await tell('20-healthy-steady-broken.ndjson.gz')
+    const connection = await tellRecording(it_, 'healthy-steady')
     const { stdout } = await bash(confirm(runbook), '-o', 'pipefail')
     expect(stdout.trim()).not.toBe('')
     expect(stdout).not.toContain('null\n')

@@ -1,0 +1,35 @@
+'use strict'
+
+const { parser } = require('@prometheus-io/lezer-promql')
+
+/** What Grafana puts in the place of its variables, so that the expression parses. */
+const filled = expr => expr.replace(/\$__(rate_)?interval/g, '1m').replace(/\$__range/g, '1h').replace(/\$\{?\w+\}?/g, '.+')
+
+/**
+ * A PromQL expression, taken apart by Prometheus' own grammar.
+ * @param {string} expr may hold Grafana's variables
+ * @returns {{ error: boolean, metrics: { name: string, ranged: boolean, functions: string[] }[] }} metrics: each with whether a range of it is
+ *   taken, and the functions around it, innermost first
+ */
+function parsePromql (expr) {
+  const text = filled(expr)
+  let error = false
+  /** @type {{ name: string, ranged: boolean, functions: string[] }[]} */
+  const metrics = []
+  parser.parse(text).iterate({
+    enter ({ type, node, from, to }) {
+      if (type.isError) error = true
+      if (type.name !== 'Identifier' || node.parent?.name !== 'VectorSelector') return
+      const functions = []
+      let ranged = false
+      for (let outer = node.parent; outer; outer = outer.parent) {
+        if (outer.name === 'MatrixSelector') ranged = true
+        if (outer.name === 'FunctionCall') functions.push(text.slice(outer.from, outer.to).split('(')[0].trim())
+      }
+      metrics.push({ name: text.slice(from, to), ranged, functions })
+    }
+  })
+  return { error, metrics }
+}
+
+module.exports = { parsePromql }
