@@ -77,6 +77,7 @@ const number = options => withCommon(new stat.PanelBuilder(), { span: 4, height:
 
 /** Bars, the longest first. @param {PanelOptions} options */
 const bars = options => withCommon(new bargauge.PanelBuilder(), options)
+  .min(0).text(new common.VizTextDisplayOptionsBuilder().titleSize(14).valueSize(18))
   .orientation(common.VizOrientation.Horizontal).displayMode(common.BarGaugeDisplayMode.Basic)
   .reduceOptions(new common.ReduceDataOptionsBuilder().calcs(['lastNotNull']))
 

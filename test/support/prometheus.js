@@ -9,21 +9,24 @@ const { startServerProcess } = require('./server-process')
  * @typedef {object} PrometheusOptions
  * @property {string} file the binary
  * @property {string} [rules] YAML of a rules file
- * @property {string[]} targets HOST:PORT to scrape
+ * @property {string[]} [targets] HOST:PORT to scrape
+ * @property {{ target: string, path: string, labels: Record<string, string> }[]} [jobs] the same with a path and labels of each
+ * @property {number} [intervalSeconds] between scrapes, and evaluations
  * @property {string} [alertmanagerUrl]
  * @property {string} [job] name of the scrape job
  * @property {Record<string, string>} [labels] that scraping adds to every series, as discovery does: namespace, pod
  */
 
 /**
- * A real Prometheus that scrapes and evaluates every second.
+ * A real Prometheus, by default one that scrapes and evaluates every second.
  * @param {PrometheusOptions} options
  */
-async function startPrometheus ({ file, rules, targets, alertmanagerUrl, job = 'memwatch', labels }) {
+async function startPrometheus ({ file, rules, targets = [], jobs, intervalSeconds = 1, alertmanagerUrl, job = 'memwatch', labels }) {
+  const interval = `${intervalSeconds}s`
   const config = {
-    global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+    global: { scrape_interval: interval, scrape_timeout: interval, evaluation_interval: interval },
     ...(rules && { rule_files: ['rules.yml'] }),
-    scrape_configs: [{ job_name: job, static_configs: [{ targets, labels }] }],
+    scrape_configs: [{ job_name: job, static_configs: jobs ? jobs.map(({ target, path, labels }) => ({ targets: [target], labels: { __metrics_path__: path, ...labels } })) : [{ targets, labels }] }],
     ...(alertmanagerUrl && { alerting: { alertmanagers: [{ static_configs: [{ targets: [new URL(alertmanagerUrl).host] }] }] } })
   }
   const server = await startServerProcess({
@@ -42,6 +45,11 @@ async function startPrometheus ({ file, rules, targets, alertmanagerUrl, job = '
     ...server,
     /** An instant query. @param {string} expr @returns {Promise<Sample[]>} */
     query: async expr => (await ask(`/api/v1/query?query=${encodeURIComponent(expr)}`)).result,
+    /** The last `seconds` in steps. @param {string} expr @param {number} seconds @param {number} step @returns {Promise<{ metric: Record<string, string>, values: [number, string][] }[]>} */
+    queryRange: async (expr, seconds, step) => {
+      const now = Date.now() / 1000
+      return (await ask(`/api/v1/query_range?query=${encodeURIComponent(expr)}&start=${now - seconds}&end=${now}&step=${step}`)).result
+    },
     /** @returns {Promise<RuleAlert[]>} pending and firing, those kept firing included */
     alerts: async () => (await ask('/api/v1/alerts')).alerts
   }

@@ -1,0 +1,156 @@
+'use strict'
+
+/**
+ * `npm run bench:alerts`: whether the page comes. For each diagnosis its lab app runs live, a real Prometheus with the rules that are
+ * shipped scrapes it, and Alertmanager calls a webhook: with which fix, after how long. Then the app runs repaired – in its code, or
+ * by the fix that was sent – and the alert must resolve and stay away. With --healthy the healthy look-alikes run for
+ * --minutes, and nothing may fire.
+ *
+ *   npm run bench:alerts -- --lanes 2 --for 5
+ *   npm run bench:alerts -- --healthy --minutes 30 --lanes 4
+ *
+ * Without --for each alert waits as long as it does in production: one to five minutes more.
+ */
+
+const path = require('node:path')
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { parseArgs } = require('node:util')
+const { apps } = require('../lab')
+const { diagnoses } = require('../exporter/diagnoses')
+const { alertRules, recordedRules, rulesYaml } = require('../scripts/alerts/index')
+const { findTools, MISSING } = require('../scripts/system-tools')
+const { eventually } = require('../test/support/exporter')
+const { startAlertmanager } = require('../test/support/alertmanager')
+const { startPrometheus } = require('../test/support/prometheus')
+const { freePort } = require('../test/support/server-process')
+const { startWebhook } = require('../test/support/webhook')
+
+const MEMWATCH = path.join(__dirname, '../exporter/cli/memwatch.js')
+/** Beyond what the rule waits, a page must be there by then. */
+const MOST_SECONDS = 90
+/** How long a repaired app is watched. */
+const REPAIRED_SECONDS = 60
+
+const { values: given } = parseArgs({
+  options: {
+    diagnoses: { type: 'string', default: diagnoses.filter(({ runbook }) => runbook).map(({ id }) => id).join(',') },
+    healthy: { type: 'boolean', default: false },
+    minutes: { type: 'string', default: '30' },
+    apps: { type: 'string', default: apps.filter(({ diagnosis, opportunity }) => diagnosis === null && !opportunity).map(({ id }) => id).join(',') },
+    lanes: { type: 'string', default: '2' },
+    for: { type: 'string' }
+  }
+})
+const seconds = given.for === undefined ? {} : { forSeconds: Number(given.for), keepFiringForSeconds: Number(given.for) }
+
+/** A lab app as `memwatch simulate` runs it, scraped at a port. @param {string} id @param {number} port @param {string[]} args @param {NodeJS.ProcessEnv} [env] */
+function simulate (id, port, args, env = {}) {
+  const child = spawn(process.execPath, [MEMWATCH, 'simulate', id, '--listen', `127.0.0.1:${port}`, ...args], { stdio: 'ignore', env: { ...process.env, NODE_OPTIONS: '', ...env } })
+  const ended = once(child, 'close')
+  return {
+    stop: async () => {
+      child.kill('SIGTERM')
+      await ended
+    }
+  }
+}
+
+/** Options of `memwatch simulate` that repair an app. @param {import('../lab').LabApp} app @param {any} change of the fix @returns {{ args: string[], env?: NodeJS.ProcessEnv } | null} */
+function repaired (app, change) {
+  if (app.fixedBy === 'none') return null
+  if (app.fixedBy === 'code') return { args: ['--fixed'] }
+  const [, megabytes] = /memory: (\d+)Mi/.exec(change.kubernetes ?? '') ?? []
+  return {
+    args: [...(megabytes ? ['--memory', megabytes] : []), ...(change.flag ? change.flag.split(' ').map((/** @type {string} */ option) => `--node-option=${option}`) : [])],
+    env: change.flag ? {} : change.env
+  }
+}
+
+/** @param {any} tools @param {number} port @param {(() => unknown)[]} stops */
+async function watch (tools, port, stops) {
+  const webhook = await startWebhook()
+  stops.push(webhook.stop)
+  const alertmanager = await startAlertmanager({ file: tools.alertmanager, webhookUrl: webhook.url })
+  stops.push(alertmanager.stop)
+  const prometheus = await startPrometheus({
+    file: tools.prometheus,
+    rules: rulesYaml({ groups: [...recordedRules().groups, ...alertRules({ diagnoses, ...seconds }).groups] }, 'a bench'),
+    targets: [`127.0.0.1:${port}`],
+    alertmanagerUrl: alertmanager.url
+  })
+  stops.push(prometheus.stop)
+  return { webhook, prometheus }
+}
+
+/** @param {any} tools @param {string} id @returns {Promise<boolean>} */
+async function pages (tools, id) {
+  const app = /** @type {import('../lab').LabApp} */ (apps.find(app => app.diagnosis === id))
+  const { runbook, severity } = /** @type {import('../exporter/diagnoses/define-diagnosis').Diagnosis} */ (diagnoses.find(diagnosis => diagnosis.id === id))
+  const rule = /** @type {any} */ (alertRules({ diagnoses, ...seconds }).groups.flatMap(({ rules }) => rules).find((/** @type {any} */ { alert }) => alert === runbook))
+  const waits = parseInt(rule.for)
+  /** @type {(() => unknown)[]} last started, first stopped */
+  const stops = []
+  try {
+    const port = await freePort()
+    const { webhook } = await watch(tools, port, stops)
+    const began = performance.now()
+    const ill = simulate(app.id, port, ['--for', '900'])
+    stops.push(ill.stop)
+    const firing = await webhook.next(({ status, labels }) => status === 'firing' && labels.alertname === runbook, 1000 * (waits + 4 * MOST_SECONDS))
+    const fired = (performance.now() - began) / 1000
+    const judged = await (await fetch(`http://127.0.0.1:${port}/api/v1/diagnoses`)).json()
+    const change = judged.flatMap((/** @type {any} */ { verdicts }) => verdicts).find((/** @type {any} */ { diagnosis, state }) => diagnosis === id && state === 'confirmed')?.fix[0]?.change ?? {}
+    await ill.stop()
+    const repair = repaired(app, change)
+    const before = webhook.received.length
+    if (repair) stops.push(simulate(app.id, port, ['--for', '900', ...repair.args], repair.env).stop)
+    const resolved = await webhook.next(({ status, labels }) => status === 'resolved' && labels.alertname === runbook, 1000 * (waits + 420)).then(() => true, () => false)
+    if (repair) await new Promise(resolve => setTimeout(resolve, 1000 * REPAIRED_SECONDS))
+    const again = webhook.received.slice(before).filter(({ status, labels }) => status === 'firing' && labels.alertname === runbook).length
+    const right = fired <= waits + MOST_SECONDS && Boolean(firing.annotations.fix) && resolved && again === 0
+    console.log([right ? 'right' : 'WRONG', id, severity, `fired after ${fired.toFixed(0)} s (it waits ${waits})`, `fix: ${firing.annotations.fix.slice(0, 60)}`, resolved ? 'resolved' : 'NOT resolved',
+      repair ? `repaired by ${app.fixedBy}: ${again === 0 ? 'stays away' : 'fires AGAIN'}` : 'cannot be repaired here'].join('\t'))
+    return right
+  } catch (error) {
+    console.log(`WRONG\t${id}\t${/** @type {Error} */ (error).message}`)
+    return false
+  } finally {
+    for (const stop of stops.reverse()) await stop()
+  }
+}
+
+/** @param {any} tools @param {string} id @returns {Promise<boolean>} */
+async function staysSilent (tools, id) {
+  /** @type {(() => unknown)[]} */
+  const stops = []
+  try {
+    const port = await freePort()
+    const { prometheus, webhook } = await watch(tools, port, stops)
+    stops.push(simulate(id, port, ['--for', String(60 * Number(given.minutes) + 60)]).stop)
+    await eventually(() => prometheus.query('memwatch_target_up == 1'), samples => samples.length > 0, 30_000)
+    await new Promise(resolve => setTimeout(resolve, 60_000 * Number(given.minutes)))
+    const watched = await prometheus.query('memwatch_target_up == 1')
+    const fired = webhook.received.map(({ labels }) => labels.alertname)
+    const right = fired.length === 0 && watched.length > 0
+    console.log([right ? 'right' : 'WRONG', id, fired.length > 0 ? fired.join(', ') : watched.length > 0 ? 'silent' : 'it is gone'].join('\t'))
+    return right
+  } finally {
+    for (const stop of stops.reverse()) await stop()
+  }
+}
+
+async function main () {
+  const tools = findTools()
+  if (!tools) throw new Error(MISSING)
+  const waiting = (given.healthy ? given.apps : given.diagnoses).split(',')
+  const run = given.healthy ? staysSilent : pages
+  const results = /** @type {boolean[]} */ ([])
+  await Promise.all(Array.from({ length: Number(given.lanes) }, async () => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) results.push(await run(tools, next))
+  }))
+  console.log(`${results.filter(Boolean).length} of ${results.length} right`)
+  process.exitCode = results.every(Boolean) ? 0 : 1
+}
+
+main()
