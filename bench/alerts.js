@@ -7,7 +7,7 @@
  * --minutes, and nothing may fire.
  *
  *   npm run bench:alerts -- --lanes 2 --for 5
- *   npm run bench:alerts -- --healthy --minutes 30 --lanes 4
+ *   npm run bench:alerts -- --healthy --minutes 30
  *
  * Without --for each alert waits as long as it does in production: one to five minutes more.
  */
@@ -69,8 +69,8 @@ function repaired (app, change) {
   }
 }
 
-/** @param {any} tools @param {number} port @param {(() => unknown)[]} stops */
-async function watch (tools, port, stops) {
+/** @param {any} tools @param {number[]} ports @param {(() => unknown)[]} stops */
+async function watch (tools, ports, stops) {
   const webhook = await startWebhook()
   stops.push(webhook.stop)
   const alertmanager = await startAlertmanager({ file: tools.alertmanager, webhookUrl: webhook.url })
@@ -78,7 +78,7 @@ async function watch (tools, port, stops) {
   const prometheus = await startPrometheus({
     file: tools.prometheus,
     rules: rulesYaml({ groups: [...recordedRules().groups, ...alertRules({ diagnoses, ...seconds }).groups] }, 'a bench'),
-    targets: [`127.0.0.1:${port}`],
+    targets: ports.map(port => `127.0.0.1:${port}`),
     alertmanagerUrl: alertmanager.url
   })
   stops.push(prometheus.stop)
@@ -95,7 +95,7 @@ async function pages (tools, id) {
   const stops = []
   try {
     const port = await freePort()
-    const { webhook } = await watch(tools, port, stops)
+    const { webhook } = await watch(tools, [port], stops)
     const began = performance.now()
     const ill = simulate(app.id, port, ['--for', '900'])
     stops.push(ill.stop)
@@ -122,31 +122,33 @@ async function pages (tools, id) {
   }
 }
 
-/** @param {any} tools @param {string} id @returns {Promise<boolean>} */
-async function staysSilent (tools, id) {
-  /** @type {(() => unknown)[]} */
+/** All at once, under one Prometheus. @param {any} tools @param {string[]} ids @returns {Promise<boolean[]>} of each whether nothing fired */
+async function staySilent (tools, ids) {
+  /** @type {(() => unknown)[]} last started, first stopped */
   const stops = []
+  const until = performance.now() + 60_000 * Number(given.minutes)
   try {
-    const port = await freePort()
-    const { prometheus, webhook } = await watch(tools, port, stops)
-    const until = performance.now() + 60_000 * Number(given.minutes)
-    let runs = 0
-    // A job that is done is run again, as a cron job would be.
-    for (; performance.now() < until; runs++) {
-      const app = simulate(id, port, ['--for', String(60 * Number(given.minutes) + 60)])
-      stops.push(app.stop)
-      await eventually(() => prometheus.query('memwatch_target_up == 1'), samples => samples.length > 0, 60_000)
-      const timer = new AbortController()
-      await Promise.race([app.ended, wait(until - performance.now(), undefined, { signal: timer.signal }).catch(() => {})])
-      timer.abort()
-    }
-    // Its exporter goes with it: that it cannot be scraped for a moment is not the app's doing.
-    const fired = webhook.received.map(({ labels }) => labels.alertname).filter(name => name !== 'MemwatchExporterDown')
-    console.log([fired.length === 0 ? 'right' : 'WRONG', id, fired.join(', ') || 'silent', `${runs} run${runs > 1 ? 's' : ''}`].join('\t'))
-    return fired.length === 0
-  } catch (error) {
-    console.log(`WRONG\t${id}\t${/** @type {Error} */ (error).message}`)
-    return false
+    const ports = await Promise.all(ids.map(() => freePort()))
+    const { prometheus, webhook } = await watch(tools, ports, stops)
+    const runs = await Promise.all(ids.map(async (id, i) => {
+      let count = 0
+      // A job that is done is run again, as a cron job would be.
+      for (; performance.now() < until; count++) {
+        const app = simulate(id, ports[i], ['--for', String(60 * Number(given.minutes) + 60)])
+        stops.push(app.stop)
+        await eventually(() => prometheus.query(`memwatch_target_up{target="${id}"} == 1`), samples => samples.length > 0, 60_000)
+        const timer = new AbortController()
+        await Promise.race([app.ended, wait(until - performance.now(), undefined, { signal: timer.signal }).catch(() => {})])
+        timer.abort()
+      }
+      return count
+    }))
+    return ids.map((id, i) => {
+      // Its exporter goes with a job that is done: that it cannot be scraped for a moment is not the app's doing.
+      const fired = webhook.received.filter(({ labels }) => labels.target === id && labels.alertname !== 'MemwatchExporterDown').map(({ labels }) => labels.alertname)
+      console.log([fired.length === 0 ? 'right' : 'WRONG', id, fired.join(', ') || 'silent', `${runs[i]} run${runs[i] > 1 ? 's' : ''}`].join('\t'))
+      return fired.length === 0
+    })
   } finally {
     for (const stop of stops.reverse()) await stop()
   }
@@ -155,12 +157,15 @@ async function staysSilent (tools, id) {
 async function main () {
   const tools = findTools()
   if (!tools) throw new Error(MISSING)
-  const waiting = (given.healthy ? given.apps : given.diagnoses).split(',')
-  const run = given.healthy ? staysSilent : pages
   const results = /** @type {boolean[]} */ ([])
-  await Promise.all(Array.from({ length: Number(given.lanes) }, async () => {
-    for (let next = waiting.shift(); next; next = waiting.shift()) results.push(await run(tools, next))
-  }))
+  if (given.healthy) {
+    results.push(...await staySilent(tools, given.apps.split(',')))
+  } else {
+    const waiting = given.diagnoses.split(',')
+    await Promise.all(Array.from({ length: Number(given.lanes) }, async () => {
+      for (let next = waiting.shift(); next; next = waiting.shift()) results.push(await pages(tools, next))
+    }))
+  }
   console.log(`${results.filter(Boolean).length} of ${results.length} right`)
   process.exitCode = results.every(Boolean) ? 0 : 1
 }
