@@ -30,6 +30,10 @@ module.exports = defineDiagnosis({
     // Less than this is not worth another allocator.
     retainedBytes: 64 * 2 ** 20,
     retainedShareRatio: 0.2,
+    // Nor in a container that is two thirds empty, unless it is a fifth of the limit: most apps that handle Buffers make malloc
+    // keep tens of MiB, and are well.
+    limitShareRatio: 0.2,
+    usedShareRatio: 1 / 3,
     // Freed memory shows by moving; where malloc itself says that it is free, that is not needed.
     movedShareRatio: MOVED_SHARE,
     // Native memory that rises like this is a leak until it stops.
@@ -52,6 +56,10 @@ module.exports = defineDiagnosis({
     const share = retained / rssBytes
     if (retained < limits.retainedBytes || share < limits.retainedShareRatio) {
       return { state: 'ok', summary: `malloc holds at most ${formatBytes(retained)} beyond need (${formatRatio(share)} of RSS)` }
+    }
+    const { containerLimitBytes: containerLimit } = signals
+    if (containerLimit !== null && retained < limits.limitShareRatio * containerLimit && rssBytes < limits.usedShareRatio * containerLimit) {
+      return { state: 'ok', summary: `malloc holds ${formatBytes(retained)} beyond need, and the container has room for it: RSS is ${formatRatio(rssBytes / containerLimit)} of its limit` }
     }
     const rises = (signals.nativeGrowthScore ?? 0) >= limits.growthScore &&
       (signals.nativeGrowthFit ?? 0) >= limits.growthFit &&

@@ -137,6 +137,14 @@ describe('allocator-fragmentation', () => {
     const { primary } = watch({ seconds: 120, at: fragmenting, helloChanges: { mallocEnv: { MALLOC_MMAP_THRESHOLD_: '32768' } } })
     expect(primary.fix.map(({ title }) => title)).toEqual(['Use jemalloc'])
   })
+  /** Some 80 MiB retained of RSS, in the container of 512 MiB. @param {number} rssMib */
+  const some = rssMib => t => ({ ...fragmenting(Math.min(t, 8)), externalMib: t % 10 < 5 ? 60 : 4, nativeMib: 12 + 80 - (t % 10 < 5 ? 30 : 2), rssMib })
+  it('matters less where a container has room for it', () => {
+    expect(watch({ seconds: 120, at: some(200) }).primary).toMatchObject({ diagnosis: 'allocator-fragmentation' })
+    const { primary, verdict } = watch({ seconds: 120, at: some(160) })
+    expect(primary).toBeNull()
+    expect(verdict('allocator-fragmentation').summary).toMatch(/has room for it: RSS is 31 % of its limit/)
+  })
   it.each([
     ['a constant native library', { at: () => ({ nativeMib: 190, spanMib: 200, rssMib: 290 }) }],
     ['a constant native library beside small Buffers that come and go', { at: t => ({ nativeMib: 190, spanMib: 200, rssMib: 290, externalMib: 2 + 4 * (t % 3) }) }],
