@@ -9,7 +9,8 @@
  *   npm run bench:overhead -- --nodes /path/to/node20:/path/to/node24 --rounds 7 --write
  *   npm run bench:overhead -- --variants memwatch --apps api --rounds 3
  *
- * The first run installs the others into bench/overhead (some 160 MB). About ten seconds a variant, app and round. What is in --out is not run again.
+ * The first run installs the others into bench/overhead (some 160 MB). About ten seconds a variant, app and round. What is in --out is not run again;
+ * --recorded runs nothing, and shows all that is there.
  */
 
 const dgram = require('node:dgram')
@@ -39,6 +40,7 @@ const { values: given } = parseArgs({
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '5' },
     out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-overhead') },
+    recorded: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false }
   }
 })
@@ -148,7 +150,19 @@ async function runOnce (node, major, app, variant, round, env) {
   }
 }
 
+/** What earlier runs have put there, in the order of the page. @returns {Run[]} */
+const recorded = () => fs.readdirSync(given.out).filter(name => name.endsWith('.json')).map(name => JSON.parse(fs.readFileSync(path.join(given.out, name), 'utf8')))
+  .sort((a, b) => a.node.localeCompare(b.node) || APPS.indexOf(a.app) - APPS.indexOf(b.app) || VARIANTS.indexOf(a.variant) - VARIANTS.indexOf(b.variant) || a.round - b.round)
+
+/** @param {Run[]} runs */
+function show (runs) {
+  const page = overheadPage(runs)
+  console.log(page)
+  if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/overhead.md'), page)
+}
+
 async function main () {
+  if (given.recorded) return show(recorded())
   if (!fs.existsSync(path.join(FOLDER, 'node_modules'))) {
     console.log('installing what is compared into bench/overhead …')
     execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: FOLDER, stdio: ['ignore', 'ignore', 'inherit'] })
@@ -178,9 +192,7 @@ async function main () {
   } finally {
     sinks.stop()
   }
-  const page = overheadPage(runs)
-  console.log(page)
-  if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/overhead.md'), page)
+  show(runs)
 }
 
 main()
