@@ -43,6 +43,8 @@ const { values: given } = parseArgs({
     for: { type: 'string' }
   }
 })
+for (const id of given.diagnoses.split(',')) if (!diagnoses.some(diagnosis => diagnosis.id === id && diagnosis.runbook)) throw new Error(`--diagnoses: no alert for ${id}`)
+for (const id of given.apps.split(',')) if (!apps.some(app => app.id === id)) throw new Error(`--apps: no app called ${id}`)
 const seconds = given.for === undefined ? {} : { forSeconds: Number(given.for), keepFiringForSeconds: Number(given.for) }
 
 /** A lab app as `memwatch simulate` runs it, scraped at a port. @param {string} id @param {number} port @param {string[]} args @param {NodeJS.ProcessEnv} [env] */
