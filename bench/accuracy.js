@@ -26,6 +26,7 @@ const { replay } = require('../exporter/recording/replay')
 const { primaryOf } = require('../exporter/classify/evaluate')
 const { signalsOf } = require('../exporter/signals')
 const { accuracyPage, isRight } = require('./accuracy-page')
+const { repairOf } = require('./repair')
 
 const MEMWATCH = path.join(__dirname, '../exporter/cli/memwatch.js')
 const { values: given } = parseArgs({
@@ -96,14 +97,11 @@ function signalsAtEnd (target, fix) {
 /** @param {Run} run @param {Result['fix']} fix that was printed @returns {Promise<object>} what the app said of itself */
 async function live (run, fix) {
   const { node, app, form } = run
-  const { flag, env, kubernetes = '' } = form === 'fixed' && app.fixedBy === 'fix' && fix ? fix.change : {}
-  const [, megabytes] = /memory: (\d+)Mi/.exec(kubernetes) ?? []
+  const repair = form === 'fixed' ? repairOf(app, fix?.change ?? {}) : { args: [], env: {} }
   const child = spawn(process.execPath, [
     MEMWATCH, 'simulate', app.id, '--node', node, '--record', recordingOf(run),
-    ...form === 'fixed' && app.fixedBy === 'code' ? ['--fixed'] : [],
-    ...(megabytes ? ['--memory', megabytes] : []),
-    ...(flag ? flag.split(' ').map(option => `--node-option=${option}`) : [])
-  ], { stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, NODE_OPTIONS: '', ...(flag ? {} : env) } })
+    ...repair.args
+  ], { stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, NODE_OPTIONS: '', ...repair.env } })
   let stdout = ''
   child.stdout.on('data', chunk => { stdout += chunk })
   await once(child, 'close')

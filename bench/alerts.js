@@ -26,6 +26,7 @@ const { startAlertmanager } = require('../test/support/alertmanager')
 const { startPrometheus } = require('../test/support/prometheus')
 const { freePort } = require('../test/support/server-process')
 const { startWebhook } = require('../test/support/webhook')
+const { repairOf } = require('./repair')
 
 const MEMWATCH = path.join(__dirname, '../exporter/cli/memwatch.js')
 /** Beyond what the rule waits, a page must be there by then. */
@@ -57,17 +58,6 @@ function simulate (id, port, args, env = {}) {
       child.kill('SIGTERM')
       await ended
     }
-  }
-}
-
-/** Options of `memwatch simulate` that repair an app. @param {import('../lab').LabApp} app @param {any} change of the fix @returns {{ args: string[], env?: NodeJS.ProcessEnv } | null} */
-function repaired (app, change) {
-  if (app.fixedBy === 'none') return null
-  if (app.fixedBy === 'code') return { args: ['--fixed'] }
-  const [, megabytes] = /memory: (\d+)Mi/.exec(change.kubernetes ?? '') ?? []
-  return {
-    args: [...(megabytes ? ['--memory', megabytes] : []), ...(change.flag ? change.flag.split(' ').map((/** @type {string} */ option) => `--node-option=${option}`) : [])],
-    env: change.flag ? {} : change.env
   }
 }
 
@@ -106,7 +96,7 @@ async function pages (tools, id) {
     const judged = await (await fetch(`http://127.0.0.1:${port}/api/v1/diagnoses`)).json()
     const change = judged.flatMap((/** @type {any} */ { verdicts }) => verdicts).find((/** @type {any} */ { diagnosis, state }) => diagnosis === id && state === 'confirmed')?.fix[0]?.change ?? {}
     await ill.stop()
-    const repair = repaired(app, change)
+    const repair = app.fixedBy === 'none' ? null : repairOf(app, change)
     const before = webhook.received.length
     if (repair) stops.push(simulate(app.id, port, ['--for', '900', ...repair.args], repair.env).stop)
     const resolved = await webhook.next(({ status, labels }) => status === 'resolved' && labels.alertname === runbook, 1000 * (waits + 420)).then(() => true, () => false)

@@ -14,7 +14,7 @@ const { readFileSync } = require('node:fs')
 const { parseArgs } = require('node:util')
 const { median, max } = require('simple-statistics')
 const { diagnoses } = require('../exporter/diagnoses')
-const { dashboards } = require('../scripts/dashboards')
+const { dashboards, filled } = require('../scripts/dashboards')
 const { alertRules, recordedRules, rulesYaml } = require('../scripts/alerts/index')
 const { findTools, MISSING } = require('../scripts/system-tools')
 const { startExporter, eventually } = require('../test/support/exporter')
@@ -80,7 +80,7 @@ async function main () {
     const [series] = await prometheus.query('prometheus_tsdb_head_series or vector(0)')
     console.log(`Prometheus holds ${(rss / 2 ** 30).toFixed(2)} GiB${Number(series.value[1]) > 0 ? `, ${series.value[1]} series` : ''}`)
     const queries = [
-      ...dashboards.fleet().panels.filter(({ type }) => type !== 'row').flatMap(({ title, targets }) => targets.map(({ expr, format }) => ({ title, expr: expr.replace(/\$job/g, '.+').replaceAll('$__rate_interval', '1m'), range: format !== 'table' }))),
+      ...dashboards.fleet().panels.filter(({ type }) => type !== 'row').flatMap(({ title, targets }) => targets.map(({ expr, format }) => ({ title, expr: filled(expr), range: format !== 'table' }))),
       ...alertRules({ diagnoses }).groups.flatMap(({ rules }) => rules.map(({ alert, expr }) => ({ title: alert, expr, range: false }))),
       ...recordedRules().groups.flatMap(({ rules }) => rules.map(({ record, expr }) => ({ title: record, expr, range: false })))
     ]

@@ -22,6 +22,7 @@ const { tellRecording } = require('../test/support/recorded-agent')
 const SOURCE = path.join(ROOT, 'alerts/pint')
 const PINT = path.join(ROOT, '.cache/pint')
 const RULES = ['alerts/memwatch.alerts.yaml', 'alerts/memwatch.rules.yaml', 'alerts/prom-client.rules.yaml']
+
 function build () {
   if (fs.existsSync(PINT)) return
   console.log('building pint …')

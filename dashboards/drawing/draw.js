@@ -18,7 +18,7 @@ const { pathToFileURL } = require('node:url')
 const { parseArgs, promisify } = require('node:util')
 const { apps } = require('memwatch-lab')
 const { createMemoryGroup } = require('memwatch-lab/memory-group')
-const { dashboards } = require('../../scripts/dashboards')
+const { dashboards, filled, mayBeEmpty } = require('../../scripts/dashboards')
 const { recordedRules, rulesYaml } = require('../../scripts/alerts/index')
 const { findTools, MISSING } = require('../../scripts/system-tools')
 const { startExporter } = require('../../test/support/exporter')
@@ -31,7 +31,6 @@ const APPS = { checkout: 'semi-space-starvation', catalog: 'oversized-heap', ima
 /** The process whose dashboard is drawn. */
 const PROCESS = 'images'
 const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome']
-const MAY_BE_EMPTY = /memwatch_cpu_|memwatch_memory_pressure_|memwatch_exporter_memory_limit_bytes/
 
 const { values: given } = parseArgs({ options: { minutes: { type: 'string', default: '3' } } })
 
@@ -64,7 +63,7 @@ function bundle (folder) {
 
 /** @param {string} prometheusUrl @param {any} dashboard @param {{ from: number, to: number, step: number }} range */
 async function answersOf (prometheusUrl, dashboard, { from, to, step }) {
-  const filled = (/** @type {string} */ expr) => expr.replaceAll('$__rate_interval', '15s').replaceAll('$target', dashboard.uid === 'memwatch-process' ? PROCESS : '.+').replace(/\$\w+/g, '.+')
+  const chosen = { rateInterval: '15s', ...(dashboard.uid === 'memwatch-process' && { target: PROCESS }) }
   const ask = async (/** @type {string} */ way, /** @type {Record<string, string>} */ query) => {
     const { status, data, error } = await (await fetch(`${prometheusUrl}/api/v1/${way}?${new URLSearchParams(query)}`)).json()
     if (status !== 'success') throw new Error(error)
@@ -77,9 +76,9 @@ async function answersOf (prometheusUrl, dashboard, { from, to, step }) {
     for (const { refId, expr, legendFormat: legend, format } of panel.targets) {
       const table = format === 'table'
       const result = table
-        ? await ask('query', { query: filled(expr), time: String(to) })
-        : await ask('query_range', { query: filled(expr), start: String(from), end: String(to), step: String(step) })
-      if (result.length === 0 && panel.fieldConfig.defaults.noValue === undefined && !MAY_BE_EMPTY.test(expr)) empty.push(`${panel.title}: ${expr}`)
+        ? await ask('query', { query: filled(expr, chosen), time: String(to) })
+        : await ask('query_range', { query: filled(expr, chosen), start: String(from), end: String(to), step: String(step) })
+      if (result.length === 0 && !mayBeEmpty(panel, expr)) empty.push(`${panel.title}: ${expr}`)
       answers[panel.id].push({ refId, legend, table, result })
     }
   }

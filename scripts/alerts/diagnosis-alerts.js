@@ -2,75 +2,69 @@
 
 const { asked, numberTemplate } = require('./rule')
 
+/** @typedef {Parameters<typeof numberTemplate>[0]} Shown a number in a description; `$` stands for the labels of the alert's thread */
+
+/** @type {Shown} */
+const LIVE_HEAP = { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' }
+/** @type {Shown} */
+const HEAP_LIMIT = { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: 'bytes' }
+/** @type {Shown} */
+const HEAP = { text: 'heap', expr: 'memwatch_heap_committed_bytes{$}', format: 'bytes' }
+/** @type {Shown} */
+const BUFFERS = { text: 'Buffers', expr: 'memwatch_array_buffers_bytes{$}', format: 'bytes' }
+/** @type {Shown} */
+const RSS = { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }
+/** @type {Shown} */
+const CONTAINER_LIMIT = { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: 'bytes', missing: 'none' }
+/** @type {Shown} */
+const GC_PAUSES = { text: 'GC pauses', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: 'ratio' }
+
 /**
- * What an alert says beside its sentence, by diagnosis: `expr` is asked while it fires, with `$` for the labels of its thread.
+ * What an alert says beside its sentence, by diagnosis, asked while it fires.
  * RSS is known on the main thread only. Rates go back as far as a warning has waited: further, and a young process would seem
  * to do less than it does. A diagnosis that is not listed here shows RSS.
- * @type {Record<string, Parameters<typeof numberTemplate>[0][]>}
+ * @type {Record<string, Shown[]>}
  */
 const NUMBERS = {
   'js-heap-leak': [
-    { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' },
-    { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: 'bytes' },
+    LIVE_HEAP,
+    HEAP_LIMIT,
     { text: 'growth', expr: 'memwatch_live_heap_growth_bytes_per_second{$}', format: 'bytesPerSecond' },
     { text: 'time to the limit', expr: 'round((memwatch_heap_size_limit_bytes{$} - memwatch_live_heap_bytes{$}) / (memwatch_live_heap_growth_bytes_per_second{$} > 0))', format: 'duration' }
   ],
-  'heap-limit-thrash': [
-    { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' },
-    { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: 'bytes' },
-    { text: 'GC pauses', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: 'ratio' }
-  ],
+  'heap-limit-thrash': [LIVE_HEAP, HEAP_LIMIT, GC_PAUSES],
   'semi-space-starvation': [
     { text: 'largest semi-space', expr: 'memwatch_semi_space_max_bytes{$}', format: 'bytes' },
-    { text: 'GC pauses', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: 'ratio' },
+    GC_PAUSES,
     { text: 'scavenges', expr: 'sum(rate(memwatch_gc_pause_seconds_count{$,kind="minor"}[2m]))', format: 'perSecond' }
   ],
-  'container-limit-mismatch': [
-    { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: 'bytes' },
-    { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: 'bytes', missing: 'none' },
-    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }
-  ],
+  'container-limit-mismatch': [HEAP_LIMIT, CONTAINER_LIMIT, RSS],
   'allocator-fragmentation': [
     { text: 'kept by malloc', expr: 'memwatch_allocator_retained_bytes{$}', format: 'bytes' },
-    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' },
-    { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: 'bytes', missing: 'none' }
+    RSS,
+    CONTAINER_LIMIT
   ],
   'array-buffer-pile-up': [
-    { text: 'Buffers', expr: 'memwatch_array_buffers_bytes{$}', format: 'bytes' },
+    BUFFERS,
     { text: 'GCs for their sake', expr: 'sum(rate(memwatch_gc_pause_seconds_count{$,cause="external"}[2m]))', format: 'perSecond' },
-    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }
+    RSS
   ],
-  'buffer-pool-pinning': [
-    { text: 'Buffers', expr: 'memwatch_array_buffers_bytes{$}', format: 'bytes' },
-    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }
-  ],
+  'buffer-pool-pinning': [BUFFERS, RSS],
   'native-memory-leak': [
-    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' },
+    RSS,
     { text: 'growth', expr: 'deriv(memwatch_rss_bytes{$}[10m]) > 0', format: 'bytesPerSecond' },
-    { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: 'bytes', missing: 'none' },
+    CONTAINER_LIMIT,
     { text: 'time to the limit', expr: 'round((memwatch_container_limit_bytes{$} - memwatch_rss_bytes{$}) / (deriv(memwatch_rss_bytes{$}[10m]) > 0))', format: 'duration' }
   ],
-  'context-leak': [
-    { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' },
-    { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: 'bytes' }
-  ],
+  'context-leak': [LIVE_HEAP, HEAP_LIMIT],
   'event-loop-blocked': [
     { text: 'loop active', expr: 'rate(memwatch_event_loop_active_seconds_total{$}[2m])', format: 'ratio' },
     { text: 'of it GC', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: 'ratio' }
   ],
-  'oversized-heap': [
-    { text: 'heap', expr: 'memwatch_heap_committed_bytes{$}', format: 'bytes' },
-    { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' },
-    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }
-  ],
-  'idle-heap-not-returned': [
-    { text: 'heap', expr: 'memwatch_heap_committed_bytes{$}', format: 'bytes' },
-    { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' },
-    { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }
-  ]
+  'oversized-heap': [HEAP, LIVE_HEAP, RSS],
+  'idle-heap-not-returned': [HEAP, LIVE_HEAP, RSS]
 }
-/** @type {Parameters<typeof numberTemplate>[0][]} */
-const OTHER_NUMBERS = [{ text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }]
+const OTHER_NUMBERS = [RSS]
 
 /** Since when it is sure, and what else it could have been; nothing where the exporter does not say. @param {string} id */
 const sureness = id =>

@@ -6,7 +6,7 @@ const { once } = require('node:events')
 const { apps } = require('memwatch-lab')
 const { diagnoses } = require('../../exporter/diagnoses')
 const { alertRules, recordedRules, rulesYaml } = require('../../scripts/alerts/index')
-const { dashboards } = require('../../scripts/dashboards')
+const { dashboards, filled, mayBeEmpty } = require('../../scripts/dashboards')
 const { startExporter, eventually } = require('../support/exporter')
 const { startPrometheus } = require('../support/prometheus')
 const { tellRecording } = require('../support/recorded-agent')
@@ -15,12 +15,6 @@ const { describeWithTools } = require('../support/tools')
 const AGENT = path.join(__dirname, '../../agent/index.js')
 /** Of these the threads are ill, in ways that cost memory and time. */
 const RECORDED = ['semi-space-starvation', 'allocator-fragmentation', 'js-heap-leak', 'oversized-heap', 'container-limit-mismatch']
-
-/** What a panel asks for, with Grafana's variables as they are when everything is chosen. @param {string} expr */
-const asked = expr => expr.replaceAll('$__rate_interval', '10s').replace(/\$\w+/g, '.+')
-
-/** Empty for a good reason: how long a machine of the lab was throttled, what only cgroup v2 tells. */
-const MAY_BE_EMPTY = ['memwatch_cpu_', 'memwatch_memory_pressure_', 'memwatch_container_high_', 'memwatch_exporter_memory_limit_bytes']
 
 describeWithTools('every panel against a real Prometheus', tools => {
   /** @type {(() => unknown)[]} last started, first stopped */
@@ -55,16 +49,15 @@ describeWithTools('every panel against a real Prometheus', tools => {
   afterAll(async () => { for (const stop of stops.reverse()) await stop() }, 30_000)
 
   const panels = Object.entries(dashboards).flatMap(([name, make]) => make().panels.filter(({ type }) => type !== 'row').map(panel => [`${name}: ${panel.title}`, panel]))
-  it.each(panels)('%s has something to show', async (_, { targets, fieldConfig: { defaults } }) => {
-    for (const { expr } of targets) {
-      const samples = await prometheus.query(asked(expr))
-      const excused = defaults.noValue !== undefined || MAY_BE_EMPTY.some(name => expr.includes(name))
-      expect({ expr, empty: samples.length === 0 && !excused }).toEqual({ expr, empty: false })
+  it.each(panels)('%s has something to show', async (_, panel) => {
+    for (const { expr } of panel.targets) {
+      const samples = await prometheus.query(filled(expr, { rateInterval: '10s' }))
+      expect({ expr, empty: samples.length === 0 && !mayBeEmpty(panel, expr) }).toEqual({ expr, empty: false })
     }
   })
   it('what is empty in a healthy fleet has something to show in this one', async () => {
     const shown = await Promise.all(panels.filter(([, { fieldConfig }]) => fieldConfig.defaults.noValue === 'Nothing was found.' || fieldConfig.defaults.noValue === 'No finding costs memory.')
-      .map(async ([title, { targets }]) => [title, (await prometheus.query(asked(targets[0].expr))).length > 0]))
+      .map(async ([title, { targets }]) => [title, (await prometheus.query(filled(targets[0].expr))).length > 0]))
     expect(shown.length).toBeGreaterThan(3)
     expect(shown.filter(([, some]) => !some)).toEqual([])
   })

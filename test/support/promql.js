@@ -1,9 +1,7 @@
 'use strict'
 
 const { parser } = require('@prometheus-io/lezer-promql')
-
-/** What Grafana puts in the place of its variables, so that the expression parses. */
-const filled = expr => expr.replace(/\$__(rate_)?interval/g, '1m').replace(/\$__range/g, '1h').replace(/\$\{?\w+\}?/g, '.+')
+const { filled } = require('../../scripts/dashboards')
 
 /**
  * A PromQL expression, taken apart by Prometheus' own grammar.

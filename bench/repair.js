@@ -1,0 +1,18 @@
+'use strict'
+
+/**
+ * How `memwatch simulate` runs a lab app repaired: in its code, or with a fix that was printed.
+ * @param {import('../lab').LabApp} app @param {import('../exporter/diagnoses/define-diagnosis').Change} change of the fix
+ * @returns {{ args: string[], env: Record<string, string> }}
+ */
+function repairOf (app, { flag, env = {}, kubernetes = '' }) {
+  if (app.fixedBy === 'code') return { args: ['--fixed'], env: {} }
+  if (app.fixedBy === 'none') return { args: [], env: {} }
+  const [, megabytes] = /memory: (\d+)Mi/.exec(kubernetes) ?? []
+  return {
+    args: [...(megabytes ? ['--memory', megabytes] : []), ...(flag ? flag.split(' ').map(option => `--node-option=${option}`) : [])],
+    env: flag ? {} : env
+  }
+}
+
+module.exports = { repairOf }
