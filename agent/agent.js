@@ -1,8 +1,10 @@
 'use strict'
 
+const path = require('node:path')
 const { isMainThread } = require('node:worker_threads')
 const { performance } = require('node:perf_hooks')
 const { PROTOCOL_VERSION, MAX_LINE_BYTES } = require('./frame')
+const { defaultSocketPath, isOwnFolder } = require('./config')
 const { Guard } = require('./guard')
 const { gc } = require('./collect/gc')
 
@@ -40,10 +42,13 @@ function start (config) {
   /** @type {import('./commands').Commands | undefined} */
   let commands
 
+  // In the system's temporary folder anybody could have been there first, to read along.
+  const isSafe = () => !('path' in config.socket) || config.socket.path !== defaultSocketPath() || isOwnFolder(path.dirname(config.socket.path))
+
   const connect = wrap('connect', () => {
     if (config.allocatorAccess !== 'off' && isMainThread) access ??= require('./allocator-access').allocatorAccess()
     if (config.allocatorAccess === 'trim' && access && 'path' in config.socket) {
-      commands ??= require('./commands').commands({ address: config.socket, access, look: () => send(performance.now() / 1000, true) })
+      commands ??= require('./commands').commands({ address: config.socket, access, tokenFile: config.tokenFile, look: () => send(performance.now() / 1000, true) })
     }
     const { Transport } = require('./transport')
     transport ??= new Transport(config.socket, () => {
@@ -57,7 +62,7 @@ function start (config) {
     }, commands && wrap('command', (/** @type {string} */ line) => {
       const answer = commands?.obey(line)
       if (answer) transport?.write(encode('answer', answer))
-    }))
+    }), isSafe)
     transport.tick(performance.now() / 1000)
   })
   const load = () => {

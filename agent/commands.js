@@ -1,10 +1,10 @@
 'use strict'
 
 const fs = require('node:fs')
-const path = require('node:path')
 const { performance } = require('node:perf_hooks')
-const { defaultSocketPath } = require('./config')
+const { isOwnSocket } = require('./config')
 const { PROTOCOL_VERSION } = require('./frame')
+const { isProof } = require('./proof')
 
 /** A look takes milliseconds; one that is younger than this will do. */
 const LOOK_EVERY_SECONDS = 1
@@ -19,10 +19,11 @@ const TRIM_EVERY_SECONDS = 10
  * @param {object} options
  * @param {import('./config').Config['socket']} options.address where commands come from
  * @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} options.access
+ * @param {string} [options.tokenFile] commands must prove to know what it holds
  * @param {() => void} options.look sends a frame with all that is dear
- * @param {{ now?: () => number, rss?: () => number, defaultPath?: string }} [dependencies] now: seconds
+ * @param {{ now?: () => number, rss?: () => number }} [dependencies] now: seconds
  */
-function commands ({ address, access, look }, { now = () => performance.now() / 1000, rss = process.memoryUsage.rss, defaultPath = defaultSocketPath() } = {}) {
+function commands ({ address, access, tokenFile, look }, { now = () => performance.now() / 1000, rss = process.memoryUsage.rss } = {}) {
   let trimmedAt = -Infinity
   let lookedAt = -Infinity
 
@@ -58,9 +59,9 @@ function commands ({ address, access, look }, { now = () => performance.now() / 
      * @returns {import('./frame').Answer | undefined} undefined where the line is no command: it is not answered
      */
     obey (line) {
-      const { v, type, id, command } = JSON.parse(line)
+      const { v, type, id, command, proof } = JSON.parse(line)
       if (v !== PROTOCOL_VERSION || type !== 'command' || typeof id !== 'string' || id.length > 64) return undefined
-      if (!isTrusted(address, defaultPath)) return { id, ok: false, reason: 'not_trusted' }
+      if (!isTrusted({ address, tokenFile, id, command, proof })) return { id, ok: false, reason: 'not_trusted' }
       if (command === 'look') return { id, ...sendLook() }
       if (command === 'trim') return { id, ...trim() }
       return { id, ok: false, reason: 'unknown_command' }
@@ -69,16 +70,22 @@ function commands ({ address, access, look }, { now = () => performance.now() / 
 }
 
 /**
- * Whoever reaches a TCP port may say anything; a Unix socket is as safe as the folder that it lies in. The one that the
- * operator named is taken at his word, the one in the system's temporary folder must be this user's own.
+ * Whoever reaches a TCP port may say anything. A Unix socket is as safe as the folder that it lies in; where others may write there,
+ * as in a volume that containers share, the exporter must prove that it knows the token.
  *
- * @param {import('./config').Config['socket']} address
- * @param {string} defaultPath
+ * @param {{ address: import('./config').Config['socket'], tokenFile: string | undefined, id: string, command: string, proof: unknown }} asked
  * @returns {boolean}
  */
-function isTrusted (address, defaultPath) {
+function isTrusted ({ address, tokenFile, id, command, proof }) {
   if (!('path' in address)) return false
-  return address.path !== defaultPath || fs.statSync(path.dirname(address.path)).uid === process.getuid?.()
+  let token
+  try {
+    if (!tokenFile) return isOwnSocket(address.path)
+    token = fs.readFileSync(tokenFile, 'utf8').trim()
+  } catch {
+    return false // what cannot be looked at is not trusted
+  }
+  return token !== '' && isProof(proof, token, { id, command, pid: process.pid, startedAtUnixMs: Math.round(performance.timeOrigin) })
 }
 
 module.exports = { commands }

@@ -1,5 +1,6 @@
 'use strict'
 
+const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 
@@ -60,6 +61,13 @@ const options = Object.freeze({
       return text
     }
   },
+  tokenFile: {
+    env: 'MEMWATCH_TOKEN_FILE',
+    default: '',
+    help: 'file with the token that the exporter must know to have something done; without it the socket itself must be safe',
+    /** @param {string} text */
+    read: text => text
+  },
   disabled: {
     env: 'MEMWATCH_DISABLED',
     default: '0',
@@ -89,4 +97,28 @@ function readConfig (env = process.env) {
   })))
 }
 
-module.exports = { options, readConfig, defaultSocketPath }
+/** @param {fs.Stats} stats whether this user's, or root's; Windows pipes are no files, and have none */
+const isOwn = ({ uid }) => process.getuid === undefined || uid === process.getuid() || uid === 0
+
+/**
+ * Whether nobody but this user, and root, can put anything there.
+ * @param {string} folder
+ * @returns {boolean} false for a symbolic link, too
+ * @throws {Error} what the file system says, as where there is none
+ */
+function isOwnFolder (folder) {
+  const stats = fs.lstatSync(folder)
+  return stats.isDirectory() && isOwn(stats) && (stats.mode & 0o022) === 0
+}
+
+/**
+ * Whether nobody but this user, and root, can have put that socket there.
+ * @param {string} socketPath
+ * @throws {Error} what the file system says
+ */
+function isOwnSocket (socketPath) {
+  const stats = fs.lstatSync(socketPath)
+  return stats.isSocket() && isOwn(stats) && isOwnFolder(path.dirname(socketPath))
+}
+
+module.exports = { options, readConfig, defaultSocketPath, isOwnFolder, isOwnSocket }

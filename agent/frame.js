@@ -14,7 +14,7 @@
  * An agent whose hello names `commands` listens as well, on a Unix socket only. The exporter may write such a line to it, and
  * gets one answer with the same id:
  *
- *   {"v":1,"type":"command","id":"…","command":"trim"}
+ *   {"v":1,"type":"command","id":"…","command":"trim","proof":"…"}     with a shared token: proof.js
  *   {"v":1,"type":"answer","id":"…", …Answer}
  *
  * `values` holds the fields of the table below. Unknown fields are ignored by a reader (an older exporter, a newer
@@ -182,6 +182,7 @@ const fields = Object.freeze({
  * @property {number} pid
  * @property {number} threadId 0 is the main thread
  * @property {number} startedAtUnixMs when the isolate started; pid + threadId + this tell two lives apart
+ * @property {number} [startTimeTicks] start of the process in clock ticks since boot, /proc/self/stat
  * @property {string} name the app: MEMWATCH_NAME, else the name in the nearest package.json, else the script's base name
  * @property {number} intervalSeconds seconds between frames
  * @property {string} node version, without the v

@@ -74,6 +74,27 @@ function splitNodeOptions (text) {
 }
 
 /**
+ * When the process started, as the kernel counts: with the pid it tells processes apart. Field 22 of proc_pid_stat(5); the name in
+ * parentheses may hold anything.
+ */
+function startTimeTicks () {
+  try {
+    const stat = fileReader()('/proc/self/stat')
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[22 - 3])
+  } catch {
+    return undefined // not Linux, or closed by the permission model
+  }
+}
+
+/** After these an argument is source code: not ours to pass on. */
+const CODE_FLAGS = /^(-[a-zA-Z]*[ep]|--eval|--print)$/
+/** Longest argument that the wire takes. */
+const MAX_TEXT = 4096
+
+/** Flags as they were given, without code. @param {string[]} flags */
+const plainFlags = flags => flags.slice(0, 1000).filter((flag, i) => !CODE_FLAGS.test(flags[i - 1] ?? '') && !/^--(eval|print)=/.test(flag)).map(flag => flag.slice(0, MAX_TEXT))
+
+/**
  * @param {string | undefined} name MEMWATCH_NAME
  * @returns {import('./frame').Hello}
  */
@@ -91,6 +112,7 @@ function hello (name) {
     pid: process.pid,
     threadId,
     startedAtUnixMs: Math.round(performance.timeOrigin),
+    startTimeTicks: startTimeTicks(),
     name: name || appName(process.argv[1]),
     intervalSeconds: 1,
     node: process.versions.node,
@@ -99,8 +121,8 @@ function hello (name) {
     arch: process.arch,
     ...loadedAllocator(maps),
     pointerCompression: Boolean(/** @type {any} */ (process.config.variables).v8_enable_pointer_compression),
-    execArgv: process.execArgv.slice(0, 1000),
-    nodeOptions: splitNodeOptions(process.env.NODE_OPTIONS ?? ''),
+    execArgv: plainFlags(process.execArgv),
+    nodeOptions: plainFlags(splitNodeOptions(process.env.NODE_OPTIONS ?? '')),
     mallocEnv,
     allowedFlags: [...process.allowedNodeEnvironmentFlags],
     ...(!isMainThread && { resourceLimits: { ...resourceLimits } }),
@@ -111,4 +133,4 @@ function hello (name) {
   }
 }
 
-module.exports = { hello, loadedAllocator, appName, splitNodeOptions }
+module.exports = { hello, loadedAllocator, appName, splitNodeOptions, plainFlags }

@@ -25,6 +25,7 @@ class Transport {
   #address
   #hello
   #onLine
+  #isSafe
   /** @type {'idle' | 'connecting' | 'open' | 'stopped'} */
   #state = 'idle'
   /** @type {net.Socket | undefined} */
@@ -42,12 +43,14 @@ class Transport {
    * @param {net.NetConnectOpts} address
    * @param {() => string} hello the first line of every connection
    * @param {(line: string) => void} [onLine] is given what the exporter says; without it nothing is listened to
+   * @param {() => boolean} [isSafe] whether to connect at all, asked each time
    */
-  constructor (address, hello, onLine) {
+  constructor (address, hello, onLine, isSafe = () => true) {
     const { host } = /** @type {net.TcpNetConnectOpts} */ (address)
     this.#address = host && !net.isIP(host) ? { ...address, autoSelectFamily: false, lookup: require('./lookup').lookup } : address
     this.#hello = hello
     this.#onLine = onLine
+    this.#isSafe = isSafe
   }
 
   /** Connect where it is time to. @param {number} nowSeconds monotonic */
@@ -89,9 +92,13 @@ class Transport {
     this.#retrySeconds = Math.min(2 * this.#retrySeconds, LAST_RETRY_SECONDS)
     let socket
     try {
+      if (!this.#isSafe()) {
+        this.#state = 'idle'
+        return
+      }
       socket = this.#socket = net.connect(this.#address)
     } catch (error) {
-      debug('connect: %s', error) // the permission model refuses
+      debug('connect: %s', error) // the permission model refuses, or there is nothing yet
       this.#state = 'idle'
       return
     }

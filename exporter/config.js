@@ -74,7 +74,7 @@ const options = Object.freeze({
     flag: '--token-file <FILE>',
     env: 'MEMWATCH_TOKEN_FILE',
     default: '',
-    help: 'file with the token that memwatch trim must bear; without one only tools on the same machine may use it',
+    help: 'file with the token that callers from elsewhere, and those that have something done, must bear; agents with the same file obey no one else',
     /** @param {string} text @returns {string} the token */
     read (text) {
       if (text === '') return ''

@@ -8,6 +8,8 @@ const { evaluate } = require('./classify/evaluate')
 const { createMetrics } = require('./expose/metrics')
 const { createServer } = require('./expose/server')
 const { Commands } = require('./commands/commands')
+const { DeathWatch } = require('./deaths/death-watch')
+const { Deaths } = require('./deaths/deaths')
 const { Recorder } = require('./recording/recorder')
 
 /** How often vanished targets are looked for. */
@@ -16,13 +18,17 @@ const EXPIRE_EVERY_MS = 5000
 /**
  * The composition root: agents' bytes in, verdicts out.
  *   listener → targets (history) → evaluate (signals, diagnoses) → verdicts → server
+ *                               → death watch → deaths
  *
- * Emits `verdict` (target, verdict) when a diagnosis changes its state on a target, and `end` (target) when one is over.
+ * Emits `verdict` (target, verdict) when a diagnosis changes its state on a target, `death` (death) when a process is gone and
+ * why is known, and `end` (target) when a target is over.
  */
 class Exporter extends EventEmitter {
   #config
   #targets
-  #commands = new Commands()
+  #commands
+  #deaths = new Deaths()
+  #deathWatch
   #listener
   #server
   /** @type {NodeJS.Timeout | undefined} */
@@ -50,13 +56,20 @@ class Exporter extends EventEmitter {
       })
     }
     this.#targets = new Targets({ maxTargets: config.maxTargets })
+    this.#commands = new Commands({ token: config.tokenFile })
+    this.#deathWatch = new DeathWatch(this.#targets)
+    this.#deathWatch.on('death', (death, lastMinutes) => {
+      this.#deaths.add(death, lastMinutes)
+      this.#log.warn({ target: death.target, thread: death.thread, reason: death.reason, sure: death.sure }, death.text)
+      this.emit('death', death)
+    })
     this.#listener = new Listener({
       open: (hello, send) => this.#targets.open(hello, send),
       record: hello => this.#recorder?.session(hello),
       reject: reason => { this.#rejected.set(reason, (this.#rejected.get(reason) ?? 0) + 1) }
     })
     const metrics = createMetrics({ targets: () => this.#targets.all, state: () => this.state, compat: config.compat })
-    this.#server = createServer({ targets: () => this.#targets.all, metrics, isReady: () => this.#ready, logLevel: config.logLevel, commands: this.#commands, token: config.tokenFile })
+    this.#server = createServer({ targets: () => this.#targets.all, metrics, isReady: () => this.#ready, logLevel: config.logLevel, commands: this.#commands, deaths: this.#deaths, deathWatch: this.#deathWatch, token: config.tokenFile })
     this.#targets.on('open', target => this.#log.info({ target: target.name, thread: target.thread, node: target.hello.node }, 'target opened'))
     this.#targets.on('frame', target => this.#judge(target))
     this.#targets.on('answer', (_, answer) => this.#commands.answered(answer))
@@ -79,6 +92,12 @@ class Exporter extends EventEmitter {
       connections: this.#listener.connections,
       targets: this.#targets.all.length,
       diagnosisErrors: this.#diagnosisErrors,
+      exits: this.#deaths.exits(this.#targets.all),
+      deaths: this.#deaths.lastOfEach,
+      silent: this.#targets.all.flatMap(target => {
+        const cause = this.#deathWatch.silenceOf(target)
+        return cause ? [{ target, cause }] : []
+      }),
       version
     }
   }
@@ -99,9 +118,25 @@ class Exporter extends EventEmitter {
     }
     this.#expiry = setInterval(() => this.#targets.expire(), EXPIRE_EVERY_MS)
     this.#expiry.unref()
+    this.#deathWatch.start()
     this.#ready = true
     const bound = /** @type {import('node:net').AddressInfo} */ (this.#server.server.address())
     return { socket, listen: { host: bound.address, port: bound.port } }
+  }
+
+  /** @returns {import('./deaths/deaths').Death[]} newest first */
+  get deaths () {
+    return this.#deaths.all
+  }
+
+  /** The caller started this process, and will say by `exited` how it ended. @param {number} pid */
+  expectExit (pid) {
+    this.#deathWatch.expectExit(pid)
+  }
+
+  /** @param {number} pid @param {import('./deaths/witness').Exit} exit */
+  exited (pid, exit) {
+    this.#deathWatch.exited(pid, exit)
   }
 
   /** Resolves when no agent is connected any more. */
@@ -116,6 +151,7 @@ class Exporter extends EventEmitter {
   async stop (end) {
     this.#ready = false
     clearInterval(this.#expiry)
+    this.#deathWatch.stop()
     await this.#listener.close()
     await this.#recorder?.stop(end)
     await this.#server.close()

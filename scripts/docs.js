@@ -12,6 +12,8 @@ const { parts } = require('../exporter/anatomy/parts')
 const { diagnoses: allDiagnoses } = require('../exporter/diagnoses')
 const { signals } = require('../exporter/signals')
 const { apps } = require('memwatch-lab')
+const { reasons } = require('../exporter/deaths/reasons')
+const { silenceCauses } = require('../exporter/deaths/silence')
 const { REJECT_REASONS } = require('../exporter/ingest/decode')
 
 /** @param {string} title @param {string} intro @param {string[]} parts */
@@ -41,6 +43,12 @@ const diagnoses = () => page('Diagnoses',
     `Limits: ${Object.entries(limits).map(([name, value]) => `\`${name}\` ${Number(value.toPrecision(4))}`).join(', ')}.`
   ]))
 
+const deaths = () => page('Deaths',
+  'When a watched process is gone, the exporter says why: `/api/v1/deaths`, `memwatch last-death`, `memwatch_target_exits_total{reason}`. How sure it is says `sure`: `certain`, `likely` or `possible`. On the same machine, or with a shared process namespace, it reads exit status and kills for memory from the kernel; a sidecar that sees no process but its own goes by the last frames. The last ten minutes are kept with each death.',
+  '## Reasons', table(['reason', 'what it is', 'from what it is known'], Object.entries(reasons).map(([reason, { title, known }]) => [`\`${reason}\``, title, known])),
+  '## Silence\n\nWho sends nothing and is not known to be gone: `memwatch_target_silence_seconds{cause}`.',
+  table(['cause', 'what it is'], Object.entries(silenceCauses).map(([cause, help]) => [`\`${cause}\``, help])))
+
 /** @param {Record<string, { env: string, flag?: string, default: unknown, help: string }>} options */
 const optionTable = options => table(['environment', 'flag', 'default', 'what it is'], Object.values(options).map(option =>
   [`\`${option.env}\``, option.flag ? `\`${option.flag}\`` : '', option === exporterOptions.socket || option === /** @type {any} */ (agentOptions).socket ? '`memwatch-UID/exporter.sock` in the temporary directory' : option.default === '' ? 'none' : `\`${option.default}\``, option.help]))
@@ -65,4 +73,4 @@ const lab = () => page('The lab',
     [`\`${app.id}\``, app.diagnosis ?? `${app.opportunity} (an opportunity)`, `${app.memoryLimitBytes / 2 ** 20} MB${app.limitOnParent ? ', on the parent' : ''}`, app.about, repair(app)])),
   '## Healthy', table(['app', 'what it does'], apps.filter(app => !app.diagnosis && !app.opportunity).map(app => [`\`${app.id}\``, app.about])))
 
-module.exports = { lab, metrics, diagnoses, config, wireProtocol }
+module.exports = { lab, metrics, diagnoses, deaths, config, wireProtocol }

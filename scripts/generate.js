@@ -24,6 +24,7 @@ const generated = {
   ...Object.fromEntries(Object.entries(dashboards).map(([name, make]) => [`dashboards/${name}.json`, () => JSON.stringify(make(), null, 2) + '\n'])),
   'docs/metrics.md': docs.metrics,
   'docs/diagnoses.md': docs.diagnoses,
+  'docs/deaths.md': docs.deaths,
   'docs/config.md': docs.config,
   'docs/lab.md': docs.lab,
   'docs/wire-protocol.md': docs.wireProtocol,

@@ -7,6 +7,7 @@ const path = require('node:path')
  * @typedef {object} ControllerPaths
  * @property {1 | 2} version
  * @property {string[]} folders own group first
+ * @property {boolean} own whether the first is the group's own for certain, and not a group above it
  */
 
 /**
@@ -34,8 +35,9 @@ function controllerPaths (controller, { cgroup, mountinfo, exists }) {
     // The tree may be bound at several places; not every one shows our group.
     for (const mount of mounts) {
       if (version === 1 ? mount.type !== 'cgroup' || !mount.controllers.includes(controller) : mount.type !== 'cgroup2') continue
-      const folders = visibleFolders(mount, own.group).filter(exists)
-      if (folders.length > 0) return { version, folders }
+      const candidates = visibleFolders(mount, own.group)
+      const folders = candidates.filter(exists)
+      if (folders.length > 0) return { version, folders, own: folders[0] === candidates[0] && !own.group.startsWith('/..') }
     }
   }
   return null

@@ -1,6 +1,7 @@
 'use strict'
 
 const os = require('node:os')
+const { steadyUnixMs } = require('../clock')
 const { REJECT_REASONS } = require('../ingest/decode')
 
 /**
@@ -11,6 +12,9 @@ const { REJECT_REASONS } = require('../ingest/decode')
  * @property {number} connections open now
  * @property {number} targets watched now
  * @property {number} diagnosisErrors
+ * @property {ReturnType<import('../deaths/deaths').Deaths['exits']>} exits
+ * @property {import('../deaths/deaths').Death[]} deaths the last under each name
+ * @property {{ target: import('../series/target').Target, cause: import('../deaths/silence').SilenceCause }[]} silent
  * @property {string} version
  *
  * @typedef {object} ExporterMetric
@@ -57,6 +61,24 @@ const exporterMetrics = Object.freeze([
     type: 'gauge',
     help: 'Targets that are watched.',
     read: ({ targets }) => targets
+  },
+  {
+    name: 'memwatch_target_exits_total',
+    type: 'counter',
+    help: 'Processes that ended under this name, by reason: docs/deaths.md. The exporter counts, so it outlives them.',
+    read: ({ exits }) => exits.map(({ count, ...labels }) => ({ labels, value: count }))
+  },
+  {
+    name: 'memwatch_target_last_exit_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the last process of this name ended, Unix time; why, in words.',
+    read: ({ deaths }) => deaths.map(({ target, thread, reason, sure, text, diedAtUnixMs }) => ({ labels: { target, thread, reason, sure, text }, value: diedAtUnixMs / 1000 }))
+  },
+  {
+    name: 'memwatch_target_silence_seconds',
+    type: 'gauge',
+    help: 'Time since the last frame of a process that is not known to be gone, and why it is silent; absent while it is not.',
+    read: ({ silent }) => silent.map(({ target, cause }) => ({ labels: { target: target.name, thread: target.thread, cause }, value: (steadyUnixMs() - target.seenAtUnixMs) / 1000 }))
   },
   {
     name: 'memwatch_exporter_diagnosis_errors_total',

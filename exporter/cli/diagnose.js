@@ -48,7 +48,8 @@ async function diagnose (file, given) {
     command: header.command ?? [],
     durationSeconds: end?.durationSeconds ?? Math.max(0, ...targets.map(({ watchedSeconds }) => watchedSeconds)),
     exit: end?.exit ?? { code: null, signal: null },
-    targets: targets.map(judgedTarget)
+    targets: targets.map(judgedTarget),
+    deaths: []
   }
   writeReport(report, given, given.report === undefined ? undefined : openFile('--report', given.report))
   return hasFailed(report, given.failOn) ? FAILED_ON : 0

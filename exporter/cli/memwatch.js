@@ -16,12 +16,14 @@ Examples:
   $ memwatch run -- node server.js            watch an app from start to end, then read the report
   $ memwatch simulate semi-space-starvation   see the tool find a real problem
   $ memwatch diagnose app.recording.gz        judge what was recorded earlier
+  $ memwatch last-death shop                  why the last process of that name ended
   $ memwatch trim shop                        give back what malloc retains, without a restart
   $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API`)
 
 program.addCommand(require('./run').command)
 program.addCommand(require('./simulate').command)
 program.addCommand(require('./diagnose').command)
+program.addCommand(require('./last-death').command)
 program.addCommand(require('./trim').command)
 program.addCommand(require('./exporter').command)
 

@@ -24,6 +24,9 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
   if (report.targets.length === 0) {
     say('No Node.js process reported. It may have ended within its first second, or NODE_OPTIONS was not passed on to it.')
   }
+  for (const { target, thread, pid, reason, text } of [...report.deaths].reverse()) {
+    if (reason !== 'clean') say(paint('red', `${target} ${thread}, pid ${pid}: ${text}`))
+  }
   for (const target of report.targets) {
     lines.push('')
     say(paint('bold', `${target.target} ${target.thread}, pid ${target.pid}, Node ${target.node}`))

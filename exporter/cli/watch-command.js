@@ -23,6 +23,7 @@ const FAREWELL_MS = 1000
  * @property {number} durationSeconds
  * @property {{ code: number | null, signal: string | null }} exit
  * @property {JudgedTarget[]} targets
+ * @property {import('../deaths/deaths').Death[]} deaths of its processes, the newest first
  */
 
 /**
@@ -53,11 +54,12 @@ async function watchCommand ({ command, shown = command, forSeconds, stdoutToStd
   let end
   try {
     onStart?.(exporter, (await exporter.start()).listen)
-    const { exit, endedByUs, spawnError } = await runChild(command, {
+    const { exit, endedByUsAtUnixMs, spawnError } = await runChild(command, {
       env: { ...env, NODE_OPTIONS: preloaded(env.NODE_OPTIONS), MEMWATCH_SOCKET: socket },
       stdio: ['inherit', stdoutToStderr ? 2 : 'inherit', 'inherit'],
       forSeconds,
-      signals
+      signals,
+      exporter
     })
     await leftovers.end()
     await Promise.race([exporter.drained(), new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())])
@@ -66,9 +68,11 @@ async function watchCommand ({ command, shown = command, forSeconds, stdoutToStd
       schema: /** @type {const} */ (1),
       command: shown,
       ...end,
-      targets: [...ended, ...exporter.targets.filter(target => target.frame).map(judgedTarget)]
+      targets: [...ended, ...exporter.targets.filter(target => target.frame).map(judgedTarget)],
+      // Whom we end did not die.
+      deaths: exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs)
     }
-    return { report, endedByUs, spawnError }
+    return { report, endedByUs: endedByUsAtUnixMs < Infinity, spawnError }
   } finally {
     await exporter.stop(end)
     fs.rmSync(folder, { recursive: true, force: true })
@@ -112,25 +116,28 @@ function preloaded (existing = '') {
 
 /**
  * @param {string[]} command
- * @param {{ env: NodeJS.ProcessEnv, stdio: import('node:child_process').StdioOptions, forSeconds?: number, signals: SignalRelay }} options
- * @returns {Promise<{ exit: Report['exit'], endedByUs: boolean, spawnError?: NodeJS.ErrnoException }>}
+ * @param {{ env: NodeJS.ProcessEnv, stdio: import('node:child_process').StdioOptions, forSeconds?: number, signals: SignalRelay, exporter: Exporter }} options
+ * @returns {Promise<{ exit: Report['exit'], endedByUsAtUnixMs: number, spawnError?: NodeJS.ErrnoException }>} endedByUsAtUnixMs: when it
+ *   was asked to end, Infinity when it was not
  */
-async function runChild ([file, ...args], { env, stdio, forSeconds, signals }) {
+async function runChild ([file, ...args], { env, stdio, forSeconds, signals, exporter }) {
   const child = signals.child = spawn(file, args, { env, stdio })
-  let endedByUs = false
+  if (child.pid !== undefined) exporter.expectExit(child.pid)
+  let endedByUsAtUnixMs = Infinity
   /** @type {NodeJS.Timeout[]} */
   const timers = []
   const end = () => {
-    endedByUs = true
+    endedByUsAtUnixMs = Date.now()
     child.kill('SIGTERM')
     timers.push(setTimeout(() => child.kill('SIGKILL'), GRACE_MS))
   }
   if (forSeconds !== undefined) timers.push(setTimeout(end, forSeconds * 1000))
   try {
     const [code, signal] = await once(child, 'exit')
-    return { exit: { code, signal }, endedByUs }
+    exporter.exited(/** @type {number} */ (child.pid), { code, signal })
+    return { exit: { code, signal }, endedByUsAtUnixMs }
   } catch (error) {
-    return { exit: { code: null, signal: null }, endedByUs, spawnError: /** @type {NodeJS.ErrnoException} */ (error) }
+    return { exit: { code: null, signal: null }, endedByUsAtUnixMs, spawnError: /** @type {NodeJS.ErrnoException} */ (error) }
   } finally {
     timers.forEach(clearTimeout)
   }

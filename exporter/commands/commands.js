@@ -2,6 +2,7 @@
 
 const { randomUUID } = require('node:crypto')
 const { PROTOCOL_VERSION } = require('memwatch/frame')
+const { proofOf } = require('memwatch/proof')
 
 /** An app that is blocked answers when it is not. */
 const ANSWER_WITHIN_MS = 30_000
@@ -19,7 +20,7 @@ class CommandError extends Error {
 const REFUSALS = {
   too_soon: 'the agent gave memory back less than ten seconds ago: it does so no more often',
   not_supported: 'the malloc of this process has no such call',
-  not_trusted: "the agent takes no commands here: its socket's folder belongs to another user",
+  not_trusted: 'the agent does not trust this: others may write to the folder of its socket, so agent and exporter need a shared token (MEMWATCH_TOKEN_FILE), the same for both',
   unknown_command: 'the agent does not know this command: it is of an older version'
 }
 
@@ -28,10 +29,12 @@ class Commands {
   /** @type {Map<string, (answer: import('memwatch/frame').Answer) => void>} */
   #waiting = new Map()
   #answerWithinMs
+  #token
 
-  /** @param {{ answerWithinMs?: number }} [options] */
-  constructor ({ answerWithinMs = ANSWER_WITHIN_MS } = {}) {
+  /** @param {{ answerWithinMs?: number, token?: string }} [options] token: shared with the agents */
+  constructor ({ answerWithinMs = ANSWER_WITHIN_MS, token } = {}) {
     this.#answerWithinMs = answerWithinMs
+    this.#token = token
   }
 
   /** What an agent answered; an answer that nobody waits for is dropped. @param {import('memwatch/frame').Answer} answer */
@@ -58,7 +61,8 @@ class Commands {
         clearTimeout(timer)
         resolve(found)
       })
-      send(JSON.stringify({ v: PROTOCOL_VERSION, type: 'command', id, command }) + '\n')
+      const { pid, startedAtUnixMs } = target.hello
+      send(JSON.stringify({ v: PROTOCOL_VERSION, type: 'command', id, command, ...(this.#token && { proof: proofOf(this.#token, { id, command, pid, startedAtUnixMs }) }) }) + '\n')
     }).finally(() => this.#waiting.delete(id))
     if (!answer) throw new CommandError('no_answer', `the agent of ${target.name} did not answer within ${this.#answerWithinMs / 1000} s`)
     if (!answer.ok) {

@@ -5,6 +5,7 @@ const { targetMetrics } = require('../catalog/target-metrics')
 const { compatMetrics } = require('../catalog/compat-metrics')
 const { exporterMetrics } = require('../catalog/exporter-metrics')
 const { signalsOf } = require('../signals')
+const { steadyUnixMs } = require('../clock')
 
 /** Longest that rendering holds the loop at a time: agents and probes wait meanwhile. */
 const BLOCKED_MS = 5
@@ -22,72 +23,85 @@ const TARGETS_AT_A_TIME = 50
  * @param {() => import('../series/target').Target[]} source.targets
  * @param {() => import('../catalog/exporter-metrics').ExporterState} source.state
  * @param {boolean} source.compat with prom-client's names
- * @param {() => number} [source.now] wall clock in ms
+ * @param {() => number} [source.now] ms
  * @returns {{ text: (accept?: string) => Promise<{ contentType: string, length: number, parts: () => AsyncIterable<string> }> }} parts: of the
  *   body, in order; length: of them all
  */
-function createMetrics ({ targets, state, compat, now = Date.now }) {
+function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
   const rows = compat ? [...targetMetrics, ...compatMetrics] : targetMetrics
-  return {
-    async text (accept = '') {
-      // Content negotiation by hand: one header, two formats.
-      const openMetrics = accept.includes('application/openmetrics-text')
-      const registry = new Registry()
-      registry.setContentType(/** @type {any} */ (openMetrics ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE))
-      let length = 0
-      /** Lines of each row, with the lines of its type before the first of them. @type {Map<MetricRow, string[]>} */
-      const pieces = new Map()
-      /** @param {MetricRow} row @param {PromSample[]} values */
-      const render = async (row, values) => {
-        if (values.length === 0) return
-        const metric = constMetric(row, values, openMetrics)
-        registry.registerMetric(metric)
-        const text = await registry.getSingleMetricAsString(metric.name)
-        registry.removeSingleMetric(metric.name)
-        const known = pieces.get(row)
-        const piece = known ? text.slice(text.indexOf('\n', text.indexOf('\n') + 1) + 1) : text
-        length += piece.length + 1
-        if (known) known.push(piece)
-        else pieces.set(row, [piece])
+  /** Scrapers that come at the same time get the same text. @type {Map<boolean, ReturnType<typeof render>>} */
+  const rendering = new Map()
+
+  /** @param {boolean} openMetrics */
+  async function render (openMetrics) {
+    const registry = new Registry()
+    registry.setContentType(/** @type {any} */ (openMetrics ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE))
+    let length = 0
+    /** Lines of each row, with the lines of its type before the first of them. @type {Map<MetricRow, string[]>} */
+    const pieces = new Map()
+    /** @param {MetricRow} row @param {PromSample[]} values */
+    const renderRow = async (row, values) => {
+      if (values.length === 0) return
+      const metric = constMetric(row, values, openMetrics)
+      registry.registerMetric(metric)
+      const text = await registry.getSingleMetricAsString(metric.name)
+      registry.removeSingleMetric(metric.name)
+      const known = pieces.get(row)
+      const piece = known ? text.slice(text.indexOf('\n', text.indexOf('\n') + 1) + 1) : text
+      length += piece.length + 1
+      if (known) known.push(piece)
+      else pieces.set(row, [piece])
+    }
+    const turns = new Turns()
+    const all = targets().filter(({ frame }) => frame)
+    for (let first = 0; first < all.length; first += TARGETS_AT_A_TIME) {
+      const samples = rows.map(() => /** @type {PromSample[]} */ ([]))
+      for (const target of all.slice(first, first + TARGETS_AT_A_TIME)) {
+        if (turns.over) await turns.next()
+        // All of a target at once, so that its numbers are of one moment.
+        const window = /** @type {import('../series/window').Window} */ (target.window())
+        const signals = signalsOf(window)
+        /** @type {import('../catalog/metric').Context} */
+        const context = { nowUnixMs: now(), window, signal: name => signals[name] }
+        const labels = labelsOf(target)
+        rows.forEach((row, i) => promSamples(row, row.read(target, context), { labels, openMetrics, to: samples[i] }))
       }
-      const turns = new Turns()
-      const all = targets().filter(({ frame }) => frame)
-      for (let first = 0; first < all.length; first += TARGETS_AT_A_TIME) {
-        const samples = rows.map(() => /** @type {PromSample[]} */ ([]))
-        for (const target of all.slice(first, first + TARGETS_AT_A_TIME)) {
-          if (turns.over) await turns.next()
-          // All of a target at once, so that its numbers are of one moment.
-          const window = /** @type {import('../series/window').Window} */ (target.window())
-          const signals = signalsOf(window)
-          /** @type {import('../catalog/metric').Context} */
-          const context = { nowUnixMs: now(), window, signal: name => signals[name] }
-          const labels = labelsOf(target)
-          rows.forEach((row, i) => promSamples(row, row.read(target, context), { labels, openMetrics, to: samples[i] }))
-        }
-        for (let i = 0; i < rows.length; i++) {
-          if (turns.over) await turns.next()
-          await render(rows[i], samples[i])
-        }
+      for (let i = 0; i < rows.length; i++) {
+        if (turns.over) await turns.next()
+        await renderRow(rows[i], samples[i])
       }
-      for (const row of exporterMetrics) await render(row, promSamples(row, row.read(state()), { openMetrics }))
-      // As prom-client puts them together.
-      const [between, end] = openMetrics ? ['\n', '\n# EOF\n'] : ['\n\n', '\n']
-      const shown = [...rows, ...exporterMetrics].filter(row => pieces.has(row))
-      return {
-        contentType: registry.contentType,
-        length,
-        async * parts () {
-          const turns = new Turns()
-          for (const row of shown) {
-            const lines = /** @type {string[]} */ (pieces.get(row))
-            for (let i = 0; i < lines.length; i++) {
-              if (turns.over) await turns.next()
-              const after = i < lines.length - 1 ? '\n' : row === shown[shown.length - 1] ? end : between
-              yield lines[i] + after
-            }
+    }
+    for (const row of exporterMetrics) await renderRow(row, promSamples(row, row.read(state()), { openMetrics }))
+    // As prom-client puts them together.
+    const [between, end] = openMetrics ? ['\n', '\n# EOF\n'] : ['\n\n', '\n']
+    const shown = [...rows, ...exporterMetrics].filter(row => pieces.has(row))
+    return {
+      contentType: registry.contentType,
+      length,
+      async * parts () {
+        const turns = new Turns()
+        for (const row of shown) {
+          const lines = /** @type {string[]} */ (pieces.get(row))
+          for (let i = 0; i < lines.length; i++) {
+            if (turns.over) await turns.next()
+            const after = i < lines.length - 1 ? '\n' : row === shown[shown.length - 1] ? end : between
+            yield lines[i] + after
           }
         }
       }
+    }
+  }
+
+  return {
+    text (accept = '') {
+      // Content negotiation by hand: one header, two formats.
+      const openMetrics = accept.includes('application/openmetrics-text')
+      let text = rendering.get(openMetrics)
+      if (!text) {
+        text = render(openMetrics).finally(() => rendering.delete(openMetrics))
+        rendering.set(openMetrics, text)
+      }
+      return text
     }
   }
 }

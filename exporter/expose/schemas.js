@@ -1,5 +1,8 @@
 'use strict'
 
+const { reasons } = require('../deaths/reasons')
+const { silenceCauses } = require('../deaths/silence')
+
 /**
  * JSON Schemas of what the API answers. The verdict's also makes docs/report.schema.json, the contract of
  * `memwatch run --json`.
@@ -63,6 +66,7 @@ const targets = array(object({
   libc: text,
   allocator: text,
   up: { type: 'boolean' },
+  silence: { enum: [...Object.keys(silenceCauses), null], description: 'why it sends nothing; null while it does, or is gone' },
   uptimeSeconds: number,
   lastFrameUnixMs: number,
   framesLost: { type: 'integer' },
@@ -76,6 +80,40 @@ const diagnoses = array(object({
   primary: { anyOf: [verdict, { type: 'null' }] },
   verdicts: array(verdict)
 }))
+
+const death = object({
+  id: text,
+  target: text,
+  thread: text,
+  pid: { type: 'integer' },
+  host: nullable('string'),
+  node: text,
+  startedAtUnixMs: number,
+  diedAtUnixMs: { ...number, description: 'when its end was noticed' },
+  lastFrameUnixMs: number,
+  reason: { enum: Object.keys(reasons) },
+  sure: { enum: ['certain', 'likely', 'possible'] },
+  text: { ...text, description: 'one sentence' },
+  exitCode: nullable('integer'),
+  signal: nullable('string'),
+  verdict: { anyOf: [object({ diagnosis: text, summary: text, fix: text }), { type: 'null' }], description: 'what was confirmed on it then' }
+})
+
+const deaths = { ...array(death), description: 'newest first' }
+
+const deathsQuery = {
+  type: 'object',
+  properties: { target: text, limit: { type: 'integer', minimum: 1, maximum: 100, default: 100 } },
+  additionalProperties: false
+}
+
+const deathWithMinutes = object({
+  death,
+  lastMinutes: object({
+    secondsBefore: { ...array(number), description: 'before the last frame, oldest first' },
+    tracks: { type: 'object', additionalProperties: array(nullable('number')) }
+  })
+})
 
 const trimQuery = { type: 'object', properties: { dryRun: { type: 'boolean', default: false } }, additionalProperties: false }
 
@@ -110,8 +148,9 @@ const report = {
       memory,
       primary: { anyOf: [verdict, { type: 'null' }], description: 'the confirmed verdict to act on first; null when nothing is confirmed' },
       verdicts: array(verdict)
-    }))
+    })),
+    deaths: { ...deaths, description: 'how its processes ended, the newest first; empty for a recording' }
   })
 }
 
-module.exports = { targets, diagnoses, trimQuery, trimResult, refusal, report }
+module.exports = { targets, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, refusal, report }

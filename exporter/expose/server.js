@@ -2,14 +2,27 @@
 
 const { Readable } = require('node:stream')
 const { fastify, LogController } = require('fastify')
+const { default: rateLimit } = require('@fastify/rate-limit')
+const { steadyUnixMs } = require('../clock')
 const schemas = require('./schemas')
 const { anatomyIn } = require('../anatomy')
 const { parts } = require('../anatomy/parts')
+const { authorize, refusal } = require('./authorize')
 const { trimRoutes } = require('./trim')
+const { deathRoutes } = require('./deaths')
 const { primaryOf } = require('../classify/evaluate')
 
+/** What one address may ask for: a page that draws a hundred targets asks for less, a script that guesses tokens for more. */
+const REQUESTS = { max: 1000, timeWindow: 10_000 }
+/** Slow or silent clients hold a connection no longer than this. */
+const TIMEOUTS = { requestTimeout: 10_000, keepAliveTimeout: 20_000, connectionTimeout: 60_000 }
+/** Every connection costs memory; Prometheus needs one. */
+const MAX_CONNECTIONS = 1000
 /** A body that is longer goes out piece by piece. */
 const LARGE_BODY_LENGTH = 2 ** 20
+
+/** @type {{ config: { access: import('./authorize').Access } }} */
+const OPEN = { config: { access: 'open' } }
 
 /**
  * The exporter's HTTP side.
@@ -20,23 +33,37 @@ const LARGE_BODY_LENGTH = 2 ** 20
  * @param {() => boolean} parts.isReady
  * @param {string} parts.logLevel
  * @param {import('../commands/commands').Commands} parts.commands
- * @param {string} [parts.token] that callers must bear who want something done
+ * @param {import('../deaths/deaths').Deaths} parts.deaths
+ * @param {import('../deaths/death-watch').DeathWatch} parts.deathWatch
+ * @param {string} [parts.token] that callers must bear: authorize.js
  */
-function createServer ({ targets, metrics, isReady, logLevel, commands, token }) {
+function createServer ({ targets, metrics, isReady, logLevel, commands, deaths, deathWatch, token }) {
   const server = fastify({
     logger: { level: logLevel },
     // A scrape a second is no news.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 65_536,
-    requestTimeout: 10_000
+    ...TIMEOUTS,
+    http: { connectionsCheckingInterval: 2000, headersTimeout: TIMEOUTS.requestTimeout }
   })
+  server.server.maxConnections = MAX_CONNECTIONS
+  // Later than the limit of requests: who guesses tokens is limited, too.
+  server.addHook('preParsing', authorize(token))
+  server.register(rateLimit, { ...REQUESTS, errorResponseBuilder: () => ({ statusCode: 429, ...refusal('rate_limited', 'too many requests from this address: wait ten seconds') }) })
+  // After the plugin, which sees only the routes that come later.
+  server.register(async server => routes(server, { targets, metrics, isReady, commands, deaths, deathWatch }))
+  return server
+}
+
+/** @param {import('fastify').FastifyInstance} server @param {Omit<Parameters<typeof createServer>[0], 'logLevel' | 'token'>} parts */
+function routes (server, { targets, metrics, isReady, commands, deaths, deathWatch }) {
   const watched = () => targets().filter(target => target.frame)
 
   server.get('/', async (_, reply) => reply.type('text/plain; charset=utf-8').send(
-    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it\n/-/healthy  /-/ready\n'))
-  server.get('/-/healthy', async (_, reply) => reply.type('text/plain').send('healthy\n'))
-  server.get('/-/ready', async (_, reply) => reply.code(isReady() ? 200 : 503).type('text/plain').send(isReady() ? 'ready\n' : 'starting\n'))
-  server.get('/metrics', async (request, reply) => {
+    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/api/v1/deaths      who died, and of what\n/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it\n/-/healthy  /-/ready\n'))
+  server.get('/-/healthy', OPEN, async (_, reply) => reply.type('text/plain').send('healthy\n'))
+  server.get('/-/ready', OPEN, async (_, reply) => reply.code(isReady() ? 200 : 503).type('text/plain').send(isReady() ? 'ready\n' : 'starting\n'))
+  server.get('/metrics', OPEN, async (request, reply) => {
     const { contentType, length, parts } = await metrics.text(request.headers.accept)
     // Of a thousand targets it is 20 MB: in one piece it would hold the loop for a tenth of a second.
     if (length > LARGE_BODY_LENGTH) return reply.type(contentType).send(Readable.from(parts(), { objectMode: false }))
@@ -49,7 +76,8 @@ function createServer ({ targets, metrics, isReady, logLevel, commands, token })
     v8: target.hello.v8,
     libc: target.hello.libc,
     allocator: target.hello.allocator,
-    up: target.isUp(Date.now()),
+    up: target.isUp(steadyUnixMs()),
+    silence: deathWatch.silenceOf(target) ?? null,
     uptimeSeconds: target.frame?.uptimeSeconds,
     lastFrameUnixMs: target.frame?.atUnixMs,
     framesLost: target.framesLost,
@@ -57,8 +85,8 @@ function createServer ({ targets, metrics, isReady, logLevel, commands, token })
     values: target.values
   })))
   server.get('/api/v1/diagnoses', { schema: { response: { 200: schemas.diagnoses } } }, async () => watched().map(judgedTarget))
-  trimRoutes(server, { targets: watched, commands, token })
-  return server
+  deathRoutes(server, deaths)
+  trimRoutes(server, { targets: watched, commands })
 }
 
 /** @param {import('../series/target').Target} target */

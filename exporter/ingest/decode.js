@@ -4,13 +4,15 @@ const { PROTOCOL_VERSION, GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, fields 
 
 /**
  * Why a line was not taken, in the order they are checked. Each is a label value of memwatch_exporter_lines_rejected_total.
- * @type {readonly ['line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated', 'invalid_answer', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets']}
+ * @type {readonly ['line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated', 'invalid_answer', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'too_fast', 'too_much_unfinished']}
  */
 const REJECT_REASONS = Object.freeze([
   'line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing',
-  'hello_repeated', 'invalid_answer', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets'
+  'hello_repeated', 'invalid_answer', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'too_fast', 'too_much_unfinished'
 ])
 
+/** Who sends more rarely could not be told from who is gone. */
+const MAX_INTERVAL_SECONDS = 600
 /** A map field keeps at most this many keys, each a short plain name: spaces, GC kinds and resource types are few. */
 const MAX_KEYS = 64
 const KEY = /^(?!__)[A-Za-z0-9_./:-]{1,64}$/
@@ -56,7 +58,7 @@ const helloFields = {
   threadId: isCount,
   startedAtUnixMs: isCount,
   name: value => isText(value, 128) && value !== '',
-  intervalSeconds: value => isCount(value) && value > 0,
+  intervalSeconds: value => isCount(value) && value > 0 && value <= MAX_INTERVAL_SECONDS,
   node: value => isText(value, 64),
   v8: value => isText(value, 64),
   platform: value => isText(value, 32),
@@ -74,8 +76,9 @@ const helloFields = {
 const optionalHelloFields = {
   host: value => isText(value, 255),
   allocatorPath: value => isText(value, 4096),
-  resourceLimits: isObject,
+  resourceLimits: value => isMap(value, isCount),
   hostMemoryBytes: isCount,
+  startTimeTicks: isCount,
   constrainedBytes: isCount,
   cores: isCount,
   allocatorAccess: value => isText(value, 16),
@@ -95,6 +98,11 @@ function isHello (message) {
   return Object.entries(helloFields).every(([name, accepts]) => accepts(message[name])) &&
     Object.entries(optionalHelloFields).every(([name, accepts]) => message[name] === undefined || accepts(message[name]))
 }
+
+const knownInHello = ['type', ...Object.keys(helloFields), ...Object.keys(optionalHelloFields)]
+
+/** What is known of a hello, and no more: it is kept for as long as its target lives. @param {Record<string, unknown>} message @returns {any} */
+const helloOf = message => Object.fromEntries(knownInHello.filter(name => message[name] !== undefined).map(name => [name, message[name]]))
 
 /** @param {Record<string, unknown>} message */
 function isAnswer (message) {
@@ -138,7 +146,7 @@ function check (message) {
   if (!isObject(message)) return reject('not_an_object')
   if (message.v !== PROTOCOL_VERSION) return reject('wrong_version')
   if (message.type === 'hello') {
-    return isHello(message) ? { ok: true, message: /** @type {any} */ (message) } : reject('invalid_hello')
+    return isHello(message) ? { ok: true, message: helloOf(message) } : reject('invalid_hello')
   }
   if (message.type === 'answer') {
     return isAnswer(message) ? { ok: true, message: /** @type {any} */ (message) } : reject('invalid_answer')

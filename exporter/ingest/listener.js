@@ -4,12 +4,20 @@ const { once } = require('node:events')
 const fs = require('node:fs')
 const net = require('node:net')
 const path = require('node:path')
+const { defaultSocketPath, isOwnFolder } = require('memwatch/config')
 const { MAX_LINE_BYTES } = require('memwatch/frame')
 const { LineSplitter } = require('./lines')
 const { decode } = require('./decode')
 
 /** A peer that sends no hello this long after connecting is no agent. */
 const HELLO_TIMEOUT_MS = 10_000
+/** After so much silence the kernel asks whether the peer is still there, ten times a second apart. */
+const KEEP_ALIVE_MS = 10_000
+/** Unfinished lines of all connections together: what many slow peers could make the exporter hold. */
+const MAX_UNFINISHED_BYTES = 16 * 2 ** 20
+/** Frames that a connection may send at once, as after a pause of the exporter, and then each second: an agent sends ten at most. */
+const BURST_FRAMES = 300
+const FRAMES_PER_SECOND = 20
 /** After this many rejected lines a connection is closed: what sends them is broken or hostile. */
 const MAX_REJECTS = 100
 
@@ -27,7 +35,7 @@ const MAX_REJECTS = 100
  * @property {(frame: import('./decode').FrameMessage) => import('./decode').RejectReason | undefined} frame
  * @property {(bye: import('./decode').ByeMessage) => void} bye
  * @property {(answer: import('./decode').AnswerMessage) => void} answer
- * @property {() => void} closed the connection ended, with or without a bye
+ * @property {(timedOut: boolean) => void} closed the connection ended, with or without a bye; timedOut: nobody answered any more
  */
 
 /** Accepts agents' connections and turns their bytes into sessions of messages. */
@@ -37,6 +45,7 @@ class Listener {
   #server
   /** @type {Set<net.Socket>} */
   #sockets = new Set()
+  #unfinishedBytes = 0
   /** @type {string | undefined} */
   #ownPath
 
@@ -62,7 +71,12 @@ class Listener {
    */
   async listen (address) {
     if ('path' in address) {
-      fs.mkdirSync(path.dirname(address.path), { recursive: true, mode: 0o700 })
+      const folder = path.dirname(address.path)
+      fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
+      // In the system's temporary folder anybody could have been there first; a folder that the operator names is taken at his word.
+      if (address.path === defaultSocketPath() && !isOwnFolder(folder)) {
+        throw Object.assign(new Error(`${folder} belongs to another user, is a symbolic link, or others may write to it: remove it, or name another --socket`), { code: 'EACCES' })
+      }
       await unlinkStale(address.path)
     }
     await new Promise((resolve, reject) => {
@@ -98,12 +112,14 @@ class Listener {
       return
     }
     this.#sockets.add(socket)
+    socket.setKeepAlive(true, KEEP_ALIVE_MS) // of TCP: a machine that is gone closes nothing
     const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES })
     /** @type {Session | undefined} */
     let session
     /** @type {ReturnType<NonNullable<Sink['record']>>} */
     let record
     let rejects = 0
+    const allowance = new Allowance()
     /** @param {import('./decode').RejectReason} reason */
     const reject = reason => {
       this.#sink.reject(reason)
@@ -126,20 +142,48 @@ class Listener {
       }
       if (!session) return reject('hello_missing')
       if (message.type === 'answer') return session.answer(message)
+      if (!allowance.take()) return reject('too_fast')
       record?.line(line)
       if (message.type === 'bye') return session.bye(message)
       const refused = session.frame(message)
       if (refused) reject(refused)
     }
     socket.setTimeout(HELLO_TIMEOUT_MS, () => socket.destroy())
-    socket.on('data', chunk => lines.push(chunk, take, () => reject('line_too_long')))
-    socket.on('error', () => {}) // 'close' follows, and says all there is to say
+    socket.on('data', chunk => {
+      const before = lines.pendingBytes
+      lines.push(chunk, take, () => reject('line_too_long'))
+      this.#unfinishedBytes += lines.pendingBytes - before
+      if (this.#unfinishedBytes > MAX_UNFINISHED_BYTES) {
+        reject('too_much_unfinished')
+        socket.destroy()
+      }
+    })
+    let timedOut = false
+    // 'close' follows, and says the rest.
+    socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) => { timedOut = code === 'ETIMEDOUT' || code === 'EHOSTUNREACH' })
     socket.on('end', () => socket.destroy())
     socket.on('close', () => {
       this.#sockets.delete(socket)
+      this.#unfinishedBytes -= lines.pendingBytes
       record?.closed()
-      session?.closed()
+      session?.closed(timedOut)
     })
+  }
+}
+
+/** How many frames a connection may send now. A token bucket. */
+class Allowance {
+  #frames = BURST_FRAMES
+  #atMs = performance.now()
+
+  /** @returns {boolean} whether one more is allowed */
+  take () {
+    const nowMs = performance.now()
+    this.#frames = Math.min(BURST_FRAMES, this.#frames + (nowMs - this.#atMs) / 1000 * FRAMES_PER_SECOND)
+    this.#atMs = nowMs
+    if (this.#frames < 1) return false
+    this.#frames--
+    return true
   }
 }
 

@@ -74,7 +74,7 @@ async function replay (file, { onVerdict = () => {}, onError = () => {}, onProgr
       else if (message.type === 'bye') session.bye(message)
       else if (session.frame(message)) result.rejected++
     } else if (item?.closed) {
-      sessions.get(item.session)?.closed()
+      sessions.get(item.session)?.closed(false)
       sessions.delete(item.session)
     } else if (item?.end) {
       result.end = item.end

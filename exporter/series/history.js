@@ -92,6 +92,24 @@ class History {
     }
   }
 
+  /**
+   * All tracks second by second, for as long as that is kept.
+   * @param {number} sinceSeconds
+   * @returns {{ times: number[], tracks: Record<string, (number | null)[]> }} null where a track was absent
+   */
+  rows (sinceSeconds) {
+    const [{ columns }] = this.#tiers
+    const first = columns.firstSince(sinceSeconds)
+    const rows = Array.from({ length: columns.length - first }, (_, i) => first + i)
+    return {
+      times: rows.map(i => columns.timeAt(i)),
+      tracks: Object.fromEntries(ordered.map((name, column) => [name, rows.map(i => {
+        const value = columns.valueAt(i, column)
+        return Number.isNaN(value) ? null : value
+      })]))
+    }
+  }
+
   /** @param {number} column @param {number} sinceSeconds */
   #tierFor (column, sinceSeconds) {
     if (column >= LONG) return this.#tiers[0].columns

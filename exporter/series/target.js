@@ -38,7 +38,7 @@ class Target {
     this.frame = undefined
     /** The newest value of every field; a field that is read every few seconds stays here in between. @type {import('memwatch/frame').Frame['values']} */
     this.values = {}
-    /** Wall clock of this machine when the newest line arrived. */
+    /** When the newest line arrived, by the exporter's steady clock. */
     this.seenAtUnixMs = 0
     this.connected = true
     /** To the agent, while it is connected. @type {((line: string) => void) | undefined} */
@@ -93,6 +93,17 @@ class Target {
   /** Seconds of history that were seen. */
   get watchedSeconds () {
     return this.frame ? this.frame.uptimeSeconds - this.#firstUptimeSeconds : 0
+  }
+
+  /**
+   * Its history up to the last frame.
+   * @param {number} seconds
+   * @returns {import('../deaths/deaths').LastMinutes}
+   */
+  lastMinutes (seconds) {
+    const end = this.frame?.uptimeSeconds ?? 0
+    const { times, tracks } = this.#history.rows(end - seconds)
+    return { secondsBefore: times.map(time => Math.round(1000 * (end - time)) / 1000), tracks }
   }
 
   /** @param {number} nowUnixMs */

@@ -1,6 +1,7 @@
 'use strict'
 
 const { EventEmitter } = require('node:events')
+const { steadyUnixMs } = require('../clock')
 const { Target } = require('./target')
 
 /** How long a target that vanished without a bye stays visible as down, so that an alert can say so. */
@@ -13,8 +14,11 @@ const FORGET_AFTER_MS = 300_000
 const processOf = hello => `${hello.host ?? ''}:${hello.pid}`
 
 /**
- * All targets that are watched now. Emits `open` (target), `frame` (target), `answer` (target, answer to a command) and `end`
- * (target) – the last once, when a target said goodbye, was replaced by its successor, or was forgotten.
+ * All targets that are watched now. Emits `open` (target), `frame` (target), `answer` (target, answer to a command), `vanish`
+ * (target, whether its connection timed out) when the connection ended without a goodbye, `back` (target) when it is there again,
+ * and `end` (target, why) – the last once, when a target said goodbye, was replaced by its successor, or was forgotten.
+ *
+ * @typedef {'bye' | 'replaced' | 'forgotten'} EndCause
  */
 class Targets extends EventEmitter {
   #maxTargets
@@ -24,8 +28,8 @@ class Targets extends EventEmitter {
   /** The threads of each process. @type {Map<string, Set<Target>>} */
   #byProcess = new Map()
 
-  /** @param {{ maxTargets?: number, now?: () => number }} [options] now: wall clock in ms */
-  constructor ({ maxTargets = 4096, now = Date.now } = {}) {
+  /** @param {{ maxTargets?: number, now?: () => number }} [options] now: ms */
+  constructor ({ maxTargets = 4096, now = steadyUnixMs } = {}) {
     super()
     this.#maxTargets = maxTargets
     this.#now = now
@@ -47,6 +51,7 @@ class Targets extends EventEmitter {
     let target = this.#byIdentity.get(identity)
     if (target) {
       target.connected = true
+      this.emit('back', target)
     } else {
       if (this.#byIdentity.size >= this.#maxTargets) return 'too_many_targets'
       this.#endPredecessors(hello)
@@ -57,18 +62,21 @@ class Targets extends EventEmitter {
     }
     target.seenAtUnixMs = this.#now()
     target.send = send
-    return this.#session(identity, target)
+    return this.#session(identity, target, send)
   }
 
   /** Forget those that vanished long ago. Called on a timer: expiry must not depend on being scraped. */
   expire () {
     for (const [identity, target] of this.#byIdentity) {
-      if (!target.connected && this.#now() - target.seenAtUnixMs > FORGET_AFTER_MS) this.#end(identity, target)
+      if (!target.connected && this.#now() - target.seenAtUnixMs > FORGET_AFTER_MS) this.#end(identity, target, 'forgotten')
     }
   }
 
-  /** @param {string} identity @param {Target} target @returns {import('../ingest/listener').Session} */
-  #session (identity, target) {
+  /**
+   * @param {string} identity @param {Target} target @param {Target['send']} send of this very connection
+   * @returns {import('../ingest/listener').Session}
+   */
+  #session (identity, target, send) {
     return {
       frame: frame => {
         if (!target.take(frame, this.#now(), this.#workersOf(target))) return 'out_of_order'
@@ -76,12 +84,15 @@ class Targets extends EventEmitter {
       },
       bye: bye => {
         target.exitCode = bye.exitCode
-        this.#end(identity, target)
+        this.#end(identity, target, 'bye')
       },
       answer: answer => { this.emit('answer', target, answer) },
-      closed: () => {
+      closed: timedOut => {
+        // A newer connection may have taken its place: then the old one says nothing of the target.
+        if (target.send !== send) return
         target.connected = false
         target.send = undefined
+        if (this.#byIdentity.get(identity) === target) this.emit('vanish', target, timedOut)
       }
     }
   }
@@ -110,14 +121,14 @@ class Targets extends EventEmitter {
     return threads
   }
 
-  /** @param {string} identity @param {Target} target */
-  #end (identity, target) {
+  /** @param {string} identity @param {Target} target @param {EndCause} cause */
+  #end (identity, target, cause) {
     if (!this.#byIdentity.delete(identity)) return
     const threads = this.#byProcess.get(processOf(target.hello))
     threads?.delete(target)
     if (threads?.size === 0) this.#byProcess.delete(processOf(target.hello))
     target.connected = false
-    this.emit('end', target)
+    this.emit('end', target, cause)
   }
 
   /**
@@ -127,7 +138,7 @@ class Targets extends EventEmitter {
   #endPredecessors (hello) {
     for (const [identity, target] of this.#byIdentity) {
       if (!target.connected && target.hello.name === hello.name && target.hello.threadId === hello.threadId) {
-        this.#end(identity, target)
+        this.#end(identity, target, 'replaced')
       }
     }
   }

@@ -95,6 +95,7 @@ const tracks = Object.freeze({
   externalBytes: long(field('externalBytes', 'min')),
   externalPeakBytes: long(field('externalPeakBytes', 'max')),
   arrayBuffersBytes: long(field('arrayBuffersBytes', 'min')),
+  heapUsedBytes: field('heapUsedBytes', 'max'),
   liveHeapBytes: long(field('liveHeapBytes')),
   liveHeapMajors: long(field('liveHeapMajors')),
   heapResidentBytes: /** @type {Track} */ ({

@@ -3,10 +3,13 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const net = require('node:net')
+const { once } = require('node:events')
 const { createHash } = require('node:crypto')
 const { execFileSync } = require('node:child_process')
 const { glibcBooks, allocatorBooks } = require('../../agent/collect/allocator-books')
 const { commands } = require('../../agent/commands')
+const { proofOf } = require('../../agent/proof')
 const { NODES, versionOf, startCollector, spawnWatched } = require('../support/agent-collector')
 
 const MIB = 2 ** 20
@@ -135,11 +138,22 @@ describe('the addon', () => {
 
 describe('commands', () => {
   const line = (/** @type {object} */ changes = {}) => JSON.stringify({ v: 1, type: 'command', id: 'a', command: 'trim', ...changes })
+  let folder, server, socket
+  beforeEach(async () => {
+    folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-trust-'))
+    socket = path.join(folder, 'exporter.sock')
+    server = net.createServer().listen(socket)
+    await once(server, 'listening')
+  })
+  afterEach(() => {
+    server.close()
+    fs.rmSync(folder, { recursive: true })
+  })
   /** @param {object} [options] @param {{ clock?: number }} [time] */
-  const make = ({ address = { path: '/run/memwatch.sock' }, trim = () => true, defaultPath = undefined } = {}, time = {}) => {
+  const make = ({ address = { path: socket }, trim = () => true, tokenFile = undefined } = {}, time = {}) => {
     const said = { looks: 0 }
     const rss = [300, 200]
-    const { obey } = commands({ address, access: { trim }, look: () => { said.looks++ } }, { now: () => time.clock ?? 0, rss: () => (rss.shift() ?? 200) * MIB, defaultPath })
+    const { obey } = commands({ address, access: { trim }, tokenFile, look: () => { said.looks++ } }, { now: () => time.clock ?? 0, rss: () => (rss.shift() ?? 200) * MIB })
     return { obey, said }
   }
 
@@ -164,18 +178,44 @@ describe('commands', () => {
   ])('%s are refused or not heard', (_, text, options, answer) => {
     expect(make(options).obey(text)).toEqual(answer)
   })
-  it('in the temporary folder only from a socket whose folder is this user’s own', () => {
-    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-trust-'))
-    const socket = path.join(folder, 'exporter.sock')
-    const obeyed = () => make({ address: { path: socket }, defaultPath: socket }).obey(line())?.ok
-    try {
+  describe('are obeyed', () => {
+    const asked = { id: 'a', command: 'trim', pid: process.pid, startedAtUnixMs: Math.round(performance.timeOrigin) }
+    const obeyed = (/** @type {object} */ options = {}, text = line()) => make(options).obey(text)?.ok
+    it('from a socket whose folder is this user’s own', () => {
       expect(obeyed()).toBe(true)
+    })
+    it('not where others may write', () => {
+      for (const [mode, ok] of /** @type {const} */ ([[0o755, true], [0o775, false], [0o757, false], [0o1777, false]])) {
+        fs.chmodSync(folder, mode)
+        expect(obeyed()).toBe(ok)
+      }
+    })
+    it('not through a symbolic link', () => {
+      const link = `${folder}-link`
+      fs.symlinkSync(folder, link)
+      try {
+        expect(obeyed({ address: { path: path.join(link, 'exporter.sock') } })).toBe(false)
+      } finally {
+        fs.rmSync(link)
+      }
+    })
+    it('not from another user’s', () => {
       if (process.getuid?.() !== 0) return // only root can give a folder away
       fs.chownSync(folder, 4711, 4711)
       expect(obeyed()).toBe(false)
-    } finally {
-      fs.rmSync(folder, { recursive: true })
-    }
+    })
+    it('with a token: wherever the socket lies, and only with the proof for this very command', () => {
+      fs.chmodSync(folder, 0o777)
+      const options = { tokenFile: path.join(folder, 'token') }
+      fs.writeFileSync(options.tokenFile, 'secret\n')
+      expect(obeyed(options)).toBe(false)
+      expect(obeyed(options, line({ proof: proofOf('secret', asked) }))).toBe(true)
+      for (const wrong of [{ id: 'b' }, { command: 'look' }, { pid: 1 }, { startedAtUnixMs: 1 }]) {
+        expect(obeyed(options, line({ proof: proofOf('secret', { ...asked, ...wrong }) }))).toBe(false)
+      }
+      expect(obeyed(options, line({ proof: proofOf('other', asked) }))).toBe(false)
+      expect(obeyed({ tokenFile: path.join(folder, 'none') }, line({ proof: proofOf('secret', asked) }))).toBe(false)
+    })
   })
 })
 

@@ -34,8 +34,8 @@ it('each signal is read by a diagnosis or shown as a metric', () => {
   expect(Object.keys(signals).filter(name => !read.has(name) && !source.includes(`'${name}'`))).toEqual([])
 })
 
-it('each track is read by a signal: history costs memory in every target', () => {
-  const source = ['exporter/signals', 'exporter/anatomy'].flatMap(folder => filesIn(folder).map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))).join()
+it('each track is read by a signal or tells of a death: history costs memory in every target', () => {
+  const source = ['exporter/signals', 'exporter/anatomy', 'exporter/deaths'].flatMap(folder => filesIn(folder).map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))).join()
   expect(trackNames.filter(name => !source.includes(`'${name}'`))).toEqual([])
 })
 
@@ -48,7 +48,7 @@ it('a track whose growth is looked for over hours is kept that long', () => {
 
 it('each command of the command line is a file, and each file a command or a part of one', () => {
   const { program } = require('../../exporter/cli/memwatch')
-  expect(program.commands.map(command => command.name()).sort()).toEqual(['diagnose', 'exporter', 'run', 'simulate', 'trim'])
+  expect(program.commands.map(command => command.name()).sort()).toEqual(['diagnose', 'exporter', 'last-death', 'run', 'simulate', 'trim'])
   for (const command of program.commands) expect(filesIn('exporter/cli')).toContain(command.name())
 })
 

@@ -74,12 +74,15 @@ describe('exporter', () => {
     expect(text).not.toContain('state="suspected"')
   })
 
-  it('a target that says goodbye vanishes from all metrics', async () => {
+  it('a target that says goodbye vanishes from all metrics, but those that count who went', async () => {
     const connection = await it_.connect()
     connection.write(line(hello()) + '\n' + line(frame()) + '\n')
     await eventually(() => it_.metrics(), text => text.includes('target="api"'))
     connection.write(line({ type: 'bye', sequence: 2, atUnixMs: 1, exitCode: 0 }) + '\n')
-    await eventually(() => it_.metrics(), text => !text.includes('target="api"'))
+    const text = await eventually(() => it_.metrics(), text => !text.includes('memwatch_target_up'))
+    const left = new Set(text.split('\n').filter(line => line.includes('target="api"')).map(line => line.split('{')[0]))
+    expect([...left]).toEqual(['memwatch_target_exits_total', 'memwatch_target_last_exit_timestamp_seconds'])
+    expect(text).toContain('memwatch_target_exits_total{target="api",thread="main",reason="clean"} 1')
   })
 
   it('a target that vanishes without a word is down, and still there', async () => {

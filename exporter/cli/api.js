@@ -1,0 +1,54 @@
+'use strict'
+
+const fs = require('node:fs')
+const { UsageError } = require('./usage-error')
+
+/** @typedef {{ url: string, tokenFile?: string }} ApiOptions as commander read them */
+
+/**
+ * The options of a command that calls an exporter.
+ * @param {import('commander').Command} command
+ */
+function withApiOptions (command) {
+  return command
+    .option('--url <URL>', 'where the exporter serves its API [MEMWATCH_URL]', process.env.MEMWATCH_URL || 'http://127.0.0.1:9888')
+    .option('--token-file <FILE>', 'file with the token of the exporter, where it has one [MEMWATCH_TOKEN_FILE]')
+}
+
+/**
+ * Call an exporter's API.
+ * @param {ApiOptions} options
+ * @param {string} path below /api/v1/ @param {'GET' | 'POST'} [method]
+ * @returns {Promise<{ body: any, status: number, refused?: string }>} refused: what the exporter said, in words
+ * @throws {UsageError} when no exporter answers
+ */
+async function callApi ({ url: base, tokenFile = process.env.MEMWATCH_TOKEN_FILE }, path, method = 'GET') {
+  const url = apiUrl(base, path)
+  const headers = tokenFile ? { authorization: `Bearer ${readToken(tokenFile)}` } : undefined
+  const response = await fetch(url, { method, headers }).catch(error => {
+    throw new UsageError(`--url: no exporter answers at ${url.origin}: ${error.cause?.message ?? error.message}`)
+  })
+  const { status } = response
+  const body = /** @type {any} */ (await response.json().catch(() => ({})))
+  return response.ok ? { body, status } : { body, status, refused: body.error?.message ?? `${url.origin} answered ${status}` }
+}
+
+/** @param {string} file @throws {UsageError} */
+function readToken (file) {
+  try {
+    return fs.readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new UsageError(`--token-file: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+/** @param {string} base @param {string} path @throws {UsageError} */
+function apiUrl (base, path) {
+  try {
+    return new URL(`api/v1/${path}`, base.endsWith('/') ? base : `${base}/`)
+  } catch {
+    throw new UsageError(`--url: expected a URL such as http://127.0.0.1:9888, got ${JSON.stringify(base)}`)
+  }
+}
+
+module.exports = { withApiOptions, callApi }

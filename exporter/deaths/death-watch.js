@@ -1,0 +1,256 @@
+'use strict'
+
+const { EventEmitter } = require('node:events')
+const { steadyUnixMs } = require('../clock')
+const { primaryOf } = require('../classify/evaluate')
+const { pasteLine } = require('../fixes/paste-line')
+const { Witness } = require('./witness')
+const { lastMoments } = require('./last-moments')
+const { explainDeath } = require('./explain')
+
+/** How often those that fell silent are looked at. */
+const LOOK_EVERY_MS = 1000
+/** An agent that lives connects anew within a second or two; a loop that stands still has no reason to hang up. */
+const RETURN_WITHIN_MS = 5000
+/** A kernel that is taking a process apart closes its sockets a moment before it is gone. */
+const DYING_LOOKS_MS = [0, 20, 100, 300]
+/** Silence of so many intervals is more than a frame that is late: from then on it is looked at, */
+const LATE_INTERVALS = 1.5
+/** and called silence from here. */
+const SILENT_INTERVALS = 3
+/** A parent that says how its child ended does so about when the child's connection ends. */
+const TOLD_WITHIN_MS = 1000
+/** CPU that a loop which is blocked by its own work uses at least, of each second. */
+const BUSY_RATIO = 0.2
+/** What is kept of the time before an end. */
+const LAST_MINUTES_SECONDS = 600
+
+/**
+ * @typedef {object} Watched
+ * @property {import('../series/target').Target} target
+ * @property {Witness | null} witness
+ * @property {number | undefined} oomKills in its cgroup when last counted while it lived
+ * @property {{ sinceUnixMs: number, unreachable: boolean } | undefined} vanished
+ * @property {import('./witness').Sight | undefined} sight while it is silent
+ * @property {number | undefined} silentGrowthBytes
+ * @property {import('./silence').SilenceCause | undefined} silence
+ * @property {import('./witness').Exit | undefined} exit as its parent told
+ */
+
+/**
+ * Watches targets die. Emits `death` (death, lastMinutes), once for each process, and for a worker that ran out of heap.
+ */
+class DeathWatch extends EventEmitter {
+  #targets
+  #now
+  #witnessOf
+  /** @type {Map<import('../series/target').Target, Watched>} */
+  #watched = new Map()
+  /** Processes whose parent will say how they ended. @type {Set<number>} */
+  #told = new Set()
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+  #lookedAtMs = 0
+  #stopped = false
+
+  /**
+   * @param {import('../series/targets').Targets} targets
+   * @param {{ now?: () => number, witnessOf?: (hello: import('memwatch/frame').Hello) => Witness | null }} [dependencies] now: ms
+   */
+  constructor (targets, { now = steadyUnixMs, witnessOf = Witness.of } = {}) {
+    super()
+    this.#targets = targets
+    this.#now = now
+    this.#witnessOf = witnessOf
+    targets.on('open', target => this.#open(target))
+    targets.on('frame', target => this.#heard(target))
+    targets.on('back', target => { this.#heard(target) })
+    targets.on('vanish', (target, unreachable) => this.#vanish(target, unreachable))
+    targets.on('end', (target, cause) => this.#end(target, cause))
+  }
+
+  start () {
+    this.#lookedAtMs = this.#now()
+    this.#timer = setInterval(() => this.look(), LOOK_EVERY_MS)
+    this.#timer.unref()
+  }
+
+  /** What happens from now on, as connections are closed, is the exporter's doing. */
+  stop () {
+    this.#stopped = true
+    clearInterval(this.#timer)
+  }
+
+  /** Why a target is silent; undefined while it is not. @param {import('../series/target').Target} target */
+  silenceOf (target) {
+    return this.#watched.get(target)?.silence
+  }
+
+  /** The caller started this process, and will say how it ended. @param {number} pid */
+  expectExit (pid) {
+    this.#told.add(pid)
+  }
+
+  /** @param {number} pid that was expected to end @param {import('./witness').Exit} exit */
+  exited (pid, exit) {
+    this.#told.delete(pid)
+    for (const watched of this.#watched.values()) {
+      const { target } = watched
+      if (target.hello.pid !== pid || target.thread !== 'main') continue
+      watched.exit = exit
+      if (watched.vanished) this.#settle(watched)
+    }
+  }
+
+  /** Look at all that are silent. Called once a second. */
+  look () {
+    const now = this.#now()
+    const late = now - this.#lookedAtMs > 3 * LOOK_EVERY_MS
+    this.#lookedAtMs = now
+    // Who was held up itself has frames to read first: their senders are not silent.
+    if (late) return
+    for (const watched of this.#watched.values()) {
+      if (watched.vanished) this.#lookForVanished(watched)
+      else {
+        const intervals = (now - watched.target.seenAtUnixMs) / 1000 / watched.target.hello.intervalSeconds
+        if (intervals > LATE_INTERVALS) this.#lookAtLate(watched, intervals > SILENT_INTERVALS)
+      }
+    }
+  }
+
+  /** @param {import('../series/target').Target} target */
+  #open (target) {
+    const witness = target.thread === 'main' ? this.#witnessOf(target.hello) : null
+    this.#watched.set(target, {
+      target, witness, oomKills: witness?.oomKills(), vanished: undefined, sight: undefined, silentGrowthBytes: undefined, silence: undefined, exit: undefined
+    })
+  }
+
+  /** @param {import('../series/target').Target} target */
+  #heard (target) {
+    const watched = this.#watched.get(target)
+    if (!watched) return
+    watched.vanished = undefined
+    watched.silence = undefined
+    watched.sight = undefined
+    watched.silentGrowthBytes = undefined
+    // Counted anew now and then: a sibling that was killed earlier is not this one.
+    const { containerOomKills } = target.frame?.values ?? {}
+    if (containerOomKills !== undefined) watched.oomKills = watched.witness?.oomKills()
+  }
+
+  /** @param {Watched} watched @param {boolean} silent */
+  #lookAtLate (watched, silent) {
+    const { witness, target } = watched
+    if (!witness) {
+      if (silent) watched.silence = 'unknown'
+      return
+    }
+    const sight = witness.look()
+    const before = watched.sight
+    watched.sight = sight
+    const rss = witness.rssBytes()
+    if (rss !== undefined && target.values.rssBytes !== undefined) watched.silentGrowthBytes = Math.max(watched.silentGrowthBytes ?? 0, rss - target.values.rssBytes)
+    if (!silent) return
+    if (sight.state === 'stopped') watched.silence = 'stopped'
+    else if (sight.state !== 'gone' && before) watched.silence = sight.cpuSeconds - before.cpuSeconds >= BUSY_RATIO * LOOK_EVERY_MS / 1000 ? 'loop_blocked' : 'waiting'
+  }
+
+  /** @param {import('../series/target').Target} target @param {boolean} unreachable */
+  #vanish (target, unreachable) {
+    const watched = this.#watched.get(target)
+    if (!watched || this.#stopped) return
+    watched.vanished = { sinceUnixMs: this.#now(), unreachable }
+    if (watched.exit) this.#settle(watched)
+    else if (watched.witness) this.#lookWhileDying(watched, 0)
+  }
+
+  /** How it ended can be read only until its parent has asked. @param {Watched} watched @param {number} look */
+  #lookWhileDying (watched, look) {
+    if (!watched.vanished || !this.#watched.has(watched.target)) return
+    const sight = /** @type {Witness} */ (watched.witness).look()
+    watched.exit ??= sight.exit
+    if (sight.state === 'gone') return this.#settleGone(watched)
+    if (look + 1 < DYING_LOOKS_MS.length) setTimeout(() => this.#lookWhileDying(watched, look + 1), DYING_LOOKS_MS[look + 1] - DYING_LOOKS_MS[look]).unref()
+  }
+
+  /** @param {Watched} watched */
+  #settleGone (watched) {
+    const waits = !watched.exit && this.#told.has(watched.target.hello.pid) && this.#now() - (watched.vanished?.sinceUnixMs ?? 0) < TOLD_WITHIN_MS
+    if (!waits) this.#settle(watched)
+  }
+
+  /** @param {Watched} watched that has no connection any more */
+  #lookForVanished (watched) {
+    const { witness, vanished } = watched
+    if (!vanished) return
+    if (witness) {
+      const sight = witness.look()
+      watched.exit ??= sight.exit
+      if (sight.state === 'gone') this.#settleGone(watched)
+      else watched.silence = 'connection_lost'
+    } else if (this.#now() - vanished.sinceUnixMs >= RETURN_WITHIN_MS) {
+      this.#settle(watched)
+    }
+  }
+
+  /** @param {import('../series/target').Target} target @param {import('../series/targets').EndCause} cause */
+  #end (target, cause) {
+    const watched = this.#watched.get(target)
+    if (!watched || this.#stopped) return
+    if (cause === 'bye') return this.#settle(watched, target.exitCode)
+    const lives = cause === 'forgotten' && watched.witness && watched.witness.look().state !== 'gone'
+    if (lives) this.#watched.delete(target)
+    else this.#settle(watched)
+  }
+
+  /** It is gone: say why. @param {Watched} watched @param {number} [byeCode] */
+  #settle (watched, byeCode) {
+    const { target, vanished, exit, silentGrowthBytes } = watched
+    this.#watched.delete(target)
+    if (!target.frame) return
+    const diedAtUnixMs = vanished?.sinceUnixMs ?? this.#now()
+    const oomKills = this.#oomKillsSince(watched)
+    const moments = lastMoments(target, diedAtUnixMs)
+    const explanation = explainDeath({ moments, byeCode, exit, oomKills, silentGrowthBytes, unreachable: vanished?.unreachable })
+    if (target.thread !== 'main' && !this.#ranOutOfHeap(target, explanation)) return
+    const verdict = primaryOf(target.verdicts)
+    this.emit('death', /** @type {import('./deaths').Death} */ ({
+      id: `${diedAtUnixMs}-${target.hello.pid}-${target.hello.threadId}`,
+      target: target.name,
+      thread: target.thread,
+      pid: target.hello.pid,
+      host: target.hello.host ?? null,
+      node: target.hello.node,
+      startedAtUnixMs: target.hello.startedAtUnixMs,
+      diedAtUnixMs,
+      lastFrameUnixMs: target.frame.atUnixMs,
+      ...explanation,
+      exitCode: byeCode ?? exit?.code ?? null,
+      signal: exit?.signal ?? null,
+      verdict: verdict && { diagnosis: verdict.diagnosis, summary: verdict.summary, fix: pasteLine(verdict.fix[0]) }
+    }), target.lastMinutes(LAST_MINUTES_SECONDS))
+  }
+
+  /** A worker ends as its app likes; one whose heap was full did not. @param {import('../series/target').Target} target @param {import('./explain').Explanation} explanation */
+  #ranOutOfHeap (target, { reason, sure }) {
+    const lives = this.#targets.all.some(({ hello, thread, connected }) => thread === 'main' && connected && hello.pid === target.hello.pid && hello.host === target.hello.host)
+    return reason === 'heap_oom' && sure !== 'possible' && lives
+  }
+
+  /**
+   * Kills for memory in its cgroup since its last frames: from the cgroup itself, else from who shares the cgroup and lives.
+   * @param {Watched} watched
+   */
+  #oomKillsSince ({ target, witness, oomKills }) {
+    const now = witness?.oomKills()
+    if (now !== undefined && oomKills !== undefined) return now - oomKills
+    const { containerOomKills, containerLimitBytes } = target.values
+    if (containerOomKills === undefined) return undefined
+    const rise = Math.max(0, ...this.#targets.all.filter(other => other !== target && other.connected && other.hello.host === target.hello.host &&
+      other.values.containerLimitBytes === containerLimitBytes && other.seenAtUnixMs > target.seenAtUnixMs).map(({ values }) => (values.containerOomKills ?? 0) - containerOomKills))
+    return rise > 0 ? rise : undefined
+  }
+}
+
+module.exports = { DeathWatch }

@@ -1,0 +1,93 @@
+'use strict'
+
+const { gzipSync, gunzipSync } = require('node:zlib')
+const { reasons } = require('./reasons')
+
+/** Deaths that are kept, the last minutes of each with it. */
+const MAX_DEATHS = 100
+/** Names whose exits are counted: those that died longest ago are forgotten first. */
+const MAX_NAMES = 1000
+
+/**
+ * A process that is gone. The wire form of /api/v1/deaths.
+ * @typedef {object} Death
+ * @property {string} id
+ * @property {string} target
+ * @property {string} thread
+ * @property {number} pid
+ * @property {string | null} host
+ * @property {string} node
+ * @property {number} startedAtUnixMs
+ * @property {number} diedAtUnixMs when its end was noticed
+ * @property {number} lastFrameUnixMs
+ * @property {import('./reasons').ReasonName} reason
+ * @property {'certain' | 'likely' | 'possible'} sure
+ * @property {string} text one sentence
+ * @property {number | null} exitCode
+ * @property {string | null} signal
+ * @property {{ diagnosis: string, summary: string, fix: string } | null} verdict the primary one at its end
+ *
+ * The minutes before an end.
+ * @typedef {object} LastMinutes
+ * @property {number[]} secondsBefore the last frame, oldest first
+ * @property {Record<string, (number | null)[]>} tracks at those times; null where there was none
+ */
+
+/** Who died, of what, and how often. */
+class Deaths {
+  /** Newest last; ten minutes are 250 KB of JSON, and a tenth of that compressed. @type {{ death: Death, lastMinutes: Buffer }[]} */
+  #kept = []
+  /** @type {Map<string, { counts: Map<import('./reasons').ReasonName, number>, last: Death }>} by target and thread */
+  #byName = new Map()
+
+  /** @param {Death} death @param {LastMinutes} lastMinutes */
+  add (death, lastMinutes) {
+    this.#kept.push({ death, lastMinutes: gzipSync(JSON.stringify(lastMinutes)) })
+    if (this.#kept.length > MAX_DEATHS) this.#kept.shift()
+    const key = JSON.stringify([death.target, death.thread])
+    const known = this.#byName.get(key)
+    const counts = known?.counts ?? new Map()
+    counts.set(death.reason, (counts.get(death.reason) ?? 0) + 1)
+    this.#byName.delete(key)
+    this.#byName.set(key, { counts, last: death })
+    if (this.#byName.size > MAX_NAMES) this.#byName.delete(/** @type {string} */ (this.#byName.keys().next().value))
+  }
+
+  /** Newest first. @returns {Death[]} */
+  get all () {
+    return this.#kept.map(({ death }) => death).reverse()
+  }
+
+  /** @param {string} id @returns {{ death: Death, lastMinutes: LastMinutes } | undefined} */
+  find (id) {
+    const kept = this.#kept.find(({ death }) => death.id === id)
+    return kept && { death: kept.death, lastMinutes: JSON.parse(gunzipSync(kept.lastMinutes).toString()) }
+  }
+
+  /**
+   * Exits of all that died, and zeros of what can be alerted on for those that live: a counter that begins at 1 shows no increase.
+   * @param {Iterable<{ name: string, thread: string }>} targets that are watched now
+   * @returns {{ target: string, thread: string, reason: import('./reasons').ReasonName, count: number }[]}
+   */
+  exits (targets) {
+    const rows = []
+    const names = new Set(this.#byName.keys())
+    for (const { name, thread } of targets) if (thread === 'main') names.add(JSON.stringify([name, thread]))
+    for (const key of names) {
+      const [target, thread] = JSON.parse(key)
+      const counts = this.#byName.get(key)?.counts
+      for (const [reason, { counted }] of /** @type {[import('./reasons').ReasonName, import('./reasons').Reason][]} */ (Object.entries(reasons))) {
+        const count = counts?.get(reason)
+        if (count !== undefined || (counted && thread === 'main')) rows.push({ target, thread, reason, count: count ?? 0 })
+      }
+    }
+    return rows
+  }
+
+  /** The last death under each name. @returns {Death[]} */
+  get lastOfEach () {
+    return [...this.#byName.values()].map(({ last }) => last)
+  }
+}
+
+module.exports = { Deaths, MAX_DEATHS }

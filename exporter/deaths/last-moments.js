@@ -1,0 +1,67 @@
+'use strict'
+
+/** Growth before the end is looked for over so long. */
+const RISE_SECONDS = 10
+/** What is higher than ever was higher than over so long: longer than between two major GCs, mostly. */
+const RECORD_SECONDS = 60
+
+/**
+ * What was known of a target when it went.
+ * @typedef {object} LastMoments
+ * @property {number} silentSeconds from its last frame to its end
+ * @property {number} intervalSeconds between its frames
+ * @property {number | undefined} rssBytes
+ * @property {number} rssGrowthBytesPerSecond the fastest between two frames at the end
+ * @property {number} rssRecordBytes by how much it was higher at the end than ever in the minute before
+ * @property {number | undefined} containerBytes what its container held: RSS or working set, whichever is more
+ * @property {number | undefined} containerLimitBytes
+ * @property {boolean} limitHitsRose the cgroup ran into its limit at the end
+ * @property {number | undefined} heapUsedBytes
+ * @property {number} heapGrowthBytesPerSecond
+ * @property {number} heapRecordBytes as rssRecordBytes
+ * @property {number | undefined} heapSizeLimitBytes
+ * @property {number} gcPauseRatio share of the last seconds that GCs took
+ */
+
+/**
+ * @param {import('../series/target').Target} target that has sent a frame
+ * @param {number} goneAtUnixMs
+ * @returns {LastMoments}
+ */
+function lastMoments (target, goneAtUnixMs) {
+  const { values, hello } = target
+  const window = /** @type {import('../series/window').Window} */ (target.window())
+  const limitHits = window.increase('containerLimitHits', RISE_SECONDS)
+  return {
+    silentSeconds: Math.max(0, goneAtUnixMs - target.seenAtUnixMs) / 1000,
+    intervalSeconds: hello.intervalSeconds,
+    rssBytes: values.rssBytes,
+    rssGrowthBytesPerSecond: steepest(window.points('rssBytes', RISE_SECONDS)),
+    rssRecordBytes: record(window.points('rssBytes', RECORD_SECONDS)),
+    containerBytes: values.rssBytes === undefined ? undefined : Math.max(values.rssBytes, values.containerWorkingSetBytes ?? 0),
+    containerLimitBytes: values.containerLimitBytes,
+    limitHitsRose: limitHits !== null && limitHits.increase > 0,
+    heapUsedBytes: values.heapUsedBytes,
+    heapGrowthBytesPerSecond: steepest(window.points('heapUsedBytes', RISE_SECONDS)),
+    heapRecordBytes: record(window.points('heapUsedBytes', RECORD_SECONDS)),
+    heapSizeLimitBytes: values.heapSizeLimitBytes,
+    gcPauseRatio: window.rate('gcPauseSeconds', RISE_SECONDS) ?? 0
+  }
+}
+
+/** @param {{ times: number[], values: number[] }} points @returns {number} per second; 0 where nothing rose */
+function steepest ({ times, values }) {
+  let most = 0
+  for (let i = 1; i < times.length; i++) {
+    const seconds = times[i] - times[i - 1]
+    if (seconds > 0) most = Math.max(most, (values[i] - values[i - 1]) / seconds)
+  }
+  return most
+}
+
+/** @param {{ values: number[] }} points @returns {number} 0 where the last is no record, or the only one */
+function record ({ values }) {
+  return values.length < 2 ? 0 : Math.max(0, values[values.length - 1] - Math.max(...values.slice(0, -1)))
+}
+
+module.exports = { lastMoments }

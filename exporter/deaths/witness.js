@@ -1,0 +1,117 @@
+'use strict'
+
+const fs = require('node:fs')
+const { controllerPaths } = require('memwatch/collect/cgroup-paths')
+
+/** USER_HZ, in which /proc counts CPU time: 100 on every architecture that Node runs on. proc_pid_stat(5). */
+const TICKS_PER_SECOND = 100
+
+/**
+ * What the kernel says of a process from outside.
+ * @typedef {object} Sight
+ * @property {'running' | 'sleeping' | 'stopped' | 'gone'} state stopped: by SIGSTOP or a debugger; gone: dead, reaped or not
+ * @property {number} cpuSeconds used since it started; 0 when gone
+ * @property {number} [rssBytes]
+ * @property {Exit} [exit] where its parent has not asked yet
+ *
+ * How a process ended: wait(2).
+ * @typedef {{ code: number | null, signal: string | null }} Exit
+ */
+
+/** @type {Record<string, Sight['state']>} */
+const STATES = { R: 'running', S: 'sleeping', D: 'sleeping', I: 'sleeping', T: 'stopped', t: 'stopped', Z: 'gone', X: 'gone', x: 'gone' }
+
+/**
+ * Sees a process of another program: /proc/PID and the counters of its memory cgroup. Only where the exporter shares its process
+ * namespace: pid and start time in ticks must both be those of the hello, so that no stranger's death is told.
+ */
+class Witness {
+  #pid
+  #startTimeTicks
+  /** @type {string | undefined} */
+  #oomFile
+
+  /**
+   * @param {{ pid: number, startTimeTicks: number }} who
+   * @param {{ read?: (file: string) => string }} [dependencies]
+   */
+  constructor ({ pid, startTimeTicks }, { read = file => fs.readFileSync(file, 'latin1') } = {}) {
+    this.#pid = pid
+    this.#startTimeTicks = startTimeTicks
+    this.read = read
+    const paths = this.#memoryGroup()
+    // A group above its own would count the deaths of others, too.
+    if (paths?.own) this.#oomFile = `${paths.folders[0]}/${paths.version === 1 ? 'memory.oom_control' : 'memory.events'}`
+  }
+
+  /**
+   * @param {import('memwatch/frame').Hello} hello
+   * @param {{ read?: (file: string) => string }} [dependencies]
+   * @returns {Witness | null} null where the process cannot be seen from here
+   */
+  static of ({ pid, startTimeTicks }, dependencies) {
+    if (startTimeTicks === undefined) return null
+    const witness = new Witness({ pid, startTimeTicks }, dependencies)
+    return witness.look().state === 'gone' ? null : witness
+  }
+
+  /** @returns {Sight} */
+  look () {
+    const text = this.#tryRead(`/proc/${this.#pid}/stat`)
+    if (text === undefined) return { state: 'gone', cpuSeconds: 0 }
+    // The name in parentheses may hold anything, so it counts from the last one. proc_pid_stat(5): state is field 3.
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+    if (Number(fields[22 - 3]) !== this.#startTimeTicks) return { state: 'gone', cpuSeconds: 0 }
+    const state = STATES[fields[0]] ?? 'running'
+    const cpuSeconds = (Number(fields[14 - 3]) + Number(fields[15 - 3])) / TICKS_PER_SECOND
+    return state === 'gone' ? { state, cpuSeconds, exit: exitOf(Number(fields[52 - 3])) } : { state, cpuSeconds }
+  }
+
+  /** @returns {number | undefined} bytes; undefined where it is gone */
+  rssBytes () {
+    const match = /^VmRSS:\s+(\d+) kB/m.exec(this.#tryRead(`/proc/${this.#pid}/status`) ?? '')
+    return match ? Number(match[1]) * 1024 : undefined
+  }
+
+  /** @returns {number | undefined} processes of its cgroup that were killed for memory so far; undefined where that cannot be read */
+  oomKills () {
+    const match = this.#oomFile && /^oom_kill (\d+)/m.exec(this.#tryRead(this.#oomFile) ?? '')
+    return match ? Number(match[1]) : undefined
+  }
+
+  #memoryGroup () {
+    const cgroup = this.#tryRead(`/proc/${this.#pid}/cgroup`)
+    const mountinfo = this.#tryRead('/proc/self/mountinfo')
+    if (cgroup === undefined || mountinfo === undefined) return null
+    return controllerPaths('memory', {
+      cgroup,
+      mountinfo,
+      exists: folder => ['memory.oom_control', 'memory.events'].some(file => this.#tryRead(`${folder}/${file}`) !== undefined)
+    })
+  }
+
+  /** @param {string} file */
+  #tryRead (file) {
+    try {
+      return this.read(file)
+    } catch {
+      return undefined // gone, or not for our eyes
+    }
+  }
+}
+
+const { signals } = require('node:os').constants
+/** @type {Record<number, string>} */
+const signalNames = Object.fromEntries(Object.entries(signals).map(([name, number]) => [number, name]).reverse())
+
+/**
+ * A wait status in words. Bit 7 tells of a core dump.
+ * @param {number} status @returns {Exit | undefined} undefined where the kernel hides it: it shows 0 then, too
+ */
+function exitOf (status) {
+  if (!(status > 0)) return undefined
+  const signal = status & 0x7f
+  return signal ? { code: null, signal: signalNames[signal] ?? `SIG${signal}` } : { code: status >> 8, signal: null }
+}
+
+module.exports = { Witness }

@@ -1,0 +1,104 @@
+'use strict'
+
+const http = require('node:http')
+const net = require('node:net')
+const os = require('node:os')
+const { once } = require('node:events')
+const { createServer } = require('../../exporter/expose/server')
+const { createMetrics } = require('../../exporter/expose/metrics')
+const { Commands } = require('../../exporter/commands/commands')
+const { Deaths } = require('../../exporter/deaths/deaths')
+const { startExporter } = require('../support/exporter')
+
+/** A server nobody listens to. @param {string} [token] */
+function serverWith (token) {
+  const metrics = createMetrics({
+    targets: () => [],
+    compat: false,
+    state: () => ({ rejected: new Map(), frames: 0, connections: 0, targets: 0, diagnosisErrors: 0, version: '0', exits: [], deaths: [], silent: [] })
+  })
+  return createServer({ targets: () => [], metrics, isReady: () => true, logLevel: 'silent', commands: new Commands(), deaths: new Deaths(), deathWatch: /** @type {any} */ ({}), token })
+}
+
+/** Every route there is. @type {[method: 'GET' | 'POST', url: string, access: 'open' | 'read' | 'act'][]} */
+const ROUTES = [
+  ['GET', '/metrics', 'open'],
+  ['GET', '/-/healthy', 'open'],
+  ['GET', '/-/ready', 'open'],
+  ['GET', '/', 'read'],
+  ['GET', '/api/v1/targets', 'read'],
+  ['GET', '/api/v1/diagnoses', 'read'],
+  ['GET', '/api/v1/deaths', 'read'],
+  ['GET', '/api/v1/deaths/:id', 'read'],
+  ['POST', '/api/v1/targets/:target/trim', 'act']
+]
+
+describe('from another machine', () => {
+  const ask = (server, method, url, headers = {}) => server.inject({ method, url, headers: { host: '10.0.0.1:9888', ...headers }, remoteAddress: '10.0.0.7' })
+
+  it.each(ROUTES)('%s %s', async (method, url, access) => {
+    for (const token of [undefined, 'secret']) {
+      const server = serverWith(token)
+      const closed = token ? 401 : 403
+      expect((await ask(server, method, url)).statusCode).toBe(access === 'open' ? 200 : closed)
+      expect((await ask(server, method, url, { authorization: 'Bearer secre' })).statusCode).toBe(access === 'open' ? 200 : closed)
+      const { statusCode } = await ask(server, method, url, { authorization: 'Bearer secret' })
+      if (token) expect([200, 404]).toContain(statusCode)
+      else expect(statusCode).toBe(access === 'open' ? 200 : 403)
+      await server.close()
+    }
+  })
+  it('what there is not is not told either', async () => {
+    const server = serverWith('secret')
+    expect((await ask(server, 'GET', '/api/v1/secrets')).statusCode).toBe(401)
+    await server.close()
+  })
+  it('no route is missing here', async () => {
+    const server = serverWith()
+    await server.ready()
+    const routes = server.printRoutes({ commonPrefix: false, includeHooks: false })
+    const count = [...routes.matchAll(/\((.*?)\)/g)].flatMap(([, methods]) => methods.split(', ')).filter(method => method !== 'HEAD').length
+    expect(count).toBe(ROUTES.length)
+    await server.close()
+  })
+  it('who asks a thousand times in ten seconds waits, and guessing tokens counts', async () => {
+    const server = serverWith('secret')
+    const statuses = []
+    for (let i = 0; i <= 1000; i++) statuses.push((await ask(server, 'GET', '/api/v1/targets')).statusCode)
+    expect(statuses.slice(0, 1000).every(status => status === 401)).toBe(true)
+    const last = await ask(server, 'GET', '/api/v1/targets', { authorization: 'Bearer secret' })
+    expect([statuses[1000], last.statusCode, last.json().error.code]).toEqual([429, 429, 'rate_limited'])
+    await server.close()
+  })
+})
+
+describe('from this machine', () => {
+  let it_
+  beforeEach(async () => { it_ = await startExporter() })
+  afterEach(() => it_.stop())
+  /** With headers that fetch does not let one set. @returns {Promise<number>} */
+  const status = (path, headers = {}) => new Promise((resolve, reject) => {
+    http.get(it_.url + path, { headers }, response => { response.resume().on('end', () => resolve(response.statusCode)) }).on('error', reject)
+  })
+
+  it.each([
+    ['127.0.0.1:9888', 200], ['localhost', 200], ['[::1]:9888', 200], [`${os.hostname()}:9888`, 200], ['rebound.example', 403], ['localhost.rebound.example', 403], ['127.0.0.1.rebound.example', 403]
+  ])('under the name %s: %i', async (host, expected) => {
+    expect([await status('/metrics', { host }), await status('/api/v1/targets', { host })]).toEqual([expected, expected])
+  })
+  it('no other site may read what it asks for', async () => {
+    const response = await it_.get('/api/v1/targets', { origin: 'http://elsewhere.example' })
+    expect([...response.headers.keys()].filter(name => name.startsWith('access-control'))).toEqual([])
+  })
+  it('slow and half-open clients are hung up on, and the next one is served', async () => {
+    const slow = await Promise.all(Array.from({ length: 50 }, async () => {
+      const socket = net.connect(it_.port, '127.0.0.1')
+      await once(socket, 'connect')
+      socket.on('error', () => {})
+      socket.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-')
+      return socket.resume()
+    }))
+    expect(await status('/metrics')).toBe(200)
+    await Promise.all(slow.map(socket => once(socket, 'close')))
+  }, 30_000)
+})

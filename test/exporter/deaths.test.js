@@ -1,0 +1,281 @@
+'use strict'
+
+const { explainDeath } = require('../../exporter/deaths/explain')
+const { reasons } = require('../../exporter/deaths/reasons')
+const { Witness } = require('../../exporter/deaths/witness')
+const { DeathWatch } = require('../../exporter/deaths/death-watch')
+const { Deaths, MAX_DEATHS } = require('../../exporter/deaths/deaths')
+const { Targets } = require('../../exporter/series/targets')
+const { hello, frame, gcRow, MIB } = require('../support/frames')
+
+/** Calm moments, half a second before the end. */
+const moments = (changes = {}) => ({
+  silentSeconds: 0.5,
+  intervalSeconds: 1,
+  rssBytes: 100 * MIB,
+  rssGrowthBytesPerSecond: 0,
+  rssRecordBytes: 0,
+  containerBytes: 100 * MIB,
+  containerLimitBytes: 512 * MIB,
+  limitHitsRose: false,
+  heapUsedBytes: 40 * MIB,
+  heapGrowthBytesPerSecond: 0,
+  heapRecordBytes: 0,
+  heapSizeLimitBytes: 256 * MIB,
+  gcPauseRatio: 0.01,
+  ...changes
+})
+const full = { containerBytes: 470 * MIB, rssBytes: 470 * MIB }
+const heapFull = { heapUsedBytes: 250 * MIB, gcPauseRatio: 0.6 }
+const signal = name => ({ code: null, signal: name })
+
+describe('why a process ended', () => {
+  it.each([
+    ['a goodbye with 0', { byeCode: 0 }, 'clean', 'certain'],
+    ['a goodbye with 143, as a SIGTERM handler says it', { byeCode: 143 }, 'clean', 'certain'],
+    ['a goodbye with 1', { byeCode: 1 }, 'error', 'certain'],
+    ['an exit code that its parent told', { exit: { code: 3, signal: null } }, 'error', 'certain'],
+    ['SIGSEGV', { exit: signal('SIGSEGV') }, 'crash', 'certain'],
+    ['SIGABRT far from the limit', { exit: signal('SIGABRT') }, 'crash', 'certain'],
+    ['SIGABRT with the heap full', { exit: signal('SIGABRT'), moments: heapFull }, 'heap_oom', 'certain'],
+    ['SIGABRT after RSS grew by what the heap had left, without a frame', { exit: signal('SIGABRT'), moments: { silentSeconds: 3 }, silentGrowthBytes: 120 * MIB }, 'heap_oom', 'likely'],
+    ['SIGABRT after silence in which RSS stood still', { exit: signal('SIGABRT'), moments: { silentSeconds: 3 }, silentGrowthBytes: 0 }, 'crash', 'certain'],
+    ['SIGTERM', { exit: signal('SIGTERM') }, 'killed', 'certain'],
+    ['SIGKILL, the kernel counted one', { exit: signal('SIGKILL'), oomKills: 1 }, 'oom_kill', 'certain'],
+    ['SIGKILL, the kernel counted none, though memory was full', { exit: signal('SIGKILL'), oomKills: 0, moments: full }, 'killed', 'certain'],
+    ['SIGKILL with memory full, and the count unseen', { exit: signal('SIGKILL'), moments: full }, 'oom_kill', 'likely'],
+    ['SIGABRT while another of its cgroup was killed', { exit: signal('SIGABRT'), oomKills: 1, moments: heapFull }, 'heap_oom', 'certain'],
+    ['nothing but the count of the kernel', { oomKills: 1 }, 'oom_kill', 'certain'],
+    ['nothing, memory full', { moments: full }, 'oom_kill', 'likely'],
+    ['nothing, memory at 0.89 of the limit', { moments: { containerBytes: 0.89 * 512 * MIB } }, 'signal', 'possible'],
+    ['nothing, memory that would have been full a second later', { moments: { rssGrowthBytesPerSecond: 300 * MIB } }, 'oom_kill', 'likely'],
+    ['nothing, heap full', { moments: heapFull }, 'heap_oom', 'likely'],
+    ['nothing, both full, and GCs took most of the time', { moments: { ...full, ...heapFull } }, 'heap_oom', 'likely'],
+    ['nothing, both full, and GCs took little: the heap was nearer', { moments: { ...full, ...heapFull, gcPauseRatio: 0.1 } }, 'heap_oom', 'likely'],
+    ['nothing, both full, and GCs took little: the container was nearer', { moments: { ...full, containerBytes: 510 * MIB, ...heapFull, gcPauseRatio: 0.1 } }, 'oom_kill', 'likely'],
+    ['nothing, the heap higher than ever by a tenth of its limit', { moments: { heapRecordBytes: 26 * MIB } }, 'heap_oom', 'possible'],
+    ['nothing, the heap higher than ever by less', { moments: { heapRecordBytes: 25 * MIB } }, 'signal', 'possible'],
+    ['nothing, RSS higher than ever by a tenth of the limit', { moments: { rssRecordBytes: 52 * MIB } }, 'oom_kill', 'possible'],
+    ['nothing, RSS and the heap higher than ever', { moments: { rssRecordBytes: 52 * MIB, heapRecordBytes: 26 * MIB } }, 'heap_oom', 'possible'],
+    ['SIGABRT, the heap higher than ever', { exit: signal('SIGABRT'), moments: { heapRecordBytes: 26 * MIB } }, 'heap_oom', 'possible'],
+    ['nothing after 20 s of silence', { moments: { silentSeconds: 20 } }, 'hung', 'likely'],
+    ['nothing after 5 s of silence that nobody saw', { moments: { silentSeconds: 5 } }, 'heap_oom', 'possible'],
+    ['nothing, calm', {}, 'signal', 'possible'],
+    ['nothing, calm, the kernel counted none', { oomKills: 0 }, 'signal', 'likely'],
+    ['its connection timed out', { unreachable: true, moments: { silentSeconds: 40 } }, 'lost', 'likely'],
+    ['it was gone when the exporter was back', { unwatched: 'unknown' }, 'unknown', 'certain'],
+    ['it was replaced meanwhile', { unwatched: 'restarted' }, 'restarted', 'certain'],
+    ['nothing was known of its memory', { moments: { rssBytes: undefined, containerBytes: undefined, heapUsedBytes: undefined } }, 'signal', 'possible']
+  ])('%s', (_, { moments: changes, ...evidence }, reason, sure) => {
+    const explained = explainDeath({ moments: moments(changes), ...evidence })
+    expect(explained).toMatchObject({ reason, sure })
+    expect(explained.text).not.toMatch(/undefined|NaN/)
+  })
+  it('a kill by the kernel is never called clean, whatever else is known', () => {
+    for (const exit of [undefined, signal('SIGKILL')]) {
+      for (const changes of [{}, full, heapFull, { silentSeconds: 100 }]) {
+        expect(explainDeath({ moments: moments(changes), exit, oomKills: 1 }).reason).toBe('oom_kill')
+      }
+    }
+  })
+})
+
+describe('the witness', () => {
+  /** /proc of one process. The name is as hostile as the kernel allows. @param {object} [stat] */
+  const proc = ({ state = 'S', start = 777, code = 0 } = {}) => {
+    const fields = Array(50).fill('0')
+    Object.assign(fields, { 0: state, 11: '150', 12: '50', 19: String(start), 49: String(code) })
+    const files = {
+      '/proc/9/stat': `9 (a) S 1) ${fields.join(' ')}\n`,
+      '/proc/9/status': 'Name:\tnode\nVmRSS:\t   2048 kB\n',
+      '/proc/9/cgroup': '4:memory:/pods/x\n',
+      '/proc/self/mountinfo': '36 35 0:1 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n',
+      '/sys/fs/cgroup/memory/pods/x/memory.oom_control': 'oom_kill_disable 0\nunder_oom 0\noom_kill 3\n'
+    }
+    return { files, read: file => files[file] ?? (() => { throw new Error('ENOENT') })() }
+  }
+  const who = { pid: 9, startTimeTicks: 777 }
+
+  it.each([['S', 'sleeping'], ['R', 'running'], ['T', 'stopped'], ['Z', 'gone'], ['X', 'gone']])('%s is %s', (state, expected) => {
+    expect(new Witness(who, proc({ state })).look()).toMatchObject({ state: expected, cpuSeconds: 2 })
+  })
+  it.each([
+    [139, { code: null, signal: 'SIGSEGV' }],
+    [9, { code: null, signal: 'SIGKILL' }],
+    [0x300, { code: 3, signal: null }],
+    [0, undefined]
+  ])('wait status %i of a zombie', (code, exit) => {
+    expect(new Witness(who, proc({ state: 'Z', code })).look().exit).toEqual(exit)
+  })
+  it('a process of the same id that started at another time is another', () => {
+    expect(new Witness(who, proc({ start: 778 })).look().state).toBe('gone')
+    expect(Witness.of(hello(who), proc({ start: 778 }))).toBeNull()
+    expect(Witness.of(hello({ pid: 9 }), proc())).toBeNull()
+  })
+  it('counts kills for memory in its own cgroup, and never in one above', () => {
+    expect(new Witness(who, proc()).oomKills()).toBe(3)
+    const hidden = proc()
+    hidden.files['/sys/fs/cgroup/memory/memory.oom_control'] = 'oom_kill 9\n'
+    delete hidden.files['/sys/fs/cgroup/memory/pods/x/memory.oom_control']
+    expect(new Witness(who, hidden).oomKills()).toBeUndefined()
+  })
+  it('sees itself', () => {
+    const { startTimeTicks } = require('../../agent/identity').hello('x')
+    const witness = /** @type {Witness} */ (Witness.of(hello({ pid: process.pid, startTimeTicks })))
+    expect(witness.look().state).toBe('running')
+    expect(witness.rssBytes()).toBeGreaterThan(20 * MIB)
+  })
+})
+
+describe('the death watch', () => {
+  let now
+  const make = (witnessOf = () => null) => {
+    now = 1_760_000_000_000
+    const targets = new Targets({ now: () => now })
+    const watch = new DeathWatch(targets, { now: () => now, witnessOf })
+    const deaths = []
+    watch.on('death', death => deaths.push(death))
+    /** Looks each second. */
+    const pass = seconds => {
+      for (let i = 0; i < seconds; i++) {
+        now += 1000
+        watch.look()
+      }
+    }
+    watch.look()
+    return { targets, watch, deaths, pass }
+  }
+  const open = (targets, changes = {}) => {
+    const session = targets.open(hello(changes), () => {})
+    session.frame(frame({ values: { rssBytes: 100 * MIB } }))
+    return session
+  }
+
+  it('who comes back within five seconds is not dead', () => {
+    const { targets, deaths, pass } = make()
+    open(targets).closed(false)
+    pass(4)
+    open(targets).frame(frame({ sequence: 2, uptimeSeconds: 6 }))
+    pass(20)
+    expect(deaths).toEqual([])
+  })
+  it('who does not is, once, and at the time the connection ended', () => {
+    const { targets, deaths, pass } = make()
+    open(targets).closed(false)
+    pass(400)
+    targets.expire()
+    expect(deaths).toMatchObject([{ target: 'api', reason: 'signal', diedAtUnixMs: 1_760_000_000_000 }])
+  })
+  it('its successor ends the wait', () => {
+    const { targets, deaths } = make()
+    open(targets, { pid: 1 }).closed(false)
+    open(targets, { pid: 2 })
+    expect(deaths).toMatchObject([{ pid: 1 }])
+  })
+  it('a goodbye is the last word', () => {
+    const { targets, deaths, pass } = make()
+    const session = open(targets)
+    session.bye({ exitCode: 0 })
+    session.closed(false)
+    pass(10)
+    expect(deaths).toMatchObject([{ reason: 'clean', exitCode: 0 }])
+  })
+  it('what its parent tells is taken, before and after the connection ends', () => {
+    for (const first of ['told', 'closed']) {
+      const { targets, watch, deaths } = make(() => ({ look: () => ({ state: 'gone', cpuSeconds: 0 }), oomKills: () => undefined, rssBytes: () => undefined }))
+      watch.expectExit(4711)
+      const session = open(targets)
+      if (first === 'told') watch.exited(4711, signal('SIGSEGV'))
+      session.closed(false)
+      if (first === 'closed') watch.exited(4711, signal('SIGSEGV'))
+      expect(deaths).toMatchObject([{ reason: 'crash', signal: 'SIGSEGV' }])
+    }
+  })
+  it('a worker ends as its app likes, unless its heap was full', () => {
+    const { targets, deaths, pass } = make()
+    const main = open(targets)
+    open(targets, { threadId: 1, startedAtUnixMs: 1 }).closed(false)
+    const full = targets.open(hello({ threadId: 2, startedAtUnixMs: 2 }), () => {})
+    full.frame(frame({ values: { heapUsedBytes: 95 * MIB, heapSizeLimitBytes: 100 * MIB, gc: { 'major/ordinary': gcRow(1, 1) } } }))
+    full.closed(false)
+    let sequence = 1
+    for (let i = 0; i < 10; i++) {
+      main.frame(frame({ sequence: ++sequence, uptimeSeconds: sequence }))
+      pass(1)
+    }
+    expect(deaths).toMatchObject([{ thread: 'worker-2', reason: 'heap_oom' }])
+  })
+  it('the exporter that stops kills nobody', () => {
+    const { targets, watch, deaths, pass } = make()
+    const session = open(targets)
+    watch.stop()
+    session.closed(false)
+    pass(10)
+    expect(deaths).toEqual([])
+  })
+  it('who lives and is not connected is not dead after five minutes either', () => {
+    const { targets, watch, deaths, pass } = make(() => ({ look: () => ({ state: 'sleeping', cpuSeconds: 0 }), oomKills: () => 0, rssBytes: () => 0 }))
+    open(targets).closed(false)
+    pass(2)
+    expect(watch.silenceOf(targets.all[0])).toBe('connection_lost')
+    pass(301)
+    targets.expire()
+    expect(targets.all).toEqual([])
+    expect(deaths).toEqual([])
+  })
+  it.each([
+    ['loop_blocked', 'running', 1],
+    ['waiting', 'sleeping', 0],
+    ['stopped', 'stopped', 0]
+  ])('silence: %s', (cause, state, cpuPerLook) => {
+    let cpuSeconds = 0
+    const { targets, watch, pass } = make(() => ({ look: () => { cpuSeconds += cpuPerLook; return { state, cpuSeconds } }, oomKills: () => 0, rssBytes: () => 0 }))
+    const session = open(targets)
+    pass(3)
+    expect(watch.silenceOf(targets.all[0])).toBeUndefined()
+    pass(3)
+    expect(watch.silenceOf(targets.all[0])).toBe(cause)
+    session.frame(frame({ sequence: 2, uptimeSeconds: 8 }))
+    expect(watch.silenceOf(targets.all[0])).toBeUndefined()
+  })
+  it('an exporter that was held up itself reads its mail before it calls anyone silent', () => {
+    const { targets, watch } = make()
+    open(targets)
+    now += 60_000
+    watch.look()
+    expect(watch.silenceOf(targets.all[0])).toBeUndefined()
+    now += 1000
+    watch.look()
+    expect(watch.silenceOf(targets.all[0])).toBe('unknown')
+  })
+})
+
+describe('the deaths that are kept', () => {
+  const death = (changes = {}) => /** @type {any} */ ({ id: '1', target: 'api', thread: 'main', reason: 'oom_kill', ...changes })
+  const minutes = { secondsBefore: [1, 0], tracks: { rssBytes: [1, null] } }
+
+  it('are the newest hundred, with the minutes before', () => {
+    const deaths = new Deaths()
+    for (let i = 0; i <= MAX_DEATHS; i++) deaths.add(death({ id: String(i) }), minutes)
+    expect(deaths.all).toHaveLength(MAX_DEATHS)
+    expect(deaths.all[0].id).toBe(String(MAX_DEATHS))
+    expect(deaths.find('0')).toBeUndefined()
+    expect(deaths.find('1')).toEqual({ death: death({ id: '1' }), lastMinutes: minutes })
+  })
+  it('are counted from zero for who lives, and on for who is back', () => {
+    const deaths = new Deaths()
+    const live = [{ name: 'api', thread: 'main' }, { name: 'api', thread: 'worker-1' }]
+    const counts = () => Object.fromEntries(deaths.exits(live).map(({ target, reason, count }) => [`${target} ${reason}`, count]))
+    expect(counts()).toEqual(Object.fromEntries(Object.entries(reasons).filter(([, { counted }]) => counted).map(([reason]) => [`api ${reason}`, 0])))
+    deaths.add(death(), minutes)
+    deaths.add(death({ id: '2' }), minutes)
+    expect(counts()['api oom_kill']).toBe(2)
+    expect(deaths.lastOfEach).toMatchObject([{ id: '2' }])
+  })
+  it('are counted under a thousand names and no more', () => {
+    const deaths = new Deaths()
+    for (let i = 0; i <= 1000; i++) deaths.add(death({ id: String(i), target: `api-${i}` }), minutes)
+    expect(deaths.lastOfEach).toHaveLength(1000)
+    expect(deaths.lastOfEach[0].target).toBe('api-1')
+  })
+})

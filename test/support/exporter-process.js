@@ -1,0 +1,56 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+
+const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
+
+/**
+ * `memwatch exporter` as a process of its own, on a private socket and a free port.
+ * @param {object} [options]
+ * @param {boolean} [options.ownProcessNamespace] it sees no process but itself, as a sidecar does; needs root
+ * @param {string[]} [options.args] more flags
+ * @param {string} [options.folder] that the socket lies in; else a new one, removed when it stops
+ * @param {NodeJS.ProcessEnv} [options.env]
+ * @param {string[]} [options.nodeArgs]
+ */
+async function spawnExporter ({ ownProcessNamespace = false, args = [], folder, env = {}, nodeArgs = [] } = {}) {
+  const at = folder ?? fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-exporter-'))
+  const socket = { path: path.join(at, 'exporter.sock') }
+  const command = [process.execPath, ...nodeArgs, MEMWATCH, 'exporter', '--socket', socket.path, '--listen', '127.0.0.1:0', '--log-level', 'silent', ...args]
+  // The new namespace's first process is a child: it is ended with unshare, and all else in it with the child.
+  const [file, ...rest] = ownProcessNamespace ? ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', ...command] : command
+  const child = spawn(file, rest, { env: { ...process.env, NODE_OPTIONS: '', ...env }, stdio: ['ignore', 'ignore', 'pipe'] })
+  const kill = () => child.kill('SIGKILL')
+  process.once('exit', kill)
+  const ended = once(child, 'close')
+  let output = ''
+  const url = await new Promise((resolve, reject) => {
+    child.stderr.setEncoding('utf8').on('data', text => {
+      output += text
+      const match = /metrics at (http:\/\/[^/]+)\/metrics/.exec(output)
+      if (match) resolve(match[1])
+    })
+    ended.then(() => reject(new Error(`the exporter ended: ${output}`)))
+  })
+  return {
+    url,
+    socket,
+    child,
+    pid: /** @type {number} */ (child.pid),
+    output: () => output,
+    ended,
+    /** @param {NodeJS.Signals} [signal] */
+    async stop (signal = ownProcessNamespace ? 'SIGKILL' : 'SIGTERM') {
+      child.kill(signal)
+      await ended
+      process.removeListener('exit', kill)
+      if (!folder) fs.rmSync(at, { recursive: true, force: true })
+    }
+  }
+}
+
+module.exports = { spawnExporter }
