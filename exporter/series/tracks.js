@@ -18,6 +18,7 @@ const { residentNow } = require('../anatomy/anatomy')
  * @typedef {object} Track
  * @property {import('memwatch/frame').Unit} unit
  * @property {'last' | 'min' | 'max'} keep
+ * @property {boolean} [counter] it only grows
  * @property {boolean} [long] kept beyond ten minutes, in single precision
  * @property {(values: Values, workers: Workers, scan: import('../anatomy/scan').Scan | undefined) => number | undefined} read
  */
@@ -28,7 +29,7 @@ const NO_WORKERS = Object.freeze({ heapBytes: 0, externalBytes: 0 })
 /** @param {keyof Values} field @param {'last'|'min'|'max'} [keep] @returns {Track} */
 function field (field, keep = 'last') {
   const { fields } = require('memwatch/frame')
-  return { unit: fields[field].unit, keep, read: values => values[field] }
+  return { unit: fields[field].unit, keep, ...(fields[field].kind === 'counter' && { counter: true }), read: values => values[field] }
 }
 
 /** @param {Track} track @returns {Track} whose growth is looked for over hours */
@@ -42,6 +43,7 @@ const long = track => ({ ...track, long: true })
 const gc = (column, accepts) => ({
   unit: column === 0 ? 'count' : 'seconds',
   keep: 'last',
+  counter: true,
   read: ({ gc: rows }) => {
     if (!rows) return undefined
     let sum = 0
@@ -87,7 +89,7 @@ function heapResident ({ heapPhysicalBytes = 0, heapTotalBytes, rssAnonBytes, ex
 
 /** @param {keyof Values} a @param {keyof Values} b @returns {Track} */
 const sumOf = (a, b) => ({
-  unit: 'seconds', keep: 'last', read: values => values[a] === undefined ? undefined : values[a] + (values[b] ?? 0)
+  unit: 'seconds', keep: 'last', counter: true, read: values => values[a] === undefined ? undefined : values[a] + (values[b] ?? 0)
 })
 
 const tracks = Object.freeze({
