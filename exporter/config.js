@@ -1,6 +1,7 @@
 'use strict'
 
 const fs = require('node:fs')
+const path = require('node:path')
 const { closest, distance } = require('fastest-levenshtein')
 const { defaultSocketPath, options: agentOptions } = require('memwatch/config')
 const { parseAddress, parseHostPort } = require('./ingest/address')
@@ -24,6 +25,9 @@ function wholeNumber (text, least, most) {
   if (!/^\d+$/.test(text) || number < least || number > most) throw new Error(`expected a whole number from ${least} to ${most}, got ${JSON.stringify(text)}`)
   return number
 }
+
+/** Less would hold no full segment of each kind. */
+const LEAST_DATA_BYTES = 16 * 2 ** 20
 
 /**
  * Every option of the exporter: its flag, its environment variable, its default as text, how it is read.
@@ -69,6 +73,27 @@ const options = Object.freeze({
     help: 'write all that agents send to a file, for memwatch diagnose; .gz compresses it',
     /** @param {string} text */
     read: text => text
+  },
+  dataDir: {
+    flag: '--data-dir <FOLDER>',
+    env: 'MEMWATCH_DATA_DIR',
+    default: '',
+    help: 'where histories and deaths are kept over a restart: seconds for ten minutes, ten seconds for six hours, minutes for a week; in memory only without it',
+    /** @param {string} text @returns {string | undefined} absolute */
+    read: text => text === '' ? undefined : path.resolve(text)
+  },
+  dataMax: {
+    flag: '--data-max <SIZE>',
+    env: 'MEMWATCH_DATA_MAX',
+    default: '256MiB',
+    help: 'most that is kept in that folder, as 64MiB or 2GiB; the finest and oldest goes first',
+    /** @param {string} text @returns {number} bytes */
+    read (text) {
+      const [, number, unit] = /^(\d+)(KiB|MiB|GiB)$/.exec(text) ?? []
+      const bytes = Number(number) * 1024 ** (['KiB', 'MiB', 'GiB'].indexOf(unit) + 1)
+      if (!(bytes >= LEAST_DATA_BYTES)) throw new Error(`expected a size of at least 16MiB, such as 256MiB, got ${JSON.stringify(text)}`)
+      return bytes
+    }
   },
   tokenFile: {
     flag: '--token-file <FILE>',

@@ -10,6 +10,7 @@ const { createServer } = require('./expose/server')
 const { Commands } = require('./commands/commands')
 const { DeathWatch } = require('./deaths/death-watch')
 const { Deaths } = require('./deaths/deaths')
+const { FlightRecorder } = require('./flight/flight-recorder')
 const { Recorder } = require('./recording/recorder')
 
 /** How often vanished targets are looked for. */
@@ -19,6 +20,7 @@ const EXPIRE_EVERY_MS = 5000
  * The composition root: agents' bytes in, verdicts out.
  *   listener → targets (history) → evaluate (signals, diagnoses) → verdicts → server
  *                               → death watch → deaths
+ *                               → flight recorder
  *
  * Emits `verdict` (target, verdict) when a diagnosis changes its state on a target, `death` (death) when a process is gone and
  * why is known, and `end` (target) when a target is over.
@@ -29,6 +31,7 @@ class Exporter extends EventEmitter {
   #commands
   #deaths = new Deaths()
   #deathWatch
+  #flight
   #listener
   #server
   /** @type {NodeJS.Timeout | undefined} */
@@ -42,7 +45,7 @@ class Exporter extends EventEmitter {
   #ready = false
 
   /**
-   * @param {Omit<import('./config').Config, 'record' | 'tokenFile'> & { record?: string, tokenFile?: string, command?: string[] }} config
+   * @param {Omit<import('./config').Config, 'record' | 'tokenFile' | 'dataDir' | 'dataMax'> & { record?: string, tokenFile?: string, dataDir?: string, dataMax?: number, command?: string[] }} config
    *   tokenFile: the token that was read from it; command: goes into the recording
    * @throws {Error} when the recording cannot be opened
    */
@@ -58,8 +61,16 @@ class Exporter extends EventEmitter {
     this.#targets = new Targets({ maxTargets: config.maxTargets })
     this.#commands = new Commands({ token: config.tokenFile })
     this.#deathWatch = new DeathWatch(this.#targets)
+    this.#flight = new FlightRecorder({
+      targets: this.#targets,
+      folder: config.dataDir,
+      maxBytes: config.dataMax,
+      onFailure: failure => failure
+        ? this.#log.error(failure, `cannot save to ${config.dataDir}: what is kept, is kept in memory`)
+        : this.#log.info(`saving to ${config.dataDir} again`)
+    })
     this.#deathWatch.on('death', (death, lastMinutes) => {
-      this.#deaths.add(death, lastMinutes)
+      this.#flight.death(death, this.#deaths.add(death, lastMinutes))
       this.#log.warn({ target: death.target, thread: death.thread, reason: death.reason, sure: death.sure }, death.text)
       this.emit('death', death)
     })
@@ -98,6 +109,7 @@ class Exporter extends EventEmitter {
         const cause = this.#deathWatch.silenceOf(target)
         return cause ? [{ target, cause }] : []
       }),
+      flight: this.#flight.state,
       version
     }
   }
@@ -116,6 +128,8 @@ class Exporter extends EventEmitter {
       await this.#recorder?.stop()
       throw error
     }
+    this.#flight.restore((death, lastMinutes) => this.#deaths.restore(death, lastMinutes))
+    this.#flight.start()
     this.#expiry = setInterval(() => this.#targets.expire(), EXPIRE_EVERY_MS)
     this.#expiry.unref()
     this.#deathWatch.start()
@@ -153,6 +167,7 @@ class Exporter extends EventEmitter {
     clearInterval(this.#expiry)
     this.#deathWatch.stop()
     await this.#listener.close()
+    await this.#flight.stop()
     await this.#recorder?.stop(end)
     await this.#server.close()
   }

@@ -15,6 +15,7 @@ const { REJECT_REASONS } = require('../ingest/decode')
  * @property {ReturnType<import('../deaths/deaths').Deaths['exits']>} exits
  * @property {import('../deaths/deaths').Death[]} deaths the last under each name
  * @property {{ target: import('../series/target').Target, cause: import('../deaths/silence').SilenceCause }[]} silent
+ * @property {import('../flight/flight-recorder').FlightRecorder['state']} flight
  * @property {string} version
  *
  * @typedef {object} ExporterMetric
@@ -85,6 +86,30 @@ const exporterMetrics = Object.freeze([
     type: 'counter',
     help: 'Diagnoses that failed in themselves and said unknown instead.',
     read: ({ diagnosisErrors }) => diagnosisErrors
+  },
+  {
+    name: 'memwatch_exporter_history_bytes',
+    type: 'gauge',
+    help: 'What is kept of the hours and days before, in memory and on disk.',
+    read: ({ flight }) => [{ labels: { where: 'memory' }, value: flight.memoryBytes }, { labels: { where: 'disk' }, value: flight.diskBytes }]
+  },
+  {
+    name: 'memwatch_exporter_history_saving',
+    type: 'gauge',
+    help: '1 while histories are saved to disk; 0 without a folder for them, and while the disk fails.',
+    read: ({ flight }) => flight.saving ? 1 : 0
+  },
+  {
+    name: 'memwatch_exporter_history_dropped_total',
+    type: 'counter',
+    help: 'Parts of histories that were given up: the disk failed or was slow, or memory was bounded.',
+    read: ({ flight }) => flight.dropped
+  },
+  {
+    name: 'memwatch_exporter_history_torn_total',
+    type: 'counter',
+    help: 'Damaged ends of saved histories that were skipped: what an exporter was writing when it died.',
+    read: ({ flight }) => flight.torn
   },
   {
     name: 'memwatch_exporter_resident_memory_bytes',

@@ -12,6 +12,8 @@ const { explainDeath } = require('./explain')
 const LOOK_EVERY_MS = 1000
 /** An agent that lives connects anew within a second or two; a loop that stands still has no reason to hang up. */
 const RETURN_WITHIN_MS = 5000
+/** After an exporter was away agents try every half minute, at most. */
+const FIND_WITHIN_MS = 45_000
 /** A kernel that is taking a process apart closes its sockets a moment before it is gone. */
 const DYING_LOOKS_MS = [0, 20, 100, 300]
 /** Silence of so many intervals is more than a frame that is late: from then on it is looked at, */
@@ -30,7 +32,7 @@ const LAST_MINUTES_SECONDS = 600
  * @property {import('../series/target').Target} target
  * @property {Witness | null} witness
  * @property {number | undefined} oomKills in its cgroup when last counted while it lived
- * @property {{ sinceUnixMs: number, unreachable: boolean } | undefined} vanished
+ * @property {{ sinceUnixMs: number, unreachable: boolean, unwatched: boolean } | undefined} vanished unwatched: while no exporter was looking
  * @property {import('./witness').Sight | undefined} sight while it is silent
  * @property {number | undefined} silentGrowthBytes
  * @property {import('./silence').SilenceCause | undefined} silence
@@ -65,7 +67,7 @@ class DeathWatch extends EventEmitter {
     targets.on('open', target => this.#open(target))
     targets.on('frame', target => this.#heard(target))
     targets.on('back', target => { this.#heard(target) })
-    targets.on('vanish', (target, unreachable) => this.#vanish(target, unreachable))
+    targets.on('vanish', (target, unreachable, unwatched = false) => this.#vanish(target, { unreachable, unwatched }))
     targets.on('end', (target, cause) => this.#end(target, cause))
   }
 
@@ -156,13 +158,13 @@ class DeathWatch extends EventEmitter {
     else if (sight.state !== 'gone' && before) watched.silence = sight.cpuSeconds - before.cpuSeconds >= BUSY_RATIO * LOOK_EVERY_MS / 1000 ? 'loop_blocked' : 'waiting'
   }
 
-  /** @param {import('../series/target').Target} target @param {boolean} unreachable */
-  #vanish (target, unreachable) {
+  /** @param {import('../series/target').Target} target @param {{ unreachable: boolean, unwatched: boolean }} how */
+  #vanish (target, how) {
     const watched = this.#watched.get(target)
     if (!watched || this.#stopped) return
-    watched.vanished = { sinceUnixMs: this.#now(), unreachable }
+    watched.vanished = { sinceUnixMs: this.#now(), ...how }
     if (watched.exit) this.#settle(watched)
-    else if (watched.witness) this.#lookWhileDying(watched, 0)
+    else if (watched.witness && !how.unwatched) this.#lookWhileDying(watched, 0)
   }
 
   /** How it ended can be read only until its parent has asked. @param {Watched} watched @param {number} look */
@@ -189,7 +191,7 @@ class DeathWatch extends EventEmitter {
       watched.exit ??= sight.exit
       if (sight.state === 'gone') this.#settleGone(watched)
       else watched.silence = 'connection_lost'
-    } else if (this.#now() - vanished.sinceUnixMs >= RETURN_WITHIN_MS) {
+    } else if (this.#now() - vanished.sinceUnixMs >= (vanished.unwatched ? FIND_WITHIN_MS : RETURN_WITHIN_MS)) {
       this.#settle(watched)
     }
   }
@@ -201,18 +203,20 @@ class DeathWatch extends EventEmitter {
     if (cause === 'bye') return this.#settle(watched, target.exitCode)
     const lives = cause === 'forgotten' && watched.witness && watched.witness.look().state !== 'gone'
     if (lives) this.#watched.delete(target)
-    else this.#settle(watched)
+    else this.#settle(watched, undefined, cause === 'replaced')
   }
 
-  /** It is gone: say why. @param {Watched} watched @param {number} [byeCode] */
-  #settle (watched, byeCode) {
+  /** It is gone: say why. @param {Watched} watched @param {number} [byeCode] @param {boolean} [replaced] another of its name is there */
+  #settle (watched, byeCode, replaced = false) {
     const { target, vanished, exit, silentGrowthBytes } = watched
     this.#watched.delete(target)
-    if (!target.frame) return
+    // Of a restored one no frame is there, and of one that said nothing there is nothing to tell.
+    const unwatched = vanished?.unwatched && !target.frame
+    if (!target.frame && !unwatched) return
     const diedAtUnixMs = vanished?.sinceUnixMs ?? this.#now()
     const oomKills = this.#oomKillsSince(watched)
     const moments = lastMoments(target, diedAtUnixMs)
-    const explanation = explainDeath({ moments, byeCode, exit, oomKills, silentGrowthBytes, unreachable: vanished?.unreachable })
+    const explanation = explainDeath({ moments, unwatched: unwatched ? (replaced ? 'restarted' : 'unknown') : undefined, byeCode, exit, oomKills, silentGrowthBytes, unreachable: vanished?.unreachable })
     if (target.thread !== 'main' && !this.#ranOutOfHeap(target, explanation)) return
     const verdict = primaryOf(target.verdicts)
     this.emit('death', /** @type {import('./deaths').Death} */ ({
@@ -224,7 +228,7 @@ class DeathWatch extends EventEmitter {
       node: target.hello.node,
       startedAtUnixMs: target.hello.startedAtUnixMs,
       diedAtUnixMs,
-      lastFrameUnixMs: target.frame.atUnixMs,
+      lastFrameUnixMs: target.frame?.atUnixMs ?? target.hello.startedAtUnixMs + 1000 * target.lastSeconds,
       ...explanation,
       exitCode: byeCode ?? exit?.code ?? null,
       signal: exit?.signal ?? null,

@@ -40,9 +40,16 @@ class Deaths {
   /** @type {Map<string, { counts: Map<import('./reasons').ReasonName, number>, last: Death }>} by target and thread */
   #byName = new Map()
 
-  /** @param {Death} death @param {LastMinutes} lastMinutes */
+  /** @param {Death} death @param {LastMinutes} lastMinutes @returns {Buffer} the latter, packed: see restore */
   add (death, lastMinutes) {
-    this.#kept.push({ death, lastMinutes: gzipSync(JSON.stringify(lastMinutes)) })
+    const packed = gzipSync(JSON.stringify(lastMinutes))
+    this.restore(death, packed)
+    return packed
+  }
+
+  /** One from before this exporter. @param {Death} death @param {Buffer} lastMinutes packed */
+  restore (death, lastMinutes) {
+    this.#kept.push({ death, lastMinutes })
     if (this.#kept.length > MAX_DEATHS) this.#kept.shift()
     const key = JSON.stringify([death.target, death.thread])
     const known = this.#byName.get(key)

@@ -23,14 +23,32 @@ const RECORD_SECONDS = 60
  * @property {number} gcPauseRatio share of the last seconds that GCs took
  */
 
+/** @type {LastMoments} */
+const UNKNOWN = Object.freeze({
+  silentSeconds: 0,
+  intervalSeconds: 1,
+  rssBytes: undefined,
+  rssGrowthBytesPerSecond: 0,
+  rssRecordBytes: 0,
+  containerBytes: undefined,
+  containerLimitBytes: undefined,
+  limitHitsRose: false,
+  heapUsedBytes: undefined,
+  heapGrowthBytesPerSecond: 0,
+  heapRecordBytes: 0,
+  heapSizeLimitBytes: undefined,
+  gcPauseRatio: 0
+})
+
 /**
- * @param {import('../series/target').Target} target that has sent a frame
+ * @param {import('../series/target').Target} target without a frame nothing is known of it
  * @param {number} goneAtUnixMs
  * @returns {LastMoments}
  */
 function lastMoments (target, goneAtUnixMs) {
   const { values, hello } = target
-  const window = /** @type {import('../series/window').Window} */ (target.window())
+  const window = target.window()
+  if (!window) return UNKNOWN
   const limitHits = window.increase('containerLimitHits', RISE_SECONDS)
   return {
     silentSeconds: Math.max(0, goneAtUnixMs - target.seenAtUnixMs) / 1000,

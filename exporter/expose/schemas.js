@@ -81,6 +81,31 @@ const diagnoses = array(object({
   verdicts: array(verdict)
 }))
 
+/** @param {readonly string[]} tracks */
+const seriesQuery = tracks => ({
+  type: 'object',
+  properties: {
+    track: { enum: tracks },
+    thread: { ...text, default: 'main' },
+    seconds: { type: 'integer', minimum: 1, maximum: 7 * 86_400, default: 600, description: 'how far back: up to 600 in seconds, up to six hours in tens of them, then in minutes' }
+  },
+  required: ['track'],
+  additionalProperties: false
+})
+
+const steps = array(nullable('number'))
+const series = object({
+  target: text,
+  thread: text,
+  track: text,
+  stepSeconds: { enum: [1, 10, 60] },
+  startedAtUnixMs: number,
+  times: { ...array(number), description: 'age of the isolate in seconds, at the end of each step' },
+  last: steps,
+  min: { ...steps, description: 'least of each step; of a counter its last' },
+  max: { ...steps, description: 'most of each step; of a counter its last' }
+})
+
 const death = object({
   id: text,
   target: text,
@@ -153,4 +178,4 @@ const report = {
   })
 }
 
-module.exports = { targets, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, refusal, report }
+module.exports = { targets, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, refusal, report }

@@ -10,6 +10,7 @@ const { parts } = require('../anatomy/parts')
 const { authorize, refusal } = require('./authorize')
 const { trimRoutes } = require('./trim')
 const { deathRoutes } = require('./deaths')
+const { seriesRoutes } = require('./series')
 const { primaryOf } = require('../classify/evaluate')
 
 /** What one address may ask for: a page that draws a hundred targets asks for less, a script that guesses tokens for more. */
@@ -60,7 +61,7 @@ function routes (server, { targets, metrics, isReady, commands, deaths, deathWat
   const watched = () => targets().filter(target => target.frame)
 
   server.get('/', async (_, reply) => reply.type('text/plain; charset=utf-8').send(
-    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/api/v1/deaths      who died, and of what\n/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it\n/-/healthy  /-/ready\n'))
+    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/api/v1/deaths      who died, and of what\n/api/v1/targets/TARGET/series?track=rssBytes   what a number did, up to a week back\n/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it\n/-/healthy  /-/ready\n'))
   server.get('/-/healthy', OPEN, async (_, reply) => reply.type('text/plain').send('healthy\n'))
   server.get('/-/ready', OPEN, async (_, reply) => reply.code(isReady() ? 200 : 503).type('text/plain').send(isReady() ? 'ready\n' : 'starting\n'))
   server.get('/metrics', OPEN, async (request, reply) => {
@@ -86,6 +87,7 @@ function routes (server, { targets, metrics, isReady, commands, deaths, deathWat
   })))
   server.get('/api/v1/diagnoses', { schema: { response: { 200: schemas.diagnoses } } }, async () => watched().map(judgedTarget))
   deathRoutes(server, deaths)
+  seriesRoutes(server, watched)
   trimRoutes(server, { targets: watched, commands })
 }
 

@@ -36,17 +36,36 @@ class History {
   #longRow = this.#row.subarray(0, LONG)
   #mergedRow = new Float64Array(LONG)
 
-  /** @param {number} timeSeconds @param {import('./tracks').Moment} moment */
+  /**
+   * @param {number} timeSeconds @param {import('./tracks').Moment} moment
+   * @returns {Float64Array} of the tracks, in the order of `ordered`; until the next call
+   */
   append (timeSeconds, { values, workers, scan }) {
     for (let i = 0; i < READ.length; i++) this.#row[i] = READ[i](values, workers, scan) ?? NaN
-    for (const { stepSeconds, columns } of this.#tiers) {
-      const row = stepSeconds === 1 ? this.#row : this.#longRow
-      const last = columns.length - 1
-      const sameStep = last >= 0 &&
-        Math.floor(columns.timeAt(last) / stepSeconds) === Math.floor(timeSeconds / stepSeconds)
-      if (sameStep && stepSeconds > 1) columns.replaceLast(timeSeconds, this.#merged(columns, last))
-      else columns.append(timeSeconds, row)
-    }
+    for (const tier of this.#tiers) this.#appendTo(tier, timeSeconds)
+    return this.#row
+  }
+
+  /**
+   * What was kept elsewhere.
+   * @param {number} stepSeconds of the tier that it goes to @param {number} timeSeconds after all that is there
+   * @param {(track: import('./tracks').TrackName) => number} read NaN where it was absent
+   */
+  restore (stepSeconds, timeSeconds, read) {
+    const tier = this.#tiers.find(tier => tier.stepSeconds === stepSeconds)
+    if (!tier) return
+    for (let i = 0; i < ordered.length; i++) this.#row[i] = read(ordered[i])
+    this.#appendTo(tier, timeSeconds)
+  }
+
+  /** The current row. @param {{ stepSeconds: number, columns: Columns }} tier @param {number} timeSeconds */
+  #appendTo ({ stepSeconds, columns }, timeSeconds) {
+    const row = stepSeconds === 1 ? this.#row : this.#longRow
+    const last = columns.length - 1
+    const sameStep = last >= 0 &&
+      Math.floor(columns.timeAt(last) / stepSeconds) === Math.floor(timeSeconds / stepSeconds)
+    if (sameStep && stepSeconds > 1) columns.replaceLast(timeSeconds, this.#merged(columns, last))
+    else columns.append(timeSeconds, row)
   }
 
   /**
@@ -92,6 +111,12 @@ class History {
     }
   }
 
+  /** Uptime of the newest row; 0 without one. */
+  get lastSeconds () {
+    const [{ columns }] = this.#tiers
+    return columns.length > 0 ? columns.timeAt(columns.length - 1) : 0
+  }
+
   /**
    * All tracks second by second, for as long as that is kept.
    * @param {number} sinceSeconds
@@ -132,4 +157,4 @@ class History {
   }
 }
 
-module.exports = { History, TIERS }
+module.exports = { History, TIERS, ordered }

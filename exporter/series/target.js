@@ -6,6 +6,8 @@ const { RecentDelay } = require('./recent-delay')
 const { Window } = require('./window')
 const { Trends } = require('../statistics/trends')
 const { scanOf } = require('../anatomy/scan')
+const { Flight } = require('../flight/flight')
+const { restoreInto } = require('../flight/restore')
 const { NO_WORKERS } = require('./tracks')
 
 /** How long a target may be silent before it counts as down, in intervals of its own. */
@@ -51,6 +53,8 @@ class Target {
     this.scan = undefined
     this.framesLost = 0
     this.recentDelay = new RecentDelay()
+    /** What its tracks did over hours and days. */
+    this.flight = new Flight()
     /** @type {import('../classify/evaluate').Verdict[]} in the order of diagnoses; empty before the first evaluation */
     this.verdicts = []
     /** @type {import('../classify/settle').Settled} */
@@ -86,8 +90,38 @@ class Target {
       this.scan = scanOf({ ...this.values, allocatorBytes: frame.values.allocatorBytes }, this.hello, workers, this.scan)
     }
     this.recentDelay.append(frame.values.eventLoopDelay)
-    this.#history.append(frame.uptimeSeconds, { values: this.values, workers, scan: this.scan })
+    this.flight.append(frame.uptimeSeconds, this.#history.append(frame.uptimeSeconds, { values: this.values, workers, scan: this.scan }))
     return true
+  }
+
+  /**
+   * Go on where an exporter before this one stood: with what it kept, oldest first.
+   * @param {object} kept
+   * @param {import('../flight/flight').SealedBlock[]} kept.blocks
+   * @param {{ time: number, row: Float64Array }[]} kept.seconds rows of the tracks
+   * @param {number} kept.lastSequence @param {number} kept.firstUptimeSeconds
+   * @param {import('../classify/settle').Settled} kept.settled
+   */
+  restore ({ blocks, seconds, lastSequence, firstUptimeSeconds, settled }) {
+    restoreInto({ history: this.#history, flight: this.flight, blocks, seconds })
+    this.#lastSequence = lastSequence
+    this.#firstUptimeSeconds = firstUptimeSeconds
+    this.settled = settled
+  }
+
+  /** Uptime at the newest row of its history; 0 before the first. */
+  get lastSeconds () {
+    return this.#history.lastSeconds
+  }
+
+  /** What an exporter after this one would need to go on: see restore. @param {number} sinceSeconds uptime */
+  kept (sinceSeconds) {
+    return {
+      seconds: this.#history.rows(sinceSeconds),
+      lastSequence: this.#lastSequence,
+      firstUptimeSeconds: this.#firstUptimeSeconds,
+      settled: this.settled
+    }
   }
 
   /** Seconds of history that were seen. */
@@ -101,7 +135,7 @@ class Target {
    * @returns {import('../deaths/deaths').LastMinutes}
    */
   lastMinutes (seconds) {
-    const end = this.frame?.uptimeSeconds ?? 0
+    const end = this.lastSeconds
     const { times, tracks } = this.#history.rows(end - seconds)
     return { secondsBefore: times.map(time => Math.round(1000 * (end - time)) / 1000), tracks }
   }

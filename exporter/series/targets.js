@@ -13,9 +13,12 @@ const FORGET_AFTER_MS = 300_000
  */
 const processOf = hello => `${hello.host ?? ''}:${hello.pid}`
 
+/** One life of one isolate. @param {import('memwatch/frame').Hello} hello */
+const identityOf = hello => `${processOf(hello)}:${hello.threadId}:${hello.startedAtUnixMs}`
+
 /**
  * All targets that are watched now. Emits `open` (target), `frame` (target), `answer` (target, answer to a command), `vanish`
- * (target, whether its connection timed out) when the connection ended without a goodbye, `back` (target) when it is there again,
+ * (target, whether its connection timed out, whether no exporter was looking) when the connection ended without a goodbye, `back` (target) when it is there again,
  * and `end` (target, why) – the last once, when a target said goodbye, was replaced by its successor, or was forgotten.
  *
  * @typedef {'bye' | 'replaced' | 'forgotten'} EndCause
@@ -47,7 +50,7 @@ class Targets extends EventEmitter {
    * @returns {import('../ingest/listener').Session | 'too_many_targets'}
    */
   open (hello, send) {
-    const identity = `${processOf(hello)}:${hello.threadId}:${hello.startedAtUnixMs}`
+    const identity = identityOf(hello)
     let target = this.#byIdentity.get(identity)
     if (target) {
       target.connected = true
@@ -63,6 +66,24 @@ class Targets extends EventEmitter {
     target.seenAtUnixMs = this.#now()
     target.send = send
     return this.#session(identity, target, send)
+  }
+
+  /**
+   * A target that an exporter before this one watched: it counts as vanished until its agent is back.
+   * @param {{ hello: import('memwatch/frame').Hello, name: string, thread: string }} known
+   * @param {(target: Target) => void} fill with what was kept
+   */
+  restore ({ hello, name, thread }, fill) {
+    const identity = identityOf(hello)
+    if (this.#byIdentity.has(identity) || this.#byIdentity.size >= this.#maxTargets) return
+    const target = new Target({ hello, name, thread })
+    target.connected = false
+    target.seenAtUnixMs = this.#now()
+    fill(target)
+    this.#byIdentity.set(identity, target)
+    this.#threadsOf(hello).add(target)
+    this.emit('open', target)
+    this.emit('vanish', target, false, true)
   }
 
   /** Forget those that vanished long ago. Called on a timer: expiry must not depend on being scraped. */
@@ -170,4 +191,4 @@ class Targets extends EventEmitter {
   }
 }
 
-module.exports = { Targets, FORGET_AFTER_MS }
+module.exports = { Targets, identityOf, FORGET_AFTER_MS }

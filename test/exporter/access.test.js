@@ -15,7 +15,7 @@ function serverWith (token) {
   const metrics = createMetrics({
     targets: () => [],
     compat: false,
-    state: () => ({ rejected: new Map(), frames: 0, connections: 0, targets: 0, diagnosisErrors: 0, version: '0', exits: [], deaths: [], silent: [] })
+    state: () => ({ rejected: new Map(), frames: 0, connections: 0, targets: 0, diagnosisErrors: 0, version: '0', exits: [], deaths: [], silent: [], flight: { memoryBytes: 0, diskBytes: 0, saving: false, dropped: 0, torn: 0 } })
   })
   return createServer({ targets: () => [], metrics, isReady: () => true, logLevel: 'silent', commands: new Commands(), deaths: new Deaths(), deathWatch: /** @type {any} */ ({}), token })
 }
@@ -30,6 +30,7 @@ const ROUTES = [
   ['GET', '/api/v1/diagnoses', 'read'],
   ['GET', '/api/v1/deaths', 'read'],
   ['GET', '/api/v1/deaths/:id', 'read'],
+  ['GET', '/api/v1/targets/:target/series?track=rssBytes', 'read'],
   ['POST', '/api/v1/targets/:target/trim', 'act']
 ]
 

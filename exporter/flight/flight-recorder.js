@@ -1,0 +1,219 @@
+'use strict'
+
+const { createHash } = require('node:crypto')
+const { deflateRawSync, inflateRawSync } = require('node:zlib')
+const { ordered } = require('../series/history')
+const { identityOf } = require('../series/targets')
+const { Block } = require('./block')
+const { columns } = require('./flight')
+const { Segments } = require('./segments')
+
+/** What is newer than this may be lost with the process; the disk is given no more to do than that. */
+const SAVE_EVERY_MS = 5000
+/** Within this, who a target is is said again, so that it is known without the segments before. */
+const INTRODUCE_EVERY_MS = 240_000
+/** Who was heard of so recently, before the exporter went, may still live. */
+const REMEMBER_MS = 900_000
+/** Full blocks that are in memory, of all targets: where there is no disk, or while it fails. */
+const MAX_PACKED_BYTES = 32 * 2 ** 20
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
+/**
+ * Given up in this order when there is no more room: resolution first. Seconds are kept for as long as a block of ten seconds is not
+ * full, and a restart may need them.
+ * @type {readonly import('./segments').Family[]}
+ */
+const FAMILIES = Object.freeze([
+  { name: 'seconds', keepMs: 30 * MINUTE_MS, segmentMs: 5 * MINUTE_MS },
+  { name: 'step10', keepMs: 6 * HOUR_MS, segmentMs: HOUR_MS },
+  { name: 'step60', keepMs: 7 * 24 * HOUR_MS, segmentMs: 12 * HOUR_MS },
+  { name: 'deaths', keepMs: 30 * 24 * HOUR_MS, segmentMs: 24 * HOUR_MS }
+])
+
+/** Rows of other columns, as an older exporter may have saved them, cannot be read. */
+const LAYOUT = createHash('sha256').update(JSON.stringify([ordered, columns])).digest('hex').slice(0, 12)
+
+/**
+ * @typedef {object} Remembered what is known of a target from before
+ * @property {{ hello: any, name: string, thread: string }} known
+ * @property {{ time: number, row: Float64Array }[]} seconds
+ * @property {import('./flight').SealedBlock[]} blocks
+ * @property {number} lastSequence
+ * @property {number} firstUptimeSeconds
+ * @property {[string, any][]} settled
+ */
+
+/** Keeps what targets did and who died on disk, and restores it. Without a folder it only bounds what is in memory. */
+class FlightRecorder {
+  #targets
+  #segments
+  #now
+  /** Saved so far, of each target. @type {WeakMap<import('../series/target').Target, { untilSeconds: number, introducedMs: number }>} */
+  #saved = new WeakMap()
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+  /** Blocks that were given up to bound memory. */
+  #shed = 0
+
+  /**
+   * @param {object} options
+   * @param {import('../series/targets').Targets} options.targets
+   * @param {string} [options.folder] without one nothing is saved
+   * @param {number} [options.maxBytes] on disk
+   * @param {(failure: Error | undefined) => void} [options.onFailure]
+   * @param {() => number} [options.now] wall clock in ms
+   */
+  constructor ({ targets, folder, maxBytes = 256 * 2 ** 20, onFailure, now = Date.now }) {
+    this.#targets = targets
+    this.#now = now
+    if (folder) this.#segments = new Segments(folder, { families: FAMILIES, maxBytes, onFailure, now })
+    targets.on('end', target => {
+      target.flight.seal()
+      this.#save(target, { ended: true })
+    })
+  }
+
+  /** How much is kept, and how well. */
+  get state () {
+    const segments = this.#segments
+    return {
+      memoryBytes: this.#targets.all.reduce((sum, { flight }) => sum + flight.packedBytes, 0),
+      diskBytes: segments?.bytes ?? 0,
+      saving: Boolean(segments && !segments.failure),
+      dropped: (segments?.dropped ?? 0) + this.#shed,
+      torn: segments?.torn ?? 0
+    }
+  }
+
+  /**
+   * Targets that were watched until shortly before, and everybody who died.
+   * @param {(death: import('../deaths/deaths').Death, lastMinutes: Buffer) => void} onDeath oldest first
+   */
+  restore (onDeath) {
+    const segments = this.#segments
+    if (!segments) return
+    segments.read('deaths', ({ meta, bytes }) => { if (meta.type === 'death') onDeath(meta.death, bytes) })
+    for (const { known, ...kept } of this.#remembered(segments)) {
+      const settled = new Map(kept.settled.map(([id, state]) => [id, { ...state, confirmedAtSeconds: state.confirmedAtSeconds ?? NaN }]))
+      this.#targets.restore(known, target => {
+        target.restore({ ...kept, settled })
+        this.#saved.set(target, { untilSeconds: target.lastSeconds, introducedMs: -Infinity })
+      })
+    }
+  }
+
+  start () {
+    this.#timer = setInterval(() => this.save(), SAVE_EVERY_MS)
+    this.#timer.unref()
+  }
+
+  /** Save what is new. Called on a timer. */
+  async save () {
+    await Promise.all(this.#targets.all.map(target => this.#save(target)))
+    await this.#segments?.tidy()
+    this.#bound()
+  }
+
+  /** @param {import('../deaths/deaths').Death} death @param {Buffer} lastMinutes packed */
+  death (death, lastMinutes) {
+    this.#segments?.append('deaths', [{ meta: { type: 'death', death }, bytes: lastMinutes }])
+  }
+
+  /** Save the rest, and close. */
+  async stop () {
+    clearInterval(this.#timer)
+    for (const target of this.#targets.all) target.flight.seal()
+    await this.save()
+    await this.#segments?.close()
+  }
+
+  /** Never rejects. @param {import('../series/target').Target} target @param {{ ended?: boolean }} [now] ended: it must not be remembered */
+  async #save (target, { ended = false } = {}) {
+    const segments = this.#segments
+    if (!segments) return
+    const now = this.#now()
+    const saved = this.#saved.get(target) ?? { untilSeconds: -Infinity, introducedMs: -Infinity }
+    const key = identityOf(target.hello)
+    /** @type {{ meta: any, bytes?: Buffer }[]} */
+    const records = []
+    if (now - saved.introducedMs >= INTRODUCE_EVERY_MS || now < saved.introducedMs) {
+      saved.introducedMs = now
+      records.push({ meta: { type: 'target', key, layout: LAYOUT, name: target.name, thread: target.thread }, bytes: deflateRawSync(JSON.stringify(target.hello)) })
+    }
+    const { seconds, lastSequence, firstUptimeSeconds, settled } = target.kept(saved.untilSeconds)
+    const from = seconds.times.findIndex(time => time > saved.untilSeconds)
+    if (from >= 0) {
+      const block = new Block(ordered.length)
+      for (let i = from; i < seconds.times.length; i++) block.append(seconds.times[i], ordered.map(track => seconds.tracks[track][i] ?? NaN))
+      saved.untilSeconds = seconds.times[seconds.times.length - 1]
+      const found = [...settled].filter(([, { state }]) => state === 'confirmed' || state === 'suspected')
+      records.push({ meta: { type: 'seconds', key, layout: LAYOUT, atUnixMs: now, lastSequence, firstUptimeSeconds, settled: found }, bytes: block.pack() })
+    }
+    if (ended) records.push({ meta: { type: 'end', key } })
+    this.#saved.set(target, saved)
+    if (records.length > 0) await segments.append('seconds', records)
+    for (const block of target.flight.sealed) await this.#saveBlock(segments, target, key, block)
+  }
+
+  /** A block that is on disk need not be in memory. @param {Segments} segments @param {import('../series/target').Target} target @param {string} key @param {import('./flight').SealedBlock} block */
+  async #saveBlock (segments, { name, thread, hello }, key, block) {
+    const { stepSeconds, from, to, packed } = block
+    if (!packed) return
+    const meta = { type: 'block', key, layout: LAYOUT, name, thread, startedAtUnixMs: hello.startedAtUnixMs, stepSeconds, from, to }
+    const places = await segments.append(`step${stepSeconds}`, [{ meta, bytes: packed }])
+    if (!places || !block.packed) return
+    const [place] = places
+    block.read = () => segments.readAt(place)
+    block.packed = undefined
+  }
+
+  /** @param {Segments} segments @returns {Remembered[]} */
+  #remembered (segments) {
+    /** @type {Map<string, Remembered & { atUnixMs: number }>} */
+    const byKey = new Map()
+    const now = this.#now()
+    segments.read('seconds', ({ meta, bytes }) => {
+      if (meta.layout !== LAYOUT && meta.type !== 'end') return
+      try {
+        if (meta.type === 'target') {
+          const known = { hello: JSON.parse(inflateRawSync(bytes).toString()), name: meta.name, thread: meta.thread }
+          const before = byKey.get(meta.key)
+          if (before) before.known = known
+          else byKey.set(meta.key, { known, seconds: [], blocks: [], lastSequence: 0, firstUptimeSeconds: NaN, settled: [], atUnixMs: 0 })
+        }
+        if (meta.type === 'end') byKey.delete(meta.key)
+        const target = byKey.get(meta.key)
+        if (meta.type !== 'seconds' || !target) return
+        const block = Block.unpack(bytes)
+        block.times.forEach((time, i) => target.seconds.push({ time, row: Float64Array.from(ordered, (_, c) => block.valueAt(i, c)) }))
+        Object.assign(target, { lastSequence: meta.lastSequence, firstUptimeSeconds: meta.firstUptimeSeconds, settled: meta.settled, atUnixMs: meta.atUnixMs })
+      } catch {
+        segments.torn++
+      }
+    })
+    for (const [key, { atUnixMs }] of byKey) if (Math.abs(now - atUnixMs) > REMEMBER_MS) byKey.delete(key)
+    for (const family of ['step10', 'step60']) {
+      segments.read(family, ({ meta, place }) => {
+        if (meta.layout !== LAYOUT) return
+        byKey.get(meta.key)?.blocks.push({ stepSeconds: meta.stepSeconds, from: meta.from, to: meta.to, read: () => segments.readAt(place) })
+      })
+    }
+    return [...byKey.values()]
+  }
+
+  /** Where blocks have to stay in memory, the finest and oldest go first. */
+  #bound () {
+    const held = this.#targets.all.flatMap(({ flight, hello }) => flight.sealed.filter(({ packed }) => packed).map(block => ({ flight, block, atUnixMs: hello.startedAtUnixMs + 1000 * block.from })))
+    let bytes = held.reduce((sum, { block }) => sum + (block.packed?.length ?? 0), 0)
+    held.sort((a, b) => a.block.stepSeconds - b.block.stepSeconds || a.atUnixMs - b.atUnixMs)
+    for (const { flight, block } of held) {
+      if (bytes <= MAX_PACKED_BYTES) break
+      bytes -= block.packed?.length ?? 0
+      flight.drop(block)
+      this.#shed++
+    }
+  }
+}
+
+module.exports = { FlightRecorder, SAVE_EVERY_MS }

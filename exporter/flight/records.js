@@ -1,0 +1,65 @@
+'use strict'
+
+const { crc32 } = require('node:zlib')
+
+/**
+ * A record of a segment: what it is, and bytes.
+ *
+ *   length of the body, 4 bytes, little endian
+ *   CRC-32 of the body, 4 bytes
+ *   body: length of the JSON, 4 bytes; JSON; bytes
+ *
+ * @typedef {{ type: string } & Record<string, unknown>} RecordMeta
+ *
+ * @typedef {{ meta: any, bytes: Buffer, offset: number, length: number }} FoundRecord offset and length of the whole record
+ */
+
+const HEAD_BYTES = 8
+/** A length beyond this is no length. */
+const MAX_BODY_BYTES = 64 * 2 ** 20
+
+/** @param {RecordMeta} meta @param {Buffer} [bytes] @returns {Buffer} */
+function packRecord (meta, bytes = Buffer.alloc(0)) {
+  const json = Buffer.from(JSON.stringify(meta))
+  const body = Buffer.concat([Buffer.alloc(4), json, bytes])
+  body.writeUInt32LE(json.length, 0)
+  const head = Buffer.alloc(HEAD_BYTES)
+  head.writeUInt32LE(body.length, 0)
+  head.writeUInt32LE(crc32(body), 4)
+  return Buffer.concat([head, body])
+}
+
+/**
+ * The records of a segment up to the first that is damaged: behind a torn one no beginning can be found.
+ * @param {Buffer} segment
+ * @returns {{ records: FoundRecord[], tornBytes: number }} tornBytes: what could not be read
+ */
+function unpackRecords (segment) {
+  /** @type {FoundRecord[]} */
+  const records = []
+  let offset = 0
+  while (offset < segment.length) {
+    const record = recordAt(segment, offset)
+    if (!record) break
+    records.push(record)
+    offset += record.length
+  }
+  return { records, tornBytes: segment.length - offset }
+}
+
+/** @param {Buffer} segment @param {number} offset @returns {FoundRecord | undefined} */
+function recordAt (segment, offset) {
+  if (offset + HEAD_BYTES > segment.length) return undefined
+  const length = segment.readUInt32LE(offset)
+  const body = segment.subarray(offset + HEAD_BYTES, offset + HEAD_BYTES + length)
+  if (length < 4 || length > MAX_BODY_BYTES || body.length < length || crc32(body) !== segment.readUInt32LE(offset + 4)) return undefined
+  const jsonLength = body.readUInt32LE(0)
+  if (4 + jsonLength > body.length) return undefined
+  try {
+    return { meta: JSON.parse(body.toString('utf8', 4, 4 + jsonLength)), bytes: body.subarray(4 + jsonLength), offset, length: HEAD_BYTES + length }
+  } catch {
+    return undefined
+  }
+}
+
+module.exports = { packRecord, unpackRecords }

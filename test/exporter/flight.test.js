@@ -1,0 +1,316 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { Block } = require('../../exporter/flight/block')
+const { Flight } = require('../../exporter/flight/flight')
+const { FlightRecorder } = require('../../exporter/flight/flight-recorder')
+const { packRecord, unpackRecords } = require('../../exporter/flight/records')
+const { Segments } = require('../../exporter/flight/segments')
+const { Targets } = require('../../exporter/series/targets')
+const { ordered } = require('../../exporter/series/history')
+const { spawnExporter } = require('../support/exporter-process')
+const { eventually } = require('../support/exporter')
+const { spawnWatched } = require('../support/agent-collector')
+const { hello, frame, gcRow, MIB } = require('../support/frames')
+
+let folder
+beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-flight-')) })
+afterEach(() => fs.rmSync(folder, { recursive: true, force: true }))
+
+describe('a block', () => {
+  it('gives back what it was given: to 24 bits of what a column moves by', () => {
+    const block = new Block(3)
+    const rows = Array.from({ length: 60 }, (_, i) => [1e9 + i * 4096, i % 7 ? i : NaN, 1e6 + i / 1000])
+    rows.forEach((row, i) => block.append(i * 10, row))
+    const again = Block.unpack(block.pack())
+    expect(again.times).toEqual(rows.map((_, i) => i * 10))
+    rows.forEach((row, i) => row.forEach((value, c) => {
+      if (Number.isNaN(value)) expect(again.valueAt(i, c)).toBeNaN()
+      else expect(again.valueAt(i, c)).toBeCloseTo(value, 4)
+    }))
+    again.append(600, [1, 2, 3])
+    expect(again.valueAt(60, 2)).toBe(3)
+  })
+  it.each([['nothing', Buffer.alloc(0)], ['garbage', Buffer.from('garbage')], ['half of one', new Block(2).pack().subarray(0, 5)]])('%s is none', (_, bytes) => {
+    expect(() => Block.unpack(bytes)).toThrow()
+  })
+})
+
+describe('records', () => {
+  const records = [packRecord({ type: 'a' }), packRecord({ type: 'b' }, Buffer.from('bytes'))]
+  const whole = Buffer.concat(records)
+
+  it('are found again', () => {
+    const { records, tornBytes } = unpackRecords(whole)
+    expect(records.map(({ meta, bytes }) => [meta.type, bytes.toString()])).toEqual([['a', ''], ['b', 'bytes']])
+    expect(tornBytes).toBe(0)
+  })
+  it('that were cut anywhere leave those before them', () => {
+    for (let length = records[0].length + 1; length < whole.length; length++) {
+      const found = unpackRecords(whole.subarray(0, length))
+      expect(found.records).toHaveLength(1)
+      expect(found.tornBytes).toBe(length - records[0].length)
+    }
+  })
+  it('of which any bit is wrong are not taken', () => {
+    for (let at = 0; at < whole.length; at++) {
+      const damaged = Buffer.from(whole)
+      damaged[at] ^= 1 << (at % 8)
+      expect(unpackRecords(damaged).records.length).toBeLessThan(2)
+    }
+  })
+})
+
+describe('segments', () => {
+  const families = [{ name: 'fine', keepMs: 1000, segmentMs: 500 }, { name: 'coarse', keepMs: 1e6, segmentMs: 1e6 }]
+  let now, failures
+  const open = (maxBytes = 1e9, at = folder) => {
+    now ??= Date.now()
+    failures = []
+    return new Segments(at, { families, maxBytes, now: () => now, onFailure: failure => failures.push(failure?.code ?? 'well') })
+  }
+  const typesOf = segments => {
+    const types = []
+    for (const { name } of families) segments.read(name, ({ meta }) => types.push(meta.type))
+    return types
+  }
+  const files = () => fs.readdirSync(folder).sort()
+
+  it('are read in the order in which they were written, by whoever comes next', async () => {
+    const first = open()
+    await first.append('fine', [{ meta: { type: 'a' } }])
+    await first.append('fine', [{ meta: { type: 'b' } }])
+    const second = open()
+    await second.append('fine', [{ meta: { type: 'c' } }])
+    expect(typesOf(open())).toEqual(['a', 'b', 'c'])
+    await Promise.all([first.close(), second.close()])
+  })
+  it('give back one record, and say when it is gone', async () => {
+    const segments = open()
+    const [, place] = await segments.append('coarse', [{ meta: { type: 'a' } }, { meta: { type: 'b' }, bytes: Buffer.from('here') }])
+    expect(segments.readAt(place).toString()).toBe('here')
+    await segments.close()
+    fs.truncateSync(place.file, place.offset + 5)
+    expect(() => segments.readAt(place)).toThrow()
+  })
+  it('a torn end is skipped and counted, and what comes after it is read', async () => {
+    const first = open()
+    await first.append('fine', [{ meta: { type: 'a' } }, { meta: { type: 'torn' } }])
+    await first.close()
+    const [file] = files()
+    fs.truncateSync(path.join(folder, file), fs.statSync(path.join(folder, file)).size - 3)
+    const second = open()
+    await second.append('fine', [{ meta: { type: 'c' } }])
+    await second.close()
+    const third = open()
+    expect(typesOf(third)).toEqual(['a', 'c'])
+    expect(third.torn).toBe(1)
+  })
+  it('what is too old goes, a segment at a time', async () => {
+    const segments = open()
+    await segments.append('fine', [{ meta: { type: 'a' } }])
+    now += 600
+    await segments.append('fine', [{ meta: { type: 'b' } }])
+    await segments.append('coarse', [{ meta: { type: 'c' } }])
+    now += 1500
+    await segments.tidy()
+    expect(typesOf(segments)).toEqual(['b', 'c']) // b's is still open
+    await segments.close()
+  })
+  it('with no more room the first family goes first, the oldest of it before', async () => {
+    const segments = open(1500)
+    for (const family of ['coarse', 'fine', 'fine', 'fine']) {
+      await segments.append(family, [{ meta: { type: family }, bytes: Buffer.alloc(600) }])
+      now += 600
+    }
+    await segments.tidy()
+    expect(typesOf(segments)).toEqual(['fine', 'coarse'])
+    expect(segments.bytes).toBeLessThan(1500)
+    await segments.close()
+  })
+  it('a disk that cannot be written to is said once, costs what comes meanwhile, and is tried again', async () => {
+    const blocked = path.join(folder, 'blocked')
+    fs.writeFileSync(blocked, 'a file where a folder should be')
+    const segments = open(1e9, blocked)
+    expect(await segments.append('fine', [{ meta: { type: 'a' } }])).toBeUndefined()
+    expect(await segments.append('fine', [{ meta: { type: 'b' } }])).toBeUndefined()
+    expect([failures, segments.dropped]).toEqual([['EEXIST'], 2])
+    fs.rmSync(blocked)
+    now += 30_000
+    expect(await segments.append('fine', [{ meta: { type: 'c' } }])).toHaveLength(1)
+    expect([failures, segments.failure]).toEqual([['EEXIST', 'well'], undefined])
+    await segments.close()
+  })
+})
+
+describe('a flight', () => {
+  const rss = ordered.indexOf('rssBytes')
+  const scavenges = ordered.indexOf('scavenges')
+  const rowAt = (bytes, count = 0) => {
+    const row = new Float64Array(ordered.length).fill(NaN)
+    row[rss] = bytes
+    row[scavenges] = count
+    return row
+  }
+
+  it('no spike of a second vanishes in six hours, nor in a week', () => {
+    const flight = new Flight()
+    for (let second = 0; second <= 7 * 86_400; second++) flight.append(second, rowAt(second % 7200 === 3 ? 900 : second % 7200 === 5 ? 10 : 100, second))
+    const tens = flight.series('rssBytes', { stepSeconds: 10 })
+    const minutes = flight.series('rssBytes', { stepSeconds: 60 })
+    expect(tens.times.at(-1) - tens.times[0]).toBeGreaterThan(6 * 3600 - 700)
+    expect(minutes.times.at(-1) - minutes.times[0]).toBeGreaterThan(7 * 86_400 - 3700)
+    expect(minutes.max.filter(bytes => bytes === 900)).toHaveLength(84)
+    expect(minutes.min.filter(bytes => bytes === 10)).toHaveLength(84)
+    expect(tens.max.filter(bytes => bytes === 900)).toHaveLength(3)
+    expect(minutes.last.every(bytes => bytes === 100)).toBe(true)
+    const counts = flight.series('scavenges', { stepSeconds: 60, sinceSeconds: 86_400 })
+    expect(counts.last.at(-1) - counts.last[0]).toBe(counts.times.at(-1) - counts.times[0])
+  }, 60_000)
+
+  it('costs no more than is stated, 4.5 MiB for a week in memory, though every number be noise', () => {
+    const flight = new Flight()
+    const row = new Float64Array(ordered.length)
+    for (let minute = 0; minute < 7 * 1440; minute++) {
+      for (let ten = 0; ten < 60; ten += 10) {
+        for (let track = 0; track < row.length; track++) row[track] = 1e8 + Math.floor(1e4 * Math.random()) * 4096
+        flight.append(60 * minute + ten, row)
+      }
+    }
+    expect(flight.packedBytes).toBeGreaterThan(MIB)
+    expect(flight.packedBytes).toBeLessThan(4.5 * MIB)
+  }, 60_000)
+})
+
+describe('a recorder', () => {
+  let now
+  /** A target that has lived so many seconds, and its recorder. */
+  async function flown (seconds) {
+    now = 1_760_000_000_000
+    const targets = new Targets()
+    const recorder = new FlightRecorder({ targets, folder, now: () => now })
+    const session = targets.open(hello(), () => {})
+    await fly(session, recorder, 1, seconds)
+    return { targets, recorder, session }
+  }
+  async function fly (session, recorder, from, to) {
+    for (let second = from; second <= to; second++) {
+      now += 1000
+      session.frame(frame({ sequence: second, uptimeSeconds: second, values: { rssBytes: second * MIB, gc: { 'minor/ordinary': gcRow(second, second / 1000) } } }))
+      if (second % 5 === 0) await recorder.save()
+    }
+  }
+  const restored = () => {
+    const targets = new Targets()
+    const deaths = []
+    const recorder = new FlightRecorder({ targets, folder, now: () => now })
+    recorder.restore(death => deaths.push(death))
+    return { targets, deaths, recorder }
+  }
+
+  it('after a kill, all but the last seconds are back: history, flight, sequence and verdicts', async () => {
+    const { targets: { all: [before] }, recorder, session: connection } = await flown(3990)
+    const leak = { state: 'confirmed', judgement: { state: 'confirmed', evidence: [], summary: 'it leaks' }, agreed: 3, confirmedAtSeconds: 3980, seenAtSeconds: 3980 }
+    before.settled.set('js-heap-leak', leak).set('semi-space-starvation', { ...leak, state: 'ok' })
+    await fly(connection, recorder, 3991, 4003)
+    const { targets } = restored()
+    const [after] = targets.all
+    expect([...after.settled]).toEqual([['js-heap-leak', leak]])
+    expect([after.name, after.thread, after.connected, after.hello]).toEqual(['api', 'main', false, hello()])
+    expect(after.lastSeconds).toBe(4000)
+    expect(after.watchedSeconds).toBe(0)
+    const session = targets.open(hello(), () => {})
+    session.frame(frame({ sequence: 4010, uptimeSeconds: 4010, values: { rssBytes: 4010 * MIB, gc: { 'minor/ordinary': gcRow(4010, 4) } } }))
+    expect(after.watchedSeconds).toBe(4009)
+    expect(after.framesLost).toBe(9) // as of when it was saved last
+    for (const seconds of [60, 590, 3000, 7200]) {
+      const points = target => {
+        const { times, values } = target.window().points('rssBytes', seconds)
+        return Object.fromEntries(times.map((time, i) => [time, values[i]]))
+      }
+      const [was, is] = [points(before), points(after)]
+      const common = Object.keys(was).filter(time => Number(time) >= 4010 - seconds && Number(time) <= 3990)
+      expect(common.length).toBeGreaterThan(30)
+      expect(common.filter(time => Math.abs(was[time] - is[time]) > 4096)).toEqual([])
+    }
+    for (const stepSeconds of [10, 60]) {
+      const was = before.flight.series('rssBytes', { stepSeconds })
+      const is = after.flight.series('rssBytes', { stepSeconds })
+      expect(is.times.length).toBeGreaterThan(was.times.length - 3)
+      expect(is.max.slice(0, 20)).toEqual(was.max.slice(0, 20))
+    }
+  }, 60_000)
+
+  it('full blocks leave memory once they are on disk, and are read from there', async () => {
+    const { targets: { all: [target] }, recorder } = await flown(1300)
+    expect(target.flight.sealed).toHaveLength(2)
+    expect(target.flight.packedBytes).toBe(0)
+    expect(target.flight.series('rssBytes', { stepSeconds: 10 }).times).toHaveLength(130)
+    expect(recorder.state).toMatchObject({ memoryBytes: 0, saving: true, dropped: 0, torn: 0 })
+  })
+
+  it('who had said goodbye is not waited for', async () => {
+    const { session, recorder } = await flown(30)
+    session.bye({ exitCode: 0 })
+    await recorder.save()
+    expect(restored().targets.all).toHaveLength(0)
+  })
+
+  it('nor is who was heard of long ago', async () => {
+    await flown(30)
+    now += 901_000
+    expect(restored().targets.all).toHaveLength(0)
+  })
+
+  it('what another version saved in other columns is left alone', async () => {
+    await flown(30)
+    for (const name of fs.readdirSync(folder)) {
+      const file = path.join(folder, name)
+      const { records } = unpackRecords(fs.readFileSync(file))
+      fs.writeFileSync(file, Buffer.concat(records.map(({ meta, bytes }) => packRecord({ ...meta, layout: 'other' }, bytes))))
+    }
+    expect(restored().targets.all).toHaveLength(0)
+  })
+})
+
+describe('an exporter that is killed', () => {
+  it('is back with its targets, their verdict history and who died, at most ten seconds short', async () => {
+    const socketFolder = path.join(folder, 'socket')
+    const start = () => spawnExporter({ folder: socketFolder, args: ['--data-dir', path.join(folder, 'data')] })
+    fs.mkdirSync(socketFolder)
+    const first = await start()
+    const env = { MEMWATCH_INTERVAL_SECONDS: '0.2' }
+    const app = spawnWatched({ args: ['-e', 'setInterval(() => {}, 1000)'], socket: first.socket.path, env: { ...env, MEMWATCH_NAME: 'shop' }, timeoutMs: 60_000 })
+    const dying = spawnWatched({ args: ['-e', 'setTimeout(() => process.exit(7), 1000)'], socket: first.socket.path, env: { ...env, MEMWATCH_NAME: 'dying' } })
+    const json = async (exporter, at) => (await fetch(exporter.url + at)).json()
+    try {
+      const [death] = await eventually(() => json(first, '/api/v1/deaths'), deaths => deaths.length === 1)
+      await eventually(() => json(first, '/api/v1/targets'), ([target]) => target.uptimeSeconds > 7, 15_000)
+      await first.stop('SIGKILL')
+
+      const second = await start()
+      const [target] = await eventually(() => json(second, '/api/v1/targets'), targets => targets.length === 1 && targets[0].up)
+      expect(target).toMatchObject({ target: 'shop', pid: app.child.pid })
+      expect(await json(second, '/api/v1/deaths')).toEqual([death])
+      const { times } = await json(second, '/api/v1/targets/shop/series?track=rssBytes&seconds=600')
+      expect(times[0]).toBeLessThan(1)
+      expect(times.at(-1)).toBeGreaterThan(7)
+      app.child.kill('SIGKILL')
+      await app.ended
+      await eventually(() => json(second, '/api/v1/deaths'), deaths => deaths.length === 2)
+      await second.stop('SIGKILL')
+
+      const third = await start()
+      expect((await json(third, '/api/v1/deaths')).map(({ target }) => target)).toEqual(['shop', 'dying'])
+      expect(await (await fetch(`${third.url}/metrics`)).text()).toContain('memwatch_target_exits_total{target="dying",thread="main",reason="error"} 1')
+      await third.stop()
+    } finally {
+      for (const { child, ended } of [app, dying]) {
+        child.kill('SIGKILL')
+        await ended
+      }
+    }
+  }, 60_000)
+})
