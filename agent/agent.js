@@ -73,12 +73,12 @@ function start (config) {
   }
   let count = 0
   let sequence = 0
-  let framesDropped = 0
+  let framesTooLong = 0
   let collectSeconds = 0
   /** @type {NodeJS.Immediate | undefined} */
   let immediate
 
-  // What was read rarely and not sent goes with the next frame.
+  // What was read for a frame that was too long goes with the next one.
   /** @type {import('./frame').Frame['values']} */
   let unsent = {}
 
@@ -89,15 +89,16 @@ function start (config) {
     const tick = { count: count++, nowSeconds, look }
     for (const read of reads) read(values, tick)
     values.agentErrors = guard.errors
-    values.framesDropped = framesDropped
+    values.framesDropped = framesTooLong + (transport?.dropped ?? 0)
     values.collectSeconds = collectSeconds
     sequence++
     const line = encode('frame', { sequence, atUnixMs: Date.now(), uptimeSeconds: Math.round(performance.now()) / 1000, values })
-    if (line.length <= MAX_LINE_BYTES && transport?.write(line)) {
-      for (const { sent } of collectors) sent?.()
+    if (line.length <= MAX_LINE_BYTES && transport) {
       unsent = {}
+      // What covers the time since the last frame goes on while frames wait: those may be given up.
+      if (transport.write(line)) for (const { sent } of collectors) sent?.()
     } else {
-      framesDropped++
+      framesTooLong++
     }
   }
 

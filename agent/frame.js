@@ -54,7 +54,7 @@ const ORDINARY_CAUSE = 'ordinary'
  * @typedef {'number'|'spaces'|'gc'|'delay'|'counts'} Shape
  *   `number`: one finite number. `spaces`: `{[space]: [used, size, available, physical]}`, bytes.
  *   `gc`: `{[kind + '/' + cause]: [count, pauseSeconds, longestPauseSeconds, [bucket counts]]}`; the longest pause covers
- *   the time since the previous frame that was written, all else is cumulative.
+ *   the time since a frame was last sent at once, all else is cumulative.
  *   `delay`: `[count, sumSeconds, longestSeconds, [bucket counts]]`, the longest as above.
  *   `counts`: `{[name]: number}`.
  * @typedef {'bytes'|'seconds'|'count'|'cores'} Unit
@@ -170,7 +170,7 @@ const fields = Object.freeze({
 
   // The agent's own trouble, in band.
   agentErrors: counter('count', 'isolate', 'errors caught by the agent’s guard'),
-  framesDropped: counter('count', 'isolate', 'frames not written because the exporter was away or slow'),
+  framesDropped: counter('count', 'isolate', 'frames given up because the exporter was away or slow for longer than they are kept, or too long'),
   collectSeconds: counter('seconds', 'isolate', 'main-thread time the agent spent to collect, encode and send')
 })
 

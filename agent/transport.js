@@ -6,6 +6,8 @@ const { debug } = require('./guard')
 
 /** Most that is kept of a line the exporter did not take at once. */
 const MAX_PENDING_BYTES = 262_144
+/** Lines that wait while there is no connection: some twenty seconds of frames, so that an exporter's restart loses none. */
+const MAX_WAITING_LENGTH = 65_536
 /** Longest wait for a connect to be answered: while it is pending, libuv keeps the loop alive. */
 const CONNECT_TIMEOUT_MS = 500
 /** A command is short. */
@@ -16,7 +18,7 @@ const LAST_RETRY_SECONDS = 30
 /**
  * The connection to the exporter. It must never hold the app back: a pending write or connect request of libuv keeps the
  * loop alive even on an unref'd socket, so lines are written straight to the socket's non-blocking descriptor, and what the
- * kernel does not take is kept here (bounded) or dropped (counted by the caller). `tick` is called before each frame.
+ * kernel does not take is kept here (bounded), or the oldest of it dropped and counted. `tick` is called before each frame.
  *
  * idle → connecting → open → idle …; `stop` ends it.
  */
@@ -32,6 +34,11 @@ class Transport {
   #socket
   /** The rest of a line that the kernel took in part. */
   #pending = Buffer.alloc(0)
+  /** Whole lines that are not sent, oldest first. @type {string[]} */
+  #waiting = []
+  #waitingLength = 0
+  /** Lines that were given up. */
+  dropped = 0
   /** The hello is dear, so it goes with the first frame. */
   #greeted = false
   /** @type {NodeJS.Timeout | undefined} */
@@ -60,16 +67,24 @@ class Transport {
   }
 
   /**
+   * Sent now, or when there is a connection again and the exporter reads.
    * @param {string} line with its newline
-   * @returns {boolean} false when it was dropped: not connected, or the exporter is slow
+   * @returns {boolean} whether it was sent now, and all that waited
    */
   write (line) {
-    if (this.#state !== 'open' || !this.#flush()) return false
-    if (!this.#greeted) {
-      this.#greeted = true
-      return this.#writeNow(Buffer.from(this.#hello() + line))
+    this.#waiting.push(line)
+    this.#waitingLength += line.length
+    while (this.#waitingLength > MAX_WAITING_LENGTH && this.#waiting.length > 1) {
+      this.#waitingLength -= /** @type {string} */ (this.#waiting.shift()).length
+      this.dropped++
     }
-    return this.#writeNow(Buffer.from(line))
+    if (this.#state !== 'open' || !this.#flush()) return false
+    const text = (this.#greeted ? '' : this.#hello()) + (this.#waiting.length === 1 ? line : this.#waiting.join(''))
+    if (!this.#writeNow(Buffer.from(text))) return false
+    this.#greeted = true
+    this.#waiting = []
+    this.#waitingLength = 0
+    return true
   }
 
   /**

@@ -74,6 +74,15 @@ const SITUATIONS = {
   }
 }
 
+/** One after the other, and each from when it was read. @param {any[]} frames */
+function expectAllInOrder (frames) {
+  for (let i = 1; i < frames.length; i++) {
+    expect(frames[i].sequence).toBe(frames[i - 1].sequence + 1)
+    const late = frames[i].atUnixMs - frames[i - 1].atUnixMs - 1000 * (frames[i].uptimeSeconds - frames[i - 1].uptimeSeconds)
+    expect(Math.abs(late)).toBeLessThan(20)
+  }
+}
+
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version, node) => {
   const [major, minor] = version.split('.').map(Number)
 
@@ -103,12 +112,45 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       await collector.until(all => all[0])
       await new Promise(resolve => setTimeout(resolve, 500)) // frames that find no room
       collector.wake()
-      const connection = await collector.until(([first]) => first.frames.length >= 3 && first)
+      const connection = await collector.until(([first]) => first.frames.length >= 8 && first)
       child.kill()
       await ended
       expect(connection.broken).toEqual([])
       expect(connection.hello.pid).toBe(child.pid)
-      expect(connection.frames.at(-1).values.framesDropped).toBeGreaterThan(0)
+      expectAllInOrder(connection.frames)
+    })
+
+    it('what waited for an exporter arrives late, in order, and says when it was', async () => {
+      const collector = await collect({ over })
+      const { ended, child } = watched(['-e', 'setInterval(() => {}, 1000)'], collector.address)
+      await collector.until(([first]) => first?.frames.length >= 2)
+      await collector.kill()
+      await new Promise(resolve => setTimeout(resolve, 700))
+      await collector.restart()
+      const [first, second] = await collector.until(([first, second]) => second?.frames.length >= 8 && [first, second])
+      child.kill()
+      await ended
+      const frames = [...first.frames, ...second.frames]
+      // What the kernel took before it told that nobody reads any more is gone.
+      const from = frames.findIndex(({ sequence }, i) => i > 0 && sequence > frames[i - 1].sequence + 1)
+      expect(from < 0 || frames[from].sequence - frames[from - 1].sequence <= 3).toBe(true)
+      expectAllInOrder(second.frames)
+    })
+
+    it('who waits long keeps the newest, and counts what it gave up', async () => {
+      const collector = await collect({ over })
+      await collector.kill()
+      const { ended, child } = watched(['-e', 'setInterval(() => {}, 1000)'], collector.address, { ...QUICK, MEMWATCH_INTERVAL_SECONDS: '0.1' })
+      await new Promise(resolve => setTimeout(resolve, 5000))
+      await collector.restart()
+      // Two at least that were read after the connection was there.
+      const { frames } = await collector.until(([first]) => first?.frames.length > 3 && first.frames.at(-1).values.framesDropped === first.frames.at(-3).values.framesDropped && first)
+      child.kill()
+      await ended
+      const { framesDropped } = frames.at(-1).values
+      expect(framesDropped).toBeGreaterThan(0)
+      expect(frames[0].sequence).toBe(framesDropped + 1)
+      expectAllInOrder(frames)
     })
 
     it('an exporter that starts anew is told who speaks, and the counting goes on', async () => {
