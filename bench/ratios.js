@@ -16,6 +16,7 @@ const { parseArgs } = require('node:util')
 const { gunzipSync } = require('node:zlib')
 const { Guard } = require('../agent/guard')
 const { collectors } = require('../agent/collect')
+const { exporterState } = require('../test/support/exporter-state')
 const { createMetrics } = require('../exporter/expose/metrics')
 const { replay } = require('../exporter/recording/replay')
 
@@ -78,7 +79,7 @@ async function scrape () {
   const { targets: [target] } = await replay(RECORDING)
   const targets = Array(20).fill(target)
   const metrics = createMetrics({
-    targets: () => targets, state: () => ({ rejected: new Map(), frames: 0, connections: 0, targets: 20, diagnosisErrors: 0, version: '0' }), compat: true
+    targets: () => targets, state: () => exporterState({ targets: 20 }), compat: true
   })
   return ratio(() => metrics.text(), repeated(20, () => JSON.stringify(targets.map(({ values, verdicts }) => ({ values, verdicts })))))
 }

@@ -128,41 +128,53 @@ class FlightRecorder {
     await this.#segments?.close()
   }
 
-  /** Never rejects. @param {import('../series/target').Target} target @param {{ ended?: boolean }} [now] ended: it must not be remembered */
+  /**
+   * Never rejects. What is saved is put together at once: a slow disk must not hold on to targets that have ended.
+   * @param {import('../series/target').Target} target @param {{ ended?: boolean }} [now] ended: it must not be remembered
+   */
   async #save (target, { ended = false } = {}) {
     const segments = this.#segments
     if (!segments) return
     const now = this.#now()
     const saved = this.#saved.get(target) ?? { untilSeconds: -Infinity, introducedMs: -Infinity }
+    this.#saved.set(target, saved)
     const key = identityOf(target.hello)
+    const { name, thread, hello } = target
     /** @type {{ meta: any, bytes?: Buffer }[]} */
     const records = []
-    if (now - saved.introducedMs >= INTRODUCE_EVERY_MS || now < saved.introducedMs) {
-      saved.introducedMs = now
-      records.push({ meta: { type: 'target', key, layout: LAYOUT, name: target.name, thread: target.thread }, bytes: deflateRawSync(JSON.stringify(target.hello)) })
+    const seconds = this.#newSeconds(target, saved)
+    if (seconds) {
+      if (now - saved.introducedMs >= INTRODUCE_EVERY_MS || now < saved.introducedMs) {
+        saved.introducedMs = now
+        records.push({ meta: { type: 'target', key, layout: LAYOUT, name, thread }, bytes: deflateRawSync(JSON.stringify(hello)) })
+      }
+      records.push({ meta: { type: 'seconds', key, layout: LAYOUT, atUnixMs: now, ...seconds.meta }, bytes: seconds.bytes })
     }
-    const { seconds, lastSequence, firstUptimeSeconds, settled } = target.kept(saved.untilSeconds)
-    const from = seconds.times.findIndex(time => time > saved.untilSeconds)
-    if (from >= 0) {
-      const block = new Block(ordered.length)
-      for (let i = from; i < seconds.times.length; i++) block.append(seconds.times[i], ordered.map(track => seconds.tracks[track][i] ?? NaN))
-      saved.untilSeconds = seconds.times[seconds.times.length - 1]
-      const found = [...settled].filter(([, { state }]) => state === 'confirmed' || state === 'suspected')
-      records.push({ meta: { type: 'seconds', key, layout: LAYOUT, atUnixMs: now, lastSequence, firstUptimeSeconds, settled: found }, bytes: block.pack() })
-    }
-    if (ended) records.push({ meta: { type: 'end', key } })
-    this.#saved.set(target, saved)
-    if (records.length > 0) await segments.append('seconds', records)
-    for (const block of target.flight.sealed) await this.#saveBlock(segments, target, key, block)
+    if (ended && saved.introducedMs > -Infinity) records.push({ meta: { type: 'end', key } })
+    const blocks = target.flight.sealed.filter(({ packed }) => packed)
+    await Promise.all([
+      records.length > 0 && segments.append('seconds', records),
+      ...blocks.map(block => this.#saveBlock(segments, { key, name, thread, startedAtUnixMs: hello.startedAtUnixMs }, block))
+    ])
   }
 
-  /** A block that is on disk need not be in memory. @param {Segments} segments @param {import('../series/target').Target} target @param {string} key @param {import('./flight').SealedBlock} block */
-  async #saveBlock (segments, { name, thread, hello }, key, block) {
+  /** @param {import('../series/target').Target} target @param {{ untilSeconds: number }} saved is moved on */
+  #newSeconds (target, saved) {
+    const { seconds: { times, tracks }, settled, ...meta } = target.kept(saved.untilSeconds)
+    const from = times.findIndex(time => time > saved.untilSeconds)
+    if (from < 0) return undefined
+    saved.untilSeconds = times[times.length - 1]
+    const block = new Block(ordered.length)
+    for (let i = from; i < times.length; i++) block.append(times[i], ordered.map(track => tracks[track][i] ?? NaN))
+    const found = [...settled].filter(([, { state }]) => state === 'confirmed' || state === 'suspected')
+    return { meta: { ...meta, settled: found }, bytes: block.pack() }
+  }
+
+  /** A block that is on disk need not be in memory. @param {Segments} segments @param {object} of @param {import('./flight').SealedBlock} block */
+  async #saveBlock (segments, of, block) {
     const { stepSeconds, from, to, packed } = block
-    if (!packed) return
-    const meta = { type: 'block', key, layout: LAYOUT, name, thread, startedAtUnixMs: hello.startedAtUnixMs, stepSeconds, from, to }
-    const places = await segments.append(`step${stepSeconds}`, [{ meta, bytes: packed }])
-    if (!places || !block.packed) return
+    const places = await segments.append(`step${stepSeconds}`, [{ meta: { type: 'block', layout: LAYOUT, stepSeconds, from, to, ...of }, bytes: packed }])
+    if (!places) return
     const [place] = places
     block.read = () => segments.readAt(place)
     block.packed = undefined

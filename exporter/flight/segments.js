@@ -43,7 +43,9 @@ class Segments {
   /** @type {Map<string, Open>} by family */
   #open = new Map()
   #sequence = 0
-  #waiting = Promise.resolve()
+  /** @type {{ family: string, packed: Buffer[], bytes: number, done: (places: Place[] | undefined) => void }[]} */
+  #waiting = []
+  #writing = Promise.resolve()
   #waitingBytes = 0
   #retryAtMs = 0
   #syncedAtMs = 0
@@ -120,12 +122,26 @@ class Segments {
       return Promise.resolve(undefined)
     }
     this.#waitingBytes += bytes
-    const written = this.#waiting.then(() => this.#write(family, packed))
-    this.#waiting = written.then(() => { this.#waitingBytes -= bytes })
-    return written.then(places => {
-      if (!places) this.dropped += records.length
-      return places
+    return new Promise(resolve => {
+      this.#waiting.push({ family, packed, bytes, done: resolve })
+      if (this.#waiting.length === 1) this.#writing = this.#writing.then(() => this.#writeWaiting())
     })
+  }
+
+  /** All that waits, of a family at once: what came during one write goes with the next. */
+  async #writeWaiting () {
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const { name } of this.#families) {
+      const batch = waiting.filter(({ family }) => family === name)
+      if (batch.length === 0) continue
+      const places = await this.#write(name, batch.flatMap(({ packed }) => packed))
+      for (const { packed, bytes, done } of batch) {
+        this.#waitingBytes -= bytes
+        if (!places) this.dropped += packed.length
+        done(places?.splice(0, packed.length))
+      }
+    }
   }
 
   /** Remove what is too old, or too much. */
@@ -161,7 +177,7 @@ class Segments {
 
   /** Write what waits, and close. */
   async close () {
-    await this.#waiting
+    await this.#writing
     for (const { fd } of this.#open.values()) {
       await fsync(fd).catch(() => {})
       fs.closeSync(fd)

@@ -153,10 +153,13 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * A process of the same name that starts while its namesake has no connection is its successor: the old one is over.
+   * A process of the same name that starts while its namesake has no connection is its successor: the old one is over. A worker takes the
+   * place of one that vanished, as one does that is terminated: pools that restart theirs must not pile up.
    * @param {import('memwatch/frame').Hello} hello
    */
   #endPredecessors (hello) {
+    const vanished = hello.threadId !== 0 && [...this.#byProcess.get(processOf(hello)) ?? []].find(({ connected, thread }) => !connected && thread !== 'main')
+    if (vanished) this.#end(identityOf(vanished.hello), vanished, 'replaced')
     for (const [identity, target] of this.#byIdentity) {
       if (!target.connected && target.hello.name === hello.name && target.hello.threadId === hello.threadId) {
         this.#end(identity, target, 'replaced')

@@ -9,13 +9,14 @@ const { createMetrics } = require('../../exporter/expose/metrics')
 const { Commands } = require('../../exporter/commands/commands')
 const { Deaths } = require('../../exporter/deaths/deaths')
 const { startExporter } = require('../support/exporter')
+const { exporterState } = require('../support/exporter-state')
 
 /** A server nobody listens to. @param {string} [token] */
 function serverWith (token) {
   const metrics = createMetrics({
     targets: () => [],
     compat: false,
-    state: () => ({ rejected: new Map(), frames: 0, connections: 0, targets: 0, diagnosisErrors: 0, version: '0', exits: [], deaths: [], silent: [], flight: { memoryBytes: 0, diskBytes: 0, saving: false, dropped: 0, torn: 0 } })
+    state: () => exporterState()
   })
   return createServer({ targets: () => [], metrics, isReady: () => true, logLevel: 'silent', commands: new Commands(), deaths: new Deaths(), deathWatch: /** @type {any} */ ({}), token })
 }

@@ -5,6 +5,7 @@ const path = require('node:path')
 const { gunzipSync } = require('node:zlib')
 const { createMetrics } = require('../../exporter/expose/metrics')
 const { evaluate } = require('../../exporter/classify/evaluate')
+const { exporterState } = require('../support/exporter-state')
 const { Deaths } = require('../../exporter/deaths/deaths')
 const { Targets } = require('../../exporter/series/targets')
 
@@ -19,7 +20,7 @@ async function seriesOf (file) {
   targets.on('frame', target => evaluate(target))
   const session = targets.open(lines.find(({ type, threadId }) => type === 'hello' && threadId === 0))
   for (const line of lines) if (line.type === 'frame') session.frame(line)
-  const state = { rejected: new Map(), frames: 0, connections: 0, targets: 1, diagnosisErrors: 0, version: '', exits: new Deaths().exits(targets.all), deaths: [], silent: [], flight: { memoryBytes: 0, diskBytes: 0, saving: false, dropped: 0, torn: 0 } }
+  const state = exporterState({ exits: new Deaths().exits(targets.all) })
   const { parts } = await createMetrics({ targets: () => targets.all, state: () => state, compat: true }).text()
   const series = {}
   for await (const part of parts()) {

@@ -87,6 +87,13 @@ describe('segments', () => {
     expect(typesOf(open())).toEqual(['a', 'b', 'c'])
     await Promise.all([first.close(), second.close()])
   })
+  it('what comes while the disk is busy goes with the next write, and each record knows its place', async () => {
+    const segments = open()
+    const places = await Promise.all(Array.from({ length: 2000 }, (_, i) => segments.append(i % 2 ? 'fine' : 'coarse', [{ meta: { type: 'a' } }, { meta: { type: 'b' }, bytes: Buffer.from(String(i)) }])))
+    places.forEach(([, place], i) => expect(segments.readAt(place).toString()).toBe(String(i)))
+    expect(segments.dropped).toBe(0)
+    await segments.close()
+  })
   it('give back one record, and say when it is gone', async () => {
     const segments = open()
     const [, place] = await segments.append('coarse', [{ meta: { type: 'a' } }, { meta: { type: 'b' }, bytes: Buffer.from('here') }])

@@ -1,0 +1,17 @@
+'use strict'
+
+/** Preloaded into an exporter: its wall clock is off by as many milliseconds as the file MEMWATCH_CHAOS_CLOCK says, and jumps with it. */
+
+const fs = require('node:fs')
+const file = /** @type {string} */ (process.env.MEMWATCH_CHAOS_CLOCK)
+delete process.env.MEMWATCH_CHAOS_CLOCK
+const real = Date.now
+let offsetMs = 0
+const read = () => {
+  try {
+    offsetMs = Number(fs.readFileSync(file, 'utf8')) || 0
+  } catch {} // not written yet
+}
+read()
+setInterval(read, 200).unref()
+Date.now = () => real() + offsetMs

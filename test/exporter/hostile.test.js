@@ -1,0 +1,135 @@
+'use strict'
+
+const { once } = require('node:events')
+const { fuzzer } = require('../../bench/fuzz-input')
+const { Targets } = require('../../exporter/series/targets')
+const { startExporter, eventually } = require('../support/exporter')
+const { hello, frame, line, MIB } = require('../support/frames')
+
+let it_
+beforeEach(async () => { it_ = await startExporter() })
+afterEach(() => it_.stop())
+
+const rejected = () => [...it_.exporter.state.rejected.values()].reduce((sum, count) => sum + count, 0)
+/** An agent's frames arrive whatever the others do. */
+async function good () {
+  const connection = await it_.connect()
+  connection.write(line(hello({ pid: 99, name: 'good' })) + '\n' + line(frame()) + '\n')
+  const target = await eventually(() => it_.exporter.targets.find(({ name, frame }) => name === 'good' && frame), Boolean)
+  let sequence = 1
+  return async () => {
+    connection.write(line(frame({ sequence: ++sequence, uptimeSeconds: sequence })) + '\n')
+    await eventually(() => target.frame.sequence, taken => taken === sequence)
+  }
+}
+
+it.each([1, 2, 3])('10,000 mutated lines hurt nobody, seed %i', async seed => {
+  const stillWell = await good()
+  const fuzz = fuzzer(seed)
+  const keysBefore = Object.getOwnPropertyNames(Object.prototype).sort()
+  for (let sent = 0; sent < 10_000;) {
+    const connection = await it_.connect()
+    const closed = new Promise(resolve => connection.once('close', resolve))
+    connection.resume()
+    const pid = 1 + fuzz.below(20)
+    connection.write(line(hello({ pid, startedAtUnixMs: fuzz.below(1e6) })) + '\n')
+    for (let i = 0; i < 100; i++, sent++) connection.write(fuzz.line(pid))
+    connection.end()
+    await closed
+  }
+  await stillWell()
+  expect(rejected()).toBeGreaterThan(5000)
+  expect(Object.getOwnPropertyNames(Object.prototype).sort()).toEqual(keysBefore)
+  for (const path of ['/metrics', '/api/v1/targets', '/api/v1/diagnoses', '/api/v1/deaths']) expect((await it_.get(path)).status).toBe(200)
+}, 60_000)
+
+it('1,000 connections that say half a word cost what is stated, and are hung up on', async () => {
+  const stillWell = await good()
+  const connections = []
+  // The kernel lets some five hundred wait to be accepted.
+  while (connections.length < 1000) {
+    connections.push(...await Promise.all(Array.from({ length: 100 }, () => it_.connect())))
+    await eventually(() => it_.exporter.state.connections, count => count === connections.length + 1)
+  }
+  const closed = Promise.all(connections.map(connection => new Promise(resolve => connection.once('close', resolve))))
+  const half = 'x'.repeat(30_000)
+  for (const connection of connections) connection.resume().write(half)
+  // 16 MiB of unfinished lines are held, of all of them together.
+  await eventually(() => it_.exporter.state.rejected.get('too_much_unfinished') ?? 0, count => count > 400)
+  expect(it_.exporter.state.connections).toBeLessThan(600)
+  await stillWell()
+  for (const connection of connections) connection.destroy()
+  await closed
+  await eventually(() => it_.exporter.state.connections, count => count === 1)
+}, 60_000)
+
+it('who floods is limited, and what is too much is counted', async () => {
+  const connection = await it_.connect()
+  const closed = once(connection, 'close').catch(() => {})
+  connection.resume()
+  connection.write(line(hello()) + '\n' + Array.from({ length: 1000 }, (_, i) => line(frame({ sequence: i + 1, uptimeSeconds: i + 1 }))).join('\n') + '\n')
+  await closed
+  expect(it_.exporter.state.frames).toBeGreaterThanOrEqual(300)
+  expect(it_.exporter.state.frames).toBeLessThan(320)
+  expect(it_.exporter.state.rejected.get('too_fast')).toBe(100)
+})
+
+it('names with quotes, newlines and backslashes are labels like others', async () => {
+  const name = 'a"b\nc\\d{e="f"} 1'
+  const connection = await it_.connect()
+  connection.write(line(hello({ name })) + '\n' + line(frame()) + '\n')
+  await eventually(() => it_.exporter.state.frames, frames => frames === 1)
+  const text = await it_.metrics()
+  expect(text).toContain('memwatch_target_up{target="a\\"b\\nc\\\\d{e=\\"f\\"} 1",thread="main"} 1')
+  expect(text.split('\n').filter(line => line !== '' && !line.startsWith('#') && !/^[a-z_0-9]+(\{.*\})? \S+$/.test(line))).toEqual([])
+  expect((await it_.get(`/api/v1/targets/${encodeURIComponent(name)}/series?track=rssBytes`)).status).toBe(200)
+})
+
+it('two that claim to be the same are one target, and the first to leave does not end the other', async () => {
+  const [first, second] = [await it_.connect(), await it_.connect()]
+  first.write(line(hello()) + '\n' + line(frame()) + '\n')
+  await eventually(() => it_.exporter.state.frames, frames => frames === 1)
+  second.write(line(hello()) + '\n' + line(frame({ sequence: 2, uptimeSeconds: 2 })) + '\n')
+  await eventually(() => it_.exporter.state.frames, frames => frames === 2)
+  first.destroy()
+  await eventually(() => it_.exporter.state.connections, count => count === 1)
+  expect(it_.exporter.targets).toHaveLength(1)
+  expect(it_.exporter.targets[0].connected).toBe(true)
+})
+
+it('whose process it says to be is not believed: of another’s death nothing is said of it', async () => {
+  const connection = await it_.connect()
+  connection.write(line(hello({ pid: process.pid, startTimeTicks: 1 })) + '\n' + line(frame()) + '\n')
+  await eventually(() => it_.exporter.state.frames, frames => frames === 1)
+  connection.destroy()
+  const [death] = await eventually(async () => (await it_.get('/api/v1/deaths')).json(), deaths => deaths.length === 1)
+  expect(death).toMatchObject({ reason: 'signal', sure: 'possible' })
+})
+
+it('clocks of apps that jump both ways move nothing: time is uptime', () => {
+  const targets = new Targets()
+  const session = targets.open(hello(), () => {})
+  const clocks = [1e12, 2e12, 0, 1.7e12, 9e15]
+  clocks.forEach((atUnixMs, i) => expect(session.frame(frame({ sequence: i + 1, uptimeSeconds: i + 1, atUnixMs, values: { rssBytes: i * MIB } }))).toBeUndefined())
+  expect(targets.all[0].window().points('rssBytes', 60).times).toEqual([1, 2, 3, 4, 5])
+})
+
+it('10,000 restarts of workers leave memory and series as they were', async () => {
+  const targets = new Targets()
+  const session = targets.open(hello(), () => {})
+  session.frame(frame())
+  const heap = () => { globalThis.gc?.(); return process.memoryUsage().heapUsed }
+  const churn = (from, to) => {
+    for (let threadId = from; threadId <= to; threadId++) {
+      const worker = targets.open(hello({ threadId, startedAtUnixMs: threadId }), () => {})
+      worker.frame(frame({ values: { heapUsedBytes: MIB } }))
+      if (threadId % 2) worker.bye({ exitCode: 0 })
+      else worker.closed(false)
+    }
+  }
+  churn(1, 1000)
+  const before = heap()
+  churn(1001, 10_000)
+  expect(targets.all.length).toBeLessThan(4)
+  if (globalThis.gc) expect(heap() - before).toBeLessThan(20 * MIB)
+})

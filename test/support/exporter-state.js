@@ -1,0 +1,18 @@
+'use strict'
+
+/** What an exporter says of itself when nothing has happened yet. @param {object} [changes] @returns {import('../../exporter/catalog/exporter-metrics').ExporterState} */
+const exporterState = changes => ({
+  rejected: new Map(),
+  frames: 0,
+  connections: 0,
+  targets: 0,
+  diagnosisErrors: 0,
+  version: '0.0.0',
+  exits: [],
+  deaths: [],
+  silent: [],
+  flight: { memoryBytes: 0, diskBytes: 0, saving: false, dropped: 0, torn: 0 },
+  ...changes
+})
+
+module.exports = { exporterState }
