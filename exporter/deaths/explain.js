@@ -9,6 +9,8 @@ const NEAR_HEAP_RATIO = 0.85
 const THRASH_RATIO = 0.3
 /** A rise to a new height by so much of a limit, in one interval, has just begun: how steep it was by the end is not known. */
 const RECORD_RATIO = 0.1
+/** Of a process that aborted less will do: hardly anything else aborts. */
+const ABORTED_RECORD_RATIO = 0.03
 /** Silence of so many intervals is more than a frame that is late. */
 const SILENT_INTERVALS = 2.5
 /** Who is silent for so long is restarted by a liveness probe: three periods of ten seconds by default, often less. */
@@ -67,7 +69,7 @@ function byExitCode (code) {
 function bySignal (signal, { moments, silentGrowthBytes }) {
   const memory = memoryText(moments)
   if (!CRASH_SIGNALS.includes(signal)) return say('killed', 'certain', `${signal} ended it; ${memory}.`)
-  const heap = signal === 'SIGABRT' && nearHeapLimit(moments, silentGrowthBytes)
+  const heap = signal === 'SIGABRT' && nearHeapLimit(moments, { silentGrowthBytes, recordRatio: ABORTED_RECORD_RATIO })
   return heap ? say('heap_oom', heap, `V8 ran out of heap and aborted: ${memory}.`) : say('crash', 'certain', `It crashed with ${signal}; ${memory}.`)
 }
 
@@ -77,7 +79,7 @@ function bySignal (signal, { moments, silentGrowthBytes }) {
  */
 function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreachable }) {
   const memory = memoryText(moments)
-  const heap = signal === undefined ? nearHeapLimit(moments, silentGrowthBytes) : undefined
+  const heap = signal === undefined ? nearHeapLimit(moments, { silentGrowthBytes, recordRatio: RECORD_RATIO }) : undefined
   // Where the kernel's count was seen to stand still, it was not the kernel.
   const container = oomKills === undefined ? nearContainerLimit(moments) : undefined
   const limit = nearerLimit(heap, container, moments)
@@ -94,17 +96,18 @@ const say = (reason, sure, text) => ({ reason, sure, text })
 
 /**
  * Whether the heap can have met its limit.
- * @param {import('./last-moments').LastMoments} moments @param {number | undefined} silentGrowthBytes
+ * @param {import('./last-moments').LastMoments} moments
+ * @param {{ silentGrowthBytes: number | undefined, recordRatio: number }} options
  * @returns {Explanation['sure'] | undefined} certain only as far as a signal says it aborted
  */
-function nearHeapLimit ({ heapUsedBytes, heapSizeLimitBytes, heapGrowthBytesPerSecond, heapRecordBytes, gcPauseRatio, silentSeconds, intervalSeconds }, silentGrowthBytes) {
+function nearHeapLimit ({ heapUsedBytes, heapSizeLimitBytes, heapGrowthBytesPerSecond, heapRecordBytes, gcPauseRatio, silentSeconds, intervalSeconds }, { silentGrowthBytes, recordRatio }) {
   if (heapUsedBytes === undefined || heapSizeLimitBytes === undefined) return undefined
   const left = heapSizeLimitBytes - heapUsedBytes
   if (heapUsedBytes >= NEAR_HEAP_RATIO * heapSizeLimitBytes) return gcPauseRatio >= THRASH_RATIO ? 'certain' : 'likely'
   if (heapGrowthBytesPerSecond * (silentSeconds + intervalSeconds) >= left) return 'likely'
   // A loop that fills the heap in one go sends no frame meanwhile, but shows in RSS.
   if (silentGrowthBytes !== undefined && silentGrowthBytes >= left / 2) return 'likely'
-  if (heapRecordBytes >= RECORD_RATIO * heapSizeLimitBytes) return 'possible'
+  if (heapRecordBytes >= recordRatio * heapSizeLimitBytes) return 'possible'
   const silent = silentSeconds >= SILENT_INTERVALS * intervalSeconds && silentSeconds < HUNG_SECONDS
   return silent && silentGrowthBytes === undefined ? 'possible' : undefined
 }

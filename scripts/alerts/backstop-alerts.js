@@ -1,11 +1,18 @@
 'use strict'
 
-const { numberTemplate } = require('./rule')
+const { asked, numberTemplate } = require('./rule')
 
 /** Growth is judged over so much of a floor; shorter, and a warm-up or a cache that fills looks like it. */
 const TREND_SECONDS = 3600
 /** So near, a limit is worth waking someone for. */
 const HORIZON_SECONDS = 4 * 3600
+
+/** A death pages for so long: time to read it, and a restart or two. */
+const DEATH_SECONDS = 600
+/** Ends that are no accident once are one when they repeat. */
+const LOOP = { seconds: 900, exits: 3 }
+/** The sentence about the last end of this name. */
+const LAST_EXIT = asked('memwatch_target_last_exit_timestamp_seconds{$}', '{{ . | first | label "text" }}', 'The exporter that knows why cannot be asked.')
 
 /**
  * Alerts on what was measured, which hold where no verdict is there: the diagnosis is not known yet, or the exporter is too old
@@ -48,7 +55,21 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
           { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: /** @type {const} */ ('bytes') }
         ].map(numberTemplate).join(', ')}.`,
       fix: 'Raise resources.limits.memory for now; the verdict of this process, where there is one, names the cause.'
-    })
+    }),
+    // The counter alone would miss the first death of a name that was never scraped before, the time alone one that another followed.
+    rule('MemwatchOutOfMemoryExit', 'critical',
+      `sum without (reason) (increase(memwatch_target_exits_total${matchers('reason=~"oom_kill|heap_oom"')}[${DEATH_SECONDS}s])) > 0\n` +
+      `or max without (reason, sure, text) (memwatch_target_last_exit_timestamp_seconds${matchers('reason=~"oom_kill|heap_oom"')}) > time() - ${DEATH_SECONDS}`, {
+        summary: 'A Node.js process died for want of memory.',
+        description: `{{ $labels.target }} ({{ $labels.thread }}) ran out of memory and is gone. ${LAST_EXIT}`,
+        fix: 'memwatch last-death {{ $labels.target }} shows its last ten minutes and the verdict it had; raise the limit that it met for now.'
+      }),
+    rule('MemwatchProcessKeepsEnding', 'warning',
+      `round(sum without (reason) (increase(memwatch_target_exits_total${matchers('reason=~"crash|signal|hung|error"')}[${LOOP.seconds}s]))) >= ${LOOP.exits}`, {
+        summary: 'A Node.js process ends again and again, and not for memory.',
+        description: `{{ $labels.target }} ({{ $labels.thread }}) ended {{ $value | humanize }} times in 15 minutes, and not of its own will. ${LAST_EXIT}`,
+        fix: 'Read the last lines of its log (kubectl logs --previous); memwatch last-death {{ $labels.target }} says how each ended.'
+      })
   ]
 }
 

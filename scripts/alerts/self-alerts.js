@@ -1,5 +1,7 @@
 'use strict'
 
+const { asked } = require('./rule')
+
 /**
  * Alerts on memwatch itself.
  * @param {ReturnType<typeof import('./rule').ruleMaker>} maker
@@ -8,7 +10,8 @@ function selfAlerts ({ matchers, rule, options: { jobSelector } }) {
   return [
     rule('MemwatchAgentSilent', 'warning', `memwatch_target_up${matchers()} == 0`, {
       summary: 'A watched Node.js process fell silent without saying goodbye.',
-      description: '{{ $labels.target }} ({{ $labels.thread }}) sends nothing any more: it was killed, it hangs, or its connection is lost.',
+      description: `{{ $labels.target }} ({{ $labels.thread }}) sends nothing any more. ${asked('memwatch_target_last_exit_timestamp_seconds{$}', '{{ . | first | label "text" }}',
+        asked('memwatch_target_silence_seconds{$}', 'Its process is there, and silent: {{ . | first | label "cause" }}.', 'It was killed, it hangs, or its connection is lost.'))}`,
       fix: 'Look whether the process lives: kubectl describe pod shows OOMKilled and restarts.'
     }),
     rule('MemwatchExporterDown', 'warning', `up${matchers(jobSelector)} == 0`, {

@@ -16,6 +16,7 @@ const leak = { ...main, alertname: 'MemwatchJsHeapLeak', severity: 'critical', d
 const starvation = { ...main, alertname: 'MemwatchSemiSpaceStarvation', severity: 'warning', diagnosis: 'semi-space-starvation' }
 const nearLimit = { ...main, alertname: 'MemwatchMemoryNearLimit', severity: 'critical' }
 const silent = { ...main, alertname: 'MemwatchAgentSilent', severity: 'warning' }
+const outOfMemory = { ...main, alertname: 'MemwatchOutOfMemoryExit', severity: 'critical' }
 const down = { ...sidecar, alertname: 'MemwatchExporterDown', severity: 'warning' }
 const otherPod = { instance: '10.0.0.8:9888', pod: 'api-c2x4' }
 
@@ -45,6 +46,10 @@ describeWithTools('which alerts of the Alertmanager example hush which', tools =
     ['a leak of another process hushes no measurement', { ...leak, target: 'mailer' }, nearLimit, false],
     ['a ticket hushes no page', starvation, nearLimit, false],
     ['a measurement hushes no ticket that may name its cause', nearLimit, starvation, false],
+    ['how a process ended hushes that one of its container was killed', outOfMemory, { ...main, alertname: 'MemwatchContainerOomKill', severity: 'critical' }, true],
+    ['how a process ended hushes its silence', outOfMemory, silent, true],
+    ['how a process ended leaves its diagnosis alone', outOfMemory, leak, false],
+    ['how a process ended leaves another one alone', outOfMemory, { ...silent, target: 'mailer' }, false],
     ['an exporter that is down hushes the silence of what it watches', down, silent, true],
     ['an exporter that is down does not hush another one\'s silent agents', down, { ...silent, ...otherPod }, false],
     ['an exporter that is down leaves findings alone: they may still page', down, leak, false],

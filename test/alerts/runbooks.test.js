@@ -6,7 +6,8 @@ const { execFile } = require('node:child_process')
 const { promisify } = require('node:util')
 const { parse } = require('yaml')
 const { diagnoses } = require('../../exporter/diagnoses')
-const { startExporter } = require('../support/exporter')
+const { startExporter, eventually } = require('../support/exporter')
+const { hello, frame, line } = require('../support/frames')
 const { tellRecording } = require('../support/recorded-agent')
 const { describeWithTools } = require('../support/tools')
 
@@ -51,6 +52,9 @@ describeWithTools('the command that confirms', () => {
 
   it.each(byCurl.filter(runbook => !ofDiagnosis(runbook)).map(runbook => [runbook.name, runbook]))('of %s has something to show', async (_, runbook) => {
     const connection = await tellRecording(it_, 'healthy-steady')
+    const dying = await it_.connect()
+    dying.write([hello({ name: 'gone', pid: 1 }), frame(), { type: 'bye', sequence: 2, atUnixMs: 1, exitCode: 1 }].map(message => line(message) + '\n').join(''))
+    await eventually(() => it_.exporter.deaths, deaths => deaths.length === 1)
     const { stdout } = await bash(confirm(runbook), '-o', 'pipefail')
     expect(stdout.trim()).not.toBe('')
     expect(stdout).not.toContain('null\n')
