@@ -11,9 +11,10 @@ const { Commands } = require('./commands/commands')
 const { DeathWatch } = require('./deaths/death-watch')
 const { Deaths } = require('./deaths/deaths')
 const { FlightRecorder } = require('./flight/flight-recorder')
+const { Load } = require('./self-care/load')
 const { Recorder } = require('./recording/recorder')
 
-/** How often vanished targets are looked for. */
+/** How often vanished targets are looked for, and the exporter looks at itself. */
 const EXPIRE_EVERY_MS = 5000
 
 /**
@@ -29,6 +30,7 @@ class Exporter extends EventEmitter {
   #config
   #targets
   #commands
+  #load = new Load()
   #deaths = new Deaths()
   #deathWatch
   #flight
@@ -41,6 +43,7 @@ class Exporter extends EventEmitter {
   /** @type {Map<string, number>} */
   #rejected = new Map()
   #frames = 0
+  #framesShed = 0
   #diagnosisErrors = 0
   #ready = false
 
@@ -65,6 +68,7 @@ class Exporter extends EventEmitter {
       targets: this.#targets,
       folder: config.dataDir,
       maxBytes: config.dataMax,
+      memoryBytes: () => this.#load.now.historyBytes,
       onFailure: failure => failure
         ? this.#log.error(failure, `cannot save to ${config.dataDir}: what is kept, is kept in memory`)
         : this.#log.info(`saving to ${config.dataDir} again`)
@@ -75,7 +79,12 @@ class Exporter extends EventEmitter {
       this.emit('death', death)
     })
     this.#listener = new Listener({
-      open: (hello, send) => this.#targets.open(hello, send),
+      open: (hello, send) => this.#load.now.newTargets ? this.#targets.open(hello, send) : 'overloaded',
+      sheds: ({ target }, count) => {
+        const sheds = this.#load.sheds(target, count)
+        if (sheds) this.#framesShed++
+        return sheds
+      },
       record: hello => this.#recorder?.session(hello),
       reject: reason => { this.#rejected.set(reason, (this.#rejected.get(reason) ?? 0) + 1) }
     })
@@ -100,6 +109,8 @@ class Exporter extends EventEmitter {
     return {
       rejected: this.#rejected,
       frames: this.#frames,
+      framesShed: this.#framesShed,
+      loadLevel: this.#load.level,
       connections: this.#listener.connections,
       targets: this.#targets.all.length,
       diagnosisErrors: this.#diagnosisErrors,
@@ -130,7 +141,7 @@ class Exporter extends EventEmitter {
     }
     this.#flight.restore((death, lastMinutes) => this.#deaths.restore(death, lastMinutes))
     this.#flight.start()
-    this.#expiry = setInterval(() => this.#targets.expire(), EXPIRE_EVERY_MS)
+    this.#expiry = setInterval(() => this.#tidy(), EXPIRE_EVERY_MS)
     this.#expiry.unref()
     this.#deathWatch.start()
     this.#ready = true
@@ -176,10 +187,16 @@ class Exporter extends EventEmitter {
     return this.#server.log
   }
 
+  #tidy () {
+    this.#targets.expire()
+    if (this.#load.measure()) this.#log.warn({ level: this.#load.level }, `load: gives up ${this.#load.now.gives}`)
+  }
+
   /** @param {import('./series/target').Target} target */
   #judge (target) {
     this.#frames++
     const changed = evaluate(target, {
+      everySeconds: this.#load.evaluateSeconds(target),
       onError: error => {
         this.#diagnosisErrors++
         this.#log.error(error)

@@ -1,7 +1,8 @@
 'use strict'
 
-const os = require('node:os')
+const { performance } = require('node:perf_hooks')
 const { steadyUnixMs } = require('../clock')
+const { levels, memoryLimitBytes } = require('../self-care/load')
 const { REJECT_REASONS } = require('../ingest/decode')
 
 /**
@@ -9,6 +10,8 @@ const { REJECT_REASONS } = require('../ingest/decode')
  * @typedef {object} ExporterState
  * @property {Map<string, number>} rejected lines by reason
  * @property {number} frames taken
+ * @property {number} framesShed left unread to save time
+ * @property {number} loadLevel of self-care/load.js
  * @property {number} connections open now
  * @property {number} targets watched now
  * @property {number} diagnosisErrors
@@ -16,6 +19,7 @@ const { REJECT_REASONS } = require('../ingest/decode')
  * @property {import('../deaths/deaths').Death[]} deaths the last under each name
  * @property {{ target: import('../series/target').Target, cause: import('../deaths/silence').SilenceCause }[]} silent
  * @property {import('../flight/flight-recorder').FlightRecorder['state']} flight
+ * @property {number} [scrapeSeconds] that the last scrape took
  * @property {string} version
  *
  * @typedef {object} ExporterMetric
@@ -24,12 +28,6 @@ const { REJECT_REASONS } = require('../ingest/decode')
  * @property {string} help
  * @property {(state: ExporterState) => import('./metric').Sample[] | number} read
  */
-
-/** Without a limit Node says undefined, 0, or more than there is. @returns {number | undefined} */
-function memoryLimit () {
-  const limit = process.constrainedMemory()
-  return limit && limit < os.totalmem() ? limit : undefined
-}
 
 /** @type {readonly ExporterMetric[]} */
 const exporterMetrics = Object.freeze([
@@ -50,6 +48,39 @@ const exporterMetrics = Object.freeze([
     type: 'counter',
     help: 'Frames that were taken.',
     read: ({ frames }) => frames
+  },
+  {
+    name: 'memwatch_exporter_frames_shed_total',
+    type: 'counter',
+    help: 'Frames of healthy targets that were left unread because the exporter had too much to do.',
+    read: ({ framesShed }) => framesShed
+  },
+  {
+    name: 'memwatch_exporter_load_level',
+    type: 'gauge',
+    help: `What the exporter gives up for want of time or memory. ${levels.map(({ gives }, level) => `${level}: ${gives}`).join('; ')}.`,
+    read: ({ loadLevel }) => loadLevel
+  },
+  {
+    name: 'memwatch_exporter_event_loop_active_seconds_total',
+    type: 'counter',
+    help: 'Time that the event loop of the exporter was busy.',
+    read: () => performance.eventLoopUtilization().active / 1000
+  },
+  {
+    name: 'memwatch_exporter_cpu_seconds_total',
+    type: 'counter',
+    help: 'CPU time of the exporter itself.',
+    read: () => {
+      const { user, system } = process.cpuUsage()
+      return (user + system) / 1e6
+    }
+  },
+  {
+    name: 'memwatch_exporter_scrape_seconds',
+    type: 'gauge',
+    help: 'How long the scrape before this one took to render; absent in the first.',
+    read: ({ scrapeSeconds }) => scrapeSeconds ?? []
   },
   {
     name: 'memwatch_exporter_connections',
@@ -121,7 +152,7 @@ const exporterMetrics = Object.freeze([
     name: 'memwatch_exporter_memory_limit_bytes',
     type: 'gauge',
     help: 'Memory limit of the exporter\'s own container; absent without one.',
-    read: () => memoryLimit() ?? []
+    read: () => memoryLimitBytes() ?? []
   }
 ])
 

@@ -30,12 +30,12 @@ const EVALUATE_EVERY_SECONDS = 2
  * Judge a target, if it is time to: judge → explain → settle → recommend. Writes target.verdicts.
  *
  * @param {import('../series/target').Target} target
- * @param {{ diagnoses?: typeof allDiagnoses, onError?: (error: Error) => void }} [options]
+ * @param {{ diagnoses?: typeof allDiagnoses, onError?: (error: Error) => void, everySeconds?: number }} [options]
  * @returns {Verdict[]} those whose state changed
  */
-function evaluate (target, { diagnoses = allDiagnoses, onError = () => {} } = {}) {
+function evaluate (target, { diagnoses = allDiagnoses, onError = () => {}, everySeconds = EVALUATE_EVERY_SECONDS } = {}) {
   const window = target.window()
-  if (!window || window.nowSeconds - target.evaluatedAtSeconds < EVALUATE_EVERY_SECONDS) return []
+  if (!window || window.nowSeconds - target.evaluatedAtSeconds < everySeconds) return []
   target.evaluatedAtSeconds = window.nowSeconds
 
   const signals = signalsOf(window)

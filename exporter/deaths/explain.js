@@ -11,8 +11,9 @@ const THRASH_RATIO = 0.3
 const RECORD_RATIO = 0.1
 /** Of a process that aborted less will do: hardly anything else aborts. */
 const ABORTED_RECORD_RATIO = 0.03
-/** Silence of so many intervals is more than a frame that is late. */
+/** Silence of so many intervals is more than a frame that is late; of a process that aborted less will do. */
 const SILENT_INTERVALS = 2.5
+const ABORTED_SILENT_INTERVALS = 1.5
 /** Who is silent for so long is restarted by a liveness probe: three periods of ten seconds by default, often less. */
 const HUNG_SECONDS = 10
 /** A process that ended on being asked to: 128 + SIGINT, SIGTERM; and 0. */
@@ -69,7 +70,7 @@ function byExitCode (code) {
 function bySignal (signal, { moments, silentGrowthBytes }) {
   const memory = memoryText(moments)
   if (!CRASH_SIGNALS.includes(signal)) return say('killed', 'certain', `${signal} ended it; ${memory}.`)
-  const heap = signal === 'SIGABRT' && nearHeapLimit(moments, { silentGrowthBytes, recordRatio: ABORTED_RECORD_RATIO })
+  const heap = signal === 'SIGABRT' && nearHeapLimit(moments, { silentGrowthBytes, recordRatio: ABORTED_RECORD_RATIO, silentIntervals: ABORTED_SILENT_INTERVALS })
   return heap ? say('heap_oom', heap, `V8 ran out of heap and aborted: ${memory}.`) : say('crash', 'certain', `It crashed with ${signal}; ${memory}.`)
 }
 
@@ -79,7 +80,7 @@ function bySignal (signal, { moments, silentGrowthBytes }) {
  */
 function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreachable }) {
   const memory = memoryText(moments)
-  const heap = signal === undefined ? nearHeapLimit(moments, { silentGrowthBytes, recordRatio: RECORD_RATIO }) : undefined
+  const heap = signal === undefined ? nearHeapLimit(moments, { silentGrowthBytes, recordRatio: RECORD_RATIO, silentIntervals: SILENT_INTERVALS }) : undefined
   // Where the kernel's count was seen to stand still, it was not the kernel.
   const container = oomKills === undefined ? nearContainerLimit(moments) : undefined
   const limit = nearerLimit(heap, container, moments)
@@ -97,19 +98,20 @@ const say = (reason, sure, text) => ({ reason, sure, text })
 /**
  * Whether the heap can have met its limit.
  * @param {import('./last-moments').LastMoments} moments
- * @param {{ silentGrowthBytes: number | undefined, recordRatio: number }} options
+ * @param {{ silentGrowthBytes: number | undefined, recordRatio: number, silentIntervals: number }} options
  * @returns {Explanation['sure'] | undefined} certain only as far as a signal says it aborted
  */
-function nearHeapLimit ({ heapUsedBytes, heapSizeLimitBytes, heapGrowthBytesPerSecond, heapRecordBytes, gcPauseRatio, silentSeconds, intervalSeconds }, { silentGrowthBytes, recordRatio }) {
-  if (heapUsedBytes === undefined || heapSizeLimitBytes === undefined) return undefined
-  const left = heapSizeLimitBytes - heapUsedBytes
-  if (heapUsedBytes >= NEAR_HEAP_RATIO * heapSizeLimitBytes) return gcPauseRatio >= THRASH_RATIO ? 'certain' : 'likely'
+function nearHeapLimit ({ oldBytes, oldLimitBytes, heapGrowthBytesPerSecond, heapRecordBytes, gcPauseRatio, silentSeconds, intervalSeconds }, { silentGrowthBytes, recordRatio, silentIntervals }) {
+  if (oldBytes === undefined || oldLimitBytes === undefined) return undefined
+  const left = oldLimitBytes - oldBytes
+  if (oldBytes >= NEAR_HEAP_RATIO * oldLimitBytes) return gcPauseRatio >= THRASH_RATIO ? 'certain' : 'likely'
   if (heapGrowthBytesPerSecond * (silentSeconds + intervalSeconds) >= left) return 'likely'
   // A loop that fills the heap in one go sends no frame meanwhile, but shows in RSS.
   if (silentGrowthBytes !== undefined && silentGrowthBytes >= left / 2) return 'likely'
-  if (heapRecordBytes >= recordRatio * heapSizeLimitBytes) return 'possible'
-  const silent = silentSeconds >= SILENT_INTERVALS * intervalSeconds && silentSeconds < HUNG_SECONDS
-  return silent && silentGrowthBytes === undefined ? 'possible' : undefined
+  if (heapRecordBytes >= recordRatio * oldLimitBytes) return 'possible'
+  const silent = silentSeconds >= silentIntervals * intervalSeconds && silentSeconds < HUNG_SECONDS
+  const stoodStill = silentGrowthBytes !== undefined && silentGrowthBytes < recordRatio * oldLimitBytes
+  return silent && !stoodStill ? 'possible' : undefined
 }
 
 /**
@@ -130,11 +132,11 @@ function nearContainerLimit ({ containerBytes, containerLimitBytes, rssGrowthByt
  * @param {import('./last-moments').LastMoments} moments
  * @returns {'heap' | 'container' | undefined}
  */
-function nearerLimit (heap, container, { gcPauseRatio, containerBytes = 0, containerLimitBytes = Infinity, heapUsedBytes = 0, heapSizeLimitBytes = Infinity }) {
+function nearerLimit (heap, container, { gcPauseRatio, containerBytes = 0, containerLimitBytes = Infinity, oldBytes = 0, oldLimitBytes = Infinity }) {
   if (!heap || !container) return heap ? 'heap' : container && 'container'
   if (gcPauseRatio >= THRASH_RATIO) return 'heap'
   if ((heap === 'possible') !== (container === 'possible')) return heap === 'possible' ? 'container' : 'heap'
-  return heapSizeLimitBytes - heapUsedBytes < containerLimitBytes - containerBytes ? 'heap' : 'container'
+  return oldLimitBytes - oldBytes < containerLimitBytes - containerBytes ? 'heap' : 'container'
 }
 
 /** @param {import('./last-moments').LastMoments} moments */

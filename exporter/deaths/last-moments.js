@@ -1,5 +1,7 @@
 'use strict'
 
+const { semiSpaceMax } = require('../v8/heap-sizing')
+
 /** Growth before the end is looked for over so long. */
 const RISE_SECONDS = 10
 /** What is higher than ever was higher than over so long: longer than between two major GCs, mostly. */
@@ -20,6 +22,8 @@ const RECORD_SECONDS = 60
  * @property {number} heapGrowthBytesPerSecond
  * @property {number} heapRecordBytes as rssRecordBytes
  * @property {number | undefined} heapSizeLimitBytes
+ * @property {number | undefined} oldBytes used heap without the new space, which does not run out
+ * @property {number | undefined} oldLimitBytes what of the heap size limit is not the new space's
  * @property {number} gcPauseRatio share of the last seconds that GCs took
  */
 
@@ -37,6 +41,8 @@ const UNKNOWN = Object.freeze({
   heapGrowthBytesPerSecond: 0,
   heapRecordBytes: 0,
   heapSizeLimitBytes: undefined,
+  oldBytes: undefined,
+  oldLimitBytes: undefined,
   gcPauseRatio: 0
 })
 
@@ -63,6 +69,8 @@ function lastMoments (target, goneAtUnixMs) {
     heapGrowthBytesPerSecond: steepest(window.points('heapUsedBytes', RISE_SECONDS)),
     heapRecordBytes: record(window.points('heapUsedBytes', RECORD_SECONDS)),
     heapSizeLimitBytes: values.heapSizeLimitBytes,
+    oldBytes: values.heapUsedBytes === undefined ? undefined : values.heapUsedBytes - (values.spaces?.new_space?.[0] ?? 0),
+    oldLimitBytes: values.heapSizeLimitBytes === undefined ? undefined : values.heapSizeLimitBytes - 3 * (semiSpaceMax(hello, values.heapSizeLimitBytes)?.bytes ?? 0),
     gcPauseRatio: window.rate('gcPauseSeconds', RISE_SECONDS) ?? 0
   }
 }

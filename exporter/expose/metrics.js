@@ -31,6 +31,8 @@ function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
   const rows = compat ? [...targetMetrics, ...compatMetrics] : targetMetrics
   /** Scrapers that come at the same time get the same text. @type {Map<boolean, ReturnType<typeof render>>} */
   const rendering = new Map()
+  /** @type {number | undefined} */
+  let scrapeSeconds
 
   /** @param {boolean} openMetrics */
   async function render (openMetrics) {
@@ -52,6 +54,7 @@ function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
       if (known) known.push(piece)
       else pieces.set(row, [piece])
     }
+    const began = performance.now()
     const turns = new Turns()
     const all = targets().filter(({ frame }) => frame)
     for (let first = 0; first < all.length; first += TARGETS_AT_A_TIME) {
@@ -71,7 +74,9 @@ function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
         await renderRow(rows[i], samples[i])
       }
     }
-    for (const row of exporterMetrics) await renderRow(row, promSamples(row, row.read(state()), { openMetrics }))
+    const exporter = { ...state(), scrapeSeconds }
+    for (const row of exporterMetrics) await renderRow(row, promSamples(row, row.read(exporter), { openMetrics }))
+    scrapeSeconds = (performance.now() - began) / 1000
     // As prom-client puts them together.
     const [between, end] = openMetrics ? ['\n', '\n# EOF\n'] : ['\n\n', '\n']
     const shown = [...rows, ...exporterMetrics].filter(row => pieces.has(row))

@@ -4,6 +4,7 @@ const { createHash } = require('node:crypto')
 const { deflateRawSync, inflateRawSync } = require('node:zlib')
 const { ordered } = require('../series/history')
 const { identityOf } = require('../series/targets')
+const { levels } = require('../self-care/load')
 const { Block } = require('./block')
 const { columns } = require('./flight')
 const { Segments } = require('./segments')
@@ -14,9 +15,6 @@ const SAVE_EVERY_MS = 5000
 const INTRODUCE_EVERY_MS = 240_000
 /** Who was heard of so recently, before the exporter went, may still live. */
 const REMEMBER_MS = 900_000
-/** Full blocks that are in memory, of all targets: where there is no disk, or while it fails. */
-const MAX_PACKED_BYTES = 32 * 2 ** 20
-
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 /**
@@ -55,18 +53,21 @@ class FlightRecorder {
   #timer
   /** Blocks that were given up to bound memory. */
   #shed = 0
+  #memoryBytes
 
   /**
    * @param {object} options
    * @param {import('../series/targets').Targets} options.targets
    * @param {string} [options.folder] without one nothing is saved
    * @param {number} [options.maxBytes] on disk
+   * @param {() => number} [options.memoryBytes] most of full blocks, of all targets, that may be in memory: where there is no disk, or while it fails
    * @param {(failure: Error | undefined) => void} [options.onFailure]
    * @param {() => number} [options.now] wall clock in ms
    */
-  constructor ({ targets, folder, maxBytes = 256 * 2 ** 20, onFailure, now = Date.now }) {
+  constructor ({ targets, folder, maxBytes = 256 * 2 ** 20, memoryBytes = () => levels[0].historyBytes, onFailure, now = Date.now }) {
     this.#targets = targets
     this.#now = now
+    this.#memoryBytes = memoryBytes
     if (folder) this.#segments = new Segments(folder, { families: FAMILIES, maxBytes, onFailure, now })
     targets.on('end', target => {
       target.flight.seal()
@@ -220,7 +221,7 @@ class FlightRecorder {
     let bytes = held.reduce((sum, { block }) => sum + (block.packed?.length ?? 0), 0)
     held.sort((a, b) => a.block.stepSeconds - b.block.stepSeconds || a.atUnixMs - b.atUnixMs)
     for (const { flight, block } of held) {
-      if (bytes <= MAX_PACKED_BYTES) break
+      if (bytes <= this.#memoryBytes()) break
       bytes -= block.packed?.length ?? 0
       flight.drop(block)
       this.#shed++

@@ -4,11 +4,12 @@ const { PROTOCOL_VERSION, GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, fields 
 
 /**
  * Why a line was not taken, in the order they are checked. Each is a label value of memwatch_exporter_lines_rejected_total.
- * @type {readonly ['line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated', 'invalid_answer', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'too_fast', 'too_much_unfinished']}
+ * @type {readonly ['line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated', 'invalid_answer', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'too_fast', 'too_much_unfinished', 'overloaded']}
  */
 const REJECT_REASONS = Object.freeze([
   'line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing',
-  'hello_repeated', 'invalid_answer', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'too_fast', 'too_much_unfinished'
+  'hello_repeated', 'invalid_answer', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'too_fast', 'too_much_unfinished',
+  'overloaded'
 ])
 
 /** Who sends more rarely could not be told from who is gone. */

@@ -5,12 +5,14 @@ const fs = require('node:fs')
 const net = require('node:net')
 const path = require('node:path')
 const { defaultSocketPath, isOwnFolder } = require('memwatch/config')
-const { MAX_LINE_BYTES } = require('memwatch/frame')
+const { MAX_LINE_BYTES, PROTOCOL_VERSION } = require('memwatch/frame')
 const { LineSplitter } = require('./lines')
 const { decode } = require('./decode')
 
 /** A peer that sends no hello this long after connecting is no agent. */
 const HELLO_TIMEOUT_MS = 10_000
+/** How an agent's frames begin: what can be done without need not be parsed. */
+const FRAME = `{"v":${PROTOCOL_VERSION},"type":"frame"`
 /** After so much silence the kernel asks whether the peer is still there, ten times a second apart. */
 const KEEP_ALIVE_MS = 10_000
 /** Unfinished lines of all connections together: what many slow peers could make the exporter hold. */
@@ -26,12 +28,14 @@ const MAX_REJECTS = 100
  * @typedef {object} Sink
  * @property {(hello: import('./decode').HelloMessage, send: (line: string) => void) => Session | import('./decode').RejectReason} open
  *   send: to the agent
+ * @property {(session: Session, count: number) => boolean} [sheds] whether a frame can be done without, unread; count: of those before it
  * @property {(reason: import('./decode').RejectReason) => void} reject counts a line that was not taken
  * @property {(hello: string) => { line: (line: string) => void, closed: () => void } | undefined} [record] is given the
  *   lines of a session, word for word
  *
  * One agent's connection, once it has said hello.
  * @typedef {object} Session
+ * @property {import('../series/target').Target} target
  * @property {(frame: import('./decode').FrameMessage) => import('./decode').RejectReason | undefined} frame
  * @property {(bye: import('./decode').ByeMessage) => void} bye
  * @property {(answer: import('./decode').AnswerMessage) => void} answer
@@ -120,6 +124,7 @@ class Listener {
     let record
     let rejects = 0
     const allowance = new Allowance()
+    let frames = 0
     /** @param {import('./decode').RejectReason} reason */
     const reject = reason => {
       this.#sink.reject(reason)
@@ -128,6 +133,7 @@ class Listener {
     /** @param {string} line */
     const take = line => {
       if (socket.destroyed) return
+      if (session && line.startsWith(FRAME) && this.#sink.sheds?.(session, frames++)) return
       const decoded = decode(line)
       if (!decoded.ok) return reject(decoded.reason)
       const { message } = decoded

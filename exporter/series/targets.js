@@ -99,6 +99,7 @@ class Targets extends EventEmitter {
    */
   #session (identity, target, send) {
     return {
+      target,
       frame: frame => {
         if (!target.take(frame, this.#now(), this.#workersOf(target))) return 'out_of_order'
         this.emit('frame', target)

@@ -21,12 +21,14 @@ const moments = (changes = {}) => ({
   heapUsedBytes: 40 * MIB,
   heapGrowthBytesPerSecond: 0,
   heapRecordBytes: 0,
-  heapSizeLimitBytes: 256 * MIB,
+  heapSizeLimitBytes: 304 * MIB,
+  oldBytes: 40 * MIB,
+  oldLimitBytes: 256 * MIB,
   gcPauseRatio: 0.01,
   ...changes
 })
 const full = { containerBytes: 470 * MIB, rssBytes: 470 * MIB }
-const heapFull = { heapUsedBytes: 250 * MIB, gcPauseRatio: 0.6 }
+const heapFull = { heapUsedBytes: 260 * MIB, oldBytes: 250 * MIB, gcPauseRatio: 0.6 }
 const signal = name => ({ code: null, signal: name })
 
 describe('why a process ended', () => {
@@ -39,6 +41,7 @@ describe('why a process ended', () => {
     ['SIGABRT far from the limit', { exit: signal('SIGABRT') }, 'crash', 'certain'],
     ['SIGABRT with the heap full', { exit: signal('SIGABRT'), moments: heapFull }, 'heap_oom', 'certain'],
     ['SIGABRT after RSS grew by what the heap had left, without a frame', { exit: signal('SIGABRT'), moments: { silentSeconds: 3 }, silentGrowthBytes: 120 * MIB }, 'heap_oom', 'likely'],
+    ['SIGABRT, late, and RSS rose by a little of what the heap had left', { exit: signal('SIGABRT'), moments: { silentSeconds: 1.6 }, silentGrowthBytes: 9 * MIB }, 'heap_oom', 'possible'],
     ['SIGABRT after silence in which RSS stood still', { exit: signal('SIGABRT'), moments: { silentSeconds: 3 }, silentGrowthBytes: 0 }, 'crash', 'certain'],
     ['SIGTERM', { exit: signal('SIGTERM') }, 'killed', 'certain'],
     ['SIGKILL, the kernel counted one', { exit: signal('SIGKILL'), oomKills: 1 }, 'oom_kill', 'certain'],
@@ -65,7 +68,7 @@ describe('why a process ended', () => {
     ['its connection timed out', { unreachable: true, moments: { silentSeconds: 40 } }, 'lost', 'likely'],
     ['it was gone when the exporter was back', { unwatched: 'unknown' }, 'unknown', 'certain'],
     ['it was replaced meanwhile', { unwatched: 'restarted' }, 'restarted', 'certain'],
-    ['nothing was known of its memory', { moments: { rssBytes: undefined, containerBytes: undefined, heapUsedBytes: undefined } }, 'signal', 'possible']
+    ['nothing was known of its memory', { moments: { rssBytes: undefined, containerBytes: undefined, heapUsedBytes: undefined, oldBytes: undefined } }, 'signal', 'possible']
   ])('%s', (_, { moments: changes, ...evidence }, reason, sure) => {
     const explained = explainDeath({ moments: moments(changes), ...evidence })
     expect(explained).toMatchObject({ reason, sure })

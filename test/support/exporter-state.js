@@ -4,6 +4,8 @@
 const exporterState = changes => ({
   rejected: new Map(),
   frames: 0,
+  framesShed: 0,
+  loadLevel: 0,
   connections: 0,
   targets: 0,
   diagnosisErrors: 0,

@@ -1,0 +1,71 @@
+'use strict'
+
+const net = require('node:net')
+const { Load, levels, nextLevel } = require('../../exporter/self-care/load')
+const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { spawnExporter } = require('../support/exporter-process')
+const { eventually } = require('../support/exporter')
+const { hello, frame, line } = require('../support/frames')
+
+const calm = { memoryRatio: 0, loopRatio: 0 }
+
+describe('the level of load', () => {
+  it.each([
+    [0, { memoryRatio: 0.79 }, 0], [0, { memoryRatio: 0.8 }, 1], [0, { memoryRatio: 0.879 }, 1], [0, { memoryRatio: 0.88 }, 2], [0, { memoryRatio: 0.95 }, 3],
+    [0, { loopRatio: 0.79 }, 0], [0, { loopRatio: 0.8 }, 1], [0, { loopRatio: 0.98 }, 3],
+    [1, { memoryRatio: 0.76 }, 1], [1, { memoryRatio: 0.74 }, 0], [3, { memoryRatio: 0.91 }, 3], [3, { memoryRatio: 0.5 }, 2], [2, { memoryRatio: 0.5, loopRatio: 0.86 }, 2]
+  ])('%i under %j becomes %i', (level, load, expected) => {
+    expect(nextLevel(level, { ...calm, ...load })).toBe(expected)
+  })
+  it('gives up more from level to level, and nothing on the first', () => {
+    levels.slice(1).forEach((level, i) => {
+      expect(level.memoryRatio).toBeGreaterThan(levels[i].memoryRatio)
+      expect(level.loopRatio).toBeGreaterThan(levels[i].loopRatio)
+      expect(level.historyBytes).toBeLessThanOrEqual(levels[i].historyBytes)
+    })
+    expect(levels[0]).toMatchObject({ frameOf: 1, newTargets: true })
+  })
+  it('is the same for who is ill, whatever it is', () => {
+    const load = new Load({ read: () => ({ rssBytes: 99, limitBytes: 100, loopRatio: 0.1 }) })
+    expect(load.measure()).toBe(true)
+    expect(load.level).toBe(3)
+    const target = (state, opportunity = false) => /** @type {any} */ ({ verdicts: [{ state: 'ok' }, { state, opportunity }] })
+    for (const [of, ill] of /** @type {const} */ ([[target('confirmed'), true], [target('suspected'), true], [target('ok'), false], [target('unknown'), false], [target('confirmed', true), false]])) {
+      expect([load.sheds(of, 1), load.sheds(of, 5), load.evaluateSeconds(of)]).toEqual([!ill, false, ill ? 2 : 30])
+    }
+  })
+  it('without a limit rests on the loop alone', () => {
+    const load = new Load({ read: () => ({ rssBytes: 1e12, limitBytes: undefined, loopRatio: 0.1 }) })
+    load.measure()
+    expect(load.level).toBe(0)
+  })
+})
+
+it('an exporter near its limit gives up frames of healthy targets, says so, and takes the rest', async () => {
+  const first = await spawnExporter()
+  const rss = Number(/^memwatch_exporter_resident_memory_bytes (\d+)/m.exec(await (await fetch(`${first.url}/metrics`)).text())?.[1])
+  await first.stop()
+  // Not all of RSS is charged to a cgroup: what is mapped from files is the page cache's.
+  const group = createMemoryGroup({ limitBytes: Math.ceil(rss / 0.91), name: 'load' })
+  expect([group.supported, group.reason]).toEqual([true, undefined])
+  const exporter = await spawnExporter({ wrap: group.wrap })
+  const socket = net.connect(exporter.socket)
+  socket.on('error', () => {})
+  const metric = async name => Number(new RegExp(`^${name} (\\S+)`, 'm').exec(await (await fetch(`${exporter.url}/metrics`)).text())?.[1])
+  let sequence = 0
+  socket.write(line(hello()) + '\n')
+  const timer = setInterval(() => socket.write(line(frame({ sequence: ++sequence, uptimeSeconds: sequence })) + '\n'), 100)
+  try {
+    await eventually(() => metric('memwatch_exporter_load_level'), level => level >= 2, 30_000)
+    const taken = await metric('memwatch_exporter_frames_total')
+    await eventually(() => metric('memwatch_exporter_frames_shed_total'), shed => shed > 20, 30_000)
+    expect(await metric('memwatch_exporter_frames_total')).toBeGreaterThan(taken)
+    const [target] = await (await fetch(`${exporter.url}/api/v1/targets`)).json()
+    expect(target.up).toBe(true)
+  } finally {
+    clearInterval(timer)
+    socket.destroy()
+    await exporter.stop()
+    await group.remove()
+  }
+}, 90_000)
