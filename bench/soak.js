@@ -1,0 +1,151 @@
+'use strict'
+
+/**
+ * `npm run bench:soak`: two hours of a fleet's life in twelve minutes. 200 agents that come and go send ten frames a second, as do real
+ * apps; in the first half the exporter is killed every six seconds. Then it must be seen that nothing has grown: the RSS of the real apps,
+ * the exporter's over the second half, descriptors, timers, threads.
+ *
+ *   npm run bench:soak -- --minutes 12
+ *
+ * Ends with 1 where something grew.
+ */
+
+const fs = require('node:fs')
+const net = require('node:net')
+const os = require('node:os')
+const path = require('node:path')
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { setTimeout: wait } = require('node:timers/promises')
+const { parseArgs } = require('node:util')
+const { median } = require('simple-statistics')
+const { spawnExporter } = require('../test/support/exporter-process')
+const { hello, frame, line, gcRow } = require('../test/support/frames')
+
+const MIB = 2 ** 20
+const FLAPPING = 200
+const REAL = 2
+/** Ten frames a second make ten seconds of each. */
+const ACCELERATION = 10
+const KILL_EVERY_MS = 60_000 / ACCELERATION
+const SAMPLE_EVERY_MS = 2000
+/** What an app may differ by between its first and its last tenth. */
+const APP_RATIO = 0.02
+/** What an exporter may, and what its heap's moods are. */
+const EXPORTER_RATIO = 0.05
+const AGENT = require.resolve('memwatch/agent')
+
+const { values: given } = parseArgs({ options: { minutes: { type: 'string', default: '12' } } })
+const runMs = 60_000 * Number(given.minutes)
+
+/** An app whose own memory stands still. */
+const APP = `
+  const kept = Array.from({ length: 1000 }, (_, i) => ({ i, text: 'row ' + i }))
+  setInterval(() => { for (let i = 0; i < 100; i++) kept[i].text = 'row ' + Math.random() }, 50)
+`
+
+/** @param {number} pid */
+const rssOf = pid => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+/** @param {number} pid */
+const threadsOf = pid => fs.readdirSync(`/proc/${pid}/task`).length
+/** @param {number} pid */
+const descriptorsOf = pid => fs.readdirSync(`/proc/${pid}/fd`).length
+
+/** Agents that live for seconds, one after the other, and leave in every way. @param {string} socketPath @param {number} number @param {AbortSignal} signal */
+async function flap (socketPath, number, signal) {
+  for (let life = 0; !signal.aborted; life++) {
+    const socket = net.connect(socketPath)
+    socket.on('error', () => {})
+    const connected = await new Promise(resolve => { socket.once('connect', () => resolve(true)); socket.once('close', () => resolve(false)) })
+    if (!connected) {
+      await wait(300)
+      continue
+    }
+    const frames = 20 + Math.floor(180 * Math.random())
+    socket.write(line(hello({ pid: 10_000 + number, name: `flap-${number}`, startedAtUnixMs: Date.now(), intervalSeconds: 0.1 })) + '\n')
+    for (let sequence = 1; sequence <= frames && !socket.destroyed && !signal.aborted; sequence++) {
+      const values = { rssBytes: (80 + 20 * Math.random()) * MIB, heapUsedBytes: 30 * MIB, heapSizeLimitBytes: 256 * MIB, gc: { 'minor/ordinary': gcRow(sequence, sequence / 1000) } }
+      socket.write(line(frame({ sequence, atUnixMs: Date.now(), uptimeSeconds: sequence, values })) + '\n')
+      await wait(100)
+    }
+    if (life % 3 === 0) socket.write(line({ type: 'bye', sequence: frames + 1, atUnixMs: Date.now(), exitCode: life % 2 }) + '\n')
+    if (life % 3 === 1) socket.destroy()
+    else socket.end()
+  }
+}
+
+/** First and last tenth of what was sampled. @param {number[]} samples */
+const ends = samples => [median(samples.slice(Math.floor(samples.length / 10), Math.ceil(samples.length / 5))), median(samples.slice(-Math.ceil(samples.length / 10)))]
+/** @param {number} bytes */
+const mib = bytes => `${(bytes / MIB).toFixed(1)} MiB`
+
+async function main () {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-soak-'))
+  const start = () => spawnExporter({ folder, args: ['--data-dir', path.join(folder, 'data')] })
+  let exporter = await start()
+  const apps = Array.from({ length: REAL }, (_, i) => spawn(process.execPath, ['-r', AGENT, '-e', APP], {
+    env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: `real-${i}`, MEMWATCH_INTERVAL_SECONDS: String(1 / ACCELERATION) }, stdio: 'ignore'
+  }))
+  const appsEnded = apps.map(app => once(app, 'close'))
+  /** One that nobody watches: what it grows by, the others may. */
+  const control = spawn(process.execPath, ['-e', APP], { env: { ...process.env, NODE_OPTIONS: '' }, stdio: 'ignore' })
+  const controlEnded = once(control, 'close')
+  const abort = new AbortController()
+  const flapping = Array.from({ length: FLAPPING }, (_, i) => flap(exporter.socket.path, i, abort.signal))
+  const began = performance.now()
+  const phase = { lives: false }
+  /** @type {Record<string, number[]>} */
+  const samples = {}
+  const sample = (/** @type {string} */ what, /** @type {number} */ value) => (samples[what] ??= []).push(value)
+  const timer = setInterval(() => {
+    apps.forEach((app, i) => {
+      const pid = /** @type {number} */ (app.pid)
+      sample(`app ${i} RSS`, rssOf(pid))
+      sample(`app ${i} descriptors`, descriptorsOf(pid))
+      sample(`app ${i} threads`, threadsOf(pid))
+    })
+    sample('unwatched RSS', rssOf(/** @type {number} */ (control.pid)))
+    if (phase.lives) sample('exporter RSS', rssOf(exporter.pid))
+  }, SAMPLE_EVERY_MS)
+
+  let kills = 0
+  while (performance.now() - began < runMs / 2) {
+    await wait(KILL_EVERY_MS)
+    await exporter.stop('SIGKILL')
+    kills++
+    exporter = await start()
+  }
+  phase.lives = true
+  console.log(`${kills} kills in ${Number(given.minutes) / 2} minutes; now it lives`)
+  await wait(runMs / 2)
+  clearInterval(timer)
+  const before = descriptorsOf(exporter.pid)
+  abort.abort()
+  await Promise.all(flapping)
+  await wait(2000)
+  const after = descriptorsOf(exporter.pid)
+  const exported = await (await fetch(`${exporter.url}/metrics`)).text()
+  const connections = Number(/^memwatch_exporter_connections (\d+)/m.exec(exported)?.[1])
+  const dropped = [...exported.matchAll(/^memwatch_agent_frames_dropped_total\{target="real-\d",thread="main"\} (\d+)/gm)].map(([, count]) => Number(count))
+  console.log(`${exported.split('\n').length} lines of metrics at the end; descriptors ${before} with ${FLAPPING} agents, ${after} without; frames that the real apps dropped: ${dropped.join(', ')}`)
+
+  let fine = connections === REAL && after <= before - FLAPPING / 2
+  const grewOf = (/** @type {string} */ what) => { const [first, last] = ends(samples[what]); return last / first - 1 }
+  const plain = grewOf('unwatched RSS')
+  for (const [what, values] of Object.entries(samples)) {
+    const [first, last] = ends(values)
+    const most = what === 'exporter RSS' ? EXPORTER_RATIO : what.startsWith('unwatched') ? Infinity : what.endsWith('RSS') ? Math.max(0, plain) + APP_RATIO : 0
+    const grew = grewOf(what)
+    const good = grew <= most
+    fine &&= good
+    console.log([good ? 'right' : 'WRONG', what, what.endsWith('RSS') ? `${mib(first)} → ${mib(last)}` : `${first} → ${last}`, `${(100 * grew).toFixed(1)} %`].join('\t'))
+  }
+  for (const app of [...apps, control]) app.kill('SIGKILL')
+  await Promise.all([...appsEnded, controlEnded])
+  await exporter.stop()
+  fs.rmSync(folder, { recursive: true, force: true })
+  console.log(fine ? 'right' : 'WRONG')
+  process.exitCode = fine ? 0 : 1
+}
+
+main()
