@@ -20,6 +20,7 @@ module.exports = () => dashboard({
   annotations: [
     { name: 'Starts', expr: `changes(memwatch_target_start_time_seconds{${MAIN}}[1m]) > 0`, color: 'blue', title: '{{target}} started', text: 'A new process: a deployment, a restart or a crash.' },
     { name: 'Verdicts', expr: `memwatch_verdict_start_timestamp_seconds{${PROCESS}} * 1000`, color: 'red', title: '{{diagnosis}}', text: 'Confirmed on {{target}} ({{thread}}).', valueIsTime: true },
+    { name: 'Ends', expr: `memwatch_target_last_exit_timestamp_seconds{${PROCESS}} * 1000`, color: 'dark-red', title: '{{target}}: {{reason}}', text: '{{text}}', valueIsTime: true },
     { name: 'OOM kills', expr: `increase(memwatch_container_oom_kills_total{${MAIN}}[1m]) > 0`, color: 'dark-red', title: 'OOM kill in the container of {{target}}', text: 'The kernel killed a process.' }
   ],
   rows: [
