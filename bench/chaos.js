@@ -138,6 +138,8 @@ async function main () {
       const { times } = await json(`/api/v1/targets/${target}/series?track=rssBytes&seconds=590`)
       let longest = 0
       for (let i = 1; i < times.length; i++) longest = Math.max(longest, times[i] - times[i - 1] - 1)
+      // What an exporter before this one had heard, and this one does not know.
+      longest = Math.max(longest, times[0] - Math.max(1, times[times.length - 1] - 589))
       if (longest > mostLost) say(`${when}: ${longest.toFixed(1)} s are missing of ${target}`)
       mostLost = Math.max(mostLost, longest)
     }

@@ -1,5 +1,7 @@
 'use strict'
 
+const fs = require('node:fs')
+const os = require('node:os')
 const { createHash } = require('node:crypto')
 const { deflateRawSync, inflateRawSync } = require('node:zlib')
 const { ordered } = require('../series/history')
@@ -32,6 +34,18 @@ const FAMILIES = Object.freeze([
 /** Rows of other columns, as an older exporter may have saved them, cannot be read. */
 const LAYOUT = createHash('sha256').update(JSON.stringify([ordered, columns])).digest('hex').slice(0, 12)
 
+/** Which start of the machine this is: in it, time since is a clock that nobody sets. random(4) */
+const BOOT = readBoot()
+
+/** @returns {string | undefined} */
+function readBoot () {
+  try {
+    return fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    return undefined // not Linux
+  }
+}
+
 /**
  * @typedef {object} Remembered what is known of a target from before
  * @property {{ hello: any, name: string, thread: string }} known
@@ -62,13 +76,13 @@ class FlightRecorder {
    * @param {number} [options.maxBytes] on disk
    * @param {() => number} [options.memoryBytes] most of full blocks, of all targets, that may be in memory: where there is no disk, or while it fails
    * @param {(failure: Error | undefined) => void} [options.onFailure]
-   * @param {() => number} [options.now] wall clock in ms
+   * @param {() => number} [options.now] ms since the machine started
    */
-  constructor ({ targets, folder, maxBytes = 256 * 2 ** 20, memoryBytes = () => levels[0].historyBytes, onFailure, now = Date.now }) {
+  constructor ({ targets, folder, maxBytes = 256 * 2 ** 20, memoryBytes = () => levels[0].historyBytes, onFailure, now = () => 1000 * os.uptime() }) {
     this.#targets = targets
     this.#now = now
     this.#memoryBytes = memoryBytes
-    if (folder) this.#segments = new Segments(folder, { families: FAMILIES, maxBytes, onFailure, now })
+    if (folder) this.#segments = new Segments(folder, { families: FAMILIES, maxBytes, onFailure })
     targets.on('end', target => {
       target.flight.seal()
       this.#save(target, { ended: true })
@@ -149,7 +163,7 @@ class FlightRecorder {
         saved.introducedMs = now
         records.push({ meta: { type: 'target', key, layout: LAYOUT, name, thread }, bytes: deflateRawSync(JSON.stringify(hello)) })
       }
-      records.push({ meta: { type: 'seconds', key, layout: LAYOUT, atUnixMs: now, ...seconds.meta }, bytes: seconds.bytes })
+      records.push({ meta: { type: 'seconds', key, layout: LAYOUT, boot: BOOT, atMs: now, ...seconds.meta }, bytes: seconds.bytes })
     }
     if (ended && saved.introducedMs > -Infinity) records.push({ meta: { type: 'end', key } })
     const blocks = target.flight.sealed.filter(({ packed }) => packed)
@@ -183,7 +197,7 @@ class FlightRecorder {
 
   /** @param {Segments} segments @returns {Remembered[]} */
   #remembered (segments) {
-    /** @type {Map<string, Remembered & { atUnixMs: number }>} */
+    /** @type {Map<string, Remembered & { atMs: number }>} */
     const byKey = new Map()
     const now = this.#now()
     segments.read('seconds', ({ meta, bytes }) => {
@@ -193,19 +207,20 @@ class FlightRecorder {
           const known = { hello: JSON.parse(inflateRawSync(bytes).toString()), name: meta.name, thread: meta.thread }
           const before = byKey.get(meta.key)
           if (before) before.known = known
-          else byKey.set(meta.key, { known, seconds: [], blocks: [], lastSequence: 0, firstUptimeSeconds: NaN, settled: [], atUnixMs: 0 })
+          else byKey.set(meta.key, { known, seconds: [], blocks: [], lastSequence: 0, firstUptimeSeconds: NaN, settled: [], atMs: -Infinity })
         }
         if (meta.type === 'end') byKey.delete(meta.key)
         const target = byKey.get(meta.key)
         if (meta.type !== 'seconds' || !target) return
         const block = Block.unpack(bytes)
         block.times.forEach((time, i) => target.seconds.push({ time, row: Float64Array.from(ordered, (_, c) => block.valueAt(i, c)) }))
-        Object.assign(target, { lastSequence: meta.lastSequence, firstUptimeSeconds: meta.firstUptimeSeconds, settled: meta.settled, atUnixMs: meta.atUnixMs })
+        Object.assign(target, { lastSequence: meta.lastSequence, firstUptimeSeconds: meta.firstUptimeSeconds, settled: meta.settled, atMs: meta.boot === BOOT ? meta.atMs : -Infinity })
       } catch {
         segments.torn++
       }
     })
-    for (const [key, { atUnixMs }] of byKey) if (Math.abs(now - atUnixMs) > REMEMBER_MS) byKey.delete(key)
+    // No process outlives its machine, and one that was heard of long ago has no agent any more.
+    for (const [key, { atMs }] of byKey) if (now - atMs > REMEMBER_MS) byKey.delete(key)
     for (const family of ['step10', 'step60']) {
       segments.read(family, ({ meta, place }) => {
         if (meta.layout !== LAYOUT) return

@@ -2,6 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { steadyUnixMs } = require('../clock')
 const { packRecord, unpackRecords } = require('./records')
 
 /** A segment is closed, and another begun, at this size or age: what is too old is removed a segment at a time. */
@@ -42,6 +43,8 @@ class Segments {
   #onFailure
   /** @type {Map<string, Open>} by family */
   #open = new Map()
+  /** When each file was last written to, by the steady clock. @type {Map<string, number>} */
+  #written = new Map()
   #sequence = 0
   /** @type {{ family: string, packed: Buffer[], bytes: number, done: (places: Place[] | undefined) => void }[]} */
   #waiting = []
@@ -64,9 +67,9 @@ class Segments {
    * @param {readonly Family[]} options.families in the order in which they are given up when there is no more room
    * @param {number} options.maxBytes of all segments
    * @param {(failure: Error | undefined) => void} [options.onFailure] told when the disk fails, and when it is well again
-   * @param {() => number} [options.now] wall clock in ms
+   * @param {() => number} [options.now] ms, that do not jump: what was written must not look old because somebody set the clock
    */
-  constructor (folder, { families, maxBytes, onFailure = () => {}, now = Date.now }) {
+  constructor (folder, { families, maxBytes, onFailure = () => {}, now = steadyUnixMs }) {
     this.#folder = folder
     this.#families = families
     this.#maxBytes = maxBytes
@@ -153,6 +156,7 @@ class Segments {
     /** @param {SegmentFile} found */
     const remove = found => {
       fs.rmSync(found.file, { force: true })
+      this.#written.delete(found.file)
       this.bytes -= found.bytes
     }
     try {
@@ -193,6 +197,7 @@ class Segments {
       let offset = open.bytes
       for (let written = 0; written < bytes.length;) written += await write(open.fd, bytes.subarray(written), open.bytes + written)
       open.bytes += bytes.length
+      this.#written.set(open.file, this.#now())
       this.bytes += bytes.length
       if (this.failure) {
         this.failure = undefined
@@ -249,7 +254,11 @@ class Segments {
       if (!family) continue
       const file = path.join(this.#folder, name)
       const stats = fs.statSync(file, { throwIfNoEntry: false })
-      if (stats) found.push({ file, family, sequence: Number(sequence), bytes: stats.size, writtenMs: stats.mtimeMs })
+      if (!stats) continue
+      let writtenMs = this.#written.get(file)
+      // Of one from before this process only the wall clock tells how old it is.
+      if (writtenMs === undefined) this.#written.set(file, writtenMs = this.#now() - Math.max(0, Date.now() - stats.mtimeMs))
+      found.push({ file, family, sequence: Number(sequence), bytes: stats.size, writtenMs })
     }
     return found.sort((a, b) => a.sequence - b.sequence)
   }

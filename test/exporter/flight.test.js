@@ -115,6 +115,16 @@ describe('segments', () => {
     expect(typesOf(third)).toEqual(['a', 'c'])
     expect(third.torn).toBe(1)
   })
+  it('a clock that is set meanwhile makes nothing old', async () => {
+    const segments = open()
+    await segments.append('fine', [{ meta: { type: 'a' } }])
+    now += 600
+    await segments.append('fine', [{ meta: { type: 'b' } }])
+    for (const file of files()) fs.utimesSync(path.join(folder, file), 0, 0)
+    await segments.tidy()
+    expect(typesOf(segments)).toEqual(['a', 'b'])
+    await segments.close()
+  })
   it('what is too old goes, a segment at a time', async () => {
     const segments = open()
     await segments.append('fine', [{ meta: { type: 'a' } }])
@@ -195,7 +205,7 @@ describe('a recorder', () => {
   let now
   /** A target that has lived so many seconds, and its recorder. */
   async function flown (seconds) {
-    now = 1_760_000_000_000
+    now = 1_000_000
     const targets = new Targets()
     const recorder = new FlightRecorder({ targets, folder, now: () => now })
     const session = targets.open(hello(), () => {})
@@ -271,12 +281,12 @@ describe('a recorder', () => {
     expect(restored().targets.all).toHaveLength(0)
   })
 
-  it('what another version saved in other columns is left alone', async () => {
+  it.each([['what another version saved in other columns', { layout: 'other' }], ['what was before the machine started', { boot: 'other' }]])('%s is left alone', async (_, changes) => {
     await flown(30)
     for (const name of fs.readdirSync(folder)) {
       const file = path.join(folder, name)
       const { records } = unpackRecords(fs.readFileSync(file))
-      fs.writeFileSync(file, Buffer.concat(records.map(({ meta, bytes }) => packRecord({ ...meta, layout: 'other' }, bytes))))
+      fs.writeFileSync(file, Buffer.concat(records.map(({ meta, bytes }) => packRecord({ ...meta, ...changes }, bytes))))
     }
     expect(restored().targets.all).toHaveLength(0)
   })
