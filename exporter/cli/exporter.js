@@ -11,7 +11,7 @@ const command = new Command('exporter')
   .addHelpText('after', `
 Every option can be given as an environment variable; the flag wins.
 Examples:
-  $ memwatch exporter --listen 0.0.0.0:9888 --socket /run/memwatch/exporter.sock
+  $ memwatch exporter --listen 0.0.0.0:9888 --socket /run/memwatch/exporter.sock --token-file /run/secrets/memwatch --data-dir /var/lib/memwatch
   $ MEMWATCH_SOCKET=/run/memwatch/exporter.sock node -r memwatch/agent app.js`)
   .action(run)
 

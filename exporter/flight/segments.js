@@ -3,6 +3,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { steadyUnixMs } = require('../clock')
+const { makeFolder } = require('../make-folder')
 const { packRecord, unpackRecords } = require('./records')
 
 /** A segment is closed, and another begun, at this size or age: what is too old is removed a segment at a time. */
@@ -229,7 +230,7 @@ class Segments {
       await fsync(open.fd).catch(() => {})
       fs.closeSync(open.fd)
     }
-    fs.mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
+    makeFolder(this.#folder)
     // Numbered, not dated: clocks jump.
     const file = path.join(this.#folder, `${family}-${String(++this.#sequence).padStart(15, '0')}.segment`)
     const fd = fs.openSync(file, 'wx', 0o600)

@@ -6,6 +6,7 @@ const net = require('node:net')
 const path = require('node:path')
 const { defaultSocketPath, isOwnFolder } = require('memwatch/config')
 const { MAX_LINE_BYTES, PROTOCOL_VERSION } = require('memwatch/frame')
+const { makeFolder } = require('../make-folder')
 const { LineSplitter } = require('./lines')
 const { decode } = require('./decode')
 
@@ -76,7 +77,7 @@ class Listener {
   async listen (address) {
     if ('path' in address) {
       const folder = path.dirname(address.path)
-      fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
+      makeFolder(folder)
       // In the system's temporary folder anybody could have been there first; a folder that the operator names is taken at his word.
       if (address.path === defaultSocketPath() && !isOwnFolder(folder)) {
         throw Object.assign(new Error(`${folder} belongs to another user, is a symbolic link, or others may write to it: remove it, or name another --socket`), { code: 'EACCES' })

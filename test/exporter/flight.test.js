@@ -147,6 +147,11 @@ describe('segments', () => {
     expect(segments.bytes).toBeLessThan(1500)
     await segments.close()
   })
+  it('a folder that cannot be is a failure as well', async () => {
+    const segments = open(1e9, '/proc/memwatch/data')
+    expect(await segments.append('fine', [{ meta: { type: 'a' } }])).toBeUndefined()
+    expect(failures).toEqual(['ENOENT'])
+  })
   it('a disk that cannot be written to is said once, costs what comes meanwhile, and is tried again', async () => {
     const blocked = path.join(folder, 'blocked')
     fs.writeFileSync(blocked, 'a file where a folder should be')
