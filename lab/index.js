@@ -52,8 +52,8 @@ const apps = [
     title: 'Session map that never forgets',
     diagnosis: 'js-heap-leak',
     fixedBy: 'none',
-    seconds: 120,
-    about: 'A session API that adds every login to a map and removes none: the live heap grows by about 90 MB a minute up to the heap size limit.'
+    seconds: 100,
+    about: 'A session API that adds every login to a map and removes none: the live heap grows by about 120 MB a minute up to the heap size limit.'
   }),
   app({
     id: 'js-heap-leak-jobs',
