@@ -63,7 +63,7 @@ class Exporter extends EventEmitter {
     }
     this.#targets = new Targets({ maxTargets: config.maxTargets })
     this.#commands = new Commands({ token: config.tokenFile })
-    this.#deathWatch = new DeathWatch(this.#targets)
+    this.#deathWatch = new DeathWatch(this.#targets, { overNetwork: !('path' in config.socket) })
     this.#flight = new FlightRecorder({
       targets: this.#targets,
       folder: config.dataDir,
@@ -77,6 +77,11 @@ class Exporter extends EventEmitter {
       this.#flight.death(death, this.#deaths.add(death, lastMinutes))
       this.#log.warn({ target: death.target, thread: death.thread, reason: death.reason, sure: death.sure }, death.text)
       this.emit('death', death)
+    })
+    this.#deathWatch.on('alive', id => {
+      this.#deaths.retract(id)
+      this.#flight.retract(id)
+      this.#log.warn({ death: id }, 'who was taken for dead is back')
     })
     this.#listener = new Listener({
       open: (hello, send) => this.#load.now.newTargets ? this.#targets.open(hello, send) : 'overloaded',
@@ -139,7 +144,7 @@ class Exporter extends EventEmitter {
       await this.#recorder?.stop()
       throw error
     }
-    this.#flight.restore((death, lastMinutes) => this.#deaths.restore(death, lastMinutes))
+    this.#flight.restore(this.#deaths)
     this.#flight.start()
     this.#expiry = setInterval(() => this.#tidy(), EXPIRE_EVERY_MS)
     this.#expiry.unref()

@@ -40,14 +40,18 @@ const LAST_MINUTES_SECONDS = 600
  */
 
 /**
- * Watches targets die. Emits `death` (death, lastMinutes), once for each process, and for a worker that ran out of heap.
+ * Watches targets die. Emits `death` (death, lastMinutes), once for each process, and for a worker that ran out of heap; and `alive` (id of
+ * the death) when someone comes back who was taken for dead, as after the network was gone.
  */
 class DeathWatch extends EventEmitter {
   #targets
   #now
   #witnessOf
+  #overNetwork
   /** @type {Map<import('../series/target').Target, Watched>} */
   #watched = new Map()
+  /** Ids of the deaths of those that are not watched any more. @type {WeakMap<import('../series/target').Target, string>} */
+  #dead = new WeakMap()
   /** Processes whose parent will say how they ended. @type {Set<number>} */
   #told = new Set()
   /** @type {NodeJS.Timeout | undefined} */
@@ -57,16 +61,18 @@ class DeathWatch extends EventEmitter {
 
   /**
    * @param {import('../series/targets').Targets} targets
-   * @param {{ now?: () => number, witnessOf?: (hello: import('memwatch/frame').Hello) => Witness | null }} [dependencies] now: ms
+   * @param {{ now?: () => number, witnessOf?: (hello: import('memwatch/frame').Hello) => Witness | null, overNetwork?: boolean }} [options] now: ms; overNetwork: silence may be the
+   *   network's
    */
-  constructor (targets, { now = steadyUnixMs, witnessOf = Witness.of } = {}) {
+  constructor (targets, { now = steadyUnixMs, witnessOf = Witness.of, overNetwork = false } = {}) {
     super()
     this.#targets = targets
     this.#now = now
     this.#witnessOf = witnessOf
+    this.#overNetwork = overNetwork
     targets.on('open', target => this.#open(target))
     targets.on('frame', target => this.#heard(target))
-    targets.on('back', target => { this.#heard(target) })
+    targets.on('back', target => this.#back(target))
     targets.on('vanish', (target, unreachable, unwatched = false) => this.#vanish(target, { unreachable, unwatched }))
     targets.on('end', (target, cause) => this.#end(target, cause))
   }
@@ -129,6 +135,15 @@ class DeathWatch extends EventEmitter {
   }
 
   /** @param {import('../series/target').Target} target */
+  #back (target) {
+    if (this.#watched.has(target)) return this.#heard(target)
+    this.#open(target)
+    const id = this.#dead.get(target)
+    this.#dead.delete(target)
+    if (id !== undefined) this.emit('alive', id)
+  }
+
+  /** @param {import('../series/target').Target} target */
   #heard (target) {
     const watched = this.#watched.get(target)
     if (!watched) return
@@ -155,7 +170,7 @@ class DeathWatch extends EventEmitter {
     if (rss !== undefined && target.values.rssBytes !== undefined) watched.silentGrowthBytes = Math.max(watched.silentGrowthBytes ?? 0, rss - target.values.rssBytes)
     if (!silent) return
     if (sight.state === 'stopped') watched.silence = 'stopped'
-    else if (sight.state !== 'gone' && before) watched.silence = sight.cpuSeconds - before.cpuSeconds >= BUSY_RATIO * LOOK_EVERY_MS / 1000 ? 'loop_blocked' : 'waiting'
+    else if (sight.state !== 'gone' && before) watched.silence = sight.cpuSeconds - before.cpuSeconds >= BUSY_RATIO * LOOK_EVERY_MS / 1000 ? 'loop_blocked' : this.#overNetwork ? 'unknown' : 'waiting'
   }
 
   /** @param {import('../series/target').Target} target @param {{ unreachable: boolean, unwatched: boolean }} how */
@@ -213,14 +228,16 @@ class DeathWatch extends EventEmitter {
     // Of a restored one no frame is there, and of one that said nothing there is nothing to tell.
     const unwatched = vanished?.unwatched && !target.frame
     if (!target.frame && !unwatched) return
-    const diedAtUnixMs = vanished?.sinceUnixMs ?? this.#now()
+    const diedAtUnixMs = Math.round(vanished?.sinceUnixMs ?? this.#now())
     const oomKills = this.#oomKillsSince(watched)
     const moments = lastMoments(target, diedAtUnixMs)
     const explanation = explainDeath({ moments, unwatched: unwatched ? (replaced ? 'restarted' : 'unknown') : undefined, byeCode, exit, oomKills, silentGrowthBytes, unreachable: vanished?.unreachable })
     if (target.thread !== 'main' && !this.#ranOutOfHeap(target, explanation)) return
     const verdict = primaryOf(target.verdicts)
+    const id = `${diedAtUnixMs}-${target.hello.pid}-${target.hello.threadId}`
+    this.#dead.set(target, id)
     this.emit('death', /** @type {import('./deaths').Death} */ ({
-      id: `${diedAtUnixMs}-${target.hello.pid}-${target.hello.threadId}`,
+      id,
       target: target.name,
       thread: target.thread,
       pid: target.hello.pid,

@@ -37,7 +37,7 @@ const MAX_NAMES = 1000
 class Deaths {
   /** Newest last; ten minutes are 250 KB of JSON, and a tenth of that compressed. @type {{ death: Death, lastMinutes: Buffer }[]} */
   #kept = []
-  /** @type {Map<string, { counts: Map<import('./reasons').ReasonName, number>, last: Death }>} by target and thread */
+  /** @type {Map<string, { counts: Map<import('./reasons').ReasonName, number>, last: Death | undefined }>} by target and thread */
   #byName = new Map()
 
   /** @param {Death} death @param {LastMinutes} lastMinutes @returns {Buffer} the latter, packed: see restore */
@@ -58,6 +58,12 @@ class Deaths {
     this.#byName.delete(key)
     this.#byName.set(key, { counts, last: death })
     if (this.#byName.size > MAX_NAMES) this.#byName.delete(/** @type {string} */ (this.#byName.keys().next().value))
+  }
+
+  /** It was none. What was counted stays counted: a counter that falls looks like one that begins anew. @param {string} id */
+  retract (id) {
+    this.#kept = this.#kept.filter(({ death }) => death.id !== id)
+    for (const known of this.#byName.values()) if (known.last?.id === id) known.last = undefined
   }
 
   /** Newest first. @returns {Death[]} */
@@ -93,7 +99,7 @@ class Deaths {
 
   /** The last death under each name. @returns {Death[]} */
   get lastOfEach () {
-    return [...this.#byName.values()].map(({ last }) => last)
+    return [...this.#byName.values()].flatMap(({ last }) => last ?? [])
   }
 }
 

@@ -6,7 +6,7 @@ const silenceCauses = Object.freeze({
   waiting: 'it neither works nor turns: a synchronous call that waits, such as execSync or Atomics.wait, or a disk',
   stopped: 'SIGSTOP, or a debugger',
   connection_lost: 'it lives, and is not connected',
-  unknown: 'the exporter cannot see the process: one of these, or its machine is gone'
+  unknown: 'the exporter cannot see the process, or agents come over a network: one of these, or its machine or the network to it is gone'
 })
 
 /** @typedef {keyof typeof silenceCauses} SilenceCause */

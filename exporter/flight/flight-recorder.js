@@ -103,12 +103,15 @@ class FlightRecorder {
 
   /**
    * Targets that were watched until shortly before, and everybody who died.
-   * @param {(death: import('../deaths/deaths').Death, lastMinutes: Buffer) => void} onDeath oldest first
+   * @param {Pick<import('../deaths/deaths').Deaths, 'restore' | 'retract'>} deaths
    */
-  restore (onDeath) {
+  restore (deaths) {
     const segments = this.#segments
     if (!segments) return
-    segments.read('deaths', ({ meta, bytes }) => { if (meta.type === 'death') onDeath(meta.death, bytes) })
+    segments.read('deaths', ({ meta, bytes }) => {
+      if (meta.type === 'death') deaths.restore(meta.death, bytes)
+      if (meta.type === 'retracted') deaths.retract(meta.id)
+    })
     for (const { known, ...kept } of this.#remembered(segments)) {
       const settled = new Map(kept.settled.map(([id, state]) => [id, { ...state, confirmedAtSeconds: state.confirmedAtSeconds ?? NaN }]))
       this.#targets.restore(known, target => {
@@ -133,6 +136,11 @@ class FlightRecorder {
   /** @param {import('../deaths/deaths').Death} death @param {Buffer} lastMinutes packed */
   death (death, lastMinutes) {
     this.#segments?.append('deaths', [{ meta: { type: 'death', death }, bytes: lastMinutes }])
+  }
+
+  /** It was none. @param {string} id of a death */
+  retract (id) {
+    this.#segments?.append('deaths', [{ meta: { type: 'retracted', id } }])
   }
 
   /** Save the rest, and close. */

@@ -162,6 +162,20 @@ describe('the death watch', () => {
     pass(20)
     expect(deaths).toEqual([])
   })
+  it('who comes back later was not dead either, and its end is seen when it comes', () => {
+    const { targets, watch, deaths, pass } = make()
+    const alive = []
+    watch.on('alive', id => alive.push(id))
+    open(targets).closed(true)
+    pass(10)
+    expect(deaths).toMatchObject([{ reason: 'lost' }])
+    const session = open(targets)
+    session.frame(frame({ sequence: 2, uptimeSeconds: 20 }))
+    expect(alive).toEqual([deaths[0].id])
+    pass(10)
+    session.bye({ exitCode: 3 })
+    expect(deaths.slice(1)).toMatchObject([{ reason: 'error' }])
+  })
   it('who does not is, once, and at the time the connection ended', () => {
     const { targets, deaths, pass } = make()
     open(targets).closed(false)
@@ -275,6 +289,13 @@ describe('the deaths that are kept', () => {
     deaths.add(death({ id: '2' }), minutes)
     expect(counts()['api oom_kill']).toBe(2)
     expect(deaths.lastOfEach).toMatchObject([{ id: '2' }])
+  })
+  it('that were none are taken back, and stay counted', () => {
+    const deaths = new Deaths()
+    deaths.add(death(), minutes)
+    deaths.retract('1')
+    expect([deaths.all, deaths.lastOfEach]).toEqual([[], []])
+    expect(deaths.exits([])).toMatchObject([{ reason: 'oom_kill', count: 1 }, ...Array(5).fill({ count: 0 })])
   })
   it('are counted under a thousand names and no more', () => {
     const deaths = new Deaths()

@@ -228,7 +228,7 @@ describe('a recorder', () => {
     const targets = new Targets()
     const deaths = []
     const recorder = new FlightRecorder({ targets, folder, now: () => now })
-    recorder.restore(death => deaths.push(death))
+    recorder.restore({ restore: death => deaths.push(death), retract: () => {} })
     return { targets, deaths, recorder }
   }
 
