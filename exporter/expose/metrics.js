@@ -6,9 +6,8 @@ const { compatMetrics } = require('../catalog/compat-metrics')
 const { exporterMetrics } = require('../catalog/exporter-metrics')
 const { signalsOf } = require('../signals')
 const { steadyUnixMs } = require('../clock')
+const { Turns } = require('../turns')
 
-/** Longest that rendering holds the loop at a time: agents and probes wait meanwhile. */
-const BLOCKED_MS = 5
 /** Targets whose samples are held, and given to prom-client, at a time. */
 const TARGETS_AT_A_TIME = 50
 
@@ -108,21 +107,6 @@ function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
       }
       return text
     }
-  }
-}
-
-/** The turns of the event loop that long work takes. */
-class Turns {
-  #began = performance.now()
-
-  /** Whether others should have theirs. */
-  get over () {
-    return performance.now() - this.#began > BLOCKED_MS
-  }
-
-  async next () {
-    await new Promise(resolve => setImmediate(resolve))
-    this.#began = performance.now()
   }
 }
 

@@ -7,6 +7,7 @@ const { deflateRawSync, inflateRawSync } = require('node:zlib')
 const { ordered } = require('../series/history')
 const { identityOf } = require('../series/targets')
 const { levels } = require('../self-care/load')
+const { Turns } = require('../turns')
 const { Block } = require('./block')
 const { columns } = require('./flight')
 const { Segments } = require('./segments')
@@ -65,6 +66,8 @@ class FlightRecorder {
   #saved = new WeakMap()
   /** @type {NodeJS.Timeout | undefined} */
   #timer
+  /** @type {Promise<void> | undefined} */
+  #saving
   /** Blocks that were given up to bound memory. */
   #shed = 0
   #memoryBytes
@@ -126,9 +129,21 @@ class FlightRecorder {
     this.#timer.unref()
   }
 
-  /** Save what is new. Called on a timer. */
-  async save () {
-    await Promise.all(this.#targets.all.map(target => this.#save(target)))
+  /** Save what is new. Called on a timer; of one that takes longer the next waits. */
+  save () {
+    this.#saving ??= this.#saveAll().finally(() => { this.#saving = undefined })
+    return this.#saving
+  }
+
+  async #saveAll () {
+    const turns = new Turns()
+    /** @type {Promise<void>[]} */
+    const saved = []
+    for (const target of this.#targets.all) {
+      saved.push(this.#save(target))
+      if (turns.over) await turns.next()
+    }
+    await Promise.all(saved)
     await this.#segments?.tidy()
     this.#bound()
   }
@@ -146,6 +161,7 @@ class FlightRecorder {
   /** Save the rest, and close. */
   async stop () {
     clearInterval(this.#timer)
+    await this.#saving
     for (const target of this.#targets.all) target.flight.seal()
     await this.save()
     await this.#segments?.close()
