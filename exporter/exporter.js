@@ -73,8 +73,8 @@ class Exporter extends EventEmitter {
         ? this.#log.error(failure, `cannot save to ${config.dataDir}: what is kept, is kept in memory`)
         : this.#log.info(`saving to ${config.dataDir} again`)
     })
-    this.#deathWatch.on('death', (death, lastMinutes) => {
-      this.#flight.death(death, this.#deaths.add(death, lastMinutes))
+    this.#deathWatch.on('death', (death, lastMinutes, target) => {
+      this.#flight.death(death, this.#deaths.add(death, lastMinutes), target)
       this.#log.warn({ target: death.target, thread: death.thread, reason: death.reason, sure: death.sure }, death.text)
       this.emit('death', death)
     })

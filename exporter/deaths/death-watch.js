@@ -40,8 +40,8 @@ const LAST_MINUTES_SECONDS = 600
  */
 
 /**
- * Watches targets die. Emits `death` (death, lastMinutes), once for each process, and for a worker that ran out of heap; and `alive` (id of
- * the death) when someone comes back who was taken for dead, as after the network was gone.
+ * Watches targets die. Emits `death` (death, lastMinutes, target), once for each process, and for a worker that ran out of heap; and `alive` (id
+ * of the death) when someone comes back who was taken for dead, as after the network was gone.
  */
 class DeathWatch extends EventEmitter {
   #targets
@@ -250,7 +250,7 @@ class DeathWatch extends EventEmitter {
       exitCode: byeCode ?? exit?.code ?? null,
       signal: exit?.signal ?? null,
       verdict: verdict && { diagnosis: verdict.diagnosis, summary: verdict.summary, fix: pasteLine(verdict.fix[0]) }
-    }), target.lastMinutes(LAST_MINUTES_SECONDS))
+    }), target.lastMinutes(LAST_MINUTES_SECONDS), target)
   }
 
   /** A worker ends as its app likes; one whose heap was full did not. @param {import('../series/target').Target} target @param {import('./explain').Explanation} explanation */

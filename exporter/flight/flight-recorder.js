@@ -144,13 +144,18 @@ class FlightRecorder {
       if (turns.over) await turns.next()
     }
     await Promise.all(saved)
+    await this.#segments?.written()
     await this.#segments?.tidy()
     this.#bound()
   }
 
-  /** @param {import('../deaths/deaths').Death} death @param {Buffer} lastMinutes packed */
-  death (death, lastMinutes) {
+  /**
+   * Its end is told, so it must not be remembered, and told again, by an exporter after this one.
+   * @param {import('../deaths/deaths').Death} death @param {Buffer} lastMinutes packed @param {import('../series/target').Target} target
+   */
+  death (death, lastMinutes, target) {
     this.#segments?.append('deaths', [{ meta: { type: 'death', death }, bytes: lastMinutes }])
+    this.#save(target, { ended: true })
   }
 
   /** It was none. @param {string} id of a death */
@@ -189,7 +194,10 @@ class FlightRecorder {
       }
       records.push({ meta: { type: 'seconds', key, layout: LAYOUT, boot: BOOT, atMs: now, ...seconds.meta }, bytes: seconds.bytes })
     }
-    if (ended && saved.introducedMs > -Infinity) records.push({ meta: { type: 'end', key } })
+    if (ended && saved.introducedMs > -Infinity) {
+      records.push({ meta: { type: 'end', key } })
+      saved.introducedMs = -Infinity // who comes back is introduced anew
+    }
     const blocks = target.flight.sealed.filter(({ packed }) => packed)
     await Promise.all([
       records.length > 0 && segments.append('seconds', records),

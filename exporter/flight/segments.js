@@ -180,6 +180,11 @@ class Segments {
     }
   }
 
+  /** When all that was appended so far is written, or dropped. */
+  written () {
+    return this.#writing
+  }
+
   /** Write what waits, and close. */
   async close () {
     await this.#writing

@@ -280,6 +280,14 @@ describe('a recorder', () => {
     expect(restored().targets.all).toHaveLength(0)
   })
 
+  it('nor is whose death was told, until he is back', async () => {
+    const { targets, recorder, session } = await flown(30)
+    recorder.death(/** @type {any} */ ({ id: '1' }), Buffer.from('minutes'), targets.all[0])
+    await recorder.save()
+    expect(restored().targets.all).toHaveLength(0)
+    await fly(session, recorder, 31, 40)
+    expect(restored().targets.all).toHaveLength(1)
+  })
   it('nor is who was heard of long ago', async () => {
     await flown(30)
     now += 901_000
@@ -322,6 +330,9 @@ describe('an exporter that is killed', () => {
       app.child.kill('SIGKILL')
       await app.ended
       await eventually(() => json(second, '/api/v1/deaths'), deaths => deaths.length === 2)
+      const data = path.join(folder, 'data')
+      const saved = () => fs.readdirSync(data).filter(name => name.startsWith('deaths')).some(name => fs.readFileSync(path.join(data, name)).includes('"target":"shop"'))
+      await eventually(saved, Boolean)
       await second.stop('SIGKILL')
 
       const third = await start()
