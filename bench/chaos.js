@@ -5,6 +5,7 @@
  * disk that is full, memory that runs out, garbage, clocks that jump, deaths of every kind – and it is counted what was lost.
  *
  *   npm run bench:chaos -- --minutes 60 --seed 7
+ *   npm run bench:chaos -- --minutes 5 --evils 'kill -9 the exporter,SIGKILL an app'
  *
  * Ends with 1 when the exporter ended by itself, said that somebody died who did not, called a kill for memory clean, was wrong about
  * more than 5 % of the deaths it could see, or lost more than ten seconds of anybody to a kill. Needs root: for memory cgroups, and to
@@ -32,7 +33,7 @@ const MOST_LOST_SECONDS = 10
 const AGENT = require.resolve('memwatch/agent')
 
 const { values: given } = parseArgs({
-  options: { minutes: { type: 'string', default: '60' }, seed: { type: 'string', default: String(Date.now() % 1e6) } }
+  options: { minutes: { type: 'string', default: '60' }, seed: { type: 'string', default: String(Date.now() % 1e6) }, evils: { type: 'string' } }
 })
 const fuzz = fuzzer(Number(given.seed))
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-chaos-'))
@@ -218,8 +219,10 @@ async function main () {
     }
   }
 
+  const chosen = given.evils?.split(',') ?? Object.keys(evils)
+  for (const evil of chosen) if (!evils[evil]) throw new Error(`--evils: nothing called ${evil}; there are ${Object.keys(evils).join(', ')}`)
   while (performance.now() - startedMs < 60_000 * Number(given.minutes)) {
-    const evil = fuzz.pick(Object.keys(evils))
+    const evil = fuzz.pick(chosen)
     say(evil)
     await evils[evil]().catch(error => say(`WRONG: ${evil}: ${error.message}`))
     await wait(1000 + fuzz.below(6000))

@@ -135,6 +135,8 @@ class Exporter extends EventEmitter {
    * @throws {Error} code EADDRINUSE, EACCES …; nothing is left open then
    */
   async start () {
+    // Before any agent can be back: who is known already is not restored.
+    this.#flight.restore(this.#deaths)
     const socket = await this.#listener.listen(this.#config.socket)
     try {
       const { host, port } = this.#config.listen
@@ -144,7 +146,6 @@ class Exporter extends EventEmitter {
       await this.#recorder?.stop()
       throw error
     }
-    this.#flight.restore(this.#deaths)
     this.#flight.start()
     this.#expiry = setInterval(() => this.#tidy(), EXPIRE_EVERY_MS)
     this.#expiry.unref()
