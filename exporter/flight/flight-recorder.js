@@ -186,6 +186,7 @@ class FlightRecorder {
     const { name, thread, hello } = target
     /** @type {{ meta: any, bytes?: Buffer }[]} */
     const records = []
+    const { untilSeconds } = saved
     const seconds = this.#newSeconds(target, saved)
     if (seconds) {
       if (now - saved.introducedMs >= INTRODUCE_EVERY_MS || now < saved.introducedMs) {
@@ -199,8 +200,14 @@ class FlightRecorder {
       saved.introducedMs = -Infinity // who comes back is introduced anew
     }
     const blocks = target.flight.sealed.filter(({ packed }) => packed)
+    const append = async () => {
+      if (records.length === 0 || await segments.append('seconds', records)) return
+      // What the disk did not take is still in the history: it goes with the next.
+      saved.untilSeconds = Math.min(saved.untilSeconds, untilSeconds)
+      saved.introducedMs = -Infinity
+    }
     await Promise.all([
-      records.length > 0 && segments.append('seconds', records),
+      append(),
       ...blocks.map(block => this.#saveBlock(segments, { key, name, thread, startedAtUnixMs: hello.startedAtUnixMs }, block))
     ])
   }

@@ -161,9 +161,10 @@ class Segments {
       this.bytes -= found.bytes
     }
     try {
-      for (const { name, keepMs } of this.#families) {
+      for (const { name, keepMs, segmentMs } of this.#families) {
         const closed = files.filter(({ family, file }) => family === name && !inUse.has(file))
-        for (const found of closed) if (now - found.writtenMs > keepMs) remove(found)
+        const spare = closed.length - mostSegments(keepMs, segmentMs)
+        closed.forEach((found, i) => { if (i < spare || now - found.writtenMs > keepMs) remove(found) })
       }
       for (const { name } of this.#families) {
         for (const found of this.#files().filter(({ family, file }) => family === name && !inUse.has(file))) {
@@ -262,13 +263,19 @@ class Segments {
       const stats = fs.statSync(file, { throwIfNoEntry: false })
       if (!stats) continue
       let writtenMs = this.#written.get(file)
-      // Of one from before this process only the wall clock tells how old it is.
-      if (writtenMs === undefined) this.#written.set(file, writtenMs = this.#now() - Math.max(0, Date.now() - stats.mtimeMs))
+      // Of one from before this process only the wall clock would tell how old it is, and that may have been set: it is kept as if new.
+      if (writtenMs === undefined) this.#written.set(file, writtenMs = this.#now())
       found.push({ file, family, sequence: Number(sequence), bytes: stats.size, writtenMs })
     }
     return found.sort((a, b) => a.sequence - b.sequence)
   }
 }
+
+/**
+ * An exporter that is restarted again and again begins a segment each time: so many more than one life needs are kept.
+ * @param {number} keepMs @param {number} segmentMs
+ */
+const mostSegments = (keepMs, segmentMs) => 16 + 4 * Math.ceil(keepMs / segmentMs)
 
 /** @param {string} folder */
 function readFolder (folder) {

@@ -1,6 +1,7 @@
 'use strict'
 
 const fs = require('node:fs')
+const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { Block } = require('../../exporter/flight/block')
@@ -13,7 +14,7 @@ const { ordered } = require('../../exporter/series/history')
 const { spawnExporter } = require('../support/exporter-process')
 const { eventually } = require('../support/exporter')
 const { spawnWatched } = require('../support/agent-collector')
-const { hello, frame, gcRow, MIB } = require('../support/frames')
+const { hello, frame, line, gcRow, MIB } = require('../support/frames')
 
 let folder
 beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-flight-')) })
@@ -124,6 +125,18 @@ describe('segments', () => {
     await segments.tidy()
     expect(typesOf(segments)).toEqual(['a', 'b'])
     await segments.close()
+  })
+  it('nor does a restart, but restarts alone do not pile up', async () => {
+    for (let life = 0; life < 60; life++) {
+      const segments = open()
+      await segments.append('fine', [{ meta: { type: String(life) } }])
+      await segments.close()
+      for (const file of files()) fs.utimesSync(path.join(folder, file), 0, 0)
+      await open().tidy()
+    }
+    const types = typesOf(open())
+    expect(types).toHaveLength(16 + 4 * 2)
+    expect(types.at(-1)).toBe('59')
   })
   it('what is too old goes, a segment at a time', async () => {
     const segments = open()
@@ -265,6 +278,25 @@ describe('a recorder', () => {
     }
   }, 60_000)
 
+  it('what a full disk did not take is saved when there is room again', async () => {
+    const blocked = path.join(folder, 'blocked')
+    fs.writeFileSync(blocked, '')
+    const targets = new Targets()
+    now = 1_000_000
+    const recorder = new FlightRecorder({ targets, folder: blocked, now: () => now })
+    const steady = jest.spyOn(performance, 'now')
+    const session = targets.open(hello(), () => {})
+    await fly(session, recorder, 1, 30)
+    expect(recorder.state).toMatchObject({ saving: false })
+    fs.rmSync(blocked)
+    steady.mockReturnValue(performance.now() + 31_000)
+    await fly(session, recorder, 31, 40)
+    steady.mockRestore()
+    const again = new Targets()
+    new FlightRecorder({ targets: again, folder: blocked, now: () => now }).restore({ restore: () => {}, retract: () => {} })
+    expect(again.all[0].lastMinutes(600).secondsBefore).toHaveLength(40)
+  })
+
   it('full blocks leave memory once they are on disk, and are read from there', async () => {
     const { targets: { all: [target] }, recorder } = await flown(1300)
     expect(target.flight.sealed).toHaveLength(2)
@@ -303,6 +335,39 @@ describe('a recorder', () => {
     }
     expect(restored().targets.all).toHaveLength(0)
   })
+})
+
+it('an agent that is back before the exporter is ready finds that it is known', async () => {
+  const slow = path.join(folder, 'slow.js')
+  // HTTP is there half a second later than the agents' socket.
+  fs.writeFileSync(slow, `
+    const { Server } = require('node:net')
+    const { listen } = Server.prototype
+    Server.prototype.listen = function (...args) {
+      if (args[0].port === undefined) return listen.apply(this, args)
+      setTimeout(() => listen.apply(this, args), 500)
+      return this
+    }`)
+  const start = nodeArgs => spawnExporter({ folder, args: ['--data-dir', path.join(folder, 'data')], nodeArgs })
+  const tell = (connection, sequences) => connection.write([hello({ pid: 1 }), ...sequences.map(sequence => frame({ sequence, uptimeSeconds: sequence }))].map(message => line(message) + '\n').join(''))
+  const first = await start([])
+  const before = net.connect(first.socket)
+  tell(before, [1, 2, 3])
+  await eventually(async () => (await (await fetch(`${first.url}/api/v1/targets`)).json())[0]?.uptimeSeconds, seconds => seconds === 3)
+  await first.stop()
+  before.destroy()
+
+  const starting = start(['-r', slow])
+  const back = await eventually(() => new Promise(resolve => {
+    const connection = net.connect(first.socket)
+    connection.once('connect', () => resolve(connection)).once('error', () => resolve(undefined))
+  }), Boolean)
+  tell(back, [4])
+  const second = await starting
+  const series = () => fetch(`${second.url}/api/v1/targets/api/series?track=rssBytes`).then(response => response.json())
+  expect((await eventually(series, ({ times }) => times?.includes(4))).times).toEqual([1, 2, 3, 4])
+  back.destroy()
+  await second.stop()
 })
 
 describe('an exporter that is killed', () => {
