@@ -1,0 +1,46 @@
+'use strict'
+
+const { Guard } = require('../agent/guard')
+const { collectors } = require('../agent/collect')
+const { exporterState } = require('../test/support/exporter-state')
+const { createMetrics } = require('../exporter/expose/metrics')
+const { replay } = require('../exporter/recording/replay')
+
+/**
+ * What runs all the time, in portions of some milliseconds to be repeated:
+ *
+ *   frame     the agent reads and encodes 200 frames
+ *   ingest    the exporter takes and judges a recording
+ *   scrape    /metrics of 20 targets
+ *
+ * bench/ratios.js takes this file from the tree whose cost it measures, an older one's too: it needs nothing but what is in its tree.
+ *
+ * @param {string} recording a file of frames
+ * @returns {Promise<{ work: Record<string, () => unknown>, stop: () => void }>}
+ */
+async function hotPaths (recording) {
+  const guard = new Guard()
+  const all = collectors({ isMainThread: true, frameMs: 1000, guarded: guard.wrap.bind(guard), majors: () => 0 })
+  for (const { start } of all) start?.()
+  let count = 0
+  function frame () {
+    const values = {}
+    // Frames within one second: what is read by the clock is read once.
+    const tick = { count: ++count, nowSeconds: count / 1000 }
+    for (const collector of all) collector.read(values, tick)
+    return JSON.stringify(values)
+  }
+  const { targets: [target] } = await replay(recording)
+  const targets = Array(20).fill(target)
+  const metrics = createMetrics({ targets: () => targets, state: () => exporterState({ targets: 20 }), compat: true })
+  return {
+    work: {
+      frame: () => { for (let i = 0; i < 200; i++) frame() },
+      ingest: () => replay(recording),
+      scrape: () => metrics.text()
+    },
+    stop: () => { for (const { stop } of all) stop?.() }
+  }
+}
+
+module.exports = { hotPaths }
