@@ -21,6 +21,7 @@ const { median, quantile } = require('simple-statistics')
 const { decode } = require('../exporter/ingest/decode')
 const { Target } = require('../exporter/series/target')
 const { evaluate } = require('../exporter/classify/evaluate')
+const { rssOf } = require('./process-reading')
 
 const MEMWATCH = path.join(__dirname, '../exporter/cli/memwatch.js')
 const PROBE = path.join(__dirname, 'health-probe.js')
@@ -47,9 +48,6 @@ function cpuSeconds (pid) {
   const fields = fs.readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ')
   return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS
 }
-
-/** @param {number} pid */
-const rssBytes = pid => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) * 1024
 
 /** @param {(exporter: { pid: number, url: string, socket: string }) => Promise<object>} use */
 async function withExporter (use) {
@@ -99,7 +97,7 @@ const atOneHertz = targets => withExporter(async ({ pid, url, socket }) => {
   await wait(seconds * 1000)
   const took = (performance.now() - at) / 1000
   const share = (cpuSeconds(pid) - cpu) / took
-  const rss = rssBytes(pid)
+  const rss = rssOf(pid)
   const scraped = await scrapes(url)
   feeder.send('end')
   return {
@@ -107,7 +105,7 @@ const atOneHertz = targets => withExporter(async ({ pid, url, socket }) => {
     share,
     microsPerFrame: share / targets * 1e6,
     rss,
-    rssAfterScrapes: rssBytes(pid),
+    rssAfterScrapes: rssOf(pid),
     series: scraped.series,
     firstScrapeMs: scraped.ms[0],
     scrapeMs: median(scraped.ms),
@@ -119,12 +117,12 @@ const atOneHertz = targets => withExporter(async ({ pid, url, socket }) => {
 /** @param {number} seconds of life of ten targets, told as fast as they are taken */
 const withHistory = seconds => withExporter(async ({ pid, socket }) => {
   const TARGETS = 10
-  const before = rssBytes(pid)
+  const before = rssOf(pid)
   const feeder = fork(FEEDER, [socket, String(TARGETS), String(seconds), '0'])
   const [cpu] = [cpuSeconds(pid)]
   for (let said; said !== 'done';) [said] = await once(feeder, 'message')
   await wait(3000)
-  const found = { seconds, perTargetBytes: (rssBytes(pid) - before) / TARGETS, rss: rssBytes(pid), microsPerFrame: (cpuSeconds(pid) - cpu) / TARGETS / seconds * 1e6 }
+  const found = { seconds, perTargetBytes: (rssOf(pid) - before) / TARGETS, rss: rssOf(pid), microsPerFrame: (cpuSeconds(pid) - cpu) / TARGETS / seconds * 1e6 }
   feeder.send('end')
   return found
 })

@@ -10,7 +10,6 @@
 
 const http = require('node:http')
 const { once } = require('node:events')
-const { readFileSync } = require('node:fs')
 const { parseArgs } = require('node:util')
 const { median, max } = require('simple-statistics')
 const { diagnoses } = require('../exporter/diagnoses')
@@ -20,6 +19,7 @@ const { findTools, MISSING } = require('../scripts/system-tools')
 const { startExporter, eventually } = require('../test/support/exporter')
 const { startPrometheus } = require('../test/support/prometheus')
 const { tellRecording } = require('../test/support/recorded-agent')
+const { rssOf } = require('./process-reading')
 
 const APPS = ['healthy-steady', 'semi-space-starvation', 'allocator-fragmentation', 'oversized-heap', 'js-heap-leak']
 /** Each exporter serves so many. */
@@ -76,7 +76,7 @@ async function main () {
     console.log(`${exporters} exporters with ${TARGETS_EACH} targets each, ${byApp.reduce((sum, lines) => sum + lines.length, 0) / APPS.length} series a target; ${given.minutes} minutes …`)
     await new Promise(resolve => setTimeout(resolve, 60_000 * Number(given.minutes)))
     await eventually(() => prometheus.query('count(memwatch_target_up)'), ([sample]) => Number(sample?.value[1]) === exporters * TARGETS_EACH, 60_000)
-    const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${prometheus.pid}/status`, 'latin1'))?.[1]) * 1024
+    const rss = rssOf(/** @type {number} */ (prometheus.pid))
     const [series] = await prometheus.query('prometheus_tsdb_head_series or vector(0)')
     console.log(`Prometheus holds ${(rss / 2 ** 30).toFixed(2)} GiB${Number(series.value[1]) > 0 ? `, ${series.value[1]} series` : ''}`)
     const queries = [

@@ -16,6 +16,7 @@ const path = require('node:path')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
 const { spawnExporter } = require('../test/support/exporter-process')
+const { descriptorsOf, rssOf } = require('./process-reading')
 const { eventually } = require('../test/support/exporter')
 const { hello, frame, line } = require('../test/support/frames')
 const { fuzzer } = require('./fuzz-input')
@@ -33,11 +34,6 @@ const { values: given } = parseArgs({
 
 /** Unlike once(), it does not mind errors. @param {net.Socket} socket @param {string} event */
 const event = (socket, event) => new Promise(resolve => socket.once(event, resolve))
-/** @param {number} pid */
-const rssOf = pid => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
-/** @param {number} pid */
-const descriptorsOf = pid => fs.readdirSync(`/proc/${pid}/fd`).length
-
 /** @param {any} exporter @param {string} name @returns {Promise<number>} sum over its series */
 async function metric (exporter, name) {
   const text = await (await fetch(`${exporter.url}/metrics`)).text()

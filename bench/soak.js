@@ -20,6 +20,7 @@ const { setTimeout: wait } = require('node:timers/promises')
 const { parseArgs } = require('node:util')
 const { median } = require('simple-statistics')
 const { spawnExporter } = require('../test/support/exporter-process')
+const { descriptorsOf, rssOf, threadsOf } = require('./process-reading')
 const { hello, frame, line, gcRow } = require('../test/support/frames')
 
 const MIB = 2 ** 20
@@ -44,13 +45,6 @@ const APP = `
   const kept = Array.from({ length: 1000 }, (_, i) => ({ i, text: 'row ' + i }))
   setInterval(() => { for (let i = 0; i < 100; i++) kept[i].text = 'row ' + Math.random() }, 50)
 `
-
-/** @param {number} pid */
-const rssOf = pid => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
-/** @param {number} pid */
-const threadsOf = pid => fs.readdirSync(`/proc/${pid}/task`).length
-/** @param {number} pid */
-const descriptorsOf = pid => fs.readdirSync(`/proc/${pid}/fd`).length
 
 /** Agents that live for seconds, one after the other, and leave in every way. @param {string} socketPath @param {number} number @param {AbortSignal} signal */
 async function flap (socketPath, number, signal) {

@@ -133,7 +133,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_history_dropped_total',
     type: 'counter',
-    help: 'Parts of histories that were given up: the disk failed or was slow, or memory was bounded.',
+    help: 'Parts of histories that the disk did not take when they came, which is made up for while they are in memory, or that were given up to bound memory.',
     read: ({ flight }) => flight.dropped
   },
   {

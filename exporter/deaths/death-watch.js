@@ -2,11 +2,10 @@
 
 const { EventEmitter } = require('node:events')
 const { steadyUnixMs } = require('../clock')
-const { primaryOf } = require('../classify/evaluate')
-const { pasteLine } = require('../fixes/paste-line')
 const { Witness } = require('./witness')
-const { lastMoments } = require('./last-moments')
+const { lastMoments, oomKillsSince } = require('./last-moments')
 const { explainDeath } = require('./explain')
+const { deathOf } = require('./deaths')
 
 /** How often those that fell silent are looked at. */
 const LOOK_EVERY_MS = 1000
@@ -229,48 +228,19 @@ class DeathWatch extends EventEmitter {
     const unwatched = vanished?.unwatched && !target.frame
     if (!target.frame && !unwatched) return
     const diedAtUnixMs = Math.round(vanished?.sinceUnixMs ?? this.#now())
-    const oomKills = this.#oomKillsSince(watched)
+    const oomKills = oomKillsSince(watched, this.#targets.all)
     const moments = lastMoments(target, diedAtUnixMs)
     const explanation = explainDeath({ moments, unwatched: unwatched ? (replaced ? 'restarted' : 'unknown') : undefined, byeCode, exit, oomKills, silentGrowthBytes, unreachable: vanished?.unreachable })
     if (target.thread !== 'main' && !this.#ranOutOfHeap(target, explanation)) return
-    const verdict = primaryOf(target.verdicts)
-    const id = `${diedAtUnixMs}-${target.hello.pid}-${target.hello.threadId}`
-    this.#dead.set(target, id)
-    this.emit('death', /** @type {import('./deaths').Death} */ ({
-      id,
-      target: target.name,
-      thread: target.thread,
-      pid: target.hello.pid,
-      host: target.hello.host ?? null,
-      node: target.hello.node,
-      startedAtUnixMs: target.hello.startedAtUnixMs,
-      diedAtUnixMs,
-      lastFrameUnixMs: target.frame?.atUnixMs ?? target.hello.startedAtUnixMs + 1000 * target.lastSeconds,
-      ...explanation,
-      exitCode: byeCode ?? exit?.code ?? null,
-      signal: exit?.signal ?? null,
-      verdict: verdict && { diagnosis: verdict.diagnosis, summary: verdict.summary, fix: pasteLine(verdict.fix[0]) }
-    }), target.lastMinutes(LAST_MINUTES_SECONDS), target)
+    const death = deathOf(target, { diedAtUnixMs, explanation, exitCode: byeCode ?? exit?.code, signal: exit?.signal })
+    this.#dead.set(target, death.id)
+    this.emit('death', death, target.lastMinutes(LAST_MINUTES_SECONDS), target)
   }
 
   /** A worker ends as its app likes; one whose heap was full did not. @param {import('../series/target').Target} target @param {import('./explain').Explanation} explanation */
   #ranOutOfHeap (target, { reason, sure }) {
     const lives = this.#targets.all.some(({ hello, thread, connected }) => thread === 'main' && connected && hello.pid === target.hello.pid && hello.host === target.hello.host)
     return reason === 'heap_oom' && sure !== 'possible' && lives
-  }
-
-  /**
-   * Kills for memory in its cgroup since its last frames: from the cgroup itself, else from who shares the cgroup and lives.
-   * @param {Watched} watched
-   */
-  #oomKillsSince ({ target, witness, oomKills }) {
-    const now = witness?.oomKills()
-    if (now !== undefined && oomKills !== undefined) return now - oomKills
-    const { containerOomKills, containerLimitBytes } = target.values
-    if (containerOomKills === undefined) return undefined
-    const rise = Math.max(0, ...this.#targets.all.filter(other => other !== target && other.connected && other.hello.host === target.hello.host &&
-      other.values.containerLimitBytes === containerLimitBytes && other.seenAtUnixMs > target.seenAtUnixMs).map(({ values }) => (values.containerOomKills ?? 0) - containerOomKills))
-    return rise > 0 ? rise : undefined
   }
 }
 

@@ -1,6 +1,8 @@
 'use strict'
 
 const { gzipSync, gunzipSync } = require('node:zlib')
+const { primaryOf } = require('../classify/evaluate')
+const { pasteLine } = require('../fixes/paste-line')
 const { reasons } = require('./reasons')
 
 /** Deaths that are kept, the last minutes of each with it. */
@@ -32,6 +34,35 @@ const MAX_NAMES = 1000
  * @property {number[]} secondsBefore the last frame, oldest first
  * @property {Record<string, (number | null)[]>} tracks at those times; null where there was none
  */
+
+/**
+ * @param {import('../series/target').Target} target
+ * @param {object} end
+ * @param {number} end.diedAtUnixMs
+ * @param {import('./explain').Explanation} end.explanation
+ * @param {number | null} [end.exitCode]
+ * @param {string | null} [end.signal]
+ * @returns {Death}
+ */
+function deathOf (target, { diedAtUnixMs, explanation, exitCode = null, signal = null }) {
+  const { hello, name, thread, frame } = target
+  const verdict = primaryOf(target.verdicts)
+  return {
+    id: `${diedAtUnixMs}-${hello.pid}-${hello.threadId}`,
+    target: name,
+    thread,
+    pid: hello.pid,
+    host: hello.host ?? null,
+    node: hello.node,
+    startedAtUnixMs: hello.startedAtUnixMs,
+    diedAtUnixMs,
+    lastFrameUnixMs: frame?.atUnixMs ?? hello.startedAtUnixMs + 1000 * target.lastSeconds,
+    ...explanation,
+    exitCode,
+    signal,
+    verdict: verdict && { diagnosis: verdict.diagnosis, summary: verdict.summary, fix: pasteLine(verdict.fix[0]) }
+  }
+}
 
 /** Who died, of what, and how often. */
 class Deaths {
@@ -103,4 +134,4 @@ class Deaths {
   }
 }
 
-module.exports = { Deaths, MAX_DEATHS }
+module.exports = { deathOf, Deaths, MAX_DEATHS }

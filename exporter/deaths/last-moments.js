@@ -75,6 +75,22 @@ function lastMoments (target, goneAtUnixMs) {
   }
 }
 
+/**
+ * Kills for memory in its cgroup since its last frames: from the cgroup itself, else from who shares the cgroup and lives.
+ * @param {Pick<import('./death-watch').Watched, 'target' | 'witness' | 'oomKills'>} watched
+ * @param {readonly import('../series/target').Target[]} all targets
+ * @returns {number | undefined} undefined where nobody counted
+ */
+function oomKillsSince ({ target, witness, oomKills }, all) {
+  const now = witness?.oomKills()
+  if (now !== undefined && oomKills !== undefined) return now - oomKills
+  const { containerOomKills, containerLimitBytes } = target.values
+  if (containerOomKills === undefined) return undefined
+  const rise = Math.max(0, ...all.filter(other => other !== target && other.connected && other.hello.host === target.hello.host &&
+    other.values.containerLimitBytes === containerLimitBytes && other.seenAtUnixMs > target.seenAtUnixMs).map(({ values }) => (values.containerOomKills ?? 0) - containerOomKills))
+  return rise > 0 ? rise : undefined
+}
+
 /** @param {{ times: number[], values: number[] }} points @returns {number} per second; 0 where nothing rose */
 function steepest ({ times, values }) {
   let most = 0
@@ -90,4 +106,4 @@ function record ({ values }) {
   return values.length < 2 ? 0 : Math.max(0, values[values.length - 1] - Math.max(...values.slice(0, -1)))
 }
 
-module.exports = { lastMoments }
+module.exports = { lastMoments, oomKillsSince }

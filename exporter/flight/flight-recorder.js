@@ -1,23 +1,18 @@
 'use strict'
 
-const fs = require('node:fs')
 const os = require('node:os')
-const { createHash } = require('node:crypto')
-const { deflateRawSync, inflateRawSync } = require('node:zlib')
-const { ordered } = require('../series/history')
 const { identityOf } = require('../series/targets')
 const { levels } = require('../self-care/load')
 const { Turns } = require('../turns')
-const { Block } = require('./block')
-const { columns } = require('./flight')
 const { Segments } = require('./segments')
+const { blockRecord, endRecord, introduction, remembered, secondsRecord } = require('./target-records')
 
 /** What is newer than this may be lost with the process; the disk is given no more to do than that. */
 const SAVE_EVERY_MS = 5000
 /** Within this, who a target is is said again, so that it is known without the segments before. */
 const INTRODUCE_EVERY_MS = 240_000
-/** Who was heard of so recently, before the exporter went, may still live. */
-const REMEMBER_MS = 900_000
+/** Deaths and ends that wait for a disk that fails. */
+const MAX_OWED = 200
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 /**
@@ -32,29 +27,11 @@ const FAMILIES = Object.freeze([
   { name: 'deaths', keepMs: 30 * 24 * HOUR_MS, segmentMs: 24 * HOUR_MS }
 ])
 
-/** Rows of other columns, as an older exporter may have saved them, cannot be read. */
-const LAYOUT = createHash('sha256').update(JSON.stringify([ordered, columns])).digest('hex').slice(0, 12)
-
-/** Which start of the machine this is: in it, time since is a clock that nobody sets. random(4) */
-const BOOT = readBoot()
-
-/** @returns {string | undefined} */
-function readBoot () {
-  try {
-    return fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-  } catch {
-    return undefined // not Linux
-  }
-}
-
 /**
- * @typedef {object} Remembered what is known of a target from before
- * @property {{ hello: any, name: string, thread: string }} known
- * @property {{ time: number, row: Float64Array }[]} seconds
- * @property {import('./flight').SealedBlock[]} blocks
- * @property {number} lastSequence
- * @property {number} firstUptimeSeconds
- * @property {[string, any][]} settled
+ * @typedef {object} Saved
+ * @property {number} untilSeconds uptime of the last row on disk
+ * @property {number} endedSeconds of the last before its end was told: what was not saved of them would make it look alive
+ * @property {number} introducedMs
  */
 
 /** Keeps what targets did and who died on disk, and restores it. Without a folder it only bounds what is in memory. */
@@ -62,8 +39,10 @@ class FlightRecorder {
   #targets
   #segments
   #now
-  /** Saved so far, of each target. @type {WeakMap<import('../series/target').Target, { untilSeconds: number, introducedMs: number }>} */
+  /** Saved so far, of each target. @type {WeakMap<import('../series/target').Target, Saved>} */
   #saved = new WeakMap()
+  /** What happened once, in order, until it is on disk. @type {{ family: string, record: import('./target-records').Record }[]} */
+  #owed = []
   /** @type {NodeJS.Timeout | undefined} */
   #timer
   /** @type {Promise<void> | undefined} */
@@ -88,7 +67,7 @@ class FlightRecorder {
     if (folder) this.#segments = new Segments(folder, { families: FAMILIES, maxBytes, onFailure })
     targets.on('end', target => {
       target.flight.seal()
-      this.#save(target, { ended: true })
+      this.#end(target)
     })
   }
 
@@ -115,11 +94,10 @@ class FlightRecorder {
       if (meta.type === 'death') deaths.restore(meta.death, bytes)
       if (meta.type === 'retracted') deaths.retract(meta.id)
     })
-    for (const { known, ...kept } of this.#remembered(segments)) {
-      const settled = new Map(kept.settled.map(([id, state]) => [id, { ...state, confirmedAtSeconds: state.confirmedAtSeconds ?? NaN }]))
+    for (const { known, ...kept } of remembered(segments, this.#now())) {
       this.#targets.restore(known, target => {
-        target.restore({ ...kept, settled })
-        this.#saved.set(target, { untilSeconds: target.lastSeconds, introducedMs: -Infinity })
+        target.restore(kept)
+        this.#saved.set(target, { untilSeconds: target.lastSeconds, endedSeconds: -Infinity, introducedMs: -Infinity })
       })
     }
   }
@@ -136,31 +114,32 @@ class FlightRecorder {
   }
 
   async #saveAll () {
-    const turns = new Turns()
-    /** @type {Promise<void>[]} */
-    const saved = []
-    for (const target of this.#targets.all) {
-      saved.push(this.#save(target))
-      if (turns.over) await turns.next()
+    const segments = this.#segments
+    // Nothing is put together for a disk that fails: what waits would be more each time.
+    if (segments && await segments.ready()) {
+      this.#payOwed(segments)
+      const turns = new Turns()
+      for (const target of this.#targets.all) {
+        this.#save(segments, target)
+        if (turns.over) await turns.next()
+      }
+      await segments.written()
+      await segments.tidy()
     }
-    await Promise.all(saved)
-    await this.#segments?.written()
-    await this.#segments?.tidy()
     this.#bound()
   }
 
   /**
-   * Its end is told, so it must not be remembered, and told again, by an exporter after this one.
    * @param {import('../deaths/deaths').Death} death @param {Buffer} lastMinutes packed @param {import('../series/target').Target} target
    */
   death (death, lastMinutes, target) {
-    this.#segments?.append('deaths', [{ meta: { type: 'death', death }, bytes: lastMinutes }])
-    this.#save(target, { ended: true })
+    this.#owe('deaths', { meta: { type: 'death', death }, bytes: lastMinutes })
+    this.#end(target)
   }
 
   /** It was none. @param {string} id of a death */
   retract (id) {
-    this.#segments?.append('deaths', [{ meta: { type: 'retracted', id } }])
+    this.#owe('deaths', { meta: { type: 'retracted', id } })
   }
 
   /** Save the rest, and close. */
@@ -172,101 +151,81 @@ class FlightRecorder {
     await this.#segments?.close()
   }
 
+  /** It must not be remembered, nor its end told again, by an exporter after this one. @param {import('../series/target').Target} target */
+  #end (target) {
+    if (!this.#segments) return
+    if (!this.#segments.failure) this.#save(this.#segments, target)
+    this.#owe('seconds', endRecord(identityOf(target.hello)))
+    const saved = this.#savedOf(target)
+    saved.endedSeconds = target.lastSeconds
+    // Who comes back is introduced anew.
+    saved.introducedMs = -Infinity
+  }
+
+  /** @param {string} family @param {import('./target-records').Record} record of what happens once */
+  #owe (family, record) {
+    if (!this.#segments) return
+    this.#owed.push({ family, record })
+    if (this.#owed.length > MAX_OWED) {
+      this.#owed.shift()
+      this.#shed++
+    }
+    this.#payOwed(this.#segments)
+  }
+
+  /** @param {Segments} segments */
+  async #payOwed (segments) {
+    const owed = this.#owed
+    this.#owed = []
+    const paid = await Promise.all(owed.map(({ family, record }) => segments.append(family, [record])))
+    this.#owed.unshift(...owed.filter((_, i) => !paid[i]))
+  }
+
   /**
    * Never rejects. What is saved is put together at once: a slow disk must not hold on to targets that have ended.
-   * @param {import('../series/target').Target} target @param {{ ended?: boolean }} [now] ended: it must not be remembered
+   * @param {Segments} segments @param {import('../series/target').Target} target
    */
-  async #save (target, { ended = false } = {}) {
-    const segments = this.#segments
-    if (!segments) return
-    const now = this.#now()
-    const saved = this.#saved.get(target) ?? { untilSeconds: -Infinity, introducedMs: -Infinity }
-    this.#saved.set(target, saved)
-    const key = identityOf(target.hello)
-    const { name, thread, hello } = target
-    /** @type {{ meta: any, bytes?: Buffer }[]} */
-    const records = []
-    const { untilSeconds } = saved
-    const seconds = this.#newSeconds(target, saved)
-    if (seconds) {
-      if (now - saved.introducedMs >= INTRODUCE_EVERY_MS || now < saved.introducedMs) {
-        saved.introducedMs = now
-        records.push({ meta: { type: 'target', key, layout: LAYOUT, name, thread }, bytes: deflateRawSync(JSON.stringify(hello)) })
-      }
-      records.push({ meta: { type: 'seconds', key, layout: LAYOUT, boot: BOOT, atMs: now, ...seconds.meta }, bytes: seconds.bytes })
-    }
-    if (ended && saved.introducedMs > -Infinity) {
-      records.push({ meta: { type: 'end', key } })
-      saved.introducedMs = -Infinity // who comes back is introduced anew
-    }
+  async #save (segments, target) {
     const blocks = target.flight.sealed.filter(({ packed }) => packed)
-    const append = async () => {
-      if (records.length === 0 || await segments.append('seconds', records)) return
-      // What the disk did not take is still in the history: it goes with the next.
-      saved.untilSeconds = Math.min(saved.untilSeconds, untilSeconds)
-      saved.introducedMs = -Infinity
-    }
     await Promise.all([
-      append(),
-      ...blocks.map(block => this.#saveBlock(segments, { key, name, thread, startedAtUnixMs: hello.startedAtUnixMs }, block))
+      this.#saveSeconds(segments, target),
+      ...blocks.map(block => this.#saveBlock(segments, target, block))
     ])
   }
 
-  /** @param {import('../series/target').Target} target @param {{ untilSeconds: number }} saved is moved on */
-  #newSeconds (target, saved) {
-    const { seconds: { times, tracks }, settled, ...meta } = target.kept(saved.untilSeconds)
-    const from = times.findIndex(time => time > saved.untilSeconds)
-    if (from < 0) return undefined
-    saved.untilSeconds = times[times.length - 1]
-    const block = new Block(ordered.length)
-    for (let i = from; i < times.length; i++) block.append(times[i], ordered.map(track => tracks[track][i] ?? NaN))
-    const found = [...settled].filter(([, { state }]) => state === 'confirmed' || state === 'suspected')
-    return { meta: { ...meta, settled: found }, bytes: block.pack() }
+  /** @param {import('../series/target').Target} target */
+  #savedOf (target) {
+    const saved = this.#saved.get(target) ?? { untilSeconds: -Infinity, endedSeconds: -Infinity, introducedMs: -Infinity }
+    this.#saved.set(target, saved)
+    return saved
   }
 
-  /** A block that is on disk need not be in memory. @param {Segments} segments @param {object} of @param {import('./flight').SealedBlock} block */
-  async #saveBlock (segments, of, block) {
-    const { stepSeconds, from, to, packed } = block
-    const places = await segments.append(`step${stepSeconds}`, [{ meta: { type: 'block', layout: LAYOUT, stepSeconds, from, to, ...of }, bytes: packed }])
+  /** @param {Segments} segments @param {import('../series/target').Target} target */
+  async #saveSeconds (segments, target) {
+    const now = this.#now()
+    const saved = this.#savedOf(target)
+    const before = saved.untilSeconds
+    const seconds = secondsRecord(target, { sinceSeconds: Math.max(before, saved.endedSeconds), nowMs: now })
+    if (!seconds) return
+    const records = [seconds.record]
+    if (now - saved.introducedMs >= INTRODUCE_EVERY_MS || now < saved.introducedMs) {
+      saved.introducedMs = now
+      records.unshift(introduction(target))
+    }
+    saved.untilSeconds = seconds.untilSeconds
+    if (await segments.append('seconds', records)) return
+    // What the disk did not take is still in the history: it goes with the next.
+    saved.untilSeconds = Math.min(saved.untilSeconds, before)
+    saved.introducedMs = -Infinity
+  }
+
+  /** A block that is on disk need not be in memory. @param {Segments} segments @param {import('../series/target').Target} target @param {import('./flight').SealedBlock} block */
+  async #saveBlock (segments, target, block) {
+    const places = await segments.append(`step${block.stepSeconds}`, [blockRecord(target, block)])
     if (!places) return
     const [place] = places
     block.read = () => segments.readAt(place)
     block.packed = undefined
-  }
-
-  /** @param {Segments} segments @returns {Remembered[]} */
-  #remembered (segments) {
-    /** @type {Map<string, Remembered & { atMs: number }>} */
-    const byKey = new Map()
-    const now = this.#now()
-    segments.read('seconds', ({ meta, bytes }) => {
-      if (meta.layout !== LAYOUT && meta.type !== 'end') return
-      try {
-        if (meta.type === 'target') {
-          const known = { hello: JSON.parse(inflateRawSync(bytes).toString()), name: meta.name, thread: meta.thread }
-          const before = byKey.get(meta.key)
-          if (before) before.known = known
-          else byKey.set(meta.key, { known, seconds: [], blocks: [], lastSequence: 0, firstUptimeSeconds: NaN, settled: [], atMs: -Infinity })
-        }
-        if (meta.type === 'end') byKey.delete(meta.key)
-        const target = byKey.get(meta.key)
-        if (meta.type !== 'seconds' || !target) return
-        const block = Block.unpack(bytes)
-        block.times.forEach((time, i) => target.seconds.push({ time, row: Float64Array.from(ordered, (_, c) => block.valueAt(i, c)) }))
-        Object.assign(target, { lastSequence: meta.lastSequence, firstUptimeSeconds: meta.firstUptimeSeconds, settled: meta.settled, atMs: meta.boot === BOOT ? meta.atMs : -Infinity })
-      } catch {
-        segments.torn++
-      }
-    })
-    // No process outlives its machine, and one that was heard of long ago has no agent any more.
-    for (const [key, { atMs }] of byKey) if (now - atMs > REMEMBER_MS) byKey.delete(key)
-    for (const family of ['step10', 'step60']) {
-      segments.read(family, ({ meta, place }) => {
-        if (meta.layout !== LAYOUT) return
-        byKey.get(meta.key)?.blocks.push({ stepSeconds: meta.stepSeconds, from: meta.from, to: meta.to, read: () => segments.readAt(place) })
-      })
-    }
-    return [...byKey.values()]
   }
 
   /** Where blocks have to stay in memory, the finest and oldest go first. */

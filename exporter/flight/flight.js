@@ -41,6 +41,11 @@ const KEEP_OF = Int8Array.from(columns, ({ statistic }) => STATISTICS.indexOf(st
 class Flight {
   #steps = STEPS.map(step => new Step(step))
 
+  /** @param {number} stepSeconds one of STEPS */
+  #step (stepSeconds) {
+    return /** @type {Step} */ (this.#steps.find(step => step.stepSeconds === stepSeconds))
+  }
+
   /**
    * @param {number} timeSeconds uptime
    * @param {ArrayLike<number>} row of the tracks, in the order of `ordered`; NaN where there is none
@@ -63,7 +68,7 @@ class Flight {
 
   /** A block that was saved earlier, older than all that are here. @param {SealedBlock} block */
   restore (block) {
-    this.#steps.find(({ stepSeconds }) => stepSeconds === block.stepSeconds)?.restore(block)
+    this.#step(block.stepSeconds).sealed.push(block)
   }
 
   /** Minutes that were in no full block when it was saved, anew from the ten seconds. @param {number} afterSeconds uptime */
@@ -87,8 +92,7 @@ class Flight {
    * @returns {Iterable<{ time: number, read: (track: import('../series/tracks').TrackName) => number }>}
    */
   * steps (stepSeconds, afterSeconds) {
-    const step = /** @type {Step} */ (this.#steps.find(step => step.stepSeconds === stepSeconds))
-    for (const block of step.blocksSince(afterSeconds)) {
+    for (const block of this.#step(stepSeconds).blocksSince(afterSeconds)) {
       for (let i = 0; i < block.length; i++) {
         if (block.times[i] > afterSeconds) yield { time: block.times[i], read: track => block.valueAt(i, KEPT[ordered.indexOf(track)]) }
       }
@@ -97,13 +101,13 @@ class Flight {
 
   /** Forget a block. @param {SealedBlock} block */
   drop (block) {
-    const step = this.#steps.find(({ stepSeconds }) => stepSeconds === block.stepSeconds)
-    if (step) step.sealed = step.sealed.filter(other => other !== block)
+    const step = this.#step(block.stepSeconds)
+    step.sealed = step.sealed.filter(other => other !== block)
   }
 
   /** Until when a step's full blocks reach, uptime; -Infinity without any. @param {number} stepSeconds */
   sealedUntil (stepSeconds) {
-    return this.#steps.find(step => step.stepSeconds === stepSeconds)?.sealed.at(-1)?.to ?? -Infinity
+    return this.#step(stepSeconds).sealed.at(-1)?.to ?? -Infinity
   }
 
   /**
@@ -113,10 +117,9 @@ class Flight {
    * @returns {{ times: number[], last: number[], min: number[], max: number[] }} NaN where it was absent; of a counter all three are the same
    */
   series (track, { stepSeconds, sinceSeconds = -Infinity }) {
-    const step = /** @type {Step} */ (this.#steps.find(step => step.stepSeconds === stepSeconds))
     const index = ordered.indexOf(track)
     const found = { times: /** @type {number[]} */ ([]), last: /** @type {number[]} */ ([]), min: /** @type {number[]} */ ([]), max: /** @type {number[]} */ ([]) }
-    for (const block of step.blocksSince(sinceSeconds)) {
+    for (const block of this.#step(stepSeconds).blocksSince(sinceSeconds)) {
       for (let i = 0; i < block.length; i++) {
         if (block.times[i] < sinceSeconds) continue
         found.times.push(block.times[i])
@@ -172,11 +175,6 @@ class Step {
       if (KEEP_OF[c] === LAST_OF_ALL || Number.isNaN(before) || (KEEP_OF[c] === LEAST ? value < before : value > before)) values[c] = value
     }
     return finished
-  }
-
-  /** @param {SealedBlock} block */
-  restore (block) {
-    this.sealed.push(block)
   }
 
   /** Full ones that reach so far, and the open one. @param {number} sinceSeconds @returns {Iterable<Block>} one that cannot be read is left out */

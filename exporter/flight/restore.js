@@ -18,10 +18,10 @@ function restoreInto ({ history, flight, blocks, seconds }) {
   const tensUntil = flight.sealedUntil(10)
   const end = seconds.at(-1)?.time ?? Math.max(minutesUntil, tensUntil)
 
-  restoreSteps(history, flight, { from: 60, to: [60], sinceSeconds: end - reach(60) })
+  restoreTier(history, flight, { tier: 60, from: 60, afterSeconds: end - reach(60) })
   flight.refill(minutesUntil)
-  restoreSteps(history, flight, { from: 10, to: [10], sinceSeconds: end - reach(10) })
-  restoreSteps(history, flight, { from: 10, to: [60], sinceSeconds: minutesUntil + Number.EPSILON })
+  restoreTier(history, flight, { tier: 10, from: 10, afterSeconds: end - reach(10) })
+  restoreTier(history, flight, { tier: 60, from: 10, afterSeconds: minutesUntil })
   for (const { time, row } of seconds) {
     const read = (/** @type {import('../series/tracks').TrackName} */ track) => row[ordered.indexOf(track)]
     if (time > end - reach(1)) history.restore(1, time, read)
@@ -39,12 +39,12 @@ const reach = step => {
 }
 
 /**
- * Full blocks of one step into tiers of the history.
+ * A tier of the history from the steps of the flight.
  * @param {import('../series/history').History} history @param {import('./flight').Flight} flight
- * @param {{ from: 10 | 60, to: number[], sinceSeconds: number }} options
+ * @param {{ tier: 10 | 60, from: 10 | 60, afterSeconds: number }} options
  */
-function restoreSteps (history, flight, { from, to, sinceSeconds }) {
-  for (const { time, read } of flight.steps(from, sinceSeconds)) for (const tier of to) history.restore(tier, time, read)
+function restoreTier (history, flight, { tier, from, afterSeconds }) {
+  for (const { time, read } of flight.steps(from, afterSeconds)) history.restore(tier, time, read)
 }
 
 module.exports = { restoreInto }

@@ -5,59 +5,47 @@ const path = require('node:path')
 const { steadyUnixMs } = require('../clock')
 const { makeFolder } = require('../make-folder')
 const { packRecord, unpackRecords } = require('./records')
+const { Segment } = require('./segment')
+const { SegmentFiles } = require('./segment-files')
 
 /** A segment is closed, and another begun, at this size or age: what is too old is removed a segment at a time. */
 const SEGMENT_BYTES = 4 * 2 ** 20
 /** What was written is put on disk at least this often: a machine that loses power loses no more. A process that dies loses none of it. */
 const SYNC_EVERY_MS = 30_000
-/** After a disk that failed, it is tried again. */
-const RETRY_AFTER_MS = 30_000
 /** What waits for a slow disk. More is dropped, and counted. */
 const MAX_WAITING_BYTES = 16 * 2 ** 20
 
-const NAME = /^([a-z0-9]+)-(\d{15})\.segment$/
-
 /**
- * @typedef {object} Family records of one kind, in segments of their own
- * @property {string} name lower-case letters and digits
- * @property {number} keepMs how long a segment is kept after its last record
- * @property {number} segmentMs how long one is written to
+ * @typedef {import('./segment-files').Family} Family
  *
  * @typedef {object} Place where a record is
  * @property {string} file
  * @property {number} offset
  * @property {number} length
- *
- * @typedef {{ file: string, family: string, sequence: number, bytes: number, writtenMs: number }} SegmentFile
- * @typedef {{ fd: number, file: string, bytes: number, openedMs: number }} Open
  */
 
 /**
  * Records on disk, in append-only files. A disk that is full or read-only fails nobody: `failure` says what is wrong, what comes meanwhile
- * is not saved, and it is tried again.
+ * is not saved, and `ready` tells when it is well again.
  */
 class Segments {
   #folder
   #families
-  #maxBytes
+  #files
   #now
   #onFailure
-  /** @type {Map<string, Open>} by family */
+  /** @type {Map<string, Segment>} by family */
   #open = new Map()
-  /** When each file was last written to, by the steady clock. @type {Map<string, number>} */
-  #written = new Map()
-  #sequence = 0
   /** @type {{ family: string, packed: Buffer[], bytes: number, done: (places: Place[] | undefined) => void }[]} */
   #waiting = []
   #writing = Promise.resolve()
   #waitingBytes = 0
-  #retryAtMs = 0
+  /** The most that a write failed with. */
+  #refusedBytes = 0
   #syncedAtMs = 0
-  /** Bytes of all segments. */
-  bytes = 0
   /** Damaged ends that were skipped while reading. */
   torn = 0
-  /** Records that were not saved. */
+  /** Records that the disk did not take when they came. */
   dropped = 0
   /** What is wrong with the disk, now. @type {Error | undefined} */
   failure
@@ -73,10 +61,14 @@ class Segments {
   constructor (folder, { families, maxBytes, onFailure = () => {}, now = steadyUnixMs }) {
     this.#folder = folder
     this.#families = families
-    this.#maxBytes = maxBytes
+    this.#files = new SegmentFiles(folder, { families, maxBytes, now })
     this.#onFailure = onFailure
     this.#now = now
-    this.#sequence = Math.max(0, ...this.#files().map(({ sequence }) => sequence))
+  }
+
+  /** Bytes of all segments. */
+  get bytes () {
+    return this.#files.bytes
   }
 
   /**
@@ -85,7 +77,7 @@ class Segments {
    * @param {(record: { meta: any, bytes: Buffer, place: Place }) => void} take
    */
   read (family, take) {
-    for (const { file } of this.#files().filter(found => found.family === family)) {
+    for (const { file } of this.#files.all().filter(found => found.family === family)) {
       let segment
       try {
         segment = fs.readFileSync(file)
@@ -114,6 +106,27 @@ class Segments {
   }
 
   /**
+   * Whether it is worth putting records together. After a failure the disk is tried, with as much as it did not take: a little fits where
+   * what waits does not.
+   * @returns {Promise<boolean>}
+   */
+  async ready () {
+    if (!this.failure) return true
+    await this.#writing
+    const probe = path.join(this.#folder, 'probe')
+    try {
+      makeFolder(this.#folder)
+      await fs.promises.writeFile(probe, Buffer.alloc(this.#refusedBytes), { mode: 0o600 })
+      this.#refusedBytes = 0
+      return true
+    } catch {
+      return false
+    } finally {
+      await fs.promises.rm(probe, { force: true }).catch(() => {})
+    }
+  }
+
+  /**
    * @param {string} family
    * @param {{ meta: import('./records').RecordMeta, bytes?: Buffer }[]} records
    * @returns {Promise<Place[] | undefined>} where they are; undefined when they were not saved
@@ -121,7 +134,7 @@ class Segments {
   append (family, records) {
     const packed = records.map(({ meta, bytes }) => packRecord(meta, bytes))
     const bytes = packed.reduce((sum, { length }) => sum + length, 0)
-    if (this.#waitingBytes + bytes > MAX_WAITING_BYTES || this.#now() < this.#retryAtMs) {
+    if (this.#waitingBytes + bytes > MAX_WAITING_BYTES) {
       this.dropped += records.length
       return Promise.resolve(undefined)
     }
@@ -148,36 +161,17 @@ class Segments {
     }
   }
 
-  /** Remove what is too old, or too much. */
+  /** Remove what is too old, or too much, and see that what is written is on disk. */
   async tidy () {
-    const now = this.#now()
-    const files = this.#files()
-    const inUse = new Set([...this.#open.values()].map(({ file }) => file))
-    this.bytes = files.reduce((sum, { bytes }) => sum + bytes, 0)
-    /** @param {SegmentFile} found */
-    const remove = found => {
-      fs.rmSync(found.file, { force: true })
-      this.#written.delete(found.file)
-      this.bytes -= found.bytes
-    }
+    const open = [...this.#open.values()]
     try {
-      for (const { name, keepMs, segmentMs } of this.#families) {
-        const closed = files.filter(({ family, file }) => family === name && !inUse.has(file))
-        const spare = closed.length - mostSegments(keepMs, segmentMs)
-        closed.forEach((found, i) => { if (i < spare || now - found.writtenMs > keepMs) remove(found) })
-      }
-      for (const { name } of this.#families) {
-        for (const found of this.#files().filter(({ family, file }) => family === name && !inUse.has(file))) {
-          if (this.bytes <= this.#maxBytes) break
-          remove(found)
-        }
-      }
-      if (now - this.#syncedAtMs >= SYNC_EVERY_MS) {
-        this.#syncedAtMs = now
-        await Promise.all([...this.#open.values()].map(({ fd }) => fsync(fd)))
+      this.#files.tidy(new Set(open.map(({ file }) => file)))
+      if (this.#now() - this.#syncedAtMs >= SYNC_EVERY_MS) {
+        this.#syncedAtMs = this.#now()
+        await Promise.all(open.map(segment => segment.sync()))
       }
     } catch (error) {
-      this.#fail(/** @type {Error} */ (error))
+      this.#fail(/** @type {Error} */ (error), 0)
     }
   }
 
@@ -189,111 +183,58 @@ class Segments {
   /** Write what waits, and close. */
   async close () {
     await this.#writing
-    for (const { fd } of this.#open.values()) {
-      await fsync(fd).catch(() => {})
-      fs.closeSync(fd)
-    }
+    for (const segment of this.#open.values()) await segment.close()
     this.#open.clear()
   }
 
   /** @param {string} family @param {Buffer[]} packed @returns {Promise<Place[] | undefined>} */
   async #write (family, packed) {
+    const bytes = Buffer.concat(packed)
     try {
-      const open = await this.#segment(family)
-      const bytes = Buffer.concat(packed)
-      let offset = open.bytes
-      for (let written = 0; written < bytes.length;) written += await write(open.fd, bytes.subarray(written), open.bytes + written)
-      open.bytes += bytes.length
-      this.#written.set(open.file, this.#now())
-      this.bytes += bytes.length
-      if (this.failure) {
-        this.failure = undefined
-        this.#onFailure(undefined)
-      }
+      const segment = await this.#segment(family)
+      let offset = segment.bytes
+      await segment.append(bytes)
+      this.#files.wrote(segment.file, bytes.length)
+      this.#well(bytes.length)
       return packed.map(({ length }) => {
-        const place = { file: open.file, offset, length }
+        const place = { file: segment.file, offset, length }
         offset += length
         return place
       })
     } catch (error) {
-      this.#fail(/** @type {Error} */ (error))
-      // What was written in part is a torn end: the next try begins a new segment.
-      const open = this.#open.get(family)
-      this.#open.delete(family)
-      if (open) fs.closeSync(open.fd)
+      this.#fail(/** @type {Error} */ (error), bytes.length)
+      if (!await this.#open.get(family)?.takeBack()) this.#open.delete(family)
       return undefined
     }
   }
 
-  /** The segment that a family is written to now. @param {string} family @returns {Promise<Open>} */
+  /** The segment that a family is written to now. @param {string} family */
   async #segment (family) {
     const now = this.#now()
     const { segmentMs } = /** @type {Family} */ (this.#families.find(({ name }) => name === family))
     const open = this.#open.get(family)
     if (open && open.bytes < SEGMENT_BYTES && now - open.openedMs < segmentMs) return open
-    if (open) {
-      this.#open.delete(family)
-      await fsync(open.fd).catch(() => {})
-      fs.closeSync(open.fd)
-    }
+    this.#open.delete(family)
+    await open?.close()
     makeFolder(this.#folder)
-    // Numbered, not dated: clocks jump.
-    const file = path.join(this.#folder, `${family}-${String(++this.#sequence).padStart(15, '0')}.segment`)
-    const fd = fs.openSync(file, 'wx', 0o600)
-    const opened = { fd, file, bytes: 0, openedMs: now }
-    this.#open.set(family, opened)
-    return opened
+    const segment = new Segment(this.#files.next(family), now)
+    this.#open.set(family, segment)
+    return segment
   }
 
-  /** @param {Error} error */
-  #fail (error) {
-    this.#retryAtMs = this.#now() + RETRY_AFTER_MS
+  /** @param {number} bytes that were written: fewer than were refused do not tell that all is well again */
+  #well (bytes) {
+    if (!this.failure || bytes < this.#refusedBytes) return
+    this.failure = undefined
+    this.#onFailure(undefined)
+  }
+
+  /** @param {Error} error @param {number} refusedBytes */
+  #fail (error, refusedBytes) {
+    this.#refusedBytes = Math.max(refusedBytes, this.#refusedBytes)
     if (!this.failure) this.#onFailure(error)
     this.failure = error
   }
-
-  /** Oldest first. @returns {SegmentFile[]} */
-  #files () {
-    /** @type {SegmentFile[]} */
-    const found = []
-    for (const name of readFolder(this.#folder)) {
-      const [, family, sequence] = NAME.exec(name) ?? []
-      if (!family) continue
-      const file = path.join(this.#folder, name)
-      const stats = fs.statSync(file, { throwIfNoEntry: false })
-      if (!stats) continue
-      let writtenMs = this.#written.get(file)
-      // Of one from before this process only the wall clock would tell how old it is, and that may have been set: it is kept as if new.
-      if (writtenMs === undefined) this.#written.set(file, writtenMs = this.#now())
-      found.push({ file, family, sequence: Number(sequence), bytes: stats.size, writtenMs })
-    }
-    return found.sort((a, b) => a.sequence - b.sequence)
-  }
 }
-
-/**
- * An exporter that is restarted again and again begins a segment each time: so many more than one life needs are kept.
- * @param {number} keepMs @param {number} segmentMs
- */
-const mostSegments = (keepMs, segmentMs) => 16 + 4 * Math.ceil(keepMs / segmentMs)
-
-/** @param {string} folder */
-function readFolder (folder) {
-  try {
-    return fs.readdirSync(folder)
-  } catch {
-    return []
-  }
-}
-
-/** @param {number} fd @param {Buffer} bytes @param {number} position @returns {Promise<number>} */
-const write = (fd, bytes, position) => new Promise((resolve, reject) => {
-  fs.write(fd, bytes, 0, bytes.length, position, (error, written) => error ? reject(error) : resolve(written))
-})
-
-/** @param {number} fd @returns {Promise<void>} */
-const fsync = fd => new Promise((resolve, reject) => {
-  fs.fdatasync(fd, error => error ? reject(error) : resolve())
-})
 
 module.exports = { Segments }

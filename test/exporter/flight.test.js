@@ -11,14 +11,17 @@ const { packRecord, unpackRecords } = require('../../exporter/flight/records')
 const { Segments } = require('../../exporter/flight/segments')
 const { Targets } = require('../../exporter/series/targets')
 const { ordered } = require('../../exporter/series/history')
-const { spawnExporter } = require('../support/exporter-process')
+const { spawnExporter, stopExporters } = require('../support/exporter-process')
 const { eventually } = require('../support/exporter')
 const { spawnWatched } = require('../support/agent-collector')
 const { hello, frame, line, gcRow, MIB } = require('../support/frames')
 
 let folder
 beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-flight-')) })
-afterEach(() => fs.rmSync(folder, { recursive: true, force: true }))
+afterEach(async () => {
+  await stopExporters()
+  fs.rmSync(folder, { recursive: true, force: true })
+})
 
 describe('a block', () => {
   it('gives back what it was given: to 24 bits of what a column moves by', () => {
@@ -180,6 +183,61 @@ describe('segments', () => {
   })
 })
 
+describe('a disk that fills up', () => {
+  const families = [{ name: 'fine', keepMs: 1e6, segmentMs: 1e6 }]
+  /** From now on only so many bytes fit; frees itself when told to. */
+  function full (room) {
+    const { write } = fs
+    const spy = jest.spyOn(fs, 'write').mockImplementation((fd, bytes, offset, length, position, done) => {
+      if (room === 0) return done(Object.assign(new Error('no space left'), { code: 'ENOSPC' }))
+      const fits = Math.min(length, room)
+      room -= fits
+      write(fd, bytes, offset, fits, position, done)
+    })
+    return () => spy.mockRestore()
+  }
+  const typesOf = segments => {
+    const types = []
+    segments.read('fine', ({ meta }) => types.push(meta.type))
+    return types
+  }
+
+  it.each([0, 1, 30, 70])('after %i bytes leaves nothing torn, and no file too much', async room => {
+    const segments = new Segments(folder, { families, maxBytes: 1e9 })
+    await segments.append('fine', [{ meta: { type: 'before' } }])
+    const free = full(room)
+    expect(await segments.append('fine', [{ meta: { type: 'lost' }, bytes: Buffer.alloc(100) }])).toBeUndefined()
+    free()
+    expect(await segments.ready()).toBe(true)
+    await segments.append('fine', [{ meta: { type: 'after' } }])
+    await segments.close()
+    const again = new Segments(folder, { families, maxBytes: 1e9 })
+    expect([typesOf(again), again.torn, fs.readdirSync(folder)]).toEqual([['before', 'after'], 0, ['fine-000000000000001.segment']])
+  })
+  it('before there is anything leaves nothing', async () => {
+    const segments = new Segments(folder, { families, maxBytes: 1e9 })
+    const free = full(10)
+    for (let i = 0; i < 50; i++) await segments.append('fine', [{ meta: { type: 'lost' } }])
+    free()
+    expect(fs.readdirSync(folder)).toEqual([])
+    expect(segments.failure.code).toBe('ENOSPC')
+  })
+  it('is not well because a little fits', async () => {
+    const said = []
+    const segments = new Segments(folder, { families, maxBytes: 1e9, onFailure: failure => said.push(failure?.code) })
+    const free = full(100)
+    await segments.append('fine', [{ meta: { type: 'large' }, bytes: Buffer.alloc(1000) }])
+    free()
+    await segments.append('fine', [{ meta: { type: 'small' } }])
+    expect(said).toEqual(['ENOSPC'])
+    expect(await segments.ready()).toBe(true)
+    await segments.append('fine', [{ meta: { type: 'small' } }])
+    expect(said).toEqual(['ENOSPC', undefined])
+    expect(fs.readdirSync(folder)).toHaveLength(1)
+    await segments.close()
+  })
+})
+
 describe('a flight', () => {
   const rss = ordered.indexOf('rssBytes')
   const scavenges = ordered.indexOf('scavenges')
@@ -237,10 +295,10 @@ describe('a recorder', () => {
       if (second % 5 === 0) await recorder.save()
     }
   }
-  const restored = () => {
+  const restored = (from = folder) => {
     const targets = new Targets()
     const deaths = []
-    const recorder = new FlightRecorder({ targets, folder, now: () => now })
+    const recorder = new FlightRecorder({ targets, folder: from, now: () => now })
     recorder.restore({ restore: death => deaths.push(death), retract: () => {} })
     return { targets, deaths, recorder }
   }
@@ -284,17 +342,26 @@ describe('a recorder', () => {
     const targets = new Targets()
     now = 1_000_000
     const recorder = new FlightRecorder({ targets, folder: blocked, now: () => now })
-    const steady = jest.spyOn(performance, 'now')
     const session = targets.open(hello(), () => {})
+    const other = targets.open(hello({ pid: 2 }), () => {})
     await fly(session, recorder, 1, 30)
+    await fly(other, recorder, 1, 3)
     expect(recorder.state).toMatchObject({ saving: false })
+    recorder.death(/** @type {any} */ ({ id: '1' }), Buffer.from('minutes'), targets.all[1])
     fs.rmSync(blocked)
-    steady.mockReturnValue(performance.now() + 31_000)
     await fly(session, recorder, 31, 40)
-    steady.mockRestore()
-    const again = new Targets()
-    new FlightRecorder({ targets: again, folder: blocked, now: () => now }).restore({ restore: () => {}, retract: () => {} })
-    expect(again.all[0].lastMinutes(600).secondsBefore).toHaveLength(40)
+    expect(recorder.state).toMatchObject({ saving: true })
+    const { targets: { all }, deaths } = restored(blocked)
+    expect(all.map(target => [target.hello.pid, target.lastMinutes(600).secondsBefore.length])).toEqual([[hello().pid, 40]])
+    expect(deaths).toEqual([{ id: '1' }])
+  })
+
+  it('who was found dead before anything more was saved of him is not remembered again', async () => {
+    await flown(30)
+    const { targets, recorder } = restored()
+    recorder.death(/** @type {any} */ ({ id: '1' }), Buffer.from('minutes'), targets.all[0])
+    await recorder.save()
+    expect(restored().targets.all).toEqual([])
   })
 
   it('full blocks leave memory once they are on disk, and are read from there', async () => {

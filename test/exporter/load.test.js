@@ -3,9 +3,11 @@
 const net = require('node:net')
 const { Load, levels, nextLevel } = require('../../exporter/self-care/load')
 const { createMemoryGroup } = require('memwatch-lab/memory-group')
-const { spawnExporter } = require('../support/exporter-process')
+const { spawnExporter, stopExporters } = require('../support/exporter-process')
 const { eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')
+
+afterEach(stopExporters)
 
 const calm = { memoryRatio: 0, loopRatio: 0 }
 

@@ -11,8 +11,8 @@ const { Recorder } = require('../../exporter/recording/recorder')
 const { replay } = require('../../exporter/recording/replay')
 const { eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')
+const { MEMWATCH } = require('../support/memwatch')
 
-const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-recording-test-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
 

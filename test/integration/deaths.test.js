@@ -1,19 +1,12 @@
 'use strict'
 
-const path = require('node:path')
-const { execFile } = require('node:child_process')
 const { createMemoryGroup } = require('memwatch-lab/memory-group')
 const { startExporter, eventually } = require('../support/exporter')
 const { environment, spawnBounded, spawnWatched } = require('../support/agent-collector')
 const { MIB } = require('../support/frames')
+const { memwatch } = require('../support/memwatch')
 
-const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
 const AGENT = require.resolve('memwatch/agent')
-
-/** @param {string[]} args @returns {Promise<{ code: number, stdout: string, stderr: string }>} */
-const memwatch = args => new Promise(resolve => {
-  execFile(process.execPath, [MEMWATCH, ...args], { env: environment() }, (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), stdout, stderr }))
-})
 
 /** @type {Awaited<ReturnType<typeof startExporter>>} */
 let exporter

@@ -6,8 +6,8 @@ const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { describeWithTools } = require('../support/tools')
+const { MEMWATCH } = require('../support/memwatch')
 
-const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-lab-test-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
 

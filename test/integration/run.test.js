@@ -7,8 +7,8 @@ const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const Ajv = require('ajv/dist/2020').default
 const { report: schema } = require('../../exporter/expose/schemas')
+const { MEMWATCH } = require('../support/memwatch')
 
-const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-run-test-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
 

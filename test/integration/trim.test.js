@@ -3,13 +3,12 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { execFile } = require('node:child_process')
 const http = require('node:http')
 const { startExporter, eventually } = require('../support/exporter')
-const { environment, spawnWatched } = require('../support/agent-collector')
+const { spawnWatched } = require('../support/agent-collector')
 const { MIB } = require('../support/frames')
+const { memwatch } = require('../support/memwatch')
 
-const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-trim-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
 
@@ -24,11 +23,6 @@ const FRAGMENTS = `
   setInterval(() => kept.length, 1000)
 `
 const FREED_BYTES = 2000 * 40_960
-
-/** @param {string[]} args @returns {Promise<{ code: number, stdout: string, stderr: string }>} */
-const memwatch = args => new Promise(resolve => {
-  execFile(process.execPath, [MEMWATCH, ...args], { env: environment() }, (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), stdout, stderr }))
-})
 
 /** POST with headers that fetch does not let one set. @param {string} url @param {Record<string, string>} headers @returns {Promise<{ status: number, body: any }>} */
 const post = (url, headers = {}) => new Promise((resolve, reject) => {

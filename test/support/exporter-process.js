@@ -5,8 +5,13 @@ const os = require('node:os')
 const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
+const { MEMWATCH } = require('./memwatch')
 
-const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
+/** Those that run. @type {Set<{ stop: (signal?: NodeJS.Signals) => Promise<void> }>} */
+const running = new Set()
+
+/** For afterEach: a test that fails leaves none behind. */
+const stopExporters = () => Promise.all([...running].map(exporter => exporter.stop('SIGKILL')))
 
 /**
  * `memwatch exporter` as a process of its own, on a private socket and a free port.
@@ -38,7 +43,7 @@ async function spawnExporter ({ ownProcessNamespace = false, args = [], folder, 
     })
     ended.then(() => reject(new Error(`the exporter ended: ${output}`)))
   })
-  return {
+  const exporter = {
     url,
     socket,
     child,
@@ -50,9 +55,12 @@ async function spawnExporter ({ ownProcessNamespace = false, args = [], folder, 
       child.kill(signal)
       await ended
       process.removeListener('exit', kill)
+      running.delete(exporter)
       if (!folder) fs.rmSync(at, { recursive: true, force: true })
     }
   }
+  running.add(exporter)
+  return exporter
 }
 
-module.exports = { spawnExporter }
+module.exports = { spawnExporter, stopExporters }

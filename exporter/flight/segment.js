@@ -1,0 +1,56 @@
+'use strict'
+
+const fs = require('node:fs')
+const { promisify } = require('node:util')
+
+const fsync = promisify(fs.fdatasync)
+const truncate = promisify(fs.ftruncate)
+
+/** The file that records of a family are appended to now. */
+class Segment {
+  #fd
+  bytes = 0
+
+  /** @param {string} file that is not there yet @param {number} openedMs @throws {Error} what the file system throws */
+  constructor (file, openedMs) {
+    this.file = file
+    this.openedMs = openedMs
+    this.#fd = fs.openSync(file, 'wx', 0o600)
+  }
+
+  /** @param {Buffer} bytes @throws {Error} what the file system throws: then takeBack */
+  async append (bytes) {
+    for (let written = 0; written < bytes.length;) {
+      written += await /** @type {Promise<number>} */ (new Promise((resolve, reject) => {
+        fs.write(this.#fd, bytes, written, bytes.length - written, this.bytes + written, (error, more) => error ? reject(error) : resolve(more))
+      }))
+    }
+    this.bytes += bytes.length
+  }
+
+  /**
+   * What was appended in part is a torn end, and behind that nothing would be found.
+   * @returns {Promise<boolean>} whether more can be appended; if not, it is closed
+   */
+  async takeBack () {
+    try {
+      await truncate(this.#fd, this.bytes)
+      if (this.bytes > 0) return true
+      fs.rmSync(this.file)
+    } catch {}
+    await this.close()
+    return false
+  }
+
+  /** On disk, whatever happens to the machine. @throws {Error} what the file system throws */
+  sync () {
+    return fsync(this.#fd)
+  }
+
+  async close () {
+    await this.sync().catch(() => {})
+    fs.closeSync(this.#fd)
+  }
+}
+
+module.exports = { Segment }
