@@ -9,6 +9,8 @@ const { blockRecord, endRecord, introduction, remembered, secondsRecord } = requ
 
 /** What is newer than this may be lost with the process; the disk is given no more to do than that. */
 const SAVE_EVERY_MS = 5000
+/** Who was stopped or held up has frames of all that time to read first: they are saved so soon after, not with the next. */
+const CAUGHT_UP_MS = 500
 /** Within this, who a target is is said again, so that it is known without the segments before. */
 const INTRODUCE_EVERY_MS = 240_000
 /** Deaths and ends that wait for a disk that fails. */
@@ -103,7 +105,13 @@ class FlightRecorder {
   }
 
   start () {
-    this.#timer = setInterval(() => this.save(), SAVE_EVERY_MS)
+    let savedMs = this.#now()
+    this.#timer = setInterval(() => {
+      const wasHeldUp = this.#now() - savedMs > 1.5 * SAVE_EVERY_MS
+      savedMs = this.#now()
+      this.save()
+      if (wasHeldUp) setTimeout(() => this.save(), CAUGHT_UP_MS).unref()
+    }, SAVE_EVERY_MS)
     this.#timer.unref()
   }
 

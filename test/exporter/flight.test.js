@@ -438,6 +438,26 @@ it('an agent that is back before the exporter is ready finds that it is known', 
 })
 
 describe('an exporter that is killed', () => {
+  it('soon after it was stopped for long has saved what came meanwhile', async () => {
+    const start = () => spawnExporter({ folder, args: ['--data-dir', path.join(folder, 'data')] })
+    const first = await start()
+    const agent = net.connect(first.socket)
+    const tell = sequence => agent.write(line(frame({ sequence, uptimeSeconds: sequence })) + '\n')
+    const known = () => fetch(`${first.url}/api/v1/targets`).then(response => response.json())
+    agent.write(line(hello({ pid: 1 })) + '\n')
+    tell(1)
+    await eventually(known, ([target]) => target?.uptimeSeconds === 1)
+    first.child.kill('SIGSTOP')
+    for (let sequence = 2; sequence <= 12; sequence++) tell(sequence)
+    await new Promise(resolve => setTimeout(resolve, 9000)) // longer than it takes between two saves
+    first.child.kill('SIGCONT')
+    await eventually(known, ([target]) => target?.uptimeSeconds === 12)
+    const saved = () => fs.readdirSync(path.join(folder, 'data')).filter(name => name.startsWith('seconds')).flatMap(name =>
+      unpackRecords(fs.readFileSync(path.join(folder, 'data', name))).records.filter(({ meta }) => meta.type === 'seconds').flatMap(({ bytes }) => Block.unpack(bytes).times))
+    await eventually(async () => saved(), times => times.includes(12), 2000)
+    await first.stop('SIGKILL')
+    agent.destroy()
+  }, 30_000)
   it('is back with its targets, their verdict history and who died, at most ten seconds short', async () => {
     const socketFolder = path.join(folder, 'socket')
     const start = () => spawnExporter({ folder: socketFolder, args: ['--data-dir', path.join(folder, 'data')] })
