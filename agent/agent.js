@@ -39,17 +39,16 @@ function start (config) {
 
   /** @type {import('./allocator-access').AllocatorAccess | undefined} */
   let access
+  const overSocket = 'path' in config.socket ? config.socket : undefined
   /** @type {import('./commands').Commands | undefined} */
   let commands
 
   // In the system's temporary folder anybody could have been there first, to read along.
-  const isSafe = () => !('path' in config.socket) || config.socket.path !== defaultSocketPath() || isOwnFolder(path.dirname(config.socket.path))
+  const isSafe = () => overSocket?.path !== defaultSocketPath() || isOwnFolder(path.dirname(defaultSocketPath()))
 
   const connect = wrap('connect', () => {
     if (config.allocatorAccess !== 'off' && isMainThread) access ??= require('./allocator-access').allocatorAccess()
-    if (config.allocatorAccess === 'trim' && access && 'path' in config.socket) {
-      commands ??= require('./commands').commands({ address: config.socket, access, tokenFile: config.tokenFile, look: () => send(performance.now() / 1000, true) })
-    }
+    const names = allowed()
     const { Transport } = require('./transport')
     transport ??= new Transport(config.socket, () => {
       const { hello } = require('./identity')
@@ -57,13 +56,34 @@ function start (config) {
         ...hello(config.name),
         intervalSeconds: config.intervalSeconds,
         ...(access && { allocatorAccess: access.by }),
-        ...(commands && { commands: commands.names })
+        ...(names.length > 0 && { commands: names })
       })
-    }, commands && wrap('command', (/** @type {string} */ line) => {
-      const answer = commands?.obey(line)
-      if (answer) transport?.write(encode('answer', answer))
-    }), isSafe)
+    }, names.length > 0 ? obey : undefined, isSafe)
     transport.tick(performance.now() / 1000)
+  })
+
+  /** What the operator allows to be asked for. @returns {import('./frame').CommandName[]} */
+  const allowed = () => {
+    /** @type {import('./frame').CommandName[]} */
+    const names = []
+    if (!overSocket) return names // whoever reaches a TCP port may say anything
+    if (mayTrim()) names.push('look', 'trim')
+    if (config.captures) names.push('capture')
+    return names
+  }
+  const mayTrim = () => config.allocatorAccess === 'trim' && access !== undefined
+
+  // Loaded when something is asked for.
+  const obey = wrap('command', (/** @type {string} */ line) => {
+    const address = /** @type {{ path: string }} */ (overSocket)
+    commands ??= require('./commands').commands({
+      address,
+      access: mayTrim() ? access : undefined,
+      captures: config.captures ? require('./capture').captures({ address, allowSnapshot: config.allowSnapshot, counts: pauses }) : undefined,
+      tokenFile: config.tokenFile,
+      look: () => send(performance.now() / 1000, true)
+    })
+    commands.obey(line, answer => transport?.write(encode('answer', answer)))
   })
   const load = () => {
     const started = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, majors: pauses.majors, access })

@@ -14,16 +14,17 @@ const TRIM_EVERY_SECONDS = 10
 /** @typedef {ReturnType<typeof commands>} Commands */
 
 /**
- * Carries out what the exporter asks for, where the operator allowed it (MEMWATCH_ALLOCATOR_ACCESS=trim).
+ * Carries out what the exporter asks for, where the operator allowed it.
  *
  * @param {object} options
- * @param {import('./config').Config['socket']} options.address where commands come from
- * @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} options.access
+ * @param {{ path: string }} options.address where commands come from
+ * @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} [options.access] with it malloc may be trimmed
+ * @param {Pick<ReturnType<typeof import('./capture').captures>, 'capture'>} [options.captures] with them captures may be made
  * @param {string} [options.tokenFile] commands must prove to know what it holds
  * @param {() => void} options.look sends a frame with all that is dear
  * @param {{ now?: () => number, rss?: () => number }} [dependencies] now: seconds
  */
-function commands ({ address, access, tokenFile, look }, { now = () => performance.now() / 1000, rss = process.memoryUsage.rss } = {}) {
+function commands ({ address, access, captures, tokenFile, look }, { now = () => performance.now() / 1000, rss = process.memoryUsage.rss } = {}) {
   let trimmedAt = -Infinity
   let lookedAt = -Infinity
 
@@ -36,8 +37,8 @@ function commands ({ address, access, tokenFile, look }, { now = () => performan
     return { ok: true }
   }
 
-  /** @returns {Omit<import('./frame').Answer, 'id'>} */
-  const trim = () => {
+  /** @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} access @returns {Omit<import('./frame').Answer, 'id'>} */
+  const trim = access => {
     const began = now()
     if (began - trimmedAt < TRIM_EVERY_SECONDS) return { ok: false, reason: 'too_soon' }
     trimmedAt = began
@@ -52,19 +53,18 @@ function commands ({ address, access, tokenFile, look }, { now = () => performan
   }
 
   return {
-    /** @type {import('./frame').CommandName[]} */
-    names: ['look', 'trim'],
     /**
      * @param {string} line
-     * @returns {import('./frame').Answer | undefined} undefined where the line is no command: it is not answered
+     * @param {(answer: import('./frame').Answer) => void} reply now or later; a line that is no command is not answered
      */
-    obey (line) {
-      const { v, type, id, command, proof } = JSON.parse(line)
-      if (v !== PROTOCOL_VERSION || type !== 'command' || typeof id !== 'string' || id.length > 64) return undefined
-      if (!isTrusted({ address, tokenFile, id, command, proof })) return { id, ok: false, reason: 'not_trusted' }
-      if (command === 'look') return { id, ...sendLook() }
-      if (command === 'trim') return { id, ...trim() }
-      return { id, ok: false, reason: 'unknown_command' }
+    obey (line, reply) {
+      const { v, type, id, command, args, proof } = JSON.parse(line)
+      if (v !== PROTOCOL_VERSION || type !== 'command' || typeof id !== 'string' || id.length > 64) return
+      if (!isTrusted({ address, tokenFile, proof }, { id, command, args })) reply({ id, ok: false, reason: 'not_trusted' })
+      else if (command === 'look' && access) reply({ id, ...sendLook() })
+      else if (command === 'trim' && access) reply({ id, ...trim(access) })
+      else if (command === 'capture' && captures) captures.capture(id, args).then(answer => reply({ id, ...answer }))
+      else reply({ id, ok: false, reason: 'unknown_command' })
     }
   }
 }
@@ -73,11 +73,11 @@ function commands ({ address, access, tokenFile, look }, { now = () => performan
  * Whoever reaches a TCP port may say anything. A Unix socket is as safe as the folder that it lies in; where others may write there,
  * as in a volume that containers share, the exporter must prove that it knows the token.
  *
- * @param {{ address: import('./config').Config['socket'], tokenFile: string | undefined, id: string, command: string, proof: unknown }} asked
+ * @param {{ address: { path: string }, tokenFile: string | undefined, proof: unknown }} way that it came
+ * @param {{ id: string, command: string, args: unknown }} asked
  * @returns {boolean}
  */
-function isTrusted ({ address, tokenFile, id, command, proof }) {
-  if (!('path' in address)) return false
+function isTrusted ({ address, tokenFile, proof }, asked) {
   let token
   try {
     if (!tokenFile) return isOwnSocket(address.path)
@@ -85,7 +85,7 @@ function isTrusted ({ address, tokenFile, id, command, proof }) {
   } catch {
     return false // what cannot be looked at is not trusted
   }
-  return token !== '' && isProof(proof, token, { id, command, pid: process.pid, startedAtUnixMs: Math.round(performance.timeOrigin) })
+  return token !== '' && isProof(proof, token, { ...asked, pid: process.pid, startedAtUnixMs: Math.round(performance.timeOrigin) })
 }
 
 module.exports = { commands }

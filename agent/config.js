@@ -13,6 +13,12 @@ function defaultSocketPath () {
   return path.join(os.tmpdir(), `memwatch-${uid}`, 'exporter.sock')
 }
 
+/** @param {string} text */
+function readBoolean (text) {
+  if (!['0', '1', 'true', 'false'].includes(text)) throw new Error('expected 0 or 1')
+  return text === '1' || text === 'true'
+}
+
 /**
  * Every option of the agent. All are environment variables: a preload has no command line.
  * `read` throws an Error that says what is accepted.
@@ -61,6 +67,22 @@ const options = Object.freeze({
       return text
     }
   },
+  captures: {
+    env: 'MEMWATCH_CAPTURES',
+    default: 'on',
+    help: 'off refuses profiles and all other captures, those that the exporter makes by itself, too',
+    /** @param {string} text */
+    read (text) {
+      if (text !== 'on' && text !== 'off') throw new Error('expected on or off')
+      return text === 'on'
+    }
+  },
+  allowSnapshot: {
+    env: 'MEMWATCH_ALLOW_SNAPSHOT',
+    default: '0',
+    help: '1 allows heap snapshots: they hold all strings of the app, secrets too, and stop it for seconds',
+    read: readBoolean
+  },
   tokenFile: {
     env: 'MEMWATCH_TOKEN_FILE',
     default: '',
@@ -72,11 +94,7 @@ const options = Object.freeze({
     env: 'MEMWATCH_DISABLED',
     default: '0',
     help: '1 turns the agent off',
-    /** @param {string} text */
-    read (text) {
-      if (!['0', '1', 'true', 'false'].includes(text)) throw new Error('expected 0 or 1')
-      return text === '1' || text === 'true'
-    }
+    read: readBoolean
   }
 })
 

@@ -17,6 +17,11 @@
  *   {"v":1,"type":"command","id":"…","command":"trim","proof":"…"}     with a shared token: proof.js
  *   {"v":1,"type":"answer","id":"…", …Answer}
  *
+ * What is captured travels before the answer, each part on a connection of its own: a line that says which, then bytes until it ends.
+ *
+ *   {"v":1,"type":"command","id":"…","command":"capture","args":{"kind":"cpu_profile","seconds":5}}
+ *   {"v":1,"type":"capture","id":"…","part":"profile"}
+ *
  * `values` holds the fields of the table below. Unknown fields are ignored by a reader (an older exporter, a newer
  * agent); a known field with a value of the wrong shape rejects the frame.
  */
@@ -206,12 +211,16 @@ const fields = Object.freeze({
  */
 
 /**
- * @typedef {'look' | 'trim'} CommandName `look`: a frame with all that is otherwise read rarely, now. `trim`: a look, then malloc
- *   gives free memory back to the system, by malloc_trim(0) or what comes nearest
+ * @typedef {'look' | 'trim' | 'capture'} CommandName `look`: a frame with all that is otherwise read rarely, now. `trim`: a look, then malloc
+ *   gives free memory back to the system, by malloc_trim(0) or what comes nearest. `capture`: capture/index.js
  * @typedef {object} Answer to a command
  * @property {string} id of the command
  * @property {boolean} ok
- * @property {string} [reason] why not
+ * @property {string} [reason] why not, in a word
+ * @property {string} [message] and in a sentence
+ * @property {Record<string, number>} [parts] bytes of each part of a capture
+ * @property {number} [predictedBytes] what a snapshot that was refused would take beside the heap
+ * @property {number} [headroomBytes] what there is for it
  * @property {number} [blockedSeconds] how long the app's main thread stood still
  * @property {number} [rssBeforeBytes]
  * @property {number} [rssAfterBytes]

@@ -5,11 +5,11 @@
  * socket must not learn it. HMAC-SHA256 over what is asked, of whom; a proof is of no use for another command, process or id.
  *
  * @param {string} token
- * @param {{ id: string, command: string, pid: number, startedAtUnixMs: number }} asked
+ * @param {{ id: string, command: string, args?: unknown, pid: number, startedAtUnixMs: number }} asked
  * @returns {string} hexadecimal
  */
-function proofOf (token, { id, command, pid, startedAtUnixMs }) {
-  return require('node:crypto').createHmac('sha256', token).update(JSON.stringify([id, command, pid, startedAtUnixMs])).digest('hex')
+function proofOf (token, { id, command, args = null, pid, startedAtUnixMs }) {
+  return require('node:crypto').createHmac('sha256', token).update(JSON.stringify([id, command, args, pid, startedAtUnixMs])).digest('hex')
 }
 
 /**

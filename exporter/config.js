@@ -29,6 +29,14 @@ function wholeNumber (text, least, most) {
 /** Less would hold no full segment of each kind. */
 const LEAST_DATA_BYTES = 16 * 2 ** 20
 
+/** @param {string} text @returns {number} bytes */
+function sizeOf (text) {
+  const [, number, unit] = /^(\d+)(KiB|MiB|GiB)$/.exec(text) ?? []
+  const bytes = Number(number) * 1024 ** (['KiB', 'MiB', 'GiB'].indexOf(unit) + 1)
+  if (!(bytes >= LEAST_DATA_BYTES)) throw new Error(`expected a size of at least 16MiB, such as 256MiB, got ${JSON.stringify(text)}`)
+  return bytes
+}
+
 /**
  * Every option of the exporter: its flag, its environment variable, its default as text, how it is read.
  * The flag wins over the environment.
@@ -88,11 +96,35 @@ const options = Object.freeze({
     default: '256MiB',
     help: 'most that is kept in that folder, as 64MiB or 2GiB; the finest and oldest goes first',
     /** @param {string} text @returns {number} bytes */
+    read: text => sizeOf(text)
+  },
+  autoCaptures: {
+    flag: '--auto-captures <on|off>',
+    env: 'MEMWATCH_AUTO_CAPTURES',
+    default: 'on',
+    help: 'profile an app once when a leak or a blocked event loop is first suspected, so that the verdict names lines of code',
+    /** @param {string} text */
+    read: text => oneOf(text, ['on', 'off']) === 'on'
+  },
+  capturesMax: {
+    flag: '--captures-max <SIZE>',
+    env: 'MEMWATCH_CAPTURES_MAX',
+    default: '512MiB',
+    help: 'most that captures take on disk, below --data-dir, or in a temporary folder that goes with the exporter; the oldest go first',
+    /** @param {string} text @returns {number} bytes */
+    read: text => sizeOf(text)
+  },
+  capturesKeep: {
+    flag: '--captures-keep <TIME>',
+    env: 'MEMWATCH_CAPTURES_KEEP',
+    default: '24h',
+    help: 'how long a capture is kept, as 30m, 24h or 7d',
+    /** @param {string} text @returns {number} seconds */
     read (text) {
-      const [, number, unit] = /^(\d+)(KiB|MiB|GiB)$/.exec(text) ?? []
-      const bytes = Number(number) * 1024 ** (['KiB', 'MiB', 'GiB'].indexOf(unit) + 1)
-      if (!(bytes >= LEAST_DATA_BYTES)) throw new Error(`expected a size of at least 16MiB, such as 256MiB, got ${JSON.stringify(text)}`)
-      return bytes
+      const [, number, unit] = /^(\d+)([smhd])$/.exec(text) ?? []
+      const seconds = Number(number) * ({ s: 1, m: 60, h: 3600, d: 86_400 }[unit] ?? NaN)
+      if (!(seconds > 0)) throw new Error(`expected a time such as 30m, 24h or 7d, got ${JSON.stringify(text)}`)
+      return seconds
     }
   },
   tokenFile: {

@@ -1,12 +1,21 @@
 'use strict'
 
 const { EventEmitter } = require('node:events')
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
 const { version } = require('./package.json')
+const { options } = require('./config')
 const { Listener } = require('./ingest/listener')
 const { Targets } = require('./series/targets')
 const { evaluate } = require('./classify/evaluate')
 const { createMetrics } = require('./expose/metrics')
 const { createServer } = require('./expose/server')
+const { attach, attachEarlier } = require('./captures/attach')
+const { AutomaticCaptures } = require('./captures/automatic')
+const { Captures } = require('./captures/captures')
+const { CaptureStore } = require('./captures/store')
+const { suspectsOf } = require('./captures/suspects')
 const { Commands } = require('./commands/commands')
 const { DeathWatch } = require('./deaths/death-watch')
 const { Deaths } = require('./deaths/deaths')
@@ -22,14 +31,19 @@ const EXPIRE_EVERY_MS = 5000
  *   listener → targets (history) → evaluate (signals, diagnoses) → verdicts → server
  *                               → death watch → deaths
  *                               → flight recorder
+ *                                 verdicts → automatic captures → suspects
  *
  * Emits `verdict` (target, verdict) when a diagnosis changes its state on a target, `death` (death) when a process is gone and
- * why is known, and `end` (target) when a target is over.
+ * why is known, `captured` (capture) when one is complete, and `end` (target) when a target is over.
  */
 class Exporter extends EventEmitter {
   #config
   #targets
   #commands
+  #captures
+  #automatic
+  /** Where captures lie while there is no folder to keep them in. @type {string | undefined} */
+  #capturesFolder
   #load = new Load()
   #deaths = new Deaths()
   #deathWatch
@@ -48,7 +62,7 @@ class Exporter extends EventEmitter {
   #ready = false
 
   /**
-   * @param {Omit<import('./config').Config, 'record' | 'tokenFile' | 'dataDir' | 'dataMax'> & { record?: string, tokenFile?: string, dataDir?: string, dataMax?: number, command?: string[] }} config
+   * @param {Pick<import('./config').Config, 'listen' | 'socket' | 'compat' | 'maxTargets' | 'logLevel'> & Partial<import('./config').Config> & { command?: string[] }} config
    *   tokenFile: the token that was read from it; command: goes into the recording
    * @throws {Error} when the recording cannot be opened
    */
@@ -63,6 +77,13 @@ class Exporter extends EventEmitter {
     }
     this.#targets = new Targets({ maxTargets: config.maxTargets })
     this.#commands = new Commands({ token: config.tokenFile })
+    this.#captures = new Captures({
+      commands: this.#commands,
+      store: new CaptureStore(this.#folderOfCaptures(), { maxBytes: config.capturesMax ?? options.capturesMax.read(options.capturesMax.default), keepMs: 1000 * (config.capturesKeep ?? options.capturesKeep.read(options.capturesKeep.default)) }),
+      suspectsOf
+    })
+    this.#captures.on('done', (capture, target) => this.#captured(capture, target))
+    this.#automatic = config.autoCaptures === false ? undefined : new AutomaticCaptures(this.#captures)
     this.#deathWatch = new DeathWatch(this.#targets, { overNetwork: !('path' in config.socket) })
     this.#flight = new FlightRecorder({
       targets: this.#targets,
@@ -91,14 +112,18 @@ class Exporter extends EventEmitter {
         return sheds
       },
       record: hello => this.#recorder?.session(hello),
+      capture: (message, socket, rest) => this.#captures.take(message, socket, rest),
       reject: reason => { this.#rejected.set(reason, (this.#rejected.get(reason) ?? 0) + 1) }
     })
     const metrics = createMetrics({ targets: () => this.#targets.all, state: () => this.state, compat: config.compat })
-    this.#server = createServer({ targets: () => this.#targets.all, metrics, isReady: () => this.#ready, logLevel: config.logLevel, commands: this.#commands, deaths: this.#deaths, deathWatch: this.#deathWatch, token: config.tokenFile })
+    this.#server = createServer({ targets: () => this.#targets.all, metrics, isReady: () => this.#ready, logLevel: config.logLevel, commands: this.#commands, captures: this.#captures, deaths: this.#deaths, deathWatch: this.#deathWatch, token: config.tokenFile })
+    this.#targets.on('open', target => attachEarlier(target, this.#captures.all))
     this.#targets.on('open', target => this.#log.info({ target: target.name, thread: target.thread, node: target.hello.node }, 'target opened'))
     this.#targets.on('frame', target => this.#judge(target))
     this.#targets.on('answer', (_, answer) => this.#commands.answered(answer))
+    this.#targets.on('vanish', target => this.#commands.gone(target))
     this.#targets.on('end', target => {
+      this.#commands.gone(target)
       this.#log.info({ target: target.name, thread: target.thread, exitCode: target.exitCode }, 'target ended')
       this.emit('end', target)
     })
@@ -126,6 +151,7 @@ class Exporter extends EventEmitter {
         return cause ? [{ target, cause }] : []
       }),
       flight: this.#flight.state,
+      captures: { counts: this.#captures.counts, bytes: this.#captures.bytes },
       version
     }
   }
@@ -187,6 +213,7 @@ class Exporter extends EventEmitter {
     await this.#flight.stop()
     await this.#recorder?.stop(end)
     await this.#server.close()
+    if (this.#capturesFolder) fs.rmSync(this.#capturesFolder, { recursive: true, force: true })
   }
 
   get #log () {
@@ -195,7 +222,25 @@ class Exporter extends EventEmitter {
 
   #tidy () {
     this.#targets.expire()
+    this.#captures.tidy()
     if (this.#load.measure()) this.#log.warn({ level: this.#load.level }, `load: gives up ${this.#load.now.gives}`)
+  }
+
+  /** @returns {string} */
+  #folderOfCaptures () {
+    if (this.#config.dataDir !== undefined) return path.join(this.#config.dataDir, 'captures')
+    this.#capturesFolder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-captures-'))
+    return this.#capturesFolder
+  }
+
+  /** @param {import('./captures/captures').Capture} capture @param {import('./series/target').Target} target */
+  #captured (capture, target) {
+    const { id, kind, error } = capture
+    const which = { capture: id, target: target.name, thread: target.thread, kind }
+    if (error) return this.#log.warn(which, `capture failed: ${error}`)
+    attach(target, capture)
+    this.#log.info(which, 'captured')
+    this.emit('captured', capture)
   }
 
   /** @param {import('./series/target').Target} target */
@@ -210,6 +255,7 @@ class Exporter extends EventEmitter {
     })
     for (const verdict of changed) {
       this.#log.info({ target: target.name, thread: target.thread, diagnosis: verdict.diagnosis, state: verdict.state }, verdict.summary)
+      this.#automatic?.changed(target, verdict)
       this.emit('verdict', target, verdict)
     }
   }

@@ -34,7 +34,7 @@ function oldBytes () {
  * Every GC pause, counted by kind and cause, and the live heap after majors. Entries come in batches, and since Node 20
  * only when the loop has something else to do: what is pending is taken at each frame.
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} guarded
- * @returns {import('./collector').Collector & { majors: () => number }} majors: how many were seen so far
+ * @returns {import('./collector').Collector & { majors: () => number, gcs: () => number }} how many major ones, and all, were seen so far
  */
 function gc (guarded) {
   /** @type {Map<string, Buckets>} */
@@ -81,6 +81,7 @@ function gc (guarded) {
   return {
     fields: ['gc', 'gcObserverStopped', 'liveHeapBytes', 'liveHeapMajors'],
     majors: () => majors,
+    gcs: () => [...pauses.values()].reduce((sum, { row }) => sum + row[0], 0),
     start: connect,
     read (values) {
       take(observer.takeRecords())

@@ -2,6 +2,7 @@
 
 const { performance } = require('node:perf_hooks')
 const { steadyUnixMs } = require('../clock')
+const { kinds } = require('../captures/kinds')
 const { levels, memoryLimitBytes } = require('../self-care/load')
 const { REJECT_REASONS } = require('../ingest/decode')
 
@@ -19,6 +20,7 @@ const { REJECT_REASONS } = require('../ingest/decode')
  * @property {import('../deaths/deaths').Death[]} deaths the last under each name
  * @property {{ target: import('../series/target').Target, cause: import('../deaths/silence').SilenceCause }[]} silent
  * @property {import('../flight/flight-recorder').FlightRecorder['state']} flight
+ * @property {{ counts: Map<string, number>, bytes: number }} captures by kind and how they ended, `cpu_profile done`; bytes on disk
  * @property {number} [scrapeSeconds] that the last scrape took
  * @property {string} version
  *
@@ -141,6 +143,18 @@ const exporterMetrics = Object.freeze([
     type: 'counter',
     help: 'Damaged ends of saved histories that were skipped: what an exporter was writing when it died.',
     read: ({ flight }) => flight.torn
+  },
+  {
+    name: 'memwatch_exporter_captures_total',
+    type: 'counter',
+    help: 'Captures (profiles, snapshots) that were asked for, by kind and whether they came.',
+    read: ({ captures }) => Object.keys(kinds).flatMap(kind => ['done', 'failed'].map(state => ({ labels: { kind, state }, value: captures.counts.get(`${kind} ${state}`) ?? 0 })))
+  },
+  {
+    name: 'memwatch_exporter_captures_bytes',
+    type: 'gauge',
+    help: 'What captures take on disk.',
+    read: ({ captures }) => captures.bytes
   },
   {
     name: 'memwatch_exporter_resident_memory_bytes',

@@ -2,6 +2,7 @@
 
 const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
 const { anatomyIn } = require('../anatomy')
+const { shortText } = require('../captures/suspects')
 const { diagnoses } = require('../diagnoses')
 const { pasteLine } = require('../fixes/paste-line')
 const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramSamples } = require('./metric')
@@ -74,6 +75,15 @@ const targetMetrics = Object.freeze([
       },
       value: 1
     }))
+  },
+  {
+    name: 'memwatch_suspect_info',
+    type: 'gauge',
+    help: 'The lines of code that the last profile for a diagnosis points at, worst first: always 1, absent without one.',
+    read: ({ suspects }) => [...suspects].flatMap(([diagnosis, { kind, suspects: found }]) => {
+      const text = shortText(found)
+      return text === '' ? [] : [{ labels: { diagnosis, capture: kind, suspects: text }, value: 1 }]
+    })
   },
   {
     name: 'memwatch_verdict_start_timestamp_seconds',

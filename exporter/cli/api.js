@@ -22,15 +22,31 @@ function withApiOptions (command) {
  * @returns {Promise<{ body: any, status: number, refused?: string }>} refused: what the exporter said, in words
  * @throws {UsageError} when no exporter answers
  */
-async function callApi ({ url: base, tokenFile = process.env.MEMWATCH_TOKEN_FILE }, path, method = 'GET') {
+async function callApi (options, path, method = 'GET') {
+  const response = await request(options, path, method)
+  const { status, ok, url } = response
+  const body = /** @type {any} */ (await response.json().catch(() => ({})))
+  return ok ? { body, status } : { body, status, refused: body.error?.message ?? body.message ?? `${url} answered ${status}` }
+}
+
+/**
+ * The same for an answer that is not JSON, or long.
+ * @param {ApiOptions} options @param {string} path below /api/v1/
+ * @returns {Promise<{ body: any, refused?: string }>} body: a web stream
+ * @throws {UsageError} when no exporter answers
+ */
+async function openApi (options, path) {
+  const response = await request(options, path, 'GET')
+  return response.ok ? { body: response.body } : { body: undefined, refused: /** @type {any} */ (await response.json().catch(() => ({}))).error?.message ?? `${response.url} answered ${response.status}` }
+}
+
+/** @param {ApiOptions} options @param {string} path @param {'GET' | 'POST'} method */
+async function request ({ url: base, tokenFile = process.env.MEMWATCH_TOKEN_FILE }, path, method) {
   const url = apiUrl(base, path)
   const headers = tokenFile ? { authorization: `Bearer ${readToken(tokenFile)}` } : undefined
-  const response = await fetch(url, { method, headers }).catch(error => {
+  return await fetch(url, { method, headers }).catch(error => {
     throw new UsageError(`--url: no exporter answers at ${url.origin}: ${error.cause?.message ?? error.message}`)
   })
-  const { status } = response
-  const body = /** @type {any} */ (await response.json().catch(() => ({})))
-  return response.ok ? { body, status } : { body, status, refused: body.error?.message ?? `${url.origin} answered ${status}` }
 }
 
 /** @param {string} file @throws {UsageError} */
@@ -51,4 +67,4 @@ function apiUrl (base, path) {
   }
 }
 
-module.exports = { withApiOptions, callApi }
+module.exports = { withApiOptions, callApi, openApi }

@@ -4,6 +4,11 @@ const { styleText } = require('node:util')
 const { formatBytes, formatRatio, formatSeconds, formatValue } = require('../text/format')
 const { pasteLine } = require('../fixes/paste-line')
 
+/** Lines of code that are named for a verdict. */
+const MOST_SUSPECTS = 3
+
+/** @typedef {ReturnType<typeof import('../expose/server').judgedTarget>['verdicts'][number]} JudgedVerdict */
+
 /**
  * The report as a person reads it: finding, evidence, fix, what to expect.
  *
@@ -59,7 +64,7 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
     lines.push('')
   }
 
-  /** @param {import('../classify/evaluate').Verdict} verdict */
+  /** @param {JudgedVerdict} verdict */
   function renderVerdict (verdict) {
     lines.push('')
     const since = verdict.confirmedAfterSeconds === null ? '' : ` after ${formatSeconds(verdict.confirmedAfterSeconds)}`
@@ -69,6 +74,10 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
     if (verdict.impact) say(`Impact: ${verdict.impact}`, 2)
     say('Evidence', 2)
     for (const { text } of verdict.evidence) say(`- ${text}`, 4)
+    if (verdict.suspects) {
+      say(`Suspects, by a ${verdict.suspects.kind}`, 2)
+      for (const { text } of verdict.suspects.suspects.sites.slice(0, MOST_SUSPECTS)) say(`- ${text}`, 4)
+    }
     verdict.fix.forEach((fix, i) => {
       say(paint('bold', `${i === 0 ? 'Fix' : 'Or'}: ${fix.title}`), 2)
       const { code, dockerfile, kubernetes, env, flag } = fix.change

@@ -3,30 +3,50 @@
 const { randomUUID } = require('node:crypto')
 const { PROTOCOL_VERSION } = require('memwatch/frame')
 const { proofOf } = require('memwatch/proof')
+const { formatBytes } = require('../text/format')
 
 /** An app that is blocked answers when it is not. */
 const ANSWER_WITHIN_MS = 30_000
 
+/**
+ * @typedef {'not_enabled' | 'not_connected' | 'no_answer' | 'too_soon' | 'not_supported' | 'not_trusted' | 'unknown_command' | 'refused' | 'busy' | 'unknown_capture' |
+ *   'snapshot_not_allowed' | 'bad_arguments' | 'too_large' | 'failed'} CommandErrorCode
+ */
+
 /** A command that was not carried out. `code` says why, in a word that the API repeats. */
 class CommandError extends Error {
-  /** @param {'not_enabled' | 'not_connected' | 'no_answer' | 'too_soon' | 'not_supported' | 'not_trusted' | 'unknown_command' | 'refused'} code @param {string} message */
+  /** @param {CommandErrorCode} code @param {string} message */
   constructor (code, message) {
     super(message)
     this.code = code
   }
 }
 
-/** @type {Record<string, string>} */
+/** What an agent's reason means. @type {Record<string, (answer: import('memwatch/frame').Answer, target: string) => string>} */
 const REFUSALS = {
-  too_soon: 'the agent gave memory back less than ten seconds ago: it does so no more often',
-  not_supported: 'the malloc of this process has no such call',
-  not_trusted: 'the agent does not trust this: others may write to the folder of its socket, so agent and exporter need a shared token (MEMWATCH_TOKEN_FILE), the same for both',
-  unknown_command: 'the agent does not know this command: it is of an older version'
+  too_soon: () => 'the agent gave memory back less than ten seconds ago: it does so no more often',
+  not_supported: ({ message = 'the malloc of this process has no such call' }) => message,
+  not_trusted: () => 'the agent does not trust this: others may write to the folder of its socket, so agent and exporter need a shared token (MEMWATCH_TOKEN_FILE), the same for both',
+  unknown_command: () => 'the agent does not know this command: it is of an older version',
+  unknown_capture: () => 'the agent does not know this kind of capture: it is of an older version',
+  snapshot_not_allowed: () => 'a snapshot holds all strings of the app, secrets too: start the app with MEMWATCH_ALLOW_SNAPSHOT=1 to allow it; a heap_profile holds none',
+  busy: (_, target) => `a capture of ${target} is being made: one at a time`,
+  bad_arguments: ({ message = '' }) => message,
+  failed: ({ message = '' }) => `it failed in the app: ${message}`,
+  too_large: ({ predictedBytes = 0, headroomBytes = 0 }, target) =>
+    `a snapshot of ${target} could take up to ${formatBytes(predictedBytes)} while it is made, and there are ${formatBytes(headroomBytes)}: it could end the process. A heap_profile costs next to nothing and says where memory is allocated that lives on; --force takes the snapshot all the same`
+}
+
+/** How an agent is made to take a command. @type {Record<import('memwatch/frame').CommandName, string>} */
+const ENABLED_BY = {
+  look: 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over a Unix socket, and with the package memwatch-allocator or Node 26',
+  trim: 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over a Unix socket, and with the package memwatch-allocator or Node 26',
+  capture: 'it is of an older version, connects over TCP, or was started with MEMWATCH_CAPTURES=off'
 }
 
 /** Sends commands to agents that take them, and waits for the answers. */
 class Commands {
-  /** @type {Map<string, (answer: import('memwatch/frame').Answer) => void>} */
+  /** @type {Map<string, { target: import('../series/target').Target, resolve: (answer?: import('memwatch/frame').Answer) => void, timer: NodeJS.Timeout }>} */
   #waiting = new Map()
   #answerWithinMs
   #token
@@ -39,35 +59,46 @@ class Commands {
 
   /** What an agent answered; an answer that nobody waits for is dropped. @param {import('memwatch/frame').Answer} answer */
   answered (answer) {
-    this.#waiting.get(answer.id)?.(answer)
+    this.#waiting.get(answer.id)?.resolve(answer)
+  }
+
+  /** Its connection is gone: what it was asked is answered by nobody. @param {import('../series/target').Target} target */
+  gone (target) {
+    for (const waiting of this.#waiting.values()) if (waiting.target === target) waiting.resolve(undefined)
+  }
+
+  /**
+   * @param {import('../series/target').Target} target @param {import('memwatch/frame').CommandName} command
+   * @throws {CommandError} where its agent takes no such command, or is not there
+   */
+  assertTakes (target, command) {
+    if (!target.hello.commands?.includes(command)) throw new CommandError('not_enabled', `the agent of ${target.name} takes no such command: ${ENABLED_BY[command]}`)
+    if (!target.send) throw new CommandError('not_connected', `the agent of ${target.name} is not connected`)
   }
 
   /**
    * @param {import('../series/target').Target} target
    * @param {import('memwatch/frame').CommandName} command
+   * @param {{ args?: object, id?: string, answerWithinMs?: number }} [options]
    * @returns {Promise<import('memwatch/frame').Answer>} one that says ok
    * @throws {CommandError}
    */
-  async carryOut (target, command) {
-    if (!target.hello.commands?.includes(command)) {
-      throw new CommandError('not_enabled', `the agent of ${target.name} takes no commands: start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over a Unix socket, and with the package memwatch-allocator or Node 26`)
-    }
-    const { send } = target
-    if (!send) throw new CommandError('not_connected', `the agent of ${target.name} is not connected`)
-    const id = randomUUID()
+  async carryOut (target, command, { args, id = randomUUID(), answerWithinMs = this.#answerWithinMs } = {}) {
+    this.assertTakes(target, command)
+    const { hello: { pid, startedAtUnixMs }, send = () => {} } = target
     const answer = await new Promise((/** @type {(answer: import('memwatch/frame').Answer | undefined) => void} */ resolve) => {
-      const timer = setTimeout(resolve, this.#answerWithinMs, undefined)
-      this.#waiting.set(id, found => {
-        clearTimeout(timer)
-        resolve(found)
-      })
-      const { pid, startedAtUnixMs } = target.hello
-      send(JSON.stringify({ v: PROTOCOL_VERSION, type: 'command', id, command, ...(this.#token && { proof: proofOf(this.#token, { id, command, pid, startedAtUnixMs }) }) }) + '\n')
-    }).finally(() => this.#waiting.delete(id))
-    if (!answer) throw new CommandError('no_answer', `the agent of ${target.name} did not answer within ${this.#answerWithinMs / 1000} s`)
+      const timer = setTimeout(resolve, answerWithinMs, undefined)
+      this.#waiting.set(id, { target, resolve, timer })
+      const proof = this.#token && proofOf(this.#token, { id, command, args, pid, startedAtUnixMs })
+      send(JSON.stringify({ v: PROTOCOL_VERSION, type: 'command', id, command, args, proof }) + '\n')
+    })
+    clearTimeout(this.#waiting.get(id)?.timer)
+    this.#waiting.delete(id)
+    if (!answer) throw new CommandError('no_answer', `the agent of ${target.name} did not answer within ${answerWithinMs / 1000} s, or is gone`)
     if (!answer.ok) {
       const reason = answer.reason ?? ''
-      throw new CommandError(reason in REFUSALS ? /** @type {any} */ (reason) : 'refused', REFUSALS[reason] ?? `the agent refused: ${reason}`)
+      const text = Object.hasOwn(REFUSALS, reason) ? REFUSALS[reason] : undefined
+      throw new CommandError(text ? /** @type {CommandErrorCode} */ (reason) : 'refused', text ? text(answer, target.name) : `the agent refused: ${reason}`)
     }
     return answer
   }

@@ -1,5 +1,6 @@
 'use strict'
 
+const { kinds } = require('../captures/kinds')
 const { reasons } = require('../deaths/reasons')
 const { silenceCauses } = require('../deaths/silence')
 
@@ -21,6 +22,26 @@ const array = items => ({ type: 'array', items })
 const text = { type: 'string' }
 const number = { type: 'number' }
 
+const suspects = object({
+  of: { enum: ['grown bytes', 'allocated bytes', 'busy seconds'], description: 'what total and value count' },
+  total: number,
+  sites: {
+    ...array(object({
+      function: text,
+      file: { ...text, description: 'relative to the package of the app, where that can be seen' },
+      line: number,
+      value: number,
+      share: number,
+      via: { ...nullable('string'), description: 'the package that does it on behalf of this line' },
+      call: { ...nullable('string'), description: 'what blocks' },
+      instead: { ...nullable('string'), description: 'what does not' },
+      longestSeconds: { ...nullable('number'), description: 'at a stretch' },
+      text
+    })),
+    description: 'worst first'
+  }
+})
+
 const verdict = object({
   diagnosis: text,
   title: text,
@@ -32,6 +53,10 @@ const verdict = object({
   evidence: array(object({ signal: text, value: number, limit: number, unit: text, text })),
   ruledOut: array(object({ diagnosis: text, text })),
   impact: nullable('string'),
+  suspects: {
+    anyOf: [object({ captureId: text, kind: text, atUnixMs: number, suspects }), { type: 'null' }],
+    description: 'the lines of code that the last capture for this diagnosis points at'
+  },
   fix: array(object({
     title: text,
     change: object({
@@ -159,6 +184,44 @@ const trimResult = object({
   }
 })
 
+const captureQuery = {
+  type: 'object',
+  properties: {
+    kind: { enum: Object.keys(kinds) },
+    thread: { ...text, default: 'main' },
+    seconds: { type: 'number', minimum: 0.1, maximum: 300 },
+    force: { type: 'boolean', default: false, description: 'a snapshot even where it could end the process' }
+  },
+  required: ['kind'],
+  additionalProperties: false
+}
+
+const capture = object({
+  id: text,
+  kind: { enum: Object.keys(kinds) },
+  target: text,
+  thread: text,
+  pid: number,
+  host: nullable('string'),
+  node: text,
+  startedAtUnixMs: { ...number, description: 'when the isolate started' },
+  seconds: number,
+  diagnosis: { ...nullable('string'), description: 'that it was made for by itself; null when somebody asked for it' },
+  state: { enum: ['running', 'done', 'failed'] },
+  error: nullable('string'),
+  errorCode: nullable('string'),
+  requestedUnixMs: number,
+  finishedUnixMs: nullable('number'),
+  parts: array(object({ part: text, bytes: number, sha256: text })),
+  suspects: { anyOf: [suspects, { type: 'null' }], description: 'null while it is made, and of a kind that points at no line' }
+})
+
+const captures = { ...array(capture), description: 'newest first' }
+
+const capturesQuery = { type: 'object', properties: { target: text }, additionalProperties: false }
+
+const capturePartQuery = { type: 'object', properties: { format: { enum: ['pprof'] } }, additionalProperties: false }
+
 /** The report of `memwatch run --json`. */
 const report = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -178,4 +241,4 @@ const report = {
   })
 }
 
-module.exports = { targets, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, refusal, report }
+module.exports = { targets, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, captureQuery, capture, captures, capturesQuery, capturePartQuery, refusal, report }

@@ -9,6 +9,7 @@ const { anatomyIn } = require('../anatomy')
 const { parts } = require('../anatomy/parts')
 const { authorize, refusal } = require('./authorize')
 const { trimRoutes } = require('./trim')
+const { captureRoutes } = require('./captures')
 const { deathRoutes } = require('./deaths')
 const { seriesRoutes } = require('./series')
 const { primaryOf } = require('../classify/evaluate')
@@ -34,11 +35,12 @@ const OPEN = { config: { access: 'open' } }
  * @param {() => boolean} parts.isReady
  * @param {string} parts.logLevel
  * @param {import('../commands/commands').Commands} parts.commands
+ * @param {import('../captures/captures').Captures} parts.captures
  * @param {import('../deaths/deaths').Deaths} parts.deaths
  * @param {import('../deaths/death-watch').DeathWatch} parts.deathWatch
  * @param {string} [parts.token] that callers must bear: authorize.js
  */
-function createServer ({ targets, metrics, isReady, logLevel, commands, deaths, deathWatch, token }) {
+function createServer ({ targets, metrics, isReady, logLevel, commands, captures, deaths, deathWatch, token }) {
   const server = fastify({
     logger: { level: logLevel },
     // A scrape a second is no news.
@@ -48,20 +50,26 @@ function createServer ({ targets, metrics, isReady, logLevel, commands, deaths, 
     http: { connectionsCheckingInterval: 2000, headersTimeout: TIMEOUTS.requestTimeout }
   })
   server.server.maxConnections = MAX_CONNECTIONS
+  server.setErrorHandler((/** @type {any} */ error, request, reply) => {
+    if (error.error) return reply.code(error.statusCode).send(error) // the limit of requests
+    const status = error.validation ? 400 : error.statusCode ?? 500
+    if (status >= 500) request.log.error(error)
+    return reply.code(status).send(refusal(error.validation ? 'bad_arguments' : error.code ?? 'internal', error.message))
+  })
   // Later than the limit of requests: who guesses tokens is limited, too.
   server.addHook('preParsing', authorize(token))
   server.register(rateLimit, { ...REQUESTS, errorResponseBuilder: () => ({ statusCode: 429, ...refusal('rate_limited', 'too many requests from this address: wait ten seconds') }) })
   // After the plugin, which sees only the routes that come later.
-  server.register(async server => routes(server, { targets, metrics, isReady, commands, deaths, deathWatch }))
+  server.register(async server => routes(server, { targets, metrics, isReady, commands, captures, deaths, deathWatch }))
   return server
 }
 
 /** @param {import('fastify').FastifyInstance} server @param {Omit<Parameters<typeof createServer>[0], 'logLevel' | 'token'>} parts */
-function routes (server, { targets, metrics, isReady, commands, deaths, deathWatch }) {
+function routes (server, { targets, metrics, isReady, commands, captures, deaths, deathWatch }) {
   const watched = () => targets().filter(target => target.frame)
 
   server.get('/', async (_, reply) => reply.type('text/plain; charset=utf-8').send(
-    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/api/v1/deaths      who died, and of what\n/api/v1/targets/TARGET/series?track=rssBytes   what a number did, up to a week back\n/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it\n/-/healthy  /-/ready\n'))
+    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/api/v1/deaths      who died, and of what\n/api/v1/targets/TARGET/series?track=rssBytes   what a number did, up to a week back\n/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it\n/api/v1/captures    profiles and snapshots, and the lines of code they point at\n/-/healthy  /-/ready\n'))
   server.get('/-/healthy', OPEN, async (_, reply) => reply.type('text/plain').send('healthy\n'))
   server.get('/-/ready', OPEN, async (_, reply) => reply.code(isReady() ? 200 : 503).type('text/plain').send(isReady() ? 'ready\n' : 'starting\n'))
   server.get('/metrics', OPEN, async (request, reply) => {
@@ -89,6 +97,7 @@ function routes (server, { targets, metrics, isReady, commands, deaths, deathWat
   deathRoutes(server, deaths)
   seriesRoutes(server, watched)
   trimRoutes(server, { targets: watched, commands })
+  captureRoutes(server, { targets: watched, captures })
 }
 
 /** @param {import('../series/target').Target} target */
@@ -112,12 +121,16 @@ function memoryOf (target) {
   }
 }
 
+/** @param {import('../series/target').Target} target */
+const verdictsOf = ({ verdicts, suspects }) => verdicts.map(verdict => ({ ...verdict, suspects: suspects.get(verdict.diagnosis) ?? null }))
+
 /**
  * A target and what was found on it: an item of /api/v1/diagnoses and of the report of `memwatch run`.
  * @param {import('../series/target').Target} target
  */
 function judgedTarget (target) {
-  return { ...nameOf(target), memory: memoryOf(target), primary: primaryOf(target.verdicts), verdicts: target.verdicts }
+  const verdicts = verdictsOf(target)
+  return { ...nameOf(target), memory: memoryOf(target), primary: primaryOf(verdicts), verdicts }
 }
 
 module.exports = { createServer, judgedTarget }

@@ -2,17 +2,12 @@
 
 const schemas = require('./schemas')
 const { refusal } = require('./authorize')
-const { CommandError } = require('../commands/commands')
+const { refuseCommand } = require('./refuse-command')
 
 /** What malloc_trim(0) took on Node 20, 22 and 24: 0.05 to 0.36 ms for each MiB that came back, 0.1 in the middle. */
 const BLOCKED_SECONDS_PER_BYTE = { typical: 0.0001 / 2 ** 20, most: 0.0004 / 2 ** 20 }
 /** A walk through free chunks that gives nothing back takes time, too. */
 const LEAST_BLOCKED_SECONDS = 0.002
-
-/** Status of an answer that is an error. @type {Record<CommandError['code'], number>} */
-const STATUS = {
-  not_enabled: 409, not_supported: 409, not_trusted: 409, unknown_command: 409, refused: 409, too_soon: 429, not_connected: 503, no_answer: 504
-}
 
 /**
  * POST /api/v1/targets/:target/trim: what malloc_trim would bring (dryRun), or having it done.
@@ -42,8 +37,7 @@ function trimRoutes (server, { targets, commands }) {
       request.log.info({ by: request.ip, target: name, predictedBytes: predicted.bytes, rssBeforeBytes, rssAfterBytes, blockedSeconds }, 'malloc gave memory back')
       return { target: name, predicted, done: { rssBeforeBytes, rssAfterBytes, blockedSeconds } }
     } catch (error) {
-      if (!(error instanceof CommandError)) throw error
-      return reply.code(STATUS[error.code]).send(refusal(error.code, error.message))
+      return refuseCommand(reply, error)
     }
   })
 }

@@ -4,11 +4,11 @@ const { PROTOCOL_VERSION, GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, fields 
 
 /**
  * Why a line was not taken, in the order they are checked. Each is a label value of memwatch_exporter_lines_rejected_total.
- * @type {readonly ['line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated', 'invalid_answer', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'too_fast', 'too_much_unfinished', 'overloaded']}
+ * @type {readonly ['line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated', 'invalid_answer', 'invalid_capture', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'too_fast', 'too_much_unfinished', 'overloaded']}
  */
 const REJECT_REASONS = Object.freeze([
   'line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing',
-  'hello_repeated', 'invalid_answer', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'too_fast', 'too_much_unfinished',
+  'hello_repeated', 'invalid_answer', 'invalid_capture', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'too_fast', 'too_much_unfinished',
   'overloaded'
 ])
 
@@ -89,6 +89,10 @@ const optionalHelloFields = {
 /** @type {Record<string, (value: unknown) => boolean>} */
 const optionalAnswerFields = {
   reason: value => isText(value, 64),
+  message: value => isText(value, 1024),
+  parts: value => isMap(value, isCount),
+  predictedBytes: isCount,
+  headroomBytes: isCount,
   blockedSeconds: isCount,
   rssBeforeBytes: isCount,
   rssAfterBytes: isCount
@@ -117,7 +121,8 @@ function isAnswer (message) {
  * @typedef {{ type: 'frame' } & import('memwatch/frame').Frame} FrameMessage
  * @typedef {{ type: 'bye', sequence: number, atUnixMs: number, exitCode: number }} ByeMessage
  * @typedef {{ type: 'answer' } & import('memwatch/frame').Answer} AnswerMessage
- * @typedef {HelloMessage | FrameMessage | ByeMessage | AnswerMessage} Message
+ * @typedef {{ type: 'capture', id: string, part: string }} CaptureMessage begins a connection that brings a part of a capture
+ * @typedef {HelloMessage | FrameMessage | ByeMessage | AnswerMessage | CaptureMessage} Message
  */
 
 /** @param {RejectReason} reason @returns {{ ok: false, reason: RejectReason }} */
@@ -148,6 +153,9 @@ function check (message) {
   if (message.v !== PROTOCOL_VERSION) return reject('wrong_version')
   if (message.type === 'hello') {
     return isHello(message) ? { ok: true, message: helloOf(message) } : reject('invalid_hello')
+  }
+  if (message.type === 'capture') {
+    return isText(message.id, 64) && isText(message.part, 32) ? { ok: true, message: /** @type {any} */ (message) } : reject('invalid_capture')
   }
   if (message.type === 'answer') {
     return isAnswer(message) ? { ok: true, message: /** @type {any} */ (message) } : reject('invalid_answer')

@@ -20,8 +20,9 @@ class LineSplitter {
 
   /**
    * @param {Buffer} chunk
-   * @param {(line: string) => void} onLine without the newline
+   * @param {(line: string) => boolean | void} onLine without the newline; true: what comes after this line is none
    * @param {() => void} onTooLong
+   * @returns {Buffer | undefined} what comes after the last line, where onLine said so
    */
   push (chunk, onLine, onTooLong) {
     let start = 0
@@ -36,18 +37,18 @@ class LineSplitter {
       } else if (this.#pendingBytes > 0) {
         const whole = Buffer.concat([...this.#pending, rest])
         this.#forget()
-        onLine(whole.toString('utf8'))
+        if (onLine(whole.toString('utf8')) === true) return chunk.subarray(start)
       } else if (rest.length > 0) {
-        onLine(rest.toString('utf8'))
+        if (onLine(rest.toString('utf8')) === true) return chunk.subarray(start)
       }
     }
     const rest = chunk.subarray(start)
-    if (this.#skipping || rest.length === 0) return
+    if (this.#skipping || rest.length === 0) return undefined
     if (this.#pendingBytes + rest.length > this.#maxBytes) {
       this.#forget()
       this.#skipping = true
       onTooLong()
-      return
+      return undefined
     }
     // A copy, so that a few pending bytes do not keep a whole socket read alive.
     this.#pending.push(Buffer.from(rest))

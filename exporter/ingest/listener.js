@@ -30,6 +30,8 @@ const MAX_REJECTS = 100
  * @property {(hello: import('./decode').HelloMessage, send: (line: string) => void) => Session | import('./decode').RejectReason} open
  *   send: to the agent
  * @property {(session: Session, count: number) => boolean} [sheds] whether a frame can be done without, unread; count: of those before it
+ * @property {(message: import('./decode').CaptureMessage, socket: net.Socket, rest: Buffer) => boolean} [capture] is given a connection that brings
+ *   a part of a capture, and what came with its line; false for one that nobody asked for
  * @property {(reason: import('./decode').RejectReason) => void} reject counts a line that was not taken
  * @property {(hello: string) => { line: (line: string) => void, closed: () => void } | undefined} [record] is given the
  *   lines of a session, word for word
@@ -131,7 +133,9 @@ class Listener {
       this.#sink.reject(reason)
       if (++rejects >= MAX_REJECTS) socket.destroy()
     }
-    /** @param {string} line */
+    /** @type {import('./decode').CaptureMessage | undefined} */
+    let capture
+    /** @param {string} line @returns {boolean | void} true: what follows are the bytes of a capture */
     const take = line => {
       if (socket.destroyed) return
       if (session && line.startsWith(FRAME) && this.#sink.sheds?.(session, frames++)) return
@@ -147,7 +151,12 @@ class Listener {
         socket.setTimeout(0)
         return
       }
+      if (message.type === 'capture' && !session) {
+        capture = message
+        return true
+      }
       if (!session) return reject('hello_missing')
+      if (message.type === 'capture') return reject('unknown_type')
       if (message.type === 'answer') return session.answer(message)
       if (!allowance.take()) return reject('too_fast')
       record?.line(line)
@@ -156,15 +165,21 @@ class Listener {
       if (refused) reject(refused)
     }
     socket.setTimeout(HELLO_TIMEOUT_MS, () => socket.destroy())
-    socket.on('data', chunk => {
+    /** @param {Buffer} chunk */
+    const read = chunk => {
       const before = lines.pendingBytes
-      lines.push(chunk, take, () => reject('line_too_long'))
+      const rest = lines.push(chunk, take, () => reject('line_too_long'))
+      if (capture && rest) {
+        socket.off('data', read).pause()
+        if (!this.#sink.capture?.(capture, socket, rest)) socket.destroy()
+      }
       this.#unfinishedBytes += lines.pendingBytes - before
       if (this.#unfinishedBytes > MAX_UNFINISHED_BYTES) {
         reject('too_much_unfinished')
         socket.destroy()
       }
-    })
+    }
+    socket.on('data', read)
     let timedOut = false
     // 'close' follows, and says the rest.
     socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) => { timedOut = code === 'ETIMEDOUT' || code === 'EHOSTUNREACH' })

@@ -67,7 +67,7 @@ async function replay (file, { onVerdict = () => {}, onError = () => {}, onProgr
         else sessions.set(item.session, opened)
         return
       }
-      if (message.type === 'answer') return // said to a command of that time
+      if (message.type === 'answer' || message.type === 'capture') return // said to a command of that time
       nowUnixMs = Math.max(nowUnixMs, message.atUnixMs)
       const session = sessions.get(item.session)
       if (!session) result.rejected++
@@ -86,7 +86,7 @@ async function replay (file, { onVerdict = () => {}, onError = () => {}, onProgr
   const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES + ENVELOPE_BYTES })
   try {
     for await (const chunk of bytesOf(file, onProgress)) {
-      lines.push(chunk, take, () => { result.rejected++ })
+      lines.push(chunk, line => { take(line) }, () => { result.rejected++ })
     }
   } catch (error) {
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)

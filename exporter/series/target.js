@@ -59,6 +59,8 @@ class Target {
     this.verdicts = []
     /** @type {import('../classify/settle').Settled} */
     this.settled = new Map()
+    /** The lines of code that captures point at, by diagnosis. @type {Map<string, import('../captures/attach').AttachedSuspects>} */
+    this.suspects = new Map()
     this.evaluatedAtSeconds = -Infinity
     /** Uptime when the fix of a diagnosis was last computed. @type {Map<string, number>} */
     this.recommendedAtSeconds = new Map()

@@ -88,6 +88,7 @@ const diagnosisAlerts = ({ matchers, rule }, diagnoses) => diagnoses.flatMap(({ 
       description: `{{ $labels.target }} ({{ $labels.thread }}): ${lowerFirst(title)}.${sureness(id)} ` +
         `Now: ${(NUMBERS[id] ?? OTHER_NUMBERS).map(numberTemplate).join(', ')}. ` +
         'The evidence: /api/v1/diagnoses of the exporter at {{ $labels.instance }}.' +
+        asked(`memwatch_suspect_info{$,diagnosis="${id}"}`, ' Suspects: {{ . | first | label "suspects" }}.') +
         '{{ if $labels.fix }} Fix: {{ $labels.fix }}{{ end }}',
       fix: '{{ if $labels.fix }}{{ $labels.fix }}{{ else }}see /api/v1/diagnoses{{ end }}'
     })]

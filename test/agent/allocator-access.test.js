@@ -154,7 +154,13 @@ describe('commands', () => {
     const said = { looks: 0 }
     const rss = [300, 200]
     const { obey } = commands({ address, access: { trim }, tokenFile, look: () => { said.looks++ } }, { now: () => time.clock ?? 0, rss: () => (rss.shift() ?? 200) * MIB })
-    return { obey, said }
+    /** @param {string} text @returns {import('../../agent/frame').Answer | undefined} */
+    const asked = text => {
+      let answer
+      obey(text, found => { answer = found })
+      return answer
+    }
+    return { obey: asked, said }
   }
 
   it('a trim is preceded by a look, and says what it brought', () => {
@@ -171,7 +177,7 @@ describe('commands', () => {
   it.each([
     ['unknown to it', line({ command: 'restart' }), {}, { id: 'a', ok: false, reason: 'unknown_command' }],
     ['that malloc has no call for', line(), { trim: () => false }, { id: 'a', ok: false, reason: 'not_supported' }],
-    ['over TCP', line(), { address: { host: '127.0.0.1', port: 1 } }, { id: 'a', ok: false, reason: 'not_trusted' }],
+    ['from a socket that is not there', line(), { address: { path: '/nowhere/exporter.sock' } }, { id: 'a', ok: false, reason: 'not_trusted' }],
     ['of another version', line({ v: 2 }), {}, undefined],
     ['without an id', line({ id: undefined }), {}, undefined],
     ['that are none', '{"type":"frame"}', {}, undefined]
@@ -210,7 +216,7 @@ describe('commands', () => {
       fs.writeFileSync(options.tokenFile, 'secret\n')
       expect(obeyed(options)).toBe(false)
       expect(obeyed(options, line({ proof: proofOf('secret', asked) }))).toBe(true)
-      for (const wrong of [{ id: 'b' }, { command: 'look' }, { pid: 1 }, { startedAtUnixMs: 1 }]) {
+      for (const wrong of [{ id: 'b' }, { command: 'look' }, { args: { kind: 'report' } }, { pid: 1 }, { startedAtUnixMs: 1 }]) {
         expect(obeyed(options, line({ proof: proofOf('secret', { ...asked, ...wrong }) }))).toBe(false)
       }
       expect(obeyed(options, line({ proof: proofOf('other', asked) }))).toBe(false)
@@ -232,7 +238,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('an agent on Node %s t
       expect(await ended).toMatchObject({ code: 7, signal: null, stdout: 'up\n', stderr: '' })
       const [{ hello, frames, broken }] = collector.connections
       expect(hello.allocatorAccess).toBe('addon')
-      expect(hello.commands).toEqual(over === 'unix' ? ['look', 'trim'] : undefined)
+      expect(hello.commands).toEqual(over === 'unix' ? ['look', 'trim', 'capture'] : undefined)
       expect(broken).toEqual([])
       const { values } = frames.find(({ values }) => values.allocatorBytes)
       expect(values.allocatorBytes.heap_in_use).toBeGreaterThan(MIB)

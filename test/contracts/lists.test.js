@@ -48,7 +48,7 @@ it('a track whose growth is looked for over hours is kept that long', () => {
 
 it('each command of the command line is a file, and each file a command or a part of one', () => {
   const { program } = require('../../exporter/cli/memwatch')
-  expect(program.commands.map(command => command.name()).sort()).toEqual(['diagnose', 'exporter', 'last-death', 'run', 'simulate', 'trim'])
+  expect(program.commands.map(command => command.name()).sort()).toEqual(['capture', 'diagnose', 'exporter', 'last-death', 'run', 'simulate', 'trim'])
   for (const command of program.commands) expect(filesIn('exporter/cli')).toContain(command.name())
 })
 

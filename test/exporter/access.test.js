@@ -18,10 +18,10 @@ function serverWith (token) {
     compat: false,
     state: () => exporterState()
   })
-  return createServer({ targets: () => [], metrics, isReady: () => true, logLevel: 'silent', commands: new Commands(), deaths: new Deaths(), deathWatch: /** @type {any} */ ({}), token })
+  return createServer({ targets: () => [], metrics, isReady: () => true, logLevel: 'silent', commands: new Commands(), captures: /** @type {any} */ ({ all: [], get: () => undefined }), deaths: new Deaths(), deathWatch: /** @type {any} */ ({}), token })
 }
 
-/** Every route there is. @type {[method: 'GET' | 'POST', url: string, access: 'open' | 'read' | 'act'][]} */
+/** Every route there is. @type {[method: 'GET' | 'POST' | 'DELETE', url: string, access: 'open' | 'read' | 'act'][]} */
 const ROUTES = [
   ['GET', '/metrics', 'open'],
   ['GET', '/-/healthy', 'open'],
@@ -32,7 +32,13 @@ const ROUTES = [
   ['GET', '/api/v1/deaths', 'read'],
   ['GET', '/api/v1/deaths/:id', 'read'],
   ['GET', '/api/v1/targets/:target/series?track=rssBytes', 'read'],
-  ['POST', '/api/v1/targets/:target/trim', 'act']
+  ['POST', '/api/v1/targets/:target/trim', 'act'],
+  ['POST', '/api/v1/targets/:target/captures?kind=report', 'act'],
+  ['GET', '/api/v1/captures', 'read'],
+  ['GET', '/api/v1/captures/:id', 'read'],
+  ['GET', '/api/v1/captures/:id/suspects.md', 'read'],
+  ['GET', '/api/v1/captures/:id/:part', 'act'],
+  ['DELETE', '/api/v1/captures/:id', 'act']
 ]
 
 describe('from another machine', () => {

@@ -85,8 +85,8 @@ describe('memwatch trim', () => {
   })
 
   it.each([
-    ['may only read', 'read', [1, /takes no commands: start the app with MEMWATCH_ALLOCATOR_ACCESS=trim/]],
-    ['may not', 'off', [1, /takes no commands/]]
+    ['may only read', 'read', [1, /takes no such command: start the app with MEMWATCH_ALLOCATOR_ACCESS=trim/]],
+    ['may not', 'off', [1, /takes no such command/]]
   ])('is refused where the agent %s', async (_, access, [status, message]) => {
     await freedApp(access)
     const { code, stderr } = await memwatch(['trim', 'shop', '--url', exporter.url])

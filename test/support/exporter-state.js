@@ -14,6 +14,7 @@ const exporterState = changes => ({
   deaths: [],
   silent: [],
   flight: { memoryBytes: 0, diskBytes: 0, saving: false, dropped: 0, torn: 0 },
+  captures: { counts: new Map(), bytes: 0 },
   ...changes
 })
 

@@ -1,0 +1,25 @@
+'use strict'
+
+const v8 = require('node:v8')
+const { CaptureError, textChunks } = require('./index')
+
+/** V8 keeps three kilobytes of each GC until it is stopped, and stopping takes 25 µs for each. */
+const MOST_GCS = 3000
+const LOOK_SECONDS = 0.25
+
+/** Every GC with what it took of which space, by v8.GCProfiler. @type {import('./index').Capture} */
+async function * gcTrace ({ seconds }, { wait, gcs }) {
+  if (!v8.GCProfiler) throw new CaptureError('not_supported', 'this Node has no v8.GCProfiler')
+  const profiler = new v8.GCProfiler()
+  profiler.start()
+  const before = gcs()
+  let trace
+  try {
+    for (let waited = 0; waited < seconds && gcs() - before < MOST_GCS; waited += LOOK_SECONDS) await wait(Math.min(LOOK_SECONDS, seconds - waited))
+  } finally {
+    trace = profiler.stop()
+  }
+  yield { part: 'trace', chunks: textChunks(JSON.stringify(trace)) }
+}
+
+module.exports = { gcTrace }

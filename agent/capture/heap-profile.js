@@ -1,0 +1,69 @@
+'use strict'
+
+const { CaptureError, textChunks } = require('./index')
+const { startHeapProfile } = require('./profilers')
+
+/** One allocation in so many bytes is looked at. A leak of 1 MB a second is seen eight times a second. */
+const INTERVAL_BYTES = 131_072
+/** How often is looked whether there was a major GC: right after one, what was sampled and is still there lives. */
+const LOOK_SECONDS = 0.1
+/** After so much more than the time that was asked for, it is read without a major GC. */
+const PATIENCE = 1.5
+/** The first reading comes after this share of the time. */
+const FIRST_SHARE = 1 / 3
+
+/** @param {{ collected: boolean }} options */
+function start ({ collected }) {
+  let running
+  try {
+    running = startHeapProfile({ intervalBytes: INTERVAL_BYTES, collected })
+  } catch (error) {
+    throw new CaptureError('not_supported', `another heap profiler runs here: ${/** @type {Error} */ (error).message}`)
+  }
+  if (!running) throw new CaptureError('not_supported', collected ? 'this Node cannot count what GCs took' : 'this Node has no inspector, or does not permit it, and v8-profiler-next is not installed')
+  return running
+}
+
+/** @param {import('./index').Tools} tools @param {{ fromSeconds: number, mostSeconds: number }} options @returns {Promise<void>} after a major GC */
+async function afterMajor ({ wait, majors }, { fromSeconds, mostSeconds }) {
+  await wait(fromSeconds)
+  const before = majors()
+  for (let waited = 0; waited < mostSeconds - fromSeconds && majors() === before; waited += LOOK_SECONDS) await wait(LOOK_SECONDS)
+}
+
+/**
+ * What was allocated and lives, by where: once early, once late. What leaks is in both, and more of it in the second.
+ * @type {import('./index').Capture}
+ */
+async function * heapProfile ({ seconds }, tools) {
+  const running = start({ collected: false })
+  /** @type {string | undefined} */
+  let profile
+  try {
+    if (running.read) {
+      const firstSeconds = seconds * FIRST_SHARE
+      await afterMajor(tools, { fromSeconds: firstSeconds, mostSeconds: 2 * firstSeconds })
+      yield { part: 'before', chunks: textChunks(running.read()) }
+    }
+    const restSeconds = seconds * (1 - FIRST_SHARE)
+    await afterMajor(tools, { fromSeconds: restSeconds, mostSeconds: PATIENCE * restSeconds })
+  } finally {
+    profile = running.stop()
+  }
+  yield { part: 'profile', chunks: textChunks(profile) }
+}
+
+/** What was allocated, by where, whether it lives or not. @type {import('./index').Capture} */
+async function * allocationProfile ({ seconds }, { wait }) {
+  const running = start({ collected: true })
+  /** @type {string | undefined} */
+  let profile
+  try {
+    await wait(seconds)
+  } finally {
+    profile = running.stop()
+  }
+  yield { part: 'profile', chunks: textChunks(profile) }
+}
+
+module.exports = { allocationProfile, heapProfile }

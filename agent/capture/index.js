@@ -1,0 +1,98 @@
+'use strict'
+
+const { debug } = require('../guard')
+const { send } = require('./send')
+
+/**
+ * What an exporter may have captured. Each is an async generator: it yields the parts of the capture, in order, as bytes; leaving it stops
+ * what it started.
+ *
+ * @typedef {object} CaptureArguments checked by `problemOf`
+ * @property {string} kind
+ * @property {number} seconds
+ * @property {boolean} force a snapshot even where it may end the process
+ * @property {number} [headroomBytes] what the process may still take, as far as the exporter knows
+ *
+ * @typedef {{ part: string, chunks: Iterable<Buffer> | AsyncIterable<Buffer> }} Part
+ *
+ * @typedef {object} Tools
+ * @property {(seconds: number) => Promise<void>} wait without holding the process
+ * @property {() => number} majors major GCs so far
+ * @property {() => number} gcs GCs so far
+ *
+ * @typedef {(args: CaptureArguments, tools: Tools) => AsyncGenerator<Part>} Capture
+ */
+
+/** A capture is loaded when it is asked for. @type {Record<string, { mostSeconds: number, load: () => Capture }>} */
+const kinds = {
+  cpu_profile: { mostSeconds: 60, load: () => require('./cpu-profile').cpuProfile },
+  heap_profile: { mostSeconds: 300, load: () => require('./heap-profile').heapProfile },
+  allocation_profile: { mostSeconds: 60, load: () => require('./heap-profile').allocationProfile },
+  gc_trace: { mostSeconds: 10, load: () => require('./gc-trace').gcTrace },
+  report: { mostSeconds: 0, load: () => require('./report').report },
+  heap_snapshot: { mostSeconds: 0, load: () => require('./heap-snapshot').heapSnapshot }
+}
+
+/** A capture that cannot be had. `reason` is a word of the wire. */
+class CaptureError extends Error {
+  /** @param {string} reason @param {string} message @param {Record<string, number>} [figures] for the answer */
+  constructor (reason, message, figures = {}) {
+    super(message)
+    this.reason = reason
+    this.figures = figures
+  }
+}
+
+/** @param {string} text @returns {Part['chunks']} */
+const textChunks = text => [Buffer.from(text)]
+
+/** @type {Tools['wait']} */
+const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seconds).unref() })
+
+/**
+ * Captures of this isolate, one at a time.
+ * @param {object} options
+ * @param {{ path: string }} options.address where the bytes go, on connections of their own
+ * @param {boolean} options.allowSnapshot
+ * @param {Pick<Tools, 'majors' | 'gcs'>} options.counts
+ */
+function captures ({ address, allowSnapshot, counts }) {
+  let busy = false
+  /** @param {any} given @returns {CaptureError | undefined} */
+  const problemOf = given => {
+    const kind = Object.hasOwn(kinds, given?.kind) ? kinds[given.kind] : undefined
+    if (!kind) return new CaptureError('unknown_capture', `there are ${Object.keys(kinds).join(', ')}`)
+    if (given.kind === 'heap_snapshot' && !allowSnapshot) return new CaptureError('snapshot_not_allowed', 'snapshots hold secrets')
+    if (!(given.seconds >= 0 && given.seconds <= kind.mostSeconds)) return new CaptureError('bad_arguments', `seconds: 0 to ${kind.mostSeconds}`)
+    if (busy) return new CaptureError('busy', 'one capture at a time')
+  }
+  return {
+    /**
+     * Never rejects.
+     * @param {string} id
+     * @param {any} given CaptureArguments, as they came
+     * @returns {Promise<Omit<import('../frame').Answer, 'id'>>}
+     */
+    async capture (id, given) {
+      const problem = problemOf(given)
+      if (problem) return { ok: false, reason: problem.reason, message: problem.message }
+      busy = true
+      try {
+        /** @type {Record<string, number>} */
+        const parts = {}
+        for await (const { part, chunks } of kinds[given.kind].load()(given, { wait, ...counts })) {
+          parts[part] = await send({ address, header: { id, part }, chunks })
+        }
+        return { ok: true, parts }
+      } catch (error) {
+        debug('capture: %s', error)
+        if (error instanceof CaptureError) return { ok: false, reason: error.reason, message: error.message, ...error.figures }
+        return { ok: false, reason: 'failed', message: String(/** @type {Error} */ (error)?.message ?? error).slice(0, 256) }
+      } finally {
+        busy = false
+      }
+    }
+  }
+}
+
+module.exports = { captures, CaptureError, kinds: Object.keys(kinds), textChunks }

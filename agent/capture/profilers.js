@@ -1,0 +1,158 @@
+'use strict'
+
+const v8 = require('node:v8')
+
+/**
+ * What can profile this isolate: the first of each list that is there is taken. `node:v8` is not shut off by the permission model,
+ * `node:inspector` is in nearly every build, and v8-profiler-next is for those that were built without it: the app brings it, compiled.
+ */
+
+/** @typedef {{ stop: () => string }} Running stop: the profile, as JSON of the DevTools protocol */
+
+/** @param {string} name @returns {any} undefined where there is none */
+function optional (name) {
+  try {
+    return require(require.resolve(name, { paths: [process.cwd(), __dirname] }))
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * A session with this very isolate. What is asked is answered before `post` returns.
+ * @returns {{ post: (method: string, params?: object) => any, end: () => void } | undefined} undefined in a build without an inspector, or where it is not permitted
+ */
+function inspect () {
+  let session
+  try {
+    session = new (require('node:inspector').Session)()
+    session.connect()
+  } catch {
+    return undefined
+  }
+  const open = session
+  return {
+    post (method, params = {}) {
+      /** @type {{ error: Error | null, result: any } | undefined} */
+      let answer
+      open.post(method, params, (error, result) => { answer = { error, result } })
+      if (!answer) throw new Error(`${method}: no answer`)
+      if (answer.error) throw answer.error
+      return answer.result
+    },
+    end: () => open.disconnect()
+  }
+}
+
+/** By default V8 looks every millisecond. @type {(() => Running | undefined)[]} */
+const cpuProfilers = [
+  () => /** @type {any} */ (v8).startCpuProfile?.(),
+  () => {
+    const session = inspect()
+    if (!session) return undefined
+    session.post('Profiler.enable')
+    session.post('Profiler.start')
+    return {
+      stop () {
+        try {
+          return JSON.stringify(session.post('Profiler.stop').profile)
+        } finally {
+          session.post('Profiler.disable')
+          session.end()
+        }
+      }
+    }
+  },
+  () => {
+    const profiler = optional('v8-profiler-next')
+    if (!profiler) return undefined
+    profiler.setGenerateType?.(1) // the form that DevTools has now
+    profiler.startProfiling('memwatch', true)
+    return {
+      stop () {
+        const profile = profiler.stopProfiling('memwatch')
+        const { nodes, samples, timeDeltas, startTime, endTime } = profile
+        const text = JSON.stringify({ nodes, samples, timeDeltas, startTime, endTime })
+        profile.delete()
+        return text
+      }
+    }
+  }
+]
+
+/**
+ * @typedef {object} RunningHeap
+ * @property {() => string} [read] the profile so far; absent where it cannot be had
+ * @property {() => string} stop
+ */
+
+/** @typedef {{ intervalBytes: number, collected: boolean }} HeapOptions collected: what GCs took is counted, too */
+
+/** The inspector comes first here: only it can be read while it runs. @type {((options: HeapOptions) => RunningHeap | undefined)[]} */
+const heapProfilers = [
+  ({ intervalBytes, collected }) => {
+    const session = inspect()
+    if (!session) return undefined
+    const end = () => session.end()
+    try {
+      if (collected && !knowsCollected(session)) {
+        end()
+        return undefined
+      }
+      session.post('HeapProfiler.startSampling', { samplingInterval: intervalBytes, ...(collected && { includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true }) })
+    } catch (error) {
+      end()
+      throw error
+    }
+    const text = (/** @type {string} */ method) => JSON.stringify(session.post(method).profile)
+    return {
+      read: () => text('HeapProfiler.getSamplingProfile'),
+      stop () {
+        try {
+          return text('HeapProfiler.stopSampling')
+        } finally {
+          end()
+        }
+      }
+    }
+  },
+  ({ intervalBytes, collected }) => /** @type {any} */ (v8).startHeapProfile?.({
+    sampleInterval: intervalBytes, ...(collected && { includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true })
+  }),
+  ({ intervalBytes, collected }) => {
+    const profiler = collected ? undefined : optional('v8-profiler-next')
+    if (!profiler) return undefined
+    profiler.startSamplingHeapProfiling(intervalBytes)
+    return { stop: () => JSON.stringify(profiler.stopSamplingHeapProfiling()) }
+  }
+]
+
+/** What an inspector does not know it ignores; what it knows it checks. @param {NonNullable<ReturnType<typeof inspect>>} session */
+function knowsCollected (session) {
+  try {
+    session.post('HeapProfiler.startSampling', { includeObjectsCollectedByMajorGC: 'neither true nor false' })
+  } catch {
+    return true
+  }
+  session.post('HeapProfiler.stopSampling')
+  return false
+}
+
+/**
+ * @template T
+ * @param {(() => T | undefined)[]} starts
+ * @returns {T | undefined} the first that is there
+ */
+function first (starts) {
+  for (const start of starts) {
+    const running = start()
+    if (running) return running
+  }
+}
+
+module.exports = {
+  startCpuProfile: () => first(cpuProfilers),
+  startHeapProfile: (/** @type {HeapOptions} */ options) => first(heapProfilers.map(start => () => start(options))),
+  cpuProfilers,
+  heapProfilers
+}

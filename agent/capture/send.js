@@ -1,0 +1,92 @@
+'use strict'
+
+const fs = require('node:fs')
+const net = require('node:net')
+const { PROTOCOL_VERSION } = require('../frame')
+
+const CONNECT_WITHIN_MS = 500
+/** An exporter that takes nothing for so long is gone. */
+const STALLED_MS = 30_000
+/** How soon a full socket is tried again: its buffer holds some hundred kilobytes. */
+const AGAIN_MS = 2
+/** The app has its turn after this. */
+const TURN_MS = 5
+/** Bytes that are written at once. */
+const SLICE_BYTES = 65_536
+
+/**
+ * Bytes to the exporter, as fast as it takes them and no faster: what is not taken is not read from its source. Written straight to the
+ * descriptor, as a write that is pending in libuv would keep the process alive.
+ *
+ * @param {object} options
+ * @param {{ path: string }} options.address
+ * @param {{ id: string, part: string }} options.header
+ * @param {Iterable<Buffer> | AsyncIterable<Buffer>} options.chunks
+ * @returns {Promise<number>} bytes that were sent, without the header
+ * @throws {Error} when the exporter is gone, or stands still
+ */
+async function send ({ address, header, chunks }) {
+  const socket = await connected(address)
+  try {
+    const write = writerOf(socket)
+    await write(Buffer.from(JSON.stringify({ v: PROTOCOL_VERSION, type: 'capture', ...header }) + '\n'))
+    let bytes = 0
+    for await (const chunk of chunks) {
+      await write(chunk)
+      bytes += chunk.length
+    }
+    socket.end()
+    return bytes
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+}
+
+/** @param {{ path: string }} address @returns {Promise<net.Socket>} */
+function connected (address) {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(address).unref()
+    const giveUp = setTimeout(() => socket.destroy(new Error('no exporter answers')), CONNECT_WITHIN_MS).unref()
+    socket.on('error', reject)
+    socket.once('connect', () => {
+      clearTimeout(giveUp)
+      socket.resume()
+      resolve(socket)
+    })
+  })
+}
+
+/** @param {net.Socket} socket @returns {(bytes: Buffer) => Promise<void>} */
+function writerOf (socket) {
+  const fd = /** @type {{ _handle?: { fd?: number } }} */ (/** @type {unknown} */ (socket))._handle?.fd
+  let turnBeganMs = performance.now()
+  const turn = async (/** @type {number} */ ms) => {
+    await new Promise(resolve => { setTimeout(resolve, ms).unref() })
+    turnBeganMs = performance.now()
+  }
+  return async bytes => {
+    let tookMs = performance.now()
+    for (let written = 0; written < bytes.length;) {
+      if (socket.destroyed) throw new Error('the exporter hung up')
+      try {
+        written += fd !== undefined && fd >= 0
+          ? fs.writeSync(fd, bytes, written, Math.min(SLICE_BYTES, bytes.length - written))
+          : await writeByStream(socket, bytes)
+        tookMs = performance.now()
+      } catch (error) {
+        if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EAGAIN') throw error
+        if (performance.now() - tookMs > STALLED_MS) throw new Error('the exporter takes no more')
+        await turn(AGAIN_MS)
+      }
+      if (performance.now() - turnBeganMs > TURN_MS) await turn(0)
+    }
+  }
+}
+
+/** Where a socket shows no descriptor (Windows pipes). @param {net.Socket} socket @param {Buffer} bytes @returns {Promise<number>} */
+const writeByStream = (socket, bytes) => new Promise((resolve, reject) => {
+  socket.write(bytes, error => error ? reject(error) : resolve(bytes.length))
+})
+
+module.exports = { send }

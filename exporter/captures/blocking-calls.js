@@ -1,0 +1,66 @@
+'use strict'
+
+/**
+ * Calls that hold the event loop for as long as they take, and what does the same without.
+ * @typedef {{ pattern: RegExp, call: string, instead: string }} BlockingCall pattern: in a line of source
+ */
+
+/** By the name of Node's own function. @type {Record<string, string>} */
+const insteadOf = {
+  readFileSync: 'fs.promises.readFile',
+  writeFileSync: 'fs.promises.writeFile',
+  appendFileSync: 'fs.promises.appendFile',
+  copyFileSync: 'fs.promises.copyFile',
+  cpSync: 'fs.promises.cp',
+  rmSync: 'fs.promises.rm',
+  readdirSync: 'fs.promises.readdir',
+  statSync: 'fs.promises.stat',
+  existsSync: 'fs.promises.access',
+  execSync: 'child_process.exec',
+  execFileSync: 'child_process.execFile',
+  spawnSync: 'child_process.spawn',
+  pbkdf2Sync: 'crypto.pbkdf2',
+  scryptSync: 'crypto.scrypt',
+  hkdfSync: 'crypto.hkdf',
+  generateKeyPairSync: 'crypto.generateKeyPair',
+  generateKeySync: 'crypto.generateKey',
+  generatePrimeSync: 'crypto.generatePrime',
+  randomFillSync: 'crypto.randomFill',
+  gzipSync: 'zlib.gzip',
+  gunzipSync: 'zlib.gunzip',
+  deflateSync: 'zlib.deflate',
+  inflateSync: 'zlib.inflate',
+  deflateRawSync: 'zlib.deflateRaw',
+  inflateRawSync: 'zlib.inflateRaw',
+  unzipSync: 'zlib.unzip',
+  brotliCompressSync: 'zlib.brotliCompress',
+  brotliDecompressSync: 'zlib.brotliDecompress',
+  zstdCompressSync: 'zlib.zstdCompress',
+  zstdDecompressSync: 'zlib.zstdDecompress'
+}
+
+const WORKER = 'a worker thread, or smaller pieces with setImmediate between them'
+
+/** What V8 does itself has no frame of its own: the line says what it is. Most telling first. @type {BlockingCall[]} */
+const inSource = [
+  { pattern: /\bJSON\s*\.\s*parse\s*\(/, call: 'JSON.parse', instead: 'a streaming parser, or a worker thread' },
+  { pattern: /\bJSON\s*\.\s*stringify\s*\(/, call: 'JSON.stringify', instead: 'a streaming serializer, or a worker thread' },
+  { pattern: /\bstructuredClone\s*\(/, call: 'structuredClone', instead: 'a smaller object, or transfer' },
+  { pattern: /\.\s*(?:test|exec|match|matchAll|search|replace|replaceAll|split)\s*\(/, call: 'a regular expression', instead: 'one that cannot backtrack (no nested quantifiers), a bound on the length of its input, or re2' },
+  { pattern: /\.\s*(?:sort|toSorted)\s*\(/, call: 'sort', instead: WORKER }
+]
+
+/** @param {string} name of a function of Node @returns {{ call: string, instead: string } | undefined} */
+const blockingCall = name => Object.hasOwn(insteadOf, name)
+  ? { call: name, instead: insteadOf[name] }
+  : /[a-z]Sync$/.test(name) ? { call: name, instead: `${name.slice(0, -4)} with a callback, or a worker thread` } : undefined
+
+/** @param {string} line of source @returns {{ call: string, instead: string } | undefined} */
+function blockingCallIn (line) {
+  const named = /\b(\w+Sync)\s*\(/.exec(line)?.[1]
+  if (named) return blockingCall(named)
+  const found = inSource.find(({ pattern }) => pattern.test(line))
+  return found && { call: found.call, instead: found.instead }
+}
+
+module.exports = { blockingCall, blockingCallIn, insteadOf, WORKER }

@@ -1,0 +1,231 @@
+'use strict'
+
+const { EventEmitter } = require('node:events')
+const { randomUUID } = require('node:crypto')
+const { CommandError } = require('../commands/commands')
+const { kinds } = require('./kinds')
+
+/** A capture takes its time; an app that is blocked, and a heap that is written down, take more. */
+const PATIENCE_SECONDS = 300
+/** The agent's answer and the end of what it sent come over two connections, about at the same time. */
+const PART_WITHIN_MS = 10_000
+/** A capture that brings nothing for so long is given up. */
+const STALLED_MS = 60_000
+
+/**
+ * One thing that was looked at, of one isolate. The wire form of /api/v1/captures.
+ * @typedef {object} Capture
+ * @property {string} id
+ * @property {import('./kinds').KindName} kind
+ * @property {string} target
+ * @property {string} thread
+ * @property {number} pid
+ * @property {string | null} host
+ * @property {string} node
+ * @property {number} startedAtUnixMs of the isolate
+ * @property {number} seconds that were asked for
+ * @property {string | null} diagnosis that it was made for, by the exporter itself; null when somebody asked for it
+ * @property {'running' | 'done' | 'failed'} state
+ * @property {string | null} error in a sentence
+ * @property {string | null} errorCode in a word
+ * @property {number} requestedUnixMs
+ * @property {number | null} finishedUnixMs
+ * @property {{ part: string, bytes: number, sha256: string }[]} parts
+ * @property {import('./suspects').Suspects | null} suspects
+ */
+
+/** Asks agents for captures, takes what they send, and keeps it. Emits `done` (capture, target), whether it succeeded or failed. */
+class Captures extends EventEmitter {
+  #commands
+  #store
+  #suspectsOf
+  #now
+  /** @type {Map<string, Running>} */
+  #running = new Map()
+  /** Of processes. @type {Set<string>} */
+  #busy = new Set()
+  /** The last that failed, newest last. @type {Capture[]} */
+  #failed = []
+  /** How many ended how, by kind and state. @type {Map<string, number>} */
+  counts = new Map()
+
+  /**
+   * @param {object} parts
+   * @param {import('../commands/commands').Commands} parts.commands
+   * @param {import('./store').CaptureStore} parts.store
+   * @param {typeof import('./suspects').suspectsOf} parts.suspectsOf
+   * @param {() => number} [parts.now] Unix ms
+   */
+  constructor ({ commands, store, suspectsOf, now = Date.now }) {
+    super()
+    this.#commands = commands
+    this.#store = store
+    this.#suspectsOf = suspectsOf
+    this.#now = now
+  }
+
+  /** Newest first. @returns {Capture[]} */
+  get all () {
+    return [...this.#store.all, ...this.#failed, ...[...this.#running.values()].map(({ capture }) => capture)]
+      .sort((a, b) => b.requestedUnixMs - a.requestedUnixMs)
+  }
+
+  /** Bytes on disk. */
+  get bytes () {
+    return this.#store.bytes
+  }
+
+  /** @param {string} id @returns {Capture | undefined} */
+  get (id) {
+    return this.all.find(capture => capture.id === id)
+  }
+
+  /** @param {Capture} capture @param {string} part @returns {string} path of the file */
+  fileOf ({ id }, part) {
+    return this.#store.fileOf(id, part)
+  }
+
+  /** @param {string} id */
+  remove (id) {
+    this.#store.remove(id)
+  }
+
+  /** Remove what is too old. Called on a timer. */
+  tidy () {
+    this.#store.tidy()
+  }
+
+  /**
+   * Have one made. Returns when the agent is asked; `finished` says how it went.
+   * @param {import('../series/target').Target} target
+   * @param {{ kind: import('./kinds').KindName, seconds?: number, force?: boolean, diagnosis?: string }} options
+   * @returns {{ capture: Capture, finished: Promise<Capture> }} finished never rejects
+   * @throws {CommandError} busy, or not_enabled
+   */
+  request (target, { kind, seconds = kinds[kind].seconds, force = false, diagnosis }) {
+    const { hello, name, thread } = target
+    const process = `${hello.host} ${hello.pid} ${hello.startTimeTicks}`
+    this.#commands.assertTakes(target, 'capture')
+    if (this.#busy.has(process)) throw new CommandError('busy', `a capture of ${name} is being made: one at a time of a process`)
+    /** @type {Capture} */
+    const capture = {
+      id: randomUUID(),
+      kind,
+      target: name,
+      thread,
+      pid: hello.pid,
+      host: hello.host ?? null,
+      node: hello.node,
+      startedAtUnixMs: hello.startedAtUnixMs,
+      seconds,
+      diagnosis: diagnosis ?? null,
+      state: 'running',
+      error: null,
+      errorCode: null,
+      requestedUnixMs: this.#now(),
+      finishedUnixMs: null,
+      parts: [],
+      suspects: null
+    }
+    const running = new Running(capture)
+    this.#running.set(capture.id, running)
+    this.#busy.add(process)
+    const finished = this.#make(target, running, force).finally(() => {
+      this.#running.delete(capture.id)
+      this.#busy.delete(process)
+      const key = `${kind} ${capture.state}`
+      this.counts.set(key, (this.counts.get(key) ?? 0) + 1)
+      this.emit('done', capture, target)
+    }).then(() => capture)
+    return { capture, finished }
+  }
+
+  /**
+   * A connection brings a part.
+   * @param {import('../ingest/decode').CaptureMessage} message
+   * @param {import('node:net').Socket} socket @param {Buffer} rest what came with the line
+   * @returns {boolean} false for one that nobody asked for
+   */
+  take ({ id, part }, socket, rest) {
+    const running = this.#running.get(id)
+    if (!running || running.arrived.has(part)) return false
+    socket.setTimeout(STALLED_MS, () => socket.destroy(new Error('nothing came for a minute')))
+    running.arrive(part, this.#store.write(id, part, (async function * () {
+      if (rest.length > 0) yield rest
+      yield * socket
+    })()))
+    return true
+  }
+
+  /** @param {import('../series/target').Target} target @param {Running} running @param {boolean} force */
+  async #make (target, running, force) {
+    const { capture } = running
+    const { kind, seconds, id } = capture
+    try {
+      const headroomBytes = headroomOf(target)
+      const { parts = {} } = await this.#commands.carryOut(target, 'capture', {
+        id, args: { kind, seconds, force, ...(headroomBytes !== undefined && { headroomBytes }) }, answerWithinMs: 1000 * (2 * seconds + PATIENCE_SECONDS)
+      })
+      for (const [part, sent] of Object.entries(parts)) {
+        const { bytes, sha256 } = await running.part(part)
+        if (bytes !== sent) throw new Error(`${part}: ${sent} bytes were sent, and ${bytes} came`)
+        capture.parts.push({ part, bytes, sha256 })
+      }
+      capture.suspects = this.#suspectsOf(capture, part => this.#store.fileOf(id, part), target.hello)
+      capture.state = 'done'
+      capture.finishedUnixMs = this.#now()
+      this.#store.keep(/** @type {any} */ (capture))
+    } catch (error) {
+      this.#fail(capture, /** @type {Error} */ (error))
+      // What is still coming has nowhere to go.
+      await Promise.allSettled(running.arrived.values())
+      this.#store.remove(id)
+    }
+  }
+
+  /** @param {Capture} capture @param {Error} error */
+  #fail (capture, error) {
+    Object.assign(capture, { state: 'failed', finishedUnixMs: this.#now(), error: error.message, errorCode: error instanceof CommandError ? error.code : 'failed' })
+    this.#failed.push(capture)
+    if (this.#failed.length > 20) this.#failed.shift()
+  }
+}
+
+/** A capture that is being made, and what came of it so far. */
+class Running {
+  /** @type {Map<string, Promise<{ bytes: number, sha256: string }>>} */
+  arrived = new Map()
+  /** @type {Map<string, () => void>} */
+  #awaited = new Map()
+
+  /** @param {Capture} capture */
+  constructor (capture) {
+    this.capture = capture
+  }
+
+  /** @param {string} part @param {Promise<{ bytes: number, sha256: string }>} written */
+  arrive (part, written) {
+    written.catch(() => {}) // who waits for it is told
+    this.arrived.set(part, written)
+    this.#awaited.get(part)?.()
+  }
+
+  /** @param {string} name @returns {Promise<{ bytes: number, sha256: string }>} */
+  async part (name) {
+    if (!this.arrived.has(name)) {
+      await new Promise((resolve, reject) => {
+        const timer = setTimeout(() => reject(new Error(`${name} was sent, and did not come`)), PART_WITHIN_MS)
+        this.#awaited.set(name, () => { clearTimeout(timer); resolve(undefined) })
+      })
+    }
+    return /** @type {Promise<{ bytes: number, sha256: string }>} */ (this.arrived.get(name))
+  }
+}
+
+/** What the container has left. @param {import('../series/target').Target} target @returns {number | undefined} undefined without a limit */
+function headroomOf ({ values }) {
+  const { containerLimitBytes, containerWorkingSetBytes = 0, rssBytes = 0 } = values
+  return containerLimitBytes === undefined ? undefined : Math.max(0, containerLimitBytes - Math.max(containerWorkingSetBytes, rssBytes))
+}
+
+module.exports = { Captures }

@@ -1,0 +1,143 @@
+'use strict'
+
+const { nameOf, originOf, ownerOf, packageOf, pathOf } = require('./call-frames')
+const { blockingCall } = require('./blocking-calls')
+
+/**
+ * A CPU profile of the DevTools protocol; times in microseconds.
+ * @typedef {{ id: number, callFrame: import('./call-frames').CallFrame, children?: number[], parent?: number, positionTicks?: { line: number, ticks: number }[] }} CpuNode
+ * @typedef {{ nodes: CpuNode[], samples: number[], timeDeltas: number[] }} CpuProfile
+ *
+ * @typedef {object} CpuSite what takes the time of the thread
+ * @property {string} function
+ * @property {string} file
+ * @property {number} line from 1: the one that was seen most, where it is the function's own time; else where the function begins
+ * @property {number} column from 1; 0 where the line was seen
+ * @property {number} seconds
+ * @property {number} share of the time that the thread was not idle
+ * @property {number} longestSeconds at a stretch
+ * @property {string | null} via the package that does it
+ * @property {string | null} call that blocks, by name
+ * @property {string | null} instead what does not block
+ */
+
+/** What the profiler calls the thread's own states. */
+const IDLE = '(idle)'
+const BETWEEN = new Set(['(garbage collector)'])
+/** Anything shorter is no block. */
+const STRETCH_SECONDS = 0.02
+
+/**
+ * @param {CpuProfile} profile
+ * @returns {{ totalSeconds: number, busySeconds: number, sites: CpuSite[] }} those that blocked longest first
+ */
+function cpuSuspects ({ nodes, samples, timeDeltas }) {
+  const byId = new Map(nodes.map(node => [node.id, node]))
+  for (const node of nodes) for (const child of node.children ?? []) /** @type {CpuNode} */ (byId.get(child)).parent = node.id
+  /** @type {Map<number, Owned>} */
+  const ownedBy = new Map()
+  /** @param {number} id */
+  const ownedOf = id => {
+    let owned = ownedBy.get(id)
+    if (!owned) ownedBy.set(id, owned = ownedIn(stackOf(id, byId)))
+    return owned
+  }
+  /** @type {Map<string, { owned: Owned, seconds: number, longestSeconds: number, blockedSeconds: number, lines: Map<number, number> }>} */
+  const sites = new Map()
+  let busySeconds = 0
+  let totalSeconds = 0
+  /** @type {{ key: string, seconds: number } | undefined} */
+  let stretch
+  const endStretch = () => {
+    const site = stretch && sites.get(stretch.key)
+    if (stretch && site) {
+      site.longestSeconds = Math.max(site.longestSeconds, stretch.seconds)
+      if (stretch.seconds >= STRETCH_SECONDS) site.blockedSeconds += stretch.seconds
+    }
+    stretch = undefined
+  }
+  samples.forEach((id, i) => {
+    // A sample stands for the time until the next one.
+    const seconds = Math.max(0, timeDeltas[i + 1] ?? 0) / 1e6
+    totalSeconds += seconds
+    const { callFrame } = /** @type {CpuNode} */ (byId.get(id))
+    if (callFrame.functionName === IDLE && callFrame.url === '') return endStretch()
+    busySeconds += seconds
+    // Garbage is collected in the middle of what somebody does.
+    if (BETWEEN.has(callFrame.functionName)) {
+      if (stretch) stretch.seconds += seconds
+      return
+    }
+    const owned = ownedOf(id)
+    if (!owned.key) return endStretch()
+    let site = sites.get(owned.key)
+    if (!site) sites.set(owned.key, site = { owned, seconds: 0, longestSeconds: 0, blockedSeconds: 0, lines: new Map() })
+    site.seconds += seconds
+    if (stretch?.key !== owned.key) {
+      endStretch()
+      stretch = { key: owned.key, seconds: 0 }
+    }
+    stretch.seconds += seconds
+  })
+  endStretch()
+  for (const { id, positionTicks = [] } of nodes) {
+    const owned = ownedBy.get(id)
+    const site = owned?.own ? sites.get(owned.key) : undefined
+    for (const { line, ticks } of positionTicks) site?.lines.set(line, (site.lines.get(line) ?? 0) + ticks)
+  }
+  const found = [...sites.values()].sort((a, b) => b.blockedSeconds - a.blockedSeconds || b.seconds - a.seconds)
+  return { totalSeconds, busySeconds, sites: found.map(site => siteOf(site, busySeconds)) }
+}
+
+/**
+ * @typedef {object} Owned
+ * @property {string} key empty where no JavaScript of the app or its packages is on the stack
+ * @property {import('./call-frames').CallFrame} callFrame
+ * @property {boolean} own it is the function's own time
+ * @property {string | null} via
+ * @property {{ call: string, instead: string } | undefined} blocking
+ */
+
+/** @param {CpuNode[]} stack the innermost first @returns {Owned} */
+function ownedIn (stack) {
+  const { owner, callees } = ownerOf(stack)
+  if (!owner) return { key: '', callFrame: stack[0].callFrame, own: false, via: null, blocking: undefined }
+  const { callFrame } = owner
+  const dependency = callees.find(({ callFrame }) => originOf(callFrame) === 'dependency')
+  const via = dependency ? packageOf(dependency.callFrame.url) : null
+  const called = callees.find(({ callFrame }) => originOf(callFrame) === 'node')
+  const blocking = called && blockingCall(called.callFrame.functionName)
+  return {
+    key: JSON.stringify([callFrame.url, callFrame.lineNumber, callFrame.columnNumber, callFrame.functionName, via, blocking?.call]),
+    callFrame,
+    own: callees.length === 0,
+    via,
+    blocking
+  }
+}
+
+/** @param {{ owned: Owned, seconds: number, longestSeconds: number, lines: Map<number, number> }} site @param {number} busySeconds @returns {CpuSite} */
+function siteOf ({ owned: { callFrame, via, blocking }, seconds, longestSeconds, lines }, busySeconds) {
+  const hottest = blocking ? undefined : [...lines].sort((a, b) => b[1] - a[1])[0]?.[0]
+  return {
+    function: nameOf(callFrame),
+    file: pathOf(callFrame.url),
+    line: hottest ?? callFrame.lineNumber + 1,
+    column: hottest === undefined ? callFrame.columnNumber + 1 : 0,
+    seconds,
+    share: busySeconds === 0 ? 0 : seconds / busySeconds,
+    longestSeconds,
+    via,
+    call: blocking?.call ?? null,
+    instead: blocking?.instead ?? null
+  }
+}
+
+/** @param {number} id @param {Map<number, CpuNode>} byId @returns {CpuNode[]} the innermost first */
+function stackOf (id, byId) {
+  const stack = []
+  for (let node = byId.get(id); node; node = node.parent === undefined ? undefined : byId.get(node.parent)) stack.push(node)
+  return stack
+}
+
+module.exports = { cpuSuspects }

@@ -1,0 +1,145 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { createHash } = require('node:crypto')
+const { pipeline } = require('node:stream/promises')
+const { makeFolder } = require('../make-folder')
+
+/** What is known of a capture, in its folder. */
+const RECORD = 'capture.json'
+const ID = /^[0-9a-f-]{36}$/
+const PART = /^[a-z]{1,32}$/
+
+/** There is no room for it. */
+class NoRoomError extends Error {}
+
+/**
+ * Captures on disk, a folder of each: its parts, and what is known of it. For this user only; bounded in bytes and in time, by the wall clock:
+ * that somebody sets it may cost a capture, and must not keep a secret. One without its record was never finished, and is removed.
+ */
+class CaptureStore {
+  #folder
+  #maxBytes
+  #keepMs
+  #now
+  /** @type {Map<string, { record: any, bytes: number }>} oldest first */
+  #kept = new Map()
+  /** Bytes of those that are being written. */
+  #writing = 0
+
+  /**
+   * @param {string} folder
+   * @param {{ maxBytes: number, keepMs: number, now?: () => number }} options
+   */
+  constructor (folder, { maxBytes, keepMs, now = Date.now }) {
+    this.#folder = folder
+    this.#maxBytes = maxBytes
+    this.#keepMs = keepMs
+    this.#now = now
+    this.#load()
+    this.tidy()
+  }
+
+  /** Bytes on disk. */
+  get bytes () {
+    return [...this.#kept.values()].reduce((sum, { bytes }) => sum + bytes, this.#writing)
+  }
+
+  /** Records, oldest first. @returns {any[]} */
+  get all () {
+    return [...this.#kept.values()].map(({ record }) => record)
+  }
+
+  /**
+   * Write a part, as it comes. Older captures go to make room.
+   * @param {string} id @param {string} part @param {AsyncIterable<Buffer>} chunks
+   * @returns {Promise<{ bytes: number, sha256: string }>}
+   * @throws {NoRoomError | Error} nothing of the part is left then
+   */
+  async write (id, part, chunks) {
+    const file = this.fileOf(id, part)
+    makeFolder(path.dirname(file))
+    const hash = createHash('sha256')
+    let bytes = 0
+    const store = this
+    try {
+      await pipeline(chunks, async function * (/** @type {AsyncIterable<Buffer>} */ source) {
+        for await (const chunk of source) {
+          bytes += chunk.length
+          store.#writing += chunk.length
+          store.#makeRoom()
+          hash.update(chunk)
+          yield chunk
+        }
+      }, fs.createWriteStream(file, { flags: 'wx', mode: 0o600 }))
+      return { bytes, sha256: hash.digest('hex') }
+    } catch (error) {
+      fs.rmSync(file, { force: true })
+      throw error
+    } finally {
+      store.#writing -= bytes
+    }
+  }
+
+  /** It is complete: from now on it is kept. @param {{ id: string, parts: { bytes: number }[] } & Record<string, unknown>} record */
+  keep (record) {
+    const file = path.join(this.#folder, record.id, RECORD)
+    fs.writeFileSync(`${file}.new`, JSON.stringify(record), { mode: 0o600 })
+    fs.renameSync(`${file}.new`, file)
+    this.#kept.set(record.id, { record, bytes: record.parts.reduce((sum, { bytes }) => sum + bytes, 0) })
+    this.tidy()
+  }
+
+  /** @param {string} id @param {string} part @returns {string} path @throws {Error} for what is no id or part */
+  fileOf (id, part) {
+    if (!ID.test(id) || !PART.test(part)) throw new Error(`no capture ${id}, or no part ${part}`)
+    return path.join(this.#folder, id, part)
+  }
+
+  /** @param {string} id */
+  remove (id) {
+    this.#kept.delete(id)
+    if (ID.test(id)) fs.rmSync(path.join(this.#folder, id), { recursive: true, force: true })
+  }
+
+  /** Remove what is too old. */
+  tidy () {
+    for (const [id, { record }] of this.#kept) if (this.#now() - record.requestedUnixMs > this.#keepMs) this.remove(id)
+    this.#makeRoom()
+  }
+
+  /** @throws {NoRoomError} when all that is left is being written */
+  #makeRoom () {
+    for (const id of this.#kept.keys()) {
+      if (this.bytes <= this.#maxBytes) return
+      this.remove(id)
+    }
+    if (this.bytes > this.#maxBytes) throw new NoRoomError(`more than the ${this.#maxBytes} bytes that --captures-max allows`)
+  }
+
+  #load () {
+    /** @type {any[]} */
+    const records = []
+    for (const id of foldersIn(this.#folder)) {
+      try {
+        records.push(JSON.parse(fs.readFileSync(path.join(this.#folder, id, RECORD), 'utf8')))
+      } catch {
+        this.remove(id)
+      }
+    }
+    records.sort((a, b) => a.requestedUnixMs - b.requestedUnixMs)
+    for (const record of records) this.#kept.set(record.id, { record, bytes: record.parts.reduce((/** @type {number} */ sum, /** @type {{ bytes: number }} */ { bytes }) => sum + bytes, 0) })
+  }
+}
+
+/** @param {string} folder @returns {string[]} names that are ids; none where there is no folder yet */
+function foldersIn (folder) {
+  try {
+    return fs.readdirSync(folder).filter(name => ID.test(name))
+  } catch {
+    return []
+  }
+}
+
+module.exports = { CaptureStore, NoRoomError }

@@ -1,0 +1,112 @@
+'use strict'
+
+const fs = require('node:fs')
+const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
+const { blockingCallIn } = require('./blocking-calls')
+const { cpuSuspects } = require('./cpu-suspects')
+const { heapSuspects } = require('./heap-suspects')
+const { Sources } = require('./sources')
+
+/** So many are kept of each capture. */
+const MOST_SITES = 10
+/** So many are named where there is little room. */
+const NAMED_SITES = 3
+/** A site of less is not worth a name there, */
+const LEAST_SHARE = 0.05
+/** and of less than this nowhere. */
+const LEAST_LISTED_SHARE = 0.01
+/** A call that held the thread for less has blocked nobody. */
+const BLOCKED_SECONDS = 0.02
+
+/**
+ * What a profile points at. `of`: what the shares are of.
+ * @typedef {object} Suspects
+ * @property {'grown bytes' | 'allocated bytes' | 'busy seconds'} of
+ * @property {number} total in that unit
+ * @property {Suspect[]} sites worst first
+ *
+ * @typedef {object} Suspect
+ * @property {string} function
+ * @property {string} file relative to the app's package where that can be seen
+ * @property {number} line from 1
+ * @property {number} value in the unit of `of`
+ * @property {number} share of the total
+ * @property {string | null} via a package that does it on behalf of this line
+ * @property {string | null} call that blocks
+ * @property {string | null} instead of it
+ * @property {number | null} longestSeconds it held the thread at a stretch
+ * @property {string} text one line
+ */
+
+/**
+ * @param {Pick<import('./captures').Capture, 'kind' | 'parts'>} capture
+ * @param {(part: string) => string} fileOf
+ * @param {import('memwatch/frame').Hello} hello whose files may be looked into
+ * @returns {Suspects | null} null for a kind that points at no line
+ * @throws {Error} when a part is no profile
+ */
+function suspectsOf ({ kind, parts }, fileOf, hello) {
+  const read = (/** @type {string} */ part) => JSON.parse(fs.readFileSync(fileOf(part), 'utf8'))
+  const sources = Sources.of(hello)
+  if (kind === 'heap_profile' || kind === 'allocation_profile') {
+    const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
+    const { totalBytes, sites } = heapSuspects(before, read('profile'))
+    const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
+    return { of, total: totalBytes, sites: merged(sites.map(site => ({ ...locate(site, sources), value: site.bytes, share: site.share, via: site.via, call: null, instead: null, longestSeconds: null }))).map(told) }
+  }
+  if (kind === 'cpu_profile') {
+    const { busySeconds, sites } = cpuSuspects(read('profile'))
+    const found = sites.map(site => {
+      const blocking = site.call === null ? blockingCallIn(sources.line(site.file, site.line) ?? '') : site
+      const { call, instead } = blocking && site.longestSeconds >= BLOCKED_SECONDS ? blocking : { call: null, instead: null }
+      return { ...locate(site, sources), value: site.seconds, share: site.share, via: site.via, call, instead, longestSeconds: site.longestSeconds }
+    })
+    return { of: 'busy seconds', total: busySeconds, sites: merged(found).map(told) }
+  }
+  return null
+}
+
+/** @param {{ function: string, file: string, line: number, column: number }} site @param {Sources} sources */
+function locate (site, sources) {
+  const original = sources.original(site)
+  return { function: site.function === '(anonymous)' ? original.function ?? site.function : site.function, file: sources.relative(original.file), line: original.line }
+}
+
+/** Functions on one line are one suspect; what hardly counts is left out. @param {Omit<Suspect, 'text'>[]} sites @returns {Omit<Suspect, 'text'>[]} in the order of the first of each */
+function merged (sites) {
+  /** @type {Map<string, Omit<Suspect, 'text'>>} */
+  const byPlace = new Map()
+  for (const site of sites) {
+    const key = JSON.stringify([site.file, site.line, site.via, site.call])
+    const known = byPlace.get(key)
+    if (!known) byPlace.set(key, { ...site })
+    else Object.assign(known, { value: known.value + site.value, share: known.share + site.share, longestSeconds: site.longestSeconds === null ? null : Math.max(known.longestSeconds ?? 0, site.longestSeconds) })
+  }
+  return [...byPlace.values()].filter(({ share }, i) => i === 0 || share >= LEAST_LISTED_SHARE).slice(0, MOST_SITES)
+}
+
+/** @param {Omit<Suspect, 'text'>} site @returns {Suspect} */
+function told (site) {
+  const { call, instead, via, value, share, longestSeconds } = site
+  const amount = longestSeconds === null
+    ? `${formatBytes(value)}, ${formatRatio(share)}`
+    : `${formatRatio(share)} of the time, up to ${formatSeconds(longestSeconds)} at a stretch`
+  const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`
+  return { ...site, text: `${site.function} ${site.file}:${site.line}${via ? ` (in ${via})` : ''}${what} – ${amount}` }
+}
+
+/** @param {Suspects | null} suspects @returns {string} for an alert or a label: the first of them; empty where none stands out */
+const shortText = suspects => (suspects?.sites ?? []).filter(({ share }) => share >= LEAST_SHARE).slice(0, NAMED_SITES).map(({ text }) => text).join('; ')
+
+/** @param {import('./captures').Capture} capture @returns {string} as Markdown, to paste into a ticket */
+function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects }) {
+  const head = `**${kind}** of ${target} (${thread}, pid ${pid}, Node ${node}), ${new Date(requestedUnixMs).toISOString()}\n\n`
+  if (!suspects) return `${head}This kind of capture points at no line of code.\n`
+  if (suspects.sites.length === 0) return `${head}Nothing stands out.\n`
+  const cells = suspects.sites.map(({ function: name, file, line, value, share, via, call, instead }) => [
+    `\`${name}\``, `\`${file}:${line}\``, suspects.of === 'busy seconds' ? formatSeconds(value) : formatBytes(value), formatRatio(share), [via && `in ${via}`, call && `\`${call}\`, instead: ${instead}`].filter(Boolean).join('; ')
+  ])
+  return head + [['function', 'where', suspects.of, 'share', ''], ['---', '---', '---:', '---:', '---'], ...cells].map(row => `| ${row.map(cell => String(cell).replace(/\|/g, '\\|')).join(' | ')} |`).join('\n') + '\n'
+}
+
+module.exports = { suspectsOf, shortText, markdown }

@@ -1,0 +1,95 @@
+'use strict'
+
+const fs = require('node:fs')
+const schemas = require('./schemas')
+const { refusal } = require('./authorize')
+const { refuseCommand } = require('./refuse-command')
+const { kinds } = require('../captures/kinds')
+const { toPprof } = require('../captures/pprof')
+const { markdown } = require('../captures/suspects')
+
+/** What is done to an app, and what may hold its secrets: see authorize.js. @type {{ access: import('./authorize').Access }} */
+const ACT = { access: 'act' }
+/** The form that pprof reads is made in memory. */
+const MOST_PPROF_BYTES = 64 * 2 ** 20
+
+/**
+ *   POST   /api/v1/targets/:target/captures?kind=…   have one made; it goes on meanwhile
+ *   GET    /api/v1/captures                          newest first
+ *   GET    /api/v1/captures/:id                      how it stands, and what it points at
+ *   GET    /api/v1/captures/:id/suspects.md          the latter to paste into a ticket
+ *   GET    /api/v1/captures/:id/:part                what was captured; ?format=pprof of a profile
+ *   DELETE /api/v1/captures/:id
+ *
+ * @param {import('fastify').FastifyInstance} server
+ * @param {object} parts
+ * @param {() => import('../series/target').Target[]} parts.targets
+ * @param {import('../captures/captures').Captures} parts.captures
+ */
+function captureRoutes (server, { targets, captures }) {
+  const unknown = refusal('unknown_capture', 'no such capture is kept: /api/v1/captures lists them')
+
+  server.post('/api/v1/targets/:target/captures', {
+    schema: { querystring: schemas.captureQuery, response: { 202: schemas.capture, '4xx': schemas.refusal, '5xx': schemas.refusal } }, config: ACT
+  }, async (request, reply) => {
+    const { target: name } = /** @type {{ target: string }} */ (request.params)
+    const { kind, thread, seconds, force } = /** @type {{ kind: import('../captures/kinds').KindName, thread: string, seconds?: number, force: boolean }} */ (request.query)
+    const target = targets().find(target => target.name === name && target.thread === thread)
+    if (!target) return reply.code(404).send(refusal('unknown_target', 'no such target, or it has no such thread: /api/v1/targets lists them'))
+    const { mostSeconds } = kinds[kind]
+    if (seconds !== undefined && seconds > mostSeconds) return reply.code(400).send(refusal('bad_arguments', `seconds: at most ${mostSeconds} for a ${kind}`))
+    try {
+      const { capture } = captures.request(target, { kind, seconds, force })
+      request.log.info({ by: request.ip, capture: capture.id, target: name, thread, kind, seconds: capture.seconds, force }, 'capture asked for')
+      return reply.code(202).send(capture)
+    } catch (error) {
+      return refuseCommand(reply, error)
+    }
+  })
+
+  server.get('/api/v1/captures', { schema: { querystring: schemas.capturesQuery, response: { 200: schemas.captures } } }, async request => {
+    const { target } = /** @type {{ target?: string }} */ (request.query)
+    return captures.all.filter(capture => target === undefined || capture.target === target)
+  })
+
+  server.get('/api/v1/captures/:id', { schema: { response: { 200: schemas.capture, 404: schemas.refusal } } }, async (request, reply) =>
+    captures.get(idOf(request)) ?? reply.code(404).send(unknown))
+
+  server.get('/api/v1/captures/:id/suspects.md', async (request, reply) => {
+    const capture = captures.get(idOf(request))
+    return capture ? reply.type('text/markdown; charset=utf-8').send(markdown(capture)) : reply.code(404).send(unknown)
+  })
+
+  server.get('/api/v1/captures/:id/:part', { schema: { querystring: schemas.capturePartQuery }, config: ACT }, async (request, reply) => {
+    const capture = captures.get(idOf(request))
+    const { part: name } = /** @type {{ part: string }} */ (request.params)
+    const { format } = /** @type {{ format?: 'pprof' }} */ (request.query)
+    const part = capture?.parts.find(({ part }) => part === name)
+    if (!capture || !part) return reply.code(404).send(unknown)
+    request.log.info({ by: request.ip, capture: capture.id, part: name, format }, 'capture read')
+    const file = captures.fileOf(capture, name)
+    const { extension, mediaType } = kinds[capture.kind]
+    const fileName = `${capture.target.replace(/[^\w.-]/g, '_')}-${capture.thread}-${new Date(capture.requestedUnixMs).toISOString().replace(/[:.]/g, '')}`
+    if (format === undefined) {
+      return reply.type(mediaType).header('content-length', part.bytes).header('content-disposition', `attachment; filename="${fileName}.${extension}"`).send(fs.createReadStream(file))
+    }
+    if (!capture.kind.endsWith('_profile')) return reply.code(409).send(refusal('not_supported', `a ${capture.kind} has no such form: only profiles have`))
+    if (part.bytes > MOST_PPROF_BYTES) return reply.code(409).send(refusal('too_large', 'a profile of so many bytes is not converted: take it as it is'))
+    const profile = JSON.parse(fs.readFileSync(file, 'utf8'))
+    return reply.type('application/octet-stream').header('content-disposition', `attachment; filename="${fileName}.pb.gz"`)
+      .send(toPprof(capture.kind, profile, { atUnixMs: capture.requestedUnixMs, seconds: capture.seconds }))
+  })
+
+  server.delete('/api/v1/captures/:id', { config: ACT }, async (request, reply) => {
+    const capture = captures.get(idOf(request))
+    if (!capture || capture.state === 'running') return reply.code(404).send(unknown)
+    captures.remove(capture.id)
+    request.log.info({ by: request.ip, capture: capture.id }, 'capture removed')
+    return reply.code(204).send()
+  })
+}
+
+/** @param {import('fastify').FastifyRequest} request */
+const idOf = request => /** @type {{ id: string }} */ (request.params).id
+
+module.exports = { captureRoutes }

@@ -1,0 +1,251 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { gunzipSync } = require('node:zlib')
+const { Profile } = require('pprof-format')
+const { AutomaticCaptures } = require('../../exporter/captures/automatic')
+const { blockingCallIn } = require('../../exporter/captures/blocking-calls')
+const { cpuSuspects } = require('../../exporter/captures/cpu-suspects')
+const { heapSuspects } = require('../../exporter/captures/heap-suspects')
+const { toPprof } = require('../../exporter/captures/pprof')
+const { Sources } = require('../../exporter/captures/sources')
+const { CaptureStore } = require('../../exporter/captures/store')
+const { markdown, shortText, suspectsOf } = require('../../exporter/captures/suspects')
+const { CommandError } = require('../../exporter/commands/commands')
+const { predictedBytes } = require('../../agent/capture/heap-snapshot')
+const { hello, MIB } = require('../support/frames')
+
+let folder
+beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-captures-test-')) })
+afterEach(() => fs.rmSync(folder, { recursive: true, force: true }))
+
+const frameOf = (functionName, url, lineNumber = 0) => ({ functionName, url, lineNumber, columnNumber: 0, scriptId: '1' })
+const ROOT = frameOf('(root)', '', -1)
+/** A tree of a heap profile: [name, url, line, bytes, ...children]. */
+const heapNode = ([name, url, line, selfSize, ...children]) => ({ callFrame: frameOf(name, url, line), selfSize, children: children.map(heapNode) })
+const heap = (...children) => ({ head: { callFrame: ROOT, selfSize: 0, children: children.map(heapNode) } })
+
+describe('suspects of a heap profile', () => {
+  const APP = 'file:///srv/src/cache.js'
+  it('are what grew between two readings, and not what is only large', () => {
+    const before = heap(['remember', APP, 41, 1000], ['serve', APP, 9, 90_000])
+    const after = heap(['remember', APP, 41, 5000], ['serve', APP, 9, 90_500], ['gone', APP, 1, 0])
+    const { totalBytes, sites } = heapSuspects(before, after)
+    expect(totalBytes).toBe(4500)
+    expect(sites.map(({ function: name, line, bytes, share }) => [name, line, bytes, share])).toEqual([['remember', 42, 4000, 4000 / 4500], ['serve', 10, 500, 500 / 4500]])
+  })
+  it('without a first reading are what lives', () => {
+    expect(heapSuspects(undefined, heap(['remember', APP, 41, 1000])).sites).toMatchObject([{ function: 'remember', file: '/srv/src/cache.js', line: 42, share: 1 }])
+  })
+  it('are those of the app where a package, Node or V8 allocates for it', () => {
+    const inPackage = '/srv/node_modules/@scope/lru/node_modules/deep/index.js'
+    const after = heap(['remember', APP, 41, 0, ['set', inPackage, 3, 1000, ['push', '', -1, 50]], ['concat', 'node:buffer', 500, 300]], ['(V8 API)', '', -1, 777])
+    expect(heapSuspects(undefined, after).sites.map(({ function: name, bytes, via }) => [name, bytes, via])).toEqual([['remember', 1050, 'deep'], ['remember', 300, null]])
+  })
+  it('without the app on the stack are those of the package', () => {
+    expect(heapSuspects(undefined, heap(['tick', '/srv/node_modules/poller/index.js', 7, 100])).sites).toMatchObject([{ function: 'tick', line: 8 }])
+  })
+})
+
+/** A CPU profile: stacks, the innermost last, a millisecond each. */
+function cpu (stacks, ticks = {}) {
+  const nodes = [{ id: 1, callFrame: ROOT, children: [] }]
+  const at = new Map()
+  const samples = stacks.map(stack => stack.reduce((parent, [name, url, line]) => {
+    const key = `${parent} ${name} ${url}`
+    if (!at.has(key)) {
+      const id = nodes.length + 1
+      nodes.push({ id, callFrame: frameOf(name, url, line), children: [], positionTicks: ticks[name] })
+      nodes.find(node => node.id === parent).children.push(id)
+      at.set(key, id)
+    }
+    return at.get(key)
+  }, 1))
+  return { nodes, samples, timeDeltas: [0, ...samples.map(() => 1000)], startTime: 0, endTime: 1000 * samples.length }
+}
+const times = (count, stack) => Array.from({ length: count }, () => stack)
+
+describe('suspects of a CPU profile', () => {
+  const APP = '/srv/src/login.js'
+  const idle = ['(idle)', '', -1]
+  const hash = [['login', APP, 10], ['pbkdf2Sync', 'node:internal/crypto/pbkdf2', 60], ['run', '', -1]]
+
+  it('name Node’s own call, and who called it', () => {
+    const { sites, busySeconds } = cpuSuspects(cpu([...times(50, [idle]), ...times(300, hash), [idle]]))
+    expect(busySeconds).toBeCloseTo(0.3)
+    expect(sites).toMatchObject([{ function: 'login', file: APP, line: 11, call: 'pbkdf2Sync', instead: 'crypto.pbkdf2', share: 1 }])
+    expect(sites[0].longestSeconds).toBeCloseTo(0.3)
+  })
+  it('are those that block first, and not those that take more in small pieces', () => {
+    const small = Array.from({ length: 200 }, () => [[['serve', APP, 20]], [['serve', APP, 20]], [idle]]).flat()
+    expect(cpuSuspects(cpu([...small, ...times(100, hash), [idle]])).sites.map(({ function: name }) => name)).toEqual(['login', 'serve'])
+  })
+  it('a GC in the middle interrupts no stretch', () => {
+    const { sites } = cpuSuspects(cpu([...times(50, hash), ...times(10, [['(garbage collector)', '', -1]]), ...times(50, hash), [idle]]))
+    expect(sites[0].longestSeconds).toBeCloseTo(0.11)
+  })
+  it('point at the line that was seen most, where it is the function’s own time', () => {
+    const { sites } = cpuSuspects(cpu([...times(50, [['check', APP, 10]]), [idle]], { check: [{ line: 12, ticks: 3 }, { line: 14, ticks: 47 }] }))
+    expect(sites).toMatchObject([{ function: 'check', line: 14, call: null }])
+  })
+  it.each([
+    ['const rows = JSON.parse(text)', 'JSON.parse'], ['if (!PATTERN.test(line)) bad++', 'a regular expression'], ['return rows.sort(byName)', 'sort'],
+    ['fs.readFileSync(file)', 'readFileSync'], ['zlib.brotliCompressSync(body)', 'brotliCompressSync'], ['db.querySync(sql)', 'querySync'], ['return a + b', undefined]
+  ])('a line of source says which call it is: %s', (line, call) => {
+    expect(blockingCallIn(line)?.call).toBe(call)
+  })
+})
+
+describe('suspects', () => {
+  const write = profile => {
+    fs.writeFileSync(path.join(folder, 'profile'), JSON.stringify(profile))
+    return (/** @type {string} */ part) => path.join(folder, part)
+  }
+  const capture = { kind: 'cpu_profile', parts: [{ part: 'profile', bytes: 1, sha256: '' }] }
+
+  it('are found in the source and through its map, relative to the package', () => {
+    fs.writeFileSync(path.join(folder, 'package.json'), '{}')
+    fs.mkdirSync(path.join(folder, 'dist'))
+    const bundle = path.join(folder, 'dist/bundle.js')
+    fs.writeFileSync(bundle, 'const rows = JSON.parse(text)\n//# sourceMappingURL=bundle.js.map\n')
+    fs.writeFileSync(`${bundle}.map`, JSON.stringify({ version: 3, sources: ['../src/cache.ts'], names: [], mappings: 'AAyCA' }))
+    const fileOf = write(cpu([...times(50, [['load', bundle, 0]]), [['(idle)', '', -1]]], { load: [{ line: 1, ticks: 50 }] }))
+    const suspects = suspectsOf(/** @type {any} */ (capture), fileOf, hello({ platform: 'darwin' }))
+    expect(suspects?.sites).toMatchObject([{ function: 'load', file: 'src/cache.ts', line: 42, call: 'JSON.parse' }])
+    expect(shortText(suspects)).toMatch(/^load src\/cache\.ts:42: JSON\.parse; .* – 100 % of the time, up to 0\.05 s at a stretch$/)
+    expect(markdown(/** @type {any} */ ({ ...capture, target: 'shop', thread: 'main', pid: 1, node: '20', requestedUnixMs: 0, suspects }))).toContain('| `load` | `src/cache.ts:42` |')
+  })
+  it('of a process that is not seen from here are as the profile says, and no file is read', () => {
+    const bundle = path.join(folder, 'bundle.js')
+    fs.writeFileSync(bundle, 'JSON.parse(text)')
+    const fileOf = write(cpu([...times(50, [['load', bundle, 0]]), [['(idle)', '', -1]]]))
+    expect(suspectsOf(/** @type {any} */ (capture), fileOf, hello({ pid: 1, startTimeTicks: 1 }))?.sites).toMatchObject([{ file: bundle, line: 1, call: null }])
+  })
+  it.each(['not JSON', '{"version":3}', '{"version":3,"sources":[],"names":[],"mappings":"!!"}'])('a map that is none is no map: %s', map => {
+    const bundle = path.join(folder, 'bundle.js')
+    fs.writeFileSync(bundle, 'x\n//# sourceMappingURL=bundle.js.map')
+    fs.writeFileSync(`${bundle}.map`, map)
+    expect(new Sources('/').original({ file: bundle, line: 1, column: 1 })).toMatchObject({ file: bundle, line: 1 })
+  })
+  it('of what is no profile there are none', () => {
+    expect(suspectsOf(/** @type {any} */ ({ kind: 'report', parts: [] }), () => '', hello())).toBe(null)
+  })
+})
+
+describe('pprof', () => {
+  const decode = bytes => Profile.decode(gunzipSync(bytes))
+  it('of a heap profile holds the same bytes under the same names', () => {
+    const profile = heap(['serve', '/srv/a.js', 1, 10, ['remember', '/srv/a.js', 41, 1000]])
+    const found = decode(toPprof('heap_profile', profile, { atUnixMs: 1000, seconds: 3 }))
+    const { strings } = found.stringTable
+    expect(found.sample.map(({ value }) => value.map(Number)).sort()).toEqual([[10], [1000]])
+    expect(found.function.map(({ name }) => strings[Number(name)])).toEqual(expect.arrayContaining(['serve', 'remember']))
+    expect(strings[Number(found.sampleType[0].type)]).toBe('inuse_space')
+    expect([Number(found.timeNanos), Number(found.durationNanos)]).toEqual([1e9, 3e9])
+  })
+  it('of a CPU profile holds the time that was not idle', () => {
+    const found = decode(toPprof('cpu_profile', cpu([...times(30, [['work', '/srv/a.js', 1]]), ...times(70, [['(idle)', '', -1]])]), { atUnixMs: 0, seconds: 1 }))
+    expect(found.sample.map(({ value }) => value.map(Number))).toEqual([[30_000_000]])
+  })
+})
+
+describe('the store', () => {
+  const ids = Array.from({ length: 5 }, (_, i) => `${i}0000000-0000-4000-8000-000000000000`)
+  const open = (options = {}) => new CaptureStore(path.join(folder, 'captures'), { maxBytes: 1000, keepMs: 10_000, now: () => 0, ...options })
+  async function * bytes (count) { for (let i = 0; i < count; i += 100) yield Buffer.alloc(100, i) }
+  async function put (store, id, count, requestedUnixMs = 0) {
+    const part = await store.write(id, 'profile', bytes(count))
+    store.keep({ id, requestedUnixMs, parts: [{ part: 'profile', ...part }] })
+  }
+  const idsIn = store => store.all.map(({ id }) => id)
+
+  it('keeps what was written, for this user only, and finds it again', async () => {
+    await put(open(), ids[0], 300)
+    const again = open()
+    expect([idsIn(again), again.bytes]).toEqual([[ids[0]], 300])
+    const file = again.fileOf(ids[0], 'profile')
+    expect([fs.statSync(file).mode & 0o777, fs.statSync(path.dirname(file)).mode & 0o777]).toEqual([0o600, 0o700])
+  })
+  it('gives up the oldest for more', async () => {
+    const store = open()
+    await put(store, ids[0], 400)
+    await put(store, ids[1], 400)
+    await put(store, ids[2], 400)
+    expect([idsIn(store), store.bytes, fs.readdirSync(path.join(folder, 'captures'))]).toEqual([[ids[1], ids[2]], 800, [ids[1], ids[2]]])
+  })
+  it('takes nothing that is more than all', async () => {
+    const store = open()
+    await expect(store.write(ids[0], 'snapshot', bytes(1100))).rejects.toThrow('--captures-max')
+    expect([store.bytes, fs.readdirSync(path.join(folder, 'captures', ids[0]))]).toEqual([0, []])
+  })
+  it('forgets what is old, also over a restart', async () => {
+    await put(open(), ids[0], 100, 0)
+    await put(open({ now: () => 5000 }), ids[1], 100, 5000)
+    expect(idsIn(open({ now: () => 10_000 }))).toEqual([ids[0], ids[1]])
+    expect(idsIn(open({ now: () => 10_001 }))).toEqual([ids[1]])
+  })
+  it('removes what was never finished', async () => {
+    await open().write(ids[0], 'profile', bytes(100))
+    expect([idsIn(open()), fs.readdirSync(path.join(folder, 'captures'))]).toEqual([[], []])
+  })
+  it('a source that breaks off leaves nothing', async () => {
+    const store = open()
+    const broken = (async function * () { yield Buffer.alloc(100); throw new Error('hung up') })()
+    await expect(store.write(ids[0], 'profile', broken)).rejects.toThrow('hung up')
+    expect(store.bytes).toBe(0)
+  })
+  it.each([['../../etc/passwd', 'profile'], [ids[0], '../x'], ['', '']])('no name leads elsewhere: %s %s', (id, part) => {
+    expect(() => open().fileOf(id, part)).toThrow()
+  })
+})
+
+describe('automatic captures', () => {
+  /** @param {any} [request] */
+  function make (request) {
+    const time = { now: 0 }
+    const asked = []
+    /** @type {(() => void)[]} */
+    const finish = []
+    const automatic = new AutomaticCaptures(/** @type {any} */ ({
+      request: request ?? ((target, options) => {
+        asked.push([target.name, options.kind, options.diagnosis])
+        return { finished: new Promise(resolve => finish.push(() => resolve(undefined))) }
+      })
+    }), { now: () => time.now })
+    return { automatic, asked, time, next: async () => { finish.shift()?.(); await new Promise(resolve => setImmediate(resolve)) } }
+  }
+  const [a, b] = /** @type {any[]} */ ([{ name: 'a' }, { name: 'b' }])
+  const leak = state => ({ diagnosis: 'js-heap-leak', state })
+
+  it('are made once of a suspicion, one after the other, and again after an hour', async () => {
+    const { automatic, asked, time, next } = make()
+    for (const state of ['unknown', 'suspected', 'confirmed', 'ok', 'suspected']) automatic.changed(a, leak(state))
+    automatic.changed(b, { diagnosis: 'event-loop-blocked', state: 'confirmed' })
+    automatic.changed(b, { diagnosis: 'oversized-heap', state: 'confirmed' })
+    expect(asked).toEqual([['a', 'heap_profile', 'js-heap-leak']])
+    await next()
+    expect(asked.slice(1)).toEqual([['b', 'cpu_profile', 'event-loop-blocked']])
+    await next()
+    time.now = 3_599_999
+    automatic.changed(a, leak('suspected'))
+    expect(asked).toHaveLength(2)
+    time.now = 3_600_000
+    automatic.changed(a, leak('suspected'))
+    expect(asked).toHaveLength(3)
+  })
+  it('one that cannot be had holds up no other', async () => {
+    const asked = []
+    const { automatic } = make(target => { asked.push(target.name); throw new CommandError('not_enabled', 'no') })
+    automatic.changed(a, leak('suspected'))
+    automatic.changed(b, leak('suspected'))
+    await new Promise(resolve => setImmediate(resolve))
+    await new Promise(resolve => setImmediate(resolve))
+    expect(asked).toEqual(['a', 'b'])
+  })
+})
+
+it('what a snapshot takes is foretold from what lies where', () => {
+  expect(predictedBytes([{ space_name: 'old_space', space_used_size: 10 * MIB }, { space_name: 'large_object_space', space_used_size: 100 * MIB }])).toBe(520 * MIB)
+})

@@ -1,0 +1,194 @@
+'use strict'
+
+const fs = require('node:fs')
+const net = require('node:net')
+const path = require('node:path')
+const { createHash } = require('node:crypto')
+const { execFileSync } = require('node:child_process')
+const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { startExporter, eventually } = require('../support/exporter')
+const { NODES, environment, spawnBounded, spawnWatched, versionOf } = require('../support/agent-collector')
+const { memwatch } = require('../support/memwatch')
+const { MIB } = require('../support/frames')
+
+const AGENT = require.resolve('memwatch/agent')
+
+/** @type {Awaited<ReturnType<typeof startExporter>>} */
+let exporter
+/** @type {ReturnType<typeof spawnWatched>[]} */
+let apps = []
+afterEach(async () => {
+  for (const { child, ended } of apps) {
+    child.kill('SIGKILL')
+    await ended
+  }
+  apps = []
+  await exporter.stop()
+})
+
+const json = async (at, options) => (await fetch(`${exporter.url}/api/v1/${at}`, options)).json()
+/** An app that is there. @returns {Promise<any>} */
+async function watched (name, code, { node = NODES[0], flags = [], env = {}, thread = 'main' } = {}) {
+  const app = spawnWatched({ node, args: [...flags, '-e', code], socket: exporter.socket.path, env: { MEMWATCH_NAME: name, MEMWATCH_INTERVAL_SECONDS: '0.2', ...env }, timeoutMs: 60_000 })
+  apps.push(app)
+  await eventually(() => json('targets'), targets => targets.some(target => target.target === name && target.thread === thread))
+  return app
+}
+/** @returns {Promise<any>} the capture when it is over, or the refusal */
+async function captured (target, query) {
+  const asked = await json(`targets/${target}/captures?${new URLSearchParams(query)}`, { method: 'POST' })
+  return asked.error ? asked : eventually(() => json(`captures/${asked.id}`), ({ state }) => state !== 'running', 60_000)
+}
+/** What was captured, as it was written. @returns {Promise<Buffer>} */
+const partOf = async ({ id }, part, query = '') => Buffer.from(await (await fetch(`${exporter.url}/api/v1/captures/${id}/${part}${query}`)).arrayBuffer())
+
+/** Two functions: one keeps, one lets go. */
+const LEAK = `
+  const kept = []
+  function leak () { for (let i = 0; i < 400; i++) kept.push({ i, text: 'row ' + i, more: [i, i, i] }) }
+  function garbage () { const rows = []; for (let i = 0; i < 4000; i++) rows.push({ i }); return rows.length }
+  setInterval(() => { leak(); garbage() }, 5)
+`
+
+describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
+  beforeEach(async () => { exporter = await startExporter({ autoCaptures: false }) })
+  const major = Number(versionOf(node).split('.')[0])
+
+  it('a heap profile comes in two readings, and points at what keeps', async () => {
+    await watched('shop', LEAK, { node })
+    const capture = await captured('shop', { kind: 'heap_profile', seconds: 4 })
+    expect(capture).toMatchObject({ state: 'done', error: null, suspects: { of: 'grown bytes' } })
+    expect(capture.parts.map(({ part }) => part)).toEqual(['before', 'profile'])
+    expect(capture.suspects.sites[0]).toMatchObject({ function: 'leak' })
+    expect(capture.suspects.sites[0].share).toBeGreaterThan(0.5)
+    for (const { part, bytes, sha256 } of capture.parts) {
+      const found = await partOf(capture, part)
+      expect([found.length, createHash('sha256').update(found).digest('hex')]).toEqual([bytes, sha256])
+      expect(JSON.parse(found.toString()).head.children.length).toBeGreaterThan(0)
+    }
+  }, 60_000)
+
+  it('a CPU profile names the call that blocks', async () => {
+    await watched('shop', "function derive () { require('crypto').pbkdf2Sync('a', 'b', 200_000, 64, 'sha512') }; setInterval(derive, 300)", { node })
+    const capture = await captured('shop', { kind: 'cpu_profile', seconds: 2 })
+    expect(capture.suspects.sites[0]).toMatchObject({ function: 'derive', call: 'pbkdf2Sync', instead: 'crypto.pbkdf2' })
+    expect(capture.suspects.sites[0].longestSeconds).toBeGreaterThan(0.02)
+  }, 60_000)
+
+  it('all others come whole, too, from the main thread and from a worker', async () => {
+    const code = `if (require('worker_threads').isMainThread) new (require('worker_threads').Worker)(__filename); ${LEAK}`
+    const file = path.join(fs.mkdtempSync('/tmp/memwatch-app-'), 'app.js')
+    fs.writeFileSync(file, code)
+    apps.push(spawnWatched({ node, args: [file], socket: exporter.socket.path, env: { MEMWATCH_NAME: 'shop', MEMWATCH_ALLOW_SNAPSHOT: '1', MEMWATCH_INTERVAL_SECONDS: '0.2' }, timeoutMs: 60_000 }))
+    await eventually(() => json('targets'), targets => targets.length === 2, 20_000)
+    for (const thread of ['main', 'worker-1']) {
+      const trace = await captured('shop', { kind: 'gc_trace', seconds: 1, thread })
+      expect(JSON.parse(String(await partOf(trace, 'trace'))).statistics.length).toBeGreaterThan(0)
+      const report = await captured('shop', { kind: 'report', thread })
+      const { header, environmentVariables } = JSON.parse(String(await partOf(report, 'report')))
+      expect([header.nodejsVersion, environmentVariables]).toEqual([`v${versionOf(node)}`, undefined])
+      const snapshot = await captured('shop', { kind: 'heap_snapshot', thread })
+      expect(snapshot.error).toBe(null)
+      expect(JSON.parse(String(await partOf(snapshot, 'snapshot'))).snapshot.node_count).toBeGreaterThan(1000)
+      const allocated = await captured('shop', { kind: 'allocation_profile', seconds: 1, thread })
+      if (major === 18) expect(allocated.errorCode).toBe('not_supported')
+      else expect(allocated.suspects.sites.map(site => site.function)).toContain('garbage')
+    }
+    fs.rmSync(path.dirname(file), { recursive: true })
+  }, 60_000)
+
+  it('an app whose work is done ends, though it is being profiled', async () => {
+    const { ended } = await watched('shop', "setTimeout(() => console.log('done'), 2000)", { node })
+    const asked = await json('targets/shop/captures?kind=cpu_profile&seconds=30', { method: 'POST' })
+    expect(asked.state).toBe('running')
+    expect(await ended).toMatchObject({ code: 0, stdout: 'done\n', stderr: '' })
+    expect(await eventually(() => json(`captures/${asked.id}`), ({ state }) => state !== 'running')).toMatchObject({ state: 'failed', errorCode: 'no_answer' })
+  }, 60_000)
+
+  it('a profile stops when the exporter is gone, and the next can be had', async () => {
+    await watched('shop', LEAK, { node })
+    await json('targets/shop/captures?kind=heap_profile&seconds=2', { method: 'POST' })
+    const { socket } = exporter
+    await exporter.stop()
+    fs.mkdirSync(path.dirname(socket.path), { mode: 0o700 })
+    exporter = await startExporter({ autoCaptures: false, socket })
+    await eventually(() => json('targets'), targets => targets.length === 1, 30_000)
+    // V8 has one sampling heap profiler: had the first not stopped, there would be no second.
+    const again = () => captured('shop', { kind: 'heap_profile', seconds: 1 })
+    expect(await eventually(again, ({ state }) => state === 'done', 30_000)).toMatchObject({ suspects: { sites: [{ function: 'leak' }] } })
+  }, 90_000)
+})
+
+describe('what could do harm', () => {
+  it('a snapshot in a container that has no room for it is refused with the numbers, and the process lives', async () => {
+    exporter = await startExporter({ autoCaptures: false })
+    const group = createMemoryGroup({ limitBytes: 512 * MIB, name: 'snapshot' })
+    expect([group.supported, group.reason]).toEqual([true, undefined])
+    const fill = 'const kept = []; while (process.memoryUsage().heapUsed < 300 * 2 ** 20) for (let i = 0; i < 10000; i++) kept.push({ i, next: { i } }); setInterval(() => kept.length, 100); console.log("full")'
+    const { command, args } = group.wrap(process.execPath, ['--max-old-space-size=450', '-r', AGENT, '-e', fill])
+    const app = spawnBounded(command, args, { env: environment({ MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: 'full', MEMWATCH_ALLOW_SNAPSHOT: '1' }), timeoutMs: 60_000 })
+    apps.push(/** @type {any} */ (app))
+    await app.said('full')
+    await eventually(() => json('targets'), ([target]) => target?.values.heapUsedBytes > 280 * MIB, 30_000)
+    const refused = await captured('full', { kind: 'heap_snapshot' })
+    expect(refused).toMatchObject({ state: 'failed', errorCode: 'too_large' })
+    expect(refused.error).toMatch(/could take up to \d+(\.\d+)? (MiB|GiB) while it is made, and there are \d+ MiB/)
+    const { code, stderr } = await memwatch(['capture', 'full', 'heap_snapshot', '--url', exporter.url])
+    expect([code, stderr]).toEqual([1, expect.stringContaining('heap_profile')])
+    expect(await captured('full', { kind: 'heap_profile', seconds: 1 })).toMatchObject({ state: 'done' })
+    expect(app.child.exitCode).toBe(null)
+    app.child.kill('SIGKILL')
+    await app.ended
+    await group.remove()
+  }, 90_000)
+
+  it('what is not allowed, not there, too long or at the same time is refused in words', async () => {
+    exporter = await startExporter({ autoCaptures: false })
+    await watched('shop', 'setInterval(() => {}, 1000)')
+    await watched('closed', 'setInterval(() => {}, 1000)', { env: { MEMWATCH_CAPTURES: 'off' } })
+    const ask = (target, query) => json(`targets/${target}/captures?${query}`, { method: 'POST' })
+    expect(await captured('shop', { kind: 'heap_snapshot' })).toMatchObject({ errorCode: 'snapshot_not_allowed', error: expect.stringContaining('MEMWATCH_ALLOW_SNAPSHOT=1') })
+    expect(await ask('closed', 'kind=report')).toMatchObject({ error: { code: 'not_enabled', message: expect.stringContaining('MEMWATCH_CAPTURES=off') } })
+    expect(await ask('nobody', 'kind=report')).toMatchObject({ error: { code: 'unknown_target' } })
+    expect(await ask('shop', 'kind=cpu_profile&seconds=61')).toMatchObject({ error: { code: 'bad_arguments' } })
+    expect(await ask('shop', 'kind=everything')).toMatchObject({ error: { code: 'bad_arguments', message: expect.stringContaining('kind') } })
+    const [first, second] = await Promise.all([captured('shop', { kind: 'cpu_profile', seconds: 1 }), ask('shop', 'kind=report')])
+    expect([first.state, second.error.code]).toEqual(['done', 'busy'])
+  }, 60_000)
+
+  it('a connection that brings what nobody asked for is closed', async () => {
+    exporter = await startExporter({ autoCaptures: false })
+    const socket = net.connect(exporter.socket)
+    socket.on('error', () => {})
+    socket.write('{"v":1,"type":"capture","id":"11111111-1111-4111-8111-111111111111","part":"profile"}\n' + 'x'.repeat(MIB))
+    await new Promise(resolve => socket.resume().once('close', resolve))
+    expect(await json('captures')).toEqual([])
+  })
+})
+
+describe('without being asked', () => {
+  it('a blocked loop is profiled once, and verdict, metric and command line name the line', async () => {
+    exporter = await startExporter()
+    await watched('shop', "function derive () { require('crypto').pbkdf2Sync('a', 'b', 400_000, 64, 'sha512') }; setInterval(derive, 500)")
+    const blocked = ([target]) => target?.verdicts.find(({ diagnosis }) => diagnosis === 'event-loop-blocked')
+    const [target] = await eventually(() => json('diagnoses'), targets => blocked(targets)?.suspects, 60_000)
+    expect(blocked([target]).suspects).toMatchObject({ kind: 'cpu_profile', suspects: { sites: [{ call: 'pbkdf2Sync' }] } })
+    expect(await exporter.metrics()).toMatch(/memwatch_suspect_info\{diagnosis="event-loop-blocked",capture="cpu_profile",suspects="derive [^"]*pbkdf2Sync/)
+    const captures = await json('captures')
+    expect(captures).toMatchObject([{ diagnosis: 'event-loop-blocked', state: 'done' }])
+    const markdown = await (await fetch(`${exporter.url}/api/v1/captures/${captures[0].id}/suspects.md`)).text()
+    expect(markdown).toContain('| `derive` |')
+  }, 90_000)
+})
+
+it('memwatch capture writes what was captured, for DevTools and for pprof', async () => {
+  exporter = await startExporter({ autoCaptures: false })
+  await watched('shop', LEAK)
+  const folder = fs.mkdtempSync('/tmp/memwatch-capture-')
+  const file = path.join(folder, 'shop.pb.gz')
+  const { code, stdout } = await memwatch(['capture', 'shop', 'heap_profile', '--seconds', '2', '--pprof', '--out', file, '--url', exporter.url])
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/^heap_profile .*\n {2}leak .*\n/)])
+  expect(execFileSync('gzip', ['-dc', file]).toString('latin1')).toContain('inuse_space')
+  expect(fs.statSync(file).mode & 0o777).toBe(0o600)
+  fs.rmSync(folder, { recursive: true })
+}, 60_000)
