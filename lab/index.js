@@ -15,6 +15,7 @@ const path = require('node:path')
  * @property {number} [toNode] last major version that it is ill on: later ones give the memory back by themselves
  * @property {boolean} [limitOnParent] the limit sits on the parent of its group
  * @property {string[]} [nodeArgs]
+ * @property {{ line?: RegExp, call?: string }} [suspect] of one whose code is at fault: the line where it allocates what it keeps, or the call that blocks
  * @property {number} seconds how long until what it shows can be seen
  * @property {string} about one sentence
  */
@@ -52,6 +53,7 @@ const apps = [
     title: 'Session map that never forgets',
     diagnosis: 'js-heap-leak',
     fixedBy: 'none',
+    suspect: { line: /permissions =|visits =|function login|randomBytes/ },
     seconds: 100,
     about: 'A session API that adds every login to a map and removes none: the live heap grows by about 120 MB a minute up to the heap size limit.'
   }),
@@ -60,6 +62,7 @@ const apps = [
     title: 'List of results that is never trimmed',
     diagnosis: 'js-heap-leak',
     fixedBy: 'code',
+    suspect: { line: /steps =|function work|results\.push/ },
     seconds: 90,
     about: 'A job runner that keeps every result for a dashboard.'
   }),
@@ -68,6 +71,7 @@ const apps = [
     title: 'Listeners that are never removed',
     diagnosis: 'js-heap-leak',
     fixedBy: 'code',
+    suspect: { line: /history =|function subscribe|onPrice/ },
     seconds: 90,
     about: 'A ticker whose subscribers leave their listener on the shared feed, and with it all that the closure holds.'
   }),
@@ -76,6 +80,7 @@ const apps = [
     title: 'Worker thread that remembers everything',
     diagnosis: 'js-heap-leak',
     fixedBy: 'code',
+    suspect: { line: /histogram =|seen\.set|parentPort/ },
     seconds: 90,
     about: 'A thumbnail service whose worker keeps a histogram of every picture: the heap of the worker grows, not that of the main thread.'
   }),
@@ -298,6 +303,7 @@ const apps = [
     title: 'Passwords hashed on the event loop',
     diagnosis: 'event-loop-blocked',
     fixedBy: 'code',
+    suspect: { call: 'pbkdf2Sync' },
     seconds: 35,
     about: 'A login service that derives keys with pbkdf2Sync.'
   }),
@@ -306,6 +312,7 @@ const apps = [
     title: 'A command that is waited for',
     diagnosis: 'event-loop-blocked',
     fixedBy: 'code',
+    suspect: { call: 'execFileSync' },
     seconds: 35,
     about: 'A deploy bot that runs a command with execFileSync once a second: it waits and uses no CPU.'
   }),
@@ -314,6 +321,7 @@ const apps = [
     title: 'A regular expression that backtracks',
     diagnosis: 'event-loop-blocked',
     fixedBy: 'code',
+    suspect: { call: 'a regular expression' },
     seconds: 35,
     about: 'A validator whose regular expression backtracks on some lines.'
   }),

@@ -39,6 +39,11 @@ class Sources {
     return this.#linesOf(file)?.[line - 1]
   }
 
+  /** @param {string} file @returns {string | undefined} undefined where it cannot be read */
+  text (file) {
+    return this.#linesOf(file)?.join('\n')
+  }
+
   /**
    * Where it was written, by the source map that its file names.
    * @param {{ file: string, line: number, column: number }} place from 1

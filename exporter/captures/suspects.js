@@ -5,6 +5,7 @@ const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
 const { heapSuspects } = require('./heap-suspects')
+const { InlinedCallees } = require('./inlined')
 const { Sources } = require('./sources')
 
 /** So many are kept of each capture. */
@@ -31,6 +32,8 @@ const BLOCKED_SECONDS = 0.02
  * @property {number} line from 1
  * @property {number} value in the unit of `of`
  * @property {number} share of the total
+ * @property {string | null} inlinedIn the function whose bytes these are: V8 counts what it inlines to the caller, and this may have been; null where it is counted
+ *   itself
  * @property {string | null} via a package that does it on behalf of this line
  * @property {string | null} call that blocks
  * @property {string | null} instead of it
@@ -52,16 +55,19 @@ function suspectsOf ({ kind, parts }, fileOf, hello) {
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
     const { totalBytes, sites } = heapSuspects(before, read('profile'))
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
-    return { of, total: totalBytes, sites: merged(sites.map(site => ({ ...locate(site, sources), value: site.bytes, share: site.share, via: site.via, call: null, instead: null, longestSeconds: null }))).map(told) }
+    const found = withInlined(sites, new InlinedCallees(file => sources.text(file))).map(site => ({
+      ...locate(site, sources), value: site.bytes, share: site.share, via: site.via, inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources)), call: null, instead: null, longestSeconds: null
+    }))
+    return { of, total: totalBytes, sites: merged(found).map(site => told(site, of)) }
   }
   if (kind === 'cpu_profile') {
     const { busySeconds, sites } = cpuSuspects(read('profile'))
     const found = sites.map(site => {
       const blocking = site.call === null ? blockingCallIn(sources.line(site.file, site.line) ?? '') : site
       const { call, instead } = blocking && site.longestSeconds >= BLOCKED_SECONDS ? blocking : { call: null, instead: null }
-      return { ...locate(site, sources), value: site.seconds, share: site.share, via: site.via, call, instead, longestSeconds: site.longestSeconds }
+      return { ...locate(site, sources), value: site.seconds, share: site.share, via: site.via, inlinedIn: null, call, instead, longestSeconds: site.longestSeconds }
     })
-    return { of: 'busy seconds', total: busySeconds, sites: merged(found).map(told) }
+    return { of: 'busy seconds', total: busySeconds, sites: merged(found).map(site => told(site, 'busy seconds')) }
   }
   return null
 }
@@ -72,12 +78,25 @@ function locate (site, sources) {
   return { function: site.function === '(anonymous)' ? original.function ?? site.function : site.function, file: sources.relative(original.file), line: original.line }
 }
 
+/**
+ * Behind what keeps nothing itself, what may have been inlined into it.
+ * @param {import('./heap-suspects').HeapSite[]} sites @param {InlinedCallees} callees
+ * @returns {(import('./heap-suspects').HeapSite & { inlinedIn: import('./heap-suspects').HeapSite | null })[]}
+ */
+const withInlined = (sites, callees) => sites.flatMap((site, i) => {
+  const callee = i < NAMED_SITES && site.share >= LEAST_SHARE ? callees.of(site) : undefined
+  return [{ ...site, inlinedIn: null }, ...callee ? [{ ...site, function: callee.name, file: callee.file, line: callee.line, column: callee.column, inlinedIn: site }] : []]
+})
+
+/** @param {{ function: string, file: string, line: number }} site */
+const placeOf = ({ function: name, file, line }) => `${name} ${file}:${line}`
+
 /** Functions on one line are one suspect; what hardly counts is left out. @param {Omit<Suspect, 'text'>[]} sites @returns {Omit<Suspect, 'text'>[]} in the order of the first of each */
 function merged (sites) {
   /** @type {Map<string, Omit<Suspect, 'text'>>} */
   const byPlace = new Map()
   for (const site of sites) {
-    const key = JSON.stringify([site.file, site.line, site.via, site.call])
+    const key = JSON.stringify([site.file, site.line, site.via, site.inlinedIn, site.call])
     const known = byPlace.get(key)
     if (!known) byPlace.set(key, { ...site })
     else Object.assign(known, { value: known.value + site.value, share: known.share + site.share, longestSeconds: site.longestSeconds === null ? null : Math.max(known.longestSeconds ?? 0, site.longestSeconds) })
@@ -85,14 +104,18 @@ function merged (sites) {
   return [...byPlace.values()].filter(({ share }, i) => i === 0 || share >= LEAST_LISTED_SHARE).slice(0, MOST_SITES)
 }
 
-/** @param {Omit<Suspect, 'text'>} site @returns {Suspect} */
-function told (site) {
-  const { call, instead, via, value, share, longestSeconds } = site
+/** @type {Record<Suspects['of'], string>} */
+const OF = { 'grown bytes': 'of what grew', 'allocated bytes': 'of what was allocated', 'busy seconds': 'of the busy time' }
+
+/** @param {Omit<Suspect, 'text'>} site @param {Suspects['of']} of @returns {Suspect} */
+function told (site, of) {
+  const { call, instead, via, inlinedIn, value, share, longestSeconds } = site
+  if (inlinedIn) return { ...site, text: `${placeOf(site)} – perhaps, inlined into ${inlinedIn}` }
   const amount = longestSeconds === null
-    ? `${formatBytes(value)}, ${formatRatio(share)}`
-    : `${formatRatio(share)} of the time, up to ${formatSeconds(longestSeconds)} at a stretch`
+    ? `${formatBytes(value)}, ${formatRatio(share)} ${OF[of]}`
+    : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} at a stretch`
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`
-  return { ...site, text: `${site.function} ${site.file}:${site.line}${via ? ` (in ${via})` : ''}${what} – ${amount}` }
+  return { ...site, text: `${placeOf(site)}${via ? ` (in ${via})` : ''}${what} – ${amount}` }
 }
 
 /** @param {Suspects | null} suspects @returns {string} for an alert or a label: the first of them; empty where none stands out */
@@ -103,8 +126,8 @@ function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects 
   const head = `**${kind}** of ${target} (${thread}, pid ${pid}, Node ${node}), ${new Date(requestedUnixMs).toISOString()}\n\n`
   if (!suspects) return `${head}This kind of capture points at no line of code.\n`
   if (suspects.sites.length === 0) return `${head}Nothing stands out.\n`
-  const cells = suspects.sites.map(({ function: name, file, line, value, share, via, call, instead }) => [
-    `\`${name}\``, `\`${file}:${line}\``, suspects.of === 'busy seconds' ? formatSeconds(value) : formatBytes(value), formatRatio(share), [via && `in ${via}`, call && `\`${call}\`, instead: ${instead}`].filter(Boolean).join('; ')
+  const cells = suspects.sites.map(({ function: name, file, line, value, share, via, inlinedIn, call, instead }) => [
+    `\`${name}\``, `\`${file}:${line}\``, suspects.of === 'busy seconds' ? formatSeconds(value) : formatBytes(value), formatRatio(share), [inlinedIn && `perhaps, inlined into \`${inlinedIn}\``, via && `in ${via}`, call && `\`${call}\`, instead: ${instead}`].filter(Boolean).join('; ')
   ])
   return head + [['function', 'where', suspects.of, 'share', ''], ['---', '---', '---:', '---:', '---'], ...cells].map(row => `| ${row.map(cell => String(cell).replace(/\|/g, '\\|')).join(' | ')} |`).join('\n') + '\n'
 }

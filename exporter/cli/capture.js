@@ -83,7 +83,7 @@ async function save ({ id, parts }, out, given) {
 /** @param {any} capture @returns {string} */
 function render ({ id, kind, parts, suspects }) {
   const bytes = parts.reduce((/** @type {number} */ sum, /** @type {{ bytes: number }} */ part) => sum + part.bytes, 0)
-  const lines = [`${kind} ${id}, ${formatBytes(bytes)}`]
+  const lines = [`${kind} ${id}, ${bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : formatBytes(bytes)}`]
   if (suspects?.sites.length === 0) lines.push('Nothing stands out.')
   for (const { text } of suspects?.sites ?? []) lines.push(`  ${text}`)
   return lines.join('\n') + '\n'

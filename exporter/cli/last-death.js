@@ -46,12 +46,13 @@ async function lastDeath (target, given) {
  * @returns {string}
  */
 function render ({ death, lastMinutes }) {
-  const { target, thread, pid, node, reason, sure, text, verdict, startedAtUnixMs, diedAtUnixMs } = death
+  const { target, thread, pid, node, reason, sure, text, suspects, verdict, startedAtUnixMs, diedAtUnixMs } = death
   const lines = [
     `${target} ${thread}, pid ${pid}, Node ${node}: ${reasons[reason].title} (${reason}, ${sure})`,
     `${new Date(diedAtUnixMs).toISOString()}, after ${formatSeconds((diedAtUnixMs - startedAtUnixMs) / 1000)}`,
     text
   ]
+  if (suspects) lines.push(`Suspects: ${suspects}`)
   if (verdict) lines.push(`Confirmed on it then: ${verdict.diagnosis}. ${verdict.summary}`, `Fix: ${verdict.fix}`)
   const rows = SHOWN_SECONDS.flatMap(seconds => {
     const at = lastMinutes.secondsBefore.findLastIndex(before => before >= seconds - 0.5)

@@ -1,6 +1,7 @@
 'use strict'
 
 const { gzipSync, gunzipSync } = require('node:zlib')
+const { shortText } = require('../captures/suspects')
 const { primaryOf } = require('../classify/evaluate')
 const { pasteLine } = require('../fixes/paste-line')
 const { reasons } = require('./reasons')
@@ -28,6 +29,7 @@ const MAX_NAMES = 1000
  * @property {number | null} exitCode
  * @property {string | null} signal
  * @property {{ diagnosis: string, summary: string, fix: string } | null} verdict the primary one at its end
+ * @property {string | null} suspects of one that ran out of memory: the lines that the last heap profile pointed at
  *
  * The minutes before an end.
  * @typedef {object} LastMinutes
@@ -60,6 +62,7 @@ function deathOf (target, { diedAtUnixMs, explanation, exitCode = null, signal =
     ...explanation,
     exitCode,
     signal,
+    suspects: (explanation.reason === 'heap_oom' || explanation.reason === 'oom_kill') ? shortText(target.suspects.get('js-heap-leak')?.suspects ?? null) || null : null,
     verdict: verdict && { diagnosis: verdict.diagnosis, summary: verdict.summary, fix: pasteLine(verdict.fix[0]) }
   }
 }

@@ -32,6 +32,7 @@ const suspects = object({
       line: number,
       value: number,
       share: number,
+      inlinedIn: { ...nullable('string'), description: 'the caller whose bytes these are, where this may have been inlined into it; null where it is counted itself' },
       via: { ...nullable('string'), description: 'the package that does it on behalf of this line' },
       call: { ...nullable('string'), description: 'what blocks' },
       instead: { ...nullable('string'), description: 'what does not' },
@@ -146,6 +147,7 @@ const death = object({
   text: { ...text, description: 'one sentence' },
   exitCode: nullable('integer'),
   signal: nullable('string'),
+  suspects: { ...nullable('string'), description: 'of one that ran out of memory: the lines that the last heap profile pointed at' },
   verdict: { anyOf: [object({ diagnosis: text, summary: text, fix: text }), { type: 'null' }], description: 'what was confirmed on it then' }
 })
 

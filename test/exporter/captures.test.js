@@ -9,6 +9,7 @@ const { AutomaticCaptures } = require('../../exporter/captures/automatic')
 const { blockingCallIn } = require('../../exporter/captures/blocking-calls')
 const { cpuSuspects } = require('../../exporter/captures/cpu-suspects')
 const { heapSuspects } = require('../../exporter/captures/heap-suspects')
+const { InlinedCallees } = require('../../exporter/captures/inlined')
 const { toPprof } = require('../../exporter/captures/pprof')
 const { Sources } = require('../../exporter/captures/sources')
 const { CaptureStore } = require('../../exporter/captures/store')
@@ -114,7 +115,7 @@ describe('suspects', () => {
     const fileOf = write(cpu([...times(50, [['load', bundle, 0]]), [['(idle)', '', -1]]], { load: [{ line: 1, ticks: 50 }] }))
     const suspects = suspectsOf(/** @type {any} */ (capture), fileOf, hello({ platform: 'darwin' }))
     expect(suspects?.sites).toMatchObject([{ function: 'load', file: 'src/cache.ts', line: 42, call: 'JSON.parse' }])
-    expect(shortText(suspects)).toMatch(/^load src\/cache\.ts:42: JSON\.parse; .* – 100 % of the time, up to 0\.05 s at a stretch$/)
+    expect(shortText(suspects)).toMatch(/^load src\/cache\.ts:42: JSON\.parse; .* – 100 % of the busy time, up to 0\.05 s at a stretch$/)
     expect(markdown(/** @type {any} */ ({ ...capture, target: 'shop', thread: 'main', pid: 1, node: '20', requestedUnixMs: 0, suspects }))).toContain('| `load` | `src/cache.ts:42` |')
   })
   it('of a process that is not seen from here are as the profile says, and no file is read', () => {
@@ -131,6 +132,37 @@ describe('suspects', () => {
   })
   it('of what is no profile there are none', () => {
     expect(suspectsOf(/** @type {any} */ ({ kind: 'report', parts: [] }), () => '', hello())).toBe(null)
+  })
+})
+
+describe('what may have been inlined into a suspect', () => {
+  /** @param {Record<string, string>} files @param {string} text that stands in the suspect */
+  const calleeOf = (files, text) => {
+    const before = files['/srv/app.js'].slice(0, files['/srv/app.js'].indexOf(text)).split('\n')
+    const found = new InlinedCallees(file => files[file]).of({ file: '/srv/app.js', line: before.length, column: /** @type {string} */ (before.at(-1)).length + 1 })
+    return found && `${found.name} ${found.file}:${found.line}`
+  }
+  const handler = 'const handler = request => {\n  remember(request.id)\n}\n'
+  it.each([
+    ['a function that keeps', 'const kept = []\nfunction remember (id) { kept.push(id) }\n' + handler, 'remember /srv/app.js:2'],
+    ['one that one that is called calls', 'const kept = new Map()\nfunction remember (id) { return store({ id }) }\nfunction store (row) { kept.set(row.id, row) }\n' + handler, 'store /srv/app.js:3'],
+    ['one that only allocates, where the suspect does not', 'function remember (id) { return { id } }\n' + handler, 'remember /srv/app.js:1'],
+    ['none where nothing is kept or allocated', 'function remember (id) { return id + 1 }\n' + handler, undefined],
+    ['none where it keeps things itself', 'const kept = []\nfunction remember (id) { kept.push(id) }\nconst handler = request => { kept.push(request); remember(1) }\n', undefined],
+    ['none where what is kept is its own', 'function remember (id) { const own = []; own.push(id); return own.length }\nconst handler = request => { const row = { request }; remember(row) }\n', undefined],
+    ['none in what is no JavaScript', 'const handler = (', undefined]
+  ])('is %s', (_, source, expected) => {
+    expect(calleeOf({ '/srv/app.js': source }, '=> {')).toBe(expected)
+  })
+  it.each([
+    ["const { remember } = require('./cache')\n", 'exports.remember = function (id) { kept.push(id) }'],
+    ["import { remember } from './cache.js'\n", 'export function remember (id) { kept.push(id) }']
+  ])('is looked for where it comes from: %s', (head, cache) => {
+    expect(calleeOf({ '/srv/app.js': head + handler, '/srv/cache.js': cache }, '=> {')).toBe('remember /srv/cache.js:1')
+  })
+  it('is a method of what comes from elsewhere, too, and circles end', () => {
+    const files = { '/srv/app.js': "const cache = require('./cache')\nconst handler = request => {\n  cache.remember(request)\n}\n", '/srv/cache.js': "const app = require('./app')\nclass Cache { remember (row) { this.rows.push(row); this.remember(row); app.handler(row) } }" }
+    expect(calleeOf(files, '=> {')).toBe('remember /srv/cache.js:2')
   })
 })
 

@@ -119,6 +119,17 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   }, 90_000)
 })
 
+it('who dies for want of memory leaves the lines that were suspected', async () => {
+  exporter = await startExporter({ autoCaptures: false })
+  const { ended } = await watched('shop', LEAK, { flags: ['--max-old-space-size=100'] })
+  expect(await captured('shop', { kind: 'heap_profile', seconds: 1 })).toMatchObject({ state: 'done' })
+  await ended
+  const [death] = await eventually(() => json('deaths'), deaths => deaths.length > 0)
+  expect(death).toMatchObject({ reason: 'heap_oom', suspects: expect.stringContaining('leak [eval]') })
+  const { stdout } = await memwatch(['last-death', 'shop', '--url', exporter.url])
+  expect(stdout).toContain(`Suspects: ${death.suspects}`)
+}, 60_000)
+
 describe('what could do harm', () => {
   it('a snapshot in a container that has no room for it is refused with the numbers, and the process lives', async () => {
     exporter = await startExporter({ autoCaptures: false })
