@@ -4,11 +4,12 @@
  * `npm run bench:captures`: do captures point at the right line, and what do they cost?
  *
  *   npm run bench:captures -- --nodes /path/to/node20:/path/to/node26
- *   npm run bench:captures -- --only suspects            or automatic, throughput, snapshot
+ *   npm run bench:captures -- --only suspects            or automatic, throughput, addon, snapshot
  *
  *   suspects    apps of bench/suspect-apps.js: the culprit is among the first three suspects, the call that blocks is named
  *   automatic   apps of the lab that leak or block: the same for the profile that the exporter takes by itself, beside the verdict
  *   throughput  of an HTTP API while it is profiled as automatic captures do, beside the seconds before and after
+ *   addon       the same with v8-profiler-next, compiled for each Node, in an app without an inspector; where it does not compile, the refusal
  *   snapshot    what a snapshot of a few hundred megabytes takes with the agent, beside V8's own
  *
  * Ends with 1 when fewer than nine of ten leaks, or not every call, are named; figures that depend on the machine are printed and not judged.
@@ -18,7 +19,7 @@ const fs = require('node:fs')
 const http = require('node:http')
 const os = require('node:os')
 const path = require('node:path')
-const { spawn } = require('node:child_process')
+const { spawn, spawnSync } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
 const { parseArgs } = require('node:util')
@@ -53,12 +54,12 @@ function script (name, code) {
   return path.join(at, 'app.js')
 }
 
-/** An app and the exporter that watches it. @param {{ node: string, args: string[], autoCaptures?: boolean, env?: object, limitBytes?: number }} options */
-async function watch ({ node, args, autoCaptures = false, env = {}, limitBytes }) {
+/** An app and the exporter that watches it. @param {{ node: string, args: string[], autoCaptures?: boolean, env?: object, cwd?: string, limitBytes?: number }} options */
+async function watch ({ node, args, autoCaptures = false, env = {}, cwd, limitBytes }) {
   const exporter = await startExporter({ autoCaptures })
   const group = limitBytes === undefined ? undefined : createMemoryGroup({ limitBytes, name: 'captures' })
   const { command, args: wrapped } = group ? group.wrap(node, ['-r', AGENT, ...args]) : { command: node, args: ['-r', AGENT, ...args] }
-  const child = spawn(command, wrapped, { env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: 'app', ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(command, wrapped, { cwd, env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: 'app', ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'close')
   const json = async (/** @type {string} */ at, /** @type {object} */ init) => /** @type {any} */ (await (await fetch(`${exporter.url}/api/v1/${at}`, init)).json())
   child.stdout.resume()
@@ -179,6 +180,38 @@ async function throughput (node) {
   await app.stop()
 }
 
+/** Preloaded: a build without an inspector. */
+const NO_INSPECTOR = `
+const Module = require('node:module'); const load = Module._load
+Module._load = function (name, ...rest) { if (/^(node:)?inspector/.test(name)) throw new Error('built without an inspector'); return load.call(this, name, ...rest) }
+const v8 = require('node:v8'); delete v8.startCpuProfile; delete v8.startHeapProfile
+`
+
+/** @param {string} node */
+async function addon (node) {
+  const at = path.join(folder, `addon-${versionOf(node)}`)
+  fs.mkdirSync(at)
+  fs.writeFileSync(path.join(at, 'package.json'), '{"name":"app"}')
+  fs.writeFileSync(path.join(at, 'no-inspector.js'), NO_INSPECTOR)
+  const nodeRoot = path.join(path.dirname(fs.realpathSync(node)), '..')
+  const installed = spawnSync('npm', ['install', '--no-audit', '--no-fund', 'v8-profiler-next@1.10.0'], {
+    cwd: at, encoding: 'utf8', env: { ...process.env, PATH: `${path.dirname(node)}:${process.env.PATH}`, ...(fs.existsSync(path.join(nodeRoot, 'include')) && { npm_config_nodedir: nodeRoot }) }
+  })
+  for (const { id, kind, culprit, call, code } of [suspectApps[0], ...suspectApps.filter(({ call }) => call === 'gzipSync')]) {
+    const file = path.join(at, `${kind}.js`)
+    fs.writeFileSync(file, code)
+    const app = await watch({ node, args: ['-r', path.join(at, 'no-inspector.js'), file], cwd: at })
+    await wait(1000)
+    // One reading only: what is garbage must have been collected by then.
+    const capture = await app.capture(`kind=${kind}&seconds=${kind === 'heap_profile' ? 20 : 5}`)
+    await app.stop()
+    const first = firstOf(capture.suspects)
+    const right = installed.status === 0 ? first.some((/** @type {any} */ site) => site.function === culprit) && (!call || first[0].call === call) : capture.errorCode === 'not_supported'
+    tally(call === undefined ? 'leaks' : 'calls', right)
+    console.log(`${right ? 'right' : 'WRONG'}  Node ${versionOf(node)}  v8-profiler-next ${installed.status === 0 ? 'compiled' : 'does not compile'}, ${id}: ${capture.error ?? first[0]?.text}`)
+  }
+}
+
 const LARGE = `
 const kept = []
 while (process.memoryUsage().heapUsed < 220 * 2 ** 20) for (let i = 0; i < 5000; i++) kept.push({ id: i, name: 'row ' + kept.length, tags: ['a' + i, 'b'], price: i / 3 })
@@ -217,7 +250,7 @@ async function snapshot (node) {
 }
 
 async function main () {
-  const parts = { suspects, automatic, throughput, snapshot }
+  const parts = { suspects, automatic, throughput, addon, snapshot }
   const chosen = given.only?.split(',') ?? Object.keys(parts)
   for (const part of chosen) if (!Object.hasOwn(parts, part)) throw new Error(`--only: nothing called ${part}; there are ${Object.keys(parts).join(', ')}`)
   try {

@@ -1,12 +1,12 @@
 'use strict'
 
 const { CaptureError, textChunks } = require('./index')
-const { startCpuProfile } = require('./profilers')
+const { NO_PROFILER, startCpuProfile } = require('./profilers')
 
 /** Where the time of this thread goes, a look a millisecond. @type {import('./index').Capture} */
 async function * cpuProfile ({ seconds }, { wait }) {
   const running = startCpuProfile()
-  if (!running) throw new CaptureError('not_supported', 'this Node has no inspector, or does not permit it, and v8-profiler-next is not installed')
+  if (!running) throw new CaptureError('not_supported', NO_PROFILER)
   /** @type {string | undefined} */
   let profile
   try {

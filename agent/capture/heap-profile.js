@@ -1,7 +1,7 @@
 'use strict'
 
 const { CaptureError, textChunks } = require('./index')
-const { startHeapProfile } = require('./profilers')
+const { NO_PROFILER, startHeapProfile } = require('./profilers')
 
 /** One allocation in so many bytes is looked at. A leak of 1 MB a second is seen eight times a second. */
 const INTERVAL_BYTES = 131_072
@@ -20,7 +20,7 @@ function start ({ collected }) {
   } catch (error) {
     throw new CaptureError('not_supported', `another heap profiler runs here: ${/** @type {Error} */ (error).message}`)
   }
-  if (!running) throw new CaptureError('not_supported', collected ? 'this Node cannot count what GCs took' : 'this Node has no inspector, or does not permit it, and v8-profiler-next is not installed')
+  if (!running) throw new CaptureError('not_supported', collected ? 'this Node cannot count what GCs took' : NO_PROFILER)
   return running
 }
 

@@ -1,6 +1,7 @@
 'use strict'
 
 const v8 = require('node:v8')
+const { debug } = require('../guard')
 
 /**
  * What can profile this isolate: the first of each list that is there is taken. `node:v8` is not shut off by the permission model,
@@ -9,13 +10,22 @@ const v8 = require('node:v8')
 
 /** @typedef {{ stop: () => string }} Running stop: the profile, as JSON of the DevTools protocol */
 
-/** @param {string} name @returns {any} undefined where there is none */
-function optional (name) {
+const ADDON = 'v8-profiler-next'
+
+/** @returns {any} undefined where it is not installed, or not for this Node */
+function addon () {
   try {
-    return require(require.resolve(name, { paths: [process.cwd(), __dirname] }))
-  } catch {
+    return require(require.resolve(ADDON, { paths: [process.cwd(), __dirname] }))
+  } catch (error) {
+    debug('%s: %s', ADDON, error)
     return undefined
   }
+}
+
+/** It counts lines and columns from 1; the protocol from 0. @param {{ lineNumber: number, columnNumber: number }} frame */
+function countFromZero (frame) {
+  frame.lineNumber--
+  frame.columnNumber--
 }
 
 /**
@@ -64,7 +74,7 @@ const cpuProfilers = [
     }
   },
   () => {
-    const profiler = optional('v8-profiler-next')
+    const profiler = addon()
     if (!profiler) return undefined
     profiler.setGenerateType?.(1) // the form that DevTools has now
     profiler.startProfiling('memwatch', true)
@@ -72,6 +82,7 @@ const cpuProfilers = [
       stop () {
         const profile = profiler.stopProfiling('memwatch')
         const { nodes, samples, timeDeltas, startTime, endTime } = profile
+        for (const { callFrame } of nodes) countFromZero(callFrame)
         const text = JSON.stringify({ nodes, samples, timeDeltas, startTime, endTime })
         profile.delete()
         return text
@@ -120,10 +131,20 @@ const heapProfilers = [
     sampleInterval: intervalBytes, ...(collected && { includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true })
   }),
   ({ intervalBytes, collected }) => {
-    const profiler = collected ? undefined : optional('v8-profiler-next')
+    const profiler = collected ? undefined : addon()
     if (!profiler) return undefined
     profiler.startSamplingHeapProfiling(intervalBytes)
-    return { stop: () => JSON.stringify(profiler.stopSamplingHeapProfiling()) }
+    return {
+      stop () {
+        const { head } = profiler.stopSamplingHeapProfiling()
+        for (const open = [head]; open.length > 0;) {
+          const { callFrame, children } = /** @type {any} */ (open.pop())
+          countFromZero(callFrame)
+          open.push(...children)
+        }
+        return JSON.stringify({ head })
+      }
+    }
   }
 ]
 
@@ -150,9 +171,11 @@ function first (starts) {
   }
 }
 
+/** Why there is no profile. */
+const NO_PROFILER = `this Node has no inspector, or does not permit it, and ${ADDON} is not installed where the app runs, or not compiled for it (it does not compile for Node 26)`
+
 module.exports = {
+  NO_PROFILER,
   startCpuProfile: () => first(cpuProfilers),
-  startHeapProfile: (/** @type {HeapOptions} */ options) => first(heapProfilers.map(start => () => start(options))),
-  cpuProfilers,
-  heapProfilers
+  startHeapProfile: (/** @type {HeapOptions} */ options) => first(heapProfilers.map(start => () => start(options)))
 }

@@ -46,6 +46,12 @@ it('a track whose growth is looked for over hours is kept that long', () => {
   expect([...grown, 'liveHeapBytes', 'liveHeapMajors'].filter(name => !tracks[name].long)).toEqual([])
 })
 
+it('the package of the agent holds all of its folders', () => {
+  const { files } = require('../../agent/package.json')
+  const folders = fs.readdirSync(path.join(ROOT, 'agent'), { withFileTypes: true }).filter(entry => entry.isDirectory() && entry.name !== 'node_modules').map(({ name }) => name)
+  expect(files).toEqual(expect.arrayContaining(folders))
+})
+
 it('each command of the command line is a file, and each file a command or a part of one', () => {
   const { program } = require('../../exporter/cli/memwatch')
   expect(program.commands.map(command => command.name()).sort()).toEqual(['capture', 'diagnose', 'exporter', 'last-death', 'run', 'simulate', 'trim'])
