@@ -7,6 +7,7 @@ const { Readable } = require('node:stream')
 const { pipeline } = require('node:stream/promises')
 const { Command, Argument } = require('commander')
 const { kinds } = require('../captures/kinds')
+const { flamePath } = require('../expose/flame')
 const { formatBytes, formatSeconds } = require('../text/format')
 const { withApiOptions, callApi, openApi } = require('./api')
 const { UsageError } = require('./usage-error')
@@ -63,7 +64,7 @@ async function capture (target, kind, given) {
   progress()
   if (found.state !== 'done') return refused({ refused: found.error ?? 'the exporter lost it' })
   if (given.out) await save(found, given.out, given)
-  process.stdout.write(given.json ? JSON.stringify(found) + '\n' : render(found))
+  process.stdout.write(given.json ? JSON.stringify(found) + '\n' : render(found, given.url))
   return 0
 }
 
@@ -80,12 +81,15 @@ async function save ({ id, parts }, out, given) {
   if (!given.json) process.stderr.write(`memwatch capture: ${path.resolve(out)}, ${formatBytes(fs.statSync(out).size)}\n`)
 }
 
-/** @param {any} capture @returns {string} */
-function render ({ id, kind, parts, suspects }) {
+/** @param {any} capture @param {string} url of the exporter @returns {string} */
+function render (capture, url) {
+  const { id, kind, parts, suspects } = capture
   const bytes = parts.reduce((/** @type {number} */ sum, /** @type {{ bytes: number }} */ part) => sum + part.bytes, 0)
   const lines = [`${kind} ${id}, ${bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : formatBytes(bytes)}`]
   if (suspects?.sites.length === 0) lines.push('Nothing stands out.')
   for (const { text } of suspects?.sites ?? []) lines.push(`  ${text}`)
+  const flame = flamePath(capture)
+  if (flame) lines.push(`Flame graph: ${url.replace(/\/$/, '')}${flame}`)
   return lines.join('\n') + '\n'
 }
 

@@ -10,6 +10,7 @@ const { parts } = require('../anatomy/parts')
 const { authorize, refusal } = require('./authorize')
 const { trimRoutes } = require('./trim')
 const { captureRoutes } = require('./captures')
+const { flameRoutes } = require('./flame')
 const { deathRoutes } = require('./deaths')
 const { seriesRoutes } = require('./series')
 const { primaryOf } = require('../classify/evaluate')
@@ -98,6 +99,7 @@ function routes (server, { targets, metrics, isReady, commands, captures, deaths
   seriesRoutes(server, watched)
   trimRoutes(server, { targets: watched, commands })
   captureRoutes(server, { targets: watched, captures })
+  flameRoutes(server)
 }
 
 /** @param {import('../series/target').Target} target */

@@ -38,7 +38,9 @@ const ROUTES = [
   ['GET', '/api/v1/captures/:id', 'read'],
   ['GET', '/api/v1/captures/:id/suspects.md', 'read'],
   ['GET', '/api/v1/captures/:id/:part', 'act'],
-  ['DELETE', '/api/v1/captures/:id', 'act']
+  ['DELETE', '/api/v1/captures/:id', 'act'],
+  ['GET', '/flame/', 'read'],
+  ['GET', '/flame/:file', 'read']
 ]
 
 describe('from another machine', () => {

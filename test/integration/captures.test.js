@@ -192,13 +192,23 @@ describe('without being asked', () => {
   }, 90_000)
 })
 
+it('a flame graph is drawn by what the exporter itself serves', async () => {
+  exporter = await startExporter({ autoCaptures: false })
+  const page = await exporter.get('/flame/')
+  expect([page.status, page.headers.get('content-type'), page.headers.get('content-security-policy')]).toEqual([200, 'text/html; charset=utf-8', expect.stringContaining("default-src 'self'")])
+  const names = [...(await page.text()).matchAll(/(?:src|href)="([^"]+)"/g)].map(([, name]) => name)
+  expect(names.length).toBeGreaterThan(2)
+  for (const name of names) expect((await exporter.get(`/flame/${name}`)).status).toBe(200)
+  for (const name of ['none.js', '..%2f..%2fpackage.json', 'release.txt']) expect((await exporter.get(`/flame/${name}`)).status).toBe(404)
+})
+
 it('memwatch capture writes what was captured, for DevTools and for pprof', async () => {
   exporter = await startExporter({ autoCaptures: false })
   await watched('shop', LEAK)
   const folder = fs.mkdtempSync('/tmp/memwatch-capture-')
   const file = path.join(folder, 'shop.pb.gz')
   const { code, stdout } = await memwatch(['capture', 'shop', 'heap_profile', '--seconds', '2', '--pprof', '--out', file, '--url', exporter.url])
-  expect([code, stdout]).toEqual([0, expect.stringMatching(/^heap_profile .*\n {2}leak .*\n/)])
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/^heap_profile .*\n {2}leak .*\n(.*\n)*Flame graph: http:.*\/flame\/#profileURL=/)])
   expect(execFileSync('gzip', ['-dc', file]).toString('latin1')).toContain('inuse_space')
   expect(fs.statSync(file).mode & 0o777).toBe(0o600)
   fs.rmSync(folder, { recursive: true })
