@@ -255,7 +255,7 @@ class Exporter extends EventEmitter {
     })
     for (const verdict of changed) {
       this.#log.info({ target: target.name, thread: target.thread, diagnosis: verdict.diagnosis, state: verdict.state }, verdict.summary)
-      this.#automatic?.changed(target, verdict)
+      if (this.#load.level === 0) this.#automatic?.changed(target, verdict)
       this.emit('verdict', target, verdict)
     }
   }

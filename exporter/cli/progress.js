@@ -1,5 +1,6 @@
 'use strict'
 
+const { shortText } = require('../captures/suspects')
 const { formatBytes, formatRatio } = require('../text/format')
 const { signalsOf } = require('../signals')
 
@@ -26,6 +27,9 @@ class Progress {
     exporter.on('verdict', (target, verdict) => {
       if (verdict.state === 'unknown') return
       this.#line(`${target.name} ${target.thread}: ${verdict.diagnosis} ${verdict.state}: ${verdict.summary}`)
+    })
+    exporter.on('captured', (/** @type {import('../captures/captures').Capture} */ { kind, target, thread, suspects }) => {
+      this.#line(`${target} ${thread}: ${kind}: ${shortText(suspects) || 'nothing stands out'}`)
     })
     if (!this.#stream.isTTY) return
     this.#timer = setInterval(() => this.#redraw(exporter), 1000)
