@@ -1,11 +1,8 @@
 'use strict'
 
 const { EventEmitter } = require('node:events')
-const fs = require('node:fs')
-const os = require('node:os')
 const path = require('node:path')
 const { version } = require('./package.json')
-const { options } = require('./config')
 const { Listener } = require('./ingest/listener')
 const { Targets } = require('./series/targets')
 const { evaluate } = require('./classify/evaluate')
@@ -42,8 +39,6 @@ class Exporter extends EventEmitter {
   #commands
   #captures
   #automatic
-  /** Where captures lie while there is no folder to keep them in. @type {string | undefined} */
-  #capturesFolder
   #load = new Load()
   #deaths = new Deaths()
   #deathWatch
@@ -79,7 +74,7 @@ class Exporter extends EventEmitter {
     this.#commands = new Commands({ token: config.tokenFile })
     this.#captures = new Captures({
       commands: this.#commands,
-      store: new CaptureStore(this.#folderOfCaptures(), { maxBytes: config.capturesMax ?? options.capturesMax.read(options.capturesMax.default), keepMs: 1000 * (config.capturesKeep ?? options.capturesKeep.read(options.capturesKeep.default)) }),
+      store: CaptureStore.of({ folder: config.dataDir && path.join(config.dataDir, 'captures'), maxBytes: config.capturesMax, keepSeconds: config.capturesKeep }),
       suspectsOf
     })
     this.#captures.on('done', (capture, target) => this.#captured(capture, target))
@@ -213,7 +208,7 @@ class Exporter extends EventEmitter {
     await this.#flight.stop()
     await this.#recorder?.stop(end)
     await this.#server.close()
-    if (this.#capturesFolder) fs.rmSync(this.#capturesFolder, { recursive: true, force: true })
+    this.#captures.close()
   }
 
   get #log () {
@@ -224,13 +219,6 @@ class Exporter extends EventEmitter {
     this.#targets.expire()
     this.#captures.tidy()
     if (this.#load.measure()) this.#log.warn({ level: this.#load.level }, `load: gives up ${this.#load.now.gives}`)
-  }
-
-  /** @returns {string} */
-  #folderOfCaptures () {
-    if (this.#config.dataDir !== undefined) return path.join(this.#config.dataDir, 'captures')
-    this.#capturesFolder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-captures-'))
-    return this.#capturesFolder
   }
 
   /** @param {import('./captures/captures').Capture} capture @param {import('./series/target').Target} target */

@@ -4,6 +4,7 @@ const { EventEmitter } = require('node:events')
 const { randomUUID } = require('node:crypto')
 const { CommandError } = require('../commands/commands')
 const { kinds } = require('./kinds')
+const { NoRoomError } = require('./store')
 
 /** A capture takes its time; an app that is blocked, and a heap that is written down, take more. */
 const PATIENCE_SECONDS = 300
@@ -88,6 +89,10 @@ class Captures extends EventEmitter {
   /** @param {string} id */
   remove (id) {
     this.#store.remove(id)
+  }
+
+  close () {
+    this.#store.close()
   }
 
   /** Remove what is too old. Called on a timer. */
@@ -176,9 +181,9 @@ class Captures extends EventEmitter {
       capture.finishedUnixMs = this.#now()
       this.#store.keep(/** @type {any} */ (capture))
     } catch (error) {
-      this.#fail(capture, /** @type {Error} */ (error))
-      // What is still coming has nowhere to go.
-      await Promise.allSettled(running.arrived.values())
+      // The agent can only say that it was hung up on.
+      const noRoom = (await Promise.allSettled(running.arrived.values())).find(part => part.status === 'rejected' && part.reason instanceof NoRoomError)
+      this.#fail(capture, noRoom?.status === 'rejected' ? noRoom.reason : /** @type {Error} */ (error))
       this.#store.remove(id)
     }
   }

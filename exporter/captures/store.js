@@ -1,8 +1,9 @@
 'use strict'
 
 const fs = require('node:fs')
+const os = require('node:os')
 const path = require('node:path')
-const { createHash } = require('node:crypto')
+const { createHash, randomUUID } = require('node:crypto')
 const { pipeline } = require('node:stream/promises')
 const { makeFolder } = require('../make-folder')
 
@@ -10,6 +11,10 @@ const { makeFolder } = require('../make-folder')
 const RECORD = 'capture.json'
 const ID = /^[0-9a-f-]{36}$/
 const PART = /^[a-z]{1,32}$/
+
+/** The options of the command line say the same: config.js. */
+const DEFAULT_MAX_BYTES = 512 * 2 ** 20
+const DEFAULT_KEEP_SECONDS = 86_400
 
 /** There is no room for it. */
 class NoRoomError extends Error {}
@@ -27,6 +32,7 @@ class CaptureStore {
   #kept = new Map()
   /** Bytes of those that are being written. */
   #writing = 0
+  #temporary = false
 
   /**
    * @param {string} folder
@@ -39,6 +45,24 @@ class CaptureStore {
     this.#now = now
     this.#load()
     this.tidy()
+  }
+
+  /**
+   * @param {object} options
+   * @param {string} [options.folder] that captures outlive this process in; without one they go with it
+   * @param {number} [options.maxBytes]
+   * @param {number} [options.keepSeconds]
+   */
+  static of ({ folder, maxBytes = DEFAULT_MAX_BYTES, keepSeconds = DEFAULT_KEEP_SECONDS }) {
+    // Made when there is something to keep: where nothing can be written, only captures fail.
+    const store = new CaptureStore(folder ?? path.join(os.tmpdir(), `memwatch-captures-${randomUUID()}`), { maxBytes, keepMs: 1000 * keepSeconds })
+    store.#temporary = folder === undefined
+    return store
+  }
+
+  /** What is not to outlive this process goes. */
+  close () {
+    if (this.#temporary) fs.rmSync(this.#folder, { recursive: true, force: true })
   }
 
   /** Bytes on disk. */
@@ -142,4 +166,4 @@ function foldersIn (folder) {
   }
 }
 
-module.exports = { CaptureStore, NoRoomError }
+module.exports = { CaptureStore, DEFAULT_KEEP_SECONDS, DEFAULT_MAX_BYTES, NoRoomError }

@@ -12,7 +12,8 @@ const { heapSuspects } = require('../../exporter/captures/heap-suspects')
 const { InlinedCallees } = require('../../exporter/captures/inlined')
 const { toPprof } = require('../../exporter/captures/pprof')
 const { Sources } = require('../../exporter/captures/sources')
-const { CaptureStore } = require('../../exporter/captures/store')
+const { CaptureStore, DEFAULT_KEEP_SECONDS, DEFAULT_MAX_BYTES } = require('../../exporter/captures/store')
+const { options } = require('../../exporter/config')
 const { markdown, shortText, suspectsOf } = require('../../exporter/captures/suspects')
 const { CommandError } = require('../../exporter/commands/commands')
 const { predictedBytes } = require('../../agent/capture/heap-snapshot')
@@ -222,6 +223,15 @@ describe('the store', () => {
     await open().write(ids[0], 'profile', bytes(100))
     expect([idsIn(open()), fs.readdirSync(path.join(folder, 'captures'))]).toEqual([[], []])
   })
+  it('that is not to outlive its exporter is not there before something is, nor after', async () => {
+    const store = CaptureStore.of({})
+    const file = store.fileOf(ids[0], 'profile')
+    expect(fs.existsSync(path.dirname(path.dirname(file)))).toBe(false)
+    await put(store, ids[0], 100, Date.now())
+    expect(fs.existsSync(file)).toBe(true)
+    store.close()
+    expect(fs.existsSync(path.dirname(path.dirname(file)))).toBe(false)
+  })
   it('a source that breaks off leaves nothing', async () => {
     const store = open()
     const broken = (async function * () { yield Buffer.alloc(100); throw new Error('hung up') })()
@@ -276,6 +286,10 @@ describe('automatic captures', () => {
     await new Promise(resolve => setImmediate(resolve))
     expect(asked).toEqual(['a', 'b'])
   })
+})
+
+it('the store’s own defaults are those of the command line', () => {
+  expect([options.capturesMax.read(options.capturesMax.default), options.capturesKeep.read(options.capturesKeep.default)]).toEqual([DEFAULT_MAX_BYTES, DEFAULT_KEEP_SECONDS])
 })
 
 it('what a snapshot takes is foretold from what lies where', () => {

@@ -167,6 +167,14 @@ describe('what could do harm', () => {
     expect([first.state, second.error.code]).toEqual(['done', 'busy'])
   }, 60_000)
 
+  it('what is more than all that may be kept is refused, and the app goes on', async () => {
+    exporter = await startExporter({ autoCaptures: false, capturesMax: MIB })
+    const { child } = await watched('shop', 'setInterval(() => {}, 1000)', { env: { MEMWATCH_ALLOW_SNAPSHOT: '1' } })
+    expect(await captured('shop', { kind: 'heap_snapshot' })).toMatchObject({ state: 'failed', error: expect.stringContaining('--captures-max') })
+    expect(await captured('shop', { kind: 'report' })).toMatchObject({ state: 'done' })
+    expect(child.exitCode).toBe(null)
+  }, 60_000)
+
   it('a connection that brings what nobody asked for is closed', async () => {
     exporter = await startExporter({ autoCaptures: false })
     const socket = net.connect(exporter.socket)
