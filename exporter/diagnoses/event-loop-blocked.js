@@ -72,8 +72,8 @@ module.exports = defineDiagnosis({
       title: waits ? 'Replace the synchronous calls' : 'Find the function, and take it off the loop',
       change: {
         code: waits
-          ? 'Look for the …Sync family in code that runs per request: execSync, spawnSync, readFileSync, writeFileSync on slow disks, Atomics.wait. Each has a variant with a promise. To see it: node --trace-sync-io names their places, and a CPU profile shows them as long frames.'
-          : 'Take a CPU profile of some seconds while it happens (node --cpu-prof, or the inspector). Then: the asynchronous variant of crypto and zlib calls (pbkdf2, scrypt, gzip instead of …Sync), a worker thread for what computes, smaller pieces with setImmediate between them, streams instead of JSON.parse of whole large bodies, and no regular expression that backtracks on input.'
+          ? 'Look for the …Sync family in code that runs per request: execSync, spawnSync, readFileSync, writeFileSync on slow disks, Atomics.wait. Each has a variant with a promise. The suspects name the call where a CPU profile was taken: memwatch capture TARGET cpu_profile takes one.'
+          : 'The suspects name the line and the call where a CPU profile was taken: memwatch capture TARGET cpu_profile takes one. Then: the asynchronous variant of crypto and zlib calls (pbkdf2, scrypt, gzip instead of …Sync), a worker thread for what computes, smaller pieces with setImmediate between them, streams instead of JSON.parse of whole large bodies, and no regular expression that backtracks on input.'
       },
       predicted: [{ signal: 'expectedWaitSeconds', from: signals.expectedWaitSeconds, to: 0.1 * signals.expectedWaitSeconds, unit: 'seconds' }],
       risk: 'More memory does not help, nor does a larger heap.'

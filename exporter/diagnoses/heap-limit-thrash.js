@@ -76,7 +76,7 @@ module.exports = defineDiagnosis({
     const megabytes = Math.min(wanted, fits)
     const find = {
       title: 'Keep less on the heap',
-      change: { code: `${formatBytes(live)} are referred to after each major GC. If that grew over time it is a leak: find what is kept (two sampling heap profiles some minutes apart). If it is data the app needs, hold it outside the heap (Buffers, a file, a database) or in fewer objects.` },
+      change: { code: `${formatBytes(live)} are referred to after each major GC. If that grew over time it is a leak: find what is kept (memwatch capture TARGET heap_profile). If it is data the app needs, hold it outside the heap (Buffers, a file, a database) or in fewer objects.` },
       predicted: [],
       risk: 'None, but it takes time.'
     }

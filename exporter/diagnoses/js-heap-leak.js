@@ -86,7 +86,7 @@ module.exports = defineDiagnosis({
     return [{
       title: 'Find what is kept, and let it go',
       change: {
-        code: pattern(signals) + 'Bound every Map, array and cache that grows with traffic (a size or a TTL), remove listeners that are added per request, and hold per-object notes in a WeakMap. To find it: take two sampling heap profiles some minutes apart (node --heap-prof, or the inspector) and compare what grew.'
+        code: pattern(signals) + 'Bound every Map, array and cache that grows with traffic (a size or a TTL), remove listeners that are added per request, and hold per-object notes in a WeakMap. To find it: memwatch capture TARGET heap_profile names the lines that allocate what stays.'
       },
       predicted: [{ signal: 'liveHeapGrowthBytesPerSecond', from: growth, to: 0, unit: 'bytesPerSecond' }],
       risk: 'A larger --max-old-space-size only moves the crash; a restart buys time.'
