@@ -71,7 +71,7 @@ async function watch ({ node, args, autoCaptures = false, env = {}, cwd, limitBy
     /** @param {string} query @returns {Promise<any>} */
     async capture (query) {
       const asked = await json(`targets/app/captures?${query}`, { method: 'POST' })
-      if (asked.error) throw new Error(asked.error.message)
+      if (asked.code) throw new Error(asked.detail)
       return eventually(() => json(`captures/${asked.id}`), capture => capture.state !== 'running', 900_000)
     },
     async stop () {

@@ -14,6 +14,7 @@ const { signals } = require('../exporter/signals')
 const { apps } = require('memwatch-lab')
 const { reasons } = require('../exporter/deaths/reasons')
 const { silenceCauses } = require('../exporter/deaths/silence')
+const { problems } = require('../exporter/expose/problems')
 const { REJECT_REASONS } = require('../exporter/ingest/decode')
 
 /** @param {string} title @param {string} intro @param {string[]} parts */
@@ -73,4 +74,11 @@ const lab = () => page('The lab',
     [`\`${app.id}\``, app.diagnosis ?? `${app.opportunity} (an opportunity)`, `${app.memoryLimitBytes / 2 ** 20} MB${app.limitOnParent ? ', on the parent' : ''}`, app.about, repair(app)])),
   '## Healthy', table(['app', 'what it does'], apps.filter(app => !app.diagnosis && !app.opportunity).map(app => [`\`${app.id}\``, app.about])))
 
-module.exports = { lab, metrics, diagnoses, deaths, config, wireProtocol }
+/** @param {any} openApi the description of the API */
+const api = ({ paths }) => page('The API',
+  '[openapi.json](openapi.json) says all of it, for machines; an exporter serves its own at `/api/v1/openapi.json`. Nothing is taken away or changes its meaning within `v1`. From the same machine reading needs no token; [SECURITY.md](../SECURITY.md) says who may do what.',
+  table(['method', 'path', 'what'], Object.entries(paths).flatMap(([url, methods]) => Object.entries(/** @type {Record<string, { summary: string }>} */ (methods)).map(([method, { summary }]) => [method.toUpperCase(), `\`${url}\``, summary]))),
+  '## Errors\n\nWhat is not done is answered with problem details (RFC 9457, `application/problem+json`): `type`, `title`, `status`, `detail`, a sentence for people, and `code`, a word that stays.',
+  table(['code', 'status', 'means'], Object.entries(problems).map(([code, { status, title }]) => [`<a id="${code}"></a>\`${code}\``, status, title])))
+
+module.exports = { api, lab, metrics, diagnoses, deaths, config, wireProtocol }

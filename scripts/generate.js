@@ -13,15 +13,18 @@ const { promClientRules } = require('./alerts/prom-client-rules')
 const { dashboards } = require('./dashboards')
 const docs = require('./docs')
 const { report } = require('../exporter/expose/schemas')
+const { createServer } = require('../exporter/expose/server')
 
 const ROOT = path.join(__dirname, '..')
 
-/** @type {Record<string, () => string>} file → its content */
+/** @type {Record<string, () => string | Promise<string>>} file → its content */
 const generated = {
   'alerts/memwatch.alerts.yaml': () => rulesYaml(alertRules({ diagnoses }), 'npm run generate'),
   'alerts/memwatch.rules.yaml': () => rulesYaml(recordedRules(), 'npm run generate'),
   'alerts/prom-client.rules.yaml': () => rulesYaml(promClientRules(), 'npm run generate'),
   ...Object.fromEntries(Object.entries(dashboards).map(([name, make]) => [`dashboards/${name}.json`, () => JSON.stringify(make(), null, 2) + '\n'])),
+  'docs/api.md': async () => docs.api(await openApi()),
+  'docs/openapi.json': async () => JSON.stringify(await openApi(), null, 2) + '\n',
   'docs/metrics.md': docs.metrics,
   'docs/diagnoses.md': docs.diagnoses,
   'docs/deaths.md': docs.deaths,
@@ -31,12 +34,22 @@ const generated = {
   'docs/report.schema.json': () => JSON.stringify(report, null, 2) + '\n'
 }
 
-function main () {
+/** The description of the API, as an exporter serves it. @returns {Promise<any>} */
+async function openApi () {
+  const nothing = /** @type {any} */ ({})
+  const server = createServer({ targets: () => [], metrics: nothing, isReady: () => false, logLevel: 'silent', commands: nothing, captures: nothing, deaths: nothing, deathWatch: nothing })
+  await server.ready()
+  const description = server.swagger()
+  await server.close()
+  return description
+}
+
+async function main () {
   const check = process.argv.includes('--check')
   let differing = 0
   for (const [name, make] of Object.entries(generated)) {
     const file = path.join(ROOT, name)
-    const content = make()
+    const content = await make()
     const current = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : ''
     if (current === content) continue
     differing++

@@ -26,7 +26,7 @@ async function callApi (options, path, method = 'GET') {
   const response = await request(options, path, method)
   const { status, ok, url } = response
   const body = /** @type {any} */ (await response.json().catch(() => ({})))
-  return ok ? { body, status } : { body, status, refused: body.error?.message ?? body.message ?? `${url} answered ${status}` }
+  return ok ? { body, status } : { body, status, refused: body.detail ?? `${url} answered ${status}` }
 }
 
 /**
@@ -37,7 +37,7 @@ async function callApi (options, path, method = 'GET') {
  */
 async function openApi (options, path) {
   const response = await request(options, path, 'GET')
-  return response.ok ? { body: response.body } : { body: undefined, refused: /** @type {any} */ (await response.json().catch(() => ({}))).error?.message ?? `${response.url} answered ${response.status}` }
+  return response.ok ? { body: response.body } : { body: undefined, refused: /** @type {any} */ (await response.json().catch(() => ({}))).detail ?? `${response.url} answered ${response.status}` }
 }
 
 /** @param {ApiOptions} options @param {string} path @param {'GET' | 'POST'} method */

@@ -3,6 +3,7 @@
 const os = require('node:os')
 const net = require('node:net')
 const { createHash, timingSafeEqual } = require('node:crypto')
+const { refuse } = require('./problems')
 
 const LOOPBACK_ADDRESSES = /^(127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)$/
 
@@ -28,16 +29,16 @@ function authorize (token) {
     const access = /** @type {{ access?: Access }} */ (request.routeOptions.config ?? {}).access ?? 'read'
     const { authorization, host, origin } = request.headers
     const local = LOOPBACK_ADDRESSES.test(request.socket.remoteAddress ?? '') && LOOPBACK_ADDRESSES.test(request.socket.localAddress ?? '')
-    if (local && !isOurName(host ?? '')) return reply.code(403).send(refusal('forbidden', 'on this machine the exporter is called localhost'))
+    if (local && !isOurName(host ?? '')) return refuse(reply, 'forbidden', 'on this machine the exporter is called localhost')
     if (access === 'open') return
     if (local && access === 'read') return
     if (token) {
       const given = /^Bearer (.+)$/i.exec(authorization ?? '')?.[1]
       if (given !== undefined && timingSafeEqual(digest(given), digest(token))) return
-      return reply.code(401).header('www-authenticate', 'Bearer').send(refusal('unauthorized', 'this needs the token: Authorization: Bearer …'))
+      return refuse(reply.header('www-authenticate', 'Bearer'), 'unauthorized', 'this needs the token: Authorization: Bearer …')
     }
     if (local && origin === undefined) return
-    return reply.code(403).send(refusal('forbidden', 'without a token (--token-file) this is for tools on the same machine only'))
+    return refuse(reply, 'forbidden', 'without a token (--token-file) this is for tools on the same machine only')
   }
 }
 
@@ -47,7 +48,4 @@ function isOurName (host) {
   return name === 'localhost' || net.isIP(name) !== 0 || name === os.hostname().toLowerCase()
 }
 
-/** @param {string} code @param {string} message */
-const refusal = (code, message) => ({ error: { code, message } })
-
-module.exports = { authorize, refusal }
+module.exports = { authorize }

@@ -2,8 +2,8 @@
 
 const fs = require('node:fs')
 const schemas = require('./schemas')
-const { refusal } = require('./authorize')
-const { refuseCommand } = require('./refuse-command')
+const { refuse } = require('./problems')
+const { CommandError } = require('../commands/commands')
 const { kinds } = require('../captures/kinds')
 const { toPprof } = require('../captures/pprof')
 const { markdown } = require('../captures/suspects')
@@ -27,45 +27,46 @@ const MOST_PPROF_BYTES = 64 * 2 ** 20
  * @param {import('../captures/captures').Captures} parts.captures
  */
 function captureRoutes (server, { targets, captures }) {
-  const unknown = refusal('unknown_capture', 'no such capture is kept: /api/v1/captures lists them')
+  const unknown = (/** @type {import('fastify').FastifyReply} */ reply) => refuse(reply, 'unknown_capture', 'no such capture is kept: /api/v1/captures lists them')
 
   server.post('/api/v1/targets/:target/captures', {
-    schema: { querystring: schemas.captureQuery, response: { 202: schemas.capture, '4xx': schemas.refusal, '5xx': schemas.refusal } }, config: ACT
+    schema: { tags: ['captures'], summary: 'Have a capture made', querystring: schemas.captureQuery, response: { 202: schemas.capture, ...schemas.refusals } }, config: ACT
   }, async (request, reply) => {
     const { target: name } = /** @type {{ target: string }} */ (request.params)
     const { kind, thread, seconds, force } = /** @type {{ kind: import('../captures/kinds').KindName, thread: string, seconds?: number, force: boolean }} */ (request.query)
     const target = targets().find(target => target.name === name && target.thread === thread)
-    if (!target) return reply.code(404).send(refusal('unknown_target', 'no such target, or it has no such thread: /api/v1/targets lists them'))
+    if (!target) return refuse(reply, 'unknown_target', 'no such target, or it has no such thread: /api/v1/targets lists them')
     const { mostSeconds } = kinds[kind]
-    if (seconds !== undefined && seconds > mostSeconds) return reply.code(400).send(refusal('bad_arguments', `seconds: at most ${mostSeconds} for a ${kind}`))
+    if (seconds !== undefined && seconds > mostSeconds) return refuse(reply, 'too_long', `seconds: at most ${mostSeconds} for a ${kind}`)
     try {
       const { capture } = captures.request(target, { kind, seconds, force })
       request.log.info({ by: request.ip, capture: capture.id, target: name, thread, kind, seconds: capture.seconds, force }, 'capture asked for')
       return reply.code(202).send(capture)
     } catch (error) {
-      return refuseCommand(reply, error)
+      if (!(error instanceof CommandError)) throw error
+      return refuse(reply, error.code, error.message)
     }
   })
 
-  server.get('/api/v1/captures', { schema: { querystring: schemas.capturesQuery, response: { 200: schemas.captures } } }, async request => {
+  server.get('/api/v1/captures', { schema: { tags: ['captures'], summary: 'Captures, newest first', querystring: schemas.capturesQuery, response: { 200: schemas.captures, ...schemas.refusals } } }, async request => {
     const { target } = /** @type {{ target?: string }} */ (request.query)
     return captures.all.filter(capture => target === undefined || capture.target === target)
   })
 
-  server.get('/api/v1/captures/:id', { schema: { response: { 200: schemas.capture, 404: schemas.refusal } } }, async (request, reply) =>
-    captures.get(idOf(request)) ?? reply.code(404).send(unknown))
+  server.get('/api/v1/captures/:id', { schema: { tags: ['captures'], summary: 'How a capture stands, and what it points at', response: { 200: schemas.capture, ...schemas.refusals } } }, async (request, reply) =>
+    captures.get(idOf(request)) ?? unknown(reply))
 
-  server.get('/api/v1/captures/:id/suspects.md', async (request, reply) => {
+  server.get('/api/v1/captures/:id/suspects.md', { schema: { tags: ['captures'], summary: 'What it points at, as Markdown', response: { 200: { description: 'a table', content: { 'text/markdown': { schema: { type: 'string' } } } }, ...schemas.refusals } } }, async (request, reply) => {
     const capture = captures.get(idOf(request))
-    return capture ? reply.type('text/markdown; charset=utf-8').send(markdown(capture)) : reply.code(404).send(unknown)
+    return capture ? reply.type('text/markdown; charset=utf-8').send(markdown(capture)) : unknown(reply)
   })
 
-  server.get('/api/v1/captures/:id/:part', { schema: { querystring: schemas.capturePartQuery }, config: ACT }, async (request, reply) => {
+  server.get('/api/v1/captures/:id/:part', { schema: { tags: ['captures'], summary: 'What was captured', querystring: schemas.capturePartQuery, response: { 200: { description: 'as DevTools has it, or for pprof', content: { 'application/json': { schema: {} }, 'application/octet-stream': { schema: { type: 'string' } } } }, ...schemas.refusals } }, config: ACT }, async (request, reply) => {
     const capture = captures.get(idOf(request))
     const { part: name } = /** @type {{ part: string }} */ (request.params)
     const { format } = /** @type {{ format?: 'pprof' }} */ (request.query)
     const part = capture?.parts.find(({ part }) => part === name)
-    if (!capture || !part) return reply.code(404).send(unknown)
+    if (!capture || !part) return unknown(reply)
     request.log.info({ by: request.ip, capture: capture.id, part: name, format }, 'capture read')
     const file = captures.fileOf(capture, name)
     const { extension, mediaType } = kinds[capture.kind]
@@ -73,16 +74,16 @@ function captureRoutes (server, { targets, captures }) {
     if (format === undefined) {
       return reply.type(mediaType).header('content-length', part.bytes).header('content-disposition', `attachment; filename="${fileName}.${extension}"`).send(fs.createReadStream(file))
     }
-    if (!capture.kind.endsWith('_profile')) return reply.code(409).send(refusal('not_supported', `a ${capture.kind} has no such form: only profiles have`))
-    if (part.bytes > MOST_PPROF_BYTES) return reply.code(409).send(refusal('too_large', 'a profile of so many bytes is not converted: take it as it is'))
+    if (!capture.kind.endsWith('_profile')) return refuse(reply, 'not_supported', `a ${capture.kind} has no such form: only profiles have`)
+    if (part.bytes > MOST_PPROF_BYTES) return refuse(reply, 'too_large', 'a profile of so many bytes is not converted: take it as it is')
     const profile = JSON.parse(fs.readFileSync(file, 'utf8'))
     return reply.type('application/octet-stream').header('content-disposition', `attachment; filename="${fileName}.pb.gz"`)
       .send(toPprof(capture.kind, profile, { atUnixMs: capture.requestedUnixMs, seconds: capture.seconds }))
   })
 
-  server.delete('/api/v1/captures/:id', { config: ACT }, async (request, reply) => {
+  server.delete('/api/v1/captures/:id', { schema: { tags: ['captures'], summary: 'Remove a capture', response: { 204: { type: 'null', description: 'removed' }, ...schemas.refusals } }, config: ACT }, async (request, reply) => {
     const capture = captures.get(idOf(request))
-    if (!capture || capture.state === 'running') return reply.code(404).send(unknown)
+    if (!capture || capture.state === 'running') return unknown(reply)
     captures.remove(capture.id)
     request.log.info({ by: request.ip, capture: capture.id }, 'capture removed')
     return reply.code(204).send()

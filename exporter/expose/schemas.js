@@ -3,6 +3,7 @@
 const { kinds } = require('../captures/kinds')
 const { reasons } = require('../deaths/reasons')
 const { silenceCauses } = require('../deaths/silence')
+const { problems } = require('./problems')
 
 /**
  * JSON Schemas of what the API answers. The verdict's also makes docs/report.schema.json, the contract of
@@ -170,7 +171,16 @@ const deathWithMinutes = object({
 const trimQuery = { type: 'object', properties: { dryRun: { type: 'boolean', default: false } }, additionalProperties: false }
 
 /** What the API answers where it does not do what was asked. */
-const refusal = object({ error: object({ code: text, message: text }) })
+const problem = object({
+  type: text,
+  title: text,
+  status: number,
+  detail: { ...text, description: 'a sentence, for people' },
+  code: { enum: Object.keys(problems), description: 'stable, for programs' }
+})
+
+/** Of every route: all that is not what was asked for. */
+const refusals = Object.fromEntries(['4xx', '5xx'].map(status => [status, { description: 'why not', content: { 'application/problem+json': { schema: problem } } }]))
 
 const trimResult = object({
   target: text,
@@ -243,4 +253,4 @@ const report = {
   })
 }
 
-module.exports = { targets, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, captureQuery, capture, captures, capturesQuery, capturePartQuery, refusal, report }
+module.exports = { targets, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, captureQuery, capture, captures, capturesQuery, capturePartQuery, refusals, report }

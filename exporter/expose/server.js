@@ -3,11 +3,14 @@
 const { Readable } = require('node:stream')
 const { fastify, LogController } = require('fastify')
 const { default: rateLimit } = require('@fastify/rate-limit')
+const { default: swagger } = require('@fastify/swagger')
 const { steadyUnixMs } = require('../clock')
+const { version } = require('../package.json')
 const schemas = require('./schemas')
 const { anatomyIn } = require('../anatomy')
 const { parts } = require('../anatomy/parts')
-const { authorize, refusal } = require('./authorize')
+const { authorize } = require('./authorize')
+const { MEDIA_TYPE, problemOf, refuse } = require('./problems')
 const { trimRoutes } = require('./trim')
 const { captureRoutes } = require('./captures')
 const { flameRoutes } = require('./flame')
@@ -23,6 +26,14 @@ const TIMEOUTS = { requestTimeout: 10_000, keepAliveTimeout: 20_000, connectionT
 const MAX_CONNECTIONS = 1000
 /** A body that is longer goes out piece by piece. */
 const LARGE_BODY_LENGTH = 2 ** 20
+
+/** Of /api/v1/openapi.json. What has no tag is not part of the contract. @type {Partial<import('openapi-types').OpenAPIV3_1.Document>} */
+const DESCRIPTION = {
+  openapi: '3.1.0',
+  info: { title: 'memwatch exporter', version, description: 'What is watched, what was found, who died, and the lines of code behind it. Errors are problem details (RFC 9457) with a stable code.', license: { name: 'MIT', identifier: 'MIT' } },
+  components: { securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'of --token-file; from the same machine reading needs none' } } },
+  security: [{}, { token: [] }]
+}
 
 /** @type {{ config: { access: import('./authorize').Access } }} */
 const OPEN = { config: { access: 'open' } }
@@ -51,18 +62,41 @@ function createServer ({ targets, metrics, isReady, logLevel, commands, captures
     http: { connectionsCheckingInterval: 2000, headersTimeout: TIMEOUTS.requestTimeout }
   })
   server.server.maxConnections = MAX_CONNECTIONS
+  const notFound = notFoundHandler(server)
+  server.setNotFoundHandler(notFound)
   server.setErrorHandler((/** @type {any} */ error, request, reply) => {
-    if (error.error) return reply.code(error.statusCode).send(error) // the limit of requests
-    const status = error.validation ? 400 : error.statusCode ?? 500
-    if (status >= 500) request.log.error(error)
-    return reply.code(status).send(refusal(error.validation ? 'bad_arguments' : error.code ?? 'internal', error.message))
+    if (request.is404) return notFound(request, reply)
+    if (error.code === 'rate_limited') return refuse(reply, error.code, error.detail)
+    if (error.validation) return refuse(reply, 'bad_arguments', error.message)
+    if (error.statusCode >= 400 && error.statusCode < 500) return reply.code(error.statusCode).type(MEDIA_TYPE).send({ ...problemOf('bad_arguments', error.message), status: error.statusCode })
+    request.log.error(error)
+    return refuse(reply, 'internal', error.message)
   })
   // Later than the limit of requests: who guesses tokens is limited, too.
   server.addHook('preParsing', authorize(token))
-  server.register(rateLimit, { ...REQUESTS, errorResponseBuilder: () => ({ statusCode: 429, ...refusal('rate_limited', 'too many requests from this address: wait ten seconds') }) })
-  // After the plugin, which sees only the routes that come later.
+  server.register(rateLimit, { ...REQUESTS, errorResponseBuilder: () => problemOf('rate_limited', 'too many requests from this address: wait ten seconds') })
+  server.register(swagger, { openapi: DESCRIPTION, hideUntagged: true })
+  // After the plugins, which see only the routes that come later.
   server.register(async server => routes(server, { targets, metrics, isReady, commands, captures, deaths, deathWatch }))
   return server
+}
+
+/**
+ * For what is not there, and for what is there by another method only.
+ * @param {import('fastify').FastifyInstance} server before its routes
+ */
+function notFoundHandler (server) {
+  /** @type {{ method: string, pattern: RegExp }[]} */
+  const routes = []
+  server.addHook('onRoute', ({ method, url }) => {
+    for (const one of [method].flat()) routes.push({ method: one, pattern: new RegExp(`^${url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:\w+/g, '[^/]+')}$`) })
+  })
+  return (/** @type {import('fastify').FastifyRequest} */ { url }, /** @type {import('fastify').FastifyReply} */ reply) => {
+    const methods = routes.filter(({ pattern }) => pattern.test(url.split('?')[0])).map(({ method }) => method)
+    return methods.length === 0
+      ? refuse(reply, 'not_found', 'there is nothing here: / lists what there is')
+      : refuse(reply.header('allow', methods.join(', ')), 'method_not_allowed', `here there is only ${methods.join(', ')}`)
+  }
 }
 
 /** @param {import('fastify').FastifyInstance} server @param {Omit<Parameters<typeof createServer>[0], 'logLevel' | 'token'>} parts */
@@ -70,7 +104,7 @@ function routes (server, { targets, metrics, isReady, commands, captures, deaths
   const watched = () => targets().filter(target => target.frame)
 
   server.get('/', async (_, reply) => reply.type('text/plain; charset=utf-8').send(
-    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/api/v1/deaths      who died, and of what\n/api/v1/targets/TARGET/series?track=rssBytes   what a number did, up to a week back\n/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it\n/api/v1/captures    profiles and snapshots, and the lines of code they point at\n/-/healthy  /-/ready\n'))
+    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/api/v1/deaths      who died, and of what\n/api/v1/targets/TARGET/series?track=rssBytes   what a number did, up to a week back\n/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it\n/api/v1/captures    profiles and snapshots, and the lines of code they point at\n/api/v1/openapi.json   all of it, for machines\n/-/healthy  /-/ready\n'))
   server.get('/-/healthy', OPEN, async (_, reply) => reply.type('text/plain').send('healthy\n'))
   server.get('/-/ready', OPEN, async (_, reply) => reply.code(isReady() ? 200 : 503).type('text/plain').send(isReady() ? 'ready\n' : 'starting\n'))
   server.get('/metrics', OPEN, async (request, reply) => {
@@ -81,7 +115,7 @@ function routes (server, { targets, metrics, isReady, commands, captures, deaths
     for await (const part of parts()) body += part
     return reply.type(contentType).send(body)
   })
-  server.get('/api/v1/targets', { schema: { response: { 200: schemas.targets } } }, async () => watched().map(target => ({
+  server.get('/api/v1/targets', { schema: { tags: ['targets'], summary: 'What is watched, with the newest values', response: { 200: schemas.targets, ...schemas.refusals } } }, async () => watched().map(target => ({
     ...nameOf(target),
     v8: target.hello.v8,
     libc: target.hello.libc,
@@ -94,12 +128,13 @@ function routes (server, { targets, metrics, isReady, commands, captures, deaths
     memory: memoryOf(target),
     values: target.values
   })))
-  server.get('/api/v1/diagnoses', { schema: { response: { 200: schemas.diagnoses } } }, async () => watched().map(judgedTarget))
+  server.get('/api/v1/diagnoses', { schema: { tags: ['diagnoses'], summary: 'The verdicts on each target', response: { 200: schemas.diagnoses, ...schemas.refusals } } }, async () => watched().map(judgedTarget))
   deathRoutes(server, deaths)
   seriesRoutes(server, watched)
   trimRoutes(server, { targets: watched, commands })
   captureRoutes(server, { targets: watched, captures })
   flameRoutes(server)
+  server.get('/api/v1/openapi.json', async () => server.swagger())
 }
 
 /** @param {import('../series/target').Target} target */

@@ -1,8 +1,8 @@
 'use strict'
 
 const schemas = require('./schemas')
-const { refusal } = require('./authorize')
-const { refuseCommand } = require('./refuse-command')
+const { refuse } = require('./problems')
+const { CommandError } = require('../commands/commands')
 
 /** What malloc_trim(0) took on Node 20, 22 and 24: 0.05 to 0.36 ms for each MiB that came back, 0.1 in the middle. */
 const BLOCKED_SECONDS_PER_BYTE = { typical: 0.0001 / 2 ** 20, most: 0.0004 / 2 ** 20 }
@@ -20,15 +20,17 @@ const LEAST_BLOCKED_SECONDS = 0.002
 function trimRoutes (server, { targets, commands }) {
   server.post('/api/v1/targets/:target/trim', {
     schema: {
+      tags: ['targets'],
+      summary: 'Have malloc give memory back, or say what that would bring',
       querystring: schemas.trimQuery,
-      response: { 200: schemas.trimResult, '4xx': schemas.refusal, '5xx': schemas.refusal }
+      response: { 200: schemas.trimResult, ...schemas.refusals }
     },
     config: { access: 'act' }
   }, async (request, reply) => {
     const { target: name } = /** @type {{ target: string }} */ (request.params)
     const { dryRun } = /** @type {{ dryRun: boolean }} */ (request.query)
     const target = targets().find(target => target.name === name && target.thread === 'main')
-    if (!target) return reply.code(404).send(unknownTarget(targets()))
+    if (!target) return refuse(reply, 'unknown_target', unknownTarget(targets()))
     try {
       // Either brings a frame first that says how things are right now.
       const { blockedSeconds = 0, rssBeforeBytes = 0, rssAfterBytes = 0 } = await commands.carryOut(target, dryRun ? 'look' : 'trim')
@@ -37,7 +39,8 @@ function trimRoutes (server, { targets, commands }) {
       request.log.info({ by: request.ip, target: name, predictedBytes: predicted.bytes, rssBeforeBytes, rssAfterBytes, blockedSeconds }, 'malloc gave memory back')
       return { target: name, predicted, done: { rssBeforeBytes, rssAfterBytes, blockedSeconds } }
     } catch (error) {
-      return refuseCommand(reply, error)
+      if (!(error instanceof CommandError)) throw error
+      return refuse(reply, error.code, error.message)
     }
   })
 }
@@ -54,7 +57,6 @@ function predict ({ scan }) {
 }
 
 /** @param {import('../series/target').Target[]} targets */
-const unknownTarget = targets => refusal('unknown_target',
-  `no such target; there are: ${[...new Set(targets.map(({ name }) => name))].join(', ') || 'none'}`)
+const unknownTarget = targets => `no such target; there are: ${[...new Set(targets.map(({ name }) => name))].join(', ') || 'none'}`
 
 module.exports = { trimRoutes }

@@ -11,6 +11,7 @@ const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
 const { fields, GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/frame')
 const { apps } = require('memwatch-lab')
 
+const { problems } = require('../../exporter/expose/problems')
 const ROOT = path.join(__dirname, '../..')
 const filesIn = folder => fs.readdirSync(path.join(ROOT, folder)).filter(name => name.endsWith('.js')).map(name => name.replace('.js', ''))
 
@@ -44,6 +45,13 @@ it('a track whose growth is looked for over hours is kept that long', () => {
   const grown = [...source.matchAll(/growthOf\(window, '(\w+)'/g)].map(([, name]) => name)
   expect(grown.length).toBeGreaterThan(5)
   expect([...grown, 'liveHeapBytes', 'liveHeapMajors'].filter(name => !tracks[name].long)).toEqual([])
+})
+
+it('every problem that the API may have is in the table, and used', () => {
+  const source = ['exporter/expose', 'exporter/commands', 'agent', 'agent/capture'].flatMap(folder => filesIn(folder).filter(name => name !== 'problems').map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))).join()
+  const used = [...source.matchAll(/refuse\(reply[^,]*, '(\w+)'/g), ...source.matchAll(/new CommandError\('(\w+)'/g), ...source.matchAll(/new CaptureError\('(\w+)'/g), ...source.matchAll(/reason: '(\w+)'/g)].map(([, code]) => code)
+  expect(used.filter(code => !problems[code])).toEqual([])
+  expect(Object.keys(problems).filter(code => !source.includes(`'${code}'`) && !source.includes(`${code}:`))).toEqual([])
 })
 
 it('the package of the agent holds all of its folders', () => {

@@ -39,6 +39,7 @@ const ROUTES = [
   ['GET', '/api/v1/captures/:id/suspects.md', 'read'],
   ['GET', '/api/v1/captures/:id/:part', 'act'],
   ['DELETE', '/api/v1/captures/:id', 'act'],
+  ['GET', '/api/v1/openapi.json', 'read'],
   ['GET', '/flame/', 'read'],
   ['GET', '/flame/:file', 'read']
 ]
@@ -77,7 +78,7 @@ describe('from another machine', () => {
     for (let i = 0; i <= 1000; i++) statuses.push((await ask(server, 'GET', '/api/v1/targets')).statusCode)
     expect(statuses.slice(0, 1000).every(status => status === 401)).toBe(true)
     const last = await ask(server, 'GET', '/api/v1/targets', { authorization: 'Bearer secret' })
-    expect([statuses[1000], last.statusCode, last.json().error.code]).toEqual([429, 429, 'rate_limited'])
+    expect([statuses[1000], last.statusCode, last.json().code]).toEqual([429, 429, 'rate_limited'])
     await server.close()
   })
 })

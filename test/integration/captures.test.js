@@ -37,7 +37,7 @@ async function watched (name, code, { node = NODES[0], flags = [], env = {}, thr
 /** @returns {Promise<any>} the capture when it is over, or the refusal */
 async function captured (target, query) {
   const asked = await json(`targets/${target}/captures?${new URLSearchParams(query)}`, { method: 'POST' })
-  return asked.error ? asked : eventually(() => json(`captures/${asked.id}`), ({ state }) => state !== 'running', 60_000)
+  return asked.code ? asked : eventually(() => json(`captures/${asked.id}`), ({ state }) => state !== 'running', 60_000)
 }
 /** What was captured, as it was written. @returns {Promise<Buffer>} */
 const partOf = async ({ id }, part, query = '') => Buffer.from(await (await fetch(`${exporter.url}/api/v1/captures/${id}/${part}${query}`)).arrayBuffer())
@@ -159,12 +159,12 @@ describe('what could do harm', () => {
     await watched('closed', 'setInterval(() => {}, 1000)', { env: { MEMWATCH_CAPTURES: 'off' } })
     const ask = (target, query) => json(`targets/${target}/captures?${query}`, { method: 'POST' })
     expect(await captured('shop', { kind: 'heap_snapshot' })).toMatchObject({ errorCode: 'snapshot_not_allowed', error: expect.stringContaining('MEMWATCH_ALLOW_SNAPSHOT=1') })
-    expect(await ask('closed', 'kind=report')).toMatchObject({ error: { code: 'not_enabled', message: expect.stringContaining('MEMWATCH_CAPTURES=off') } })
-    expect(await ask('nobody', 'kind=report')).toMatchObject({ error: { code: 'unknown_target' } })
-    expect(await ask('shop', 'kind=cpu_profile&seconds=61')).toMatchObject({ error: { code: 'bad_arguments' } })
-    expect(await ask('shop', 'kind=everything')).toMatchObject({ error: { code: 'bad_arguments', message: expect.stringContaining('kind') } })
+    expect(await ask('closed', 'kind=report')).toMatchObject({ code: 'not_enabled', detail: expect.stringContaining('MEMWATCH_CAPTURES=off') })
+    expect(await ask('nobody', 'kind=report')).toMatchObject({ code: 'unknown_target', status: 404 })
+    expect(await ask('shop', 'kind=cpu_profile&seconds=61')).toMatchObject({ code: 'too_long', status: 409 })
+    expect(await ask('shop', 'kind=everything')).toMatchObject({ code: 'bad_arguments', detail: expect.stringContaining('kind') })
     const [first, second] = await Promise.all([captured('shop', { kind: 'cpu_profile', seconds: 1 }), ask('shop', 'kind=report')])
-    expect([first.state, second.error.code]).toEqual(['done', 'busy'])
+    expect([first.state, second.code]).toEqual(['done', 'busy'])
   }, 60_000)
 
   it('what is more than all that may be kept is refused, and the app goes on', async () => {

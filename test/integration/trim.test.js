@@ -92,7 +92,7 @@ describe('memwatch trim', () => {
     const { code, stderr } = await memwatch(['trim', 'shop', '--url', exporter.url])
     expect(code).toBe(status)
     expect(stderr).toMatch(message)
-    expect((await post(`${exporter.url}/api/v1/targets/shop/trim`)).body.error.code).toBe('not_enabled')
+    expect((await post(`${exporter.url}/api/v1/targets/shop/trim`)).body.code).toBe('not_enabled')
   })
 
   it('names what is wrong with the command line', async () => {
@@ -118,7 +118,7 @@ describe('who may have it done', () => {
     const tokenFile = path.join(folder, 'token')
     fs.writeFileSync(tokenFile, 'secret\n')
     const url = await freedApp('trim', { tokenFile: 'secret' })
-    expect(await post(url)).toMatchObject({ status: 401, body: { error: { code: 'unauthorized' } } })
+    expect(await post(url)).toMatchObject({ status: 401, body: { code: 'unauthorized' } })
     expect((await post(url, { authorization: 'Bearer secre' })).status).toBe(401)
     expect((await memwatch(['trim', 'shop', '--url', exporter.url])).code).toBe(1)
     expect((await memwatch(['trim', 'shop', '--url', exporter.url, '--token-file', tokenFile, '--dry-run'])).code).toBe(0)

@@ -1,0 +1,42 @@
+'use strict'
+
+/**
+ * `npm run bench:api`: schemathesis against the OpenAPI description that an exporter serves, with an app that is watched, one that died, and a
+ * capture. Installs schemathesis for itself (Python ≥ 3.10 and pip); what is behind -- goes to it.
+ *
+ *   npm run bench:api -- -- --max-examples 500
+ */
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { execFileSync, spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { startExporter, eventually } = require('../test/support/exporter')
+
+const VERSION = '4.32.5'
+const AGENT = path.join(__dirname, '../agent/index.js')
+/** Less than the exporter allows of one address. */
+const RATE = '80/s'
+
+async function main () {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-api-'))
+  execFileSync('python3', ['-m', 'venv', folder], { stdio: 'inherit' })
+  execFileSync(path.join(folder, 'bin/pip'), ['install', '--quiet', `schemathesis==${VERSION}`], { stdio: 'inherit' })
+  const exporter = await startExporter({ autoCaptures: false })
+  const start = (/** @type {string} */ name, /** @type {string} */ code) => spawn(process.execPath, ['-r', AGENT, '-e', code], { env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: name } })
+  const json = async (/** @type {string} */ at, /** @type {object} */ init) => /** @type {any} */ (await (await fetch(`${exporter.url}/api/v1/${at}`, init)).json())
+  const app = start('shop', 'setInterval(() => {}, 1000)')
+  start('dead', 'setTimeout(() => process.exit(3), 1500)')
+  await eventually(() => json('deaths'), found => found.length > 0)
+  await json('targets/shop/captures?kind=report', { method: 'POST' })
+  await eventually(() => json('captures'), ([capture]) => capture?.state === 'done')
+  const test = spawn(path.join(folder, 'bin/st'), ['run', `${exporter.url}/api/v1/openapi.json`, '--url', exporter.url, '--rate-limit', RATE, ...process.argv.slice(2)], { stdio: 'inherit' })
+  const [code] = await once(test, 'close')
+  app.kill('SIGKILL')
+  await exporter.stop()
+  fs.rmSync(folder, { recursive: true, force: true })
+  process.exitCode = code
+}
+
+main()

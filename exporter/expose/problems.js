@@ -1,0 +1,53 @@
+'use strict'
+
+/**
+ * Why the API does not do what it was asked: RFC 9457. The code is stable, for programs; detail is a sentence, for people.
+ * @type {Readonly<Record<string, { status: number, title: string }>>}
+ */
+const problems = Object.freeze({
+  bad_arguments: { status: 400, title: 'A parameter cannot be used' },
+  unauthorized: { status: 401, title: 'This needs the token' },
+  forbidden: { status: 403, title: 'Not from there' },
+  not_found: { status: 404, title: 'No such address' },
+  method_not_allowed: { status: 405, title: 'Not by this method' },
+  unknown_target: { status: 404, title: 'No such target' },
+  unknown_death: { status: 404, title: 'No such death' },
+  unknown_capture: { status: 404, title: 'No such capture' },
+  busy: { status: 409, title: 'Another capture of the process is being made' },
+  not_enabled: { status: 409, title: 'The agent takes no such command' },
+  not_supported: { status: 409, title: 'Not possible in this process' },
+  not_trusted: { status: 409, title: 'The agent does not trust the exporter' },
+  refused: { status: 409, title: 'The agent refused' },
+  snapshot_not_allowed: { status: 409, title: 'The app allows no heap snapshots' },
+  too_long: { status: 409, title: 'Longer than a capture of this kind may take' },
+  too_large: { status: 409, title: 'Too large' },
+  unknown_command: { status: 409, title: 'The agent is of an older version' },
+  rate_limited: { status: 429, title: 'Too many requests' },
+  too_soon: { status: 429, title: 'Too soon after the last time' },
+  failed: { status: 500, title: 'It failed in the app' },
+  internal: { status: 500, title: 'It failed in the exporter' },
+  not_connected: { status: 503, title: 'The agent is not connected' },
+  no_answer: { status: 504, title: 'The agent did not answer' }
+})
+
+/** @typedef {{ type: string, title: string, status: number, detail: string, code: string }} Problem */
+
+const MEDIA_TYPE = 'application/problem+json'
+const ABOUT = 'https://github.com/memwatch/memwatch/blob/main/docs/api.md'
+
+/** @param {string} code of the table @param {string} detail @returns {Problem} */
+function problemOf (code, detail) {
+  const { status, title } = problems[code] ?? problems.internal
+  return { type: `${ABOUT}#${code}`, title, status, detail, code }
+}
+
+/**
+ * @param {import('fastify').FastifyReply} reply @param {string} code of the table @param {string} detail
+ * @returns {import('fastify').FastifyReply}
+ */
+function refuse (reply, code, detail) {
+  const problem = problemOf(code, detail)
+  return reply.code(problem.status).type(MEDIA_TYPE).send(problem)
+}
+
+module.exports = { problems, problemOf, refuse, MEDIA_TYPE }
