@@ -2,6 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { refuse } = require('./problems')
 
 /** speedscope as it is published: a page of its own, with no code from elsewhere. */
 const FOLDER = path.join(path.dirname(require.resolve('speedscope/package.json')), 'dist/release')
@@ -24,7 +25,7 @@ function flameRoutes (server) {
   /** @param {import('fastify').FastifyReply} reply @param {string} name */
   function send (reply, name) {
     const file = files.get(name)
-    if (!file) return reply.callNotFound()
+    if (!file) return refuse(reply, 'not_found', 'no such file')
     return reply.type(MEDIA_TYPES[path.extname(name)]).header('content-security-policy', POLICY).header('cache-control', 'max-age=3600').send(fs.createReadStream(file))
   }
 }

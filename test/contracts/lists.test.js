@@ -49,7 +49,7 @@ it('a track whose growth is looked for over hours is kept that long', () => {
 
 it('every problem that the API may have is in the table, and used', () => {
   const source = ['exporter/expose', 'exporter/commands', 'agent', 'agent/capture'].flatMap(folder => filesIn(folder).filter(name => name !== 'problems').map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))).join()
-  const used = [...source.matchAll(/refuse\(reply[^,]*, '(\w+)'/g), ...source.matchAll(/new CommandError\('(\w+)'/g), ...source.matchAll(/new CaptureError\('(\w+)'/g), ...source.matchAll(/reason: '(\w+)'/g)].map(([, code]) => code)
+  const used = [...source.matchAll(/refuse\(reply(?:\.header\([^)]*\))?, '(\w+)'/g), ...source.matchAll(/new CommandError\('(\w+)'/g), ...source.matchAll(/new CaptureError\('(\w+)'/g), ...source.matchAll(/reason: '(\w+)'/g)].map(([, code]) => code)
   expect(used.filter(code => !problems[code])).toEqual([])
   expect(Object.keys(problems).filter(code => !source.includes(`'${code}'`) && !source.includes(`${code}:`))).toEqual([])
 })
