@@ -1,0 +1,148 @@
+'use strict'
+
+const { setTimeout: wait } = require('node:timers/promises')
+const { styleText } = require('node:util')
+const { Command } = require('commander')
+const { formatBytes, formatRatio } = require('../text/format')
+const { sparkline } = require('../text/sparkline')
+const { withApiOptions, callApi } = require('./api')
+const { UsageError } = require('./usage-error')
+
+const CTRL_C = String.fromCharCode(3)
+const HOME_AND_CLEAR = '\x1b[H\x1b[J'
+const ALTERNATE_SCREEN = { on: '\x1b[?1049h\x1b[?25l', off: '\x1b[?25h\x1b[?1049l' }
+/** Of the time that a sparkline shows. */
+const SPARK_SECONDS = 300
+const SPARK_WIDTH = 24
+/** Series are asked for one by one: of no more than are seen. */
+const MOST_SPARKS = 50
+/** The share of time that the event loop was busy is that of the last so many seconds. */
+const LOOP_SECONDS = 10
+
+const command = withApiOptions(new Command('top'))
+  .description('What an exporter watches, worst first: memory, garbage collection, event loop, and the verdict in one sentence.')
+  .option('--every <SECONDS>', 'how often to look', parseSeconds, 2)
+  .option('--once', 'look once, and end; so it does where the output is no terminal')
+  .allowExcessArguments(false)
+  .addHelpText('after', `
+The line of bars is RSS over five minutes. q or Ctrl-C ends it.
+Ends with 0; 2 when the exporter cannot be reached.
+Examples:
+  $ memwatch top
+  $ memwatch top --once | grep -v healthy
+  $ memwatch top --url http://10.0.0.7:9888 --token-file token`)
+  .action(async given => { await top(given) })
+
+/** @param {string} text @returns {number} */
+function parseSeconds (text) {
+  const seconds = Number(text)
+  if (!(seconds >= 0.5 && seconds <= 3600)) throw new UsageError(`--every: expected a number from 0.5 to 3600, got ${JSON.stringify(text)}`)
+  return seconds
+}
+
+/**
+ * @typedef {object} Row
+ * @property {string} name target, and thread where it is not the main one
+ * @property {any} values the newest
+ * @property {(number | null)[]} rss oldest first
+ * @property {number | undefined} loopRatio share of time that the event loop was busy
+ * @property {any} verdict the primary one, else the first that is suspected; undefined for neither
+ * @property {boolean} up
+ * @property {string | null} silence
+ */
+
+/** @param {import('./api').ApiOptions & { every: number, once?: boolean }} given */
+async function top (given) {
+  const { stdout } = process
+  if (given.once || !stdout.isTTY) {
+    stdout.write(render(await look(given), { width: stdout.columns ?? Infinity, colour: false }) + '\n')
+    return
+  }
+  const over = new AbortController()
+  const stop = () => over.abort()
+  process.once('SIGINT', stop).once('SIGTERM', stop)
+  if (process.stdin.isTTY) process.stdin.setRawMode(true).on('data', key => { if (['q', CTRL_C].includes(String(key)[0])) stop() })
+  const first = await look(given) // an exporter that is not there is said before the screen is taken
+  stdout.write(ALTERNATE_SCREEN.on)
+  try {
+    for (let rows = first; !over.signal.aborted; rows = await look(given)) {
+      const text = render(rows, { width: stdout.columns, colour: !process.env.NO_COLOR })
+      stdout.write(HOME_AND_CLEAR + text.split('\n').slice(0, stdout.rows - 1).join('\n'))
+      await wait(1000 * given.every, undefined, { signal: over.signal }).catch(() => {})
+    }
+  } finally {
+    stdout.write(ALTERNATE_SCREEN.off)
+    if (process.stdin.isTTY) process.stdin.setRawMode(false).pause()
+  }
+}
+
+/** @param {import('./api').ApiOptions} given @returns {Promise<Row[]>} worst first */
+async function look (given) {
+  const [targets, diagnoses] = await Promise.all(['targets', 'diagnoses'].map(async path => {
+    const { body, refused } = await callApi(given, path)
+    if (refused) throw new UsageError(refused)
+    return /** @type {any[]} */ (body)
+  }))
+  const rows = targets.map(target => {
+    const { primary, verdicts } = diagnoses.find(({ target: name, thread, pid }) => name === target.target && thread === target.thread && pid === target.pid) ?? { primary: null, verdicts: [] }
+    return {
+      target,
+      name: target.thread === 'main' ? target.target : `${target.target} ${target.thread}`,
+      values: target.values,
+      rss: /** @type {(number | null)[]} */ ([]),
+      loopRatio: /** @type {number | undefined} */ (undefined),
+      verdict: primary ?? verdicts.find((/** @type {any} */ { state, opportunity }) => state === 'suspected' && !opportunity),
+      up: target.up,
+      silence: target.silence
+    }
+  })
+  rows.sort((a, b) => rankOf(a) - rankOf(b) || (b.values.rssBytes ?? 0) - (a.values.rssBytes ?? 0) || (a.name < b.name ? -1 : 1))
+  await Promise.all(rows.slice(0, MOST_SPARKS).map(async row => {
+    const { target: name, thread } = row.target
+    const series = async (/** @type {string} */ track, /** @type {number} */ seconds) =>
+      (await callApi(given, `targets/${encodeURIComponent(name)}/series?${new URLSearchParams({ track, thread, seconds: String(seconds) })}`)).body
+    const [rss, active] = await Promise.all([series('rssBytes', SPARK_SECONDS), series('eventLoopActiveSeconds', LOOP_SECONDS)])
+    row.rss = rss.last ?? [] // it may have ended meanwhile
+    const { times = [], last = [] } = active
+    if (times.length > 1) row.loopRatio = (last[times.length - 1] - last[0]) / (times[times.length - 1] - times[0])
+  }))
+  return rows
+}
+
+const SEVERITIES = ['critical', 'warning', 'info']
+
+/** Confirmed before suspected, critical before warning, and the silent before the healthy. @param {Pick<Row, 'verdict' | 'silence'>} row */
+const rankOf = ({ verdict, silence }) => verdict ? (verdict.state === 'confirmed' ? 0 : 10) + SEVERITIES.indexOf(verdict.severity) : silence ? 20 : 30
+
+/** @param {Row[]} rows @param {{ width: number, colour: boolean }} options @returns {string} */
+function render (rows, { width, colour }) {
+  if (rows.length === 0) return 'No target: start an app with node -r memwatch/agent.'
+  const heads = ['target', 'RSS', 'of limit', 'heap', 'loop', 'RSS, 5 min']
+  const cells = rows.map(({ name, values, rss, loopRatio }) => [
+    name,
+    values.rssBytes === undefined ? '' : formatBytes(values.rssBytes),
+    values.rssBytes === undefined || values.containerLimitBytes === undefined ? '' : formatRatio(values.rssBytes / values.containerLimitBytes),
+    values.heapUsedBytes === undefined ? '' : formatBytes(values.heapUsedBytes),
+    loopRatio === undefined ? '' : formatRatio(loopRatio),
+    sparkline(rss, SPARK_WIDTH)
+  ])
+  const widths = heads.map((head, i) => Math.max(head.length, ...cells.map(row => row[i].length)))
+  const line = (/** @type {string[]} */ row) => row.map((cell, i) => i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i])).join('  ')
+  const cut = (/** @type {string} */ text) => text.length > width ? text.slice(0, width - 1) + '…' : text
+  return [cut(`${line(heads)}  verdict`), ...rows.map((row, i) => paint(cut(`${line(cells[i])}  ${sentence(row)}`), row, colour))].join('\n')
+}
+
+/** @param {Row} row */
+function sentence ({ verdict, up, silence }) {
+  if (verdict) return `${verdict.state}: ${verdict.diagnosis}: ${verdict.summary}`
+  if (silence) return `silent: ${silence}`
+  return up ? 'healthy' : 'gone'
+}
+
+/** @param {string} text @param {Row} row @param {boolean} colour */
+function paint (text, row, colour) {
+  if (!colour || !row.verdict) return text
+  return styleText(row.verdict.state !== 'confirmed' ? 'yellow' : 'red', text, { validateStream: false })
+}
+
+module.exports = { command, render }

@@ -1,0 +1,27 @@
+'use strict'
+
+const BARS = '▁▂▃▄▅▆▇█'
+
+/**
+ * A course in one line of text: the last value at the right, the highest of each column's share of the time, between the least and the most of all.
+ * @param {readonly (number | null)[]} values oldest first; null where there was none
+ * @param {number} width columns
+ * @returns {string} as wide; spaces where nothing is known
+ */
+function sparkline (values, width) {
+  const known = values.filter(value => value !== null)
+  if (known.length === 0) return ' '.repeat(width)
+  const [least, most] = [Math.min(...known), Math.max(...known)]
+  const each = Math.max(1, values.length / width)
+  const columns = Math.min(width, values.length)
+  const text = Array.from({ length: columns }, (_, i) => {
+    const from = Math.round(values.length - (columns - i) * each)
+    const here = values.slice(Math.max(0, from), Math.max(from + 1, Math.round(from + each))).filter(value => value !== null)
+    if (here.length === 0) return ' '
+    // What stands still is drawn low, not at a random height.
+    return BARS[most === least ? 0 : Math.round((Math.max(...here) - least) / (most - least) * (BARS.length - 1))]
+  }).join('')
+  return text.padStart(width)
+}
+
+module.exports = { sparkline }
