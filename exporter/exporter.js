@@ -12,7 +12,6 @@ const { attach, attachEarlier } = require('./captures/attach')
 const { AutomaticCaptures } = require('./captures/automatic')
 const { Captures } = require('./captures/captures')
 const { CaptureStore } = require('./captures/store')
-const { suspectsOf } = require('./captures/suspects')
 const { Commands } = require('./commands/commands')
 const { DeathWatch } = require('./deaths/death-watch')
 const { Deaths } = require('./deaths/deaths')
@@ -75,7 +74,8 @@ class Exporter extends EventEmitter {
     this.#captures = new Captures({
       commands: this.#commands,
       store: CaptureStore.of({ folder: config.dataDir && path.join(config.dataDir, 'captures'), maxBytes: config.capturesMax, keepSeconds: config.capturesKeep }),
-      suspectsOf
+      // What reads sources takes two megabytes: most exporters never need it.
+      suspectsOf: (...of) => require('./captures/suspects').suspectsOf(...of)
     })
     this.#captures.on('done', (capture, target) => this.#captured(capture, target))
     this.#automatic = config.autoCaptures === false ? undefined : new AutomaticCaptures(this.#captures)

@@ -2,6 +2,7 @@
 
 const fs = require('node:fs')
 const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
+const { LEAST_SHARE, NAMED_SITES } = require('./suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
 const { heapSuspects } = require('./heap-suspects')
@@ -10,11 +11,7 @@ const { Sources } = require('./sources')
 
 /** So many are kept of each capture. */
 const MOST_SITES = 10
-/** So many are named where there is little room. */
-const NAMED_SITES = 3
-/** A site of less is not worth a name there, */
-const LEAST_SHARE = 0.05
-/** and of less than this nowhere. */
+/** A site of less is not listed. */
 const LEAST_LISTED_SHARE = 0.01
 /** A call that held the thread for less has blocked nobody. */
 const BLOCKED_SECONDS = 0.02
@@ -118,18 +115,4 @@ function told (site, of) {
   return { ...site, text: `${placeOf(site)}${via ? ` (in ${via})` : ''}${what} – ${amount}` }
 }
 
-/** @param {Suspects | null} suspects @returns {string} for an alert or a label: the first of them; empty where none stands out */
-const shortText = suspects => (suspects?.sites ?? []).filter(({ share }) => share >= LEAST_SHARE).slice(0, NAMED_SITES).map(({ text }) => text).join('; ')
-
-/** @param {import('./captures').Capture} capture @returns {string} as Markdown, to paste into a ticket */
-function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects }) {
-  const head = `**${kind}** of ${target} (${thread}, pid ${pid}, Node ${node}), ${new Date(requestedUnixMs).toISOString()}\n\n`
-  if (!suspects) return `${head}This kind of capture points at no line of code.\n`
-  if (suspects.sites.length === 0) return `${head}Nothing stands out.\n`
-  const cells = suspects.sites.map(({ function: name, file, line, value, share, via, inlinedIn, call, instead }) => [
-    `\`${name}\``, `\`${file}:${line}\``, suspects.of === 'busy seconds' ? formatSeconds(value) : formatBytes(value), formatRatio(share), [inlinedIn && `perhaps, inlined into \`${inlinedIn}\``, via && `in ${via}`, call && `\`${call}\`, instead: ${instead}`].filter(Boolean).join('; ')
-  ])
-  return head + [['function', 'where', suspects.of, 'share', ''], ['---', '---', '---:', '---:', '---'], ...cells].map(row => `| ${row.map(cell => String(cell).replace(/\|/g, '\\|')).join(' | ')} |`).join('\n') + '\n'
-}
-
-module.exports = { suspectsOf, shortText, markdown }
+module.exports = { suspectsOf }

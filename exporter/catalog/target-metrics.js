@@ -2,7 +2,7 @@
 
 const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
 const { anatomyIn } = require('../anatomy')
-const { shortText } = require('../captures/suspects')
+const { shortText } = require('../captures/suspect-text')
 const { diagnoses } = require('../diagnoses')
 const { pasteLine } = require('../fixes/paste-line')
 const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramSamples } = require('./metric')

@@ -1,6 +1,6 @@
 'use strict'
 
-const { shortText } = require('../captures/suspects')
+const { shortText } = require('../captures/suspect-text')
 const { formatBytes, formatRatio } = require('../text/format')
 const { signalsOf } = require('../signals')
 

@@ -1,7 +1,7 @@
 'use strict'
 
 const { gzipSync, gunzipSync } = require('node:zlib')
-const { shortText } = require('../captures/suspects')
+const { shortText } = require('../captures/suspect-text')
 const { primaryOf } = require('../classify/evaluate')
 const { pasteLine } = require('../fixes/paste-line')
 const { reasons } = require('./reasons')

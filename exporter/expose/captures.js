@@ -5,8 +5,7 @@ const schemas = require('./schemas')
 const { refuse } = require('./problems')
 const { CommandError } = require('../commands/commands')
 const { kinds } = require('../captures/kinds')
-const { toPprof } = require('../captures/pprof')
-const { markdown } = require('../captures/suspects')
+const { markdown } = require('../captures/suspect-text')
 
 /** What is done to an app, and what may hold its secrets: see authorize.js. @type {{ access: import('./authorize').Access }} */
 const ACT = { access: 'act' }
@@ -76,6 +75,7 @@ function captureRoutes (server, { targets, captures }) {
     }
     if (!capture.kind.endsWith('_profile')) return refuse(reply, 'not_supported', `a ${capture.kind} has no such form: only profiles have`)
     if (part.bytes > MOST_PPROF_BYTES) return refuse(reply, 'too_large', 'a profile of so many bytes is not converted: take it as it is')
+    const { toPprof } = require('../captures/pprof')
     const profile = JSON.parse(fs.readFileSync(file, 'utf8'))
     return reply.type('application/octet-stream').header('content-disposition', `attachment; filename="${fileName}.pb.gz"`)
       .send(toPprof(capture.kind, profile, { atUnixMs: capture.requestedUnixMs, seconds: capture.seconds }))
