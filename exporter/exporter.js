@@ -38,7 +38,7 @@ class Exporter extends EventEmitter {
   #commands
   #captures
   #automatic
-  #load = new Load()
+  #load = new Load({ everyMs: EXPIRE_EVERY_MS })
   #deaths = new Deaths()
   #deathWatch
   #flight

@@ -46,14 +46,21 @@ function nextLevel (level, { memoryRatio, loopRatio }) {
   return level > 0 && !reaches(level, LEAVE_RATIO) ? level - 1 : level
 }
 
-/** Of this process; of its loop since the last time. */
-function reader () {
+/** It was measured so much later than it should have been: it was stopped, not busy. */
+const HELD_UP = 1.5
+
+/** Of this process; of its loop since the last time. @param {number} everyMs how often it is asked */
+function reader (everyMs) {
   let before = performance.eventLoopUtilization()
+  let beforeMs = performance.now()
   return () => {
     const now = performance.eventLoopUtilization()
+    const wasHeldUp = performance.now() - beforeMs > HELD_UP * everyMs
     const { utilization } = performance.eventLoopUtilization(now, before)
     before = now
-    return { rssBytes: process.memoryUsage.rss(), limitBytes: memoryLimitBytes(), loopRatio: utilization }
+    beforeMs = performance.now()
+    // A process that is stopped in the middle of something looks busy all the while.
+    return { rssBytes: process.memoryUsage.rss(), limitBytes: memoryLimitBytes(), loopRatio: wasHeldUp ? 0 : utilization }
   }
 }
 
@@ -62,8 +69,8 @@ class Load {
   level = 0
   #read
 
-  /** @param {{ read?: () => { rssBytes: number, limitBytes: number | undefined, loopRatio: number } }} [dependencies] */
-  constructor ({ read = reader() } = {}) {
+  /** @param {{ everyMs?: number, read?: () => { rssBytes: number, limitBytes: number | undefined, loopRatio: number } }} [options] everyMs: how often it is measured */
+  constructor ({ everyMs = Infinity, read = reader(everyMs) } = {}) {
     this.#read = read
   }
 
