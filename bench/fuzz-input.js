@@ -38,7 +38,8 @@ function fuzzer (seed) {
     const kind = random()
     if (kind < 0.1) return hello({ pid, name: pick(['api', 'a"b', 'a\nb', '__proto__', 'constructor', 'x'.repeat(128)]), threadId: below(3), startedAtUnixMs: below(5) })
     if (kind < 0.13) return { type: 'bye', sequence: ++sequence, atUnixMs: below(2e12), exitCode: below(256) }
-    if (kind < 0.16) return { type: 'answer', id: String(below(9)), ok: random() < 0.5 }
+    if (kind < 0.16) return { type: 'answer', id: String(below(9)), ok: random() < 0.5, parts: { profile: below(1e9) }, message: 'why' }
+    if (kind < 0.163) return { type: 'capture', id: pick(['00000000-0000-4000-8000-000000000000', '../../etc', String(below(9))]), part: pick(['profile', '../x', '']) }
     return frame({
       sequence: random() < 0.9 ? ++sequence : below(1e9),
       atUnixMs: below(4e12),

@@ -4,7 +4,6 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { createHash, randomUUID } = require('node:crypto')
-const { pipeline } = require('node:stream/promises')
 const { makeFolder } = require('../make-folder')
 
 /** What is known of a capture, in its folder. */
@@ -84,25 +83,24 @@ class CaptureStore {
   async write (id, part, chunks) {
     const file = this.fileOf(id, part)
     makeFolder(path.dirname(file))
+    const handle = await fs.promises.open(file, 'wx', 0o600)
     const hash = createHash('sha256')
     let bytes = 0
-    const store = this
+    let complete = false
     try {
-      await pipeline(chunks, async function * (/** @type {AsyncIterable<Buffer>} */ source) {
-        for await (const chunk of source) {
-          bytes += chunk.length
-          store.#writing += chunk.length
-          store.#makeRoom()
-          hash.update(chunk)
-          yield chunk
-        }
-      }, fs.createWriteStream(file, { flags: 'wx', mode: 0o600 }))
+      for await (const chunk of chunks) {
+        bytes += chunk.length
+        this.#writing += chunk.length
+        this.#makeRoom()
+        hash.update(chunk)
+        await handle.appendFile(chunk)
+      }
+      complete = true
       return { bytes, sha256: hash.digest('hex') }
-    } catch (error) {
-      fs.rmSync(file, { force: true })
-      throw error
     } finally {
-      store.#writing -= bytes
+      this.#writing -= bytes
+      await handle.close()
+      if (!complete) fs.rmSync(file, { force: true })
     }
   }
 

@@ -11,6 +11,7 @@ const THRASH_RATIO = 0.3
 const RECORD_RATIO = 0.1
 /** Of a process that aborted less will do: hardly anything else aborts. */
 const ABORTED_RECORD_RATIO = 0.03
+const ABORTED_NEAR_HEAP_RATIO = 0.7
 /** Silence of so many intervals is more than a frame that is late; of a process that aborted less will do. */
 const SILENT_INTERVALS = 2.5
 const ABORTED_SILENT_INTERVALS = 1.5
@@ -70,7 +71,7 @@ function byExitCode (code) {
 function bySignal (signal, { moments, silentGrowthBytes }) {
   const memory = memoryText(moments)
   if (!CRASH_SIGNALS.includes(signal)) return say('killed', 'certain', `${signal} ended it; ${memory}.`)
-  const heap = signal === 'SIGABRT' && nearHeapLimit(moments, { silentGrowthBytes, recordRatio: ABORTED_RECORD_RATIO, silentIntervals: ABORTED_SILENT_INTERVALS })
+  const heap = signal === 'SIGABRT' && nearHeapLimit(moments, { silentGrowthBytes, nearRatio: ABORTED_NEAR_HEAP_RATIO, recordRatio: ABORTED_RECORD_RATIO, silentIntervals: ABORTED_SILENT_INTERVALS })
   return heap ? say('heap_oom', heap, `V8 ran out of heap and aborted: ${memory}.`) : say('crash', 'certain', `It crashed with ${signal}; ${memory}.`)
 }
 
@@ -80,7 +81,7 @@ function bySignal (signal, { moments, silentGrowthBytes }) {
  */
 function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreachable }) {
   const memory = memoryText(moments)
-  const heap = signal === undefined ? nearHeapLimit(moments, { silentGrowthBytes, recordRatio: RECORD_RATIO, silentIntervals: SILENT_INTERVALS }) : undefined
+  const heap = signal === undefined ? nearHeapLimit(moments, { silentGrowthBytes, nearRatio: NEAR_HEAP_RATIO, recordRatio: RECORD_RATIO, silentIntervals: SILENT_INTERVALS }) : undefined
   // Where the kernel's count was seen to stand still, it was not the kernel.
   const container = oomKills === undefined ? nearContainerLimit(moments) : undefined
   const limit = nearerLimit(heap, container, moments)
@@ -98,13 +99,13 @@ const say = (reason, sure, text) => ({ reason, sure, text })
 /**
  * Whether the heap can have met its limit.
  * @param {import('./last-moments').LastMoments} moments
- * @param {{ silentGrowthBytes: number | undefined, recordRatio: number, silentIntervals: number }} options
+ * @param {{ silentGrowthBytes: number | undefined, nearRatio: number, recordRatio: number, silentIntervals: number }} options
  * @returns {Explanation['sure'] | undefined} certain only as far as a signal says it aborted
  */
-function nearHeapLimit ({ oldBytes, oldLimitBytes, heapGrowthBytesPerSecond, heapRecordBytes, gcPauseRatio, silentSeconds, intervalSeconds }, { silentGrowthBytes, recordRatio, silentIntervals }) {
+function nearHeapLimit ({ oldBytes, oldLimitBytes, heapGrowthBytesPerSecond, heapRecordBytes, gcPauseRatio, silentSeconds, intervalSeconds }, { silentGrowthBytes, nearRatio, recordRatio, silentIntervals }) {
   if (oldBytes === undefined || oldLimitBytes === undefined) return undefined
   const left = oldLimitBytes - oldBytes
-  if (oldBytes >= NEAR_HEAP_RATIO * oldLimitBytes) return gcPauseRatio >= THRASH_RATIO ? 'certain' : 'likely'
+  if (oldBytes >= nearRatio * oldLimitBytes) return gcPauseRatio >= THRASH_RATIO ? 'certain' : 'likely'
   if (heapGrowthBytesPerSecond * (silentSeconds + intervalSeconds) >= left) return 'likely'
   // A loop that fills the heap in one go sends no frame meanwhile, but shows in RSS.
   if (silentGrowthBytes !== undefined && silentGrowthBytes >= left / 2) return 'likely'
