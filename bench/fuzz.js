@@ -117,7 +117,7 @@ async function main () {
         asked += share
         for (let i = 0; i < share; i++) await request(exporter, fuzz)
       }
-      if (Number.isNaN(settledRss) && sent >= lines / 10) settledRss = rssOf(exporter.pid)
+      if (Number.isNaN(settledRss) && sent >= lines / 3) settledRss = rssOf(exporter.pid)
     }
   }))
   if (life.ended) throw new Error(`the exporter ended: ${exporter.output()}`)
@@ -128,7 +128,7 @@ async function main () {
   const { framesLost, up } = (await (await fetch(`${exporter.url}/api/v1/targets`)).json()).find((/** @type {any} */ { target }) => target === 'good')
   console.log(`${sent} lines in ${seconds.toFixed(0)} s: ${taken} frames taken, ${rejected} lines rejected; ${asked} HTTP requests`)
   console.log((await (await fetch(`${exporter.url}/metrics`)).text()).split('\n').filter(line => line.startsWith('memwatch_exporter_lines_rejected_total')).join('\n'))
-  console.log(`RSS after a tenth ${(settledRss / MIB).toFixed(0)} MiB, at the end ${(rss / MIB).toFixed(0)} MiB; ${descriptorsOf(exporter.pid)} descriptors; of ${good.sent()} frames of the good agent ${framesLost} lost; ${await metric(exporter, 'memwatch_exporter_frames_shed_total')} frames left unread for want of time`)
+  console.log(`RSS after a third ${(settledRss / MIB).toFixed(0)} MiB, at the end ${(rss / MIB).toFixed(0)} MiB; ${descriptorsOf(exporter.pid)} descriptors; of ${good.sent()} frames of the good agent ${framesLost} lost; ${await metric(exporter, 'memwatch_exporter_frames_shed_total')} frames left unread for want of time`)
   // Under a flood frames of healthy targets are left unread, and counted: none may be missing beyond those.
   const shed = await metric(exporter, 'memwatch_exporter_frames_shed_total')
   const fine = up && framesLost <= shed && rss - settledRss < MOST_GROWTH_BYTES && rejected > 0
