@@ -22,7 +22,7 @@ const { hello, frame, line } = require('../test/support/frames')
 const { fuzzer } = require('./fuzz-input')
 
 const MIB = 2 ** 20
-/** How much more memory an exporter may hold at the end than after the first tenth. */
+/** How much more memory an exporter may hold at the end than after the first third. */
 const MOST_GROWTH_BYTES = 48 * MIB
 /** Lines of one connection, before another takes its place: after a hundred that are rejected the exporter hangs up. */
 const LINES_A_CONNECTION = 100
