@@ -361,8 +361,9 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
       expect(seconds).toBeGreaterThanOrEqual(4)
       const [count, sum] = [0, 1].map(i => last.values.eventLoopDelay[i] - first.values.eventLoopDelay[i])
       quietestMeanSeconds = Math.min(quietestMeanSeconds, sum / count)
-      const turns = last.values.eventLoopIterations - first.values.eventLoopIterations // from Node 20 on
-      fewestTurns = Number.isNaN(turns) ? 0 : Math.min(fewestTurns, turns / seconds)
+      // Where timers of an idle machine are late it looks more often, and at rest again two seconds later: its quietest two tell.
+      const turns = settled.slice(0, -3).map(({ uptimeSeconds, values }, i) => (settled[i + 2].values.eventLoopIterations - values.eventLoopIterations) / (settled[i + 2].uptimeSeconds - uptimeSeconds))
+      fewestTurns = turns.some(Number.isNaN) ? 0 : Math.min(fewestTurns, ...turns) // counted from Node 20 on
     }
     expect(quietestMeanSeconds).toBeLessThan(0.001)
     expect(fewestTurns).toBeLessThan(2.3)
