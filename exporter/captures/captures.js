@@ -169,7 +169,7 @@ class Captures extends EventEmitter {
     try {
       const headroomBytes = headroomOf(target)
       const { parts = {} } = await this.#commands.carryOut(target, 'capture', {
-        id, args: { kind, seconds, force, ...(headroomBytes !== undefined && { headroomBytes }) }, answerWithinMs: 1000 * (2 * seconds + PATIENCE_SECONDS)
+        id, args: { kind, seconds, force, ...(capture.diagnosis !== null && { gentle: true }), ...(headroomBytes !== undefined && { headroomBytes }) }, answerWithinMs: 1000 * (2 * seconds + PATIENCE_SECONDS)
       })
       for (const [part, sent] of Object.entries(parts)) {
         const { bytes, sha256 } = await running.part(part)

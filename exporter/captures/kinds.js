@@ -27,7 +27,7 @@ const kinds = Object.freeze({
     mostSeconds: 300,
     extension: 'heapprofile',
     mediaType: 'application/json',
-    help: 'one allocation in 128 KiB is looked at; read twice, after major GCs, so that what grows shows; opens in Chrome DevTools and speedscope'
+    help: 'one allocation in 128 KiB is looked at, in 512 where the exporter takes it by itself; read twice, after major GCs, so that what grows shows; opens in Chrome DevTools and speedscope'
   },
   allocation_profile: {
     title: 'where memory is allocated, whether it lives on or not',
