@@ -8,8 +8,8 @@
  *   npm run bench:chaos -- --minutes 5 --evils 'kill -9 the exporter,SIGKILL an app'
  *
  * Ends with 1 when the exporter ended by itself, said that somebody died who did not, called a kill for memory clean, was wrong about
- * more than 5 % of the deaths it could see, did not save again once a disk had room, or lost more than ten seconds of anybody to a kill. Needs root: for memory cgroups, and to
- * mount a small file system.
+ * more than 5 % of the deaths it could see, did not save again once a disk had room, or lost more than ten seconds of anybody to a kill.
+ * Needs root: for memory cgroups, and to mount a small file system.
  */
 
 const fs = require('node:fs')

@@ -1,7 +1,7 @@
 'use strict'
 
 const v8 = require('node:v8')
-const { CaptureError, textChunks } = require('./index')
+const { CaptureError, stopAfter, textChunks } = require('./index')
 
 /** V8 keeps three kilobytes of each GC until it is stopped, and stopping takes 25 µs for each. */
 const MOST_GCS = 3000
@@ -13,12 +13,9 @@ async function * gcTrace ({ seconds }, { wait, gcs }) {
   const profiler = new v8.GCProfiler()
   profiler.start()
   const before = gcs()
-  let trace
-  try {
+  const trace = await stopAfter(profiler, async () => {
     for (let waited = 0; waited < seconds && gcs() - before < MOST_GCS; waited += LOOK_SECONDS) await wait(Math.min(LOOK_SECONDS, seconds - waited))
-  } finally {
-    trace = profiler.stop()
-  }
+  })
   yield { part: 'trace', chunks: textChunks(JSON.stringify(trace)) }
 }
 

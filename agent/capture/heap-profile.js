@@ -1,6 +1,6 @@
 'use strict'
 
-const { CaptureError, textChunks } = require('./index')
+const { CaptureError, stopAfter, textChunks } = require('./index')
 const { NO_PROFILER, startHeapProfile } = require('./profilers')
 
 /**
@@ -59,14 +59,7 @@ async function * heapProfile ({ seconds, gentle }, tools) {
 
 /** What was allocated, by where, whether it lives or not. @type {import('./index').Capture} */
 async function * allocationProfile ({ seconds }, { wait }) {
-  const running = start({ collected: true })
-  /** @type {string | undefined} */
-  let profile
-  try {
-    await wait(seconds)
-  } finally {
-    profile = running.stop()
-  }
+  const profile = await stopAfter(start({ collected: true }), () => wait(seconds))
   yield { part: 'profile', chunks: textChunks(profile) }
 }
 

@@ -47,6 +47,22 @@ class CaptureError extends Error {
 /** @param {string} text @returns {Part['chunks']} */
 const textChunks = text => [Buffer.from(text)]
 
+/**
+ * Whatever happens meanwhile: a profiler that is left running costs for good.
+ * @template T
+ * @param {{ stop: () => T }} running @param {() => Promise<void>} work
+ * @returns {Promise<T>} what stopping it gave
+ */
+async function stopAfter (running, work) {
+  let result
+  try {
+    await work()
+  } finally {
+    result = running.stop()
+  }
+  return result
+}
+
 /** @type {Tools['wait']} */
 const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seconds).unref() })
 
@@ -96,4 +112,4 @@ function captures ({ address, allowSnapshot, counts }) {
   }
 }
 
-module.exports = { captures, CaptureError, kinds: Object.keys(kinds), textChunks }
+module.exports = { captures, CaptureError, kinds, stopAfter, textChunks }

@@ -39,15 +39,13 @@ const insteadOf = {
   zstdDecompressSync: 'zlib.zstdDecompress'
 }
 
-const WORKER = 'a worker thread, or smaller pieces with setImmediate between them'
-
 /** What V8 does itself has no frame of its own: the line says what it is. Most telling first. @type {BlockingCall[]} */
 const inSource = [
   { pattern: /\bJSON\s*\.\s*parse\s*\(/, call: 'JSON.parse', instead: 'a streaming parser, or a worker thread' },
   { pattern: /\bJSON\s*\.\s*stringify\s*\(/, call: 'JSON.stringify', instead: 'a streaming serializer, or a worker thread' },
   { pattern: /\bstructuredClone\s*\(/, call: 'structuredClone', instead: 'a smaller object, or transfer' },
   { pattern: /\.\s*(?:test|exec|match|matchAll|search|replace|replaceAll|split)\s*\(/, call: 'a regular expression', instead: 'one that cannot backtrack (no nested quantifiers), a bound on the length of its input, or re2' },
-  { pattern: /\.\s*(?:sort|toSorted)\s*\(/, call: 'sort', instead: WORKER }
+  { pattern: /\.\s*(?:sort|toSorted)\s*\(/, call: 'sort', instead: 'a worker thread, or smaller pieces with setImmediate between them' }
 ]
 
 /** @param {string} name of a function of Node @returns {{ call: string, instead: string } | undefined} */
@@ -63,4 +61,4 @@ function blockingCallIn (line) {
   return found && { call: found.call, instead: found.instead }
 }
 
-module.exports = { blockingCall, blockingCallIn, insteadOf, WORKER }
+module.exports = { blockingCall, blockingCallIn }

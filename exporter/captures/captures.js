@@ -4,12 +4,15 @@ const { EventEmitter } = require('node:events')
 const { randomUUID } = require('node:crypto')
 const { CommandError } = require('../commands/commands')
 const { kinds } = require('./kinds')
-const { NoRoomError } = require('./store')
 
 /** A capture takes its time; an app that is blocked, and a heap that is written down, take more. */
 const PATIENCE_SECONDS = 300
 /** The agent's answer and the end of what it sent come over two connections, about at the same time. */
 const PART_WITHIN_MS = 10_000
+/** What a stream says whose other end went: node:stream. */
+const HUNG_UP = 'ERR_STREAM_PREMATURE_CLOSE'
+/** So many failures are remembered. */
+const MOST_FAILED = 20
 /** A capture that brings nothing for so long is given up. */
 const STALLED_MS = 60_000
 
@@ -88,9 +91,11 @@ class Captures extends EventEmitter {
 
   /** @param {string} id */
   remove (id) {
+    this.#failed = this.#failed.filter(capture => capture.id !== id)
     this.#store.remove(id)
   }
 
+  /** What is not to outlive this process goes. */
   close () {
     this.#store.close()
   }
@@ -155,10 +160,13 @@ class Captures extends EventEmitter {
     const running = this.#running.get(id)
     if (!running || running.arrived.has(part)) return false
     socket.setTimeout(STALLED_MS, () => socket.destroy(new Error('nothing came for a minute')))
-    running.arrive(part, this.#store.write(id, part, (async function * () {
+    const written = this.#store.write(id, part, (async function * () {
       if (rest.length > 0) yield rest
       yield * socket
-    })()))
+    })())
+    // Who sends is not kept waiting for what cannot be written.
+    written.catch(() => socket.destroy())
+    running.arrive(part, written)
     return true
   }
 
@@ -181,9 +189,9 @@ class Captures extends EventEmitter {
       capture.finishedUnixMs = this.#now()
       this.#store.keep(/** @type {any} */ (capture))
     } catch (error) {
-      // The agent can only say that it was hung up on.
-      const noRoom = (await Promise.allSettled(running.arrived.values())).find(part => part.status === 'rejected' && part.reason instanceof NoRoomError)
-      this.#fail(capture, noRoom?.status === 'rejected' ? noRoom.reason : /** @type {Error} */ (error))
+      const broken = (await Promise.allSettled(running.arrived.values())).flatMap(part => part.status === 'rejected' ? [part.reason] : [])
+      // Of what could not be kept the agent can only say that it was hung up on.
+      this.#fail(capture, broken.find(({ code }) => code !== HUNG_UP) ?? /** @type {Error} */ (error))
       this.#store.remove(id)
     }
   }
@@ -192,7 +200,7 @@ class Captures extends EventEmitter {
   #fail (capture, error) {
     Object.assign(capture, { state: 'failed', finishedUnixMs: this.#now(), error: error.message, errorCode: error instanceof CommandError ? error.code : 'failed' })
     this.#failed.push(capture)
-    if (this.#failed.length > 20) this.#failed.shift()
+    if (this.#failed.length > MOST_FAILED) this.#failed.shift()
   }
 }
 
@@ -210,7 +218,6 @@ class Running {
 
   /** @param {string} part @param {Promise<{ bytes: number, sha256: string }>} written */
   arrive (part, written) {
-    written.catch(() => {}) // who waits for it is told
     this.arrived.set(part, written)
     this.#awaited.get(part)?.()
   }

@@ -15,9 +15,6 @@ const PART = /^[a-z]{1,32}$/
 const DEFAULT_MAX_BYTES = 512 * 2 ** 20
 const DEFAULT_KEEP_SECONDS = 86_400
 
-/** There is no room for it. */
-class NoRoomError extends Error {}
-
 /**
  * Captures on disk, a folder of each: its parts, and what is known of it. For this user only; bounded in bytes and in time, by the wall clock:
  * that somebody sets it may cost a capture, and must not keep a secret. One without its record was never finished, and is removed.
@@ -78,7 +75,7 @@ class CaptureStore {
    * Write a part, as it comes. Older captures go to make room.
    * @param {string} id @param {string} part @param {AsyncIterable<Buffer>} chunks
    * @returns {Promise<{ bytes: number, sha256: string }>}
-   * @throws {NoRoomError | Error} nothing of the part is left then
+   * @throws {Error} nothing of the part is left then
    */
   async write (id, part, chunks) {
     const file = this.fileOf(id, part)
@@ -131,13 +128,13 @@ class CaptureStore {
     this.#makeRoom()
   }
 
-  /** @throws {NoRoomError} when all that is left is being written */
+  /** @throws {Error} when all that is left is being written */
   #makeRoom () {
     for (const id of this.#kept.keys()) {
       if (this.bytes <= this.#maxBytes) return
       this.remove(id)
     }
-    if (this.bytes > this.#maxBytes) throw new NoRoomError(`more than the ${this.#maxBytes} bytes that --captures-max allows`)
+    if (this.bytes > this.#maxBytes) throw new Error(`more than the ${this.#maxBytes} bytes that --captures-max allows`)
   }
 
   #load () {
@@ -164,4 +161,4 @@ function foldersIn (folder) {
   }
 }
 
-module.exports = { CaptureStore, DEFAULT_KEEP_SECONDS, DEFAULT_MAX_BYTES, NoRoomError }
+module.exports = { CaptureStore, DEFAULT_KEEP_SECONDS, DEFAULT_MAX_BYTES }

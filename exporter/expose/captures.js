@@ -2,6 +2,7 @@
 
 const fs = require('node:fs')
 const schemas = require('./schemas')
+const { namedTarget, refuseUnknownTarget } = require('./named-target')
 const { refuse } = require('./problems')
 const { CommandError } = require('../commands/commands')
 const { kinds } = require('../captures/kinds')
@@ -31,15 +32,14 @@ function captureRoutes (server, { targets, captures }) {
   server.post('/api/v1/targets/:target/captures', {
     schema: { tags: ['captures'], summary: 'Have a capture made', querystring: schemas.captureQuery, response: { 202: schemas.capture, ...schemas.refusals } }, config: ACT
   }, async (request, reply) => {
-    const { target: name } = /** @type {{ target: string }} */ (request.params)
-    const { kind, thread, seconds, force } = /** @type {{ kind: import('../captures/kinds').KindName, thread: string, seconds?: number, force: boolean }} */ (request.query)
-    const target = targets().find(target => target.name === name && target.thread === thread)
-    if (!target) return refuse(reply, 'unknown_target', 'no such target, or it has no such thread: /api/v1/targets lists them')
+    const { kind, seconds, force } = /** @type {{ kind: import('../captures/kinds').KindName, seconds?: number, force: boolean }} */ (request.query)
+    const target = namedTarget(targets(), request)
+    if (!target) return refuseUnknownTarget(reply, targets())
     const { mostSeconds } = kinds[kind]
     if (seconds !== undefined && seconds > mostSeconds) return refuse(reply, 'too_long', `seconds: at most ${mostSeconds} for a ${kind}`)
     try {
       const { capture } = captures.request(target, { kind, seconds, force })
-      request.log.info({ by: request.ip, capture: capture.id, target: name, thread, kind, seconds: capture.seconds, force }, 'capture asked for')
+      request.log.info({ by: request.ip, capture: capture.id, target: target.name, thread: target.thread, kind, seconds: capture.seconds, force }, 'capture asked for')
       return reply.code(202).send(capture)
     } catch (error) {
       if (!(error instanceof CommandError)) throw error

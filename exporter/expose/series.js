@@ -1,7 +1,7 @@
 'use strict'
 
 const schemas = require('./schemas')
-const { refuse } = require('./problems')
+const { namedTarget, refuseUnknownTarget } = require('./named-target')
 const { trackNames } = require('../series/tracks')
 
 /** Seconds that each step is kept for; a longer time asks for the next. */
@@ -14,13 +14,12 @@ const REACH = /** @type {const} */ ([{ stepSeconds: 1, seconds: 600 }, { stepSec
  */
 function seriesRoutes (server, targets) {
   server.get('/api/v1/targets/:target/series', { schema: { tags: ['targets'], summary: 'What a number did', querystring: schemas.seriesQuery(trackNames), response: { 200: schemas.series, ...schemas.refusals } } }, async (request, reply) => {
-    const { target: name } = /** @type {{ target: string }} */ (request.params)
-    const { track, thread, seconds } = /** @type {{ track: import('../series/tracks').TrackName, thread: string, seconds: number }} */ (request.query)
-    const target = targets().find(target => target.name === name && target.thread === thread)
-    if (!target) return refuse(reply, 'unknown_target', 'no such target, or it has no such thread: /api/v1/targets lists them')
+    const { track, seconds } = /** @type {{ track: import('../series/tracks').TrackName, seconds: number }} */ (request.query)
+    const target = namedTarget(targets(), request)
+    if (!target) return refuseUnknownTarget(reply, targets())
     const sinceSeconds = target.lastSeconds - seconds
     const { stepSeconds } = /** @type {typeof REACH[number]} */ (REACH.find(({ seconds: reach }) => seconds <= reach))
-    return { target: name, thread, track, stepSeconds, startedAtUnixMs: target.hello.startedAtUnixMs, ...(stepSeconds === 1 ? secondsOf(target, track, sinceSeconds) : target.flight.series(track, { stepSeconds, sinceSeconds })) }
+    return { target: target.name, thread: target.thread, track, stepSeconds, startedAtUnixMs: target.hello.startedAtUnixMs, ...(stepSeconds === 1 ? secondsOf(target, track, sinceSeconds) : target.flight.series(track, { stepSeconds, sinceSeconds })) }
   })
 }
 

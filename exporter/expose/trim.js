@@ -1,6 +1,7 @@
 'use strict'
 
 const schemas = require('./schemas')
+const { namedTarget, refuseUnknownTarget } = require('./named-target')
 const { refuse } = require('./problems')
 const { CommandError } = require('../commands/commands')
 
@@ -27,10 +28,10 @@ function trimRoutes (server, { targets, commands }) {
     },
     config: { access: 'act' }
   }, async (request, reply) => {
-    const { target: name } = /** @type {{ target: string }} */ (request.params)
     const { dryRun } = /** @type {{ dryRun: boolean }} */ (request.query)
-    const target = targets().find(target => target.name === name && target.thread === 'main')
-    if (!target) return refuse(reply, 'unknown_target', unknownTarget(targets()))
+    const target = namedTarget(targets(), request)
+    if (!target) return refuseUnknownTarget(reply, targets())
+    const { name } = target
     try {
       // Either brings a frame first that says how things are right now.
       const { blockedSeconds = 0, rssBeforeBytes = 0, rssAfterBytes = 0 } = await commands.carryOut(target, dryRun ? 'look' : 'trim')
@@ -55,8 +56,5 @@ function predict ({ scan }) {
     blockedAtMostSeconds: LEAST_BLOCKED_SECONDS + bytes * BLOCKED_SECONDS_PER_BYTE.most
   }
 }
-
-/** @param {import('../series/target').Target[]} targets */
-const unknownTarget = targets => `no such target; there are: ${[...new Set(targets.map(({ name }) => name))].join(', ') || 'none'}`
 
 module.exports = { trimRoutes }

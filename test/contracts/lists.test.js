@@ -54,6 +54,11 @@ it('every problem that the API may have is in the table, and used', () => {
   expect(Object.keys(problems).filter(code => !source.includes(`'${code}'`) && !source.includes(`${code}:`))).toEqual([])
 })
 
+it('agent and exporter know the same captures, and how long each may take', () => {
+  const limits = kinds => Object.fromEntries(Object.entries(kinds).map(([name, { mostSeconds }]) => [name, mostSeconds]))
+  expect(limits(require('../../exporter/captures/kinds').kinds)).toEqual(limits(require('../../agent/capture').kinds))
+})
+
 it('the package of the agent holds all of its folders', () => {
   const { files } = require('../../agent/package.json')
   const folders = fs.readdirSync(path.join(ROOT, 'agent'), { withFileTypes: true }).filter(entry => entry.isDirectory() && entry.name !== 'node_modules').map(({ name }) => name)

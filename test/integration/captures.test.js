@@ -171,8 +171,19 @@ describe('what could do harm', () => {
     exporter = await startExporter({ autoCaptures: false, capturesMax: MIB })
     const { child } = await watched('shop', 'setInterval(() => {}, 1000)', { env: { MEMWATCH_ALLOW_SNAPSHOT: '1' } })
     expect(await captured('shop', { kind: 'heap_snapshot' })).toMatchObject({ state: 'failed', error: expect.stringContaining('--captures-max') })
+    const [{ id }] = await json('captures')
+    expect((await fetch(`${exporter.url}/api/v1/captures/${id}`, { method: 'DELETE' })).status).toBe(204)
+    expect(await json('captures')).toEqual([])
     expect(await captured('shop', { kind: 'report' })).toMatchObject({ state: 'done' })
     expect(child.exitCode).toBe(null)
+  }, 60_000)
+
+  it('a folder that cannot be written to fails captures, at once and in words, and nothing else', async () => {
+    exporter = await startExporter({ autoCaptures: false, dataDir: '/proc/memwatch' })
+    await watched('shop', 'setInterval(() => {}, 1000)')
+    const began = performance.now()
+    expect(await captured('shop', { kind: 'report' })).toMatchObject({ state: 'failed', error: expect.stringContaining('ENOENT') })
+    expect(performance.now() - began).toBeLessThan(15_000) // an agent whose bytes nobody takes gives up after thirty
   }, 60_000)
 
   it('a connection that brings what nobody asked for is closed', async () => {

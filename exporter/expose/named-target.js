@@ -1,0 +1,21 @@
+'use strict'
+
+const { refuse } = require('./problems')
+
+/**
+ * The target that a request names, by its path and the thread of its query.
+ * @param {import('../series/target').Target[]} targets
+ * @param {import('fastify').FastifyRequest} request
+ * @returns {import('../series/target').Target | undefined}
+ */
+function namedTarget (targets, { params, query }) {
+  const { target: wanted } = /** @type {{ target: string }} */ (params)
+  const { thread: wantedThread = 'main' } = /** @type {{ thread?: string }} */ (query)
+  return targets.find(({ name, thread }) => name === wanted && thread === wantedThread)
+}
+
+/** @param {import('fastify').FastifyReply} reply @param {import('../series/target').Target[]} targets that there are */
+const refuseUnknownTarget = (reply, targets) => refuse(reply, 'unknown_target',
+  `no such target; there are: ${targets.map(({ name, thread }) => thread === 'main' ? name : `${name} ${thread}`).join(', ') || 'none'}`)
+
+module.exports = { namedTarget, refuseUnknownTarget }
