@@ -4,6 +4,8 @@ const neostandard = require('neostandard')
 
 module.exports = [
   ...neostandard({ env: ['node', 'jest'], ignores: ['coverage/**', '**/.cache/**'] }),
+  // What runs in a browser.
+  ...neostandard({ env: ['browser'], files: ['exporter/page/**/*.mjs'] }),
   {
     files: ['**/*.js'],
     languageOptions: { sourceType: 'commonjs' },

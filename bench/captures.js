@@ -229,7 +229,7 @@ async function snapshot (node) {
     await wait(3000)
     const before = rssOf(pid)
     let most = before
-    const timer = setInterval(() => { try { most = Math.max(most, rssOf(pid)) } catch {} }, 50)
+    const timer = setInterval(() => { try { most = Math.max(most, rssOf(pid) || 0) } catch {} }, 50) // NaN of a zombie
     const taken = await take(app)
     clearInterval(timer)
     await app.stop()

@@ -140,6 +140,28 @@ const options = Object.freeze({
       return token
     }
   },
+  webhook: {
+    flag: '--webhook <URL>',
+    env: 'MEMWATCH_WEBHOOK',
+    default: '',
+    help: 'where changes of verdicts are posted, for teams without Alertmanager: suspected, confirmed, over',
+    /** @param {string} text @returns {string} */
+    read (text) {
+      if (text !== '' && !/^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '')) throw new Error(`expected a URL such as https://hooks.example.com/memwatch, got ${JSON.stringify(text)}`)
+      return text
+    }
+  },
+  webhookSecretFile: {
+    flag: '--webhook-secret-file <FILE>',
+    env: 'MEMWATCH_WEBHOOK_SECRET_FILE',
+    default: '',
+    help: 'file with the secret (whsec_…, or any base64) that posts are signed by, as standardwebhooks.com has it',
+    /** @param {string} text */
+    read (text) {
+      if (text !== '' && !/^(whsec_)?[A-Za-z0-9+/]{16,}={0,2}$/.test(fs.readFileSync(text, 'utf8').trim())) throw new Error(`${text} holds no secret: whsec_ and base64, as openssl rand -base64 32 makes it`)
+      return text
+    }
+  },
   logLevel: {
     flag: '--log-level <LEVEL>',
     env: 'MEMWATCH_LOG_LEVEL',

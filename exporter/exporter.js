@@ -18,6 +18,7 @@ const { Deaths } = require('./deaths/deaths')
 const { FlightRecorder } = require('./flight/flight-recorder')
 const { Load } = require('./self-care/load')
 const { Recorder } = require('./recording/recorder')
+const { Webhook } = require('./expose/webhook')
 
 /** How often vanished targets are looked for, and the exporter looks at itself. */
 const EXPIRE_EVERY_MS = 5000
@@ -28,8 +29,9 @@ const EXPIRE_EVERY_MS = 5000
  *                               → death watch → deaths
  *                               → flight recorder
  *                                 verdicts → automatic captures → suspects
+ *                                          → webhook
  *
- * Emits `verdict` (target, verdict) when a diagnosis changes its state on a target, `death` (death) when a process is gone and
+ * Emits `frame` (target), `verdict` (target, verdict) when a diagnosis changes its state on a target, `death` (death) when a process is gone and
  * why is known, `captured` (capture) when one is complete, and `end` (target) when a target is over.
  */
 class Exporter extends EventEmitter {
@@ -48,6 +50,8 @@ class Exporter extends EventEmitter {
   #expiry
   /** @type {Recorder | undefined} */
   #recorder
+  /** @type {Webhook | undefined} */
+  #webhook
   /** @type {Map<string, number>} */
   #rejected = new Map()
   #frames = 0
@@ -67,6 +71,13 @@ class Exporter extends EventEmitter {
       this.#recorder = new Recorder(config.record, {
         command: config.command,
         onError: error => this.#log.error(error, `recording to ${config.record} ended`)
+      })
+    }
+    if (config.webhook) {
+      this.#webhook = new Webhook({
+        url: config.webhook,
+        secretFile: config.webhookSecretFile,
+        onFailure: ({ message }) => this.#log.warn(`--webhook: a post was given up: ${message}`)
       })
     }
     this.#targets = new Targets({ maxTargets: config.maxTargets })
@@ -111,7 +122,7 @@ class Exporter extends EventEmitter {
       reject: reason => { this.#rejected.set(reason, (this.#rejected.get(reason) ?? 0) + 1) }
     })
     const metrics = createMetrics({ targets: () => this.#targets.all, state: () => this.state, compat: config.compat })
-    this.#server = createServer({ targets: () => this.#targets.all, metrics, isReady: () => this.#ready, logLevel: config.logLevel, commands: this.#commands, captures: this.#captures, deaths: this.#deaths, deathWatch: this.#deathWatch, token: config.tokenFile })
+    this.#server = createServer({ targets: () => this.#targets.all, metrics, isReady: () => this.#ready, logLevel: config.logLevel, commands: this.#commands, captures: this.#captures, deaths: this.#deaths, deathWatch: this.#deathWatch, events: this, token: config.tokenFile })
     this.#targets.on('open', target => attachEarlier(target, this.#captures.all))
     this.#targets.on('open', target => this.#log.info({ target: target.name, thread: target.thread, node: target.hello.node }, 'target opened'))
     this.#targets.on('frame', target => this.#judge(target))
@@ -147,6 +158,7 @@ class Exporter extends EventEmitter {
       }),
       flight: this.#flight.state,
       captures: { counts: this.#captures.counts, bytes: this.#captures.bytes },
+      webhook: this.#webhook?.counts,
       version
     }
   }
@@ -209,6 +221,7 @@ class Exporter extends EventEmitter {
     await this.#recorder?.stop(end)
     await this.#server.close()
     this.#captures.close()
+    this.#webhook?.stop()
   }
 
   get #log () {
@@ -234,6 +247,7 @@ class Exporter extends EventEmitter {
   /** @param {import('./series/target').Target} target */
   #judge (target) {
     this.#frames++
+    this.emit('frame', target)
     const changed = evaluate(target, {
       everySeconds: this.#load.evaluateSeconds(target),
       onError: error => {
@@ -244,6 +258,7 @@ class Exporter extends EventEmitter {
     for (const verdict of changed) {
       this.#log.info({ target: target.name, thread: target.thread, diagnosis: verdict.diagnosis, state: verdict.state }, verdict.summary)
       if (this.#load.level === 0) this.#automatic?.changed(target, verdict)
+      this.#webhook?.changed(target, verdict)
       this.emit('verdict', target, verdict)
     }
   }

@@ -5,6 +5,7 @@
  * `npm run generate`
  */
 
+const { EventEmitter } = require('node:events')
 const fs = require('node:fs')
 const path = require('node:path')
 const { diagnoses } = require('../exporter/diagnoses')
@@ -37,7 +38,7 @@ const generated = {
 /** The description of the API, as an exporter serves it. @returns {Promise<any>} */
 async function openApi () {
   const nothing = /** @type {any} */ ({})
-  const server = createServer({ targets: () => [], metrics: nothing, isReady: () => false, logLevel: 'silent', commands: nothing, captures: nothing, deaths: nothing, deathWatch: nothing })
+  const server = createServer({ targets: () => [], metrics: nothing, isReady: () => false, logLevel: 'silent', commands: nothing, captures: nothing, deaths: nothing, deathWatch: nothing, events: new EventEmitter() })
   await server.ready()
   const description = server.swagger()
   await server.close()

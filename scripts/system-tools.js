@@ -12,13 +12,15 @@ const TOOLS = {
   amtool: ['amtool'],
   // The commands of the runbooks.
   curl: ['curl'],
-  jq: ['jq']
+  jq: ['jq'],
+  // The exporter's page is looked at.
+  chromium: ['chromium', 'chromium-browser', 'google-chrome']
 }
 
 /** Debian's packages that hold them. */
-const PACKAGES = ['prometheus', 'prometheus-alertmanager', 'libjemalloc2', 'curl', 'jq']
+const PACKAGES = ['prometheus', 'prometheus-alertmanager', 'libjemalloc2', 'curl', 'jq', 'chromium']
 
-const MISSING = `prometheus, promtool, alertmanager, amtool, curl, jq and libjemalloc.so.2 are not all here. Debian and Ubuntu: apt-get install ${PACKAGES.join(' ')}; elsewhere see prometheus.io/download and jemalloc.net. Tests that need them do not run without.`
+const MISSING = `prometheus, promtool, alertmanager, amtool, curl, jq, chromium and libjemalloc.so.2 are not all here. Debian and Ubuntu: apt-get install ${PACKAGES.join(' ')}; elsewhere see prometheus.io/download and jemalloc.net. Tests that need them do not run without.`
 
 /** @param {string[]} names @returns {string | undefined} */
 function which (names) {

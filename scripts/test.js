@@ -17,6 +17,7 @@ const CHECKS = [
   ['generated files are up to date', process.execPath, 'scripts/generate.js', '--check'],
   ['eslint', 'npx', '--no-install', 'eslint', '.'],
   ['tsc --strict', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json'],
+  ['tsc --strict, for the browser', 'npx', '--no-install', 'tsc', '-p', 'exporter/page'],
   ['what runs all the time costs no more than it did', process.execPath, 'bench/ratios.js', '--check'],
   ['pint: every rule beside a real Prometheus', process.execPath, 'bench/lint-rules.js']
 ]

@@ -36,14 +36,16 @@ const insteadOf = {
   brotliCompressSync: 'zlib.brotliCompress',
   brotliDecompressSync: 'zlib.brotliDecompress',
   zstdCompressSync: 'zlib.zstdCompress',
-  zstdDecompressSync: 'zlib.zstdDecompress'
+  zstdDecompressSync: 'zlib.zstdDecompress',
+  // A function of Node before 20 and since 22; between them, of V8.
+  structuredClone: 'a smaller object, or transfer'
 }
 
 /** What V8 does itself has no frame of its own: the line says what it is. Most telling first. @type {BlockingCall[]} */
 const inSource = [
   { pattern: /\bJSON\s*\.\s*parse\s*\(/, call: 'JSON.parse', instead: 'a streaming parser, or a worker thread' },
   { pattern: /\bJSON\s*\.\s*stringify\s*\(/, call: 'JSON.stringify', instead: 'a streaming serializer, or a worker thread' },
-  { pattern: /\bstructuredClone\s*\(/, call: 'structuredClone', instead: 'a smaller object, or transfer' },
+  { pattern: /\bstructuredClone\s*\(/, call: 'structuredClone', instead: insteadOf.structuredClone },
   { pattern: /\.\s*(?:test|exec|match|matchAll|search|replace|replaceAll|split)\s*\(/, call: 'a regular expression', instead: 'one that cannot backtrack (no nested quantifiers), a bound on the length of its input, or re2' },
   { pattern: /\.\s*(?:sort|toSorted)\s*\(/, call: 'sort', instead: 'a worker thread, or smaller pieces with setImmediate between them' }
 ]

@@ -13,6 +13,7 @@ const { blockingCall } = require('./blocking-calls')
  * @property {string} file
  * @property {number} line from 1: the one that was seen most, where it is the function's own time; else where the function begins
  * @property {number} column from 1; 0 where the line was seen
+ * @property {{ line: number, column: number }} begins where the function does, from 1
  * @property {number} seconds
  * @property {number} share of the time that the thread was not idle
  * @property {number} longestSeconds at a stretch
@@ -124,6 +125,7 @@ function siteOf ({ owned: { callFrame, via, blocking }, seconds, longestSeconds,
     file: pathOf(callFrame.url),
     line: hottest ?? callFrame.lineNumber + 1,
     column: hottest === undefined ? callFrame.columnNumber + 1 : 0,
+    begins: { line: callFrame.lineNumber + 1, column: callFrame.columnNumber + 1 },
     seconds,
     share: busySeconds === 0 ? 0 : seconds / busySeconds,
     longestSeconds,

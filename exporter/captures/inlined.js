@@ -45,6 +45,12 @@ class InlinedCallees {
     return found.find(callee => callee.keeps) ?? (allocates(node) ? undefined : found[0])
   }
 
+  /** Where a function ends. @param {{ file: string, line: number, column: number }} place where it begins, from 1 @returns {number | undefined} line; undefined where it cannot be read */
+  lastLineOf (place) {
+    const module = this.#moduleOf(place.file)
+    return module && innermost(module, place)?.loc.end.line
+  }
+
   /** Those that allocate or keep, in the order of calls. @param {Module} module @param {Node} caller @param {number} depth @returns {Callee[]} */
   #calleesOf (module, caller, depth) {
     if (depth === 0) return []

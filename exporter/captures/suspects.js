@@ -59,14 +59,32 @@ function suspectsOf ({ kind, parts }, fileOf, hello) {
   }
   if (kind === 'cpu_profile') {
     const { busySeconds, sites } = cpuSuspects(read('profile'))
+    const functions = new InlinedCallees(file => sources.text(file))
     const found = sites.map(site => {
-      const blocking = site.call === null ? blockingCallIn(sources.line(site.file, site.line) ?? '') : site
-      const { call, instead } = blocking && site.longestSeconds >= BLOCKED_SECONDS ? blocking : { call: null, instead: null }
-      return { ...locate(site, sources), value: site.seconds, share: site.share, via: site.via, inlinedIn: null, call, instead, longestSeconds: site.longestSeconds }
+      const blocking = site.longestSeconds < BLOCKED_SECONDS ? undefined : site.call === null ? blockingCallAt(site, sources, functions) : site
+      const { call, instead } = blocking ?? { call: null, instead: null }
+      return { ...locate(blocking ? { ...site, line: blocking.line } : site, sources), value: site.seconds, share: site.share, via: site.via, inlinedIn: null, call, instead, longestSeconds: site.longestSeconds }
     })
     return { of: 'busy seconds', total: busySeconds, sites: merged(found).map(site => told(site, 'busy seconds')) }
   }
   return null
+}
+
+/**
+ * What V8 does itself is told from the line that was seen most. Now and then V8 knows no line but the function's first: then from the only such call in it.
+ * @param {import('./cpu-suspects').CpuSite} site @param {Sources} sources @param {InlinedCallees} functions
+ * @returns {{ call: string, instead: string, line: number } | undefined}
+ */
+function blockingCallAt ({ file, line, begins }, sources, functions) {
+  const callIn = (/** @type {number} */ line) => {
+    const found = blockingCallIn(sources.line(file, line) ?? '')
+    return found ? [{ ...found, line }] : []
+  }
+  const [here] = callIn(line)
+  const lastLine = here || line !== begins.line ? undefined : functions.lastLineOf({ file, ...begins })
+  if (here || lastLine === undefined) return here
+  const all = Array.from({ length: lastLine - line }, (_, i) => callIn(line + 1 + i)).flat()
+  return new Set(all.map(({ call }) => call)).size === 1 ? all[0] : undefined
 }
 
 /** @param {{ function: string, file: string, line: number, column: number }} site @param {Sources} sources */

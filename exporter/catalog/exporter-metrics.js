@@ -21,6 +21,7 @@ const { REJECT_REASONS } = require('../ingest/decode')
  * @property {{ target: import('../series/target').Target, cause: import('../deaths/silence').SilenceCause }[]} silent
  * @property {import('../flight/flight-recorder').FlightRecorder['state']} flight
  * @property {{ counts: Map<string, number>, bytes: number }} captures by kind and how they ended, `cpu_profile done`; bytes on disk
+ * @property {Map<string, number>} [webhook] posts by how they ended; undefined without one
  * @property {number} [scrapeSeconds] that the last scrape took
  * @property {string} version
  *
@@ -149,6 +150,12 @@ const exporterMetrics = Object.freeze([
     type: 'counter',
     help: 'Captures (profiles, snapshots) that were asked for, by kind and whether they came.',
     read: ({ captures }) => Object.keys(kinds).flatMap(kind => ['done', 'failed'].map(state => ({ labels: { kind, state }, value: captures.counts.get(`${kind} ${state}`) ?? 0 })))
+  },
+  {
+    name: 'memwatch_exporter_webhook_posts_total',
+    type: 'counter',
+    help: 'Changes of verdicts that were to be posted to --webhook, by how that ended; absent without one.',
+    read: ({ webhook }) => [...webhook ?? []].map(([outcome, value]) => ({ labels: { outcome }, value }))
   },
   {
     name: 'memwatch_exporter_captures_bytes',

@@ -30,6 +30,24 @@ async function callApi (options, path, method = 'GET') {
 }
 
 /**
+ * A whole list, page by page.
+ * @param {ApiOptions} options @param {string} path below /api/v1/
+ * @returns {Promise<any[]>}
+ * @throws {UsageError} when no exporter answers, or it refuses
+ */
+async function callList (options, path) {
+  const items = []
+  for (let next = /** @type {string | undefined} */ (path); next !== undefined;) {
+    const response = await request(options, next, 'GET')
+    const body = /** @type {any} */ (await response.json().catch(() => ({})))
+    if (!response.ok) throw new UsageError(body.detail ?? `${response.url} answered ${response.status}`)
+    items.push(...body)
+    next = /<[^>]*\/api\/v1\/([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
+  }
+  return items
+}
+
+/**
  * The same for an answer that is not JSON, or long.
  * @param {ApiOptions} options @param {string} path below /api/v1/
  * @returns {Promise<{ body: any, refused?: string }>} body: a web stream
@@ -67,4 +85,4 @@ function apiUrl (base, path) {
   }
 }
 
-module.exports = { withApiOptions, callApi, openApi }
+module.exports = { withApiOptions, callApi, callList, openApi }

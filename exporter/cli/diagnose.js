@@ -2,7 +2,7 @@
 
 const { Command } = require('commander')
 const { replay, RecordingError } = require('../recording/replay')
-const { judgedTarget } = require('../expose/server')
+const { judgedTarget } = require('../expose/targets')
 const { writeReport, openFile, checkFailOn, hasFailed, FAILED_ON } = require('./run')
 const { UsageError } = require('./usage-error')
 

@@ -7,7 +7,7 @@ const { pasteLine } = require('../fixes/paste-line')
 /** Lines of code that are named for a verdict. */
 const MOST_SUSPECTS = 3
 
-/** @typedef {ReturnType<typeof import('../expose/server').judgedTarget>['verdicts'][number]} JudgedVerdict */
+/** @typedef {ReturnType<typeof import('../expose/targets').judgedTarget>['verdicts'][number]} JudgedVerdict */
 
 /**
  * The report as a person reads it: finding, evidence, fix, what to expect.
@@ -47,7 +47,7 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
   }
   return lines.join('\n') + '\n'
 
-  /** @param {NonNullable<ReturnType<typeof import('../expose/server').judgedTarget>['memory']>} memory */
+  /** @param {NonNullable<ReturnType<typeof import('../expose/targets').judgedTarget>['memory']>} memory */
   function renderMemory ({ rssBytes, parts, retainedLeastBytes, retainedMostBytes, unknown }) {
     lines.push('')
     say(`Where the ${formatBytes(rssBytes)} of RSS are`, 2)

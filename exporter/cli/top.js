@@ -5,7 +5,7 @@ const { styleText } = require('node:util')
 const { Command } = require('commander')
 const { formatBytes, formatRatio } = require('../text/format')
 const { sparkline } = require('../text/sparkline')
-const { withApiOptions, callApi } = require('./api')
+const { withApiOptions, callApi, callList } = require('./api')
 const { UsageError } = require('./usage-error')
 
 const CTRL_C = String.fromCharCode(3)
@@ -14,7 +14,7 @@ const ALTERNATE_SCREEN = { on: '\x1b[?1049h\x1b[?25l', off: '\x1b[?25h\x1b[?1049
 /** Of the time that a sparkline shows. */
 const SPARK_SECONDS = 300
 const SPARK_WIDTH = 24
-/** Series are asked for one by one: of no more than are seen. */
+/** Series are asked for target by target: of no more than are seen. */
 const MOST_SPARKS = 50
 /** The share of time that the event loop was busy is that of the last so many seconds. */
 const LOOP_SECONDS = 10
@@ -78,11 +78,7 @@ async function top (given) {
 
 /** @param {import('./api').ApiOptions} given @returns {Promise<Row[]>} worst first */
 async function look (given) {
-  const [targets, diagnoses] = await Promise.all(['targets', 'diagnoses'].map(async path => {
-    const { body, refused } = await callApi(given, path)
-    if (refused) throw new UsageError(refused)
-    return /** @type {any[]} */ (body)
-  }))
+  const [targets, diagnoses] = await Promise.all(['targets', 'diagnoses'].map(path => callList(given, path)))
   const rows = targets.map(target => {
     const { primary, verdicts } = diagnoses.find(({ target: name, thread, pid }) => name === target.target && thread === target.thread && pid === target.pid) ?? { primary: null, verdicts: [] }
     return {
@@ -99,12 +95,12 @@ async function look (given) {
   rows.sort((a, b) => rankOf(a) - rankOf(b) || (b.values.rssBytes ?? 0) - (a.values.rssBytes ?? 0) || (a.name < b.name ? -1 : 1))
   await Promise.all(rows.slice(0, MOST_SPARKS).map(async row => {
     const { target: name, thread } = row.target
-    const series = async (/** @type {string} */ track, /** @type {number} */ seconds) =>
-      (await callApi(given, `targets/${encodeURIComponent(name)}/series?${new URLSearchParams({ track, thread, seconds: String(seconds) })}`)).body
-    const [rss, active] = await Promise.all([series('rssBytes', SPARK_SECONDS), series('eventLoopActiveSeconds', LOOP_SECONDS)])
-    row.rss = rss.last ?? [] // it may have ended meanwhile
-    const { times = [], last = [] } = active
-    if (times.length > 1) row.loopRatio = (last[times.length - 1] - last[0]) / (times[times.length - 1] - times[0])
+    const query = new URLSearchParams([['track', 'rssBytes'], ['track', 'eventLoopActiveSeconds'], ['thread', thread], ['seconds', String(SPARK_SECONDS)]])
+    const { times = [], tracks } = (await callApi(given, `targets/${encodeURIComponent(name)}/series?${query}`)).body
+    row.rss = tracks?.rssBytes.last ?? [] // it may have ended meanwhile
+    const since = times.findIndex((/** @type {number} */ time) => time >= times.at(-1) - LOOP_SECONDS)
+    const active = tracks?.eventLoopActiveSeconds.last
+    if (since >= 0 && since < times.length - 1) row.loopRatio = (active.at(-1) - active[since]) / (times.at(-1) - times[since])
   }))
   return rows
 }

@@ -6,7 +6,7 @@ const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { Exporter } = require('../exporter')
-const { judgedTarget } = require('../expose/server')
+const { judgedTarget } = require('../expose/targets')
 const { Leftovers } = require('./leftovers')
 
 /** How long a command may take to end after it was asked to. */

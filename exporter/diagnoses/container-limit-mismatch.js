@@ -88,9 +88,11 @@ module.exports = defineDiagnosis({
       predicted: [],
       risk: `Computed from the ${formatBytes(live)} that live on the heap and the ${formatBytes(beside)} beside it.`
     }
-    if (megabytes * MIB < live / 0.8) return [ask, limitFix()]
+    // What it has need not be asked for.
+    const asks = neededBytes > limit ? [ask] : []
+    if (megabytes * MIB < live / 0.8) return [...asks, limitFix()]
     const seesLimit = target.constrainedBytes !== undefined && target.constrainedBytes <= limit
-    return [limitFix(), ...(seesLimit && target.allowedFlags.includes(PERCENTAGE) ? [shareFix()] : []), ask]
+    return [limitFix(), ...(seesLimit && target.allowedFlags.includes(PERCENTAGE) ? [shareFix()] : []), ...asks]
 
     /** The same as a share, so that it follows the container when that is changed. */
     function shareFix () {

@@ -18,8 +18,8 @@ const digest = text => createHash('sha256').update(text).digest()
 
 /**
  * Who may do what. From this machine reading is free, and so is acting where there is no token; from elsewhere both need the token,
- * and without one nobody may. A web page in a browser on this machine may not act, and by a name that it took over it may not
- * even read: what calls a loopback server calls it by address, as localhost, or by this machine's name.
+ * and without one nobody may. In a browser on this machine only the exporter's own page may act; another site may not, and by a name that
+ * it took over it may not even read: what calls a loopback server calls it by address, as localhost, or by this machine's name.
  *
  * @param {string | undefined} token
  * @returns {(request: import('fastify').FastifyRequest, reply: import('fastify').FastifyReply) => Promise<any>} a hook that answers 401 or 403 to all others
@@ -28,18 +28,31 @@ function authorize (token) {
   return async (request, reply) => {
     const access = /** @type {{ access?: Access }} */ (request.routeOptions.config ?? {}).access ?? 'read'
     const { authorization, host, origin } = request.headers
+    const ownPage = origin === undefined || origin === `http://${host}` || origin === `https://${host}`
     const local = LOOPBACK_ADDRESSES.test(request.socket.remoteAddress ?? '') && LOOPBACK_ADDRESSES.test(request.socket.localAddress ?? '')
     if (local && !isOurName(host ?? '')) return refuse(reply, 'forbidden', 'on this machine the exporter is called localhost')
     if (access === 'open') return
     if (local && access === 'read') return
     if (token) {
-      const given = /^Bearer (.+)$/i.exec(authorization ?? '')?.[1]
-      if (given !== undefined && timingSafeEqual(digest(given), digest(token))) return
-      return refuse(reply.header('www-authenticate', 'Bearer'), 'unauthorized', 'this needs the token: Authorization: Bearer …')
+      const given = tokenIn(authorization ?? '')
+      if (given === undefined || !timingSafeEqual(digest(given), digest(token))) {
+        return refuse(reply.header('www-authenticate', 'Bearer, Basic realm="memwatch: any name, and the token as password"'), 'unauthorized', 'this needs the token: Authorization: Bearer …')
+      }
+      // A browser that knows the password sends it along with what other sites make it ask, too.
+      if (access === 'read' || ownPage) return
     }
-    if (local && origin === undefined) return
-    return refuse(reply, 'forbidden', 'without a token (--token-file) this is for tools on the same machine only')
+    if (local && ownPage) return
+    return refuse(reply, 'forbidden', token ? 'no other site may have this done' : 'without a token (--token-file) this is for tools on the same machine only')
   }
+}
+
+/**
+ * As programs bear it, or as the password that a browser asks its user for.
+ * @param {string} authorization header @returns {string | undefined}
+ */
+function tokenIn (authorization) {
+  const [, scheme, given] = /^(Bearer|Basic) (.+)$/i.exec(authorization) ?? []
+  return scheme?.toLowerCase() === 'basic' ? Buffer.from(given, 'base64').toString().replace(/^[^:]*:/, '') : given
 }
 
 /** @param {string} host header, with or without a port */

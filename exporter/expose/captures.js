@@ -3,6 +3,7 @@
 const fs = require('node:fs')
 const schemas = require('./schemas')
 const { namedTarget, refuseUnknownTarget } = require('./named-target')
+const { pageOf } = require('./pagination')
 const { refuse } = require('./problems')
 const { CommandError } = require('../commands/commands')
 const { kinds } = require('../captures/kinds')
@@ -47,9 +48,9 @@ function captureRoutes (server, { targets, captures }) {
     }
   })
 
-  server.get('/api/v1/captures', { schema: { tags: ['captures'], summary: 'Captures, newest first', querystring: schemas.capturesQuery, response: { 200: schemas.captures, ...schemas.refusals } } }, async request => {
+  server.get('/api/v1/captures', { schema: { tags: ['captures'], summary: 'Captures, newest first', querystring: schemas.capturesQuery, response: { 200: schemas.captures, ...schemas.refusals } } }, async (request, reply) => {
     const { target } = /** @type {{ target?: string }} */ (request.query)
-    return captures.all.filter(capture => target === undefined || capture.target === target)
+    return pageOf(request, reply, captures.all.filter(capture => target === undefined || capture.target === target), ({ requestedUnixMs, id }) => [-requestedUnixMs, id])
   })
 
   server.get('/api/v1/captures/:id', { schema: { tags: ['captures'], summary: 'How a capture stands, and what it points at', response: { 200: schemas.capture, ...schemas.refusals } } }, async (request, reply) =>

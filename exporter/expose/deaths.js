@@ -1,6 +1,7 @@
 'use strict'
 
 const schemas = require('./schemas')
+const { pageOf } = require('./pagination')
 const { refuse } = require('./problems')
 
 /**
@@ -9,9 +10,9 @@ const { refuse } = require('./problems')
  * @param {import('../deaths/deaths').Deaths} deaths
  */
 function deathRoutes (server, deaths) {
-  server.get('/api/v1/deaths', { schema: { tags: ['deaths'], summary: 'Who died, and of what, newest first', querystring: schemas.deathsQuery, response: { 200: schemas.deaths, ...schemas.refusals } } }, async request => {
-    const { target, limit } = /** @type {{ target?: string, limit: number }} */ (request.query)
-    return deaths.all.filter(death => target === undefined || death.target === target).slice(0, limit)
+  server.get('/api/v1/deaths', { schema: { tags: ['deaths'], summary: 'Who died, and of what, newest first', querystring: schemas.deathsQuery, response: { 200: schemas.deaths, ...schemas.refusals } } }, async (request, reply) => {
+    const { target } = /** @type {{ target?: string }} */ (request.query)
+    return pageOf(request, reply, deaths.all.filter(death => target === undefined || death.target === target), ({ diedAtUnixMs, id }) => [-diedAtUnixMs, id])
   })
   server.get('/api/v1/deaths/:id', { schema: { tags: ['deaths'], summary: 'A death, with the last ten minutes before it', response: { 200: schemas.deathWithMinutes, ...schemas.refusals } } }, async (request, reply) => {
     const { id } = /** @type {{ id: string }} */ (request.params)

@@ -4,6 +4,7 @@ const { kinds } = require('../captures/kinds')
 const { reasons } = require('../deaths/reasons')
 const { silenceCauses } = require('../deaths/silence')
 const { problems } = require('./problems')
+const { pageQuery } = require('./pagination')
 
 /**
  * JSON Schemas of what the API answers. The verdict's also makes docs/report.schema.json, the contract of
@@ -108,29 +109,48 @@ const diagnoses = array(object({
   verdicts: array(verdict)
 }))
 
-/** @param {readonly string[]} tracks */
-const seriesQuery = tracks => ({
+const targetsQuery = {
+  type: 'object',
+  properties: { target: { ...text, description: 'only those of this name' }, thread: text, ...pageQuery },
+  additionalProperties: false
+}
+
+const recordingQuery = {
+  type: 'object',
+  properties: { target: { ...text, description: 'only this one' }, seconds: { type: 'integer', minimum: 1, maximum: 3600, default: 60 } },
+  additionalProperties: false
+}
+
+/** @param {readonly string[]} tracks @param {readonly number[]} stepsSeconds */
+const seriesQuery = (tracks, stepsSeconds) => ({
   type: 'object',
   properties: {
-    track: { enum: tracks },
+    track: { ...array({ enum: tracks }), minItems: 1, maxItems: 64, description: 'one or more: track=rssBytes&track=scavenges' },
     thread: { ...text, default: 'main' },
-    seconds: { type: 'integer', minimum: 1, maximum: 7 * 86_400, default: 600, description: 'how far back: up to 600 in seconds, up to six hours in tens of them, then in minutes' }
+    seconds: { type: 'integer', minimum: 1, maximum: 7 * 86_400, default: 600, description: 'how long a time: up to 600 s in seconds, up to six hours in tens of them, up to a day in minutes, then in tens of minutes' },
+    untilUnixMs: { type: 'number', minimum: 0, description: 'its end; now, where it is not said' },
+    step: { type: 'integer', enum: stepsSeconds, description: 'seconds; a finer one than is kept for so long a time is not to be had' }
   },
   required: ['track'],
   additionalProperties: false
 })
 
 const steps = array(nullable('number'))
-const series = object({
+/** @param {readonly number[]} stepsSeconds */
+const series = stepsSeconds => object({
   target: text,
   thread: text,
-  track: text,
-  stepSeconds: { enum: [1, 10, 60] },
+  stepSeconds: { enum: stepsSeconds },
   startedAtUnixMs: number,
   times: { ...array(number), description: 'age of the isolate in seconds, at the end of each step' },
-  last: steps,
-  min: { ...steps, description: 'least of each step; of a counter its last' },
-  max: { ...steps, description: 'most of each step; of a counter its last' }
+  tracks: {
+    type: 'object',
+    additionalProperties: object({
+      last: steps,
+      min: { ...steps, description: 'least of each step; absent where steps are seconds, and of counters' },
+      max: { ...steps, description: 'most of each step; absent as min is' }
+    }, ['min', 'max'])
+  }
 })
 
 const death = object({
@@ -156,7 +176,7 @@ const deaths = { ...array(death), description: 'newest first' }
 
 const deathsQuery = {
   type: 'object',
-  properties: { target: text, limit: { type: 'integer', minimum: 1, maximum: 100, default: 100 } },
+  properties: { target: text, ...pageQuery },
   additionalProperties: false
 }
 
@@ -230,7 +250,7 @@ const capture = object({
 
 const captures = { ...array(capture), description: 'newest first' }
 
-const capturesQuery = { type: 'object', properties: { target: text }, additionalProperties: false }
+const capturesQuery = { type: 'object', properties: { target: text, ...pageQuery }, additionalProperties: false }
 
 const capturePartQuery = { type: 'object', properties: { format: { enum: ['pprof'] } }, additionalProperties: false }
 
@@ -253,4 +273,4 @@ const report = {
   })
 }
 
-module.exports = { targets, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, captureQuery, capture, captures, capturesQuery, capturePartQuery, refusals, report }
+module.exports = { targets, targetsQuery, recordingQuery, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, captureQuery, capture, captures, capturesQuery, capturePartQuery, refusals, report }

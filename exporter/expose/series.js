@@ -4,29 +4,68 @@ const schemas = require('./schemas')
 const { namedTarget, refuseUnknownTarget } = require('./named-target')
 const { trackNames } = require('../series/tracks')
 
-/** Seconds that each step is kept for; a longer time asks for the next. */
-const REACH = /** @type {const} */ ([{ stepSeconds: 1, seconds: 600 }, { stepSeconds: 10, seconds: 6 * 3600 }, { stepSeconds: 60, seconds: Infinity }])
+/** @typedef {import('../flight/flight').Series} Series @typedef {import('../series/tracks').TrackName} TrackName */
+
+/** The finest step of an answer, by how long a time it is about: no answer has more than some two thousand rows. */
+const STEPS = /** @type {const} */ ([
+  { stepSeconds: 1, seconds: 600 },
+  { stepSeconds: 10, seconds: 6 * 3600 },
+  { stepSeconds: 60, seconds: 86_400 },
+  { stepSeconds: 600, seconds: 7 * 86_400 }
+])
+const MINUTE_SECONDS = 60
+const stepsSeconds = STEPS.map(({ stepSeconds }) => stepSeconds)
 
 /**
- * GET /api/v1/targets/:target/series: what a track did, in steps as fine as are kept for that long.
+ * GET /api/v1/targets/:target/series: what tracks did, in steps as fine as are kept for that long.
  * @param {import('fastify').FastifyInstance} server
  * @param {() => import('../series/target').Target[]} targets
  */
 function seriesRoutes (server, targets) {
-  server.get('/api/v1/targets/:target/series', { schema: { tags: ['targets'], summary: 'What a number did', querystring: schemas.seriesQuery(trackNames), response: { 200: schemas.series, ...schemas.refusals } } }, async (request, reply) => {
-    const { track, seconds } = /** @type {{ track: import('../series/tracks').TrackName, seconds: number }} */ (request.query)
+  server.get('/api/v1/targets/:target/series', { schema: { tags: ['targets'], summary: 'What numbers did', querystring: schemas.seriesQuery(trackNames, stepsSeconds), response: { 200: schemas.series(stepsSeconds), ...schemas.refusals } } }, async (request, reply) => {
+    const { track, seconds, step, untilUnixMs } = /** @type {{ track: TrackName[], seconds: number, step?: number, untilUnixMs?: number }} */ (request.query)
     const target = namedTarget(targets(), request)
     if (!target) return refuseUnknownTarget(reply, targets())
-    const sinceSeconds = target.lastSeconds - seconds
-    const { stepSeconds } = /** @type {typeof REACH[number]} */ (REACH.find(({ seconds: reach }) => seconds <= reach))
-    return { target: target.name, thread: target.thread, track, stepSeconds, startedAtUnixMs: target.hello.startedAtUnixMs, ...(stepSeconds === 1 ? secondsOf(target, track, sinceSeconds) : target.flight.series(track, { stepSeconds, sinceSeconds })) }
+    const { startedAtUnixMs } = target.hello
+    const untilSeconds = untilUnixMs === undefined ? target.lastSeconds : (untilUnixMs - startedAtUnixMs) / 1000
+    const finest = /** @type {typeof STEPS[number]} */ (STEPS.find(({ seconds: reach }) => seconds <= reach))
+    // Seconds are kept for ten minutes: what was earlier is known by its tens.
+    const wanted = step ?? (finest.stepSeconds === 1 && target.lastSeconds - untilSeconds > finest.seconds - seconds ? 10 : finest.stepSeconds)
+    const stepSeconds = Math.max(wanted, finest.stepSeconds)
+    const { times, tracks } = seriesOf(target, [...new Set(track)], { stepSeconds, sinceSeconds: untilSeconds - seconds, untilSeconds })
+    return { target: target.name, thread: target.thread, stepSeconds, startedAtUnixMs, times, tracks: withoutNaN(tracks) }
   })
 }
 
-/** @param {import('../series/target').Target} target @param {import('../series/tracks').TrackName} track @param {number} sinceSeconds */
-function secondsOf (target, track, sinceSeconds) {
-  const { times, values } = target.window()?.points(track, target.lastSeconds - sinceSeconds) ?? { times: [], values: [] }
-  return { times, last: values, min: values, max: values }
+/**
+ * @param {import('../series/target').Target} target @param {TrackName[]} names
+ * @param {{ stepSeconds: number, sinceSeconds: number, untilSeconds: number }} options uptime
+ * @returns {Series}
+ */
+function seriesOf (target, names, { stepSeconds, sinceSeconds, untilSeconds }) {
+  if (stepSeconds === 1) return target.secondBySecond(names, { sinceSeconds, untilSeconds })
+  const series = target.flight.series(names, { stepSeconds: stepSeconds === 10 ? 10 : MINUTE_SECONDS, sinceSeconds, untilSeconds })
+  return stepSeconds > MINUTE_SECONDS ? coarser(series, stepSeconds) : series
+}
+
+/** JSON has no NaN. @param {Series['tracks']} tracks */
+const withoutNaN = tracks => Object.fromEntries(Object.entries(tracks).map(([name, statistics]) => [name,
+  Object.fromEntries(Object.entries(statistics).map(([statistic, values]) => [statistic, values.map((/** @type {number} */ value) => Number.isNaN(value) ? null : value)]))]))
+
+/** Of the rows of each step the last, and the least and most of all. @param {Series} series @param {number} stepSeconds @returns {Series} */
+function coarser ({ times, tracks }, stepSeconds) {
+  /** Where each step begins, and where the last one ends. */
+  const bounds = times.flatMap((time, i) => i === 0 || Math.floor(time / stepSeconds) !== Math.floor(times[i - 1] / stepSeconds) ? [i] : []).concat(times.length)
+  const steps = bounds.slice(1).map((end, i) => ({ from: bounds[i], end }))
+  const merge = (/** @type {number[]} */ values, /** @type {(a: number, b: number) => number} */ keep) => steps.map(({ from, end }) => values.slice(from, end).reduce((a, b) => Number.isNaN(a) ? b : Number.isNaN(b) ? a : keep(a, b)))
+  return {
+    times: steps.map(({ end }) => times[end - 1]),
+    tracks: Object.fromEntries(Object.entries(tracks).map(([name, { last, min, max }]) => [name, {
+      last: merge(last, (_, later) => later),
+      ...(min && { min: merge(min, Math.min) }),
+      ...(max && { max: merge(max, Math.max) })
+    }]))
+  }
 }
 
 module.exports = { seriesRoutes }

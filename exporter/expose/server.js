@@ -4,19 +4,18 @@ const { Readable } = require('node:stream')
 const { fastify, LogController } = require('fastify')
 const { default: rateLimit } = require('@fastify/rate-limit')
 const { default: swagger } = require('@fastify/swagger')
-const { steadyUnixMs } = require('../clock')
 const { version } = require('../package.json')
-const schemas = require('./schemas')
-const { anatomyIn } = require('../anatomy')
-const { parts } = require('../anatomy/parts')
 const { authorize } = require('./authorize')
 const { MEDIA_TYPE, problemOf, refuse } = require('./problems')
 const { trimRoutes } = require('./trim')
 const { captureRoutes } = require('./captures')
 const { flameRoutes } = require('./flame')
 const { deathRoutes } = require('./deaths')
+const { liveRoutes } = require('./live')
+const { pageRoutes } = require('./page')
+const { recordingRoutes } = require('./recording')
 const { seriesRoutes } = require('./series')
-const { primaryOf } = require('../classify/evaluate')
+const { targetRoutes } = require('./targets')
 
 /** What one address may ask for: a page that draws a hundred targets asks for less, a script that guesses tokens for more. */
 const REQUESTS = { max: 1000, timeWindow: 10_000 }
@@ -50,9 +49,10 @@ const OPEN = { config: { access: 'open' } }
  * @param {import('../captures/captures').Captures} parts.captures
  * @param {import('../deaths/deaths').Deaths} parts.deaths
  * @param {import('../deaths/death-watch').DeathWatch} parts.deathWatch
+ * @param {import('node:events').EventEmitter} parts.events the exporter's
  * @param {string} [parts.token] that callers must bear: authorize.js
  */
-function createServer ({ targets, metrics, isReady, logLevel, commands, captures, deaths, deathWatch, token }) {
+function createServer ({ targets, metrics, isReady, logLevel, commands, captures, deaths, deathWatch, events, token }) {
   const server = fastify({
     logger: { level: logLevel },
     // A scrape a second is no news.
@@ -77,7 +77,7 @@ function createServer ({ targets, metrics, isReady, logLevel, commands, captures
   server.register(rateLimit, { ...REQUESTS, errorResponseBuilder: () => problemOf('rate_limited', 'too many requests from this address: wait ten seconds') })
   server.register(swagger, { openapi: DESCRIPTION, hideUntagged: true })
   // After the plugins, which see only the routes that come later.
-  server.register(async server => routes(server, { targets, metrics, isReady, commands, captures, deaths, deathWatch }))
+  server.register(async server => routes(server, { targets, metrics, isReady, commands, captures, deaths, deathWatch, events }))
   return server
 }
 
@@ -100,11 +100,10 @@ function notFoundHandler (server) {
 }
 
 /** @param {import('fastify').FastifyInstance} server @param {Omit<Parameters<typeof createServer>[0], 'logLevel' | 'token'>} parts */
-function routes (server, { targets, metrics, isReady, commands, captures, deaths, deathWatch }) {
+function routes (server, { targets, metrics, isReady, commands, captures, deaths, deathWatch, events }) {
   const watched = () => targets().filter(target => target.frame)
 
-  server.get('/', async (_, reply) => reply.type('text/plain; charset=utf-8').send(
-    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/api/v1/deaths      who died, and of what\n/api/v1/targets/TARGET/series?track=rssBytes   what a number did, up to a week back\n/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it\n/api/v1/captures    profiles and snapshots, and the lines of code they point at\n/api/v1/openapi.json   all of it, for machines\n/-/healthy  /-/ready\n'))
+  pageRoutes(server)
   server.get('/-/healthy', OPEN, async (_, reply) => reply.type('text/plain').send('healthy\n'))
   server.get('/-/ready', OPEN, async (_, reply) => reply.code(isReady() ? 200 : 503).type('text/plain').send(isReady() ? 'ready\n' : 'starting\n'))
   server.get('/metrics', OPEN, async (request, reply) => {
@@ -115,20 +114,9 @@ function routes (server, { targets, metrics, isReady, commands, captures, deaths
     for await (const part of parts()) body += part
     return reply.type(contentType).send(body)
   })
-  server.get('/api/v1/targets', { schema: { tags: ['targets'], summary: 'What is watched, with the newest values', response: { 200: schemas.targets, ...schemas.refusals } } }, async () => watched().map(target => ({
-    ...nameOf(target),
-    v8: target.hello.v8,
-    libc: target.hello.libc,
-    allocator: target.hello.allocator,
-    up: target.isUp(steadyUnixMs()),
-    silence: deathWatch.silenceOf(target) ?? null,
-    uptimeSeconds: target.frame?.uptimeSeconds,
-    lastFrameUnixMs: target.frame?.atUnixMs,
-    framesLost: target.framesLost,
-    memory: memoryOf(target),
-    values: target.values
-  })))
-  server.get('/api/v1/diagnoses', { schema: { tags: ['diagnoses'], summary: 'The verdicts on each target', response: { 200: schemas.diagnoses, ...schemas.refusals } } }, async () => watched().map(judgedTarget))
+  targetRoutes(server, { targets: watched, deathWatch })
+  liveRoutes(server, { targets: watched, deathWatch, events })
+  recordingRoutes(server, { targets: watched, events })
   deathRoutes(server, deaths)
   seriesRoutes(server, watched)
   trimRoutes(server, { targets: watched, commands })
@@ -137,37 +125,4 @@ function routes (server, { targets, metrics, isReady, commands, captures, deaths
   server.get('/api/v1/openapi.json', async () => server.swagger())
 }
 
-/** @param {import('../series/target').Target} target */
-function nameOf (target) {
-  return { target: target.name, thread: target.thread, pid: target.hello.pid, node: target.hello.node }
-}
-
-/**
- * Where the memory of a target's process is, in words, too.
- * @param {import('../series/target').Target} target
- */
-function memoryOf (target) {
-  const window = target.window()
-  const anatomy = window && anatomyIn(window)
-  return anatomy && {
-    rssBytes: anatomy.rssBytes,
-    parts: Object.entries(parts).map(([part, words]) => ({ part, ...words, bytes: anatomy.parts[/** @type {import('../anatomy/parts').PartName} */ (part)] })),
-    retainedLeastBytes: anatomy.retainedBytes[0],
-    retainedMostBytes: anatomy.retainedBytes[1],
-    unknown: anatomy.unknown
-  }
-}
-
-/** @param {import('../series/target').Target} target */
-const verdictsOf = ({ verdicts, suspects }) => verdicts.map(verdict => ({ ...verdict, suspects: suspects.get(verdict.diagnosis) ?? null }))
-
-/**
- * A target and what was found on it: an item of /api/v1/diagnoses and of the report of `memwatch run`.
- * @param {import('../series/target').Target} target
- */
-function judgedTarget (target) {
-  const verdicts = verdictsOf(target)
-  return { ...nameOf(target), memory: memoryOf(target), primary: primaryOf(verdicts), verdicts }
-}
-
-module.exports = { createServer, judgedTarget }
+module.exports = { createServer }

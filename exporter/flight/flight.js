@@ -16,6 +16,13 @@ const BLOCK_ROWS = 60
 const STATISTICS = Object.freeze(/** @type {const} */ (['last', 'min', 'max']))
 /** @typedef {typeof STATISTICS[number]} Statistic */
 
+/**
+ * What tracks did over time. min and max are absent where there is only the last.
+ * @typedef {object} Series
+ * @property {number[]} times uptime in seconds, at the end of each step
+ * @property {Record<string, { last: number[], min?: number[], max?: number[] }>} tracks NaN where a track was absent
+ */
+
 /** The columns of a step, in order. @type {readonly { track: import('../series/tracks').TrackName, statistic: Statistic }[]} */
 const columns = Object.freeze(ordered.flatMap(track => STATISTICS.filter(statistic => statistic === 'last' || !tracks[track].counter).map(statistic => ({ track, statistic }))))
 /** Where a column's number is in a row of the tracks, and in a row of the step below. */
@@ -111,21 +118,24 @@ class Flight {
   }
 
   /**
-   * What a track did, step by step.
-   * @param {import('../series/tracks').TrackName} track
-   * @param {{ stepSeconds: 10 | 60, sinceSeconds?: number }} options uptime
-   * @returns {{ times: number[], last: number[], min: number[], max: number[] }} NaN where it was absent; of a counter all three are the same
+   * What tracks did, step by step.
+   * @param {readonly import('../series/tracks').TrackName[]} names
+   * @param {{ stepSeconds: 10 | 60, sinceSeconds?: number, untilSeconds?: number }} options uptime
+   * @returns {Series} of a counter only the last of each step
    */
-  series (track, { stepSeconds, sinceSeconds = -Infinity }) {
-    const index = ordered.indexOf(track)
-    const found = { times: /** @type {number[]} */ ([]), last: /** @type {number[]} */ ([]), min: /** @type {number[]} */ ([]), max: /** @type {number[]} */ ([]) }
+  series (names, { stepSeconds, sinceSeconds = -Infinity, untilSeconds = Infinity }) {
+    const found = /** @type {Series} */ ({ times: [], tracks: {} })
+    const readings = names.flatMap(name => {
+      const index = ordered.indexOf(name)
+      const statistics = tracks[name].counter ? STATISTICS.slice(0, 1) : STATISTICS
+      const track = found.tracks[name] = /** @type {Record<Statistic, number[]>} */ (Object.fromEntries(statistics.map(statistic => [statistic, /** @type {number[]} */ ([])])))
+      return statistics.map(statistic => ({ column: COLUMN_OF[statistic][index], into: track[statistic] }))
+    })
     for (const block of this.#step(stepSeconds).blocksSince(sinceSeconds)) {
       for (let i = 0; i < block.length; i++) {
-        if (block.times[i] < sinceSeconds) continue
+        if (block.times[i] < sinceSeconds || block.times[i] > untilSeconds) continue
         found.times.push(block.times[i])
-        found.last.push(block.valueAt(i, LAST[index]))
-        found.min.push(block.valueAt(i, MIN[index]))
-        found.max.push(block.valueAt(i, MAX[index]))
+        for (const { column, into } of readings) into.push(block.valueAt(i, column))
       }
     }
     return found
@@ -137,10 +147,8 @@ const columnsOf = statistic => ordered.map(track => {
   const at = columns.findIndex(column => column.track === track && column.statistic === statistic)
   return at >= 0 ? at : columns.findIndex(column => column.track === track && column.statistic === 'last')
 })
-const LAST = columnsOf('last')
-const MIN = columnsOf('min')
-const MAX = columnsOf('max')
-const KEPT = ordered.map((track, i) => ({ last: LAST, min: MIN, max: MAX })[tracks[track].keep][i])
+const COLUMN_OF = { last: columnsOf('last'), min: columnsOf('min'), max: columnsOf('max') }
+const KEPT = ordered.map((track, i) => COLUMN_OF[tracks[track].keep][i])
 
 /** One resolution: the step that is being filled, the block that it goes to, and the blocks that are full. */
 class Step {

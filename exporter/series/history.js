@@ -118,18 +118,18 @@ class History {
   }
 
   /**
-   * All tracks second by second, for as long as that is kept.
-   * @param {number} sinceSeconds
+   * Tracks second by second, for as long as that is kept.
+   * @param {number} sinceSeconds @param {readonly import('./tracks').TrackName[]} [names] those that are wanted
    * @returns {{ times: number[], tracks: Record<string, (number | null)[]> }} null where a track was absent
    */
-  rows (sinceSeconds) {
+  rows (sinceSeconds, names = ordered) {
     const [{ columns }] = this.#tiers
     const first = columns.firstSince(sinceSeconds)
     const rows = Array.from({ length: columns.length - first }, (_, i) => first + i)
     return {
       times: rows.map(i => columns.timeAt(i)),
-      tracks: Object.fromEntries(ordered.map((name, column) => [name, rows.map(i => {
-        const value = columns.valueAt(i, column)
+      tracks: Object.fromEntries(names.map(name => [name, rows.map(i => {
+        const value = columns.valueAt(i, columnOf[name])
         return Number.isNaN(value) ? null : value
       })]))
     }

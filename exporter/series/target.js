@@ -142,6 +142,17 @@ class Target {
     return { secondsBefore: times.map(time => Math.round(1000 * (end - time)) / 1000), tracks }
   }
 
+  /**
+   * What tracks did, second by second, in the last ten minutes.
+   * @param {readonly import('./tracks').TrackName[]} names @param {{ sinceSeconds: number, untilSeconds: number }} options uptime
+   * @returns {import('../flight/flight').Series} only the last of each
+   */
+  secondBySecond (names, { sinceSeconds, untilSeconds }) {
+    const { times, tracks } = this.#history.rows(sinceSeconds, names)
+    const end = times.findLastIndex(time => time <= untilSeconds) + 1
+    return { times: times.slice(0, end), tracks: Object.fromEntries(names.map(name => [name, { last: tracks[name].slice(0, end).map(value => value ?? NaN) }])) }
+  }
+
   /** @param {number} nowUnixMs */
   isUp (nowUnixMs) {
     return this.connected && nowUnixMs - this.seenAtUnixMs < SILENT_INTERVALS * this.hello.intervalSeconds * 1000

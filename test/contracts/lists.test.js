@@ -47,6 +47,34 @@ it('a track whose growth is looked for over hours is kept that long', () => {
   expect([...grown, 'liveHeapBytes', 'liveHeapMajors'].filter(name => !tracks[name].long)).toEqual([])
 })
 
+describe('the charts of the page', () => {
+  const source = fs.readFileSync(path.join(ROOT, 'exporter/page/charts.mjs'), 'utf8').replace(/^export /gm, '')
+  /** @type {{ tracks: string[], draws: { label: string, colour: string }[], evidence: Record<string, { as: string, track?: string }> }[]} */
+  // eslint-disable-next-line no-new-func
+  const charts = new Function(`${source}; return charts`)()
+
+  it('draw tracks that there are, and read none that they do not ask for', () => {
+    expect(charts.flatMap(({ tracks }) => tracks).filter(name => !trackNames.includes(name))).toEqual([])
+    for (const { tracks: own, draws, evidence } of charts) {
+      const read = new Set()
+      const row = { last: name => { read.add(name); return 1 }, max: name => { read.add(name); return 1 }, rate: name => { read.add(name); return 1 } }
+      for (const { read: value } of draws) value(row)
+      expect([...read, ...Object.values(evidence).flatMap(({ track }) => track ?? [])].filter(name => !own.includes(name))).toEqual([])
+    }
+  })
+  it('show the evidence of every diagnosis, each in one place', () => {
+    const shown = charts.flatMap(({ evidence }) => Object.keys(evidence))
+    const told = [...filesIn('exporter/diagnoses').map(name => fs.readFileSync(path.join(ROOT, 'exporter/diagnoses', `${name}.js`), 'utf8')).join().matchAll(/evidence\(\s*'(\w+)'/g)].map(([, name]) => name)
+    expect(told.length).toBeGreaterThan(40)
+    expect([...new Set([...told, ...Object.keys(signals).filter(name => /^(sockets|timers|watchers|children|fileDescriptors)(Rise|SteadinessRatio)$/.test(name))])].filter(name => !shown.includes(name))).toEqual([])
+    expect(shown.filter((name, i) => !signals[name] || shown.indexOf(name) !== i)).toEqual([])
+  })
+  it('have colours that the page knows', () => {
+    const css = fs.readFileSync(path.join(ROOT, 'exporter/page/page.css'), 'utf8')
+    expect(charts.flatMap(({ draws }) => draws).filter(({ colour }) => !css.includes(`${colour}:`)).map(({ label }) => label)).toEqual([])
+  })
+})
+
 it('every problem that the API may have is in the table, and used', () => {
   const source = ['exporter/expose', 'exporter/commands', 'agent', 'agent/capture'].flatMap(folder => filesIn(folder).filter(name => name !== 'problems').map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))).join()
   const used = [...source.matchAll(/refuse\(reply(?:\.header\([^)]*\))?, '(\w+)'/g), ...source.matchAll(/new CommandError\('(\w+)'/g), ...source.matchAll(/new CaptureError\('(\w+)'/g), ...source.matchAll(/reason: '(\w+)'/g)].map(([, code]) => code)

@@ -3,7 +3,7 @@
 const http = require('node:http')
 const net = require('node:net')
 const os = require('node:os')
-const { once } = require('node:events')
+const { EventEmitter, once } = require('node:events')
 const { createServer } = require('../../exporter/expose/server')
 const { createMetrics } = require('../../exporter/expose/metrics')
 const { Commands } = require('../../exporter/commands/commands')
@@ -18,7 +18,7 @@ function serverWith (token) {
     compat: false,
     state: () => exporterState()
   })
-  return createServer({ targets: () => [], metrics, isReady: () => true, logLevel: 'silent', commands: new Commands(), captures: /** @type {any} */ ({ all: [], get: () => undefined }), deaths: new Deaths(), deathWatch: /** @type {any} */ ({}), token })
+  return createServer({ targets: () => [], metrics, isReady: () => true, logLevel: 'silent', commands: new Commands(), captures: /** @type {any} */ ({ all: [], get: () => undefined }), deaths: new Deaths(), deathWatch: /** @type {any} */ ({}), events: new EventEmitter(), token })
 }
 
 /** Every route there is. @type {[method: 'GET' | 'POST' | 'DELETE', url: string, access: 'open' | 'read' | 'act'][]} */
@@ -41,19 +41,24 @@ const ROUTES = [
   ['DELETE', '/api/v1/captures/:id', 'act'],
   ['GET', '/api/v1/openapi.json', 'read'],
   ['GET', '/flame/', 'read'],
-  ['GET', '/flame/:file', 'read']
+  ['GET', '/flame/:file', 'read'],
+  ['GET', '/page/:file', 'read'],
+  ['GET', '/api/v1/live', 'read'],
+  ['GET', '/api/v1/recording?seconds=1', 'act']
 ]
 
 describe('from another machine', () => {
   const ask = (server, method, url, headers = {}) => server.inject({ method, url, headers: { host: '10.0.0.1:9888', ...headers }, remoteAddress: '10.0.0.7' })
+  /** Of an answer that does not end, too. */
+  const statusOf = async (server, method, url, headers) => (await server.inject({ method, url, headers: { host: '10.0.0.1:9888', ...headers }, remoteAddress: '10.0.0.7', payloadAsStream: true })).statusCode
 
   it.each(ROUTES)('%s %s', async (method, url, access) => {
     for (const token of [undefined, 'secret']) {
       const server = serverWith(token)
       const closed = token ? 401 : 403
-      expect((await ask(server, method, url)).statusCode).toBe(access === 'open' ? 200 : closed)
-      expect((await ask(server, method, url, { authorization: 'Bearer secre' })).statusCode).toBe(access === 'open' ? 200 : closed)
-      const { statusCode } = await ask(server, method, url, { authorization: 'Bearer secret' })
+      expect(await statusOf(server, method, url)).toBe(access === 'open' ? 200 : closed)
+      expect(await statusOf(server, method, url, { authorization: 'Bearer secre' })).toBe(access === 'open' ? 200 : closed)
+      const statusCode = await statusOf(server, method, url, { authorization: 'Bearer secret' })
       if (token) expect([200, 404]).toContain(statusCode)
       else expect(statusCode).toBe(access === 'open' ? 200 : 403)
       await server.close()
@@ -70,6 +75,19 @@ describe('from another machine', () => {
     const routes = server.printRoutes({ commonPrefix: false, includeHooks: false })
     const count = [...routes.matchAll(/\((.*?)\)/g)].flatMap(([, methods]) => methods.split(', ')).filter(method => method !== 'HEAD').length
     expect(count).toBe(ROUTES.length)
+    await server.close()
+  })
+  it('a browser bears the token as a password, which other sites must not use', async () => {
+    const basic = password => ({ authorization: `Basic ${Buffer.from(`anyone:${password}`).toString('base64')}` })
+    const server = serverWith('secret')
+    const own = { origin: 'http://10.0.0.1:9888' }
+    const asked = await ask(server, 'GET', '/')
+    expect([asked.statusCode, asked.headers['www-authenticate']]).toEqual([401, expect.stringContaining('Basic realm=')])
+    for (const [headers, read, act] of [[{}, 200, 404], [own, 200, 404], [{ origin: 'http://elsewhere.example' }, 200, 403]]) {
+      expect((await ask(server, 'GET', '/', { ...basic('secret'), ...headers })).statusCode).toBe(read)
+      expect((await ask(server, 'POST', '/api/v1/targets/x/captures?kind=report', { ...basic('secret'), ...headers })).statusCode).toBe(act)
+    }
+    expect((await ask(server, 'GET', '/', basic('secre'))).statusCode).toBe(401)
     await server.close()
   })
   it('who asks a thousand times in ten seconds waits, and guessing tokens counts', async () => {
@@ -96,6 +114,10 @@ describe('from this machine', () => {
     ['127.0.0.1:9888', 200], ['localhost', 200], ['[::1]:9888', 200], [`${os.hostname()}:9888`, 200], ['rebound.example', 403], ['localhost.rebound.example', 403], ['127.0.0.1.rebound.example', 403]
   ])('under the name %s: %i', async (host, expected) => {
     expect([await status('/metrics', { host }), await status('/api/v1/targets', { host })]).toEqual([expected, expected])
+  })
+  it.each([['the own page', () => ({ origin: it_.url }), 404], ['a tool', () => ({}), 404], ['another site', () => ({ origin: 'http://elsewhere.example' }), 403], ['a page of another port', () => ({ origin: 'http://127.0.0.1:1' }), 403], ['a sandboxed page', () => ({ origin: 'null' }), 403]])('%s asks for a capture', async (_, headers, expected) => {
+    const response = await fetch(`${it_.url}/api/v1/targets/x/captures?kind=report`, { method: 'POST', headers: headers() })
+    expect(response.status).toBe(expected)
   })
   it('no other site may read what it asks for', async () => {
     const response = await it_.get('/api/v1/targets', { origin: 'http://elsewhere.example' })

@@ -81,6 +81,9 @@ describe('suspects of a CPU profile', () => {
     expect(sites).toMatchObject([{ function: 'login', file: APP, line: 11, call: 'pbkdf2Sync', instead: 'crypto.pbkdf2', share: 1 }])
     expect(sites[0].longestSeconds).toBeCloseTo(0.3)
   })
+  it.each(['internal/structured_clone', 'internal/worker/js_transferable'])('name structuredClone where it is a function of Node: in %s', file => {
+    expect(cpuSuspects(cpu([...times(50, [['copy', APP, 10], ['structuredClone', `node:${file}`, 12]]), [idle]])).sites).toMatchObject([{ function: 'copy', call: 'structuredClone' }])
+  })
   it('are those that block first, and not those that take more in small pieces', () => {
     const small = Array.from({ length: 200 }, () => [[['serve', APP, 20]], [['serve', APP, 20]], [idle]]).flat()
     expect(cpuSuspects(cpu([...small, ...times(100, hash), [idle]])).sites.map(({ function: name }) => name)).toEqual(['login', 'serve'])
@@ -125,6 +128,15 @@ describe('suspects', () => {
     fs.writeFileSync(bundle, 'JSON.parse(text)')
     const fileOf = write(cpu([...times(50, [['load', bundle, 0]]), [['(idle)', '', -1]]]))
     expect(suspectsOf(/** @type {any} */ (capture), fileOf, hello({ pid: 1, startTimeTicks: 1 }))?.sites).toMatchObject([{ file: bundle, line: 1, call: null }])
+  })
+  it.each([
+    ['its only blocking call', '  return /^(a+)+$/.test(text)', { line: 2, call: 'a regular expression' }],
+    ['nothing where there are two', '  const rows = JSON.parse(text)\n  return rows.sort()', { line: 1, call: null }]
+  ])('of a function without lines name %s', (_, body, expected) => {
+    const file = path.join(folder, 'app.js')
+    fs.writeFileSync(file, `function check (text) {\n${body}\n}\nmodule.exports = text => JSON.stringify(check(text))\n`)
+    const fileOf = write(cpu([...times(50, [['check', file, 0]]), [['(idle)', '', -1]]]))
+    expect(suspectsOf(/** @type {any} */ (capture), fileOf, hello({ platform: 'darwin' }))?.sites).toMatchObject([expected])
   })
   it.each(['not JSON', '{"version":3}', '{"version":3,"sources":[],"names":[],"mappings":"!!"}'])('a map that is none is no map: %s', map => {
     const bundle = path.join(folder, 'bundle.js')

@@ -16,6 +16,11 @@ const { eventually } = require('../support/exporter')
 const { spawnWatched } = require('../support/agent-collector')
 const { hello, frame, line, gcRow, MIB } = require('../support/frames')
 
+const seriesOf = (flight, track, options) => {
+  const { times, tracks } = flight.series([track], options)
+  return { times, ...tracks[track] }
+}
+
 let folder
 beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-flight-')) })
 afterEach(async () => {
@@ -251,15 +256,15 @@ describe('a flight', () => {
   it('no spike of a second vanishes in six hours, nor in a week', () => {
     const flight = new Flight()
     for (let second = 0; second <= 7 * 86_400; second++) flight.append(second, rowAt(second % 7200 === 3 ? 900 : second % 7200 === 5 ? 10 : 100, second))
-    const tens = flight.series('rssBytes', { stepSeconds: 10 })
-    const minutes = flight.series('rssBytes', { stepSeconds: 60 })
+    const tens = seriesOf(flight, 'rssBytes', { stepSeconds: 10 })
+    const minutes = seriesOf(flight, 'rssBytes', { stepSeconds: 60 })
     expect(tens.times.at(-1) - tens.times[0]).toBeGreaterThan(6 * 3600 - 700)
     expect(minutes.times.at(-1) - minutes.times[0]).toBeGreaterThan(7 * 86_400 - 3700)
     expect(minutes.max.filter(bytes => bytes === 900)).toHaveLength(84)
     expect(minutes.min.filter(bytes => bytes === 10)).toHaveLength(84)
     expect(tens.max.filter(bytes => bytes === 900)).toHaveLength(3)
     expect(minutes.last.every(bytes => bytes === 100)).toBe(true)
-    const counts = flight.series('scavenges', { stepSeconds: 60, sinceSeconds: 86_400 })
+    const counts = seriesOf(flight, 'scavenges', { stepSeconds: 60, sinceSeconds: 86_400 })
     expect(counts.last.at(-1) - counts.last[0]).toBe(counts.times.at(-1) - counts.times[0])
   }, 60_000)
 
@@ -329,8 +334,8 @@ describe('a recorder', () => {
       expect(common.filter(time => Math.abs(was[time] - is[time]) > 4096)).toEqual([])
     }
     for (const stepSeconds of [10, 60]) {
-      const was = before.flight.series('rssBytes', { stepSeconds })
-      const is = after.flight.series('rssBytes', { stepSeconds })
+      const was = seriesOf(before.flight, 'rssBytes', { stepSeconds })
+      const is = seriesOf(after.flight, 'rssBytes', { stepSeconds })
       expect(is.times.length).toBeGreaterThan(was.times.length - 3)
       expect(is.max.slice(0, 20)).toEqual(was.max.slice(0, 20))
     }
@@ -368,7 +373,7 @@ describe('a recorder', () => {
     const { targets: { all: [target] }, recorder } = await flown(1300)
     expect(target.flight.sealed).toHaveLength(2)
     expect(target.flight.packedBytes).toBe(0)
-    expect(target.flight.series('rssBytes', { stepSeconds: 10 }).times).toHaveLength(130)
+    expect(seriesOf(target.flight, 'rssBytes', { stepSeconds: 10 }).times).toHaveLength(130)
     expect(recorder.state).toMatchObject({ memoryBytes: 0, saving: true, dropped: 0, torn: 0 })
   })
 

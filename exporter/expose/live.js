@@ -1,0 +1,102 @@
+'use strict'
+
+const { PassThrough } = require('node:stream')
+const { steadyUnixMs } = require('../clock')
+const { refuse } = require('./problems')
+const { nameOf } = require('./targets')
+const { primaryOf } = require('../classify/evaluate')
+
+/** Each holds a connection and gets a line a second for every target. */
+const MOST_VIEWERS = 32
+const EVERY_MS = 1000
+/** Who reads more slowly than he is told is let go, and comes back when he can. */
+const MOST_UNREAD_BYTES = 4 * 2 ** 20
+/** The share of time that the event loop was busy is that of the last so many seconds. */
+const LOOP_SECONDS = 10
+
+/**
+ * GET /api/v1/live: server-sent events, for those who look.
+ *   targets    a row for every target, once a second
+ *   verdict    a diagnosis changed its state on a target
+ *   death, captured     as /api/v1/deaths and /api/v1/captures have them
+ *
+ * @param {import('fastify').FastifyInstance} server
+ * @param {object} parts
+ * @param {() => import('../series/target').Target[]} parts.targets
+ * @param {import('../deaths/death-watch').DeathWatch} parts.deathWatch
+ * @param {import('node:events').EventEmitter} parts.events of the exporter
+ */
+function liveRoutes (server, { targets, deathWatch, events }) {
+  /** @type {Set<PassThrough>} */
+  const viewers = new Set()
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer
+
+  /** @param {string} event @param {object} content */
+  const tell = (event, content) => {
+    if (viewers.size === 0) return
+    const text = `event: ${event}\ndata: ${JSON.stringify(content)}\n\n`
+    for (const viewer of viewers) {
+      if (viewer.readableLength + viewer.writableLength > MOST_UNREAD_BYTES) viewer.destroy()
+      else viewer.write(text)
+    }
+  }
+  const tellTargets = () => tell('targets', targets().map(target => rowOf(target, deathWatch)))
+  const told = {
+    verdict: (/** @type {import('../series/target').Target} */ target, /** @type {import('../classify/evaluate').Verdict} */ { diagnosis, title, state, severity, opportunity, summary }) =>
+      tell('verdict', { ...nameOf(target), diagnosis, title, state, severity, opportunity, summary }),
+    death: (/** @type {import('../deaths/deaths').Death} */ death) => tell('death', death),
+    captured: (/** @type {import('../captures/captures').Capture} */ capture) => tell('captured', capture)
+  }
+  for (const [event, listener] of Object.entries(told)) events.on(event, listener)
+  server.addHook('preClose', async () => {
+    for (const [event, listener] of Object.entries(told)) events.off(event, listener)
+    for (const viewer of viewers) viewer.end()
+  })
+
+  server.get('/api/v1/live', { exposeHeadRoute: false }, async (_, reply) => {
+    if (viewers.size >= MOST_VIEWERS) return refuse(reply, 'too_many_viewers', `${MOST_VIEWERS} are looking already`)
+    const viewer = new PassThrough()
+    viewers.add(viewer)
+    viewer.on('close', () => {
+      viewers.delete(viewer)
+      if (viewers.size === 0) clearInterval(timer)
+    })
+    viewer.on('error', () => {})
+    if (viewers.size === 1) timer = setInterval(tellTargets, EVERY_MS).unref()
+    tellTargets()
+    return reply.type('text/event-stream').header('cache-control', 'no-store').header('x-accel-buffering', 'no').send(viewer)
+  })
+}
+
+/**
+ * What one line of a list says of a target.
+ * @param {import('../series/target').Target} target @param {import('../deaths/death-watch').DeathWatch} deathWatch
+ */
+function rowOf (target, deathWatch) {
+  const { rssBytes, containerLimitBytes, heapUsedBytes, heapSizeLimitBytes } = target.values
+  const found = primaryOf(target.verdicts) ?? target.verdicts.find(({ state, opportunity }) => state === 'suspected' && !opportunity)
+  return {
+    ...nameOf(target),
+    startedAtUnixMs: target.hello.startedAtUnixMs,
+    up: target.isUp(steadyUnixMs()),
+    silence: deathWatch.silenceOf(target) ?? null,
+    uptimeSeconds: target.frame?.uptimeSeconds,
+    rssBytes,
+    containerLimitBytes,
+    heapUsedBytes,
+    heapSizeLimitBytes,
+    loopRatio: loopRatioOf(target),
+    opportunities: target.verdicts.filter(({ state, opportunity }) => state === 'confirmed' && opportunity).length,
+    verdict: found ? { diagnosis: found.diagnosis, title: found.title, state: found.state, severity: found.severity, summary: found.summary } : null
+  }
+}
+
+/** @param {import('../series/target').Target} target @returns {number | undefined} */
+function loopRatioOf (target) {
+  const window = target.window()
+  const active = window?.increase('eventLoopActiveSeconds', LOOP_SECONDS)
+  return active ? active.increase / active.overSeconds : undefined
+}
+
+module.exports = { liveRoutes }

@@ -1,0 +1,56 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { filesIn, sendFile } = require('./static-files')
+
+const FOLDER = path.join(__dirname, '../page')
+const UPLOT = path.join(path.dirname(require.resolve('uplot/package.json')), 'dist')
+/** Nothing comes from elsewhere, nothing goes elsewhere; uPlot sets sizes by element.style, which needs no exception. */
+const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/** What is the same everywhere, as how numbers read: the browser takes the very file, as a module. @type {Record<string, string>} */
+const SHARED = { 'format.mjs': path.join(__dirname, '../text/format.js'), 'kinds.mjs': path.join(__dirname, '../captures/kinds.js') }
+
+/** What a reader without a browser gets. */
+const INDEX = `memwatch exporter
+
+/metrics            for Prometheus
+/api/v1/targets     what is watched
+/api/v1/diagnoses   what was found
+/api/v1/deaths      who died, and of what
+/api/v1/targets/TARGET/series?track=rssBytes   what a number did, up to a week back
+/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it
+/api/v1/captures    profiles and snapshots, and the lines of code they point at
+/api/v1/recording?seconds=60   what agents send meanwhile, for memwatch diagnose
+/api/v1/live        all that changes, as server-sent events
+/api/v1/openapi.json   all of it, for machines
+/-/healthy  /-/ready
+`
+
+/**
+ * GET /: the page for people who look, GET /page/:file what it is made of. Who asks for anything but HTML gets a list of addresses.
+ * @param {import('fastify').FastifyInstance} server
+ */
+function pageRoutes (server) {
+  const files = filesIn(FOLDER)
+  files.set('uPlot.js', path.join(UPLOT, 'uPlot.iife.min.js'))
+  files.set('uPlot.css', path.join(UPLOT, 'uPlot.min.css'))
+
+  server.get('/', async (request, reply) => /\btext\/html\b/.test(request.headers.accept ?? '')
+    ? sendFile(request, reply, files.get('index.html'), POLICY)
+    : reply.type('text/plain; charset=utf-8').header('vary', 'accept').send(INDEX))
+  server.get('/page/:file', async (request, reply) => {
+    const { file } = /** @type {{ file: string }} */ (request.params)
+    if (!Object.hasOwn(SHARED, file)) return sendFile(request, reply, files.get(file), POLICY)
+    return reply.type('text/javascript; charset=utf-8').header('cache-control', 'no-cache').send(asModule(SHARED[file]))
+  })
+}
+
+/** A CommonJS file that requires nothing, as an ECMAScript module. @param {string} file */
+function asModule (file) {
+  const names = Object.keys(require(file)).join(', ')
+  return `const module = {}\n${fs.readFileSync(file, 'utf8')}\nexport { ${names} }\n`
+}
+
+module.exports = { pageRoutes }

@@ -1,0 +1,61 @@
+'use strict'
+
+const { refuse } = require('./problems')
+
+/** @typedef {(string | number)[]} Place where an item stands in its list: fields to compare one after the other */
+
+const MOST_ITEMS = 1000
+
+/** Of the query of a list. */
+const pageQuery = {
+  limit: { type: 'integer', minimum: 1, maximum: MOST_ITEMS, default: MOST_ITEMS },
+  after: { type: 'string', description: 'where the next page begins, from the header Link of the last; do not make one up' }
+}
+
+/**
+ * A page of a list. Where there are more, the header Link names the next page (RFC 8288). It begins behind the last item of this one, wherever
+ * that would stand by then: what comes and goes meanwhile neither repeats nor hides others.
+ *
+ * @template T
+ * @param {import('fastify').FastifyRequest} request whose query has the fields of pageQuery
+ * @param {import('fastify').FastifyReply} reply
+ * @param {readonly T[]} items
+ * @param {(item: T) => Place} placeOf of every item another one
+ * @returns {T[] | import('fastify').FastifyReply} the latter is a refusal
+ */
+function pageOf (request, reply, items, placeOf) {
+  const { limit = MOST_ITEMS, after } = /** @type {{ limit?: number, after?: string }} */ (request.query)
+  const behind = after === undefined ? undefined : decode(after)
+  if (behind === null) return refuse(reply, 'bad_arguments', 'after: take it from the header Link of the page before')
+  const ordered = items.map(item => ({ item, place: placeOf(item) })).sort((a, b) => compare(a.place, b.place))
+  const first = behind ? ordered.findIndex(({ place }) => compare(place, behind) > 0) : 0
+  const rest = first < 0 ? [] : ordered.slice(first)
+  const shown = rest.slice(0, limit)
+  if (rest.length > shown.length) {
+    const next = new URL(request.url, 'http://localhost')
+    next.searchParams.set('after', encode(shown[shown.length - 1].place))
+    reply.header('link', `<${next.pathname}${next.search}>; rel="next"`)
+  }
+  return shown.map(({ item }) => item)
+}
+
+/** @param {Place} a @param {Place} b */
+function compare (a, b) {
+  const i = a.findIndex((field, i) => field !== b[i])
+  return i < 0 ? 0 : a[i] < b[i] ? -1 : 1
+}
+
+/** @param {Place} place */
+const encode = place => Buffer.from(JSON.stringify(place)).toString('base64url')
+
+/** @param {string} text @returns {Place | null} null for what is none */
+function decode (text) {
+  try {
+    const place = JSON.parse(Buffer.from(text, 'base64url').toString())
+    return Array.isArray(place) && place.every(field => typeof field === 'string' || typeof field === 'number') ? place : null
+  } catch {
+    return null
+  }
+}
+
+module.exports = { pageOf, pageQuery }

@@ -1,0 +1,82 @@
+'use strict'
+
+const { steadyUnixMs } = require('../clock')
+const schemas = require('./schemas')
+const { pageOf } = require('./pagination')
+const { anatomyIn } = require('../anatomy')
+const { parts } = require('../anatomy/parts')
+const { primaryOf } = require('../classify/evaluate')
+
+/** @typedef {import('../series/target').Target} Target */
+
+/**
+ *   GET /api/v1/targets     what is watched, with the newest values
+ *   GET /api/v1/diagnoses   what was found on it
+ *
+ * @param {import('fastify').FastifyInstance} server
+ * @param {object} parts
+ * @param {() => Target[]} parts.targets
+ * @param {import('../deaths/death-watch').DeathWatch} parts.deathWatch
+ */
+function targetRoutes (server, { targets, deathWatch }) {
+  /** Those that a query asks for. @param {import('fastify').FastifyRequest} request @param {import('fastify').FastifyReply} reply */
+  const asked = (request, reply) => {
+    const { target: wanted, thread: wantedThread } = /** @type {{ target?: string, thread?: string }} */ (request.query)
+    const found = targets().filter(({ name, thread }) => (wanted === undefined || name === wanted) && (wantedThread === undefined || thread === wantedThread))
+    return pageOf(request, reply, found, ({ name, thread, hello }) => [name, thread, hello.pid, hello.startedAtUnixMs])
+  }
+  /** @template T @param {ReturnType<typeof asked>} found @param {(target: Target) => T} make */
+  const each = (found, make) => Array.isArray(found) ? found.map(make) : found
+
+  server.get('/api/v1/targets', { schema: { tags: ['targets'], summary: 'What is watched, with the newest values, by name', querystring: schemas.targetsQuery, response: { 200: schemas.targets, ...schemas.refusals } } },
+    async (request, reply) => each(asked(request, reply), target => ({
+      ...nameOf(target),
+      v8: target.hello.v8,
+      libc: target.hello.libc,
+      allocator: target.hello.allocator,
+      up: target.isUp(steadyUnixMs()),
+      silence: deathWatch.silenceOf(target) ?? null,
+      uptimeSeconds: target.frame?.uptimeSeconds,
+      lastFrameUnixMs: target.frame?.atUnixMs,
+      framesLost: target.framesLost,
+      memory: memoryOf(target),
+      values: target.values
+    })))
+  server.get('/api/v1/diagnoses', { schema: { tags: ['diagnoses'], summary: 'The verdicts on each target, by its name', querystring: schemas.targetsQuery, response: { 200: schemas.diagnoses, ...schemas.refusals } } },
+    async (request, reply) => each(asked(request, reply), judgedTarget))
+}
+
+/** @param {Target} target */
+function nameOf (target) {
+  return { target: target.name, thread: target.thread, pid: target.hello.pid, node: target.hello.node }
+}
+
+/**
+ * Where the memory of a target's process is, in words, too.
+ * @param {Target} target
+ */
+function memoryOf (target) {
+  const window = target.window()
+  const anatomy = window && anatomyIn(window)
+  return anatomy && {
+    rssBytes: anatomy.rssBytes,
+    parts: Object.entries(parts).map(([part, words]) => ({ part, ...words, bytes: anatomy.parts[/** @type {import('../anatomy/parts').PartName} */ (part)] })),
+    retainedLeastBytes: anatomy.retainedBytes[0],
+    retainedMostBytes: anatomy.retainedBytes[1],
+    unknown: anatomy.unknown
+  }
+}
+
+/** @param {Target} target */
+const verdictsOf = ({ verdicts, suspects }) => verdicts.map(verdict => ({ ...verdict, suspects: suspects.get(verdict.diagnosis) ?? null }))
+
+/**
+ * A target and what was found on it: an item of /api/v1/diagnoses and of the report of `memwatch run`.
+ * @param {Target} target
+ */
+function judgedTarget (target) {
+  const verdicts = verdictsOf(target)
+  return { ...nameOf(target), memory: memoryOf(target), primary: primaryOf(verdicts), verdicts }
+}
+
+module.exports = { targetRoutes, nameOf, judgedTarget }

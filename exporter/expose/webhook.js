@@ -1,0 +1,138 @@
+'use strict'
+
+const fs = require('node:fs')
+const { randomUUID } = require('node:crypto')
+const { setTimeout: wait } = require('node:timers/promises')
+const { nameOf } = require('./targets')
+const { pasteLine } = require('../fixes/paste-line')
+
+/** Tries of a message, and how long after each the next is made. */
+const RETRY_AFTER_MS = Object.freeze([1000, 5000, 30_000, 120_000])
+const TIMEOUT_MS = 10_000
+/** Beyond it the oldest is dropped: who was away for long wants to know what is, not all that was. */
+const MOST_WAITING = 100
+/** What was asked wrongly is no better a second time, except these. */
+const WORTH_A_RETRY = new Set([408, 425, 429])
+
+/** How a message ended. @type {readonly ['delivered', 'failed', 'dropped']} */
+const OUTCOMES = Object.freeze(['delivered', 'failed', 'dropped'])
+
+/**
+ * Posts every change of a verdict to one address: what is suspected, confirmed, and over again. Messages and their signatures are those of
+ * standardwebhooks.com: headers webhook-id (the same at each try), webhook-timestamp, webhook-signature.
+ */
+class Webhook {
+  #url
+  #signer
+  #retryAfterMs
+  #onFailure
+  /** @type {{ id: string, body: string, at: Date }[]} */
+  #waiting = []
+  #sending = false
+  #over = new AbortController()
+  /** What was told of each target, by diagnosis. @type {WeakMap<import('../series/target').Target, Map<string, string>>} */
+  #told = new WeakMap()
+  /** @type {Map<typeof OUTCOMES[number], number>} */
+  counts = new Map(OUTCOMES.map(outcome => [outcome, 0]))
+
+  /**
+   * @param {object} options
+   * @param {string} options.url
+   * @param {string} [options.secretFile] with the secret that messages are signed by
+   * @param {readonly number[]} [options.retryAfterMs]
+   * @param {(error: Error) => void} options.onFailure one that was given up
+   * @throws {Error} when the secret cannot be read or used
+   */
+  constructor ({ url, secretFile, retryAfterMs = RETRY_AFTER_MS, onFailure }) {
+    this.#url = url
+    this.#retryAfterMs = retryAfterMs
+    this.#onFailure = onFailure
+    const { Webhook: Signer } = require('standardwebhooks')
+    this.#signer = secretFile ? new Signer(fs.readFileSync(secretFile, 'utf8').trim()) : undefined
+  }
+
+  /** @param {import('../series/target').Target} target @param {import('../classify/evaluate').Verdict} verdict */
+  changed (target, verdict) {
+    const { diagnosis, title, state, severity, opportunity, summary, evidence, impact, fix, runbook } = verdict
+    if (opportunity) return
+    const told = this.#told.get(target) ?? new Map()
+    this.#told.set(target, told)
+    const was = told.get(diagnosis)
+    const isFound = state === 'suspected' || state === 'confirmed'
+    if (!isFound && was === undefined) return // nothing was, nothing is
+    if (isFound) told.set(diagnosis, state)
+    else told.delete(diagnosis)
+    const at = new Date()
+    this.#waiting.push({
+      id: `msg_${randomUUID()}`,
+      at,
+      body: JSON.stringify({
+        type: 'verdict.changed',
+        timestamp: at.toISOString(),
+        data: { ...nameOf(target), host: target.hello.host ?? null, diagnosis, title, severity, state, was: was ?? null, summary, impact, evidence: evidence.map(({ text }) => text), fix: pasteLine(fix[0]), runbook }
+      })
+    })
+    if (this.#waiting.length > MOST_WAITING) {
+      this.#waiting.shift()
+      this.#count('dropped')
+    }
+    this.#send()
+  }
+
+  /** What waits is dropped. */
+  stop () {
+    this.#over.abort()
+  }
+
+  /** @param {typeof OUTCOMES[number]} outcome */
+  #count (outcome) {
+    this.counts.set(outcome, (this.counts.get(outcome) ?? 0) + 1)
+  }
+
+  /** One after the other, so that they arrive in order. */
+  async #send () {
+    if (this.#sending) return
+    this.#sending = true
+    for (let message = this.#waiting.shift(); message && !this.#over.signal.aborted; message = this.#waiting.shift()) {
+      const failure = await this.#deliver(message)
+      this.#count(failure ? 'failed' : 'delivered')
+      if (failure && !this.#over.signal.aborted) this.#onFailure(failure)
+    }
+    this.#sending = false
+  }
+
+  /** @param {{ id: string, body: string, at: Date }} message @returns {Promise<Error | undefined>} why it was given up */
+  async #deliver ({ id, body, at }) {
+    const { signal } = this.#over
+    for (let tried = 0; ; tried++) {
+      const failure = await this.#post(id, body, at)
+      if (!failure || failure.final || tried >= this.#retryAfterMs.length) return failure?.error
+      try {
+        await wait(this.#retryAfterMs[tried], undefined, { signal, ref: false })
+      } catch {
+        return failure.error // the exporter stops
+      }
+    }
+  }
+
+  /** @param {string} id @param {string} body @param {Date} at @returns {Promise<{ error: Error, final: boolean } | undefined>} */
+  async #post (id, body, at) {
+    try {
+      const headers = {
+        'content-type': 'application/json',
+        'user-agent': 'memwatch',
+        'webhook-id': id,
+        'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+        ...(this.#signer && { 'webhook-signature': this.#signer.sign(id, at, body) })
+      }
+      const { ok, status, body: answer } = await fetch(this.#url, { method: 'POST', headers, body, redirect: 'error', signal: AbortSignal.any([this.#over.signal, AbortSignal.timeout(TIMEOUT_MS)]) })
+      await answer?.cancel()
+      return ok ? undefined : { error: new Error(`it answered ${status}`), final: status >= 400 && status < 500 && !WORTH_A_RETRY.has(status) }
+    } catch (error) {
+      const { message, cause } = /** @type {Error & { cause?: Error }} */ (error)
+      return { error: new Error(cause?.message ?? message), final: false }
+    }
+  }
+}
+
+module.exports = { Webhook, OUTCOMES }

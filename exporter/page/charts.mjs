@@ -1,0 +1,252 @@
+/**
+ * What is drawn of a target, chart by chart, from the tracks of exporter/series/tracks.js, and which evidence each chart shows.
+ *
+ * @typedef {object} Drawn
+ * @property {string} label
+ * @property {string} colour a custom property of page.css
+ * @property {string} [scale] y, or right
+ * @property {(row: import('./history.mjs').Row) => number | null} read
+ *
+ * How evidence is drawn. level: a line at its limit. slope: the growth that was found, through the newest points of a track. rise: how far a track may
+ * still rise before it counts. text: in words only.
+ * @typedef {{ as: 'level', scale?: string } | { as: 'slope' | 'rise', track: string } | { as: 'text' }} EvidenceStyle
+ *
+ * @typedef {object} Chart
+ * @property {string} id
+ * @property {string} title
+ * @property {string} help what bad looks like
+ * @property {string} unit of the left scale, as format.mjs has it
+ * @property {string} [rightUnit]
+ * @property {boolean} [stacked] from the bottom up
+ * @property {boolean} [gcMarks] ticks at major GCs
+ * @property {readonly string[]} tracks that it needs
+ * @property {readonly Drawn[]} draws
+ * @property {(values: Record<string, any>) => ({ label: string, value: number | undefined, scale?: string })[]} lines levels that are always drawn, of a target's newest values
+ * @property {Record<string, EvidenceStyle>} evidence by signal
+ */
+
+/** @type {{ as: 'text' }} */
+const text = { as: 'text' }
+/** @type {{ as: 'level' }} */
+const level = { as: 'level' }
+/** @param {string} track @returns {{ as: 'rise', track: string }} */
+const rise = track => ({ as: 'rise', track })
+/** @param {string} track @returns {{ as: 'slope', track: string }} */
+const slope = track => ({ as: 'slope', track })
+/** @param {string} track */
+const last = track => (/** @type {import('./history.mjs').Row} */ row) => row.last(track)
+/** @param {string} track */
+const rate = track => (/** @type {import('./history.mjs').Row} */ row) => row.rate(track)
+
+/**
+ * RSS taken apart by its tracks; the exact parts of now are in the table beside it.
+ * @param {import('./history.mjs').Row} row
+ * @returns {{ live: number, garbage: number, buffers: number, retained: number, native: number, files: number } | null}
+ */
+function partsOf (row) {
+  const rss = row.last('rssBytes')
+  if (rss === null) return null
+  const heap = Math.min(row.last('heapResidentBytes') ?? 0, rss)
+  const outside = Math.min(row.last('outsideHeapBytes') ?? 0, rss - heap)
+  const live = Math.min(row.last('liveHeapBytes') ?? 0, heap)
+  const retained = Math.min(row.last('allocatorSlackBytes') ?? 0, outside)
+  const buffers = Math.min(row.last('externalBytes') ?? 0, outside - retained)
+  return { live, garbage: heap - live, buffers, retained, native: outside - retained - buffers, files: rss - heap - outside }
+}
+/** @param {keyof NonNullable<ReturnType<typeof partsOf>>} part */
+const part = part => (/** @type {import('./history.mjs').Row} */ row) => partsOf(row)?.[part] ?? null
+
+/** @type {readonly Chart[]} */
+export const charts = [
+  {
+    id: 'memory',
+    title: 'Where RSS is',
+    help: 'Bad: the top comes near the container limit, or what malloc retains is a large part of it.',
+    unit: 'bytes',
+    stacked: true,
+    gcMarks: true,
+    tracks: ['rssBytes', 'heapResidentBytes', 'liveHeapBytes', 'liveHeapMajors', 'outsideHeapBytes', 'externalBytes', 'allocatorSlackBytes'],
+    draws: [
+      { label: 'Code, files, workers', colour: '--grey', read: part('files') },
+      { label: 'Native', colour: '--violet', read: part('native') },
+      { label: 'malloc, retained', colour: '--red', read: part('retained') },
+      { label: 'Buffers', colour: '--orange', read: part('buffers') },
+      { label: 'Heap, live', colour: '--blue', read: part('live') },
+      { label: 'Heap, garbage and free', colour: '--light-blue', read: part('garbage') }
+    ],
+    lines: ({ containerLimitBytes, heapSizeLimitBytes }) => [{ label: 'container limit', value: containerLimitBytes }, { label: 'heap size limit', value: heapSizeLimitBytes }],
+    evidence: { rssBytes: level, containerLimitBytes: level, heapResidentBytes: level, containerLimitHitsPerSecond: text, containerHighHitsPerSecond: text, pointerSpaceShareRatio: text, v8AddonsLoaded: text }
+  },
+  {
+    id: 'heap',
+    title: 'The V8 heap',
+    help: 'Bad: what is live after major GCs (the ticks) goes up in a straight line, or stays near the limit.',
+    unit: 'bytes',
+    gcMarks: true,
+    tracks: ['heapUsedBytes', 'liveHeapBytes', 'liveHeapMajors', 'oldSpaceBytes', 'largeObjectSpaceBytes', 'codeSpaceBytes'],
+    draws: [
+      { label: 'used', colour: '--light-blue', read: row => row.max('heapUsedBytes') },
+      { label: 'live after the last major GC', colour: '--blue', read: last('liveHeapBytes') },
+      { label: 'old space', colour: '--green', read: last('oldSpaceBytes') },
+      { label: 'large object space', colour: '--orange', read: last('largeObjectSpaceBytes') },
+      { label: 'code space', colour: '--grey', read: last('codeSpaceBytes') }
+    ],
+    lines: ({ heapSizeLimitBytes }) => [{ label: 'heap size limit', value: heapSizeLimitBytes }],
+    evidence: {
+      liveHeapGrowthBytesPerSecond: slope('liveHeapBytes'),
+      liveHeapRiseBytes: rise('liveHeapBytes'),
+      oldSpaceRiseBytes: text, // its limit is what the whole live heap rose by
+      heapSizeLimitBytes: level,
+      liveHeapAtMostBytes: level,
+      liveHeapHighestBytes: level,
+      liveHeapGrowthFit: text,
+      liveHeapLateGrowthRatio: text,
+      liveHeapShareRatio: text,
+      codeSpaceRiseBytes: rise('codeSpaceBytes')
+    }
+  },
+  {
+    id: 'outside',
+    title: 'Outside the heap',
+    help: 'Bad: it grows while the heap does not, or Buffers wait for a GC that comes late.',
+    unit: 'bytes',
+    tracks: ['outsideHeapBytes', 'externalBytes', 'arrayBuffersBytes', 'nativeBytes', 'allocatorSlackBytes', 'mallocSpanBytes'],
+    draws: [
+      { label: 'all that is resident', colour: '--grey', read: last('outsideHeapBytes') },
+      { label: 'external', colour: '--orange', read: row => row.max('externalBytes') },
+      { label: 'ArrayBuffers', colour: '--green', read: row => row.max('arrayBuffersBytes') },
+      { label: 'native', colour: '--violet', read: last('nativeBytes') },
+      { label: 'malloc, retained', colour: '--red', read: last('allocatorSlackBytes') }
+    ],
+    lines: () => [],
+    evidence: {
+      outsideHeapGrowthBytesPerSecond: slope('outsideHeapBytes'),
+      outsideHeapRiseBytes: rise('outsideHeapBytes'),
+      outsideHeapSteadinessRatio: text,
+      nativeRiseBytes: rise('nativeBytes'),
+      externalRiseBytes: rise('externalBytes'),
+      arrayBuffersRiseBytes: rise('arrayBuffersBytes'),
+      arrayBuffersFloorBytes: level,
+      externalWaitingBytes: level,
+      allocatorSlackBytes: level,
+      allocatorSlackRiseBytes: rise('allocatorSlackBytes'),
+      mallocArenaShareRatio: text,
+      bufferPoolBytes: level,
+      bufferChurnBytes: text,
+      bufferSlabsKeptRatio: text
+    }
+  },
+  {
+    id: 'gc',
+    title: 'Time in GC pauses, by kind and cause',
+    help: 'Bad: a tenth of the time or more. Scavenges and ordinary majors together: a new space that is too small; external: Buffers.',
+    unit: 'ratio',
+    stacked: true,
+    tracks: ['scavengePauseSeconds', 'ordinaryMajorPauseSeconds', 'externalMajorPauseSeconds', 'gcPauseSeconds'],
+    draws: [
+      { label: 'scavenges', colour: '--green', read: rate('scavengePauseSeconds') },
+      { label: 'major, ordinary', colour: '--blue', read: rate('ordinaryMajorPauseSeconds') },
+      { label: 'major, external memory', colour: '--orange', read: rate('externalMajorPauseSeconds') },
+      {
+        label: 'other',
+        colour: '--grey',
+        read: row => {
+          const all = row.rate('gcPauseSeconds')
+          return all === null ? null : Math.max(0, all - (row.rate('scavengePauseSeconds') ?? 0) - (row.rate('ordinaryMajorPauseSeconds') ?? 0) - (row.rate('externalMajorPauseSeconds') ?? 0))
+        }
+      }
+    ],
+    lines: () => [],
+    evidence: { gcPauseRatio: level, recentGcPauseRatio: level, externalMajorPauseRatio: level, gcsLastMinute: text, majorsSeen: text, ordinaryMajorsSeen: text }
+  },
+  {
+    id: 'young',
+    title: 'GCs a second, and the semi-space',
+    help: 'Bad: dozens of scavenges a second while the semi-space stands at the most it may have.',
+    unit: 'perSecond',
+    rightUnit: 'bytes',
+    tracks: ['scavenges', 'ordinaryMajors', 'externalMajors', 'semiSpaceCapacityBytes'],
+    draws: [
+      { label: 'scavenges', colour: '--green', read: rate('scavenges') },
+      { label: 'majors, ordinary', colour: '--blue', read: rate('ordinaryMajors') },
+      { label: 'majors, external memory', colour: '--orange', read: rate('externalMajors') },
+      { label: 'semi-space (right)', colour: '--violet', scale: 'right', read: row => row.max('semiSpaceCapacityBytes') }
+    ],
+    lines: () => [],
+    evidence: {
+      scavengesPerSecond: level,
+      ordinaryMajorsPerSecond: level,
+      recentMajorsPerSecond: level,
+      externalMajorsPerSecond: level,
+      semiSpaceCapacityBytes: { as: 'level', scale: 'right' },
+      semiSpaceMaxBytes: { as: 'level', scale: 'right' }
+    }
+  },
+  {
+    id: 'loop',
+    title: 'Event loop and CPU',
+    help: 'Bad: the loop is busy all the time, or the container is throttled.',
+    unit: 'ratio',
+    tracks: ['eventLoopActiveSeconds', 'eventLoopIdleSeconds', 'threadCpuSeconds', 'processCpuSeconds', 'cpuThrottledSeconds', 'memoryPressureSomeSeconds'],
+    draws: [
+      {
+        label: 'loop utilization (ELU)',
+        colour: '--blue',
+        read: row => {
+          const [active, idle] = [row.rate('eventLoopActiveSeconds'), row.rate('eventLoopIdleSeconds')]
+          return active === null || idle === null || active + idle === 0 ? null : active / (active + idle)
+        }
+      },
+      { label: 'CPU of the thread', colour: '--green', read: rate('threadCpuSeconds') },
+      { label: 'CPU of the process', colour: '--light-blue', read: rate('processCpuSeconds') },
+      { label: 'throttled', colour: '--red', read: rate('cpuThrottledSeconds') },
+      { label: 'waits for memory', colour: '--orange', read: rate('memoryPressureSomeSeconds') }
+    ],
+    lines: () => [],
+    evidence: { threadCpuRatio: level, cpuThrottledRatio: level, memoryPressureRatio: level, loadGrowthRatio: text }
+  },
+  {
+    id: 'delay',
+    title: 'Longest delay of the event loop',
+    help: 'Bad: a tenth of a second, again and again: whoever asked waits so long.',
+    unit: 'seconds',
+    tracks: ['longestDelaySeconds'],
+    draws: [{ label: 'longest delay', colour: '--blue', read: row => row.max('longestDelaySeconds') }],
+    lines: () => [],
+    evidence: { expectedWaitSeconds: level, blockedFramesRatio: text }
+  },
+  {
+    id: 'resources',
+    title: 'What is open',
+    help: 'Bad: it goes up and never down.',
+    unit: 'count',
+    tracks: ['sockets', 'timers', 'watchers', 'childProcesses', 'openFileDescriptors', 'nativeContexts', 'listenerWarnings'],
+    draws: [
+      { label: 'sockets', colour: '--blue', read: last('sockets') },
+      { label: 'timers', colour: '--green', read: last('timers') },
+      { label: 'file watchers', colour: '--orange', read: last('watchers') },
+      { label: 'processes, workers', colour: '--violet', read: last('childProcesses') },
+      { label: 'file descriptors', colour: '--grey', read: last('openFileDescriptors') },
+      { label: 'contexts', colour: '--red', read: last('nativeContexts') }
+    ],
+    lines: () => [],
+    evidence: {
+      nativeContextsRise: rise('nativeContexts'),
+      nativeContextsSteadinessRatio: text,
+      socketsRise: rise('sockets'),
+      timersRise: rise('timers'),
+      watchersRise: rise('watchers'),
+      childrenRise: rise('childProcesses'),
+      fileDescriptorsRise: rise('openFileDescriptors'),
+      socketsSteadinessRatio: text,
+      timersSteadinessRatio: text,
+      watchersSteadinessRatio: text,
+      childrenSteadinessRatio: text,
+      fileDescriptorsSteadinessRatio: text,
+      listenerWarnings: text
+    }
+  }
+]
+
+/** All tracks that are drawn. */
+export const drawnTracks = [...new Set(charts.flatMap(({ tracks }) => tracks))]

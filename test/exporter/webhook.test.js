@@ -1,0 +1,105 @@
+'use strict'
+
+const fs = require('node:fs')
+const http = require('node:http')
+const os = require('node:os')
+const path = require('node:path')
+const { once } = require('node:events')
+const { Webhook: Verifier } = require('standardwebhooks')
+const { Webhook } = require('../../exporter/expose/webhook')
+const { Target } = require('../../exporter/series/target')
+const { startExporter, eventually } = require('../support/exporter')
+const { spawnWatched } = require('../support/agent-collector')
+const { hello } = require('../support/frames')
+
+const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`
+
+let folder
+let secretFile
+/** @type {Awaited<ReturnType<typeof receiver>>} */
+let received
+beforeEach(async () => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-webhook-'))
+  secretFile = path.join(folder, 'secret')
+  fs.writeFileSync(secretFile, `${SECRET}\n`)
+  received = await receiver()
+})
+afterEach(async () => {
+  received.server.closeAllConnections()
+  received.server.close()
+  fs.rmSync(folder, { recursive: true })
+})
+
+/** A server that writes down what comes; `answers` are the statuses of the next ones, then 200. */
+async function receiver () {
+  const posts = []
+  const answers = []
+  const server = http.createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    posts.push({ headers: request.headers, body })
+    const status = answers.shift() ?? 200
+    if (status === 'hang up') return request.socket.destroy()
+    response.writeHead(status).end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { posts, answers, server, url: `http://127.0.0.1:${server.address().port}/hook` }
+}
+
+const target = () => new Target({ hello: hello(), name: 'shop', thread: 'main' })
+const verdict = (state, more = {}) => ({ diagnosis: 'js-heap-leak', title: 'It leaks', state, severity: 'critical', opportunity: false, confirmedAfterSeconds: null, summary: 'It grows.', evidence: [{ signal: 'x', value: 1, limit: 2, unit: 'bytes', text: 'More is left.' }], ruledOut: [], impact: null, fix: [{ title: 'Let go', change: { flag: '--x' }, predicted: [], risk: '' }], runbook: 'MemwatchJsHeapLeak', ...more })
+const failures = []
+const webhook = options => new Webhook({ url: received.url, retryAfterMs: [10, 10], onFailure: ({ message }) => failures.push(message), ...options })
+
+it('every change is posted once, in order, signed as standardwebhooks.com has it', async () => {
+  const hook = webhook({ secretFile })
+  const shop = target()
+  for (const state of ['ok', 'suspected', 'confirmed', 'ok', 'unknown']) hook.changed(shop, verdict(state))
+  hook.changed(shop, verdict('confirmed', { opportunity: true }))
+  await eventually(() => hook.counts.get('delivered'), count => count === 3)
+  const told = received.posts.map(({ headers, body }) => new Verifier(SECRET).verify(body, headers))
+  expect(told.map(({ data }) => [data.was, data.state])).toEqual([[null, 'suspected'], ['suspected', 'confirmed'], ['confirmed', 'ok']])
+  expect(told[1]).toMatchObject({ type: 'verdict.changed', data: { target: 'shop', thread: 'main', pid: 4711, diagnosis: 'js-heap-leak', severity: 'critical', evidence: ['More is left.'], fix: '--x', runbook: 'MemwatchJsHeapLeak' } })
+  expect(() => new Verifier(SECRET).verify(received.posts[0].body.replace('shop', 'shot'), received.posts[0].headers)).toThrow()
+  hook.stop()
+})
+
+it.each([['an error of the server', [500, 503]], ['a connection that breaks', ['hang up', 'hang up']], ['too many requests', [429]]])('%s is tried again, under the same id', async (_, answers) => {
+  received.answers.push(...answers)
+  const hook = webhook({})
+  hook.changed(target(), verdict('confirmed'))
+  await eventually(() => hook.counts.get('delivered'), count => count === 1)
+  expect(received.posts).toHaveLength(answers.length + 1)
+  expect(new Set(received.posts.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
+  expect(received.posts[0].headers['webhook-signature']).toBeUndefined()
+  hook.stop()
+})
+
+it.each([['what was asked wrongly is not tried again', [404], 1], ['what fails again and again is given up', [500, 500, 500, 500], 3]])('%s, and said', async (_, answers, tries) => {
+  failures.length = 0
+  received.answers.push(...answers)
+  const hook = webhook({})
+  hook.changed(target(), verdict('confirmed'))
+  await eventually(() => hook.counts.get('failed'), count => count === 1)
+  expect([received.posts.length, failures]).toEqual([tries, [`it answered ${answers[0]}`]])
+  hook.stop()
+})
+
+it('while nobody answers, the newest hundred wait, and the rest are counted', async () => {
+  received.server.close()
+  const hook = webhook({ retryAfterMs: [60_000] })
+  for (let i = 0; i < 120; i++) hook.changed(target(), verdict('confirmed'))
+  expect(hook.counts.get('dropped')).toBe(19) // one is under way
+  hook.stop()
+})
+
+it('an exporter posts what it finds on a real app, and counts it', async () => {
+  const exporter = await startExporter({ autoCaptures: false, webhook: received.url, webhookSecretFile: secretFile })
+  const { child, ended } = spawnWatched({ args: ['-e', "setInterval(() => require('crypto').pbkdf2Sync('a', 'b', 400_000, 64, 'sha512'), 500)"], socket: exporter.socket.path, env: { MEMWATCH_NAME: 'blocked' }, timeoutMs: 60_000 })
+  const told = await eventually(() => received.posts.map(({ body }) => JSON.parse(body).data), posts => posts.some(({ state }) => state === 'confirmed'), 40_000)
+  expect(told.at(-1)).toMatchObject({ target: 'blocked', diagnosis: 'event-loop-blocked', state: 'confirmed' })
+  expect(await exporter.metrics()).toMatch(/memwatch_exporter_webhook_posts_total\{outcome="delivered"\} [1-9]/)
+  child.kill('SIGKILL')
+  await ended
+  await exporter.stop()
+}, 60_000)

@@ -1,0 +1,192 @@
+'use strict'
+
+const fs = require('node:fs')
+const axe = require('axe-core')
+const { apps } = require('memwatch-lab')
+const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { startExporter, eventually } = require('../support/exporter')
+const { describeWithTools } = require('../support/tools')
+const { environment, spawnBounded, AGENT } = require('../support/agent-collector')
+const { openPage, closeBrowser } = require('../support/browser')
+
+/** Of the page, all that it is made of, as it travels. */
+const MOST_BYTES = 150_000
+/** Behind the API. */
+const SHOWN_WITHIN_MS = 2000
+
+// Real apps of the lab, a real exporter, a real browser: the page is looked at as it is.
+describeWithTools('the page', ({ chromium }) => {
+  /** @type {Awaited<ReturnType<typeof startExporter>>} */
+  let exporter
+  /** @type {Awaited<ReturnType<typeof openPage>>} */
+  let opened
+  /** @type {ReturnType<typeof spawnBounded>[]} */
+  const running = []
+  /** @type {ReturnType<typeof createMemoryGroup>[]} */
+  const groups = []
+
+  /** @param {string} id of an app of the lab */
+  const start = id => {
+    const { script, nodeArgs = [], memoryLimitBytes } = apps.find(app => app.id === id)
+    const group = memoryLimitBytes === undefined ? undefined : createMemoryGroup({ limitBytes: memoryLimitBytes, name: 'page' })
+    if (group) groups.push(group)
+    const args = ['-r', AGENT, ...nodeArgs, script]
+    const wrapped = group?.wrap(process.execPath, args) ?? { command: process.execPath, args }
+    const app = spawnBounded(wrapped.command, wrapped.args, { env: environment({ MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: id }), timeoutMs: 240_000 })
+    running.push(app)
+    return app
+  }
+  const json = async at => (await exporter.get(`/api/v1/${at}`)).json()
+  const verdictsOf = async target => (await json(`diagnoses?target=${target}`))[0]?.verdicts ?? []
+  const open = async (hash = '', options) => {
+    opened = await openPage(chromium, options)
+    await opened.page.goto(`${exporter.url}/${hash}`)
+    return opened.page
+  }
+
+  beforeAll(async () => {
+    exporter = await startExporter({ autoCaptures: false })
+    for (const id of ['semi-space-starvation', 'healthy-steady']) start(id)
+    await eventually(() => json('targets'), targets => targets.length === 2, 30_000)
+  }, 60_000)
+  afterEach(async () => {
+    const { complaints, origins, close } = opened
+    await close()
+    // Strict policy, no CDN, no exception: whatever a test did.
+    expect([complaints, [...origins]]).toEqual([[], [exporter.url]])
+  })
+  afterAll(async () => {
+    await closeBrowser()
+    for (const { child, ended } of running) {
+      child.kill('SIGKILL')
+      await ended
+    }
+    for (const group of groups) await group.remove()
+    await exporter.stop()
+  }, 60_000)
+
+  it('shows a verdict within two seconds of the API having it, in the list and on its target', async () => {
+    start('event-loop-blocked')
+    await eventually(() => json('targets'), targets => targets.length === 3, 30_000)
+    const list = await open()
+    const { page: target, close, complaints } = await openPage(chromium)
+    await target.goto(`${exporter.url}/#target=event-loop-blocked`)
+    await eventually(() => verdictsOf('event-loop-blocked'), verdicts => verdicts.some(({ diagnosis, state }) => diagnosis === 'event-loop-blocked' && state === 'confirmed'), 60_000)
+    await Promise.all([
+      list.getByRole('row', { name: /^event-loop-blocked.*confirmed event-loop-blocked: / }).waitFor({ timeout: SHOWN_WITHIN_MS }),
+      target.locator('.verdict.confirmed', { hasText: 'event-loop-blocked' }).waitFor({ timeout: SHOWN_WITHIN_MS })
+    ])
+    expect(complaints).toEqual([])
+    await close()
+  }, 120_000)
+
+  it('says how sure, since when, on what evidence, what to change in all its forms, what that brings and what was ruled out; copies it', async () => {
+    const verdict = await eventually(async () => (await verdictsOf('semi-space-starvation')).find(({ state }) => state === 'confirmed'), Boolean, 90_000)
+    const page = await open('#target=semi-space-starvation&thread=main')
+    const card = page.locator('.verdict.confirmed')
+    await card.waitFor()
+    const words = await card.innerText()
+    for (const text of [verdict.title, 'confirmed', 'warning', 'after the start', verdict.fix[0].title, verdict.fix[0].risk, 'Expect gcPauseRatio from']) expect(words).toContain(text)
+    expect(await card.locator('ul').first().locator('li').count()).toBe(verdict.evidence.length)
+    expect(await card.locator('details li').count()).toBe(verdict.ruledOut.length)
+    const { flag, env, dockerfile, kubernetes } = verdict.fix[0].change
+    for (const [name, text] of Object.entries({ 'Command line': flag, Environment: `NODE_OPTIONS=${env.NODE_OPTIONS}`, Dockerfile: dockerfile, 'Kubernetes patch': kubernetes })) {
+      await card.getByRole('button', { name: `Copy ${name}` }).first().click()
+      expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(text)
+    }
+  }, 120_000)
+
+  it('draws what it has: every chart carries data, and evidence stands on the chart that shows it', async () => {
+    const page = await open('#target=semi-space-starvation&thread=main')
+    const charts = page.locator('.chart')
+    await page.locator('#chart-resources canvas').waitFor()
+    expect(await charts.count()).toBe(8)
+    for (const chart of await charts.all()) {
+      expect(await chart.locator('.legend').innerText()).toMatch(/\d/)
+      expect(await chart.locator('canvas').evaluate(coloursOf)).toBeGreaterThan(2)
+    }
+    await page.locator('#chart-young .evidence li').first().waitFor()
+    expect(await page.locator('#chart-young .evidence').innerText()).toContain('semi-space may hold at most')
+    await page.getByLabel('1 h', { exact: true }).check()
+    await page.waitForFunction(() => document.querySelector('#chart-memory .legend')?.textContent?.includes('MiB'))
+  }, 60_000)
+
+  it('takes a capture, hands it out, and draws it', async () => {
+    const page = await open('#target=healthy-steady&thread=main')
+    await page.getByLabel('Seconds').fill('1')
+    await page.getByRole('button', { name: 'Take' }).click()
+    const link = page.getByRole('link', { name: /^Download profile/ })
+    await link.waitFor({ timeout: 30_000 })
+    const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
+    expect(download.suggestedFilename()).toMatch(/^healthy-steady-main-.*\.cpuprofile$/)
+    expect(JSON.parse(fs.readFileSync(await download.path(), 'utf8')).nodes.length).toBeGreaterThan(0)
+    await page.getByRole('button', { name: /^Flame graph/ }).click()
+    const flame = page.frameLocator('iframe')
+    await flame.getByText('healthy-steady main cpu_profile').first().waitFor({ timeout: 20_000 })
+    await flame.locator('canvas').first().waitFor()
+    await page.getByRole('button', { name: 'Close' }).click()
+  }, 90_000)
+
+  it('tells of a death, and shows the minutes before it', async () => {
+    const app = start('healthy-idle')
+    await eventually(() => json('targets'), targets => targets.some(({ target, uptimeSeconds }) => target === 'healthy-idle' && uptimeSeconds > 3), 30_000)
+    const page = await open()
+    await page.getByRole('link', { name: 'healthy-idle' }).waitFor()
+    app.child.kill('SIGSEGV')
+    await app.ended
+    const death = page.locator('.deaths').getByRole('link', { name: 'healthy-idle' })
+    await death.click()
+    await page.getByRole('heading', { name: 'The minutes before' }).waitFor()
+    await page.locator('#chart-memory canvas').waitFor()
+    expect(await page.locator('.verdict .summary').innerText()).toContain('SIGSEGV')
+    expect(await page.locator('#chart-memory .legend').innerText()).toMatch(/Heap, live|Code, files, workers \d/)
+  }, 60_000)
+
+  it('goes by keyboard from the list to a target and back', async () => {
+    const page = await open()
+    const link = page.getByRole('link', { name: 'semi-space-starvation' })
+    await link.focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'semi-space-starvation' }).waitFor()
+    await page.getByRole('link', { name: 'All targets' }).press('Enter')
+    await page.getByRole('searchbox').fill('steady')
+    expect(await page.getByRole('row').count()).toBe(2)
+  }, 30_000)
+
+  it.each([['light', 1300], ['dark', 1300], ['light', 390]])('has nothing that axe-core takes for serious: %s, %i pixels wide', async (colorScheme, width) => {
+    const page = await open('', { colorScheme, viewport: { width, height: 900 } })
+    for (const [hash, ready] of [['', 'tbody tr'], ['#target=semi-space-starvation&thread=main', '#chart-resources canvas']]) {
+      await page.goto(`${exporter.url}/${hash}`)
+      await page.locator(ready).first().waitFor()
+      await page.evaluate(axe.source)
+      const { violations, passes } = await page.evaluate(() => globalThis.axe.run())
+      expect(passes.length).toBeGreaterThan(10)
+      expect(violations.filter(({ impact }) => impact === 'serious' || impact === 'critical').map(({ id, nodes }) => [id, nodes.map(({ html }) => html.slice(0, 200))])).toEqual([])
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width)
+    }
+  }, 60_000)
+
+  it('is small: all that it is made of', async () => {
+    opened = await openPage(chromium)
+    const { page } = opened
+    const session = await page.context().newCDPSession(page)
+    await session.send('Network.enable')
+    /** @type {Map<string, string>} */
+    const urls = new Map()
+    let bytes = 0
+    session.on('Network.responseReceived', ({ requestId, response }) => urls.set(requestId, response.url))
+    session.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => { if (/\/$|\/page\//.test(urls.get(requestId) ?? '')) bytes += encodedDataLength })
+    await page.goto(`${exporter.url}/#target=healthy-steady`)
+    await page.locator('#chart-resources canvas').waitFor()
+    expect(bytes).toBeGreaterThan(20_000)
+    expect(bytes).toBeLessThan(MOST_BYTES)
+  }, 30_000)
+})
+
+/** How many colours a canvas shows. @param {HTMLCanvasElement} canvas */
+function coloursOf (canvas) {
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height)
+  const found = new Set()
+  for (let i = 0; i < data.length; i += 4) if (data[i + 3] === 255) found.add(`${data[i]} ${data[i + 1]} ${data[i + 2]}`)
+  return found.size
+}
