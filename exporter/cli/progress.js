@@ -23,7 +23,7 @@ class Progress {
 
   /** @param {import('../exporter').Exporter} exporter @param {{ host: string, port: number }} listen */
   start (exporter, listen) {
-    this.#line(`watching; live at http://${listen.host}:${listen.port}/api/v1/diagnoses`)
+    this.#line(`watching; live at http://${listen.host}:${listen.port}/`)
     exporter.on('verdict', (target, verdict) => {
       if (verdict.state === 'unknown') return
       this.#line(`${target.name} ${target.thread}: ${verdict.diagnosis} ${verdict.state}: ${verdict.summary}`)

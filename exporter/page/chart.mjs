@@ -20,6 +20,8 @@ const HEIGHT = 200
 const BINARY_STEPS = Array.from({ length: 31 }, (_, i) => 2 ** (10 + i))
 /** A level that is further above all that is drawn would flatten it: it is named at the top instead. */
 const FAR_ABOVE = 3
+/** For the words of the highest level. */
+const ROOM_ABOVE = 1.15
 
 /** One chart: a figure with a heading, a legend of the newest values (or those under the pointer), and what the evidence says. */
 export class ChartView {
@@ -121,7 +123,7 @@ export class ChartView {
   #range (most, scale) {
     const highest = most ?? 0
     const levels = this.#marks.filter(({ as, scale: of = 'y', at }) => as === 'level' && of === scale && (highest === 0 || at[0] <= FAR_ABOVE * highest)).map(({ at }) => at[0])
-    return [0, 1.08 * Math.max(highest, ...levels) || 1]
+    return [0, ROOM_ABOVE * Math.max(highest, ...levels) || 1]
   }
 
   /** @param {PlotView} plot */
@@ -161,7 +163,7 @@ export class ChartView {
         ctx.moveTo(plot.valToPos(at[0], 'x', true), plot.valToPos(at[1], scale, true))
         ctx.lineTo(plot.valToPos(at[2], 'x', true), plot.valToPos(at[3], scale, true))
         ctx.lineWidth = 2.5 * scaled
-        ctx.fillText(label, left + 8 * scaled, Math.max(top + 12 * scaled, plot.valToPos(at[1], scale, true) - 6 * scaled))
+        ctx.fillText(label, left + 0.3 * width, Math.max(top + 12 * scaled, plot.valToPos(at[1] + 0.5 * (at[3] - at[1]), scale, true) - 8 * scaled))
       } else {
         const y = plot.valToPos(at[0], scale, true)
         const isAbove = y < top

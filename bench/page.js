@@ -1,0 +1,200 @@
+'use strict'
+
+/**
+ * `npm run bench:page`: is the exporter's page quick, small and smooth, in a real browser, with real apps?
+ *
+ *   npm run bench:page                       all measures
+ *   npm run bench:page -- --targets 300      with so many processes
+ *   npm run bench:page -- --pictures         only the pictures of docs/page/
+ *
+ * Ends with 1 when a first paint takes more than a second, a verdict shows more than two seconds later than the API has it, all that the page is made of is
+ * more than 150 kB as it travels, or a task of the page takes more than 100 ms with a hundred targets.
+ */
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { setTimeout: wait } = require('node:timers/promises')
+const { parseArgs } = require('node:util')
+const { median, max } = require('simple-statistics')
+const { apps } = require('../lab')
+const { createMemoryGroup } = require('../lab/memory-group')
+const { findTools, MISSING } = require('../scripts/system-tools')
+const { startExporter, eventually } = require('../test/support/exporter')
+const { openPage, closeBrowser } = require('../test/support/browser')
+
+const AGENT = path.join(__dirname, '../agent/index.js')
+const PICTURES = path.join(__dirname, '../docs/page')
+const LIMITS = { firstPaintMs: 1000, verdictMs: 2000, bytes: 150_000, taskMs: 100 }
+const LOADS = 10
+const FEW = 3
+/** What a target of many does: a little of everything, ten times a second. */
+const LIGHT = 'const kept = []; setInterval(() => { for (let i = 0; i < 200; i++) kept[i] = { i, text: String(Math.random()) } }, 100)'
+/** The apps of the pictures: one problem each, and a healthy one. */
+const SHOWN = ['js-heap-leak', 'semi-space-starvation', 'allocator-fragmentation', 'event-loop-blocked', 'healthy-steady']
+
+const { values: given } = parseArgs({ options: { targets: { type: 'string', default: '100' }, pictures: { type: 'boolean', default: false } } })
+
+const tools = findTools()
+if (!tools) {
+  console.error(MISSING)
+  process.exit(2)
+}
+const { chromium } = tools
+let wrong = false
+/** @param {string} what @param {number} value @param {number} limit @param {string} unit */
+const report = (what, value, limit, unit) => {
+  if (value > limit) wrong = true
+  console.log(`${value > limit ? 'WRONG' : 'right'}  ${what}: ${Math.round(value)} ${unit}, ${limit} allowed`)
+}
+
+/** @type {{ child: import('node:child_process').ChildProcess, group?: ReturnType<typeof createMemoryGroup> }[]} */
+const running = []
+/** @param {string} socket @param {string} name @param {string[]} args @param {number} [limitBytes] */
+function start (socket, name, args, limitBytes) {
+  const group = limitBytes === undefined ? undefined : createMemoryGroup({ limitBytes, name: 'page' })
+  const { command, args: wrapped } = group?.wrap(process.execPath, ['-r', AGENT, ...args]) ?? { command: process.execPath, args: ['-r', AGENT, ...args] }
+  running.push({ group, child: spawn(command, wrapped, { stdio: 'ignore', env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socket, MEMWATCH_NAME: name } }) })
+}
+/** @param {string} socket @param {string} id of an app of the lab */
+function startLab (socket, id) {
+  const { script, nodeArgs = [], memoryLimitBytes } = /** @type {import('../lab').LabApp} */ (apps.find(app => app.id === id))
+  start(socket, id, [...nodeArgs, script], memoryLimitBytes)
+}
+async function stopAll () {
+  for (const { child, group } of running.splice(0)) {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGKILL')
+      await once(child, 'close')
+    }
+    await group?.remove()
+  }
+}
+
+/** @param {Awaited<ReturnType<typeof startExporter>>} exporter @param {string} at @returns {Promise<any>} */
+const json = async (exporter, at) => (await exporter.get(`/api/v1/${at}`)).json()
+
+/** First paint and weight, of a page that was never loaded before. @param {Awaited<ReturnType<typeof startExporter>>} exporter */
+async function loads (exporter) {
+  const paints = []
+  let bytes = 0
+  for (let i = 0; i < LOADS; i++) {
+    const { page, close } = await openPage(chromium)
+    const session = await page.context().newCDPSession(page)
+    await session.send('Network.enable')
+    bytes = 0
+    /** @type {Set<string>} */
+    const own = new Set()
+    session.on('Network.responseReceived', ({ requestId, response }) => { if (/\/$|\/page\//.test(response.url)) own.add(requestId) })
+    session.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => { if (own.has(requestId)) bytes += encodedDataLength })
+    await page.goto(`${exporter.url}/`)
+    await page.locator('tbody tr').first().waitFor()
+    paints.push(await page.evaluate(() => /** @type {any} */ (performance.getEntriesByName('first-contentful-paint')[0]).startTime))
+    await close()
+  }
+  console.log(`first contentful paint: median ${median(paints).toFixed(0)} ms, worst ${max(paints).toFixed(0)} of ${LOADS}`)
+  report('first paint, worst', max(paints), LIMITS.firstPaintMs, 'ms')
+  report('all that the page is made of', bytes, LIMITS.bytes, 'bytes')
+}
+
+/** How long the page holds its thread at a stretch: looked at, filtered, a target opened and its time range changed. @param {Awaited<ReturnType<typeof startExporter>>} exporter */
+async function smoothness (exporter) {
+  const { page, complaints, close } = await openPage(chromium)
+  await page.addInitScript(() => {
+    const tasks = /** @type {any} */ (globalThis).tasks = /** @type {number[]} */ ([])
+    new PerformanceObserver(list => { for (const { duration } of list.getEntries()) tasks.push(duration) }).observe({ type: 'longtask', buffered: true })
+  })
+  await page.goto(`${exporter.url}/`)
+  await page.locator(`tbody tr >> nth=${Number(given.targets) - 1}`).waitFor({ timeout: 20_000 })
+  const tasks = async () => /** @type {number[]} */ (await page.evaluate(() => /** @type {any} */ (globalThis).tasks.splice(0)))
+  const measured = async (/** @type {string} */ what, /** @type {() => Promise<unknown>} */ work) => {
+    await tasks()
+    await work()
+    const found = await tasks()
+    console.log(`${what}: ${found.length} tasks over 50 ms${found.length > 0 ? `, the longest ${max(found).toFixed(0)} ms` : ''}`)
+    report(`longest task, ${what}`, found.length > 0 ? max(found) : 0, LIMITS.taskMs, 'ms')
+  }
+  await measured('the list, twenty seconds of it', () => wait(20_000))
+  await measured('filtering', async () => {
+    await page.getByRole('searchbox').pressSequentially('light-1', { delay: 100 })
+    await page.getByRole('searchbox').fill('')
+    await wait(1000)
+  })
+  await measured('one target, half a minute of it', async () => {
+    await page.getByRole('link', { name: 'light-1', exact: true }).click()
+    await page.locator('#chart-resources canvas').waitFor()
+    await wait(30_000)
+  })
+  await measured('other time ranges', async () => {
+    for (const range of ['1 h', '7 days', '10 min']) {
+      await page.getByLabel(range, { exact: true }).check()
+      await wait(2000)
+    }
+  })
+  if (complaints.length > 0) throw new Error(complaints.join('\n'))
+  await close()
+}
+
+/** How much later than the API the page has a verdict. @param {Awaited<ReturnType<typeof startExporter>>} exporter */
+async function latency (exporter) {
+  const { page, close } = await openPage(chromium)
+  for (const id of ['event-loop-blocked', 'semi-space-starvation']) {
+    startLab(exporter.socket.path, id)
+    await eventually(() => json(exporter, `targets?target=${id}`), found => found.length === 1, 30_000)
+    await page.goto(`${exporter.url}/#target=${id}`)
+    await eventually(async () => (await json(exporter, `diagnoses?target=${id}`))[0]?.primary, Boolean, 120_000)
+    const began = performance.now()
+    await page.locator('.verdict.confirmed').first().waitFor()
+    report(`${id} on the page after the API`, performance.now() - began, LIMITS.verdictMs, 'ms')
+  }
+  await close()
+}
+
+/** @param {Awaited<ReturnType<typeof startExporter>>} exporter */
+async function pictures (exporter) {
+  fs.mkdirSync(PICTURES, { recursive: true })
+  for (const id of SHOWN) startLab(exporter.socket.path, id)
+  const confirmed = async () => (await json(exporter, 'diagnoses')).filter((/** @type {any} */ { primary }) => primary).map((/** @type {any} */ { target }) => target)
+  console.log('waiting until the verdicts are there, and the leak is profiled …')
+  await eventually(confirmed, found => SHOWN.slice(0, 4).every(id => found.includes(id)), 180_000)
+  await eventually(() => json(exporter, 'captures?target=js-heap-leak'), ([capture]) => capture?.state === 'done', 120_000)
+  for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
+    for (const [name, hash, viewport] of /** @type {const} */ ([['list', '', { width: 1200, height: 480 }], ['target', '#target=js-heap-leak', { width: 1200, height: 1500 }], ['phone', '#target=semi-space-starvation', { width: 390, height: 900 }]])) {
+      const { page, close } = await openPage(chromium, { colorScheme, viewport })
+      await page.goto(`${exporter.url}/${hash}`)
+      await page.locator(hash === '' ? 'tbody tr' : '#chart-resources canvas').first().waitFor()
+      await wait(2500)
+      await page.screenshot({ path: path.join(PICTURES, `${name}-${colorScheme}.png`) })
+      await close()
+    }
+  }
+  console.log(`written: ${path.relative(process.cwd(), PICTURES)}/`)
+}
+
+async function main () {
+  const exporter = await startExporter({ autoCaptures: given.pictures })
+  try {
+    if (given.pictures) return await pictures(exporter)
+    // A hundred processes on a small machine are a load of their own.
+    for (const count of [FEW, Number(given.targets)]) {
+      console.log(`with ${count} targets`)
+      for (let i = running.length + 1; i <= count; i++) {
+        start(exporter.socket.path, `light-${i}`, ['-e', LIGHT])
+        await wait(50)
+      }
+      await eventually(() => json(exporter, 'targets'), found => found.length === count, 120_000)
+      await (count === FEW ? loads : smoothness)(exporter)
+    }
+    await stopAll()
+    await latency(exporter)
+  } finally {
+    await stopAll()
+    await closeBrowser()
+    await exporter.stop()
+  }
+  console.log(wrong ? 'WRONG' : 'right')
+  process.exitCode = wrong ? 1 : 0
+}
+
+main()
