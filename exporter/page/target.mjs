@@ -44,8 +44,10 @@ export class Target {
   /** @type {any[]} */
   #judged = []
   #startedAtUnixMs = 0
-  /** @type {ReturnType<typeof setInterval>[]} */
-  #timers = []
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  #judging
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  #extending
   #over = false
 
   /** @param {{ target: string, thread: string }} of */
@@ -69,7 +71,8 @@ export class Target {
   async #start () {
     await this.refresh()
     this.showDeaths()
-    this.#timers.push(setInterval(() => this.refresh(), JUDGED_EVERY_MS))
+    if (this.#over) return
+    this.#judging = setInterval(() => this.refresh(), JUDGED_EVERY_MS)
     await this.#choose(this.#range)
   }
 
@@ -81,14 +84,13 @@ export class Target {
   /** Verdicts and newest values. */
   async refresh () {
     const query = { target: this.#target, thread: this.#thread }
+    let problem = 'No such target is watched now.'
     const [[target], [judged]] = await Promise.all([ask('targets', query), ask('diagnoses', query)]).catch(error => {
-      setText(this.#problem, error instanceof Refused ? error.message : 'the exporter does not answer')
+      problem = error instanceof Refused ? error.message : 'The exporter does not answer.'
       return [[], []]
     })
-    if (!target || !judged || this.#over) {
-      if (!this.#problem.textContent) setText(this.#problem, 'No such target is watched now.')
-      return
-    }
+    if (this.#over) return
+    if (!target || !judged) return setText(this.#problem, problem)
     setText(this.#problem, target.silence ? `It is silent: ${target.silence.replaceAll('_', ' ')}.` : target.up ? '' : 'It is gone.')
     this.#values = target.values
     this.#startedAtUnixMs = target.lastFrameUnixMs - 1000 * target.uptimeSeconds
@@ -143,8 +145,8 @@ export class Target {
   async #choose (range) {
     this.#range = range
     this.#history = new History(range.stepSeconds, range.seconds)
-    clearInterval(this.#timers[1])
-    this.#timers[1] = setInterval(() => this.#extend(range), range.everyMs)
+    clearInterval(this.#extending)
+    this.#extending = setInterval(() => this.#extend(range), range.everyMs)
     await this.#extend(range)
   }
 
@@ -183,7 +185,8 @@ export class Target {
 
   remove () {
     this.#over = true
-    for (const timer of this.#timers) clearInterval(timer)
+    clearInterval(this.#judging)
+    clearInterval(this.#extending)
     for (const { view } of this.#views) view.remove()
     this.#captures.remove()
   }
