@@ -14,10 +14,13 @@ const { fileReader } = require('./read-file')
  * @property {() => boolean} trim gives free memory back to the system; blocks meanwhile; false: malloc has no such call
  */
 
+const ADDON = 'memwatch-allocator'
+
 /** @returns {AllocatorAccess | undefined} */
 function byAddon () {
   try {
-    const { books, trim } = require('memwatch-allocator')
+    // Not by its name in the call: a bundler would want to take the addon in.
+    const { books, trim } = /** @type {typeof import('memwatch-allocator')} */ (require(ADDON))
     return { by: 'addon', books, trim }
   } catch (error) {
     debug('memwatch-allocator: %s', error)

@@ -5,20 +5,19 @@
  * does nothing; it never throws.
  */
 
-const path = require('node:path')
 const { debug } = require('./guard')
 
 /** Two installed copies share this: the first one watches. */
 const RUNNING = Symbol.for('memwatch.agent')
 
-/** Package managers start the app as a child of theirs; they are not the app. */
-const PACKAGE_MANAGERS = /^(npm|npx|yarn|yarnpkg|pnpm|pnpx|corepack)(-cli)?(\.[cm]?js)?$/
+/** What starts the app as a child of its own is not the app: package managers, and pm2 with its daemon. */
+const STARTERS = /(^|[\\/])((npm|npx|yarn|yarnpkg|pnpm|pnpx|corepack)(-cli)?(\.[cm]?js)?|pm2(-runtime|-dev|-docker)?|pm2[\\/]lib[\\/]Daemon\.js)$/
 
 /** @returns {string | undefined} why this process is left alone */
 function reasonToStayOut () {
   if (/** @type {any} */ (globalThis)[RUNNING]) return 'another copy of the agent runs in this isolate'
   if (process.versions.bun || /** @type {any} */ (process.versions).deno) return 'not Node.js'
-  if (process.argv[1] && PACKAGE_MANAGERS.test(path.basename(process.argv[1]))) return 'a package manager'
+  if (process.argv[1] && STARTERS.test(process.argv[1])) return 'it starts the app'
 }
 
 try {
