@@ -16,6 +16,7 @@ const { captureRoutes } = require('./captures')
 const { flameRoutes } = require('./flame')
 const { deathRoutes } = require('./deaths')
 const { seriesRoutes } = require('./series')
+const { planRoutes } = require('./plan')
 const { primaryOf } = require('../classify/evaluate')
 
 /** What one address may ask for: a page that draws a hundred targets asks for less, a script that guesses tokens for more. */
@@ -104,7 +105,7 @@ function routes (server, { targets, metrics, isReady, commands, captures, deaths
   const watched = () => targets().filter(target => target.frame)
 
   server.get('/', async (_, reply) => reply.type('text/plain; charset=utf-8').send(
-    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/api/v1/deaths      who died, and of what\n/api/v1/targets/TARGET/series?track=rssBytes   what a number did, up to a week back\n/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it\n/api/v1/captures    profiles and snapshots, and the lines of code they point at\n/api/v1/openapi.json   all of it, for machines\n/-/healthy  /-/ready\n'))
+    'memwatch exporter\n\n/metrics            for Prometheus\n/api/v1/targets     what is watched\n/api/v1/diagnoses   what was found\n/api/v1/deaths      who died, and of what\n/api/v1/targets/TARGET/series?track=rssBytes   what a number did, up to a week back\n/api/v1/plan?node=18,24&memory=512Mi   what V8 will choose; target=TARGET compares with what runs\n/api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it\n/api/v1/captures    profiles and snapshots, and the lines of code they point at\n/api/v1/openapi.json   all of it, for machines\n/-/healthy  /-/ready\n'))
   server.get('/-/healthy', OPEN, async (_, reply) => reply.type('text/plain').send('healthy\n'))
   server.get('/-/ready', OPEN, async (_, reply) => reply.code(isReady() ? 200 : 503).type('text/plain').send(isReady() ? 'ready\n' : 'starting\n'))
   server.get('/metrics', OPEN, async (request, reply) => {
@@ -131,6 +132,7 @@ function routes (server, { targets, metrics, isReady, commands, captures, deaths
   server.get('/api/v1/diagnoses', { schema: { tags: ['diagnoses'], summary: 'The verdicts on each target', response: { 200: schemas.diagnoses, ...schemas.refusals } } }, async () => watched().map(judgedTarget))
   deathRoutes(server, deaths)
   seriesRoutes(server, watched)
+  planRoutes(server, watched)
   trimRoutes(server, { targets: watched, commands })
   captureRoutes(server, { targets: watched, captures })
   flameRoutes(server)
