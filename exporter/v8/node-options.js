@@ -3,16 +3,15 @@
 const { has } = require('./node-versions')
 
 /**
- * Which lines of Node.js take which flag in NODE_OPTIONS: process.allowedNodeEnvironmentFlags of the newest binary of each, those that
- * node-versions.js names. '20-' is 20 to 26. A --no- form is listed where it differs. A flag that is refused ends Node at start:
- * "--x is not allowed in NODE_OPTIONS".
+ * Which lines of Node.js take which flag in NODE_OPTIONS: each flag of process.allowedNodeEnvironmentFlags, and its negation, tried on the
+ * binaries that node-versions.js names. '20-' is 20 to 26. A --no- form is listed where it differs. Who refuses one does not start:
+ * "is not allowed in NODE_OPTIONS".
  * @type {[lines: string, ...flags: string[]][]}
  */
 const TAKEN = [
-  ['18-19', 'no-enable-network-family-autoselection'],
   ['18 20-', 'test-reporter test-reporter-destination test-shard'],
   ['18 20-22', 'experimental-default-type'],
-  ['18-21', 'experimental-network-imports experimental-policy policy-integrity'],
+  ['18-21', 'experimental-network-imports experimental-policy no-stack-trace-limit policy-integrity'],
   ['18-21 23', 'no-experimental-wasm-modules'],
   ['18-22',
     'huge-max-old-generation-size no-experimental-fetch no-experimental-global-customevent no-experimental-global-webcrypto',
@@ -20,8 +19,8 @@ const TAKEN = [
   ],
   ['18-',
     'abort-on-uncaught-exception addons conditions debug-arraybuffer-allocations debug-port deprecation diagnostic-dir disable-proto',
-    'disallow-code-generation-from-strings dns-result-order enable-etw-stack-walking enable-fips enable-network-family-autoselection',
-    'enable-source-maps es-module-specifier-resolution experimental-abortcontroller experimental-fetch experimental-global-customevent',
+    'disallow-code-generation-from-strings dns-result-order enable-fips enable-network-family-autoselection enable-source-maps',
+    'es-module-specifier-resolution experimental-abortcontroller experimental-fetch experimental-global-customevent',
     'experimental-global-webcrypto experimental-import-meta-resolve experimental-json-modules experimental-loader experimental-modules',
     'experimental-repl-await experimental-report experimental-shadow-realm experimental-specifier-resolution experimental-top-level-await',
     'experimental-vm-modules experimental-wasi-unstable-preview1 experimental-wasm-modules experimental-worker',
@@ -30,16 +29,14 @@ const TAKEN = [
     'insecure-http-parser inspect inspect-brk inspect-port inspect-publish-uid interpreted-frames-native-stack jitless loader',
     'max-http-header-size max-old-space-size max-semi-space-size napi-modules node-memory-debug node-snapshot openssl-config',
     'openssl-legacy-provider openssl-shared-config pending-deprecation perf-basic-prof perf-basic-prof-only-functions perf-prof',
-    'perf-prof-unwinding-info preserve-symlinks preserve-symlinks-main prof-process redirect-warnings report-compact report-dir',
-    'report-directory report-filename report-on-fatalerror report-on-signal report-signal report-uncaught-exception require secure-heap',
-    'secure-heap-min snapshot-blob stack-trace-limit test-only throw-deprecation title tls-cipher-list tls-keylog tls-max-v1.2 tls-max-v1.3',
-    'tls-min-v1.0 tls-min-v1.1 tls-min-v1.2 tls-min-v1.3 trace-deprecation trace-event-categories trace-event-file-pattern',
-    'trace-events-enabled trace-exit trace-sigint trace-sync-io trace-tls trace-uncaught trace-warnings track-heap-objects',
-    'unhandled-rejections use-bundled-ca use-largepages use-openssl-ca v8-pool-size verify-base-objects warnings watch watch-path',
-    'watch-preserve-output zero-fill-buffers'
+    'perf-prof-unwinding-info preserve-symlinks preserve-symlinks-main redirect-warnings report-compact report-dir report-directory',
+    'report-filename report-on-fatalerror report-on-signal report-signal report-uncaught-exception require secure-heap secure-heap-min',
+    'snapshot-blob stack-trace-limit test-only throw-deprecation title tls-cipher-list tls-keylog tls-max-v1.2 tls-max-v1.3 tls-min-v1.0',
+    'tls-min-v1.1 tls-min-v1.2 tls-min-v1.3 trace-deprecation trace-event-categories trace-event-file-pattern trace-events-enabled',
+    'trace-exit trace-sigint trace-sync-io trace-tls trace-uncaught trace-warnings track-heap-objects unhandled-rejections use-bundled-ca',
+    'use-largepages use-openssl-ca v8-pool-size verify-base-objects warnings watch watch-path watch-preserve-output zero-fill-buffers'
   ],
   ['19', 'no-experimental-wasi-unstable-preview1'],
-  ['20-21', 'no-experimental-permission'],
   ['20 22-',
     'allow-wasi disable-wasm-trap-handler experimental-eventsource experimental-print-required-tla experimental-require-module expose-gc',
     'heap-prof heap-prof-dir heap-prof-interval heap-prof-name inspect-wait network-family-autoselection-attempt-timeout',
@@ -47,11 +44,11 @@ const TAKEN = [
   ],
   ['20-23', 'experimental-permission'],
   ['20-',
-    'allow-addons allow-child-process allow-fs-read allow-fs-write allow-worker disable-warning experimental-detect-module',
-    'experimental-websocket network-family-autoselection trace-promises'
+    'allow-addons allow-child-process allow-fs-read allow-fs-write allow-worker disable-warning enable-etw-stack-walking',
+    'experimental-detect-module experimental-websocket network-family-autoselection trace-promises'
   ],
   ['21-', 'experimental-global-navigator'],
-  ['22-23', 'experimental-async-context-frame no-experimental-strip-types'],
+  ['22-23', 'experimental-async-context-frame'],
   ['22 24-', 'use-env-proxy watch-kill-signal'],
   ['22-25', 'experimental-transform-types'],
   ['22-',
