@@ -20,7 +20,7 @@ Examples:
   $ memwatch last-death shop                  why the last process of that name ended
   $ memwatch capture shop heap_profile        which lines of code allocate what lives on
   $ memwatch trim shop                        give back what malloc retains, without a restart
-  $ memwatch plan --node 18,24 --memory 512Mi  what an upgrade or another limit makes of the heap
+  $ memwatch plan shop --node 24              what an upgrade, another limit or a flag makes of its heap
   $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API`)
 
 program.addCommand(require('./run').command)

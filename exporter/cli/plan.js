@@ -14,7 +14,7 @@ const collect = (text, before = []) => [...before, text]
 const command = withApiOptions(new Command('plan'))
   .description('Say what V8 will choose on another Node.js, under another memory limit or with other flags, and what to mind.')
   .argument('[target]', 'as /api/v1/targets calls it: compare with what it runs now, and take from it what is left out')
-  .option('--node <VERSIONS>', 'from and to, as 18,24 or 22.23.3', collect)
+  .option('--node <VERSIONS>', 'from and to, as 18,24 or 22.23.3; with a target only to', collect)
   .option('--memory <LIMITS>', 'memory limit of the container, as 512Mi, 1Gi or 512M; more by commas, or again', collect)
   .option('--flags <FLAGS>', 'as NODE_OPTIONS holds them; with a target added to its own')
   .option('--host-memory <MEMORY>', 'of the machine: counts without a limit, and where Node.js sees none (default: of this machine)')

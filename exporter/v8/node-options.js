@@ -77,10 +77,10 @@ const TAKEN_SINCE = Object.freeze({
   '--max-old-space-size-percentage': { 22: 21, 24: 6, 25: 0, 26: 0 }
 })
 
-/** Of V8, about its heap, and on the command line only. */
+/** On the command line only; none changes the limits of the heap but the first two, which plan-flags.js knows. */
 const COMMAND_LINE_ONLY = new Set([
   '--optimize-for-size', '--lite-mode', '--min-semi-space-size', '--semi-space-growth-factor', '--initial-old-space-size', '--initial-heap-size',
-  '--gc-interval', '--trace-gc', '--trace-gc-nvp', '--trace-gc-verbose', '--stack-size'
+  '--gc-interval', '--trace-gc', '--trace-gc-nvp', '--trace-gc-verbose', '--stack-size', '--prof', '--env-file', '--env-file-if-exists', '--run', '--test'
 ])
 
 const NEWEST_LINE = 26

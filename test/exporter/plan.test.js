@@ -259,6 +259,13 @@ describe('of a target that runs', () => {
     expect(figures(await get('target=api&memory=1Gi'))).toEqual([['18.20.8', 512, 259, 1], ['18.20.8', 1024, 524, 4]])
     expect(figures(await get('target=api&memory=1Gi&cgroup=v2')).at(-1)).toEqual(['18.20.8', 1024, 4144, 16])
   })
+  it('what it has in NODE_OPTIONS and the new Node refuses there is named, and what was preloaded is no flag of V8', async () => {
+    await say({ nodeOptions: ['--experimental-permission', '--require', 'memwatch/agent'], execArgv: ['--max-heap-size=300', '--env-file=.env', '-r', './x.js'] }, { heapSizeLimitBytes: 300 * MIB })
+    const [now, then] = await get('target=api&node=24')
+    expect(now.warnings.join()).not.toMatch(/does not start|Not known|not modelled/)
+    expect([then.heapSizeLimitBytes, then.semiSpaceBytes, then.warnings[0]]).toEqual([300 * MIB, 16 * MIB, 'Node 24 refuses --experimental-permission in NODE_OPTIONS: it does not start.'])
+    expect(then.warnings.join()).not.toContain('Not known')
+  })
   it('of a Node.js that is not known yet only what it says itself is no guess', async () => {
     await say({ node: '27.1.0', v8: '15.2.1' })
     const [now, then] = await get('target=api&memory=1Gi')
