@@ -35,4 +35,4 @@ function liveWarnings ({ memoryLimitBytes, sizes: { oldBytes, semiSpaceBytes } }
   return warnings
 }
 
-module.exports = { liveWarnings }
+module.exports = { liveWarnings, FULL_SHARE }

@@ -2,7 +2,7 @@
 
 const { formatMebibytes } = require('../text/format')
 const { fittingOldBytes, fittingSemiSpaceBytes, ENOUGH_SEMI_SPACE_BYTES, NODE_BESIDE_BYTES } = require('./fitting-sizes')
-const { liveWarnings } = require('./plan-live')
+const { liveWarnings, FULL_SHARE } = require('./plan-live')
 const { notesOf } = require('./plan-notes')
 
 /** @typedef {import('./plan-case').PlanCase} PlanCase */
@@ -56,8 +56,8 @@ function limitWarnings (planned, running) {
   return [
     `V8 may grow the heap to ${formatMebibytes(sizes.heapSizeLimitBytes)}${sure ? '' : `, ${formatMebibytes(besideBytes)} lie beside it`}, and the container holds ${formatMebibytes(limitBytes)}: ` +
     `a leak ${sure ? 'ends' : 'may end'} as a kill by the kernel (exit 137), and the app's log does not say why. ` +
-    (oldBytes < LEAST_OLD_BYTES
-      ? `No heap worth having fits beside the ${formatMebibytes(besideBytes)} that Node.js takes itself: ask for more memory.`
+    (oldBytes < Math.max(LEAST_OLD_BYTES, (running?.liveHeapBytes ?? 0) / FULL_SHARE)
+      ? `No heap worth having fits beside ${formatMebibytes(besideBytes)} of other memory: ask for more.`
       : `${flags} leaves ${formatMebibytes(besideBytes)} for what is not heap: a leak then ends with heap out of memory and a stack trace (exit 134).`)
   ]
 }
@@ -71,7 +71,7 @@ function comparison (from, to) {
   const way = `${step(from, to)}:`
   const warnings = []
   if (semiFrom !== null && semiTo !== null && semiTo < semiFrom) {
-    const wanted = Math.min(semiFrom, fittingSemiSpaceBytes(to.memoryLimitBytes ?? Infinity))
+    const wanted = betterSemiSpaceBytes(to) ?? Math.min(semiFrom, fittingSemiSpaceBytes(to.memoryLimitBytes ?? Infinity))
     warnings.push(`${way} semi-space ${change(semiFrom, semiTo)}${semiTo < ENOUGH_SEMI_SPACE_BYTES && wanted > semiTo ? `; add --max-semi-space-size=${wanted / MIB}` : ''}.`)
   } else if (semiFrom !== null && semiTo !== null && semiTo > semiFrom) {
     warnings.push(`${way} semi-space ${change(semiFrom, semiTo)}: the new space may take ${formatMebibytes(2 * semiTo)} of RSS, ${formatMebibytes(2 * (semiTo - semiFrom))} more.`)

@@ -116,6 +116,13 @@ describe('a plan warns', () => {
     expect(rowsOf('20,24', '2Gi')[1].warnings).toEqual(['20 → 24 at 2048 MiB: semi-space 8 → 32 MiB: the new space may take 64 MiB of RSS, 48 MiB more.'])
     expect(rowsOf('24,26', '4Gi')[1].warnings).toEqual(['24 → 26 at 4096 MiB: semi-space 64 → 32 MiB.'])
     expect(rowsOf('20,22', '1Gi')[1].warnings.join()).not.toContain('→')
+    expect(rowsOf('24,20', '2Gi')[1].warnings).toEqual(['24 → 20 at 2048 MiB: semi-space 32 → 8 MiB; add --max-semi-space-size=16.'])
+  })
+  it('with one size of semi-spaces, not two', () => {
+    for (const [node, memory] of [['20', '1Gi,512Mi'], ['18,24', '256Mi'], ['24,20', '1Gi'], ['18,22', '128Mi']]) {
+      const sizes = rowsOf(node, memory).at(-1).warnings.flatMap(text => [...text.matchAll(/--max-semi-space-size=(\d+)/g)].map(([, size]) => size))
+      expect([node, memory, new Set(sizes).size, sizes.length > 1]).toEqual([node, memory, 1, true])
+    }
   })
   it('of what another limit changes', () => {
     expect(rowsOf('24', '1Gi,512Mi')[1].warnings.slice(0, 2)).toEqual([
@@ -129,7 +136,7 @@ describe('a plan warns', () => {
     ['24', '306Mi', /may end as a kill/],
     ['24', '307Mi', null],
     ['18', '512Mi', /grow the heap to 4144 MiB.*--max-old-space-size=368 leaves/],
-    ['22', '64Mi', /No heap worth having fits beside the 48 MiB/],
+    ['22', '64Mi', /No heap worth having fits beside 48 MiB of other memory/],
     ['26', '512Mi', null]
   ])('on %s at %s of a heap that may outgrow its container: %s', (node, memory, expected) => {
     const warnings = warningsIn(node, memory)
@@ -219,6 +226,7 @@ describe('of a target that runs', () => {
     expect(now).toMatchObject({ node: '20.20.2', memoryLimitBytes: 512 * MIB, heapSizeLimitBytes: 259 * MIB, oldGenerationBytes: 256 * MIB, semiSpaceBytes: MIB, running: true })
     expect(rows).toEqual([expect.objectContaining({ node: '24', memoryLimitBytes: 256 * MIB, heapSizeLimitBytes: 259 * MIB, running: false })])
     expect(rows[0].warnings[0]).toMatch(/^A live heap of 180 MiB and \d+(\.\d)? MiB beside it are more than the 256 MiB of the container: the kernel kills the app \(exit 137\)\. A container of \d+ MiB would do, with --max-old-space-size=288\.$/)
+    expect(rows[0].warnings[1]).toMatch(/No heap worth having fits beside \d+(\.\d)? MiB of other memory: ask for more\.$/)
   })
   it.each([
     ['--max-old-space-size=128', /^The live heap is 180 MiB, the old generation may hold 128 MiB: the app ends with heap out of memory \(exit 134\)\. --max-old-space-size=288 would do\.$/],
