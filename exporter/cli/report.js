@@ -2,6 +2,7 @@
 
 const { styleText } = require('node:util')
 const { formatBytes, formatRatio, formatSeconds, formatValue } = require('../text/format')
+const { wrap } = require('../text/wrap')
 const { pasteLine } = require('../fixes/paste-line')
 
 /** Lines of code that are named for a verdict. */
@@ -22,7 +23,7 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
   /** @type {string[]} */
   const lines = []
   /** @param {string} text @param {number} [indent] */
-  const say = (text, indent = 0) => lines.push(...wrap(text, width, indent))
+  const say = (text, indent) => lines.push(...wrap(text, width, indent))
 
   const exit = report.exit.signal ? `ended by ${report.exit.signal}` : `exit status ${report.exit.code}`
   say(`memwatch: ${report.command.join(' ')} – ${formatSeconds(report.durationSeconds)}, ${exit}`)
@@ -93,24 +94,6 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
     if (verdict.runbook) say(`Runbook: ${verdict.runbook}`, 2)
     lines.push('')
   }
-}
-
-/**
- * @param {string} text @param {number} width @param {number} indent
- * @returns {string[]} lines no longer than the width where words allow
- */
-function wrap (text, width, indent) {
-  const lines = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    if (line !== '' && indent + line.length + 1 + word.length > width) {
-      lines.push(line)
-      line = text.startsWith('- ') ? `  ${word}` : word
-    } else {
-      line = line === '' ? word : `${line} ${word}`
-    }
-  }
-  return [...lines, line].map(item => ' '.repeat(indent) + item)
 }
 
 module.exports = { renderReport }

@@ -4,10 +4,9 @@ const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
+const { fittingOldBytes, neededContainerBytes } = require('../v8/fitting-sizes')
 
 const MIB = 2 ** 20
-/** Of the container, this much may be used by what memwatch can add up. */
-const CONTAINER_SHARE = 0.92
 const PERCENTAGE = '--max-old-space-size-percentage'
 /** A heap below this is not worth a container. */
 const LEAST_HEAP_MIB = 32
@@ -79,9 +78,9 @@ module.exports = defineDiagnosis({
     // Without a flag the young generation was sized for the memory that V8 was told of: give it what fits, too.
     const semiMib = youngBytes > limit / 4 ? 16 : null
     const young = semiMib === null ? youngBytes : 3 * semiMib * MIB
-    const megabytes = Math.max(LEAST_HEAP_MIB, Math.floor((CONTAINER_SHARE * limit - beside - young) / MIB / 16) * 16)
+    const megabytes = Math.max(LEAST_HEAP_MIB, fittingOldBytes({ limitBytes: limit, besideBytes: beside, youngBytes: young }) / MIB)
     const live = signals.liveHeapHighestBytes ?? signals.liveHeapBytes ?? 0
-    const neededBytes = Math.ceil((live / 0.65 + young + beside) / CONTAINER_SHARE / (64 * MIB)) * 64 * MIB
+    const neededBytes = neededContainerBytes({ liveBytes: live, besideBytes: beside, youngBytes: young })
     const ask = {
       title: `Ask for ${formatBytes(neededBytes)} of memory`,
       change: { kubernetes: `resources:\n  limits:\n    memory: ${Math.round(neededBytes / MIB)}Mi` },

@@ -5,7 +5,7 @@ const { refuse } = require('./problems')
 /**
  * The target that a request names, by its path and the thread of its query.
  * @param {import('../series/target').Target[]} targets
- * @param {import('fastify').FastifyRequest} request
+ * @param {Pick<import('fastify').FastifyRequest, 'params' | 'query'>} request
  * @returns {import('../series/target').Target | undefined}
  */
 function namedTarget (targets, { params, query }) {

@@ -121,6 +121,34 @@ const recordingQuery = {
   additionalProperties: false
 }
 
+const planQuery = {
+  type: 'object',
+  properties: {
+    target: { ...text, description: 'what it is compared with, and what is taken where node, memory or flags are left out' },
+    node: { ...array(text), description: 'versions of Node.js, as in 18,24 or 22.23.3: where one comes from, then where one may go' },
+    memory: { ...array(text), description: 'memory limits of the container, as in 512Mi,1Gi' },
+    flags: { ...text, description: 'as NODE_OPTIONS holds them; added to those of the target' },
+    hostMemory: { ...text, description: 'of the machine, which counts where Node.js sees no limit; else that of the target or of the exporter' },
+    cgroup: { enum: ['v1', 'v2'], description: 'v2 where nothing else is known: there Node 18 sees no limit' }
+  },
+  additionalProperties: false
+}
+
+const plan = {
+  ...array(object({
+    node: text,
+    memoryLimitBytes: { ...nullable('number'), description: 'null without a limit' },
+    heapSizeLimitBytes: number,
+    oldGenerationBytes: { ...nullable('number'), description: 'the most it may grow to; null where that cannot be told' },
+    semiSpaceBytes: { ...nullable('number'), description: 'likewise of one semi-space' },
+    newSpaceBytes: { ...nullable('number'), description: 'what two of them may commit' },
+    flags: text,
+    running: { type: 'boolean', description: 'this is what the target runs now, by its own word' },
+    warnings: { ...array(text), description: 'sentences, worst first' }
+  })),
+  description: 'by limit, then by version; before them what the target runs'
+}
+
 /** @param {readonly string[]} tracks @param {readonly number[]} stepsSeconds */
 const seriesQuery = (tracks, stepsSeconds) => ({
   type: 'object',
@@ -273,4 +301,4 @@ const report = {
   })
 }
 
-module.exports = { targets, targetsQuery, recordingQuery, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, captureQuery, capture, captures, capturesQuery, capturePartQuery, refusals, report }
+module.exports = { targets, targetsQuery, recordingQuery, planQuery, plan, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, captureQuery, capture, captures, capturesQuery, capturePartQuery, refusals, report }

@@ -15,6 +15,7 @@ const { liveRoutes } = require('./live')
 const { pageRoutes } = require('./page')
 const { recordingRoutes } = require('./recording')
 const { seriesRoutes } = require('./series')
+const { planRoutes } = require('./plan')
 const { targetRoutes } = require('./targets')
 
 /** What one address may ask for: a page that draws a hundred targets asks for less, a script that guesses tokens for more. */
@@ -119,6 +120,7 @@ function routes (server, { targets, metrics, isReady, commands, captures, deaths
   recordingRoutes(server, { targets: watched, events })
   deathRoutes(server, deaths)
   seriesRoutes(server, watched)
+  planRoutes(server, watched)
   trimRoutes(server, { targets: watched, commands })
   captureRoutes(server, { targets: watched, captures })
   flameRoutes(server)

@@ -8,6 +8,9 @@ function formatBytes (bytes) {
   return `${Math.abs(mib) < 10 ? Number(mib.toFixed(1)) : Math.round(mib)} MiB`
 }
 
+/** @param {number} bytes @returns {string} in MiB, to a tenth below 10000: 268.5 MiB, 4144 MiB, 24106 MiB */
+const formatMebibytes = bytes => `${Number((bytes / MIB).toFixed(bytes < 10_000 * MIB ? 1 : 0))} MiB`
+
 /** @param {number} ratio 0–1 @returns {string} 27 %, 0.4 % */
 function formatRatio (ratio) {
   const percent = ratio * 100
@@ -43,4 +46,4 @@ function formatValue (value, unit) {
   }
 }
 
-module.exports = { formatBytes, formatRatio, formatNumber, formatSeconds, formatValue }
+module.exports = { formatBytes, formatMebibytes, formatRatio, formatNumber, formatSeconds, formatValue }

@@ -2,6 +2,13 @@
 
 const { flagsInForce, flagMegabytes } = require('./flags')
 
+/**
+ * @typedef {object} HeapSizes
+ * @property {number} oldBytes the most that the old generation may grow to
+ * @property {number} semiSpaceBytes the most that one semi-space may; the new space has two
+ * @property {number} heapSizeLimitBytes v8.getHeapStatistics().heap_size_limit: the old generation and three semi-spaces
+ */
+
 const MB = 2 ** 20
 /** V8 rounds generation sizes up to its page size, 256 KiB. */
 const PAGE = 2 ** 18
@@ -12,6 +19,35 @@ const roundUp = (bytes, step) => Math.ceil(bytes / step) * step
 const roundUpToPowerOfTwo = bytes => 2 ** Math.ceil(Math.log2(bytes))
 
 /**
+ * The memory from which on the old generation may have 4 GiB: V8 up to 11.3 takes what lacks no more than 512 MB of 16 GiB, later
+ * ones 15 GiB. Node 18 to 20 turn at 15872 MiB, Node 21 to 26 at 15360.
+ * @param {number} v8Major @param {number} v8Minor
+ */
+const largeMemoryBytes = (v8Major, v8Minor) => (v8Major < 11 || (v8Major === 11 && v8Minor <= 3) ? 15.5 : 15) * 1024 * MB
+
+/**
+ * From V8 14.6 on the young generation follows the heap, or a quarter of the memory, and not the old generation.
+ * @param {number} v8Major @param {number} v8Minor
+ */
+const followsHeap = (v8Major, v8Minor) => v8Major > 14 || (v8Major === 14 && v8Minor >= 6)
+
+/**
+ * One semi-space as V8 derives it, before it is rounded to a power of two: YoungGenerationSizeFromOldGenerationSize, and
+ * YoungGenerationSizeFromHeapSize from V8 14.6 on.
+ * @param {number} v8Major @param {number} v8Minor
+ * @param {{ oldBytes: number, heapBytes: number }} from heapBytes: a quarter of the memory, or --max-heap-size
+ * @returns {number} bytes
+ */
+function derivedSemiSpace (v8Major, v8Minor, { oldBytes, heapBytes }) {
+  const lowMemory = oldBytes <= 256 * MB
+  let semi
+  if (followsHeap(v8Major, v8Minor)) semi = Math.max(Math.min(heapBytes / 32, 32 * MB), 2 * MB)
+  else if (v8Major <= 12) semi = Math.min(oldBytes / (lowMemory ? 256 : 128), 16 * MB)
+  else semi = Math.min(oldBytes / (lowMemory ? 256 : 32), 64 * MB)
+  return roundUp(Math.max(semi, MB), PAGE)
+}
+
+/**
  * What V8 chooses for a heap when no flag says otherwise. From V8's Heap::HeapSizeFromPhysicalMemory and
  * YoungGenerationSizeFromOldGenerationSize (src/heap/heap.cc); checked against Node 18 to 26 under memory limits from
  * 128 MiB to 24 GB. 64-bit, no pointer compression.
@@ -19,17 +55,12 @@ const roundUpToPowerOfTwo = bytes => 2 ** Math.ceil(Math.log2(bytes))
  * @param {number} v8Major 10 … 14
  * @param {number} v8Minor tells Node 25 (14.1) from Node 26 (14.6)
  * @param {number} memoryBytes the smaller of the machine's memory and the limit that V8 was told of
- * @returns {{ oldBytes: number, semiSpaceBytes: number, heapSizeLimitBytes: number }}
+ * @returns {HeapSizes}
  */
 function chosenSizes (v8Major, v8Minor, memoryBytes) {
-  const largest = memoryBytes >= 15 * 1024 * MB ? 4096 * MB : 2048 * MB
+  const largest = memoryBytes >= largeMemoryBytes(v8Major, v8Minor) ? 4096 * MB : 2048 * MB
   const oldBytes = roundUp(Math.max(Math.min(memoryBytes / 2, largest), 256 * MB), PAGE)
-  const lowMemory = oldBytes <= 256 * MB
-  let semi
-  if (v8Major <= 12) semi = Math.min(oldBytes / (lowMemory ? 256 : 128), 16 * MB)
-  else if (v8Major === 13 || (v8Major === 14 && v8Minor < 6)) semi = Math.min(oldBytes / (lowMemory ? 256 : 32), 64 * MB)
-  else semi = Math.max(Math.min(memoryBytes / 128, 32 * MB), 2 * MB)
-  const semiSpaceBytes = roundUpToPowerOfTwo(roundUp(Math.max(semi, MB), PAGE))
+  const semiSpaceBytes = roundUpToPowerOfTwo(derivedSemiSpace(v8Major, v8Minor, { oldBytes, heapBytes: memoryBytes / 4 }))
   return { oldBytes, semiSpaceBytes, heapSizeLimitBytes: oldBytes + 3 * semiSpaceBytes }
 }
 
@@ -99,4 +130,4 @@ function fromLimit (heapSizeLimitBytes, v8Major, v8Minor) {
 /** @param {number} bytes */
 const megabytes = bytes => Number((bytes / MB).toFixed(1))
 
-module.exports = { chosenSizes, semiSpaceMax }
+module.exports = { chosenSizes, derivedSemiSpace, followsHeap, roundUpToPowerOfTwo, semiSpaceMax }

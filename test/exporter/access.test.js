@@ -29,6 +29,7 @@ const ROUTES = [
   ['GET', '/', 'read'],
   ['GET', '/api/v1/targets', 'read'],
   ['GET', '/api/v1/diagnoses', 'read'],
+  ['GET', '/api/v1/plan?node=22&memory=512Mi', 'read'],
   ['GET', '/api/v1/deaths', 'read'],
   ['GET', '/api/v1/deaths/:id', 'read'],
   ['GET', '/api/v1/targets/:target/series?track=rssBytes', 'read'],

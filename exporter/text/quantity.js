@@ -1,0 +1,45 @@
+'use strict'
+
+/** As Kubernetes has them: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/ */
+const SUFFIXES = Object.freeze({
+  '': 1,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+  KiB: 2 ** 10,
+  MiB: 2 ** 20,
+  GiB: 2 ** 30,
+  TiB: 2 ** 40
+})
+
+/** What a container may be limited to: less is a unit that was forgotten, more is no machine. */
+const LEAST_BYTES = 2 ** 20
+const MOST_BYTES = 1024 * 2 ** 40
+
+/** @param {string} text */
+const numberIn = text => /^(\d{1,16}(?:\.\d{1,16})?)([a-zA-Z]*)$/.exec(text)
+
+/**
+ * An amount of memory as Kubernetes writes it, or with the B of MiB.
+ * @param {string} text as in 512Mi, 1.5GiB, 512M, 536870912
+ * @returns {number} whole bytes
+ * @throws {RangeError} with a sentence that says what is expected
+ */
+function readMemory (text) {
+  const [, digits, suffix] = numberIn(text.trim()) ?? []
+  const factor = Object.hasOwn(SUFFIXES, suffix ?? '-') ? SUFFIXES[/** @type {keyof typeof SUFFIXES} */ (suffix)] : undefined
+  const bytes = factor === undefined ? NaN : Math.floor(Number(digits) * factor)
+  if (bytes >= LEAST_BYTES && bytes <= MOST_BYTES) return bytes
+  const expected = 'expected an amount of memory such as 512Mi, 1Gi, 512M or 536870912'
+  const got = `got ${JSON.stringify(text)}`
+  if (suffix === 'm') throw new RangeError(`${expected}, ${got}: m is a thousandth to Kubernetes, a MiB to Docker; write ${digits}Mi`)
+  if (suffix === '' && bytes < LEAST_BYTES) throw new RangeError(`${expected}, ${got}: those are bytes; write ${digits}Mi`)
+  throw new RangeError(bytes >= 0 ? `${expected}, from 1Mi to 1024Ti, ${got}` : `${expected}, ${got}`)
+}
+
+module.exports = { readMemory }

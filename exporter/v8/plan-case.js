@@ -1,0 +1,73 @@
+'use strict'
+
+const { sizesUnderFlags } = require('./sizes-under-flags')
+const { plannedFlags } = require('./plan-flags')
+const { has, SEES_CGROUP_V2 } = require('./node-versions')
+
+const MIB = 2 ** 20
+/** The kernel keeps a limit in whole pages. */
+const KERNEL_PAGE = 4096
+
+/**
+ * What a Node.js under a limit is given, and what V8 chooses for it.
+ * @typedef {object} PlanCase
+ * @property {import('./node-versions').NodeVersion} version
+ * @property {number | null} memoryLimitBytes null: none
+ * @property {'yes' | 'cgroup-v2' | 'parent'} seesLimit whether Node.js sees the limit, else why not
+ * @property {number} toldBytes the memory that V8 is told of
+ * @property {Host} host
+ * @property {string} flags
+ * @property {import('./plan-flags').PlannedFlags} meant
+ * @property {import('./sizes-under-flags').SizeFlags} sizeFlags what V8 gets of them
+ * @property {{ heapSizeLimitBytes: number, oldBytes: number | null, semiSpaceBytes: number | null }} sizes null where it cannot be told
+ * @property {import('./heap-sizing').HeapSizes} [seen] the sizes if it saw the limit, where it does not
+ * @property {import('./heap-sizing').HeapSizes} [oneMore] the sizes with a MiB more, where the limit counts
+ * @property {boolean} running this runs now, and V8 says its sizes
+ *
+ * @typedef {{ bytes: number, given: boolean }} Host memory of the machine, and whether somebody said so
+ * @typedef {{ nodeOptions: string[], execArgv: string[] }} GivenFlags
+ */
+
+/**
+ * @param {import('./node-versions').NodeVersion} version
+ * @param {number | null} memoryLimitBytes
+ * @param {object} given
+ * @param {GivenFlags} given.flags
+ * @param {Host} given.host
+ * @param {'v1' | 'v2'} given.cgroup
+ * @param {boolean} [given.limitOnParent] the limit is not on the process's own cgroup, the only one that Node.js reads
+ * @returns {PlanCase}
+ */
+function planCase (version, memoryLimitBytes, { flags, host, cgroup, limitOnParent = false }) {
+  const seesLimit = limitOnParent ? 'parent' : cgroup === 'v1' || has(version, SEES_CGROUP_V2) ? 'yes' : 'cgroup-v2'
+  const limited = memoryLimitBytes !== null && seesLimit === 'yes'
+  const pagesBytes = memoryLimitBytes === null ? Infinity : Math.floor(memoryLimitBytes / KERNEL_PAGE) * KERNEL_PAGE
+  // Who plans for another machine need not say how large that is, as long as the limit counts.
+  const toldBytes = limited ? Math.min(pagesBytes, host.given ? host.bytes : Infinity) : host.bytes
+  const meant = plannedFlags(version, flags)
+  const sizeFlags = sizeFlagsOf(meant, toldBytes)
+  const sizesFor = (/** @type {number} */ bytes) => sizesUnderFlags(version.v8Major, version.v8Minor, bytes, sizeFlagsOf(meant, bytes))
+  return {
+    version,
+    memoryLimitBytes,
+    seesLimit,
+    toldBytes,
+    host,
+    flags: [...flags.nodeOptions, ...flags.execArgv].join(' '),
+    meant,
+    sizeFlags,
+    sizes: sizesFor(toldBytes),
+    seen: memoryLimitBytes !== null && !limited ? sizesFor(pagesBytes) : undefined,
+    oneMore: limited ? sizesFor(toldBytes + MIB) : undefined,
+    running: false
+  }
+}
+
+/**
+ * Node.js turns a share of the memory into whole MB, and overrides --max-old-space-size with them.
+ * @param {import('./plan-flags').PlannedFlags} meant @param {number} toldBytes
+ * @returns {import('./sizes-under-flags').SizeFlags}
+ */
+const sizeFlagsOf = ({ sizes, percent }, toldBytes) => percent === undefined ? sizes : { ...sizes, oldMb: Math.floor(toldBytes / MIB * percent / 100) }
+
+module.exports = { planCase }

@@ -1,0 +1,72 @@
+'use strict'
+
+const { planCase } = require('./plan-case')
+const { warningsOf } = require('./plan-warnings')
+
+/**
+ * What is asked.
+ * @typedef {object} PlanRequest
+ * @property {import('./node-versions').NodeVersion[]} versions where one comes from, then where one may go
+ * @property {(number | null)[]} memoryLimits bytes; null: none
+ * @property {import('./plan-case').GivenFlags} flags
+ * @property {import('./plan-case').Host} host
+ * @property {'v1' | 'v2'} cgroup
+ * @property {RunningTarget} [running] what one comes from, where that is a process that runs
+ *
+ * @typedef {object} RunningTarget
+ * @property {import('./plan-case').PlanCase} now its Node.js, limit, flags and sizes
+ * @property {number} foretoldBytes the heap size limit that it should have by the rules here
+ * @property {boolean} limitOnParent
+ * @property {boolean} pointerCompression
+ * @property {number | null} liveHeapBytes null before the first major GC
+ * @property {number | null} besideHeapBytes
+ * @property {number | null} rssBytes
+ *
+ * A line of a plan, as the API and --json have it.
+ * @typedef {object} PlanRow
+ * @property {string} node
+ * @property {number | null} memoryLimitBytes
+ * @property {number} heapSizeLimitBytes
+ * @property {number | null} oldGenerationBytes null where it cannot be told
+ * @property {number | null} semiSpaceBytes
+ * @property {number | null} newSpaceBytes what two semi-spaces may commit
+ * @property {string} flags
+ * @property {boolean} running this is what the target runs now, by its own word
+ * @property {string[]} warnings
+ */
+
+/**
+ * What V8 chooses on each version of Node.js under each limit, and what to mind.
+ * @param {PlanRequest} request
+ * @returns {PlanRow[]} by limit, then by version; before them what runs
+ */
+function plan ({ versions, memoryLimits, running, ...given }) {
+  const cases = memoryLimits.map(limit => versions.map(version => planCase(version, limit, { ...given, limitOnParent: running?.limitOnParent })))
+  const rows = cases.flatMap((ofLimit, l) => ofLimit.map((planned, v) => ({
+    planned,
+    // What runs; else the first version under the same limit; for that one the first limit.
+    from: running?.now ?? (v > 0 ? ofLimit[0] : l > 0 ? cases[0][0] : undefined)
+  })))
+  const asked = running ? [{ planned: running.now, from: undefined }, ...rows.filter(({ planned }) => differ(planned, running.now))] : rows
+  return asked.map(({ planned, from }) => rowOf(planned, warningsOf(planned, { from, running })))
+}
+
+/** @param {import('./plan-case').PlanCase} a @param {import('./plan-case').PlanCase} b */
+const differ = (a, b) => a.version.v8Major !== b.version.v8Major || a.version.v8Minor !== b.version.v8Minor || a.memoryLimitBytes !== b.memoryLimitBytes || a.flags !== b.flags
+
+/** @param {import('./plan-case').PlanCase} planned @param {string[]} warnings @returns {PlanRow} */
+function rowOf ({ version, memoryLimitBytes, sizes: { heapSizeLimitBytes, oldBytes, semiSpaceBytes }, flags, running }, warnings) {
+  return {
+    node: version.text,
+    memoryLimitBytes,
+    heapSizeLimitBytes,
+    oldGenerationBytes: oldBytes,
+    semiSpaceBytes,
+    newSpaceBytes: semiSpaceBytes === null ? null : 2 * semiSpaceBytes,
+    flags,
+    running,
+    warnings
+  }
+}
+
+module.exports = { plan }

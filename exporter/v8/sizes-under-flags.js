@@ -1,0 +1,57 @@
+'use strict'
+
+const { chosenSizes, derivedSemiSpace, followsHeap, roundUpToPowerOfTwo } = require('./heap-sizing')
+
+const MB = 2 ** 20
+
+/**
+ * What flags say of the heap, in MB; 0 and absent are the same to V8.
+ * @typedef {object} SizeFlags
+ * @property {number} [oldMb] --max-old-space-size
+ * @property {number} [semiMb] --max-semi-space-size
+ * @property {number} [heapMb] --max-heap-size; V8 ends at start when all three are given
+ */
+
+/**
+ * The sizes of a heap under flags: Heap::ConfigureHeap (src/heap/heap.cc), checked against Node 18 to 26. 64-bit, no pointer compression.
+ * @param {number} v8Major @param {number} v8Minor
+ * @param {number} memoryBytes that V8 was told of
+ * @param {SizeFlags} flags
+ * @returns {import('./heap-sizing').HeapSizes}
+ */
+function sizesUnderFlags (v8Major, v8Minor, memoryBytes, { oldMb = 0, semiMb = 0, heapMb = 0 }) {
+  const chosen = chosenSizes(v8Major, v8Minor, memoryBytes)
+  const heapBytes = heapMb * MB
+  let { semiSpaceBytes } = chosen
+  if (semiMb > 0) semiSpaceBytes = roundUpToPowerOfTwo(semiMb * MB)
+  else if (heapMb > 0) {
+    const youngBytes = oldMb > 0 ? Math.max(0, heapBytes - oldMb * MB) : youngOf(v8Major, v8Minor, heapBytes)
+    semiSpaceBytes = Math.max(roundUpToPowerOfTwo(youngBytes / 3), followsHeap(v8Major, v8Minor) ? MB / 2 : MB)
+  }
+  const { oldBytes } = oldMb > 0 ? { oldBytes: oldMb * MB } : heapMb > 0 ? { oldBytes: Math.max(0, heapBytes - 3 * semiSpaceBytes) } : chosen
+  return { oldBytes, semiSpaceBytes, heapSizeLimitBytes: oldBytes + 3 * semiSpaceBytes }
+}
+
+/**
+ * What of --max-heap-size goes to the young generation: GenerationSizesFromHeapSize. Before V8 14.6 that is what the largest old
+ * generation wants that fits beside it, found by bisection as V8 does.
+ * @param {number} v8Major @param {number} v8Minor @param {number} heapBytes
+ */
+function youngOf (v8Major, v8Minor, heapBytes) {
+  if (followsHeap(v8Major, v8Minor)) {
+    const youngBytes = Math.ceil(3 * derivedSemiSpace(v8Major, v8Minor, { oldBytes: 0, heapBytes }) / MB) * MB
+    return youngBytes < heapBytes ? youngBytes : 0
+  }
+  let youngBytes = 0
+  for (let lower = 0, upper = heapBytes; lower + 1 < upper;) {
+    const oldBytes = lower + Math.floor((upper - lower) / 2)
+    const wantedBytes = 3 * derivedSemiSpace(v8Major, v8Minor, { oldBytes, heapBytes })
+    if (oldBytes + wantedBytes <= heapBytes) {
+      youngBytes = wantedBytes
+      lower = oldBytes
+    } else upper = oldBytes
+  }
+  return youngBytes
+}
+
+module.exports = { sizesUnderFlags }
