@@ -26,7 +26,7 @@ const pageQuery = {
 function pageOf (request, reply, items, placeOf) {
   const { limit = MOST_ITEMS, after } = /** @type {{ limit?: number, after?: string }} */ (request.query)
   const behind = after === undefined ? undefined : decode(after)
-  if (behind === null) return refuse(reply, 'bad_arguments', 'after: take it from the header Link of the page before')
+  if (behind === null) return refuse(reply, 'unknown_page', 'after: take it from the header Link of the page before')
   const ordered = items.map(item => ({ item, place: placeOf(item) })).sort((a, b) => compare(a.place, b.place))
   const first = behind ? ordered.findIndex(({ place }) => compare(place, behind) > 0) : 0
   const rest = first < 0 ? [] : ordered.slice(first)

@@ -24,7 +24,7 @@ function planRoutes (server, targets) {
       return target ? planFor(target, asked) : refuseUnknownTarget(reply, targets())
     } catch (error) {
       if (!(error instanceof PlanArgumentError)) throw error
-      return refuse(reply, 'bad_arguments', `${error.argument}: ${error.message}`)
+      return refuse(reply, 'not_plannable', `${error.argument}: ${error.message}`)
     }
   })
 }

@@ -43,7 +43,7 @@ describe('lists', () => {
     for (const connection of agents) connection.destroy()
   })
   it.each(['x', '!!', Buffer.from('{"a":1}').toString('base64url'), Buffer.from('[[1]]').toString('base64url')])('a next page that nobody named is refused: %s', async after => {
-    expect(await json(`deaths?after=${encodeURIComponent(after)}`)).toMatchObject({ status: 400, code: 'bad_arguments', detail: expect.stringContaining('after') })
+    expect(await json(`deaths?after=${encodeURIComponent(after)}`)).toMatchObject({ status: 404, code: 'unknown_page', detail: expect.stringContaining('after') })
   })
   it.each([0, 1001, 'x'])('a limit of %s is refused', async limit => {
     expect(await json(`captures?limit=${limit}`)).toMatchObject({ status: 400, detail: expect.stringContaining('limit') })

@@ -300,7 +300,7 @@ describe('the API', () => {
     expect([response.status, await response.json()]).toEqual([200, JSON.parse(stdout)])
   })
   it.each([
-    ['node=16&memory=1Gi', 400, 'bad_arguments', 'node: how Node.js 16'], ['node=22&memory=512', 400, 'bad_arguments', 'memory: '], ['', 400, 'bad_arguments', 'node: '], ['node=22&memory=1Gi&cgroup=v3', 400, 'bad_arguments', 'cgroup'],
+    ['node=16&memory=1Gi', 409, 'not_plannable', 'node: how Node.js 16'], ['node=22&memory=512', 409, 'not_plannable', 'memory: '], ['', 409, 'not_plannable', 'node: '], ['node=22&memory=1Gi&cgroup=v3', 400, 'bad_arguments', 'cgroup'],
     ['target=nobody', 404, 'unknown_target', 'there are: none']
   ])('%s: %i %s', async (query, status, code, detail) => {
     const response = await exporter.get(`/api/v1/plan?${query}`)
