@@ -16,6 +16,7 @@ Examples:
   $ memwatch run -- node server.js            watch an app from start to end, then read the report
   $ memwatch simulate semi-space-starvation   see the tool find a real problem
   $ memwatch diagnose app.recording.gz        judge what was recorded earlier
+  $ memwatch compare before.gz after.gz       what a change brought, and whether that was predicted
   $ memwatch top                              what an exporter watches, worst first
   $ memwatch last-death shop                  why the last process of that name ended
   $ memwatch capture shop heap_profile        which lines of code allocate what lives on
@@ -25,6 +26,7 @@ Examples:
 program.addCommand(require('./run').command)
 program.addCommand(require('./simulate').command)
 program.addCommand(require('./diagnose').command)
+program.addCommand(require('./compare').command)
 program.addCommand(require('./top').command)
 program.addCommand(require('./last-death').command)
 program.addCommand(require('./capture').command)
