@@ -56,7 +56,7 @@ const { spreadOf, isApart } = require('./spread')
 
 /**
  * @typedef {import('./measure').Run} Run
- * @param {Run[]} before @param {Run[]} after at least one each
+ * @param {Run[]} before @param {Run[]} after may be empty: then there is nothing to compare with
  * @param {{ diagnosis: string, fix: import('../diagnoses/define-diagnosis').Fix }} [tried] the one that was applied; without it, of what the
  *   primary verdict of the first BEFORE recommends, the first that AFTER runs with
  * @returns {Comparison}
@@ -76,7 +76,7 @@ function compare (before, after, tried = recommended(before, after)) {
           outcomes: after.length > 0 ? outcomesOf(tried.fix, before, after) : []
         }
       : null,
-    verdicts: changesOf(before, after)
+    verdicts: before.length > 0 && after.length > 0 ? changesOf(before, after) : []
   }
 }
 

@@ -18,9 +18,10 @@ function renderComparison ({ before, after, rows, fix, verdicts }, { colour = fa
   const table = [
     ['', 'before', 'after', 'change'],
     ...rows.map(row => [row.title, spread(row.before, row.unit), spread(row.after, row.unit), changeOf(row)])
-  ]
-  const widths = [0, 1, 2].map(column => Math.max(...table.map(row => row[column].length)) + 2)
+  ].map(row => after.runs.length > 0 ? row : row.slice(0, 2))
+  const widths = [0, 1, 2].map(column => Math.max(...table.map(row => (row[column] ?? '').length)) + 2)
   lines.push(...table.map(row => paint(row[0] === '' ? 'bold' : 'reset', `  ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('')}`.trimEnd())))
+  if (after.runs.length === 0) return lines.join('\n') + '\n'
   if (times > 1) lines.push(`  Medians of ${before.runs.length} and ${after.runs.length} runs, from the least to the most.`)
   else lines.push('  One run each: how much is noise cannot be told.')
   if (fix) lines.push(...renderFix(fix))
