@@ -60,10 +60,11 @@ async function tryFix (words, given) {
   /** @type {import('./choose-fix').Chosen | undefined} */
   let chosen
   try {
-    for (let number = 1; number <= plan.repeat && !interruption.by; number++) {
+    for (let number = 1; number <= plan.repeat; number++) {
       for (const side of /** @type {const} */ (['before', 'after'])) {
-        const change = side === 'before' ? { command: words, env: {} } : chosen?.applied
-        if (!change || interruption.by) break
+        // Nothing to try, nothing to run again.
+        if (interruption.by || (chosen && !chosen.applied)) break
+        const change = side === 'before' || !chosen?.applied ? { command: words, env: {} } : chosen.applied
         const { run, notStarted, loadError } = await tryRun(plan, { side, number, ...change, like: runs.before[0]?.target ?? undefined })
         if (loadError) throw new UsageError(loadError.message)
         if (notStarted) {

@@ -20,7 +20,10 @@ function renderComparison ({ before, after, rows, fix, verdicts }, { colour = fa
     ...rows.map(row => [row.title, spread(row.before, row.unit), spread(row.after, row.unit), changeOf(row)])
   ].map(row => after.runs.length > 0 ? row : row.slice(0, 2))
   const widths = [0, 1, 2].map(column => Math.max(...table.map(row => (row[column] ?? '').length)) + 2)
-  lines.push(...table.map(row => paint(row[0] === '' ? 'bold' : 'reset', `  ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('')}`.trimEnd())))
+  lines.push(...table.map((row, i) => {
+    const line = `  ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('')}`.trimEnd()
+    return i === 0 ? paint('bold', line) : line
+  }))
   if (after.runs.length === 0) return lines.join('\n') + '\n'
   if (times > 1) lines.push(`  Medians of ${before.runs.length} and ${after.runs.length} runs, from the least to the most.`)
   else lines.push('  One run each: how much is noise cannot be told.')

@@ -1,6 +1,7 @@
 'use strict'
 
 const fs = require('node:fs')
+const http = require('node:http')
 const os = require('node:os')
 const path = require('node:path')
 const { spawn } = require('node:child_process')
@@ -71,8 +72,14 @@ describe('memwatch try', () => {
       const [, url] = /live at (\S+)\n/.exec(stderr) ?? []
       if (url) resolve(url)
     }))
-    // A frame has come when the exporter has a target.
-    for await (const chunk of (await fetch(`${page}api/v1/live`)).body) if (Buffer.from(chunk).includes('uptimeSeconds')) break
+    // The page is told of the target when a frame has come.
+    await new Promise(resolve => {
+      const request = http.get(`${page}api/v1/live`, response => response.on('data', chunk => {
+        if (!chunk.includes('"uptimeSeconds"')) return
+        request.destroy()
+        resolve()
+      }))
+    })
     child.kill('SIGINT')
     expect((await once(child, 'close'))[0]).toBe(130)
     expect(stdout).toMatch(/Peak RSS +\d+ MiB\n/)
@@ -86,9 +93,9 @@ describe('memwatch try', () => {
 
   it('says when nothing is confirmed, and runs nothing again', async () => {
     const kept = keep()
-    const { code, stdout } = await memwatch(['try', '--keep', kept, '--', process.execPath, short])
+    const { code, stdout } = await memwatch(['try', '--repeat', '2', '--keep', kept, '--', process.execPath, short])
     expect({ code, stdout }).toEqual({ code: 3, stdout: expect.stringContaining('Nothing is confirmed, so nothing was tried.') })
-    expect(fs.readdirSync(kept)).toEqual(['before'])
+    expect([fs.readdirSync(kept), fs.readdirSync(path.join(kept, 'before'))]).toEqual([['before'], ['1.ndjson.gz', '1.out']])
     const again = await memwatch(['try', '--keep', kept, '--', process.execPath, short])
     expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('holds runs already') })
   })
