@@ -1,6 +1,6 @@
 'use strict'
 
-const { figure } = require('../exporter/compare/render')
+const { spread } = require('../exporter/compare/render')
 const { figures } = require('../exporter/compare/figures')
 const { formatRatio, formatValue } = require('../exporter/text/format')
 
@@ -17,13 +17,6 @@ const TOLERANCE = 1 / 3
 
 /** @param {(string | number)[][]} rows */
 const table = ([head, ...rows]) => [head, head.map(() => '---'), ...rows].map(row => `| ${row.join(' | ')} |`).join('\n')
-
-/** @param {import('../exporter/compare/spread').Spread | null} spread @param {string} unit */
-function told (spread, unit) {
-  if (!spread) return '–'
-  const [least, middle, most] = [spread.min, spread.median, spread.max].map(value => figure(value, unit))
-  return least === most ? middle : `${middle} (${least} – ${most})`
-}
 
 /** @param {number | null} ratio */
 const signed = ratio => ratio === null ? '–' : `${ratio > 0 ? '+' : ratio < 0 ? '−' : ''}${formatRatio(Math.abs(ratio))}`
@@ -76,7 +69,7 @@ ${results.map(({ variant, node, comparison }) => `### Node ${node}: ${variant.ti
 
 ${table([['', 'published', 'before', 'after', 'change', 'as published?'], ...variant.claims.map(claim => {
   const row = rowOf(comparison, claim)
-  return [row.title, claim.published || '–', told(row.before, row.unit), told(row.after, row.unit),
+  return [row.title, claim.published || '–', spread(row.before, row.unit, comparison.before.runs.length), spread(row.after, row.unit, comparison.after.runs.length),
     `${signed(row.changeRatio)}${row.beyondNoise === false ? ', within noise' : ''}`, verdict(claim, row)]
 })])}
 

@@ -11,6 +11,8 @@ class Gathered {
   rssBytes = []
   /** @type {number[]} cumulative, of the process */
   cpuSeconds = []
+  /** @type {number[]} cumulative, that the event loop was active */
+  loopSeconds = []
   newSpaceBytes = 0
   semiSpaceBytes = 0
   externalBytes = 0
@@ -24,6 +26,7 @@ class Gathered {
       this.seconds.push(frame.uptimeSeconds)
       this.rssBytes.push(values.rssBytes)
       this.cpuSeconds.push(values.cpuUserSeconds + values.cpuSystemSeconds)
+      this.loopSeconds.push(values.eventLoopActiveSeconds ?? 0)
     }
     const [used = 0, size = 0, available = 0] = values.spaces?.new_space ?? []
     this.newSpaceBytes = Math.max(this.newSpaceBytes, size)

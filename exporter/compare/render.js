@@ -4,6 +4,9 @@ const { styleText } = require('node:util')
 const { formatRatio, formatValue } = require('../text/format')
 const { pasteLine } = require('../fixes/paste-line')
 
+/** Runs whose lengths differ by more did not do the same. */
+const LENGTH_TOLERANCE = 0.1
+
 /**
  * A comparison as a person reads it: the table, what was predicted, which verdicts went or came.
  * @param {import('./compare').Comparison} comparison
@@ -17,7 +20,7 @@ function renderComparison ({ before, after, rows, fix, verdicts }, { colour = fa
   const lines = [...notesOf('before', before), ...notesOf('after', after)]
   const table = [
     ['', 'before', 'after', 'change'],
-    ...rows.map(row => [row.title, spread(row.before, row.unit), spread(row.after, row.unit), changeOf(row)])
+    ...rows.map(row => [row.title, spread(row.before, row.unit, before.runs.length), spread(row.after, row.unit, after.runs.length), changeOf(row)])
   ].map(row => after.runs.length > 0 ? row : row.slice(0, 2))
   const widths = [0, 1, 2].map(column => Math.max(...table.map(row => (row[column] ?? '').length)) + 2)
   lines.push(...table.map((row, i) => {
@@ -27,6 +30,9 @@ function renderComparison ({ before, after, rows, fix, verdicts }, { colour = fa
   if (after.runs.length === 0) return lines.join('\n') + '\n'
   if (times > 1) lines.push(`  Medians of ${before.runs.length} and ${after.runs.length} runs, from the least to the most.`)
   else lines.push('  One run each: how much is noise cannot be told.')
+  if (Math.abs(rows.find(({ figure }) => figure === 'watchedSeconds')?.changeRatio ?? 0) > LENGTH_TOLERANCE) {
+    lines.push('  The runs differ in length: totals – CPU, pauses all together, events, work – cannot be compared.')
+  }
   if (fix) lines.push(...renderFix(fix))
   for (const { diagnosis, change, before: had, after: has } of verdicts) {
     const words = { gone: `is gone (confirmed in ${had} of ${before.runs.length} runs before, in none after)`, came: `came (in ${has} of ${after.runs.length} runs after)`, stayed: `stayed (in ${had} of ${before.runs.length} runs before, ${has} of ${after.runs.length} after)` }
@@ -67,11 +73,16 @@ function notesOf (name, { runs }) {
   })
 }
 
-/** @param {import('./spread').Spread | null} of @param {string} unit */
-function spread (of, unit) {
+/**
+ * Median, least and most; and how many runs have it, where that is not all.
+ * @param {import('./spread').Spread | null} of @param {string} unit @param {number} runs
+ */
+function spread (of, unit, runs) {
   if (!of) return '–'
   const [least, middle, most] = [of.min, of.median, of.max].map(value => figure(value, unit))
-  return least === most ? middle : `${middle} (${least} – ${most})`
+  const some = of.values.length < runs ? `in ${of.values.length} of ${runs}` : ''
+  const notes = [least === most ? '' : `${least} – ${most}`, some].filter(Boolean).join(', ')
+  return notes ? `${middle} (${notes})` : middle
 }
 
 /** Seconds below one read better as milliseconds. @param {number} value @param {string} unit */
@@ -79,10 +90,10 @@ const figure = (value, unit) => unit === 'seconds' && value !== 0 && Math.abs(va
 
 /** @param {import('./compare').Row} row */
 function changeOf ({ before, after, changeRatio, beyondNoise }) {
-  if (!before || !after) return ''
+  if (!before || !after || before.median === after.median) return ''
   const share = formatRatio(Math.abs(changeRatio ?? 0))
-  const percent = changeRatio === null ? '' : share === '0 %' ? 'none' : `${changeRatio > 0 ? '+' : '−'}${share}`
-  return beyondNoise === false && changeRatio !== 0 ? `${percent}${percent && ', '}no difference beyond noise` : percent
+  const percent = changeRatio === null ? '' : share === '0 %' ? '0 %' : `${changeRatio > 0 ? '+' : '−'}${share}`
+  return beyondNoise === false ? `${percent}${percent && ', '}no difference beyond noise` : percent
 }
 
-module.exports = { renderComparison, figure }
+module.exports = { renderComparison, spread }

@@ -51,6 +51,7 @@ describe('two recordings, side by side', () => {
     const [starved] = await both('20-semi-space-starvation')
     const same = compare([starved], [starved])
     expect(same.fix.applied).toBe(false)
+    expect(renderComparison(same)).not.toContain('differ in length')
     expect(same.verdicts).toEqual([{ diagnosis: 'semi-space-starvation', change: 'stayed', before: 1, after: 1 }])
     expect(renderComparison(same)).toMatch(/NOT seen in the runs after[^]*from 325\/s to [\d.]+\/s, measured 325\/s: no such effect/)
   })
@@ -74,7 +75,7 @@ describe('two recordings, side by side', () => {
 
 describe('several runs a side', () => {
   const none = Object.fromEntries(figureNames.map(name => [name, null]))
-  const runs = values => values.map(value => ({ file: 'x', command: [], exit: null, cut: false, work: {}, target: null, figures: { ...none, peakRssBytes: value * MIB } }))
+  const runs = values => values.map(value => ({ file: 'x', command: [], exit: null, cut: false, work: {}, target: null, figures: { ...none, peakRssBytes: value === null ? null : value * MIB } }))
   it.each([
     ['apart', [10, 11, 12], [13, 14, 15], true],
     ['touching', [10, 11, 13], [13, 14, 15], false],
@@ -89,18 +90,20 @@ describe('several runs a side', () => {
     expect(text).toMatch(/Peak RSS +200 MiB \(100 MiB – 300 MiB\) +200 MiB \(150 MiB – 250 MiB\)/)
     expect(renderComparison(compare(runs([100, 300, 200]), runs([150, 290])))).toContain('+10 %, no difference beyond noise')
     expect(renderComparison(compare(runs([100, 110]), runs([200, 220])))).toMatch(/\+100 %$/m)
+    expect(renderComparison(compare(runs([100, null]), runs([0, 0])))).toMatch(/Peak RSS +100 MiB \(in 1 of 2\) +0 MiB/)
     expect(renderComparison(compare(runs([100]), runs([200])))).toContain('One run each: how much is noise cannot be told.')
   })
 })
 
 describe('RSS after load', () => {
-  /** One entry a second. @param {[seconds: number, cores: number, mib: number][]} parts */
+  /** One entry a second. @param {[seconds: number, cores: number, mib: number, loop?: number][]} parts */
   const run = parts => {
-    const of = { seconds: [0], rssBytes: [50 * MIB], cpuSeconds: [0] }
-    for (const [seconds, cores, mib] of parts) {
+    const of = { seconds: [0], rssBytes: [50 * MIB], cpuSeconds: [0], loopSeconds: [0] }
+    for (const [seconds, cores, mib, loop = cores] of parts) {
       for (let i = 0; i < seconds; i++) {
         of.seconds.push(of.seconds.at(-1) + 1)
         of.cpuSeconds.push(of.cpuSeconds.at(-1) + cores)
+        of.loopSeconds.push(of.loopSeconds.at(-1) + loop)
         of.rssBytes.push(mib * MIB)
       }
     }
@@ -113,6 +116,7 @@ describe('RSS after load', () => {
     ['is there from five quiet seconds on', [[20, 1, 400], [5, 0.01, 100]], 100],
     ['outlives one busy second', [[20, 1, 400], [5, 0.01, 100], [1, 0.9, 100], [5, 0.01, 100]], 100],
     ['is that of the last quiet part, where load comes in rounds', [[20, 1, 400], [8, 0.01, 100], [20, 1, 400], [8, 0.01, 200], [5, 1, 400]], 200],
+    ['is not there when others take the CPU from a busy loop', [[20, 0.9, 400], [10, 0.1, 400, 0.9]], null],
     ['is not there where nothing ever happens', [[60, 0.01, 50]], null]
   ])('%s', (_, parts, mib) => expect(run(parts)).toBe(mib))
 })
@@ -143,6 +147,8 @@ describe('memwatch compare', () => {
     expect(stdout).toMatch(/before +after +change/)
     expect(stdout).toMatch(/GC events, all kinds +13759 +274 +−98 %/)
     expect(stdout).toMatch(/semi-space-starvation is gone/)
+    // 40 and 30 seconds.
+    expect(stdout).toContain('The runs differ in length')
     const json = await memwatch(['compare', '--json', ...files])
     expect(JSON.parse(json.stdout)).toMatchObject({ schema: 1, verdicts: [{ change: 'gone' }] })
   })
