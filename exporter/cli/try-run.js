@@ -22,6 +22,7 @@ const SETTLE_MS = 10_000
  * @property {string} [load]
  * @property {number} [memoryBytes]
  * @property {number} repeat
+ * @property {string} [diagnosis] that is to be fixed
  * @property {AbortSignal} abort ends what runs
  *
  * @typedef {object} Trial
@@ -37,7 +38,7 @@ const SETTLE_MS = 10_000
  * @param {Plan} plan @param {Trial} trial
  * @returns {Promise<{ run: import('../compare/measure').Run, notStarted?: number, loadError?: Error }>} notStarted: the status to end with
  */
-async function tryRun ({ folder, forSeconds, load: loadWords, memoryBytes, repeat, abort }, { side, number, command, env, like }) {
+async function tryRun ({ folder, forSeconds, load: loadWords, memoryBytes, repeat, diagnosis, abort }, { side, number, command, env, like }) {
   fs.mkdirSync(path.join(folder, side), { recursive: true })
   const file = path.join(folder, side, String(number))
   const group = memoryBytes === undefined ? undefined : createMemoryGroup({ limitBytes: memoryBytes, name: `try-${side}` })
@@ -85,7 +86,7 @@ async function tryRun ({ folder, forSeconds, load: loadWords, memoryBytes, repea
       progress.stop()
     })
     for (const { reason, text } of report.deaths) if (reason !== 'clean') progress.say(text)
-    const run = await measure(`${file}.ndjson.gz`, { like })
+    const run = await measure(`${file}.ndjson.gz`, { like, diagnosis })
     return { run, notStarted: statusOfNone(first, run, spawnError), loadError }
   } finally {
     fs.closeSync(out)

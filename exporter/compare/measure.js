@@ -27,12 +27,13 @@ const RECORDING = /\.(ndjson|recording)(\.gz)?$/
  * @param {object} [options]
  * @param {{ name: string, thread: string }} [options.like] compare this target; without it the one that has a primary verdict, else
  *   the main thread that used most CPU
+ * @param {string} [options.diagnosis] instead of a primary verdict: this one, confirmed or suspected
  * @param {import('../recording/format').Work} [options.work] where the recording does not say
  * @param {(share: number) => void} [options.onProgress]
  * @returns {Promise<Run>}
  * @throws {RecordingError}
  */
-async function measure (file, { like, work, onProgress } = {}) {
+async function measure (file, { like, diagnosis, work, onProgress } = {}) {
   /** @type {Map<import('../series/target').Target, Gathered>} */
   const gathered = new Map()
   const { header, end, targets, cut } = await replay(file, {
@@ -43,7 +44,7 @@ async function measure (file, { like, work, onProgress } = {}) {
       of.take(target)
     }
   })
-  const target = chosen(targets, like)
+  const target = chosen(targets, like, diagnosis)
   const done = end?.work ?? work ?? {}
   return {
     file,
@@ -62,15 +63,17 @@ async function measure (file, { like, work, onProgress } = {}) {
 }
 
 /**
- * @param {import('../series/target').Target[]} targets @param {{ name: string, thread: string }} [like]
+ * @param {import('../series/target').Target[]} targets @param {{ name: string, thread: string }} [like] @param {string} [diagnosis]
  * @returns {import('../series/target').Target | null}
  */
-function chosen (targets, like) {
+function chosen (targets, like, diagnosis) {
   const cpuSeconds = (/** @type {import('../series/target').Target} */ { values }) => (values.cpuUserSeconds ?? 0) + (values.cpuSystemSeconds ?? 0)
   const busiest = (/** @type {import('../series/target').Target[]} */ some) => some.toSorted((a, b) => cpuSeconds(b) - cpuSeconds(a))[0]
   const mains = targets.filter(({ thread }) => thread === 'main')
   if (like) return busiest(targets.filter(({ name, thread }) => name === like.name && thread === like.thread)) ?? busiest(mains) ?? null
-  const ill = targets.filter(({ verdicts }) => primaryOf(verdicts))
+  const ill = targets.filter(({ verdicts }) => diagnosis
+    ? verdicts.some(verdict => verdict.diagnosis === diagnosis && ['suspected', 'confirmed'].includes(verdict.state))
+    : primaryOf(verdicts))
   return busiest(ill.filter(({ thread }) => thread === 'main')) ?? ill[0] ?? busiest(mains) ?? null
 }
 

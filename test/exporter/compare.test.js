@@ -68,6 +68,8 @@ describe('two recordings, side by side', () => {
   it('are compared by the process of the same name', async () => {
     const { target } = await measure(recording('20-js-heap-leak-worker-broken'))
     expect(target.thread).not.toBe('main')
+    const other = await measure(recording('20-js-heap-leak-worker-broken'), { diagnosis: 'semi-space-starvation' })
+    expect(other.target.thread).toBe('main')
     const after = await measure(recording('20-js-heap-leak-worker-fixed'), { like: target })
     expect([after.target.name, after.target.thread]).toEqual([target.name, target.thread])
   })
