@@ -3,10 +3,8 @@
 const { median, min, max } = require('simple-statistics')
 const { apps } = require('../lab')
 const { diagnoses } = require('../exporter/diagnoses')
+const { outcomeOf, TOLERANCE } = require('../exporter/compare/prediction')
 const { formatValue } = require('../exporter/text/format')
-
-/** A prediction is good when the effect that was measured is within so much of the one that was predicted. */
-const TOLERANCE = 0.25
 
 /**
  * @typedef {object} Result one run of a lab app
@@ -36,22 +34,17 @@ function isRight ({ app, form, expected, found, opportunities, had }) {
 }
 
 /**
- * What was predicted against what was measured, for every fix that was tried. A fix is made when a verdict is confirmed, and
- * the signal moves on from there: its prediction is taken as a share of what the signal came to without the fix. A signal that
- * is gone (no trend is left) counts as 0.
+ * What was predicted against what was measured, for every fix that was tried.
  * @param {Result[]} results
  */
 function comparisons (results) {
   return results.filter(({ form }) => form === 'fixed').flatMap(fixed => {
     const broken = results.find(({ node, app, form }) => form === 'broken' && node === fixed.node && app === fixed.app)
     if (!broken?.fix || broken.found !== broken.expected) return []
-    return broken.fix.predicted.map(({ signal, from, to, unit }) => {
-      const measured = fixed.measured[signal] ?? 0
-      const before = broken.measured[signal] ?? from
-      const expected = from === 0 ? to : before * to / from
-      const good = Math.abs(measured - expected) <= TOLERANCE * Math.abs(before - expected)
-      return { node: fixed.node, app: fixed.app, title: broken.fix?.title ?? '', signal, from: before, to: expected, measured, unit, good, after: fixed.found }
-    })
+    return broken.fix.predicted.map(predicted => ({
+      node: fixed.node, app: fixed.app, title: broken.fix?.title ?? '', after: fixed.found,
+      ...outcomeOf(predicted, broken.measured[predicted.signal], fixed.measured[predicted.signal])
+    }))
   })
 }
 

@@ -20,11 +20,10 @@ const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
-const { mean } = require('simple-statistics')
 const { apps } = require('../lab')
 const { replay } = require('../exporter/recording/replay')
 const { primaryOf } = require('../exporter/classify/evaluate')
-const { signalsOf } = require('../exporter/signals')
+const { signalsAtEnd } = require('../exporter/compare/prediction')
 const { accuracyPage, isRight } = require('./accuracy-page')
 const { repairOf } = require('./repair')
 
@@ -82,16 +81,6 @@ async function resultOf (run) {
     fix,
     measured: signalsAtEnd(targets.find(({ thread }) => thread === (broken?.thread ?? judged?.thread)) ?? judged, broken?.fix ?? fix)
   }
-}
-
-/** What a fix predicted, as it stands now. @param {import('../exporter/series/target').Target} target @param {Result['fix']} fix */
-function signalsAtEnd (target, fix) {
-  const window = target?.window()
-  if (!window) return {}
-  const signals = signalsOf(window)
-  // RSS goes up and down with the load: all of the run but its start.
-  const rss = window.points('rssBytes', window.settledSeconds(600)).values
-  return Object.fromEntries((fix?.predicted ?? []).map(({ signal }) => [signal, signal === 'rssBytes' && rss.length > 0 ? mean(rss) : signals[signal]]))
 }
 
 /** @param {Run} run @param {Result['fix']} fix that was printed @returns {Promise<object>} what the app said of itself */

@@ -154,6 +154,15 @@ const apps = [
     about: 'A backup that reads blocks of eight megabytes, each a new Buffer that outlives two scavenges.'
   }),
   app({
+    id: 'array-buffer-pile-up-transfer',
+    title: 'Scans that wait for a collection in a small container',
+    diagnosis: 'array-buffer-pile-up',
+    fixedBy: 'code',
+    memoryLimitBytes: 300 * MB,
+    seconds: 45,
+    about: 'A service that signs scans of 50 MB, each in a Buffer of its own: the next ones come before V8 frees the last.'
+  }),
+  app({
     id: 'buffer-pool-pinning',
     title: 'Request ids that pin whole messages',
     diagnosis: 'buffer-pool-pinning',

@@ -14,8 +14,10 @@ const program = new Command('memwatch')
   .addHelpText('after', `
 Examples:
   $ memwatch run -- node server.js            watch an app from start to end, then read the report
+  $ memwatch try --for 60 -- node server.js   apply the fix, run again, and see what it brought
   $ memwatch simulate semi-space-starvation   see the tool find a real problem
   $ memwatch diagnose app.recording.gz        judge what was recorded earlier
+  $ memwatch compare before.gz after.gz       what a change brought, and whether that was predicted
   $ memwatch top                              what an exporter watches, worst first
   $ memwatch last-death shop                  why the last process of that name ended
   $ memwatch capture shop heap_profile        which lines of code allocate what lives on
@@ -24,8 +26,10 @@ Examples:
   $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API`)
 
 program.addCommand(require('./run').command)
+program.addCommand(require('./try').command)
 program.addCommand(require('./simulate').command)
 program.addCommand(require('./diagnose').command)
+program.addCommand(require('./compare').command)
 program.addCommand(require('./top').command)
 program.addCommand(require('./last-death').command)
 program.addCommand(require('./capture').command)

@@ -5,6 +5,7 @@ const { formatBytes, formatRatio } = require('../text/format')
 const { signalsOf } = require('../signals')
 
 const CLEAR_LINE = '\r\x1b[2K'
+const BAR_WIDTH = 20
 
 /**
  * What `memwatch run` says while the command runs: on a terminal one line that is redrawn, and in any case one line for
@@ -13,23 +14,35 @@ const CLEAR_LINE = '\r\x1b[2K'
 class Progress {
   #stream
   #startedAt = Date.now()
+  #label
+  #seconds
+  #onlyFindings
   /** @type {NodeJS.Timeout | undefined} */
   #timer
 
-  /** @param {NodeJS.WriteStream} stream */
-  constructor (stream) {
+  /**
+   * @param {NodeJS.WriteStream} stream
+   * @param {object} [options]
+   * @param {string} [options.label] begins each line
+   * @param {number} [options.seconds] how long it will take, for a bar
+   * @param {boolean} [options.onlyFindings] say nothing of what is ruled out
+   */
+  constructor (stream, { label = 'memwatch', seconds, onlyFindings = false } = {}) {
     this.#stream = stream
+    this.#label = label
+    this.#seconds = seconds
+    this.#onlyFindings = onlyFindings
   }
 
   /** @param {import('../exporter').Exporter} exporter @param {{ host: string, port: number }} listen */
   start (exporter, listen) {
-    this.#line(`watching; live at http://${listen.host}:${listen.port}/`)
+    this.say(`watching; live at http://${listen.host}:${listen.port}/`)
     exporter.on('verdict', (target, verdict) => {
-      if (verdict.state === 'unknown') return
-      this.#line(`${target.name} ${target.thread}: ${verdict.diagnosis} ${verdict.state}: ${verdict.summary}`)
+      if (verdict.state === 'unknown' || (this.#onlyFindings && verdict.state === 'ok')) return
+      this.say(`${target.name} ${target.thread}: ${verdict.diagnosis} ${verdict.state}: ${verdict.summary}`)
     })
     exporter.on('captured', (/** @type {import('../captures/captures').Capture} */ { kind, target, thread, suspects }) => {
-      this.#line(`${target} ${thread}: ${kind}: ${shortText(suspects) || 'nothing stands out'}`)
+      this.say(`${target} ${thread}: ${kind}: ${shortText(suspects) || 'nothing stands out'}`)
     })
     if (!this.#stream.isTTY) return
     this.#timer = setInterval(() => this.#redraw(exporter), 1000)
@@ -41,16 +54,22 @@ class Progress {
     if (this.#stream.isTTY) this.#stream.write(CLEAR_LINE)
   }
 
-  /** @param {string} text */
-  #line (text) {
-    this.#stream.write(`${this.#stream.isTTY ? CLEAR_LINE : ''}memwatch ${this.#elapsed()}  ${text}\n`)
+  /** @param {string} text a line that stays */
+  say (text) {
+    this.#stream.write(`${this.#stream.isTTY ? CLEAR_LINE : ''}${this.#label} ${this.#elapsed()}  ${text}\n`)
   }
 
   /** @param {import('../exporter').Exporter} exporter */
   #redraw (exporter) {
     const target = exporter.targets.find(({ frame, thread }) => frame && thread === 'main')
     const text = target ? describe(target) : 'no Node.js process has reported yet'
-    this.#stream.write(`${CLEAR_LINE}memwatch ${this.#elapsed()}  ${text}`.slice(0, (this.#stream.columns || 100) + CLEAR_LINE.length - 1))
+    this.#stream.write(`${CLEAR_LINE}${this.#label} ${this.#bar()}${this.#elapsed()}  ${text}`.slice(0, (this.#stream.columns || 100) + CLEAR_LINE.length - 1))
+  }
+
+  #bar () {
+    if (this.#seconds === undefined) return ''
+    const done = Math.min(BAR_WIDTH, Math.round(BAR_WIDTH * (Date.now() - this.#startedAt) / 1000 / this.#seconds))
+    return `${'█'.repeat(done)}${'░'.repeat(BAR_WIDTH - done)} `
   }
 
   #elapsed () {

@@ -72,7 +72,7 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
     record: given.record,
     shown,
     env: { ...process.env, ...env },
-    stdoutToStderr: Boolean(given.json),
+    stdout: given.json ? 2 : 'inherit',
     onStart: (exporter, at) => progress.start(exporter, at)
   }).finally(() => progress.stop())
 

@@ -33,14 +33,16 @@ const FAREWELL_MS = 1000
  * @param {string[]} options.command
  * @param {string[]} [options.shown] the command as report and recording have it
  * @param {number} [options.forSeconds] end it after so long
- * @param {boolean} options.stdoutToStderr keep our own stdout clean
+ * @param {'inherit' | number} [options.stdout] of the command; a descriptor keeps our own stdout clean
+ * @param {AbortSignal} [options.abort] end it when this aborts
+ * @param {() => Promise<import('../recording/format').Work | undefined>} [options.workOf] what it did, asked when it has ended: goes into the recording
  * @param {{ host: string, port: number }} [options.listen] where to serve metrics meanwhile
  * @param {string} [options.record] file to write a recording to
  * @param {(exporter: Exporter, listen: { host: string, port: number }) => void} [options.onStart]
  * @param {NodeJS.ProcessEnv} [options.env]
  * @returns {Promise<{ report: Report, endedByUs: boolean, spawnError?: NodeJS.ErrnoException }>}
  */
-async function watchCommand ({ command, shown = command, forSeconds, stdoutToStderr, listen = { host: '127.0.0.1', port: 0 }, record, onStart, env = process.env }) {
+async function watchCommand ({ command, shown = command, forSeconds, stdout = 'inherit', abort, workOf, listen = { host: '127.0.0.1', port: 0 }, record, onStart, env = process.env }) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-run-'))
   const socket = path.join(folder, 'exporter.sock')
   const exporter = new Exporter({ listen, socket: { path: socket }, compat: true, maxTargets: 4096, logLevel: 'silent', record, command: shown })
@@ -56,18 +58,21 @@ async function watchCommand ({ command, shown = command, forSeconds, stdoutToStd
     onStart?.(exporter, (await exporter.start()).listen)
     const { exit, endedByUsAtUnixMs, spawnError } = await runChild(command, {
       env: { ...env, NODE_OPTIONS: preloaded(env.NODE_OPTIONS), MEMWATCH_SOCKET: socket },
-      stdio: ['inherit', stdoutToStderr ? 2 : 'inherit', 'inherit'],
+      stdio: ['inherit', stdout, 'inherit'],
       forSeconds,
+      abort,
       signals,
       exporter
     })
     await leftovers.end()
     await Promise.race([exporter.drained(), new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())])
-    end = { durationSeconds: Number(process.hrtime.bigint() - startedAt) / 1e9, exit }
+    const ending = { durationSeconds: Number(process.hrtime.bigint() - startedAt) / 1e9, exit }
+    const work = await workOf?.()
+    end = { ...ending, ...work && { work } }
     const report = {
       schema: /** @type {const} */ (1),
       command: shown,
-      ...end,
+      ...ending,
       targets: [...ended, ...exporter.targets.filter(target => target.frame).map(judgedTarget)],
       // Whom we end did not die.
       deaths: exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs)
@@ -116,22 +121,25 @@ function preloaded (existing = '') {
 
 /**
  * @param {string[]} command
- * @param {{ env: NodeJS.ProcessEnv, stdio: import('node:child_process').StdioOptions, forSeconds?: number, signals: SignalRelay, exporter: Exporter }} options
+ * @param {{ env: NodeJS.ProcessEnv, stdio: import('node:child_process').StdioOptions, forSeconds?: number, abort?: AbortSignal, signals: SignalRelay, exporter: Exporter }} options
  * @returns {Promise<{ exit: Report['exit'], endedByUsAtUnixMs: number, spawnError?: NodeJS.ErrnoException }>} endedByUsAtUnixMs: when it
  *   was asked to end, Infinity when it was not
  */
-async function runChild ([file, ...args], { env, stdio, forSeconds, signals, exporter }) {
+async function runChild ([file, ...args], { env, stdio, forSeconds, abort, signals, exporter }) {
   const child = signals.child = spawn(file, args, { env, stdio })
   if (child.pid !== undefined) exporter.expectExit(child.pid)
   let endedByUsAtUnixMs = Infinity
   /** @type {NodeJS.Timeout[]} */
   const timers = []
   const end = () => {
+    if (endedByUsAtUnixMs < Infinity) return
     endedByUsAtUnixMs = Date.now()
     child.kill('SIGTERM')
     timers.push(setTimeout(() => child.kill('SIGKILL'), GRACE_MS))
   }
   if (forSeconds !== undefined) timers.push(setTimeout(end, forSeconds * 1000))
+  if (abort?.aborted) end()
+  else abort?.addEventListener('abort', end)
   try {
     const [code, signal] = await once(child, 'exit')
     exporter.exited(/** @type {number} */ (child.pid), { code, signal })
@@ -139,6 +147,7 @@ async function runChild ([file, ...args], { env, stdio, forSeconds, signals, exp
   } catch (error) {
     return { exit: { code: null, signal: null }, endedByUsAtUnixMs, spawnError: /** @type {NodeJS.ErrnoException} */ (error) }
   } finally {
+    abort?.removeEventListener('abort', end)
     timers.forEach(clearTimeout)
   }
 }

@@ -39,4 +39,4 @@ function otherOptions (options, names) {
   })
 }
 
-module.exports = { nodeFlagChange }
+module.exports = { nodeFlagChange, otherOptions }

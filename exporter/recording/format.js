@@ -19,6 +19,14 @@
  * @typedef {object} End
  * @property {number} durationSeconds
  * @property {{ code: number | null, signal: string | null }} exit
+ * @property {Work} [work] of `memwatch try`
+ *
+ * What a run has done, where its load or the app itself said so.
+ * @typedef {object} Work
+ * @property {number} [requests] or jobs: what the app counts
+ * @property {number} [requestsPerSecond]
+ * @property {number} [latencyP99Seconds]
+ * @property {number} [failures] requests that failed
  */
 
 /** Changes when an older reader would misread a newer recording. */

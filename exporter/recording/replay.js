@@ -33,11 +33,12 @@ class RecordingError extends Error {}
  *
  * @param {string} file
  * @param {{ onVerdict?: (target: import('../series/target').Target, verdict: import('../classify/evaluate').Verdict) => void,
- *   onError?: (error: Error) => void, onProgress?: (share: number) => void }} [options] onProgress: share of the file read
+ *   onFrame?: (target: import('../series/target').Target) => void, onError?: (error: Error) => void, onProgress?: (share: number) => void }} [options]
+ *   onFrame: after each frame that was taken; onProgress: share of the file read
  * @returns {Promise<Replayed>}
  * @throws {RecordingError}
  */
-async function replay (file, { onVerdict = () => {}, onError = () => {}, onProgress = () => {} } = {}) {
+async function replay (file, { onVerdict = () => {}, onFrame = () => {}, onError = () => {}, onProgress = () => {} } = {}) {
   /** @type {Replayed} */
   const result = { header: { memwatch: 'recording', version: 0 }, targets: [], frames: 0, rejected: 0, cut: false }
   let nowUnixMs = 0
@@ -45,6 +46,7 @@ async function replay (file, { onVerdict = () => {}, onError = () => {}, onProgr
   targets.on('end', target => { if (target.frame) result.targets.push(target) })
   targets.on('frame', target => {
     result.frames++
+    onFrame(target)
     for (const verdict of evaluate(target, { onError })) onVerdict(target, verdict)
   })
   /** @type {Map<number, import('../ingest/listener').Session>} */

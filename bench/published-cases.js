@@ -1,0 +1,110 @@
+'use strict'
+
+/**
+ * What others have published, and how it is measured again.
+ *
+ * @typedef {object} Case
+ * @property {string} id
+ * @property {string} title
+ * @property {string} claim what was published
+ * @property {string} app of the lab, that is modelled on it
+ * @property {string} model how
+ * @property {number} memoryMb the container
+ * @property {number} seconds a run
+ * @property {number} fromNode
+ * @property {Omit<Variant, 'id' | 'against'>} [byTry] run by `memwatch try`: before and after in turns
+ * @property {Variant[]} variants run by `memwatch simulate`, in turns
+ *
+ * @typedef {object} Variant
+ * @property {string} id folder of its runs
+ * @property {string} title
+ * @property {string} [against] folder of the runs it is compared with; without, it is what others are compared with
+ * @property {string[]} [args] of memwatch simulate
+ * @property {Record<string, string>} [env]
+ * @property {Claim[]} claims
+ *
+ * @typedef {object} Claim
+ * @property {import('../exporter/compare/figures').FigureName} figure
+ * @property {string} published as it was written; '' where nothing was
+ * @property {number} [changeRatio] −0.31 for −31 %
+ * @property {number} [before] in base units
+ * @property {number} [after]
+ * @property {number} [atMost] after, where it was published as a bound
+ */
+
+const MB = 2 ** 20
+
+/** @type {Claim[]} */
+const semiSpaces = [
+  { figure: 'newSpaceBytes', published: '1–2 MB → 16 or 32 MB', before: 2 * MB, after: 32 * MB },
+  { figure: 'cpuPerRequestSeconds', published: 'less' },
+  { figure: 'gcPausePerRequestSeconds', published: 'less' },
+  { figure: 'scavengesPerSecond', published: '' },
+  { figure: 'ordinaryMajorsPerSecond', published: '' },
+  { figure: 'delayP99Seconds', published: '' },
+  { figure: 'peakRssBytes', published: '' }
+]
+
+/** @type {Claim[]} */
+const jemalloc = [
+  { figure: 'peakRssBytes', published: '−31 %', changeRatio: -0.31 },
+  { figure: 'rssAfterLoadBytes', published: '−28 %', changeRatio: -0.28 },
+  { figure: 'medianRssBytes', published: '' },
+  { figure: 'cpuSeconds', published: '' }
+]
+
+/** @type {ReadonlyArray<Case>} */
+const cases = [
+  {
+    id: 'jemalloc',
+    title: 'jemalloc in a container of 512 MB',
+    claim: 'Peak RSS falls by 31 %, RSS after load by 28 %.',
+    app: 'allocator-fragmentation',
+    model: 'Batches of Buffers of many sizes through the thread pool, over a live heap of 90 MB; ten quiet seconds between them.',
+    memoryMb: 512,
+    seconds: 60,
+    fromNode: 20,
+    byTry: { title: 'what memwatch recommends: jemalloc with a background thread', claims: jemalloc },
+    variants: [{ id: 'plain', title: 'jemalloc with its own defaults, as most set it up', against: 'try/before', env: { LD_PRELOAD: 'libjemalloc.so.2' }, claims: jemalloc }]
+  },
+  {
+    id: 'semi-space',
+    title: 'The new space of Node.js ≥ 20 in a container of 512 MB',
+    claim: 'Semi-spaces of 1 to 2 MB grow to 16 (a new space of 32) with `--max-semi-space-size=16`, and GC takes less CPU.',
+    app: 'semi-space-starvation',
+    model: 'A JSON API at a fixed rate, up to 64 requests in flight.',
+    memoryMb: 512,
+    seconds: 30,
+    fromNode: 20,
+    byTry: { title: 'what memwatch recommends', claims: semiSpaces.map(claim => claim.figure === 'newSpaceBytes' ? { figure: claim.figure, published: '' } : claim) },
+    variants: [{ id: 'semi-16', title: '`--max-semi-space-size=16`, as published', against: 'try/before', args: ['--node-option=--max-semi-space-size=16'], claims: semiSpaces }]
+  },
+  {
+    id: 'buffers',
+    title: 'Buffers in a container of 300 MB',
+    claim: 'Without release RSS rises by 101 MB and 1,335 GC events are seen, with it by 0.5 MB and at most 3.',
+    app: 'array-buffer-pile-up-transfer',
+    model: 'Buffers of 50 MB one after the other, five a second for 45 s; how many the published run took is not known, and GC events are as many as Buffers are.',
+    memoryMb: 300,
+    seconds: 45,
+    fromNode: 20,
+    variants: [
+      { id: 'kept', title: 'without release', claims: [] },
+      {
+        id: 'released',
+        title: 'released at once: `transfer(0)` where Node has it (22 and later), else one Buffer for all',
+        against: 'kept',
+        args: ['--fixed'],
+        claims: [
+          { figure: 'rssRiseBytes', published: '+101 MB → +0.5 MB', before: 101 * MB, after: 0.5 * MB },
+          { figure: 'gcEvents', published: '1,335 → at most 3', before: 1335, atMost: 3 },
+          { figure: 'gcPauseSeconds', published: '' },
+          { figure: 'peakRssBytes', published: '' },
+          { figure: 'cpuSeconds', published: '' }
+        ]
+      }
+    ]
+  }
+]
+
+module.exports = { cases }

@@ -1,0 +1,91 @@
+'use strict'
+
+const { spread } = require('../exporter/compare/render')
+const { figures } = require('../exporter/compare/figures')
+const { formatRatio, formatValue } = require('../exporter/text/format')
+
+/**
+ * @typedef {object} Result
+ * @property {import('./published-cases').Case} published
+ * @property {Pick<import('./published-cases').Variant, 'title' | 'claims'>} variant
+ * @property {string} node major version
+ * @property {import('../exporter/compare/compare').Comparison} comparison
+ */
+
+/** Within a third of what was published it is the same finding. */
+const TOLERANCE = 1 / 3
+
+/** @param {(string | number)[][]} rows */
+const table = ([head, ...rows]) => [head, head.map(() => '---'), ...rows].map(row => `| ${row.join(' | ')} |`).join('\n')
+
+/** @param {number | null} ratio */
+const signed = ratio => ratio === null ? '–' : `${ratio > 0 ? '+' : ratio < 0 ? '−' : ''}${formatRatio(Math.abs(ratio))}`
+
+/** @param {number} measured @param {number} published */
+const near = (measured, published) => Math.abs(measured - published) <= TOLERANCE * Math.abs(published)
+
+/**
+ * Whether it is what was published, in words.
+ * @param {import('./published-cases').Claim} claim @param {import('../exporter/compare/compare').Row} row
+ */
+function verdict (claim, { before, after, changeRatio, beyondNoise }) {
+  if (claim.published === '') return ''
+  if (!before || !after || changeRatio === null) return 'not measured'
+  if (beyondNoise === false) return 'no: no difference beyond noise'
+  if (claim.changeRatio !== undefined) {
+    if (changeRatio * claim.changeRatio <= 0) return 'no: the other way'
+    return near(changeRatio, claim.changeRatio) ? 'yes' : Math.abs(changeRatio) > Math.abs(claim.changeRatio) ? 'more than published' : 'less than published'
+  }
+  if (claim.before === undefined) return changeRatio < 0 ? 'yes' : 'no'
+  const was = near(before.median, claim.before)
+  const is = claim.atMost === undefined ? near(after.median, claim.after ?? 0) : after.median <= claim.atMost
+  return was && is ? 'yes' : was ? 'before yes, after no' : is ? 'after yes, before no' : 'the direction, not the numbers'
+}
+
+/** docs/published.md. @param {Result[]} results */
+function publishedPage (results) {
+  const cases = [...new Set(results.map(({ published }) => published))]
+  const claims = results.flatMap(({ variant, comparison }) => variant.claims.filter(({ published }) => published !== '')
+    .map(claim => verdict(claim, rowOf(comparison, claim))))
+  const repeat = Math.max(...results.map(({ comparison }) => comparison.after.runs.length))
+  return `# Published results, measured again
+
+<!-- Written by npm run bench:published -- --write; do not edit. -->
+What others have published about these fixes, measured with \`memwatch try\` and \`memwatch compare\` on apps of [the lab](lab.md) that are modelled
+on theirs, on Node.js ${[...new Set(results.map(({ node }) => node))].sort().join(', ')}: ${repeat} runs of each kind, in turns, on a noisy machine with two cores. Medians, with the least and the most.
+"yes" is within a third of what was published; a difference is one only where the spreads lie apart. Of ${claims.length} figures ${claims.filter(word => word === 'yes').length} come out as published,
+${claims.filter(word => word.startsWith('no')).length} do not, ${claims.filter(word => word !== 'yes' && !word.startsWith('no')).length} in part. Their apps are not ours: that a direction and an order of magnitude hold is what can be asked.
+
+${cases.map(published => section(published, results.filter(result => result.published === published))).join('\n\n')}
+`
+}
+
+/** @param {import('./published-cases').Case} published @param {Result[]} results */
+const section = ({ title, claim, model, app, memoryMb, seconds }, results) => `## ${title}
+
+Published: ${claim} Here: \`${app}\` in ${memoryMb} MiB, ${seconds} s a run. ${model}
+
+${results.map(({ variant, node, comparison }) => `### Node ${node}: ${variant.title}
+
+${table([['', 'published', 'before', 'after', 'change', 'as published?'], ...variant.claims.map(claim => {
+  const row = rowOf(comparison, claim)
+  return [row.title, claim.published || '–', spread(row.before, row.unit, comparison.before.runs.length), spread(row.after, row.unit, comparison.after.runs.length),
+    `${signed(row.changeRatio)}${row.beyondNoise === false ? ', within noise' : ''}`, verdict(claim, row)]
+})])}
+
+${predictions(comparison)}`).join('\n\n')}`
+
+/** @param {import('../exporter/compare/compare').Comparison} comparison */
+function predictions ({ fix, verdicts }) {
+  const gone = verdicts.map(({ diagnosis, change, before, after }) => `${diagnosis}: confirmed in ${before} of the runs before, ${after} after (${change})`).join('; ')
+  const told = fix && fix.applied !== false
+    ? fix.outcomes.map(({ signal, unit, from, to, measured, good }) => `\`${signal}\` ${formatValue(from, unit)} → ${formatValue(to, unit)}, measured ${formatValue(measured, unit)}${good ? '' : ' (missed)'}`).join('; ')
+    : ''
+  return [told && `Predicted: ${told}.`, gone && `${gone}.`].filter(Boolean).join(' ')
+}
+
+/** @param {import('../exporter/compare/compare').Comparison} comparison @param {import('./published-cases').Claim} claim */
+const rowOf = ({ rows }, { figure: name }) => rows.find(row => row.figure === name) ??
+  { figure: name, title: figures[name].title, unit: figures[name].unit, before: null, after: null, changeRatio: null, beyondNoise: null }
+
+module.exports = { publishedPage }

@@ -1,0 +1,69 @@
+'use strict'
+
+const path = require('node:path')
+const { compare } = require('../compare/compare')
+const { renderComparison } = require('../compare/render')
+
+/** What came of it, and the exit status that says so. */
+const STATUS = Object.freeze({ fixed: 0, nothing_confirmed: 3, nothing_to_apply: 4, not_fixed: 5 })
+
+/**
+ * @typedef {object} Attempt the wire form of `memwatch try --json`
+ * @property {1} schema
+ * @property {keyof typeof STATUS | 'interrupted'} outcome
+ * @property {string | null} interruptedBy
+ * @property {{ diagnosis: string, state: string, title: string, summary: string } | null} finding
+ * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from outside
+ * @property {import('../compare/compare').Comparison} comparison
+ * @property {string} kept folder
+ */
+
+/**
+ * @param {Record<'before' | 'after', import('../compare/measure').Run[]>} runs @param {import('./choose-fix').Chosen | undefined} chosen
+ * @param {string} kept @param {{ by?: string }} interruption
+ * @returns {Attempt}
+ */
+function attemptOf ({ before, after }, chosen, kept, { by }) {
+  const { verdict, fix, skipped = [] } = chosen ?? {}
+  const comparison = compare(before, after, verdict && fix && { diagnosis: verdict.diagnosis, fix })
+  const failed = (/** @type {import('../compare/measure').Run} */ { exit, target }) => !target || (exit?.code ?? 0) > 0 || (exit?.signal ?? 'SIGTERM') !== 'SIGTERM'
+  // A suspicion that became certain is still there.
+  const has = (/** @type {import('../compare/measure').Run} */ { target }) => target?.verdicts.some(({ diagnosis, state }) =>
+    diagnosis === verdict?.diagnosis && (state === 'confirmed' || state === verdict.state))
+  const fixed = !after.some(has) && (!after.some(failed) || before.some(failed))
+  return {
+    schema: 1,
+    outcome: by ? 'interrupted' : !verdict ? 'nothing_confirmed' : !fix ? 'nothing_to_apply' : fixed ? 'fixed' : 'not_fixed',
+    interruptedBy: by ?? null,
+    finding: verdict ? { diagnosis: verdict.diagnosis, state: verdict.state, title: verdict.title, summary: verdict.summary } : null,
+    skipped,
+    comparison,
+    kept
+  }
+}
+
+const WORDS = Object.freeze({
+  interrupted: 'Interrupted: this is what is known.',
+  nothing_confirmed: 'Nothing is confirmed, so nothing was tried. Was there load, and for long enough? memwatch diagnose says what is suspected or not known yet.',
+  nothing_to_apply: 'No fix of it can be applied from outside. When you have made the change, memwatch compare says what it brought.',
+  fixed: 'Fixed: it is gone.',
+  not_fixed: 'Not fixed.'
+})
+
+/** @param {Attempt} attempt @param {boolean} json */
+function writeAttempt (attempt, json) {
+  if (json) return process.stdout.write(JSON.stringify(attempt, null, 2) + '\n')
+  const { outcome, finding, skipped, comparison, kept } = attempt
+  const after = comparison.after.runs.length > 0
+  process.stdout.write([
+    '',
+    ...(finding ? [`${finding.title} (${finding.diagnosis}, ${finding.state}). ${finding.summary}`] : []),
+    ...skipped.map(({ title, reason }) => `Not tried: ${title}: ${reason}.`),
+    renderComparison(comparison, { colour: Boolean(process.stdout.isTTY) && !process.env.NO_COLOR }),
+    WORDS[outcome],
+    `Kept: ${kept} (memwatch diagnose ${path.join(kept, 'before/1.ndjson.gz')}${after ? `; memwatch compare ${path.join(kept, 'before')} ${path.join(kept, 'after')}` : ''})`,
+    ''
+  ].join('\n'))
+}
+
+module.exports = { attemptOf, writeAttempt, STATUS }

@@ -1,0 +1,80 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { closest } = require('fastest-levenshtein')
+const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { diagnoses } = require('../diagnoses')
+const { UsageError, readSeconds } = require('./usage-error')
+
+/**
+ * @typedef {object} Given as commander read them
+ * @property {string} [for]
+ * @property {string} [load]
+ * @property {string} repeat
+ * @property {string} [memory]
+ * @property {string} [diagnosis]
+ * @property {string} [fix]
+ * @property {string} [keep]
+ * @property {boolean} [json]
+ *
+ * @typedef {ReturnType<typeof readTryOptions>} TryOptions
+ */
+
+/** Less is none that Node.js starts in. */
+const LEAST_BYTES = 64 * 2 ** 20
+/** As Kubernetes writes them. */
+const UNITS = Object.freeze({ M: 1e6, G: 1e9, Mi: 2 ** 20, Gi: 2 ** 30 })
+
+/**
+ * All that can be wrong is said before the first run.
+ * @param {Given} given
+ * @throws {UsageError}
+ */
+function readTryOptions (given) {
+  if (given.diagnosis !== undefined && !diagnoses.some(({ id }) => id === given.diagnosis)) {
+    throw new UsageError(`--diagnosis: there is no ${given.diagnosis}; did you mean ${closest(given.diagnosis, diagnoses.map(({ id }) => id))}?`)
+  }
+  return {
+    forSeconds: given.for === undefined ? undefined : readSeconds('--for', given.for),
+    load: given.load,
+    repeat: readCount('--repeat', given.repeat),
+    memoryBytes: given.memory === undefined ? undefined : readMemory(given.memory),
+    diagnosis: given.diagnosis,
+    fixNumber: given.fix === undefined ? undefined : readCount('--fix', given.fix),
+    keep: given.keep === undefined ? undefined : readKeep(given.keep)
+  }
+}
+
+/** @param {string} option @param {string} text */
+function readCount (option, text) {
+  if (!/^[1-9]\d{0,2}$/.test(text)) throw new UsageError(`${option}: expected a whole number from 1 on, got ${JSON.stringify(text)}`)
+  return Number(text)
+}
+
+/** @param {string} text @returns {number} bytes */
+function readMemory (text) {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)(M|G|Mi|Gi)$/.exec(text) ?? []
+  const bytes = Math.round(Number(number) * UNITS[/** @type {keyof typeof UNITS} */ (unit)])
+  if (!(bytes >= LEAST_BYTES)) throw new UsageError(`--memory: expected a size of at least 64Mi, such as 512Mi or 1Gi, got ${JSON.stringify(text)}`)
+  const { supported, reason, path: directory } = createMemoryGroup({ limitBytes: bytes, name: 'try' })
+  if (!supported) throw new UsageError(`--memory: this machine does not allow a memory group: ${reason}. Run in a container of that size instead, without --memory`)
+  fs.rmdirSync(/** @type {string} */ (directory))
+  return bytes
+}
+
+/** @param {string} folder that is made, and holds no earlier runs */
+function readKeep (folder) {
+  try {
+    for (const side of ['before', 'after']) {
+      if (fs.existsSync(path.join(folder, side))) throw new Error(`${folder} holds runs already`)
+    }
+    fs.mkdirSync(folder, { recursive: true })
+    fs.accessSync(folder, fs.constants.W_OK)
+    return path.resolve(folder)
+  } catch (error) {
+    throw new UsageError(`--keep: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+module.exports = { readTryOptions }

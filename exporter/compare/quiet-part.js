@@ -1,0 +1,43 @@
+'use strict'
+
+const { median, quantile } = require('simple-statistics')
+
+/**
+ * A second is quiet when it takes less than this share of what the run's busiest tenth takes: of CPU, and of the event loop. On a
+ * machine that others keep busy a process gets little CPU, and is not quiet for that.
+ */
+const QUIET_SHARE = 0.25
+const BUSIEST = 0.9
+/** Less CPU than this, in cores, is no load at all. */
+const LEAST_BUSY_CORES = 0.05
+/** A part of a run that is shorter is a pause, not its end. */
+const LEAST_SECONDS = 5
+
+/**
+ * RSS once the load is over: the median over the later half of the last quiet part. What an allocator gives back within some
+ * seconds is given back by then, and what it keeps is kept. A quiet part is the longest stretch of quiet seconds that follows
+ * a busy one and lasts five seconds at least; one odd second – a health check, a late GC – does not end it.
+ *
+ * @param {{ seconds: number[], rssBytes: number[], cpuSeconds: number[], loopSeconds: number[] }} run one entry a frame; CPU and what
+ *   the event loop was active are cumulative
+ * @returns {number | null} bytes; null where the load lasts to the end, or there is none
+ */
+function rssAfterLoad ({ seconds, rssBytes, cpuSeconds, loopSeconds }) {
+  if (seconds.length < LEAST_SECONDS) return null
+  const rate = (/** @type {number[]} */ counter) => counter.slice(1).map((value, i) => (value - counter[i]) / (seconds[i + 1] - seconds[i]))
+  const [cores, loop] = [rate(cpuSeconds), rate(loopSeconds)]
+  const [busyCores, busyLoop] = [quantile(cores, BUSIEST), quantile(loop, BUSIEST)]
+  if (!(busyCores >= LEAST_BUSY_CORES)) return null
+  const around = (/** @type {number[]} */ rates, /** @type {number} */ i) => median(rates.slice(Math.max(0, i - 1), i + 2))
+  const isQuiet = cores.map((_, i) => around(cores, i) < QUIET_SHARE * busyCores && around(loop, i) < QUIET_SHARE * busyLoop)
+  for (let end = isQuiet.lastIndexOf(true); end > 0; end = isQuiet.lastIndexOf(true, end)) {
+    const start = isQuiet.lastIndexOf(false, end) + 1
+    if (start === 0) return null // the app had not begun
+    // Entry i of a rate ends at entry i + 1 of seconds.
+    if (seconds[end + 1] - seconds[start] >= LEAST_SECONDS) return median(rssBytes.slice(Math.floor((start + end + 1) / 2), end + 2))
+    end = start - 1
+  }
+  return null
+}
+
+module.exports = { rssAfterLoad, QUIET_SHARE, LEAST_SECONDS }

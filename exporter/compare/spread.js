@@ -1,0 +1,28 @@
+'use strict'
+
+const { median, min, max } = require('simple-statistics')
+
+/**
+ * The same figure of several runs.
+ * @typedef {{ median: number, min: number, max: number, values: number[] }} Spread
+ *
+ * @param {(number | null)[]} values of runs; those without are left out
+ * @returns {Spread | null}
+ */
+function spreadOf (values) {
+  const known = values.filter(value => value !== null)
+  return known.length === 0 ? null : { median: median(known), min: min(known), max: max(known), values: known }
+}
+
+/**
+ * Whether two spreads lie apart: no run of one is between those of the other. With three runs a side that happens by chance
+ * once in ten times, with five once in 126; with one it says nothing.
+ * @param {Spread | null} before @param {Spread | null} after
+ * @returns {boolean | null} null where a side has fewer than two runs
+ */
+function isApart (before, after) {
+  if (!before || !after || Math.min(before.values.length, after.values.length) < 2) return null
+  return before.max < after.min || after.max < before.min
+}
+
+module.exports = { spreadOf, isApart }
