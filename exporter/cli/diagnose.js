@@ -1,58 +1,104 @@
 'use strict'
 
 const { Command } = require('commander')
-const { replay, RecordingError } = require('../recording/replay')
+const { replay } = require('../recording/replay')
 const { judgedTarget } = require('../expose/targets')
+const { openAll, judgeSource, SourceError } = require('../sources')
 const { writeReport, openFile, checkFailOn, hasFailed, FAILED_ON } = require('./run')
 const { UsageError } = require('./usage-error')
 
 const command = new Command('diagnose')
-  .description('Judge a recording: what run --record or the exporter wrote, by the same code as live.')
-  .argument('<file>', 'the recording; .gz is unpacked')
+  .description('Judge what there is of a process – a recording of memwatch, a --trace-gc log – by the same code as live.')
+  .argument('<file...>', 'known by their content, gzip or plain; - is stdin')
+  .option('--node-options <FLAGS>', 'flags the process ran with, where the file does not say: "--max-old-space-size=512"')
+  .option('--container-limit <MB>', 'memory limit of its container, where the file does not say')
+  .option('--node-version <VERSION>', 'its Node.js, where the file does not say')
   .option('--json', 'print the report as JSON on stdout, and nothing else')
   .option('--report <FILE>', 'write the report as JSON to a file, too')
   .option('--fail-on <STATE>', 'end with status 3 when a verdict is suspected or confirmed')
-  .allowExcessArguments(false)
   .addHelpText('after', `
-Ends with 0; 3 under --fail-on; 2 when the file is no recording.
+Reads recordings of memwatch run --record and of the exporter, and what node --trace-gc prints, among other output, of one or more
+processes. What a source does not say is said to be unknown; docs/sources.md has it for each.
+Ends with 0; 3 under --fail-on; 2 when a file is none of these.
 Examples:
   $ memwatch run --record app.recording.gz -- node server.js
   $ memwatch diagnose app.recording.gz
-  $ memwatch diagnose --json app.recording.gz | jq '.targets[].primary'`)
-  .action(async (file, given) => { process.exitCode = await diagnose(file, given) })
+  $ memwatch diagnose --json app.recording.gz | jq '.targets[].primary'
+  $ node --trace-gc server.js > app.log
+  $ memwatch diagnose app.log --container-limit 512
+  $ kubectl logs shop-5d4c | memwatch diagnose -`)
+  .action(async (files, given) => { process.exitCode = await diagnose(files, given) })
 
 /**
- * @param {string} file @param {{ json?: boolean, report?: string, failOn?: string }} given
+ * @typedef {object} DiagnoseOptions as commander read them
+ * @property {string} [nodeOptions] @property {string} [containerLimit] @property {string} [nodeVersion]
+ * @property {boolean} [json] @property {string} [report] @property {string} [failOn]
+ */
+
+/**
+ * @param {string[]} files @param {DiagnoseOptions} given
  * @returns {Promise<number>} exit status
  */
-async function diagnose (file, given) {
+async function diagnose (files, given) {
   checkFailOn(given.failOn)
+  const known = readGiven(given)
   const { stderr } = process
-  let shown = -1
-  const replayed = await replay(file, {
-    onError: error => { stderr.write(`memwatch: ${error.message}\n`) },
-    onProgress: share => {
-      const percent = Math.floor(share * 100)
-      if (stderr.isTTY && percent > shown) stderr.write(`\r${shown = percent} % of ${file}`)
-    }
-  }).catch(error => {
-    throw error instanceof RecordingError || error.code === 'ENOENT' ? new UsageError(error.message) : error
+  let shown = ''
+  const onProgress = (/** @type {string} */ file, /** @type {number} */ share) => {
+    const text = `${Math.floor(share * 100)} % of ${file}`
+    if (stderr.isTTY && text !== shown) stderr.write(`\r\x1b[2K${shown = text}`)
+  }
+  const judged = await judgeFiles(files, known, onProgress).catch(error => {
+    throw error instanceof SourceError ? new UsageError(error.message) : error
   })
   if (stderr.isTTY) stderr.write('\r\x1b[2K')
-  if (replayed.rejected > 0) stderr.write(`memwatch: ${replayed.rejected} lines of ${file} were not taken: damaged, or of another version\n`)
-  if (replayed.cut) stderr.write(`memwatch: ${file} breaks off; what it holds was judged\n`)
 
-  const { header, end, targets } = replayed
+  const { command, end, targets, source } = judged
   const report = {
     schema: /** @type {const} */ (1),
-    command: header.command ?? [],
+    command,
     durationSeconds: end?.durationSeconds ?? Math.max(0, ...targets.map(({ watchedSeconds }) => watchedSeconds)),
     exit: end?.exit ?? { code: null, signal: null },
+    ...(source && { source }),
     targets: targets.map(judgedTarget),
     deaths: []
   }
   writeReport(report, given, given.report === undefined ? undefined : openFile('--report', given.report))
   return hasFailed(report, given.failOn) ? FAILED_ON : 0
+}
+
+/**
+ * @param {string[]} files @param {import('../sources/define-source').Given} known @param {(file: string, share: number) => void} onProgress
+ * @returns {Promise<{ command: string[], end?: import('../recording/format').End, targets: import('../series/target').Target[], source?: import('../sources').Told }>}
+ */
+async function judgeFiles (files, known, onProgress) {
+  const { stderr } = process
+  const onError = (/** @type {Error} */ error) => { stderr.write(`memwatch: ${error.message}\n`) }
+  const { kind, inputs } = await openAll(files, onProgress)
+  if (kind !== 'recording') {
+    const { targets, told } = await judgeSource(kind, inputs, known, { onError })
+    for (const { name } of inputs.filter(({ cut }) => cut)) told.notes.push(`${name} breaks off; what it holds was judged`)
+    return { command: files, targets, source: told }
+  }
+  if (inputs.length > 1) throw new UsageError(`${inputs[1].name}: one recording at a time`)
+  if (Object.keys(known).length > 0) throw new UsageError('a recording says itself what the process ran with: --node-options, --container-limit and --node-version are for other files')
+  const { header, end, targets, rejected, cut } = await replay(inputs[0], { onError })
+  if (rejected > 0) stderr.write(`memwatch: ${rejected} lines of ${files[0]} were not taken: damaged, or of another version\n`)
+  if (cut) stderr.write(`memwatch: ${files[0]} breaks off; what it holds was judged\n`)
+  return { command: header.command ?? [], end, targets }
+}
+
+/** @param {DiagnoseOptions} given @returns {import('../sources/define-source').Given} @throws {UsageError} */
+function readGiven ({ nodeOptions, containerLimit, nodeVersion }) {
+  if (containerLimit !== undefined && !(Number(containerLimit) > 0)) throw new UsageError(`--container-limit: expected megabytes, got ${JSON.stringify(containerLimit)}`)
+  if (nodeVersion !== undefined && !/^v?\d+(\.\d+)*$/.test(nodeVersion)) throw new UsageError(`--node-version: expected one such as 20 or 24.1.0, got ${JSON.stringify(nodeVersion)}`)
+  const flags = nodeOptions?.split(/\s+/).filter(flag => flag !== '')
+  if (flags && !flags[0]?.startsWith('-')) throw new UsageError(`--node-options: expected flags such as "--max-old-space-size=512", got ${JSON.stringify(nodeOptions)}`)
+  return {
+    ...(flags && { nodeOptions: flags }),
+    ...(containerLimit !== undefined && { containerLimitBytes: Number(containerLimit) * 2 ** 20 }),
+    ...(nodeVersion !== undefined && { nodeVersion: nodeVersion.replace(/^v/, '') })
+  }
 }
 
 module.exports = { command }
