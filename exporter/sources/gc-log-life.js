@@ -91,7 +91,8 @@ class GcLogLife {
   }
 
   #bounds () {
-    return heapBounds({ heldBytes: this.#heldBytes, semiSpaceCapacityBytes: this.#newSpace.capacityBytes, semiSpaceMaxBytes: this.#newSpace.maxBytes }, this.#given)
+    const worker = this.#life !== undefined && this.#life.target.hello.threadId > 0
+    return heapBounds({ heldBytes: this.#heldBytes, semiSpaceCapacityBytes: this.#newSpace.capacityBytes, semiSpaceMaxBytes: this.#newSpace.maxBytes, worker }, this.#given)
   }
 }
 

@@ -46,16 +46,19 @@ function openHeapSizeLimit (heldBytes) {
  * @param {object} seen
  * @param {number} seen.heldBytes the most that V8 held for the heap
  * @param {number | undefined} seen.semiSpaceCapacityBytes @param {number | undefined} seen.semiSpaceMaxBytes
+ * @param {boolean} seen.worker its code may have set it limits of its own (resourceLimits), as low as it held
  * @param {import('./define-source').Given} given
  * @returns {import('./bounded').Bounds | undefined} undefined where nothing is open
  */
-function heapBounds ({ heldBytes, semiSpaceCapacityBytes = MIB, semiSpaceMaxBytes }, given) {
+function heapBounds ({ heldBytes, semiSpaceCapacityBytes = MIB, semiSpaceMaxBytes, worker }, given) {
   const limit = heapSizeLimit(given, semiSpaceMaxBytes ?? semiSpaceCapacityBytes)
-  if (limit !== undefined && semiSpaceMaxBytes !== undefined) return undefined
-  const { leastBytes, mostBytes } = openHeapSizeLimit(heldBytes)
+  const open = openHeapSizeLimit(heldBytes)
+  const least = worker ? Math.min(heldBytes, limit ?? Infinity) : limit ?? open.leastBytes
+  const most = limit ?? open.mostBytes
+  if (least === most && semiSpaceMaxBytes !== undefined) return undefined
   return {
-    least: { values: { heapSizeLimitBytes: limit ?? leastBytes }, semiSpaceMaxBytes: semiSpaceMaxBytes ?? semiSpaceCapacityBytes },
-    most: { values: { heapSizeLimitBytes: limit ?? mostBytes }, semiSpaceMaxBytes: semiSpaceMaxBytes ?? LARGEST_SEMI_SPACE_BYTES }
+    least: { values: { heapSizeLimitBytes: least }, semiSpaceMaxBytes: semiSpaceMaxBytes ?? semiSpaceCapacityBytes },
+    most: { values: { heapSizeLimitBytes: most }, semiSpaceMaxBytes: semiSpaceMaxBytes ?? LARGEST_SEMI_SPACE_BYTES }
   }
 }
 

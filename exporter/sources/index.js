@@ -5,9 +5,11 @@ const { openInput } = require('./open-input')
 const { Lives } = require('./lives')
 const { cannotTell } = require('./support')
 const { traceGc } = require('./trace-gc')
+const { gcProfiler } = require('./gc-profiler')
+const { report } = require('./report')
 
 /** What a file may be, beside a recording of memwatch. @type {readonly import('./define-source').Source[]} */
-const fileSources = Object.freeze([traceGc])
+const fileSources = Object.freeze([report, gcProfiler, traceGc])
 
 /** What a recording begins with. @param {string} head */
 const isRecording = head => /^\s*\{\s*"memwatch"\s*:\s*"recording"/.test(head)

@@ -24,20 +24,29 @@ class NewSpace {
   /** What one semi-space holds, a power of two; undefined before there were scavenges enough to say. @type {number | undefined} */
   capacityBytes
 
-  /** @param {Pick<import('./gc-log-line').GcLine, 'kind' | 'filled' | 'usedBeforeBytes' | 'usedAfterBytes'>} gc */
-  take ({ kind, filled, usedBeforeBytes, usedAfterBytes }) {
+  /**
+   * @param {Pick<import('./gc-log-line').GcLine, 'filled' | 'usedBeforeBytes' | 'usedAfterBytes'> & { kind: string, capacityBytes?: number }} gc
+   *   capacityBytes: where it is told, and need not be found out
+   */
+  take ({ kind, filled, usedBeforeBytes, usedAfterBytes, capacityBytes }) {
     const last = this.#lastUsedBytes
     this.#lastUsedBytes = usedAfterBytes
     if (kind !== 'minor' || Number.isNaN(last)) return
     this.#survivedBytes += usedAfterBytes - last
+    if (capacityBytes !== undefined) return this.#stands(2 ** Math.ceil(Math.log2(Math.max(1, capacityBytes))))
     if (!filled) return
     this.#allocated.push(Math.max(0, usedBeforeBytes - last))
     if (++this.#scavenges % LOOKED_AT !== 0) return
     // Most are a little early, when four fifths are full, and some had large objects beside.
     const capacity = Math.max(MIB, 2 ** Math.round(Math.log2(Math.max(1, quantile(this.#allocated, 0.9)))))
     this.#allocated = []
-    if (capacity !== this.capacityBytes) this.#survivedBytes = 0
-    this.capacityBytes = capacity
+    this.#stands(capacity)
+  }
+
+  /** @param {number} capacityBytes */
+  #stands (capacityBytes) {
+    if (capacityBytes !== this.capacityBytes) this.#survivedBytes = 0
+    this.capacityBytes = capacityBytes
   }
 
   /** The most that one semi-space may grow to, once that is proven. @returns {number | undefined} */

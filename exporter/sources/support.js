@@ -42,7 +42,9 @@ function compute (source, given) {
   for (const diagnosis of diagnoses) {
     const { judgement } = judge(diagnosis, /** @type {any} */ (signals), target.hello)
     if (judgement.state !== 'unknown') continue
-    const missing = [...diagnosis.requires, ...(diagnosis.requires.length > 1 ? [] : diagnosis.uses)].filter(name => signals?.[name] === null)
+    const absent = (/** @type {readonly string[]} */ names) => names.filter(name => signals?.[name] === null)
+    const required = absent(diagnosis.requires)
+    const missing = required.length > 0 ? required : absent(diagnosis.uses)
     beyond.set(diagnosis.id, `${source.title} does not tell ${missing.length > 3 ? `${missing.slice(0, 3).join(', ')} and ${missing.length - 3} more` : missing.join(', ')}`)
   }
   return beyond
