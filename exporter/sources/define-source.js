@@ -25,6 +25,7 @@
  * @property {readonly FieldName[]} fields the fields of a frame that it has
  * @property {Readonly<Record<DiagnosisId, string>>} [unsure] what it can suspect and never confirm, and why; the key * is all of them
  * @property {Readonly<Record<DiagnosisId, string>>} [cannotExclude] what it can find and never rule out, and why
+ * @property {boolean} [tellsMachine] how much memory the machine has
  * @property {string} lacks what it says nothing of, in words
  * @property {(given: Given) => string | undefined} [bounds] what it leaves open, and is judged at both ends: bounded.js
  * @property {(head: string) => boolean} accepts

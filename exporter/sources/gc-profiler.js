@@ -16,7 +16,7 @@ const gcProfiler = defineSource({
   accepted: 'the JSON of v8.GCProfiler, as memwatch capture TARGET gc_trace writes it',
   fields: ['gc', 'liveHeapBytes', 'liveHeapMajors', 'heapUsedBytes', 'heapTotalBytes', 'heapPhysicalBytes', 'heapSizeLimitBytes', 'externalBytes', 'mallocedBytes', 'peakMallocedBytes', 'globalHandlesBytes', 'spaces'],
   lacks: 'RSS, handles, the event loop, why a GC ran, and when: they are taken to lie evenly between its start and its end',
-  unsure: { 'semi-space-starvation': 'a GC profile does not tell what a major GC ran for', 'heap-limit-thrash': 'a GC profile does not tell when a GC ran' },
+  unsure: { '*': 'a GC profile tells neither when a GC ran nor what for' },
   bounds: () => undefined,
   accepts: head => /^\s*\{/.test(head) && /"statistics"\s*:\s*\[/.test(head) && (head.includes('"gcType"') || /"statistics"\s*:\s*\[\s*\]/.test(head)),
 

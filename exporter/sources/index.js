@@ -9,7 +9,7 @@ const { gcProfiler } = require('./gc-profiler')
 const { report } = require('./report')
 
 /** What a file may be, beside a recording of memwatch. @type {readonly import('./define-source').Source[]} */
-const fileSources = Object.freeze([report, gcProfiler, traceGc])
+const fileSources = Object.freeze([traceGc, gcProfiler, report])
 
 /** What a recording begins with. @param {string} head */
 const isRecording = head => /^\s*\{\s*"memwatch"\s*:\s*"recording"/.test(head)

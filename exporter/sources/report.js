@@ -19,6 +19,7 @@ const report = defineSource({
     'heapExecutableBytes', 'heapSizeLimitBytes', 'externalBytes', 'mallocedBytes', 'peakMallocedBytes', 'globalHandlesBytes', 'nativeContexts',
     'detachedContexts', 'spaces', 'eventLoopActiveSeconds', 'eventLoopIdleSeconds', 'threadCpuUserSeconds', 'threadCpuSystemSeconds', 'resources'
   ],
+  tellsMachine: true,
   lacks: 'GCs and what they left, memory outside the heap, and what was between two reports',
   unsure: { '*': 'a report is one moment' },
   accepts: head => /^\s*\{\s*"header"\s*:\s*\{/.test(head) && head.includes('"reportVersion"'),

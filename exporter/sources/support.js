@@ -34,7 +34,7 @@ function cannotTell (source, given = {}) {
 /** @param {import('./define-source').Source} source @param {import('./define-source').Given} given */
 function compute (source, given) {
   const names = [...source.fields, ...(source.bounds ? ['heapSizeLimitBytes'] : []), ...(given.containerLimitBytes === undefined ? [] : ['containerLimitBytes'])]
-  const target = healthy(new Set(names))
+  const target = healthy(new Set(names), source.tellsMachine ? { hostMemoryBytes: 16 * 1024 * MIB } : {})
   const window = target.window()
   const signals = window && /** @type {Record<string, number | null>} */ (signalsOf(window))
   /** @type {Map<string, string>} */
@@ -50,9 +50,9 @@ function compute (source, given) {
   return beyond
 }
 
-/** An app in which nothing is wrong, as far as these fields show it. @param {Set<string>} names */
-function healthy (names) {
-  const hello = { ...HELLO }
+/** An app in which nothing is wrong, as far as these fields show it. @param {Set<string>} names @param {Partial<import('memwatch/frame').Hello>} machine */
+function healthy (names, machine) {
+  const hello = { ...HELLO, ...machine }
   const target = new Target({ hello, name: 'healthy', thread: 'main' })
   const gc = new GcCounters()
   for (let second = 1; second <= SECONDS; second++) {
@@ -119,7 +119,6 @@ const HELLO = Object.freeze({
   mallocEnv: {},
   allowedFlags: [],
   constrainedBytes: 512 * MIB,
-  hostMemoryBytes: 16 * 1024 * MIB,
   semiSpaceMaxBytes: MIB
 })
 

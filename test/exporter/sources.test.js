@@ -11,6 +11,8 @@ const { diagnoses } = require('../../exporter/diagnoses')
 const { fileSources, judgeSource, openAll } = require('../../exporter/sources')
 const { cannotTell } = require('../../exporter/sources/support')
 const { report } = require('../../exporter/sources/report')
+const { traceGc } = require('../../exporter/sources/trace-gc')
+const { promClient, memwatchMetrics } = require('../../exporter/sources/prometheus')
 const { gcProfiler } = require('../../exporter/sources/gc-profiler')
 const { MEMWATCH } = require('../support/memwatch')
 
@@ -50,8 +52,15 @@ describe('what a source can tell', () => {
       report: ['context-leak', 'resource-leak', 'container-limit-mismatch']
     })
   })
-  it('names fields that there are', () => {
-    for (const { fields: own } of fileSources) expect(own.filter(name => !(name in fields))).toEqual([])
+  it('names fields and diagnoses that there are', () => {
+    for (const { fields: own, unsure = {}, cannotExclude = {} } of [...fileSources, promClient, memwatchMetrics]) {
+      expect(own.filter(name => !(name in fields))).toEqual([])
+      expect([...Object.keys(unsure), ...Object.keys(cannotExclude)].filter(id => id !== '*' && !diagnoses.some(diagnosis => diagnosis.id === id))).toEqual([])
+    }
+  })
+  it('is no more than its frames hold', async () => {
+    const { targets: [target] } = await judged([path.join(__dirname, '../sources/trace-gc-20-healthy-steady.log.gz')])
+    expect(Object.keys(target.values).filter(name => !traceGc.fields.includes(/** @type {any} */ (name)))).toEqual([])
   })
 })
 
@@ -140,7 +149,7 @@ describe('a GC profile', () => {
     const { targets: [target], told } = await judged([starving])
     expect(found(target)).toEqual(['semi-space-starvation suspected'])
     expect(verdictOf(target, 'semi-space-starvation').evidence[0].text).toMatch(/at most 1 MiB.*more survived than it holds/)
-    expect(told.limited.map(({ diagnosis }) => diagnosis)).toEqual(['semi-space-starvation', 'heap-limit-thrash'])
+    expect(told.limited.map(({ diagnosis }) => diagnosis)).toEqual([null])
     const profile = JSON.parse(fs.readFileSync(starving, 'utf8'))
     const scavenges = profile.statistics.filter(({ gcType }) => gcType === 'Scavenge')
     const [count, seconds] = target.values.gc['minor/ordinary']

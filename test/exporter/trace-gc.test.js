@@ -89,7 +89,7 @@ describe('a line of --trace-gc', () => {
 describe("the rules of Node's guide to tracing GCs, on real logs", () => {
   const starving = textOf('trace-gc-20-semi-space-starvation.log.gz')
   const leaking = textOf('trace-gc-20-js-heap-leak.log.gz')
-  const steady = textOf('trace-gc-20-healthy-steady.log.gz')
+  const steady = textOf('trace-gc-24-healthy-steady.log.gz')
 
   it('the time in GC against the time between GCs: what the log adds up to is what is judged', async () => {
     const gcs = byHand(starving)
@@ -135,9 +135,17 @@ describe('real logs, and nothing beside them', () => {
     const { targets: [target] } = await judged(textOf(name))
     expect(found(target)).toEqual(['semi-space-starvation confirmed'])
   })
-  it.each(samples.filter(name => name.includes('js-heap-leak')))('%s leaks, perhaps; for sure where the limit is known', async name => {
+  it.each(samples.filter(name => name.includes('js-heap-leak.log')))('%s leaks, perhaps; for sure where the limit is known', async name => {
     expect(found((await judged(textOf(name))).targets[0])).toEqual(['js-heap-leak suspected'])
     expect(found((await judged(textOf(name), { ...IN_512, nodeVersion: name.split('-')[2] })).targets[0])[0]).toBe('js-heap-leak confirmed')
+  })
+  it.each(samples.filter(name => name.includes('heap-limit-thrash')))('%s has no room, perhaps; for sure where the limit is known', async name => {
+    expect(found((await judged(textOf(name))).targets[0])).toContain('heap-limit-thrash suspected')
+    expect(found((await judged(textOf(name), { ...IN_512, nodeVersion: name.split('-')[2] })).targets[0])).toEqual(['heap-limit-thrash confirmed'])
+  })
+  it('of a worker, its leak is that of the worker', async () => {
+    const { targets } = await judged(textOf('trace-gc-20-js-heap-leak-worker.log.gz'), IN_512)
+    expect(Object.fromEntries(targets.map(target => [target.thread, found(target)]))).toEqual({ main: [], 'worker-1': ['js-heap-leak confirmed'] })
   })
   it.each(samples.filter(name => name.includes('healthy')))('%s is silent at its end, and never sure of anything', async name => {
     for (const given of [{}, IN_512]) {
