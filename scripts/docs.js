@@ -107,7 +107,7 @@ const sources = () => page('Sources',
     `## ${source.id}\n\n${source.title[0].toUpperCase()}${source.title.slice(1)}${source.accepted ? `: ${source.accepted}` : ', by `--prometheus URL`'}. It says nothing of ${source.lacks}.`,
     ...Object.entries({ ...source.unsure }).map(([id, why]) => `Suspected at most${id === '*' ? '' : ` (\`${id}\`)`}: ${why}.`),
     ...[...new Set(Object.values({ ...source.cannotExclude }))].map(why => `Never ruled out (${Object.entries({ ...source.cannotExclude }).filter(([, other]) => other === why).map(([id]) => `\`${id}\``).join(', ')}): ${why}.`),
-    ...(source.bounds?.({}) ? [source.bounds({})] : []),
+    ...[source.bounds?.({}) ?? []].flat(),
     `Fields: ${[...new Set(source.fields)].map(name => `\`${name}\``).join(', ')}.`,
     ...(cannotTell(source, GIVEN).size === 0 ? [] : [table(['it cannot tell', 'because'], [...cannotTell(source, GIVEN)].map(([id, why]) => [`\`${id}\``, why]))])
   ]))

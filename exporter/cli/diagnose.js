@@ -5,6 +5,7 @@ const { replay } = require('../recording/replay')
 const { judgedTarget } = require('../expose/targets')
 const { openAll, judgeSource, toldBy, SourceError } = require('../sources')
 const { judgePrometheus } = require('../sources/prometheus')
+const { formatSeconds } = require('../text/format')
 const { writeReport, openFile, checkFailOn, hasFailed, FAILED_ON } = require('./run')
 const { UsageError } = require('./usage-error')
 
@@ -88,7 +89,13 @@ async function judgeFiles (files, known, onProgress) {
   const onError = (/** @type {Error} */ error) => { stderr.write(`memwatch: ${error.message}\n`) }
   const { kind, inputs } = await openAll(files, onProgress)
   if (kind !== 'recording') {
-    const { targets, told } = await judgeSource(kind, inputs, known, { onError })
+    // Who pipes an app waits: what is found is said when it is.
+    const onVerdict = files.includes('-')
+      ? (/** @type {import('../series/target').Target} */ { thread, hello, frame }, /** @type {import('../classify/evaluate').Verdict} */ { diagnosis, state, opportunity }) => {
+          if (!opportunity && (state === 'suspected' || state === 'confirmed')) stderr.write(`memwatch: pid ${hello.pid} ${thread}, after ${formatSeconds(frame?.uptimeSeconds ?? 0)}: ${diagnosis} ${state}\n`)
+        }
+      : undefined
+    const { targets, told } = await judgeSource(kind, inputs, known, { onError, onVerdict })
     for (const { name } of inputs.filter(({ cut }) => cut)) told.notes.push(`${name} breaks off; what it holds was judged`)
     return { command: files, targets, source: told }
   }

@@ -52,10 +52,15 @@ class GcLogLife {
     }
   }
 
+  /** Whether it is taken for the main thread. */
+  get isMain () {
+    return this.#life?.target.hello.threadId === 0
+  }
+
   /** This one was taken for the main thread, and the other is. @param {GcLogLife} older */
   yieldTo (older) {
     const [own, others] = [this.#life?.target, older.#life?.target]
-    if (!own || !others || own.hello.threadId !== 0) return
+    if (!own || !others || !this.isMain) return
     ;[own.hello.threadId, others.hello.threadId] = [others.hello.threadId, 0]
     ;[own.thread, others.thread] = [others.thread, own.thread]
   }
@@ -91,7 +96,7 @@ class GcLogLife {
   }
 
   #bounds () {
-    const worker = this.#life !== undefined && this.#life.target.hello.threadId > 0
+    const worker = !this.isMain
     return heapBounds({ heldBytes: this.#heldBytes, semiSpaceCapacityBytes: this.#newSpace.capacityBytes, semiSpaceMaxBytes: this.#newSpace.maxBytes, worker }, this.#given)
   }
 }

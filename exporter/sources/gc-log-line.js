@@ -39,6 +39,8 @@ function parseGcLine (text) {
   const [, pid, isolate, atMs, name, , usedBefore, totalBefore, usedAfter, totalAfter, , pooled, pauseMs, stepsMs, rest] = found
   const kind = name.endsWith('Scavenge') ? 'minor' : name.startsWith('Minor') ? 'minor_mark_sweep' : 'major'
   const cause = causeOf(rest)
+  // 1.2.3 is no number: the line broke.
+  if ([usedBefore, totalBefore, usedAfter, totalAfter, pauseMs, stepsMs ?? '0'].some(number => !Number.isFinite(Number(number)))) return undefined
   return {
     pid: Number(pid),
     isolate,

@@ -10,6 +10,9 @@ const { readJson, count, present } = require('./read-json')
 /** @type {Record<string, 'minor' | 'minor_mark_sweep' | 'major' | 'incremental'>} */
 const KINDS = { Scavenge: 'minor', MinorMarkSweep: 'minor_mark_sweep', MinorMarkCompact: 'minor_mark_sweep', MarkSweepCompact: 'major', IncrementalMarking: 'incremental' }
 
+/** V8 keeps kilobytes of each GC: nobody takes one for days. */
+const MOST_SECONDS = 2 * 86_400
+
 const gcProfiler = defineSource({
   id: 'gc-profiler',
   title: 'a GC profile',
@@ -24,7 +27,8 @@ const gcProfiler = defineSource({
     for (const input of inputs) {
       const profile = await readJson(input, gcProfiler.title)
       const { startTime, endTime, statistics } = profile
-      if (!Array.isArray(statistics) || !(endTime >= startTime)) throw new SourceError(`${input.name} is a GC profile without start, end or GCs`)
+      const seconds = (count(endTime) ?? NaN) / 1000 - (count(startTime) ?? NaN) / 1000
+      if (!Array.isArray(statistics) || !(seconds >= 0 && seconds <= MOST_SECONDS)) throw new SourceError(`${input.name} is a GC profile without start, end or GCs`)
       if (statistics.length === 0) lives.notes.add(`${input.name} holds no GC`)
       judgeProfile(input.name, profile, lives, given)
     }
@@ -95,7 +99,7 @@ function semiSpaceBounds ({ capacityBytes, maxBytes }, given) {
 /** @param {any} side beforeGC or afterGC @returns {Record<string, [used: number, size: number, available: number, physical: number]> | undefined} */
 function spacesOf (side) {
   if (!side?.heapStatistics || !Array.isArray(side.heapSpaceStatistics)) return undefined
-  return Object.fromEntries(side.heapSpaceStatistics.map((/** @type {any} */ space) => [String(space.spaceName), ['spaceUsedSize', 'spaceSize', 'spaceAvailableSize', 'physicalSpaceSize'].map(key => count(space[key]) ?? 0)]))
+  return Object.fromEntries(side.heapSpaceStatistics.map((/** @type {any} */ space) => [String(space?.spaceName), ['spaceUsedSize', 'spaceSize', 'spaceAvailableSize', 'physicalSpaceSize'].map(key => count(space?.[key]) ?? 0)]))
 }
 
 /** Used bytes of all spaces but the new ones. @param {Record<string, number[]>} spaces */

@@ -54,12 +54,12 @@ function whatElse ({ head, cut }) {
 /**
  * What a source said, judged.
  * @param {import('./define-source').Source} source @param {import('./define-source').Input[]} inputs @param {import('./define-source').Given} given
- * @param {{ onError?: (error: Error) => void }} [options]
+ * @param {ConstructorParameters<typeof Lives>[2]} [options]
  * @returns {Promise<{ targets: import('../series/target').Target[], told: Told }>}
  * @throws {SourceError}
  */
-async function judgeSource (source, inputs, given, { onError } = {}) {
-  const lives = new Lives(source, given, { onError })
+async function judgeSource (source, inputs, given, options) {
+  const lives = new Lives(source, given, options)
   await source.read(inputs, lives, given)
   if (lives.refused > 0) lives.notes.add(`${lives.refused} lives were left out: more than are kept of one reading`)
   return { targets: lives.all, told: toldBy(source, given, lives.notes) }

@@ -57,7 +57,7 @@ async function openInput (name, { enough = () => true, onProgress = () => {} } =
 
 /** @param {string} name @param {(share: number) => void} onProgress @returns {AsyncGenerator<Buffer>} */
 async function * raw (name, onProgress) {
-  if (name === '-') return yield * process.stdin
+  if (name === '-') return yield * stdin()
   let size = 0
   try {
     const stat = fs.statSync(name)
@@ -72,6 +72,23 @@ async function * raw (name, onProgress) {
     if (error instanceof SourceError) throw error
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
     throw new SourceError(`cannot read ${name}: ${code === 'ENOENT' ? 'no such file' : message}`)
+  }
+}
+
+/** What is piped, until it ends or somebody has seen enough: Ctrl-C ends the reading, not what was read. @returns {AsyncGenerator<Buffer>} */
+async function * stdin () {
+  let interrupted = false
+  const interrupt = () => {
+    interrupted = true
+    process.stdin.destroy()
+  }
+  process.once('SIGINT', interrupt)
+  try {
+    yield * process.stdin
+  } catch (error) {
+    if (!interrupted) throw error
+  } finally {
+    process.off('SIGINT', interrupt)
   }
 }
 

@@ -92,9 +92,10 @@ function helloOf (item, startedAtUnixMs) {
 
 /** @param {any} item @param {number} upSeconds @param {import('./define-source').Given} given @returns {Record<string, any>} */
 function valuesOf (item, upSeconds, given) {
-  const { javascriptHeap: heap, resourceUsage = {}, uvthreadResourceUsage: thread = {}, userLimits = {}, libuv = [], header } = item
+  const { javascriptHeap: heap, header, libuv } = item
+  const [resourceUsage, thread, userLimits] = [item.resourceUsage ?? {}, item.uvthreadResourceUsage ?? {}, item.userLimits ?? {}]
   const own = (header.threadId ?? 0) === 0
-  const idle = count(libuv.find?.((/** @type {any} */ { type }) => type === 'loop')?.loopIdleTimeSeconds)
+  const idle = Array.isArray(libuv) ? count(libuv.find(handle => handle?.type === 'loop')?.loopIdleTimeSeconds) : undefined
   return present({
     rssBytes: own ? count(resourceUsage.rss) : undefined,
     cpuUserSeconds: own ? count(resourceUsage.userCpuSeconds) : undefined,
@@ -127,7 +128,8 @@ function resourcesOf (handles) {
   if (!Array.isArray(handles)) return undefined
   /** @type {Record<string, number>} */
   const counts = {}
-  for (const { type, remoteEndpoint } of handles) {
+  for (const handle of handles) {
+    const { type, remoteEndpoint } = handle ?? {}
     const name = HANDLES[/** @type {keyof typeof HANDLES} */ (type)]
     // Without an other end it listens, and is not one of many.
     if (name && !(type === 'tcp' && remoteEndpoint === null)) counts[name] = (counts[name] ?? 0) + 1

@@ -83,9 +83,11 @@ async function readLog (input, lives, given) {
       threads.set(line.pid, thread + 1)
       open.set(key, life = new GcLogLife(lives, helloOf(name, input.name, line, thread, given), { ...given, nodeVersion: versionOf(given, line) }))
     }
-    for (const [other, older] of open) {
-      // What comes later and is still younger is no main thread, whoever had the first GC.
-      if (line.atSeconds < older.lastSeconds && other.startsWith(`${line.pid}:`)) life.yieldTo(older)
+    if (life.isMain) {
+      for (const [other, older] of open) {
+        // What comes later and is still younger is no main thread, whoever had the first GC.
+        if (line.atSeconds < older.lastSeconds && other.startsWith(`${line.pid}:`)) life.yieldTo(older)
+      }
     }
     life.take(line)
   }

@@ -183,6 +183,20 @@ describe('lab apps that print their GCs now', () => {
   })
 })
 
+it('what is found in a pipe is said when it is, and judged on Ctrl-C', async () => {
+  const child = spawn(process.execPath, [MEMWATCH, 'diagnose', '--json', '-'], { env: { ...process.env, NODE_OPTIONS: '' } })
+  const said = { stdout: '', stderr: '' }
+  child.stdout.on('data', chunk => { said.stdout += chunk })
+  const found = new Promise(resolve => child.stderr.on('data', chunk => { if ((said.stderr += chunk).includes('confirmed')) resolve(undefined) }))
+  child.stdin.write(textOf('trace-gc-20-semi-space-starvation.log.gz'))
+  await found
+  child.kill('SIGINT')
+  const [status] = await once(child, 'close')
+  expect(status).toBe(0)
+  expect(said.stderr).toMatch(/^memwatch: pid \d+ main, after \d+ s: semi-space-starvation suspected\nmemwatch: pid \d+ main, after 18 s: semi-space-starvation confirmed\n$/)
+  expect(JSON.parse(said.stdout).targets[0].primary.diagnosis).toBe('semi-space-starvation')
+})
+
 describe('a log', () => {
   const gc = (pid, isolate, ms, after = 4.3, kind = 'Scavenge') => `[${pid}:${isolate}]  ${ms} ms: ${kind} 4.7 (5.0) -> ${after} (6.0) MB, 3.21 / 0.00 ms  (average mu = 1.000, current mu = 1.000) allocation failure; \n`
   const several = (pid, isolate, ...times) => times.map(ms => gc(pid, isolate, ms)).join('')
