@@ -208,6 +208,7 @@ const fields = Object.freeze({
  * @property {number} [cores] os.availableParallelism()
  * @property {'addon'|'ffi'} [allocatorAccess] how malloc is asked, where that is allowed
  * @property {CommandName[]} [commands] that the agent carries out
+ * @property {number} [semiSpaceMaxBytes] no agent sends it: what a log of GCs shows of the most that a semi-space may grow to
  */
 
 /**

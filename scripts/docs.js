@@ -15,6 +15,9 @@ const { apps } = require('memwatch-lab')
 const { reasons } = require('../exporter/deaths/reasons')
 const { silenceCauses } = require('../exporter/deaths/silence')
 const { problems } = require('../exporter/expose/problems')
+const { fileSources } = require('../exporter/sources')
+const { promClient, memwatchMetrics } = require('../exporter/sources/prometheus')
+const { cannotTell } = require('../exporter/sources/support')
 const { REJECT_REASONS } = require('../exporter/ingest/decode')
 
 /** @param {string} title @param {string} intro @param {string[]} parts */
@@ -81,4 +84,32 @@ const api = ({ paths }) => page('The API',
   '## Errors\n\nWhat is not done is answered with problem details (RFC 9457, `application/problem+json`): `type`, `title`, `status`, `detail`, a sentence for people, and `code`, a word that stays.',
   table(['code', 'status', 'means'], Object.entries(problems).map(([code, { status, title }]) => [`<a id="${code}"></a>\`${code}\``, status, title])))
 
-module.exports = { api, lab, metrics, diagnoses, deaths, config, wireProtocol }
+const allSources = [...fileSources, promClient, memwatchMetrics]
+/** What can be said for a source that tells too little of the process: as when the limit of the container is. */
+const GIVEN = { containerLimitBytes: 512 * 2 ** 20 }
+
+/** @param {import('../exporter/sources/define-source').Source} source @param {string} id of a diagnosis */
+function told (source, id) {
+  if (cannotTell(source, GIVEN).has(id)) return '–'
+  const words = [
+    ...(source.unsure?.[id] ?? source.unsure?.['*'] ? ['suspected at most'] : []),
+    ...(source.cannotExclude?.[id] ? ['never ruled out'] : []),
+    ...(cannotTell(source).has(id) ? ['with `--container-limit`'] : [])
+  ]
+  return ['yes', ...words].join(', ')
+}
+
+const sources = () => page('Sources',
+  '`memwatch diagnose` judges what there is of a process, by the same code as live. A recording of memwatch tells all that its agent told. Others tell less: what needs more is answered with unknown, and the report says what and why. A file is known by its content, gzip or plain.',
+  '## What each can tell', table(['diagnosis', ...allSources.map(({ id }) => `[${id}](#${id})`)], allDiagnoses.map(({ id }) => [`[\`${id}\`](diagnoses.md#${id})`, ...allSources.map(source => told(source, id))])),
+  'Which of these holds is found out, not written down: a healthy app is told to the diagnoses in all the fields that a source has, and who answers unknown cannot be answered from it. What a source leaves open and the caller knows is said by `--node-options`, `--container-limit` and `--node-version`.',
+  ...allSources.flatMap(source => [
+    `## ${source.id}\n\n${source.title[0].toUpperCase()}${source.title.slice(1)}${source.accepted ? `: ${source.accepted}` : ', by `--prometheus URL`'}. It says nothing of ${source.lacks}.`,
+    ...Object.entries({ ...source.unsure }).map(([id, why]) => `Suspected at most${id === '*' ? '' : ` (\`${id}\`)`}: ${why}.`),
+    ...[...new Set(Object.values({ ...source.cannotExclude }))].map(why => `Never ruled out (${Object.entries({ ...source.cannotExclude }).filter(([, other]) => other === why).map(([id]) => `\`${id}\``).join(', ')}): ${why}.`),
+    ...[source.bounds?.({}) ?? []].flat(),
+    `Fields: ${[...new Set(source.fields)].map(name => `\`${name}\``).join(', ')}.`,
+    ...(cannotTell(source, GIVEN).size === 0 ? [] : [table(['it cannot tell', 'because'], [...cannotTell(source, GIVEN)].map(([id, why]) => [`\`${id}\``, why]))])
+  ]))
+
+module.exports = { api, lab, metrics, diagnoses, deaths, config, wireProtocol, sources }

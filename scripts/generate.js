@@ -31,6 +31,7 @@ const generated = {
   'docs/deaths.md': docs.deaths,
   'docs/config.md': docs.config,
   'docs/lab.md': docs.lab,
+  'docs/sources.md': docs.sources,
   'docs/wire-protocol.md': docs.wireProtocol,
   'docs/report.schema.json': () => JSON.stringify(report, null, 2) + '\n'
 }

@@ -9,6 +9,7 @@
  * @property {string} name
  * @property {'gauge' | 'counter' | 'histogram'} type
  * @property {string} help
+ * @property {keyof import('memwatch/frame').Frame['values']} [field] that it is, and nothing more
  * @property {(target: import('../series/target').Target, context: Context) => Sample[] | number | undefined} read nothing where the target does not have it
  * @typedef {object} Context
  * @property {number} nowUnixMs
@@ -21,7 +22,7 @@
  * @param {string} name @param {'gauge' | 'counter'} type @param {keyof import('memwatch/frame').Frame['values']} field @param {string} help
  * @returns {TargetMetric}
  */
-const fieldMetric = (name, type, field, help) => ({ name, type, help, read: target => target.values[field] })
+const fieldMetric = (name, type, field, help) => ({ name, type, help, field, read: target => target.values[field] })
 
 /**
  * A metric that is one signal.

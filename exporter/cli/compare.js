@@ -4,7 +4,7 @@ const { Command } = require('commander')
 const { measure, recordingsAt } = require('../compare/measure')
 const { compare } = require('../compare/compare')
 const { renderComparison } = require('../compare/render')
-const { RecordingError } = require('../recording/replay')
+const { SourceError } = require('../sources')
 const { UsageError } = require('./usage-error')
 
 const command = new Command('compare')
@@ -46,7 +46,7 @@ async function measured (at, like) {
     return runs
   } catch (error) {
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
-    throw error instanceof RecordingError || code === 'ENOENT' ? new UsageError(message) : error
+    throw error instanceof SourceError || code === 'ENOENT' ? new UsageError(message) : error
   } finally {
     if (process.stderr.isTTY) process.stderr.write('\r\x1b[2K')
   }

@@ -1,58 +1,151 @@
 'use strict'
 
 const { Command } = require('commander')
-const { replay, RecordingError } = require('../recording/replay')
+const { replay } = require('../recording/replay')
 const { judgedTarget } = require('../expose/targets')
+const { openAll, judgeSource, toldBy, SourceError } = require('../sources')
+const { judgePrometheus } = require('../sources/prometheus')
+const { formatSeconds } = require('../text/format')
 const { writeReport, openFile, checkFailOn, hasFailed, FAILED_ON } = require('./run')
 const { UsageError } = require('./usage-error')
 
 const command = new Command('diagnose')
-  .description('Judge a recording: what run --record or the exporter wrote, by the same code as live.')
-  .argument('<file>', 'the recording; .gz is unpacked')
+  .description('Judge what there is of a process – recordings of memwatch, logs of GCs, reports, stored metrics – by the same code as live.')
+  .argument('[file...]', 'known by their content, gzip or plain; - is stdin')
+  .option('--prometheus <URL>', 'judge what a Prometheus keeps of prom-client or memwatch, instead of files')
+  .option('--selector <LABELS>', 'which of its series (default: all)', '{}')
+  .option('--since <DURATION>', 'how far back', '6h')
+  .option('--step <DURATION>', 'take no more than a sample in so long')
+  .option('--node-options <FLAGS>', 'flags the process ran with, where the source does not say: "--max-old-space-size=512"')
+  .option('--container-limit <MB>', 'memory limit of its container, where the source does not say')
+  .option('--node-version <VERSION>', 'its Node.js, where the source does not say')
   .option('--json', 'print the report as JSON on stdout, and nothing else')
   .option('--report <FILE>', 'write the report as JSON to a file, too')
   .option('--fail-on <STATE>', 'end with status 3 when a verdict is suspected or confirmed')
-  .allowExcessArguments(false)
   .addHelpText('after', `
-Ends with 0; 3 under --fail-on; 2 when the file is no recording.
+Reads recordings of memwatch run --record and of the exporter; what node --trace-gc prints, among other output, of one or more
+processes; Node's diagnostic reports; the JSON of v8.GCProfiler; and the metrics of prom-client or memwatch in a Prometheus.
+What a source does not say is said to be unknown; docs/sources.md has it for each.
+Ends with 0; 3 under --fail-on; 2 when there is nothing that can be judged.
 Examples:
   $ memwatch run --record app.recording.gz -- node server.js
   $ memwatch diagnose app.recording.gz
-  $ memwatch diagnose --json app.recording.gz | jq '.targets[].primary'`)
-  .action(async (file, given) => { process.exitCode = await diagnose(file, given) })
+  $ memwatch diagnose --json app.recording.gz | jq '.targets[].primary'
+  $ node --trace-gc server.js > app.log
+  $ memwatch diagnose app.log --container-limit 512
+  $ kubectl logs shop-5d4c | memwatch diagnose -
+  $ memwatch diagnose report.*.json
+  $ memwatch diagnose --prometheus http://localhost:9090 --selector '{job="api"}' --since 6h --container-limit 512`)
+  .action(async (files, given) => { process.exitCode = await diagnose(files, given) })
 
 /**
- * @param {string} file @param {{ json?: boolean, report?: string, failOn?: string }} given
+ * @typedef {object} DiagnoseOptions as commander read them
+ * @property {string} [prometheus] @property {string} selector @property {string} since @property {string} [step]
+ * @property {string} [nodeOptions] @property {string} [containerLimit] @property {string} [nodeVersion]
+ * @property {boolean} [json] @property {string} [report] @property {string} [failOn]
+ */
+
+/**
+ * @param {string[]} files @param {DiagnoseOptions} given
  * @returns {Promise<number>} exit status
  */
-async function diagnose (file, given) {
+async function diagnose (files, given) {
   checkFailOn(given.failOn)
+  const known = readGiven(given)
   const { stderr } = process
-  let shown = -1
-  const replayed = await replay(file, {
-    onError: error => { stderr.write(`memwatch: ${error.message}\n`) },
-    onProgress: share => {
-      const percent = Math.floor(share * 100)
-      if (stderr.isTTY && percent > shown) stderr.write(`\r${shown = percent} % of ${file}`)
-    }
-  }).catch(error => {
-    throw error instanceof RecordingError || error.code === 'ENOENT' ? new UsageError(error.message) : error
+  let shown = ''
+  const onProgress = (/** @type {string} */ what, /** @type {number} */ share) => {
+    const text = `${Math.floor(share * 100)} % of ${what}`
+    if (stderr.isTTY && text !== shown) stderr.write(`\r\x1b[2K${shown = text}`)
+  }
+  if (files.length > 0 && given.prometheus !== undefined) throw new UsageError(`--prometheus: instead of files, not beside ${files[0]}`)
+  if (files.length === 0 && given.prometheus === undefined) throw new UsageError('diagnose: name a file, - for stdin, or --prometheus URL')
+  const judging = given.prometheus === undefined ? judgeFiles(files, known, onProgress) : judgeStored(given.prometheus, given, known, onProgress)
+  const judged = await judging.catch(error => {
+    throw error instanceof SourceError ? new UsageError(error.message) : error
   })
   if (stderr.isTTY) stderr.write('\r\x1b[2K')
-  if (replayed.rejected > 0) stderr.write(`memwatch: ${replayed.rejected} lines of ${file} were not taken: damaged, or of another version\n`)
-  if (replayed.cut) stderr.write(`memwatch: ${file} breaks off; what it holds was judged\n`)
 
-  const { header, end, targets } = replayed
+  const { command, end, targets, source } = judged
   const report = {
     schema: /** @type {const} */ (1),
-    command: header.command ?? [],
+    command,
     durationSeconds: end?.durationSeconds ?? Math.max(0, ...targets.map(({ watchedSeconds }) => watchedSeconds)),
     exit: end?.exit ?? { code: null, signal: null },
+    ...(source && { source }),
     targets: targets.map(judgedTarget),
     deaths: []
   }
   writeReport(report, given, given.report === undefined ? undefined : openFile('--report', given.report))
   return hasFailed(report, given.failOn) ? FAILED_ON : 0
+}
+
+/**
+ * @param {string[]} files @param {import('../sources/define-source').Given} known @param {(file: string, share: number) => void} onProgress
+ * @returns {Promise<{ command: string[], end?: import('../recording/format').End, targets: import('../series/target').Target[], source?: import('../sources').Told }>}
+ */
+async function judgeFiles (files, known, onProgress) {
+  const { stderr } = process
+  const onError = (/** @type {Error} */ error) => { stderr.write(`memwatch: ${error.message}\n`) }
+  const { kind, inputs } = await openAll(files, onProgress)
+  if (kind !== 'recording') {
+    // Who pipes an app waits: what is found is said when it is.
+    const onVerdict = files.includes('-')
+      ? (/** @type {import('../series/target').Target} */ { thread, hello, frame }, /** @type {import('../classify/evaluate').Verdict} */ { diagnosis, state, opportunity }) => {
+          if (!opportunity && (state === 'suspected' || state === 'confirmed')) stderr.write(`memwatch: pid ${hello.pid} ${thread}, after ${formatSeconds(frame?.uptimeSeconds ?? 0)}: ${diagnosis} ${state}\n`)
+        }
+      : undefined
+    const { targets, told } = await judgeSource(kind, inputs, known, { onError, onVerdict })
+    for (const { name } of inputs.filter(({ cut }) => cut)) told.notes.push(`${name} breaks off; what it holds was judged`)
+    return { command: files, targets, source: told }
+  }
+  if (inputs.length > 1) throw new UsageError(`${inputs[1].name}: one recording at a time`)
+  if (Object.keys(known).length > 0) throw new UsageError('a recording says itself what the process ran with: --node-options, --container-limit and --node-version are for other files')
+  const { header, end, targets, rejected, cut } = await replay(inputs[0], { onError })
+  if (rejected > 0) stderr.write(`memwatch: ${rejected} lines of ${files[0]} were not taken: damaged, or of another version\n`)
+  if (cut) stderr.write(`memwatch: ${files[0]} breaks off; what it holds was judged\n`)
+  return { command: header.command ?? [], end, targets }
+}
+
+/**
+ * @param {string} url @param {DiagnoseOptions} given @param {import('../sources/define-source').Given} known @param {(what: string, share: number) => void} onProgress
+ * @returns {ReturnType<typeof judgeFiles>}
+ */
+async function judgeStored (url, given, known, onProgress) {
+  const asked = { url, selector: given.selector, sinceSeconds: readDuration('--since', given.since), stepSeconds: given.step === undefined ? 0 : readDuration('--step', given.step) }
+  const { targets, source, notes } = await judgePrometheus(asked, known, {
+    onError: error => { process.stderr.write(`memwatch: ${error.message}\n`) },
+    onProgress: share => onProgress(given.selector, share)
+  })
+  return { command: [`${withoutPassword(url)} ${given.selector}`], targets, source: toldBy(source, known, notes) }
+}
+
+/** A report is passed on. @param {string} url */
+function withoutPassword (url) {
+  const shown = new URL(url)
+  shown.username = shown.password = ''
+  return shown.href
+}
+
+/** As Prometheus writes them. @param {string} option @param {string} text @returns {number} seconds @throws {UsageError} */
+function readDuration (option, text) {
+  const found = /^(\d+(?:\.\d+)?)(s|m|h|d|w)$/.exec(text)
+  const seconds = found ? Number(found[1]) * { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 }[/** @type {'s'} */ (found[2])] : 0
+  if (seconds > 0) return seconds
+  throw new UsageError(`${option}: expected a duration such as 30s, 15m, 6h or 2d, got ${JSON.stringify(text)}`)
+}
+
+/** @param {DiagnoseOptions} given @returns {import('../sources/define-source').Given} @throws {UsageError} */
+function readGiven ({ nodeOptions, containerLimit, nodeVersion }) {
+  if (containerLimit !== undefined && !(Number(containerLimit) > 0)) throw new UsageError(`--container-limit: expected megabytes, got ${JSON.stringify(containerLimit)}`)
+  if (nodeVersion !== undefined && !/^v?\d+(\.\d+)*$/.test(nodeVersion)) throw new UsageError(`--node-version: expected one such as 20 or 24.1.0, got ${JSON.stringify(nodeVersion)}`)
+  const flags = nodeOptions?.split(/\s+/).filter(flag => flag !== '')
+  if (flags && !flags[0]?.startsWith('-')) throw new UsageError(`--node-options: expected flags such as "--max-old-space-size=512", got ${JSON.stringify(nodeOptions)}`)
+  return {
+    ...(flags && { nodeOptions: flags }),
+    ...(containerLimit !== undefined && { containerLimitBytes: Number(containerLimit) * 2 ** 20 }),
+    ...(nodeVersion !== undefined && { nodeVersion: nodeVersion.replace(/^v/, '') })
+  }
 }
 
 module.exports = { command }

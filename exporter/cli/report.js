@@ -25,9 +25,12 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
   /** @param {string} text @param {number} [indent] */
   const say = (text, indent) => lines.push(...wrap(text, width, indent))
 
-  const exit = report.exit.signal ? `ended by ${report.exit.signal}` : `exit status ${report.exit.code}`
+  const { source } = report
+  const exit = source ? source.title : report.exit.signal ? `ended by ${report.exit.signal}` : `exit status ${report.exit.code}`
   say(`memwatch: ${report.command.join(' ')} – ${formatSeconds(report.durationSeconds)}, ${exit}`)
-  if (report.targets.length === 0) {
+  for (const note of source?.notes ?? []) say(paint('yellow', note))
+  if (source && report.targets.length === 0) say('It tells of no process.')
+  if (!source && report.targets.length === 0) {
     say('No Node.js process reported. It may have ended within its first second, or NODE_OPTIONS was not passed on to it.')
   }
   for (const { target, thread, pid, reason, text } of [...report.deaths].reverse()) {
@@ -42,11 +45,21 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
     for (const verdict of found) renderVerdict(verdict)
     if (target.memory) renderMemory(target.memory)
     for (const { diagnosis, state, summary } of target.verdicts) {
+      if (source?.cannotTell.some(beyond => beyond.diagnosis === diagnosis)) continue
       if (state === 'ok') say(`ruled out  ${diagnosis}: ${summary}`, 2)
       if (state === 'unknown') say(`not known  ${diagnosis}: ${summary}`, 2)
     }
   }
+  if (source) renderSource(source)
   return lines.join('\n') + '\n'
+
+  /** @param {import('../sources').Told} told */
+  function renderSource ({ title, lacks, cannotTell, limited }) {
+    lines.push('')
+    for (const { diagnosis, text } of limited) say(diagnosis === null ? text : `${diagnosis}: ${text}`)
+    if (cannotTell.length === 0) return
+    say(`This source cannot tell: ${cannotTell.map(({ diagnosis }) => diagnosis).join(', ')}. ${title[0].toUpperCase()}${title.slice(1)} says nothing of ${lacks}. An agent can tell: memwatch run -- node server.js`)
+  }
 
   /** @param {NonNullable<ReturnType<typeof import('../expose/targets').judgedTarget>['memory']>} memory */
   function renderMemory ({ rssBytes, parts, retainedLeastBytes, retainedMostBytes, unknown }) {

@@ -22,6 +22,7 @@ const FAREWELL_MS = 1000
  * @property {string[]} command
  * @property {number} durationSeconds
  * @property {{ code: number | null, signal: string | null }} exit
+ * @property {import('../sources').Told} [source] what was judged, where it is no recording and no run
  * @property {JudgedTarget[]} targets
  * @property {import('../deaths/deaths').Death[]} deaths of its processes, the newest first
  */

@@ -282,7 +282,7 @@ const capturesQuery = { type: 'object', properties: { target: text, ...pageQuery
 
 const capturePartQuery = { type: 'object', properties: { format: { enum: ['pprof'] } }, additionalProperties: false }
 
-/** The report of `memwatch run --json`. */
+/** The report of `memwatch run --json` and `memwatch diagnose --json`. */
 const report = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
   title: 'memwatch run report',
@@ -291,6 +291,17 @@ const report = {
     command: array(text),
     durationSeconds: number,
     exit: object({ code: nullable('integer'), signal: nullable('string') }),
+    source: {
+      ...object({
+        kind: text,
+        title: text,
+        lacks: { ...text, description: 'what it says nothing of' },
+        cannotTell: array(object({ diagnosis: text, text })),
+        limited: { ...array(object({ diagnosis: nullable('string'), text })), description: 'what it tells with less certainty, and why; diagnosis null: all of it' },
+        notes: { ...array(text), description: 'of the material: damaged lines, how a process died' }
+      }),
+      description: 'of memwatch diagnose: what was judged, where that is no recording, and what cannot be told from it'
+    },
     targets: array(object({
       ...targetName,
       memory,
@@ -298,7 +309,7 @@ const report = {
       verdicts: array(verdict)
     })),
     deaths: { ...deaths, description: 'how its processes ended, the newest first; empty for a recording' }
-  })
+  }, ['source'])
 }
 
 module.exports = { targets, targetsQuery, recordingQuery, planQuery, plan, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, captureQuery, capture, captures, capturesQuery, capturePartQuery, refusals, report }

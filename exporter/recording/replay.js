@@ -1,13 +1,13 @@
 'use strict'
 
-const fs = require('node:fs')
-const { createGunzip } = require('node:zlib')
 const { MAX_LINE_BYTES } = require('memwatch/frame')
 const { LineSplitter } = require('../ingest/lines')
 const { check } = require('../ingest/decode')
 const { Targets } = require('../series/targets')
 const { evaluate } = require('../classify/evaluate')
-const { RECORDING_VERSION, isCompressed } = require('./format')
+const { openInput } = require('../sources/open-input')
+const { SourceError } = require('../sources/define-source')
+const { RECORDING_VERSION } = require('./format')
 
 /** The envelope of a wire line in a recording. */
 const ENVELOPE_BYTES = 64
@@ -15,7 +15,7 @@ const ENVELOPE_BYTES = 64
 const MAX_TARGETS = 100_000
 
 /** A file that is no recording, or none that this version can read. Its message says which and why. */
-class RecordingError extends Error {}
+class RecordingError extends SourceError {}
 
 /**
  * @typedef {object} Replayed
@@ -31,14 +31,16 @@ class RecordingError extends Error {}
  * Judge a recording: the frames go through the code that judged them live, in the order they came. Time is that of the
  * frames, so the verdicts are the same and nothing is waited for.
  *
- * @param {string} file
+ * @param {string | import('../sources/open-input').Opened} from a file, or one that is open
  * @param {{ onVerdict?: (target: import('../series/target').Target, verdict: import('../classify/evaluate').Verdict) => void,
  *   onFrame?: (target: import('../series/target').Target) => void, onError?: (error: Error) => void, onProgress?: (share: number) => void }} [options]
  *   onFrame: after each frame that was taken; onProgress: share of the file read
  * @returns {Promise<Replayed>}
- * @throws {RecordingError}
+ * @throws {SourceError} where it cannot be read; RecordingError where it is no recording
  */
-async function replay (file, { onVerdict = () => {}, onFrame = () => {}, onError = () => {}, onProgress = () => {} } = {}) {
+async function replay (from, { onVerdict = () => {}, onFrame = () => {}, onError = () => {}, onProgress = () => {} } = {}) {
+  const input = typeof from === 'string' ? await openInput(from, { onProgress }) : from
+  const file = input.name
   /** @type {Replayed} */
   const result = { header: { memwatch: 'recording', version: 0 }, targets: [], frames: 0, rejected: 0, cut: false }
   let nowUnixMs = 0
@@ -86,32 +88,14 @@ async function replay (file, { onVerdict = () => {}, onFrame = () => {}, onError
   }
 
   const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES + ENVELOPE_BYTES })
-  try {
-    for await (const chunk of bytesOf(file, onProgress)) {
-      lines.push(chunk, line => { take(line) }, () => { result.rejected++ })
-    }
-  } catch (error) {
-    const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
-    if (error instanceof RecordingError) throw error
-    if (code !== 'Z_BUF_ERROR' || number === 0) throw new RecordingError(`cannot read ${file}: ${code === 'Z_DATA_ERROR' ? 'it is not compressed by gzip, or damaged' : message}`)
-    result.cut = true
+  for await (const chunk of input.bytes()) {
+    lines.push(chunk, line => { take(line) }, () => { result.rejected++ })
   }
+  result.cut = input.cut
   if (number === 0) throw new RecordingError(`${file} holds no recording: ${lines.pendingBytes > 0 ? 'not one whole line' : 'it is empty'}`)
   if (lines.pendingBytes > 0) result.cut = true
   result.targets.push(...targets.all.filter(({ frame }) => frame))
   return result
-}
-
-/** @param {string} file @param {(share: number) => void} onProgress @returns {AsyncIterable<Buffer>} */
-function bytesOf (file, onProgress) {
-  const size = fs.statSync(file).size
-  const stream = fs.createReadStream(file, { highWaterMark: 1 << 16 })
-  let read = 0
-  stream.on('data', chunk => onProgress((read += chunk.length) / size))
-  if (!isCompressed(file)) return stream
-  const gunzip = createGunzip()
-  stream.on('error', error => gunzip.destroy(error))
-  return stream.pipe(gunzip)
 }
 
 /** @param {string} text @returns {any} */

@@ -40,6 +40,23 @@ class Window {
   }
 
   /**
+   * The same moment, were some of its newest values others: of what is not known, and has bounds.
+   * @param {{ values: import('memwatch/frame').Frame['values'], hello: import('memwatch/frame').Hello }} other
+   * @returns {Window}
+   */
+  assuming ({ values, hello }) {
+    return new Window({
+      history: this.#history,
+      hello,
+      frame: { sequence: 0, atUnixMs: 0, uptimeSeconds: this.nowSeconds, values: {} },
+      values: { ...this.values, ...values },
+      workers: this.workers,
+      scan: this.scan,
+      trends: this.#trends
+    })
+  }
+
+  /**
    * The points of the last `seconds`, oldest first.
    * @param {import('./tracks').TrackName} track @param {number} [seconds]
    */

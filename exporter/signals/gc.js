@@ -79,9 +79,11 @@ module.exports = {
     unit: 'count',
     expected: 'after the first minute',
     help: 'Scavenges and majors of the last minute.',
-    compute: window => window.nowSeconds < 60
-      ? null
-      : (window.increase('scavenges', 60)?.increase ?? 0) + (window.increase('ordinaryMajors', 60)?.increase ?? 0)
+    compute: window => {
+      // Where nobody counts GCs there is no telling that there were none.
+      const scavenges = window.nowSeconds < 60 ? null : window.increase('scavenges', 60)
+      return scavenges && scavenges.increase + (window.increase('ordinaryMajors', 60)?.increase ?? 0)
+    }
   }),
   gcPauseRatio: pauseRatio('gcPauseSeconds', 'Share of wall time paused in GCs of all kinds.'),
   semiSpaceCapacityBytes: /** @type {Signal} */ ({

@@ -67,7 +67,7 @@ function chosenSizes (v8Major, v8Minor, memoryBytes) {
 /**
  * @typedef {object} SemiSpaceMax
  * @property {number} bytes the most that one semi-space of this isolate may grow to
- * @property {'flag' | 'resource-limits' | 'derived'} origin
+ * @property {'flag' | 'resource-limits' | 'derived' | 'seen'} origin
  * @property {string} because one sentence: who chose it and from what
  */
 
@@ -97,9 +97,9 @@ function semiSpaceMax (hello, heapSizeLimitBytes) {
     const third = (heapSizeLimitBytes - roundUp(oldFlagMb * MB, PAGE)) / 3
     if (third >= MB / 2) return { bytes: third, origin: 'derived', because: 'V8 derived it from the memory it was told of; --max-old-space-size does not change it' }
   }
-  if (hello.pointerCompression || !Number.isFinite(memoryBytes) || !Number.isFinite(v8Major)) return null
+  if (hello.pointerCompression || !Number.isFinite(memoryBytes) || !Number.isFinite(v8Major)) return seen(hello)
   const chosen = chosenSizes(v8Major, v8Minor, memoryBytes)
-  if (chosen.heapSizeLimitBytes !== heapSizeLimitBytes) return fromLimit(heapSizeLimitBytes, v8Major, v8Minor)
+  if (chosen.heapSizeLimitBytes !== heapSizeLimitBytes) return fromLimit(heapSizeLimitBytes, v8Major, v8Minor) ?? seen(hello)
   const told = hello.constrainedBytes !== undefined && hello.constrainedBytes <= (hello.hostMemoryBytes ?? Infinity)
     ? `the container limit of ${megabytes(hello.constrainedBytes)} MB`
     : `the machine's ${megabytes(memoryBytes)} MB`
@@ -109,6 +109,11 @@ function semiSpaceMax (hello, heapSizeLimitBytes) {
     because: `V8 ${hello.v8} derived it from ${told}: old generation ${megabytes(chosen.oldBytes)} MB, semi-space ${megabytes(chosen.semiSpaceBytes)} MB`
   }
 }
+
+/** @param {import('memwatch/frame').Hello} hello @returns {SemiSpaceMax | null} */
+const seen = ({ semiSpaceMaxBytes: bytes }) => bytes === undefined
+  ? null
+  : { bytes, origin: 'seen', because: 'more survived than it holds, which is when V8 lets it grow, and it did not' }
 
 /**
  * The limit is not what the memory explains (a heap flag, a limit that changed since): the one power of two that fits V8's

@@ -54,6 +54,11 @@ describe('a recording', () => {
     const plain = write('cut.ndjson', gunzipSync(whole).toString().slice(0, -30))
     expect((await replay(plain)).cut).toBe(true)
   })
+  it('is one whatever it is called', async () => {
+    const file = path.join(folder, 'plain.gz')
+    fs.copyFileSync(await recorded(20, 'plain-before.ndjson'), file)
+    expect((await replay(file)).frames).toBe(20)
+  })
   it('counts the lines it does not understand and takes the others', async () => {
     const taken = line(frame({ sequence: 1, uptimeSeconds: 1 }))
     const file = write('damaged.ndjson', `${HEADER}{"session":1,"line":${line(hello())}}\nnonsense\n{"session":1,"line":${taken}}\n{"session":9,"line":${taken}}\n{"session":1,"line":{"v":1,"type":"frame"}}\n`)
@@ -103,11 +108,13 @@ describe('memwatch diagnose', () => {
   it.each([
     ['a file that is not there', () => path.join(folder, 'none.ndjson'), /no such file/],
     ['an empty file', () => write('empty.ndjson', ''), /is empty/],
-    ['something else', () => write('else.ndjson', '{"hello":"world"}\n'), /not a recording of memwatch/],
+    ['something else', () => write('else.ndjson', '{"hello":"world"}\n'), /not a recording of memwatch, and nothing else/],
     ['a version of the future', () => write('future.ndjson', '{"memwatch":"recording","version":2}\n'), /version 2; this memwatch reads version 1/],
-    ['plain text that is called .gz', () => { fs.writeFileSync(path.join(folder, 'plain.gz'), HEADER); return path.join(folder, 'plain.gz') }, /not compressed by gzip/]
+    ['what is packed and damaged', () => { fs.writeFileSync(path.join(folder, 'damaged.gz'), Buffer.from('1f8b0800deadbeefdeadbeef', 'hex')); return path.join(folder, 'damaged.gz') }, /not compressed by gzip, or damaged/],
+    ['two recordings at once', () => [write('one.ndjson', HEADER), write('two.ndjson', HEADER)], /two.ndjson: one recording at a time/],
+    ['a limit that the recording knows better', () => ['--container-limit=512', write('one.ndjson', HEADER)], /a recording says itself/]
   ])('refuses %s with status 2', (_, make, message) => {
-    const { status, stdout, stderr } = diagnose([make()])
+    const { status, stdout, stderr } = diagnose([make()].flat())
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
     expect(stderr).toMatch(message)
     expect(stderr).not.toMatch(/at .*\.js:/)

@@ -1,0 +1,61 @@
+'use strict'
+
+const { judge } = require('../classify/judge')
+const { signalsOf } = require('../signals')
+
+/**
+ * What a source leaves open, as the limits of a heap in a log of its GCs, is not guessed but judged at both ends: what holds at
+ * both is sure, what holds at one is suspected at most.
+ *
+ * @typedef {object} End
+ * @property {Partial<Record<import('./define-source').FieldName, any>>} values of a frame
+ * @property {number} [semiSpaceMaxBytes]
+ * @typedef {object} Bounds
+ * @property {End} least @property {End} most
+ */
+
+/** @type {Record<import('../diagnoses/define-diagnosis').State, number>} */
+const RANK = { unknown: 0, ok: 1, suspected: 2, confirmed: 3 }
+
+/**
+ * A diagnosis that is judged at both ends, by its own rules.
+ * @param {import('../diagnoses/define-diagnosis').Diagnosis} diagnosis
+ * @param {() => Bounds | undefined} boundsOf at this moment; undefined where nothing is open
+ * @returns {import('../diagnoses/define-diagnosis').Diagnosis}
+ */
+function atBothEnds (diagnosis, boundsOf) {
+  return {
+    ...diagnosis,
+    // Whether they are there depends on the end.
+    requires: [],
+    judge (signals, limits, target) {
+      const bounds = boundsOf()
+      const [one, other] = (bounds ? [bounds.least, bounds.most] : [NOTHING_OPEN]).map(end => {
+        const at = assuming(end, signals, target)
+        return judge(diagnosis, at.signals, at.hello).judgement
+      })
+      if (!other || one.state === other.state) return one
+      const [weaker, stronger] = RANK[one.state] < RANK[other.state] ? [one, other] : [other, one]
+      // Ruled out only where it is at both ends.
+      return stronger.state === 'ok' ? weaker : { ...stronger, state: 'suspected' }
+    },
+    fix (signals, target) {
+      const at = assuming(boundsOf()?.least ?? NOTHING_OPEN, signals, target)
+      return diagnosis.fix(at.signals, at.hello)
+    }
+  }
+}
+
+/** @type {End} */
+const NOTHING_OPEN = { values: {} }
+
+/**
+ * @param {End} end @param {any} signals of the moment @param {import('memwatch/frame').Hello} target
+ * @returns {{ signals: import('../signals').Signals, hello: import('memwatch/frame').Hello }}
+ */
+function assuming ({ values, semiSpaceMaxBytes }, signals, target) {
+  const hello = semiSpaceMaxBytes === undefined ? target : { ...target, semiSpaceMaxBytes }
+  return { signals: signalsOf(signals.window.assuming({ values, hello })), hello }
+}
+
+module.exports = { atBothEnds }

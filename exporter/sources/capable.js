@@ -1,0 +1,37 @@
+'use strict'
+
+const { diagnoses: allDiagnoses } = require('../diagnoses')
+const { atBothEnds } = require('./bounded')
+const { cannotTell } = require('./support')
+
+/** @typedef {import('../diagnoses/define-diagnosis').Diagnosis} Diagnosis */
+
+/**
+ * The diagnoses as far as a source can carry them: their rules as they are, and what is beyond the source unknown.
+ * @param {import('./define-source').Source} source
+ * @param {import('./define-source').Given} given
+ * @param {() => import('./bounded').Bounds | undefined} [bounds]
+ * @returns {Diagnosis[]}
+ */
+function capable (source, given, bounds) {
+  const beyond = cannotTell(source, given)
+  return allDiagnoses.map(diagnosis => {
+    const why = beyond.get(diagnosis.id)
+    if (why !== undefined) return { ...diagnosis, requires: [], judge: () => ({ state: 'unknown', summary: why }) }
+    const open = bounds ? atBothEnds(diagnosis, bounds) : diagnosis
+    return { ...open, judge: limited(source, diagnosis.id, open.judge) }
+  })
+}
+
+/** @param {import('./define-source').Source} source @param {string} id @param {Diagnosis['judge']} judge @returns {Diagnosis['judge']} */
+function limited ({ unsure = {}, cannotExclude = {} }, id, judge) {
+  const neverConfirmed = (id in unsure) || ('*' in unsure)
+  return (signals, limits, target) => {
+    const judgement = judge(signals, limits, target)
+    if (judgement.state === 'confirmed' && neverConfirmed) return { ...judgement, state: 'suspected' }
+    if (judgement.state === 'ok' && id in cannotExclude) return { state: 'unknown', summary: `${judgement.summary}; but ${cannotExclude[id]}` }
+    return judgement
+  }
+}
+
+module.exports = { capable }

@@ -1,0 +1,127 @@
+'use strict'
+
+const fs = require('node:fs')
+const { createGunzip } = require('node:zlib')
+const { SourceError } = require('./define-source')
+
+/** What is looked at, at most, before it is said that nothing is recognised: an app may have much to say before its first GC. */
+const MOST_HEAD_BYTES = 2 ** 23
+const CHUNK_BYTES = 2 ** 16
+const GZIP = [0x1f, 0x8b]
+
+/**
+ * @typedef {object} Opened
+ * @property {string} name
+ * @property {string} head the first characters, unpacked; more of them until `enough` is satisfied
+ * @property {() => AsyncGenerator<Buffer>} bytes all of it, unpacked; once
+ * @property {boolean} cut whether what was compressed breaks off; known once all bytes are read
+ */
+
+/**
+ * A file, or stdin under the name -, unpacked where it is compressed by gzip, whatever it is called.
+ *
+ * @param {string} name
+ * @param {object} [options]
+ * @param {(head: string) => boolean} [options.enough] whether the head shows what this is
+ * @param {(share: number) => void} [options.onProgress] of the file; never of stdin, which has no length
+ * @returns {Promise<Opened>}
+ * @throws {SourceError} where it cannot be read, and what is wrong with it
+ */
+async function openInput (name, { enough = () => true, onProgress = () => {} } = {}) {
+  /** @type {Opened} */
+  const opened = { name, head: '', bytes: () => whole(), cut: false }
+  const unpacked = unpack(raw(name, onProgress), opened)
+  /** @type {Buffer[]} */
+  const first = []
+  let bytes = 0
+  let triedBytes = 0
+  for (;;) {
+    const { done, value } = await unpacked.next()
+    if (!done) {
+      first.push(value)
+      bytes += value.length
+      // A head is looked at when it has doubled, so that a long one is not looked at a thousand times.
+      if (bytes < 2 * triedBytes) continue
+    }
+    triedBytes = bytes
+    opened.head = Buffer.concat(first).toString('utf8')
+    if (done || enough(opened.head) || bytes >= MOST_HEAD_BYTES) break
+  }
+  return opened
+
+  async function * whole () {
+    yield * first.splice(0)
+    yield * unpacked
+  }
+}
+
+/** @param {string} name @param {(share: number) => void} onProgress @returns {AsyncGenerator<Buffer>} */
+async function * raw (name, onProgress) {
+  if (name === '-') return yield * stdin()
+  let size = 0
+  try {
+    const stat = fs.statSync(name)
+    if (stat.isDirectory()) throw new SourceError(`cannot read ${name}: it is a folder`)
+    size = stat.size
+    let read = 0
+    for await (const chunk of fs.createReadStream(name, { highWaterMark: CHUNK_BYTES })) {
+      yield chunk
+      onProgress(Math.min(1, (read += chunk.length) / size))
+    }
+  } catch (error) {
+    if (error instanceof SourceError) throw error
+    const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+    throw new SourceError(`cannot read ${name}: ${code === 'ENOENT' ? 'no such file' : message}`)
+  }
+}
+
+/** What is piped, until it ends or somebody has seen enough: Ctrl-C ends the reading, not what was read. @returns {AsyncGenerator<Buffer>} */
+async function * stdin () {
+  let interrupted = false
+  const interrupt = () => {
+    interrupted = true
+    process.stdin.destroy()
+  }
+  process.once('SIGINT', interrupt)
+  try {
+    yield * process.stdin
+  } catch (error) {
+    if (!interrupted) throw error
+  } finally {
+    process.off('SIGINT', interrupt)
+  }
+}
+
+/** @param {AsyncGenerator<Buffer>} chunks @param {Opened} opened @returns {AsyncGenerator<Buffer>} */
+async function * unpack (chunks, opened) {
+  const { done, value: first } = await chunks.next()
+  if (done) return
+  if (first[0] !== GZIP[0] || (first.length > 1 && first[1] !== GZIP[1])) {
+    yield first
+    return yield * chunks
+  }
+  const gunzip = createGunzip()
+  // pipe() would leave the gunzip waiting for ever where the file cannot be read on.
+  const feeding = feed(gunzip, first, chunks).catch(error => gunzip.destroy(error))
+  try {
+    yield * gunzip
+  } catch (error) {
+    const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+    if (error instanceof SourceError) throw error
+    if (code !== 'Z_BUF_ERROR') throw new SourceError(`cannot read ${opened.name}: it is not compressed by gzip, or damaged (${message})`)
+    opened.cut = true
+  }
+  await feeding
+}
+
+/** @param {import('node:zlib').Gunzip} gunzip @param {Buffer} first @param {AsyncIterable<Buffer>} rest */
+async function feed (gunzip, first, rest) {
+  gunzip.write(first)
+  for await (const chunk of rest) {
+    if (gunzip.destroyed) return
+    if (!gunzip.write(chunk)) await new Promise(resolve => { gunzip.once('drain', resolve).once('close', resolve) })
+  }
+  gunzip.end()
+}
+
+module.exports = { openInput }

@@ -1,0 +1,34 @@
+'use strict'
+
+const { SourceError } = require('./define-source')
+
+/** A GC profile of an hour under load; more is no such file. */
+const MOST_BYTES = 2 ** 28
+
+/**
+ * @param {import('./define-source').Input} input @param {string} title of what it should be, with its article
+ * @returns {Promise<any>}
+ * @throws {SourceError} where it breaks off or is damaged
+ */
+async function readJson ({ name, bytes }, title) {
+  /** @type {Buffer[]} */
+  const chunks = []
+  let length = 0
+  for await (const chunk of bytes()) {
+    chunks.push(chunk)
+    if ((length += chunk.length) > MOST_BYTES) throw new SourceError(`${name} is larger than ${title} can be`)
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  } catch (error) {
+    throw new SourceError(`${name} begins as ${title}, but is damaged or breaks off: ${/** @type {Error} */ (error).message.slice(0, 120)}`)
+  }
+}
+
+/** @param {any} value @returns {number | undefined} a number that a frame can hold */
+const count = value => typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
+
+/** @param {Record<string, unknown>} values @returns {Record<string, any>} without what is absent */
+const present = values => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+
+module.exports = { readJson, count, present }

@@ -1,0 +1,169 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { spawn, spawnSync } = require('node:child_process')
+const { once } = require('node:events')
+const Ajv = require('ajv/dist/2020')
+const { fields } = require('memwatch/frame')
+const { diagnoses } = require('../../exporter/diagnoses')
+const { fileSources, judgeSource, openAll } = require('../../exporter/sources')
+const { cannotTell } = require('../../exporter/sources/support')
+const { report } = require('../../exporter/sources/report')
+const { traceGc } = require('../../exporter/sources/trace-gc')
+const { promClient, memwatchMetrics } = require('../../exporter/sources/prometheus')
+const { gcProfiler } = require('../../exporter/sources/gc-profiler')
+const { MEMWATCH } = require('../support/memwatch')
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-sources-'))
+afterAll(() => fs.rmSync(folder, { recursive: true }))
+const MIB = 2 ** 20
+const env = { ...process.env, NODE_OPTIONS: '' }
+
+/** @param {string} name @param {string} content */
+const write = (name, content) => {
+  const file = path.join(folder, name)
+  fs.writeFileSync(file, content)
+  return file
+}
+/** @param {string[]} args */
+const diagnose = args => spawnSync(process.execPath, [MEMWATCH, 'diagnose', ...args], { encoding: 'utf8' })
+/** @param {string[]} files @param {object} [given] */
+async function judged (files, given = {}) {
+  const { kind, inputs } = await openAll(files)
+  return judgeSource(/** @type {any} */ (kind), inputs, given, { onError: error => { throw error } })
+}
+const verdictOf = (target, id) => target.verdicts.find(({ diagnosis }) => diagnosis === id)
+const found = target => target.verdicts.filter(({ state, opportunity }) => !opportunity && (state === 'suspected' || state === 'confirmed')).map(({ diagnosis, state }) => `${diagnosis} ${state}`)
+
+describe('what a source can tell', () => {
+  it('is everything, where every field is there', () => {
+    expect([...cannotTell({ title: 'all', fields: Object.keys(fields) })]).toEqual([])
+  })
+  it('is nothing, where none is', () => {
+    expect(cannotTell({ title: 'nothing', fields: [] }).size).toBe(diagnoses.length)
+  })
+  it('is found out for each', () => {
+    const tells = Object.fromEntries(fileSources.map(source => [source.id, diagnoses.map(({ id }) => id).filter(id => !cannotTell(source).has(id))]))
+    expect(tells).toMatchObject({
+      'trace-gc': ['js-heap-leak', 'heap-limit-thrash', 'semi-space-starvation'],
+      'gc-profiler': ['js-heap-leak', 'heap-limit-thrash', 'semi-space-starvation'],
+      report: ['context-leak', 'resource-leak', 'container-limit-mismatch']
+    })
+  })
+  it('names fields and diagnoses that there are', () => {
+    for (const { fields: own, unsure = {}, cannotExclude = {} } of [...fileSources, promClient, memwatchMetrics]) {
+      expect(own.filter(name => !(name in fields))).toEqual([])
+      expect([...Object.keys(unsure), ...Object.keys(cannotExclude)].filter(id => id !== '*' && !diagnoses.some(diagnosis => diagnosis.id === id))).toEqual([])
+    }
+  })
+  it('is no more than its frames hold', async () => {
+    const { targets: [target] } = await judged([path.join(__dirname, '../sources/trace-gc-20-healthy-steady.log.gz')])
+    expect(Object.keys(target.values).filter(name => !traceGc.fields.includes(/** @type {any} */ (name)))).toEqual([])
+  })
+})
+
+describe('a diagnostic report', () => {
+  /** Reports that a process writes of itself. @param {string} code @param {string[]} [flags] */
+  async function reportsOf (code, flags = []) {
+    const own = fs.mkdtempSync(path.join(folder, 'reports-'))
+    const app = path.join(own, 'shop.js')
+    fs.writeFileSync(app, code)
+    const child = spawn(process.execPath, [...flags, `--report-directory=${own}`, app], { env, stdio: 'ignore' })
+    await once(child, 'close')
+    return fs.readdirSync(own).filter(name => name.startsWith('report.')).map(name => path.join(own, name))
+  }
+  const twice = (more = '') => `${more}; process.report.writeReport(); setTimeout(() => process.report.writeReport(), 2500)`
+
+  it('of a process tells who it was, its heap and its limits', async () => {
+    const { targets: [target, ...others], told } = await judged(await reportsOf(twice('require("node:vm"); const kept = Array.from({ length: 30 }, () => require("node:vm").createContext({}))'), ['--max-old-space-size=300']))
+    expect(others).toEqual([])
+    expect(target.hello).toMatchObject({ name: 'shop', node: process.versions.node, v8: process.versions.v8, libc: 'glibc', threadId: 0 })
+    expect(target.hello.execArgv).toContain('--max-old-space-size=300')
+    expect(target.values.heapSizeLimitBytes).toBeGreaterThanOrEqual(300 * MIB)
+    expect(target.values.nativeContexts).toBeGreaterThan(30)
+    expect(target.values.spaces.new_space[0] + target.values.spaces.new_space[2]).toBeGreaterThan(0.9 * MIB)
+    expect(target.frame.sequence).toBe(2)
+    expect(told.notes).toEqual([])
+  })
+  it('of a heap that may grow past its container is a suspicion, and no more: a report is one moment', async () => {
+    const files = await reportsOf(twice(), ['--max-old-space-size=1024'])
+    const { targets: [target] } = await judged(files, { containerLimitBytes: 512 * MIB })
+    expect(verdictOf(target, 'container-limit-mismatch')).toMatchObject({ state: 'suspected', summary: expect.stringMatching(/more than the container's 512 MiB/) })
+    expect(verdictOf(target, 'js-heap-leak').state).toBe('unknown')
+    const { stdout } = diagnose(['--container-limit', '512', ...files])
+    expect(stdout).toMatch(/suspected at most: a report is one moment/)
+  })
+  it('of a well process finds nothing', async () => {
+    const { targets: [target] } = await judged(await reportsOf(twice()))
+    expect(found(target)).toEqual([])
+  })
+  it('of a process with a worker has both threads', async () => {
+    const { targets } = await judged(await reportsOf('const { Worker } = require("node:worker_threads"); const worker = new Worker("setInterval(() => {}, 1000)", { eval: true }); worker.on("online", () => setTimeout(() => { process.report.writeReport(); worker.terminate() }, 300))'))
+    expect(targets.map(({ thread }) => thread).sort()).toEqual(['main', 'worker-1'])
+    expect(targets.find(({ thread }) => thread === 'worker-1').values.rssBytes).toBe(undefined)
+  })
+  it('that a full heap wrote says so', async () => {
+    const files = await reportsOf('const kept = []; for (let i = 0; ; i++) kept.push({ i, text: "x" + i })', ['--max-old-space-size=30', '--report-on-fatalerror'])
+    const { told } = await judged(files)
+    expect(told.notes).toEqual([expect.stringMatching(/was written when this happened: .*heap/)])
+  })
+  it('is reported as the schema says', async () => {
+    const { status, stdout } = diagnose(['--json', ...await reportsOf(twice())])
+    expect(status).toBe(0)
+    const validate = new Ajv({ strict: false }).compile(require('../../docs/report.schema.json'))
+    validate(JSON.parse(stdout))
+    expect(validate.errors).toBe(null)
+  })
+  it.each([
+    ['breaks off', '{"header":{"reportVersion":3,', /report.json begins as a diagnostic report, but is damaged or breaks off/],
+    ['has no heap', '{"header":{"reportVersion":3,"nodejsVersion":"v20.0.0"}}', /report.json is a report without a heap/]
+  ])('that %s is refused, and said why', async (_, content, message) => {
+    const { status, stderr } = diagnose([write('report.json', content)])
+    expect(status).toBe(2)
+    expect(stderr).toMatch(message)
+  })
+  it('is known by its content', () => {
+    expect(report.accepts('{\n  "header": {\n    "reportVersion": 3')).toBe(true)
+    expect(gcProfiler.accepts('{"header":{"reportVersion":3')).toBe(false)
+  })
+})
+
+describe('a GC profile', () => {
+  const profiler = path.join(folder, 'profiler.js')
+  beforeAll(() => fs.writeFileSync(profiler, `
+    const { GCProfiler } = require('node:v8')
+    const profiler = new GCProfiler()
+    profiler.start()
+    setTimeout(() => { require('node:fs').writeFileSync(process.env.PROFILE, JSON.stringify(profiler.stop())) }, 9000)`))
+  /** @param {string} app */
+  async function profileOf (app) {
+    const file = path.join(folder, `${app}.gctrace.json`)
+    const child = spawn(process.execPath, ['--require', profiler, '--max-semi-space-size=1', '--max-old-space-size=256', path.join(__dirname, `../../lab/apps/${app}.js`), '--seconds', '10'], { env: { ...env, PROFILE: file }, stdio: 'ignore' })
+    await once(child, 'close')
+    return file
+  }
+  it('of an app that starves is a suspicion; of one that is well it is silent', async () => {
+    const [starving, steady] = await Promise.all([profileOf('semi-space-starvation'), profileOf('healthy-steady')])
+    const { targets: [target], told } = await judged([starving])
+    expect(found(target)).toEqual(['semi-space-starvation suspected'])
+    expect(verdictOf(target, 'semi-space-starvation').evidence[0].text).toMatch(/at most 1 MiB.*more survived than it holds/)
+    expect(told.limited.map(({ diagnosis }) => diagnosis)).toEqual([null])
+    const profile = JSON.parse(fs.readFileSync(starving, 'utf8'))
+    const scavenges = profile.statistics.filter(({ gcType }) => gcType === 'Scavenge')
+    const [count, seconds] = target.values.gc['minor/ordinary']
+    expect(count).toBe(scavenges.length)
+    expect(seconds).toBeCloseTo(scavenges.reduce((sum, { cost }) => sum + cost, 0) / 1e6, 5)
+    expect(found((await judged([steady])).targets[0])).toEqual([])
+  }, 40_000)
+  it('without a GC says so', async () => {
+    const { told } = await judged([write('none.json', '{"version":1,"startTime":1000,"statistics":[],"endTime":2000}')])
+    expect(told.notes).toEqual([expect.stringMatching(/none.json holds no GC/)])
+  })
+  it('that breaks off is refused, and said why', () => {
+    const { status, stderr } = diagnose([write('cut.json', '{"version":1,"startTime":1000,"statistics":[{"gcType":"Scavenge",')])
+    expect(status).toBe(2)
+    expect(stderr).toMatch(/cut.json begins as a GC profile, but is damaged or breaks off/)
+  })
+})

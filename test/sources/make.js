@@ -1,0 +1,34 @@
+'use strict'
+
+/**
+ * Makes the samples of this folder that are logs of GCs: lab apps, each in a memory group like its container, under --trace-gc.
+ *
+ *   node test/sources/make.js FOLDER NODE_BINARY MAJOR APP@SECONDS …      APP:fixed for its repaired form
+ */
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { gzipSync } = require('node:zlib')
+const { apps } = require('../../lab')
+const { createMemoryGroup } = require('../../lab/memory-group')
+
+async function main ([folder, node, major, ...wanted]) {
+  for (const text of wanted) {
+    const [name, seconds] = text.split('@')
+    const [id, form] = name.split(':')
+    const app = apps.find(app => app.id === id)
+    const group = createMemoryGroup({ limitBytes: app.memoryLimitBytes, onParent: app.limitOnParent, name: 'trace-gc' })
+    const file = path.join(folder, `trace-gc-${major}-${id}${form ? `-${form}` : ''}.log`)
+    const fd = fs.openSync(file, 'w')
+    const { command, args } = group.wrap(node, ['--trace-gc', ...app.nodeArgs ?? [], app.script, '--seconds', seconds ?? String(app.seconds), ...form ? [`--${form}`] : []])
+    await once(spawn(command, args, { stdio: ['ignore', fd, fd], env: { ...process.env, NODE_OPTIONS: '' } }), 'exit')
+    await group.remove()
+    fs.writeFileSync(`${file}.gz`, gzipSync(fs.readFileSync(file), { level: 9 }))
+    fs.rmSync(file)
+    console.log(`${file}.gz${group.supported ? '' : `, without a memory group: ${group.reason}`}`)
+  }
+}
+
+main(process.argv.slice(2))
