@@ -11,6 +11,7 @@ const { exporterMetrics } = require('../exporter/catalog/exporter-metrics')
 const { otelOf, SEMCONV_VERSION } = require('../exporter/catalog/otel')
 const { otelMetrics } = require('../exporter/catalog/otel-metrics')
 const { parts } = require('../exporter/anatomy/parts')
+const { variables: otlpVariables } = require('../exporter/otlp/variables')
 const { diagnoses: allDiagnoses } = require('../exporter/diagnoses')
 const { signals } = require('../exporter/signals')
 const { apps } = require('memwatch-lab')
@@ -76,7 +77,9 @@ const optionTable = options => table(['environment', 'flag', 'default', 'what it
 
 const config = () => page('Configuration',
   'A wrong value stops the exporter at start with a message that names the option. It quietly disables the agent: `NODE_DEBUG=memwatch` says why.',
-  '## Exporter', optionTable(exporterOptions), '## Agent', optionTable(/** @type {any} */ (agentOptions)))
+  '## Exporter', optionTable(exporterOptions),
+  '### With --otlp\n\nOpenTelemetry\'s own variables. They switch nothing on by themselves.', table(['environment', 'what it is'], otlpVariables.map(({ name, help }) => [name.split(', ').map(one => `\`${one}\``).join(', '), help])),
+  '## Agent', optionTable(/** @type {any} */ (agentOptions)))
 
 const wireProtocol = () => page('Wire protocol',
   `Version ${PROTOCOL_VERSION}: NDJSON over a Unix socket or loopback TCP, one connection per isolate, one \`hello\`, then a \`frame\` a second, then a \`bye\`. Lines are at most ${MAX_LINE_BYTES} bytes. Counters are cumulative. An agent whose hello names \`commands\` takes them over a Unix socket, and gives an \`answer\` to each. \`agent/frame.js\` is the contract.`,
