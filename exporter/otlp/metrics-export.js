@@ -1,17 +1,8 @@
 'use strict'
 
 const { ProtobufMetricsSerializer } = require('@opentelemetry/otlp-transformer')
-const { compatMetrics } = require('../catalog/compat-metrics')
-const { exporterMetrics } = require('../catalog/exporter-metrics')
-const { otelMetrics } = require('../catalog/otel-metrics')
-const { targetMetrics } = require('../catalog/target-metrics')
-const { steadyUnixMs } = require('../clock')
-const { signalsOf } = require('../signals')
 const { Turns } = require('../turns')
-const { Deltas } = require('./deltas')
-const { otelRows, metricData } = require('./metric-data')
-const { ownResource, resourceOf } = require('./resource')
-const { scope } = require('./scope')
+const { Readings } = require('./readings')
 const { Sender } = require('./sender')
 
 /** A request is about as large at most; receivers take 4 MiB and more. */
@@ -20,69 +11,49 @@ const MOST_BYTES = 2 ** 20
 const MOST_ENDED = 200
 
 /**
- * What is known of one target at one moment.
- * @typedef {object} Reading
- * @property {import('@opentelemetry/resources').Resource} resource
- * @property {import('@opentelemetry/sdk-metrics').MetricData[]} metrics cumulative
- * @property {number} atUnixMs
- * @property {Deltas} [deltas] where differences are wanted
- * @property {() => void} taken by the receiver
+ * @typedef {import('../series/target').Target} Target
+ * @typedef {import('./readings').Reading} Reading
+ * @typedef {{ reading: Reading, target?: Target, sequence?: number }} Told target: that is still there, and the frame it was read from
  */
 
 /** Sends what is known of every target, one ResourceMetrics each, and of the exporter itself. */
 class MetricsExport {
-  #rows = otelRows([...targetMetrics, ...compatMetrics, ...otelMetrics])
-  #ownRows = otelRows(exporterMetrics)
-  #startUnknown = new Set([...this.#rows, ...this.#ownRows].filter(({ form }) => form.startUnknown).map(({ form }) => form.name))
-  #beganUnixMs
   #sender
   #source
-  #deltas
+  #readings
   #outcomes
-  #around
-  #ownResource
-  #now
   /** @type {Promise<void> | undefined} */
   #underWay
   /** @type {Set<Reading>} */
   #ended = new Set()
-  /** Sequence of the frame that was last taken. @type {WeakMap<import('../series/target').Target, number>} */
+  /** Sequence of the frame that a receiver last took. @type {WeakMap<Target, number | undefined>} */
   #told = new WeakMap()
-  /** @type {WeakMap<object, Deltas>} by target, or this */
-  #deltasOf = new WeakMap()
 
   /**
    * @param {object} options
    * @param {import('./settings').HttpOptions} options.http
    * @param {{ sums: boolean, histograms: boolean }} options.deltas what travels as differences
-   * @param {{ targets: () => import('../series/target').Target[], state: () => import('../catalog/exporter-metrics').ExporterState }} options.source
+   * @param {{ targets: () => Target[], state: () => import('../catalog/exporter-metrics').ExporterState }} options.source
    * @param {ReturnType<typeof import('./surroundings').surroundings>} options.around
    * @param {import('./outcomes').Outcomes} options.outcomes
-   * @param {() => number} [options.now] Unix time in ms, of the wall clock: receivers judge by it
+   * @param {() => number} [options.now] Unix time in ms, of the wall clock
    */
   constructor ({ http, deltas, source, around, outcomes, now = Date.now }) {
     this.#sender = new Sender({ http, readAnswer: ProtobufMetricsSerializer.deserializeResponse })
-    this.#deltas = deltas
     this.#source = source
-    this.#around = around
-    this.#ownResource = ownResource(around)
+    this.#readings = new Readings({ deltas, around, now })
     this.#outcomes = outcomes
-    this.#now = now
-    this.#beganUnixMs = now()
   }
 
-  /** What counters stood at when a target was first seen. @param {import('../series/target').Target} target */
+  /** @param {Target} target */
   framed (target) {
-    if (!this.#wantsDeltas || this.#deltasOf.has(target)) return
-    const { deltas, metrics, atUnixMs } = this.#reading(target)
-    // Those of one that started under our eyes count from 0.
-    if (target.hello.startedAtUnixMs < this.#beganUnixMs) deltas?.taken(metrics, atUnixMs)
+    this.#readings.begin(target)
   }
 
-  /** Its last frame may not have been told of. @param {import('../series/target').Target} target */
+  /** Its last frame may not have been told of. @param {Target} target */
   ended (target) {
     if (!target.frame || this.#told.get(target) === target.frame.sequence) return
-    this.#ended.add(this.#reading(target))
+    this.#ended.add(this.#readings.of(target))
     if (this.#ended.size <= MOST_ENDED) return
     this.#ended.delete(/** @type {Reading} */ (this.#ended.values().next().value))
     this.#outcomes.add('dropped', 1)
@@ -102,17 +73,22 @@ class MetricsExport {
     await this.export()
   }
 
-  /** @param {import('../series/target').Target[]} targets */
+  stop () {
+    this.#sender.stop()
+  }
+
+  /** @param {Target[]} targets */
   async #round (targets) {
     let left = this.#ended.size + targets.length + 1
     try {
-      for await (const { parts, readings } of this.#requests(targets)) {
+      for await (const { parts, told } of this.#requests(targets)) {
         const sent = await this.#sender.send(parts)
-        left -= readings.length
-        this.#outcomes.sent(sent, readings.length)
+        left -= told.length
+        this.#outcomes.sent(sent, told.length)
         const failed = sent.outcome === 'failed'
-        for (const reading of readings) {
-          if (!failed) reading.taken()
+        for (const { reading, target, sequence } of told) {
+          if (!failed) this.#readings.taken(reading)
+          if (!failed && target) this.#told.set(target, sequence)
           if (!failed || sent.final) this.#ended.delete(reading)
         }
         // Who does not take this does not take the rest.
@@ -123,87 +99,33 @@ class MetricsExport {
     }
   }
 
-  stop () {
-    this.#sender.stop()
-  }
-
   /**
-   * Readings in requests, each made when the one before is sent; others have their turns meanwhile.
-   * @param {import('../series/target').Target[]} targets
+   * Readings in requests, each made when the one before is answered; others have their turns meanwhile.
+   * @param {Target[]} targets
    */
   async * #requests (targets) {
     const turns = new Turns()
-    /** @type {Uint8Array[]} */
-    let parts = []
-    /** @type {Reading[]} */
-    let readings = []
+    /** @type {(() => Told)[]} */
+    const toTell = [
+      ...[...this.#ended].map(reading => () => ({ reading })),
+      ...targets.map(target => () => ({ reading: this.#readings.of(target), target, sequence: target.frame?.sequence })),
+      () => ({ reading: this.#readings.own(this.#source.state()) })
+    ]
+    /** @type {{ parts: Uint8Array[], told: Told[] }} */
+    let request = { parts: [], told: [] }
     let bytes = 0
-    for (const one of [...this.#ended, ...targets, undefined]) {
+    for (const [i, tell] of toTell.entries()) {
       if (turns.over) await turns.next()
-      const reading = one === undefined ? this.#ownReading() : 'metrics' in one ? one : this.#reading(one)
-      const part = this.#serialized(reading)
-      parts.push(part)
-      readings.push(reading)
+      const told = tell()
+      const part = this.#readings.serialized(told.reading)
+      request.parts.push(part)
+      request.told.push(told)
       bytes += part.length
-      if (bytes < MOST_BYTES && one !== undefined) continue
-      yield { parts, readings }
-      parts = []
-      readings = []
+      if (bytes < MOST_BYTES && i < toTell.length - 1) continue
+      yield request
+      request = { parts: [], told: [] }
       bytes = 0
     }
-  }
-
-  /** @param {Reading} reading */
-  #serialized ({ resource, metrics, atUnixMs, deltas }) {
-    const wanted = deltas ? deltas.since(metrics, atUnixMs, this.#startUnknown) : metrics
-    return /** @type {Uint8Array} */ (ProtobufMetricsSerializer.serializeRequest({ resource, scopeMetrics: [{ scope, metrics: wanted }] }))
-  }
-
-  /** @param {import('../series/target').Target} target with a frame @returns {Reading} */
-  #reading (target) {
-    const frame = /** @type {import('memwatch/frame').Frame} */ (target.frame)
-    const atUnixMs = this.#now()
-    const window = /** @type {import('../series/window').Window} */ (target.window())
-    const signals = signalsOf(window)
-    /** @type {import('../catalog/metric').Context} */
-    const context = { nowUnixMs: steadyUnixMs(), window, signal: name => signals[name] }
-    const metrics = metricData(this.#rows, row => row.histogram ? row.histogram.rows(target) : row.read(target, context), {
-      startUnixMs: target.hello.startedAtUnixMs,
-      seenUnixMs: frame.atUnixMs - 1000 * target.watchedSeconds,
-      nowUnixMs: atUnixMs
-    })
-    const deltas = this.#deltasFor(target, target.hello.startedAtUnixMs >= this.#beganUnixMs)
-    return {
-      resource: resourceOf(target, this.#around),
-      metrics,
-      atUnixMs,
-      deltas,
-      taken: () => {
-        this.#told.set(target, frame.sequence)
-        deltas?.taken(metrics, atUnixMs)
-      }
-    }
-  }
-
-  /** @returns {Reading} */
-  #ownReading () {
-    const atUnixMs = this.#now()
-    const state = this.#source.state()
-    const metrics = metricData(this.#ownRows, row => row.read(state), { startUnixMs: performance.timeOrigin, seenUnixMs: performance.timeOrigin, nowUnixMs: atUnixMs })
-    const deltas = this.#deltasFor(this, true)
-    return { resource: this.#ownResource, metrics, atUnixMs, deltas, taken: () => deltas?.taken(metrics, atUnixMs) }
-  }
-
-  get #wantsDeltas () {
-    return this.#deltas.sums || this.#deltas.histograms
-  }
-
-  /** @param {object} whose @param {boolean} fromStart */
-  #deltasFor (whose, fromStart) {
-    if (!this.#wantsDeltas) return undefined
-    let deltas = this.#deltasOf.get(whose)
-    if (!deltas) this.#deltasOf.set(whose, deltas = new Deltas(this.#deltas, fromStart))
-    return deltas
   }
 }
 
