@@ -32,6 +32,8 @@ const { buildCollector, buildPrometheus } = require('./otlp-servers/build')
 const { rssOf } = require('./process-reading')
 
 const APPS = ['semi-space-starvation', 'js-heap-leak', 'allocator-fragmentation', 'context-leak']
+/** It ends: what is scraped ends with it, what was pushed stays for as long as Prometheus looks back. */
+const DEAD = 'context-leak'
 const CANNOT_RUN = 4
 const CLOCK_TICKS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
@@ -63,16 +65,16 @@ async function askPrometheus (file) {
   const prometheus = await startPrometheus({ file, targets: [`127.0.0.1:${exporterPort}`], job: 'scraped', otlp: true })
   const exporter = await sendingExporter(`${prometheus.url}/api/v1/otlp`)
   // What is scraped is where Prometheus was told: the exporter took a free port of its own.
-  const proxy = http.createServer(async (_, response) => response.end(await exporter.metrics())).listen(exporterPort, '127.0.0.1')
+  const proxy = http.createServer(async (_, response) => response.setHeader('content-type', 'text/plain; version=0.0.4').end(await exporter.metrics())).listen(exporterPort, '127.0.0.1')
   try {
     await eventually(() => prometheus.query('count({job="js-heap-leak"})'), ([sample]) => Number(sample?.value[1]) > 50, 30_000)
     await wait(5000)
-    const pushed = (await prometheus.query('{job!="scraped"}')).filter(({ metric }) => !['target_info', 'up'].includes(metric.__name__) && !metric.__name__.startsWith('scrape_'))
+    const pushed = (await prometheus.query('{__name__=~".+", job!="scraped"}')).filter(({ metric }) => !['target_info', 'up'].includes(metric.__name__) && !metric.__name__.startsWith('scrape_'))
     const names = new Set(pushed.map(({ metric }) => metric.__name__))
     console.log(`Prometheus 3 took ${pushed.length} series under ${names.size} names over OTLP`)
     report('names that were not foretold', [...names].filter(name => !foretold.has(name)))
-    const scraped = new Map((await prometheus.query('{job="scraped"}')).map(({ metric: { job, instance, ...metric }, value }) => [keyOf(metric), Number(value[1])]))
-    const ours = pushed.filter(({ metric: { __name__: name } }) => name.startsWith('memwatch_') && !/^memwatch_exporter_|_bucket$|^memwatch_target_silence/.test(name))
+    const scraped = new Map((await prometheus.query('{__name__=~".+", job="scraped"}')).map(({ metric: { job, instance, ...metric }, value }) => [keyOf(metric), Number(value[1])]))
+    const ours = pushed.filter(({ metric: { __name__: name, job } }) => job !== DEAD && name.startsWith('memwatch_') && !/^memwatch_exporter_|_bucket$|^memwatch_target_silence/.test(name))
       .map(({ metric: { job, instance, memwatch_target: target, memwatch_thread: thread, ...metric }, value }) => [keyOf({ ...(target && { target, thread }), ...metric }), Number(value[1])])
     console.log(`of ${ours.length} series that are ours, ${ours.filter(([key]) => scraped.has(key)).length} were scraped, too`)
     report('that differ', ours.filter(([key, value]) => scraped.get(key) !== value).map(([key, value]) => `${key} ${value}, scraped ${scraped.get(key)}`))
