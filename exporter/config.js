@@ -5,6 +5,7 @@ const path = require('node:path')
 const { closest, distance } = require('fastest-levenshtein')
 const { defaultSocketPath, options: agentOptions } = require('memwatch/config')
 const { parseAddress, parseHostPort } = require('./ingest/address')
+const { readOtlp } = require('./otlp/address')
 
 /**
  * A configuration value that cannot be used. Its message names the option and says what is accepted.
@@ -162,6 +163,14 @@ const options = Object.freeze({
       return text
     }
   },
+  otlp: {
+    flag: '--otlp <URL|env>',
+    env: 'MEMWATCH_OTLP',
+    default: '',
+    help: 'where metrics, verdicts and deaths are sent by OTLP (http/protobuf): /v1/metrics and /v1/logs below URL, or where OTEL_EXPORTER_OTLP_* say; headers, timeout, compression and interval come from the OTEL_ variables',
+    /** @param {string} text @param {NodeJS.ProcessEnv} env */
+    read: (text, env) => readOtlp(text, env)
+  },
   logLevel: {
     flag: '--log-level <LEVEL>',
     env: 'MEMWATCH_LOG_LEVEL',
@@ -186,7 +195,7 @@ function readConfig (given, env = process.env) {
     const fromFlag = given[/** @type {keyof typeof options} */ (name)]
     const text = fromFlag ?? (env[option.env] || option.default)
     try {
-      return [name, option.read(text)]
+      return [name, option.read(text, env)]
     } catch (error) {
       const at = fromFlag !== undefined ? option.flag.split(' ')[0] : option.env
       throw new ConfigError(`${at}: ${/** @type {Error} */ (error).message}`)

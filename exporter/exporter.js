@@ -19,6 +19,7 @@ const { FlightRecorder } = require('./flight/flight-recorder')
 const { Load } = require('./self-care/load')
 const { Recorder } = require('./recording/recorder')
 const { Webhook } = require('./expose/webhook')
+const { unusedEndpoint } = require('./otlp/address')
 
 /** How often vanished targets are looked for, and the exporter looks at itself. */
 const EXPIRE_EVERY_MS = 5000
@@ -30,6 +31,7 @@ const EXPIRE_EVERY_MS = 5000
  *                               → flight recorder
  *                                 verdicts → automatic captures → suspects
  *                                          → webhook
+ *                               → all of it → OTLP
  *
  * Emits `frame` (target), `verdict` (target, verdict) when a diagnosis changes its state on a target, `death` (death) when a process is gone and
  * why is known, `captured` (capture) when one is complete, and `end` (target) when a target is over.
@@ -52,6 +54,8 @@ class Exporter extends EventEmitter {
   #recorder
   /** @type {Webhook | undefined} */
   #webhook
+  /** @type {import('./otlp/otlp').Otlp | undefined} */
+  #otlp
   /** @type {Map<string, number>} */
   #rejected = new Map()
   #frames = 0
@@ -103,6 +107,7 @@ class Exporter extends EventEmitter {
     this.#deathWatch.on('death', (death, lastMinutes, target) => {
       this.#flight.death(death, this.#deaths.add(death, lastMinutes), target)
       this.#log.warn({ target: death.target, thread: death.thread, reason: death.reason, sure: death.sure }, death.text)
+      this.#otlp?.died(target, death)
       this.emit('death', death)
     })
     this.#deathWatch.on('alive', id => {
@@ -123,6 +128,13 @@ class Exporter extends EventEmitter {
     })
     const metrics = createMetrics({ targets: () => this.#targets.all, state: () => this.state, compat: config.compat })
     this.#server = createServer({ targets: () => this.#targets.all, metrics, isReady: () => this.#ready, logLevel: config.logLevel, commands: this.#commands, captures: this.#captures, deaths: this.#deaths, deathWatch: this.#deathWatch, events: this, token: config.tokenFile })
+    if (config.otlp) {
+      // OpenTelemetry's packages take five megabytes: only who asks for them loads them.
+      const { Otlp } = require('./otlp/otlp')
+      this.#otlp = new Otlp({ to: config.otlp, source: { targets: () => this.#targets.all, state: () => this.state }, log: this.#log })
+    } else if (config.otlp !== undefined && unusedEndpoint(process.env)) {
+      this.#log.info(`${unusedEndpoint(process.env)} is set, and not used without --otlp env`)
+    }
     this.#targets.on('open', target => attachEarlier(target, this.#captures.all))
     this.#targets.on('open', target => this.#log.info({ target: target.name, thread: target.thread, node: target.hello.node }, 'target opened'))
     this.#targets.on('frame', target => this.#judge(target))
@@ -130,6 +142,7 @@ class Exporter extends EventEmitter {
     this.#targets.on('vanish', target => this.#commands.gone(target))
     this.#targets.on('end', target => {
       this.#commands.gone(target)
+      this.#otlp?.ended(target)
       this.#log.info({ target: target.name, thread: target.thread, exitCode: target.exitCode }, 'target ended')
       this.emit('end', target)
     })
@@ -159,6 +172,7 @@ class Exporter extends EventEmitter {
       flight: this.#flight.state,
       captures: { counts: this.#captures.counts, bytes: this.#captures.bytes },
       webhook: this.#webhook?.counts,
+      otlp: this.#otlp?.counts,
       version
     }
   }
@@ -183,6 +197,7 @@ class Exporter extends EventEmitter {
     this.#expiry = setInterval(() => this.#tidy(), EXPIRE_EVERY_MS)
     this.#expiry.unref()
     this.#deathWatch.start()
+    this.#otlp?.start()
     this.#ready = true
     const bound = /** @type {import('node:net').AddressInfo} */ (this.#server.server.address())
     return { socket, listen: { host: bound.address, port: bound.port } }
@@ -217,6 +232,7 @@ class Exporter extends EventEmitter {
     clearInterval(this.#expiry)
     this.#deathWatch.stop()
     await this.#listener.close()
+    await this.#otlp?.stop()
     await this.#flight.stop()
     await this.#recorder?.stop(end)
     await this.#server.close()
@@ -247,6 +263,7 @@ class Exporter extends EventEmitter {
   /** @param {import('./series/target').Target} target */
   #judge (target) {
     this.#frames++
+    this.#otlp?.framed(target)
     this.emit('frame', target)
     const changed = evaluate(target, {
       everySeconds: this.#load.evaluateSeconds(target),
@@ -259,6 +276,7 @@ class Exporter extends EventEmitter {
       this.#log.info({ target: target.name, thread: target.thread, diagnosis: verdict.diagnosis, state: verdict.state }, verdict.summary)
       if (this.#load.level === 0) this.#automatic?.changed(target, verdict)
       this.#webhook?.changed(target, verdict)
+      this.#otlp?.changed(target, verdict)
       this.emit('verdict', target, verdict)
     }
   }

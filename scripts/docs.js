@@ -8,7 +8,10 @@ const { options: exporterOptions } = require('../exporter/config')
 const { targetMetrics } = require('../exporter/catalog/target-metrics')
 const { compatMetrics } = require('../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../exporter/catalog/exporter-metrics')
+const { otelOf, SEMCONV_VERSION } = require('../exporter/catalog/otel')
+const { otelMetrics } = require('../exporter/catalog/otel-metrics')
 const { parts } = require('../exporter/anatomy/parts')
+const { variables: otlpVariables } = require('../exporter/otlp/variables')
 const { diagnoses: allDiagnoses } = require('../exporter/diagnoses')
 const { signals } = require('../exporter/signals')
 const { apps } = require('memwatch-lab')
@@ -28,15 +31,33 @@ const page = (title, intro, ...parts) =>
 const table = (head, rows) => [head, head.map(() => '---'), ...rows]
   .map(row => `| ${row.map(cell => String(cell).replaceAll('|', '\\|')).join(' | ')} |`).join('\n')
 
-/** @param {readonly { name: string, type: string, help: string }[]} rows */
-const metricTable = rows => table(['name', 'type', 'what it is'], rows.map(({ name, type, help }) => [`\`${name}\``, type, help]))
+/** Name, attributes that are called otherwise than the labels, and unit. @param {any} row */
+function otelCell (row) {
+  const form = otelOf({ name: '', ...row })
+  if (!form) return ''
+  const attributes = [...Object.values(form.attributes ?? {}), ...Object.entries(form.always ?? {}).map(([name, value]) => `${name}=${value}`)]
+  return `\`${form.name}\`${attributes.length > 0 ? ` {${attributes.join(', ')}}` : ''}${form.unit && ` ${form.unit}`}${form.instrument === row.type ? '' : `, ${form.instrument}`}`
+}
+
+/** @param {readonly { name: string, type: string, help: string, promClient?: readonly string[] }[]} rows */
+function metricTable (rows) {
+  const promClient = rows.some(row => row.promClient)
+  return table(['name', 'type', ...(promClient ? ['prom-client'] : []), 'OpenTelemetry', 'what it is'], rows.map(row =>
+    [`\`${row.name}\``, row.type, ...(promClient ? [(row.promClient ?? []).map(name => `\`${name}\``).join(', ')] : []), otelCell(row), row.help]))
+}
 
 const metrics = () => page('Metrics',
-  'What `/metrics` serves. Metrics of a target carry the labels `target` and `thread` (`main` or `worker-N`); process-wide ones come from the main thread only. A number that a machine does not have is absent, not 0.',
+  'What `/metrics` serves. Metrics of a target carry the labels `target` and `thread` (`main` or `worker-N`); process-wide ones come from the main thread only. A number that a machine does not have is absent, not 0.\n\n' +
+  `The column prom-client says under which name prom-client has the same, or what it has instead. The column OpenTelemetry is what \`--otlp\` sends: name, attributes, unit, and the instrument where it differs. Where the semantic conventions (${SEMCONV_VERSION}) have a name it is theirs; ours are those of /metrics, so that Prometheus makes \`memwatch_live_heap_bytes\` of \`memwatch.live_heap\`. There each target is a resource: \`service.name\`, \`service.instance.id\`, \`process.pid\`, \`memwatch.target\`, \`memwatch.thread\` …`,
   '## Of a target', metricTable(targetMetrics),
   '### Parts of RSS\n\nThe label `part` of `memwatch_memory_bytes`, on the main thread. Whether and how they are known: `ARCHITECTURE.md`.',
   table(['part', 'what it is'], Object.entries(parts).map(([part, { title, help }]) => [`\`${part}\``, `${title}: ${help}`])),
   "## Under prom-client's names\n\nServed unless `--compat off`, so that dashboards and alerts that exist go on working.", metricTable(compatMetrics),
+  '## In OpenTelemetry only', table(['name', 'type', 'what it is'], otelMetrics.map(row => [otelCell(row), row.type, row.help])),
+  '## Events\n\nLog records of `--otlp`, each with its resource.', table(['event name', 'when', 'attributes'], [
+    ['`memwatch.verdict`', 'a diagnosis is suspected, confirmed, or over', '`memwatch.diagnosis`, `memwatch.verdict.state`, `.was`, `.severity`, `.title`, `.impact`, `.evidence`, `.ruled_out`, `.fix`, `.runbook`'],
+    ['`memwatch.death`', 'a process is gone', '`memwatch.death.reason`, `.sure`, `.id`, `.signal`, `.suspects`, `process.exit.code`; of what was confirmed on it `memwatch.diagnosis`, `memwatch.verdict.fix`']
+  ]),
   '## Of the exporter itself', metricTable(exporterMetrics))
 
 const diagnoses = () => page('Diagnoses',
@@ -59,7 +80,9 @@ const optionTable = options => table(['environment', 'flag', 'default', 'what it
 
 const config = () => page('Configuration',
   'A wrong value stops the exporter at start with a message that names the option. It quietly disables the agent: `NODE_DEBUG=memwatch` says why.',
-  '## Exporter', optionTable(exporterOptions), '## Agent', optionTable(/** @type {any} */ (agentOptions)))
+  '## Exporter', optionTable(exporterOptions),
+  '### With --otlp\n\nOpenTelemetry\'s own variables. They switch nothing on by themselves.', table(['environment', 'what it is'], otlpVariables.map(({ name, help }) => [name.split(', ').map(one => `\`${one}\``).join(', '), help])),
+  '## Agent', optionTable(/** @type {any} */ (agentOptions)))
 
 const wireProtocol = () => page('Wire protocol',
   `Version ${PROTOCOL_VERSION}: NDJSON over a Unix socket or loopback TCP, one connection per isolate, one \`hello\`, then a \`frame\` a second, then a \`bye\`. Lines are at most ${MAX_LINE_BYTES} bytes. Counters are cumulative. An agent whose hello names \`commands\` takes them over a Unix socket, and gives an \`answer\` to each. \`agent/frame.js\` is the contract.`,

@@ -2,12 +2,19 @@
 
 const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
 const { histogramQuantile, histogramDeviation } = require('../statistics/histogram')
-const { fieldMetric, spaceMetric, histogramSamples } = require('./metric')
+const { fieldMetric, spaceMetric, histogramMetric } = require('./metric')
+const { targetMetrics, plainGcKind } = require('./target-metrics')
 
 /** @typedef {import('./metric').TargetMetric} TargetMetric */
 
 /** prom-client's buckets of nodejs_gc_duration_seconds, all of them bounds of the frames. */
 const GC_BUCKETS = [0.001, 0.01, 0.1, 1, 2, 5]
+
+/** One of ours, under prom-client's name. @param {string} name @returns {TargetMetric} */
+const sameAsOurs = name => {
+  const row = /** @type {TargetMetric} */ (targetMetrics.find(({ promClient }) => promClient?.includes(name)))
+  return { ...row, name, otel: undefined, promClient: undefined }
+}
 
 /**
  * @param {string} statistic @param {(delay: NonNullable<import('../series/recent-delay').RecentDelay['summary']>) => number} read
@@ -17,6 +24,7 @@ const lag = (statistic, read) => ({
   name: `nodejs_eventloop_lag_${statistic}seconds`,
   type: 'gauge',
   help: `Event loop delay of the last 30 s${statistic && `, ${statistic.slice(0, -1)}`}.`,
+  ...(statistic && { otel: { name: `nodejs.eventloop.delay.${statistic.slice(0, -1)}` } }),
   read: ({ recentDelay }) => recentDelay.summary ? read(recentDelay.summary) : undefined
 })
 /** @param {number} quantile @returns {TargetMetric} */
@@ -63,10 +71,12 @@ const compatMetrics = Object.freeze([
     help: 'When the process started, Unix time.',
     read: ({ hello }) => hello.threadId === 0 ? Math.round(hello.startedAtUnixMs / 1000) : undefined
   },
-  fieldMetric('process_resident_memory_bytes', 'gauge', 'rssBytes', 'Resident set size of the process.'),
-  fieldMetric('process_virtual_memory_bytes', 'gauge', 'virtualBytes', 'Virtual memory of the process.'),
+  sameAsOurs('process_resident_memory_bytes'),
+  fieldMetric('process_virtual_memory_bytes', 'gauge', 'virtualBytes', 'Virtual memory of the process.',
+    { otel: { name: 'process.memory.virtual', instrument: 'updowncounter', integer: true } }),
   fieldMetric('process_heap_bytes', 'gauge', 'dataBytes', 'VmData of the process; not the V8 heap. prom-client’s name.'),
-  fieldMetric('process_open_fds', 'gauge', 'openFileDescriptors', 'Open file descriptors.'),
+  fieldMetric('process_open_fds', 'gauge', 'openFileDescriptors', 'Open file descriptors.',
+    { otel: { name: 'process.unix.file_descriptor.count', unit: '{file_descriptor}', instrument: 'updowncounter', integer: true } }),
   fieldMetric('process_max_fds', 'gauge', 'maxFileDescriptors', 'Limit of open file descriptors.'),
   lag('', delay => delay.meanSeconds),
   lag('min_', delay => histogramQuantile(DELAY_BOUNDS_SECONDS, delay.buckets, 0)),
@@ -79,12 +89,12 @@ const compatMetrics = Object.freeze([
   ...resources('nodejs_active_resources', 'resources', () => true),
   ...resources('nodejs_active_handles', 'handles', type => !isRequest(type)),
   ...resources('nodejs_active_requests', 'requests', isRequest),
-  fieldMetric('nodejs_heap_size_total_bytes', 'gauge', 'heapTotalBytes', 'V8 heap taken from the system.'),
-  fieldMetric('nodejs_heap_size_used_bytes', 'gauge', 'heapUsedBytes', 'Used V8 heap, garbage included.'),
-  fieldMetric('nodejs_external_memory_bytes', 'gauge', 'externalBytes', 'Memory outside the heap that V8 objects keep.'),
-  spaceMetric('nodejs_heap_space_size_total_bytes', 1, 'Committed size of a heap space.'),
-  spaceMetric('nodejs_heap_space_size_used_bytes', 0, 'Used size of a heap space.'),
-  spaceMetric('nodejs_heap_space_size_available_bytes', 2, 'Available size of a heap space.'),
+  sameAsOurs('nodejs_heap_size_total_bytes'),
+  sameAsOurs('nodejs_heap_size_used_bytes'),
+  sameAsOurs('nodejs_external_memory_bytes'),
+  sameAsOurs('nodejs_heap_space_size_total_bytes'),
+  sameAsOurs('nodejs_heap_space_size_used_bytes'),
+  spaceMetric('nodejs_heap_space_size_available_bytes', 2, 'Available size of a heap space.', 'v8js.memory.heap.space.available_size'),
   {
     name: 'nodejs_version_info',
     type: 'gauge',
@@ -94,24 +104,22 @@ const compatMetrics = Object.freeze([
       return [{ labels: { version: `v${hello.node}`, major, minor, patch: patch ?? '' }, value: 1 }]
     }
   },
-  {
-    name: 'nodejs_gc_duration_seconds',
-    type: 'histogram',
-    help: 'GC pauses by kind: major, minor, incremental or weakcb. Every one is counted.',
-    read: ({ values }) => {
+  histogramMetric('nodejs_gc_duration_seconds', 'GC pauses by kind: major, minor, incremental or weakcb. Every one is counted.', {
+    bounds: GC_PAUSE_BOUNDS_SECONDS,
+    exposed: GC_BUCKETS,
+    rows: ({ values }) => {
       /** @type {Map<string, { sum: number, counts: number[] }>} */
       const kinds = new Map()
       for (const [key, [, sum, , counts]] of Object.entries(values.gc ?? {})) {
-        const kind = key.split('/')[0].replace('minor_mark_sweep', 'minor')
+        const kind = plainGcKind(key.split('/')[0])
         const known = kinds.get(kind)
         kinds.set(kind, known
           ? { sum: known.sum + sum, counts: known.counts.map((count, i) => count + counts[i]) }
           : { sum, counts })
       }
-      return [...kinds].flatMap(([kind, { sum, counts }]) =>
-        histogramSamples(GC_PAUSE_BOUNDS_SECONDS, counts, { sum, labels: { kind }, exposed: GC_BUCKETS }))
+      return [...kinds].map(([kind, { sum, counts }]) => ({ labels: { kind }, sum, counts }))
     }
-  }
+  })
 ])
 
 module.exports = { compatMetrics }

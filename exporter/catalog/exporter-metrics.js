@@ -22,6 +22,7 @@ const { REJECT_REASONS } = require('../ingest/decode')
  * @property {import('../flight/flight-recorder').FlightRecorder['state']} flight
  * @property {{ counts: Map<string, number>, bytes: number }} captures by kind and how they ended, `cpu_profile done`; bytes on disk
  * @property {Map<string, number>} [webhook] posts by how they ended; undefined without one
+ * @property {Map<string, number>} [otlp] what --otlp sent by signal and how that ended, `metrics delivered`; undefined without it
  * @property {number} [scrapeSeconds] that the last scrape took
  * @property {string} version
  *
@@ -29,6 +30,7 @@ const { REJECT_REASONS } = require('../ingest/decode')
  * @property {string} name
  * @property {'gauge' | 'counter'} type
  * @property {string} help
+ * @property {import('./otel').OtelOverride} [otel] where it needs another name than its own there
  * @property {(state: ExporterState) => import('./metric').Sample[] | number} read
  */
 
@@ -101,6 +103,7 @@ const exporterMetrics = Object.freeze([
     name: 'memwatch_target_exits_total',
     type: 'counter',
     help: 'Processes that ended under this name, by reason: docs/deaths.md. The exporter counts, so it outlives them.',
+    otel: { startUnknown: true }, // those of before a restart are counted, too
     read: ({ exits }) => exits.map(({ count, ...labels }) => ({ labels, value: count }))
   },
   {
@@ -158,8 +161,19 @@ const exporterMetrics = Object.freeze([
     read: ({ webhook }) => [...webhook ?? []].map(([outcome, value]) => ({ labels: { outcome }, value }))
   },
   {
+    name: 'memwatch_exporter_otlp_exports_total',
+    type: 'counter',
+    help: 'What --otlp was to send, by signal and how that ended: readings of one target (metrics), events (logs); rejected: the receiver did not take all of it; absent without it.',
+    read: ({ otlp }) => [...otlp ?? []].map(([key, value]) => {
+      const [signal, outcome] = key.split(' ')
+      return { labels: { signal, outcome }, value }
+    })
+  },
+  {
     name: 'memwatch_exporter_captures_bytes',
     type: 'gauge',
+    // Without the unit it would be the counter of captures.
+    otel: { name: 'memwatch.exporter.captures.bytes' },
     help: 'What captures take on disk.',
     read: ({ captures }) => captures.bytes
   },

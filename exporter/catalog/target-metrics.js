@@ -5,7 +5,7 @@ const { anatomyIn } = require('../anatomy')
 const { shortText } = require('../captures/suspect-text')
 const { diagnoses } = require('../diagnoses')
 const { pasteLine } = require('../fixes/paste-line')
-const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramSamples } = require('./metric')
+const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramMetric } = require('./metric')
 
 /** @typedef {import('./metric').TargetMetric} TargetMetric */
 
@@ -13,6 +13,12 @@ const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramSamples } = 
 const GC_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
 /** Event loop delay bounds that are worth a series each. */
 const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 1]
+
+/** A cgroup counts from its own start, which may lie before that of the process. */
+const COUNTED_BY_GROUP = { otel: { startUnknown: true } }
+
+/** The kinds that prom-client and OpenTelemetry know: a minor mark-sweep is a minor GC. @param {string} kind */
+const plainGcKind = kind => kind.replace('minor_mark_sweep', 'minor')
 
 /** Everything memwatch says of a target under names of its own. @type {readonly TargetMetric[]} */
 const targetMetrics = Object.freeze([
@@ -103,11 +109,13 @@ const targetMetrics = Object.freeze([
     })
   },
 
-  fieldMetric('memwatch_rss_bytes', 'gauge', 'rssBytes', 'Resident set size of the process.'),
+  fieldMetric('memwatch_rss_bytes', 'gauge', 'rssBytes', 'Resident set size of the process.',
+    { promClient: ['process_resident_memory_bytes'], otel: { name: 'process.memory.usage', instrument: 'updowncounter', integer: true } }),
   fieldMetric('memwatch_rss_anon_bytes', 'gauge', 'rssAnonBytes', 'Resident anonymous memory of the process.'),
   fieldMetric('memwatch_rss_file_bytes', 'gauge', 'rssFileBytes', 'Resident file mappings of the process.'),
   fieldMetric('memwatch_swap_bytes', 'gauge', 'swapBytes', 'Swapped-out memory of the process.'),
-  fieldMetric('memwatch_threads', 'gauge', 'threads', 'Threads of the process.'),
+  fieldMetric('memwatch_threads', 'gauge', 'threads', 'Threads of the process.',
+    { otel: { name: 'process.thread.count', unit: '{thread}', instrument: 'updowncounter', integer: true } }),
   fieldMetric('memwatch_malloc_heap_bytes', 'gauge', 'mallocHeapBytes', 'Extent of the main malloc arena, [heap].'),
   fieldMetric('memwatch_malloc_arena_bytes', 'gauge', 'mallocArenaBytes', 'Writable extent of the 64 MiB glibc arenas.'),
   fieldMetric('memwatch_malloc_arenas', 'gauge', 'mallocArenas', 'Number of 64 MiB glibc arenas.'),
@@ -128,47 +136,50 @@ const targetMetrics = Object.freeze([
 
   fieldMetric('memwatch_container_limit_bytes', 'gauge', 'containerLimitBytes', 'Memory limit of the container; absent without one.'),
   fieldMetric('memwatch_container_high_bytes', 'gauge', 'containerHighBytes', 'memory.high of the container; absent without one.'),
-  fieldMetric('memwatch_container_usage_bytes', 'gauge', 'containerUsageBytes', 'Memory that the cgroup charges.'),
-  fieldMetric('memwatch_container_working_set_bytes', 'gauge', 'containerWorkingSetBytes', 'That usage less inactive file cache, as the kubelet counts.'),
-  fieldMetric('memwatch_container_limit_hits_total', 'counter', 'containerLimitHits', 'Times the cgroup ran into its limit.'),
-  fieldMetric('memwatch_container_high_hits_total', 'counter', 'containerHighHits', 'Times the cgroup was throttled at memory.high.'),
-  fieldMetric('memwatch_container_oom_events_total', 'counter', 'containerOomEvents', 'Times the cgroup was out of memory.'),
-  fieldMetric('memwatch_container_oom_kills_total', 'counter', 'containerOomKills', 'Processes of the cgroup that the kernel killed for memory.'),
-  fieldMetric('memwatch_memory_pressure_some_seconds_total', 'counter', 'memoryPressureSomeSeconds', 'Time in which some task of the cgroup waited for memory.'),
-  fieldMetric('memwatch_memory_pressure_full_seconds_total', 'counter', 'memoryPressureFullSeconds', 'Time in which all tasks of the cgroup waited for memory.'),
-  fieldMetric('memwatch_cpu_pressure_some_seconds_total', 'counter', 'cpuPressureSomeSeconds', 'Time in which some task of the cgroup waited for CPU.'),
+  fieldMetric('memwatch_container_usage_bytes', 'gauge', 'containerUsageBytes', 'Memory that the cgroup charges.',
+    { otel: { name: 'container.memory.usage', instrument: 'updowncounter', integer: true } }),
+  fieldMetric('memwatch_container_working_set_bytes', 'gauge', 'containerWorkingSetBytes', 'That usage less inactive file cache, as the kubelet counts.',
+    { otel: { name: 'container.memory.working_set', instrument: 'updowncounter', integer: true } }),
+  fieldMetric('memwatch_container_limit_hits_total', 'counter', 'containerLimitHits', 'Times the cgroup ran into its limit.', COUNTED_BY_GROUP),
+  fieldMetric('memwatch_container_high_hits_total', 'counter', 'containerHighHits', 'Times the cgroup was throttled at memory.high.', COUNTED_BY_GROUP),
+  fieldMetric('memwatch_container_oom_events_total', 'counter', 'containerOomEvents', 'Times the cgroup was out of memory.', COUNTED_BY_GROUP),
+  fieldMetric('memwatch_container_oom_kills_total', 'counter', 'containerOomKills', 'Processes of the cgroup that the kernel killed for memory.', COUNTED_BY_GROUP),
+  fieldMetric('memwatch_memory_pressure_some_seconds_total', 'counter', 'memoryPressureSomeSeconds', 'Time in which some task of the cgroup waited for memory.', COUNTED_BY_GROUP),
+  fieldMetric('memwatch_memory_pressure_full_seconds_total', 'counter', 'memoryPressureFullSeconds', 'Time in which all tasks of the cgroup waited for memory.', COUNTED_BY_GROUP),
+  fieldMetric('memwatch_cpu_pressure_some_seconds_total', 'counter', 'cpuPressureSomeSeconds', 'Time in which some task of the cgroup waited for CPU.', COUNTED_BY_GROUP),
   fieldMetric('memwatch_cpu_quota_cores', 'gauge', 'cpuQuotaCores', 'CPU quota of the container; absent without one.'),
-  fieldMetric('memwatch_cpu_periods_total', 'counter', 'cpuPeriods', 'Enforcement periods of the CPU quota.'),
-  fieldMetric('memwatch_cpu_throttled_periods_total', 'counter', 'cpuThrottledPeriods', 'Periods in which the quota ran out.'),
-  fieldMetric('memwatch_cpu_throttled_seconds_total', 'counter', 'cpuThrottledSeconds', 'Time spent throttled by the CPU quota.'),
+  fieldMetric('memwatch_cpu_periods_total', 'counter', 'cpuPeriods', 'Enforcement periods of the CPU quota.', COUNTED_BY_GROUP),
+  fieldMetric('memwatch_cpu_throttled_periods_total', 'counter', 'cpuThrottledPeriods', 'Periods in which the quota ran out.', COUNTED_BY_GROUP),
+  fieldMetric('memwatch_cpu_throttled_seconds_total', 'counter', 'cpuThrottledSeconds', 'Time spent throttled by the CPU quota.', COUNTED_BY_GROUP),
 
-  fieldMetric('memwatch_heap_used_bytes', 'gauge', 'heapUsedBytes', 'Used V8 heap, garbage included.'),
-  fieldMetric('memwatch_heap_committed_bytes', 'gauge', 'heapTotalBytes', 'V8 heap taken from the system.'),
+  fieldMetric('memwatch_heap_used_bytes', 'gauge', 'heapUsedBytes', 'Used V8 heap, garbage included.', { promClient: ['nodejs_heap_size_used_bytes'] }),
+  fieldMetric('memwatch_heap_committed_bytes', 'gauge', 'heapTotalBytes', 'V8 heap taken from the system.', { promClient: ['nodejs_heap_size_total_bytes'] }),
   fieldMetric('memwatch_heap_physical_bytes', 'gauge', 'heapPhysicalBytes', 'V8 heap that is resident.'),
   fieldMetric('memwatch_heap_size_limit_bytes', 'gauge', 'heapSizeLimitBytes', 'Most that V8 lets the heap grow to.'),
   fieldMetric('memwatch_heap_allocated_bytes_total', 'counter', 'heapAllocatedBytes', 'Bytes allocated on the V8 heap since the isolate started.'),
   fieldMetric('memwatch_live_heap_bytes', 'gauge', 'liveHeapBytes', 'Heap that survived the last major GC; absent before the first.'),
   signalMetric('memwatch_live_heap_growth_bytes_per_second', 'liveHeapGrowthBytesPerSecond'),
-  fieldMetric('memwatch_external_bytes', 'gauge', 'externalBytes', 'Memory outside the heap that V8 objects keep.'),
+  fieldMetric('memwatch_external_bytes', 'gauge', 'externalBytes', 'Memory outside the heap that V8 objects keep.', { promClient: ['nodejs_external_memory_bytes'] }),
   fieldMetric('memwatch_array_buffers_bytes', 'gauge', 'arrayBuffersBytes', 'Memory of ArrayBuffers and Buffers, part of external.'),
   fieldMetric('memwatch_malloced_bytes', 'gauge', 'mallocedBytes', 'Memory V8 itself took with malloc.'),
   fieldMetric('memwatch_native_contexts', 'gauge', 'nativeContexts', 'Native contexts: vm contexts and realms that are alive.'),
   fieldMetric('memwatch_detached_contexts', 'gauge', 'detachedContexts', 'Detached contexts that were not collected yet.'),
-  spaceMetric('memwatch_heap_space_used_bytes', 0, 'Used size of a heap space.'),
-  spaceMetric('memwatch_heap_space_committed_bytes', 1, 'Committed size of a heap space.'),
-  spaceMetric('memwatch_heap_space_physical_bytes', 3, 'Resident size of a heap space.'),
+  spaceMetric('memwatch_heap_space_used_bytes', 0, 'Used size of a heap space.', 'v8js.memory.heap.used', { promClient: ['nodejs_heap_space_size_used_bytes'] }),
+  spaceMetric('memwatch_heap_space_committed_bytes', 1, 'Committed size of a heap space.', 'v8js.memory.heap.space.size', { promClient: ['nodejs_heap_space_size_total_bytes'] }),
+  spaceMetric('memwatch_heap_space_physical_bytes', 3, 'Resident size of a heap space.', 'v8js.memory.heap.space.physical_size'),
   signalMetric('memwatch_semi_space_capacity_bytes', 'semiSpaceCapacityBytes'),
   signalMetric('memwatch_semi_space_max_bytes', 'semiSpaceMaxBytes'),
 
-  {
-    name: 'memwatch_gc_pause_seconds',
-    type: 'histogram',
-    help: 'GC pauses, every one counted, by kind and by cause.',
-    read: ({ values }) => Object.entries(values.gc ?? {}).flatMap(([key, [, sum, , counts]]) => {
+  histogramMetric('memwatch_gc_pause_seconds', 'GC pauses, every one counted, by kind and by cause.', {
+    bounds: GC_PAUSE_BOUNDS_SECONDS,
+    exposed: GC_BUCKETS,
+    rows: ({ values }) => Object.entries(values.gc ?? {}).map(([key, [, sum, , counts]]) => {
       const [kind, cause] = key.split('/')
-      return histogramSamples(GC_PAUSE_BOUNDS_SECONDS, counts, { sum, labels: { kind, cause }, exposed: GC_BUCKETS })
-    })
-  },
+      return { labels: { kind, cause }, sum, counts }
+    }),
+    promClient: ['nodejs_gc_duration_seconds'],
+    otel: { name: 'v8js.gc.duration', attributes: { kind: 'v8js.gc.type', cause: 'memwatch.gc.cause' }, value: plainGcKind }
+  }),
   {
     name: 'memwatch_gc_longest_pause_seconds',
     type: 'gauge',
@@ -178,22 +189,25 @@ const targetMetrics = Object.freeze([
       return { labels: { kind, cause }, value: longest }
     })
   },
-  {
-    name: 'memwatch_event_loop_delay_seconds',
-    type: 'histogram',
-    help: 'How late a timer that is due at a random moment fires, free of sampling bias.',
-    read: ({ values }) => values.eventLoopDelay && histogramSamples(DELAY_BOUNDS_SECONDS, values.eventLoopDelay[3],
-      { sum: values.eventLoopDelay[1], exposed: DELAY_BUCKETS })
-  },
-  fieldMetric('memwatch_event_loop_active_seconds_total', 'counter', 'eventLoopActiveSeconds', 'Time in which the event loop was not waiting.'),
-  fieldMetric('memwatch_event_loop_idle_seconds_total', 'counter', 'eventLoopIdleSeconds', 'Time in which the event loop was waiting.'),
+  histogramMetric('memwatch_event_loop_delay_seconds', 'How late a timer that is due at a random moment fires, free of sampling bias.', {
+    bounds: DELAY_BOUNDS_SECONDS,
+    exposed: DELAY_BUCKETS,
+    rows: ({ values }) => values.eventLoopDelay ? [{ labels: {}, sum: values.eventLoopDelay[1], counts: values.eventLoopDelay[3] }] : []
+  }),
+  fieldMetric('memwatch_event_loop_active_seconds_total', 'counter', 'eventLoopActiveSeconds', 'Time in which the event loop was not waiting.',
+    { otel: { name: 'nodejs.eventloop.time', always: { 'nodejs.eventloop.state': 'active' } } }),
+  fieldMetric('memwatch_event_loop_idle_seconds_total', 'counter', 'eventLoopIdleSeconds', 'Time in which the event loop was waiting.',
+    { otel: { name: 'nodejs.eventloop.time', always: { 'nodejs.eventloop.state': 'idle' } } }),
   fieldMetric('memwatch_event_loop_iterations_total', 'counter', 'eventLoopIterations', 'Turns of the event loop.'),
   cpuMetric('memwatch_thread_cpu_seconds_total', 'CPU time of the thread, where Node tells it.', 'threadCpuUserSeconds', 'threadCpuSystemSeconds'),
-  cpuMetric('memwatch_process_cpu_seconds_total', 'CPU time of the process.', 'cpuUserSeconds', 'cpuSystemSeconds'),
+  cpuMetric('memwatch_process_cpu_seconds_total', 'CPU time of the process.', 'cpuUserSeconds', 'cpuSystemSeconds',
+    { promClient: ['process_cpu_user_seconds_total', 'process_cpu_system_seconds_total', 'process_cpu_seconds_total'], otel: { name: 'process.cpu.time', attributes: { mode: 'cpu.mode' } } }),
   {
     name: 'memwatch_active_resources',
     type: 'gauge',
     help: 'Active resources that keep the event loop alive, by type.',
+    promClient: ['nodejs_active_resources'],
+    otel: { name: 'v8js.resource.active', unit: '{resource}', integer: true, attributes: { resource: 'v8js.resource.type' } },
     read: ({ values }) => Object.entries(values.resources ?? {}).map(([type, value]) => ({ labels: { resource: type }, value }))
   },
   fieldMetric('memwatch_agent_gc_observer_stopped', 'gauge', 'gcObserverStopped', '1 where observing GCs kept them going, so that the agent gave it up: GC counts stand still. Else absent.'),
@@ -208,4 +222,4 @@ const targetMetrics = Object.freeze([
   }
 ])
 
-module.exports = { targetMetrics }
+module.exports = { targetMetrics, plainGcKind }

@@ -4,6 +4,7 @@ const fs = require('node:fs')
 const { randomUUID } = require('node:crypto')
 const { setTimeout: wait } = require('node:timers/promises')
 const { nameOf } = require('./targets')
+const { Told } = require('../classify/told')
 const { pasteLine } = require('../fixes/paste-line')
 
 /** Tries of a message, and how long after each the next is made. */
@@ -30,8 +31,7 @@ class Webhook {
   #waiting = []
   #sending = false
   #over = new AbortController()
-  /** What was told of each target, by diagnosis. @type {WeakMap<import('../series/target').Target, Map<string, string>>} */
-  #told = new WeakMap()
+  #told = new Told()
   /** @type {Map<typeof OUTCOMES[number], number>} */
   counts = new Map(OUTCOMES.map(outcome => [outcome, 0]))
 
@@ -53,15 +53,9 @@ class Webhook {
 
   /** @param {import('../series/target').Target} target @param {import('../classify/evaluate').Verdict} verdict */
   changed (target, verdict) {
-    const { diagnosis, title, state, severity, opportunity, summary, evidence, impact, fix, runbook } = verdict
-    if (opportunity) return
-    const told = this.#told.get(target) ?? new Map()
-    this.#told.set(target, told)
-    const was = told.get(diagnosis)
-    const isFound = state === 'suspected' || state === 'confirmed'
-    if (!isFound && was === undefined) return // nothing was, nothing is
-    if (isFound) told.set(diagnosis, state)
-    else told.delete(diagnosis)
+    const { diagnosis, title, state, severity, summary, evidence, impact, fix, runbook } = verdict
+    const change = this.#told.change(target, verdict)
+    if (!change) return
     const at = new Date()
     this.#waiting.push({
       id: `msg_${randomUUID()}`,
@@ -69,7 +63,7 @@ class Webhook {
       body: JSON.stringify({
         type: 'verdict.changed',
         timestamp: at.toISOString(),
-        data: { ...nameOf(target), host: target.hello.host ?? null, diagnosis, title, severity, state, was: was ?? null, summary, impact, evidence: evidence.map(({ text }) => text), fix: pasteLine(fix[0]), runbook }
+        data: { ...nameOf(target), host: target.hello.host ?? null, diagnosis, title, severity, state, was: change.was, summary, impact, evidence: evidence.map(({ text }) => text), fix: pasteLine(fix[0]), runbook }
       })
     })
     if (this.#waiting.length > MOST_WAITING) {

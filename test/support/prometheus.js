@@ -14,6 +14,7 @@ const { startServerProcess } = require('./server-process')
  * @property {number} [intervalSeconds] between scrapes, and evaluations
  * @property {string} [alertmanagerUrl]
  * @property {string} [job] name of the scrape job
+ * @property {boolean} [otlp] takes OTLP, too; Prometheus 3
  * @property {Record<string, string>} [labels] that scraping adds to every series, as discovery does: namespace, pod
  */
 
@@ -21,18 +22,19 @@ const { startServerProcess } = require('./server-process')
  * A real Prometheus, by default one that scrapes and evaluates every second.
  * @param {PrometheusOptions} options
  */
-async function startPrometheus ({ file, rules, targets = [], jobs, intervalSeconds = 1, alertmanagerUrl, job = 'memwatch', labels }) {
+async function startPrometheus ({ file, rules, targets = [], jobs, intervalSeconds = 1, alertmanagerUrl, job = 'memwatch', labels, otlp = false }) {
   const interval = `${intervalSeconds}s`
   const config = {
     global: { scrape_interval: interval, scrape_timeout: interval, evaluation_interval: interval },
     ...(rules && { rule_files: ['rules.yml'] }),
+    ...(otlp && { otlp: { promote_resource_attributes: ['memwatch.target', 'memwatch.thread'] }, storage: { tsdb: { out_of_order_time_window: '10m' } } }),
     scrape_configs: [{ job_name: job, static_configs: jobs ? jobs.map(({ target, path, labels }) => ({ targets: [target], labels: { __metrics_path__: path, ...labels } })) : [{ targets, labels }] }],
     ...(alertmanagerUrl && { alerting: { alertmanagers: [{ static_configs: [{ targets: [new URL(alertmanagerUrl).host] }] }] } })
   }
   const server = await startServerProcess({
     file,
     files: { 'prometheus.yml': JSON.stringify(config), ...(rules && { 'rules.yml': rules }) },
-    args: (folder, port) => ['--config.file=prometheus.yml', `--storage.tsdb.path=${folder}/data`, `--web.listen-address=127.0.0.1:${port}`]
+    args: (folder, port) => ['--config.file=prometheus.yml', `--storage.tsdb.path=${folder}/data`, `--web.listen-address=127.0.0.1:${port}`, ...(otlp ? ['--web.enable-otlp-receiver'] : [])]
   })
   /** @param {string} path */
   const ask = async path => {

@@ -1,0 +1,73 @@
+'use strict'
+
+const { AggregationTemporality, DataPointType } = require('@opentelemetry/sdk-metrics')
+const { added, hrTime } = require('./metric-data')
+
+/** @typedef {import('@opentelemetry/sdk-metrics').MetricData} MetricData */
+
+/** @param {MetricData} metric @param {{ attributes: object }} point */
+const keyOf = ({ descriptor }, { attributes }) => descriptor.name + JSON.stringify(attributes)
+
+/**
+ * What a receiver has of one target already, for one that wants differences. It moves on when an export was taken, so that one which
+ * was lost is in the next.
+ */
+class Deltas {
+  #which
+  #fromStart
+  /** Counters and histograms as they were last taken; undefined before the first. @type {Map<string, any> | undefined} */
+  #taken
+  #takenUnixMs = 0
+
+  /**
+   * @param {{ sums: boolean, histograms: boolean }} which are differences
+   * @param {boolean} fromStart what it counted before this exporter came is its own; else another may have sent that
+   */
+  constructor (which, fromStart) {
+    this.#which = which
+    this.#fromStart = fromStart
+  }
+
+  /** @param {MetricData} metric */
+  #concerns (metric) {
+    return metric.dataPointType === DataPointType.HISTOGRAM ? this.#which.histograms : metric.dataPointType === DataPointType.SUM && metric.isMonotonic && this.#which.sums
+  }
+
+  /**
+   * @param {MetricData[]} metrics cumulative
+   * @param {number} atUnixMs they are of then
+   * @param {ReadonlySet<string>} startUnknown names of what may have been counted from before the target was there
+   * @returns {MetricData[]} since what was last taken
+   */
+  since (metrics, atUnixMs, startUnknown) {
+    // A clock may be set back.
+    const startTime = hrTime(Math.min(this.#takenUnixMs, atUnixMs))
+    return metrics.map(metric => {
+      if (!this.#concerns(metric)) return metric
+      const dataPoints = metric.dataPoints.flatMap((/** @type {any} */ point) => {
+        const before = this.#taken?.get(keyOf(metric, point))
+        if (before === undefined) {
+          const unknown = startUnknown.has(metric.descriptor.name) || !(this.#taken || this.#fromStart)
+          return unknown ? [] : [this.#taken ? { ...point, startTime } : point]
+        }
+        const value = added(point.value, before, -1)
+        // What fell was counted anew: what it counted meanwhile is not known.
+        return (typeof value === 'number' ? value : value.count) < 0 ? [] : [{ ...point, startTime, value }]
+      })
+      return /** @type {MetricData} */ ({ ...metric, aggregationTemporality: AggregationTemporality.DELTA, dataPoints })
+    }).filter(({ dataPoints }) => dataPoints.length > 0)
+  }
+
+  /** @param {MetricData[]} metrics cumulative, that were taken @param {number} atUnixMs they are of then */
+  taken (metrics, atUnixMs) {
+    this.#takenUnixMs = atUnixMs
+    this.#taken = new Map(metrics.filter(metric => this.#concerns(metric)).flatMap(metric =>
+      metric.dataPoints.map(point => /** @type {const} */ ([keyOf(metric, point), point.value]))))
+  }
+
+  get begun () {
+    return this.#taken !== undefined
+  }
+}
+
+module.exports = { Deltas }

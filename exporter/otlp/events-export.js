@@ -1,0 +1,106 @@
+'use strict'
+
+const { ProtobufLogsSerializer } = require('@opentelemetry/otlp-transformer')
+const { Told } = require('../classify/told')
+const { deathEvent, verdictEvent } = require('./events')
+const { resourceOf } = require('./resource')
+const { Sender } = require('./sender')
+
+/** What happens together travels together. */
+const GATHER_MS = 1000
+/** Events that wait for a receiver: the oldest go first. */
+const MOST_WAITING = 1000
+const MOST_AT_ONCE = 100
+
+/** Sends changes of verdicts, and deaths, as log records with an event name. */
+class EventsExport {
+  #sender
+  #around
+  #outcomes
+  #retryMs
+  #now
+  #told = new Told()
+  /** @type {import('./events').LogRecord[]} */
+  #waiting = []
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+  /** @type {Promise<void> | undefined} */
+  #underWay
+
+  /**
+   * @param {object} options
+   * @param {import('./settings').HttpOptions} options.http
+   * @param {ReturnType<typeof import('./surroundings').surroundings>} options.around
+   * @param {import('./outcomes').Outcomes} options.outcomes
+   * @param {number} options.retryMs after which a receiver that was away is tried again
+   * @param {() => number} [options.now] Unix time in ms
+   */
+  constructor ({ http, around, outcomes, retryMs, now = Date.now }) {
+    this.#sender = new Sender({ http, readAnswer: ProtobufLogsSerializer.deserializeResponse })
+    this.#around = around
+    this.#outcomes = outcomes
+    this.#retryMs = retryMs
+    this.#now = now
+  }
+
+  /** @param {import('../series/target').Target} target @param {import('../classify/evaluate').Verdict} verdict */
+  changed (target, verdict) {
+    const change = this.#told.change(target, verdict)
+    if (change) this.#add(verdictEvent(verdict, change.was, { resource: resourceOf(target, this.#around), nowUnixMs: this.#now() }))
+  }
+
+  /** @param {import('../series/target').Target} target @param {import('../deaths/deaths').Death} death */
+  died (target, death) {
+    this.#add(deathEvent(death, { resource: resourceOf(target, this.#around), nowUnixMs: this.#now() }))
+  }
+
+  /** Sends what waits now. */
+  export () {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#underWay ??= this.#sendAll().finally(() => { this.#underWay = undefined })
+    return this.#underWay
+  }
+
+  stop () {
+    clearTimeout(this.#timer)
+    this.#outcomes.add('dropped', this.#waiting.length)
+    this.#waiting = []
+    this.#sender.stop()
+  }
+
+  /** @param {import('./events').LogRecord} record */
+  #add (record) {
+    this.#waiting.push(record)
+    this.#bound()
+    this.#later(GATHER_MS)
+  }
+
+  #bound () {
+    const tooMany = this.#waiting.length - MOST_WAITING
+    if (tooMany > 0) this.#outcomes.add('dropped', this.#waiting.splice(0, tooMany).length)
+  }
+
+  /** @param {number} ms */
+  #later (ms) {
+    if (!this.#underWay) this.#timer ??= setTimeout(() => this.export(), ms).unref()
+  }
+
+  async #sendAll () {
+    while (this.#waiting.length > 0) {
+      const records = this.#waiting.splice(0, MOST_AT_ONCE)
+      const request = /** @type {Uint8Array} */ (ProtobufLogsSerializer.serializeRequest(records))
+      const sent = await this.#sender.send([request])
+      const isOver = sent.outcome !== 'failed' || sent.final
+      this.#outcomes.sent(sent, isOver ? records.length : 0)
+      if (isOver) continue
+      // Who is away now may come back: in order, and bounded.
+      this.#waiting.unshift(...records)
+      this.#bound()
+      this.#timer = setTimeout(() => this.export(), this.#retryMs).unref()
+      return
+    }
+  }
+}
+
+module.exports = { EventsExport }

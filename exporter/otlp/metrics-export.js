@@ -1,0 +1,132 @@
+'use strict'
+
+const { ProtobufMetricsSerializer } = require('@opentelemetry/otlp-transformer')
+const { Turns } = require('../turns')
+const { Readings } = require('./readings')
+const { Sender } = require('./sender')
+
+/** A request is about as large at most; receivers take 4 MiB and more. */
+const MOST_BYTES = 2 ** 20
+/** Last readings of targets that ended, kept until they are sent: those of some minutes of short jobs. */
+const MOST_ENDED = 200
+
+/**
+ * @typedef {import('../series/target').Target} Target
+ * @typedef {import('./readings').Reading} Reading
+ * @typedef {{ reading: Reading, target?: Target, sequence?: number }} Told target: that is still there, and the frame it was read from
+ */
+
+/** Sends what is known of every target, one ResourceMetrics each, and of the exporter itself. */
+class MetricsExport {
+  #sender
+  #source
+  #readings
+  #outcomes
+  /** @type {Promise<void> | undefined} */
+  #underWay
+  /** @type {Set<Reading>} */
+  #ended = new Set()
+  /** Sequence of the frame that a receiver last took. @type {WeakMap<Target, number | undefined>} */
+  #told = new WeakMap()
+
+  /**
+   * @param {object} options
+   * @param {import('./settings').HttpOptions} options.http
+   * @param {{ sums: boolean, histograms: boolean }} options.deltas what travels as differences
+   * @param {{ targets: () => Target[], state: () => import('../catalog/exporter-metrics').ExporterState }} options.source
+   * @param {ReturnType<typeof import('./surroundings').surroundings>} options.around
+   * @param {import('./outcomes').Outcomes} options.outcomes
+   * @param {() => number} [options.now] Unix time in ms, of the wall clock
+   */
+  constructor ({ http, deltas, source, around, outcomes, now = Date.now }) {
+    this.#sender = new Sender({ http, readAnswer: ProtobufMetricsSerializer.deserializeResponse })
+    this.#source = source
+    this.#readings = new Readings({ deltas, around, now })
+    this.#outcomes = outcomes
+  }
+
+  /** @param {Target} target */
+  framed (target) {
+    this.#readings.begin(target)
+  }
+
+  /** Its last frame may not have been told of. @param {Target} target */
+  ended (target) {
+    if (!target.frame || this.#told.get(target) === target.frame.sequence) return
+    this.#ended.add(this.#readings.of(target))
+    if (this.#ended.size <= MOST_ENDED) return
+    this.#ended.delete(/** @type {Reading} */ (this.#ended.values().next().value))
+    this.#outcomes.add('dropped', 1)
+  }
+
+  /** One round. While the one before is under way there is none. */
+  async export () {
+    const targets = this.#source.targets().filter(({ frame }) => frame)
+    if (this.#underWay) return this.#outcomes.add('dropped', this.#ended.size + targets.length + 1)
+    this.#underWay = this.#round(targets).finally(() => { this.#underWay = undefined })
+    return this.#underWay
+  }
+
+  /** What is under way, and a last round. */
+  async finish () {
+    await this.#underWay
+    await this.export()
+  }
+
+  stop () {
+    this.#sender.stop()
+  }
+
+  /** @param {Target[]} targets */
+  async #round (targets) {
+    let left = this.#ended.size + targets.length + 1
+    try {
+      for await (const { parts, told } of this.#requests(targets)) {
+        const sent = await this.#sender.send(parts)
+        left -= told.length
+        this.#outcomes.sent(sent, told.length)
+        const failed = sent.outcome === 'failed'
+        for (const { reading, target, sequence } of told) {
+          if (!failed) this.#readings.taken(reading)
+          if (!failed && target) this.#told.set(target, sequence)
+          if (!failed || sent.final) this.#ended.delete(reading)
+        }
+        // Who does not take this does not take the rest.
+        if (failed) break
+      }
+    } finally {
+      this.#outcomes.add('dropped', left)
+    }
+  }
+
+  /**
+   * Readings in requests, each made when the one before is answered; others have their turns meanwhile.
+   * @param {Target[]} targets
+   */
+  async * #requests (targets) {
+    const turns = new Turns()
+    /** @type {(() => Told)[]} */
+    const toTell = [
+      ...[...this.#ended].map(reading => () => ({ reading })),
+      ...targets.map(target => () => ({ reading: this.#readings.of(target), target, sequence: target.frame?.sequence })),
+      () => ({ reading: this.#readings.own(this.#source.state()) })
+    ]
+    /** @type {{ parts: Uint8Array[], told: Told[] }} */
+    let request = { parts: [], told: [] }
+    let bytes = 0
+    for (const [i, tell] of toTell.entries()) {
+      if (turns.over) await turns.next()
+      const told = tell()
+      const part = this.#readings.serialized(told.reading)
+      request.parts.push(part)
+      request.told.push(told)
+      bytes += part.length
+      if (bytes < MOST_BYTES && i < toTell.length - 1) continue
+      yield request
+      request = { parts: [], told: [] }
+      bytes = 0
+    }
+  }
+}
+
+module.exports = { MetricsExport }

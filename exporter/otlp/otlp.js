@@ -1,0 +1,93 @@
+'use strict'
+
+const { Outcomes } = require('./outcomes')
+const { EventsExport } = require('./events-export')
+const { MetricsExport } = require('./metrics-export')
+const { readSettings } = require('./settings')
+const { surroundings } = require('./surroundings')
+
+/** How long the end of the exporter waits for what is not sent yet. */
+const LAST_MS = 3000
+
+/**
+ * Everything that `--otlp` sends: metrics of every target and of the exporter once a minute, verdicts and deaths as they happen. OTLP over
+ * HTTP, protobuf. A receiver that is away, slow or wrong costs what is counted as failed or dropped, and no more.
+ */
+class Otlp {
+  /** By signal and outcome: `metrics delivered`. @type {Map<string, number>} */
+  counts = new Map()
+  #metrics
+  #events
+  #everyMs
+  #failed
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+
+  /**
+   * @param {object} options
+   * @param {string} options.to an address, or `env`
+   * @param {{ targets: () => import('../series/target').Target[], state: () => import('../catalog/exporter-metrics').ExporterState }} options.source
+   * @param {{ warn: (text: string) => void, info: (text: string) => void }} options.log
+   */
+  constructor ({ to, source, log }) {
+    const { metrics, logs, everyMs, deltas, problems } = readSettings(to)
+    for (const problem of problems) log.warn(`--otlp: ${problem}`)
+    this.#everyMs = everyMs
+    this.#failed = (/** @type {Error} */ error) => log.warn(`--otlp: metrics cannot be made: ${error.stack}`)
+    const around = surroundings()
+    if (metrics) this.#metrics = new MetricsExport({ http: metrics, deltas, source, around, outcomes: new Outcomes('metrics', this.counts, log) })
+    if (logs) this.#events = new EventsExport({ http: logs, around, outcomes: new Outcomes('logs', this.counts, log), retryMs: everyMs })
+    const hosts = new Set([metrics, logs].flatMap(http => http ? [new URL(http.url).host] : []))
+    log.info(`--otlp: sends to ${[...hosts].join(' and ') || 'nobody'}`)
+  }
+
+  start () {
+    this.#timer = setInterval(() => this.exportMetrics(), this.#everyMs).unref()
+  }
+
+  /** A round of metrics, now. */
+  async exportMetrics () {
+    await this.#metrics?.export().catch(this.#failed)
+  }
+
+  /** The events that wait, now. */
+  async exportEvents () {
+    await this.#events?.export()
+  }
+
+  /** @param {import('../series/target').Target} target */
+  framed (target) {
+    this.#metrics?.framed(target)
+  }
+
+  /** @param {import('../series/target').Target} target @param {import('../classify/evaluate').Verdict} verdict */
+  changed (target, verdict) {
+    this.#events?.changed(target, verdict)
+  }
+
+  /** @param {import('../series/target').Target} target @param {import('../deaths/deaths').Death} death */
+  died (target, death) {
+    this.#events?.died(target, death)
+  }
+
+  /** @param {import('../series/target').Target} target */
+  ended (target) {
+    this.#metrics?.ended(target)
+  }
+
+  /** Sends what is not sent yet, if that can be done at once. */
+  async stop () {
+    clearInterval(this.#timer)
+    /** @type {NodeJS.Timeout | undefined} */
+    let timer
+    await Promise.race([
+      Promise.all([this.#metrics?.finish().catch(this.#failed), this.#events?.export()]),
+      new Promise(resolve => { timer = setTimeout(resolve, LAST_MS) })
+    ])
+    clearTimeout(timer)
+    this.#metrics?.stop()
+    this.#events?.stop()
+  }
+}
+
+module.exports = { Otlp }

@@ -1,0 +1,105 @@
+'use strict'
+
+const { ProtobufMetricsSerializer } = require('@opentelemetry/otlp-transformer')
+const { compatMetrics } = require('../catalog/compat-metrics')
+const { exporterMetrics } = require('../catalog/exporter-metrics')
+const { otelMetrics } = require('../catalog/otel-metrics')
+const { targetMetrics } = require('../catalog/target-metrics')
+const { steadyUnixMs } = require('../clock')
+const { signalsOf } = require('../signals')
+const { Deltas } = require('./deltas')
+const { otelRows, metricData } = require('./metric-data')
+const { ownResource, resourceOf } = require('./resource')
+const { scope } = require('./scope')
+
+/** @typedef {import('../series/target').Target} Target */
+
+/**
+ * What is known of one target, or of the exporter, at one moment. It holds no target: those that ended are heavy.
+ * @typedef {object} Reading
+ * @property {import('@opentelemetry/resources').Resource} resource
+ * @property {import('@opentelemetry/sdk-metrics').MetricData[]} metrics cumulative
+ * @property {number} atUnixMs
+ * @property {Deltas} [deltas] where differences are wanted
+ */
+
+const rows = otelRows([...targetMetrics, ...compatMetrics, ...otelMetrics])
+const ownRows = otelRows(exporterMetrics)
+const startUnknown = new Set([...rows, ...ownRows].filter(({ form }) => form.startUnknown).map(({ form }) => form.name))
+
+/** Reads targets, and remembers what of them was taken where differences are wanted. */
+class Readings {
+  #wanted
+  #around
+  #ownResource
+  #now
+  #beganUnixMs
+  /** @type {WeakMap<object, Deltas>} by target, or this */
+  #deltas = new WeakMap()
+
+  /**
+   * @param {object} options
+   * @param {{ sums: boolean, histograms: boolean }} options.deltas what travels as differences
+   * @param {ReturnType<typeof import('./surroundings').surroundings>} options.around
+   * @param {() => number} options.now Unix time in ms, of the wall clock: receivers judge by it
+   */
+  constructor ({ deltas, around, now }) {
+    this.#wanted = deltas.sums || deltas.histograms ? deltas : undefined
+    this.#around = around
+    this.#ownResource = ownResource(around)
+    this.#now = now
+    this.#beganUnixMs = now()
+  }
+
+  /** What counters stood at when a target was first seen. @param {Target} target with a frame */
+  begin (target) {
+    if (!this.#wanted || this.#deltas.has(target)) return
+    const reading = this.of(target)
+    // Those of one that started under our eyes count from 0.
+    if (target.hello.startedAtUnixMs < this.#beganUnixMs) this.taken(reading)
+  }
+
+  /** @param {Target} target with a frame @returns {Reading} */
+  of (target) {
+    const frame = /** @type {import('memwatch/frame').Frame} */ (target.frame)
+    const atUnixMs = this.#now()
+    const window = /** @type {import('../series/window').Window} */ (target.window())
+    const signals = signalsOf(window)
+    /** @type {import('../catalog/metric').Context} */
+    const context = { nowUnixMs: steadyUnixMs(), window, signal: name => signals[name] }
+    const metrics = metricData(rows, row => row.histogram ? row.histogram.rows(target) : row.read(target, context), {
+      startUnixMs: target.hello.startedAtUnixMs,
+      seenUnixMs: frame.atUnixMs - 1000 * target.watchedSeconds,
+      nowUnixMs: atUnixMs
+    })
+    return { resource: resourceOf(target, this.#around), metrics, atUnixMs, deltas: this.#deltasOf(target, target.hello.startedAtUnixMs >= this.#beganUnixMs) }
+  }
+
+  /** @param {import('../catalog/exporter-metrics').ExporterState} state @returns {Reading} of the exporter itself */
+  own (state) {
+    const atUnixMs = this.#now()
+    const metrics = metricData(ownRows, row => row.read(state), { startUnixMs: performance.timeOrigin, seenUnixMs: performance.timeOrigin, nowUnixMs: atUnixMs })
+    return { resource: this.#ownResource, metrics, atUnixMs, deltas: this.#deltasOf(this, true) }
+  }
+
+  /** A request of it alone. @param {Reading} reading */
+  serialized ({ resource, metrics, atUnixMs, deltas }) {
+    const sent = deltas ? deltas.since(metrics, atUnixMs, startUnknown) : metrics
+    return /** @type {Uint8Array} */ (ProtobufMetricsSerializer.serializeRequest({ resource, scopeMetrics: [{ scope, metrics: sent }] }))
+  }
+
+  /** The receiver has it. @param {Reading} reading */
+  taken ({ metrics, atUnixMs, deltas }) {
+    deltas?.taken(metrics, atUnixMs)
+  }
+
+  /** @param {object} whose @param {boolean} fromStart */
+  #deltasOf (whose, fromStart) {
+    if (!this.#wanted) return undefined
+    let deltas = this.#deltas.get(whose)
+    if (!deltas) this.#deltas.set(whose, deltas = new Deltas(this.#wanted, fromStart))
+    return deltas
+  }
+}
+
+module.exports = { Readings }

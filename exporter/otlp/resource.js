@@ -1,0 +1,69 @@
+'use strict'
+
+const { createHash } = require('node:crypto')
+const fs = require('node:fs')
+const { resourceFromAttributes } = require('@opentelemetry/resources')
+const { Witness } = require('../deaths/witness')
+const { identityOf } = require('../series/targets')
+const { containerId, tryRead } = require('./surroundings')
+
+/** The name space that OpenTelemetry sets aside for instances that are known by something else: its resource conventions, service.instance.id. */
+const INSTANCES = Buffer.from('4d63009a8d0f11eeaad74c796ed8e320', 'hex')
+
+/** A name-based UUID, version 5 of RFC 9562. @param {string} name */
+function instanceId (name) {
+  const bytes = createHash('sha1').update(INSTANCES).update(name).digest().subarray(0, 16)
+  bytes[6] = (bytes[6] & 0x0f) | 0x50
+  bytes[8] = (bytes[8] & 0x3f) | 0x80
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+}
+
+/** Kept for as long as their targets, and the same each time. @type {WeakMap<import('../series/target').Target, import('@opentelemetry/resources').Resource>} */
+const known = new WeakMap()
+
+/**
+ * Who a target is: each isolate is an instance of its service of its own.
+ * @param {import('../series/target').Target} target
+ * @param {ReturnType<typeof import('./surroundings').surroundings>} around
+ * @param {(file: string) => string} [read]
+ */
+function resourceOf (target, around, read = file => fs.readFileSync(file, 'latin1')) {
+  const found = known.get(target)
+  if (found) return found
+  const { hello, name, thread } = target
+  // A pid is believed only with its start time: Witness.
+  const container = Witness.of(hello, { read }) ? containerId(tryRead(`/proc/${hello.pid}/cgroup`, read)) : undefined
+  const resource = resourceFromAttributes({
+    ...around.all,
+    // The containers of a pod share its host name.
+    ...(hello.host === around.hostname && around.shared),
+    'service.name': hello.name,
+    'service.instance.id': instanceId(identityOf(hello)),
+    'process.pid': hello.pid,
+    'process.runtime.name': 'nodejs',
+    'process.runtime.version': hello.node,
+    ...(hello.host && { 'host.name': hello.host }),
+    ...(container && { 'container.id': container }),
+    // What /metrics and the API call it.
+    'memwatch.target': name,
+    'memwatch.thread': thread
+  })
+  known.set(target, resource)
+  return resource
+}
+
+/** Who the exporter is. @param {ReturnType<typeof import('./surroundings').surroundings>} around */
+const ownResource = around => resourceFromAttributes({
+  'service.name': 'memwatch-exporter',
+  'service.version': require('../package.json').version,
+  'service.instance.id': instanceId(`${around.hostname}:${process.pid}:${performance.timeOrigin}`),
+  'process.pid': process.pid,
+  'process.runtime.name': 'nodejs',
+  'process.runtime.version': process.versions.node,
+  'host.name': around.hostname,
+  ...around.all,
+  ...around.shared,
+  ...around.own
+})
+
+module.exports = { resourceOf, ownResource, instanceId }
