@@ -16,6 +16,7 @@ Examples:
   $ memwatch run -- node server.js            watch an app from start to end, then read the report
   $ memwatch simulate semi-space-starvation   see the tool find a real problem
   $ memwatch diagnose app.recording.gz        judge what was recorded earlier
+  $ memwatch diagnose app.log                 or what there is without an agent: --trace-gc logs, reports, Prometheus
   $ memwatch top                              what an exporter watches, worst first
   $ memwatch last-death shop                  why the last process of that name ended
   $ memwatch capture shop heap_profile        which lines of code allocate what lives on
