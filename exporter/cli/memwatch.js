@@ -17,6 +17,7 @@ Examples:
   $ memwatch try --for 60 -- node server.js   apply the fix, run again, and see what it brought
   $ memwatch simulate semi-space-starvation   see the tool find a real problem
   $ memwatch diagnose app.recording.gz        judge what was recorded earlier
+  $ memwatch diagnose app.log                 or what there is without an agent: --trace-gc logs, reports, Prometheus
   $ memwatch compare before.gz after.gz       what a change brought, and whether that was predicted
   $ memwatch top                              what an exporter watches, worst first
   $ memwatch last-death shop                  why the last process of that name ended

@@ -10,6 +10,7 @@ const { signalsOf } = require('../signals')
  * @typedef {object} End
  * @property {Partial<Record<import('./define-source').FieldName, any>>} values of a frame
  * @property {number} [semiSpaceMaxBytes]
+ * @property {string} [assumed] a sentence: what nobody said, and what it is taken for
  * @typedef {object} Bounds
  * @property {End} least @property {End} most
  */
@@ -30,14 +31,20 @@ function atBothEnds (diagnosis, boundsOf) {
     requires: [],
     judge (signals, limits, target) {
       const bounds = boundsOf()
+      /** @type {(import('../diagnoses/define-diagnosis').Judgement & { assumed?: string })[]} */
       const [one, other] = (bounds ? [bounds.least, bounds.most] : [NOTHING_OPEN]).map(end => {
         const at = assuming(end, signals, target)
-        return judge(diagnosis, at.signals, at.hello).judgement
+        const { judgement } = judge(diagnosis, at.signals, at.hello)
+        return judgement.state === 'suspected' || judgement.state === 'confirmed' ? { ...judgement, assumed: end.assumed } : judgement
       })
-      if (!other || one.state === other.state) return one
-      const [weaker, stronger] = RANK[one.state] < RANK[other.state] ? [one, other] : [other, one]
+      // What is said the same at both ends does not depend on them.
+      if (!other || (one.state === other.state && one.summary === other.summary)) return one
+      const [weaker, stronger] = RANK[one.state] > RANK[other.state] ? [other, one] : [one, other]
       // Ruled out only where it is at both ends.
-      return stronger.state === 'ok' ? weaker : { ...stronger, state: 'suspected' }
+      if (RANK[stronger.state] <= RANK.ok) return weaker
+      const state = weaker.state === 'confirmed' ? 'confirmed' : 'suspected'
+      // Where both agree, the words of the farther end alarm less.
+      return { ...stronger, state, summary: stronger.assumed ? `${stronger.summary} ${stronger.assumed}` : stronger.summary }
     },
     fix (signals, target) {
       const at = assuming(boundsOf()?.least ?? NOTHING_OPEN, signals, target)

@@ -2,6 +2,7 @@
 
 const { chosenSizes } = require('../v8/heap-sizing')
 const { flagsInForce, flagMegabytes } = require('../v8/flags')
+const { formatBytes } = require('../text/format')
 const { LARGEST_SEMI_SPACE_BYTES } = require('./new-space')
 
 const MIB = 2 ** 20
@@ -56,9 +57,10 @@ function heapBounds ({ heldBytes, semiSpaceCapacityBytes = MIB, semiSpaceMaxByte
   const least = worker ? Math.min(heldBytes, limit ?? Infinity) : limit ?? open.leastBytes
   const most = limit ?? open.mostBytes
   if (least === most && semiSpaceMaxBytes !== undefined) return undefined
+  const assumed = (/** @type {number} */ bytes) => least === most ? undefined : `Nobody said the heap size limit; this is with ${formatBytes(bytes)}.`
   return {
-    least: { values: { heapSizeLimitBytes: least }, semiSpaceMaxBytes: semiSpaceMaxBytes ?? semiSpaceCapacityBytes },
-    most: { values: { heapSizeLimitBytes: most }, semiSpaceMaxBytes: semiSpaceMaxBytes ?? LARGEST_SEMI_SPACE_BYTES }
+    least: { assumed: assumed(least), values: { heapSizeLimitBytes: least }, semiSpaceMaxBytes: semiSpaceMaxBytes ?? semiSpaceCapacityBytes },
+    most: { assumed: assumed(most), values: { heapSizeLimitBytes: most }, semiSpaceMaxBytes: semiSpaceMaxBytes ?? LARGEST_SEMI_SPACE_BYTES }
   }
 }
 

@@ -1,0 +1,60 @@
+'use strict'
+
+/**
+ * `npm run bench:sources -- FOLDER`: what is found in logs of GCs alone. Judges the logs that test/sources/make.js made of lab apps, with
+ * nothing else known and with the limit of their container, and writes docs/sources-accuracy.md.
+ */
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { apps } = require('../lab')
+const { openAll, judgeSource } = require('../exporter/sources')
+const { cannotTell } = require('../exporter/sources/support')
+const { traceGc } = require('../exporter/sources/trace-gc')
+
+const NAME = /^trace-gc-(\d+)-(.+?)(-fixed|-repaired)?\.log(\.gz)?$/
+
+/** What stands at the end of a log, and what ever stood. @param {string} file @param {object} given */
+async function judged (file, given) {
+  const ever = new Set()
+  const { inputs } = await openAll([file])
+  const { targets } = await judgeSource(traceGc, inputs, given, { onVerdict: (_, { diagnosis, state }) => { if (state === 'suspected' || state === 'confirmed') ever.add(`${diagnosis} ${state}`) } })
+  const end = targets.flatMap(({ verdicts }) => verdicts).filter(({ state }) => state === 'suspected' || state === 'confirmed').map(({ diagnosis, state }) => `${diagnosis} ${state}`)
+  return { end: [...new Set(end)], passing: [...ever].filter(text => !end.some(other => other.startsWith(text.split(' ')[0]))) }
+}
+
+/** @param {{ end: string[], passing: string[] }} found */
+const cell = ({ end, passing }) => `${end.join(', ') || 'silent'}${passing.length > 0 ? ` (for a while: ${passing.join(', ')})` : ''}`
+
+async function main ([folder]) {
+  if (!folder) throw new Error('name the folder of the logs')
+  const beyond = cannotTell(traceGc)
+  const rows = []
+  for (const name of fs.readdirSync(folder).filter(name => NAME.test(name)).sort()) {
+    const [, major, id, form] = NAME.exec(name)
+    const app = apps.find(app => app.id === id)
+    if (!app) continue
+    const ill = app.diagnosis && !form
+    const expected = !ill ? 'nothing' : beyond.has(app.diagnosis) ? `nothing: a log cannot tell ${app.diagnosis}` : app.diagnosis
+    const file = path.join(folder, name)
+    const row = { expected, alone: await judged(file, {}), told: await judged(file, { containerLimitBytes: app.memoryLimitBytes, nodeVersion: major }) }
+    rows.push({ ...row, text: `| ${major} | \`${id}\`${form ? `, ${form.slice(1)}` : ''} | ${expected} | ${cell(row.alone)} | ${cell(row.told)} |` })
+  }
+  const ill = rows.filter(({ expected }) => !expected.startsWith('nothing'))
+  const well = rows.filter(({ expected }) => expected.startsWith('nothing'))
+  const share = (of, test) => `${of.filter(test).length} of ${of.length}`
+  fs.writeFileSync(path.join(__dirname, '../docs/sources-accuracy.md'), `# What logs of GCs tell of the lab
+
+<!-- Written by npm run bench:sources; do not edit. -->
+\`--trace-gc\` logs of lab apps in memory groups, each a minute or two, judged by \`memwatch diagnose\`: with the log alone, and with \`--container-limit\`.
+
+- Ill, and a log can tell: ${share(ill, ({ expected, alone }) => alone.end.some(text => text.startsWith(expected)))} found with the log alone, ${share(ill, ({ expected, alone }) => alone.end.includes(`${expected} confirmed`))} for sure; with the limit ${share(ill, ({ expected, told }) => told.end.some(text => text.startsWith(expected)))}, ${share(ill, ({ expected, told }) => told.end.includes(`${expected} confirmed`))} for sure.
+- Healthy, repaired, or ill of what a log cannot tell: ${share(well, ({ alone }) => alone.end.length === 0)} silent at the end with the log alone, ${share(well, ({ told }) => told.end.length === 0)} with the limit; ${share(well, ({ alone, told }) => ![...alone.end, ...alone.passing, ...told.end, ...told.passing].some(text => text.endsWith('confirmed')))} never had anything confirmed.
+
+| Node | app | must be found | the log alone | with the limit of its container |
+|---|---|---|---|---|
+${rows.map(({ text }) => text).join('\n')}
+`)
+}
+
+main(process.argv.slice(2))
