@@ -74,7 +74,7 @@ async function askPrometheus (file) {
     console.log(`Prometheus 3 took ${pushed.length} series under ${names.size} names over OTLP`)
     report('names that were not foretold', [...names].filter(name => !foretold.has(name)))
     const scraped = new Map((await prometheus.query('{__name__=~".+", job="scraped"}')).map(({ metric: { job, instance, ...metric }, value }) => [keyOf(metric), Number(value[1])]))
-    const ours = pushed.filter(({ metric: { __name__: name, job } }) => job !== DEAD && name.startsWith('memwatch_') && !/^memwatch_exporter_|_bucket$|^memwatch_target_silence/.test(name))
+    const ours = pushed.filter(({ metric: { __name__: name, job } }) => job !== DEAD && name.startsWith('memwatch_') && !/^memwatch_exporter_|_bucket$|^memwatch_target_(silence|up)/.test(name))
       .map(({ metric: { job, instance, memwatch_target: target, memwatch_thread: thread, ...metric }, value }) => [keyOf({ ...(target && { target, thread }), ...metric }), Number(value[1])])
     console.log(`of ${ours.length} series that are ours, ${ours.filter(([key]) => scraped.has(key)).length} were scraped, too`)
     report('that differ', ours.filter(([key, value]) => scraped.get(key) !== value).map(([key, value]) => `${key} ${value}, scraped ${scraped.get(key)}`))
