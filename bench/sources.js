@@ -46,7 +46,7 @@ async function main ([folder]) {
   fs.writeFileSync(path.join(__dirname, '../docs/sources-accuracy.md'), `# What logs of GCs tell of the lab
 
 <!-- Written by npm run bench:sources; do not edit. -->
-\`--trace-gc\` logs of lab apps in memory groups, each a minute or two, judged by \`memwatch diagnose\`: with the log alone, and with \`--container-limit\`.
+\`--trace-gc\` logs of lab apps in memory groups, each a minute or two, judged by \`memwatch diagnose\`: with the log alone, and with \`--memory\`.
 
 - Ill, and a log can tell: ${share(ill, ({ expected, alone }) => alone.end.some(text => text.startsWith(expected)))} found with the log alone, ${share(ill, ({ expected, alone }) => alone.end.includes(`${expected} confirmed`))} for sure; with the limit ${share(ill, ({ expected, told }) => told.end.some(text => text.startsWith(expected)))}, ${share(ill, ({ expected, told }) => told.end.includes(`${expected} confirmed`))} for sure.
 - Healthy, repaired, or ill of what a log cannot tell: ${share(well, ({ alone }) => alone.end.length === 0)} silent at the end with the log alone, ${share(well, ({ told }) => told.end.length === 0)} with the limit; ${share(well, ({ alone, told }) => ![...alone.end, ...alone.passing, ...told.end, ...told.passing].some(text => text.endsWith('confirmed')))} never had anything confirmed.

@@ -117,7 +117,7 @@ function told (source, id) {
   const words = [
     ...(source.unsure?.[id] ?? source.unsure?.['*'] ? ['suspected at most'] : []),
     ...(source.cannotExclude?.[id] ? ['never ruled out'] : []),
-    ...(cannotTell(source).has(id) ? ['with `--container-limit`'] : [])
+    ...(cannotTell(source).has(id) ? ['with `--memory`'] : [])
   ]
   return ['yes', ...words].join(', ')
 }
@@ -125,7 +125,7 @@ function told (source, id) {
 const sources = () => page('Sources',
   '`memwatch diagnose` judges what there is of a process, by the same code as live. A recording of memwatch tells all that its agent told. Others tell less: what needs more is answered with unknown, and the report says what and why. A file is known by its content, gzip or plain.',
   '## What each can tell', table(['diagnosis', ...allSources.map(({ id }) => `[${id}](#${id})`)], allDiagnoses.map(({ id }) => [`[\`${id}\`](diagnoses.md#${id})`, ...allSources.map(source => told(source, id))])),
-  'Which of these holds is found out, not written down: a healthy app is told to the diagnoses in all the fields that a source has, and who answers unknown cannot be answered from it. What a source leaves open and the caller knows is said by `--node-options`, `--container-limit` and `--node-version`.',
+  'Which of these holds is found out, not written down: a healthy app is told to the diagnoses in all the fields that a source has, and who answers unknown cannot be answered from it. What a source leaves open and the caller knows is said by `--flags`, `--memory` and `--node`.',
   ...allSources.flatMap(source => [
     `## ${source.id}\n\n${source.title[0].toUpperCase()}${source.title.slice(1)}${source.accepted ? `: ${source.accepted}` : ', by `--prometheus URL`'}. It says nothing of ${source.lacks}.`,
     ...Object.entries({ ...source.unsure }).map(([id, why]) => `Suspected at most${id === '*' ? '' : ` (\`${id}\`)`}: ${why}.`),

@@ -7,7 +7,7 @@ const { openAll, judgeSource, toldBy, SourceError } = require('../sources')
 const { judgePrometheus } = require('../sources/prometheus')
 const { formatSeconds } = require('../text/format')
 const { writeReport, openFile, checkFailOn, hasFailed, FAILED_ON } = require('./run')
-const { UsageError } = require('./usage-error')
+const { UsageError, readBytes } = require('./usage-error')
 
 const command = new Command('diagnose')
   .description('Judge what there is of a process – recordings of memwatch, logs of GCs, reports, stored metrics – by the same code as live.')
@@ -16,9 +16,9 @@ const command = new Command('diagnose')
   .option('--selector <LABELS>', 'which of its series', '{}')
   .option('--since <DURATION>', 'how far back', '6h')
   .option('--step <DURATION>', 'take no more than a sample in so long')
-  .option('--node-options <FLAGS>', 'flags the process ran with, where the source does not say: "--max-old-space-size=512"')
-  .option('--container-limit <MB>', 'memory limit of its container, where the source does not say')
-  .option('--node-version <VERSION>', 'its Node.js, where the source does not say')
+  .option('--flags <FLAGS>', 'flags the process ran with, where the source does not say: "--max-old-space-size=512"')
+  .option('--memory <LIMIT>', 'memory limit of its container, as 512Mi or 1Gi, where the source does not say')
+  .option('--node <VERSION>', 'its Node.js, where the source does not say')
   .option('--json', 'print the report as JSON on stdout, and nothing else')
   .option('--report <FILE>', 'write the report as JSON to a file, too')
   .option('--fail-on <STATE>', 'end with status 3 when a verdict is suspected or confirmed')
@@ -32,16 +32,16 @@ Examples:
   $ memwatch diagnose app.recording.gz
   $ memwatch diagnose --json app.recording.gz | jq '.targets[].primary'
   $ node --trace-gc server.js > app.log
-  $ memwatch diagnose app.log --container-limit 512
+  $ memwatch diagnose app.log --memory 512Mi
   $ kubectl logs shop-5d4c | memwatch diagnose -
   $ memwatch diagnose report.*.json
-  $ memwatch diagnose --prometheus http://localhost:9090 --selector '{job="api"}' --since 6h --container-limit 512`)
+  $ memwatch diagnose --prometheus http://localhost:9090 --selector '{job="api"}' --since 6h --memory 512Mi`)
   .action(async (files, given) => { process.exitCode = await diagnose(files, given) })
 
 /**
  * @typedef {object} DiagnoseOptions as commander read them
  * @property {string} [prometheus] @property {string} selector @property {string} since @property {string} [step]
- * @property {string} [nodeOptions] @property {string} [containerLimit] @property {string} [nodeVersion]
+ * @property {string} [flags] @property {string} [memory] @property {string} [node]
  * @property {boolean} [json] @property {string} [report] @property {string} [failOn]
  */
 
@@ -100,7 +100,7 @@ async function judgeFiles (files, known, onProgress) {
     return { command: files, targets, source: told }
   }
   if (inputs.length > 1) throw new UsageError(`${inputs[1].name}: one recording at a time`)
-  if (Object.keys(known).length > 0) throw new UsageError('a recording says itself what the process ran with: --node-options, --container-limit and --node-version are for other files')
+  if (Object.keys(known).length > 0) throw new UsageError('a recording says itself what the process ran with: --flags, --memory and --node are for other files')
   const { header, end, targets, rejected, cut } = await replay(inputs[0], { onError })
   if (rejected > 0) stderr.write(`memwatch: ${rejected} lines of ${files[0]} were not taken: damaged, or of another version\n`)
   if (cut) stderr.write(`memwatch: ${files[0]} breaks off; what it holds was judged\n`)
@@ -136,15 +136,14 @@ function readDuration (option, text) {
 }
 
 /** @param {DiagnoseOptions} given @returns {import('../sources/define-source').Given} @throws {UsageError} */
-function readGiven ({ nodeOptions, containerLimit, nodeVersion }) {
-  if (containerLimit !== undefined && !(Number(containerLimit) > 0)) throw new UsageError(`--container-limit: expected megabytes, got ${JSON.stringify(containerLimit)}`)
-  if (nodeVersion !== undefined && !/^v?\d+(\.\d+)*$/.test(nodeVersion)) throw new UsageError(`--node-version: expected one such as 20 or 24.1.0, got ${JSON.stringify(nodeVersion)}`)
-  const flags = nodeOptions?.split(/\s+/).filter(flag => flag !== '')
-  if (flags && !flags[0]?.startsWith('-')) throw new UsageError(`--node-options: expected flags such as "--max-old-space-size=512", got ${JSON.stringify(nodeOptions)}`)
+function readGiven ({ flags: text, memory, node }) {
+  if (node !== undefined && !/^v?\d+(\.\d+)*$/.test(node)) throw new UsageError(`--node: expected a version such as 20 or 24.1.0, got ${JSON.stringify(node)}`)
+  const flags = text?.split(/\s+/).filter(flag => flag !== '')
+  if (flags && !flags[0]?.startsWith('-')) throw new UsageError(`--flags: expected flags such as "--max-old-space-size=512", got ${JSON.stringify(text)}`)
   return {
     ...(flags && { nodeOptions: flags }),
-    ...(containerLimit !== undefined && { containerLimitBytes: Number(containerLimit) * 2 ** 20 }),
-    ...(nodeVersion !== undefined && { nodeVersion: nodeVersion.replace(/^v/, '') })
+    ...(memory !== undefined && { containerLimitBytes: readBytes('--memory', memory) }),
+    ...(node !== undefined && { nodeVersion: node.replace(/^v/, '') })
   }
 }
 

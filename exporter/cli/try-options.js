@@ -5,7 +5,7 @@ const path = require('node:path')
 const { closest } = require('fastest-levenshtein')
 const { createMemoryGroup } = require('memwatch-lab/memory-group')
 const { diagnoses } = require('../diagnoses')
-const { UsageError, readSeconds } = require('./usage-error')
+const { UsageError, readBytes, readSeconds } = require('./usage-error')
 
 /**
  * @typedef {object} Given as commander read them
@@ -23,8 +23,6 @@ const { UsageError, readSeconds } = require('./usage-error')
 
 /** Less is none that Node.js starts in. */
 const LEAST_BYTES = 64 * 2 ** 20
-/** As Kubernetes writes them. */
-const UNITS = Object.freeze({ M: 1e6, G: 1e9, Mi: 2 ** 20, Gi: 2 ** 30 })
 
 /**
  * All that can be wrong is said before the first run.
@@ -39,7 +37,7 @@ function readTryOptions (given) {
     forSeconds: given.for === undefined ? undefined : readSeconds('--for', given.for),
     load: given.load,
     repeat: readCount('--repeat', given.repeat),
-    memoryBytes: given.memory === undefined ? undefined : readMemory(given.memory),
+    memoryBytes: given.memory === undefined ? undefined : readGroupBytes(given.memory),
     diagnosis: given.diagnosis,
     fixNumber: given.fix === undefined ? undefined : readCount('--fix', given.fix),
     keep: given.keep === undefined ? undefined : readKeep(given.keep)
@@ -53,10 +51,9 @@ function readCount (option, text) {
 }
 
 /** @param {string} text @returns {number} bytes */
-function readMemory (text) {
-  const [, number, unit] = /^(\d+(?:\.\d+)?)(M|G|Mi|Gi)$/.exec(text) ?? []
-  const bytes = Math.round(Number(number) * UNITS[/** @type {keyof typeof UNITS} */ (unit)])
-  if (!(bytes >= LEAST_BYTES)) throw new UsageError(`--memory: expected a size of at least 64Mi, such as 512Mi or 1Gi, got ${JSON.stringify(text)}`)
+function readGroupBytes (text) {
+  const bytes = readBytes('--memory', text)
+  if (bytes < LEAST_BYTES) throw new UsageError(`--memory: expected at least 64Mi, got ${JSON.stringify(text)}`)
   const { supported, reason, path: directory } = createMemoryGroup({ limitBytes: bytes, name: 'try' })
   if (!supported) throw new UsageError(`--memory: this machine does not allow a memory group: ${reason}. Run in a container of that size instead, without --memory`)
   fs.rmdirSync(/** @type {string} */ (directory))

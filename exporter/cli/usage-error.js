@@ -1,5 +1,7 @@
 'use strict'
 
+const { readMemory } = require('../text/quantity')
+
 /** A command line that cannot be carried out: its message names the option at fault. Ends with status 2. */
 class UsageError extends Error {}
 
@@ -16,4 +18,17 @@ function readSeconds (option, text) {
   return seconds
 }
 
-module.exports = { UsageError, readSeconds }
+/**
+ * @param {string} option @param {string} text as in 512Mi
+ * @returns {number} bytes
+ * @throws {UsageError}
+ */
+function readBytes (option, text) {
+  try {
+    return readMemory(text)
+  } catch (error) {
+    throw error instanceof RangeError ? new UsageError(`${option}: ${error.message}`) : error
+  }
+}
+
+module.exports = { UsageError, readSeconds, readBytes }

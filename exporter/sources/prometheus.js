@@ -24,7 +24,7 @@ const promClient = defineSource({
   lacks: 'the limits of heap and container, why a GC ran, Buffers between two scrapes, malloc, and what waited for the event loop',
   unsure: { '*': SAMPLED },
   cannotExclude: { 'semi-space-starvation': LOSES_GCS, 'heap-limit-thrash': LOSES_GCS },
-  bounds: ({ containerLimitBytes, nodeOptions }) => containerLimitBytes ?? nodeOptions ? undefined : 'prom-client does not tell the limit of the heap, nor of the container: --container-limit and --node-options do.',
+  bounds: ({ containerLimitBytes, nodeOptions }) => containerLimitBytes ?? nodeOptions ? undefined : 'prom-client does not tell the limit of the heap, nor of the container: --memory and --flags do.',
   accepts: () => false,
   read: async () => {}
 })

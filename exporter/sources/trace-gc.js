@@ -13,7 +13,7 @@ const MAX_LINE_BYTES = 2 ** 20
 const REPEATED = '<--- Last few GCs --->'
 const OUT_OF_MEMORY = /FATAL ERROR: .*(heap out of memory|heap limit)/
 
-const OPEN_LIMIT = 'The heap size limit is open, unless --node-options or --container-limit say it. It is judged as if no flag set it, with the smallest that V8 chooses by itself and that holds what was seen, and with the largest; of a worker, whose code may set it, from what it held. What holds with both is sure, what holds with one suspected.'
+const OPEN_LIMIT = 'The heap size limit is open, unless --flags or --memory say it. It is judged as if no flag set it, with the smallest that V8 chooses by itself and that holds what was seen, and with the largest; of a worker, whose code may set it, from what it held. What holds with both is sure, what holds with one suspected.'
 
 const traceGc = defineSource({
   id: 'trace-gc',

@@ -112,7 +112,7 @@ describe('memwatch diagnose', () => {
     ['a version of the future', () => write('future.ndjson', '{"memwatch":"recording","version":2}\n'), /version 2; this memwatch reads version 1/],
     ['what is packed and damaged', () => { fs.writeFileSync(path.join(folder, 'damaged.gz'), Buffer.from('1f8b0800deadbeefdeadbeef', 'hex')); return path.join(folder, 'damaged.gz') }, /not compressed by gzip, or damaged/],
     ['two recordings at once', () => [write('one.ndjson', HEADER), write('two.ndjson', HEADER)], /two.ndjson: one recording at a time/],
-    ['a limit that the recording knows better', () => ['--container-limit=512', write('one.ndjson', HEADER)], /a recording says itself/]
+    ['a limit that the recording knows better', () => ['--memory=512Mi', write('one.ndjson', HEADER)], /a recording says itself/]
   ])('refuses %s with status 2', (_, make, message) => {
     const { status, stdout, stderr } = diagnose([make()].flat())
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })

@@ -92,7 +92,7 @@ describe('a diagnostic report', () => {
     const { targets: [target] } = await judged(files, { containerLimitBytes: 512 * MIB })
     expect(verdictOf(target, 'container-limit-mismatch')).toMatchObject({ state: 'suspected', summary: expect.stringMatching(/more than the container's 512 MiB/) })
     expect(verdictOf(target, 'js-heap-leak').state).toBe('unknown')
-    const { stdout } = diagnose(['--container-limit', '512', ...files])
+    const { stdout } = diagnose(['--memory', '512Mi', ...files])
     expect(stdout).toMatch(/suspected at most: a report is one moment/)
   })
   it('of a well process finds nothing', async () => {

@@ -234,10 +234,10 @@ describe('a log', () => {
     expect(open.stdout).toMatch(/The heap size limit is open/)
     expect(open.stdout.replaceAll(/\s+/g, ' ')).toMatch(/reaches the heap size limit in about .* Nobody said the heap size limit; this is with 259 MiB\./)
     expect(open.stdout.replaceAll(/\s+/g, ' ')).toMatch(/This source cannot tell: .*native-memory-leak.* says nothing of RSS/)
-    const known = diagnose([file, '--container-limit', '512'])
+    const known = diagnose([file, '--memory', '512Mi'])
     expect(known.stdout).not.toMatch(/is open|Nobody said/)
     expect(known.stdout).toMatch(/CONFIRMED .*\(js-heap-leak/s)
-    expect(diagnose([file, '--container-limit', '512', '--fail-on', 'confirmed']).status).toBe(3)
+    expect(diagnose([file, '--memory', '512Mi', '--fail-on', 'confirmed']).status).toBe(3)
   })
   it('is reported in JSON as the schema says', () => {
     const { stdout } = diagnose(['--json', path.join(SAMPLES, 'trace-gc-20-semi-space-starvation.log.gz')])
@@ -265,8 +265,8 @@ describe('a log', () => {
     ['--trace-gc-nvp', () => [write('nvp.log', '[7:0x1]      11 ms: pause=1.0 mutator=0.0 gc=s reduce_memory=0\n')], /memwatch reads what --trace-gc prints/],
     ['two kinds', () => [write('one.log', several(1, '0xa', 30)), write('a.ndjson', '{"memwatch":"recording","version":1}\n')], /a.ndjson is a recording of memwatch, .*one.log is a --trace-gc log: one kind at a time/],
     ['what is packed and damaged', () => [write('bad.gz', Buffer.concat([Buffer.from([0x1f, 0x8b]), Buffer.from('no gzip at all')]))], /cannot read .*bad.gz: it is not compressed by gzip, or damaged/],
-    ['a limit that is none', () => ['--container-limit', 'much', write('one.log', several(1, '0xa', 30))], /--container-limit: expected megabytes, got "much"/],
-    ['options that are none', () => ['--node-options=512', write('one.log', several(1, '0xa', 30))], /--node-options: expected flags/]
+    ['a limit that is none', () => ['--memory', 'much', write('one.log', several(1, '0xa', 30))], /--memory: expected an amount of memory such as 512Mi/],
+    ['options that are none', () => ['--flags=512', write('one.log', several(1, '0xa', 30))], /--flags: expected flags/]
   ])('%s is refused with status 2, and said why', (_, make, message) => {
     const { status, stdout, stderr } = diagnose(make())
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })

@@ -52,7 +52,7 @@ describe('what was done', () => {
 describe('memwatch try', () => {
   it.each([
     ['a diagnosis that is none', ['--diagnosis', 'semi-space-starvatoin'], /did you mean semi-space-starvation/],
-    ['a size without a unit', ['--memory', '512'], /--memory: expected a size of at least 64Mi, such as 512Mi or 1Gi, got "512"/],
+    ['a size without a unit', ['--memory', '512'], /--memory: expected an amount of memory such as 512Mi, .* got "512": those are bytes/],
     ['a size that is too small', ['--memory', '63Mi'], /at least 64Mi/],
     ['no runs', ['--repeat', '0'], /--repeat: expected a whole number from 1 on/],
     ['a folder that cannot be made', ['--keep', '/dev/null/x'], /--keep: /]

@@ -81,7 +81,7 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
 
   it('suspects the leak in prom-client metrics, of the app that leaks, and is never sure', async () => {
     const leaking = async () => {
-      const report = await judged('prom-client', [`--node-options=${FLAGS.join(' ')}`])
+      const report = await judged('prom-client', [`--flags=${FLAGS.join(' ')}`])
       return { report, leaks: report.targets.filter(target => found(target).includes('js-heap-leak suspected')).length }
     }
     const { report } = await eventually(leaking, ({ leaks }) => leaks > 0, 80_000)
