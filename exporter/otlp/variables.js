@@ -11,7 +11,7 @@ const variables = Object.freeze([
   { name: 'OTEL_EXPORTER_OTLP_COMPRESSION', help: '`gzip` or `none`' },
   { name: 'OTEL_EXPORTER_OTLP_CERTIFICATE', help: 'file of the authority that is trusted; `_CLIENT_CERTIFICATE` and `_CLIENT_KEY` for who must show one' },
   { name: 'OTEL_METRIC_EXPORT_INTERVAL', help: 'ms between two exports of metrics; 60000' },
-  { name: 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE', help: '`cumulative`, `delta` or `lowmemory`, which is histograms as differences and all else cumulative' },
+  { name: 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE', help: '`cumulative`, `delta` or `lowmemory`, which is histograms as differences and all else cumulative; Prometheus takes no differences, unless it is told to' },
   { name: 'OTEL_METRICS_EXPORTER, OTEL_LOGS_EXPORTER', help: '`none` for no metrics, no events' },
   { name: 'OTEL_RESOURCE_ATTRIBUTES', help: 'attributes of every target; those of `k8s.` and `host.` of targets with the exporter’s host name, as the containers of a pod have; those of `service.name`, `process.` and containers of the exporter only' },
   { name: 'OTEL_SERVICE_NAME', help: 'the exporter’s own `service.name`, else `memwatch-exporter`; that of a target is what its agent says, `MEMWATCH_NAME`' },
