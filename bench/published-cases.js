@@ -9,11 +9,12 @@
  * @property {string} claim what was published
  * @property {string} app of the lab, that is modelled on it
  * @property {string} model how
+ * @property {string} remark what the figures say
  * @property {number} memoryMb the container
  * @property {number} seconds a run
  * @property {number} fromNode
  * @property {Omit<Variant, 'id' | 'against'>} [byTry] run by `memwatch try`: before and after in turns
- * @property {Variant[]} variants run by `memwatch simulate`, in turns
+ * @property {Variant[]} variants run by `memwatch simulate`, in turns, after those of `memwatch try`
  *
  * @typedef {object} Variant
  * @property {string} id folder of its runs
@@ -61,6 +62,7 @@ const cases = [
     claim: 'Peak RSS falls by 31 %, RSS after load by 28 %.',
     app: 'allocator-fragmentation',
     model: 'Batches of Buffers of many sizes through the thread pool, over a live heap of 90 MB; ten quiet seconds between them.',
+    remark: 'After load the published share is what jemalloc does with its own defaults: without a background thread it gives pages back only while it is asked for others. With one, about twice as much comes back; peaks differ little.',
     memoryMb: 512,
     seconds: 60,
     fromNode: 20,
@@ -73,6 +75,7 @@ const cases = [
     claim: 'Semi-spaces of 1 to 2 MB grow to 16 (a new space of 32) with `--max-semi-space-size=16`, and GC takes less CPU.',
     app: 'semi-space-starvation',
     model: 'A JSON API at a fixed rate, up to 64 requests in flight.',
+    remark: 'Rates and delays are of a machine that did other things as well; what a request costs is not moved by that as much. The new space is both semi-spaces, as V8 counts it. It costs memory: see peak RSS.',
     memoryMb: 512,
     seconds: 30,
     fromNode: 20,
@@ -84,7 +87,8 @@ const cases = [
     title: 'Buffers in a container of 300 MB',
     claim: 'Without release RSS rises by 101 MB and 1,335 GC events are seen, with it by 0.5 MB and at most 3.',
     app: 'array-buffer-pile-up-transfer',
-    model: 'Buffers of 50 MB one after the other, five a second for 45 s; how many the published run took is not known, and GC events are as many as Buffers are.',
+    model: 'Buffers of 50 MB one after the other, five a second for 45 s; how many the published run took is not known.',
+    remark: 'GC events follow the number of Buffers, here 225 a run; a thousand would come to what is published, within some tens of percent. Those that stay with release are the start of Node and of the agent. Node 20 has no transfer: the one Buffer that is kept stays resident, and so does what V8 leaves uncollected without. RSS is looked at once a second, between Buffers: while one is in use 50 MB more are resident, and the kernel counted a peak of 111 to 118 MB with release, 162 to 222 MB without (Node 22, 24).',
     memoryMb: 300,
     seconds: 45,
     fromNode: 20,

@@ -52,18 +52,20 @@ function publishedPage (results) {
 
 <!-- Written by npm run bench:published -- --write; do not edit. -->
 What others have published about these fixes, measured with \`memwatch try\` and \`memwatch compare\` on apps of [the lab](lab.md) that are modelled
-on theirs, on Node.js ${[...new Set(results.map(({ node }) => node))].sort().join(', ')}: ${repeat} runs of each kind, in turns, on a noisy machine with two cores. Medians, with the least and the most.
-"yes" is within a third of what was published; a difference is one only where the spreads lie apart. Of ${claims.length} figures ${claims.filter(word => word === 'yes').length} come out as published,
-${claims.filter(word => word.startsWith('no')).length} do not, ${claims.filter(word => word !== 'yes' && !word.startsWith('no')).length} in part. Their apps are not ours: that a direction and an order of magnitude hold is what can be asked.
+on theirs, on Node.js ${[...new Set(results.map(({ node }) => node))].sort().join(', ')}: ${repeat} runs of each kind, those of \`memwatch try\` in turns, others after them, on a machine of two cores that others used as well
+(\`event-loop-blocked\` comes and goes with how much they did). Medians, with the least and the most. "yes" is within a third of what was published; a
+difference is one only where the spreads lie apart. Of ${claims.length} figures ${claims.filter(word => word === 'yes').length} come out as published, ${claims.filter(word => word.startsWith('no')).length} do not, ${claims.filter(word => word !== 'yes' && !word.startsWith('no')).length} in part. Their apps are not ours: a direction and an order of magnitude
+is what can be asked.
 
 ${cases.map(published => section(published, results.filter(result => result.published === published))).join('\n\n')}
 `
 }
 
 /** @param {import('./published-cases').Case} published @param {Result[]} results */
-const section = ({ title, claim, model, app, memoryMb, seconds }, results) => `## ${title}
+const section = ({ title, claim, model, remark, app, memoryMb, seconds }, results) => `## ${title}
 
 Published: ${claim} Here: \`${app}\` in ${memoryMb} MiB, ${seconds} s a run. ${model}
+${remark}
 
 ${results.map(({ variant, node, comparison }) => `### Node ${node}: ${variant.title}
 

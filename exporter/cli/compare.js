@@ -15,7 +15,9 @@ const command = new Command('compare')
   .allowExcessArguments(false)
   .addHelpText('after', `
 The process that has a primary verdict is compared, else the one that used most CPU. Peak RSS is the highest of one look a
-second. RSS after load is the median over the XX With several recordings a side: medians, the least and the most; where they overlap, no difference is claimed.
+second. RSS after load is the median over the later half of the last quiet part: five seconds or more, after a busy one, that
+take less than a quarter of the CPU, and half of the event loop, of the busiest tenth. With several recordings a side:
+medians, the least and the most; where they overlap, no difference is claimed.
 Ends with 0; 2 when a file is no recording.
 Examples:
   $ memwatch run --record before.ndjson.gz --for 60 -- node server.js

@@ -2,11 +2,10 @@
 
 const { median, quantile } = require('simple-statistics')
 
-/**
- * A second is quiet when it takes less than this share of what the run's busiest tenth takes: of CPU, and of the event loop. On a
- * machine that others keep busy a process gets little CPU, and is not quiet for that.
- */
+/** A second is quiet when it takes less than this share of the CPU of the run's busiest tenth, */
 const QUIET_SHARE = 0.25
+/** and of its event loop. On a machine that others keep busy a process gets little CPU, and is not quiet for that: its loop is active, waiting. */
+const QUIET_LOOP_SHARE = 0.5
 const BUSIEST = 0.9
 /** Less CPU than this, in cores, is no load at all. */
 const LEAST_BUSY_CORES = 0.05
@@ -29,7 +28,7 @@ function rssAfterLoad ({ seconds, rssBytes, cpuSeconds, loopSeconds }) {
   const [busyCores, busyLoop] = [quantile(cores, BUSIEST), quantile(loop, BUSIEST)]
   if (!(busyCores >= LEAST_BUSY_CORES)) return null
   const around = (/** @type {number[]} */ rates, /** @type {number} */ i) => median(rates.slice(Math.max(0, i - 1), i + 2))
-  const isQuiet = cores.map((_, i) => around(cores, i) < QUIET_SHARE * busyCores && around(loop, i) < QUIET_SHARE * busyLoop)
+  const isQuiet = cores.map((_, i) => around(cores, i) < QUIET_SHARE * busyCores && around(loop, i) < QUIET_LOOP_SHARE * busyLoop)
   for (let end = isQuiet.lastIndexOf(true); end > 0; end = isQuiet.lastIndexOf(true, end)) {
     const start = isQuiet.lastIndexOf(false, end) + 1
     if (start === 0) return null // the app had not begun
