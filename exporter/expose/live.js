@@ -65,7 +65,8 @@ function liveRoutes (server, { targets, deathWatch, events }) {
     viewer.on('error', () => {})
     if (viewers.size === 1) timer = setInterval(tellTargets, EVERY_MS).unref()
     tellTargets()
-    return reply.type('text/event-stream').header('cache-control', 'no-store').header('x-accel-buffering', 'no').send(viewer)
+    // Kept alive it would hold up the end of the exporter for as long as an idle connection is kept.
+    return reply.type('text/event-stream').header('connection', 'close').header('cache-control', 'no-store').header('x-accel-buffering', 'no').send(viewer)
   })
 }
 

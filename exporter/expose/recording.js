@@ -65,7 +65,7 @@ function recordingRoutes (server, { targets, events }) {
     })
     request.log.info({ by: request.ip, target: wanted, seconds }, 'recording asked for')
     write({ memwatch: 'recording', version: RECORDING_VERSION })
-    return reply.type('application/x-ndjson').header('content-disposition', `attachment; filename="memwatch-${new Date().toISOString().replace(/[:.]/g, '')}.recording"`).send(out)
+    return reply.type('application/x-ndjson').header('connection', 'close').header('content-disposition', `attachment; filename="memwatch-${new Date().toISOString().replace(/[:.]/g, '')}.recording"`).send(out)
   })
 }
 

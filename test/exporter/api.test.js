@@ -106,11 +106,16 @@ describe('what happens', () => {
     await eventually(() => events, list => list.some(({ event, content }) => event === 'death' && content.target === 'shop' && content.exitCode === 3))
     response.destroy()
   })
-  it('ends with the exporter, which waits for nobody', async () => {
-    const { response } = await listen()
-    const end = once(response, 'close')
+  it.each([
+    ['hangs up', async () => ({ end: once((await listen()).response, 'close') })],
+    ['keeps connections for later', async () => ({ end: (await it_.get('/api/v1/live')).text() })]
+  ])('ends with the exporter, which waits for nobody, as one who %s', async (_, look) => {
+    const { end } = await look()
+    const began = performance.now()
     await it_.stop()
     await end
+    // An idle connection would be kept for twenty seconds.
+    expect(performance.now() - began).toBeLessThan(10_000)
     it_ = await startExporter()
   })
   it('is told to so many, and no more', async () => {
