@@ -108,14 +108,16 @@ describe('what happens', () => {
   })
   it.each([
     ['hangs up', async () => ({ end: once((await listen()).response, 'close') })],
-    ['keeps connections for later', async () => ({ end: (await it_.get('/api/v1/live')).text() })]
+    ['keeps connections for later', async () => ({ end: (await it_.get('/api/v1/live')).text() })],
+    ['reads nothing', async () => ({ end: undefined, unread: await it_.get('/api/v1/live') })]
   ])('ends with the exporter, which waits for nobody, as one who %s', async (_, look) => {
-    const { end } = await look()
+    const { end, unread } = await look()
     const began = performance.now()
     await it_.stop()
     await end
     // An idle connection would be kept for twenty seconds.
     expect(performance.now() - began).toBeLessThan(10_000)
+    await unread?.body.cancel()
     it_ = await startExporter()
   })
   it('is told to so many, and no more', async () => {
