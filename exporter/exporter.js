@@ -203,6 +203,11 @@ class Exporter extends EventEmitter {
     return { socket, listen: { host: bound.address, port: bound.port } }
   }
 
+  /** @returns {Captures} */
+  get captures () {
+    return this.#captures
+  }
+
   /** @returns {import('./deaths/deaths').Death[]} newest first */
   get deaths () {
     return this.#deaths.all
