@@ -90,6 +90,7 @@ async function loads (exporter) {
     session.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => { if (own.has(requestId)) bytes += encodedDataLength })
     await page.goto(`${exporter.url}/`)
     await page.locator('tbody tr').first().waitFor()
+    await page.waitForFunction(() => performance.getEntriesByName('first-contentful-paint').length > 0)
     paints.push(await page.evaluate(() => /** @type {any} */ (performance.getEntriesByName('first-contentful-paint')[0]).startTime))
     await close()
   }
