@@ -1,13 +1,14 @@
 'use strict'
 
 /**
- * Makes Prometheus, Alertmanager and jemalloc available to the tests. On Debian and Ubuntu, as root, it installs the
- * distribution's packages (no daemon is started); elsewhere it says what is missing – and fails when CI is set, where a
- * skipped test is a failure.
+ * Makes Prometheus, Alertmanager, jemalloc, Helm and others available to the tests. On Debian and Ubuntu, as root, it installs the
+ * distribution's packages (no daemon is started), and where there is Go it builds what reads Kubernetes' manifests; elsewhere it says
+ * what is missing – and fails when CI is set, where a skipped test is a failure.
  */
 
 const fs = require('node:fs')
 const { spawnSync } = require('node:child_process')
+const { buildGoTools, findGoTools, GO_MISSING } = require('./go-tools')
 const { findTools, PACKAGES, MISSING } = require('./system-tools')
 
 const POLICY = '/usr/sbin/policy-rc.d'
@@ -43,13 +44,15 @@ function install () {
 
 function main () {
   if (!findTools() && process.getuid?.() === 0 && fs.existsSync('/usr/bin/apt-get')) install()
-  const tools = findTools()
-  if (tools) {
-    for (const [name, file] of Object.entries(tools)) console.log(`${name}: ${file}`)
-    return
+  if (!findGoTools()) buildGoTools(line => console.log(line))
+  for (const [tools, missing] of /** @type {const} */ ([[findTools(), MISSING], [findGoTools(), GO_MISSING]])) {
+    if (tools) {
+      for (const [name, file] of Object.entries(tools)) console.log(`${name}: ${file}`)
+    } else {
+      console.log(`SKIPPED: ${missing}`)
+      if (process.env.CI) process.exitCode = 1
+    }
   }
-  console.log(`SKIPPED: ${MISSING}`)
-  if (process.env.CI) process.exitCode = 1
 }
 
 main()

@@ -1,21 +1,28 @@
 'use strict'
 
+const { findGoTools, GO_MISSING } = require('../../scripts/go-tools')
 const { findTools, MISSING } = require('../../scripts/system-tools')
 
 /**
  * describe() for tests that need the tools: without them they are skipped with one loud line, and in CI they fail.
- * @param {string} title @param {(tools: NonNullable<ReturnType<typeof findTools>>) => void} tests
+ * @template Tools
+ * @param {Tools | null} tools @param {string} missing @param {string} title @param {(tools: Tools) => void} tests
  */
-function describeWithTools (title, tests) {
-  const tools = findTools()
+function describeWith (tools, missing, title, tests) {
   if (tools) return describe(title, () => tests(tools))
   if (process.env.CI) {
     return describe(title, () => {
-      it('has its tools', () => { throw new Error(MISSING) })
+      it('has its tools', () => { throw new Error(missing) })
     })
   }
-  process.stderr.write(`SKIPPED: ${title}: ${MISSING}\n`)
+  process.stderr.write(`SKIPPED: ${title}: ${missing}\n`)
   describe.skip(title, () => tests(/** @type {any} */ ({})))
 }
 
-module.exports = { describeWithTools }
+/** @param {string} title @param {(tools: NonNullable<ReturnType<typeof findTools>>) => void} tests */
+const describeWithTools = (title, tests) => describeWith(findTools(), MISSING, title, tests)
+
+/** @param {string} title @param {(tools: import('../../scripts/go-tools').GoTools) => void} tests */
+const describeWithGoTools = (title, tests) => describeWith(findGoTools(), GO_MISSING, title, tests)
+
+module.exports = { describeWithTools, describeWithGoTools }
