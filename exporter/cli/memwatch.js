@@ -22,9 +22,11 @@ Examples:
   $ memwatch top                              what an exporter watches, worst first
   $ memwatch last-death shop                  why the last process of that name ended
   $ memwatch capture shop heap_profile        which lines of code allocate what lives on
+  $ memwatch fix shop --format kubernetes     the change that was recommended, to be applied
   $ memwatch trim shop                        give back what malloc retains, without a restart
   $ memwatch plan shop --node 24              what an upgrade, another limit or a flag makes of its heap
-  $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API`)
+  $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API
+  $ memwatch install-agent /run/memwatch      put the agent where an app in another container finds it`)
 
 program.addCommand(require('./run').command)
 program.addCommand(require('./try').command)
@@ -34,9 +36,11 @@ program.addCommand(require('./compare').command)
 program.addCommand(require('./top').command)
 program.addCommand(require('./last-death').command)
 program.addCommand(require('./capture').command)
+program.addCommand(require('./fix').command)
 program.addCommand(require('./trim').command)
 program.addCommand(require('./plan').command)
 program.addCommand(require('./exporter').command)
+program.addCommand(require('./install-agent').command)
 
 async function main () {
   try {
