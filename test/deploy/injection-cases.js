@@ -25,7 +25,7 @@ const fromConfigMap = { name: 'NODE_OPTIONS', valueFrom: { configMapKeyRef: { na
 const PRELOAD = '--require /run/memwatch/agent/index.js'
 
 /** @param {Pod} pod @param {string} container @param {string} name @returns {any} */
-const envOf = (pod, container, name) => pod.spec.containers.find(/** @param {any} c */ c => c.name === container).env?.find(/** @param {any} e */ e => e.name === name)
+const envOf = (pod, container, name) => pod.spec.containers.find(c => c.name === container).env?.find(e => e.name === name)
 /** @param {string} value @param {string} [container] @returns {(pod: Pod) => void} */
 const nodeOptions = (value, container = 'app') => pod => assert.strictEqual(envOf(pod, container, 'NODE_OPTIONS').value, value)
 /** @param {number[]} groups @returns {(pod: Pod) => void} */
@@ -106,7 +106,7 @@ const cases = [
 
 /** @param {Pod} pod @returns {any[]} the init containers that were added */
 function ours (pod) {
-  return (pod.spec.initContainers ?? []).filter(/** @param {any} c */ c => c.name.startsWith('memwatch'))
+  return (pod.spec.initContainers ?? []).filter(c => c.name.startsWith('memwatch'))
 }
 
 /** @param {Case} of @returns {Pod} as it is asked for */
@@ -139,13 +139,13 @@ function check ({ injected, refused, also }, mode, before, after) {
     assert.strictEqual(envOf(after, container.name, 'MEMWATCH_CONTAINER').value, container.name)
     assert.strictEqual(envOf(after, container.name, 'MEMWATCH_SOCKET').value, mode === 'sidecar' ? '/run/memwatch/exporter.sock' : '/run/memwatch-node/exporter.sock')
     assert.ok(envOf(after, container.name, 'NODE_OPTIONS').value.endsWith(PRELOAD))
-    const names = container.env.map(/** @param {any} e */ ({ name }) => name)
+    const names = container.env.map(({ name }) => name)
     assert.deepStrictEqual(names, [...new Set(names)], 'no variable twice')
     // Its own variables stay where they are, and all but ours as they are.
-    assert.deepStrictEqual(names.slice(0, was.env?.length ?? 0), (was.env ?? []).map(/** @param {any} e */ ({ name }) => name))
+    assert.deepStrictEqual(names.slice(0, was.env?.length ?? 0), (was.env ?? []).map(({ name }) => name))
     for (const own of was.env ?? []) if (!/^(NODE_OPTIONS|MEMWATCH_SOCKET)$/.test(own.name)) assert.deepStrictEqual(envOf(after, container.name, own.name), own)
-    const mounts = container.volumeMounts.filter(/** @param {any} m */ m => m.name.startsWith('memwatch'))
-    assert.deepStrictEqual(mounts.map(/** @param {any} m */ ({ mountPath, readOnly }) => [mountPath, readOnly]), [['/run/memwatch', true], ...mode === 'node' ? [['/run/memwatch-node', true]] : []])
+    const mounts = container.volumeMounts.filter(m => m.name.startsWith('memwatch'))
+    assert.deepStrictEqual(mounts.map(({ mountPath, readOnly }) => [mountPath, readOnly]), [['/run/memwatch', true], ...mode === 'node' ? [['/run/memwatch-node', true]] : []])
   }
   also?.(after)
 }

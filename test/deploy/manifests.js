@@ -2,7 +2,7 @@
 
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
-const { parseAllDocuments, stringify } = require('yaml')
+const { parseAllDocuments } = require('yaml')
 const { CHART } = require('../../scripts/generate-deploy')
 
 /** @typedef {import('../../scripts/go-tools').GoTools} GoTools */
@@ -23,7 +23,7 @@ function run (file, args, input) {
  */
 function chart ({ helm }, values, { kubernetes = '1.36', files = [], show = [] } = {}) {
   const args = ['template', 'memwatch', CHART, '--namespace', 'memwatch', '--kube-version', kubernetes, ...files.flatMap(file => ['--values', file]), '--values', '-', ...show.flatMap(name => ['--show-only', `templates/${name}.yaml`])]
-  const { status, stdout, stderr } = run(helm, args, stringify(values))
+  const { status, stdout, stderr } = run(helm, args, JSON.stringify(values))
   if (status !== 0) throw new Error(stderr)
   return stdout
 }
@@ -47,7 +47,7 @@ function kustomize ({ kustomize }, folder) {
 function kubeconform ({ kubeconform }, kubernetes, manifests) {
   const { stdout, stderr } = run(kubeconform, ['-strict', '-output', 'json', '-summary', '-kubernetes-version', `${kubernetes}.0`, ...SCHEMAS.flatMap(at => ['-schema-location', at])], manifests)
   const { resources = [], summary } = JSON.parse(stdout || JSON.stringify({ resources: [{ msg: stderr }] }))
-  const wrong = resources.map(/** @param {any} r */ ({ kind, name, msg }) => `${kind} ${name}: ${msg}`)
+  const wrong = resources.map(({ kind, name, msg }) => `${kind} ${name}: ${msg}`)
   return summary && summary.valid + wrong.length === 0 ? ['nothing was read'] : wrong
 }
 
@@ -57,10 +57,10 @@ function kubeconform ({ kubeconform }, kubernetes, manifests) {
  */
 function kubeScore (tools, manifests, ignored) {
   const { stdout, stderr, status } = run(tools['kube-score'], ['score', '-', '--output-format', 'json', ...ignored.flatMap(id => ['--ignore-test', id])], manifests)
-  if (stdout === '') throw new Error(`${status}: ${stderr}`)
-  return JSON.parse(stdout).flatMap(/** @param {any} of */ ({ object_name: object, checks }) => checks
-    .filter(/** @param {any} c */ ({ skipped, grade }) => !skipped && grade < 7)
-    .flatMap(/** @param {any} c */ ({ check, comments }) => (comments ?? [{}]).map(/** @param {any} m */ ({ path, summary = '' }) => `${object} ${path ?? ''}: ${check.id}: ${summary}`)))
+  if (stdout === '' || stdout.trim() === 'null') throw new Error(`nothing was scored: ${status} ${stderr}`)
+  return JSON.parse(stdout).flatMap(({ object_name: object, checks }) => checks
+    .filter(({ skipped, grade }) => !skipped && grade < 7)
+    .flatMap(({ check, comments }) => (comments ?? [{}]).map(({ path, summary = '' }) => `${object} ${path ?? ''}: ${check.id}: ${summary}`)))
 }
 
 /** @param {string} manifests @returns {any[]} */

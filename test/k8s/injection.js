@@ -67,7 +67,7 @@ async function main () {
       run(helm, ['upgrade', '--install', RELEASE, CHART, '--namespace', RELEASE, '--create-namespace', '--set', `injection.mode=${mode}`])
       /** @type {any[]} */
       let after = []
-      const socket = () => after[0].spec.containers[0].env?.find((/** @type {any} */ { name }) => name === 'MEMWATCH_SOCKET')?.value ?? ''
+      const socket = () => after[0].spec.containers[0].env?.find(({ name }) => name === 'MEMWATCH_SOCKET')?.value ?? ''
       await eventually(() => { after = ask(); return socket().includes('-node/') === (mode === 'node') && socket() !== '' })
       for (const [i, of] of cases.entries()) {
         if (of.mode && of.mode !== mode) continue

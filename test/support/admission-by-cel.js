@@ -57,7 +57,7 @@ function admit (environment, { spec: { matchConditions, variables: definitions, 
   const object = structuredClone(pod)
   const fixed = { lists: new Lists(), jsonpatch: new JsonPatch() }
   // As in Kubernetes, conditions do not see the namespace.
-  if (!matchConditions.every((/** @type {any} */ { expression }) => environment.evaluate(expression, { ...fixed, object }))) return object
+  if (!matchConditions.every(({ expression }) => environment.evaluate(expression, { ...fixed, object }))) return object
   /** @type {Record<string, unknown>} */
   const variables = {}
   const scope = { ...fixed, object, namespaceObject: namespace, variables }
@@ -69,7 +69,7 @@ function admit (environment, { spec: { matchConditions, variables: definitions, 
 async function main () {
   const { policy, requests } = JSON.parse(require('node:fs').readFileSync(0, 'utf8'))
   const environment = await makeEnvironment()
-  process.stdout.write(JSON.stringify(requests.map((/** @type {any} */ { pod, namespace }) => {
+  process.stdout.write(JSON.stringify(requests.map(({ pod, namespace }) => {
     try {
       return { pod: admit(environment, policy, pod, namespace) }
     } catch (error) {
