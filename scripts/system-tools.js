@@ -62,4 +62,4 @@ const sets = {
   image: { find: findImageTools, packages: IMAGE_PACKAGES, missing: IMAGE_MISSING }
 }
 
-module.exports = { findTools, MISSING, sets }
+module.exports = { findTools, findImageTools, MISSING, IMAGE_MISSING, sets }
