@@ -53,7 +53,7 @@ function start (config) {
     transport ??= new Transport(config.socket, () => {
       const { hello } = require('./identity')
       return encode('hello', {
-        ...hello(config.name),
+        ...hello(config),
         intervalSeconds: config.intervalSeconds,
         ...(access && { allocatorAccess: access.by }),
         ...(names.length > 0 && { commands: names })
@@ -86,7 +86,7 @@ function start (config) {
     commands.obey(line, answer => transport?.write(encode('answer', answer)))
   })
   const load = () => {
-    const started = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, majors: pauses.majors, access })
+    const started = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, majors: pauses.majors, access, memoryLimitBytes: config.memoryLimitBytes })
     collectors = [...started, pauses]
     reads = collectors.map(collector => wrap('collect', collector.read))
     for (const { start } of started) if (start) wrap('start', start)()

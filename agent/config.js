@@ -19,6 +19,12 @@ function readBoolean (text) {
   return text === '1' || text === 'true'
 }
 
+/** Names of Kubernetes objects have at most 253 characters (RFC 1123). @param {string} text */
+function readPodName (text) {
+  if (!/^[A-Za-z0-9.-]{0,253}$/.test(text)) throw new Error('expected letters, digits, - and .')
+  return text
+}
+
 /**
  * Every option of the agent. All are environment variables: a preload has no command line.
  * `read` throws an Error that says what is accepted.
@@ -89,6 +95,40 @@ const options = Object.freeze({
     help: 'file with the token that the exporter must know to have something done; without it the socket itself must be safe',
     /** @param {string} text */
     read: text => text
+  },
+  podName: {
+    env: 'MEMWATCH_POD_NAME',
+    default: '',
+    help: 'name of the pod, by the downward API (metadata.name)',
+    read: readPodName
+  },
+  podNamespace: {
+    env: 'MEMWATCH_POD_NAMESPACE',
+    default: '',
+    help: 'its namespace (metadata.namespace)',
+    read: readPodName
+  },
+  podUid: {
+    env: 'MEMWATCH_POD_UID',
+    default: '',
+    help: 'its UID (metadata.uid)',
+    read: readPodName
+  },
+  container: {
+    env: 'MEMWATCH_CONTAINER',
+    default: '',
+    help: 'name of the container: tells the containers of a pod apart, and memwatch fix needs it',
+    read: readPodName
+  },
+  memoryLimitBytes: {
+    env: 'MEMWATCH_MEMORY_LIMIT_BYTES',
+    default: '0',
+    help: 'memory limit of the container in bytes, by the downward API (limits.memory): used where the cgroup cannot be read; 0 is none',
+    /** @param {string} text */
+    read (text) {
+      if (!/^\d{1,19}$/.test(text)) throw new Error('expected a whole number of bytes')
+      return Number(text)
+    }
   },
   disabled: {
     env: 'MEMWATCH_DISABLED',

@@ -180,10 +180,19 @@ const fields = Object.freeze({
 })
 
 /**
+ * @typedef {object} Pod of Kubernetes; each from a variable that the downward API fills
+ * @property {string} [uid] MEMWATCH_POD_UID
+ * @property {string} [name] MEMWATCH_POD_NAME
+ * @property {string} [namespace] MEMWATCH_POD_NAMESPACE
+ * @property {string} [container] MEMWATCH_CONTAINER: the containers of a pod share its host name, and may all have a pid 1
+ */
+
+/**
  * What an agent says of itself once, in its first line.
  * @typedef {object} Hello
  * @property {string} agent version of the agent
  * @property {string} [host] os.hostname(): containers number their processes alike
+ * @property {Pod} [pod] where it runs in Kubernetes, as far as its environment says
  * @property {number} pid
  * @property {number} threadId 0 is the main thread
  * @property {number} startedAtUnixMs when the isolate started; pid + threadId + this tell two lives apart

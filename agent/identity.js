@@ -95,10 +95,19 @@ const MAX_TEXT = 4096
 const plainFlags = flags => flags.slice(0, 1000).filter((flag, i) => !CODE_FLAGS.test(flags[i - 1] ?? '') && !/^--(eval|print)=/.test(flag)).map(flag => flag.slice(0, MAX_TEXT))
 
 /**
- * @param {string | undefined} name MEMWATCH_NAME
+ * @param {Partial<Pick<import('./config').Config, 'podName' | 'podNamespace' | 'podUid' | 'container'>>} config
+ * @returns {{ pod?: import('./frame').Pod }}
+ */
+function podOf ({ podUid, podName, podNamespace, container }) {
+  const pod = { ...(podUid && { uid: podUid }), ...(podName && { name: podName }), ...(podNamespace && { namespace: podNamespace }), ...(container && { container }) }
+  return Object.keys(pod).length > 0 ? { pod } : {}
+}
+
+/**
+ * @param {Partial<Pick<import('./config').Config, 'name' | 'podName' | 'podNamespace' | 'podUid' | 'container'>>} config
  * @returns {import('./frame').Hello}
  */
-function hello (name) {
+function hello (config) {
   let maps
   try {
     maps = fileReader()('/proc/self/maps')
@@ -109,11 +118,12 @@ function hello (name) {
   return {
     agent: version,
     host: os.hostname(),
+    ...podOf(config),
     pid: process.pid,
     threadId,
     startedAtUnixMs: Math.round(performance.timeOrigin),
     startTimeTicks: startTimeTicks(),
-    name: name || appName(process.argv[1]),
+    name: config.name || appName(process.argv[1]),
     intervalSeconds: 1,
     node: process.versions.node,
     v8: process.versions.v8,

@@ -2,10 +2,9 @@
 
 /**
  * The preload: `node -r memwatch/agent app.js`. The only file with side effects. It starts the agent once per isolate, or
- * does nothing; it never throws.
+ * does nothing; it never throws. Whoever preloads it into everything meets old Node.js, too: this file must parse there, and what
+ * it loads may not – then that is all that happens.
  */
-
-const { debug } = require('./guard')
 
 /** Two installed copies share this: the first one watches. */
 const RUNNING = Symbol.for('memwatch.agent')
@@ -15,12 +14,15 @@ const STARTERS = /(^|[\\/])((npm|npx|yarn|yarnpkg|pnpm|pnpx|corepack)(-cli)?(\.[
 
 /** @returns {string | undefined} why this process is left alone */
 function reasonToStayOut () {
-  if (/** @type {any} */ (globalThis)[RUNNING]) return 'another copy of the agent runs in this isolate'
+  if (/** @type {any} */ (global)[RUNNING]) return 'another copy of the agent runs in this isolate'
   if (process.versions.bun || /** @type {any} */ (process.versions).deno) return 'not Node.js'
   if (process.argv[1] && STARTERS.test(process.argv[1])) return 'it starts the app'
 }
 
+/** @type {(format: string, ...values: unknown[]) => void} */
+let debug = () => {}
 try {
+  debug = require('util').debuglog('memwatch') // Node.js before 14.18 knows no node:
   const reason = reasonToStayOut()
   if (reason) {
     debug('off: %s', reason)
@@ -29,7 +31,7 @@ try {
     if (config.disabled) {
       debug('off: MEMWATCH_DISABLED')
     } else {
-      Object.defineProperty(globalThis, RUNNING, { value: require('./agent').start(config), enumerable: false })
+      Object.defineProperty(global, RUNNING, { value: require('./agent').start(config), enumerable: false })
     }
   }
 } catch (error) {

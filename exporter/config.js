@@ -59,6 +59,18 @@ const options = Object.freeze({
     /** @param {string} text */
     read: text => parseAddress(text)
   },
+  socketDir: {
+    flag: '--socket-dir <FOLDER>',
+    env: 'MEMWATCH_SOCKET_DIR',
+    default: '',
+    help: 'listen in each of its folders that a pod’s UID names, too: one exporter for all pods of a node, each of which sees its own folder only',
+    /** @param {string} text @returns {string | undefined} absolute */
+    read (text) {
+      if (text === '') return undefined
+      if (!fs.statSync(text).isDirectory()) throw new Error(`${text} is not a folder`)
+      return path.resolve(text)
+    }
+  },
   compat: {
     flag: '--compat <prom-client|off>',
     env: 'MEMWATCH_COMPAT',
@@ -208,13 +220,20 @@ function readConfig (given, env = process.env) {
 const clientEnv = ['MEMWATCH_URL']
 
 /**
+ * What the kubelet sets in each container for a Service whose name begins with memwatch: MEMWATCH_SERVICE_HOST, MEMWATCH_PORT=tcp://10.96.0.7:9888 …
+ * https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+ * @param {string} name @param {string | undefined} value
+ */
+const isServiceLink = (name, value = '') => /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/.test(name) || (name.endsWith('_PORT') && /^\w+:\/\//.test(value))
+
+/**
  * A misspelt variable must not be a silent default.
  * @param {NodeJS.ProcessEnv} env @throws {ConfigError}
  */
 function rejectUnknownEnv (env) {
   const known = [...[...Object.values(options), ...Object.values(agentOptions)].map(option => option.env), ...clientEnv]
   for (const name of Object.keys(env)) {
-    if (!name.startsWith('MEMWATCH_') || known.includes(name)) continue
+    if (!name.startsWith('MEMWATCH_') || known.includes(name) || isServiceLink(name, env[name])) continue
     const nearest = closest(name, known)
     const hint = distance(name, nearest) <= 4 ? `; did you mean ${nearest}?` : `; known are ${[...new Set(known)].join(', ')}`
     throw new ConfigError(`${name}: no such option${hint}`)

@@ -4,6 +4,7 @@ const { EventEmitter } = require('node:events')
 const path = require('node:path')
 const { version } = require('./package.json')
 const { Listener } = require('./ingest/listener')
+const { PodSockets } = require('./ingest/pod-sockets')
 const { Targets } = require('./series/targets')
 const { evaluate } = require('./classify/evaluate')
 const { createMetrics } = require('./expose/metrics')
@@ -23,6 +24,8 @@ const { unusedEndpoint } = require('./otlp/address')
 
 /** How often vanished targets are looked for, and the exporter looks at itself. */
 const EXPIRE_EVERY_MS = 5000
+/** Of one pod of many on a node: processes and workers, those that vanished lately among them. */
+const MAX_TARGETS_OF_POD = 64
 
 /**
  * The composition root: agents' bytes in, verdicts out.
@@ -47,6 +50,8 @@ class Exporter extends EventEmitter {
   #deathWatch
   #flight
   #listener
+  /** @type {PodSockets | undefined} */
+  #podSockets
   #server
   /** @type {NodeJS.Timeout | undefined} */
   #expiry
@@ -116,7 +121,10 @@ class Exporter extends EventEmitter {
       this.#log.warn({ death: id }, 'who was taken for dead is back')
     })
     this.#listener = new Listener({
-      open: (hello, send) => this.#load.now.newTargets ? this.#targets.open(hello, send) : 'overloaded',
+      open: (hello, send, podUid) => {
+        if (!this.#load.now.newTargets) return 'overloaded'
+        return podUid === undefined ? this.#targets.open(hello, send) : this.#openOfPod(hello, send, podUid)
+      },
       sheds: ({ target }, count) => {
         const sheds = this.#load.sheds(target, count)
         if (sheds) this.#framesShed++
@@ -126,6 +134,13 @@ class Exporter extends EventEmitter {
       capture: (message, socket, rest) => this.#captures.take(message, socket, rest),
       reject: reason => { this.#rejected.set(reason, (this.#rejected.get(reason) ?? 0) + 1) }
     })
+    if (config.socketDir) {
+      this.#podSockets = new PodSockets({
+        listener: this.#listener,
+        folder: config.socketDir,
+        onFailure: (pod, error) => this.#log.error({ pod }, `--socket-dir: ${error.message}`)
+      })
+    }
     const metrics = createMetrics({ targets: () => this.#targets.all, state: () => this.state, compat: config.compat })
     this.#server = createServer({ targets: () => this.#targets.all, metrics, isReady: () => this.#ready, logLevel: config.logLevel, commands: this.#commands, captures: this.#captures, deaths: this.#deaths, deathWatch: this.#deathWatch, events: this, token: config.tokenFile })
     if (config.otlp) {
@@ -184,11 +199,13 @@ class Exporter extends EventEmitter {
   async start () {
     // Before any agent can be back: who is known already is not restored.
     this.#flight.restore(this.#deaths)
-    const socket = await this.#listener.listen(this.#config.socket)
+    const { address: socket } = await this.#listener.listen(this.#config.socket)
     try {
+      await this.#podSockets?.start()
       const { host, port } = this.#config.listen
       await this.#server.listen({ host, port })
     } catch (error) {
+      await this.#podSockets?.stop()
       await this.#listener.close()
       await this.#recorder?.stop()
       throw error
@@ -200,7 +217,7 @@ class Exporter extends EventEmitter {
     this.#otlp?.start()
     this.#ready = true
     const bound = /** @type {import('node:net').AddressInfo} */ (this.#server.server.address())
-    return { socket, listen: { host: bound.address, port: bound.port } }
+    return { socket: /** @type {import('./ingest/address').Address} */ (socket), listen: { host: bound.address, port: bound.port } }
   }
 
   /** @returns {Captures} */
@@ -236,6 +253,7 @@ class Exporter extends EventEmitter {
     this.#ready = false
     clearInterval(this.#expiry)
     this.#deathWatch.stop()
+    await this.#podSockets?.stop()
     await this.#listener.close()
     await this.#otlp?.stop()
     await this.#flight.stop()
@@ -243,6 +261,15 @@ class Exporter extends EventEmitter {
     await this.#server.close()
     this.#captures.close()
     this.#webhook?.stop()
+  }
+
+  /**
+   * Which pod it is says the socket that it came by, not what it says of itself; and no pod may take the room of the others.
+   * @param {import('./ingest/decode').HelloMessage} hello @param {(line: string) => void} send @param {string} podUid
+   */
+  #openOfPod (hello, send, podUid) {
+    if (hello.pod?.uid !== undefined && hello.pod.uid !== podUid) return /** @type {const} */ ('wrong_pod')
+    return this.#targets.open({ ...hello, pod: { ...hello.pod, uid: podUid } }, send, { maxOfPod: MAX_TARGETS_OF_POD })
   }
 
   get #log () {

@@ -31,9 +31,10 @@ function pressureSeconds (text, which) {
  * @param {((file: string) => string) & { close?: () => void }} [dependencies.read]
  * @param {(file: string) => boolean} [dependencies.exists]
  * @param {number} [dependencies.hostMemoryBytes]
+ * @param {number} [dependencies.fallbackLimitBytes] the limit where no cgroup can be read; 0 is none
  * @returns {import('./collector').Collector}
  */
-function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBytes = os.totalmem() } = {}) {
+function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBytes = os.totalmem(), fallbackLimitBytes = 0 } = {}) {
   /** @type {import('./cgroup-paths').ControllerPaths | null} */
   let memory = null
   /** @type {import('./cgroup-paths').ControllerPaths | null} */
@@ -70,7 +71,9 @@ function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBy
 
   /** @param {Values} values */
   const readLimit = values => {
-    limitBytes = smallest(memory?.version === 1 ? 'memory.limit_in_bytes' : 'memory.max')
+    if (memory) limitBytes = smallest(memory.version === 1 ? 'memory.limit_in_bytes' : 'memory.max')
+    // Without a limit the downward API says what the node has for pods: that is believed only where nothing else is known.
+    else if (fallbackLimitBytes > 0 && fallbackLimitBytes < hostMemoryBytes) limitBytes = fallbackLimitBytes
     set(values, 'containerLimitBytes', limitBytes)
   }
   /** @param {Values} values */

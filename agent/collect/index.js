@@ -22,12 +22,13 @@ const { warnings } = require('./warnings')
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} options.guarded
  * @param {() => number} options.majors major GCs so far
  * @param {import('../allocator-access').AllocatorAccess} [options.access] where malloc may be asked
+ * @param {number} [options.memoryLimitBytes] of the container, where its cgroup cannot be read; 0 is none
  * @returns {import('./collector').Collector[]}
  */
-function collectors ({ isMainThread, frameMs, guarded, majors, access }) {
+function collectors ({ isMainThread, frameMs, guarded, majors, access, memoryLimitBytes }) {
   const loaded = addons()
   return [
-    ...(isMainThread ? [processStatus(), memoryMap({ look: loaded.look }), ...(access ? [allocatorBooks(access)] : []), loaded, fileDescriptors(), processCpu(), cgroup()] : []),
+    ...(isMainThread ? [processStatus(), memoryMap({ look: loaded.look }), ...(access ? [allocatorBooks(access)] : []), loaded, fileDescriptors(), processCpu(), cgroup({ fallbackLimitBytes: memoryLimitBytes })] : []),
     threadCpu(), heap(), eventLoop(), delay(frameMs, guarded), resources(), bufferPool({ majors }), warnings(guarded)
   ]
 }

@@ -3,6 +3,7 @@
 const { EventEmitter } = require('node:events')
 const { randomUUID } = require('node:crypto')
 const { CommandError } = require('../commands/commands')
+const { processOf } = require('../series/targets')
 const { kinds } = require('./kinds')
 
 /** A capture takes its time; an app that is blocked, and a heap that is written down, take more. */
@@ -114,7 +115,7 @@ class Captures extends EventEmitter {
    */
   request (target, { kind, seconds = kinds[kind].seconds, force = false, diagnosis }) {
     const { hello, name, thread } = target
-    const process = `${hello.host} ${hello.pid} ${hello.startTimeTicks}`
+    const process = `${processOf(hello)} ${hello.startTimeTicks}`
     this.#commands.assertTakes(target, 'capture')
     if (this.#busy.has(process)) throw new CommandError('busy', `a capture of ${name} is being made: one at a time of a process`)
     /** @type {Capture} */

@@ -14,6 +14,10 @@ const GC_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1]
 /** Event loop delay bounds that are worth a series each. */
 const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 1]
 
+/** As OpenTelemetry has them. */
+const POD_NAMES = /** @type {import('./otel').OtelOverride} */ ({
+  attributes: { k8s_namespace_name: 'k8s.namespace.name', k8s_pod_name: 'k8s.pod.name', k8s_pod_uid: 'k8s.pod.uid', k8s_container_name: 'k8s.container.name' }
+})
 /** A cgroup counts from its own start, which may lie before that of the process. */
 const COUNTED_BY_GROUP = { otel: { startUnknown: true } }
 
@@ -41,6 +45,16 @@ const targetMetrics = Object.freeze([
         pointer_compression: String(hello.pointerCompression),
         agent_version: hello.agent
       },
+      value: 1
+    }]
+  },
+  {
+    name: 'memwatch_target_pod_info',
+    type: 'gauge',
+    help: 'Where the target runs in Kubernetes, as far as its environment says: always 1. The labels are named so that a scrape\'s own (pod, namespace) leave them alone.',
+    otel: POD_NAMES,
+    read: ({ hello: { pod } }) => pod && [{
+      labels: { k8s_namespace_name: pod.namespace ?? '', k8s_pod_name: pod.name ?? '', k8s_pod_uid: pod.uid ?? '', k8s_container_name: pod.container ?? '' },
       value: 1
     }]
   },

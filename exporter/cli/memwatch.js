@@ -24,7 +24,8 @@ Examples:
   $ memwatch capture shop heap_profile        which lines of code allocate what lives on
   $ memwatch trim shop                        give back what malloc retains, without a restart
   $ memwatch plan shop --node 24              what an upgrade, another limit or a flag makes of its heap
-  $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API`)
+  $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API
+  $ memwatch install-agent /run/memwatch      put the agent where an app in another container finds it`)
 
 program.addCommand(require('./run').command)
 program.addCommand(require('./try').command)
@@ -37,6 +38,7 @@ program.addCommand(require('./capture').command)
 program.addCommand(require('./trim').command)
 program.addCommand(require('./plan').command)
 program.addCommand(require('./exporter').command)
+program.addCommand(require('./install-agent').command)
 
 async function main () {
   try {

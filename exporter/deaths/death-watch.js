@@ -2,6 +2,7 @@
 
 const { EventEmitter } = require('node:events')
 const { steadyUnixMs } = require('../clock')
+const { processOf } = require('../series/targets')
 const { Witness } = require('./witness')
 const { lastMoments, oomKillsSince } = require('./last-moments')
 const { explainDeath } = require('./explain')
@@ -239,7 +240,7 @@ class DeathWatch extends EventEmitter {
 
   /** A worker ends as its app likes; one whose heap was full did not. @param {import('../series/target').Target} target @param {import('./explain').Explanation} explanation */
   #ranOutOfHeap (target, { reason, sure }) {
-    const lives = this.#targets.all.some(({ hello, thread, connected }) => thread === 'main' && connected && hello.pid === target.hello.pid && hello.host === target.hello.host)
+    const lives = this.#targets.all.some(({ hello, thread, connected }) => thread === 'main' && connected && processOf(hello) === processOf(target.hello))
     return reason === 'heap_oom' && sure !== 'possible' && lives
   }
 }

@@ -1,5 +1,6 @@
 'use strict'
 
+const { containerOf } = require('../series/targets')
 const { semiSpaceMax } = require('../v8/heap-sizing')
 
 /** Growth before the end is looked for over so long. */
@@ -86,7 +87,7 @@ function oomKillsSince ({ target, witness, oomKills }, all) {
   if (now !== undefined && oomKills !== undefined) return now - oomKills
   const { containerOomKills, containerLimitBytes } = target.values
   if (containerOomKills === undefined) return undefined
-  const rise = Math.max(0, ...all.filter(other => other !== target && other.connected && other.hello.host === target.hello.host &&
+  const rise = Math.max(0, ...all.filter(other => other !== target && other.connected && containerOf(other.hello) === containerOf(target.hello) &&
     other.values.containerLimitBytes === containerLimitBytes && other.seenAtUnixMs > target.seenAtUnixMs).map(({ values }) => (values.containerOomKills ?? 0) - containerOomKills))
   return rise > 0 ? rise : undefined
 }

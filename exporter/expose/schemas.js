@@ -90,6 +90,10 @@ const targetName = { target: text, thread: text, pid: { type: 'integer' }, node:
 
 const targets = array(object({
   ...targetName,
+  pod: {
+    anyOf: [{ type: 'object', properties: { uid: text, name: text, namespace: text, container: text }, additionalProperties: false }, { type: 'null' }],
+    description: 'where it runs in Kubernetes, as far as its environment says'
+  },
   v8: text,
   libc: text,
   allocator: text,

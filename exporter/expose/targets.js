@@ -31,6 +31,7 @@ function targetRoutes (server, { targets, deathWatch }) {
   server.get('/api/v1/targets', { schema: { tags: ['targets'], summary: 'What is watched, with the newest values, by name', querystring: schemas.targetsQuery, response: { 200: schemas.targets, ...schemas.refusals } } },
     async (request, reply) => each(asked(request, reply), target => ({
       ...nameOf(target),
+      pod: target.hello.pod ?? null,
       v8: target.hello.v8,
       libc: target.hello.libc,
       allocator: target.hello.allocator,

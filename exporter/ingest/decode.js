@@ -4,12 +4,12 @@ const { PROTOCOL_VERSION, GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, fields 
 
 /**
  * Why a line was not taken, in the order they are checked. Each is a label value of memwatch_exporter_lines_rejected_total.
- * @type {readonly ['line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated', 'invalid_answer', 'invalid_capture', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'too_fast', 'too_much_unfinished', 'overloaded']}
+ * @type {readonly ['line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated', 'invalid_answer', 'invalid_capture', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'too_fast', 'too_much_unfinished', 'overloaded', 'wrong_pod']}
  */
 const REJECT_REASONS = Object.freeze([
   'line_too_long', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing',
   'hello_repeated', 'invalid_answer', 'invalid_capture', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'too_fast', 'too_much_unfinished',
-  'overloaded'
+  'overloaded', 'wrong_pod'
 ])
 
 /** Who sends more rarely could not be told from who is gone. */
@@ -73,9 +73,12 @@ const helloFields = {
   mallocEnv: value => isObject(value) && Object.keys(value).length <= MAX_KEYS && Object.values(value).every(text => isText(text, 4096))
 }
 
+const POD_FIELDS = ['uid', 'name', 'namespace', 'container']
+
 /** @type {Record<string, (value: unknown) => boolean>} */
 const optionalHelloFields = {
   host: value => isText(value, 255),
+  pod: value => isObject(value) && POD_FIELDS.every(name => value[name] === undefined || isText(value[name], 253)),
   allocatorPath: value => isText(value, 4096),
   resourceLimits: value => isMap(value, isCount),
   hostMemoryBytes: isCount,
@@ -104,10 +107,13 @@ function isHello (message) {
     Object.entries(optionalHelloFields).every(([name, accepts]) => message[name] === undefined || accepts(message[name]))
 }
 
+/** @param {Record<string, unknown>} object @param {readonly string[]} names */
+const known = (object, names) => Object.fromEntries(names.filter(name => object[name] !== undefined).map(name => [name, object[name]]))
+
 const knownInHello = ['type', ...Object.keys(helloFields), ...Object.keys(optionalHelloFields)]
 
 /** What is known of a hello, and no more: it is kept for as long as its target lives. @param {Record<string, unknown>} message @returns {any} */
-const helloOf = message => Object.fromEntries(knownInHello.filter(name => message[name] !== undefined).map(name => [name, message[name]]))
+const helloOf = message => ({ ...known(message, knownInHello), ...(message.pod !== undefined && { pod: known(/** @type {Record<string, unknown>} */ (message.pod), POD_FIELDS) }) })
 
 /** @param {Record<string, unknown>} message */
 function isAnswer (message) {

@@ -1,14 +1,10 @@
 'use strict'
 
 const { once } = require('node:events')
-const fs = require('node:fs')
-const net = require('node:net')
-const path = require('node:path')
-const { defaultSocketPath, isOwnFolder } = require('memwatch/config')
 const { MAX_LINE_BYTES, PROTOCOL_VERSION } = require('memwatch/frame')
-const { makeFolder } = require('../make-folder')
-const { LineSplitter } = require('./lines')
 const { decode } = require('./decode')
+const { Door } = require('./door')
+const { LineSplitter } = require('./lines')
 
 /** A peer that sends no hello this long after connecting is no agent. */
 const HELLO_TIMEOUT_MS = 10_000
@@ -16,8 +12,10 @@ const HELLO_TIMEOUT_MS = 10_000
 const FRAME = `{"v":${PROTOCOL_VERSION},"type":"frame"`
 /** After so much silence the kernel asks whether the peer is still there, ten times a second apart. */
 const KEEP_ALIVE_MS = 10_000
-/** Unfinished lines of all connections together: what many slow peers could make the exporter hold. */
-const MAX_UNFINISHED_BYTES = 16 * 2 ** 20
+/** Most that may come in by one door: what many slow peers could make the exporter hold, and how many they may be. */
+const LIMITS = Object.freeze({ maxConnections: 4096, maxUnfinishedBytes: 16 * 2 ** 20 })
+/** The same for one pod of many: no pod takes what the others need. */
+const POD_LIMITS = Object.freeze({ maxConnections: 64, maxUnfinishedBytes: 2 ** 20 })
 /** Frames that a connection may send at once, as after a pause of the exporter, and then each second: an agent sends ten at most. */
 const BURST_FRAMES = 300
 const FRAMES_PER_SECOND = 20
@@ -27,10 +25,10 @@ const MAX_REJECTS = 100
 /**
  * What a connection's messages are given to.
  * @typedef {object} Sink
- * @property {(hello: import('./decode').HelloMessage, send: (line: string) => void) => Session | import('./decode').RejectReason} open
- *   send: to the agent
+ * @property {(hello: import('./decode').HelloMessage, send: (line: string) => void, podUid?: string) => Session | import('./decode').RejectReason} open
+ *   send: to the agent; podUid: of the pod that the connection is certainly from
  * @property {(session: Session, count: number) => boolean} [sheds] whether a frame can be done without, unread; count: of those before it
- * @property {(message: import('./decode').CaptureMessage, socket: net.Socket, rest: Buffer) => boolean} [capture] is given a connection that brings
+ * @property {(message: import('./decode').CaptureMessage, socket: import('node:net').Socket, rest: Buffer) => boolean} [capture] is given a connection that brings
  *   a part of a capture, and what came with its line; false for one that nobody asked for
  * @property {(reason: import('./decode').RejectReason) => void} reject counts a line that was not taken
  * @property {(hello: string) => { line: (line: string) => void, closed: () => void } | undefined} [record] is given the
@@ -48,77 +46,55 @@ const MAX_REJECTS = 100
 /** Accepts agents' connections and turns their bytes into sessions of messages. */
 class Listener {
   #sink
-  #maxConnections
-  #server
-  /** @type {Set<net.Socket>} */
-  #sockets = new Set()
-  #unfinishedBytes = 0
-  /** @type {string | undefined} */
-  #ownPath
+  /** @type {Set<Door>} */
+  #doors = new Set()
 
-  /**
-   * @param {Sink} sink
-   * @param {{ maxConnections?: number }} [options]
-   */
-  constructor (sink, { maxConnections = 4096 } = {}) {
+  /** @param {Sink} sink */
+  constructor (sink) {
     this.#sink = sink
-    this.#maxConnections = maxConnections
-    this.#server = net.createServer(socket => this.#accept(socket))
   }
 
   /** Connections that are open now. */
   get connections () {
-    return this.#sockets.size
+    return this.#sockets.length
+  }
+
+  get #sockets () {
+    return [...this.#doors].flatMap(({ sockets }) => [...sockets])
   }
 
   /**
    * @param {import('./address').Address} address
-   * @returns {Promise<import('./address').Address>} the address in use; a TCP port of 0 is filled in
+   * @param {{ podUid?: string, maxConnections?: number }} [options] podUid: of the pod that alone can get there
+   * @returns {Promise<Door>} its address is the one in use
    * @throws {Error} code EADDRINUSE when another exporter answers there, or what the system said
    */
-  async listen (address) {
-    if ('path' in address) {
-      const folder = path.dirname(address.path)
-      makeFolder(folder)
-      // In the system's temporary folder anybody could have been there first; a folder that the operator names is taken at his word.
-      if (address.path === defaultSocketPath() && !isOwnFolder(folder)) {
-        throw Object.assign(new Error(`${folder} belongs to another user, is a symbolic link, or others may write to it: remove it, or name another --socket`), { code: 'EACCES' })
-      }
-      await unlinkStale(address.path)
-    }
-    await new Promise((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen(address, () => resolve(undefined))
-    })
-    if ('path' in address) {
-      this.#ownPath = address.path
-      // Group access lets an app under another uid connect where the directory's fsGroup is shared; others stay out.
-      fs.chmodSync(address.path, 0o660)
-      return address
-    }
-    const bound = /** @type {net.AddressInfo} */ (this.#server.address())
-    return { host: bound.address, port: bound.port }
+  async listen (address, { podUid, ...limits } = {}) {
+    const door = new Door({ ...(podUid === undefined ? LIMITS : POD_LIMITS), ...limits, podUid, accept: (socket, at) => this.#accept(socket, at) })
+    await door.listen(address)
+    this.#doors.add(door)
+    return door
+  }
+
+  /** @param {Door} door */
+  async shut (door) {
+    this.#doors.delete(door)
+    await door.close()
   }
 
   /** Resolves when no connection is open. */
   async drained () {
-    while (this.#sockets.size > 0) await Promise.all([...this.#sockets].map(socket => once(socket, 'close')))
+    while (this.connections > 0) await Promise.all(this.#sockets.map(socket => once(socket, 'close')))
   }
 
-  /** Stop accepting, drop all connections, remove the socket file. */
+  /** Stop accepting, drop all connections, remove the socket files. */
   async close () {
-    for (const socket of this.#sockets) socket.destroy()
-    await new Promise(resolve => this.#server.close(resolve))
-    if (this.#ownPath) fs.rmSync(this.#ownPath, { force: true })
+    await Promise.all([...this.#doors].map(door => door.close()))
+    this.#doors.clear()
   }
 
-  /** @param {net.Socket} socket */
-  #accept (socket) {
-    if (this.#sockets.size >= this.#maxConnections) {
-      socket.destroy()
-      return
-    }
-    this.#sockets.add(socket)
+  /** @param {import('node:net').Socket} socket @param {Door} door */
+  #accept (socket, door) {
     socket.setKeepAlive(true, KEEP_ALIVE_MS) // of TCP: a machine that is gone closes nothing
     const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES })
     /** @type {Session | undefined} */
@@ -144,7 +120,7 @@ class Listener {
       const { message } = decoded
       if (message.type === 'hello') {
         if (session) return reject('hello_repeated')
-        const opened = this.#sink.open(message, line => { socket.write(line) })
+        const opened = this.#sink.open(message, line => { socket.write(line) }, door.podUid)
         if (typeof opened === 'string') return reject(opened)
         session = opened
         record = this.#sink.record?.(line)
@@ -173,8 +149,8 @@ class Listener {
         socket.off('data', read).pause()
         if (!this.#sink.capture?.(capture, socket, rest)) socket.destroy()
       }
-      this.#unfinishedBytes += lines.pendingBytes - before
-      if (this.#unfinishedBytes > MAX_UNFINISHED_BYTES) {
+      door.unfinishedBytes += lines.pendingBytes - before
+      if (door.unfinishedBytes > door.maxUnfinishedBytes) {
         reject('too_much_unfinished')
         socket.destroy()
       }
@@ -185,8 +161,7 @@ class Listener {
     socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) => { timedOut = code === 'ETIMEDOUT' || code === 'EHOSTUNREACH' })
     socket.on('end', () => socket.destroy())
     socket.on('close', () => {
-      this.#sockets.delete(socket)
-      this.#unfinishedBytes -= lines.pendingBytes
+      door.unfinishedBytes -= lines.pendingBytes
       record?.closed()
       session?.closed(timedOut)
     })
@@ -207,23 +182,6 @@ class Allowance {
     this.#frames--
     return true
   }
-}
-
-/**
- * A socket file that nobody answers on is what a killed exporter left behind.
- * @param {string} file
- */
-async function unlinkStale (file) {
-  const stat = fs.lstatSync(file, { throwIfNoEntry: false })
-  if (!stat) return
-  if (!stat.isSocket()) throw Object.assign(new Error(`${file} exists and is not a socket`), { code: 'EEXIST' })
-  const answered = await new Promise(resolve => {
-    const probe = net.connect({ path: file })
-    probe.once('connect', () => { probe.destroy(); resolve(true) })
-    probe.once('error', () => resolve(false))
-  })
-  if (answered) throw Object.assign(new Error(`another exporter is listening on ${file}`), { code: 'EADDRINUSE' })
-  fs.rmSync(file, { force: true })
 }
 
 module.exports = { Listener }

@@ -18,6 +18,14 @@ function instanceId (name) {
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
+/** @param {import('memwatch/frame').Hello} hello */
+const podAttributes = ({ pod = {} }) => ({
+  ...(pod.name && { 'k8s.pod.name': pod.name }),
+  ...(pod.namespace && { 'k8s.namespace.name': pod.namespace }),
+  ...(pod.uid && { 'k8s.pod.uid': pod.uid }),
+  ...(pod.container && { 'k8s.container.name': pod.container })
+})
+
 /** Kept for as long as their targets, and the same each time. @type {WeakMap<import('../series/target').Target, import('@opentelemetry/resources').Resource>} */
 const known = new WeakMap()
 
@@ -37,6 +45,7 @@ function resourceOf (target, around, read = file => fs.readFileSync(file, 'latin
     ...around.all,
     // The containers of a pod share its host name.
     ...(hello.host === around.hostname && around.shared),
+    ...podAttributes(hello),
     'service.name': hello.name,
     'service.instance.id': instanceId(identityOf(hello)),
     'process.pid': hello.pid,

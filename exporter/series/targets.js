@@ -8,10 +8,16 @@ const { Target } = require('./target')
 const FORGET_AFTER_MS = 300_000
 
 /**
- * Containers number their processes alike: a pid names a process only together with its host.
+ * Where processes share a cgroup and number theirs alone: the containers of a pod have its host name in common.
  * @param {import('memwatch/frame').Hello} hello
  */
-const processOf = hello => `${hello.host ?? ''}:${hello.pid}`
+const containerOf = ({ host, pod }) => [host, pod?.uid, pod?.container].filter(Boolean).join('/')
+
+/**
+ * Containers number their processes alike: a pid names a process only together with its container.
+ * @param {import('memwatch/frame').Hello} hello
+ */
+const processOf = hello => `${containerOf(hello)}:${hello.pid}`
 
 /** One life of one isolate. @param {import('memwatch/frame').Hello} hello */
 const identityOf = hello => `${processOf(hello)}:${hello.threadId}:${hello.startedAtUnixMs}`
@@ -47,9 +53,10 @@ class Targets extends EventEmitter {
    * A hello opens a target, or continues the one it belongs to after a lost connection.
    * @param {import('../ingest/decode').HelloMessage} hello
    * @param {(line: string) => void} [send] to the agent; a recording has none to send to
+   * @param {{ maxOfPod?: number }} [options] most of one pod, by its UID
    * @returns {import('../ingest/listener').Session | 'too_many_targets'}
    */
-  open (hello, send) {
+  open (hello, send, { maxOfPod = Infinity } = {}) {
     const identity = identityOf(hello)
     let target = this.#byIdentity.get(identity)
     if (target) {
@@ -57,6 +64,7 @@ class Targets extends EventEmitter {
       this.emit('back', target)
     } else {
       if (this.#byIdentity.size >= this.#maxTargets) return 'too_many_targets'
+      if (maxOfPod < Infinity && this.all.filter(({ hello: { pod } }) => pod?.uid === hello.pod?.uid).length >= maxOfPod) return 'too_many_targets'
       this.#endPredecessors(hello)
       target = new Target({ hello, name: this.#nameFor(hello), thread: this.#threadFor(hello) })
       this.#byIdentity.set(identity, target)
@@ -154,7 +162,7 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * A process of the same name that starts while its namesake has no connection is its successor: the old one is over. A worker takes the
+   * A process of the same name that starts while its namesake has no connection is its successor, where both are of the same pod: the old one is over. A worker takes the
    * place of one that vanished, as one does that is terminated: pools that restart theirs must not pile up.
    * @param {import('memwatch/frame').Hello} hello
    */
@@ -162,7 +170,7 @@ class Targets extends EventEmitter {
     const vanished = hello.threadId !== 0 && [...this.#byProcess.get(processOf(hello)) ?? []].find(({ connected, thread }) => !connected && thread !== 'main')
     if (vanished) this.#end(identityOf(vanished.hello), vanished, 'replaced')
     for (const [identity, target] of this.#byIdentity) {
-      if (!target.connected && target.hello.name === hello.name && target.hello.threadId === hello.threadId) {
+      if (!target.connected && target.hello.name === hello.name && target.hello.threadId === hello.threadId && target.hello.pod?.uid === hello.pod?.uid) {
         this.#end(identity, target, 'replaced')
       }
     }
@@ -195,4 +203,4 @@ class Targets extends EventEmitter {
   }
 }
 
-module.exports = { Targets, identityOf, FORGET_AFTER_MS }
+module.exports = { Targets, containerOf, processOf, identityOf, FORGET_AFTER_MS }

@@ -19,11 +19,13 @@ const UNLIMITED_V1 = '9223372036854771712\n'
 /**
  * First frame of the cgroup collector on a made-up machine.
  * @param {{ cgroup: string, mounts: string[], files: Record<string, string> }} machine
+ * @param {number} [fallbackLimitBytes]
  */
-function readCgroup ({ cgroup: groups, mounts, files }) {
+function readCgroup ({ cgroup: groups, mounts, files }, fallbackLimitBytes) {
   const all = { '/proc/self/cgroup': groups, '/proc/self/mountinfo': mounts.map((mount, i) => `${30 + i} 25 0:${26 + i} ${mount}`).join('\n') + '\n', ...files }
   const collector = cgroup({
     hostMemoryBytes: HOST_BYTES,
+    fallbackLimitBytes,
     exists: file => file in all,
     read: file => {
       if (!(file in all)) throw new Error(`ENOENT ${file}`)
@@ -198,6 +200,13 @@ describe('cgroup', () => {
     expect(readCgroup(machine).containerLimitBytes).toBe(limit)
   })
 
+  it('the limit of the downward API counts where no cgroup can be read, and nowhere else', () => {
+    const unread = { cgroup: '', mounts: ['/ / rw - ext4 /dev/vda rw'], files: {} }
+    expect([GIB, HOST_BYTES, 0].map(bytes => readCgroup(unread, bytes).containerLimitBytes)).toEqual([GIB, undefined, undefined])
+    const limitless = { cgroup: '0::/a\n', mounts: [V2_MOUNT], files: inFolder('/sys/fs/cgroup/a', { 'memory.current': '1\n', 'memory.max': 'max\n' }) }
+    expect(readCgroup(limitless, GIB).containerLimitBytes).toBeUndefined()
+  })
+
   it('max is no CPU quota, and −1 neither', () => {
     const v2 = inFolder('/sys/fs/cgroup/a', { 'memory.current': '1\n', 'cpu.max': 'max 100000\n', 'cpu.stat': 'nr_periods 0\n' })
     expect(readCgroup({ cgroup: '0::/a\n', mounts: [V2_MOUNT], files: v2 })).not.toHaveProperty('cpuQuotaCores')
@@ -265,6 +274,9 @@ describe('config', () => {
     ['MEMWATCH_SOCKET', 'tcp://exporter:65535', 'socket', { host: 'exporter', port: 65535 }],
     ['MEMWATCH_SOCKET', 'tcp://[::1]:9090', 'socket', { host: '::1', port: 9090 }],
     ['MEMWATCH_SOCKET', '/run/memwatch.sock', 'socket', { path: '/run/memwatch.sock' }],
+    ['MEMWATCH_POD_NAME', `shop-5d4c.${'x'.repeat(243)}`, 'podName', `shop-5d4c.${'x'.repeat(243)}`],
+    ['MEMWATCH_MEMORY_LIMIT_BYTES', '536870912', 'memoryLimitBytes', 536_870_912],
+    ['MEMWATCH_MEMORY_LIMIT_BYTES', '', 'memoryLimitBytes', 0],
     ['MEMWATCH_DISABLED', 'true', 'disabled', true],
     ['MEMWATCH_DISABLED', '0', 'disabled', false]
   ]
@@ -280,6 +292,9 @@ describe('config', () => {
     ['MEMWATCH_SOCKET', 'tcp://exporter:65536'],
     ['MEMWATCH_SOCKET', 'tcp://exporter'],
     ['MEMWATCH_SOCKET', 'tcp://:9090'],
+    ['MEMWATCH_POD_UID', 'a b'],
+    ['MEMWATCH_CONTAINER', 'x'.repeat(254)],
+    ['MEMWATCH_MEMORY_LIMIT_BYTES', '512Mi'],
     ['MEMWATCH_DISABLED', 'yes']
   ])('%s=%s is refused', (env, text) => {
     expect(() => readConfig({ [env]: text })).toThrow(env)

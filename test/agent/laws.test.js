@@ -267,6 +267,16 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     expect(collector.connections).toEqual([])
   })
 
+  it('of the containers of a pod each process is its own, though all have the same host name and number', async () => {
+    const collector = await collect()
+    const pod = { MEMWATCH_POD_UID: 'u-1', MEMWATCH_POD_NAME: 'shop-5d4c', MEMWATCH_POD_NAMESPACE: 'default' }
+    await watched(['-e', LIVES_A_WHILE], collector.address, { ...pod, MEMWATCH_CONTAINER: 'app' }).ended
+    expect(collector.connections[0].hello.pod).toEqual({ uid: 'u-1', name: 'shop-5d4c', namespace: 'default', container: 'app' })
+    const { processOf } = require('../../exporter/series/targets')
+    const [app, worker, none] = ['app', 'worker', undefined].map(container => processOf({ ...collector.connections[0].hello, pid: 1, pod: container && { container } }))
+    expect(new Set([app, worker, none]).size).toBe(3)
+  })
+
   it('npm is left alone, and the app it starts is watched once', async () => {
     const collector = await collect()
     file('app/package.json', '{ "name": "started-by-npm", "scripts": { "start": "node server.js" } }')
@@ -354,4 +364,12 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
     expect(end).toMatchObject({ code: 0, stdout: 'up\n' })
     expect(end.stderr.replace(/^\(node:\d+\) ExperimentalWarning: Permission.*\n.*--trace-warnings.*\n/, '')).toBe('')
   })
+})
+
+it('the preload parses on Node.js 10, and loads nothing outside its fence: whoever injects it into everything meets old Node.js, too', () => {
+  const { body } = require('acorn').parse(fs.readFileSync(AGENT, 'utf8'), { ecmaVersion: 2018, sourceType: 'script' })
+  const [fence, ...others] = body.filter(({ type }) => type === 'TryStatement')
+  expect([fence.handler.type, others]).toEqual(['CatchClause', []])
+  const outside = body.filter(({ type }) => type !== 'TryStatement' && type !== 'FunctionDeclaration')
+  expect(JSON.stringify(outside)).not.toContain('"name":"require"')
 })

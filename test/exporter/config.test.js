@@ -29,4 +29,18 @@ describe('readConfig', () => {
     expect(() => readConfig({}, { MEMWATCH_LISTN: 'x' })).toThrow('MEMWATCH_LISTN: no such option; did you mean MEMWATCH_LISTEN?')
     expect(() => readConfig({}, { MEMWATCH_NAME: 'an option of the agent' })).not.toThrow()
   })
+  it('leaves alone what the kubelet sets for a Service called memwatch, and nothing that only looks like it', () => {
+    const links = {
+      MEMWATCH_SERVICE_HOST: '10.96.0.7', MEMWATCH_SERVICE_PORT: '9888', MEMWATCH_SERVICE_PORT_MEMWATCH: '9888', MEMWATCH_PORT: 'tcp://10.96.0.7:9888',
+      MEMWATCH_PORT_9888_TCP: 'tcp://10.96.0.7:9888', MEMWATCH_PORT_9888_TCP_PROTO: 'tcp', MEMWATCH_PORT_9888_TCP_PORT: '9888', MEMWATCH_PORT_9888_TCP_ADDR: '10.96.0.7',
+      MEMWATCH_NODE_SERVICE_HOST: '10.96.0.8', MEMWATCH_NODE_PORT: 'tcp://10.96.0.8:9888'
+    }
+    expect(() => readConfig({}, links)).not.toThrow()
+    expect(() => readConfig({}, { MEMWATCH_PORT: '9888' })).toThrow('MEMWATCH_PORT: no such option')
+  })
+  it('takes a folder for --socket-dir, and says what is none', () => {
+    expect(readConfig({ socketDir: __dirname }, {}).socketDir).toBe(__dirname)
+    expect(() => readConfig({ socketDir: __filename }, {})).toThrow('--socket-dir: ')
+    expect(() => readConfig({ socketDir: '/nowhere' }, {})).toThrow('--socket-dir: ENOENT')
+  })
 })

@@ -125,7 +125,7 @@ describe('the witness', () => {
     expect(new Witness(who, hidden).oomKills()).toBeUndefined()
   })
   it('sees itself', () => {
-    const { startTimeTicks } = require('../../agent/identity').hello('x')
+    const { startTimeTicks } = require('../../agent/identity').hello({ name: 'x' })
     const witness = /** @type {Witness} */ (Witness.of(hello({ pid: process.pid, startTimeTicks })))
     expect(witness.look().state).toBe('running')
     expect(witness.rssBytes()).toBeGreaterThan(20 * MIB)

@@ -40,6 +40,12 @@ describe('decode', () => {
   it('ignores fields it does not know: a newer agent', () => {
     expect(decode(line(frame({ values: { rssBytes: 1, somethingNew: { any: 'shape' } } })))).toMatchObject({ ok: true })
   })
+  it('keeps of a pod what it knows', () => {
+    const pod = { uid: 'u', name: 'shop-5d4c', namespace: 'default', container: 'app' }
+    expect(decode(line(hello({ pod: { ...pod, somethingNew: 1 } })))).toMatchObject({ ok: true, message: { pod } })
+    expect(decode(line(hello({ pod: { ...pod, somethingNew: 1 } }))).message.pod).toEqual(pod)
+    expect(decode(line(hello())).message).not.toHaveProperty('pod')
+  })
   it.each([
     ['not_json', '{"v":1,'],
     ['not_json', ''],
@@ -49,6 +55,8 @@ describe('decode', () => {
     ['unknown_type', '{"v":1,"type":"__proto__"}'],
     ['invalid_hello', line({ ...hello(), pid: 'one' })],
     ['invalid_hello', line({ ...hello(), name: '' })],
+    ['invalid_hello', line({ ...hello(), pod: 'shop' })],
+    ['invalid_hello', line({ ...hello(), pod: { uid: 'x'.repeat(254) } })],
     ['invalid_hello', line({ ...hello(), name: 'x'.repeat(129) })],
     ['invalid_frame', line({ ...frame(), sequence: undefined })],
     ['invalid_frame', line({ ...frame(), values: [] })],

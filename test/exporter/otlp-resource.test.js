@@ -42,6 +42,12 @@ it('the container of a process that can be seen is its own, not the exporter\'s;
   expect([of(ticks), of(ticks + 1), of(undefined)]).toEqual([ID, undefined, undefined])
 })
 
+it('which pod a target is of says its agent, before what the exporter knows of its own', () => {
+  const around = surroundings({ env: { KUBERNETES_SERVICE_HOST: '10.0.0.1', POD_NAME: 'exporter-1' }, hostname: 'node-1' })
+  const { attributes } = resourceOf(new Targets().open(hello({ host: 'node-1', pod: { uid: UID, name: 'shop-1', namespace: 'default', container: 'app' } })).target, around)
+  expect(attributes).toMatchObject({ 'k8s.pod.uid': UID, 'k8s.pod.name': 'shop-1', 'k8s.namespace.name': 'default', 'k8s.container.name': 'app' })
+})
+
 it('an instance has the same id as long as it lives, and each thread and each life its own', () => {
   const around = surroundings({ env: {} })
   const id = changes => resourceOf(new Targets().open(hello(changes)).target, around).attributes['service.instance.id']

@@ -157,13 +157,13 @@ function environment (changes = {}) {
 /**
  * Runs one child to its end; killed, by its own id, when it does not end.
  * @param {string} command @param {string[]} args
- * @param {{ env?: NodeJS.ProcessEnv, cwd?: string, timeoutMs?: number }} [options] env: in full
+ * @param {{ env?: NodeJS.ProcessEnv, cwd?: string, uid?: number, gid?: number, timeoutMs?: number }} [options] env: in full
  * @returns {{ child: import('node:child_process').ChildProcess, ended: Promise<Ended>, said: (text: string) => Promise<string> }}
  *   said: its stdout, as soon as it holds that text
  */
-function spawnBounded (command, args, { env = environment(), cwd, timeoutMs = 20_000 } = {}) {
+function spawnBounded (command, args, { env = environment(), cwd, uid, gid, timeoutMs = 20_000 } = {}) {
   const began = process.hrtime.bigint()
-  const child = spawn(command, args, { env, cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(command, args, { env, cwd, uid, gid, stdio: ['ignore', 'pipe', 'pipe'] })
   const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
   let stdout = ''
   let stderr = ''

@@ -1,0 +1,117 @@
+'use strict'
+
+const { createHash, randomBytes } = require('node:crypto')
+const fs = require('node:fs')
+const path = require('node:path')
+const { Command } = require('commander')
+const { UsageError } = require('./usage-error')
+
+/** Of which package goes where below the agent's folder. */
+const PACKAGES = Object.freeze([
+  { name: 'memwatch', at: '.' },
+  // Opens only where MEMWATCH_ALLOCATOR_ACCESS asks for it.
+  { name: 'memwatch-allocator', at: 'node_modules/memwatch-allocator', optional: true }
+])
+/** What belongs to a package and is of no use to an app. */
+const LEFT_OUT = /^(node_modules|.*\.(c|sh|md|d\.ts))$/
+const TOKEN_BYTES = 32
+
+const command = new Command('install-agent')
+  .description('Copy the agent into a folder that an app mounts, as an init container does: FOLDER/agent/index.js is what the app requires.')
+  .argument('<folder>', 'there must be one; all users may read what is put there')
+  .option('--no-token', 'make no FOLDER/token; without one, agents under another user take no commands')
+  .allowExcessArguments(false)
+  .addHelpText('after', `
+FOLDER/agent is a link to a folder of this very version, changed at once: what runs goes on with the files that it began with.
+FOLDER/token is made once, for this user and group to read: exporter and agents with the same MEMWATCH_TOKEN_FILE obey each other.
+
+Ends with 0; 2 when the folder cannot be written to.
+Examples:
+  $ memwatch install-agent /run/memwatch
+  $ NODE_OPTIONS="--require /run/memwatch/agent/index.js" MEMWATCH_SOCKET=/run/memwatch/exporter.sock node app.js`)
+  .action((folder, { token }) => {
+    try {
+      const { version, link } = installAgent(path.resolve(folder))
+      process.stdout.write(`${link}/index.js: agent ${version}\n`)
+      if (token) process.stdout.write(`${makeToken(path.resolve(folder))}\n`)
+    } catch (error) {
+      if (!(/** @type {NodeJS.ErrnoException} */ (error).syscall)) throw error
+      throw new UsageError(`<folder>: ${/** @type {Error} */ (error).message}`)
+    }
+  })
+
+/**
+ * @param {string} folder absolute
+ * @returns {{ version: string, link: string }} link: FOLDER/agent
+ * @throws {Error} what the file system says; what was there before is still there
+ */
+function installAgent (folder) {
+  const files = PACKAGES.flatMap(filesOf)
+  const hash = createHash('sha256')
+  for (const { at, content } of files) hash.update(`${at}\0${content.length}\0`).update(content)
+  const { version } = require('memwatch/package.json')
+  const name = `agent-${version}-${hash.digest('hex').slice(0, 12)}`
+  if (!fs.existsSync(path.join(folder, name))) {
+    const begun = fs.mkdtempSync(path.join(folder, '.agent-'))
+    for (const { at, content } of files) write(path.join(begun, at), content)
+    openFolders(begun)
+    fs.renameSync(begun, path.join(folder, name))
+  }
+  const link = path.join(folder, 'agent')
+  const next = path.join(folder, `.agent-${process.pid}-${randomBytes(4).toString('hex')}`)
+  fs.symlinkSync(name, next)
+  fs.renameSync(next, link)
+  return { version, link }
+}
+
+/** @param {typeof PACKAGES[number]} of @returns {{ at: string, content: Buffer }[]} by their place, in an order that does not change */
+function filesOf ({ name, at, optional }) {
+  let root
+  try {
+    root = path.dirname(require.resolve(`${name}/package.json`))
+  } catch (error) {
+    if (optional) return []
+    throw error
+  }
+  const files = /** @type {{ at: string, content: Buffer }[]} */ ([])
+  const walk = (/** @type {string} */ below) => {
+    for (const entry of fs.readdirSync(path.join(root, below), { withFileTypes: true }).sort((a, b) => a.name < b.name ? -1 : 1)) {
+      if (LEFT_OUT.test(entry.name)) continue
+      const inside = path.join(below, entry.name)
+      if (entry.isDirectory()) walk(inside)
+      else files.push({ at: path.join(at, inside), content: fs.readFileSync(path.join(root, inside)) })
+    }
+  }
+  walk('.')
+  return files
+}
+
+/** For every user to read, whatever the umask says. @param {string} file @param {Buffer} content */
+function write (file, content) {
+  fs.mkdirSync(path.dirname(file), { recursive: true })
+  fs.writeFileSync(file, content)
+  fs.chmodSync(file, 0o444)
+}
+
+/** @param {string} folder */
+function openFolders (folder) {
+  fs.chmodSync(folder, 0o755)
+  for (const entry of fs.readdirSync(folder, { withFileTypes: true })) if (entry.isDirectory()) openFolders(path.join(folder, entry.name))
+}
+
+/**
+ * One that is there is kept: agents that run know it.
+ * @param {string} folder absolute
+ * @returns {string} its file
+ */
+function makeToken (folder) {
+  const file = path.join(folder, 'token')
+  if (fs.existsSync(file)) return file
+  const begun = path.join(folder, `.token-${process.pid}`)
+  fs.writeFileSync(begun, randomBytes(TOKEN_BYTES).toString('base64url') + '\n', { mode: 0o440 })
+  fs.chmodSync(begun, 0o440)
+  fs.renameSync(begun, file)
+  return file
+}
+
+module.exports = { command, installAgent, makeToken }
