@@ -14,6 +14,8 @@ const API = 'https://127.0.0.1:6443'
 const CONTAINERD_SOCKET = '/run/containerd/containerd.sock'
 const PAUSE = 'localhost/pause:test'
 const SUBNET = '10.213.0.0/24'
+/** Of the node: the API server reaches the kubelet there. */
+const NODE_ADDRESS = '10.214.0.1'
 
 const kubeconfig = () => ({
   apiVersion: 'v1',
@@ -35,7 +37,6 @@ const cni = ({ folder }) => ({
 const kubelet = ({ folder, cgroupRoot }) => ({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
   kind: 'KubeletConfiguration',
-  address: '127.0.0.1',
   readOnlyPort: 0,
   cgroupDriver: 'cgroupfs',
   cgroupRoot: `/${cgroupRoot}`,
@@ -49,6 +50,7 @@ const kubelet = ({ folder, cgroupRoot }) => ({
   containerRuntimeEndpoint: `unix://${CONTAINERD_SOCKET}`,
   podLogsDir: path.join(folder, 'pod-logs'),
   volumePluginDir: path.join(folder, 'volume-plugins'),
+  clusterDNS: ['10.96.0.10'],
   resolvConf: path.join(folder, 'resolv.conf'),
   imageGCHighThresholdPercent: 100,
   evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '1%', 'imagefs.available': '1%', 'nodefs.inodesFree': '1%' },
@@ -86,4 +88,4 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
         BinaryName = "/usr/sbin/runc"
 `
 
-module.exports = { kubeconfig, cni, kubelet, containerd, API, CONTAINERD_SOCKET, PAUSE }
+module.exports = { kubeconfig, cni, kubelet, containerd, API, CONTAINERD_SOCKET, PAUSE, NODE_ADDRESS }

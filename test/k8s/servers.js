@@ -45,6 +45,11 @@ function coverTheMachine (folder) {
     run('mount', '--bind', file, `/proc/sys/${name}`)
   }
   run('ip', 'link', 'set', 'lo', 'up')
+  // A node needs an address that is not loopback's, and a way out.
+  run('ip', 'link', 'add', 'node', 'type', 'bridge')
+  run('ip', 'address', 'add', `${configs.NODE_ADDRESS}/24`, 'dev', 'node')
+  run('ip', 'link', 'set', 'node', 'up')
+  run('ip', 'route', 'add', 'default', 'dev', 'node')
 }
 
 /**
@@ -93,7 +98,7 @@ async function startCluster (place, say) {
     `--kubeconfig=${at('kubeconfig')}`, `--service-account-private-key-file=${at('pki/sa.key')}`, `--root-ca-file=${at('pki/apiserver.crt')}`, '--leader-elect=false', '--bind-address=127.0.0.1', `--cert-dir=${at('pki')}`
   ])
   start(folder, bin('kube-scheduler'), [`--kubeconfig=${at('kubeconfig')}`, '--leader-elect=false', '--bind-address=127.0.0.1', `--cert-dir=${at('pki')}`])
-  start(folder, bin('kubelet'), [`--config=${at('kubelet.yaml')}`, `--kubeconfig=${at('kubeconfig')}`, `--root-dir=${at('kubelet')}`, `--cert-dir=${at('pki')}`, '--hostname-override=localhost', '--v=2'])
+  start(folder, bin('kubelet'), [`--config=${at('kubelet.yaml')}`, `--kubeconfig=${at('kubeconfig')}`, `--root-dir=${at('kubelet')}`, `--cert-dir=${at('pki')}`, '--hostname-override=localhost', `--node-ip=${configs.NODE_ADDRESS}`, '--v=2'])
   await until('the node', () => /True/.test(kubectl('get', 'node', 'localhost', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}')), folder)
   await until('the first service account', () => kubectl('get', 'serviceaccount', 'default', '-o', 'name') !== '', folder)
   say('the node is ready')
