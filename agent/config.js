@@ -120,6 +120,12 @@ const options = Object.freeze({
     help: 'name of the container: tells the containers of a pod apart, and memwatch fix needs it',
     read: readPodName
   },
+  injected: {
+    env: 'MEMWATCH_INJECTED',
+    default: '0',
+    help: '1 says that an admission policy added the agent: memwatch fix then leaves the preload to it',
+    read: readBoolean
+  },
   memoryLimitBytes: {
     env: 'MEMWATCH_MEMORY_LIMIT_BYTES',
     default: '0',

@@ -184,6 +184,7 @@ const fields = Object.freeze({
  * @property {string} [uid] MEMWATCH_POD_UID
  * @property {string} [name] MEMWATCH_POD_NAME
  * @property {string} [namespace] MEMWATCH_POD_NAMESPACE
+ * @property {boolean} [injected] MEMWATCH_INJECTED: the preload comes from an admission policy, not from who wrote the pod
  * @property {string} [container] MEMWATCH_CONTAINER: the containers of a pod share its host name, and may all have a pid 1
  */
 

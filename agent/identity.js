@@ -95,16 +95,16 @@ const MAX_TEXT = 4096
 const plainFlags = flags => flags.slice(0, 1000).filter((flag, i) => !CODE_FLAGS.test(flags[i - 1] ?? '') && !/^--(eval|print)=/.test(flag)).map(flag => flag.slice(0, MAX_TEXT))
 
 /**
- * @param {Partial<Pick<import('./config').Config, 'podName' | 'podNamespace' | 'podUid' | 'container'>>} config
+ * @param {Partial<import('./config').Config>} config
  * @returns {{ pod?: import('./frame').Pod }}
  */
-function podOf ({ podUid, podName, podNamespace, container }) {
-  const pod = { ...(podUid && { uid: podUid }), ...(podName && { name: podName }), ...(podNamespace && { namespace: podNamespace }), ...(container && { container }) }
+function podOf ({ podUid, podName, podNamespace, container, injected }) {
+  const pod = { ...(podUid && { uid: podUid }), ...(podName && { name: podName }), ...(podNamespace && { namespace: podNamespace }), ...(container && { container }), ...(injected && { injected }) }
   return Object.keys(pod).length > 0 ? { pod } : {}
 }
 
 /**
- * @param {Partial<Pick<import('./config').Config, 'name' | 'podName' | 'podNamespace' | 'podUid' | 'container'>>} config
+ * @param {Partial<import('./config').Config>} config
  * @returns {import('./frame').Hello}
  */
 function hello (config) {

@@ -22,6 +22,7 @@ Examples:
   $ memwatch top                              what an exporter watches, worst first
   $ memwatch last-death shop                  why the last process of that name ended
   $ memwatch capture shop heap_profile        which lines of code allocate what lives on
+  $ memwatch fix shop --format kubernetes     the change that was recommended, to be applied
   $ memwatch trim shop                        give back what malloc retains, without a restart
   $ memwatch plan shop --node 24              what an upgrade, another limit or a flag makes of its heap
   $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API
@@ -35,6 +36,7 @@ program.addCommand(require('./compare').command)
 program.addCommand(require('./top').command)
 program.addCommand(require('./last-death').command)
 program.addCommand(require('./capture').command)
+program.addCommand(require('./fix').command)
 program.addCommand(require('./trim').command)
 program.addCommand(require('./plan').command)
 program.addCommand(require('./exporter').command)

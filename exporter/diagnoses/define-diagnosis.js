@@ -24,7 +24,8 @@
  * @property {string} [flag] for the node command line
  * @property {Record<string, string>} [env] environment variables, whole values
  * @property {string} [dockerfile] lines to paste
- * @property {string} [kubernetes] env entries of the container, YAML
+ * @property {number} [memoryLimitBytes] memory limit to ask for, whole MiB
+ * @property {string} [kubernetes] of the container in a pod's spec: env entries, or resources; YAML
  * @property {string} [code] what to change in the code
  *
  * @typedef {object} Fix

@@ -66,9 +66,10 @@ const verdict = object({
       flag: text,
       env: { type: 'object', additionalProperties: text },
       dockerfile: text,
+      memoryLimitBytes: { ...number, description: 'what to ask for as memory limit of the container' },
       kubernetes: text,
       code: text
-    }, ['flag', 'env', 'dockerfile', 'kubernetes', 'code']),
+    }, ['flag', 'env', 'dockerfile', 'memoryLimitBytes', 'kubernetes', 'code']),
     predicted: array(object({ signal: text, from: number, to: number, unit: text })),
     risk: text
   })),
@@ -91,9 +92,10 @@ const targetName = { target: text, thread: text, pid: { type: 'integer' }, node:
 const targets = array(object({
   ...targetName,
   pod: {
-    anyOf: [{ type: 'object', properties: { uid: text, name: text, namespace: text, container: text }, additionalProperties: false }, { type: 'null' }],
+    anyOf: [{ type: 'object', properties: { uid: text, name: text, namespace: text, container: text, injected: { type: 'boolean' } }, additionalProperties: false }, { type: 'null' }],
     description: 'where it runs in Kubernetes, as far as its environment says'
   },
+  nodeOptions: { ...array(text), description: 'NODE_OPTIONS as the process has it, one by one' },
   v8: text,
   libc: text,
   allocator: text,

@@ -32,6 +32,7 @@ function targetRoutes (server, { targets, deathWatch }) {
     async (request, reply) => each(asked(request, reply), target => ({
       ...nameOf(target),
       pod: target.hello.pod ?? null,
+      nodeOptions: target.hello.nodeOptions,
       v8: target.hello.v8,
       libc: target.hello.libc,
       allocator: target.hello.allocator,

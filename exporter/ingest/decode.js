@@ -73,12 +73,15 @@ const helloFields = {
   mallocEnv: value => isObject(value) && Object.keys(value).length <= MAX_KEYS && Object.values(value).every(text => isText(text, 4096))
 }
 
-const POD_FIELDS = ['uid', 'name', 'namespace', 'container']
+/** @param {unknown} value */
+const isPodName = value => isText(value, 253)
+/** @type {Record<string, (value: unknown) => boolean>} */
+const podFields = { uid: isPodName, name: isPodName, namespace: isPodName, container: isPodName, injected: value => typeof value === 'boolean' }
 
 /** @type {Record<string, (value: unknown) => boolean>} */
 const optionalHelloFields = {
   host: value => isText(value, 255),
-  pod: value => isObject(value) && POD_FIELDS.every(name => value[name] === undefined || isText(value[name], 253)),
+  pod: value => isObject(value) && Object.entries(podFields).every(([name, accepts]) => value[name] === undefined || accepts(value[name])),
   allocatorPath: value => isText(value, 4096),
   resourceLimits: value => isMap(value, isCount),
   hostMemoryBytes: isCount,
@@ -113,7 +116,7 @@ const known = (object, names) => Object.fromEntries(names.filter(name => object[
 const knownInHello = ['type', ...Object.keys(helloFields), ...Object.keys(optionalHelloFields)]
 
 /** What is known of a hello, and no more: it is kept for as long as its target lives. @param {Record<string, unknown>} message @returns {any} */
-const helloOf = message => ({ ...known(message, knownInHello), ...(message.pod !== undefined && { pod: known(/** @type {Record<string, unknown>} */ (message.pod), POD_FIELDS) }) })
+const helloOf = message => ({ ...known(message, knownInHello), ...(message.pod !== undefined && { pod: known(/** @type {Record<string, unknown>} */ (message.pod), Object.keys(podFields)) }) })
 
 /** @param {Record<string, unknown>} message */
 function isAnswer (message) {

@@ -95,7 +95,7 @@ it('the package of the agent holds all of its folders', () => {
 
 it('each command of the command line is a file, and each file a command or a part of one', () => {
   const { program } = require('../../exporter/cli/memwatch')
-  expect(program.commands.map(command => command.name()).sort()).toEqual(['capture', 'compare', 'diagnose', 'exporter', 'last-death', 'plan', 'run', 'simulate', 'top', 'trim', 'try'])
+  expect(program.commands.map(command => command.name()).sort()).toEqual(['capture', 'compare', 'diagnose', 'exporter', 'fix', 'install-agent', 'last-death', 'plan', 'run', 'simulate', 'top', 'trim', 'try'])
   for (const command of program.commands) expect(filesIn('exporter/cli')).toContain(command.name())
 })
 
