@@ -17,6 +17,15 @@ const { report } = require('../exporter/expose/schemas')
 const { createServer } = require('../exporter/expose/server')
 
 const ROOT = path.join(__dirname, '..')
+const CHART_FILES = 'deploy/helm/memwatch/files'
+
+/** Helm reads no file outside of its chart: it has copies. */
+const copies = {
+  [`${CHART_FILES}/rules/alerts.yaml`]: 'alerts/memwatch.alerts.yaml',
+  [`${CHART_FILES}/rules/rules.yaml`]: 'alerts/memwatch.rules.yaml',
+  [`${CHART_FILES}/rules/prom-client.yaml`]: 'alerts/prom-client.rules.yaml',
+  ...Object.fromEntries(Object.keys(dashboards).map(name => [`${CHART_FILES}/dashboards/${name}.json`, `dashboards/${name}.json`]))
+}
 
 /** @type {Record<string, () => string | Promise<string>>} file → its content */
 const generated = {
@@ -35,6 +44,7 @@ const generated = {
   'docs/wire-protocol.md': docs.wireProtocol,
   'docs/report.schema.json': () => JSON.stringify(report, null, 2) + '\n'
 }
+for (const [copy, of] of Object.entries(copies)) generated[copy] = generated[of]
 
 /** The description of the API, as an exporter serves it. @returns {Promise<any>} */
 async function openApi () {

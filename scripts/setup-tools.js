@@ -1,14 +1,14 @@
 'use strict'
 
 /**
- * Makes Prometheus, Alertmanager and jemalloc available to the tests. On Debian and Ubuntu, as root, it installs the
+ * Makes Prometheus, Alertmanager, jemalloc and what builds images available to the tests. On Debian and Ubuntu, as root, it installs the
  * distribution's packages (no daemon is started); elsewhere it says what is missing – and fails when CI is set, where a
  * skipped test is a failure.
  */
 
 const fs = require('node:fs')
 const { spawnSync } = require('node:child_process')
-const { findTools, PACKAGES, MISSING } = require('./system-tools')
+const { sets } = require('./system-tools')
 
 const POLICY = '/usr/sbin/policy-rc.d'
 
@@ -23,14 +23,17 @@ function run (file, args) {
   if (status !== 0) console.error(`${file} failed: ${error?.message ?? `status ${status}`}`)
 }
 
-/** invoke-rc.d asks this file whether a daemon may be started: 101 is no. A machine's own answer is put back afterwards. */
-function install () {
+/**
+ * invoke-rc.d asks this file whether a daemon may be started: 101 is no. A machine's own answer is put back afterwards.
+ * @param {string[]} packages
+ */
+function install (packages) {
   const own = fs.existsSync(POLICY) ? { content: fs.readFileSync(POLICY), mode: fs.statSync(POLICY).mode } : null
   fs.writeFileSync(POLICY, '#!/bin/sh\nexit 101\n')
   fs.chmodSync(POLICY, 0o755)
   try {
     run('apt-get', ['update'])
-    run('apt-get', ['install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120', ...PACKAGES])
+    run('apt-get', ['install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120', ...packages])
   } finally {
     if (own) {
       fs.writeFileSync(POLICY, own.content)
@@ -42,14 +45,16 @@ function install () {
 }
 
 function main () {
-  if (!findTools() && process.getuid?.() === 0 && fs.existsSync('/usr/bin/apt-get')) install()
-  const tools = findTools()
-  if (tools) {
-    for (const [name, file] of Object.entries(tools)) console.log(`${name}: ${file}`)
-    return
+  const wanted = Object.values(sets).filter(({ find }) => !find()).flatMap(({ packages }) => packages)
+  if (wanted.length > 0 && process.getuid?.() === 0 && fs.existsSync('/usr/bin/apt-get')) install(wanted)
+  for (const { find, missing } of Object.values(sets)) {
+    const tools = find()
+    if (!tools) {
+      console.log(`SKIPPED: ${missing}`)
+      if (process.env.CI) process.exitCode = 1
+    }
+    for (const [name, file] of Object.entries(tools ?? {})) console.log(`${name}: ${file}`)
   }
-  console.log(`SKIPPED: ${MISSING}`)
-  if (process.env.CI) process.exitCode = 1
 }
 
 main()

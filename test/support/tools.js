@@ -1,20 +1,22 @@
 'use strict'
 
-const { findTools, MISSING } = require('../../scripts/system-tools')
+const { sets } = require('../../scripts/system-tools')
 
 /**
  * describe() for tests that need the tools: without them they are skipped with one loud line, and in CI they fail.
- * @param {string} title @param {(tools: NonNullable<ReturnType<typeof findTools>>) => void} tests
+ * @param {string} title @param {(tools: Record<string, string>) => void} tests
+ * @param {keyof typeof sets} [set] which of them
  */
-function describeWithTools (title, tests) {
-  const tools = findTools()
+function describeWithTools (title, tests, set = 'monitoring') {
+  const { find, missing } = sets[set]
+  const tools = find()
   if (tools) return describe(title, () => tests(tools))
   if (process.env.CI) {
     return describe(title, () => {
-      it('has its tools', () => { throw new Error(MISSING) })
+      it('has its tools', () => { throw new Error(missing) })
     })
   }
-  process.stderr.write(`SKIPPED: ${title}: ${MISSING}\n`)
+  process.stderr.write(`SKIPPED: ${title}: ${missing}\n`)
   describe.skip(title, () => tests(/** @type {any} */ ({})))
 }
 

@@ -1,0 +1,175 @@
+{{/* The parts of a pod, each in one place: injection, the DaemonSet and the kustomize components are made of them. */}}
+
+{{- define "memwatch.securityContext" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: { drop: [ALL] }
+seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{/* What each exporter is told, in a sidecar or on a node. */}}
+{{- define "memwatch.exporterEnv" -}}
+- name: MEMWATCH_LISTEN
+  value: {{ printf "0.0.0.0:%d" (int .Values.port) }}
+- name: MEMWATCH_DATA_DIR
+  value: /var/lib/memwatch
+- name: MEMWATCH_LOG_LEVEL
+  value: {{ .Values.exporter.logLevel }}
+- name: MEMWATCH_AUTO_CAPTURES
+  value: {{ .Values.exporter.autoCaptures | quote }}
+- name: MEMWATCH_CAPTURES_KEEP
+  value: {{ .Values.exporter.capturesKeep }}
+- name: MEMWATCH_COMPAT
+  value: {{ .Values.exporter.compat | quote }}
+{{- with .Values.exporter.otlp.endpoint }}
+- name: MEMWATCH_OTLP
+  value: {{ . }}
+{{- end }}
+- name: POD_NAME
+  valueFrom: { fieldRef: { fieldPath: metadata.name } }
+- name: POD_NAMESPACE
+  valueFrom: { fieldRef: { fieldPath: metadata.namespace } }
+- name: POD_UID
+  valueFrom: { fieldRef: { fieldPath: metadata.uid } }
+- name: NODE_NAME
+  valueFrom: { fieldRef: { fieldPath: spec.nodeName } }
+{{- with .Values.exporter.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* No readiness and no startup probe: they would hold back the app. */}}
+{{- define "memwatch.exporterProbe" -}}
+httpGet: { path: /-/healthy, port: memwatch }
+periodSeconds: 10
+timeoutSeconds: 5
+failureThreshold: 6
+{{- end }}
+
+{{/* Puts the agent, and a token, into the volume. Its resources are added by who uses it. */}}
+{{- define "memwatch.agentContainer" -}}
+name: memwatch-agent
+image: {{ include "memwatch.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+args: [install-agent, /run/memwatch]
+securityContext:
+  {{- include "memwatch.securityContext" . | nindent 2 }}
+volumeMounts:
+  - { name: memwatch, mountPath: /run/memwatch }
+{{- end }}
+
+{{/* Where a Secret holds the token: a copy, as a Secret that is missing must not hold back the pod. */}}
+{{- define "memwatch.tokenContainer" -}}
+name: memwatch-token
+image: {{ include "memwatch.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+command: [node, -e]
+args:
+  - |-
+    const fs = require('node:fs')
+    const to = '/run/memwatch/token'
+    if (fs.existsSync('/run/secrets/memwatch/token') && !fs.existsSync(to)) {
+      fs.writeFileSync(to, fs.readFileSync('/run/secrets/memwatch/token'), { mode: 0o440 })
+    }
+securityContext:
+  {{- include "memwatch.securityContext" . | nindent 2 }}
+volumeMounts:
+  - { name: memwatch, mountPath: /run/memwatch }
+  - { name: memwatch-token, mountPath: /run/secrets/memwatch, readOnly: true }
+{{- end }}
+
+{{- define "memwatch.sidecarContainer" -}}
+name: memwatch
+image: {{ include "memwatch.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+restartPolicy: Always
+args: [exporter]
+env:
+  {{- include "memwatch.exporterEnv" . | nindent 2 }}
+  - name: MEMWATCH_SOCKET
+    value: /run/memwatch/exporter.sock
+  - name: MEMWATCH_TOKEN_FILE
+    value: /run/memwatch/token
+  - name: MEMWATCH_DATA_MAX
+    value: {{ .Values.sidecar.dataMax }}
+  - name: MEMWATCH_CAPTURES_MAX
+    value: {{ .Values.sidecar.capturesMax }}
+ports:
+  - { name: memwatch, containerPort: {{ int .Values.port }}, protocol: TCP }
+livenessProbe:
+  {{- include "memwatch.exporterProbe" . | nindent 2 }}
+securityContext:
+  {{- include "memwatch.securityContext" . | nindent 2 }}
+volumeMounts:
+  - { name: memwatch, mountPath: /run/memwatch }
+  - { name: memwatch-data, mountPath: /var/lib/memwatch }
+{{- end }}
+
+{{/* The init containers of a pod in their order, without resources. dict "context" $ "mode" sidecar|node */}}
+{{- define "memwatch.initContainers" -}}
+{{- if and (eq .mode "sidecar") .context.Values.token.existingSecret }}
+- resources: agent
+  container:
+    {{- include "memwatch.tokenContainer" .context | nindent 4 }}
+{{- end }}
+- resources: agent
+  container:
+    {{- include "memwatch.agentContainer" .context | nindent 4 }}
+{{- if eq .mode "sidecar" }}
+- resources: sidecar
+  container:
+    {{- include "memwatch.sidecarContainer" .context | nindent 4 }}
+{{- end }}
+{{- end }}
+
+{{- define "memwatch.volumes" -}}
+- name: memwatch
+  emptyDir: { sizeLimit: {{ .context.Values.sidecar.volumeSize }} }
+{{- if eq .mode "sidecar" }}
+- name: memwatch-data
+  emptyDir: { sizeLimit: {{ .context.Values.sidecar.dataVolumeSize }} }
+{{- with .context.Values.token }}
+{{- if .existingSecret }}
+- name: memwatch-token
+  secret:
+    secretName: {{ .existingSecret }}
+    optional: true
+    items: [{ key: {{ .key }}, path: token }]
+{{- end }}
+{{- end }}
+{{- else }}
+- name: memwatch-node
+  hostPath: { path: {{ .context.Values.node.socketDir }}, type: DirectoryOrCreate }
+{{- end }}
+{{- end }}
+
+{{/* What an app's container gets; MEMWATCH_CONTAINER and NODE_OPTIONS are its own. */}}
+{{- define "memwatch.appEnv" -}}
+{{- if eq .mode "sidecar" }}
+- name: MEMWATCH_SOCKET
+  value: /run/memwatch/exporter.sock
+- name: MEMWATCH_TOKEN_FILE
+  value: /run/memwatch/token
+{{- else }}
+- name: MEMWATCH_SOCKET
+  value: /run/memwatch-node/exporter.sock
+{{- end }}
+- name: MEMWATCH_POD_NAME
+  valueFrom: { fieldRef: { fieldPath: metadata.name } }
+- name: MEMWATCH_POD_NAMESPACE
+  valueFrom: { fieldRef: { fieldPath: metadata.namespace } }
+- name: MEMWATCH_POD_UID
+  valueFrom: { fieldRef: { fieldPath: metadata.uid } }
+- name: MEMWATCH_MEMORY_LIMIT_BYTES
+  valueFrom: { resourceFieldRef: { resource: limits.memory } }
+{{- end }}
+
+{{- define "memwatch.appMounts" -}}
+- { name: memwatch, mountPath: /run/memwatch, readOnly: true }
+{{- if eq .mode "node" }}
+- { name: memwatch-node, mountPath: /run/memwatch-node, subPathExpr: $(MEMWATCH_POD_UID), readOnly: true }
+{{- end }}
+{{- end }}
