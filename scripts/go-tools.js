@@ -6,9 +6,9 @@
  */
 
 const fs = require('node:fs')
-const os = require('node:os')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
+const { toolsFolder } = require('./tools-folder')
 
 const TOOLS = {
   helm: { package: 'helm.sh/helm/v4/cmd/helm', version: 'v4.3.1' },
@@ -28,7 +28,7 @@ const names = /** @type {(keyof typeof TOOLS)[]} */ (Object.keys(TOOLS))
 
 /** @param {keyof typeof TOOLS} name @returns {string} its folder */
 function folderOf (name) {
-  return path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache'), 'memwatch-tools', `${name}-${TOOLS[name].version}`)
+  return path.join(toolsFolder(), `${name}-${TOOLS[name].version}`)
 }
 
 /** @returns {GoTools | null} null where one is missing */

@@ -1,15 +1,15 @@
 'use strict'
 
 /**
- * Makes Prometheus, Alertmanager, jemalloc, Helm and others available to the tests. On Debian and Ubuntu, as root, it installs the
- * distribution's packages (no daemon is started), and where there is Go it builds what reads Kubernetes' manifests; elsewhere it says
- * what is missing – and fails when CI is set, where a skipped test is a failure.
+ * Makes Prometheus, Alertmanager, jemalloc, what builds images, Helm and others available to the tests. On Debian and Ubuntu, as root, it
+ * installs the distribution's packages (no daemon is started), and where there is Go it builds what reads Kubernetes' manifests;
+ * elsewhere it says what is missing – and fails when CI is set, where a skipped test is a failure.
  */
 
 const fs = require('node:fs')
 const { spawnSync } = require('node:child_process')
 const { buildGoTools, findGoTools, GO_MISSING } = require('./go-tools')
-const { findTools, PACKAGES, MISSING } = require('./system-tools')
+const { sets } = require('./system-tools')
 
 const POLICY = '/usr/sbin/policy-rc.d'
 
@@ -24,14 +24,17 @@ function run (file, args) {
   if (status !== 0) console.error(`${file} failed: ${error?.message ?? `status ${status}`}`)
 }
 
-/** invoke-rc.d asks this file whether a daemon may be started: 101 is no. A machine's own answer is put back afterwards. */
-function install () {
+/**
+ * invoke-rc.d asks this file whether a daemon may be started: 101 is no. A machine's own answer is put back afterwards.
+ * @param {string[]} packages
+ */
+function install (packages) {
   const own = fs.existsSync(POLICY) ? { content: fs.readFileSync(POLICY), mode: fs.statSync(POLICY).mode } : null
   fs.writeFileSync(POLICY, '#!/bin/sh\nexit 101\n')
   fs.chmodSync(POLICY, 0o755)
   try {
     run('apt-get', ['update'])
-    run('apt-get', ['install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120', ...PACKAGES])
+    run('apt-get', ['install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120', ...packages])
   } finally {
     if (own) {
       fs.writeFileSync(POLICY, own.content)
@@ -43,15 +46,16 @@ function install () {
 }
 
 function main () {
-  if (!findTools() && process.getuid?.() === 0 && fs.existsSync('/usr/bin/apt-get')) install()
+  const wanted = Object.values(sets).filter(({ find }) => !find()).flatMap(({ packages }) => packages)
+  if (wanted.length > 0 && process.getuid?.() === 0 && fs.existsSync('/usr/bin/apt-get')) install(wanted)
   if (!findGoTools()) buildGoTools(line => console.log(line))
-  for (const [tools, missing] of /** @type {const} */ ([[findTools(), MISSING], [findGoTools(), GO_MISSING]])) {
-    if (tools) {
-      for (const [name, file] of Object.entries(tools)) console.log(`${name}: ${file}`)
-    } else {
+  for (const { find, missing } of [...Object.values(sets), { find: findGoTools, missing: GO_MISSING }]) {
+    const tools = find()
+    if (!tools) {
       console.log(`SKIPPED: ${missing}`)
       if (process.env.CI) process.exitCode = 1
     }
+    for (const [name, file] of Object.entries(tools ?? {})) console.log(`${name}: ${file}`)
   }
 }
 

@@ -17,10 +17,15 @@ const TOOLS = {
   chromium: ['chromium', 'chromium-browser', 'google-chrome']
 }
 
+/** What the image is built and run with. */
+const IMAGE_TOOLS = { buildah: ['buildah'], podman: ['podman'], runc: ['runc'], mmdebstrap: ['mmdebstrap'] }
+
 /** Debian's packages that hold them. */
 const PACKAGES = ['prometheus', 'prometheus-alertmanager', 'libjemalloc2', 'curl', 'jq', 'chromium']
+const IMAGE_PACKAGES = Object.keys(IMAGE_TOOLS)
 
 const MISSING = `prometheus, promtool, alertmanager, amtool, curl, jq, chromium and libjemalloc.so.2 are not all here. Debian and Ubuntu: apt-get install ${PACKAGES.join(' ')}; elsewhere see prometheus.io/download and jemalloc.net. Tests that need them do not run without.`
+const IMAGE_MISSING = `${IMAGE_PACKAGES.join(', ')} are not all here, or this is not root on Linux. Debian and Ubuntu: apt-get install ${IMAGE_PACKAGES.join(' ')}. The image is not built and run without.`
 
 /** @param {string[]} names @returns {string | undefined} */
 function which (names) {
@@ -44,4 +49,17 @@ function findTools () {
   return found.every(([, file]) => file) ? Object.fromEntries(found) : null
 }
 
-module.exports = { findTools, PACKAGES, MISSING }
+/** @returns {Record<keyof typeof IMAGE_TOOLS, string> | null} name → file; null where one is missing, or nobody may use them */
+function findImageTools () {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return null
+  const found = Object.entries(IMAGE_TOOLS).map(([name, names]) => [name, which(names)])
+  return found.every(([, file]) => file) ? Object.fromEntries(found) : null
+}
+
+/** Each set of tools that tests run with. */
+const sets = {
+  monitoring: { find: findTools, packages: PACKAGES, missing: MISSING },
+  image: { find: findImageTools, packages: IMAGE_PACKAGES, missing: IMAGE_MISSING }
+}
+
+module.exports = { findTools, findImageTools, MISSING, IMAGE_MISSING, sets }

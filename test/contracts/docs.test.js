@@ -11,7 +11,7 @@ const { diagnoses } = require('../../exporter/diagnoses')
 const { scripts } = require('../../package.json')
 
 const ROOT = path.join(__dirname, '../..')
-const FOLDERS = ['.', 'docs', 'alerts', 'alerts/runbooks', 'dashboards', 'deploy', 'lab', 'agent', 'allocator', 'exporter']
+const FOLDERS = ['.', 'docs', 'deploy', 'alerts', 'alerts/runbooks', 'dashboards', 'lab', 'agent', 'allocator', 'exporter']
 const pages = FOLDERS.flatMap(folder => fs.readdirSync(path.join(ROOT, folder)).filter(name => name.endsWith('.md')).map(name => path.join(folder, name)))
 const textOf = page => fs.readFileSync(path.join(ROOT, page), 'utf8')
 /** As GitHub makes them. @param {string} page @returns {string[]} */

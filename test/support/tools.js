@@ -1,7 +1,7 @@
 'use strict'
 
 const { findGoTools, GO_MISSING } = require('../../scripts/go-tools')
-const { findTools, MISSING } = require('../../scripts/system-tools')
+const { findTools, findImageTools, MISSING, IMAGE_MISSING } = require('../../scripts/system-tools')
 
 /**
  * describe() for tests that need the tools: without them they are skipped with one loud line, and in CI they fail.
@@ -25,4 +25,7 @@ const describeWithTools = (title, tests) => describeWith(findTools(), MISSING, t
 /** @param {string} title @param {(tools: import('../../scripts/go-tools').GoTools) => void} tests */
 const describeWithGoTools = (title, tests) => describeWith(findGoTools(), GO_MISSING, title, tests)
 
-module.exports = { describeWithTools, describeWithGoTools }
+/** @param {string} title @param {(tools: NonNullable<ReturnType<typeof findImageTools>>) => void} tests */
+const describeWithImageTools = (title, tests) => describeWith(findImageTools(), IMAGE_MISSING, title, tests)
+
+module.exports = { describeWithTools, describeWithGoTools, describeWithImageTools }

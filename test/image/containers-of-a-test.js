@@ -1,0 +1,53 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+
+/** Whom the image runs as. */
+const UID = 65532
+
+/**
+ * Containers and folders of one test.
+ * @param {import('../support/containers').ContainerStore} store
+ */
+function fixtures (store) {
+  /** @type {Set<string>} */
+  const ids = new Set()
+  /** @type {Set<string>} */
+  const folders = new Set()
+  return {
+    /** A folder as a volume of the image is: its user's, and its group's. */
+    folder () {
+      const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-volume-'))
+      folders.add(folder)
+      fs.chownSync(folder, UID, UID)
+      fs.chmodSync(folder, 0o2775)
+      return folder
+    },
+    /**
+     * @param {string[]} args of podman run
+     * @param {RegExp} ready what it says when it can be used
+     * @returns {Promise<{ id: string }>}
+     */
+    async start (args, ready) {
+      const id = await store.podman('run', '--detach', ...args)
+      ids.add(id)
+      for (const deadline = Date.now() + 30_000; ;) {
+        const { stdout, stderr } = await store.tryPodman('logs', id)
+        if (ready.test(stdout + stderr)) return { id }
+        const running = await store.podman('inspect', '--format', '{{.State.Running}}', id)
+        if (running !== 'true' || Date.now() > deadline) throw new Error(`${args.join(' ')} did not say ${ready}:\n${stdout}${stderr}`)
+        await new Promise(resolve => setTimeout(resolve, 100))
+      }
+    },
+    async remove () {
+      for (const id of ids) await store.podman('rm', '--force', '--time', '0', id)
+      ids.clear()
+      for (const folder of folders) fs.rmSync(folder, { recursive: true, force: true })
+      folders.clear()
+    }
+  }
+}
+
+module.exports = { fixtures }

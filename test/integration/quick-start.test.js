@@ -1,0 +1,50 @@
+'use strict'
+
+const fs = require('node:fs')
+const net = require('node:net')
+const os = require('node:os')
+const path = require('node:path')
+const { once } = require('node:events')
+const { spawnBounded, environment } = require('../support/agent-collector')
+
+const ROOT = path.join(__dirname, '../..')
+const PAGE = fs.readFileSync(path.join(ROOT, 'docs/quick-start.md'), 'utf8')
+/** What the page says is run: its commands, and what they must say. */
+const examples = [...PAGE.matchAll(/<!-- run(?:: says "([^"]+)")? -->\n```sh\n([\s\S]*?)```/g)].map(([, says, commands]) => ({ says, commands }))
+
+/** @returns {Promise<number>} one that is free now */
+async function freePort () {
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = /** @type {net.AddressInfo} */ (server.address())
+  server.close()
+  return port
+}
+
+it('the page has examples to run, and says so of no others', () => {
+  expect(examples.length).toBe(3)
+  expect([...PAGE.matchAll(/<!-- run/g)].length).toBe(examples.length)
+})
+
+describe('its examples', () => {
+  let folder
+  let ports
+  beforeAll(async () => {
+    folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-quick-start-'))
+    fs.symlinkSync(path.join(ROOT, 'node_modules'), path.join(folder, 'node_modules'))
+    ports = [await freePort(), await freePort()]
+  })
+  afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
+
+  it.each(examples.map(({ says, commands }) => [commands.trim().split('\n')[0], says, commands]))('%s', async (_, says, commands) => {
+    const [own, api] = ports
+    // As they stand, but for the ports: others may have those of this machine. What is still running at the end is ended.
+    const script = `set -eum\ntrap 'for job in $(jobs -p); do kill -- -$job || true; done; wait || true' EXIT\n${commands.replaceAll('localhost:3000', `localhost:${own}`).replaceAll('9888', api)}`
+    const { code, stdout, stderr } = await spawnBounded('/bin/bash', ['-c', script], {
+      cwd: folder,
+      env: environment({ PORT: String(own), MEMWATCH_LISTEN: `127.0.0.1:${api}`, MEMWATCH_URL: `http://127.0.0.1:${api}`, MEMWATCH_SOCKET: path.join(folder, 'exporter.sock') }),
+      timeoutMs: 120_000
+    }).ended
+    expect({ code, stdout, stderr }).toMatchObject({ code: 0, stdout: expect.stringContaining(says ?? '') })
+  }, 130_000)
+})

@@ -1,0 +1,11 @@
+'use strict'
+
+module.exports = {
+  rootDir: __dirname,
+  testEnvironment: 'node',
+  testMatch: ['<rootDir>/scenarios/*.scenario.js'],
+  transform: {},
+  // Two cores carry one scenario at a time.
+  maxWorkers: 1,
+  testTimeout: 300_000
+}

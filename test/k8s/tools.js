@@ -1,0 +1,80 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { spawnSync } = require('node:child_process')
+const { buildGoTools, findGoTools, GO_MISSING } = require('../../scripts/go-tools')
+const { toolsFolder } = require('../../scripts/tools-folder')
+
+const KUBERNETES_VERSION = '1.36.3'
+const KUBERNETES = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl', 'kubelet']
+/** Of Debian; unpacked, not installed: no daemon of the machine's is touched. */
+const DEBIAN = ['etcd-server', 'containerd', 'containernetworking-plugins']
+/** The API server alone takes five minutes of two cores, cold. */
+const LONGEST_BUILD_MS = 30 * 60_000
+
+/**
+ * @typedef {object} Tools
+ * @property {string} bin folder of Kubernetes' own
+ * @property {string} debian folder that Debian's packages are unpacked in
+ * @property {string} helm
+ */
+
+/** @param {string} text */
+const say = text => process.stderr.write(`test:k8s: ${text}\n`)
+
+/**
+ * @param {string} file @param {string[]} args @param {import('node:child_process').SpawnSyncOptions} [options]
+ * @throws {Error} with what it said
+ */
+function must (file, args, options = {}) {
+  const { status, stderr, error } = spawnSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'], timeout: LONGEST_BUILD_MS, ...options })
+  if (status !== 0) throw new Error(`${file} ${args.join(' ')}: ${error?.message ?? String(stderr).slice(-2000)}`)
+}
+
+/** What this builds for itself cannot be built without. @returns {string | undefined} what is missing, in words */
+function whatIsMissing () {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'it needs root on Linux'
+  const missing = ['go', 'apt-get', 'dpkg', 'unshare', 'nsenter', 'ip', 'openssl', 'iptables'].filter(name => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0)
+  return missing.length > 0 ? `${missing.join(', ')} is not here` : undefined
+}
+
+/** Built or unpacked once, and kept. A build that was broken off leaves nothing that looks whole. @param {string} at @param {string} what @param {(to: string) => void} make */
+function once (at, what, make) {
+  if (fs.existsSync(at)) return
+  const began = Date.now()
+  say(`${what} …`)
+  fs.mkdirSync(path.dirname(at), { recursive: true })
+  const to = `${at}.part`
+  fs.rmSync(to, { recursive: true, force: true })
+  make(to)
+  fs.renameSync(to, at)
+  say(`${what}: ${Math.round((Date.now() - began) / 1000)} s`)
+}
+
+/** @returns {Tools} */
+function setUpTools () {
+  const folder = toolsFolder()
+  const bin = path.join(folder, `kubernetes-${KUBERNETES_VERSION}`)
+  const env = { ...process.env, GOTOOLCHAIN: 'local', CGO_ENABLED: '0', GOFLAGS: '-mod=readonly' }
+  for (const name of KUBERNETES) {
+    once(path.join(bin, name), `building ${name} ${KUBERNETES_VERSION}`, to => must('go', [
+      'build', '-trimpath', '-ldflags', `-s -w -X k8s.io/component-base/version.gitVersion=v${KUBERNETES_VERSION}`, '-o', to, `k8s.io/kubernetes/cmd/${name}`
+    ], { cwd: path.join(__dirname, 'kubernetes'), env }))
+  }
+  buildGoTools(say)
+  const goTools = findGoTools()
+  if (!goTools) throw new Error(GO_MISSING)
+  const debian = path.join(folder, 'debian')
+  once(debian, DEBIAN.join(', '), to => {
+    fs.mkdirSync(to, { recursive: true })
+    must('apt-get', ['download', '-o', 'APT::Sandbox::User=root', ...DEBIAN], { cwd: to })
+    for (const name of fs.readdirSync(to).filter(name => name.endsWith('.deb'))) {
+      must('dpkg', ['-x', name, '.'], { cwd: to })
+      fs.rmSync(path.join(to, name))
+    }
+  })
+  return { bin, debian, helm: goTools.helm }
+}
+
+module.exports = { setUpTools, whatIsMissing, say, KUBERNETES_VERSION }
