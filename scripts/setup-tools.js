@@ -1,13 +1,14 @@
 'use strict'
 
 /**
- * Makes Prometheus, Alertmanager, jemalloc and what builds images available to the tests. On Debian and Ubuntu, as root, it installs the
- * distribution's packages (no daemon is started); elsewhere it says what is missing – and fails when CI is set, where a
- * skipped test is a failure.
+ * Makes Prometheus, Alertmanager, jemalloc, what builds images, Helm and others available to the tests. On Debian and Ubuntu, as root, it
+ * installs the distribution's packages (no daemon is started), and where there is Go it builds what reads Kubernetes' manifests;
+ * elsewhere it says what is missing – and fails when CI is set, where a skipped test is a failure.
  */
 
 const fs = require('node:fs')
 const { spawnSync } = require('node:child_process')
+const { buildGoTools, findGoTools, GO_MISSING } = require('./go-tools')
 const { sets } = require('./system-tools')
 
 const POLICY = '/usr/sbin/policy-rc.d'
@@ -47,7 +48,8 @@ function install (packages) {
 function main () {
   const wanted = Object.values(sets).filter(({ find }) => !find()).flatMap(({ packages }) => packages)
   if (wanted.length > 0 && process.getuid?.() === 0 && fs.existsSync('/usr/bin/apt-get')) install(wanted)
-  for (const { find, missing } of Object.values(sets)) {
+  if (!findGoTools()) buildGoTools(line => console.log(line))
+  for (const { find, missing } of [...Object.values(sets), { find: findGoTools, missing: GO_MISSING }]) {
     const tools = find()
     if (!tools) {
       console.log(`SKIPPED: ${missing}`)

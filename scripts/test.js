@@ -13,7 +13,7 @@ const { ROOT } = require('./generate')
 
 /** @type {[title: string, ...command: string[]][]} */
 const CHECKS = [
-  ['Prometheus, Alertmanager and jemalloc', process.execPath, 'scripts/setup-tools.js'],
+  ['Prometheus, Alertmanager, jemalloc, Helm and others', process.execPath, 'scripts/setup-tools.js'],
   ['generated files are up to date', process.execPath, 'scripts/generate.js', '--check'],
   ['eslint', 'npx', '--no-install', 'eslint', '.'],
   ['tsc --strict', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json'],

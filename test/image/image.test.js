@@ -5,7 +5,7 @@ const path = require('node:path')
 const { fixtures } = require('./containers-of-a-test')
 const { containerStore } = require('../support/containers')
 const { productImage, BASE } = require('../support/images')
-const { describeWithTools } = require('../support/tools')
+const { describeWithImageTools } = require('../support/tools')
 const { eventually } = require('../support/exporter')
 const { version } = require('../../exporter/package.json')
 const { devDependencies } = require('../../package.json')
@@ -20,7 +20,7 @@ it('the Dockerfile says the version that the packages have', () => {
   expect(fs.readFileSync(path.join(ROOT, 'Dockerfile'), 'utf8')).toContain(`ARG VERSION=${version}\n`)
 })
 
-describeWithTools('the image', () => {
+describeWithImageTools('the image', () => {
   /** @type {import('../support/containers').ContainerStore} */
   let store
   /** @type {ReturnType<typeof fixtures>} */
@@ -100,4 +100,4 @@ describeWithTools('the image', () => {
     expect(await store.podman('inspect', '--format', '{{.State.ExitCode}}', id)).toBe('0')
     expect(fs.readdirSync(data)).not.toEqual([])
   })
-}, 'image')
+})

@@ -79,7 +79,7 @@ async function main () {
     await saveImages(archive)
     mountPoints = makeMountPoints()
     for (const group of cgroupsOf(cgroupRoot)) fs.mkdirSync(group, { recursive: true })
-    const place = { folder, cgroupRoot, tools, images: [archive], results, keep: given.keep, jestArgs: given.only ? ['--testNamePattern', given.only] : [] }
+    const place = { folder, cgroupRoot, tools, images: [archive], results, keep: given.keep, jestArgs: ['--passWithNoTests', ...given.only ? ['--testNamePattern', given.only] : []] }
     // A session of its own: Ctrl-C of the terminal is for us, and we end it.
     inside = spawn('unshare', ['--mount', '--pid', '--net', '--fork', '--kill-child', '--mount-proc', process.execPath, path.join(__dirname, 'inside.js'), JSON.stringify(place)], { detached: true, stdio: ['pipe', 'inherit', 'inherit', 'ipc'] })
     inside.on('message', () => sayHowToReach(folder, tools, /** @type {number} */ (inside?.pid)))

@@ -3,11 +3,11 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
+const { buildGoTools, findGoTools, GO_MISSING } = require('../../scripts/go-tools')
 const { toolsFolder } = require('../../scripts/tools-folder')
 
 const KUBERNETES_VERSION = '1.36.3'
 const KUBERNETES = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl', 'kubelet']
-const HELM_VERSION = '4.3.1'
 /** Of Debian; unpacked, not installed: no daemon of the machine's is touched. */
 const DEBIAN = ['etcd-server', 'containerd', 'containernetworking-plugins']
 /** The API server alone takes five minutes of two cores, cold. */
@@ -62,12 +62,9 @@ function setUpTools () {
       'build', '-trimpath', '-ldflags', `-s -w -X k8s.io/component-base/version.gitVersion=v${KUBERNETES_VERSION}`, '-o', to, `k8s.io/kubernetes/cmd/${name}`
     ], { cwd: path.join(__dirname, 'kubernetes'), env }))
   }
-  const helm = path.join(folder, `helm-${HELM_VERSION}`)
-  once(helm, `building helm ${HELM_VERSION}`, to => {
-    must('go', ['install', '-trimpath', '-ldflags', '-s -w', `helm.sh/helm/v4/cmd/helm@v${HELM_VERSION}`], { env: { ...env, GOFLAGS: '', GOBIN: `${to}.bin` } })
-    fs.renameSync(`${to}.bin/helm`, to)
-    fs.rmSync(`${to}.bin`, { recursive: true })
-  })
+  buildGoTools(say)
+  const goTools = findGoTools()
+  if (!goTools) throw new Error(GO_MISSING)
   const debian = path.join(folder, 'debian')
   once(debian, DEBIAN.join(', '), to => {
     fs.mkdirSync(to, { recursive: true })
@@ -77,7 +74,7 @@ function setUpTools () {
       fs.rmSync(path.join(to, name))
     }
   })
-  return { bin, debian, helm }
+  return { bin, debian, helm: goTools.helm }
 }
 
 module.exports = { setUpTools, whatIsMissing, say, KUBERNETES_VERSION }

@@ -1,15 +1,14 @@
 'use strict'
 
-const { sets } = require('../../scripts/system-tools')
+const { findGoTools, GO_MISSING } = require('../../scripts/go-tools')
+const { findTools, findImageTools, MISSING, IMAGE_MISSING } = require('../../scripts/system-tools')
 
 /**
  * describe() for tests that need the tools: without them they are skipped with one loud line, and in CI they fail.
- * @param {string} title @param {(tools: Record<string, string>) => void} tests
- * @param {keyof typeof sets} [set] which of them
+ * @template Tools
+ * @param {Tools | null} tools @param {string} missing @param {string} title @param {(tools: Tools) => void} tests
  */
-function describeWithTools (title, tests, set = 'monitoring') {
-  const { find, missing } = sets[set]
-  const tools = find()
+function describeWith (tools, missing, title, tests) {
   if (tools) return describe(title, () => tests(tools))
   if (process.env.CI) {
     return describe(title, () => {
@@ -20,4 +19,13 @@ function describeWithTools (title, tests, set = 'monitoring') {
   describe.skip(title, () => tests(/** @type {any} */ ({})))
 }
 
-module.exports = { describeWithTools }
+/** @param {string} title @param {(tools: NonNullable<ReturnType<typeof findTools>>) => void} tests */
+const describeWithTools = (title, tests) => describeWith(findTools(), MISSING, title, tests)
+
+/** @param {string} title @param {(tools: import('../../scripts/go-tools').GoTools) => void} tests */
+const describeWithGoTools = (title, tests) => describeWith(findGoTools(), GO_MISSING, title, tests)
+
+/** @param {string} title @param {(tools: NonNullable<ReturnType<typeof findImageTools>>) => void} tests */
+const describeWithImageTools = (title, tests) => describeWith(findImageTools(), IMAGE_MISSING, title, tests)
+
+module.exports = { describeWithTools, describeWithGoTools, describeWithImageTools }

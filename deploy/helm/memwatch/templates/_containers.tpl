@@ -16,14 +16,22 @@ seccompProfile: { type: RuntimeDefault }
   value: {{ printf "0.0.0.0:%d" (int .Values.port) }}
 - name: MEMWATCH_DATA_DIR
   value: /var/lib/memwatch
+{{- with .Values.exporter.logLevel }}
 - name: MEMWATCH_LOG_LEVEL
-  value: {{ .Values.exporter.logLevel }}
+  value: {{ . }}
+{{- end }}
+{{- with .Values.exporter.autoCaptures }}
 - name: MEMWATCH_AUTO_CAPTURES
-  value: {{ .Values.exporter.autoCaptures | quote }}
+  value: {{ quote . }}
+{{- end }}
+{{- with .Values.exporter.capturesKeep }}
 - name: MEMWATCH_CAPTURES_KEEP
-  value: {{ .Values.exporter.capturesKeep }}
+  value: {{ . }}
+{{- end }}
+{{- with .Values.exporter.compat }}
 - name: MEMWATCH_COMPAT
-  value: {{ .Values.exporter.compat | quote }}
+  value: {{ quote . }}
+{{- end }}
 {{- with .Values.exporter.otlp.endpoint }}
 - name: MEMWATCH_OTLP
   value: {{ . }}
@@ -148,14 +156,11 @@ volumeMounts:
 
 {{/* What an app's container gets; MEMWATCH_CONTAINER and NODE_OPTIONS are its own. */}}
 {{- define "memwatch.appEnv" -}}
-{{- if eq .mode "sidecar" }}
 - name: MEMWATCH_SOCKET
-  value: /run/memwatch/exporter.sock
+  value: {{ eq .mode "sidecar" | ternary "/run/memwatch/exporter.sock" "/run/memwatch-node/exporter.sock" }}
+{{- if eq .mode "sidecar" }}
 - name: MEMWATCH_TOKEN_FILE
   value: /run/memwatch/token
-{{- else }}
-- name: MEMWATCH_SOCKET
-  value: /run/memwatch-node/exporter.sock
 {{- end }}
 - name: MEMWATCH_POD_NAME
   valueFrom: { fieldRef: { fieldPath: metadata.name } }

@@ -1,0 +1,66 @@
+'use strict'
+
+/**
+ * What reads the manifests of `deploy/`: Helm and friends, built by Go at exact versions. They are kept outside of the repository,
+ * a folder for each version, so that they are built once on a machine. Minutes at first: most of it is Helm.
+ */
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { spawnSync } = require('node:child_process')
+const { toolsFolder } = require('./tools-folder')
+
+const TOOLS = {
+  helm: { package: 'helm.sh/helm/v4/cmd/helm', version: 'v4.3.1' },
+  kubeconform: { package: 'github.com/yannh/kubeconform/cmd/kubeconform', version: 'v0.8.0' },
+  'kube-score': { package: 'github.com/zegl/kube-score/cmd/kube-score', version: 'v1.20.0' },
+  kustomize: { package: 'sigs.k8s.io/kustomize/kustomize/v5', version: 'v5.7.1' }
+}
+
+const GO_MISSING = 'helm, kubeconform, kube-score and kustomize are not built. node scripts/setup-tools.js builds them where there is Go 1.26 and its module proxy. Tests that need them do not run without.'
+
+/** A module proxy that does not answer is not waited for. */
+const BUILD_TIMEOUT_MS = 600_000
+
+/** @typedef {Record<keyof typeof TOOLS, string>} GoTools name → file */
+
+const names = /** @type {(keyof typeof TOOLS)[]} */ (Object.keys(TOOLS))
+
+/** @param {keyof typeof TOOLS} name @returns {string} its folder */
+function folderOf (name) {
+  return path.join(toolsFolder(), `${name}-${TOOLS[name].version}`)
+}
+
+/** @returns {GoTools | null} null where one is missing */
+function findGoTools () {
+  const files = Object.fromEntries(names.map(name => [name, path.join(folderOf(name), name)]))
+  return Object.values(files).every(file => fs.existsSync(file)) ? /** @type {GoTools} */ (files) : null
+}
+
+/** Builds what is missing. @param {(line: string) => void} say */
+function buildGoTools (say) {
+  for (const name of names) {
+    const folder = folderOf(name)
+    if (fs.existsSync(path.join(folder, name))) continue
+    const { package: of, version } = TOOLS[name]
+    say(`$ go install ${of}@${version}`)
+    const from = Date.now()
+    // Into a folder of its own at first: a build that is cut short leaves no half of a tool.
+    const made = `${folder}.${process.pid}`
+    const { status, error } = spawnSync('go', ['install', '-trimpath', '-ldflags', '-s -w', `${of}@${version}`], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      timeout: BUILD_TIMEOUT_MS,
+      env: { ...process.env, PATH: `${process.env.PATH}${path.delimiter}/usr/local/go/bin`, GOBIN: made, GOFLAGS: '', GOTOOLCHAIN: 'local', CGO_ENABLED: '0' }
+    })
+    if (status === 0) {
+      fs.rmSync(folder, { recursive: true, force: true })
+      fs.renameSync(made, folder)
+      say(`${name} ${version}: ${Math.round((Date.now() - from) / 1000)} s`)
+    } else {
+      fs.rmSync(made, { recursive: true, force: true })
+      say(`${name} cannot be built: ${error?.message ?? `status ${status}`}`)
+    }
+  }
+}
+
+module.exports = { findGoTools, buildGoTools, GO_MISSING }

@@ -1,0 +1,47 @@
+'use strict'
+
+const { api, apply, chart, deployment, eventually, exec, kubectl, kubectlWith, metricOf, namespace, note, removeNamespaces, rssMib, runningPod, statusOf, watched } = require('../cluster')
+
+const TARGET = 'memwatch-lab'
+const CONFIRM_MS = 180_000
+
+beforeAll(() => chart('sidecar'))
+afterEach(removeNamespaces)
+
+const confirmed = pod => metricOf(pod, 'memwatch_diagnosis{', /diagnosis="semi-space-starvation",state="confirmed"/)
+const pauseRatio = async pod => (await api(pod, `diagnoses?target=${TARGET}`))[0].verdicts.find(({ diagnosis }) => diagnosis === 'semi-space-starvation')
+
+it('an app that starves is diagnosed in its pod without a change to it; the fix that is printed is taken by kubectl as it is, and cures it', async () => {
+  const shop = await namespace('diagnosis', { release: 'sidecar' })
+  // As it is published: no command, no environment of its own, nothing of memwatch in its image.
+  await apply(shop, deployment('shop', { container: { command: undefined, env: [], resources: { limits: { memory: '512Mi' } } } }))
+  const before = await runningPod(shop, 'shop')
+  await watched(before, TARGET)
+  await eventually(() => confirmed(before), value => value === 1, CONFIRM_MS)
+  const seconds = (Date.now() - Date.parse(statusOf(before, 'shop').state.running.startedAt)) / 1000
+  note('semi-space starvation confirmed, seconds after the start of the app', seconds.toFixed(0))
+  const found = await pauseRatio(before)
+  expect(found.state).toBe('confirmed')
+  note('what was found', found.summary)
+  note('RSS of the sidecar with one target, MiB', String(await rssMib(before, 'memwatch')))
+  expect(await exec(before, 'memwatch', 'memwatch', 'top', '--once')).toContain('confirmed: semi-space-starvation')
+
+  const patch = await exec(before, 'memwatch', 'memwatch', 'fix', TARGET, '--format', 'kubernetes')
+  note('the fix that was applied', patch.split('\n')[0].replace(/^# /, ''))
+  await kubectlWith(patch, 'apply', '--server-side', '--field-manager=memwatch', '--filename', '-')
+  await kubectl('--namespace', shop, 'rollout', 'status', 'deployment/shop', '--timeout=120s')
+  const after = await runningPod(shop, 'shop')
+  expect(after.metadata.uid).not.toBe(before.metadata.uid)
+  expect(after.spec.containers[0].env.find(({ name }) => name === 'NODE_OPTIONS').value).toMatch(/--max-semi-space-size=\d+ .*--require \/run\/memwatch\/agent\/index\.js/)
+  await watched(after, TARGET)
+
+  // As long as it took before, and half as long again.
+  const uptime = () => metricOf(after, 'memwatch_target_last_frame_timestamp_seconds').then(async last => last - await metricOf(after, 'memwatch_target_start_time_seconds'))
+  const seen = []
+  await eventually(async () => { seen.push(await confirmed(after)); return uptime() }, value => value > 1.5 * seconds, CONFIRM_MS)
+  expect(seen.filter(value => value === 1)).toEqual([])
+  const left = await pauseRatio(after)
+  expect(left.state).toBe('ok')
+  note('the same, after the fix', left.summary)
+  expect(statusOf(after, 'memwatch').restartCount).toBe(0)
+})
