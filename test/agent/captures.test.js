@@ -51,4 +51,22 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(most).toBeLessThanOrEqual(PIECE_BYTES)
     expect(nodes).toBeGreaterThan(1000)
   })
+
+  it('what reading a heap profile allocates is no part of it', async () => {
+    const readings = await printed(node, `
+      const running = require('../../agent/capture/profilers').startHeapProfile({ intervalBytes: 512, collected: false })
+      const bytes = node => node.selfSize + node.children.reduce((sum, child) => sum + bytes(child), 0)
+      const kept = []
+      function keep () { for (let i = 0; i < 1000; i++) kept.push({ i, text: ['row ' + i] }) }
+      const texts = Array.from({ length: 20 }, () => running.read())
+      keep()
+      texts.push(running.stop())
+      console.log(JSON.stringify(texts.map(JSON.parse).map(({ head, samples }) => ({ bytes: bytes(head), names: JSON.stringify(head).match(/keep|readMemwatchHeapProfile/g), samples: samples.map(({ nodeId }) => nodeId), ids: JSON.stringify(head).match(/"id":\\d+/g).map(text => Number(text.slice(5))) }))))
+    `)
+    const [first, last] = [readings[0], readings[19]]
+    expect(last.bytes).toBeLessThan(first.bytes + 8192) // a reading of nearly nothing takes a kilobyte or more each time
+    expect(readings[20].names).toEqual(['keep'])
+    expect(readings[20].bytes).toBeGreaterThan(last.bytes + 50_000)
+    for (const { samples, ids } of readings) expect(ids).toEqual(expect.arrayContaining(samples))
+  })
 })
