@@ -1,5 +1,7 @@
 'use strict'
 
+const path = require('node:path')
+const { pathToFileURL } = require('node:url')
 const v8 = require('node:v8')
 const { debug } = require('../guard')
 
@@ -116,10 +118,10 @@ const heapProfilers = [
       throw error
     }
     return {
-      read: () => readMemwatchHeapProfile(session, 'HeapProfiler.getSamplingProfile'),
+      read: () => heapProfileOf(session, 'HeapProfiler.getSamplingProfile'),
       stop () {
         try {
-          return readMemwatchHeapProfile(session, 'HeapProfiler.stopSampling')
+          return heapProfileOf(session, 'HeapProfiler.stopSampling')
         } finally {
           end()
         }
@@ -148,20 +150,23 @@ const heapProfilers = [
 ]
 
 /**
- * Reading a profile allocates, too: in an app that leaks slowly, a good part of what lives when it is read again. That is taken out of it. What reads is known
- * by its name, whatever file a bundler put it in.
+ * To read and send a profile allocates, too: in an app that leaks slowly, a good part of what lives when it is read again. That is taken out of it. Where a bundler
+ * put all into one file, it cannot be told from the app.
  */
-const READER = 'readMemwatchHeapProfile'
+const OWN_FOLDERS = path.basename(__filename) === 'profilers.js' ? [__dirname + path.sep, pathToFileURL(__dirname + path.sep).href] : []
 
-/** @param {NonNullable<ReturnType<typeof inspect>>} session @param {string} method @returns {string} */
-function readMemwatchHeapProfile (session, method) {
+/** @param {{ callFrame: { url: string } }} node of a heap profile */
+const isOwn = ({ callFrame: { url } }) => OWN_FOLDERS.some(folder => url.startsWith(folder))
+
+/** @param {NonNullable<ReturnType<typeof inspect>>} session @param {string} method @returns {string} a heap profile without what captures allocate */
+function heapProfileOf (session, method) {
   const { profile } = session.post(method)
   const ids = new Set()
   /** @type {any[]} */
   const open = [profile.head]
   for (let node = open.pop(); node; node = open.pop()) {
     ids.add(node.id)
-    node.children = node.children.filter((/** @type {any} */ { callFrame }) => callFrame.functionName !== READER)
+    node.children = node.children.filter((/** @type {any} */ child) => !isOwn(child))
     for (const child of node.children) open.push(child)
   }
   // V8, too, may list a sample of which the tree does not know yet.

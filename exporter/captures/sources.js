@@ -7,6 +7,8 @@ const { Witness } = require('../deaths/witness')
 
 /** A bundle may be large, and its map larger: what is larger than this is not read. */
 const MOST_BYTES = 16 * 2 ** 20
+/** The name of the agent's package. */
+const AGENT = 'memwatch'
 /** In a file's last so many bytes it says where its map is. */
 const TAIL_BYTES = 4096
 
@@ -20,8 +22,8 @@ class Sources {
   #lines = new Map()
   /** @type {Map<string, { map: InstanceType<typeof TraceMap>, file: string } | undefined>} */
   #maps = new Map()
-  /** @type {Map<string, string | undefined>} */
-  #packageRoots = new Map()
+  /** @type {Map<string, { folder: string, name: unknown } | undefined>} */
+  #packages = new Map()
 
   /** @param {string | undefined} root of the app's file system, as /proc/4711/root; undefined where it cannot be seen */
   constructor (root) {
@@ -56,20 +58,35 @@ class Sources {
     return { file: sourcePath(at.source, found.file), line: at.line, column: at.column + 1, function: at.name }
   }
 
-  /** @param {string} file @returns {string} relative to the folder of the nearest package.json; as it is where there is none to see */
+  /**
+   * @param {string} file
+   * @returns {string} relative to the nearest package that is not in node_modules; as it is where there is none to see. The agent's may lie anywhere: what is
+   *   its own is below `memwatch`
+   */
   relative (file) {
-    const root = path.isAbsolute(file) ? this.#packageRootOf(path.dirname(file)) : undefined
-    return root === undefined ? file : path.relative(root, file)
+    const [, above = path.dirname(file)] = /^(.*?)[/\\]node_modules[/\\]/.exec(file) ?? []
+    const found = path.isAbsolute(file) ? this.#packageOf(above || path.sep) : undefined
+    return found ? path.join(found.name === AGENT ? AGENT : '', path.relative(found.folder, file)) : file
   }
 
-  /** @param {string} folder @returns {string | undefined} */
-  #packageRootOf (folder) {
-    if (!this.#packageRoots.has(folder)) {
+  /** @param {string} folder @returns {{ folder: string, name: unknown } | undefined} */
+  #packageOf (folder) {
+    if (!this.#packages.has(folder)) {
       const parent = path.dirname(folder)
-      const here = this.#root !== undefined && fs.existsSync(path.join(this.#root, folder, 'package.json'))
-      this.#packageRoots.set(folder, here ? folder : parent === folder ? undefined : this.#packageRootOf(parent))
+      this.#packages.set(folder, this.#packageIn(folder) ?? (parent === folder ? undefined : this.#packageOf(parent)))
     }
-    return this.#packageRoots.get(folder)
+    return this.#packages.get(folder)
+  }
+
+  /** @param {string} folder */
+  #packageIn (folder) {
+    const text = this.#read(path.join(folder, 'package.json'))
+    if (text === undefined) return undefined
+    try {
+      return { folder, name: JSON.parse(text).name }
+    } catch {
+      return { folder, name: undefined } // one is there, whatever it says
+    }
   }
 
   /** @param {string} file @returns {string[] | undefined} */

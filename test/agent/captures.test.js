@@ -52,7 +52,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(nodes).toBeGreaterThan(1000)
   })
 
-  it('what reading a heap profile allocates is no part of it', async () => {
+  it('what a capture itself allocates is no part of a heap profile', async () => {
     const readings = await printed(node, `
       const running = require('../../agent/capture/profilers').startHeapProfile({ intervalBytes: 512, collected: false })
       const bytes = node => node.selfSize + node.children.reduce((sum, child) => sum + bytes(child), 0)
@@ -61,7 +61,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       const texts = Array.from({ length: 20 }, () => running.read())
       keep()
       texts.push(running.stop())
-      console.log(JSON.stringify(texts.map(JSON.parse).map(({ head, samples }) => ({ bytes: bytes(head), names: JSON.stringify(head).match(/keep|readMemwatchHeapProfile/g), samples: samples.map(({ nodeId }) => nodeId), ids: JSON.stringify(head).match(/"id":\\d+/g).map(text => Number(text.slice(5))) }))))
+      console.log(JSON.stringify(texts.map(JSON.parse).map(({ head, samples }) => ({ bytes: bytes(head), names: JSON.stringify(head).match(/keep|profilers\\.js/g), samples: samples.map(({ nodeId }) => nodeId), ids: JSON.stringify(head).match(/"id":\\d+/g).map(text => Number(text.slice(5))) }))))
     `)
     const [first, last] = [readings[0], readings[19]]
     expect(last.bytes).toBeLessThan(first.bytes + 8192) // a reading of nearly nothing takes a kilobyte or more each time

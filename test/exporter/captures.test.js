@@ -123,6 +123,19 @@ describe('suspects', () => {
     expect(shortText(suspects)).toMatch(/^load src\/cache\.ts:42: JSON\.parse; .* – 100 % of the busy time, up to 0\.05 s at a stretch$/)
     expect(markdown(/** @type {any} */ ({ ...capture, target: 'shop', thread: 'main', pid: 1, node: '20', requestedUnixMs: 0, suspects }))).toContain('| `load` | `src/cache.ts:42` |')
   })
+  it.each([
+    ['package.json', '{}', 'src/cache.js', 'src/cache.js'],
+    ['package.json', 'not JSON', 'src/cache.js', 'src/cache.js'],
+    ['package.json', 'null', 'node_modules/poller/lib/index.js', 'node_modules/poller/lib/index.js'],
+    ['agent/package.json', '{"name":"memwatch"}', 'agent/capture/send.js', 'memwatch/capture/send.js']
+  ])('are told by their package, and what is the agent’s by its name: %s %s, %s', (manifest, text, file, expected) => {
+    for (const [name, content] of [[manifest, text], ['node_modules/poller/package.json', '{}']]) {
+      fs.mkdirSync(path.dirname(path.join(folder, name)), { recursive: true })
+      fs.writeFileSync(path.join(folder, name), content)
+    }
+    expect(new Sources('/').relative(path.join(folder, file))).toBe(expected)
+    expect(new Sources(undefined).relative(path.join(folder, file))).toBe(path.join(folder, file))
+  })
   it('of a process that is not seen from here are as the profile says, and no file is read', () => {
     const bundle = path.join(folder, 'bundle.js')
     fs.writeFileSync(bundle, 'JSON.parse(text)')
