@@ -80,8 +80,8 @@ async function chart (release, values = {}) {
   const given = { 'injection.namespaceSelector': { matchLabels: { [RELEASE_LABEL]: release } }, ...values }
   await helm('upgrade', '--install', release, CHART, '--namespace', 'memwatch', '--create-namespace', ...Object.entries(given).flatMap(([name, value]) => ['--set-json', `${name}=${JSON.stringify(value)}`]))
   if (given['injection.enabled'] === false) return
-  const probe = `probe-${release}`
-  await namespace(probe, { release })
+  // Each its own: the one before may still be on its way out.
+  const probe = await namespace(`probe-${release}-${Date.now().toString(36)}`, { release })
   const wanted = given['image.tag']
   const pod = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'probe', annotations: { 'memwatch.dev/inject': 'true' } }, spec: { containers: [{ name: 'app', image: APP }] } })
   await eventually(async () => JSON.parse(await kubectlWith(pod, '--namespace', probe, 'apply', '--dry-run=server', '--output', 'json', '--filename', '-')),
