@@ -143,4 +143,4 @@ function hello (config) {
   }
 }
 
-module.exports = { hello, loadedAllocator, appName, splitNodeOptions, plainFlags }
+module.exports = { hello, loadedAllocator, appName, splitNodeOptions, plainFlags, MALLOC_ENV }

@@ -39,7 +39,7 @@ const MADE = {
  */
 function render (helm, chart, values, show) {
   const { status, stdout, stderr } = spawnSync(helm, ['template', 'memwatch', chart, '--namespace', 'memwatch', '--values', '-', ...show.flatMap(name => ['--show-only', `templates/${name}.yaml`])],
-    { encoding: 'utf8', input: stringify(values) })
+    { encoding: 'utf8', input: JSON.stringify(values) })
   if (status !== 0) throw new Error(stderr)
   return stdout.replace(/^(# Source: .*| *(helm\.sh\/chart|app\.kubernetes\.io\/managed-by): .*)\n/gm, '')
     .split(/^---\n/m).map(document => document.trim()).filter(document => document !== '').join('\n---\n') + '\n'

@@ -5,7 +5,7 @@ const { compare } = require('../compare/compare')
 const { renderComparison } = require('../compare/render')
 
 /** What came of it, and the exit status that says so. */
-const STATUS = Object.freeze({ fixed: 0, nothing_confirmed: 3, nothing_to_apply: 4, not_fixed: 5 })
+const STATUS = Object.freeze({ fixed: 0, compared: 0, nothing_confirmed: 3, nothing_to_apply: 4, not_fixed: 5 })
 
 /**
  * @typedef {object} Attempt the wire form of `memwatch try --json`
@@ -25,7 +25,7 @@ const STATUS = Object.freeze({ fixed: 0, nothing_confirmed: 3, nothing_to_apply:
  */
 function attemptOf ({ before, after }, chosen, kept, { by }) {
   const { verdict, fix, skipped = [] } = chosen ?? {}
-  const comparison = compare(before, after, verdict && fix && { diagnosis: verdict.diagnosis, fix })
+  const comparison = compare(before, after, fix && { diagnosis: verdict?.diagnosis ?? null, fix })
   const failed = (/** @type {import('../compare/measure').Run} */ { exit, target }) => !target || (exit?.code ?? 0) > 0 || (exit?.signal ?? 'SIGTERM') !== 'SIGTERM'
   // A suspicion that became certain is still there.
   const has = (/** @type {import('../compare/measure').Run} */ { target }) => target?.verdicts.some(({ diagnosis, state }) =>
@@ -33,7 +33,7 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
   const fixed = !after.some(has) && (!after.some(failed) || before.some(failed))
   return {
     schema: 1,
-    outcome: by ? 'interrupted' : !verdict ? 'nothing_confirmed' : !fix ? 'nothing_to_apply' : fixed ? 'fixed' : 'not_fixed',
+    outcome: by ? 'interrupted' : !verdict ? (fix && !after.some(failed) ? 'compared' : fix ? 'not_fixed' : 'nothing_confirmed') : !fix ? 'nothing_to_apply' : fixed ? 'fixed' : 'not_fixed',
     interruptedBy: by ?? null,
     finding: verdict ? { diagnosis: verdict.diagnosis, state: verdict.state, title: verdict.title, summary: verdict.summary } : null,
     skipped,
@@ -47,6 +47,7 @@ const WORDS = Object.freeze({
   nothing_confirmed: 'Nothing is confirmed, so nothing was tried. Was there load, and for long enough? memwatch diagnose says what is suspected or not known yet.',
   nothing_to_apply: 'No fix of it can be applied from outside. When you have made the change, memwatch compare says what it brought.',
   fixed: 'Fixed: it is gone.',
+  compared: 'Nothing was confirmed without the change: this is what it brought.',
   not_fixed: 'Not fixed.'
 })
 

@@ -15,6 +15,7 @@ const { UsageError, readBytes, readSeconds } = require('./usage-error')
  * @property {string} [memory]
  * @property {string} [diagnosis]
  * @property {string} [fix]
+ * @property {string[]} [with]
  * @property {string} [keep]
  * @property {boolean} [json]
  *
@@ -40,6 +41,7 @@ function readTryOptions (given) {
     memoryBytes: given.memory === undefined ? undefined : readGroupBytes(given.memory),
     diagnosis: given.diagnosis,
     fixNumber: given.fix === undefined ? undefined : readCount('--fix', given.fix),
+    named: given.with === undefined ? undefined : readNamed(given),
     keep: given.keep === undefined ? undefined : readKeep(given.keep)
   }
 }
@@ -58,6 +60,22 @@ function readGroupBytes (text) {
   if (!supported) throw new UsageError(`--memory: this machine does not allow a memory group: ${reason}. Run in a container of that size instead, without --memory`)
   fs.rmdirSync(/** @type {string} */ (directory))
   return bytes
+}
+
+/**
+ * The change that is tried whatever is found.
+ * @param {Given} given
+ * @returns {{ flags: string[], env: Record<string, string> }}
+ */
+function readNamed ({ with: words = [], diagnosis, fix }) {
+  if (diagnosis !== undefined || fix !== undefined) throw new UsageError(`--with names what is tried: ${fix === undefined ? '--diagnosis' : '--fix'} would name another`)
+  const flags = words.filter(word => word.startsWith('--'))
+  const variables = words.filter(word => !word.startsWith('--')).map(word => {
+    const [, name, value] = /^([A-Za-z_]\w*)=(.*)$/s.exec(word) ?? []
+    if (name === undefined) throw new UsageError(`--with: expected a flag of node such as --max-semi-space-size=16, or NAME=VALUE, got ${JSON.stringify(word)}`)
+    return [name, value]
+  })
+  return { flags, env: Object.fromEntries(variables) }
 }
 
 /** @param {string} folder that is made, and holds no earlier runs */

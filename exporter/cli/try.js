@@ -12,6 +12,9 @@ const { readTryOptions } = require('./try-options')
 const { tryRun } = require('./try-run')
 const { UsageError } = require('./usage-error')
 
+/** @param {string} text @param {string[]} before */
+const collect = (text, before = []) => [...before, text]
+
 const command = new Command('try')
   .description('Run a command, apply the fix for what is found, run it again, and say what that brought.')
   .argument('<command...>', 'what to run, after --')
@@ -23,6 +26,7 @@ const command = new Command('try')
   .option('--memory <SIZE>', 'put each run into a memory group (cgroup) of that size, as 512Mi: as root, on Linux')
   .option('--diagnosis <ID>', 'fix this one instead of the primary finding; a suspicion will do')
   .option('--fix <N>', 'apply the Nth fix of the finding, as memwatch run lists them (default: the first that can be applied)')
+  .option('--with <CHANGE>', 'try this, whatever is found: a flag of node, or NAME=VALUE; more by giving it again', collect)
   .option('--keep <DIR>', 'where to keep recordings and output (default: a new folder in the temporary directory)')
   .option('--json', 'print what came of it as JSON on stdout, and nothing else')
   .addHelpText('after', `
@@ -32,7 +36,7 @@ prints on stdout is kept beside the recordings. The work done is known where --l
 like wrk --latency or hey, or where the last line of the app is JSON with "requests": then costs are told per request.
 Ctrl-C ends what runs, keeps what is recorded, and says what is known.
 Ends with
-  0    the finding is gone with the fix, from every run
+  0    the finding is gone with the fix, from every run; with --with both kinds ran, and nothing is found with the change
   3    nothing is confirmed, so nothing was tried
   4    what was found has no fix that can be applied from outside
   5    the finding is still there with the fix, or the command failed only with it
@@ -42,6 +46,7 @@ Examples:
   $ memwatch try --for 60 -- node server.js
   $ memwatch try --memory 512Mi --repeat 3 --load 'autocannon -j -c 50 -d 40 http://localhost:3000' -- node server.js
   $ memwatch try --diagnosis allocator-fragmentation --fix 2 --for 60 -- npm start
+  $ memwatch try --with --max-semi-space-size=16 --with LD_PRELOAD=libjemalloc.so.2 --for 60 -- node server.js
   $ memwatch compare --json DIR/before DIR/after        again, from what was kept`)
   .action(async (words, given) => { process.exitCode = await tryFix(words, given) })
 
@@ -90,7 +95,7 @@ function announce (chosen) {
   const say = (/** @type {string} */ text) => process.stderr.write(`memwatch: ${text}\n`)
   if (verdict) say(`${verdict.diagnosis} ${verdict.state}: ${verdict.summary}`)
   for (const { title, reason } of skipped) say(`not tried: ${title}: ${reason}`)
-  if (fix) say(`trying: ${fix.title} (${pasteLine(fix)})`)
+  if (fix) say(pasteLine(fix) === fix.title ? `trying: ${fix.title}` : `trying: ${fix.title} (${pasteLine(fix)})`)
   return chosen
 }
 

@@ -1,5 +1,6 @@
 'use strict'
 
+const { MALLOC_ENV, splitNodeOptions } = require('memwatch/identity')
 const { flagsInForce } = require('../v8/flags')
 
 /**
@@ -16,10 +17,16 @@ function isApplied ({ flag, env }, hello) {
     })
   }
   if (!env) return null
-  return Object.entries(env).every(([name, value]) => name === 'LD_PRELOAD'
-    // That it is asked for does not mean that the loader found it.
-    ? hello.mallocEnv.LD_PRELOAD === value && (!value.includes('jemalloc') || hello.allocator === 'jemalloc')
-    : hello.mallocEnv[name] === value)
+  const seen = Object.entries(env).map(([name, value]) => isSet(name, value, hello))
+  return seen.includes(false) ? false : seen.includes(null) ? null : true
+}
+
+/** @param {string} name @param {string} value @param {import('memwatch/frame').Hello} hello @returns {boolean | null} null for what agents do not say */
+function isSet (name, value, hello) {
+  // That it is asked for does not mean that the loader found it.
+  if (name === 'LD_PRELOAD') return hello.mallocEnv.LD_PRELOAD === value && (!value.includes('jemalloc') || hello.allocator === 'jemalloc')
+  if (name === 'NODE_OPTIONS') return splitNodeOptions(value).every(option => hello.nodeOptions.includes(option))
+  return MALLOC_ENV.includes(name) ? hello.mallocEnv[name] === value : null
 }
 
 module.exports = { isApplied }

@@ -41,7 +41,7 @@ const { spreadOf, isApart } = require('./spread')
  * @property {boolean | null} beyondNoise whether the spreads lie apart; null where a side has one run
  *
  * @typedef {object} Tried
- * @property {string} diagnosis
+ * @property {string | null} diagnosis null where the change was named without a finding
  * @property {string} title
  * @property {import('../diagnoses/define-diagnosis').Change} change
  * @property {boolean | null} applied whether all runs after had it; null where that cannot be seen, as of code
@@ -57,7 +57,7 @@ const { spreadOf, isApart } = require('./spread')
 /**
  * @typedef {import('./measure').Run} Run
  * @param {Run[]} before @param {Run[]} after may be empty: then there is nothing to compare with
- * @param {{ diagnosis: string, fix: import('../diagnoses/define-diagnosis').Fix }} [tried] the one that was applied; without it, of what the
+ * @param {{ diagnosis: string | null, fix: import('../diagnoses/define-diagnosis').Fix }} [tried] the one that was applied; without it, of what the
  *   primary verdict of the first BEFORE recommends, the first that AFTER runs with
  * @returns {Comparison}
  */

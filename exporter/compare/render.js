@@ -47,7 +47,7 @@ function renderFix ({ diagnosis, title, change, applied, outcomes }) {
   const paste = pasteLine({ title, change, predicted: [], risk: '' })
   const seen = applied === false ? '; NOT seen in the runs after' : applied === null ? '; whether it was applied cannot be seen from outside' : ''
   return [
-    `  For ${diagnosis}: ${title}${paste === title ? '' : ` (${paste})`}${seen}`,
+    `  ${diagnosis === null ? 'Tried' : `For ${diagnosis}`}: ${title}${paste === title ? '' : ` (${paste})`}${seen}`,
     ...outcomes.map(({ signal, unit, from, to, measured, good }) =>
       `    predicted ${signal} from ${formatValue(from, unit)} to ${formatValue(to, unit)}, measured ${formatValue(measured, unit)}: ${good ? 'as predicted' : missBy({ from, to, measured })}`)
   ]

@@ -130,6 +130,8 @@ describe('a change', () => {
     ['a flag with another value', { flag: '--max-semi-space-size=16' }, { execArgv: ['--max-semi-space-size', '8'] }, false],
     ['a variable', { env: { MALLOC_ARENA_MAX: '2' } }, { mallocEnv: { MALLOC_ARENA_MAX: '2' } }, true],
     ['a library that the loader did not find', { env: { LD_PRELOAD: 'libjemalloc.so.2' } }, { mallocEnv: { LD_PRELOAD: 'libjemalloc.so.2' } }, false],
+    ['NODE_OPTIONS', { env: { NODE_OPTIONS: '--a=1 --b' } }, { nodeOptions: ['--b', '--c', '--a=1'] }, true],
+    ['a variable that no agent tells of', { env: { MALLOC_ARENA_MAX: '2', UV_USE_IO_URING: '0' } }, { mallocEnv: { MALLOC_ARENA_MAX: '2' } }, null],
     ['code', { code: 'buffer.transfer(0)' }, {}, null]
   ])('by %s is seen or not', (_, change, own, applied) => expect(isApplied(change, { ...hello, ...own })).toBe(applied))
 

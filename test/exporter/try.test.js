@@ -54,6 +54,8 @@ describe('memwatch try', () => {
     ['a diagnosis that is none', ['--diagnosis', 'semi-space-starvatoin'], /did you mean semi-space-starvation/],
     ['a size without a unit', ['--memory', '512'], /--memory: expected an amount of memory such as 512Mi, .* got "512": those are bytes/],
     ['a size that is too small', ['--memory', '63Mi'], /at least 64Mi/],
+    ['a change that is none', ['--with', 'max-semi-space-size=16'], /--with: expected a flag of node such as --max-semi-space-size=16, or NAME=VALUE, got "max/],
+    ['two words on what to try', ['--with', 'A=1', '--fix', '2'], /--with names what is tried: --fix would name another/],
     ['no runs', ['--repeat', '0'], /--repeat: expected a whole number from 1 on/],
     ['a folder that cannot be made', ['--keep', '/dev/null/x'], /--keep: /]
   ])('refuses %s', async (_, options, message) => {

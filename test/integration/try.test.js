@@ -100,6 +100,16 @@ describe('memwatch try', () => {
     expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('holds runs already') })
   })
 
+  it('tries what it is told to, whatever is found, and says what that brought', async () => {
+    const { code, stdout } = await memwatch(['try', '--json', '--keep', keep(), '--with', '--max-semi-space-size=8', '--with', 'MALLOC_ARENA_MAX=1', '--', process.execPath, short])
+    const { outcome, finding, comparison } = JSON.parse(stdout)
+    expect({ code, outcome, finding }).toEqual({ code: 0, outcome: 'compared', finding: null })
+    expect(comparison.fix).toMatchObject({ diagnosis: null, title: '--max-semi-space-size=8 MALLOC_ARENA_MAX=1', applied: true, outcomes: [] })
+    expect(comparison.after.runs.length).toBe(1)
+    const missing = await memwatch(['try', '--keep', keep(), '--with', 'LD_PRELOAD=libnosuch.so', '--', process.execPath, short])
+    expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('--with: the loader does not find libnosuch.so') })
+  })
+
   it('leaves what must be changed in code to people', async () => {
     const { code, stdout, stderr } = await memwatch(['try', '--json', '--keep', keep(), '--diagnosis', 'event-loop-blocked', '--for', '9', '--', process.execPath, findApp('event-loop-blocked-jobs').script])
     expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringMatching(/not tried: .*: it is a change in the code/) })
