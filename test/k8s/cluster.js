@@ -126,6 +126,9 @@ const podsOf = async (namespace, app) => (await get('pods', '--namespace', names
 /** @param {any} pod @param {string} container @returns {any} its status, or {} */
 const statusOf = (pod, container) => [...pod?.status.containerStatuses ?? [], ...pod?.status.initContainerStatuses ?? []].find(({ name }) => name === container) ?? {}
 
+/** @param {any} pod @returns {boolean} whether Services send to it */
+const isReady = pod => (pod.status.conditions ?? []).some((/** @type {any} */ { type, status }) => type === 'Ready' && status === 'True')
+
 /**
  * The only pod of an app, once its container runs.
  * @param {string} namespace @param {string} app
@@ -183,5 +186,5 @@ function processOf (pod, container) {
 }
 
 module.exports = {
-  again, api, apply, chart, CHART, deployment, eventually, exec, get, helm, kubectl, kubectlWith, metricOf, metricsOf, namespace, note, PATIENT_MS, place, podsOf, podSpec, processOf, RELEASE_LABEL, removeNamespaces, RESTRICTED, rssMib, runningPod, SERVING, statusOf, tryExec, tryKubectl, watched
+  again, api, apply, chart, CHART, deployment, eventually, exec, get, helm, isReady, kubectl, kubectlWith, metricOf, metricsOf, namespace, note, PATIENT_MS, place, podsOf, podSpec, processOf, RELEASE_LABEL, removeNamespaces, RESTRICTED, rssMib, runningPod, SERVING, statusOf, tryExec, tryKubectl, watched
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-const { again, apply, chart, deployment, eventually, helm, namespace, note, PATIENT_MS, podsOf, removeNamespaces, runningPod, statusOf, watched } = require('../cluster')
+const { again, apply, chart, deployment, eventually, helm, isReady, namespace, note, PATIENT_MS, podsOf, removeNamespaces, runningPod, statusOf, watched } = require('../cluster')
 
 afterEach(removeNamespaces)
 afterAll(() => helm('uninstall', 'broken', '--namespace', 'memwatch', '--ignore-not-found'))
@@ -20,6 +20,7 @@ async function appBeside (name, values) {
 it('a sidecar that cannot start holds back no app', async () => {
   const { pod, seconds } = await appBeside('cannot-start', { 'exporter.extraEnv': [{ name: 'NODE_OPTIONS', value: '--no-such-option' }] })
   note('an app is ready beside a sidecar that cannot start, seconds after it was applied', seconds.toFixed(0))
+  note('the pod is Ready meanwhile, as Kubernetes counts sidecars in', isReady(await again(pod)) ? 'yes' : 'no')
   const later = await eventually(() => again(pod), pod => statusOf(pod, 'memwatch').restartCount >= 2, PATIENT_MS)
   expect(statusOf(later, 'shop')).toMatchObject({ restartCount: 0, ready: true })
   expect(await serves(pod)).toBe(200)

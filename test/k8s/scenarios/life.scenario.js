@@ -1,6 +1,7 @@
 'use strict'
 
-const { again, api, apply, chart, deployment, eventually, exec, get, namespace, note, PATIENT_MS, podsOf, podSpec, processOf, removeNamespaces, RESTRICTED, runningPod, SERVING, statusOf, watched } = require('../cluster')
+const path = require('node:path')
+const { again, api, apply, chart, deployment, eventually, exec, get, isReady, kubectl, metricOf, namespace, note, PATIENT_MS, podsOf, podSpec, processOf, removeNamespaces, RESTRICTED, runningPod, SERVING, statusOf, watched } = require('../cluster')
 
 beforeAll(() => chart('sidecar'))
 afterEach(removeNamespaces)
@@ -22,9 +23,9 @@ it('an app that the kernel kills for memory leaves its death with the sidecar, w
   expect(statusOf(await again(pod), 'memwatch')).toMatchObject({ restartCount: 0, state: { running: expect.anything() } })
 })
 
-it('a Job with a sidecar completes', async () => {
+it('a Job with a sidecar completes, also one that is shorter than the start of the sidecar', async () => {
   const shop = await namespace('job', { release: 'sidecar' })
-  const template = { metadata: { labels: { app: 'report' }, annotations: { 'memwatch.dev/inject': 'true' } }, spec: { ...podSpec('report', { command: ['node', '-e', 'setTimeout(() => {}, 3000)'] }), restartPolicy: 'Never' } }
+  const template = { metadata: { labels: { app: 'report' }, annotations: { 'memwatch.dev/inject': 'true' } }, spec: { ...podSpec('report', { command: ['node', '-e', 'setTimeout(() => {}, 3000)'], pod: { terminationGracePeriodSeconds: 30 } }), restartPolicy: 'Never' } }
   await apply(shop, { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'report' }, spec: { template, backoffLimit: 0 } })
   const { status } = await eventually(() => get('job', 'report', '--namespace', shop), ({ status }) => (status.conditions ?? []).some(({ type, status }) => ['Complete', 'Failed'].includes(type) && status === 'True'), PATIENT_MS)
   expect(status.succeeded).toBe(1)
@@ -32,6 +33,7 @@ it('a Job with a sidecar completes', async () => {
   expect(pod.status.phase).toBe('Succeeded')
   expect(statusOf(pod, 'report').state.terminated.exitCode).toBe(0)
   expect(statusOf(pod, 'memwatch').state.terminated.exitCode).toBe(0)
+  note('a Job of three seconds is complete after, seconds', String((Date.parse(status.completionTime) - Date.parse(status.startTime)) / 1000))
 })
 
 it('when the process of the sidecar is killed the app goes on serving, and what was seen before is still told', async () => {
@@ -52,7 +54,15 @@ it('when the process of the sidecar is killed the app goes on serving, and what 
   })()
   const killedAt = Date.now()
   process.kill(processOf(pod, 'memwatch'), 'SIGKILL')
-  await eventually(() => again(pod), pod => statusOf(pod, 'memwatch').restartCount === 1 && Boolean(statusOf(pod, 'memwatch').state.running), PATIENT_MS)
+  const readings = []
+  await eventually(async () => {
+    const now = await again(pod)
+    readings.push({ ready: isReady(now), atMs: Date.now() })
+    return now
+  }, now => statusOf(now, 'memwatch').restartCount === 1 && Boolean(statusOf(now, 'memwatch').state.running), PATIENT_MS)
+  await eventually(() => again(pod).then(isReady), Boolean, PATIENT_MS)
+  const unreadySince = readings.find(({ ready }) => !ready)?.atMs
+  note('the pod was not Ready meanwhile, as Kubernetes counts sidecars in: seconds', unreadySince ? ((Date.now() - unreadySince) / 1000).toFixed(1) : '0')
   await watched(pod, 'shop')
   note('from the kill of a sidecar until its target is watched again, seconds', ((Date.now() - killedAt) / 1000).toFixed(1))
   const after = await eventually(seriesOf, times => times.at(-1) > before.at(-1) + 5, PATIENT_MS)
@@ -81,6 +91,16 @@ it('an app is watched whatever user it runs as, with a group for its volumes and
     expect(pod.spec.securityContext.supplementalGroups).toContain(65532)
     expect(statusOf(await again(pod), name).restartCount).toBe(0)
   }
+})
+
+it('the static Deployment with a sidecar is taken as it is published, in a restricted namespace', async () => {
+  const shop = await namespace('static', { labels: { 'pod-security.kubernetes.io/enforce': 'restricted' } })
+  await kubectl('--namespace', shop, 'apply', '--filename', path.join(__dirname, '../../../deploy/sidecar.yaml'))
+  const pods = () => get('pods', '--namespace', shop).then(({ items }) => items)
+  const [pod] = await eventually(pods, pods => pods.length === 1 && isReady(pods[0]), PATIENT_MS)
+  expect(await eventually(() => metricOf(pod, 'memwatch_target_up'), value => value === 1, PATIENT_MS)).toBe(1)
+  const [target] = await api(pod, 'targets')
+  expect(target.pod).toMatchObject({ name: pod.metadata.name, namespace: shop, uid: pod.metadata.uid, container: 'app' })
 })
 
 it('a Guaranteed pod stays Guaranteed', async () => {
