@@ -11,6 +11,8 @@ const { CaptureError } = require('./index')
  */
 const MOST_PER_SMALL_BYTE = 22
 const MOST_PER_LARGE_BYTE = 3
+/** Bytes that are taken from a snapshot's stream at once: as many as Node puts in. */
+const PIECE_BYTES = 65_536
 
 /** All objects and their references, for DevTools. The app stands still while it is made. @type {import('./index').Capture} */
 async function * heapSnapshot ({ force, headroomBytes = Infinity }) {
@@ -19,8 +21,34 @@ async function * heapSnapshot ({ force, headroomBytes = Infinity }) {
   if (!force && predicted > headroom) {
     throw new CaptureError('too_large', 'a snapshot could end the process', { predictedBytes: predicted, headroomBytes: Math.max(0, Math.round(headroom)) })
   }
-  // A stream: V8 holds the snapshot until it is read to its end, and the agent no more than a piece.
-  yield { part: 'snapshot', chunks: v8.getHeapSnapshot() }
+  yield { part: 'snapshot', chunks: piecesOf(v8.getHeapSnapshot()) }
+}
+
+/**
+ * What a snapshot's stream holds, a piece at a time. Not by `for await` over the stream: that waits for it to be closed, which Node never says before 20.19.5, 22.18
+ * and 24.4 (https://github.com/nodejs/node/pull/58846); and as V8 writes all of it in one go, up to Node 24 it copies all of it into one Buffer.
+ * @param {import('node:stream').Readable} stream
+ * @returns {AsyncGenerator<Buffer>} leaving it ends the stream
+ */
+async function * piecesOf (stream) {
+  let over = false
+  /** @type {Error | undefined} */
+  let failure
+  let wake = () => {}
+  stream.on('readable', () => wake())
+  stream.once('end', () => { over = true; wake() })
+  stream.on('error', error => { failure = error; wake() })
+  try {
+    for (;;) {
+      const piece = stream.read(PIECE_BYTES) ?? stream.read()
+      if (piece) yield piece
+      else if (failure) throw failure
+      else if (over) return
+      else await new Promise(resolve => { wake = () => resolve(undefined) })
+    }
+  } finally {
+    stream.destroy()
+  }
 }
 
 /** @param {Pick<v8.HeapSpaceInfo, 'space_name' | 'space_used_size'>[]} spaces @returns {number} most bytes that a snapshot takes beside the heap */
@@ -28,4 +56,4 @@ function predictedBytes (spaces) {
   return spaces.reduce((sum, { space_name: name, space_used_size: used }) => sum + used * (name.includes('large_object') ? MOST_PER_LARGE_BYTE : MOST_PER_SMALL_BYTE), 0)
 }
 
-module.exports = { heapSnapshot, predictedBytes }
+module.exports = { heapSnapshot, piecesOf, predictedBytes }

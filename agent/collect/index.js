@@ -4,7 +4,7 @@ const { processStatus } = require('./process-status')
 const { memoryMap } = require('./memory-map')
 const { allocatorBooks } = require('./allocator-books')
 const { fileDescriptors } = require('./file-descriptors')
-const { processCpu, threadCpu } = require('./cpu')
+const { processCpu, threadCpu, runQueue } = require('./cpu')
 const { cgroup } = require('./cgroup')
 const { heap } = require('./heap')
 const { eventLoop } = require('./event-loop')
@@ -29,7 +29,7 @@ function collectors ({ isMainThread, frameMs, guarded, majors, access, memoryLim
   const loaded = addons()
   return [
     ...(isMainThread ? [processStatus(), memoryMap({ look: loaded.look }), ...(access ? [allocatorBooks(access)] : []), loaded, fileDescriptors(), processCpu(), cgroup({ fallbackLimitBytes: memoryLimitBytes })] : []),
-    threadCpu(), heap(), eventLoop(), delay(frameMs, guarded), resources(), bufferPool({ majors }), warnings(guarded)
+    threadCpu(), runQueue(), heap(), eventLoop(), delay(frameMs, guarded), resources(), bufferPool({ majors }), warnings(guarded)
   ]
 }
 

@@ -33,7 +33,7 @@ class InlinedCallees {
   }
 
   /**
-   * The function that most likely allocates in the name of another.
+   * The function that most likely allocates what stays, in the name of another.
    * @param {{ file: string, line: number, column: number }} place of that other, from 1
    * @returns {Callee | undefined} undefined where it keeps things itself, or no callee is likelier
    */
@@ -43,6 +43,18 @@ class InlinedCallees {
     if (!node || keeps(node)) return undefined
     const found = this.#calleesOf(module, node, DEPTH)
     return found.find(callee => callee.keeps) ?? (allocates(node) ? undefined : found[0])
+  }
+
+  /**
+   * All that may allocate in the name of another, whether it stays or not.
+   * @param {{ file: string, line: number, column: number }} place of that other, from 1
+   * @returns {Callee[]} each once, in the order of calls
+   */
+  allOf (place) {
+    const module = this.#moduleOf(place.file)
+    const node = module && innermost(module, place)
+    const found = node ? this.#calleesOf(module, node, DEPTH) : []
+    return found.filter((callee, i) => i === found.findIndex(({ file, line, column }) => file === callee.file && line === callee.line && column === callee.column))
   }
 
   /** Where a function ends. @param {{ file: string, line: number, column: number }} place where it begins, from 1 @returns {number | undefined} line; undefined where it cannot be read */

@@ -52,7 +52,10 @@ function suspectsOf ({ kind, parts }, fileOf, hello) {
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
     const { totalBytes, sites } = heapSuspects(before, read('profile'))
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
-    const found = withInlined(sites, new InlinedCallees(file => sources.text(file))).map(site => ({
+    const callees = new InlinedCallees(file => sources.text(file))
+    // What keeps is one; what allocates is whatever is called.
+    const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => of === 'allocated bytes' ? callees.allOf(site).slice(0, NAMED_SITES) : callees.of(site) ?? []
+    const found = withInlined(sites, inlinedAt).map(site => ({
       ...locate(site, sources), value: site.bytes, share: site.share, via: site.via, inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources)), call: null, instead: null, longestSeconds: null
     }))
     return { of, total: totalBytes, sites: merged(found).map(site => told(site, of)) }
@@ -94,13 +97,13 @@ function locate (site, sources) {
 }
 
 /**
- * Behind what keeps nothing itself, what may have been inlined into it.
- * @param {import('./heap-suspects').HeapSite[]} sites @param {InlinedCallees} callees
+ * Behind a site, what may have been inlined into it.
+ * @param {import('./heap-suspects').HeapSite[]} sites @param {(site: import('./heap-suspects').HeapSite) => import('./inlined').Callee | import('./inlined').Callee[]} inlinedAt
  * @returns {(import('./heap-suspects').HeapSite & { inlinedIn: import('./heap-suspects').HeapSite | null })[]}
  */
-const withInlined = (sites, callees) => sites.flatMap((site, i) => {
-  const callee = i < NAMED_SITES && site.share >= LEAST_SHARE ? callees.of(site) : undefined
-  return [{ ...site, inlinedIn: null }, ...callee ? [{ ...site, function: callee.name, file: callee.file, line: callee.line, column: callee.column, inlinedIn: site }] : []]
+const withInlined = (sites, inlinedAt) => sites.flatMap((site, i) => {
+  const callees = i < NAMED_SITES && site.share >= LEAST_SHARE ? [inlinedAt(site)].flat() : []
+  return [{ ...site, inlinedIn: null }, ...callees.map(({ name, file, line, column }) => ({ ...site, function: name, file, line, column, inlinedIn: site }))]
 })
 
 /** @param {{ function: string, file: string, line: number }} site */

@@ -214,6 +214,7 @@ const targetMetrics = Object.freeze([
     { otel: { name: 'nodejs.eventloop.time', always: { 'nodejs.eventloop.state': 'idle' } } }),
   fieldMetric('memwatch_event_loop_iterations_total', 'counter', 'eventLoopIterations', 'Turns of the event loop.'),
   cpuMetric('memwatch_thread_cpu_seconds_total', 'CPU time of the thread, where Node tells it.', 'threadCpuUserSeconds', 'threadCpuSystemSeconds'),
+  fieldMetric('memwatch_thread_run_queue_wait_seconds_total', 'counter', 'runQueueWaitSeconds', 'Time the thread was ready to run and another had its CPU: throttling, and neighbours on the machine.'),
   cpuMetric('memwatch_process_cpu_seconds_total', 'CPU time of the process.', 'cpuUserSeconds', 'cpuSystemSeconds',
     { promClient: ['process_cpu_user_seconds_total', 'process_cpu_system_seconds_total', 'process_cpu_seconds_total'], otel: { name: 'process.cpu.time', attributes: { mode: 'cpu.mode' } } }),
   {

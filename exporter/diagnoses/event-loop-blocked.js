@@ -10,7 +10,7 @@ module.exports = defineDiagnosis({
   severity: 'warning',
   scope: 'isolate',
   requires: ['blockedFramesRatio', 'longestDelaySeconds', 'expectedWaitSeconds', 'eventLoopUtilizationRatio', 'loopWindowSeconds'],
-  uses: ['gcPauseRatio', 'threadCpuRatio', 'cpuThrottledRatio'],
+  uses: ['gcPauseRatio', 'threadCpuRatio', 'cpuThrottledRatio', 'runQueueWaitRatio'],
   limits: {
     // Something waited longer than a tenth of a second in so many of the seconds.
     blockedFramesRatio: 0.3,
@@ -24,6 +24,10 @@ module.exports = defineDiagnosis({
     gcShareRatio: 0.4,
     // Time the cgroup's quota took away: above it the wait is not the code's.
     throttledRatio: 0.1,
+    // Time it was ready and another had its CPU: from here on that is taken off what it waits for …
+    runQueueWaitRatio: 0.1,
+    // … and above this share of its busy time nothing is sure.
+    contendedRatio: 0.5,
     // Every app loads and compiles for a while.
     windowSeconds: 20,
     // Less CPU than this while the loop is busy: it waits inside a call.
@@ -49,15 +53,22 @@ module.exports = defineDiagnosis({
     if (busy - gc < limits.busyRatio) {
       return { state: 'ok', summary: `the loop is busy ${formatRatio(busy)} of the time only: single late timers` }
     }
+    const contended = contendedShare(signals, limits)
+    const own = 1 - contended
+    if (longest * own < limits.longestDelaySeconds || mean * own < limits.suspectedExpectedWaitSeconds) {
+      return { state: 'ok', summary: `the event loop is late by ${ms(mean)} on average, but ${formatRatio(signals.runQueueWaitRatio ?? 0)} of the time the thread was ready and had no CPU: others on the machine, or a CPU limit, took it` }
+    }
     const waits = waitsInside(signals, limits)
+    const sure = mean * own >= limits.expectedWaitSeconds && signals.loopWindowSeconds >= limits.windowSeconds && contended < limits.contendedRatio
     return {
-      state: mean >= limits.expectedWaitSeconds && signals.loopWindowSeconds >= limits.windowSeconds ? 'confirmed' : 'suspected',
+      state: sure ? 'confirmed' : 'suspected',
       summary: `Synchronous ${waits ? 'calls that wait' : 'computation'} block${waits ? '' : 's'} the event loop for up to ${ms(longest)}; GC is ${formatRatio(gc)} of the time.`,
       evidence: [
         evidence('blockedFramesRatio', blocked, limits.blockedFramesRatio, (value, limit) => `In ${value} of the seconds something waited longer than 100 ms (${limit} count).`),
         evidence('expectedWaitSeconds', mean, limits.expectedWaitSeconds, () => `Whatever falls due waits ${ms(mean)} on average, ${ms(limits.expectedWaitSeconds)} count; the longest wait was ${ms(longest)}.`),
         evidence('gcPauseRatio', gc, limits.gcShareRatio * busy, (value, limit) => `GC pauses take ${value} of the time, below ${limit} of a loop that is busy ${formatRatio(busy)}: it is not GC.`),
         evidence('cpuThrottledRatio', signals.cpuThrottledRatio ?? 0, limits.throttledRatio, value => signals.cpuThrottledRatio === null ? 'No CPU quota that could hold it back is known.' : `The CPU quota took ${value} away: it is not throttling.`),
+        ...(contended === 0 ? [] : [evidence('runQueueWaitRatio', signals.runQueueWaitRatio ?? 0, limits.runQueueWaitRatio, value => `The thread was ready and had no CPU ${value} of the time: that is not the code's, and is taken off.`)]),
         ...(signals.threadCpuRatio === null
           ? []
           : [evidence('threadCpuRatio', signals.threadCpuRatio, limits.waitingCpuShareRatio * busy, value => waits ? `Only ${value} of a core is used meanwhile: the code waits inside a synchronous call.` : `It uses ${value} of a core: it computes.`)])
@@ -67,7 +78,7 @@ module.exports = defineDiagnosis({
   },
 
   fix (signals) {
-    const waits = waitsInside(signals, { waitingCpuShareRatio: 0.5 })
+    const waits = waitsInside(signals, { waitingCpuShareRatio: 0.5, runQueueWaitRatio: 0.1 })
     return [{
       title: waits ? 'Replace the synchronous calls' : 'Find the function, and take it off the loop',
       change: {
@@ -81,7 +92,18 @@ module.exports = defineDiagnosis({
   }
 })
 
-/** @param {{ threadCpuRatio: number | null, eventLoopUtilizationRatio: number }} signals @param {{ waitingCpuShareRatio: number }} limits */
-function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy }, { waitingCpuShareRatio }) {
-  return threadCpuRatio !== null && threadCpuRatio < waitingCpuShareRatio * busy
+/** @typedef {{ threadCpuRatio: number | null, eventLoopUtilizationRatio: number, runQueueWaitRatio: number | null }} Busy */
+
+/**
+ * Of the time that the loop is busy, the share in which it only waits for a CPU.
+ * @param {Busy} signals @param {{ runQueueWaitRatio: number }} limits
+ */
+function contendedShare ({ eventLoopUtilizationRatio: busy, runQueueWaitRatio: queued }, limits) {
+  return queued === null || queued < limits.runQueueWaitRatio ? 0 : Math.min(1, queued / busy)
+}
+
+/** @param {Busy} signals @param {{ waitingCpuShareRatio: number, runQueueWaitRatio: number }} limits */
+function waitsInside (signals, limits) {
+  const { threadCpuRatio, eventLoopUtilizationRatio: busy } = signals
+  return threadCpuRatio !== null && threadCpuRatio < limits.waitingCpuShareRatio * busy * (1 - contendedShare(signals, limits))
 }

@@ -140,6 +140,7 @@ const tracks = Object.freeze({
   eventLoopIdleSeconds: field('eventLoopIdleSeconds'),
   longestDelaySeconds: /** @type {Track} */ ({ unit: 'seconds', keep: 'max', read: values => values.eventLoopDelay?.[2] }),
   threadCpuSeconds: sumOf('threadCpuUserSeconds', 'threadCpuSystemSeconds'),
+  runQueueWaitSeconds: field('runQueueWaitSeconds'),
   processCpuSeconds: sumOf('cpuUserSeconds', 'cpuSystemSeconds'),
   cpuThrottledSeconds: field('cpuThrottledSeconds'),
   containerLimitHits: field('containerLimitHits'),

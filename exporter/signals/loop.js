@@ -78,6 +78,11 @@ module.exports = {
     help: `CPU time of the thread (of the process where Node does not tell) over wall time, last ${RATE_SECONDS} s.`,
     compute: window => window.rate('threadCpuSeconds') ?? window.rate('processCpuSeconds')
   }),
+  runQueueWaitRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: `Time the thread was ready to run and another had its CPU, over wall time, last ${RATE_SECONDS} s: throttling, and neighbours on the machine.`,
+    compute: window => window.rate('runQueueWaitSeconds')
+  }),
   cpuThrottledRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: `Time the cgroup held the process back for its CPU quota, over wall time, last ${RATE_SECONDS} s.`,

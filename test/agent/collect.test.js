@@ -384,6 +384,17 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
     expect(fewestTurns).toBeLessThan(2.3)
   }, 60_000)
 
+  ;(fs.existsSync('/proc/self/schedstat') ? it : it.skip)('tells how long the thread was ready and others had its CPU', async () => {
+    const { frames } = await run(`
+      const { Worker } = require('worker_threads')
+      for (let i = 0; i < ${3 * os.availableParallelism()}; i++) new Worker('for (const end = Date.now() + 3000; Date.now() < end;);', { eval: true })
+      setInterval(() => { while (Date.now() % 50 < 45); }, 1)
+      setTimeout(() => process.exit(), 2500)`)
+    const waited = frames.map(({ values }) => values.runQueueWaitSeconds).filter(value => value !== undefined)
+    expect(waited.at(-1)).toBeGreaterThan(0.3)
+    expect(waited).toEqual(waited.slice().sort((a, b) => a - b))
+  })
+
   it('a block of 300 ms in a busy app is the longest delay, and a share of all', async () => {
     const { frames } = await run(`
       const block = ms => { for (const end = performance.now() + ms; performance.now() < end;); }

@@ -144,6 +144,18 @@ describe('suspects', () => {
     fs.writeFileSync(`${bundle}.map`, map)
     expect(new Sources('/').original({ file: bundle, line: 1, column: 1 })).toMatchObject({ file: bundle, line: 1 })
   })
+  it.each([
+    ['heap_profile', ['(anonymous)', 'remember']],
+    ['allocation_profile', ['(anonymous)', 'remember', 'render']]
+  ])('of a %s name what may have been inlined', (kind, expected) => {
+    const file = path.join(folder, 'app.js')
+    fs.writeFileSync(file, 'setInterval(() => { remember(); render() })\nconst kept = []; function remember () { kept.push({}) }\nfunction render () { return [] }\n')
+    const profile = heap(['', file, 0, 1000])
+    profile.head.children[0].callFrame.columnNumber = 12
+    const suspects = suspectsOf(/** @type {any} */ ({ ...capture, kind }), write(profile), hello({ platform: 'darwin' }))
+    expect(suspects?.sites.map(site => site.function)).toEqual(expected)
+    expect(shortText(suspects)).toContain(`; remember ${file}:2 – perhaps, inlined into (anonymous) ${file}:1`)
+  })
   it('of what is no profile there are none', () => {
     expect(suspectsOf(/** @type {any} */ ({ kind: 'report', parts: [] }), () => '', hello())).toBe(null)
   })
@@ -173,6 +185,13 @@ describe('what may have been inlined into a suspect', () => {
     ["import { remember } from './cache.js'\n", 'export function remember (id) { kept.push(id) }']
   ])('is looked for where it comes from: %s', (head, cache) => {
     expect(calleeOf({ '/srv/app.js': head + handler, '/srv/cache.js': cache }, '=> {')).toBe('remember /srv/cache.js:1')
+  })
+  it('is whatever is called, of what was allocated and need not stay, each once', () => {
+    const source = 'const kept = []\nfunction remember (id) { kept.push({ id }) }\nfunction render (id) { return [id] }\nfunction count (id) { return id + 1 }\nconst handler = request => {\n  remember(1); render(2); render(count(3)); kept.push([])\n}\n'
+    const callees = new InlinedCallees(() => source)
+    const place = { file: '/srv/app.js', line: 5, column: 17 }
+    expect([callees.allOf(place).map(({ name, line }) => [name, line]), callees.of(place)]).toEqual([[['remember', 2], ['render', 3]], undefined])
+    expect(new InlinedCallees(() => undefined).allOf(place)).toEqual([])
   })
   it('is a method of what comes from elsewhere, too, and circles end', () => {
     const files = { '/srv/app.js': "const cache = require('./cache')\nconst handler = request => {\n  cache.remember(request)\n}\n", '/srv/cache.js': "const app = require('./app')\nclass Cache { remember (row) { this.rows.push(row); this.remember(row); app.handler(row) } }" }

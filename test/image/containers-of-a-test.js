@@ -16,6 +16,8 @@ function fixtures (store) {
   const ids = new Set()
   /** @type {Set<string>} */
   const folders = new Set()
+  /** @type {Set<string>} */
+  const volumes = new Set()
   return {
     /** A folder as a volume of the image is: its user's, and its group's. */
     folder () {
@@ -24,6 +26,12 @@ function fixtures (store) {
       fs.chownSync(folder, UID, UID)
       fs.chmodSync(folder, 0o2775)
       return folder
+    },
+    /** One that is made when it is first mounted, and then as the image has it. @returns {Promise<string>} its name */
+    async volume () {
+      const name = `memwatch-test-${process.pid}-${volumes.size}`
+      volumes.add(name)
+      return name
     },
     /**
      * @param {string[]} args of podman run
@@ -46,6 +54,8 @@ function fixtures (store) {
       ids.clear()
       for (const folder of folders) fs.rmSync(folder, { recursive: true, force: true })
       folders.clear()
+      for (const volume of volumes) await store.tryPodman('volume', 'rm', '--force', volume)
+      volumes.clear()
     }
   }
 }

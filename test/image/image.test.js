@@ -2,6 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { parse } = require('yaml')
 const { fixtures } = require('./containers-of-a-test')
 const { containerStore } = require('../support/containers')
 const { productImage, BASE } = require('../support/images')
@@ -100,4 +101,25 @@ describeWithImageTools('the image', () => {
     expect(await store.podman('inspect', '--format', '{{.State.ExitCode}}', id)).toBe('0')
     expect(fs.readdirSync(data)).not.toEqual([])
   })
+
+  it('runs as compose.yaml has it: the agent is put there, the app is watched, and the fix that is printed fits', async () => {
+    const { services } = parse(fs.readFileSync(path.join(ROOT, 'compose.yaml'), 'utf8'))
+    const volumes = [await containers.volume(), await containers.volume()]
+    /** The words of podman for a service. @param {any} service */
+    const words = ({ image, command, user, group_add: groups = [], environment = {}, volumes: mounted, mem_limit: memory, read_only: readOnly, cap_drop: dropped = [], security_opt: options = [] }) => [
+      '--network', 'none',
+      ...(user ? ['--user', user] : []), ...groups.flatMap(group => ['--group-add', group]),
+      ...Object.entries(environment).flatMap(([name, value]) => ['--env', `${name}=${String(value).replace(/\$\{APP_NODE_OPTIONS:-\}/, '').trim()}`]),
+      ...mounted.flatMap(volume => ['--volume', volume.replace(/^memwatch:/, `${volumes[0]}:`).replace(/^histories:/, `${volumes[1]}:`).replace(/^\.\//, `${ROOT}/`)]),
+      ...(memory ? ['--memory', memory] : []), ...(readOnly ? ['--read-only', '--read-only-tmpfs=false'] : []),
+      ...dropped.flatMap(name => ['--cap-drop', name]), ...options.flatMap(option => ['--security-opt', option]),
+      image.replace(/^\$\{APP_IMAGE:-(.*)\}$/, BASE).replace('memwatch:local', IMAGE), ...command
+    ]
+    await store.podman('run', '--rm', ...words(services.agent))
+    const { id } = await containers.start(words(services.exporter), /metrics at/)
+    await containers.start(words(services.app), /"?requests/)
+    const fix = () => store.tryPodman('exec', id, 'memwatch', 'fix', 'app', '--format', 'node-options')
+    expect((await eventually(fix, ({ code }) => code === 0, 150_000)).stdout).toMatch(/^--max-semi-space-size=\d+ --require \/run\/memwatch\/agent\/index\.js\n$/)
+    expect(await store.tryPodman('exec', id, 'memwatch', 'capture', 'app', 'report')).toMatchObject({ code: 0 })
+  }, 200_000)
 })

@@ -1,0 +1,72 @@
+'use strict'
+
+const { Readable } = require('node:stream')
+const { piecesOf } = require('../../agent/capture/heap-snapshot')
+const { NODES, spawnBounded, versionOf } = require('../support/agent-collector')
+
+const PIECE_BYTES = 65_536
+
+describe('a snapshot’s stream', () => {
+  /** All is there at once, and that it was closed is never said: as Node has it before 20.19.5, 22.18 and 24.4. */
+  const stream = () => new Readable({
+    read () {
+      for (let i = 0; i < 10; i++) this.push(Buffer.alloc(PIECE_BYTES - 1, i))
+      this.push(null)
+    },
+    destroy () {}
+  })
+
+  it('is read to its end, in pieces, though it is never closed', async () => {
+    const pieces = []
+    for await (const piece of piecesOf(stream())) pieces.push(piece)
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThanOrEqual(PIECE_BYTES)
+    expect(Buffer.concat(pieces).equals(Buffer.concat(Array.from({ length: 10 }, (_, i) => Buffer.alloc(PIECE_BYTES - 1, i))))).toBe(true)
+  })
+  it('ends when nobody takes more', async () => {
+    const left = stream()
+    for await (const piece of piecesOf(left)) if (piece) break
+    expect(left.destroyed).toBe(true)
+  })
+  it('that breaks is no snapshot', async () => {
+    const broken = new Readable({ read () { this.destroy(new Error('no memory')) } })
+    await expect(piecesOf(broken).next()).rejects.toThrow('no memory')
+  })
+})
+
+/** What a program prints, as JSON. @param {string} node @param {string} code @returns {Promise<any>} */
+async function printed (node, code) {
+  const { stdout, stderr } = await spawnBounded(node, ['-e', code], { cwd: __dirname }).ended
+  expect(stderr).toBe('')
+  return JSON.parse(stdout)
+}
+
+describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
+  it('a snapshot is read to its end', async () => {
+    const { most, nodes } = await printed(node, `
+      const { piecesOf } = require('../../agent/capture/heap-snapshot')
+      const pieces = []
+      async function read () { for await (const piece of piecesOf(require('v8').getHeapSnapshot())) pieces.push(piece) }
+      read().then(() => console.log(JSON.stringify({ most: Math.max(...pieces.map(({ length }) => length)), nodes: JSON.parse(Buffer.concat(pieces)).snapshot.node_count })))
+    `)
+    expect(most).toBeLessThanOrEqual(PIECE_BYTES)
+    expect(nodes).toBeGreaterThan(1000)
+  })
+
+  it('what reading a heap profile allocates is no part of it', async () => {
+    const readings = await printed(node, `
+      const running = require('../../agent/capture/profilers').startHeapProfile({ intervalBytes: 512, collected: false })
+      const bytes = node => node.selfSize + node.children.reduce((sum, child) => sum + bytes(child), 0)
+      const kept = []
+      function keep () { for (let i = 0; i < 1000; i++) kept.push({ i, text: ['row ' + i] }) }
+      const texts = Array.from({ length: 20 }, () => running.read())
+      keep()
+      texts.push(running.stop())
+      console.log(JSON.stringify(texts.map(JSON.parse).map(({ head, samples }) => ({ bytes: bytes(head), names: JSON.stringify(head).match(/keep|readMemwatchHeapProfile/g), samples: samples.map(({ nodeId }) => nodeId), ids: JSON.stringify(head).match(/"id":\\d+/g).map(text => Number(text.slice(5))) }))))
+    `)
+    const [first, last] = [readings[0], readings[19]]
+    expect(last.bytes).toBeLessThan(first.bytes + 8192) // a reading of nearly nothing takes a kilobyte or more each time
+    expect(readings[20].names).toEqual(['keep'])
+    expect(readings[20].bytes).toBeGreaterThan(last.bytes + 50_000)
+    for (const { samples, ids } of readings) expect(ids).toEqual(expect.arrayContaining(samples))
+  })
+})
