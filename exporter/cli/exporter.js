@@ -4,6 +4,7 @@ const { Command } = require('commander')
 const { Exporter } = require('../exporter')
 const { options, readConfig, ConfigError } = require('../config')
 const { formatAddress } = require('../ingest/address')
+const { stopWhenAsked } = require('./end-when-asked')
 
 const command = new Command('exporter')
   .description('Run the exporter: agents connect to it, Prometheus scrapes it.')
@@ -26,12 +27,10 @@ async function run (given) {
     throw new ConfigError(`cannot listen: ${error.message}`)
   })
   process.stderr.write(`memwatch exporter: agents at ${formatAddress(socket)}, metrics at http://${formatAddress(listen).slice('tcp://'.length)}/metrics\n`)
-  const stop = async () => {
+  stopWhenAsked(async () => {
     await exporter.stop()
     process.exit(0)
-  }
-  process.once('SIGTERM', stop)
-  process.once('SIGINT', stop)
+  })
 }
 
 /** @param {import('../config').Config} config @throws {ConfigError} */

@@ -4,14 +4,23 @@
 const { Command } = require('commander')
 const { version } = require('../package.json')
 const { ConfigError } = require('../config')
+const { endWhenAsked } = require('./end-when-asked')
 const { UsageError } = require('./usage-error')
 
-const program = new Command('memwatch')
-  .description('Says which memory problem a Node.js process has, how sure it is, and the exact change that fixes it.')
-  .version(version)
-  .enablePositionalOptions()
-  .showHelpAfterError('(memwatch --help lists the commands, memwatch COMMAND --help its options)')
-  .addHelpText('after', `
+/** In the order of --help; each is a file. */
+const COMMANDS = ['run', 'try', 'simulate', 'diagnose', 'compare', 'top', 'last-death', 'capture', 'fix', 'trim', 'plan', 'exporter', 'install-agent']
+
+/**
+ * What is not asked for is not loaded: in a sidecar with a tenth of a core that is seconds.
+ * @param {readonly string[]} names of commands
+ */
+function programWith (names) {
+  const program = new Command('memwatch')
+    .description('Says which memory problem a Node.js process has, how sure it is, and the exact change that fixes it.')
+    .version(version)
+    .enablePositionalOptions()
+    .showHelpAfterError('(memwatch --help lists the commands, memwatch COMMAND --help its options)')
+    .addHelpText('after', `
 Examples:
   $ memwatch run -- node server.js            watch an app from start to end, then read the report
   $ memwatch try --for 60 -- node server.js   apply the fix, run again, and see what it brought
@@ -27,24 +36,15 @@ Examples:
   $ memwatch plan shop --node 24              what an upgrade, another limit or a flag makes of its heap
   $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API
   $ memwatch install-agent /run/memwatch      put the agent where an app in another container finds it`)
-
-program.addCommand(require('./run').command)
-program.addCommand(require('./try').command)
-program.addCommand(require('./simulate').command)
-program.addCommand(require('./diagnose').command)
-program.addCommand(require('./compare').command)
-program.addCommand(require('./top').command)
-program.addCommand(require('./last-death').command)
-program.addCommand(require('./capture').command)
-program.addCommand(require('./fix').command)
-program.addCommand(require('./trim').command)
-program.addCommand(require('./plan').command)
-program.addCommand(require('./exporter').command)
-program.addCommand(require('./install-agent').command)
+  for (const name of names) program.addCommand(require(`./${name}`).command)
+  return program
+}
 
 async function main () {
+  const asked = COMMANDS.filter(name => name === process.argv[2])
+  if (asked[0] === 'exporter') endWhenAsked()
   try {
-    await program.parseAsync()
+    await programWith(asked.length > 0 ? asked : COMMANDS).parseAsync()
   } catch (error) {
     if (!(error instanceof ConfigError) && !(error instanceof UsageError)) throw error
     process.stderr.write(`memwatch: ${error.message}\n`)
@@ -54,4 +54,4 @@ async function main () {
 
 if (require.main === module) main()
 
-module.exports = { program }
+module.exports = { get program () { return programWith(COMMANDS) } }

@@ -80,8 +80,8 @@ async function chart (release, values = {}) {
   const given = { 'injection.namespaceSelector': { matchLabels: { [RELEASE_LABEL]: release } }, ...values }
   await helm('upgrade', '--install', release, CHART, '--namespace', 'memwatch', '--create-namespace', ...Object.entries(given).flatMap(([name, value]) => ['--set-json', `${name}=${JSON.stringify(value)}`]))
   if (given['injection.enabled'] === false) return
-  const probe = `probe-${release}`
-  await namespace(probe, { release })
+  // Each its own: the one before may still be on its way out.
+  const probe = await namespace(`probe-${release}-${Date.now().toString(36)}`, { release })
   const wanted = given['image.tag']
   const pod = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'probe', annotations: { 'memwatch.dev/inject': 'true' } }, spec: { containers: [{ name: 'app', image: APP }] } })
   await eventually(async () => JSON.parse(await kubectlWith(pod, '--namespace', probe, 'apply', '--dry-run=server', '--output', 'json', '--filename', '-')),
@@ -125,6 +125,9 @@ const podsOf = async (namespace, app) => (await get('pods', '--namespace', names
 
 /** @param {any} pod @param {string} container @returns {any} its status, or {} */
 const statusOf = (pod, container) => [...pod?.status.containerStatuses ?? [], ...pod?.status.initContainerStatuses ?? []].find(({ name }) => name === container) ?? {}
+
+/** @param {any} pod @returns {boolean} whether Services send to it */
+const isReady = pod => (pod.status.conditions ?? []).some((/** @type {any} */ { type, status }) => type === 'Ready' && status === 'True')
 
 /**
  * The only pod of an app, once its container runs.
@@ -183,5 +186,5 @@ function processOf (pod, container) {
 }
 
 module.exports = {
-  again, api, apply, chart, CHART, deployment, eventually, exec, get, helm, kubectl, kubectlWith, metricOf, metricsOf, namespace, note, PATIENT_MS, place, podsOf, podSpec, processOf, RELEASE_LABEL, removeNamespaces, RESTRICTED, rssMib, runningPod, SERVING, statusOf, tryExec, tryKubectl, watched
+  again, api, apply, chart, CHART, deployment, eventually, exec, get, helm, isReady, kubectl, kubectlWith, metricOf, metricsOf, namespace, note, PATIENT_MS, place, podsOf, podSpec, processOf, RELEASE_LABEL, removeNamespaces, RESTRICTED, rssMib, runningPod, SERVING, statusOf, tryExec, tryKubectl, watched
 }

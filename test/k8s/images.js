@@ -46,7 +46,7 @@ async function saveImages (archive) {
       await store.buildah('bud', '--isolation', 'chroot', '--format', 'docker', '--pull-never', '--tag', tag, folder)
     })
   }
-  await store.podman('save', '--quiet', '--multi-image-archive', '--output', archive, `${REPOSITORY}:${version}`, `${REPOSITORY}:${NEXT_VERSION}`, APP, PAUSE)
+  await store.podman('save', '--quiet', '--multi-image-archive', '--output', archive, `${REPOSITORY}:${version}`, `${REPOSITORY}:${NEXT_VERSION}`, APP, PAUSE, BASE)
 }
 
 module.exports = { saveImages, REPOSITORY, NEXT_VERSION, APP }

@@ -7,5 +7,6 @@ module.exports = {
   transform: {},
   // Two cores carry one scenario at a time.
   maxWorkers: 1,
+  verbose: true,
   testTimeout: 300_000
 }

@@ -8,6 +8,7 @@ const { toolsFolder } = require('../../scripts/tools-folder')
 
 const KUBERNETES_VERSION = '1.36.3'
 const KUBERNETES = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl', 'kubelet']
+const OPERATOR = { module: 'github.com/prometheus-operator/prometheus-operator', version: 'v0.85.0', crds: ['podmonitors', 'servicemonitors', 'prometheusrules'] }
 /** Of Debian; unpacked, not installed: no daemon of the machine's is touched. */
 const DEBIAN = ['etcd-server', 'containerd', 'containernetworking-plugins']
 /** The API server alone takes five minutes of two cores, cold. */
@@ -18,6 +19,7 @@ const LONGEST_BUILD_MS = 30 * 60_000
  * @property {string} bin folder of Kubernetes' own
  * @property {string} debian folder that Debian's packages are unpacked in
  * @property {string} helm
+ * @property {string} crds folder of what Prometheus' operator adds to the API
  */
 
 /** @param {string} text */
@@ -74,7 +76,14 @@ function setUpTools () {
       fs.rmSync(path.join(to, name))
     }
   })
-  return { bin, debian, helm: goTools.helm }
+  const crds = path.join(folder, `prometheus-operator-crds-${OPERATOR.version}`)
+  once(crds, "Prometheus operator's CRDs", to => {
+    const { stdout } = spawnSync('go', ['mod', 'download', '-json', `${OPERATOR.module}@${OPERATOR.version}`], { encoding: 'utf8', env: { ...env, GOFLAGS: '-mod=mod' }, cwd: folder })
+    const from = path.join(JSON.parse(stdout).Dir, 'example/prometheus-operator-crd')
+    fs.mkdirSync(to)
+    for (const name of OPERATOR.crds) fs.copyFileSync(path.join(from, `monitoring.coreos.com_${name}.yaml`), path.join(to, `${name}.yaml`))
+  })
+  return { bin, debian, crds, helm: goTools.helm }
 }
 
 module.exports = { setUpTools, whatIsMissing, say, KUBERNETES_VERSION }

@@ -1,0 +1,25 @@
+'use strict'
+
+/** @type {() => void} */
+let action = () => process.exit(0)
+
+/**
+ * Ends at once on SIGTERM or SIGINT, until something better is there. The first process of a container gets no signal that it does not
+ * listen for: a pod that is over before its sidecar has started would wait for it until both are killed.
+ */
+function endWhenAsked () {
+  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => action())
+}
+
+/**
+ * The listeners stay: a signal that came in a moment without any would be lost.
+ * @param {() => void} stop what is done instead, from now on, once
+ */
+function stopWhenAsked (stop) {
+  action = () => {
+    action = () => {}
+    stop()
+  }
+}
+
+module.exports = { endWhenAsked, stopWhenAsked }

@@ -1,0 +1,50 @@
+'use strict'
+
+const { again, apply, chart, deployment, eventually, helm, isReady, namespace, note, PATIENT_MS, podsOf, removeNamespaces, runningPod, statusOf, watched } = require('../cluster')
+
+afterEach(removeNamespaces)
+afterAll(() => helm('uninstall', 'broken', '--namespace', 'memwatch', '--ignore-not-found'))
+
+const serves = pod => fetch(`http://${pod.status.podIP}:8080/`, { signal: AbortSignal.timeout(2000) }).then(response => response.status, error => error.message)
+
+/** An app that is injected by a release with these values. @param {string} name @param {object} values */
+async function appBeside (name, values) {
+  await chart('broken', values)
+  const shop = await namespace(name, { release: 'broken' })
+  const began = Date.now()
+  await apply(shop, deployment('shop', { container: { readinessProbe: { httpGet: { port: 8080 }, periodSeconds: 1 } } }))
+  const [pod] = await eventually(() => podsOf(shop, 'shop'), pods => pods.length === 1 && statusOf(pods[0], 'shop').ready === true, PATIENT_MS)
+  return { pod, seconds: (Date.now() - began) / 1000 }
+}
+
+it('a sidecar that cannot start holds back no app', async () => {
+  const { pod, seconds } = await appBeside('cannot-start', { 'exporter.extraEnv': [{ name: 'NODE_OPTIONS', value: '--no-such-option' }] })
+  note('an app is ready beside a sidecar that cannot start, seconds after it was applied', seconds.toFixed(0))
+  note('the pod is Ready meanwhile, as Kubernetes counts sidecars in', isReady(await again(pod)) ? 'yes' : 'no')
+  const later = await eventually(() => again(pod), pod => statusOf(pod, 'memwatch').restartCount >= 2, PATIENT_MS)
+  expect(statusOf(later, 'shop')).toMatchObject({ restartCount: 0, ready: true })
+  expect(await serves(pod)).toBe(200)
+})
+
+it('a sidecar that has too little memory holds back no app', async () => {
+  const { pod } = await appBeside('too-small', { 'exporter.extraEnv': [], 'sidecar.resources': { requests: { cpu: '100m', memory: '20Mi' }, limits: { cpu: '100m', memory: '20Mi' } } })
+  const later = await eventually(() => again(pod), pod => statusOf(pod, 'memwatch').restartCount >= 2, PATIENT_MS)
+  expect(statusOf(later, 'shop')).toMatchObject({ restartCount: 0, ready: true })
+  expect(await serves(pod)).toBe(200)
+})
+
+it('what injection costs the start of a pod is said', async () => {
+  await chart('sidecar')
+  const shop = await namespace('start', { release: 'sidecar' })
+  const readiness = { readinessProbe: { httpGet: { port: 8080 }, periodSeconds: 1 } }
+  const secondsUntilRunning = async (name, annotations) => {
+    await apply(shop, deployment(name, { annotations, container: readiness }))
+    const pod = await runningPod(shop, name)
+    return (Date.parse(statusOf(pod, name).state.running.startedAt) - Date.parse(pod.metadata.creationTimestamp)) / 1000
+  }
+  const plain = await secondsUntilRunning('plain', {})
+  const injected = await secondsUntilRunning('injected', { 'memwatch.dev/inject': 'true' })
+  note('from a pod\'s creation until its app runs, seconds: plain, injected', `${plain}, ${injected}`)
+  expect(injected - plain).toBeLessThan(20)
+  await watched(await runningPod(shop, 'injected'), 'injected')
+})
