@@ -47,6 +47,8 @@ async function saveImages (archive) {
     })
   }
   await store.podman('save', '--quiet', '--multi-image-archive', '--output', archive, `${REPOSITORY}:${version}`, `${REPOSITORY}:${NEXT_VERSION}`, APP, PAUSE, BASE)
+  // Those of earlier runs, whose names these have taken.
+  await store.tryPodman('image', 'prune', '--force')
 }
 
 module.exports = { saveImages, REPOSITORY, NEXT_VERSION, APP }
