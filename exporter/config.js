@@ -183,6 +183,14 @@ const options = Object.freeze({
     /** @param {string} text @param {NodeJS.ProcessEnv} env */
     read: (text, env) => readOtlp(text, env)
   },
+  onFailure: {
+    flag: '--on-failure <exit|stay>',
+    env: 'MEMWATCH_ON_FAILURE',
+    default: 'exit',
+    help: 'when it cannot start: exit, with status 2, or stay and say why at its address, so that the pod of a sidecar stays ready',
+    /** @param {string} text */
+    read: text => oneOf(text, ['exit', 'stay'])
+  },
   logLevel: {
     flag: '--log-level <LEVEL>',
     env: 'MEMWATCH_LOG_LEVEL',

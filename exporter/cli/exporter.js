@@ -5,6 +5,7 @@ const { Exporter } = require('../exporter')
 const { options, readConfig, ConfigError } = require('../config')
 const { formatAddress } = require('../ingest/address')
 const { stopWhenAsked } = require('./end-when-asked')
+const { stay, staysOnFailure } = require('./stay')
 
 const command = new Command('exporter')
   .description('Run the exporter: agents connect to it, Prometheus scrapes it.')
@@ -22,6 +23,16 @@ for (const option of Object.values(options)) {
 
 /** @param {Record<string, string>} given */
 async function run (given) {
+  try {
+    await start(given)
+  } catch (error) {
+    if (!(error instanceof ConfigError) || !staysOnFailure(given)) throw error
+    await stay(error, given)
+  }
+}
+
+/** @param {Record<string, string>} given @throws {ConfigError} */
+async function start (given) {
   const exporter = compose(readConfig(given))
   const { socket, listen } = await exporter.start().catch(error => {
     throw new ConfigError(`cannot listen: ${error.message}`)

@@ -26,8 +26,17 @@ it('a sidecar that cannot start holds back no app', async () => {
   expect(await serves(pod)).toBe(200)
 })
 
+it('a sidecar whose options are wrong stays, says why, and its pod is Ready', async () => {
+  const { pod } = await appBeside('wrong-option', { 'exporter.otlp.endpoint': 'env', 'exporter.extraEnv': [{ name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: 'nonsense' }] })
+  const says = () => fetch(`http://${pod.status.podIP}:9888/metrics`, { signal: AbortSignal.timeout(2000) }).then(async response => [response.status, await response.text()], () => undefined)
+  expect(await eventually(says, Boolean, PATIENT_MS)).toEqual([503, expect.stringContaining('OTEL_EXPORTER_OTLP_ENDPOINT is no http address')])
+  const later = await eventually(() => again(pod), isReady, PATIENT_MS)
+  expect(statusOf(later, 'memwatch').restartCount).toBe(0)
+  expect(await serves(pod)).toBe(200)
+})
+
 it('a sidecar that has too little memory holds back no app', async () => {
-  const { pod } = await appBeside('too-small', { 'exporter.extraEnv': [], 'sidecar.resources': { requests: { cpu: '100m', memory: '20Mi' }, limits: { cpu: '100m', memory: '20Mi' } } })
+  const { pod } = await appBeside('too-small', { 'exporter.otlp.endpoint': '', 'exporter.extraEnv': [], 'sidecar.resources': { requests: { cpu: '100m', memory: '20Mi' }, limits: { cpu: '100m', memory: '20Mi' } } })
   const later = await eventually(() => again(pod), pod => statusOf(pod, 'memwatch').restartCount >= 2, PATIENT_MS)
   expect(statusOf(later, 'shop')).toMatchObject({ restartCount: 0, ready: true })
   expect(await serves(pod)).toBe(200)

@@ -101,6 +101,9 @@ env:
     value: /run/memwatch/exporter.sock
   - name: MEMWATCH_TOKEN_FILE
     value: /run/memwatch/token
+  # A sidecar that ends again and again would take its pod out of all Services.
+  - name: MEMWATCH_ON_FAILURE
+    value: stay
   - name: MEMWATCH_DATA_MAX
     value: {{ .Values.sidecar.dataMax }}
   - name: MEMWATCH_CAPTURES_MAX

@@ -1,0 +1,64 @@
+'use strict'
+
+const net = require('node:net')
+const { once } = require('node:events')
+const { spawn } = require('node:child_process')
+const { environment } = require('../support/agent-collector')
+const { eventually } = require('../support/exporter')
+const { memwatch, MEMWATCH } = require('../support/memwatch')
+
+/** @returns {Promise<number>} a port that is free now */
+async function freePort () {
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = /** @type {net.AddressInfo} */ (server.address())
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
+
+/** @param {NodeJS.ProcessEnv} env @param {string[]} [args] */
+function start (env, args = []) {
+  const child = spawn(process.execPath, [MEMWATCH, 'exporter', ...args], { env: environment(env), stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  child.stderr.on('data', chunk => { said += chunk })
+  const ended = once(child, 'close')
+  return { child, ended, said: () => said }
+}
+
+it.each([
+  ['a value is wrong', { MEMWATCH_DATA_MAX: 'much' }, 'MEMWATCH_DATA_MAX: expected a size'],
+  ['an option is misspelt', { MEMWATCH_DATA_DIRR: '/x' }, 'did you mean MEMWATCH_DATA_DIR?'],
+  ['it cannot listen for agents', { MEMWATCH_SOCKET: '/proc/none/exporter.sock' }, 'cannot listen: ']
+])('where %s an exporter that is to stay says so, is alive to probes and down to Prometheus, and ends when it is asked', async (_, wrong, message) => {
+  const port = await freePort()
+  const { child, ended, said } = start({ MEMWATCH_ON_FAILURE: 'stay', MEMWATCH_LISTEN: `127.0.0.1:${port}`, ...wrong })
+  try {
+    const get = path => fetch(`http://127.0.0.1:${port}${path}`).then(async response => [response.status, await response.text()], () => undefined)
+    expect(await eventually(() => get('/-/healthy'), Boolean)).toEqual([200, expect.stringContaining(message)])
+    for (const path of ['/metrics', '/-/ready', '/api/v1/targets']) expect(await get(path)).toEqual([503, expect.stringContaining(message)])
+    expect(said()).toContain(message)
+    expect(child.exitCode).toBeNull()
+  } finally {
+    child.kill('SIGTERM')
+    expect((await ended)[0]).toBe(0)
+  }
+})
+
+it('stays, though its address is taken or wrong, too', async () => {
+  const taken = net.createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  const { port } = /** @type {net.AddressInfo} */ (taken.address())
+  const { child, ended, said } = start({}, ['--on-failure', 'stay', '--listen', `127.0.0.1:${port}`])
+  try {
+    await eventually(said, text => text.includes('nor can it say so'))
+    expect(child.exitCode).toBeNull()
+  } finally {
+    child.kill('SIGTERM')
+    expect((await ended)[0]).toBe(0)
+    taken.close()
+  }
+})
+
+it('otherwise it ends with 2', async () => {
+  expect(await memwatch(['exporter', '--data-max', 'much'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--data-max: expected') })
+})
