@@ -65,4 +65,6 @@ function buildGoTools (say) {
   }
 }
 
+if (require.main === module) buildGoTools(line => console.log(line))
+
 module.exports = { findGoTools, buildGoTools, GO_MISSING }

@@ -7,8 +7,9 @@
  */
 
 const fs = require('node:fs')
-const { spawnSync } = require('node:child_process')
-const { buildGoTools, findGoTools, GO_MISSING } = require('./go-tools')
+const { once } = require('node:events')
+const { spawn, spawnSync } = require('node:child_process')
+const { findGoTools, GO_MISSING } = require('./go-tools')
 const { sets } = require('./system-tools')
 
 const POLICY = '/usr/sbin/policy-rc.d'
@@ -45,10 +46,12 @@ function install (packages) {
   }
 }
 
-function main () {
+async function main () {
+  // The compiler has a core to itself while packages are unpacked.
+  const building = findGoTools() ? undefined : once(spawn(process.execPath, [require.resolve('./go-tools')], { stdio: ['ignore', 'inherit', 'inherit'] }), 'close')
   const wanted = Object.values(sets).filter(({ find }) => !find()).flatMap(({ packages }) => packages)
   if (wanted.length > 0 && process.getuid?.() === 0 && fs.existsSync('/usr/bin/apt-get')) install(wanted)
-  if (!findGoTools()) buildGoTools(line => console.log(line))
+  await building
   for (const { find, missing } of [...Object.values(sets), { find: findGoTools, missing: GO_MISSING }]) {
     const tools = find()
     if (!tools) {
