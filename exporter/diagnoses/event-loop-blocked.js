@@ -27,7 +27,7 @@ module.exports = defineDiagnosis({
     // Time it was ready and another had its CPU: from here on that is taken off what it waits for …
     runQueueWaitRatio: 0.1,
     // … and above this share of its busy time nothing is sure.
-    contendedRatio: 0.5,
+    contendedRatio: 0.7,
     // Every app loads and compiles for a while.
     windowSeconds: 20,
     // Less CPU than this while the loop is busy: it waits inside a call.

@@ -201,7 +201,7 @@ const CASES = [
     'a process whose CPU others take': t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), threadCpuUserSeconds: 0.1 * t, threadCpuSystemSeconds: 0, runQueueWaitSeconds: 0.2 * t } })
   }],
   ['event-loop-blocked', { seconds: 40, at: t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), runQueueWaitSeconds: 0.12 * t } }) }, {
-    'one that is mostly held up by others: it may be, and may not': t => ({ values: { ...busyLoop(t), ...delays(t, 0.9), runQueueWaitSeconds: 0.16 * t } })
+    'one that is mostly held up by others: it may be, and may not': t => ({ values: { ...busyLoop(t), ...delays(t, 0.9), runQueueWaitSeconds: 0.24 * t } })
   }],
   ['resource-leak', { seconds: 90, at: t => ({ values: { resources: { Timeout: 5 * t } } }) }, {
     'a pool that fills and stays': t => ({ values: { resources: { TCPSocketWrap: Math.min(5 * t, 60) } } }),

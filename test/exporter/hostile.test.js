@@ -66,11 +66,12 @@ it('1,000 connections that say half a word cost what is stated, and are hung up 
 it('who floods is limited, and what is too much is counted', async () => {
   const connection = await it_.connect()
   const closed = once(connection, 'close').catch(() => {})
+  const began = performance.now()
   connection.resume()
   connection.write(line(hello()) + '\n' + Array.from({ length: 1000 }, (_, i) => line(frame({ sequence: i + 1, uptimeSeconds: i + 1 }))).join('\n') + '\n')
   await closed
   expect(it_.exporter.state.frames).toBeGreaterThanOrEqual(300)
-  expect(it_.exporter.state.frames).toBeLessThan(320)
+  expect(it_.exporter.state.frames).toBeLessThanOrEqual(300 + 20 * (performance.now() - began) / 1000)
   expect(it_.exporter.state.rejected.get('too_fast')).toBe(100)
 })
 
