@@ -32,7 +32,7 @@ const unknownMetrics = text => (text.match(/\b(memwatch|fleet)[:_][a-z0-9_:]+/g)
 
 /** @param {string} file @param {string[]} args */
 function expectSuccess (file, args) {
-  const { status, stdout, stderr } = spawnSync(file, args, { cwd: ALERTS, encoding: 'utf8', timeout: 20_000 })
+  const { status, stdout, stderr } = spawnSync(file, args, { cwd: ALERTS, encoding: 'utf8', timeout: 60_000 })
   expect({ status, output: stdout + stderr }).toEqual({ status: 0, output: expect.any(String) })
 }
 
