@@ -1,6 +1,5 @@
 'use strict'
 
-const { mean } = require('simple-statistics')
 const { jemallocOverhead } = require('./scan')
 const { NATIVE_SECONDS } = require('./typical')
 
@@ -23,5 +22,8 @@ const jemallocSavingBytes = window => {
   const freedPerSecond = freed / (times[times.length - 1] - times[0])
   return Math.max(0, mean(slack) - jemallocOverhead(mean(values)) - freedPerSecond * JEMALLOC_DECAY_SECONDS)
 }
+
+/** @param {number[]} values */
+const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length
 
 module.exports = { jemallocSavingBytes }

@@ -2,7 +2,7 @@
 
 // What memory outside the heap does over a window of time: a look says how it lies, not how it comes and goes.
 
-const { median } = require('simple-statistics')
+const { median } = require('../statistics/quantile')
 const { bufferChurnBytes } = require('../signals/buffers')
 const { retainedOf } = require('./retained')
 

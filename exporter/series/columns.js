@@ -75,6 +75,25 @@ class Columns {
     return this.#cells[((this.#start + i) % this.#allocated) * this.#width + column]
   }
 
+  /**
+   * A column from a row on, without the rows in which it was absent.
+   * @param {number} column @param {number} from 0 is the oldest row
+   * @returns {{ times: number[], values: number[] }}
+   */
+  pointsFrom (column, from) {
+    const [times, values] = [([]), /** @type {number[]} */ ([])]
+    let at = (this.#start + from) % this.#allocated
+    for (let left = this.#length - from; left > 0; left--) {
+      const value = this.#cells[at * this.#width + column]
+      if (!Number.isNaN(value)) {
+        times.push(this.#times[at])
+        values.push(value)
+      }
+      if (++at === this.#allocated) at = 0
+    }
+    return { times, values }
+  }
+
   /** @param {number} i @param {number} time @param {ArrayLike<number>} row */
   #write (i, time, row) {
     const at = (this.#start + i) % this.#allocated

@@ -79,16 +79,7 @@ class History {
   points (name, sinceSeconds) {
     const column = columnOf[name]
     const columns = this.#tierFor(column, sinceSeconds)
-    const times = []
-    const values = []
-    for (let i = columns.firstSince(sinceSeconds); i < columns.length; i++) {
-      const value = columns.valueAt(i, column)
-      if (!Number.isNaN(value)) {
-        times.push(columns.timeAt(i))
-        values.push(value)
-      }
-    }
-    return { times, values }
+    return columns.pointsFrom(column, columns.firstSince(sinceSeconds))
   }
 
   /**

@@ -1,6 +1,6 @@
 'use strict'
 
-const { min, quantile } = require('simple-statistics')
+const { quantile } = require('../statistics/quantile')
 const { RATE_SECONDS } = require('../series/window')
 const { growthOf, steadiness } = require('./growth')
 
@@ -15,7 +15,7 @@ module.exports = {
     help: `External memory – Buffers, ArrayBuffers, WebAssembly – that stays: lowest of the last ${RATE_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('externalBytes', RATE_SECONDS)
-      return values.length > 0 ? min(values) : null
+      return values.length > 0 ? Math.min(...values) : null
     }
   }),
   externalPeakBytes: /** @type {Signal} */ ({
@@ -32,7 +32,7 @@ module.exports = {
     compute: window => {
       const peaks = window.points('externalPeakBytes', RATE_SECONDS).values
       const readings = window.points('externalBytes', RATE_SECONDS).values
-      return peaks.length === 0 || readings.length === 0 ? null : Math.max(0, quantile(peaks, 0.9) - min(readings))
+      return peaks.length === 0 || readings.length === 0 ? null : Math.max(0, quantile(peaks, 0.9) - Math.min(...readings))
     }
   }),
   externalRiseBytes: /** @type {Signal} */ ({
@@ -55,7 +55,7 @@ module.exports = {
     help: `Buffers and ArrayBuffers that stay: lowest of the last ${RATE_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('arrayBuffersBytes', RATE_SECONDS)
-      return values.length > 0 ? min(values) : null
+      return values.length > 0 ? Math.min(...values) : null
     }
   }),
   arrayBuffersBytes: /** @type {Signal} */ ({

@@ -58,13 +58,19 @@ function growth (window, track, afterMajors) {
 /** @param {Window} window @param {TrackName} track @param {number} seconds */
 function pointsAfterMajors (window, track, seconds) {
   const majors = window.points('liveHeapMajors', seconds)
-  /** @type {Set<number>} */
-  const fresh = new Set()
-  // The same count of majors is the same reading, sent again.
-  majors.times.forEach((time, i) => { if (i === 0 || majors.values[i] !== majors.values[i - 1]) fresh.add(time) })
   const all = window.points(track, seconds)
-  const kept = all.times.map((_, i) => i).filter(i => fresh.has(all.times[i]))
-  return { times: kept.map(i => all.times[i]), values: kept.map(i => all.values[i]) }
+  /** @type {{ times: number[], values: number[] }} */
+  const kept = { times: [], values: [] }
+  let at = 0
+  for (let i = 0; i < majors.times.length; i++) {
+    // The same count of majors is the same reading, sent again.
+    if (i > 0 && majors.values[i] === majors.values[i - 1]) continue
+    while (all.times[at] < majors.times[i]) at++
+    if (all.times[at] !== majors.times[i]) continue
+    kept.times.push(all.times[at])
+    kept.values.push(all.values[at])
+  }
+  return kept
 }
 
 /**

@@ -1,6 +1,6 @@
 'use strict'
 
-const { max, median } = require('simple-statistics')
+const { median } = require('../statistics/quantile')
 const { growthOf, liveHeapTrend } = require('./growth')
 const { semiSpaceMax } = require('../v8/heap-sizing')
 
@@ -125,7 +125,7 @@ module.exports = {
     help: 'A bound of what lives: the most that was left after a major GC in the last ten minutes; before the first one all that the spaces hold but the new ones.',
     compute: window => {
       const { values } = window.points('liveHeapBytes', 600)
-      if (values.length > 0) return max(values)
+      if (values.length > 0) return Math.max(...values)
       const { spaces } = window.values
       if (!spaces) return null
       return Object.entries(spaces).reduce((sum, [name, [used]]) => name.startsWith('new_') ? sum : sum + used, 0)
@@ -137,7 +137,7 @@ module.exports = {
     help: 'The most that was left after a major GC in the last ten minutes.',
     compute: window => {
       const { values } = window.points('liveHeapBytes', 600)
-      return values.length > 0 ? max(values) : null
+      return values.length > 0 ? Math.max(...values) : null
     }
   }),
   liveHeapShareRatio: /** @type {Signal} */ ({

@@ -1,6 +1,6 @@
 'use strict'
 
-const { median } = require('simple-statistics')
+const { median } = require('../statistics/quantile')
 const { RATE_SECONDS } = require('../series/window')
 const { trend } = require('../statistics/trend')
 const { jemallocSavingBytes } = require('../anatomy/jemalloc-saving')

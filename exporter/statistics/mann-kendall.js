@@ -15,7 +15,7 @@ function mannKendall (y) {
   const ties = new Map()
   for (let i = 0; i < n; i++) {
     ties.set(y[i], (ties.get(y[i]) ?? 0) + 1)
-    for (let j = i + 1; j < n; j++) score += Math.sign(y[j] - y[i])
+    for (let j = i + 1; j < n; j++) score += Number(y[j] > y[i]) - Number(y[j] < y[i])
   }
   let variance = n * (n - 1) * (2 * n + 5)
   for (const count of ties.values()) variance -= count * (count - 1) * (2 * count + 5)

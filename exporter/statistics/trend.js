@@ -1,7 +1,6 @@
 'use strict'
 
-const { rSquared } = require('simple-statistics')
-const { theilSen } = require('./theil-sen')
+const { theilSen, theilSenSlope } = require('./theil-sen')
 const { mannKendall } = require('./mann-kendall')
 
 /** Pairs grow with the square: beyond this many points, neighbours are merged first. */
@@ -52,12 +51,14 @@ function trend (allX, allY) {
   if (!line || spanX <= 0) return null
   /** @param {number} from @param {number} to */
   const slopeBetween = (from, to) => {
-    const part = x.map((_, i) => i).filter(i => x[i] >= from && x[i] <= to)
-    return theilSen(part.map(i => x[i]), part.map(i => y[i]))?.slope ?? 0
+    let first = 0
+    let end = x.length
+    while (first < end && x[first] < from) first++
+    while (end > first && x[end - 1] > to) end--
+    return theilSenSlope(x, y, first, end) ?? 0
   }
   const middle = x[0] + spanX / 2
-  const pairs = x.map((value, i) => [value, y[i]])
-  const fit = rSquared(pairs, at => line.intercept + line.slope * at)
+  const fit = rSquared(x, y, line)
   return {
     points: allX.length,
     spanX,
@@ -69,6 +70,24 @@ function trend (allX, allY) {
     lateSlope: slopeBetween(middle, x[x.length - 1]),
     lastThirdSlope: slopeBetween(x[0] + spanX * 2 / 3, x[x.length - 1])
   }
+}
+
+/**
+ * The share of the variance that a line explains.
+ * @param {number[]} x @param {number[]} y @param {{ slope: number, intercept: number }} line
+ * @returns {number} 1 is all of it; below 0 where a level would explain more; no number where y does not vary
+ */
+function rSquared (x, y, { slope, intercept }) {
+  let sum = 0
+  for (const value of y) sum += value
+  const average = sum / y.length
+  let squares = 0
+  let errors = 0
+  for (let i = 0; i < y.length; i++) {
+    squares += (average - y[i]) ** 2
+    errors += (y[i] - (intercept + slope * x[i])) ** 2
+  }
+  return 1 - errors / squares
 }
 
 module.exports = { trend, MAX_POINTS }

@@ -1,0 +1,65 @@
+'use strict'
+
+/** Room to reorder values in, kept: trends are many, and short. */
+let room = new Float64Array(1024)
+
+/** @param {number} length @returns {Float64Array} at least so long, its content left over from whoever used it last */
+function roomFor (length) {
+  if (room.length < length) room = new Float64Array(2 * length)
+  return room
+}
+
+/**
+ * Hoare's selection, in place: the value at k is then the k-th smallest, what is before it is not greater, what is behind not smaller. Comm. ACM 4 (1961) 321.
+ * @param {Float64Array} values @param {number} length how many of them @param {number} k from 0
+ */
+function select (values, length, k) {
+  let left = 0
+  let right = length - 1
+  while (left < right) {
+    const pivot = values[(left + right) >> 1]
+    let i = left
+    let j = right
+    while (i <= j) {
+      while (values[i] < pivot) i++
+      while (values[j] > pivot) j--
+      if (i > j) break
+      const value = values[i]
+      values[i++] = values[j]
+      values[j--] = value
+    }
+    if (k <= j) right = j
+    else if (k >= i) left = i
+    else return
+  }
+}
+
+/**
+ * @param {Float64Array} values reordered by this @param {number} length how many of them, at least 1 @param {number} share 0–1
+ * @returns {number}
+ */
+function quantileInPlace (values, length, share) {
+  const at = (length - 1) * share
+  const k = Math.floor(at)
+  select(values, length, k)
+  const low = values[k]
+  if (k === at) return low
+  let high = values[k + 1]
+  for (let i = k + 2; i < length; i++) if (values[i] < high) high = values[i]
+  return low + (at - k) * (high - low)
+}
+
+/**
+ * The value below which a share of the values lies, by linear interpolation between the two next to it: R's type 7.
+ * @param {ArrayLike<number>} values at least one, left as they are @param {number} share 0–1
+ */
+function quantile (values, share) {
+  const copy = roomFor(values.length)
+  for (let i = 0; i < values.length; i++) copy[i] = values[i]
+  return quantileInPlace(copy, values.length, share)
+}
+
+/** @param {ArrayLike<number>} values at least one */
+const median = values => quantile(values, 0.5)
+
+module.exports = { median, quantile, quantileInPlace, roomFor }
