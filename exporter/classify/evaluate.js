@@ -49,7 +49,9 @@ function evaluate (target, { diagnoses = allDiagnoses, onError = () => {}, every
   })
   const explained = explain(judged)
   const before = target.verdicts
-  target.verdicts = explained.map(({ diagnosis, settled }) => verdictOf(diagnosis, signals, settled, explained, target, onError))
+  const ruledOut = explained.filter(({ diagnosis, settled }) => !diagnosis.opportunity && settled.state === 'ok')
+    .map(({ diagnosis, settled }) => ({ diagnosis: diagnosis.id, text: settled.judgement.summary }))
+  target.verdicts = explained.map(({ diagnosis, settled }) => verdictOf(diagnosis, signals, settled, ruledOut, target, onError))
   return target.verdicts.filter(({ state }, i) => state !== (before[i]?.state ?? 'unknown'))
 }
 
@@ -75,10 +77,10 @@ function explain (judged) {
 
 /**
  * @param {Judged['diagnosis']} diagnosis @param {import('../signals').Signals} signals @param {Judged['settled']} settled
- * @param {Judged[]} all @param {import('../series/target').Target} target @param {(error: Error) => void} onError
+ * @param {Verdict['ruledOut']} ruledOut all that do not hold @param {import('../series/target').Target} target @param {(error: Error) => void} onError
  * @returns {Verdict}
  */
-function verdictOf (diagnosis, signals, settled, all, target, onError) {
+function verdictOf (diagnosis, signals, settled, ruledOut, target, onError) {
   const { state, judgement } = settled
   const found = state === 'suspected' || state === 'confirmed'
   return {
@@ -90,8 +92,7 @@ function verdictOf (diagnosis, signals, settled, all, target, onError) {
     confirmedAfterSeconds: state === 'confirmed' ? settled.confirmedAtSeconds : null,
     summary: judgement.summary,
     evidence: found ? judgement.evidence ?? [] : [],
-    ruledOut: all.filter(other => other.diagnosis !== diagnosis && !other.diagnosis.opportunity && other.settled.state === 'ok')
-      .map(other => ({ diagnosis: other.diagnosis.id, text: other.settled.judgement.summary })),
+    ruledOut: ruledOut.some(other => other.diagnosis === diagnosis.id) ? ruledOut.filter(other => other.diagnosis !== diagnosis.id) : ruledOut,
     impact: found ? judgement.impact ?? null : null,
     fix: found ? standingFix(diagnosis, signals, state, target, onError) : [],
     runbook: diagnosis.runbook ?? null

@@ -10,6 +10,8 @@ const START_SHARE = 0.2
 const START_LEAST_SECONDS = 10
 const START_MOST_SECONDS = 300
 
+/** @typedef {{ readonly times: number[], readonly values: number[] }} Points */
+
 /**
  * What signals may read: one target as it stands at one moment. It never reads a clock, so a replay sees what live saw.
  */
@@ -18,6 +20,8 @@ class Window {
   #trends
   /** @type {Map<string, any>} */
   #known = new Map()
+  /** What was read already: signals share tracks and spans. @type {{ track: import('./tracks').TrackName, seconds: number, points: Points }[]} */
+  #read = []
 
   /**
    * @param {object} at
@@ -59,9 +63,13 @@ class Window {
   /**
    * The points of the last `seconds`, oldest first.
    * @param {import('./tracks').TrackName} track @param {number} [seconds]
+   * @returns {Points} that others read, too
    */
   points (track, seconds = Infinity) {
-    return this.#history.points(track, this.nowSeconds - seconds)
+    for (const known of this.#read) if (known.track === track && known.seconds === seconds) return known.points
+    const points = this.#history.points(track, this.nowSeconds - seconds)
+    this.#read.push({ track, seconds, points })
+    return points
   }
 
   /**
