@@ -81,17 +81,18 @@ class Columns {
    * @returns {{ times: number[], values: number[] }}
    */
   pointsFrom (column, from) {
-    const [times, values] = [([]), /** @type {number[]} */ ([])]
+    /** @type {{ times: number[], values: number[] }} */
+    const points = { times: [], values: [] }
     let at = (this.#start + from) % this.#allocated
     for (let left = this.#length - from; left > 0; left--) {
       const value = this.#cells[at * this.#width + column]
       if (!Number.isNaN(value)) {
-        times.push(this.#times[at])
-        values.push(value)
+        points.times.push(this.#times[at])
+        points.values.push(value)
       }
       if (++at === this.#allocated) at = 0
     }
-    return { times, values }
+    return points
   }
 
   /** @param {number} i @param {number} time @param {ArrayLike<number>} row */

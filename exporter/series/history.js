@@ -1,11 +1,12 @@
 'use strict'
 
 const { Columns } = require('./columns')
+const { PackedColumns } = require('./packed-columns')
 const { tracks, trackNames } = require('./tracks')
 
 /**
  * What is kept of every target: one second for ten minutes, ten seconds for two hours, a minute for a day. Beyond ten minutes
- * only of the tracks whose growth is looked for, and in single precision: a full day takes some 400 KB.
+ * only of the tracks whose growth is looked for, and in single precision: a full day takes some 300 KB.
  */
 const TIERS = Object.freeze([
   { stepSeconds: 1, rows: 600, narrow: false },
@@ -29,7 +30,7 @@ class History {
   #tiers = TIERS.map(({ stepSeconds, rows, narrow }) => ({
     stepSeconds,
     rows,
-    columns: new Columns({ capacity: rows, width: narrow ? LONG : ordered.length, narrow })
+    columns: narrow ? new Columns({ capacity: rows, width: LONG, narrow }) : new PackedColumns({ capacity: rows, width: ordered.length })
   }))
 
   #row = new Float64Array(ordered.length)
@@ -58,14 +59,14 @@ class History {
     this.#appendTo(tier, timeSeconds)
   }
 
-  /** The current row. @param {{ stepSeconds: number, columns: Columns }} tier @param {number} timeSeconds */
+  /** The current row. @param {{ stepSeconds: number, columns: Columns | PackedColumns }} tier @param {number} timeSeconds */
   #appendTo ({ stepSeconds, columns }, timeSeconds) {
-    const row = stepSeconds === 1 ? this.#row : this.#longRow
+    if (columns instanceof PackedColumns) return columns.append(timeSeconds, this.#row)
     const last = columns.length - 1
     const sameStep = last >= 0 &&
       Math.floor(columns.timeAt(last) / stepSeconds) === Math.floor(timeSeconds / stepSeconds)
-    if (sameStep && stepSeconds > 1) columns.replaceLast(timeSeconds, this.#merged(columns, last))
-    else columns.append(timeSeconds, row)
+    if (sameStep) columns.replaceLast(timeSeconds, this.#merged(columns, last))
+    else columns.append(timeSeconds, this.#longRow)
   }
 
   /**

@@ -6,6 +6,8 @@ const { Target } = require('./target')
 
 /** How long a target that vanished without a bye stays visible as down, so that an alert can say so. */
 const FORGET_AFTER_MS = 300_000
+/** Versions of Node.js whose flags are kept: whoever makes up more is not remembered. */
+const MAX_NODES = 16
 
 /**
  * Where processes share a cgroup and number theirs alone: the containers of a pod have its host name in common.
@@ -36,6 +38,8 @@ class Targets extends EventEmitter {
   #byIdentity = new Map()
   /** The threads of each process. @type {Map<string, Set<Target>>} */
   #byProcess = new Map()
+  /** Of each Node.js: hundreds of flags that all of its processes know. @type {Map<string, string[]>} */
+  #allowedFlags = new Map()
 
   /** @param {{ maxTargets?: number, now?: () => number }} [options] now: ms */
   constructor ({ maxTargets = 4096, now = steadyUnixMs } = {}) {
@@ -66,6 +70,7 @@ class Targets extends EventEmitter {
       if (this.#byIdentity.size >= this.#maxTargets) return 'too_many_targets'
       if (maxOfPod < Infinity && this.all.filter(({ hello: { pod } }) => pod?.uid === hello.pod?.uid).length >= maxOfPod) return 'too_many_targets'
       this.#endPredecessors(hello)
+      this.#share(hello)
       target = new Target({ hello, name: this.#nameFor(hello), thread: this.#threadFor(hello) })
       this.#byIdentity.set(identity, target)
       this.#threadsOf(hello).add(target)
@@ -74,6 +79,13 @@ class Targets extends EventEmitter {
     target.seenAtUnixMs = this.#now()
     target.send = send
     return this.#session(identity, target, send)
+  }
+
+  /** Keep one list of flags for all that have the same: it is most of a hello. @param {import('../ingest/decode').HelloMessage} hello */
+  #share (hello) {
+    const known = this.#allowedFlags.get(hello.node)
+    if (known?.length === hello.allowedFlags.length && known.every((flag, i) => flag === hello.allowedFlags[i])) hello.allowedFlags = known
+    else if (this.#allowedFlags.size < MAX_NODES) this.#allowedFlags.set(hello.node, hello.allowedFlags)
   }
 
   /**

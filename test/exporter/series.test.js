@@ -1,10 +1,41 @@
 'use strict'
 
 const { Columns } = require('../../exporter/series/columns')
+const { PackedColumns, ROWS } = require('../../exporter/series/packed-columns')
 const { History } = require('../../exporter/series/history')
 const { NO_WORKERS } = require('../../exporter/series/tracks')
 const { Targets } = require('../../exporter/series/targets')
 const { hello, frame } = require('../support/frames')
+
+describe('PackedColumns', () => {
+  /** What columns may hold, by row: each form that they are packed in, and what must not be rounded. @type {((i: number) => number)[]} */
+  const KINDS = [
+    () => 4096, i => 4096 * i, i => 2 ** 40 + 8 * i, i => 2 ** 40 + i * 2 ** 30 + 1, i => i / 3, i => i % 7 === 0 ? NaN : i, () => NaN, i => i < 50 ? NaN : 5,
+    i => i === 61 ? 0.1 : 1, i => i % 2 === 0 ? 0 : -0, i => Number.MAX_SAFE_INTEGER - i, i => i % 3 === 0 ? Infinity : i, i => 1e300 * i
+  ]
+  it.each([1, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS, 599, 600, 601, 1300])('hold after %i rows exactly what Columns hold', rows => {
+    const [packed, plain] = [PackedColumns, Columns].map(Kind => new Kind({ capacity: 600, width: KINDS.length }))
+    for (let i = 0; i < rows; i++) for (const columns of [packed, plain]) columns.append(i + 0.1, KINDS.map(kind => kind(i)))
+    expect(packed.length).toBe(Math.min(600, rows))
+    for (let i = 0; i < packed.length; i++) {
+      expect(packed.timeAt(i)).toBe(plain.timeAt(i))
+      for (let c = 0; c < KINDS.length; c++) if (!Object.is(packed.valueAt(i, c), plain.valueAt(i, c))) throw new Error(`row ${i}, column ${c}: ${packed.valueAt(i, c)}, not ${plain.valueAt(i, c)}`)
+    }
+    for (const time of [-1, 0.1, 39, 40.1, 41, 300.5, rows - 1, rows, rows + 5]) {
+      const from = packed.firstSince(time)
+      expect(from).toBe(plain.firstSince(time))
+      for (let c = 0; c < KINDS.length; c++) expect(packed.pointsFrom(c, from)).toEqual(plain.pointsFrom(c, from))
+    }
+  })
+  it('take less than half as much where most numbers stand still or are bytes', () => {
+    const WIDTH = 40
+    const before = process.memoryUsage().arrayBuffers
+    const packed = new PackedColumns({ capacity: 600, width: WIDTH })
+    for (let i = 0; i < 600; i++) packed.append(i, Array.from({ length: WIDTH }, (_, c) => c < 20 ? 7 : c < 35 ? 4096 * (i % 50) * c : i / 7))
+    expect(packed.length).toBe(600)
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(600 * WIDTH * 8 / 2)
+  })
+})
 
 describe('Columns', () => {
   it('grows to its capacity, then overwrites the oldest row', () => {
