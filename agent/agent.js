@@ -15,7 +15,7 @@ const { gc } = require('./collect/gc')
 const FIRST_FRAME_MS = 100
 const FIRST_CONNECT_MS = 50
 /** What is loaded between the two is loaded bit by bit: at once it would hold the app up for some ten milliseconds. */
-const LOAD_EVERY_MS = 2
+const LOAD_EVERY_MS = 1
 
 /**
  * A frame's values before anything is read: each field is there, and none has a value, so that all frames have one shape, which V8 fills
@@ -29,7 +29,7 @@ for (const name in NO_VALUES) NO_VALUES[/** @type {keyof typeof fields} */ (name
 const encode = (type, content) => JSON.stringify({ v: PROTOCOL_VERSION, type, ...content }) + '\n'
 
 /**
- * Start watching this isolate: one unref'd timer, collect → encode → send.
+ * Start watching this isolate: one unref'd timer, collect -> encode -> send.
  * @param {import('./config').Config} config
  * @returns {{ stop: () => void }}
  */
@@ -170,11 +170,13 @@ function start (config) {
     transport?.write(encode('bye', { sequence: ++sequence, atUnixMs: Date.now(), exitCode }))
   })
 
-  const prepare = () => {
-    if (loaded) return wrap('hello', hello)()
-    loadNext()
-    loadTimer = setTimeout(prepare, LOAD_EVERY_MS).unref()
-  }
+  // The hello is as dear as all collectors together: what it is made of is fetched first.
+  const helloSteps = [() => require('./identity'), () => process.allowedNodeEnvironmentFlags, hello].values()
+  const prepare = wrap('prepare', () => {
+    if (!loaded) loadNext()
+    else if (!(helloSteps.next().value?.())) return
+    if (helloLine === undefined) loadTimer = setTimeout(prepare, LOAD_EVERY_MS).unref()
+  })
   /** @type {NodeJS.Timeout | undefined} */
   let loadTimer
 

@@ -20,7 +20,7 @@ const LAST_RETRY_SECONDS = 30
  * loop alive even on an unref'd socket, so lines are written straight to the socket's non-blocking descriptor, and what the
  * kernel does not take is kept here (bounded), or the oldest of it dropped and counted. `tick` is called before each frame.
  *
- * idle → connecting → open → idle …; `stop` ends it.
+ * idle -> connecting -> open -> idle ...; `stop` ends it.
  */
 class Transport {
   /** @type {net.NetConnectOpts} */

@@ -20,7 +20,7 @@ const CAUSE_SHARE = 0.5
  * the next one (nodejs/node#62721, on 24.14 and 25.9). Where GCs are frequent while the loop does nothing else, observing stops for
  * a few seconds; where the CPU time falls with it, it stays so.
  *
- * watching → trial → watching, or → stopped.
+ * watching -> trial -> watching, or -> stopped.
  *
  * @param {object} dependencies
  * @param {() => void} dependencies.disconnect

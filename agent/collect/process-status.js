@@ -2,7 +2,7 @@
 
 const { keptFileReader, numberAfter, leadingNumbers } = require('../read-file')
 
-/** Line of /proc/self/status → field. Sizes are in kB there. proc(5). */
+/** Line of /proc/self/status -> field. Sizes are in kB there. proc(5). */
 const SIZES = /** @type {const} */ ([
   ['VmRSS:', 'rssBytes'], ['RssAnon:', 'rssAnonBytes'], ['RssFile:', 'rssFileBytes'], ['RssShmem:', 'rssShmemBytes'],
   ['VmSwap:', 'swapBytes'], ['VmSize:', 'virtualBytes'], ['VmData:', 'dataBytes']
