@@ -38,7 +38,7 @@ function overheadPage (runs, shares) {
   const sections = [
     '# What it costs an app',
     '<!-- Written by npm run bench:overhead -- --write; do not edit. -->\nThe same app with nothing, and with each of these; each line is the median of the differences to "nothing" in the same round, and in brackets the quartiles. ' +
-    `Rounds: ${Math.max(...runs.map(({ round }) => round)) + 1}, interleaved, on a noisy machine with two cores, which load and app share. memwatch, prom-client and OpenTelemetry report each second, dd-trace every ten. Where an app allocates much, V8 may settle in one of two states of its heap, with or without anything beside it: there the quartiles lie far apart, and a median says little. What is smaller than the difference between two runs of the same, the CPU profiles tell.`
+    'Rounds are interleaved, on a noisy machine with two cores, which load and app share. memwatch, prom-client and OpenTelemetry report each second, dd-trace every ten. Where an app allocates much, V8 may settle in one of two states of its heap, with or without anything beside it: there the quartiles lie far apart, and a median says little. What is smaller than the difference between two runs of the same, the CPU profiles tell.'
   ]
   for (const node of distinct(runs.map(run => run.node))) {
     for (const app of distinct(runs.map(run => run.app))) {
@@ -55,8 +55,8 @@ function overheadPage (runs, shares) {
         })
       ])
       const base = app === 'idle'
-        ? `Nothing: ${mib(median(bases.map(({ rss }) => rss)))} MiB RSS, start ${median(bases.map(({ startedMs }) => startedMs)).toFixed(0)} ms.`
-        : `Nothing: ${median(bases.map(({ requestsPerSecond }) => requestsPerSecond)).toFixed(0)} requests a second, ${median(bases.map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)).toFixed(0)} µs CPU each, ${mib(median(bases.map(({ rss }) => rss)))} MiB RSS.`
+        ? `${bases.length} rounds. Nothing: ${mib(median(bases.map(({ rss }) => rss)))} MiB RSS, start ${median(bases.map(({ startedMs }) => startedMs)).toFixed(0)} ms.`
+        : `${bases.length} rounds. Nothing: ${median(bases.map(({ requestsPerSecond }) => requestsPerSecond)).toFixed(0)} requests a second, ${median(bases.map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)).toFixed(0)} µs CPU each, ${mib(median(bases.map(({ rss }) => rss)))} MiB RSS.`
       sections.push(`## Node ${node}, ${{ api: 'a JSON API', allocating: 'an API that allocates much', idle: 'an idle app' }[app]}`, base,
         table(['with', ...columns.map(({ title }) => title)], rows))
       const share = shares.find(share => share.node === node && share.app === app)

@@ -8,7 +8,7 @@ const SIZES = /** @type {const} */ ([
   ['VmSwap:', 'swapBytes'], ['VmSize:', 'virtualBytes'], ['VmData:', 'dataBytes']
 ])
 /** The kernel writes all of status at some cost; sizes alone come cheap from statm. */
-const STATUS_EVERY_FRAMES = 5
+const STATUS_EVERY_FRAMES = 10
 
 /**
  * What the kernel says of the process: RSS and its parts. Elsewhere than on Linux, or where /proc is closed, RSS alone.
