@@ -38,7 +38,7 @@ function overheadPage (runs, shares) {
   const sections = [
     '# What it costs an app',
     '<!-- Written by npm run bench:overhead -- --write; do not edit. -->\nThe same app with nothing, and with each of these; each line is the median of the differences to "nothing" in the same round, and in brackets the quartiles. ' +
-    'Rounds are interleaved, on a noisy machine with two cores, which load and app share. memwatch, prom-client and OpenTelemetry report each second, dd-trace every ten. Where an app allocates much, V8 may settle in one of two states of its heap, with or without anything beside it: there the quartiles lie far apart, and a median says little. What is smaller than the difference between two runs of the same, the CPU profiles tell.'
+    'Rounds are interleaved, on a noisy machine with two cores, which load and app share. memwatch, prom-client and OpenTelemetry report each second, dd-trace every ten. Where an app allocates much, V8 may settle in one of two states of its heap, with or without anything beside it: there the quartiles lie far apart, and a median says little. What is smaller than the differences between nothing and nothing again, the CPU profiles tell.'
   ]
   for (const node of distinct(runs.map(run => run.node))) {
     for (const app of distinct(runs.map(run => run.app))) {
@@ -46,7 +46,7 @@ function overheadPage (runs, shares) {
       const columns = COLUMNS.filter(({ apps }) => apps.includes(app))
       const bases = here.filter(({ variant }) => variant === 'none')
       const rows = distinct(here.map(({ variant }) => variant)).filter(variant => variant !== 'none').map(variant => [
-        variant,
+        variant === 'none-again' ? 'nothing, again' : variant,
         ...columns.map(({ of, unit }) => {
           const differences = here.filter(run => run.variant === variant)
             .map(run => of(run, bases.find(({ round }) => round === run.round)))

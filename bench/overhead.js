@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `npm run bench:overhead`: what memwatch costs an app, beside what people would use instead. The same app runs with nothing,
- * with memwatch and an exporter, with prom-client's default metrics scraped each second, with OpenTelemetry's runtime metrics
+ * `npm run bench:overhead`: what memwatch costs an app, beside what people would use instead. The same app runs with nothing, with nothing
+ * once more (differences that large mean nothing), with memwatch and an exporter, with prom-client's default metrics scraped each second, with OpenTelemetry's runtime metrics
  * by OTLP each second, and with dd-trace's runtime metrics. Rounds are interleaved, and each begins with another variant; medians
  * of the differences to "nothing" of the same round, and their spread, go into docs/overhead.md with --write.
  *
@@ -26,7 +26,7 @@ const { overheadPage } = require('./overhead-page')
 const { profileFlags, shareOf } = require('./overhead-share')
 
 const FOLDER = path.join(__dirname, 'overhead')
-const VARIANTS = ['none', 'memwatch', 'prom-client', 'opentelemetry', 'dd-trace']
+const VARIANTS = ['none', 'none-again', 'memwatch', 'prom-client', 'opentelemetry', 'dd-trace']
 const APPS = ['api', 'allocating', 'idle']
 const WARM_SECONDS = 2
 /** An idle app: long enough for V8 to have tidied up after the start, and for the rare readings to count. */
