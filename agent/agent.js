@@ -3,7 +3,7 @@
 const path = require('node:path')
 const { isMainThread } = require('node:worker_threads')
 const { performance } = require('node:perf_hooks')
-const { PROTOCOL_VERSION, MAX_LINE_BYTES } = require('./frame')
+const { PROTOCOL_VERSION, MAX_LINE_BYTES, fields } = require('./frame')
 const { defaultSocketPath, isOwnFolder } = require('./config')
 const { Guard } = require('./guard')
 const { gc } = require('./collect/gc')
@@ -14,12 +14,22 @@ const { gc } = require('./collect/gc')
  */
 const FIRST_FRAME_MS = 100
 const FIRST_CONNECT_MS = 50
+/** What is loaded between the two is loaded bit by bit: at once it would hold the app up for some ten milliseconds. */
+const LOAD_EVERY_MS = 1
 
-/** @param {string} type @param {object} content @returns {string} a line of the wire contract */
+/**
+ * A frame's values before anything is read: each field is there, and none has a value, so that all frames have one shape, which V8 fills
+ * and writes without looking names up. Parsed, as an object that is put together name by name becomes a slow dictionary.
+ * @type {import('./frame').Frame['values']}
+ */
+const NO_VALUES = JSON.parse(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)
+for (const name in NO_VALUES) NO_VALUES[/** @type {keyof typeof fields} */ (name)] = undefined
+
+/** @param {string} type @param {object} content @returns {string} a line of the wire contract; frames have a form of their own */
 const encode = (type, content) => JSON.stringify({ v: PROTOCOL_VERSION, type, ...content }) + '\n'
 
 /**
- * Start watching this isolate: one unref'd timer, collect → encode → send.
+ * Start watching this isolate: one unref'd timer, collect -> encode -> send.
  * @param {import('./config').Config} config
  * @returns {{ stop: () => void }}
  */
@@ -33,9 +43,10 @@ function start (config) {
   /** @type {import('./transport').Transport | undefined} */
   let transport
   /** @type {import('./collect/collector').Collector[]} */
-  let collectors = [pauses]
-  /** @type {((values: import('./frame').Frame['values'], tick: import('./collect/collector').Tick) => void)[]} */
-  let reads = []
+  const collectors = [pauses]
+  /** @type {ReturnType<typeof import('./collect').collectors> | undefined} */
+  let loading
+  let loaded = false
 
   /** @type {import('./allocator-access').AllocatorAccess | undefined} */
   let access
@@ -50,17 +61,21 @@ function start (config) {
     if (config.allocatorAccess !== 'off' && isMainThread) access ??= require('./allocator-access').allocatorAccess()
     const names = allowed()
     const { Transport } = require('./transport')
-    transport ??= new Transport(config.socket, () => {
-      const { hello } = require('./identity')
-      return encode('hello', {
-        ...hello(config),
-        intervalSeconds: config.intervalSeconds,
-        ...(access && { allocatorAccess: access.by }),
-        ...(names.length > 0 && { commands: names })
-      })
-    }, names.length > 0 ? obey : undefined, isSafe)
+    transport ??= new Transport(config.socket, hello, names.length > 0 ? obey : undefined, isSafe)
     transport.tick(performance.now() / 1000)
   })
+
+  /** @type {string | undefined} */
+  let helloLine
+  const hello = () => {
+    const names = allowed()
+    return (helloLine ??= encode('hello', {
+      ...require('./identity').hello(config),
+      intervalSeconds: config.intervalSeconds,
+      ...(access && { allocatorAccess: access.by }),
+      ...(names.length > 0 && { commands: names })
+    }))
+  }
 
   /** What the operator allows to be asked for. @returns {import('./frame').CommandName[]} */
   const allowed = () => {
@@ -85,12 +100,19 @@ function start (config) {
     })
     commands.obey(line, answer => transport?.write(encode('answer', answer)))
   })
-  const load = () => {
-    const started = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, majors: pauses.majors, access, memoryLimitBytes: config.memoryLimitBytes })
-    collectors = [...started, pauses]
-    reads = collectors.map(collector => wrap('collect', collector.read))
-    for (const { start } of started) if (start) wrap('start', start)()
-  }
+  /** One collector more, before that of GCs. False: there are no more. */
+  const loadNext = wrap('load', () => {
+    if (!loading) {
+      loaded = true // unless what follows fails
+      loading = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, majors: pauses.majors, access, memoryLimitBytes: config.memoryLimitBytes })
+    }
+    const { value: collector } = loading.next()
+    loaded = collector === undefined
+    if (!collector) return false
+    collectors.splice(-1, 0, collector)
+    collector.start?.()
+    return true
+  })
   let count = 0
   let sequence = 0
   let framesTooLong = 0
@@ -100,23 +122,30 @@ function start (config) {
 
   // What was read for a frame that was too long goes with the next one.
   /** @type {import('./frame').Frame['values']} */
-  let unsent = {}
+  let unsent = { ...NO_VALUES }
 
   /** @param {number} nowSeconds when the frame was due and its timer fired @param {boolean} [look] with all that is dear */
   const send = (nowSeconds, look) => {
-    if (reads.length === 0) load()
+    for (let more = !loaded; more;) more = loadNext() === true
     const values = unsent
     const tick = { count: count++, nowSeconds, look }
-    for (const read of reads) read(values, tick)
+    // In one function, and the line below without copies: what runs once a second is cold, and each function more is dear.
+    for (let i = 0; i < collectors.length; i++) {
+      try {
+        collectors[i].read(values, tick)
+      } catch (error) {
+        guard.caught('collect', error)
+      }
+    }
     values.agentErrors = guard.errors
     values.framesDropped = framesTooLong + (transport?.dropped ?? 0)
     values.collectSeconds = collectSeconds
     sequence++
-    const line = encode('frame', { sequence, atUnixMs: Date.now(), uptimeSeconds: Math.round(performance.now()) / 1000, values })
+    const line = JSON.stringify({ v: PROTOCOL_VERSION, type: 'frame', sequence, atUnixMs: Date.now(), uptimeSeconds: Math.round(performance.now()) / 1000, values }) + '\n'
     if (line.length <= MAX_LINE_BYTES && transport) {
-      unsent = {}
+      unsent = { ...NO_VALUES }
       // What covers the time since the last frame goes on while frames wait: those may be given up.
-      if (transport.write(line)) for (const { sent } of collectors) sent?.()
+      if (transport.write(line)) for (let i = 0; i < collectors.length; i++) collectors[i].sent?.()
     } else {
       framesTooLong++
     }
@@ -141,11 +170,23 @@ function start (config) {
     transport?.write(encode('bye', { sequence: ++sequence, atUnixMs: Date.now(), exitCode }))
   })
 
+  // The hello is as dear as all collectors together: what it is made of is fetched first.
+  const helloSteps = [() => require('./identity'), () => process.allowedNodeEnvironmentFlags, hello].values()
+  const prepare = wrap('prepare', () => {
+    if (!loaded) loadNext()
+    else if (!(helloSteps.next().value?.())) return
+    if (helloLine === undefined) loadTimer = setTimeout(prepare, LOAD_EVERY_MS).unref()
+  })
+  /** @type {NodeJS.Timeout | undefined} */
+  let loadTimer
+
   const firstMs = Math.min(FIRST_FRAME_MS, frameMs)
   /** @type {NodeJS.Timeout} */
   let timer = setTimeout(() => {
     connect()
+    prepare()
     timer = setTimeout(() => {
+      clearTimeout(loadTimer)
       due()
       timer = setInterval(due, frameMs).unref()
     }, firstMs - FIRST_CONNECT_MS).unref()
@@ -155,6 +196,7 @@ function start (config) {
   return {
     stop: wrap('stop', () => {
       clearTimeout(timer)
+      clearTimeout(loadTimer)
       clearImmediate(immediate)
       process.removeListener('exit', bye)
       for (const { stop } of collectors) stop?.()

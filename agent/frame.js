@@ -5,22 +5,22 @@
  *
  * An agent opens one connection per isolate and writes NDJSON lines: one `hello`, then one `frame` a second, then, if it
  * can, one `bye`. Counters are cumulative since the isolate started, so a lost frame loses no event. Every number on the
- * wire is in base units: bytes, seconds, ratios 0–1; a field that cannot be read on this machine is absent, never 0.
+ * wire is in base units: bytes, seconds, ratios 0 to 1; a field that cannot be read on this machine is absent, never 0.
  *
- *   {"v":1,"type":"hello", …Hello}
- *   {"v":1,"type":"frame","sequence":7,"atUnixMs":1760000000000,"uptimeSeconds":7.1,"values":{"rssBytes":…,…}}
- *   {"v":1,"type":"bye","sequence":8,"atUnixMs":…,"exitCode":0}
+ *   {"v":1,"type":"hello", ...Hello}
+ *   {"v":1,"type":"frame","sequence":7,"atUnixMs":1760000000000,"uptimeSeconds":7.1,"values":{"rssBytes":...,...}}
+ *   {"v":1,"type":"bye","sequence":8,"atUnixMs":...,"exitCode":0}
  *
  * An agent whose hello names `commands` listens as well, on a Unix socket only. The exporter may write such a line to it, and
  * gets one answer with the same id:
  *
- *   {"v":1,"type":"command","id":"…","command":"trim","proof":"…"}     with a shared token: proof.js
- *   {"v":1,"type":"answer","id":"…", …Answer}
+ *   {"v":1,"type":"command","id":"...","command":"trim","proof":"..."}     with a shared token: proof.js
+ *   {"v":1,"type":"answer","id":"...", ...Answer}
  *
  * What is captured travels before the answer, each part on a connection of its own: a line that says which, then bytes until it ends.
  *
- *   {"v":1,"type":"command","id":"…","command":"capture","args":{"kind":"cpu_profile","seconds":5}}
- *   {"v":1,"type":"capture","id":"…","part":"profile"}
+ *   {"v":1,"type":"command","id":"...","command":"capture","args":{"kind":"cpu_profile","seconds":5}}
+ *   {"v":1,"type":"capture","id":"...","part":"profile"}
  *
  * `values` holds the fields of the table below. Unknown fields are ignored by a reader (an older exporter, a newer
  * agent); a known field with a value of the wrong shape rejects the frame.
@@ -175,7 +175,7 @@ const fields = Object.freeze({
   }),
 
   // The agent's own trouble, in band.
-  agentErrors: counter('count', 'isolate', 'errors caught by the agent’s guard'),
+  agentErrors: counter('count', 'isolate', 'errors caught by the guard of the agent'),
   framesDropped: counter('count', 'isolate', 'frames given up because the exporter was away or slow for longer than they are kept, or too long'),
   collectSeconds: counter('seconds', 'isolate', 'main-thread time the agent spent to collect, encode and send')
 })
@@ -240,7 +240,7 @@ const fields = Object.freeze({
 
 /**
  * @typedef {object} Frame
- * @property {number} sequence 1, 2, 3 …; a gap tells frames lost
+ * @property {number} sequence 1, 2, 3 ...; a gap tells frames lost
  * @property {number} atUnixMs when it was read
  * @property {number} uptimeSeconds age of the isolate then
  * @property {Partial<Record<keyof typeof fields, any>>} values

@@ -7,22 +7,31 @@ class Guard {
   /** Errors caught so far; travels in every frame. */
   errors = 0
 
+  /** @param {string} what was being done, for NODE_DEBUG=memwatch @param {unknown} error */
+  caught (what, error) {
+    this.errors++
+    debug('%s: %s', what, error)
+  }
+
   /**
-   * @template {unknown[]} Args @template Result
+   * For functions of at most two parameters: to hand on any number takes an array each time.
+   * @template {[first?: any, second?: any]} Args @template Result
    * @param {string} what is being done, for NODE_DEBUG=memwatch
    * @param {(...args: Args) => Result} work
    * @returns {(...args: Args) => Result | undefined} undefined when the work threw
    */
   wrap (what, work) {
-    return (...args) => {
+    /** @type {any} */
+    const call = work
+    /** @type {any} */
+    const guarded = (/** @type {unknown} */ first, /** @type {unknown} */ second) => {
       try {
-        return work(...args)
+        return call(first, second)
       } catch (error) {
-        this.errors++
-        debug('%s: %s', what, error)
-        return undefined
+        this.caught(what, error)
       }
     }
+    return guarded
   }
 }
 

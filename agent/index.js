@@ -3,7 +3,7 @@
 /**
  * The preload: `node -r memwatch/agent app.js`. The only file with side effects. It starts the agent once per isolate, or
  * does nothing; it never throws. Whoever preloads it into everything meets old Node.js, too: this file must parse there, and what
- * it loads may not – then that is all that happens.
+ * it loads may not: then that is all that happens.
  */
 
 /** Two installed copies share this: the first one watches. */

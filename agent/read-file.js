@@ -2,6 +2,12 @@
 
 const fs = require('node:fs')
 
+/** What Buffer.toString comes to in the end: the way there is long where the code is cold. @param {Buffer} buffer @param {number} length @returns {string} */
+const textOf = (buffer, length) => {
+  const { latin1Slice } = /** @type {{ latin1Slice?: (start: number, end: number) => string }} */ (/** @type {unknown} */ (buffer))
+  return latin1Slice ? latin1Slice.call(buffer, 0, length) : buffer.toString('latin1', 0, length)
+}
+
 /** Longest file that is read; /proc/self/maps of a large process is the longest there is. */
 const MAX_BYTES = 4 * 2 ** 20
 
@@ -18,9 +24,9 @@ function fileReader () {
       let length = 0
       for (;;) {
         const bytes = fs.readSync(fd, buffer, length, buffer.length - length, null)
-        if (bytes === 0) return buffer.toString('latin1', 0, length)
+        if (bytes === 0) return textOf(buffer, length)
         length += bytes
-        if (length === MAX_BYTES) return buffer.toString('latin1', 0, length)
+        if (length === MAX_BYTES) return textOf(buffer, length)
         if (length === buffer.length) {
           const larger = Buffer.allocUnsafeSlow(Math.min(2 * buffer.length, MAX_BYTES))
           buffer.copy(larger)
@@ -52,7 +58,7 @@ function keptFileReader () {
         buffer = Buffer.allocUnsafeSlow(2 * length)
         length = fs.readSync(fd, buffer, 0, buffer.length, 0)
       }
-      return buffer.toString('latin1', 0, length)
+      return textOf(buffer, length)
     } catch (error) {
       descriptors.delete(file)
       fs.closeSync(fd)
@@ -80,4 +86,16 @@ function numberAfter (text, prefix) {
   }
 }
 
-module.exports = { fileReader, keptFileReader, numberAfter }
+/**
+ * The whole numbers that a line begins with, as /proc/self/statm does.
+ * @param {string} text @param {number[]} numbers is filled, as far as there are any
+ */
+function leadingNumbers (text, numbers) {
+  for (let i = 0, at = 0; i < numbers.length && at < text.length; i++, at++) {
+    let number = 0
+    for (let digit; (digit = text.charCodeAt(at) - 48) >= 0 && digit <= 9; at++) number = 10 * number + digit
+    numbers[i] = number
+  }
+}
+
+module.exports = { fileReader, keptFileReader, numberAfter, leadingNumbers }

@@ -20,7 +20,7 @@ const LAST_RETRY_SECONDS = 30
  * loop alive even on an unref'd socket, so lines are written straight to the socket's non-blocking descriptor, and what the
  * kernel does not take is kept here (bounded), or the oldest of it dropped and counted. `tick` is called before each frame.
  *
- * idle → connecting → open → idle …; `stop` ends it.
+ * idle -> connecting -> open -> idle ...; `stop` ends it.
  */
 class Transport {
   /** @type {net.NetConnectOpts} */
@@ -80,7 +80,7 @@ class Transport {
     }
     if (this.#state !== 'open' || !this.#flush()) return false
     const text = (this.#greeted ? '' : this.#hello()) + (this.#waiting.length === 1 ? line : this.#waiting.join(''))
-    if (!this.#writeNow(Buffer.from(text))) return false
+    if (!this.#writeNow(text)) return false
     this.#greeted = true
     this.#waiting = []
     this.#waitingLength = 0
@@ -167,7 +167,7 @@ class Transport {
     if (this.#pending.length === 0) return true
     const rest = this.#pending
     this.#pending = Buffer.alloc(0)
-    this.#writeNow(rest)
+    this.#writeBytes(rest, 0)
     return this.#pending.length === 0
   }
 
@@ -177,11 +177,21 @@ class Transport {
     return fd !== undefined && fd >= 0 ? fd : undefined
   }
 
-  /** @param {Buffer} bytes @returns {boolean} false when nothing of it was taken */
-  #writeNow (bytes) {
+  /** As a string it needs no Buffer of its own, and nearly always the kernel takes all of it. @param {string} text @returns {boolean} false when nothing of it was taken */
+  #writeNow (text) {
+    const fd = this.#descriptor()
+    let written = 0
+    try {
+      if (fd !== undefined) written = fs.writeSync(fd, text)
+      if (written === Buffer.byteLength(text)) return true
+    } catch {} // tried once more below
+    return this.#writeBytes(Buffer.from(text), written)
+  }
+
+  /** @param {Buffer} bytes @param {number} written how much of it @returns {boolean} false when nothing of it was taken */
+  #writeBytes (bytes, written) {
     const fd = this.#descriptor()
     if (fd === undefined) return this.#writeByStream(bytes)
-    let written = 0
     try {
       while (written < bytes.length) written += fs.writeSync(fd, bytes, written)
     } catch (error) {

@@ -4,7 +4,7 @@
  * `npm run bench:growth`: what the agent costs as the app grows: by heap, by GCs a second, by worker threads. Each line is an app of
  * its own with the agent; the main-thread time a frame is what the agent says of itself (collectSeconds).
  *
- *   npm run bench:growth -- --node /path/to/node24 --write
+ *   npm run bench:growth -- --nodes /path/to/node20:/path/to/node24 --write
  */
 
 const fs = require('node:fs')
@@ -14,7 +14,7 @@ const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
-const { median, max } = require('simple-statistics')
+const { median, max, quantile } = require('simple-statistics')
 
 const AGENT = path.join(__dirname, '../agent/index.js')
 const WARM_FRAMES = 4
@@ -40,7 +40,7 @@ const SHAPES = {
 
 const { values: given } = parseArgs({
   options: {
-    node: { type: 'string', default: process.execPath },
+    nodes: { type: 'string', default: process.execPath },
     frames: { type: 'string', default: '24' },
     shapes: { type: 'string', default: Object.keys(SHAPES).join(',') },
     write: { type: 'boolean', default: false }
@@ -48,10 +48,10 @@ const { values: given } = parseArgs({
 })
 
 /**
- * @param {string[]} args
+ * @param {string} node @param {string[]} args
  * @returns {Promise<{ micros: number[], gcsPerSecond: number, threads: number, lineBytes: number }>} of the main thread
  */
-async function run (args) {
+async function run (node, args) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-growth-'))
   const socketPath = path.join(folder, 's')
   /** @type {any[]} */
@@ -81,7 +81,7 @@ async function run (args) {
   })
   server.listen(socketPath)
   await once(server, 'listening')
-  const child = spawn(given.node, ['-r', AGENT, ...args], { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socketPath } })
+  const child = spawn(node, ['-r', AGENT, ...args], { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socketPath } })
   while (frames.length < Number(given.frames) + WARM_FRAMES) await once(server, 'frame')
   child.kill('SIGKILL')
   await once(child, 'close')
@@ -99,20 +99,25 @@ async function run (args) {
 }
 
 async function main () {
-  const version = execFileSync(given.node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()
-  const sections = ['# What the agent costs as the app grows',
-    `<!-- Written by npm run bench:growth -- --write; do not edit. -->\nOn Node ${version}, on a noisy machine with two cores. Main-thread time a frame, as the agent itself counts it; ${given.frames} frames, one a second. The longest are those with a look at the memory map, every ten seconds or more rarely.`]
-  for (const name of given.shapes.split(',')) {
-    const shape = SHAPES[name]
-    if (!shape) throw new Error(`--shapes: expected some of ${Object.keys(SHAPES).join(', ')}, got ${name}`)
-    const rows = []
-    for (const value of shape.of) {
-      const { micros, gcsPerSecond, threads, lineBytes } = await run(shape.args(value))
-      rows.push(`| ${value} | ${median(micros).toFixed(0)} | ${max(micros).toFixed(0)} | ${gcsPerSecond.toFixed(0)} | ${threads} | ${lineBytes} |`)
-      console.log(name, rows[rows.length - 1])
+  const loads = [os.loadavg()[0]]
+  const sections = []
+  for (const node of given.nodes.split(':')) {
+    sections.push(`## Node ${execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()}`)
+    for (const name of given.shapes.split(',')) {
+      const shape = SHAPES[name]
+      if (!shape) throw new Error(`--shapes: expected some of ${Object.keys(SHAPES).join(', ')}, got ${name}`)
+      const rows = []
+      for (const value of shape.of) {
+        const { micros, gcsPerSecond, threads, lineBytes } = await run(node, shape.args(value))
+        loads.push(os.loadavg()[0])
+        rows.push(`| ${value} | ${quantile(micros, 0.25).toFixed(0)} | ${median(micros).toFixed(0)} | ${max(micros).toFixed(0)} | ${gcsPerSecond.toFixed(0)} | ${threads} | ${lineBytes} |`)
+        console.log(name, rows[rows.length - 1])
+      }
+      sections.push(`| ${shape.title} | a quarter below, µs | a frame, µs | longest, µs | GCs a second, counted | threads heard of | longest line, bytes |\n|${' --- |'.repeat(7)}\n${rows.join('\n')}`)
     }
-    sections.push(`| ${shape.title} | a frame, µs | longest, µs | GCs a second, counted | threads heard of | longest line, bytes |\n| --- | --- | --- | --- | --- | --- |\n${rows.join('\n')}`)
   }
+  sections.unshift('# What the agent costs as the app grows',
+    `<!-- Written by npm run bench:growth -- --write; do not edit. -->\nOn a noisy machine with two cores; meanwhile ${Math.min(...loads).toFixed(0)} to ${Math.max(...loads).toFixed(0)} processes wanted to run on them (load average). Main-thread time a frame, as the agent itself counts it, by the clock: whatever else ran in between is in it. ${given.frames} frames, one a second; the median, and what a quarter of the frames stayed below. Those with a look at the memory map, every ten seconds or more rarely, are the dearest by their own work.`)
   const page = sections.join('\n\n') + '\n'
   console.log(page)
   if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/growth.md'), page)

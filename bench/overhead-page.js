@@ -23,19 +23,22 @@ const COLUMNS = [
 /** @param {string[]} head @param {string[][]} rows */
 const table = (head, rows) => [`| ${head.join(' | ')} |`, `|${head.map(() => ' --- ').join('|')}|`, ...rows.map(row => `| ${row.join(' | ')} |`)].join('\n')
 
+const percent = (/** @type {number} */ share) => `${(100 * share).toFixed(2)} %`
+
 /** @template T @param {T[]} list @returns {T[]} */
 const distinct = list => [...new Set(list)]
 
 /**
  * docs/overhead.md: medians of the differences to "nothing" of the same round, with their quartiles.
  * @param {any[]} runs see overhead.js
+ * @param {any[]} shares see overhead.js
  * @returns {string}
  */
-function overheadPage (runs) {
+function overheadPage (runs, shares) {
   const sections = [
     '# What it costs an app',
     '<!-- Written by npm run bench:overhead -- --write; do not edit. -->\nThe same app with nothing, and with each of these; each line is the median of the differences to "nothing" in the same round, and in brackets the quartiles. ' +
-    `Rounds: ${Math.max(...runs.map(({ round }) => round)) + 1}, interleaved, on a noisy machine with two cores, which load and app share. memwatch, prom-client and OpenTelemetry report each second, dd-trace every ten. Where an app allocates much, V8 may settle in one of two states of its heap, with or without anything beside it: there the quartiles lie far apart, and a median says little.`
+    'Rounds are interleaved, on a noisy machine with two cores, which load and app share. memwatch, prom-client and OpenTelemetry report each second, dd-trace every ten. Where an app allocates much, V8 may settle in one of two states of its heap, with or without anything beside it: there the quartiles lie far apart, and a median says little. What is smaller than the differences between nothing and nothing again, the CPU profiles tell.'
   ]
   for (const node of distinct(runs.map(run => run.node))) {
     for (const app of distinct(runs.map(run => run.app))) {
@@ -43,7 +46,7 @@ function overheadPage (runs) {
       const columns = COLUMNS.filter(({ apps }) => apps.includes(app))
       const bases = here.filter(({ variant }) => variant === 'none')
       const rows = distinct(here.map(({ variant }) => variant)).filter(variant => variant !== 'none').map(variant => [
-        variant,
+        variant === 'none-again' ? 'nothing, again' : variant,
         ...columns.map(({ of, unit }) => {
           const differences = here.filter(run => run.variant === variant)
             .map(run => of(run, bases.find(({ round }) => round === run.round)))
@@ -52,10 +55,12 @@ function overheadPage (runs) {
         })
       ])
       const base = app === 'idle'
-        ? `Nothing: ${mib(median(bases.map(({ rss }) => rss)))} MiB RSS, start ${median(bases.map(({ startedMs }) => startedMs)).toFixed(0)} ms.`
-        : `Nothing: ${median(bases.map(({ requestsPerSecond }) => requestsPerSecond)).toFixed(0)} requests a second, ${median(bases.map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)).toFixed(0)} µs CPU each, ${mib(median(bases.map(({ rss }) => rss)))} MiB RSS.`
+        ? `${bases.length} rounds. Nothing: ${mib(median(bases.map(({ rss }) => rss)))} MiB RSS, start ${median(bases.map(({ startedMs }) => startedMs)).toFixed(0)} ms.`
+        : `${bases.length} rounds. Nothing: ${median(bases.map(({ requestsPerSecond }) => requestsPerSecond)).toFixed(0)} requests a second, ${median(bases.map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)).toFixed(0)} µs CPU each, ${mib(median(bases.map(({ rss }) => rss)))} MiB RSS.`
       sections.push(`## Node ${node}, ${{ api: 'a JSON API', allocating: 'an API that allocates much', idle: 'an idle app' }[app]}`, base,
         table(['with', ...columns.map(({ title }) => title)], rows))
+      const share = shares.find(share => share.node === node && share.app === app)
+      if (share) sections.push(`By a CPU profile of the app under load, memwatch takes ${percent(share.agent)} of the main thread's busy time, and Node's own observing of GCs ${percent(share.observing)}, whoever observes them.`)
     }
   }
   return sections.join('\n\n') + '\n'

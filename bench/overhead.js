@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `npm run bench:overhead`: what memwatch costs an app, beside what people would use instead. The same app runs with nothing,
- * with memwatch and an exporter, with prom-client's default metrics scraped each second, with OpenTelemetry's runtime metrics
+ * `npm run bench:overhead`: what memwatch costs an app, beside what people would use instead. The same app runs with nothing, with nothing
+ * once more (differences that large mean nothing), with memwatch and an exporter, with prom-client's default metrics scraped each second, with OpenTelemetry's runtime metrics
  * by OTLP each second, and with dd-trace's runtime metrics. Rounds are interleaved, and each begins with another variant; medians
  * of the differences to "nothing" of the same round, and their spread, go into docs/overhead.md with --write.
  *
@@ -23,9 +23,10 @@ const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
 const { parseArgs } = require('node:util')
 const { overheadPage } = require('./overhead-page')
+const { profileFlags, shareOf } = require('./overhead-share')
 
 const FOLDER = path.join(__dirname, 'overhead')
-const VARIANTS = ['none', 'memwatch', 'prom-client', 'opentelemetry', 'dd-trace']
+const VARIANTS = ['none', 'none-again', 'memwatch', 'prom-client', 'opentelemetry', 'dd-trace']
 const APPS = ['api', 'allocating', 'idle']
 const WARM_SECONDS = 2
 /** An idle app: long enough for V8 to have tidied up after the start, and for the rare readings to count. */
@@ -57,6 +58,8 @@ fs.mkdirSync(given.out, { recursive: true })
  * @property {number} cpuShare of a core @property {number | null} loopsPerSecond
  * @property {number} [requestsPerSecond] @property {number} [cpuMicrosPerRequest] @property {number} [p50Ms] @property {number} [p99Ms]
  */
+
+/** @typedef {{ node: string, app: string } & ReturnType<typeof shareOf>} Share */
 
 /** Where the others send what they have to say; it is read and dropped. */
 async function startSinks () {
@@ -150,13 +153,34 @@ async function runOnce (node, major, app, variant, round, env) {
   }
 }
 
+/**
+ * A run of its own, as a profiler costs something itself.
+ * @param {string} node @param {string} app @param {NodeJS.ProcessEnv} env @returns {Promise<ReturnType<typeof shareOf>>}
+ */
+async function runProfiled (node, app, env) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-profile-'))
+  const child = spawn(node, [...profileFlags(folder), '-r', path.join(FOLDER, 'variants/memwatch.js'), path.join(FOLDER, 'app.js'), app], {
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'], env: { ...process.env, ...env, NODE_OPTIONS: '' }
+  })
+  const [{ port }] = await once(child, 'message')
+  await load(port, WARM_SECONDS + 2 * Number(given.seconds))
+  child.send('end')
+  await once(child, 'close')
+  const share = shareOf(folder)
+  fs.rmSync(folder, { recursive: true })
+  return share
+}
+
+/** Whose the main thread's time was, of each Node and app that was profiled. @returns {Share[]} */
+const recordedShares = () => fs.readdirSync(given.out).filter(name => name.endsWith('-share.json')).map(name => JSON.parse(fs.readFileSync(path.join(given.out, name), 'utf8')))
+
 /** What earlier runs have put there, in the order of the page. @returns {Run[]} */
-const recorded = () => fs.readdirSync(given.out).filter(name => name.endsWith('.json')).map(name => JSON.parse(fs.readFileSync(path.join(given.out, name), 'utf8')))
+const recorded = () => fs.readdirSync(given.out).filter(name => /-\d+\.json$/.test(name)).map(name => JSON.parse(fs.readFileSync(path.join(given.out, name), 'utf8')))
   .sort((a, b) => a.node.localeCompare(b.node) || APPS.indexOf(a.app) - APPS.indexOf(b.app) || VARIANTS.indexOf(a.variant) - VARIANTS.indexOf(b.variant) || a.round - b.round)
 
 /** @param {Run[]} runs */
 function show (runs) {
-  const page = overheadPage(runs)
+  const page = overheadPage(runs, recordedShares())
   console.log(page)
   if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/overhead.md'), page)
 }
@@ -187,6 +211,10 @@ async function main () {
           if (app === 'idle') await Promise.all(order.map(one)) // they leave each other in peace
           else for (const variant of order) await one(variant)
         }
+      }
+      for (const app of given.apps.split(',')) {
+        const file = path.join(given.out, `${major}-${app}-share.json`)
+        if (app !== 'idle' && !fs.existsSync(file)) fs.writeFileSync(file, JSON.stringify({ node: major, app, ...await runProfiled(node, app, sinks.env) }))
       }
     }
   } finally {

@@ -7,7 +7,7 @@ const path = require('node:path')
 const PIECE_BYTES = 65_536
 /** Addons that are looked at; an app has a handful. */
 const MOST = 48
-/** A symbol of V8's C++ interface, in the Itanium mangling: v8::…, as an addon that uses it must import. */
+/** A symbol of V8's C++ interface, in the Itanium mangling: v8::..., as an addon that uses it must import. */
 const V8_SYMBOL = /_ZNK?2v8/
 
 /**
@@ -18,7 +18,7 @@ const V8_SYMBOL = /_ZNK?2v8/
  * @returns {import('./collector').Collector & { look: (maps: string) => void }} look: is given the text of /proc/self/maps
  */
 function addons () {
-  /** @type {Map<string, string>} file → key on the wire */
+  /** @type {Map<string, string>} file -> key on the wire */
   const known = new Map()
   /** @type {string[]} */
   const waiting = []

@@ -11,7 +11,7 @@ const PAGE_BYTES = 4096
 /** @typedef {Record<string, number>} Bytes */
 
 /**
- * glibc's books from the XML of malloc_info(3), summed for the main arena (`heap_…`) and those of threads (`arenas_…`):
+ * glibc's books from the XML of malloc_info(3), summed for the main arena (`heap_...`) and those of threads (`arenas_...`):
  * `in_use`; `free_pages`, whole pages inside free chunks, which malloc_trim(0) gives back; `fragments`, free chunks and
  * parts of them that are smaller; `top`, the free end, which malloc_trim(0) gives back for the main arena only
  * (malloc/malloc.c, mtrim). `mapped` is what malloc mapped chunk by chunk.

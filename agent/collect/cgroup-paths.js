@@ -18,12 +18,12 @@ const path = require('node:path')
  */
 function controllerPaths (controller, { cgroup, mountinfo, exists }) {
   const groups = cgroup.split('\n').filter(Boolean).map(line => {
-    // 4:memory:/kubepods/… (version 1), 0::/kubepods/… (version 2). cgroups(7).
+    // 4:memory:/kubepods/... (version 1), 0::/kubepods/... (version 2). cgroups(7).
     const [, controllers, group] = /** @type {string[]} */ (/^\d+:([^:]*):(.*)$/.exec(line) ?? [])
     return { controllers: controllers?.split(',') ?? [], group: group ?? '/' }
   })
   const mounts = mountinfo.split('\n').filter(Boolean).map(line => {
-    // 36 35 98:0 /root /mount/point options … - type source super-options. proc(5).
+    // 36 35 98:0 /root /mount/point options ... - type source super-options. proc(5).
     const [left, right] = line.split(' - ')
     const fields = left.split(' ')
     const [type, , superOptions = ''] = (right ?? '').split(' ')

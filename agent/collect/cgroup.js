@@ -7,6 +7,8 @@ const { controllerPaths } = require('./cgroup-paths')
 
 /** @typedef {import('./collector').Values} Values */
 
+/** Each reading is taken so often. */
+const EVERY_FRAMES = 8
 const NANOSECONDS = 1e9
 const MICROSECONDS = 1e6
 
@@ -138,8 +140,9 @@ function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBy
     if (throttled !== undefined) values.cpuThrottledSeconds = throttled / (cpu.version === 2 ? MICROSECONDS : NANOSECONDS)
   }
 
-  // Read in turn, one group a frame: each file costs a system call, cold by then.
-  const groups = [readLimit, readUsage, readEvents, readThrottling, readPressure, readStat, readHigh, readQuota]
+  // Read in turn, one group a frame: each file costs a system call, cold by then. What an operator sets hardly ever changes.
+  const readings = [readUsage, readEvents, readThrottling, readPressure, readStat]
+  const settings = [readLimit, readHigh, readQuota]
   let begun = false
   return {
     fields: [
@@ -159,8 +162,10 @@ function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBy
       cpu = find('cpu', ['cpu.cfs_quota_us', 'cpu.max', 'cpu.stat'])
     },
     read (values, { count }) {
-      if (begun) groups[count % groups.length](values)
-      else for (const readGroup of groups) readGroup(values)
+      const turn = count % EVERY_FRAMES
+      if (!begun) for (const readGroup of [...settings, ...readings]) readGroup(values)
+      else if (turn < readings.length) readings[turn](values)
+      else if (turn === readings.length) settings[Math.floor(count / EVERY_FRAMES) % settings.length](values)
       begun = true
     },
     stop () {

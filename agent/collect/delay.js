@@ -8,6 +8,8 @@ const { iterations } = require('./event-loop')
 
 /** While the loop is busy a timer is set this often. */
 const BUSY_MS = 50
+/** Only each so many of these ticks asks how busy the loop is, and for peaks: that takes several times as long as to note the time. */
+const LOOK_EVERY_TICKS = 4
 /** A block of an idle loop is worth noting from here on. */
 const BLOCK_MS = 20
 /** Share of time the loop must be active to count as busy. */
@@ -24,21 +26,23 @@ const MAX_CORRECTIONS = 5000
  *
  * A timer of our own ticks every 50 ms while the loop is busy, and ever more rarely up to the frame interval while it is
  * idle: an idle app is not woken a hundred times a second. A block of length L would have delayed all timers that fell due
- * meanwhile, by L, L − R, L − 2R …; they are counted as well (the correction against coordinated omission that HdrHistogram
+ * meanwhile, by L, L - R, L - 2R ...; they are counted as well (the correction against coordinated omission that HdrHistogram
  * calls recording with an expected interval), so the distribution has no bias for how often we looked.
  * A block between two rare ticks of an idle loop is caught by its trace in the loop's active time: so many active seconds in
  * so few turns of the app bound the longest from below.
  *
- * The same ticks watch for peaks of external memory between frames.
+ * Every few of the same ticks watch for peaks of external memory between frames.
  *
  * @param {number} frameMs
- * @param {(what: string, work: (nowMs?: number) => void) => (nowMs?: number) => void} guarded
+ * @param {(what: string, work: () => void) => () => void} guarded
  * @returns {import('./collector').Collector}
  */
 function delay (frameMs, guarded) {
   const buckets = new Buckets(DELAY_BOUNDS_SECONDS)
   let intervalMs = BUSY_MS
   let dueMs = 0
+  let busy = false
+  let closeTicks = 0
   let busyUntilMs = 0
   let last = performance.eventLoopUtilization()
   let lastTurns = iterations()
@@ -46,6 +50,7 @@ function delay (frameMs, guarded) {
   let externalPeakBytes = 0
   /** @type {NodeJS.Timeout | undefined} */
   let timer
+  let timerMs = 0
 
   const record = (/** @type {number} */ lateMs) => {
     buckets.add(lateMs <= GRANULARITY_MS ? 0 : lateMs / 1000)
@@ -54,7 +59,8 @@ function delay (frameMs, guarded) {
     }
   }
 
-  const tick = guarded('delay', (nowMs = performance.now()) => {
+  const tick = (/** @type {number} */ nowMs) => {
+    closeTicks = 0
     record(Math.max(0, nowMs - dueMs))
 
     const now = performance.eventLoopUtilization()
@@ -64,26 +70,37 @@ function delay (frameMs, guarded) {
     if (turns !== undefined && lastTurns !== undefined && activeMs > BLOCK_MS) {
       buckets.longestSeconds = Math.max(buckets.longestSeconds, activeMs / Math.max(1, turns - lastTurns - ownTurns) / 1000)
     }
-    const busy = activeMs / Math.max(1, activeMs + now.idle - last.idle) >= BUSY_RATIO
+    busy = activeMs / Math.max(1, activeMs + now.idle - last.idle) >= BUSY_RATIO
     last = now
     lastTurns = turns
     ownTurns = 0
-    if (busy) peak()
     // What was busy is looked at closely for a frame longer: blocks that come now and then would fall between rare ticks. At
     // rest the frame's own timer does the ticking.
     if (busy) busyUntilMs = nowMs + frameMs
     intervalMs = nowMs < busyUntilMs ? BUSY_MS : intervalMs * 2
     if (intervalMs < frameMs) schedule(nowMs)
     else timer = undefined
-  })
-
-  const ownTick = () => {
-    ownTurns++
-    tick()
   }
+
+  const ownTick = guarded('delay', () => {
+    const nowMs = performance.now()
+    ownTurns++
+    if (intervalMs === BUSY_MS && ++closeTicks < LOOK_EVERY_TICKS) {
+      record(Math.max(0, nowMs - dueMs))
+      schedule(nowMs)
+      return
+    }
+    tick(nowMs)
+    if (busy) peak()
+  })
 
   const schedule = (/** @type {number} */ nowMs) => {
     dueMs = nowMs + intervalMs
+    if (timer && timerMs === intervalMs) {
+      timer.refresh() // spares a timer, twenty times a second
+      return
+    }
+    timerMs = intervalMs
     timer = setTimeout(ownTick, intervalMs)
     timer.unref()
   }
@@ -108,7 +125,6 @@ function delay (frameMs, guarded) {
         tick(nowMs)
         if (!timer) dueMs = nowMs
       }
-      peak()
       values.eventLoopDelay = buckets.row
       values.externalPeakBytes = Math.max(externalPeakBytes, values.externalBytes ?? 0)
     },

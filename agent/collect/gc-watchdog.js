@@ -20,7 +20,7 @@ const CAUSE_SHARE = 0.5
  * the next one (nodejs/node#62721, on 24.14 and 25.9). Where GCs are frequent while the loop does nothing else, observing stops for
  * a few seconds; where the CPU time falls with it, it stays so.
  *
- * watching → trial → watching, or → stopped.
+ * watching -> trial -> watching, or -> stopped.
  *
  * @param {object} dependencies
  * @param {() => void} dependencies.disconnect
@@ -33,6 +33,8 @@ function gcWatchdog ({ disconnect, connect, utilization = () => performance.even
   let state = 'watching'
   let frames = 0
   let before = reading(0, 0)
+  let lastCount = 0
+  let lastAtSeconds = before.atSeconds
   /** CPU seconds a second while it looked like it. */
   let suspectShare = 0
   let trialBegan = before
@@ -50,7 +52,11 @@ function gcWatchdog ({ disconnect, connect, utilization = () => performance.even
     /** Called each frame. @param {number} count of GCs so far @param {number} pauseSeconds of all of them */
     look (count, pauseSeconds) {
       if (state === 'stopped') return
-      if (state === 'watching' && count === before.count) {
+      const atSeconds = performance.now() / 1000
+      const isFrequent = (count - lastCount) / (atSeconds - lastAtSeconds) >= SUSPECT_PER_SECOND
+      lastCount = count
+      lastAtSeconds = atSeconds
+      if (state === 'watching' && !isFrequent) {
         // By far the most frequent case: not worth a reading.
         before.atSeconds = NaN
         frames = 0

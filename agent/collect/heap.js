@@ -8,6 +8,8 @@ const ARRAY_BUFFERS_EVERY_FRAMES = 5
 /** V8's totals and spaces. @returns {import('./collector').Collector} */
 function heap () {
   let begun = false
+  /** Spaces that are looked at, and those that held something: others need not travel. */
+  const used = new Set(['new_space', 'old_space', 'large_object_space', 'code_space'])
   return {
     fields: [
       'heapUsedBytes', 'heapTotalBytes', 'heapPhysicalBytes', 'heapExecutableBytes', 'heapSizeLimitBytes',
@@ -32,8 +34,10 @@ function heap () {
       if (heap.total_allocated_bytes !== undefined) values.heapAllocatedBytes = heap.total_allocated_bytes
       /** @type {Record<string, [used: number, size: number, available: number, physical: number]>} */
       const spaces = {}
-      for (const space of v8.getHeapSpaceStatistics()) {
-        spaces[space.space_name] = [space.space_used_size, space.space_size, space.space_available_size, space.physical_space_size]
+      for (const { space_name: name, space_used_size: usedBytes, space_size: size, space_available_size: available, physical_space_size: physical } of v8.getHeapSpaceStatistics()) {
+        if (size === 0 && !used.has(name)) continue
+        used.add(name)
+        spaces[name] = [usedBytes, size, available, physical]
       }
       values.spaces = spaces
     }

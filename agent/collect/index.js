@@ -1,21 +1,8 @@
 'use strict'
 
-const { processStatus } = require('./process-status')
-const { memoryMap } = require('./memory-map')
-const { allocatorBooks } = require('./allocator-books')
-const { fileDescriptors } = require('./file-descriptors')
-const { processCpu, threadCpu, runQueue } = require('./cpu')
-const { cgroup } = require('./cgroup')
-const { heap } = require('./heap')
-const { eventLoop } = require('./event-loop')
-const { delay } = require('./delay')
-const { resources } = require('./resources')
-const { addons } = require('./addons')
-const { bufferPool } = require('./buffer-pool')
-const { warnings } = require('./warnings')
-
 /**
- * All collectors but that of GCs, which starts before them. What is the process's comes from the main thread only.
+ * All collectors but that of GCs, which starts before them, in the order in which they read. What is the process's comes from the main
+ * thread only. Each is loaded when it is asked for: all at once would hold the app up for milliseconds.
  * @param {object} options
  * @param {boolean} options.isMainThread
  * @param {number} options.frameMs
@@ -23,14 +10,27 @@ const { warnings } = require('./warnings')
  * @param {() => number} options.majors major GCs so far
  * @param {import('../allocator-access').AllocatorAccess} [options.access] where malloc may be asked
  * @param {number} [options.memoryLimitBytes] of the container, where its cgroup cannot be read; 0 is none
- * @returns {import('./collector').Collector[]}
+ * @returns {Generator<import('./collector').Collector, void>}
  */
-function collectors ({ isMainThread, frameMs, guarded, majors, access, memoryLimitBytes }) {
-  const loaded = addons()
-  return [
-    ...(isMainThread ? [processStatus(), memoryMap({ look: loaded.look }), ...(access ? [allocatorBooks(access)] : []), loaded, fileDescriptors(), processCpu(), cgroup({ fallbackLimitBytes: memoryLimitBytes })] : []),
-    threadCpu(), runQueue(), heap(), eventLoop(), delay(frameMs, guarded), resources(), bufferPool({ majors }), warnings(guarded)
-  ]
+function * collectors ({ isMainThread, frameMs, guarded, majors, access, memoryLimitBytes }) {
+  if (isMainThread) {
+    yield require('./process-status').processStatus()
+    const addons = require('./addons').addons()
+    yield require('./memory-map').memoryMap({ look: addons.look })
+    if (access) yield require('./allocator-books').allocatorBooks(access)
+    yield addons
+    yield require('./file-descriptors').fileDescriptors()
+    yield require('./cpu').processCpu()
+    yield require('./cgroup').cgroup({ fallbackLimitBytes: memoryLimitBytes })
+  }
+  yield require('./cpu').threadCpu()
+  yield require('./cpu').runQueue()
+  yield require('./heap').heap()
+  yield require('./event-loop').eventLoop()
+  yield require('./delay').delay(frameMs, guarded)
+  yield require('./resources').resources()
+  yield require('./buffer-pool').bufferPool({ majors })
+  yield require('./warnings').warnings(guarded)
 }
 
 module.exports = { collectors }

@@ -13,8 +13,15 @@ const MOST_STACK_BYTES = 8 * 2 ** 20
  */
 const WEBASSEMBLY_BYTES = 8 * 2 ** 30
 const WEBASSEMBLY_STEP_BYTES = 2 * 2 ** 30
-/** V8 puts its pages at random addresses below 2^46 (allocator hints, src/base/platform); mmap's own area lies above. */
-const MMAP_AREA = 2 ** 46
+/**
+ * V8 puts its pages at random addresses below 2^46 (allocator hints, src/base/platform); mmap's own area lies above. Told by the digits,
+ * as there may be thousands of them.
+ */
+const MMAP_AREA_DIGITS = 12
+const MMAP_AREA_FIRST_DIGIT = '4'.charCodeAt(0)
+/** A space and the four letters of the access, and what follows where there is no file behind. */
+const ACCESS_LENGTH = 5
+const NO_FILE = ' 00000000 00:00 0'
 
 /**
  * A mapping of the address space that holds anonymous memory which is not the V8 heap.
@@ -56,19 +63,22 @@ function readMappings (text) {
       if (open && text.startsWith('Rss:', start)) open.rssBytes = parseInt(text.slice(start + 4, end), 10) * 1024
       continue
     }
-    const match = LINE.exec(text.slice(start, end))
     open = undefined
-    if (!match) continue
-    const [, low, high, access, inode, name] = match
-    const anonymous = inode === '0' && name === ''
-    const writable = access[0] === 'r' && access[1] === 'w' && access[2] === '-'
-    if (!(anonymous && (writable || access[0] === '-')) && name !== '[heap]' && name !== '[stack]') {
+    const dash = text.indexOf('-', start)
+    const space = text.indexOf(' ', dash)
+    const after = space + ACCESS_LENGTH + NO_FILE.length
+    const inMmapArea = dash - start > MMAP_AREA_DIGITS || (dash - start === MMAP_AREA_DIGITS && first >= MMAP_AREA_FIRST_DIGIT)
+    // A line of maps ends with a space where there is no name.
+    const name = end - after > 1 ? text.slice(after, end).trim() : ''
+    const inaccessible = text.startsWith(' ---', space)
+    const anonymous = inMmapArea && name === '' && (inaccessible || text.startsWith(' rw-', space))
+    if (dash < 0 || after > end || !text.startsWith(NO_FILE, space + ACCESS_LENGTH) || (!anonymous && name !== '[heap]' && name !== '[stack]')) {
       last = undefined
       continue
     }
-    const from = parseInt(low, 16)
-    const to = parseInt(high, 16)
-    if (access[0] === '-') {
+    const from = parseInt(text.slice(start, dash), 16)
+    const to = parseInt(text.slice(dash + 1, space), 16)
+    if (inaccessible) {
       guardEnd = to
       guardBytes = to - from
       if (last && last.to === from) {
@@ -91,7 +101,7 @@ function readMappings (text) {
     }
     last = undefined
     if (name === '[heap]') heapBytes += to - from
-    const isStack = name === '[stack]' || (from === guardEnd && guardBytes <= MOST_GUARD_BYTES && to - from >= LEAST_STACK_BYTES && from >= MMAP_AREA)
+    const isStack = name === '[stack]' || (name === '' && from === guardEnd && guardBytes <= MOST_GUARD_BYTES && to - from >= LEAST_STACK_BYTES)
     if (isStack && to - from > MOST_STACK_BYTES && name === '') {
       // The kernel joins a mapping with its neighbour of the same kind.
       mappings.push({ part: 'stacks', from, to: from + MOST_STACK_BYTES, rssBytes: 0 })
@@ -99,13 +109,10 @@ function readMappings (text) {
     } else {
       open = { part: name === '[heap]' ? 'malloc_heap' : isStack ? 'stacks' : 'malloc_mapped', from, to, rssBytes: 0 }
     }
-    // Below mmap's area there are V8's pages.
-    if (from >= MMAP_AREA || name !== '') mappings.push(open)
+    mappings.push(open)
     last = open
   }
   return { mappings, heapBytes, arenaBytes, arenas }
 }
-
-const LINE = /^([0-9a-f]+)-([0-9a-f]+) (....) \S+ \S+ (\d+)\s*(.*)$/
 
 module.exports = { readMappings }

@@ -1,14 +1,14 @@
 'use strict'
 
-const { keptFileReader, numberAfter } = require('../read-file')
+const { keptFileReader, numberAfter, leadingNumbers } = require('../read-file')
 
-/** Line of /proc/self/status → field. Sizes are in kB there. proc(5). */
+/** Line of /proc/self/status -> field. Sizes are in kB there. proc(5). */
 const SIZES = /** @type {const} */ ([
   ['VmRSS:', 'rssBytes'], ['RssAnon:', 'rssAnonBytes'], ['RssFile:', 'rssFileBytes'], ['RssShmem:', 'rssShmemBytes'],
   ['VmSwap:', 'swapBytes'], ['VmSize:', 'virtualBytes'], ['VmData:', 'dataBytes']
 ])
 /** The kernel writes all of status at some cost; sizes alone come cheap from statm. */
-const STATUS_EVERY_FRAMES = 5
+const STATUS_EVERY_FRAMES = 10
 
 /**
  * What the kernel says of the process: RSS and its parts. Elsewhere than on Linux, or where /proc is closed, RSS alone.
@@ -18,6 +18,7 @@ const STATUS_EVERY_FRAMES = 5
 function processStatus ({ read = keptFileReader() } = {}) {
   let closed = process.platform !== 'linux'
   let pageBytes = 0
+  const pages = [0, 0, 0]
 
   /** @param {import('./collector').Values} values */
   const readStatus = values => {
@@ -30,12 +31,8 @@ function processStatus ({ read = keptFileReader() } = {}) {
   }
   /** size, resident and shared (file and shmem) in pages. proc(5). @param {import('./collector').Values} values */
   const readStatm = values => {
-    const text = read('/proc/self/statm')
-    const second = text.indexOf(' ') + 1
-    const third = text.indexOf(' ', second) + 1
-    const size = parseInt(text, 10)
-    const resident = parseInt(text.slice(second, third), 10)
-    const shared = parseInt(text.slice(third, third + 24), 10)
+    leadingNumbers(read('/proc/self/statm'), pages)
+    const [size, resident, shared] = pages
     // Node does not tell the page size; both files tell the size of the same address space. It is a power of two.
     pageBytes ||= 2 ** Math.round(Math.log2(values.virtualBytes / size))
     values.virtualBytes = size * pageBytes

@@ -1,7 +1,8 @@
 'use strict'
 
-/** Listing takes time in proportion to what is active: not every frame. */
+/** Listing takes time in proportion to what is active: not every frame, and not in the same one as other dear readings. */
 const EVERY_FRAMES = 5
+const TURN = 3
 
 /**
  * What keeps the event loop alive, by type. The agent's own timers and socket are unref'd, so they are not among them.
@@ -9,10 +10,12 @@ const EVERY_FRAMES = 5
  */
 function resources () {
   const list = /** @type {{ getActiveResourcesInfo?: () => string[] }} */ (process).getActiveResourcesInfo
+  let begun = false
   return {
     fields: ['resources'],
     read (values, { count }) {
-      if (!list || count % EVERY_FRAMES !== 0) return
+      if (!list || (begun && count % EVERY_FRAMES !== TURN)) return
+      begun = true
       /** @type {Record<string, number>} */
       const counts = Object.create(null)
       for (const type of list.call(process)) counts[type] = (counts[type] ?? 0) + 1

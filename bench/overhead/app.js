@@ -33,7 +33,8 @@ async function main () {
   process.send({ port, startedMs: performance.now() })
 }
 
-process.on('message', () => {
+process.on('message', message => {
+  if (message === 'end') process.exit()
   const { user, system } = process.cpuUsage()
   const { rss, heapUsed, heapTotal } = process.memoryUsage()
   process.send({ cpuSeconds: (user + system) / 1e6, rss, heapUsed, heapTotal, loops: performance.nodeTiming.uvMetricsInfo?.loopCount ?? null, scrapePort: globalThis.scrapePort })

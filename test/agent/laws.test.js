@@ -373,3 +373,11 @@ it('the preload parses on Node.js 10, and loads nothing outside its fence: whoev
   const outside = body.filter(({ type }) => type !== 'TryStatement' && type !== 'FunctionDeclaration')
   expect(JSON.stringify(outside)).not.toContain('"name":"require"')
 })
+
+it('its files hold Latin-1 only: V8 keeps a source with one other character in two bytes a character, in every app', () => {
+  const agent = path.dirname(AGENT)
+  const files = fs.readdirSync(agent, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.js'))
+  expect(files.length).toBeGreaterThan(30)
+  // eslint-disable-next-line no-control-regex
+  expect(files.filter(name => /[^\x00-\xff]/.test(fs.readFileSync(path.join(agent, name), 'utf8')))).toEqual([])
+})

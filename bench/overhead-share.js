@@ -1,0 +1,47 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+
+const AGENT = path.join(__dirname, '../agent') + path.sep
+/** What Node does for each GC where anybody observes them. */
+const OBSERVING = /^node:internal\/perf\/(observe|performance_entry)$/
+const INTERVAL_MICROS = 250
+/** The start, and what is loaded then, is not what it costs all the time. */
+const START_SECONDS = 3
+
+/** Makes Node write a CPU profile at its end. @param {string} folder @returns {string[]} */
+const profileFlags = folder => ['--cpu-prof', '--cpu-prof-dir', folder, '--cpu-prof-interval', String(INTERVAL_MICROS)]
+
+/**
+ * Whose the main thread's time was, by a CPU profile: what differences between runs cannot show, as they are smaller than those between
+ * two runs of the same. Without the time in which the app waited.
+ * @param {string} folder with one .cpuprofile
+ * @returns {{ agent: number, observing: number }} shares; observing: Node's part of it, without the agent's own
+ */
+function shareOf (folder) {
+  const [name] = fs.readdirSync(folder)
+  const { nodes, samples, timeDeltas } = JSON.parse(fs.readFileSync(path.join(folder, name), 'utf8'))
+  /** @type {Map<number, 'agent' | 'observing' | 'idle' | 'app'>} */
+  const owners = new Map()
+  const byId = new Map(nodes.map((/** @type {any} */ node) => [node.id, node]))
+  /** @param {any} node @param {'agent' | 'observing' | 'app'} above whose code called it */
+  const visit = (node, above) => {
+    const { url, functionName } = node.callFrame
+    const own = url.replace('file://', '').startsWith(AGENT) ? 'agent' : above !== 'agent' && OBSERVING.test(url) ? 'observing' : above
+    owners.set(node.id, functionName === '(idle)' ? 'idle' : own)
+    for (const id of node.children ?? []) visit(byId.get(id), own)
+  }
+  visit(nodes[0], 'app')
+  const seen = { agent: 0, observing: 0, idle: 0, app: 0 }
+  let micros = 0
+  samples.forEach((/** @type {number} */ id, /** @type {number} */ i) => {
+    micros += timeDeltas[i]
+    // Counted, not weighed by their time: what else ran on the machine is in that.
+    if (micros >= 1e6 * START_SECONDS) seen[owners.get(id) ?? 'app']++
+  })
+  const busy = seen.agent + seen.observing + seen.app
+  return { agent: seen.agent / busy, observing: seen.observing / busy }
+}
+
+module.exports = { profileFlags, shareOf }
