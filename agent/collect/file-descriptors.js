@@ -11,8 +11,15 @@ function fileDescriptors () {
   let closed = process.platform !== 'linux'
   /** @type {number | undefined} */
   let most
-  /** Linux 6.2 and later tell how many there are; before, listing them takes time in proportion. */
-  const count = () => fs.statSync('/proc/self/fd').size || fs.readdirSync('/proc/self/fd').length - 1 // less the one that reads the folder
+  /** Linux 6.2 and later say how many there are as the folder's size. @type {boolean | undefined} */
+  let sizeTells
+  const list = () => fs.readdirSync('/proc/self/fd').length - 1 // less the one that reads the folder
+  const count = () => {
+    if (sizeTells === false) return list()
+    const { size } = fs.statSync('/proc/self/fd')
+    sizeTells ??= size > 0 && size === list()
+    return sizeTells ? size : list()
+  }
   return {
     fields: ['openFileDescriptors', 'maxFileDescriptors'],
     read (values, tick) {

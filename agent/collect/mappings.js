@@ -67,12 +67,16 @@ function readMappings (text) {
     const dash = text.indexOf('-', start)
     const space = text.indexOf(' ', dash)
     const after = space + ACCESS_LENGTH + NO_FILE.length
+    if (dash < 0 || after > end || !text.startsWith(NO_FILE, space + ACCESS_LENGTH)) {
+      last = undefined
+      continue
+    }
     const inMmapArea = dash - start > MMAP_AREA_DIGITS || (dash - start === MMAP_AREA_DIGITS && first >= MMAP_AREA_FIRST_DIGIT)
     // A line of maps ends with a space where there is no name.
     const name = end - after > 1 ? text.slice(after, end).trim() : ''
     const inaccessible = text.startsWith(' ---', space)
     const anonymous = inMmapArea && name === '' && (inaccessible || text.startsWith(' rw-', space))
-    if (dash < 0 || after > end || !text.startsWith(NO_FILE, space + ACCESS_LENGTH) || (!anonymous && name !== '[heap]' && name !== '[stack]')) {
+    if (!anonymous && name !== '[heap]' && name !== '[stack]') {
       last = undefined
       continue
     }
