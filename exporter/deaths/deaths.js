@@ -3,6 +3,7 @@
 const { gzipSync, gunzipSync } = require('node:zlib')
 const { shortText } = require('../captures/suspect-text')
 const { primaryOf } = require('../classify/evaluate')
+const { exactBuffer } = require('../exact-buffer')
 const { pasteLine } = require('../fixes/paste-line')
 const { reasons } = require('./reasons')
 
@@ -76,7 +77,7 @@ class Deaths {
 
   /** @param {Death} death @param {LastMinutes} lastMinutes @returns {Buffer} the latter, packed: see restore */
   add (death, lastMinutes) {
-    const packed = gzipSync(JSON.stringify(lastMinutes))
+    const packed = exactBuffer(gzipSync(JSON.stringify(lastMinutes)))
     this.restore(death, packed)
     return packed
   }

@@ -1,6 +1,7 @@
 'use strict'
 
 const { deflateRawSync, inflateRawSync } = require('node:zlib')
+const { exactBuffer } = require('../exact-buffer')
 
 /** Half of what level 6 takes, for a tenth more bytes. */
 const LEVEL = 1
@@ -61,7 +62,7 @@ class Block {
     for (let weight = 0; weight < 4; weight++) {
       for (let c = 0; c < this.#width; c++) for (let i = 0; i < rows; i++) raw[at++] = bytes[4 * (i * this.#width + c) + weight]
     }
-    return deflateRawSync(raw, { level: LEVEL })
+    return exactBuffer(deflateRawSync(raw, { level: LEVEL }))
   }
 
   /**

@@ -42,6 +42,12 @@ describe('a block', () => {
     again.append(600, [1, 2, 3])
     expect(again.valueAt(60, 2)).toBe(3)
   })
+  it('packed holds on to nothing but its own bytes', () => {
+    const block = new Block(3)
+    block.append(1, [1, 2, 3])
+    const packed = block.pack()
+    expect(packed.buffer.byteLength).toBe(packed.length)
+  })
   it.each([['nothing', Buffer.alloc(0)], ['garbage', Buffer.from('garbage')], ['half of one', new Block(2).pack().subarray(0, 5)]])('%s is none', (_, bytes) => {
     expect(() => Block.unpack(bytes)).toThrow()
   })
