@@ -159,8 +159,8 @@ const fields = Object.freeze({
     unit: 'seconds', kind: 'counter', scope: 'isolate', shape: 'delay', source: "lateness of the agent's own timer, see collect/delay.js"
   }),
   threadCpuUserSeconds: counter('seconds', 'isolate', 'process.threadCpuUsage().user, Node 22+'),
-  runQueueWaitSeconds: counter('seconds', 'isolate', '/proc/thread-self/schedstat: time this thread was ready and another had its CPU, throttling included; every 2 frames'),
   threadCpuSystemSeconds: counter('seconds', 'isolate', 'process.threadCpuUsage().system, Node 22+'),
+  runQueueWaitSeconds: counter('seconds', 'isolate', '/proc/thread-self/schedstat: time this thread was ready and another had its CPU, throttling included; every 2 frames'),
   resources: /** @type {Field} */ ({
     unit: 'count', kind: 'gauge', scope: 'isolate', shape: 'counts', source: 'process.getActiveResourcesInfo(), by type'
   }),

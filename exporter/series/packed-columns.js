@@ -1,5 +1,7 @@
 'use strict'
 
+const { firstSince } = require('./first-since')
+
 /** Rows that are packed together. */
 const ROWS = 40
 /** Where a column's cells are, if it has none. */
@@ -60,14 +62,7 @@ class PackedColumns {
 
   /** @param {number} time @returns {number} the oldest row not before that time; length when there is none */
   firstSince (time) {
-    let low = 0
-    let high = this.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (this.timeAt(middle) < time) low = middle + 1
-      else high = middle
-    }
-    return low
+    return firstSince(this, time)
   }
 
   /** @param {number} i 0 is the oldest row @param {number} column @returns {number} NaN where there was none */

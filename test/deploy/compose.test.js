@@ -9,14 +9,12 @@ const { parse } = require('yaml')
 const { options: agentOptions } = require('../../agent/config')
 const { options } = require('../../exporter/config')
 const { program } = require('../../exporter/cli/memwatch')
-const { findTools } = require('../../scripts/system-tools')
+const { describeWithTools } = require('../support/tools')
 
 const ROOT = path.join(__dirname, '../..')
 const read = file => fs.readFileSync(path.join(ROOT, file), 'utf8')
 const compose = parse(read('compose.yaml'))
 const services = Object.entries(compose.services)
-const tools = findTools()
-const withTools = tools ? it : it.skip
 
 /** Of what a service mounts, what lies here. @param {any} service */
 const mountedFiles = ({ volumes = [] }) => volumes.map(volume => volume.split(':')[0]).filter(source => source.startsWith('./'))
@@ -63,16 +61,18 @@ it('Prometheus scrapes the exporter and knows Alertmanager, by names of services
   }
 })
 
-withTools('its configuration is what Prometheus and Alertmanager accept', () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-compose-'))
-  try {
-    fs.copyFileSync(path.join(ROOT, 'deploy/compose/prometheus.yml'), path.join(folder, 'prometheus.yml'))
-    fs.mkdirSync(path.join(folder, 'alerts'))
-    for (const file of ['memwatch.rules.yaml', 'memwatch.alerts.yaml']) fs.copyFileSync(path.join(ROOT, 'alerts', file), path.join(folder, 'alerts', file))
-    const checked = spawnSync(tools.promtool, ['check', 'config', path.join(folder, 'prometheus.yml')], { encoding: 'utf8' })
-    expect([checked.status, checked.stdout]).toEqual([0, expect.stringContaining('2 rule files found')])
-    expect(spawnSync(tools.amtool, ['check-config', path.join(ROOT, 'deploy/compose/alertmanager.yml')]).status).toBe(0)
-  } finally {
-    fs.rmSync(folder, { recursive: true })
-  }
+describeWithTools('its configuration', tools => {
+  it('is what Prometheus and Alertmanager accept', () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-compose-'))
+    try {
+      fs.copyFileSync(path.join(ROOT, 'deploy/compose/prometheus.yml'), path.join(folder, 'prometheus.yml'))
+      fs.mkdirSync(path.join(folder, 'alerts'))
+      for (const file of ['memwatch.rules.yaml', 'memwatch.alerts.yaml']) fs.copyFileSync(path.join(ROOT, 'alerts', file), path.join(folder, 'alerts', file))
+      const checked = spawnSync(tools.promtool, ['check', 'config', path.join(folder, 'prometheus.yml')], { encoding: 'utf8' })
+      expect([checked.status, checked.stdout]).toEqual([0, expect.stringContaining('2 rule files found')])
+      expect(spawnSync(tools.amtool, ['check-config', path.join(ROOT, 'deploy/compose/alertmanager.yml')]).status).toBe(0)
+    } finally {
+      fs.rmSync(folder, { recursive: true })
+    }
+  })
 })
