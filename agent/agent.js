@@ -36,6 +36,16 @@ const encode = (type, content) => JSON.stringify({ v: PROTOCOL_VERSION, type, ..
 function start (config) {
   const guard = new Guard()
   const wrap = guard.wrap.bind(guard)
+  let collectSeconds = 0
+  /** Guarded, and counted as time that the agent took. @param {string} what @param {(nowSeconds: any) => void} work */
+  const metered = (what, work) => wrap(what, (/** @type {number | undefined} */ nowSeconds = undefined) => {
+    const began = performance.now()
+    try {
+      work(nowSeconds)
+    } finally {
+      collectSeconds += (performance.now() - began) / 1000
+    }
+  })
   const frameMs = config.intervalSeconds * 1000
   const startedMs = performance.now()
   const pauses = gc(wrap)
@@ -104,7 +114,7 @@ function start (config) {
   const loadNext = wrap('load', () => {
     if (!loading) {
       loaded = true // unless what follows fails
-      loading = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, majors: pauses.majors, access, memoryLimitBytes: config.memoryLimitBytes })
+      loading = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, metered, majors: pauses.majors, access, memoryLimitBytes: config.memoryLimitBytes })
     }
     const { value: collector } = loading.next()
     loaded = collector === undefined
@@ -116,7 +126,6 @@ function start (config) {
   let count = 0
   let sequence = 0
   let framesTooLong = 0
-  let collectSeconds = 0
   /** @type {NodeJS.Immediate | undefined} */
   let immediate
 
@@ -151,11 +160,9 @@ function start (config) {
     }
   }
 
-  const tick = wrap('tick', (/** @type {number} */ nowSeconds) => {
-    const began = performance.now()
+  const tick = metered('tick', (/** @type {number} */ nowSeconds) => {
     transport?.tick(nowSeconds)
     send(nowSeconds)
-    collectSeconds += (performance.now() - began) / 1000
   })
   // Node hands out the GCs of a turn before its immediates: read in one, a frame knows of all that were before it.
   const due = () => {

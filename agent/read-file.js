@@ -8,7 +8,7 @@ const textOf = (buffer, length) => {
   return latin1Slice ? latin1Slice.call(buffer, 0, length) : buffer.toString('latin1', 0, length)
 }
 
-/** Longest file that is read; /proc/self/maps of a large process is the longest there is. */
+/** Longest file that is read whole; /proc/self/maps of a large process is the longest there is. */
 const MAX_BYTES = 4 * 2 ** 20
 
 /**
@@ -36,6 +36,30 @@ function fileReader () {
     } finally {
       fs.closeSync(fd)
     }
+  }
+}
+
+/** The kernel hands out a page at a time of a file of many records. */
+const pieceBuffer = Buffer.allocUnsafeSlow(4096)
+
+/**
+ * A long kernel file as the kernel hands it out: read by read, so that nobody waits for all of it.
+ * @param {string} file
+ * @returns {Generator<string, void>} pieces that end where a line ends @throws what the file system throws
+ */
+function * linesOf (file) {
+  const fd = fs.openSync(file, 'r')
+  try {
+    let rest = ''
+    for (let bytes; (bytes = fs.readSync(fd, pieceBuffer, 0, pieceBuffer.length, null)) > 0;) {
+      const text = rest + textOf(pieceBuffer, bytes)
+      const end = text.lastIndexOf('\n') + 1
+      rest = text.slice(end)
+      yield text.slice(0, end)
+    }
+    if (rest !== '') yield rest
+  } finally {
+    fs.closeSync(fd)
   }
 }
 
@@ -98,4 +122,4 @@ function leadingNumbers (text, numbers) {
   }
 }
 
-module.exports = { fileReader, keptFileReader, numberAfter, leadingNumbers }
+module.exports = { fileReader, keptFileReader, linesOf, numberAfter, leadingNumbers }

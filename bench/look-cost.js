@@ -14,7 +14,7 @@ for (let i = 0; i < buffers.length; i += 10) buffers[i] = Buffer.alloc(0)
 const rows = Array.from({ length: heapMb * 11_000 }, (_, i) => ({ i, text: `row ${i}` }))
 const access = allocatorAccess()
 const status = processStatus()
-const map = memoryMap()
+const map = memoryMap({ frameMs: 1000, metered: (_, work) => work })
 const books = access && allocatorBooks(access)
 
 /** @type {Record<string, number[]>} */
@@ -23,7 +23,7 @@ let rss = 0
 for (let i = 0; i < 21; i++) {
   /** @type {import('../agent/frame').Frame['values']} */
   const values = {}
-  const tick = { count: 0, nowSeconds: 1000 * i }
+  const tick = { count: 0, nowSeconds: 1000 * i, look: true }
   status.read(values, tick)
   let from = performance.now()
   map.read(values, tick)

@@ -7,16 +7,17 @@
  * @param {boolean} options.isMainThread
  * @param {number} options.frameMs
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} options.guarded
+ * @param {(what: string, work: () => void) => () => void} options.metered guards, and counts the time
  * @param {() => number} options.majors major GCs so far
  * @param {import('../allocator-access').AllocatorAccess} [options.access] where malloc may be asked
  * @param {number} [options.memoryLimitBytes] of the container, where its cgroup cannot be read; 0 is none
  * @returns {Generator<import('./collector').Collector, void>}
  */
-function * collectors ({ isMainThread, frameMs, guarded, majors, access, memoryLimitBytes }) {
+function * collectors ({ isMainThread, frameMs, guarded, metered, majors, access, memoryLimitBytes }) {
   if (isMainThread) {
     yield require('./process-status').processStatus()
     const addons = require('./addons').addons()
-    yield require('./memory-map').memoryMap({ look: addons.look })
+    yield require('./memory-map').memoryMap({ frameMs, metered, look: addons.look })
     if (access) yield require('./allocator-books').allocatorBooks(access)
     yield addons
     yield require('./file-descriptors').fileDescriptors()

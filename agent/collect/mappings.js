@@ -30,7 +30,15 @@ const NO_FILE = ' 00000000 00:00 0'
  */
 
 /**
- * What lies where, from the text of /proc/self/maps or smaps: proc(5). The V8 heap is not told apart from what is left: on
+ * @typedef {object} MemoryLayout
+ * @property {Mapping[]} mappings
+ * @property {number} heapBytes extent of [heap]
+ * @property {number} arenaBytes extent of the arenas of threads
+ * @property {number} arenas
+ */
+
+/**
+ * What lies where, from the lines of /proc/self/maps or smaps: proc(5). The V8 heap is not told apart from what is left: on
  * Node 20 and later each of its pages is a mapping of its own.
  *
  * - [heap] is the main malloc arena, and an anonymous writable mapping at a 64 MiB boundary, followed by an inaccessible one
@@ -39,84 +47,84 @@ const NO_FILE = ' 00000000 00:00 0'
  *   reservation.
  * - What else is writable and anonymous in mmap's area was mapped by malloc: large chunks, or all of another allocator.
  *
- * @param {string} text
- * @returns {{ mappings: Mapping[], heapBytes: number, arenaBytes: number, arenas: number }} the last three are extents
+ * @returns {{ layout: MemoryLayout, add: (lines: string) => void }} add: the next lines; layout: of those so far
  */
-function readMappings (text) {
-  /** @type {Mapping[]} */
-  const mappings = []
-  let heapBytes = 0
-  let arenaBytes = 0
-  let arenas = 0
+function mappingsReader () {
+  /** @type {MemoryLayout} */
+  const layout = { mappings: [], heapBytes: 0, arenaBytes: 0, arenas: 0 }
+  const { mappings } = layout
   let guardEnd = -1
   let guardBytes = 0
   /** The mapping that may turn out to be an arena or a WebAssembly memory by what follows it. @type {Mapping | undefined} */
   let last
   /** @type {Mapping | undefined} whose Rss line is to come */
   let open
-  for (let start = 0, end; start < text.length; start = end + 1) {
-    end = text.indexOf('\n', start)
-    if (end < 0) end = text.length
-    const first = text.charCodeAt(start)
-    // A key of smaps begins with a capital letter, an address with a digit or a small one.
-    if (first >= 65 && first <= 90) {
-      if (open && text.startsWith('Rss:', start)) open.rssBytes = parseInt(text.slice(start + 4, end), 10) * 1024
-      continue
-    }
-    open = undefined
-    const dash = text.indexOf('-', start)
-    const space = text.indexOf(' ', dash)
-    const after = space + ACCESS_LENGTH + NO_FILE.length
-    if (dash < 0 || after > end || !text.startsWith(NO_FILE, space + ACCESS_LENGTH)) {
-      last = undefined
-      continue
-    }
-    const inMmapArea = dash - start > MMAP_AREA_DIGITS || (dash - start === MMAP_AREA_DIGITS && first >= MMAP_AREA_FIRST_DIGIT)
-    // A line of maps ends with a space where there is no name.
-    const name = end - after > 1 ? text.slice(after, end).trim() : ''
-    const inaccessible = text.startsWith(' ---', space)
-    const anonymous = inMmapArea && name === '' && (inaccessible || text.startsWith(' rw-', space))
-    if (!anonymous && name !== '[heap]' && name !== '[stack]') {
-      last = undefined
-      continue
-    }
-    const from = parseInt(text.slice(start, dash), 16)
-    const to = parseInt(text.slice(dash + 1, space), 16)
-    if (inaccessible) {
-      guardEnd = to
-      guardBytes = to - from
-      if (last && last.to === from) {
-        if (last.from % ARENA_BYTES === 0 && to === last.from + ARENA_BYTES) {
-          last.part = 'malloc_arenas'
-          arenas++
-          arenaBytes += last.to - last.from
-        } else if (to - last.from >= WEBASSEMBLY_BYTES) {
-          // What exceeds the reservation is a neighbour that the kernel joined to the memory.
-          const before = (to - last.from) % WEBASSEMBLY_STEP_BYTES
-          if (before < last.to - last.from) {
-            if (before > 0) mappings.push({ part: 'malloc_mapped', from: last.from, to: last.from + before, rssBytes: 0 })
-            last.from += before
-            last.part = 'webassembly'
+  /** @param {string} text */
+  const add = text => {
+    for (let start = 0, end; start < text.length; start = end + 1) {
+      end = text.indexOf('\n', start)
+      if (end < 0) end = text.length
+      const first = text.charCodeAt(start)
+      // A key of smaps begins with a capital letter, an address with a digit or a small one.
+      if (first >= 65 && first <= 90) {
+        if (open && text.startsWith('Rss:', start)) open.rssBytes = parseInt(text.slice(start + 4, end), 10) * 1024
+        continue
+      }
+      open = undefined
+      const dash = text.indexOf('-', start)
+      const space = text.indexOf(' ', dash)
+      const after = space + ACCESS_LENGTH + NO_FILE.length
+      if (dash < 0 || after > end || !text.startsWith(NO_FILE, space + ACCESS_LENGTH)) {
+        last = undefined
+        continue
+      }
+      const inMmapArea = dash - start > MMAP_AREA_DIGITS || (dash - start === MMAP_AREA_DIGITS && first >= MMAP_AREA_FIRST_DIGIT)
+      // A line of maps ends with a space where there is no name.
+      const name = end - after > 1 ? text.slice(after, end).trim() : ''
+      const inaccessible = text.startsWith(' ---', space)
+      const anonymous = inMmapArea && name === '' && (inaccessible || text.startsWith(' rw-', space))
+      if (!anonymous && name !== '[heap]' && name !== '[stack]') {
+        last = undefined
+        continue
+      }
+      const from = parseInt(text.slice(start, dash), 16)
+      const to = parseInt(text.slice(dash + 1, space), 16)
+      if (inaccessible) {
+        guardEnd = to
+        guardBytes = to - from
+        if (last && last.to === from) {
+          if (last.from % ARENA_BYTES === 0 && to === last.from + ARENA_BYTES) {
+            last.part = 'malloc_arenas'
+            layout.arenas++
+            layout.arenaBytes += last.to - last.from
+          } else if (to - last.from >= WEBASSEMBLY_BYTES) {
+            // What exceeds the reservation is a neighbour that the kernel joined to the memory.
+            const before = (to - last.from) % WEBASSEMBLY_STEP_BYTES
+            if (before < last.to - last.from) {
+              if (before > 0) mappings.push({ part: 'malloc_mapped', from: last.from, to: last.from + before, rssBytes: 0 })
+              last.from += before
+              last.part = 'webassembly'
+            }
           }
         }
+        last = undefined
+        continue
       }
       last = undefined
-      continue
+      if (name === '[heap]') layout.heapBytes += to - from
+      const isStack = name === '[stack]' || (name === '' && from === guardEnd && guardBytes <= MOST_GUARD_BYTES && to - from >= LEAST_STACK_BYTES)
+      if (isStack && to - from > MOST_STACK_BYTES && name === '') {
+        // The kernel joins a mapping with its neighbour of the same kind.
+        mappings.push({ part: 'stacks', from, to: from + MOST_STACK_BYTES, rssBytes: 0 })
+        open = { part: 'malloc_mapped', from: from + MOST_STACK_BYTES, to, rssBytes: 0 }
+      } else {
+        open = { part: name === '[heap]' ? 'malloc_heap' : isStack ? 'stacks' : 'malloc_mapped', from, to, rssBytes: 0 }
+      }
+      mappings.push(open)
+      last = open
     }
-    last = undefined
-    if (name === '[heap]') heapBytes += to - from
-    const isStack = name === '[stack]' || (name === '' && from === guardEnd && guardBytes <= MOST_GUARD_BYTES && to - from >= LEAST_STACK_BYTES)
-    if (isStack && to - from > MOST_STACK_BYTES && name === '') {
-      // The kernel joins a mapping with its neighbour of the same kind.
-      mappings.push({ part: 'stacks', from, to: from + MOST_STACK_BYTES, rssBytes: 0 })
-      open = { part: 'malloc_mapped', from: from + MOST_STACK_BYTES, to, rssBytes: 0 }
-    } else {
-      open = { part: name === '[heap]' ? 'malloc_heap' : isStack ? 'stacks' : 'malloc_mapped', from, to, rssBytes: 0 }
-    }
-    mappings.push(open)
-    last = open
   }
-  return { mappings, heapBytes, arenaBytes, arenas }
+  return { layout, add }
 }
 
-module.exports = { readMappings }
+module.exports = { mappingsReader }

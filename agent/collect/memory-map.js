@@ -1,8 +1,8 @@
 'use strict'
 
 const { performance } = require('node:perf_hooks')
-const { fileReader } = require('../read-file')
-const { readMappings } = require('./mappings')
+const { fileReader, linesOf } = require('../read-file')
+const { mappingsReader } = require('./mappings')
 const { residentPages } = require('./resident-pages')
 
 const EVERY_SECONDS = 10
@@ -11,73 +11,169 @@ const SMAPS_EVERY_SECONDS = 120
 /** A look may take this share of a core; one that takes longer makes the next ones rarer. */
 const MOST_SHARE = 0.0005
 const RAREST_SECONDS = 600
-/** Other threads free and take memory during a look: where it moved by more than this, the next frame looks again. */
+/** A look takes milliseconds, up to dozens: it is taken in pieces of about this length, and the app has its turn in between. */
+const PIECE_SECONDS = 0.0004
+const BETWEEN_PIECES_MS = 1
+/** It is begun so long before its frame that it should end just then, going by the last one: what a frame says is of one moment. */
+const LEAST_LEAD_MS = 5
+const MOST_LEAD_MS = 500
+const LEAD_FACTOR = 1.5
+/** The app and its other threads free and take memory during a look: where it moved by more than this, the next frame has another. */
 const MOVED_SHARE = 0.02
 const MOST_ATTEMPTS = 3
+
+/** @typedef {import('./mappings').MappingPart} MappingPart */
+/** @typedef {{ layout: import('./mappings').MemoryLayout, resident?: Record<MappingPart, number>, anonBytes: number }} Look anonBytes: as it began */
 
 /**
  * Where the anonymous memory of the process lies that is not the V8 heap: malloc's extents from /proc/self/maps, and how
  * much of them is resident from /proc/self/pagemap, or where that is closed (gVisor) from smaps. What is anonymous and
  * resident and none of it is `other`: the V8 heap, mostly.
  *
+ * @param {object} options
+ * @param {number} options.frameMs
+ * @param {(what: string, work: () => void) => () => void} options.metered guards work between frames, and counts its time
+ * @param {(lines: string) => void} [options.look] is shown the lines as well, which are too dear to be made twice
  * @param {object} [dependencies]
  * @param {(file: string) => string} [dependencies.read]
- * @param {(mappings: readonly import('./mappings').Mapping[]) => Record<import('./mappings').MappingPart, number>} [dependencies.count]
+ * @param {(file: string) => Iterable<string>} [dependencies.lines]
+ * @param {(mappings: readonly import('./mappings').Mapping[]) => Generator<void, Record<MappingPart, number>>} [dependencies.count]
  * @param {() => number} [dependencies.now] seconds
- * @param {(maps: string) => void} [dependencies.look] is shown the text as well, which is too dear to be made twice
+ * @param {(work: () => void, ms: number) => () => void} [dependencies.later] returns what takes it back
  * @returns {import('./collector').Collector}
  */
-function memoryMap ({ read = fileReader(), count, now = () => performance.now() / 1000, look = () => {} } = {}) {
+function memoryMap ({ frameMs, metered, look = () => {} }, { read = fileReader(), lines = linesOf, count, now = () => performance.now() / 1000, later = setLater } = {}) {
   let nextAt = process.platform === 'linux' ? 0 : Infinity
   /** @type {'maps' | 'smaps'} */
   let source = 'maps'
   let counted = count
   let pageBytes = 0
   let attempts = 0
-  return {
-    fields: ['mallocHeapBytes', 'mallocArenaBytes', 'mallocArenas', 'residentBytes'],
-    read (values, { nowSeconds, look: asked }) {
-      if (nowSeconds < nextAt && !asked) return
-      const began = now()
-      try {
-        const text = read(`/proc/self/${source}`)
-        const { mappings, heapBytes, arenaBytes, arenas } = readMappings(text)
-        look(text)
-        values.mallocHeapBytes = heapBytes
-        values.mallocArenaBytes = arenaBytes
-        values.mallocArenas = arenas
-        const resident = residentOf(mappings)
-        if (resident && values.rssAnonBytes !== undefined) {
-          const known = Object.values(resident).reduce((sum, bytes) => sum + bytes, 0)
-          const moved = Math.abs(anonBytes() - values.rssAnonBytes)
-          if (moved > MOVED_SHARE * values.rssAnonBytes && !asked && ++attempts < MOST_ATTEMPTS) return
-          attempts = 0
-          values.residentBytes = { ...resident, other: Math.max(0, values.rssAnonBytes - known) }
-        }
-        const least = source === 'maps' || !resident ? EVERY_SECONDS : SMAPS_EVERY_SECONDS
-        nextAt = nowSeconds + Math.min(Math.max(least, (now() - began) / MOST_SHARE), RAREST_SECONDS)
-      } catch {
-        nextAt = Infinity
-      }
+  let leadMs = LEAST_LEAD_MS
+  /** The look that is being taken. @type {Generator<void, Look> | undefined} */
+  let looking
+  let beganSeconds = 0
+  let tookSeconds = 0
+  /** The look that the next frame tells of. @type {Look | undefined} */
+  let seen
+  /** @type {(() => void) | undefined} */
+  let takeBack
+
+  const begin = metered('look', () => {
+    looking = takeLook()
+    beganSeconds = now()
+    tookSeconds = 0
+    goOn()
+  })
+
+  const goOn = () => {
+    takeBack = undefined
+    const from = now()
+    let more = true
+    while (more && now() - from < PIECE_SECONDS) more = step()
+    tookSeconds += now() - from
+    if (more) takeBack = later(piece, BETWEEN_PIECES_MS)
+    else leadMs = Math.min(LEAD_FACTOR * (now() - beganSeconds) * 1000 + LEAST_LEAD_MS, MOST_LEAD_MS)
+  }
+  const piece = metered('look', goOn)
+
+  /** @returns {boolean} whether there is more to do */
+  const step = () => {
+    try {
+      const { done, value } = /** @type {Generator<void, Look>} */ (looking).next()
+      if (!done) return true
+      seen = value
+    } catch {
+      nextAt = Infinity // /proc is closed, and stays so
     }
+    looking = undefined
+    return false
+  }
+
+  /** All of it at once: somebody asked. */
+  const lookNow = () => {
+    cancel()
+    looking = takeLook()
+    const from = now()
+    while (step());
+    tookSeconds = now() - from
+  }
+
+  const cancel = () => {
+    takeBack?.()
+    takeBack = undefined
+    looking?.return(/** @type {any} */ (undefined))
+    looking = undefined
+    seen = undefined
+  }
+
+  /** @returns {Generator<void, Look>} pauses wherever there may be one */
+  function * takeLook () {
+    const anonBytes = anonBytesNow()
+    const { layout, add } = mappingsReader()
+    for (const text of lines(`/proc/self/${source}`)) {
+      add(text)
+      look(text)
+      yield
+    }
+    return { layout, anonBytes, resident: yield * residentOf(layout.mappings) }
   }
 
   /** Resident less shared pages. proc(5). */
-  function anonBytes () {
+  function anonBytesNow () {
     const [, resident, shared] = read('/proc/self/statm').split(' ', 3)
     return (Number(resident) - Number(shared)) * (pageBytes ||= pageBytesOf(read))
   }
 
-  /** @param {import('./mappings').Mapping[]} mappings */
-  function residentOf (mappings) {
+  /** @param {import('./mappings').Mapping[]} mappings @returns {Generator<void, Record<MappingPart, number> | undefined>} */
+  function * residentOf (mappings) {
     if (source === 'smaps') return sumOfSmaps(mappings)
     try {
-      counted ??= residentPages({ pageBytes: pageBytes ||= pageBytesOf(read) })
-      return counted(mappings)
+      counted ??= residentPages({ pageBytes })
+      return yield * counted(mappings)
     } catch {
       source = 'smaps'
     }
   }
+
+  /** @param {import('./collector').Values} values @param {Look} look @param {boolean | undefined} asked @returns {boolean} whether it will do */
+  const tell = (values, { layout, resident, anonBytes }, asked) => {
+    values.mallocHeapBytes = layout.heapBytes
+    values.mallocArenaBytes = layout.arenaBytes
+    values.mallocArenas = layout.arenas
+    if (!resident || values.rssAnonBytes === undefined) return true
+    const moved = Math.abs(anonBytes - values.rssAnonBytes)
+    if (moved > MOVED_SHARE * values.rssAnonBytes && !asked && ++attempts < MOST_ATTEMPTS) return false
+    attempts = 0
+    const known = Object.values(resident).reduce((sum, bytes) => sum + bytes, 0)
+    values.residentBytes = { ...resident, other: Math.max(0, values.rssAnonBytes - known) }
+    return true
+  }
+
+  return {
+    fields: ['mallocHeapBytes', 'mallocArenaBytes', 'mallocArenas', 'residentBytes'],
+    start () {
+      if (nextAt === 0) takeBack = later(begin, 0)
+    },
+    read (values, { nowSeconds, look: asked }) {
+      if (asked && nextAt < Infinity) lookNow()
+      if (seen) {
+        if (tell(values, seen, asked)) {
+          const least = source === 'maps' || !seen.resident ? EVERY_SECONDS : SMAPS_EVERY_SECONDS
+          nextAt = nowSeconds + Math.min(Math.max(least, tookSeconds / MOST_SHARE), RAREST_SECONDS)
+        }
+        seen = undefined
+      }
+      if (!looking && !takeBack && nowSeconds + frameMs / 1000 >= nextAt) takeBack = later(begin, Math.max(0, frameMs - leadMs))
+    },
+    stop: cancel
+  }
+}
+
+/** @param {() => void} work @param {number} ms */
+function setLater (work, ms) {
+  const timer = setTimeout(work, ms).unref()
+  return () => clearTimeout(timer)
 }
 
 /** The size of a page: Node does not tell it, smaps and the auxiliary vector do. @param {(file: string) => string} read */

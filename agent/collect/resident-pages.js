@@ -14,6 +14,8 @@ const WINDOW_PAGES = 256
 const SHORT_BYTES = 256
 /** A stack that was not touched for so many pages was never deeper. */
 const UNTOUCHED_PAGES = 64
+/** All but stacks, whose ends tell. */
+const SAMPLED = /** @type {const} */ (['malloc_heap', 'malloc_arenas', 'malloc_mapped', 'webassembly'])
 /** Most windows of a look: 256 MiB with pages of 4 KiB. A larger memory is sampled, so that the cost of a look is bounded. */
 const MOST_WINDOWS = 256
 
@@ -51,8 +53,11 @@ function residentPages ({ open = () => fs.openSync('/proc/self/pagemap', 'r'), p
   /** @param {number} fd @param {number} from @param {number} to at most a window further @returns {number} bytes of the buffer */
   const readWindow = (fd, from, to) => fs.readSync(fd, buffer, 0, (to - from) / pageBytes * ENTRY_BYTES, from / pageBytes * ENTRY_BYTES)
 
-  /** A stack grows downwards: below a long piece that was never touched lies nothing. @param {number} fd @param {Mapping} stack */
-  const countStack = (fd, { from, to }) => {
+  /**
+   * A stack grows downwards: below a long piece that was never touched lies nothing.
+   * @param {number} fd @param {Mapping} stack @returns {Generator<void, number>}
+   */
+  const countStack = function * (fd, { from, to }) {
     let present = 0
     for (let high = to; high > from; high -= windowBytes) {
       const bytes = readWindow(fd, Math.max(from, high - windowBytes), high)
@@ -60,15 +65,16 @@ function residentPages ({ open = () => fs.openSync('/proc/self/pagemap', 'r'), p
       const low = countEntries(0, untouched)
       present += low + countEntries(untouched, bytes)
       if (low === 0) break
+      yield
     }
     return present
   }
 
   /**
    * Every stride-th window, the rest in proportion.
-   * @param {number} fd @param {Mapping[]} mappings @param {number} stride
+   * @param {number} fd @param {Mapping[]} mappings @param {number} stride @returns {Generator<void, number>}
    */
-  const countSampled = (fd, mappings, stride) => {
+  const countSampled = function * (fd, mappings, stride) {
     let ahead = turn % Math.min(stride, windowsOf(mappings))
     let present = 0
     let looked = 0
@@ -81,6 +87,7 @@ function residentPages ({ open = () => fs.openSync('/proc/self/pagemap', 'r'), p
         const high = Math.min(to, low + windowBytes)
         looked += high - low
         present += countEntries(0, readWindow(fd, low, high))
+        yield
       }
     }
     return Math.round(present * all / looked)
@@ -91,26 +98,22 @@ function residentPages ({ open = () => fs.openSync('/proc/self/pagemap', 'r'), p
 
   /**
    * @param {readonly Mapping[]} mappings
-   * @returns {Record<MappingPart, number>} resident bytes of each part
+   * @returns {Generator<void, Record<MappingPart, number>>} resident bytes of each part, after pauses wherever there may be one
    * @throws {Error} what the file system throws where pagemap is closed
    */
-  return mappings => {
+  return function * (mappings) {
     const ofPart = (/** @type {MappingPart} */ part) => mappings.filter(mapping => mapping.part === part)
     const stride = Math.max(1, Math.ceil(windowsOf(mappings.filter(({ part }) => part !== 'stacks')) / mostWindows))
     turn++
+    const resident = { malloc_heap: 0, malloc_arenas: 0, malloc_mapped: 0, webassembly: 0, stacks: 0 }
     const fd = open()
     try {
-      const sampled = (/** @type {MappingPart} */ part) => {
+      for (const part of SAMPLED) {
         const own = ofPart(part)
-        return own.length === 0 ? 0 : countSampled(fd, own, stride) * pageBytes
+        if (own.length > 0) resident[part] = (yield * countSampled(fd, own, stride)) * pageBytes
       }
-      return {
-        malloc_heap: sampled('malloc_heap'),
-        malloc_arenas: sampled('malloc_arenas'),
-        malloc_mapped: sampled('malloc_mapped'),
-        webassembly: sampled('webassembly'),
-        stacks: ofPart('stacks').reduce((sum, stack) => sum + countStack(fd, stack), 0) * pageBytes
-      }
+      for (const stack of ofPart('stacks')) resident.stacks += (yield * countStack(fd, stack)) * pageBytes
+      return resident
     } finally {
       fs.closeSync(fd)
     }

@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const { execFileSync } = require('node:child_process')
 const { memoryMap } = require('../../agent/collect/memory-map')
-const { readMappings } = require('../../agent/collect/mappings')
+const { mappingsReader } = require('../../agent/collect/mappings')
 const { residentPages } = require('../../agent/collect/resident-pages')
 const { NODES, versionOf } = require('../support/agent-collector')
 
@@ -36,6 +36,14 @@ const MAPS = `00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/node
 7ffc00030000-7ffc00034000 r--p 00000000 00:00 0          [vvar]
 `
 
+/** @param {string} text @param {number} [pieceLength] */
+const readMappings = (text, pieceLength = text.length || 1) => {
+  const { layout, add } = mappingsReader()
+  const lines = text.split(/(?<=\n)/)
+  for (let i = 0; i < lines.length; i += pieceLength) add(lines.slice(i, i + pieceLength).join(''))
+  return layout
+}
+
 /** @param {ReturnType<typeof readMappings>} map */
 const sizes = ({ mappings }) => {
   /** @type {Record<string, number>} */
@@ -59,11 +67,15 @@ describe('what lies where, from /proc/self/maps', () => {
       malloc_mapped: 64 * MIB + PAGE + 8 * MIB + MIB + MIB
     })
   })
+  it.each([1, 2, 7])('says the same where the lines come %i at a time', pieceLength => {
+    expect(readMappings(MAPS, pieceLength)).toEqual(readMappings(MAPS))
+  })
   it('reads smaps as well, and what of it is resident', () => {
     const smaps = MAPS.split('\n').filter(Boolean).map(line => `${line}\nSize:  4 kB\nRss:  8 kB\nVmFlags: rd wr\n`).join('')
     const { mappings } = readMappings(smaps)
     expect(sizes({ ...readMappings(smaps), mappings })).toEqual(sizes(readMappings(MAPS)))
     expect(mappings.filter(({ rssBytes }) => rssBytes === 8192).length).toBeGreaterThan(6)
+    expect(readMappings(smaps, 1)).toEqual(readMappings(smaps))
   })
   it('makes nothing of what is no map', () => {
     expect(readMappings('')).toEqual({ mappings: [], heapBytes: 0, arenaBytes: 0, arenas: 0 })
@@ -76,15 +88,12 @@ const LOOKS = `
   const { memoryMap } = require(${JSON.stringify(require.resolve('../../agent/collect/memory-map'))})
   const { processStatus } = require(${JSON.stringify(require.resolve('../../agent/collect/process-status'))})
   const held = { buffers: [], rows: [] }
-  const map = memoryMap()
-  let looks = 0
+  const map = memoryMap({ frameMs: 1000, metered: (_, work) => work })
   const look = () => {
-    for (;;) {
-      const values = {}
-      processStatus().read(values, { count: 0, nowSeconds: 0 })
-      map.read(values, { nowSeconds: 1000 * ++looks })
-      if (values.residentBytes) return values.residentBytes
-    }
+    const values = {}
+    processStatus().read(values, { count: 0, nowSeconds: 0 })
+    map.read(values, { nowSeconds: 0, look: true })
+    return values.residentBytes
   }
   const before = look()
   for (let i = 0; i < 1500; i++) held.buffers.push(Buffer.allocUnsafeSlow(40960).fill(1))
@@ -110,6 +119,14 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   })
 })
 
+/** @template T @param {Generator<void, T>} generator @returns {T} */
+function drained (generator) {
+  for (;;) {
+    const { done, value } = generator.next()
+    if (done) return value
+  }
+}
+
 describe('resident pages', () => {
   it('are those that smaps counts, and a sample of them comes near', () => {
     const bytes = 96 * MIB
@@ -117,7 +134,7 @@ describe('resident pages', () => {
     for (let at = 0; at < bytes; at += 8 * PAGE) buffer.fill(1, at, at + 4 * PAGE) // half of its pages
     const look = () => {
       const { mappings } = readMappings(fs.readFileSync('/proc/self/smaps', 'latin1'))
-      const whole = residentPages()(mappings)
+      const whole = drained(residentPages()(mappings))
       const differences = /** @type {const} */ (['malloc_heap', 'malloc_mapped', 'malloc_arenas', 'stacks'])
         .map(part => Math.abs(whole[part] - mappings.reduce((sum, mapping) => mapping.part === part ? sum + mapping.rssBytes : sum, 0)))
       return { mappings, whole, differenceBytes: Math.max(...differences) }
@@ -127,67 +144,131 @@ describe('resident pages', () => {
     expect(differenceBytes).toBeLessThan(2 * MIB)
     expect(whole.malloc_mapped).toBeGreaterThan(48 * MIB)
     const sampled = residentPages({ mostWindows: 20 })
-    for (let i = 0; i < 8; i++) expect(Math.abs(sampled(mappings).malloc_mapped / whole.malloc_mapped - 1)).toBeLessThan(0.2)
+    for (let i = 0; i < 8; i++) expect(Math.abs(drained(sampled(mappings)).malloc_mapped / whole.malloc_mapped - 1)).toBeLessThan(0.2)
     expect(buffer[0]).toBe(1)
   })
 })
 
 describe('the look', () => {
   const anon = 100 * MIB
-  /** @param {object} dependencies @param {number[]} times */
-  const looks = (dependencies, times) => {
-    const collector = memoryMap(dependencies)
-    return times.map(nowSeconds => {
-      /** @type {import('../../agent/frame').Frame['values']} */
-      const values = { rssAnonBytes: anon }
-      collector.read(values, { count: 0, nowSeconds })
-      return values
-    })
-  }
-  /** /proc with so many anonymous bytes after the look. @param {string} maps @param {() => number} after */
-  const proc = (maps = MAPS, after = () => anon) => (/** @type {string} */ file) => {
-    if (file === '/proc/self/statm') return `90000 ${after() / PAGE + 500} 500 1 0 1 0\n`
-    if (file === '/proc/self/auxv') return auxv
-    return maps
-  }
-  const auxv = Buffer.from(new BigUint64Array([16n, 1n, 6n, BigInt(PAGE), 0n, 0n]).buffer).toString('latin1')
   const COUNTED = { malloc_heap: 30 * MIB, malloc_arenas: 10 * MIB, malloc_mapped: 5 * MIB, webassembly: 0, stacks: 1 * MIB }
 
+  /**
+   * A collector in a time of its own, in which only what is said takes any.
+   * @param {object} [app]
+   * @param {string} [app.maps]
+   * @param {() => number} [app.anonBytes] when a look begins
+   * @param {number} [app.steps] in which pages are counted
+   * @param {number} [app.stepSeconds] what each takes
+   * @param {number} [app.lateSeconds] by how much a busy loop delays each timer
+   * @param {string} [app.closed] a file that cannot be read
+   */
+  const watch = ({ maps = MAPS, anonBytes = () => anon, steps = 1, stepSeconds = 0, lateSeconds = 0, closed } = {}) => {
+    let clock = 0
+    /** @type {{ at: number, work: () => void }[]} */
+    const timers = []
+    /** How long the app was held up at a time. @type {number[]} */
+    const held = []
+    let filesOpen = 0
+    const open = (/** @type {string} */ file) => {
+      if (closed && file.startsWith(closed)) throw Object.assign(new Error('EACCES'), { code: 'EACCES' })
+    }
+    const collector = memoryMap({ frameMs: 1000, metered: (_, work) => work }, {
+      now: () => clock,
+      later (work, ms) {
+        const timer = { at: clock + ms / 1000 + lateSeconds, work }
+        timers.push(timer)
+        return () => timers.splice(timers.indexOf(timer), 1)
+      },
+      read (file) {
+        open(file)
+        return file === '/proc/self/statm' ? `90000 ${anonBytes() / PAGE + 500} 500 1 0 1 0\n` : AUXV
+      },
+      * lines (file) {
+        open(file)
+        yield file === '/proc/self/smaps' ? maps.replaceAll('\n', '\nRss:  8 kB\n') : maps
+      },
+      * count () {
+        open('/proc/self/pagemap')
+        filesOpen++
+        try {
+          for (let i = 0; i < steps; i++, clock += stepSeconds) yield
+          return COUNTED
+        } finally {
+          filesOpen--
+        }
+      }
+    })
+    /** @param {number} nowSeconds @param {boolean} [look] */
+    const frame = (nowSeconds, look) => {
+      for (;;) {
+        const [next] = timers.sort((a, b) => a.at - b.at)
+        if (!next || next.at > nowSeconds) break
+        timers.shift()
+        clock = Math.max(clock, next.at)
+        const from = clock
+        next.work()
+        held.push(clock - from)
+      }
+      clock = Math.max(clock, nowSeconds)
+      /** @type {import('../../agent/frame').Frame['values']} */
+      const values = { rssAnonBytes: anon }
+      collector.read(values, { count: 0, nowSeconds, look })
+      return values
+    }
+    collector.start?.()
+    return { collector, frame, held, timers, filesOpen: () => filesOpen, seenIn: (/** @type {number[]} */ ...times) => times.filter(time => frame(time).residentBytes) }
+  }
+  const AUXV = Buffer.from(new BigUint64Array([16n, 1n, 6n, BigInt(PAGE), 0n, 0n]).buffer).toString('latin1')
+  const SECONDS = Array.from({ length: 32 }, (_, i) => i)
+
   it('is taken every ten seconds, and what is none of it is other', () => {
-    const seen = looks({ read: proc(), count: () => COUNTED, now: () => 0 }, [0, 9, 10])
-    expect(seen.map(({ residentBytes }) => residentBytes?.other)).toEqual([54 * MIB, undefined, 54 * MIB])
+    expect(watch().seenIn(...SECONDS)).toEqual([0, 10, 20, 30])
+    expect(watch().frame(0).residentBytes).toEqual({ ...COUNTED, other: 54 * MIB })
+  })
+  it('is taken in pieces, so that the app has its turn, and ends just before its frame', () => {
+    const { frame, held, timers } = watch({ steps: 200, stepSeconds: 0.0001 }) // 20 ms
+    expect(frame(0.1).residentBytes).toBeDefined()
+    expect(Math.max(...held)).toBeLessThan(0.0006)
+    expect(held.length).toBeGreaterThan(30)
+    for (let second = 1; second < 41; second++) frame(second)
+    expect(timers[0].at).toBeLessThan(40.95)
+    expect(timers[0].at).toBeGreaterThan(40.8)
+  })
+  it('goes with the frame after where the app is too busy for it to end before', () => {
+    expect(watch({ steps: 100, stepSeconds: 0.0001, lateSeconds: 0.1 }).seenIn(0.1, ...SECONDS.slice(1, 12))).toEqual([3])
   })
   it('is taken more rarely where it is dear: half a thousandth of a core is the most', () => {
-    let clock = 0
-    const dear = { read: proc(), count: () => COUNTED, now: () => (clock += 0.02) } // 20 ms a look
-    expect(looks(dear, [0, 39, 41]).map(({ residentBytes }) => residentBytes !== undefined)).toEqual([true, false, true])
+    expect(watch({ steps: 100, stepSeconds: 0.0002 }).seenIn(0.1, 10, 20, 38, 39, 40, 41, 42)).toEqual([0.1, 41])
   })
-  it('is taken at once when it is asked for', () => {
-    const collector = memoryMap({ read: proc(), count: () => COUNTED, now: () => 0 })
-    const read = look => {
-      const values = { rssAnonBytes: anon }
-      collector.read(values, { count: 0, nowSeconds: 1, look })
-      return values.residentBytes !== undefined
-    }
-    expect([read(false), read(false), read(true)]).toEqual([true, false, true])
+  it('is taken at once when it is asked for, whatever is under way', () => {
+    const { frame, timers } = watch({ steps: 200, stepSeconds: 0.0001 })
+    expect(frame(0.01).residentBytes).toBeUndefined()
+    expect(frame(0.012, true).residentBytes).toBeDefined()
+    expect(timers).toEqual([])
+    expect(frame(1).residentBytes).toBeUndefined()
   })
-  it('is taken again a frame later where memory moved meanwhile, three times at most', () => {
-    const anonAfter = [0.9, 0.97, 1.01].map(share => share * anon)
-    const settles = { read: proc(MAPS, () => anonAfter.shift() ?? anon), count: () => COUNTED, now: () => 0 }
-    expect(looks(settles, [0, 1, 2, 3]).map(({ residentBytes }) => residentBytes !== undefined)).toEqual([false, false, true, false])
-    const restless = { read: proc(MAPS, () => 2 * anon), count: () => COUNTED, now: () => 0 }
-    expect(looks(restless, [0, 1, 2, 3]).map(({ residentBytes }) => residentBytes !== undefined)).toEqual([false, false, true, false])
+  it('is taken again for the next frame where memory moved meanwhile, three times at most', () => {
+    const before = [0.9, 0.97, 1.01].map(share => share * anon)
+    expect(watch({ anonBytes: () => before.shift() ?? anon }).seenIn(0, 1, 2, 3, 4)).toEqual([2])
+    expect(watch({ anonBytes: () => 2 * anon }).seenIn(0, 1, 2, 3, 4)).toEqual([2])
   })
   it('goes by smaps, rarely, where pagemap is closed', () => {
-    const closed = () => { throw Object.assign(new Error('EACCES'), { code: 'EACCES' }) }
-    const smaps = MAPS.split('\n').filter(Boolean).map(line => `${line}\nRss:  8 kB\n`).join('')
-    const read = (/** @type {string} */ file) => proc(file === '/proc/self/smaps' ? smaps : MAPS)(file)
-    const seen = looks({ read, count: closed, now: () => 0 }, [0, 10, 20, 130])
-    expect(seen.map(({ residentBytes }) => residentBytes?.malloc_heap)).toEqual([undefined, 8192, undefined, 8192])
+    const { frame } = watch({ closed: '/proc/self/pagemap' })
+    const seen = [0, 9, 10, 20, 129, 130].map(time => frame(time))
+    expect(seen.map(({ residentBytes }) => residentBytes?.malloc_heap)).toEqual([undefined, undefined, 8192, undefined, undefined, 8192])
     expect(seen[0].mallocHeapBytes).toBe(3 * MIB)
   })
   it('is not taken where /proc is closed', () => {
-    const closed = () => { throw Object.assign(new Error('ERR_ACCESS_DENIED'), { code: 'ERR_ACCESS_DENIED' }) }
-    expect(looks({ read: closed }, [0, 1000])).toEqual([{ rssAnonBytes: anon }, { rssAnonBytes: anon }])
+    const { frame, timers } = watch({ closed: '/proc' })
+    expect([frame(0), frame(1), frame(2, true)]).toEqual([{ rssAnonBytes: anon }, { rssAnonBytes: anon }, { rssAnonBytes: anon }])
+    expect(timers).toEqual([])
+  })
+  it('that is under way ends with the agent, and holds no file open', () => {
+    const { collector, frame, timers, filesOpen } = watch({ steps: 200, stepSeconds: 0.0001 })
+    frame(0.01)
+    expect(filesOpen()).toBe(1)
+    collector.stop?.()
+    expect([timers, filesOpen()]).toEqual([[], 0])
   })
 })
