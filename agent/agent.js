@@ -110,18 +110,19 @@ function start (config) {
     })
     commands.obey(line, answer => transport?.write(encode('answer', answer)))
   })
-  /** One collector more, before that of GCs. False: there are no more. */
+  /** One piece more: a collector, before that of GCs, or a part of one. False: there are no more. */
   const loadNext = wrap('load', () => {
     if (!loading) {
       loaded = true // unless what follows fails
       loading = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, metered, majors: pauses.majors, access, memoryLimitBytes: config.memoryLimitBytes })
     }
-    const { value: collector } = loading.next()
-    loaded = collector === undefined
-    if (!collector) return false
-    collectors.splice(-1, 0, collector)
-    collector.start?.()
-    return true
+    const { value: collector, done } = loading.next()
+    loaded = done === true
+    if (collector) {
+      collectors.splice(-1, 0, collector)
+      collector.start?.()
+    }
+    return !loaded
   })
   let count = 0
   let sequence = 0
@@ -178,11 +179,18 @@ function start (config) {
   })
 
   // The hello is as dear as all collectors together: what it is made of is fetched first.
-  const helloSteps = [() => require('./identity'), () => process.allowedNodeEnvironmentFlags, hello].values()
+  const pieces = function * () {
+    yield require('node:net')
+    yield require('./transport')
+    yield connect()
+    for (let more = true; more;) yield (more = loadNext() === true)
+    yield require('./identity')
+    yield process.allowedNodeEnvironmentFlags
+    yield hello()
+  }
+  const steps = pieces()
   const prepare = wrap('prepare', () => {
-    if (!loaded) loadNext()
-    else if (!(helloSteps.next().value?.())) return
-    if (helloLine === undefined) loadTimer = setTimeout(prepare, LOAD_EVERY_MS).unref()
+    if (!steps.next().done) loadTimer = setTimeout(prepare, LOAD_EVERY_MS).unref()
   })
   /** @type {NodeJS.Timeout | undefined} */
   let loadTimer
@@ -190,10 +198,10 @@ function start (config) {
   const firstMs = Math.min(FIRST_FRAME_MS, frameMs)
   /** @type {NodeJS.Timeout} */
   let timer = setTimeout(() => {
-    connect()
     prepare()
     timer = setTimeout(() => {
       clearTimeout(loadTimer)
+      if (!transport) connect()
       due()
       timer = setInterval(due, frameMs).unref()
     }, firstMs - FIRST_CONNECT_MS).unref()

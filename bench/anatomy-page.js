@@ -50,7 +50,7 @@ function anatomyPage ({ trims, unexplained, costs }) {
   if (costs.length > 0) {
     sections.push(
       '## What a look costs the app',
-      `Main-thread time of one look at the memory map, and of asking malloc where that is allowed; medians of 21. A look is due every ${EVERY_SECONDS} s, and more rarely where it would take more than ${100 * MOST_SHARE} % of a core.`,
+      `Main-thread time of one look at the memory map, and of asking malloc where that is allowed; medians of 21. A look is taken in pieces of 0.4 ms, between which the app has its turn; asked for, and here, it is taken at once. It is due every ${EVERY_SECONDS} s, and more rarely where it would take more than ${100 * MOST_SHARE} % of a core.`,
       table(['Node', 'RSS, MiB', 'Buffers, MiB', 'heap, MiB', 'look, ms', 'longest, ms', 'of a core', 'asking malloc, ms'], costs.map(({ node, rss, buffersMb, heapMb, lookSeconds, longestLookSeconds, booksSeconds }) =>
         [node, mb(rss), buffersMb, heapMb, ms(lookSeconds), ms(longestLookSeconds), `${(100 * share(lookSeconds)).toFixed(3)} %`, booksSeconds === null ? '–' : ms(booksSeconds)])))
   }

@@ -2,7 +2,7 @@
 
 /**
  * All collectors but that of GCs, which starts before them, in the order in which they read. What is the process's comes from the main
- * thread only. Each is loaded when it is asked for: all at once would hold the app up for milliseconds.
+ * thread only. Each is loaded when it is asked for, and what is long has a pause in between: all at once would hold the app up for milliseconds.
  * @param {object} options
  * @param {boolean} options.isMainThread
  * @param {number} options.frameMs
@@ -11,17 +11,24 @@
  * @param {() => number} options.majors major GCs so far
  * @param {import('../allocator-access').AllocatorAccess} [options.access] where malloc may be asked
  * @param {number} [options.memoryLimitBytes] of the container, where its cgroup cannot be read; 0 is none
- * @returns {Generator<import('./collector').Collector, void>}
+ * @returns {Generator<import('./collector').Collector | undefined, void>} undefined: a pause
  */
 function * collectors ({ isMainThread, frameMs, guarded, metered, majors, access, memoryLimitBytes }) {
   if (isMainThread) {
     yield require('./process-status').processStatus()
     const addons = require('./addons').addons()
+    yield
+    require('./mappings')
+    yield
+    require('./resident-pages')
+    yield
     yield require('./memory-map').memoryMap({ frameMs, metered, look: addons.look })
     if (access) yield require('./allocator-books').allocatorBooks(access)
     yield addons
     yield require('./file-descriptors').fileDescriptors()
     yield require('./cpu').processCpu()
+    require('./cgroup-paths')
+    yield
     yield require('./cgroup').cgroup({ fallbackLimitBytes: memoryLimitBytes })
   }
   yield require('./cpu').threadCpu()
