@@ -9,15 +9,6 @@ const { Guard } = require('./guard')
 const { gc } = require('./collect/gc')
 
 /**
- * The app's start is the app's: only GCs are observed from the first moment. Everything else is loaded, and the exporter
- * called, when the loop has had its first turns. A process that ends sooner says nothing.
- */
-const FIRST_FRAME_MS = 100
-const FIRST_CONNECT_MS = 50
-/** What is loaded between the two is loaded bit by bit: at once it would hold the app up for some ten milliseconds. */
-const LOAD_EVERY_MS = 1
-
-/**
  * A frame's values before anything is read: each field is there, and none has a value, so that all frames have one shape, which V8 fills
  * and writes without looking names up. Parsed, as an object that is put together name by name becomes a slow dictionary.
  * @type {import('./frame').Frame['values']}
@@ -29,11 +20,13 @@ for (const name in NO_VALUES) NO_VALUES[/** @type {keyof typeof fields} */ (name
 const encode = (type, content) => JSON.stringify({ v: PROTOCOL_VERSION, type, ...content }) + '\n'
 
 /**
- * Start watching this isolate: one unref'd timer, collect -> encode -> send.
+ * Watches this isolate: one unref'd timer, collect -> encode -> send.
  * @param {import('./config').Config} config
- * @returns {{ stop: () => void }}
+ * @param {ReturnType<typeof import('./collect/gc-observer').gcObserver>} gcs
+ * @returns {{ load: () => Generator<unknown, void>, run: () => void, bye: (exitCode: number) => void, stop: () => void }} load: what it needs, piece by
+ *   piece; run: the first frame, and from then on; bye: the last one
  */
-function start (config) {
+function start (config, gcs) {
   const guard = new Guard()
   const wrap = guard.wrap.bind(guard)
   let collectSeconds = 0
@@ -47,16 +40,11 @@ function start (config) {
     }
   })
   const frameMs = config.intervalSeconds * 1000
-  const startedMs = performance.now()
-  const pauses = gc(wrap)
-  if (pauses.start) wrap('start', pauses.start)()
+  const pauses = gc(gcs, wrap)
   /** @type {import('./transport').Transport | undefined} */
   let transport
   /** @type {import('./collect/collector').Collector[]} */
   const collectors = [pauses]
-  /** @type {ReturnType<typeof import('./collect').collectors> | undefined} */
-  let loading
-  let loaded = false
 
   /** @type {import('./allocator-access').AllocatorAccess | undefined} */
   let access
@@ -110,20 +98,6 @@ function start (config) {
     })
     commands.obey(line, answer => transport?.write(encode('answer', answer)))
   })
-  /** One piece more: a collector, before that of GCs, or a part of one. False: there are no more. */
-  const loadNext = wrap('load', () => {
-    if (!loading) {
-      loaded = true // unless what follows fails
-      loading = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, metered, majors: pauses.majors, access, memoryLimitBytes: config.memoryLimitBytes })
-    }
-    const { value: collector, done } = loading.next()
-    loaded = done === true
-    if (collector) {
-      collectors.splice(-1, 0, collector)
-      collector.start?.()
-    }
-    return !loaded
-  })
   let count = 0
   let sequence = 0
   let framesTooLong = 0
@@ -136,7 +110,6 @@ function start (config) {
 
   /** @param {number} nowSeconds when the frame was due and its timer fired @param {boolean} [look] with all that is dear */
   const send = (nowSeconds, look) => {
-    for (let more = !loaded; more;) more = loadNext() === true
     const values = unsent
     const tick = { count: count++, nowSeconds, look }
     // In one function, and the line below without copies: what runs once a second is cold, and each function more is dear.
@@ -170,50 +143,45 @@ function start (config) {
     immediate = setImmediate(tick, performance.now() / 1000)
   }
   const bye = wrap('bye', (/** @type {number} */ exitCode) => {
-    const nowMs = performance.now()
-    if (nowMs - startedMs < firstMs) return
     if (!transport) connect()
     transport?.finish()
-    send(nowMs / 1000)
+    send(performance.now() / 1000)
     transport?.write(encode('bye', { sequence: ++sequence, atUnixMs: Date.now(), exitCode }))
   })
 
-  // The hello is as dear as all collectors together: what it is made of is fetched first.
-  const pieces = function * () {
+  /** Before that of GCs, which stays the last. */
+  const add = wrap('start', (/** @type {import('./collect/collector').Collector} */ collector) => {
+    collectors.splice(-1, 0, collector)
+    collector.start?.()
+  })
+  const load = function * () {
     yield require('node:net')
     yield require('./transport')
     yield connect()
-    for (let more = true; more;) yield (more = loadNext() === true)
+    const loading = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, metered, majors: pauses.majors, access, memoryLimitBytes: config.memoryLimitBytes })
+    const next = wrap('load', () => loading.next())
+    for (let piece = next(); piece && !piece.done; piece = next()) {
+      if (piece.value) add(piece.value)
+      yield
+    }
+    // The hello is as dear as all collectors together: what it is made of is fetched first.
     yield require('./identity')
     yield process.allowedNodeEnvironmentFlags
-    yield hello()
+    yield wrap('hello', hello)()
   }
-  const steps = pieces()
-  const prepare = wrap('prepare', () => {
-    if (!steps.next().done) loadTimer = setTimeout(prepare, LOAD_EVERY_MS).unref()
-  })
   /** @type {NodeJS.Timeout | undefined} */
-  let loadTimer
-
-  const firstMs = Math.min(FIRST_FRAME_MS, frameMs)
-  /** @type {NodeJS.Timeout} */
-  let timer = setTimeout(() => {
-    prepare()
-    timer = setTimeout(() => {
-      clearTimeout(loadTimer)
-      if (!transport) connect()
-      due()
-      timer = setInterval(due, frameMs).unref()
-    }, firstMs - FIRST_CONNECT_MS).unref()
-  }, FIRST_CONNECT_MS).unref()
-  process.once('exit', bye)
+  let timer
 
   return {
+    load,
+    run () {
+      due()
+      timer = setInterval(due, frameMs).unref()
+    },
+    bye,
     stop: wrap('stop', () => {
-      clearTimeout(timer)
-      clearTimeout(loadTimer)
+      clearInterval(timer)
       clearImmediate(immediate)
-      process.removeListener('exit', bye)
       for (const { stop } of collectors) stop?.()
       transport?.stop()
     })

@@ -1,7 +1,7 @@
 'use strict'
 
 const v8 = require('node:v8')
-const { PerformanceObserver, performance } = require('node:perf_hooks')
+const { performance } = require('node:perf_hooks')
 const { GC_KINDS, GC_CAUSES, ORDINARY_CAUSE, GC_PAUSE_BOUNDS_SECONDS } = require('../frame')
 const { Buckets } = require('../buckets')
 const { gcWatchdog } = require('./gc-watchdog')
@@ -33,10 +33,11 @@ function oldBytes () {
 /**
  * Every GC pause, counted by kind and cause, and the live heap after majors. Entries come in batches, and since Node 20
  * only when the loop has something else to do: what is pending is taken at each frame.
+ * @param {ReturnType<typeof import('./gc-observer').gcObserver>} observer
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} guarded
  * @returns {import('./collector').Collector & { majors: () => number, gcs: () => number }} how many major ones, and all, were seen so far
  */
-function gc (guarded) {
+function gc (observer, guarded) {
   /** @type {Map<string, Buckets>} */
   const pauses = new Map()
   /** The same by what V8 says, `kind` and `flags` in one number: there may be thousands a second. @type {Map<number, { buckets: Buckets, major: boolean }>} */
@@ -75,14 +76,12 @@ function gc (guarded) {
     liveHeapMajors = majors
   }
 
-  const observer = new PerformanceObserver(guarded('gc', list => take(list.getEntries())))
-  const connect = () => observer.observe({ type: 'gc', buffered: false })
-  const watchdog = gcWatchdog({ connect, disconnect: () => observer.disconnect() })
+  observer.handTo(guarded('gc', take))
+  const watchdog = gcWatchdog(observer)
   return {
     fields: ['gc', 'gcObserverStopped', 'liveHeapBytes', 'liveHeapMajors'],
     majors: () => majors,
     gcs: () => [...pauses.values()].reduce((sum, { row }) => sum + row[0], 0),
-    start: connect,
     read (values) {
       take(observer.takeRecords())
       /** @type {Record<string, Buckets['row']>} */
@@ -105,9 +104,7 @@ function gc (guarded) {
     sent () {
       for (const buckets of pauses.values()) buckets.longestSeconds = 0
     },
-    stop () {
-      observer.disconnect()
-    }
+    stop: observer.disconnect
   }
 }
 

@@ -1,0 +1,79 @@
+'use strict'
+
+const { performance } = require('node:perf_hooks')
+const { gcObserver } = require('./collect/gc-observer')
+
+/**
+ * The app's start is the app's: only GCs are observed from the first moment. Everything else is loaded, and the exporter
+ * called, when the loop has had its first turns, bit by bit: at once it would hold the app up for some ten milliseconds.
+ */
+const LOAD_AFTER_MS = 40
+const LOAD_EVERY_MS = 1
+/** A process that ends sooner says nothing. */
+const FIRST_FRAME_MS = 100
+
+/**
+ * Begin to watch this isolate.
+ * @param {import('./config').Config} config
+ * @param {(format: string, ...values: unknown[]) => void} debug
+ * @returns {{ stop: () => void }}
+ */
+function begin (config, debug) {
+  const beganMs = performance.now()
+  const gcs = gcObserver()
+  /** @type {ReturnType<typeof import('./agent').start> | undefined} */
+  let agent
+
+  const pieces = (function * () {
+    yield require('node:worker_threads')
+    yield require('./frame')
+    yield require('./collect/gc')
+    agent = require('./agent').start(config, gcs)
+    yield
+    yield * agent.load()
+  })()
+  /** @type {(work: (exitCode: number) => void) => (exitCode?: any) => void} */
+  const fenced = work => exitCode => {
+    try {
+      work(exitCode)
+    } catch (error) {
+      debug('off: %s', error)
+      stop()
+    }
+  }
+  const loadNext = fenced(() => {
+    if (!pieces.next().done) loadTimer = setTimeout(loadNext, LOAD_EVERY_MS).unref()
+  })
+  /** Whatever is not loaded yet. */
+  const loadRest = () => {
+    clearTimeout(loadTimer)
+    while (!pieces.next().done);
+  }
+  const run = fenced(() => {
+    loadRest()
+    agent?.run()
+  })
+  /** @type {NodeJS.Timeout | undefined} */
+  let firstTimer
+  let loadTimer = setTimeout(() => {
+    firstTimer = setTimeout(run, FIRST_FRAME_MS - LOAD_AFTER_MS).unref()
+    loadNext()
+  }, LOAD_AFTER_MS).unref()
+  const bye = fenced(exitCode => {
+    if (performance.now() - beganMs < FIRST_FRAME_MS) return
+    loadRest()
+    agent?.bye(exitCode)
+  })
+  process.once('exit', bye)
+
+  const stop = () => {
+    clearTimeout(loadTimer)
+    clearTimeout(firstTimer)
+    process.removeListener('exit', bye)
+    gcs.disconnect()
+    agent?.stop()
+  }
+  return { stop }
+}
+
+module.exports = { begin }

@@ -1,0 +1,31 @@
+'use strict'
+
+const { PerformanceObserver } = require('node:perf_hooks')
+
+/** @typedef {import('node:perf_hooks').PerformanceEntry[]} Entries */
+
+/**
+ * Observes GCs from now on. Whoever counts them is loaded later: until then what V8 reported waits here, some milliseconds' worth.
+ */
+function gcObserver () {
+  /** @type {Entries[]} */
+  const waiting = []
+  /** @param {Entries} entries */
+  let take = entries => { waiting.push(entries) }
+  const observer = new PerformanceObserver(list => take(list.getEntries()))
+  const connect = () => observer.observe({ type: 'gc', buffered: false })
+  connect()
+  return {
+    connect,
+    disconnect: () => observer.disconnect(),
+    /** Each batch, those that waited first. @param {(entries: Entries) => void} taker */
+    handTo (taker) {
+      take = taker
+      for (const entries of waiting.splice(0)) taker(entries)
+    },
+    /** What was not delivered yet. @returns {Entries} */
+    takeRecords: () => observer.takeRecords()
+  }
+}
+
+module.exports = { gcObserver }
