@@ -1,7 +1,7 @@
 'use strict'
 
 const { performance } = require('node:perf_hooks')
-const { fileReader, linesOf } = require('../read-file')
+const { fileReader, keptFileReader, linesOf } = require('../read-file')
 const { mappingsReader } = require('./mappings')
 const { residentPages } = require('./resident-pages')
 
@@ -18,12 +18,15 @@ const BETWEEN_PIECES_MS = 1
 const LEAST_LEAD_MS = 5
 const MOST_LEAD_MS = 500
 const LEAD_FACTOR = 1.5
-/** The app and its other threads free and take memory during a look: where it moved by more than this, the next frame has another. */
+/**
+ * The app takes and frees memory meanwhile: where it moved by more than this, the look is taken anew and at once, as only that is of one moment. Other
+ * threads may move it even then: the next frame has another.
+ */
 const MOVED_SHARE = 0.02
 const MOST_ATTEMPTS = 3
 
 /** @typedef {import('./mappings').MappingPart} MappingPart */
-/** @typedef {{ layout: import('./mappings').MemoryLayout, resident?: Record<MappingPart, number>, anonBytes: number }} Look anonBytes: as it began */
+/** @typedef {{ layout: import('./mappings').MemoryLayout, resident?: Record<MappingPart, number> }} Look */
 
 /**
  * Where the anonymous memory of the process lies that is not the V8 heap: malloc's extents from /proc/self/maps, and how
@@ -35,14 +38,15 @@ const MOST_ATTEMPTS = 3
  * @param {(what: string, work: () => void) => () => void} options.metered guards work between frames, and counts its time
  * @param {(lines: string) => void} [options.look] is shown the lines as well, which are too dear to be made twice
  * @param {object} [dependencies]
- * @param {(file: string) => string} [dependencies.read]
+ * @param {((file: string) => string) & { close?: () => void }} [dependencies.read] what is read again and again
+ * @param {(file: string) => string} [dependencies.readOnce]
  * @param {(file: string) => Iterable<string>} [dependencies.lines]
  * @param {(mappings: readonly import('./mappings').Mapping[]) => Generator<void, Record<MappingPart, number>>} [dependencies.count]
  * @param {() => number} [dependencies.now] seconds
  * @param {(work: () => void, ms: number) => () => void} [dependencies.later] returns what takes it back
  * @returns {import('./collector').Collector}
  */
-function memoryMap ({ frameMs, metered, look = () => {} }, { read = fileReader(), lines = linesOf, count, now = () => performance.now() / 1000, later = setLater } = {}) {
+function memoryMap ({ frameMs, metered, look = () => {} }, { read = keptFileReader(), readOnce = fileReader(), lines = linesOf, count, now = () => performance.now() / 1000, later = setLater } = {}) {
   let nextAt = process.platform === 'linux' ? 0 : Infinity
   /** @type {'maps' | 'smaps'} */
   let source = 'maps'
@@ -54,23 +58,34 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { read = fileReader()
   let looking
   let beganSeconds = 0
   let tookSeconds = 0
+  /** Anonymous memory during the look: between what and what. */
+  let leastBytes = 0
+  let mostBytes = 0
   /** The look that the next frame tells of. @type {Look | undefined} */
   let seen
   /** @type {(() => void) | undefined} */
   let takeBack
 
   const begin = metered('look', () => {
-    looking = takeLook()
+    prepare()
     beganSeconds = now()
-    tookSeconds = 0
     goOn()
   })
+
+  const prepare = () => {
+    looking = takeLook()
+    tookSeconds = 0
+    leastBytes = Infinity
+    mostBytes = 0
+  }
 
   const goOn = () => {
     takeBack = undefined
     const from = now()
+    noteAnonBytes()
     let more = true
     while (more && now() - from < PIECE_SECONDS) more = step()
+    noteAnonBytes()
     tookSeconds += now() - from
     if (more) takeBack = later(piece, BETWEEN_PIECES_MS)
     else leadMs = Math.min(LEAD_FACTOR * (now() - beganSeconds) * 1000 + LEAST_LEAD_MS, MOST_LEAD_MS)
@@ -90,13 +105,15 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { read = fileReader()
     return false
   }
 
-  /** All of it at once: somebody asked. */
+  /** All of it at once. */
   const lookNow = () => {
+    const wastedSeconds = tookSeconds
     cancel()
-    looking = takeLook()
+    prepare()
     const from = now()
     while (step());
-    tookSeconds = now() - from
+    noteAnonBytes()
+    tookSeconds = wastedSeconds + now() - from
   }
 
   const cancel = () => {
@@ -109,45 +126,50 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { read = fileReader()
 
   /** @returns {Generator<void, Look>} pauses wherever there may be one */
   function * takeLook () {
-    const anonBytes = anonBytesNow()
     const { layout, add } = mappingsReader()
     for (const text of lines(`/proc/self/${source}`)) {
       add(text)
       look(text)
       yield
     }
-    return { layout, anonBytes, resident: yield * residentOf(layout.mappings) }
+    return { layout, resident: yield * residentOf(layout.mappings) }
   }
 
   /** Resident less shared pages. proc(5). */
-  function anonBytesNow () {
-    const [, resident, shared] = read('/proc/self/statm').split(' ', 3)
-    return (Number(resident) - Number(shared)) * (pageBytes ||= pageBytesOf(read))
+  function noteAnonBytes () {
+    try {
+      const [, resident, shared] = read('/proc/self/statm').split(' ', 3)
+      const bytes = (Number(resident) - Number(shared)) * (pageBytes ||= pageBytesOf(readOnce))
+      leastBytes = Math.min(leastBytes, bytes)
+      mostBytes = Math.max(mostBytes, bytes)
+    } catch {
+      nextAt = Infinity
+    }
   }
 
   /** @param {import('./mappings').Mapping[]} mappings @returns {Generator<void, Record<MappingPart, number> | undefined>} */
   function * residentOf (mappings) {
     if (source === 'smaps') return sumOfSmaps(mappings)
     try {
-      counted ??= residentPages({ pageBytes })
+      counted ??= residentPages({ pageBytes: pageBytes ||= pageBytesOf(readOnce) })
       return yield * counted(mappings)
     } catch {
       source = 'smaps'
     }
   }
 
-  /** @param {import('./collector').Values} values @param {Look} look @param {boolean | undefined} asked @returns {boolean} whether it will do */
-  const tell = (values, { layout, resident, anonBytes }, asked) => {
+  /** @param {import('./collector').Values} values as of now @returns {boolean} whether what was seen is of another moment */
+  const moved = ({ rssAnonBytes }) => rssAnonBytes !== undefined &&
+    Math.max(mostBytes, rssAnonBytes) - Math.min(leastBytes, rssAnonBytes) > MOVED_SHARE * rssAnonBytes
+
+  /** @param {import('./collector').Values} values @param {Look} look */
+  const tell = (values, { layout, resident }) => {
     values.mallocHeapBytes = layout.heapBytes
     values.mallocArenaBytes = layout.arenaBytes
     values.mallocArenas = layout.arenas
-    if (!resident || values.rssAnonBytes === undefined) return true
-    const moved = Math.abs(anonBytes - values.rssAnonBytes)
-    if (moved > MOVED_SHARE * values.rssAnonBytes && !asked && ++attempts < MOST_ATTEMPTS) return false
-    attempts = 0
+    if (!resident || values.rssAnonBytes === undefined) return
     const known = Object.values(resident).reduce((sum, bytes) => sum + bytes, 0)
     values.residentBytes = { ...resident, other: Math.max(0, values.rssAnonBytes - known) }
-    return true
   }
 
   return {
@@ -156,17 +178,25 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { read = fileReader()
       if (nextAt === 0) takeBack = later(begin, 0)
     },
     read (values, { nowSeconds, look: asked }) {
-      if (asked && nextAt < Infinity) lookNow()
+      if (nextAt < Infinity && (asked || attempts > 0 || (seen?.resident && moved(values)))) lookNow()
       if (seen) {
-        if (tell(values, seen, asked)) {
-          const least = source === 'maps' || !seen.resident ? EVERY_SECONDS : SMAPS_EVERY_SECONDS
-          nextAt = nowSeconds + Math.min(Math.max(least, tookSeconds / MOST_SHARE), RAREST_SECONDS)
+        if (seen.resident && !asked && moved(values) && ++attempts < MOST_ATTEMPTS) {
+          seen = undefined
+          return
         }
+        tell(values, seen)
+        const least = source === 'maps' || !seen.resident ? EVERY_SECONDS : SMAPS_EVERY_SECONDS
+        nextAt = nowSeconds + Math.min(Math.max(least, tookSeconds / MOST_SHARE), RAREST_SECONDS)
         seen = undefined
+        attempts = 0
+        tookSeconds = 0
       }
       if (!looking && !takeBack && nowSeconds + frameMs / 1000 >= nextAt) takeBack = later(begin, Math.max(0, frameMs - leadMs))
     },
-    stop: cancel
+    stop () {
+      cancel()
+      read.close?.()
+    }
   }
 }
 
