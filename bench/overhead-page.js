@@ -30,7 +30,8 @@ const WHY = `Medians of every Node and app, from the least to the most. Why memo
   to 0.6 on Node 20. An app that loads a few dozen modules has both anyway; the file pages are shared by all processes of the same Node.
 - **Memory under load.** V8 doubles its semi-spaces once more survives than they hold, and a little more beside the app brings the step: on Node 24 an observer of GCs with an empty
   callback alone made 45 MiB of 40, as the agent does.
-- **Start**: by CPU time 2.5 to 5.6 ms (24 starts each of Node 20 and 24 with the JSON API); by the clock two starts without anything differ by more.
+- **Start**: by the clock 3 ms (medians of 40 starts each of Node 20 and 24, an HTTP server that listens, in turn with and without the agent; CPU time the same); in the rounds below two
+  starts without anything differ by more.
 - **The frame** is cold code: sampled once a second, three quarters of its time lie in V8's builtins and Node's C++, spread over some hundred functions of which none takes
   a twentieth, a sixth in the kernel. Read back to back it takes 30 µs. See [growth](growth.md).
 - **GCs**: in an API that collects fifty times a second, what Node itself does for each GC that is observed is the larger part of all that the agent costs: by samples of CPU time 0.3 to 0.5 %, beside 0.1 to 0.2 % of its own.
