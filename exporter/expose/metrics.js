@@ -76,11 +76,13 @@ function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
     // As prom-client puts them together.
     const [between, end] = openMetrics ? ['\n', '\n# EOF\n'] : ['\n\n', '\n']
     for (const row of rows) texts.write(begun.has(row) ? between.slice(1) : '')
+    if (turns.over) await turns.next()
     const exporter = { ...state(), scrapeSeconds }
     const own = []
     for (const row of exporterMetrics) own.push(await textOf(row, promSamples(row, row.read(exporter), { openMetrics })))
     texts.write(own.filter(Boolean).join(between), end)
     texts.endBatch()
+    if (turns.over) await turns.next()
     scrapeSeconds = (performance.now() - began) / 1000
     return { contentType: registry.contentType, length: texts.length, parts: () => texts.parts() }
   }
