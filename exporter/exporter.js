@@ -7,6 +7,7 @@ const { Listener } = require('./ingest/listener')
 const { PodSockets } = require('./ingest/pod-sockets')
 const { Targets } = require('./series/targets')
 const { evaluate } = require('./classify/evaluate')
+const { InTurns } = require('./classify/in-turns')
 const { createMetrics } = require('./expose/metrics')
 const { createServer } = require('./expose/server')
 const { attach, attachEarlier } = require('./captures/attach')
@@ -29,7 +30,7 @@ const MAX_TARGETS_OF_POD = 64
 
 /**
  * The composition root: agents' bytes in, verdicts out.
- *   listener → targets (history) → evaluate (signals, diagnoses) → verdicts → server
+ *   listener → targets (history) → in turns → evaluate (signals, diagnoses) → verdicts → server
  *                               → death watch → deaths
  *                               → flight recorder
  *                                 verdicts → automatic captures → suspects
@@ -45,6 +46,7 @@ class Exporter extends EventEmitter {
   #commands
   #captures
   #automatic
+  #inTurns = new InTurns(target => this.#judge(target))
   #load = new Load({ everyMs: EXPIRE_EVERY_MS })
   #deaths = new Deaths()
   #deathWatch
@@ -90,6 +92,8 @@ class Exporter extends EventEmitter {
       })
     }
     this.#targets = new Targets({ maxTargets: config.maxTargets })
+    // Before anybody else hears of it.
+    for (const event of ['next', 'vanish', 'end']) this.#targets.on(event, target => this.#inTurns.now(target))
     this.#commands = new Commands({ token: config.tokenFile })
     this.#captures = new Captures({
       commands: this.#commands,
@@ -152,7 +156,7 @@ class Exporter extends EventEmitter {
     }
     this.#targets.on('open', target => attachEarlier(target, this.#captures.all))
     this.#targets.on('open', target => this.#log.info({ target: target.name, thread: target.thread, node: target.hello.node }, 'target opened'))
-    this.#targets.on('frame', target => this.#judge(target))
+    this.#targets.on('frame', target => this.#framed(target))
     this.#targets.on('answer', (_, answer) => this.#commands.answered(answer))
     this.#targets.on('vanish', target => this.#commands.gone(target))
     this.#targets.on('end', target => {
@@ -255,6 +259,7 @@ class Exporter extends EventEmitter {
     this.#deathWatch.stop()
     await this.#podSockets?.stop()
     await this.#listener.close()
+    this.#inTurns.end()
     await this.#otlp?.stop()
     await this.#flight.stop()
     await this.#recorder?.stop(end)
@@ -293,10 +298,15 @@ class Exporter extends EventEmitter {
   }
 
   /** @param {import('./series/target').Target} target */
-  #judge (target) {
+  #framed (target) {
     this.#frames++
     this.#otlp?.framed(target)
     this.emit('frame', target)
+    this.#inTurns.add(target)
+  }
+
+  /** @param {import('./series/target').Target} target */
+  #judge (target) {
     const changed = evaluate(target, {
       everySeconds: this.#load.evaluateSeconds(target),
       onError: error => {

@@ -1,15 +1,18 @@
 'use strict'
 
-const { Registry } = require('prom-client')
 const { targetMetrics } = require('../catalog/target-metrics')
 const { compatMetrics } = require('../catalog/compat-metrics')
 const { exporterMetrics } = require('../catalog/exporter-metrics')
 const { signalsOf } = require('../signals')
 const { steadyUnixMs } = require('../clock')
 const { Turns } = require('../turns')
+const { RowTexts } = require('./row-texts')
+/** The whole of prom-client has default metrics, a push gateway and OpenTelemetry in it: 5 MiB that nobody here asks for. @type {typeof import('prom-client').Registry} */
+// @ts-expect-error Types are those of the whole.
+const Registry = require('prom-client/lib/registry')
 
-/** Targets whose samples are held, and given to prom-client, at a time. */
-const TARGETS_AT_A_TIME = 50
+/** Most targets that are read, and given to prom-client, at a time: some 5 ms. */
+const MOST_AT_A_TIME = 10
 
 /** @typedef {{ name: string, type: string, help: string }} MetricRow */
 /** @typedef {{ labels?: import('../catalog/metric').Labels, sharedLabels?: import('../catalog/metric').Labels, value: number, metricName: string }} PromSample as prom-client formats it */
@@ -23,8 +26,8 @@ const TARGETS_AT_A_TIME = 50
  * @param {() => import('../catalog/exporter-metrics').ExporterState} source.state
  * @param {boolean} source.compat with prom-client's names
  * @param {() => number} [source.now] ms
- * @returns {{ text: (accept?: string) => Promise<{ contentType: string, length: number, parts: () => AsyncIterable<string> }> }} parts: of the
- *   body, in order; length: of them all
+ * @returns {{ text: (accept?: string) => Promise<{ contentType: string, length: number, parts: () => AsyncIterable<Buffer> }> }} parts: of the
+ *   body, in order; length: of them all, in bytes
  */
 function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
   const rows = compat ? [...targetMetrics, ...compatMetrics] : targetMetrics
@@ -37,63 +40,51 @@ function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
   async function render (openMetrics) {
     const registry = new Registry()
     registry.setContentType(/** @type {any} */ (openMetrics ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE))
-    let length = 0
-    /** Lines of each row, with the lines of its type before the first of them. @type {Map<MetricRow, string[]>} */
-    const pieces = new Map()
-    /** @param {MetricRow} row @param {PromSample[]} values */
-    const renderRow = async (row, values) => {
-      if (values.length === 0) return
+    const texts = new RowTexts()
+    /** Whose help and type are written. @type {Set<MetricRow>} */
+    const begun = new Set()
+    /** @param {MetricRow} row @param {PromSample[]} values @returns {Promise<string>} its lines, and before the first of them those of its type */
+    const textOf = async (row, values) => {
+      if (values.length === 0) return ''
       const metric = constMetric(row, values, openMetrics)
       registry.registerMetric(metric)
       const text = await registry.getSingleMetricAsString(metric.name)
       registry.removeSingleMetric(metric.name)
-      const known = pieces.get(row)
-      const piece = known ? text.slice(text.indexOf('\n', text.indexOf('\n') + 1) + 1) : text
-      length += piece.length + 1
-      if (known) known.push(piece)
-      else pieces.set(row, [piece])
+      if (begun.has(row)) return withoutType(text)
+      begun.add(row)
+      return text
     }
     const began = performance.now()
     const turns = new Turns()
     const all = targets().filter(({ frame }) => frame)
-    for (let first = 0; first < all.length; first += TARGETS_AT_A_TIME) {
-      const samples = rows.map(() => /** @type {PromSample[]} */ ([]))
-      for (const target of all.slice(first, first + TARGETS_AT_A_TIME)) {
-        if (turns.over) await turns.next()
-        // All of a target at once, so that its numbers are of one moment.
-        const window = /** @type {import('../series/window').Window} */ (target.window())
-        const signals = signalsOf(window)
-        /** @type {import('../catalog/metric').Context} */
-        const context = { nowUnixMs: now(), window, signal: name => signals[name] }
-        const labels = labelsOf(target)
-        rows.forEach((row, i) => promSamples(row, row.read(target, context), { labels, openMetrics, to: samples[i] }))
+    let atATime = 1
+    for (let first = 0; first < all.length;) {
+      const some = all.slice(first, first + atATime).map(target => momentOf(target, now()))
+      first += some.length
+      // Nobody has a turn before all of them is written: the numbers of a target are of one moment.
+      for (const row of rows) {
+        /** @type {PromSample[]} */
+        const samples = []
+        for (const { target, labels, context } of some) promSamples(row, row.read(target, context), { labels, openMetrics, to: samples })
+        const text = await textOf(row, samples)
+        texts.write(text, text && '\n')
       }
-      for (let i = 0; i < rows.length; i++) {
-        if (turns.over) await turns.next()
-        await renderRow(rows[i], samples[i])
-      }
+      texts.endBatch()
+      if (turns.over) await turns.next()
+      else atATime = Math.min(2 * atATime, MOST_AT_A_TIME)
     }
-    const exporter = { ...state(), scrapeSeconds }
-    for (const row of exporterMetrics) await renderRow(row, promSamples(row, row.read(exporter), { openMetrics }))
-    scrapeSeconds = (performance.now() - began) / 1000
     // As prom-client puts them together.
     const [between, end] = openMetrics ? ['\n', '\n# EOF\n'] : ['\n\n', '\n']
-    const shown = [...rows, ...exporterMetrics].filter(row => pieces.has(row))
-    return {
-      contentType: registry.contentType,
-      length,
-      async * parts () {
-        const turns = new Turns()
-        for (const row of shown) {
-          const lines = /** @type {string[]} */ (pieces.get(row))
-          for (let i = 0; i < lines.length; i++) {
-            if (turns.over) await turns.next()
-            const after = i < lines.length - 1 ? '\n' : row === shown[shown.length - 1] ? end : between
-            yield lines[i] + after
-          }
-        }
-      }
-    }
+    for (const row of rows) texts.write(begun.has(row) ? between.slice(1) : '')
+    if (turns.over) await turns.next()
+    const exporter = { ...state(), scrapeSeconds }
+    const own = []
+    for (const row of exporterMetrics) own.push(await textOf(row, promSamples(row, row.read(exporter), { openMetrics })))
+    texts.write(own.filter(Boolean).join(between), end)
+    texts.endBatch()
+    if (turns.over) await turns.next()
+    scrapeSeconds = (performance.now() - began) / 1000
+    return { contentType: registry.contentType, length: texts.length, parts: () => texts.parts() }
   }
 
   return {
@@ -109,6 +100,21 @@ function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
     }
   }
 }
+
+/**
+ * A target as it stands, to be read row by row.
+ * @param {import('../series/target').Target} target that has a frame @param {number} nowUnixMs
+ */
+function momentOf (target, nowUnixMs) {
+  const window = /** @type {import('../series/window').Window} */ (target.window())
+  const signals = signalsOf(window)
+  /** @type {import('../catalog/metric').Context} */
+  const context = { nowUnixMs, window, signal: name => signals[name] }
+  return { target, labels: labelsOf(target), context }
+}
+
+/** Without its first two lines. @param {string} text of a metric */
+const withoutType = text => text.slice(text.indexOf('\n', text.indexOf('\n') + 1) + 1)
 
 /** prom-client formats the labels that many samples share once for each object. @type {WeakMap<import('../series/target').Target, { target: string, thread: string }>} */
 const targetLabels = new WeakMap()

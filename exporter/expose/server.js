@@ -3,15 +3,15 @@
 const { Readable } = require('node:stream')
 const { fastify, LogController } = require('fastify')
 const { default: rateLimit } = require('@fastify/rate-limit')
-const { default: swagger } = require('@fastify/swagger')
-const { version } = require('../package.json')
 const { authorize } = require('./authorize')
 const { MEDIA_TYPE, problemOf, refuse } = require('./problems')
 const { trimRoutes } = require('./trim')
 const { captureRoutes } = require('./captures')
 const { flameRoutes } = require('./flame')
 const { deathRoutes } = require('./deaths')
+const { lateCompilers } = require('./late-compilers')
 const { liveRoutes } = require('./live')
+const { openApiRoutes } = require('./openapi')
 const { pageRoutes } = require('./page')
 const { recordingRoutes } = require('./recording')
 const { seriesRoutes } = require('./series')
@@ -24,17 +24,6 @@ const REQUESTS = { max: 1000, timeWindow: 10_000 }
 const TIMEOUTS = { requestTimeout: 10_000, keepAliveTimeout: 20_000, connectionTimeout: 60_000 }
 /** Every connection costs memory; Prometheus needs one. */
 const MAX_CONNECTIONS = 1000
-/** A body that is longer goes out piece by piece. */
-const LARGE_BODY_LENGTH = 2 ** 20
-
-/** Of /api/v1/openapi.json. What has no tag is not part of the contract. @type {Partial<import('openapi-types').OpenAPIV3_1.Document>} */
-const DESCRIPTION = {
-  openapi: '3.1.0',
-  info: { title: 'memwatch exporter', version, description: 'What is watched, what was found, who died, and the lines of code behind it. Errors are problem details (RFC 9457) with a stable code.', license: { name: 'MIT', identifier: 'MIT' } },
-  components: { securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'of --token-file; from the same machine reading needs none' } } },
-  security: [{}, { token: [] }]
-}
-
 /** @type {{ config: { access: import('./authorize').Access } }} */
 const OPEN = { config: { access: 'open' } }
 
@@ -59,6 +48,7 @@ function createServer ({ targets, metrics, isReady, logLevel, commands, captures
     // A scrape a second is no news.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 65_536,
+    schemaController: { compilersFactory: lateCompilers },
     ...TIMEOUTS,
     http: { connectionsCheckingInterval: 2000, headersTimeout: TIMEOUTS.requestTimeout }
   })
@@ -76,8 +66,7 @@ function createServer ({ targets, metrics, isReady, logLevel, commands, captures
   // Later than the limit of requests: who guesses tokens is limited, too.
   server.addHook('preParsing', authorize(token))
   server.register(rateLimit, { ...REQUESTS, errorResponseBuilder: () => problemOf('rate_limited', 'too many requests from this address: wait ten seconds') })
-  server.register(swagger, { openapi: DESCRIPTION, hideUntagged: true })
-  // After the plugins, which see only the routes that come later.
+  // After the plugin, which sees only the routes that come later.
   server.register(async server => routes(server, { targets, metrics, isReady, commands, captures, deaths, deathWatch, events }))
   return server
 }
@@ -104,16 +93,14 @@ function notFoundHandler (server) {
 function routes (server, { targets, metrics, isReady, commands, captures, deaths, deathWatch, events }) {
   const watched = () => targets().filter(target => target.frame)
 
+  openApiRoutes(server)
   pageRoutes(server)
   server.get('/-/healthy', OPEN, async (_, reply) => reply.type('text/plain').send('healthy\n'))
   server.get('/-/ready', OPEN, async (_, reply) => reply.code(isReady() ? 200 : 503).type('text/plain').send(isReady() ? 'ready\n' : 'starting\n'))
   server.get('/metrics', OPEN, async (request, reply) => {
     const { contentType, length, parts } = await metrics.text(request.headers.accept)
     // Of a thousand targets it is 20 MB: in one piece it would hold the loop for a tenth of a second.
-    if (length > LARGE_BODY_LENGTH) return reply.type(contentType).send(Readable.from(parts(), { objectMode: false }))
-    let body = ''
-    for await (const part of parts()) body += part
-    return reply.type(contentType).send(body)
+    return reply.type(contentType).header('content-length', length).send(Readable.from(parts(), { objectMode: false }))
   })
   targetRoutes(server, { targets: watched, deathWatch })
   liveRoutes(server, { targets: watched, deathWatch, events })
@@ -124,7 +111,6 @@ function routes (server, { targets, metrics, isReady, commands, captures, deaths
   trimRoutes(server, { targets: watched, commands })
   captureRoutes(server, { targets: watched, captures })
   flameRoutes(server)
-  server.get('/api/v1/openapi.json', async () => server.swagger())
 }
 
 module.exports = { createServer }

@@ -25,9 +25,9 @@ const processOf = hello => `${containerOf(hello)}:${hello.pid}`
 const identityOf = hello => `${processOf(hello)}:${hello.threadId}:${hello.startedAtUnixMs}`
 
 /**
- * All targets that are watched now. Emits `open` (target), `frame` (target), `answer` (target, answer to a command), `vanish`
- * (target, whether its connection timed out, whether no exporter was looking) when the connection ended without a goodbye, `back` (target) when it is there again,
- * and `end` (target, why) – the last once, when a target said goodbye, was replaced by its successor, or was forgotten.
+ * All targets that are watched now. Emits `open` (target), `next` (target) before a frame of it is taken and `frame` (target) after that, `answer` (target, answer
+ * to a command), `vanish` (target, whether its connection timed out, whether no exporter was looking) when the connection ended without a goodbye, `back` (target)
+ * when it is there again, and `end` (target, why) – the last once, when a target said goodbye, was replaced by its successor, or was forgotten.
  *
  * @typedef {'bye' | 'replaced' | 'forgotten'} EndCause
  */
@@ -121,6 +121,7 @@ class Targets extends EventEmitter {
     return {
       target,
       frame: frame => {
+        this.emit('next', target)
         if (!target.take(frame, this.#now(), this.#workersOf(target))) return 'out_of_order'
         this.emit('frame', target)
       },

@@ -2,6 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { text } = require('node:stream/consumers')
 const { gunzipSync } = require('node:zlib')
 const { createMetrics } = require('../../exporter/expose/metrics')
 const { evaluate } = require('../../exporter/classify/evaluate')
@@ -23,11 +24,9 @@ async function seriesOf (file) {
   const state = exporterState({ exits: new Deaths().exits(targets.all) })
   const { parts } = await createMetrics({ targets: () => targets.all, state: () => state, compat: true }).text()
   const series = {}
-  for await (const part of parts()) {
-    for (const line of part.split('\n').filter(line => line.includes('target='))) {
-      const name = line.slice(0, line.indexOf('{'))
-      series[name] = (series[name] ?? 0) + 1
-    }
+  for (const line of (await text(parts())).split('\n').filter(line => line.includes('target='))) {
+    const name = line.slice(0, line.indexOf('{'))
+    series[name] = (series[name] ?? 0) + 1
   }
   return series
 }

@@ -1,0 +1,49 @@
+'use strict'
+
+const { fastify } = require('fastify')
+const { version } = require('../package.json')
+const { lateCompilers } = require('./late-compilers')
+
+/** What has no tag is not part of the contract. @type {Partial<import('openapi-types').OpenAPIV3_1.Document>} */
+const DESCRIPTION = {
+  openapi: '3.1.0',
+  info: { title: 'memwatch exporter', version, description: 'What is watched, what was found, who died, and the lines of code behind it. Errors are problem details (RFC 9457) with a stable code.', license: { name: 'MIT', identifier: 'MIT' } },
+  components: { securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'of --token-file; from the same machine reading needs none' } } },
+  security: [{}, { token: [] }]
+}
+
+/**
+ * GET /api/v1/openapi.json: the API's description, made when it is first asked for.
+ * @param {import('fastify').FastifyInstance} server before all routes that it describes
+ */
+function openApiRoutes (server) {
+  /** @type {import('fastify').RouteOptions[]} */
+  const routes = []
+  server.addHook('onRoute', route => { if (route.method !== 'HEAD') routes.push(route) })
+  /** @type {Promise<object> | undefined} */
+  let description
+  server.get('/api/v1/openapi.json', () => {
+    description ??= describe(routes).catch(error => {
+      description = undefined
+      throw error
+    })
+    return description
+  })
+}
+
+/**
+ * By a server of the same routes that answers nobody: what describes loads two megabytes, and must be there before the routes.
+ * @param {import('fastify').RouteOptions[]} routes
+ */
+async function describe (routes) {
+  const { default: swagger } = require('@fastify/swagger')
+  const server = fastify({ exposeHeadRoutes: false, schemaController: { compilersFactory: lateCompilers } })
+  server.register(swagger, { openapi: DESCRIPTION, hideUntagged: true })
+  server.register(async server => {
+    for (const { method, url, schema } of routes) server.route({ method, url, schema, handler: async () => {} })
+  })
+  await server.ready()
+  return server.swagger()
+}
+
+module.exports = { openApiRoutes }
