@@ -29,6 +29,9 @@ const FEEDER = path.join(__dirname, 'exporter-feeder.js')
 const CLOCK_TICKS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 const WARM_SECONDS = 10
 const SCRAPES = 10
+/** What a sidecar has, where memory is paid for in every pod, is measured once more as the image has it. */
+const SIDECAR_TARGETS = [1, 10]
+const IMAGE_ENV = { MALLOC_ARENA_MAX: '1' }
 /** Lengths of history whose memory is measured, in seconds of a target's life. */
 const HISTORIES = [60, 600, 7200, 86_400]
 
@@ -49,11 +52,11 @@ function cpuSeconds (pid) {
   return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS
 }
 
-/** @param {(exporter: { pid: number, url: string, socket: string }) => Promise<object>} use */
-async function withExporter (use) {
+/** @param {(exporter: { pid: number, url: string, socket: string }) => Promise<object>} use @param {NodeJS.ProcessEnv} [env] */
+async function withExporter (use, env) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-bench-'))
   const socket = path.join(folder, 's')
-  const child = spawn(given.node, [...given.flags.split(' ').filter(Boolean), MEMWATCH, 'exporter', '--listen', '127.0.0.1:0', '--socket', socket, '--log-level', 'silent'], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(given.node, [...given.flags.split(' ').filter(Boolean), MEMWATCH, 'exporter', '--listen', '127.0.0.1:0', '--socket', socket, '--log-level', 'silent'], { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...env } })
   try {
     const [text] = await once(child.stderr, 'data')
     const url = /http:\S+(?=\/metrics)/.exec(String(text))?.[0] ?? ''
@@ -77,7 +80,9 @@ async function scrapes (url) {
   probe.send('forget')
   for (let i = 0; i < SCRAPES; i++) {
     const began = performance.now()
-    text = await (await fetch(`${url}/metrics`)).text()
+    const response = await fetch(`${url}/metrics`)
+    text = await response.text()
+    if (!response.ok) throw new Error(`/metrics said ${response.status}`)
     ms.push(performance.now() - began)
     await wait(1000)
   }
@@ -86,8 +91,8 @@ async function scrapes (url) {
   return { ms, bytes: text.length, series: text.split('\n').filter(line => line !== '' && line[0] !== '#').length, longestMs }
 }
 
-/** @param {number} targets */
-const atOneHertz = targets => withExporter(async ({ pid, url, socket }) => {
+/** @param {number} targets @param {NodeJS.ProcessEnv} [env] */
+const atOneHertz = (targets, env) => withExporter(async ({ pid, url, socket }) => {
   const seconds = Number(given.seconds)
   const feeder = fork(FEEDER, [socket, String(targets), String(WARM_SECONDS + seconds + 120), '1'])
   feeder.on('exit', code => { if (code !== 0) throw new Error(`the feeder ended with ${code}`) })
@@ -101,7 +106,7 @@ const atOneHertz = targets => withExporter(async ({ pid, url, socket }) => {
   const scraped = await scrapes(url)
   feeder.send('end')
   return {
-    targets,
+    targets: env ? `${targets}, ${Object.entries(env).map(pair => pair.join('=')).join(' ')}` : targets,
     share,
     microsPerFrame: share / targets * 1e6,
     rss,
@@ -112,7 +117,7 @@ const atOneHertz = targets => withExporter(async ({ pid, url, socket }) => {
     scrapeBytes: scraped.bytes,
     waitedMs: scraped.longestMs
   }
-})
+}, env)
 
 /** @param {number} seconds of life of ten targets, told as fast as they are taken */
 const withHistory = seconds => withExporter(async ({ pid, socket }) => {
@@ -167,8 +172,10 @@ const mib = (/** @type {number} */ bytes) => (bytes / 2 ** 20).toFixed(bytes < 1
 
 async function main () {
   const rows = []
-  for (const targets of given.targets.split(',').map(Number)) {
-    const row = /** @type {any} */ (await atOneHertz(targets))
+  const asked = given.targets.split(',').map(Number)
+  const runs = [...asked.map(targets => ({ targets, env: undefined })), ...asked.filter(targets => SIDECAR_TARGETS.includes(targets)).map(targets => ({ targets, env: IMAGE_ENV }))]
+  for (const { targets, env } of runs) {
+    const row = /** @type {any} */ (await atOneHertz(targets, env))
     console.log(JSON.stringify(row))
     rows.push(row)
   }
