@@ -20,7 +20,8 @@ const { replay } = require('../exporter/recording/replay')
  */
 async function hotPaths (recording) {
   const guard = new Guard()
-  const all = [...collectors({ isMainThread: true, frameMs: 1000, guarded: guard.wrap.bind(guard), majors: () => 0 })]
+  const options = { isMainThread: true, frameMs: 1000, guarded: guard.wrap.bind(guard), metered: guard.wrap.bind(guard), majors: () => 0 }
+  const all = [...collectors(options)].filter(collector => collector !== undefined)
   for (const { start } of all) start?.()
   let count = 0
   function frame () {

@@ -33,6 +33,8 @@ function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
   const rows = compat ? [...targetMetrics, ...compatMetrics] : targetMetrics
   /** Scrapers that come at the same time get the same text. @type {Map<boolean, ReturnType<typeof render>>} */
   const rendering = new Map()
+  /** Cold code takes longer: it begins with one. */
+  let atATime = 1
   /** @type {number | undefined} */
   let scrapeSeconds
 
@@ -57,7 +59,6 @@ function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
     const began = performance.now()
     const turns = new Turns()
     const all = targets().filter(({ frame }) => frame)
-    let atATime = 1
     for (let first = 0; first < all.length;) {
       const some = all.slice(first, first + atATime).map(target => momentOf(target, now()))
       first += some.length
@@ -70,8 +71,8 @@ function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
         texts.write(text, text && '\n')
       }
       texts.endBatch()
+      atATime = turns.over ? Math.max(1, atATime >> 1) : Math.min(2 * atATime, MOST_AT_A_TIME)
       if (turns.over) await turns.next()
-      else atATime = Math.min(2 * atATime, MOST_AT_A_TIME)
     }
     // As prom-client puts them together.
     const [between, end] = openMetrics ? ['\n', '\n# EOF\n'] : ['\n\n', '\n']
