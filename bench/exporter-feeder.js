@@ -1,7 +1,8 @@
 'use strict'
 
 // Agents for bench/exporter.js: `node exporter-feeder.js SOCKET TARGETS SECONDS RATE`. Real frames of a recording, told again for
-// each target with its own identity, its counters carried on. RATE: frames a second and target; 0 is as fast as they are taken.
+// each target with its own identity, its counters carried on. RATE: frames a second and target; 0 is as fast as they are taken: on a new
+// connection now and then, as one may bring so many at once, and no more.
 const fs = require('node:fs')
 const net = require('node:net')
 const path = require('node:path')
@@ -14,6 +15,7 @@ const RECORDING = path.join(__dirname, '../test/recordings/20-healthy-steady-bro
 const lines = gunzipSync(fs.readFileSync(RECORDING)).toString().trim().split('\n').map(text => JSON.parse(text).line).filter(Boolean)
 const hello = lines.find(({ type }) => type === 'hello')
 const frames = lines.filter(({ type }) => type === 'frame').slice(3)
+const AT_ONCE = 250
 const counters = Object.entries(fields).filter(([, { kind, shape }]) => kind === 'counter' && shape === 'number').map(([name]) => name)
 
 /** @param {number} n of the frame, from 0; the frames repeat, and counters go on */
@@ -40,17 +42,29 @@ async function connected () {
   }
 }
 
+/** @param {number} i of the target */
+async function open (i) {
+  const socket = await connected()
+  socket.write(JSON.stringify({ ...hello, pid: 100_000 + i, name: `app-${i}`, startedAtUnixMs: hello.startedAtUnixMs + i }) + '\n')
+  return socket
+}
+
+/** @param {net.Socket} socket */
+async function close (socket) {
+  socket.resume().end()
+  await once(socket, 'close')
+}
+
 async function main () {
   /** @type {net.Socket[]} */
-  const sockets = []
-  for (let i = 0; i < targets; i++) {
-    const socket = await connected()
-    socket.write(JSON.stringify({ ...hello, pid: 100_000 + i, name: `app-${i}`, startedAtUnixMs: hello.startedAtUnixMs + i }) + '\n')
-    sockets.push(socket)
-  }
+  let sockets = []
+  for (let i = 0; i < targets; i++) sockets.push(await open(i))
   process.send?.('connected')
-  const total = seconds
-  for (let n = 0; n < total; n++) {
+  for (let n = 0; n < seconds; n++) {
+    if (rate === 0 && n % AT_ONCE === AT_ONCE - 1) {
+      await Promise.all(sockets.map(close))
+      sockets = await Promise.all(sockets.map((_, i) => open(i)))
+    }
     const began = performance.now()
     const line = frameOf(n)
     // Spread over the second, as real agents are.

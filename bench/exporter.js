@@ -124,6 +124,7 @@ const withHistory = seconds => withExporter(async ({ pid, socket }) => {
   const TARGETS = 10
   const before = rssOf(pid)
   const feeder = fork(FEEDER, [socket, String(TARGETS), String(seconds), '0'])
+  feeder.on('exit', code => { if (code !== 0) throw new Error(`the feeder ended with ${code}`) })
   const [cpu] = [cpuSeconds(pid)]
   for (let said; said !== 'done';) [said] = await once(feeder, 'message')
   await wait(3000)
