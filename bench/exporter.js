@@ -6,7 +6,8 @@
  * a scrape, how long another request waited meanwhile, what a frame takes step by step, and what a target's history takes as it
  * gets longer.
  *
- *   npm run bench:exporter -- --targets 1,10,100,1000,3000 --seconds 30 --write
+ *   npm run bench:exporter -- --targets 1,10,100,1000,3000 --seconds 30 --histories 60,600 --write
+ *   npm run bench:exporter -- --histories ''    none
  */
 
 const fs = require('node:fs')
@@ -39,9 +40,9 @@ const { values: given } = parseArgs({
   options: {
     targets: { type: 'string', default: '1,10,100,1000,3000' },
     seconds: { type: 'string', default: '30' },
+    histories: { type: 'string', default: HISTORIES.join(',') },
     node: { type: 'string', default: process.execPath },
     flags: { type: 'string', default: '' },
-    'no-history': { type: 'boolean', default: false },
     write: { type: 'boolean', default: false }
   }
 })
@@ -91,6 +92,13 @@ async function scrapes (url) {
   return { ms, bytes: text.length, series: text.split('\n').filter(line => line !== '' && line[0] !== '#').length, longestMs }
 }
 
+/** Before the exporter's: a connection that breaks is an error there. @param {import('node:child_process').ChildProcess} feeder */
+async function endOf (feeder) {
+  const exit = once(feeder, 'exit')
+  feeder.send('end')
+  await exit
+}
+
 /** @param {number} targets @param {NodeJS.ProcessEnv} [env] */
 const atOneHertz = (targets, env) => withExporter(async ({ pid, url, socket }) => {
   const seconds = Number(given.seconds)
@@ -104,7 +112,7 @@ const atOneHertz = (targets, env) => withExporter(async ({ pid, url, socket }) =
   const share = (cpuSeconds(pid) - cpu) / took
   const rss = rssOf(pid)
   const scraped = await scrapes(url)
-  feeder.send('end')
+  await endOf(feeder)
   return {
     targets: env ? `${targets}, ${Object.entries(env).map(pair => pair.join('=')).join(' ')}` : targets,
     share,
@@ -129,7 +137,7 @@ const withHistory = seconds => withExporter(async ({ pid, socket }) => {
   for (let said; said !== 'done';) [said] = await once(feeder, 'message')
   await wait(3000)
   const found = { seconds, perTargetBytes: (rssOf(pid) - before) / TARGETS, rss: rssOf(pid), microsPerFrame: (cpuSeconds(pid) - cpu) / TARGETS / seconds * 1e6 }
-  feeder.send('end')
+  await endOf(feeder)
   return found
 })
 
@@ -173,7 +181,7 @@ const mib = (/** @type {number} */ bytes) => (bytes / 2 ** 20).toFixed(bytes < 1
 
 async function main () {
   const rows = []
-  const asked = given.targets.split(',').map(Number)
+  const asked = given.targets.split(',').filter(Boolean).map(Number)
   const runs = [...asked.map(targets => ({ targets, env: undefined })), ...asked.filter(targets => SIDECAR_TARGETS.includes(targets)).map(targets => ({ targets, env: IMAGE_ENV }))]
   for (const { targets, env } of runs) {
     const row = /** @type {any} */ (await atOneHertz(targets, env))
@@ -181,7 +189,7 @@ async function main () {
     rows.push(row)
   }
   const histories = []
-  for (const seconds of given['no-history'] ? [] : HISTORIES) {
+  for (const seconds of given.histories.split(',').filter(Boolean).map(Number)) {
     const row = /** @type {any} */ (await withHistory(seconds))
     console.log(JSON.stringify(row))
     histories.push(row)
