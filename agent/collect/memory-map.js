@@ -19,10 +19,11 @@ const LEAST_LEAD_MS = 5
 const MOST_LEAD_MS = 500
 const LEAD_FACTOR = 1.5
 /**
- * The app takes and frees memory meanwhile: where it moved by more than this, the look is taken anew and at once, as only that is of one moment. Other
- * threads may move it even then: the next frame has another.
+ * The app takes and frees memory meanwhile: where it moved by more than this, the look is taken anew and at once, as only that is of one moment; unless it would
+ * hold the app up for too long. Other threads may move it even then: the next frame has another.
  */
 const MOVED_SHARE = 0.02
+const MOST_AT_ONCE_SECONDS = 0.01
 const MOST_ATTEMPTS = 3
 
 /** @typedef {import('./mappings').MappingPart} MappingPart */
@@ -53,6 +54,8 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { read = keptFileRead
   let counted = count
   let pageBytes = 0
   let attempts = 0
+  /** The next one is taken at once. */
+  let atOnce = false
   let leadMs = LEAST_LEAD_MS
   /** The look that is being taken. @type {Generator<void, Look> | undefined} */
   let looking
@@ -178,20 +181,19 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { read = keptFileRead
       if (nextAt === 0) takeBack = later(begin, 0)
     },
     read (values, { nowSeconds, look: asked }) {
-      if (nextAt < Infinity && (asked || attempts > 0 || (seen?.resident && moved(values)))) lookNow()
+      if (seen?.resident && moved(values)) atOnce = tookSeconds < MOST_AT_ONCE_SECONDS
+      if (nextAt < Infinity && (asked || atOnce)) lookNow()
+      if (seen?.resident && !asked && moved(values) && ++attempts < MOST_ATTEMPTS) seen = undefined
       if (seen) {
-        if (seen.resident && !asked && moved(values) && ++attempts < MOST_ATTEMPTS) {
-          seen = undefined
-          return
-        }
         tell(values, seen)
         const least = source === 'maps' || !seen.resident ? EVERY_SECONDS : SMAPS_EVERY_SECONDS
         nextAt = nowSeconds + Math.min(Math.max(least, tookSeconds / MOST_SHARE), RAREST_SECONDS)
         seen = undefined
         attempts = 0
+        atOnce = false
         tookSeconds = 0
       }
-      if (!looking && !takeBack && nowSeconds + frameMs / 1000 >= nextAt) takeBack = later(begin, Math.max(0, frameMs - leadMs))
+      if (!atOnce && !looking && !takeBack && nowSeconds + frameMs / 1000 >= nextAt) takeBack = later(begin, Math.max(0, frameMs - leadMs))
     },
     stop () {
       cancel()

@@ -263,6 +263,13 @@ describe('the look', () => {
     // Two readings a piece, and one of the look at once.
     expect(reads).toBe(2 * held.length + 1)
   })
+  it('is never taken at once where that would hold the app up for long: in pieces again, three times at most', () => {
+    let reads = 0
+    const { held, seenIn } = watch({ steps: 150, stepSeconds: 0.0001, anonBytes: () => ++reads % 8 === 0 ? 0.9 * anon : anon })
+    expect(seenIn(0.1, 1.1, 2.1)).toEqual([2.1])
+    expect(held.length).toBeGreaterThan(60)
+    expect(Math.max(...held)).toBeLessThan(0.0006)
+  })
   it('is taken again in the next frame where other threads move memory even then, three times at most', () => {
     const during = [1, 0.9, 0.9, 0.97, 1.01].map(share => share * anon)
     expect(watch({ anonBytes: () => during.shift() ?? anon }).seenIn(0, 1, 2, 3, 4)).toEqual([2])
