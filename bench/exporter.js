@@ -34,7 +34,7 @@ const SCRAPES = 10
 const SIDECAR_TARGETS = [1, 10]
 const IMAGE_ENV = { MALLOC_ARENA_MAX: '1' }
 /** Lengths of history whose memory is measured, in seconds of a target's life. */
-const HISTORIES = [60, 600, 7200, 86_400]
+const HISTORIES = [60, 600, 7200]
 
 const { values: given } = parseArgs({
   options: {
