@@ -205,7 +205,7 @@ async function main () {
     table(['step', 'median, µs', '99 % within, µs'], stepMicros().map(({ step, median, high }) => [step, median.toFixed(0), high.toFixed(0)])),
     ...histories.length === 0
       ? []
-      : ['## By the length of a history', 'Ten targets, their frames told as fast as they are taken.',
+      : ['## By the length of a history', 'Ten targets, their frames told as fast as they are taken; after some seconds of that the exporter gives up resolution, as it does under load, and at last takes no hello any more.',
           table(['seconds', 'memory a target, MiB', 'RSS in all, MiB', 'CPU a frame, µs'], histories.map(row => [row.seconds, mib(row.perTargetBytes), mib(row.rss), row.microsPerFrame.toFixed(0)]))]
   ].join('\n\n') + '\n'
   console.log(page)
