@@ -103,8 +103,7 @@ function gc (observer, guarded) {
     },
     sent () {
       for (const buckets of pauses.values()) buckets.longestSeconds = 0
-    },
-    stop: observer.disconnect
+    }
   }
 }
 
