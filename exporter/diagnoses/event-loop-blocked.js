@@ -55,11 +55,13 @@ module.exports = defineDiagnosis({
     }
     const contended = contendedShare(signals, limits)
     const own = 1 - contended
-    if (longest * own < limits.longestDelaySeconds || mean * own < limits.suspectedExpectedWaitSeconds) {
+    // Without others a block of L seconds is one of own · L, and what waits for it waits half of its square.
+    const ownMean = mean * own ** 2
+    if (longest * own < limits.longestDelaySeconds || ownMean < limits.suspectedExpectedWaitSeconds) {
       return { state: 'ok', summary: `the event loop is late by ${ms(mean)} on average, but ${formatRatio(signals.runQueueWaitRatio ?? 0)} of the time the thread was ready and had no CPU: others on the machine, or a CPU limit, took it` }
     }
     const waits = waitsInside(signals, limits)
-    const sure = mean * own >= limits.expectedWaitSeconds && signals.loopWindowSeconds >= limits.windowSeconds && contended < limits.contendedRatio
+    const sure = ownMean >= limits.expectedWaitSeconds && signals.loopWindowSeconds >= limits.windowSeconds && contended < limits.contendedRatio
     return {
       state: sure ? 'confirmed' : 'suspected',
       summary: `Synchronous ${waits ? 'calls that wait' : 'computation'} block${waits ? '' : 's'} the event loop for up to ${ms(longest)}; GC is ${formatRatio(gc)} of the time.`,

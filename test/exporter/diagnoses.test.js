@@ -156,8 +156,8 @@ describe('allocator-fragmentation', () => {
   })
 })
 
-/** Counters and gauges that most cases share. */
-const busyLoop = t => ({ eventLoopActiveSeconds: 0.3 * t, eventLoopIdleSeconds: 0.7 * t })
+/** Counters and gauges that most cases share. @param {number} t @param {number} [busy] */
+const busyLoop = (t, busy = 0.3) => ({ eventLoopActiveSeconds: busy * t, eventLoopIdleSeconds: (1 - busy) * t })
 /** So many delays a second, of so long each. @param {number} t @param {number} late seconds */
 const delays = (t, late) => ({ eventLoopDelay: [50 * t, 50 * t * late / 10, late, Array(13).fill(0)] })
 
@@ -201,6 +201,7 @@ const CASES = [
     'a process whose CPU others take': t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), threadCpuUserSeconds: 0.1 * t, threadCpuSystemSeconds: 0, runQueueWaitSeconds: 0.2 * t } })
   }],
   ['event-loop-blocked', { seconds: 40, at: t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), runQueueWaitSeconds: 0.12 * t } }) }, {
+    'a busy loop whose pieces of work are drawn out, as others take its CPU': t => ({ values: { ...busyLoop(t, 0.97), ...delays(t, t % 4 === 0 ? 0.42 : 0.22), runQueueWaitSeconds: 0.6 * t } }),
     'one that is mostly held up by others: it may be, and may not': t => ({ values: { ...busyLoop(t), ...delays(t, 0.9), runQueueWaitSeconds: 0.24 * t } })
   }],
   ['resource-leak', { seconds: 90, at: t => ({ values: { resources: { Timeout: 5 * t } } }) }, {

@@ -47,7 +47,8 @@ describe('memwatch try', () => {
     const { comparison, finding } = attempt
     expect(finding).toMatchObject({ diagnosis: 'semi-space-starvation', state: 'confirmed' })
     expect(comparison.fix).toMatchObject({ applied: true, outcomes: [{ signal: 'gcPauseRatio' }, { signal: 'scavengesPerSecond' }, { signal: 'rssBytes' }] })
-    expect(comparison.verdicts).toEqual([{ diagnosis: 'semi-space-starvation', change: 'gone', before: 1, after: 0 }])
+    // What else there is depends on who has the machine's CPUs meanwhile.
+    expect(comparison.verdicts).toContainEqual({ diagnosis: 'semi-space-starvation', change: 'gone', before: 1, after: 0 })
     const row = figure => comparison.rows.find(row => row.figure === figure)
     expect(row('scavengesPerSecond').changeRatio).toBeLessThan(-0.5)
     // What the app says it did, on its last line.
