@@ -39,8 +39,8 @@ COPY --from=build /opt/memwatch /opt/memwatch
 # A volume that is made here takes these over: the group reaches socket and token, all others only read the agent.
 RUN install -d -o 65532 -g 65532 -m 2775 /run/memwatch && install -d -o 65532 -g 65532 -m 0700 /var/lib/memwatch
 # MALLOC_ARENA_MAX=1: RSS with one target 88 to 90 MiB instead of 92 to 93, with ten 94 to 97 instead of 101 to 104, CPU alike (three runs side by side in
-# 128 MiB, scraped each second, Node.js 24.21). --max-semi-space-size=2 makes it 1 MiB more, as V8 takes 1 MiB by itself there; jemalloc brings nothing;
-# --optimize-for-size takes 5 MiB off for a fifth more CPU. About 50 MiB of each are pages of the file of Node.js itself.
+# 128 MiB, scraped each second, Node.js 24.21). jemalloc brings nothing. What V8 takes, exporter/self-care/thrift.js keeps low while there is little to do:
+# ten targets took 85 to 86 MiB in 128 before, and 78 since (two runs each, one after the other). About 50 MiB of each are pages of the file of Node.js itself.
 ENV NODE_ENV=production \
     PATH=/opt/memwatch/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     MEMWATCH_LISTEN=0.0.0.0:9888 \

@@ -4,6 +4,7 @@
 const { Command } = require('commander')
 const { version } = require('../package.json')
 const { ConfigError } = require('../config')
+const { keepThrifty } = require('../self-care/thrift')
 const { endWhenAsked } = require('./end-when-asked')
 const { UsageError } = require('./usage-error')
 
@@ -42,7 +43,10 @@ Examples:
 
 async function main () {
   const asked = COMMANDS.filter(name => name === process.argv[2])
-  if (asked[0] === 'exporter') endWhenAsked()
+  if (asked[0] === 'exporter') {
+    endWhenAsked()
+    keepThrifty()
+  }
   try {
     await programWith(asked.length > 0 ? asked : COMMANDS).parseAsync()
   } catch (error) {
