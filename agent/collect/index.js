@@ -22,6 +22,8 @@ function * collectors ({ isMainThread, frameMs, guarded, metered, majors, access
     yield
     require('./resident-pages')
     yield
+    require('./memory-look')
+    yield
     yield require('./memory-map').memoryMap({ frameMs, metered, look: addons.look })
     if (access) yield require('./allocator-books').allocatorBooks(access)
     yield addons

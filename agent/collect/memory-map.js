@@ -1,9 +1,7 @@
 'use strict'
 
 const { performance } = require('node:perf_hooks')
-const { fileReader, keptFileReader, linesOf } = require('../read-file')
-const { mappingsReader } = require('./mappings')
-const { residentPages } = require('./resident-pages')
+const { memoryLook } = require('./memory-look')
 
 const EVERY_SECONDS = 10
 /** The kernel adds up smaps page by page under the lock that page faults wait for: where it must serve, rarely. */
@@ -26,33 +24,23 @@ const MOVED_SHARE = 0.02
 const MOST_AT_ONCE_SECONDS = 0.01
 const MOST_ATTEMPTS = 3
 
-/** @typedef {import('./mappings').MappingPart} MappingPart */
-/** @typedef {{ layout: import('./mappings').MemoryLayout, resident?: Record<MappingPart, number> }} Look */
+/** @typedef {import('./memory-look').Look} Look */
 
 /**
- * Where the anonymous memory of the process lies that is not the V8 heap: malloc's extents from /proc/self/maps, and how
- * much of them is resident from /proc/self/pagemap, or where that is closed (gVisor) from smaps. What is anonymous and
- * resident and none of it is `other`: the V8 heap, mostly.
+ * Where the anonymous memory of the process lies that is not the V8 heap: `memory-look.js` finds it, and here is decided when. What is
+ * anonymous and resident and none of it is `other`: the V8 heap, mostly.
  *
  * @param {object} options
  * @param {number} options.frameMs
  * @param {(what: string, work: () => void) => () => void} options.metered guards work between frames, and counts its time
  * @param {(lines: string) => void} [options.look] is shown the lines as well, which are too dear to be made twice
- * @param {object} [dependencies]
- * @param {((file: string) => string) & { close?: () => void }} [dependencies.read] what is read again and again
- * @param {(file: string) => string} [dependencies.readOnce]
- * @param {(file: string) => Iterable<string>} [dependencies.lines]
- * @param {(mappings: readonly import('./mappings').Mapping[]) => Generator<void, Record<MappingPart, number>>} [dependencies.count]
- * @param {() => number} [dependencies.now] seconds
- * @param {(work: () => void, ms: number) => () => void} [dependencies.later] returns what takes it back
+ * @param {import('./memory-look').Sources & { now?: () => number, later?: (work: () => void, ms: number) => () => void }} [dependencies]
+ *   now: seconds; later: returns what takes it back
  * @returns {import('./collector').Collector}
  */
-function memoryMap ({ frameMs, metered, look = () => {} }, { read = keptFileReader(), readOnce = fileReader(), lines = linesOf, count, now = () => performance.now() / 1000, later = setLater } = {}) {
+function memoryMap ({ frameMs, metered, look = () => {} }, { now = () => performance.now() / 1000, later = setLater, ...sources } = {}) {
+  const { take, anonBytes, isDear, close } = memoryLook(look, sources)
   let nextAt = process.platform === 'linux' ? 0 : Infinity
-  /** @type {'maps' | 'smaps'} */
-  let source = 'maps'
-  let counted = count
-  let pageBytes = 0
   let attempts = 0
   /** The next one is taken at once. */
   let atOnce = false
@@ -76,7 +64,7 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { read = keptFileRead
   })
 
   const prepare = () => {
-    looking = takeLook()
+    looking = take()
     tookSeconds = 0
     leastBytes = Infinity
     mostBytes = 0
@@ -127,37 +115,13 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { read = keptFileRead
     seen = undefined
   }
 
-  /** @returns {Generator<void, Look>} pauses wherever there may be one */
-  function * takeLook () {
-    const { layout, add } = mappingsReader()
-    for (const text of lines(`/proc/self/${source}`)) {
-      add(text)
-      look(text)
-      yield
-    }
-    return { layout, resident: yield * residentOf(layout.mappings) }
-  }
-
-  /** Resident less shared pages. proc(5). */
   function noteAnonBytes () {
     try {
-      const [, resident, shared] = read('/proc/self/statm').split(' ', 3)
-      const bytes = (Number(resident) - Number(shared)) * (pageBytes ||= pageBytesOf(readOnce))
+      const bytes = anonBytes()
       leastBytes = Math.min(leastBytes, bytes)
       mostBytes = Math.max(mostBytes, bytes)
     } catch {
       nextAt = Infinity
-    }
-  }
-
-  /** @param {import('./mappings').Mapping[]} mappings @returns {Generator<void, Record<MappingPart, number> | undefined>} */
-  function * residentOf (mappings) {
-    if (source === 'smaps') return sumOfSmaps(mappings)
-    try {
-      counted ??= residentPages({ pageBytes: pageBytes ||= pageBytesOf(readOnce) })
-      return yield * counted(mappings)
-    } catch {
-      source = 'smaps'
     }
   }
 
@@ -186,7 +150,7 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { read = keptFileRead
       if (seen?.resident && !asked && moved(values) && ++attempts < MOST_ATTEMPTS) seen = undefined
       if (seen) {
         tell(values, seen)
-        const least = source === 'maps' || !seen.resident ? EVERY_SECONDS : SMAPS_EVERY_SECONDS
+        const least = isDear() && seen.resident ? SMAPS_EVERY_SECONDS : EVERY_SECONDS
         nextAt = nowSeconds + Math.min(Math.max(least, tookSeconds / MOST_SHARE), RAREST_SECONDS)
         seen = undefined
         attempts = 0
@@ -197,7 +161,7 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { read = keptFileRead
     },
     stop () {
       cancel()
-      read.close?.()
+      close()
     }
   }
 }
@@ -206,23 +170,6 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { read = keptFileRead
 function setLater (work, ms) {
   const timer = setTimeout(work, ms).unref()
   return () => clearTimeout(timer)
-}
-
-/** The size of a page: Node does not tell it, smaps and the auxiliary vector do. @param {(file: string) => string} read */
-function pageBytesOf (read) {
-  const AT_PAGESZ = 6
-  const vector = Buffer.from(read('/proc/self/auxv'), 'latin1')
-  for (let at = 0; at + 16 <= vector.length; at += 16) {
-    if (vector.readBigUInt64LE(at) === BigInt(AT_PAGESZ)) return Number(vector.readBigUInt64LE(at + 8))
-  }
-  throw new Error('no page size in /proc/self/auxv')
-}
-
-/** @param {import('./mappings').Mapping[]} mappings */
-function sumOfSmaps (mappings) {
-  const sums = { malloc_heap: 0, malloc_arenas: 0, malloc_mapped: 0, webassembly: 0, stacks: 0 }
-  for (const { part, rssBytes } of mappings) sums[part] += rssBytes
-  return sums
 }
 
 module.exports = { memoryMap }

@@ -1,0 +1,83 @@
+'use strict'
+
+const { fileReader, keptFileReader, linesOf } = require('../read-file')
+const { mappingsReader } = require('./mappings')
+const { residentPages } = require('./resident-pages')
+
+/** @typedef {import('./mappings').Mapping} Mapping */
+/** @typedef {Record<import('./mappings').MappingPart, number>} Resident bytes */
+/** @typedef {{ layout: import('./mappings').MemoryLayout, resident?: Resident }} Look */
+
+/**
+ * @typedef {object} Sources of a look, /proc by default
+ * @property {((file: string) => string) & { close?: () => void }} [read] what is read again and again
+ * @property {(file: string) => string} [readOnce]
+ * @property {(file: string) => Iterable<string>} [lines]
+ * @property {(mappings: readonly Mapping[]) => Generator<void, Resident>} [count]
+ */
+
+/**
+ * What a look at the memory map finds: malloc's extents from /proc/self/maps, and how much of them is resident from /proc/self/pagemap, or
+ * where that is closed (gVisor) from smaps.
+ *
+ * @param {(lines: string) => void} show is shown the lines as well, which are too dear to be made twice
+ * @param {Sources} [sources]
+ * @returns {{ take: () => Generator<void, Look>, anonBytes: () => number, isDear: () => boolean, close: () => void }} take: pauses wherever there may be
+ *   one; isDear: whether the kernel adds up smaps for it. The first two throw where /proc is closed
+ */
+function memoryLook (show, { read = keptFileReader(), readOnce = fileReader(), lines = linesOf, count } = {}) {
+  /** @type {'maps' | 'smaps'} */
+  let source = 'maps'
+  let counted = count
+  let knownPageBytes = 0
+  const pageBytes = () => (knownPageBytes ||= pageBytesOf(readOnce))
+
+  /** @param {Mapping[]} mappings @returns {Generator<void, Resident | undefined>} */
+  function * residentOf (mappings) {
+    if (source === 'smaps') return sumOfSmaps(mappings)
+    try {
+      counted ??= residentPages({ pageBytes: pageBytes() })
+      return yield * counted(mappings)
+    } catch {
+      source = 'smaps'
+    }
+  }
+
+  return {
+    * take () {
+      const { layout, add } = mappingsReader()
+      for (const text of lines(`/proc/self/${source}`)) {
+        add(text)
+        show(text)
+        yield
+      }
+      return { layout, resident: yield * residentOf(layout.mappings) }
+    },
+    /** Resident less shared pages. proc(5). */
+    anonBytes () {
+      const [, resident, shared] = read('/proc/self/statm').split(' ', 3)
+      return (Number(resident) - Number(shared)) * pageBytes()
+    },
+    isDear: () => source === 'smaps',
+    close: () => read.close?.()
+  }
+}
+
+/** The size of a page: Node does not tell it, smaps and the auxiliary vector do. @param {(file: string) => string} read */
+function pageBytesOf (read) {
+  const AT_PAGESZ = 6
+  const vector = Buffer.from(read('/proc/self/auxv'), 'latin1')
+  for (let at = 0; at + 16 <= vector.length; at += 16) {
+    if (vector.readBigUInt64LE(at) === BigInt(AT_PAGESZ)) return Number(vector.readBigUInt64LE(at + 8))
+  }
+  throw new Error('no page size in /proc/self/auxv')
+}
+
+/** @param {Mapping[]} mappings */
+function sumOfSmaps (mappings) {
+  const sums = { malloc_heap: 0, malloc_arenas: 0, malloc_mapped: 0, webassembly: 0, stacks: 0 }
+  for (const { part, rssBytes } of mappings) sums[part] += rssBytes
+  return sums
+}
+
+module.exports = { memoryLook }
