@@ -354,8 +354,10 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
       const { limitHits, oomKills } = /** @type {NonNullable<ReturnType<typeof group.stats>>} */ (group.stats())
       const [{ hello, frames }] = collector.connections
       const seen = Object.assign({}, ...frames.map(({ values }) => values))
-      expect(seen).toMatchObject({ containerLimitBytes: 300 * MIB, containerLimitHits: limitHits, containerOomKills: oomKills })
-      expect(limitHits).toBeGreaterThan(0)
+      expect(seen).toMatchObject({ containerLimitBytes: 300 * MIB, containerOomKills: oomKills })
+      // The kernel goes on counting after the last frame: whatever the app still reads as it ends meets the limit, too.
+      expect(seen.containerLimitHits).toBeGreaterThan(0)
+      expect(seen.containerLimitHits).toBeLessThanOrEqual(limitHits)
       expect(seen.containerWorkingSetBytes).toBeLessThan(seen.containerUsageBytes)
       if (hello.constrainedBytes !== undefined) expect(hello.constrainedBytes).toBe(300 * MIB)
     } finally {

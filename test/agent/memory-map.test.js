@@ -146,8 +146,9 @@ describe('resident pages', () => {
         .map(part => Math.abs(whole[part] - mappings.reduce((sum, mapping) => mapping.part === part ? sum + mapping.rssBytes : sum, 0)))
       return { mappings, whole, differenceBytes: Math.max(...differences) }
     }
-    // Threads of this process allocate between the two: the looks that came closest tell.
-    const [{ mappings, whole, differenceBytes }] = Array.from({ length: 5 }, look).sort((a, b) => a.differenceBytes - b.differenceBytes)
+    // Threads of this process allocate between the two: a look that came close tells.
+    let { mappings, whole, differenceBytes } = look()
+    for (let i = 0; i < 50 && differenceBytes >= 2 * MIB; i++) ({ mappings, whole, differenceBytes } = look())
     expect(differenceBytes).toBeLessThan(2 * MIB)
     expect(whole.malloc_mapped).toBeGreaterThan(48 * MIB)
     const sampled = residentPages({ mostWindows: 20 })
