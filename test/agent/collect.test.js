@@ -319,8 +319,9 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
   ;(version.startsWith('18.') ? it.skip : it)('sees what malloc holds', async () => {
     const { frames } = await run(`
       globalThis.kept = Array.from({ length: 800 }, () => Buffer.alloc(${64 * 1024}, 1))
-      setTimeout(() => {}, 200)`)
-    const { mallocHeapBytes, mallocArenas, rssBytes } = frames[0].values
+      setTimeout(() => {}, 2000)`)
+    // A look is taken again where memory moved meanwhile: on a busy machine it is not the first frame that tells.
+    const { mallocHeapBytes, mallocArenas, rssBytes } = Object.assign({}, ...frames.map(({ values }) => values))
     expect(mallocHeapBytes).toBeGreaterThan(50 * MIB)
     expect(mallocHeapBytes).toBeLessThan(rssBytes)
     expect(mallocArenas).toBeGreaterThanOrEqual(1)
