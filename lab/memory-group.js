@@ -95,8 +95,8 @@ function unsupported (reason) {
  */
 function limit (directory, version, limitBytes, fs) {
   const [memory, swap, swapBytes] = version === 1
-    // A little more with swap: were both equal, the kernel would meet this one first and memory.failcnt would stay 0.
-    ? ['memory.limit_in_bytes', 'memory.memsw.limit_in_bytes', limitBytes + 2 ** 20]
+    // More with swap than the largest folio that is charged at once (2 MiB): the kernel asks for this one first, and where it is met memory.failcnt stays 0.
+    ? ['memory.limit_in_bytes', 'memory.memsw.limit_in_bytes', limitBytes + 2 ** 22]
     : ['memory.max', 'memory.swap.max', 0]
   fs.writeFileSync(path.join(directory, memory), String(limitBytes))
   try {

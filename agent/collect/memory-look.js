@@ -22,8 +22,8 @@ const { residentPages } = require('./resident-pages')
  *
  * @param {(lines: string) => void} show is shown the lines as well, which are too dear to be made twice
  * @param {Sources} [sources]
- * @returns {{ take: () => Generator<void, Look>, anonBytes: () => number, isDear: () => boolean, close: () => void }} take: pauses wherever there may be
- *   one; isDear: whether the kernel adds up smaps for it. The first two throw where /proc is closed
+ * @returns {{ take: () => Generator<void, Look>, anonBytes: () => number, usesSmaps: () => boolean, close: () => void }} take: pauses wherever there may be
+ *   one; usesSmaps: whether the kernel must add up smaps for it. The first two throw where /proc is closed
  */
 function memoryLook (show, { read = keptFileReader(), readOnce = fileReader(), lines = linesOf, count } = {}) {
   /** @type {'maps' | 'smaps'} */
@@ -58,7 +58,7 @@ function memoryLook (show, { read = keptFileReader(), readOnce = fileReader(), l
       const [, resident, shared] = read('/proc/self/statm').split(' ', 3)
       return (Number(resident) - Number(shared)) * pageBytes()
     },
-    isDear: () => source === 'smaps',
+    usesSmaps: () => source === 'smaps',
     close: () => read.close?.()
   }
 }

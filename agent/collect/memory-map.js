@@ -39,7 +39,7 @@ const MOST_ATTEMPTS = 3
  * @returns {import('./collector').Collector}
  */
 function memoryMap ({ frameMs, metered, look = () => {} }, { now = () => performance.now() / 1000, later = setLater, ...sources } = {}) {
-  const { take, anonBytes, isDear, close } = memoryLook(look, sources)
+  const { take, anonBytes, usesSmaps, close } = memoryLook(look, sources)
   let nextAt = process.platform === 'linux' ? 0 : Infinity
   let attempts = 0
   /** The next one is taken at once. */
@@ -150,7 +150,7 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { now = () => perform
       if (seen?.resident && !asked && moved(values) && ++attempts < MOST_ATTEMPTS) seen = undefined
       if (seen) {
         tell(values, seen)
-        const least = isDear() && seen.resident ? SMAPS_EVERY_SECONDS : EVERY_SECONDS
+        const least = usesSmaps() && seen.resident ? SMAPS_EVERY_SECONDS : EVERY_SECONDS
         nextAt = nowSeconds + Math.min(Math.max(least, tookSeconds / MOST_SHARE), RAREST_SECONDS)
         seen = undefined
         attempts = 0

@@ -97,22 +97,24 @@ const histogramMetric = (name, help, { bounds, rows, exposed, ...names }) => ({
  * The samples of one classic histogram.
  * @param {readonly number[]} bounds of `counts`
  * @param {readonly number[]} counts one per bound and one for what lies above; not cumulative
- * @param {{ sum: number, labels?: Labels, exposed?: readonly number[] }} options exposed: the bounds to show, a subset in the same order
+ * @param {{ sum: number, labels?: Labels, exposed?: readonly number[] }} options exposed: the bounds to show, a subset
  * @returns {Sample[]}
  */
 function histogramSamples (bounds, counts, { sum, labels = {}, exposed = bounds }) {
   /** @type {Sample[]} */
   const samples = []
   let below = 0
-  for (let i = 0, shown = 0; i < bounds.length; i++) {
+  bounds.forEach((bound, i) => {
     below += counts[i]
-    if (bounds[i] !== exposed[shown]) continue
-    shown++
-    samples.push({ suffix: '_bucket', labels: { ...labels, le: bounds[i] }, value: below })
-  }
+    if (exposed.includes(bound)) samples.push({ suffix: /** @type {const} */ ('_bucket'), labels: { ...labels, le: bound }, value: below })
+  })
   const count = below + counts[bounds.length]
-  samples.push({ suffix: '_bucket', labels: { ...labels, le: '+Inf' }, value: count }, { suffix: '_sum', labels, value: sum }, { suffix: '_count', labels, value: count })
-  return samples
+  return [
+    ...samples,
+    { suffix: '_bucket', labels: { ...labels, le: '+Inf' }, value: count },
+    { suffix: '_sum', labels, value: sum },
+    { suffix: '_count', labels, value: count }
+  ]
 }
 
 module.exports = { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramMetric }

@@ -49,8 +49,8 @@ function nextLevel (level, { memoryRatio, loopRatio }) {
 /** It was measured so much later than it should have been: it was stopped, not busy. */
 const HELD_UP = 1.5
 
-/** Of this process; of its loop since the last time. @param {number} everyMs how often it is asked */
-function reader (everyMs) {
+/** @param {number} everyMs how often it is asked @returns {() => number} of the time since it was asked last, the share that the event loop was busy */
+function loopReader (everyMs) {
   let before = performance.eventLoopUtilization()
   let beforeMs = performance.now()
   return () => {
@@ -60,8 +60,14 @@ function reader (everyMs) {
     before = now
     beforeMs = performance.now()
     // A process that is stopped in the middle of something looks busy all the while.
-    return { rssBytes: process.memoryUsage.rss(), limitBytes: memoryLimitBytes(), loopRatio: wasHeldUp ? 0 : utilization }
+    return wasHeldUp ? 0 : utilization
   }
+}
+
+/** Of this process. @param {number} everyMs how often it is asked */
+function reader (everyMs) {
+  const loopRatio = loopReader(everyMs)
+  return () => ({ rssBytes: process.memoryUsage.rss(), limitBytes: memoryLimitBytes(), loopRatio: loopRatio() })
 }
 
 /** How much the exporter has to do, measured now and then. */
@@ -105,4 +111,4 @@ class Load {
 /** Of an opportunity nothing is wrong. @param {import('../series/target').Target} target */
 const isIll = ({ verdicts }) => verdicts.some(({ state, opportunity }) => !opportunity && (state === 'suspected' || state === 'confirmed'))
 
-module.exports = { Load, levels, nextLevel, memoryLimitBytes }
+module.exports = { Load, levels, loopReader, nextLevel, memoryLimitBytes }

@@ -1,12 +1,12 @@
 'use strict'
 
 const v8 = require('node:v8')
-const { performance } = require('node:perf_hooks')
+const { loopReader } = require('./load')
 
 /**
  * V8 takes memory to be fast, and keeps what it took: for an exporter of ten targets that is scraped each second, 30 MiB of new space within a
  * minute. One that has little to do has no use for that, and a sidecar's memory is paid for in every pod. Saved are 30 to 35 MiB of 100 to 115 on
- * Node 20, 24 and 26, for 0.6 to 1.1 % of a core and 1 to 3 ms a scrape (two minutes each). What the flags below change, V8 asks for each time it
+ * Node 20, 24 and 26, for 0.6 to 1.1 % of a core and 1 to 4 ms a scrape (after 70 s each). What the flags below change, V8 asks for each time it
  * decides, so that they may change while it runs; on the command line it takes no growth factor below 2.
  */
 const FLAGS = {
@@ -36,12 +36,10 @@ function setFlags (how) {
 function keepThrifty () {
   /** @type {keyof typeof FLAGS} */
   let how = 'thrifty'
-  let before = performance.eventLoopUtilization()
+  const loopRatio = loopReader(EVERY_MS)
   setFlags(how)
   setInterval(() => {
-    const now = performance.eventLoopUtilization()
-    const next = nextThrift(how, performance.eventLoopUtilization(now, before).utilization)
-    before = now
+    const next = nextThrift(how, loopRatio())
     if (next !== how) setFlags(next)
     how = next
   }, EVERY_MS).unref()
