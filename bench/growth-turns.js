@@ -1,21 +1,30 @@
 'use strict'
 
-// Preloaded before the agent by bench/growth.js: how long each callback of the agent's timers held the loop. The app uses those of node:timers.
-/** @type {number[]} */
-const heldMs = []
+// Preloaded before the agent by bench/growth.js: how long each callback of the agent's timers held the loop, and for how much of that others had the CPU. The app uses
+// those of node:timers.
+const fs = require('node:fs')
+
+/** @type {{ heldMs: number, waitedMs: number }[]} */
+const turns = []
+const schedstat = fs.openSync('/proc/thread-self/schedstat', 'r')
+const text = Buffer.alloc(128)
+/** Time in the run queue so far: Documentation/scheduler/sched-stats.rst. */
+const waitedMs = () => Number(text.latin1Slice(0, fs.readSync(schedstat, text, 0, text.length, 0)).split(' ')[1]) / 1e6
 
 for (const name of /** @type {const} */ (['setTimeout', 'setInterval', 'setImmediate'])) {
   const original = globalThis[name]
   Object.defineProperty(globalThis, name, {
     value: (/** @type {(...args: any[]) => void} */ callback, /** @type {any[]} */ ...rest) => /** @type {any} */ (original)((/** @type {any[]} */ ...args) => {
+      const waitedBeforeMs = waitedMs()
       const began = performance.now()
       callback(...args)
-      heldMs.push(performance.now() - began)
+      const heldMs = performance.now() - began
+      turns.push({ heldMs, waitedMs: waitedMs() - waitedBeforeMs })
     }, ...rest)
   })
 }
 
 process.on('message', () => {
-  process.send?.(heldMs.splice(0))
+  process.send?.(turns.splice(0))
 })
 process.channel?.unref()

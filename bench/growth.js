@@ -2,7 +2,7 @@
 
 /**
  * `npm run bench:growth`: what the agent costs as the app grows: by heap, by GCs a second, by worker threads. Each line is an app of
- * its own with the agent; the main-thread time a frame is what the agent says of itself (collectSeconds).
+ * its own with the agent; the main-thread time a frame is what the agent says of itself (collectSeconds). And beside them what a frame's calls take alone.
  *
  *   npm run bench:growth -- --nodes /path/to/node20:/path/to/node24 --write
  */
@@ -18,7 +18,10 @@ const { median, max, quantile } = require('simple-statistics')
 
 const AGENT = path.join(__dirname, '../agent/index.js')
 const TURNS = path.join(__dirname, 'growth-turns.js')
+const COLD_CALLS = path.join(__dirname, 'cold-calls.js')
 const WARM_FRAMES = 4
+
+/** @typedef {{ heldMs: number, waitedMs: number }} Turn one of the agent's turns of the loop */
 
 /** @type {Record<string, { title: string, of: number[], args: (value: number) => string[] }>} */
 const SHAPES = {
@@ -50,7 +53,7 @@ const { values: given } = parseArgs({
 
 /**
  * @param {string} node @param {string[]} args
- * @returns {Promise<{ micros: number[], gcsPerSecond: number, threads: number, lineBytes: number, turnMicros: number[] }>} of the main thread
+ * @returns {Promise<{ micros: number[], gcsPerSecond: number, threads: number, lineBytes: number, turns: Turn[] }>} of the main thread
  */
 async function run (node, args) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-growth-'))
@@ -91,8 +94,8 @@ async function run (node, args) {
   while (frames.length < WARM_FRAMES) await once(server, 'frame')
   await turnsSince()
   while (frames.length < Number(given.frames) + WARM_FRAMES) await once(server, 'frame')
-  /** @type {number[]} */
-  const turnMs = await turnsSince()
+  /** @type {Turn[]} */
+  const turns = await turnsSince()
   child.kill('SIGKILL')
   await once(child, 'close')
   server.close()
@@ -105,8 +108,33 @@ async function run (node, args) {
     gcsPerSecond: (count(last) - count(first)) / (last.uptimeSeconds - first.uptimeSeconds),
     threads: threads.size,
     lineBytes,
-    turnMicros: turnMs.map(ms => ms * 1000)
+    turns
   }
+}
+
+/** @param {Turn[]} turns @param {(turn: Turn) => number} ms @returns {string} µs */
+const longest = (turns, ms) => (max(turns.map(ms)) * 1000).toFixed(0)
+
+/**
+ * What the parts of a frame take by themselves, without any agent.
+ * @param {string} node @returns {Promise<string>} a table
+ */
+async function coldCalls (node) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-growth-'))
+  const server = net.createServer(socket => socket.on('error', () => {}).resume()).listen(path.join(folder, 's'))
+  await once(server, 'listening')
+  const ask = async (/** @type {string[]} */ ...args) => {
+    const child = spawn(node, [COLD_CALLS, ...args], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'], env: { ...process.env, NODE_OPTIONS: '', SOCKET: path.join(folder, 's') } })
+    const [answer] = await once(child, 'message')
+    return answer
+  }
+  const rows = await Promise.all((await ask()).map(async (/** @type {string} */ call) => {
+    const micros = (await ask(call, given.frames)).slice(WARM_FRAMES)
+    return `| ${call} | ${quantile(micros, 0.25).toFixed(0)} | ${median(micros).toFixed(0)} |`
+  }))
+  server.close()
+  fs.rmSync(folder, { recursive: true, force: true })
+  return `| one call a second, in a process that does nothing else | a quarter below, µs | median, µs |\n|${' --- |'.repeat(3)}\n${rows.join('\n')}`
 }
 
 async function main () {
@@ -114,21 +142,22 @@ async function main () {
   const sections = []
   for (const node of given.nodes.split(':')) {
     sections.push(`## Node ${execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()}`)
+    sections.push(await coldCalls(node))
     for (const name of given.shapes.split(',')) {
       const shape = SHAPES[name]
       if (!shape) throw new Error(`--shapes: expected some of ${Object.keys(SHAPES).join(', ')}, got ${name}`)
       const rows = []
       for (const value of shape.of) {
-        const { micros, gcsPerSecond, threads, lineBytes, turnMicros } = await run(node, shape.args(value))
+        const { micros, gcsPerSecond, threads, lineBytes, turns } = await run(node, shape.args(value))
         loads.push(os.loadavg()[0])
-        rows.push(`| ${value} | ${quantile(micros, 0.25).toFixed(0)} | ${median(micros).toFixed(0)} | ${max(micros).toFixed(0)} | ${max(turnMicros).toFixed(0)} | ${gcsPerSecond.toFixed(0)} | ${threads} | ${lineBytes} |`)
+        rows.push(`| ${value} | ${quantile(micros, 0.25).toFixed(0)} | ${median(micros).toFixed(0)} | ${max(micros).toFixed(0)} | ${longest(turns, ({ heldMs }) => heldMs)} | ${longest(turns, ({ heldMs, waitedMs }) => heldMs - waitedMs)} | ${gcsPerSecond.toFixed(0)} | ${threads} | ${lineBytes} |`)
         console.log(name, rows[rows.length - 1])
       }
-      sections.push(`| ${shape.title} | a quarter below, µs | a frame, µs | with a look, µs | at a time at most, µs | GCs a second, counted | threads heard of | longest line, bytes |\n|${' --- |'.repeat(8)}\n${rows.join('\n')}`)
+      sections.push(`| ${shape.title} | a quarter below, µs | a frame, µs | with a look, µs | at a time at most, µs | waits for a CPU left out, µs | GCs a second, counted | threads heard of | longest line, bytes |\n|${' --- |'.repeat(9)}\n${rows.join('\n')}`)
     }
   }
   sections.unshift('# What the agent costs as the app grows',
-    `<!-- Written by npm run bench:growth -- --write; do not edit. -->\nOn a noisy machine with two cores; meanwhile ${Math.min(...loads).toFixed(0)} to ${Math.max(...loads).toFixed(0)} processes wanted to run on them (load average). Main-thread time a frame, as the agent itself counts it, by the clock: whatever else ran in between is in it. ${given.frames} frames, one a second; the median, and what a quarter of the frames stayed below. The dearest are those with a look at the memory map, every ten seconds or more rarely; it is taken in pieces, so the last column but three says for how long the agent held the loop at a time.`)
+    `<!-- Written by npm run bench:growth -- --write; do not edit. -->\nOn a noisy machine with two cores; meanwhile ${Math.min(...loads).toFixed(0)} to ${Math.max(...loads).toFixed(0)} processes wanted to run on them (load average). Main-thread time a frame, as the agent itself counts it, by the clock: whatever else ran in between is in it. ${given.frames} frames, one a second; the median, and what a quarter of the frames stayed below. The dearest are those with a look at the memory map, every ten seconds or more rarely; it is taken in pieces, so the next column says for how long the agent held the loop at a time, and the one after without the time that others had the CPU: V8's own threads, mostly, where the heap is large. A frame is made of calls like those of the first tables, whose times no agent can change: code that runs once a second finds the caches cold.`)
   const page = sections.join('\n\n') + '\n'
   console.log(page)
   if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/growth.md'), page)

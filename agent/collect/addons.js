@@ -71,8 +71,9 @@ function addons () {
       changed = true
     },
     read (values) {
+      if (!changed) return
       readPiece()
-      if (!changed || reading || waiting.length > 0) return
+      if (reading || waiting.length > 0) return
       changed = false
       /** @type {Record<string, number>} */
       const counts = Object.create(null)

@@ -1,0 +1,47 @@
+'use strict'
+
+// What single calls take that are made once a second in a process that does nothing else: `node cold-calls.js CALL COUNT` tells its parent the µs of each.
+const fs = require('node:fs')
+const net = require('node:net')
+const v8 = require('node:v8')
+const { once } = require('node:events')
+
+const [call, count] = process.argv.slice(2)
+/** Of the size of a frame, and numbers as there are in one. */
+const FRAME = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`someFieldOfAFrame${i}`, i * 12345.678]))
+
+/** @returns {Promise<Record<string, () => unknown>>} by what a reader knows them as */
+async function calls () {
+  const statm = fs.openSync('/proc/self/statm', 'r')
+  const buffer = Buffer.alloc(4096)
+  const line = `${JSON.stringify(FRAME)}\n`
+  const socketPath = /** @type {string} */ (process.env.SOCKET)
+  const socket = net.connect(socketPath)
+  await once(socket, 'connect')
+  const { fd } = /** @type {any} */ (socket)._handle
+  return {
+    nothing: () => {},
+    'performance.eventLoopUtilization()': () => performance.eventLoopUtilization(),
+    'process.cpuUsage()': () => process.cpuUsage(),
+    'v8.getHeapStatistics()': () => v8.getHeapStatistics(),
+    'v8.getHeapSpaceStatistics()': () => v8.getHeapSpaceStatistics(),
+    'a read of /proc/self/statm, kept open': () => fs.readSync(statm, buffer, 0, buffer.length, 0),
+    'JSON.stringify() of 60 numbers': () => JSON.stringify(FRAME),
+    'a write of that to a Unix socket': () => fs.writeSync(fd, line)
+  }
+}
+
+async function main () {
+  const all = await calls()
+  if (!call) return process.send?.(Object.keys(all), () => process.exit())
+  /** @type {number[]} */
+  const micros = []
+  setInterval(() => {
+    const began = performance.now()
+    all[call]()
+    micros.push((performance.now() - began) * 1000)
+    if (micros.length === Number(count)) process.send?.(micros, () => process.exit())
+  }, 1000)
+}
+
+main()
