@@ -30,7 +30,7 @@ const WHY = `Medians of every Node and app, from the least to the most. Why memo
   to 0.6 on Node 20. An app that loads a few dozen modules has both anyway; the file pages are shared by all processes of the same Node.
 - **Memory under load.** V8 doubles its semi-spaces once more survives than they hold, and a little more beside the app brings the step: on Node 24 an observer of GCs with an empty
   callback alone made 45 MiB of 40, as the agent does. It comes sooner, that is all: a JSON API on Node 20 and 24 had 8 MiB of new space after 100,000 requests, 14 with the agent or with
-  an empty observer, and after 400,000 requests 14 in each case. Anonymous memory meanwhile: 1.7 to 6.5 MiB more with the agent on Node 20 and 7 to 14 on Node 24 (three runs each of 10,000, 30,000
+  an empty observer, and after 400,000 requests 14 in each case. Anonymous memory meanwhile: 1.7 to 6.3 MiB more with the agent on Node 20 and 7 to 14 on Node 24 (three runs each of 10,000, 30,000
   and 100,000 requests, by twenty clients); after 400,000 it was 1.5 and 9 (one run; on Node 24 malloc's part differs by 4.6 MiB between runs with nothing).
 - **Start**: by the clock 3 ms (medians of 40 starts each of Node 20 and 24, an HTTP server that listens, in turn with and without the agent; CPU time the same); in the rounds below two
   starts without anything differ by more.
