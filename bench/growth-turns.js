@@ -9,7 +9,7 @@ const turns = []
 const schedstat = fs.openSync('/proc/thread-self/schedstat', 'r')
 const text = Buffer.alloc(128)
 /** Time in the run queue so far: Documentation/scheduler/sched-stats.rst. */
-const waitedMs = () => Number(text.latin1Slice(0, fs.readSync(schedstat, text, 0, text.length, 0)).split(' ')[1]) / 1e6
+const waitedMs = () => Number(text.toString('latin1', 0, fs.readSync(schedstat, text, 0, text.length, 0)).split(' ')[1]) / 1e6
 
 for (const name of /** @type {const} */ (['setTimeout', 'setInterval', 'setImmediate'])) {
   const original = globalThis[name]

@@ -2,7 +2,7 @@
 
 /**
  * `npm run bench:growth`: what the agent costs as the app grows: by heap, by GCs a second, by worker threads. Each line is an app of
- * its own with the agent; the main-thread time a frame is what the agent says of itself (collectSeconds). And beside them what a frame's calls take alone.
+ * its own with the agent; the main-thread time a frame is what the agent says of itself (collectSeconds). And beside them what a frame's calls take alone. On Linux.
  *
  *   npm run bench:growth -- --nodes /path/to/node20:/path/to/node24 --write
  */
@@ -50,6 +50,9 @@ const { values: given } = parseArgs({
     write: { type: 'boolean', default: false }
   }
 })
+
+const shapes = given.shapes.split(',')
+for (const name of shapes) if (!SHAPES[name]) throw new Error(`--shapes: expected some of ${Object.keys(SHAPES).join(', ')}, got ${name}`)
 
 /**
  * @param {string} node @param {string[]} args
@@ -143,9 +146,8 @@ async function main () {
   for (const node of given.nodes.split(':')) {
     sections.push(`## Node ${execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()}`)
     sections.push(await coldCalls(node))
-    for (const name of given.shapes.split(',')) {
+    for (const name of shapes) {
       const shape = SHAPES[name]
-      if (!shape) throw new Error(`--shapes: expected some of ${Object.keys(SHAPES).join(', ')}, got ${name}`)
       const rows = []
       for (const value of shape.of) {
         const { micros, gcsPerSecond, threads, lineBytes, turns } = await run(node, shape.args(value))
@@ -157,7 +159,7 @@ async function main () {
     }
   }
   sections.unshift('# What the agent costs as the app grows',
-    `<!-- Written by npm run bench:growth -- --write; do not edit. -->\nOn a noisy machine with two cores; meanwhile ${Math.min(...loads).toFixed(0)} to ${Math.max(...loads).toFixed(0)} processes wanted to run on them (load average). Main-thread time a frame, as the agent itself counts it, by the clock: whatever else ran in between is in it. ${given.frames} frames, one a second; the median, and what a quarter of the frames stayed below. The dearest are those with a look at the memory map, every ten seconds or more rarely; it is taken in pieces, so the next column says for how long the agent held the loop at a time, and the one after without the time that others had the CPU: V8's own threads, mostly, where the heap is large. A frame is made of calls like those of the first tables, whose times no agent can change: code that runs once a second finds the caches cold.`)
+    `<!-- Written by npm run bench:growth -- --write; do not edit. -->\nOn a noisy machine with two cores; meanwhile ${Math.min(...loads).toFixed(0)} to ${Math.max(...loads).toFixed(0)} processes wanted to run on them (load average). Main-thread time a frame, as the agent itself counts it, by the clock: whatever else ran in between is in it. ${given.frames} frames, one a second; the median, and what a quarter of the frames stayed below. The dearest are those with a look at the memory map, every ten seconds or more rarely; it is taken in pieces, so the next column says for how long the agent held the loop at a time, and the one after without the time that others had the CPU: V8's own threads, mostly, where the heap is large. A frame is made of calls like those of the first tables, which an agent can make fewer, but not cheaper: code that runs once a second finds the caches cold.`)
   const page = sections.join('\n\n') + '\n'
   console.log(page)
   if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/growth.md'), page)

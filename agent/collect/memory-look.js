@@ -1,6 +1,6 @@
 'use strict'
 
-const { fileReader, keptFileReader, linesOf } = require('../read-file')
+const { fileReader, keptFileReader, leadingNumbers, linesOf } = require('../read-file')
 const { mappingsReader } = require('./mappings')
 const { residentPages } = require('./resident-pages')
 
@@ -30,6 +30,7 @@ function memoryLook (show, { read = keptFileReader(), readOnce = fileReader(), l
   let source = 'maps'
   let counted = count
   let knownPageBytes = 0
+  const pages = [0, 0, 0]
   const pageBytes = () => (knownPageBytes ||= pageBytesOf(readOnce))
 
   /** @param {Mapping[]} mappings @returns {Generator<void, Resident | undefined>} */
@@ -55,8 +56,9 @@ function memoryLook (show, { read = keptFileReader(), readOnce = fileReader(), l
     },
     /** Resident less shared pages. proc(5). */
     anonBytes () {
-      const [, resident, shared] = read('/proc/self/statm').split(' ', 3)
-      return (Number(resident) - Number(shared)) * pageBytes()
+      leadingNumbers(read('/proc/self/statm'), pages)
+      const [, resident, shared] = pages
+      return (resident - shared) * pageBytes()
     },
     usesSmaps: () => source === 'smaps',
     close: () => read.close?.()
