@@ -90,15 +90,15 @@ const fields = Object.freeze({
   maxFileDescriptors: gauge('count', 'process', '/proc/self/limits Max open files, soft'),
   cpuUserSeconds: counter('seconds', 'process', 'process.cpuUsage().user'),
   cpuSystemSeconds: counter('seconds', 'process', 'process.cpuUsage().system'),
-  mallocHeapBytes: gauge('bytes', 'process', '/proc/self/maps [heap]: extent of the main malloc arena, every 10 s'),
-  mallocArenaBytes: gauge('bytes', 'process', '/proc/self/maps: writable part of the 64 MiB glibc arenas, every 10 s'),
-  mallocArenas: gauge('count', 'process', '/proc/self/maps: number of 64 MiB glibc arenas, every 10 s'),
+  mallocHeapBytes: gauge('bytes', 'process', '/proc/self/maps [heap]: extent of the main malloc arena, with residentBytes'),
+  mallocArenaBytes: gauge('bytes', 'process', '/proc/self/maps: writable part of the 64 MiB glibc arenas, with residentBytes'),
+  mallocArenas: gauge('count', 'process', '/proc/self/maps: number of 64 MiB glibc arenas, with residentBytes'),
   residentBytes: /** @type {Field} */ ({
     unit: 'bytes',
     kind: 'gauge',
     scope: 'process',
     shape: 'counts',
-    source: '/proc/self/pagemap, else smaps: resident part of malloc_heap ([heap]), malloc_arenas, malloc_mapped, webassembly and stacks; other is the rest of RssAnon, the V8 heap mostly. Every 10 s, larger memories sampled'
+    source: '/proc/self/pagemap, else smaps: resident part of malloc_heap ([heap]), malloc_arenas, malloc_mapped, webassembly and stacks; other is the rest of RssAnon, the V8 heap mostly. Every 10 s while RssAnon moves, else every 60 s; larger memories sampled'
   }),
   allocatorBytes: /** @type {Field} */ ({
     unit: 'bytes',
@@ -171,7 +171,7 @@ const fields = Object.freeze({
   bufferSlabsFollowed: counter('count', 'isolate', 'slabs of the Buffer pool that were followed beyond two major GCs after they were left'),
   bufferSlabsKept: counter('count', 'isolate', 'those of them that a slice kept alive'),
   addons: /** @type {Field} */ ({
-    unit: 'count', kind: 'gauge', scope: 'process', shape: 'counts', source: 'loaded .node files by `abi/name`; abi is v8, node_api or unread, every 10 s'
+    unit: 'count', kind: 'gauge', scope: 'process', shape: 'counts', source: 'loaded .node files by `abi/name`; abi is v8, node_api or unread, where a look at the memory map finds them'
   }),
 
   // The agent's own trouble, in band.

@@ -24,7 +24,8 @@ function * collectors ({ isMainThread, frameMs, guarded, metered, majors, access
     yield
     require('./memory-look')
     yield
-    yield require('./memory-map').memoryMap({ frameMs, metered, look: addons.look })
+    // Who asks malloc learns what was freed and kept while anonymous memory stayed as it is: with the looks, each ten seconds.
+    yield require('./memory-map').memoryMap({ frameMs, metered, look: addons.look, ...(access && { atRestEverySeconds: 0 }) })
     if (access) yield require('./allocator-books').allocatorBooks(access)
     yield addons
     yield require('./file-descriptors').fileDescriptors()

@@ -4,6 +4,9 @@ const { performance } = require('node:perf_hooks')
 const { memoryLook } = require('./memory-look')
 
 const EVERY_SECONDS = 10
+/** While anonymous memory stays as it is, little can have moved within it; the exporter follows the heap and the Buffers by their own numbers. */
+const AT_REST_EVERY_SECONDS = 60
+const LEAST_MOVED_BYTES = 2 ** 20
 /** The kernel adds up smaps page by page under the lock that page faults wait for: where it must serve, rarely. */
 const SMAPS_EVERY_SECONDS = 120
 /** A look may take this share of a core; one that takes longer makes the next ones rarer. */
@@ -34,13 +37,17 @@ const MOST_ATTEMPTS = 3
  * @param {number} options.frameMs
  * @param {(what: string, work: () => void) => () => void} options.metered guards work between frames, and counts its time
  * @param {(lines: string) => void} [options.look] is shown the lines as well, which are too dear to be made twice
+ * @param {number} [options.atRestEverySeconds] while anonymous memory does not move
  * @param {import('./memory-look').Sources & { now?: () => number, later?: (work: () => void, ms: number) => () => void }} [dependencies]
  *   now: seconds; later: returns what takes it back
  * @returns {import('./collector').Collector}
  */
-function memoryMap ({ frameMs, metered, look = () => {} }, { now = () => performance.now() / 1000, later = setLater, ...sources } = {}) {
+function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS }, { now = () => performance.now() / 1000, later = setLater, ...sources } = {}) {
   const { take, anonBytes, usesSmaps, close } = memoryLook(look, sources)
   let nextAt = process.platform === 'linux' ? 0 : Infinity
+  /** What the last look told of, and when its place is taken by another even so. */
+  let toldAnonBytes = NaN
+  let atRestUntil = 0
   let attempts = 0
   /** The next one is taken at once. */
   let atOnce = false
@@ -129,6 +136,9 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { now = () => perform
   const moved = ({ rssAnonBytes }) => rssAnonBytes !== undefined &&
     Math.max(mostBytes, rssAnonBytes) - Math.min(leastBytes, rssAnonBytes) > MOVED_SHARE * rssAnonBytes
 
+  /** @param {import('./collector').Values} values as of now @returns {boolean} whether all is as the last look told, as far as anonymous memory shows */
+  const isAtRest = ({ rssAnonBytes = NaN }) => Math.abs(rssAnonBytes - toldAnonBytes) <= Math.max(LEAST_MOVED_BYTES, MOVED_SHARE * toldAnonBytes)
+
   /** @param {import('./collector').Values} values @param {Look} look */
   const tell = (values, { layout, resident }) => {
     values.mallocHeapBytes = layout.heapBytes
@@ -152,12 +162,16 @@ function memoryMap ({ frameMs, metered, look = () => {} }, { now = () => perform
         tell(values, seen)
         const least = usesSmaps() && seen.resident ? SMAPS_EVERY_SECONDS : EVERY_SECONDS
         nextAt = nowSeconds + Math.min(Math.max(least, tookSeconds / MOST_SHARE), RAREST_SECONDS)
+        atRestUntil = nowSeconds + atRestEverySeconds
+        toldAnonBytes = (seen.resident && values.rssAnonBytes) ?? NaN
         seen = undefined
         attempts = 0
         atOnce = false
         tookSeconds = 0
       }
-      if (!atOnce && !looking && !takeBack && nowSeconds + frameMs / 1000 >= nextAt) takeBack = later(begin, Math.max(0, frameMs - leadMs))
+      const nextFrameSeconds = nowSeconds + frameMs / 1000
+      const isDue = nextFrameSeconds >= nextAt && (nextFrameSeconds >= atRestUntil || !isAtRest(values))
+      if (!atOnce && !looking && !takeBack && isDue) takeBack = later(begin, Math.max(0, frameMs - leadMs))
     },
     stop () {
       cancel()

@@ -170,8 +170,9 @@ describe('the look', () => {
    * @param {number} [app.stepSeconds] what each takes
    * @param {number} [app.lateSeconds] by how much a busy loop delays each timer
    * @param {string} [app.closed] a file that cannot be read
+   * @param {number} [app.atRestEverySeconds]
    */
-  const watch = ({ maps = MAPS, anonBytes = () => anon, steps = 1, stepSeconds = 0, lateSeconds = 0, closed } = {}) => {
+  const watch = ({ maps = MAPS, anonBytes = () => anon, steps = 1, stepSeconds = 0, lateSeconds = 0, closed, atRestEverySeconds } = {}) => {
     let clock = 0
     /** @type {{ at: number, work: () => void }[]} */
     const timers = []
@@ -181,7 +182,7 @@ describe('the look', () => {
     const open = (/** @type {string} */ file) => {
       if (closed && file.startsWith(closed)) throw Object.assign(new Error('EACCES'), { code: 'EACCES' })
     }
-    const collector = memoryMap({ frameMs: 1000, metered: (_, work) => work }, {
+    const collector = memoryMap({ frameMs: 1000, metered: (_, work) => work, atRestEverySeconds }, {
       now: () => clock,
       later (work, ms) {
         const timer = { at: clock + ms / 1000 + lateSeconds, work }
@@ -208,8 +209,8 @@ describe('the look', () => {
         }
       }
     })
-    /** @param {number} nowSeconds @param {boolean} [look] */
-    const frame = (nowSeconds, look) => {
+    /** @param {number} nowSeconds @param {boolean} [look] @param {number} [rssAnonBytes] */
+    const frame = (nowSeconds, look, rssAnonBytes = anon) => {
       for (;;) {
         const [next] = timers.sort((a, b) => a.at - b.at)
         if (!next || next.at > nowSeconds) break
@@ -221,7 +222,7 @@ describe('the look', () => {
       }
       clock = Math.max(clock, nowSeconds)
       /** @type {import('../../agent/frame').Frame['values']} */
-      const values = { rssAnonBytes: anon }
+      const values = { rssAnonBytes }
       collector.read(values, { count: 0, nowSeconds, look })
       return values
     }
@@ -231,12 +232,32 @@ describe('the look', () => {
   const AUXV = Buffer.from(new BigUint64Array([16n, 1n, 6n, BigInt(PAGE), 0n, 0n]).buffer).toString('latin1')
   const SECONDS = Array.from({ length: 32 }, (_, i) => i)
 
-  it('is taken every ten seconds, and what is none of it is other', () => {
-    expect(watch().seenIn(...SECONDS)).toEqual([0, 10, 20, 30])
+  it('tells what is resident where, and what is none of it is other', () => {
     expect(watch().frame(0).residentBytes).toEqual({ ...COUNTED, other: 54 * MIB })
   })
+  it('is taken every ten seconds while anonymous memory moves, and every minute while it does not', () => {
+    /** The seconds of the looks. @type {(firstBytes: number, movedBytes: number) => number[]} */
+    const seenWhere = (firstBytes, movedBytes) => {
+      let bytes = firstBytes
+      const { frame } = watch({ anonBytes: () => bytes })
+      return Array.from({ length: 130 }, (_, second) => second).filter(second => {
+        const seen = frame(second, false, bytes).residentBytes !== undefined
+        if (seen) bytes += movedBytes
+        return seen
+      })
+    }
+    expect(seenWhere(100 * MIB, 0)).toEqual([0, 60, 120])
+    expect(seenWhere(100 * MIB, 2 * MIB)).toEqual([0, 60, 120])
+    expect(seenWhere(100 * MIB, 3 * MIB).slice(0, 4)).toEqual([0, 10, 20, 30])
+    expect(seenWhere(100 * MIB, -3 * MIB).slice(0, 4)).toEqual([0, 10, 20, 30])
+    expect(seenWhere(10 * MIB, MIB)).toEqual([0, 60, 120])
+    expect(seenWhere(10 * MIB, 2 * MIB).slice(0, 4)).toEqual([0, 10, 20, 30])
+  })
+  it('is taken every ten seconds in any case where malloc is asked with it', () => {
+    expect(watch({ atRestEverySeconds: 0 }).seenIn(...SECONDS)).toEqual([0, 10, 20, 30])
+  })
   it('is taken in pieces, so that the app has its turn, and ends just before its frame', () => {
-    const { frame, held, timers } = watch({ steps: 200, stepSeconds: 0.0001 }) // 20 ms
+    const { frame, held, timers } = watch({ steps: 200, stepSeconds: 0.0001, atRestEverySeconds: 0 }) // 20 ms
     expect(frame(0.1).residentBytes).toBeDefined()
     expect(Math.max(...held)).toBeLessThan(0.0006)
     expect(held.length).toBeGreaterThan(30)
@@ -248,7 +269,7 @@ describe('the look', () => {
     expect(watch({ steps: 100, stepSeconds: 0.0001, lateSeconds: 0.1 }).seenIn(0.1, ...SECONDS.slice(1, 12))).toEqual([3])
   })
   it('is taken more rarely where it is dear: half a thousandth of a core is the most', () => {
-    expect(watch({ steps: 100, stepSeconds: 0.0002 }).seenIn(0.1, 10, 20, 38, 39, 40, 41, 42)).toEqual([0.1, 41])
+    expect(watch({ steps: 100, stepSeconds: 0.0002, atRestEverySeconds: 0 }).seenIn(0.1, 10, 20, 38, 39, 40, 41, 42)).toEqual([0.1, 41])
   })
   it('is taken at once when it is asked for, whatever is under way', () => {
     const { frame, timers } = watch({ steps: 200, stepSeconds: 0.0001 })
