@@ -27,7 +27,9 @@ const WHY = `Medians of every Node and app, from the least to the most. Why memo
 - **Memory.** After a full GC the agent holds 0.85 to 0.95 MiB of heap: 0.16 are Node's own list of the flags it allows, 0.4 the agent's code, the rest
   modules of Node it needs and bytecode. What it leaves behind as it loads makes an app that has hardly begun take a second semi-space, of a MiB. And as
   it is loaded, V8 finds Node's functions for paths worth compiling: without its optimizing compilers the file pages fall from 3.5 to 1.1 MiB on Node 24 and from 4.5
-  to 0.6 on Node 20. An app that loads a few dozen modules has both anyway; the file pages are shared by all processes of the same Node.
+  to 0.6 on Node 20. An app that loads a few dozen modules has both anyway; the file pages are shared by all processes of the same Node. An app that never does anything would go
+  without yet more, which V8 takes as soon as it compiles and collects at all, new space and malloc's arenas of its threads: after four minutes 1.9, 4.2, 4.8 and 3.7 MiB anonymous on Node 20, 22, 24
+  and 26 (medians of four processes). It was 2.9, 4.9, 5.2 and 4.4 while the agent looked at the memory map every ten seconds though nothing moved; without any look, and as one file, still 2.7, 3.2, 4.7 and 3.2.
 - **Memory under load.** V8 doubles its semi-spaces once more survives than they hold, and a little more beside the app brings the step: on Node 24 an observer of GCs with an empty
   callback alone made 45 MiB of 40, as the agent does. It comes sooner, that is all: a JSON API on Node 20 and 24 had 8 MiB of new space after 100,000 requests, 14 with the agent or with
   an empty observer, and after 400,000 requests 14 in each case. Anonymous memory meanwhile: 1.7 to 6.3 MiB more with the agent on Node 20 and 7 to 14 on Node 24 (three runs each of 10,000, 30,000
@@ -37,8 +39,9 @@ const WHY = `Medians of every Node and app, from the least to the most. Why memo
 - **The frame** is cold code: sampled once a second, three quarters of its time lie in V8's builtins and Node's C++, spread over some hundred functions of which none takes
   a twentieth, a sixth in the kernel. Read back to back it takes 30 µs. Seven calls like those it is made of, each made alone once a second in a process without any
   agent, add up to 270 to 330 µs: what a frame takes above that is the agent's. Its functions compiled beforehand, by thousands of runs, take a quarter less. A frame
-  of nothing but GC counts takes 110 to 120 µs on Node 22, 24 and 26, and 170 on Node 20, to encode and send it mostly: 150 µs in the middle would be had where memory is
-  read in every third frame only. It is read in each: what is known last of an app that is killed for memory would be up to three seconds old. See [growth](growth.md).
+  of nothing but GC counts takes 110 to 120 µs on Node 22, 24 and 26, and 170 on Node 20, to encode and send it mostly. Nor does it help to read all in every third frame, and
+  GCs and the loop's delay alone in between, as a changed copy of the agent did: 181 to 335 µs in the middle on Node 22, 182 to 245 on 24 and 223 to 287 on 20, where the agent took 325 to 467 in
+  the same five apps, and 490 of 620 with 3,800 GCs a second on Node 24. All is read in each frame: what is known last of an app that is killed for memory is of its last second. See [growth](growth.md).
 - **GCs**: in an API that collects fifty times a second, what Node itself does for each GC that is observed is the larger part of all that the agent costs: by samples of CPU time 0.3 to 0.5 %, beside 0.1 to 0.2 % of its own.
   (The profiles below count by the clock: what else ran on the machine meanwhile is in them.) Node 20 defines two deprecated properties on each entry. Every observer of GCs pays this.`
 
