@@ -6,6 +6,7 @@ const { memoryLook } = require('./memory-look')
 const EVERY_SECONDS = 10
 /** While anonymous memory stays as it is, little can have moved within it; the exporter follows the heap and the Buffers by their own numbers. */
 const AT_REST_EVERY_SECONDS = 60
+/** Of a small memory the share below is nothing: garbage alone moves it by more. */
 const LEAST_MOVED_BYTES = 2 ** 20
 /** The kernel adds up smaps page by page under the lock that page faults wait for: where it must serve, rarely. */
 const SMAPS_EVERY_SECONDS = 120
