@@ -41,7 +41,7 @@ const WHY = `Medians of every Node and app, from the least to the most. Why memo
   agent, add up to 270 to 330 µs: what a frame takes above that is the agent's. Its functions compiled beforehand, by thousands of runs, take a quarter less. A frame
   of nothing but GC counts takes 110 to 120 µs on Node 22, 24 and 26, and 170 on Node 20, to encode and send it mostly. Nor does it help to read all in every third frame, and
   GCs and the loop's delay alone in between, as a changed copy of the agent did: 181 to 335 µs in the middle on Node 22, 182 to 245 on 24 and 223 to 287 on 20, where the agent took 325 to 467 in
-  the same five apps, and 490 of 620 with 3,800 GCs a second on Node 24. All is read in each frame: what is known last of an app that is killed for memory is of its last second. See [growth](growth.md).
+  the same five apps, and 490 of 620 with 3,800 GCs a second on Node 24. Memory is read in each frame: what is known last of an app that is killed for memory is of its last second. See [growth](growth.md).
 - **GCs**: in an API that collects fifty times a second, what Node itself does for each GC that is observed is the larger part of all that the agent costs: by samples of CPU time 0.3 to 0.5 %, beside 0.1 to 0.2 % of its own.
   (The profiles below count by the clock: what else ran on the machine meanwhile is in them.) Node 20 defines two deprecated properties on each entry. Every observer of GCs pays this.
 - **Throughput** of one process differs from that of the next by more than the agent takes, so that rounds do not tell it. Nor did turns of two seconds each, of four processes at a time of the JSON
