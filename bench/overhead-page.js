@@ -29,7 +29,8 @@ const WHY = `Medians of every Node and app, from the least to the most. Why memo
   it is loaded, V8 finds Node's functions for paths worth compiling: without its optimizing compilers the file pages fall from 3.5 to 1.1 MiB on Node 24 and from 4.5
   to 0.6 on Node 20. An app that loads a few dozen modules has both anyway; the file pages are shared by all processes of the same Node. An app that never does anything would go
   without yet more, which V8 takes as soon as it compiles and collects at all, new space and malloc's arenas of its threads: after four minutes 1.9, 4.2, 4.8 and 3.7 MiB anonymous on Node 20, 22, 24
-  and 26 (medians of four processes). It was 2.9, 4.9, 5.2 and 4.4 while the agent looked at the memory map every ten seconds though nothing moved; without any look, and as one file, still 2.7, 3.2, 4.7 and 3.2.
+  and 26 (medians of four processes). It was 2.9, 4.9, 5.2 and 4.4 (of three) while the agent looked at the memory map every ten seconds though nothing moved, and 0.079 to 0.089 % of a core
+  beside 0.069 to 0.081 now (both at a time, three processes each, for 90 seconds from the 45th on); without any look, and as one file, still 2.7, 3.2, 4.7 and 3.2.
 - **Memory under load.** V8 doubles its semi-spaces once more survives than they hold, and a little more beside the app brings the step: on Node 24 an observer of GCs with an empty
   callback alone made 45 MiB of 40, as the agent does. It comes sooner, that is all: a JSON API on Node 20 and 24 had 8 MiB of new space after 100,000 requests, 14 with the agent or with
   an empty observer, and after 400,000 requests 14 in each case. Anonymous memory meanwhile: 1.7 to 6.3 MiB more with the agent on Node 20 and 7 to 14 on Node 24 (three runs each of 10,000, 30,000
@@ -46,7 +47,7 @@ const WHY = `Medians of every Node and app, from the least to the most. Why memo
   (The profiles below count by the clock: what else ran on the machine meanwhile is in them.) Node 20 defines two deprecated properties on each entry. Every observer of GCs pays this.
 - **Throughput** of one process differs from that of the next by more than the agent takes, so that rounds do not tell it. Nor did turns of two seconds each, of four processes at a time of the JSON
   API on Node 24 under full load, eight times (24 turns): with the agent 2.6 % fewer requests (9.9 fewer to 2.6 more), with an observer of GCs with an empty callback 4.0 % fewer (1.5 to 9.8), with nothing again 0.8 % fewer (5.5 fewer to
-  5.3 more). The agent is not to be told from the empty observer; that observing itself costs more than half a percent there is likely, and the profiles below say the same.`
+  5.3 more); in a first try, twice three processes (32 turns), 4.2 % fewer with the agent (0.8 to 8.7) and 2.6 % more with nothing again (2.8 fewer to 4.4 more). The agent is not to be told from the empty observer; that observing itself costs more than half a percent there is likely, and the profiles below say the same.`
 
 /** @param {string[]} head @param {string[][]} rows */
 const table = (head, rows) => [`| ${head.join(' | ')} |`, `|${head.map(() => ' --- ').join('|')}|`, ...rows.map(row => `| ${row.join(' | ')} |`)].join('\n')

@@ -46,7 +46,7 @@ const MOST_ATTEMPTS = 3
 function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS }, { now = () => performance.now() / 1000, later = setLater, ...sources } = {}) {
   const { take, anonBytes, usesSmaps, close } = memoryLook(look, sources)
   let nextAt = process.platform === 'linux' ? 0 : Infinity
-  /** What the last look told of, and when its place is taken by another even so. */
+  /** Anonymous memory as the last look told of it, and until when that holds while it stays so. */
   let toldAnonBytes = NaN
   let atRestUntil = 0
   let attempts = 0

@@ -18,7 +18,7 @@ const { retainedOf } = require('./retained')
 
 /**
  * Takes RSS apart. Every part takes what is left for it, the surest first; so the sum is RSS, whatever the sources say. The
- * V8 heap and RSS are those of now; where malloc's memory lies is from the last look, some seconds ago, and malloc takes what
+ * V8 heap and RSS are those of now; where malloc's memory lies is from the last look, seconds or minutes ago, and malloc takes what
  * has changed since. Without any look what is malloc's remains unexplained.
  *
  * @param {object} of

@@ -248,10 +248,11 @@ describe('the look', () => {
     }
     expect(seenWhere(100 * MIB, 0)).toEqual([0, 60, 120])
     expect(seenWhere(100 * MIB, 2 * MIB)).toEqual([0, 60, 120])
+    expect(seenWhere(100 * MIB, 2 * MIB + PAGE).slice(0, 2)).toEqual([0, 10])
     expect(seenWhere(100 * MIB, 3 * MIB).slice(0, 4)).toEqual([0, 10, 20, 30])
     expect(seenWhere(100 * MIB, -3 * MIB).slice(0, 4)).toEqual([0, 10, 20, 30])
     expect(seenWhere(10 * MIB, MIB)).toEqual([0, 60, 120])
-    expect(seenWhere(10 * MIB, 2 * MIB).slice(0, 4)).toEqual([0, 10, 20, 30])
+    expect(seenWhere(10 * MIB, MIB + PAGE).slice(0, 4)).toEqual([0, 10, 20, 30])
   })
   it('is taken every ten seconds in any case where malloc is asked with it', () => {
     expect(watch({ atRestEverySeconds: 0 }).seenIn(...SECONDS)).toEqual([0, 10, 20, 30])
