@@ -14,5 +14,16 @@ module.exports = [
       // Short rows of numbers read better on one line than on four.
       '@stylistic/object-property-newline': 'off'
     }
+  },
+  {
+    // A judge compares with its `limits`, each of which has a reason beside it and stands in docs/diagnoses.md.
+    files: ['exporter/diagnoses/*.js'],
+    rules: {
+      'no-restricted-syntax': ['error', {
+        selector: ':matches(Property[key.name=/^(judge|fix)$/], FunctionDeclaration, ArrowFunctionExpression) ' +
+          'Literal[raw=/^[0-9.]/]:not([value=0]):not([value=1])',
+        message: 'A number in a judge or a fix belongs in `limits`, or in a named constant with its reason.'
+      }]
+    }
   }
 ]

@@ -31,7 +31,7 @@ async function main () {
   await eventually(() => json('deaths'), found => found.length > 0)
   await json('targets/shop/captures?kind=report', { method: 'POST' })
   await eventually(() => json('captures'), ([capture]) => capture?.state === 'done')
-  const test = spawn(path.join(folder, 'bin/st'), ['run', `${exporter.url}/api/v1/openapi.json`, '--url', exporter.url, '--rate-limit', RATE, '--exclude-path', '/api/v1/recording', ...process.argv.slice(2)], { stdio: 'inherit' })
+  const test = spawn(path.join(folder, 'bin/st'), ['run', `${exporter.url}/api/v1/openapi.json`, '--url', exporter.url, '--rate-limit', RATE, '--exclude-path', '/api/v1/recording', ...process.argv.slice(2)], { cwd: folder, stdio: 'inherit' }) // its cache goes with the folder
   const [code] = await once(test, 'close')
   app.kill('SIGKILL')
   await exporter.stop()

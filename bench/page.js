@@ -32,6 +32,12 @@ const FEW = 3
 /** What a target of many does: a little of everything, ten times a second. */
 const LIGHT = 'const kept = []; setInterval(() => { for (let i = 0; i < 200; i++) kept[i] = { i, text: String(Math.random()) } }, 100)'
 /** The apps of the pictures: one problem each, and a healthy one. */
+/** Pictures that README shows. */
+const SHOWN_PICTURES = Object.freeze(/** @type {const} */ ([
+  { name: 'list', colorScheme: 'dark', hash: '', viewport: { width: 1200, height: 480 } },
+  { name: 'target', colorScheme: 'light', hash: '#target=js-heap-leak', viewport: { width: 1200, height: 1500 } },
+  { name: 'phone', colorScheme: 'light', hash: '#target=semi-space-starvation', viewport: { width: 390, height: 900 } }
+]))
 const SHOWN = ['js-heap-leak', 'semi-space-starvation', 'allocator-fragmentation', 'event-loop-blocked', 'healthy-steady']
 
 const { values: given } = parseArgs({ options: { targets: { type: 'string', default: '100' }, pictures: { type: 'boolean', default: false } } })
@@ -160,15 +166,13 @@ async function pictures (exporter) {
   console.log('waiting until the verdicts are there, and the leak is profiled …')
   await eventually(confirmed, found => SHOWN.slice(0, 4).every(id => found.includes(id)), 180_000)
   await eventually(() => json(exporter, 'captures?target=js-heap-leak'), ([capture]) => capture?.state === 'done', 120_000)
-  for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
-    for (const [name, hash, viewport] of /** @type {const} */ ([['list', '', { width: 1200, height: 480 }], ['target', '#target=js-heap-leak', { width: 1200, height: 1500 }], ['phone', '#target=semi-space-starvation', { width: 390, height: 900 }]])) {
-      const { page, close } = await openPage(chromium, { colorScheme, viewport })
-      await page.goto(`${exporter.url}/${hash}`)
-      await page.locator(hash === '' ? 'tbody tr' : '#chart-resources canvas').first().waitFor()
-      await wait(2500)
-      await page.screenshot({ path: path.join(PICTURES, `${name}-${colorScheme}.png`) })
-      await close()
-    }
+  for (const { name, colorScheme, hash, viewport } of SHOWN_PICTURES) {
+    const { page, close } = await openPage(chromium, { colorScheme, viewport })
+    await page.goto(`${exporter.url}/${hash}`)
+    await page.locator(hash === '' ? 'tbody tr' : '#chart-resources canvas').first().waitFor()
+    await wait(2500)
+    await page.screenshot({ path: path.join(PICTURES, `${name}-${colorScheme}.png`) })
+    await close()
   }
   console.log(`written: ${path.relative(process.cwd(), PICTURES)}/`)
 }

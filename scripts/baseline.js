@@ -26,15 +26,23 @@ const recordings = () => fs.readdirSync(FOLDER).filter(name => name.endsWith('.n
  * @property {Record<string, Record<string, string>>} states thread → diagnosis → state at the end
  */
 
-/** @param {string} name @returns {Promise<Baseline>} */
-async function baselineOf (name) {
+/**
+ * @param {string} name
+ * @param {(verdict: import('../exporter/classify/evaluate').Verdict) => void} [onVerdict] is given each
+ *   verdict whose state changed
+ * @returns {Promise<Baseline>}
+ */
+async function baselineOf (name, onVerdict = () => {}) {
   const [, id, form] = /^\d+-(.*)-(broken|fixed)\.ndjson\.gz$/.exec(name) ?? []
   const app = apps.find(app => app.id === id)
   if (!app) throw new Error(`${name}: no app of the lab is called ${id}`)
   /** @type {Set<string>} */
   const ever = new Set()
   const { targets } = await replay(path.join(FOLDER, name), {
-    onVerdict: (_, verdict) => { if (verdict.state === 'confirmed' && !verdict.opportunity) ever.add(verdict.diagnosis) },
+    onVerdict: (_, verdict) => {
+      if (verdict.state === 'confirmed' && !verdict.opportunity) ever.add(verdict.diagnosis)
+      onVerdict(verdict)
+    },
     onError: error => { throw error }
   })
   const primaries = targets.sort((a, b) => a.hello.threadId - b.hello.threadId).map(({ verdicts }) => primaryOf(verdicts)?.diagnosis)

@@ -25,6 +25,8 @@ const { startExporter } = require('../../test/support/exporter')
 const { startPrometheus } = require('../../test/support/prometheus')
 
 const OUT = path.join(__dirname, '../../docs/dashboards')
+/** Pictures that README and dashboards/README.md show; all others are only checked for errors. */
+const SHOWN = ['process-dark.png', 'fleet-light.png']
 const AGENT = path.join(__dirname, '../../agent/index.js')
 /** What runs while the pictures are taken, under the names that are in them. */
 const APPS = { checkout: 'semi-space-starvation', catalog: 'oversized-heap', images: 'allocator-fragmentation', sessions: 'js-heap-leak', gateway: 'healthy-steady' }
@@ -97,7 +99,8 @@ async function draw (prometheusUrl, name, folder) {
   const data = JSON.stringify({ dashboard, ...range, answers }).replaceAll('<', '\\u003c')
   fs.writeFileSync(page, `<!doctype html><meta charset=utf8><link rel=stylesheet href=view.css><style>body{margin:0}</style><div id=root></div><script>window.onerror=text=>{document.title='ERROR '+text};window.DRAWING=${data}</script><script src=view.js></script>`)
   for (const theme of ['dark', 'light']) {
-    const file = path.join(OUT, `${name}-${theme}.png`)
+    const picture = `${name}-${theme}.png`
+    const file = path.join(SHOWN.includes(picture) ? OUT : folder, picture)
     // Not in the way of the exporter, which runs in this process.
     const run = async (/** @type {string[]} */ ...args) => (await promisify(execFile)(browser(), ['--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--allow-file-access-from-files', `--window-size=1600,${height}`, '--virtual-time-budget=6000', ...args, `${pathToFileURL(page)}?theme=${theme}`], { maxBuffer: 2 ** 28 })).stdout
     await run(`--screenshot=${file}`)

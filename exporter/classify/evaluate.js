@@ -27,7 +27,7 @@ const EVALUATE_EVERY_SECONDS = 2
  */
 
 /**
- * Judge a target, if it is time to: judge → explain → settle → recommend. Writes target.verdicts.
+ * Judge a target, if it is time to: judge → settle → explain → recommend. Writes target.verdicts.
  *
  * @param {import('../series/target').Target} target
  * @param {{ diagnoses?: typeof allDiagnoses, onError?: (error: Error) => void, everySeconds?: number }} [options]
@@ -51,7 +51,7 @@ function evaluate (target, { diagnoses = allDiagnoses, onError = () => {}, every
   const before = target.verdicts
   const ruledOut = explained.filter(({ diagnosis, settled }) => !diagnosis.opportunity && settled.state === 'ok')
     .map(({ diagnosis, settled }) => ({ diagnosis: diagnosis.id, text: settled.judgement.summary }))
-  target.verdicts = explained.map(({ diagnosis, settled }) => verdictOf(diagnosis, signals, settled, ruledOut, target, onError))
+  target.verdicts = explained.map(({ diagnosis, settled }) => verdictOf(diagnosis, settled, ruledOut, target, onError))
   return target.verdicts.filter(({ state }, i) => state !== (before[i]?.state ?? 'unknown'))
 }
 
@@ -76,11 +76,11 @@ function explain (judged) {
 }
 
 /**
- * @param {Judged['diagnosis']} diagnosis @param {import('../signals').Signals} signals @param {Judged['settled']} settled
+ * @param {Judged['diagnosis']} diagnosis @param {Judged['settled']} settled
  * @param {Verdict['ruledOut']} ruledOut all that do not hold @param {import('../series/target').Target} target @param {(error: Error) => void} onError
  * @returns {Verdict}
  */
-function verdictOf (diagnosis, signals, settled, ruledOut, target, onError) {
+function verdictOf (diagnosis, settled, ruledOut, target, onError) {
   const { state, judgement } = settled
   const found = state === 'suspected' || state === 'confirmed'
   return {
@@ -94,7 +94,7 @@ function verdictOf (diagnosis, signals, settled, ruledOut, target, onError) {
     evidence: found ? judgement.evidence ?? [] : [],
     ruledOut: ruledOut.some(other => other.diagnosis === diagnosis.id) ? ruledOut.filter(other => other.diagnosis !== diagnosis.id) : ruledOut,
     impact: found ? judgement.impact ?? null : null,
-    fix: found ? standingFix(diagnosis, signals, state, target, onError) : [],
+    fix: found ? standingFix(diagnosis, settled, target, onError) : [],
     runbook: diagnosis.runbook ?? null
   }
 }
@@ -102,23 +102,23 @@ function verdictOf (diagnosis, signals, settled, ruledOut, target, onError) {
 /**
  * A fix stands as long as its verdict does: numbers that follow every wobble of the load are no advice. What it is predicted
  * to bring is known better with time, and looked at anew when the process is twice as old – as long as it says to do the same.
- * @param {Judged['diagnosis']} diagnosis @param {import('../signals').Signals} signals @param {Verdict['state']} state
+ * @param {Judged['diagnosis']} diagnosis @param {Judged['settled']} settled
  * @param {import('../series/target').Target} target @param {(error: Error) => void} onError
  */
-function standingFix (diagnosis, signals, state, target, onError) {
+function standingFix (diagnosis, { state, judgement: { finding } }, target, onError) {
   const nowSeconds = target.evaluatedAtSeconds
   const previous = target.verdicts.find(verdict => verdict.diagnosis === diagnosis.id)
   const standing = state === 'confirmed' && previous?.state === 'confirmed' && previous.fix.length > 0 ? previous.fix : undefined
   if (standing && nowSeconds < 2 * (target.recommendedAtSeconds.get(diagnosis.id) ?? 0)) return standing
   target.recommendedAtSeconds.set(diagnosis.id, nowSeconds)
-  const fix = recommend(diagnosis, signals, target, onError)
+  const fix = finding ? recommend(diagnosis, finding, target, onError) : []
   return standing && !isDeepStrictEqual(standing[0].change, fix[0]?.change) ? standing : fix
 }
 
-/** @param {Judged['diagnosis']} diagnosis @param {import('../signals').Signals} signals @param {import('../series/target').Target} target @param {(error: Error) => void} onError */
-function recommend (diagnosis, signals, target, onError) {
+/** @param {Judged['diagnosis']} diagnosis @param {import('../diagnoses/define-diagnosis').Finding} finding @param {import('../series/target').Target} target @param {(error: Error) => void} onError */
+function recommend (diagnosis, finding, target, onError) {
   try {
-    return diagnosis.fix(/** @type {any} */ (signals), target.hello)
+    return diagnosis.fix(finding, target.hello, diagnosis.limits)
   } catch (cause) {
     onError(new Error(`the fix of ${diagnosis.id} failed`, { cause }))
     return []
@@ -133,4 +133,4 @@ function primaryOf (verdicts) {
   return verdicts.find(verdict => verdict.state === 'confirmed' && !verdict.opportunity) ?? null
 }
 
-module.exports = { evaluate, primaryOf, EVALUATE_EVERY_SECONDS }
+module.exports = { evaluate, primaryOf }

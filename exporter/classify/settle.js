@@ -50,4 +50,4 @@ function settle (before, judgement, nowSeconds) {
   return { state: judgement.state, judgement, agreed: 0, confirmedAtSeconds: NaN, seenAtSeconds: nowSeconds }
 }
 
-module.exports = { settle, RAISE_AFTER, WITHDRAW_AFTER_SECONDS }
+module.exports = { settle }

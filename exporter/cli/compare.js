@@ -69,4 +69,4 @@ function writeComparison (comparison, { json }) {
   process.stdout.write(json ? JSON.stringify(comparison, null, 2) + '\n' : '\n' + renderComparison(comparison, { colour }))
 }
 
-module.exports = { command, writeComparison }
+module.exports = { command }

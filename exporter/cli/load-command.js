@@ -109,4 +109,4 @@ function kill ({ pid }, signal) {
   } catch {} // it has just ended
 }
 
-module.exports = { LoadCommand, LoadError }
+module.exports = { LoadCommand }

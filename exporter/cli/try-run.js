@@ -118,4 +118,4 @@ function tailOf (file) {
   }
 }
 
-module.exports = { tryRun, SETTLE_MS }
+module.exports = { tryRun }

@@ -39,4 +39,4 @@ function rssAfterLoad ({ seconds, rssBytes, cpuSeconds, loopSeconds }) {
   return null
 }
 
-module.exports = { rssAfterLoad, QUIET_SHARE, LEAST_SECONDS }
+module.exports = { rssAfterLoad, LEAST_SECONDS }

@@ -1,7 +1,7 @@
 'use strict'
 
 const { containerOf } = require('../series/targets')
-const { semiSpaceMax } = require('../v8/heap-sizing')
+const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
 
 /** Growth before the end is looked for over so long. */
 const RISE_SECONDS = 10
@@ -71,7 +71,7 @@ function lastMoments (target, goneAtUnixMs) {
     heapRecordBytes: record(window.points('heapUsedBytes', RECORD_SECONDS)),
     heapSizeLimitBytes: values.heapSizeLimitBytes,
     oldBytes: values.heapUsedBytes === undefined ? undefined : values.heapUsedBytes - (values.spaces?.new_space?.[0] ?? 0),
-    oldLimitBytes: values.heapSizeLimitBytes === undefined ? undefined : values.heapSizeLimitBytes - 3 * (semiSpaceMax(hello, values.heapSizeLimitBytes)?.bytes ?? 0),
+    oldLimitBytes: values.heapSizeLimitBytes === undefined ? undefined : values.heapSizeLimitBytes - youngGenerationBytes(semiSpaceMax(hello, values.heapSizeLimitBytes)?.bytes ?? 0),
     gcPauseRatio: window.rate('gcPauseSeconds', RISE_SECONDS) ?? 0
   }
 }

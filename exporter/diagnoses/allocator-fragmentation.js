@@ -1,7 +1,7 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
+const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatRatio } = require('../text/format')
 const { MOVED_SHARE } = require('../anatomy/retained')
 const { envChange, jemallocChange } = require('../fixes/malloc')
@@ -40,7 +40,9 @@ module.exports = defineDiagnosis({
     growthScore: 3,
     growthFit: 0.8,
     growthShareRatio: 0.2,
-    lateGrowthRatio: 0.5
+    lateGrowthRatio: 0.5,
+    // More of it in the arenas of threads than in [heap] is worth a word.
+    arenaShareRatio: 0.5
   },
   explains: [],
   runbook: 'MemwatchAllocatorFragmentation',
@@ -72,14 +74,17 @@ module.exports = defineDiagnosis({
       return { state: 'ok', summary: `${formatBytes(signals.nativeBytes)} outside the heap are constant while Buffers hardly move: memory in use, not freed` }
     }
     const inArenas = signals.mallocArenaShareRatio ?? 0
+    const trimmableBytes = signals.allocatorTrimmableBytes ?? 0
     return {
       state: rises ? 'suspected' : 'confirmed',
       summary: `glibc malloc keeps ${asked ? '' : 'about '}${formatBytes(retained)} that the app has freed: ${formatRatio(share)} of RSS.`,
+      finding: { retainedBytes: retained, rssBytes, jemallocSavingBytes: signals.jemallocSavingBytes, arenaShareRatio: inArenas, trimmableBytes },
       evidence: [
         evidence('allocatorSlackBytes', retained, limits.retainedBytes, (value, limit) => asked
           ? `malloc itself counts ${value} of its resident memory as free; from ${limit} on it matters.`
           : `About ${value} of malloc's resident memory are beyond what is in use; from ${limit} on it matters.`),
-        evidence('mallocArenaShareRatio', inArenas, 0.5, value => `${formatRatio(1 - inArenas)} of it lie in [heap], the main arena, and ${value} in the arenas of threads.`),
+        evidence('rssBytes', rssBytes, retained / limits.retainedShareRatio, value => `RSS is ${value}, of which malloc keeps ${formatRatio(share)}.`),
+        evidence('mallocArenaShareRatio', inArenas, limits.arenaShareRatio, value => `${formatRatio(1 - inArenas)} of it lie in [heap], the main arena, and ${value} in the arenas of threads.`),
         evidence(churn >= returned ? 'bufferChurnBytes' : 'nativeReturnedBytes', moved, limits.movedShareRatio * retained,
           (value, limit) => `Up to ${value} of native memory and Buffers were freed again (more than ${limit}), yet RSS stayed.`),
         ...(signals.nativeRiseBytes === null
@@ -91,12 +96,10 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix (signals, target) {
-    const { allocatorSlackBytes: retained, rssBytes } = signals
+  fix ({ retainedBytes: retained, rssBytes, jemallocSavingBytes, arenaShareRatio, trimmableBytes }, target) {
     /** @param {number} saved bytes */
-    const predicted = saved => [{ signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: rssBytes - saved, unit: 'bytes' }]
-    const arenaShare = signals.mallocArenaShareRatio ?? 0
-    const jemalloc = signals.jemallocSavingBytes ?? JEMALLOC_RECOVERED * retained
+    const predicted = saved => [prediction('rssBytes', rssBytes, rssBytes - saved)]
+    const jemalloc = jemallocSavingBytes ?? JEMALLOC_RECOVERED * retained
     const fixes = [{
       title: 'Use jemalloc',
       change: jemallocChange(target),
@@ -115,7 +118,7 @@ module.exports = defineDiagnosis({
       fixes.push({
         title: 'Without a new library: fewer arenas',
         change: envChange({ MALLOC_ARENA_MAX: '2' }),
-        predicted: predicted(ARENA_MAX_RECOVERED * arenaShare * retained),
+        predicted: predicted(ARENA_MAX_RECOVERED * arenaShareRatio * retained),
         risk: 'Threads of the pool share two arenas: some lock contention. It does nothing for what lies in [heap].'
       })
     }
@@ -127,7 +130,7 @@ module.exports = defineDiagnosis({
     return [...lasting, {
       title: 'First aid, without a restart: malloc_trim',
       change,
-      predicted: predicted(signals.allocatorTrimmableBytes ?? 0),
+      predicted: predicted(trimmableBytes),
       risk: 'It blocks the app meanwhile, some 0.15 ms for each MiB. Memory that comes and goes all the time comes back as fast.'
     }]
   }

@@ -1,7 +1,7 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
+const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { flagsInForce } = require('../v8/flags')
 
@@ -11,6 +11,10 @@ const COLLECTED_FROM_BYTES = 48 * 2 ** 20
 const NATIVE_BASE_BYTES = 12 * 2 ** 20
 /** Share of the waiting memory that releasing at once took off RSS in measurements: see docs/accuracy.md. */
 const RELEASED_SHARE = 0.8
+/** ArrayBuffer.prototype.transfer is enabled from this V8 on. */
+const V8_WITH_TRANSFER = 12
+/** V8 that frees short-lived Buffers by mark-compacts, and the first minor version of 14 that does not. */
+const V8_WITH_REGRESSION = Object.freeze({ first: 13, last: 14, healedMinor: 6 })
 
 module.exports = defineDiagnosis({
   id: 'array-buffer-pile-up',
@@ -30,7 +34,11 @@ module.exports = defineDiagnosis({
     certainMajorsPerSecond: 2,
     certainPauseRatio: 0.02,
     certainShareRatio: 0.4,
-    windowSeconds: 15
+    windowSeconds: 15,
+    // Of full collections for Buffers, a tenth remains when each Buffer is released at once.
+    remainingMajorsShareRatio: 0.1,
+    // Half of their pauses remains where scavenges free young Buffers again.
+    scavengedPauseShareRatio: 0.5
   },
   explains: ['allocator-fragmentation'],
   runbook: 'MemwatchArrayBufferPileUp',
@@ -48,23 +56,29 @@ module.exports = defineDiagnosis({
     return {
       state: certain ? 'confirmed' : 'suspected',
       summary: `${formatBytes(waiting)} of dead Buffers wait for a GC at a time, and V8 runs ${formatNumber(majors)} full collections a second to free them.`,
+      finding: {
+        majorsPerSecond: majors,
+        majorPauseRatio: pauses,
+        waitingBytes: waiting,
+        rssBytes,
+        // Heap, code and what Node itself takes remain.
+        leastRssBytes: Math.min(rssBytes, rssBytes - (signals.outsideHeapBytes ?? 0) + NATIVE_BASE_BYTES)
+      },
       evidence: [
         evidence('externalWaitingBytes', waiting, limits.waitingBytes, (value, limit) => `Some ${value} of external memory (${limit} count) come and go above what stays: Buffers die long before they are freed. It was seen between ${formatBytes(signals.externalFloorBytes)} and ${formatBytes(signals.externalPeakBytes)}.`),
         evidence('externalMajorsPerSecond', majors, limits.externalMajorsPerSecond, (value, limit) => `${value} major GCs because of external memory; ${limit} count.`),
         evidence('externalMajorPauseRatio', pauses, limits.externalMajorPauseRatio, value => `They take ${value} of wall time, for a heap that has nothing to collect.`),
+        evidence('rssBytes', rssBytes, waiting / limits.waitingShareRatio, value => `RSS is ${value}: ${formatRatio(share)} of it wait.`),
         ...(regression(target) ? [evidence('ordinaryMajorsPerSecond', signals.ordinaryMajorsPerSecond ?? 0, 0, () => `Node ${target.node} (V8 ${target.v8}) frees short-lived Buffers by full collections where other versions scavenge.`)] : [])
       ],
       impact: `RSS is up to ${formatBytes(waiting)} higher than what is in use${signals.rssShareRatio === null ? '' : ` (RSS stands at ${formatRatio(signals.rssShareRatio)} of the container limit)`}, and ${formatRatio(pauses)} of the time goes into collecting.`
     }
   },
 
-  fix (signals, target) {
-    const { externalMajorPauseRatio: pauses, externalMajorsPerSecond: majors, rssBytes } = signals
-    const waiting = waitingOf(signals)
-    // Heap, code and what Node itself takes remain.
-    const leastBytes = Math.min(rssBytes, rssBytes - (signals.outsideHeapBytes ?? 0) + NATIVE_BASE_BYTES)
+  fix ({ majorsPerSecond: majors, majorPauseRatio: pauses, waitingBytes, rssBytes, leastRssBytes }, target, limits) {
     const [v8Major] = target.v8.split('.').map(Number)
-    const canTransfer = v8Major >= 12
+    const canTransfer = v8Major >= V8_WITH_TRANSFER
+    /** @type {import('./define-diagnosis').Fix[]} */
     const fixes = [{
       title: 'Release each Buffer when it is done with',
       change: {
@@ -74,9 +88,9 @@ module.exports = defineDiagnosis({
           'Do not gather a body with Buffer.concat: handle the chunks as a stream (pipeline, hash.update per chunk), or write them into one Buffer.allocUnsafeSlow(contentLength).'
       },
       predicted: [
-        { signal: /** @type {'rssBytes' | 'externalMajorsPerSecond' | 'externalMajorPauseRatio'} */ ('externalMajorsPerSecond'), from: majors, to: 0.1 * majors, unit: 'perSecond' },
-        { signal: /** @type {const} */ ('externalMajorPauseRatio'), from: pauses, to: 0.1 * pauses, unit: 'ratio' },
-        { signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: Math.max(leastBytes, rssBytes - RELEASED_SHARE * waiting), unit: 'bytes' }
+        prediction('externalMajorsPerSecond', majors, limits.remainingMajorsShareRatio * majors),
+        prediction('externalMajorPauseRatio', pauses, limits.remainingMajorsShareRatio * pauses),
+        prediction('rssBytes', rssBytes, Math.max(leastRssBytes, rssBytes - RELEASED_SHARE * waitingBytes))
       ],
       risk: 'What still refers to a transferred Buffer sees an empty one.'
     }]
@@ -85,8 +99,8 @@ module.exports = defineDiagnosis({
       fixes.push({
         title: `On Node ${target.node.split('.')[0]}: let scavenges free young Buffers again, or move to Node 26`,
         // Refused in NODE_OPTIONS: only for the command line.
-        change: /** @type {any} */ ({ flag }),
-        predicted: [{ signal: 'externalMajorPauseRatio', from: pauses, to: 0.5 * pauses, unit: 'ratio' }],
+        change: { flag },
+        predicted: [prediction('externalMajorPauseRatio', pauses, limits.scavengedPauseShareRatio * pauses)],
         risk: 'A V8 flag that Node does not promise to keep; it is refused in NODE_OPTIONS, so the command line must carry it. The Buffers still wait.'
       })
     }
@@ -109,6 +123,6 @@ const waitingOf = ({ externalWaitingBytes, externalPeakBytes, externalMajorsPerS
  */
 function regression ({ v8 }) {
   const [major, minor] = v8.split('.').map(Number)
-  if (major === 13) return '--scavenger-max-new-space-capacity-mb=8'
-  return major === 14 && minor < 6 ? '--external-memory-accounted-in-global-limit' : null
+  if (major === V8_WITH_REGRESSION.first) return '--scavenger-max-new-space-capacity-mb=8'
+  return major === V8_WITH_REGRESSION.last && minor < V8_WITH_REGRESSION.healedMinor ? '--external-memory-accounted-in-global-limit' : null
 }

@@ -1,8 +1,12 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
-const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+const { evidence, prediction } = require('./evidence')
+const { formatBytes, formatKibibytes, formatNumber, formatRatio } = require('../text/format')
+const { mean } = require('simple-statistics')
+
+/** A slab this small pins little, and still serves several small Buffers. */
+const SMALL_SLAB_BYTES = 1024
 
 module.exports = defineDiagnosis({
   id: 'buffer-pool-pinning',
@@ -19,7 +23,11 @@ module.exports = defineDiagnosis({
     suspectedSlabsKeptRatio: 0.2,
     // Less than this in Buffers that stay is no problem, whatever they are slices of.
     arrayBuffersFloorBytes: 48 * 2 ** 20,
-    arrayBuffersShareRatio: 0.25
+    arrayBuffersShareRatio: 0.25,
+    // From here on what stays in Buffers grows.
+    growsSteadinessRatio: 0.5,
+    // Most of what is pinned comes back; the copies that are kept take the rest.
+    releasedShareRatio: 0.9
   },
   explains: ['native-memory-leak', 'allocator-fragmentation'],
   runbook: 'MemwatchBufferPoolPinning',
@@ -36,36 +44,36 @@ module.exports = defineDiagnosis({
     if (kept < limits.suspectedSlabsKeptRatio) {
       return { state: 'ok', summary: `${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their use: slices do not pin them` }
     }
-    const grows = (signals.arrayBuffersSteadinessRatio ?? 0) > 0.5
+    // Between what stayed half a minute ago, which has grown since, and what is there now, garbage and all.
+    const pinnedBytes = kept * mean([floor, signals.arrayBuffersBytes ?? floor])
+    const grows = (signals.arrayBuffersSteadinessRatio ?? 0) > limits.growsSteadinessRatio
     return {
       state: kept >= limits.slabsKeptRatio ? 'confirmed' : 'suspected',
-      summary: `${formatRatio(kept)} of the Buffer pool's slabs of ${slab / 1024} KiB stay alive for the slices that are kept of them: ${formatBytes(floor)} stay in Buffers${grows ? ', and it grows' : ''}.`,
+      summary: `${formatRatio(kept)} of the Buffer pool's slabs of ${formatKibibytes(slab)} stay alive for the slices that are kept of them: ${formatBytes(floor)} stay in Buffers${grows ? ', and it grows' : ''}.`,
+      finding: { slabBytes: slab, pinnedBytes, rssBytes },
       evidence: [
         evidence('bufferSlabsKeptRatio', kept, limits.slabsKeptRatio, (value, limit) => `Of ${formatNumber(followed)} slabs that were followed, ${value} were still there two major GCs after they were used up; ${limit} count.`),
         evidence('arrayBuffersFloorBytes', floor, limits.arrayBuffersFloorBytes, (value, limit) => `${value} of Buffers stay, ${formatRatio(floor / rssBytes)} of RSS; from ${limit} on it matters.`),
-        evidence('bufferPoolBytes', slab, slab, value => `One kept slice of a few bytes holds a slab of ${value === '0 MiB' ? `${slab} bytes` : `${slab / 1024} KiB`}.`),
+        evidence('bufferPoolBytes', slab, slab, () => `One kept slice of a few bytes holds a slab of ${formatKibibytes(slab)}.`),
+        evidence('rssBytes', rssBytes, floor / limits.arrayBuffersShareRatio, value => `RSS is ${value}.`),
         ...(signals.arrayBuffersRiseBytes === null ? [] : [evidence('arrayBuffersRiseBytes', signals.arrayBuffersRiseBytes, 0, value => `It changed by ${value} along its line.`)])
       ],
       impact: `Up to ${formatBytes(kept * floor)} are held by slices that need a fraction of it. Where what is kept fills its slabs, it is a cache that wants a bound.`
     }
   },
 
-  fix (signals) {
-    const { rssBytes } = signals
-    // Between what stayed half a minute ago, which has grown since, and what is there now, garbage and all.
-    const { arrayBuffersFloorBytes: floor, arrayBuffersBytes: now } = signals
-    const pinned = (signals.bufferSlabsKeptRatio ?? 0) * (floor + (now ?? floor)) / 2
+  fix ({ slabBytes, pinnedBytes, rssBytes }, _, limits) {
     return [{
       title: 'Copy out what is kept',
       change: {
         code: 'Where a small part of a message is stored – an id, a token, a header – store a copy that owns its memory: const own = Buffer.allocUnsafeSlow(part.length); part.copy(own). Or keep a string (part.toString()). Buffer.from(part) does not help: it cuts from the same pool.'
       },
-      predicted: [{ signal: 'rssBytes', from: rssBytes, to: rssBytes - 0.9 * pinned, unit: 'bytes' }],
+      predicted: [prediction('rssBytes', rssBytes, rssBytes - limits.releasedShareRatio * pinnedBytes)],
       risk: 'A small allocation for each part that is kept; those that are temporary need none.'
     }, {
       title: 'Or make the slabs smaller',
-      change: { code: `At the start of the app: require('node:buffer').Buffer.poolSize = 1024 (now ${signals.bufferPoolBytes}). A kept slice then pins at most that.` },
-      predicted: [{ signal: 'rssBytes', from: rssBytes, to: rssBytes - pinned * (1 - 1024 / Math.max(2048, signals.bufferPoolBytes)), unit: 'bytes' }],
+      change: { code: `At the start of the app: require('node:buffer').Buffer.poolSize = ${SMALL_SLAB_BYTES} (now ${slabBytes}). A kept slice then pins at most that.` },
+      predicted: [prediction('rssBytes', rssBytes, rssBytes - pinnedBytes * Math.max(0, 1 - SMALL_SLAB_BYTES / slabBytes))],
       risk: 'Temporary small Buffers are allocated more often: some CPU.'
     }]
   }

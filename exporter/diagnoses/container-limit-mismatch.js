@@ -1,15 +1,19 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
+const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
 const { fittingOldBytes, neededContainerBytes } = require('../v8/fitting-sizes')
+const { youngGenerationBytes } = require('../v8/heap-sizing')
 
 const MIB = 2 ** 20
+const PERCENT = 100
 const PERCENTAGE = '--max-old-space-size-percentage'
 /** A heap below this is not worth a container. */
 const LEAST_HEAP_MIB = 32
+/** A semi-space that is enough for most request loads. */
+const ENOUGH_SEMI_SPACE_MIB = 16
 
 module.exports = defineDiagnosis({
   id: 'container-limit-mismatch',
@@ -30,20 +34,35 @@ module.exports = defineDiagnosis({
     // … and it is the heap that fills it.
     heapShareRatio: 0.4,
     // Waiting for memory under memory.high, share of the time.
-    pressureRatio: 0.1
+    pressureRatio: 0.1,
+    // The young generation was sized for another memory where it takes more of the container than this.
+    youngShareRatio: 0.25,
+    // A heap that what lives would fill by more than this has no room to work in.
+    liveShareRatio: 0.8
   },
   explains: [],
   runbook: 'MemwatchContainerLimitMismatch',
 
   judge (signals, limits, target) {
     const { heapSizeLimitBytes: heapLimit, besideHeapBytes: beside, containerLimitBytes: limit, containerHighBytes: high } = signals
+    /** @param {number} limitBytes that the heap must fit */
+    const findingFor = limitBytes => ({
+      limitBytes,
+      besideBytes: beside,
+      heapLimitBytes: heapLimit,
+      rssBytes: signals.rssBytes,
+      semiSpaceBytes: signals.semiSpaceMaxBytes,
+      liveBytes: signals.liveHeapHighestBytes ?? signals.liveHeapBytes ?? 0
+    })
     if (high !== null && (signals.memoryPressureRatio ?? 0) >= limits.pressureRatio && (signals.containerHighHitsPerSecond ?? 0) > 0) {
       return {
         state: 'confirmed',
         summary: `The cgroup's memory.high of ${formatBytes(high)} makes the process wait for memory ${formatRatio(signals.memoryPressureRatio ?? 0)} of the time.`,
+        finding: findingFor(limit ?? high),
         evidence: [
           evidence('memoryPressureRatio', signals.memoryPressureRatio ?? 0, limits.pressureRatio, (value, limit) => `Something in the cgroup waits for memory ${value} of the time (${limit} count).`),
-          evidence('containerHighHitsPerSecond', signals.containerHighHitsPerSecond ?? 0, 0, value => `memory.high is exceeded ${value}.`)
+          evidence('containerHighHitsPerSecond', signals.containerHighHitsPerSecond ?? 0, 0, value => `memory.high is exceeded ${value}.`),
+          evidence('heapSizeLimitBytes', heapLimit, high - beside, (value, limit) => `The heap may grow to ${value}; ${limit} would fit below memory.high.`)
         ],
         impact: 'The kernel throttles every allocation: the app stalls although nothing is killed and the limit is not reached.'
       }
@@ -60,6 +79,7 @@ module.exports = defineDiagnosis({
     return {
       state: blind || pressed ? 'confirmed' : 'suspected',
       summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} lie beside it: more than the container's ${formatBytes(limit)}.`,
+      finding: findingFor(limit),
       evidence: [
         evidence('heapSizeLimitBytes', heapLimit, limit - beside, (value, limit) => `The heap may grow to ${value}; ${limit} would fit beside what else is resident.`),
         evidence('containerLimitBytes', limit, worst, (value, worst) => `The container may hold ${value}; all together it can become ${worst}.`),
@@ -71,15 +91,12 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix (signals, target) {
-    const { besideHeapBytes: beside, heapSizeLimitBytes: heapLimit, rssBytes } = signals
-    const limit = signals.containerLimitBytes ?? signals.containerHighBytes ?? 0
-    const youngBytes = 3 * (signals.semiSpaceMaxBytes ?? 16 * MIB)
+  fix ({ limitBytes: limit, besideBytes: beside, heapLimitBytes, rssBytes, semiSpaceBytes, liveBytes: live }, target, limits) {
+    const youngBytes = youngGenerationBytes(semiSpaceBytes ?? ENOUGH_SEMI_SPACE_MIB * MIB)
     // Without a flag the young generation was sized for the memory that V8 was told of: give it what fits, too.
-    const semiMib = youngBytes > limit / 4 ? 16 : null
-    const young = semiMib === null ? youngBytes : 3 * semiMib * MIB
+    const semiMib = youngBytes > limits.youngShareRatio * limit ? ENOUGH_SEMI_SPACE_MIB : null
+    const young = semiMib === null ? youngBytes : youngGenerationBytes(semiMib * MIB)
     const megabytes = Math.max(LEAST_HEAP_MIB, fittingOldBytes({ limitBytes: limit, besideBytes: beside, youngBytes: young }) / MIB)
-    const live = signals.liveHeapHighestBytes ?? signals.liveHeapBytes ?? 0
     const neededBytes = neededContainerBytes({ liveBytes: live, besideBytes: beside, youngBytes: young })
     const ask = {
       title: `Ask for ${formatBytes(neededBytes)} of memory`,
@@ -89,13 +106,13 @@ module.exports = defineDiagnosis({
     }
     // What it has need not be asked for.
     const asks = neededBytes > limit ? [ask] : []
-    if (megabytes * MIB < live / 0.8) return [...asks, limitFix()]
+    if (megabytes * MIB < live / limits.liveShareRatio) return [...asks, limitFix()]
     const seesLimit = target.constrainedBytes !== undefined && target.constrainedBytes <= limit
     return [limitFix(), ...(seesLimit && target.allowedFlags.includes(PERCENTAGE) ? [shareFix()] : []), ...asks]
 
     /** The same as a share, so that it follows the container when that is changed. */
     function shareFix () {
-      const percent = Math.floor(100 * megabytes * MIB / limit)
+      const percent = Math.floor(PERCENT * megabytes * MIB / limit)
       return {
         ...limitFix(),
         title: `The same as a share of the container: ${percent} %`,
@@ -109,8 +126,8 @@ module.exports = defineDiagnosis({
         title: `Keep the heap below ${megabytes} MiB`,
         change: nodeFlagChange(target, { '--max-old-space-size': megabytes, ...(semiMib !== null && { '--max-semi-space-size': semiMib }) }),
         predicted: [
-          { signal: /** @type {'heapSizeLimitBytes' | 'rssBytes'} */ ('heapSizeLimitBytes'), from: heapLimit, to: megabytes * MIB + young, unit: 'bytes' },
-          ...(highest < rssBytes ? [{ signal: /** @type {const} */ ('rssBytes'), from: rssBytes, to: highest, unit: 'bytes' }] : [])
+          prediction('heapSizeLimitBytes', heapLimitBytes, megabytes * MIB + young),
+          ...(highest < rssBytes ? [prediction('rssBytes', rssBytes, highest)] : [])
         ],
         risk: `V8 collects earlier and more often. The app keeps ${formatBytes(live)} alive${formatNumber(live) === '0' ? ', as far as a major GC has shown' : ''}.`
       }

@@ -1,7 +1,7 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
+const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatValue } = require('../text/format')
 
 module.exports = defineDiagnosis({
@@ -40,30 +40,35 @@ module.exports = defineDiagnosis({
       }
       return { state: 'ok', summary: nativeContexts < limits.contexts ? `${nativeContexts === 1 ? 'one context' : `${formatNumber(nativeContexts)} contexts`}: no pile` : `${formatNumber(nativeContexts)} contexts, and they do not grow` }
     }
+    const perSecond = signals.nativeContextsPerSecond ?? 0
     const holds = signals.majorsSeen >= limits.majors && (codeGrows || steady >= limits.steadinessRatio)
     return {
       state: holds ? 'confirmed' : 'suspected',
       summary: contextsGrow
-        ? `${formatNumber(nativeContexts)} V8 contexts are alive, ${formatNumber(signals.nativeContextsPerSecond ?? 0)} more each second, and major GCs do not free them.`
+        ? `${formatNumber(nativeContexts)} V8 contexts are alive, ${formatNumber(perSecond)} more each second, and major GCs do not free them.`
         : `Compiled code grows by ${formatBytes(codeRise ?? 0)} and major GCs do not free it.`,
+      finding: contextsGrow
+        ? { signal: /** @type {const} */ ('nativeContextsPerSecond'), growth: perSecond }
+        : { signal: /** @type {const} */ ('codeSpaceRiseBytes'), growth: codeRise ?? 0 },
       evidence: [
         evidence('nativeContextsRise', rise ?? 0, limits.rise, (value, limit) => `${value} contexts more than at the beginning of the line (${limit} count); ${formatNumber(signals.detachedContexts ?? 0)} of all are detached.`),
         evidence('majorsSeen', signals.majorsSeen, limits.majors, value => `${value} major GCs ran meanwhile.`),
         evidence('nativeContextsSteadinessRatio', steady, limits.steadinessRatio, (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
         ...(signals.liveHeapRiseBytes === null ? [] : [evidence('liveHeapRiseBytes', signals.liveHeapRiseBytes, 0, value => `The live heap rose by ${value} with them.`)]),
-        ...(codeRise === null ? [] : [evidence('codeSpaceRiseBytes', codeRise, limits.codeRiseBytes, value => `The code space rose by ${value}.`)])
+        ...(codeRise === null ? [] : [evidence('codeSpaceRiseBytes', codeRise, limits.codeRiseBytes, value => `The code space rose by ${value}.`)]),
+        evidence('nativeContextsPerSecond', perSecond, 0, value => `Contexts grow by ${value}.`)
       ],
       impact: `Each context holds its own globals: the live heap grows by ${formatValue(signals.liveHeapGrowthBytesPerSecond ?? 0, 'bytesPerSecond')} with them.`
     }
   },
 
-  fix (signals) {
+  fix ({ signal, growth }) {
     return [{
       title: 'Make one context and use it again, or let go of each',
       change: {
         code: 'Look for vm.createContext, vm.runInNewContext, new vm.Script(…).runInNewContext, jsdom windows and template sandboxes in code that runs per request. Create the context once and keep it, run in the current one (vm.runInThisContext, vm.compileFunction), or drop every reference to what came out of it: an object, a function or an error of a context keeps the whole context.'
       },
-      predicted: [{ signal: 'nativeContextsPerSecond', from: signals.nativeContextsPerSecond ?? 0, to: 0, unit: 'perSecond' }],
+      predicted: [prediction(signal, growth, 0)],
       risk: 'Scripts that share a context see each other’s globals.'
     }]
   }

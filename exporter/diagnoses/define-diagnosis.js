@@ -14,12 +14,21 @@
  * @property {string} unit
  * @property {string} text one sentence with both
  *
+ * @typedef {Record<string, unknown>} Finding what a judge decided, in the diagnosis' own terms: plain JSON,
+ *   and all that its fix is made from
+ */
+
+/**
+ * @template [Found=Finding]
  * @typedef {object} Judgement
  * @property {State} state
  * @property {string} summary one sentence; for `ok` it says why the problem is ruled out, for `unknown` what is missing
- * @property {Evidence[]} [evidence]
+ * @property {Found} [finding] with `suspected` and `confirmed`
+ * @property {Evidence[]} [evidence] holds the signal that the first fix predicts
  * @property {string} [impact] what it costs or threatens, with numbers
- *
+ */
+
+/**
  * @typedef {object} Change the same change in the forms it can be made in; every form that applies is there
  * @property {string} [flag] for the node command line
  * @property {Record<string, string>} [env] environment variables, whole values
@@ -39,6 +48,7 @@
  * @template {SignalName} Required
  * @template {SignalName} Optional
  * @template {Record<string, number>} Limits
+ * @template Found
  * @typedef {object} Definition
  * @property {string} id kebab-case
  * @property {string} title one line
@@ -50,17 +60,19 @@
  * @property {readonly string[]} explains ids of diagnoses that are symptoms of this cause
  * @property {boolean} [opportunity] something to gain where nothing is wrong: never primary, and no alert
  * @property {string} [runbook] name of the alert and its runbook; an opportunity has none
- * @property {(signals: Record<Required, number> & Record<Optional, number | null>, limits: Limits, target: import('memwatch/frame').Hello) => Judgement} judge pure
- * @property {(signals: Record<Required, number> & Record<Optional, number | null>, target: import('memwatch/frame').Hello) => Fix[]} fix best first; pure
+ * @property {(signals: Record<Required, number> & Record<Optional, number | null>, limits: Limits, target: import('memwatch/frame').Hello) => Judgement<Found>} judge pure; no number stands in it
+ *   but 0 and 1, which a lint rule holds
+ * @property {(finding: Found, target: import('memwatch/frame').Hello, limits: Limits) => Fix[]} fix best first;
+ *   pure, and made from the finding: it never decides again what its judge decided
  */
 
 /**
  * Any diagnosis, for those who run them all and know none.
- * @typedef {Omit<Definition<SignalName, SignalName, Record<string, number>>, 'judge' | 'fix' | 'requires' | 'uses'> & {
+ * @typedef {Omit<Definition<SignalName, SignalName, Record<string, number>, any>, 'judge' | 'fix' | 'requires' | 'uses'> & {
  *   requires: readonly SignalName[],
  *   uses: readonly SignalName[],
- *   judge: (signals: any, limits: any, target: import('memwatch/frame').Hello) => Judgement,
- *   fix: (signals: any, target: import('memwatch/frame').Hello) => Fix[]
+ *   judge: (signals: any, limits: any, target: import('memwatch/frame').Hello) => Judgement<any>,
+ *   fix: (finding: any, target: import('memwatch/frame').Hello, limits: any) => Fix[]
  * }} Diagnosis
  */
 
@@ -69,8 +81,9 @@
  * @template {SignalName} Required
  * @template {SignalName} Optional
  * @template {Record<string, number>} Limits
- * @param {Definition<Required, Optional, Limits>} definition
- * @returns {Readonly<Definition<Required, Optional, Limits>>}
+ * @template Found
+ * @param {Definition<Required, Optional, Limits, Found>} definition
+ * @returns {Readonly<Definition<Required, Optional, Limits, Found>>}
  */
 function defineDiagnosis (definition) {
   return Object.freeze(definition)

@@ -1,8 +1,9 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
-const { formatNumber, formatRatio } = require('../text/format')
+const { evidence, prediction } = require('./evidence')
+const { formatMilliseconds, formatRatio } = require('../text/format')
+const { FELT_SECONDS } = require('../signals/felt-delay')
 
 module.exports = defineDiagnosis({
   id: 'event-loop-blocked',
@@ -31,7 +32,9 @@ module.exports = defineDiagnosis({
     // Every app loads and compiles for a while.
     windowSeconds: 20,
     // Less CPU than this while the loop is busy: it waits inside a call.
-    waitingCpuShareRatio: 0.5
+    waitingCpuShareRatio: 0.5,
+    // Without the one blocking call a tenth of the wait remains: what else the app computes.
+    remainingWaitShareRatio: 0.1
   },
   explains: [],
   runbook: 'MemwatchEventLoopBlocked',
@@ -39,7 +42,7 @@ module.exports = defineDiagnosis({
   judge (signals, limits) {
     const { blockedFramesRatio: blocked, longestDelaySeconds: longest, expectedWaitSeconds: mean, eventLoopUtilizationRatio: busy } = signals
     const gc = signals.gcPauseRatio ?? 0
-    const ms = (/** @type {number} */ seconds) => `${formatNumber(seconds * 1000)} ms`
+    const ms = formatMilliseconds
     const delayed = blocked >= limits.blockedFramesRatio && longest >= limits.longestDelaySeconds && mean >= limits.suspectedExpectedWaitSeconds
     if (!delayed) {
       return { state: 'ok', summary: `the event loop answers: ${ms(mean)} late on average, ${ms(longest)} at most` }
@@ -56,7 +59,7 @@ module.exports = defineDiagnosis({
     const contended = contendedShare(signals, limits)
     const own = 1 - contended
     // Without others a block of L seconds is one of own · L, and what waits for it waits half of its square.
-    const ownMean = mean * own ** 2
+    const ownMean = mean * own * own
     if (longest * own < limits.longestDelaySeconds || ownMean < limits.suspectedExpectedWaitSeconds) {
       return { state: 'ok', summary: `the event loop is late by ${ms(mean)} on average, but ${formatRatio(signals.runQueueWaitRatio ?? 0)} of the time the thread was ready and had no CPU: others on the machine, or a CPU limit, took it` }
     }
@@ -65,8 +68,9 @@ module.exports = defineDiagnosis({
     return {
       state: sure ? 'confirmed' : 'suspected',
       summary: `Synchronous ${waits ? 'calls that wait' : 'computation'} block${waits ? '' : 's'} the event loop for up to ${ms(longest)}; GC is ${formatRatio(gc)} of the time.`,
+      finding: { waits, expectedWaitSeconds: mean },
       evidence: [
-        evidence('blockedFramesRatio', blocked, limits.blockedFramesRatio, (value, limit) => `In ${value} of the seconds something waited longer than 100 ms (${limit} count).`),
+        evidence('blockedFramesRatio', blocked, limits.blockedFramesRatio, (value, limit) => `In ${value} of the seconds something waited longer than ${ms(FELT_SECONDS)} (${limit} count).`),
         evidence('expectedWaitSeconds', mean, limits.expectedWaitSeconds, () => `Whatever falls due waits ${ms(mean)} on average, ${ms(limits.expectedWaitSeconds)} count; the longest wait was ${ms(longest)}.`),
         evidence('gcPauseRatio', gc, limits.gcShareRatio * busy, (value, limit) => `GC pauses take ${value} of the time, below ${limit} of a loop that is busy ${formatRatio(busy)}: it is not GC.`),
         evidence('cpuThrottledRatio', signals.cpuThrottledRatio ?? 0, limits.throttledRatio, value => signals.cpuThrottledRatio === null ? 'No CPU quota that could hold it back is known.' : `The CPU quota took ${value} away: it is not throttling.`),
@@ -79,8 +83,7 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix (signals) {
-    const waits = waitsInside(signals, { waitingCpuShareRatio: 0.5, runQueueWaitRatio: 0.1 })
+  fix ({ waits, expectedWaitSeconds }, _, limits) {
     return [{
       title: waits ? 'Replace the synchronous calls' : 'Find the function, and take it off the loop',
       change: {
@@ -88,7 +91,7 @@ module.exports = defineDiagnosis({
           ? 'Look for the …Sync family in code that runs per request: execSync, spawnSync, readFileSync, writeFileSync on slow disks, Atomics.wait. Each has a variant with a promise. The suspects name the call where a CPU profile was taken: memwatch capture TARGET cpu_profile takes one.'
           : 'The suspects name the line and the call where a CPU profile was taken: memwatch capture TARGET cpu_profile takes one. Then: the asynchronous variant of crypto and zlib calls (pbkdf2, scrypt, gzip instead of …Sync), a worker thread for what computes, smaller pieces with setImmediate between them, streams instead of JSON.parse of whole large bodies, and no regular expression that backtracks on input.'
       },
-      predicted: [{ signal: 'expectedWaitSeconds', from: signals.expectedWaitSeconds, to: 0.1 * signals.expectedWaitSeconds, unit: 'seconds' }],
+      predicted: [prediction('expectedWaitSeconds', expectedWaitSeconds, limits.remainingWaitShareRatio * expectedWaitSeconds)],
       risk: 'More memory does not help, nor does a larger heap.'
     }]
   }

@@ -16,4 +16,12 @@ function evidence (signal, value, limit, say) {
   return { signal, value, limit, unit, text: say(formatValue(value, unit), formatValue(limit, unit)) }
 }
 
-module.exports = { evidence }
+/**
+ * The expected effect of a fix on one signal, at the same work a second.
+ * @template {import('../signals').SignalName} Name
+ * @param {Name} signal
+ * @param {number} from now @param {number} to after the change, both in the signal's unit
+ */
+const prediction = (signal, from, to) => ({ signal, from, to, unit: signals[signal].unit })
+
+module.exports = { evidence, prediction }

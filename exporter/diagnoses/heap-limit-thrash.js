@@ -1,10 +1,10 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
-const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+const { evidence, prediction } = require('./evidence')
+const { formatBytes, formatMilliseconds, formatNumber, formatRatio } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
-const { semiSpaceMax } = require('../v8/heap-sizing')
+const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
 
 const MIB = 2 ** 20
 /** A semi-space that is enough for most request loads. */
@@ -13,6 +13,12 @@ const ENOUGH_SEMI_SPACE = 16 * MIB
 const COMFORTABLE_SHARE = 0.65
 /** Of the container, this much may be used by what memwatch can add up; the rest is page cache, stacks and surprise. */
 const CONTAINER_SHARE = 0.92
+/** Heap limits are advised in steps of this. */
+const STEP_MIB = 32
+/** A limit that is raised by less buys too little. */
+const WORTH_GROWTH = 1.15
+/** Near the limit V8 keeps at least this share of it to work in. */
+const LEAST_ROOM_SHARE = 0.02
 
 module.exports = defineDiagnosis({
   id: 'heap-limit-thrash',
@@ -38,7 +44,7 @@ module.exports = defineDiagnosis({
   explains: ['semi-space-starvation', 'event-loop-blocked'],
   runbook: 'MemwatchHeapLimitThrash',
 
-  judge (signals, limits) {
+  judge (signals, limits, target) {
     const { liveHeapShareRatio: share, recentGcPauseRatio: pauses, recentMajorsPerSecond: majors } = signals
     if (share < limits.liveHeapShareRatio) {
       return { state: 'ok', summary: `the live heap fills ${formatRatio(share)} of its limit: there is room` }
@@ -52,27 +58,33 @@ module.exports = defineDiagnosis({
     return {
       state: pauses >= needed ? 'confirmed' : 'suspected',
       summary: `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(signals.heapSizeLimitBytes)}, and GC takes ${formatRatio(pauses)} of the time.`,
+      finding: {
+        liveBytes: signals.liveHeapBytes,
+        heapLimitBytes: signals.heapSizeLimitBytes,
+        gcPauseRatio: pauses,
+        semiSpaceBytes: signals.semiSpaceMaxBytes ?? semiSpaceMax(target, signals.heapSizeLimitBytes)?.bytes ?? ENOUGH_SEMI_SPACE,
+        besideBytes: signals.besideHeapBytes ?? 0,
+        containerLimitBytes: signals.containerLimitBytes
+      },
       evidence: [
         evidence('liveHeapShareRatio', share, limits.liveHeapShareRatio, (value, limit) => `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit; above ${limit} there is little room for garbage to wait.`),
         evidence('recentGcPauseRatio', pauses, needed, (value, limit) => `GC pauses take ${value} of wall time, ${limit} count.`),
-        evidence('recentMajorsPerSecond', majors, limits.majorsPerSecond, value => `${value} major GCs: one every ${formatNumber(between)} s, each of them ${formatNumber((signals.majorPauseSeconds ?? 0) * 1000)} ms long.`),
+        evidence('recentMajorsPerSecond', majors, limits.majorsPerSecond, value => `${value} major GCs: one every ${formatNumber(between)} s, each of them ${formatMilliseconds(signals.majorPauseSeconds ?? 0)} long.`),
         ...(growth > 0 ? [evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `The live heap still grows, by ${value}: what fills it may be a leak.`)] : [])
       ],
       impact: 'Requests wait for GC, and at the limit the process ends with "JavaScript heap out of memory" (exit 134): at 95 % it lived some 10 seconds.'
     }
   },
 
-  fix (signals, target) {
-    const { liveHeapBytes: live, heapSizeLimitBytes: limit, recentGcPauseRatio: pauses } = signals
-    const semiBytes = signals.semiSpaceMaxBytes ?? semiSpaceMax(target, limit)?.bytes ?? ENOUGH_SEMI_SPACE
+  fix ({ liveBytes: live, heapLimitBytes: limit, gcPauseRatio: pauses, semiSpaceBytes, besideBytes, containerLimitBytes }, target) {
     // With room in the old space a small new space is the next to be short.
     /** @type {Record<string, number>} */
-    const semiFlag = semiBytes < ENOUGH_SEMI_SPACE && target.threadId === 0 ? { '--max-semi-space-size': ENOUGH_SEMI_SPACE / MIB } : {}
-    const youngBytes = 3 * Math.max(semiBytes, ENOUGH_SEMI_SPACE)
-    const wanted = Math.ceil(live / COMFORTABLE_SHARE / (32 * MIB)) * 32
-    const fits = signals.containerLimitBytes === null
+    const semiFlag = semiSpaceBytes < ENOUGH_SEMI_SPACE && target.threadId === 0 ? { '--max-semi-space-size': ENOUGH_SEMI_SPACE / MIB } : {}
+    const youngBytes = youngGenerationBytes(Math.max(semiSpaceBytes, ENOUGH_SEMI_SPACE))
+    const wanted = Math.ceil(live / COMFORTABLE_SHARE / (STEP_MIB * MIB)) * STEP_MIB
+    const fits = containerLimitBytes === null
       ? Infinity
-      : Math.floor((CONTAINER_SHARE * signals.containerLimitBytes - (signals.besideHeapBytes ?? 0) - youngBytes) / MIB)
+      : Math.floor((CONTAINER_SHARE * containerLimitBytes - besideBytes - youngBytes) / MIB)
     const megabytes = Math.min(wanted, fits)
     const find = {
       title: 'Keep less on the heap',
@@ -80,12 +92,12 @@ module.exports = defineDiagnosis({
       predicted: [],
       risk: 'None, but it takes time.'
     }
-    if (megabytes * MIB < 1.15 * (limit - youngBytes)) {
+    if (megabytes * MIB < WORTH_GROWTH * (limit - youngBytes)) {
       return [find, {
-        title: signals.containerLimitBytes === null ? 'Give the heap more room' : `Give the container more memory: this one of ${formatBytes(signals.containerLimitBytes)} has no room for the ${wanted} MiB of heap it needs`,
+        title: containerLimitBytes === null ? 'Give the heap more room' : `Give the container more memory: this one of ${formatBytes(containerLimitBytes)} has no room for the ${wanted} MiB of heap it needs`,
         change: nodeFlagChange(target, { '--max-old-space-size': wanted, ...semiFlag }),
-        predicted: [{ signal: 'recentGcPauseRatio', from: pauses, to: predictedPauses(pauses, live, limit, wanted * MIB), unit: 'ratio' }],
-        risk: `The container needs about ${formatBytes(wanted * MIB + youngBytes + (signals.besideHeapBytes ?? 0))} then; with less the kernel kills it.`
+        predicted: [prediction('recentGcPauseRatio', pauses, predictedPauses(pauses, live, limit, wanted * MIB))],
+        risk: `The container needs about ${formatBytes(wanted * MIB + youngBytes + besideBytes)} then; with less the kernel kills it.`
       }]
     }
     return [{
@@ -93,8 +105,8 @@ module.exports = defineDiagnosis({
       change: target.threadId > 0
         ? { code: `new Worker(file, { resourceLimits: { maxOldGenerationSizeMb: ${megabytes} } }): a worker's heap has the limits that it was started with.` }
         : nodeFlagChange(target, { '--max-old-space-size': megabytes, ...semiFlag }),
-      predicted: [{ signal: 'recentGcPauseRatio', from: pauses, to: predictedPauses(pauses, live, limit, megabytes * MIB), unit: 'ratio' }],
-      risk: `RSS may rise by up to ${formatBytes(Math.max(0, megabytes * MIB - limit))}${signals.containerLimitBytes === null ? '' : `; it was computed to fit the container's ${formatBytes(signals.containerLimitBytes)}`}. If the live heap grows it only takes longer.`
+      predicted: [prediction('recentGcPauseRatio', pauses, predictedPauses(pauses, live, limit, megabytes * MIB))],
+      risk: `RSS may rise by up to ${formatBytes(Math.max(0, megabytes * MIB - limit))}${containerLimitBytes === null ? '' : `; it was computed to fit the container's ${formatBytes(containerLimitBytes)}`}. If the live heap grows it only takes longer.`
     }, find]
   }
 })
@@ -103,4 +115,4 @@ module.exports = defineDiagnosis({
  * A major GC is needed each time the room above the live heap is used up: twice the room, half the majors.
  * @param {number} pauses ratio @param {number} live bytes @param {number} limit bytes @param {number} next bytes
  */
-const predictedPauses = (pauses, live, limit, next) => pauses * Math.min(1, Math.max(limit - live, 0.02 * limit) / Math.max(1, next - live))
+const predictedPauses = (pauses, live, limit, next) => pauses * Math.min(1, Math.max(limit - live, LEAST_ROOM_SHARE * limit) / Math.max(1, next - live))

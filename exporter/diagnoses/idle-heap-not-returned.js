@@ -1,11 +1,17 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
+const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
+const { newSpaceBytes } = require('../v8/heap-sizing')
 
 const MIB = 2 ** 20
+/** Semi-spaces of this size serve bursts of requests, at the price of more scavenges. */
+const SMALLER_SEMI_SPACE_MIB = 8
+/** Heap limits are advised in steps of this, and none below the least. */
+const STEP_MIB = 32
+const LEAST_HEAP_MIB = 64
 
 module.exports = defineDiagnosis({
   id: 'idle-heap-not-returned',
@@ -23,7 +29,13 @@ module.exports = defineDiagnosis({
     slackShareRatio: 0.3,
     // It matters where the limit is near, or where it is a good part of the limit.
     rssShareRatio: 0.6,
-    slackOfLimitRatio: 0.25
+    slackOfLimitRatio: 0.25,
+    // A new space of halves this large is more than an app at rest needs.
+    semiSpaceBytes: 16 * MIB,
+    // The new space is the one to shrink where it holds this share of the slack.
+    newSpaceShareRatio: 1 / 3,
+    // Room above the live heap that keeps majors cheap.
+    comfortableShareRatio: 0.5
   },
   explains: [],
   runbook: 'MemwatchIdleHeapNotReturned',
@@ -44,35 +56,33 @@ module.exports = defineDiagnosis({
     return {
       state: 'confirmed',
       summary: `At rest the heap keeps ${formatBytes(slack)} beyond the ${formatBytes(live)} that live.`,
+      finding: { slackBytes: slack, liveBytes: live, heapResidentBytes: resident, semiSpaceBytes: signals.semiSpaceCapacityBytes, rssBytes },
       evidence: [
         evidence('heapResidentBytes', resident, live + limits.slackBytes, (value, limit) => `V8 holds ${value}; ${limit} would be in order.`),
         evidence('gcsLastMinute', gcsLastMinute, limits.gcsLastMinute, value => `The app rests: ${value} GCs in a minute, the loop busy ${formatRatio(busy)} of it. Without GCs nothing is given back.`),
-        evidence('semiSpaceCapacityBytes', signals.semiSpaceCapacityBytes, 16 * MIB, value => `The new space grew to two halves of ${value}, and does not shrink at rest.`),
+        evidence('semiSpaceCapacityBytes', signals.semiSpaceCapacityBytes, limits.semiSpaceBytes, value => `The new space grew to two halves of ${value}, and does not shrink at rest.`),
         evidence('rssBytes', rssBytes, limits.rssShareRatio * (signals.containerLimitBytes ?? rssBytes), (value, limit) => `RSS is ${value}; from ${limit} on it matters.`)
       ],
       impact: `${formatBytes(slack)} are missing when the next thing beside the heap needs memory${signals.rssShareRatio === null ? '' : `: RSS stands at ${formatRatio(signals.rssShareRatio)} of the limit at rest`}.`
     }
   },
 
-  fix (signals, target) {
-    const { semiSpaceCapacityBytes: semi, rssBytes } = signals
-    const live = signals.liveHeapBytes ?? signals.heapUsedBytes
-    const slack = signals.heapResidentBytes - live
-    const newSpaceSlack = Math.max(0, 2 * (semi - 8 * MIB))
-    if (newSpaceSlack >= slack / 3) {
-      const saved = Math.min(slack, newSpaceSlack)
+  fix ({ slackBytes, liveBytes, heapResidentBytes, semiSpaceBytes, rssBytes }, target, limits) {
+    const newSpaceSlack = Math.max(0, newSpaceBytes(semiSpaceBytes - SMALLER_SEMI_SPACE_MIB * MIB))
+    if (newSpaceSlack >= limits.newSpaceShareRatio * slackBytes) {
+      const savedBytes = Math.min(slackBytes, newSpaceSlack)
       return [{
         title: 'Keep the new space smaller',
-        change: nodeFlagChange(target, { '--max-semi-space-size': 8 }),
-        predicted: [{ signal: 'rssBytes', from: rssBytes, to: rssBytes - saved, unit: 'bytes' }],
+        change: nodeFlagChange(target, { '--max-semi-space-size': SMALLER_SEMI_SPACE_MIB }),
+        predicted: [prediction('rssBytes', rssBytes, rssBytes - savedBytes)],
         risk: 'Scavenges come more often while the app is at work.'
       }]
     }
-    const megabytes = Math.max(64, Math.ceil(live / 0.5 / (32 * MIB)) * 32)
+    const megabytes = Math.max(LEAST_HEAP_MIB, Math.ceil(liveBytes / limits.comfortableShareRatio / (STEP_MIB * MIB)) * STEP_MIB)
     return [{
       title: 'A lower heap limit makes V8 collect before it grows so far',
       change: nodeFlagChange(target, { '--max-old-space-size': megabytes }),
-      predicted: [{ signal: 'rssBytes', from: rssBytes, to: rssBytes - Math.max(0, signals.heapResidentBytes - megabytes * MIB), unit: 'bytes' }],
+      predicted: [prediction('rssBytes', rssBytes, rssBytes - Math.max(0, heapResidentBytes - megabytes * MIB))],
       risk: 'A burst that keeps more alive at once than that ends with "heap out of memory": look at what a burst needs first.'
     }]
   }

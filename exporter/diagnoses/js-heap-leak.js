@@ -1,7 +1,7 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
+const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
 
 module.exports = defineDiagnosis({
@@ -34,7 +34,11 @@ module.exports = defineDiagnosis({
     // Less growth than this share of the way is not worth a suspicion.
     suspectedRunwayShareRatio: 0.05,
     // Above this share of the limit the floor cannot rise any more: a flat line there proves nothing.
-    nearLimitRatio: 0.85
+    nearLimitRatio: 0.85,
+    // The container's limit comes first where it leaves less than this share of the heap's own room.
+    ownRunwayRatio: 0.99,
+    // So many more contexts, sockets or timers grew with the heap.
+    grownWith: 5
   },
   explains: ['heap-limit-thrash', 'container-limit-mismatch', 'oversized-heap', 'event-loop-blocked'],
   runbook: 'MemwatchJsHeapLeak',
@@ -66,29 +70,29 @@ module.exports = defineDiagnosis({
     const secondsLeft = runway / growth
     // The share is of the heap's own limit: where less is left than that says, the container's comes first.
     const heapRunway = signals.liveHeapBytes / (signals.liveHeapShareRatio ?? 1) - signals.liveHeapBytes
-    const limitName = runway < 0.99 * heapRunway ? 'the container limit' : 'the heap size limit'
+    const limitName = runway < limits.ownRunwayRatio * heapRunway ? 'the container limit' : 'the heap size limit'
     return {
       state: straight && share >= needed ? 'confirmed' : 'suspected',
       summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches ${limitName} in about ${formatSeconds(secondsLeft)}.`,
+      finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
       evidence: [
         evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `After each major GC more is left: ${value}, over ${formatSeconds(seconds)} and ${formatNumber(liveHeapReadings)} readings.`),
         evidence('liveHeapGrowthFit', signals.liveHeapGrowthFit ?? 0, limits.fit, (value, limit) => `The growth is ${straight ? 'a straight line' : 'not yet a straight line'}: r² ${value}, from ${limit} on it counts as one.`),
         evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It does not level off: the last third grew at ${value} of the whole rate; a cache that fills falls below ${limit}.`),
         evidence('liveHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} make it certain enough.`),
-        ...grownWith(signals, rise)
+        ...grownWith(signals, rise, limits.grownWith)
       ],
       impact: `${formatBytes(runway)} are left to ${limitName}: at this rate the process dies in about ${formatSeconds(secondsLeft)}.`
     }
   },
 
-  fix (signals) {
-    const growth = signals.liveHeapGrowthBytesPerSecond ?? 0
+  fix ({ growthBytesPerSecond, grows }) {
     return [{
       title: 'Find what is kept, and let it go',
       change: {
-        code: pattern(signals) + 'Bound every Map, array and cache that grows with traffic (a size or a TTL), remove listeners that are added per request, and hold per-object notes in a WeakMap. To find it: memwatch capture TARGET heap_profile names the lines that allocate what stays.'
+        code: (grows ? PATTERNS[grows] : '') + 'Bound every Map, array and cache that grows with traffic (a size or a TTL), remove listeners that are added per request, and hold per-object notes in a WeakMap. To find it: memwatch capture TARGET heap_profile names the lines that allocate what stays.'
       },
-      predicted: [{ signal: 'liveHeapGrowthBytesPerSecond', from: growth, to: 0, unit: 'bytesPerSecond' }],
+      predicted: [prediction('liveHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
       risk: 'A larger --max-old-space-size only moves the crash; a restart buys time.'
     }]
   }
@@ -98,14 +102,14 @@ module.exports = defineDiagnosis({
 
 /**
  * Which space of the heap it is, and what else grew.
- * @param {GrownWith} signals @param {number} rise of the live heap, bytes
+ * @param {GrownWith} signals @param {number} rise of the live heap, bytes @param {number} least count that matters
  */
-function grownWith (signals, rise) {
+function grownWith (signals, rise, least) {
   const { oldSpaceRiseBytes: old, largeObjectSpaceRiseBytes: large, codeSpaceRiseBytes: code } = signals
   const counts = /** @type {const} */ ([['nativeContextsRise', 'contexts'], ['socketsRise', 'sockets'], ['timersRise', 'timers']])
   return [
     ...(old === null ? [] : [evidence('oldSpaceRiseBytes', old, rise, value => `The old space grew by ${value}, the large object space by ${formatBytes(large ?? 0)}, code by ${formatBytes(code ?? 0)}.`)]),
-    ...counts.filter(([signal]) => (signals[signal] ?? 0) >= 5).map(([signal, name]) => evidence(signal, signals[signal] ?? 0, 0, value => `With it grew ${name}, by ${value}.`)),
+    ...counts.filter(([signal]) => (signals[signal] ?? 0) >= least).map(([signal, name]) => evidence(signal, signals[signal] ?? 0, 0, value => `With it grew ${name}, by ${value}.`)),
     ...(signals.listenerWarnings ? [evidence('listenerWarnings', signals.listenerWarnings, 0, value => `Node warned of ${value} emitter(s) with too many listeners.`)] : [])
   ]
 }
@@ -119,10 +123,16 @@ function expectedIn ({ majorsPerSecond, liveHeapReadings }, needed) {
   return `: at the present rate of major GCs in about ${formatSeconds((needed - liveHeapReadings) / Math.min(1, majorsPerSecond))}`
 }
 
-/** What the pattern of growth says of the place to look at. @param {GrownWith} signals @returns {string} '' or a sentence */
-function pattern ({ largeObjectSpaceRiseBytes: large, oldSpaceRiseBytes: old, listenerWarnings, arrayBuffersRiseBytes: buffers }) {
-  if (listenerWarnings) return 'Listeners are added and not removed: look for .on() in code that runs per request, and use once(), removeListener or an AbortSignal. '
-  if ((large ?? 0) > (old ?? 0)) return 'It is large objects that grow: one array or Map whose table is ever doubled, or long strings. '
-  if ((buffers ?? 0) > (old ?? 0)) return 'The objects that are kept hold Buffers, which weigh more than they do. '
-  return ''
+/** Advice by what grows with the heap. */
+const PATTERNS = Object.freeze({
+  listeners: 'Listeners are added and not removed: look for .on() in code that runs per request, and use once(), removeListener or an AbortSignal. ',
+  largeObjects: 'It is large objects that grow: one array or Map whose table is ever doubled, or long strings. ',
+  buffers: 'The objects that are kept hold Buffers, which weigh more than they do. '
+})
+
+/** @param {GrownWith} signals @returns {keyof typeof PATTERNS | null} null: nothing that narrows it down */
+function whatGrows ({ largeObjectSpaceRiseBytes: large, oldSpaceRiseBytes: old, listenerWarnings, arrayBuffersRiseBytes: buffers }) {
+  if (listenerWarnings) return 'listeners'
+  if ((large ?? 0) > (old ?? 0)) return 'largeObjects'
+  return (buffers ?? 0) > (old ?? 0) ? 'buffers' : null
 }

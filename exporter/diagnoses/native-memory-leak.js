@@ -1,8 +1,27 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
+const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
+
+/** Where the memory can sit, and what to do about it there. */
+const PLACES = Object.freeze({
+  buffers: {
+    name: 'it sits in Buffers that JavaScript still refers to',
+    title: 'Let go of the Buffers that are kept',
+    code: 'arrayBuffers grows with it: Buffers or ArrayBuffers are held by a Map, an array, a cache without a bound, or a queue that is filled faster than it is emptied. Bound it, or copy out the part that is needed (Buffer.allocUnsafeSlow(n) and copy): a slice keeps the whole Buffer. A sampling heap profile shows who holds the Buffer objects.'
+  },
+  external: {
+    name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects of an addon',
+    title: 'Let go of what owns external memory',
+    code: 'external grows with it, arrayBuffers does not: WebAssembly.Memory objects or instances that are kept (one is enough: make it once and reuse it), or handles of an addon that are never closed. Look for new WebAssembly.Memory, WebAssembly.instantiate and addon objects made per request.'
+  },
+  native: {
+    name: 'V8 does not know of it: memory of native code, as zlib, TLS or an addon take',
+    title: 'Close what holds native memory',
+    code: 'Neither heap nor Buffers grow: the memory was taken by native code. Look for zlib, crypto and http2 streams that are made per request and never ended or closed (stream.close() on every path, also when the client goes away; pipeline() does it), for WebAssembly on Node 26, and for native addons: take those out one by one. What to capture: process.report (libuv handles), the counts of active resources, and `jemalloc` heap profiling (MALLOC_CONF=prof:true) on a replica.'
+  }
+})
 
 module.exports = defineDiagnosis({
   id: 'native-memory-leak',
@@ -21,6 +40,10 @@ module.exports = defineDiagnosis({
     riseBytes: 24 * 2 ** 20,
     // Straight and not slowing down: leaks measure 0.7–1.
     steadinessRatio: 0.6,
+    // Below this the growth levels off.
+    levelsOffRatio: 0.3,
+    // What grows is counted where this share of the rise is: as external memory, or in Buffers.
+    placeShareRatio: 0.5,
     // Sure enough when so much of the way to the limit was seen as a straight line; more while it is young.
     runwayShareRatio: 0.25,
     youngSeconds: 45,
@@ -43,7 +66,7 @@ module.exports = defineDiagnosis({
     if (rise < limits.riseBytes || steady <= 0 || share < limits.suspectedRunwayShareRatio) {
       return { state: 'ok', summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, and they do not grow in a line` }
     }
-    if (steady < limits.steadinessRatio / 2) {
+    if (steady < limits.levelsOffRatio) {
       return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)} and levels off` }
     }
     // Only malloc itself can tell what is freed and kept from what is in use; else it shows by what comes and goes.
@@ -51,22 +74,23 @@ module.exports = defineDiagnosis({
     if (freed !== null && freed >= limits.churnShareRatio * rise) {
       return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ${formatBytes(freed)} as free` }
     }
-    const churns = freed === null && (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise && (signals.externalRiseBytes ?? 0) < rise / 2
+    const churns = freed === null && (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise && (signals.externalRiseBytes ?? 0) < limits.placeShareRatio * rise
     const seconds = signals.outsideHeapRiseSeconds ?? 0
     const needed = churns ? limits.churningRunwayShareRatio : seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
     const collected = signals.majorsSeen >= limits.majors
-    const where = place(signals, rise)
+    const where = place(signals, limits.placeShareRatio * rise)
     const secondsLeft = runway / growth
     const limitName = signals.containerLimitBytes === null ? "the machine's memory" : 'the container limit'
     return {
       state: steady >= limits.steadinessRatio && share >= needed && collected ? 'confirmed' : 'suspected',
-      summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and is not given back: ${where.name}.`,
+      summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and is not given back: ${PLACES[where].name}.`,
+      finding: { place: where, growthBytesPerSecond: growth },
       evidence: [
         evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value => `More and more is resident outside the heap: ${value}, over ${formatSeconds(seconds)} and ${formatNumber(readings)} readings.`),
         evidence('majorsSeen', signals.majorsSeen, limits.majors, value => collected ? `${value} major GCs after half of it did not free it.` : 'No major GC ran since half of it: it may be garbage that waits for one.'),
         evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
         evidence('outsideHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to ${limitName}; ${limit} make it certain enough.`),
-        evidence('externalRiseBytes', signals.externalRiseBytes ?? 0, rise / 2, value => `V8 counts ${value} of it as external memory${(signals.arrayBuffersRiseBytes ?? 0) > 0 ? `, ${formatBytes(signals.arrayBuffersRiseBytes ?? 0)} of that in Buffers` : ''}.`),
+        evidence('externalRiseBytes', signals.externalRiseBytes ?? 0, limits.placeShareRatio * rise, value => `V8 counts ${value} of it as external memory${(signals.arrayBuffersRiseBytes ?? 0) > 0 ? `, ${formatBytes(signals.arrayBuffersRiseBytes ?? 0)} of that in Buffers` : ''}.`),
         freed !== null
           ? evidence('allocatorSlackRiseBytes', freed, limits.churnShareRatio * rise, (value, limit) => `malloc itself counts ${value} of it as free (${limit} would count): what grows is in use.`)
           : evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, limits.churnShareRatio * rise, (value, limit) => churns
@@ -77,39 +101,24 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix (signals) {
-    const where = place(signals, signals.outsideHeapRiseBytes ?? 0)
+  fix ({ place, growthBytesPerSecond }) {
+    const { title, code } = PLACES[place]
     return [{
-      title: where.title,
-      change: { code: where.code },
-      predicted: [{ signal: 'outsideHeapGrowthBytesPerSecond', from: signals.outsideHeapGrowthBytesPerSecond ?? 0, to: 0, unit: 'bytesPerSecond' }],
+      title,
+      change: { code },
+      predicted: [prediction('outsideHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
       risk: 'Another allocator does not help: this memory is in use. A restart buys as much time as it took to get here.'
     }]
   }
 })
 
 /**
- * Where the memory sits, from the counters that moved with it.
- * @param {Record<'externalRiseBytes' | 'arrayBuffersRiseBytes', number | null>} signals @param {number} rise bytes
+ * The place of the memory, from the counters that moved with it.
+ * @param {Record<'externalRiseBytes' | 'arrayBuffersRiseBytes', number | null>} signals
+ * @param {number} leastBytes a counter that moved by more names the place
+ * @returns {keyof typeof PLACES}
  */
-function place ({ externalRiseBytes: external, arrayBuffersRiseBytes: arrayBuffers }, rise) {
-  if ((arrayBuffers ?? 0) > rise / 2) {
-    return {
-      name: 'it sits in Buffers that JavaScript still refers to',
-      title: 'Let go of the Buffers that are kept',
-      code: 'arrayBuffers grows with it: Buffers or ArrayBuffers are held by a Map, an array, a cache without a bound, or a queue that is filled faster than it is emptied. Bound it, or copy out the part that is needed (Buffer.allocUnsafeSlow(n) and copy): a slice keeps the whole Buffer. A sampling heap profile shows who holds the Buffer objects.'
-    }
-  }
-  if ((external ?? 0) > rise / 2) {
-    return {
-      name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects of an addon',
-      title: 'Let go of what owns external memory',
-      code: 'external grows with it, arrayBuffers does not: WebAssembly.Memory objects or instances that are kept (one is enough: make it once and reuse it), or handles of an addon that are never closed. Look for new WebAssembly.Memory, WebAssembly.instantiate and addon objects made per request.'
-    }
-  }
-  return {
-    name: 'V8 does not know of it: memory of native code, as zlib, TLS or an addon take',
-    title: 'Close what holds native memory',
-    code: 'Neither heap nor Buffers grow: the memory was taken by native code. Look for zlib, crypto and http2 streams that are made per request and never ended or closed (stream.close() on every path, also when the client goes away; pipeline() does it), for WebAssembly on Node 26, and for native addons: take those out one by one. What to capture: process.report (libuv handles), the counts of active resources, and `jemalloc` heap profiling (MALLOC_CONF=prof:true) on a replica.'
-  }
+function place ({ externalRiseBytes: external, arrayBuffersRiseBytes: arrayBuffers }, leastBytes) {
+  if ((arrayBuffers ?? 0) > leastBytes) return 'buffers'
+  return (external ?? 0) > leastBytes ? 'external' : 'native'
 }

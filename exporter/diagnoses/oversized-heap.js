@@ -1,15 +1,21 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
+const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
+const { newSpaceBytes } = require('../v8/heap-sizing')
 
 const MIB = 2 ** 20
 /** A semi-space that is enough for most request loads. */
 const ENOUGH_SEMI_SPACE = 16 * MIB
 /** Room above the live heap that keeps majors cheap. */
 const COMFORTABLE_SHARE = 0.5
+/** A heap of twice what lives is in proportion. */
+const LIVE_FACTOR = 2
+/** Heap limits are advised in steps of this, and none below the least. */
+const STEP_MIB = 32
+const LEAST_HEAP_MIB = 64
 
 module.exports = defineDiagnosis({
   id: 'oversized-heap',
@@ -46,32 +52,33 @@ module.exports = defineDiagnosis({
     return {
       state: 'confirmed',
       summary: `The heap holds ${formatBytes(resident)} most of the time, while ${formatBytes(live)} live at most.`,
+      finding: { heapResidentBytes: resident, liveBytes: live, semiSpaceBytes: signals.semiSpaceCapacityBytes, rssBytes },
       evidence: [
-        evidence('heapResidentBytes', resident, 2 * live + limits.wasteBytes, (value, limit) => `V8 holds ${value} most of the time; twice what lives and ${formatBytes(limits.wasteBytes)} would be ${limit}.`),
+        evidence('heapResidentBytes', resident, LIVE_FACTOR * live + limits.wasteBytes, (value, limit) => `V8 holds ${value} most of the time; twice what lives and ${formatBytes(limits.wasteBytes)} would be ${limit}.`),
         evidence('liveHeapAtMostBytes', live, resident, value => signals.ordinaryMajorsSeen ? `No major GC left more than ${value}.` : `No major GC was needed yet; with their garbage the old spaces hold ${value}.`),
         evidence('ordinaryMajorsSeen', signals.ordinaryMajorsSeen ?? 0, 0, value => `${value} majors in ten minutes${pause > 0 ? `, ${formatSeconds(pause)} each` : ''}: what waits for them is garbage.`),
-        evidence('semiSpaceCapacityBytes', signals.semiSpaceCapacityBytes, ENOUGH_SEMI_SPACE, value => `The new space takes up to two halves of ${value}.`)
+        evidence('semiSpaceCapacityBytes', signals.semiSpaceCapacityBytes, ENOUGH_SEMI_SPACE, value => `The new space takes up to two halves of ${value}.`),
+        evidence('rssBytes', rssBytes, waste / limits.wasteShareRatio, value => `RSS is ${value}; ${formatRatio(waste / rssBytes)} of it is waste.`)
       ],
       impact: `${formatBytes(waste)} of memory, ${formatRatio(waste / rssBytes)} of RSS, hold garbage that waits for a GC.`
     }
   },
 
-  fix (signals, target) {
-    const { liveHeapAtMostBytes: live, rssBytes } = signals
-    const megabytes = Math.max(64, Math.ceil(live / COMFORTABLE_SHARE / (32 * MIB)) * 32)
-    const semiIsLarge = signals.semiSpaceCapacityBytes > ENOUGH_SEMI_SPACE
-    const young = 2 * Math.min(signals.semiSpaceCapacityBytes, ENOUGH_SEMI_SPACE)
+  fix ({ heapResidentBytes, liveBytes: live, semiSpaceBytes, rssBytes }, target) {
+    const megabytes = Math.max(LEAST_HEAP_MIB, Math.ceil(live / COMFORTABLE_SHARE / (STEP_MIB * MIB)) * STEP_MIB)
+    const semiIsLarge = semiSpaceBytes > ENOUGH_SEMI_SPACE
+    const young = newSpaceBytes(Math.min(semiSpaceBytes, ENOUGH_SEMI_SPACE))
     // Measured: the old space then settles at about twice what lives.
-    const after = Math.min(signals.heapResidentBytes, 2 * live + young)
-    const saved = signals.heapResidentBytes - after
+    const after = Math.min(heapResidentBytes, LIVE_FACTOR * live + young)
+    const saved = heapResidentBytes - after
     return [{
       title: `Limit the heap to ${megabytes} MiB${semiIsLarge ? ' and the semi-spaces to 16 MiB' : ''}: saves about ${formatBytes(saved)}`,
-      change: nodeFlagChange(target, { '--max-old-space-size': megabytes, ...(semiIsLarge && { '--max-semi-space-size': 16 }) }),
-      predicted: [{ signal: 'rssBytes', from: rssBytes, to: rssBytes - saved, unit: 'bytes' }],
+      change: nodeFlagChange(target, { '--max-old-space-size': megabytes, ...(semiIsLarge && { '--max-semi-space-size': ENOUGH_SEMI_SPACE / MIB }) }),
+      predicted: [prediction('rssBytes', rssBytes, rssBytes - saved)],
       risk: `GCs come earlier: more of them, each cheaper. Room for ${formatNumber(megabytes * MIB / Math.max(1, live))} times what lives now; a load that needs more would end with "heap out of memory".`
     }]
   }
 })
 
 /** @param {{ heapResidentBytes: number, liveHeapAtMostBytes: number }} signals */
-const wasteOf = ({ heapResidentBytes, liveHeapAtMostBytes }) => Math.max(0, heapResidentBytes - 2 * liveHeapAtMostBytes)
+const wasteOf = ({ heapResidentBytes, liveHeapAtMostBytes }) => Math.max(0, heapResidentBytes - LIVE_FACTOR * liveHeapAtMostBytes)

@@ -1,12 +1,16 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
+const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 
 const MIB = 2 ** 20
 /** Heap saved where pointers are 4 bytes: published figures are about half of pointer-heavy heaps; strings and numbers gain nothing. */
 const SAVED_SHARE = { least: 0.25, likely: 0.4, most: 0.5 }
+/** Of what V8 holds, objects and their garbage; the rest is free room in pages. */
+const HEAP_IN_USE_SHARE = 0.9
+/** Images of Node.js with pointer compression exist from 25 on. */
+const CAGED = Object.freeze({ newest: 26, older: 25 })
 
 module.exports = defineDiagnosis({
   id: 'pointer-compression-candidate',
@@ -44,23 +48,25 @@ module.exports = defineDiagnosis({
     return {
       state: unread > 0 ? 'suspected' : 'confirmed',
       summary: `Most of the ${formatBytes(live)} that live on the heap are objects: with pointer compression about ${formatBytes(gain)} less, between ${formatBytes(gainOf(signals, SAVED_SHARE.least))} and ${formatBytes(gainOf(signals, SAVED_SHARE.most))}.`,
+      finding: { gainBytes: gain, rssBytes },
       evidence: [
         evidence('liveHeapHighestBytes', live, limits.liveHeapBytes, (value, limit) => `${value} live at most, far from the 4 GiB of a cage (up to ${limit} it is a candidate).`),
         evidence('pointerSpaceShareRatio', share, limits.pointerSpaceShareRatio, (value, limit) => `${value} of it lies in the old space, where objects are; ${limit} count.`),
-        evidence('v8AddonsLoaded', signals.v8AddonsLoaded ?? 0, 0, () => `No loaded addon uses V8's C++ interface${unread > 0 ? `; ${unread} could not be read` : ''}.`)
+        evidence('v8AddonsLoaded', signals.v8AddonsLoaded ?? 0, 0, () => `No loaded addon uses V8's C++ interface${unread > 0 ? `; ${unread} could not be read` : ''}.`),
+        evidence('rssBytes', rssBytes, gain / limits.gainShareRatio, value => `RSS is ${value}.`)
       ],
       impact: `About ${formatRatio(gain / rssBytes)} of RSS.`
     }
   },
 
-  fix (signals, target) {
+  fix ({ gainBytes, rssBytes }, target) {
     return [{
       title: 'Try a Node.js that is built with pointer compression',
       change: {
-        dockerfile: `# in place of the official image of Node ${target.node}\nFROM platformatic/node-caged:${Number(target.node.split('.')[0]) >= 26 ? '26' : '25'}-slim`,
+        dockerfile: `# in place of the official image of Node ${target.node}\nFROM platformatic/node-caged:${Number(target.node.split('.')[0]) >= CAGED.newest ? CAGED.newest : CAGED.older}-slim`,
         code: 'Disqualified by: a heap above 4 GiB per isolate, native addons built with NAN or V8 headers (Node-API ones work), heap snapshots and tools that expect 8-byte pointers. Flags that size the heap keep their meaning. No official build has it.'
       },
-      predicted: [{ signal: 'rssBytes', from: signals.rssBytes, to: signals.rssBytes - gainOf(signals, SAVED_SHARE.likely), unit: 'bytes' }],
+      predicted: [prediction('rssBytes', rssBytes, rssBytes - gainBytes)],
       risk: 'Another build of Node.js, by others: test it under your load; a few per cent of CPU were measured as its price.'
     }]
   }
@@ -68,4 +74,4 @@ module.exports = defineDiagnosis({
 
 /** @param {{ liveHeapBytes: number, heapResidentBytes: number | null, pointerSpaceShareRatio: number }} signals @param {number} share */
 const gainOf = ({ liveHeapBytes, heapResidentBytes, pointerSpaceShareRatio }, share) =>
-  share * pointerSpaceShareRatio * Math.max(liveHeapBytes, 0.9 * (heapResidentBytes ?? 0))
+  share * pointerSpaceShareRatio * Math.max(liveHeapBytes, HEAP_IN_USE_SHARE * (heapResidentBytes ?? 0))

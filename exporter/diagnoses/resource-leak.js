@@ -1,33 +1,40 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
+const { evidence, prediction } = require('./evidence')
 const { formatNumber, formatRatio, formatSeconds } = require('../text/format')
 
-/** What can pile up: the signals that tell, and where to look for it. */
+const SECONDS_PER_MINUTE = 60
+
+/** What can pile up: the signals that tell, whether each takes a descriptor, and where to look for it. */
 const KINDS = Object.freeze(/** @type {const} */ ([
   {
     name: 'sockets and pipes',
+    countsDescriptors: true,
     signals: ['socketsOpen', 'socketsRise', 'socketsPerSecond', 'socketsSteadinessRatio'],
     site: 'Look for connections that are opened per request and never ended: clients without keepAlive limits, responses whose body is never read or cancelled, servers without a timeout for idle clients. `ss -tnp` tells whom they are connected to.'
   },
   {
     name: 'active timers',
+    countsDescriptors: false,
     signals: ['timersActive', 'timersRise', 'timersPerSecond', 'timersSteadinessRatio'],
     site: 'Look for setInterval without clearInterval in code that runs per request or per connection, and for timeouts that are not cleared when the work is done.'
   },
   {
     name: 'file watchers',
+    countsDescriptors: false,
     signals: ['watchersActive', 'watchersRise', 'watchersPerSecond', 'watchersSteadinessRatio'],
     site: 'Look for fs.watch and fs.watchFile in code that runs more than once: close() each, or keep one watcher per file.'
   },
   {
     name: 'child processes and workers',
+    countsDescriptors: false,
     signals: ['childrenAlive', 'childrenRise', 'childrenPerSecond', 'childrenSteadinessRatio'],
     site: 'Look for spawn, fork and new Worker without an end: terminate() or kill() each, close message ports, or keep a pool.'
   },
   {
     name: 'open file descriptors',
+    countsDescriptors: true,
     signals: ['fileDescriptorsOpen', 'fileDescriptorsRise', 'fileDescriptorsPerSecond', 'fileDescriptorsSteadinessRatio'],
     site: 'Look for fs.open, fs.openSync and createReadStream whose close is skipped on some path: an early return, an error, a stream that is never read to its end. `ls -l /proc/PID/fd` names the files.'
   }
@@ -47,6 +54,8 @@ module.exports = defineDiagnosis({
     riseShareRatio: 0.4,
     // Straight and not slowing down: leaks measure 0.8–1, pools that fill fall towards 0.
     steadinessRatio: 0.6,
+    // Below this what grew levels off: a pool that has filled.
+    levelsOffRatio: 0.3,
     // With a load that grows like this, more handles are what it takes.
     loadGrowthRatio: 1.25
   },
@@ -54,8 +63,16 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchResourceLeak',
 
   judge (signals, limits) {
-    const kinds = KINDS.map(({ name, signals: [now, rise, perSecond, steady] }) => ({
-      name, now: signals[now], rise: signals[rise], perSecond: signals[perSecond], steady: signals[steady] ?? 0, riseSignal: rise, steadySignal: steady
+    const kinds = KINDS.map(({ name, countsDescriptors, signals: [now, rise, perSecond, steady] }) => ({
+      name,
+      countsDescriptors,
+      now: signals[now],
+      rise: signals[rise],
+      perSecond: signals[perSecond],
+      steady: signals[steady] ?? 0,
+      riseSignal: rise,
+      perSecondSignal: perSecond,
+      steadySignal: steady
     }))
     const known = kinds.filter(({ rise }) => rise !== null)
     if (known.length === 0) return { state: 'unknown', summary: 'too few counts of handles yet to see a trend' }
@@ -66,22 +83,23 @@ module.exports = defineDiagnosis({
       const counts = known.filter(({ now }) => (now ?? 0) > 0).map(({ name, now }) => `${formatNumber(now ?? 0)} ${name}`)
       return { state: 'ok', summary: `no handles pile up (${counts.join(', ') || 'none active'})` }
     }
-    if (worst.steady < limits.steadinessRatio / 2) {
+    if (worst.steady < limits.levelsOffRatio) {
       return { state: 'ok', summary: `${worst.name} grew by ${formatNumber(worst.rise ?? 0)} and level off` }
     }
     const loadGrows = (signals.loadGrowthRatio ?? 1) >= limits.loadGrowthRatio
     const { maxFileDescriptors } = signals
-    const countsDescriptors = worst.name === 'sockets and pipes' || worst.name === 'open file descriptors'
-    const secondsLeft = maxFileDescriptors !== null && countsDescriptors ? (maxFileDescriptors - (signals.fileDescriptorsOpen ?? 0)) / (worst.perSecond ?? 1) : null
+    const secondsLeft = maxFileDescriptors !== null && worst.countsDescriptors ? (maxFileDescriptors - (signals.fileDescriptorsOpen ?? 0)) / (worst.perSecond ?? 1) : null
     return {
       state: worst.steady >= limits.steadinessRatio && !loadGrows ? 'confirmed' : 'suspected',
-      summary: `${formatNumber(worst.now ?? 0)} ${worst.name}, ${formatNumber((worst.perSecond ?? 0) * 60)} more each minute, and none is given up.`,
+      summary: `${formatNumber(worst.now ?? 0)} ${worst.name}, ${formatPerMinute(worst.perSecond ?? 0)} more each minute, and none is given up.`,
+      finding: { kind: worst.name, perSecond: worst.perSecond ?? 0, loadGrowthRatio: signals.loadGrowthRatio },
       evidence: [
         evidence(worst.riseSignal, worst.rise ?? 0, limits.rise, (value, limit) => `${value} more ${worst.name} along the line (from ${limit} on they count), of ${formatNumber(worst.now ?? 0)} in all.`),
         evidence(worst.steadySignal, worst.steady, limits.steadinessRatio, (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on; a pool that fills falls below.`),
         evidence('loadGrowthRatio', signals.loadGrowthRatio ?? 1, limits.loadGrowthRatio, (value, limit) => loadGrows ? `The load grows as well (${value} of what it was, ${limit} counts): they may be what it takes.` : `The load does not grow with them: ${value} of what it was.`),
         ...grown.filter(kind => kind !== worst).map(kind => evidence(kind.riseSignal, kind.rise ?? 0, limits.rise, value => `${value} more ${kind.name}, too.`)),
-        ...(signals.listenerWarnings ? [evidence('listenerWarnings', signals.listenerWarnings, 0, value => `Node warned of ${value} emitter(s) with too many listeners: what is added per request is not removed.`)] : [])
+        ...(signals.listenerWarnings ? [evidence('listenerWarnings', signals.listenerWarnings, 0, value => `Node warned of ${value} emitter(s) with too many listeners: what is added per request is not removed.`)] : []),
+        evidence(worst.perSecondSignal, worst.perSecond ?? 0, 0, () => `${formatPerMinute(worst.perSecond ?? 0)} more ${worst.name} each minute.`)
       ],
       impact: secondsLeft === null
         ? `Each holds memory, in and outside the heap${signals.liveHeapRiseBytes ? ', and the live heap grows with them' : ''}.`
@@ -89,15 +107,18 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix (signals) {
-    const kinds = KINDS.map(kind => ({ kind, score: (signals[kind.signals[3]] ?? 0) * (signals[kind.signals[1]] ?? 0) }))
-    const { kind } = kinds.reduce((worst, next) => next.score > worst.score ? next : worst)
-    const [, , perSecond] = kind.signals
+  fix ({ kind, perSecond, loadGrowthRatio }) {
+    const found = KINDS.find(({ name }) => name === kind)
+    if (!found) return []
+    const [, , perSecondSignal] = found.signals
     return [{
-      title: `Find who opens ${kind.name} and does not close them`,
-      change: { code: `${kind.site} Grows by ${formatNumber((signals[perSecond] ?? 0) * 60)} a minute: what else happens at that rate?` },
-      predicted: [{ signal: perSecond, from: signals[perSecond] ?? 0, to: 0, unit: 'perSecond' }],
-      risk: `A higher limit of open files only moves the failure${signals.loadGrowthRatio === null ? '' : `; the load changed to ${formatRatio(signals.loadGrowthRatio)} of what it was meanwhile`}.`
+      title: `Find who opens ${found.name} and does not close them`,
+      change: { code: `${found.site} Grows by ${formatPerMinute(perSecond)} a minute: what else happens at that rate?` },
+      predicted: [prediction(perSecondSignal, perSecond, 0)],
+      risk: `A higher limit of open files only moves the failure${loadGrowthRatio === null ? '' : `; the load changed to ${formatRatio(loadGrowthRatio)} of what it was meanwhile`}.`
     }]
   }
 })
+
+/** @param {number} perSecond */
+const formatPerMinute = perSecond => formatNumber(perSecond * SECONDS_PER_MINUTE)

@@ -1,11 +1,16 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence } = require('./evidence')
+const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
-const { semiSpaceMax, chosenSizes } = require('../v8/heap-sizing')
+const { semiSpaceMax, chosenSizes, newSpaceBytes, youngGenerationBytes } = require('../v8/heap-sizing')
 const { predictYoungGeneration, SEMI_SPACE_CHOICES } = require('../v8/young-generation')
 const { nodeFlagChange } = require('../fixes/node-flag')
+
+const MIB = 2 ** 20
+/** V8 10.2 of Node.js 18 is told of no limit on cgroup v2; V8 11 of Node.js 20 is. */
+const V8_OF_NODE_18 = /** @type {const} */ ([10, 2])
+const V8_THAT_SEES_CGROUP2 = 11
 
 module.exports = defineDiagnosis({
   id: 'semi-space-starvation',
@@ -16,10 +21,12 @@ module.exports = defineDiagnosis({
     'semiSpaceMaxBytes', 'semiSpaceCapacityBytes', 'recentGcs', 'scavengesPerSecond', 'scavengePauseRatio',
     'ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio', 'heapSizeLimitBytes', 'gcWindowSeconds'
   ],
-  uses: ['liveHeapBytes', 'liveHeapShareRatio', 'rssBytes', 'containerLimitBytes'],
+  uses: ['gcPauseRatio', 'liveHeapBytes', 'liveHeapShareRatio', 'rssBytes', 'containerLimitBytes'],
   limits: {
     // V8's own choice with room to spare is 16 MiB or more on every Node from 18 on: a larger one is not small.
-    semiSpaceMaxBytes: 16 * 2 ** 20,
+    semiSpaceMaxBytes: 16 * MIB,
+    // A semi-space that stands lower may still grow, and heals itself.
+    grownShareRatio: 0.9,
     // Fewer GCs than this in the window are no rate.
     recentGcs: 100,
     // Every app starves for a few seconds while it loads and warms up.
@@ -33,7 +40,9 @@ module.exports = defineDiagnosis({
     // Without such majors, scavenges alone must come this often.
     scavengesPerSecond: 50,
     // Near its limit the old generation runs majors for want of room of its own; that is another problem.
-    liveHeapShareRatio: 0.7
+    liveHeapShareRatio: 0.7,
+    // A larger new space must fit what the container has left, with a tenth of it to spare.
+    spareShareRatio: 0.9
   },
   explains: [],
   runbook: 'MemwatchSemiSpaceStarvation',
@@ -44,7 +53,7 @@ module.exports = defineDiagnosis({
     if (semiSpaceMaxBytes >= limits.semiSpaceMaxBytes) {
       return { state: 'ok', summary: `a semi-space may grow to ${formatBytes(semiSpaceMaxBytes)}, which is not small` }
     }
-    if (semiSpaceCapacityBytes < 0.9 * semiSpaceMaxBytes) {
+    if (semiSpaceCapacityBytes < limits.grownShareRatio * semiSpaceMaxBytes) {
       return { state: 'ok', summary: `the semi-space stands at ${formatBytes(semiSpaceCapacityBytes)} and may still grow to ${formatBytes(semiSpaceMaxBytes)}` }
     }
     if (signals.recentGcs < limits.recentGcs) {
@@ -62,41 +71,48 @@ module.exports = defineDiagnosis({
     return {
       state: pauseRatio >= limits.pauseRatio && signals.gcWindowSeconds >= limits.gcWindowSeconds ? 'confirmed' : 'suspected',
       summary: `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)} force ${formatNumber(scavengesPerSecond)} scavenges a second${promotesTooEarly ? ' and promote garbage' : ''}: GC takes ${formatRatio(pauseRatio)} of the time.`,
+      finding: {
+        semiSpaceBytes: semiSpaceMaxBytes,
+        scavengesPerSecond,
+        scavengePauseRatio: signals.scavengePauseRatio,
+        ordinaryMajorPauseRatio: signals.ordinaryMajorPauseRatio,
+        gcPauseRatio: signals.gcPauseRatio ?? pauseRatio,
+        rssBytes: signals.rssBytes,
+        containerLimitBytes: signals.containerLimitBytes
+      },
       evidence: [
         evidence('semiSpaceMaxBytes', semiSpaceMaxBytes, limits.semiSpaceMaxBytes, (value, limit) => `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`),
         evidence('semiSpaceCapacityBytes', semiSpaceCapacityBytes, semiSpaceMaxBytes, (value, limit) => `It has grown to ${value} of ${limit} and cannot grow further.`),
         evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerSecond, value => `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`),
         evidence('ordinaryMajorsPerSecond', ordinaryMajorsPerSecond, limits.ordinaryMajorsPerSecond, (value, limit) => `${value} ordinary major GCs, ${formatRatio(signals.ordinaryMajorPauseRatio)} of wall time; ${promotesTooEarly ? `more than ${limit} while the live heap stays at ${formatBytes(signals.liveHeapBytes ?? 0)} means objects are promoted that die at once` : `${limit} would mean premature promotion`}.`),
+        evidence('gcPauseRatio', signals.gcPauseRatio ?? pauseRatio, limits.pauseRatio, (value, limit) => `GC pauses take ${value} of wall time; ${limit} from scavenges and the majors they cause would be worth a change.`),
         ...sinceUpgrade(target, semiSpaceMaxBytes)
       ],
       impact: `${formatRatio(pauseRatio)} of wall time goes into GC pauses, and about as much again into GC threads; requests wait for them.`
     }
   },
 
-  fix (signals, target) {
-    const now = {
-      semiSpaceBytes: signals.semiSpaceMaxBytes,
-      scavengesPerSecond: signals.scavengesPerSecond,
-      scavengePauseRatio: signals.scavengePauseRatio,
-      ordinaryMajorPauseRatio: signals.ordinaryMajorPauseRatio
-    }
-    const spareBytes = (signals.containerLimitBytes ?? Infinity) - (signals.rssBytes ?? 0)
+  fix (finding, target, limits) {
+    const { rssBytes, containerLimitBytes, gcPauseRatio, ...now } = finding
+    const spareBytes = (containerLimitBytes ?? Infinity) - (rssBytes ?? 0)
     const choice = SEMI_SPACE_CHOICES
       .filter(bytes => bytes > now.semiSpaceBytes)
       .map(bytes => predictYoungGeneration(now, bytes))
-      // The next size up must be worth it, and its cost in memory must fit the container with a tenth to spare.
-      .reduce((best, next) => next.extraBytes < 0.9 * spareBytes && next.gcPauseRatio < best.gcPauseRatio - best.worthRatio ? next : best)
-    const pauseRatio = now.scavengePauseRatio + now.ordinaryMajorPauseRatio
-    const megabytes = choice.semiSpaceBytes / 2 ** 20
+      // The next size up must be worth it, and its cost in memory must fit the container.
+      .reduce((best, next) => next.extraBytes < limits.spareShareRatio * spareBytes && next.gcPauseRatio < best.gcPauseRatio - best.worthRatio ? next : best)
+    // Pauses for external memory stay as they are.
+    const savedRatio = now.scavengePauseRatio + now.ordinaryMajorPauseRatio - choice.gcPauseRatio
+    const megabytes = choice.semiSpaceBytes / MIB
+    const addedBytes = choice.semiSpaceBytes - now.semiSpaceBytes
     return [{
       title: `Let semi-spaces grow to ${megabytes} MiB`,
       change: nodeFlagChange(target, { '--max-semi-space-size': megabytes }),
       predicted: [
-        { signal: 'gcPauseRatio', from: pauseRatio, to: choice.gcPauseRatio, unit: 'ratio' },
-        { signal: 'scavengesPerSecond', from: now.scavengesPerSecond, to: choice.scavengesPerSecond, unit: 'perSecond' },
-        ...(signals.rssBytes === null ? [] : [{ signal: /** @type {const} */ ('rssBytes'), from: signals.rssBytes, to: signals.rssBytes + choice.extraBytes, unit: 'bytes' }])
+        prediction('gcPauseRatio', gcPauseRatio, Math.max(0, gcPauseRatio - savedRatio)),
+        prediction('scavengesPerSecond', now.scavengesPerSecond, choice.scavengesPerSecond),
+        ...(rssBytes === null ? [] : [prediction('rssBytes', rssBytes, rssBytes + choice.extraBytes)])
       ],
-      risk: `The new space may commit up to ${formatBytes(2 * (choice.semiSpaceBytes - now.semiSpaceBytes))} more, and the heap size limit rises by ${formatBytes(3 * (choice.semiSpaceBytes - now.semiSpaceBytes))}. The old generation is untouched. At the same load; under a closed loop the throughput rises instead.`
+      risk: `The new space may commit up to ${formatBytes(newSpaceBytes(addedBytes))} more, and the heap size limit rises by ${formatBytes(youngGenerationBytes(addedBytes))}. The old generation is untouched. At the same load; under a closed loop the throughput rises instead.`
     }]
   }
 })
@@ -107,8 +123,8 @@ module.exports = defineDiagnosis({
  * @param {import('memwatch/frame').Hello} target @param {number} semiSpaceMaxBytes
  */
 function sinceUpgrade ({ v8, hostMemoryBytes, constrainedBytes }, semiSpaceMaxBytes) {
-  if (constrainedBytes === undefined || hostMemoryBytes === undefined || Number(v8.split('.')[0]) < 11) return []
-  const older = chosenSizes(10, 2, hostMemoryBytes).semiSpaceBytes
+  if (constrainedBytes === undefined || hostMemoryBytes === undefined || Number(v8.split('.')[0]) < V8_THAT_SEES_CGROUP2) return []
+  const older = chosenSizes(...V8_OF_NODE_18, hostMemoryBytes).semiSpaceBytes
   if (older <= semiSpaceMaxBytes) return []
   return [evidence('semiSpaceMaxBytes', semiSpaceMaxBytes, older, (value, limit) => `If it began with an upgrade: Node 18 knew nothing of a limit on cgroup v2, took the machine's ${formatBytes(hostMemoryBytes)} and allowed semi-spaces of ${limit}; this Node sees ${formatBytes(constrainedBytes)} and allows ${value}.`)]
 }

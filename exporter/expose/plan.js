@@ -4,6 +4,7 @@ const schemas = require('./schemas')
 const { namedTarget, refuseUnknownTarget } = require('./named-target')
 const { refuse } = require('./problems')
 const { signalsOf } = require('../signals')
+const { youngGenerationBytes } = require('../v8/heap-sizing')
 const { plan } = require('../v8/plan')
 const { planCase } = require('../v8/plan-case')
 const { nodeVersion, has, SEES_CGROUP_V2 } = require('../v8/node-versions')
@@ -72,7 +73,7 @@ function runningTarget (target, flags, host) {
     now: {
       ...now,
       meant: { ...now.meant, refusals: [], unknown: [] },
-      sizes: { heapSizeLimitBytes, semiSpaceBytes, oldBytes: semiSpaceBytes === null ? null : heapSizeLimitBytes - 3 * semiSpaceBytes },
+      sizes: { heapSizeLimitBytes, semiSpaceBytes, oldBytes: semiSpaceBytes === null ? null : heapSizeLimitBytes - youngGenerationBytes(semiSpaceBytes) },
       running: true
     },
     foretoldBytes: foretold.sizes.heapSizeLimitBytes,

@@ -51,4 +51,4 @@ function loaderFinds (library) {
   return status === 0 && stderr === ''
 }
 
-module.exports = { fromOutside, loaderFinds }
+module.exports = { fromOutside }

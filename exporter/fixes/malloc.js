@@ -35,4 +35,4 @@ function jemallocChange (target) {
   }, 'RUN apt-get update && apt-get install -y --no-install-recommends libjemalloc2 && rm -rf /var/lib/apt/lists/*\n')
 }
 
-module.exports = { envChange, jemallocChange, JEMALLOC, MALLOC_CONF }
+module.exports = { envChange, jemallocChange, MALLOC_CONF }

@@ -250,4 +250,4 @@ class FlightRecorder {
   }
 }
 
-module.exports = { FlightRecorder, SAVE_EVERY_MS }
+module.exports = { FlightRecorder }

@@ -64,10 +64,6 @@ class Deltas {
     this.#taken = new Map(metrics.filter(metric => this.#concerns(metric)).flatMap(metric =>
       metric.dataPoints.map(point => /** @type {const} */ ([keyOf(metric, point), point.value]))))
   }
-
-  get begun () {
-    return this.#taken !== undefined
-  }
 }
 
 module.exports = { Deltas }

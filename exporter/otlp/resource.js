@@ -75,4 +75,4 @@ const ownResource = around => resourceFromAttributes({
   ...around.own
 })
 
-module.exports = { resourceOf, ownResource, instanceId }
+module.exports = { resourceOf, ownResource }

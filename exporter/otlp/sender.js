@@ -46,11 +46,6 @@ class Sender {
     }, 'otlp_http_metric_exporter', { name: 'metric_data_point', countItems: parts => parts.length }, undefined)
   }
 
-  /** Where it sends to, without what may be secret. */
-  get host () {
-    return new URL(this.#http.url).host
-  }
-
   /** @param {Uint8Array[]} parts @returns {Promise<Sent>} never rejected */
   send (parts) {
     this.#refusal = undefined

@@ -216,4 +216,4 @@ class Targets extends EventEmitter {
   }
 }
 
-module.exports = { Targets, containerOf, processOf, identityOf, FORGET_AFTER_MS }
+module.exports = { Targets, containerOf, processOf, identityOf }

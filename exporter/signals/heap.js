@@ -2,7 +2,7 @@
 
 const { median } = require('../statistics/quantile')
 const { growthOf, liveHeapTrend } = require('./growth')
-const { semiSpaceMax } = require('../v8/heap-sizing')
+const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
 
 /** @typedef {import('./index').Signal} Signal */
 
@@ -12,7 +12,7 @@ const { semiSpaceMax } = require('../v8/heap-sizing')
  */
 function oldGenerationLimit ({ hello, values: { heapSizeLimitBytes } }) {
   if (!heapSizeLimitBytes) return null
-  return heapSizeLimitBytes - 3 * (semiSpaceMax(hello, heapSizeLimitBytes)?.bytes ?? 0)
+  return heapSizeLimitBytes - youngGenerationBytes(semiSpaceMax(hello, heapSizeLimitBytes)?.bytes ?? 0)
 }
 
 /** Long enough for a burst to pass. */

@@ -1,6 +1,7 @@
 'use strict'
 
 const { RATE_SECONDS } = require('../series/window')
+const { FELT_SECONDS } = require('./felt-delay')
 
 /**
  * @typedef {import('./index').Signal} Signal
@@ -14,9 +15,6 @@ function utilization (window, seconds) {
   const total = (active?.increase ?? 0) + (idle?.increase ?? 0)
   return active && total > 0 ? active.increase / total : null
 }
-
-/** A delay that a person at the other end begins to feel. */
-const FELT_SECONDS = 0.1
 
 module.exports = {
   eventLoopUtilizationRatio: /** @type {Signal} */ ({

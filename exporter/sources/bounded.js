@@ -45,10 +45,6 @@ function atBothEnds (diagnosis, boundsOf) {
       const state = weaker.state === 'confirmed' ? 'confirmed' : 'suspected'
       // Where both agree, the words of the farther end alarm less.
       return { ...stronger, state, summary: stronger.assumed ? `${stronger.summary} ${stronger.assumed}` : stronger.summary }
-    },
-    fix (signals, target) {
-      const at = assuming(boundsOf()?.least ?? NOTHING_OPEN, signals, target)
-      return diagnosis.fix(at.signals, at.hello)
     }
   }
 }

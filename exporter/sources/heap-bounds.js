@@ -1,6 +1,6 @@
 'use strict'
 
-const { chosenSizes } = require('../v8/heap-sizing')
+const { chosenSizes, youngGenerationBytes } = require('../v8/heap-sizing')
 const { flagsInForce, flagMegabytes } = require('../v8/flags')
 const { formatBytes } = require('../text/format')
 const { LARGEST_SEMI_SPACE_BYTES } = require('./new-space')
@@ -27,9 +27,9 @@ function heapSizeLimit ({ nodeOptions = [], containerLimitBytes, nodeVersion }, 
   const v8 = V8[parseInt(nodeVersion ?? '')]
   const chosen = containerLimitBytes === undefined ? undefined : chosenSizes(...(v8 ?? V8[20]), containerLimitBytes)
   const semi = semiMegabytes !== undefined ? 2 ** Math.ceil(Math.log2(semiMegabytes)) * MIB : v8 && chosen ? chosen.semiSpaceBytes : semiSpaceBytes
-  if (percentage !== undefined && containerLimitBytes !== undefined) return Math.floor(containerLimitBytes / MIB * percentage / 100) * MIB + 3 * semi
-  if (old !== undefined) return old * MIB + 3 * semi
-  return chosen && chosen.oldBytes + 3 * semi
+  if (percentage !== undefined && containerLimitBytes !== undefined) return Math.floor(containerLimitBytes / MIB * percentage / 100) * MIB + youngGenerationBytes(semi)
+  if (old !== undefined) return old * MIB + youngGenerationBytes(semi)
+  return chosen && chosen.oldBytes + youngGenerationBytes(semi)
 }
 
 /**

@@ -30,6 +30,12 @@ function formatSeconds (seconds) {
   return `${Math.round(seconds / 86_400)} days`
 }
 
+/** @param {number} seconds @returns {string} 12 ms */
+const formatMilliseconds = seconds => `${formatNumber(seconds * 1000)} ms`
+
+/** @param {number} bytes @returns {string} 8 KiB */
+const formatKibibytes = bytes => `${formatNumber(bytes / 1024)} KiB`
+
 /**
  * A value with its unit, as a person reads it.
  * @param {number} value @param {string} unit
@@ -46,4 +52,4 @@ function formatValue (value, unit) {
   }
 }
 
-module.exports = { formatBytes, formatMebibytes, formatRatio, formatNumber, formatSeconds, formatValue }
+module.exports = { formatBytes, formatKibibytes, formatMebibytes, formatMilliseconds, formatRatio, formatNumber, formatSeconds, formatValue }

@@ -1,5 +1,7 @@
 'use strict'
 
+const { youngGenerationBytes } = require('./heap-sizing')
+
 const MIB = 2 ** 20
 /** Of the container, this much may be used by what memwatch can add up. */
 const CONTAINER_SHARE = 0.92
@@ -27,7 +29,7 @@ const fittingOldBytes = ({ limitBytes, besideBytes, youngBytes }) => Math.floor(
  */
 function fittingSemiSpaceBytes (limitBytes) {
   let bytes = ENOUGH_SEMI_SPACE_BYTES
-  while (bytes > MIB && 3 * bytes > YOUNG_SHARE * limitBytes) bytes /= 2
+  while (bytes > MIB && youngGenerationBytes(bytes) > YOUNG_SHARE * limitBytes) bytes /= 2
   return bytes
 }
 

@@ -61,8 +61,18 @@ function chosenSizes (v8Major, v8Minor, memoryBytes) {
   const largest = memoryBytes >= largeMemoryBytes(v8Major, v8Minor) ? 4096 * MB : 2048 * MB
   const oldBytes = roundUp(Math.max(Math.min(memoryBytes / 2, largest), 256 * MB), PAGE)
   const semiSpaceBytes = roundUpToPowerOfTwo(derivedSemiSpace(v8Major, v8Minor, { oldBytes, heapBytes: memoryBytes / 4 }))
-  return { oldBytes, semiSpaceBytes, heapSizeLimitBytes: oldBytes + 3 * semiSpaceBytes }
+  return { oldBytes, semiSpaceBytes, heapSizeLimitBytes: oldBytes + youngGenerationBytes(semiSpaceBytes) }
 }
+
+/**
+ * V8 counts three semi-spaces as the young generation: two halves of the new space, and as much again
+ * for new large objects. Heap::YoungGenerationSizeFromSemiSpaceSize in src/heap/heap.cc.
+ */
+const SEMI_SPACES = 3
+/** @param {number} semiSpaceBytes @returns {number} bytes of the young generation */
+const youngGenerationBytes = semiSpaceBytes => SEMI_SPACES * semiSpaceBytes
+/** @param {number} semiSpaceBytes @returns {number} bytes of the new space: its two halves */
+const newSpaceBytes = semiSpaceBytes => 2 * semiSpaceBytes
 
 /**
  * @typedef {object} SemiSpaceMax
@@ -88,13 +98,13 @@ function semiSpaceMax (hello, heapSizeLimitBytes) {
   }
   const youngMb = hello.threadId > 0 ? hello.resourceLimits?.maxYoungGenerationSizeMb : undefined
   if (youngMb) {
-    return { bytes: youngMb * MB / 3, origin: 'resource-limits', because: `the worker's resourceLimits allow a young generation of ${youngMb} MB` }
+    return { bytes: youngMb * MB / SEMI_SPACES, origin: 'resource-limits', because: `the worker's resourceLimits allow a young generation of ${youngMb} MB` }
   }
   const [v8Major, v8Minor] = hello.v8.split('.').map(Number)
   const memoryBytes = Math.min(hello.constrainedBytes ?? Infinity, hello.hostMemoryBytes ?? Infinity)
   const oldFlagMb = flagMegabytes(flags, '--max-old-space-size')
   if (oldFlagMb !== undefined) {
-    const third = (heapSizeLimitBytes - roundUp(oldFlagMb * MB, PAGE)) / 3
+    const third = (heapSizeLimitBytes - roundUp(oldFlagMb * MB, PAGE)) / SEMI_SPACES
     if (third >= MB / 2) return { bytes: third, origin: 'derived', because: 'V8 derived it from the memory it was told of; --max-old-space-size does not change it' }
   }
   if (hello.pointerCompression || !Number.isFinite(memoryBytes) || !Number.isFinite(v8Major)) return seen(hello)
@@ -123,7 +133,7 @@ const seen = ({ semiSpaceMaxBytes: bytes }) => bytes === undefined
  */
 function fromLimit (heapSizeLimitBytes, v8Major, v8Minor) {
   for (let semi = MB; semi <= 64 * MB; semi *= 2) {
-    const oldBytes = heapSizeLimitBytes - 3 * semi
+    const oldBytes = heapSizeLimitBytes - youngGenerationBytes(semi)
     // Undo chosenSizes: an old generation of so much comes from twice as much memory.
     if (oldBytes > 0 && chosenSizes(v8Major, v8Minor, oldBytes * 2).heapSizeLimitBytes === heapSizeLimitBytes) {
       return { bytes: semi, origin: 'derived', because: `it is the only one that fits the heap size limit of ${megabytes(heapSizeLimitBytes)} MB` }
@@ -135,4 +145,12 @@ function fromLimit (heapSizeLimitBytes, v8Major, v8Minor) {
 /** @param {number} bytes */
 const megabytes = bytes => Number((bytes / MB).toFixed(1))
 
-module.exports = { chosenSizes, derivedSemiSpace, followsHeap, roundUpToPowerOfTwo, semiSpaceMax }
+module.exports = {
+  chosenSizes,
+  derivedSemiSpace,
+  followsHeap,
+  newSpaceBytes,
+  roundUpToPowerOfTwo,
+  semiSpaceMax,
+  youngGenerationBytes
+}

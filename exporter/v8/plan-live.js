@@ -2,6 +2,7 @@
 
 const { formatMebibytes } = require('../text/format')
 const { fittingOldBytes, comfortableOldBytes, neededContainerBytes, NODE_BESIDE_BYTES } = require('./fitting-sizes')
+const { youngGenerationBytes } = require('./heap-sizing')
 
 const MIB = 2 ** 20
 /** Above this share of the old generation V8 collects all the time: heap-limit-thrash.js. */
@@ -16,7 +17,7 @@ function liveWarnings ({ memoryLimitBytes, sizes: { oldBytes, semiSpaceBytes } }
   if (live === null) return ['No major GC was seen yet: the live heap is not known, nor whether it fits.']
   const warnings = []
   const besideBytes = beside ?? NODE_BESIDE_BYTES
-  const youngBytes = 3 * (semiSpaceBytes ?? 0)
+  const youngBytes = youngGenerationBytes(semiSpaceBytes ?? 0)
   const limitBytes = memoryLimitBytes ?? Infinity
   const old = comfortableOldBytes(live)
   const remedy = old <= fittingOldBytes({ limitBytes, besideBytes, youngBytes })

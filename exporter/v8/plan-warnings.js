@@ -2,6 +2,7 @@
 
 const { formatMebibytes } = require('../text/format')
 const { fittingOldBytes, fittingSemiSpaceBytes, ENOUGH_SEMI_SPACE_BYTES, NODE_BESIDE_BYTES } = require('./fitting-sizes')
+const { youngGenerationBytes } = require('./heap-sizing')
 const { liveWarnings, FULL_SHARE } = require('./plan-live')
 const { notesOf } = require('./plan-notes')
 
@@ -51,7 +52,7 @@ function limitWarnings (planned, running) {
   if (limitBytes === null || sizes.heapSizeLimitBytes + besideBytes <= limitBytes) return []
   const sure = sizes.heapSizeLimitBytes > limitBytes
   const better = betterSemiSpaceBytes(planned)
-  const oldBytes = fittingOldBytes({ limitBytes, besideBytes, youngBytes: 3 * (better ?? sizes.semiSpaceBytes ?? 0) })
+  const oldBytes = fittingOldBytes({ limitBytes, besideBytes, youngBytes: youngGenerationBytes(better ?? sizes.semiSpaceBytes ?? 0) })
   const flags = `--max-old-space-size=${oldBytes / MIB}${better === undefined ? '' : ` --max-semi-space-size=${better / MIB}`}`
   return [
     `V8 may grow the heap to ${formatMebibytes(sizes.heapSizeLimitBytes)}${sure ? '' : `, ${formatMebibytes(besideBytes)} lie beside it`}, and the container holds ${formatMebibytes(limitBytes)}: ` +

@@ -1,6 +1,8 @@
 'use strict'
 
-const { chosenSizes, derivedSemiSpace, followsHeap, roundUpToPowerOfTwo } = require('./heap-sizing')
+const {
+  chosenSizes, derivedSemiSpace, followsHeap, roundUpToPowerOfTwo, youngGenerationBytes
+} = require('./heap-sizing')
 
 const MB = 2 ** 20
 
@@ -28,8 +30,8 @@ function sizesUnderFlags (v8Major, v8Minor, memoryBytes, { oldMb = 0, semiMb = 0
     const youngBytes = oldMb > 0 ? Math.max(0, heapBytes - oldMb * MB) : youngOf(v8Major, v8Minor, heapBytes)
     semiSpaceBytes = Math.max(roundUpToPowerOfTwo(youngBytes / 3), followsHeap(v8Major, v8Minor) ? MB / 2 : MB)
   }
-  const { oldBytes } = oldMb > 0 ? { oldBytes: oldMb * MB } : heapMb > 0 ? { oldBytes: Math.max(0, heapBytes - 3 * semiSpaceBytes) } : chosen
-  return { oldBytes, semiSpaceBytes, heapSizeLimitBytes: oldBytes + 3 * semiSpaceBytes }
+  const { oldBytes } = oldMb > 0 ? { oldBytes: oldMb * MB } : heapMb > 0 ? { oldBytes: Math.max(0, heapBytes - youngGenerationBytes(semiSpaceBytes)) } : chosen
+  return { oldBytes, semiSpaceBytes, heapSizeLimitBytes: oldBytes + youngGenerationBytes(semiSpaceBytes) }
 }
 
 /**
@@ -39,13 +41,13 @@ function sizesUnderFlags (v8Major, v8Minor, memoryBytes, { oldMb = 0, semiMb = 0
  */
 function youngOf (v8Major, v8Minor, heapBytes) {
   if (followsHeap(v8Major, v8Minor)) {
-    const youngBytes = Math.ceil(3 * derivedSemiSpace(v8Major, v8Minor, { oldBytes: 0, heapBytes }) / MB) * MB
+    const youngBytes = Math.ceil(youngGenerationBytes(derivedSemiSpace(v8Major, v8Minor, { oldBytes: 0, heapBytes })) / MB) * MB
     return youngBytes < heapBytes ? youngBytes : 0
   }
   let youngBytes = 0
   for (let lower = 0, upper = heapBytes; lower + 1 < upper;) {
     const oldBytes = lower + Math.floor((upper - lower) / 2)
-    const wantedBytes = 3 * derivedSemiSpace(v8Major, v8Minor, { oldBytes, heapBytes })
+    const wantedBytes = youngGenerationBytes(derivedSemiSpace(v8Major, v8Minor, { oldBytes, heapBytes }))
     if (oldBytes + wantedBytes <= heapBytes) {
       youngBytes = wantedBytes
       lower = oldBytes

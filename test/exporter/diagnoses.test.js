@@ -233,6 +233,23 @@ function resting (t) {
   }
 }
 
+describe('resource-leak', () => {
+  it('advises on the kind that it confirms, though another has the higher score', () => {
+    const { diagnoses } = require('../../exporter/diagnoses')
+    const { judge, fix, limits } = diagnoses.find(({ id }) => id === 'resource-leak')
+    const signals = {
+      // Sockets score higher (steadiness x rise), and are fewer than the share of all that counts.
+      socketsOpen: 200, socketsRise: 60, socketsPerSecond: 1, socketsSteadinessRatio: 0.9,
+      timersActive: 80, timersRise: 50, timersPerSecond: 0.1, timersSteadinessRatio: 0.8,
+      watchersRise: null, childrenRise: null, fileDescriptorsRise: null, maxFileDescriptors: null,
+      loadGrowthRatio: 1, listenerWarnings: null, liveHeapRiseBytes: null
+    }
+    const { state, summary, finding } = judge(signals, limits, hello())
+    expect({ state, summary }).toEqual({ state: 'confirmed', summary: expect.stringContaining('80 active timers') })
+    expect(fix(finding, hello(), limits)[0].title).toContain('active timers')
+  })
+})
+
 describe.each(CASES)('%s', (id, app, lookAlikes) => {
   it('is confirmed, with evidence, impact and a fix', () => {
     const { primary, verdict } = watch({ seconds: 120, ...app })

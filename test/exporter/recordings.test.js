@@ -21,8 +21,17 @@ describe('recordings of real runs', () => {
     expect(names.filter(name => name.includes('-fixed')).length).toBeGreaterThan(10)
     expect(names.filter(name => name.includes('-healthy-')).length).toBeGreaterThan(15)
   })
-  it.each(names)('%s is judged as it was', async name => {
-    expect(await baselineOf(name)).toEqual(baseline[name])
+  it.each(names)('%s is judged as it was, and each fix is made from what was found', async name => {
+    /** @type {string[]} */
+    const contradictions = []
+    const seen = await baselineOf(name, ({ diagnosis, evidence, fix: [first] }) => {
+      const [predicted] = first?.predicted ?? []
+      if (!predicted) return
+      const isEvidence = evidence.some(({ signal, value }) => signal === predicted.signal && value === predicted.from)
+      if (!isEvidence) contradictions.push(`${diagnosis}: ${predicted.signal} from ${predicted.from}`)
+    })
+    expect(seen).toEqual(baseline[name])
+    expect(contradictions).toEqual([])
   })
   it('of healthy apps, and of those that were repaired in their code, never had anything confirmed', () => {
     const quiet = Object.entries(baseline).filter(([, { expected, gone }]) => expected === null && gone === null)
