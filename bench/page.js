@@ -31,13 +31,13 @@ const LOADS = 10
 const FEW = 3
 /** What a target of many does: a little of everything, ten times a second. */
 const LIGHT = 'const kept = []; setInterval(() => { for (let i = 0; i < 200; i++) kept[i] = { i, text: String(Math.random()) } }, 100)'
-/** The apps of the pictures: one problem each, and a healthy one. */
 /** Pictures that README shows. */
 const SHOWN_PICTURES = Object.freeze(/** @type {const} */ ([
   { name: 'list', colorScheme: 'dark', hash: '', viewport: { width: 1200, height: 480 } },
   { name: 'target', colorScheme: 'light', hash: '#target=js-heap-leak', viewport: { width: 1200, height: 1500 } },
   { name: 'phone', colorScheme: 'light', hash: '#target=semi-space-starvation', viewport: { width: 390, height: 900 } }
 ]))
+/** The apps of the pictures: one problem each, and a healthy one. */
 const SHOWN = ['js-heap-leak', 'semi-space-starvation', 'allocator-fragmentation', 'event-loop-blocked', 'healthy-steady']
 
 const { values: given } = parseArgs({ options: { targets: { type: 'string', default: '100' }, pictures: { type: 'boolean', default: false } } })
