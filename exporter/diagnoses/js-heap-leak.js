@@ -4,6 +4,8 @@ const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
 
+const MIB = 2 ** 20
+
 module.exports = defineDiagnosis({
   id: 'js-heap-leak',
   title: 'Live JS heap keeps growing across major GCs',
@@ -14,7 +16,8 @@ module.exports = defineDiagnosis({
     'liveHeapBytes', 'liveHeapGrowthBytesPerSecond', 'liveHeapRiseBytes', 'liveHeapRiseSeconds', 'liveHeapGrowthFit',
     'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio', 'majorsPerSecond',
     'oldSpaceRiseBytes', 'largeObjectSpaceRiseBytes', 'codeSpaceRiseBytes', 'arrayBuffersRiseBytes', 'nativeContextsRise', 'socketsRise', 'timersRise',
-    'listenerWarnings'
+    'listenerWarnings', 'promotedKeptRatio', 'keptRiseBytes', 'keptRiseSeconds', 'keptGrowthBytesPerSecond', 'keptGrowthFit',
+    'keptLateGrowthRatio'
   ],
   limits: {
     // Fewer readings after major GCs cannot reach the score below, however straight they rise.
@@ -33,6 +36,13 @@ module.exports = defineDiagnosis({
     youngRunwayShareRatio: 0.6,
     // Less growth than this share of the way is not worth a suspicion.
     suspectedRunwayShareRatio: 0.05,
+    // Growth of this size is worth a suspicion wherever the limit is, ...
+    suspectedRiseBytes: 32 * MIB,
+    // ... and of this size it is certain: caches that fill for minutes stay below it, measured 50 to 400 MiB.
+    certainRiseBytes: 512 * MIB,
+    // With few readings: nearly all that was promoted must have survived the next major GC. Leaks under
+    // limits of 1 to 4 GiB measured 0.95-1.00; garbage that is promoted early 0.0-0.3.
+    promotedKeptRatio: 0.8,
     // Above this share of the limit the floor cannot rise any more: a flat line there proves nothing.
     nearLimitRatio: 0.85,
     // The container's limit comes first where it leaves less than this share of the heap's own room.
@@ -50,13 +60,16 @@ module.exports = defineDiagnosis({
     }
     const nearLimit = (signals.liveHeapShareRatio ?? 0) >= limits.nearLimitRatio
     if (liveHeapReadings < limits.readings || growth === null || rise === null) {
+      const few = fewReadings(signals, limits, runway)
+      if (few) return few
       return { state: 'unknown', summary: `${formatNumber(liveHeapReadings)} of the ${limits.readings} readings of the live heap that are needed after the warm-up${expectedIn(signals, limits.readings)}` }
     }
     const seconds = signals.liveHeapRiseSeconds ?? 0
     const score = signals.liveHeapGrowthScore ?? 0
     const late = signals.liveHeapLateGrowthRatio ?? 0
     const share = rise / (rise + runway)
-    const rises = score >= limits.score && share >= limits.suspectedRunwayShareRatio
+    const isLarge = share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
+    const rises = score >= limits.score && isLarge
     if (!rises) {
       if (nearLimit) return { state: 'unknown', summary: `the live heap fills ${formatRatio(signals.liveHeapShareRatio ?? 0)} of its limit, where growth cannot show` }
       return { state: 'ok', summary: `the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` }
@@ -72,7 +85,7 @@ module.exports = defineDiagnosis({
     const heapRunway = signals.liveHeapBytes / (signals.liveHeapShareRatio ?? 1) - signals.liveHeapBytes
     const limitName = runway < limits.ownRunwayRatio * heapRunway ? 'the container limit' : 'the heap size limit'
     return {
-      state: straight && share >= needed ? 'confirmed' : 'suspected',
+      state: straight && (share >= needed || rise >= limits.certainRiseBytes) ? 'confirmed' : 'suspected',
       summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches ${limitName} in about ${formatSeconds(secondsLeft)}.`,
       finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
       evidence: [
@@ -97,6 +110,34 @@ module.exports = defineDiagnosis({
     }]
   }
 })
+
+/**
+ * Growth before there are enough readings for a trend: V8 collects a heap under a limit of gigabytes so rarely
+ * that they take many minutes to come.
+ * @param {Record<'promotedKeptRatio' | 'keptRiseBytes' | 'keptRiseSeconds' | 'keptGrowthBytesPerSecond' | 'keptGrowthFit' |
+ *   'keptLateGrowthRatio', number | null> & GrownWith} signals
+ * @param {Record<'promotedKeptRatio' | 'suspectedRiseBytes' | 'certainRiseBytes' | 'lateGrowthRatio' | 'fit', number>} limits
+ * @param {number} runway bytes
+ */
+function fewReadings (signals, limits, runway) {
+  const { promotedKeptRatio: kept, keptRiseBytes: rise, keptGrowthBytesPerSecond: growth, keptGrowthFit: fit } = signals
+  const late = signals.keptLateGrowthRatio
+  if (kept === null || rise === null || growth === null || fit === null || late === null) return null
+  if (kept < limits.promotedKeptRatio || rise < limits.suspectedRiseBytes || late < limits.lateGrowthRatio || fit < limits.fit) return null
+  return {
+    state: rise >= limits.certainRiseBytes ? /** @type {const} */ ('confirmed') : /** @type {const} */ ('suspected'),
+    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches its limit in about ${formatSeconds(runway / growth)}: a leak, or a cache that still fills.`,
+    finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
+    evidence: [
+      evidence('keptRiseBytes', rise, limits.certainRiseBytes, (value, limit) => `The live heap rose by ${value} in ${formatSeconds(signals.keptRiseSeconds ?? 0)}; caches that fill stay below ${limit}.`),
+      evidence('promotedKeptRatio', kept, limits.promotedKeptRatio, (value, limit) => `Of what was promoted between major GCs ${value} survived the next one; from ${limit} on it is kept.`),
+      evidence('keptGrowthFit', fit, limits.fit, (value, limit) => `The readings lie on a straight line: r² ${value}, from ${limit} on it counts as one.`),
+      evidence('keptLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It goes on at ${value} of its rate; a cache that fills falls below ${limit}.`),
+      evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `After each major GC more is left: ${value}.`)
+    ],
+    impact: `${formatBytes(runway)} are left: at this rate the process dies in about ${formatSeconds(runway / growth)}.`
+  }
+}
 
 /** @typedef {{ readonly [Name in 'oldSpaceRiseBytes' | 'largeObjectSpaceRiseBytes' | 'codeSpaceRiseBytes' | 'arrayBuffersRiseBytes' | 'nativeContextsRise' | 'socketsRise' | 'timersRise' | 'listenerWarnings']: number | null }} GrownWith */
 

@@ -19,7 +19,7 @@ module.exports = defineDiagnosis({
   opportunity: true,
   scope: 'isolate',
   requires: ['liveHeapBytes', 'liveHeapHighestBytes', 'rssBytes', 'pointerSpaceShareRatio', 'addonsSeen'],
-  uses: ['v8AddonsLoaded', 'unreadAddonsLoaded', 'heapResidentBytes', 'liveHeapRiseBytes'],
+  uses: ['v8AddonsLoaded', 'unreadAddonsLoaded', 'heapResidentBytes', 'liveHeapRiseBytes', 'keptRiseBytes'],
   limits: {
     // The cage is 4 GiB per isolate; with room to spare.
     liveHeapBytes: 2.5 * 1024 * MIB,
@@ -38,7 +38,7 @@ module.exports = defineDiagnosis({
     if (target.pointerCompression) return { state: 'ok', summary: 'this Node.js is built with pointer compression already' }
     const gain = gainOf(signals, SAVED_SHARE.likely)
     if (gain < limits.gainBytes || gain / rssBytes < limits.gainShareRatio) return { state: 'ok', summary: `a heap of ${formatBytes(live)} that lives leaves little to gain` }
-    if ((signals.liveHeapRiseBytes ?? 0) > limits.growthShareRatio * live) {
+    if ((signals.liveHeapRiseBytes ?? signals.keptRiseBytes ?? 0) > limits.growthShareRatio * live) {
       return { state: 'unknown', summary: 'the live heap grows; what it will be is not known' }
     }
     if (live > limits.liveHeapBytes) return { state: 'ok', summary: `a heap of ${formatBytes(live)} comes too near the 4 GiB that an isolate with pointer compression may have` }

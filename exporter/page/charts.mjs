@@ -95,6 +95,10 @@ export const charts = [
     evidence: {
       liveHeapGrowthBytesPerSecond: slope('liveHeapBytes'),
       liveHeapRiseBytes: rise('liveHeapBytes'),
+      keptRiseBytes: rise('liveHeapBytes'),
+      promotedKeptRatio: text,
+      keptGrowthFit: text,
+      keptLateGrowthRatio: text,
       oldSpaceRiseBytes: text, // its limit is what the whole live heap rose by
       heapSizeLimitBytes: level,
       liveHeapAtMostBytes: level,

@@ -55,7 +55,10 @@ function growth (window, track, afterMajors) {
   return best
 }
 
-/** @param {Window} window @param {TrackName} track @param {number} seconds */
+/**
+ * Readings of a track that follow a major GC each, oldest first.
+ * @param {Window} window @param {TrackName} track @param {number} seconds
+ */
 function pointsAfterMajors (window, track, seconds) {
   const majors = window.points('liveHeapMajors', seconds)
   const all = window.points(track, seconds)
@@ -92,4 +95,4 @@ function steadiness ({ trend: found }) {
  */
 const liveHeapTrend = window => window.once('live heap', () => growth(window, 'liveHeapBytes', true))
 
-module.exports = { growthOf, liveHeapTrend, steadiness }
+module.exports = { growthOf, liveHeapTrend, pointsAfterMajors, steadiness }

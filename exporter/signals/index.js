@@ -14,6 +14,7 @@
 
 const signals = Object.freeze({
   ...require('./heap'),
+  ...require('./promotion'),
   ...require('./gc'),
   ...require('./memory'),
   ...require('./buffers'),

@@ -90,4 +90,4 @@ function rSquared (x, y, { slope, intercept }) {
   return 1 - errors / squares
 }
 
-module.exports = { trend, MAX_POINTS }
+module.exports = { trend, rSquared, MAX_POINTS }

@@ -83,6 +83,56 @@ describe('js-heap-leak', () => {
   })
 })
 
+describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', () => {
+  /** Ever rarer, as V8 collects a heap that grows. */
+  const MAJORS_AT = [3, 10, 40, 70, 140, 250, 400, 560, 800]
+  /** @param {(t: number) => number} liveMibAt @param {number} [garbageMib] promoted each second, that the next major GC frees */
+  const rarelyCollected = (liveMibAt, garbageMib = 0) => (/** @type {number} */ t) => {
+    const last = MAJORS_AT.findLast(at => at <= t) ?? 0
+    const oldMib = liveMibAt(t) + garbageMib * (t - last)
+    return {
+      liveMib: liveMibAt(last),
+      majors: MAJORS_AT.includes(t) ? 1 : 0,
+      scavenges: 0.3,
+      heapLimitMib: 4144,
+      rssMib: 90 + oldMib,
+      heapMib: oldMib + 20,
+      values: {
+        containerLimitBytes: undefined,
+        spaces: { new_space: [0, 32 * MIB, 16 * MIB, 0], old_space: [oldMib * MIB, oldMib * MIB, 0, 0] }
+      }
+    }
+  }
+  const leak = rarelyCollected(t => 10 + 3 * t)
+
+  it('is suspected within a minute, with its rate, the time to the limit, and what else it may be', () => {
+    const { verdict, primary } = watch({ seconds: 60, at: leak })
+    expect(primary).toBe(null)
+    expect(verdict('js-heap-leak')).toMatchObject({
+      state: 'suspected',
+      summary: 'The live heap grows by 180 MiB/min and reaches its limit in about 22 min: a leak, or a cache that still fills.'
+    })
+  })
+  it('is confirmed within minutes, far from the limit', () => {
+    const { primary } = watch({ seconds: 300, at: leak })
+    expect(primary).toMatchObject({ diagnosis: 'js-heap-leak' })
+  })
+  it('leaves no opportunity on the heap that grows', () => {
+    expect(watch({ seconds: 300, at: leak }).verdict('pointer-compression-candidate').state).toBe('unknown')
+  })
+  it.each([
+    ['a cache of 400 MiB that fills for ten minutes', t => 30 + 400 * Math.min(1, t / 600)],
+    ['a cache of 200 MiB that fills in two minutes', t => 30 + 200 * Math.min(1, t / 120)],
+    ['a cache that fills ever slower', t => 30 + 300 * (1 - Math.exp(-t / 200))]
+  ])('%s is never confirmed', (_, liveMibAt) => {
+    expect([...watch({ seconds: 900, at: rarelyCollected(liveMibAt) }).ever]).toEqual([null])
+  })
+  it('garbage that is promoted and freed by the next major GC is no growth', () => {
+    const { verdict } = watch({ seconds: 130, at: rarelyCollected(t => 30 + t / 20, 3) })
+    expect(verdict('js-heap-leak').state).toBe('unknown')
+  })
+})
+
 describe('semi-space-starvation', () => {
   const starving = { scavenges: 190, scavengeSeconds: 0.2, majors: 9, majorSeconds: 0.15 }
 
