@@ -49,6 +49,8 @@ module.exports = defineDiagnosis({
     youngSeconds: 45,
     youngRunwayShareRatio: 0.35,
     suspectedRunwayShareRatio: 0.05,
+    // Growth of this size is worth a suspicion wherever the limit is.
+    suspectedRiseBytes: 48 * 2 ** 20,
     // With Buffers that come and go by this share of the rise, a malloc that keeps what was freed looks the same at first.
     churnShareRatio: 0.6,
     churningRunwayShareRatio: 0.6
@@ -63,8 +65,14 @@ module.exports = defineDiagnosis({
     }
     const steady = signals.outsideHeapSteadinessRatio ?? 0
     const share = rise / (rise + runway)
-    if (rise < limits.riseBytes || steady <= 0 || share < limits.suspectedRunwayShareRatio) {
-      return { state: 'ok', summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, and they do not grow in a line` }
+    if (rise < limits.riseBytes) {
+      return { state: 'ok', summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, changed by ${formatBytes(rise)} since the warm-up` }
+    }
+    if (steady <= 0) {
+      return { state: 'ok', summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, ${formatBytes(rise)} more than after the warm-up, and they do not grow in a line` }
+    }
+    if (share < limits.suspectedRunwayShareRatio && rise < limits.suspectedRiseBytes) {
+      return { state: 'unknown', summary: `memory outside the heap grew by ${formatBytes(rise)}, ${formatRatio(share)} of the way to its limit: too little to judge` }
     }
     if (steady < limits.levelsOffRatio) {
       return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)} and levels off` }

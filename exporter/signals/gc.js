@@ -25,6 +25,17 @@ module.exports = {
     help: `Major GCs a second that V8 ran for its own spaces, not for Buffers and not on request, over the last ${RATE_SECONDS} s.`,
     compute: window => window.rate('ordinaryMajors')
   }),
+  promotedPerMajorBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Most that scavenges can promote between two ordinary major GCs: all of a full semi-space each.',
+    compute: window => {
+      const { heapSizeLimitBytes } = window.values
+      const semiSpace = heapSizeLimitBytes === undefined ? null : semiSpaceMax(window.hello, heapSizeLimitBytes)
+      const scavenges = window.rate('scavenges')
+      const majors = window.rate('ordinaryMajors')
+      return semiSpace && scavenges !== null && majors ? semiSpace.bytes * scavenges / majors : null
+    }
+  }),
   gcWindowSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
     help: 'The time that these rates were seen over: less than the window at the start of a life.',

@@ -163,6 +163,7 @@ describe('semi-space-starvation', () => {
   it.each([
     ['a healthy app with the same small semi-space', { at: () => ({}) }],
     ['a cache that fills: many survivors, few majors', { at: () => ({ scavenges: 13, scavengeSeconds: 0.11, majors: 0.5, majorSeconds: 0.02 }) }],
+    ['an app whose large Buffers force the major GCs, though V8 does not say so', { at: () => ({ scavenges: 36, scavengeSeconds: 0.05, majors: 26, majorSeconds: 0.2 }) }],
     ['a semi-space that is not small', { at: () => ({ ...starving, semiMib: 16, heapLimitMib: 304 }), helloChanges: { execArgv: ['--max-semi-space-size=16'] } }]
   ])('%s is none', (_, app) => {
     expect([...watch({ seconds: 60, ...app }).ever]).toEqual([null])
@@ -282,6 +283,17 @@ function resting (t) {
     scavenges: t < 5 ? 10 : 0, majors: t < 5 ? 1 : 0, scavengeSeconds: 0, majorSeconds: 0, values: { heapUsedBytes: 30 * MIB, eventLoopActiveSeconds: 0.01 * t, eventLoopIdleSeconds: 0.99 * t }
   }
 }
+
+describe('native memory that nobody can explain', () => {
+  it('is neither ruled out nor found while malloc was not asked', () => {
+    const { verdict } = watch({ seconds: 90, at: () => ({ nativeMib: 260, spanMib: 262, rssMib: 340 }) })
+    expect(verdict('allocator-fragmentation')).toMatchObject({ state: 'unknown', summary: expect.stringContaining('MEMWATCH_ALLOCATOR_ACCESS=read') })
+  })
+  it('is suspected where it grows in a line, however far the limit is', () => {
+    const { verdict } = watch({ seconds: 120, at: t => ({ nativeMib: 12 + t, spanMib: 14 + t, rssMib: 90 + t, values: { containerLimitBytes: 8192 * MIB } }) })
+    expect(verdict('native-memory-leak')).toMatchObject({ state: 'suspected', summary: expect.stringContaining('grows by 60 MiB/min') })
+  })
+})
 
 describe('resource-leak', () => {
   it('advises on the kind that it confirms, though another has the higher score', () => {
