@@ -58,6 +58,11 @@ class LineSplitter {
     this.#hold(rest)
   }
 
+  /** Bytes of the unfinished line. */
+  get pendingBytes () {
+    return this.#pendingBytes
+  }
+
   /** Bytes that are held for the unfinished line. */
   get heldBytes () {
     return this.#pending.length

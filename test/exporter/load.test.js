@@ -34,16 +34,37 @@ describe('the level of load', () => {
     expect(loads.map(({ level }) => level)).toEqual([0, 3])
   })
   it('is the same for who is ill, whatever it is', () => {
-    const load = new Load({ read: () => ({ rssBytes: 99, limitBytes: 100, loopRatio: 0.1 }) })
+    const load = new Load({ readMemory: () => ({ rssBytes: 99, limitBytes: 100, heapRatio: 0 }), readLoopRatio: () => 0.1 })
     expect(load.measure()).toBe(true)
     expect(load.level).toBe(3)
     const target = (state, opportunity = false) => /** @type {any} */ ({ verdicts: [{ state: 'ok' }, { state, opportunity }] })
     for (const [of, ill] of /** @type {const} */ ([[target('confirmed'), true], [target('suspected'), true], [target('ok'), false], [target('unknown'), false], [target('confirmed', true), false]])) {
-      expect([load.sheds(of, 1), load.sheds(of, 5), load.evaluateSeconds(of)]).toEqual([!ill, false, ill ? 2 : 30])
+      expect([load.sheds(of, 1, false), load.sheds(of, 5, false), load.evaluateSeconds(of)]).toEqual([!ill, false, ill ? 2 : 30])
     }
   })
+  it('rises with V8’s heap as with the memory limit', () => {
+    const load = new Load({ readMemory: () => ({ rssBytes: 1, limitBytes: 100, heapRatio: 0.9 }), readLoopRatio: () => 0 })
+    load.measure()
+    expect(load.level).toBe(2)
+  })
+  it('rises after a MiB that agents sent, between two ticks, and falls with the ticks only', () => {
+    let heapRatio = 1
+    const load = new Load({ readMemory: () => ({ rssBytes: 1, limitBytes: undefined, heapRatio }), readLoopRatio: () => 0 })
+    expect([load.received(2 ** 20 - 1), load.level]).toEqual([false, 0])
+    expect([load.received(1), load.level]).toEqual([true, 3])
+    heapRatio = 0
+    expect([load.received(2 ** 20), load.level]).toEqual([false, 3])
+    expect([load.measure(), load.level]).toEqual([true, 2])
+  })
+  it('takes no frame that is larger than an ordinary one and the one before, on the last level', () => {
+    const load = new Load({ readMemory: () => ({ rssBytes: 1, limitBytes: undefined, heapRatio: 1 }), readLoopRatio: () => 0 })
+    const ill = /** @type {any} */ ({ verdicts: [{ state: 'confirmed' }] })
+    expect(load.sheds(ill, 1, true)).toBe(false)
+    load.measure()
+    expect([load.sheds(ill, 1, true), load.sheds(ill, 1, false)]).toEqual([true, false])
+  })
   it('without a limit rests on the loop alone', () => {
-    const load = new Load({ read: () => ({ rssBytes: 1e12, limitBytes: undefined, loopRatio: 0.1 }) })
+    const load = new Load({ readMemory: () => ({ rssBytes: 1e12, limitBytes: undefined, heapRatio: 0.1 }), readLoopRatio: () => 0.1 })
     load.measure()
     expect(load.level).toBe(0)
   })
