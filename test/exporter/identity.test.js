@@ -61,9 +61,7 @@ describe('a target whose connection is open', () => {
     const { connection, said } = await victim()
     const attacker = await attack(victimHello())
     await attacker.closed
-    const response = await fetch(`${it_.url}/api/v1/targets/victim/captures`, {
-      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ kind: 'cpu_profile', seconds: 1 })
-    })
+    const response = await fetch(`${it_.url}/api/v1/targets/victim/captures?kind=cpu_profile&seconds=1`, { method: 'POST' })
     expect(response.status).toBe(202)
     await eventually(said, text => text.includes('"command":"capture"'))
     expect(attacker.said()).toBe('')
