@@ -296,4 +296,4 @@ const bye = fieldsOf({ sequence: whole, atUnixMs: unixMs, exitCode: integer(2 **
 /** Without `values`, which have a reason of their own. */
 const frame = fieldsOf({ sequence: whole, atUnixMs: unixMs, uptimeSeconds: numberUpTo(MOST_UPTIME_SECONDS) })
 
-module.exports = { rebuildValues, rebuilds: { hello, answer, capture, bye, frame }, isObject, MOST_NUMBER }
+module.exports = { rebuildValues, rebuilds: { hello, answer, capture, bye, frame }, fieldsOf, number, integer, matching, isObject, MOST_NUMBER }
