@@ -86,6 +86,20 @@ it('names with quotes and backslashes are labels like others', async () => {
   expect((await it_.get(`/api/v1/targets/${encodeURIComponent(name)}/series?track=rssBytes`)).status).toBe(200)
 })
 
+it('numbers that no process has, and names that are no text, blind nobody', async () => {
+  const stillWell = await good()
+  const connection = await it_.connect()
+  const values = { rssBytes: 1e308, residentBytes: { malloc_heap: 1e308, other: 1e308 }, allocatorBytes: { heap_in_use: 1e308 } }
+  connection.write(line(hello({ name: '\ud800' })) + '\n' + line(hello({ name: 'big' })) + '\n' + line(frame({ values })) + '\n' + line(frame({ sequence: 2 })) + '\n')
+  await eventually(() => it_.exporter.targets.find(({ name, frame }) => name === 'big' && frame), Boolean)
+  await stillWell()
+  for (const path of ['targets', 'diagnoses']) {
+    const response = await it_.get(`/api/v1/${path}`)
+    expect([response.status, (await response.json()).map(({ target }) => target).sort()]).toEqual([200, ['big', 'good']])
+  }
+  expect([it_.exporter.state.rejected.get('invalid_hello'), it_.exporter.state.rejected.get('invalid_field')]).toEqual([1, 1])
+})
+
 it('whose process it says to be is not believed: of another’s death nothing is said of it', async () => {
   const connection = await it_.connect()
   connection.write(line(hello({ pid: process.pid, startTimeTicks: 1 })) + '\n' + line(frame()) + '\n')
