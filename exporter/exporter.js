@@ -42,6 +42,7 @@ const MAX_TARGETS_OF_POD = 64
  */
 class Exporter extends EventEmitter {
   #config
+  /** @type {Targets} */
   #targets
   #commands
   #captures
@@ -49,6 +50,7 @@ class Exporter extends EventEmitter {
   #inTurns = new InTurns(target => this.#judge(target))
   #load = new Load({ everyMs: EXPIRE_EVERY_MS })
   #deaths = new Deaths()
+  /** @type {DeathWatch} */
   #deathWatch
   #flight
   #listener
@@ -91,7 +93,7 @@ class Exporter extends EventEmitter {
         onFailure: ({ message }) => this.#log.warn(`--webhook: a post was given up: ${message}`)
       })
     }
-    this.#targets = new Targets({ maxTargets: config.maxTargets })
+    this.#targets = new Targets({ maxTargets: config.maxTargets, sightOf: target => this.#deathWatch.sightOf(target) })
     // Before anybody else hears of it.
     for (const event of ['next', 'vanish', 'end']) this.#targets.on(event, target => this.#inTurns.now(target))
     this.#commands = new Commands({ token: config.tokenFile })
@@ -124,16 +126,17 @@ class Exporter extends EventEmitter {
       this.#flight.retract(id)
       this.#log.warn({ death: id }, 'who was taken for dead is back')
     })
+    this.#deathWatch.on('lives', target => {
+      this.#log.warn({ target: target.name, pid: target.hello.pid }, 'a goodbye came in the name of a process that lives: no death')
+    })
     this.#listener = new Listener({
-      open: (hello, send, podUid) => {
-        if (!this.#load.now.newTargets) return 'overloaded'
-        return podUid === undefined ? this.#targets.open(hello, send) : this.#openOfPod(hello, send, podUid)
-      },
-      sheds: ({ target }, count) => {
-        const sheds = this.#load.sheds(target, count)
+      open: (hello, send, podUid) => this.#open(hello, send, podUid),
+      sheds: ({ target }, { count, isLarger }) => {
+        const sheds = this.#load.sheds(target, count, isLarger)
         if (sheds) this.#framesShed++
         return sheds
       },
+      received: bytes => { if (this.#load.received(bytes)) this.#logLoad() },
       record: hello => this.#recorder?.session(hello),
       capture: (message, socket, rest) => this.#captures.take(message, socket, rest),
       reject: reason => { this.#rejected.set(reason, (this.#rejected.get(reason) ?? 0) + 1) }
@@ -157,7 +160,7 @@ class Exporter extends EventEmitter {
     this.#targets.on('open', target => attachEarlier(target, this.#captures.all))
     this.#targets.on('open', target => this.#log.info({ target: target.name, thread: target.thread, node: target.hello.node }, 'target opened'))
     this.#targets.on('frame', target => this.#framed(target))
-    this.#targets.on('answer', (_, answer) => this.#commands.answered(answer))
+    this.#targets.on('answer', (target, answer) => this.#commands.answered(target, answer))
     this.#targets.on('vanish', target => this.#commands.gone(target))
     this.#targets.on('end', target => {
       this.#commands.gone(target)
@@ -244,9 +247,10 @@ class Exporter extends EventEmitter {
     this.#deathWatch.exited(pid, exit)
   }
 
-  /** Resolves when no agent is connected any more. */
-  drained () {
-    return this.#listener.drained()
+  /** Resolves when no agent is connected any more, and why those that left are gone is known. */
+  async drained () {
+    await this.#listener.drained()
+    await this.#deathWatch.settled()
   }
 
   /**
@@ -270,11 +274,14 @@ class Exporter extends EventEmitter {
 
   /**
    * Which pod it is says the socket that it came by, not what it says of itself; and no pod may take the room of the others.
-   * @param {import('./ingest/decode').HelloMessage} hello @param {(line: string) => void} send @param {string} podUid
+   * @param {import('./ingest/decode').HelloMessage} said @param {(line: string) => void} send @param {string} [podUid]
    */
-  #openOfPod (hello, send, podUid) {
-    if (hello.pod?.uid !== undefined && hello.pod.uid !== podUid) return /** @type {const} */ ('wrong_pod')
-    return this.#targets.open({ ...hello, pod: { ...hello.pod, uid: podUid } }, send, { maxOfPod: MAX_TARGETS_OF_POD })
+  #open (said, send, podUid) {
+    if (podUid !== undefined && said.pod?.uid !== undefined && said.pod.uid !== podUid) return /** @type {const} */ ('wrong_pod')
+    const hello = podUid === undefined ? said : { ...said, pod: { ...said.pod, uid: podUid } }
+    // Who is watched already may come back.
+    if (!this.#load.now.newTargets && !this.#targets.has(hello)) return /** @type {const} */ ('overloaded')
+    return this.#targets.open(hello, send, podUid === undefined ? {} : { maxOfPod: MAX_TARGETS_OF_POD })
   }
 
   get #log () {
@@ -284,7 +291,11 @@ class Exporter extends EventEmitter {
   #tidy () {
     this.#targets.expire()
     this.#captures.tidy()
-    if (this.#load.measure()) this.#log.warn({ level: this.#load.level }, `load: gives up ${this.#load.now.gives}`)
+    if (this.#load.measure()) this.#logLoad()
+  }
+
+  #logLoad () {
+    this.#log.warn({ level: this.#load.level }, `load: gives up ${this.#load.now.gives}`)
   }
 
   /** @param {import('./captures/captures').Capture} capture @param {import('./series/target').Target} target */

@@ -44,7 +44,11 @@ const ENABLED_BY = {
   capture: 'it is of an older version, connects over TCP, or was started with MEMWATCH_CAPTURES=off'
 }
 
-/** Sends commands to agents that take them, and waits for the answers. */
+/**
+ * Sends commands to agents that take them, and waits for the answers. A command goes to the connection that the target belongs to: Node.js does not tell
+ * who the peer of a Unix socket is, so the proof is that nobody else can take the place of a connection which is open and speaks. What comes back must bear the
+ * command's id, which nobody else was told.
+ */
 class Commands {
   /** @type {Map<string, { target: import('../series/target').Target, resolve: (answer?: import('memwatch/frame').Answer) => void, timer: NodeJS.Timeout }>} */
   #waiting = new Map()
@@ -57,9 +61,13 @@ class Commands {
     this.#token = token
   }
 
-  /** What an agent answered; an answer that nobody waits for is dropped. @param {import('memwatch/frame').Answer} answer */
-  answered (answer) {
-    this.#waiting.get(answer.id)?.resolve(answer)
+  /**
+   * What an agent answered; an answer that nobody waits for, or that another was asked for, is dropped.
+   * @param {import('../series/target').Target} target @param {import('memwatch/frame').Answer} answer
+   */
+  answered (target, answer) {
+    const waiting = this.#waiting.get(answer.id)
+    if (waiting?.target === target) waiting.resolve(answer)
   }
 
   /** Its connection is gone: what it was asked is answered by nobody. @param {import('../series/target').Target} target */

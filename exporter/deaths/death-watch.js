@@ -1,6 +1,6 @@
 'use strict'
 
-const { EventEmitter } = require('node:events')
+const { EventEmitter, once } = require('node:events')
 const { steadyUnixMs } = require('../clock')
 const { processOf } = require('../series/targets')
 const { Witness } = require('./witness')
@@ -24,6 +24,10 @@ const SILENT_INTERVALS = 3
 const TOLD_WITHIN_MS = 1000
 /** CPU that a loop which is blocked by its own work uses at least, of each second. */
 const BUSY_RATIO = 0.2
+/** A process that said goodbye and still lives after so long did not end: somebody else said it, or it was held up. */
+const LEAVE_WITHIN_MS = 30_000
+/** Goodbyes that wait for the kernel. Beyond, the goodbye alone must do. */
+const MOST_LEAVING = 64
 /** What is kept of the time before an end. */
 const LAST_MINUTES_SECONDS = 600
 
@@ -37,11 +41,13 @@ const LAST_MINUTES_SECONDS = 600
  * @property {number | undefined} silentGrowthBytes
  * @property {import('./silence').SilenceCause | undefined} silence
  * @property {import('./witness').Exit | undefined} exit as its parent told
+ * @property {number | undefined} byeCode exit code of its goodbye
  */
 
 /**
- * Watches targets die. Emits `death` (death, lastMinutes, target), once for each process, and for a worker that ran out of heap; and `alive` (id
- * of the death) when someone comes back who was taken for dead, as after the network was gone.
+ * Watches targets die. Emits `death` (death, lastMinutes, target), once for each process, and for a worker that ran out of heap; `alive` (id
+ * of the death) when someone comes back who was taken for dead, as after the network was gone; and `lives` (target) when the kernel shows that a process
+ * lives which said goodbye.
  */
 class DeathWatch extends EventEmitter {
   #targets
@@ -52,6 +58,10 @@ class DeathWatch extends EventEmitter {
   #watched = new Map()
   /** Ids of the deaths of those that are not watched any more. @type {WeakMap<import('../series/target').Target, string>} */
   #dead = new WeakMap()
+  /** Those that said goodbye, while the kernel still shows their process. @type {Set<Watched>} */
+  #leaving = new Set()
+  /** Those whose process the kernel showed to be gone. @type {WeakSet<import('../series/target').Target>} */
+  #gone = new WeakSet()
   /** Processes whose parent will say how they ended. @type {Set<number>} */
   #told = new Set()
   /** @type {NodeJS.Timeout | undefined} */
@@ -85,8 +95,26 @@ class DeathWatch extends EventEmitter {
 
   /** What happens from now on, as connections are closed, is the exporter's doing. */
   stop () {
+    for (const watched of this.#leaving) this.#settle(watched)
     this.#stopped = true
     clearInterval(this.#timer)
+  }
+
+  /** Resolves when no goodbye waits for the kernel. */
+  async settled () {
+    while (this.#leaving.size > 0) await once(this, 'settled')
+  }
+
+  /**
+   * What the kernel says of a target's process, where it was seen when the target was opened.
+   * @param {import('../series/target').Target} target @returns {'lives' | 'gone' | undefined}
+   */
+  sightOf (target) {
+    const main = target.thread === 'main' ? target : this.#targets.all.find(({ hello, thread }) => thread === 'main' && processOf(hello) === processOf(target.hello))
+    if (!main) return undefined
+    if (this.#gone.has(main)) return 'gone'
+    const witness = this.#watched.get(main)?.witness
+    return witness ? (witness.look().state === 'gone' ? 'gone' : 'lives') : undefined
   }
 
   /** Why a target is silent; undefined while it is not. @param {import('../series/target').Target} target */
@@ -128,9 +156,11 @@ class DeathWatch extends EventEmitter {
 
   /** @param {import('../series/target').Target} target */
   #open (target) {
+    // A process that says hello has not left.
+    for (const watched of this.#leaving) if (processOf(watched.target.hello) === processOf(target.hello)) this.#stays(watched)
     const witness = target.thread === 'main' ? this.#witnessOf(target.hello) : null
     this.#watched.set(target, {
-      target, witness, oomKills: witness?.oomKills(), vanished: undefined, sight: undefined, silentGrowthBytes: undefined, silence: undefined, exit: undefined
+      target, witness, oomKills: witness?.oomKills(), vanished: undefined, sight: undefined, silentGrowthBytes: undefined, silence: undefined, exit: undefined, byeCode: undefined
     })
   }
 
@@ -205,7 +235,8 @@ class DeathWatch extends EventEmitter {
       const sight = witness.look()
       watched.exit ??= sight.exit
       if (sight.state === 'gone') this.#settleGone(watched)
-      else watched.silence = 'connection_lost'
+      else if (!this.#leaving.has(watched)) watched.silence = 'connection_lost'
+      else if (this.#now() - vanished.sinceUnixMs >= LEAVE_WITHIN_MS) this.#stays(watched)
     } else if (this.#now() - vanished.sinceUnixMs >= (vanished.unwatched ? FIND_WITHIN_MS : RETURN_WITHIN_MS)) {
       this.#settle(watched)
     }
@@ -215,27 +246,52 @@ class DeathWatch extends EventEmitter {
   #end (target, cause) {
     const watched = this.#watched.get(target)
     if (!watched || this.#stopped) return
-    if (cause === 'bye') return this.#settle(watched, target.exitCode)
+    if (cause === 'bye') return this.#leave(watched)
     const lives = cause === 'forgotten' && watched.witness && watched.witness.look().state !== 'gone'
     if (lives) this.#watched.delete(target)
-    else this.#settle(watched, undefined, cause === 'replaced')
+    else this.#settle(watched, cause === 'replaced')
   }
 
-  /** It is gone: say why. @param {Watched} watched @param {number} [byeCode] @param {boolean} [replaced] another of its name is there */
-  #settle (watched, byeCode, replaced = false) {
-    const { target, vanished, exit, silentGrowthBytes } = watched
+  /** It said goodbye. That its process is gone, the kernel must say, where it can be asked. @param {Watched} watched */
+  #leave (watched) {
+    watched.byeCode = watched.target.exitCode
+    if (!watched.witness || watched.exit || this.#leaving.size >= MOST_LEAVING) return this.#settle(watched)
+    this.#leaving.add(watched)
+    watched.vanished = { sinceUnixMs: this.#now(), unreachable: false, unwatched: false }
+    this.#lookWhileDying(watched, 0)
+  }
+
+  /** It said goodbye, and lives. @param {Watched} watched */
+  #stays (watched) {
+    this.#forget(watched)
+    this.emit('lives', watched.target)
+  }
+
+  /** @param {Watched} watched */
+  #forget (watched) {
+    this.#watched.delete(watched.target)
+    if (this.#leaving.delete(watched) && this.#leaving.size === 0) this.emit('settled')
+  }
+
+  /** It is gone: say why. @param {Watched} watched @param {boolean} [replaced] another of its name is there */
+  #settle (watched, replaced = false) {
+    const { target, vanished, exit, silentGrowthBytes, byeCode } = watched
+    const isGone = watched.witness !== null && watched.witness.look().state === 'gone'
+    if (isGone) this.#gone.add(target)
     this.#watched.delete(target)
     // Of a restored one no frame is there, and of one that said nothing there is nothing to tell.
     const unwatched = vanished?.unwatched && !target.frame
-    if (!target.frame && !unwatched) return
+    if (!target.frame && !unwatched) return this.#forget(watched)
     const diedAtUnixMs = Math.round(vanished?.sinceUnixMs ?? this.#now())
-    const oomKills = oomKillsSince(watched, this.#targets.all)
+    const kills = oomKillsSince(watched, this.#targets.all)
     const moments = lastMoments(target, diedAtUnixMs)
-    const explanation = explainDeath({ moments, unwatched: unwatched ? (replaced ? 'restarted' : 'unknown') : undefined, byeCode, exit, oomKills, silentGrowthBytes, unreachable: vanished?.unreachable })
-    if (target.thread !== 'main' && !this.#ranOutOfHeap(target, explanation)) return
-    const death = deathOf(target, { diedAtUnixMs, explanation, exitCode: byeCode ?? exit?.code, signal: exit?.signal })
-    this.#dead.set(target, death.id)
-    this.emit('death', death, target.lastMinutes(LAST_MINUTES_SECONDS), target)
+    const explanation = explainDeath({ moments, unwatched: unwatched ? (replaced ? 'restarted' : 'unknown') : undefined, byeCode, exit, isGone, ...kills, silentGrowthBytes, unreachable: vanished?.unreachable })
+    if (target.thread === 'main' || this.#ranOutOfHeap(target, explanation)) {
+      const death = deathOf(target, { diedAtUnixMs, explanation, exitCode: exit ? exit.code : byeCode, signal: exit?.signal })
+      this.#dead.set(target, death.id)
+      this.emit('death', death, target.lastMinutes(LAST_MINUTES_SECONDS), target)
+    }
+    this.#forget(watched)
   }
 
   /** A worker ends as its app likes; one whose heap was full did not. @param {import('../series/target').Target} target @param {import('./explain').Explanation} explanation */

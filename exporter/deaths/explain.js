@@ -32,7 +32,9 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
  * @property {import('./last-moments').LastMoments} moments
  * @property {number} [byeCode] exit code of its goodbye
  * @property {import('./witness').Exit} [exit] as its parent or the kernel knows it
- * @property {number} [oomKills] kills for memory in its cgroup since its last frames; undefined where that cannot be seen
+ * @property {boolean} [isGone] the kernel shows that the process is gone
+ * @property {number} [oomKills] kills for memory in its cgroup since its last frames, as the kernel counts; undefined where that cannot be seen
+ * @property {number} [saidOomKills] the same, as others of its cgroup say
  * @property {number} [silentGrowthBytes] by how much RSS was seen to grow after its last frame
  * @property {'restarted' | 'unknown'} [unwatched] it went while no exporter was looking
  * @property {boolean} [unreachable] its connection timed out
@@ -44,27 +46,29 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
  */
 
 /**
- * Why a process ended. What is certain is asked first: its own last word, then the kernel's; then its last moments must tell.
+ * Why a process ended. The kernel's word comes first, and only what rests on it is certain; then its own last word; then its last
+ * moments must tell.
  * @param {Evidence} evidence
  * @returns {Explanation}
  */
 function explainDeath (evidence) {
-  const code = evidence.byeCode ?? evidence.exit?.code ?? undefined
-  if (code !== undefined) return byExitCode(code)
-  const signal = evidence.exit?.signal ?? undefined
-  if (evidence.oomKills && (signal === undefined || signal === 'SIGKILL')) {
-    return say('oom_kill', 'certain', `The kernel killed it for memory: ${memoryText(evidence.moments)}.`)
+  const { exit, isGone, oomKills, saidOomKills, unwatched } = evidence
+  const code = exit ? exit.code ?? undefined : evidence.byeCode
+  if (code !== undefined) return byExitCode(code, exit || isGone ? 'certain' : 'likely')
+  const signal = exit?.signal ?? undefined
+  if ((oomKills || saidOomKills) && (signal === undefined || signal === 'SIGKILL')) {
+    return say('oom_kill', oomKills ? 'certain' : 'likely', `The kernel killed it for memory: ${memoryText(evidence.moments)}.`)
   }
   if (signal !== undefined && signal !== 'SIGKILL') return bySignal(signal, evidence)
-  if (evidence.unwatched === 'restarted') return say('restarted', 'certain', 'Another process of its name was there when the exporter was back.')
-  if (evidence.unwatched) return say('unknown', 'certain', 'It was gone when the exporter was back.')
+  if (unwatched === 'restarted') return say('restarted', isGone ? 'certain' : 'likely', 'Another process of its name was there when the exporter was back.')
+  if (unwatched) return say('unknown', isGone ? 'certain' : 'likely', 'It was gone when the exporter was back.')
   return byLastMoments(signal, evidence)
 }
 
-/** @param {number} code @returns {Explanation} */
-function byExitCode (code) {
+/** @param {number} code @param {Explanation['sure']} sure @returns {Explanation} */
+function byExitCode (code, sure) {
   const meaning = NODE_EXIT_CODES[code]
-  return say(CLEAN_CODES.includes(code) ? 'clean' : 'error', 'certain', `It ended itself with exit code ${code}${meaning ? `: ${meaning}` : ''}.`)
+  return say(CLEAN_CODES.includes(code) ? 'clean' : 'error', sure, `It ended itself with exit code ${code}${meaning ? `: ${meaning}` : ''}.`)
 }
 
 /** @param {string} signal @param {Evidence} evidence @returns {Explanation} */

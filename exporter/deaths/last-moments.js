@@ -80,16 +80,17 @@ function lastMoments (target, goneAtUnixMs) {
  * Kills for memory in its cgroup since its last frames: from the cgroup itself, else from who shares the cgroup and lives.
  * @param {Pick<import('./death-watch').Watched, 'target' | 'witness' | 'oomKills'>} watched
  * @param {readonly import('../series/target').Target[]} all targets
- * @returns {number | undefined} undefined where nobody counted
+ * @returns {{ oomKills?: number, saidOomKills?: number }} oomKills: as the kernel counts; saidOomKills: as others of its cgroup say; neither where
+ *   nobody counted
  */
 function oomKillsSince ({ target, witness, oomKills }, all) {
   const now = witness?.oomKills()
-  if (now !== undefined && oomKills !== undefined) return now - oomKills
+  if (now !== undefined && oomKills !== undefined) return { oomKills: now - oomKills }
   const { containerOomKills, containerLimitBytes } = target.values
-  if (containerOomKills === undefined) return undefined
+  if (containerOomKills === undefined) return {}
   const rise = Math.max(0, ...all.filter(other => other !== target && other.connected && containerOf(other.hello) === containerOf(target.hello) &&
     other.values.containerLimitBytes === containerLimitBytes && other.seenAtUnixMs > target.seenAtUnixMs).map(({ values }) => (values.containerOomKills ?? 0) - containerOomKills))
-  return rise > 0 ? rise : undefined
+  return rise > 0 ? { saidOomKills: rise } : {}
 }
 
 /** @param {{ times: number[], values: number[] }} points @returns {number} per second; 0 where nothing rose */

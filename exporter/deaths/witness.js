@@ -18,6 +18,8 @@ const TICKS_PER_SECOND = 100
  * @typedef {{ code: number | null, signal: string | null }} Exit
  */
 
+const OUR_TROUBLE = ['EMFILE', 'ENFILE', 'ENOMEM']
+
 /** @type {Record<string, Sight['state']>} */
 const STATES = { R: 'running', S: 'sleeping', D: 'sleeping', I: 'sleeping', T: 'stopped', t: 'stopped', Z: 'gone', X: 'gone', x: 'gone' }
 
@@ -57,8 +59,14 @@ class Witness {
 
   /** @returns {Sight} */
   look () {
-    const text = this.#tryRead(`/proc/${this.#pid}/stat`)
-    if (text === undefined) return { state: 'gone', cpuSeconds: 0 }
+    let text
+    try {
+      text = this.read(`/proc/${this.#pid}/stat`)
+    } catch (error) {
+      // An exporter that is short of descriptors or memory has learned nothing of the process.
+      const isOurs = OUR_TROUBLE.includes(/** @type {NodeJS.ErrnoException} */ (error).code ?? '')
+      return isOurs ? { state: 'sleeping', cpuSeconds: 0 } : { state: 'gone', cpuSeconds: 0 }
+    }
     // The name in parentheses may hold anything, so it counts from the last one. proc_pid_stat(5): state is field 3.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     if (Number(fields[22 - 3]) !== this.#startTimeTicks) return { state: 'gone', cpuSeconds: 0 }

@@ -1,6 +1,10 @@
 'use strict'
 
 const NEWLINE = 0x0a
+const NO_BYTES = Buffer.alloc(0)
+
+/** First room for an unfinished line: most of a frame. */
+const FIRST_ROOM_BYTES = 1024
 
 /**
  * Splits a byte stream into lines, holding at most `maxBytes` of an unfinished one. A longer line is thrown away up to its
@@ -8,8 +12,8 @@ const NEWLINE = 0x0a
  */
 class LineSplitter {
   #maxBytes
-  /** @type {Buffer[]} */
-  #pending = []
+  /** The unfinished line, in one piece: a Buffer for each byte of a slow peer would take a hundred times its bytes. */
+  #pending = NO_BYTES
   #pendingBytes = 0
   #skipping = false
 
@@ -35,9 +39,10 @@ class LineSplitter {
         this.#forget()
         onTooLong()
       } else if (this.#pendingBytes > 0) {
-        const whole = Buffer.concat([...this.#pending, rest])
+        this.#hold(rest)
+        const line = this.#pending.toString('utf8', 0, this.#pendingBytes)
         this.#forget()
-        if (onLine(whole.toString('utf8')) === true) return chunk.subarray(start)
+        if (onLine(line) === true) return chunk.subarray(start)
       } else if (rest.length > 0) {
         if (onLine(rest.toString('utf8')) === true) return chunk.subarray(start)
       }
@@ -50,18 +55,34 @@ class LineSplitter {
       onTooLong()
       return undefined
     }
-    // A copy, so that a few pending bytes do not keep a whole socket read alive.
-    this.#pending.push(Buffer.from(rest))
-    this.#pendingBytes += rest.length
+    this.#hold(rest)
   }
 
-  /** Bytes of the unfinished line that are held. */
+  /** Bytes of the unfinished line. */
   get pendingBytes () {
     return this.#pendingBytes
   }
 
+  /** Bytes that are held for the unfinished line. */
+  get heldBytes () {
+    return this.#pending.length
+  }
+
+  /** @param {Buffer} bytes a copy is held: a few bytes must not keep a whole socket read alive */
+  #hold (bytes) {
+    const length = this.#pendingBytes + bytes.length
+    if (length > this.#pending.length) {
+      const room = Math.min(this.#maxBytes, Math.max(FIRST_ROOM_BYTES, 2 ** Math.ceil(Math.log2(length))))
+      const larger = Buffer.allocUnsafeSlow(room)
+      this.#pending.copy(larger, 0, 0, this.#pendingBytes)
+      this.#pending = larger
+    }
+    bytes.copy(this.#pending, this.#pendingBytes)
+    this.#pendingBytes = length
+  }
+
   #forget () {
-    this.#pending = []
+    this.#pending = NO_BYTES
     this.#pendingBytes = 0
   }
 }

@@ -19,6 +19,8 @@ const POD_LIMITS = Object.freeze({ maxConnections: 64, maxUnfinishedBytes: 2 ** 
 /** Frames that a connection may send at once, as after a pause of the exporter, and then each second: an agent sends ten at most. */
 const BURST_FRAMES = 300
 const FRAMES_PER_SECOND = 20
+/** The longest frame of the lab has 2,500 characters. */
+const ORDINARY_FRAME_LENGTH = 4096
 /** After this many rejected lines a connection is closed: what sends them is broken or hostile. */
 const MAX_REJECTS = 100
 
@@ -27,7 +29,9 @@ const MAX_REJECTS = 100
  * @typedef {object} Sink
  * @property {(hello: import('./decode').HelloMessage, send: (line: string) => void, podUid?: string) => Session | import('./decode').RejectReason} open
  *   send: to the agent; podUid: of the pod that the connection is certainly from
- * @property {(session: Session, count: number) => boolean} [sheds] whether a frame can be done without, unread; count: of those before it
+ * @property {(session: Session, frame: { count: number, isLarger: boolean }) => boolean} [sheds] whether a frame can be done without, unread; count: of those
+ *   before it; isLarger: than the last that was read, and than most are
+ * @property {(bytes: number) => void} [received] is told how much came in
  * @property {(message: import('./decode').CaptureMessage, socket: import('node:net').Socket, rest: Buffer) => boolean} [capture] is given a connection that brings
  *   a part of a capture, and what came with its line; false for one that nobody asked for
  * @property {(reason: import('./decode').RejectReason) => void} reject counts a line that was not taken
@@ -37,6 +41,7 @@ const MAX_REJECTS = 100
  * One agent's connection, once it has said hello.
  * @typedef {object} Session
  * @property {import('../series/target').Target} target
+ * @property {() => void} heard its connection said something, whatever it was
  * @property {(frame: import('./decode').FrameMessage) => import('./decode').RejectReason | undefined} frame
  * @property {(bye: import('./decode').ByeMessage) => void} bye
  * @property {(answer: import('./decode').AnswerMessage) => void} answer
@@ -104,6 +109,8 @@ class Listener {
     let rejects = 0
     const allowance = new Allowance()
     let frames = 0
+    /** Characters of the last frame that was read, or of an ordinary one. */
+    let frameLength = ORDINARY_FRAME_LENGTH
     /** @param {import('./decode').RejectReason} reason */
     const reject = reason => {
       this.#sink.reject(reason)
@@ -114,14 +121,23 @@ class Listener {
     /** @param {string} line @returns {boolean | void} true: what follows are the bytes of a capture */
     const take = line => {
       if (socket.destroyed) return
-      if (session && line.startsWith(FRAME) && this.#sink.sheds?.(session, frames++)) return
+      session?.heard()
+      if (session && line.startsWith(FRAME)) {
+        if (this.#sink.sheds?.(session, { count: frames++, isLarger: line.length > frameLength })) return
+        frameLength = Math.max(ORDINARY_FRAME_LENGTH, line.length)
+      }
       const decoded = decode(line)
       if (!decoded.ok) return reject(decoded.reason)
       const { message } = decoded
       if (message.type === 'hello') {
         if (session) return reject('hello_repeated')
         const opened = this.#sink.open(message, line => { socket.write(line) }, door.podUid)
-        if (typeof opened === 'string') return reject(opened)
+        if (typeof opened === 'string') {
+          reject(opened)
+          // An agent whose last connection is not known to be broken yet tries again in a second.
+          if (opened === 'identity_in_use') socket.destroy()
+          return
+        }
         session = opened
         record = this.#sink.record?.(line)
         socket.setTimeout(0)
@@ -143,13 +159,14 @@ class Listener {
     socket.setTimeout(HELLO_TIMEOUT_MS, () => socket.destroy())
     /** @param {Buffer} chunk */
     const read = chunk => {
-      const before = lines.pendingBytes
+      const before = lines.heldBytes
       const rest = lines.push(chunk, take, () => reject('line_too_long'))
       if (capture && rest) {
         socket.off('data', read).pause()
         if (!this.#sink.capture?.(capture, socket, rest)) socket.destroy()
       }
-      door.unfinishedBytes += lines.pendingBytes - before
+      door.unfinishedBytes += lines.heldBytes - before
+      this.#sink.received?.(chunk.length)
       if (door.unfinishedBytes > door.maxUnfinishedBytes) {
         reject('too_much_unfinished')
         socket.destroy()
@@ -161,7 +178,7 @@ class Listener {
     socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) => { timedOut = code === 'ETIMEDOUT' || code === 'EHOSTUNREACH' })
     socket.on('end', () => socket.destroy())
     socket.on('close', () => {
-      door.unfinishedBytes -= lines.pendingBytes
+      door.unfinishedBytes -= lines.heldBytes
       record?.closed()
       session?.closed(timedOut)
     })

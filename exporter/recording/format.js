@@ -1,5 +1,8 @@
 'use strict'
 
+const { fieldsOf, integer, isObject, matching, number } = require('../ingest/rebuild')
+const { plainText } = require('../ingest/text-rules')
+
 /**
  * A recording: what an exporter took from its agents, as NDJSON, so that it can be judged again by the very same code.
  *
@@ -35,4 +38,26 @@ const RECORDING_VERSION = 1
 /** @param {string} file */
 const isCompressed = file => file.endsWith('.gz')
 
-module.exports = { RECORDING_VERSION, isCompressed }
+/** Words of a command that are kept. */
+const MOST_WORDS = 1000
+
+/** @template T @param {import('../ingest/rebuild').Rebuild<T>} rebuild @returns {import('../ingest/rebuild').Rebuild<T | null>} */
+const orNull = rebuild => value => value === null ? null : rebuild(value)
+
+/** @type {import('../ingest/rebuild').Rebuild<End>} */
+const rebuildEnd = fieldsOf({
+  durationSeconds: number,
+  exit: fieldsOf({ code: orNull(integer(2 ** 32, -(2 ** 31))), signal: orNull(matching(/^[A-Z0-9+]{1,16}$/)) })
+}, {
+  work: fieldsOf({}, { requests: number, requestsPerSecond: number, latencyP99Seconds: number, failures: number })
+})
+
+/** A recording is a stranger's, too. @param {unknown} command @returns {{ command?: string[] }} in plain texts */
+const rebuildCommand = command => Array.isArray(command)
+  ? { command: command.slice(0, MOST_WORDS).map(word => plainText(String(word))) }
+  : {}
+
+/** @param {unknown} item @returns {item is { memwatch: 'recording', version: unknown, command?: unknown }} */
+const isHeader = item => isObject(item) && item.memwatch === 'recording'
+
+module.exports = { RECORDING_VERSION, isCompressed, isHeader, rebuildCommand, rebuildEnd }

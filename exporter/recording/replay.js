@@ -7,7 +7,8 @@ const { Targets } = require('../series/targets')
 const { evaluate } = require('../classify/evaluate')
 const { openInput } = require('../sources/open-input')
 const { SourceError } = require('../sources/define-source')
-const { RECORDING_VERSION } = require('./format')
+const { plainText } = require('../ingest/text-rules')
+const { RECORDING_VERSION, isHeader, rebuildCommand, rebuildEnd } = require('./format')
 
 /** The envelope of a wire line in a recording. */
 const ENVELOPE_BYTES = 64
@@ -81,7 +82,8 @@ async function replay (from, { onVerdict = () => {}, onFrame = () => {}, onError
       sessions.get(item.session)?.closed(false)
       sessions.delete(item.session)
     } else if (item?.end) {
-      result.end = item.end
+      result.end = rebuildEnd(item.end)
+      if (!result.end) result.rejected++
     } else {
       result.rejected++
     }
@@ -107,11 +109,12 @@ function parse (text) {
   }
 }
 
-/** @param {any} item @param {string} file @returns {import('./format').Header} */
+/** @param {unknown} item @param {string} file @returns {import('./format').Header} */
 function checkHeader (item, file) {
-  if (item?.memwatch !== 'recording') throw new RecordingError(`${file} is not a recording of memwatch: its first line says nothing of it`)
-  if (item.version !== RECORDING_VERSION) throw new RecordingError(`${file} is a recording of version ${item.version}; this memwatch reads version ${RECORDING_VERSION}`)
-  return item
+  if (!isHeader(item)) throw new RecordingError(`${file} is not a recording of memwatch: its first line says nothing of it`)
+  const { version, command } = item
+  if (version !== RECORDING_VERSION) throw new RecordingError(`${file} is a recording of version ${plainText(String(version)).slice(0, 40)}; this memwatch reads version ${RECORDING_VERSION}`)
+  return { memwatch: 'recording', version: RECORDING_VERSION, ...rebuildCommand(command) }
 }
 
 module.exports = { replay, RecordingError }

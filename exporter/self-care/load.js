@@ -1,7 +1,10 @@
 'use strict'
 
 const os = require('node:os')
+const v8 = require('node:v8')
 const { performance } = require('node:perf_hooks')
+const { splitNodeOptions } = require('memwatch/identity')
+const { semiSpaceMax } = require('../v8/heap-sizing')
 
 /**
  * What the exporter does without when it has too much to do or too little memory: resolution first, and of those that nothing is wrong
@@ -9,12 +12,12 @@ const { performance } = require('node:perf_hooks')
  *
  * @typedef {object} Level
  * @property {string} gives what is given up, for a person
- * @property {number} memoryRatio of the memory limit from which on it is
+ * @property {number} memoryRatio of the memory limit, or of what V8's old generation can hold, from which on it is
  * @property {number} loopRatio of the time that its event loop is busy
  * @property {number} evaluateSeconds between two evaluations of a healthy target
  * @property {number} frameOf so many frames of a healthy target one is taken
  * @property {number} historyBytes most that packed histories may hold in memory
- * @property {boolean} newTargets whether any are taken
+ * @property {boolean} newTargets whether any are taken, and frames that are larger than the one before
  */
 
 const MIB = 2 ** 20
@@ -24,7 +27,7 @@ const levels = Object.freeze([
   { gives: 'nothing', memoryRatio: 0, loopRatio: 0, evaluateSeconds: 2, frameOf: 1, historyBytes: 32 * MIB, newTargets: true },
   { gives: 'judging healthy targets every 10 s instead of 2, and most of the history that is not on disk', memoryRatio: 0.8, loopRatio: 0.8, evaluateSeconds: 10, frameOf: 1, historyBytes: 8 * MIB, newTargets: true },
   { gives: 'four of five frames of healthy targets as well, and all history that is not on disk', memoryRatio: 0.88, loopRatio: 0.9, evaluateSeconds: 30, frameOf: 5, historyBytes: 0, newTargets: true },
-  { gives: 'new targets as well', memoryRatio: 0.95, loopRatio: 0.98, evaluateSeconds: 30, frameOf: 5, historyBytes: 0, newTargets: false }
+  { gives: 'new targets and larger frames as well', memoryRatio: 0.95, loopRatio: 0.98, evaluateSeconds: 30, frameOf: 5, historyBytes: 0, newTargets: false }
 ])
 /** So far below what raised it load must fall before a level is left: shedding itself lowers it. */
 const LEAVE_RATIO = 0.05
@@ -33,6 +36,41 @@ const LEAVE_RATIO = 0.05
 function memoryLimitBytes () {
   const limit = process.constrainedMemory()
   return limit && limit < os.totalmem() ? limit : undefined
+}
+
+/**
+ * V8 aborts when four collections in a row leave more than 0.8 of the old generation in use (Heap::CheckIneffectiveMarkCompact):
+ * the old generation counts as full some way before.
+ */
+const FULL_RATIO = 0.75
+/** Where the flags do not tell: V8's largest new space by default is three semi-spaces of 16 MiB. */
+const DEFAULT_NEW_BYTES = 48 * MIB
+
+/** @returns {number} most bytes of this process' old generation: heap_size_limit counts three semi-spaces as well */
+function oldGenerationBytes () {
+  const limitBytes = v8.getHeapStatistics().heap_size_limit
+  const self = /** @type {import('memwatch/frame').Hello} */ ({
+    threadId: 0,
+    v8: process.versions.v8,
+    execArgv: process.execArgv,
+    nodeOptions: splitNodeOptions(process.env.NODE_OPTIONS ?? ''),
+    hostMemoryBytes: os.totalmem(),
+    constrainedBytes: memoryLimitBytes()
+  })
+  const semi = semiSpaceMax(self, limitBytes)
+  return limitBytes - (semi ? 3 * semi.bytes : Math.min(DEFAULT_NEW_BYTES, limitBytes / 2))
+}
+
+/** @returns {() => number} used bytes of the old generation, of what it can hold */
+function heapReader () {
+  const fullBytes = FULL_RATIO * oldGenerationBytes()
+  return () => {
+    let usedBytes = 0
+    for (const { space_name: name, space_used_size: used } of v8.getHeapSpaceStatistics()) {
+      if (name !== 'new_space' && name !== 'read_only_space') usedBytes += used
+    }
+    return usedBytes / fullBytes
+  }
 }
 
 /**
@@ -64,20 +102,38 @@ function loopReader (everyMs) {
   }
 }
 
-/** Of this process. @param {number} everyMs how often it is asked */
-function reader (everyMs) {
-  const loopRatio = loopReader(everyMs)
-  return () => ({ rssBytes: process.memoryUsage.rss(), limitBytes: memoryLimitBytes(), loopRatio: loopRatio() })
+/** Bytes that agents send between two readings of memory: parsed, they take a few times that. */
+const MEASURE_EVERY_BYTES = MIB
+
+/**
+ * @typedef {object} MemoryReading
+ * @property {number} rssBytes
+ * @property {number | undefined} limitBytes
+ * @property {number} heapRatio
+ */
+
+/** Of this process. @returns {() => MemoryReading} */
+function memoryReader () {
+  const heapRatio = heapReader()
+  return () => ({ rssBytes: process.memoryUsage.rss(), limitBytes: memoryLimitBytes(), heapRatio: heapRatio() })
 }
 
 /** How much the exporter has to do, measured now and then. */
 class Load {
   level = 0
-  #read
+  #readMemory
+  #readLoopRatio
+  #unmeasuredBytes = 0
 
-  /** @param {{ everyMs?: number, read?: () => { rssBytes: number, limitBytes: number | undefined, loopRatio: number } }} [options] everyMs: how often it is measured */
-  constructor ({ everyMs = Infinity, read = reader(everyMs) } = {}) {
-    this.#read = read
+  /**
+   * @param {object} [options]
+   * @param {number} [options.everyMs] how often it is measured
+   * @param {() => MemoryReading} [options.readMemory]
+   * @param {() => number} [options.readLoopRatio]
+   */
+  constructor ({ everyMs = Infinity, readMemory = memoryReader(), readLoopRatio = loopReader(everyMs) } = {}) {
+    this.#readMemory = readMemory
+    this.#readLoopRatio = readLoopRatio
   }
 
   /** What is in force. */
@@ -87,18 +143,40 @@ class Load {
 
   /** @returns {boolean} whether the level changed */
   measure () {
-    const { rssBytes, limitBytes, loopRatio } = this.#read()
+    return this.#enter(nextLevel(this.level, { memoryRatio: this.#memoryRatio(), loopRatio: this.#readLoopRatio() }))
+  }
+
+  /**
+   * Agents sent so much. Memory can run out between two ticks of a timer: it is read after every MiB, and then only raises the level.
+   * @param {number} bytes @returns {boolean} whether the level changed
+   */
+  received (bytes) {
+    this.#unmeasuredBytes += bytes
+    if (this.#unmeasuredBytes < MEASURE_EVERY_BYTES) return false
+    this.#unmeasuredBytes = 0
+    return this.#enter(Math.max(this.level, nextLevel(this.level, { memoryRatio: this.#memoryRatio(), loopRatio: 0 })))
+  }
+
+  #memoryRatio () {
+    const { rssBytes, limitBytes, heapRatio } = this.#readMemory()
+    return Math.max(heapRatio, limitBytes ? rssBytes / limitBytes : 0)
+  }
+
+  /** @param {number} level */
+  #enter (level) {
     const before = this.level
-    this.level = nextLevel(before, { memoryRatio: limitBytes ? rssBytes / limitBytes : 0, loopRatio })
-    return this.level !== before
+    this.level = level
+    return level !== before
   }
 
   /**
    * Whether a frame of a target can be done without.
    * @param {import('../series/target').Target} target @param {number} count of its frames so far
+   * @param {boolean} isLarger than the one that it would take the place of
    */
-  sheds (target, count) {
-    const { frameOf } = this.now
+  sheds (target, count, isLarger) {
+    const { frameOf, newTargets } = this.now
+    if (isLarger && !newTargets) return true
     return frameOf > 1 && count % frameOf !== 0 && !isIll(target)
   }
 

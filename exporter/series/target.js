@@ -13,6 +13,13 @@ const { NO_WORKERS } = require('./tracks')
 /** How long a target may be silent before it counts as down, in intervals of its own. */
 const SILENT_INTERVALS = 5
 
+/**
+ * Steps from one frame to the next that an agent can take. Eleven days of frames lost at one a second, and an uptime that runs a
+ * week ahead of the exporter's clock, are more than any does; a larger step is another's, or would make all later frames look old.
+ */
+const MOST_SEQUENCE_STEP = 1_000_000
+const MOST_SECONDS_AHEAD = 604_800
+
 /** The fields that are kept of a frame; without a prototype, so that __proto__ is none of them. @type {Record<string, unknown>} */
 const known = Object.assign(Object.create(null), fields)
 
@@ -43,6 +50,10 @@ class Target {
     /** When the newest line arrived, by the exporter's steady clock. */
     this.seenAtUnixMs = 0
     this.connected = true
+    /** The connection that it belongs to: nobody else speaks for it. @type {import('../ingest/listener').Session | undefined} */
+    this.session = undefined
+    /** When that connection said something, whatever it was. */
+    this.heardAtUnixMs = 0
     /** To the agent, while it is connected. @type {((line: string) => void) | undefined} */
     this.send = undefined
     /** @type {number | undefined} what its bye said; a target that vanished said nothing */
@@ -70,10 +81,10 @@ class Target {
    * @param {import('memwatch/frame').Frame} frame
    * @param {number} nowUnixMs
    * @param {import('./tracks').Workers} [workers] what the other threads of the process hold
-   * @returns {boolean} false when the frame is not newer than the last one
+   * @returns {boolean} false when the frame is not newer than the last one, or newer than it can be
    */
   take (frame, nowUnixMs, workers = NO_WORKERS) {
-    if (frame.sequence <= this.#lastSequence || frame.uptimeSeconds < (this.frame?.uptimeSeconds ?? 0)) return false
+    if (!this.#follows(frame, nowUnixMs)) return false
     if (this.#lastSequence > 0) this.framesLost += frame.sequence - this.#lastSequence - 1
     this.#lastSequence = frame.sequence
     if (Number.isNaN(this.#firstUptimeSeconds)) this.#firstUptimeSeconds = frame.uptimeSeconds
@@ -94,6 +105,15 @@ class Target {
     this.recentDelay.append(frame.values.eventLoopDelay)
     this.flight.append(frame.uptimeSeconds, this.#history.append(frame.uptimeSeconds, { values: this.values, workers, scan: this.scan }))
     return true
+  }
+
+  /** @param {import('memwatch/frame').Frame} frame @param {number} nowUnixMs */
+  #follows ({ sequence, uptimeSeconds }, nowUnixMs) {
+    const step = sequence - this.#lastSequence
+    if (step <= 0 || (this.#lastSequence > 0 && step > MOST_SEQUENCE_STEP)) return false
+    if (!this.frame) return true
+    const stepSeconds = uptimeSeconds - this.frame.uptimeSeconds
+    return stepSeconds >= 0 && stepSeconds <= MOST_SECONDS_AHEAD + (nowUnixMs - this.seenAtUnixMs) / 1000
   }
 
   /**

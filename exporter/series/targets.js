@@ -2,12 +2,13 @@
 
 const { EventEmitter } = require('node:events')
 const { steadyUnixMs } = require('../clock')
-const { Target } = require('./target')
+const { Target, SILENT_INTERVALS } = require('./target')
+const { MOST_NUMBER } = require('../ingest/rebuild')
 
 /** How long a target that vanished without a bye stays visible as down, so that an alert can say so. */
 const FORGET_AFTER_MS = 300_000
-/** Versions of Node.js whose flags are kept: whoever makes up more is not remembered. */
-const MAX_NODES = 16
+/** Lists of flags that are shared: each version of Node.js has one. */
+const MOST_FLAG_LISTS = 16
 
 /**
  * Where processes share a cgroup and number theirs alone: the containers of a pod have its host name in common.
@@ -16,10 +17,11 @@ const MAX_NODES = 16
 const containerOf = ({ host, pod }) => [host, pod?.uid, pod?.container].filter(Boolean).join('/')
 
 /**
- * Containers number their processes alike: a pid names a process only together with its container.
+ * Containers number their processes alike, and a pid is used again: it names a process only together with its container and the start
+ * that the kernel counts.
  * @param {import('memwatch/frame').Hello} hello
  */
-const processOf = hello => `${containerOf(hello)}:${hello.pid}`
+const processOf = hello => `${containerOf(hello)}:${hello.pid}:${hello.startTimeTicks ?? ''}`
 
 /** One life of one isolate. @param {import('memwatch/frame').Hello} hello */
 const identityOf = hello => `${processOf(hello)}:${hello.threadId}:${hello.startedAtUnixMs}`
@@ -34,18 +36,25 @@ const identityOf = hello => `${processOf(hello)}:${hello.threadId}:${hello.start
 class Targets extends EventEmitter {
   #maxTargets
   #now
+  #sightOf
   /** @type {Map<string, Target>} by identity: pid, thread and start */
   #byIdentity = new Map()
   /** The threads of each process. @type {Map<string, Set<Target>>} */
   #byProcess = new Map()
-  /** Of each Node.js: hundreds of flags that all of its processes know. @type {Map<string, string[]>} */
-  #allowedFlags = new Map()
+  /** Hundreds of flags that all processes of a Node.js have in common, by their text; the list that was used last is the last. @type {Map<string, string[]>} */
+  #flagLists = new Map()
 
-  /** @param {{ maxTargets?: number, now?: () => number }} [options] now: ms */
-  constructor ({ maxTargets = 4096, now = steadyUnixMs } = {}) {
+  /**
+   * @param {object} [options]
+   * @param {number} [options.maxTargets]
+   * @param {() => number} [options.now] ms
+   * @param {(target: Target) => 'lives' | 'gone' | undefined} [options.sightOf] what the kernel says of its process, where it can be asked
+   */
+  constructor ({ maxTargets = 4096, now = steadyUnixMs, sightOf = () => undefined } = {}) {
     super()
     this.#maxTargets = maxTargets
     this.#now = now
+    this.#sightOf = sightOf
   }
 
   /** @returns {Target[]} */
@@ -53,15 +62,22 @@ class Targets extends EventEmitter {
     return [...this.#byIdentity.values()]
   }
 
+  /** @param {import('memwatch/frame').Hello} hello @returns {boolean} whether it is that of a target which is watched already */
+  has (hello) {
+    return this.#byIdentity.has(identityOf(hello))
+  }
+
   /**
    * A hello opens a target, or continues the one it belongs to after a lost connection.
    * @param {import('../ingest/decode').HelloMessage} hello
    * @param {(line: string) => void} [send] to the agent; a recording has none to send to
    * @param {{ maxOfPod?: number }} [options] most of one pod, by its UID
-   * @returns {import('../ingest/listener').Session | 'too_many_targets'}
+   * @returns {import('../ingest/listener').Session | 'too_many_targets' | 'identity_in_use'}
    */
   open (hello, send, { maxOfPod = Infinity } = {}) {
     const identity = identityOf(hello)
+    const known = this.#sameThread(hello)
+    if (known && this.#isInUse(known)) return 'identity_in_use'
     let target = this.#byIdentity.get(identity)
     if (target) {
       target.connected = true
@@ -69,6 +85,8 @@ class Targets extends EventEmitter {
     } else {
       if (this.#byIdentity.size >= this.#maxTargets) return 'too_many_targets'
       if (maxOfPod < Infinity && this.all.filter(({ hello: { pod } }) => pod?.uid === hello.pod?.uid).length >= maxOfPod) return 'too_many_targets'
+      // Another program in the same process, as after process.execve().
+      if (known) this.#end(identityOf(known.hello), known, 'replaced')
       this.#endPredecessors(hello)
       this.#share(hello)
       target = new Target({ hello, name: this.#nameFor(hello), thread: this.#threadFor(hello) })
@@ -76,16 +94,36 @@ class Targets extends EventEmitter {
       this.#threadsOf(hello).add(target)
       this.emit('open', target)
     }
-    target.seenAtUnixMs = this.#now()
+    target.seenAtUnixMs = target.heardAtUnixMs = this.#now()
     target.send = send
-    return this.#session(identity, target, send)
+    target.session = this.#session(identity, target)
+    return target.session
+  }
+
+  /** The target of a thread: a process has one main thread, and uses no thread id twice. @param {import('memwatch/frame').Hello} hello */
+  #sameThread (hello) {
+    return [...this.#byProcess.get(processOf(hello)) ?? []].find(({ hello: { threadId } }) => threadId === hello.threadId)
+  }
+
+  /**
+   * Whether nobody else can be this target. Its connection is open and says something: an agent hangs up before it connects
+   * again. Or its process is gone.
+   * @param {Target} target
+   */
+  #isInUse (target) {
+    const silentSeconds = (this.#now() - target.heardAtUnixMs) / 1000
+    if (target.session && silentSeconds < SILENT_INTERVALS * target.hello.intervalSeconds) return true
+    return this.#sightOf(target) === 'gone'
   }
 
   /** Keep one list of flags for all that have the same: it is most of a hello. @param {import('../ingest/decode').HelloMessage} hello */
   #share (hello) {
-    const known = this.#allowedFlags.get(hello.node)
-    if (known?.length === hello.allowedFlags.length && known.every((flag, i) => flag === hello.allowedFlags[i])) hello.allowedFlags = known
-    else if (this.#allowedFlags.size < MAX_NODES) this.#allowedFlags.set(hello.node, hello.allowedFlags)
+    const text = hello.allowedFlags.join(' ')
+    const known = this.#flagLists.get(text) ?? hello.allowedFlags
+    this.#flagLists.delete(text)
+    this.#flagLists.set(text, known)
+    hello.allowedFlags = known
+    if (this.#flagLists.size > MOST_FLAG_LISTS) this.#flagLists.delete(/** @type {string} */ (this.#flagLists.keys().next().value))
   }
 
   /**
@@ -114,30 +152,35 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * @param {string} identity @param {Target} target @param {Target['send']} send of this very connection
-   * @returns {import('../ingest/listener').Session}
+   * @param {string} identity @param {Target} target
+   * @returns {import('../ingest/listener').Session} one that another has taken the place of is heard no more
    */
-  #session (identity, target, send) {
-    return {
+  #session (identity, target) {
+    const isOurs = () => target.session === session
+    /** @type {import('../ingest/listener').Session} */
+    const session = {
       target,
+      heard: () => { if (isOurs()) target.heardAtUnixMs = this.#now() },
       frame: frame => {
+        if (!isOurs()) return 'hello_missing'
         this.emit('next', target)
         if (!target.take(frame, this.#now(), this.#workersOf(target))) return 'out_of_order'
         this.emit('frame', target)
       },
       bye: bye => {
+        if (!isOurs()) return
         target.exitCode = bye.exitCode
         this.#end(identity, target, 'bye')
       },
-      answer: answer => { this.emit('answer', target, answer) },
+      answer: answer => { if (isOurs()) this.emit('answer', target, answer) },
       closed: timedOut => {
-        // A newer connection may have taken its place: then the old one says nothing of the target.
-        if (target.send !== send) return
+        if (!isOurs()) return
         target.connected = false
-        target.send = undefined
-        if (this.#byIdentity.get(identity) === target) this.emit('vanish', target, timedOut)
+        target.session = target.send = undefined
+        this.emit('vanish', target, timedOut)
       }
     }
+    return session
   }
 
   /**
@@ -153,7 +196,7 @@ class Targets extends EventEmitter {
       workers.heapBytes += values.heapPhysicalBytes ?? 0
       workers.externalBytes += values.externalBytes ?? 0
     }
-    return workers
+    return { heapBytes: Math.min(workers.heapBytes, MOST_NUMBER), externalBytes: Math.min(workers.externalBytes, MOST_NUMBER) }
   }
 
   /** @param {import('memwatch/frame').Hello} hello of a target that is opened @returns {Set<Target>} those of its process, to be added to */
@@ -166,16 +209,19 @@ class Targets extends EventEmitter {
 
   /** @param {string} identity @param {Target} target @param {EndCause} cause */
   #end (identity, target, cause) {
-    if (!this.#byIdentity.delete(identity)) return
+    if (this.#byIdentity.get(identity) !== target) return
+    this.#byIdentity.delete(identity)
     const threads = this.#byProcess.get(processOf(target.hello))
     threads?.delete(target)
     if (threads?.size === 0) this.#byProcess.delete(processOf(target.hello))
     target.connected = false
+    target.session = target.send = undefined
     this.emit('end', target, cause)
   }
 
   /**
-   * A process of the same name that starts while its namesake has no connection is its successor, where both are of the same pod: the old one is over. A worker takes the
+   * A process of the same name that starts while its namesake has no connection is its successor, where both are of the same pod and the kernel does not show
+   * that the old one lives: it is over. A worker takes the
    * place of one that vanished, as one does that is terminated: pools that restart theirs must not pile up.
    * @param {import('memwatch/frame').Hello} hello
    */
@@ -183,7 +229,8 @@ class Targets extends EventEmitter {
     const vanished = hello.threadId !== 0 && [...this.#byProcess.get(processOf(hello)) ?? []].find(({ connected, thread }) => !connected && thread !== 'main')
     if (vanished) this.#end(identityOf(vanished.hello), vanished, 'replaced')
     for (const [identity, target] of this.#byIdentity) {
-      if (!target.connected && target.hello.name === hello.name && target.hello.threadId === hello.threadId && target.hello.pod?.uid === hello.pod?.uid) {
+      const isNamesake = !target.connected && target.hello.name === hello.name && target.hello.threadId === hello.threadId && target.hello.pod?.uid === hello.pod?.uid
+      if (isNamesake && this.#sightOf(target) !== 'lives') {
         this.#end(identity, target, 'replaced')
       }
     }

@@ -1,5 +1,6 @@
 'use strict'
 
+const { plainText } = require('../ingest/text-rules')
 const { SourceError } = require('./define-source')
 const { openInput } = require('./open-input')
 const { Lives } = require('./lives')
@@ -62,6 +63,7 @@ async function judgeSource (source, inputs, given, options) {
   const lives = new Lives(source, given, options)
   await source.read(inputs, lives, given)
   if (lives.refused > 0) lives.notes.add(`${lives.refused} lives were left out: more than are kept of one reading`)
+  if (lives.refusedFrames > 0) lives.notes.add(`${lives.refusedFrames} readings were left out: they hold numbers or names that no process has`)
   return { targets: lives.all, told: toldBy(source, given, lives.notes) }
 }
 
@@ -89,7 +91,7 @@ function toldBy (source, given, notes) {
       ...Object.entries({ ...source.cannotExclude }).map(([diagnosis, why]) => ({ diagnosis, text: `found, never ruled out: ${why}` })),
       ...(open ? [{ diagnosis: null, text: open }] : [])
     ],
-    notes: [...notes]
+    notes: [...notes].map(plainText)
   }
 }
 

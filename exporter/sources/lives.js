@@ -1,6 +1,8 @@
 'use strict'
 
-const { Targets } = require('../series/targets')
+const { rebuildValues } = require('../ingest/rebuild')
+const { plainTexts } = require('../ingest/text-rules')
+const { Targets, processOf } = require('../series/targets')
 const { evaluate } = require('../classify/evaluate')
 const { capable } = require('./capable')
 
@@ -20,8 +22,12 @@ class Lives {
   #targets = new Targets({ maxTargets: MOST_LIVES, now: () => this.#nowUnixMs })
   /** @type {import('../series/target').Target[]} */
   #ended = []
+  /** The newest life of each thread. @type {Map<string, import('../ingest/listener').Session>} */
+  #sessions = new Map()
   /** Lives that found no room. */
   refused = 0
+  /** Frames with values that no agent sends. */
+  refusedFrames = 0
   /** What the reader has to say of its material. @type {Set<string>} */
   notes = new Set()
 
@@ -43,11 +49,16 @@ class Lives {
    * @returns {Life | undefined} undefined when there are too many
    */
   open (known, bounds) {
-    const opened = this.#ended.length < MOST_LIVES && this.#targets.open({ type: 'hello', ...unsaid, ...known, nodeOptions: known.nodeOptions ?? this.#given.nodeOptions ?? [] })
+    const hello = { type: /** @type {const} */ ('hello'), ...unsaid, ...plainTexts(known), nodeOptions: plainTexts(known.nodeOptions ?? this.#given.nodeOptions ?? []) }
+    const thread = `${processOf(hello)}:${hello.threadId}`
+    // A container numbers its processes alike: the next life of the same.
+    this.#sessions.get(thread)?.closed(false)
+    const opened = this.#ended.length < MOST_LIVES && this.#targets.open(hello)
     if (!opened || typeof opened === 'string') {
       this.refused++
       return undefined
     }
+    this.#sessions.set(thread, opened)
     const { target } = opened
     const diagnoses = capable(this.#source, this.#given, bounds)
     let sequence = 0
@@ -55,7 +66,9 @@ class Lives {
       target,
       frame: (uptimeSeconds, values) => {
         this.#nowUnixMs = target.hello.startedAtUnixMs + uptimeSeconds * 1000
-        if (opened.frame({ type: 'frame', sequence: ++sequence, atUnixMs: this.#nowUnixMs, uptimeSeconds, values })) return
+        const rebuilt = rebuildValues(values)
+        if (!rebuilt) this.refusedFrames++
+        if (!rebuilt || opened.frame({ type: 'frame', sequence: ++sequence, atUnixMs: this.#nowUnixMs, uptimeSeconds, values: rebuilt })) return
         for (const verdict of evaluate(target, { diagnoses, onError: this.#onError })) this.#onVerdict(target, verdict)
       },
       close: () => opened.bye({ type: 'bye', sequence: ++sequence, atUnixMs: this.#nowUnixMs, exitCode: 0 })

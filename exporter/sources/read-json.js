@@ -1,5 +1,6 @@
 'use strict'
 
+const { plainText } = require('../ingest/text-rules')
 const { SourceError } = require('./define-source')
 
 /** A GC profile of an hour under load; more is no such file. */
@@ -21,7 +22,7 @@ async function readJson ({ name, bytes }, title) {
   try {
     return JSON.parse(Buffer.concat(chunks).toString('utf8'))
   } catch (error) {
-    throw new SourceError(`${name} begins as ${title}, but is damaged or breaks off: ${/** @type {Error} */ (error).message.slice(0, 120)}`)
+    throw new SourceError(`${name} begins as ${title}, but is damaged or breaks off: ${plainText(/** @type {Error} */ (error).message.slice(0, 120))}`)
   }
 }
 

@@ -33,9 +33,12 @@ const signal = name => ({ code: null, signal: name })
 
 describe('why a process ended', () => {
   it.each([
-    ['a goodbye with 0', { byeCode: 0 }, 'clean', 'certain'],
-    ['a goodbye with 143, as a SIGTERM handler says it', { byeCode: 143 }, 'clean', 'certain'],
-    ['a goodbye with 1', { byeCode: 1 }, 'error', 'certain'],
+    ['a goodbye with 0', { byeCode: 0, isGone: true }, 'clean', 'certain'],
+    ['a goodbye with 143, as a SIGTERM handler says it', { byeCode: 143, isGone: true }, 'clean', 'certain'],
+    ['a goodbye with 1', { byeCode: 1, isGone: true }, 'error', 'certain'],
+    ['a goodbye that the kernel cannot be asked about', { byeCode: 1 }, 'error', 'likely'],
+    ['a goodbye with 0, and a signal as the kernel tells', { byeCode: 0, exit: signal('SIGSEGV') }, 'crash', 'certain'],
+    ['a goodbye with 137, and another exit code as the kernel tells', { byeCode: 137, exit: { code: 3, signal: null } }, 'error', 'certain'],
     ['an exit code that its parent told', { exit: { code: 3, signal: null } }, 'error', 'certain'],
     ['SIGSEGV', { exit: signal('SIGSEGV') }, 'crash', 'certain'],
     ['SIGABRT far from the limit', { exit: signal('SIGABRT') }, 'crash', 'certain'],
@@ -51,6 +54,7 @@ describe('why a process ended', () => {
     ['SIGABRT with the heap below that', { exit: signal('SIGABRT'), moments: { oldBytes: 69 * MIB, oldLimitBytes: 100 * MIB } }, 'crash', 'certain'],
     ['SIGABRT while another of its cgroup was killed', { exit: signal('SIGABRT'), oomKills: 1, moments: heapFull }, 'heap_oom', 'certain'],
     ['nothing but the count of the kernel', { oomKills: 1 }, 'oom_kill', 'certain'],
+    ['nothing but a count that others of its cgroup tell', { saidOomKills: 1 }, 'oom_kill', 'likely'],
     ['nothing, memory full', { moments: full }, 'oom_kill', 'likely'],
     ['nothing, memory at 0.89 of the limit', { moments: { containerBytes: 0.89 * 512 * MIB } }, 'signal', 'possible'],
     ['nothing, memory that would have been full a second later', { moments: { rssGrowthBytesPerSecond: 300 * MIB } }, 'oom_kill', 'likely'],
@@ -68,8 +72,9 @@ describe('why a process ended', () => {
     ['nothing, calm', {}, 'signal', 'possible'],
     ['nothing, calm, the kernel counted none', { oomKills: 0 }, 'signal', 'likely'],
     ['its connection timed out', { unreachable: true, moments: { silentSeconds: 40 } }, 'lost', 'likely'],
-    ['it was gone when the exporter was back', { unwatched: 'unknown' }, 'unknown', 'certain'],
-    ['it was replaced meanwhile', { unwatched: 'restarted' }, 'restarted', 'certain'],
+    ['it was gone when the exporter was back', { unwatched: 'unknown' }, 'unknown', 'likely'],
+    ['it was gone when the exporter was back, as the kernel shows', { unwatched: 'unknown', isGone: true }, 'unknown', 'certain'],
+    ['it was replaced meanwhile', { unwatched: 'restarted' }, 'restarted', 'likely'],
     ['nothing was known of its memory', { moments: { rssBytes: undefined, containerBytes: undefined, heapUsedBytes: undefined, oldBytes: undefined } }, 'signal', 'possible']
   ])('%s', (_, { moments: changes, ...evidence }, reason, sure) => {
     const explained = explainDeath({ moments: moments(changes), ...evidence })
@@ -123,6 +128,15 @@ describe('the witness', () => {
     hidden.files['/sys/fs/cgroup/memory/memory.oom_control'] = 'oom_kill 9\n'
     delete hidden.files['/sys/fs/cgroup/memory/pods/x/memory.oom_control']
     expect(new Witness(who, hidden).oomKills()).toBeUndefined()
+  })
+  it('an exporter that is short of descriptors takes nobody for dead', () => {
+    const { read } = proc()
+    let code
+    const witness = new Witness(who, { read: file => { if (code) throw Object.assign(new Error(code), { code }); return read(file) } })
+    code = 'EMFILE'
+    expect(witness.look().state).toBe('sleeping')
+    code = 'ENOENT'
+    expect(witness.look().state).toBe('gone')
   })
   it('sees itself', () => {
     const { startTimeTicks } = require('../../agent/identity').hello({ name: 'x' })
@@ -198,6 +212,54 @@ describe('the death watch', () => {
     session.closed(false)
     pass(10)
     expect(deaths).toMatchObject([{ reason: 'clean', exitCode: 0 }])
+  })
+  describe('after a goodbye', () => {
+    /** What the kernel shows of a process, to be changed. */
+    const process = () => ({ state: 'sleeping', look () { return { state: this.state, cpuSeconds: 0 } }, oomKills: () => undefined, rssBytes: () => undefined })
+    const lives = watch => {
+      const seen = []
+      watch.on('lives', target => seen.push(target.name))
+      return seen
+    }
+    it('a death is certain once the kernel shows that the process is gone', () => {
+      const witness = process()
+      const { targets, deaths, pass } = make(() => witness)
+      open(targets).bye({ exitCode: 3 })
+      pass(5)
+      expect(deaths).toEqual([])
+      witness.state = 'gone'
+      pass(1)
+      expect(deaths).toMatchObject([{ reason: 'error', sure: 'certain', exitCode: 3, diedAtUnixMs: 1_760_000_000_000 }])
+    })
+    it('a process that goes on living did not die, and that is told', () => {
+      const { targets, watch, deaths, pass } = make(process)
+      const seen = lives(watch)
+      open(targets).bye({ exitCode: 137 })
+      pass(31)
+      expect([deaths, seen]).toEqual([[], ['api']])
+    })
+    it('a process that says hello again did not die', async () => {
+      const witness = process()
+      const { targets, watch, deaths, pass } = make(() => witness)
+      const seen = lives(watch)
+      open(targets).bye({ exitCode: 137 })
+      open(targets)
+      await watch.settled()
+      witness.state = 'gone'
+      pass(3)
+      expect([deaths, seen]).toEqual([[], ['api']])
+    })
+    it('no more than 64 wait for the kernel, and the others are not certain', () => {
+      const { targets, deaths } = make(process)
+      for (let pid = 1; pid <= 65; pid++) open(targets, { pid, startTimeTicks: pid }).bye({ exitCode: 137 })
+      expect(deaths).toMatchObject([{ pid: 65, reason: 'error', sure: 'likely' }])
+    })
+    it('an exporter that stops tells what it knows', () => {
+      const { targets, watch, deaths } = make(process)
+      open(targets).bye({ exitCode: 3 })
+      watch.stop()
+      expect(deaths).toMatchObject([{ reason: 'error', sure: 'likely' }])
+    })
   })
   it('what its parent tells is taken, before and after the connection ends', () => {
     for (const first of ['told', 'closed']) {

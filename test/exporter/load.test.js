@@ -1,6 +1,7 @@
 'use strict'
 
 const net = require('node:net')
+const { once } = require('node:events')
 const { Load, levels, nextLevel } = require('../../exporter/self-care/load')
 const { createMemoryGroup } = require('memwatch-lab/memory-group')
 const { spawnExporter, stopExporters } = require('../support/exporter-process')
@@ -34,16 +35,37 @@ describe('the level of load', () => {
     expect(loads.map(({ level }) => level)).toEqual([0, 3])
   })
   it('is the same for who is ill, whatever it is', () => {
-    const load = new Load({ read: () => ({ rssBytes: 99, limitBytes: 100, loopRatio: 0.1 }) })
+    const load = new Load({ readMemory: () => ({ rssBytes: 99, limitBytes: 100, heapRatio: 0 }), readLoopRatio: () => 0.1 })
     expect(load.measure()).toBe(true)
     expect(load.level).toBe(3)
     const target = (state, opportunity = false) => /** @type {any} */ ({ verdicts: [{ state: 'ok' }, { state, opportunity }] })
     for (const [of, ill] of /** @type {const} */ ([[target('confirmed'), true], [target('suspected'), true], [target('ok'), false], [target('unknown'), false], [target('confirmed', true), false]])) {
-      expect([load.sheds(of, 1), load.sheds(of, 5), load.evaluateSeconds(of)]).toEqual([!ill, false, ill ? 2 : 30])
+      expect([load.sheds(of, 1, false), load.sheds(of, 5, false), load.evaluateSeconds(of)]).toEqual([!ill, false, ill ? 2 : 30])
     }
   })
+  it('rises with V8’s heap as with the memory limit', () => {
+    const load = new Load({ readMemory: () => ({ rssBytes: 1, limitBytes: 100, heapRatio: 0.9 }), readLoopRatio: () => 0 })
+    load.measure()
+    expect(load.level).toBe(2)
+  })
+  it('rises after a MiB that agents sent, between two ticks, and falls with the ticks only', () => {
+    let heapRatio = 1
+    const load = new Load({ readMemory: () => ({ rssBytes: 1, limitBytes: undefined, heapRatio }), readLoopRatio: () => 0 })
+    expect([load.received(2 ** 20 - 1), load.level]).toEqual([false, 0])
+    expect([load.received(1), load.level]).toEqual([true, 3])
+    heapRatio = 0
+    expect([load.received(2 ** 20), load.level]).toEqual([false, 3])
+    expect([load.measure(), load.level]).toEqual([true, 2])
+  })
+  it('takes no frame that is larger than an ordinary one and the one before, on the last level', () => {
+    const load = new Load({ readMemory: () => ({ rssBytes: 1, limitBytes: undefined, heapRatio: 1 }), readLoopRatio: () => 0 })
+    const ill = /** @type {any} */ ({ verdicts: [{ state: 'confirmed' }] })
+    expect(load.sheds(ill, 1, true)).toBe(false)
+    load.measure()
+    expect([load.sheds(ill, 1, true), load.sheds(ill, 1, false)]).toEqual([true, false])
+  })
   it('without a limit rests on the loop alone', () => {
-    const load = new Load({ read: () => ({ rssBytes: 1e12, limitBytes: undefined, loopRatio: 0.1 }) })
+    const load = new Load({ readMemory: () => ({ rssBytes: 1e12, limitBytes: undefined, heapRatio: 0.1 }), readLoopRatio: () => 0.1 })
     load.measure()
     expect(load.level).toBe(0)
   })
@@ -91,3 +113,55 @@ it('an exporter near its limit gives up frames of healthy targets, says so, and 
     await group.remove()
   }
 }, 90_000)
+
+describe('an exporter whose V8 heap is as small as a sidecar’s', () => {
+  /** Connections of one pod that an exporter for a whole node takes; it aborted after fewer. */
+  const CONNECTIONS = 64
+  const LONGEST_LINE = 250_000
+  /** 64 keys as long as they may be, no two alike. */
+  const map = (prefix, value) => Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`${prefix}.`.padEnd(60, 'k') + i, value]))
+  const fullest = (pid, sequence) => line(frame({
+    sequence,
+    uptimeSeconds: sequence,
+    values: {
+      spaces: map(`s${pid}`, Array(4).fill(2 ** 43)),
+      gc: Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`${`g${pid}`.padEnd(30, 'k')}${i}/${'k'.repeat(30)}`, [1.1, 1.1, 1.1, Array(14).fill(1.1)]])),
+      ...Object.fromEntries(['resources', 'residentBytes', 'allocatorBytes', 'addons'].map(field => [field, map(`${field[0]}${pid}`, 1.1)]))
+    }
+  }))
+  const texts = pid => Array.from({ length: 1000 }, (_, i) => `--${pid}-${i}`.padEnd(16, 'x'))
+  const junk = sequence => {
+    const text = line(frame({ sequence, uptimeSeconds: sequence })).slice(0, -1) + ',"junk":['
+    return text + '[],'.repeat((LONGEST_LINE - text.length) / 3) + '[]]}'
+  }
+  it.each([
+    ['lines full of what the contract does not know', pid => [line(hello({ pid })), junk(1), junk(2)]],
+    ['the fullest hellos and frames that the contract allows', pid => [
+      line(hello({ pid, execArgv: texts(pid), nodeOptions: texts(pid), allowedFlags: texts(pid), allocatorPath: `/${pid}`.padEnd(4096, 'x') })), fullest(pid, 1), fullest(pid, 2)
+    ]],
+    ['frames that grow, of targets that are there already', pid => [line(hello({ pid })), line(frame()), ...[2, 3].map(sequence => fullest(pid, sequence))]],
+    ['unfinished lines', () => ['x'.repeat(LONGEST_LINE)]]
+  ])('outlives connections that send %s', async (name, linesOf) => {
+    const exporter = await spawnExporter({ nodeArgs: ['--max-old-space-size=64'] })
+    const agents = []
+    const connect = async () => {
+      const socket = net.connect(exporter.socket)
+      socket.on('error', () => {}).resume()
+      await once(socket, 'connect')
+      agents.push(socket)
+      return socket
+    }
+    const good = await connect()
+    good.write(line(hello({ pid: 1, name: 'good' })) + '\n' + line(frame()) + '\n')
+    for (let pid = 2; pid < 2 + CONNECTIONS; pid++) {
+      const text = linesOf(pid).join('\n') + (name === 'unfinished lines' ? '' : '\n')
+      const socket = await connect()
+      // Written, or hung up on.
+      await new Promise(resolve => { socket.once('close', resolve).write(text, resolve) })
+    }
+    good.write(line(frame({ sequence: 2, uptimeSeconds: 2, atUnixMs: 7 })) + '\n')
+    const found = await eventually(async () => (await (await fetch(`${exporter.url}/api/v1/targets?target=good`)).json()), ([target]) => target?.lastFrameUnixMs === 7)
+    expect([found[0].up, exporter.child.exitCode, exporter.child.signalCode]).toEqual([true, null, null])
+    for (const agent of agents) agent.destroy()
+  }, 60_000)
+})

@@ -67,6 +67,24 @@ describe('a recording', () => {
   })
 })
 
+describe('a recording of a stranger', () => {
+  it('says its command and its end in plain texts', async () => {
+    const file = write('escapes.ndjson', `${line({ memwatch: 'recording', version: 1, command: ['node\u001b[2J', 5] })}\n{"end":{"durationSeconds":1,"exit":{"code":0,"signal":null,"junk":1},"junk":[]}}\n`)
+    const { header, end } = await replay(file)
+    expect({ header, end }).toEqual({ header: { memwatch: 'recording', version: 1, command: ['node\ufffd[2J', '5'] }, end: { durationSeconds: 1, exit: { code: 0, signal: null } } })
+  })
+  it.each(['"command":5', '"command":{"map":1}'])('with %s is read all the same', async command => {
+    expect((await replay(write('command.ndjson', `{"memwatch":"recording","version":1,${command}}\n`))).header.command).toBeUndefined()
+  })
+  it.each([{ durationSeconds: '\u001b[2J', exit: { code: 0, signal: null } }, { durationSeconds: 1 }, { durationSeconds: 1, exit: { code: 0, signal: '\u001b[2J' } }, 5])('ends unsaid where its end is %j', async end => {
+    const { end: read, rejected } = await replay(write('end.ndjson', HEADER + JSON.stringify({ end }) + '\n'))
+    expect([read, rejected]).toEqual([undefined, 1])
+  })
+  it('names its version in plain text', async () => {
+    await expect(replay(write('version.ndjson', line({ memwatch: 'recording', version: '\u001b[2J' }) + '\n'))).rejects.toThrow('version \ufffd[2J;')
+  })
+})
+
 describe('an exporter that records', () => {
   /** @param {string} record */
   async function recordingExporter (record) {

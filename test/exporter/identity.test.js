@@ -1,0 +1,189 @@
+'use strict'
+
+const { once } = require('node:events')
+const { startExporter, eventually } = require('../support/exporter')
+const { Targets } = require('../../exporter/series/targets')
+const { hello, frame, line, MIB } = require('../support/frames')
+const { hello: ownHello } = require('../../agent/identity')
+
+const TIB = 2 ** 40
+/** This very process: the kernel can be asked about it. */
+const self = { pid: process.pid, startTimeTicks: ownHello({ name: 'x' }).startTimeTicks }
+
+describe('a target whose connection is open', () => {
+  let it_
+  beforeEach(async () => { it_ = await startExporter() })
+  afterEach(() => it_.stop())
+
+  const victimHello = changes => hello({ ...self, name: 'victim', commands: ['capture'], ...changes })
+  const refused = reason => it_.exporter.state.rejected.get(reason) ?? 0
+  const targets = async () => (await it_.get('/api/v1/targets')).json()
+
+  /** An agent whose frames arrive. @param {object} [changes] of its hello */
+  async function victim (changes) {
+    const connection = await it_.connect()
+    let sequence = 0
+    let said = ''
+    connection.setEncoding('utf8').on('data', text => { said += text })
+    const next = async () => {
+      const frames = it_.exporter.state.frames
+      connection.write(line(frame({ sequence: ++sequence, uptimeSeconds: sequence, values: { rssBytes: 50 * MIB } })) + '\n')
+      await eventually(() => it_.exporter.state.frames, count => count > frames)
+    }
+    connection.write(line(victimHello(changes)) + '\n')
+    await next()
+    return { connection, next, said: () => said }
+  }
+  /** Somebody else who can open the socket says all that it can. @param {object[]} messages */
+  async function attack (...messages) {
+    const connection = await it_.connect()
+    let said = ''
+    connection.setEncoding('utf8').on('data', text => { said += text })
+    const closed = new Promise(resolve => connection.once('close', resolve))
+    connection.write(messages.map(line).join('\n') + '\n')
+    return { connection, closed, said: () => said }
+  }
+
+  it('cannot be taken over: memory, counts and state stay its own', async () => {
+    const { next } = await victim()
+    const { closed } = await attack(victimHello(),
+      frame({ sequence: 9e15, uptimeSeconds: 9e8, values: { rssBytes: 6 * TIB } }),
+      { type: 'bye', sequence: 9e15, atUnixMs: 1, exitCode: 137 })
+    await closed
+    expect(refused('identity_in_use')).toBe(1)
+    await next()
+    expect(await targets()).toMatchObject([{ target: 'victim', up: true, framesLost: 0, values: { rssBytes: 50 * MIB } }])
+    expect(refused('out_of_order')).toBe(0)
+    expect(await (await it_.get('/api/v1/deaths')).json()).toEqual([])
+  })
+
+  it('gets its commands itself', async () => {
+    const { connection, said } = await victim()
+    const attacker = await attack(victimHello())
+    await attacker.closed
+    const response = await fetch(`${it_.url}/api/v1/targets/victim/captures?kind=cpu_profile&seconds=1`, { method: 'POST' })
+    expect(response.status).toBe(202)
+    await eventually(said, text => text.includes('"command":"capture"'))
+    expect(attacker.said()).toBe('')
+    connection.destroy()
+  })
+
+  it('is continued at once when its connection is closed', async () => {
+    const { connection } = await victim()
+    connection.destroy()
+    await eventually(() => it_.exporter.targets[0].connected, connected => !connected)
+    await attack(victimHello(), frame({ sequence: 2, uptimeSeconds: 2 }))
+    await eventually(() => it_.exporter.state.frames, frames => frames === 2)
+    expect([it_.exporter.targets.length, refused('identity_in_use')]).toEqual([1, 0])
+  })
+
+  it('keeps its name, and is not replaced, when a hello has its pid and another start', async () => {
+    const { connection } = await victim()
+    const forged = { startedAtUnixMs: 1, threadId: 0 }
+    // The very process, by the kernel's count: it has one main thread.
+    await (await attack(victimHello(forged))).closed
+    expect(refused('identity_in_use')).toBe(1)
+    await attack(victimHello({ ...forged, startTimeTicks: 1 }), frame())
+    await eventually(() => it_.exporter.targets.map(({ name }) => name), names => names.length === 2)
+    expect(it_.exporter.targets.map(({ name, thread }) => `${name} ${thread}`)).toEqual(['victim main', 'victim-2 main'])
+    // While it is not connected, the kernel shows that it lives.
+    connection.destroy()
+    await eventually(() => it_.exporter.targets[0].connected, connected => !connected)
+    await attack(victimHello({ ...forged, startTimeTicks: 2 }), frame())
+    await eventually(() => it_.exporter.targets.length, count => count === 3)
+    expect(it_.exporter.targets.map(({ name }) => name)).toEqual(['victim', 'victim-2', 'victim-3'])
+    expect(await (await it_.get('/api/v1/deaths')).json()).toEqual([])
+  })
+
+  it('a goodbye in the name of a process that lives is no death, and one of a process that cannot be seen is not certain', async () => {
+    const goodbye = { type: 'bye', sequence: 2, atUnixMs: 1, exitCode: 137 }
+    await attack(victimHello(), frame(), goodbye)
+    await attack(victimHello({ name: 'unseen', startTimeTicks: 1 }), frame(), goodbye)
+    const deaths = await eventually(async () => (await it_.get('/api/v1/deaths')).json(), deaths => deaths.length > 0)
+    expect(deaths).toMatchObject([{ target: 'unseen', reason: 'error', sure: 'likely' }])
+  })
+
+  it('a connection that a goodbye ended says nothing more', async () => {
+    const { closed, connection } = await attack(victimHello(), frame(), { type: 'bye', sequence: 2, atUnixMs: 1, exitCode: 0 },
+      ...Array.from({ length: 100 }, (_, i) => frame({ sequence: 3 + i, uptimeSeconds: 3 + i })))
+    await closed
+    expect([it_.exporter.state.frames, refused('hello_missing')]).toEqual([1, 100])
+    connection.destroy()
+  })
+
+  it('who hangs up half way is followed by who comes next', async () => {
+    const first = await attack(victimHello())
+    await eventually(() => it_.exporter.targets.length, count => count === 1)
+    first.connection.end()
+    await once(first.connection, 'close')
+    await attack(victimHello(), frame())
+    await eventually(() => it_.exporter.state.frames, frames => frames === 1)
+  })
+})
+
+describe('targets', () => {
+  let now
+  const make = (sightOf) => {
+    now = 1000
+    return new Targets({ now: () => now, sightOf })
+  }
+
+  it('a connection that is half open is given up after five silent intervals, and says nothing from then on', () => {
+    const targets = make()
+    const first = targets.open(hello(), () => {})
+    now += 4999
+    expect(targets.open(hello(), () => {})).toBe('identity_in_use')
+    first.heard()
+    now += 4999
+    expect(targets.open(hello(), () => {})).toBe('identity_in_use')
+    now += 1
+    const second = targets.open(hello(), () => {})
+    expect(second.frame(frame())).toBeUndefined()
+    expect(first.frame(frame({ sequence: 2, uptimeSeconds: 2 }))).toBe('hello_missing')
+    first.bye({ exitCode: 137 })
+    first.closed(false)
+    expect(targets.all).toMatchObject([{ connected: true, exitCode: undefined }])
+  })
+  it('nobody comes back whose process the kernel shows to be gone', () => {
+    let sight = 'lives'
+    const targets = make(() => sight)
+    targets.open(hello(), () => {}).closed(false)
+    sight = 'gone'
+    expect(targets.open(hello(), () => {})).toBe('identity_in_use')
+    sight = 'lives'
+    expect(targets.open(hello(), () => {})).toMatchObject({ target: { connected: true } })
+  })
+  it('another program in the same process takes the place of the one before: process.execve()', () => {
+    const targets = make(() => 'lives')
+    const ended = []
+    targets.on('end', (target, cause) => ended.push(cause))
+    targets.open(hello({ startTimeTicks: 7 }), () => {}).closed(false)
+    targets.open(hello({ startTimeTicks: 7, startedAtUnixMs: 1_760_000_009_000 }), () => {})
+    expect([ended, targets.all.map(({ name }) => name)]).toEqual([['replaced'], ['api']])
+  })
+  it('a leap of sequence or uptime that no agent makes is refused, and the next frames are taken', () => {
+    const targets = make()
+    const session = targets.open(hello(), () => {})
+    expect(session.frame(frame())).toBeUndefined()
+    expect(session.frame(frame({ sequence: 1_000_002, uptimeSeconds: 2 }))).toBe('out_of_order')
+    expect(session.frame(frame({ sequence: 2, uptimeSeconds: 604_802 }))).toBe('out_of_order')
+    expect(session.frame(frame({ sequence: 1_000_001, uptimeSeconds: 604_801 }))).toBeUndefined()
+    expect(targets.all[0].framesLost).toBe(999_999)
+  })
+  it('workers that say too much in all leave sums that are exact', () => {
+    const targets = make()
+    const main = targets.open(hello(), () => {})
+    for (let threadId = 1; threadId <= 4; threadId++) {
+      targets.open(hello({ threadId, startedAtUnixMs: threadId }), () => {}).frame(frame({ values: { heapPhysicalBytes: 2 ** 53, externalBytes: 2 ** 53 } }))
+    }
+    main.frame(frame())
+    expect(targets.all[0].workers).toEqual({ heapBytes: 2 ** 53, externalBytes: 2 ** 53 })
+  })
+  it('share one list of flags, whatever lists others made up before', () => {
+    const targets = make()
+    for (let i = 0; i < 100; i++) targets.open(hello({ pid: i, name: `other-${i}`, node: String(i), allowedFlags: [`--x-${i}`] }), () => {})
+    const flags = () => ['--max-old-space-size', '--max-semi-space-size']
+    const [a, b] = [200, 201].map(pid => targets.open(hello({ pid, allowedFlags: flags() }), () => {}).target.hello)
+    expect(a.allowedFlags).toBe(b.allowedFlags)
+  })
+})
