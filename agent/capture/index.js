@@ -1,6 +1,7 @@
 'use strict'
 
 const { debug } = require('../guard')
+const { plainText } = require('../text-rules')
 const { send } = require('./send')
 
 /**
@@ -104,7 +105,7 @@ function captures ({ address, allowSnapshot, counts }) {
       } catch (error) {
         debug('capture: %s', error)
         if (error instanceof CaptureError) return { ok: false, reason: error.reason, message: error.message, ...error.figures }
-        return { ok: false, reason: 'failed', message: String(/** @type {Error} */ (error)?.message ?? error).slice(0, 256) }
+        return { ok: false, reason: 'failed', message: plainText(String(/** @type {Error} */ (error)?.message ?? error), 256) }
       } finally {
         busy = false
       }

@@ -1,8 +1,17 @@
 'use strict'
 
+const { stringifyJson } = require('../primordials')
+const { plainFlags, scriptPath } = require('../identity')
 const { CaptureError, textChunks } = require('./index')
 
-/** Node's diagnostic report, without the environment: that holds secrets. @type {import('./index').Capture} */
+/** A module that is its own source stands in a stack by that: `at data:text/javascript,...:1:2`. */
+const DATA_URL = /\bdata:.*/gi
+
+/**
+ * Node.js's diagnostic report, of all threads, without what may be secret: the environment, the
+ * arguments of the app, and code that came as an argument.
+ * @type {import('./index').Capture}
+ */
 async function * report () {
   const { report } = process
   if (!report) throw new CaptureError('not_supported', 'this Node makes no diagnostic reports')
@@ -15,8 +24,20 @@ async function * report () {
   } finally {
     Object.assign(report, { excludeNetwork })
   }
-  delete found.environmentVariables
-  yield { part: 'report', chunks: textChunks(JSON.stringify(found)) }
+  yield { part: 'report', chunks: textChunks(stringifyJson(found, withoutSecrets)) }
+}
+
+/** Replacer of JSON.stringify. @param {string} key @param {unknown} value */
+function withoutSecrets (key, value) {
+  if (key === 'environmentVariables') return undefined
+  if (key === 'commandLine') return commandLine()
+  return typeof value === 'string' ? value.replace(DATA_URL, 'data:') : value
+}
+
+/** Node.js, its flags as the hello says them, and the script. @returns {string[]} */
+function commandLine () {
+  const script = scriptPath()
+  return [process.execPath, ...plainFlags(process.execArgv), ...(script === undefined ? [] : [script])]
 }
 
 module.exports = { report }

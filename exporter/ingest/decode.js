@@ -89,7 +89,8 @@ const optionalHelloFields = {
   constrainedBytes: isCount,
   cores: isCount,
   allocatorAccess: value => isText(value, 16),
-  commands: isTexts
+  commands: isTexts,
+  nonce: value => typeof value === 'string' && /^[0-9a-f]{32}$/.test(value)
 }
 
 /** @type {Record<string, (value: unknown) => boolean>} */

@@ -69,7 +69,7 @@ function constrainedBytes ({ resourceUsage }) {
 function helloOf (item, startedAtUnixMs) {
   const { header, environmentVariables, sharedObjects, resourceUsage } = item
   const command = Array.isArray(header.commandLine) ? header.commandLine.map(String) : []
-  const script = command.findIndex((/** @type {string} */ word, /** @type {number} */ i) => i > 0 && !word.startsWith('-') && !/^(-[a-zA-Z]*[epr]|--(eval|print|require|import))$/.test(command[i - 1]))
+  const script = command.findIndex((/** @type {string} */ word, /** @type {number} */ i) => i > 0 && !word.startsWith('-') && !/^(-[a-zA-Z]*[epr]|--(eval|print|require|import|loader|experimental-loader|title))$/.test(command[i - 1]))
   const objects = Array.isArray(sharedObjects) ? sharedObjects.join('\n') : undefined
   const options = environmentVariables?.NODE_OPTIONS
   const known = present({

@@ -153,11 +153,11 @@ describe('commands', () => {
   const make = ({ address = { path: socket }, trim = () => true, tokenFile = undefined } = {}, time = {}) => {
     const said = { looks: 0 }
     const rss = [300, 200]
-    const { obey } = commands({ address, access: { trim }, tokenFile, look: () => { said.looks++ } }, { now: () => time.clock ?? 0, rss: () => (rss.shift() ?? 200) * MIB })
+    const { execute } = commands({ address, access: { trim }, tokenFile, look: () => { said.looks++ } }, { now: () => time.clock ?? 0, rss: () => (rss.shift() ?? 200) * MIB })
     /** @param {string} text @returns {import('../../agent/frame').Answer | undefined} */
     const asked = text => {
       let answer
-      obey(text, found => { answer = found })
+      execute(text, found => { answer = found }, connection)
       return answer
     }
     return { obey: asked, said }
