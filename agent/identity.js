@@ -107,9 +107,19 @@ const CODE_OPTIONS = ['--eval', '--print']
 const HIDDEN_OPTIONS = [...CODE_OPTIONS, '--title']
 /** A module that is its own source, as in `--import data:text/javascript,...`. */
 const DATA_URL = /^data:/i
-/** Longest argument that the wire takes, and most of them. */
+/** Longest text of a list on the wire, most texts, and most characters of all of them. */
 const MAX_TEXT = 4096
 const MAX_TEXTS = 1000
+const MAX_LIST = 16_384
+
+/**
+ * @param {string[]} texts
+ * @returns {string[]} the first of them, as many as the wire takes
+ */
+function fitting (texts) {
+  let length = 0
+  return texts.slice(0, MAX_TEXTS).filter(text => (length += text.length) <= MAX_LIST)
+}
 
 /** @param {string} flag @returns {string} its name as Node.js documents it */
 const nameOf = flag => flag.split('=', 1)[0].replaceAll('_', '-')
@@ -122,13 +132,13 @@ const isCodeFlag = flag => /^-[a-zA-Z]*[ep]$/.test(flag) || CODE_OPTIONS.include
 const isDataUrl = value => DATA_URL.test(value.replace(/[\x00-\x20]/g, ''))
 
 /**
- * Flags as they were given, one for one. Code and titles are hidden.
+ * Flags as they were given, one for one, up to what the wire takes. Code and titles are hidden.
  * @param {string[]} flags
  * @returns {string[]}
  */
 function plainFlags (flags) {
   let hidesNext = false
-  return flags.slice(0, MAX_TEXTS).map(flag => {
+  return fitting(flags.map(flag => {
     const isValue = !flag.startsWith('-')
     if (isValue) {
       const hides = hidesNext || isDataUrl(flag)
@@ -141,7 +151,7 @@ function plainFlags (flags) {
     return equals >= 0 && (hides || isDataUrl(flag.slice(equals + 1)))
       ? plainText(`${flag.slice(0, equals)}=${HIDDEN}`, MAX_TEXT)
       : plainText(flag, MAX_TEXT)
-  })
+  }))
 }
 
 /**
@@ -164,10 +174,8 @@ function hello (config) {
   } catch {} // not Linux, or closed by the permission model
   const constrained = /** @type {{ constrainedMemory?: () => number | undefined }} */ (process).constrainedMemory?.()
   const hostMemoryBytes = os.totalmem()
-  const mallocEnv = Object.fromEntries(MALLOC_ENV.flatMap(key => {
-    const value = process.env[key]
-    return value ? [[key, plainText(value, MAX_TEXT)]] : []
-  }))
+  const variables = MALLOC_ENV.filter(key => process.env[key])
+  const values = fitting(variables.map(key => plainText(String(process.env[key]), MAX_TEXT)))
   const host = os.hostname()
   return {
     agent: version,
@@ -187,7 +195,7 @@ function hello (config) {
     pointerCompression: Boolean(/** @type {any} */ (process.config.variables).v8_enable_pointer_compression),
     execArgv: plainFlags(process.execArgv),
     nodeOptions: plainFlags(splitNodeOptions(process.env.NODE_OPTIONS ?? '')),
-    mallocEnv,
+    mallocEnv: Object.fromEntries(values.map((value, i) => [variables[i], value])),
     allowedFlags: [...process.allowedNodeEnvironmentFlags],
     ...(!isMainThread && { resourceLimits: { ...resourceLimits } }),
     hostMemoryBytes,
@@ -198,5 +206,5 @@ function hello (config) {
 }
 
 module.exports = {
-  hello, loadedAllocator, appName, scriptPath, splitNodeOptions, plainFlags, HIDDEN, MALLOC_ENV
+  hello, loadedAllocator, appName, scriptPath, splitNodeOptions, plainFlags, MALLOC_ENV
 }

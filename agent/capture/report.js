@@ -6,6 +6,11 @@ const { CaptureError, textChunks } = require('./index')
 
 /** A module that is its own source stands in a stack by that: `at data:text/javascript,...:1:2`. */
 const DATA_URL = /\bdata:.*/gi
+/**
+ * Object file of a native frame: `node::Start(...) [node]`. That of Node.js itself is read from the
+ * memory of its arguments, where the title of the process stands.
+ */
+const OBJECT_FILE = / \[.*/s
 
 /**
  * Node.js's diagnostic report, of all threads, without what may be secret: the environment, the
@@ -31,7 +36,8 @@ async function * report () {
 function withoutSecrets (key, value) {
   if (key === 'environmentVariables') return undefined
   if (key === 'commandLine') return commandLine()
-  return typeof value === 'string' ? value.replace(DATA_URL, 'data:') : value
+  if (typeof value !== 'string') return value
+  return value.replace(key === 'symbol' ? OBJECT_FILE : DATA_URL, '')
 }
 
 /** Node.js, its flags as the hello says them, and the script. @returns {string[]} */

@@ -1,7 +1,5 @@
 'use strict'
 
-const { HIDDEN } = require('memwatch/identity')
-
 /**
  * Node.js flags in every form they can be given in, next to what is already set.
  *
@@ -43,15 +41,13 @@ const preloadOptions = options => options.filter((option, i) => isPreload(option
 const isPreload = (options, i) => isAgent(options[i]) || (['--require', '-r', '--import'].includes(options[i]) && isAgent(options[i + 1]))
 
 /**
- * What NODE_OPTIONS holds besides these flags and the preload of the agent, which whoever installed it adds again. Options whose value the agent
- * hides are left out: nobody could set them again from that.
+ * What NODE_OPTIONS holds besides these flags and the preload of the agent, which whoever installed it adds again.
  * @param {string[]} options @param {string[]} names
  */
 function otherOptions (options, names) {
   return options.filter((option, i) => {
     if (names.includes(nameOf(option))) return false
     if (i > 0 && names.includes(options[i - 1]) && !option.startsWith('-')) return false
-    if (option === HIDDEN || options[i + 1] === HIDDEN || option.endsWith(`=${HIDDEN}`)) return false
     return !isPreload(options, i)
   })
 }
