@@ -109,7 +109,12 @@ function start (config, gcs) {
     }
   })
 
-  /** @type {(line: string, answer: (line: string) => void, connection: import('./commands').Connection) => boolean} */
+  /**
+   * @param {string} line
+   * @param {(line: string) => void} answer
+   * @param {import('./commands').Connection} connection
+   * @returns {boolean} whether it was a trusted command
+   */
   const execute = (line, answer, connection) => {
     const address = /** @type {{ path: string }} */ (overSocket)
     // Loaded when something is asked for.

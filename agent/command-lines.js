@@ -32,7 +32,8 @@ class CommandLines {
 
   /**
    * @param {import('node:net').Socket} socket
-   * @param {(line: string) => boolean | undefined} execute returns whether the line was a trusted command
+   * @param {(line: string) => boolean | undefined} execute returns whether the line was a trusted
+   *   command
    * @param {() => void} hangUp
    */
   constructor (socket, execute, hangUp) {

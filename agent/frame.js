@@ -17,9 +17,10 @@
  *
  *   {"v":1,"type":"command","id":"...","command":"trim","sequence":3,"proof":"..."}
  *
- * With a token the hello holds a `nonce`, new for each connection. `proof` covers it, and `sequence`,
- * which grows with each command: proof.js. An agent reads ten lines a second. After ten that are no
- * trusted command, or one of more than 4 KiB, it hangs up, and connects again 30 s later.
+ * With a token the hello holds a `nonce`, new for each connection. `proof` covers it as well as
+ * `sequence`, which grows with each command: proof.js. An agent reads ten lines a second. After ten
+ * lines that are no trusted command, or one of more than 4 KiB, it hangs up, and connects again 30 s
+ * later.
  *   {"v":1,"type":"answer","id":"...", ...Answer}
  *
  * What is captured travels before the answer, each part on a connection of its own: a line that says which, then bytes until it ends.

@@ -43,7 +43,8 @@ function withoutSecrets (key, value) {
 /** Node.js, its flags as the hello says them, and the script. @returns {string[]} */
 function commandLine () {
   const script = scriptPath()
-  return [process.execPath, ...plainFlags(process.execArgv), ...(script === undefined ? [] : [script])]
+  const words = [process.execPath, ...plainFlags(process.execArgv)]
+  return script === undefined ? words : [...words, script]
 }
 
 module.exports = { report }

@@ -38,14 +38,17 @@ const REFUSALS = {
 }
 
 /** An agent offers no commands to a socket that it cannot trust. */
-const OR_TRUST = 'or others may write to the folder of its socket: then agent and exporter need a shared token (MEMWATCH_TOKEN_FILE)'
-const TRIM_ENABLED_BY = `start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over a Unix socket, and with the package memwatch-allocator or Node 26; ${OR_TRUST}`
+const OR_TRUST = 'or others may write to the folder of its socket: ' +
+  'then agent and exporter need a shared token (MEMWATCH_TOKEN_FILE)'
+const TRIM_ENABLED_BY = 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over a Unix socket, ' +
+  `and with the package memwatch-allocator or Node 26; ${OR_TRUST}`
 
 /** How an agent is made to take a command. @type {Record<import('memwatch/frame').CommandName, string>} */
 const ENABLED_BY = {
   look: TRIM_ENABLED_BY,
   trim: TRIM_ENABLED_BY,
-  capture: `it is of an older version, connects over TCP, or was started with MEMWATCH_CAPTURES=off; ${OR_TRUST}`
+  capture: 'it is of an older version, connects over TCP, ' +
+    `or was started with MEMWATCH_CAPTURES=off; ${OR_TRUST}`
 }
 
 /** Sends commands to agents that take them, and waits for the answers. */

@@ -6,7 +6,9 @@ const path = require('node:path')
 const { readConfig } = require('../../agent/config')
 const { plainFlags, scriptPath } = require('../../agent/identity')
 const { HOST_NAME, KEY, POD_NAMES, isPlainText, plainText } = require('../../agent/text-rules')
-const { NODES, environment, spawnBounded, spawnWatched, startCollector, versionOf } = require('../support/agent-collector')
+const {
+  NODES, environment, spawnBounded, spawnWatched, startCollector, versionOf
+} = require('../support/agent-collector')
 
 const AGENT = path.join(__dirname, '../../agent')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-texts-'))
@@ -15,13 +17,20 @@ const QUICK = { MEMWATCH_INTERVAL_SECONDS: '0.1' }
 
 describe('a plain text', () => {
   /** First and last of each range, and their neighbours. */
-  const UNSAFE = [0x00, 0x1f, 0x7f, 0x9f, 0x61c, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069, 0xd800, 0xdfff]
-  const SAFE = [0x20, 0x7e, 0xa0, 0x61b, 0x61d, 0x200d, 0x2010, 0x2027, 0x202f, 0x2065, 0x206a, 0xd7ff, 0xe000, 0xfffd, 0x1f600, 0x10ffff]
-  it.each(UNSAFE.map(code => [code.toString(16), String.fromCodePoint(code)]))('holds no U+%s', (_, character) => {
+  const UNSAFE = [
+    0x00, 0x1f, 0x7f, 0x9f, 0x61c, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069, 0xd800, 0xdfff
+  ]
+  const SAFE = [
+    0x20, 0x7e, 0xa0, 0x61b, 0x61d, 0x200d, 0x2010, 0x2027, 0x202f, 0x2065, 0x206a, 0xd7ff, 0xe000,
+    0xfffd, 0x1f600, 0x10ffff
+  ]
+  const named = (/** @type {number[]} */ codes) =>
+    codes.map(code => [code.toString(16), String.fromCodePoint(code)])
+  it.each(named(UNSAFE))('holds no U+%s', (_, character) => {
     expect(isPlainText(`a${character}b`)).toBe(false)
     expect(plainText(`a${character}b${character}`)).toBe('a\ufffdb\ufffd')
   })
-  it.each(SAFE.map(code => [code.toString(16), String.fromCodePoint(code)]))('may hold U+%s', (_, character) => {
+  it.each(named(SAFE))('may hold U+%s', (_, character) => {
     expect(isPlainText(`a${character}b`)).toBe(true)
     expect(plainText(`a${character}b`)).toBe(`a${character}b`)
   })
@@ -32,21 +41,26 @@ describe('a plain text', () => {
 
 describe('names', () => {
   it.each(/** @type {[string, RegExp, string[], string[]][]} */ ([
-    ['of a container', POD_NAMES.container, ['a', '0', 'a-b', 'x'.repeat(63)], ['', 'A', 'a_b', 'a.b', '-a', 'a-', 'a\n', 'x'.repeat(64)]],
+    ['of a container', POD_NAMES.container, ['a', '0', 'a-b', 'x'.repeat(63)],
+      ['', 'A', 'a_b', 'a.b', '-a', 'a-', 'a\n', 'x'.repeat(64)]],
     ['of a namespace', POD_NAMES.namespace, ['kube-system'], ['a\n---\n', 'a.b']],
-    ['of a pod', POD_NAMES.name, ['shop-5d4c.0', 'x'.repeat(253)], ['', 'a..b', '.a', 'a.', 'a-.b', 'A', 'a b', 'a\n', 'x'.repeat(254)]],
-    ['of a pod for good', POD_NAMES.uid, ['0d4b1c3e-7f6a-4e8b-9c2d-1a2b3c4d5e6f', 'u-1'], ['', '{}', 'a/b', 'a\n']],
-    ['of a machine', HOST_NAME, ['a', 'My_Laptop.local', 'x'.repeat(253)], ['', '-a', 'a b', 'a\n', 'a/b', 'x'.repeat(254)]],
-    ['in maps', KEY, ['TCPSocketWrap', 'node_api/a.node', 'x'.repeat(64)], ['', '__proto__', 'a b', 'a\n', 'x'.repeat(65)]]
+    ['of a pod', POD_NAMES.name, ['shop-5d4c.0', 'x'.repeat(253)],
+      ['', 'a..b', '.a', 'a.', 'a-.b', 'A', 'a b', 'a\n', 'x'.repeat(254)]],
+    ['of a pod for good', POD_NAMES.uid, ['0d4b1c3e-7f6a-4e8b-9c2d-1a2b3c4d5e6f', 'u-1'],
+      ['', '{}', 'a/b', 'a\n']],
+    ['of a machine', HOST_NAME, ['a', 'My_Laptop.local', 'x'.repeat(253)],
+      ['', '-a', 'a b', 'a\n', 'a/b', 'x'.repeat(254)]],
+    ['in maps', KEY, ['TCPSocketWrap', 'node_api/a.node', 'x'.repeat(64)],
+      ['', '__proto__', 'a b', 'a\n', 'x'.repeat(65)]]
   ]))('%s', (_, pattern, accepted, refused) => {
     expect(accepted.filter(name => !pattern.test(name))).toEqual([])
     expect(refused.filter(name => pattern.test(name))).toEqual([])
   })
   it('of pods that Kubernetes does not give turn the agent off', () => {
     expect(readConfig({ MEMWATCH_CONTAINER: 'app' }).container).toBe('app')
-    for (const name of ['MEMWATCH_POD_UID', 'MEMWATCH_POD_NAME', 'MEMWATCH_POD_NAMESPACE', 'MEMWATCH_CONTAINER']) {
-      expect(() => readConfig({ [name]: 'a\n---\nb' })).toThrow(name)
-      expect(() => readConfig({ [name]: 'App' })).toThrow(name)
+    for (const name of ['POD_UID', 'POD_NAME', 'POD_NAMESPACE', 'CONTAINER']) {
+      expect(() => readConfig({ [`MEMWATCH_${name}`]: 'a\n---\nb' })).toThrow(name)
+      expect(() => readConfig({ [`MEMWATCH_${name}`]: 'App' })).toThrow(name)
     }
   })
 })
@@ -75,7 +89,8 @@ describe('of flags', () => {
     [[`--experimental_loader=${DATA}`], ['--experimental_loader=<hidden>']],
     [['--title', 'TITLESECRET'], ['--title', '<hidden>']],
     [['--title=TITLESECRET=x'], ['--title=<hidden>']],
-    [['--import', './database.mjs', '--max-old-space-size=100', '--expose_gc'], ['--import', './database.mjs', '--max-old-space-size=100', '--expose_gc']],
+    [['--import', './database.mjs'], ['--import', './database.mjs']],
+    [['--max-old-space-size=100', '--expose_gc'], ['--max-old-space-size=100', '--expose_gc']],
     [['--redirect-warnings=\u001b[2J\u202e'], ['--redirect-warnings=\ufffd[2J\ufffd']]
   ]))('%j remains %j', (flags, remaining) => {
     expect(plainFlags(flags)).toEqual(remaining)
@@ -100,6 +115,8 @@ describe('of flags', () => {
 const SECRETS = /\w*SECRET/g
 /** Arguments, environment and code with a secret in each. */
 const DATA_MODULE = 'data:text/javascript,globalThis.kept="EVALSECRET"'
+const FLAGS = ['--title=TITLESECRET', '--import', DATA_MODULE]
+const HIDDEN_FLAGS = ['--title=<hidden>', '--import', '<hidden>']
 const env = { A: 'ENVSECRET', ...QUICK }
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
@@ -111,7 +128,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   it('a hello holds plain texts only', async () => {
     const app = path.join(folder, 'app')
     fs.mkdirSync(app, { recursive: true })
-    fs.writeFileSync(path.join(app, 'package.json'), JSON.stringify({ name: `shop\u001b[2J\u202e${'x'.repeat(118)}\u{1f600}` }))
+    const name = `shop\u001b[2J\u202e${'x'.repeat(118)}\u{1f600}`
+    fs.writeFileSync(path.join(app, 'package.json'), JSON.stringify({ name }))
     fs.writeFileSync(path.join(app, 'app.js'), 'setTimeout(() => {}, 300)')
     const hostile = '/a\u001b]0;x\u0007\u2028\u0085'
     await spawnWatched({
@@ -128,48 +146,60 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(hello.execArgv[0]).toBe(`--redirect-warnings=${plain}`)
     expect(hello.nodeOptions[0]).toBe(`--diagnostic-dir=${plain}`)
     /** @param {any} value @returns {string[]} */
-    const texts = value => typeof value === 'string' ? [value] : value && typeof value === 'object' ? Object.entries(value).flatMap(([key, item]) => [key, ...texts(item)]) : []
+    const texts = value => {
+      if (typeof value !== 'object') return [String(value)]
+      return Object.entries(value).flatMap(([key, item]) => [key, ...texts(item)])
+    }
     expect(texts(hello).filter(text => !isPlainText(text))).toEqual([])
   })
 
   it('a hello holds no code, no argument and no title, of a worker neither', async () => {
-    const worker = "new (require('worker_threads').Worker)('setTimeout(() => {}, 400) // EVALSECRET', { eval: true, argv: ['ARGVSECRET'] })"
-    const dataWorker = "new (require('worker_threads').Worker)(new URL('data:text/javascript,setTimeout(() => {}, 400) // EVALSECRET'), { argv: ['ARGVSECRET'] })"
-    const { code, stderr } = await spawnWatched({
+    const code = `
+      'EVALSECRET'
+      const { Worker } = require('worker_threads')
+      const argv = ['ARGVSECRET']
+      new Worker('setTimeout(() => {}, 400) // EVALSECRET', { eval: true, argv })
+      new Worker(new URL('data:text/javascript,setTimeout(() => {}, 400) // EVALSECRET'), { argv })
+      setTimeout(() => {}, 600)`
+    const end = await spawnWatched({
       node,
-      before: ['--title=TITLESECRET', '--import', DATA_MODULE],
-      args: ['-e', `'EVALSECRET'; setTimeout(() => {}, 600); ${worker}; ${dataWorker}`, 'ARGVSECRET', '/ARGVSECRET.js'],
+      before: FLAGS,
+      args: ['-e', code, 'ARGVSECRET', '/ARGVSECRET.js'],
       socket: collector.address,
       cwd: '/',
-      env: { ...env, NODE_OPTIONS: `--title TITLESECRET --import=${DATA_MODULE.replaceAll('"', "'")}` }
+      env: {
+        ...env,
+        NODE_OPTIONS: `--title TITLESECRET --import=${DATA_MODULE.replaceAll('"', "'")}`
+      }
     }).ended
-    expect([code, stderr]).toEqual([0, ''])
+    expect(end).toMatchObject({ code: 0, stderr: '' })
     expect(collector.connections).toHaveLength(3)
-    expect(JSON.stringify(collector.connections.map(({ hello }) => hello)).match(SECRETS)).toBe(null)
-    const main = collector.connections.find(({ hello }) => hello.threadId === 0)
-    expect(main?.hello).toMatchObject({
+    const hellos = collector.connections.map(({ hello }) => hello)
+    expect(JSON.stringify(hellos).match(SECRETS)).toBe(null)
+    expect(hellos.find(({ threadId }) => threadId === 0)).toMatchObject({
       name: 'node',
-      execArgv: ['--title=<hidden>', '--import', '<hidden>', '-r', expect.any(String), '-e', '<hidden>'],
+      execArgv: [...HIDDEN_FLAGS, '-r', expect.any(String), '-e', '<hidden>'],
       nodeOptions: ['--title', '<hidden>', '--import=<hidden>']
     })
   })
 
-  it('a diagnostic report holds the environment, arguments, titles and code of none of its threads', async () => {
+  it('a diagnostic report holds no environment, argument, title or code of any thread', async () => {
     const script = path.join(folder, 'reports.js')
     fs.writeFileSync(script, `
       const { Worker } = require('worker_threads')
       const { report } = require(${JSON.stringify(path.join(AGENT, 'capture/report'))})
-      const worker = new Worker(new URL('data:text/javascript,setInterval(() => {}, 5) // EVALSECRET'), { argv: ['ARGVSECRET'] })
+      const code = new URL('data:text/javascript,setInterval(() => {}, 5) // EVALSECRET')
+      const worker = new Worker(code, { argv: ['ARGVSECRET'] })
       worker.once('online', async () => {
         let text = ''
         for await (const { chunks } of report({}, {})) text += chunks.join('')
         console.log(text)
         process.exit()
       })`)
-    const flags = ['--title=TITLESECRET', '--import', DATA_MODULE]
     /** @param {string[]} args */
     const reportOf = async args => {
-      const { stdout, stderr } = await spawnBounded(node, [...flags, ...args], { env: environment(env) }).ended
+      const options = { env: environment(env) }
+      const { stdout, stderr } = await spawnBounded(node, [...FLAGS, ...args], options).ended
       expect(stderr).toBe('')
       expect(stdout.match(SECRETS)).toBe(null)
       return JSON.parse(stdout)
@@ -178,8 +208,9 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       reportOf([script, 'ARGVSECRET', '--token=ARGVSECRET']),
       reportOf(['-e', `'EVALSECRET'; require(${JSON.stringify(script)})`, 'ARGVSECRET'])
     ])
-    expect(fromFile.header.commandLine).toEqual([fs.realpathSync(node), '--title=<hidden>', '--import', '<hidden>', script])
-    expect(fromCode.header.commandLine).toEqual([fs.realpathSync(node), '--title=<hidden>', '--import', '<hidden>', '-e', '<hidden>'])
+    const known = [fs.realpathSync(node), ...HIDDEN_FLAGS]
+    expect(fromFile.header.commandLine).toEqual([...known, script])
+    expect(fromCode.header.commandLine).toEqual([...known, '-e', '<hidden>'])
     expect(fromFile.sharedObjects.length).toBeGreaterThan(0)
     expect(fromFile.workers).toHaveLength(1)
     expect(fromFile).not.toHaveProperty('environmentVariables')

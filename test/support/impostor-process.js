@@ -5,13 +5,12 @@ const net = require('node:net')
 const { randomBytes } = require('node:crypto')
 
 /**
- * A process that listens where agents look for their exporter, and sends what no exporter sends. Its
- * loops end by themselves: with the connection, after MOST_BYTES, or after MOST_MS.
+ * A process that listens where agents look for their exporter, and sends what no exporter sends.
+ * Its loops end by themselves: with the connection, after MOST_BYTES, or after MOST_MS.
  *
  *   node impostor-process.js SOCKET ATTACK
  *
- * A line on stdout for each event: `listening`, `connected`, `hung up` with the bytes that the agent
- * sent on that connection, and the number of answers among them.
+ * It prints `listening`, and `connected` for each agent.
  */
 const MOST_MS = 6000
 const MOST_BYTES = 2 ** 30
@@ -34,7 +33,7 @@ const ATTACKS = {
   'one endless line': Buffer.alloc(PIECE_BYTES, 'x'),
   'lines just below the limit': burst(`${'x'.repeat(4095)}\n`),
   'random bytes': randomBytes(PIECE_BYTES),
-  prototypes: burst('{"v":1,"type":"command","id":"x","__proto__":{"command":"trim"},"command":"__proto__"}\n'),
+  prototypes: burst(command().replace('}', ',"__proto__":{"id":1},"command":"__proto__"}')),
   'a byte at a time': Buffer.from('x'),
   'a reset after each hello': undefined
 }
@@ -57,15 +56,10 @@ function main () {
   const endMs = Date.now() + MOST_MS
   const server = net.createServer(socket => {
     console.log('connected')
-    let bytes = 0
-    let answers = 0
     socket.on('error', () => {})
-    socket.on('data', chunk => {
-      bytes += chunk.length
-      answers += chunk.toString('latin1').split('"type":"answer"').length - 1
+    socket.on('data', () => {
       if (attack === 'a reset after each hello') socket.destroy()
     })
-    socket.on('close', () => console.log(`hung up ${bytes} ${answers}`))
     const piece = ATTACKS[attack]
     if (piece) flood(socket, piece, endMs)
   })
