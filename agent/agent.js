@@ -4,8 +4,9 @@ const path = require('node:path')
 const { isMainThread } = require('node:worker_threads')
 const { performance } = require('node:perf_hooks')
 const { PROTOCOL_VERSION, MAX_LINE_BYTES, fields } = require('./frame')
-const { defaultSocketPath, isOwnFolder } = require('./config')
+const { defaultSocketPath, isOwnFolder, isOwnSocket } = require('./config')
 const { Guard } = require('./guard')
+const { nowMs, stringifyJson } = require('./primordials')
 const { gc } = require('./collect/gc')
 
 /**
@@ -57,47 +58,75 @@ function start (config, gcs) {
 
   const connect = wrap('connect', () => {
     if (config.allocatorAccess !== 'off' && isMainThread) access ??= require('./allocator-access').allocatorAccess()
-    const names = allowed()
     const { Transport } = require('./transport')
-    transport ??= new Transport(config.socket, hello, names.length > 0 ? obey : undefined, isSafe)
+    transport ??= new Transport(config.socket, begin, isSafe)
     transport.tick(performance.now() / 1000)
   })
 
-  /** @type {string | undefined} */
-  let helloLine
-  const hello = () => {
-    const names = allowed()
-    return (helloLine ??= encode('hello', {
+  /** Up to its last brace: what depends on the connection follows. @type {string | undefined} */
+  let helloStart
+  /** @param {object} [ofConnection] @returns {string} */
+  const hello = (ofConnection = {}) => {
+    helloStart ??= encode('hello', {
       ...require('./identity').hello(config),
       intervalSeconds: config.intervalSeconds,
-      ...(access && { allocatorAccess: access.by }),
-      ...(names.length > 0 && { commands: names })
-    }))
+      ...(access && { allocatorAccess: access.by })
+    }).slice(0, -2)
+    const rest = stringifyJson(ofConnection).slice(1)
+    return `${helloStart}${rest === '}' ? '' : ','}${rest}\n`
   }
 
   /** What the operator allows to be asked for. @returns {import('./frame').CommandName[]} */
   const allowed = () => {
     /** @type {import('./frame').CommandName[]} */
     const names = []
-    if (!overSocket) return names // whoever reaches a TCP port may say anything
     if (mayTrim()) names.push('look', 'trim')
     if (config.captures) names.push('capture')
     return names
   }
   const mayTrim = () => config.allocatorAccess === 'trim' && access !== undefined
 
-  // Loaded when something is asked for.
-  const obey = wrap('command', (/** @type {string} */ line) => {
+  /** Whether what comes from there may be trusted; whoever reaches a TCP port may say anything. */
+  const mayBeTrusted = () => {
+    if (!overSocket) return false
+    if (config.tokenFile) return true
+    try {
+      return isOwnSocket(overSocket.path)
+    } catch {
+      return false
+    }
+  }
+
+  /** @returns {import('./transport').Session} */
+  const begin = wrap('begin', () => {
+    const names = mayBeTrusted() ? allowed() : []
+    if (names.length === 0) return { hello: () => hello() }
+    const nonce = config.tokenFile ? require('./proof').newNonce() : undefined
+    const connection = { nonce, sequence: 0 }
+    return {
+      hello: () => hello({ commands: names, nonce }),
+      execute: wrap('command', (line, answer) => execute(line, answer, connection))
+    }
+  })
+
+  /**
+   * @param {string} line
+   * @param {(line: string) => void} answer
+   * @param {import('./commands').Connection} connection
+   * @returns {boolean} whether it was a trusted command
+   */
+  const execute = (line, answer, connection) => {
     const address = /** @type {{ path: string }} */ (overSocket)
+    // Loaded when something is asked for.
     commands ??= require('./commands').commands({
       address,
       access: mayTrim() ? access : undefined,
       captures: config.captures ? require('./capture').captures({ address, allowSnapshot: config.allowSnapshot, counts: pauses }) : undefined,
       tokenFile: config.tokenFile,
-      look: () => send(performance.now() / 1000, true)
+      look: () => send(nowMs() / 1000, true)
     })
-    commands.obey(line, answer => transport?.write(encode('answer', answer)))
-  })
+    return commands.execute(line, found => answer(encode('answer', found)), connection)
+  }
   let count = 0
   let sequence = 0
   let framesTooLong = 0
@@ -167,6 +196,7 @@ function start (config, gcs) {
     // The hello is as dear as all collectors together: what it is made of is fetched first.
     yield require('./identity')
     yield process.allowedNodeEnvironmentFlags
+    if (config.tokenFile) yield require('node:crypto')
     yield wrap('hello', hello)()
   }
   /** @type {NodeJS.Timeout | undefined} */

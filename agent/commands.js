@@ -1,17 +1,30 @@
 'use strict'
 
-const fs = require('node:fs')
 const { performance } = require('node:perf_hooks')
 const { isOwnSocket } = require('./config')
+const { debug } = require('./guard')
 const { PROTOCOL_VERSION } = require('./frame')
+const { nowMs, parseJson, readFileSync } = require('./primordials')
 const { isProof } = require('./proof')
 
 /** A look takes milliseconds; one that is younger than this will do. */
 const LOOK_EVERY_SECONDS = 1
 /** malloc_trim takes tens of milliseconds: an app that is told to again and again would do nothing else. */
 const TRIM_EVERY_SECONDS = 10
+/** Folder, socket and token file are looked at once in so long, however many commands come. */
+const TRUST_SECONDS = 1
+const MAX_ID_LENGTH = 64
 
-/** @typedef {ReturnType<typeof commands>} Commands */
+/**
+ * @typedef {ReturnType<typeof commands>} Commands
+ *
+ * @typedef {Omit<import('./frame').Answer, 'id'>} Result
+ *
+ * One connection.
+ * @typedef {object} Connection
+ * @property {string} [nonce] of its hello; a proof covers it
+ * @property {number} sequence of the last command that was proved: none is accepted twice
+ */
 
 /**
  * Carries out what the exporter asks for, where the operator allowed it.
@@ -24,11 +37,12 @@ const TRIM_EVERY_SECONDS = 10
  * @param {() => void} options.look sends a frame with all that is dear
  * @param {{ now?: () => number, rss?: () => number }} [dependencies] now: seconds
  */
-function commands ({ address, access, captures, tokenFile, look }, { now = () => performance.now() / 1000, rss = process.memoryUsage.rss } = {}) {
+function commands ({ address, access, captures, tokenFile, look }, { now = () => nowMs() / 1000, rss = process.memoryUsage.rss } = {}) {
   let trimmedAt = -Infinity
   let lookedAt = -Infinity
+  const isTrusted = trust({ address, tokenFile, now })
 
-  /** @returns {Omit<import('./frame').Answer, 'id'>} */
+  /** @returns {Result} */
   const sendLook = () => {
     if (now() - lookedAt >= LOOK_EVERY_SECONDS) {
       lookedAt = now()
@@ -37,7 +51,7 @@ function commands ({ address, access, captures, tokenFile, look }, { now = () =>
     return { ok: true }
   }
 
-  /** @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} access @returns {Omit<import('./frame').Answer, 'id'>} */
+  /** @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} access @returns {Result} */
   const trim = access => {
     const began = now()
     if (began - trimmedAt < TRIM_EVERY_SECONDS) return { ok: false, reason: 'too_soon' }
@@ -52,40 +66,96 @@ function commands ({ address, access, captures, tokenFile, look }, { now = () =>
       : { ok: false, reason: 'not_supported' }
   }
 
+  /**
+   * @param {unknown} command
+   * @param {unknown} args
+   * @param {string} id
+   * @returns {Result | Promise<Result>}
+   */
+  const carryOut = (command, args, id) => {
+    if (command === 'look' && access) return sendLook()
+    if (command === 'trim' && access) return trim(access)
+    if (command === 'capture' && captures) return captures.capture(id, args)
+    return { ok: false, reason: 'unknown_command' }
+  }
+
   return {
     /**
      * @param {string} line
-     * @param {(answer: import('./frame').Answer) => void} reply now or later; a line that is no command is not answered
+     * @param {(answer: import('./frame').Answer) => void} reply is called now or later, for
+     *   commands only
+     * @param {Connection} connection that the line came by
+     * @returns {boolean} whether it was a trusted command
      */
-    obey (line, reply) {
-      const { v, type, id, command, args, proof } = JSON.parse(line)
-      if (v !== PROTOCOL_VERSION || type !== 'command' || typeof id !== 'string' || id.length > 64) return
-      if (!isTrusted({ address, tokenFile, proof }, { id, command, args })) reply({ id, ok: false, reason: 'not_trusted' })
-      else if (command === 'look' && access) reply({ id, ...sendLook() })
-      else if (command === 'trim' && access) reply({ id, ...trim(access) })
-      else if (command === 'capture' && captures) captures.capture(id, args).then(answer => reply({ id, ...answer }))
-      else reply({ id, ok: false, reason: 'unknown_command' })
+    execute (line, reply, connection) {
+      const asked = readCommand(line)
+      if (!asked) return false
+      const { id, command, args } = asked
+      if (!isTrusted(asked, connection)) {
+        reply({ id, ok: false, reason: 'not_trusted' })
+        return false
+      }
+      const result = carryOut(command, args, id)
+      if (!('then' in result)) reply({ id, ...result })
+      else result.then(found => reply({ id, ...found })).catch(error => debug('answer: %s', error))
+      return true
     }
   }
 }
 
 /**
- * Whoever reaches a TCP port may say anything. A Unix socket is as safe as the folder that it lies in; where others may write there,
- * as in a volume that containers share, the exporter must prove that it knows the token.
- *
- * @param {{ address: { path: string }, tokenFile: string | undefined, proof: unknown }} way that it came
- * @param {{ id: string, command: string, args: unknown }} asked
- * @returns {boolean}
+ * @param {string} line
+ * @returns {Record<string, any> & { id: string } | undefined} undefined for what is no command
  */
-function isTrusted ({ address, tokenFile, proof }, asked) {
-  let token
+function readCommand (line) {
+  let asked
   try {
-    if (!tokenFile) return isOwnSocket(address.path)
-    token = fs.readFileSync(tokenFile, 'utf8').trim()
+    asked = parseJson(line)
   } catch {
-    return false // what cannot be looked at is not trusted
+    return undefined
   }
-  return token !== '' && isProof(proof, token, { ...asked, pid: process.pid, startedAtUnixMs: Math.round(performance.timeOrigin) })
+  const isCommand = asked?.v === PROTOCOL_VERSION && asked.type === 'command' &&
+    typeof asked.id === 'string' && asked.id.length <= MAX_ID_LENGTH
+  return isCommand ? asked : undefined
+}
+
+/**
+ * Whoever reaches a TCP port may say anything. A Unix socket is as safe as the folder that it lies
+ * in; where others may write there, as in a volume that containers share, the exporter must prove
+ * that it knows the token.
+ *
+ * @param {object} options
+ * @param {{ path: string }} options.address
+ * @param {string} [options.tokenFile]
+ * @param {() => number} options.now seconds
+ * @returns {(asked: Record<string, any>, connection: Connection) => boolean}
+ */
+function trust ({ address, tokenFile, now }) {
+  let lookedAt = -Infinity
+  let isOwn = false
+  let token = ''
+  const look = () => {
+    if (now() - lookedAt < TRUST_SECONDS) return
+    lookedAt = now()
+    isOwn = false
+    token = ''
+    try {
+      if (tokenFile) token = readFileSync(tokenFile, 'utf8').trim()
+      else isOwn = isOwnSocket(address.path)
+    } catch {} // what cannot be looked at is not trusted
+  }
+  return ({ id, command, args, sequence, proof }, connection) => {
+    look()
+    if (!tokenFile) return isOwn
+    const isNext = Number.isSafeInteger(sequence) && sequence > connection.sequence
+    const { pid } = process
+    const startedAtUnixMs = Math.round(performance.timeOrigin)
+    const { nonce } = connection
+    const asked = { id, command, args, pid, startedAtUnixMs, nonce, sequence }
+    if (token === '' || !isNext || !isProof(proof, token, asked)) return false
+    connection.sequence = sequence
+    return true
+  }
 }
 
 module.exports = { commands }

@@ -3,6 +3,7 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { POD_NAMES } = require('./text-rules')
 
 /**
  * Where an agent looks for its exporter, and an exporter listens, when nothing is said: a folder of this user's own.
@@ -19,9 +20,14 @@ function readBoolean (text) {
   return text === '1' || text === 'true'
 }
 
-/** Names of Kubernetes objects have at most 253 characters (RFC 1123). @param {string} text */
-function readPodName (text) {
-  if (!/^[A-Za-z0-9.-]{0,253}$/.test(text)) throw new Error('expected letters, digits, - and .')
+/**
+ * @param {RegExp} pattern
+ * @returns {(text: string) => string} reader of a name of Kubernetes; an empty one is none
+ */
+const readPodName = pattern => text => {
+  if (text !== '' && !pattern.test(text)) {
+    throw new Error('expected lower-case letters, digits and -, as Kubernetes names (RFC 1123)')
+  }
   return text
 }
 
@@ -100,25 +106,25 @@ const options = Object.freeze({
     env: 'MEMWATCH_POD_NAME',
     default: '',
     help: 'name of the pod, by the downward API (metadata.name)',
-    read: readPodName
+    read: readPodName(POD_NAMES.name)
   },
   podNamespace: {
     env: 'MEMWATCH_POD_NAMESPACE',
     default: '',
     help: 'its namespace (metadata.namespace)',
-    read: readPodName
+    read: readPodName(POD_NAMES.namespace)
   },
   podUid: {
     env: 'MEMWATCH_POD_UID',
     default: '',
     help: 'its UID (metadata.uid)',
-    read: readPodName
+    read: readPodName(POD_NAMES.uid)
   },
   container: {
     env: 'MEMWATCH_CONTAINER',
     default: '',
     help: 'name of the container: tells the containers of a pod apart, and memwatch fix needs it',
-    read: readPodName
+    read: readPodName(POD_NAMES.container)
   },
   injected: {
     env: 'MEMWATCH_INJECTED',

@@ -11,10 +11,16 @@
  *   {"v":1,"type":"frame","sequence":7,"atUnixMs":1760000000000,"uptimeSeconds":7.1,"values":{"rssBytes":...,...}}
  *   {"v":1,"type":"bye","sequence":8,"atUnixMs":...,"exitCode":0}
  *
- * An agent whose hello names `commands` listens as well, on a Unix socket only. The exporter may write such a line to it, and
- * gets one answer with the same id:
+ * An agent whose hello names `commands` executes them, on a Unix socket only, and only where it can
+ * trust it: the socket and its folder belong to its own user or root, or agent and exporter share a
+ * token. The exporter may write such a line to it, and gets one answer with the same id:
  *
- *   {"v":1,"type":"command","id":"...","command":"trim","proof":"..."}     with a shared token: proof.js
+ *   {"v":1,"type":"command","id":"...","command":"trim","sequence":3,"proof":"..."}
+ *
+ * With a token the hello holds a `nonce`, new for each connection. `proof` covers it as well as
+ * `sequence`, which grows with each command: proof.js. An agent reads ten lines a second. After ten
+ * lines that are no trusted command, or one of more than 4 KiB, it hangs up, and connects again 30 s
+ * later.
  *   {"v":1,"type":"answer","id":"...", ...Answer}
  *
  * What is captured travels before the answer, each part on a connection of its own: a line that says which, then bytes until it ends.
@@ -219,6 +225,7 @@ const fields = Object.freeze({
  * @property {number} [cores] os.availableParallelism()
  * @property {'addon'|'ffi'} [allocatorAccess] how malloc is asked, where that is allowed
  * @property {CommandName[]} [commands] that the agent carries out
+ * @property {string} [nonce] of this connection, 32 hexadecimal digits; with a token only
  * @property {number} [semiSpaceMaxBytes] no agent sends it: what a log of GCs shows of the most that a semi-space may grow to
  */
 

@@ -1,12 +1,13 @@
 'use strict'
 
-const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { isMainThread, threadId, resourceLimits } = require('node:worker_threads')
 const { performance } = require('node:perf_hooks')
 const { version } = require('./package.json')
+const { parseJson, readFileSync } = require('./primordials')
 const { fileReader } = require('./read-file')
+const { HOST_NAME, plainText } = require('./text-rules')
 
 /** Environment variables that steer an allocator. */
 const MALLOC_ENV = [
@@ -29,24 +30,37 @@ function loadedAllocator (maps) {
   const libc = has(/\/(ld-musl-[^/]*|libc\.musl-[^/]*)$/) ? 'musl' : has(/\/(libc\.so\.6|libc-2[^/]*\.so)$/) ? 'glibc' : 'other'
   for (const name of /** @type {(keyof typeof ALLOCATORS)[]} */ (Object.keys(ALLOCATORS))) {
     const allocatorPath = has(ALLOCATORS[name])
-    if (allocatorPath) return { libc, allocator: name, allocatorPath }
+    if (allocatorPath) {
+      return { libc, allocator: name, allocatorPath: plainText(allocatorPath, MAX_TEXT) }
+    }
   }
   return { libc, allocator: libc }
 }
 
 /**
+ * The script that this isolate runs. Node.js makes its path absolute; anything else in its place is
+ * an argument of the app, as behind `-e CODE`, behind `-`, and in a worker that has no file.
+ * @param {Pick<NodeJS.Process, 'argv' | 'execArgv'>} [of]
+ * @returns {string | undefined} absolute path
+ */
+function scriptPath ({ argv: [, script] = [], execArgv = [] } = process) {
+  const isScript = typeof script === 'string' && path.isAbsolute(script)
+  return isScript && !execArgv.some(flag => isCodeFlag(flag)) ? script : undefined
+}
+
+/**
  * The name in the nearest package.json above the script, else the script's own.
- * @param {string | undefined} script process.argv[1]
+ * @param {string | undefined} script absolute path
  */
 function appName (script) {
   if (!script) return 'node'
   const base = path.basename(script).replace(/\.[cm]?[jt]s$/, '')
-  for (let folder = path.dirname(path.resolve(script)); ; folder = path.dirname(folder)) {
+  for (let folder = path.dirname(script); ; folder = path.dirname(folder)) {
     try {
-      const { name } = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'))
-      if (typeof name === 'string' && name !== '') return name.slice(0, 128)
+      const { name } = parseJson(readFileSync(path.join(folder, 'package.json'), 'utf8'))
+      if (typeof name === 'string' && name !== '') return name
     } catch {} // none here, or not readable
-    if (folder === path.dirname(folder)) return base.slice(0, 128) || 'node'
+    if (folder === path.dirname(folder)) return base || 'node'
   }
 }
 
@@ -86,13 +100,59 @@ function startTimeTicks () {
   }
 }
 
-/** After these an argument is source code: not ours to pass on. */
-const CODE_FLAGS = /^(-[a-zA-Z]*[ep]|--eval|--print)$/
-/** Longest argument that the wire takes. */
+/** Stands for the value of an option that is code or a title: neither leaves the process. */
+const HIDDEN = '<hidden>'
+/** Options whose value is hidden, whatever it is. Node.js also reads `_` for `-` in a name. */
+const CODE_OPTIONS = ['--eval', '--print']
+const HIDDEN_OPTIONS = [...CODE_OPTIONS, '--title']
+/** A module that is its own source, as in `--import data:text/javascript,...`. */
+const DATA_URL = /^data:/i
+/** Longest text of a list on the wire, most texts, and most characters of all of them. */
 const MAX_TEXT = 4096
+const MAX_TEXTS = 1000
+const MAX_LIST = 16_384
 
-/** Flags as they were given, without code. @param {string[]} flags */
-const plainFlags = flags => flags.slice(0, 1000).filter((flag, i) => !CODE_FLAGS.test(flags[i - 1] ?? '') && !/^--(eval|print)=/.test(flag)).map(flag => flag.slice(0, MAX_TEXT))
+/**
+ * @param {string[]} texts
+ * @returns {string[]} the first of them, as many as the wire takes
+ */
+function fitting (texts) {
+  let length = 0
+  return texts.slice(0, MAX_TEXTS).filter(text => (length += text.length) <= MAX_LIST)
+}
+
+/** @param {string} flag @returns {string} its name as Node.js documents it */
+const nameOf = flag => flag.split('=', 1)[0].replaceAll('_', '-')
+
+/** @param {string} flag @returns {boolean} whether it brings the source of the app with it */
+const isCodeFlag = flag => /^-[a-zA-Z]*[ep]$/.test(flag) || CODE_OPTIONS.includes(nameOf(flag))
+
+/** URLs are read without spaces and control characters. @param {string} value */
+// eslint-disable-next-line no-control-regex
+const isDataUrl = value => DATA_URL.test(value.replace(/[\x00-\x20]/g, ''))
+
+/**
+ * Flags as they were given, one for one, up to what the wire takes. Code and titles are hidden.
+ * @param {string[]} flags
+ * @returns {string[]}
+ */
+function plainFlags (flags) {
+  let hidesNext = false
+  return fitting(flags.map(flag => {
+    const isValue = !flag.startsWith('-')
+    if (isValue) {
+      const hides = hidesNext || isDataUrl(flag)
+      hidesNext = false
+      return hides ? HIDDEN : plainText(flag, MAX_TEXT)
+    }
+    const hides = HIDDEN_OPTIONS.includes(nameOf(flag))
+    const equals = flag.indexOf('=')
+    hidesNext = equals < 0 && (hides || isCodeFlag(flag))
+    return equals >= 0 && (hides || isDataUrl(flag.slice(equals + 1)))
+      ? plainText(`${flag.slice(0, equals)}=${HIDDEN}`, MAX_TEXT)
+      : plainText(flag, MAX_TEXT)
+  }))
+}
 
 /**
  * @param {Partial<import('./config').Config>} config
@@ -114,16 +174,18 @@ function hello (config) {
   } catch {} // not Linux, or closed by the permission model
   const constrained = /** @type {{ constrainedMemory?: () => number | undefined }} */ (process).constrainedMemory?.()
   const hostMemoryBytes = os.totalmem()
-  const mallocEnv = Object.fromEntries(MALLOC_ENV.filter(key => process.env[key]).map(key => [key, String(process.env[key]).slice(0, 4096)]))
+  const variables = MALLOC_ENV.filter(key => process.env[key])
+  const values = fitting(variables.map(key => plainText(String(process.env[key]), MAX_TEXT)))
+  const host = os.hostname()
   return {
     agent: version,
-    host: os.hostname(),
+    ...(HOST_NAME.test(host) && { host }),
     ...podOf(config),
     pid: process.pid,
     threadId,
     startedAtUnixMs: Math.round(performance.timeOrigin),
     startTimeTicks: startTimeTicks(),
-    name: config.name || appName(process.argv[1]),
+    name: plainText(config.name || appName(scriptPath()), 128),
     intervalSeconds: 1,
     node: process.versions.node,
     v8: process.versions.v8,
@@ -133,7 +195,7 @@ function hello (config) {
     pointerCompression: Boolean(/** @type {any} */ (process.config.variables).v8_enable_pointer_compression),
     execArgv: plainFlags(process.execArgv),
     nodeOptions: plainFlags(splitNodeOptions(process.env.NODE_OPTIONS ?? '')),
-    mallocEnv,
+    mallocEnv: Object.fromEntries(values.map((value, i) => [variables[i], value])),
     allowedFlags: [...process.allowedNodeEnvironmentFlags],
     ...(!isMainThread && { resourceLimits: { ...resourceLimits } }),
     hostMemoryBytes,
@@ -143,4 +205,6 @@ function hello (config) {
   }
 }
 
-module.exports = { hello, loadedAllocator, appName, splitNodeOptions, plainFlags, MALLOC_ENV }
+module.exports = {
+  hello, loadedAllocator, appName, scriptPath, splitNodeOptions, plainFlags, MALLOC_ENV
+}

@@ -1,8 +1,9 @@
 'use strict'
 
-const fs = require('node:fs')
 const net = require('node:net')
+const { CommandLines } = require('./command-lines')
 const { debug } = require('./guard')
+const { clearTimeout, nowMs, setImmediate, setTimeout, writeSync } = require('./primordials')
 
 /** Most that is kept of a line the exporter did not take at once. */
 const MAX_PENDING_BYTES = 262_144
@@ -10,10 +11,20 @@ const MAX_PENDING_BYTES = 262_144
 const MAX_WAITING_LENGTH = 65_536
 /** Longest wait for a connect to be answered: while it is pending, libuv keeps the loop alive. */
 const CONNECT_TIMEOUT_MS = 500
-/** A command is short. */
-const MAX_COMMAND_LENGTH = 4096
+/** Answers that wait for the kernel: as many as commands are read within a second. */
+const MAX_ANSWERS_LENGTH = 16_384
 const FIRST_RETRY_SECONDS = 1
 const LAST_RETRY_SECONDS = 30
+/** After it hung up on a peer that floods it, the agent leaves the socket alone for so long. */
+const SHUN_SECONDS = 30
+
+/**
+ * One connection, as far as it concerns more than bytes.
+ * @typedef {object} Session
+ * @property {() => string} hello its first line
+ * @property {(line: string, answer: (line: string) => void) => boolean | undefined} [execute]
+ *   returns whether the line was a trusted command; absent where the agent takes none
+ */
 
 /**
  * The connection to the exporter. It must never hold the app back: a pending write or connect request of libuv keeps the
@@ -25,9 +36,10 @@ const LAST_RETRY_SECONDS = 30
 class Transport {
   /** @type {net.NetConnectOpts} */
   #address
-  #hello
-  #onLine
+  #begin
   #isSafe
+  /** @type {Session | undefined} */
+  #session
   /** @type {'idle' | 'connecting' | 'open' | 'stopped'} */
   #state = 'idle'
   /** @type {net.Socket | undefined} */
@@ -37,6 +49,8 @@ class Transport {
   /** Whole lines that are not sent, oldest first. @type {string[]} */
   #waiting = []
   #waitingLength = 0
+  /** Answers to commands of this connection. They wait beside the frames, and push none out. */
+  #answers = ''
   /** Lines that were given up. */
   dropped = 0
   /** The hello is dear, so it goes with the first frame. */
@@ -48,15 +62,14 @@ class Transport {
 
   /**
    * @param {net.NetConnectOpts} address
-   * @param {() => string} hello the first line of every connection
-   * @param {(line: string) => void} [onLine] is given what the exporter says; without it nothing is listened to
+   * @param {() => Session | undefined} begin is called for each connection that was made;
+   *   undefined: it cannot be used
    * @param {() => boolean} [isSafe] whether to connect at all, asked each time
    */
-  constructor (address, hello, onLine, isSafe = () => true) {
+  constructor (address, begin, isSafe = () => true) {
     const { host } = /** @type {net.TcpNetConnectOpts} */ (address)
     this.#address = host && !net.isIP(host) ? { ...address, autoSelectFamily: false, lookup: require('./lookup').lookup } : address
-    this.#hello = hello
-    this.#onLine = onLine
+    this.#begin = begin
     this.#isSafe = isSafe
   }
 
@@ -78,12 +91,32 @@ class Transport {
       this.#waitingLength -= /** @type {string} */ (this.#waiting.shift()).length
       this.dropped++
     }
+    return this.#send()
+  }
+
+  /**
+   * Sent now, or after what waits for the kernel; given up where the connection that the command
+   * came by is gone, or the exporter reads none.
+   * @param {net.Socket} socket of that connection
+   * @param {string} line with its newline
+   */
+  #answer (socket, line) {
+    const length = this.#answers.length + line.length
+    if (this.#socket !== socket || length > MAX_ANSWERS_LENGTH) return
+    this.#answers += line
+    this.#send()
+  }
+
+  /** @returns {boolean} whether all that waited was sent */
+  #send () {
     if (this.#state !== 'open' || !this.#flush()) return false
-    const text = (this.#greeted ? '' : this.#hello()) + (this.#waiting.length === 1 ? line : this.#waiting.join(''))
-    if (!this.#writeNow(text)) return false
+    const hello = this.#greeted || !this.#session ? '' : this.#session.hello()
+    const lines = this.#waiting.length === 1 ? this.#waiting[0] : this.#waiting.join('')
+    if (!this.#writeNow(hello + lines + this.#answers)) return false
     this.#greeted = true
     this.#waiting = []
     this.#waitingLength = 0
+    this.#answers = ''
     return true
   }
 
@@ -127,23 +160,9 @@ class Transport {
       if (this.#socket === socket) this.#lose()
     })
     socket.on('connect', () => {
-      if (this.#socket === socket) this.#open()
+      if (this.#socket === socket && this.#state === 'connecting') this.#open()
     })
     socket.on('end', () => socket.destroy())
-    if (this.#onLine) this.#listen(socket, this.#onLine)
-    else socket.resume()
-  }
-
-  /** @param {net.Socket} socket @param {(line: string) => void} onLine */
-  #listen (socket, onLine) {
-    let rest = ''
-    socket.setEncoding('utf8')
-    socket.on('data', text => {
-      const lines = (rest + text).split('\n')
-      rest = lines[lines.length - 1]
-      if (rest.length > MAX_COMMAND_LENGTH) return socket.destroy()
-      for (const line of lines.slice(0, -1)) onLine(line)
-    })
   }
 
   #open () {
@@ -152,12 +171,28 @@ class Transport {
     this.#pending = Buffer.alloc(0)
     this.#retrySeconds = FIRST_RETRY_SECONDS
     this.#greeted = false
+    const socket = this.#socket
+    this.#session = this.#begin()
+    if (!socket || !this.#session) return this.#lose()
+    const { execute = () => false } = this.#session
+    const answer = (/** @type {string} */ line) => this.#answer(socket, line)
+    new CommandLines(socket, line => execute(line, answer), () => this.#shun(socket)).start()
+  }
+
+  /** @param {net.Socket} socket */
+  #shun (socket) {
+    debug('socket: hung up on a peer that sends no trusted commands')
+    if (this.#socket !== socket) return
+    this.#lose()
+    this.#retryAtSeconds = nowMs() / 1000 + SHUN_SECONDS
   }
 
   #lose () {
     clearTimeout(this.#giveUp)
     const socket = this.#socket
     this.#socket = undefined
+    this.#session = undefined
+    this.#answers = ''
     this.#state = 'idle'
     socket?.destroy()
   }
@@ -182,7 +217,7 @@ class Transport {
     const fd = this.#descriptor()
     let written = 0
     try {
-      if (fd !== undefined) written = fs.writeSync(fd, text)
+      if (fd !== undefined) written = writeSync(fd, text)
       if (written === Buffer.byteLength(text)) return true
     } catch {} // tried once more below
     return this.#writeBytes(Buffer.from(text), written)
@@ -193,7 +228,7 @@ class Transport {
     const fd = this.#descriptor()
     if (fd === undefined) return this.#writeByStream(bytes)
     try {
-      while (written < bytes.length) written += fs.writeSync(fd, bytes, written)
+      while (written < bytes.length) written += writeSync(fd, bytes, written)
     } catch (error) {
       if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EAGAIN') {
         debug('write: %s', error)

@@ -1,6 +1,7 @@
 'use strict'
 
 const { debug } = require('../guard')
+const { plainText } = require('../text-rules')
 const { send } = require('./send')
 
 /**
@@ -104,7 +105,8 @@ function captures ({ address, allowSnapshot, counts }) {
       } catch (error) {
         debug('capture: %s', error)
         if (error instanceof CaptureError) return { ok: false, reason: error.reason, message: error.message, ...error.figures }
-        return { ok: false, reason: 'failed', message: String(/** @type {Error} */ (error)?.message ?? error).slice(0, 256) }
+        const message = String(/** @type {Error} */ (error)?.message ?? error)
+        return { ok: false, reason: 'failed', message: plainText(message, 256) }
       } finally {
         busy = false
       }

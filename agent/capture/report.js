@@ -1,8 +1,22 @@
 'use strict'
 
+const { stringifyJson } = require('../primordials')
+const { plainFlags, scriptPath } = require('../identity')
 const { CaptureError, textChunks } = require('./index')
 
-/** Node's diagnostic report, without the environment: that holds secrets. @type {import('./index').Capture} */
+/** A module that is its own source stands in a stack by that: `at data:text/javascript,...:1:2`. */
+const DATA_URL = /\bdata:.*/gi
+/**
+ * Object file of a native frame: `node::Start(...) [node]`. That of Node.js itself is read from the
+ * memory of its arguments, where the title of the process stands.
+ */
+const OBJECT_FILE = / \[.*/s
+
+/**
+ * Node.js's diagnostic report, of all threads, without what may be secret: the environment, the
+ * arguments of the app, and code that came as an argument.
+ * @type {import('./index').Capture}
+ */
 async function * report () {
   const { report } = process
   if (!report) throw new CaptureError('not_supported', 'this Node makes no diagnostic reports')
@@ -15,8 +29,22 @@ async function * report () {
   } finally {
     Object.assign(report, { excludeNetwork })
   }
-  delete found.environmentVariables
-  yield { part: 'report', chunks: textChunks(JSON.stringify(found)) }
+  yield { part: 'report', chunks: textChunks(stringifyJson(found, withoutSecrets)) }
+}
+
+/** Replacer of JSON.stringify. @param {string} key @param {unknown} value */
+function withoutSecrets (key, value) {
+  if (key === 'environmentVariables') return undefined
+  if (key === 'commandLine') return commandLine()
+  if (typeof value !== 'string') return value
+  return value.replace(key === 'symbol' ? OBJECT_FILE : DATA_URL, '')
+}
+
+/** Node.js, its flags as the hello says them, and the script. @returns {string[]} */
+function commandLine () {
+  const script = scriptPath()
+  const words = [process.execPath, ...plainFlags(process.execArgv)]
+  return script === undefined ? words : [...words, script]
 }
 
 module.exports = { report }

@@ -51,7 +51,8 @@ function connected (address) {
     socket.on('error', reject)
     socket.once('connect', () => {
       clearTimeout(giveUp)
-      socket.resume()
+      // Nobody answers here: what is read costs the app, and says that this is no exporter.
+      socket.on('data', () => socket.destroy(new Error('the exporter answers a capture')))
       resolve(socket)
     })
   })

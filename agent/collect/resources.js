@@ -1,5 +1,7 @@
 'use strict'
 
+const { KEY } = require('../text-rules')
+
 /** Listing takes time in proportion to what is active: not every frame, and not in the same one as other dear readings. */
 const EVERY_FRAMES = 5
 const TURN = 3
@@ -19,6 +21,8 @@ function resources () {
       /** @type {Record<string, number>} */
       const counts = Object.create(null)
       for (const type of list.call(process)) counts[type] = (counts[type] ?? 0) + 1
+      // One name that the exporter refuses would cost the whole frame.
+      for (const type in counts) if (!KEY.test(type)) delete counts[type]
       values.resources = counts
     }
   }

@@ -37,11 +37,18 @@ const REFUSALS = {
     `a snapshot of ${target} could take up to ${formatBytes(predictedBytes)} while it is made, and there are ${formatBytes(headroomBytes)}: it could end the process. A heap_profile costs next to nothing and says where memory is allocated that lives on; --force takes the snapshot all the same`
 }
 
+/** An agent offers no commands to a socket that it cannot trust. */
+const OR_TRUST = 'or others may write to the folder of its socket: ' +
+  'then agent and exporter need a shared token (MEMWATCH_TOKEN_FILE)'
+const TRIM_ENABLED_BY = 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over a Unix socket, ' +
+  `and with the package memwatch-allocator or Node 26; ${OR_TRUST}`
+
 /** How an agent is made to take a command. @type {Record<import('memwatch/frame').CommandName, string>} */
 const ENABLED_BY = {
-  look: 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over a Unix socket, and with the package memwatch-allocator or Node 26',
-  trim: 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over a Unix socket, and with the package memwatch-allocator or Node 26',
-  capture: 'it is of an older version, connects over TCP, or was started with MEMWATCH_CAPTURES=off'
+  look: TRIM_ENABLED_BY,
+  trim: TRIM_ENABLED_BY,
+  capture: 'it is of an older version, connects over TCP, ' +
+    `or was started with MEMWATCH_CAPTURES=off; ${OR_TRUST}`
 }
 
 /**
@@ -54,6 +61,8 @@ class Commands {
   #waiting = new Map()
   #answerWithinMs
   #token
+  /** Commands sent so far, to all agents: an agent accepts growing numbers only. */
+  #sent = 0
 
   /** @param {{ answerWithinMs?: number, token?: string }} [options] token: shared with the agents */
   constructor ({ answerWithinMs = ANSWER_WITHIN_MS, token } = {}) {
@@ -93,12 +102,15 @@ class Commands {
    */
   async carryOut (target, command, { args, id = randomUUID(), answerWithinMs = this.#answerWithinMs } = {}) {
     this.assertTakes(target, command)
-    const { hello: { pid, startedAtUnixMs }, send = () => {} } = target
+    const { hello: { pid, startedAtUnixMs, nonce }, send = () => {} } = target
+    const sequence = ++this.#sent
     const answer = await new Promise((/** @type {(answer: import('memwatch/frame').Answer | undefined) => void} */ resolve) => {
       const timer = setTimeout(resolve, answerWithinMs, undefined)
       this.#waiting.set(id, { target, resolve, timer })
-      const proof = this.#token && proofOf(this.#token, { id, command, args, pid, startedAtUnixMs })
-      send(JSON.stringify({ v: PROTOCOL_VERSION, type: 'command', id, command, args, proof }) + '\n')
+      const asked = { id, command, args, pid, startedAtUnixMs, nonce, sequence }
+      const proof = this.#token && proofOf(this.#token, asked)
+      const line = { v: PROTOCOL_VERSION, type: 'command', id, command, args, sequence, proof }
+      send(JSON.stringify(line) + '\n')
     })
     clearTimeout(this.#waiting.get(id)?.timer)
     this.#waiting.delete(id)

@@ -1,6 +1,6 @@
 'use strict'
 
-const { MALLOC_ENV, splitNodeOptions } = require('memwatch/identity')
+const { MALLOC_ENV, plainFlags, splitNodeOptions } = require('memwatch/identity')
 const { flagsInForce } = require('../v8/flags')
 
 /**
@@ -25,7 +25,10 @@ function isApplied ({ flag, env }, hello) {
 function isSet (name, value, hello) {
   // That it is asked for does not mean that the loader found it.
   if (name === 'LD_PRELOAD') return hello.mallocEnv.LD_PRELOAD === value && (!value.includes('jemalloc') || hello.allocator === 'jemalloc')
-  if (name === 'NODE_OPTIONS') return splitNodeOptions(value).every(option => hello.nodeOptions.includes(option))
+  if (name === 'NODE_OPTIONS') {
+    const options = plainFlags(splitNodeOptions(value)) // as the agent says them
+    return options.every(option => hello.nodeOptions.includes(option))
+  }
   return MALLOC_ENV.includes(name) ? hello.mallocEnv[name] === value : null
 }
 

@@ -2,6 +2,7 @@
 
 const { spawnSync } = require('node:child_process')
 const path = require('node:path')
+const { plainFlags } = require('memwatch/identity')
 const { otherOptions } = require('./node-flag')
 
 /**
@@ -36,7 +37,7 @@ const isNode = file => file === process.execPath || /^node(js)?(-?\d+)?$/.test(p
  */
 function withFlags ([node, ...args], flags, execArgv) {
   const own = args.slice(0, execArgv.length)
-  const isOwn = own.every((option, i) => option === execArgv[i])
+  const isOwn = plainFlags(own).every((option, i) => option === execArgv[i])
   const kept = isOwn ? otherOptions(own, flags.map(flag => flag.split('=')[0])) : []
   return [node, ...kept, ...flags, ...isOwn ? args.slice(own.length) : args]
 }

@@ -1,7 +1,7 @@
 'use strict'
 
 const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, fields } = require('memwatch/frame')
-const { isPlain } = require('./text-rules')
+const { HOST_NAME, KEY, POD_NAMES, isPlainText } = require('memwatch/text-rules')
 
 /**
  * Builds messages anew from the wire contract. A rebuilt message holds what the contract knows and
@@ -13,7 +13,6 @@ const { isPlain } = require('./text-rules')
 const MOST_NUMBER = 2 ** 53
 /** Keys of a map field: spaces, GC kinds and resource types are few. */
 const MOST_KEYS = 64
-const KEY = /^(?!__)[A-Za-z0-9_./:-]{1,64}$/
 /** Two labels of a GC row: kind/cause. */
 const GC_KEY = /^[a-z0-9_]{1,32}\/[a-z0-9_]{1,32}$/
 /** Keys that matched before. A set answers in a third of the time, for 40 keys of every frame. */
@@ -32,16 +31,11 @@ const MOST_UNIX_MS = 253_402_300_799_999
 /** A century: no uptime makes a date that is none. */
 const MOST_UPTIME_SECONDS = 3_200_000_000
 
-/** RFC 1123: a label of DNS, and labels with dots between them. */
-const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
-const SUBDOMAIN = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/
-/** Linux takes any bytes as host name; people use upper case and underscores as well. */
-const HOST = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}$/
-/** A UUID; a static pod has 32 hexadecimal digits. */
-const POD_UID = /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/
 const VERSION = /^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/
 const WORD = /^[a-z][a-z0-9_]{0,31}$/
 const FLAG = /^--?[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
+/** An agent's random number of a connection. */
+const NONCE = /^[0-9a-f]{32}$/
 /** Ids of commands are UUIDs of the exporter. */
 const ID = /^[A-Za-z0-9-]{1,64}$/
 
@@ -71,7 +65,7 @@ const integer = (most, least = 0) => value => typeof value === 'number' && Numbe
 /** @type {Rebuild<boolean>} */
 const boolean = value => typeof value === 'boolean' ? value : undefined
 /** @param {number} most characters @param {number} [least] @returns {Rebuild<string>} */
-const text = (most, least = 0) => value => typeof value === 'string' && value.length >= least && value.length <= most && isPlain(value) ? value : undefined
+const text = (most, least = 0) => value => typeof value === 'string' && value.length >= least && value.length <= most && isPlainText(value) ? value : undefined
 /** @param {RegExp} pattern @returns {Rebuild<string>} */
 const matching = pattern => value => typeof value === 'string' && pattern.test(value) ? value : undefined
 
@@ -260,12 +254,12 @@ const hello = fieldsOf({
   allowedFlags: texts(matching(FLAG)),
   mallocEnv: environment
 }, {
-  host: matching(HOST),
+  host: matching(HOST_NAME),
   pod: fieldsOf({}, {
-    uid: matching(POD_UID),
-    name: matching(SUBDOMAIN),
-    namespace: matching(LABEL),
-    container: matching(LABEL),
+    uid: matching(POD_NAMES.uid),
+    name: matching(POD_NAMES.name),
+    namespace: matching(POD_NAMES.namespace),
+    container: matching(POD_NAMES.container),
     injected: boolean
   }),
   allocatorPath: plain,
@@ -275,7 +269,8 @@ const hello = fieldsOf({
   constrainedBytes: number,
   cores: number,
   allocatorAccess: matching(WORD),
-  commands: texts(matching(WORD), 16)
+  commands: texts(matching(WORD), 16),
+  nonce: matching(NONCE)
 })
 
 const answer = fieldsOf({ id: matching(ID), ok: boolean }, {

@@ -1,7 +1,7 @@
 'use strict'
 
 const { fieldsOf, integer, isObject, matching, number } = require('../ingest/rebuild')
-const { plainText } = require('../ingest/text-rules')
+const { plainText } = require('memwatch/text-rules')
 
 /**
  * A recording: what an exporter took from its agents, as NDJSON, so that it can be judged again by the very same code.

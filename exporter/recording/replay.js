@@ -7,7 +7,7 @@ const { Targets } = require('../series/targets')
 const { evaluate } = require('../classify/evaluate')
 const { openInput } = require('../sources/open-input')
 const { SourceError } = require('../sources/define-source')
-const { plainText } = require('../ingest/text-rules')
+const { plainText } = require('memwatch/text-rules')
 const { RECORDING_VERSION, isHeader, rebuildCommand, rebuildEnd } = require('./format')
 
 /** The envelope of a wire line in a recording. */

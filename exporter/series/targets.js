@@ -81,6 +81,8 @@ class Targets extends EventEmitter {
     let target = this.#byIdentity.get(identity)
     if (target) {
       target.connected = true
+      // What an agent accepts depends on the connection.
+      Object.assign(target.hello, { commands: hello.commands, nonce: hello.nonce })
       this.emit('back', target)
     } else {
       if (this.#byIdentity.size >= this.#maxTargets) return 'too_many_targets'

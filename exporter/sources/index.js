@@ -1,6 +1,6 @@
 'use strict'
 
-const { plainText } = require('../ingest/text-rules')
+const { plainText } = require('memwatch/text-rules')
 const { SourceError } = require('./define-source')
 const { openInput } = require('./open-input')
 const { Lives } = require('./lives')

@@ -1,7 +1,7 @@
 'use strict'
 
 const { rebuildValues } = require('../ingest/rebuild')
-const { plainTexts } = require('../ingest/text-rules')
+const { plainTexts } = require('../ingest/plain-texts')
 const { Targets, processOf } = require('../series/targets')
 const { evaluate } = require('../classify/evaluate')
 const { capable } = require('./capable')

@@ -1,6 +1,6 @@
 'use strict'
 
-const { plainText } = require('../ingest/text-rules')
+const { plainText } = require('memwatch/text-rules')
 const { SourceError } = require('./define-source')
 
 /** A GC profile of an hour under load; more is no such file. */

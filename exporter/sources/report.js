@@ -65,11 +65,16 @@ function constrainedBytes ({ resourceUsage }) {
   return limit && limit < (count(resourceUsage?.total_memory) ?? 0) ? limit : undefined
 }
 
+/** Options of which the next word is the value. */
+const TAKES_A_VALUE =
+  /^(-[a-zA-Z]*[epr]|--(eval|print|require|import|loader|experimental-loader|title))$/
+
 /** @param {any} item @param {number} startedAtUnixMs @returns {Partial<import('memwatch/frame').Hello> & { name: string }} */
 function helloOf (item, startedAtUnixMs) {
   const { header, environmentVariables, sharedObjects, resourceUsage } = item
   const command = Array.isArray(header.commandLine) ? header.commandLine.map(String) : []
-  const script = command.findIndex((/** @type {string} */ word, /** @type {number} */ i) => i > 0 && !word.startsWith('-') && !/^(-[a-zA-Z]*[epr]|--(eval|print|require|import))$/.test(command[i - 1]))
+  const script = command.findIndex((/** @type {string} */ word, /** @type {number} */ i) =>
+    i > 0 && !word.startsWith('-') && !TAKES_A_VALUE.test(command[i - 1]))
   const objects = Array.isArray(sharedObjects) ? sharedObjects.join('\n') : undefined
   const options = environmentVariables?.NODE_OPTIONS
   const known = present({

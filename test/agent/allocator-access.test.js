@@ -137,7 +137,8 @@ describe('the addon', () => {
 })
 
 describe('commands', () => {
-  const line = (/** @type {object} */ changes = {}) => JSON.stringify({ v: 1, type: 'command', id: 'a', command: 'trim', ...changes })
+  const NONCE = '0123456789abcdef0123456789abcdef'
+  const line = (/** @type {object} */ changes = {}) => JSON.stringify({ v: 1, type: 'command', id: 'a', command: 'trim', sequence: 1, ...changes })
   let folder, server, socket
   beforeEach(async () => {
     folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-trust-'))
@@ -153,11 +154,12 @@ describe('commands', () => {
   const make = ({ address = { path: socket }, trim = () => true, tokenFile = undefined } = {}, time = {}) => {
     const said = { looks: 0 }
     const rss = [300, 200]
-    const { obey } = commands({ address, access: { trim }, tokenFile, look: () => { said.looks++ } }, { now: () => time.clock ?? 0, rss: () => (rss.shift() ?? 200) * MIB })
+    const { execute } = commands({ address, access: { trim }, tokenFile, look: () => { said.looks++ } }, { now: () => time.clock ?? 0, rss: () => (rss.shift() ?? 200) * MIB })
+    const connection = { nonce: NONCE, sequence: 0 }
     /** @param {string} text @returns {import('../../agent/frame').Answer | undefined} */
     const asked = text => {
       let answer
-      obey(text, found => { answer = found })
+      execute(text, found => { answer = found }, connection)
       return answer
     }
     return { obey: asked, said }
@@ -185,7 +187,7 @@ describe('commands', () => {
     expect(make(options).obey(text)).toEqual(answer)
   })
   describe('are obeyed', () => {
-    const asked = { id: 'a', command: 'trim', pid: process.pid, startedAtUnixMs: Math.round(performance.timeOrigin) }
+    const asked = { id: 'a', command: 'trim', pid: process.pid, startedAtUnixMs: Math.round(performance.timeOrigin), nonce: NONCE, sequence: 1 }
     const obeyed = (/** @type {object} */ options = {}, text = line()) => make(options).obey(text)?.ok
     it('from a socket whose folder is this user’s own', () => {
       expect(obeyed()).toBe(true)
@@ -210,13 +212,24 @@ describe('commands', () => {
       fs.chownSync(folder, 4711, 4711)
       expect(obeyed()).toBe(false)
     })
+    it('as folder and socket were a second ago at most: they are looked at no more often', () => {
+      const time = { clock: 0 }
+      const { obey } = make({}, time)
+      const command = line({ command: 'none' })
+      const reasons = [[0, 0o700], [0.9, 0o777], [1, 0o777], [1.9, 0o700], [2, 0o700]].map(([seconds, mode]) => {
+        time.clock = seconds
+        fs.chmodSync(folder, mode)
+        return obey(command)?.reason
+      })
+      expect(reasons).toEqual(['unknown_command', 'unknown_command', 'not_trusted', 'not_trusted', 'unknown_command'])
+    })
     it('with a token: wherever the socket lies, and only with the proof for this very command', () => {
       fs.chmodSync(folder, 0o777)
       const options = { tokenFile: path.join(folder, 'token') }
       fs.writeFileSync(options.tokenFile, 'secret\n')
       expect(obeyed(options)).toBe(false)
       expect(obeyed(options, line({ proof: proofOf('secret', asked) }))).toBe(true)
-      for (const wrong of [{ id: 'b' }, { command: 'look' }, { args: { kind: 'report' } }, { pid: 1 }, { startedAtUnixMs: 1 }]) {
+      for (const wrong of [{ id: 'b' }, { command: 'look' }, { args: { kind: 'report' } }, { pid: 1 }, { startedAtUnixMs: 1 }, { nonce: '' }, { sequence: 2 }]) {
         expect(obeyed(options, line({ proof: proofOf('secret', { ...asked, ...wrong }) }))).toBe(false)
       }
       expect(obeyed(options, line({ proof: proofOf('other', asked) }))).toBe(false)

@@ -9,7 +9,8 @@ const { isDeepStrictEqual } = require('node:util')
 const { gunzipSync } = require('node:zlib')
 const { check } = require('../../exporter/ingest/decode')
 const { MOST_NUMBER } = require('../../exporter/ingest/rebuild')
-const { isPlain, plainText, plainTexts } = require('../../exporter/ingest/text-rules')
+const { isPlainText, plainText } = require('memwatch/text-rules')
+const { plainTexts } = require('../../exporter/ingest/plain-texts')
 const { fields } = require('../../agent/frame')
 const { fuzzer } = require('../../bench/fuzz-input')
 const { hello, frame, line, gcRow } = require('../support/frames')
@@ -99,7 +100,7 @@ describe('the border', () => {
   const reasonOf = message => { const { ok, reason } = decoded(message); return ok ? 'taken' : reason }
 
   it.each(NOT_PLAIN)('takes no text with %j', text => {
-    expect([isPlain(text), isPlain(plainText(text)), plainText(`a${text}`).startsWith('a')]).toEqual([false, true, true])
+    expect([isPlainText(text), isPlainText(plainText(text)), plainText(`a${text}`).startsWith('a')]).toEqual([false, true, true])
     for (const changes of [{ name: `a${text}` }, { execArgv: [`--title=${text}`] }, { nodeOptions: [text] }, { mallocEnv: { MALLOC_CONF: text } }, { allocatorPath: text }]) {
       expect(reasonOf(hello(changes))).toBe('invalid_hello')
     }
@@ -189,7 +190,7 @@ describe('the border', () => {
     /** Breaks on what is not plain or too large. */
     const inspect = value => {
       if (typeof value === 'number' && !(Math.abs(value) <= MOST_NUMBER)) throw new Error(`${value}`)
-      if (typeof value === 'string' && !isPlain(value)) throw new Error(JSON.stringify(value))
+      if (typeof value === 'string' && !isPlainText(value)) throw new Error(JSON.stringify(value))
       if (typeof value === 'object' && value !== null) for (const [key, item] of Object.entries(value)) { inspect(key); inspect(item) }
     }
     for (let i = 0; i < 5000; i++) {

@@ -126,6 +126,50 @@ describe('who may have it done', () => {
   })
 })
 
+describe('over a socket in a folder that others may write to', () => {
+  const shared = fs.mkdtempSync(path.join(folder, 'shared-'))
+  fs.chmodSync(shared, 0o777)
+  const socket = { path: path.join(shared, 'exporter.sock') }
+  const tokenFile = path.join(folder, 'shared-token')
+  fs.writeFileSync(tokenFile, 'secret\n')
+
+  /** @param {NodeJS.ProcessEnv} env */
+  const watch = async env => {
+    apps.push(spawnWatched({
+      args: ['-e', 'setInterval(() => {}, 1000)'],
+      socket: socket.path,
+      env: { MEMWATCH_NAME: 'shop', MEMWATCH_ALLOCATOR_ACCESS: 'trim', MEMWATCH_INTERVAL_SECONDS: '0.2', ...env },
+      timeoutMs: 60_000
+    }))
+    await eventually(() => exporter.exporter.targets[0]?.scan, Boolean)
+  }
+  const look = (file = tokenFile) => memwatch(['trim', 'shop', '--url', exporter.url, '--token-file', file, '--dry-run'])
+  /** @param {string} token of the next exporter */
+  const restart = async token => {
+    await exporter.stop()
+    exporter = await startExporter({ socket, tokenFile: token })
+    await eventually(() => exporter.exporter.targets.length, Boolean)
+  }
+
+  it('a shared token proves each command, after the exporter was restarted, too', async () => {
+    exporter = await startExporter({ socket, tokenFile: 'secret' })
+    await watch({ MEMWATCH_TOKEN_FILE: tokenFile })
+    for (let i = 0; i < 2; i++) expect(await look()).toMatchObject({ code: 0, stderr: '' })
+    await restart('secret')
+    expect(await look()).toMatchObject({ code: 0, stderr: '' })
+    const anotherFile = path.join(folder, 'another-token')
+    fs.writeFileSync(anotherFile, 'another')
+    await restart('another')
+    expect(await look(anotherFile)).toMatchObject({ code: 1, stderr: expect.stringContaining('does not trust') })
+  })
+
+  it('without one the agent offers nothing, and the API says why', async () => {
+    exporter = await startExporter({ socket, tokenFile: 'secret' })
+    await watch({})
+    expect(await look()).toMatchObject({ code: 1, stderr: expect.stringContaining('need a shared token (MEMWATCH_TOKEN_FILE)') })
+  })
+})
+
 it('an agent that does not answer is not waited for without end', async () => {
   exporter = await startExporter()
   const { Commands } = require('../../exporter/commands/commands')
