@@ -2,10 +2,12 @@
 
 const path = require('node:path')
 const { isMainThread } = require('node:worker_threads')
-const { performance } = require('node:perf_hooks')
+const {
+  clearImmediate, clearInterval, nowMs, nowUnixMs, parseJson, setImmediate, setInterval, stringifyJson
+} = require('./primordials')
 const { PROTOCOL_VERSION, MAX_LINE_BYTES, fields } = require('./frame')
 const { defaultSocketPath, isOwnFolder } = require('./config')
-const { Guard } = require('./guard')
+const { Guard, attempt } = require('./guard')
 const { gc } = require('./collect/gc')
 
 /**
@@ -13,11 +15,11 @@ const { gc } = require('./collect/gc')
  * and writes without looking names up. Parsed, as an object that is put together name by name becomes a slow dictionary.
  * @type {import('./frame').Frame['values']}
  */
-const NO_VALUES = JSON.parse(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)
+const NO_VALUES = parseJson(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)
 for (const name in NO_VALUES) NO_VALUES[/** @type {keyof typeof fields} */ (name)] = undefined
 
 /** @param {string} type @param {object} content @returns {string} a line of the wire contract; frames have a form of their own */
-const encode = (type, content) => JSON.stringify({ v: PROTOCOL_VERSION, type, ...content }) + '\n'
+const encode = (type, content) => stringifyJson({ v: PROTOCOL_VERSION, type, ...content }) + '\n'
 
 /**
  * Watches this isolate: one unref'd timer, collect -> encode -> send.
@@ -32,11 +34,11 @@ function start (config, gcs) {
   let collectSeconds = 0
   /** Guarded, and counted as time that the agent took. @param {string} what @param {(nowSeconds: any) => void} work */
   const metered = (what, work) => wrap(what, (/** @type {number | undefined} */ nowSeconds = undefined) => {
-    const began = performance.now()
+    const began = nowMs()
     try {
       work(nowSeconds)
     } finally {
-      collectSeconds += (performance.now() - began) / 1000
+      collectSeconds += (nowMs() - began) / 1000
     }
   })
   const frameMs = config.intervalSeconds * 1000
@@ -60,7 +62,7 @@ function start (config, gcs) {
     const names = allowed()
     const { Transport } = require('./transport')
     transport ??= new Transport(config.socket, hello, names.length > 0 ? obey : undefined, isSafe)
-    transport.tick(performance.now() / 1000)
+    transport.tick(nowMs() / 1000)
   })
 
   /** @type {string | undefined} */
@@ -94,7 +96,7 @@ function start (config, gcs) {
       access: mayTrim() ? access : undefined,
       captures: config.captures ? require('./capture').captures({ address, allowSnapshot: config.allowSnapshot, counts: pauses }) : undefined,
       tokenFile: config.tokenFile,
-      look: () => send(performance.now() / 1000, true)
+      look: () => send(nowMs() / 1000, true)
     })
     commands.obey(line, answer => transport?.write(encode('answer', answer)))
   })
@@ -124,7 +126,7 @@ function start (config, gcs) {
     values.framesDropped = framesTooLong + (transport?.dropped ?? 0)
     values.collectSeconds = collectSeconds
     sequence++
-    const line = JSON.stringify({ v: PROTOCOL_VERSION, type: 'frame', sequence, atUnixMs: Date.now(), uptimeSeconds: Math.round(performance.now()) / 1000, values }) + '\n'
+    const line = stringifyJson({ v: PROTOCOL_VERSION, type: 'frame', sequence, atUnixMs: nowUnixMs(), uptimeSeconds: Math.round(nowMs()) / 1000, values }) + '\n'
     if (line.length <= MAX_LINE_BYTES && transport) {
       unsent = { ...NO_VALUES }
       // What covers the time since the last frame goes on while frames wait: those may be given up.
@@ -140,13 +142,13 @@ function start (config, gcs) {
   })
   // Node hands out the GCs of a turn before its immediates: read in one, a frame knows of all that were before it.
   const due = () => {
-    immediate = setImmediate(tick, performance.now() / 1000)
+    immediate = setImmediate(tick, nowMs() / 1000)
   }
   const bye = wrap('bye', (/** @type {number} */ exitCode) => {
     if (!transport) connect()
     transport?.finish()
-    send(performance.now() / 1000)
-    transport?.write(encode('bye', { sequence: ++sequence, atUnixMs: Date.now(), exitCode }))
+    send(nowMs() / 1000)
+    transport?.write(encode('bye', { sequence: ++sequence, atUnixMs: nowUnixMs(), exitCode }))
   })
 
   /** Before that of GCs, which stays the last. */
@@ -182,7 +184,7 @@ function start (config, gcs) {
     stop: wrap('stop', () => {
       clearInterval(timer)
       clearImmediate(immediate)
-      for (const { stop } of collectors) stop?.()
+      for (const { stop } of collectors) if (stop) attempt('stop', stop)
       transport?.stop()
     })
   }

@@ -1,9 +1,9 @@
 'use strict'
 
-const fs = require('node:fs')
-const { performance } = require('node:perf_hooks')
+const { nowMs, parseJson, readFileSync, readRssBytes, timeOriginUnixMs } = require('./primordials')
 const { isOwnSocket } = require('./config')
 const { PROTOCOL_VERSION } = require('./frame')
+const { debug } = require('./guard')
 const { isProof } = require('./proof')
 
 /** A look takes milliseconds; one that is younger than this will do. */
@@ -24,7 +24,7 @@ const TRIM_EVERY_SECONDS = 10
  * @param {() => void} options.look sends a frame with all that is dear
  * @param {{ now?: () => number, rss?: () => number }} [dependencies] now: seconds
  */
-function commands ({ address, access, captures, tokenFile, look }, { now = () => performance.now() / 1000, rss = process.memoryUsage.rss } = {}) {
+function commands ({ address, access, captures, tokenFile, look }, { now = () => nowMs() / 1000, rss = readRssBytes } = {}) {
   let trimmedAt = -Infinity
   let lookedAt = -Infinity
 
@@ -58,12 +58,12 @@ function commands ({ address, access, captures, tokenFile, look }, { now = () =>
      * @param {(answer: import('./frame').Answer) => void} reply now or later; a line that is no command is not answered
      */
     obey (line, reply) {
-      const { v, type, id, command, args, proof } = JSON.parse(line)
+      const { v, type, id, command, args, proof } = parseJson(line)
       if (v !== PROTOCOL_VERSION || type !== 'command' || typeof id !== 'string' || id.length > 64) return
       if (!isTrusted({ address, tokenFile, proof }, { id, command, args })) reply({ id, ok: false, reason: 'not_trusted' })
       else if (command === 'look' && access) reply({ id, ...sendLook() })
       else if (command === 'trim' && access) reply({ id, ...trim(access) })
-      else if (command === 'capture' && captures) captures.capture(id, args).then(answer => reply({ id, ...answer }))
+      else if (command === 'capture' && captures) captures.capture(id, args).then(answer => reply({ id, ...answer })).catch(error => debug('capture: %s', error))
       else reply({ id, ok: false, reason: 'unknown_command' })
     }
   }
@@ -81,11 +81,11 @@ function isTrusted ({ address, tokenFile, proof }, asked) {
   let token
   try {
     if (!tokenFile) return isOwnSocket(address.path)
-    token = fs.readFileSync(tokenFile, 'utf8').trim()
+    token = readFileSync(tokenFile, 'utf8').trim()
   } catch {
     return false // what cannot be looked at is not trusted
   }
-  return token !== '' && isProof(proof, token, { ...asked, pid: process.pid, startedAtUnixMs: Math.round(performance.timeOrigin) })
+  return token !== '' && isProof(proof, token, { ...asked, pid: process.pid, startedAtUnixMs: Math.round(timeOriginUnixMs) })
 }
 
 module.exports = { commands }

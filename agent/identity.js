@@ -1,12 +1,10 @@
 'use strict'
 
-const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { isMainThread, threadId, resourceLimits } = require('node:worker_threads')
-const { performance } = require('node:perf_hooks')
+const { parseJson, readFileSync, timeOriginUnixMs } = require('./primordials')
 const { version } = require('./package.json')
-const { fileReader } = require('./read-file')
 
 /** Environment variables that steer an allocator. */
 const MALLOC_ENV = [
@@ -43,7 +41,7 @@ function appName (script) {
   const base = path.basename(script).replace(/\.[cm]?[jt]s$/, '')
   for (let folder = path.dirname(path.resolve(script)); ; folder = path.dirname(folder)) {
     try {
-      const { name } = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'))
+      const { name } = parseJson(readFileSync(path.join(folder, 'package.json'), 'utf8'))
       if (typeof name === 'string' && name !== '') return name.slice(0, 128)
     } catch {} // none here, or not readable
     if (folder === path.dirname(folder)) return base.slice(0, 128) || 'node'
@@ -79,7 +77,7 @@ function splitNodeOptions (text) {
  */
 function startTimeTicks () {
   try {
-    const stat = fileReader()('/proc/self/stat')
+    const stat = readFileSync('/proc/self/stat', 'utf8')
     return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[22 - 3])
   } catch {
     return undefined // not Linux, or closed by the permission model
@@ -110,7 +108,7 @@ function podOf ({ podUid, podName, podNamespace, container, injected }) {
 function hello (config) {
   let maps
   try {
-    maps = fileReader()('/proc/self/maps')
+    maps = readFileSync('/proc/self/maps', 'utf8')
   } catch {} // not Linux, or closed by the permission model
   const constrained = /** @type {{ constrainedMemory?: () => number | undefined }} */ (process).constrainedMemory?.()
   const hostMemoryBytes = os.totalmem()
@@ -121,7 +119,7 @@ function hello (config) {
     ...podOf(config),
     pid: process.pid,
     threadId,
-    startedAtUnixMs: Math.round(performance.timeOrigin),
+    startedAtUnixMs: Math.round(timeOriginUnixMs),
     startTimeTicks: startTimeTicks(),
     name: config.name || appName(process.argv[1]),
     intervalSeconds: 1,

@@ -1,5 +1,7 @@
 'use strict'
 
+const { stringifyJson } = require('./primordials')
+
 /**
  * How an exporter proves to an agent that it knows the shared token, without sending it: whoever listens at the other end of the
  * socket must not learn it. HMAC-SHA256 over what is asked, of whom; a proof is of no use for another command, process or id.
@@ -9,7 +11,7 @@
  * @returns {string} hexadecimal
  */
 function proofOf (token, { id, command, args = null, pid, startedAtUnixMs }) {
-  return require('node:crypto').createHmac('sha256', token).update(JSON.stringify([id, command, args, pid, startedAtUnixMs])).digest('hex')
+  return require('node:crypto').createHmac('sha256', token).update(stringifyJson([id, command, args, pid, startedAtUnixMs])).digest('hex')
 }
 
 /**

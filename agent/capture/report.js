@@ -1,5 +1,6 @@
 'use strict'
 
+const { stringifyJson } = require('../primordials')
 const { CaptureError, textChunks } = require('./index')
 
 /** Node's diagnostic report, without the environment: that holds secrets. @type {import('./index').Capture} */
@@ -16,7 +17,7 @@ async function * report () {
     Object.assign(report, { excludeNetwork })
   }
   delete found.environmentVariables
-  yield { part: 'report', chunks: textChunks(JSON.stringify(found)) }
+  yield { part: 'report', chunks: textChunks(stringifyJson(found)) }
 }
 
 module.exports = { report }

@@ -1,5 +1,7 @@
 'use strict'
 
+const { listActiveResources } = require('../primordials')
+
 /** Listing takes time in proportion to what is active: not every frame, and not in the same one as other dear readings. */
 const EVERY_FRAMES = 5
 const TURN = 3
@@ -9,16 +11,15 @@ const TURN = 3
  * @returns {import('./collector').Collector}
  */
 function resources () {
-  const list = /** @type {{ getActiveResourcesInfo?: () => string[] }} */ (process).getActiveResourcesInfo
   let begun = false
   return {
     fields: ['resources'],
     read (values, { count }) {
-      if (!list || (begun && count % EVERY_FRAMES !== TURN)) return
+      if (!listActiveResources || (begun && count % EVERY_FRAMES !== TURN)) return
       begun = true
       /** @type {Record<string, number>} */
       const counts = Object.create(null)
-      for (const type of list.call(process)) counts[type] = (counts[type] ?? 0) + 1
+      for (const type of listActiveResources()) counts[type] = (counts[type] ?? 0) + 1
       values.resources = counts
     }
   }
