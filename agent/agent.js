@@ -32,11 +32,11 @@ function start (config, gcs) {
   const guard = new Guard()
   const wrap = guard.wrap.bind(guard)
   let collectSeconds = 0
-  /** Guarded, and counted as time that the agent took. @param {string} what @param {(nowSeconds: any) => void} work */
-  const metered = (what, work) => wrap(what, (/** @type {number | undefined} */ nowSeconds = undefined) => {
+  /** Guarded, and counted as time that the agent took. @param {string} what @param {() => void} work */
+  const metered = (what, work) => wrap(what, () => {
     const began = nowMs()
     try {
-      work(nowSeconds)
+      work()
     } finally {
       collectSeconds += (nowMs() - began) / 1000
     }
@@ -136,13 +136,16 @@ function start (config, gcs) {
     }
   }
 
-  const tick = metered('tick', (/** @type {number} */ nowSeconds) => {
-    transport?.tick(nowSeconds)
-    send(nowSeconds)
+  let dueSeconds = 0
+  const tick = metered('tick', () => {
+    transport?.tick(dueSeconds)
+    send(dueSeconds)
   })
   // Node hands out the GCs of a turn before its immediates: read in one, a frame knows of all that were before it.
+  // Without arguments: Node.js hands those on by the iterator of arrays, which the app may replace.
   const due = () => {
-    immediate = setImmediate(tick, nowMs() / 1000)
+    dueSeconds = nowMs() / 1000
+    immediate = setImmediate(tick)
   }
   const bye = wrap('bye', (/** @type {number} */ exitCode) => {
     if (!transport) connect()

@@ -60,10 +60,10 @@ function begin (config) {
   })
   /** @type {NodeJS.Timeout | undefined} */
   let firstTimer
-  let loadTimer = setTimeout(() => {
+  let loadTimer = setTimeout(fenced(() => {
     firstTimer = setTimeout(run, FIRST_FRAME_MS - LOAD_AFTER_MS).unref()
     loadNext()
-  }, LOAD_AFTER_MS).unref()
+  }), LOAD_AFTER_MS).unref()
   const bye = fenced(exitCode => {
     ended = true
     if (nowMs() - beganMs < FIRST_FRAME_MS) return
