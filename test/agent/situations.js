@@ -19,7 +19,7 @@
  */
 
 /** Long enough for some frames, with an interval of 0.1 s. */
-const LIVE = 'setTimeout(() => { console.log("end") }, 350)'
+const LIVE = 'setTimeout(() => { console.log("end") }, 300)'
 /** @param {string} code runs while the agent is at work @param {number} [ms] */
 const later = (code, ms = 150) => `setTimeout(() => { ${code} }, ${ms}); ${LIVE}`
 /** @param {string} flag of Node.js */
@@ -66,7 +66,7 @@ const situations = [
   { name: '--trace-exit', flags: ['--trace-exit'], code: later('process.exit(4)') },
   { name: 'the permission model with everything readable', needs: `${knows('--permission')} || ${knows('--experimental-permission')}`, flags: ['PERMISSION', '--allow-fs-read=*'], code: LIVE },
   { name: 'the permission model with its own folder only', needs: `${knows('--permission')} || ${knows('--experimental-permission')}`, flags: ['PERMISSION', ...PERMISSION], code: LIVE },
-  { name: 'the permission model with workers', needs: `${knows('--permission')} || ${knows('--experimental-permission')}`, flags: ['PERMISSION', ...PERMISSION, '--allow-worker'], code: `new (require('worker_threads').Worker)('setTimeout(() => {}, 200)', { eval: true }).on('exit', code => console.log(code)); ${LIVE}` },
+  { name: 'the permission model with workers', needs: `${knows('--permission')} || ${knows('--experimental-permission')}`, flags: ['PERMISSION', ...PERMISSION, '--allow-worker'], code: 'new (require(\'worker_threads\').Worker)(\'setTimeout(() => {}, 200)\', { eval: true }).on(\'exit\', code => console.log(code))' },
   { name: 'a heap of 12 MB', flags: ['--max-old-space-size=12'], code: `let kept = []; setInterval(() => { kept = Array.from({ length: 1000 }, (_, i) => ({ i })) }, 20).unref(); ${LIVE}` },
   { name: 'a small stack', flags: ['--stack-size=200'], code: later('const f = n => n === 0 ? 0 : 1 + f(n - 1); console.log(f(500))') },
   { name: 'a small young generation', flags: ['--max-semi-space-size=1'], code: `setInterval(() => { Array.from({ length: 1e4 }, () => ({})) }, 5).unref(); ${LIVE}` },
