@@ -2,6 +2,16 @@
 
 const neostandard = require('neostandard')
 
+/** An app, a polyfill or fake timers replace these: the agent captures them at preload. */
+const REPLACED_GLOBALS = [
+  'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate', 'queueMicrotask',
+  'performance', 'Date', 'JSON', 'Promise', 'fetch', 'global', 'globalThis'
+]
+const REPLACED_OF_PROCESS = [
+  'nextTick', 'hrtime', 'memoryUsage', 'cpuUsage', 'threadCpuUsage', 'resourceUsage', 'getActiveResourcesInfo'
+]
+const CAPTURED = 'Use agent/primordials.js: an app may replace this while the agent runs.'
+
 module.exports = [
   ...neostandard({ env: ['node', 'jest'], ignores: ['coverage/**', '**/.cache/**'] }),
   // What runs in a browser.
@@ -23,6 +33,18 @@ module.exports = [
         selector: ':matches(Property[key.name=/^(judge|fix)$/], FunctionDeclaration, ArrowFunctionExpression) ' +
           'Literal[raw=/^[0-9.]/]:not([value=0]):not([value=1])',
         message: 'A number in a judge or a fix belongs in `limits`, or in a named constant with its reason.'
+      }]
+    }
+  },
+  {
+    files: ['agent/**/*.js'],
+    ignores: ['agent/index.js', 'agent/primordials.js', 'agent/v8-functions.js'],
+    rules: {
+      'no-restricted-globals': ['error', ...REPLACED_GLOBALS.map(name => ({ name, message: CAPTURED }))],
+      'no-restricted-properties': ['error', ...REPLACED_OF_PROCESS.map(property => ({ object: 'process', property, message: CAPTURED }))],
+      'no-restricted-syntax': ['error', {
+        selector: "CallExpression[callee.name='require'][arguments.0.value=/^(node:)?(fs|timers|perf_hooks|v8)(\\u002F|$)/]",
+        message: CAPTURED
       }]
     }
   }

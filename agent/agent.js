@@ -2,11 +2,12 @@
 
 const path = require('node:path')
 const { isMainThread } = require('node:worker_threads')
-const { performance } = require('node:perf_hooks')
+const {
+  clearImmediate, clearInterval, nowMs, nowUnixMs, parseJson, setImmediate, setInterval, stringifyJson
+} = require('./primordials')
 const { PROTOCOL_VERSION, MAX_LINE_BYTES, fields } = require('./frame')
 const { defaultSocketPath, isOwnFolder, isOwnSocket } = require('./config')
-const { Guard } = require('./guard')
-const { nowMs, stringifyJson } = require('./primordials')
+const { Guard, attempt } = require('./guard')
 const { gc } = require('./collect/gc')
 
 /**
@@ -14,11 +15,11 @@ const { gc } = require('./collect/gc')
  * and writes without looking names up. Parsed, as an object that is put together name by name becomes a slow dictionary.
  * @type {import('./frame').Frame['values']}
  */
-const NO_VALUES = JSON.parse(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)
+const NO_VALUES = parseJson(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)
 for (const name in NO_VALUES) NO_VALUES[/** @type {keyof typeof fields} */ (name)] = undefined
 
 /** @param {string} type @param {object} content @returns {string} a line of the wire contract; frames have a form of their own */
-const encode = (type, content) => JSON.stringify({ v: PROTOCOL_VERSION, type, ...content }) + '\n'
+const encode = (type, content) => stringifyJson({ v: PROTOCOL_VERSION, type, ...content }) + '\n'
 
 /**
  * Watches this isolate: one unref'd timer, collect -> encode -> send.
@@ -31,13 +32,13 @@ function start (config, gcs) {
   const guard = new Guard()
   const wrap = guard.wrap.bind(guard)
   let collectSeconds = 0
-  /** Guarded, and counted as time that the agent took. @param {string} what @param {(nowSeconds: any) => void} work */
-  const metered = (what, work) => wrap(what, (/** @type {number | undefined} */ nowSeconds = undefined) => {
-    const began = performance.now()
+  /** Guarded, and counted as time that the agent took. @param {string} what @param {() => void} work */
+  const metered = (what, work) => wrap(what, () => {
+    const began = nowMs()
     try {
-      work(nowSeconds)
+      work()
     } finally {
-      collectSeconds += (performance.now() - began) / 1000
+      collectSeconds += (nowMs() - began) / 1000
     }
   })
   const frameMs = config.intervalSeconds * 1000
@@ -60,7 +61,7 @@ function start (config, gcs) {
     if (config.allocatorAccess !== 'off' && isMainThread) access ??= require('./allocator-access').allocatorAccess()
     const { Transport } = require('./transport')
     transport ??= new Transport(config.socket, begin, isSafe)
-    transport.tick(performance.now() / 1000)
+    transport.tick(nowMs() / 1000)
   })
 
   /** Up to its last brace: what depends on the connection follows. @type {string | undefined} */
@@ -153,7 +154,7 @@ function start (config, gcs) {
     values.framesDropped = framesTooLong + (transport?.dropped ?? 0)
     values.collectSeconds = collectSeconds
     sequence++
-    const line = JSON.stringify({ v: PROTOCOL_VERSION, type: 'frame', sequence, atUnixMs: Date.now(), uptimeSeconds: Math.round(performance.now()) / 1000, values }) + '\n'
+    const line = stringifyJson({ v: PROTOCOL_VERSION, type: 'frame', sequence, atUnixMs: nowUnixMs(), uptimeSeconds: Math.round(nowMs()) / 1000, values }) + '\n'
     if (line.length <= MAX_LINE_BYTES && transport) {
       unsent = { ...NO_VALUES }
       // What covers the time since the last frame goes on while frames wait: those may be given up.
@@ -163,19 +164,22 @@ function start (config, gcs) {
     }
   }
 
-  const tick = metered('tick', (/** @type {number} */ nowSeconds) => {
-    transport?.tick(nowSeconds)
-    send(nowSeconds)
+  let dueSeconds = 0
+  const tick = metered('tick', () => {
+    transport?.tick(dueSeconds)
+    send(dueSeconds)
   })
   // Node hands out the GCs of a turn before its immediates: read in one, a frame knows of all that were before it.
+  // Without arguments: Node.js hands those on by the iterator of arrays, which the app may replace.
   const due = () => {
-    immediate = setImmediate(tick, performance.now() / 1000)
+    dueSeconds = nowMs() / 1000
+    immediate = setImmediate(tick)
   }
   const bye = wrap('bye', (/** @type {number} */ exitCode) => {
     if (!transport) connect()
     transport?.finish()
-    send(performance.now() / 1000)
-    transport?.write(encode('bye', { sequence: ++sequence, atUnixMs: Date.now(), exitCode }))
+    send(nowMs() / 1000)
+    transport?.write(encode('bye', { sequence: ++sequence, atUnixMs: nowUnixMs(), exitCode }))
   })
 
   /** Before that of GCs, which stays the last. */
@@ -212,7 +216,7 @@ function start (config, gcs) {
     stop: wrap('stop', () => {
       clearInterval(timer)
       clearImmediate(immediate)
-      for (const { stop } of collectors) stop?.()
+      for (const { stop } of collectors) if (stop) attempt('stop', stop)
       transport?.stop()
     })
   }

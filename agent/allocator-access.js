@@ -2,7 +2,7 @@
 
 const { debug } = require('./guard')
 const { loadedAllocator } = require('./identity')
-const { fileReader } = require('./read-file')
+const { readFileSync } = require('./primordials')
 
 /**
  * The way to ask malloc itself, where the operator allowed it: the package memwatch-allocator, a Node-API addon, where it is
@@ -33,7 +33,7 @@ function byForeignFunctions () {
   let ffi
   try {
     // Another allocator than glibc's leaves glibc's functions in place: they would tell of nothing.
-    if (loadedAllocator(fileReader()('/proc/self/maps')).allocator !== 'glibc') return undefined
+    if (loadedAllocator(readFileSync('/proc/self/maps', 'latin1')).allocator !== 'glibc') return undefined
     ffi = require('node:' + 'ffi') // not known to the types of older Nodes
     const { functions } = ffi.dlopen(null, {
       open_memstream: { arguments: ['pointer', 'pointer'], return: 'pointer' },

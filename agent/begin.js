@@ -1,7 +1,8 @@
 'use strict'
 
-const { performance } = require('node:perf_hooks')
+const { clearTimeout, nowMs, setTimeout } = require('./primordials')
 const { gcObserver } = require('./collect/gc-observer')
+const { attempt, debug } = require('./guard')
 
 /**
  * The app's start is the app's: only GCs are observed from the first moment. Everything else is loaded, and the exporter
@@ -15,11 +16,11 @@ const FIRST_FRAME_MS = 100
 /**
  * Begin to watch this isolate.
  * @param {import('./config').Config} config
- * @param {(format: string, ...values: unknown[]) => void} debug
  * @returns {{ stop: () => void }}
  */
-function begin (config, debug) {
-  const beganMs = performance.now()
+function begin (config) {
+  const beganMs = nowMs()
+  let ended = false
   const gcs = gcObserver()
   /** @type {ReturnType<typeof import('./agent').start> | undefined} */
   let agent
@@ -34,11 +35,15 @@ function begin (config, debug) {
   })()
   /** @type {(work: (exitCode: number) => void) => (exitCode?: any) => void} */
   const fenced = work => exitCode => {
+    if (ended) return
     try {
       work(exitCode)
     } catch (error) {
-      debug('off: %s', error)
-      stop()
+      // Where the stack is used up, a call in here throws as well.
+      try {
+        debug('off: %s', error)
+        stop()
+      } catch {}
     }
   }
   const loadNext = fenced(() => {
@@ -55,23 +60,26 @@ function begin (config, debug) {
   })
   /** @type {NodeJS.Timeout | undefined} */
   let firstTimer
-  let loadTimer = setTimeout(() => {
+  let loadTimer = setTimeout(fenced(() => {
     firstTimer = setTimeout(run, FIRST_FRAME_MS - LOAD_AFTER_MS).unref()
     loadNext()
-  }, LOAD_AFTER_MS).unref()
+  }), LOAD_AFTER_MS).unref()
   const bye = fenced(exitCode => {
-    if (performance.now() - beganMs < FIRST_FRAME_MS) return
+    ended = true
+    if (nowMs() - beganMs < FIRST_FRAME_MS) return
     loadRest()
     agent?.bye(exitCode)
   })
-  process.once('exit', bye)
+  // Not `once`: that removes the listener as it is called, which throws on a frozen `process`.
+  process.on('exit', bye)
 
   const stop = () => {
+    ended = true
     clearTimeout(loadTimer)
     clearTimeout(firstTimer)
-    process.removeListener('exit', bye)
-    gcs.disconnect()
-    agent?.stop()
+    attempt('stop', () => process.removeListener('exit', bye))
+    attempt('stop', gcs.disconnect)
+    attempt('stop', () => agent?.stop())
   }
   return { stop }
 }

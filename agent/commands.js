@@ -1,10 +1,9 @@
 'use strict'
 
-const { performance } = require('node:perf_hooks')
 const { isOwnSocket } = require('./config')
 const { debug } = require('./guard')
 const { PROTOCOL_VERSION } = require('./frame')
-const { nowMs, parseJson, readFileSync } = require('./primordials')
+const { nowMs, parseJson, readFileSync, readRssBytes, timeOriginUnixMs } = require('./primordials')
 const { isProof } = require('./proof')
 
 /** A look takes milliseconds; one that is younger than this will do. */
@@ -37,7 +36,7 @@ const MAX_ID_LENGTH = 64
  * @param {() => void} options.look sends a frame with all that is dear
  * @param {{ now?: () => number, rss?: () => number }} [dependencies] now: seconds
  */
-function commands ({ address, access, captures, tokenFile, look }, { now = () => nowMs() / 1000, rss = process.memoryUsage.rss } = {}) {
+function commands ({ address, access, captures, tokenFile, look }, { now = () => nowMs() / 1000, rss = readRssBytes } = {}) {
   let trimmedAt = -Infinity
   let lookedAt = -Infinity
   const isTrusted = trust({ address, tokenFile, now })
@@ -149,7 +148,7 @@ function trust ({ address, tokenFile, now }) {
     if (!tokenFile) return isOwn
     const isNext = Number.isSafeInteger(sequence) && sequence > connection.sequence
     const { pid } = process
-    const startedAtUnixMs = Math.round(performance.timeOrigin)
+    const startedAtUnixMs = Math.round(timeOriginUnixMs)
     const { nonce } = connection
     const asked = { id, command, args, pid, startedAtUnixMs, nonce, sequence }
     if (token === '' || !isNext || !isProof(proof, token, asked)) return false

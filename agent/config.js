@@ -1,8 +1,8 @@
 'use strict'
 
-const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { lstatSync } = require('./primordials')
 const { POD_NAMES } = require('./text-rules')
 
 /**
@@ -167,7 +167,7 @@ function readConfig (env = process.env) {
   })))
 }
 
-/** @param {fs.Stats} stats whether this user's, or root's; Windows pipes are no files, and have none */
+/** @param {import('node:fs').Stats} stats whether this user's, or root's; Windows pipes are no files, and have none */
 const isOwn = ({ uid }) => process.getuid === undefined || uid === process.getuid() || uid === 0
 
 /**
@@ -177,7 +177,7 @@ const isOwn = ({ uid }) => process.getuid === undefined || uid === process.getui
  * @throws {Error} what the file system says, as where there is none
  */
 function isOwnFolder (folder) {
-  const stats = fs.lstatSync(folder)
+  const stats = lstatSync(folder)
   return stats.isDirectory() && isOwn(stats) && (stats.mode & 0o022) === 0
 }
 
@@ -187,7 +187,7 @@ function isOwnFolder (folder) {
  * @throws {Error} what the file system says
  */
 function isOwnSocket (socketPath) {
-  const stats = fs.lstatSync(socketPath)
+  const stats = lstatSync(socketPath)
   return stats.isSocket() && isOwn(stats) && isOwnFolder(path.dirname(socketPath))
 }
 

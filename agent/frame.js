@@ -166,7 +166,7 @@ const fields = Object.freeze({
   }),
   threadCpuUserSeconds: counter('seconds', 'isolate', 'process.threadCpuUsage().user, Node 22+'),
   threadCpuSystemSeconds: counter('seconds', 'isolate', 'process.threadCpuUsage().system, Node 22+'),
-  runQueueWaitSeconds: counter('seconds', 'isolate', '/proc/thread-self/schedstat: time this thread was ready and another had its CPU, throttling included; every 2 frames'),
+  runQueueWaitSeconds: counter('seconds', 'isolate', '/proc/thread-self/schedstat: time this thread was ready and another had its CPU, throttling included; every 5 frames'),
   resources: /** @type {Field} */ ({
     unit: 'count', kind: 'gauge', scope: 'isolate', shape: 'counts', source: 'process.getActiveResourcesInfo(), by type'
   }),

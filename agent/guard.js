@@ -1,6 +1,28 @@
 'use strict'
 
-const debug = require('node:util').debuglog('memwatch')
+const log = require('node:util').debuglog('memwatch')
+
+/**
+ * Prints with NODE_DEBUG=memwatch. Never throws: a value may carry a `toString` of the app.
+ * @param {string} format @param {unknown[]} values
+ */
+function debug (format, ...values) {
+  try {
+    log(format, ...values)
+  } catch {}
+}
+
+/**
+ * One step of which no error may reach the app.
+ * @param {string} what is being done, for NODE_DEBUG=memwatch @param {() => void} work
+ */
+function attempt (what, work) {
+  try {
+    work()
+  } catch (error) {
+    debug('%s: %s', what, error)
+  }
+}
 
 /** The fence between the agent and the app: what goes wrong inside is counted, and never leaves. */
 class Guard {
@@ -28,11 +50,14 @@ class Guard {
       try {
         return call(first, second)
       } catch (error) {
-        this.caught(what, error)
+        // Where the stack is used up, a call in here throws as well.
+        try {
+          this.caught(what, error)
+        } catch {}
       }
     }
     return guarded
   }
 }
 
-module.exports = { Guard, debug }
+module.exports = { Guard, attempt, debug }

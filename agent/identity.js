@@ -3,10 +3,8 @@
 const os = require('node:os')
 const path = require('node:path')
 const { isMainThread, threadId, resourceLimits } = require('node:worker_threads')
-const { performance } = require('node:perf_hooks')
+const { parseJson, readFileSync, timeOriginUnixMs } = require('./primordials')
 const { version } = require('./package.json')
-const { parseJson, readFileSync } = require('./primordials')
-const { fileReader } = require('./read-file')
 const { HOST_NAME, plainText } = require('./text-rules')
 
 /** Environment variables that steer an allocator. */
@@ -93,7 +91,7 @@ function splitNodeOptions (text) {
  */
 function startTimeTicks () {
   try {
-    const stat = fileReader()('/proc/self/stat')
+    const stat = readFileSync('/proc/self/stat', 'utf8')
     return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[22 - 3])
   } catch {
     return undefined // not Linux, or closed by the permission model
@@ -170,7 +168,7 @@ function podOf ({ podUid, podName, podNamespace, container, injected }) {
 function hello (config) {
   let maps
   try {
-    maps = fileReader()('/proc/self/maps')
+    maps = readFileSync('/proc/self/maps', 'utf8')
   } catch {} // not Linux, or closed by the permission model
   const constrained = /** @type {{ constrainedMemory?: () => number | undefined }} */ (process).constrainedMemory?.()
   const hostMemoryBytes = os.totalmem()
@@ -183,7 +181,7 @@ function hello (config) {
     ...podOf(config),
     pid: process.pid,
     threadId,
-    startedAtUnixMs: Math.round(performance.timeOrigin),
+    startedAtUnixMs: Math.round(timeOriginUnixMs),
     startTimeTicks: startTimeTicks(),
     name: plainText(config.name || appName(scriptPath()), 128),
     intervalSeconds: 1,

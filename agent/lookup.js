@@ -2,7 +2,7 @@
 
 const dns = require('node:dns')
 const net = require('node:net')
-const { fileReader } = require('./read-file')
+const { clearTimeout, nextTick, readFileSync, setTimeout } = require('./primordials')
 
 /** Less than the transport waits for a connect. */
 const TIMEOUT_MS = 400
@@ -26,13 +26,13 @@ function addressInHosts (hosts, name) {
  * @param {(error: Error | null, address: string, family: number) => void} callback
  * @param {{ read?: (file: string) => string }} [dependencies]
  */
-function lookup (name, _options, callback, { read = fileReader() } = {}) {
+function lookup (name, _options, callback, { read = file => readFileSync(file, 'utf8') } = {}) {
   let known
   try {
     known = addressInHosts(read('/etc/hosts'), name)
   } catch {} // none, or closed by the permission model
   known ??= name === 'localhost' ? '127.0.0.1' : undefined
-  if (known !== undefined) return process.nextTick(callback, null, known, net.isIP(known))
+  if (known !== undefined) return nextTick(callback, null, known, net.isIP(known))
 
   const resolver = new dns.Resolver({ timeout: TIMEOUT_MS, tries: 1 })
   const timer = setTimeout(() => resolver.cancel(), TIMEOUT_MS).unref()

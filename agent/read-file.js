@@ -1,6 +1,7 @@
 'use strict'
 
-const fs = require('node:fs')
+const { OwnDescriptor, LostDescriptor } = require('./own-descriptor')
+const { closeSync, openSync, readSync } = require('./primordials')
 
 /** What Buffer.toString comes to in the end: the way there is long where the code is cold. @param {Buffer} buffer @param {number} length @returns {string} */
 const textOf = (buffer, length) => {
@@ -8,36 +9,8 @@ const textOf = (buffer, length) => {
   return latin1Slice ? latin1Slice.call(buffer, 0, length) : buffer.toString('latin1', 0, length)
 }
 
-/** Longest file that is read whole; /proc/self/maps of a large process is the longest there is. */
+/** Longest kernel file that is read whole. */
 const MAX_BYTES = 4 * 2 ** 20
-
-/**
- * Reads small kernel files into one buffer that is kept: no garbage per read but the text. The kernel makes such a file
- * anew for each open, and hands it out in pieces.
- * @returns {(file: string) => string} throws what the file system throws
- */
-function fileReader () {
-  let buffer = Buffer.allocUnsafeSlow(8192)
-  return file => {
-    const fd = fs.openSync(file, 'r')
-    try {
-      let length = 0
-      for (;;) {
-        const bytes = fs.readSync(fd, buffer, length, buffer.length - length, null)
-        if (bytes === 0) return textOf(buffer, length)
-        length += bytes
-        if (length === MAX_BYTES) return textOf(buffer, length)
-        if (length === buffer.length) {
-          const larger = Buffer.allocUnsafeSlow(Math.min(2 * buffer.length, MAX_BYTES))
-          buffer.copy(larger)
-          buffer = larger
-        }
-      }
-    } finally {
-      fs.closeSync(fd)
-    }
-  }
-}
 
 /** The kernel hands out a page at a time of a file of many records. */
 const pieceBuffer = Buffer.allocUnsafeSlow(4096)
@@ -48,10 +21,10 @@ const pieceBuffer = Buffer.allocUnsafeSlow(4096)
  * @returns {Generator<string, void>} pieces that end where a line ends @throws what the file system throws
  */
 function * linesOf (file) {
-  const fd = fs.openSync(file, 'r')
+  const descriptor = new OwnDescriptor(openSync(file, 'r'))
   try {
     let rest = ''
-    for (let bytes; (bytes = fs.readSync(fd, pieceBuffer, 0, pieceBuffer.length, null)) > 0;) {
+    for (let bytes; (bytes = descriptor.read(pieceBuffer, pieceBuffer.length, null)) > 0;) {
       const text = rest + textOf(pieceBuffer, bytes)
       const end = text.lastIndexOf('\n') + 1
       rest = text.slice(end)
@@ -59,43 +32,76 @@ function * linesOf (file) {
     }
     if (rest !== '') yield rest
   } finally {
-    fs.closeSync(fd)
+    descriptor.close()
   }
 }
 
 /**
- * Reads the same few kernel files again and again: they stay open, which spares the opening, by far the dearest part. The
- * kernel answers each read at 0 anew. What is read must be a whole answer, as that of all single-record files is.
- * @returns {((file: string) => string) & { close: () => void }} throws what the file system throws
+ * Kernel files that are read again and again, into one buffer that is kept: no garbage per read but
+ * the text. What is read must be a whole answer, as that of all single-record files is.
+ * @typedef {object} KernelFiles both reads throw what the file system throws
+ * @property {(file: string) => string} read opens the file, and closes it
+ * @property {(file: string) => string} readKept keeps it open: opening takes longer than reading;
+ *   the kernel answers each read at 0 anew. At most MOST_KEPT files, then as `read`
+ * @property {() => void} close
  */
-function keptFileReader () {
+
+/** With the socket, that of a capture and the file of a scan the agent holds six descriptors. */
+const MOST_KEPT = 3
+
+/** @returns {KernelFiles} */
+function kernelFiles () {
   let buffer = Buffer.allocUnsafeSlow(4096)
-  /** @type {Map<string, number>} */
-  const descriptors = new Map()
-  /** @param {string} file @returns {string} */
+  /** @type {Map<string, OwnDescriptor>} */
+  const kept = new Map()
+
+  /** @param {string} file */
   const read = file => {
-    let fd = descriptors.get(file)
-    if (fd === undefined) descriptors.set(file, fd = fs.openSync(file, 'r'))
+    const fd = openSync(file, 'r')
     try {
-      let length = fs.readSync(fd, buffer, 0, buffer.length, 0)
-      while (length === buffer.length && length < MAX_BYTES) {
+      for (;;) {
+        const length = readSync(fd, buffer, 0, buffer.length, 0)
+        if (length < buffer.length || length >= MAX_BYTES) return textOf(buffer, length)
         buffer = Buffer.allocUnsafeSlow(2 * length)
-        length = fs.readSync(fd, buffer, 0, buffer.length, 0)
       }
-      return textOf(buffer, length)
+    } finally {
+      closeSync(fd)
+    }
+  }
+  /** @param {string} file */
+  const readKept = file => {
+    let descriptor = kept.get(file)
+    try {
+      if (!descriptor) {
+        if (kept.size >= MOST_KEPT) return read(file)
+        kept.set(file, descriptor = new OwnDescriptor(openSync(file, 'r')))
+      }
+      const length = descriptor.read(buffer, buffer.length, 0)
+      return length < buffer.length ? textOf(buffer, length) : read(file)
     } catch (error) {
-      descriptors.delete(file)
-      fs.closeSync(fd)
+      kept.delete(file)
+      descriptor?.close()
+      if (error instanceof LostDescriptor) return read(file)
       throw error
     }
   }
-  return Object.assign(read, {
+  return {
+    read,
+    readKept,
     close () {
-      for (const fd of descriptors.values()) fs.closeSync(fd)
-      descriptors.clear()
+      for (const descriptor of kept.values()) descriptor.close()
+      kept.clear()
     }
-  })
+  }
 }
+
+/**
+ * @param {unknown} error of a read
+ * @returns {boolean} whether another attempt may succeed: the process is out of descriptors for now
+ *   (EMFILE, ENFILE), or the app closed one of the agent's
+ */
+const isTemporary = error => error instanceof LostDescriptor ||
+  Boolean(/** @type {NodeJS.ErrnoException} */ (error).code?.endsWith('FILE'))
 
 /**
  * The number that follows a prefix where that begins a word: made without a regular expression, which would be compiled anew
@@ -122,4 +128,4 @@ function leadingNumbers (text, numbers) {
   }
 }
 
-module.exports = { fileReader, keptFileReader, linesOf, numberAfter, leadingNumbers }
+module.exports = { isTemporary, kernelFiles, linesOf, numberAfter, leadingNumbers }

@@ -2,8 +2,9 @@
 
 const net = require('node:net')
 const { CommandLines } = require('./command-lines')
-const { debug } = require('./guard')
-const { clearTimeout, nowMs, setImmediate, setTimeout, writeSync } = require('./primordials')
+const { attempt, debug } = require('./guard')
+const { descriptorOf } = require('./own-descriptor')
+const { clearTimeout, nowMs, setImmediate, setTimeout } = require('./primordials')
 
 /** Most that is kept of a line the exporter did not take at once. */
 const MAX_PENDING_BYTES = 262_144
@@ -44,6 +45,8 @@ class Transport {
   #state = 'idle'
   /** @type {net.Socket | undefined} */
   #socket
+  /** Of the socket. @type {import('./own-descriptor').OwnDescriptor | undefined} */
+  #own
   /** The rest of a line that the kernel took in part. */
   #pending = Buffer.alloc(0)
   /** Whole lines that are not sent, oldest first. @type {string[]} */
@@ -145,6 +148,7 @@ class Transport {
         return
       }
       socket = this.#socket = net.connect(this.#address)
+      this.#descriptor()
     } catch (error) {
       debug('connect: %s', error) // the permission model refuses, or there is nothing yet
       this.#state = 'idle'
@@ -153,14 +157,14 @@ class Transport {
     socket.unref()
     // After a long block timers come first: what the kernel answered meanwhile is heard before the immediate.
     this.#giveUp = setTimeout(() => setImmediate(() => {
-      if (this.#socket === socket && this.#state === 'connecting') this.#lose()
+      if (this.#socket === socket && this.#state === 'connecting') attempt('connect', () => this.#lose())
     }), CONNECT_TIMEOUT_MS).unref()
     socket.on('error', error => debug('socket: %s', error))
     socket.on('close', () => {
-      if (this.#socket === socket) this.#lose()
+      if (this.#socket === socket) attempt('close', () => this.#lose())
     })
     socket.on('connect', () => {
-      if (this.#socket === socket && this.#state === 'connecting') this.#open()
+      if (this.#socket === socket && this.#state === 'connecting') attempt('connect', () => this.#open())
     })
     socket.on('end', () => socket.destroy())
   }
@@ -190,11 +194,14 @@ class Transport {
   #lose () {
     clearTimeout(this.#giveUp)
     const socket = this.#socket
+    const own = this.#own
     this.#socket = undefined
     this.#session = undefined
     this.#answers = ''
+    this.#own = undefined
     this.#state = 'idle'
-    socket?.destroy()
+    // To destroy it closes its descriptor: not where the app did that, and another file has the number.
+    if (!own || own.isOwn()) socket?.destroy()
   }
 
   /** @returns {boolean} true when nothing is pending any more */
@@ -206,18 +213,15 @@ class Transport {
     return this.#pending.length === 0
   }
 
-  /** @returns {number | undefined} where there is one to see */
   #descriptor () {
-    const fd = /** @type {{ _handle?: { fd?: number } } | undefined} */ (/** @type {unknown} */ (this.#socket))?._handle?.fd
-    return fd !== undefined && fd >= 0 ? fd : undefined
+    return (this.#own ??= descriptorOf(this.#socket))
   }
 
   /** As a string it needs no Buffer of its own, and nearly always the kernel takes all of it. @param {string} text @returns {boolean} false when nothing of it was taken */
   #writeNow (text) {
-    const fd = this.#descriptor()
     let written = 0
     try {
-      if (fd !== undefined) written = writeSync(fd, text)
+      written = this.#descriptor()?.write(text) ?? 0
       if (written === Buffer.byteLength(text)) return true
     } catch {} // tried once more below
     return this.#writeBytes(Buffer.from(text), written)
@@ -225,14 +229,14 @@ class Transport {
 
   /** @param {Buffer} bytes @param {number} written how much of it @returns {boolean} false when nothing of it was taken */
   #writeBytes (bytes, written) {
-    const fd = this.#descriptor()
-    if (fd === undefined) return this.#writeByStream(bytes)
+    const own = this.#descriptor()
+    if (!own) return this.#writeByStream(bytes)
     try {
-      while (written < bytes.length) written += writeSync(fd, bytes, written)
+      while (written < bytes.length) written += own.write(bytes, written)
     } catch (error) {
       if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EAGAIN') {
         debug('write: %s', error)
-        this.#socket?.destroy()
+        this.#lose()
         return false
       }
       if (written === 0 && this.#pending.length === 0 && bytes.length > MAX_PENDING_BYTES) return false

@@ -1,22 +1,23 @@
 'use strict'
 
-const v8 = require('node:v8')
+const { stringifyJson } = require('../primordials')
+const { GCProfiler } = require('../v8-functions')
 const { CaptureError, stopAfter, textChunks } = require('./index')
 
 /** V8 keeps three kilobytes of each GC until it is stopped, and stopping takes 25 µs for each. */
 const MOST_GCS = 3000
 const LOOK_SECONDS = 0.25
 
-/** Every GC with what it took of which space, by v8.GCProfiler. @type {import('./index').Capture} */
+/** Every GC with what it took of which space, by GCProfiler. @type {import('./index').Capture} */
 async function * gcTrace ({ seconds }, { wait, gcs }) {
-  if (!v8.GCProfiler) throw new CaptureError('not_supported', 'this Node has no v8.GCProfiler')
-  const profiler = new v8.GCProfiler()
+  if (!GCProfiler) throw new CaptureError('not_supported', 'this Node has no GCProfiler')
+  const profiler = new GCProfiler()
   profiler.start()
   const before = gcs()
   const trace = await stopAfter(profiler, async () => {
     for (let waited = 0; waited < seconds && gcs() - before < MOST_GCS; waited += LOOK_SECONDS) await wait(Math.min(LOOK_SECONDS, seconds - waited))
   })
-  yield { part: 'trace', chunks: textChunks(JSON.stringify(trace)) }
+  yield { part: 'trace', chunks: textChunks(stringifyJson(trace)) }
 }
 
 module.exports = { gcTrace }

@@ -1,7 +1,8 @@
 'use strict'
 
 const os = require('node:os')
-const v8 = require('node:v8')
+const { Promise } = require('../primordials')
+const { getHeapSnapshot, getHeapSpaceStatistics } = require('../v8-functions')
 const { CaptureError } = require('./index')
 
 /**
@@ -17,11 +18,11 @@ const PIECE_BYTES = 65_536
 /** All objects and their references, for DevTools. The app stands still while it is made. @type {import('./index').Capture} */
 async function * heapSnapshot ({ force, headroomBytes = Infinity }) {
   const headroom = Math.min(headroomBytes, os.freemem())
-  const predicted = predictedBytes(v8.getHeapSpaceStatistics())
+  const predicted = predictedBytes(getHeapSpaceStatistics())
   if (!force && predicted > headroom) {
     throw new CaptureError('too_large', 'a snapshot could end the process', { predictedBytes: predicted, headroomBytes: Math.max(0, Math.round(headroom)) })
   }
-  yield { part: 'snapshot', chunks: piecesOf(v8.getHeapSnapshot()) }
+  yield { part: 'snapshot', chunks: piecesOf(getHeapSnapshot()) }
 }
 
 /**
@@ -51,7 +52,7 @@ async function * piecesOf (stream) {
   }
 }
 
-/** @param {Pick<v8.HeapSpaceInfo, 'space_name' | 'space_used_size'>[]} spaces @returns {number} most bytes that a snapshot takes beside the heap */
+/** @param {Pick<import('node:v8').HeapSpaceInfo, 'space_name' | 'space_used_size'>[]} spaces @returns {number} most bytes that a snapshot takes beside the heap */
 function predictedBytes (spaces) {
   return spaces.reduce((sum, { space_name: name, space_used_size: used }) => sum + used * (name.includes('large_object') ? MOST_PER_LARGE_BYTE : MOST_PER_SMALL_BYTE), 0)
 }

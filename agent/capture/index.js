@@ -1,5 +1,6 @@
 'use strict'
 
+const { Promise, setTimeout } = require('../primordials')
 const { debug } = require('../guard')
 const { plainText } = require('../text-rules')
 const { send } = require('./send')

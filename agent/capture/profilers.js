@@ -2,7 +2,8 @@
 
 const path = require('node:path')
 const { pathToFileURL } = require('node:url')
-const v8 = require('node:v8')
+const { stringifyJson } = require('../primordials')
+const v8 = require('../v8-functions')
 const { debug } = require('../guard')
 
 /**
@@ -58,7 +59,7 @@ function inspect () {
 
 /** By default V8 looks every millisecond. @type {(() => Running | undefined)[]} */
 const cpuProfilers = [
-  () => /** @type {any} */ (v8).startCpuProfile?.(),
+  () => v8.startCpuProfile?.(),
   () => {
     const session = inspect()
     if (!session) return undefined
@@ -67,7 +68,7 @@ const cpuProfilers = [
     return {
       stop () {
         try {
-          return JSON.stringify(session.post('Profiler.stop').profile)
+          return stringifyJson(session.post('Profiler.stop').profile)
         } finally {
           session.post('Profiler.disable')
           session.end()
@@ -85,7 +86,7 @@ const cpuProfilers = [
         const profile = profiler.stopProfiling('memwatch')
         const { nodes, samples, timeDeltas, startTime, endTime } = profile
         for (const { callFrame } of nodes) countFromZero(callFrame)
-        const text = JSON.stringify({ nodes, samples, timeDeltas, startTime, endTime })
+        const text = stringifyJson({ nodes, samples, timeDeltas, startTime, endTime })
         profile.delete()
         return text
       }
@@ -128,7 +129,7 @@ const heapProfilers = [
       }
     }
   },
-  ({ intervalBytes, collected }) => /** @type {any} */ (v8).startHeapProfile?.({
+  ({ intervalBytes, collected }) => v8.startHeapProfile?.({
     sampleInterval: intervalBytes, ...(collected && { includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true })
   }),
   ({ intervalBytes, collected }) => {
@@ -143,7 +144,7 @@ const heapProfilers = [
           countFromZero(callFrame)
           open.push(...children)
         }
-        return JSON.stringify({ head })
+        return stringifyJson({ head })
       }
     }
   }
@@ -171,7 +172,7 @@ function heapProfileOf (session, method) {
   }
   // V8, too, may list a sample of which the tree does not know yet.
   profile.samples = profile.samples?.filter((/** @type {{ nodeId: number }} */ { nodeId }) => ids.has(nodeId))
-  return JSON.stringify(profile)
+  return stringifyJson(profile)
 }
 
 /** What an inspector does not know it ignores; what it knows it checks. @param {NonNullable<ReturnType<typeof inspect>>} session */

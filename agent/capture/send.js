@@ -1,8 +1,9 @@
 'use strict'
 
-const fs = require('node:fs')
 const net = require('node:net')
+const { Promise, clearTimeout, nowMs, setTimeout, stringifyJson } = require('../primordials')
 const { PROTOCOL_VERSION } = require('../frame')
+const { LostDescriptor, descriptorOf } = require('../own-descriptor')
 
 const CONNECT_WITHIN_MS = 500
 /** An exporter that takes nothing for so long is gone. */
@@ -27,18 +28,21 @@ const SLICE_BYTES = 65_536
  */
 async function send ({ address, header, chunks }) {
   const socket = await connected(address)
+  const own = descriptorOf(socket)
   try {
-    const write = writerOf(socket)
-    await write(Buffer.from(JSON.stringify({ v: PROTOCOL_VERSION, type: 'capture', ...header }) + '\n'))
+    const write = writerOf(socket, own)
+    await write(Buffer.from(stringifyJson({ v: PROTOCOL_VERSION, type: 'capture', ...header }) + '\n'))
     let bytes = 0
     for await (const chunk of chunks) {
       await write(chunk)
       bytes += chunk.length
     }
+    if (own && !own.isOwn()) throw new LostDescriptor()
     socket.end()
     return bytes
   } catch (error) {
-    socket.destroy()
+    // The app may have closed the descriptor, and another file have its number.
+    if (!own || own.isOwn()) socket.destroy()
     throw error
   }
 }
@@ -58,29 +62,31 @@ function connected (address) {
   })
 }
 
-/** @param {net.Socket} socket @returns {(bytes: Buffer) => Promise<void>} */
-function writerOf (socket) {
-  const fd = /** @type {{ _handle?: { fd?: number } }} */ (/** @type {unknown} */ (socket))._handle?.fd
-  let turnBeganMs = performance.now()
+/**
+ * @param {net.Socket} socket @param {import('../own-descriptor').OwnDescriptor | undefined} own its descriptor
+ * @returns {(bytes: Buffer) => Promise<void>}
+ */
+function writerOf (socket, own) {
+  let turnBeganMs = nowMs()
   const turn = async (/** @type {number} */ ms) => {
     await new Promise(resolve => { setTimeout(resolve, ms).unref() })
-    turnBeganMs = performance.now()
+    turnBeganMs = nowMs()
   }
   return async bytes => {
-    let tookMs = performance.now()
+    let tookMs = nowMs()
     for (let written = 0; written < bytes.length;) {
       if (socket.destroyed) throw new Error('the exporter hung up')
       try {
-        written += fd !== undefined && fd >= 0
-          ? fs.writeSync(fd, bytes, written, Math.min(SLICE_BYTES, bytes.length - written))
+        written += own
+          ? own.write(bytes, written, Math.min(SLICE_BYTES, bytes.length - written))
           : await writeByStream(socket, bytes)
-        tookMs = performance.now()
+        tookMs = nowMs()
       } catch (error) {
         if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EAGAIN') throw error
-        if (performance.now() - tookMs > STALLED_MS) throw new Error('the exporter takes no more')
+        if (nowMs() - tookMs > STALLED_MS) throw new Error('the exporter takes no more')
         await turn(AGAIN_MS)
       }
-      if (performance.now() - turnBeganMs > TURN_MS) await turn(0)
+      if (nowMs() - turnBeganMs > TURN_MS) await turn(0)
     }
   }
 }

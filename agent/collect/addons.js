@@ -1,7 +1,7 @@
 'use strict'
 
-const fs = require('node:fs')
 const path = require('node:path')
+const { closeSync, openSync, readSync } = require('../primordials')
 
 /** Read of a file at a time: a frame takes one such piece. */
 const PIECE_BYTES = 65_536
@@ -22,7 +22,7 @@ function addons () {
   const known = new Map()
   /** @type {string[]} */
   const waiting = []
-  /** @type {{ file: string, fd: number, at: number, tail: string } | undefined} */
+  /** @type {{ file: string, at: number, tail: string } | undefined} */
   let reading
   let changed = false
   const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES)
@@ -33,20 +33,26 @@ function addons () {
     changed = true
   }
 
+  /** Opened for each piece, as the app has its turns in between. @param {string} file @param {number} at */
+  const readAt = (file, at) => {
+    const fd = openSync(file, 'r')
+    try {
+      return readSync(fd, buffer, 0, PIECE_BYTES, at)
+    } finally {
+      closeSync(fd)
+    }
+  }
+
   const readPiece = () => {
     if (!reading) {
       const file = waiting.shift()
       if (file === undefined) return
-      try {
-        reading = { file, fd: fs.openSync(file, 'r'), at: 0, tail: '' }
-      } catch {
-        return settle(file, 'unread')
-      }
+      reading = { file, at: 0, tail: '' }
     }
-    const { file, fd } = reading
+    const { file } = reading
     let abi
     try {
-      const bytes = fs.readSync(fd, buffer, 0, PIECE_BYTES, reading.at)
+      const bytes = readAt(file, reading.at)
       reading.at += bytes
       const text = reading.tail + buffer.toString('latin1', 0, bytes)
       reading.tail = text.slice(-8)
@@ -56,7 +62,6 @@ function addons () {
     }
     if (!abi) return
     reading = undefined
-    fs.closeSync(fd)
     settle(file, abi)
   }
 
@@ -79,9 +84,6 @@ function addons () {
       const counts = Object.create(null)
       for (const key of known.values()) counts[key] = (counts[key] ?? 0) + 1
       values.addons = counts
-    },
-    stop () {
-      if (reading) fs.closeSync(reading.fd)
     }
   }
 }

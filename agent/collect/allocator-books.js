@@ -1,6 +1,6 @@
 'use strict'
 
-const { performance } = require('node:perf_hooks')
+const { nowMs } = require('../primordials')
 
 /** A reading may take this share of a core; one that takes longer makes the next ones rarer. */
 const MOST_SHARE = 0.0005
@@ -65,7 +65,7 @@ function readBooks ({ allocator, mallocInfo, allocatedBytes = 0, activeBytes = 0
  * @param {{ now?: () => number }} [dependencies] now: seconds
  * @returns {import('./collector').Collector}
  */
-function allocatorBooks (access, { now = () => performance.now() / 1000 } = {}) {
+function allocatorBooks (access, { now = () => nowMs() / 1000 } = {}) {
   let nextAt = 0
   return {
     fields: ['allocatorBytes'],

@@ -1,14 +1,14 @@
 'use strict'
 
-const fs = require('node:fs')
 const os = require('node:os')
-const { keptFileReader, numberAfter } = require('../read-file')
+const { existsSync } = require('../primordials')
+const { isTemporary, kernelFiles, numberAfter } = require('../read-file')
 const { controllerPaths } = require('./cgroup-paths')
 
 /** @typedef {import('./collector').Values} Values */
 
 /** Each reading is taken so often. */
-const EVERY_FRAMES = 8
+const EVERY_FRAMES = 10
 const NANOSECONDS = 1e9
 const MICROSECONDS = 1e6
 
@@ -30,13 +30,13 @@ function pressureSeconds (text, which) {
  * all parents that can be seen; `max`, 2^63 and more than the machine has mean none.
  *
  * @param {object} [dependencies]
- * @param {((file: string) => string) & { close?: () => void }} [dependencies.read]
+ * @param {Pick<import('../read-file').KernelFiles, 'read' | 'readKept'>} [dependencies.files]
  * @param {(file: string) => boolean} [dependencies.exists]
  * @param {number} [dependencies.hostMemoryBytes]
  * @param {number} [dependencies.fallbackLimitBytes] the limit where no cgroup can be read; 0 is none
  * @returns {import('./collector').Collector}
  */
-function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBytes = os.totalmem(), fallbackLimitBytes = 0 } = {}) {
+function cgroup ({ files = kernelFiles(), exists = existsSync, hostMemoryBytes = os.totalmem(), fallbackLimitBytes = 0 } = {}) {
   /** @type {import('./cgroup-paths').ControllerPaths | null} */
   let memory = null
   /** @type {import('./cgroup-paths').ControllerPaths | null} */
@@ -47,15 +47,13 @@ function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBy
   /** Files that this kernel does not have. @type {Set<string>} */
   const absent = new Set()
 
-  /** @param {string} file @returns {string | undefined} */
-  const tryRead = file => {
+  /** @param {string} file @param {(file: string) => string} [read] @returns {string | undefined} */
+  const tryRead = (file, read = files.read) => {
     if (absent.has(file)) return undefined
     try {
       return read(file)
     } catch (error) {
-      // EMFILE and ENFILE: the process is out of descriptors, for now.
-      const { code } = /** @type {NodeJS.ErrnoException} */ (error)
-      if (!code?.endsWith('FILE')) absent.add(file)
+      if (!isTemporary(error)) absent.add(file)
       return undefined
     }
   }
@@ -81,7 +79,7 @@ function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBy
   /** @param {Values} values */
   const readUsage = values => {
     if (!memory) return
-    usageBytes = Number(tryRead(inFolder(memory.folders[0], memory.version === 1 ? 'memory.usage_in_bytes' : 'memory.current')))
+    usageBytes = Number(tryRead(inFolder(memory.folders[0], memory.version === 1 ? 'memory.usage_in_bytes' : 'memory.current'), files.readKept))
     set(values, 'containerUsageBytes', usageBytes)
     set(values, 'containerLimitBytes', limitBytes)
   }
@@ -97,10 +95,10 @@ function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBy
     const own = memory.folders[0]
     if (memory.version === 1) {
       set(values, 'containerLimitHits', Number(tryRead(inFolder(own, 'memory.failcnt'))))
-      set(values, 'containerOomKills', keyed(tryRead(inFolder(own, 'memory.oom_control')) ?? '', 'oom_kill'))
+      set(values, 'containerOomKills', keyed(tryRead(inFolder(own, 'memory.oom_control'), files.readKept) ?? '', 'oom_kill'))
       return
     }
-    const events = tryRead(inFolder(own, 'memory.events')) ?? ''
+    const events = tryRead(inFolder(own, 'memory.events'), files.readKept) ?? ''
     set(values, 'containerLimitHits', keyed(events, 'max'))
     set(values, 'containerHighHits', keyed(events, 'high'))
     set(values, 'containerOomEvents', keyed(events, 'oom'))
@@ -140,9 +138,11 @@ function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBy
     if (throttled !== undefined) values.cpuThrottledSeconds = throttled / (cpu.version === 2 ? MICROSECONDS : NANOSECONDS)
   }
 
-  // Read in turn, one group a frame: each file costs a system call, cold by then. What an operator sets hardly ever changes.
-  const readings = [readUsage, readEvents, readThrottling, readPressure, readStat]
-  const settings = [readLimit, readHigh, readQuota]
+  // One group a frame, as each file costs system calls, cold by then: opening takes longer than
+  // reading, and only what tells most is kept open. The kernel sums memory.stat up for its reader,
+  // and an operator hardly ever changes settings: one of them takes a turn of the last place.
+  const readings = [readUsage, readEvents, readThrottling, readPressure]
+  const rare = [readStat, readLimit, readStat, readHigh, readStat, readQuota]
   let begun = false
   return {
     fields: [
@@ -163,13 +163,10 @@ function cgroup ({ read = keptFileReader(), exists = fs.existsSync, hostMemoryBy
     },
     read (values, { count }) {
       const turn = count % EVERY_FRAMES
-      if (!begun) for (const readGroup of [...settings, ...readings]) readGroup(values)
+      if (!begun) for (const readGroup of [readLimit, ...readings, readStat, readHigh, readQuota]) readGroup(values)
       else if (turn < readings.length) readings[turn](values)
-      else if (turn === readings.length) settings[Math.floor(count / EVERY_FRAMES) % settings.length](values)
+      else if (turn === readings.length) rare[Math.floor(count / EVERY_FRAMES) % rare.length](values)
       begun = true
-    },
-    stop () {
-      read.close?.()
     }
   }
 }

@@ -1,18 +1,20 @@
 'use strict'
 
-const { keptFileReader } = require('../read-file')
+const { cpuUsage, readFileSync, threadCpuUsage } = require('../primordials')
+const { isTemporary } = require('../read-file')
 
 const MICROSECONDS = 1e6
 const NANOSECONDS = 1e9
-/** It is looked at over tens of seconds. */
-const WAIT_EVERY_FRAMES = 2
+/** Judged over tens of seconds; not in the same frame as other expensive readings. */
+const WAIT_EVERY_FRAMES = 5
+const TURN = 4
 
 /** CPU time of the process; of the main thread only, as it is process-wide. @returns {import('./collector').Collector} */
 function processCpu () {
   return {
     fields: ['cpuUserSeconds', 'cpuSystemSeconds'],
     read (values) {
-      const { user, system } = process.cpuUsage()
+      const { user, system } = cpuUsage()
       values.cpuUserSeconds = user / MICROSECONDS
       values.cpuSystemSeconds = system / MICROSECONDS
     }
@@ -21,12 +23,11 @@ function processCpu () {
 
 /** CPU time of this thread, where Node tells it. @returns {import('./collector').Collector} */
 function threadCpu () {
-  const usage = /** @type {{ threadCpuUsage?: () => NodeJS.CpuUsage }} */ (process).threadCpuUsage
   return {
     fields: ['threadCpuUserSeconds', 'threadCpuSystemSeconds'],
     read (values) {
-      if (!usage) return
-      const { user, system } = usage.call(process)
+      if (!threadCpuUsage) return
+      const { user, system } = threadCpuUsage()
       values.threadCpuUserSeconds = user / MICROSECONDS
       values.threadCpuSystemSeconds = system / MICROSECONDS
     }
@@ -36,27 +37,32 @@ function threadCpu () {
 /**
  * How long this thread waited for a CPU: Documentation/scheduler/sched-stats.rst, "time spent waiting on a runqueue". Kernels without
  * CONFIG_SCHED_INFO have no such file.
- * @param {{ read?: ((file: string) => string) & { close?: () => void } }} [dependencies]
+ * @param {{ read?: (file: string) => string }} [dependencies]
  * @returns {import('./collector').Collector}
  */
-function runQueue ({ read = keptFileReader() } = {}) {
+function runQueue ({ read = readInOneCall } = {}) {
   let known = true
+  let begun = false
   return {
     fields: ['runQueueWaitSeconds'],
     read (values, { count }) {
-      if (!known || count % WAIT_EVERY_FRAMES !== 0) return
+      if (!known || (begun && count % WAIT_EVERY_FRAMES !== TURN)) return
+      begun = true
       try {
         const text = read('/proc/thread-self/schedstat')
         values.runQueueWaitSeconds = parseInt(text.slice(text.indexOf(' ') + 1), 10) / NANOSECONDS
       } catch (error) {
-        // EMFILE and ENFILE: the process is out of descriptors, for now.
-        known = Boolean(/** @type {NodeJS.ErrnoException} */ (error).code?.endsWith('FILE'))
+        known = isTemporary(error)
       }
-    },
-    stop () {
-      read.close?.()
     }
   }
 }
+
+/**
+ * A worker may be terminated between any two calls, and Node.js told to leave open what it left
+ * open (`trackUnmanagedFds: false`). With this encoding C++ opens, reads and closes in one call.
+ * @param {string} file
+ */
+const readInOneCall = file => readFileSync(file, 'utf8')
 
 module.exports = { processCpu, threadCpu, runQueue }

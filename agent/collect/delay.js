@@ -1,7 +1,7 @@
 'use strict'
 
-const v8 = require('node:v8')
-const { performance } = require('node:perf_hooks')
+const { clearTimeout, eventLoopUtilization, nowMs: readNowMs, setTimeout } = require('../primordials')
+const { getHeapStatistics } = require('../v8-functions')
 const { DELAY_BOUNDS_SECONDS } = require('../frame')
 const { Buckets } = require('../buckets')
 const { iterations } = require('./event-loop')
@@ -44,7 +44,7 @@ function delay (frameMs, guarded) {
   let busy = false
   let closeTicks = 0
   let busyUntilMs = 0
-  let last = performance.eventLoopUtilization()
+  let last = eventLoopUtilization()
   let lastTurns = iterations()
   let ownTurns = 0
   let externalPeakBytes = 0
@@ -63,7 +63,7 @@ function delay (frameMs, guarded) {
     closeTicks = 0
     record(Math.max(0, nowMs - dueMs))
 
-    const now = performance.eventLoopUtilization()
+    const now = eventLoopUtilization()
     const activeMs = now.active - last.active
     // A block between close ticks delays one of them: only rare ticks ask for turns.
     const turns = intervalMs > BUSY_MS ? iterations() : undefined
@@ -83,7 +83,7 @@ function delay (frameMs, guarded) {
   }
 
   const ownTick = guarded('delay', () => {
-    const nowMs = performance.now()
+    const nowMs = readNowMs()
     ownTurns++
     if (intervalMs === BUSY_MS && ++closeTicks < LOOK_EVERY_TICKS) {
       record(Math.max(0, nowMs - dueMs))
@@ -106,14 +106,14 @@ function delay (frameMs, guarded) {
   }
 
   const peak = () => {
-    const { external_memory: external } = /** @type {{ external_memory?: number }} */ (v8.getHeapStatistics())
+    const { external_memory: external } = /** @type {{ external_memory?: number }} */ (getHeapStatistics())
     if (external !== undefined && external > externalPeakBytes) externalPeakBytes = external
   }
 
   return {
     fields: ['eventLoopDelay', 'externalPeakBytes'],
     start () {
-      schedule(performance.now())
+      schedule(readNowMs())
     },
     read (values, { nowSeconds }) {
       ownTurns += FRAME_TURNS

@@ -1,16 +1,16 @@
 'use strict'
 
-const { performance } = require('node:perf_hooks')
+const { eventLoopUtilization, nodeTiming } = require('../primordials')
 
 /** @returns {number | undefined} turns of the event loop so far, where Node tells */
-const iterations = () => /** @type {any} */ (performance.nodeTiming).uvMetricsInfo?.loopCount
+const iterations = () => nodeTiming.uvMetricsInfo?.loopCount
 
 /** Time the loop was active and idle, and its turns. @returns {import('./collector').Collector} */
 function eventLoop () {
   return {
     fields: ['eventLoopActiveSeconds', 'eventLoopIdleSeconds', 'eventLoopIterations'],
     read (values) {
-      const { active, idle } = performance.eventLoopUtilization()
+      const { active, idle } = eventLoopUtilization()
       values.eventLoopActiveSeconds = active / 1000
       values.eventLoopIdleSeconds = idle / 1000
       const turns = iterations()

@@ -1,6 +1,7 @@
 'use strict'
 
-const fs = require('node:fs')
+const { readFileSync, readdirSync, statSync } = require('../primordials')
+const { isTemporary } = require('../read-file')
 
 /** Not every frame, and not in the same one as other dear readings. */
 const EVERY_FRAMES = 5
@@ -13,10 +14,10 @@ function fileDescriptors () {
   let most
   /** Linux 6.2 and later say how many there are as the folder's size. @type {boolean | undefined} */
   let sizeTells
-  const list = () => fs.readdirSync('/proc/self/fd').length - 1 // less the one that reads the folder
+  const list = () => readdirSync('/proc/self/fd').length - 1 // less the one that reads the folder
   const count = () => {
     if (sizeTells === false) return list()
-    const { size } = fs.statSync('/proc/self/fd')
+    const { size } = statSync('/proc/self/fd')
     sizeTells ??= size > 0 && size === list()
     return sizeTells ? size : list()
   }
@@ -26,10 +27,10 @@ function fileDescriptors () {
       if (closed || (most !== undefined && tick.count % EVERY_FRAMES !== TURN)) return
       try {
         values.openFileDescriptors = count()
-        most ??= Number(/^Max open files\s+(\d+)/m.exec(fs.readFileSync('/proc/self/limits', 'latin1'))?.[1])
+        most ??= Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1])
         if (most > 0) values.maxFileDescriptors = most
-      } catch {
-        closed = true
+      } catch (error) {
+        closed = !isTemporary(error)
       }
     }
   }

@@ -1,6 +1,7 @@
 'use strict'
 
-const { PerformanceObserver } = require('node:perf_hooks')
+const { PerformanceObserver } = require('../primordials')
+const { attempt } = require('../guard')
 
 /** @typedef {import('node:perf_hooks').PerformanceEntry[]} Entries */
 
@@ -12,7 +13,7 @@ function gcObserver () {
   const waiting = []
   /** @param {Entries} entries */
   let take = entries => { waiting.push(entries) }
-  const observer = new PerformanceObserver(list => take(list.getEntries()))
+  const observer = new PerformanceObserver(list => attempt('gc', () => take(list.getEntries())))
   const connect = () => observer.observe({ type: 'gc', buffered: false })
   connect()
   return {

@@ -1,6 +1,6 @@
 'use strict'
 
-const { performance } = require('node:perf_hooks')
+const primordials = require('../primordials')
 
 /** GCs a second that an app which does nothing else does not cause by itself. */
 const SUSPECT_PER_SECOND = 10
@@ -27,8 +27,9 @@ const CAUSE_SHARE = 0.5
  * @param {() => void} dependencies.connect
  * @param {() => { active: number, idle: number }} [dependencies.utilization] ms so far
  * @param {() => NodeJS.CpuUsage} [dependencies.cpuUsage] µs so far
+ * @param {() => number} [dependencies.nowMs]
  */
-function gcWatchdog ({ disconnect, connect, utilization = () => performance.eventLoopUtilization(), cpuUsage = process.cpuUsage }) {
+function gcWatchdog ({ disconnect, connect, utilization = primordials.eventLoopUtilization, cpuUsage = primordials.cpuUsage, nowMs = primordials.nowMs }) {
   /** @type {'watching' | 'trial' | 'stopped'} */
   let state = 'watching'
   let frames = 0
@@ -44,7 +45,7 @@ function gcWatchdog ({ disconnect, connect, utilization = () => performance.even
   function reading (count, pauseSeconds) {
     const { active } = utilization()
     const { user, system } = cpuUsage()
-    return { atSeconds: performance.now() / 1000, count, pauseSeconds, activeSeconds: active / 1000, cpuSeconds: (user + system) / 1e6 }
+    return { atSeconds: nowMs() / 1000, count, pauseSeconds, activeSeconds: active / 1000, cpuSeconds: (user + system) / 1e6 }
   }
 
   return {
@@ -52,7 +53,7 @@ function gcWatchdog ({ disconnect, connect, utilization = () => performance.even
     /** Called each frame. @param {number} count of GCs so far @param {number} pauseSeconds of all of them */
     look (count, pauseSeconds) {
       if (state === 'stopped') return
-      const atSeconds = performance.now() / 1000
+      const atSeconds = nowMs() / 1000
       const isFrequent = (count - lastCount) / (atSeconds - lastAtSeconds) >= SUSPECT_PER_SECOND
       lastCount = count
       lastAtSeconds = atSeconds

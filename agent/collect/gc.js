@@ -1,7 +1,7 @@
 'use strict'
 
-const v8 = require('node:v8')
-const { performance } = require('node:perf_hooks')
+const primordials = require('../primordials')
+const { getHeapSpaceStatistics } = require('../v8-functions')
 const { GC_KINDS, GC_CAUSES, ORDINARY_CAUSE, GC_PAUSE_BOUNDS_SECONDS } = require('../frame')
 const { Buckets } = require('../buckets')
 const { gcWatchdog } = require('./gc-watchdog')
@@ -24,7 +24,7 @@ function keyOf ({ kind = 0, flags = 0 }) {
 /** Used bytes of all spaces but the new ones: what a major GC left, plus what was promoted or made old since. */
 function oldBytes () {
   let bytes = 0
-  for (const { space_name: name, space_used_size: used } of v8.getHeapSpaceStatistics()) {
+  for (const { space_name: name, space_used_size: used } of getHeapSpaceStatistics()) {
     if (!name.startsWith('new_')) bytes += used
   }
   return bytes
@@ -69,7 +69,7 @@ function gc (observer, guarded) {
       }
     }
     if (!sawMajor) return
-    const nowMs = performance.now()
+    const nowMs = primordials.nowMs()
     if (nowMs - liveHeapAtMs < LIVE_HEAP_EVERY_MS) return
     liveHeapAtMs = nowMs
     liveHeapBytes = oldBytes()

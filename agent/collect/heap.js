@@ -1,13 +1,16 @@
 'use strict'
 
-const v8 = require('node:v8')
+const { memoryUsage } = require('../primordials')
+const { getHeapSpaceStatistics, getHeapStatistics } = require('../v8-functions')
 
 /** process.memoryUsage() reads RSS as well, which opens a file: it is asked for what nobody else knows, now and then. */
 const ARRAY_BUFFERS_EVERY_FRAMES = 5
 
 /** V8's totals and spaces. @returns {import('./collector').Collector} */
 function heap () {
-  let begun = false
+  /** External memory, which holds them, when the array buffers were read. @type {number | undefined} */
+  let readAtBytes
+  let arrayBuffersBytes = 0
   /** Spaces that are looked at, and those that held something: others need not travel. */
   const used = new Set(['new_space', 'old_space', 'large_object_space', 'code_space'])
   return {
@@ -17,15 +20,18 @@ function heap () {
       'globalHandlesBytes', 'nativeContexts', 'detachedContexts', 'spaces'
     ],
     read (values, { count, look }) {
-      const heap = /** @type {v8.HeapInfo & { total_allocated_bytes?: number }} */ (v8.getHeapStatistics())
+      const heap = getHeapStatistics()
       values.heapUsedBytes = heap.used_heap_size
       values.heapTotalBytes = heap.total_heap_size
       values.heapPhysicalBytes = heap.total_physical_size
       values.heapExecutableBytes = heap.total_heap_size_executable
       values.heapSizeLimitBytes = heap.heap_size_limit
       values.externalBytes = heap.external_memory
-      if (!begun || look || count % ARRAY_BUFFERS_EVERY_FRAMES === 2) values.arrayBuffersBytes = process.memoryUsage().arrayBuffers
-      begun = true
+      if (readAtBytes === undefined || look || count % ARRAY_BUFFERS_EVERY_FRAMES === 2) {
+        if (readAtBytes !== heap.external_memory) arrayBuffersBytes = memoryUsage().arrayBuffers
+        readAtBytes = heap.external_memory
+        values.arrayBuffersBytes = arrayBuffersBytes
+      }
       values.mallocedBytes = heap.malloced_memory
       values.peakMallocedBytes = heap.peak_malloced_memory
       values.globalHandlesBytes = heap.used_global_handles_size
@@ -34,7 +40,7 @@ function heap () {
       if (heap.total_allocated_bytes !== undefined) values.heapAllocatedBytes = heap.total_allocated_bytes
       /** @type {Record<string, [used: number, size: number, available: number, physical: number]>} */
       const spaces = {}
-      for (const { space_name: name, space_used_size: usedBytes, space_size: size, space_available_size: available, physical_space_size: physical } of v8.getHeapSpaceStatistics()) {
+      for (const { space_name: name, space_used_size: usedBytes, space_size: size, space_available_size: available, physical_space_size: physical } of getHeapSpaceStatistics()) {
         if (size === 0 && !used.has(name)) continue
         used.add(name)
         spaces[name] = [usedBytes, size, available, physical]

@@ -15,7 +15,8 @@
  */
 function * collectors ({ isMainThread, frameMs, guarded, metered, majors, access, memoryLimitBytes }) {
   if (isMainThread) {
-    yield require('./process-status').processStatus()
+    const files = require('../read-file').kernelFiles()
+    yield Object.assign(require('./process-status').processStatus({ files }), { stop: files.close })
     const addons = require('./addons').addons()
     yield
     require('./mappings')
@@ -25,14 +26,14 @@ function * collectors ({ isMainThread, frameMs, guarded, metered, majors, access
     require('./memory-look')
     yield
     // Who asks malloc learns what was freed and kept while anonymous memory stayed as it is: with the looks, each ten seconds.
-    yield require('./memory-map').memoryMap({ frameMs, metered, look: addons.look, ...(access && { atRestEverySeconds: 0 }) })
+    yield require('./memory-map').memoryMap({ frameMs, metered, look: addons.look, ...(access && { atRestEverySeconds: 0 }) }, { read: files.readKept })
     if (access) yield require('./allocator-books').allocatorBooks(access)
     yield addons
     yield require('./file-descriptors').fileDescriptors()
     yield require('./cpu').processCpu()
     require('./cgroup-paths')
     yield
-    yield require('./cgroup').cgroup({ fallbackLimitBytes: memoryLimitBytes })
+    yield require('./cgroup').cgroup({ files, fallbackLimitBytes: memoryLimitBytes })
   }
   yield require('./cpu').threadCpu()
   yield require('./cpu').runQueue()

@@ -1,6 +1,7 @@
 'use strict'
 
-const { fileReader, keptFileReader, leadingNumbers, linesOf } = require('../read-file')
+const { readFileSync } = require('../primordials')
+const { isTemporary, kernelFiles, leadingNumbers, linesOf } = require('../read-file')
 const { mappingsReader } = require('./mappings')
 const { residentPages } = require('./resident-pages')
 
@@ -10,8 +11,8 @@ const { residentPages } = require('./resident-pages')
 
 /**
  * @typedef {object} Sources of a look, /proc by default
- * @property {((file: string) => string) & { close?: () => void }} [read] what is read again and again
- * @property {(file: string) => string} [readOnce]
+ * @property {(file: string) => string} [read] what is read again and again
+ * @property {() => Buffer} [auxiliaryVector]
  * @property {(file: string) => Iterable<string>} [lines]
  * @property {(mappings: readonly Mapping[]) => Generator<void, Resident>} [count]
  */
@@ -22,16 +23,16 @@ const { residentPages } = require('./resident-pages')
  *
  * @param {(lines: string) => void} show is shown the lines as well, which are too dear to be made twice
  * @param {Sources} [sources]
- * @returns {{ take: () => Generator<void, Look>, anonBytes: () => number, usesSmaps: () => boolean, close: () => void }} take: pauses wherever there may be
+ * @returns {{ take: () => Generator<void, Look>, anonBytes: () => number, usesSmaps: () => boolean }} take: pauses wherever there may be
  *   one; usesSmaps: whether the kernel must add up smaps for it. The first two throw where /proc is closed
  */
-function memoryLook (show, { read = keptFileReader(), readOnce = fileReader(), lines = linesOf, count } = {}) {
+function memoryLook (show, { read = kernelFiles().read, auxiliaryVector = () => readFileSync('/proc/self/auxv'), lines = linesOf, count } = {}) {
   /** @type {'maps' | 'smaps'} */
   let source = 'maps'
   let counted = count
   let knownPageBytes = 0
   const pages = [0, 0, 0]
-  const pageBytes = () => (knownPageBytes ||= pageBytesOf(readOnce))
+  const pageBytes = () => (knownPageBytes ||= pageBytesOf(auxiliaryVector()))
 
   /** @param {Mapping[]} mappings @returns {Generator<void, Resident | undefined>} */
   function * residentOf (mappings) {
@@ -39,7 +40,8 @@ function memoryLook (show, { read = keptFileReader(), readOnce = fileReader(), l
     try {
       counted ??= residentPages({ pageBytes: pageBytes() })
       return yield * counted(mappings)
-    } catch {
+    } catch (error) {
+      if (isTemporary(error)) throw error
       source = 'smaps'
     }
   }
@@ -60,15 +62,13 @@ function memoryLook (show, { read = keptFileReader(), readOnce = fileReader(), l
       const [, resident, shared] = pages
       return (resident - shared) * pageBytes()
     },
-    usesSmaps: () => source === 'smaps',
-    close: () => read.close?.()
+    usesSmaps: () => source === 'smaps'
   }
 }
 
-/** The size of a page: Node does not tell it, smaps and the auxiliary vector do. @param {(file: string) => string} read */
-function pageBytesOf (read) {
+/** The size of a page: Node does not tell it, smaps and the auxiliary vector do. @param {Buffer} vector */
+function pageBytesOf (vector) {
   const AT_PAGESZ = 6
-  const vector = Buffer.from(read('/proc/self/auxv'), 'latin1')
   for (let at = 0; at + 16 <= vector.length; at += 16) {
     if (vector.readBigUInt64LE(at) === BigInt(AT_PAGESZ)) return Number(vector.readBigUInt64LE(at + 8))
   }

@@ -1,6 +1,7 @@
 'use strict'
 
-const { performance } = require('node:perf_hooks')
+const { clearTimeout, nowMs, setTimeout } = require('../primordials')
+const { isTemporary } = require('../read-file')
 const { memoryLook } = require('./memory-look')
 
 const EVERY_SECONDS = 10
@@ -43,8 +44,8 @@ const MOST_ATTEMPTS = 3
  *   now: seconds; later: returns what takes it back
  * @returns {import('./collector').Collector}
  */
-function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS }, { now = () => performance.now() / 1000, later = setLater, ...sources } = {}) {
-  const { take, anonBytes, usesSmaps, close } = memoryLook(look, sources)
+function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS }, { now = () => nowMs() / 1000, later = setLater, ...sources } = {}) {
+  const { take, anonBytes, usesSmaps } = memoryLook(look, sources)
   let nextAt = process.platform === 'linux' ? 0 : Infinity
   /** Anonymous memory as the last look told of it, and until when that holds while it stays so. */
   let toldAnonBytes = NaN
@@ -97,8 +98,8 @@ function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT
       const { done, value } = /** @type {Generator<void, Look>} */ (looking).next()
       if (!done) return true
       seen = value
-    } catch {
-      nextAt = Infinity // /proc is closed, and stays so
+    } catch (error) {
+      if (!isTemporary(error)) nextAt = Infinity // /proc is closed, and stays so
     }
     looking = undefined
     return false
@@ -128,8 +129,8 @@ function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT
       const bytes = anonBytes()
       leastBytes = Math.min(leastBytes, bytes)
       mostBytes = Math.max(mostBytes, bytes)
-    } catch {
-      nextAt = Infinity
+    } catch (error) {
+      if (!isTemporary(error)) nextAt = Infinity
     }
   }
 
@@ -174,10 +175,7 @@ function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT
       const isDue = nextFrameSeconds >= nextAt && (nextFrameSeconds >= atRestUntil || !isAtRest(values))
       if (!atOnce && !looking && !takeBack && isDue) takeBack = later(begin, Math.max(0, frameMs - leadMs))
     },
-    stop () {
-      cancel()
-      close()
-    }
+    stop: cancel
   }
 }
 

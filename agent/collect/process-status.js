@@ -1,6 +1,7 @@
 'use strict'
 
-const { keptFileReader, numberAfter, leadingNumbers } = require('../read-file')
+const { readRssBytes } = require('../primordials')
+const { isTemporary, kernelFiles, numberAfter, leadingNumbers } = require('../read-file')
 
 /** Line of /proc/self/status -> field. Sizes are in kB there. proc(5). */
 const SIZES = /** @type {const} */ ([
@@ -12,17 +13,17 @@ const STATUS_EVERY_FRAMES = 10
 
 /**
  * What the kernel says of the process: RSS and its parts. Elsewhere than on Linux, or where /proc is closed, RSS alone.
- * @param {{ read?: ((file: string) => string) & { close?: () => void } }} [dependencies]
+ * @param {{ files?: Pick<import('../read-file').KernelFiles, 'read' | 'readKept'> }} [dependencies]
  * @returns {import('./collector').Collector}
  */
-function processStatus ({ read = keptFileReader() } = {}) {
+function processStatus ({ files = kernelFiles() } = {}) {
   let closed = process.platform !== 'linux'
   let pageBytes = 0
   const pages = [0, 0, 0]
 
   /** @param {import('./collector').Values} values */
   const readStatus = values => {
-    const text = read('/proc/self/status')
+    const text = files.read('/proc/self/status')
     for (const [line, field] of SIZES) {
       const kilobytes = numberAfter(text, line)
       if (kilobytes !== undefined) values[field] = kilobytes * 1024
@@ -31,7 +32,7 @@ function processStatus ({ read = keptFileReader() } = {}) {
   }
   /** size, resident and shared (file and shmem) in pages. proc(5). @param {import('./collector').Values} values */
   const readStatm = values => {
-    leadingNumbers(read('/proc/self/statm'), pages)
+    leadingNumbers(files.readKept('/proc/self/statm'), pages)
     const [size, resident, shared] = pages
     // Node does not tell the page size; both files tell the size of the same address space. It is a power of two.
     pageBytes ||= 2 ** Math.round(Math.log2(values.virtualBytes / size))
@@ -47,14 +48,11 @@ function processStatus ({ read = keptFileReader() } = {}) {
         try {
           if (pageBytes === 0 || count % STATUS_EVERY_FRAMES === 0) readStatus(values)
           readStatm(values)
-        } catch {
-          closed = true // the permission model, or a /proc that is not mounted: it stays so
+        } catch (error) {
+          closed = !isTemporary(error) // the permission model, or a /proc that is not mounted: it stays so
         }
       }
-      if (closed) values.rssBytes = process.memoryUsage.rss()
-    },
-    stop () {
-      read.close?.()
+      if (closed) values.rssBytes = readRssBytes()
     }
   }
 }

@@ -1,6 +1,7 @@
 'use strict'
 
-const fs = require('node:fs')
+const { openSync } = require('../primordials')
+const { OwnDescriptor } = require('../own-descriptor')
 
 /** @typedef {import('./mappings').Mapping} Mapping */
 /** @typedef {import('./mappings').MappingPart} MappingPart */
@@ -25,9 +26,9 @@ const MOST_WINDOWS = 256
  *
  * Memory beyond the budget is sampled evenly, with another start each time.
  *
- * @param {{ open?: () => number, pageBytes?: number, mostWindows?: number }} [options]
+ * @param {{ pageBytes?: number, mostWindows?: number }} [options]
  */
-function residentPages ({ open = () => fs.openSync('/proc/self/pagemap', 'r'), pageBytes = 4096, mostWindows = MOST_WINDOWS } = {}) {
+function residentPages ({ pageBytes = 4096, mostWindows = MOST_WINDOWS } = {}) {
   const buffer = Buffer.allocUnsafeSlow(WINDOW_PAGES * ENTRY_BYTES)
   const windowBytes = WINDOW_PAGES * pageBytes
   let turn = 0
@@ -60,17 +61,17 @@ function residentPages ({ open = () => fs.openSync('/proc/self/pagemap', 'r'), p
     return present
   }
 
-  /** @param {number} fd @param {number} from @param {number} to at most a window further @returns {number} bytes of the buffer */
-  const readWindow = (fd, from, to) => fs.readSync(fd, buffer, 0, (to - from) / pageBytes * ENTRY_BYTES, from / pageBytes * ENTRY_BYTES)
+  /** @param {OwnDescriptor} file @param {number} from @param {number} to at most a window further @returns {number} bytes of the buffer */
+  const readWindow = (file, from, to) => file.read(buffer, (to - from) / pageBytes * ENTRY_BYTES, from / pageBytes * ENTRY_BYTES)
 
   /**
    * A stack grows downwards: below a long piece that was never touched lies nothing.
-   * @param {number} fd @param {Mapping} stack @returns {Generator<void, number>}
+   * @param {OwnDescriptor} file @param {Mapping} stack @returns {Generator<void, number>}
    */
-  const countStack = function * (fd, { from, to }) {
+  const countStack = function * (file, { from, to }) {
     let present = 0
     for (let high = to; high > from; high -= windowBytes) {
-      const bytes = readWindow(fd, Math.max(from, high - windowBytes), high)
+      const bytes = readWindow(file, Math.max(from, high - windowBytes), high)
       const untouched = Math.min(bytes, UNTOUCHED_PAGES * ENTRY_BYTES)
       const low = countEntries(0, untouched)
       present += low + countEntries(untouched, bytes)
@@ -82,9 +83,9 @@ function residentPages ({ open = () => fs.openSync('/proc/self/pagemap', 'r'), p
 
   /**
    * Every stride-th window, the rest in proportion.
-   * @param {number} fd @param {Mapping[]} mappings @param {number} stride @returns {Generator<void, number>}
+   * @param {OwnDescriptor} file @param {Mapping[]} mappings @param {number} stride @returns {Generator<void, number>}
    */
-  const countSampled = function * (fd, mappings, stride) {
+  const countSampled = function * (file, mappings, stride) {
     let ahead = turn % Math.min(stride, windowsOf(mappings))
     let present = 0
     let looked = 0
@@ -96,7 +97,7 @@ function residentPages ({ open = () => fs.openSync('/proc/self/pagemap', 'r'), p
         ahead = stride - 1
         const high = Math.min(to, low + windowBytes)
         looked += high - low
-        present += countEntries(0, readWindow(fd, low, high))
+        present += countEntries(0, readWindow(file, low, high))
         yield
       }
     }
@@ -116,16 +117,16 @@ function residentPages ({ open = () => fs.openSync('/proc/self/pagemap', 'r'), p
     const stride = Math.max(1, Math.ceil(windowsOf(mappings.filter(({ part }) => part !== 'stacks')) / mostWindows))
     turn++
     const resident = { malloc_heap: 0, malloc_arenas: 0, malloc_mapped: 0, webassembly: 0, stacks: 0 }
-    const fd = open()
+    const file = new OwnDescriptor(openSync('/proc/self/pagemap', 'r'))
     try {
       for (const part of SAMPLED) {
         const own = ofPart(part)
-        if (own.length > 0) resident[part] = (yield * countSampled(fd, own, stride)) * pageBytes
+        if (own.length > 0) resident[part] = (yield * countSampled(file, own, stride)) * pageBytes
       }
-      for (const stack of ofPart('stacks')) resident.stacks += (yield * countStack(fd, stack)) * pageBytes
+      for (const stack of ofPart('stacks')) resident.stacks += (yield * countStack(file, stack)) * pageBytes
       return resident
     } finally {
-      fs.closeSync(fd)
+      file.close()
     }
   }
 }

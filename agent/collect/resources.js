@@ -1,5 +1,6 @@
 'use strict'
 
+const { listActiveResources } = require('../primordials')
 const { KEY } = require('../text-rules')
 
 /** Listing takes time in proportion to what is active: not every frame, and not in the same one as other dear readings. */
@@ -11,16 +12,15 @@ const TURN = 3
  * @returns {import('./collector').Collector}
  */
 function resources () {
-  const list = /** @type {{ getActiveResourcesInfo?: () => string[] }} */ (process).getActiveResourcesInfo
   let begun = false
   return {
     fields: ['resources'],
     read (values, { count }) {
-      if (!list || (begun && count % EVERY_FRAMES !== TURN)) return
+      if (!listActiveResources || (begun && count % EVERY_FRAMES !== TURN)) return
       begun = true
       /** @type {Record<string, number>} */
       const counts = Object.create(null)
-      for (const type of list.call(process)) counts[type] = (counts[type] ?? 0) + 1
+      for (const type of listActiveResources()) counts[type] = (counts[type] ?? 0) + 1
       // One name that the exporter refuses would cost the whole frame.
       for (const type in counts) if (!KEY.test(type)) delete counts[type]
       values.resources = counts

@@ -23,14 +23,15 @@ const UNLIMITED_V1 = '9223372036854771712\n'
  */
 function readCgroup ({ cgroup: groups, mounts, files }, fallbackLimitBytes) {
   const all = { '/proc/self/cgroup': groups, '/proc/self/mountinfo': mounts.map((mount, i) => `${30 + i} 25 0:${26 + i} ${mount}`).join('\n') + '\n', ...files }
+  const read = file => {
+    if (!(file in all)) throw new Error(`ENOENT ${file}`)
+    return all[file]
+  }
   const collector = cgroup({
     hostMemoryBytes: HOST_BYTES,
     fallbackLimitBytes,
     exists: file => file in all,
-    read: file => {
-      if (!(file in all)) throw new Error(`ENOENT ${file}`)
-      return all[file]
-    }
+    files: { read, readKept: read }
   })
   const values = {}
   collector.start()

@@ -18,12 +18,12 @@ function live (second, frames) {
   const state = { connected: true, trials: 0 }
   const sum = { gcs: 0, pauseSeconds: 0, activeSeconds: 0, cpuSeconds: 0 }
   let clock = 0
-  jest.spyOn(performance, 'now').mockImplementation(() => clock * 1000)
   const watchdog = gcWatchdog({
     connect: () => { state.connected = true },
     disconnect: () => { state.connected = false; state.trials++ },
     utilization: () => ({ active: sum.activeSeconds * 1000, idle: 0 }),
-    cpuUsage: () => ({ user: sum.cpuSeconds * 1e6, system: 0 })
+    cpuUsage: () => ({ user: sum.cpuSeconds * 1e6, system: 0 }),
+    nowMs: () => clock * 1000
   })
   for (; clock < frames; clock++) {
     const { gcs, pauseSeconds, activeSeconds, cpuSeconds } = second(state.connected)
@@ -37,7 +37,6 @@ function live (second, frames) {
 }
 
 describe('the watchdog of the GC observer', () => {
-  afterEach(() => jest.restoreAllMocks())
   const busy = { gcs: 200, pauseSeconds: 0.5, activeSeconds: 0.6, cpuSeconds: 0.6 }
   const still = { gcs: 0, pauseSeconds: 0, activeSeconds: 0.001, cpuSeconds: 0.01 }
 

@@ -157,13 +157,14 @@ function environment (changes = {}) {
 /**
  * Runs one child to its end; killed, by its own id, when it does not end.
  * @param {string} command @param {string[]} args
- * @param {{ env?: NodeJS.ProcessEnv, cwd?: string, uid?: number, gid?: number, timeoutMs?: number }} [options] env: in full
+ * @param {{ env?: NodeJS.ProcessEnv, cwd?: string, uid?: number, gid?: number, stdin?: string, timeoutMs?: number }} [options] env: in full
  * @returns {{ child: import('node:child_process').ChildProcess, ended: Promise<Ended>, said: (text: string) => Promise<string> }}
  *   said: its stdout, as soon as it holds that text
  */
-function spawnBounded (command, args, { env = environment(), cwd, uid, gid, timeoutMs = 20_000 } = {}) {
+function spawnBounded (command, args, { env = environment(), cwd, uid, gid, stdin, timeoutMs = 20_000 } = {}) {
   const began = process.hrtime.bigint()
-  const child = spawn(command, args, { env, cwd, uid, gid, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(command, args, { env, cwd, uid, gid, stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] })
+  child.stdin?.end(stdin)
   const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
   let stdout = ''
   let stderr = ''

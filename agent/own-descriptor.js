@@ -1,0 +1,74 @@
+'use strict'
+
+const { closeSync, fstatSync, readSync, writeSync } = require('./primordials')
+
+/** The app closed a descriptor of the agent. */
+class LostDescriptor extends Error {}
+
+/**
+ * A descriptor that stays open while the app has its turns. An app may close descriptors that are
+ * not its own, and the kernel gives the number to the next file that is opened: device and inode
+ * say whether the number still means what it meant here. One `fstat` takes about 1 microsecond.
+ */
+class OwnDescriptor {
+  #fd
+  #dev
+  #ino
+
+  /** @param {number} fd @throws what fstat throws */
+  constructor (fd) {
+    const { dev, ino } = fstatSync(fd)
+    this.#fd = fd
+    this.#dev = dev
+    this.#ino = ino
+  }
+
+  /** @returns {boolean} false: the number is closed, or belongs to another file */
+  isOwn () {
+    try {
+      const { dev, ino } = fstatSync(this.#fd)
+      return ino === this.#ino && dev === this.#dev
+    } catch {
+      return false
+    }
+  }
+
+  /**
+   * @param {Buffer} buffer is filled from its start
+   * @param {number} length bytes
+   * @param {number | null} position in the file; null: where the last read ended
+   * @returns {number} bytes
+   * @throws {LostDescriptor | NodeJS.ErrnoException}
+   */
+  read (buffer, length, position) {
+    if (!this.isOwn()) throw new LostDescriptor()
+    return readSync(this.#fd, buffer, 0, length, position)
+  }
+
+  /**
+   * @template {string | Buffer} Content
+   * @param {Content} content
+   * @param {Content extends Buffer ? number : never} [offset] @param {Content extends Buffer ? number : never} [length]
+   * @returns {number} bytes
+   * @throws {LostDescriptor | NodeJS.ErrnoException}
+   */
+  write (content, offset, length) {
+    if (!this.isOwn()) throw new LostDescriptor()
+    return typeof content === 'string' ? writeSync(this.#fd, content) : writeSync(this.#fd, content, offset, length)
+  }
+
+  close () {
+    if (this.isOwn()) closeSync(this.#fd)
+  }
+}
+
+/**
+ * @param {import('node:net').Socket | undefined} socket
+ * @returns {OwnDescriptor | undefined} undefined where it shows none: a Windows pipe, or not yet one
+ */
+function descriptorOf (socket) {
+  const fd = /** @type {{ _handle?: { fd?: number } } | undefined} */ (/** @type {unknown} */ (socket))?._handle?.fd
+  return fd !== undefined && fd >= 0 ? new OwnDescriptor(fd) : undefined
+}
+
+module.exports = { OwnDescriptor, LostDescriptor, descriptorOf }

@@ -1,0 +1,22 @@
+'use strict'
+
+const v8 = /** @type {any} */ (require('node:v8'))
+
+/**
+ * Functions of `node:v8`, captured when the agent loads, some 40 ms after the preload: see
+ * primordials.js. What a Node.js does not have is undefined.
+ */
+module.exports = Object.freeze({
+  /** @type {() => import('node:v8').HeapInfo & { total_allocated_bytes?: number }} */
+  getHeapStatistics: v8.getHeapStatistics,
+  /** @type {() => import('node:v8').HeapSpaceInfo[]} */
+  getHeapSpaceStatistics: v8.getHeapSpaceStatistics,
+  /** @type {typeof import('node:v8').getHeapSnapshot} */
+  getHeapSnapshot: v8.getHeapSnapshot,
+  /** @type {typeof import('node:v8').GCProfiler | undefined} */
+  GCProfiler: v8.GCProfiler,
+  /** Node.js 24 and later. @type {(() => { stop: () => string }) | undefined} */
+  startCpuProfile: v8.startCpuProfile,
+  /** @type {((options: object) => { stop: () => string }) | undefined} */
+  startHeapProfile: v8.startHeapProfile
+})
