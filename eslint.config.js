@@ -14,5 +14,14 @@ module.exports = [
       // Short rows of numbers read better on one line than on four.
       '@stylistic/object-property-newline': 'off'
     }
+  },
+  // What a command writes is escaped in one place.
+  {
+    files: ['exporter/cli/**/*.js'],
+    ignores: ['exporter/cli/output.js'],
+    rules: {
+      'no-console': 'error',
+      'no-restricted-properties': ['error', ...['stdout', 'stderr'].map(property => ({ object: 'process', property, message: 'Use cli/output.js.' }))]
+    }
   }
 ]

@@ -27,6 +27,7 @@
  * @property {number} [memoryLimitBytes] memory limit to ask for, whole MiB
  * @property {string} [kubernetes] of the container in a pod's spec: env entries, or resources; YAML
  * @property {string} [code] what to change in the code
+ * @property {string} [note] what the forms leave out, and why: a sentence
  *
  * @typedef {object} Fix
  * @property {string} title

@@ -2,6 +2,7 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence } = require('./evidence')
+const { comment } = require('../text/comment')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 
 const MIB = 2 ** 20
@@ -57,7 +58,7 @@ module.exports = defineDiagnosis({
     return [{
       title: 'Try a Node.js that is built with pointer compression',
       change: {
-        dockerfile: `# in place of the official image of Node ${target.node}\nFROM platformatic/node-caged:${Number(target.node.split('.')[0]) >= 26 ? '26' : '25'}-slim`,
+        dockerfile: `${comment(`in place of the official image of Node ${target.node}`)}\nFROM platformatic/node-caged:${Number(target.node.split('.')[0]) >= 26 ? '26' : '25'}-slim`,
         code: 'Disqualified by: a heap above 4 GiB per isolate, native addons built with NAN or V8 headers (Node-API ones work), heap snapshots and tools that expect 8-byte pointers. Flags that size the heap keep their meaning. No official build has it.'
       },
       predicted: [{ signal: 'rssBytes', from: signals.rssBytes, to: signals.rssBytes - gainOf(signals, SAVED_SHARE.likely), unit: 'bytes' }],

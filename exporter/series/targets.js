@@ -2,6 +2,7 @@
 
 const { EventEmitter } = require('node:events')
 const { steadyUnixMs } = require('../clock')
+const { wellFormed } = require('../text/json')
 const { Target } = require('./target')
 
 /** How long a target that vanished without a bye stays visible as down, so that an alert can say so. */
@@ -198,7 +199,8 @@ class Targets extends EventEmitter {
     if (sibling) return sibling.name
     const taken = new Set(this.all.map(target => target.name))
     for (let number = 1; ; number++) {
-      const name = number === 1 ? hello.name : `${hello.name}-${number}`
+      // Written as UTF-8, names that differ in lone surrogates only would be one series.
+      const name = wellFormed(number === 1 ? hello.name : `${hello.name}-${number}`)
       if (!taken.has(name)) return name
     }
   }

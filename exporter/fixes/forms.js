@@ -1,0 +1,44 @@
+'use strict'
+
+const { envLines } = require('../text/dockerfile')
+const { toYaml } = require('../text/yaml')
+
+/** @typedef {import('../diagnoses/define-diagnosis').Change} Change */
+
+/** Package managers' line for a library, by the name that LD_PRELOAD has of it. @type {Record<string, string>} */
+const INSTALL = Object.freeze({
+  'libjemalloc.so.2': 'RUN apt-get update && apt-get install -y --no-install-recommends libjemalloc2 && rm -rf /var/lib/apt/lists/*'
+})
+
+/** @param {Record<string, string>} env @returns {string | undefined} the Dockerfile line that installs the library that a change preloads */
+const installLine = ({ LD_PRELOAD = '' }) => INSTALL[LD_PRELOAD.split(':')[0]]
+
+/** @param {Record<string, string>} env @returns {string[]} lines of a Dockerfile */
+const dockerfileLines = env => [...[installLine(env) ?? []].flat(), ...envLines(env)]
+
+/**
+ * Fields of a container in the specification of a pod.
+ * @param {Pick<Change, 'env' | 'memoryLimitBytes'>} change
+ */
+const containerFields = ({ env, memoryLimitBytes }) => ({
+  // Kubernetes expands $(NAME) in values: https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
+  ...(env && { env: Object.entries(env).map(([name, value]) => ({ name, value: value.replaceAll('$', '$$$$') })) }),
+  ...(memoryLimitBytes !== undefined && { resources: { limits: { memory: `${Math.round(memoryLimitBytes / 2 ** 20)}Mi` } } })
+})
+
+/**
+ * A change of the environment or of the memory limit, in every form that it can be made in.
+ * @param {Pick<Change, 'flag' | 'env' | 'memoryLimitBytes' | 'note'>} change
+ * @returns {Change}
+ */
+function inEveryForm (change) {
+  const { env } = change
+  return {
+    ...change,
+    ...(env && { dockerfile: dockerfileLines(env).join('\n') }),
+    // Printed when it is read: the judge reads no forms, and the library stays unloaded.
+    get kubernetes () { return toYaml(containerFields(change)).trimEnd() }
+  }
+}
+
+module.exports = { inEveryForm, containerFields, dockerfileLines, installLine }
