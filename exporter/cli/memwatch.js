@@ -58,7 +58,7 @@ async function main () {
       err.text(String(/** @type {Error} */ (error)?.stack ?? error))
       process.exit(1)
     }
-    err.text(`memwatch: ${error.message}`)
+    err.say(`memwatch: ${error.message}`)
     process.exitCode = 2
   }
 }

@@ -11,8 +11,8 @@ const JEMALLOC = 'libjemalloc.so.2'
  */
 const MALLOC_CONF = 'background_thread:true,narenas:2,dirty_decay_ms:1000,muzzy_decay_ms:0'
 
-/** Paths and names of libraries; ld.so(8) separates them by colons and spaces. */
-const LIBRARY = /^[\p{L}\p{M}\p{N}_./+@~-]+$/u
+/** Paths and names of libraries, which colons and spaces separate: ld.so(8). */
+const LIBRARIES = /^[\p{L}\p{M}\p{N}_./+@~: -]*$/u
 
 /** @param {Record<string, string>} env @returns {import('../diagnoses/define-diagnosis').Change} */
 const envChange = env => inEveryForm({ env })
@@ -22,11 +22,11 @@ const envChange = env => inEveryForm({ env })
  * @param {import('memwatch/frame').Hello} target
  */
 function jemallocChange (target) {
-  const preloaded = (target.mallocEnv.LD_PRELOAD ?? '').split(/[: ]/).filter(Boolean)
-  const repeated = preloaded.filter(library => LIBRARY.test(library))
+  const preloaded = target.mallocEnv.LD_PRELOAD ?? ''
+  const isRepeated = LIBRARIES.test(preloaded)
   return inEveryForm({
-    env: { LD_PRELOAD: [JEMALLOC, ...repeated].join(':'), MALLOC_CONF },
-    ...(repeated.length < preloaded.length && { note: 'LD_PRELOAD holds a name that is not repeated here, because of its characters: add it by hand.' })
+    env: { LD_PRELOAD: isRepeated && preloaded ? `${JEMALLOC}:${preloaded}` : JEMALLOC, MALLOC_CONF },
+    ...(!isRepeated && { note: 'LD_PRELOAD holds libraries that are not repeated here, because of characters in their names: add them by hand.' })
   })
 }
 
