@@ -76,17 +76,17 @@ const posts = []
 let otlp
 /** @type {import('node:net').Socket[]} */
 const connections = []
-const ids = TEXTS.map((_, i) => `${String(i).padStart(8, '0')}-0000-4000-8000-000000000000`)
+const ids = [...TEXTS, ALL].map((_, i) => `${String(i).padStart(8, '0')}-0000-4000-8000-000000000000`)
 
-/** A capture that is kept on disk: of an app whose every function and file is called so. @param {string} text @param {string} id */
-function keepCapture (text, id) {
+/** A capture that is kept on disk: of an app whose every function and file is called so. @param {string} text @param {string} id @param {string} [thread] */
+function keepCapture (text, id, thread = 'main') {
   const site = { function: text, file: text, line: 1, value: 2 ** 20, share: 1, inlinedIn: text, via: text, call: text, instead: text, longestSeconds: null, text: `${text} ${text}:1` }
   const profile = { head: { callFrame: { functionName: '(root)', url: '', lineNumber: -1, columnNumber: -1 }, selfSize: 0, children: [{ callFrame: { functionName: text, url: text, lineNumber: 1, columnNumber: 1 }, selfSize: 1, children: [] }] } }
   const at = path.join(folder, 'captures', id)
   fs.mkdirSync(at, { recursive: true, mode: 0o700 })
   fs.writeFileSync(path.join(at, 'profile'), JSON.stringify(profile))
   fs.writeFileSync(path.join(at, 'capture.json'), JSON.stringify({
-    id, kind: 'heap_profile', target: text, thread: text, pid: 1, host: text, node: text, startedAtUnixMs: 1, seconds: 1, diagnosis: null, state: 'done', error: null, errorCode: null,
+    id, kind: 'heap_profile', target: text, thread, pid: 1, host: text, node: text, startedAtUnixMs: 1, seconds: 1, diagnosis: null, state: 'done', error: null, errorCode: null,
     requestedUnixMs: Date.now(), finishedUnixMs: Date.now(), parts: [{ part: 'profile', bytes: Buffer.byteLength(JSON.stringify(profile)), sha256: '' }], suspects: { of: 'grown bytes', total: 2 ** 20, sites: [site] }
   }))
 }
@@ -108,6 +108,7 @@ const illIn = name => [...ill].filter(([, of]) => of.name === name).map(([pid, {
 beforeAll(async () => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-hostile-'))
   TEXTS.forEach((text, i) => keepCapture(text, ids[i]))
+  keepCapture(ALL, ids[TEXTS.length], ALL)
   hooks = http.createServer(async (request, response) => {
     const chunks = []
     for await (const chunk of request) chunks.push(chunk)
@@ -315,6 +316,8 @@ describe('what others read', () => {
   it.each(['text/plain', 'application/openmetrics-text'])('/metrics as %s: every series once, every label as it was', async accept => {
     const response = await it_.get('/metrics', { accept })
     const samples = exposition(Buffer.from(await response.arrayBuffer()))
+    const series = samples.map(({ series }) => series)
+    expect(series.filter((one, i) => series.indexOf(one) < i)).toEqual([])
     const names = samples.filter(({ name }) => name === 'memwatch_target_up').map(({ labels }) => labels.target)
     expect(new Set(names)).toEqual(new Set(it_.exporter.targets.map(({ name }) => wellFormed(name))))
     const pods = new Set(samples.filter(({ name }) => name === 'memwatch_target_pod_info').map(({ labels }) => labels.k8s_namespace_name))
@@ -410,3 +413,10 @@ it('the dead: last-death, their events, and what OTLP sent of all of it', async 
   expect(sent.filter(text => text !== wellFormed(text))).toEqual([])
   for (const text of TEXTS) expect(sent).toContain(wellFormed(text))
 }, 60_000)
+
+it('a record on disk names no header and no file', async () => {
+  for (const query of ['', '?format=pprof']) {
+    const { response } = await get(`/api/v1/captures/${ids[TEXTS.length]}/profile${query}`)
+    expect(response.headers.get('content-disposition')).toMatch(/^attachment; filename="[\w.-]+"$/)
+  }
+})

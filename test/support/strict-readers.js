@@ -55,21 +55,17 @@ const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\n"])*)"/g
 /**
  * Prometheus' text format, or OpenMetrics', by the letter. https://prometheus.io/docs/instrumenting/exposition_formats/
  * @param {Buffer} bytes
- * @returns {{ name: string, labels: Record<string, string>, value: number }[]}
- * @throws {Error} also for a series that is there twice
+ * @returns {{ series: string, name: string, labels: Record<string, string>, value: number }[]}
+ * @throws {Error} for a line that is no sample
  */
 function exposition (bytes) {
   const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  const seen = new Set()
   return text.split('\n').flatMap(line => {
     if (line === '' || /^# (HELP|TYPE) [a-zA-Z_:][a-zA-Z0-9_:]* .+$/.test(line) || line === '# EOF') return []
     const [, name, labels = '', value] = SAMPLE.exec(line) ?? []
     if (name === undefined) throw new Error(`no sample: ${JSON.stringify(line)}`)
-    const series = `${name}{${labels}}`
-    if (seen.has(series)) throw new Error(`twice: ${series}`)
-    seen.add(series)
     const read = [...labels.matchAll(LABEL)].map(([, label, written]) => [label, written.replace(/\\(.)/g, (_, character) => character === 'n' ? '\n' : character)])
-    return [{ name, labels: Object.fromEntries(read), value: Number(value) }]
+    return [{ series: `${name}{${labels}}`, name, labels: Object.fromEntries(read), value: Number(value) }]
   })
 }
 
