@@ -3,7 +3,6 @@
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
-const { inEveryForm } = require('../fixes/forms')
 const { nodeFlagChange } = require('../fixes/node-flag')
 const { fittingOldBytes, neededContainerBytes } = require('../v8/fitting-sizes')
 
@@ -84,7 +83,7 @@ module.exports = defineDiagnosis({
     const neededBytes = neededContainerBytes({ liveBytes: live, besideBytes: beside, youngBytes: young })
     const ask = {
       title: `Ask for ${formatBytes(neededBytes)} of memory`,
-      change: inEveryForm({ memoryLimitBytes: Math.round(neededBytes / MIB) * MIB }),
+      change: { memoryLimitBytes: Math.round(neededBytes / MIB) * MIB },
       predicted: [],
       risk: `Computed from the ${formatBytes(live)} that live on the heap and the ${formatBytes(beside)} beside it.`
     }

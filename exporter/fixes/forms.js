@@ -27,18 +27,12 @@ const containerFields = ({ env, memoryLimitBytes }) => ({
 })
 
 /**
- * A change of the environment or of the memory limit, in every form that it can be made in.
- * @param {Pick<Change, 'flag' | 'env' | 'memoryLimitBytes' | 'note'>} change
- * @returns {Change}
+ * The part of a pod's specification that a change is made in, as text.
+ * @param {Change} change
+ * @returns {Change} with that form, where there is one
  */
-function inEveryForm (change) {
-  const { env } = change
-  return {
-    ...change,
-    ...(env && { dockerfile: dockerfileLines(env).join('\n') }),
-    // Printed when it is read: the judge reads no forms, and the library stays unloaded.
-    get kubernetes () { return toYaml(containerFields(change)).trimEnd() }
-  }
-}
+const withKubernetes = change => change.env || change.memoryLimitBytes !== undefined
+  ? { ...change, kubernetes: toYaml(containerFields(change)).trimEnd() }
+  : change
 
-module.exports = { inEveryForm, containerFields, dockerfileLines, installLine }
+module.exports = { withKubernetes, containerFields, dockerfileLines, installLine }

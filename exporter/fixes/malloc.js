@@ -1,6 +1,6 @@
 'use strict'
 
-const { inEveryForm } = require('./forms')
+const { dockerfileLines } = require('./forms')
 
 /** Where a distribution's package puts jemalloc. The plain name is found by the loader on every architecture. */
 const JEMALLOC = 'libjemalloc.so.2'
@@ -15,7 +15,7 @@ const MALLOC_CONF = 'background_thread:true,narenas:2,dirty_decay_ms:1000,muzzy_
 const LIBRARIES = /^[\p{L}\p{M}\p{N}_./+@~: -]*$/u
 
 /** @param {Record<string, string>} env @returns {import('../diagnoses/define-diagnosis').Change} */
-const envChange = env => inEveryForm({ env })
+const envChange = env => ({ env, dockerfile: dockerfileLines(env).join('\n') })
 
 /**
  * Replace glibc's malloc by jemalloc.
@@ -24,10 +24,10 @@ const envChange = env => inEveryForm({ env })
 function jemallocChange (target) {
   const preloaded = target.mallocEnv.LD_PRELOAD ?? ''
   const isRepeated = LIBRARIES.test(preloaded)
-  return inEveryForm({
-    env: { LD_PRELOAD: isRepeated && preloaded ? `${JEMALLOC}:${preloaded}` : JEMALLOC, MALLOC_CONF },
+  return {
+    ...envChange({ LD_PRELOAD: isRepeated && preloaded ? `${JEMALLOC}:${preloaded}` : JEMALLOC, MALLOC_CONF }),
     ...(!isRepeated && { note: 'LD_PRELOAD holds libraries that are not repeated here, because of characters in their names: add them by hand.' })
-  })
+  }
 }
 
 module.exports = { envChange, jemallocChange, JEMALLOC, MALLOC_CONF }

@@ -1,6 +1,6 @@
 'use strict'
 
-const { inEveryForm } = require('./forms')
+const { envChange } = require('./malloc')
 
 /**
  * Node.js flags in every form they can be given in, next to what is already set.
@@ -16,13 +16,13 @@ function nodeFlagChange (target, flags) {
   const onCommandLine = target.execArgv.some(option => names.includes(nameOf(option)))
   if (onCommandLine || !names.every(name => target.allowedFlags.includes(name))) return { flag }
   const kept = repeatable(target.nodeOptions)
-  return inEveryForm({
+  return {
     flag,
-    env: { NODE_OPTIONS: [nodeOptionsText(otherOptions(kept, names)), flag].filter(Boolean).join(' ') },
+    ...envChange({ NODE_OPTIONS: [nodeOptionsText(otherOptions(kept, names)), flag].filter(Boolean).join(' ') }),
     ...(kept.length < target.nodeOptions.length && {
       note: 'NODE_OPTIONS holds an option that is not repeated here, as it has characters that options of Node.js do not have: add it by hand.'
     })
-  })
+  }
 }
 
 /** @param {string} option as given: underscores for dashes, with or without its value */

@@ -3,7 +3,7 @@
 const { execFileSync } = require('node:child_process')
 const { splitNodeOptions } = require('memwatch/identity')
 const { Output } = require('../../exporter/cli/output')
-const { inEveryForm } = require('../../exporter/fixes/forms')
+const { withKubernetes } = require('../../exporter/fixes/forms')
 const { nodeFlagChange, nodeOptionsText, repeatable } = require('../../exporter/fixes/node-flag')
 const { pasteLine } = require('../../exporter/fixes/paste-line')
 const { comment } = require('../../exporter/text/comment')
@@ -114,5 +114,19 @@ it('a fix is pasted as the words that it is made of', () => {
 })
 
 it('Kubernetes expands nothing in a value', () => {
-  expect(yamlDocument(inEveryForm({ env: { A: '$(B) $$' } }).kubernetes)).toEqual({ env: [{ name: 'A', value: '$$(B) $$$$' }] })
+  expect(yamlDocument(withKubernetes({ env: { A: '$(B) $$' } }).kubernetes)).toEqual({ env: [{ name: 'A', value: '$$(B) $$$$' }] })
+})
+
+it('what finds a fix loads no YAML: a sidecar prints it when it is asked', () => {
+  const fixes = ['node-flag', 'malloc', 'paste-line', 'forms'].map(name => require.resolve(`../../exporter/fixes/${name}`))
+  const code = `
+    const [{ nodeFlagChange }, { jemallocChange }, { pasteLine }, { withKubernetes }] = ${JSON.stringify(fixes)}.map(file => require(file))
+    const loaded = () => Object.keys(require.cache).some(file => file.includes('/node_modules/yaml/'))
+    const target = ${JSON.stringify(hello())}
+    const changes = [nodeFlagChange(target, { '--max-old-space-size': 64 }), jemallocChange(target)]
+    for (const change of changes) pasteLine({ change })
+    const found = loaded()
+    changes.map(withKubernetes)
+    console.log(JSON.stringify([found, loaded()]))`
+  expect(JSON.parse(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8' }))).toEqual([false, true])
 })
