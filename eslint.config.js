@@ -47,5 +47,14 @@ module.exports = [
         message: CAPTURED
       }]
     }
+  },
+  // What a command writes is escaped in one place.
+  {
+    files: ['exporter/cli/**/*.js'],
+    ignores: ['exporter/cli/output.js'],
+    rules: {
+      'no-console': 'error',
+      'no-restricted-properties': ['error', ...['stdout', 'stderr'].map(property => ({ object: 'process', property, message: 'Use cli/output.js.' }))]
+    }
   }
 ]

@@ -22,6 +22,7 @@ const { findApp } = require('../lab')
 const { compare } = require('../exporter/compare/compare')
 const { measure, recordingsAt } = require('../exporter/compare/measure')
 const { renderComparison } = require('../exporter/compare/render')
+const { terminalText } = require('../exporter/text/terminal')
 const { cases } = require('./published-cases')
 const { publishedPage } = require('./published-page')
 
@@ -115,7 +116,7 @@ async function main () {
     for (let job = waiting.shift(); job; job = waiting.shift()) {
       fs.mkdirSync(job.folder, { recursive: true })
       if (!given.recorded) await run(job)
-      for (const { variant, node, comparison } of await results(job)) console.log(`\nNode ${node}, ${job.case.title}: ${variant.title}\n${renderComparison(comparison)}`)
+      for (const { variant, node, comparison } of await results(job)) console.log(terminalText(['', `Node ${node}, ${job.case.title}: ${variant.title}`, ...renderComparison(comparison)]))
       const minutes = (Date.now() - startedAt) / 60_000
       console.log(`${++done}/${jobs.length} after ${minutes.toFixed(0)} min, about ${(minutes / done * (jobs.length - done)).toFixed(0)} min to go`)
     }

@@ -14,6 +14,7 @@ const { primaryOf } = require('../exporter/classify/evaluate')
 const { compare } = require('../exporter/compare/compare')
 const { measure } = require('../exporter/compare/measure')
 const { renderComparison } = require('../exporter/compare/render')
+const { terminalText } = require('../exporter/text/terminal')
 
 const APP = 'semi-space-starvation'
 const SECONDS = 40
@@ -44,7 +45,7 @@ async function main () {
   if (!fix.change.flag) throw new Error(`the fix of ${primary.diagnosis} is no flag`)
   console.log(`\n2 of 2: the same app with ${fix.change.flag}, ${SECONDS} s\n`)
   const after = await simulate('after', [`--node-option=${fix.change.flag}`])
-  console.log(`\n${renderComparison(compare([before], [after], { diagnosis: primary.diagnosis, fix }), { colour: process.stdout.isTTY })}`)
+  console.log(terminalText(['', ...renderComparison(compare([before], [after], { diagnosis: primary.diagnosis, fix }))], { colour: process.stdout.isTTY }))
 }
 
 main().finally(() => fs.rmSync(folder, { recursive: true, force: true }))

@@ -1,6 +1,7 @@
 'use strict'
 
 const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
+const { markdownCode, markdownText } = require('../text/markdown')
 
 /** So many are named where there is little room. */
 const NAMED_SITES = 3
@@ -12,13 +13,21 @@ const shortText = suspects => (suspects?.sites ?? []).filter(({ share }) => shar
 
 /** @param {import('./captures').Capture} capture @returns {string} as Markdown, to paste into a ticket */
 function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects }) {
-  const head = `**${kind}** of ${target} (${thread}, pid ${pid}, Node ${node}), ${new Date(requestedUnixMs).toISOString()}\n\n`
+  const head = `**${kind}** of ${markdownText(target)} (${markdownText(thread)}, pid ${pid}, Node ${markdownText(node)}), ${new Date(requestedUnixMs).toISOString()}\n\n`
   if (!suspects) return `${head}This kind of capture points at no line of code.\n`
   if (suspects.sites.length === 0) return `${head}Nothing stands out.\n`
   const cells = suspects.sites.map(({ function: name, file, line, value, share, via, inlinedIn, call, instead }) => [
-    `\`${name}\``, `\`${file}:${line}\``, suspects.of === 'busy seconds' ? formatSeconds(value) : formatBytes(value), formatRatio(share), [inlinedIn && `perhaps, inlined into \`${inlinedIn}\``, via && `in ${via}`, call && `\`${call}\`, instead: ${instead}`].filter(Boolean).join('; ')
+    markdownCode(name),
+    markdownCode(`${file}:${line}`),
+    suspects.of === 'busy seconds' ? formatSeconds(value) : formatBytes(value),
+    formatRatio(share),
+    [
+      inlinedIn && `perhaps, inlined into ${markdownCode(inlinedIn)}`,
+      via && `in ${markdownText(via)}`,
+      call && `${markdownCode(call)}${instead ? `, instead: ${markdownText(instead)}` : ''}`
+    ].filter(Boolean).join('; ')
   ])
-  return head + [['function', 'where', suspects.of, 'share', ''], ['---', '---', '---:', '---:', '---'], ...cells].map(row => `| ${row.map(cell => String(cell).replace(/\|/g, '\\|')).join(' | ')} |`).join('\n') + '\n'
+  return head + [['function', 'where', suspects.of, 'share', ''], ['---', '---', '---:', '---:', '---'], ...cells].map(row => `| ${row.join(' | ')} |`).join('\n') + '\n'
 }
 
 module.exports = { shortText, markdown, LEAST_SHARE, NAMED_SITES }

@@ -1,6 +1,7 @@
 'use strict'
 
 const fs = require('node:fs')
+const { wellFormed } = require('../text/json')
 const { UsageError } = require('./usage-error')
 
 /** @typedef {{ url: string, tokenFile?: string }} ApiOptions as commander read them */
@@ -85,4 +86,10 @@ function apiUrl (base, path) {
   }
 }
 
-module.exports = { withApiOptions, callApi, callList, openApi }
+/**
+ * A name as a segment of a path.
+ * @param {string} name that an exporter listed, or a user typed
+ */
+const pathSegment = name => encodeURIComponent(wellFormed(name))
+
+module.exports = { withApiOptions, callApi, callList, openApi, pathSegment }

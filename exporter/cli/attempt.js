@@ -3,6 +3,8 @@
 const path = require('node:path')
 const { compare } = require('../compare/compare')
 const { renderComparison } = require('../compare/render')
+const { shellWord } = require('../text/shell')
+const { out } = require('./output')
 
 /** What came of it, and the exit status that says so. */
 const STATUS = Object.freeze({ fixed: 0, compared: 0, nothing_confirmed: 3, nothing_to_apply: 4, not_fixed: 5 })
@@ -53,18 +55,19 @@ const WORDS = Object.freeze({
 
 /** @param {Attempt} attempt @param {boolean} json */
 function writeAttempt (attempt, json) {
-  if (json) return process.stdout.write(JSON.stringify(attempt, null, 2) + '\n')
+  if (json) return out.json(attempt, 2)
   const { outcome, finding, skipped, comparison, kept } = attempt
-  const after = comparison.after.runs.length > 0
-  process.stdout.write([
+  const kindAt = (/** @type {string} */ name) => shellWord(path.join(kept, name))
+  const again = comparison.after.runs.length > 0 ? `; memwatch compare ${kindAt('before')} ${kindAt('after')}` : ''
+  out.say(
     '',
     ...(finding ? [`${finding.title} (${finding.diagnosis}, ${finding.state}). ${finding.summary}`] : []),
     ...skipped.map(({ title, reason }) => `Not tried: ${title}: ${reason}.`),
-    renderComparison(comparison, { colour: Boolean(process.stdout.isTTY) && !process.env.NO_COLOR }),
+    ...renderComparison(comparison),
+    '',
     WORDS[outcome],
-    `Kept: ${kept} (memwatch diagnose ${path.join(kept, 'before/1.ndjson.gz')}${after ? `; memwatch compare ${path.join(kept, 'before')} ${path.join(kept, 'after')}` : ''})`,
-    ''
-  ].join('\n'))
+    `Kept: ${kept} (memwatch diagnose ${kindAt('before/1.ndjson.gz')}${again})`
+  )
 }
 
 module.exports = { attemptOf, writeAttempt, STATUS }

@@ -9,7 +9,8 @@ const { Command, Argument } = require('commander')
 const { kinds } = require('../captures/kinds')
 const { flamePath } = require('../expose/flame')
 const { formatBytes, formatSeconds } = require('../text/format')
-const { withApiOptions, callApi, openApi } = require('./api')
+const { withApiOptions, callApi, openApi, pathSegment } = require('./api')
+const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
 const POLL_MS = 250
@@ -52,7 +53,7 @@ function parseSeconds (text) {
 async function capture (target, kind, given) {
   if (given.pprof && !given.out) throw new UsageError('--pprof: says how to write what goes to --out FILE')
   const query = new URLSearchParams({ kind, thread: given.thread, ...(given.seconds && { seconds: String(given.seconds) }), ...(given.force && { force: 'true' }) })
-  const asked = await callApi(given, `targets/${encodeURIComponent(target)}/captures?${query}`, 'POST')
+  const asked = await callApi(given, `targets/${pathSegment(target)}/captures?${query}`, 'POST')
   if (asked.refused) return refused(asked)
   const { id, seconds } = asked.body
   const progress = given.json ? () => {} : progressOf(`${kind} of ${target}`, seconds)
@@ -64,24 +65,25 @@ async function capture (target, kind, given) {
   progress()
   if (found.state !== 'done') return refused({ refused: found.error ?? 'the exporter lost it' })
   if (given.out) await save(found, given.out, given)
-  process.stdout.write(given.json ? JSON.stringify(found) + '\n' : render(found, given.url))
+  if (given.json) out.json(found)
+  else out.say(...render(found, given.url))
   return 0
 }
 
-/** @param {any} capture @param {string} out @param {import('./api').ApiOptions & { pprof?: boolean, json?: boolean }} given */
-async function save ({ id, parts }, out, given) {
+/** @param {any} capture @param {string} file @param {import('./api').ApiOptions & { pprof?: boolean, json?: boolean }} given */
+async function save ({ id, parts }, file, given) {
   const { part } = parts[parts.length - 1]
   const { body, refused } = await openApi(given, `captures/${id}/${part}${given.pprof ? '?format=pprof' : ''}`)
   if (refused) throw new UsageError(refused)
   try {
-    await pipeline(Readable.fromWeb(body), fs.createWriteStream(out, { mode: 0o600 }))
+    await pipeline(Readable.fromWeb(body), fs.createWriteStream(file, { mode: 0o600 }))
   } catch (error) {
     throw new UsageError(`--out: ${/** @type {Error} */ (error).message}`)
   }
-  if (!given.json) process.stderr.write(`memwatch capture: ${path.resolve(out)}, ${formatBytes(fs.statSync(out).size)}\n`)
+  if (!given.json) err.say(`memwatch capture: ${path.resolve(file)}, ${formatBytes(fs.statSync(file).size)}`)
 }
 
-/** @param {any} capture @param {string} url of the exporter @returns {string} */
+/** @param {any} capture @param {string} url of the exporter @returns {string[]} lines */
 function render (capture, url) {
   const { id, kind, parts, suspects } = capture
   const bytes = parts.reduce((/** @type {number} */ sum, /** @type {{ bytes: number }} */ part) => sum + part.bytes, 0)
@@ -90,7 +92,7 @@ function render (capture, url) {
   for (const { text } of suspects?.sites ?? []) lines.push(`  ${text}`)
   const flame = flamePath(capture)
   if (flame) lines.push(`Flame graph: ${url.replace(/\/$/, '')}${flame}`)
-  return lines.join('\n') + '\n'
+  return lines
 }
 
 /**
@@ -99,16 +101,16 @@ function render (capture, url) {
  * @returns {(elapsedSeconds?: number) => void} undefined: it is over
  */
 function progressOf (what, seconds) {
-  if (!process.stderr.isTTY) return () => {}
   return elapsed => {
-    process.stderr.write(elapsed === undefined ? '\r\x1b[K' : `\r\x1b[Kmemwatch capture: ${what}, ${formatSeconds(Math.floor(elapsed))}${seconds ? ` of about ${formatSeconds(seconds)}` : ''}`)
+    if (elapsed === undefined) err.clear()
+    else err.redraw(`memwatch capture: ${what}, ${formatSeconds(Math.floor(elapsed))}${seconds ? ` of about ${formatSeconds(seconds)}` : ''}`)
   }
 }
 
 /** @param {{ refused?: string, status?: number }} answer @returns {number} exit status @throws {UsageError} */
 function refused ({ refused = '', status }) {
   if (status === 404 || status === 400) throw new UsageError(refused)
-  process.stderr.write(`memwatch capture: ${refused}\n`)
+  err.say(`memwatch capture: ${refused}`)
   return 1
 }
 

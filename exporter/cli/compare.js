@@ -5,6 +5,7 @@ const { measure, recordingsAt } = require('../compare/measure')
 const { compare } = require('../compare/compare')
 const { renderComparison } = require('../compare/render')
 const { SourceError } = require('../sources')
+const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
 const command = new Command('compare')
@@ -50,7 +51,7 @@ async function measured (at, like) {
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
     throw error instanceof SourceError || code === 'ENOENT' ? new UsageError(message) : error
   } finally {
-    if (process.stderr.isTTY) process.stderr.write('\r\x1b[2K')
+    err.clear()
   }
 }
 
@@ -59,14 +60,14 @@ function progressOf (file) {
   let shown = -1
   return share => {
     const percent = Math.floor(share * 100)
-    if (process.stderr.isTTY && percent > shown) process.stderr.write(`\r\x1b[2K${shown = percent} % of ${file}`)
+    if (percent > shown) err.redraw(`${shown = percent} % of ${file}`)
   }
 }
 
 /** @param {import('../compare/compare').Comparison} comparison @param {{ json?: boolean }} given */
 function writeComparison (comparison, { json }) {
-  const colour = Boolean(process.stdout.isTTY) && !process.env.NO_COLOR
-  process.stdout.write(json ? JSON.stringify(comparison, null, 2) + '\n' : '\n' + renderComparison(comparison, { colour }))
+  if (json) out.json(comparison, 2)
+  else out.say('', ...renderComparison(comparison))
 }
 
 module.exports = { command }

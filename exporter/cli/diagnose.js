@@ -7,6 +7,7 @@ const { openAll, judgeSource, toldBy, SourceError } = require('../sources')
 const { judgePrometheus } = require('../sources/prometheus')
 const { formatSeconds } = require('../text/format')
 const { writeReport, openFile, checkFailOn, hasFailed, FAILED_ON } = require('./run')
+const { err } = require('./output')
 const { UsageError, readBytes } = require('./usage-error')
 
 const command = new Command('diagnose')
@@ -52,11 +53,10 @@ Examples:
 async function diagnose (files, given) {
   checkFailOn(given.failOn)
   const known = readGiven(given)
-  const { stderr } = process
   let shown = ''
   const onProgress = (/** @type {string} */ what, /** @type {number} */ share) => {
     const text = `${Math.floor(share * 100)} % of ${what}`
-    if (stderr.isTTY && text !== shown) stderr.write(`\r\x1b[2K${shown = text}`)
+    if (text !== shown) err.redraw(shown = text)
   }
   if (files.length > 0 && given.prometheus !== undefined) throw new UsageError(`--prometheus: instead of files, not beside ${files[0]}`)
   if (files.length === 0 && given.prometheus === undefined) throw new UsageError('diagnose: name a file, - for stdin, or --prometheus URL')
@@ -64,7 +64,7 @@ async function diagnose (files, given) {
   const judged = await judging.catch(error => {
     throw error instanceof SourceError ? new UsageError(error.message) : error
   })
-  if (stderr.isTTY) stderr.write('\r\x1b[2K')
+  err.clear()
 
   const { command, end, targets, source } = judged
   const report = {
@@ -85,14 +85,13 @@ async function diagnose (files, given) {
  * @returns {Promise<{ command: string[], end?: import('../recording/format').End, targets: import('../series/target').Target[], source?: import('../sources').Told }>}
  */
 async function judgeFiles (files, known, onProgress) {
-  const { stderr } = process
-  const onError = (/** @type {Error} */ error) => { stderr.write(`memwatch: ${error.message}\n`) }
+  const onError = (/** @type {Error} */ error) => err.say(`memwatch: ${error.message}`)
   const { kind, inputs } = await openAll(files, onProgress)
   if (kind !== 'recording') {
     // Who pipes an app waits: what is found is said when it is.
     const onVerdict = files.includes('-')
       ? (/** @type {import('../series/target').Target} */ { thread, hello, frame }, /** @type {import('../classify/evaluate').Verdict} */ { diagnosis, state, opportunity }) => {
-          if (!opportunity && (state === 'suspected' || state === 'confirmed')) stderr.write(`memwatch: pid ${hello.pid} ${thread}, after ${formatSeconds(frame?.uptimeSeconds ?? 0)}: ${diagnosis} ${state}\n`)
+          if (!opportunity && (state === 'suspected' || state === 'confirmed')) err.say(`memwatch: pid ${hello.pid} ${thread}, after ${formatSeconds(frame?.uptimeSeconds ?? 0)}: ${diagnosis} ${state}`)
         }
       : undefined
     const { targets, told } = await judgeSource(kind, inputs, known, { onError, onVerdict })
@@ -102,8 +101,8 @@ async function judgeFiles (files, known, onProgress) {
   if (inputs.length > 1) throw new UsageError(`${inputs[1].name}: one recording at a time`)
   if (Object.keys(known).length > 0) throw new UsageError('a recording says itself what the process ran with: --flags, --memory and --node are for other files')
   const { header, end, targets, rejected, cut } = await replay(inputs[0], { onError })
-  if (rejected > 0) stderr.write(`memwatch: ${rejected} lines of ${files[0]} were not taken: damaged, or of another version\n`)
-  if (cut) stderr.write(`memwatch: ${files[0]} breaks off; what it holds was judged\n`)
+  if (rejected > 0) err.say(`memwatch: ${rejected} lines of ${files[0]} were not taken: damaged, or of another version`)
+  if (cut) err.say(`memwatch: ${files[0]} breaks off; what it holds was judged`)
   return { command: header.command ?? [], end, targets }
 }
 
@@ -114,7 +113,7 @@ async function judgeFiles (files, known, onProgress) {
 async function judgeStored (url, given, known, onProgress) {
   const asked = { url, selector: given.selector, sinceSeconds: readDuration('--since', given.since), stepSeconds: given.step === undefined ? 0 : readDuration('--step', given.step) }
   const { targets, source, notes } = await judgePrometheus(asked, known, {
-    onError: error => { process.stderr.write(`memwatch: ${error.message}\n`) },
+    onError: error => err.say(`memwatch: ${error.message}`),
     onProgress: share => onProgress(given.selector, share)
   })
   return { command: [`${withoutPassword(url)} ${given.selector}`], targets, source: toldBy(source, known, notes) }

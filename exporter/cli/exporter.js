@@ -5,6 +5,7 @@ const { Exporter } = require('../exporter')
 const { options, readConfig, ConfigError } = require('../config')
 const { formatAddress } = require('../ingest/address')
 const { stopWhenAsked } = require('./end-when-asked')
+const { err } = require('./output')
 const { stay, staysOnFailure } = require('./stay')
 
 const command = new Command('exporter')
@@ -37,7 +38,7 @@ async function start (given) {
   const { socket, listen } = await exporter.start().catch(error => {
     throw new ConfigError(`cannot listen: ${error.message}`)
   })
-  process.stderr.write(`memwatch exporter: agents at ${formatAddress(socket)}, metrics at http://${formatAddress(listen).slice('tcp://'.length)}/metrics\n`)
+  err.say(`memwatch exporter: agents at ${formatAddress(socket)}, metrics at http://${formatAddress(listen).slice('tcp://'.length)}/metrics`)
   stopWhenAsked(async () => {
     await exporter.stop()
     process.exit(0)

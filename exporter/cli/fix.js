@@ -3,6 +3,7 @@
 const { Command, Option } = require('commander')
 const { patchOf, NoPatchError, FORMATS } = require('../fixes/patch')
 const { withApiOptions, callList } = require('./api')
+const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
 const command = withApiOptions(new Command('fix'))
@@ -44,13 +45,15 @@ async function printFix (name, given) {
   }
   try {
     const verdict = chooseVerdict(judged, given.diagnosis)
-    process.stdout.write(choosePatch(verdict, target, given))
-    if (verdict.state === 'suspected') process.stderr.write(`memwatch fix: ${verdict.diagnosis} is suspected, not confirmed\n`)
+    const { text, note } = choosePatch(verdict, target, given)
+    out.text(text)
+    if (note) err.say(`memwatch fix: ${note}`)
+    if (verdict.state === 'suspected') err.say(`memwatch fix: ${verdict.diagnosis} is suspected, not confirmed`)
     return 0
   } catch (error) {
     if (!(error instanceof NoPatchError)) throw error
     if (error.message.startsWith('--')) throw new UsageError(error.message)
-    process.stderr.write(`memwatch fix: ${error.message}\n`)
+    err.say(`memwatch fix: ${error.message}`)
     return 1
   }
 }
@@ -74,19 +77,20 @@ function chooseVerdict ({ target, primary, verdicts }, wanted) {
 /**
  * @param {{ diagnosis: string, fix: any[] }} verdict @param {any} target
  * @param {{ format: typeof FORMATS[number], fix?: string, workload?: string, namespace?: string, container?: string }} given
+ * @returns {{ text: string, note?: string }} note: what it leaves out
  * @throws {NoPatchError} what keeps the best fix from being given so
  */
 function choosePatch ({ diagnosis, fix: fixes }, target, { format, fix: wanted, ...where }) {
   if (wanted !== undefined) {
     const fix = fixes[Number(wanted) - 1]
     if (!fix) throw new UsageError(`--fix: ${diagnosis} has ${fixes.length}`)
-    return patchOf(fix, target, format, where)
+    return { text: patchOf(fix, target, format, where), note: fix.change.note }
   }
   /** @type {NoPatchError | undefined} */
   let first
   for (const fix of fixes) {
     try {
-      return patchOf(fix, target, format, where)
+      return { text: patchOf(fix, target, format, where), note: fix.change.note }
     } catch (error) {
       if (!(error instanceof NoPatchError)) throw error
       first ??= error

@@ -4,6 +4,7 @@ const { createHash, randomBytes } = require('node:crypto')
 const fs = require('node:fs')
 const path = require('node:path')
 const { Command } = require('commander')
+const { out } = require('./output')
 const { UsageError } = require('./usage-error')
 
 /** Of which package goes where below the agent's folder. */
@@ -32,8 +33,8 @@ Examples:
   .action((folder, { token }) => {
     try {
       const { version, link } = installAgent(path.resolve(folder))
-      process.stdout.write(`${link}/index.js: agent ${version}\n`)
-      if (token) process.stdout.write(`${makeToken(path.resolve(folder))}\n`)
+      out.say(`${link}/index.js: agent ${version}`)
+      if (token) out.say(makeToken(path.resolve(folder)))
     } catch (error) {
       if (!(/** @type {NodeJS.ErrnoException} */ (error).syscall)) throw error
       throw new UsageError(`<folder>: ${/** @type {Error} */ (error).message}`)

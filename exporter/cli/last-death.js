@@ -3,7 +3,8 @@
 const { Command } = require('commander')
 const { formatBytes, formatSeconds } = require('../text/format')
 const { reasons } = require('../deaths/reasons')
-const { withApiOptions, callApi } = require('./api')
+const { withApiOptions, callApi, pathSegment } = require('./api')
+const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
 /** What is shown of the minutes before. */
@@ -28,22 +29,23 @@ Examples:
  * @returns {Promise<number>} exit status
  */
 async function lastDeath (target, given) {
-  const listed = await callApi(given, `deaths?limit=1${target === undefined ? '' : `&target=${encodeURIComponent(target)}`}`)
+  const listed = await callApi(given, `deaths?${new URLSearchParams({ limit: '1', ...(target !== undefined && { target }) })}`)
   if (listed.refused) throw new UsageError(listed.refused)
   const [last] = listed.body
   if (!last) {
-    process.stderr.write(`memwatch last-death: ${target === undefined ? 'nobody' : `nobody called ${target}`} died since the exporter keeps count\n`)
+    err.say(`memwatch last-death: ${target === undefined ? 'nobody' : `nobody called ${target}`} died since the exporter keeps count`)
     return 1
   }
-  const { body, refused } = await callApi(given, `deaths/${encodeURIComponent(last.id)}`)
+  const { body, refused } = await callApi(given, `deaths/${pathSegment(last.id)}`)
   if (refused) throw new UsageError(refused)
-  process.stdout.write(given.json ? JSON.stringify(body) + '\n' : render(body))
+  if (given.json) out.json(body)
+  else out.say(...render(body))
   return 0
 }
 
 /**
  * @param {{ death: import('../deaths/deaths').Death, lastMinutes: import('../deaths/deaths').LastMinutes }} kept
- * @returns {string}
+ * @returns {string[]} lines
  */
 function render ({ death, lastMinutes }) {
   const { target, thread, pid, node, reason, sure, text, suspects, verdict, startedAtUnixMs, diedAtUnixMs } = death
@@ -69,7 +71,7 @@ function render ({ death, lastMinutes }) {
       lines.push([formatSeconds(seconds), ...cells].map(cell => cell.padStart(11)).join(''))
     }
   }
-  return lines.join('\n') + '\n'
+  return lines
 }
 
 module.exports = { command }

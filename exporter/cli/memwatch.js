@@ -6,6 +6,7 @@ const { version } = require('../package.json')
 const { ConfigError } = require('../config')
 const { keepThrifty } = require('../self-care/thrift')
 const { endWhenAsked } = require('./end-when-asked')
+const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
 /** In the order of --help; each is a file. */
@@ -38,6 +39,9 @@ Examples:
   $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API
   $ memwatch install-agent /run/memwatch      put the agent where an app in another container finds it`)
   for (const name of names) program.addCommand(require(`./${name}`).command)
+  for (const command of [program, ...program.commands]) {
+    command.configureOutput({ writeOut: text => out.text(text), writeErr: text => err.text(text) })
+  }
   return program
 }
 
@@ -50,8 +54,11 @@ async function main () {
   try {
     await programWith(asked.length > 0 ? asked : COMMANDS).parseAsync()
   } catch (error) {
-    if (!(error instanceof ConfigError) && !(error instanceof UsageError)) throw error
-    process.stderr.write(`memwatch: ${error.message}\n`)
+    if (!(error instanceof ConfigError) && !(error instanceof UsageError)) {
+      err.text(String(/** @type {Error} */ (error)?.stack ?? error))
+      process.exit(1)
+    }
+    err.say(`memwatch: ${error.message}`)
     process.exitCode = 2
   }
 }

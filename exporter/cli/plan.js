@@ -6,6 +6,7 @@ const { wrap } = require('../text/wrap')
 const { plan } = require('../v8/plan')
 const { readPlanArguments, PlanArgumentError } = require('../v8/plan-request')
 const { withApiOptions, callApi } = require('./api')
+const { out } = require('./output')
 const { UsageError } = require('./usage-error')
 
 /** @param {string} text @param {string[]} before */
@@ -32,7 +33,8 @@ Examples:
   $ memwatch plan shop --node 24 --json | jq -r '.[].warnings[]'`)
   .action(async (target, given) => {
     const rows = target === undefined ? planHere(given) : await planThere(target, given)
-    process.stdout.write(given.json ? JSON.stringify(rows) + '\n' : render(rows, { width: Math.min(process.stdout.columns || 100, 120) }))
+    if (given.json) out.json(rows)
+    else out.say(...render(rows, { width: Math.min(out.columns || 100, 120) }))
   })
 
 /** @typedef {import('./api').ApiOptions & import('../v8/plan-request').PlanArguments & { json?: boolean }} Given */
@@ -68,7 +70,7 @@ async function planThere (target, given) {
 
 const HEADS = ['node', 'memory limit', 'heap limit', 'old generation', 'semi-space', 'new space']
 
-/** @param {import('../v8/plan').PlanRow[]} rows @param {{ width: number }} options @returns {string} */
+/** @param {import('../v8/plan').PlanRow[]} rows @param {{ width: number }} options @returns {string[]} lines */
 function render (rows, { width }) {
   const names = rows.map(({ node, running }) => running ? `${node} (now)` : node)
   const cells = rows.map(({ memoryLimitBytes, heapSizeLimitBytes, oldGenerationBytes, semiSpaceBytes, newSpaceBytes }, i) => [
@@ -84,7 +86,7 @@ function render (rows, { width }) {
     lines.push('', `${names[i]} ${cells[i][1] === 'none' ? 'without a limit' : `at ${cells[i][1]}`}`)
     for (const warning of warnings) lines.push(...wrap(`- ${warning}`, width, 2))
   })
-  return lines.join('\n') + '\n'
+  return lines
 }
 
 module.exports = { command, render }

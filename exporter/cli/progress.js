@@ -4,7 +4,6 @@ const { shortText } = require('../captures/suspect-text')
 const { formatBytes, formatRatio } = require('../text/format')
 const { signalsOf } = require('../signals')
 
-const CLEAR_LINE = '\r\x1b[2K'
 const BAR_WIDTH = 20
 
 /**
@@ -12,7 +11,7 @@ const BAR_WIDTH = 20
  * each verdict that changes.
  */
 class Progress {
-  #stream
+  #output
   #startedAt = Date.now()
   #label
   #seconds
@@ -21,14 +20,14 @@ class Progress {
   #timer
 
   /**
-   * @param {NodeJS.WriteStream} stream
+   * @param {import('./output').Output} output
    * @param {object} [options]
    * @param {string} [options.label] begins each line
    * @param {number} [options.seconds] how long it will take, for a bar
    * @param {boolean} [options.onlyFindings] say nothing of what is ruled out
    */
-  constructor (stream, { label = 'memwatch', seconds, onlyFindings = false } = {}) {
-    this.#stream = stream
+  constructor (output, { label = 'memwatch', seconds, onlyFindings = false } = {}) {
+    this.#output = output
     this.#label = label
     this.#seconds = seconds
     this.#onlyFindings = onlyFindings
@@ -44,26 +43,26 @@ class Progress {
     exporter.on('captured', (/** @type {import('../captures/captures').Capture} */ { kind, target, thread, suspects }) => {
       this.say(`${target} ${thread}: ${kind}: ${shortText(suspects) || 'nothing stands out'}`)
     })
-    if (!this.#stream.isTTY) return
+    if (!this.#output.isTerminal) return
     this.#timer = setInterval(() => this.#redraw(exporter), 1000)
     this.#timer.unref()
   }
 
   stop () {
     clearInterval(this.#timer)
-    if (this.#stream.isTTY) this.#stream.write(CLEAR_LINE)
+    this.#output.clear()
   }
 
   /** @param {string} text a line that stays */
   say (text) {
-    this.#stream.write(`${this.#stream.isTTY ? CLEAR_LINE : ''}${this.#label} ${this.#elapsed()}  ${text}\n`)
+    this.#output.say(`${this.#label} ${this.#elapsed()}  ${text}`)
   }
 
   /** @param {import('../exporter').Exporter} exporter */
   #redraw (exporter) {
     const target = exporter.targets.find(({ frame, thread }) => frame && thread === 'main')
     const text = target ? describe(target) : 'no Node.js process has reported yet'
-    this.#stream.write(`${CLEAR_LINE}${this.#label} ${this.#bar()}${this.#elapsed()}  ${text}`.slice(0, (this.#stream.columns || 100) + CLEAR_LINE.length - 1))
+    this.#output.redraw(`${this.#label} ${this.#bar()}${this.#elapsed()}  ${text}`)
   }
 
   #bar () {

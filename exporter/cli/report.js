@@ -1,47 +1,46 @@
 'use strict'
 
-const { styleText } = require('node:util')
 const { formatBytes, formatRatio, formatSeconds, formatValue } = require('../text/format')
+const { shellWords } = require('../text/shell')
 const { wrap } = require('../text/wrap')
 const { pasteLine } = require('../fixes/paste-line')
 
 /** Lines of code that are named for a verdict. */
 const MOST_SUSPECTS = 3
 
+/** @typedef {import('../text/terminal').Line} Line */
 /** @typedef {ReturnType<typeof import('../expose/targets').judgedTarget>['verdicts'][number]} JudgedVerdict */
 
 /**
  * The report as a person reads it: finding, evidence, fix, what to expect.
  *
  * @param {import('./watch-command').Report} report
- * @param {{ colour?: boolean, width?: number }} [options]
- * @returns {string}
+ * @param {{ width?: number }} [options]
+ * @returns {Line[]}
  */
-function renderReport (report, { colour = false, width = 100 } = {}) {
-  /** @param {Parameters<typeof styleText>[0]} style @param {string} text */
-  const paint = (style, text) => colour ? styleText(style, text, { validateStream: false }) : text
-  /** @type {string[]} */
+function renderReport (report, { width = 100 } = {}) {
+  /** @type {Line[]} */
   const lines = []
-  /** @param {string} text @param {number} [indent] */
-  const say = (text, indent) => lines.push(...wrap(text, width, indent))
+  /** @param {Line} line @param {number} [indent] */
+  const say = (line, indent) => lines.push(...typeof line === 'string' ? wrap(line, width, indent) : wrap(line.text, width, indent).map(text => ({ ...line, text })))
 
   const { source } = report
   const exit = source ? source.title : report.exit.signal ? `ended by ${report.exit.signal}` : `exit status ${report.exit.code}`
   say(`memwatch: ${report.command.join(' ')} – ${formatSeconds(report.durationSeconds)}, ${exit}`)
-  for (const note of source?.notes ?? []) say(paint('yellow', note))
+  for (const note of source?.notes ?? []) say({ text: note, style: 'yellow' })
   if (source && report.targets.length === 0) say('It tells of no process.')
   if (!source && report.targets.length === 0) {
     say('No Node.js process reported. It may have ended within its first second, or NODE_OPTIONS was not passed on to it.')
   }
   for (const { target, thread, pid, reason, text } of [...report.deaths].reverse()) {
-    if (reason !== 'clean') say(paint('red', `${target} ${thread}, pid ${pid}: ${text}`))
+    if (reason !== 'clean') say({ text: `${target} ${thread}, pid ${pid}: ${text}`, style: 'red' })
   }
   for (const target of report.targets) {
     lines.push('')
-    say(paint('bold', `${target.target} ${target.thread}, pid ${target.pid}, Node ${target.node}`))
+    say({ text: `${target.target} ${target.thread}, pid ${target.pid}, Node ${target.node}`, style: 'bold' })
     const found = target.verdicts.filter(({ state }) => state === 'confirmed' || state === 'suspected')
       .sort((a, b) => Number(b === target.primary) - Number(a === target.primary))
-    if (!target.primary) say(paint('green', found.some(({ opportunity }) => !opportunity) ? 'Nothing is confirmed.' : 'Nothing is wrong, as far as can be told.'), 2)
+    if (!target.primary) say({ text: found.some(({ opportunity }) => !opportunity) ? 'Nothing is confirmed.' : 'Nothing is wrong, as far as can be told.', style: 'green' }, 2)
     for (const verdict of found) renderVerdict(verdict)
     if (target.memory) renderMemory(target.memory)
     for (const { diagnosis, state, summary } of target.verdicts) {
@@ -51,7 +50,7 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
     }
   }
   if (source) renderSource(source)
-  return lines.join('\n') + '\n'
+  return lines
 
   /** @param {import('../sources').Told} told */
   function renderSource ({ title, lacks, cannotTell, limited }) {
@@ -83,7 +82,7 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
     lines.push('')
     const since = verdict.confirmedAfterSeconds === null ? '' : ` after ${formatSeconds(verdict.confirmedAfterSeconds)}`
     const word = verdict.opportunity ? `OPPORTUNITY${verdict.state === 'confirmed' ? '' : ', not certain'}` : `${verdict.state.toUpperCase()}${since}`
-    say(paint(verdict.opportunity ? 'cyan' : verdict.state === 'confirmed' ? 'red' : 'yellow', `${word}: ${verdict.title} (${verdict.diagnosis}, ${verdict.severity})`), 2)
+    say({ text: `${word}: ${verdict.title} (${verdict.diagnosis}, ${verdict.severity})`, style: verdict.opportunity ? 'cyan' : verdict.state === 'confirmed' ? 'red' : 'yellow' }, 2)
     say(verdict.summary, 2)
     if (verdict.impact) say(`Impact: ${verdict.impact}`, 2)
     say('Evidence', 2)
@@ -93,12 +92,13 @@ function renderReport (report, { colour = false, width = 100 } = {}) {
       for (const { text } of verdict.suspects.suspects.sites.slice(0, MOST_SUSPECTS)) say(`- ${text}`, 4)
     }
     verdict.fix.forEach((fix, i) => {
-      say(paint('bold', `${i === 0 ? 'Fix' : 'Or'}: ${fix.title}`), 2)
-      const { code, dockerfile, kubernetes, env, flag } = fix.change
+      say({ text: `${i === 0 ? 'Fix' : 'Or'}: ${fix.title}`, style: 'bold' }, 2)
+      const { code, dockerfile, kubernetes, env, flag, note } = fix.change
       if (code) say(code, 6)
       const pasted = dockerfile ?? (env || (flag && !code) ? pasteLine(fix) : kubernetes)
       if (pasted) lines.push(...pasted.split('\n').map(line => `      ${line}`))
-      if (flag && pasted !== flag) lines.push(`      or on the command line: node ${flag}`)
+      if (flag && pasted !== flag) lines.push(`      or on the command line: node ${shellWords(flag)}`)
+      if (note) say(note, 6)
       for (const { signal, from, to, unit } of fix.predicted) {
         say(`expect ${signal} from ${formatValue(from, unit)} to about ${formatValue(to, unit)}`, 6)
       }

@@ -6,8 +6,10 @@ const { Command } = require('commander')
 const { watchCommand } = require('./watch-command')
 const { renderReport } = require('./report')
 const { Progress } = require('./progress')
+const { out, err } = require('./output')
 const { UsageError, readSeconds } = require('./usage-error')
 const { parseHostPort } = require('../ingest/address')
+const { toJson } = require('../text/json')
 
 /** Exit status when --fail-on found what it was told to fail on. */
 const FAILED_ON = 3
@@ -64,7 +66,7 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
   const reportFile = given.report === undefined ? undefined : openFile('--report', given.report)
   if (given.record !== undefined) fs.closeSync(openFile('--record', given.record))
 
-  const progress = new Progress(process.stderr)
+  const progress = new Progress(err)
   const { report, endedByUs, spawnError } = await watchCommand({
     command: words,
     forSeconds,
@@ -77,7 +79,7 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
   }).finally(() => progress.stop())
 
   if (spawnError) {
-    process.stderr.write(`memwatch: cannot run ${words[0]}: ${spawnError.code === 'ENOENT' ? 'no such command' : spawnError.message}\n`)
+    err.say(`memwatch: cannot run ${words[0]}: ${spawnError.code === 'ENOENT' ? 'no such command' : spawnError.message}`)
     return spawnError.code === 'EACCES' ? 126 : 127
   }
   writeReport(report, given, reportFile)
@@ -89,11 +91,9 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
  * @param {Pick<ReportOptions, 'json'>} given @param {number} [reportFile] descriptor
  */
 function writeReport (report, given, reportFile) {
-  const json = JSON.stringify(report, null, 2) + '\n'
-  if (reportFile !== undefined) fs.writeFileSync(reportFile, json)
-  const { isTTY, columns } = process.stdout
-  const colour = Boolean(isTTY) && !process.env.NO_COLOR
-  process.stdout.write(given.json ? json : '\n' + renderReport(report, { colour, width: Math.min(columns || 100, 120) }))
+  if (reportFile !== undefined) fs.writeFileSync(reportFile, `${toJson(report, 2)}\n`)
+  if (given.json) out.json(report, 2)
+  else out.say('', ...renderReport(report, { width: Math.min(out.columns || 100, 120) }))
 }
 
 /** @param {import('./watch-command').Report} report @param {string} [failOn] */

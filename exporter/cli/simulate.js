@@ -6,6 +6,7 @@ const { apps } = require('memwatch-lab')
 const { createMemoryGroup } = require('memwatch-lab/memory-group')
 const { formatBytes } = require('../text/format')
 const { withReportOptions, runAndReport } = require('./run')
+const { err } = require('./output')
 const { UsageError } = require('./usage-error')
 
 /** What V8 chooses in 512 MiB (Node 20 to 25), for machines that allow no memory group. An option given later wins. */
@@ -42,10 +43,10 @@ async function simulate (name, given) {
   const limitBytes = given.memory === undefined ? app.memoryLimitBytes : readMegabytes(given.memory)
   const group = createMemoryGroup({ limitBytes, onParent: app.limitOnParent, name: `simulate-${app.id}` })
   try {
-    process.stderr.write(`memwatch: ${app.title}. ${app.about}\n`)
-    process.stderr.write(group.supported
-      ? `memwatch: in a memory group of ${formatBytes(limitBytes)}\n`
-      : `memwatch: no memory group of ${formatBytes(limitBytes)} can be had here (${group.reason}); V8 is told the sizes it would choose in one: ${SIZES_OF_THE_CONTAINER.join(' ')}\n`)
+    err.say(`memwatch: ${app.title}. ${app.about}`)
+    err.say(group.supported
+      ? `memwatch: in a memory group of ${formatBytes(limitBytes)}`
+      : `memwatch: no memory group of ${formatBytes(limitBytes)} can be had here (${group.reason}); V8 is told the sizes it would choose in one: ${SIZES_OF_THE_CONTAINER.join(' ')}`)
     const seconds = given.for ?? String(app.seconds)
     const node = given.node ?? process.execPath
     const args = [

@@ -2,6 +2,7 @@
 
 const http = require('node:http')
 const { options } = require('../config')
+const { err } = require('./output')
 
 /** How long the kernel is asked to hold a process that nothing else holds. */
 const FOREVER_MS = 2 ** 31 - 1
@@ -15,7 +16,7 @@ const FOREVER_MS = 2 ** 31 - 1
  * @returns {Promise<void>} when it answers, or cannot do that either
  */
 async function stay ({ message }, { listen = process.env[options.listen.env] || options.listen.default }) {
-  process.stderr.write(`memwatch exporter: ${message}\nmemwatch exporter: it stays, and does nothing (${options.onFailure.env}=stay): apps and their pods are left alone\n`)
+  err.say(`memwatch exporter: ${message}`, `memwatch exporter: it stays, and does nothing (${options.onFailure.env}=stay): apps and their pods are left alone`)
   setInterval(() => {}, FOREVER_MS)
   const server = http.createServer((request, response) => {
     const isProbe = request.url === '/-/healthy'
@@ -24,7 +25,7 @@ async function stay ({ message }, { listen = process.env[options.listen.env] || 
   server.maxConnections = 100
   await new Promise(resolve => {
     server.once('error', problem => {
-      process.stderr.write(`memwatch exporter: nor can it say so at ${listen}: ${problem.message}\n`)
+      err.say(`memwatch exporter: nor can it say so at ${listen}: ${problem.message}`)
       resolve(undefined)
     })
     const { host, port } = addressOf(listen)

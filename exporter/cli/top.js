@@ -1,16 +1,15 @@
 'use strict'
 
 const { setTimeout: wait } = require('node:timers/promises')
-const { styleText } = require('node:util')
 const { Command } = require('commander')
 const { formatBytes, formatRatio } = require('../text/format')
 const { sparkline } = require('../text/sparkline')
-const { withApiOptions, callApi, callList } = require('./api')
+const { printable } = require('../text/terminal')
+const { withApiOptions, callApi, callList, pathSegment } = require('./api')
+const { out } = require('./output')
 const { UsageError } = require('./usage-error')
 
 const CTRL_C = String.fromCharCode(3)
-const HOME_AND_CLEAR = '\x1b[H\x1b[J'
-const ALTERNATE_SCREEN = { on: '\x1b[?1049h\x1b[?25l', off: '\x1b[?25h\x1b[?1049l' }
 /** Of the time that a sparkline shows. */
 const SPARK_SECONDS = 300
 const SPARK_WIDTH = 24
@@ -53,9 +52,8 @@ function parseSeconds (text) {
 
 /** @param {import('./api').ApiOptions & { every: number, once?: boolean }} given */
 async function top (given) {
-  const { stdout } = process
-  if (given.once || !stdout.isTTY) {
-    stdout.write(render(await look(given), { width: stdout.columns ?? Infinity, colour: false }) + '\n')
+  if (given.once || !out.isTerminal) {
+    out.say(...render(await look(given), { width: out.columns ?? Infinity }))
     return
   }
   const over = new AbortController()
@@ -63,15 +61,14 @@ async function top (given) {
   process.once('SIGINT', stop).once('SIGTERM', stop)
   if (process.stdin.isTTY) process.stdin.setRawMode(true).on('data', key => { if (['q', CTRL_C].includes(String(key)[0])) stop() })
   const first = await look(given) // an exporter that is not there is said before the screen is taken
-  stdout.write(ALTERNATE_SCREEN.on)
+  out.screen(true)
   try {
     for (let rows = first; !over.signal.aborted; rows = await look(given)) {
-      const text = render(rows, { width: stdout.columns, colour: !process.env.NO_COLOR })
-      stdout.write(HOME_AND_CLEAR + text.split('\n').slice(0, stdout.rows - 1).join('\n'))
+      out.redrawScreen(render(rows, { width: out.columns ?? Infinity }))
       await wait(1000 * given.every, undefined, { signal: over.signal }).catch(() => {})
     }
   } finally {
-    stdout.write(ALTERNATE_SCREEN.off)
+    out.screen(false)
     if (process.stdin.isTTY) process.stdin.setRawMode(false).pause()
   }
 }
@@ -96,7 +93,7 @@ async function look (given) {
   await Promise.all(rows.slice(0, MOST_SPARKS).map(async row => {
     const { target: name, thread } = row.target
     const query = new URLSearchParams([['track', 'rssBytes'], ['track', 'eventLoopActiveSeconds'], ['thread', thread], ['seconds', String(SPARK_SECONDS)]])
-    const { times = [], tracks } = (await callApi(given, `targets/${encodeURIComponent(name)}/series?${query}`)).body
+    const { times = [], tracks } = (await callApi(given, `targets/${pathSegment(name)}/series?${query}`)).body
     row.rss = tracks?.rssBytes.last ?? [] // it may have ended meanwhile
     const since = times.findIndex((/** @type {number} */ time) => time >= times.at(-1) - LOOP_SECONDS)
     const active = tracks?.eventLoopActiveSeconds.last
@@ -110,12 +107,12 @@ const SEVERITIES = ['critical', 'warning', 'info']
 /** Confirmed before suspected, critical before warning, and the silent before the healthy. @param {Pick<Row, 'verdict' | 'silence'>} row */
 const rankOf = ({ verdict, silence }) => verdict ? (verdict.state === 'confirmed' ? 0 : 10) + SEVERITIES.indexOf(verdict.severity) : silence ? 20 : 30
 
-/** @param {Row[]} rows @param {{ width: number, colour: boolean }} options @returns {string} */
-function render (rows, { width, colour }) {
-  if (rows.length === 0) return 'No target: start an app with node -r memwatch/agent.'
+/** @param {Row[]} rows @param {{ width: number }} options @returns {import('../text/terminal').Line[]} */
+function render (rows, { width }) {
+  if (rows.length === 0) return ['No target: start an app with node -r memwatch/agent.']
   const heads = ['target', 'RSS', 'of limit', 'heap', 'loop', 'RSS, 5 min']
   const cells = rows.map(({ name, values, rss, loopRatio }) => [
-    name,
+    printable(name),
     values.rssBytes === undefined ? '' : formatBytes(values.rssBytes),
     values.rssBytes === undefined || values.containerLimitBytes === undefined ? '' : formatRatio(values.rssBytes / values.containerLimitBytes),
     values.heapUsedBytes === undefined ? '' : formatBytes(values.heapUsedBytes),
@@ -125,7 +122,7 @@ function render (rows, { width, colour }) {
   const widths = heads.map((head, i) => Math.max(head.length, ...cells.map(row => row[i].length)))
   const line = (/** @type {string[]} */ row) => row.map((cell, i) => i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i])).join('  ')
   const cut = (/** @type {string} */ text) => text.length > width ? text.slice(0, width - 1) + '…' : text
-  return [cut(`${line(heads)}  verdict`), ...rows.map((row, i) => paint(cut(`${line(cells[i])}  ${sentence(row)}`), row, colour))].join('\n')
+  return [cut(`${line(heads)}  verdict`), ...rows.map((row, i) => styled(cut(`${line(cells[i])}  ${printable(sentence(row))}`), row))]
 }
 
 /** @param {Row} row */
@@ -135,10 +132,7 @@ function sentence ({ verdict, up, silence }) {
   return up ? 'healthy' : 'gone'
 }
 
-/** @param {string} text @param {Row} row @param {boolean} colour */
-function paint (text, row, colour) {
-  if (!colour || !row.verdict) return text
-  return styleText(row.verdict.state !== 'confirmed' ? 'yellow' : 'red', text, { validateStream: false })
-}
+/** @param {string} text @param {Row} row @returns {import('../text/terminal').Line} */
+const styled = (text, { verdict }) => verdict ? { text, style: verdict.state === 'confirmed' ? 'red' : 'yellow' } : text
 
 module.exports = { command, render }

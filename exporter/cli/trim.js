@@ -2,7 +2,8 @@
 
 const { Command } = require('commander')
 const { formatBytes, formatSeconds } = require('../text/format')
-const { withApiOptions, callApi } = require('./api')
+const { withApiOptions, callApi, pathSegment } = require('./api')
+const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
 const command = withApiOptions(new Command('trim'))
@@ -27,8 +28,8 @@ Examples:
  * @returns {Promise<number>} exit status
  */
 async function trim (target, given) {
-  const path = `targets/${encodeURIComponent(target)}/trim`
-  const say = (/** @type {string} */ line) => { if (!given.json) process.stdout.write(line + '\n') }
+  const path = `targets/${pathSegment(target)}/trim`
+  const say = (/** @type {string} */ line) => { if (!given.json) out.say(line) }
 
   const before = await callApi(given, `${path}?dryRun=true`, 'POST')
   if (before.refused) return refused(before)
@@ -40,14 +41,14 @@ async function trim (target, given) {
     const { rssBeforeBytes, rssAfterBytes, blockedSeconds: blocked } = body.done
     say(`RSS from ${formatBytes(rssBeforeBytes)} to ${formatBytes(rssAfterBytes)}: ${formatBytes(Math.max(0, rssBeforeBytes - rssAfterBytes))} came back; the app stood still for ${formatSeconds(blocked)}.`)
   }
-  if (given.json) process.stdout.write(JSON.stringify(body) + '\n')
+  if (given.json) out.json(body)
   return 0
 }
 
 /** @param {{ refused?: string, status?: number }} answer @returns {number} exit status @throws {UsageError} */
 function refused ({ refused = '', status }) {
   if (status === 404) throw new UsageError(refused)
-  process.stderr.write(`memwatch trim: ${refused}\n`)
+  err.say(`memwatch trim: ${refused}`)
   return 1
 }
 

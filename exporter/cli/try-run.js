@@ -6,6 +6,7 @@ const { createMemoryGroup } = require('memwatch-lab/memory-group')
 const { measure } = require('../compare/measure')
 const { workOfApp } = require('../compare/work-of')
 const { LoadCommand } = require('./load-command')
+const { err } = require('./output')
 const { Progress } = require('./progress')
 const { watchCommand } = require('./watch-command')
 
@@ -44,7 +45,7 @@ async function tryRun ({ folder, forSeconds, load: loadWords, memoryBytes, repea
   const group = memoryBytes === undefined ? undefined : createMemoryGroup({ limitBytes: memoryBytes, name: `try-${side}` })
   const [first, ...rest] = command
   const wrapped = group?.wrap(first, rest) ?? { command: first, args: rest }
-  const progress = new Progress(process.stderr, { label: `memwatch ${side}${repeat > 1 ? ` ${number} of ${repeat}` : ''}`, seconds: forSeconds, onlyFindings: true })
+  const progress = new Progress(err, { label: `memwatch ${side}${repeat > 1 ? ` ${number} of ${repeat}` : ''}`, seconds: forSeconds, onlyFindings: true })
   const over = new AbortController()
   const out = fs.openSync(`${file}.out`, 'w')
   /** @type {LoadCommand | undefined} */
@@ -100,7 +101,7 @@ async function tryRun ({ folder, forSeconds, load: loadWords, memoryBytes, repea
  * @returns {number | undefined} 126 or 127
  */
 function statusOfNone (name, { exit, target }, error) {
-  if (error) process.stderr.write(`memwatch: cannot run ${name}: ${error.code === 'ENOENT' ? 'no such command' : error.message}\n`)
+  if (error) err.say(`memwatch: cannot run ${name}: ${error.code === 'ENOENT' ? 'no such command' : error.message}`)
   if (error) return error.code === 'EACCES' ? 126 : 127
   return !target && (exit?.code === 126 || exit?.code === 127) ? exit.code : undefined
 }

@@ -8,6 +8,7 @@ const { pasteLine } = require('../fixes/paste-line')
 const { attemptOf, writeAttempt, STATUS } = require('./attempt')
 const { chooseFix } = require('./choose-fix')
 const { Interruption } = require('./interruption')
+const { err } = require('./output')
 const { readTryOptions } = require('./try-options')
 const { tryRun } = require('./try-run')
 const { UsageError } = require('./usage-error')
@@ -92,7 +93,7 @@ async function tryFix (words, given) {
 /** @param {import('./choose-fix').Chosen} chosen */
 function announce (chosen) {
   const { verdict, fix, skipped } = chosen
-  const say = (/** @type {string} */ text) => process.stderr.write(`memwatch: ${text}\n`)
+  const say = (/** @type {string} */ text) => err.say(`memwatch: ${text}`)
   if (verdict) say(`${verdict.diagnosis} ${verdict.state}: ${verdict.summary}`)
   for (const { title, reason } of skipped) say(`not tried: ${title}: ${reason}`)
   if (fix) say(pasteLine(fix) === fix.title ? `trying: ${fix.title}` : `trying: ${fix.title} (${pasteLine(fix)})`)

@@ -1,6 +1,5 @@
 'use strict'
 
-const { styleText } = require('node:util')
 const { formatRatio, formatValue } = require('../text/format')
 const { pasteLine } = require('../fixes/paste-line')
 
@@ -10,13 +9,11 @@ const LENGTH_TOLERANCE = 0.1
 /**
  * A comparison as a person reads it: the table, what was predicted, which verdicts went or came.
  * @param {import('./compare').Comparison} comparison
- * @param {{ colour?: boolean }} [options]
- * @returns {string}
+ * @returns {import('../text/terminal').Line[]}
  */
-function renderComparison ({ before, after, rows, fix, verdicts }, { colour = false } = {}) {
-  /** @param {Parameters<typeof styleText>[0]} style @param {string} text */
-  const paint = (style, text) => colour ? styleText(style, text, { validateStream: false }) : text
+function renderComparison ({ before, after, rows, fix, verdicts }) {
   const times = Math.max(before.runs.length, after.runs.length)
+  /** @type {import('../text/terminal').Line[]} */
   const lines = [...notesOf('before', before), ...notesOf('after', after)]
   const table = [
     ['', 'before', 'after', 'change'],
@@ -24,10 +21,10 @@ function renderComparison ({ before, after, rows, fix, verdicts }, { colour = fa
   ].map(row => after.runs.length > 0 ? row : row.slice(0, 2))
   const widths = [0, 1, 2].map(column => Math.max(...table.map(row => (row[column] ?? '').length)) + 2)
   lines.push(...table.map((row, i) => {
-    const line = `  ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('')}`.trimEnd()
-    return i === 0 ? paint('bold', line) : line
+    const text = `  ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('')}`.trimEnd()
+    return i === 0 ? { text, style: /** @type {const} */ ('bold') } : text
   }))
-  if (after.runs.length === 0) return lines.join('\n') + '\n'
+  if (after.runs.length === 0) return lines
   if (times > 1) lines.push(`  Medians of ${before.runs.length} and ${after.runs.length} runs, from the least to the most.`)
   else lines.push('  One run each: how much is noise cannot be told.')
   if (Math.abs(rows.find(({ figure }) => figure === 'watchedSeconds')?.changeRatio ?? 0) > LENGTH_TOLERANCE) {
@@ -36,10 +33,10 @@ function renderComparison ({ before, after, rows, fix, verdicts }, { colour = fa
   if (fix) lines.push(...renderFix(fix))
   for (const { diagnosis, change, before: had, after: has } of verdicts) {
     const words = { gone: `is gone (confirmed in ${had} of ${before.runs.length} runs before, in none after)`, came: `came (in ${has} of ${after.runs.length} runs after)`, stayed: `stayed (in ${had} of ${before.runs.length} runs before, ${has} of ${after.runs.length} after)` }
-    lines.push(paint(change === 'gone' ? 'green' : 'yellow', `  ${diagnosis} ${words[change]}`))
+    lines.push({ text: `  ${diagnosis} ${words[change]}`, style: change === 'gone' ? 'green' : 'yellow' })
   }
   if (verdicts.length === 0) lines.push('  Nothing is confirmed, before or after.')
-  return lines.join('\n') + '\n'
+  return lines
 }
 
 /** @param {NonNullable<import('./compare').Comparison['fix']>} fix */

@@ -100,7 +100,7 @@ module.exports = defineDiagnosis({
     const neededBytes = neededContainerBytes({ liveBytes: live, besideBytes: beside, youngBytes: young })
     const ask = {
       title: `Ask for ${formatBytes(neededBytes)} of memory`,
-      change: { memoryLimitBytes: Math.round(neededBytes / MIB) * MIB, kubernetes: `resources:\n  limits:\n    memory: ${Math.round(neededBytes / MIB)}Mi` },
+      change: { memoryLimitBytes: Math.round(neededBytes / MIB) * MIB },
       predicted: [],
       risk: `Computed from the ${formatBytes(live)} that live on the heap and the ${formatBytes(beside)} beside it.`
     }

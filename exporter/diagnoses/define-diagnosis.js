@@ -34,8 +34,9 @@
  * @property {Record<string, string>} [env] environment variables, whole values
  * @property {string} [dockerfile] lines to paste
  * @property {number} [memoryLimitBytes] memory limit to ask for, whole MiB
- * @property {string} [kubernetes] of the container in a pod's spec: env entries, or resources; YAML
+ * @property {string} [kubernetes] of the container in a pod's spec: env entries, or resources; YAML, made where it is exposed
  * @property {string} [code] what to change in the code
+ * @property {string} [note] what the forms leave out, and why: a sentence
  *
  * @typedef {object} Fix
  * @property {string} title

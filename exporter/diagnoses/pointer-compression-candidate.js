@@ -2,6 +2,7 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
+const { comment } = require('../text/comment')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 
 const MIB = 2 ** 20
@@ -63,7 +64,7 @@ module.exports = defineDiagnosis({
     return [{
       title: 'Try a Node.js that is built with pointer compression',
       change: {
-        dockerfile: `# in place of the official image of Node ${target.node}\nFROM platformatic/node-caged:${Number(target.node.split('.')[0]) >= CAGED.newest ? CAGED.newest : CAGED.older}-slim`,
+        dockerfile: `${comment(`in place of the official image of Node ${target.node}`)}\nFROM platformatic/node-caged:${Number(target.node.split('.')[0]) >= CAGED.newest ? CAGED.newest : CAGED.older}-slim`,
         code: 'Disqualified by: a heap above 4 GiB per isolate, native addons built with NAN or V8 headers (Node-API ones work), heap snapshots and tools that expect 8-byte pointers. Flags that size the heap keep their meaning. No official build has it.'
       },
       predicted: [prediction('rssBytes', rssBytes, rssBytes - gainBytes)],

@@ -70,7 +70,7 @@ function captureRoutes (server, { targets, captures }) {
     request.log.info({ by: request.ip, capture: capture.id, part: name, format }, 'capture read')
     const file = captures.fileOf(capture, name)
     const { extension, mediaType } = kinds[capture.kind]
-    const fileName = `${capture.target.replace(/[^\w.-]/g, '_')}-${capture.thread}-${new Date(capture.requestedUnixMs).toISOString().replace(/[:.]/g, '')}`
+    const fileName = `${capture.target}-${capture.thread}-${new Date(capture.requestedUnixMs).toISOString().replace(/[:.]/g, '')}`.replace(/[^\w.-]/g, '_')
     if (format === undefined) {
       return reply.type(mediaType).header('content-length', part.bytes).header('content-disposition', `attachment; filename="${fileName}.${extension}"`).send(fs.createReadStream(file))
     }

@@ -10,7 +10,7 @@ const UPLOT = path.join(path.dirname(require.resolve('uplot/package.json')), 'di
 const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /** What is the same everywhere, as how numbers read: the browser takes the very file, as a module. @type {Record<string, string>} */
-const SHARED = { 'format.mjs': path.join(__dirname, '../text/format.js'), 'kinds.mjs': path.join(__dirname, '../captures/kinds.js') }
+const SHARED = { 'format.mjs': path.join(__dirname, '../text/format.js'), 'kinds.mjs': path.join(__dirname, '../captures/kinds.js'), 'shell.mjs': path.join(__dirname, '../text/shell.js') }
 
 /** What a reader without a browser gets. */
 const INDEX = `memwatch exporter

@@ -68,8 +68,9 @@ const verdict = object({
       dockerfile: text,
       memoryLimitBytes: { ...number, description: 'what to ask for as memory limit of the container' },
       kubernetes: text,
-      code: text
-    }, ['flag', 'env', 'dockerfile', 'memoryLimitBytes', 'kubernetes', 'code']),
+      code: text,
+      note: { ...text, description: 'what the forms leave out, and why' }
+    }, ['flag', 'env', 'dockerfile', 'memoryLimitBytes', 'kubernetes', 'code', 'note']),
     predicted: array(object({ signal: text, from: number, to: number, unit: text })),
     risk: text
   })),

@@ -6,6 +6,7 @@ const { pageOf } = require('./pagination')
 const { anatomyIn } = require('../anatomy')
 const { parts } = require('../anatomy/parts')
 const { primaryOf } = require('../classify/evaluate')
+const { withKubernetes } = require('../fixes/forms')
 
 /** @typedef {import('../series/target').Target} Target */
 
@@ -70,7 +71,11 @@ function memoryOf (target) {
 }
 
 /** @param {Target} target */
-const verdictsOf = ({ verdicts, suspects }) => verdicts.map(verdict => ({ ...verdict, suspects: suspects.get(verdict.diagnosis) ?? null }))
+const verdictsOf = ({ verdicts, suspects }) => verdicts.map(verdict => ({
+  ...verdict,
+  suspects: suspects.get(verdict.diagnosis) ?? null,
+  fix: verdict.fix.map(fix => ({ ...fix, change: withKubernetes(fix.change) }))
+}))
 
 /**
  * A target and what was found on it: an item of /api/v1/diagnoses and of the report of `memwatch run`.

@@ -6,6 +6,7 @@ const { setTimeout: wait } = require('node:timers/promises')
 const { nameOf } = require('./targets')
 const { Told } = require('../classify/told')
 const { pasteLine } = require('../fixes/paste-line')
+const { toJson } = require('../text/json')
 
 /** Tries of a message, and how long after each the next is made. */
 const RETRY_AFTER_MS = Object.freeze([1000, 5000, 30_000, 120_000])
@@ -60,7 +61,7 @@ class Webhook {
     this.#waiting.push({
       id: `msg_${randomUUID()}`,
       at,
-      body: JSON.stringify({
+      body: toJson({
         type: 'verdict.changed',
         timestamp: at.toISOString(),
         data: { ...nameOf(target), host: target.hello.host ?? null, diagnosis, title, severity, state, was: change.was, summary, impact, evidence: evidence.map(({ text }) => text), fix: pasteLine(fix[0]), runbook }

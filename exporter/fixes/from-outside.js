@@ -16,13 +16,13 @@ const { otherOptions } = require('./node-flag')
  * @param {(library: string) => boolean} [of.loads] whether the dynamic loader finds a library
  * @returns {{ command: string[], env: Record<string, string> } | { reason: string }} reason: why it cannot be made from outside
  */
-function fromOutside ({ flag, env, code, kubernetes }, { command, hello, nodeOptions = '', loads = loaderFinds }) {
+function fromOutside ({ flag, env, code, memoryLimitBytes }, { command, hello, nodeOptions = '', loads = loaderFinds }) {
   if (code) return { reason: 'it is a change in the code' }
   // What the process was seen to have in NODE_OPTIONS has lost its quotes: add to what the command is given. The last one counts.
   if (flag && env?.NODE_OPTIONS) return { command, env: { NODE_OPTIONS: `${nodeOptions} ${flag}`.trimStart() } }
   if (flag && isNode(command[0])) return { command: withFlags(command, flag.split(' '), hello.execArgv), env: {} }
   if (flag) return { reason: `${flag} must stand on the command line of node, and ${command[0]} is not node` }
-  if (!env) return { reason: kubernetes ? 'it is a change of the container' : 'it is a change of the image' }
+  if (!env) return { reason: memoryLimitBytes === undefined ? 'it is a change of the image' : 'it is a change of the container' }
   const missing = (env.LD_PRELOAD ?? '').split(/[: ]/).filter(library => library && !loads(library))
   if (missing.length > 0) return { reason: `the loader does not find ${missing.join(', ')} on this machine${missing[0].includes('jemalloc') ? ' (Debian, Ubuntu: apt-get install libjemalloc2)' : ''}` }
   return { command, env }

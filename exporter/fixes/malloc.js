@@ -1,5 +1,7 @@
 'use strict'
 
+const { dockerfileLines } = require('./forms')
+
 /** Where a distribution's package puts jemalloc. The plain name is found by the loader on every architecture. */
 const JEMALLOC = 'libjemalloc.so.2'
 
@@ -9,30 +11,23 @@ const JEMALLOC = 'libjemalloc.so.2'
  */
 const MALLOC_CONF = 'background_thread:true,narenas:2,dirty_decay_ms:1000,muzzy_decay_ms:0'
 
-/**
- * @param {Record<string, string>} env
- * @param {string} [before] Dockerfile lines that must come first
- * @returns {import('../diagnoses/define-diagnosis').Change}
- */
-function envChange (env, before = '') {
-  const entries = Object.entries(env)
-  return {
-    env,
-    dockerfile: before + entries.map(([name, value]) => `ENV ${name}=${value}`).join('\n'),
-    kubernetes: `env:\n${entries.map(([name, value]) => `  - name: ${name}\n    value: "${value}"`).join('\n')}`
-  }
-}
+/** Paths and names of libraries, which colons and spaces separate: ld.so(8). */
+const LIBRARIES = /^[\p{L}\p{M}\p{N}_./+@~: -]*$/u
+
+/** @param {Record<string, string>} env @returns {import('../diagnoses/define-diagnosis').Change} */
+const envChange = env => ({ env, dockerfile: dockerfileLines(env).join('\n') })
 
 /**
  * Replace glibc's malloc by jemalloc.
  * @param {import('memwatch/frame').Hello} target
  */
 function jemallocChange (target) {
-  const preloaded = target.mallocEnv.LD_PRELOAD
-  return envChange({
-    LD_PRELOAD: preloaded ? `${JEMALLOC}:${preloaded}` : JEMALLOC,
-    MALLOC_CONF
-  }, 'RUN apt-get update && apt-get install -y --no-install-recommends libjemalloc2 && rm -rf /var/lib/apt/lists/*\n')
+  const preloaded = target.mallocEnv.LD_PRELOAD ?? ''
+  const isRepeated = LIBRARIES.test(preloaded)
+  return {
+    ...envChange({ LD_PRELOAD: isRepeated && preloaded ? `${JEMALLOC}:${preloaded}` : JEMALLOC, MALLOC_CONF }),
+    ...(!isRepeated && { note: 'LD_PRELOAD holds libraries that are not repeated here, because of characters in their names: add them by hand.' })
+  }
 }
 
 module.exports = { envChange, jemallocChange, MALLOC_CONF }

@@ -1,5 +1,7 @@
 'use strict'
 
+const { envChange } = require('./malloc')
+
 /**
  * Node.js flags in every form they can be given in, next to what is already set.
  *
@@ -13,20 +15,40 @@ function nodeFlagChange (target, flags) {
   const flag = names.map(name => `${name}=${flags[name]}`).join(' ')
   const onCommandLine = target.execArgv.some(option => names.includes(nameOf(option)))
   if (onCommandLine || !names.every(name => target.allowedFlags.includes(name))) return { flag }
-  const options = [...otherOptions(target.nodeOptions, names).map(quoted), flag].join(' ')
+  const kept = repeatable(target.nodeOptions)
   return {
     flag,
-    env: { NODE_OPTIONS: options },
-    dockerfile: `ENV NODE_OPTIONS=${JSON.stringify(options)}`,
-    kubernetes: `env:\n  - name: NODE_OPTIONS\n    value: ${JSON.stringify(options)}`
+    ...envChange({ NODE_OPTIONS: [nodeOptionsText(otherOptions(kept, names)), flag].filter(Boolean).join(' ') }),
+    ...(kept.length < target.nodeOptions.length && {
+      note: 'NODE_OPTIONS holds an option that is not repeated here, as it has characters that options of Node.js do not have: add it by hand.'
+    })
   }
 }
 
 /** @param {string} option as given: underscores for dashes, with or without its value */
 const nameOf = option => option.split('=')[0].replaceAll('_', '-')
 
-/** As Node.js splits it again: splitNodeOptions in memwatch/identity. @param {string} option */
-const quoted = option => /[\s"]/.test(option) || option === '' ? `"${option.replace(/[\\"]/g, '\\$&')}"` : option
+/**
+ * NODE_OPTIONS as Node.js splits it again: at spaces, with double quotes and backslashes. src/node_options.cc, splitNodeOptions in memwatch/identity.
+ * @param {readonly string[]} options
+ */
+const nodeOptionsText = options => options
+  .map(option => /[\s"]/.test(option) || option === '' ? `"${option.replace(/[\\"]/g, '\\$&')}"` : option).join(' ')
+
+/**
+ * Characters of options that Node.js has: names, numbers, paths with spaces, hosts, globs, lists. None of them begins an expansion, a
+ * substitution or another command in a shell, a Dockerfile, a manifest or a template.
+ */
+const OPTION = /^[\p{L}\p{M}\p{N} "\\_./:=,@%+~!*?#^[\]-]*$/u
+
+/**
+ * The options that a fix may repeat: an option and its value stay or go together.
+ * @param {readonly string[]} options
+ */
+function repeatable (options) {
+  const isValue = (/** @type {number} */ i) => i > 0 && i < options.length && !options[i].startsWith('-')
+  return options.filter((option, i) => OPTION.test(option) && (isValue(i) ? OPTION.test(options[i - 1]) : !isValue(i + 1) || OPTION.test(options[i + 1])))
+}
 
 /** @param {string | undefined} text what --require names */
 const isAgent = text => text !== undefined && /(^|[/=])memwatch(\/|$)|\/agent\/index\.js$/.test(text)
@@ -52,4 +74,4 @@ function otherOptions (options, names) {
   })
 }
 
-module.exports = { nodeFlagChange, otherOptions, preloadOptions, quoted }
+module.exports = { nodeFlagChange, otherOptions, preloadOptions, repeatable, nodeOptionsText }

@@ -1,6 +1,9 @@
 'use strict'
 
-const { preloadOptions, quoted } = require('./node-flag')
+const { comment } = require('../text/comment')
+const { toYaml } = require('../text/yaml')
+const { containerFields, dockerfileLines, installLine } = require('./forms')
+const { nodeOptionsText, preloadOptions, repeatable } = require('./node-flag')
 
 /** @typedef {import('../diagnoses/define-diagnosis').Change} Change */
 
@@ -51,7 +54,7 @@ function readWorkload (text) {
  */
 function environmentOf ({ env }, { nodeOptions, pod }) {
   if (!env?.NODE_OPTIONS || pod?.injected) return env
-  return { ...env, NODE_OPTIONS: [env.NODE_OPTIONS, ...preloadOptions(nodeOptions).map(quoted)].join(' ') }
+  return { ...env, NODE_OPTIONS: [env.NODE_OPTIONS, nodeOptionsText(preloadOptions(repeatable(nodeOptions)))].filter(Boolean).join(' ') }
 }
 
 /** @param {Change} change @param {string} form @returns {never} @throws {NoPatchError} */
@@ -76,8 +79,8 @@ function patchOf (fix, target, format, where = {}) {
   const env = environmentOf(change, target)
   if (format === 'node-options') return `${env?.NODE_OPTIONS ?? refuse(change, 'NODE_OPTIONS')}\n`
   if (format === 'dockerfile') {
-    if (!change.dockerfile || !env) return refuse(change, 'the image')
-    return `${[...change.dockerfile.split('\n').filter(line => !line.startsWith('ENV ')), ...Object.entries(env).map(([name, value]) => `ENV ${name}=${JSON.stringify(value)}`)].join('\n')}\n`
+    if (!env) return refuse(change, 'the image')
+    return `${[...(change.note ? [comment(change.note)] : []), ...dockerfileLines(env)].join('\n')}\n`
   }
   if (!env && change.memoryLimitBytes === undefined) return refuse(change, 'the pod')
   return manifest(fix, target, env, where)
@@ -98,25 +101,19 @@ function manifest ({ title, change, risk }, { target, pod }, env, where) {
   if (!workload) throw new NoPatchError(pod?.name ? `--workload: the name of pod ${pod.name} does not tell what made it; say deployment/NAME, statefulset/NAME or daemonset/NAME` : `--workload: ${target} does not say in which pod it runs; say deployment/NAME, statefulset/NAME or daemonset/NAME`)
   if (!container) throw new NoPatchError(`--container: ${target} does not say in which container it runs`)
   const namespace = where.namespace ?? pod?.namespace
-  const library = change.dockerfile?.split('\n').find(line => line.startsWith('RUN '))
-  return [
-    `# ${title}. ${risk}`.trim(),
-    ...(library ? [`# The image needs the library: ${library}`] : []),
-    ...(change.memoryLimitBytes === undefined ? [] : ['# Where requests equal limits, raise the request as well: the pod stays Guaranteed.']),
-    '# kubectl apply --server-side --field-manager=memwatch -f -',
-    'apiVersion: apps/v1',
-    `kind: ${workload.kind}`,
-    'metadata:',
-    `  name: ${workload.name}`,
-    ...(namespace ? [`  namespace: ${namespace}`] : []),
-    'spec:',
-    '  template:',
-    '    spec:',
-    '      containers:',
-    `        - name: ${container}`,
-    ...(env ? ['          env:', ...Object.entries(env).flatMap(([name, value]) => [`            - name: ${name}`, `              value: ${JSON.stringify(value)}`])] : []),
-    ...(change.memoryLimitBytes === undefined ? [] : ['          resources:', '            limits:', `              memory: ${Math.round(change.memoryLimitBytes / 2 ** 20)}Mi`])
-  ].join('\n') + '\n'
+  const library = env && installLine(env)
+  return toYaml({
+    apiVersion: 'apps/v1',
+    kind: workload.kind,
+    metadata: { name: workload.name, ...(namespace && { namespace }) },
+    spec: { template: { spec: { containers: [{ name: container, ...containerFields({ ...change, env }) }] } } }
+  }, [
+    `${title}. ${risk}`,
+    ...(library ? [`The image needs the library: ${library}`] : []),
+    ...(change.memoryLimitBytes === undefined ? [] : ['Where requests equal limits, raise the request as well: the pod stays Guaranteed.']),
+    ...(change.note ? [change.note] : []),
+    'kubectl apply --server-side --field-manager=memwatch -f -'
+  ])
 }
 
 module.exports = { patchOf, workloadOf, NoPatchError, FORMATS }

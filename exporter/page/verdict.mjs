@@ -1,5 +1,6 @@
 import { copyButton, fill, h } from './dom.mjs'
 import { formatSeconds, formatValue } from './format.mjs'
+import { shellAssignments } from './shell.mjs'
 
 /** @typedef {any} Verdict as /api/v1/diagnoses has it */
 
@@ -49,16 +50,14 @@ export class VerdictCard {
 
 /** @param {any} fix @param {number} i */
 function fixOf ({ title, change, predicted, risk }, i) {
-  const forms = FORMS.filter(([form]) => change[form] !== undefined).map(([form, name]) => ({ name, text: form === 'env' ? lines(change.env) : change[form] }))
+  const forms = FORMS.filter(([form]) => change[form] !== undefined).map(([form, name]) => ({ name, text: form === 'env' ? shellAssignments(change.env).join('\n') : change[form] }))
   return h('section', { class: 'fix' },
     h('h4', {}, `${i === 0 ? 'Fix' : 'Or'}: ${title}`),
     ...forms.map(({ name, text }) => h('div', { class: 'form' }, h('span', { class: 'name' }, name), h('pre', { tabindex: 0, role: 'region', 'aria-label': name }, text), copyButton(text, name))),
+    change.note && h('p', {}, change.note),
     predicted.length > 0 && h('p', {}, 'Expect ', predicted.map((/** @type {any} */ { signal, from, to, unit }) => `${signal} from ${formatValue(from, unit)} to about ${formatValue(to, unit)}`).join('; '), '.'),
     h('p', { class: 'risk' }, `Mind: ${risk}`))
 }
-
-/** @param {Record<string, string>} env */
-const lines = env => Object.entries(env).map(([name, value]) => `${name}=${/[\s"']/.test(value) ? JSON.stringify(value) : value}`).join('\n')
 
 /** @param {number} unixMs */
 export const time = unixMs => h('time', { datetime: new Date(unixMs).toISOString() }, new Date(unixMs).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' }))

@@ -2,6 +2,7 @@
 
 const { EventEmitter } = require('node:events')
 const { steadyUnixMs } = require('../clock')
+const { wellFormed } = require('../text/json')
 const { Target, SILENT_INTERVALS } = require('./target')
 const { MOST_NUMBER } = require('../ingest/rebuild')
 
@@ -247,7 +248,8 @@ class Targets extends EventEmitter {
     if (sibling) return sibling.name
     const taken = new Set(this.all.map(target => target.name))
     for (let number = 1; ; number++) {
-      const name = number === 1 ? hello.name : `${hello.name}-${number}`
+      // Written as UTF-8, names that differ in lone surrogates only would be one series.
+      const name = wellFormed(number === 1 ? hello.name : `${hello.name}-${number}`)
       if (!taken.has(name)) return name
     }
   }

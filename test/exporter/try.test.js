@@ -23,7 +23,7 @@ describe('a fix from outside', () => {
   })
   it.each([
     ['code', { code: 'transfer(0)', flag: '--x=1' }, {}, /a change in the code/],
-    ['the container', { kubernetes: 'memory: 600Mi' }, {}, /a change of the container/],
+    ['the container', { memoryLimitBytes: 2 ** 29 }, {}, /a change of the container/],
     ['the image', { dockerfile: 'FROM x' }, {}, /a change of the image/],
     ['the command line of a node that something else starts', { flag: '--x=1' }, { command: ['npm', 'start'] }, /--x=1 must stand on the command line of node, and npm is not node/],
     ['a library that is not there', { env: { LD_PRELOAD: 'libnosuchjemalloc.so.2' } }, {}, /the loader does not find libnosuchjemalloc.so.2.*apt-get install libjemalloc2/]

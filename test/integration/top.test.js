@@ -4,6 +4,7 @@ const { startExporter, eventually } = require('../support/exporter')
 const { spawnWatched } = require('../support/agent-collector')
 const { memwatch } = require('../support/memwatch')
 const { sparkline } = require('../../exporter/text/sparkline')
+const { terminalText } = require('../../exporter/text/terminal')
 const { render } = require('../../exporter/cli/top')
 
 describe('a sparkline', () => {
@@ -36,10 +37,10 @@ it('memwatch top shows who is ill first, and what is the matter; a narrow termin
 
 it('rows are cut to the width, and coloured by how sure it is', () => {
   const row = { target: {}, name: 'shop', values: { rssBytes: 2 ** 30, containerLimitBytes: 2 ** 31 }, rss: [1, 2], loopRatio: 0.5, up: true, silence: null, verdict: { state: 'confirmed', severity: 'critical', diagnosis: 'js-heap-leak', summary: 'It leaks.' } }
-  const [head, line] = render([row], { width: 40, colour: false }).split('\n')
+  const [head, line] = terminalText(render([row], { width: 40 })).split('\n')
   expect([head.length, line.length]).toEqual([40, 40])
-  expect(render([row], { width: 200, colour: true })).toContain('\u001b[31m')
-  expect(render([], { width: 80, colour: false })).toContain('node -r memwatch/agent')
+  expect(terminalText(render([row], { width: 200 }), { colour: true })).toContain('\u001b[31m')
+  expect(render([], { width: 80 })).toEqual([expect.stringContaining('node -r memwatch/agent')])
 })
 
 it('an exporter that is not there is said to be', async () => {
