@@ -48,6 +48,11 @@ class Targets extends EventEmitter {
     this.#now = now
   }
 
+  /** Most that are watched at once. */
+  get max () {
+    return this.#maxTargets
+  }
+
   /** @returns {Target[]} */
   get all () {
     return [...this.#byIdentity.values()]
