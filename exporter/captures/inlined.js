@@ -2,6 +2,7 @@
 
 const path = require('node:path')
 const acorn = require('acorn')
+const { heapHeadroom } = require('../data-folder/bounded-json')
 
 /**
  * V8's heap profiler counts what an inlined function allocates to the function that it was inlined into. Which those could be is read from the
@@ -10,6 +11,12 @@ const acorn = require('acorn')
 
 /** Parsing a larger file would hold the loop for too long. */
 const MOST_LENGTH = 2 ** 19
+/** Of all sources of a capture together; a token makes a node or two, with its place, of some 400 bytes. */
+const MOST_TOKENS = 500_000
+const TOKEN_BYTES = 400
+const HEAP_SHARE = 0.5
+/** Nodes that are walked through for one capture: some two seconds' work. */
+const MOST_VISITS = 10_000_000
 /** V8 inlines what is called by what it inlined, too. */
 const DEPTH = 2
 /** Calls by which something stays that is handed over. */
@@ -21,15 +28,39 @@ const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFu
 /** @typedef {{ file: string, functions: { name: string, node: Node }[], imports: Map<string, { from: string, name: string }> }} Module */
 /** @typedef {{ name: string, file: string, line: number, column: number, keeps: boolean }} Callee place from 1 */
 
+/** A source takes more memory or time than a capture is worth: it points at nothing. */
+class SpentError extends Error {}
+
+/** What may still be spent, of anything that is counted. */
+class Budget {
+  #left
+
+  /** @param {number} most */
+  constructor (most) {
+    this.#left = most
+  }
+
+  /** @param {number} [count] @throws {SpentError} */
+  spend (count = 1) {
+    if ((this.#left -= count) < 0) throw new SpentError('too much to walk through')
+  }
+}
+
 /** The functions of an app's sources, as far as they can be read. */
 class InlinedCallees {
   #sourceOf
+  #tokens
+  #visits = new Budget(MOST_VISITS)
   /** @type {Map<string, Module | undefined>} */
   #modules = new Map()
 
-  /** @param {(file: string) => string | undefined} sourceOf */
-  constructor (sourceOf) {
+  /**
+   * @param {(file: string) => string | undefined} sourceOf
+   * @param {{ headroomBytes?: number }} [options] what the heap has left
+   */
+  constructor (sourceOf, { headroomBytes = heapHeadroom() } = {}) {
     this.#sourceOf = sourceOf
+    this.#tokens = new Budget(Math.min(MOST_TOKENS, HEAP_SHARE * headroomBytes / TOKEN_BYTES))
   }
 
   /**
@@ -38,11 +69,13 @@ class InlinedCallees {
    * @returns {Callee | undefined} undefined where it keeps things itself, or no callee is likelier
    */
   of (place) {
-    const module = this.#moduleOf(place.file)
-    const node = module && innermost(module, place)
-    if (!node || keeps(node)) return undefined
-    const found = this.#calleesOf(module, node, DEPTH)
-    return found.find(callee => callee.keeps) ?? (allocates(node) ? undefined : found[0])
+    return this.#withinBudget(() => {
+      const module = this.#moduleOf(place.file)
+      const node = module && innermost(module, place)
+      if (!node || keeps(node, this.#visits)) return undefined
+      const found = this.#calleesOf(module, node, DEPTH)
+      return found.find(callee => callee.keeps) ?? (allocates(node, this.#visits) ? undefined : found[0])
+    })
   }
 
   /**
@@ -51,16 +84,32 @@ class InlinedCallees {
    * @returns {Callee[]} each once, in the order of calls
    */
   allOf (place) {
-    const module = this.#moduleOf(place.file)
-    const node = module && innermost(module, place)
-    const found = node ? this.#calleesOf(module, node, DEPTH) : []
-    return found.filter((callee, i) => i === found.findIndex(({ file, line, column }) => file === callee.file && line === callee.line && column === callee.column))
+    /** @type {Callee[]} */
+    const found = this.#withinBudget(() => {
+      const module = this.#moduleOf(place.file)
+      const node = module && innermost(module, place)
+      return node && this.#calleesOf(module, node, DEPTH)
+    }) ?? []
+    const byPlace = new Map(found.slice().reverse().map(callee => [`${callee.line}:${callee.column}:${callee.file}`, callee]))
+    return found.filter(callee => byPlace.get(`${callee.line}:${callee.column}:${callee.file}`) === callee)
   }
 
   /** Where a function ends. @param {{ file: string, line: number, column: number }} place where it begins, from 1 @returns {number | undefined} line; undefined where it cannot be read */
   lastLineOf (place) {
-    const module = this.#moduleOf(place.file)
-    return module && innermost(module, place)?.loc.end.line
+    return this.#withinBudget(() => {
+      const module = this.#moduleOf(place.file)
+      return module && innermost(module, place)?.loc.end.line
+    })
+  }
+
+  /** @template T @param {() => T} find @returns {T | undefined} undefined when the budget of the capture is spent */
+  #withinBudget (find) {
+    try {
+      return find()
+    } catch (error) {
+      if (error instanceof SpentError) return undefined
+      throw error
+    }
   }
 
   /** Those that allocate or keep, in the order of calls. @param {Module} module @param {Node} caller @param {number} depth @returns {Callee[]} */
@@ -68,15 +117,17 @@ class InlinedCallees {
     if (depth === 0) return []
     /** @type {Callee[]} */
     const callees = []
-    for (const call of nodesIn(caller).filter(({ type }) => type === 'CallExpression')) {
+    for (const call of nodesIn(caller, this.#visits).filter(({ type }) => type === 'CallExpression')) {
       const { callee } = call
       const name = callee.type === 'Identifier' ? callee.name : callee.type === 'MemberExpression' ? callee.property.name : undefined
       if (name === undefined) continue
       const imported = module.imports.get(callee.type === 'Identifier' ? callee.name : rootOf(callee))
       const where = imported ? this.#moduleOf(imported.from) : module
       const wanted = imported && callee.type === 'Identifier' ? imported.name : name
+      this.#visits.spend(where?.functions.length)
       for (const { name, node } of where?.functions.filter(found => found.name === wanted && found.node !== caller) ?? []) {
-        if (keeps(node) || allocates(node)) callees.push({ name, file: /** @type {Module} */ (where).file, line: node.loc.start.line, column: node.loc.start.column + 1, keeps: keeps(node) })
+        const isKeeping = keeps(node, this.#visits)
+        if (isKeeping || allocates(node, this.#visits)) callees.push({ name, file: /** @type {Module} */ (where).file, line: node.loc.start.line, column: node.loc.start.column + 1, keeps: isKeeping })
         callees.push(...this.#calleesOf(/** @type {Module} */ (where), node, depth - 1))
       }
     }
@@ -94,37 +145,45 @@ class InlinedCallees {
     const found = [file, `${file}.js`, `${file}.cjs`, `${file}.mjs`, path.join(file, 'index.js')].find(name => this.#sourceOf(name) !== undefined)
     const source = found && this.#sourceOf(found)
     if (!found || !source || source.length > MOST_LENGTH) return undefined
-    const tree = parse(source)
-    return tree && { file: found, functions: functionsIn(tree), imports: importsIn(tree, path.dirname(found)) }
+    const tree = parse(source, this.#tokens)
+    return tree && { file: found, functions: functionsIn(tree, this.#visits), imports: importsIn(tree, path.dirname(found), this.#visits) }
   }
 }
 
-/** @param {string} source @returns {Node | undefined} */
-function parse (source) {
+/** @param {string} source @param {Budget} tokens @returns {Node | undefined} @throws {SpentError} */
+function parse (source, tokens) {
   for (const sourceType of /** @type {const} */ (['script', 'module'])) {
     try {
-      return acorn.parse(source, { ecmaVersion: 'latest', sourceType, allowHashBang: true, allowReturnOutsideFunction: sourceType === 'script', locations: true })
-    } catch {} // not of this kind, or of no kind that is known
+      return acorn.parse(source, { ecmaVersion: 'latest', sourceType, allowHashBang: true, allowReturnOutsideFunction: sourceType === 'script', locations: true, onToken: () => tokens.spend() })
+    } catch (error) {
+      if (error instanceof SpentError) throw error
+      // Not of this kind, or of no kind that is known.
+    }
   }
 }
 
-/** A node and all below it. @param {Node} node @returns {Node[]} in the order of the source */
-function nodesIn (node) {
-  const found = [node]
-  for (const key of Object.keys(node)) {
-    for (const child of Array.isArray(node[key]) ? node[key] : [node[key]]) if (typeof child?.type === 'string') found.push(...nodesIn(child))
+/** A node and all below it. @param {Node} node @param {Budget} visits @returns {Node[]} in the order of the source @throws {SpentError} */
+function nodesIn (node, visits) {
+  const found = []
+  const pending = [node]
+  while (pending.length > 0) {
+    const next = /** @type {Node} */ (pending.pop())
+    visits.spend()
+    found.push(next)
+    const children = Object.keys(next).flatMap(key => next[key]).filter(child => typeof child?.type === 'string')
+    for (let i = children.length - 1; i >= 0; i--) pending.push(children[i])
   }
   return found
 }
 
-/** Functions that can be called by a name. @param {Node} tree */
-function functionsIn (tree) {
+/** Functions that can be called by a name. @param {Node} tree @param {Budget} visits */
+function functionsIn (tree, visits) {
   /** @type {{ name: string, node: Node }[]} */
   const found = []
   const take = (/** @type {Node} */ name, /** @type {Node} */ node) => {
     if (node && FUNCTIONS.has(node.type)) found.push({ name: name?.name ?? name?.value ?? '', node })
   }
-  for (const node of nodesIn(tree)) {
+  for (const node of nodesIn(tree, visits)) {
     if (node.type === 'FunctionDeclaration') take(node.id, node)
     else if (node.type === 'VariableDeclarator') take(node.id, node.init)
     else if (node.type === 'MethodDefinition' || node.type === 'Property' || node.type === 'PropertyDefinition') take(node.key, node.value)
@@ -134,11 +193,11 @@ function functionsIn (tree) {
   return found
 }
 
-/** What comes from other files of the app, by the name that it has here. @param {Node} tree @param {string} folder */
-function importsIn (tree, folder) {
+/** What comes from other files of the app, by the name that it has here. @param {Node} tree @param {string} folder @param {Budget} visits */
+function importsIn (tree, folder, visits) {
   /** @type {Map<string, { from: string, name: string }>} */
   const imports = new Map()
-  for (const node of nodesIn(tree)) {
+  for (const node of nodesIn(tree, visits)) {
     if (node.type === 'ImportDeclaration' && node.source.value.startsWith('.')) {
       for (const { local, imported } of node.specifiers) imports.set(local.name, { from: path.resolve(folder, node.source.value), name: imported?.name ?? local.name })
     }
@@ -164,9 +223,10 @@ function rootOf (node) {
   return root.type === 'ThisExpression' ? 'this' : root.name ?? ''
 }
 
-/** Whether it puts something where it stays: into what was there before it was called. @param {Node} node a function */
-function keeps (node) {
-  const inside = nodesIn(node)
+/** Whether it puts something where it stays: into what was there before it was called. @param {Node} node a function @param {Budget} visits */
+function keeps (node, visits) {
+  const inside = nodesIn(node, visits)
+  const namesIn = (/** @type {Node} */ pattern) => namesOf(pattern, visits)
   const own = new Set(inside.flatMap(({ type, id, params }) => type === 'VariableDeclarator' ? namesIn(id) : FUNCTIONS.has(type) ? params.flatMap(namesIn) : []))
   const stays = (/** @type {string} */ name) => name !== '' && !own.has(name)
   return inside.some(({ type, callee, left, arguments: given }) => {
@@ -177,10 +237,10 @@ function keeps (node) {
   })
 }
 
-/** @param {Node} node a function */
-const allocates = node => nodesIn(node.body).some(({ type }) => ALLOCATING.has(type))
+/** @param {Node} node a function @param {Budget} visits */
+const allocates = (node, visits) => nodesIn(node.body, visits).some(({ type }) => ALLOCATING.has(type))
 
-/** @param {Node} pattern @returns {string[]} names that it binds */
-const namesIn = pattern => pattern ? nodesIn(pattern).filter(({ type }) => type === 'Identifier').map(({ name }) => name) : []
+/** @param {Node} pattern @param {Budget} visits @returns {string[]} names that it binds */
+const namesOf = (pattern, visits) => pattern ? nodesIn(pattern, visits).filter(({ type }) => type === 'Identifier').map(({ name }) => name) : []
 
 module.exports = { InlinedCallees }

@@ -38,4 +38,4 @@ function parseBounded (text, { headroomBytes = heapHeadroom() } = {}) {
   return JSON.parse(text)
 }
 
-module.exports = { parseBounded }
+module.exports = { heapHeadroom, parseBounded }

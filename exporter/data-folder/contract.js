@@ -34,6 +34,12 @@ function rebuild (schema, value) {
   return accepts('object') ? rebuildObject(schema, /** @type {any} */ (value)) : undefined
 }
 
+/** Later ones are no dates: the range of a Date in ECMAScript. */
+const MAX_UNIX_MS = 8.64e15
+/** @param {string} name of a property @param {unknown} value */
+const isNoDate = (name, value) => name.endsWith('UnixMs') && typeof value === 'number' &&
+  !(value >= 0 && value <= MAX_UNIX_MS)
+
 /** @param {number} value @param {(type: string) => boolean} accepts */
 const isNumber = (value, accepts) => Math.abs(value) <= Number.MAX_SAFE_INTEGER &&
   (accepts('number') || (accepts('integer') && Number.isInteger(value)))
@@ -60,7 +66,9 @@ function rebuildObject ({ properties = {}, required = [], additionalProperties }
   if (present.length > MAX_ITEMS || required.some(name => !present.includes(name))) return undefined
   const rebuilt = present.map(name =>
     [name, rebuild(properties[name] ?? additionalProperties, object[name])])
-  return rebuilt.some(([, value]) => value === undefined) ? undefined : Object.fromEntries(rebuilt)
+  return rebuilt.some(([name, value]) => value === undefined || isNoDate(name, value))
+    ? undefined
+    : Object.fromEntries(rebuilt)
 }
 
 /** @template T, R @param {T[]} list @param {(item: T) => R | undefined} map */

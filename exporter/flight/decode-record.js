@@ -22,7 +22,8 @@ const object = (properties, optional = []) => ({
   type: 'object', properties, required: Object.keys(properties).filter(name => !optional.includes(name))
 })
 /** A number that was not finite when it was saved is null in JSON. */
-const evidence = object({ .../** @type {any} */ (schemas.verdict).properties.evidence.items.properties, value: nullable, limit: nullable })
+const { properties: inEvidence } = /** @type {any} */ (schemas.verdict).properties.evidence.items
+const evidence = object({ ...inEvidence, value: nullable, limit: nullable })
 const judgement = object({
   state: schemas.verdict.properties.state, summary: text, evidence: { type: 'array', items: evidence }, impact: text
 }, ['evidence', 'impact'])

@@ -105,10 +105,14 @@ class FlightRecorder {
       if (meta.type === 'retracted') deaths.retract(meta.id)
     })
     for (const { known, ...found } of remembered(segments, { nowMs: this.#now(), maxTargets: this.#targets.max })) {
-      this.#targets.restore(known, target => {
-        target.restore(found)
-        this.#saved.set(target, { untilSeconds: target.lastSeconds, endedSeconds: -Infinity, introducedMs: -Infinity })
-      })
+      try {
+        this.#targets.restore(known, target => {
+          target.restore(found)
+          this.#saved.set(target, { untilSeconds: target.lastSeconds, endedSeconds: -Infinity, introducedMs: -Infinity })
+        })
+      } catch {
+        segments.torn++ // what is left of it contradicts itself: it is watched anew
+      }
     }
   }
 
