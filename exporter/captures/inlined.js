@@ -15,8 +15,8 @@ const MOST_LENGTH = 2 ** 19
 const MOST_TOKENS = 500_000
 const TOKEN_BYTES = 400
 const HEAP_SHARE = 0.5
-/** Nodes that are walked through for one capture: some two seconds' work. */
-const MOST_VISITS = 10_000_000
+/** Nodes that are walked through for one capture: some seconds of work, of which a real app of half a megabyte needs a third. */
+const MOST_VISITS = 2_000_000
 /** V8 inlines what is called by what it inlined, too. */
 const DEPTH = 2
 /** Calls by which something stays that is handed over. */
@@ -25,7 +25,7 @@ const ALLOCATING = new Set(['ObjectExpression', 'ArrayExpression', 'NewExpressio
 const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'])
 
 /** @typedef {any} Node of ESTree, with start, end and loc */
-/** @typedef {{ file: string, functions: { name: string, node: Node }[], imports: Map<string, { from: string, name: string }> }} Module */
+/** @typedef {{ file: string, functions: { name: string, node: Node }[], byName: Map<string, Node[]>, imports: Map<string, { from: string, name: string }> }} Module */
 /** @typedef {{ name: string, file: string, line: number, column: number, keeps: boolean }} Callee place from 1 */
 
 /** A source takes more memory or time than a capture is worth: it points at nothing. */
@@ -51,6 +51,8 @@ class InlinedCallees {
   #sourceOf
   #tokens
   #visits = new Budget(MOST_VISITS)
+  /** @type {WeakMap<Node, Map<string, any>>} */
+  #known = new WeakMap()
   /** @type {Map<string, Module | undefined>} */
   #modules = new Map()
 
@@ -124,14 +126,30 @@ class InlinedCallees {
       const imported = module.imports.get(callee.type === 'Identifier' ? callee.name : rootOf(callee))
       const where = imported ? this.#moduleOf(imported.from) : module
       const wanted = imported && callee.type === 'Identifier' ? imported.name : name
-      this.#visits.spend(where?.functions.length)
-      for (const { name, node } of where?.functions.filter(found => found.name === wanted && found.node !== caller) ?? []) {
-        const isKeeping = keeps(node, this.#visits)
-        if (isKeeping || allocates(node, this.#visits)) callees.push({ name, file: /** @type {Module} */ (where).file, line: node.loc.start.line, column: node.loc.start.column + 1, keeps: isKeeping })
-        callees.push(...this.#calleesOf(/** @type {Module} */ (where), node, depth - 1))
+      for (const node of where?.byName.get(wanted) ?? []) {
+        if (node === caller) continue
+        const found = this.#once(node, `callee ${depth}`, () => this.#calleeAt(/** @type {Module} */ (where), wanted, node, depth))
+        this.#visits.spend(1 + found.length)
+        for (const callee of found) callees.push(callee)
       }
     }
     return callees
+  }
+
+  /** A function that is called, where it counts, and those that it calls. @param {Module} module @param {string} name @param {Node} node @param {number} depth @returns {Callee[]} */
+  #calleeAt (module, name, node, depth) {
+    const isKeeping = keeps(node, this.#visits)
+    const { line, column } = node.loc.start
+    const own = isKeeping || allocates(node, this.#visits) ? [{ name, file: module.file, line, column: column + 1, keeps: isKeeping }] : []
+    return own.concat(this.#calleesOf(module, node, depth - 1))
+  }
+
+  /** @template T @param {Node} node @param {string} what is found out of it @param {() => T} find @returns {T} found out once: what many call is looked at once */
+  #once (node, what, find) {
+    const known = this.#known.get(node) ?? new Map()
+    this.#known.set(node, known)
+    if (!known.has(what)) known.set(what, find())
+    return known.get(what)
   }
 
   /** @param {string} file @returns {Module | undefined} */
@@ -146,7 +164,9 @@ class InlinedCallees {
     const source = found && this.#sourceOf(found)
     if (!found || !source || source.length > MOST_LENGTH) return undefined
     const tree = parse(source, this.#tokens)
-    return tree && { file: found, functions: functionsIn(tree, this.#visits), imports: importsIn(tree, path.dirname(found), this.#visits) }
+    if (!tree) return undefined
+    const functions = functionsIn(tree, this.#visits)
+    return { file: found, functions, byName: groupedByName(functions), imports: importsIn(tree, path.dirname(found), this.#visits) }
   }
 }
 
@@ -170,10 +190,33 @@ function nodesIn (node, visits) {
     const next = /** @type {Node} */ (pending.pop())
     visits.spend()
     found.push(next)
-    const children = Object.keys(next).flatMap(key => next[key]).filter(child => typeof child?.type === 'string')
-    for (let i = children.length - 1; i >= 0; i--) pending.push(children[i])
+    const end = pending.length
+    for (const key in next) {
+      const child = next[key]
+      if (Array.isArray(child)) for (const item of child) pushNode(item, pending)
+      else pushNode(child, pending)
+    }
+    // The first child is to be the next.
+    for (let low = end, high = pending.length - 1; low < high; low++, high--) [pending[low], pending[high]] = [pending[high], pending[low]]
   }
   return found
+}
+
+/** @param {unknown} child of a node: maybe one, too @param {Node[]} nodes */
+function pushNode (child, nodes) {
+  if (typeof child === 'object' && child !== null && typeof /** @type {Node} */ (child).type === 'string') nodes.push(child)
+}
+
+/** @param {Module['functions']} functions @returns {Module['byName']} */
+function groupedByName (functions) {
+  /** @type {Module['byName']} */
+  const byName = new Map()
+  for (const { name, node } of functions) {
+    const nodes = byName.get(name)
+    if (nodes) nodes.push(node)
+    else byName.set(name, [node])
+  }
+  return byName
 }
 
 /** Functions that can be called by a name. @param {Node} tree @param {Budget} visits */
