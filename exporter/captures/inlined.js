@@ -15,8 +15,8 @@ const MOST_LENGTH = 2 ** 19
 const MOST_TOKENS = 500_000
 const TOKEN_BYTES = 400
 const HEAP_SHARE = 0.5
-/** Nodes that are walked through for one capture: some seconds of work, of which a real app of half a megabyte needs a third. */
-const MOST_VISITS = 2_000_000
+/** Nodes that are walked through for one capture: a second or two of work; a real file of a quarter of a megabyte needs a third. */
+const MOST_VISITS = 1_000_000
 /** V8 inlines what is called by what it inlined, too. */
 const DEPTH = 2
 /** Calls by which something stays that is handed over. */
@@ -92,8 +92,13 @@ class InlinedCallees {
       const node = module && innermost(module, place)
       return node && this.#calleesOf(module, node, DEPTH)
     }) ?? []
-    const byPlace = new Map(found.slice().reverse().map(callee => [`${callee.line}:${callee.column}:${callee.file}`, callee]))
-    return found.filter(callee => byPlace.get(`${callee.line}:${callee.column}:${callee.file}`) === callee)
+    /** @type {Map<string, Callee>} */
+    const byPlace = new Map()
+    for (const callee of found) {
+      const key = `${callee.line}:${callee.column}:${callee.file}`
+      if (!byPlace.has(key)) byPlace.set(key, callee)
+    }
+    return [...byPlace.values()]
   }
 
   /** Where a function ends. @param {{ file: string, line: number, column: number }} place where it begins, from 1 @returns {number | undefined} line; undefined where it cannot be read */
