@@ -1,6 +1,7 @@
 'use strict'
 
 const { MAX_LINE_BYTES } = require('memwatch/frame')
+const { rebuild } = require('../data-folder/contract')
 const { LineSplitter } = require('../ingest/lines')
 const { check } = require('../ingest/decode')
 const { Targets } = require('../series/targets')
@@ -13,6 +14,18 @@ const { RECORDING_VERSION } = require('./format')
 const ENVELOPE_BYTES = 64
 /** Targets in one recording: a year of restarts, not an attack. */
 const MAX_TARGETS = 100_000
+
+const number = { type: 'number' }
+const COMMAND = { type: 'array', items: { type: 'string' } }
+const END = {
+  type: 'object',
+  properties: {
+    durationSeconds: number,
+    exit: { type: 'object', properties: { code: { type: ['integer', 'null'] }, signal: { type: ['string', 'null'] } }, required: ['code', 'signal'] },
+    work: { type: 'object', properties: { requests: number, requestsPerSecond: number, latencyP99Seconds: number, failures: number } }
+  },
+  required: ['durationSeconds', 'exit']
+}
 
 /** A file that is no recording, or none that this version can read. Its message says which and why. */
 class RecordingError extends SourceError {}
@@ -81,7 +94,9 @@ async function replay (from, { onVerdict = () => {}, onFrame = () => {}, onError
       sessions.get(item.session)?.closed(false)
       sessions.delete(item.session)
     } else if (item?.end) {
-      result.end = item.end
+      const end = rebuild(END, item.end)
+      if (end === undefined) result.rejected++
+      else result.end = end
     } else {
       result.rejected++
     }
@@ -111,7 +126,9 @@ function parse (text) {
 function checkHeader (item, file) {
   if (item?.memwatch !== 'recording') throw new RecordingError(`${file} is not a recording of memwatch: its first line says nothing of it`)
   if (item.version !== RECORDING_VERSION) throw new RecordingError(`${file} is a recording of version ${item.version}; this memwatch reads version ${RECORDING_VERSION}`)
-  return item
+  const command = item.command === undefined ? undefined : rebuild(COMMAND, item.command)
+  if (item.command !== undefined && command === undefined) throw new RecordingError(`${file} is a damaged recording of memwatch: its first line names no command that could have been run`)
+  return { memwatch: 'recording', version: RECORDING_VERSION, ...(command && { command }) }
 }
 
 module.exports = { replay, RecordingError }
