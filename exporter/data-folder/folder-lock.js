@@ -44,9 +44,10 @@ class FolderLock {
    */
   async hold () {
     while (!this.#isHeld()) {
+      const found = this.#found()
       const holder = await withShortPath(this.#folder, NAME, askHolder)
       if (holder !== undefined) throw new LockedError(holder)
-      await this.#replace()
+      await this.#replace(found)
     }
   }
 
@@ -56,12 +57,17 @@ class FolderLock {
     this.#server = undefined
   }
 
-  #isHeld () {
-    const stats = fs.lstatSync(path.join(this.#folder, NAME), { throwIfNoEntry: false })
-    return this.#server !== undefined && stats?.ino === this.#inode
+  /** @returns {number | undefined} inode of the lock that is there, whoever's */
+  #found () {
+    return fs.lstatSync(path.join(this.#folder, NAME), { throwIfNoEntry: false })?.ino
   }
 
-  async #replace () {
+  #isHeld () {
+    return this.#server !== undefined && this.#found() === this.#inode
+  }
+
+  /** @param {number | undefined} abandoned inode of the lock to be replaced; where another is there by now, nothing is done */
+  async #replace (abandoned) {
     const name = `${NAME}-${randomUUID().slice(0, 8)}`
     const own = path.join(this.#folder, name)
     const file = path.join(this.#folder, NAME)
@@ -71,26 +77,22 @@ class FolderLock {
       // Whoever may enter the folder may ask, also after the exporter's user was changed.
       fs.chmodSync(own, 0o666)
       this.#inode = fs.lstatSync(own).ino
-      const abandoned = fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined
-      if (!abandoned && linked(own, file)) return
-      fs.renameSync(own, file)
-      if (abandoned) await new Promise(resolve => setTimeout(resolve, CONTEST_MS))
+      if (abandoned === undefined) return placeNew(own, file)
+      if (this.#found() === abandoned) fs.renameSync(own, file)
+      await new Promise(resolve => setTimeout(resolve, CONTEST_MS))
     } finally {
       fs.rmSync(own, { force: true })
     }
   }
 }
 
-/**
- * link() never replaces a lock that another has taken meanwhile.
- * @param {string} own @param {string} file @returns {boolean} whether it is there
- */
-function linked (own, file) {
+/** link() never replaces a lock that another has taken meanwhile. @param {string} own @param {string} file */
+function placeNew (own, file) {
   try {
     fs.linkSync(own, file)
-    return true
-  } catch {
-    return false
+  } catch (error) {
+    const isTaken = /** @type {NodeJS.ErrnoException} */ (error).code === 'EEXIST'
+    if (!isTaken) fs.renameSync(own, file) // a file system without hard links
   }
 }
 
