@@ -71,7 +71,9 @@ function assertUsable (folder) {
     makeFolder(folder)
   } catch (error) {
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
-    const why = code === 'EEXIST' || code === 'ENOTDIR' ? `${folder} is not a folder` : `cannot make the folder ${folder}: ${message}`
+    const why = code === 'EEXIST'
+      ? `${folder} is not a folder`
+      : `cannot make the folder ${folder}: ${message}`
     throw new ConfigError(`--data-dir: ${why}`)
   }
   const probe = path.join(folder, 'probe')

@@ -5,7 +5,7 @@ const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { once } = require('node:events')
-const { execFileSync } = require('node:child_process')
+const { execFileSync, spawn } = require('node:child_process')
 const { crc32, deflateRawSync, gzipSync } = require('node:zlib')
 const { DataFolder } = require('../../exporter/data-folder/data-folder')
 const { decodeRecord, LAYOUT } = require('../../exporter/flight/decode-record')
@@ -19,6 +19,7 @@ const { Targets, identityOf } = require('../../exporter/series/targets')
 const { ordered } = require('../../exporter/series/history')
 const { spawnExporter, stopExporters } = require('../support/exporter-process')
 const { startExporter, eventually } = require('../support/exporter')
+const { memwatch, MEMWATCH } = require('../support/memwatch')
 const { spawnWatched } = require('../support/agent-collector')
 const { hello, frame, line, gcRow, MIB } = require('../support/frames')
 
@@ -530,7 +531,7 @@ describe('what lies in the data folder', () => {
       expect(fs.readdirSync(path.join(folder, 'unreadable'))).toHaveLength(20)
       await stop()
     }
-  }, 20_000)
+  }, 60_000)
   it.each([
     ['a FIFO', file => execFileSync('mkfifo', [file])],
     ['a link to /dev/zero', file => fs.symlinkSync('/dev/zero', file)],
@@ -658,6 +659,69 @@ describe('the lock of a data folder', () => {
   })
 })
 
+describe('a data folder of a real exporter', () => {
+  const data = () => path.join(folder, 'data')
+  const start = (args = []) => spawnExporter({ folder, args: ['--data-dir', data(), ...args] })
+  const saving = async exporter => /^memwatch_exporter_history_saving (\d)$/m.exec(await (await fetch(`${exporter.url}/metrics`)).text())?.[1]
+
+  it('is refused to a second one at start, which says who has it, and is free after a kill', async () => {
+    const first = await start()
+    const second = await memwatch(['exporter', '--listen', '127.0.0.1:0', '--socket', path.join(folder, 'second.sock'), '--data-dir', data()])
+    expect(second).toMatchObject({ code: 2, stdout: '', stderr: `memwatch: --data-dir: ${data()} is in use by another exporter, process ${first.pid} on ${os.hostname()}; each exporter needs a folder of its own\n` })
+    const third = await start(['--on-failure', 'stay', '--socket', path.join(folder, 'third.sock')])
+    expect([await saving(first), await saving(third), third.output()]).toEqual(['1', '0', expect.stringContaining(`process ${first.pid}`)])
+    await third.stop()
+    await first.stop('SIGKILL')
+    const next = await start()
+    expect(await saving(next)).toBe('1')
+    await next.stop()
+    expect(fs.existsSync(path.join(data(), 'lock'))).toBe(false)
+  }, 90_000)
+  it('that is removed while it runs is made anew, and what is in memory is saved anew', async () => {
+    const exporter = await start()
+    const agent = net.connect(exporter.socket)
+    const tell = sequence => agent.write(line(frame({ sequence, uptimeSeconds: sequence })) + '\n')
+    const saved = () => fs.existsSync(data()) ? fs.readdirSync(data()).filter(name => name.startsWith('seconds')).flatMap(name => unpackRecords(fs.readFileSync(path.join(data(), name))).records.filter(({ meta }) => meta.type === 'seconds').flatMap(({ bytes }) => Block.unpack(bytes, ordered.length).times)) : []
+    agent.write(line(hello({ pid: 1 })) + '\n')
+    tell(1)
+    await eventually(saved, times => times.includes(1))
+    fs.rmSync(data(), { recursive: true })
+    fs.writeFileSync(data(), 'a file where the folder was')
+    tell(2)
+    await eventually(() => saving(exporter), value => value === '0', 15_000)
+    fs.rmSync(data())
+    await eventually(saved, times => times.join() === '1,2', 15_000)
+    expect(await saving(exporter)).toBe('1')
+    await eventually(() => fs.existsSync(path.join(data(), 'lock')), Boolean, 15_000)
+    await exporter.stop()
+    agent.destroy()
+    const next = await start()
+    const back = net.connect(next.socket)
+    back.write([hello({ pid: 1 }), frame({ sequence: 3, uptimeSeconds: 3 })].map(message => line(message) + '\n').join(''))
+    const series = async () => (await fetch(`${next.url}/api/v1/targets/api/series?track=rssBytes`)).json()
+    await eventually(series, ({ times }) => times?.join() === '1,2,3')
+    await next.stop()
+    back.destroy()
+  }, 60_000)
+  it('with what cannot be read is said in one line', async () => {
+    fs.mkdirSync(path.join(data(), 'captures/00000000-0000-4000-8000-000000000000'), { recursive: true })
+    fs.writeFileSync(path.join(data(), 'captures/00000000-0000-4000-8000-000000000000/capture.json'), 'null')
+    for (let i = 1; i <= 30; i++) fs.writeFileSync(path.join(data(), `deaths-${String(i).padStart(15, '0')}.segment`), packRecord(/** @type {any} */ (null)))
+    const child = spawn(process.execPath, [MEMWATCH, 'exporter', '--listen', '127.0.0.1:0', '--socket', path.join(folder, 'exporter.sock'), '--data-dir', data()], { stdio: ['ignore', 'pipe', 'ignore'] })
+    let log = ''
+    child.stdout.on('data', text => { log += text })
+    try {
+      await eventually(() => log, text => text.includes('moved aside'))
+    } finally {
+      child.kill('SIGTERM')
+      await once(child, 'close')
+    }
+    const lines = log.trim().split('\n').map(text => JSON.parse(text)).filter(({ msg }) => msg === 'unreadable files moved aside')
+    expect(lines).toEqual([expect.objectContaining({ level: 40, count: 31, files: expect.arrayContaining([{ file: '00000000-0000-4000-8000-000000000000', reason: 'capture.json does not fit its contract' }]) })])
+    expect(lines[0].files).toHaveLength(10)
+  }, 60_000)
+})
+
 it('an agent that is back before the exporter is ready finds that it is known', async () => {
   const slow = path.join(folder, 'slow.js')
   // HTTP is there half a second later than the agents' socket.
@@ -692,6 +756,38 @@ it('an agent that is back before the exporter is ready finds that it is known', 
 })
 
 describe('an exporter that is killed', () => {
+  it('again and again after two seconds loses a second of each life', async () => {
+    const start = () => spawnExporter({ folder, args: ['--data-dir', path.join(folder, 'data')] })
+    const timesOf = async ({ url }) => (await (await fetch(`${url}/api/v1/targets/api/series?track=rssBytes`)).json()).times ?? []
+    let sequence = 0
+    /** Uptime of what was told before each kill. @type {number[][]} */
+    const lives = []
+    for (let life = 0; life < 3; life++) {
+      const exporter = await start()
+      const agent = net.connect(exporter.socket)
+      agent.write(line(hello({ pid: 1 })) + '\n')
+      /** @type {number[]} */
+      const told = []
+      const began = performance.now()
+      while (performance.now() - began < 2500) {
+        told.push(++sequence)
+        agent.write(line(frame({ sequence, uptimeSeconds: sequence })) + '\n')
+        await new Promise(resolve => setTimeout(resolve, 100))
+      }
+      await eventually(() => timesOf(exporter), times => times.includes(sequence))
+      lives.push(told)
+      await exporter.stop('SIGKILL')
+      agent.destroy()
+    }
+    const last = await start()
+    const back = net.connect(last.socket)
+    back.write([hello({ pid: 1 }), frame({ sequence: ++sequence, uptimeSeconds: sequence })].map(message => line(message) + '\n').join(''))
+    const times = new Set(await eventually(() => timesOf(last), found => found.includes(sequence)))
+    back.destroy()
+    // The first save comes after a second, so that of two and a half a half or more must be there, on a busy machine, too.
+    for (const told of lives) expect(told.filter(time => times.has(time)).length).toBeGreaterThan(told.length / 3)
+    await last.stop()
+  }, 60_000)
   it('soon after it was stopped for long has saved what came meanwhile', async () => {
     const start = () => spawnExporter({ folder, args: ['--data-dir', path.join(folder, 'data')] })
     const first = await start()
