@@ -73,13 +73,15 @@ class Exporter extends EventEmitter {
   #ready = false
 
   /**
-   * @param {Pick<import('./config').Config, 'listen' | 'socket' | 'compat' | 'maxTargets' | 'logLevel'> & Partial<import('./config').Config> & { command?: string[] }} config
-   *   tokenFile: the token that was read from it; command: goes into the recording
+   * @param {Pick<import('./config').Config, 'listen' | 'socket' | 'compat' | 'maxTargets' | 'logLevel'> & Partial<Omit<import('./config').Config, 'dataDir'>> & {
+   *   command?: string[], dataFolder?: import('./data-folder/data-folder').DataFolder }} config
+   *   tokenFile: the token that was read from it; command: goes into the recording; dataFolder: that of --data-dir, opened, and closed by the caller
    * @throws {Error} when the recording cannot be opened
    */
   constructor (config) {
     super()
     this.#config = config
+    const { dataFolder } = config
     if (config.record) {
       this.#recorder = new Recorder(config.record, {
         command: config.command,
@@ -99,7 +101,7 @@ class Exporter extends EventEmitter {
     this.#commands = new Commands({ token: config.tokenFile })
     this.#captures = new Captures({
       commands: this.#commands,
-      store: CaptureStore.of({ folder: config.dataDir && path.join(config.dataDir, 'captures'), maxBytes: config.capturesMax, keepSeconds: config.capturesKeep }),
+      store: CaptureStore.of({ folder: dataFolder && path.join(dataFolder.path, 'captures'), quarantine: dataFolder?.quarantine, maxBytes: config.capturesMax, keepSeconds: config.capturesKeep }),
       // What reads sources takes two megabytes: most exporters never need it.
       suspectsOf: (...of) => require('./captures/suspects').suspectsOf(...of)
     })
@@ -108,12 +110,14 @@ class Exporter extends EventEmitter {
     this.#deathWatch = new DeathWatch(this.#targets, { overNetwork: !('path' in config.socket) })
     this.#flight = new FlightRecorder({
       targets: this.#targets,
-      folder: config.dataDir,
+      folder: dataFolder?.path,
+      quarantine: dataFolder?.quarantine,
+      hold: async () => dataFolder?.hold(),
       maxBytes: config.dataMax,
       memoryBytes: () => this.#load.now.historyBytes,
       onFailure: failure => failure
-        ? this.#log.error(failure, `cannot save to ${config.dataDir}: what is kept, is kept in memory`)
-        : this.#log.info(`saving to ${config.dataDir} again`)
+        ? this.#log.error(failure, `cannot save to ${dataFolder?.path}: what is kept, is kept in memory`)
+        : this.#log.info(`saving to ${dataFolder?.path} again`)
     })
     this.#deathWatch.on('death', (death, lastMinutes, target) => {
       this.#flight.death(death, this.#deaths.add(death, lastMinutes), target)
@@ -205,7 +209,7 @@ class Exporter extends EventEmitter {
    */
   async start () {
     // Before any agent can be back: who is known already is not restored.
-    this.#flight.restore(this.#deaths)
+    this.#restore()
     const { address: socket } = await this.#listener.listen(this.#config.socket)
     try {
       await this.#podSockets?.start()
@@ -225,6 +229,21 @@ class Exporter extends EventEmitter {
     this.#ready = true
     const bound = /** @type {import('node:net').AddressInfo} */ (this.#server.server.address())
     return { socket: /** @type {import('./ingest/address').Address} */ (socket), listen: { host: bound.address, port: bound.port } }
+  }
+
+  /** Nothing that lies in the data folder keeps the exporter from starting. */
+  #restore () {
+    const { dataFolder } = this.#config
+    if (dataFolder?.unlocked) this.#log.warn(dataFolder.unlocked, 'data folder cannot be locked against a second exporter')
+    for (const restore of [() => this.#captures.restore(), () => this.#flight.restore(this.#deaths)]) {
+      try {
+        restore()
+      } catch (error) {
+        this.#log.error(error, 'saved history or captures not restored')
+      }
+    }
+    const unreadable = dataFolder?.quarantine.report()
+    if (unreadable) this.#log.warn(unreadable, 'unreadable files moved aside')
   }
 
   /** @returns {Captures} */

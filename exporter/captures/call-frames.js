@@ -27,7 +27,7 @@ function pathOf (url) {
 }
 
 /** @param {string} url below node_modules @returns {string} name of the package, @scope/name too */
-const packageOf = url => /.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(url)?.[1] ?? ''
+const packageOf = url => /^.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/s.exec(url)?.[1] ?? ''
 
 /** A function without a name is called by where it is. @param {CallFrame} frame */
 const nameOf = ({ functionName }) => functionName === '' ? '(anonymous)' : functionName

@@ -3,6 +3,8 @@
 const { EventEmitter } = require('node:events')
 const { randomUUID } = require('node:crypto')
 const { CommandError } = require('../commands/commands')
+const { parseBounded } = require('../data-folder/bounded-json')
+const { readRegularFile } = require('../data-folder/regular-file')
 const { processOf } = require('../series/targets')
 const { kinds } = require('./kinds')
 
@@ -14,6 +16,8 @@ const PART_WITHIN_MS = 10_000
 const HUNG_UP = 'ERR_STREAM_PREMATURE_CLOSE'
 /** So many failures are remembered. */
 const MOST_FAILED = 20
+/** A larger profile points at no line: what is asked for in the API has megabytes. */
+const MOST_PROFILE_BYTES = 64 * 2 ** 20
 /** A capture that brings nothing for so long is given up. */
 const STALLED_MS = 60_000
 
@@ -85,9 +89,26 @@ class Captures extends EventEmitter {
     return this.all.find(capture => capture.id === id)
   }
 
-  /** @param {Capture} capture @param {string} part @returns {string} path of the file */
-  fileOf ({ id }, part) {
-    return this.#store.fileOf(id, part)
+  /** What an exporter before this one kept. */
+  restore () {
+    this.#store.restore()
+  }
+
+  /**
+   * @param {Capture} capture @param {string} part
+   * @returns {import('node:fs').ReadStream | undefined} undefined when it is not there any more
+   */
+  read ({ id }, part) {
+    return this.#store.read(id, part)
+  }
+
+  /**
+   * @param {Capture} capture @param {string} part @param {number} maxBytes
+   * @returns {any} as the app sent it
+   * @throws {Error} when it is larger, no JSON, or does not fit in memory
+   */
+  profile ({ id }, part, maxBytes) {
+    return parseBounded(readRegularFile(this.#store.fileOf(id, part), { maxBytes }).toString('utf8'))
   }
 
   /** @param {string} id */
@@ -185,7 +206,7 @@ class Captures extends EventEmitter {
         if (bytes !== sent) throw new Error(`${part}: ${sent} bytes were sent, and ${bytes} came`)
         capture.parts.push({ part, bytes, sha256 })
       }
-      capture.suspects = this.#suspectsOf(capture, part => this.#store.fileOf(id, part), target.hello)
+      capture.suspects = this.#pointAt(capture, target.hello)
       capture.state = 'done'
       capture.finishedUnixMs = this.#now()
       this.#store.keep(/** @type {any} */ (capture))
@@ -194,6 +215,20 @@ class Captures extends EventEmitter {
       // Of what could not be kept the agent can only say that it was hung up on.
       this.#fail(capture, broken.find(({ code }) => code !== HUNG_UP) ?? /** @type {Error} */ (error))
       this.#store.remove(id)
+    }
+  }
+
+  /**
+   * @param {Capture} capture @param {import('memwatch/frame').Hello} hello
+   * @returns {Capture['suspects']} null for a profile that does not fit in memory: it can be had as it is
+   * @throws {Error} when a part is no profile
+   */
+  #pointAt (capture, hello) {
+    try {
+      return this.#suspectsOf(capture, part => this.profile(capture, part, MOST_PROFILE_BYTES), hello)
+    } catch (error) {
+      if (error instanceof RangeError) return null
+      throw error
     }
   }
 

@@ -2,6 +2,7 @@
 
 const path = require('node:path')
 const acorn = require('acorn')
+const { heapHeadroom } = require('../data-folder/bounded-json')
 
 /**
  * V8's heap profiler counts what an inlined function allocates to the function that it was inlined into. Which those could be is read from the
@@ -10,6 +11,12 @@ const acorn = require('acorn')
 
 /** Parsing a larger file would hold the loop for too long. */
 const MOST_LENGTH = 2 ** 19
+/** Of all sources of a capture together; a token makes a node or two, with its place, of some 400 bytes. */
+const MOST_TOKENS = 500_000
+const TOKEN_BYTES = 400
+const HEAP_SHARE = 0.5
+/** Nodes that are walked through for one capture: a second or two of work; a real file of a quarter of a megabyte needs a third. */
+const MOST_VISITS = 1_000_000
 /** V8 inlines what is called by what it inlined, too. */
 const DEPTH = 2
 /** Calls by which something stays that is handed over. */
@@ -18,18 +25,44 @@ const ALLOCATING = new Set(['ObjectExpression', 'ArrayExpression', 'NewExpressio
 const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'])
 
 /** @typedef {any} Node of ESTree, with start, end and loc */
-/** @typedef {{ file: string, functions: { name: string, node: Node }[], imports: Map<string, { from: string, name: string }> }} Module */
+/** @typedef {{ file: string, functions: { name: string, node: Node }[], byName: Map<string, Node[]>, imports: Map<string, { from: string, name: string }> }} Module */
 /** @typedef {{ name: string, file: string, line: number, column: number, keeps: boolean }} Callee place from 1 */
+
+/** A source takes more memory or time than a capture is worth: it points at nothing. */
+class SpentError extends Error {}
+
+/** What may still be spent, of anything that is counted. */
+class Budget {
+  #left
+
+  /** @param {number} most */
+  constructor (most) {
+    this.#left = most
+  }
+
+  /** @param {number} [count] @throws {SpentError} */
+  spend (count = 1) {
+    if ((this.#left -= count) < 0) throw new SpentError('too much to walk through')
+  }
+}
 
 /** The functions of an app's sources, as far as they can be read. */
 class InlinedCallees {
   #sourceOf
+  #tokens
+  #visits = new Budget(MOST_VISITS)
+  /** @type {WeakMap<Node, Map<string, any>>} */
+  #known = new WeakMap()
   /** @type {Map<string, Module | undefined>} */
   #modules = new Map()
 
-  /** @param {(file: string) => string | undefined} sourceOf */
-  constructor (sourceOf) {
+  /**
+   * @param {(file: string) => string | undefined} sourceOf
+   * @param {{ headroomBytes?: number }} [options] what the heap has left
+   */
+  constructor (sourceOf, { headroomBytes = heapHeadroom() } = {}) {
     this.#sourceOf = sourceOf
+    this.#tokens = new Budget(Math.min(MOST_TOKENS, HEAP_SHARE * headroomBytes / TOKEN_BYTES))
   }
 
   /**
@@ -38,11 +71,13 @@ class InlinedCallees {
    * @returns {Callee | undefined} undefined where it keeps things itself, or no callee is likelier
    */
   of (place) {
-    const module = this.#moduleOf(place.file)
-    const node = module && innermost(module, place)
-    if (!node || keeps(node)) return undefined
-    const found = this.#calleesOf(module, node, DEPTH)
-    return found.find(callee => callee.keeps) ?? (allocates(node) ? undefined : found[0])
+    return this.#withinBudget(() => {
+      const module = this.#moduleOf(place.file)
+      const node = module && innermost(module, place)
+      if (!node || keeps(node, this.#visits)) return undefined
+      const found = this.#calleesOf(module, node, DEPTH)
+      return found.find(callee => callee.keeps) ?? (allocates(node, this.#visits) ? undefined : found[0])
+    })
   }
 
   /**
@@ -51,16 +86,37 @@ class InlinedCallees {
    * @returns {Callee[]} each once, in the order of calls
    */
   allOf (place) {
-    const module = this.#moduleOf(place.file)
-    const node = module && innermost(module, place)
-    const found = node ? this.#calleesOf(module, node, DEPTH) : []
-    return found.filter((callee, i) => i === found.findIndex(({ file, line, column }) => file === callee.file && line === callee.line && column === callee.column))
+    /** @type {Callee[]} */
+    const found = this.#withinBudget(() => {
+      const module = this.#moduleOf(place.file)
+      const node = module && innermost(module, place)
+      return node && this.#calleesOf(module, node, DEPTH)
+    }) ?? []
+    /** @type {Map<string, Callee>} */
+    const byPlace = new Map()
+    for (const callee of found) {
+      const key = `${callee.line}:${callee.column}:${callee.file}`
+      if (!byPlace.has(key)) byPlace.set(key, callee)
+    }
+    return [...byPlace.values()]
   }
 
   /** Where a function ends. @param {{ file: string, line: number, column: number }} place where it begins, from 1 @returns {number | undefined} line; undefined where it cannot be read */
   lastLineOf (place) {
-    const module = this.#moduleOf(place.file)
-    return module && innermost(module, place)?.loc.end.line
+    return this.#withinBudget(() => {
+      const module = this.#moduleOf(place.file)
+      return module && innermost(module, place)?.loc.end.line
+    })
+  }
+
+  /** @template T @param {() => T} find @returns {T | undefined} undefined when the budget of the capture is spent */
+  #withinBudget (find) {
+    try {
+      return find()
+    } catch (error) {
+      if (error instanceof SpentError) return undefined
+      throw error
+    }
   }
 
   /** Those that allocate or keep, in the order of calls. @param {Module} module @param {Node} caller @param {number} depth @returns {Callee[]} */
@@ -68,19 +124,37 @@ class InlinedCallees {
     if (depth === 0) return []
     /** @type {Callee[]} */
     const callees = []
-    for (const call of nodesIn(caller).filter(({ type }) => type === 'CallExpression')) {
+    for (const call of nodesIn(caller, this.#visits).filter(({ type }) => type === 'CallExpression')) {
       const { callee } = call
       const name = callee.type === 'Identifier' ? callee.name : callee.type === 'MemberExpression' ? callee.property.name : undefined
       if (name === undefined) continue
       const imported = module.imports.get(callee.type === 'Identifier' ? callee.name : rootOf(callee))
       const where = imported ? this.#moduleOf(imported.from) : module
       const wanted = imported && callee.type === 'Identifier' ? imported.name : name
-      for (const { name, node } of where?.functions.filter(found => found.name === wanted && found.node !== caller) ?? []) {
-        if (keeps(node) || allocates(node)) callees.push({ name, file: /** @type {Module} */ (where).file, line: node.loc.start.line, column: node.loc.start.column + 1, keeps: keeps(node) })
-        callees.push(...this.#calleesOf(/** @type {Module} */ (where), node, depth - 1))
+      for (const node of where?.byName.get(wanted) ?? []) {
+        if (node === caller) continue
+        const found = this.#once(node, `callee ${depth}`, () => this.#calleeAt(/** @type {Module} */ (where), wanted, node, depth))
+        this.#visits.spend(1 + found.length)
+        for (const callee of found) callees.push(callee)
       }
     }
     return callees
+  }
+
+  /** A function that is called, where it counts, and those that it calls. @param {Module} module @param {string} name @param {Node} node @param {number} depth @returns {Callee[]} */
+  #calleeAt (module, name, node, depth) {
+    const isKeeping = keeps(node, this.#visits)
+    const { line, column } = node.loc.start
+    const own = isKeeping || allocates(node, this.#visits) ? [{ name, file: module.file, line, column: column + 1, keeps: isKeeping }] : []
+    return own.concat(this.#calleesOf(module, node, depth - 1))
+  }
+
+  /** @template T @param {Node} node @param {string} what is found out of it @param {() => T} find @returns {T} found out once: what many call is looked at once */
+  #once (node, what, find) {
+    const known = this.#known.get(node) ?? new Map()
+    this.#known.set(node, known)
+    if (!known.has(what)) known.set(what, find())
+    return known.get(what)
   }
 
   /** @param {string} file @returns {Module | undefined} */
@@ -94,37 +168,70 @@ class InlinedCallees {
     const found = [file, `${file}.js`, `${file}.cjs`, `${file}.mjs`, path.join(file, 'index.js')].find(name => this.#sourceOf(name) !== undefined)
     const source = found && this.#sourceOf(found)
     if (!found || !source || source.length > MOST_LENGTH) return undefined
-    const tree = parse(source)
-    return tree && { file: found, functions: functionsIn(tree), imports: importsIn(tree, path.dirname(found)) }
+    const tree = parse(source, this.#tokens)
+    if (!tree) return undefined
+    const functions = functionsIn(tree, this.#visits)
+    return { file: found, functions, byName: groupedByName(functions), imports: importsIn(tree, path.dirname(found), this.#visits) }
   }
 }
 
-/** @param {string} source @returns {Node | undefined} */
-function parse (source) {
+/** @param {string} source @param {Budget} tokens @returns {Node | undefined} @throws {SpentError} */
+function parse (source, tokens) {
   for (const sourceType of /** @type {const} */ (['script', 'module'])) {
     try {
-      return acorn.parse(source, { ecmaVersion: 'latest', sourceType, allowHashBang: true, allowReturnOutsideFunction: sourceType === 'script', locations: true })
-    } catch {} // not of this kind, or of no kind that is known
+      return acorn.parse(source, { ecmaVersion: 'latest', sourceType, allowHashBang: true, allowReturnOutsideFunction: sourceType === 'script', locations: true, onToken: () => tokens.spend() })
+    } catch (error) {
+      if (error instanceof SpentError) throw error
+      // Not of this kind, or of no kind that is known.
+    }
   }
 }
 
-/** A node and all below it. @param {Node} node @returns {Node[]} in the order of the source */
-function nodesIn (node) {
-  const found = [node]
-  for (const key of Object.keys(node)) {
-    for (const child of Array.isArray(node[key]) ? node[key] : [node[key]]) if (typeof child?.type === 'string') found.push(...nodesIn(child))
+/** A node and all below it. @param {Node} node @param {Budget} visits @returns {Node[]} in the order of the source @throws {SpentError} */
+function nodesIn (node, visits) {
+  const found = []
+  const pending = [node]
+  while (pending.length > 0) {
+    const next = /** @type {Node} */ (pending.pop())
+    visits.spend()
+    found.push(next)
+    const end = pending.length
+    for (const key in next) {
+      const child = next[key]
+      if (Array.isArray(child)) for (const item of child) pushNode(item, pending)
+      else pushNode(child, pending)
+    }
+    // The first child is to be the next.
+    for (let low = end, high = pending.length - 1; low < high; low++, high--) [pending[low], pending[high]] = [pending[high], pending[low]]
   }
   return found
 }
 
-/** Functions that can be called by a name. @param {Node} tree */
-function functionsIn (tree) {
+/** @param {unknown} child of a node: maybe one, too @param {Node[]} nodes */
+function pushNode (child, nodes) {
+  if (typeof child === 'object' && child !== null && typeof /** @type {Node} */ (child).type === 'string') nodes.push(child)
+}
+
+/** @param {Module['functions']} functions @returns {Module['byName']} */
+function groupedByName (functions) {
+  /** @type {Module['byName']} */
+  const byName = new Map()
+  for (const { name, node } of functions) {
+    const nodes = byName.get(name)
+    if (nodes) nodes.push(node)
+    else byName.set(name, [node])
+  }
+  return byName
+}
+
+/** Functions that can be called by a name. @param {Node} tree @param {Budget} visits */
+function functionsIn (tree, visits) {
   /** @type {{ name: string, node: Node }[]} */
   const found = []
   const take = (/** @type {Node} */ name, /** @type {Node} */ node) => {
     if (node && FUNCTIONS.has(node.type)) found.push({ name: name?.name ?? name?.value ?? '', node })
   }
-  for (const node of nodesIn(tree)) {
+  for (const node of nodesIn(tree, visits)) {
     if (node.type === 'FunctionDeclaration') take(node.id, node)
     else if (node.type === 'VariableDeclarator') take(node.id, node.init)
     else if (node.type === 'MethodDefinition' || node.type === 'Property' || node.type === 'PropertyDefinition') take(node.key, node.value)
@@ -134,11 +241,11 @@ function functionsIn (tree) {
   return found
 }
 
-/** What comes from other files of the app, by the name that it has here. @param {Node} tree @param {string} folder */
-function importsIn (tree, folder) {
+/** What comes from other files of the app, by the name that it has here. @param {Node} tree @param {string} folder @param {Budget} visits */
+function importsIn (tree, folder, visits) {
   /** @type {Map<string, { from: string, name: string }>} */
   const imports = new Map()
-  for (const node of nodesIn(tree)) {
+  for (const node of nodesIn(tree, visits)) {
     if (node.type === 'ImportDeclaration' && node.source.value.startsWith('.')) {
       for (const { local, imported } of node.specifiers) imports.set(local.name, { from: path.resolve(folder, node.source.value), name: imported?.name ?? local.name })
     }
@@ -164,9 +271,10 @@ function rootOf (node) {
   return root.type === 'ThisExpression' ? 'this' : root.name ?? ''
 }
 
-/** Whether it puts something where it stays: into what was there before it was called. @param {Node} node a function */
-function keeps (node) {
-  const inside = nodesIn(node)
+/** Whether it puts something where it stays: into what was there before it was called. @param {Node} node a function @param {Budget} visits */
+function keeps (node, visits) {
+  const inside = nodesIn(node, visits)
+  const namesIn = (/** @type {Node} */ pattern) => namesOf(pattern, visits)
   const own = new Set(inside.flatMap(({ type, id, params }) => type === 'VariableDeclarator' ? namesIn(id) : FUNCTIONS.has(type) ? params.flatMap(namesIn) : []))
   const stays = (/** @type {string} */ name) => name !== '' && !own.has(name)
   return inside.some(({ type, callee, left, arguments: given }) => {
@@ -177,10 +285,10 @@ function keeps (node) {
   })
 }
 
-/** @param {Node} node a function */
-const allocates = node => nodesIn(node.body).some(({ type }) => ALLOCATING.has(type))
+/** @param {Node} node a function @param {Budget} visits */
+const allocates = (node, visits) => nodesIn(node.body, visits).some(({ type }) => ALLOCATING.has(type))
 
-/** @param {Node} pattern @returns {string[]} names that it binds */
-const namesIn = pattern => pattern ? nodesIn(pattern).filter(({ type }) => type === 'Identifier').map(({ name }) => name) : []
+/** @param {Node} pattern @param {Budget} visits @returns {string[]} names that it binds */
+const namesOf = (pattern, visits) => pattern ? nodesIn(pattern, visits).filter(({ type }) => type === 'Identifier').map(({ name }) => name) : []
 
 module.exports = { InlinedCallees }

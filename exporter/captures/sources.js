@@ -1,49 +1,66 @@
 'use strict'
 
-const fs = require('node:fs')
 const path = require('node:path')
 const { GREATEST_LOWER_BOUND, LEAST_UPPER_BOUND, TraceMap, originalPositionFor } = require('@jridgewell/trace-mapping')
+const { parseBounded } = require('../data-folder/bounded-json')
 const { Witness } = require('../deaths/witness')
+const { AppFiles, MOST_PATH_LENGTH } = require('./app-files')
 
-/** A bundle may be large, and its map larger: what is larger than this is not read. */
-const MOST_BYTES = 16 * 2 ** 20
 /** The name of the agent's package. */
 const AGENT = 'memwatch'
-/** In a file's last so many bytes it says where its map is. */
-const TAIL_BYTES = 4096
+/** What stands before the address of a map, in the last line of a file. */
+const MAP = 'sourceMappingURL='
+const INLINE_MAP = /^data:application\/json[^,]{0,100};base64,/
 
 /**
  * The files of a target's app, as far as they can be read from here: on the same machine, or in another container whose processes are seen (a shared
  * process namespace) and belong to the same user. What it reads is only used to say where something is.
  */
 class Sources {
-  #root
-  /** @type {Map<string, string[] | undefined>} */
-  #lines = new Map()
+  #files
+  /** @type {Map<string, string | undefined>} */
+  #texts = new Map()
   /** @type {Map<string, { map: InstanceType<typeof TraceMap>, file: string } | undefined>} */
   #maps = new Map()
   /** @type {Map<string, { folder: string, name: unknown } | undefined>} */
   #packages = new Map()
 
-  /** @param {string | undefined} root of the app's file system, as /proc/4711/root; undefined where it cannot be seen */
-  constructor (root) {
-    this.#root = root
+  /** @param {AppFiles | undefined} files undefined where they cannot be seen */
+  constructor (files) {
+    this.#files = files
   }
 
   /** @param {import('memwatch/frame').Hello} hello @returns {Sources} */
   static of (hello) {
-    if (hello.platform !== 'linux') return new Sources('/') // no containers: one machine, one file system
-    return new Sources(Witness.of(hello) ? `/proc/${hello.pid}/root` : undefined)
+    // What a target says of its platform decides nothing: it may be anybody.
+    if (process.platform !== 'linux') return new Sources(hello.platform === process.platform ? new AppFiles('/') : undefined)
+    try {
+      return new Sources(Witness.of(hello) ? AppFiles.of(hello.pid) : undefined)
+    } catch {
+      return new Sources(undefined) // gone, or another user's
+    }
   }
 
-  /** @param {string} file @param {number} line from 1 @returns {string | undefined} undefined where it cannot be read */
-  line (file, line) {
-    return this.#linesOf(file)?.[line - 1]
+  /** @param {string} file @param {number} first from 1 @param {number} [last] @returns {string[]} lines; none where it cannot be read */
+  lines (file, first, last = first) {
+    const text = this.text(file) ?? ''
+    /** @type {string[]} */
+    const lines = []
+    let at = 0
+    for (let number = 1; number <= last && at < text.length; number++) {
+      const found = text.indexOf('\n', at)
+      const end = found < 0 ? text.length : found
+      if (number >= first) lines.push(text.slice(at, end))
+      at = end + 1
+    }
+    return lines
   }
 
   /** @param {string} file @returns {string | undefined} undefined where it cannot be read */
   text (file) {
-    return this.#linesOf(file)?.join('\n')
+    if (file.length > MOST_PATH_LENGTH) return undefined
+    if (!this.#texts.has(file)) this.#texts.set(file, this.#files?.text(file))
+    return this.#texts.get(file)
   }
 
   /**
@@ -54,7 +71,7 @@ class Sources {
   original (place) {
     const found = this.#mapOf(place.file)
     const at = found && originalPositionFor(found.map, { line: place.line, column: Math.max(0, place.column - 1), bias: place.column === 0 ? LEAST_UPPER_BOUND : GREATEST_LOWER_BOUND })
-    if (!found || !at?.source) return { ...place, function: null } // a map may name none
+    if (!found || !at?.source || at.source.length > MOST_PATH_LENGTH) return { ...place, function: null } // a map may name none
     return { file: sourcePath(at.source, found.file), line: at.line, column: at.column + 1, function: at.name }
   }
 
@@ -65,7 +82,7 @@ class Sources {
    */
   relative (file) {
     const [, above = path.dirname(file)] = /^(.*?)[/\\]node_modules[/\\]/.exec(file) ?? []
-    const found = path.isAbsolute(file) ? this.#packageOf(above || path.sep) : undefined
+    const found = this.#files && path.isAbsolute(file) && file.length <= MOST_PATH_LENGTH ? this.#packageOf(above || path.sep) : undefined
     return found ? path.join(found.name === AGENT ? AGENT : '', path.relative(found.folder, file)) : file
   }
 
@@ -80,19 +97,13 @@ class Sources {
 
   /** @param {string} folder */
   #packageIn (folder) {
-    const text = this.#read(path.join(folder, 'package.json'))
+    const text = this.text(path.join(folder, 'package.json'))
     if (text === undefined) return undefined
     try {
-      return { folder, name: JSON.parse(text).name }
+      return { folder, name: parseBounded(text).name }
     } catch {
       return { folder, name: undefined } // one is there, whatever it says
     }
-  }
-
-  /** @param {string} file @returns {string[] | undefined} */
-  #linesOf (file) {
-    if (!this.#lines.has(file)) this.#lines.set(file, this.#read(file)?.split('\n'))
-    return this.#lines.get(file)
   }
 
   /** @param {string} file */
@@ -109,27 +120,22 @@ class Sources {
 
   /** @param {string} file */
   #loadMap (file) {
-    const text = this.#read(file)
-    const name = text && /[#@] sourceMappingURL=(\S+)\s*$/.exec(text.slice(-TAIL_BYTES).trimEnd() + '\n')?.[1]
-    const inline = text && /[#@] sourceMappingURL=data:application\/json[^,]*;base64,([A-Za-z0-9+/=]+)\s*$/.exec(text)?.[1]
-    if (inline) return { map: new TraceMap(Buffer.from(inline, 'base64').toString()), file }
-    if (!name || name.includes(':')) return undefined
-    const mapFile = path.resolve(path.dirname(file), decodeURIComponent(name))
-    const map = this.#read(mapFile)
-    return map === undefined ? undefined : { map: new TraceMap(map), file: mapFile }
+    const address = mapAddress(this.text(file) ?? '')
+    const inline = INLINE_MAP.exec(address)?.[0]
+    if (inline) return { map: new TraceMap(parseBounded(Buffer.from(address.slice(inline.length), 'base64').toString())), file }
+    if (address === '' || address.includes(':')) return undefined
+    const mapFile = path.resolve(path.dirname(file), decodeURIComponent(address))
+    const map = this.text(mapFile)
+    return map === undefined ? undefined : { map: new TraceMap(parseBounded(map)), file: mapFile }
   }
+}
 
-  /** @param {string} file @returns {string | undefined} */
-  #read (file) {
-    if (this.#root === undefined || !path.isAbsolute(file)) return undefined
-    try {
-      const at = path.join(this.#root, file)
-      const stats = fs.statSync(at)
-      return stats.isFile() && stats.size <= MOST_BYTES ? fs.readFileSync(at, 'utf8') : undefined
-    } catch {
-      return undefined
-    }
-  }
+/** @param {string} text of a file @returns {string} what its last line names; empty without one */
+function mapAddress (text) {
+  const at = text.lastIndexOf(MAP)
+  const isComment = at >= 2 && /[#@] $/.test(text.slice(at - 2, at))
+  const address = isComment ? text.slice(at + MAP.length).trimEnd() : ''
+  return /\s/.test(address) ? '' : address
 }
 
 /** @param {string} source as the map names it @param {string} mapFile @returns {string} absolute; without what bundlers put before it */

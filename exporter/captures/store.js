@@ -4,10 +4,16 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { createHash, randomUUID } = require('node:crypto')
+const { rebuild } = require('../data-folder/contract')
+const { Quarantine } = require('../data-folder/quarantine')
+const { openRegularFile, readRegularFile } = require('../data-folder/regular-file')
+const schemas = require('../expose/schemas')
 const { makeFolder } = require('../make-folder')
 
 /** What is known of a capture, in its folder. */
 const RECORD = 'capture.json'
+/** Ten suspects of a line each are some kilobytes. */
+const MAX_RECORD_BYTES = 2 ** 18
 const ID = /^[0-9a-f-]{36}$/
 const PART = /^[a-z]{1,32}$/
 
@@ -24,6 +30,7 @@ class CaptureStore {
   #maxBytes
   #keepMs
   #now
+  #quarantine
   /** @type {Map<string, { record: any, bytes: number }>} oldest first */
   #kept = new Map()
   /** Bytes of those that are being written. */
@@ -32,15 +39,14 @@ class CaptureStore {
 
   /**
    * @param {string} folder
-   * @param {{ maxBytes: number, keepMs: number, now?: () => number }} options
+   * @param {{ maxBytes: number, keepMs: number, now?: () => number, quarantine?: Quarantine }} options quarantine: for what cannot be restored
    */
-  constructor (folder, { maxBytes, keepMs, now = Date.now }) {
+  constructor (folder, { maxBytes, keepMs, now = Date.now, quarantine = new Quarantine(folder) }) {
     this.#folder = folder
     this.#maxBytes = maxBytes
     this.#keepMs = keepMs
     this.#now = now
-    this.#load()
-    this.tidy()
+    this.#quarantine = quarantine
   }
 
   /**
@@ -48,10 +54,11 @@ class CaptureStore {
    * @param {string} [options.folder] that captures outlive this process in; without one they go with it
    * @param {number} [options.maxBytes]
    * @param {number} [options.keepSeconds]
+   * @param {Quarantine} [options.quarantine]
    */
-  static of ({ folder, maxBytes = DEFAULT_MAX_BYTES, keepSeconds = DEFAULT_KEEP_SECONDS }) {
+  static of ({ folder, quarantine, maxBytes = DEFAULT_MAX_BYTES, keepSeconds = DEFAULT_KEEP_SECONDS }) {
     // Made when there is something to keep: where nothing can be written, only captures fail.
-    const store = new CaptureStore(folder ?? path.join(os.tmpdir(), `memwatch-captures-${randomUUID()}`), { maxBytes, keepMs: 1000 * keepSeconds })
+    const store = new CaptureStore(folder ?? path.join(os.tmpdir(), `memwatch-captures-${randomUUID()}`), { maxBytes, keepMs: 1000 * keepSeconds, quarantine })
     store.#temporary = folder === undefined
     return store
   }
@@ -104,7 +111,7 @@ class CaptureStore {
   /** It is complete: from now on it is kept. @param {{ id: string, parts: { bytes: number }[] } & Record<string, unknown>} record */
   keep (record) {
     const file = path.join(this.#folder, record.id, RECORD)
-    fs.writeFileSync(`${file}.new`, JSON.stringify(record), { mode: 0o600 })
+    fs.writeFileSync(`${file}.new`, JSON.stringify(record), { mode: 0o600, flag: 'wx' })
     fs.renameSync(`${file}.new`, file)
     this.#kept.set(record.id, { record, bytes: record.parts.reduce((sum, { bytes }) => sum + bytes, 0) })
     this.tidy()
@@ -114,6 +121,15 @@ class CaptureStore {
   fileOf (id, part) {
     if (!ID.test(id) || !PART.test(part)) throw new Error(`no capture ${id}, or no part ${part}`)
     return path.join(this.#folder, id, part)
+  }
+
+  /** @param {string} id @param {string} part @returns {fs.ReadStream | undefined} undefined when it is not there any more, or no file */
+  read (id, part) {
+    try {
+      return fs.createReadStream('', { fd: openRegularFile(this.fileOf(id, part)).fd })
+    } catch {
+      return undefined
+    }
   }
 
   /** @param {string} id */
@@ -137,19 +153,35 @@ class CaptureStore {
     if (this.bytes > this.#maxBytes) throw new Error(`more than the ${this.#maxBytes} bytes that --captures-max allows`)
   }
 
-  #load () {
-    /** @type {any[]} */
-    const records = []
-    for (const id of foldersIn(this.#folder)) {
-      try {
-        records.push(JSON.parse(fs.readFileSync(path.join(this.#folder, id, RECORD), 'utf8')))
-      } catch {
-        this.remove(id)
-      }
-    }
+  /** What an exporter before this one kept. One whose record cannot be read is moved aside. */
+  restore () {
+    const records = foldersIn(this.#folder).flatMap(id => this.#load(id) ?? [])
     records.sort((a, b) => a.requestedUnixMs - b.requestedUnixMs)
     for (const record of records) this.#kept.set(record.id, { record, bytes: record.parts.reduce((/** @type {number} */ sum, /** @type {{ bytes: number }} */ { bytes }) => sum + bytes, 0) })
+    this.tidy()
   }
+
+  /** @param {string} id @returns {any} undefined when it was never finished, or cannot be read */
+  #load (id) {
+    const folder = path.join(this.#folder, id)
+    try {
+      const record = rebuild(schemas.capture, JSON.parse(readRegularFile(path.join(folder, RECORD), { maxBytes: MAX_RECORD_BYTES }).toString('utf8')))
+      if (record?.id !== id || record.state !== 'done') throw new Error(`${RECORD} does not fit its contract`)
+      for (const { part, bytes } of record.parts) if (bytesOf(this.fileOf(id, part)) !== bytes) throw new Error(`${part} is not what was captured`)
+      return record
+    } catch (error) {
+      const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+      if (code === 'ENOENT' && fs.lstatSync(folder).isDirectory()) this.remove(id)
+      else this.#quarantine.add(folder, message)
+    }
+  }
+}
+
+/** @param {string} file @returns {number} @throws {Error} when it is no regular file */
+function bytesOf (file) {
+  const { fd, bytes } = openRegularFile(file)
+  fs.closeSync(fd)
+  return bytes
 }
 
 /** @param {string} folder @returns {string[]} names that are ids; none where there is no folder yet */

@@ -1,6 +1,5 @@
 'use strict'
 
-const fs = require('node:fs')
 const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 const { LEAST_SHARE, NAMED_SITES } = require('./suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
@@ -13,6 +12,9 @@ const { Sources } = require('./sources')
 const MOST_SITES = 10
 /** A site of less is not listed. */
 const LEAST_LISTED_SHARE = 0.01
+/** Longer names are cut: a profile may hold anything. */
+const MOST_NAME_LENGTH = 256
+const MOST_FILE_LENGTH = 1024
 /** A call that held the thread for less has blocked nobody. */
 const BLOCKED_SECONDS = 0.02
 
@@ -40,14 +42,13 @@ const BLOCKED_SECONDS = 0.02
 
 /**
  * @param {Pick<import('./captures').Capture, 'kind' | 'parts'>} capture
- * @param {(part: string) => string} fileOf
+ * @param {(part: string) => any} read a profile
  * @param {import('memwatch/frame').Hello} hello whose files may be looked into
+ * @param {Sources} [sources] those files
  * @returns {Suspects | null} null for a kind that points at no line
  * @throws {Error} when a part is no profile
  */
-function suspectsOf ({ kind, parts }, fileOf, hello) {
-  const read = (/** @type {string} */ part) => JSON.parse(fs.readFileSync(fileOf(part), 'utf8'))
-  const sources = Sources.of(hello)
+function suspectsOf ({ kind, parts }, read, hello, sources = Sources.of(hello)) {
   if (kind === 'heap_profile' || kind === 'allocation_profile') {
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
     const { totalBytes, sites } = heapSuspects(before, read('profile'))
@@ -79,21 +80,22 @@ function suspectsOf ({ kind, parts }, fileOf, hello) {
  * @returns {{ call: string, instead: string, line: number } | undefined}
  */
 function blockingCallAt ({ file, line, begins }, sources, functions) {
-  const callIn = (/** @type {number} */ line) => {
-    const found = blockingCallIn(sources.line(file, line) ?? '')
-    return found ? [{ ...found, line }] : []
-  }
-  const [here] = callIn(line)
+  const callsIn = (/** @type {number} */ first, /** @type {number} */ last) => sources.lines(file, first, last).flatMap((text, i) => {
+    const found = blockingCallIn(text)
+    return found ? [{ ...found, line: first + i }] : []
+  })
+  const [here] = callsIn(line, line)
   const lastLine = here || line !== begins.line ? undefined : functions.lastLineOf({ file, ...begins })
   if (here || lastLine === undefined) return here
-  const all = Array.from({ length: lastLine - line }, (_, i) => callIn(line + 1 + i)).flat()
+  const all = callsIn(line + 1, lastLine)
   return new Set(all.map(({ call }) => call)).size === 1 ? all[0] : undefined
 }
 
 /** @param {{ function: string, file: string, line: number, column: number }} site @param {Sources} sources */
 function locate (site, sources) {
   const original = sources.original(site)
-  return { function: site.function === '(anonymous)' ? original.function ?? site.function : site.function, file: sources.relative(original.file), line: original.line }
+  const name = site.function === '(anonymous)' ? original.function ?? site.function : site.function
+  return { function: name.slice(0, MOST_NAME_LENGTH), file: sources.relative(original.file).slice(0, MOST_FILE_LENGTH), line: original.line }
 }
 
 /**

@@ -145,7 +145,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_history_torn_total',
     type: 'counter',
-    help: 'Damaged ends of saved histories that were skipped: what an exporter was writing when it died.',
+    help: 'Damaged parts of saved histories that were skipped: what an exporter was writing when it died, and what was moved aside to the folder unreadable.',
     read: ({ flight }) => flight.torn
   },
   {

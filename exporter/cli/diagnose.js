@@ -62,7 +62,10 @@ async function diagnose (files, given) {
   if (files.length === 0 && given.prometheus === undefined) throw new UsageError('diagnose: name a file, - for stdin, or --prometheus URL')
   const judging = given.prometheus === undefined ? judgeFiles(files, known, onProgress) : judgeStored(given.prometheus, given, known, onProgress)
   const judged = await judging.catch(error => {
-    throw error instanceof SourceError ? new UsageError(error.message) : error
+    if (error instanceof UsageError) throw error
+    if (error instanceof SourceError) throw new UsageError(error.message)
+    // Of what a file may hold not everything is foreseen; it is the file that is at fault all the same.
+    throw files.length > 0 ? new UsageError(`cannot judge ${files.join(', ')}: damaged, or not as Node.js writes it (${error.message})`) : error
   })
   err.clear()
 

@@ -3,6 +3,7 @@
 const { Command } = require('commander')
 const { Exporter } = require('../exporter')
 const { options, readConfig, ConfigError } = require('../config')
+const { DataFolder } = require('../data-folder/data-folder')
 const { formatAddress } = require('../ingest/address')
 const { stopWhenAsked } = require('./end-when-asked')
 const { err } = require('./output')
@@ -34,18 +35,41 @@ async function run (given) {
 
 /** @param {Record<string, string>} given @throws {ConfigError} */
 async function start (given) {
-  const exporter = compose(readConfig(given))
-  const { socket, listen } = await exporter.start().catch(error => {
-    throw new ConfigError(`cannot listen: ${error.message}`)
-  })
-  err.say(`memwatch exporter: agents at ${formatAddress(socket)}, metrics at http://${formatAddress(listen).slice('tcp://'.length)}/metrics`)
-  stopWhenAsked(async () => {
-    await exporter.stop()
-    process.exit(0)
-  })
+  const { dataDir, ...config } = readConfig(given)
+  const dataFolder = dataDir === undefined ? undefined : await openFolder(dataDir, given)
+  try {
+    const exporter = compose({ ...config, dataFolder })
+    const { socket, listen } = await exporter.start().catch(error => {
+      throw new ConfigError(`cannot listen: ${error.message}`)
+    })
+    err.say(`memwatch exporter: agents at ${formatAddress(socket)}, metrics at http://${formatAddress(listen).slice('tcp://'.length)}/metrics`)
+    stopWhenAsked(async () => {
+      await exporter.stop()
+      dataFolder?.close()
+      process.exit(0)
+    })
+  } catch (error) {
+    dataFolder?.close()
+    throw error
+  }
 }
 
-/** @param {import('../config').Config} config @throws {ConfigError} */
+/**
+ * @param {string} folder @param {Record<string, string>} given
+ * @returns {Promise<DataFolder | undefined>} undefined: it goes on without history, as --on-failure stay asks for
+ * @throws {ConfigError}
+ */
+async function openFolder (folder, given) {
+  try {
+    return await DataFolder.open(folder)
+  } catch (error) {
+    if (!(error instanceof ConfigError) || !staysOnFailure(given)) throw error
+    err.say(`memwatch exporter: ${error.message}`)
+    err.say(`memwatch exporter: histories, deaths and captures are kept until it ends, and not in that folder (${options.onFailure.env}=stay)`)
+  }
+}
+
+/** @param {ConstructorParameters<typeof Exporter>[0]} config @throws {ConfigError} */
 function compose (config) {
   try {
     return new Exporter(config)

@@ -3,12 +3,18 @@
 const { gzipSync, gunzipSync } = require('node:zlib')
 const { shortText } = require('../captures/suspect-text')
 const { primaryOf } = require('../classify/evaluate')
+const { parseBounded } = require('../data-folder/bounded-json')
+const { rebuild } = require('../data-folder/contract')
 const { exactBuffer } = require('../exact-buffer')
+const schemas = require('../expose/schemas')
 const { pasteLine } = require('../fixes/paste-line')
 const { reasons } = require('./reasons')
 
 /** Deaths that are kept, the last minutes of each with it. */
 const MAX_DEATHS = 100
+const MINUTES = /** @type {any} */ (schemas.deathWithMinutes).properties.lastMinutes
+/** More than ten minutes of all tracks are. */
+const MAX_MINUTES_BYTES = 4 * 2 ** 20
 /** Names whose exits are counted: those that died longest ago are forgotten first. */
 const MAX_NAMES = 1000
 
@@ -109,7 +115,7 @@ class Deaths {
   /** @param {string} id @returns {{ death: Death, lastMinutes: LastMinutes } | undefined} */
   find (id) {
     const kept = this.#kept.find(({ death }) => death.id === id)
-    return kept && { death: kept.death, lastMinutes: JSON.parse(gunzipSync(kept.lastMinutes).toString()) }
+    return kept && { death: kept.death, lastMinutes: unpackMinutes(kept.lastMinutes) }
   }
 
   /**
@@ -135,6 +141,16 @@ class Deaths {
   /** The last death under each name. @returns {Death[]} */
   get lastOfEach () {
     return [...this.#byName.values()].flatMap(({ last }) => last ?? [])
+  }
+}
+
+/** @param {Buffer} packed that may come from a folder that others write to @returns {LastMinutes} empty when they cannot be read */
+function unpackMinutes (packed) {
+  try {
+    const minutes = parseBounded(gunzipSync(packed, { maxOutputLength: MAX_MINUTES_BYTES }).toString())
+    return rebuild(MINUTES, minutes) ?? { secondsBefore: [], tracks: {} }
+  } catch {
+    return { secondsBefore: [], tracks: {} }
   }
 }
 

@@ -1,6 +1,5 @@
 'use strict'
 
-const fs = require('node:fs')
 const schemas = require('./schemas')
 const { namedTarget, refuseUnknownTarget } = require('./named-target')
 const { pageOf } = require('./pagination')
@@ -68,18 +67,18 @@ function captureRoutes (server, { targets, captures }) {
     const part = capture?.parts.find(({ part }) => part === name)
     if (!capture || !part) return unknown(reply)
     request.log.info({ by: request.ip, capture: capture.id, part: name, format }, 'capture read')
-    const file = captures.fileOf(capture, name)
     const { extension, mediaType } = kinds[capture.kind]
     const fileName = `${capture.target}-${capture.thread}-${new Date(capture.requestedUnixMs).toISOString().replace(/[:.]/g, '')}`.replace(/[^\w.-]/g, '_')
     if (format === undefined) {
-      return reply.type(mediaType).header('content-length', part.bytes).header('content-disposition', `attachment; filename="${fileName}.${extension}"`).send(fs.createReadStream(file))
+      const bytes = captures.read(capture, name)
+      if (!bytes) return unknown(reply)
+      return reply.type(mediaType).header('content-length', part.bytes).header('content-disposition', `attachment; filename="${fileName}.${extension}"`).send(bytes)
     }
     if (!capture.kind.endsWith('_profile')) return refuse(reply, 'not_supported', `a ${capture.kind} has no such form: only profiles have`)
     if (part.bytes > MOST_PPROF_BYTES) return refuse(reply, 'too_large', 'a profile of so many bytes is not converted: take it as it is')
-    const { toPprof } = require('../captures/pprof')
-    const profile = JSON.parse(fs.readFileSync(file, 'utf8'))
-    return reply.type('application/octet-stream').header('content-disposition', `attachment; filename="${fileName}.pb.gz"`)
-      .send(toPprof(capture.kind, profile, { atUnixMs: capture.requestedUnixMs, seconds: capture.seconds }))
+    const converted = pprofOf(captures, capture, name)
+    if (!converted) return refuse(reply, 'not_supported', 'what was captured is no profile, or does not fit in memory: take it as it is')
+    return reply.type('application/octet-stream').header('content-disposition', `attachment; filename="${fileName}.pb.gz"`).send(converted)
   })
 
   server.delete('/api/v1/captures/:id', { schema: { tags: ['captures'], summary: 'Remove a capture', response: { 204: { type: 'null', description: 'removed' }, ...schemas.refusals } }, config: ACT }, async (request, reply) => {
@@ -89,6 +88,19 @@ function captureRoutes (server, { targets, captures }) {
     request.log.info({ by: request.ip, capture: capture.id }, 'capture removed')
     return reply.code(204).send()
   })
+}
+
+/**
+ * @param {import('../captures/captures').Captures} captures @param {import('../captures/captures').Capture} capture @param {string} part
+ * @returns {Buffer | undefined} undefined when it cannot be converted: an app may have sent anything
+ */
+function pprofOf (captures, capture, part) {
+  const { toPprof } = require('../captures/pprof')
+  try {
+    return toPprof(capture.kind, captures.profile(capture, part, MOST_PPROF_BYTES), { atUnixMs: capture.requestedUnixMs, seconds: capture.seconds })
+  } catch {
+    return undefined
+  }
 }
 
 /** @param {import('fastify').FastifyRequest} request */

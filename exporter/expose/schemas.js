@@ -319,4 +319,4 @@ const report = {
   }, ['source'])
 }
 
-module.exports = { targets, targetsQuery, recordingQuery, planQuery, plan, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, captureQuery, capture, captures, capturesQuery, capturePartQuery, refusals, report }
+module.exports = { verdict, targets, targetsQuery, recordingQuery, planQuery, plan, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, captureQuery, capture, captures, capturesQuery, capturePartQuery, refusals, report }

@@ -6,6 +6,8 @@ const { exactBuffer } = require('../exact-buffer')
 /** Half of what level 6 takes, for a tenth more bytes. */
 const LEVEL = 1
 const HEAD_BYTES = 8
+/** More than any block has: ten minutes of seconds are 600 rows of a hundred numbers. */
+const MAX_BYTES = 4 * 2 ** 20
 
 /**
  * Rows of numbers over time, in a quarter of the room that doubles take, and a tenth once packed. A column is its first number in
@@ -67,13 +69,14 @@ class Block {
 
   /**
    * @param {Buffer} packed
+   * @param {number} width that it should have
    * @returns {Block}
    * @throws {Error} when it is none
    */
-  static unpack (packed) {
-    const raw = inflateRawSync(packed)
-    const [rows, width] = raw.length >= HEAD_BYTES ? [raw.readUInt32LE(0), raw.readUInt32LE(4)] : [0, 0]
-    if (width === 0 || raw.length !== HEAD_BYTES + 8 * (rows + width) + 4 * rows * width) throw new Error(`${raw.length} bytes are not ${rows} rows of ${width}`)
+  static unpack (packed, width) {
+    const raw = inflateRawSync(packed, { maxOutputLength: MAX_BYTES })
+    const [rows, found] = raw.length >= HEAD_BYTES ? [raw.readUInt32LE(0), raw.readUInt32LE(4)] : [0, 0]
+    if (found !== width || raw.length !== HEAD_BYTES + 8 * (rows + width) + 4 * rows * width) throw new Error(`${raw.length} bytes are not ${rows} rows of ${width}, but of ${found}`)
     const block = new Block(width)
     block.times = Array.from({ length: rows }, (_, i) => raw.readDoubleLE(HEAD_BYTES + 8 * i))
     block.#bases = Float64Array.from({ length: width }, (_, c) => raw.readDoubleLE(HEAD_BYTES + 8 * (rows + c)))
@@ -83,7 +86,16 @@ class Block {
     for (let weight = 0; weight < 4; weight++) {
       for (let c = 0; c < width; c++) for (let i = 0; i < rows; i++) bytes[4 * (i * width + c) + weight] = raw[at++]
     }
+    block.#assertSound()
     return block
+  }
+
+  /** @throws {Error} when times run backwards, or a number is none that a frame can hold */
+  #assertSound () {
+    const { times } = this
+    if (times.some((time, i) => !(time >= (times[i - 1] ?? 0) && time <= Number.MAX_SAFE_INTEGER))) throw new Error('its times run backwards')
+    const isSound = (/** @type {number} */ value) => Number.isNaN(value) || Math.abs(value) <= Number.MAX_SAFE_INTEGER
+    if (!this.#bases.every(isSound) || !this.#cells.every(isSound)) throw new Error('its numbers are too large')
   }
 }
 

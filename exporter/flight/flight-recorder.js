@@ -1,14 +1,18 @@
 'use strict'
 
 const os = require('node:os')
+const { exactBuffer } = require('../exact-buffer')
 const { identityOf } = require('../series/targets')
 const { levels } = require('../self-care/load')
 const { Turns } = require('../turns')
+const { decodeRecord } = require('./decode-record')
 const { Segments } = require('./segments')
 const { blockRecord, endRecord, introduction, remembered, secondsRecord } = require('./target-records')
 
 /** What is newer than this may be lost with the process; the disk is given no more to do than that. */
 const SAVE_EVERY_MS = 5000
+/** An exporter that ends again and again loses no more than this of each life: at first it saves so often, until SAVE_EVERY_MS have passed. */
+const FIRST_SAVES_EVERY_MS = 1000
 /** Who was stopped or held up has frames of all that time to read first: they are saved so soon after, not with the next. */
 const CAUGHT_UP_MS = 500
 /** Within this, who a target is is said again, so that it is known without the segments before. */
@@ -52,21 +56,25 @@ class FlightRecorder {
   /** Blocks that were given up to bound memory. */
   #shed = 0
   #memoryBytes
+  #hold
 
   /**
    * @param {object} options
    * @param {import('../series/targets').Targets} options.targets
    * @param {string} [options.folder] without one nothing is saved
+   * @param {import('../data-folder/quarantine').Quarantine} [options.quarantine] for what cannot be restored
+   * @param {() => Promise<void>} [options.hold] sees before each save that the folder is ours; throws where it is another's
    * @param {number} [options.maxBytes] on disk
    * @param {() => number} [options.memoryBytes] most of full blocks, of all targets, that may be in memory: where there is no disk, or while it fails
    * @param {(failure: Error | undefined) => void} [options.onFailure]
    * @param {() => number} [options.now] ms since the machine started
    */
-  constructor ({ targets, folder, maxBytes = 256 * 2 ** 20, memoryBytes = () => levels[0].historyBytes, onFailure, now = () => 1000 * os.uptime() }) {
+  constructor ({ targets, folder, quarantine, hold = async () => {}, maxBytes = 256 * 2 ** 20, memoryBytes = () => levels[0].historyBytes, onFailure, now = () => 1000 * os.uptime() }) {
     this.#targets = targets
     this.#now = now
     this.#memoryBytes = memoryBytes
-    if (folder) this.#segments = new Segments(folder, { families: FAMILIES, maxBytes, onFailure })
+    this.#hold = hold
+    if (folder) this.#segments = new Segments(folder, { families: FAMILIES, maxBytes, onFailure, decode: decodeRecord, quarantine })
     targets.on('end', target => {
       target.flight.seal()
       this.#end(target)
@@ -93,26 +101,33 @@ class FlightRecorder {
     const segments = this.#segments
     if (!segments) return
     segments.read('deaths', ({ meta, bytes }) => {
-      if (meta.type === 'death') deaths.restore(meta.death, bytes)
+      if (meta.type === 'death') deaths.restore(meta.death, exactBuffer(bytes))
       if (meta.type === 'retracted') deaths.retract(meta.id)
     })
-    for (const { known, ...kept } of remembered(segments, this.#now())) {
-      this.#targets.restore(known, target => {
-        target.restore(kept)
-        this.#saved.set(target, { untilSeconds: target.lastSeconds, endedSeconds: -Infinity, introducedMs: -Infinity })
-      })
+    for (const { known, ...found } of remembered(segments, { nowMs: this.#now(), maxTargets: this.#targets.max })) {
+      try {
+        this.#targets.restore(known, target => {
+          target.restore(found)
+          this.#saved.set(target, { untilSeconds: target.lastSeconds, endedSeconds: -Infinity, introducedMs: -Infinity })
+        })
+      } catch {
+        segments.torn++ // what is left of it contradicts itself: it is watched anew
+      }
     }
   }
 
   start () {
-    let savedMs = this.#now()
-    this.#timer = setInterval(() => {
-      const wasHeldUp = this.#now() - savedMs > 1.5 * SAVE_EVERY_MS
-      savedMs = this.#now()
-      this.save()
-      if (wasHeldUp) setTimeout(() => this.save(), CAUGHT_UP_MS).unref()
-    }, SAVE_EVERY_MS)
-    this.#timer.unref()
+    const startedMs = this.#now()
+    const saveIn = (/** @type {number} */ delayMs) => {
+      const asleepMs = this.#now()
+      this.#timer = setTimeout(() => {
+        const now = this.#now()
+        this.save()
+        if (now - asleepMs > 1.5 * delayMs) setTimeout(() => this.save(), CAUGHT_UP_MS).unref()
+        saveIn(now - startedMs < SAVE_EVERY_MS ? FIRST_SAVES_EVERY_MS : SAVE_EVERY_MS)
+      }, delayMs).unref()
+    }
+    saveIn(FIRST_SAVES_EVERY_MS)
   }
 
   /** Save what is new. Called on a timer; of one that takes longer the next waits. */
@@ -124,7 +139,7 @@ class FlightRecorder {
   async #saveAll () {
     const segments = this.#segments
     // Nothing is put together for a disk that fails: what waits would be more each time.
-    if (segments && await segments.ready()) {
+    if (segments && await this.#isReady(segments)) {
       this.#payOwed(segments)
       const turns = new Turns()
       for (const target of this.#targets.all) {
@@ -135,6 +150,20 @@ class FlightRecorder {
       await segments.tidy()
     }
     this.#bound()
+  }
+
+  /** @param {Segments} segments @returns {Promise<boolean>} */
+  async #isReady (segments) {
+    // Of what is gone from the disk, all that is still in memory is saved anew.
+    if (await segments.removed()) this.#saved = new WeakMap()
+    const ready = await segments.ready()
+    try {
+      await this.#hold()
+      return ready
+    } catch (error) {
+      segments.fail(/** @type {Error} */ (error))
+      return false
+    }
   }
 
   /**
@@ -152,7 +181,7 @@ class FlightRecorder {
 
   /** Save the rest, and close. */
   async stop () {
-    clearInterval(this.#timer)
+    clearTimeout(this.#timer)
     await this.#saving
     for (const target of this.#targets.all) target.flight.seal()
     await this.save()

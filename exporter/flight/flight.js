@@ -191,7 +191,7 @@ class Step {
       if (to < sinceSeconds) continue
       try {
         const bytes = packed ?? read?.()
-        if (bytes) yield Block.unpack(bytes)
+        if (bytes) yield Block.unpack(bytes, columns.length)
       } catch {} // removed to make room, or damaged: the rest is still worth showing
     }
     yield this.#open

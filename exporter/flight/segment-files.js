@@ -3,7 +3,10 @@
 const fs = require('node:fs')
 const path = require('node:path')
 
-const NAME = /^([a-z0-9]+)-(\d{15})\.segment$/
+/** Numbers that begin with another digit are nobody's: one more than the highest would be too long for a name. */
+const NAME = /^([a-z0-9]+)-(0\d{14})\.segment$/
+
+const SPARE_SEGMENTS = 300
 
 /**
  * @typedef {object} Family records of one kind, in segments of their own
@@ -38,7 +41,7 @@ class SegmentFiles {
     this.#families = families
     this.#maxBytes = maxBytes
     this.#now = now
-    this.#sequence = Math.max(0, ...this.all().map(({ sequence }) => sequence))
+    this.#sequence = this.all().at(-1)?.sequence ?? 0
   }
 
   /** Oldest first. @returns {SegmentFile[]} */
@@ -49,7 +52,7 @@ class SegmentFiles {
       const [, family, sequence] = NAME.exec(name) ?? []
       if (!family) continue
       const file = path.join(this.#folder, name)
-      const stats = fs.statSync(file, { throwIfNoEntry: false })
+      const stats = fs.lstatSync(file, { throwIfNoEntry: false })
       if (!stats) continue
       let writtenMs = this.#written.get(file)
       // Of one from before this process only the wall clock would tell how old it is, and that may have been set: it is kept as if new.
@@ -90,17 +93,23 @@ class SegmentFiles {
 
   /** @param {SegmentFile} found */
   #remove ({ file, bytes }) {
-    fs.rmSync(file, { force: true })
-    this.#written.delete(file)
+    fs.rmSync(file, { recursive: true, force: true })
+    this.forget(file)
     this.bytes -= bytes
+  }
+
+  /** It is not there any more. @param {string} file */
+  forget (file) {
+    this.#written.delete(file)
   }
 }
 
 /**
- * An exporter that is restarted again and again begins a segment each time: so many more than one life needs are kept.
+ * An exporter that is restarted again and again begins a segment each time. So many more than one life needs are kept: the seconds of ten minutes, which no
+ * full block holds yet, in lives of two seconds.
  * @param {number} keepMs @param {number} segmentMs
  */
-const mostSegments = (keepMs, segmentMs) => 16 + 4 * Math.ceil(keepMs / segmentMs)
+const mostSegments = (keepMs, segmentMs) => SPARE_SEGMENTS + 4 * Math.ceil(keepMs / segmentMs)
 
 /** @param {string} folder */
 function readFolder (folder) {
@@ -111,4 +120,4 @@ function readFolder (folder) {
   }
 }
 
-module.exports = { SegmentFiles }
+module.exports = { SegmentFiles, SPARE_SEGMENTS }

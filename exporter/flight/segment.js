@@ -42,6 +42,11 @@ class Segment {
     return false
   }
 
+  /** Somebody removed the file, or the folder that it was in: what is written to it is lost. */
+  get isRemoved () {
+    return fs.fstatSync(this.#fd).nlink === 0
+  }
+
   /** On disk, whatever happens to the machine. @throws {Error} what the file system throws */
   sync () {
     return fsync(this.#fd)

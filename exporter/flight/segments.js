@@ -3,6 +3,8 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { steadyUnixMs } = require('../clock')
+const { Quarantine } = require('../data-folder/quarantine')
+const { openRegularFile, readBytes, readRegularFile } = require('../data-folder/regular-file')
 const { makeFolder } = require('../make-folder')
 const { packRecord, unpackRecords } = require('./records')
 const { Segment } = require('./segment')
@@ -14,6 +16,8 @@ const SEGMENT_BYTES = 4 * 2 ** 20
 const SYNC_EVERY_MS = 30_000
 /** What waits for a slow disk. More is dropped, and counted. */
 const MAX_WAITING_BYTES = 16 * 2 ** 20
+/** No segment is larger: one that is nearly full takes all that waits. */
+const MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_WAITING_BYTES
 
 /**
  * @typedef {import('./segment-files').Family} Family
@@ -34,6 +38,8 @@ class Segments {
   #files
   #now
   #onFailure
+  #decode
+  #quarantine
   /** @type {Map<string, Segment>} by family */
   #open = new Map()
   /** @type {{ family: string, packed: Buffer[], bytes: number, done: (places: Place[] | undefined) => void }[]} */
@@ -43,7 +49,7 @@ class Segments {
   /** The most that a write failed with. */
   #refusedBytes = 0
   #syncedAtMs = 0
-  /** Damaged ends that were skipped while reading. */
+  /** Damaged ends, files and records that were skipped while reading. */
   torn = 0
   /** Records that the disk did not take when they came. */
   dropped = 0
@@ -57,9 +63,13 @@ class Segments {
    * @param {number} options.maxBytes of all segments
    * @param {(failure: Error | undefined) => void} [options.onFailure] told when the disk fails, and when it is well again
    * @param {() => number} [options.now] ms, that do not jump: what was written must not look old because somebody set the clock
+   * @param {(record: { meta: unknown, bytes: Buffer }, family: string) => any} [options.decode] the meta rebuilt from its contract; undefined when it does not fit
+   * @param {Quarantine} [options.quarantine]
    */
-  constructor (folder, { families, maxBytes, onFailure = () => {}, now = steadyUnixMs }) {
+  constructor (folder, { families, maxBytes, onFailure = () => {}, now = steadyUnixMs, decode = ({ meta }) => meta, quarantine = new Quarantine(folder) }) {
     this.#folder = folder
+    this.#decode = decode
+    this.#quarantine = quarantine
     this.#families = families
     this.#files = new SegmentFiles(folder, { families, maxBytes, now })
     this.#onFailure = onFailure
@@ -72,37 +82,71 @@ class Segments {
   }
 
   /**
-   * All records of a family, oldest first. What is damaged is skipped and counted.
+   * All records of a family, oldest first. A damaged end is skipped and counted; a file that is no segment, and one with a record that does not fit, are
+   * moved aside.
    * @param {string} family
-   * @param {(record: { meta: any, bytes: Buffer, place: Place }) => void} take
+   * @param {(record: { meta: any, bytes: Buffer, place: Place }) => void} take bytes: a part of the whole segment
    */
   read (family, take) {
     for (const { file } of this.#files.all().filter(found => found.family === family)) {
-      let segment
-      try {
-        segment = fs.readFileSync(file)
-      } catch {
-        this.torn++
-        continue
-      }
-      const { records, tornBytes } = unpackRecords(segment)
-      if (tornBytes > 0) this.torn++
-      for (const { meta, bytes, offset, length } of records) take({ meta, bytes, place: { file, offset, length } })
+      for (const record of this.#readSegment(file, family)) take(record)
     }
+  }
+
+  /** @param {string} file @param {string} family @returns {{ meta: any, bytes: Buffer, place: Place }[]} */
+  #readSegment (file, family) {
+    let segment
+    try {
+      segment = readRegularFile(file, { maxBytes: MAX_SEGMENT_BYTES })
+    } catch (error) {
+      this.#setAside(file, 1, /** @type {Error} */ (error).message)
+      return []
+    }
+    const { records, tornBytes } = unpackRecords(segment)
+    if (tornBytes > 0) this.torn++
+    const fitting = records.flatMap(({ meta, bytes, offset, length }) => {
+      const decoded = this.#decode({ meta, bytes }, family)
+      return decoded === undefined ? [] : [{ meta: decoded, bytes, place: { file, offset, length } }]
+    })
+    const unfit = records.length - fitting.length
+    if (unfit === 0) return fitting
+    this.#setAside(file, unfit, `${unfit} of ${records.length} records do not fit their contract`)
+    return fitting.length === 0 ? [] : rewritten(file, segment, fitting)
+  }
+
+  /** @param {string} file @param {number} count @param {string} reason */
+  #setAside (file, count, reason) {
+    this.torn += count
+    this.#files.forget(file)
+    this.#quarantine.add(file, reason)
   }
 
   /** @param {Place} place @returns {Buffer} its bytes @throws {Error} when it is gone or damaged */
   readAt ({ file, offset, length }) {
-    const fd = fs.openSync(file, 'r')
+    const { fd } = openRegularFile(file)
     try {
-      const record = Buffer.alloc(length)
-      fs.readSync(fd, record, 0, length, offset)
-      const [found] = unpackRecords(record).records
+      const [found] = unpackRecords(readBytes(fd, length, offset)).records
       if (!found) throw new Error(`${file}: no record at ${offset}`)
       return found.bytes
     } finally {
       fs.closeSync(fd)
     }
+  }
+
+  /**
+   * Whether somebody removed what was written: the files that are open are then closed, and new ones begun.
+   * @returns {Promise<boolean>}
+   */
+  async removed () {
+    await this.#writing
+    const open = [...this.#open]
+    const removed = open.filter(([, segment]) => segment.isRemoved)
+    for (const [family, segment] of removed) {
+      this.#open.delete(family)
+      await segment.close()
+    }
+    if (removed.length > 0) this.fail(new Error(`${this.#folder} was emptied or removed: what is in memory is saved anew`))
+    return removed.length > 0
   }
 
   /**
@@ -116,7 +160,8 @@ class Segments {
     const probe = path.join(this.#folder, 'probe')
     try {
       makeFolder(this.#folder)
-      await fs.promises.writeFile(probe, Buffer.alloc(this.#refusedBytes), { mode: 0o600 })
+      await fs.promises.rm(probe, { force: true })
+      await fs.promises.writeFile(probe, Buffer.alloc(this.#refusedBytes), { mode: 0o600, flag: 'wx' })
       this.#refusedBytes = 0
       return true
     } catch {
@@ -171,7 +216,7 @@ class Segments {
         await Promise.all(open.map(segment => segment.sync()))
       }
     } catch (error) {
-      this.#fail(/** @type {Error} */ (error), 0)
+      this.fail(/** @type {Error} */ (error))
     }
   }
 
@@ -202,7 +247,7 @@ class Segments {
         return place
       })
     } catch (error) {
-      this.#fail(/** @type {Error} */ (error), bytes.length)
+      this.fail(/** @type {Error} */ (error), bytes.length)
       if (!await this.#open.get(family)?.takeBack()) this.#open.delete(family)
       return undefined
     }
@@ -229,12 +274,25 @@ class Segments {
     this.#onFailure(undefined)
   }
 
-  /** @param {Error} error @param {number} refusedBytes */
-  #fail (error, refusedBytes) {
+  /** Say what is wrong with the disk, until something is written. @param {Error} error @param {number} [refusedBytes] */
+  fail (error, refusedBytes = 0) {
     this.#refusedBytes = Math.max(refusedBytes, this.#refusedBytes)
     if (!this.failure) this.#onFailure(error)
     this.failure = error
   }
+}
+
+/**
+ * The records of a segment that fit, in a file of their own in its place.
+ * @param {string} file that is not there any more @param {Buffer} segment @param {{ meta: any, bytes: Buffer, place: Place }[]} records
+ */
+function rewritten (file, segment, records) {
+  let end = 0
+  const moved = records.map(({ meta, bytes, place: { length } }) => ({ meta, bytes, place: { file, offset: (end += length) - length, length } }))
+  try {
+    fs.writeFileSync(file, Buffer.concat(records.map(({ place: { offset, length } }) => segment.subarray(offset, offset + length))), { mode: 0o600, flag: 'wx' })
+  } catch {} // on a full disk they are there until this exporter ends
+  return moved
 }
 
 module.exports = { Segments }

@@ -1,18 +1,20 @@
 'use strict'
 
 const fs = require('node:fs')
-const { createHash } = require('node:crypto')
-const { deflateRawSync, inflateRawSync } = require('node:zlib')
+const { deflateRawSync } = require('node:zlib')
+const { exactBuffer } = require('../exact-buffer')
 const { ordered } = require('../series/history')
 const { identityOf } = require('../series/targets')
 const { Block } = require('./block')
-const { columns } = require('./flight')
+const { LAYOUT } = require('./decode-record')
 
 /** Who was heard of so recently, before the exporter went, may still live. */
 const REMEMBER_MS = 900_000
 
-/** Rows of other columns, as an older exporter may have saved them, cannot be read. */
-const LAYOUT = createHash('sha256').update(JSON.stringify([ordered, columns])).digest('hex').slice(0, 12)
+/** Older rows are in the full blocks of ten seconds: those hold ten minutes, and a history of seconds as much. */
+const KEEP_SECONDS = 1300
+/** Of all targets together, packed: what is restored must fit beside what is watched. */
+const MAX_PACKED_BYTES = 64 * 2 ** 20
 
 /** Which start of the machine this is: in it, time since is a clock that nobody sets. random(4) */
 const BOOT = readBoot()
@@ -82,52 +84,75 @@ const blockRecord = ({ hello, name, thread }, { stepSeconds, from, to, packed })
 /**
  * Those that were watched until shortly before.
  * @param {import('./segments').Segments} segments
- * @param {number} nowMs since the machine started
- * @returns {Remembered[]}
+ * @param {{ nowMs: number, maxTargets: number }} options nowMs: since the machine started
+ * @returns {Generator<Remembered>} one after the other, as the rows of all would fill the memory
  */
-function remembered (segments, nowMs) {
-  /** @type {Map<string, Remembered & { atMs: number }>} */
+function * remembered (segments, { nowMs, maxTargets }) {
+  /** @type {Map<string, Found>} */
   const byKey = new Map()
+  let packedBytes = 0
   segments.read('seconds', ({ meta, bytes }) => {
+    const before = byKey.get(meta.key)
     if (meta.type === 'end') byKey.delete(meta.key)
-    if (meta.layout !== LAYOUT) return
-    try {
-      if (meta.type === 'target') {
-        const known = { hello: JSON.parse(inflateRawSync(bytes).toString()), name: meta.name, thread: meta.thread }
-        const before = byKey.get(meta.key)
-        if (before) before.known = known
-        else byKey.set(meta.key, { known, seconds: [], blocks: [], lastSequence: 0, firstUptimeSeconds: NaN, settled: new Map(), atMs: -Infinity })
-      }
-      const target = byKey.get(meta.key)
-      if (meta.type === 'seconds' && target) takeSeconds(target, meta, Block.unpack(bytes))
-    } catch {
-      segments.torn++
+    if (meta.type === 'target') {
+      const known = { hello: meta.hello, name: meta.name, thread: meta.thread }
+      if (before) before.known = known
+      else if (byKey.size < maxTargets) byKey.set(meta.key, new Found(known))
     }
+    if (meta.type === 'seconds' && before && packedBytes < MAX_PACKED_BYTES) packedBytes += before.add(meta, bytes)
   })
   // No process outlives its machine, and one that was heard of long ago has no agent any more.
   for (const [key, { atMs }] of byKey) if (nowMs - atMs > REMEMBER_MS) byKey.delete(key)
   for (const family of ['step10', 'step60']) {
-    segments.read(family, ({ meta: { layout, key, stepSeconds, from, to }, place }) => {
-      const blocks = layout === LAYOUT ? byKey.get(key)?.blocks : undefined
+    segments.read(family, ({ meta: { type, key, stepSeconds, from, to }, place }) => {
+      const blocks = type === 'block' ? byKey.get(key)?.blocks : undefined
       // One may have been saved twice.
       if (blocks && !blocks.some(block => block.stepSeconds === stepSeconds && block.to >= to)) blocks.push({ stepSeconds, from, to, read: () => segments.readAt(place) })
     })
   }
-  return [...byKey.values()]
+  for (const { known, blocks, last, seconds } of byKey.values()) {
+    yield { known, blocks, seconds, lastSequence: last?.lastSequence ?? 0, firstUptimeSeconds: last?.firstUptimeSeconds ?? NaN, settled: last?.settled ?? new Map() }
+  }
 }
 
-/** @param {Remembered & { atMs: number }} target @param {any} meta @param {Block} block */
-function takeSeconds (target, { lastSequence, firstUptimeSeconds, settled, boot, atMs }, block) {
-  block.times.forEach((time, i) => {
-    // After a write that failed, rows may be there twice.
-    if (time > (target.seconds.at(-1)?.time ?? -Infinity)) target.seconds.push({ time, row: Float64Array.from(ordered, (_, c) => block.valueAt(i, c)) })
-  })
-  Object.assign(target, {
-    lastSequence,
-    firstUptimeSeconds,
-    settled: new Map(settled.map((/** @type {[string, any]} */ [id, state]) => [id, { ...state, confirmedAtSeconds: state.confirmedAtSeconds ?? NaN }])),
-    atMs: boot === BOOT ? atMs : -Infinity
-  })
+/** What was found of a target. */
+class Found {
+  /** @type {import('./flight').SealedBlock[]} */
+  blocks = []
+  /** The newest record of its seconds. @type {any} */
+  last
+  atMs = -Infinity
+  /** @type {{ until: number, bytes: Buffer }[]} */
+  #packed = []
+
+  /** @param {Remembered['known']} known */
+  constructor (known) {
+    this.known = known
+  }
+
+  /** @param {any} meta of seconds @param {Buffer} bytes @returns {number} bytes more that are held */
+  add (meta, bytes) {
+    this.last = meta
+    this.atMs = meta.boot === BOOT ? meta.atMs : -Infinity
+    this.#packed.push({ until: meta.until, bytes: exactBuffer(bytes) })
+    let held = bytes.length
+    while (this.#packed[0].until < meta.until - KEEP_SECONDS) held -= this.#packed.shift()?.bytes.length ?? 0
+    return held
+  }
+
+  /** Rows, oldest first. */
+  get seconds () {
+    /** @type {Remembered['seconds']} */
+    const rows = []
+    for (const { bytes } of this.#packed) {
+      const block = Block.unpack(bytes, ordered.length)
+      block.times.forEach((time, i) => {
+        // After a write that failed, rows may be there twice.
+        if (time > (rows.at(-1)?.time ?? -Infinity)) rows.push({ time, row: Float64Array.from(ordered, (_, c) => block.valueAt(i, c)) })
+      })
+    }
+    return rows
+  }
 }
 
 module.exports = { blockRecord, endRecord, introduction, remembered, secondsRecord }

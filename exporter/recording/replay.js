@@ -15,6 +15,9 @@ const ENVELOPE_BYTES = 64
 /** Targets in one recording: a year of restarts, not an attack. */
 const MAX_TARGETS = 100_000
 
+/** A recorder that is killed damages one line; what is damaged throughout is no recording. */
+const MAX_REJECTED = 100_000
+
 /** A file that is no recording, or none that this version can read. Its message says which and why. */
 class RecordingError extends SourceError {}
 
@@ -91,6 +94,7 @@ async function replay (from, { onVerdict = () => {}, onFrame = () => {}, onError
 
   const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES + ENVELOPE_BYTES })
   for await (const chunk of input.bytes()) {
+    if (result.rejected > MAX_REJECTED) throw new RecordingError(`${file} is damaged: more than ${MAX_REJECTED} of its lines are none of a recording`)
     lines.push(chunk, line => { take(line) }, () => { result.rejected++ })
   }
   result.cut = input.cut

@@ -58,6 +58,11 @@ class Targets extends EventEmitter {
     this.#sightOf = sightOf
   }
 
+  /** Most that are watched at once. */
+  get max () {
+    return this.#maxTargets
+  }
+
   /** @returns {Target[]} */
   get all () {
     return [...this.#byIdentity.values()]

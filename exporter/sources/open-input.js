@@ -1,6 +1,7 @@
 'use strict'
 
 const fs = require('node:fs')
+const { pipeline, Readable } = require('node:stream')
 const { createGunzip } = require('node:zlib')
 const { SourceError } = require('./define-source')
 
@@ -8,6 +9,8 @@ const { SourceError } = require('./define-source')
 const MOST_HEAD_BYTES = 2 ** 23
 const CHUNK_BYTES = 2 ** 16
 const GZIP = [0x1f, 0x8b]
+/** What a shell names for another command's output: <(command). */
+const OWN_DESCRIPTOR = /^\/(dev|proc\/(self|\d+))\/(fd\/\d+|stdin)$/
 
 /**
  * @typedef {object} Opened
@@ -61,7 +64,7 @@ async function * raw (name, onProgress) {
   let size = 0
   try {
     const stat = fs.statSync(name)
-    if (stat.isDirectory()) throw new SourceError(`cannot read ${name}: it is a folder`)
+    if (!stat.isFile() && !OWN_DESCRIPTOR.test(name)) throw new SourceError(`cannot read ${name}: ${whatIs(stat)}`)
     size = stat.size
     let read = 0
     for await (const chunk of fs.createReadStream(name, { highWaterMark: CHUNK_BYTES })) {
@@ -73,6 +76,13 @@ async function * raw (name, onProgress) {
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
     throw new SourceError(`cannot read ${name}: ${code === 'ENOENT' ? 'no such file' : message}`)
   }
+}
+
+/** @param {fs.Stats} stat of what is no file */
+function whatIs (stat) {
+  if (stat.isDirectory()) return 'it is a folder'
+  if (stat.isFIFO()) return 'it is a named pipe, which may never be written to; - reads from stdin'
+  return 'it is a device or socket'
 }
 
 /** What is piped, until it ends or somebody has seen enough: Ctrl-C ends the reading, not what was read. @returns {AsyncGenerator<Buffer>} */
@@ -100,9 +110,8 @@ async function * unpack (chunks, opened) {
     yield first
     return yield * chunks
   }
-  const gunzip = createGunzip()
   // pipe() would leave the gunzip waiting for ever where the file cannot be read on.
-  const feeding = feed(gunzip, first, chunks).catch(error => gunzip.destroy(error))
+  const gunzip = pipeline(Readable.from(chained(first, chunks)), createGunzip(), () => {})
   try {
     yield * gunzip
   } catch (error) {
@@ -111,17 +120,12 @@ async function * unpack (chunks, opened) {
     if (code !== 'Z_BUF_ERROR') throw new SourceError(`cannot read ${opened.name}: it is not compressed by gzip, or damaged (${message})`)
     opened.cut = true
   }
-  await feeding
 }
 
-/** @param {import('node:zlib').Gunzip} gunzip @param {Buffer} first @param {AsyncIterable<Buffer>} rest */
-async function feed (gunzip, first, rest) {
-  gunzip.write(first)
-  for await (const chunk of rest) {
-    if (gunzip.destroyed) return
-    if (!gunzip.write(chunk)) await new Promise(resolve => { gunzip.once('drain', resolve).once('close', resolve) })
-  }
-  gunzip.end()
+/** @param {Buffer} first @param {AsyncIterable<Buffer>} rest @returns {AsyncGenerator<Buffer>} */
+async function * chained (first, rest) {
+  yield first
+  yield * rest
 }
 
 module.exports = { openInput }

@@ -1,6 +1,7 @@
 'use strict'
 
 const { plainText } = require('memwatch/text-rules')
+const { parseBounded } = require('../data-folder/bounded-json')
 const { SourceError } = require('./define-source')
 
 /** A GC profile of an hour under load; more is no such file. */
@@ -9,7 +10,7 @@ const MOST_BYTES = 2 ** 28
 /**
  * @param {import('./define-source').Input} input @param {string} title of what it should be, with its article
  * @returns {Promise<any>}
- * @throws {SourceError} where it breaks off or is damaged
+ * @throws {SourceError} where it breaks off, is damaged, or too large
  */
 async function readJson ({ name, bytes }, title) {
   /** @type {Buffer[]} */
@@ -20,8 +21,9 @@ async function readJson ({ name, bytes }, title) {
     if ((length += chunk.length) > MOST_BYTES) throw new SourceError(`${name} is larger than ${title} can be`)
   }
   try {
-    return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+    return parseBounded(Buffer.concat(chunks).toString('utf8'))
   } catch (error) {
+    if (error instanceof RangeError) throw new SourceError(`${name} is larger than fits in memory; NODE_OPTIONS=--max-old-space-size=4096 gives more`)
     throw new SourceError(`${name} begins as ${title}, but is damaged or breaks off: ${plainText(/** @type {Error} */ (error).message.slice(0, 120))}`)
   }
 }

@@ -3,14 +3,19 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { execFileSync, spawn } = require('node:child_process')
+const { once } = require('node:events')
 const { gunzipSync } = require('node:zlib')
 const { Profile } = require('pprof-format')
 const { AutomaticCaptures } = require('../../exporter/captures/automatic')
+const { Quarantine } = require('../../exporter/data-folder/quarantine')
 const { blockingCallIn } = require('../../exporter/captures/blocking-calls')
 const { cpuSuspects } = require('../../exporter/captures/cpu-suspects')
 const { heapSuspects } = require('../../exporter/captures/heap-suspects')
+const { parseBounded } = require('../../exporter/data-folder/bounded-json')
 const { InlinedCallees } = require('../../exporter/captures/inlined')
 const { toPprof } = require('../../exporter/captures/pprof')
+const { AppFiles } = require('../../exporter/captures/app-files')
 const { Sources } = require('../../exporter/captures/sources')
 const { CaptureStore, DEFAULT_KEEP_SECONDS, DEFAULT_MAX_BYTES } = require('../../exporter/captures/store')
 const { options } = require('../../exporter/config')
@@ -106,9 +111,10 @@ describe('suspects of a CPU profile', () => {
 
 describe('suspects', () => {
   const write = profile => {
-    fs.writeFileSync(path.join(folder, 'profile'), JSON.stringify(profile))
-    return (/** @type {string} */ part) => path.join(folder, part)
+    const text = JSON.stringify(profile)
+    return () => JSON.parse(text)
   }
+  const files = () => new Sources(new AppFiles('/', [folder]))
   const capture = { kind: 'cpu_profile', parts: [{ part: 'profile', bytes: 1, sha256: '' }] }
 
   it('are found in the source and through its map, relative to the package', () => {
@@ -117,8 +123,8 @@ describe('suspects', () => {
     const bundle = path.join(folder, 'dist/bundle.js')
     fs.writeFileSync(bundle, 'const rows = JSON.parse(text)\n//# sourceMappingURL=bundle.js.map\n')
     fs.writeFileSync(`${bundle}.map`, JSON.stringify({ version: 3, sources: ['../src/cache.ts'], names: [], mappings: 'AAyCA' }))
-    const fileOf = write(cpu([...times(50, [['load', bundle, 0]]), [['(idle)', '', -1]]], { load: [{ line: 1, ticks: 50 }] }))
-    const suspects = suspectsOf(/** @type {any} */ (capture), fileOf, hello({ platform: 'darwin' }))
+    const read = write(cpu([...times(50, [['load', bundle, 0]]), [['(idle)', '', -1]]], { load: [{ line: 1, ticks: 50 }] }))
+    const suspects = suspectsOf(/** @type {any} */ (capture), read, hello(), files())
     expect(suspects?.sites).toMatchObject([{ function: 'load', file: 'src/cache.ts', line: 42, call: 'JSON.parse' }])
     expect(shortText(suspects)).toMatch(/^load src\/cache\.ts:42: JSON\.parse; .* – 100 % of the busy time, up to 0\.05 s at a stretch$/)
     expect(markdown(/** @type {any} */ ({ ...capture, target: 'shop', thread: 'main', pid: 1, node: '20', requestedUnixMs: 0, suspects }))).toContain('| `load` | `src/cache.ts:42` |')
@@ -133,14 +139,14 @@ describe('suspects', () => {
       fs.mkdirSync(path.dirname(path.join(folder, name)), { recursive: true })
       fs.writeFileSync(path.join(folder, name), content)
     }
-    expect(new Sources('/').relative(path.join(folder, file))).toBe(expected)
+    expect(files().relative(path.join(folder, file))).toBe(expected)
     expect(new Sources(undefined).relative(path.join(folder, file))).toBe(path.join(folder, file))
   })
   it('of a process that is not seen from here are as the profile says, and no file is read', () => {
     const bundle = path.join(folder, 'bundle.js')
     fs.writeFileSync(bundle, 'JSON.parse(text)')
-    const fileOf = write(cpu([...times(50, [['load', bundle, 0]]), [['(idle)', '', -1]]]))
-    expect(suspectsOf(/** @type {any} */ (capture), fileOf, hello({ pid: 1, startTimeTicks: 1 }))?.sites).toMatchObject([{ file: bundle, line: 1, call: null }])
+    const read = write(cpu([...times(50, [['load', bundle, 0]]), [['(idle)', '', -1]]]))
+    expect(suspectsOf(/** @type {any} */ (capture), read, hello({ pid: 1, startTimeTicks: 1 }))?.sites).toMatchObject([{ file: bundle, line: 1, call: null }])
   })
   it.each([
     ['its only blocking call', '  return /^(a+)+$/.test(text)', { line: 2, call: 'a regular expression' }],
@@ -148,14 +154,14 @@ describe('suspects', () => {
   ])('of a function without lines name %s', (_, body, expected) => {
     const file = path.join(folder, 'app.js')
     fs.writeFileSync(file, `function check (text) {\n${body}\n}\nmodule.exports = text => JSON.stringify(check(text))\n`)
-    const fileOf = write(cpu([...times(50, [['check', file, 0]]), [['(idle)', '', -1]]]))
-    expect(suspectsOf(/** @type {any} */ (capture), fileOf, hello({ platform: 'darwin' }))?.sites).toMatchObject([expected])
+    const read = write(cpu([...times(50, [['check', file, 0]]), [['(idle)', '', -1]]]))
+    expect(suspectsOf(/** @type {any} */ (capture), read, hello(), files())?.sites).toMatchObject([expected])
   })
   it.each(['not JSON', '{"version":3}', '{"version":3,"sources":[],"names":[],"mappings":"!!"}'])('a map that is none is no map: %s', map => {
     const bundle = path.join(folder, 'bundle.js')
     fs.writeFileSync(bundle, 'x\n//# sourceMappingURL=bundle.js.map')
     fs.writeFileSync(`${bundle}.map`, map)
-    expect(new Sources('/').original({ file: bundle, line: 1, column: 1 })).toMatchObject({ file: bundle, line: 1 })
+    expect(files().original({ file: bundle, line: 1, column: 1 })).toMatchObject({ file: bundle, line: 1 })
   })
   it.each([
     ['heap_profile', ['(anonymous)', 'remember']],
@@ -165,12 +171,159 @@ describe('suspects', () => {
     fs.writeFileSync(file, 'setInterval(() => { remember(); render() })\nconst kept = []; function remember () { kept.push({}) }\nfunction render () { return [] }\n')
     const profile = heap(['', file, 0, 1000])
     profile.head.children[0].callFrame.columnNumber = 12
-    const suspects = suspectsOf(/** @type {any} */ ({ ...capture, kind }), write(profile), hello({ platform: 'darwin' }))
+    const suspects = suspectsOf(/** @type {any} */ ({ ...capture, kind }), write(profile), hello(), files())
     expect(suspects?.sites.map(site => site.function)).toEqual(expected)
     expect(shortText(suspects)).toContain(`; remember ${file}:2 – perhaps, inlined into (anonymous) ${file}:1`)
   })
   it('of what is no profile there are none', () => {
     expect(suspectsOf(/** @type {any} */ ({ kind: 'report', parts: [] }), () => '', hello())).toBe(null)
+  })
+})
+
+describe('files that a profile names', () => {
+  /** @type {string} */
+  let app
+  /** @type {import('node:child_process').ChildProcess[]} */
+  let processes = []
+  beforeEach(() => {
+    app = path.join(folder, 'app')
+    fs.mkdirSync(app)
+  })
+  afterEach(async () => {
+    for (const child of processes) {
+      child.kill('SIGKILL')
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'close')
+    }
+    processes = []
+  })
+  const write = (name, text = 'JSON.parse(text)') => {
+    const file = path.join(folder, name)
+    fs.mkdirSync(path.dirname(file), { recursive: true })
+    fs.writeFileSync(file, text)
+    return file
+  }
+  /** Sources of a process that is there, by what its hello says. */
+  async function sourcesOf (args = ['-e', 'setInterval(() => {}, 1000); console.log()'], cwd = app) {
+    const child = spawn(process.execPath, args, { cwd, stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, NODE_OPTIONS: '' } })
+    processes.push(child)
+    await once(child.stdout, 'data')
+    const stat = fs.readFileSync(`/proc/${child.pid}/stat`, 'utf8')
+    return Sources.of(hello({ pid: child.pid, startTimeTicks: Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]) }))
+  }
+
+  it('are read below its working directory, and through the links of a package manager', async () => {
+    write('app/package.json', '{}')
+    write('app/node_modules/.pnpm/lru@1/node_modules/lru/index.js')
+    fs.symlinkSync('.pnpm/lru@1/node_modules/lru', path.join(app, 'node_modules/lru'))
+    write('app/src/cache.js')
+    const sources = await sourcesOf()
+    expect(['src/cache.js', 'node_modules/lru/index.js', 'src/../src/cache.js'].map(name => sources.text(path.join(app, name)))).toEqual(Array(3).fill('JSON.parse(text)'))
+  })
+  it('are read in the workspace that its package is a part of, and in node_modules above it', async () => {
+    write('package.json', '{}')
+    write('app/package.json', '{}')
+    const sources = await sourcesOf()
+    expect([sources.text(write('packages/lib/index.js')), sources.text(write('node_modules/lru/index.js'))]).toEqual(Array(2).fill('JSON.parse(text)'))
+  })
+  it('are read beside its script, wherever it was started', async () => {
+    const script = write('srv/server.js', 'setInterval(() => {}, 1000); console.log()')
+    const sources = await sourcesOf([script], '/')
+    expect(sources.text(write('srv/lib/cache.js'))).toBe('JSON.parse(text)')
+    expect(sources.text(write('else/where.js'))).toBeUndefined()
+  })
+  it('are read elsewhere only to say which package a file is of', async () => {
+    write('agent/package.json', '{"name":"memwatch"}')
+    const file = write('agent/capture/send.js')
+    const sources = await sourcesOf()
+    expect([sources.relative(file), sources.text(file)]).toEqual(['memwatch/capture/send.js', undefined])
+  })
+
+  const outside = '/etc/hostname'
+  it.each([
+    ['/proc/self/pagemap', () => '/proc/self/pagemap'],
+    ['/proc/kmsg', () => '/proc/kmsg'],
+    ['a file of /sys', () => '/sys/kernel/mm/transparent_hugepage/enabled'],
+    ['/dev/zero', () => '/dev/zero'],
+    ['the memory of another process', () => '/proc/1/mem'],
+    ['a folder', () => app],
+    ['a FIFO', () => { execFileSync('mkfifo', [path.join(app, 'fifo.js')]); return path.join(app, 'fifo.js') }],
+    ['a file of 17 MiB', () => write('app/large.js', 'x'.repeat(17 * MIB))],
+    ['a file outside', () => outside],
+    ['a ladder to it', () => path.join(app, 'src') + '/../../../../../../../../..' + outside],
+    ['an absolute link to it', () => { fs.symlinkSync(outside, path.join(app, 'link.js')); return path.join(app, 'link.js') }],
+    ['a relative link to it', () => { fs.symlinkSync('../secret', path.join(app, 'link.js')); write('secret'); return path.join(app, 'link.js') }],
+    ['a link to a folder outside', () => { fs.symlinkSync('/etc', path.join(app, 'etc')); return path.join(app, 'etc/hostname') }],
+    ['a link to a device', () => { fs.symlinkSync('/dev/zero', path.join(app, 'zero.js')); return path.join(app, 'zero.js') }],
+    ['a link to itself', () => { fs.symlinkSync('loop.js', path.join(app, 'loop.js')); return path.join(app, 'loop.js') }],
+    ['a manifest that is a link', () => { fs.symlinkSync(outside, path.join(app, 'package.json')); return path.join(app, 'package.json') }],
+    ['a path of 5000 characters', () => app + '/.'.repeat(2500) + '/app.js'],
+    ['no path', () => 'app.js'],
+    ['nothing', () => path.join(app, 'none.js')]
+  ])('are not read where they are %s', async (_, make) => {
+    expect(fs.existsSync(outside)).toBe(true)
+    const file = make()
+    const sources = await sourcesOf()
+    expect([sources.text(file), sources.lines(file, 1, 3)]).toEqual([undefined, []])
+  })
+  it.each([
+    ['a file outside', `//# sourceMappingURL=${outside}`],
+    ['a ladder', '//# sourceMappingURL=../../../../../../../../proc/self/pagemap'],
+    ['a ladder with encoded slashes', '//# sourceMappingURL=..%2f..%2f..%2f..%2f..%2fproc%2fself%2fpagemap'],
+    ['a file: URL', '//# sourceMappingURL=file:///proc/self/pagemap'],
+    ['one that is no address', '//# sourceMappingURL=%'],
+    ['a data: URL of more than fits', `//# sourceMappingURL=data:application/json;base64,${Buffer.from(`[${'[],'.repeat(4e6)}[]]`).toString('base64').slice(0, 15 * MIB)}`],
+    ['50 MB in itself', `//# sourceMappingURL=data:application/json;base64,${'A'.repeat(50e6)}`],
+    ['many beginnings of one, which a pattern would try one by one', '# sourceMappingURL=data:application/json;base64,'.repeat(300_000)]
+  ])('a map that is %s is none, and found out soon', async (_, comment) => {
+    const file = write('app/bundle.js', `x()\n//# sourceURL=/proc/self/pagemap\n${comment}\n`)
+    const sources = await sourcesOf()
+    const began = performance.now()
+    expect(sources.original({ file, line: 1, column: 1 })).toEqual({ file, line: 1, column: 1, function: null })
+    expect(performance.now() - began).toBeLessThan(10_000)
+  })
+  it('what a map names is shown, and not read', async () => {
+    const file = write('app/bundle.js', 'x()\n//# sourceMappingURL=bundle.js.map')
+    write('app/bundle.js.map', JSON.stringify({ version: 3, sources: ['/proc/self/pagemap'], names: [], mappings: 'AAAA' }))
+    const sources = await sourcesOf()
+    const { file: original } = sources.original({ file, line: 1, column: 1 })
+    expect([original, sources.text(original)]).toEqual(['/proc/self/pagemap', undefined])
+  })
+  it('are no more than a thousand, and 64 MiB, for one capture', async () => {
+    const large = Array.from({ length: 6 }, (_, i) => write(`app/${i}.js`, 'x'.repeat(15 * MIB)))
+    const sources = await sourcesOf()
+    expect(large.map(file => sources.text(file)?.length)).toEqual([...Array(4).fill(15 * MIB), undefined, undefined])
+    const small = Array.from({ length: 1100 }, (_, i) => write(`app/small/${i}.js`))
+    expect(small.filter(file => sources.text(file) !== undefined).length).toBeLessThanOrEqual(1000)
+    expect(small.filter(file => sources.text(file) !== undefined).length).toBeGreaterThan(900)
+  })
+  it('are nobody’s where a target says that it runs elsewhere', () => {
+    const file = write('app/app.js')
+    expect(Sources.of(hello({ platform: 'darwin' })).text(file)).toBeUndefined()
+  })
+  it('of nothing but hostile code are given up: calls of calls, and nodes without end', () => {
+    const callees = source => new InlinedCallees(() => source).allOf({ file: '/srv/app.js', line: 1, column: 1 })
+    const began = performance.now()
+    expect(callees('function f () {' + 'f();'.repeat(40_000) + '}\n' + 'function f () { return f() }\n'.repeat(10_000))).toEqual([])
+    expect(callees('('.repeat(200_000))).toEqual([])
+    expect(callees(`function f () { return [${'a,'.repeat(250_000)}] }`)).toEqual([])
+    expect(new InlinedCallees(() => 'function f () { return [a, a, a, a, a, a, a, a, a, a] }', { headroomBytes: 20_000 }).lastLineOf({ file: '/srv/app.js', line: 1, column: 1 })).toBeUndefined()
+    expect(performance.now() - began).toBeLessThan(30_000)
+  })
+})
+
+describe('JSON of strangers', () => {
+  it.each(['[]', '{}', '[0]', '""'])('that would fill the heap is refused before it is parsed: %s', item => {
+    const text = `[${Array(500_000).fill(item).join()}]`
+    expect(() => parseBounded(text, { headroomBytes: 32 * MIB })).toThrow(RangeError)
+    const before = process.memoryUsage().heapUsed
+    const parsed = parseBounded(text)
+    // The bound is one: what it takes is no more than what was reckoned with.
+    expect(() => parseBounded(text, { headroomBytes: 2 * (process.memoryUsage().heapUsed - before) - MIB })).toThrow(RangeError)
+    expect(parsed).toHaveLength(500_000)
+  })
+  it('that is a profile fits', () => {
+    const text = JSON.stringify(heap(...Array.from({ length: 5000 }, (_, i) => [`function${i}`, 'file:///srv/app/src/cache.js', i, 1000])))
+    expect(parseBounded(text, { headroomBytes: 16 * text.length }).head.children).toHaveLength(5000)
   })
 })
 
@@ -231,13 +384,41 @@ describe('pprof', () => {
 
 describe('the store', () => {
   const ids = Array.from({ length: 5 }, (_, i) => `${i}0000000-0000-4000-8000-000000000000`)
-  const open = (options = {}) => new CaptureStore(path.join(folder, 'captures'), { maxBytes: 1000, keepMs: 10_000, now: () => 0, ...options })
+  const open = (options = {}) => {
+    const store = new CaptureStore(path.join(folder, 'captures'), { maxBytes: 1000, keepMs: 10_000, now: () => 0, quarantine: new Quarantine(folder), ...options })
+    store.restore()
+    return store
+  }
+  const complete = {
+    kind: 'heap_profile',
+    target: 'shop',
+    thread: 'main',
+    pid: 1,
+    host: null,
+    node: '20.20.2',
+    startedAtUnixMs: 0,
+    seconds: 5,
+    diagnosis: null,
+    state: 'done',
+    error: null,
+    errorCode: null,
+    finishedUnixMs: 0,
+    suspects: { of: 'grown bytes', total: 1, sites: [{ function: 'leak', file: 'app.js', line: 1, value: 1, share: 1, inlinedIn: null, via: null, call: null, instead: null, longestSeconds: null, text: 'leak app.js:1' }] }
+  }
   async function * bytes (count) { for (let i = 0; i < count; i += 100) yield Buffer.alloc(100, i) }
   async function put (store, id, count, requestedUnixMs = 0) {
     const part = await store.write(id, 'profile', bytes(count))
-    store.keep({ id, requestedUnixMs, parts: [{ part: 'profile', ...part }] })
+    store.keep({ ...complete, id, requestedUnixMs, parts: [{ part: 'profile', ...part }] })
   }
   const idsIn = store => store.all.map(({ id }) => id)
+  const change = (capture, changes) => {
+    const file = path.join(capture, 'capture.json')
+    fs.writeFileSync(file, JSON.stringify({ ...JSON.parse(fs.readFileSync(file, 'utf8')), ...changes }))
+  }
+  const replace = (file, make) => {
+    fs.rmSync(file)
+    make(file)
+  }
 
   it('keeps what was written, for this user only, and finds it again', async () => {
     await put(open(), ids[0], 300)
@@ -267,6 +448,47 @@ describe('the store', () => {
   it('removes what was never finished', async () => {
     await open().write(ids[0], 'profile', bytes(100))
     expect([idsIn(open()), fs.readdirSync(path.join(folder, 'captures'))]).toEqual([[], []])
+  })
+  it.each([
+    ['null', capture => fs.writeFileSync(path.join(capture, 'capture.json'), 'null')],
+    ['a list', capture => fs.writeFileSync(path.join(capture, 'capture.json'), '[]')],
+    ['no JSON', capture => fs.writeFileSync(path.join(capture, 'capture.json'), '{')],
+    ['more than a record', capture => fs.writeFileSync(path.join(capture, 'capture.json'), `[${'[],'.repeat(1e6)}[]]`)],
+    ['a record of another id', capture => change(capture, { id: ids[1] })],
+    ['a record without parts', capture => change(capture, { parts: undefined })],
+    ['a record of a part by a path', capture => change(capture, { parts: [{ part: '../../x', bytes: 1, sha256: '' }] })],
+    ['a record of a kind that there is not', capture => change(capture, { kind: '__proto__' })],
+    ['a record of a time that is no date', capture => change(capture, { requestedUnixMs: 9e15 })],
+    ['a record of suspects that are none', capture => change(capture, { suspects: { of: 'grown bytes', total: 1, sites: [null] } })],
+    ['a folder', capture => replace(path.join(capture, 'capture.json'), file => fs.mkdirSync(file))],
+    ['a FIFO', capture => replace(path.join(capture, 'capture.json'), file => execFileSync('mkfifo', [file]))],
+    ['a link', capture => replace(path.join(capture, 'capture.json'), file => fs.symlinkSync('/dev/zero', file))],
+    ['a part that is a FIFO', capture => replace(path.join(capture, 'profile'), file => execFileSync('mkfifo', [file]))],
+    ['a part that is a link', capture => replace(path.join(capture, 'profile'), file => fs.symlinkSync('/etc/hostname', file))],
+    ['a part that is longer', capture => fs.appendFileSync(path.join(capture, 'profile'), 'more')]
+  ])('%s in the place of what was kept is moved aside, and no other capture with it', async (_, damage) => {
+    await put(open(), ids[0], 100)
+    await put(open(), ids[2], 100)
+    damage(path.join(folder, 'captures', ids[0]))
+    expect(idsIn(open())).toEqual([ids[2]])
+    expect(fs.readdirSync(path.join(folder, 'captures'))).toEqual([ids[2]])
+    expect(fs.readdirSync(path.join(folder, 'unreadable'))).toEqual([expect.stringContaining(ids[0])])
+    expect(idsIn(open())).toEqual([ids[2]])
+  })
+  it.each(['FIFO', 'link', 'nothing'])('a %s that takes the place of a part later is not read', async what => {
+    const store = open()
+    await put(store, ids[0], 100)
+    replace(store.fileOf(ids[0], 'profile'), file => {
+      if (what === 'FIFO') execFileSync('mkfifo', [file])
+      if (what === 'link') fs.symlinkSync('/etc/hostname', file)
+    })
+    expect(store.read(ids[0], 'profile')).toBeUndefined()
+  })
+  it('texts of what was kept can do nothing to a terminal, and what is unknown is dropped', async () => {
+    await put(open(), ids[0], 100)
+    change(path.join(folder, 'captures', ids[0]), { target: 'a\u001b[2J\u202eb\ud800', more: true })
+    const [{ target, more }] = open().all
+    expect([target, more]).toEqual(['a\ufffd[2J\ufffdb\ufffd', undefined])
   })
   it('that is not to outlive its exporter is not there before something is, nor after', async () => {
     const store = CaptureStore.of({})

@@ -4,17 +4,51 @@ const fs = require('node:fs')
 const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
+const { once } = require('node:events')
+const { execFileSync, spawn } = require('node:child_process')
+const { crc32, deflateRawSync, gzipSync } = require('node:zlib')
+const { DataFolder } = require('../../exporter/data-folder/data-folder')
+const { decodeRecord, LAYOUT } = require('../../exporter/flight/decode-record')
 const { Block } = require('../../exporter/flight/block')
 const { Flight } = require('../../exporter/flight/flight')
 const { FlightRecorder } = require('../../exporter/flight/flight-recorder')
 const { packRecord, unpackRecords } = require('../../exporter/flight/records')
+const { SegmentFiles, SPARE_SEGMENTS } = require('../../exporter/flight/segment-files')
 const { Segments } = require('../../exporter/flight/segments')
-const { Targets } = require('../../exporter/series/targets')
+const { Targets, identityOf } = require('../../exporter/series/targets')
 const { ordered } = require('../../exporter/series/history')
 const { spawnExporter, stopExporters } = require('../support/exporter-process')
-const { eventually } = require('../support/exporter')
+const { startExporter, eventually } = require('../support/exporter')
+const { memwatch, MEMWATCH } = require('../support/memwatch')
 const { spawnWatched } = require('../support/agent-collector')
 const { hello, frame, line, gcRow, MIB } = require('../support/frames')
+
+const death = {
+  id: '1760000000000-4711-0',
+  target: 'api',
+  thread: 'main',
+  pid: 4711,
+  host: null,
+  node: '20.20.2',
+  startedAtUnixMs: 1_760_000_000_000,
+  diedAtUnixMs: 1_760_000_100_000,
+  lastFrameUnixMs: 1_760_000_099_000,
+  reason: /** @type {const} */ ('oom_kill'),
+  sure: /** @type {const} */ ('certain'),
+  text: 'The kernel killed it.',
+  exitCode: null,
+  signal: 'SIGKILL',
+  suspects: null,
+  verdict: null
+}
+
+/** A record by its body, whatever that is. @param {Buffer} body */
+function withBody (body) {
+  const head = Buffer.alloc(8)
+  head.writeUInt32LE(body.length, 0)
+  head.writeUInt32LE(crc32(body), 4)
+  return Buffer.concat([head, body])
+}
 
 const seriesOf = (flight, track, options) => {
   const { times, tracks } = flight.series([track], options)
@@ -33,7 +67,7 @@ describe('a block', () => {
     const block = new Block(3)
     const rows = Array.from({ length: 60 }, (_, i) => [1e9 + i * 4096, i % 7 ? i : NaN, 1e6 + i / 1000])
     rows.forEach((row, i) => block.append(i * 10, row))
-    const again = Block.unpack(block.pack())
+    const again = Block.unpack(block.pack(), 3)
     expect(again.times).toEqual(rows.map((_, i) => i * 10))
     rows.forEach((row, i) => row.forEach((value, c) => {
       if (Number.isNaN(value)) expect(again.valueAt(i, c)).toBeNaN()
@@ -49,7 +83,7 @@ describe('a block', () => {
     expect(packed.buffer.byteLength).toBe(packed.length)
   })
   it.each([['nothing', Buffer.alloc(0)], ['garbage', Buffer.from('garbage')], ['half of one', new Block(2).pack().subarray(0, 5)]])('%s is none', (_, bytes) => {
-    expect(() => Block.unpack(bytes)).toThrow()
+    expect(() => Block.unpack(bytes, 2)).toThrow()
   })
 })
 
@@ -141,16 +175,14 @@ describe('segments', () => {
     await segments.close()
   })
   it('nor does a restart, but restarts alone do not pile up', async () => {
-    for (let life = 0; life < 60; life++) {
-      const segments = open()
-      await segments.append('fine', [{ meta: { type: String(life) } }])
-      await segments.close()
-      for (const file of files()) fs.utimesSync(path.join(folder, file), 0, 0)
-      await open().tidy()
+    const most = SPARE_SEGMENTS + 4 * 2
+    for (let life = 0; life < most + 5; life++) {
+      fs.writeFileSync(path.join(folder, `fine-${String(life).padStart(15, '0')}.segment`), packRecord({ type: String(life) }))
     }
+    for (const file of files()) fs.utimesSync(path.join(folder, file), 0, 0)
+    await open().tidy()
     const types = typesOf(open())
-    expect(types).toHaveLength(16 + 4 * 2)
-    expect(types.at(-1)).toBe('59')
+    expect([types.length, types[0], types.at(-1)]).toEqual([most, '5', String(most + 4)])
   })
   it('what is too old goes, a segment at a time', async () => {
     const segments = open()
@@ -358,19 +390,19 @@ describe('a recorder', () => {
     await fly(session, recorder, 1, 30)
     await fly(other, recorder, 1, 3)
     expect(recorder.state).toMatchObject({ saving: false })
-    recorder.death(/** @type {any} */ ({ id: '1' }), Buffer.from('minutes'), targets.all[1])
+    recorder.death(death, Buffer.from('minutes'), targets.all[1])
     fs.rmSync(blocked)
     await fly(session, recorder, 31, 40)
     expect(recorder.state).toMatchObject({ saving: true })
     const { targets: { all }, deaths } = restored(blocked)
     expect(all.map(target => [target.hello.pid, target.lastMinutes(600).secondsBefore.length])).toEqual([[hello().pid, 40]])
-    expect(deaths).toEqual([{ id: '1' }])
+    expect(deaths).toEqual([death])
   })
 
   it('who was found dead before anything more was saved of him is not remembered again', async () => {
     await flown(30)
     const { targets, recorder } = restored()
-    recorder.death(/** @type {any} */ ({ id: '1' }), Buffer.from('minutes'), targets.all[0])
+    recorder.death(death, Buffer.from('minutes'), targets.all[0])
     await recorder.save()
     expect(restored().targets.all).toEqual([])
   })
@@ -392,7 +424,7 @@ describe('a recorder', () => {
 
   it('nor is whose death was told, until he is back', async () => {
     const { targets, recorder, session } = await flown(30)
-    recorder.death(/** @type {any} */ ({ id: '1' }), Buffer.from('minutes'), targets.all[0])
+    recorder.death(death, Buffer.from('minutes'), targets.all[0])
     await recorder.save()
     expect(restored().targets.all).toHaveLength(0)
     await fly(session, recorder, 31, 40)
@@ -413,6 +445,281 @@ describe('a recorder', () => {
     }
     expect(restored().targets.all).toHaveLength(0)
   })
+})
+
+describe('what lies in the data folder', () => {
+  /** The exporter that is started by a test. @type {Awaited<ReturnType<typeof startExporter>> | undefined} */
+  let exporter
+  /** @type {DataFolder | undefined} */
+  let dataFolder
+  const stop = async () => {
+    await exporter?.stop()
+    dataFolder?.close()
+    exporter = undefined
+  }
+  afterEach(stop)
+  async function start () {
+    dataFolder = await DataFolder.open(folder)
+    exporter = await startExporter({ dataFolder })
+  }
+  const nameOf = (family, number) => path.join(folder, `${family}-${String(number).padStart(15, '0')}.segment`)
+  /** @param {string} family @param {Buffer[]} records */
+  const plant = (family, records, number = 1) => fs.writeFileSync(nameOf(family, number), Buffer.concat(records))
+  const recordOf = (meta, bytes) => packRecord(/** @type {any} */ (meta), bytes)
+  const kept = packRecord({ type: 'death', death }, gzipSync(JSON.stringify({ secondsBefore: [0], tracks: { rssBytes: [1] } })))
+  const bomb = deflateRawSync(Buffer.alloc(2 ** 27), { level: 1 })
+  const key = identityOf(hello())
+  const target = { type: 'target', layout: LAYOUT, key, name: 'api', thread: 'main' }
+  const seconds = { type: 'seconds', layout: LAYOUT, key, atMs: 1, lastSequence: 1, firstUptimeSeconds: 1, settled: [] }
+  const block = { type: 'block', layout: LAYOUT, key, stepSeconds: 10, from: 1, to: 2 }
+  const introduced = bytes => recordOf(target, deflateRawSync(bytes))
+  const told = changes => recordOf({ type: 'death', death: { ...death, ...changes } })
+  const packedBlock = (width, time = 1) => {
+    const block = new Block(width)
+    block.append(time, Array(width).fill(1))
+    return block.pack()
+  }
+
+  /** @type {[string, string, Buffer][]} */
+  const unfit = [
+    ['null', 'seconds', recordOf(null)],
+    ['null', 'deaths', recordOf(null)],
+    ['null', 'step10', recordOf(null)],
+    ['null', 'step60', recordOf(null)],
+    ['a list of lists', 'deaths', recordOf(Array(300_000).fill([]))],
+    ['a type that is none', 'seconds', recordOf({ type: 5 })],
+    ['no JSON', 'seconds', withBody(Buffer.concat([Buffer.from([1, 0, 0, 0]), Buffer.from('{')]))],
+    ['a length beyond its end', 'seconds', withBody(Buffer.from([255, 255, 255, 255]))],
+    ['a death that is null', 'deaths', recordOf({ type: 'death', death: null })],
+    ['a death that is empty', 'deaths', recordOf({ type: 'death', death: {} })],
+    ['a death that is a list', 'deaths', recordOf({ type: 'death', death: [] })],
+    ['a death of no reason', 'deaths', told({ reason: '__proto__' })],
+    ['a death by a number', 'deaths', told({ text: 5 })],
+    ['a death at no date', 'deaths', told({ diedAtUnixMs: 9e15 })],
+    ['a death of half a pid', 'deaths', told({ pid: 0.5 })],
+    ['a death in a million words', 'deaths', told({ text: 'x'.repeat(100_000) })],
+    ['a death that nobody died', 'deaths', recordOf({ type: 'retracted', id: [] })],
+    ['a hello that is null', 'seconds', introduced('null')],
+    ['a hello that is no JSON', 'seconds', introduced('{')],
+    ['a hello of another', 'seconds', introduced(JSON.stringify(hello({ pid: 5 })))],
+    ['a hello that is not deflated', 'seconds', recordOf(target, Buffer.from('{}'))],
+    ['a hello that inflates to a gigabyte', 'seconds', recordOf(target, bomb)],
+    ['seconds that inflate to a gigabyte', 'seconds', recordOf(seconds, bomb)],
+    ['seconds of other columns', 'seconds', recordOf(seconds, packedBlock(3))],
+    ['seconds before the first', 'seconds', recordOf(seconds, packedBlock(ordered.length, -1))],
+    ['seconds at no time', 'seconds', recordOf(seconds, packedBlock(ordered.length, NaN))],
+    ['seconds of settled nulls', 'seconds', recordOf({ ...seconds, settled: [null] }, packedBlock(ordered.length))],
+    ['seconds settled by an object', 'seconds', recordOf({ ...seconds, settled: { length: 1e9 } }, packedBlock(ordered.length))],
+    ['seconds without a key', 'seconds', recordOf({ ...seconds, key: null }, packedBlock(ordered.length))],
+    ['an end of nobody', 'seconds', recordOf({ type: 'end' })],
+    ['a block that ends before it begins', 'step10', recordOf({ ...block, to: 0 })],
+    ['a block of another family', 'step60', recordOf(block)],
+    ['a block of no time', 'step10', recordOf({ ...block, from: null })]
+  ]
+  it.each(unfit)('a record of %s in %s does not fit', (_, family, packed) => {
+    const { records: [record], tornBytes } = unpackRecords(packed)
+    expect([decodeRecord(record, family), tornBytes]).toEqual([undefined, 0])
+  })
+  it('records that do not fit are moved aside, what is beside them is kept, and the next start finds nothing wrong', async () => {
+    unfit.forEach(([, family, record], i) => plant(family, [kept, record], i + 1))
+    for (const torn of [unfit.length, 0]) {
+      await start()
+      // In a family of its own only.
+      expect(exporter.exporter.deaths.map(({ id }) => id)).toEqual(Array(unfit.filter(([, family]) => family === 'deaths').length).fill(death.id))
+      for (const at of [`/api/v1/deaths/${death.id}`, '/api/v1/targets', '/api/v1/diagnoses', '/api/v1/captures', '/metrics']) expect((await exporter.get(at)).status).toBe(200)
+      expect(exporter.exporter.state.flight.torn).toBe(torn)
+      expect(fs.readdirSync(path.join(folder, 'unreadable'))).toHaveLength(20)
+      await stop()
+    }
+  }, 60_000)
+  it.each([
+    ['a FIFO', file => execFileSync('mkfifo', [file])],
+    ['a link to /dev/zero', file => fs.symlinkSync('/dev/zero', file)],
+    ['a dangling link', file => fs.symlinkSync('/none', file)],
+    ['a folder', file => fs.mkdirSync(path.join(file, 'inside'), { recursive: true })],
+    ['a file of a terabyte', file => { fs.writeFileSync(file, ''); fs.truncateSync(file, 2 ** 40) }]
+  ])('%s in the place of a segment is moved aside, or removed where it is too large to keep', async (_, make) => {
+    make(nameOf('seconds', 7))
+    plant('deaths', [kept], 8)
+    await start()
+    expect((await (await exporter.get('/api/v1/deaths')).json()).map(({ id }) => id)).toEqual([death.id])
+    expect(fs.readdirSync(folder)).not.toContain(path.basename(nameOf('seconds', 7)))
+  })
+  it('a death whose minutes are none is told without them', async () => {
+    const packed = { garbage: Buffer.from('garbage'), null: gzipSync('null'), 'a list': gzipSync('[]'), 'a bomb': gzipSync(Buffer.alloc(2 ** 28)), 'many lists': gzipSync(`[${'[],'.repeat(1e6)}[]]`) }
+    plant('deaths', Object.values(packed).map((bytes, i) => recordOf({ type: 'death', death: { ...death, id: `1-2-${i}` } }, bytes)))
+    await start()
+    for (const i of Object.keys(packed).keys()) {
+      const answer = await exporter.get(`/api/v1/deaths/1-2-${i}`)
+      expect([answer.status, (await answer.json()).lastMinutes]).toEqual([200, { secondsBefore: [], tracks: {} }])
+    }
+  })
+  it('an empty segment, one of another version and one with a torn end are no fault', async () => {
+    plant('seconds', [], 1)
+    plant('seconds', [recordOf({ ...seconds, layout: 'other', settled: 5 }), recordOf({ type: 'of tomorrow' })], 2)
+    plant('deaths', [kept, kept.subarray(0, 50)], 3)
+    await start()
+    expect([fs.existsSync(path.join(folder, 'unreadable')), exporter.exporter.deaths.length]).toEqual([false, 1])
+  })
+  it('what was moved aside is bounded, and a link in its place leads nothing elsewhere', async () => {
+    const elsewhere = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-elsewhere-'))
+    fs.writeFileSync(path.join(elsewhere, 'theirs'), '')
+    fs.symlinkSync(elsewhere, path.join(folder, 'unreadable'))
+    for (let i = 1; i <= 40; i++) plant('seconds', [recordOf(null, Buffer.alloc(MIB))], i)
+    await start()
+    const aside = fs.readdirSync(path.join(folder, 'unreadable'))
+    expect([aside.length, fs.readdirSync(elsewhere)]).toEqual([15, ['theirs']])
+    fs.rmSync(elsewhere, { recursive: true })
+  })
+  it('a hundred thousand names of segments, and one beyond the last, keep nobody from starting', () => {
+    const { readdirSync, lstatSync } = fs
+    const names = Array.from({ length: 200_000 }, (_, i) => `fine-${String(i).padStart(15, '0')}.segment`)
+    Object.assign(fs, { readdirSync: () => [...names, 'fine-999999999999999.segment'], lstatSync: () => ({ size: 1 }) })
+    let segments
+    try {
+      segments = new SegmentFiles(folder, { families: [], maxBytes: 1, now: () => 0 })
+    } finally {
+      Object.assign(fs, { readdirSync, lstatSync })
+    }
+    expect(segments.next('fine')).toBe(path.join(folder, 'fine-000000000200000.segment'))
+  })
+  it('a probe that is a link is not written through', async () => {
+    const victim = path.join(folder, 'victim')
+    const data = path.join(folder, 'data')
+    fs.writeFileSync(victim, 'theirs')
+    fs.mkdirSync(data)
+    const segments = new Segments(data, { families: [], maxBytes: 1e9 })
+    segments.fail(new Error('full'), 100)
+    fs.symlinkSync(victim, path.join(data, 'probe'))
+    expect(await segments.ready()).toBe(true)
+    expect(fs.readFileSync(victim, 'utf8')).toBe('theirs')
+  })
+})
+
+describe('the lock of a data folder', () => {
+  /** @type {DataFolder[]} */
+  let held = []
+  afterEach(() => {
+    for (const each of held) each.close()
+    held = []
+  })
+  const open = async (at = folder) => {
+    const opened = await DataFolder.open(at)
+    held.push(opened)
+    return opened
+  }
+  it('is held by one, who is named, and free again when that one closes it', async () => {
+    const first = await open()
+    await expect(open()).rejects.toThrow(`--data-dir: ${folder} is in use by another exporter, process ${process.pid} on ${os.hostname()}`)
+    await first.hold()
+    first.close()
+    await open()
+  })
+  it.each([
+    ['that was killed', file => net.createServer().listen(file)],
+    ['that left a file', file => fs.writeFileSync(file, '4711')],
+    ['that was nobody', () => {}]
+  ])('is taken over from a process %s', async (_, leave) => {
+    const file = path.join(folder, 'lock')
+    const server = leave(file)
+    if (server) {
+      await once(server, 'listening')
+      fs.renameSync(file, `${file}.kept`) // to close it removes it by its name
+      await new Promise(resolve => server.close(resolve))
+      expect(fs.existsSync(`${file}.kept`)).toBe(true)
+      fs.renameSync(`${file}.kept`, file)
+    }
+    await open()
+    await expect(open()).rejects.toThrow('in use')
+  })
+  it('is taken by one of many that start at once', async () => {
+    const many = await Promise.allSettled(Array.from({ length: 8 }, () => open()))
+    expect(many.map(({ status }) => status).sort()).toEqual(['fulfilled', ...Array(7).fill('rejected')])
+  })
+  it('is held where the path is too long for a socket', async () => {
+    const long = path.join(folder, 'x'.repeat(120))
+    await open(long)
+    await expect(open(long)).rejects.toThrow('in use')
+  })
+  it('is taken anew with the folder, and lost to whoever was first', async () => {
+    const first = await open()
+    fs.rmSync(folder, { recursive: true })
+    fs.mkdirSync(folder)
+    const second = await open()
+    await expect(first.hold()).rejects.toThrow('in use by another exporter')
+    second.close()
+    await first.hold()
+    await expect(open()).rejects.toThrow('in use')
+  })
+  it('a holder that does not answer holds it all the same', async () => {
+    const silent = net.createServer(() => {}).listen(path.join(folder, 'lock'))
+    await once(silent, 'listening')
+    await expect(open()).rejects.toThrow('a process that does not answer')
+    silent.close()
+  })
+})
+
+describe('a data folder of a real exporter', () => {
+  const data = () => path.join(folder, 'data')
+  const start = (args = []) => spawnExporter({ folder, args: ['--data-dir', data(), ...args] })
+  const saving = async exporter => /^memwatch_exporter_history_saving (\d)$/m.exec(await (await fetch(`${exporter.url}/metrics`)).text())?.[1]
+
+  it('is refused to a second one at start, which says who has it, and is free after a kill', async () => {
+    const first = await start()
+    const second = await memwatch(['exporter', '--listen', '127.0.0.1:0', '--socket', path.join(folder, 'second.sock'), '--data-dir', data()])
+    expect(second).toMatchObject({ code: 2, stdout: '', stderr: `memwatch: --data-dir: ${data()} is in use by another exporter, process ${first.pid} on ${os.hostname()}; each exporter needs a folder of its own\n` })
+    const third = await start(['--on-failure', 'stay', '--socket', path.join(folder, 'third.sock')])
+    expect([await saving(first), await saving(third), third.output()]).toEqual(['1', '0', expect.stringContaining(`process ${first.pid}`)])
+    await third.stop()
+    await first.stop('SIGKILL')
+    const next = await start()
+    expect(await saving(next)).toBe('1')
+    await next.stop()
+    expect(fs.existsSync(path.join(data(), 'lock'))).toBe(false)
+  }, 90_000)
+  it('that is removed while it runs is made anew, and what is in memory is saved anew', async () => {
+    const exporter = await start()
+    const agent = net.connect(exporter.socket)
+    const tell = sequence => agent.write(line(frame({ sequence, uptimeSeconds: sequence })) + '\n')
+    const saved = () => fs.existsSync(data()) ? fs.readdirSync(data()).filter(name => name.startsWith('seconds')).flatMap(name => unpackRecords(fs.readFileSync(path.join(data(), name))).records.filter(({ meta }) => meta.type === 'seconds').flatMap(({ bytes }) => Block.unpack(bytes, ordered.length).times)) : []
+    agent.write(line(hello({ pid: 1 })) + '\n')
+    tell(1)
+    await eventually(saved, times => times.includes(1))
+    fs.rmSync(data(), { recursive: true })
+    fs.writeFileSync(data(), 'a file where the folder was')
+    tell(2)
+    await eventually(() => saving(exporter), value => value === '0', 15_000)
+    fs.rmSync(data())
+    await eventually(saved, times => times.join() === '1,2', 15_000)
+    expect(await saving(exporter)).toBe('1')
+    await eventually(() => fs.existsSync(path.join(data(), 'lock')), Boolean, 15_000)
+    await exporter.stop()
+    agent.destroy()
+    const next = await start()
+    const back = net.connect(next.socket)
+    back.write([hello({ pid: 1 }), frame({ sequence: 3, uptimeSeconds: 3 })].map(message => line(message) + '\n').join(''))
+    const series = async () => (await fetch(`${next.url}/api/v1/targets/api/series?track=rssBytes`)).json()
+    await eventually(series, ({ times }) => times?.join() === '1,2,3')
+    await next.stop()
+    back.destroy()
+  }, 60_000)
+  it('with what cannot be read is said in one line', async () => {
+    fs.mkdirSync(path.join(data(), 'captures/00000000-0000-4000-8000-000000000000'), { recursive: true })
+    fs.writeFileSync(path.join(data(), 'captures/00000000-0000-4000-8000-000000000000/capture.json'), 'null')
+    for (let i = 1; i <= 30; i++) fs.writeFileSync(path.join(data(), `deaths-${String(i).padStart(15, '0')}.segment`), packRecord(/** @type {any} */ (null)))
+    const child = spawn(process.execPath, [MEMWATCH, 'exporter', '--listen', '127.0.0.1:0', '--socket', path.join(folder, 'exporter.sock'), '--data-dir', data()], { stdio: ['ignore', 'pipe', 'ignore'] })
+    let log = ''
+    child.stdout.on('data', text => { log += text })
+    try {
+      await eventually(() => log, text => text.includes('moved aside'))
+    } finally {
+      child.kill('SIGTERM')
+      await once(child, 'close')
+    }
+    const lines = log.trim().split('\n').map(text => JSON.parse(text)).filter(({ msg }) => msg === 'unreadable files moved aside')
+    expect(lines).toEqual([expect.objectContaining({ level: 40, count: 31, files: expect.arrayContaining([{ file: '00000000-0000-4000-8000-000000000000', reason: 'capture.json does not fit its contract' }]) })])
+    expect(lines[0].files).toHaveLength(10)
+  }, 60_000)
 })
 
 it('an agent that is back before the exporter is ready finds that it is known', async () => {
@@ -449,6 +756,38 @@ it('an agent that is back before the exporter is ready finds that it is known', 
 })
 
 describe('an exporter that is killed', () => {
+  it('again and again after two seconds loses a second of each life', async () => {
+    const start = () => spawnExporter({ folder, args: ['--data-dir', path.join(folder, 'data')] })
+    const timesOf = async ({ url }) => (await (await fetch(`${url}/api/v1/targets/api/series?track=rssBytes`)).json()).times ?? []
+    let sequence = 0
+    /** Uptime of what was told before each kill. @type {number[][]} */
+    const lives = []
+    for (let life = 0; life < 3; life++) {
+      const exporter = await start()
+      const agent = net.connect(exporter.socket)
+      agent.write(line(hello({ pid: 1 })) + '\n')
+      /** @type {number[]} */
+      const told = []
+      const began = performance.now()
+      while (performance.now() - began < 2500) {
+        told.push(++sequence)
+        agent.write(line(frame({ sequence, uptimeSeconds: sequence })) + '\n')
+        await new Promise(resolve => setTimeout(resolve, 100))
+      }
+      await eventually(() => timesOf(exporter), times => times.includes(sequence))
+      lives.push(told)
+      await exporter.stop('SIGKILL')
+      agent.destroy()
+    }
+    const last = await start()
+    const back = net.connect(last.socket)
+    back.write([hello({ pid: 1 }), frame({ sequence: ++sequence, uptimeSeconds: sequence })].map(message => line(message) + '\n').join(''))
+    const times = new Set(await eventually(() => timesOf(last), found => found.includes(sequence)))
+    back.destroy()
+    // The first save comes after a second, so that of two and a half a half or more must be there, on a busy machine, too.
+    for (const told of lives) expect(told.filter(time => times.has(time)).length).toBeGreaterThan(told.length / 3)
+    await last.stop()
+  }, 60_000)
   it('soon after it was stopped for long has saved what came meanwhile', async () => {
     const start = () => spawnExporter({ folder, args: ['--data-dir', path.join(folder, 'data')] })
     const first = await start()
@@ -464,7 +803,7 @@ describe('an exporter that is killed', () => {
     first.child.kill('SIGCONT')
     await eventually(known, ([target]) => target?.uptimeSeconds === 12)
     const saved = () => fs.readdirSync(path.join(folder, 'data')).filter(name => name.startsWith('seconds')).flatMap(name =>
-      unpackRecords(fs.readFileSync(path.join(folder, 'data', name))).records.filter(({ meta }) => meta.type === 'seconds').flatMap(({ bytes }) => Block.unpack(bytes).times))
+      unpackRecords(fs.readFileSync(path.join(folder, 'data', name))).records.filter(({ meta }) => meta.type === 'seconds').flatMap(({ bytes }) => Block.unpack(bytes, ordered.length).times))
     await eventually(async () => saved(), times => times.includes(12), 2000)
     await first.stop('SIGKILL')
     agent.destroy()

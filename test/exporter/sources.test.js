@@ -3,7 +3,8 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { spawn, spawnSync } = require('node:child_process')
+const { execFileSync, spawn, spawnSync } = require('node:child_process')
+const { gzipSync } = require('node:zlib')
 const { once } = require('node:events')
 const Ajv = require('ajv/dist/2020')
 const { fields } = require('memwatch/frame')
@@ -165,5 +166,60 @@ describe('a GC profile', () => {
     const { status, stderr } = diagnose([write('cut.json', '{"version":1,"startTime":1000,"statistics":[{"gcType":"Scavenge",')])
     expect(status).toBe(2)
     expect(stderr).toMatch(/cut.json begins as a GC profile, but is damaged or breaks off/)
+  })
+})
+
+describe('a file that cannot be judged', () => {
+  const RECORDING = '{"memwatch":"recording","version":1}\n'
+  const repeated = (bytes, count) => Buffer.concat([gzipSync(RECORDING), ...Array(count).fill(gzipSync(bytes))])
+  const binary = Buffer.from(Array.from({ length: 4096 }, (_, i) => (i * 7919) % 256))
+  it.each([
+    ['an object of something else', '{"command":5}', 'is not a recording'],
+    ['null', 'null', 'is not a recording'],
+    ['a list', '[]', 'is not a recording'],
+    ['a number', '17', 'is not a recording'],
+    ['a text', '"recording"', 'is not a recording'],
+    ['nothing', '', 'is empty'],
+    ['binary', binary, 'is binary'],
+    ['what only begins as gzip', Buffer.concat([Buffer.from([0x1f, 0x8b]), binary]), 'not compressed by gzip, or damaged'],
+    ['gzip that breaks off at once', gzipSync(RECORDING).subarray(0, 10), 'breaks off before its first line'],
+    ['a gzip bomb', gzipSync(Buffer.alloc(300 * MIB)), 'is binary'],
+    ['a gzip bomb of damaged lines', repeated(Buffer.alloc(MIB, 'x\n'), 40), 'is damaged: more than'],
+    ['a gzip bomb in a report', gzipSync(`{"header":{"reportVersion":3,"x":[${'[],'.repeat(40 * MIB)}`), 'is larger than'],
+    ['a report whose host is none', '{"header":{"reportVersion":3,"nodejsVersion":"v20","host":{"toString":1}},"javascriptHeap":{}}', 'cannot judge'],
+    ['a report without a heap', '{"header":{"reportVersion":3,"nodejsVersion":"v20"},"javascriptHeap":null}', 'without a heap'],
+    ['a GC profile of nothing', '{"version":1,"statistics":[{"gcType":null}],"startTime":null}', 'without start, end or GCs']
+  ])('is named in one line, and why: %s', (_, content, message) => {
+    const file = write('odd', content)
+    const { status, stderr, stdout } = diagnose([file])
+    expect([status, stdout, stderr.trimEnd().split('\n').length]).toEqual([2, '', 1])
+    expect(stderr).toMatch(/^memwatch: /)
+    expect(stderr).toContain(file)
+    expect(stderr).toContain(message)
+  }, 60_000)
+  it('is named where it is one of two, and two bombs are as one', () => {
+    const [one, two] = ['one', 'two'].map(name => write(name, gzipSync(Buffer.alloc(300 * MIB))))
+    const { status, stderr } = diagnose([one, two])
+    expect([status, stderr.trimEnd().split('\n').length]).toEqual([2, 1])
+    expect(stderr).toContain(`${one} is binary`)
+  }, 60_000)
+  it.each([
+    ['a folder', () => folder, 'it is a folder'],
+    ['a FIFO', () => { execFileSync('mkfifo', [path.join(folder, 'fifo')]); return path.join(folder, 'fifo') }, 'it is a named pipe'],
+    ['a device', () => '/dev/zero', 'it is a device'],
+    ['what is not there', () => path.join(folder, 'none'), 'no such file']
+  ])('is named where it is %s', (_, make, message) => {
+    const file = make()
+    const { status, stderr, stdout } = diagnose([file])
+    expect([status, stdout, stderr]).toEqual([2, '', `memwatch: cannot read ${file}: ${message}${stderr.slice(stderr.indexOf(message) + message.length)}`])
+  })
+  it('may hold odd lines, that are counted and left out', () => {
+    const file = write('odd', `${RECORDING}null\n5\n[]\n{"end":{"exit":5}}\n{"session":{},"closed":true}\n{"line":null}\n`)
+    const { status, stderr } = diagnose([file])
+    expect([status, stderr]).toEqual([0, expect.stringMatching(/^memwatch: 5 lines of .* were not taken/)])
+  })
+  it('is not said of what a shell hands over as a file', () => {
+    const { stderr } = spawnSync('bash', ['-c', `"$0" "$1" diagnose <(echo '${RECORDING.trim()}')`, process.execPath, MEMWATCH], { encoding: 'utf8' })
+    expect(stderr).toBe('')
   })
 })

@@ -7,6 +7,7 @@ const path = require('node:path')
 const { createHash } = require('node:crypto')
 const { execFileSync } = require('node:child_process')
 const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { DataFolder } = require('../../exporter/data-folder/data-folder')
 const { startExporter, eventually } = require('../support/exporter')
 const { NODES, environment, spawnBounded, spawnWatched, versionOf } = require('../support/agent-collector')
 const { memwatch } = require('../support/memwatch')
@@ -193,10 +194,15 @@ describe('what could do harm', () => {
   }, 60_000)
 
   it('a folder that cannot be written to fails captures, at once and in words, and nothing else', async () => {
-    exporter = await startExporter({ autoCaptures: false, dataDir: '/proc/memwatch' })
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-data-'))
+    folders.push(folder)
+    const dataFolder = await DataFolder.open(folder)
+    exporter = await startExporter({ autoCaptures: false, dataFolder })
+    fs.writeFileSync(path.join(folder, 'captures'), 'a file where a folder should be')
     await watched('shop', 'setInterval(() => {}, 1000)')
     const began = performance.now()
-    expect(await captured('shop', { kind: 'report' })).toMatchObject({ state: 'failed', error: expect.stringContaining('ENOENT') })
+    expect(await captured('shop', { kind: 'report' })).toMatchObject({ state: 'failed', error: expect.stringMatching(/EEXIST|ENOTDIR/) })
+    dataFolder.close()
     expect(performance.now() - began).toBeLessThan(15_000) // an agent whose bytes nobody takes gives up after thirty
   }, 60_000)
 

@@ -1,6 +1,9 @@
 'use strict'
 
+const fs = require('node:fs')
 const net = require('node:net')
+const os = require('node:os')
+const path = require('node:path')
 const { once } = require('node:events')
 const { spawn } = require('node:child_process')
 const { environment } = require('../support/agent-collector')
@@ -61,4 +64,40 @@ it('stays, though its address is taken or wrong, too', async () => {
 
 it('otherwise it ends with 2', async () => {
   expect(await memwatch(['exporter', '--data-max', 'much'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--data-max: expected') })
+})
+
+describe('a data folder that cannot be used', () => {
+  /** @type {string} */
+  let folder
+  beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-stay-')) })
+  afterEach(() => fs.rmSync(folder, { recursive: true }))
+  const file = () => {
+    fs.writeFileSync(path.join(folder, 'file'), '')
+    return path.join(folder, 'file')
+  }
+  const cases = [
+    ['a file', file, at => `${at} is not a folder`],
+    ['below a file', () => path.join(file(), 'data'), at => `cannot make the folder ${at}: `],
+    ['not to be made', () => '/proc/none/data', at => `cannot make the folder ${at}: `],
+    ['not writable', () => '/proc', at => `cannot write to ${at}: `]
+  ]
+  it.each(cases)('because it is %s is found at start, and named', async (_, make, message) => {
+    const at = make()
+    const { code, stderr } = await memwatch(['exporter', '--listen', '127.0.0.1:0', '--socket', path.join(folder, 'exporter.sock'), '--data-dir', at])
+    expect([code, stderr]).toEqual([2, expect.stringContaining(`memwatch: --data-dir: ${message(at)}`)])
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1)
+  })
+  it.each(cases)('because it is %s is done without by one that is to stay', async (_, make, message) => {
+    const at = make()
+    const port = await freePort()
+    const { child, ended, said } = start({ MEMWATCH_ON_FAILURE: 'stay', MEMWATCH_LISTEN: `127.0.0.1:${port}`, MEMWATCH_SOCKET: path.join(folder, 'exporter.sock'), MEMWATCH_DATA_DIR: at })
+    try {
+      const metrics = await eventually(() => fetch(`http://127.0.0.1:${port}/metrics`).then(response => response.text(), () => ''), Boolean)
+      expect(metrics).toMatch(/^memwatch_exporter_history_saving 0$/m)
+      expect(said()).toContain(`--data-dir: ${message(at)}`)
+    } finally {
+      child.kill('SIGTERM')
+      expect((await ended)[0]).toBe(0)
+    }
+  })
 })

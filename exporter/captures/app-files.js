@@ -1,0 +1,148 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { heapHeadroom } = require('../data-folder/bounded-json')
+const { readRegularFile } = require('../data-folder/regular-file')
+
+/** A bundle may be large, and its map larger: what is larger than this is not read. */
+const MOST_FILE_BYTES = 16 * 2 ** 20
+/** All that is looked for and read to point at the lines of one capture. */
+const MOST_FILES = 1000
+const MOST_BYTES = 64 * 2 ** 20
+/** Share of the free heap for texts: what is made of them takes more. */
+const HEAP_SHARE = 0.25
+/** The longest path that Linux takes: PATH_MAX of limits.h. */
+const MOST_PATH_LENGTH = 4096
+/** As many links as Linux follows: path_resolution(7). */
+const MOST_LINKS = 40
+/** No code is in them, and reading some of it has an effect. */
+const KERNEL_FOLDERS = ['proc', 'sys', 'dev']
+/** It says only which package a file is of, and the agent's package may lie anywhere. */
+const MANIFEST = 'package.json'
+/** Arguments of a command line that are looked at for scripts. */
+const MOST_ARGUMENTS = 32
+
+/**
+ * Files of one app, by the names that its profile tells, so by anybody's names. Read are regular files of
+ * bounded size where the code of the app is.
+ */
+class AppFiles {
+  #root
+  #folders
+  #files = MOST_FILES
+  #bytes = Math.min(MOST_BYTES, HEAP_SHARE * heapHeadroom())
+
+  /**
+   * @param {string} root of the app's file system, as /proc/4711/root
+   * @param {readonly string[]} [folders] that its code lies in, as real paths in that file system; all of it where that is not known
+   */
+  constructor (root, folders) {
+    this.#root = root
+    this.#folders = folders
+  }
+
+  /** @param {number} pid of a process of this machine @returns {AppFiles} @throws {Error} when it is gone, or another user's */
+  static of (pid) {
+    const root = `/proc/${pid}/root`
+    return new AppFiles(root, codeFolders(pid, root))
+  }
+
+  /** @param {string} file @returns {string | undefined} undefined where it may not be read, cannot be, or too much was read already */
+  text (file) {
+    if (!path.isAbsolute(file) || file.length > MOST_PATH_LENGTH || this.#files-- <= 0) return undefined
+    try {
+      const real = realPath(this.#root, file)
+      if (!this.#isCode(real)) return undefined
+      const bytes = readRegularFile(path.join(this.#root, real), { maxBytes: Math.min(MOST_FILE_BYTES, this.#bytes) })
+      this.#bytes -= bytes.length
+      return bytes.toString('utf8')
+    } catch {
+      return undefined
+    }
+  }
+
+  /** @param {string} file real path */
+  #isCode (file) {
+    if (KERNEL_FOLDERS.includes(file.split('/')[1])) return false
+    return path.basename(file) === MANIFEST || !this.#folders || this.#folders.some(folder => isBelow(folder, file))
+  }
+}
+
+/**
+ * Folders that the code of a process lies in: the package of its working directory and of each script of its command line, which
+ * is the topmost folder with a manifest, as of a workspace; and node_modules of all folders above.
+ * @param {number} pid @param {string} root
+ * @returns {string[]} real paths in its file system
+ */
+function codeFolders (pid, root) {
+  const cwd = withoutRoot(fs.readlinkSync(`/proc/${pid}/cwd`), fs.readlinkSync(root))
+  const words = fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(1, 1 + MOST_ARGUMENTS)
+  const scripts = words.flatMap(word => scriptOf(root, cwd, word) ?? [])
+  return [cwd, ...scripts.map(script => path.dirname(script))].flatMap(folder => {
+    const above = foldersAbove(folder)
+    const packages = above.filter(parent => isManifest(root, path.join(parent, MANIFEST)))
+    // Without a manifest the whole file system is nobody's package, though it be a working directory.
+    const own = packages.at(-1) ?? (folder === '/' ? [] : folder)
+    return [own, ...above.map(parent => path.join(parent, 'node_modules'))].flat()
+  }).concat(scripts)
+}
+
+/** The process may have another root than this one, as after chroot(2). @param {string} file @param {string} root */
+const withoutRoot = (file, root) => root !== '/' && isBelow(root, file) ? file.slice(root.length) || '/' : file
+
+/** @param {string} root @param {string} cwd @param {string} word of a command line @returns {string | undefined} real path of a script */
+function scriptOf (root, cwd, word) {
+  if (word.startsWith('-') || word.length > MOST_PATH_LENGTH) return undefined
+  for (const name of [word, `${word}.js`]) {
+    try {
+      const real = realPath(root, path.resolve(cwd, name))
+      if (/\.[cm]?[jt]sx?$/.test(name) && fs.lstatSync(path.join(root, real)).isFile()) return real
+    } catch {} // an argument of another kind
+  }
+}
+
+/** @param {string} root @param {string} file */
+const isManifest = (root, file) => fs.lstatSync(path.join(root, file), { throwIfNoEntry: false })?.isFile() ?? false
+
+/** @param {string} folder absolute @returns {string[]} itself and those above it, up to / */
+function foldersAbove (folder) {
+  const parent = path.dirname(folder)
+  return parent === folder ? [folder] : [folder, ...foldersAbove(parent)]
+}
+
+/** @param {string} folder @param {string} file */
+const isBelow = (folder, file) => file === folder || file.startsWith(folder === '/' ? '/' : `${folder}/`)
+
+/**
+ * A path without links, as the app itself would resolve it: through /proc/PID/root the kernel takes the
+ * target of an absolute link for one of this process's own file system.
+ * @param {string} root @param {string} file absolute
+ * @returns {string} absolute, in the same file system
+ * @throws {Error} when it is not there
+ */
+function realPath (root, file) {
+  const names = file.split('/')
+  let real = ''
+  let links = 0
+  while (names.length > 0) {
+    const name = /** @type {string} */ (names.shift())
+    if (name === '' || name === '.') continue
+    if (name === '..') {
+      real = real.slice(0, Math.max(0, real.lastIndexOf('/')))
+      continue
+    }
+    const next = `${real}/${name}`
+    if (!fs.lstatSync(path.join(root, next)).isSymbolicLink()) {
+      real = next
+      continue
+    }
+    if (++links > MOST_LINKS) throw new Error(`${file}: too many links`)
+    const target = fs.readlinkSync(path.join(root, next))
+    if (path.isAbsolute(target)) real = ''
+    names.unshift(...target.split('/'))
+  }
+  return real || '/'
+}
+
+module.exports = { AppFiles, MOST_FILE_BYTES, MOST_PATH_LENGTH }

@@ -1,0 +1,41 @@
+'use strict'
+
+const v8 = require('node:v8')
+
+/**
+ * Bytes of V8's heap that a character of JSON stands for, at most: an object with its first property,
+ * an array, one more value of either. A source map's `;` and `,` stand for lines and segments.
+ */
+const HEAP_BYTES = new Uint8Array(128)
+for (const [character, bytes] of Object.entries({ '{': 72, '[': 40, ',': 72, ';': 40 })) {
+  HEAP_BYTES[character.charCodeAt(0)] = bytes
+}
+/** Of what the heap has left: the rest of the exporter goes on meanwhile. */
+const HEADROOM_SHARE = 0.5
+
+/** @returns {number} bytes */
+function heapHeadroom () {
+  const { heap_size_limit: limit, used_heap_size: used } = v8.getHeapStatistics()
+  return limit - used
+}
+
+/**
+ * JSON.parse for texts of strangers: `[[],[],…]` takes twenty times its length, and a heap that is
+ * full ends the process.
+ * @param {string} text
+ * @param {{ headroomBytes?: number }} [options] what the heap has left
+ * @returns {any}
+ * @throws {SyntaxError} not JSON
+ * @throws {RangeError} it could take more than half of what the heap has left
+ */
+function parseBounded (text, { headroomBytes = heapHeadroom() } = {}) {
+  let bytes = 2 * text.length
+  const most = HEADROOM_SHARE * headroomBytes
+  for (let i = 0; i < text.length && bytes <= most; i++) {
+    bytes += HEAP_BYTES[text.charCodeAt(i)] ?? 0
+  }
+  if (bytes > most) throw new RangeError(`JSON of ${text.length} characters does not fit in memory`)
+  return JSON.parse(text)
+}
+
+module.exports = { heapHeadroom, parseBounded }

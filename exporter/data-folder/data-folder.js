@@ -1,0 +1,91 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { ConfigError } = require('../config')
+const { makeFolder } = require('../make-folder')
+const { FolderLock, LockedError } = require('./folder-lock')
+const { Quarantine } = require('./quarantine')
+
+/** A disk that is full now may have room later: what is there can be restored. */
+const FULL = ['ENOSPC', 'EDQUOT']
+
+/**
+ * The folder of --data-dir: checked at start, locked against a second exporter, and with a place for
+ * what cannot be read.
+ */
+class DataFolder {
+  #lock
+  /** Why the folder is not locked, where its file system cannot do it. @type {Error | undefined} */
+  unlocked
+
+  /** @param {string} folder absolute; see open */
+  constructor (folder) {
+    this.path = folder
+    this.quarantine = new Quarantine(folder)
+    this.#lock = new FolderLock(folder)
+  }
+
+  /**
+   * @param {string} folder absolute
+   * @returns {Promise<DataFolder>}
+   * @throws {ConfigError} when the folder cannot be used, or another exporter uses it
+   */
+  static async open (folder) {
+    assertUsable(folder)
+    const opened = new DataFolder(folder)
+    try {
+      await opened.hold()
+    } catch (error) {
+      throw new ConfigError(`--data-dir: ${/** @type {Error} */ (error).message}`)
+    }
+    return opened
+  }
+
+  /**
+   * Called before each save: the lock goes with the folder when somebody removes that.
+   * @throws {LockedError} another exporter has the folder now
+   */
+  async hold () {
+    try {
+      await this.#lock.hold()
+      this.unlocked = undefined
+    } catch (error) {
+      if (error instanceof LockedError) {
+        throw new LockedError(`${this.path} is in use by another exporter, ${error.message}; ` +
+          'each exporter needs a folder of its own')
+      }
+      this.unlocked = /** @type {Error} */ (error)
+    }
+  }
+
+  /** Let another exporter have it. */
+  close () {
+    this.#lock.release()
+  }
+}
+
+/** @param {string} folder @throws {ConfigError} */
+function assertUsable (folder) {
+  try {
+    makeFolder(folder)
+  } catch (error) {
+    const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+    const why = code === 'EEXIST'
+      ? `${folder} is not a folder`
+      : `cannot make the folder ${folder}: ${message}`
+    throw new ConfigError(`--data-dir: ${why}`)
+  }
+  const probe = path.join(folder, 'probe')
+  try {
+    fs.rmSync(probe, { recursive: true, force: true })
+    fs.closeSync(fs.openSync(probe, 'wx', 0o600))
+    fs.rmSync(probe)
+  } catch (error) {
+    const { code = '', message } = /** @type {NodeJS.ErrnoException} */ (error)
+    if (FULL.includes(code)) return
+    throw new ConfigError(`--data-dir: cannot write to ${folder}: ${message}`)
+  }
+}
+
+module.exports = { DataFolder }

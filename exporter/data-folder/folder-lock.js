@@ -1,0 +1,152 @@
+'use strict'
+
+const fs = require('node:fs')
+const net = require('node:net')
+const os = require('node:os')
+const path = require('node:path')
+const { randomUUID } = require('node:crypto')
+
+const NAME = 'lock'
+/** sun_path of unix(7) holds 108 bytes, the zero at its end among them. */
+const MAX_PATH_BYTES = 107
+/** A holder that is stopped accepts a connection, and says nothing. */
+const ANSWER_WITHIN_MS = 1000
+/** Time in which another that found the same abandoned lock replaces it, too. */
+const CONTEST_MS = 50
+const HOLDER = /^\d{1,10} [\w.-]{1,253}$/
+/** Nobody listens: there is no lock, or who held it is gone. */
+const FREE = ['ENOENT', 'ECONNREFUSED', 'ENOTSOCK']
+
+/** Another process holds the lock. */
+class LockedError extends Error {}
+
+/**
+ * Lock on a folder: a Unix socket in it that its holder listens on. The kernel closes the listener
+ * with the process, however that ends, so a lock that refuses connections is abandoned. A file with
+ * a pid could not say that: containers number their processes alike, and see none of each other.
+ * It holds among the processes of one kernel; on a network file system other machines do not see it.
+ */
+class FolderLock {
+  #folder
+  /** @type {net.Server | undefined} */
+  #server
+  #inode = 0
+
+  /** @param {string} folder */
+  constructor (folder) {
+    this.#folder = folder
+  }
+
+  /**
+   * Takes the lock; where it is held already, nothing is done.
+   * @throws {LockedError} another process holds it
+   * @throws {Error} the file system has no Unix sockets, or is full
+   */
+  async hold () {
+    while (!this.#isHeld()) {
+      const found = this.#found()
+      const holder = await withShortPath(this.#folder, NAME, askHolder)
+      if (holder !== undefined) throw new LockedError(holder)
+      await this.#replace(found)
+    }
+  }
+
+  release () {
+    if (this.#isHeld()) fs.rmSync(path.join(this.#folder, NAME), { force: true })
+    this.#server?.close()
+    this.#server = undefined
+  }
+
+  /** @returns {number | undefined} inode of the lock that is there, whoever's */
+  #found () {
+    return fs.lstatSync(path.join(this.#folder, NAME), { throwIfNoEntry: false })?.ino
+  }
+
+  #isHeld () {
+    return this.#server !== undefined && this.#found() === this.#inode
+  }
+
+  /** @param {number | undefined} abandoned inode of the lock to be replaced; where another is there by now, nothing is done */
+  async #replace (abandoned) {
+    const name = `${NAME}-${randomUUID().slice(0, 8)}`
+    const own = path.join(this.#folder, name)
+    const file = path.join(this.#folder, NAME)
+    this.#server?.close()
+    this.#server = await withShortPath(this.#folder, name, listen)
+    try {
+      // Whoever may enter the folder may ask, also after the exporter's user was changed.
+      fs.chmodSync(own, 0o666)
+      this.#inode = fs.lstatSync(own).ino
+      if (abandoned === undefined) return placeNew(own, file)
+      if (this.#found() === abandoned) fs.renameSync(own, file)
+      await new Promise(resolve => setTimeout(resolve, CONTEST_MS))
+    } finally {
+      fs.rmSync(own, { force: true })
+    }
+  }
+}
+
+/** link() never replaces a lock that another has taken meanwhile. @param {string} own @param {string} file */
+function placeNew (own, file) {
+  try {
+    fs.linkSync(own, file)
+  } catch (error) {
+    const isTaken = /** @type {NodeJS.ErrnoException} */ (error).code === 'EEXIST'
+    if (!isTaken) fs.renameSync(own, file) // a file system without hard links
+  }
+}
+
+/** @param {string} file @returns {Promise<net.Server>} */
+function listen (file) {
+  const server = net.createServer(socket => {
+    socket.on('error', () => {}).end(`${process.pid} ${os.hostname()}`, () => socket.destroy())
+  })
+  server.unref()
+  return new Promise((resolve, reject) => {
+    server.once('error', reject).listen(file, () => {
+      server.removeListener('error', reject).on('error', () => {})
+      resolve(server)
+    })
+  })
+}
+
+/** @param {string} file @returns {Promise<string | undefined>} who holds it; undefined: nobody */
+function askHolder (file) {
+  return new Promise(resolve => {
+    let text = ''
+    let free = false
+    const socket = net.connect(file)
+    socket.setEncoding('latin1').setTimeout(ANSWER_WITHIN_MS, () => socket.destroy())
+    socket.on('data', chunk => { if ((text += chunk).length > 300) socket.destroy() })
+    socket.on('error', error => {
+      free = FREE.includes(/** @type {NodeJS.ErrnoException} */ (error).code ?? '')
+    })
+    socket.on('close', () => resolve(free ? undefined : sayHolder(text)))
+  })
+}
+
+/** @param {string} text */
+function sayHolder (text) {
+  if (!HOLDER.test(text)) return 'a process that does not answer'
+  const [pid, host] = text.split(' ')
+  return `process ${pid} on ${host}`
+}
+
+/**
+ * A path that is too long for a socket is reached through the descriptor of its folder.
+ * @template T
+ * @param {string} folder @param {string} name @param {(file: string) => Promise<T>} act
+ * @returns {Promise<T>}
+ */
+async function withShortPath (folder, name, act) {
+  const file = path.join(folder, name)
+  if (Buffer.byteLength(file) <= MAX_PATH_BYTES) return act(file)
+  const fd = fs.openSync(folder, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY)
+  try {
+    return await act(`/proc/self/fd/${fd}/${name}`)
+  } finally {
+    fs.closeSync(fd)
+  }
+}
+
+module.exports = { FolderLock, LockedError }

@@ -1,0 +1,69 @@
+'use strict'
+
+const fs = require('node:fs')
+
+/**
+ * O_NOFOLLOW refuses a link, and O_NONBLOCK opens a FIFO at once instead of waiting for its writer:
+ * open(2). Windows has neither.
+ */
+const FLAGS = fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) |
+  (fs.constants.O_NONBLOCK ?? 0)
+
+/** @param {string} file @param {fs.Stats} stats @throws {Error} for what is no regular file */
+function assertRegular (file, stats) {
+  if (!stats.isFile()) throw new Error(`${file} is not a regular file`)
+}
+
+/**
+ * Opens a regular file for reading: no link, FIFO, device or folder in its place.
+ * @param {string} file
+ * @returns {{ fd: number, bytes: number }} to be closed by the caller
+ * @throws {Error} when it is no regular file, or what the file system throws
+ */
+function openRegularFile (file) {
+  // Opening a device can have an effect, so the name is asked first; the descriptor is what counts.
+  assertRegular(file, fs.lstatSync(file))
+  const fd = fs.openSync(file, FLAGS)
+  try {
+    const stats = fs.fstatSync(fd)
+    assertRegular(file, stats)
+    return { fd, bytes: stats.size }
+  } catch (error) {
+    fs.closeSync(fd)
+    throw error
+  }
+}
+
+/**
+ * @param {number} fd @param {number} length @param {number} [offset]
+ * @returns {Buffer} shorter where the file ends before
+ */
+function readBytes (fd, length, offset = 0) {
+  const bytes = Buffer.alloc(length)
+  let filled = 0
+  while (filled < length) {
+    const read = fs.readSync(fd, bytes, filled, length - filled, offset + filled)
+    if (read === 0) break
+    filled += read
+  }
+  return bytes.subarray(0, filled)
+}
+
+/**
+ * Reads a regular file. No more is read than the size that the kernel states, which is 0 for the
+ * endless files of /proc.
+ * @param {string} file @param {{ maxBytes: number }} options
+ * @returns {Buffer}
+ * @throws {Error} when it is no regular file or larger, or what the file system throws
+ */
+function readRegularFile (file, { maxBytes }) {
+  const { fd, bytes } = openRegularFile(file)
+  try {
+    if (bytes > maxBytes) throw new Error(`${file}: ${bytes} bytes, at most ${maxBytes} are read`)
+    return readBytes(fd, bytes)
+  } finally {
+    fs.closeSync(fd)
+  }
+}
+
+module.exports = { openRegularFile, readBytes, readRegularFile }

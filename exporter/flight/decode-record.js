@@ -1,0 +1,125 @@
+'use strict'
+
+const { createHash } = require('node:crypto')
+const { inflateRawSync } = require('node:zlib')
+const { PROTOCOL_VERSION, MAX_LINE_BYTES } = require('memwatch/frame')
+const { rebuild } = require('../data-folder/contract')
+const schemas = require('../expose/schemas')
+const { check } = require('../ingest/decode')
+const { ordered } = require('../series/history')
+const { identityOf } = require('../series/targets')
+const { Block } = require('./block')
+const { columns, STEPS } = require('./flight')
+
+/** Rows of other columns, as an older exporter may have saved them, cannot be read. */
+const LAYOUT = createHash('sha256').update(JSON.stringify([ordered, columns])).digest('hex').slice(0, 12)
+
+const text = { type: 'string' }
+const number = { type: 'number' }
+const nullable = { type: ['number', 'null'] }
+/** @param {Record<string, object>} properties @param {string[]} [optional] */
+const object = (properties, optional = []) => ({
+  type: 'object', properties, required: Object.keys(properties).filter(name => !optional.includes(name))
+})
+/** A number that was not finite when it was saved is null in JSON. */
+const { properties: inEvidence } = /** @type {any} */ (schemas.verdict).properties.evidence.items
+const evidence = object({ ...inEvidence, value: nullable, limit: nullable })
+const judgement = object({
+  state: schemas.verdict.properties.state, summary: text, evidence: { type: 'array', items: evidence }, impact: text
+}, ['evidence', 'impact'])
+const settledState = object({
+  state: { enum: ['suspected', 'confirmed'] }, judgement, agreed: number, confirmedAtSeconds: nullable, seenAtSeconds: number
+})
+/** Diagnoses that one target can have settled; there are sixteen. */
+const MAX_SETTLED = 64
+
+const targetRecord = object({ key: text, name: text, thread: text })
+const secondsRecord = object({
+  key: text, boot: text, atMs: number, lastSequence: number, firstUptimeSeconds: nullable
+}, ['boot'])
+const blockRecord = object({ key: text, stepSeconds: { enum: STEPS.map(({ stepSeconds }) => stepSeconds) }, from: number, to: number })
+const endRecord = object({ key: text })
+const deathRecord = object({ death: schemas.death })
+const retraction = object({ id: text })
+
+/**
+ * What a record on disk says, rebuilt from its contract: whoever can write to the folder, and a bug
+ * of an earlier exporter, may have put anything there.
+ * @param {{ meta: unknown, bytes: Buffer }} record @param {string} family
+ * @returns {any} with its type; type `other`: saved by another version, and left alone; undefined: it does not fit
+ */
+function decodeRecord ({ meta, bytes }, family) {
+  if (typeof meta !== 'object' || meta === null) return undefined
+  const { type, layout } = /** @type {Record<string, unknown>} */ (meta)
+  if (typeof type !== 'string') return undefined
+  const decode = Object.hasOwn(decoders, type) ? decoders[type] : undefined
+  if (!decode || (decode.hasLayout && layout !== LAYOUT)) return { type: 'other' }
+  const rebuilt = rebuild(decode.schema, meta)
+  const decoded = rebuilt && decode.complete(rebuilt, bytes, meta)
+  if (!decoded || (type === 'block' && family !== `step${decoded.stepSeconds}`)) return undefined
+  return { ...decoded, type }
+}
+
+/** @type {Record<string, { schema: object, hasLayout?: boolean, complete: (rebuilt: any, bytes: Buffer, meta: any) => any }>} */
+const decoders = {
+  target: {
+    schema: targetRecord,
+    hasLayout: true,
+    complete: (record, bytes) => {
+      const hello = decodeHello(bytes)
+      return hello && identityOf(hello) === record.key ? { ...record, hello } : undefined
+    }
+  },
+  seconds: {
+    schema: secondsRecord,
+    hasLayout: true,
+    complete: (record, bytes, { settled }) => {
+      const states = decodeSettled(settled)
+      const until = lastTime(bytes)
+      if (!states || until === undefined || record.lastSequence < 0) return undefined
+      return { ...record, firstUptimeSeconds: record.firstUptimeSeconds ?? NaN, settled: states, until }
+    }
+  },
+  end: { schema: endRecord, complete: record => record },
+  block: { schema: blockRecord, hasLayout: true, complete: record => record.from <= record.to ? record : undefined },
+  death: { schema: deathRecord, complete: record => record },
+  retracted: { schema: retraction, complete: record => record }
+}
+
+/** @param {Buffer} bytes @returns {import('memwatch/frame').Hello | undefined} */
+function decodeHello (bytes) {
+  try {
+    const hello = JSON.parse(inflateRawSync(bytes, { maxOutputLength: MAX_LINE_BYTES }).toString())
+    const checked = check({ ...hello, v: PROTOCOL_VERSION, type: 'hello' })
+    return checked.ok ? /** @type {any} */ (checked.message) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** @param {unknown} settled @returns {import('../classify/settle').Settled | undefined} */
+function decodeSettled (settled) {
+  if (!Array.isArray(settled) || settled.length > MAX_SETTLED) return undefined
+  const states = new Map()
+  for (const entry of settled) {
+    const [id, state] = Array.isArray(entry) ? entry : []
+    const rebuilt = typeof id === 'string' ? rebuild(settledState, state) : undefined
+    if (rebuilt === undefined) return undefined
+    const { evidence } = rebuilt.judgement
+    const known = evidence?.filter((/** @type {any} */ { value, limit }) => value !== null && limit !== null)
+    const judgement = evidence ? { ...rebuilt.judgement, evidence: known } : rebuilt.judgement
+    states.set(id, { ...rebuilt, judgement, confirmedAtSeconds: rebuilt.confirmedAtSeconds ?? NaN })
+  }
+  return states
+}
+
+/** @param {Buffer} bytes of seconds @returns {number | undefined} uptime; undefined when they are no block */
+function lastTime (bytes) {
+  try {
+    return Block.unpack(bytes, ordered.length).times.at(-1)
+  } catch {
+    return undefined
+  }
+}
+
+module.exports = { decodeRecord, LAYOUT }
