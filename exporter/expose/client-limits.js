@@ -6,23 +6,21 @@ const { problemOf, MEDIA_TYPE } = require('./problems')
 /** @typedef {import('node:net').Socket} Socket */
 
 /** Each connection costs some 10 KiB. */
-const MOST_CONNECTIONS = 1000
-/** Connections of one address: one address leaves room for the kubelet, for Prometheus and for people. */
-const MOST_CONNECTIONS_OF_ADDRESS = 500
+const MOST_CONNECTIONS = 1200
+/** Connections of one address: they leave room for the kubelet, for Prometheus and for people. */
+const MOST_CONNECTIONS_OF_ADDRESS = 1000
 /**
- * New connections of one address. One that is accepted, and closes an idle one, takes 0.2 to 0.3 ms of CPU: a client that opens each closed connection again
- * at once would take all of a tenth of a core.
+ * New connections of one address. Accepting one and closing another takes 0.2 to 0.3 ms of CPU: a client that opens each closed connection again at once would
+ * take all of a tenth of a core.
  */
-const CONNECTIONS = { burst: 1000, perSecond: 250 }
+const CONNECTIONS = { burst: 1500, perSecond: 250 }
 /** A connection beyond that is not read, and closed this much later: its client waits instead of trying again. */
 const HELD_MS = 3000
 
 /** Requests of one address: a page that draws a hundred targets asks for less, a script that guesses tokens for more. */
 const REQUESTS = { burst: 1000, perSecond: 100 }
 /** Requests that one counts for. A refusal is the answer to a guess, or to a stranger. */
-const COSTS = { request: 1, scrape: 5, refusal: 10 }
-/** Prometheus' default scrape_timeout: nobody waits longer for /metrics. */
-const LONGEST_SCRAPE_MS = 10_000
+const COSTS = { request: 1, scrape: 10, refusal: 10 }
 /**
  * Answers that are under way, in total and to one address.
  *   requests: all of them; `memwatch top` sends some fifty at a time
@@ -108,14 +106,17 @@ class ClientLimits {
   #isReady
   #now
   #forgottenAtMs
+  #longestScrapeMs
 
   /**
    * @param {object} options
    * @param {() => boolean} options.isReady answer of `/-/ready`
+   * @param {number} [options.longestScrapeMs] Prometheus' default scrape_timeout: it waits no longer for /metrics
    * @param {() => number} [options.now] ms, monotonic
    */
-  constructor ({ isReady, now = () => performance.now() }) {
+  constructor ({ isReady, longestScrapeMs = 10_000, now = () => performance.now() }) {
     this.#isReady = isReady
+    this.#longestScrapeMs = longestScrapeMs
     this.#now = now
     this.#forgottenAtMs = now()
   }
@@ -144,7 +145,7 @@ class ClientLimits {
     if (this.#limitOf('scrapes', socket)) return false
     this.#start('scrapes', socket, response)
     this.#connections.get(socket)?.client.requests.charge(COSTS.scrape - COSTS.request)
-    const slow = setTimeout(() => socket.destroy(), LONGEST_SCRAPE_MS).unref()
+    const slow = setTimeout(() => socket.destroy(), this.#longestScrapeMs).unref()
     response.once('close', () => clearTimeout(slow))
     return true
   }
@@ -258,14 +259,15 @@ class ClientLimits {
 /** @param {Client} client @param {Socket} newest closed where no other is idle */
 function closeIdleOf ({ idle }, newest) {
   const [longest = newest] = idle
+  idle.delete(longest)
   longest.resetAndDestroy()
 }
 
 /** An answer that is made once. @param {string} code @param {string} detail @param {number} retrySeconds */
 function prepared (code, detail, retrySeconds) {
   const problem = problemOf(code, detail)
-  const body = Buffer.from(JSON.stringify(problem))
-  return { status: problem.status, body, headers: { ...HEADERS, 'content-type': MEDIA_TYPE, 'content-length': body.length, 'retry-after': retrySeconds } }
+  const body = JSON.stringify(problem)
+  return { status: problem.status, body, headers: { ...HEADERS, 'content-type': MEDIA_TYPE, 'content-length': Buffer.byteLength(body), 'retry-after': String(retrySeconds) } }
 }
 const TOO_MANY = prepared('rate_limited', 'too many requests from this address: wait ten seconds', 10)
 const TOO_BUSY = prepared('too_busy', 'too many requests are being answered: ask again in a second', 1)
@@ -278,6 +280,7 @@ function refuseCheaply ({ headers }, response, answer) {
   // Nobody reads the body of a request that is refused.
   response.shouldKeepAlive &&= headers['content-length'] === undefined && headers['transfer-encoding'] === undefined
   response.writeHead(answer.status, answer.headers)
+  // A string: node:http sends it together with the headers, by one write.
   response.end(answer.body)
   return false
 }

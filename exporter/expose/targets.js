@@ -28,7 +28,8 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
   }
   /**
    * A list, each item serialized by itself: a target that cannot be is left out, and the others are answered.
-   * @param {import('fastify').FastifyRequest} request @param {import('fastify').FastifyReply} reply @param {object} schema of an item @param {(target: Target) => object} make
+   * @param {import('fastify').FastifyRequest} request @param {import('fastify').FastifyReply} reply
+   * @param {Record<string, any>} schema of an item @param {(target: Target) => Record<string, any>} make
    */
   const each = (request, reply, schema, make) => {
     const found = asked(request, reply)
