@@ -17,7 +17,7 @@ COPY agent agent
 COPY allocator allocator
 COPY exporter exporter
 COPY lab lab
-COPY deploy/image/licences.js deploy/image/healthcheck.js ./
+COPY deploy/image/licences.js deploy/image/healthcheck.js deploy/image/start.sh ./
 # Source maps and TypeScript's declarations of packages are for who works on those. What no longer is here is not asked for either.
 RUN npm pkg delete devDependencies scripts overrides \
  && find node_modules \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -type f -delete \
@@ -52,6 +52,5 @@ VOLUME ["/run/memwatch"]
 USER 65532:65532
 EXPOSE 9888
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["node", "/opt/memwatch/healthcheck.js"]
-# V8 would let the heap grow past a container of 256 MiB or less: half of what there is, is enough, and a kill by the kernel tells nobody why.
-ENTRYPOINT ["node", "--max-old-space-size-percentage=50", "/opt/memwatch/exporter/cli/memwatch.js"]
+ENTRYPOINT ["/opt/memwatch/start.sh"]
 CMD ["exporter"]

@@ -153,6 +153,14 @@ const options = Object.freeze({
       return token
     }
   },
+  trustLoopback: {
+    flag: '--trust-loopback <on|off>',
+    env: 'MEMWATCH_TRUST_LOOPBACK',
+    default: 'on',
+    help: 'callers on the same machine may read without the token, and without a token act; off where a proxy or a service mesh passes on requests from elsewhere and adds no header that says so',
+    /** @param {string} text */
+    read: text => oneOf(text, ['on', 'off']) === 'on'
+  },
   webhook: {
     flag: '--webhook <URL>',
     env: 'MEMWATCH_WEBHOOK',

@@ -70,6 +70,9 @@ class Exporter extends EventEmitter {
   #frames = 0
   #framesShed = 0
   #diagnosisErrors = 0
+  /** Targets that an answer of the API was without. @type {WeakSet<import('./series/target').Target>} */
+  #omitted = new WeakSet()
+  #targetsOmitted = 0
   #ready = false
 
   /**
@@ -153,7 +156,7 @@ class Exporter extends EventEmitter {
       })
     }
     const metrics = createMetrics({ targets: () => this.#targets.all, state: () => this.state, compat: config.compat })
-    this.#server = createServer({ targets: () => this.#targets.all, metrics, isReady: () => this.#ready, logLevel: config.logLevel, commands: this.#commands, captures: this.#captures, deaths: this.#deaths, deathWatch: this.#deathWatch, events: this, token: config.tokenFile })
+    this.#server = createServer({ targets: () => this.#targets.all, metrics, isReady: () => this.#ready, logLevel: config.logLevel, commands: this.#commands, captures: this.#captures, deaths: this.#deaths, deathWatch: this.#deathWatch, events: this, omit: (target, error) => this.#omit(target, error), token: config.tokenFile, trustLoopback: config.trustLoopback })
     if (config.otlp) {
       // OpenTelemetry's packages take five megabytes: only who asks for them loads them.
       const { Otlp } = require('./otlp/otlp')
@@ -189,6 +192,7 @@ class Exporter extends EventEmitter {
       connections: this.#listener.connections,
       targets: this.#targets.all.length,
       diagnosisErrors: this.#diagnosisErrors,
+      targetsOmitted: this.#targetsOmitted,
       exits: this.#deaths.exits(this.#targets.all),
       deaths: this.#deaths.lastOfEach,
       silent: this.#targets.all.flatMap(target => {
@@ -315,6 +319,14 @@ class Exporter extends EventEmitter {
 
   #logLoad () {
     this.#log.warn({ level: this.#load.level }, `load: gives up ${this.#load.now.gives}`)
+  }
+
+  /** @param {import('./series/target').Target} target @param {Error} error */
+  #omit (target, error) {
+    if (this.#omitted.has(target)) return
+    this.#omitted.add(target)
+    this.#targetsOmitted++
+    this.#log.error({ target: target.name, thread: target.thread, pid: target.hello.pid, error: error.message }, 'target omitted from answers: it cannot be serialized')
   }
 
   /** @param {import('./captures/captures').Capture} capture @param {import('./series/target').Target} target */

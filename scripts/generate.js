@@ -49,7 +49,7 @@ for (const [copy, of] of Object.entries(copies)) generated[copy] = generated[of]
 /** The description of the API, as an exporter serves it. @returns {Promise<any>} */
 async function openApi () {
   const nothing = /** @type {any} */ ({})
-  const server = createServer({ targets: () => [], metrics: nothing, isReady: () => false, logLevel: 'silent', commands: nothing, captures: nothing, deaths: nothing, deathWatch: nothing, events: new EventEmitter(), token: 'any' })
+  const server = createServer({ targets: () => [], metrics: nothing, isReady: () => false, logLevel: 'silent', commands: nothing, captures: nothing, deaths: nothing, deathWatch: nothing, events: new EventEmitter(), omit: () => {}, token: 'any' })
   const answer = await server.inject({ url: '/api/v1/openapi.json', headers: { authorization: 'Bearer any' } })
   await server.close()
   return answer.json()

@@ -16,6 +16,7 @@ const { REJECT_REASONS } = require('../ingest/decode')
  * @property {number} connections open now
  * @property {number} targets watched now
  * @property {number} diagnosisErrors
+ * @property {number} targetsOmitted from answers of the API, as they could not be serialized
  * @property {ReturnType<import('../deaths/deaths').Deaths['exits']>} exits
  * @property {import('../deaths/deaths').Death[]} deaths the last under each name
  * @property {{ target: import('../series/target').Target, cause: import('../deaths/silence').SilenceCause }[]} silent
@@ -123,6 +124,12 @@ const exporterMetrics = Object.freeze([
     type: 'counter',
     help: 'Diagnoses that failed in themselves and said unknown instead.',
     read: ({ diagnosisErrors }) => diagnosisErrors
+  },
+  {
+    name: 'memwatch_exporter_targets_omitted_total',
+    type: 'counter',
+    help: 'Targets that answers of the API are without, as they cannot be serialized.',
+    read: ({ targetsOmitted }) => targetsOmitted
   },
   {
     name: 'memwatch_exporter_history_bytes',

@@ -2,12 +2,11 @@
 
 const { PassThrough } = require('node:stream')
 const { steadyUnixMs } = require('../clock')
+const { MOST } = require('./client-limits')
 const { refuse } = require('./problems')
-const { nameOf } = require('./targets')
+const { nameOf, withoutOmitted } = require('./targets')
 const { primaryOf } = require('../classify/evaluate')
 
-/** Each holds a connection and gets a line a second for every target. */
-const MOST_VIEWERS = 32
 const EVERY_MS = 1000
 /** Who reads more slowly than he is told is let go, and comes back when he can. */
 const MOST_UNREAD_BYTES = 4 * 2 ** 20
@@ -25,8 +24,10 @@ const LOOP_SECONDS = 10
  * @param {() => import('../series/target').Target[]} parts.targets
  * @param {import('../deaths/death-watch').DeathWatch} parts.deathWatch
  * @param {import('node:events').EventEmitter} parts.events of the exporter
+ * @param {import('./client-limits').ClientLimits} parts.limits
+ * @param {(target: import('../series/target').Target, error: Error) => void} parts.omit called for a target that is left out
  */
-function liveRoutes (server, { targets, deathWatch, events }) {
+function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
   /** @type {Set<PassThrough>} */
   const viewers = new Set()
   /** @type {NodeJS.Timeout | undefined} */
@@ -41,7 +42,7 @@ function liveRoutes (server, { targets, deathWatch, events }) {
       else viewer.write(text)
     }
   }
-  const tellTargets = () => tell('targets', targets().map(target => rowOf(target, deathWatch)))
+  const tellTargets = () => tell('targets', withoutOmitted(targets(), target => rowOf(target, deathWatch), omit))
   const told = {
     verdict: (/** @type {import('../series/target').Target} */ target, /** @type {import('../classify/evaluate').Verdict} */ { diagnosis, title, state, severity, opportunity, summary }) =>
       tell('verdict', { ...nameOf(target), diagnosis, title, state, severity, opportunity, summary }),
@@ -54,8 +55,9 @@ function liveRoutes (server, { targets, deathWatch, events }) {
     for (const viewer of viewers) viewer.end()
   })
 
-  server.get('/api/v1/live', { exposeHeadRoute: false }, async (_, reply) => {
-    if (viewers.size >= MOST_VIEWERS) return refuse(reply, 'too_many_viewers', `${MOST_VIEWERS} are looking already`)
+  server.get('/api/v1/live', { exposeHeadRoute: false }, async (request, reply) => {
+    const limit = limits.startViewing(request.raw, reply.raw)
+    if (limit) return refuse(reply, 'too_many_viewers', `${MOST.viewers[limit]} viewers ${limit === 'ofAddress' ? 'from your address ' : ''}are connected: close one, or ask /api/v1/targets`)
     const viewer = new PassThrough()
     viewers.add(viewer)
     viewer.on('close', () => {

@@ -26,13 +26,11 @@ const MOST_AT_A_TIME = 10
  * @param {() => import('../catalog/exporter-metrics').ExporterState} source.state
  * @param {boolean} source.compat with prom-client's names
  * @param {() => number} [source.now] ms
- * @returns {{ text: (accept?: string) => Promise<{ contentType: string, length: number, parts: () => AsyncIterable<Buffer> }> }} parts: of the
- *   body, in order; length: of them all, in bytes
+ * @returns {{ contentTypeFor: (accept: string) => string, text: (accept?: string) => Promise<{ contentType: string, length: number, parts: () => AsyncIterable<Buffer> }> }}
+ *   parts: of the body, in order; length: of them all, in bytes
  */
 function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
   const rows = compat ? [...targetMetrics, ...compatMetrics] : targetMetrics
-  /** Scrapers that come at the same time get the same text. @type {Map<boolean, ReturnType<typeof render>>} */
-  const rendering = new Map()
   /** Cold code takes longer: it begins with one. */
   let atATime = 1
   /** @type {number | undefined} */
@@ -89,18 +87,13 @@ function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
   }
 
   return {
-    text (accept = '') {
-      // Content negotiation by hand: one header, two formats.
-      const openMetrics = accept.includes('application/openmetrics-text')
-      let text = rendering.get(openMetrics)
-      if (!text) {
-        text = render(openMetrics).finally(() => rendering.delete(openMetrics))
-        rendering.set(openMetrics, text)
-      }
-      return text
-    }
+    contentTypeFor,
+    text: (accept = '') => render(contentTypeFor(accept) === Registry.OPENMETRICS_CONTENT_TYPE)
   }
 }
+
+/** Content negotiation by hand: one header, two formats. @param {string} accept header @returns {string} */
+const contentTypeFor = accept => accept.includes('application/openmetrics-text') ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE
 
 /**
  * A target as it stands, to be read row by row.

@@ -23,7 +23,7 @@ const INDEX = `memwatch exporter
 /api/v1/targets/TARGET/trim   what malloc_trim would bring; POST does it
 /api/v1/plan?node=18,24&memory=512Mi   what V8 will choose; target= compares with what that runs
 /api/v1/captures    profiles and snapshots, and the lines of code they point at
-/api/v1/recording?seconds=60   what agents send meanwhile, for memwatch diagnose
+/api/v1/recording?seconds=60   POST: what agents send meanwhile, for memwatch diagnose
 /api/v1/live        all that changes, as server-sent events
 /api/v1/openapi.json   all of it, for machines
 /-/healthy  /-/ready

@@ -28,6 +28,7 @@ const problems = Object.freeze({
   too_soon: { status: 429, title: 'Too soon after the last time' },
   failed: { status: 500, title: 'It failed in the app' },
   internal: { status: 500, title: 'It failed in the exporter' },
+  too_busy: { status: 503, title: 'Too many requests are being answered' },
   too_many_viewers: { status: 503, title: 'Too many look at once' },
   not_connected: { status: 503, title: 'The agent is not connected' },
   no_answer: { status: 504, title: 'The agent did not answer' }

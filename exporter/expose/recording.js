@@ -11,7 +11,7 @@ const MOST_AT_ONCE = 4
 const MOST_UNREAD_BYTES = 8 * 2 ** 20
 
 /**
- * GET /api/v1/recording: what agents send from now on, for so many seconds, as memwatch diagnose reads it. Each target's first frame holds the newest of
+ * POST /api/v1/recording: what agents send from now on, for so many seconds, as memwatch diagnose reads it. Each target's first frame holds the newest of
  * all its values, as some are sent rarely.
  *
  * @param {import('fastify').FastifyInstance} server
@@ -24,7 +24,7 @@ function recordingRoutes (server, { targets, events }) {
   const running = new Set()
   server.addHook('preClose', async () => { for (const end of running) end() })
 
-  server.get('/api/v1/recording', { schema: { tags: ['targets'], summary: 'What agents send meanwhile, for memwatch diagnose', querystring: schemas.recordingQuery, response: { 200: { description: 'a recording, line by line', content: { 'application/x-ndjson': { schema: { type: 'string' } } } }, ...schemas.refusals } }, exposeHeadRoute: false, config: { access: 'act' } }, async (request, reply) => {
+  server.post('/api/v1/recording', { schema: { tags: ['targets'], summary: 'What agents send meanwhile, for memwatch diagnose', querystring: schemas.recordingQuery, response: { 200: { description: 'a recording, line by line', content: { 'application/x-ndjson': { schema: { type: 'string' } } } }, ...schemas.refusals } }, config: { access: 'act' } }, async (request, reply) => {
     const { target: wanted, seconds } = /** @type {{ target?: string, seconds: number }} */ (request.query)
     if (running.size >= MOST_AT_ONCE) return refuse(reply, 'too_many_viewers', `${MOST_AT_ONCE} recordings are under way`)
     if (wanted !== undefined && !targets().some(({ name }) => name === wanted)) return refuse(reply, 'unknown_target', 'no such target: /api/v1/targets lists them')

@@ -2,8 +2,8 @@
 
 const { Readable } = require('node:stream')
 const { fastify, LogController } = require('fastify')
-const { default: rateLimit } = require('@fastify/rate-limit')
 const { authorize } = require('./authorize')
+const { ClientLimits, HEADERS } = require('./client-limits')
 const { MEDIA_TYPE, problemOf, refuse } = require('./problems')
 const { trimRoutes } = require('./trim')
 const { captureRoutes } = require('./captures')
@@ -14,16 +14,14 @@ const { liveRoutes } = require('./live')
 const { openApiRoutes } = require('./openapi')
 const { pageRoutes } = require('./page')
 const { recordingRoutes } = require('./recording')
+const { shareScrapes } = require('./shared-scrapes')
 const { seriesRoutes } = require('./series')
 const { planRoutes } = require('./plan')
 const { targetRoutes } = require('./targets')
 
-/** What one address may ask for: a page that draws a hundred targets asks for less, a script that guesses tokens for more. */
-const REQUESTS = { max: 1000, timeWindow: 10_000 }
-/** Slow or silent clients hold a connection no longer than this. */
-const TIMEOUTS = { requestTimeout: 10_000, keepAliveTimeout: 20_000, connectionTimeout: 60_000 }
-/** Every connection costs memory; Prometheus needs one. */
-const MAX_CONNECTIONS = 1000
+/** Slow or silent clients hold a connection no longer than this, and less long where others need the room: client-limits.js. */
+const TIMEOUTS = { requestTimeout: 20_000, headersTimeout: 20_000, keepAliveTimeout: 20_000, connectionsCheckingInterval: 2000 }
+const SILENT_CONNECTION_MS = 60_000
 /** @type {{ config: { access: import('./authorize').Access } }} */
 const OPEN = { config: { access: 'open' } }
 
@@ -40,35 +38,45 @@ const OPEN = { config: { access: 'open' } }
  * @param {import('../deaths/deaths').Deaths} parts.deaths
  * @param {import('../deaths/death-watch').DeathWatch} parts.deathWatch
  * @param {import('node:events').EventEmitter} parts.events the exporter's
+ * @param {(target: import('../series/target').Target, error: Error) => void} parts.omit called for a target that is left out of an answer
  * @param {string} [parts.token] that callers must bear: authorize.js
+ * @param {boolean} [parts.trustLoopback] false: callers on this machine must bear it, too
  */
-function createServer ({ targets, metrics, isReady, logLevel, commands, captures, deaths, deathWatch, events, token }) {
+function createServer ({ targets, metrics, isReady, logLevel, commands, captures, deaths, deathWatch, events, omit, token, trustLoopback = true }) {
+  const limits = new ClientLimits({ isReady })
   const server = fastify({
     logger: { level: logLevel },
     // A scrape a second is no news.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 65_536,
     schemaController: { compilersFactory: lateCompilers },
-    ...TIMEOUTS,
-    http: { connectionsCheckingInterval: 2000, headersTimeout: TIMEOUTS.requestTimeout }
+    clientErrorHandler: refuseMalformed,
+    serverFactory: handler => limits.createServer(TIMEOUTS, handler).setTimeout(SILENT_CONNECTION_MS)
   })
-  server.server.maxConnections = MAX_CONNECTIONS
   const notFound = notFoundHandler(server)
   server.setNotFoundHandler(notFound)
   server.setErrorHandler((/** @type {any} */ error, request, reply) => {
     if (request.is404) return notFound(request, reply)
-    if (error.code === 'rate_limited') return refuse(reply, error.code, error.detail)
     if (error.validation) return refuse(reply, 'bad_arguments', error.message)
     if (error.statusCode >= 400 && error.statusCode < 500) return reply.code(error.statusCode).type(MEDIA_TYPE).send({ ...problemOf('bad_arguments', error.message), status: error.statusCode })
     request.log.error(error)
     return refuse(reply, 'internal', error.message)
   })
-  // Later than the limit of requests: who guesses tokens is limited, too.
-  server.addHook('preParsing', authorize(token))
-  server.register(rateLimit, { ...REQUESTS, errorResponseBuilder: () => problemOf('rate_limited', 'too many requests from this address: wait ten seconds') })
-  // After the plugin, which sees only the routes that come later.
-  server.register(async server => routes(server, { targets, metrics, isReady, commands, captures, deaths, deathWatch, events }))
+  server.addHook('onRequest', async (_, reply) => { reply.headers(HEADERS) })
+  server.addHook('preParsing', authorize({ token, trustLoopback }))
+  routes(server, { targets, scrapes: shareScrapes(metrics), limits, commands, captures, deaths, deathWatch, events, omit })
   return server
+}
+
+/**
+ * Closes a connection on which no request can be read. A client that was too slow gets no answer: with a thousand of them answers would take a twentieth of a core.
+ * @param {NodeJS.ErrnoException} error @param {import('node:net').Socket} socket
+ */
+function refuseMalformed ({ code }, socket) {
+  if (code === 'ECONNRESET' || code === 'ERR_HTTP_REQUEST_TIMEOUT' || !socket.writable) return socket.destroy()
+  const status = code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'
+  const headers = Object.entries({ ...HEADERS, connection: 'close', 'content-length': 0 })
+  socket.end(`HTTP/1.1 ${status}\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`)
 }
 
 /**
@@ -89,21 +97,23 @@ function notFoundHandler (server) {
   }
 }
 
-/** @param {import('fastify').FastifyInstance} server @param {Omit<Parameters<typeof createServer>[0], 'logLevel' | 'token'>} parts */
-function routes (server, { targets, metrics, isReady, commands, captures, deaths, deathWatch, events }) {
+/**
+ * @param {import('fastify').FastifyInstance} server
+ * @param {Omit<Parameters<typeof createServer>[0], 'metrics' | 'isReady' | 'logLevel' | 'token' | 'trustLoopback'> & { limits: ClientLimits, scrapes: ReturnType<typeof shareScrapes> }} parts
+ */
+function routes (server, { targets, scrapes, limits, commands, captures, deaths, deathWatch, events, omit }) {
   const watched = () => targets().filter(target => target.frame)
 
   openApiRoutes(server)
   pageRoutes(server)
-  server.get('/-/healthy', OPEN, async (_, reply) => reply.type('text/plain').send('healthy\n'))
-  server.get('/-/ready', OPEN, async (_, reply) => reply.code(isReady() ? 200 : 503).type('text/plain').send(isReady() ? 'ready\n' : 'starting\n'))
   server.get('/metrics', OPEN, async (request, reply) => {
-    const { contentType, length, parts } = await metrics.text(request.headers.accept)
+    if (!limits.startScrape(request.raw, reply.raw)) return refuse(reply.header('retry-after', 1), 'too_busy', 'too many scrapes are under way: ask again in a second')
+    const { contentType, length, parts } = await scrapes.text(request.headers.accept)
     // Of a thousand targets it is 20 MB: in one piece it would hold the loop for a tenth of a second.
-    return reply.type(contentType).header('content-length', length).send(Readable.from(parts(), { objectMode: false }))
+    return reply.type(contentType).header('content-length', length).send(Readable.from(parts, { objectMode: false }))
   })
-  targetRoutes(server, { targets: watched, deathWatch })
-  liveRoutes(server, { targets: watched, deathWatch, events })
+  targetRoutes(server, { targets: watched, deathWatch, omit })
+  liveRoutes(server, { targets: watched, deathWatch, events, limits, omit })
   recordingRoutes(server, { targets: watched, events })
   deathRoutes(server, deaths)
   seriesRoutes(server, watched)

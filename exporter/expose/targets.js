@@ -18,19 +18,31 @@ const { withKubernetes } = require('../fixes/forms')
  * @param {object} parts
  * @param {() => Target[]} parts.targets
  * @param {import('../deaths/death-watch').DeathWatch} parts.deathWatch
+ * @param {(target: Target, error: Error) => void} parts.omit called for a target that is left out
  */
-function targetRoutes (server, { targets, deathWatch }) {
+function targetRoutes (server, { targets, deathWatch, omit }) {
   /** Those that a query asks for. @param {import('fastify').FastifyRequest} request @param {import('fastify').FastifyReply} reply */
   const asked = (request, reply) => {
     const { target: wanted, thread: wantedThread } = /** @type {{ target?: string, thread?: string }} */ (request.query)
     const found = targets().filter(({ name, thread }) => (wanted === undefined || name === wanted) && (wantedThread === undefined || thread === wantedThread))
     return pageOf(request, reply, found, ({ name, thread, hello }) => [name, thread, hello.pid, hello.startedAtUnixMs])
   }
-  /** @template T @param {ReturnType<typeof asked>} found @param {(target: Target) => T} make */
-  const each = (found, make) => Array.isArray(found) ? found.map(make) : found
+  /**
+   * A list, each item serialized by itself: a target that cannot be is left out, and the others are answered.
+   * @param {import('fastify').FastifyRequest} request @param {import('fastify').FastifyReply} reply @param {(target: Target) => object} make an item
+   */
+  const each = (request, reply, make) => {
+    const found = asked(request, reply)
+    if (!Array.isArray(found)) return found
+    const serialize = /** @type {(list: any) => string} */ (reply.getSerializationFunction('200'))
+    // It is compiled when it is first called: if that fails no target is to blame.
+    serialize([])
+    const items = withoutOmitted(found, target => serialize([make(target)]).slice(1, -1), omit)
+    return reply.type('application/json; charset=utf-8').send(`[${items.join(',')}]`)
+  }
 
   server.get('/api/v1/targets', { schema: { tags: ['targets'], summary: 'What is watched, with the newest values, by name', querystring: schemas.targetsQuery, response: { 200: schemas.targets, ...schemas.refusals } } },
-    async (request, reply) => each(asked(request, reply), target => ({
+    async (request, reply) => each(request, reply, target => ({
       ...nameOf(target),
       pod: target.hello.pod ?? null,
       nodeOptions: target.hello.nodeOptions,
@@ -46,7 +58,23 @@ function targetRoutes (server, { targets, deathWatch }) {
       values: target.values
     })))
   server.get('/api/v1/diagnoses', { schema: { tags: ['diagnoses'], summary: 'The verdicts on each target, by its name', querystring: schemas.targetsQuery, response: { 200: schemas.diagnoses, ...schemas.refusals } } },
-    async (request, reply) => each(asked(request, reply), judgedTarget))
+    async (request, reply) => each(request, reply, judgedTarget))
+}
+
+/**
+ * @template T
+ * @param {Target[]} targets @param {(target: Target) => T} make @param {(target: Target, error: Error) => void} omit
+ * @returns {T[]} of all targets that it can be made of
+ */
+function withoutOmitted (targets, make, omit) {
+  return targets.flatMap(target => {
+    try {
+      return [make(target)]
+    } catch (error) {
+      omit(target, /** @type {Error} */ (error))
+      return []
+    }
+  })
 }
 
 /** @param {Target} target */
@@ -86,4 +114,4 @@ function judgedTarget (target) {
   return { ...nameOf(target), memory: memoryOf(target), primary: primaryOf(verdicts), verdicts }
 }
 
-module.exports = { targetRoutes, nameOf, judgedTarget }
+module.exports = { targetRoutes, withoutOmitted, nameOf, judgedTarget }

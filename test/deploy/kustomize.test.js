@@ -88,9 +88,9 @@ describeWithGoTools('beside the chart', tools => {
     })
     it('keeps a Guaranteed app Guaranteed, and holds nobody back', () => {
       const [{ spec: { template: { spec } } }] = objects(read('sidecar.yaml'))
-      for (const { resources, readinessProbe, startupProbe } of spec.initContainers) {
+      for (const { resources, readinessProbe, startupProbe, livenessProbe } of spec.initContainers) {
         expect(resources.requests).toEqual(resources.limits)
-        expect([readinessProbe, startupProbe]).toEqual([undefined, undefined])
+        expect([readinessProbe, startupProbe, livenessProbe]).toEqual([undefined, undefined, undefined])
       }
     })
   })

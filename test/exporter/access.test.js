@@ -18,14 +18,12 @@ function serverWith (token) {
     compat: false,
     state: () => exporterState()
   })
-  return createServer({ targets: () => [], metrics, isReady: () => true, logLevel: 'silent', commands: new Commands(), captures: /** @type {any} */ ({ all: [], get: () => undefined }), deaths: new Deaths(), deathWatch: /** @type {any} */ ({}), events: new EventEmitter(), token })
+  return createServer({ targets: () => [], metrics, isReady: () => true, logLevel: 'silent', commands: new Commands(), captures: /** @type {any} */ ({ all: [], get: () => undefined }), deaths: new Deaths(), deathWatch: /** @type {any} */ ({}), events: new EventEmitter(), omit: () => {}, token })
 }
 
-/** Every route there is. @type {[method: 'GET' | 'POST' | 'DELETE', url: string, access: 'open' | 'read' | 'act'][]} */
+/** Every route there is; probes are answered before routing. @type {[method: 'GET' | 'POST' | 'DELETE', url: string, access: 'open' | 'read' | 'act'][]} */
 const ROUTES = [
   ['GET', '/metrics', 'open'],
-  ['GET', '/-/healthy', 'open'],
-  ['GET', '/-/ready', 'open'],
   ['GET', '/', 'read'],
   ['GET', '/api/v1/targets', 'read'],
   ['GET', '/api/v1/diagnoses', 'read'],
@@ -45,7 +43,7 @@ const ROUTES = [
   ['GET', '/flame/:file', 'read'],
   ['GET', '/page/:file', 'read'],
   ['GET', '/api/v1/live', 'read'],
-  ['GET', '/api/v1/recording?seconds=1', 'act']
+  ['POST', '/api/v1/recording?seconds=1', 'act']
 ]
 
 describe('from another machine', () => {
@@ -91,13 +89,25 @@ describe('from another machine', () => {
     expect((await ask(server, 'GET', '/', basic('secre'))).statusCode).toBe(401)
     await server.close()
   })
-  it('who asks a thousand times in ten seconds waits, and guessing tokens counts', async () => {
+  it.each(ROUTES)('no other site may have a browser ask for %s %s, but a link may open a page', async (method, url, access) => {
     const server = serverWith('secret')
-    const statuses = []
-    for (let i = 0; i <= 1000; i++) statuses.push((await ask(server, 'GET', '/api/v1/targets')).statusCode)
-    expect(statuses.slice(0, 1000).every(status => status === 401)).toBe(true)
-    const last = await ask(server, 'GET', '/api/v1/targets', { authorization: 'Bearer secret' })
-    expect([statuses[1000], last.statusCode, last.json().code]).toEqual([429, 429, 'rate_limited'])
+    const bearer = { authorization: 'Bearer secret' }
+    const image = { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }
+    const link = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
+    for (const site of ['cross-site', 'same-site']) {
+      expect(await statusOf(server, method, url, { ...bearer, ...image, 'sec-fetch-site': site })).toBe(403)
+      const opened = await statusOf(server, method, url, { ...bearer, ...link, 'sec-fetch-site': site })
+      expect(opened === 403).toBe(access === 'act')
+    }
+    for (const site of ['same-origin', 'none']) expect([200, 404]).toContain(await statusOf(server, method, url, { ...bearer, ...image, 'sec-fetch-site': site }))
+    await server.close()
+  })
+  it.each([...ROUTES, ['GET', '/nothing', 'read']])('%s %s: no answer may be taken for another type, or be embedded elsewhere', async (method, url) => {
+    const server = serverWith('secret')
+    for (const headers of [{}, { authorization: 'Bearer secret' }]) {
+      const answer = await server.inject({ method, url, headers: { host: '10.0.0.1:9888', ...headers }, remoteAddress: '10.0.0.7', payloadAsStream: true })
+      expect(answer.headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'cross-origin-resource-policy': 'same-origin' })
+    }
     await server.close()
   })
 })
@@ -124,6 +134,11 @@ describe('from this machine', () => {
     const response = await it_.get('/api/v1/targets', { origin: 'http://elsewhere.example' })
     expect([...response.headers.keys()].filter(name => name.startsWith('access-control'))).toEqual([])
   })
+  it('a site that has a browser ask for a recording, as the address of an image, gets none', async () => {
+    const image = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }
+    expect(await status('/api/v1/recording?seconds=1', image)).toBe(403)
+    expect(await status('/api/v1/recording?seconds=1')).toBe(405)
+  })
   it('slow and half-open clients are hung up on, and the next one is served', async () => {
     const slow = await Promise.all(Array.from({ length: 50 }, async () => {
       const socket = net.connect(it_.port, '127.0.0.1')
@@ -134,5 +149,79 @@ describe('from this machine', () => {
     }))
     expect(await status('/metrics')).toBe(200)
     await Promise.all(slow.map(socket => once(socket, 'close')))
-  }, 30_000)
+  }, 60_000)
+})
+
+describe('through a proxy on this machine', () => {
+  /** Headers that a proxy adds. */
+  const PROXIES = {
+    nginx: { 'x-real-ip': '203.0.113.9', 'x-forwarded-for': '203.0.113.9' },
+    'RFC 7239': { forwarded: 'for=203.0.113.9' },
+    'a proxy that names itself': { via: '1.1 proxy' },
+    Envoy: { 'x-envoy-external-address': '203.0.113.9' },
+    Traefik: { 'x-forwarded-server': 'edge' },
+    'x-forwarded': { 'x-forwarded': 'for=203.0.113.9' },
+    'x-client-ip': { 'x-client-ip': '203.0.113.9' },
+    Cloudflare: { 'cf-connecting-ip': '203.0.113.9' },
+    Akamai: { 'true-client-ip': '203.0.113.9' },
+    Linkerd: { 'l5d-client-id': 'default.default' }
+  }
+  const CAPTURE = ['POST', '/api/v1/targets/x/captures?kind=report']
+  /** @type {Awaited<ReturnType<typeof startExporter>> | undefined} */
+  let exporter
+  /** @type {http.Server | undefined} */
+  let proxy
+  /** What the proxy adds. @type {Record<string, string>} */
+  let added = {}
+
+  const stop = async () => {
+    proxy?.close()
+    proxy?.closeAllConnections()
+    await exporter?.stop()
+    proxy = exporter = undefined
+  }
+  const start = async config => {
+    await stop()
+    const { port } = exporter = await startExporter(config)
+    proxy = http.createServer(({ url, method, headers }, response) => {
+      http.request({ host: '127.0.0.1', port, path: url, method, headers: { ...headers, host: `127.0.0.1:${port}`, ...added } }, answer => {
+        response.writeHead(/** @type {number} */ (answer.statusCode), answer.headers)
+        answer.pipe(response)
+      }).end()
+    }).listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+  }
+  afterEach(stop)
+  const statusOf = async (method, path, token) => {
+    const { port } = /** @type {net.AddressInfo} */ (proxy?.address())
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers: token && { authorization: `Bearer ${token}` } })
+    await response.text()
+    return response.status
+  }
+
+  it('the world is not this machine: it needs the token for all but /metrics, and without one it gets nothing else', async () => {
+    await start({ tokenFile: 'secret' })
+    for (added of Object.values(PROXIES)) {
+      expect([added, await statusOf('GET', '/api/v1/targets'), await statusOf(...CAPTURE)]).toEqual([added, 401, 401])
+      expect([added, await statusOf('GET', '/api/v1/targets', 'secret'), await statusOf(...CAPTURE, 'secret')]).toEqual([added, 200, 404])
+      expect(await statusOf('GET', '/metrics')).toBe(200)
+    }
+    await start({})
+    for (added of Object.values(PROXIES)) expect([added, await statusOf('GET', '/api/v1/targets'), await statusOf(...CAPTURE)]).toEqual([added, 403, 403])
+  })
+  it('one that adds nothing is taken for this machine, unless --trust-loopback is off', async () => {
+    added = {}
+    const all = async () => [await statusOf('GET', '/api/v1/targets'), await statusOf('GET', '/api/v1/targets', 'secret'), await statusOf(...CAPTURE), await statusOf('GET', '/metrics')]
+    await start({ tokenFile: 'secret' })
+    expect(await all()).toEqual([200, 200, 401, 200])
+    await start({ tokenFile: 'secret', trustLoopback: false })
+    expect(await all()).toEqual([401, 200, 401, 200])
+    await start({ trustLoopback: false })
+    expect(await all()).toEqual([403, 403, 403, 200])
+  })
+  it('it may keep the name that it was called by where the token is borne: a page that took over a name does not know that', async () => {
+    added = { host: 'memwatch.example.com', 'x-forwarded-for': '203.0.113.9' }
+    await start({ tokenFile: 'secret' })
+    expect([await statusOf('GET', '/api/v1/targets', 'secret'), await statusOf('GET', '/api/v1/targets'), await statusOf('GET', '/metrics')]).toEqual([200, 403, 403])
+  })
 })

@@ -120,12 +120,47 @@ describe('what happens', () => {
     await unread?.body.cancel()
     it_ = await startExporter()
   })
-  it('is told to so many, and no more', async () => {
-    const all = await Promise.all(Array.from({ length: 32 }, listen))
-    expect(await json('live')).toMatchObject({ status: 503, code: 'too_many_viewers' })
-    all[0].response.destroy()
-    await eventually(async () => { const { response } = await listen(); response.destroy(); return response.statusCode }, status => status === 200)
-    for (const { response } of all) response.destroy()
+  it('is told to so many of an address, and other addresses still have their share', async () => {
+    const from = localAddress => new Promise((resolve, reject) => http.get(`${it_.url}/api/v1/live`, { localAddress, agent: false }, resolve).on('error', reject))
+    const all = await Promise.all(Array.from({ length: 8 }, () => from('127.0.0.1')))
+    expect(await json('live')).toMatchObject({ status: 503, code: 'too_many_viewers', detail: expect.stringContaining('from your address') })
+    for (const address of ['127.0.0.2', '127.0.0.3', '127.0.0.4']) all.push(...await Promise.all(Array.from({ length: 8 }, () => from(address))))
+    expect(all.map(({ statusCode }) => statusCode)).toEqual(all.map(() => 200))
+    expect((await from('127.0.0.5')).statusCode).toBe(503)
+    all[0].destroy()
+    await eventually(async () => { const response = await from('127.0.0.1'); response.destroy(); return response.statusCode }, status => status === 200)
+    for (const response of all) response.destroy()
+  })
+})
+
+describe('a target that cannot be serialized', () => {
+  /** An app that is well, and one whose newest frame no schema knows: ingest would refuse it. */
+  async function oneThatIsBroken () {
+    for (const [i, name] of ['shop', 'broken'].entries()) await agent({ name, pid: 100 + i }, seconds(2))
+    const targets = await eventually(() => it_.exporter.targets, found => found.length === 2 && found.every(({ frame }) => frame?.sequence === 2))
+    const broken = targets.find(({ name }) => name === 'broken')
+    broken.take(frame({ sequence: 3, uptimeSeconds: 3, values: { rssBytes: Infinity } }), Date.now())
+    return broken
+  }
+
+  it('is left out, and counted; the others are answered', async () => {
+    await oneThatIsBroken()
+    for (const list of ['targets', 'diagnoses']) expect((await json(list)).map(({ target }) => target)).toEqual(['shop'])
+    expect(await json('targets?target=broken')).toEqual([])
+    expect(it_.exporter.state.targetsOmitted).toBe(1)
+    expect(await it_.metrics()).toContain('memwatch_exporter_targets_omitted_total 1')
+  })
+  it('does not keep the page, top and fix from the others', async () => {
+    const broken = await oneThatIsBroken()
+    Object.defineProperty(broken.values, 'rssBytes', { enumerable: true, get () { throw new Error('it cannot be read') } })
+    const response = await new Promise((resolve, reject) => http.get(`${it_.url}/api/v1/live`, resolve).on('error', reject))
+    const [first] = await once(response, 'data')
+    expect(JSON.parse(/^data: (.*)$/m.exec(String(first))?.[1] ?? '').map(({ target }) => target)).toEqual(['shop'])
+    response.destroy()
+    const top = await memwatch(['top', '--once', '--url', it_.url])
+    expect([top.code, top.stdout]).toEqual([0, expect.stringContaining('shop')])
+    const fix = await memwatch(['fix', 'shop', '--format', 'node-options', '--url', it_.url])
+    expect([fix.code, fix.stderr]).toEqual([1, expect.stringContaining('nothing was found on shop')])
   })
 })
 
@@ -133,7 +168,7 @@ it('a recording that is downloaded is judged as any other, also of agents that w
   const frames = seconds(30, i => ({ heapUsedBytes: 50 * MIB, heapSizeLimitBytes: 259 * MIB, containerUsageBytes: 120 * MIB, containerLimitBytes: 512 * MIB }))
   const connection = await agent({ name: 'shop' }, frames.slice(0, 20).map(({ values, ...rest }, i) => ({ ...rest, values: i === 0 ? values : { rssBytes: values.rssBytes } })))
   await eventually(() => json('targets'), ([target]) => target?.uptimeSeconds === 20)
-  const response = await new Promise((resolve, reject) => http.get(`${it_.url}/api/v1/recording?seconds=1`, resolve).on('error', reject))
+  const response = await new Promise((resolve, reject) => http.request(`${it_.url}/api/v1/recording?seconds=1`, { method: 'POST' }, resolve).on('error', reject).end())
   let text = ''
   response.setEncoding('utf8').on('data', chunk => { text += chunk })
   for (const one of frames.slice(20)) connection.write(line(frame({ ...one, values: { rssBytes: one.values.rssBytes } })) + '\n')
@@ -145,7 +180,7 @@ it('a recording that is downloaded is judged as any other, also of agents that w
   expect([code, target.target, target.verdicts.length]).toEqual([0, 'shop', (await json('diagnoses'))[0].verdicts.length])
   // What was sent once, before the recording began, is in it.
   expect(text).toContain('containerLimitBytes')
-  expect(await json('recording?target=nobody')).toMatchObject({ code: 'unknown_target' })
+  expect(await (await fetch(`${it_.url}/api/v1/recording?target=nobody`, { method: 'POST' })).json()).toMatchObject({ code: 'unknown_target' })
   fs.rmSync(path.dirname(file), { recursive: true })
   connection.destroy()
 })

@@ -98,7 +98,7 @@ it.each([
   const server = freshServer().start()
   const failed = await ask(server, url)
   expect([failed.statusCode, failed.body]).toEqual([500, expect.stringContaining('gone from the disk')])
-  expect((await ask(server, '/-/healthy')).statusCode).toBe(200)
+  expect((await ask(server, '/')).statusCode).toBe(200)
   missing = false
   expect((await ask(server, url)).statusCode).toBe(200)
   await server.close()

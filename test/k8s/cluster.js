@@ -165,26 +165,43 @@ async function api (pod, path) {
 /** A pod as it is now. @param {any} pod */
 const again = pod => get('pod', pod.metadata.name, '--namespace', pod.metadata.namespace)
 
-/** @param {any} pod @param {string} container @returns {Promise<number>} MiB */
-async function rssMib (pod, container) {
-  const status = await exec(pod, container, 'cat', '/proc/1/status')
-  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024)
+/** Processes of a container, as this process sees them. @param {any} pod @param {string} container @returns {number[]} pids */
+function processesOf (pod, container) {
+  const id = statusOf(pod, container).containerID.replace('containerd://', '')
+  return fs.readdirSync('/proc').filter(name => /^\d+$/.test(name)).map(Number).filter(pid => readOf(pid, 'cgroup').includes(id))
 }
 
-/** The first process of a container, as this process sees it. @param {any} pod @param {string} container */
+/** @param {number} pid @param {string} file @returns {string} '' of one that has just ended */
+function readOf (pid, file) {
+  try {
+    return fs.readFileSync(`/proc/${pid}/${file}`, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** The first process of a container. @param {any} pod @param {string} container */
 function processOf (pod, container) {
-  const id = statusOf(pod, container).containerID.replace('containerd://', '')
-  const pids = fs.readdirSync('/proc').filter(name => /^\d+$/.test(name)).filter(pid => {
-    try {
-      return fs.readFileSync(`/proc/${pid}/cgroup`, 'utf8').includes(id) && /NSpid:.*\t1$/m.test(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))
-    } catch {
-      return false // it has just ended
-    }
-  })
+  const pids = processesOf(pod, container).filter(pid => /NSpid:.*\t1$/m.test(readOf(pid, 'status')))
   if (pids.length !== 1) throw new Error(`${pids.length} first processes of ${container}`)
-  return Number(pids[0])
+  return pids[0]
+}
+
+/** The exporter in its container; undefined while there is none. @param {any} pod @returns {number | undefined} pid */
+const exporterOf = pod => processesOf(pod, 'memwatch').find(pid => readOf(pid, 'cmdline').startsWith('node\0'))
+
+/** @param {any} pod @returns {number} RSS of its exporter in MiB */
+const exporterRssMib = pod => Math.round(Number(/VmRSS:\s+(\d+)/.exec(readOf(exporterOf(pod) ?? 0, 'status'))?.[1]) / 1024)
+
+/**
+ * When it last changed whether a pod is Ready: the same before and after says that its Services had it all the time.
+ * @param {any} pod @returns {[ready: string, since: string]}
+ */
+function readinessOf (pod) {
+  const { status, lastTransitionTime } = pod.status.conditions.find((/** @type {any} */ { type }) => type === 'Ready')
+  return [status, lastTransitionTime]
 }
 
 module.exports = {
-  again, api, apply, chart, CHART, deployment, eventually, exec, get, helm, isReady, kubectl, kubectlWith, metricOf, metricsOf, namespace, note, PATIENT_MS, place, podsOf, podSpec, processOf, RELEASE_LABEL, removeNamespaces, RESTRICTED, rssMib, runningPod, SERVING, statusOf, tryExec, tryKubectl, watched
+  again, api, apply, chart, CHART, deployment, eventually, exec, exporterOf, exporterRssMib, get, helm, isReady, kubectl, kubectlWith, metricOf, metricsOf, namespace, note, PATIENT_MS, place, podsOf, podSpec, processOf, readinessOf, RELEASE_LABEL, removeNamespaces, RESTRICTED, runningPod, SERVING, statusOf, tryExec, tryKubectl, watched
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-const { api, apply, chart, deployment, eventually, exec, kubectl, kubectlWith, metricOf, metricsOf, namespace, note, removeNamespaces, rssMib, runningPod, statusOf, watched } = require('../cluster')
+const { api, apply, chart, deployment, eventually, exec, exporterRssMib, kubectl, kubectlWith, metricOf, metricsOf, namespace, note, removeNamespaces, runningPod, statusOf, watched } = require('../cluster')
 
 const TARGET = 'memwatch-lab'
 const CONFIRM_MS = 180_000
@@ -31,7 +31,7 @@ it('an app that starves is diagnosed in its pod without a change to it; the fix 
   const found = await verdictOf(before)
   expect(found.state).toBe('confirmed')
   note('what was found', found.summary)
-  note('RSS of the sidecar with one target, MiB', String(await rssMib(before, 'memwatch')))
+  note('RSS of the sidecar with one target, MiB', String(exporterRssMib(before)))
   expect(await exec(before, 'memwatch', 'memwatch', 'top', '--once')).toContain('confirmed: semi-space-starvation')
 
   const shareBefore = await gcShare(before)

@@ -1,9 +1,45 @@
 'use strict'
 
+const net = require('node:net')
 const path = require('node:path')
-const { again, api, apply, chart, deployment, eventually, exec, get, isReady, kubectl, metricOf, namespace, note, PATIENT_MS, podsOf, podSpec, processOf, removeNamespaces, RESTRICTED, runningPod, SERVING, statusOf, watched } = require('../cluster')
+const { again, api, apply, chart, deployment, eventually, exec, exporterOf, get, isReady, kubectl, metricOf, namespace, note, PATIENT_MS, podsOf, podSpec, processOf, readinessOf, removeNamespaces, RESTRICTED, runningPod, SERVING, statusOf, watched } = require('../cluster')
 
 beforeAll(() => chart('sidecar'))
+
+const FLOOD = { seconds: 20, requestsPerSecond: 200, idle: 1000 }
+
+/** One address asks too much for a while, and by itself comes to an end. @param {string} host */
+function flood (host) {
+  const began = performance.now()
+  const isOver = () => performance.now() - began > 1000 * FLOOD.seconds
+  /** @type {Map<string, number>} */
+  const answers = new Map()
+  /** @type {Set<net.Socket>} */
+  const sockets = new Set()
+  const open = (/** @type {() => void} */ onClose) => {
+    const socket = net.connect(9888, host)
+    sockets.add(socket)
+    socket.on('error', () => {}).on('close', () => { sockets.delete(socket); if (!isOver()) setTimeout(onClose, 500) })
+    return socket
+  }
+  const hold = () => { open(hold).resume() }
+  for (let i = 0; i < FLOOD.idle; i++) hold()
+  let sent = 0
+  const timer = setInterval(() => {
+    if (isOver()) {
+      clearInterval(timer)
+      for (const socket of sockets) socket.destroy()
+      return
+    }
+    for (; sent < (performance.now() - began) / 1000 * FLOOD.requestsPerSecond; sent++) {
+      open(() => {}).on('data', text => {
+        const [, status = ''] = /^HTTP\/1\.1 (\d+)/.exec(String(text)) ?? []
+        if (status) answers.set(status, (answers.get(status) ?? 0) + 1)
+      }).write(`GET /metrics HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+    }
+  }, 10)
+  return { over: isOver, answers }
+}
 afterEach(removeNamespaces)
 
 it('an app that the kernel kills for memory leaves its death with the sidecar, which lives on', async () => {
@@ -36,7 +72,7 @@ it('a Job with a sidecar completes, also one that is shorter than the start of t
   note('a Job of three seconds is complete after, seconds', String((Date.parse(status.completionTime) - Date.parse(status.startTime)) / 1000))
 })
 
-it('when the process of the sidecar is killed the app goes on serving, and what was seen before is still told', async () => {
+it('when the container of the sidecar is killed the app goes on serving, and what was seen before is still told', async () => {
   const shop = await namespace('killed', { release: 'sidecar' })
   await apply(shop, deployment('shop'))
   const pod = await runningPod(shop, 'shop')
@@ -62,7 +98,7 @@ it('when the process of the sidecar is killed the app goes on serving, and what 
   }, now => statusOf(now, 'memwatch').restartCount === 1 && Boolean(statusOf(now, 'memwatch').state.running), PATIENT_MS)
   await eventually(() => again(pod).then(isReady), Boolean, PATIENT_MS)
   const unreadySince = readings.find(({ ready }) => !ready)?.atMs
-  note('the pod was not Ready meanwhile, as Kubernetes counts sidecars in: seconds', unreadySince ? ((Date.now() - unreadySince) / 1000).toFixed(1) : '0')
+  note('the pod was not Ready while the container of its sidecar was replaced, as Kubernetes counts sidecars in: seconds', unreadySince ? ((Date.now() - unreadySince) / 1000).toFixed(1) : '0')
   await watched(pod, 'shop')
   note('from the kill of a sidecar until its target is watched again, seconds', ((Date.now() - killedAt) / 1000).toFixed(1))
   const after = await eventually(seriesOf, times => times.at(-1) > before.at(-1) + 5, PATIENT_MS)
@@ -72,6 +108,44 @@ it('when the process of the sidecar is killed the app goes on serving, and what 
   expect(answers.filter(answer => answer !== 200)).toEqual([])
   expect(answers.length).toBeGreaterThan(20)
   expect(statusOf(await again(pod), 'shop').restartCount).toBe(0)
+})
+
+it('a pod stays in its Services while its sidecar is flooded by one address, and while its exporter is killed again and again', async () => {
+  const shop = await namespace('flooded', { release: 'sidecar' })
+  await apply(shop, deployment('shop'), { apiVersion: 'v1', kind: 'Service', metadata: { name: 'shop' }, spec: { selector: { app: 'shop' }, ports: [{ port: 8080 }] } })
+  const pod = await runningPod(shop, 'shop')
+  await watched(pod, 'shop')
+  /** Any change of it makes another generation. */
+  const slice = async () => (await get('endpointslices', '--namespace', shop, '--selector', 'kubernetes.io/service-name=shop')).items[0]
+  const before = await eventually(slice, found => found?.endpoints?.[0]?.conditions.ready === true, PATIENT_MS)
+  const ready = readinessOf(await again(pod))
+
+  const attack = flood(pod.status.podIP)
+  const waits = []
+  while (!attack.over()) {
+    const began = performance.now()
+    expect((await fetch(`http://${pod.status.podIP}:9888/-/healthy`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(30_000) })).status).toBe(200)
+    waits.push(performance.now() - began)
+    await new Promise(resolve => setTimeout(resolve, 250))
+  }
+  note('longest wait of a probe while one address, its own, sends 200 requests a second and holds 1,000 connections: seconds', (Math.max(...waits) / 1000).toFixed(1))
+  expect(attack.answers.get('200')).toBeGreaterThan(0)
+
+  const backSeconds = []
+  for (let i = 0; i < 3; i++) {
+    const exporter = await eventually(() => exporterOf(pod), Boolean, PATIENT_MS)
+    process.kill(/** @type {number} */ (exporter), 'SIGKILL')
+    const killedAt = Date.now()
+    await eventually(() => exporterOf(pod), found => found !== undefined && found !== exporter, PATIENT_MS)
+    await watched(pod, 'shop')
+    backSeconds.push(((Date.now() - killedAt) / 1000).toFixed(0))
+  }
+  note('from the kill of an exporter in its sidecar until its target is watched again, seconds', backSeconds.join(', '))
+  const after = await slice()
+  expect([after.metadata.generation, after.endpoints[0].conditions.ready]).toEqual([before.metadata.generation, true])
+  const later = await again(pod)
+  expect(readinessOf(later)).toEqual(ready)
+  expect([statusOf(later, 'memwatch').restartCount, statusOf(later, 'shop').restartCount]).toEqual([0, 0])
 })
 
 it('an app is watched whatever user it runs as, with a group for its volumes and without, in a restricted namespace, too', async () => {

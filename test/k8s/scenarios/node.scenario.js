@@ -2,7 +2,7 @@
 
 const { version } = require('../../../exporter/package.json')
 const { NEXT_VERSION } = require('../images')
-const { apply, chart, deployment, eventually, get, helm, kubectl, metricOf, metricsOf, namespace, note, PATIENT_MS, podsOf, removeNamespaces, rssMib, runningPod, statusOf, watched } = require('../cluster')
+const { apply, chart, deployment, eventually, exporterRssMib, get, helm, kubectl, metricOf, metricsOf, namespace, note, PATIENT_MS, podsOf, removeNamespaces, runningPod, statusOf, watched } = require('../cluster')
 
 const ON_THE_NODE = { 'injection.mode': 'node', 'node.enabled': true }
 
@@ -28,7 +28,7 @@ it('one exporter for a node tells its pods apart by their uid, and an upgrade of
   const uidsOf = list => list.filter(({ up }) => up).map(({ pod }) => pod.uid).sort()
   const uids = pods.map(({ metadata }) => metadata.uid).sort()
   expect(uidsOf(await targets())).toEqual(uids)
-  note('RSS of the exporter of a node with two pods, MiB', String(await rssMib(exporter, 'memwatch')))
+  note('RSS of the exporter of a node with two pods, MiB', String(exporterRssMib(exporter)))
 
   // What runs keeps its agent; the exporter is of the next version, and of this one again.
   for (const next of [NEXT_VERSION, version]) {

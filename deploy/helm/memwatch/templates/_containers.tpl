@@ -49,14 +49,6 @@ seccompProfile: { type: RuntimeDefault }
 {{- end }}
 {{- end }}
 
-{{/* No readiness and no startup probe: they would hold back the app. */}}
-{{- define "memwatch.exporterProbe" -}}
-httpGet: { path: /-/healthy, port: memwatch }
-periodSeconds: 10
-timeoutSeconds: 5
-failureThreshold: 6
-{{- end }}
-
 {{/* Puts the agent, and a token, into the volume. Its resources are added by who uses it. */}}
 {{- define "memwatch.agentContainer" -}}
 name: memwatch-agent
@@ -89,6 +81,7 @@ volumeMounts:
   - { name: memwatch-token, mountPath: /run/secrets/memwatch, readOnly: true }
 {{- end }}
 
+{{/* No probes: Kubernetes counts sidecars into a pod's readiness, and who floods the port would take the app out of its Services. */}}
 {{- define "memwatch.sidecarContainer" -}}
 name: memwatch
 image: {{ include "memwatch.image" . }}
@@ -101,7 +94,7 @@ env:
     value: /run/memwatch/exporter.sock
   - name: MEMWATCH_TOKEN_FILE
     value: /run/memwatch/token
-  # A sidecar that ends again and again would take its pod out of all Services.
+  # The container stays, and the pod in its Services: an exporter that ends is started again in it.
   - name: MEMWATCH_ON_FAILURE
     value: stay
   - name: MEMWATCH_DATA_MAX
@@ -110,8 +103,6 @@ env:
     value: {{ .Values.sidecar.capturesMax }}
 ports:
   - { name: memwatch, containerPort: {{ int .Values.port }}, protocol: TCP }
-livenessProbe:
-  {{- include "memwatch.exporterProbe" . | nindent 2 }}
 securityContext:
   {{- include "memwatch.securityContext" . | nindent 2 }}
 volumeMounts:

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Entry point of the image. With MEMWATCH_ON_FAILURE=stay the container outlives its exporter: Kubernetes takes a pod out of its
+# Services while a container of it restarts, so an exporter that ends is started again in its container.
+
+# Half of the container's memory: V8 would let the heap grow past a container of 256 MiB or less, and a kill by the kernel tells nobody why.
+set -- node --max-old-space-size-percentage=50 "${0%/*}/exporter/cli/memwatch.js" "$@"
+
+# Other commands, as install-agent, are there to end.
+[ "$MEMWATCH_ON_FAILURE" = stay ] && [ "$4" = exporter ] || exec "$@"
+
+stopping= child= pause=1
+trap 'stopping=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT
+
+while [ -z "$stopping" ]; do
+  began=$(date +%s)
+  "$@" &
+  child=$!
+  # The signal may have come before there was a child to pass it on to.
+  [ -z "$stopping" ] || kill -TERM "$child" 2>/dev/null
+  wait "$child"
+  status=$?
+  # A signal ends that wait early.
+  [ -z "$stopping" ] || { wait "$child" 2>/dev/null; break; }
+  [ $(($(date +%s) - began)) -lt 60 ] || pause=1
+  echo "memwatch: the exporter ended with status $status; it is started again in $pause s" >&2
+  sleep "$pause" &
+  child=$!
+  wait "$child"
+  pause=$((pause < 16 ? pause * 2 : 16))
+done
+exit 0
