@@ -183,7 +183,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     })
   })
 
-  it('a diagnostic report holds no environment, argument, title or code of any thread', async () => {
+  it('a report holds no environment, argument, title or code of any thread', async () => {
     const script = path.join(folder, 'reports.js')
     fs.writeFileSync(script, `
       const { Worker } = require('worker_threads')
