@@ -21,6 +21,7 @@ jest.mock('../../exporter/ingest/decode', () => {
 })
 
 const { program } = require('../../exporter/cli/memwatch')
+const { Load } = require('../../exporter/self-care/load')
 const { startExporter, eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')
 const { memwatch } = require('../support/memwatch')
@@ -117,6 +118,14 @@ function illHello (name, text, changes = {}) {
     ...changes
   }
 }
+
+/**
+ * The one that many are told ends soon after its verdict is confirmed.
+ * @param {string} name of the recording
+ */
+const framesOf = name => recorded[name]
+  .filter(({ type }) => type === 'frame')
+  .slice(0, name === '20-semi-space-starvation' ? 45 : 290)
 
 /** Text as UTF-8 holds it. @param {string} text */
 const wellFormed = text => text.replace(/\p{Cs}/gu, '\ufffd')
@@ -216,6 +225,8 @@ const illIn = name =>
     .map(([pid, { text }]) => ({ target: targetOf(pid), text }))
 
 beforeAll(async () => {
+  // On a busy machine it would shed the frames that the fixes are made from.
+  jest.spyOn(Load.prototype, 'measure').mockReturnValue(false)
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-hostile-'))
   TEXTS.forEach((text, i) => keepCapture(text, ids[i]))
   keepCapture(ALL, ids[TEXTS.length], ALL)
@@ -241,7 +252,7 @@ beforeAll(async () => {
   for (const [i, text] of TEXTS.entries()) {
     const before = rejected()
     await tell([hostileHello(text, { pid: 1000 + i }), frame()])
-    await eventually(() => rejected() > before || targetOf(1000 + i)?.frame, Boolean)
+    await eventually(() => rejected() > before || targetOf(1000 + i)?.frame, Boolean, 30_000)
   }
   mockIsOpen = true
   for (const [i, text] of TEXTS.entries()) {
@@ -254,7 +265,7 @@ beforeAll(async () => {
       .map(name => [name, ALL])
   ]
   for (const [i, [name, text]] of apps.entries()) {
-    const frames = recorded[name].filter(({ type }) => type === 'frame').slice(0, 290)
+    const frames = framesOf(name)
     const pid = 3000 + i
     ill.set(pid, { name, text })
     await tell([illHello(name, text, { pid, name: `${text.slice(0, 50)} ill ${i}` }), ...frames])
@@ -546,7 +557,7 @@ describe('a terminal gets nothing but lines of text', () => {
     const wire = message => ({ session: 1, line: { v: 1, ...message } })
     for (const [i, name] of Object.keys(recorded).entries()) {
       const file = path.join(folder, `${i}.ndjson`)
-      const frames = recorded[name].filter(({ type }) => type === 'frame')
+      const frames = framesOf(name)
       fs.writeFileSync(
         file,
         [
