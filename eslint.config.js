@@ -48,7 +48,7 @@ module.exports = [
       }]
     }
   },
-  // What a command writes is escaped in one place.
+  // Commands write through one file, which escapes all text.
   {
     files: ['exporter/cli/**/*.js'],
     ignores: ['exporter/cli/output.js'],

@@ -10,8 +10,8 @@ const ALTERNATE_SCREEN = { on: '\x1b[?1049h\x1b[?25l', off: '\x1b[?25h\x1b[?1049
 const COLUMNS = 100
 
 /**
- * A stream that commands write to: the only way to stdout and stderr (eslint.config.js). No text that it is given reaches the terminal as anything
- * but text.
+ * A stream that commands write to: the only way to stdout and stderr (eslint.config.js). No text
+ * that it is given reaches the terminal as anything but text.
  */
 class Output {
   #streamOf
@@ -66,9 +66,17 @@ class Output {
     this.#write(isOn ? ALTERNATE_SCREEN.on : ALTERNATE_SCREEN.off)
   }
 
-  /** All of the screen. @param {readonly import('../text/terminal').Line[]} lines as many as fit are shown */
+  /**
+   * All of the screen.
+   * @param {readonly import('../text/terminal').Line[]} lines as many as fit are shown
+   */
   redrawScreen (lines) {
-    this.#write(HOME_AND_CLEAR + terminalText(lines.slice(0, this.#streamOf().rows - 1), { colour: this.#hasColour }).trimEnd())
+    this.#write(
+      HOME_AND_CLEAR +
+        terminalText(lines.slice(0, this.#streamOf().rows - 1), {
+          colour: this.#hasColour
+        }).trimEnd()
+    )
   }
 
   get #hasColour () {

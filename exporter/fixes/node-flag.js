@@ -7,7 +7,8 @@ const { envChange } = require('./malloc')
  *
  * @param {import('memwatch/frame').Hello} target
  * @param {Record<string, string | number>} flags each with its dashes → its value
- * @returns {import('../diagnoses/define-diagnosis').Change} only `flag` where NODE_OPTIONS would not do: this Node refuses
+ * @returns {import('../diagnoses/define-diagnosis').Change} only `flag` where NODE_OPTIONS would
+ *   not do: this Node refuses
  *   the flag there (and would not start), or it stands on the command line, which wins
  */
 function nodeFlagChange (target, flags) {
@@ -18,9 +19,12 @@ function nodeFlagChange (target, flags) {
   const kept = repeatable(target.nodeOptions)
   return {
     flag,
-    ...envChange({ NODE_OPTIONS: [nodeOptionsText(otherOptions(kept, names)), flag].filter(Boolean).join(' ') }),
+    ...envChange({
+      NODE_OPTIONS: [nodeOptionsText(otherOptions(kept, names)), flag].filter(Boolean).join(' ')
+    }),
     ...(kept.length < target.nodeOptions.length && {
-      note: 'NODE_OPTIONS holds an option that is not repeated here, as it has characters that options of Node.js do not have: add it by hand.'
+      note: 'NODE_OPTIONS holds an option that is not repeated here, as it has characters that ' +
+        'options of Node.js do not have: add it by hand.'
     })
   }
 }
@@ -29,15 +33,21 @@ function nodeFlagChange (target, flags) {
 const nameOf = option => option.split('=')[0].replaceAll('_', '-')
 
 /**
- * NODE_OPTIONS as Node.js splits it again: at spaces, with double quotes and backslashes. src/node_options.cc, splitNodeOptions in memwatch/identity.
+ * NODE_OPTIONS as Node.js splits it again: at spaces, with double quotes and backslashes.
+ * src/node_options.cc, splitNodeOptions in memwatch/identity.
  * @param {readonly string[]} options
  */
-const nodeOptionsText = options => options
-  .map(option => /[\s"]/.test(option) || option === '' ? `"${option.replace(/[\\"]/g, '\\$&')}"` : option).join(' ')
+const nodeOptionsText = options =>
+  options
+    .map(option =>
+      /[\s"]/.test(option) || option === '' ? `"${option.replace(/[\\"]/g, '\\$&')}"` : option
+    )
+    .join(' ')
 
 /**
- * Characters of options that Node.js has: names, numbers, paths with spaces, hosts, globs, lists. None of them begins an expansion, a
- * substitution or another command in a shell, a Dockerfile, a manifest or a template.
+ * Characters of options that Node.js has: names, numbers, paths with spaces, hosts, globs, lists.
+ * None of them begins an expansion, a substitution or another command in a shell, a Dockerfile, a
+ * manifest or a template.
  */
 const OPTION = /^[\p{L}\p{M}\p{N} "\\_./:=,@%+~!*?#^[\]-]*$/u
 
@@ -46,12 +56,18 @@ const OPTION = /^[\p{L}\p{M}\p{N} "\\_./:=,@%+~!*?#^[\]-]*$/u
  * @param {readonly string[]} options
  */
 function repeatable (options) {
-  const isValue = (/** @type {number} */ i) => i > 0 && i < options.length && !options[i].startsWith('-')
-  return options.filter((option, i) => OPTION.test(option) && (isValue(i) ? OPTION.test(options[i - 1]) : !isValue(i + 1) || OPTION.test(options[i + 1])))
+  const isValue = (/** @type {number} */ i) =>
+    i > 0 && i < options.length && !options[i].startsWith('-')
+  return options.filter(
+    (option, i) =>
+      OPTION.test(option) &&
+      (isValue(i) ? OPTION.test(options[i - 1]) : !isValue(i + 1) || OPTION.test(options[i + 1]))
+  )
 }
 
 /** @param {string | undefined} text what --require names */
-const isAgent = text => text !== undefined && /(^|[/=])memwatch(\/|$)|\/agent\/index\.js$/.test(text)
+const isAgent = text =>
+  text !== undefined && /(^|[/=])memwatch(\/|$)|\/agent\/index\.js$/.test(text)
 
 /**
  * The options that preload the agent.
@@ -60,10 +76,13 @@ const isAgent = text => text !== undefined && /(^|[/=])memwatch(\/|$)|\/agent\/i
 const preloadOptions = options => options.filter((option, i) => isPreload(options, i))
 
 /** @param {readonly string[]} options @param {number} i */
-const isPreload = (options, i) => isAgent(options[i]) || (['--require', '-r', '--import'].includes(options[i]) && isAgent(options[i + 1]))
+const isPreload = (options, i) =>
+  isAgent(options[i]) ||
+  (['--require', '-r', '--import'].includes(options[i]) && isAgent(options[i + 1]))
 
 /**
- * What NODE_OPTIONS holds besides these flags and the preload of the agent, which whoever installed it adds again.
+ * What NODE_OPTIONS holds besides these flags and the preload of the agent, which whoever installed
+ * it adds again.
  * @param {string[]} options @param {string[]} names
  */
 function otherOptions (options, names) {

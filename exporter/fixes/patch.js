@@ -24,7 +24,8 @@ class NoPatchError extends Error {
 }
 
 /**
- * Which workload made a pod, where its name tells: the pods of DaemonSets, Jobs and bare ReplicaSets look alike.
+ * Which workload made a pod, where its name tells: the pods of DaemonSets, Jobs and bare
+ * ReplicaSets look alike.
  * @param {string | undefined} pod its name
  * @returns {{ kind: string, name: string } | undefined}
  */
@@ -47,7 +48,8 @@ function readWorkload (text) {
 }
 
 /**
- * The environment that a change asks for, whole: an agent that the same NODE_OPTIONS preload stays, unless an admission policy adds it.
+ * The environment that a change asks for, whole: an agent that the same NODE_OPTIONS preload stays,
+ * unless an admission policy adds it.
  * @param {Change} change
  * @param {{ nodeOptions: readonly string[], pod?: import('memwatch/frame').Pod | null }} target
  * @returns {Record<string, string> | undefined}
@@ -68,9 +70,11 @@ function refuse ({ code, flag }, form) {
  * A fix in the form that it is applied in.
  *
  * @param {{ title: string, change: Change, risk: string }} fix
- * @param {{ target: string, nodeOptions: readonly string[], pod?: import('memwatch/frame').Pod | null }} target as /api/v1/targets has it
+ * @param {{ target: string, nodeOptions: readonly string[], pod?: import('memwatch/frame').Pod |
+ *   null }} target as /api/v1/targets has it
  * @param {typeof FORMATS[number]} format
- * @param {{ workload?: string, namespace?: string, container?: string }} [where] what the target does not say of itself, or to say it otherwise
+ * @param {{ workload?: string, namespace?: string, container?: string }} [where] what the target
+ *   does not say of itself, or to say it otherwise
  * @returns {string} with a newline at its end
  * @throws {NoPatchError}
  */

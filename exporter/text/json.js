@@ -1,6 +1,9 @@
 'use strict'
 
-/** Characters that JSON leaves as they are and a terminal does not: DEL, C1, format characters, separators. */
+/**
+ * Characters that JSON leaves as they are and a terminal does not: DEL, C1, format characters,
+ * separators.
+ */
 const UNPRINTABLE = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu
 const LONE_SURROGATE = /\p{Cs}/gu
 
@@ -8,14 +11,19 @@ const LONE_SURROGATE = /\p{Cs}/gu
 const wellFormed = text => text.replace(LONE_SURROGATE, '\ufffd')
 
 /** For JSON.stringify and its like. @param {unknown} _ @param {unknown} value */
-const replacer = (_, value) => typeof value === 'string' ? wellFormed(value) : value
+const replacer = (_, value) => (typeof value === 'string' ? wellFormed(value) : value)
 
 /**
  * JSON that any parser accepts and a terminal shows as it is.
  * @param {unknown} value @param {number} [indent]
  * @returns {string}
  */
-const toJson = (value, indent) => JSON.stringify(value, replacer, indent)
-  .replace(UNPRINTABLE, character => character.split('').map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`).join(''))
+const toJson = (value, indent) =>
+  JSON.stringify(value, replacer, indent).replace(UNPRINTABLE, character =>
+    character
+      .split('')
+      .map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join('')
+  )
 
 module.exports = { toJson, replacer, wellFormed, UNPRINTABLE }

@@ -3,14 +3,16 @@
 const { styleText } = require('node:util')
 
 /**
- * Characters that a terminal executes or that change how the rest of a line reads: control characters (C0, DEL, C1), format
- * characters (bidi, zero width, tags), line and paragraph separators, lone surrogates.
+ * Characters that a terminal executes or that change how the rest of a line reads: control
+ * characters (C0, DEL, C1), format characters (bidi, zero width, tags), line and paragraph
+ * separators, lone surrogates.
  */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
 const SHORT = /** @type {Record<string, string>} */ ({ '\n': '\\n', '\r': '\\r', '\t': '\\t' })
 
 /**
- * One line of text as a terminal may show it: \x1b, \u202e, \n in place of the characters themselves.
+ * One line of text as a terminal may show it: \x1b, \u202e, \n in place of the characters
+ * themselves.
  * @param {string} text that anybody may have written
  * @returns {string} the same when applied twice
  */
@@ -19,10 +21,20 @@ const printable = text => text.replace(UNPRINTABLE, escaped)
 /** @param {string} character */
 function escaped (character) {
   const code = /** @type {number} */ (character.codePointAt(0)).toString(16)
-  return SHORT[character] ?? (code.length <= 2 ? `\\x${code.padStart(2, '0')}` : code.length <= 4 ? `\\u${code.padStart(4, '0')}` : `\\u{${code}}`)
+  return (
+    SHORT[character] ??
+    (code.length <= 2
+      ? `\\x${code.padStart(2, '0')}`
+      : code.length <= 4
+        ? `\\u${code.padStart(4, '0')}`
+        : `\\u{${code}}`)
+  )
 }
 
-/** @typedef {string | { text: string, style: Parameters<typeof styleText>[0] }} Line text of one line, and its style */
+/**
+ * @typedef {string | { text: string, style: Parameters<typeof styleText>[0] }} Line text of one
+ *   line, and its style
+ */
 
 /**
  * Lines for a terminal. The style is applied to escaped text, so that no text brings its own.
@@ -31,11 +43,13 @@ function escaped (character) {
  * @returns {string} with a newline after each line
  */
 function terminalText (lines, { colour = false } = {}) {
-  return lines.map(line => {
-    if (typeof line === 'string') return `${printable(line)}\n`
-    const text = printable(line.text)
-    return `${colour ? styleText(line.style, text, { validateStream: false }) : text}\n`
-  }).join('')
+  return lines
+    .map(line => {
+      if (typeof line === 'string') return `${printable(line)}\n`
+      const text = printable(line.text)
+      return `${colour ? styleText(line.style, text, { validateStream: false }) : text}\n`
+    })
+    .join('')
 }
 
 module.exports = { printable, terminalText }

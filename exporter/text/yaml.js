@@ -5,7 +5,11 @@ const { replacer, UNPRINTABLE } = require('./json')
 
 /** Strings are always quoted, as JSON has them: no version of YAML reads one as something else. */
 const OPTIONS = Object.freeze({
-  defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', doubleQuotedAsJSON: true, lineWidth: 0, aliasDuplicateObjects: false
+  defaultStringType: 'QUOTE_DOUBLE',
+  defaultKeyType: 'PLAIN',
+  doubleQuotedAsJSON: true,
+  lineWidth: 0,
+  aliasDuplicateObjects: false
 })
 
 /**

@@ -14,37 +14,128 @@ const { shellAssignments, shellWord } = require('../../exporter/text/shell')
 const { printable, terminalText } = require('../../exporter/text/terminal')
 const { toYaml } = require('../../exporter/text/yaml')
 const { hello } = require('../support/frames')
-const { dockerfileVariables, shellReads, unprintableIn, yamlDocument } = require('../support/strict-readers')
+const {
+  dockerfileVariables,
+  shellReads,
+  unprintableIn,
+  yamlDocument
+} = require('../support/strict-readers')
 
-const TEXTS = ['plain', '', ' a ', 'it\'s', '"', '\\', '$HOME', '$(id)', '`id`', 'a\nb', '\u001b[2J', '*', '~', '#', '!x', 'a;b', 'ünï', '|', '&', '{a,b}', '😀', '\u202e', '\u0085', '\u2028', 'on', '1e3', '- a', 'a: b']
+const TEXTS = [
+  'plain',
+  '',
+  ' a ',
+  "it's",
+  '"',
+  '\\',
+  '$HOME',
+  '$(id)',
+  '`id`',
+  'a\nb',
+  '\u001b[2J',
+  '*',
+  '~',
+  '#',
+  '!x',
+  'a;b',
+  'ünï',
+  '|',
+  '&',
+  '{a,b}',
+  '😀',
+  '\u202e',
+  '\u0085',
+  '\u2028',
+  'on',
+  '1e3',
+  '- a',
+  'a: b'
+]
 
 describe('a terminal', () => {
   it.each([
-    [' ', ' '], ['~', '~'], ['é', 'é'], ['😀', '😀'], ['\u00a0', '\u00a0'], ['\n', '\\n'], ['\r', '\\r'], ['\t', '\\t'],
-    ['\0', '\\x00'], ['\u001f', '\\x1f'], ['\u007f', '\\x7f'], ['\u0080', '\\x80'], ['\u009f', '\\x9f'], ['\u061c', '\\u061c'], ['\u200b', '\\u200b'], ['\u200e', '\\u200e'],
-    ['\u2028', '\\u2028'], ['\u202e', '\\u202e'], ['\u2066', '\\u2066'], ['\ufeff', '\\ufeff'], ['\ud800', '\\ud800'], ['\udfff', '\\udfff'], ['\u{e0001}', '\\u{e0001}']
+    [' ', ' '],
+    ['~', '~'],
+    ['é', 'é'],
+    ['😀', '😀'],
+    ['\u00a0', '\u00a0'],
+    ['\n', '\\n'],
+    ['\r', '\\r'],
+    ['\t', '\\t'],
+    ['\0', '\\x00'],
+    ['\u001f', '\\x1f'],
+    ['\u007f', '\\x7f'],
+    ['\u0080', '\\x80'],
+    ['\u009f', '\\x9f'],
+    ['\u061c', '\\u061c'],
+    ['\u200b', '\\u200b'],
+    ['\u200e', '\\u200e'],
+    ['\u2028', '\\u2028'],
+    ['\u202e', '\\u202e'],
+    ['\u2066', '\\u2066'],
+    ['\ufeff', '\\ufeff'],
+    ['\ud800', '\\ud800'],
+    ['\udfff', '\\udfff'],
+    ['\u{e0001}', '\\u{e0001}']
   ])('shows %j as %s', (character, shown) => {
-    expect([printable(`a${character}b`), printable(printable(`a${character}b`))]).toEqual([`a${shown}b`, `a${shown}b`])
+    expect([printable(`a${character}b`), printable(printable(`a${character}b`))]).toEqual([
+      `a${shown}b`,
+      `a${shown}b`
+    ])
   })
 
-  /** What a command writes to a terminal, or to a file. @param {boolean} isTTY @param {(output: Output) => void} write */
+  /**
+   * Text that a command writes to a terminal or to a file.
+   * @param {boolean} isTTY
+   * @param {(output: Output) => void} write
+   */
   const written = (isTTY, write) => {
     let text = ''
-    write(new Output(() => /** @type {any} */ ({ isTTY, columns: 20, rows: 3, write: part => { text += part } })))
+    write(
+      new Output(
+        () =>
+          /** @type {any} */ ({
+            isTTY,
+            columns: 20,
+            rows: 3,
+            write: part => {
+              text += part
+            }
+          })
+      )
+    )
     return text
   }
   const hostile = '\u001b[2J\u009b31m\u202e\nx'
   it('gets styles of memwatch, and no others', () => {
-    expect(written(true, output => output.say({ text: hostile, style: 'red' }, hostile))).toBe('\u001b[31m\\x1b[2J\\x9b31m\\u202e\\nx\u001b[39m\n\\x1b[2J\\x9b31m\\u202e\\nx\n')
-    expect(unprintableIn(written(false, output => output.say({ text: hostile, style: 'red' }, hostile)))).toEqual([])
+    expect(written(true, output => output.say({ text: hostile, style: 'red' }, hostile))).toBe(
+      '\u001b[31m\\x1b[2J\\x9b31m\\u202e\\nx\u001b[39m\n\\x1b[2J\\x9b31m\\u202e\\nx\n'
+    )
+    expect(
+      unprintableIn(written(false, output => output.say({ text: hostile, style: 'red' }, hostile)))
+    ).toEqual([])
     expect(unprintableIn(terminalText([{ text: hostile, style: 'bold' }]))).toEqual([])
   })
   it('gets lines that are redrawn, cut to its width, and gone before the next that stays', () => {
-    expect(written(true, output => { output.redraw(hostile + 'y'.repeat(30)); output.say('done'); output.say('and') })).toBe('\r\u001b[2K\\x1b[2J\\x9b31m\\u202\r\u001b[2Kdone\nand\n')
-    expect(written(false, output => { output.redraw('half'); output.clear(); output.say('done') })).toBe('done\n')
+    expect(
+      written(true, output => {
+        output.redraw(hostile + 'y'.repeat(30))
+        output.say('done')
+        output.say('and')
+      })
+    ).toBe('\r\u001b[2K\\x1b[2J\\x9b31m\\u202\r\u001b[2Kdone\nand\n')
+    expect(
+      written(false, output => {
+        output.redraw('half')
+        output.clear()
+        output.say('done')
+      })
+    ).toBe('done\n')
   })
   it('gets as many lines as fit on a screen', () => {
-    expect(written(true, output => output.redrawScreen([hostile, 'b', 'c']))).toBe('\u001b[H\u001b[J\\x1b[2J\\x9b31m\\u202e\\nx\nb')
+    expect(written(true, output => output.redrawScreen([hostile, 'b', 'c']))).toBe(
+      '\u001b[H\u001b[J\\x1b[2J\\x9b31m\\u202e\\nx\nb'
+    )
   })
   it.each([[0], [2]])('gets JSON that is the same for a program, indented by %i', indent => {
     const value = { [hostile]: TEXTS }
@@ -57,9 +148,18 @@ describe('a terminal', () => {
 it('a shell reads each word as it was', () => {
   const { words, files } = shellReads(TEXTS.map(shellWord))
   expect([words, files]).toEqual([TEXTS.map(text => [text]), []])
-  expect(shellReads([shellAssignments({ A: '$(id) b', C: '' }).join(' ')]).words).toEqual([['A=$(id) b', 'C=']])
+  expect(shellReads([shellAssignments({ A: '$(id) b', C: '' }).join(' ')]).words).toEqual([
+    ['A=$(id) b', 'C=']
+  ])
 })
-it.each([['a-z_09./:=,@%+', true], ['~', false], ['a b', false], ['', false], ['é', false], ['*', false]])('a shell needs no quotes for %j: %j', (text, isPlain) => {
+it.each([
+  ['a-z_09./:=,@%+', true],
+  ['~', false],
+  ['a b', false],
+  ['', false],
+  ['é', false],
+  ['*', false]
+])('a shell needs no quotes for %j: %j', (text, isPlain) => {
   expect(shellWord(text) === text).toBe(isPlain)
 })
 
@@ -75,33 +175,80 @@ it('a comment is one line', () => {
 })
 
 it('a Dockerfile sets each value as it was, where a line can hold it', () => {
-  for (const value of TEXTS) expect(dockerfileVariables(envLines({ NAME: value }).join('\n'))).toEqual({ NAME: printable(value) })
+  for (const value of TEXTS) {
+    expect(dockerfileVariables(envLines({ NAME: value }).join('\n'))).toEqual({
+      NAME: printable(value)
+    })
+  }
 })
 
 it.each([
-  ['a b', '`a b`', 'a b'], ['a_b', '`a_b`', 'a&#95;b'], ['a|b', '<code>a&#124;b</code>', 'a&#124;b'], ['`', '<code>&#96;</code>', '&#96;'],
-  ['<img onerror>', '<code>&#60;img&#32;onerror&#62;</code>', '&#60;img onerror&#62;'], ['a\nb', '`a\\nb`', 'a&#92;nb'], ['', '<code></code>', ''], [' a', '<code>&#32;a</code>', ' a'], ['&amp;', '<code>&#38;amp&#59;</code>', '&#38;amp;']
+  ['a b', '`a b`', 'a b'],
+  ['a_b', '`a_b`', 'a&#95;b'],
+  ['a|b', '<code>a&#124;b</code>', 'a&#124;b'],
+  ['`', '<code>&#96;</code>', '&#96;'],
+  ['<img onerror>', '<code>&#60;img&#32;onerror&#62;</code>', '&#60;img onerror&#62;'],
+  ['a\nb', '`a\\nb`', 'a&#92;nb'],
+  ['', '<code></code>', ''],
+  [' a', '<code>&#32;a</code>', ' a'],
+  ['&amp;', '<code>&#38;amp&#59;</code>', '&#38;amp;']
 ])('Markdown shows %j as %s in code, as %s in text', (text, code, plain) => {
   expect([markdownCode(text), markdownText(text)]).toEqual([code, plain])
 })
 
 describe('NODE_OPTIONS', () => {
   it.each([
-    [['--max-semi-space-size=16', '--inspect=[::1]:9229', '--title=a "b"', '-r', './a b.js', '--allow-fs-read=*', '--tls-cipher-list=A:!B', '--import=file:///srv/%C3%BC/ü.mjs?x#y'], []],
-    [['--a'], ['--title=$(id)']], [['--a'], ['--title=`id`']], [['--a'], ['--title=\n']], [['--a'], ['--title=\'']], [['--a'], ['--title=;']], [['--a'], ['--title=&']], [['--a'], ['--title=|']], [['--a'], ['--title=<']],
-    [['--a'], ['--title={}']], [['--a'], ['--title=\u202e']], [['--a'], ['--title=\ud800']], [['--a'], ['--title=\u00a0']], [['--a'], ['--require', '/srv/$(id).js']], [['--a'], ['--title$', 'value']]
+    [
+      [
+        '--max-semi-space-size=16',
+        '--inspect=[::1]:9229',
+        '--title=a "b"',
+        '-r',
+        './a b.js',
+        '--allow-fs-read=*',
+        '--tls-cipher-list=A:!B',
+        '--import=file:///srv/%C3%BC/ü.mjs?x#y'
+      ],
+      []
+    ],
+    [['--a'], ['--title=$(id)']],
+    [['--a'], ['--title=`id`']],
+    [['--a'], ['--title=\n']],
+    [['--a'], ["--title='"]],
+    [['--a'], ['--title=;']],
+    [['--a'], ['--title=&']],
+    [['--a'], ['--title=|']],
+    [['--a'], ['--title=<']],
+    [['--a'], ['--title={}']],
+    [['--a'], ['--title=\u202e']],
+    [['--a'], ['--title=\ud800']],
+    [['--a'], ['--title=\u00a0']],
+    [['--a'], ['--require', '/srv/$(id).js']],
+    [['--a'], ['--title$', 'value']]
   ])('repeats %j and leaves out %j', (kept, left) => {
     expect([repeatable([...left, ...kept]), repeatable([...kept, ...left])]).toEqual([kept, kept])
   })
   it('is split by Node.js as it was given', () => {
     const options = ['--title=a "b" \\c', '--require', '/srv/a b.js', '']
     expect(splitNodeOptions(nodeOptionsText(options))).toEqual(options)
-    const script = 'console.log(JSON.stringify([process.title, require("node:module").builtinModules.length > 0]))'
-    expect(JSON.parse(execFileSync(process.execPath, ['-e', script], { env: { ...process.env, NODE_OPTIONS: nodeOptionsText(['--title=a "b" \\c']) }, encoding: 'utf8' }))).toEqual(['a "b" \\c', true])
+    const script =
+      'console.log(JSON.stringify([process.title, require("node:module").builtinModules.length > 0]))'
+    expect(
+      JSON.parse(
+        execFileSync(process.execPath, ['-e', script], {
+          env: { ...process.env, NODE_OPTIONS: nodeOptionsText(['--title=a "b" \\c']) },
+          encoding: 'utf8'
+        })
+      )
+    ).toEqual(['a "b" \\c', true])
   })
   it('says what it leaves out', () => {
-    const change = options => nodeFlagChange(hello({ nodeOptions: options }), { '--max-old-space-size': 64 })
-    expect(change(['--a', '--title=$(id)'])).toMatchObject({ env: { NODE_OPTIONS: '--a --max-old-space-size=64' }, note: expect.stringContaining('not repeated here') })
+    const change = options =>
+      nodeFlagChange(hello({ nodeOptions: options }), { '--max-old-space-size': 64 })
+    expect(change(['--a', '--title=$(id)'])).toMatchObject({
+      env: { NODE_OPTIONS: '--a --max-old-space-size=64' },
+      note: expect.stringContaining('not repeated here')
+    })
     expect(change(['--a'])).not.toHaveProperty('note')
   })
 })
@@ -109,16 +256,26 @@ describe('NODE_OPTIONS', () => {
 it('a fix is pasted as the words that it is made of', () => {
   const fix = change => ({ title: 'Do it', change, predicted: [], risk: '' })
   expect(pasteLine(fix({ env: { NODE_OPTIONS: '--a=1' } }))).toBe('NODE_OPTIONS=--a=1')
-  expect(shellReads([pasteLine(fix({ env: { NODE_OPTIONS: '--title=$(touch X) --a', B: 'it\'s' } }))])).toEqual({ words: [['NODE_OPTIONS=--title=$(touch X) --a', 'B=it\'s']], files: [] })
-  expect([pasteLine(fix({ flag: '--a=1 --b' })), pasteLine(fix({ code: 'x' })), pasteLine(undefined)]).toEqual(['--a=1 --b', 'Do it', ''])
+  expect(
+    shellReads([pasteLine(fix({ env: { NODE_OPTIONS: '--title=$(touch X) --a', B: "it's" } }))])
+  ).toEqual({ words: [['NODE_OPTIONS=--title=$(touch X) --a', "B=it's"]], files: [] })
+  expect([
+    pasteLine(fix({ flag: '--a=1 --b' })),
+    pasteLine(fix({ code: 'x' })),
+    pasteLine(undefined)
+  ]).toEqual(['--a=1 --b', 'Do it', ''])
 })
 
 it('Kubernetes expands nothing in a value', () => {
-  expect(yamlDocument(withKubernetes({ env: { A: '$(B) $$' } }).kubernetes)).toEqual({ env: [{ name: 'A', value: '$$(B) $$$$' }] })
+  expect(yamlDocument(withKubernetes({ env: { A: '$(B) $$' } }).kubernetes)).toEqual({
+    env: [{ name: 'A', value: '$$(B) $$$$' }]
+  })
 })
 
 it('what finds a fix loads no YAML: a sidecar prints it when it is asked', () => {
-  const fixes = ['node-flag', 'malloc', 'paste-line', 'forms'].map(name => require.resolve(`../../exporter/fixes/${name}`))
+  const fixes = ['node-flag', 'malloc', 'paste-line', 'forms'].map(name =>
+    require.resolve(`../../exporter/fixes/${name}`)
+  )
   const code = `
     const [{ nodeFlagChange }, { jemallocChange }, { pasteLine }, { withKubernetes }] = ${JSON.stringify(fixes)}.map(file => require(file))
     const loaded = () => Object.keys(require.cache).some(file => file.includes('/node_modules/yaml/'))
@@ -128,5 +285,8 @@ it('what finds a fix loads no YAML: a sidecar prints it when it is asked', () =>
     const found = loaded()
     changes.map(withKubernetes)
     console.log(JSON.stringify([found, loaded()]))`
-  expect(JSON.parse(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8' }))).toEqual([false, true])
+  expect(JSON.parse(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8' }))).toEqual([
+    false,
+    true
+  ])
 })
