@@ -166,7 +166,7 @@ async function play ({ who, what, mode, hasToken, prepareData, run, runAlone }, 
     row.broke.push(error.message)
   }
   row.tookSeconds ||= (performance.now() - began) / 1000
-  row.broke.push(...row.claims.filter(({ held }) => !held).map(({ text, detail }) => `not so: ${text}${detail && ` (${detail})`}`))
+  row.broke.push(...row.claims.filter(({ held }) => !held).map(({ text, detail }) => `not so: ${text}${detail && ` (${detail.replace(/\s+/g, ' ')})`}`))
   return row
 }
 

@@ -89,10 +89,13 @@ async function hold (stage, count, seconds, begin) {
 
 /** @param {Stage} stage @param {Options} options */
 async function junkFields (stage, { seconds }) {
-  const lines = Object.values(LONGEST_FRAMES)
-  const { opened, most } = await hold(stage, JUNK_CONNECTIONS, seconds, (socket, i) =>
-    send(socket, helloLine(i) + lines[i % lines.length]))
-  return { tried: `${opened} connections, at most ${most} at once, each with a frame of 256 KiB that holds unknown fields` }
+  let [held, highest] = [0, 0]
+  for (const text of Object.values(LONGEST_FRAMES)) {
+    const { opened, most } = await hold(stage, JUNK_CONNECTIONS, seconds / 2, (socket, i) => send(socket, helloLine(held + i) + text))
+    held += opened
+    highest = Math.max(highest, most)
+  }
+  return { tried: `${held} connections, at most ${highest} at once, each with a frame of 256 KiB that holds unknown lists, objects, keys, texts or numbers` }
 }
 
 /** @param {Stage} stage @param {Options} options */
@@ -162,6 +165,9 @@ async function flood (stage, { seconds }) {
   return { tried: `${sent} valid frames over ${connections} connections, ${FLOODS} at once, as fast as they are accepted` }
 }
 
+/** @param {number} value @param {string[]} names @returns {Record<string, number>} */
+const all = (value, names) => Object.fromEntries(names.map(name => [name, value]))
+
 /**
  * Numbers that no process has, each in one frame of a target of its own.
  * @param {Stage} stage
@@ -173,11 +179,19 @@ async function impossibleNumbers (stage) {
     const socket = await open(stage)
     if (!socket) continue
     sockets.push(socket.resume())
-    const parts = { malloc_heap: value, malloc_arenas: value, malloc_mapped: value, stacks: value, other: value }
-    const counters = { cpuUserSeconds: value, heapUsedBytes: value, externalBytes: value, heapTotalBytes: value }
-    await send(socket, helloLine(i, { constrainedBytes: value, hostMemoryBytes: value }))
-    await send(socket, frameLine(1, { rssBytes: value, rssAnonBytes: value, residentBytes: parts, allocatorBytes: parts, ...counters }))
-    await send(socket, frameLine(value, { rssBytes: value }))
+    await send(socket, helloLine(i))
+    await send(socket, frameLine(1, {
+      rssBytes: value,
+      residentBytes: all(value, ['malloc_heap', 'malloc_arenas', 'malloc_mapped', 'stacks', 'other']),
+      allocatorBytes: all(value, ['heap_in_use', 'arenas_in_use', 'heap_free_pages', 'arenas_free_pages', 'mapped'])
+    }))
+    const second = await open(stage)
+    if (!second) continue
+    sockets.push(second.resume())
+    await send(second, helloLine(100 + i, { constrainedBytes: value, hostMemoryBytes: value }))
+    const counters = ['cpuUserSeconds', 'heapUsedBytes', 'heapTotalBytes', 'heapSizeLimitBytes', 'externalBytes', 'rssAnonBytes', 'containerUsageBytes']
+    await send(second, frameLine(1, { rssBytes: value, ...all(value, counters) }))
+    await send(second, frameLine(value, { rssBytes: value }))
   }
   await wait(6000) // until they were judged
   const answers = []
@@ -185,10 +199,10 @@ async function impossibleNumbers (stage) {
   const own = await stage.awaitTarget(stage.good.pid, () => true, 10_000).then(() => true, () => false)
   for (const socket of sockets) socket.destroy()
   return {
-    tried: `${values.length} targets with numbers up to 1.8e308 in every field of memory`,
+    tried: `${2 * values.length} targets with numbers up to 1.8e308 in fields of memory, limits and sequences`,
     claims: [
       ...answers.map(([at, status]) => ({ text: `/api/v1/${at} answers 200`, held: status === 200, detail: String(status) })),
-      { text: 'the well-behaved target is still told', held: own }
+      { text: 'the well-behaved target is still told', held: own, detail: '' }
     ]
   }
 }
