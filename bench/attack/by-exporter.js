@@ -10,7 +10,7 @@ const { setTimeout: wait } = require('node:timers/promises')
 const { quantile } = require('simple-statistics')
 const { inTime, startWatchedApp } = require('./stage')
 
-const BEHAVIOURS = ['newlines', 'look', 'capture', 'json', 'one endless line', 'random bytes', 'trickle', 'reset', 'never reads']
+const BEHAVIOURS = ['newlines', 'look', 'capture', 'json', 'one endless line', 'random bytes', 'trickle', 'hangs up', 'never reads']
 const REQUESTS_PER_SECOND = 50
 const REQUEST_TIMEOUT_MS = 10_000
 /** Beyond this an impostor is seen by the app's clients; two silent ones in a row differ by less. */
@@ -30,7 +30,7 @@ async function turn (behaviour, seconds) {
   const impostorEnded = once(impostor, 'exit')
   await once(impostor, 'message')
   const app = await startWatchedApp({ MEMWATCH_SOCKET: socket, MEMWATCH_NAME: 'shop' })
-  const agent = new http.Agent({ keepAlive: true, maxSockets: 20 })
+  const agent = new http.Agent({ keepAlive: true })
   /** @type {number[]} */
   const ms = []
   const due = REQUESTS_PER_SECOND * seconds

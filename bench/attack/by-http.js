@@ -1,7 +1,6 @@
 'use strict'
 
 const net = require('node:net')
-const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
 const { request } = require('./request')
 const { ATTACKER, EXPORTER, LOOPBACK, OPERATOR, PORT } = require('./places')
@@ -11,6 +10,8 @@ const { connect, send, helloLine, frameLine } = require('./wire')
 
 const SCRAPES_PER_SECOND = 200
 const IDLE_CONNECTIONS = 1000
+/** Between connections that take the place of those that the exporter closed. */
+const REOPEN_EVERY_MS = 50
 /** Requests that may be under way at once: bounds what the bench itself holds. */
 const MOST_UNDER_WAY = 2000
 const SLOW_READERS = 200
@@ -66,9 +67,9 @@ const storm = from => async (/** @type {Stage} */ stage, /** @type {Options} */ 
         await wait(20)
         continue
       }
-      opened++
       idle.add(socket)
       socket.resume().once('close', () => idle.delete(socket))
+      if (++opened > IDLE_CONNECTIONS) await wait(REOPEN_EVERY_MS)
     }
   })()
   await wait(5000)
@@ -144,14 +145,14 @@ async function largeBodies (stage) {
   await Promise.all(Array.from({ length: 24 }, async (_, i) => {
     const socket = await connectHttp(ATTACKER)
     if (!socket) return
-    const closed = once(socket.resume(), 'close')
+    const closed = new Promise(resolve => socket.resume().once('close', resolve))
     const head = heads[i % heads.length]
     socket.write(head)
     const isChunked = head.includes('chunked')
     for (let bytes = 0; bytes < LARGE_BODY_BYTES && !socket.destroyed; bytes += body.length) {
       const part = isChunked ? Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from('\r\n')]) : body
       sent += part.length
-      if (!socket.write(part)) await Promise.race([once(socket, 'drain').catch(() => {}), closed, wait(10_000)])
+      if (!socket.write(part)) await Promise.race([new Promise(resolve => socket.once('drain', resolve)), closed, wait(10_000)])
     }
     socket.end()
     await Promise.race([closed, wait(5000)])
@@ -203,7 +204,7 @@ async function privateThings (stage) {
   }
 }
 
-const ACTS = /** @type {[string, string][]} */ ([['POST', '/api/v1/targets/good/captures?kind=report'], ['POST', '/api/v1/targets/good/trim?dryRun=true'], ['GET', '/api/v1/recording?seconds=1'], ['DELETE', '/api/v1/captures/00000000-0000-4000-8000-000000000000']])
+const ACTS = /** @type {[string, string][]} */ ([['POST', '/api/v1/targets/good/captures?kind=report'], ['POST', '/api/v1/targets/good/trim?dryRun=true'], ['GET', '/api/v1/recording?seconds=1'], ['POST', '/api/v1/recording?seconds=1'], ['DELETE', '/api/v1/captures/00000000-0000-4000-8000-000000000000']])
 
 /** @param {Stage} stage */
 async function localWithToken (stage) {

@@ -12,6 +12,8 @@ const MESSAGES_WITHIN_MS = 20 * 60_000
 const JUNK_CONNECTIONS = 64
 const MOST_TARGETS = 1000
 const IDLE_CONNECTIONS = 4000
+/** Between connections that take the place of those that the exporter closed. */
+const REOPEN_EVERY_MS = 5
 const SILENT_HELLOS = 5000
 const FLOODS = 16
 
@@ -82,6 +84,7 @@ async function hold (stage, count, seconds, begin) {
     socket.resume().once('close', () => held.delete(socket))
     most = Math.max(most, held.size)
     await Promise.race([begin(socket, opened++), wait(1000)])
+    if (opened > count) await wait(REOPEN_EVERY_MS)
   }
   for (const socket of held) socket.destroy()
   return { opened, most }

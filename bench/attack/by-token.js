@@ -25,6 +25,7 @@ async function costlyCalls (stage, { seconds }) {
     { path: '/api/v1/targets/unwilling/captures?kind=heap_profile', method: 'POST' },
     { path: '/api/v1/targets/unwilling/captures?kind=heap_snapshot', method: 'POST' },
     { path: '/api/v1/targets/unwilling/trim', method: 'POST' },
+    { path: '/api/v1/recording?seconds=2', method: 'POST' },
     { path: '/api/v1/recording?seconds=2' },
     { path: '/api/v1/openapi.json' },
     { path: '/api/v1/deaths' },

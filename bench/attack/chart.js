@@ -51,11 +51,18 @@ function readDockerfile () {
   const stage = text.slice(text.lastIndexOf('\nFROM '))
   const variables = /\nENV ((?:.*\\\n)*.*)/.exec(stage)?.[1] ?? ''
   const pairs = [...variables.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name, value])
-  const entry = JSON.parse(/\nENTRYPOINT (\[.*\])/.exec(stage)?.[1] ?? '[]')
+  const [command, ...entryArgs] = JSON.parse(/\nENTRYPOINT (\[.*\])/.exec(stage)?.[1] ?? '[]')
+  const isFlag = (/** @type {string} */ argument) => argument.startsWith('--')
   return {
     imageEnv: Object.fromEntries(pairs.filter(([name]) => name !== 'PATH')),
-    nodeArgs: entry.slice(1).filter((/** @type {string} */ argument) => argument.startsWith('--'))
+    nodeArgs: (command.endsWith('.sh') ? readStartScript(command) : entryArgs).filter(isFlag)
   }
+}
+
+/** @param {string} command of the image @returns {string[]} words that it gives to Node.js */
+function readStartScript (command) {
+  const text = fs.readFileSync(path.join(ROOT, 'deploy/image', path.basename(command)), 'utf8')
+  return /\bnode (--.*)$/m.exec(text)?.[1].split(' ') ?? []
 }
 
 /** @param {string} text as 128Mi */

@@ -27,7 +27,7 @@ const BEHAVIOURS = {
     const timer = setInterval(() => socket.write('{'), 1)
     socket.on('close', () => clearInterval(timer))
   },
-  reset: socket => { socket.resetAndDestroy?.() ?? socket.destroy() },
+  'hangs up': socket => { socket.destroy() },
   'never reads' (socket) { socket.pause() }
 }
 

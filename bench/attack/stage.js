@@ -178,8 +178,9 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
       }
     }
   } catch (error) {
+    const { oomKills = 0 } = group.stats() ?? {}
     await stop()
-    throw error
+    throw oomKills > 0 ? new Error(`it does not start: ${oomKills} processes killed for memory`) : error
   }
 }
 
