@@ -10,15 +10,16 @@ const path = require('node:path')
  * only when that already hands out memory or is the real root, and else the group beside ours.
  * @param {string} procSelf
  * @param {Fs} fs
+ * @param {string} [controller] of v1, where each controller has directories of its own
  * @returns {{ path: string, version: 1 | 2 } | { reason: string }}
  */
-function findParentGroup (procSelf, fs) {
+function findParentGroup (procSelf, fs, controller = 'memory') {
   const groups = readLines(path.join(procSelf, 'cgroup'), fs).map((line) => line.split(':'))
   const mounts = readLines(path.join(procSelf, 'mountinfo'), fs).map(parseMount)
   if (groups.length === 0) return { reason: 'this system has no control groups (Linux only)' }
 
-  const v1 = groups.find(([, controllers]) => controllers.split(',').includes('memory'))
-  const v1Mount = mounts.find(({ type, options }) => type === 'cgroup' && options.includes('memory'))
+  const v1 = groups.find(([, controllers]) => controllers.split(',').includes(controller))
+  const v1Mount = mounts.find(({ type, options }) => type === 'cgroup' && options.includes(controller))
   if (v1 && v1Mount) return { path: ownDirectory(v1Mount, v1.slice(2).join(':'), fs), version: 1 }
 
   const v2 = groups.find(([hierarchy, controllers]) => hierarchy === '0' && controllers === '')

@@ -74,4 +74,4 @@ async function productImage (store, { tag, context = ROOT, buildArgs = {} }) {
   })
 }
 
-module.exports = { baseImage, productImage, BASE }
+module.exports = { baseImage, productImage, BASE, NODE_VERSION }
