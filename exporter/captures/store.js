@@ -135,7 +135,13 @@ class CaptureStore {
   /** @param {string} id */
   remove (id) {
     this.#kept.delete(id)
-    if (ID.test(id)) fs.rmSync(path.join(this.#folder, id), { recursive: true, force: true })
+    if (!ID.test(id)) return
+    try {
+      fs.rmSync(path.join(this.#folder, id), { recursive: true, force: true })
+    } catch (error) {
+      // A file where the folder should be holds no captures. `force` covers ENOENT alone.
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ENOTDIR') throw error
+    }
   }
 
   /** Remove what is too old. */

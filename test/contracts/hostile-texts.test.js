@@ -21,6 +21,7 @@ jest.mock('../../exporter/ingest/decode', () => {
 })
 
 const { program } = require('../../exporter/cli/memwatch')
+const { DataFolder } = require('../../exporter/data-folder/data-folder')
 const { Load } = require('../../exporter/self-care/load')
 const { startExporter, eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')
@@ -131,6 +132,7 @@ const framesOf = name => recorded[name]
 const wellFormed = text => text.replace(/\p{Cs}/gu, '\ufffd')
 
 let it_
+let dataFolder
 let folder
 /** @type {import('node:http').Server} */
 let hooks
@@ -240,8 +242,9 @@ beforeAll(async () => {
     .listen(0, '127.0.0.1')
   await once(hooks, 'listening')
   otlp = await startOtlpReceiver()
+  dataFolder = await DataFolder.open(folder)
   it_ = await startExporter({
-    dataDir: folder,
+    dataFolder,
     autoCaptures: false,
     webhook: `http://127.0.0.1:${hooks.address().port}/`,
     otlp: otlp.url
@@ -280,6 +283,7 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const connection of connections) connection.destroy()
   await it_.stop()
+  dataFolder.close()
   otlp.stop()
   hooks.closeAllConnections()
   hooks.close()
