@@ -91,7 +91,7 @@ function toldBy (source, given, notes) {
       ...Object.entries({ ...source.cannotExclude }).map(([diagnosis, why]) => ({ diagnosis, text: `found, never ruled out: ${why}` })),
       ...(open ? [{ diagnosis: null, text: open }] : [])
     ],
-    notes: [...notes].map(plainText)
+    notes: [...notes].map(text => plainText(text))
   }
 }
 
