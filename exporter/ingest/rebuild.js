@@ -56,6 +56,13 @@ const isObject = value => typeof value === 'object' && value !== null && !Array.
 /** @param {unknown} value @returns {value is number} */
 const isNumber = value => typeof value === 'number' && value >= 0 && value <= MOST_NUMBER
 
+/**
+ * An object built key by key is a hash table to V8 beyond a dozen keys, and slow to read ever after. A copy keeps the shape of
+ * what was parsed.
+ * @param {Record<string, unknown>} value
+ */
+const copyOf = value => ({ ...value })
+
 /** @type {Rebuild<number>} */
 const number = value => isNumber(value) ? value : undefined
 /**
@@ -115,17 +122,15 @@ function keyMatcher (pattern) {
  */
 const counts = isKey => value => {
   if (!isObject(value)) return undefined
-  /** @type {Record<string, number>} */
-  const kept = {}
+  const kept = copyOf(value)
   let keys = 0
   let sum = 0
-  for (const key in value) {
-    const count = value[key]
+  for (const key in kept) {
+    const count = kept[key]
     if (++keys > MOST_KEYS || !isNumber(count) || !isKey(key)) return undefined
-    kept[key] = count
     sum += count
   }
-  return sum <= MOST_NUMBER ? kept : undefined
+  return sum <= MOST_NUMBER ? /** @type {Record<string, number>} */ (kept) : undefined
 }
 
 /**
@@ -136,17 +141,16 @@ const counts = isKey => value => {
  */
 const rows = (isKey, row, sumOf) => value => {
   if (!isObject(value)) return undefined
-  /** @type {Record<string, Row>} */
-  const kept = {}
+  const kept = copyOf(value)
   let keys = 0
   let sum = 0
-  for (const key in value) {
-    const one = row(value[key])
+  for (const key in kept) {
+    const one = row(kept[key])
     if (++keys > MOST_KEYS || one === undefined || !isKey(key)) return undefined
     kept[key] = one
     sum += sumOf(one)
   }
-  return sum <= MOST_NUMBER ? kept : undefined
+  return sum <= MOST_NUMBER ? /** @type {Record<string, Row>} */ (kept) : undefined
 }
 
 /** @type {Rebuild<number[]>} */
@@ -205,16 +209,26 @@ const valueRebuilds = Object.assign(Object.create(null), Object.fromEntries(Obje
  */
 function rebuildValues (values) {
   if (!isObject(values)) return undefined
-  /** @type {Record<string, unknown>} */
-  const kept = {}
-  for (const name in values) {
+  const kept = copyOf(values)
+  /** @type {string[]} */
+  const unknown = []
+  for (const name in kept) {
     const rebuild = valueRebuilds[name]
-    if (rebuild === undefined) continue
-    const value = rebuild(values[name])
+    if (rebuild === undefined) {
+      unknown.push(name)
+      continue
+    }
+    const value = rebuild(kept[name])
     if (value === undefined) return undefined
     kept[name] = value
   }
-  return kept
+  return unknown.length === 0 ? kept : without(kept, unknown)
+}
+
+/** @param {Record<string, unknown>} object @param {string[]} names */
+function without (object, names) {
+  const left = new Set(names)
+  return Object.fromEntries(Object.entries(object).filter(([name]) => !left.has(name)))
 }
 
 /**
