@@ -5,8 +5,8 @@ const { isPlain } = require('./text-rules')
 
 /**
  * Builds messages anew from the wire contract. A rebuilt message holds what the contract knows and
- * nothing else: no unknown field, no object of the parsed line, no text that is not plain, no number
- * beyond MOST_NUMBER. Everything behind the border relies on that.
+ * nothing else: no unknown field, no object of the parsed line, no text that is not plain, no
+ * number beyond MOST_NUMBER. Everything behind the border relies on that.
  */
 
 /** Largest number of the wire, and largest sum of a map: beyond it a double is no exact integer. */
@@ -57,8 +57,8 @@ const isObject = value => typeof value === 'object' && value !== null && !Array.
 const isNumber = value => typeof value === 'number' && value >= 0 && value <= MOST_NUMBER
 
 /**
- * An object built key by key is a hash table to V8 beyond a dozen keys, and slow to read ever after. A copy keeps the shape of
- * what was parsed.
+ * An object built key by key is a hash table to V8 beyond a dozen keys, and slow to read ever after.
+ * A copy keeps the shape of what was parsed.
  * @param {Record<string, unknown>} value
  */
 const copyOf = value => ({ ...value })
@@ -70,17 +70,26 @@ const number = value => isNumber(value) ? value : undefined
  * days, and is still to be watched.
  * @type {Rebuild<number>}
  */
-const counter = value => typeof value === 'number' && value >= 0 && value < Infinity ? Math.min(value, MOST_NUMBER) : undefined
+const counter = value => typeof value === 'number' && value >= 0 && value < Infinity
+  ? Math.min(value, MOST_NUMBER)
+  : undefined
 /** @param {number} most @returns {Rebuild<number>} */
 const numberUpTo = most => value => isNumber(value) && value <= most ? value : undefined
 /** @param {number} most @param {number} [least] @returns {Rebuild<number>} */
-const integer = (most, least = 0) => value => typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most ? value : undefined
+const integer = (most, least = 0) => value => {
+  const isOne = typeof value === 'number' && Number.isInteger(value)
+  return isOne && value >= least && value <= most ? value : undefined
+}
 /** @type {Rebuild<boolean>} */
 const boolean = value => typeof value === 'boolean' ? value : undefined
 /** @param {number} most characters @param {number} [least] @returns {Rebuild<string>} */
-const text = (most, least = 0) => value => typeof value === 'string' && value.length >= least && value.length <= most && isPlain(value) ? value : undefined
+const text = (most, least = 0) => value => {
+  if (typeof value !== 'string' || value.length < least || value.length > most) return undefined
+  return isPlain(value) ? value : undefined
+}
 /** @param {RegExp} pattern @returns {Rebuild<string>} */
-const matching = pattern => value => typeof value === 'string' && pattern.test(value) ? value : undefined
+const matching = pattern => value =>
+  typeof value === 'string' && pattern.test(value) ? value : undefined
 
 /** @param {Rebuild<string>} item @param {number} [most] items @returns {Rebuild<string[]>} */
 const texts = (item, most = MOST_TEXTS) => value => {
@@ -136,7 +145,8 @@ const counts = isKey => value => {
 /**
  * Rows by key, as above.
  * @template {any[]} Row
- * @param {(key: string) => boolean} isKey @param {Rebuild<Row>} row @param {(row: Row) => number} sumOf at least of what is added up
+ * @param {(key: string) => boolean} isKey @param {Rebuild<Row>} row
+ * @param {(row: Row) => number} sumOf at least of what is added up
  * @returns {Rebuild<Record<string, Row>>}
  */
 const rows = (isKey, row, sumOf) => value => {
@@ -157,7 +167,8 @@ const rows = (isKey, row, sumOf) => value => {
 function spaceRow (value) {
   if (!Array.isArray(value) || value.length !== 4) return undefined
   const [used, size, available, physical] = value
-  return isNumber(used) && isNumber(size) && isNumber(available) && isNumber(physical) ? [used, size, available, physical] : undefined
+  const areNumbers = isNumber(used) && isNumber(size) && isNumber(available) && isNumber(physical)
+  return areNumbers ? [used, size, available, physical] : undefined
 }
 
 /** @param {number} length @returns {Rebuild<number[]>} */
@@ -172,13 +183,17 @@ const buckets = length => value => {
   return sum <= MOST_NUMBER ? kept : undefined
 }
 
-/** @param {number} bounds of the histogram @returns {Rebuild<[count: number, sumSeconds: number, longestSeconds: number, buckets: number[]]>} */
+/**
+ * @typedef {[count: number, sumSeconds: number, longestSeconds: number, buckets: number[]]} HistogramRow
+ * @param {number} bounds of the histogram @returns {Rebuild<HistogramRow>}
+ */
 const histogramRow = bounds => {
   const rebuildBuckets = buckets(bounds + 1)
   return value => {
     if (!Array.isArray(value) || value.length !== 4) return undefined
     const [count, sumSeconds, longestSeconds] = value
-    const kept = isNumber(count) && isNumber(sumSeconds) && isNumber(longestSeconds) ? rebuildBuckets(value[3]) : undefined
+    if (!isNumber(count) || !isNumber(sumSeconds) || !isNumber(longestSeconds)) return undefined
+    const kept = rebuildBuckets(value[3])
     return kept && [count, sumSeconds, longestSeconds, kept]
   }
 }
@@ -186,13 +201,14 @@ const histogramRow = bounds => {
 const plain = text(MOST_TEXT_LENGTH)
 const isKey = keyMatcher(KEY)
 const byKey = counts(isKey)
+const gcRow = histogramRow(GC_PAUSE_BOUNDS_SECONDS.length)
 
 /** @type {Record<import('memwatch/frame').Shape, Rebuild>} */
 const shapes = {
   number,
   counts: byKey,
-  spaces: rows(isKey, spaceRow, ([used, size, available, physical]) => used + size + available + physical),
-  gc: rows(keyMatcher(GC_KEY), histogramRow(GC_PAUSE_BOUNDS_SECONDS.length), ([count, seconds]) => count + seconds),
+  spaces: rows(isKey, spaceRow, ([used, size, free, physical]) => used + size + free + physical),
+  gc: rows(keyMatcher(GC_KEY), gcRow, ([count, seconds]) => count + seconds),
   delay: histogramRow(DELAY_BOUNDS_SECONDS.length)
 }
 
@@ -200,12 +216,15 @@ const shapes = {
  * By field. Without a prototype: a field called constructor is unknown, and not a function.
  * @type {Record<string, Rebuild>}
  */
-const valueRebuilds = Object.assign(Object.create(null), Object.fromEntries(Object.entries(fields).map(([name, { shape, kind }]) =>
-  [name, shape === 'number' && kind === 'counter' ? counter : shapes[shape]])))
+const valueRebuilds = Object.create(null)
+for (const [name, { shape, kind }] of Object.entries(fields)) {
+  valueRebuilds[name] = shape === 'number' && kind === 'counter' ? counter : shapes[shape]
+}
 
 /**
  * @param {unknown} values of a frame
- * @returns {import('memwatch/frame').Frame['values'] | undefined} undefined where a known field has another shape
+ * @returns {import('memwatch/frame').Frame['values'] | undefined} undefined where a known field has
+ *   another shape
  */
 function rebuildValues (values) {
   if (!isObject(values)) return undefined
@@ -236,8 +255,8 @@ function without (object, names) {
  * @returns {Rebuild} of an object with these fields
  */
 function fieldsOf (required, optional = {}) {
-  const all = [...Object.entries(required).map(([name, rebuild]) => ({ name, rebuild, isRequired: true })),
-    ...Object.entries(optional).map(([name, rebuild]) => ({ name, rebuild, isRequired: false }))]
+  const all = [required, optional].flatMap(fields =>
+    Object.entries(fields).map(([name, rebuild]) => ({ name, rebuild, isRequired: fields === required })))
   return value => {
     if (!isObject(value)) return undefined
     /** @type {Record<string, unknown>} */
@@ -253,6 +272,8 @@ function fieldsOf (required, optional = {}) {
 }
 
 const unixMs = numberUpTo(MOST_UNIX_MS)
+/** @type {Rebuild<number>} */
+const interval = value => isNumber(value) && value > 0 && value <= MOST_INTERVAL_SECONDS ? value : undefined
 const whole = integer(MOST_NUMBER)
 
 const hello = fieldsOf({
@@ -261,7 +282,7 @@ const hello = fieldsOf({
   threadId: whole,
   startedAtUnixMs: unixMs,
   name: text(128, 1),
-  intervalSeconds: value => isNumber(value) && value > 0 && value <= MOST_INTERVAL_SECONDS ? value : undefined,
+  intervalSeconds: interval,
   node: matching(VERSION),
   v8: matching(VERSION),
   platform: matching(WORD),
@@ -308,6 +329,17 @@ const capture = fieldsOf({ id: matching(ID), part: matching(WORD) })
 const bye = fieldsOf({ sequence: whole, atUnixMs: unixMs, exitCode: integer(2 ** 32, -(2 ** 31)) })
 
 /** Without `values`, which have a reason of their own. */
-const frame = fieldsOf({ sequence: whole, atUnixMs: unixMs, uptimeSeconds: numberUpTo(MOST_UPTIME_SECONDS) })
+const frame = fieldsOf({
+  sequence: whole, atUnixMs: unixMs, uptimeSeconds: numberUpTo(MOST_UPTIME_SECONDS)
+})
 
-module.exports = { rebuildValues, rebuilds: { hello, answer, capture, bye, frame }, fieldsOf, number, integer, matching, isObject, MOST_NUMBER }
+module.exports = {
+  rebuildValues,
+  rebuilds: { hello, answer, capture, bye, frame },
+  fieldsOf,
+  number,
+  integer,
+  matching,
+  isObject,
+  MOST_NUMBER
+}
