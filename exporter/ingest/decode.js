@@ -63,8 +63,14 @@ function countValues (line) {
   return values
 }
 
-/** Why a message of a type is refused. @type {Record<Message['type'], RejectReason>} */
-const INVALID = { hello: 'invalid_hello', capture: 'invalid_capture', answer: 'invalid_answer', bye: 'invalid_frame', frame: 'invalid_frame' }
+/** Reasons for the refusal of a message, by its type. @type {Record<Message['type'], RejectReason>} */
+const INVALID = {
+  hello: 'invalid_hello',
+  capture: 'invalid_capture',
+  answer: 'invalid_answer',
+  bye: 'invalid_frame',
+  frame: 'invalid_frame'
+}
 
 /**
  * The message of a line, once parsed. It is built anew: nothing of what was parsed is kept.

@@ -65,6 +65,31 @@ describe('what a source can tell', () => {
   })
 })
 
+describe('lives', () => {
+  const ESCAPE = '\u001b]0;mine\u0007'
+  const openLives = async read => {
+    const source = /** @type {any} */ ({ ...report, read: async (_, lives) => read(lives) })
+    return judgeSource(source, [], {}, { onError: error => { throw error } })
+  }
+  it('hold plain texts, and leave out readings that no agent sends', async () => {
+    const { targets: [target], told } = await openLives(lives => {
+      const life = lives.open({ name: `a${ESCAPE}`, host: 'b\u202e', execArgv: ['\ud800'] })
+      lives.notes.add(`c${ESCAPE}`)
+      life.frame(1, { rssBytes: 1 })
+      life.frame(2, { rssBytes: 1e308 })
+      life.frame(3, { spaces: { [ESCAPE]: [1, 2, 3, 4] } })
+    })
+    expect([target.name, target.hello.host, target.hello.execArgv, target.values, target.frame.uptimeSeconds]).toEqual(['a\ufffd]0;mine\ufffd', 'b\ufffd', ['\ufffd'], { rssBytes: 1 }, 1])
+    expect(told.notes).toEqual(['c\ufffd]0;mine\ufffd', '2 readings were left out: they hold numbers or names that no process has'])
+  })
+  it('follow one another under one process id, as in a container', async () => {
+    const { targets } = await openLives(lives => {
+      for (const startedAtUnixMs of [1000, 2000, 3000]) lives.open({ name: 'app', host: 'pod', pid: 1, startedAtUnixMs }).frame(0.5, { rssBytes: 1 })
+    })
+    expect(targets.map(({ hello }) => hello.startedAtUnixMs)).toEqual([1000, 2000, 3000])
+  })
+})
+
 describe('a diagnostic report', () => {
   /** Reports that a process writes of itself. @param {string} code @param {string[]} [flags] */
   async function reportsOf (code, flags = []) {
