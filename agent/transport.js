@@ -125,7 +125,7 @@ class Transport {
     // After a long block timers come first: what the kernel answered meanwhile is heard before the immediate.
     this.#giveUp = setTimeout(() => setImmediate(() => {
       if (this.#socket === socket && this.#state === 'connecting') attempt('connect', () => this.#lose())
-    }), CONNECT_TIMEOUT_MS).unref()
+    }), CONNECT_TIMEOUT_MS)
     socket.on('error', error => debug('socket: %s', error))
     socket.on('close', () => {
       if (this.#socket === socket) attempt('close', () => this.#lose())
