@@ -210,7 +210,7 @@ function start (config, gcs) {
     load,
     run () {
       due()
-      timer = setInterval(due, frameMs).unref()
+      timer = setInterval(due, frameMs)
     },
     bye,
     stop: wrap('stop', () => {

@@ -47,7 +47,7 @@ function begin (config) {
     }
   }
   const loadNext = fenced(() => {
-    if (!pieces.next().done) loadTimer = setTimeout(loadNext, LOAD_EVERY_MS).unref()
+    if (!pieces.next().done) loadTimer = setTimeout(loadNext, LOAD_EVERY_MS)
   })
   /** Whatever is not loaded yet. */
   const loadRest = () => {
@@ -61,9 +61,9 @@ function begin (config) {
   /** @type {NodeJS.Timeout | undefined} */
   let firstTimer
   let loadTimer = setTimeout(fenced(() => {
-    firstTimer = setTimeout(run, FIRST_FRAME_MS - LOAD_AFTER_MS).unref()
+    firstTimer = setTimeout(run, FIRST_FRAME_MS - LOAD_AFTER_MS)
     loadNext()
-  }), LOAD_AFTER_MS).unref()
+  }), LOAD_AFTER_MS)
   const bye = fenced(exitCode => {
     ended = true
     if (nowMs() - beganMs < FIRST_FRAME_MS) return

@@ -91,7 +91,7 @@ class CommandLines {
     this.#unread = unread
     this.#socket.pause()
     const restMs = Math.max(1, this.#secondBeganMs + SECOND_MS - nowMs())
-    this.#resumption = setTimeout(() => this.#fenced(() => this.#resume()), restMs).unref()
+    this.#resumption = setTimeout(() => this.#fenced(() => this.#resume()), restMs)
   }
 
   #resume () {

@@ -35,7 +35,7 @@ function lookup (name, _options, callback, { read = file => readFileSync(file, '
   if (known !== undefined) return nextTick(callback, null, known, net.isIP(known))
 
   const resolver = new dns.Resolver({ timeout: TIMEOUT_MS, tries: 1 })
-  const timer = setTimeout(() => resolver.cancel(), TIMEOUT_MS).unref()
+  const timer = setTimeout(() => resolver.cancel(), TIMEOUT_MS)
   resolver.resolve4(name, (error4, [address4] = []) => {
     if (address4 !== undefined || error4?.code !== dns.NODATA) {
       clearTimeout(timer)

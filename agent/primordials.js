@@ -1,7 +1,7 @@
 'use strict'
 
 const fs = require('node:fs')
-const timers = require('node:timers')
+const { clearImmediate, clearInterval, clearTimeout, setImmediate, setInterval, setTimeout } = require('node:timers')
 const { performance, PerformanceObserver } = require('node:perf_hooks')
 
 /**
@@ -11,20 +11,34 @@ const { performance, PerformanceObserver } = require('node:perf_hooks')
  * these, and reads none of them from `globalThis`; a lint rule holds that. Functions of `node:v8`
  * are in v8-functions.js: to load that module takes 2 to 3 ms, too long for a preload.
  */
-const { memoryUsage } = process
+const { hrtime, memoryUsage } = process
 const { nodeTiming } = performance
 
+// Up to Node.js 18 `performance.now` asks `process.hrtime`, which fake timers replace as well.
+const [seconds, nanoseconds] = hrtime()
+const originMs = seconds * 1e3 + nanoseconds / 1e6 - performance.now()
+
+const { apply } = Reflect
+const probe = setTimeout(() => {}, 1)
+const { unref } = Object.getPrototypeOf(probe)
+clearTimeout(probe)
+
 module.exports = Object.freeze({
-  setTimeout: timers.setTimeout,
-  clearTimeout: timers.clearTimeout,
-  setInterval: timers.setInterval,
-  clearInterval: timers.clearInterval,
-  setImmediate: timers.setImmediate,
-  clearImmediate: timers.clearImmediate,
+  /** Unref'd: a script that ends must end. @param {() => void} work @param {number} ms @returns {NodeJS.Timeout} */
+  setTimeout: (work, ms) => apply(unref, setTimeout(work, ms), []),
+  clearTimeout,
+  /** Unref'd. @param {() => void} work @param {number} ms @returns {NodeJS.Timeout} */
+  setInterval: (work, ms) => apply(unref, setInterval(work, ms), []),
+  clearInterval,
+  setImmediate,
+  clearImmediate,
   nextTick: process.nextTick,
 
-  /** Milliseconds since the isolate started. @type {() => number} */
-  nowMs: performance.now.bind(performance),
+  /** Milliseconds since the isolate started, as `performance.now`. */
+  nowMs () {
+    const time = hrtime()
+    return time[0] * 1e3 + time[1] / 1e6 - originMs
+  },
   /** When the isolate started, in milliseconds since 1970. */
   timeOriginUnixMs: performance.timeOrigin,
   /** Wall clock, in milliseconds since 1970. */

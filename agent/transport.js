@@ -148,25 +148,27 @@ class Transport {
         return
       }
       socket = this.#socket = net.connect(this.#address)
-      this.#descriptor()
     } catch (error) {
       debug('connect: %s', error) // the permission model refuses, or there is nothing yet
       this.#state = 'idle'
       return
     }
     socket.unref()
-    // After a long block timers come first: what the kernel answered meanwhile is heard before the immediate.
-    this.#giveUp = setTimeout(() => setImmediate(() => {
-      if (this.#socket === socket && this.#state === 'connecting') attempt('connect', () => this.#lose())
-    }), CONNECT_TIMEOUT_MS).unref()
     socket.on('error', error => debug('socket: %s', error))
+    attempt('connect', () => this.#descriptor())
     socket.on('close', () => {
       if (this.#socket === socket) attempt('close', () => this.#lose())
     })
     socket.on('connect', () => {
       if (this.#socket === socket && this.#state === 'connecting') attempt('connect', () => this.#open())
     })
-    socket.on('end', () => socket.destroy())
+    // After a long block timers come first: what the kernel answered meanwhile is heard before the immediate.
+    this.#giveUp = setTimeout(() => setImmediate(() => {
+      if (this.#socket === socket && this.#state === 'connecting') attempt('connect', () => this.#lose())
+    }), CONNECT_TIMEOUT_MS)
+    socket.on('end', () => {
+      if (this.#socket === socket) attempt('end', () => this.#lose())
+    })
   }
 
   #open () {

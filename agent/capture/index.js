@@ -66,7 +66,7 @@ async function stopAfter (running, work) {
 }
 
 /** @type {Tools['wait']} */
-const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seconds).unref() })
+const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seconds) })
 
 /**
  * Captures of this isolate, one at a time.

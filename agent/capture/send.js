@@ -51,7 +51,7 @@ async function send ({ address, header, chunks }) {
 function connected (address) {
   return new Promise((resolve, reject) => {
     const socket = net.connect(address).unref()
-    const giveUp = setTimeout(() => socket.destroy(new Error('no exporter answers')), CONNECT_WITHIN_MS).unref()
+    const giveUp = setTimeout(() => socket.destroy(new Error('no exporter answers')), CONNECT_WITHIN_MS)
     socket.on('error', reject)
     socket.once('connect', () => {
       clearTimeout(giveUp)
@@ -69,7 +69,7 @@ function connected (address) {
 function writerOf (socket, own) {
   let turnBeganMs = nowMs()
   const turn = async (/** @type {number} */ ms) => {
-    await new Promise(resolve => { setTimeout(resolve, ms).unref() })
+    await new Promise(resolve => { setTimeout(() => resolve(undefined), ms) })
     turnBeganMs = nowMs()
   }
   return async bytes => {

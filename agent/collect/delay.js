@@ -102,7 +102,6 @@ function delay (frameMs, guarded) {
     }
     timerMs = intervalMs
     timer = setTimeout(ownTick, intervalMs)
-    timer.unref()
   }
 
   const peak = () => {

@@ -181,7 +181,7 @@ function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT
 
 /** @param {() => void} work @param {number} ms */
 function setLater (work, ms) {
-  const timer = setTimeout(work, ms).unref()
+  const timer = setTimeout(work, ms)
   return () => clearTimeout(timer)
 }
 

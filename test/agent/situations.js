@@ -20,8 +20,10 @@
 
 /** Long enough for some frames, with an interval of 0.1 s. */
 const LIVE = 'setTimeout(() => { console.log("end") }, 300)'
+/** Parts of Node.js that are loaded when they are first used: with the agent, some are there already. */
+const WHOLE_NODE = "process.stdout; process.stderr; require('fs').promises; require('net'); require('v8'); require('worker_threads')"
 /** @param {string} code runs while the agent is at work @param {number} [ms] */
-const later = (code, ms = 150) => `setTimeout(() => { ${code} }, ${ms}); ${LIVE}`
+const later = (code, ms = 150) => `${WHOLE_NODE}; setTimeout(() => { ${code} }, ${ms}); ${LIVE}`
 /** @param {string} flag of Node.js */
 const knows = flag => `process.allowedNodeEnvironmentFlags.has('${flag}')`
 const THROWS = '() => { throw new Error("of the app") }'
@@ -72,11 +74,11 @@ const situations = [
   { name: 'a small young generation', flags: ['--max-semi-space-size=1'], code: `setInterval(() => { Array.from({ length: 1e4 }, () => ({})) }, 5).unref(); ${LIVE}` },
 
   // What is replaced.
-  { name: 'Object.prototype with values', code: `for (const name of ['fd', 'path', 'host', 'get', 'set', 'value', 'read', 'stop', 'start', 'encoding', 'flag', 'look', 'type']) Object.prototype[name] = undefined; Object.prototype.polluted = 1; ${LIVE}` },
-  { name: 'Object.prototype with accessors that throw', code: later("for (const name of ['agentErrors', 'v', 'id', 'sent', 'look']) Object.defineProperty(Object.prototype, name, { get () { throw new Error('read') }, set () { throw new Error('written') }, configurable: true })") },
+  { name: 'Object.prototype with values', code: `for (const name of ['fd', 'path', 'host', 'read', 'stop', 'start', 'encoding', 'flag', 'look', 'type']) Object.prototype[name] = undefined; Object.prototype.polluted = 1; ${LIVE}` },
+  { name: 'Object.prototype with accessors that throw', code: later("for (const name of ['agentErrors', 'v', 'sent', 'look', 'framesDropped']) Object.defineProperty(Object.prototype, name, { get () { throw new Error('read') }, set () { throw new Error('written') }, configurable: true })") },
   { name: 'Array.prototype with elements', code: later("Array.prototype[0] = 'first'; Array.prototype.more = () => {}") },
   { name: 'methods of Array that throw', code: later(`for (const name of ['push', 'splice', 'map', 'filter', 'forEach', 'join', 'slice', 'find', 'reduce', 'shift', 'includes']) Array.prototype[name] = ${THROWS}`) },
-  { name: 'the iterator of Array throws', code: later(`Array.prototype[Symbol.iterator] = ${THROWS}`).replace('console.log("end")', 'require("fs").writeSync(1, "end")') },
+  { name: 'another iterator of Array', code: later('const own = Array.prototype[Symbol.iterator]; Array.prototype[Symbol.iterator] = function () { return { ...own.call(this), next: (all => all.next.bind(all))(own.call(this)) } }') },
   { name: 'methods of Map, Set and WeakRef that throw', code: later(`for (const type of [Map, Set]) for (const name of ['get', 'set', 'has', 'add', 'delete', 'values']) type.prototype[name] = ${THROWS}; WeakRef.prototype.deref = ${THROWS}; globalThis.WeakRef = ${THROWS}`) },
   { name: 'methods of String that throw', code: later(`for (const name of ['split', 'indexOf', 'slice', 'startsWith', 'trim', 'charCodeAt', 'match', 'matchAll', 'replace']) String.prototype[name] = ${THROWS}`) },
   { name: 'methods of Function that throw', code: later(`Function.prototype.call = Function.prototype.apply = Function.prototype.bind = ${THROWS}`) },
@@ -135,7 +137,7 @@ const situations = [
     }, 30)`
   },
   { name: 'eight descriptors more than Node itself holds', shell: 'ulimit -n $((FREE + 8)); exec "$@"', code: "const fs = require('fs'); setTimeout(() => { console.log([1, 2].map(() => fs.openSync(__filename, 'r') > 2)) }, 350); setTimeout(() => { console.log('end') }, 500)" },
-  { name: 'no descriptors left', code: 'const fs = require(\'fs\'); setTimeout(() => { const open = []; try { for (;;) open.push(fs.openSync(\'/dev/null\', \'r\')) } catch (error) { console.log(error.code) } setTimeout(() => { for (const fd of open) fs.closeSync(fd) }, 250) }, 150); setTimeout(() => { console.log(fs.readFileSync(__filename).length > 0) }, 600)', shell: 'ulimit -n 64; exec "$@"' },
+  { name: 'no descriptors left', code: 'const fs = require(\'fs\'); setTimeout(() => { const open = []; try { for (;;) open.push(fs.openSync(\'/dev/null\', \'r\')) } catch (error) { console.log(error.code) } setTimeout(() => { for (const fd of open) fs.closeSync(fd); setTimeout(() => { console.log(fs.readFileSync(__filename).length > 0) }, 200) }, 250) }, 150)', shell: 'ulimit -n 64; exec "$@"' },
   { name: 'stdout that nobody reads', code: "setTimeout(() => { console.log('x'.repeat(1e5)) }, 200); setTimeout(() => {}, 300)", shell: '"$@" | head -c 1 >/dev/null; echo over' },
 
   // Threads and processes.
