@@ -18,10 +18,13 @@ const CONNECTIONS = { burst: 1500, perSecond: 250 }
 /** A connection beyond that rate is not read, and closed later: its client waits before the next. */
 const HELD_MS = 3000
 
-/** Requests of one address. A page that draws a hundred targets asks for less. */
-const REQUESTS = { burst: 1000, perSecond: 100 }
+/**
+ * Requests of one address. The page and `memwatch top` ask for less, and a list of targets takes 1 ms
+ * of CPU: a tenth of a core has 100 of them a second.
+ */
+const REQUESTS = { burst: 500, perSecond: 50 }
 /** Requests that one counts for. A refusal is the answer to a guessed token, or to a stranger. */
-const COSTS = { request: 1, scrape: 10, refusal: 10 }
+const COSTS = { request: 1, scrape: 5, refusal: 10 }
 /**
  * Answers that are under way, in total and to one address.
  *   requests: all of them; `memwatch top` sends some fifty at a time
