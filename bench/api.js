@@ -17,7 +17,7 @@ const { startExporter, eventually } = require('../test/support/exporter')
 const VERSION = '4.32.5'
 const AGENT = path.join(__dirname, '../agent/index.js')
 /** Less than the exporter allows of one address. */
-const RATE = '80/s'
+const RATE = '40/s'
 
 async function main () {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-api-'))

@@ -1,8 +1,10 @@
 #!/bin/sh
-# Entry point of the image. With MEMWATCH_ON_FAILURE=stay the container outlives its exporter: Kubernetes takes a pod out of its
-# Services while a container of it restarts, so an exporter that ends is started again in its container.
+# Entry point of the image. With MEMWATCH_ON_FAILURE=stay the container outlives its exporter:
+# Kubernetes takes a pod out of its Services while a container of it restarts, so an exporter that
+# ends is started again in its container.
 
-# Half of the container's memory: V8 would let the heap grow past a container of 256 MiB or less, and a kill by the kernel tells nobody why.
+# The heap gets half of the container's memory: V8 would let it grow past a container of 256 MiB or
+# less, and a kill by the kernel says nothing about its cause.
 set -- node --max-old-space-size-percentage=50 "${0%/*}/exporter/cli/memwatch.js" "$@"
 
 # Other commands, as install-agent, are there to end.

@@ -5,6 +5,8 @@ const net = require('node:net')
 const { createHash, timingSafeEqual } = require('node:crypto')
 const { refuse } = require('./problems')
 
+/** @typedef {import('fastify').FastifyRequest} FastifyRequest @typedef {import('fastify').FastifyReply} FastifyReply */
+
 const LOOPBACK_ADDRESSES = /^(127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)$/
 
 /**
@@ -16,32 +18,43 @@ const LOOPBACK_ADDRESSES = /^(127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)$
 /** @param {string} text */
 const digest = text => createHash('sha256').update(text).digest()
 
-/** Headers that proxies and meshes add: the request comes from elsewhere, whatever address it was passed on from. */
-const OF_PROXIES = /^(forwarded|via|(x-)?forwarded-.*|x-forwarded|x-real-ip|x-(cluster-)?client-ip|x-original-.*|x-envoy-.*|l5d-.*|true-client-ip|cf-.*|fastly-client-ip|x-(amzn|azure|goog)-.*)$/
+/** Headers that proxies and meshes add: a request that bears one comes from elsewhere. */
+const OF_PROXIES = new RegExp(`^(${[
+  'via', 'forwarded', 'x-forwarded', '(x-)?forwarded-.*', 'x-original-.*', 'x-real-ip',
+  'x-(cluster-)?client-ip', 'true-client-ip', 'fastly-client-ip', 'cf-.*', 'x-envoy-.*', 'l5d-.*',
+  'x-(amzn|azure|goog)-.*'
+].join('|')})$`)
 
 /**
- * Who may do what. From this machine reading is free, and so is acting where there is no token; from elsewhere both need the token,
- * and without one nobody may. What a proxy on this machine passes on is from elsewhere. In a browser on this machine only the exporter's own page may act; another
- * site may not, and by a name that it took over it may not even read: what calls a loopback server calls it by address, as localhost, or by this machine's name.
+ * Who may do what. From this machine reading is free, and so is acting where there is no token; from
+ * elsewhere both need the token, and without one nobody may. A request that a proxy on this machine
+ * passes on is from elsewhere. In a browser on this machine only the exporter's own page may act;
+ * another site may not, and by a name that it took over it may not even read: a caller of a loopback
+ * server names it by its address, as localhost, or by this machine's name.
  *
  * @param {object} options
  * @param {string | undefined} options.token
  * @param {boolean} options.trustLoopback false: callers on this machine are from elsewhere
- * @returns {(request: import('fastify').FastifyRequest, reply: import('fastify').FastifyReply) => Promise<any>} a hook that answers 401 or 403 to all others
+ * @returns {(request: FastifyRequest, reply: FastifyReply) => Promise<any>} a hook that answers 401
+ *   or 403 to all others
  */
 function authorize ({ token, trustLoopback }) {
   return async (request, reply) => {
-    const access = /** @type {{ access?: Access }} */ (request.routeOptions.config ?? {}).access ?? 'read'
+    const { access = 'read' } = /** @type {{ access?: Access }} */ (request.routeOptions.config ?? {})
     const { authorization, host, origin } = request.headers
-    if (isOfAnotherSite(request, access)) return refuse(reply, 'forbidden', 'no other site may ask for this')
-    const ownPage = origin === undefined || origin === `http://${host}` || origin === `https://${host}`
-    const overLoopback = LOOPBACK_ADDRESSES.test(request.socket.remoteAddress ?? '') && LOOPBACK_ADDRESSES.test(request.socket.localAddress ?? '')
-    const given = tokenIn(authorization ?? '')
-    const hasToken = token !== undefined && token !== '' && given !== undefined && timingSafeEqual(digest(given), digest(token))
-    // A page that took over a name does not know the token; a proxy may keep the name that it was called by.
-    if (overLoopback && !hasToken && !isOurName(host ?? '')) return refuse(reply, 'forbidden', 'on this machine the exporter is called localhost')
+    const denied = (/** @type {string} */ detail) => refuse(reply, 'forbidden', detail)
+    if (isOfAnotherSite(request, access)) return denied('no other site may ask for this')
+    const ownPage = [undefined, `http://${host}`, `https://${host}`].includes(origin)
+    const { remoteAddress = '', localAddress = '' } = request.socket
+    const overLoopback = [remoteAddress, localAddress].every(at => LOOPBACK_ADDRESSES.test(at))
+    const hasToken = Boolean(token) && isToken(tokenIn(authorization ?? ''), token)
+    // A page that took over a name does not know the token. A proxy may keep the name in Host.
+    if (overLoopback && !hasToken && !isOurName(host ?? '')) {
+      return denied('on this machine the exporter is called localhost')
+    }
     if (access === 'open') return
-    const local = overLoopback && trustLoopback && !Object.keys(request.headers).some(name => OF_PROXIES.test(name))
+    const isOfProxy = Object.keys(request.headers).some(name => OF_PROXIES.test(name))
+    const local = overLoopback && trustLoopback && !isOfProxy
     if (local && access === 'read') return
     if (token) {
       if (!hasToken) {
@@ -51,13 +64,17 @@ function authorize ({ token, trustLoopback }) {
       if (access === 'read' || ownPage) return
     }
     if (local && ownPage) return
-    return refuse(reply, 'forbidden', token ? 'no other site may have this done' : 'without a token (--token-file) this is for tools on the same machine only')
+    return denied(token ? 'no other site may have this done' : 'without a token (--token-file) this is for tools on the same machine only')
   }
 }
 
+/** In constant time. @param {string | undefined} given @param {string | undefined} token */
+const isToken = (given, token) => given !== undefined && token !== undefined && timingSafeEqual(digest(given), digest(token))
+
 /**
- * Whether a browser asks on behalf of another site. A link on another site may open a page, and nothing else: https://web.dev/articles/fetch-metadata
- * @param {import('fastify').FastifyRequest} request @param {Access} access of its route
+ * Whether a browser asks on behalf of another site. A link on another site may open a page, and
+ * nothing else: https://web.dev/articles/fetch-metadata
+ * @param {FastifyRequest} request @param {Access} access of its route
  */
 function isOfAnotherSite ({ headers, method }, access) {
   const { 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': to } = headers

@@ -57,7 +57,10 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
 
   server.get('/api/v1/live', { exposeHeadRoute: false }, async (request, reply) => {
     const limit = limits.startViewing(request.raw, reply.raw)
-    if (limit) return refuse(reply, 'too_many_viewers', `${MOST.viewers[limit]} viewers ${limit === 'ofAddress' ? 'from your address ' : ''}are connected: close one, or ask /api/v1/targets`)
+    if (limit) {
+      const viewers = `${MOST.viewers[limit]} viewers${limit === 'ofAddress' ? ' from your address' : ''}`
+      return refuse(reply, 'too_many_viewers', `${viewers} are connected: close one, or ask /api/v1/targets`)
+    }
     const viewer = new PassThrough()
     viewers.add(viewer)
     viewer.on('close', () => {

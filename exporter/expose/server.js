@@ -19,8 +19,16 @@ const { seriesRoutes } = require('./series')
 const { planRoutes } = require('./plan')
 const { targetRoutes } = require('./targets')
 
-/** Slow or silent clients hold a connection no longer than this, and less long where others need the room: client-limits.js. */
-const TIMEOUTS = { requestTimeout: 20_000, headersTimeout: 20_000, keepAliveTimeout: 20_000, connectionsCheckingInterval: 2000 }
+/**
+ * Slow or silent clients hold a connection no longer than this, and less long where others need the
+ * room: client-limits.js.
+ */
+const TIMEOUTS = {
+  requestTimeout: 20_000,
+  headersTimeout: 20_000,
+  keepAliveTimeout: 20_000,
+  connectionsCheckingInterval: 2000
+}
 const SILENT_CONNECTION_MS = 60_000
 /** @type {{ config: { access: import('./authorize').Access } }} */
 const OPEN = { config: { access: 'open' } }
@@ -69,14 +77,18 @@ function createServer ({ targets, metrics, isReady, logLevel, commands, captures
 }
 
 /**
- * Closes a connection on which no request can be read. A client that was too slow gets no answer: with a thousand of them answers would take a twentieth of a core.
+ * Closes a connection on which no request can be read. A client that was too slow gets no answer:
+ * to answer a thousand of them would take a twentieth of a core.
  * @param {NodeJS.ErrnoException} error @param {import('node:net').Socket} socket
  */
 function refuseMalformed ({ code }, socket) {
-  if (code === 'ECONNRESET' || code === 'ERR_HTTP_REQUEST_TIMEOUT' || !socket.writable) return socket.destroy()
-  const status = code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'
+  const isSilent = code === 'ECONNRESET' || code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  if (isSilent || !socket.writable) return socket.destroy()
+  const isTooLong = code === 'HPE_HEADER_OVERFLOW'
+  const status = isTooLong ? '431 Request Header Fields Too Large' : '400 Bad Request'
   const headers = Object.entries({ ...HEADERS, connection: 'close', 'content-length': 0 })
-  socket.end(`HTTP/1.1 ${status}\r\n${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${status}\r\n${headers.join('')}\r\n`)
 }
 
 /**
@@ -107,7 +119,9 @@ function routes (server, { targets, scrapes, limits, commands, captures, deaths,
   openApiRoutes(server)
   pageRoutes(server)
   server.get('/metrics', OPEN, async (request, reply) => {
-    if (!limits.startScrape(request.raw, reply.raw)) return refuse(reply.header('retry-after', 1), 'too_busy', 'too many scrapes are under way: ask again in a second')
+    if (!limits.startScrape(request.raw, reply.raw)) {
+      return refuse(reply.header('retry-after', 1), 'too_busy', 'too many scrapes are under way: ask again in a second')
+    }
     const { contentType, length, parts } = await scrapes.text(request.headers.accept)
     // Of a thousand targets it is 20 MB: in one piece it would hold the loop for a tenth of a second.
     return reply.type(contentType).header('content-length', length).send(Readable.from(parts, { objectMode: false }))

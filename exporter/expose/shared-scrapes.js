@@ -1,24 +1,39 @@
 'use strict'
 
-/** Longest that a text is handed out. */
-const FRESH_MS = 1000
+const { TokenBucket } = require('./token-bucket')
+
+/** Longest that a text is retained. */
+const RETAINED_MS = 1000
 /**
- * Renderings at a stretch, and then one a second: a Prometheus that scrapes once a second, and comes some milliseconds early, reads a new text each time.
+ * Two renderings at once, then one a second. A Prometheus that scrapes once a second, and comes
+ * some milliseconds early, reads a new text each time.
  */
-const MOST_AT_A_STRETCH = 2
+const RENDERINGS = { burst: 2, perSecond: 1 }
 
 /** @typedef {{ contentType: string, length: number, parts: Buffer[] }} Scrape */
 
+/** The text of one content type. */
+class Form {
+  /** @type {Promise<Scrape> | undefined} */
+  text
+  isRendering = false
+
+  /** @param {number} nowMs */
+  constructor (nowMs) {
+    this.renderings = new TokenBucket(RENDERINGS, nowMs)
+  }
+}
+
 /**
- * Renders /metrics once a second at most, and hands the same text to all who ask meanwhile: no text is older than a second, and no number of
- * scrapers costs more than one.
+ * Renders /metrics once a second, and gives the same text to all scrapers until the next rendering:
+ * no text is more than a second old, and the cost does not grow with the number of scrapers.
  *
  * @param {ReturnType<typeof import('./metrics').createMetrics>} metrics
  * @param {() => number} [now] ms, monotonic
  * @returns {{ text: (accept?: string) => Promise<Scrape> }}
  */
 function shareScrapes (metrics, now = () => performance.now()) {
-  /** By content type. @type {Map<string, { text?: Promise<Scrape>, isRendering: boolean, renderings: number, atMs: number }>} */
+  /** @type {Map<string, Form>} */
   const forms = new Map()
 
   /** @param {string} contentType @returns {Promise<Scrape>} */
@@ -32,17 +47,14 @@ function shareScrapes (metrics, now = () => performance.now()) {
   return {
     text (accept = '') {
       const contentType = metrics.contentTypeFor(accept)
-      const form = forms.get(contentType) ?? { isRendering: false, renderings: MOST_AT_A_STRETCH, atMs: now() }
+      const form = forms.get(contentType) ?? new Form(now())
       forms.set(contentType, form)
-      const nowMs = now()
-      form.renderings = Math.min(MOST_AT_A_STRETCH, form.renderings + (nowMs - form.atMs) / FRESH_MS)
-      form.atMs = nowMs
-      if (form.text && (form.isRendering || form.renderings < 1)) return form.text
-      form.renderings--
+      if (form.text && (form.isRendering || !form.renderings.take(now()))) return form.text
       form.isRendering = true
       const text = form.text = render(contentType)
       const drop = () => { if (form.text === text) form.text = undefined }
-      text.then(() => { setTimeout(drop, FRESH_MS).unref() }, drop).finally(() => { form.isRendering = false })
+      text.then(() => { setTimeout(drop, RETAINED_MS).unref() }, drop)
+        .finally(() => { form.isRendering = false })
       return text
     }
   }

@@ -28,8 +28,10 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
     return pageOf(request, reply, found, ({ name, thread, hello }) => [name, thread, hello.pid, hello.startedAtUnixMs])
   }
   /**
-   * A list, each item serialized by itself: a target that cannot be is left out, and the others are answered.
-   * @param {import('fastify').FastifyRequest} request @param {import('fastify').FastifyReply} reply @param {(target: Target) => object} make an item
+   * A list, each item serialized by itself: a target that cannot be is left out, and the others are
+   * answered.
+   * @param {import('fastify').FastifyRequest} request @param {import('fastify').FastifyReply} reply
+   * @param {(target: Target) => object} make an item
    */
   const each = (request, reply, make) => {
     const found = asked(request, reply)
@@ -63,7 +65,8 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
 
 /**
  * @template T
- * @param {Target[]} targets @param {(target: Target) => T} make @param {(target: Target, error: Error) => void} omit
+ * @param {Target[]} targets @param {(target: Target) => T} make
+ * @param {(target: Target, error: Error) => void} omit
  * @returns {T[]} of all targets that it can be made of
  */
 function withoutOmitted (targets, make, omit) {

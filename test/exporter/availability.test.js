@@ -88,18 +88,18 @@ describe('one address', () => {
     server.close()
   }, 30_000)
 
-  it('that asks a thousand times in ten seconds waits, and is told how long; probes are exempt', async () => {
+  it('that asks a thousand times waits, and is told how long; probes are exempt', async () => {
     const it_ = await startExporter()
     const socket = await connect(it_.port)
     let answers = ''
     socket.setEncoding('latin1').on('data', text => { answers += text })
     let statuses = ''
-    for (let sent = 50; !statuses.includes('429'); sent += 50) {
+    for (let sent = 90; !statuses.includes('429'); sent += 90) {
       // The cheapest request that counts.
-      socket.write('GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(50))
+      socket.write('GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(90))
       statuses = await eventually(() => (answers.match(/HTTP\/1\.1 \d+/g) ?? []).map(found => found.slice(9)), found => found.length === sent).then(found => found.join(' '))
     }
-    expect(statuses).toMatch(/^(404 ){1000,}429/)
+    expect(statuses).toMatch(/^(404 ){500,}429/)
     const refusal = answers.slice(answers.indexOf('HTTP/1.1 429'))
     expect(refusal).toMatch(/^retry-after: 10\r$/m)
     expect(refusal).toMatch(/^x-content-type-options: nosniff\r$/m)
@@ -113,10 +113,10 @@ describe('one address', () => {
 
   it('that guesses tokens waits sooner', async () => {
     const it_ = await startExporter({ tokenFile: 'secret', trustLoopback: false })
-    const statuses = []
-    for (let i = 0; i < 200; i++) statuses.push((await ask(it_.port, '/api/v1/targets', { headers: { authorization: `Bearer guess${i}` } })).status)
-    expect(statuses.slice(0, 90)).toEqual(Array(90).fill(401))
-    expect(statuses).toContain(429)
+    const guess = async () => (await ask(it_.port, '/api/v1/targets', { headers: { authorization: 'Bearer guess' } })).status
+    const guesses = () => Promise.all(Array.from({ length: 100 }, guess))
+    expect(await guesses()).toEqual(Array(100).fill(401))
+    expect(await guesses()).toEqual(Array(100).fill(429))
     await it_.stop()
   }, 30_000)
 
@@ -228,7 +228,7 @@ describe('the text of /metrics', () => {
     fails = false
     expect((await text()).length).toBeGreaterThan(0)
   })
-  it('of an exporter that is asked two hundred times within a second is of one or two moments', async () => {
+  it('of an exporter that ninety ask at once is of a few moments', async () => {
     const it_ = await startExporter()
     const began = performance.now()
     const texts = await Promise.all(Array.from({ length: 90 }, async () => (await it_.get('/metrics')).text()))

@@ -1,0 +1,44 @@
+'use strict'
+
+/** @typedef {{ burst: number, perSecond: number }} Rate */
+
+/** A rate limit: tokens are taken, and come back with time. https://en.wikipedia.org/wiki/Token_bucket */
+class TokenBucket {
+  #rate
+  #tokens
+  #atMs
+
+  /** @param {Rate} rate @param {number} nowMs monotonic */
+  constructor (rate, nowMs) {
+    this.#rate = rate
+    this.#tokens = rate.burst
+    this.#atMs = nowMs
+  }
+
+  /** @param {number} nowMs @returns {boolean} whether there was a token */
+  take (nowMs) {
+    if (this.#left(nowMs) < 1) return false
+    this.#tokens--
+    return true
+  }
+
+  /** Takes tokens that are not there yet, too: no more than a burst. @param {number} tokens */
+  charge (tokens) {
+    this.#tokens = Math.max(this.#tokens - tokens, -this.#rate.burst)
+  }
+
+  /** @param {number} nowMs */
+  isFull (nowMs) {
+    return this.#left(nowMs) === this.#rate.burst
+  }
+
+  /** @param {number} nowMs */
+  #left (nowMs) {
+    const { burst, perSecond } = this.#rate
+    this.#tokens = Math.min(burst, this.#tokens + (nowMs - this.#atMs) / 1000 * perSecond)
+    this.#atMs = nowMs
+    return this.#tokens
+  }
+}
+
+module.exports = { TokenBucket }
