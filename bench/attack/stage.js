@@ -208,7 +208,13 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
           )
         }
         const goodLost = after ? after.framesLost + (after.values.framesDropped ?? 0) : NaN
-        if (goodLost > 0) broke.push(`${goodLost} frames of the well-behaved agent lost`)
+        if (goodLost > 0) {
+          const { text } = await scrape().catch(() => ({ text: '' }))
+          const shed = /^memwatch_exporter_frames_shed_total (\d+)/m.exec(text)?.[1] ?? 'an unknown number'
+          broke.push(
+            `${goodLost} frames of the well-behaved agent lost; of all agents' frames ${shed} left unread under load`
+          )
+        }
         return {
           rssPeakBytes,
           groupPeakBytes: maxUsageBytes,
