@@ -92,7 +92,7 @@ function chooseAttacks () {
     .filter(words => words.length > 0)
   if (wanted.length === 0) return attacks
   const chosen = attacks.filter(attack =>
-    wanted.some(words => words.every(word => nameOf(attack).toLowerCase().includes(word)))
+    wanted.some(words => words.every(word => ` ${nameOf(attack).toLowerCase()}`.includes(` ${word}`)))
   )
   if (chosen.length === 0) throw new Error(`--only: no attack has ${given.only}; --list names them`)
   return chosen

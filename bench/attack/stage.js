@@ -155,7 +155,7 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
     }
 
     const good = await startApp('good')
-    const before = await awaitTarget(good.pid, ({ uptimeSeconds }) => uptimeSeconds >= 3, SETTLE_MS)
+    await awaitTarget(good.pid, ({ uptimeSeconds }) => uptimeSeconds >= 3, SETTLE_MS)
     const probes = startProber(chart.probeTimeoutMs)
     toStop.push(probes.stop)
     let rssPeakBytes = 0
@@ -221,7 +221,7 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
           memoryBytes: chart.memoryBytes,
           probes: probes.probes,
           scrapes: probes.scrapes,
-          goodFrames: after ? Math.round(after.uptimeSeconds - before.uptimeSeconds) : 0,
+          goodFrames: after ? Math.round(after.uptimeSeconds) : 0,
           goodLost,
           broke
         }
