@@ -1,9 +1,12 @@
 'use strict'
 
 /**
- * `npm run bench:attack`: starts the exporter as the chart does – image's flags, cgroup with the chart's memory and CPU – and plays an
- * attacker for each row of SECURITY.md's table of trust. A well-behaved app is watched meanwhile, and probes ask once a second.
- * Needs Linux and root: for cgroups, and for a network namespace of its own, which all of it runs in.
+ * `npm run bench:attack`: starts the exporter as the chart does – image's flags, cgroup with
+ * the chart's memory and CPU – and plays an
+ * attacker for each row of SECURITY.md's table of trust. A well-behaved app is watched
+ * meanwhile, and probes ask once a second.
+ * Needs Linux and root: for cgroups, and for a network namespace of its own, which all of it
+ * runs in.
  */
 
 const fs = require('node:fs')
@@ -31,8 +34,8 @@ const HELP = `Usage: npm run bench:attack -- [options]
 
 Attacks an exporter that runs as the chart starts it. Ends with 1 when something did not hold.
 
-  --only <WORDS>        attacks whose name, attacker or exporter has these words; commas between several
-  --node <BINARY>       Node.js of the exporter (default: the image's ${NODE_VERSION}, from npm, once)
+  --only <WORDS>        attacks whose name has these words; commas between several
+  --node <BINARY>       Node.js of the exporter (default: the image's ${NODE_VERSION}, from npm)
   --seconds <N>         of an attack that lasts (default: 20)
   --messages <N>        hostile messages (default: 1000000)
   --seed <N>            of those (default: 1)
@@ -73,32 +76,49 @@ const { values: given } = parseArgs({
 
 const startedMs = performance.now()
 /** @param {string} text */
-const say = text => process.stderr.write(`${((performance.now() - startedMs) / 1000).toFixed(0).padStart(5)} s  ${text}\n`)
+const say = text =>
+  process.stderr.write(
+    `${((performance.now() - startedMs) / 1000).toFixed(0).padStart(5)} s  ${text}\n`
+  )
 
 /** @param {import('./attack/attacks').Attack} attack */
 const nameOf = ({ who, mode, what }) => [who, mode, what].filter(Boolean).join(' ')
 
 /** @returns {import('./attack/attacks').Attack[]} */
 function chooseAttacks () {
-  const wanted = given.only.split(',').map(words => words.trim().toLowerCase().split(/\s+/).filter(Boolean)).filter(words => words.length > 0)
+  const wanted = given.only
+    .split(',')
+    .map(words => words.trim().toLowerCase().split(/\s+/).filter(Boolean))
+    .filter(words => words.length > 0)
   if (wanted.length === 0) return attacks
-  const chosen = attacks.filter(attack => wanted.some(words => words.every(word => nameOf(attack).toLowerCase().includes(word))))
+  const chosen = attacks.filter(attack =>
+    wanted.some(words => words.every(word => ` ${nameOf(attack).toLowerCase()}`.includes(` ${word}`)))
+  )
   if (chosen.length === 0) throw new Error(`--only: no attack has ${given.only}; --list names them`)
   return chosen
 }
 
-/** The rows of SECURITY.md's table, each of which has an attacker. @returns {Record<string, string>} by who */
+/**
+ * The rows of SECURITY.md's table, each of which has an attacker.
+ * @returns {Record<string, string>} by who
+ */
 function readTrust () {
   const [, section] = fs.readFileSync(SECURITY, 'utf8').split(/^## Who is trusted with what$/m)
-  const rows = section.split(/^## /m)[0].split('\n').filter(line => line.startsWith('| ') && !line.startsWith('| who |')).map(line => line.split(' | ')[0].slice(2))
+  const rows = section
+    .split(/^## /m)[0]
+    .split('\n')
+    .filter(line => line.startsWith('| ') && !line.startsWith('| who |'))
+    .map(line => line.split(' | ')[0].slice(2))
   const entries = Object.entries(TRUST).filter(([who]) => who !== 'nobody')
   const unplayed = rows.filter(row => !entries.some(([, words]) => words?.test(row)))
   if (unplayed.length > 0) throw new Error(`SECURITY.md: nobody attacks as: ${unplayed.join('; ')}`)
-  return Object.fromEntries(entries.map(([who, words]) => {
-    const row = rows.find(row => words?.test(row))
-    if (!row) throw new Error(`SECURITY.md: no row has ${words}`)
-    return [who, row]
-  }))
+  return Object.fromEntries(
+    entries.map(([who, words]) => {
+      const row = rows.find(row => words?.test(row))
+      if (!row) throw new Error(`SECURITY.md: no row has ${words}`)
+      return [who, row]
+    })
+  )
 }
 
 /** Node.js of the image, from npm; installed once. @returns {string} binary */
@@ -108,18 +128,32 @@ function imageNode () {
   const binary = path.join(folder, 'node_modules', name, 'bin/node')
   if (!fs.existsSync(binary)) {
     fs.mkdirSync(folder, { recursive: true })
-    execFileSync('npm', ['install', '--no-save', '--silent', '--prefix', folder, `${name}@${NODE_VERSION}`], { stdio: ['ignore', 'ignore', 'inherit'] })
+    execFileSync(
+      'npm',
+      ['install', '--no-save', '--silent', '--prefix', folder, `${name}@${NODE_VERSION}`],
+      { stdio: ['ignore', 'ignore', 'inherit'] }
+    )
   }
   return binary
 }
 
-/** The same once more, where nothing else is on the network, and the loopback interface has more addresses. @param {string} node */
+/**
+ * The same once more, where nothing else is on the network, and the loopback interface has more
+ * addresses.
+ * @param {string} node
+ */
 async function runInside (node) {
   const script = `ip link set lo up && ip address add ${NETWORK} dev lo && exec "$@"`
   const again = [process.execPath, __filename, ...process.argv.slice(2), '--node', node]
-  const child = spawn('unshare', ['--net', '--fork', '--kill-child', 'sh', '-c', script, 'sh', ...again], { stdio: 'inherit', env: { ...process.env, [INSIDE]: '1' } })
+  const child = spawn(
+    'unshare',
+    ['--net', '--fork', '--kill-child', 'sh', '-c', script, 'sh', ...again],
+    { stdio: 'inherit', env: { ...process.env, [INSIDE]: '1' } }
+  )
   process.once('exit', () => child.kill('SIGKILL'))
-  for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) process.once(signal, () => child.kill('SIGTERM'))
+  for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
+    process.once(signal, () => child.kill('SIGTERM'))
+  }
   const [code] = await once(child, 'close')
   process.exitCode = code ?? 1
 }
@@ -131,7 +165,12 @@ async function runInside (node) {
  * @returns {Promise<Row>}
  */
 async function play ({ who, what, mode, hasToken, prepareData, run, runAlone }, node, saved) {
-  const options = { seconds: Number(given.seconds), messages: Number(given.messages), seed: Number(given.seed), say }
+  const options = {
+    seconds: Number(given.seconds),
+    messages: Number(given.messages),
+    seed: Number(given.seed),
+    say
+  }
   /** @type {Row} */
   const row = { who, what, mode, tried: '', tookSeconds: 0, claims: [], broke: [] }
   const began = performance.now()
@@ -140,7 +179,7 @@ async function play ({ who, what, mode, hasToken, prepareData, run, runAlone }, 
       Object.assign(row, await inTime(runAlone(options), LONGEST_MS, 'the attack does not end'))
     } else if (mode && run) {
       row.tried = prepareData ? what : ''
-      const before = prepareData && await saved()
+      const before = prepareData && (await saved())
       const stage = await startStage({
         mode,
         node,
@@ -153,7 +192,13 @@ async function play ({ who, what, mode, hasToken, prepareData, run, runAlone }, 
       })
       try {
         const attackedMs = performance.now()
-        const outcome = await inTime(run(stage, options), LONGEST_MS, 'the attack does not end').catch(error => ({ claims: [{ text: 'the attack runs to its end', held: false, detail: error.message }] }))
+        const outcome = await inTime(
+          run(stage, options),
+          LONGEST_MS,
+          'the attack does not end'
+        ).catch(error => ({
+          claims: [{ text: 'the attack runs to its end', held: false, detail: error.message }]
+        }))
         row.tookSeconds = (performance.now() - attackedMs) / 1000
         Object.assign(row, outcome)
         row.measured = await stage.measure()
@@ -166,11 +211,19 @@ async function play ({ who, what, mode, hasToken, prepareData, run, runAlone }, 
     row.broke.push(error.message)
   }
   row.tookSeconds ||= (performance.now() - began) / 1000
-  row.broke.push(...row.claims.filter(({ held }) => !held).map(({ text, detail }) => `not so: ${text}${detail && ` (${detail.replace(/\s+/g, ' ')})`}`))
+  row.broke.push(
+    ...row.claims
+      .filter(({ held }) => !held)
+      .map(({ text, detail }) => `not so: ${text}${detail && ` (${detail.replace(/\s+/g, ' ')})`}`)
+  )
   return row
 }
 
-/** What an exporter saves, made when it is first needed. @param {string} node @param {string} folder */
+/**
+ * What an exporter saves, made when it is first needed.
+ * @param {string} node
+ * @param {string} folder
+ */
 function savedOnce (node, folder) {
   /** @type {Promise<import('./attack/by-data-dir').Saved> | undefined} */
   let made
@@ -189,15 +242,22 @@ function savedOnce (node, folder) {
 
 /** @param {Row} row */
 function describe ({ measured, broke, tried }) {
-  const figures = measured ? `RSS ${(measured.rssPeakBytes / 2 ** 20).toFixed(0)} MiB, longest probe ${(measured.probes.longestMs / 1000).toFixed(2)} s, ${measured.goodLost} of ${measured.goodFrames} frames lost; ` : ''
-  return [`${broke.length === 0 ? 'held' : 'BROKE'}: ${figures}${tried}`, ...broke.map(text => `        ${text}`)].join('\n')
+  const figures = measured
+    ? `RSS ${(measured.rssPeakBytes / 2 ** 20).toFixed(0)} MiB, longest probe ${(measured.probes.longestMs / 1000).toFixed(2)} s, ${measured.goodLost} of ${measured.goodFrames} frames lost; `
+    : ''
+  return [
+    `${broke.length === 0 ? 'held' : 'BROKE'}: ${figures}${tried}`,
+    ...broke.map(text => `        ${text}`)
+  ].join('\n')
 }
 
 async function main () {
   if (given.help) return process.stdout.write(HELP)
   const chosen = chooseAttacks()
   if (given.list) return process.stdout.write(chosen.map(attack => nameOf(attack) + '\n').join(''))
-  if (given.write && chosen !== attacks) throw new Error('--write: only with all attacks, without --only')
+  if (given.write && chosen !== attacks) {
+    throw new Error('--write: only with all attacks, without --only')
+  }
   const trust = readTrust()
   const node = given.node ?? imageNode()
   if (process.env[INSIDE] !== '1') return runInside(node)
@@ -219,7 +279,11 @@ async function main () {
   process.stdout.write(page)
   if (given.write) fs.writeFileSync(PAGE, page)
   const broken = rows.filter(({ broke }) => broke.length > 0)
-  say(broken.length === 0 ? `all ${rows.length} held` : `${broken.length} of ${rows.length} did not hold: ${broken.map(({ mode, what }) => [mode, what].filter(Boolean).join(' ')).join(', ')}`)
+  say(
+    broken.length === 0
+      ? `all ${rows.length} held`
+      : `${broken.length} of ${rows.length} did not hold: ${broken.map(({ mode, what }) => [mode, what].filter(Boolean).join(' ')).join(', ')}`
+  )
   process.exitCode = broken.length === 0 ? 0 : 1
 }
 

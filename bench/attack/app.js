@@ -1,10 +1,15 @@
 'use strict'
 
-// A well-behaved app: an HTTP server that allocates a little. Prints its port, and ends when asked to.
+// A well-behaved app: an HTTP server that allocates a little. Prints its port, and ends when
+// asked to.
 const http = require('node:http')
 
 const server = http.createServer((request, response) => {
-  const items = Array.from({ length: 200 }, (_, id) => ({ id, name: `item ${id}`, price: id * 1.1 }))
+  const items = Array.from({ length: 200 }, (_, id) => ({
+    id,
+    name: `item ${id}`,
+    price: id * 1.1
+  }))
   response.setHeader('content-type', 'application/json')
   response.end(JSON.stringify({ items }))
 })

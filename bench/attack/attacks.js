@@ -1,10 +1,26 @@
 'use strict'
 
 const { setTimeout: wait } = require('node:timers/promises')
-const { impossibleNumbers, flood, hellosOnly, hostileMessages, idleConnections, junkFields, longestLines } = require('./by-socket')
+const {
+  impossibleNumbers,
+  flood,
+  hellosOnly,
+  hostileMessages,
+  idleConnections,
+  junkFields,
+  longestLines
+} = require('./by-socket')
 const { hijack } = require('./hijack')
 const { hostileNames } = require('./hostile-names')
-const { largeBodies, localWithoutToken, localWithToken, privateThings, slowClients, storm, viewers } = require('./by-http')
+const {
+  largeBodies,
+  localWithoutToken,
+  localWithToken,
+  privateThings,
+  slowClients,
+  storm,
+  viewers
+} = require('./by-http')
 const { costlyCalls } = require('./by-token')
 const { afterStart, TRAPS } = require('./by-data-dir')
 const { impostors } = require('./by-exporter')
@@ -27,7 +43,8 @@ const { ATTACKER, LOOPBACK } = require('./places')
  * @property {string} what
  * @property {'sidecar' | 'node' | undefined} mode of the exporter; undefined: there is none
  * @property {boolean} [hasToken] of the exporter, true unless told
- * @property {(folder: string, saved: import('./by-data-dir').Saved) => void} [prepareData] before the exporter starts
+ * @property {(folder: string, saved: import('./by-data-dir').Saved) => void} [prepareData]
+ *   before the exporter starts
  * @property {(stage: import('./stage').Stage, options: Options) => Promise<Outcome>} [run]
  * @property {(options: Options) => Promise<Outcome>} [runAlone] without an exporter
  */
@@ -55,28 +72,72 @@ const attacks = [
   { who: 'socket', what: 'unknown fields of a pod', mode: 'node', run: junkFields },
   { who: 'socket', what: 'longest lines of many targets', mode: 'sidecar', run: longestLines },
   { who: 'socket', what: 'longest lines of a pod', mode: 'node', run: longestLines },
-  { who: 'socket', what: 'idle and half-finished connections', mode: 'sidecar', run: idleConnections },
-  { who: 'socket', what: 'idle and half-finished connections of a pod', mode: 'node', run: idleConnections },
+  {
+    who: 'socket',
+    what: 'idle and half-finished connections',
+    mode: 'sidecar',
+    run: idleConnections
+  },
+  {
+    who: 'socket',
+    what: 'idle and half-finished connections of a pod',
+    mode: 'node',
+    run: idleConnections
+  },
   { who: 'socket', what: 'hellos without frames', mode: 'sidecar', run: hellosOnly },
   { who: 'socket', what: 'flood of frames', mode: 'sidecar', run: flood },
   { who: 'socket', what: 'flood of frames of a pod', mode: 'node', run: flood },
   { who: 'socket', what: 'impossible numbers', mode: 'sidecar', run: impossibleNumbers },
   { who: 'socket', what: 'hijack of a living target', mode: 'sidecar', run: hijack },
-  { who: 'socket', what: 'names that are YAML, shell, terminal escapes', mode: 'sidecar', run: hostileNames },
+  {
+    who: 'socket',
+    what: 'names that are YAML, shell, terminal escapes',
+    mode: 'sidecar',
+    run: hostileNames
+  },
 
-  { who: 'elsewhere', what: '200 scrapes a second and 1,000 idle connections', mode: 'sidecar', run: storm(ATTACKER) },
-  { who: 'elsewhere', what: '200 scrapes a second and 1,000 idle connections at a node', mode: 'node', run: storm(ATTACKER) },
+  {
+    who: 'elsewhere',
+    what: '200 scrapes a second and 1,000 idle connections',
+    mode: 'sidecar',
+    run: storm(ATTACKER)
+  },
+  {
+    who: 'elsewhere',
+    what: '200 scrapes a second and 1,000 idle connections at a node',
+    mode: 'node',
+    run: storm(ATTACKER)
+  },
   { who: 'elsewhere', what: 'slow readers and writers', mode: 'sidecar', run: slowClients },
   { who: 'elsewhere', what: 'large bodies and heads', mode: 'sidecar', run: largeBodies },
-  { who: 'elsewhere', what: 'private things without the token', mode: 'sidecar', run: privateThings },
-  { who: 'here', what: '200 scrapes a second and 1,000 idle connections from the same machine', mode: 'sidecar', run: storm(LOOPBACK) },
+  {
+    who: 'elsewhere',
+    what: 'private things without the token',
+    mode: 'sidecar',
+    run: privateThings
+  },
+  {
+    who: 'here',
+    what: '200 scrapes a second and 1,000 idle connections from the same machine',
+    mode: 'sidecar',
+    run: storm(LOOPBACK)
+  },
   { who: 'here', what: 'proxies and foreign host names', mode: 'sidecar', run: localWithToken },
-  { who: 'here', what: 'other sites and proxies, where there is no token', mode: 'sidecar', hasToken: false, run: localWithoutToken },
+  {
+    who: 'here',
+    what: 'other sites and proxies, where there is no token',
+    mode: 'sidecar',
+    hasToken: false,
+    run: localWithoutToken
+  },
   { who: 'here', what: 'viewers that never read', mode: 'sidecar', run: viewers },
 
   { who: 'token', what: 'costly calls as often as is allowed', mode: 'sidecar', run: costlyCalls },
 
-  ...Object.entries(TRAPS).map(([what, prepareData]) => /** @type {Attack} */ ({ who: 'disk', what, mode: 'sidecar', prepareData, run: afterStart })),
+  ...Object.entries(TRAPS).map(
+    ([what, prepareData]) =>
+      /** @type {Attack} */ ({ who: 'disk', what, mode: 'sidecar', prepareData, run: afterStart })
+  ),
 
   { who: 'app', what: 'an app against its own agent', mode: undefined, runAlone: appsAgainstAgent },
   { who: 'app', what: 'an impostor in the exporter’s place', mode: undefined, runAlone: impostors }

@@ -11,7 +11,10 @@ const LONGEST_RUN_MS = 30_000
 /** Long enough for the agent to load, connect and send frames. */
 const LIVE = 'setTimeout(() => { console.log("done") }, 2500)'
 
-/** What an app's code does to what the agent uses, before the agent has loaded. @type {Record<string, string>} */
+/**
+ * What an app's code does to what the agent uses, before the agent has loaded.
+ * @type {Record<string, string>}
+ */
 const APPS = {
   nothing: LIVE,
   'timers return numbers': `const t = setTimeout; ${LIVE}; globalThis.setTimeout = (...a) => { t(...a); return 1 }; globalThis.setInterval = () => 2`,
@@ -29,11 +32,18 @@ const APPS = {
 
 /** @param {string[]} args @param {NodeJS.ProcessEnv} env */
 async function run (args, env) {
-  const child = spawn(process.execPath, args, { env: { ...process.env, NODE_OPTIONS: '', ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, args, {
+    env: { ...process.env, NODE_OPTIONS: '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
   const timer = setTimeout(() => child.kill('SIGKILL'), LONGEST_RUN_MS)
   let [stdout, stderr] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', text => { stdout += text })
-  child.stderr.setEncoding('utf8').on('data', text => { stderr += text })
+  child.stdout.setEncoding('utf8').on('data', text => {
+    stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', text => {
+    stderr += text
+  })
   const [status, signal] = await once(child, 'close')
   clearTimeout(timer)
   return JSON.stringify({ status, signal, stdout, stderr })
@@ -52,13 +62,23 @@ async function appsAgainstAgent ({ say }) {
   const claims = []
   for (const [what, code] of Object.entries(APPS)) {
     say(`app: ${what}`)
-    const [without, withAgent] = await Promise.all([run(['-e', code], {}), run(['-r', AGENT, '-e', code], { MEMWATCH_SOCKET: socket })])
-    claims.push({ text: `${what}: output and exit code are those without the agent`, held: without === withAgent, detail: without === withAgent ? '' : withAgent.slice(0, 200) })
+    const [without, withAgent] = await Promise.all([
+      run(['-e', code], {}),
+      run(['-r', AGENT, '-e', code], { MEMWATCH_SOCKET: socket })
+    ])
+    claims.push({
+      text: `${what}: output and exit code are those without the agent`,
+      held: without === withAgent,
+      detail: without === withAgent ? '' : withAgent.slice(0, 200)
+    })
   }
   exporter.disconnect()
   await ended
   fs.rmSync(folder, { recursive: true, force: true })
-  return { tried: `${Object.keys(APPS).length} apps that replace, freeze or break what the agent uses`, claims }
+  return {
+    tried: `${Object.keys(APPS).length} apps that replace, freeze or break what the agent uses`,
+    claims
+  }
 }
 
 module.exports = { appsAgainstAgent }

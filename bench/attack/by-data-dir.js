@@ -22,7 +22,8 @@ const HEAD_BYTES = 8
 const SAVE_WITHIN_MS = 30_000
 
 /**
- * Records of a segment: length and CRC-32 of the body, then the length of the JSON, the JSON, bytes.
+ * Records of a segment: length and CRC-32 of the body, then the length of the JSON, the JSON,
+ * bytes.
  * @param {Buffer} file
  */
 function readRecords (file) {
@@ -30,7 +31,10 @@ function readRecords (file) {
   for (let at = 0; at + HEAD_BYTES < file.length;) {
     const body = file.subarray(at + HEAD_BYTES, at + HEAD_BYTES + file.readUInt32LE(at))
     const end = 4 + body.readUInt32LE(0)
-    records.push({ meta: JSON.parse(body.toString('utf8', 4, end)), bytes: Buffer.from(body.subarray(end)) })
+    records.push({
+      meta: JSON.parse(body.toString('utf8', 4, end)),
+      bytes: Buffer.from(body.subarray(end))
+    })
     at += HEAD_BYTES + body.length
   }
   return records
@@ -63,9 +67,18 @@ async function saveReal (stage, to) {
   for (const deadline = Date.now() + SAVE_WITHIN_MS; Date.now() < deadline; await wait(500)) {
     if (fs.readdirSync(from).some(name => name.startsWith('deaths'))) break
   }
-  fs.cpSync(from, to, { recursive: true, filter: file => fs.statSync(file).isDirectory() || isSegment(file) })
+  fs.cpSync(from, to, {
+    recursive: true,
+    filter: file => fs.statSync(file).isDirectory() || isSegment(file)
+  })
   const names = fs.readdirSync(to).filter(isSegment)
-  return { folder: to, segments: names.map(name => ({ name, records: readRecords(fs.readFileSync(path.join(to, name))) })) }
+  return {
+    folder: to,
+    segments: names.map(name => ({
+      name,
+      records: readRecords(fs.readFileSync(path.join(to, name)))
+    }))
+  }
 }
 
 /** A thousand times its size, and more. */
@@ -73,7 +86,8 @@ const bomb = () => deflateRawSync(Buffer.alloc(GIB))
 
 const FAMILIES = ['seconds', 'step10', 'step60', 'deaths']
 /** Numbered behind those that are there. @param {string} family @param {number} [number] */
-const segmentName = (family, number = 900_000) => `${family}-${String(number).padStart(15, '0')}.segment`
+const segmentName = (family, number = 900_000) =>
+  `${family}-${String(number).padStart(15, '0')}.segment`
 /** @param {string} folder @param {string} id */
 const captureFolder = (folder, id = randomUUID()) => {
   const made = path.join(folder, 'captures', id)
@@ -81,22 +95,55 @@ const captureFolder = (folder, id = randomUUID()) => {
   return made
 }
 
-/** What is put into a data folder, each before a start of its own. @type {Record<string, (folder: string, saved: Saved) => void>} */
+/**
+ * What is put into a data folder, each before a start of its own.
+ * @type {Record<string, (folder: string, saved: Saved) => void>}
+ */
 const TRAPS = {
   'records that are null, or lack what they should hold' (folder, { segments }) {
     for (const family of FAMILIES) {
       const known = segments.find(({ name }) => name.startsWith(family))?.records ?? []
-      const hollow = known.flatMap(({ meta, bytes }) => [record({ ...meta, death: null }, bytes), record({ ...meta, death: {} }, bytes), record({ type: meta.type, layout: meta.layout, key: meta.key }), record(meta)])
-      fs.writeFileSync(path.join(folder, segmentName(family)), Buffer.concat([record(null), record([]), record(1), ...hollow, record({ type: 'death', death: null }), record({ type: 'death', death: {} }), record({ type: 'retracted', id: null })]))
+      const hollow = known.flatMap(({ meta, bytes }) => [
+        record({ ...meta, death: null }, bytes),
+        record({ ...meta, death: {} }, bytes),
+        record({ type: meta.type, layout: meta.layout, key: meta.key }),
+        record(meta)
+      ])
+      fs.writeFileSync(
+        path.join(folder, segmentName(family)),
+        Buffer.concat([
+          record(null),
+          record([]),
+          record(1),
+          ...hollow,
+          record({ type: 'death', death: null }),
+          record({ type: 'death', death: {} }),
+          record({ type: 'retracted', id: null })
+        ])
+      )
     }
-    for (const text of ['null', '[]', '{}', '{"id":"x","parts":null}', '{"parts":[null]}', '1']) fs.writeFileSync(path.join(captureFolder(folder), 'capture.json'), text)
+    for (const text of ['null', '[]', '{}', '{"id":"x","parts":null}', '{"parts":[null]}', '1']) {
+      fs.writeFileSync(path.join(captureFolder(folder), 'capture.json'), text)
+    }
   },
   'records of a MiB that inflate to a GiB' (folder, { segments }) {
     const bytes = bomb()
     for (const family of FAMILIES) {
-      const known = segments.find(({ name }) => name.startsWith(family))?.records ?? [{ meta: { type: 'block', stepSeconds: 60, from: 0, to: 60 }, bytes }]
+      const known = segments.find(({ name }) => name.startsWith(family))?.records ?? [
+        { meta: { type: 'block', stepSeconds: 60, from: 0, to: 60 }, bytes }
+      ]
       const kinds = [...new Map(known.map(one => [one.meta.type, one])).values()]
-      fs.writeFileSync(path.join(folder, segmentName(family)), Buffer.concat(kinds.map(({ meta }) => record(meta.death ? { ...meta, death: { ...meta.death, id: randomUUID() } } : meta, bytes))))
+      fs.writeFileSync(
+        path.join(folder, segmentName(family)),
+        Buffer.concat(
+          kinds.map(({ meta }) =>
+            record(
+              meta.death ? { ...meta, death: { ...meta.death, id: randomUUID() } } : meta,
+              bytes
+            )
+          )
+        )
+      )
     }
   },
   'files of a GiB' (folder) {
@@ -104,7 +151,9 @@ const TRAPS = {
     truncate(path.join(captureFolder(folder), 'capture.json'))
   },
   'links to endless files and to what is not its own' (folder) {
-    for (const family of FAMILIES) fs.symlinkSync('/dev/zero', path.join(folder, segmentName(family)))
+    for (const family of FAMILIES) {
+      fs.symlinkSync('/dev/zero', path.join(folder, segmentName(family)))
+    }
     fs.symlinkSync('/etc/passwd', path.join(folder, segmentName('deaths', 900_001)))
     fs.symlinkSync('/nowhere', path.join(folder, segmentName('seconds', 900_001)))
     fs.symlinkSync('/dev/zero', path.join(captureFolder(folder), 'capture.json'))
@@ -122,8 +171,12 @@ const TRAPS = {
     fs.mkdirSync(path.join(captureFolder(folder), 'capture.json'))
   },
   'twenty thousand files' (folder) {
-    for (let i = 0; i < 10_000; i++) fs.writeFileSync(path.join(folder, segmentName('seconds', 900_000 + i)), '')
-    for (let i = 0; i < 10_000; i++) fs.writeFileSync(path.join(folder, segmentName('step60', 910_000 + i)), 'x')
+    for (let i = 0; i < 10_000; i++) {
+      fs.writeFileSync(path.join(folder, segmentName('seconds', 900_000 + i)), '')
+    }
+    for (let i = 0; i < 10_000; i++) {
+      fs.writeFileSync(path.join(folder, segmentName('step60', 910_000 + i)), 'x')
+    }
   }
 }
 
@@ -141,25 +194,53 @@ async function afterStart (stage) {
   const claims = []
   for (const at of ['deaths', 'captures', 'targets', 'diagnoses']) {
     const answer = await stage.api(at).catch(error => ({ status: error.message, text: '' }))
-    claims.push({ text: `/api/v1/${at} answers 200`, held: answer.status === 200, detail: String(answer.status) })
+    claims.push({
+      text: `/api/v1/${at} answers 200`,
+      held: answer.status === 200,
+      detail: String(answer.status)
+    })
     if (at !== 'deaths' || answer.status !== 200) continue
     const failed = []
     for (const { id } of JSON.parse(answer.text)) {
-      const { status } = await stage.api(`deaths/${encodeURIComponent(id)}`).catch(error => ({ status: error.message }))
+      const { status } = await stage
+        .api(`deaths/${encodeURIComponent(id)}`)
+        .catch(error => ({ status: error.message }))
       if (status !== 200 && status !== 404) failed.push(status)
     }
-    claims.push({ text: 'every death that it names can be asked for', held: failed.length === 0, detail: failed.join() })
+    claims.push({
+      text: 'every death that it names can be asked for',
+      held: failed.length === 0,
+      detail: failed.join()
+    })
   }
-  for (const path of ['targets/short-lived/series?track=rssBytes&seconds=604800', 'targets/good/series?track=rssBytes&seconds=604800']) {
+  for (const path of [
+    'targets/short-lived/series?track=rssBytes&seconds=604800',
+    'targets/good/series?track=rssBytes&seconds=604800'
+  ]) {
     const { status } = await stage.api(path).catch(error => ({ status: error.message }))
-    claims.push({ text: `/api/v1/${path.split('?')[0]} answers`, held: status === 200 || status === 404, detail: String(status) })
+    claims.push({
+      text: `/api/v1/${path.split('?')[0]} answers`,
+      held: status === 200 || status === 404,
+      detail: String(status)
+    })
   }
   const foreign = path.join(stage.folder, 'foreign')
-  if (fs.existsSync(foreign)) claims.push({ text: 'what the link leads to is untouched', held: fs.readdirSync(foreign).length === 2, detail: `${fs.readdirSync(foreign).length} of 2 left` })
+  if (fs.existsSync(foreign)) {
+    claims.push({
+      text: 'what the link leads to is untouched',
+      held: fs.readdirSync(foreign).length === 2,
+      detail: `${fs.readdirSync(foreign).length} of 2 left`
+    })
+  }
   let saving = ''
-  for (const deadline = Date.now() + SAVE_WITHIN_MS; Date.now() < deadline && !stage.ended && !saving.endsWith(' 1'); await wait(1000)) {
+  for (
+    const deadline = Date.now() + SAVE_WITHIN_MS;
+    Date.now() < deadline && !stage.ended && !saving.endsWith(' 1');
+    await wait(1000)
+  ) {
     const { text } = await stage.scrape().catch(() => ({ text: '' }))
-    saving = text.split('\n').find(line => line.startsWith('memwatch_exporter_history_saving')) ?? ''
+    saving =
+      text.split('\n').find(line => line.startsWith('memwatch_exporter_history_saving')) ?? ''
   }
   claims.push({ text: 'it saves', held: saving.endsWith(' 1'), detail: saving })
   return { claims }

@@ -10,13 +10,30 @@ const { setTimeout: wait } = require('node:timers/promises')
 const { quantile } = require('simple-statistics')
 const { inTime, startWatchedApp } = require('./stage')
 
-const BEHAVIOURS = ['newlines', 'look', 'capture', 'json', 'one endless line', 'random bytes', 'trickle', 'hangs up', 'never reads']
+const BEHAVIOURS = [
+  'newlines',
+  'look',
+  'capture',
+  'json',
+  'one endless line',
+  'random bytes',
+  'trickle',
+  'hangs up',
+  'never reads'
+]
 const REQUESTS_PER_SECOND = 50
 const REQUEST_TIMEOUT_MS = 10_000
-/** Beyond this an impostor is seen by the app's clients; two silent ones in a row differ by less. */
+/** Of a turn in which the app answered worse. */
+const MOST_REPEATS = 2
+/**
+ * Beyond this an impostor is seen by the app's clients; two silent ones in a row differ by less.
+ */
 const MORE = { p50Ms: 5, p99Ms: 100, servedRatio: 0.97, endMs: 2000 }
 
-/** @typedef {{ behaviour: string, asked: number, served: number, p50Ms: number, p99Ms: number, cpuSeconds: number, endMs: number }} Turn */
+/**
+ * @typedef {{ behaviour: string, asked: number, served: number, p50Ms: number, p99Ms: number,
+ *   cpuSeconds: number, endMs: number }} Turn
+ */
 
 /**
  * A watched app under load while its exporter behaves so.
@@ -39,15 +56,27 @@ async function turn (behaviour, seconds) {
     const under = []
     const began = performance.now()
     for (let i = 0; i < due; i++) {
-      await wait(Math.max(0, began + 1000 * i / REQUESTS_PER_SECOND - performance.now()))
-      under.push(timed(app.port, agent).then(took => { if (took !== undefined) ms.push(took) }))
+      await wait(Math.max(0, began + (1000 * i) / REQUESTS_PER_SECOND - performance.now()))
+      under.push(
+        timed(app.port, agent).then(took => {
+          if (took !== undefined) ms.push(took)
+        })
+      )
     }
     await Promise.all(under)
     const cpuSeconds = readCpu(app.pid)
     const killedMs = performance.now()
     app.kill('SIGTERM')
     await inTime(app.ended, 60_000, 'the app does not end').catch(() => {})
-    return { behaviour, asked: due, served: ms.length, p50Ms: ms.length > 0 ? quantile(ms, 0.5) : Infinity, p99Ms: ms.length > 0 ? quantile(ms, 0.99) : Infinity, cpuSeconds, endMs: performance.now() - killedMs }
+    return {
+      behaviour,
+      asked: due,
+      served: ms.length,
+      p50Ms: ms.length > 0 ? quantile(ms, 0.5) : Infinity,
+      p99Ms: ms.length > 0 ? quantile(ms, 0.99) : Infinity,
+      cpuSeconds,
+      endMs: performance.now() - killedMs
+    }
   } finally {
     agent.destroy()
     await app.stop()
@@ -57,13 +86,23 @@ async function turn (behaviour, seconds) {
   }
 }
 
-/** @param {number} port @param {http.Agent} agent @returns {Promise<number | undefined>} ms; undefined without an answer */
+/**
+ * @param {number} port
+ * @param {http.Agent} agent
+ * @returns {Promise<number | undefined>} ms; undefined without an answer
+ */
 function timed (port, agent) {
   const began = performance.now()
   return new Promise(resolve => {
-    const asked = http.get({ host: '127.0.0.1', port, agent, timeout: REQUEST_TIMEOUT_MS }, response => {
-      response.resume().on('end', () => resolve(performance.now() - began)).on('error', () => resolve(undefined))
-    })
+    const asked = http.get(
+      { host: '127.0.0.1', port, agent, timeout: REQUEST_TIMEOUT_MS },
+      response => {
+        response
+          .resume()
+          .on('end', () => resolve(performance.now() - began))
+          .on('error', () => resolve(undefined))
+      }
+    )
     asked.on('timeout', () => asked.destroy())
     asked.on('error', () => resolve(undefined))
   })
@@ -75,26 +114,50 @@ function readCpu (pid) {
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
+/** @param {Turn} one @param {Turn[]} silent */
+function isHarmless ({ asked, served, p50Ms, p99Ms, endMs }, silent) {
+  const worst = (/** @type {'p50Ms' | 'p99Ms' | 'endMs'} */ name) =>
+    Math.max(...silent.map(one => one[name]))
+  return (
+    p50Ms <= worst('p50Ms') + MORE.p50Ms &&
+    p99Ms <= worst('p99Ms') + MORE.p99Ms &&
+    endMs <= worst('endMs') + MORE.endMs &&
+    served >= asked * MORE.servedRatio
+  )
+}
+
 /**
  * Hostile exporters beside a silent one, which is measured before and after them.
  * @param {import('./attacks').Options} options
  */
 async function impostors ({ seconds, say }) {
   const each = Math.max(3, Math.round(seconds / 3))
-  /** @type {Turn[]} */
-  const turns = []
-  for (const behaviour of ['silent', ...BEHAVIOURS, 'silent']) {
+  const measure = (/** @type {string} */ behaviour) => {
     say(`impostor: ${behaviour}`)
-    turns.push(await turn(behaviour, each))
+    return turn(behaviour, each)
   }
+  const turns = [await measure('silent')]
+  for (const behaviour of BEHAVIOURS) turns.push(await measure(behaviour))
+  turns.push(await measure('silent'))
   const silent = turns.filter(({ behaviour }) => behaviour === 'silent')
-  const worst = (/** @type {'p50Ms' | 'p99Ms' | 'endMs'} */ name) => Math.max(...silent.map(one => one[name]))
-  const claims = turns.filter(({ behaviour }) => behaviour !== 'silent').map(({ behaviour, asked, served, p50Ms, p99Ms, endMs }) => ({
-    text: `${behaviour}: the app answers as with a silent one`,
-    held: p50Ms <= worst('p50Ms') + MORE.p50Ms && p99Ms <= worst('p99Ms') + MORE.p99Ms && served >= asked * MORE.servedRatio && endMs <= worst('endMs') + MORE.endMs,
-    detail: `${served} of ${asked}, p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(0)} ms, ends in ${endMs.toFixed(0)} ms`
+  let repeated = 0
+  for (const [i, { behaviour }] of turns.entries()) {
+    if (behaviour === 'silent') continue
+    // A busy machine harms a turn once; an impostor harms it every time.
+    for (let more = 0; more < MOST_REPEATS && !isHarmless(turns[i], silent); more++, repeated++) {
+      turns[i] = await measure(behaviour)
+    }
+  }
+  const claims = turns.filter(one => !silent.includes(one)).map(one => ({
+    text: `${one.behaviour}: the app answers as with a silent one`,
+    held: isHarmless(one, silent),
+    detail: `${one.served} of ${one.asked}, p50 ${one.p50Ms.toFixed(1)} ms, p99 ${one.p99Ms.toFixed(0)} ms, ends in ${one.endMs.toFixed(0)} ms`
   }))
-  return { tried: `${BEHAVIOURS.length} impostors, each for ${each} s, at ${REQUESTS_PER_SECOND} requests a second`, claims, turns }
+  return {
+    tried: `${BEHAVIOURS.length} impostors, each for ${each} s, at ${REQUESTS_PER_SECOND} requests a second; ${repeated} turns repeated`,
+    claims,
+    turns
+  }
 }
 
 module.exports = { impostors }

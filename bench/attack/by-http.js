@@ -6,7 +6,11 @@ const { request } = require('./request')
 const { ATTACKER, EXPORTER, LOOPBACK, OPERATOR, PORT } = require('./places')
 const { connect, send, helloLine, frameLine } = require('./wire')
 
-/** @typedef {import('./stage').Stage} Stage @typedef {import('./attacks').Options} Options @typedef {import('./attacks').Claim} Claim */
+/**
+ * @typedef {import('./stage').Stage} Stage
+ * @typedef {import('./attacks').Options} Options
+ * @typedef {import('./attacks').Claim} Claim
+ */
 
 const SCRAPES_PER_SECOND = 200
 const IDLE_CONNECTIONS = 1000
@@ -22,7 +26,11 @@ const VIEWERS = 100
 
 /** A connection to the HTTP port, whose errors nobody minds. @param {string} from */
 async function connectHttp (from) {
-  const socket = net.connect({ host: from === LOOPBACK ? LOOPBACK : EXPORTER, port: PORT, localAddress: from })
+  const socket = net.connect({
+    host: from === LOOPBACK ? LOOPBACK : EXPORTER,
+    port: PORT,
+    localAddress: from
+  })
   const opened = await new Promise(resolve => {
     socket.once('connect', () => resolve(true))
     socket.on('error', () => resolve(false))
@@ -32,7 +40,13 @@ async function connectHttp (from) {
   return opened ? socket.setTimeout(0) : undefined
 }
 
-/** Requests at a rate, whose answers are counted by status. @param {Stage} stage @param {number} perSecond @param {number} seconds @param {(i: number) => import('./request').Ask} make */
+/**
+ * Requests at a rate, whose answers are counted by status.
+ * @param {Stage} stage
+ * @param {number} perSecond
+ * @param {number} seconds
+ * @param {(i: number) => import('./request').Ask} make
+ */
 async function askAtRate (stage, perSecond, seconds, make) {
   /** @type {Record<string, number>} */
   const answers = {}
@@ -40,53 +54,75 @@ async function askAtRate (stage, perSecond, seconds, make) {
   let asked = 0
   const began = performance.now()
   while (performance.now() - began < 1000 * seconds && !stage.ended) {
-    const due = Math.floor((performance.now() - began) / 1000 * perSecond)
+    const due = Math.floor(((performance.now() - began) / 1000) * perSecond)
     for (; asked < due; asked++) {
       if (count.underWay >= MOST_UNDER_WAY) continue
       count.underWay++
-      request({ timeoutMs: 15_000, mostBytes: 0, ...make(asked) }).then(({ status }) => String(status), error => error.code ?? error.message)
-        .then(answer => { answers[answer] = (answers[answer] ?? 0) + 1; count.underWay-- })
+      request({ timeoutMs: 15_000, mostBytes: 0, ...make(asked) })
+        .then(
+          ({ status }) => String(status),
+          error => error.code ?? error.message
+        )
+        .then(answer => {
+          answers[answer] = (answers[answer] ?? 0) + 1
+          count.underWay--
+        })
     }
     await wait(10)
   }
   const deadline = Date.now() + 16_000
   while (count.underWay > 0 && Date.now() < deadline) await wait(50)
-  return { asked, answers: Object.entries(answers).map(([answer, count]) => `${count} × ${answer}`).join(', ') }
+  return {
+    asked,
+    answers: Object.entries(answers)
+      .map(([answer, count]) => `${count} × ${answer}`)
+      .join(', ')
+  }
 }
 
 /** @param {string} from */
-const storm = from => async (/** @type {Stage} */ stage, /** @type {Options} */ { seconds }) => {
-  /** @type {Set<net.Socket>} */
-  const idle = new Set()
-  let opened = 0
-  const life = { over: false }
-  const opening = (async () => {
-    while (!life.over && !stage.ended) {
-      const socket = idle.size < IDLE_CONNECTIONS ? await connectHttp(from) : undefined
-      if (!socket) {
-        await wait(20)
-        continue
+const storm =
+  from =>
+    async (/** @type {Stage} */ stage, /** @type {Options} */ { seconds }) => {
+    /** @type {Set<net.Socket>} */
+      const idle = new Set()
+      let opened = 0
+      const life = { over: false }
+      const opening = (async () => {
+        while (!life.over && !stage.ended) {
+          const socket = idle.size < IDLE_CONNECTIONS ? await connectHttp(from) : undefined
+          if (!socket) {
+            await wait(20)
+            continue
+          }
+          idle.add(socket)
+          socket.resume().once('close', () => idle.delete(socket))
+          if (++opened > IDLE_CONNECTIONS) await wait(REOPEN_EVERY_MS)
+        }
+      })()
+      await wait(5000)
+      const most = idle.size
+      const { asked, answers } = await askAtRate(stage, SCRAPES_PER_SECOND, seconds, () => ({
+        from,
+        path: '/metrics'
+      }))
+      life.over = true
+      for (const socket of idle) socket.destroy()
+      await opening
+      return {
+        tried: `${asked} requests of /metrics in ${seconds} s (${answers}) beside up to ${most} idle connections of the same address, opened ${opened} times`
       }
-      idle.add(socket)
-      socket.resume().once('close', () => idle.delete(socket))
-      if (++opened > IDLE_CONNECTIONS) await wait(REOPEN_EVERY_MS)
     }
-  })()
-  await wait(5000)
-  const most = idle.size
-  const { asked, answers } = await askAtRate(stage, SCRAPES_PER_SECOND, seconds, () => ({ from, path: '/metrics' }))
-  life.over = true
-  for (const socket of idle) socket.destroy()
-  await opening
-  return { tried: `${asked} requests of /metrics in ${seconds} s (${answers}) beside up to ${most} idle connections of the same address, opened ${opened} times` }
-}
 
 /** A target each, so that /metrics is long. @param {Stage} stage */
 async function manyTargets (stage) {
   const sockets = []
   const space = [2 ** 24, 2 ** 23, 2 ** 22, 2 ** 24]
   const values = {
-    rssBytes: 2 ** 27, heapUsedBytes: 2 ** 24, heapTotalBytes: 2 ** 25, externalBytes: 2 ** 20,
+    rssBytes: 2 ** 27,
+    heapUsedBytes: 2 ** 24,
+    heapTotalBytes: 2 ** 25,
+    externalBytes: 2 ** 20,
     spaces: { new_space: space, old_space: space, code_space: space, large_object_space: space },
     resources: { TCPSocketWrap: 3, Timeout: 4, PipeWrap: 2 }
   }
@@ -127,7 +163,9 @@ async function slowClients (stage, { seconds }) {
     await wait(readers < SLOW_READERS ? 5 : 500)
   }
   for (const socket of [...sockets, ...agents]) socket.destroy()
-  return { tried: `${readers} clients that each ask ten times for /metrics of ${MANY_TARGETS} targets and never read, ${writers} that send a header byte by byte` }
+  return {
+    tried: `${readers} clients that each ask ten times for /metrics of ${MANY_TARGETS} targets and never read, ${writers} that send a header byte by byte`
+  }
 }
 
 /** @param {Stage} stage */
@@ -142,40 +180,111 @@ async function largeBodies (stage) {
     `GET /${'a'.repeat(60_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
     `GET /metrics HTTP/1.1\r\n${'X-Junk: 1\r\n'.repeat(5000)}\r\n`
   ]
-  await Promise.all(Array.from({ length: 24 }, async (_, i) => {
-    const socket = await connectHttp(ATTACKER)
-    if (!socket) return
-    const closed = new Promise(resolve => socket.resume().once('close', resolve))
-    const head = heads[i % heads.length]
-    socket.write(head)
-    const isChunked = head.includes('chunked')
-    for (let bytes = 0; bytes < LARGE_BODY_BYTES && !socket.destroyed; bytes += body.length) {
-      const part = isChunked ? Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from('\r\n')]) : body
-      sent += part.length
-      if (!socket.write(part)) await Promise.race([new Promise(resolve => socket.once('drain', resolve)), closed, wait(10_000)])
-    }
-    socket.end()
-    await Promise.race([closed, wait(5000)])
-    socket.destroy()
-  }))
-  return { tried: `24 requests with bodies of 16 MiB, heads of 60 KB and 5,000 headers, ${Math.round(sent / 2 ** 20)} MiB sent` }
+  await Promise.all(
+    Array.from({ length: 24 }, async (_, i) => {
+      const socket = await connectHttp(ATTACKER)
+      if (!socket) return
+      const closed = new Promise(resolve => socket.resume().once('close', resolve))
+      const head = heads[i % heads.length]
+      socket.write(head)
+      const isChunked = head.includes('chunked')
+      for (let bytes = 0; bytes < LARGE_BODY_BYTES && !socket.destroyed; bytes += body.length) {
+        const part = isChunked
+          ? Buffer.concat([
+            Buffer.from(`${body.length.toString(16)}\r\n`),
+            body,
+            Buffer.from('\r\n')
+          ])
+          : body
+        sent += part.length
+        if (!socket.write(part)) {
+          await Promise.race([
+            new Promise(resolve => socket.once('drain', resolve)),
+            closed,
+            wait(10_000)
+          ])
+        }
+      }
+      socket.end()
+      await Promise.race([closed, wait(5000)])
+      socket.destroy()
+    })
+  )
+  return {
+    tried: `24 requests with bodies of 16 MiB, heads of 60 KB and 5,000 headers, ${Math.round(sent / 2 ** 20)} MiB sent`
+  }
 }
 
 const PRIVATE_PATHS = [
-  '/', '/api/v1/targets', '/api/v1/diagnoses', '/api/v1/deaths', '/api/v1/deaths/x', '/api/v1/captures', '/api/v1/captures/x', '/api/v1/captures/x/suspects.md', '/api/v1/captures/x/profile',
-  '/api/v1/live', '/api/v1/recording?seconds=1', '/api/v1/plan?node=22&memory=512Mi', '/api/v1/openapi.json', '/api/v1/targets/good/series?track=rssBytes', '/flame/', '/page/page.mjs'
+  '/',
+  '/api/v1/targets',
+  '/api/v1/diagnoses',
+  '/api/v1/deaths',
+  '/api/v1/deaths/x',
+  '/api/v1/captures',
+  '/api/v1/captures/x',
+  '/api/v1/captures/x/suspects.md',
+  '/api/v1/captures/x/profile',
+  '/api/v1/live',
+  '/api/v1/recording?seconds=1',
+  '/api/v1/plan?node=22&memory=512Mi',
+  '/api/v1/openapi.json',
+  '/api/v1/targets/good/series?track=rssBytes',
+  '/flame/',
+  '/page/page.mjs'
 ]
-const DISGUISES = ['//api/v1/targets', '/api/v1/targets/', '/API/v1/targets', '/api/v1/./targets', '/-/healthy/../../api/v1/targets', '/metrics/../api/v1/targets', '/api%2fv1%2ftargets', '/%61pi/v1/targets', '/api/v1/targets;x', '/api/v1/targets?/metrics', '/metrics/api/v1/targets', '/-/ready/api/v1/targets', '/api/v1/secrets', '/debug/pprof', '/.env', `http://${EXPORTER}:${PORT}/api/v1/targets`]
-const PROXY_HEADERS = [{ 'x-forwarded-for': '127.0.0.1' }, { 'x-real-ip': '127.0.0.1' }, { forwarded: 'for=127.0.0.1' }, { via: '1.1 proxy' }, { 'x-forwarded-host': 'localhost' }, { 'x-forwarded-proto': 'https' }]
-const WRONG_TOKENS = ['Bearer wrong', 'Bearer ', 'bearer', 'Basic Og==', `Basic ${Buffer.from('a:wrong').toString('base64')}`, 'Digest x', 'Bearer undefined', 'Bearer null']
+const DISGUISES = [
+  '//api/v1/targets',
+  '/api/v1/targets/',
+  '/API/v1/targets',
+  '/api/v1/./targets',
+  '/-/healthy/../../api/v1/targets',
+  '/metrics/../api/v1/targets',
+  '/api%2fv1%2ftargets',
+  '/%61pi/v1/targets',
+  '/api/v1/targets;x',
+  '/api/v1/targets?/metrics',
+  '/metrics/api/v1/targets',
+  '/-/ready/api/v1/targets',
+  '/api/v1/secrets',
+  '/debug/pprof',
+  '/.env',
+  `http://${EXPORTER}:${PORT}/api/v1/targets`
+]
+const PROXY_HEADERS = [
+  { 'x-forwarded-for': '127.0.0.1' },
+  { 'x-real-ip': '127.0.0.1' },
+  { forwarded: 'for=127.0.0.1' },
+  { via: '1.1 proxy' },
+  { 'x-forwarded-host': 'localhost' },
+  { 'x-forwarded-proto': 'https' }
+]
+const WRONG_TOKENS = [
+  'Bearer wrong',
+  'Bearer ',
+  'bearer',
+  'Basic Og==',
+  `Basic ${Buffer.from('a:wrong').toString('base64')}`,
+  'Digest x',
+  'Bearer undefined',
+  'Bearer null'
+]
 
-/** Asks, and says which of the answers were not refusals. @param {import('./request').Ask[]} asks @param {(answer: import('./request').Answer) => boolean} isRefused */
+/**
+ * Asks, and says which of the answers were not refusals.
+ * @param {import('./request').Ask[]} asks
+ * @param {(answer: import('./request').Answer) => boolean} isRefused
+ */
 async function refusals (asks, isRefused) {
   /** @type {string[]} */
   const answered = []
   for (const ask of asks) {
     const answer = await request({ timeoutMs: 15_000, ...ask }).catch(() => undefined)
-    if (answer && !isRefused(answer)) answered.push(`${ask.method ?? 'GET'} ${ask.path} ${JSON.stringify(ask.headers ?? {})}: ${answer.status}`)
+    if (answer && !isRefused(answer)) {
+      answered.push(
+        `${ask.method ?? 'GET'} ${ask.path} ${JSON.stringify(ask.headers ?? {})}: ${answer.status}`
+      )
+    }
     // The limit of requests refuses, too, and would hide what else does not.
     if (answer?.status === 429) await wait(10_000)
     await wait(10)
@@ -184,8 +293,13 @@ async function refusals (asks, isRefused) {
 }
 
 /** @param {string} text @param {string[]} answered @returns {Claim} */
-const nothingAnswered = (text, answered) => ({ text, held: answered.length === 0, detail: answered.length > 0 ? `${answered.length} answered, such as ${answered[0]}` : '' })
-const isRefusal = (/** @type {import('./request').Answer} */ { status, text }) => status >= 400 && !text.includes('"good"')
+const nothingAnswered = (text, answered) => ({
+  text,
+  held: answered.length === 0,
+  detail: answered.length > 0 ? `${answered.length} answered, such as ${answered[0]}` : ''
+})
+const isRefusal = (/** @type {import('./request').Answer} */ { status, text }) =>
+  status >= 400 && !text.includes('"good"')
 
 /** @param {Stage} stage */
 async function privateThings (stage) {
@@ -193,30 +307,81 @@ async function privateThings (stage) {
   const all = [...PRIVATE_PATHS, ...DISGUISES]
   const asks = [
     ...all.flatMap(path => ['GET', 'HEAD'].map(method => ({ from, path, method }))),
-    ...['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'].flatMap(method => ['/api/v1/targets/good/trim', '/api/v1/targets/good/captures?kind=report', '/api/v1/captures/x'].map(path => ({ from, path, method }))),
-    ...[...PROXY_HEADERS, { host: 'localhost' }, { host: '127.0.0.1:9888' }, { origin: 'http://localhost:9888', host: 'localhost:9888' }, ...WRONG_TOKENS.map(authorization => ({ authorization }))].flatMap(headers => ['/api/v1/targets', '/', '/api/v1/live'].map(path => ({ from, path, headers })))
+    ...['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'].flatMap(method =>
+      [
+        '/api/v1/targets/good/trim',
+        '/api/v1/targets/good/captures?kind=report',
+        '/api/v1/captures/x'
+      ].map(path => ({ from, path, method }))
+    ),
+    ...[
+      ...PROXY_HEADERS,
+      { host: 'localhost' },
+      { host: '127.0.0.1:9888' },
+      { origin: 'http://localhost:9888', host: 'localhost:9888' },
+      ...WRONG_TOKENS.map(authorization => ({ authorization }))
+    ].flatMap(headers =>
+      ['/api/v1/targets', '/', '/api/v1/live'].map(path => ({ from, path, headers }))
+    )
   ]
   const answered = await refusals(asks, isRefusal)
-  const open = await Promise.all(['/metrics', '/-/healthy', '/-/ready'].map(path => request({ from: OPERATOR, path }).then(({ status }) => status, () => 0)))
+  const open = await Promise.all(
+    ['/metrics', '/-/healthy', '/-/ready'].map(path =>
+      request({ from: OPERATOR, path }).then(
+        ({ status }) => status,
+        () => 0
+      )
+    )
+  )
   return {
     tried: `${asks.length} requests without the token: every route, ${DISGUISES.length} disguised paths, other methods, proxy headers, ${WRONG_TOKENS.length} wrong tokens`,
-    claims: [nothingAnswered('nothing private is answered', answered), { text: '/metrics and health checks are answered', held: open.every(status => status === 200), detail: open.join() }]
+    claims: [
+      nothingAnswered('nothing private is answered', answered),
+      {
+        text: '/metrics and health checks are answered',
+        held: open.every(status => status === 200),
+        detail: open.join()
+      }
+    ]
   }
 }
 
-const ACTS = /** @type {[string, string][]} */ ([['POST', '/api/v1/targets/good/captures?kind=report'], ['POST', '/api/v1/targets/good/trim?dryRun=true'], ['GET', '/api/v1/recording?seconds=1'], ['POST', '/api/v1/recording?seconds=1'], ['DELETE', '/api/v1/captures/00000000-0000-4000-8000-000000000000']])
+const ACTS = /** @type {[string, string][]} */ ([
+  ['POST', '/api/v1/targets/good/captures?kind=report'],
+  ['POST', '/api/v1/targets/good/trim?dryRun=true'],
+  ['GET', '/api/v1/recording?seconds=1'],
+  ['POST', '/api/v1/recording?seconds=1'],
+  ['DELETE', '/api/v1/captures/00000000-0000-4000-8000-000000000000']
+])
 
 /** @param {Stage} stage */
 async function localWithToken (stage) {
   const from = LOOPBACK
-  const acting = await refusals(ACTS.map(([method, path]) => ({ from, path, method })), isRefusal)
-  const proxied = await refusals(PROXY_HEADERS.flatMap(headers => ['/api/v1/targets', '/', '/api/v1/deaths'].map(path => ({ from, path, headers }))), isRefusal)
-  const rebound = await refusals(['evil.example', 'localhost.evil.example', `evil.example:${PORT}`].flatMap(host => ['/api/v1/targets', '/metrics', '/'].map(path => ({ from, path, headers: { host } }))), isRefusal)
+  const acting = await refusals(
+    ACTS.map(([method, path]) => ({ from, path, method })),
+    isRefusal
+  )
+  const proxied = await refusals(
+    PROXY_HEADERS.flatMap(headers =>
+      ['/api/v1/targets', '/', '/api/v1/deaths'].map(path => ({ from, path, headers }))
+    ),
+    isRefusal
+  )
+  const rebound = await refusals(
+    ['evil.example', 'localhost.evil.example', `evil.example:${PORT}`].flatMap(host =>
+      ['/api/v1/targets', '/metrics', '/'].map(path => ({ from, path, headers: { host } }))
+    ),
+    isRefusal
+  )
   const authorization = `Bearer ${stage.token}`
   const headers = { ...PROXY_HEADERS[0], authorization }
-  const borne = await request({ from, path: '/api/v1/targets', headers }).then(({ status }) => status, () => 0)
+  const borne = await request({ from, path: '/api/v1/targets', headers }).then(
+    ({ status }) => status,
+    () => 0
+  )
   return {
-    tried: 'requests from the same machine: acting without the token, with headers of a proxy, by a host name that was taken over',
+    tried:
+      'requests from the same machine: acting without the token, with headers of a proxy, by a host name that was taken over',
     claims: [
       nothingAnswered('nothing is done without the token', acting),
       nothingAnswered('what came through a proxy is not local', proxied),
@@ -229,25 +394,54 @@ async function localWithToken (stage) {
 /** @param {Stage} stage */
 async function localWithoutToken (stage) {
   const from = LOOPBACK
-  const refusesAct = (/** @type {import('./request').Answer} */ { status }) => status === 401 || status === 403
-  const site = [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }, { origin: 'null', 'sec-fetch-site': 'cross-site' }]
-  const crossSite = await refusals(site.flatMap(headers => ACTS.map(([method, path]) => ({ from, path, method, headers }))), refusesAct)
-  const proxied = await refusals(PROXY_HEADERS.flatMap(headers => [...ACTS.map(([method, path]) => ({ from, path, method, headers })), { from, path: '/api/v1/targets', headers }]), refusesAct)
-  const elsewhere = await refusals([...ACTS.map(([method, path]) => ({ from: ATTACKER, path, method })), ...PRIVATE_PATHS.map(path => ({ from: ATTACKER, path }))], isRefusal)
-  const own = await request({ from, path: '/api/v1/targets' }).then(({ status }) => status, () => 0)
+  const refusesAct = (/** @type {import('./request').Answer} */ { status }) =>
+    [401, 403, 405].includes(status)
+  const site = [
+    { origin: 'https://evil.example' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
+    { origin: 'null', 'sec-fetch-site': 'cross-site' }
+  ]
+  const crossSite = await refusals(
+    site.flatMap(headers => ACTS.map(([method, path]) => ({ from, path, method, headers }))),
+    refusesAct
+  )
+  const proxied = await refusals(
+    PROXY_HEADERS.flatMap(headers => [
+      ...ACTS.map(([method, path]) => ({ from, path, method, headers })),
+      { from, path: '/api/v1/targets', headers }
+    ]),
+    refusesAct
+  )
+  const elsewhere = await refusals(
+    [
+      ...ACTS.map(([method, path]) => ({ from: ATTACKER, path, method })),
+      ...PRIVATE_PATHS.map(path => ({ from: ATTACKER, path }))
+    ],
+    isRefusal
+  )
+  const own = await request({ from, path: '/api/v1/targets' }).then(
+    ({ status }) => status,
+    () => 0
+  )
   const unsniffed = []
   for (const path of ['/metrics', '/api/v1/targets', '/api/v1/openapi.json', '/nothing']) {
     const { headers } = await request({ from, path })
     if (headers['x-content-type-options'] !== 'nosniff') unsniffed.push(path)
   }
   return {
-    tried: 'an exporter without a token: requests that a browser makes for another site, those of a proxy, and those of other machines',
+    tried:
+      'an exporter without a token: requests that a browser makes for another site, those of a proxy, and those of other machines',
     claims: [
       nothingAnswered('another site has nothing done', crossSite),
       nothingAnswered('nothing that came through a proxy is local', proxied),
       nothingAnswered('nothing private is answered to other machines', elsewhere),
       { text: 'tools of the same machine read the API', held: own === 200, detail: String(own) },
-      { text: 'browsers are told not to guess the type', held: unsniffed.length === 0, detail: unsniffed.join(' ') }
+      {
+        text: 'browsers are told not to guess the type',
+        held: unsniffed.length === 0,
+        detail: unsniffed.join(' ')
+      }
     ]
   }
 }
@@ -265,13 +459,37 @@ async function viewers (stage, { seconds }) {
   const socket = await connectHttp(OPERATOR)
   let head = ''
   if (socket) {
-    socket.setEncoding('utf8').on('data', text => { head += text })
-    socket.write(`GET /api/v1/live HTTP/1.1\r\nHost: exporter\r\nAuthorization: Bearer ${stage.token}\r\n\r\n`)
-    for (const deadline = Date.now() + 10_000; !head.includes('\r\n') && Date.now() < deadline;) await wait(50)
+    socket.setEncoding('utf8').on('data', text => {
+      head += text
+    })
+    socket.write(
+      `GET /api/v1/live HTTP/1.1\r\nHost: exporter\r\nAuthorization: Bearer ${stage.token}\r\n\r\n`
+    )
+    for (const deadline = Date.now() + 10_000; !head.includes('\r\n') && Date.now() < deadline;) {
+      await wait(50)
+    }
   }
   socket?.destroy()
   for (const one of sockets) one.destroy()
-  return { tried: `${sockets.length} viewers of /api/v1/live from the same machine that never read`, claims: [{ text: 'another address still gets to see it', held: head.includes(' 200 '), detail: head.split('\r\n')[0] }] }
+  return {
+    tried: `${sockets.length} viewers of /api/v1/live from the same machine that never read`,
+    claims: [
+      {
+        text: 'another address still gets to see it',
+        held: head.includes(' 200 '),
+        detail: head.split('\r\n')[0]
+      }
+    ]
+  }
 }
 
-module.exports = { askAtRate, largeBodies, localWithoutToken, localWithToken, privateThings, slowClients, storm, viewers }
+module.exports = {
+  askAtRate,
+  largeBodies,
+  localWithoutToken,
+  localWithToken,
+  privateThings,
+  slowClients,
+  storm,
+  viewers
+}

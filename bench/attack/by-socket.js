@@ -2,7 +2,15 @@
 
 const { setTimeout: wait } = require('node:timers/promises')
 const { fuzzer } = require('../fuzz-input')
-const { connect, send, helloLine, frameLine, LONGEST_FRAMES, LONGEST_HELLOS, FIRST_PID } = require('./wire')
+const {
+  connect,
+  send,
+  helloLine,
+  frameLine,
+  LONGEST_FRAMES,
+  LONGEST_HELLOS,
+  FIRST_PID
+} = require('./wire')
 
 /** After a hundred rejected lines the exporter hangs up. */
 const LINES_A_CONNECTION = 100
@@ -29,30 +37,38 @@ async function hostileMessages (stage, { messages, seed }) {
   let sent = 0
   let connections = 0
   const goesOn = () => sent < messages && !stage.ended && Date.now() < deadline
-  await Promise.all(Array.from({ length: SENDERS }, async () => {
-    while (goesOn()) {
-      const socket = await open(stage)
-      if (!socket) {
-        await wait(20)
-        continue
+  await Promise.all(
+    Array.from({ length: SENDERS }, async () => {
+      while (goesOn()) {
+        const socket = await open(stage)
+        if (!socket) {
+          await wait(20)
+          continue
+        }
+        connections++
+        socket.resume()
+        const pid = 1 + fuzz.below(20)
+        const started = { pid, startedAtUnixMs: fuzz.below(1e6) }
+        if (fuzz.random() < 0.8) {
+          await send(socket, helloLine(connections, fuzz.random() < 0.5 ? started : {}))
+        }
+        for (let i = 0; i < LINES_A_CONNECTION && goesOn() && !socket.destroyed; i += 20) {
+          const lines = Array.from({ length: 20 }, () => fuzz.line(pid))
+          sent += lines.length
+          await send(socket, Buffer.concat(lines))
+        }
+        if (fuzz.random() < 0.5) await endOf(socket)
+        else socket.destroy()
       }
-      connections++
-      socket.resume()
-      const pid = 1 + fuzz.below(20)
-      const started = { pid, startedAtUnixMs: fuzz.below(1e6) }
-      if (fuzz.random() < 0.8) await send(socket, helloLine(connections, fuzz.random() < 0.5 ? started : {}))
-      for (let i = 0; i < LINES_A_CONNECTION && goesOn() && !socket.destroyed; i += 20) {
-        const lines = Array.from({ length: 20 }, () => fuzz.line(pid))
-        sent += lines.length
-        await send(socket, Buffer.concat(lines))
-      }
-      if (fuzz.random() < 0.5) await endOf(socket)
-      else socket.destroy()
-    }
-  }))
+    })
+  )
   const { text } = await stage.scrape().catch(() => ({ text: '' }))
-  const read = sumOf(text, 'memwatch_exporter_frames_total') + sumOf(text, 'memwatch_exporter_lines_rejected_total')
-  return { tried: `${sent} messages over ${connections} connections, seed ${seed}; the exporter read ${read} of them` }
+  const read =
+    sumOf(text, 'memwatch_exporter_frames_total') +
+    sumOf(text, 'memwatch_exporter_lines_rejected_total')
+  return {
+    tried: `${sent} messages over ${connections} connections, seed ${seed}; the exporter read ${read} of them`
+  }
 }
 
 /** @param {import('node:net').Socket} socket */
@@ -65,9 +81,19 @@ async function endOf (socket) {
 }
 
 /** @param {string} text of /metrics @param {string} name */
-const sumOf = (text, name) => text.split('\n').filter(line => line.startsWith(name)).reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
+const sumOf = (text, name) =>
+  text
+    .split('\n')
+    .filter(line => line.startsWith(name))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
 
-/** Connections that are opened again when the exporter closes them. @param {Stage} stage @param {number} count @param {number} seconds @param {(socket: import('node:net').Socket, i: number) => Promise<void>} begin */
+/**
+ * Connections that are opened again when the exporter closes them.
+ * @param {Stage} stage
+ * @param {number} count
+ * @param {number} seconds
+ * @param {(socket: import('node:net').Socket, i: number) => Promise<void>} begin
+ */
 async function hold (stage, count, seconds, begin) {
   /** @type {Set<import('node:net').Socket>} */
   const held = new Set()
@@ -94,11 +120,15 @@ async function hold (stage, count, seconds, begin) {
 async function junkFields (stage, { seconds }) {
   let [held, highest] = [0, 0]
   for (const text of Object.values(LONGEST_FRAMES)) {
-    const { opened, most } = await hold(stage, JUNK_CONNECTIONS, seconds / 2, (socket, i) => send(socket, helloLine(held + i) + text))
+    const { opened, most } = await hold(stage, JUNK_CONNECTIONS, seconds / 2, (socket, i) =>
+      send(socket, helloLine(held + i) + text)
+    )
     held += opened
     highest = Math.max(highest, most)
   }
-  return { tried: `${held} connections, at most ${highest} at once, each with a frame of 256 KiB that holds unknown lists, objects, keys, texts or numbers` }
+  return {
+    tried: `${held} connections, at most ${highest} at once, each with a frame of 256 KiB that holds unknown lists, objects, keys, texts or numbers`
+  }
 }
 
 /** @param {Stage} stage @param {Options} options */
@@ -112,7 +142,9 @@ async function longestLines (stage, { seconds }) {
       await send(socket, line)
     }
   })
-  return { tried: `${opened} connections, at most ${most} at once, each a target of its own, with hello and frames of 256 KiB (${Math.round(bytes / 2 ** 20)} MiB)` }
+  return {
+    tried: `${opened} connections, at most ${most} at once, each a target of its own, with hello and frames of 256 KiB (${Math.round(bytes / 2 ** 20)} MiB)`
+  }
 }
 
 /** @param {Stage} stage @param {Options} options */
@@ -122,24 +154,28 @@ async function idleConnections (stage, { seconds }) {
     if (i % 3 === 1) await send(socket, helloLine(i))
     if (i % 3 === 2) await send(socket, half)
   })
-  return { tried: `${opened} connections, at most ${most} at once: silent, with a hello only, and with half a line of 60 KB` }
+  return {
+    tried: `${opened} connections, at most ${most} at once: silent, with a hello only, and with half a line of 60 KB`
+  }
 }
 
 /** @param {Stage} stage @param {Options} options */
 async function hellosOnly (stage, { seconds }) {
   const deadline = Date.now() + 1000 * seconds
   let sent = 0
-  await Promise.all(Array.from({ length: SENDERS }, async () => {
-    while (sent < SILENT_HELLOS && Date.now() < deadline && !stage.ended) {
-      const socket = await open(stage)
-      if (!socket) {
-        await wait(20)
-        continue
+  await Promise.all(
+    Array.from({ length: SENDERS }, async () => {
+      while (sent < SILENT_HELLOS && Date.now() < deadline && !stage.ended) {
+        const socket = await open(stage)
+        if (!socket) {
+          await wait(20)
+          continue
+        }
+        await send(socket, helloLine(sent++))
+        await endOf(socket.resume())
       }
-      await send(socket, helloLine(sent++))
-      await endOf(socket.resume())
-    }
-  }))
+    })
+  )
   return { tried: `${sent} hellos, each of another process, without a frame` }
 }
 
@@ -149,23 +185,30 @@ async function flood (stage, { seconds }) {
   let sent = 0
   let connections = 0
   const goesOn = () => Date.now() < deadline && !stage.ended
-  await Promise.all(Array.from({ length: FLOODS }, async (_, i) => {
-    while (goesOn()) {
-      const socket = await open(stage)
-      if (!socket) {
-        await wait(20)
-        continue
+  await Promise.all(
+    Array.from({ length: FLOODS }, async (_, i) => {
+      while (goesOn()) {
+        const socket = await open(stage)
+        if (!socket) {
+          await wait(20)
+          continue
+        }
+        connections++
+        await send(socket.resume(), helloLine(i))
+        for (let sequence = 1; goesOn() && !socket.destroyed; sequence += 100) {
+          await send(
+            socket,
+            Array.from({ length: 100 }, (_, n) => frameLine(sequence + n)).join('')
+          )
+          sent += 100
+        }
+        socket.destroy()
       }
-      connections++
-      await send(socket.resume(), helloLine(i))
-      for (let sequence = 1; goesOn() && !socket.destroyed; sequence += 100) {
-        await send(socket, Array.from({ length: 100 }, (_, n) => frameLine(sequence + n)).join(''))
-        sent += 100
-      }
-      socket.destroy()
-    }
-  }))
-  return { tried: `${sent} valid frames over ${connections} connections, ${FLOODS} at once, as fast as they are accepted` }
+    })
+  )
+  return {
+    tried: `${sent} valid frames over ${connections} connections, ${FLOODS} at once, as fast as they are accepted`
+  }
 }
 
 /** @param {number} value @param {string[]} names @returns {Record<string, number>} */
@@ -183,31 +226,80 @@ async function impossibleNumbers (stage) {
     if (!socket) continue
     sockets.push(socket.resume())
     await send(socket, helloLine(i))
-    await send(socket, frameLine(1, {
-      rssBytes: value,
-      residentBytes: all(value, ['malloc_heap', 'malloc_arenas', 'malloc_mapped', 'stacks', 'other']),
-      allocatorBytes: all(value, ['heap_in_use', 'arenas_in_use', 'heap_free_pages', 'arenas_free_pages', 'mapped'])
-    }))
+    await send(
+      socket,
+      frameLine(1, {
+        rssBytes: value,
+        residentBytes: all(value, [
+          'malloc_heap',
+          'malloc_arenas',
+          'malloc_mapped',
+          'stacks',
+          'other'
+        ]),
+        allocatorBytes: all(value, [
+          'heap_in_use',
+          'arenas_in_use',
+          'heap_free_pages',
+          'arenas_free_pages',
+          'mapped'
+        ])
+      })
+    )
     const second = await open(stage)
     if (!second) continue
     sockets.push(second.resume())
     await send(second, helloLine(100 + i, { constrainedBytes: value, hostMemoryBytes: value }))
-    const counters = ['cpuUserSeconds', 'heapUsedBytes', 'heapTotalBytes', 'heapSizeLimitBytes', 'externalBytes', 'rssAnonBytes', 'containerUsageBytes']
+    const counters = [
+      'cpuUserSeconds',
+      'heapUsedBytes',
+      'heapTotalBytes',
+      'heapSizeLimitBytes',
+      'externalBytes',
+      'rssAnonBytes',
+      'containerUsageBytes'
+    ]
     await send(second, frameLine(1, { rssBytes: value, ...all(value, counters) }))
     await send(second, frameLine(value, { rssBytes: value }))
   }
   await wait(6000) // until they were judged
   const answers = []
-  for (const at of ['targets?limit=1000', 'diagnoses?limit=1000', 'deaths']) answers.push([at, await stage.api(at).then(({ status }) => status, error => error.message)])
-  const own = await stage.awaitTarget(stage.good.pid, () => true, 10_000).then(() => true, () => false)
+  for (const at of ['targets?limit=1000', 'diagnoses?limit=1000', 'deaths']) {
+    answers.push([
+      at,
+      await stage.api(at).then(
+        ({ status }) => status,
+        error => error.message
+      )
+    ])
+  }
+  const own = await stage
+    .awaitTarget(stage.good.pid, () => true, 10_000)
+    .then(
+      () => true,
+      () => false
+    )
   for (const socket of sockets) socket.destroy()
   return {
     tried: `${2 * values.length} targets with numbers up to 1.8e308 in fields of memory, limits and sequences`,
     claims: [
-      ...answers.map(([at, status]) => ({ text: `/api/v1/${at} answers 200`, held: status === 200, detail: String(status) })),
+      ...answers.map(([at, status]) => ({
+        text: `/api/v1/${at} answers 200`,
+        held: status === 200,
+        detail: String(status)
+      })),
       { text: 'the well-behaved target is still told', held: own, detail: '' }
     ]
   }
 }
 
-module.exports = { flood, hellosOnly, hostileMessages, idleConnections, impossibleNumbers, junkFields, longestLines, FIRST_PID }
+module.exports = {
+  flood,
+  hellosOnly,
+  hostileMessages,
+  idleConnections,
+  impossibleNumbers,
+  junkFields,
+  longestLines,
+  FIRST_PID
+}

@@ -19,7 +19,9 @@ async function costlyCalls (stage, { seconds }) {
   const calls = [
     { path: '/api/v1/targets' },
     { path: '/api/v1/diagnoses' },
-    { path: `/api/v1/targets/good/series?seconds=604800&${TRACKS.map(track => `track=${track}`).join('&')}` },
+    {
+      path: `/api/v1/targets/good/series?seconds=604800&${TRACKS.map(track => `track=${track}`).join('&')}`
+    },
     { path: '/api/v1/plan?node=22&memory=512Mi' },
     { path: '/api/v1/plan?node=24&memory=2Gi' },
     { path: '/api/v1/targets/unwilling/captures?kind=heap_profile', method: 'POST' },
@@ -32,8 +34,14 @@ async function costlyCalls (stage, { seconds }) {
     { path: '/api/v1/captures' },
     { path: '/metrics' }
   ]
-  const { asked, answers } = await askAtRate(stage, REQUESTS_PER_SECOND, seconds, i => ({ from: OPERATOR, headers, ...calls[i % calls.length] }))
-  return { tried: `${asked} calls in ${seconds} s: series of a week, plans, recordings, captures and trims of an app that refuses (${answers})` }
+  const { asked, answers } = await askAtRate(stage, REQUESTS_PER_SECOND, seconds, i => ({
+    from: OPERATOR,
+    headers,
+    ...calls[i % calls.length]
+  }))
+  return {
+    tried: `${asked} calls in ${seconds} s: series of a week, plans, recordings, captures and trims of an app that refuses (${answers})`
+  }
 }
 
 module.exports = { costlyCalls }

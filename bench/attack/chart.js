@@ -36,12 +36,15 @@ function readChart (mode) {
   return {
     env: {
       ...imageEnv,
-      ...Object.fromEntries(given.map((/** @type {any} */ { name, value }) => [name, String(value)]))
+      ...Object.fromEntries(
+        given.map((/** @type {any} */ { name, value }) => [name, String(value)])
+      )
     },
     nodeArgs,
     memoryBytes: readBytes(String(limits.memory)),
     cores: readCores(String(limits.cpu)),
-    probeTimeoutMs: 1000 * Math.min(...timeouts.length > 0 ? timeouts : [DEFAULT_PROBE_TIMEOUT_SECONDS])
+    probeTimeoutMs:
+      1000 * Math.min(...(timeouts.length > 0 ? timeouts : [DEFAULT_PROBE_TIMEOUT_SECONDS]))
   }
 }
 
@@ -73,6 +76,6 @@ function readBytes (text) {
 }
 
 /** @param {string} text as 100m or 1 */
-const readCores = text => text.endsWith('m') ? parseInt(text) / 1000 : Number(text)
+const readCores = text => (text.endsWith('m') ? parseInt(text) / 1000 : Number(text))
 
 module.exports = { readChart }

@@ -39,7 +39,11 @@ function createContainerGroup ({ memoryBytes, cores, name }) {
   }
 }
 
-/** @param {string} memoryPath of the group @param {number} cores @returns {string} directory of its CPU group */
+/**
+ * @param {string} memoryPath of the group
+ * @param {number} cores
+ * @returns {string} directory of its CPU group
+ */
 function limitCpu (memoryPath, cores) {
   const quotaMicros = Math.round(cores * PERIOD_MICROS)
   if (fs.existsSync(path.join(memoryPath, 'memory.max'))) {
@@ -59,8 +63,12 @@ function limitCpu (memoryPath, cores) {
 /** @param {string} directory @returns {number[]} none when the group is gone */
 function readPids (directory) {
   try {
-    return fs.readFileSync(path.join(directory, 'cgroup.procs'), 'utf8').trim().split('\n')
-      .filter(Boolean).map(Number)
+    return fs
+      .readFileSync(path.join(directory, 'cgroup.procs'), 'utf8')
+      .trim()
+      .split('\n')
+      .filter(Boolean)
+      .map(Number)
   } catch {
     return []
   }
@@ -70,7 +78,9 @@ function readPids (directory) {
 function killIfAlive (pid) {
   try {
     process.kill(pid, 'SIGKILL')
-  } catch { /* it has ended meanwhile */ }
+  } catch {
+    /* it has ended meanwhile */
+  }
 }
 
 module.exports = { createContainerGroup }

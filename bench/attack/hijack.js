@@ -14,7 +14,8 @@ const MOST = Number.MAX_SAFE_INTEGER
 /** @typedef {import('./stage').Stage} Stage */
 
 /**
- * Another process of the victim's own container speaks as the victim, whose hello it knows to the letter.
+ * Another process of the victim's own container speaks as the victim, whose hello it knows to
+ * the letter.
  * @param {Stage} stage
  */
 async function hijack (stage) {
@@ -41,55 +42,129 @@ async function hijack (stage) {
     await speak([line({ ...hello, nodeOptions: ['--evil'] }) + '\n', bye])
     await wait(1000)
   }
-  await speak([line({ ...hello, name: 'mallory', startedAtUnixMs: hello.startedAtUnixMs + 5000 }) + '\n', frameLine(1, huge)])
+  await speak([
+    line({ ...hello, name: 'mallory', startedAtUnixMs: hello.startedAtUnixMs + 5000 }) + '\n',
+    frameLine(1, huge)
+  ])
   await wait(LATER_MS)
 
   const headers = { authorization: `Bearer ${stage.token}` }
-  const asked = await stage.api('targets/victim/captures?kind=report', { method: 'POST', headers, timeoutMs: 20_000 }).then(({ status }) => status, error => error.message)
+  const asked = await stage
+    .api('targets/victim/captures?kind=report', { method: 'POST', headers, timeoutMs: 20_000 })
+    .then(
+      ({ status }) => status,
+      error => error.message
+    )
   await wait(2000)
   const all = JSON.parse((await stage.api('targets')).text)
-  const mains = all.filter((/** @type {any} */ { pid, thread }) => pid === victim.pid && thread === 'main')
+  const mains = all.filter(
+    (/** @type {any} */ { pid, thread }) => pid === victim.pid && thread === 'main'
+  )
   const shown = mains.find((/** @type {any} */ { target }) => target === 'victim')
-  const deaths = JSON.parse((await stage.api('deaths')).text).filter((/** @type {any} */ { pid }) => pid === victim.pid)
+  const deaths = JSON.parse((await stage.api('deaths')).text).filter(
+    (/** @type {any} */ { pid }) => pid === victim.pid
+  )
   const rssBytes = readRss(victim.pid)
   const claims = [
-    { text: 'commands go to the victim only', held: !heard.join('').includes('"command"'), detail: heard.join('').slice(0, 80) },
-    { text: 'a capture of the victim is taken on', held: asked === 202 || asked === 201 || asked === 200, detail: String(asked) },
-    { text: 'its numbers are its own', held: shown?.values.rssBytes > rssBytes / 2 && shown?.values.rssBytes < rssBytes * 2, detail: `${shown?.values.rssBytes} shown, ${rssBytes} true` },
-    { text: 'it bears its name and is up', held: shown?.up === true, detail: JSON.stringify(mains.map((/** @type {any} */ { target, up }) => ({ target, up }))) },
-    { text: 'no frame of it is called lost', held: shown?.framesLost === 0, detail: String(shown?.framesLost) },
-    { text: 'its frames go on', held: shown?.uptimeSeconds > victim.aliveSeconds() - 15, detail: `${Math.round(shown?.uptimeSeconds)} of ${Math.round(victim.aliveSeconds())} s` },
-    { text: 'nobody says that it died', held: deaths.length === 0, detail: deaths.map((/** @type {any} */ { text, sure }) => `${sure}: ${text}`).join(' ').slice(0, 200) },
-    { text: 'another process with its pid does not bear its name', held: !all.some((/** @type {any} */ { pid, thread, target }) => pid === victim.pid && thread === 'main' && /^victim-\d/.test(target)), detail: JSON.stringify(mains.map((/** @type {any} */ { target }) => target)) }
+    {
+      text: 'commands go to the victim only',
+      held: !heard.join('').includes('"command"'),
+      detail: heard.join('').slice(0, 80)
+    },
+    {
+      text: 'a capture of the victim is taken on',
+      held: asked === 202 || asked === 201 || asked === 200,
+      detail: String(asked)
+    },
+    {
+      text: 'its numbers are its own',
+      held: shown?.values.rssBytes > rssBytes / 2 && shown?.values.rssBytes < rssBytes * 2,
+      detail: `${shown?.values.rssBytes} shown, ${rssBytes} true`
+    },
+    {
+      text: 'it bears its name and is up',
+      held: shown?.up === true,
+      detail: JSON.stringify(mains.map((/** @type {any} */ { target, up }) => ({ target, up })))
+    },
+    {
+      text: 'no frame of it is called lost',
+      held: shown?.framesLost === 0,
+      detail: String(shown?.framesLost)
+    },
+    {
+      text: 'its frames go on',
+      held: shown?.uptimeSeconds > victim.aliveSeconds() - 15,
+      detail: `${Math.round(shown?.uptimeSeconds)} of ${Math.round(victim.aliveSeconds())} s`
+    },
+    {
+      text: 'nobody says that it died',
+      held: deaths.length === 0,
+      detail: deaths
+        .map((/** @type {any} */ { text, sure }) => `${sure}: ${text}`)
+        .join(' ')
+        .slice(0, 200)
+    },
+    {
+      text: 'another process with its pid does not bear its name',
+      held: !all.some(
+        (/** @type {any} */ { pid, thread, target }) =>
+          pid === victim.pid && thread === 'main' && /^victim-\d/.test(target)
+      ),
+      detail: JSON.stringify(mains.map((/** @type {any} */ { target }) => target))
+    }
   ]
   for (const socket of sockets) socket.destroy()
   victim.kill('SIGKILL')
   const death = await awaitDeath(stage, victim.pid, deaths.length)
-  claims.push({ text: 'its real end is told, and not called clean', held: death !== undefined && death.reason !== 'clean', detail: death ? `${death.reason}, ${death.sure}` : 'nothing is told' })
-  return { tried: `${4 * ROUNDS + 1} connections that speak as a living process: its hello, frames with RSS of 1e308 and sequence 9e15, goodbyes with exit code 137`, claims }
+  claims.push({
+    text: 'its real end is told, and not called clean',
+    held: death !== undefined && death.reason !== 'clean',
+    detail: death ? `${death.reason}, ${death.sure}` : 'nothing is told'
+  })
+  return {
+    tried: `${4 * ROUNDS + 1} connections that speak as a living process: its hello, frames with RSS of 1e308 and sequence 9e15, goodbyes with exit code 137`,
+    claims
+  }
 }
 
-/** The victim's own words, as everybody in its container could repeat them. @param {Stage} stage @param {number} wanted pid */
+/**
+ * The victim's own words, as everybody in its container could repeat them.
+ * @param {Stage} stage
+ * @param {number} wanted pid
+ */
 async function readHello (stage, wanted) {
   const at = 'recording?target=victim&seconds=4'
   const asked = await stage.api(at, { method: 'POST' })
   const { text } = asked.status === 200 ? asked : await stage.api(at)
-  const lines = text.trim().split('\n').map(item => JSON.parse(item).line)
+  const lines = text
+    .trim()
+    .split('\n')
+    .map(item => JSON.parse(item).line)
   const found = lines.find(item => item?.type === 'hello' && item.pid === wanted)
   if (!found) throw new Error(`no hello of ${wanted} in a recording of 4 s`)
   return found
 }
 
-/** @param {Stage} stage @param {number} wanted pid @param {number} before deaths that were told of it while it lived */
+/**
+ * @param {Stage} stage
+ * @param {number} wanted pid
+ * @param {number} before deaths that were told of it while it lived
+ */
 async function awaitDeath (stage, wanted, before) {
-  for (const deadline = Date.now() + DEATH_WITHIN_MS; Date.now() < deadline && !stage.ended; await wait(1000)) {
+  for (
+    const deadline = Date.now() + DEATH_WITHIN_MS;
+    Date.now() < deadline && !stage.ended;
+    await wait(1000)
+  ) {
     const { status, text } = await stage.api('deaths')
-    const found = status === 200 ? JSON.parse(text).filter((/** @type {any} */ { pid }) => pid === wanted) : []
+    const found =
+      status === 200 ? JSON.parse(text).filter((/** @type {any} */ { pid }) => pid === wanted) : []
     if (found.length > before) return found[0]
   }
 }
 
 /** @param {number} pid @returns {number} bytes */
-const readRss = pid => 1024 * Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1])
+const readRss = pid =>
+  1024 * Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1])
 
 module.exports = { hijack }

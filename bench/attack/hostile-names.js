@@ -16,7 +16,10 @@ const { connect, send, helloLine, frameLine } = require('./wire')
 
 const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
 /** A run that ends in a confirmed finding whose fix is NODE_OPTIONS. */
-const RECORDING = path.join(__dirname, '../../test/recordings/20-semi-space-starvation-broken.ndjson.gz')
+const RECORDING = path.join(
+  __dirname,
+  '../../test/recordings/20-semi-space-starvation-broken.ndjson.gz'
+)
 const CANARY = 'attacked'
 const FORMATS = ['kubernetes', 'dockerfile', 'node-options']
 const POD = { name: 'shop-5d4c7f9b8-x2k4q', namespace: 'store', container: 'app' }
@@ -27,7 +30,8 @@ const PAUSE_MS = 250
 /** Texts that are more than text where they are printed. */
 const TEXTS = {
   'a YAML document': 'a\n---\nkind: ClusterRoleBinding\n---',
-  'YAML fields': 'app\n          image: evil.example/miner\n          securityContext: {privileged: true}',
+  'YAML fields':
+    'app\n          image: evil.example/miner\n          securityContext: {privileged: true}',
   'a shell command': `$(touch\${IFS}${CANARY})`,
   'backquotes and quotes': `\`touch ${CANARY}\`'"; touch ${CANARY}; #`,
   'terminal escapes': '\u001b]0;owned\u0007\u001b[2Jgone',
@@ -56,7 +60,8 @@ const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-
 const SAMPLE = /^[a-zA-Z_:][\w:]*(\{([a-zA-Z_]\w*="(\\["\\n]|[^"\\\n])*",?)*\})? \S+$/
 
 /**
- * Every text of a hello is YAML, shell, terminal escapes or no Unicode; then every output is asked for.
+ * Every text of a hello is YAML, shell, terminal escapes or no Unicode; then every output is
+ * asked for.
  * @param {Stage} stage
  */
 async function hostileNames (stage) {
@@ -73,8 +78,17 @@ async function hostileNames (stage) {
       const socket = await open()
       number++
       // Those whose fix holds the text are told a whole run, so that there is a fix.
-      const told = field === 'nodeOptions' || (field.startsWith('pod.') && what.includes('YAML')) || (field === 'name' && what !== 'Markdown')
-      const changes = { name: `shop-${number}`, pid: 20_000_000 + number, startedAtUnixMs: number, pod: POD, ...change(text) }
+      const told =
+        field === 'nodeOptions' ||
+        (field.startsWith('pod.') && what.includes('YAML')) ||
+        (field === 'name' && what !== 'Markdown')
+      const changes = {
+        name: `shop-${number}`,
+        pid: 20_000_000 + number,
+        startedAtUnixMs: number,
+        pod: POD,
+        ...change(text)
+      }
       const lines = told
         ? [line({ ...recorded.hello, ...changes }) + '\n', ...recorded.frames]
         : [helloLine(number, changes), frameLine(1)]
@@ -86,18 +100,27 @@ async function hostileNames (stage) {
 
   /** @type {Claim[]} */
   const claims = []
-  const check = (/** @type {string} */ text, /** @type {string | undefined} */ wrong) => claims.push({ text, held: wrong === undefined, detail: wrong ?? '' })
+  const check = (/** @type {string} */ text, /** @type {string | undefined} */ wrong) =>
+    claims.push({ text, held: wrong === undefined, detail: wrong ?? '' })
   const { count, ill } = await checkApi(stage, check)
   await checkMetrics(stage, check)
   await checkCommands(stage, ill, check)
   for (const socket of sockets) socket.destroy()
-  return { tried: `${number} hellos in which one of ${Object.keys(FIELDS).length} fields is ${Object.keys(TEXTS).join(', ')}; ${count} targets watched then; metrics, API and command line asked`, claims }
+  return {
+    tried: `${number} hellos in which one of ${Object.keys(FIELDS).length} fields is ${Object.keys(TEXTS).join(', ')}; ${count} targets watched then; metrics, API and command line asked`,
+    claims
+  }
 }
 
 /** @returns {{ hello: any, frames: string[] }} */
 function readRecording () {
-  const lines = gunzipSync(fs.readFileSync(RECORDING)).toString().trim().split('\n')
-    .map(item => JSON.parse(item)).filter(({ session, line }) => session === 1 && line).map(({ line }) => line)
+  const lines = gunzipSync(fs.readFileSync(RECORDING))
+    .toString()
+    .trim()
+    .split('\n')
+    .map(item => JSON.parse(item))
+    .filter(({ session, line }) => session === 1 && line)
+    .map(({ line }) => line)
   return {
     hello: lines.find(({ type }) => type === 'hello'),
     frames: lines.filter(({ type }) => type === 'frame').map(item => JSON.stringify(item) + '\n')
@@ -106,7 +129,12 @@ function readRecording () {
 
 /** @typedef {(text: string, wrong: string | undefined) => void} Check */
 
-/** @param {Stage} stage @param {Check} check @returns {Promise<{ count: number, ill: string[] }>} of targets; ill: names of those that something was found on */
+/**
+ * @param {Stage} stage
+ * @param {Check} check
+ * @returns {Promise<{ count: number, ill: string[] }>} of targets; ill: names of those that
+ *   something was found on
+ */
 async function checkApi (stage, check) {
   let count = 0
   /** @type {string[]} */
@@ -114,9 +142,20 @@ async function checkApi (stage, check) {
   for (const at of ['targets?limit=1000', 'diagnoses?limit=1000', 'deaths', 'captures']) {
     const { status, text } = await stage.api(at)
     const odd = status === 200 ? textsIn(JSON.parse(text)).filter(isOdd) : []
-    check(`/api/v1/${at.split('?')[0]}: 200, and every text is printable Unicode`, status !== 200 ? `status ${status}` : odd.length > 0 ? `${odd.length} texts, such as ${JSON.stringify(odd[0])}` : undefined)
+    check(
+      `/api/v1/${at.split('?')[0]}: 200, and every text is printable Unicode`,
+      status !== 200
+        ? `status ${status}`
+        : odd.length > 0
+          ? `${odd.length} texts, such as ${JSON.stringify(odd[0])}`
+          : undefined
+    )
     if (at.startsWith('targets') && status === 200) count = JSON.parse(text).length
-    if (at.startsWith('diagnoses') && status === 200) ill = JSON.parse(text).filter((/** @type {any} */ { primary }) => primary).map((/** @type {any} */ { target }) => target)
+    if (at.startsWith('diagnoses') && status === 200) {
+      ill = JSON.parse(text)
+        .filter((/** @type {any} */ { primary }) => primary)
+        .map((/** @type {any} */ { target }) => target)
+    }
   }
   return { count, ill: [...new Set(ill)] }
 }
@@ -127,24 +166,51 @@ async function checkMetrics (stage, check) {
   const samples = text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
   const wrong = samples.find(line => !SAMPLE.test(line)) ?? samples.find(isOdd)
   const series = samples.map(line => line.slice(0, line.lastIndexOf(' ')))
-  const twice = series.find((one, i) => new Set(series).size < series.length && series.indexOf(one) !== i)
-  check('/metrics: every line is a sample of printable Unicode, no series is there twice', status !== 200 ? `status ${status}` : wrong ? JSON.stringify(wrong.slice(0, 200)) : twice && `twice: ${JSON.stringify(twice.slice(0, 200))}`)
+  const twice = series.find(
+    (one, i) => new Set(series).size < series.length && series.indexOf(one) !== i
+  )
+  check(
+    '/metrics: every line is a sample of printable Unicode, no series is there twice',
+    status !== 200
+      ? `status ${status}`
+      : wrong
+        ? JSON.stringify(wrong.slice(0, 200))
+        : twice && `twice: ${JSON.stringify(twice.slice(0, 200))}`
+  )
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-canary-'))
-  const fixes = [...text.matchAll(/[{,]fix="((?:\\.|[^"\\])*)"/g)].map(([, fix]) => fix.replace(/\\(.)/g, (_, c) => c === 'n' ? '\n' : c)).filter(fix => fix.startsWith('NODE_OPTIONS='))
-  // Harmless by its folder: the line assigns a variable, and what it should not run makes a file there.
+  const fixes = [...text.matchAll(/[{,]fix="((?:\\.|[^"\\])*)"/g)]
+    .map(([, fix]) => fix.replace(/\\(.)/g, (_, c) => (c === 'n' ? '\n' : c)))
+    .filter(fix => fix.startsWith('NODE_OPTIONS='))
+  // Harmless by its folder: the line assigns a variable, and what it should not run makes a
+  // file there.
   for (const fix of fixes) execQuietly('/bin/sh', ['-c', fix], folder)
-  check(`${fixes.length} fixes of memwatch_verdict_info, pasted into a shell, run nothing`, fs.readdirSync(folder).length > 0 ? `files were made: ${fs.readdirSync(folder)}` : undefined)
+  check(
+    `${fixes.length} fixes of memwatch_verdict_info, pasted into a shell, run nothing`,
+    fs.readdirSync(folder).length > 0 ? `files were made: ${fs.readdirSync(folder)}` : undefined
+  )
   fs.rmSync(folder, { recursive: true })
 }
 
 /** @param {Stage} stage @param {string[]} names @param {Check} check */
 async function checkCommands (stage, names, check) {
   const run = async (/** @type {string[]} */ args) => {
-    const child = spawn(process.execPath, [MEMWATCH, ...args], { env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_URL: `http://${LOOPBACK}:${PORT}`, MEMWATCH_TOKEN_FILE: stage.tokenFile }, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(process.execPath, [MEMWATCH, ...args], {
+      env: {
+        ...process.env,
+        NODE_OPTIONS: '',
+        MEMWATCH_URL: `http://${LOOPBACK}:${PORT}`,
+        MEMWATCH_TOKEN_FILE: stage.tokenFile
+      },
+      stdio: ['ignore', 'pipe', 'pipe']
+    })
     const timer = setTimeout(() => child.kill('SIGKILL'), LONGEST_RUN_MS)
     let [stdout, stderr] = ['', '']
-    child.stdout.setEncoding('utf8').on('data', text => { stdout += text })
-    child.stderr.setEncoding('utf8').on('data', text => { stderr += text })
+    child.stdout.setEncoding('utf8').on('data', text => {
+      stdout += text
+    })
+    child.stderr.setEncoding('utf8').on('data', text => {
+      stderr += text
+    })
     const [status] = await once(child, 'close')
     clearTimeout(timer)
     await wait(PAUSE_MS)
@@ -152,7 +218,10 @@ async function checkCommands (stage, names, check) {
   }
   for (const args of [['top', '--once'], ['last-death']]) {
     const { status, stdout, stderr } = await run(args)
-    const wrong = status !== 0 && !(args[0] === 'last-death' && status === 1) ? `status ${status}: ${stderr.slice(0, 200)}` : oddOutput(stdout + stderr)
+    const wrong =
+      status !== 0 && !(args[0] === 'last-death' && status === 1)
+        ? `status ${status}: ${stderr.slice(0, 200)}`
+        : oddOutput(stdout + stderr)
     check(`memwatch ${args.join(' ')}: ends well, prints nothing that a terminal executes`, wrong)
   }
   for (const format of FORMATS) {
@@ -162,15 +231,25 @@ async function checkCommands (stage, names, check) {
     for (const name of names.filter(name => !name.includes('\u0000'))) {
       const { status, stdout, stderr } = await run(['fix', '--format', format, '--', name])
       if (status === 0) printed++
-      const found = ![0, 1, 2].includes(status) || /\n {4}at /.test(stderr) ? `status ${status}: ${stderr.slice(0, 200)}` : oddOutput(stdout + stderr) ?? (format === 'kubernetes' && status === 0 ? oddManifest(stdout) : undefined)
+      const found =
+        ![0, 1, 2].includes(status) || /\n {4}at /.test(stderr)
+          ? `status ${status}: ${stderr.slice(0, 200)}`
+          : (oddOutput(stdout + stderr) ??
+            (format === 'kubernetes' && status === 0 ? oddManifest(stdout) : undefined))
       if (found) wrong.push(`${JSON.stringify(name)}: ${found}`)
     }
-    check(`memwatch fix --format ${format}: ${printed} printed, each what it should be and no more`, wrong.length > 0 ? `${wrong.length}, such as ${wrong[0]}` : undefined)
+    check(
+      `memwatch fix --format ${format}: ${printed} printed, each what it should be and no more`,
+      wrong.length > 0 ? `${wrong.length}, such as ${wrong[0]}` : undefined
+    )
   }
 }
 
 /** @param {string} text @returns {string | undefined} what is wrong */
-const oddOutput = text => UNPRINTABLE.test(text) || text.includes('\ufffd') ? `prints ${JSON.stringify(UNPRINTABLE.exec(text)?.[0] ?? '\ufffd')}` : undefined
+const oddOutput = text =>
+  UNPRINTABLE.test(text) || text.includes('\ufffd')
+    ? `prints ${JSON.stringify(UNPRINTABLE.exec(text)?.[0] ?? '\ufffd')}`
+    : undefined
 
 /** @param {string} text @returns {string | undefined} what is wrong */
 function oddManifest (text) {
@@ -179,9 +258,15 @@ function oddManifest (text) {
   if (documents[0].errors.length > 0) return documents[0].errors[0].message.slice(0, 200)
   const { apiVersion, kind, metadata, spec, ...more } = documents[0].toJS()
   const container = spec?.template?.spec?.containers?.[0] ?? {}
-  const unknown = [...Object.keys(more), ...Object.keys(container).filter(key => !['name', 'env', 'resources'].includes(key)), ...Object.keys(metadata ?? {}).filter(key => !['name', 'namespace'].includes(key))]
+  const unknown = [
+    ...Object.keys(more),
+    ...Object.keys(container).filter(key => !['name', 'env', 'resources'].includes(key)),
+    ...Object.keys(metadata ?? {}).filter(key => !['name', 'namespace'].includes(key))
+  ]
   if (unknown.length > 0) return `holds ${unknown}`
-  return apiVersion === 'apps/v1' && ['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind) ? undefined : `is a ${kind}`
+  return apiVersion === 'apps/v1' && ['Deployment', 'StatefulSet', 'DaemonSet'].includes(kind)
+    ? undefined
+    : `is a ${kind}`
 }
 
 /** Every text of a value, keys too. @param {any} value @returns {string[]} */
@@ -192,13 +277,22 @@ function textsIn (value) {
 }
 
 /** @param {string} text */
-const isOdd = text => UNPRINTABLE.test(text) || /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\ufffd/.test(text)
+const isOdd = text =>
+  UNPRINTABLE.test(text) ||
+  /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\ufffd/.test(text)
 
 /** @param {string} file @param {string[]} args @param {string} cwd */
 function execQuietly (file, args, cwd) {
   try {
-    execFileSync(file, args, { cwd, stdio: 'ignore', timeout: 5000, env: { PATH: '/usr/bin:/bin' } })
-  } catch { /* only what it leaves in the folder matters */ }
+    execFileSync(file, args, {
+      cwd,
+      stdio: 'ignore',
+      timeout: 5000,
+      env: { PATH: '/usr/bin:/bin' }
+    })
+  } catch {
+    /* only what it leaves in the folder matters */
+  }
 }
 
 module.exports = { hostileNames }

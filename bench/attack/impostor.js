@@ -4,12 +4,26 @@
 const net = require('node:net')
 
 const [socketPath, behaviour] = process.argv.slice(2)
-const command = (/** @type {string} */ name, args = {}) => JSON.stringify({ v: 1, type: 'command', id: String(Math.random()), command: name, args, proof: 'a'.repeat(64) }) + '\n'
+const command = (/** @type {string} */ name, args = {}) =>
+  JSON.stringify({
+    v: 1,
+    type: 'command',
+    id: String(Math.random()),
+    command: name,
+    args,
+    proof: 'a'.repeat(64)
+  }) + '\n'
 const MIB = 2 ** 20
 
-/** Sends for as long as the peer takes it. @param {net.Socket} socket @param {() => string | Buffer} next */
+/**
+ * Sends for as long as the peer takes it.
+ * @param {net.Socket} socket
+ * @param {() => string | Buffer} next
+ */
 function pour (socket, next) {
-  const more = () => { while (!socket.destroyed && socket.write(next())); }
+  const more = () => {
+    while (!socket.destroyed && socket.write(next()));
+  }
   socket.on('drain', more)
   more()
 }
@@ -22,13 +36,20 @@ const BEHAVIOURS = {
   capture: socket => pour(socket, () => command('capture', { kind: 'heap_snapshot' }).repeat(100)),
   json: socket => pour(socket, () => `${'[['.repeat(500)}${']]'.repeat(500)}\n`.repeat(20)),
   'one endless line': socket => pour(socket, () => Buffer.alloc(MIB, 'x')),
-  'random bytes': socket => pour(socket, () => Buffer.from(Array.from({ length: 65_536 }, () => Math.floor(256 * Math.random())))),
+  'random bytes': socket =>
+    pour(socket, () =>
+      Buffer.from(Array.from({ length: 65_536 }, () => Math.floor(256 * Math.random())))
+    ),
   trickle: socket => {
     const timer = setInterval(() => socket.write('{'), 1)
     socket.on('close', () => clearInterval(timer))
   },
-  'hangs up': socket => { socket.destroy() },
-  'never reads' (socket) { socket.pause() }
+  'hangs up': socket => {
+    socket.destroy()
+  },
+  'never reads' (socket) {
+    socket.pause()
+  }
 }
 
 const server = net.createServer(socket => {

@@ -18,7 +18,11 @@ async function ask (from, path, timeoutMs) {
     ({ status }) => ({ status, message: `status ${status}` }),
     error => ({ status: 0, message: error.code ?? error.message })
   )
-  process.send?.({ path, ms: performance.now() - began, failure: status === 200 ? undefined : message })
+  process.send?.({
+    path,
+    ms: performance.now() - began,
+    failure: status === 200 ? undefined : message
+  }, () => {})
 }
 
 /** @param {number} everyMs @param {() => Promise<void>} work */

@@ -25,14 +25,27 @@ function request ({ from, path, method = 'GET', headers, timeoutMs = 30_000, mos
   const began = performance.now()
   const host = from === LOOPBACK ? LOOPBACK : EXPORTER
   return new Promise((resolve, reject) => {
-    const asked = http.request({ host, port: PORT, localAddress: from, path, method, headers, agent: false })
-    const timer = setTimeout(() => asked.destroy(new Error(`no answer in ${timeoutMs / 1000} s`)), timeoutMs)
+    const asked = http.request({
+      host,
+      port: PORT,
+      localAddress: from,
+      path,
+      method,
+      headers,
+      agent: false
+    })
+    const timer = setTimeout(
+      () => asked.destroy(new Error(`no answer in ${timeoutMs / 1000} s`)),
+      timeoutMs
+    )
     asked.on('close', () => clearTimeout(timer))
     asked.on('error', reject)
     asked.on('response', response => {
       const { statusCode: status = 0, headers } = response
       let text = ''
-      response.setEncoding('utf8').on('data', part => { if (text.length < mostBytes) text += part })
+      response.setEncoding('utf8').on('data', part => {
+        if (text.length < mostBytes) text += part
+      })
       response.on('error', reject)
       response.on('end', () => resolve({ status, headers, text, ms: performance.now() - began }))
     })

@@ -21,7 +21,10 @@ const SAMPLE_EVERY_MS = 200
 const SETTLE_MS = 60_000
 const ASK_TIMEOUT_MS = 30_000
 /** Pods of a node: the attacker's, and that of the well-behaved app. */
-const PODS = { attacker: '0d4b1c3e-5a8f-4c6e-9b1a-6f2e8d7c0a66', good: '0d4b1c3e-5a8f-4c6e-9b1a-6f2e8d7c0a01' }
+const PODS = {
+  attacker: '0d4b1c3e-5a8f-4c6e-9b1a-6f2e8d7c0a66',
+  good: '0d4b1c3e-5a8f-4c6e-9b1a-6f2e8d7c0a01'
+}
 
 /**
  * @typedef {import('./chart').Mode} Mode
@@ -45,18 +48,25 @@ const PODS = { attacker: '0d4b1c3e-5a8f-4c6e-9b1a-6f2e8d7c0a66', good: '0d4b1c3e
  * @param {Mode} options.mode
  * @param {string} options.node binary
  * @param {boolean} [options.hasToken]
- * @param {(folder: string) => void} [options.prepareData] of the data folder, before the exporter starts
+ * @param {(folder: string) => void} [options.prepareData] of the data folder, before the
+ *   exporter starts
  */
 async function startStage ({ mode, node, hasToken = true, prepareData = () => {} }) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-attack-'))
   const at = (/** @type {string} */ name) => path.join(folder, name)
   fs.writeFileSync(at('token'), TOKEN, { mode: 0o600 })
   fs.mkdirSync(at('data'), { mode: 0o700 })
-  for (const uid of Object.values(PODS)) fs.mkdirSync(path.join(at('pods'), uid), { recursive: true })
+  for (const uid of Object.values(PODS)) {
+    fs.mkdirSync(path.join(at('pods'), uid), { recursive: true })
+  }
   prepareData(at('data'))
 
   const chart = readChart(mode)
-  const group = createContainerGroup({ memoryBytes: chart.memoryBytes, cores: chart.cores, name: 'attack' })
+  const group = createContainerGroup({
+    memoryBytes: chart.memoryBytes,
+    cores: chart.cores,
+    name: 'attack'
+  })
   const env = {
     ...chart.env,
     MEMWATCH_DATA_DIR: at('data'),
@@ -66,7 +76,9 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
   }
   /** @type {(() => Promise<void> | void)[]} */
   const toStop = [() => fs.rmSync(folder, { recursive: true, force: true }), () => group.remove()]
-  const stop = async () => { for (const work of toStop.splice(0).reverse()) await work() }
+  const stop = async () => {
+    for (const work of toStop.splice(0).reverse()) await work()
+  }
 
   try {
     const starting = spawnExporter({
@@ -86,15 +98,23 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
       life.how = `ended with ${signal ?? code}: ${firstLine(exporter.output())}`
     })
 
-    const socketOf = (/** @type {keyof typeof PODS} */ pod) => mode === 'node' ? path.join(at('pods'), PODS[pod], 'exporter.sock') : exporter.socket.path
-    const appEnv = { MEMWATCH_SOCKET: socketOf('good'), ...(mode === 'sidecar' && { MEMWATCH_TOKEN_FILE: at('token') }) }
+    const socketOf = (/** @type {keyof typeof PODS} */ pod) =>
+      mode === 'node' ? path.join(at('pods'), PODS[pod], 'exporter.sock') : exporter.socket.path
+    const appEnv = {
+      MEMWATCH_SOCKET: socketOf('good'),
+      ...(mode === 'sidecar' && { MEMWATCH_TOKEN_FILE: at('token') })
+    }
     /** @param {string} name @param {NodeJS.ProcessEnv} [more] */
     const startApp = async (name, more = {}) => {
       const app = await startWatchedApp({ ...appEnv, MEMWATCH_NAME: name, ...more })
       toStop.push(app.stop)
       return app
     }
-    /** What the operator is told, with the token. @param {string} at below the API @param {object} [more] */
+    /**
+     * What the operator is told, with the token.
+     * @param {string} at below the API
+     * @param {object} [more]
+     */
     const api = async (at, more) => {
       const headers = { authorization: `Bearer ${TOKEN}` }
       const from = hasToken ? OPERATOR : LOOPBACK
@@ -104,14 +124,20 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
     const target = async (/** @type {number} */ pid) => {
       const { status, text } = await api('targets?limit=1000')
       if (status !== 200) throw new Error(`/api/v1/targets answers ${status}: ${firstLine(text)}`)
-      return JSON.parse(text).find((/** @type {any} */ found) => found.pid === pid && found.thread === 'main')
+      return JSON.parse(text).find(
+        (/** @type {any} */ found) => found.pid === pid && found.thread === 'main'
+      )
     }
     /** @param {number} pid @param {(found: any) => boolean} accept @param {number} timeoutMs */
     const awaitTarget = async (pid, accept, timeoutMs) => {
       /** @type {any} */
       let found
       let trouble = 'nothing is known of it'
-      for (const deadline = Date.now() + timeoutMs; Date.now() < deadline && !life.ended; await wait(500)) {
+      for (
+        const deadline = Date.now() + timeoutMs;
+        Date.now() < deadline && !life.ended;
+        await wait(500)
+      ) {
         try {
           found = await target(pid)
           if (found && accept(found)) return found
@@ -119,15 +145,23 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
           trouble = error.message
         }
       }
-      throw new Error(life.ended ? life.how : found ? `still ${JSON.stringify({ up: found.up, silence: found.silence, uptimeSeconds: found.uptimeSeconds, framesLost: found.framesLost })}` : trouble)
+      throw new Error(
+        life.ended
+          ? life.how
+          : found
+            ? `still ${JSON.stringify({ up: found.up, silence: found.silence, uptimeSeconds: found.uptimeSeconds, framesLost: found.framesLost })}`
+            : trouble
+      )
     }
 
     const good = await startApp('good')
-    const before = await awaitTarget(good.pid, ({ uptimeSeconds }) => uptimeSeconds >= 3, SETTLE_MS)
+    await awaitTarget(good.pid, ({ uptimeSeconds }) => uptimeSeconds >= 3, SETTLE_MS)
     const probes = startProber(chart.probeTimeoutMs)
     toStop.push(probes.stop)
     let rssPeakBytes = 0
-    const sampler = setInterval(() => { rssPeakBytes = Math.max(rssPeakBytes, ...group.pids().map(readPeakRss)) }, SAMPLE_EVERY_MS)
+    const sampler = setInterval(() => {
+      rssPeakBytes = Math.max(rssPeakBytes, ...group.pids().map(readPeakRss))
+    }, SAMPLE_EVERY_MS)
     toStop.push(() => clearInterval(sampler))
 
     return {
@@ -138,7 +172,9 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
       tokenFile: at('token'),
       good,
       /** Whether the exporter has ended. */
-      get ended () { return life.ended },
+      get ended () {
+        return life.ended
+      },
       exporterEnded: exporter.ended,
       socketOf,
       startApp,
@@ -154,7 +190,11 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
         let after
         try {
           const sinceSeconds = good.aliveSeconds()
-          after = await awaitTarget(good.pid, ({ up, uptimeSeconds }) => up && uptimeSeconds >= sinceSeconds - 1, SETTLE_MS)
+          after = await awaitTarget(
+            good.pid,
+            ({ up, uptimeSeconds }) => up && uptimeSeconds >= sinceSeconds - 1,
+            SETTLE_MS
+          )
         } catch (error) {
           broke.push(life.ended ? life.how : `the well-behaved agent: ${error.message}`)
         }
@@ -162,16 +202,26 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
         const { oomKills = 0, maxUsageBytes = NaN } = group.stats() ?? {}
         if (oomKills > 0) broke.push(`${oomKills} processes killed for memory`)
         if (good.hasEnded()) broke.push('the well-behaved app ended')
-        if (probes.probes.failures.length > 0) broke.push(`${probes.probes.failures.length} of ${probes.probes.asked} probes failed: ${countEach(probes.probes.failures)}`)
+        if (probes.probes.failures.length > 0) {
+          broke.push(
+            `${probes.probes.failures.length} of ${probes.probes.asked} probes failed: ${countEach(probes.probes.failures)}`
+          )
+        }
         const goodLost = after ? after.framesLost + (after.values.framesDropped ?? 0) : NaN
-        if (goodLost > 0) broke.push(`${goodLost} frames of the well-behaved agent lost`)
+        if (goodLost > 0) {
+          const { text } = await scrape().catch(() => ({ text: '' }))
+          const shed = /^memwatch_exporter_frames_shed_total (\d+)/m.exec(text)?.[1] ?? 'an unknown number'
+          broke.push(
+            `${goodLost} frames of the well-behaved agent lost; of all agents' frames ${shed} left unread under load`
+          )
+        }
         return {
           rssPeakBytes,
           groupPeakBytes: maxUsageBytes,
           memoryBytes: chart.memoryBytes,
           probes: probes.probes,
           scrapes: probes.scrapes,
-          goodFrames: after ? Math.round(after.uptimeSeconds - before.uptimeSeconds) : 0,
+          goodFrames: after ? Math.round(after.uptimeSeconds) : 0,
           goodLost,
           broke
         }
@@ -180,7 +230,9 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
   } catch (error) {
     const { oomKills = 0 } = group.stats() ?? {}
     await stop()
-    throw oomKills > 0 ? new Error(`it does not start: ${oomKills} processes killed for memory`) : error
+    throw oomKills > 0
+      ? new Error(`it does not start: ${oomKills} processes killed for memory`)
+      : error
   }
 }
 
@@ -194,7 +246,7 @@ function flagsFor (node, { nodeArgs, memoryBytes }) {
   return nodeArgs.map(flag => {
     const [, percent] = /^--max-old-space-size-percentage=(\d+)$/.exec(flag) ?? []
     if (!percent || acceptsFlag(node, flag)) return flag
-    return `--max-old-space-size=${Math.floor(memoryBytes / 2 ** 20 * Number(percent) / 100)}`
+    return `--max-old-space-size=${Math.floor(((memoryBytes / 2 ** 20) * Number(percent)) / 100)}`
   })
 }
 
@@ -211,7 +263,10 @@ function acceptsFlag (node, flag) {
 /** A real app with the agent. @param {NodeJS.ProcessEnv} env */
 async function startWatchedApp (env) {
   const { MEMWATCH_NAME: name } = env
-  const child = spawn(process.execPath, ['-r', AGENT, path.join(__dirname, 'app.js')], { env: { ...process.env, NODE_OPTIONS: '', ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, ['-r', AGENT, path.join(__dirname, 'app.js')], {
+    env: { ...process.env, NODE_OPTIONS: '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
   const bornMs = Date.now()
   const ended = once(child, 'close')
   child.stderr.resume()
@@ -259,28 +314,44 @@ function startProber (timeoutMs) {
 /** @param {number} pid @returns {number} bytes; 0 when it is gone */
 function readPeakRss (pid) {
   try {
-    return 1024 * Number(/VmHWM:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0)
+    return (
+      1024 *
+      Number(/VmHWM:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0)
+    )
   } catch {
     return 0
   }
 }
 
-/** @template T @param {Promise<T>} promise @param {number} ms @param {string} message @returns {Promise<T>} */
+/**
+ * @template T
+ * @param {Promise<T>} promise
+ * @param {number} ms
+ * @param {string} message
+ * @returns {Promise<T>}
+ */
 function inTime (promise, ms, message) {
   const controller = new AbortController()
-  const late = wait(ms, undefined, { signal: controller.signal }).then(() => { throw new Error(`${message} in ${ms / 1000} s`) })
+  const late = wait(ms, undefined, { signal: controller.signal }).then(() => {
+    throw new Error(`${message} in ${ms / 1000} s`)
+  })
   late.catch(() => {})
   return Promise.race([promise, late]).finally(() => controller.abort())
 }
 
 /** @param {string[]} items @returns {string} as "3 × ECONNRESET" */
 function countEach (items) {
-  return [...new Set(items)].map(item => `${items.filter(one => one === item).length} × ${item}`).join(', ')
+  return [...new Set(items)]
+    .map(item => `${items.filter(one => one === item).length} × ${item}`)
+    .join(', ')
 }
 
 /** What matters of what a process printed. @param {string} text */
 function firstLine (text) {
-  const lines = text.split('\n').map(line => line.trim()).filter(Boolean)
+  const lines = text
+    .split('\n')
+    .map(line => line.trim())
+    .filter(Boolean)
   const fatal = lines.find(line => /FATAL|Error/.test(line)) ?? lines[0] ?? 'nothing was printed'
   return fatal.slice(0, 300)
 }

@@ -36,10 +36,22 @@ async function send (socket, bytes) {
   })
 }
 
-/** @param {number} i @param {object} [changes] @returns {string} a hello that is accepted, with its newline */
-const helloLine = (i, changes = {}) => line(hello({ pid: FIRST_PID + i, name: `mallory-${i}`, startedAtUnixMs: 1_000_000 + i, ...changes })) + '\n'
-/** @param {number} sequence @param {object} [values] @returns {string} a frame that is accepted, with its newline */
-const frameLine = (sequence, values = { rssBytes: 50 * 2 ** 20, heapUsedBytes: 2 ** 24 }) => line(frame({ sequence, uptimeSeconds: sequence, values })) + '\n'
+/**
+ * @param {number} i
+ * @param {object} [changes]
+ * @returns {string} a hello that is accepted, with its newline
+ */
+const helloLine = (i, changes = {}) =>
+  line(
+    hello({ pid: FIRST_PID + i, name: `mallory-${i}`, startedAtUnixMs: 1_000_000 + i, ...changes })
+  ) + '\n'
+/**
+ * @param {number} sequence
+ * @param {object} [values]
+ * @returns {string} a frame that is accepted, with its newline
+ */
+const frameLine = (sequence, values = { rssBytes: 50 * 2 ** 20, heapUsedBytes: 2 ** 24 }) =>
+  line(frame({ sequence, uptimeSeconds: sequence, values })) + '\n'
 
 /**
  * As many units as a line may hold.
@@ -69,12 +81,33 @@ const LONGEST_FRAMES = {
 
 /** @param {object} changes @param {number} i @returns {string} */
 const withFields = (changes, i) => helloLine(i, changes)
-/** Longest hellos: what the contract allows, filled to the end of the line. @type {((i: number) => string)[]} */
+/**
+ * Longest hellos: what the contract allows, filled to the end of the line.
+ * @type {((i: number) => string)[]}
+ */
 const LONGEST_HELLOS = [
-  i => withFields({ allowedFlags: Array.from({ length: 60 }, (_, n) => `--flag-${i}-${n}-`.padEnd(4096, 'x')) }, i),
-  i => withFields({ nodeOptions: Array.from({ length: 1000 }, (_, n) => `--title=${i}-${n}-`.padEnd(240, 'y')) }, i),
+  i =>
+    withFields(
+      { allowedFlags: Array.from({ length: 60 }, (_, n) => `--flag-${i}-${n}-`.padEnd(4096, 'x')) },
+      i
+    ),
+  i =>
+    withFields(
+      {
+        nodeOptions: Array.from({ length: 1000 }, (_, n) => `--title=${i}-${n}-`.padEnd(240, 'y'))
+      },
+      i
+    ),
   i => withFields({ mallocEnv: { ['K'.repeat(250_000)]: String(i) } }, i),
-  i => withFields({ mallocEnv: Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`GLIBC_${n}`, `${i}`.padEnd(4000, 'z')])) }, i),
+  i =>
+    withFields(
+      {
+        mallocEnv: Object.fromEntries(
+          Array.from({ length: 60 }, (_, n) => [`GLIBC_${n}`, `${i}`.padEnd(4000, 'z')])
+        )
+      },
+      i
+    ),
   i => withFields({ junk: Array(80_000).fill([]) }, i)
 ]
 
