@@ -132,10 +132,13 @@ class CaptureStore {
     }
   }
 
-  /** @param {string} id */
+  /** What a disk that fails does not remove is removed by the next exporter, as too old or never finished. @param {string} id */
   remove (id) {
     this.#kept.delete(id)
-    if (ID.test(id)) fs.rmSync(path.join(this.#folder, id), { recursive: true, force: true })
+    if (!ID.test(id)) return
+    try {
+      fs.rmSync(path.join(this.#folder, id), { recursive: true, force: true })
+    } catch {}
   }
 
   /** Remove what is too old. */

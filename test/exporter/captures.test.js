@@ -499,6 +499,12 @@ describe('the store', () => {
     store.close()
     expect(fs.existsSync(path.dirname(path.dirname(file)))).toBe(false)
   })
+  it('a folder that became a file fails what is written, and not what is removed', async () => {
+    const store = open()
+    fs.writeFileSync(path.join(folder, 'captures'), '')
+    await expect(put(store, ids[0], 100)).rejects.toThrow(/EEXIST|ENOTDIR/)
+    expect(() => store.remove(ids[0])).not.toThrow()
+  })
   it('a source that breaks off leaves nothing', async () => {
     const store = open()
     const broken = (async function * () { yield Buffer.alloc(100); throw new Error('hung up') })()
