@@ -499,6 +499,18 @@ describe('the store', () => {
     store.close()
     expect(fs.existsSync(path.dirname(path.dirname(file)))).toBe(false)
   })
+  it.each(['folder', 'capture'])('a link in the place of a %s leads nothing that is removed elsewhere', async what => {
+    await open().write(ids[0], 'profile', bytes(100))
+    const at = what === 'folder' ? path.join(folder, 'captures') : path.join(folder, 'captures', ids[0])
+    fs.renameSync(at, path.join(folder, 'elsewhere'))
+    fs.symlinkSync(path.join(folder, 'elsewhere'), at)
+    const store = open()
+    store.remove(ids[0])
+    expect([idsIn(store), fs.readdirSync(path.join(folder, 'unreadable'))]).toEqual([[], [expect.stringContaining(path.basename(at))]])
+    expect(fs.existsSync(path.join(folder, 'elsewhere', what === 'folder' ? ids[0] : '', 'profile'))).toBe(true)
+    await put(store, ids[1], 100)
+    expect(idsIn(open())).toEqual([ids[1]])
+  })
   it('a folder that became a file fails what is written, and not what is removed', async () => {
     const store = open()
     fs.writeFileSync(path.join(folder, 'captures'), '')
