@@ -132,16 +132,13 @@ class CaptureStore {
     }
   }
 
-  /** @param {string} id */
+  /** What a disk that fails does not remove is removed by the next exporter, as too old or never finished. @param {string} id */
   remove (id) {
     this.#kept.delete(id)
     if (!ID.test(id)) return
     try {
-      fs.rmSync(path.join(this.#folder, id), { recursive: true, force: true })
-    } catch (error) {
-      // A file where the folder should be holds no captures. `force` covers ENOENT alone.
-      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ENOTDIR') throw error
-    }
+      if (isFolder(this.#folder)) fs.rmSync(path.join(this.#folder, id), { recursive: true, force: true })
+    } catch {}
   }
 
   /** Remove what is too old. */
@@ -161,6 +158,8 @@ class CaptureStore {
 
   /** What an exporter before this one kept. One whose record cannot be read is moved aside. */
   restore () {
+    // Through a link, or in another's folder, what is removed as never finished would be somebody else's.
+    if (!isFolder(this.#folder)) this.#quarantine.add(this.#folder, 'not a folder')
     const records = foldersIn(this.#folder).flatMap(id => this.#load(id) ?? [])
     records.sort((a, b) => a.requestedUnixMs - b.requestedUnixMs)
     for (const record of records) this.#kept.set(record.id, { record, bytes: record.parts.reduce((/** @type {number} */ sum, /** @type {{ bytes: number }} */ { bytes }) => sum + bytes, 0) })
@@ -171,17 +170,21 @@ class CaptureStore {
   #load (id) {
     const folder = path.join(this.#folder, id)
     try {
+      if (!isFolder(folder)) throw new Error('not a folder')
       const record = rebuild(schemas.capture, JSON.parse(readRegularFile(path.join(folder, RECORD), { maxBytes: MAX_RECORD_BYTES }).toString('utf8')))
       if (record?.id !== id || record.state !== 'done') throw new Error(`${RECORD} does not fit its contract`)
       for (const { part, bytes } of record.parts) if (bytesOf(this.fileOf(id, part)) !== bytes) throw new Error(`${part} is not what was captured`)
       return record
     } catch (error) {
       const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
-      if (code === 'ENOENT' && fs.lstatSync(folder).isDirectory()) this.remove(id)
+      if (code === 'ENOENT') this.remove(id)
       else this.#quarantine.add(folder, message)
     }
   }
 }
+
+/** @param {string} folder @returns {boolean} false for a link to one; true where there is none yet */
+const isFolder = folder => fs.lstatSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? true
 
 /** @param {string} file @returns {number} @throws {Error} when it is no regular file */
 function bytesOf (file) {

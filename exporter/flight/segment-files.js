@@ -41,25 +41,36 @@ class SegmentFiles {
     this.#families = families
     this.#maxBytes = maxBytes
     this.#now = now
-    this.#sequence = this.all().at(-1)?.sequence ?? 0
+    this.#sequence = this.#names().at(-1)?.sequence ?? 0
+  }
+
+  /**
+   * Those of a family that are worth reading: more than one life needs, and not all that somebody may have put there.
+   * @param {string} family @returns {string[]} paths, oldest first
+   */
+  readable (family) {
+    const most = this.#families.find(({ name }) => name === family)
+    return this.#names().filter(found => found.family === family).slice(most ? -mostSegments(most) : 0).map(({ file }) => file)
+  }
+
+  /** Oldest first. */
+  #names () {
+    return readFolder(this.#folder).flatMap(name => {
+      const [, family, sequence] = NAME.exec(name) ?? []
+      return family ? [{ file: path.join(this.#folder, name), family, sequence: Number(sequence) }] : []
+    }).sort((a, b) => a.sequence - b.sequence)
   }
 
   /** Oldest first. @returns {SegmentFile[]} */
-  all () {
-    /** @type {SegmentFile[]} */
-    const found = []
-    for (const name of readFolder(this.#folder)) {
-      const [, family, sequence] = NAME.exec(name) ?? []
-      if (!family) continue
-      const file = path.join(this.#folder, name)
-      const stats = fs.lstatSync(file, { throwIfNoEntry: false })
-      if (!stats) continue
-      let writtenMs = this.#written.get(file)
+  #all () {
+    return this.#names().flatMap(found => {
+      const stats = fs.lstatSync(found.file, { throwIfNoEntry: false })
+      if (!stats) return []
+      let writtenMs = this.#written.get(found.file)
       // Of one from before this process only the wall clock would tell how old it is, and that may have been set: it is kept as if new.
-      if (writtenMs === undefined) this.#written.set(file, writtenMs = this.#now())
-      found.push({ file, family, sequence: Number(sequence), bytes: stats.size, writtenMs })
-    }
-    return found.sort((a, b) => a.sequence - b.sequence)
+      if (writtenMs === undefined) this.#written.set(found.file, writtenMs = this.#now())
+      return [{ ...found, bytes: stats.size, writtenMs }]
+    })
   }
 
   /** Numbered, not dated: clocks jump. @param {string} family @returns {string} path of one that is not there yet */
@@ -74,26 +85,29 @@ class SegmentFiles {
   }
 
   /** Remove what is too old, or too much. @param {Set<string>} inUse that stay @throws {Error} what the file system throws */
-  tidy (inUse) {
+  async tidy (inUse) {
     const now = this.#now()
-    const files = this.all()
+    const files = this.#all()
     this.bytes = files.reduce((sum, { bytes }) => sum + bytes, 0)
-    for (const { name, keepMs, segmentMs } of this.#families) {
-      const closed = files.filter(({ family, file }) => family === name && !inUse.has(file))
-      const spare = closed.length - mostSegments(keepMs, segmentMs)
-      closed.forEach((found, i) => { if (i < spare || now - found.writtenMs > keepMs) this.#remove(found) })
-    }
-    for (const { name } of this.#families) {
-      for (const found of this.all().filter(({ family, file }) => family === name && !inUse.has(file))) {
-        if (this.bytes <= this.#maxBytes) break
-        this.#remove(found)
+    /** @type {SegmentFile[]} in the order in which they are given up */
+    const kept = []
+    for (const family of this.#families) {
+      const closed = files.filter(found => found.family === family.name && !inUse.has(found.file))
+      const spare = closed.length - mostSegments(family)
+      for (const [i, found] of closed.entries()) {
+        if (i < spare || now - found.writtenMs > family.keepMs) await this.#remove(found)
+        else kept.push(found)
       }
+    }
+    for (const found of kept) {
+      if (this.bytes <= this.#maxBytes) break
+      await this.#remove(found)
     }
   }
 
-  /** @param {SegmentFile} found */
-  #remove ({ file, bytes }) {
-    fs.rmSync(file, { recursive: true, force: true })
+  /** Of twenty thousand each takes its turn beside all else that the exporter does. @param {SegmentFile} found */
+  async #remove ({ file, bytes }) {
+    await fs.promises.rm(file, { recursive: true, force: true })
     this.forget(file)
     this.bytes -= bytes
   }
@@ -107,9 +121,9 @@ class SegmentFiles {
 /**
  * An exporter that is restarted again and again begins a segment each time. So many more than one life needs are kept: the seconds of ten minutes, which no
  * full block holds yet, in lives of two seconds.
- * @param {number} keepMs @param {number} segmentMs
+ * @param {Family} family
  */
-const mostSegments = (keepMs, segmentMs) => SPARE_SEGMENTS + 4 * Math.ceil(keepMs / segmentMs)
+const mostSegments = ({ keepMs, segmentMs }) => SPARE_SEGMENTS + 4 * Math.ceil(keepMs / segmentMs)
 
 /** @param {string} folder */
 function readFolder (folder) {

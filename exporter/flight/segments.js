@@ -88,7 +88,7 @@ class Segments {
    * @param {(record: { meta: any, bytes: Buffer, place: Place }) => void} take bytes: a part of the whole segment
    */
   read (family, take) {
-    for (const { file } of this.#files.all().filter(found => found.family === family)) {
+    for (const file of this.#files.readable(family)) {
       for (const record of this.#readSegment(file, family)) take(record)
     }
   }
@@ -210,7 +210,7 @@ class Segments {
   async tidy () {
     const open = [...this.#open.values()]
     try {
-      this.#files.tidy(new Set(open.map(({ file }) => file)))
+      await this.#files.tidy(new Set(open.map(({ file }) => file)))
       if (this.#now() - this.#syncedAtMs >= SYNC_EVERY_MS) {
         this.#syncedAtMs = this.#now()
         await Promise.all(open.map(segment => segment.sync()))

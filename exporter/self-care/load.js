@@ -4,11 +4,12 @@ const os = require('node:os')
 const v8 = require('node:v8')
 const { performance } = require('node:perf_hooks')
 const { splitNodeOptions } = require('memwatch/identity')
-const { semiSpaceMax } = require('../v8/heap-sizing')
+const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
 
 /**
  * What the exporter does without when it has too much to do or too little memory: resolution first, and of those that nothing is wrong
- * with. Targets with a suspected or confirmed finding are read and judged as ever, on every level.
+ * with. Targets with a suspected or confirmed finding are read and judged as ever, on every level; all frames of the first targets of
+ * a pod are read, so that floods of others cost them none.
  *
  * @typedef {object} Level
  * @property {string} gives what is given up, for a person
@@ -58,7 +59,7 @@ function oldGenerationBytes () {
     constrainedBytes: memoryLimitBytes()
   })
   const semi = semiSpaceMax(self, limitBytes)
-  return limitBytes - (semi ? 3 * semi.bytes : Math.min(DEFAULT_NEW_BYTES, limitBytes / 2))
+  return limitBytes - (semi ? youngGenerationBytes(semi.bytes) : Math.min(DEFAULT_NEW_BYTES, limitBytes / 2))
 }
 
 /** @returns {() => number} used bytes of the old generation, of what it can hold */
@@ -177,7 +178,7 @@ class Load {
   sheds (target, count, isLarger) {
     const { frameOf, newTargets } = this.now
     if (isLarger && !newTargets) return true
-    return frameOf > 1 && count % frameOf !== 0 && !isIll(target)
+    return frameOf > 1 && count % frameOf !== 0 && !target.isSenior && !isIll(target)
   }
 
   /** @param {import('../series/target').Target} target @returns {number} seconds between two evaluations */

@@ -50,6 +50,8 @@ class Target {
     /** When the newest line arrived, by the exporter's steady clock. */
     this.seenAtUnixMs = 0
     this.connected = true
+    /** Whether all of its frames are read, however great the load. */
+    this.isSenior = false
     /** The connection that it belongs to: nobody else speaks for it. @type {import('../ingest/listener').Session | undefined} */
     this.session = undefined
     /** When that connection said something, whatever it was. */

@@ -8,6 +8,12 @@ const { MOST_NUMBER } = require('../ingest/rebuild')
 
 /** How long a target that vanished without a bye stays visible as down, so that an alert can say so. */
 const FORGET_AFTER_MS = 300_000
+/**
+ * Targets whose frames are read on every level of load: the first of each pod, and the first of all. Those
+ * that come later, in whatever number, cost them no frame.
+ */
+const MOST_SENIORS_OF_POD = 16
+const MOST_SENIORS = 256
 /** Lists of flags that are shared: each version of Node.js has one. */
 const MOST_FLAG_LISTS = 16
 
@@ -40,6 +46,9 @@ class Targets extends EventEmitter {
   #sightOf
   /** @type {Map<string, Target>} by identity: pid, thread and start */
   #byIdentity = new Map()
+  /** Living targets of each pod, by its UID. @type {Map<string | undefined, number>} */
+  #countByPod = new Map()
+  #seniors = 0
   /** The threads of each process. @type {Map<string, Set<Target>>} */
   #byProcess = new Map()
   /** Hundreds of flags that all processes of a Node.js have in common, by their text; the list that was used last is the last. @type {Map<string, string[]>} */
@@ -92,12 +101,16 @@ class Targets extends EventEmitter {
       this.emit('back', target)
     } else {
       if (this.#byIdentity.size >= this.#maxTargets) return 'too_many_targets'
-      if (maxOfPod < Infinity && this.all.filter(({ hello: { pod } }) => pod?.uid === hello.pod?.uid).length >= maxOfPod) return 'too_many_targets'
+      const countOfPod = this.#countByPod.get(hello.pod?.uid) ?? 0
+      if (countOfPod >= maxOfPod) return 'too_many_targets'
       // Another program in the same process, as after process.execve().
       if (known) this.#end(identityOf(known.hello), known, 'replaced')
       this.#endPredecessors(hello)
       this.#share(hello)
       target = new Target({ hello, name: this.#nameFor(hello), thread: this.#threadFor(hello) })
+      target.isSenior = countOfPod < MOST_SENIORS_OF_POD && this.#seniors < MOST_SENIORS
+      if (target.isSenior) this.#seniors++
+      this.#countByPod.set(hello.pod?.uid, countOfPod + 1)
       this.#byIdentity.set(identity, target)
       this.#threadsOf(hello).add(target)
       this.emit('open', target)
@@ -215,10 +228,19 @@ class Targets extends EventEmitter {
     return threads
   }
 
+  /** @param {string | undefined} podUid of a target that is gone */
+  #countDown (podUid) {
+    const count = (this.#countByPod.get(podUid) ?? 0) - 1
+    if (count > 0) this.#countByPod.set(podUid, count)
+    else this.#countByPod.delete(podUid)
+  }
+
   /** @param {string} identity @param {Target} target @param {EndCause} cause */
   #end (identity, target, cause) {
     if (this.#byIdentity.get(identity) !== target) return
     this.#byIdentity.delete(identity)
+    this.#countDown(target.hello.pod?.uid)
+    if (target.isSenior) this.#seniors--
     const threads = this.#byProcess.get(processOf(target.hello))
     threads?.delete(target)
     if (threads?.size === 0) this.#byProcess.delete(processOf(target.hello))

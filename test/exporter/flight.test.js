@@ -553,7 +553,7 @@ describe('what lies in the data folder', () => {
       const answer = await exporter.get(`/api/v1/deaths/1-2-${i}`)
       expect([answer.status, (await answer.json()).lastMinutes]).toEqual([200, { secondsBefore: [], tracks: {} }])
     }
-  })
+  }, 30_000)
   it('an empty segment, one of another version and one with a torn end are no fault', async () => {
     plant('seconds', [], 1)
     plant('seconds', [recordOf({ ...seconds, layout: 'other', settled: 5 }), recordOf({ type: 'of tomorrow' })], 2)
@@ -582,7 +582,7 @@ describe('what lies in the data folder', () => {
       Object.assign(fs, { readdirSync, lstatSync })
     }
     expect(segments.next('fine')).toBe(path.join(folder, 'fine-000000000200000.segment'))
-  })
+  }, 30_000)
   it('a probe that is a link is not written through', async () => {
     const victim = path.join(folder, 'victim')
     const data = path.join(folder, 'data')

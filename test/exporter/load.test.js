@@ -7,6 +7,7 @@ const { createMemoryGroup } = require('memwatch-lab/memory-group')
 const { spawnExporter, stopExporters } = require('../support/exporter-process')
 const { eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')
+const { Targets } = require('../../exporter/series/targets')
 
 afterEach(stopExporters)
 
@@ -33,6 +34,21 @@ describe('the level of load', () => {
     for (const end = performance.now() + 100; performance.now() < end;);
     loads.forEach(load => load.measure())
     expect(loads.map(({ level }) => level)).toEqual([0, 3])
+  })
+  it('costs the first targets of a pod no frame, however many come later', () => {
+    const load = new Load({ readMemory: () => ({ rssBytes: 90, limitBytes: 100, heapRatio: 0 }), readLoopRatio: () => 0.1 })
+    load.measure()
+    const targets = new Targets()
+    const opened = (pid, uid) => targets.open(hello({ pid, startTimeTicks: pid, name: `app-${pid}`, ...(uid && { pod: { uid } }) })).target
+    const own = opened(1)
+    const flood = Array.from({ length: 300 }, (_, i) => opened(100 + i))
+    const neighbour = opened(2, 'pod-b')
+    expect([own, flood[0], flood[14], flood[15], flood[299]].map(target => load.sheds(target, 1, false))).toEqual([false, false, false, true, true])
+    expect(load.sheds(neighbour, 1, false)).toBe(false)
+    // Of all pods together 256 have that place.
+    const others = new Targets()
+    const seat = uid => others.open(hello({ pid: 1, startTimeTicks: 1, name: uid, host: uid, pod: { uid } })).target.isSenior
+    expect(Array.from({ length: 257 }, (_, i) => seat(`pod-${i}`)).map(Number).reduce((sum, is) => sum + is)).toBe(256)
   })
   it('is the same for who is ill, whatever it is', () => {
     const load = new Load({ readMemory: () => ({ rssBytes: 99, limitBytes: 100, heapRatio: 0 }), readLoopRatio: () => 0.1 })

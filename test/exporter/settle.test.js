@@ -34,7 +34,7 @@ describe('settle', () => {
 describe('evaluate', () => {
   const diagnosis = (id, changes) => ({
     id, title: id, severity: 'warning', scope: 'isolate', requires: [], uses: [], limits: {}, explains: [], runbook: id,
-    judge: () => ({ state: 'confirmed', summary: id, evidence: [] }),
+    judge: () => ({ state: 'confirmed', summary: id, finding: {}, evidence: [] }),
     fix: () => [],
     ...changes
   })
