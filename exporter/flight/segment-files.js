@@ -107,7 +107,8 @@ class SegmentFiles {
 
   /** Of twenty thousand each takes its turn beside all else that the exporter does. @param {SegmentFile} found */
   async #remove ({ file, bytes }) {
-    await fs.promises.rm(file, { recursive: true, force: true })
+    // unlink() takes a tenth of what rm() does, which is for what is no file.
+    await fs.promises.unlink(file).catch(() => fs.promises.rm(file, { recursive: true, force: true }))
     this.forget(file)
     this.bytes -= bytes
   }
