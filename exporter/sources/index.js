@@ -62,8 +62,7 @@ function whatElse ({ head, cut }) {
 async function judgeSource (source, inputs, given, options) {
   const lives = new Lives(source, given, options)
   await source.read(inputs, lives, given)
-  if (lives.refused > 0) lives.notes.add(`${lives.refused} lives were left out: more than are kept of one reading`)
-  if (lives.refusedFrames > 0) lives.notes.add(`${lives.refusedFrames} readings were left out: they hold numbers or names that no process has`)
+  for (const refusal of lives.refusals) lives.notes.add(refusal)
   return { targets: lives.all, told: toldBy(source, given, lives.notes) }
 }
 

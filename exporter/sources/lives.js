@@ -25,9 +25,9 @@ class Lives {
   /** The newest life of each thread. @type {Map<string, import('../ingest/listener').Session>} */
   #sessions = new Map()
   /** Lives that found no room. */
-  refused = 0
+  #refusedLives = 0
   /** Frames with values that no agent sends. */
-  refusedFrames = 0
+  #refusedFrames = 0
   /** What the reader has to say of its material. @type {Set<string>} */
   notes = new Set()
 
@@ -55,7 +55,7 @@ class Lives {
     this.#sessions.get(thread)?.closed(false)
     const opened = this.#ended.length < MOST_LIVES && this.#targets.open(hello)
     if (!opened || typeof opened === 'string') {
-      this.refused++
+      this.#refusedLives++
       return undefined
     }
     this.#sessions.set(thread, opened)
@@ -67,12 +67,20 @@ class Lives {
       frame: (uptimeSeconds, values) => {
         this.#nowUnixMs = target.hello.startedAtUnixMs + uptimeSeconds * 1000
         const rebuilt = rebuildValues(values)
-        if (!rebuilt) this.refusedFrames++
+        if (!rebuilt) this.#refusedFrames++
         if (!rebuilt || opened.frame({ type: 'frame', sequence: ++sequence, atUnixMs: this.#nowUnixMs, uptimeSeconds, values: rebuilt })) return
         for (const verdict of evaluate(target, { diagnoses, onError: this.#onError })) this.#onVerdict(target, verdict)
       },
       close: () => opened.bye({ type: 'bye', sequence: ++sequence, atUnixMs: this.#nowUnixMs, exitCode: 0 })
     }
+  }
+
+  /** Sentences about material that was left out. */
+  get refusals () {
+    return [
+      ...(this.#refusedLives > 0 ? [`${this.#refusedLives} lives were left out: more than are kept of one reading`] : []),
+      ...(this.#refusedFrames > 0 ? [`${this.#refusedFrames} readings were left out: they hold numbers or names that no process has`] : [])
+    ]
   }
 
   /** Those that ended, in that order; then the others. @returns {import('../series/target').Target[]} */

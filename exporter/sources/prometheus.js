@@ -77,7 +77,7 @@ async function judgePrometheus ({ url, selector, sinceSeconds, stepSeconds = 0 }
   }
   const targets = [...lives.own.all, ...lives.plain.all]
   if (lives.own.all.length > 0 && lives.plain.all.length > 0) notes.add(`${lives.own.all.length} of ${targets.length} are judged by metrics of memwatch, the others by prom-client's`)
-  if (lives.own.refused + lives.plain.refused > 0) notes.add(`${lives.own.refused + lives.plain.refused} lives were left out: more than are kept of one reading`)
+  for (const refusal of [...lives.own.refusals, ...lives.plain.refusals]) notes.add(refusal)
   return { targets, source: lives.plain.all.length > 0 ? promClient : memwatchMetrics, notes: [...notes] }
 }
 

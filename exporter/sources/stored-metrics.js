@@ -1,6 +1,6 @@
 'use strict'
 
-const { GC_KINDS } = require('memwatch/frame')
+const { GC_KINDS, GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/frame')
 const { targetMetrics } = require('../catalog/target-metrics')
 const { compatMetrics } = require('../catalog/compat-metrics')
 
@@ -40,6 +40,9 @@ const SPACE_COLUMN = {
 }
 const KINDS = new Set(Object.values(GC_KINDS))
 
+/** Pauses by length, which a Prometheus keeps in other buckets: the frame says nothing of them. */
+const NO_BUCKETS = Array(GC_PAUSE_BOUNDS_SECONDS.length + 1).fill(0)
+
 /** @typedef {{ metric: Record<string, string>, value: number }} Sample */
 
 /**
@@ -71,7 +74,7 @@ function valuesOf (samples) {
     else if (name === 'nodejs_active_resources' && metric.type !== undefined) resources[metric.type] = value
     else if (name === 'memwatch_active_resources' && metric.resource !== undefined) resources[metric.resource] = value
     else if (/^(nodejs_gc_duration|memwatch_gc_pause)_seconds_(sum|count)$/.test(name) && KINDS.has(/** @type {any} */ (metric.kind))) {
-      const row = (gc[name.startsWith('memwatch') ? 'own' : 'plain'][`${metric.kind}/${metric.cause ?? 'ordinary'}`] ??= [0, 0, 0, []])
+      const row = (gc[name.startsWith('memwatch') ? 'own' : 'plain'][`${metric.kind}/${metric.cause ?? 'ordinary'}`] ??= [0, 0, 0, NO_BUCKETS.slice()])
       row[name.endsWith('_count') ? 0 : 1] = value
     }
   }
