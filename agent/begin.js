@@ -2,7 +2,6 @@
 
 const { clearTimeout, nowMs, setTimeout } = require('./primordials')
 const { gcObserver } = require('./collect/gc-observer')
-const { attempt, debug } = require('./guard')
 
 /**
  * The app's start is the app's: only GCs are observed from the first moment. Everything else is loaded, and the exporter
@@ -13,12 +12,20 @@ const LOAD_EVERY_MS = 1
 /** A process that ends sooner says nothing. */
 const FIRST_FRAME_MS = 100
 
+/** A step of stopping: the others follow, whatever it throws. @param {() => void} work */
+const attempt = work => {
+  try {
+    work()
+  } catch {}
+}
+
 /**
  * Begin to watch this isolate.
  * @param {import('./config').Config} config
+ * @param {(format: string, ...values: unknown[]) => void} debug
  * @returns {{ stop: () => void }}
  */
-function begin (config) {
+function begin (config, debug) {
   const beganMs = nowMs()
   let ended = false
   const gcs = gcObserver()
@@ -40,10 +47,8 @@ function begin (config) {
       work(exitCode)
     } catch (error) {
       // Where the stack is used up, a call in here throws as well.
-      try {
-        debug('off: %s', error)
-        stop()
-      } catch {}
+      attempt(stop)
+      attempt(() => debug('off: %s', error))
     }
   }
   const loadNext = fenced(() => {
@@ -77,9 +82,9 @@ function begin (config) {
     ended = true
     clearTimeout(loadTimer)
     clearTimeout(firstTimer)
-    attempt('stop', () => process.removeListener('exit', bye))
-    attempt('stop', gcs.disconnect)
-    attempt('stop', () => agent?.stop())
+    attempt(() => process.removeListener('exit', bye))
+    attempt(gcs.disconnect)
+    attempt(() => agent?.stop())
   }
   return { stop }
 }

@@ -31,7 +31,7 @@ try {
     if (config.disabled) {
       debug('off: MEMWATCH_DISABLED')
     } else {
-      Object.defineProperty(global, RUNNING, { value: require('./begin').begin(config), enumerable: false })
+      Object.defineProperty(global, RUNNING, { value: require('./begin').begin(config, debug), enumerable: false })
     }
   }
 } catch (error) {

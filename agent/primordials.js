@@ -19,16 +19,20 @@ const [seconds, nanoseconds] = hrtime()
 const originMs = seconds * 1e3 + nanoseconds / 1e6 - performance.now()
 
 const { apply } = Reflect
-const probe = setTimeout(() => {}, 1)
-const { unref } = Object.getPrototypeOf(probe)
-clearTimeout(probe)
+/** Of the first timer, which begin.js sets at preload. @type {(() => NodeJS.Timeout) | undefined} */
+let unref
+/** @param {NodeJS.Timeout} timer @returns {NodeJS.Timeout} */
+const unrefd = timer => {
+  unref ??= timer.unref
+  return apply(unref, timer, [])
+}
 
 module.exports = Object.freeze({
   /** Unref'd: a script that ends must end. @param {() => void} work @param {number} ms @returns {NodeJS.Timeout} */
-  setTimeout: (work, ms) => apply(unref, setTimeout(work, ms), []),
+  setTimeout: (work, ms) => unrefd(setTimeout(work, ms)),
   clearTimeout,
   /** Unref'd. @param {() => void} work @param {number} ms @returns {NodeJS.Timeout} */
-  setInterval: (work, ms) => apply(unref, setInterval(work, ms), []),
+  setInterval: (work, ms) => unrefd(setInterval(work, ms)),
   clearInterval,
   setImmediate,
   clearImmediate,

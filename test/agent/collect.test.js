@@ -392,9 +392,9 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
   ;(fs.existsSync('/proc/self/schedstat') ? it : it.skip)('tells how long the thread was ready and others had its CPU', async () => {
     const { frames } = await run(`
       const { Worker } = require('worker_threads')
-      for (let i = 0; i < ${3 * os.availableParallelism()}; i++) new Worker('for (const end = Date.now() + 3000; Date.now() < end;);', { eval: true })
+      for (let i = 0; i < ${3 * os.availableParallelism()}; i++) new Worker('for (const end = Date.now() + 30_000; Date.now() < end;);', { eval: true })
       setInterval(() => { while (Date.now() % 50 < 45); }, 1)
-      setTimeout(() => process.exit(), 2500)`)
+      setTimeout(() => process.exit(), 4000)`)
     const waited = frames.map(({ values }) => values.runQueueWaitSeconds).filter(value => value !== undefined)
     expect(waited.at(-1)).toBeGreaterThan(0.3)
     expect(waited).toEqual(waited.slice().sort((a, b) => a - b))
