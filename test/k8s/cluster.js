@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { execFile } = require('node:child_process')
-const { eventually } = require('../support/exporter')
+const { eventually, scrape } = require('../support/exporter')
 const { APP } = require('./images')
 
 const CHART = path.join(__dirname, '../../deploy/helm/memwatch')
@@ -138,8 +138,8 @@ async function runningPod (namespace, app) {
   return pods[0]
 }
 
-/** @param {any} pod @param {string} [path] @returns {Promise<string>} '' where nobody answers */
-const metricsOf = (pod, path = '/metrics') => fetch(`http://${pod.status.podIP}:9888${path}`, { signal: AbortSignal.timeout(5000) }).then(response => response.text(), () => '')
+/** @param {any} pod @returns {Promise<string>} '' where nobody answers */
+const metricsOf = pod => scrape(`http://${pod.status.podIP}:9888`, { signal: () => AbortSignal.timeout(5000) }).catch(() => '')
 
 /** @param {any} pod @param {string} metric @param {RegExp} [labels] @returns {Promise<number | undefined>} */
 async function metricOf (pod, metric, labels = /./) {

@@ -37,12 +37,25 @@ async function startExporter (config = {}) {
     },
     /** @param {string} path @param {object} [headers] */
     get: (path, headers) => fetch(url + path, { headers }),
-    /** @returns {Promise<string>} */
-    metrics: async () => (await fetch(`${url}/metrics`)).text(),
+    metrics: () => scrape(url),
     async stop () {
       await exporter.stop()
       fs.rmSync(folder, { recursive: true, force: true })
     }
+  }
+}
+
+/**
+ * The text of /metrics. A test that asked too often waits, as it is told to.
+ * @param {string} url of an exporter @param {{ signal?: () => AbortSignal }} [options] signal: of each try
+ * @returns {Promise<string>}
+ */
+async function scrape (url, { signal } = {}) {
+  for (;;) {
+    const response = await fetch(`${url}/metrics`, { signal: signal?.() })
+    const text = await response.text()
+    if (response.status !== 429) return text
+    await new Promise(resolve => setTimeout(resolve, 100))
   }
 }
 
@@ -62,4 +75,4 @@ async function eventually (ask, accept, timeoutMs = 10_000) {
   }
 }
 
-module.exports = { startExporter, eventually }
+module.exports = { startExporter, scrape, eventually }
