@@ -106,7 +106,7 @@ function delay (frameMs, guarded) {
 
   const peak = () => {
     const { external_memory: external } = /** @type {{ external_memory?: number }} */ (getHeapStatistics())
-    if (external !== undefined && external > externalPeakBytes) externalPeakBytes = external
+    if (external !== undefined && external > externalPeakBytes && external <= Number.MAX_SAFE_INTEGER) externalPeakBytes = external
   }
 
   return {

@@ -26,7 +26,8 @@ function heap () {
       values.heapPhysicalBytes = heap.total_physical_size
       values.heapExecutableBytes = heap.total_heap_size_executable
       values.heapSizeLimitBytes = heap.heap_size_limit
-      values.externalBytes = heap.external_memory
+      // V8 counts it unsigned: where more was given back than taken it reads as nearly 2^64, which the exporter refuses.
+      values.externalBytes = heap.external_memory <= Number.MAX_SAFE_INTEGER ? heap.external_memory : undefined
       if (readAtBytes === undefined || look || count % ARRAY_BUFFERS_EVERY_FRAMES === 2) {
         if (readAtBytes !== heap.external_memory) arrayBuffersBytes = memoryUsage().arrayBuffers
         readAtBytes = heap.external_memory
