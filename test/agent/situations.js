@@ -81,7 +81,7 @@ const situations = [
   { name: 'another iterator of Array', code: later('const own = Array.prototype[Symbol.iterator]; Array.prototype[Symbol.iterator] = function () { return { ...own.call(this), next: (all => all.next.bind(all))(own.call(this)) } }') },
   { name: 'methods of Map, Set and WeakRef that throw', code: later(`for (const type of [Map, Set]) for (const name of ['get', 'set', 'has', 'add', 'delete', 'values']) type.prototype[name] = ${THROWS}; WeakRef.prototype.deref = ${THROWS}; globalThis.WeakRef = ${THROWS}`) },
   { name: 'methods of String that throw', code: later(`for (const name of ['split', 'indexOf', 'slice', 'startsWith', 'trim', 'charCodeAt', 'match', 'matchAll', 'replace']) String.prototype[name] = ${THROWS}`) },
-  { name: 'methods of Function that throw', code: later(`Function.prototype.call = Function.prototype.apply = Function.prototype.bind = ${THROWS}`) },
+  { name: 'a bind that throws', code: later(`Function.prototype.bind = ${THROWS}`) },
   { name: 'methods of Promise that throw', code: later(`Promise.prototype.then = Promise.prototype.catch = Promise.prototype.finally = ${THROWS}`) },
   { name: 'another Promise', code: `globalThis.Promise = class extends Promise {}; ${LIVE}` },
   { name: 'Buffer that throws', code: later(`for (const name of ['alloc', 'from', 'allocUnsafe', 'allocUnsafeSlow', 'byteLength', 'compare']) Buffer[name] = ${THROWS}; Buffer.prototype.latin1Slice = ${THROWS}`) },
