@@ -89,12 +89,16 @@ describe('the level of load', () => {
 
 it('an exporter near its limit gives up frames of healthy targets, says so, and takes the rest', async () => {
   const first = await spawnExporter()
+  // What only the API needs is loaded when it is first asked, and takes some 10 MiB.
+  const loadApi = async url => { await (await fetch(`${url}/api/v1/targets`)).json() }
+  await loadApi(first.url)
   const rss = Number(/^memwatch_exporter_resident_memory_bytes (\d+)/m.exec(await (await fetch(`${first.url}/metrics`)).text())?.[1])
   await first.stop()
   // Not all of RSS is charged to a cgroup: what is mapped from files is the page cache's.
   const group = createMemoryGroup({ limitBytes: Math.ceil(rss / 0.86), name: 'load' })
   expect([group.supported, group.reason]).toEqual([true, undefined])
   const exporter = await spawnExporter({ wrap: group.wrap })
+  await loadApi(exporter.url)
   const metric = async name => Number(new RegExp(`^${name} (\\S+)`, 'm').exec(await (await fetch(`${exporter.url}/metrics`)).text())?.[1])
   const level = () => metric('memwatch_exporter_load_level')
   /** @type {net.Socket[]} */
