@@ -87,7 +87,7 @@ function start (config, gcs) {
   }
   const mayTrim = () => config.allocatorAccess === 'trim' && access !== undefined
 
-  /** Whether what comes from there may be trusted; whoever reaches a TCP port may say anything. */
+  /** Commands are trusted over a Unix socket only: any process can reach a TCP port. */
   const mayBeTrusted = () => {
     if (!overSocket) return false
     if (config.tokenFile) return true

@@ -46,7 +46,7 @@ function begin (config, debug) {
     try {
       work(exitCode)
     } catch (error) {
-      // Where the stack is used up, a call in here throws as well.
+      // A call in here throws as well when the stack is used up.
       attempt(stop)
       attempt(() => debug('off: %s', error))
     }

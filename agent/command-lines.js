@@ -22,7 +22,7 @@ class CommandLines {
   #hangUp
   /** The beginning of a line, copied: it keeps no read of the socket alive. @type {Buffer} */
   #unfinished = Buffer.alloc(0)
-  /** What the kernel gave before the socket was paused: one read at most. @type {Buffer} */
+  /** Bytes that the kernel gave before the socket was paused: one read at most. @type {Buffer} */
   #unread = Buffer.alloc(0)
   #strayLines = 0
   #linesOfSecond = 0

@@ -50,7 +50,7 @@ class Guard {
       try {
         return call(first, second)
       } catch (error) {
-        // Where the stack is used up, a call in here throws as well.
+        // A call in here throws as well when the stack is used up.
         try {
           this.caught(what, error)
         } catch {}

@@ -19,7 +19,7 @@ const [seconds, nanoseconds] = hrtime()
 const originMs = seconds * 1e3 + nanoseconds / 1e6 - performance.now()
 
 const { apply } = Reflect
-/** Of the first timer, which begin.js sets at preload. @type {(() => NodeJS.Timeout) | undefined} */
+/** `unref` of the first timer that begin.js sets at preload. @type {(() => NodeJS.Timeout) | undefined} */
 let unref
 /** @param {NodeJS.Timeout} timer @returns {NodeJS.Timeout} */
 const unrefd = timer => {

@@ -45,7 +45,7 @@ class Transport {
   #state = 'idle'
   /** @type {net.Socket | undefined} */
   #socket
-  /** Of the socket. @type {import('./own-descriptor').OwnDescriptor | undefined} */
+  /** The descriptor of the socket. @type {import('./own-descriptor').OwnDescriptor | undefined} */
   #own
   /** The rest of a line that the kernel took in part. */
   #pending = Buffer.alloc(0)
