@@ -14,6 +14,8 @@ const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
 const POLL_MS = 250
+/** Whoever asks waits this long for another capture: the longest that one can ask for is a minute. */
+const WAIT_FOR_OTHER_MS = 90_000
 
 const command = withApiOptions(new Command('capture'))
   .description('Profile a running app, and say which lines of its code are behind what it does.')
@@ -53,7 +55,7 @@ function parseSeconds (text) {
 async function capture (target, kind, given) {
   if (given.pprof && !given.out) throw new UsageError('--pprof: says how to write what goes to --out FILE')
   const query = new URLSearchParams({ kind, thread: given.thread, ...(given.seconds && { seconds: String(given.seconds) }), ...(given.force && { force: 'true' }) })
-  const asked = await callApi(given, `targets/${pathSegment(target)}/captures?${query}`, 'POST')
+  const asked = await ask(given, `targets/${pathSegment(target)}/captures?${query}`)
   if (asked.refused) return refused(asked)
   const { id, seconds } = asked.body
   const progress = given.json ? () => {} : progressOf(`${kind} of ${target}`, seconds)
@@ -68,6 +70,24 @@ async function capture (target, kind, given) {
   if (given.json) out.json(found)
   else out.say(...render(found, given.url))
   return 0
+}
+
+/**
+ * Ask for a capture. One is made at a time of a process, and the exporter makes some by itself:
+ * whoever asks meanwhile waits for that one.
+ * @param {import('./api').ApiOptions & { json?: boolean }} given
+ * @param {string} path below /api/v1/
+ * @returns {ReturnType<typeof callApi>} the refusal of the last attempt, if none was taken
+ */
+async function ask (given, path) {
+  const began = performance.now()
+  for (let waits = false; ; waits = true) {
+    const asked = await callApi(given, path, 'POST')
+    const isBusy = asked.refused && asked.body.code === 'busy'
+    if (!isBusy || performance.now() - began > WAIT_FOR_OTHER_MS) return asked
+    if (!waits && !given.json) err.say('memwatch capture: waits for the end of another capture')
+    await wait(POLL_MS)
+  }
 }
 
 /** @param {any} capture @param {string} file @param {import('./api').ApiOptions & { pprof?: boolean, json?: boolean }} given */

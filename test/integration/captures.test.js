@@ -182,6 +182,16 @@ describe('what could do harm', () => {
     expect([first.state, second.code]).toEqual(['done', 'busy'])
   }, 60_000)
 
+  it('the command waits for the end of another capture', async () => {
+    exporter = await startExporter({ autoCaptures: false })
+    await watched('shop', 'setInterval(() => {}, 1000)')
+    const other = captured('shop', { kind: 'cpu_profile', seconds: 3 })
+    await eventually(() => json('captures'), captures => captures.length === 1)
+    const { code, stderr } = await memwatch(['capture', 'shop', 'report', '--url', exporter.url])
+    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('waits for the end of another') })
+    expect((await other).state).toBe('done')
+  }, 60_000)
+
   it('what is more than all that may be kept is refused, and the app goes on', async () => {
     exporter = await startExporter({ autoCaptures: false, capturesMax: MIB })
     const { child } = await watched('shop', 'setInterval(() => {}, 1000)', { env: { MEMWATCH_ALLOW_SNAPSHOT: '1' } })
