@@ -37,7 +37,7 @@ it('who only scrapes loads no schema compiler, no description, and of prom-clien
       await exporter.stop()
     }
     main().then(() => process.exit())`
-  expect(JSON.parse(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8' }))).toEqual([[false, false, false, false], [true, true, true, false]])
+  expect(JSON.parse(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8' }))).toEqual([[false, false, false, false], [true, false, true, false]])
 })
 
 it('all schemas can be compiled: that a wrong one shows only when it is used is for the exporter, not for us', async () => {
@@ -55,14 +55,13 @@ it('all schemas can be compiled: that a wrong one shows only when it is used is 
   expect(compiled.serializer).toBeGreaterThan(20)
 })
 
-it('they say of right and wrong arguments, and make of an answer, what fastify\'s say and make', async () => {
+it('they say of right and wrong arguments what fastify\'s say', async () => {
   const { lateCompilers } = freshServer()
   const answers = await Promise.all([{}, { schemaController: { compilersFactory: lateCompilers } }].map(async options => {
     const server = fastify(options)
     const querystring = { type: 'object', properties: { limit: { type: 'integer', minimum: 1, default: 5 } }, additionalProperties: false }
     const body = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
-    const response = { 200: { type: 'object', properties: { limit: { type: 'number' } }, additionalProperties: false } }
-    server.get('/', { schema: { querystring, response } }, async ({ query }) => ({ ...(query), secret: true }))
+    server.get('/', { schema: { querystring } }, async ({ query }) => query)
     server.post('/', { schema: { body } }, async () => ({}))
     const found = []
     for (const url of ['/', '/?limit=7', '/?limit=0', '/?limit=x', '/?limit=2&more=1']) found.push(await server.inject(url))
@@ -87,7 +86,6 @@ it('first requests that come together are all answered', async () => {
 
 it.each([
   ['@fastify/ajv-compiler', '/api/v1/deaths?limit=2'],
-  ['@fastify/fast-json-stringify-compiler', '/api/v1/deaths'],
   ['@fastify/swagger', '/api/v1/openapi.json']
 ])('without %s the request fails, no other, and the next tries again', async (name, url) => {
   let missing = true
