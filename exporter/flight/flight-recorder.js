@@ -75,10 +75,6 @@ class FlightRecorder {
     this.#memoryBytes = memoryBytes
     this.#hold = hold
     if (folder) this.#segments = new Segments(folder, { families: FAMILIES, maxBytes, onFailure, decode: decodeRecord, quarantine })
-    targets.on('end', target => {
-      target.flight.seal()
-      this.#end(target)
-    })
   }
 
   /** How much is kept, and how well. */
@@ -171,6 +167,12 @@ class FlightRecorder {
    */
   death (death, lastMinutes, target) {
     this.#owe('deaths', { meta: { type: 'death', death }, bytes: lastMinutes })
+    this.#end(target)
+  }
+
+  /** @param {import('../series/target').Target} target */
+  ended (target) {
+    target.flight.seal()
     this.#end(target)
   }
 

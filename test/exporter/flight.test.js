@@ -322,11 +322,17 @@ describe('a flight', () => {
 
 describe('a recorder', () => {
   let now
+  /** It is told of ends, as by the exporter. */
+  function recorderOf (targets, options) {
+    const recorder = new FlightRecorder({ targets, now: () => now, ...options })
+    targets.on('end', target => recorder.ended(target))
+    return recorder
+  }
   /** A target that has lived so many seconds, and its recorder. */
   async function flown (seconds) {
     now = 1_000_000
     const targets = new Targets()
-    const recorder = new FlightRecorder({ targets, folder, now: () => now })
+    const recorder = recorderOf(targets, { folder })
     const session = targets.open(hello(), () => {})
     await fly(session, recorder, 1, seconds)
     return { targets, recorder, session }
@@ -341,7 +347,7 @@ describe('a recorder', () => {
   const restored = (from = folder) => {
     const targets = new Targets()
     const deaths = []
-    const recorder = new FlightRecorder({ targets, folder: from, now: () => now })
+    const recorder = recorderOf(targets, { folder: from })
     recorder.restore({ restore: death => deaths.push(death), retract: () => {} })
     return { targets, deaths, recorder }
   }
@@ -384,7 +390,7 @@ describe('a recorder', () => {
     fs.writeFileSync(blocked, '')
     const targets = new Targets()
     now = 1_000_000
-    const recorder = new FlightRecorder({ targets, folder: blocked, now: () => now })
+    const recorder = recorderOf(targets, { folder: blocked })
     const session = targets.open(hello(), () => {})
     const other = targets.open(hello({ pid: 2 }), () => {})
     await fly(session, recorder, 1, 30)
