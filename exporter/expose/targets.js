@@ -5,6 +5,7 @@ const schemas = require('./schemas')
 const { pageOf } = require('./pagination')
 const { anatomyIn } = require('../anatomy')
 const { parts } = require('../anatomy/parts')
+const { findCase } = require('../classify/case')
 const { primaryOf } = require('../classify/evaluate')
 const { withKubernetes } = require('../fixes/forms')
 
@@ -99,11 +100,14 @@ function memoryOf (target) {
 }
 
 /** @param {Target} target */
-const verdictsOf = ({ verdicts, suspects }) => verdicts.map(verdict => ({
-  ...verdict,
-  suspects: suspects.get(verdict.diagnosis) ?? null,
-  fix: verdict.fix.map(fix => ({ ...fix, change: withKubernetes(fix.change) }))
-}))
+function verdictsOf (target) {
+  const { verdicts, suspects } = findCase(target)
+  return verdicts.map(verdict => ({
+    ...verdict,
+    suspects: suspects.get(verdict.diagnosis) ?? null,
+    fix: verdict.fix.map(fix => ({ ...fix, change: withKubernetes(fix.change) }))
+  }))
+}
 
 /**
  * A target and what was found on it: an item of /api/v1/diagnoses and of the report of `memwatch run`.

@@ -20,6 +20,13 @@ it('each diagnosis is a file of its own name, and each such file is listed', () 
   expect(filesIn('exporter/diagnoses').filter(name => !shared.includes(name)).sort()).toEqual(diagnoses.map(({ id }) => id).sort())
 })
 
+it('each part of the exporter is a file, and each such file is listed', () => {
+  const { parts } = require('../../exporter/parts')
+  const shared = ['index', 'guarded-emitter', 'lifecycle']
+  const names = parts.map(Part => new Part().name.replaceAll(' ', '-'))
+  expect(filesIn('exporter/parts').filter(name => !shared.includes(name)).sort()).toEqual(names.sort())
+})
+
 it('each diagnosis has a runbook, an app that causes it, and known symptoms', () => {
   for (const { id, runbook, explains, opportunity = false } of diagnoses) {
     expect(runbook === undefined).toBe(opportunity)

@@ -2,9 +2,7 @@
 
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')
-const { EventEmitter } = require('node:events')
 const { fastify } = require('fastify')
-const { Deaths } = require('../../exporter/deaths/deaths')
 
 const EXPORTER = path.join(__dirname, '../../exporter/exporter.js')
 
@@ -12,8 +10,9 @@ const EXPORTER = path.join(__dirname, '../../exporter/exporter.js')
 function freshServer () {
   const { createServer } = require('../../exporter/expose/server')
   const { lateCompilers } = require('../../exporter/expose/late-compilers')
-  const nothing = /** @type {any} */ ({})
-  const start = () => createServer({ targets: () => [], metrics: nothing, isReady: () => true, logLevel: 'silent', commands: nothing, captures: /** @type {any} */ ({ all: [] }), deaths: new Deaths(), deathWatch: nothing, events: new EventEmitter(), token: 'token' })
+  const { Exporter } = require('../../exporter/exporter')
+  const { exporterConfig } = require('../support/exporter')
+  const start = () => createServer(new Exporter(exporterConfig('/nowhere', { tokenFile: 'token' })))
   return { start, lateCompilers }
 }
 const ask = (server, url) => server.inject({ url, headers: { authorization: 'Bearer token' } })
