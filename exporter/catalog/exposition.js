@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * The text formats of Prometheus, byte for byte as prom-client prints them, but for NaN:
+ * The text formats of Prometheus, byte for byte as prom-client prints them except for NaN. Sources:
  * https://prometheus.io/docs/instrumenting/exposition_formats/ and
  * https://prometheus.io/docs/specs/om/open_metrics_spec/.
  *
@@ -45,9 +45,9 @@ const escapeLabelValue = text => /["\\\n]/.test(text)
 
 /**
  * @param {import('./metric').Labels} labels
- * @returns {string} `name="value",other="value"`; empty without labels
+ * @returns {string} as in `name="value",other="value"`; empty without labels
  */
-function labelsText (labels) {
+function formatLabels (labels) {
   let text = ''
   for (const name in labels) {
     text += (text === '' ? '' : ',') + name + '="' + escapeLabelValue(String(labels[name])) + '"'
@@ -59,7 +59,7 @@ function labelsText (labels) {
  * prom-client prints `Nan`. The formats and Go say NaN.
  * @param {number} value
  */
-function valueText (value) {
+function formatValue (value) {
   if (Number.isFinite(value)) return String(value)
   if (value === Infinity) return '+Inf'
   return value === -Infinity ? '-Inf' : 'NaN'
@@ -71,17 +71,17 @@ function valueText (value) {
  * @param {string} shared labels
  * @param {number} value
  */
-function sampleLine (name, own, shared, value) {
-  if (own === '' && shared === '') return name + ' ' + valueText(value) + '\n'
+function formatSample (name, own, shared, value) {
+  if (own === '' && shared === '') return name + ' ' + formatValue(value) + '\n'
   const separator = own === '' || shared === '' ? '' : ','
-  return name + '{' + own + separator + shared + '} ' + valueText(value) + '\n'
+  return name + '{' + own + separator + shared + '} ' + formatValue(value) + '\n'
 }
 
 /**
  * @param {Buckets} buckets
  * @returns {Bucket[]} those of `exposed`, and the one without a bound
  */
-const exposedBuckets = ({ bounds, exposed }) => [
+const selectBuckets = ({ bounds, exposed }) => [
   ...exposed.map(bound => ({ label: `le="${bound}"`, end: bounds.indexOf(bound) + 1 })),
   { label: 'le="+Inf"', end: bounds.length + 1 }
 ]
@@ -101,24 +101,24 @@ class Family {
     const isCounter = isOpenMetrics && type === 'counter'
     const metricName = isCounter ? name.replace(/_total$/, '') : name
     this.#name = isCounter ? `${metricName}_total` : name
-    this.#buckets = histogram === undefined ? [] : exposedBuckets(histogram)
+    this.#buckets = histogram === undefined ? [] : selectBuckets(histogram)
     this.head = `# HELP ${metricName} ${escapeHelp(help)}\n# TYPE ${metricName} ${type}\n`
   }
 
   /**
    * @param {import('./metric').Reading} reading
-   * @param {string} [shared] labelsText() of the labels that all samples bear
+   * @param {string} [shared] formatLabels() of the labels that all samples bear
    * @returns {string} a line for each sample; empty without samples
    */
   lines (reading, shared = '') {
     if (reading === undefined) return ''
-    if (typeof reading === 'number') return sampleLine(this.#name, '', shared, reading)
+    if (typeof reading === 'number') return formatSample(this.#name, '', shared, reading)
     let text = ''
     for (const row of reading) {
-      const own = row.labels === undefined ? '' : labelsText(row.labels)
+      const own = row.labels === undefined ? '' : formatLabels(row.labels)
       text += 'counts' in row
         ? this.#histogramLines(row, own, shared)
-        : sampleLine(this.#name, own, shared, row.value)
+        : formatSample(this.#name, own, shared, row.value)
     }
     return text
   }
@@ -136,12 +136,12 @@ class Family {
     let next = 0
     for (const bucket of this.#buckets) {
       while (next < bucket.end) count += counts[next++]
-      text += begin + bucket.label + end + valueText(count) + '\n'
+      text += begin + bucket.label + end + formatValue(count) + '\n'
     }
     return text +
-      sampleLine(this.#name + '_sum', own, shared, sum) +
-      sampleLine(this.#name + '_count', own, shared, count)
+      formatSample(this.#name + '_sum', own, shared, sum) +
+      formatSample(this.#name + '_count', own, shared, count)
   }
 }
 
-module.exports = { formats, labelsText, Family }
+module.exports = { formats, formatLabels, Family }

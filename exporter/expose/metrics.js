@@ -2,7 +2,7 @@
 
 const { compatMetrics } = require('../catalog/compat-metrics')
 const { exporterMetrics } = require('../catalog/exporter-metrics')
-const { formats, labelsText, Family } = require('../catalog/exposition')
+const { formats, formatLabels, Family } = require('../catalog/exposition')
 const { targetMetrics } = require('../catalog/target-metrics')
 const { steadyUnixMs } = require('../clock')
 const { signalsOf } = require('../signals')
@@ -32,18 +32,25 @@ const LARGEST_BATCH = 10
  * @param {() => number} [source.now] ms
  */
 function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
-  const targetFamilies = familiesOf(compat ? [...targetMetrics, ...compatMetrics] : targetMetrics)
-  const exporterFamilies = familiesOf(exporterMetrics)
+  const targetRows = compat ? [...targetMetrics, ...compatMetrics] : targetMetrics
+  const targetFamilies = createFamilies(targetRows)
+  const exporterFamilies = createFamilies(exporterMetrics)
   const readTargets = createTargetReader(now)
   /** @type {number | undefined} */
   let scrapeSeconds
 
-  /** @param {TextFormat} format @returns {Promise<Scrape>} */
+  /**
+   * @param {TextFormat} format
+   * @returns {Promise<Scrape>}
+   */
   async function render (format) {
     const began = performance.now()
     const turns = new Turns()
     const text = new TextParts()
-    /** @param {Family} family @param {TextParts} lines */
+    /**
+     * @param {Family} family
+     * @param {TextParts} lines
+     */
     const write = (family, lines) => {
       if (lines.isEmpty) return
       text.write(text.isEmpty ? family.head : format.separator + family.head)
@@ -68,17 +75,18 @@ function createMetrics ({ targets, state, compat, now = steadyUnixMs }) {
 
   return {
     /** @param {string} accept header */
-    contentTypeFor: accept => formatFor(accept).contentType,
-    text: (accept = '') => render(formatFor(accept))
+    contentTypeFor: accept => chooseFormat(accept).contentType,
+    text: (accept = '') => render(chooseFormat(accept))
   }
 }
 
 /**
+ * The families of a metric table, created when a format is first asked for.
  * @template {{ name: string, type: string, help: string }} Row
- * @param {readonly Row[]} rows of a metric table
- * @returns {(format: TextFormat) => { row: Row, family: Family }[]} made once a format
+ * @param {readonly Row[]} rows
+ * @returns {(format: TextFormat) => { row: Row, family: Family }[]}
  */
-function familiesOf (rows) {
+function createFamilies (rows) {
   /** @type {Map<TextFormat, { row: Row, family: Family }[]>} */
   const known = new Map()
   return format => {
@@ -105,7 +113,7 @@ function createTargetReader (now) {
   return async function readTargets (targets, families, turns) {
     const read = families.map(({ row, family }) => ({ row, family, lines: new TextParts() }))
     for (let first = 0; first < targets.length;) {
-      const batch = targets.slice(first, first + batchSize).map(target => momentOf(target, now()))
+      const batch = targets.slice(first, first + batchSize).map(target => readMoment(target, now()))
       first += batch.length
       // No other turn before the batch is written: all numbers of a target are of one moment.
       for (const { row, family, lines } of read) {
@@ -125,7 +133,7 @@ function createTargetReader (now) {
  * Content negotiation by hand: one header, two formats.
  * @param {string} accept header
  */
-const formatFor = accept => accept.includes('application/openmetrics-text')
+const chooseFormat = accept => accept.includes('application/openmetrics-text')
   ? formats.openMetrics
   : formats.prometheus
 
@@ -134,12 +142,12 @@ const formatFor = accept => accept.includes('application/openmetrics-text')
  * @param {Target} target that has a frame
  * @param {number} nowUnixMs
  */
-function momentOf (target, nowUnixMs) {
+function readMoment (target, nowUnixMs) {
   const window = /** @type {import('../series/window').Window} */ (target.window())
   const signals = signalsOf(window)
   /** @type {import('../catalog/metric').Context} */
   const context = { nowUnixMs, window, signal: name => signals[name] }
-  const labels = labelsText({ target: target.name, thread: target.thread })
+  const labels = formatLabels({ target: target.name, thread: target.thread })
   return { target, context, labels }
 }
 

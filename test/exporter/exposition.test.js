@@ -1,7 +1,7 @@
 'use strict'
 
 const { prometheusContentType, openMetricsContentType } = require('prom-client')
-const { formats, labelsText, Family } = require('../../exporter/catalog/exposition')
+const { formats, formatLabels, Family } = require('../../exporter/catalog/exposition')
 const { promClientText } = require('../support/prom-client-text')
 
 const FORMATS = Object.entries(formats)
@@ -54,7 +54,7 @@ describe.each(FORMATS)('in the format %s', (_, format) => {
     const row = { name: 'x', help: 'Some help.', ...changes }
     const family = new Family(row, format)
     for (const shared of [{}, { target: 'app "1"\n\\', thread: 'main' }]) {
-      const lines = family.lines(reading, labelsText(shared))
+      const lines = family.lines(reading, formatLabels(shared))
       const text = (lines && family.head + lines) + format.end
       const metrics = [{ row, readings: [{ reading, shared }] }]
       const expected = await promClientText(metrics, format.isOpenMetrics)

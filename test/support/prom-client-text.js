@@ -19,7 +19,7 @@ const { AggregatorRegistry, openMetricsContentType } = require('prom-client')
  * @param {Buckets} buckets
  * @returns {Value[]}
  */
-function histogramValues (name, { labels, sum, counts }, { bounds, exposed }) {
+function expandHistogram (name, { labels, sum, counts }, { bounds, exposed }) {
   const countUpTo = end => counts.slice(0, end).reduce((total, count) => total + count, 0)
   const bucket = (le, value) => ({ metricName: `${name}_bucket`, labels: { ...labels, le }, value })
   return [
@@ -35,10 +35,10 @@ function histogramValues (name, { labels, sum, counts }, { bounds, exposed }) {
  * @param {Reading} reading
  * @returns {Value[]}
  */
-function valuesOf ({ name, histogram }, reading) {
+function expandReading ({ name, histogram }, reading) {
   if (typeof reading === 'number') return [{ labels: {}, value: reading }]
   return [...reading ?? []].flatMap(({ labels = {}, ...rest }) => 'counts' in rest
-    ? histogramValues(name, { labels, ...rest }, /** @type {Buckets} */ (histogram))
+    ? expandHistogram(name, { labels, ...rest }, /** @type {Buckets} */ (histogram))
     : [{ labels, value: rest.value }])
 }
 
@@ -55,7 +55,7 @@ function promClientText (metrics, isOpenMetrics) {
     help: row.help,
     type: row.type,
     aggregator: 'first',
-    values: readings.flatMap(({ reading, shared }) => valuesOf(row, reading)
+    values: readings.flatMap(({ reading, shared }) => expandReading(row, reading)
       .map(({ labels, ...rest }) => ({ ...rest, labels: { ...labels, ...shared } })))
   }))
   const withSamples = families.filter(({ values }) => values.length > 0)
