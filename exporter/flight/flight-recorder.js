@@ -256,7 +256,7 @@ class FlightRecorder {
     saved.introducedMs = -Infinity
   }
 
-  /** A block that is on disk need not be in memory. @param {Segments} segments @param {import('../series/target').Target} target @param {import('./flight').SealedBlock} block */
+  /** A block that is on disk need not be in memory. @param {Segments} segments @param {import('../series/target').Target} target @param {import('../series/flight').SealedBlock} block */
   async #saveBlock (segments, target, block) {
     const places = await segments.append(`step${block.stepSeconds}`, [blockRecord(target, block)])
     if (!places) return

@@ -5,7 +5,7 @@ const { deflateRawSync } = require('node:zlib')
 const { exactBuffer } = require('../exact-buffer')
 const { ordered } = require('../series/history')
 const { identityOf } = require('../series/targets')
-const { Block } = require('./block')
+const { Block } = require('../series/block')
 const { LAYOUT } = require('./decode-record')
 
 /** Who was heard of so recently, before the exporter went, may still live. */
@@ -44,7 +44,7 @@ function readBoot () {
  * @typedef {object} Remembered
  * @property {{ hello: any, name: string, thread: string }} known
  * @property {{ time: number, row: Float64Array }[]} seconds oldest first
- * @property {import('./flight').SealedBlock[]} blocks of each step, oldest first
+ * @property {import('../series/flight').SealedBlock[]} blocks of each step, oldest first
  * @property {number} lastSequence
  * @property {number} firstUptimeSeconds
  * @property {import('../classify/settle').Settled} settled
@@ -76,7 +76,7 @@ function secondsRecord (target, { sinceSeconds, nowMs }) {
   }
 }
 
-/** @param {import('../series/target').Target} target @param {import('./flight').SealedBlock} block @returns {Record} */
+/** @param {import('../series/target').Target} target @param {import('../series/flight').SealedBlock} block @returns {Record} */
 const blockRecord = ({ hello, name, thread }, { stepSeconds, from, to, packed }) => ({
   meta: { type: 'block', layout: LAYOUT, stepSeconds, from, to, key: identityOf(hello), name, thread, startedAtUnixMs: hello.startedAtUnixMs }, bytes: packed
 })
@@ -117,7 +117,7 @@ function * remembered (segments, { nowMs, maxTargets }) {
 
 /** What was found of a target. */
 class Found {
-  /** @type {import('./flight').SealedBlock[]} */
+  /** @type {import('../series/flight').SealedBlock[]} */
   blocks = []
   /** The newest record of its seconds. @type {any} */
   last

@@ -6,8 +6,8 @@ const { RecentDelay } = require('./recent-delay')
 const { Window } = require('./window')
 const { Trends } = require('../statistics/trends')
 const { scanOf } = require('../anatomy/scan')
-const { Flight } = require('../flight/flight')
-const { restoreInto } = require('../flight/restore')
+const { Flight } = require('./flight')
+const { restoreInto } = require('./restore')
 const { NO_WORKERS } = require('./tracks')
 
 /** How long a target may be silent before it counts as down, in intervals of its own. */
@@ -121,7 +121,7 @@ class Target {
   /**
    * Go on where an exporter before this one stood: with what it kept, oldest first.
    * @param {object} kept
-   * @param {import('../flight/flight').SealedBlock[]} kept.blocks
+   * @param {import('./flight').SealedBlock[]} kept.blocks
    * @param {{ time: number, row: Float64Array }[]} kept.seconds rows of the tracks
    * @param {number} kept.lastSequence @param {number} kept.firstUptimeSeconds
    * @param {import('../classify/settle').Settled} kept.settled
@@ -167,7 +167,7 @@ class Target {
   /**
    * What tracks did, second by second, in the last ten minutes.
    * @param {readonly import('./tracks').TrackName[]} names @param {{ sinceSeconds: number, untilSeconds: number }} options uptime
-   * @returns {import('../flight/flight').Series} only the last of each
+   * @returns {import('./flight').Series} only the last of each
    */
   secondBySecond (names, { sinceSeconds, untilSeconds }) {
     const { times, tracks } = this.#history.rows(sinceSeconds, names)
