@@ -24,7 +24,7 @@ const { parseArgs } = require('node:util')
 const { apps } = require('../lab')
 const { createMemoryGroup } = require('../lab/memory-group')
 const { Exporter } = require('../exporter/exporter')
-const { anatomyIn } = require('../exporter/anatomy')
+const { anatomyIn } = require('../exporter/signals/anatomy-in')
 const { scanOf } = require('../exporter/anatomy/scan')
 const { anatomyPage } = require('./anatomy-page')
 

@@ -1,7 +1,7 @@
 'use strict'
 
 const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
-const { anatomyIn } = require('../anatomy')
+const { anatomyIn } = require('../signals/anatomy-in')
 const { shortText } = require('../captures/suspect-text')
 const { diagnoses } = require('../diagnoses')
 const { pasteLine } = require('../fixes/paste-line')
