@@ -3,7 +3,7 @@
 const net = require('node:net')
 const { once } = require('node:events')
 const { Load, levels, nextLevel } = require('../../exporter/self-care/load')
-const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { spawnExporter, stopExporters } = require('../support/exporter-process')
 const { eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')

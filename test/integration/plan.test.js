@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const { execFileSync } = require('node:child_process')
-const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { NODES, environment, spawnBounded, spawnWatched, versionOf } = require('../support/agent-collector')
 const { startExporter, eventually } = require('../support/exporter')
 const { memwatch } = require('../support/memwatch')
