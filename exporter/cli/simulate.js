@@ -40,7 +40,7 @@ function listApps () {
 
 /**
  * The apps are a package of their own, which is absent where memwatch runs in production.
- * @returns {import('memwatch-lab').LabApp[]}
+ * @returns {readonly import('memwatch-lab').LabApp[]}
  * @throws {UsageError} where it is absent
  */
 function loadApps () {
