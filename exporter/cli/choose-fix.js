@@ -1,7 +1,7 @@
 'use strict'
 
 const { primaryOf } = require('../classify/evaluate')
-const { fromOutside } = require('../fixes/from-outside')
+const { fromOutside } = require('./from-outside')
 const { UsageError } = require('./usage-error')
 
 /**

@@ -9,7 +9,7 @@ const { startExporter, eventually } = require('../support/exporter')
 const { memwatch } = require('../support/memwatch')
 const { MIB } = require('../support/frames')
 const { plan } = require('../../exporter/v8/plan')
-const { readPlanArguments } = require('../../exporter/v8/plan-request')
+const { readPlanArguments } = require('../../exporter/expose/plan-request')
 const { readNodeVersion, has, SEES_CGROUP_V2 } = require('../../exporter/v8/node-versions')
 const { takesInNodeOptions } = require('../../exporter/v8/node-options')
 
