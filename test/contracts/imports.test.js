@@ -5,6 +5,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 const rules = require('../../.dependency-cruiser.js')
+const { joinRooms, reduceArrows } = require('../../scripts/import-picture')
 
 const RULES = require.resolve('../../.dependency-cruiser.js')
 const CRUISER = path.join(__dirname, '../../node_modules/.bin/depcruise')
@@ -85,4 +86,34 @@ it('the wire contract of the rule is what the agent exports, besides the agent i
   const { to } = rules.forbidden.find(({ name }) => name === 'exporter-imports-the-wire-contract')
   expect(exported.filter(file => !new RegExp(to.pathNot).test(file))).toEqual([])
   expect(to.pathNot.split('|').length).toBe(exported.length)
+})
+
+describe('the picture of the imports', () => {
+  const graphOf = object => new Map(Object.entries(object).map(([from, to]) => [from, new Set(to)]))
+  const listsOf = graph => Object.fromEntries([...graph].map(([from, to]) => [from, [...to]]))
+
+  it('draws a folder as a room, a file that starts folders as itself, and other files as one', () => {
+    const rooms = joinRooms(graphOf({
+      'agent/agent.js': ['agent/collect/gc.js', 'agent/guard.js'],
+      'agent/collect/gc.js': ['agent/collect/heap.js', 'agent/guard.js', 'agent/frame.js'],
+      'agent/collect/heap.js': [],
+      'agent/collect/cgroup-paths.js': [],
+      'agent/guard.js': [],
+      'agent/frame.js': ['agent/guard.js'],
+      'exporter/process/witness.js': ['agent/collect/cgroup-paths.js']
+    }))
+    const shared = 'agent/wire contract, shared files'
+    expect(listsOf(rooms)).toEqual({
+      'agent/agent.js': ['agent/collect', shared],
+      'agent/collect': [shared],
+      [shared]: [],
+      'exporter/process': [shared]
+    })
+  })
+
+  it('leaves out an arrow that others imply, and refuses a circle', () => {
+    expect(listsOf(reduceArrows(graphOf({ a: ['b', 'c', 'd'], b: ['c'], c: [], d: [] }))))
+      .toEqual({ a: ['b', 'd'], b: ['c'], c: [], d: [] })
+    expect(() => reduceArrows(graphOf({ a: ['b'], b: ['c'], c: ['a'] }))).toThrow('a imports itself through others')
+  })
 })
