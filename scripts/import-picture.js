@@ -32,7 +32,7 @@ async function readImports () {
     ...options,
     baseDir: ROOT,
     includeOnly: { path: '^(agent|exporter)/.*\\.js$' }
-  }, options.enhancedResolveOptions)
+  }, options?.enhancedResolveOptions)
   const { modules } = /** @type {import('dependency-cruiser').ICruiseResult} */ (output)
   return new Map(modules.map(({ source, dependencies }) =>
     [source, new Set(dependencies.map(({ resolved }) => resolved))]))
