@@ -1,6 +1,6 @@
 'use strict'
 
-const { shortText } = require('../captures/suspect-text')
+const { shortText } = require('../text/suspect-text')
 const { formatBytes, formatRatio } = require('../text/format')
 const { signalsOf } = require('../signals')
 

@@ -1,7 +1,7 @@
 'use strict'
 
 const { gzipSync, gunzipSync } = require('node:zlib')
-const { shortText } = require('../captures/suspect-text')
+const { shortText } = require('../text/suspect-text')
 const { primaryOf } = require('../classify/evaluate')
 const { parseBounded } = require('../data-folder/bounded-json')
 const { rebuild } = require('../data-folder/contract')
