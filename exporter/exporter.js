@@ -128,7 +128,7 @@ class Exporter extends GuardedEmitter {
     this.deathWatch.expectExit(pid)
   }
 
-  /** @param {number} pid @param {import('./deaths/witness').Exit} exit */
+  /** @param {number} pid @param {import('./process/witness').Exit} exit */
   exited (pid, exit) {
     this.deathWatch.exited(pid, exit)
   }

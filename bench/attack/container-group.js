@@ -2,8 +2,8 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { createMemoryGroup } = require('../../lab/memory-group')
-const { findParentGroup } = require('../../lab/parent-group')
+const { createMemoryGroup } = require('../../exporter/process/memory-group')
+const { findParentGroup } = require('../../exporter/process/parent-group')
 
 /** The kernel's own default: https://docs.kernel.org/scheduler/sched-bwc.html */
 const PERIOD_MICROS = 100_000

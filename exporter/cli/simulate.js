@@ -2,8 +2,7 @@
 
 const { Command } = require('commander')
 const { closest } = require('fastest-levenshtein')
-const { apps } = require('memwatch-lab')
-const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { createMemoryGroup } = require('../process/memory-group')
 const { formatBytes } = require('../text/format')
 const { withReportOptions, runAndReport } = require('./run')
 const { err } = require('./output')
@@ -20,10 +19,8 @@ const command = withReportOptions(new Command('simulate'))
   .option('--memory <MB>', 'limit of the memory group, to try a larger container (default: the one the app stands for)')
   .option('--fixed', 'run the app with its defect repaired, where that is in its code')
   .allowExcessArguments(false)
+  .addHelpText('after', listApps)
   .addHelpText('after', `
-Apps:
-${apps.map(({ id, title }) => `  ${id.padEnd(34)}${title}`).join('\n')}
-
 The app runs in a memory group (cgroup) of its own, with the limit of the container it stands for, where this machine
 allows it. To rehearse a page, let your Prometheus scrape it: --listen 0.0.0.0:9888.
 Examples:
@@ -31,6 +28,30 @@ Examples:
   $ memwatch simulate semi-space-starvation --node-option=--max-semi-space-size=16
   $ memwatch simulate healthy`)
   .action(async (name, given) => { process.exitCode = await simulate(name, given) })
+
+/** Help lists the apps where they are installed. @returns {string} */
+function listApps () {
+  try {
+    return `\nApps:\n${loadApps().map(({ id, title }) => `  ${id.padEnd(34)}${title}`).join('\n')}`
+  } catch (error) {
+    return `\n${/** @type {Error} */ (error).message}`
+  }
+}
+
+/**
+ * The apps are a package of their own, which is absent where memwatch runs in production.
+ * @returns {readonly import('memwatch-lab').LabApp[]}
+ * @throws {UsageError} where it is absent
+ */
+function loadApps () {
+  try {
+    return require('memwatch-lab').apps
+  } catch (error) {
+    const { code, requireStack } = /** @type {NodeJS.ErrnoException & { requireStack?: string[] }} */ (error)
+    if (code !== 'MODULE_NOT_FOUND' || requireStack?.[0] !== __filename) throw error
+    throw new UsageError('simulate: its apps are not installed; npm install memwatch-lab adds them')
+  }
+}
 
 /**
  * @param {string} name
@@ -67,6 +88,7 @@ function readMegabytes (text) {
 
 /** @param {string} name @throws {UsageError} */
 function findByName (name) {
+  const apps = loadApps()
   const app = apps.find(({ id }) => id === name) ??
     apps.find(({ diagnosis }) => diagnosis === (name === 'healthy' ? null : name))
   if (app) return app

@@ -3,7 +3,7 @@
 const { steadyUnixMs } = require('../clock')
 const schemas = require('./schemas')
 const { pageOf } = require('./pagination')
-const { anatomyIn } = require('../anatomy')
+const { anatomyIn } = require('../signals/anatomy-in')
 const { parts } = require('../anatomy/parts')
 const { findCase } = require('../classify/case')
 const { primaryOf } = require('../classify/evaluate')

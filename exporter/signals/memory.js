@@ -3,8 +3,8 @@
 const { median } = require('../statistics/quantile')
 const { RATE_SECONDS } = require('../series/window')
 const { trend } = require('../statistics/trend')
-const { jemallocSavingBytes } = require('../anatomy/jemalloc-saving')
-const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, retained } = require('../anatomy/typical')
+const { jemallocSavingBytes } = require('./jemalloc-saving')
+const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, retained } = require('./native-memory')
 const { growthOf, steadiness } = require('./growth')
 
 /** @typedef {import('./index').Signal} Signal */

@@ -8,7 +8,7 @@ const { addons } = require('../../agent/collect/addons')
 const { loadedAllocator, splitNodeOptions, appName } = require('../../agent/identity')
 const { readConfig } = require('../../agent/config')
 const { addressInHosts } = require('../../agent/lookup')
-const { createMemoryGroup } = require('../../lab/memory-group')
+const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { NODES, versionOf, environment, startCollector, spawnBounded, spawnWatched, AGENT } = require('../support/agent-collector')
 
 const MIB = 2 ** 20
