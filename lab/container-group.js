@@ -2,8 +2,8 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { createMemoryGroup } = require('../../lab/memory-group')
-const { findParentGroup } = require('../../lab/parent-group')
+const { createMemoryGroup } = require('./memory-group')
+const { findParentGroup } = require('./parent-group')
 
 /** The kernel's own default: https://docs.kernel.org/scheduler/sched-bwc.html */
 const PERIOD_MICROS = 100_000
@@ -22,6 +22,9 @@ function createContainerGroup ({ memoryBytes, cores, name }) {
   const cpu = limitCpu(memoryPath, cores)
   const pids = () => readPids(memoryPath)
   return {
+    path: memoryPath,
+    /** Outside of the quota, where clients run: a pod does not pay for its users. */
+    clientsPath: path.dirname(cpu),
     stats: memory.stats,
     pids,
     /** @param {string} command @param {string[]} args */
