@@ -216,6 +216,7 @@ export const charts = [
     ],
     lines: () => [],
     evidence: {
+      eventLoopUtilizationRatio: level,
       threadCpuRatio: level,
       cpuTimeRatio: level,
       cpuThrottledRatio: level,
