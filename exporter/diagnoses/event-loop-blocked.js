@@ -30,6 +30,8 @@ module.exports = defineDiagnosis({
     // Share of the quota's periods in which it held the process back. Where nobody tells how long the thread waited, as
     // outside of Linux, no more is known: above it the delay may be all the quota's.
     throttledRatio: 0.1,
+    // Where nobody tells the CPU time either, what is left of the busy time is a guess above this share of waiting.
+    contendedRatio: 0.7,
     // Every app loads and compiles for a while.
     windowSeconds: 20,
     // Less CPU than this while the loop is busy: it waits inside a call.
@@ -63,7 +65,8 @@ module.exports = defineDiagnosis({
       return { state: 'ok', summary: `the event loop is late by ${ms(mean)} on average, but ${formatRatio(signals.runQueueWaitRatio ?? 0)} of the time the thread was ready and had no CPU: ${signals.cpuThrottledRatio ? `${heldBack(signals)}, and a higher CPU limit helps` : 'others on the machine took it'}` }
     }
     const waits = waitsInside(signals, limits)
-    const sure = ownMean >= limits.expectedWaitSeconds && signals.loopWindowSeconds >= limits.windowSeconds
+    const isGuess = signals.threadCpuRatio === null && (signals.runQueueWaitRatio ?? 0) >= limits.contendedRatio * busy
+    const sure = ownMean >= limits.expectedWaitSeconds && signals.loopWindowSeconds >= limits.windowSeconds && !isGuess
     return {
       state: sure ? 'confirmed' : 'suspected',
       summary: `Synchronous ${waits ? 'calls that wait' : 'computation'} block${waits ? '' : 's'} the event loop for up to ${ms(longest)}; GC is ${formatRatio(gc)} of the time.`,

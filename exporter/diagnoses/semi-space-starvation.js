@@ -44,7 +44,7 @@ module.exports = defineDiagnosis({
     // What ordinary majors take of the CPU time where old space fills with what died young but was promoted. A share, as
     // a slow machine runs fewer and longer ones. Starving apps measured 0.048–0.11, healthy ones with the same small
     // semi-space 0.0008–0.013.
-    ordinaryMajorRatio: 0.02,
+    ordinaryMajorRatio: 0.03,
     // Of what scavenges can promote between two majors, so much stays where the live heap grows: then majors come for
     // it. Starving apps keep 0.02 of it, a leak of 2 MiB/s 0.3.
     keptShareRatio: 0.15,

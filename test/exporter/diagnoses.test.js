@@ -248,7 +248,7 @@ const CASES = [
   ['event-loop-blocked', { seconds: 40, at: t => ({ values: { ...busyLoop(t), ...delays(t, 0.3) } }) }, {
     'a loop that answers': t => ({ values: { ...busyLoop(t), ...delays(t, 0.05) } }),
     'a loop that GC blocks': t => ({ majorSeconds: 0.2, values: { ...busyLoop(t), ...delays(t, 0.3) } }),
-    'a process that the CPU quota holds back': t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), cpuThrottledSeconds: 0.3 * t } }),
+    'a process that the CPU quota holds back': t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), cpuPeriods: 10 * t, cpuThrottledPeriods: t } }),
     'a process whose CPU others take': t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), threadCpuUserSeconds: 0.1 * t, threadCpuSystemSeconds: 0, runQueueWaitSeconds: 0.2 * t } })
   }],
   ['event-loop-blocked', { seconds: 40, at: t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), runQueueWaitSeconds: 0.12 * t } }) }, {
