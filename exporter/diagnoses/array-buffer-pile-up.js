@@ -31,6 +31,9 @@ module.exports = defineDiagnosis({
     // fewer Buffers, and at this cost in CPU time.
     majorsPerCpuSecond: 1,
     majorRatio: 0.003,
+    // A slow machine runs fewer and longer ones: at this cost they count however few they are. Apps that drop Buffers and
+    // have fewer majors measured 0.0035 at most.
+    costlyMajorRatio: 0.01,
     // Above this rate, this cost or this share of RSS it is worth a change.
     certainMajorsPerCpuSecond: 2,
     certainMajorRatio: 0.02,
@@ -49,7 +52,7 @@ module.exports = defineDiagnosis({
     const waiting = waitingOf(signals)
     const share = waiting / rssBytes
     const { externalMajorsPerCpuSecond: perCpuSecond, externalMajorCpuRatio: cpuRatio } = signals
-    const collects = perCpuSecond >= limits.majorsPerCpuSecond && cpuRatio >= limits.majorRatio
+    const collects = cpuRatio >= (perCpuSecond >= limits.majorsPerCpuSecond ? limits.majorRatio : limits.costlyMajorRatio)
     const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
     if (!collects || !waits) {
       return { state: 'ok', summary: `${formatBytes(waiting)} of Buffers wait for a GC at a time, and ${formatNumber(majors)} major GCs a second run for them (${wallAndCpu(signals, pauses, cpuRatio)})` }
