@@ -24,7 +24,7 @@ module.exports = defineDiagnosis({
   ],
   uses: [
     'gcPauseRatio', 'promotedPerMajorBytes', 'keptPerMajorBytes', 'liveHeapBytes', 'liveHeapShareRatio', 'rssBytes',
-    'containerLimitBytes', 'cpuTimeRatio', 'cpuThrottledRatio'
+    'containerLimitBytes', 'cpuTimeRatio', 'cpuThrottledRatio', 'externalMajorsPerSecond'
   ],
   limits: {
     // V8's own choice with room to spare is 16 MiB or more on every Node from 18 on: a larger one is not small.
@@ -81,7 +81,9 @@ module.exports = defineDiagnosis({
     const promoted = signals.promotedPerMajorBytes ?? Infinity
     const isPromotion = promoted >= limits.promotedPerMajorBytes
     const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * promoted
-    const promotesTooEarly = isPromotion && !isKept && signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
+    // V8 does not say which majors its marking steps prepare: they count for those that are more.
+    const areOrdinary = ordinaryMajorsPerSecond > 0 && ordinaryMajorsPerSecond >= (signals.externalMajorsPerSecond ?? 0)
+    const promotesTooEarly = isPromotion && !isKept && areOrdinary && signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
     const scavengesTooOften = signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond
     if (!isPromotion && !scavengesTooOften) {
       return { state: 'ok', summary: `scavenges promote ${formatBytes(signals.promotedPerMajorBytes ?? 0)} at most between two major GCs (${formatNumber(ordinaryMajorsPerSecond)}/s): something else causes those, as Buffers do` }

@@ -471,6 +471,13 @@ it('majors that come because the live heap grows are no premature promotion', ()
   expect(flat.verdict('semi-space-starvation').state).toBe('confirmed')
 })
 
+it('marking steps that prepare majors for Buffers are no premature promotion', () => {
+  const states = [{ majors: 1, externalMajors: 1 }, { majors: 1, externalMajors: 1.1 }, { majors: 0, externalMajors: 0 }].map(gcs =>
+    watch({ seconds: 25, at: () => ({ scavenges: 20, scavengeSeconds: 0.15, majorSeconds: 0.05, ...gcs }) })
+      .verdict('semi-space-starvation').state)
+  expect(states).toEqual(['confirmed', 'ok', 'ok'])
+})
+
 it('sockets that pile up before a loop that is always busy may be what nobody answered', () => {
   const piles = (/** @type {number} */ busy) => watch({
     seconds: 90,
