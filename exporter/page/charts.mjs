@@ -161,7 +161,7 @@ export const charts = [
       }
     ],
     lines: () => [],
-    evidence: { gcPauseRatio: level, recentGcPauseRatio: level, externalMajorPauseRatio: level, gcsLastMinute: text, majorsSeen: text, ordinaryMajorsSeen: text }
+    evidence: { gcPauseRatio: level, recentGcPauseRatio: level, ordinaryMajorPauseRatio: level, externalMajorPauseRatio: level, gcsLastMinute: text, majorsSeen: text, ordinaryMajorsSeen: text }
   },
   {
     id: 'young',
