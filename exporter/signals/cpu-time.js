@@ -23,6 +23,7 @@ const { RATE_SECONDS } = require('../series/window')
 
 /** Readings of the run queue come 5 s apart, and further where the loop is late. */
 const WAIT_SECONDS = [RATE_SECONDS, 2 * RATE_SECONDS]
+const THROTTLED_SECONDS = 2 * RATE_SECONDS
 /** Long enough to hold the start of a life. */
 const LIFE_SECONDS = 600
 /** Where nobody tells, the thread had all the time there is. */
@@ -39,6 +40,16 @@ const cpuTime = window => window.once('cpu time', () => {
 
 /** @param {Window} window @returns {CpuTime} */
 const cpuTimeOrAll = window => cpuTime(window) ?? ALL
+
+/**
+ * The counters of the quota are read every ten frames, which come late where it holds.
+ * @param {Window} window @returns {number | null} share of its periods in which the quota was used up
+ */
+function throttledRatio (window) {
+  const periods = window.increase('cpuPeriods', THROTTLED_SECONDS)?.increase
+  const throttled = window.increase('cpuThrottledPeriods', THROTTLED_SECONDS)?.increase
+  return periods && throttled !== undefined ? Math.min(1, throttled / periods) : null
+}
 
 /**
  * Counters are compared between the frames that read the run queue: in the others its last reading
@@ -66,11 +77,13 @@ function cpuTimeOver (window, seconds) {
   const asleep = Math.max(0, busy - cpu - wait)
   const asleepInGc = Math.min(asleep, grown('gcPauseSeconds') ?? 0)
   const granted = cpu + wait > 0 ? cpu / (cpu + wait) : 1
-  const ranRatio = (cpu + asleep - asleepInGc + granted * asleepInGc) / busy
+  const atWork = cpu + asleep - (1 - granted) * asleepInGc
+  // A loop that is woken late counts as idle. It is no idle loop where the quota was used up.
+  const wokenLate = Math.max(0, wait - (busy - cpu - asleep)) * (throttledRatio(window) ?? 0)
   const overSeconds = to - from
   return {
-    ranRatio,
-    hadRatio: 1 - Math.min(1, busy / overSeconds) * (1 - ranRatio),
+    ranRatio: atWork / busy,
+    hadRatio: Math.max(cpu, overSeconds - (busy - atWork) - wokenLate) / overSeconds,
     waitRatio: Math.min(1, wait / overSeconds)
   }
 }
@@ -112,6 +125,8 @@ const NOW_SECONDS = 8
 module.exports = {
   cpuTime,
   cpuTimeOrAll,
+  throttledRatio,
+  THROTTLED_SECONDS,
   NOW_SECONDS,
   cpuTimeSignals: {
     cpuTimeRatio: /** @type {Signal} */ ({

@@ -1,16 +1,13 @@
 'use strict'
 
 const { RATE_SECONDS } = require('../series/window')
-const { cpuTime, cpuTimeOrAll } = require('./cpu-time')
+const { THROTTLED_SECONDS, cpuTime, cpuTimeOrAll, throttledRatio } = require('./cpu-time')
 const { FELT_SECONDS } = require('./felt-delay')
 
 /**
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../series/window').Window} Window
  */
-
-/** The counters of the quota are read every ten frames, which come late where it holds. */
-const THROTTLED_SECONDS = 2 * RATE_SECONDS
 
 /** @param {Window} window @param {number} seconds */
 function utilization (window, seconds) {
@@ -122,10 +119,6 @@ module.exports = {
   cpuThrottledRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: `Share of the periods of its CPU quota in which the cgroup used it up and was held back, over the last ${THROTTLED_SECONDS} s.`,
-    compute: window => {
-      const periods = window.increase('cpuPeriods', THROTTLED_SECONDS)?.increase
-      const throttled = window.increase('cpuThrottledPeriods', THROTTLED_SECONDS)?.increase
-      return periods && throttled !== undefined ? Math.min(1, throttled / periods) : null
-    }
+    compute: throttledRatio
   })
 }
