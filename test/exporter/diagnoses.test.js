@@ -479,9 +479,13 @@ it('marking steps that prepare majors for Buffers are no premature promotion', (
 })
 
 it('sockets that pile up before a loop that is always busy may be what nobody answered', () => {
-  const piles = (/** @type {number} */ busy) => watch({
+  const piles = (/** @type {number} */ busy, /** @type {number} */ throttled) => watch({
     seconds: 90,
-    at: t => ({ values: { resources: { TCPSocketWrap: 5 * t }, eventLoopActiveSeconds: busy * t, eventLoopIdleSeconds: (1 - busy) * t } })
+    at: t => ({
+      values: {
+        ...busyLoop(t, busy), resources: { TCPSocketWrap: 5 * t }, cpuPeriods: 100 * t, cpuThrottledPeriods: 100 * throttled * t
+      }
+    })
   }).verdict('resource-leak').state
-  expect([piles(0.97), piles(0.99)]).toEqual(['confirmed', 'suspected'])
+  expect([piles(0.97, 0.89), piles(0.99, 0), piles(0.5, 0.91)]).toEqual(['confirmed', 'suspected', 'suspected'])
 })
