@@ -45,6 +45,9 @@ module.exports = defineDiagnosis({
     // a slow machine runs fewer and longer ones. Starving apps measured 0.048–0.11, healthy ones with the same small
     // semi-space 0.0008–0.013.
     ordinaryMajorRatio: 0.03,
+    // Where nobody tells how long the thread waited for a CPU, a share of wall time may be its neighbours' doing: then so
+    // many majors a second count instead. Healthy apps ran 0–2, starving ones 8–14.
+    ordinaryMajorsPerSecond: 2.5,
     // Of what scavenges can promote between two majors, so much stays where the live heap grows: then majors come for
     // it. Starving apps keep 0.02 of it, a leak of 2 MiB/s 0.3.
     keptShareRatio: 0.15,
@@ -83,7 +86,10 @@ module.exports = defineDiagnosis({
     const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * promoted
     // V8 does not say which majors its marking steps prepare: they count for those that are more.
     const areOrdinary = ordinaryMajorsPerSecond > 0 && ordinaryMajorsPerSecond >= (signals.externalMajorsPerSecond ?? 0)
-    const promotesTooEarly = isPromotion && !isKept && areOrdinary && signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
+    const areMany = signals.cpuTimeRatio === null
+      ? ordinaryMajorsPerSecond >= limits.ordinaryMajorsPerSecond
+      : signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
+    const promotesTooEarly = isPromotion && !isKept && areOrdinary && areMany
     const scavengesTooOften = signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond
     if (!isPromotion && !scavengesTooOften) {
       return { state: 'ok', summary: `scavenges promote ${formatBytes(signals.promotedPerMajorBytes ?? 0)} at most between two major GCs (${formatNumber(ordinaryMajorsPerSecond)}/s): something else causes those, as Buffers do` }
