@@ -17,6 +17,7 @@ const EVALUATE_EVERY_SECONDS = 2
  * @property {import('../diagnoses/define-diagnosis').State} state
  * @property {import('../diagnoses/define-diagnosis').Severity} severity
  * @property {number | null} confirmedAfterSeconds age of the isolate when it was confirmed
+ * @property {import('../diagnoses/define-diagnosis').Open | null} open null where it is decided
  * @property {string} summary one sentence
  * @property {import('../diagnoses/define-diagnosis').Evidence[]} evidence
  * @property {{ diagnosis: string, text: string }[]} ruledOut the other diagnoses that do not hold, and why
@@ -90,6 +91,9 @@ function verdictOf (diagnosis, settled, ruledOut, target, onError) {
     severity: diagnosis.severity,
     opportunity: diagnosis.opportunity ?? false,
     confirmedAfterSeconds: state === 'confirmed' ? settled.confirmedAtSeconds : null,
+    open: state === 'unknown'
+      ? { until: judgement.openUntil ?? 'readings', waitSeconds: judgement.waitSeconds ?? null }
+      : null,
     summary: judgement.summary,
     evidence: found ? judgement.evidence ?? [] : [],
     ruledOut: ruledOut.some(other => other.diagnosis === diagnosis.id) ? ruledOut.filter(other => other.diagnosis !== diagnosis.id) : ruledOut,
@@ -127,7 +131,8 @@ function recommend (diagnosis, finding, target, onError) {
 
 /**
  * The one finding to act on first: of the confirmed ones the earliest in the order of diagnoses.
- * @param {Verdict[]} verdicts @returns {Verdict | null}
+ * @template {Verdict} V
+ * @param {readonly V[]} verdicts @returns {V | null}
  */
 function primaryOf (verdicts) {
   return verdicts.find(verdict => verdict.state === 'confirmed' && !verdict.opportunity) ?? null

@@ -56,7 +56,7 @@ module.exports = defineDiagnosis({
       if (['jemalloc', 'mimalloc', 'tcmalloc'].includes(target.allocator)) {
         return { state: 'ok', summary: `malloc is ${target.allocator} already, not glibc's` }
       }
-      return { state: 'unknown', summary: `what ${target.allocator === 'unknown' ? 'this' : target.allocator}'s malloc keeps cannot be told from outside` }
+      return { state: 'unknown', openUntil: 'never', summary: `what ${target.allocator === 'unknown' ? 'this' : target.allocator}'s malloc keeps cannot be told from outside` }
     }
     const { allocatorSlackBytes: retained, rssBytes } = signals
     const share = retained / rssBytes
@@ -76,7 +76,7 @@ module.exports = defineDiagnosis({
     const asked = signals.allocatorAsked === 1
     const isOpen = retained >= limits.openBytes && share >= limits.openShareRatio
     if (!asked && moved < limits.movedShareRatio * retained && isOpen) {
-      return { state: 'unknown', summary: `${formatBytes(signals.nativeBytes)} outside the heap hardly move: in use by native code, or freed and kept. malloc knows: start the app with MEMWATCH_ALLOCATOR_ACCESS=read` }
+      return { state: 'unknown', openUntil: 'setting', summary: `${formatBytes(signals.nativeBytes)} outside the heap hardly move: in use by native code, or freed and kept. malloc knows: start the app with MEMWATCH_ALLOCATOR_ACCESS=read` }
     }
     if (!asked && moved < limits.movedShareRatio * retained) {
       return { state: 'ok', summary: `${formatBytes(signals.nativeBytes)} outside the heap are constant while Buffers hardly move: memory in use, not freed` }

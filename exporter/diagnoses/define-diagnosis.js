@@ -14,6 +14,12 @@
  * @property {string} unit
  * @property {string} text one sentence with both
  *
+ * What would decide an `unknown`. readings: more of the same run. setting: another setting of the
+ * app, which the summary names. main_thread: nothing here, as the main thread of the process is
+ * judged. never: nothing here, as this platform, this process or this source lacks the evidence.
+ * @typedef {'readings' | 'setting' | 'main_thread' | 'never'} OpenUntil
+ * @typedef {{ until: OpenUntil, waitSeconds: number | null }} Open
+ *
  * @typedef {Record<string, unknown>} Finding what a judge decided, in the diagnosis' own terms: plain JSON,
  *   and all that its fix is made from
  */
@@ -25,6 +31,9 @@
  * @property {string} summary one sentence; for `ok` it says why the problem is ruled out, for `unknown` what is missing
  * @property {Found} [finding] with `suspected` and `confirmed`
  * @property {Evidence[]} [evidence] holds the signal that the first fix predicts
+ * @property {OpenUntil} [openUntil] with `unknown`; readings where it is left out
+ * @property {number | null} [waitSeconds] with `unknown` until readings: time to them, at the
+ *   present load
  * @property {string} [impact] what it costs or threatens, with numbers
  */
 

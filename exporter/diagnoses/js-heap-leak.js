@@ -14,10 +14,10 @@ module.exports = defineDiagnosis({
   requires: ['heapSizeLimitBytes', 'liveHeapReadings'],
   uses: [
     'liveHeapBytes', 'liveHeapGrowthBytesPerSecond', 'liveHeapRiseBytes', 'liveHeapRiseSeconds', 'liveHeapGrowthFit',
-    'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio', 'majorsPerSecond',
+    'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio',
     'oldSpaceRiseBytes', 'largeObjectSpaceRiseBytes', 'codeSpaceRiseBytes', 'arrayBuffersRiseBytes', 'nativeContextsRise', 'socketsRise', 'timersRise',
     'listenerWarnings', 'promotedKeptRatio', 'keptRiseBytes', 'keptRiseSeconds', 'keptGrowthBytesPerSecond', 'keptGrowthFit',
-    'keptLateGrowthRatio'
+    'keptLateGrowthRatio', 'liveHeapReadingsDueSeconds'
   ],
   limits: {
     // Fewer readings after major GCs cannot reach the score below, however straight they rise.
@@ -62,7 +62,12 @@ module.exports = defineDiagnosis({
     if (liveHeapReadings < limits.readings || growth === null || rise === null) {
       const few = fewReadings(signals, limits, runway)
       if (few) return few
-      return { state: 'unknown', summary: `${formatNumber(liveHeapReadings)} of the ${limits.readings} readings of the live heap that are needed after the warm-up${expectedIn(signals, limits.readings)}` }
+      return {
+        state: 'unknown',
+        waitSeconds: signals.liveHeapReadingsDueSeconds,
+        summary: `${formatNumber(liveHeapReadings)} of the ${limits.readings} readings of the live ` +
+          'heap that are needed after the warm-up; each major GC gives one'
+      }
     }
     const seconds = signals.liveHeapRiseSeconds ?? 0
     const score = signals.liveHeapGrowthScore ?? 0
@@ -71,11 +76,11 @@ module.exports = defineDiagnosis({
     const isLarge = share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
     const rises = score >= limits.score && isLarge
     if (!rises) {
-      if (nearLimit) return { state: 'unknown', summary: `the live heap fills ${formatRatio(signals.liveHeapShareRatio ?? 0)} of its limit, where growth cannot show` }
+      if (nearLimit) return { state: 'unknown', openUntil: 'setting', summary: `the live heap fills ${formatRatio(signals.liveHeapShareRatio ?? 0)} of its limit, where growth cannot show: a larger heap limit would tell` }
       return { state: 'ok', summary: `the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` }
     }
     if (late < limits.lateGrowthRatio || (signals.liveHeapHalvesRatio ?? 1) < limits.lateGrowthRatio) {
-      if (nearLimit) return { state: 'unknown', summary: 'the live heap slows down just under its limit, where it must' }
+      if (nearLimit) return { state: 'unknown', openUntil: 'setting', summary: 'the live heap slows down just under its limit, where it must: a larger heap limit would tell' }
       return { state: 'ok', summary: `the live heap grew by ${formatBytes(rise)} and is levelling off: the last third grew at ${formatRatio(Math.max(0, late))} of the rate` }
     }
     const needed = seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
@@ -153,15 +158,6 @@ function grownWith (signals, rise, least) {
     ...counts.filter(([signal]) => (signals[signal] ?? 0) >= least).map(([signal, name]) => evidence(signal, signals[signal] ?? 0, 0, value => `With it grew ${name}, by ${value}.`)),
     ...(signals.listenerWarnings ? [evidence('listenerWarnings', signals.listenerWarnings, 0, value => `Node warned of ${value} emitter(s) with too many listeners.`)] : [])
   ]
-}
-
-/**
- * When there will be enough readings: each major GC is one.
- * @param {{ majorsPerSecond: number | null, liveHeapReadings: number }} signals @param {number} needed
- */
-function expectedIn ({ majorsPerSecond, liveHeapReadings }, needed) {
-  if (!majorsPerSecond) return ': one comes with each major GC'
-  return `: at the present rate of major GCs in about ${formatSeconds((needed - liveHeapReadings) / Math.min(1, majorsPerSecond))}`
 }
 
 /** Advice by what grows with the heap. */

@@ -5,7 +5,7 @@ const { steadyUnixMs } = require('../clock')
 const { MOST } = require('./client-limits')
 const { refuse } = require('./problems')
 const { nameOf, withoutOmitted } = require('./targets')
-const { primaryOf } = require('../classify/evaluate')
+const { summarize } = require('../classify/headline')
 
 const EVERY_MS = 1000
 /** Who reads more slowly than he is told is let go, and comes back when he can. */
@@ -81,7 +81,6 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
  */
 function rowOf (target, deathWatch) {
   const { rssBytes, containerLimitBytes, heapUsedBytes, heapSizeLimitBytes } = target.values
-  const found = primaryOf(target.verdicts) ?? target.verdicts.find(({ state, opportunity }) => state === 'suspected' && !opportunity)
   return {
     ...nameOf(target),
     startedAtUnixMs: target.hello.startedAtUnixMs,
@@ -93,8 +92,7 @@ function rowOf (target, deathWatch) {
     heapUsedBytes,
     heapSizeLimitBytes,
     loopRatio: loopRatioOf(target),
-    opportunities: target.verdicts.filter(({ state, opportunity }) => state === 'confirmed' && opportunity).length,
-    verdict: found ? { diagnosis: found.diagnosis, title: found.title, state: found.state, severity: found.severity, summary: found.summary } : null
+    headline: summarize(target.verdicts, target.suspects)
   }
 }
 

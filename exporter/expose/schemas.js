@@ -1,6 +1,7 @@
 'use strict'
 
 const { kinds } = require('../captures/kinds')
+const { HEADLINE_STATES } = require('../classify/headline')
 const { reasons } = require('../deaths/reasons')
 const { silenceCauses } = require('../deaths/silence')
 const { problems } = require('./problems')
@@ -52,6 +53,20 @@ const verdict = object({
   severity: { enum: ['critical', 'warning', 'info'] },
   opportunity: { type: 'boolean', description: 'something to gain where nothing is wrong: never primary' },
   confirmedAfterSeconds: { ...nullable('number'), description: 'age of the isolate when the verdict was confirmed' },
+  open: {
+    anyOf: [object({
+      until: {
+        enum: ['readings', 'setting', 'main_thread', 'never'],
+        description: 'more of the same run; another setting, which the summary names; ' +
+          'the verdict of the main thread; nothing here'
+      },
+      waitSeconds: {
+        ...nullable('number'),
+        description: 'until there are enough readings; null where that cannot be computed'
+      }
+    }), { type: 'null' }],
+    description: 'what would decide it; null where it is decided'
+  },
   summary: text,
   evidence: array(object({ signal: text, value: number, limit: number, unit: text, text })),
   ruledOut: array(object({ diagnosis: text, text })),
@@ -76,6 +91,25 @@ const verdict = object({
   })),
   runbook: nullable('string')
 })
+
+const headline = {
+  ...object({
+    state: { enum: HEADLINE_STATES },
+    diagnosis: nullable('string'),
+    severity: { enum: ['critical', 'warning', 'info', null] },
+    text,
+    waitSeconds: {
+      ...nullable('number'),
+      description: 'until the open checks are decided; null where that cannot be computed'
+    },
+    open: { ...array(text), description: 'critical checks that are not decided yet' },
+    notLookedAt: {
+      ...array(object({ diagnosis: text, text })),
+      description: 'critical checks that cannot be made here, and why'
+    }
+  }),
+  description: 'the verdicts in one sentence; ok only where every critical check is ruled out'
+}
 
 const memory = {
   anyOf: [object({
@@ -112,6 +146,7 @@ const targets = array(object({
 const diagnoses = array(object({
   ...targetName,
   memory,
+  headline,
   primary: { anyOf: [verdict, { type: 'null' }] },
   verdicts: array(verdict)
 }))
@@ -312,6 +347,7 @@ const report = {
     targets: array(object({
       ...targetName,
       memory,
+      headline,
       primary: { anyOf: [verdict, { type: 'null' }], description: 'the confirmed verdict to act on first; null when nothing is confirmed' },
       verdicts: array(verdict)
     })),

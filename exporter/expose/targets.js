@@ -6,6 +6,7 @@ const { pageOf } = require('./pagination')
 const { anatomyIn } = require('../anatomy')
 const { parts } = require('../anatomy/parts')
 const { primaryOf } = require('../classify/evaluate')
+const { summarize } = require('../classify/headline')
 const { withKubernetes } = require('../fixes/forms')
 
 /** @typedef {import('../series/target').Target} Target */
@@ -114,7 +115,13 @@ const verdictsOf = ({ verdicts, suspects }) => verdicts.map(verdict => ({
  */
 function judgedTarget (target) {
   const verdicts = verdictsOf(target)
-  return { ...nameOf(target), memory: memoryOf(target), primary: primaryOf(verdicts), verdicts }
+  return {
+    ...nameOf(target),
+    memory: memoryOf(target),
+    headline: summarize(verdicts),
+    primary: primaryOf(verdicts),
+    verdicts
+  }
 }
 
 module.exports = { targetRoutes, withoutOmitted, nameOf, judgedTarget }

@@ -1,0 +1,116 @@
+'use strict'
+
+const { primaryOf } = require('./evaluate')
+const { shortText } = require('../captures/suspect-text')
+const { formatSeconds } = require('../text/format')
+
+/**
+ * @typedef {import('./evaluate').Verdict} Verdict
+ * @typedef {'confirmed' | 'suspected' | 'undecided' | 'limited' | 'ok'} HeadlineState `limited`:
+ *   nothing was found, and a check that finds critical problems cannot be made here
+ */
+
+/** From the most to the least urgent. @type {readonly HeadlineState[]} */
+const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'limited', 'ok'])
+
+/**
+ * The verdicts of a target in one sentence. The API serves it; reports, `top` and the page print
+ * it.
+ * @typedef {object} Headline
+ * @property {HeadlineState} state
+ * @property {string | null} diagnosis id of the finding, null where there is none
+ * @property {Verdict['severity'] | null} severity of that finding
+ * @property {string} text
+ * @property {number | null} waitSeconds until the open checks are decided, at the present load;
+ *   null where that cannot be computed, or nothing is open
+ * @property {string[]} open ids of the checks that keep a target undecided
+ * @property {{ diagnosis: string, text: string }[]} notLookedAt critical checks that cannot be made
+ *   here, and why
+ */
+
+/** @typedef {import('../captures/attach').AttachedSuspects} AttachedSuspects */
+
+/**
+ * @param {readonly (Verdict & { suspects?: AttachedSuspects | null })[]} verdicts
+ * @param {Map<string, AttachedSuspects>} [suspects] by diagnosis, where the verdicts do not carry
+ *   them
+ * @returns {Headline}
+ */
+function summarize (verdicts, suspects) {
+  const found = primaryOf(verdicts) ?? suspectedOf(verdicts)
+  const unknown = verdicts.filter(({ severity, state, opportunity }) =>
+    severity === 'critical' && state === 'unknown' && !opportunity)
+  const undecided = unknown.filter(({ open }) =>
+    open?.until === 'readings' || open?.until === 'setting')
+  const notLookedAt = unknown.filter(({ open }) => open?.until === 'never')
+    .map(({ diagnosis, summary }) => ({ diagnosis, text: summary }))
+  const open = undecided.map(({ diagnosis }) => diagnosis)
+  const base = { diagnosis: null, severity: null, waitSeconds: null, open, notLookedAt }
+  if (found) {
+    const { state, diagnosis, severity } = found
+    const text = describeFound(found, suspects)
+    const certainty = state === 'confirmed' ? state : 'suspected'
+    return { ...base, state: certainty, diagnosis, severity, text }
+  }
+  if (verdicts.length === 0) return { ...base, state: 'undecided', text: NOT_JUDGED }
+  if (undecided.length > 0) return { ...base, state: 'undecided', ...describeOpen(undecided) }
+  const ruledOut = verdicts.filter(({ state, opportunity }) => state === 'ok' && !opportunity)
+  if (ruledOut.length === 0) return { ...base, state: 'undecided', text: NOTHING_TO_JUDGE }
+  const checks = `${ruledOut.length} ${ruledOut.length === 1 ? 'check' : 'checks'}`
+  if (notLookedAt.length > 0) {
+    const missing = notLookedAt.map(({ diagnosis, text }) => `${diagnosis} (${text})`).join('; ')
+    const text = `Nothing found in ${checks}. Not looked at: ${missing}.`
+    return { ...base, state: 'limited', text }
+  }
+  const text = `Healthy: ${checks} ruled out.${othersOpen(verdicts)}${toGain(verdicts)}`
+  return { ...base, state: 'ok', text }
+}
+
+const NOT_JUDGED = 'Undecided: nothing was judged yet. Run it longer.'
+const NOTHING_TO_JUDGE = 'Undecided: none of the checks can be made here.'
+
+/** @param {readonly Verdict[]} verdicts */
+const suspectedOf = verdicts =>
+  verdicts.find(({ state, opportunity }) => state === 'suspected' && !opportunity) ?? null
+
+/** @param {Verdict & { suspects?: any }} found @param {Parameters<typeof summarize>[1]} suspects */
+function describeFound (found, suspects) {
+  const state = found.state === 'confirmed' ? 'Confirmed' : 'Suspected'
+  const lines = shortText((found.suspects ?? suspects?.get(found.diagnosis))?.suspects ?? null)
+  return `${state}: ${found.diagnosis}: ${found.summary}${lines ? ` Suspects: ${lines}.` : ''}`
+}
+
+/** @param {Verdict[]} open @returns {{ text: string, waitSeconds: number | null }} */
+function describeOpen ([first, ...others]) {
+  const open = [first, ...others]
+  const also = others.length > 0
+    ? ` Also open: ${others.map(({ diagnosis }) => diagnosis).join(', ')}.`
+    : ''
+  const reason = `Undecided: ${first.diagnosis}: ${first.summary}.${also}`
+  const waiting = open.filter(({ open }) => open?.until === 'readings')
+  // Time alone decides none of them: the summary names the setting.
+  if (waiting.length === 0) return { text: reason, waitSeconds: null }
+  const waits = waiting.map(({ open }) => open?.waitSeconds ?? null)
+  if (waits.includes(null)) {
+    return { text: `${reason} Run it longer, under load.`, waitSeconds: null }
+  }
+  const waitSeconds = Math.max(...waits.map(Number))
+  return { text: `${reason} Run it about ${formatSeconds(waitSeconds)} longer.`, waitSeconds }
+}
+
+/** @param {readonly Verdict[]} verdicts */
+function othersOpen (verdicts) {
+  const others = verdicts.filter(({ state, opportunity, open }) =>
+    state === 'unknown' && !opportunity && open?.until !== 'main_thread')
+  if (others.length === 0) return ''
+  return ` Open, none of them critical: ${others.map(({ diagnosis }) => diagnosis).join(', ')}.`
+}
+
+/** @param {readonly Verdict[]} verdicts */
+function toGain (verdicts) {
+  const found = verdicts.filter(({ state, opportunity }) => state === 'confirmed' && opportunity)
+  if (found.length === 0) return ''
+  return ` To gain: ${found.map(({ diagnosis }) => diagnosis).join(', ')}.`
+}
+
+module.exports = { summarize, HEADLINE_STATES }
