@@ -1,6 +1,7 @@
 'use strict'
 
-const { primaryOf } = require('./evaluate')
+const { bySeverity } = require('./evaluate')
+const { diagnoses } = require('../diagnoses')
 const { shortText } = require('../captures/suspect-text')
 const { formatSeconds } = require('../text/format')
 
@@ -23,6 +24,7 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
  * @property {string} text
  * @property {number | null} waitSeconds until the open checks are decided, at the present load;
  *   null where that cannot be computed, or nothing is open
+ * @property {number} confirmed count of confirmed findings
  * @property {string[]} open ids of the checks that keep a target undecided
  * @property {{ diagnosis: string, text: string }[]} notLookedAt critical checks that cannot be made
  *   here, and why
@@ -37,7 +39,8 @@ const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'l
  * @returns {Headline}
  */
 function summarize (verdicts, suspects) {
-  const found = primaryOf(verdicts) ?? suspectedOf(verdicts)
+  const found = order(verdicts)
+  const confirmed = found.filter(({ state }) => state === 'confirmed')
   const unknown = verdicts.filter(({ severity, state, opportunity }) =>
     severity === 'critical' && state === 'unknown' && !opportunity)
   const undecided = unknown.filter(({ open }) =>
@@ -45,9 +48,9 @@ function summarize (verdicts, suspects) {
   const notLookedAt = unknown.filter(({ open }) => open?.until === 'never')
     .map(({ diagnosis, summary }) => ({ diagnosis, text: summary }))
   const open = undecided.map(({ diagnosis }) => diagnosis)
-  const base = { diagnosis: null, severity: null, waitSeconds: null, open, notLookedAt }
-  if (found) {
-    const { state, diagnosis, severity } = found
+  const base = { diagnosis: null, severity: null, waitSeconds: null, open, notLookedAt, confirmed: confirmed.length }
+  if (found.length > 0) {
+    const { state, diagnosis, severity } = found[0]
     const text = describeFound(found, suspects)
     const certainty = state === 'confirmed' ? state : 'suspected'
     return { ...base, state: certainty, diagnosis, severity, text }
@@ -69,15 +72,40 @@ function summarize (verdicts, suspects) {
 const NOT_JUDGED = 'Undecided: nothing was judged yet. Run it longer.'
 const NOTHING_TO_JUDGE = 'Undecided: none of the checks can be made here.'
 
-/** @param {readonly Verdict[]} verdicts */
-const suspectedOf = verdicts =>
-  verdicts.find(({ state, opportunity }) => state === 'suspected' && !opportunity) ?? null
+/** Symptoms by their cause. @type {ReadonlyMap<string, readonly string[]>} */
+const symptoms = new Map(diagnoses.map(({ id, explains }) => [id, explains]))
 
-/** @param {Verdict & { suspects?: any }} found @param {Parameters<typeof summarize>[1]} suspects */
-function describeFound (found, suspects) {
-  const state = found.state === 'confirmed' ? 'Confirmed' : 'Suspected'
-  const lines = shortText((found.suspects ?? suspects?.get(found.diagnosis))?.suspects ?? null)
-  return `${state}: ${found.diagnosis}: ${found.summary}${lines ? ` Suspects: ${lines}.` : ''}`
+/**
+ * Findings, the one to act on first at the front. What is of no urgency stands behind every suspicion of
+ * something that is, and a suspected cause before its confirmed symptom.
+ * @template {Verdict} V
+ * @param {readonly V[]} verdicts @returns {V[]}
+ */
+function order (verdicts) {
+  const rank = (/** @type {V} */ { state, severity }) =>
+    2 * Number(severity === 'info') + Number(state === 'suspected')
+  const found = verdicts
+    .filter(({ state, opportunity }) => !opportunity && (state === 'confirmed' || state === 'suspected'))
+    .sort((a, b) => rank(a) - rank(b) || bySeverity(a, b))
+  const causes = found.filter(({ diagnosis, state, severity }) => state === 'suspected' &&
+    severity !== 'info' && symptoms.get(diagnosis)?.includes(found[0].diagnosis))
+  return [...new Set([...causes.slice(0, 1), ...found])]
+}
+
+/**
+ * @param {(Verdict & { suspects?: AttachedSuspects | null })[]} found
+ * @param {Parameters<typeof summarize>[1]} suspects
+ */
+function describeFound ([first, ...others], suspects) {
+  const { diagnosis, summary } = first
+  const state = first.state === 'confirmed' ? 'Confirmed' : 'Suspected'
+  const lines = shortText((first.suspects ?? suspects?.get(diagnosis))?.suspects ?? null)
+  const also = ['confirmed', 'suspected'].flatMap(state => {
+    const names = others.filter(other => other.state === state).map(({ diagnosis }) => diagnosis)
+    return names.length > 0 ? [` Also ${state}: ${names.join(', ')}.`] : []
+  })
+  const suspected = lines ? ` Suspects: ${lines}.` : ''
+  return `${state}: ${diagnosis}: ${summary}${suspected}${also.join('')}`
 }
 
 /** @param {Verdict[]} open @returns {{ text: string, waitSeconds: number | null }} */

@@ -13,7 +13,7 @@ const { toJson } = require('../text/json')
 
 /** Exit statuses under --fail-on. */
 const FAIL_ON_STATUS = Object.freeze({ failed: 3, nothingSeen: 4 })
-/** States of a headline that --fail-on counts, by its argument. @type {Record<string, readonly string[]>} */
+/** States of a headline or a verdict that --fail-on counts, by its argument. @type {Record<string, readonly string[]>} */
 const FAILING = Object.freeze({
   confirmed: ['confirmed'],
   suspected: ['confirmed', 'suspected'],
@@ -112,7 +112,10 @@ function writeReport (report, given, reportFile) {
 function failOnStatus ({ targets }, failOn) {
   if (failOn === undefined) return undefined
   if (!targets.some(({ verdicts }) => verdicts.length > 0)) return FAIL_ON_STATUS.nothingSeen
-  if (targets.some(({ headline }) => FAILING[failOn].includes(headline.state))) return FAIL_ON_STATUS.failed
+  const isFailing = (/** @type {string} */ state) => FAILING[failOn].includes(state)
+  const failed = targets.some(({ headline, verdicts }) => isFailing(headline.state) ||
+    verdicts.some(({ state, opportunity }) => !opportunity && isFailing(state)))
+  if (failed) return FAIL_ON_STATUS.failed
   return undefined
 }
 

@@ -6,6 +6,7 @@ const { formatBytes, formatRatio } = require('../text/format')
 const { sparkline } = require('../text/sparkline')
 const { printable } = require('../text/terminal')
 const { withApiOptions, callApi, callList, pathSegment } = require('./api')
+const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { HEADLINE_STATES } = require('../classify/headline')
 const { out } = require('./output')
 const { UsageError } = require('./usage-error')
@@ -105,16 +106,14 @@ async function look (given) {
   return rows
 }
 
-const SEVERITIES = ['critical', 'warning', 'info']
-
 /**
- * Confirmed before suspected, critical before warning, and the silent before the undecided and
+ * Critical before warning, confirmed before suspected, and the silent before the undecided and
  * the healthy.
  * @param {Pick<Row, 'headline' | 'silence'>} row
  */
 function rankOf ({ headline, silence }) {
   const { state = 'undecided', severity = null } = headline ?? {}
-  if (severity !== null) return (state === 'confirmed' ? 0 : 10) + SEVERITIES.indexOf(severity)
+  if (severity !== null) return 2 * SEVERITIES.indexOf(severity) + (state === 'confirmed' ? 0 : 1)
   return silence ? 20 : 30 + HEADLINE_STATES.indexOf(state)
 }
 

@@ -2,6 +2,7 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
+const { severityByTime } = require('./severity')
 const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
 
 const MIB = 2 ** 20
@@ -47,6 +48,10 @@ module.exports = defineDiagnosis({
     nearLimitRatio: 0.85,
     // The container's limit comes first where it leaves less than this share of the heap's own room.
     ownRunwayRatio: 0.99,
+    // Within a working day somebody must act at once; what takes longer is a ticket, ...
+    criticalSeconds: 8 * 3600,
+    // ... and what the next deployment restarts anyway is worth knowing.
+    infoSeconds: 30 * 86_400,
     // So many more contexts, sockets or timers grew with the heap.
     grownWith: 5
   },
@@ -91,6 +96,7 @@ module.exports = defineDiagnosis({
     const limitName = runway < limits.ownRunwayRatio * heapRunway ? 'the container limit' : 'the heap size limit'
     return {
       state: straight && (share >= needed || rise >= limits.certainRiseBytes) ? 'confirmed' : 'suspected',
+      severity: severityByTime(secondsLeft, limits),
       summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches ${limitName} in about ${formatSeconds(secondsLeft)}.`,
       finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
       evidence: [
@@ -121,7 +127,8 @@ module.exports = defineDiagnosis({
  * that they take many minutes to come.
  * @param {Record<'promotedKeptRatio' | 'keptRiseBytes' | 'keptRiseSeconds' | 'keptGrowthBytesPerSecond' | 'keptGrowthFit' |
  *   'keptLateGrowthRatio', number | null> & GrownWith} signals
- * @param {Record<'promotedKeptRatio' | 'suspectedRiseBytes' | 'certainRiseBytes' | 'lateGrowthRatio' | 'fit', number>} limits
+ * @param {Record<'promotedKeptRatio' | 'suspectedRiseBytes' | 'certainRiseBytes' | 'lateGrowthRatio' | 'fit' |
+ *   'criticalSeconds' | 'infoSeconds', number>} limits
  * @param {number} runway bytes
  */
 function fewReadings (signals, limits, runway) {
@@ -131,6 +138,7 @@ function fewReadings (signals, limits, runway) {
   if (kept < limits.promotedKeptRatio || rise < limits.suspectedRiseBytes || late < limits.lateGrowthRatio || fit < limits.fit) return null
   return {
     state: rise >= limits.certainRiseBytes ? /** @type {const} */ ('confirmed') : /** @type {const} */ ('suspected'),
+    severity: severityByTime(runway / growth, limits),
     summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches its limit in about ${formatSeconds(runway / growth)}: a leak, or a cache that still fills.`,
     finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
     evidence: [

@@ -2,6 +2,7 @@
 
 const { kinds } = require('../captures/kinds')
 const { HEADLINE_STATES } = require('../classify/headline')
+const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { reasons } = require('../deaths/reasons')
 const { silenceCauses } = require('../deaths/silence')
 const { problems } = require('./problems')
@@ -50,7 +51,10 @@ const verdict = object({
   diagnosis: text,
   title: text,
   state: { enum: ['unknown', 'ok', 'suspected', 'confirmed'] },
-  severity: { enum: ['critical', 'warning', 'info'] },
+  severity: {
+    enum: SEVERITIES,
+    description: 'of what was found, from what is at stake; else the worst that the diagnosis can be'
+  },
   opportunity: { type: 'boolean', description: 'something to gain where nothing is wrong: never primary' },
   confirmedAfterSeconds: { ...nullable('number'), description: 'age of the isolate when the verdict was confirmed' },
   open: {
@@ -96,12 +100,13 @@ const headline = {
   ...object({
     state: { enum: HEADLINE_STATES },
     diagnosis: nullable('string'),
-    severity: { enum: ['critical', 'warning', 'info', null] },
+    severity: { enum: [...SEVERITIES, null] },
     text,
     waitSeconds: {
       ...nullable('number'),
       description: 'until the open checks are decided; null where that cannot be computed'
     },
+    confirmed: { type: 'integer', description: 'count of confirmed findings' },
     open: { ...array(text), description: 'critical checks that are not decided yet' },
     notLookedAt: {
       ...array(object({ diagnosis: text, text })),
@@ -348,7 +353,7 @@ const report = {
       ...targetName,
       memory,
       headline,
-      primary: { anyOf: [verdict, { type: 'null' }], description: 'the confirmed verdict to act on first; null when nothing is confirmed' },
+      primary: { anyOf: [verdict, { type: 'null' }], description: 'the most severe confirmed verdict, causes before symptoms; null when nothing is confirmed' },
       verdicts: array(verdict)
     })),
     deaths: { ...deaths, description: 'how its processes ended, the newest first; empty for a recording' }

@@ -25,8 +25,9 @@ const object = (properties, optional = []) => ({
 const { properties: inEvidence } = /** @type {any} */ (schemas.verdict).properties.evidence.items
 const evidence = object({ ...inEvidence, value: nullable, limit: nullable })
 const judgement = object({
-  state: schemas.verdict.properties.state, summary: text, evidence: { type: 'array', items: evidence }, impact: text
-}, ['evidence', 'impact'])
+  state: schemas.verdict.properties.state, summary: text, evidence: { type: 'array', items: evidence }, impact: text,
+  severity: schemas.verdict.properties.severity
+}, ['evidence', 'impact', 'severity'])
 const settledState = object({
   state: { enum: ['suspected', 'confirmed'] }, judgement, agreed: number, confirmedAtSeconds: nullable, seenAtSeconds: number
 })

@@ -47,7 +47,7 @@ export class Fleet {
     const words = /** @type {HTMLInputElement} */ (this.#filter).value.trim().toLowerCase()
     const shown = this.#targets.filter(row => words === '' || `${row.target} ${row.thread} ${sentence(row)}`.toLowerCase().includes(words))
       .sort((a, b) => rankOf(a) - rankOf(b) || (b.rssBytes ?? 0) - (a.rssBytes ?? 0) || (a.target < b.target ? -1 : 1))
-    const ill = this.#targets.filter(({ headline }) => headline.state === 'confirmed').length
+    const ill = this.#targets.filter(({ headline }) => headline.confirmed > 0).length
     const open = this.#targets.filter(({ headline }) => headline.state === 'undecided').length
     setText(this.#summary, [
       `${this.#targets.length} watched`,
@@ -112,11 +112,11 @@ function sentence ({ headline, silence, up }) {
 }
 
 /**
- * Confirmed before suspected, critical before warning, and the silent before the undecided and
+ * Critical before warning, confirmed before suspected, and the silent before the undecided and
  * the healthy.
  * @param {Row} row
  */
 function rankOf ({ headline: { state, severity }, silence }) {
-  if (severity) return (state === 'confirmed' ? 0 : 10) + SEVERITIES.indexOf(severity)
+  if (severity) return 2 * SEVERITIES.indexOf(severity) + (state === 'confirmed' ? 0 : 1)
   return silence ? 20 : 30 + STATES.indexOf(state)
 }

@@ -74,6 +74,8 @@ class Target {
     this.settled = new Map()
     /** The lines of code that captures point at, by diagnosis. @type {Map<string, import('../captures/attach').AttachedSuspects>} */
     this.suspects = new Map()
+    /** Severities that verdicts stand at, by diagnosis. @type {Map<string, { severity: import('../diagnoses/define-diagnosis').Severity, seenAtSeconds: number }>} */
+    this.severities = new Map()
     this.evaluatedAtSeconds = -Infinity
     /** Uptime when the fix of a diagnosis was last computed. @type {Map<string, number>} */
     this.recommendedAtSeconds = new Map()
