@@ -29,7 +29,7 @@ describe('the headline', () => {
   const [leak, native] = [verdict('js-heap-leak', 'ok'), verdict('native-memory-leak', 'ok')]
 
   it.each([
-    ['a confirmed finding before a suspected one', [verdict('js-heap-leak', 'suspected'), verdict('a', 'confirmed')], 'confirmed', 'Confirmed: a: a is confirmed'],
+    ['a confirmed finding before a suspected one', [verdict('js-heap-leak', 'suspected'), verdict('a', 'confirmed')], 'confirmed', 'Confirmed: a: a is confirmed Also suspected: js-heap-leak.'],
     ['a suspected one', [native, verdict('js-heap-leak', 'suspected')], 'suspected', 'Suspected: js-heap-leak: js-heap-leak is suspected'],
     ['a critical check that is open, before all that is ruled out', [leak, unknown('native-memory-leak', 'readings')], 'undecided', 'Undecided: native-memory-leak: native-memory-leak is unknown. Run it longer, under load.'],
     ['the longest wait', [unknown('a', 'readings', 40), unknown('b', 'readings', 90), native], 'undecided', 'Undecided: a: a is unknown. Also open: b. Run it about 90 s longer.'],
@@ -45,9 +45,18 @@ describe('the headline', () => {
     expect(summarize(verdicts)).toMatchObject({ state, text })
   })
 
+  it.each([
+    ['a suspected leak before a confirmed finding of no urgency', [verdict('js-heap-leak', 'suspected'), verdict('container-limit-mismatch', 'confirmed', { severity: 'info' })], 'suspected', 'Suspected: js-heap-leak: js-heap-leak is suspected Also confirmed: container-limit-mismatch.'],
+    ['a suspected cause before its confirmed symptom', [verdict('js-heap-leak', 'suspected'), verdict('heap-limit-thrash', 'confirmed')], 'suspected', 'Suspected: js-heap-leak: js-heap-leak is suspected Also confirmed: heap-limit-thrash.'],
+    ['a confirmed finding before a suspicion that does not explain it', [verdict('js-heap-leak', 'suspected'), verdict('semi-space-starvation', 'confirmed', warning)], 'confirmed', 'Confirmed: semi-space-starvation: semi-space-starvation is confirmed Also suspected: js-heap-leak.'],
+    ['the more severe of two', [verdict('a', 'confirmed', warning), verdict('b', 'confirmed')], 'confirmed', 'Confirmed: b: b is confirmed Also confirmed: a.']
+  ])('leads with %s', (_, verdicts, state, text) => {
+    expect(summarize(verdicts)).toMatchObject({ state, text, confirmed: verdicts.filter(({ state }) => state === 'confirmed').length })
+  })
+
   it('carries the finding, the wait, and which checks are open', () => {
     expect(summarize([verdict('a', 'suspected', warning), unknown('b', 'readings', 9)])).toEqual({
-      state: 'suspected', diagnosis: 'a', severity: 'warning', text: 'Suspected: a: a is suspected', waitSeconds: null, open: ['b'], notLookedAt: []
+      state: 'suspected', diagnosis: 'a', severity: 'warning', text: 'Suspected: a: a is suspected', waitSeconds: null, open: ['b'], notLookedAt: [], confirmed: 0
     })
     expect(summarize([unknown('b', 'readings', 9), unknown('c', 'never'), leak])).toMatchObject({
       waitSeconds: 9, open: ['b'], notLookedAt: [{ diagnosis: 'c', text: 'c is unknown' }]
