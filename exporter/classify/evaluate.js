@@ -19,7 +19,8 @@ const LOWER_AFTER_SECONDS = 300
  * @property {string} diagnosis id
  * @property {string} title
  * @property {import('../diagnoses/define-diagnosis').State} state
- * @property {import('../diagnoses/define-diagnosis').Severity} severity of what was found, from what is at stake; else the worst that the diagnosis can be
+ * @property {import('../diagnoses/define-diagnosis').Severity} severity of what was found, from what
+ *   is at stake; else the worst that the diagnosis can be
  * @property {number | null} confirmedAfterSeconds age of the isolate when it was confirmed
  * @property {import('../diagnoses/define-diagnosis').Open | null} open null where it is decided
  * @property {string} summary one sentence
@@ -67,12 +68,14 @@ function evaluate (target, { diagnoses = allDiagnoses, onError = () => {}, every
  */
 
 /**
- * A confirmed cause folds its symptoms: they are no findings of their own, and the cause is as severe as they are.
+ * A confirmed cause folds its symptoms: they are no findings of their own, and the cause is as
+ * severe as they are.
  * @param {Judged[]} judged @returns {Judged[]}
  */
 function explain (judged) {
   const causes = judged.filter(({ settled }) => settled.state === 'confirmed')
-  const found = judged.filter(({ settled: { state } }) => state === 'suspected' || state === 'confirmed')
+  const found = judged.filter(({ settled: { state } }) =>
+    state === 'suspected' || state === 'confirmed')
   return judged.map(item => {
     const cause = causes.find(({ diagnosis }) => diagnosis.explains.includes(item.diagnosis.id))
     if (!cause) return causes.includes(item) ? withSeverityOf(item, found) : item
@@ -82,12 +85,17 @@ function explain (judged) {
   })
 }
 
-/** @param {Judged} cause @param {Judged[]} found @returns {Judged} as severe as the worst of its confirmed symptoms */
+/**
+ * @param {Judged} cause @param {Judged[]} found
+ * @returns {Judged} as severe as the worst of its confirmed symptoms
+ */
 function withSeverityOf (cause, found) {
   const { diagnosis, settled } = cause
-  const symptoms = found.filter(item => item.settled.state === 'confirmed' && diagnosis.explains.includes(item.diagnosis.id))
+  const symptoms = found.filter(item =>
+    item.settled.state === 'confirmed' && diagnosis.explains.includes(item.diagnosis.id))
   const [{ severity }] = [cause, ...symptoms]
-    .map(({ diagnosis, settled }) => ({ severity: severityOf(diagnosis, settled.judgement) })).sort(bySeverity)
+    .map(({ diagnosis, settled: { judgement } }) => ({ severity: severityOf(diagnosis, judgement) }))
+    .sort(bySeverity)
   return { diagnosis, settled: { ...settled, judgement: { ...settled.judgement, severity } } }
 }
 
@@ -163,7 +171,10 @@ function recommend (diagnosis, finding, target, onError) {
   }
 }
 
-/** @param {Judged['diagnosis']} diagnosis @param {import('../diagnoses/define-diagnosis').Judgement} judgement */
+/**
+ * @param {Judged['diagnosis']} diagnosis
+ * @param {import('../diagnoses/define-diagnosis').Judgement} judgement
+ */
 const severityOf = (diagnosis, judgement) => judgement.severity ?? diagnosis.severity
 
 /**
@@ -173,7 +184,8 @@ const severityOf = (diagnosis, judgement) => judgement.severity ?? diagnosis.sev
 const bySeverity = (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity)
 
 /**
- * The confirmed finding to act on first: the most severe, of those the earliest in the order of diagnoses.
+ * The confirmed finding to act on first: the most severe, of those the earliest in the order of
+ * diagnoses.
  * @template {Verdict} V
  * @param {readonly V[]} verdicts @returns {V | null}
  */

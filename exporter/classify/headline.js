@@ -48,7 +48,14 @@ function summarize (verdicts, suspects) {
   const notLookedAt = unknown.filter(({ open }) => open?.until === 'never')
     .map(({ diagnosis, summary }) => ({ diagnosis, text: summary }))
   const open = undecided.map(({ diagnosis }) => diagnosis)
-  const base = { diagnosis: null, severity: null, waitSeconds: null, open, notLookedAt, confirmed: confirmed.length }
+  const base = {
+    diagnosis: null,
+    severity: null,
+    waitSeconds: null,
+    confirmed: confirmed.length,
+    open,
+    notLookedAt
+  }
   if (found.length > 0) {
     const { state, diagnosis, severity } = found[0]
     const text = describeFound(found, suspects)
@@ -76,8 +83,8 @@ const NOTHING_TO_JUDGE = 'Undecided: none of the checks can be made here.'
 const symptoms = new Map(diagnoses.map(({ id, explains }) => [id, explains]))
 
 /**
- * Findings, the one to act on first at the front. What is of no urgency stands behind every suspicion of
- * something that is, and a suspected cause before its confirmed symptom.
+ * Findings, the one to act on first at the front. A finding of severity info stands behind every
+ * graver suspicion, and a suspected cause before its confirmed symptom.
  * @template {Verdict} V
  * @param {readonly V[]} verdicts @returns {V[]}
  */
@@ -85,7 +92,8 @@ function order (verdicts) {
   const rank = (/** @type {V} */ { state, severity }) =>
     2 * Number(severity === 'info') + Number(state === 'suspected')
   const found = verdicts
-    .filter(({ state, opportunity }) => !opportunity && (state === 'confirmed' || state === 'suspected'))
+    .filter(({ state, opportunity }) =>
+      !opportunity && (state === 'confirmed' || state === 'suspected'))
     .sort((a, b) => rank(a) - rank(b) || bySeverity(a, b))
   const causes = found.filter(({ diagnosis, state, severity }) => state === 'suspected' &&
     severity !== 'info' && symptoms.get(diagnosis)?.includes(found[0].diagnosis))

@@ -45,8 +45,8 @@ function openUntilOf (missing, signals, { threadId }) {
   if (threadId > 0 && rows.some(({ onMainThread }) => onMainThread)) return 'main_thread'
   const { window } = /** @type {{ window?: import('../series/window').Window }} */ (signals)
   const watchedSeconds = window?.watchedSeconds ?? 0
-  const isAbsent = watchedSeconds >= ABSENT_AFTER_SECONDS && rows.some(({ afterEvent }) => !afterEvent)
-  return isAbsent ? 'never' : 'readings'
+  if (watchedSeconds < ABSENT_AFTER_SECONDS) return 'readings'
+  return rows.some(({ afterEvent }) => !afterEvent) ? 'never' : 'readings'
 }
 
 /** A signal that is missing, and when to expect it. @param {import('../signals').SignalName} name */

@@ -30,6 +30,7 @@ const STATUS = Object.freeze({ fixed: 0, compared: 0, nothing_confirmed: 3, noth
  */
 function attemptOf ({ before, after }, chosen, kept, { by }) {
   const { verdict, fix, skipped = [] } = chosen ?? {}
+  const first = before[0]?.target
   const comparison = compare(before, after, fix && { diagnosis: verdict?.diagnosis ?? null, fix })
   const failed = (/** @type {import('../compare/measure').Run} */ { exit, target }) => !target || (exit?.code ?? 0) > 0 || (exit?.signal ?? 'SIGTERM') !== 'SIGTERM'
   // A suspicion that became certain is still there.
@@ -41,7 +42,7 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
     outcome: by ? 'interrupted' : !verdict ? (fix && !after.some(failed) ? 'compared' : fix ? 'not_fixed' : 'nothing_confirmed') : !fix ? 'nothing_to_apply' : fixed ? 'fixed' : 'not_fixed',
     interruptedBy: by ?? null,
     finding: verdict ? { diagnosis: verdict.diagnosis, state: verdict.state, title: verdict.title, summary: verdict.summary } : null,
-    headline: before[0]?.target ? summarize(before[0].target.verdicts, before[0].target.suspects) : null,
+    headline: first ? summarize(first.verdicts, first.suspects) : null,
     skipped,
     comparison,
     kept

@@ -27,8 +27,9 @@ const command = new Command('diagnose')
 Reads recordings of memwatch run --record and of the exporter; what node --trace-gc prints, among other output, of one or more
 processes; Node's diagnostic reports; the JSON of v8.GCProfiler; and the metrics of prom-client or memwatch in a Prometheus.
 What a source does not say is said to be unknown; docs/sources.md has it for each.
-Ends with 0; 2 when there is nothing that can be judged. Under --fail-on it ends with 3 when a process is in that state or in
-a worse one, and with 4 when nothing was seen: no process, or none was judged. From worst: confirmed, suspected, undecided.
+Ends with 0; 2 when there is nothing that can be judged. Under --fail-on it ends with 3 when a
+process is in that state or in a worse one, and with 4 when nothing was seen: no process, or none
+was judged. From worst: confirmed, suspected, undecided (a leak check is still open).
 Examples:
   $ memwatch run --record app.recording.gz -- node server.js
   $ memwatch diagnose app.recording.gz

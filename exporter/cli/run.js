@@ -13,14 +13,18 @@ const { toJson } = require('../text/json')
 
 /** Exit statuses under --fail-on. */
 const FAIL_ON_STATUS = Object.freeze({ failed: 3, nothingSeen: 4 })
-/** States of a headline or a verdict that --fail-on counts, by its argument. @type {Record<string, readonly string[]>} */
+/**
+ * States of a headline or a verdict that --fail-on counts, by its argument.
+ * @type {Record<string, readonly string[]>}
+ */
 const FAILING = Object.freeze({
   confirmed: ['confirmed'],
   suspected: ['confirmed', 'suspected'],
   undecided: ['confirmed', 'suspected', 'undecided']
 })
 /** The option and its statuses, in the words of --help. */
-const FAIL_ON = 'end with status 3 when a target is confirmed, suspected or undecided, or worse; with 4 when nothing was seen'
+const FAIL_ON = 'end with status 3 when a target is confirmed, suspected or undecided, or worse; ' +
+  'with 4 when nothing was seen'
 
 const command = withReportOptions(new Command('run'))
   .description('Run a command with the agent, watch it, and report what is wrong with its memory.')
@@ -28,9 +32,10 @@ const command = withReportOptions(new Command('run'))
   .passThroughOptions()
   .usage('[options] -- <command...>')
   .addHelpText('after', `
-Ends with the status of the command; 128 + N when signal N ended it; 0 when --for ended it; 127 when it cannot be started.
-Under --fail-on it ends with 3 when a process is in that state or in a worse one, and with 4 when nothing was seen: no
-Node.js process reported, or none was judged. From worst: confirmed, suspected, undecided (a leak check is still open).
+Ends with the status of the command; 128 + N when signal N ended it; 0 when --for ended it; 127
+when it cannot be started. Under --fail-on it ends with 3 when a process is in that state or in a
+worse one, and with 4 when nothing was seen: no Node.js process reported, or none was judged. From
+worst: confirmed, suspected, undecided (a leak check is still open).
 Examples:
   $ memwatch run -- node server.js
   $ memwatch run --for 60 --fail-on confirmed -- npm start
@@ -141,7 +146,8 @@ function openFile (option, file) {
 /** @param {string} [failOn] @throws {UsageError} */
 function checkFailOn (failOn) {
   if (failOn === undefined || Object.hasOwn(FAILING, failOn)) return
-  throw new UsageError(`--fail-on: expected confirmed, suspected or undecided, got ${JSON.stringify(failOn)}`)
+  const got = JSON.stringify(failOn)
+  throw new UsageError(`--fail-on: expected confirmed, suspected or undecided, got ${got}`)
 }
 
 /** @param {string} text */
@@ -153,4 +159,6 @@ function readListen (text) {
   }
 }
 
-module.exports = { command, withReportOptions, runAndReport, writeReport, openFile, checkFailOn, failOnStatus, FAIL_ON }
+module.exports = {
+  command, withReportOptions, runAndReport, writeReport, openFile, checkFailOn, failOnStatus, FAIL_ON
+}

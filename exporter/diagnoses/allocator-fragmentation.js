@@ -68,9 +68,14 @@ module.exports = defineDiagnosis({
     }
     const { containerLimitBytes: containerLimit, memoryRunwayBytes: runway } = signals
     const limit = containerLimit ?? (runway === null ? rssBytes : rssBytes + runway)
-    const hasRoom = retained < limits.limitShareRatio * limit && rssBytes < limits.usedShareRatio * limit
+    const hasRoom = retained < limits.limitShareRatio * limit &&
+      rssBytes < limits.usedShareRatio * limit
     if (hasRoom && (retained < limits.roomyRetainedBytes || share < limits.roomyShareRatio)) {
-      return { state: 'ok', summary: `malloc holds ${formatBytes(retained)} beyond need, little in ${formatBytes(limit)}: RSS is ${formatRatio(rssBytes / limit)} of them` }
+      return {
+        state: 'ok',
+        summary: `malloc holds ${formatBytes(retained)} beyond need, little in ` +
+          `${formatBytes(limit)}: RSS is ${formatRatio(rssBytes / limit)} of them`
+      }
     }
     const rises = (signals.nativeGrowthScore ?? 0) >= limits.growthScore &&
       (signals.nativeGrowthFit ?? 0) >= limits.growthFit &&

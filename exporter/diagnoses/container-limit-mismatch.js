@@ -142,6 +142,8 @@ module.exports = defineDiagnosis({
 function whyBlind ({ constrainedBytes, node, nodeOptions, execArgv }, limit) {
   if ([...nodeOptions, ...execArgv].some(option => /^--max[-_](old[-_]space|heap)[-_]size/.test(option))) return 'A flag sets the heap that high.'
   if (constrainedBytes === undefined) return `Node ${node} was told of no limit at start: the limit sits on a parent of the cgroup, came later, or this Node does not read it (Node 18 on cgroup v2).`
-  if (constrainedBytes === limit) return `Node ${node} knew the limit at start: V8 chooses that much for it.`
+  if (constrainedBytes === limit) {
+    return `Node ${node} knew the limit at start: V8 chooses that much for it.`
+  }
   return `Node ${node} was told of ${formatBytes(constrainedBytes)} at start, not of ${formatBytes(limit)}.`
 }

@@ -81,11 +81,26 @@ module.exports = defineDiagnosis({
     const isLarge = share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
     const rises = score >= limits.score && isLarge
     if (!rises) {
-      if (nearLimit) return { state: 'unknown', openUntil: 'setting', summary: `the live heap fills ${formatRatio(signals.liveHeapShareRatio ?? 0)} of its limit, where growth cannot show: a larger heap limit would tell` }
+      if (nearLimit) {
+        const share = formatRatio(signals.liveHeapShareRatio ?? 0)
+        return {
+          state: 'unknown',
+          openUntil: 'setting',
+          summary: `the live heap fills ${share} of its limit, where growth cannot show: ` +
+            'a larger heap limit would tell'
+        }
+      }
       return { state: 'ok', summary: `the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` }
     }
     if (late < limits.lateGrowthRatio || (signals.liveHeapHalvesRatio ?? 1) < limits.lateGrowthRatio) {
-      if (nearLimit) return { state: 'unknown', openUntil: 'setting', summary: 'the live heap slows down just under its limit, where it must: a larger heap limit would tell' }
+      if (nearLimit) {
+        return {
+          state: 'unknown',
+          openUntil: 'setting',
+          summary: 'the live heap slows down just under its limit, where it must: ' +
+            'a larger heap limit would tell'
+        }
+      }
       return { state: 'ok', summary: `the live heap grew by ${formatBytes(rise)} and is levelling off: the last third grew at ${formatRatio(Math.max(0, late))} of the rate` }
     }
     const needed = seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio

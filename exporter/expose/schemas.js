@@ -353,7 +353,11 @@ const report = {
       ...targetName,
       memory,
       headline,
-      primary: { anyOf: [verdict, { type: 'null' }], description: 'the most severe confirmed verdict, causes before symptoms; null when nothing is confirmed' },
+      primary: {
+        anyOf: [verdict, { type: 'null' }],
+        description: 'the most severe confirmed verdict, causes before symptoms; null when ' +
+          'nothing is confirmed'
+      },
       verdicts: array(verdict)
     })),
     deaths: { ...deaths, description: 'how its processes ended, the newest first; empty for a recording' }

@@ -193,5 +193,12 @@ export class Target {
   }
 }
 
-/** The finding of the headline first, confirmed before suspected, what is to gain last. @param {any} verdict @param {any} headline */
-const rankOf = ({ diagnosis, state, opportunity }, headline) => diagnosis === headline.diagnosis ? 0 : opportunity ? 3 : state === 'confirmed' ? 1 : 2
+/**
+ * The finding of the headline first, confirmed before suspected, opportunities last.
+ * @param {any} verdict @param {any} headline
+ */
+function rankOf ({ diagnosis, state, opportunity }, headline) {
+  if (diagnosis === headline.diagnosis) return 0
+  if (opportunity) return 3
+  return state === 'confirmed' ? 1 : 2
+}

@@ -74,7 +74,10 @@ class Target {
     this.settled = new Map()
     /** The lines of code that captures point at, by diagnosis. @type {Map<string, import('../captures/attach').AttachedSuspects>} */
     this.suspects = new Map()
-    /** Severities that verdicts stand at, by diagnosis. @type {Map<string, { severity: import('../diagnoses/define-diagnosis').Severity, seenAtSeconds: number }>} */
+    /**
+     * Severities that verdicts stand at, by diagnosis.
+     * @type {Map<string, { severity: import('../diagnoses/define-diagnosis').Severity, seenAtSeconds: number }>}
+     */
     this.severities = new Map()
     this.evaluatedAtSeconds = -Infinity
     /** Uptime when the fix of a diagnosis was last computed. @type {Map<string, number>} */
@@ -185,7 +188,16 @@ class Target {
   /** @returns {Window | null} null before the first frame */
   window () {
     return this.frame
-      ? new Window({ history: this.#history, hello: this.hello, frame: this.frame, values: this.values, workers: this.workers, scan: this.scan, watchedSeconds: this.watchedSeconds, trends: this.#trends })
+      ? new Window({
+        history: this.#history,
+        hello: this.hello,
+        frame: this.frame,
+        values: this.values,
+        workers: this.workers,
+        scan: this.scan,
+        watchedSeconds: this.watchedSeconds,
+        trends: this.#trends
+      })
       : null
   }
 }

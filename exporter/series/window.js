@@ -34,7 +34,10 @@ class Window {
    * @param {number} [at.watchedSeconds] how long frames of it were seen
    * @param {import('../statistics/trends').Trends} [at.trends] those of this target that were computed before
    */
-  constructor ({ history, hello, frame, values, workers = NO_WORKERS, scan, watchedSeconds = 0, trends = new Trends() }) {
+  constructor ({
+    history, hello, frame, values, workers = NO_WORKERS, scan, watchedSeconds = 0,
+    trends = new Trends()
+  }) {
     this.#history = history
     this.#trends = trends
     this.hello = hello

@@ -89,8 +89,15 @@ const diagnosisAlerts = ({ matchers, rule }, diagnoses) => diagnoses.flatMap(({ 
   const confirmed = `max without (state) (memwatch_diagnosis${matchers(`diagnosis="${id}"`, 'state="confirmed"')}) == 1`
   const info = `max without (runbook, ruled_out) (memwatch_verdict_info${matchers(`diagnosis="${id}"`)})`
   const alert = rule(runbook, severity,
-    // Fix and severity travel as labels; without them the alert fires all the same. topk: two fixes at once must not stop the join.
-    `(${confirmed})\n  * ignoring (fix, severity) group_left (fix, severity)\n  topk without (fix, severity) (1, ${info})\nor ignoring (fix, severity)\n(${confirmed})`, {
+    // Fix and severity travel as labels; without them the alert fires all the same. topk: two fixes
+    // at once must not stop the join.
+    [
+      `(${confirmed})`,
+      '  * ignoring (fix, severity) group_left (fix, severity)',
+      `  topk without (fix, severity) (1, ${info})`,
+      'or ignoring (fix, severity)',
+      `(${confirmed})`
+    ].join('\n'), {
       summary: `${title}.`,
       description: `{{ $labels.target }} ({{ $labels.thread }}): ${lowerFirst(title)}.${sureness(id)} ` +
         `Now: ${(NUMBERS[id] ?? OTHER_NUMBERS).map(numberTemplate).join(', ')}. ` +
