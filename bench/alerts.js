@@ -80,7 +80,7 @@ async function watch (tools, ports, stops) {
 /** @param {any} tools @param {string} id @returns {Promise<boolean>} */
 async function pages (tools, id) {
   const app = /** @type {import('../lab').LabApp} */ (apps.find(app => app.diagnosis === id))
-  const { runbook, severity } = /** @type {import('../exporter/diagnoses/define-diagnosis').Diagnosis} */ (diagnoses.find(diagnosis => diagnosis.id === id))
+  const { runbook } = /** @type {import('../exporter/diagnoses/define-diagnosis').Diagnosis} */ (diagnoses.find(diagnosis => diagnosis.id === id))
   const rule = /** @type {any} */ (alertRules({ diagnoses, ...seconds }).groups.flatMap(({ rules }) => rules).find((/** @type {any} */ { alert }) => alert === runbook))
   const waits = parseInt(rule.for)
   /** @type {(() => unknown)[]} last started, first stopped */
@@ -103,7 +103,7 @@ async function pages (tools, id) {
     if (repair) await wait(1000 * REPAIRED_SECONDS)
     const again = webhook.received.slice(before).filter(({ status, labels }) => status === 'firing' && labels.alertname === runbook).length
     const right = fired <= waits + MOST_SECONDS && Boolean(firing.annotations.fix) && resolved && again === 0
-    console.log([right ? 'right' : 'WRONG', id, severity, `fired after ${fired.toFixed(0)} s (it waits ${waits})`, `fix: ${firing.annotations.fix.slice(0, 60)}`, resolved ? 'resolved' : 'NOT resolved',
+    console.log([right ? 'right' : 'WRONG', id, firing.labels.severity, `fired after ${fired.toFixed(0)} s (it waits ${waits})`, `fix: ${firing.annotations.fix.slice(0, 60)}`, resolved ? 'resolved' : 'NOT resolved',
       repair ? `repaired by ${app.fixedBy}: ${again === 0 ? 'stays away' : 'fires AGAIN'}` : 'cannot be repaired here'].join('\t'))
     return right
   } catch (error) {

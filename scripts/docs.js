@@ -64,7 +64,7 @@ const metrics = () => page('Metrics',
 const diagnoses = () => page('Diagnoses',
   'What memwatch can find, causes before symptoms. A diagnosis is `unknown` while evidence is missing, `ok` when it is ruled out, `suspected`, or `confirmed`.',
   ...allDiagnoses.flatMap(({ id, title, severity, runbook, requires, uses, limits }) => [
-    `## ${id}\n\n${title}. ${runbook ? `Severity ${severity}, runbook [${runbook}](../alerts/runbooks/${runbook}.md).` : 'An opportunity: nothing is wrong, it is never the primary finding, and no alert tells of it.'}`,
+    `## ${id}\n\n${title}. ${runbook ? `Severity: ${severity} at most, from what is at stake. Runbook [${runbook}](../alerts/runbooks/${runbook}.md).` : 'An opportunity: nothing is wrong, it is never the primary finding, and no alert tells of it.'}`,
     table(['signal', 'unit', 'what it is'], [...requires, ...uses].map(name => [`\`${name}\``, signals[name].unit, signals[name].help])),
     `Limits: ${Object.entries(limits).map(([name, value]) => `\`${name}\` ${Number(value.toPrecision(4))}`).join(', ')}.`
   ]))

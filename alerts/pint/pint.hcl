@@ -33,10 +33,11 @@ rule {
     required = true
     value    = "https://.+"
   }
+  # That of the verdict, where a diagnosis makes the alert.
   label "severity" {
     severity = "bug"
     required = true
-    value    = "(info|warning|critical)"
+    value    = "(info|warning|critical|[{][{] if [$]labels.severity .+)"
   }
   for {
     severity = "bug"

@@ -9,6 +9,12 @@
  * @property {import('../captures/suspects').Suspects} suspects
  */
 
+/**
+ * @typedef {object} StandingSeverity
+ * @property {import('../diagnoses/define-diagnosis').Severity} severity
+ * @property {number} seenAtSeconds uptime
+ */
+
 /** What is found on a target. The target itself is telemetry only: series/target.js. */
 class Case {
   /**
@@ -20,6 +26,11 @@ class Case {
   settled = new Map()
   /** The lines of code that captures point at, by diagnosis. @type {Map<string, AttachedSuspects>} */
   suspects = new Map()
+  /**
+   * Severities that verdicts stand at, by diagnosis.
+   * @type {Map<string, StandingSeverity>}
+   */
+  severities = new Map()
   /** Uptime at the last evaluation. */
   evaluatedAtSeconds = -Infinity
   /** Uptime when the fix of a diagnosis was last computed. @type {Map<string, number>} */

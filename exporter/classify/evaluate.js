@@ -6,9 +6,13 @@ const { diagnoses: allDiagnoses } = require('../diagnoses')
 const { findCase } = require('./case')
 const { judge } = require('./judge')
 const { settle } = require('./settle')
+const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 
 /** A target is judged again when so much of its own time has passed: the same live and in a replay. */
 const EVALUATE_EVERY_SECONDS = 2
+
+/** What is less severe for so long is so: alerts wait half of it before they fire. */
+const LOWER_AFTER_SECONDS = 300
 
 /**
  * A diagnosis judged on a target. The wire form of the API and of `memwatch run --json`.
@@ -16,8 +20,10 @@ const EVALUATE_EVERY_SECONDS = 2
  * @property {string} diagnosis id
  * @property {string} title
  * @property {import('../diagnoses/define-diagnosis').State} state
- * @property {import('../diagnoses/define-diagnosis').Severity} severity
+ * @property {import('../diagnoses/define-diagnosis').Severity} severity of what was found, from what
+ *   is at stake; else the worst that the diagnosis can be
  * @property {number | null} confirmedAfterSeconds age of the isolate when it was confirmed
+ * @property {import('../diagnoses/define-diagnosis').Open | null} open null where it is decided
  * @property {string} summary one sentence
  * @property {import('../diagnoses/define-diagnosis').Evidence[]} evidence
  * @property {{ diagnosis: string, text: string }[]} ruledOut the other diagnoses that do not hold, and why
@@ -65,17 +71,35 @@ function evaluate (target, { diagnoses = allDiagnoses, onError = () => {}, every
  */
 
 /**
- * A confirmed cause folds its symptoms: they are no findings of their own.
+ * A confirmed cause folds its symptoms: they are no findings of their own, and the cause is as
+ * severe as they are.
  * @param {Judged[]} judged @returns {Judged[]}
  */
 function explain (judged) {
   const causes = judged.filter(({ settled }) => settled.state === 'confirmed')
+  const found = judged.filter(({ settled: { state } }) =>
+    state === 'suspected' || state === 'confirmed')
   return judged.map(item => {
     const cause = causes.find(({ diagnosis }) => diagnosis.explains.includes(item.diagnosis.id))
-    if (!cause || item.settled.state === 'ok' || item.settled.state === 'unknown') return item
+    if (!cause) return causes.includes(item) ? withSeverityOf(item, found) : item
+    if (!found.includes(item)) return item
     const judgement = { state: /** @type {const} */ ('ok'), summary: `a symptom of ${cause.diagnosis.id}` }
     return { ...item, settled: { ...item.settled, state: 'ok', judgement } }
   })
+}
+
+/**
+ * @param {Judged} cause @param {Judged[]} found
+ * @returns {Judged} as severe as the worst of its confirmed symptoms
+ */
+function withSeverityOf (cause, found) {
+  const { diagnosis, settled } = cause
+  const symptoms = found.filter(item =>
+    item.settled.state === 'confirmed' && diagnosis.explains.includes(item.diagnosis.id))
+  const [{ severity }] = [cause, ...symptoms]
+    .map(({ diagnosis, settled: { judgement } }) => ({ severity: severityOf(diagnosis, judgement) }))
+    .sort(bySeverity)
+  return { diagnosis, settled: { ...settled, judgement: { ...settled.judgement, severity } } }
 }
 
 /**
@@ -90,9 +114,12 @@ function verdictOf (diagnosis, settled, ruledOut, target, onError) {
     diagnosis: diagnosis.id,
     title: diagnosis.title,
     state,
-    severity: diagnosis.severity,
+    severity: found ? standingSeverity(diagnosis, settled, target) : diagnosis.severity,
     opportunity: diagnosis.opportunity ?? false,
     confirmedAfterSeconds: state === 'confirmed' ? settled.confirmedAtSeconds : null,
+    open: state === 'unknown'
+      ? { until: judgement.openUntil ?? 'readings', waitSeconds: judgement.waitSeconds ?? null }
+      : null,
     summary: judgement.summary,
     evidence: found ? judgement.evidence ?? [] : [],
     ruledOut: ruledOut.some(other => other.diagnosis === diagnosis.id) ? ruledOut.filter(other => other.diagnosis !== diagnosis.id) : ruledOut,
@@ -100,6 +127,25 @@ function verdictOf (diagnosis, settled, ruledOut, target, onError) {
     fix: found ? standingFix(diagnosis, settled, target, onError) : [],
     runbook: diagnosis.runbook ?? null
   }
+}
+
+/**
+ * A severity rises at once, and falls when the lower one has lasted: an alert must not change its
+ * route with each wobble of the load.
+ * @param {Judged['diagnosis']} diagnosis @param {Judged['settled']} settled
+ * @param {import('../series/target').Target} target
+ * @returns {import('../diagnoses/define-diagnosis').Severity}
+ */
+function standingSeverity (diagnosis, { state, judgement }, target) {
+  const { severities, verdicts, evaluatedAtSeconds: nowSeconds } = findCase(target)
+  const { id } = diagnosis
+  const severity = severityOf(diagnosis, judgement)
+  const was = verdicts.find(verdict => verdict.diagnosis === id)?.state
+  const standing = was === 'confirmed' && state === 'confirmed' ? severities.get(id) : undefined
+  const falls = standing && SEVERITIES.indexOf(severity) > SEVERITIES.indexOf(standing.severity)
+  if (falls && nowSeconds - standing.seenAtSeconds < LOWER_AFTER_SECONDS) return standing.severity
+  severities.set(id, { severity, seenAtSeconds: nowSeconds })
+  return severity
 }
 
 /**
@@ -129,11 +175,26 @@ function recommend (diagnosis, finding, target, onError) {
 }
 
 /**
- * The one finding to act on first: of the confirmed ones the earliest in the order of diagnoses.
- * @param {Verdict[]} verdicts @returns {Verdict | null}
+ * @param {Judged['diagnosis']} diagnosis
+ * @param {import('../diagnoses/define-diagnosis').Judgement} judgement
+ */
+const severityOf = (diagnosis, judgement) => judgement.severity ?? diagnosis.severity
+
+/**
+ * @param {{ severity: Verdict['severity'] }} a @param {{ severity: Verdict['severity'] }} b
+ * @returns {number} the more severe first
+ */
+const bySeverity = (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity)
+
+/**
+ * The confirmed finding to act on first: the most severe, of those the earliest in the order of
+ * diagnoses.
+ * @template {Verdict} V
+ * @param {readonly V[]} verdicts @returns {V | null}
  */
 function primaryOf (verdicts) {
-  return verdicts.find(verdict => verdict.state === 'confirmed' && !verdict.opportunity) ?? null
+  return verdicts.filter(({ state, opportunity }) => state === 'confirmed' && !opportunity)
+    .sort(bySeverity)[0] ?? null
 }
 
-module.exports = { evaluate, primaryOf }
+module.exports = { evaluate, primaryOf, bySeverity }

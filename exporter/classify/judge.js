@@ -2,6 +2,9 @@
 
 const { signals: table } = require('../signals')
 
+/** Agents send every field at least once a minute: what is absent for two minutes stays absent. */
+const ABSENT_AFTER_SECONDS = 120
+
 /**
  * One diagnosis on one target at one moment. Missing evidence is `unknown`, never `ok`; a diagnosis that throws is
  * `unknown` too, and the others still run.
@@ -14,17 +17,36 @@ const { signals: table } = require('../signals')
 function judge (diagnosis, signals, hello) {
   try {
     if (diagnosis.scope === 'process' && hello.threadId > 0) {
-      return { judgement: { state: 'unknown', summary: 'of the whole process: judged on its main thread' } }
+      const summary = 'of the whole process: judged on its main thread'
+      return { judgement: { state: 'unknown', openUntil: 'main_thread', summary } }
     }
     const missing = diagnosis.requires.filter(name => signals[name] === null)
     if (missing.length > 0) {
-      return { judgement: { state: 'unknown', summary: `not known yet: ${missing.map(explain).join(', ')}` } }
+      const openUntil = openUntilOf(missing, signals, hello)
+      const known = openUntil === 'readings' ? 'not known yet' : 'not known here'
+      const summary = `${known}: ${missing.map(explain).join(', ')}`
+      return { judgement: { state: 'unknown', openUntil, summary } }
     }
     return { judgement: diagnosis.judge(/** @type {any} */ (signals), diagnosis.limits, hello) }
   } catch (cause) {
     const error = new Error(`the diagnosis ${diagnosis.id} failed`, { cause })
-    return { judgement: { state: 'unknown', summary: error.message }, error }
+    return { judgement: { state: 'unknown', openUntil: 'never', summary: error.message }, error }
   }
+}
+
+/**
+ * Whether missing signals will still come.
+ * @param {readonly import('../signals').SignalName[]} missing
+ * @param {import('../signals').Signals} signals @param {import('memwatch/frame').Hello} hello
+ * @returns {import('../diagnoses/define-diagnosis').OpenUntil}
+ */
+function openUntilOf (missing, signals, { threadId }) {
+  const rows = missing.map(name => /** @type {import('../signals').Signal} */ (table[name]))
+  if (threadId > 0 && rows.some(({ onMainThread }) => onMainThread)) return 'main_thread'
+  const { window } = /** @type {{ window?: import('../series/window').Window }} */ (signals)
+  const watchedSeconds = window?.watchedSeconds ?? 0
+  if (watchedSeconds < ABSENT_AFTER_SECONDS) return 'readings'
+  return rows.some(({ afterEvent }) => !afterEvent) ? 'never' : 'readings'
 }
 
 /** A signal that is missing, and when to expect it. @param {import('../signals').SignalName} name */

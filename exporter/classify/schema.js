@@ -1,10 +1,15 @@
 'use strict'
 
+const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { number, object, text } = require('../text/json-schema')
 
 /** JSON Schemas of a judgement, for the API and for records on disk. */
 
 const state = { enum: ['unknown', 'ok', 'suspected', 'confirmed'] }
+const severity = {
+  enum: SEVERITIES,
+  description: 'of what was found, from what is at stake; else the worst that the diagnosis can be'
+}
 const evidence = object({ signal: text, value: number, limit: number, unit: text, text })
 
-module.exports = { evidence, state }
+module.exports = { evidence, severity, state }

@@ -2,6 +2,7 @@
 
 const path = require('node:path')
 const { findCase } = require('../classify/case')
+const { summarize } = require('../classify/headline')
 const { compare } = require('../compare/compare')
 const { renderComparison } = require('../compare/render')
 const { shellWord } = require('../text/shell')
@@ -16,6 +17,8 @@ const STATUS = Object.freeze({ fixed: 0, compared: 0, nothing_confirmed: 3, noth
  * @property {keyof typeof STATUS | 'interrupted'} outcome
  * @property {string | null} interruptedBy
  * @property {{ diagnosis: string, state: string, title: string, summary: string } | null} finding
+ * @property {import('../classify/headline').Headline | null} headline of the first run without the
+ *   change; null where no process reported
  * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from outside
  * @property {import('../compare/compare').Comparison} comparison
  * @property {string} kept folder
@@ -28,6 +31,7 @@ const STATUS = Object.freeze({ fixed: 0, compared: 0, nothing_confirmed: 3, noth
  */
 function attemptOf ({ before, after }, chosen, kept, { by }) {
   const { verdict, fix, skipped = [] } = chosen ?? {}
+  const first = before[0]?.target
   const comparison = compare(before, after, fix && { diagnosis: verdict?.diagnosis ?? null, fix })
   const failed = (/** @type {import('../compare/measure').Run} */ { exit, target }) => !target || (exit?.code ?? 0) > 0 || (exit?.signal ?? 'SIGTERM') !== 'SIGTERM'
   // A suspicion that became certain is still there.
@@ -40,6 +44,7 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
     outcome: by ? 'interrupted' : !verdict ? (fix && !after.some(failed) ? 'compared' : fix ? 'not_fixed' : 'nothing_confirmed') : !fix ? 'nothing_to_apply' : fixed ? 'fixed' : 'not_fixed',
     interruptedBy: by ?? null,
     finding: verdict ? { diagnosis: verdict.diagnosis, state: verdict.state, title: verdict.title, summary: verdict.summary } : null,
+    headline: first ? summarize(findCase(first).verdicts, findCase(first).suspects) : null,
     skipped,
     comparison,
     kept
@@ -48,7 +53,7 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
 
 const WORDS = Object.freeze({
   interrupted: 'Interrupted: this is what is known.',
-  nothing_confirmed: 'Nothing is confirmed, so nothing was tried. Was there load, and for long enough? memwatch diagnose says what is suspected or not known yet.',
+  nothing_confirmed: 'Nothing is confirmed, so nothing was tried. memwatch diagnose lists every check.',
   nothing_to_apply: 'No fix of it can be applied from outside. When you have made the change, memwatch compare says what it brought.',
   fixed: 'Fixed: it is gone.',
   compared: 'Nothing was confirmed without the change: this is what it brought.',
@@ -58,11 +63,12 @@ const WORDS = Object.freeze({
 /** @param {Attempt} attempt @param {boolean} json */
 function writeAttempt (attempt, json) {
   if (json) return out.json(attempt, 2)
-  const { outcome, finding, skipped, comparison, kept } = attempt
+  const { outcome, finding, headline, skipped, comparison, kept } = attempt
   const kindAt = (/** @type {string} */ name) => shellWord(path.join(kept, name))
   const again = comparison.after.runs.length > 0 ? `; memwatch compare ${kindAt('before')} ${kindAt('after')}` : ''
   out.say(
     '',
+    ...(outcome === 'nothing_confirmed' && headline ? [headline.text] : []),
     ...(finding ? [`${finding.title} (${finding.diagnosis}, ${finding.state}). ${finding.summary}`] : []),
     ...skipped.map(({ title, reason }) => `Not tried: ${title}: ${reason}.`),
     ...renderComparison(comparison),

@@ -6,7 +6,7 @@ const { judgedTarget } = require('../expose/targets')
 const { openAll, judgeSource, toldBy, SourceError } = require('../sources')
 const { judgePrometheus } = require('../sources/prometheus')
 const { formatSeconds } = require('../text/format')
-const { writeReport, openFile, checkFailOn, hasFailed, FAILED_ON } = require('./run')
+const { writeReport, openFile, checkFailOn, failOnStatus, FAIL_ON } = require('./run')
 const { err } = require('./output')
 const { UsageError, readBytes } = require('./usage-error')
 
@@ -22,12 +22,14 @@ const command = new Command('diagnose')
   .option('--node <VERSION>', 'its Node.js, where the source does not say')
   .option('--json', 'print the report as JSON on stdout, and nothing else')
   .option('--report <FILE>', 'write the report as JSON to a file, too')
-  .option('--fail-on <STATE>', 'end with status 3 when a verdict is suspected or confirmed')
+  .option('--fail-on <STATE>', FAIL_ON)
   .addHelpText('after', `
 Reads recordings of memwatch run --record and of the exporter; what node --trace-gc prints, among other output, of one or more
 processes; Node's diagnostic reports; the JSON of v8.GCProfiler; and the metrics of prom-client or memwatch in a Prometheus.
 What a source does not say is said to be unknown; docs/sources.md has it for each.
-Ends with 0; 3 under --fail-on; 2 when there is nothing that can be judged.
+Ends with 0; 2 when there is nothing that can be judged. Under --fail-on it ends with 3 when a
+process is in that state or in a worse one, and with 4 when nothing was seen: no process, or none
+was judged. From worst: confirmed, suspected, undecided (a leak check is still open).
 Examples:
   $ memwatch run --record app.recording.gz -- node server.js
   $ memwatch diagnose app.recording.gz
@@ -80,7 +82,7 @@ async function diagnose (files, given) {
     deaths: []
   }
   writeReport(report, given, given.report === undefined ? undefined : openFile('--report', given.report))
-  return hasFailed(report, given.failOn) ? FAILED_ON : 0
+  return failOnStatus(report, given.failOn) ?? 0
 }
 
 /**

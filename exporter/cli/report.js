@@ -8,6 +8,11 @@ const { pasteLine } = require('../fixes/paste-line')
 /** Lines of code that are named for a verdict. */
 const MOST_SUSPECTS = 3
 
+/** Only what was ruled out is green. */
+const STYLES = Object.freeze(/** @type {const} */ ({
+  confirmed: 'red', suspected: 'yellow', undecided: 'yellow', limited: 'bold', ok: 'green'
+}))
+
 /** @typedef {import('../text/terminal').Line} Line */
 /** @typedef {ReturnType<typeof import('../expose/targets').judgedTarget>['verdicts'][number]} JudgedVerdict */
 
@@ -38,10 +43,11 @@ function renderReport (report, { width = 100 } = {}) {
   for (const target of report.targets) {
     lines.push('')
     say({ text: `${target.target} ${target.thread}, pid ${target.pid}, Node ${target.node}`, style: 'bold' })
+    const { diagnosis: first } = target.headline
     const found = target.verdicts.filter(({ state }) => state === 'confirmed' || state === 'suspected')
-      .sort((a, b) => Number(b === target.primary) - Number(a === target.primary))
-    if (!target.primary) say({ text: found.some(({ opportunity }) => !opportunity) ? 'Nothing is confirmed.' : 'Nothing is wrong, as far as can be told.', style: 'green' }, 2)
-    for (const verdict of found) renderVerdict(verdict)
+      .sort((a, b) => Number(b.diagnosis === first) - Number(a.diagnosis === first))
+    say({ text: target.headline.text, style: STYLES[target.headline.state] }, 2)
+    for (const verdict of found) renderVerdict(verdict, target.headline)
     if (target.memory) renderMemory(target.memory)
     for (const { diagnosis, state, summary } of target.verdicts) {
       if (source?.cannotTell.some(beyond => beyond.diagnosis === diagnosis)) continue
@@ -77,13 +83,16 @@ function renderReport (report, { width = 100 } = {}) {
     lines.push('')
   }
 
-  /** @param {JudgedVerdict} verdict */
-  function renderVerdict (verdict) {
+  /**
+   * @param {JudgedVerdict} verdict
+   * @param {import('../classify/headline').Headline} headline holds the summary of its verdict
+   */
+  function renderVerdict (verdict, headline) {
     lines.push('')
     const since = verdict.confirmedAfterSeconds === null ? '' : ` after ${formatSeconds(verdict.confirmedAfterSeconds)}`
     const word = verdict.opportunity ? `OPPORTUNITY${verdict.state === 'confirmed' ? '' : ', not certain'}` : `${verdict.state.toUpperCase()}${since}`
     say({ text: `${word}: ${verdict.title} (${verdict.diagnosis}, ${verdict.severity})`, style: verdict.opportunity ? 'cyan' : verdict.state === 'confirmed' ? 'red' : 'yellow' }, 2)
-    say(verdict.summary, 2)
+    if (verdict.diagnosis !== headline.diagnosis) say(verdict.summary, 2)
     if (verdict.impact) say(`Impact: ${verdict.impact}`, 2)
     say('Evidence', 2)
     for (const { text } of verdict.evidence) say(`- ${text}`, 4)

@@ -11,8 +11,20 @@ const { UsageError, readSeconds } = require('./usage-error')
 const { parseHostPort } = require('../ingest/address')
 const { toJson } = require('../text/json')
 
-/** Exit status when --fail-on found what it was told to fail on. */
-const FAILED_ON = 3
+/** Exit statuses under --fail-on. */
+const FAIL_ON_STATUS = Object.freeze({ failed: 3, nothingSeen: 4 })
+/**
+ * States of a headline or a verdict that --fail-on counts, by its argument.
+ * @type {Record<string, readonly string[]>}
+ */
+const FAILING = Object.freeze({
+  confirmed: ['confirmed'],
+  suspected: ['confirmed', 'suspected'],
+  undecided: ['confirmed', 'suspected', 'undecided']
+})
+/** The option and its statuses, in the words of --help. */
+const FAIL_ON = 'end with status 3 when a target is confirmed, suspected or undecided, or worse; ' +
+  'with 4 when nothing was seen'
 
 const command = withReportOptions(new Command('run'))
   .description('Run a command with the agent, watch it, and report what is wrong with its memory.')
@@ -20,8 +32,10 @@ const command = withReportOptions(new Command('run'))
   .passThroughOptions()
   .usage('[options] -- <command...>')
   .addHelpText('after', `
-Ends with the status of the command; 128 + N when signal N ended it; 0 when --for ended it; 3 under --fail-on; 127 when it
-cannot be started.
+Ends with the status of the command; 128 + N when signal N ended it; 0 when --for ended it; 127
+when it cannot be started. Under --fail-on it ends with 3 when a process is in that state or in a
+worse one, and with 4 when nothing was seen: no Node.js process reported, or none was judged. From
+worst: confirmed, suspected, undecided (a leak check is still open).
 Examples:
   $ memwatch run -- node server.js
   $ memwatch run --for 60 --fail-on confirmed -- npm start
@@ -38,7 +52,7 @@ function withReportOptions (command) {
     .option('--json', 'print the report as JSON on stdout, and nothing else; the stdout of the command goes to stderr')
     .option('--report <FILE>', 'write the report as JSON to a file, too')
     .option('--record <FILE>', 'write all that was seen to a file, for memwatch diagnose; .gz compresses it')
-    .option('--fail-on <STATE>', 'end with status 3 when a verdict is suspected or confirmed')
+    .option('--fail-on <STATE>', FAIL_ON)
     .option('--listen <HOST:PORT>', 'where to serve /metrics and the API meanwhile (default: a free loopback port)')
 }
 
@@ -83,7 +97,7 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
     return spawnError.code === 'EACCES' ? 126 : 127
   }
   writeReport(report, given, reportFile)
-  return hasFailed(report, given.failOn) ? FAILED_ON : statusOf(report, endedByUs)
+  return failOnStatus(report, given.failOn) ?? statusOf(report, endedByUs)
 }
 
 /**
@@ -96,10 +110,18 @@ function writeReport (report, given, reportFile) {
   else out.say('', ...renderReport(report, { width: Math.min(out.columns || 100, 120) }))
 }
 
-/** @param {import('./watch-command').Report} report @param {string} [failOn] */
-function hasFailed ({ targets }, failOn) {
-  const failing = failOn === 'suspected' ? ['suspected', 'confirmed'] : failOn === 'confirmed' ? ['confirmed'] : []
-  return targets.some(({ verdicts }) => verdicts.some(({ state, opportunity }) => !opportunity && failing.includes(state)))
+/**
+ * @param {import('./watch-command').Report} report @param {string} [failOn]
+ * @returns {number | undefined} exit status; undefined where there is nothing to fail on
+ */
+function failOnStatus ({ targets }, failOn) {
+  if (failOn === undefined) return undefined
+  if (!targets.some(({ verdicts }) => verdicts.length > 0)) return FAIL_ON_STATUS.nothingSeen
+  const isFailing = (/** @type {string} */ state) => FAILING[failOn].includes(state)
+  const failed = targets.some(({ headline, verdicts }) => isFailing(headline.state) ||
+    verdicts.some(({ state, opportunity }) => !opportunity && isFailing(state)))
+  if (failed) return FAIL_ON_STATUS.failed
+  return undefined
 }
 
 /** @param {import('./watch-command').Report} report @param {boolean} endedByUs */
@@ -123,8 +145,9 @@ function openFile (option, file) {
 
 /** @param {string} [failOn] @throws {UsageError} */
 function checkFailOn (failOn) {
-  if (failOn === undefined || ['suspected', 'confirmed'].includes(failOn)) return
-  throw new UsageError(`--fail-on: expected suspected or confirmed, got ${JSON.stringify(failOn)}`)
+  if (failOn === undefined || Object.hasOwn(FAILING, failOn)) return
+  const got = JSON.stringify(failOn)
+  throw new UsageError(`--fail-on: expected confirmed, suspected or undecided, got ${got}`)
 }
 
 /** @param {string} text */
@@ -136,4 +159,6 @@ function readListen (text) {
   }
 }
 
-module.exports = { command, withReportOptions, runAndReport, writeReport, openFile, checkFailOn, hasFailed, FAILED_ON }
+module.exports = {
+  command, withReportOptions, runAndReport, writeReport, openFile, checkFailOn, failOnStatus, FAIL_ON
+}

@@ -6,6 +6,8 @@ const { formatBytes, formatRatio } = require('../text/format')
 const { sparkline } = require('../text/sparkline')
 const { printable } = require('../text/terminal')
 const { withApiOptions, callApi, callList, pathSegment } = require('./api')
+const { SEVERITIES } = require('../diagnoses/define-diagnosis')
+const { HEADLINE_STATES } = require('../classify/headline')
 const { out } = require('./output')
 const { UsageError } = require('./usage-error')
 
@@ -28,7 +30,7 @@ The line of bars is RSS over five minutes. q or Ctrl-C ends it.
 Ends with 0; 2 when the exporter cannot be reached.
 Examples:
   $ memwatch top
-  $ memwatch top --once | grep -v healthy
+  $ memwatch top --once | grep -v Healthy
   $ memwatch top --url http://10.0.0.7:9888 --token-file token`)
   .action(async given => { await top(given) })
 
@@ -45,7 +47,8 @@ function parseSeconds (text) {
  * @property {any} values the newest
  * @property {(number | null)[]} rss oldest first
  * @property {number | undefined} loopRatio share of time that the event loop was busy
- * @property {any} verdict the primary one, else the first that is suspected; undefined for neither
+ * @property {import('../classify/headline').Headline} [headline] undefined where the target ended
+ *   between two requests
  * @property {boolean} up
  * @property {string | null} silence
  */
@@ -77,14 +80,15 @@ async function top (given) {
 async function look (given) {
   const [targets, diagnoses] = await Promise.all(['targets', 'diagnoses'].map(path => callList(given, path)))
   const rows = targets.map(target => {
-    const { primary, verdicts } = diagnoses.find(({ target: name, thread, pid }) => name === target.target && thread === target.thread && pid === target.pid) ?? { primary: null, verdicts: [] }
+    const judged = diagnoses.find(({ target: name, thread, pid }) =>
+      name === target.target && thread === target.thread && pid === target.pid)
     return {
       target,
       name: target.thread === 'main' ? target.target : `${target.target} ${target.thread}`,
       values: target.values,
       rss: /** @type {(number | null)[]} */ ([]),
       loopRatio: /** @type {number | undefined} */ (undefined),
-      verdict: primary ?? verdicts.find((/** @type {any} */ { state, opportunity }) => state === 'suspected' && !opportunity),
+      headline: judged?.headline,
       up: target.up,
       silence: target.silence
     }
@@ -102,10 +106,16 @@ async function look (given) {
   return rows
 }
 
-const SEVERITIES = ['critical', 'warning', 'info']
-
-/** Confirmed before suspected, critical before warning, and the silent before the healthy. @param {Pick<Row, 'verdict' | 'silence'>} row */
-const rankOf = ({ verdict, silence }) => verdict ? (verdict.state === 'confirmed' ? 0 : 10) + SEVERITIES.indexOf(verdict.severity) : silence ? 20 : 30
+/**
+ * Critical before warning, confirmed before suspected, and the silent before the undecided and
+ * the healthy.
+ * @param {Pick<Row, 'headline' | 'silence'>} row
+ */
+function rankOf ({ headline, silence }) {
+  const { state = 'undecided', severity = null } = headline ?? {}
+  if (severity !== null) return 2 * SEVERITIES.indexOf(severity) + (state === 'confirmed' ? 0 : 1)
+  return silence ? 20 : 30 + HEADLINE_STATES.indexOf(state)
+}
 
 /** @param {Row[]} rows @param {{ width: number }} options @returns {import('../text/terminal').Line[]} */
 function render (rows, { width }) {
@@ -126,13 +136,16 @@ function render (rows, { width }) {
 }
 
 /** @param {Row} row */
-function sentence ({ verdict, up, silence }) {
-  if (verdict) return `${verdict.state}: ${verdict.diagnosis}: ${verdict.summary}`
-  if (silence) return `silent: ${silence}`
-  return up ? 'healthy' : 'gone'
+function sentence ({ headline, up, silence }) {
+  const text = headline?.text ?? ''
+  if (silence) return `Silent (${silence}). ${text}`
+  return up ? text : `Gone. ${text}`
 }
 
 /** @param {string} text @param {Row} row @returns {import('../text/terminal').Line} */
-const styled = (text, { verdict }) => verdict ? { text, style: verdict.state === 'confirmed' ? 'red' : 'yellow' } : text
+function styled (text, { headline }) {
+  if (headline?.severity == null) return text
+  return { text, style: headline.state === 'confirmed' ? 'red' : 'yellow' }
+}
 
 module.exports = { command, render }

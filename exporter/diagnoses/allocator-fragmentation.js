@@ -24,16 +24,19 @@ module.exports = defineDiagnosis({
   uses: [
     'allocatorAsked', 'allocatorTrimmableBytes', 'jemallocSavingBytes', 'bufferChurnBytes', 'nativeReturnedBytes',
     'mallocArenaShareRatio', 'nativeGrowthScore', 'nativeGrowthFit', 'nativeRiseBytes', 'nativeLateGrowthRatio',
-    'containerLimitBytes'
+    'containerLimitBytes', 'memoryRunwayBytes'
   ],
   limits: {
     // Less than this is not worth another allocator.
     retainedBytes: 64 * 2 ** 20,
     retainedShareRatio: 0.2,
-    // Nor in a container that is two thirds empty, unless it is a fifth of the limit: most apps that handle Buffers make malloc
-    // keep tens of MiB, and are well.
+    // Memory that is two thirds empty has room for it, unless it is a fifth of the limit: then it is
+    // waste and no danger. Most apps that handle Buffers make malloc keep tens of MiB, and are well:
+    // with room it takes more of both to be worth a word.
     limitShareRatio: 0.2,
     usedShareRatio: 1 / 3,
+    roomyRetainedBytes: 128 * 2 ** 20,
+    roomyShareRatio: 0.4,
     // Freed memory shows by moving; where malloc itself says that it is free, that is not needed.
     movedShareRatio: MOVED_SHARE,
     // So much that stays as it is may be in use or retained: threads of an addon free and take it again between two
@@ -56,16 +59,23 @@ module.exports = defineDiagnosis({
       if (['jemalloc', 'mimalloc', 'tcmalloc'].includes(target.allocator)) {
         return { state: 'ok', summary: `malloc is ${target.allocator} already, not glibc's` }
       }
-      return { state: 'unknown', summary: `what ${target.allocator === 'unknown' ? 'this' : target.allocator}'s malloc keeps cannot be told from outside` }
+      return { state: 'unknown', openUntil: 'never', summary: `what ${target.allocator === 'unknown' ? 'this' : target.allocator}'s malloc keeps cannot be told from outside` }
     }
     const { allocatorSlackBytes: retained, rssBytes } = signals
     const share = retained / rssBytes
     if (retained < limits.retainedBytes || share < limits.retainedShareRatio) {
       return { state: 'ok', summary: `malloc holds at most ${formatBytes(retained)} beyond need (${formatRatio(share)} of RSS)` }
     }
-    const { containerLimitBytes: containerLimit } = signals
-    if (containerLimit !== null && retained < limits.limitShareRatio * containerLimit && rssBytes < limits.usedShareRatio * containerLimit) {
-      return { state: 'ok', summary: `malloc holds ${formatBytes(retained)} beyond need, and the container has room for it: RSS is ${formatRatio(rssBytes / containerLimit)} of its limit` }
+    const { containerLimitBytes: containerLimit, memoryRunwayBytes: runway } = signals
+    const limit = containerLimit ?? (runway === null ? rssBytes : rssBytes + runway)
+    const hasRoom = retained < limits.limitShareRatio * limit &&
+      rssBytes < limits.usedShareRatio * limit
+    if (hasRoom && (retained < limits.roomyRetainedBytes || share < limits.roomyShareRatio)) {
+      return {
+        state: 'ok',
+        summary: `malloc holds ${formatBytes(retained)} beyond need, little in ` +
+          `${formatBytes(limit)}: RSS is ${formatRatio(rssBytes / limit)} of them`
+      }
     }
     const rises = (signals.nativeGrowthScore ?? 0) >= limits.growthScore &&
       (signals.nativeGrowthFit ?? 0) >= limits.growthFit &&
@@ -76,7 +86,7 @@ module.exports = defineDiagnosis({
     const asked = signals.allocatorAsked === 1
     const isOpen = retained >= limits.openBytes && share >= limits.openShareRatio
     if (!asked && moved < limits.movedShareRatio * retained && isOpen) {
-      return { state: 'unknown', summary: `${formatBytes(signals.nativeBytes)} outside the heap hardly move: in use by native code, or freed and kept. malloc knows: start the app with MEMWATCH_ALLOCATOR_ACCESS=read` }
+      return { state: 'unknown', openUntil: 'setting', summary: `${formatBytes(signals.nativeBytes)} outside the heap hardly move: in use by native code, or freed and kept. malloc knows: start the app with MEMWATCH_ALLOCATOR_ACCESS=read` }
     }
     if (!asked && moved < limits.movedShareRatio * retained) {
       return { state: 'ok', summary: `${formatBytes(signals.nativeBytes)} outside the heap are constant while Buffers hardly move: memory in use, not freed` }
@@ -85,6 +95,7 @@ module.exports = defineDiagnosis({
     const trimmableBytes = signals.allocatorTrimmableBytes ?? 0
     return {
       state: rises ? 'suspected' : 'confirmed',
+      severity: hasRoom ? 'info' : 'warning',
       summary: `glibc malloc keeps ${asked ? '' : 'about '}${formatBytes(retained)} that the app has freed: ${formatRatio(share)} of RSS.`,
       finding: { retainedBytes: retained, rssBytes, jemallocSavingBytes: signals.jemallocSavingBytes, arenaShareRatio: inArenas, trimmableBytes },
       evidence: [

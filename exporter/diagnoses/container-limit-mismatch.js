@@ -26,8 +26,8 @@ module.exports = defineDiagnosis({
     'containerLimitHitsPerSecond', 'semiSpaceMaxBytes', 'liveHeapHighestBytes', 'liveHeapBytes'
   ],
   limits: {
-    // V8 was told another size altogether: no app decides that.
-    blindRatio: 1.25,
+    // From here on the heap alone exceeds the container: that is arithmetic, and no app decides it.
+    blindRatio: 1,
     // The heap could grow past the container, and does: RSS is so near its limit …
     rssShareRatio: 0.85,
     suspectedRssShareRatio: 0.7,
@@ -70,14 +70,17 @@ module.exports = defineDiagnosis({
     if (limit === null) return { state: 'ok', summary: 'the container has no memory limit that can be seen' }
     const worst = heapLimit + beside
     if (worst <= limit) return { state: 'ok', summary: `a full heap (${formatBytes(heapLimit)}) and what lies beside it (${formatBytes(beside)}) fit the container's ${formatBytes(limit)}` }
-    const blind = heapLimit >= limits.blindRatio * limit
+    const blind = heapLimit > limits.blindRatio * limit
+    const isNear = (signals.rssShareRatio ?? 0) >= limits.suspectedRssShareRatio
     const heapShare = (signals.heapResidentBytes ?? 0) / limit
-    if (!blind && (signals.rssShareRatio ?? 0) < limits.suspectedRssShareRatio) {
+    if (!blind && !isNear) {
       return { state: 'ok', summary: `a full heap (${formatBytes(heapLimit)}) would not fit the container's ${formatBytes(limit)} beside the rest, but RSS is ${formatRatio(signals.rssShareRatio ?? 0)} of it` }
     }
     const pressed = (signals.rssShareRatio ?? 0) >= limits.rssShareRatio && heapShare >= limits.heapShareRatio
     return {
       state: blind || pressed ? 'confirmed' : 'suspected',
+      // Far from its limit nothing is at stake yet.
+      severity: isNear ? 'warning' : 'info',
       summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} lie beside it: more than the container's ${formatBytes(limit)}.`,
       finding: findingFor(limit),
       evidence: [
@@ -139,5 +142,8 @@ module.exports = defineDiagnosis({
 function whyBlind ({ constrainedBytes, node, nodeOptions, execArgv }, limit) {
   if ([...nodeOptions, ...execArgv].some(option => /^--max[-_](old[-_]space|heap)[-_]size/.test(option))) return 'A flag sets the heap that high.'
   if (constrainedBytes === undefined) return `Node ${node} was told of no limit at start: the limit sits on a parent of the cgroup, came later, or this Node does not read it (Node 18 on cgroup v2).`
+  if (constrainedBytes === limit) {
+    return `Node ${node} knew the limit at start: V8 chooses that much for it.`
+  }
   return `Node ${node} was told of ${formatBytes(constrainedBytes)} at start, not of ${formatBytes(limit)}.`
 }

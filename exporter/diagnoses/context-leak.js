@@ -2,17 +2,18 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
+const { severityByTime } = require('./severity')
 const { formatBytes, formatNumber, formatValue } = require('../text/format')
 
 module.exports = defineDiagnosis({
   id: 'context-leak',
   title: 'V8 contexts keep piling up',
-  severity: 'warning',
+  severity: 'critical',
   scope: 'isolate',
   requires: ['nativeContexts', 'majorsSeen'],
   uses: [
     'nativeContextsRise', 'nativeContextsPerSecond', 'nativeContextsSteadinessRatio', 'detachedContexts', 'codeSpaceRiseBytes',
-    'codeSpaceSteadinessRatio', 'liveHeapRiseBytes', 'liveHeapGrowthBytesPerSecond'
+    'codeSpaceSteadinessRatio', 'liveHeapRiseBytes', 'liveHeapGrowthBytesPerSecond', 'heapRunwayBytes'
   ],
   limits: {
     // An app has one context; a few more belong to sandboxes that are kept on purpose.
@@ -23,6 +24,10 @@ module.exports = defineDiagnosis({
     majors: 1,
     // Straight and not slowing down: leaks measure 0.7–1.
     steadinessRatio: 0.55,
+    // Within a working day somebody must act at once; what takes longer is a ticket, ...
+    criticalSeconds: 8 * 3600,
+    // ... and what the next deployment restarts anyway is worth knowing.
+    infoSeconds: 30 * 86_400,
     // Code that grows in a line without contexts: functions compiled from text, and kept.
     codeRiseBytes: 8 * 2 ** 20
   },
@@ -41,9 +46,13 @@ module.exports = defineDiagnosis({
       return { state: 'ok', summary: nativeContexts < limits.contexts ? `${nativeContexts === 1 ? 'one context' : `${formatNumber(nativeContexts)} contexts`}: no pile` : `${formatNumber(nativeContexts)} contexts, and they do not grow` }
     }
     const perSecond = signals.nativeContextsPerSecond ?? 0
+    const heapGrowth = signals.liveHeapGrowthBytesPerSecond ?? 0
+    const { heapRunwayBytes: runway } = signals
+    const secondsLeft = runway !== null && heapGrowth > 0 ? runway / heapGrowth : null
     const holds = signals.majorsSeen >= limits.majors && (codeGrows || steady >= limits.steadinessRatio)
     return {
       state: holds ? 'confirmed' : 'suspected',
+      severity: severityByTime(secondsLeft, limits),
       summary: contextsGrow
         ? `${formatNumber(nativeContexts)} V8 contexts are alive, ${formatNumber(perSecond)} more each second, and major GCs do not free them.`
         : `Compiled code grows by ${formatBytes(codeRise ?? 0)} and major GCs do not free it.`,

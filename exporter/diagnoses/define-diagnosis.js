@@ -14,17 +14,31 @@
  * @property {string} unit
  * @property {string} text one sentence with both
  *
+ * What would decide an `unknown`. readings: more of the same run. setting: another setting of the
+ * app, which the summary names. main_thread: nothing here, as the main thread of the process is
+ * judged. never: nothing here, as this platform, this process or this source lacks the evidence.
+ * @typedef {'readings' | 'setting' | 'main_thread' | 'never'} OpenUntil
+ * @typedef {{ until: OpenUntil, waitSeconds: number | null }} Open
+ *
  * @typedef {Record<string, unknown>} Finding what a judge decided, in the diagnosis' own terms: plain JSON,
  *   and all that its fix is made from
  */
+
+/** From the most to the least severe. @type {readonly Severity[]} */
+const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
 
 /**
  * @template [Found=Finding]
  * @typedef {object} Judgement
  * @property {State} state
+ * @property {Severity} [severity] with `suspected` and `confirmed`, from what is at stake; that of the
+ *   diagnosis where it is left out
  * @property {string} summary one sentence; for `ok` it says why the problem is ruled out, for `unknown` what is missing
  * @property {Found} [finding] with `suspected` and `confirmed`
  * @property {Evidence[]} [evidence] holds the signal that the first fix predicts
+ * @property {OpenUntil} [openUntil] with `unknown`; readings where it is left out
+ * @property {number | null} [waitSeconds] with `unknown` until readings: time to them, at the
+ *   present load
  * @property {string} [impact] what it costs or threatens, with numbers
  */
 
@@ -53,7 +67,7 @@
  * @typedef {object} Definition
  * @property {string} id kebab-case
  * @property {string} title one line
- * @property {Severity} severity
+ * @property {Severity} severity the worst it can be; a judgement may say less
  * @property {'process' | 'isolate'} scope what it is a problem of; a process is judged on its main thread
  * @property {readonly Required[]} requires signals without which the answer is `unknown`
  * @property {readonly Optional[]} uses signals that may be missing
@@ -90,4 +104,4 @@ function defineDiagnosis (definition) {
   return Object.freeze(definition)
 }
 
-module.exports = { defineDiagnosis }
+module.exports = { defineDiagnosis, SEVERITIES }

@@ -68,6 +68,8 @@ module.exports = defineDiagnosis({
     const between = majors > 0 ? 1 / majors : Infinity
     return {
       state: cpuRatio >= needed ? 'confirmed' : 'suspected',
+      // On the brink the process lives for seconds; farther from it GC costs time.
+      severity: cpuRatio >= needed || share >= limits.brinkShareRatio ? 'critical' : 'warning',
       summary: `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(signals.heapSizeLimitBytes)}, and GC takes ${takes}.`,
       finding: {
         liveBytes: signals.liveHeapBytes,

@@ -2,6 +2,7 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
+const { severityByTime } = require('./severity')
 const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
 
 const MIB = 2 ** 20
@@ -14,10 +15,10 @@ module.exports = defineDiagnosis({
   requires: ['heapSizeLimitBytes', 'liveHeapReadings'],
   uses: [
     'liveHeapBytes', 'liveHeapGrowthBytesPerSecond', 'liveHeapRiseBytes', 'liveHeapRiseSeconds', 'liveHeapGrowthFit',
-    'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio', 'majorsPerSecond',
+    'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio',
     'oldSpaceRiseBytes', 'largeObjectSpaceRiseBytes', 'codeSpaceRiseBytes', 'arrayBuffersRiseBytes', 'nativeContextsRise', 'socketsRise', 'timersRise',
     'listenerWarnings', 'promotedKeptRatio', 'keptRiseBytes', 'keptRiseSeconds', 'keptGrowthBytesPerSecond', 'keptGrowthFit',
-    'keptLateGrowthRatio'
+    'keptLateGrowthRatio', 'liveHeapReadingsDueSeconds'
   ],
   limits: {
     // Fewer readings after major GCs cannot reach the score below, however straight they rise.
@@ -47,6 +48,10 @@ module.exports = defineDiagnosis({
     nearLimitRatio: 0.85,
     // The container's limit comes first where it leaves less than this share of the heap's own room.
     ownRunwayRatio: 0.99,
+    // Within a working day somebody must act at once; what takes longer is a ticket, ...
+    criticalSeconds: 8 * 3600,
+    // ... and what the next deployment restarts anyway is worth knowing.
+    infoSeconds: 30 * 86_400,
     // So many more contexts, sockets or timers grew with the heap.
     grownWith: 5
   },
@@ -62,7 +67,12 @@ module.exports = defineDiagnosis({
     if (liveHeapReadings < limits.readings || growth === null || rise === null) {
       const few = fewReadings(signals, limits, runway)
       if (few) return few
-      return { state: 'unknown', summary: `${formatNumber(liveHeapReadings)} of the ${limits.readings} readings of the live heap that are needed after the warm-up${expectedIn(signals, limits.readings)}` }
+      return {
+        state: 'unknown',
+        waitSeconds: signals.liveHeapReadingsDueSeconds,
+        summary: `${formatNumber(liveHeapReadings)} of the ${limits.readings} readings of the live ` +
+          'heap that are needed after the warm-up; each major GC gives one'
+      }
     }
     const seconds = signals.liveHeapRiseSeconds ?? 0
     const score = signals.liveHeapGrowthScore ?? 0
@@ -71,11 +81,26 @@ module.exports = defineDiagnosis({
     const isLarge = share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
     const rises = score >= limits.score && isLarge
     if (!rises) {
-      if (nearLimit) return { state: 'unknown', summary: `the live heap fills ${formatRatio(signals.liveHeapShareRatio ?? 0)} of its limit, where growth cannot show` }
+      if (nearLimit) {
+        const share = formatRatio(signals.liveHeapShareRatio ?? 0)
+        return {
+          state: 'unknown',
+          openUntil: 'setting',
+          summary: `the live heap fills ${share} of its limit, where growth cannot show: ` +
+            'a larger heap limit would tell'
+        }
+      }
       return { state: 'ok', summary: `the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` }
     }
     if (late < limits.lateGrowthRatio || (signals.liveHeapHalvesRatio ?? 1) < limits.lateGrowthRatio) {
-      if (nearLimit) return { state: 'unknown', summary: 'the live heap slows down just under its limit, where it must' }
+      if (nearLimit) {
+        return {
+          state: 'unknown',
+          openUntil: 'setting',
+          summary: 'the live heap slows down just under its limit, where it must: ' +
+            'a larger heap limit would tell'
+        }
+      }
       return { state: 'ok', summary: `the live heap grew by ${formatBytes(rise)} and is levelling off: the last third grew at ${formatRatio(Math.max(0, late))} of the rate` }
     }
     const needed = seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
@@ -86,6 +111,7 @@ module.exports = defineDiagnosis({
     const limitName = runway < limits.ownRunwayRatio * heapRunway ? 'the container limit' : 'the heap size limit'
     return {
       state: straight && (share >= needed || rise >= limits.certainRiseBytes) ? 'confirmed' : 'suspected',
+      severity: severityByTime(secondsLeft, limits),
       summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches ${limitName} in about ${formatSeconds(secondsLeft)}.`,
       finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
       evidence: [
@@ -116,7 +142,8 @@ module.exports = defineDiagnosis({
  * that they take many minutes to come.
  * @param {Record<'promotedKeptRatio' | 'keptRiseBytes' | 'keptRiseSeconds' | 'keptGrowthBytesPerSecond' | 'keptGrowthFit' |
  *   'keptLateGrowthRatio', number | null> & GrownWith} signals
- * @param {Record<'promotedKeptRatio' | 'suspectedRiseBytes' | 'certainRiseBytes' | 'lateGrowthRatio' | 'fit', number>} limits
+ * @param {Record<'promotedKeptRatio' | 'suspectedRiseBytes' | 'certainRiseBytes' | 'lateGrowthRatio' | 'fit' |
+ *   'criticalSeconds' | 'infoSeconds', number>} limits
  * @param {number} runway bytes
  */
 function fewReadings (signals, limits, runway) {
@@ -126,6 +153,7 @@ function fewReadings (signals, limits, runway) {
   if (kept < limits.promotedKeptRatio || rise < limits.suspectedRiseBytes || late < limits.lateGrowthRatio || fit < limits.fit) return null
   return {
     state: rise >= limits.certainRiseBytes ? /** @type {const} */ ('confirmed') : /** @type {const} */ ('suspected'),
+    severity: severityByTime(runway / growth, limits),
     summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches its limit in about ${formatSeconds(runway / growth)}: a leak, or a cache that still fills.`,
     finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
     evidence: [
@@ -153,15 +181,6 @@ function grownWith (signals, rise, least) {
     ...counts.filter(([signal]) => (signals[signal] ?? 0) >= least).map(([signal, name]) => evidence(signal, signals[signal] ?? 0, 0, value => `With it grew ${name}, by ${value}.`)),
     ...(signals.listenerWarnings ? [evidence('listenerWarnings', signals.listenerWarnings, 0, value => `Node warned of ${value} emitter(s) with too many listeners.`)] : [])
   ]
-}
-
-/**
- * When there will be enough readings: each major GC is one.
- * @param {{ majorsPerSecond: number | null, liveHeapReadings: number }} signals @param {number} needed
- */
-function expectedIn ({ majorsPerSecond, liveHeapReadings }, needed) {
-  if (!majorsPerSecond) return ': one comes with each major GC'
-  return `: at the present rate of major GCs in about ${formatSeconds((needed - liveHeapReadings) / Math.min(1, majorsPerSecond))}`
 }
 
 /** Advice by what grows with the heap. */

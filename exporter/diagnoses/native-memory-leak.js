@@ -2,6 +2,7 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
+const { severityByTime } = require('./severity')
 const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
 
 /** Where the memory can sit, and what to do about it there. */
@@ -51,6 +52,10 @@ module.exports = defineDiagnosis({
     suspectedRunwayShareRatio: 0.05,
     // Growth of this size is worth a suspicion wherever the limit is.
     suspectedRiseBytes: 48 * 2 ** 20,
+    // Within a working day somebody must act at once; what takes longer is a ticket, ...
+    criticalSeconds: 8 * 3600,
+    // ... and what the next deployment restarts anyway is worth knowing.
+    infoSeconds: 30 * 86_400,
     // With Buffers that come and go by this share of the rise, a malloc that keeps what was freed looks the same at first.
     churnShareRatio: 0.6,
     churningRunwayShareRatio: 0.6
@@ -91,6 +96,7 @@ module.exports = defineDiagnosis({
     const limitName = signals.containerLimitBytes === null ? "the machine's memory" : 'the container limit'
     return {
       state: steady >= limits.steadinessRatio && share >= needed && collected ? 'confirmed' : 'suspected',
+      severity: severityByTime(secondsLeft, limits),
       summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and is not given back: ${PLACES[where].name}.`,
       finding: { place: where, growthBytesPerSecond: growth },
       evidence: [

@@ -2,6 +2,7 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
+const { severityByTime } = require('./severity')
 const { formatNumber, formatRatio, formatSeconds } = require('../text/format')
 
 const SECONDS_PER_MINUTE = 60
@@ -43,7 +44,7 @@ const KINDS = Object.freeze(/** @type {const} */ ([
 module.exports = defineDiagnosis({
   id: 'resource-leak',
   title: 'Handles pile up: sockets, timers, watchers or descriptors',
-  severity: 'warning',
+  severity: 'critical',
   scope: 'isolate',
   requires: [],
   uses: [...KINDS.flatMap(({ signals }) => signals), 'maxFileDescriptors', 'listenerWarnings', 'loadGrowthRatio', 'liveHeapRiseBytes', 'eventLoopUtilizationRatio', 'cpuThrottledRatio'],
@@ -56,6 +57,10 @@ module.exports = defineDiagnosis({
     steadinessRatio: 0.6,
     // Below this what grew levels off: a pool that has filled.
     levelsOffRatio: 0.3,
+    // Within a working day somebody must act at once; what takes longer is a ticket, ...
+    criticalSeconds: 8 * 3600,
+    // ... and what the next deployment restarts anyway is worth knowing.
+    infoSeconds: 30 * 86_400,
     // With a load that grows like this, more handles are what it takes.
     loadGrowthRatio: 1.25,
     // A loop that is busy all the time, or a quota that is used up in nearly all of its periods: it answers more slowly
@@ -98,6 +103,7 @@ module.exports = defineDiagnosis({
     const secondsLeft = maxFileDescriptors !== null && worst.countsDescriptors ? (maxFileDescriptors - (signals.fileDescriptorsOpen ?? 0)) / (worst.perSecond ?? 1) : null
     return {
       state: worst.steady >= limits.steadinessRatio && !loadGrows && !isSaturated ? 'confirmed' : 'suspected',
+      severity: severityByTime(secondsLeft, limits),
       summary: `${formatNumber(worst.now ?? 0)} ${worst.name}, ${formatPerMinute(worst.perSecond ?? 0)} more each minute, and none is given up.`,
       finding: { kind: worst.name, perSecond: worst.perSecond ?? 0, loadGrowthRatio: signals.loadGrowthRatio },
       evidence: [

@@ -6,7 +6,7 @@ const { MOST } = require('./client-limits')
 const { refuse } = require('./problems')
 const { nameOf, withoutOmitted } = require('./targets')
 const { findCase } = require('../classify/case')
-const { primaryOf } = require('../classify/evaluate')
+const { summarize } = require('../classify/headline')
 
 const EVERY_MS = 1000
 /** Who reads more slowly than he is told is let go, and comes back when he can. */
@@ -82,9 +82,7 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
  */
 function rowOf (target, deathWatch) {
   const { rssBytes, containerLimitBytes, heapUsedBytes, heapSizeLimitBytes } = target.values
-  const { verdicts } = findCase(target)
-  const found = primaryOf(verdicts) ??
-    verdicts.find(({ state, opportunity }) => state === 'suspected' && !opportunity)
+  const { verdicts, suspects } = findCase(target)
   return {
     ...nameOf(target),
     startedAtUnixMs: target.hello.startedAtUnixMs,
@@ -96,9 +94,7 @@ function rowOf (target, deathWatch) {
     heapUsedBytes,
     heapSizeLimitBytes,
     loopRatio: loopRatioOf(target),
-    opportunities: verdicts
-      .filter(({ state, opportunity }) => state === 'confirmed' && opportunity).length,
-    verdict: found ? { diagnosis: found.diagnosis, title: found.title, state: found.state, severity: found.severity, summary: found.summary } : null
+    headline: summarize(verdicts, suspects)
   }
 }
 

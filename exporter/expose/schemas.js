@@ -2,7 +2,9 @@
 
 const { kinds } = require('../captures/kinds')
 const { capture, suspects } = require('../captures/schema')
-const { evidence, state } = require('../classify/schema')
+const { HEADLINE_STATES } = require('../classify/headline')
+const { evidence, severity, state } = require('../classify/schema')
+const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 const { death, deathWithMinutes } = require('../deaths/schema')
 const { silenceCauses } = require('../deaths/silence')
 const { array, nullable, number, object, text } = require('../text/json-schema')
@@ -18,9 +20,23 @@ const verdict = object({
   diagnosis: text,
   title: text,
   state,
-  severity: { enum: ['critical', 'warning', 'info'] },
+  severity,
   opportunity: { type: 'boolean', description: 'something to gain where nothing is wrong: never primary' },
   confirmedAfterSeconds: { ...nullable('number'), description: 'age of the isolate when the verdict was confirmed' },
+  open: {
+    anyOf: [object({
+      until: {
+        enum: ['readings', 'setting', 'main_thread', 'never'],
+        description: 'more of the same run; another setting, which the summary names; ' +
+          'the verdict of the main thread; nothing here'
+      },
+      waitSeconds: {
+        ...nullable('number'),
+        description: 'until there are enough readings; null where that cannot be computed'
+      }
+    }), { type: 'null' }],
+    description: 'what would decide it; null where it is decided'
+  },
   summary: text,
   evidence: array(evidence),
   ruledOut: array(object({ diagnosis: text, text })),
@@ -45,6 +61,26 @@ const verdict = object({
   })),
   runbook: nullable('string')
 })
+
+const headline = {
+  ...object({
+    state: { enum: HEADLINE_STATES },
+    diagnosis: nullable('string'),
+    severity: { enum: [...SEVERITIES, null] },
+    text,
+    waitSeconds: {
+      ...nullable('number'),
+      description: 'until the open checks are decided; null where that cannot be computed'
+    },
+    confirmed: { type: 'integer', description: 'count of confirmed findings' },
+    open: { ...array(text), description: 'critical checks that are not decided yet' },
+    notLookedAt: {
+      ...array(object({ diagnosis: text, text })),
+      description: 'critical checks that cannot be made here, and why'
+    }
+  }),
+  description: 'the verdicts in one sentence; ok only where every critical check is ruled out'
+}
 
 const memory = {
   anyOf: [object({
@@ -81,6 +117,7 @@ const targets = array(object({
 const diagnoses = array(object({
   ...targetName,
   memory,
+  headline,
   primary: { anyOf: [verdict, { type: 'null' }] },
   verdicts: array(verdict)
 }))
@@ -234,7 +271,12 @@ const report = {
     targets: array(object({
       ...targetName,
       memory,
-      primary: { anyOf: [verdict, { type: 'null' }], description: 'the confirmed verdict to act on first; null when nothing is confirmed' },
+      headline,
+      primary: {
+        anyOf: [verdict, { type: 'null' }],
+        description: 'the most severe confirmed verdict, causes before symptoms; null when ' +
+          'nothing is confirmed'
+      },
       verdicts: array(verdict)
     })),
     deaths: { ...deaths, description: 'how its processes ended, the newest first; empty for a recording' }

@@ -7,6 +7,7 @@ const { anatomyIn } = require('../signals/anatomy-in')
 const { parts } = require('../anatomy/parts')
 const { findCase } = require('../classify/case')
 const { primaryOf } = require('../classify/evaluate')
+const { summarize } = require('../classify/headline')
 const { withKubernetes } = require('../fixes/forms')
 
 /** @typedef {import('../series/target').Target} Target */
@@ -115,7 +116,13 @@ function verdictsOf (target) {
  */
 function judgedTarget (target) {
   const verdicts = verdictsOf(target)
-  return { ...nameOf(target), memory: memoryOf(target), primary: primaryOf(verdicts), verdicts }
+  return {
+    ...nameOf(target),
+    memory: memoryOf(target),
+    headline: summarize(verdicts),
+    primary: primaryOf(verdicts),
+    verdicts
+  }
 }
 
 module.exports = { targetRoutes, withoutOmitted, nameOf, judgedTarget }

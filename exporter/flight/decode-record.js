@@ -3,7 +3,7 @@
 const { createHash } = require('node:crypto')
 const { inflateRawSync } = require('node:zlib')
 const { PROTOCOL_VERSION, MAX_LINE_BYTES } = require('memwatch/frame')
-const { evidence: reportedEvidence, state } = require('../classify/schema')
+const { evidence: reportedEvidence, severity, state } = require('../classify/schema')
 const { rebuild } = require('../data-folder/contract')
 const { death } = require('../deaths/schema')
 const { check } = require('../ingest/decode')
@@ -25,8 +25,8 @@ const object = (properties, optional = []) => ({
 /** A number that was not finite when it was saved is null in JSON. */
 const evidence = object({ ...reportedEvidence.properties, value: nullable, limit: nullable })
 const judgement = object({
-  state, summary: text, evidence: { type: 'array', items: evidence }, impact: text
-}, ['evidence', 'impact'])
+  state, severity, summary: text, evidence: { type: 'array', items: evidence }, impact: text
+}, ['evidence', 'impact', 'severity'])
 const settledState = object({
   state: { enum: ['suspected', 'confirmed'] }, judgement, agreed: number, confirmedAtSeconds: nullable, seenAtSeconds: number
 })

@@ -1,4 +1,4 @@
-import { fill, h, setText } from './dom.mjs'
+import { h, setText } from './dom.mjs'
 import { formatBytes, formatRatio } from './format.mjs'
 import { deathsList } from './deaths.mjs'
 
@@ -6,6 +6,8 @@ import { deathsList } from './deaths.mjs'
 
 const HEADS = ['Target', 'RSS', 'of its limit', 'Heap used', 'Loop busy', 'Verdict']
 const SEVERITIES = ['critical', 'warning', 'info']
+/** From the most to the least urgent: see exporter/classify/headline.js. */
+const STATES = ['confirmed', 'suspected', 'undecided', 'limited', 'ok']
 
 /** All targets, worst first, and who died lately. */
 export class Fleet {
@@ -45,8 +47,14 @@ export class Fleet {
     const words = /** @type {HTMLInputElement} */ (this.#filter).value.trim().toLowerCase()
     const shown = this.#targets.filter(row => words === '' || `${row.target} ${row.thread} ${sentence(row)}`.toLowerCase().includes(words))
       .sort((a, b) => rankOf(a) - rankOf(b) || (b.rssBytes ?? 0) - (a.rssBytes ?? 0) || (a.target < b.target ? -1 : 1))
-    const ill = this.#targets.filter(({ verdict }) => verdict?.state === 'confirmed').length
-    setText(this.#summary, `${this.#targets.length} watched, ${ill} with a confirmed problem${shown.length < this.#targets.length ? `, ${shown.length} shown` : ''}`)
+    const ill = this.#targets.filter(({ headline }) => headline.confirmed > 0).length
+    const open = this.#targets.filter(({ headline }) => headline.state === 'undecided').length
+    setText(this.#summary, [
+      `${this.#targets.length} watched`,
+      `${ill} with a confirmed problem`,
+      ...open > 0 ? [`${open} undecided`] : [],
+      ...shown.length < this.#targets.length ? [`${shown.length} shown`] : []
+    ].join(', '))
     this.#empty.hidden = this.#targets.length > 0
     this.#table.hidden = this.#targets.length === 0
     const kept = new Set()
@@ -93,18 +101,22 @@ function update ({ element, cells: [rss, share, heap, loop, verdict], meter }, r
   setText(share, ratio === undefined ? 'no limit' : formatRatio(ratio))
   setText(heap, heapUsedBytes === undefined ? '' : formatBytes(heapUsedBytes))
   setText(loop, loopRatio === undefined ? '' : formatRatio(loopRatio))
-  element.className = row.verdict ? row.verdict.state : row.up ? '' : 'gone'
-  const said = sentence(row)
-  fill(verdict, [row.verdict?.state, said], () => row.verdict ? [h('strong', {}, row.verdict.state), ` ${row.verdict.diagnosis}: ${row.verdict.summary}`] : said)
+  element.className = !row.up && !row.silence ? 'gone' : row.headline.severity ? row.headline.state : ''
+  setText(verdict, sentence(row))
 }
 
 /** @param {Row} row */
-function sentence ({ verdict, silence, up, opportunities }) {
-  if (verdict) return `${verdict.state} ${verdict.diagnosis}: ${verdict.summary}`
-  if (silence) return `silent: ${silence}`
-  if (!up) return 'gone'
-  return opportunities > 0 ? `healthy; ${opportunities} thing(s) to gain` : 'healthy'
+function sentence ({ headline, silence, up }) {
+  if (silence) return `Silent (${silence}). ${headline.text}`
+  return up ? headline.text : `Gone. ${headline.text}`
 }
 
-/** Confirmed before suspected, critical before warning, and the silent before the healthy. @param {Row} row */
-const rankOf = ({ verdict, silence }) => verdict ? (verdict.state === 'confirmed' ? 0 : 10) + SEVERITIES.indexOf(verdict.severity) : silence ? 20 : 30
+/**
+ * Critical before warning, confirmed before suspected, and the silent before the undecided and
+ * the healthy.
+ * @param {Row} row
+ */
+function rankOf ({ headline: { state, severity }, silence }) {
+  if (severity) return 2 * SEVERITIES.indexOf(severity) + (state === 'confirmed' ? 0 : 1)
+  return silence ? 20 : 30 + STATES.indexOf(state)
+}

@@ -31,7 +31,7 @@ export class Target {
   #facts = h('p', { class: 'facts' })
   #problem = h('p', { role: 'alert' })
   #verdicts = h('section', { 'aria-label': 'Verdicts' })
-  #healthy = h('p', { class: 'summary' }, 'Asking what was found …')
+  #headline = h('p', { class: 'summary' }, 'Asking what was found …')
   #others = h('div', {})
   #memory = h('section', { 'aria-label': 'Memory' })
   #deaths = h('section', { 'aria-label': 'Deaths' })
@@ -58,7 +58,7 @@ export class Target {
     const name = thread === 'main' ? target : `${target} ${thread}`
     this.#heading.textContent = name
     this.#captures = new Captures({ target, thread })
-    this.#verdicts.append(this.#healthy)
+    this.#verdicts.append(this.#headline)
     const ranges = h('fieldset', { class: 'ranges' }, h('legend', { class: 'unseen' }, 'Time range'), ...RANGES.map((range, i) =>
       h('label', {}, h('input', { type: 'radio', name: 'range', value: range.seconds, checked: i === 0, onchange: () => this.#choose(range) }), range.name)))
     this.element = h('div', {}, h('p', {}, h('a', { href: '#' }, 'All targets')), this.#heading, this.#facts, this.#problem, this.#verdicts,
@@ -102,10 +102,11 @@ export class Target {
   }
 
   /** @param {any} judged */
-  #showVerdicts ({ primary, verdicts }) {
+  #showVerdicts ({ headline, verdicts }) {
     const found = verdicts.filter((/** @type {any} */ { state }) => state === 'confirmed' || state === 'suspected')
-      .sort((/** @type {any} */ a, /** @type {any} */ b) => rankOf(a, primary) - rankOf(b, primary))
-    setText(this.#healthy, primary ? '' : found.some((/** @type {any} */ { opportunity }) => !opportunity) ? 'Nothing is confirmed.' : 'Nothing is wrong, as far as can be told.')
+      .sort((/** @type {any} */ a, /** @type {any} */ b) => rankOf(a, headline) - rankOf(b, headline))
+    this.#headline.className = `summary headline ${headline.state}`
+    setText(this.#headline, headline.text)
     for (const [diagnosis, { element }] of this.#cards) {
       if (found.some((/** @type {any} */ verdict) => verdict.diagnosis === diagnosis)) continue
       element.remove()
@@ -192,5 +193,12 @@ export class Target {
   }
 }
 
-/** The primary one first, confirmed before suspected, what is to gain last. @param {any} verdict @param {any} primary */
-const rankOf = ({ diagnosis, state, opportunity }, primary) => diagnosis === primary?.diagnosis ? 0 : opportunity ? 3 : state === 'confirmed' ? 1 : 2
+/**
+ * The finding of the headline first, confirmed before suspected, opportunities last.
+ * @param {any} verdict @param {any} headline
+ */
+function rankOf ({ diagnosis, state, opportunity }, headline) {
+  if (diagnosis === headline.diagnosis) return 0
+  if (opportunity) return 3
+  return state === 'confirmed' ? 1 : 2
+}

@@ -178,7 +178,16 @@ class Target {
   /** @returns {Window | null} null before the first frame */
   window () {
     return this.frame
-      ? new Window({ history: this.#history, hello: this.hello, frame: this.frame, values: this.values, workers: this.workers, scan: this.scan, trends: this.#trends })
+      ? new Window({
+        history: this.#history,
+        hello: this.hello,
+        frame: this.frame,
+        values: this.values,
+        workers: this.workers,
+        scan: this.scan,
+        watchedSeconds: this.watchedSeconds,
+        trends: this.#trends
+      })
       : null
   }
 }

@@ -31,9 +31,13 @@ class Window {
    * @param {import('memwatch/frame').Frame['values']} at.values the newest value of every field
    * @param {import('./tracks').Workers} [at.workers] what the other threads of the process hold
    * @param {import('../anatomy/scan').Scan} [at.scan] the last look at where the memory lies
+   * @param {number} [at.watchedSeconds] how long frames of it were seen
    * @param {import('../statistics/trends').Trends} [at.trends] those of this target that were computed before
    */
-  constructor ({ history, hello, frame, values, workers = NO_WORKERS, scan, trends = new Trends() }) {
+  constructor ({
+    history, hello, frame, values, workers = NO_WORKERS, scan, watchedSeconds = 0,
+    trends = new Trends()
+  }) {
     this.#history = history
     this.#trends = trends
     this.hello = hello
@@ -41,6 +45,7 @@ class Window {
     this.values = values
     this.workers = workers
     this.scan = scan
+    this.watchedSeconds = watchedSeconds
   }
 
   /**
@@ -56,6 +61,7 @@ class Window {
       values: { ...this.values, ...values },
       workers: this.workers,
       scan: this.scan,
+      watchedSeconds: this.watchedSeconds,
       trends: this.#trends
     })
   }

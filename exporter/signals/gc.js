@@ -78,11 +78,6 @@ module.exports = {
     help: `Major GCs a second that V8 ran because of external memory – Buffers and ArrayBuffers – over the last ${RATE_SECONDS} s.`,
     compute: window => window.rate('externalMajors')
   }),
-  majorsPerSecond: /** @type {Signal} */ ({
-    unit: 'perSecond',
-    help: 'Major GCs a second, of any cause, over the last ten minutes.',
-    compute: window => window.rate('liveHeapMajors', 600)
-  }),
   externalMajorPauseRatio: pauseRatio('externalMajorPauseSeconds', 'Share of wall time paused in major GCs for external memory.'),
   recentGcPauseRatio: /** @type {Signal} */ ({
     unit: 'ratio',

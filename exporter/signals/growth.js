@@ -37,13 +37,16 @@ function growthOf (window, track, { afterMajors = false } = {}) {
   })
 }
 
+/** @param {number} ageSeconds of the isolate @returns {number} the first part of its life, which no trend includes */
+const warmUpSeconds = ageSeconds => Math.min(ageSeconds * WARM_UP_SHARE, WARM_UP_MOST_SECONDS)
+
 /** @param {Window} window @param {TrackName} track @param {boolean} afterMajors @returns {Found} */
 function growth (window, track, afterMajors) {
-  const warmUpSeconds = Math.min(window.nowSeconds * WARM_UP_SHARE, WARM_UP_MOST_SECONDS)
+  const warmUp = warmUpSeconds(window.nowSeconds)
   /** @type {Found} */
   let best = { trend: null, readings: 0 }
   for (const span of SPANS_SECONDS) {
-    const seconds = Math.min(span, window.nowSeconds - warmUpSeconds)
+    const seconds = Math.min(span, window.nowSeconds - warmUp)
     const found = window.trend(`${track}/${span}/${afterMajors}`, seconds, () => {
       const { times, values } = afterMajors ? pointsAfterMajors(window, track, seconds) : window.points(track, seconds)
       return { trend: trend(times, values), readings: times.length }
@@ -95,4 +98,4 @@ function steadiness ({ trend: found }) {
  */
 const liveHeapTrend = window => window.once('live heap', () => growth(window, 'liveHeapBytes', true))
 
-module.exports = { growthOf, liveHeapTrend, pointsAfterMajors, steadiness }
+module.exports = { growthOf, liveHeapTrend, pointsAfterMajors, steadiness, warmUpSeconds, ENOUGH_READINGS }

@@ -2,6 +2,7 @@
 
 const { median } = require('../statistics/quantile')
 const { growthOf, liveHeapTrend } = require('./growth')
+const { secondsUntilTrend } = require('./readings-due')
 const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
 
 /** @typedef {import('./index').Signal} Signal */
@@ -27,6 +28,7 @@ module.exports = {
   liveHeapBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     expected: 'after the first major GC',
+    afterEvent: true,
     help: 'Heap that survived the last major GC.',
     compute: window => window.values.liveHeapBytes ?? null
   }),
@@ -34,6 +36,11 @@ module.exports = {
     unit: 'count',
     help: 'Readings of the live heap since the warm-up, each after a major GC.',
     compute: window => liveHeapTrend(window).readings
+  }),
+  liveHeapReadingsDueSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'Time until there are enough readings of the live heap for a trend, where major GCs come evenly.',
+    compute: secondsUntilTrend
   }),
   liveHeapGrowthBytesPerSecond: /** @type {Signal} */ ({
     unit: 'bytesPerSecond',
@@ -134,6 +141,7 @@ module.exports = {
   liveHeapHighestBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     expected: 'after the first major GC',
+    afterEvent: true,
     help: 'The most that was left after a major GC in the last ten minutes.',
     compute: window => {
       const { values } = window.points('liveHeapBytes', 600)
@@ -142,6 +150,8 @@ module.exports = {
   }),
   liveHeapShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
+    expected: 'after the first major GC',
+    afterEvent: true,
     help: 'Live heap over the most that the old generation may grow to: the heap size limit less three semi-spaces.',
     compute: window => {
       const { liveHeapBytes } = window.values

@@ -9,6 +9,8 @@
  * @property {SignalUnit} unit
  * @property {string} help one sentence
  * @property {string} [expected] when it can be known, where that is not at once
+ * @property {true} [onMainThread] known on the main thread of a process only
+ * @property {true} [afterEvent] known after an event that may take any time, as a major GC
  * @property {(window: import('../series/window').Window) => number | null} compute
  */
 

@@ -22,6 +22,7 @@ module.exports = {
   rssBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     expected: 'on the main thread',
+    onMainThread: true,
     help: `Resident set size, median of the last ${RATE_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('rssBytes', RATE_SECONDS)
@@ -138,6 +139,7 @@ module.exports = {
   allocatorSlackBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     expected: 'on the main thread, on Linux, within seconds',
+    onMainThread: true,
     help: `What malloc holds beside Buffers and what Node itself needs, median of the last ${TYPICAL_SECONDS} s: freed, or in use by native code; freed alone where malloc was asked.`,
     compute: slackBytes
   }),

@@ -86,6 +86,7 @@ module.exports = {
   promotedKeptRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     expected: 'after three major GCs',
+    afterEvent: true,
     help: 'Share of what was promoted between major GCs that survived the next one: near 1 it is kept, near 0 it was garbage.',
     compute: window => keptGrowth(window)?.keptRatio ?? null
   }),

@@ -17,7 +17,12 @@ function capable (source, given, bounds) {
   const beyond = cannotTell(source, given)
   return allDiagnoses.map(diagnosis => {
     const why = beyond.get(diagnosis.id)
-    if (why !== undefined) return { ...diagnosis, requires: [], judge: () => ({ state: 'unknown', summary: why }) }
+    if (why !== undefined) {
+      const judge = () => /** @type {const} */ ({
+        state: 'unknown', openUntil: 'never', summary: why
+      })
+      return { ...diagnosis, requires: [], judge }
+    }
     const open = bounds ? atBothEnds(diagnosis, bounds) : diagnosis
     return { ...open, judge: limited(source, diagnosis.id, open.judge) }
   })
@@ -29,7 +34,10 @@ function limited ({ unsure = {}, cannotExclude = {} }, id, judge) {
   return (signals, limits, target) => {
     const judgement = judge(signals, limits, target)
     if (judgement.state === 'confirmed' && neverConfirmed) return { ...judgement, state: 'suspected' }
-    if (judgement.state === 'ok' && id in cannotExclude) return { state: 'unknown', summary: `${judgement.summary}; but ${cannotExclude[id]}` }
+    if (judgement.state === 'ok' && id in cannotExclude) {
+      const summary = `${judgement.summary}; but ${cannotExclude[id]}`
+      return { state: 'unknown', openUntil: 'never', summary }
+    }
     return judgement
   }
 }

@@ -72,6 +72,13 @@ const sureness = id =>
   asked(`memwatch_verdict_info{$,diagnosis="${id}"}`, '{{ with . | first | label "ruled_out" }} Ruled out: {{ . }}.{{ end }}')
 
 /**
+ * Severity of the verdict, from what is at stake; without one the worst that its diagnosis can be.
+ * @param {string} worst
+ */
+const severityOfVerdict = worst =>
+  `{{ if $labels.severity }}{{ $labels.severity }}{{ else }}${worst}{{ end }}`
+
+/**
  * One alert for each diagnosis that calls someone.
  * @param {ReturnType<typeof import('./rule').ruleMaker>} maker
  * @param {readonly Pick<import('../../exporter/diagnoses/define-diagnosis').Diagnosis, 'id' | 'title' | 'severity' | 'runbook'>[]} diagnoses
@@ -80,10 +87,17 @@ const diagnosisAlerts = ({ matchers, rule }, diagnoses) => diagnoses.flatMap(({ 
   if (runbook === undefined) return [] // an opportunity calls nobody
   // Aggregated `without`, so that namespace, pod and whatever else the scrape adds stay on the alert.
   const confirmed = `max without (state) (memwatch_diagnosis${matchers(`diagnosis="${id}"`, 'state="confirmed"')}) == 1`
-  const fix = `max without (severity, runbook, ruled_out) (memwatch_verdict_info${matchers(`diagnosis="${id}"`)})`
-  return [rule(runbook, severity,
-    // The fix travels as a label; without one the alert fires all the same. topk: two fixes at once must not stop the join.
-    `(${confirmed})\n  * ignoring (fix) group_left (fix)\n  topk without (fix) (1, ${fix})\nor ignoring (fix)\n(${confirmed})`, {
+  const info = `max without (runbook, ruled_out) (memwatch_verdict_info${matchers(`diagnosis="${id}"`)})`
+  const alert = rule(runbook, severity,
+    // Fix and severity travel as labels; without them the alert fires all the same. topk: two fixes
+    // at once must not stop the join.
+    [
+      `(${confirmed})`,
+      '  * ignoring (fix, severity) group_left (fix, severity)',
+      `  topk without (fix, severity) (1, ${info})`,
+      'or ignoring (fix, severity)',
+      `(${confirmed})`
+    ].join('\n'), {
       summary: `${title}.`,
       description: `{{ $labels.target }} ({{ $labels.thread }}): ${lowerFirst(title)}.${sureness(id)} ` +
         `Now: ${(NUMBERS[id] ?? OTHER_NUMBERS).map(numberTemplate).join(', ')}. ` +
@@ -91,7 +105,8 @@ const diagnosisAlerts = ({ matchers, rule }, diagnoses) => diagnoses.flatMap(({ 
         asked(`memwatch_suspect_info{$,diagnosis="${id}"}`, ' Suspects: {{ . | first | label "suspects" }}.') +
         '{{ if $labels.fix }} Fix: {{ $labels.fix }}{{ end }}',
       fix: '{{ if $labels.fix }}{{ $labels.fix }}{{ else }}see /api/v1/diagnoses{{ end }}'
-    })]
+    })
+  return [{ ...alert, labels: { severity: severityOfVerdict(severity) } }]
 })
 
 /** Not of a name: JS heap, GC. @param {string} text */

@@ -42,7 +42,7 @@ describe('alerts', () => {
     expect(inFolder('tests', '.test.yaml').sort()).toEqual([...names, PROM_CLIENT].sort())
   })
   it.each(rules.map(rule => [rule.alert, rule]))('%s says what it is, how bad, and what to do', (alert, rule) => {
-    expect(rule.labels.severity).toMatch(/^(critical|warning|info)$/)
+    expect(rule.labels.severity).toMatch(/^(critical|warning|info|\{\{ if \$labels\.severity \}\}.*\{\{ else \}\}(critical|warning|info)\{\{ end \}\})$/)
     expect(Object.keys(rule.annotations).sort()).toEqual(['dashboard_url', 'description', 'fix', 'runbook_url', 'summary'])
     expect(rule.annotations.dashboard_url).toMatch(/^https:\/\/[^/]+\/d\/memwatch-(process|exporter)\?var-job=/)
     expect(rule.annotations.summary).not.toContain('{{')
@@ -60,8 +60,9 @@ describe('alerts', () => {
     expect(unknownMetrics(expr + annotations.description)).toEqual([])
     expect(unknownMetrics(fs.readFileSync(path.join(ALERTS, 'runbooks', `${alert}.md`), 'utf8'))).toEqual([])
   })
-  it('each diagnosis has its alert, of its severity, and an opportunity none', () => {
-    for (const { runbook, severity, opportunity } of diagnoses) {
+  it('each diagnosis has its alert, of its verdict\'s severity, and an opportunity none', () => {
+    for (const { runbook, severity: worst, opportunity } of diagnoses) {
+      const severity = `{{ if $labels.severity }}{{ $labels.severity }}{{ else }}${worst}{{ end }}`
       expect(rules.find(({ alert }) => alert === runbook)?.labels).toEqual(opportunity ? undefined : { severity })
     }
   })

@@ -143,7 +143,7 @@ describe('what happens', () => {
     expect(response.headers['content-type']).toBe('text/event-stream')
     const connection = await agent({ name: 'shop' }, seconds(3))
     await eventually(() => events, list => list.some(({ event, content }) => event === 'targets' && content[0]?.target === 'shop'))
-    expect(events.at(-1).content[0]).toMatchObject({ target: 'shop', thread: 'main', rssBytes: 102 * MIB, up: true, silence: null, verdict: null })
+    expect(events.at(-1).content[0]).toMatchObject({ target: 'shop', thread: 'main', rssBytes: 102 * MIB, up: true, silence: null, headline: { state: 'undecided' } })
     connection.end(line({ type: 'bye', sequence: 4, atUnixMs: 1_760_000_004_000, exitCode: 3 }) + '\n')
     await eventually(() => events, list => list.some(({ event, content }) => event === 'death' && content.target === 'shop' && content.exitCode === 3))
     response.destroy()

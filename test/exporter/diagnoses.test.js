@@ -3,6 +3,7 @@
 const { Target } = require('../../exporter/series/target')
 const { findCase } = require('../../exporter/classify/case')
 const { evaluate, primaryOf } = require('../../exporter/classify/evaluate')
+const { severityByTime } = require('../../exporter/diagnoses/severity')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
 
 /**
@@ -45,6 +46,40 @@ function watch ({ seconds, at, helloChanges = {} }) {
   const verdict = id => findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)
   return { primary: primaryOf(findCase(target).verdicts), verdict, ever: states }
 }
+
+describe('severity comes from what is at stake', () => {
+  const HOUR = 3600
+  const limits = { criticalSeconds: 8 * HOUR, infoSeconds: 30 * 24 * HOUR }
+  it.each([
+    [8 * HOUR - 1, 'critical'], [8 * HOUR, 'warning'], [30 * 24 * HOUR - 1, 'warning'], [30 * 24 * HOUR, 'info'], [null, 'warning']
+  ])('%s seconds to the limit: %s', (secondsLeft, severity) => {
+    expect(severityByTime(secondsLeft, limits)).toBe(severity)
+  })
+  it.each([
+    [1000, 'critical'], [100_000, 'warning'], [4_000_000, 'info']
+  ])('the same leak under a limit of %i MiB is %s', (heapLimitMib, severity) => {
+    const at = t => ({ liveMib: 10 + 0.8 * t, heapLimitMib, values: { containerLimitBytes: undefined } })
+    const { verdict } = watch({ seconds: 100, at })
+    expect(verdict('js-heap-leak')).toMatchObject({ state: 'suspected', severity })
+  })
+  it.each([
+    [512, 90, 'ok', 'warning'], [513, 90, 'confirmed', 'info'], [513, 358, 'confirmed', 'info'], [513, 359, 'confirmed', 'warning']
+  ])('a heap of %i MiB in a container of 512, at %i MiB of RSS: %s, %s', (heapLimitMib, rssMib, state, severity) => {
+    const { verdict } = watch({ seconds: 20, at: () => ({ heapLimitMib, rssMib }) })
+    expect(verdict('container-limit-mismatch')).toMatchObject({ state, severity })
+  })
+  it('says that V8 chose that much where Node.js knew the limit', () => {
+    const { verdict } = watch({ seconds: 20, at: () => ({ heapLimitMib: 259, values: { containerLimitBytes: 256 * MIB } }), helloChanges: { constrainedBytes: 256 * MIB } })
+    expect(verdict('container-limit-mismatch')).toMatchObject({ state: 'confirmed', severity: 'info' })
+    expect(verdict('container-limit-mismatch').evidence.map(({ text }) => text)).toContain('Node 20.20.2 knew the limit at start: V8 chooses that much for it.')
+  })
+  it.each([
+    [512, 'warning'], [4096, 'info']
+  ])('what malloc keeps in a container of %i MiB is %s', (limitMib, severity) => {
+    const at = t => ({ rssMib: 320, nativeMib: 220, spanMib: 240, externalMib: t % 20 < 10 ? 5 : 160, values: { containerLimitBytes: limitMib * MIB } })
+    expect(watch({ seconds: 120, at }).verdict('allocator-fragmentation')).toMatchObject({ state: 'confirmed', severity })
+  })
+})
 
 describe('js-heap-leak', () => {
   const leak = { seconds: 200, at: t => ({ liveMib: 10 + 0.8 * t }) }
@@ -195,7 +230,7 @@ describe('allocator-fragmentation', () => {
     expect(watch({ seconds: 120, at: some(200) }).primary).toMatchObject({ diagnosis: 'allocator-fragmentation' })
     const { primary, verdict } = watch({ seconds: 120, at: some(160) })
     expect(primary).toBeNull()
-    expect(verdict('allocator-fragmentation').summary).toMatch(/has room for it: RSS is 31 % of its limit/)
+    expect(verdict('allocator-fragmentation').summary).toMatch(/little in 512 MiB: RSS is 31 % of them/)
   })
   it.each([
     ['a constant native library', { at: () => ({ nativeMib: 190, spanMib: 200, rssMib: 290 }) }],
@@ -240,7 +275,7 @@ const CASES = [
   }],
   ['container-limit-mismatch', { seconds: 20, at: () => ({ heapLimitMib: 1024, semiMib: 16 }) }, {
     'a heap limit that fits': () => ({ heapLimitMib: 400, semiMib: 16 }),
-    'a heap that might not fit in a container that is half empty': () => ({ heapLimitMib: 520, semiMib: 16, rssMib: 250 }),
+    'a heap that might not fit in a container that is half empty': () => ({ heapLimitMib: 500, semiMib: 16, rssMib: 250 }),
     'a container filled by something else than the heap': () => ({ heapLimitMib: 400, nativeMib: 400, rssMib: 450 })
   }],
   ['container-limit-mismatch', { seconds: 20, at: t => ({ values: { containerHighBytes: 300 * MIB, containerHighHits: 20 * t, memoryPressureSomeSeconds: 0.2 * t } }) }, {

@@ -152,5 +152,12 @@ describe('memwatch diagnose', () => {
     expect(after).toEqual(before)
     expect(after.targets[0].verdicts.find(({ diagnosis }) => diagnosis === 'semi-space-starvation').state).toBe('suspected')
     expect(diagnose(['--json', '--fail-on', 'suspected', file]).status).toBe(3)
+    expect(diagnose(['--json', '--fail-on', 'confirmed', file]).status).toBe(0)
   }, 30_000)
+
+  it('in which nobody speaks has a status of its own under --fail-on', () => {
+    const file = path.join(folder, 'silent.ndjson')
+    fs.writeFileSync(file, '{"memwatch":"recording","version":1}\n')
+    expect([diagnose([file]).status, diagnose(['--fail-on', 'confirmed', file]).status]).toEqual([0, 4])
+  })
 })

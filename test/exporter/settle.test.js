@@ -70,6 +70,28 @@ describe('evaluate', () => {
     expect(states).toEqual({ a: 'confirmed' })
     expect(errors).toContain('the fix of a failed')
   })
+  it('a severity rises at once, and falls when the lower one has lasted for five minutes', () => {
+    const at = { 10: 'info', 20: 'critical', 30: 'warning' }
+    let severity = 'info'
+    const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
+    const one = diagnosis('a', { judge: () => ({ state: 'confirmed', severity, summary: 'a' }) })
+    const seen = {}
+    for (let t = 2; t <= 340; t += 2) {
+      severity = at[t] ?? severity
+      target.take(frame({ sequence: t, uptimeSeconds: t }), 0)
+      evaluate(target, { diagnoses: [one] })
+      seen[t] = findCase(target).verdicts[0].severity
+    }
+    expect([seen[18], seen[20], seen[30], seen[326], seen[328]]).toEqual(['info', 'critical', 'critical', 'critical', 'warning'])
+  })
+  it('a confirmed cause is as severe as the symptom that it folds', () => {
+    const { target } = run([diagnosis('cause', { explains: ['symptom'] }), diagnosis('symptom', { severity: 'critical' })])
+    expect(primaryOf(target.verdicts)).toMatchObject({ diagnosis: 'cause', severity: 'critical' })
+  })
+  it('the primary verdict is the most severe, then the earliest', () => {
+    const info = { severity: 'info' }
+    expect(primaryOf(run([diagnosis('a', info), diagnosis('b'), diagnosis('c')]).target.verdicts).diagnosis).toBe('b')
+  })
   it('what is only suspected is no primary verdict', () => {
     const { target } = run([diagnosis('a', { judge: () => ({ state: 'suspected', summary: 'a' }) })])
     expect(primaryOf(findCase(target).verdicts)).toBeNull()

@@ -46,7 +46,7 @@ describe('memwatch run', () => {
     expect(code).toBe(status)
     expect(stdout).toContain('hello from the app')
     expect(stdout).toContain('two-seconds main')
-    expect(stdout).toContain('Nothing is wrong, as far as can be told.')
+    expect(stdout).toContain('Undecided: ')
   })
 
   it('ends with 128 + N when signal N ended the command', async () => {
@@ -105,10 +105,26 @@ describe('memwatch run', () => {
   })
 
   it.each([
+    ['nothing was seen, for there was no Node.js', ['true'], 'confirmed', 4, 'No Node.js process reported'],
+    ['nothing was seen, for the agent was not passed on', ['env', '-u', 'NODE_OPTIONS', process.execPath, twoSeconds], 'suspected', 4, 'No Node.js process reported'],
+    ['a leak check is open', [process.execPath, twoSeconds], 'undecided', 3, 'Undecided: '],
+    ['a leak check is open, and only findings count', [process.execPath, twoSeconds], 'suspected', 0, 'Undecided: ']
+  ])('--fail-on has a status of its own when %s', async (_, command, state, status, text) => {
+    const { code, stdout } = await memwatch(['run', '--fail-on', state, '--', ...command]).done
+    expect(stdout).toContain(text)
+    expect(code).toBe(status)
+  })
+
+  it.each(['run', 'simulate', 'diagnose'])('%s --help names the statuses of --fail-on', async name => {
+    const { stdout } = await memwatch([name, '--help']).done
+    expect(stdout.replace(/\s+/g, ' ')).toContain('with 4 when nothing was seen')
+  })
+
+  it.each([
     ['no such command', ['run', '--', '/no/such/command'], 127, 'cannot run /no/such/command: no such command'],
     ['no command', ['run'], 1, "missing required argument 'command'"],
     ['a wrong --for', ['run', '--for', 'soon', '--', 'true'], 2, '--for: expected a number of seconds above 0, got "soon"'],
-    ['a wrong --fail-on', ['run', '--fail-on', 'ok', '--', 'true'], 2, '--fail-on: expected suspected or confirmed'],
+    ['a wrong --fail-on', ['run', '--fail-on', 'ok', '--', 'true'], 2, '--fail-on: expected confirmed, suspected or undecided'],
     ['a report that cannot be written', ['run', '--report', '/no/such/folder/x', '--', 'true'], 2, '--report: cannot write'],
     ['a misspelt option', ['run', '--jsno', '--', 'true'], 1, 'Did you mean --json?'],
     ['a misspelt command', ['rnu'], 1, 'Did you mean run?'],

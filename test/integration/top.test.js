@@ -25,7 +25,7 @@ it('memwatch top shows who is ill first, and what is the matter; a narrow termin
     const { code, stdout, stderr } = await memwatch(['top', '--url', exporter.url])
     const [head, ...rows] = stdout.trimEnd().split('\n')
     expect([code, stderr, head.split(/ {2,}/)]).toEqual([0, '', ['target', 'RSS', 'of limit', 'heap', 'loop', 'RSS, 5 min', 'verdict']])
-    expect(rows).toEqual([expect.stringMatching(/^blocked .* MiB .* % .* (suspected|confirmed): event-loop-blocked: /), expect.stringMatching(/^calm .* MiB .* % .*healthy$/)])
+    expect(rows).toEqual([expect.stringMatching(/^blocked .* MiB .* % .* (Suspected|Confirmed): event-loop-blocked: /), expect.stringMatching(/^calm .* MiB .* % .*Undecided: /)])
   } finally {
     for (const { child, ended } of apps) {
       child.kill('SIGKILL')
@@ -36,7 +36,7 @@ it('memwatch top shows who is ill first, and what is the matter; a narrow termin
 }, 60_000)
 
 it('rows are cut to the width, and coloured by how sure it is', () => {
-  const row = { target: {}, name: 'shop', values: { rssBytes: 2 ** 30, containerLimitBytes: 2 ** 31 }, rss: [1, 2], loopRatio: 0.5, up: true, silence: null, verdict: { state: 'confirmed', severity: 'critical', diagnosis: 'js-heap-leak', summary: 'It leaks.' } }
+  const row = { target: {}, name: 'shop', values: { rssBytes: 2 ** 30, containerLimitBytes: 2 ** 31 }, rss: [1, 2], loopRatio: 0.5, up: true, silence: null, headline: { state: 'confirmed', severity: 'critical', diagnosis: 'js-heap-leak', text: 'Confirmed: js-heap-leak: It leaks.' } }
   const [head, line] = terminalText(render([row], { width: 40 })).split('\n')
   expect([head.length, line.length]).toEqual([40, 40])
   expect(terminalText(render([row], { width: 200 }), { colour: true })).toContain('\u001b[31m')

@@ -73,7 +73,7 @@ describeWithTools('the page', ({ chromium }) => {
     await target.goto(`${exporter.url}/#target=event-loop-blocked`)
     await eventually(() => verdictsOf('event-loop-blocked'), verdicts => verdicts.some(({ diagnosis, state }) => diagnosis === 'event-loop-blocked' && state === 'confirmed'), 60_000)
     await Promise.all([
-      list.getByRole('row', { name: /^event-loop-blocked.*confirmed event-loop-blocked: / }).waitFor({ timeout: SHOWN_WITHIN_MS }),
+      list.getByRole('row', { name: /^event-loop-blocked.*Confirmed: event-loop-blocked: / }).waitFor({ timeout: SHOWN_WITHIN_MS }),
       target.locator('.verdict.confirmed', { hasText: 'event-loop-blocked' }).waitFor({ timeout: SHOWN_WITHIN_MS })
     ])
     expect(complaints).toEqual([])

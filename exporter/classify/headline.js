@@ -1,0 +1,152 @@
+'use strict'
+
+const { bySeverity } = require('./evaluate')
+const { diagnoses } = require('../diagnoses')
+const { shortText } = require('../text/suspect-text')
+const { formatSeconds } = require('../text/format')
+
+/**
+ * @typedef {import('./evaluate').Verdict} Verdict
+ * @typedef {'confirmed' | 'suspected' | 'undecided' | 'limited' | 'ok'} HeadlineState `limited`:
+ *   nothing was found, and a check that finds critical problems cannot be made here
+ */
+
+/** From the most to the least urgent. @type {readonly HeadlineState[]} */
+const HEADLINE_STATES = Object.freeze(['confirmed', 'suspected', 'undecided', 'limited', 'ok'])
+
+/**
+ * The verdicts of a target in one sentence. The API serves it; reports, `top` and the page print
+ * it.
+ * @typedef {object} Headline
+ * @property {HeadlineState} state
+ * @property {string | null} diagnosis id of the finding, null where there is none
+ * @property {Verdict['severity'] | null} severity of that finding
+ * @property {string} text
+ * @property {number | null} waitSeconds until the open checks are decided, at the present load;
+ *   null where that cannot be computed, or nothing is open
+ * @property {number} confirmed count of confirmed findings
+ * @property {string[]} open ids of the checks that keep a target undecided
+ * @property {{ diagnosis: string, text: string }[]} notLookedAt critical checks that cannot be made
+ *   here, and why
+ */
+
+/** @typedef {import('./case').AttachedSuspects} AttachedSuspects */
+
+/**
+ * @param {readonly (Verdict & { suspects?: AttachedSuspects | null })[]} verdicts
+ * @param {Map<string, AttachedSuspects>} [suspects] by diagnosis, where the verdicts do not carry
+ *   them
+ * @returns {Headline}
+ */
+function summarize (verdicts, suspects) {
+  const found = order(verdicts)
+  const confirmed = found.filter(({ state }) => state === 'confirmed')
+  const unknown = verdicts.filter(({ severity, state, opportunity }) =>
+    severity === 'critical' && state === 'unknown' && !opportunity)
+  const undecided = unknown.filter(({ open }) =>
+    open?.until === 'readings' || open?.until === 'setting')
+  const notLookedAt = unknown.filter(({ open }) => open?.until === 'never')
+    .map(({ diagnosis, summary }) => ({ diagnosis, text: summary }))
+  const open = undecided.map(({ diagnosis }) => diagnosis)
+  const base = {
+    diagnosis: null,
+    severity: null,
+    waitSeconds: null,
+    confirmed: confirmed.length,
+    open,
+    notLookedAt
+  }
+  if (found.length > 0) {
+    const { state, diagnosis, severity } = found[0]
+    const text = describeFound(found, suspects)
+    const certainty = state === 'confirmed' ? state : 'suspected'
+    return { ...base, state: certainty, diagnosis, severity, text }
+  }
+  if (verdicts.length === 0) return { ...base, state: 'undecided', text: NOT_JUDGED }
+  if (undecided.length > 0) return { ...base, state: 'undecided', ...describeOpen(undecided) }
+  const ruledOut = verdicts.filter(({ state, opportunity }) => state === 'ok' && !opportunity)
+  if (ruledOut.length === 0) return { ...base, state: 'undecided', text: NOTHING_TO_JUDGE }
+  const checks = `${ruledOut.length} ${ruledOut.length === 1 ? 'check' : 'checks'}`
+  if (notLookedAt.length > 0) {
+    const missing = notLookedAt.map(({ diagnosis, text }) => `${diagnosis} (${text})`).join('; ')
+    const text = `Nothing found in ${checks}. Not looked at: ${missing}.`
+    return { ...base, state: 'limited', text }
+  }
+  const text = `Healthy: ${checks} ruled out.${othersOpen(verdicts)}${toGain(verdicts)}`
+  return { ...base, state: 'ok', text }
+}
+
+const NOT_JUDGED = 'Undecided: nothing was judged yet. Run it longer.'
+const NOTHING_TO_JUDGE = 'Undecided: none of the checks can be made here.'
+
+/** Symptoms by their cause. @type {ReadonlyMap<string, readonly string[]>} */
+const symptoms = new Map(diagnoses.map(({ id, explains }) => [id, explains]))
+
+/**
+ * Findings, the one to act on first at the front. A finding of severity info stands behind every
+ * graver suspicion, and a suspected cause before its confirmed symptom.
+ * @template {Verdict} V
+ * @param {readonly V[]} verdicts @returns {V[]}
+ */
+function order (verdicts) {
+  const rank = (/** @type {V} */ { state, severity }) =>
+    2 * Number(severity === 'info') + Number(state === 'suspected')
+  const found = verdicts
+    .filter(({ state, opportunity }) =>
+      !opportunity && (state === 'confirmed' || state === 'suspected'))
+    .sort((a, b) => rank(a) - rank(b) || bySeverity(a, b))
+  const causes = found.filter(({ diagnosis, state, severity }) => state === 'suspected' &&
+    severity !== 'info' && symptoms.get(diagnosis)?.includes(found[0].diagnosis))
+  return [...new Set([...causes.slice(0, 1), ...found])]
+}
+
+/**
+ * @param {(Verdict & { suspects?: AttachedSuspects | null })[]} found
+ * @param {Parameters<typeof summarize>[1]} suspects
+ */
+function describeFound ([first, ...others], suspects) {
+  const { diagnosis, summary } = first
+  const state = first.state === 'confirmed' ? 'Confirmed' : 'Suspected'
+  const lines = shortText((first.suspects ?? suspects?.get(diagnosis))?.suspects ?? null)
+  const also = ['confirmed', 'suspected'].flatMap(state => {
+    const names = others.filter(other => other.state === state).map(({ diagnosis }) => diagnosis)
+    return names.length > 0 ? [` Also ${state}: ${names.join(', ')}.`] : []
+  })
+  const suspected = lines ? ` Suspects: ${lines}.` : ''
+  return `${state}: ${diagnosis}: ${summary}${suspected}${also.join('')}`
+}
+
+/** @param {Verdict[]} open @returns {{ text: string, waitSeconds: number | null }} */
+function describeOpen ([first, ...others]) {
+  const open = [first, ...others]
+  const also = others.length > 0
+    ? ` Also open: ${others.map(({ diagnosis }) => diagnosis).join(', ')}.`
+    : ''
+  const reason = `Undecided: ${first.diagnosis}: ${first.summary}.${also}`
+  const waiting = open.filter(({ open }) => open?.until === 'readings')
+  // Time alone decides none of them: the summary names the setting.
+  if (waiting.length === 0) return { text: reason, waitSeconds: null }
+  const waits = waiting.map(({ open }) => open?.waitSeconds ?? null)
+  if (waits.includes(null)) {
+    return { text: `${reason} Run it longer, under load.`, waitSeconds: null }
+  }
+  const waitSeconds = Math.max(...waits.map(Number))
+  return { text: `${reason} Run it about ${formatSeconds(waitSeconds)} longer.`, waitSeconds }
+}
+
+/** @param {readonly Verdict[]} verdicts */
+function othersOpen (verdicts) {
+  const others = verdicts.filter(({ state, opportunity, open }) =>
+    state === 'unknown' && !opportunity && open?.until !== 'main_thread')
+  if (others.length === 0) return ''
+  return ` Open, none of them critical: ${others.map(({ diagnosis }) => diagnosis).join(', ')}.`
+}
+
+/** @param {readonly Verdict[]} verdicts */
+function toGain (verdicts) {
+  const found = verdicts.filter(({ state, opportunity }) => state === 'confirmed' && opportunity)
+  if (found.length === 0) return ''
+  return ` To gain: ${found.map(({ diagnosis }) => diagnosis).join(', ')}.`
+}
+
+module.exports = { summarize, HEADLINE_STATES }
