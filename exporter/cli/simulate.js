@@ -69,9 +69,11 @@ async function simulate (name, given) {
   if (given.fixed && app.fixedBy !== 'code') throw new UsageError(`--fixed: the code of ${app.id} is in order; apply the fix that is printed, with --node-option or the environment`)
   const limitBytes = given.memory === undefined ? app.memoryLimitBytes : readMegabytes(given.memory)
   const groupName = `simulate-${app.id}`
-  const slowPod = given.cpus === undefined ? undefined : slowPodOf({
-    memoryBytes: limitBytes, cores: readCores(given.cpus), onParent: app.limitOnParent, name: groupName
-  })
+  const slowPod = given.cpus === undefined
+    ? undefined
+    : slowPodOf({
+      memoryBytes: limitBytes, cores: readCores(given.cpus), onParent: app.limitOnParent, name: groupName
+    })
   const group = slowPod ?? createMemoryGroup({ limitBytes, onParent: app.limitOnParent, name: groupName })
   try {
     err.say(`memwatch: ${app.title}. ${app.about}`)
