@@ -201,6 +201,8 @@ const fields = Object.freeze({
  * @property {string} agent version of the agent
  * @property {string} [host] os.hostname(): containers number their processes alike
  * @property {Pod} [pod] where it runs in Kubernetes, as far as its environment says
+ * @property {string} [cgroup] inode of the memory cgroup whose limit the process meets first; main
+ *   threads only. Processes of one host and cgroup share a limit
  * @property {number} pid
  * @property {number} threadId 0 is the main thread
  * @property {number} startedAtUnixMs when the isolate started; pid + threadId + this tell two lives apart

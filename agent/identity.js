@@ -6,6 +6,7 @@ const { isMainThread, threadId, resourceLimits } = require('node:worker_threads'
 const { parseJson, readFileSync, timeOriginUnixMs } = require('./primordials')
 const { version } = require('./package.json')
 const { HOST_NAME, plainText } = require('./text-rules')
+const { memoryCgroup } = require('./collect/memory-cgroup')
 
 /** Environment variables that steer an allocator. */
 const MALLOC_ENV = [
@@ -175,10 +176,12 @@ function hello (config) {
   const variables = MALLOC_ENV.filter(key => process.env[key])
   const values = fitting(variables.map(key => plainText(String(process.env[key]), MAX_TEXT)))
   const host = os.hostname()
+  const cgroup = isMainThread ? memoryCgroup() : undefined
   return {
     agent: version,
     ...(HOST_NAME.test(host) && { host }),
     ...podOf(config),
+    ...(cgroup && { cgroup }),
     pid: process.pid,
     threadId,
     startedAtUnixMs: Math.round(timeOriginUnixMs),

@@ -21,7 +21,7 @@ module.exports = defineDiagnosis({
     'semiSpaceMaxBytes', 'semiSpaceCapacityBytes', 'recentGcs', 'scavengesPerSecond', 'scavengePauseRatio',
     'ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio', 'heapSizeLimitBytes', 'gcWindowSeconds'
   ],
-  uses: ['gcPauseRatio', 'promotedPerMajorBytes', 'liveHeapBytes', 'liveHeapShareRatio', 'rssBytes', 'containerLimitBytes'],
+  uses: ['gcPauseRatio', 'promotedPerMajorBytes', 'liveHeapBytes', 'liveHeapShareRatio', 'rssBytes', 'containerShareBytes'],
   limits: {
     // V8's own choice with room to spare is 16 MiB or more on every Node from 18 on: a larger one is not small.
     semiSpaceMaxBytes: 16 * MIB,
@@ -85,7 +85,7 @@ module.exports = defineDiagnosis({
         ordinaryMajorPauseRatio: signals.ordinaryMajorPauseRatio,
         gcPauseRatio: signals.gcPauseRatio ?? pauseRatio,
         rssBytes: signals.rssBytes,
-        containerLimitBytes: signals.containerLimitBytes
+        shareBytes: signals.containerShareBytes
       },
       evidence: [
         evidence('semiSpaceMaxBytes', semiSpaceMaxBytes, limits.semiSpaceMaxBytes, (value, limit) => `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`),
@@ -100,8 +100,9 @@ module.exports = defineDiagnosis({
   },
 
   fix (finding, target, limits) {
-    const { rssBytes, containerLimitBytes, gcPauseRatio, ...now } = finding
-    const spareBytes = (containerLimitBytes ?? Infinity) - (rssBytes ?? 0)
+    const { rssBytes, shareBytes, gcPauseRatio, ...now } = finding
+    // Processes that share the container have the same want, and get the same advice.
+    const spareBytes = (shareBytes ?? Infinity) - (rssBytes ?? 0)
     const choice = SEMI_SPACE_CHOICES
       .filter(bytes => bytes > now.semiSpaceBytes)
       .map(bytes => predictYoungGeneration(now, bytes))

@@ -75,7 +75,17 @@ export const charts = [
       { label: 'Heap, garbage and free', colour: '--light-blue', read: part('garbage') }
     ],
     lines: ({ containerLimitBytes, heapSizeLimitBytes }) => [{ label: 'container limit', value: containerLimitBytes }, { label: 'heap size limit', value: heapSizeLimitBytes }],
-    evidence: { rssBytes: level, containerLimitBytes: level, heapResidentBytes: level, containerLimitHitsPerSecond: text, containerHighHitsPerSecond: text, pointerSpaceShareRatio: text, v8AddonsLoaded: text }
+    evidence: {
+      rssBytes: level,
+      containerLimitBytes: level,
+      containerHeapLimitBytes: text, // of several processes: the chart is of one
+      containerProcesses: text,
+      heapResidentBytes: level,
+      containerLimitHitsPerSecond: text,
+      containerHighHitsPerSecond: text,
+      pointerSpaceShareRatio: text,
+      v8AddonsLoaded: text
+    }
   },
   {
     id: 'heap',

@@ -6,6 +6,7 @@ const { trend } = require('../statistics/trend')
 const { jemallocSavingBytes } = require('../anatomy/jemalloc-saving')
 const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, retained } = require('../anatomy/typical')
 const { growthOf, steadiness } = require('./growth')
+const { partOfRoom } = require('./shared-room')
 
 /** @typedef {import('./index').Signal} Signal */
 
@@ -44,11 +45,13 @@ module.exports = {
   }),
   memoryRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: "What is left to the container's limit, or to the machine's memory where there is none.",
+    help: "What this process may still take of the container's limit, or of the machine's memory where there is none. Of what is left there, processes in the container that grow with it take their parts.",
     compute: window => {
       const { containerLimitBytes, rssBytes } = window.values
       const limit = containerLimitBytes ?? window.hello.hostMemoryBytes
-      return limit === undefined || rssBytes === undefined ? null : Math.max(0, limit - rssBytes)
+      if (limit === undefined || rssBytes === undefined) return null
+      const left = Math.max(0, limit - rssBytes - window.neighbours.memoryBytes)
+      return left * partOfRoom(window, outsideTrend(window).trend?.slope)
     }
   }),
   besideHeapBytes: /** @type {Signal} */ ({
