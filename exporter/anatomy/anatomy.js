@@ -1,6 +1,7 @@
 'use strict'
 
-const { retainedOf } = require('./retained')
+/** What malloc may retain is worth a word where it is more of RSS. */
+const WORTH_ASKING = 0.02
 
 /** @typedef {import('../series/tracks').Values} Values */
 /** @typedef {import('../series/tracks').Workers} Workers */
@@ -12,7 +13,8 @@ const { retainedOf } = require('./retained')
  * @typedef {object} Anatomy
  * @property {number} rssBytes
  * @property {Record<PartName, number>} parts in bytes; their sum is rssBytes
- * @property {[least: number, most: number]} retainedBytes bounds of allocator_retained
+ * @property {[least: number, most: number]} retainedBytes bounds of what malloc retains: both are
+ *   allocator_retained where malloc was asked
  * @property {string | null} unknown what cannot be known here, and why
  */
 
@@ -25,7 +27,7 @@ const { retainedOf } = require('./retained')
  * @param {Values} of.values the newest
  * @param {Workers} of.workers
  * @param {Scan} [of.scan] the last look
- * @returns {{ rss: number, files: number, heap: number, workerHeaps: number, stacks: number, webassembly: number, external: number,
+ * @returns {{ rss: number, files: number, heap: number, workerHeaps: number, silentHeaps: number, stacks: number, webassembly: number, external: number,
  *   native: number, slack: number, unexplained: number } | null} bytes, see Scan; null without RSS
  */
 function residentNow ({ values, workers, scan }) {
@@ -43,14 +45,15 @@ function residentNow ({ values, workers, scan }) {
   const workerHeaps = take(workers.heapBytes)
   if (scan === undefined) {
     const external = take(externalBytes + workers.externalBytes)
-    return { rss, files, heap, workerHeaps, stacks: 0, webassembly: 0, external, native: 0, slack: 0, unexplained: left }
+    return { rss, files, heap, workerHeaps, silentHeaps: 0, stacks: 0, webassembly: 0, external, native: 0, slack: 0, unexplained: left }
   }
   const stacks = take(scan.stacksBytes)
   const webassembly = take(scan.webassemblyBytes)
+  const silentHeaps = take(scan.silentHeapBytes)
   const unexplained = take(scan.unexplainedBytes)
   const native = take(scan.nativeBytes)
   const external = take(scan.externalBytes + externalBytes - scan.externalCountedBytes)
-  return { rss, files, heap, workerHeaps, stacks, webassembly, external, native, slack: left, unexplained }
+  return { rss, files, heap, workerHeaps, silentHeaps, stacks, webassembly, external, native, slack: left, unexplained }
 }
 
 /**
@@ -58,30 +61,41 @@ function residentNow ({ values, workers, scan }) {
  * @param {Values} of.values
  * @param {Workers} of.workers
  * @param {Scan | undefined} of.scan
- * @param {number} of.movedBytes how far memory outside the heap was seen to come and go
  * @returns {Anatomy | null} null without RSS
  */
-function anatomyOf ({ values, workers, scan, movedBytes }) {
+function anatomyOf ({ values, workers, scan }) {
   const resident = residentNow({ values, workers, scan })
   if (!resident) return null
-  const { rss, heap, workerHeaps, external, webassembly, native, slack, stacks, files, unexplained } = resident
-  const retained = retainedOf({ slackBytes: slack, movedBytes, asked: scan?.asked === true })
+  const { rss, heap, workerHeaps, silentHeaps, external, webassembly, native, slack, stacks, files, unexplained } = resident
+  const asked = scan?.asked === true
   return {
     rssBytes: rss,
     parts: {
       ...heapParts(values, heap),
       worker_heaps: workerHeaps,
+      silent_worker_heaps: silentHeaps,
       external,
       webassembly,
-      allocator_in_use: native + slack - retained.bytes,
-      allocator_retained: retained.bytes,
+      allocator_in_use: asked ? native : 0,
+      allocator_retained: asked ? slack : 0,
+      allocator_unasked: asked ? 0 : native + slack,
       stacks,
       files,
       unexplained
     },
-    retainedBytes: scan ? [retained.least, retained.most] : [0, unexplained],
-    unknown: scan ? null : 'where the memory outside the heap lies: /proc/self/maps and pagemap were not read yet, or are closed here'
+    retainedBytes: scan ? [asked ? slack : 0, slack] : [0, unexplained],
+    unknown: unknownOf(scan, slack / rss)
   }
+}
+
+/**
+ * @param {Scan | undefined} scan @param {number} slackRatio of RSS
+ * @returns {string | null} a subject and why it is not known
+ */
+function unknownOf (scan, slackRatio) {
+  if (!scan) return 'where the memory outside the heap lies: /proc/self/maps and pagemap were not read yet, or are closed here'
+  if (scan.asked || slackRatio < WORTH_ASKING) return null
+  return "what of malloc's memory is free: malloc was not asked (MEMWATCH_ALLOCATOR_ACCESS=read lets the agent ask)"
 }
 
 /**

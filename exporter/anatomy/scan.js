@@ -26,6 +26,7 @@ const TCMALLOC_CACHES_BYTES = 32 * 2 ** 20
  * @property {number} mallocBytes all that malloc holds
  * @property {number} stacksBytes
  * @property {number} webassemblyBytes
+ * @property {number} silentHeapBytes heaps of workers that do not report
  * @property {number} unexplainedBytes neither V8's nor malloc's
  * @property {number} externalBytes Buffers and other external memory of V8 that malloc holds
  * @property {number} externalCountedBytes what V8 counted as external then, of this isolate
@@ -50,6 +51,8 @@ function scanOf (values, { allocator }, workers, previous) {
   const { heapPhysicalBytes = 0, heapTotalBytes = heapPhysicalBytes, externalBytes: counted = 0, arrayBuffersBytes = 0 } = values
   const rest = Math.max(0, resident.other - workers.heapBytes)
   const heapBytes = Math.min(rest, Math.max(heapTotalBytes, heapPhysicalBytes))
+  // Their heaps lie where V8's pages are, and nobody else's do but mimalloc's.
+  const hasSilentWorkers = (values.workerThreads ?? 0) > workers.count
   // mimalloc asks for addresses as low as V8's.
   const low = allocator === 'mimalloc' ? rest - heapBytes : 0
   const mallocBytes = resident.malloc_heap + resident.malloc_arenas + resident.malloc_mapped + low
@@ -76,7 +79,8 @@ function scanOf (values, { allocator }, workers, previous) {
     mallocBytes,
     stacksBytes: resident.stacks,
     webassemblyBytes: resident.webassembly,
-    unexplainedBytes: rest - heapBytes - low,
+    silentHeapBytes: hasSilentWorkers ? rest - heapBytes - low : 0,
+    unexplainedBytes: hasSilentWorkers ? 0 : rest - heapBytes - low,
     externalBytes,
     externalCountedBytes: counted,
     nativeBytes,

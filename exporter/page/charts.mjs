@@ -69,7 +69,7 @@ export const charts = [
     draws: [
       { label: 'Code, files, workers', colour: '--grey', read: part('files') },
       { label: 'Native', colour: '--violet', read: part('native') },
-      { label: 'malloc, retained', colour: '--red', read: part('retained') },
+      { label: 'malloc, not known in use', colour: '--red', read: part('retained') },
       { label: 'Buffers', colour: '--orange', read: part('buffers') },
       { label: 'Heap, live', colour: '--blue', read: part('live') },
       { label: 'Heap, garbage and free', colour: '--light-blue', read: part('garbage') }
@@ -130,7 +130,7 @@ export const charts = [
       { label: 'external', colour: '--orange', read: row => row.max('externalBytes') },
       { label: 'ArrayBuffers', colour: '--green', read: row => row.max('arrayBuffersBytes') },
       { label: 'native', colour: '--violet', read: last('nativeBytes') },
-      { label: 'malloc, retained', colour: '--red', read: last('allocatorSlackBytes') }
+      { label: 'malloc, not known in use', colour: '--red', read: last('allocatorSlackBytes') }
     ],
     lines: () => [],
     evidence: {
