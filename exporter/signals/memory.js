@@ -4,7 +4,7 @@ const { median } = require('../statistics/quantile')
 const { RATE_SECONDS } = require('../series/window')
 const { trend } = require('../statistics/trend')
 const { jemallocSavingBytes } = require('../anatomy/jemalloc-saving')
-const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, retained } = require('../anatomy/typical')
+const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes, retained } = require('../anatomy/typical')
 const { growthOf, steadiness } = require('./growth')
 const { partOfRoom } = require('./shared-room')
 
@@ -169,10 +169,10 @@ module.exports = {
       return scan && found && scan.slackBytes > 0 ? scan.trimmableBytes * Math.min(1, found.bytes / scan.slackBytes) : null
     }
   }),
-  nativeReturnedBytes: /** @type {Signal} */ ({
+  nativeReusedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Largest fall of the native memory in the last ten minutes, without the start: memory in use does not fall.',
-    compute: nativeReturnedBytes
+    help: 'Largest fall of the native memory in the last ten minutes, without the start, less what the kernel got back by it: Buffers took what had been freed.',
+    compute: nativeReusedBytes
   }),
   nativeGrowthScore: /** @type {Signal} */ ({
     unit: 'score',
