@@ -28,7 +28,7 @@ const WORTH_ASKING = 0.02
  * @param {Workers} of.workers
  * @param {Scan} [of.scan] the last look
  * @returns {{ rss: number, files: number, heap: number, workerHeaps: number, silentHeaps: number, stacks: number, webassembly: number, external: number,
- *   native: number, slack: number, unexplained: number } | null} bytes, see Scan; null without RSS
+ *   native: number, slack: number, since: number, unexplained: number } | null} bytes, see Scan; null without RSS
  */
 function residentNow ({ values, workers, scan }) {
   const { rssBytes: rss, rssAnonBytes = rss, externalBytes = 0 } = values
@@ -45,15 +45,18 @@ function residentNow ({ values, workers, scan }) {
   const workerHeaps = take(workers.heapBytes)
   if (scan === undefined) {
     const external = take(externalBytes + workers.externalBytes)
-    return { rss, files, heap, workerHeaps, silentHeaps: 0, stacks: 0, webassembly: 0, external, native: 0, slack: 0, unexplained: left }
+    return { rss, files, heap, workerHeaps, silentHeaps: 0, stacks: 0, webassembly: 0, external, native: 0, slack: 0, since: 0, unexplained: left }
   }
   const stacks = take(scan.stacksBytes)
   const webassembly = take(scan.webassemblyBytes)
   const silentHeaps = take(scan.silentHeapBytes)
   const unexplained = take(scan.unexplainedBytes)
   const native = take(scan.nativeBytes)
-  const external = take(scan.externalBytes + externalBytes - scan.externalCountedBytes)
-  return { rss, files, heap, workerHeaps, silentHeaps, stacks, webassembly, external, native, slack: left, unexplained }
+  const buffersBytes = externalBytes - scan.externalCountedBytes
+  const external = take(scan.externalBytes + buffersBytes)
+  // Buffers lie in what malloc had free, and leave it free.
+  const slack = take(scan.asked ? scan.slackBytes - buffersBytes : left)
+  return { rss, files, heap, workerHeaps, silentHeaps, stacks, webassembly, external, native, slack, since: left, unexplained }
 }
 
 /**
@@ -66,7 +69,7 @@ function residentNow ({ values, workers, scan }) {
 function anatomyOf ({ values, workers, scan }) {
   const resident = residentNow({ values, workers, scan })
   if (!resident) return null
-  const { rss, heap, workerHeaps, silentHeaps, external, webassembly, native, slack, stacks, files, unexplained } = resident
+  const { rss, heap, workerHeaps, silentHeaps, external, webassembly, native, slack, since, stacks, files, unexplained } = resident
   const asked = scan?.asked === true
   return {
     rssBytes: rss,
@@ -78,12 +81,12 @@ function anatomyOf ({ values, workers, scan }) {
       webassembly,
       allocator_in_use: asked ? native : 0,
       allocator_retained: asked ? slack : 0,
-      allocator_unasked: asked ? 0 : native + slack,
+      allocator_unasked: asked ? since : native + slack,
       stacks,
       files,
       unexplained
     },
-    retainedBytes: scan ? [asked ? slack : 0, slack] : [0, unexplained],
+    retainedBytes: scan ? [asked ? slack : 0, slack + since] : [0, unexplained],
     unknown: unknownOf(scan, slack / rss)
   }
 }

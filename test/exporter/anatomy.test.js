@@ -141,6 +141,20 @@ describe('what malloc holds', () => {
     expect(next.asked).toBe(true)
     expect(mb({ native: next.nativeBytes, slack: next.slackBytes, trimmable: next.trimmableBytes })).toEqual({ native: 6, slack: 34, trimmable: 21 })
   })
+  it('what it took since its last answer is neither free nor in use', () => {
+    const first = scan({ allocatorBytes: GLIBC })
+    const grown = { residentBytes: { ...VALUES.residentBytes, malloc_heap: 90 * MIB } }
+    const next = scan(grown, 'glibc', first)
+    expect(mb({ native: next.nativeBytes, slack: next.slackBytes, since: next.sinceBytes })).toEqual({ native: 6, slack: 44, since: 30 })
+    const rss = { rssBytes: 230 * MIB, rssAnonBytes: 190 * MIB }
+    const { parts, retainedBytes } = anatomyOf({ values: { ...VALUES, ...grown, ...rss }, workers: NO_WORKERS, scan: first })
+    expect(mb(parts)).toMatchObject({ allocator_in_use: 6, allocator_retained: 44, allocator_unasked: 30 })
+    expect(retainedBytes.map(bytes => Math.round(bytes / MIB))).toEqual([44, 74])
+  })
+  it('and what Buffers left since is free', () => {
+    const { parts } = anatomyOf({ values: { ...VALUES, externalBytes: 20 * MIB }, workers: NO_WORKERS, scan: scan({ allocatorBytes: GLIBC }) })
+    expect(mb(parts)).toMatchObject({ external: 10, allocator_in_use: 6, allocator_retained: 64, allocator_unasked: 0 })
+  })
   it.each([
     ['glibc, not asked: of arenas the most part stays', {}, 'glibc', 30 + 6],
     ['jemalloc', { allocatorBytes: { in_use: 40 * MIB, active: 50 * MIB, metadata: 4 * MIB } }, 'jemalloc', 26],
