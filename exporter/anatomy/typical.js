@@ -4,6 +4,7 @@
 
 const { median } = require('../statistics/quantile')
 const { bufferChurnBytes } = require('../signals/buffers')
+const { residentNow } = require('./anatomy')
 const { retainedOf } = require('./retained')
 
 /** @typedef {import('../series/window').Window} Window */
@@ -65,10 +66,28 @@ const lastReturnedBytes = window => window.once('last returned', () => {
   return Math.max(...readings.map(({ native, outside }) => Math.min(native - now.native, outside - now.outside)))
 })
 
+/** An answer of malloc is out of date when it took more of its memory since. */
+const STALE_SHARE = 0.1
+
+/**
+ * What malloc took since it was asked, and whether its answer still tells how its memory lies.
+ * @param {Window} window
+ * @returns {{ asked: boolean, sinceBytes: number }} asked: false where it was never asked, too
+ */
+const answer = window => window.once('answer of malloc', () => {
+  const resident = window.scan?.asked ? residentNow(window) : null
+  if (!resident) return { asked: false, sinceBytes: 0 }
+  const { native, external, slack, since } = resident
+  const isStale = since > STALE_SHARE * (native + external + slack + since)
+  return { asked: !isStale, sinceBytes: isStale ? since : 0 }
+})
+
 /** @param {Window} window @returns {number | null} typically: what malloc holds beside Buffers and what Node itself needs */
 const slackBytes = window => {
   const { values } = window.points('allocatorSlackBytes', TYPICAL_SECONDS)
-  if (values.length > 0) return Math.max(0, median(values) - lastReturnedBytes(window))
+  if (values.length > 0) {
+    return Math.max(0, median(values) + answer(window).sinceBytes - lastReturnedBytes(window))
+  }
   // Where no look can be had, malloc's extent is a bound.
   const native = typicalNativeBytes(window)
   const span = window.last('mallocSpanBytes')
@@ -81,7 +100,7 @@ const movedBytes = window => window.once('moved', () => Math.max(bufferChurnByte
 /** What malloc retains, typically, and its bounds. @param {Window} window */
 const retained = window => window.once('retained', () => {
   const slack = slackBytes(window)
-  return slack === null ? null : retainedOf({ slackBytes: slack, movedBytes: movedBytes(window), asked: window.scan?.asked === true })
+  return slack === null ? null : retainedOf({ slackBytes: slack, movedBytes: movedBytes(window), asked: answer(window).asked })
 })
 
-module.exports = { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes, movedBytes, retained }
+module.exports = { answer, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes, movedBytes, retained }

@@ -4,7 +4,7 @@ const { median } = require('../statistics/quantile')
 const { RATE_SECONDS } = require('../series/window')
 const { trend } = require('../statistics/trend')
 const { jemallocSavingBytes } = require('../anatomy/jemalloc-saving')
-const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes, retained } = require('../anatomy/typical')
+const { answer, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes, retained } = require('../anatomy/typical')
 const { growthOf, steadiness } = require('./growth')
 const { partOfRoom } = require('./shared-room')
 
@@ -147,8 +147,8 @@ module.exports = {
   }),
   allocatorAsked: /** @type {Signal} */ ({
     unit: 'count',
-    help: '1 where malloc itself was asked what it holds, 0 where that is an estimate.',
-    compute: ({ scan }) => scan?.asked ? 1 : 0
+    help: '1 where malloc itself was asked what it holds, 0 where that is an estimate, as it took much since.',
+    compute: window => Number(answer(window).asked)
   }),
   allocatorRetainedBytes: /** @type {Signal} */ ({
     unit: 'bytes',

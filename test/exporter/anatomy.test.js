@@ -5,7 +5,9 @@ const { parts } = require('../../exporter/anatomy/parts')
 const { retainedOf } = require('../../exporter/anatomy/retained')
 const { scanOf } = require('../../exporter/anatomy/scan')
 const { NO_WORKERS } = require('../../exporter/series/tracks')
-const { MIB } = require('../support/frames')
+const { Target } = require('../../exporter/series/target')
+const { signalsOf } = require('../../exporter/signals')
+const { frame, hello, MIB } = require('../support/frames')
 
 /** RSS 200: 40 of files, 60 of V8, 80 of malloc, 10 of WebAssembly, 1 of stacks, 9 of which nobody knows. In MiB. */
 const VALUES = {
@@ -119,6 +121,27 @@ describe('the anatomy of RSS', () => {
     const reporting = count => ({ workers: { ...NO_WORKERS, count, heapBytes: 4 * MIB } })
     expect(mb(anatomy({}, silent, reporting(1)).parts)).toMatchObject({ worker_heaps: 4, silent_worker_heaps: 5, unexplained: 0 })
     expect(mb(anatomy({}, silent, reporting(2)).parts)).toMatchObject({ worker_heaps: 4, silent_worker_heaps: 0, unexplained: 5 })
+  })
+})
+
+describe('an answer of malloc', () => {
+  /** A minute after the look at which malloc was asked. @param {number} grownMib */
+  const signalsAfter = grownMib => {
+    const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
+    const at = (second, values) => target.take(frame({ sequence: second, uptimeSeconds: second, values }), 0)
+    at(1, { ...VALUES, allocatorBytes: GLIBC })
+    const grown = { rssBytes: VALUES.rssBytes + grownMib * MIB, rssAnonBytes: VALUES.rssAnonBytes + grownMib * MIB }
+    for (let second = 2; second <= 60; second++) at(second, { ...VALUES, residentBytes: undefined, ...grown })
+    return signalsOf(target.window())
+  }
+  it('holds until malloc took a tenth of its memory more', () => {
+    // 80 MiB then: 6 in use, 30 of Buffers, 44 free.
+    expect([8 / 88 > 0.1, 9 / 89 > 0.1]).toEqual([false, true])
+    expect([signalsAfter(8), signalsAfter(9)].map(({ allocatorAsked }) => allocatorAsked)).toEqual([1, 0])
+  })
+  it('that is out of date rules nothing out: what was taken since may be free', () => {
+    expect(mb({ asked: signalsAfter(8).allocatorSlackBytes, stale: signalsAfter(100).allocatorSlackBytes })).toEqual({ asked: 44, stale: 144 })
+    expect(signalsAfter(100).allocatorSlackRiseBytes ?? 0).toBeLessThan(MIB)
   })
 })
 
