@@ -15,7 +15,7 @@ const { readFileSync } = require('./primordials')
  */
 
 const ADDON = 'memwatch-allocator'
-/** The permission model allows no addons: who wants no native code wants none by node:ffi either. */
+/** The permission model allows no addons: then node:ffi, native code too, is left alone. */
 const ADDONS_DISABLED = 'ERR_DLOPEN_DISABLED'
 
 /** @returns {AllocatorAccess | 'disabled' | undefined} */

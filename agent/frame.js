@@ -100,7 +100,7 @@ const fields = Object.freeze({
   mallocArenaBytes: gauge('bytes', 'process', '/proc/self/maps: writable part of the 64 MiB glibc arenas, with residentBytes'),
   mallocArenas: gauge('count', 'process', '/proc/self/maps: number of 64 MiB glibc arenas, with residentBytes'),
   workerThreads: gauge('count', 'process',
-    '/proc/self/maps: number of stacks of 4 MiB, which Node.js gives to worker threads, with residentBytes'),
+    '/proc/self/maps: number of stacks of 4 MiB, those of worker threads, with residentBytes'),
   residentBytes: /** @type {Field} */ ({
     unit: 'bytes',
     kind: 'gauge',

@@ -3,6 +3,8 @@
 const { existsSync, readFileSync, statSync } = require('../primordials')
 const { controllerPaths } = require('./cgroup-paths')
 
+/** A folder with one of these is a memory cgroup. */
+const USAGE_FILES = Object.freeze(['memory.usage_in_bytes', 'memory.current'])
 /** Files that hold the limit of a cgroup, by cgroup version. */
 const LIMIT_FILES = Object.freeze({ 1: 'memory.limit_in_bytes', 2: 'memory.max' })
 
@@ -26,7 +28,7 @@ function memoryCgroup ({
     const found = controllerPaths('memory', {
       cgroup: read('/proc/self/cgroup'),
       mountinfo: read('/proc/self/mountinfo'),
-      exists: folder => exists(`${folder}/memory.usage_in_bytes`) || exists(`${folder}/memory.current`)
+      exists: folder => USAGE_FILES.some(file => exists(`${folder}/${file}`))
     })
     if (!found) return undefined
     let least = Infinity

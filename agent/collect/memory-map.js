@@ -153,7 +153,9 @@ function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT
   }
 
   return {
-    fields: ['mallocHeapBytes', 'mallocArenaBytes', 'mallocArenas', 'workerThreads', 'residentBytes'],
+    fields: [
+      'mallocHeapBytes', 'mallocArenaBytes', 'mallocArenas', 'workerThreads', 'residentBytes'
+    ],
     start () {
       if (nextAt === 0) takeBack = later(begin, 0)
     },

@@ -2,6 +2,10 @@
 
 /** What malloc may retain is worth a word where it is more of RSS. */
 const WORTH_ASKING = 0.02
+/** Before the first look. */
+const NOTHING_SEEN = Object.freeze({
+  silentHeaps: 0, stacks: 0, webassembly: 0, native: 0, slack: 0, since: 0
+})
 
 /** @typedef {import('../series/tracks').Values} Values */
 /** @typedef {import('../series/tracks').Workers} Workers */
@@ -27,8 +31,11 @@ const WORTH_ASKING = 0.02
  * @param {Values} of.values the newest
  * @param {Workers} of.workers
  * @param {Scan} [of.scan] the last look
- * @returns {{ rss: number, files: number, heap: number, workerHeaps: number, silentHeaps: number, stacks: number, webassembly: number, external: number,
- *   native: number, slack: number, since: number, unexplained: number } | null} bytes, see Scan; null without RSS
+ * @returns {Resident | null} null without RSS
+ *
+ * @typedef {Record<'rss' | 'files' | 'heap' | 'workerHeaps' | 'silentHeaps' | 'stacks' |
+ *   'webassembly' | 'external' | 'native' | 'slack' | 'since' | 'unexplained', number>} Resident
+ *   bytes, see Scan
  */
 function residentNow ({ values, workers, scan }) {
   const { rssBytes: rss, rssAnonBytes = rss, externalBytes = 0 } = values
@@ -45,7 +52,7 @@ function residentNow ({ values, workers, scan }) {
   const workerHeaps = take(workers.heapBytes)
   if (scan === undefined) {
     const external = take(externalBytes + workers.externalBytes)
-    return { rss, files, heap, workerHeaps, silentHeaps: 0, stacks: 0, webassembly: 0, external, native: 0, slack: 0, since: 0, unexplained: left }
+    return { ...NOTHING_SEEN, rss, files, heap, workerHeaps, external, unexplained: left }
   }
   const stacks = take(scan.stacksBytes)
   const webassembly = take(scan.webassemblyBytes)
@@ -56,7 +63,20 @@ function residentNow ({ values, workers, scan }) {
   const external = take(scan.externalBytes + buffersBytes)
   // Buffers lie in what malloc had free, and leave it free.
   const slack = take(scan.asked ? scan.slackBytes - buffersBytes : left)
-  return { rss, files, heap, workerHeaps, silentHeaps, stacks, webassembly, external, native, slack, since: left, unexplained }
+  return {
+    rss,
+    files,
+    heap,
+    workerHeaps,
+    silentHeaps,
+    stacks,
+    webassembly,
+    external,
+    native,
+    slack,
+    since: left,
+    unexplained
+  }
 }
 
 /**
@@ -69,14 +89,14 @@ function residentNow ({ values, workers, scan }) {
 function anatomyOf ({ values, workers, scan }) {
   const resident = residentNow({ values, workers, scan })
   if (!resident) return null
-  const { rss, heap, workerHeaps, silentHeaps, external, webassembly, native, slack, since, stacks, files, unexplained } = resident
+  const { rss, heap, external, webassembly, native, slack, since, stacks, files } = resident
   const asked = scan?.asked === true
   return {
     rssBytes: rss,
     parts: {
       ...heapParts(values, heap),
-      worker_heaps: workerHeaps,
-      silent_worker_heaps: silentHeaps,
+      worker_heaps: resident.workerHeaps,
+      silent_worker_heaps: resident.silentHeaps,
       external,
       webassembly,
       allocator_in_use: asked ? native : 0,
@@ -84,9 +104,9 @@ function anatomyOf ({ values, workers, scan }) {
       allocator_unasked: asked ? since : native + slack,
       stacks,
       files,
-      unexplained
+      unexplained: resident.unexplained
     },
-    retainedBytes: scan ? [asked ? slack : 0, slack + since] : [0, unexplained],
+    retainedBytes: scan ? [asked ? slack : 0, slack + since] : [0, resident.unexplained],
     unknown: unknownOf(scan, slack / rss)
   }
 }
@@ -96,9 +116,13 @@ function anatomyOf ({ values, workers, scan }) {
  * @returns {string | null} a subject and why it is not known
  */
 function unknownOf (scan, slackRatio) {
-  if (!scan) return 'where the memory outside the heap lies: /proc/self/maps and pagemap were not read yet, or are closed here'
+  if (!scan) {
+    return 'where the memory outside the heap lies: /proc/self/maps and pagemap were not ' +
+      'read yet, or are closed here'
+  }
   if (scan.asked || slackRatio < WORTH_ASKING) return null
-  return "what of malloc's memory is free: malloc was not asked (MEMWATCH_ALLOCATOR_ACCESS=read lets the agent ask)"
+  return "what of malloc's memory is free: malloc was not asked " +
+    '(MEMWATCH_ALLOCATOR_ACCESS=read lets the agent ask)'
 }
 
 /**

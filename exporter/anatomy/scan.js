@@ -31,8 +31,8 @@ const TCMALLOC_CACHES_BYTES = 32 * 2 ** 20
  * @property {number} externalBytes Buffers and other external memory of V8 that malloc holds
  * @property {number} externalCountedBytes what V8 counted as external then, of this isolate
  * @property {number} nativeBytes in use besides: as malloc says, else what Node takes at least
- * @property {number} slackBytes free as malloc said last, less what Buffers took since; where it was never asked the
- *   rest of malloc's, in use by native code or free
+ * @property {number} slackBytes free as malloc said last, less what Buffers took since; where it
+ *   was never asked the rest of malloc's, in use by native code or free
  * @property {number} sinceBytes what malloc took since it was asked: of that nobody knows
  * @property {number} heapSlackBytes of that in [heap], the main arena
  * @property {number} arenaSlackBytes of that in the arenas of threads

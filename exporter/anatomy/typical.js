@@ -34,15 +34,17 @@ function readingsOutside (window, seconds) {
   let at = 0
   for (let i = 0; i < native.times.length; i++) {
     while (outside.times[at] < native.times[i]) at++
-    if (outside.times[at] === native.times[i]) readings.push({ native: native.values[i], outside: outside.values[at] })
+    if (outside.times[at] !== native.times[i]) continue
+    readings.push({ native: native.values[i], outside: outside.values[at] })
   }
   return readings
 }
 
 /**
- * Memory that was free, as Buffers took it: native memory fell while all that lies outside the heap did not.
- * What the kernel got back does not count: malloc holds it no more, and showed that it gives back.
- * @param {Window} window @returns {number} the largest such fall in the last ten minutes, without the start
+ * Memory that was free, as Buffers took it: native memory fell while all that lies outside the heap
+ * did not. What the kernel got back does not count: malloc holds it no more.
+ * @param {Window} window
+ * @returns {number} the largest such fall in the last ten minutes, without the start
  */
 const nativeReusedBytes = window => window.once('native reused', () => {
   let highest = { native: 0, outside: 0 }
@@ -63,7 +65,9 @@ const lastReturnedBytes = window => window.once('last returned', () => {
   const readings = readingsOutside(window, TYPICAL_SECONDS)
   const now = readings.at(-1)
   if (!now) return 0
-  return Math.max(...readings.map(({ native, outside }) => Math.min(native - now.native, outside - now.outside)))
+  const falls = readings.map(({ native, outside }) =>
+    Math.min(native - now.native, outside - now.outside))
+  return Math.max(...falls)
 })
 
 /** An answer of malloc is out of date when it took more of its memory since. */
@@ -91,16 +95,28 @@ const slackBytes = window => {
   // Where no look can be had, malloc's extent is a bound.
   const native = typicalNativeBytes(window)
   const span = window.last('mallocSpanBytes')
-  return native === null || span === undefined ? null : Math.max(0, Math.min(native - lastReturnedBytes(window), span) - NATIVE_BASE_BYTES)
+  if (native === null || span === undefined) return null
+  return Math.max(0, Math.min(native - lastReturnedBytes(window), span) - NATIVE_BASE_BYTES)
 }
 
 /** @param {Window} window @returns {number} how far memory outside the heap was seen to come and go */
-const movedBytes = window => window.once('moved', () => Math.max(bufferChurnBytes.compute(window) ?? 0, nativeReusedBytes(window)))
+const movedBytes = window => window.once('moved', () =>
+  Math.max(bufferChurnBytes.compute(window) ?? 0, nativeReusedBytes(window)))
 
 /** What malloc retains, typically, and its bounds. @param {Window} window */
 const retained = window => window.once('retained', () => {
   const slack = slackBytes(window)
-  return slack === null ? null : retainedOf({ slackBytes: slack, movedBytes: movedBytes(window), asked: answer(window).asked })
+  if (slack === null) return null
+  const { asked } = answer(window)
+  return retainedOf({ slackBytes: slack, movedBytes: movedBytes(window), asked })
 })
 
-module.exports = { answer, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes, movedBytes, retained }
+module.exports = {
+  answer,
+  NATIVE_SECONDS,
+  TYPICAL_SECONDS,
+  typicalNativeBytes,
+  nativeReusedBytes,
+  slackBytes,
+  retained
+}

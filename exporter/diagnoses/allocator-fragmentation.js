@@ -22,7 +22,8 @@ module.exports = defineDiagnosis({
   scope: 'process',
   requires: ['rssBytes', 'nativeBytes', 'allocatorSlackBytes'],
   uses: [
-    'allocatorAsked', 'allocatorTrimmableBytes', 'jemallocSavingBytes', 'bufferChurnBytes', 'nativeReusedBytes',
+    'allocatorAsked', 'allocatorTrimmableBytes', 'jemallocSavingBytes', 'bufferChurnBytes',
+    'nativeReusedBytes',
     'mallocArenaShareRatio', 'nativeGrowthScore', 'nativeGrowthFit', 'nativeRiseBytes', 'nativeLateGrowthRatio',
     'containerLimitBytes', 'containerShareBytes'
   ],
@@ -94,12 +95,16 @@ module.exports = defineDiagnosis({
           : `About ${value} of malloc's resident memory are beyond what is in use; from ${limit} on it matters.`),
         evidence('rssBytes', rssBytes, retained / limits.retainedShareRatio, value => `RSS is ${value}, of which malloc keeps ${formatRatio(share)}.`),
         evidence('mallocArenaShareRatio', inArenas, limits.arenaShareRatio, value => `${formatRatio(1 - inArenas)} of it lie in [heap], the main arena, and ${value} in the arenas of threads.`),
-        evidence(churn >= reused ? 'bufferChurnBytes' : 'nativeReusedBytes', moved, limits.movedShareRatio * retained,
+        evidence(
+          churn >= reused ? 'bufferChurnBytes' : 'nativeReusedBytes', moved,
+          limits.movedShareRatio * retained,
           (value, limit) => `Up to ${value} of native memory and Buffers were freed again (more than ${limit}), yet RSS stayed.`),
         ...(signals.nativeRiseBytes === null
           ? []
           : [evidence('nativeRiseBytes', signals.nativeRiseBytes, limits.growthShareRatio * signals.nativeBytes,
-              (value, limit) => rises ? `It still rises in a line, by ${value}: until that stops a leak is as likely.` : notALine(signals.nativeRiseBytes ?? 0, value, limit))])
+              (value, limit) => rises
+                ? `It still rises in a line, by ${value}: until that stops a leak is as likely.`
+                : notALine(signals.nativeRiseBytes ?? 0, value, limit))])
       ],
       impact: `${formatBytes(retained)} of RSS serve nobody${signals.containerLimitBytes === null ? '' : ` and bring the ${formatBytes(signals.containerLimitBytes)} limit of the container closer`}.`
     }

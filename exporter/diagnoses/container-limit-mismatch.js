@@ -139,8 +139,8 @@ module.exports = defineDiagnosis({
     const [theHeaps, them] = heaps > 1 ? [`${heaps} heaps`, 'them'] : ['the heap', 'it']
     const part = processes === 1
       ? ''
-      : ` It is the part of this process, ${formatBytes(shareBytes)}, of what ${processes} processes ` +
-        'share: each of them needs a limit.'
+      : ` It is the part of this process, ${formatBytes(shareBytes)}, of what ` +
+        `${processes} processes share: each of them needs a limit.`
     const ask = {
       title: `Ask for ${formatBytes(neededBytes)} of memory`,
       change: { memoryLimitBytes: Math.round(neededBytes / MIB) * MIB },
@@ -173,7 +173,8 @@ module.exports = defineDiagnosis({
           prediction('heapSizeLimitBytes', heapLimitBytes, megabytes * MIB + young),
           ...(highest < rssBytes ? [prediction('rssBytes', rssBytes, highest)] : [])
         ],
-        risk: `V8 collects earlier and more often. The app keeps ${formatBytes(live)} alive${formatNumber(live) === '0' ? ', as far as a major GC has shown' : ''}.${part}`
+        risk: `V8 collects earlier and more often. The app keeps ${formatBytes(live)} alive` +
+          `${formatNumber(live) === '0' ? ', as far as a major GC has shown' : ''}.${part}`
       }
     }
   }
@@ -234,7 +235,9 @@ function judgeTogether (signals, limits, finding) {
     summary: `${sharers}: their heaps may grow to ${formatBytes(heapLimits)}, and ` +
       `${formatBytes(beside)} lie beside them.`,
     finding,
-    evidence: evidenceTogether(signals, limits, finding, { heapLimits, beside, usedRatio, heapRatio }),
+    evidence: evidenceTogether(signals, limits, finding, {
+      heapLimits, beside, usedRatio, heapRatio
+    }),
     impact: 'V8 sizes each heap as if it were alone in the container, and sees no need to ' +
       `collect before it is full: the kernel kills ${victim} (exit 137, OOMKilled), and the log ` +
       'says nothing of a heap.'

@@ -134,7 +134,8 @@ function fewReadings (signals, limits, runway) {
       evidence('promotedKeptRatio', kept, limits.promotedKeptRatio, (value, limit) => `Of what was promoted between major GCs ${value} survived the next one; from ${limit} on it is kept.`),
       evidence('keptGrowthFit', fit, limits.fit, (value, limit) => `The readings lie on a straight line: r² ${value}, from ${limit} on it counts as one.`),
       evidence('keptLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It goes on at ${value} of its rate; a cache that fills falls below ${limit}.`),
-      evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `After each major GC more is left: ${value}.`),
+      evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>
+        `After each major GC more is left: ${value}.`),
       ...sharers(signals, runway)
     ],
     impact: `${formatBytes(runway)} are left: at this rate the process dies in about ${formatSeconds(runway / growth)}.`
@@ -144,7 +145,9 @@ function fewReadings (signals, limits, runway) {
 /** @param {{ containerProcesses: number | null }} signals @param {number} runway bytes */
 function sharers ({ containerProcesses: processes }, runway) {
   if (processes === null || processes <= 1) return []
-  return [evidence('containerProcesses', processes, 1, value => `${value} processes share the container: of what is left in it, this one has ${formatBytes(runway)} at most.`)]
+  return [evidence('containerProcesses', processes, 1, value =>
+    `${value} processes share the container: of what is left in it, this one has ` +
+    `${formatBytes(runway)} at most.`)]
 }
 
 /** @typedef {{ readonly [Name in 'oldSpaceRiseBytes' | 'largeObjectSpaceRiseBytes' | 'codeSpaceRiseBytes' | 'arrayBuffersRiseBytes' | 'nativeContextsRise' | 'socketsRise' | 'timersRise' | 'listenerWarnings']: number | null }} GrownWith */

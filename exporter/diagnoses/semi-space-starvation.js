@@ -21,7 +21,10 @@ module.exports = defineDiagnosis({
     'semiSpaceMaxBytes', 'semiSpaceCapacityBytes', 'recentGcs', 'scavengesPerSecond', 'scavengePauseRatio',
     'ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio', 'heapSizeLimitBytes', 'gcWindowSeconds'
   ],
-  uses: ['gcPauseRatio', 'promotedPerMajorBytes', 'liveHeapBytes', 'liveHeapShareRatio', 'rssBytes', 'containerShareBytes'],
+  uses: [
+    'gcPauseRatio', 'promotedPerMajorBytes', 'liveHeapBytes', 'liveHeapShareRatio', 'rssBytes',
+    'containerShareBytes'
+  ],
   limits: {
     // V8's own choice with room to spare is 16 MiB or more on every Node from 18 on: a larger one is not small.
     semiSpaceMaxBytes: 16 * MIB,

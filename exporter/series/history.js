@@ -42,7 +42,9 @@ class History {
    * @returns {Float64Array} of the tracks, in the order of `ordered`; until the next call
    */
   append (timeSeconds, { values, workers, neighbours = NO_NEIGHBOURS, scan }) {
-    for (let i = 0; i < READ.length; i++) this.#row[i] = READ[i](values, workers, scan, neighbours) ?? NaN
+    for (let i = 0; i < READ.length; i++) {
+      this.#row[i] = READ[i](values, workers, scan, neighbours) ?? NaN
+    }
     for (const tier of this.#tiers) this.#appendTo(tier, timeSeconds)
     return this.#row
   }

@@ -47,7 +47,8 @@ function addNeighbours (processes, own) {
     sum.liveHeapBytes += Math.min(values.liveHeapBytes ?? heapBytes, memoryBytes)
     sum.heapLimitBytes += (values.heapSizeLimitBytes ?? 0) + workers.heapLimitBytes
   }
-  for (const name of /** @type {(keyof typeof sum)[]} */ (Object.keys(sum))) sum[name] = Math.min(sum[name], MOST_NUMBER)
+  const names = /** @type {(keyof typeof sum)[]} */ (Object.keys(sum))
+  for (const name of names) sum[name] = Math.min(sum[name], MOST_NUMBER)
   return sum
 }
 

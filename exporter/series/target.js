@@ -109,7 +109,9 @@ class Target {
       this.scan = scanOf({ ...this.values, allocatorBytes: frame.values.allocatorBytes }, this.hello, workers, this.scan)
     }
     this.recentDelay.append(frame.values.eventLoopDelay)
-    this.flight.append(frame.uptimeSeconds, this.#history.append(frame.uptimeSeconds, { values: this.values, workers, neighbours, scan: this.scan }))
+    const moment = { values: this.values, workers, neighbours, scan: this.scan }
+    const { uptimeSeconds } = frame
+    this.flight.append(uptimeSeconds, this.#history.append(uptimeSeconds, moment))
     return true
   }
 
@@ -186,9 +188,11 @@ class Target {
 
   /** @returns {Window | null} null before the first frame */
   window () {
-    return this.frame
-      ? new Window({ history: this.#history, hello: this.hello, frame: this.frame, values: this.values, workers: this.workers, neighbours: this.neighbours, scan: this.scan, trends: this.#trends })
-      : null
+    if (!this.frame) return null
+    const { hello, frame, values, workers, neighbours, scan } = this
+    const history = this.#history
+    const trends = this.#trends
+    return new Window({ history, hello, frame, values, workers, neighbours, scan, trends })
   }
 }
 

@@ -186,7 +186,9 @@ class Targets extends EventEmitter {
       frame: frame => {
         if (!isOurs()) return 'hello_missing'
         this.emit('next', target)
-        if (!target.take(frame, this.#now(), this.#workersOf(target), this.#neighboursOf(target))) return 'out_of_order'
+        const workers = this.#workersOf(target)
+        const neighbours = this.#neighboursOf(target)
+        if (!target.take(frame, this.#now(), workers, neighbours)) return 'out_of_order'
         this.emit('frame', target)
       },
       bye: bye => {

@@ -30,13 +30,16 @@ const { residentNow } = require('../anatomy/anatomy')
  * @property {'last' | 'min' | 'max'} keep
  * @property {boolean} [counter] it only grows
  * @property {boolean} [long] kept beyond ten minutes, in single precision
- * @property {(values: Values, workers: Workers, scan: import('../anatomy/scan').Scan | undefined, neighbours: Neighbours) => number | undefined} read
+ * @property {(values: Values, workers: Workers, scan: Moment['scan'], neighbours: Neighbours) =>
+ *   number | undefined} read
  */
 
 /** @type {Workers} */
 const NO_WORKERS = Object.freeze({ count: 0, heapBytes: 0, heapLimitBytes: 0, externalBytes: 0 })
 /** @type {Neighbours} */
-const NO_NEIGHBOURS = Object.freeze({ processes: 0, heaps: 0, memoryBytes: 0, heapBytes: 0, liveHeapBytes: 0, heapLimitBytes: 0 })
+const NO_NEIGHBOURS = Object.freeze({
+  processes: 0, heaps: 0, memoryBytes: 0, heapBytes: 0, liveHeapBytes: 0, heapLimitBytes: 0
+})
 
 /** @param {keyof Values} field @param {'last'|'min'|'max'} [keep] @returns {Track} */
 function field (field, keep = 'last') {
@@ -152,7 +155,8 @@ const tracks = Object.freeze({
     unit: 'bytes',
     keep: 'min',
     long: true,
-    read: (values, workers, scan, { processes, memoryBytes }) => processes > 0 ? memoryBytes : undefined
+    read: (values, workers, scan, { processes, memoryBytes }) =>
+      processes > 0 ? memoryBytes : undefined
   }),
   eventLoopActiveSeconds: field('eventLoopActiveSeconds'),
   eventLoopIdleSeconds: field('eventLoopIdleSeconds'),

@@ -30,11 +30,14 @@ class Window {
    * @param {import('memwatch/frame').Frame} at.frame the newest
    * @param {import('memwatch/frame').Frame['values']} at.values the newest value of every field
    * @param {import('./tracks').Workers} [at.workers] what the other threads of the process hold
-   * @param {import('./tracks').Neighbours} [at.neighbours] what other processes of the container hold
+   * @param {import('./tracks').Neighbours} [at.neighbours] other processes of the container
    * @param {import('../anatomy/scan').Scan} [at.scan] the last look at where the memory lies
    * @param {import('../statistics/trends').Trends} [at.trends] those of this target that were computed before
    */
-  constructor ({ history, hello, frame, values, workers = NO_WORKERS, neighbours = NO_NEIGHBOURS, scan, trends = new Trends() }) {
+  constructor ({
+    history, hello, frame, values, workers = NO_WORKERS, neighbours = NO_NEIGHBOURS, scan,
+    trends = new Trends()
+  }) {
     this.#history = history
     this.#trends = trends
     this.hello = hello

@@ -8,7 +8,7 @@ const { shareOfLimit } = require('./shared-room')
 module.exports = {
   containerProcesses: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Processes with an agent that share the memory limit of the container, this one included.',
+    help: 'Processes with an agent that share the memory limit of the container, this one too.',
     compute: ({ neighbours }) => 1 + neighbours.processes
   }),
   containerHeaps: /** @type {Signal} */ ({
@@ -29,9 +29,8 @@ module.exports = {
   containerHeapLimitBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'Sum of the heap size limits of all V8 heaps in the container that report.',
-    compute: ({ values: { heapSizeLimitBytes }, workers, neighbours }) => heapSizeLimitBytes === undefined
-      ? null
-      : heapSizeLimitBytes + workers.heapLimitBytes + neighbours.heapLimitBytes
+    compute: ({ values: { heapSizeLimitBytes: own }, workers, neighbours }) =>
+      own === undefined ? null : own + workers.heapLimitBytes + neighbours.heapLimitBytes
   }),
   neighboursBytes: /** @type {Signal} */ ({
     unit: 'bytes',
@@ -50,7 +49,8 @@ module.exports = {
   }),
   containerShareBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: "This process's part of the container's memory limit, in proportion to what each process holds; all of it where it is alone.",
+    help: "This process's part of the container's memory limit, in proportion to what each " +
+      'process holds; all of it where it is alone.',
     compute: shareOfLimit
   })
 }

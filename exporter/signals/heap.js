@@ -79,7 +79,9 @@ module.exports = {
   }),
   heapRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What the live heap may still grow by until the heap size limit or the container limit, whichever comes first. Of what is left in the container, processes in it that grow as well take their parts.',
+    help: 'What the live heap may still grow by until the heap size limit or the container ' +
+      'limit, whichever comes first. Of what is left in the container, processes in it that grow ' +
+      'as well take their parts.',
     compute: window => {
       const { liveHeapBytes, heapSizeLimitBytes, containerLimitBytes, rssBytes } = window.values
       const heap = window.last('heapResidentBytes')
@@ -89,7 +91,8 @@ module.exports = {
       const own = (oldGenerationLimit(window) ?? heapSizeLimitBytes) - liveHeapBytes
       if (containerLimitBytes === undefined) return Math.max(0, own)
       const left = containerLimitBytes - beside - window.neighbours.memoryBytes - liveHeapBytes
-      return Math.max(0, Math.min(own, left * partOfRoom(window, liveHeapTrend(window).trend?.slope)))
+      const part = partOfRoom(window, liveHeapTrend(window).trend?.slope)
+      return Math.max(0, Math.min(own, left * part))
     }
   }),
   oldSpaceRiseBytes: /** @type {Signal} */ ({

@@ -4,7 +4,10 @@ const { median } = require('../statistics/quantile')
 const { RATE_SECONDS } = require('../series/window')
 const { trend } = require('../statistics/trend')
 const { jemallocSavingBytes } = require('../anatomy/jemalloc-saving')
-const { answer, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes, retained } = require('../anatomy/typical')
+const {
+  answer, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes,
+  retained
+} = require('../anatomy/typical')
 const { growthOf, steadiness } = require('./growth')
 const { partOfRoom } = require('./shared-room')
 
@@ -45,7 +48,9 @@ module.exports = {
   }),
   memoryRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: "What this process may still take of the container's limit, or of the machine's memory where there is none. Of what is left there, processes in the container that grow with it take their parts.",
+    help: "What this process may still take of the container's limit, or of the machine's memory " +
+      'where there is none. Of what is left there, processes in the container that grow with it ' +
+      'take their parts.',
     compute: window => {
       const { containerLimitBytes, rssBytes } = window.values
       const limit = containerLimitBytes ?? window.hello.hostMemoryBytes
@@ -147,7 +152,8 @@ module.exports = {
   }),
   allocatorAsked: /** @type {Signal} */ ({
     unit: 'count',
-    help: '1 where malloc itself was asked what it holds, 0 where that is an estimate, as it took much since.',
+    help: '1 where malloc itself was asked what it holds; 0 where that is an estimate, also as ' +
+      'malloc took much since.',
     compute: window => Number(answer(window).asked)
   }),
   allocatorRetainedBytes: /** @type {Signal} */ ({
@@ -171,7 +177,8 @@ module.exports = {
   }),
   nativeReusedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Largest fall of the native memory in the last ten minutes, without the start, less what the kernel got back by it: Buffers took what had been freed.',
+    help: 'Largest fall of the native memory in the last ten minutes, without the start, less ' +
+      'what the kernel got back by it: Buffers took what had been freed.',
     compute: nativeReusedBytes
   }),
   nativeGrowthScore: /** @type {Signal} */ ({

@@ -31,11 +31,13 @@ function partOfRoom (window, growthBytesPerSecond = 0) {
  * @param {import('../series/window').Window} window
  * @returns {number | null} bytes; null without a limit
  */
-function shareOfLimit ({ values: { containerLimitBytes, rssBytes = 0, rssAnonBytes = rssBytes }, neighbours }) {
+function shareOfLimit ({ values, neighbours }) {
+  const { containerLimitBytes, rssBytes = 0, rssAnonBytes = rssBytes } = values
   if (containerLimitBytes === undefined) return null
   if (neighbours.processes === 0 || rssAnonBytes === 0) return containerLimitBytes
   const filesBytes = Math.max(0, Math.min(rssBytes - rssAnonBytes, containerLimitBytes))
-  return filesBytes + (containerLimitBytes - filesBytes) * rssAnonBytes / (rssAnonBytes + neighbours.memoryBytes)
+  const part = rssAnonBytes / (rssAnonBytes + neighbours.memoryBytes)
+  return filesBytes + (containerLimitBytes - filesBytes) * part
 }
 
 module.exports = { partOfRoom, shareOfLimit }
