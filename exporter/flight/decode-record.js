@@ -8,8 +8,8 @@ const schemas = require('../expose/schemas')
 const { check } = require('../ingest/decode')
 const { ordered } = require('../series/history')
 const { identityOf } = require('../series/targets')
-const { Block } = require('./block')
-const { columns, STEPS } = require('./flight')
+const { Block } = require('../series/block')
+const { columns, STEPS } = require('../series/flight')
 
 /** Rows of other columns, as an older exporter may have saved them, cannot be read. */
 const LAYOUT = createHash('sha256').update(JSON.stringify([ordered, columns])).digest('hex').slice(0, 12)

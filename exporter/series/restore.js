@@ -1,13 +1,13 @@
 'use strict'
 
-const { ordered, TIERS } = require('../series/history')
+const { ordered, TIERS } = require('./history')
 
 /**
  * Puts what an exporter before this one kept where it was: full blocks as they are, and the steps that were not in a full block yet, anew
  * from the next finer ones – of the minutes from the ten seconds, of those from the seconds.
  *
  * @param {object} options
- * @param {import('../series/history').History} options.history
+ * @param {import('./history').History} options.history
  * @param {import('./flight').Flight} options.flight
  * @param {import('./flight').SealedBlock[]} options.blocks oldest first
  * @param {{ time: number, row: ArrayLike<number> }[]} options.seconds oldest first, in the order of `ordered`
@@ -23,7 +23,7 @@ function restoreInto ({ history, flight, blocks, seconds }) {
   restoreTier(history, flight, { tier: 10, from: 10, afterSeconds: end - reach(10) })
   restoreTier(history, flight, { tier: 60, from: 10, afterSeconds: minutesUntil })
   for (const { time, row } of seconds) {
-    const read = (/** @type {import('../series/tracks').TrackName} */ track) => row[ordered.indexOf(track)]
+    const read = (/** @type {import('./tracks').TrackName} */ track) => row[ordered.indexOf(track)]
     if (time > end - reach(1)) history.restore(1, time, read)
     if (time <= tensUntil) continue
     history.restore(10, time, read)
@@ -40,7 +40,7 @@ const reach = step => {
 
 /**
  * A tier of the history from the steps of the flight.
- * @param {import('../series/history').History} history @param {import('./flight').Flight} flight
+ * @param {import('./history').History} history @param {import('./flight').Flight} flight
  * @param {{ tier: 10 | 60, from: 10 | 60, afterSeconds: number }} options
  */
 function restoreTier (history, flight, { tier, from, afterSeconds }) {

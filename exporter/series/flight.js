@@ -1,7 +1,7 @@
 'use strict'
 
-const { tracks } = require('../series/tracks')
-const { ordered } = require('../series/history')
+const { tracks } = require('./tracks')
+const { ordered } = require('./history')
 const { Block } = require('./block')
 
 /** What is kept beyond the ten minutes of seconds that a target's history holds. */
@@ -23,7 +23,10 @@ const STATISTICS = Object.freeze(/** @type {const} */ (['last', 'min', 'max']))
  * @property {Record<string, { last: number[], min?: number[], max?: number[] }>} tracks NaN where a track was absent
  */
 
-/** The columns of a step, in order. @type {readonly { track: import('../series/tracks').TrackName, statistic: Statistic }[]} */
+/**
+ * The columns of a step, in order.
+ * @type {readonly { track: import('./tracks').TrackName, statistic: Statistic }[]}
+ */
 const columns = Object.freeze(ordered.flatMap(track => STATISTICS.filter(statistic => statistic === 'last' || !tracks[track].counter).map(statistic => ({ track, statistic }))))
 /** Where a column's number is in a row of the tracks, and in a row of the step below. */
 const TRACK_OF = Int32Array.from(columns, ({ track }) => ordered.indexOf(track))
@@ -96,7 +99,7 @@ class Flight {
   /**
    * Step by step, what a track is kept for: its least, its most or its last.
    * @param {10 | 60} stepSeconds @param {number} afterSeconds uptime
-   * @returns {Iterable<{ time: number, read: (track: import('../series/tracks').TrackName) => number }>}
+   * @returns {Iterable<{ time: number, read: (track: import('./tracks').TrackName) => number }>}
    */
   * steps (stepSeconds, afterSeconds) {
     for (const block of this.#step(stepSeconds).blocksSince(afterSeconds)) {
@@ -119,7 +122,7 @@ class Flight {
 
   /**
    * What tracks did, step by step.
-   * @param {readonly import('../series/tracks').TrackName[]} names
+   * @param {readonly import('./tracks').TrackName[]} names
    * @param {{ stepSeconds: 10 | 60, sinceSeconds?: number, untilSeconds?: number }} options uptime
    * @returns {Series} of a counter only the last of each step
    */
