@@ -70,6 +70,7 @@ function start (config, gcs) {
   const hello = (ofConnection = {}) => {
     helloStart ??= encode('hello', {
       ...require('./identity').hello(config),
+      ...(isMainThread && { cgroup: require('./collect/memory-cgroup').memoryCgroup() }),
       intervalSeconds: config.intervalSeconds,
       ...(access && { allocatorAccess: access.by })
     }).slice(0, -2)

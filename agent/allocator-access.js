@@ -15,8 +15,10 @@ const { readFileSync } = require('./primordials')
  */
 
 const ADDON = 'memwatch-allocator'
+/** The permission model allows no addons: then node:ffi, native code too, is left alone. */
+const ADDONS_DISABLED = 'ERR_DLOPEN_DISABLED'
 
-/** @returns {AllocatorAccess | undefined} */
+/** @returns {AllocatorAccess | 'disabled' | undefined} */
 function byAddon () {
   try {
     // Not by its name in the call: a bundler would want to take the addon in.
@@ -24,6 +26,7 @@ function byAddon () {
     return { by: 'addon', books, trim }
   } catch (error) {
     debug('memwatch-allocator: %s', error)
+    if (/** @type {NodeJS.ErrnoException} */ (error).code === ADDONS_DISABLED) return 'disabled'
   }
 }
 
@@ -68,6 +71,9 @@ function byForeignFunctions () {
 }
 
 /** @returns {AllocatorAccess | undefined} undefined where there is no way */
-const allocatorAccess = () => byAddon() ?? byForeignFunctions()
+const allocatorAccess = () => {
+  const addon = byAddon()
+  return addon === 'disabled' ? undefined : addon ?? byForeignFunctions()
+}
 
 module.exports = { allocatorAccess }

@@ -72,7 +72,9 @@ const options = Object.freeze({
   allocatorAccess: {
     env: 'MEMWATCH_ALLOCATOR_ACCESS',
     default: 'off',
-    help: 'read lets the agent ask malloc itself (package memwatch-allocator, or node:ffi), trim lets memwatch trim give free memory back, too',
+    help: 'read lets the agent ask malloc itself (package memwatch-allocator, or node:ffi), trim ' +
+      'lets memwatch trim give free memory back, too; memwatch run and try set read where nothing ' +
+      'is set',
     /** @param {string} text @returns {'off' | 'read' | 'trim'} */
     read (text) {
       if (text !== 'off' && text !== 'read' && text !== 'trim') throw new Error('expected off, read or trim')

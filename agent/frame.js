@@ -99,6 +99,8 @@ const fields = Object.freeze({
   mallocHeapBytes: gauge('bytes', 'process', '/proc/self/maps [heap]: extent of the main malloc arena, with residentBytes'),
   mallocArenaBytes: gauge('bytes', 'process', '/proc/self/maps: writable part of the 64 MiB glibc arenas, with residentBytes'),
   mallocArenas: gauge('count', 'process', '/proc/self/maps: number of 64 MiB glibc arenas, with residentBytes'),
+  workerThreads: gauge('count', 'process',
+    '/proc/self/maps: number of stacks of 4 MiB, those of worker threads, with residentBytes'),
   residentBytes: /** @type {Field} */ ({
     unit: 'bytes',
     kind: 'gauge',
@@ -201,6 +203,8 @@ const fields = Object.freeze({
  * @property {string} agent version of the agent
  * @property {string} [host] os.hostname(): containers number their processes alike
  * @property {Pod} [pod] where it runs in Kubernetes, as far as its environment says
+ * @property {string} [cgroup] inode of the memory cgroup whose limit the process meets first; main
+ *   threads only. Processes of one host and cgroup share a limit
  * @property {number} pid
  * @property {number} threadId 0 is the main thread
  * @property {number} startedAtUnixMs when the isolate started; pid + threadId + this tell two lives apart

@@ -7,6 +7,8 @@ const MOST_GUARD_BYTES = 65_536
 /** The stacks of Node's threads: 4 MiB for a worker, else what ulimit -s says, 8 MiB nearly everywhere. */
 const LEAST_STACK_BYTES = 512 * 1024
 const MOST_STACK_BYTES = 8 * 2 ** 20
+/** Node.js 18 to 26 give exactly this to a worker, and to no other thread (src/node_worker.h). */
+const WORKER_STACK_BYTES = 4 * 2 ** 20
 /**
  * V8 reserves so many addresses for a WebAssembly memory, so that it need not check bounds: 8 GiB from its start, on Node 18
  * to 22 with 2 GiB before it, which join with the end of the one before.
@@ -35,6 +37,7 @@ const NO_FILE = ' 00000000 00:00 0'
  * @property {number} heapBytes extent of [heap]
  * @property {number} arenaBytes extent of the arenas of threads
  * @property {number} arenas
+ * @property {number} workerStacks of worker threads, whether or not they report
  */
 
 /**
@@ -51,7 +54,7 @@ const NO_FILE = ' 00000000 00:00 0'
  */
 function mappingsReader () {
   /** @type {MemoryLayout} */
-  const layout = { mappings: [], heapBytes: 0, arenaBytes: 0, arenas: 0 }
+  const layout = { mappings: [], heapBytes: 0, arenaBytes: 0, arenas: 0, workerStacks: 0 }
   const { mappings } = layout
   let guardEnd = -1
   let guardBytes = 0
@@ -113,6 +116,7 @@ function mappingsReader () {
       last = undefined
       if (name === '[heap]') layout.heapBytes += to - from
       const isStack = name === '[stack]' || (name === '' && from === guardEnd && guardBytes <= MOST_GUARD_BYTES && to - from >= LEAST_STACK_BYTES)
+      if (isStack && to - from === WORKER_STACK_BYTES && name === '') layout.workerStacks++
       if (isStack && to - from > MOST_STACK_BYTES && name === '') {
         // The kernel joins a mapping with its neighbour of the same kind.
         mappings.push({ part: 'stacks', from, to: from + MOST_STACK_BYTES, rssBytes: 0 })

@@ -146,13 +146,16 @@ function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT
     values.mallocHeapBytes = layout.heapBytes
     values.mallocArenaBytes = layout.arenaBytes
     values.mallocArenas = layout.arenas
+    values.workerThreads = layout.workerStacks
     if (!resident || values.rssAnonBytes === undefined) return
     const known = Object.values(resident).reduce((sum, bytes) => sum + bytes, 0)
     values.residentBytes = { ...resident, other: Math.max(0, values.rssAnonBytes - known) }
   }
 
   return {
-    fields: ['mallocHeapBytes', 'mallocArenaBytes', 'mallocArenas', 'residentBytes'],
+    fields: [
+      'mallocHeapBytes', 'mallocArenaBytes', 'mallocArenas', 'workerThreads', 'residentBytes'
+    ],
     start () {
       if (nextAt === 0) takeBack = later(begin, 0)
     },

@@ -1,6 +1,11 @@
 'use strict'
 
-const { retainedOf } = require('./retained')
+/** What malloc may retain is worth a word where it is more of RSS. */
+const WORTH_ASKING = 0.02
+/** Before the first look. */
+const NOTHING_SEEN = Object.freeze({
+  silentHeaps: 0, stacks: 0, webassembly: 0, native: 0, slack: 0, since: 0
+})
 
 /** @typedef {import('../series/tracks').Values} Values */
 /** @typedef {import('../series/tracks').Workers} Workers */
@@ -12,7 +17,8 @@ const { retainedOf } = require('./retained')
  * @typedef {object} Anatomy
  * @property {number} rssBytes
  * @property {Record<PartName, number>} parts in bytes; their sum is rssBytes
- * @property {[least: number, most: number]} retainedBytes bounds of allocator_retained
+ * @property {[least: number, most: number]} retainedBytes bounds of what malloc retains: both are
+ *   allocator_retained where malloc was asked
  * @property {string | null} unknown what cannot be known here, and why
  */
 
@@ -25,8 +31,11 @@ const { retainedOf } = require('./retained')
  * @param {Values} of.values the newest
  * @param {Workers} of.workers
  * @param {Scan} [of.scan] the last look
- * @returns {{ rss: number, files: number, heap: number, workerHeaps: number, stacks: number, webassembly: number, external: number,
- *   native: number, slack: number, unexplained: number } | null} bytes, see Scan; null without RSS
+ * @returns {Resident | null} null without RSS
+ *
+ * @typedef {Record<'rss' | 'files' | 'heap' | 'workerHeaps' | 'silentHeaps' | 'stacks' |
+ *   'webassembly' | 'external' | 'native' | 'slack' | 'since' | 'unexplained', number>} Resident
+ *   bytes, see Scan
  */
 function residentNow ({ values, workers, scan }) {
   const { rssBytes: rss, rssAnonBytes = rss, externalBytes = 0 } = values
@@ -43,14 +52,31 @@ function residentNow ({ values, workers, scan }) {
   const workerHeaps = take(workers.heapBytes)
   if (scan === undefined) {
     const external = take(externalBytes + workers.externalBytes)
-    return { rss, files, heap, workerHeaps, stacks: 0, webassembly: 0, external, native: 0, slack: 0, unexplained: left }
+    return { ...NOTHING_SEEN, rss, files, heap, workerHeaps, external, unexplained: left }
   }
   const stacks = take(scan.stacksBytes)
   const webassembly = take(scan.webassemblyBytes)
+  const silentHeaps = take(scan.silentHeapBytes)
   const unexplained = take(scan.unexplainedBytes)
   const native = take(scan.nativeBytes)
-  const external = take(scan.externalBytes + externalBytes - scan.externalCountedBytes)
-  return { rss, files, heap, workerHeaps, stacks, webassembly, external, native, slack: left, unexplained }
+  const buffersBytes = externalBytes - scan.externalCountedBytes
+  const external = take(scan.externalBytes + buffersBytes)
+  // Buffers lie in what malloc had free, and leave it free.
+  const slack = take(scan.asked ? scan.slackBytes - buffersBytes : left)
+  return {
+    rss,
+    files,
+    heap,
+    workerHeaps,
+    silentHeaps,
+    stacks,
+    webassembly,
+    external,
+    native,
+    slack,
+    since: left,
+    unexplained
+  }
 }
 
 /**
@@ -58,30 +84,45 @@ function residentNow ({ values, workers, scan }) {
  * @param {Values} of.values
  * @param {Workers} of.workers
  * @param {Scan | undefined} of.scan
- * @param {number} of.movedBytes how far memory outside the heap was seen to come and go
  * @returns {Anatomy | null} null without RSS
  */
-function anatomyOf ({ values, workers, scan, movedBytes }) {
+function anatomyOf ({ values, workers, scan }) {
   const resident = residentNow({ values, workers, scan })
   if (!resident) return null
-  const { rss, heap, workerHeaps, external, webassembly, native, slack, stacks, files, unexplained } = resident
-  const retained = retainedOf({ slackBytes: slack, movedBytes, asked: scan?.asked === true })
+  const { rss, heap, external, webassembly, native, slack, since, stacks, files } = resident
+  const asked = scan?.asked === true
   return {
     rssBytes: rss,
     parts: {
       ...heapParts(values, heap),
-      worker_heaps: workerHeaps,
+      worker_heaps: resident.workerHeaps,
+      silent_worker_heaps: resident.silentHeaps,
       external,
       webassembly,
-      allocator_in_use: native + slack - retained.bytes,
-      allocator_retained: retained.bytes,
+      allocator_in_use: asked ? native : 0,
+      allocator_retained: asked ? slack : 0,
+      allocator_unasked: asked ? since : native + slack,
       stacks,
       files,
-      unexplained
+      unexplained: resident.unexplained
     },
-    retainedBytes: scan ? [retained.least, retained.most] : [0, unexplained],
-    unknown: scan ? null : 'where the memory outside the heap lies: /proc/self/maps and pagemap were not read yet, or are closed here'
+    retainedBytes: scan ? [asked ? slack : 0, slack + since] : [0, resident.unexplained],
+    unknown: unknownOf(scan, slack / rss)
   }
+}
+
+/**
+ * @param {Scan | undefined} scan @param {number} slackRatio of RSS
+ * @returns {string | null} a subject and why it is not known
+ */
+function unknownOf (scan, slackRatio) {
+  if (!scan) {
+    return 'where the memory outside the heap lies: /proc/self/maps and pagemap were not ' +
+      'read yet, or are closed here'
+  }
+  if (scan.asked || slackRatio < WORTH_ASKING) return null
+  return "what of malloc's memory is free: malloc was not asked " +
+    '(MEMWATCH_ALLOCATOR_ACCESS=read lets the agent ask)'
 }
 
 /**

@@ -11,15 +11,33 @@ const parts = Object.freeze({
   heap_slack: { title: 'V8 heap, free', help: 'resident in the old spaces and not used' },
   new_space: { title: 'V8 new space', help: 'both semi-spaces' },
   worker_heaps: { title: 'V8 heaps of workers', help: 'resident heaps of the worker threads that report' },
+  silent_worker_heaps: {
+    title: 'V8 heaps of silent workers',
+    help: 'of worker threads that did not report, as those that wait in Atomics.wait'
+  },
   external: { title: 'Buffers, external', help: 'ArrayBuffers and other memory that V8 objects keep' },
   webassembly: { title: 'WebAssembly', help: 'WebAssembly memories' },
-  allocator_in_use: { title: 'malloc, in use', help: 'native memory that is neither: of Node, of addons' },
-  allocator_retained: { title: 'malloc, retained', help: 'freed by the app and not given back to the system' },
+  allocator_in_use: {
+    title: 'malloc, in use',
+    help: 'native memory that is neither: of Node, of addons; where malloc was asked'
+  },
+  allocator_retained: {
+    title: 'malloc, retained',
+    help: 'freed by the app and not given back to the system; where malloc was asked'
+  },
+  allocator_unasked: {
+    title: 'malloc, in use or retained',
+    help: 'both of these, where malloc was not asked, or took since'
+  },
   stacks: { title: 'Stacks', help: 'of all threads' },
   files: { title: 'Code, libraries, files', help: 'file mappings and shared memory' },
   unexplained: { title: 'Unexplained', help: 'resident, and none of the above' }
 })
 
-/** @typedef {'heap_live' | 'heap_garbage' | 'heap_slack' | 'new_space' | 'worker_heaps' | 'external' | 'webassembly' | 'allocator_in_use' | 'allocator_retained' | 'stacks' | 'files' | 'unexplained'} PartName */
+/**
+ * @typedef {'heap_live' | 'heap_garbage' | 'heap_slack' | 'new_space' | 'worker_heaps' |
+ *   'silent_worker_heaps' | 'external' | 'webassembly' | 'allocator_in_use' |
+ *   'allocator_retained' | 'allocator_unasked' | 'stacks' | 'files' | 'unexplained'} PartName
+ */
 
 module.exports = { parts }

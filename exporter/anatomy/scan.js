@@ -26,11 +26,14 @@ const TCMALLOC_CACHES_BYTES = 32 * 2 ** 20
  * @property {number} mallocBytes all that malloc holds
  * @property {number} stacksBytes
  * @property {number} webassemblyBytes
+ * @property {number} silentHeapBytes heaps of workers that do not report
  * @property {number} unexplainedBytes neither V8's nor malloc's
  * @property {number} externalBytes Buffers and other external memory of V8 that malloc holds
  * @property {number} externalCountedBytes what V8 counted as external then, of this isolate
  * @property {number} nativeBytes in use besides: as malloc says, else what Node takes at least
- * @property {number} slackBytes the rest of malloc's: free as malloc says, else in use by native code or free
+ * @property {number} slackBytes free as malloc said last, less what Buffers took since; where it
+ *   was never asked the rest of malloc's, in use by native code or free
+ * @property {number} sinceBytes what malloc took since it was asked: of that nobody knows
  * @property {number} heapSlackBytes of that in [heap], the main arena
  * @property {number} arenaSlackBytes of that in the arenas of threads
  * @property {boolean} asked malloc was asked, now or before
@@ -50,6 +53,8 @@ function scanOf (values, { allocator }, workers, previous) {
   const { heapPhysicalBytes = 0, heapTotalBytes = heapPhysicalBytes, externalBytes: counted = 0, arrayBuffersBytes = 0 } = values
   const rest = Math.max(0, resident.other - workers.heapBytes)
   const heapBytes = Math.min(rest, Math.max(heapTotalBytes, heapPhysicalBytes))
+  // Their heaps lie where V8's pages are, and nobody else's do but mimalloc's.
+  const hasSilentWorkers = (values.workerThreads ?? 0) > workers.count
   // mimalloc asks for addresses as low as V8's.
   const low = allocator === 'mimalloc' ? rest - heapBytes : 0
   const mallocBytes = resident.malloc_heap + resident.malloc_arenas + resident.malloc_mapped + low
@@ -61,7 +66,10 @@ function scanOf (values, { allocator }, workers, previous) {
   const native = books ? Math.max(0, books.inUse - external) : previous?.asked ? Math.min(previous.nativeBytes, mallocBytes) : least
   const externalBytes = Math.min(external, mallocBytes - Math.min(native, mallocBytes))
   const nativeBytes = Math.min(native, mallocBytes)
-  const slackBytes = mallocBytes - externalBytes - nativeBytes
+  const unclaimedBytes = mallocBytes - externalBytes - nativeBytes
+  const slackBytes = books || !previous?.asked
+    ? unclaimedBytes
+    : clamp(previous.slackBytes + previous.externalBytes - externalBytes, unclaimedBytes)
   const heapSlackBytes = clamp(books?.heap
     ? resident.malloc_heap - books.heap.inUse
     // Large Buffers are mapped one by one, and never free.
@@ -76,11 +84,13 @@ function scanOf (values, { allocator }, workers, previous) {
     mallocBytes,
     stacksBytes: resident.stacks,
     webassemblyBytes: resident.webassembly,
-    unexplainedBytes: rest - heapBytes - low,
+    silentHeapBytes: hasSilentWorkers ? rest - heapBytes - low : 0,
+    unexplainedBytes: hasSilentWorkers ? 0 : rest - heapBytes - low,
     externalBytes,
     externalCountedBytes: counted,
     nativeBytes,
     slackBytes,
+    sinceBytes: unclaimedBytes - slackBytes,
     heapSlackBytes,
     arenaSlackBytes,
     asked: books !== undefined || previous?.asked === true,

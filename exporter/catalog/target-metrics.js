@@ -136,6 +136,8 @@ const targetMetrics = Object.freeze([
   fieldMetric('memwatch_malloc_heap_bytes', 'gauge', 'mallocHeapBytes', 'Extent of the main malloc arena, [heap].'),
   fieldMetric('memwatch_malloc_arena_bytes', 'gauge', 'mallocArenaBytes', 'Writable extent of the 64 MiB glibc arenas.'),
   fieldMetric('memwatch_malloc_arenas', 'gauge', 'mallocArenas', 'Number of 64 MiB glibc arenas.'),
+  fieldMetric('memwatch_worker_threads', 'gauge', 'workerThreads',
+    'Worker threads by their stacks, whether or not they report.'),
   {
     name: 'memwatch_memory_bytes',
     type: 'gauge',

@@ -67,7 +67,7 @@ function renderReport (report, { width = 100 } = {}) {
   }
 
   /** @param {NonNullable<ReturnType<typeof import('../expose/targets').judgedTarget>['memory']>} memory */
-  function renderMemory ({ rssBytes, parts, retainedLeastBytes, retainedMostBytes, unknown }) {
+  function renderMemory ({ rssBytes, parts, unknown }) {
     lines.push('')
     say(`Where the ${formatBytes(rssBytes)} of RSS are`, 2)
     const shown = parts.filter(({ bytes }) => bytes >= 0.001 * rssBytes)
@@ -75,9 +75,6 @@ function renderReport (report, { width = 100 } = {}) {
     for (const { title, bytes } of shown) {
       const share = bytes / rssBytes
       lines.push(`    ${title.padEnd(widest)} ${formatBytes(bytes).padStart(9)} ${formatRatio(share).padStart(6)}  ${'█'.repeat(Math.round(24 * share))}`.trimEnd())
-    }
-    if (!unknown && retainedMostBytes - retainedLeastBytes > 0.02 * rssBytes) {
-      say(`Of what malloc holds ${formatBytes(retainedLeastBytes)} to ${formatBytes(retainedMostBytes)} may be free: malloc was not asked (MEMWATCH_ALLOCATOR_ACCESS=read lets the agent ask).`, 4)
     }
     if (unknown) say(`Not known: ${unknown}.`, 4)
     lines.push('')

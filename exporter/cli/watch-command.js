@@ -58,7 +58,12 @@ async function watchCommand ({ command, shown = command, forSeconds, stdout = 'i
   try {
     onStart?.(exporter, (await exporter.start()).listen)
     const { exit, endedByUsAtUnixMs, spawnError } = await runChild(command, {
-      env: { ...env, NODE_OPTIONS: preloaded(env.NODE_OPTIONS), MEMWATCH_SOCKET: socket },
+      env: {
+        MEMWATCH_ALLOCATOR_ACCESS: 'read',
+        ...env,
+        NODE_OPTIONS: preloaded(env.NODE_OPTIONS),
+        MEMWATCH_SOCKET: socket
+      },
       stdio: ['inherit', stdout, 'inherit'],
       forSeconds,
       abort,

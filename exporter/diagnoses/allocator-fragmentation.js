@@ -22,9 +22,10 @@ module.exports = defineDiagnosis({
   scope: 'process',
   requires: ['rssBytes', 'nativeBytes', 'allocatorSlackBytes'],
   uses: [
-    'allocatorAsked', 'allocatorTrimmableBytes', 'jemallocSavingBytes', 'bufferChurnBytes', 'nativeReturnedBytes',
+    'allocatorAsked', 'allocatorTrimmableBytes', 'jemallocSavingBytes', 'bufferChurnBytes',
+    'nativeReusedBytes',
     'mallocArenaShareRatio', 'nativeGrowthScore', 'nativeGrowthFit', 'nativeRiseBytes', 'nativeLateGrowthRatio',
-    'containerLimitBytes', 'memoryRunwayBytes'
+    'containerLimitBytes', 'containerShareBytes', 'memoryRunwayBytes'
   ],
   limits: {
     // Less than this is not worth another allocator.
@@ -66,7 +67,8 @@ module.exports = defineDiagnosis({
     if (retained < limits.retainedBytes || share < limits.retainedShareRatio) {
       return { state: 'ok', summary: `malloc holds at most ${formatBytes(retained)} beyond need (${formatRatio(share)} of RSS)` }
     }
-    const { containerLimitBytes: containerLimit, memoryRunwayBytes: runway } = signals
+    // Processes that share a container have their part of its room.
+    const { containerShareBytes: containerLimit, memoryRunwayBytes: runway } = signals
     const limit = containerLimit ?? (runway === null ? rssBytes : rssBytes + runway)
     const hasRoom = retained < limits.limitShareRatio * limit &&
       rssBytes < limits.usedShareRatio * limit
@@ -81,8 +83,8 @@ module.exports = defineDiagnosis({
       (signals.nativeGrowthFit ?? 0) >= limits.growthFit &&
       (signals.nativeLateGrowthRatio ?? 0) >= limits.lateGrowthRatio &&
       (signals.nativeRiseBytes ?? 0) >= limits.growthShareRatio * signals.nativeBytes
-    const [churn, returned] = [signals.bufferChurnBytes ?? 0, signals.nativeReturnedBytes ?? 0]
-    const moved = Math.max(churn, returned)
+    const [churn, reused] = [signals.bufferChurnBytes ?? 0, signals.nativeReusedBytes ?? 0]
+    const moved = Math.max(churn, reused)
     const asked = signals.allocatorAsked === 1
     const isOpen = retained >= limits.openBytes && share >= limits.openShareRatio
     if (!asked && moved < limits.movedShareRatio * retained && isOpen) {
@@ -104,12 +106,16 @@ module.exports = defineDiagnosis({
           : `About ${value} of malloc's resident memory are beyond what is in use; from ${limit} on it matters.`),
         evidence('rssBytes', rssBytes, retained / limits.retainedShareRatio, value => `RSS is ${value}, of which malloc keeps ${formatRatio(share)}.`),
         evidence('mallocArenaShareRatio', inArenas, limits.arenaShareRatio, value => `${formatRatio(1 - inArenas)} of it lie in [heap], the main arena, and ${value} in the arenas of threads.`),
-        evidence(churn >= returned ? 'bufferChurnBytes' : 'nativeReturnedBytes', moved, limits.movedShareRatio * retained,
+        evidence(
+          churn >= reused ? 'bufferChurnBytes' : 'nativeReusedBytes', moved,
+          limits.movedShareRatio * retained,
           (value, limit) => `Up to ${value} of native memory and Buffers were freed again (more than ${limit}), yet RSS stayed.`),
         ...(signals.nativeRiseBytes === null
           ? []
           : [evidence('nativeRiseBytes', signals.nativeRiseBytes, limits.growthShareRatio * signals.nativeBytes,
-              (value, limit) => rises ? `It still rises in a line, by ${value}: until that stops a leak is as likely.` : `It does not rise in a line (${value}, ${limit} would count): no leak.`)])
+              (value, limit) => rises
+                ? `It still rises in a line, by ${value}: until that stops a leak is as likely.`
+                : notALine(signals.nativeRiseBytes ?? 0, value, limit))])
       ],
       impact: `${formatBytes(retained)} of RSS serve nobody${signals.containerLimitBytes === null ? '' : ` and bring the ${formatBytes(signals.containerLimitBytes)} limit of the container closer`}.`
     }
@@ -154,6 +160,12 @@ module.exports = defineDiagnosis({
     }]
   }
 })
+
+/** @param {number} riseBytes @param {string} rise @param {string} limit */
+function notALine (riseBytes, rise, limit) {
+  if (riseBytes <= 0) return 'It does not rise: no leak.'
+  return `It rose by ${rise} (${limit} would count), and not in a line that goes on: no leak.`
+}
 
 /**
  * @param {import('memwatch/frame').Hello} target

@@ -4,7 +4,9 @@ const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
-const { fittingOldBytes, neededContainerBytes } = require('../v8/fitting-sizes')
+const {
+  fittingOldBytes, fittingSemiSpaceBytes, neededContainerBytes
+} = require('../v8/fitting-sizes')
 const { youngGenerationBytes } = require('../v8/heap-sizing')
 
 const MIB = 2 ** 20
@@ -23,7 +25,10 @@ module.exports = defineDiagnosis({
   requires: ['heapSizeLimitBytes', 'besideHeapBytes', 'rssBytes'],
   uses: [
     'containerLimitBytes', 'containerHighBytes', 'containerHighHitsPerSecond', 'memoryPressureRatio', 'rssShareRatio', 'heapResidentBytes',
-    'containerLimitHitsPerSecond', 'semiSpaceMaxBytes', 'liveHeapHighestBytes', 'liveHeapBytes'
+    'containerLimitHitsPerSecond', 'semiSpaceMaxBytes', 'liveHeapHighestBytes', 'liveHeapBytes',
+    'containerProcesses', 'containerHeaps', 'containerHeapLimitBytes', 'containerShareBytes',
+    'workerHeaps', 'workerHeapBytes', 'neighboursBytes', 'neighboursHeapBytes',
+    'neighboursLiveHeapBytes'
   ],
   limits: {
     // From here on the heap alone exceeds the container: that is arithmetic, and no app decides it.
@@ -44,15 +49,30 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchContainerLimitMismatch',
 
   judge (signals, limits, target) {
-    const { heapSizeLimitBytes: heapLimit, besideHeapBytes: beside, containerLimitBytes: limit, containerHighBytes: high } = signals
-    /** @param {number} limitBytes that the heap must fit */
-    const findingFor = limitBytes => ({
+    const { heapSizeLimitBytes: heapLimit, containerLimitBytes: limit } = signals
+    const { containerHighBytes: high } = signals
+    const heaps = signals.containerHeaps ?? 1
+    const workerHeapBytes = signals.workerHeapBytes ?? 0
+    const beside = Math.max(0, signals.besideHeapBytes - workerHeapBytes)
+    const neighboursBytes = signals.neighboursBytes ?? 0
+    const neighboursHeapBytes = signals.neighboursHeapBytes ?? 0
+    /**
+     * @param {number} limitBytes that all heaps must fit
+     * @param {number} shareBytes of that which is this process's
+     */
+    const findingFor = (limitBytes, shareBytes = limitBytes) => ({
       limitBytes,
+      shareBytes,
       besideBytes: beside,
       heapLimitBytes: heapLimit,
       rssBytes: signals.rssBytes,
       semiSpaceBytes: signals.semiSpaceMaxBytes,
-      liveBytes: signals.liveHeapHighestBytes ?? signals.liveHeapBytes ?? 0
+      liveBytes: signals.liveHeapHighestBytes ?? signals.liveHeapBytes ?? 0,
+      heaps,
+      ownHeaps: 1 + (signals.workerHeaps ?? 0),
+      processes: signals.containerProcesses ?? 1,
+      othersLiveBytes: workerHeapBytes + (signals.neighboursLiveHeapBytes ?? 0),
+      othersBesideBytes: neighboursBytes - neighboursHeapBytes
     })
     if (high !== null && (signals.memoryPressureRatio ?? 0) >= limits.pressureRatio && (signals.containerHighHitsPerSecond ?? 0) > 0) {
       return {
@@ -68,6 +88,11 @@ module.exports = defineDiagnosis({
       }
     }
     if (limit === null) return { state: 'ok', summary: 'the container has no memory limit that can be seen' }
+    // A heap that alone may outgrow the container is judged by itself: it needs no other.
+    if (heaps > 1 && heapLimit < limits.blindRatio * limit) {
+      const finding = findingFor(limit, signals.containerShareBytes ?? limit)
+      return judgeTogether(signals, limits, finding)
+    }
     const worst = heapLimit + beside
     if (worst <= limit) return { state: 'ok', summary: `a full heap (${formatBytes(heapLimit)}) and what lies beside it (${formatBytes(beside)}) fit the container's ${formatBytes(limit)}` }
     const blind = heapLimit > limits.blindRatio * limit
@@ -94,18 +119,37 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ limitBytes: limit, besideBytes: beside, heapLimitBytes, rssBytes, semiSpaceBytes, liveBytes: live }, target, limits) {
+  fix (finding, target, limits) {
+    const { limitBytes: limit, besideBytes: beside, liveBytes: live } = finding
+    const { shareBytes, heapLimitBytes, rssBytes, semiSpaceBytes } = finding
+    const { heaps, ownHeaps, processes } = finding
     const youngBytes = youngGenerationBytes(semiSpaceBytes ?? ENOUGH_SEMI_SPACE_MIB * MIB)
     // Without a flag the young generation was sized for the memory that V8 was told of: give it what fits, too.
-    const semiMib = youngBytes > limits.youngShareRatio * limit ? ENOUGH_SEMI_SPACE_MIB : null
+    const isYoungLarge = youngBytes * ownHeaps > limits.youngShareRatio * shareBytes
+    const semiMib = isYoungLarge ? semiMibFor(heaps, shareBytes / ownHeaps) : null
     const young = semiMib === null ? youngBytes : youngGenerationBytes(semiMib * MIB)
-    const megabytes = Math.max(LEAST_HEAP_MIB, fittingOldBytes({ limitBytes: limit, besideBytes: beside, youngBytes: young }) / MIB)
-    const neededBytes = neededContainerBytes({ liveBytes: live, besideBytes: beside, youngBytes: young })
+    // The flag holds for each heap of the process, those of its workers too.
+    const fittingBytes = fittingOldBytes({
+      limitBytes: shareBytes, besideBytes: beside, youngBytes: young * ownHeaps
+    })
+    const megabytes = Math.max(LEAST_HEAP_MIB, Math.floor(fittingBytes / ownHeaps / MIB))
+    const allLive = live + finding.othersLiveBytes
+    const allBeside = beside + finding.othersBesideBytes
+    const neededBytes = neededContainerBytes({
+      liveBytes: allLive, besideBytes: allBeside, youngBytes: young * heaps
+    })
+    const each = heaps > 1 ? 'each heap of this process' : 'the heap'
+    const [theHeaps, them] = heaps > 1 ? [`${heaps} heaps`, 'them'] : ['the heap', 'it']
+    const part = processes === 1
+      ? ''
+      : ` It is the part of this process, ${formatBytes(shareBytes)}, of what ` +
+        `${processes} processes share: each of them needs a limit.`
     const ask = {
       title: `Ask for ${formatBytes(neededBytes)} of memory`,
       change: { memoryLimitBytes: Math.round(neededBytes / MIB) * MIB },
       predicted: [],
-      risk: `Computed from the ${formatBytes(live)} that live on the heap and the ${formatBytes(beside)} beside it.`
+      risk: `Computed from the ${formatBytes(allLive)} that live on ${theHeaps} and the ` +
+        `${formatBytes(allBeside)} beside ${them}.`
     }
     // What it has need not be asked for.
     const asks = neededBytes > limit ? [ask] : []
@@ -124,19 +168,120 @@ module.exports = defineDiagnosis({
     }
 
     function limitFix () {
-      const highest = beside + megabytes * MIB + young
+      const highest = beside + (megabytes * MIB + young) * ownHeaps
       return {
-        title: `Keep the heap below ${megabytes} MiB`,
+        title: `Keep ${each} below ${megabytes} MiB`,
         change: nodeFlagChange(target, { '--max-old-space-size': megabytes, ...(semiMib !== null && { '--max-semi-space-size': semiMib }) }),
         predicted: [
           prediction('heapSizeLimitBytes', heapLimitBytes, megabytes * MIB + young),
           ...(highest < rssBytes ? [prediction('rssBytes', rssBytes, highest)] : [])
         ],
-        risk: `V8 collects earlier and more often. The app keeps ${formatBytes(live)} alive${formatNumber(live) === '0' ? ', as far as a major GC has shown' : ''}.`
+        risk: `V8 collects earlier and more often. The app keeps ${formatBytes(live)} alive` +
+          `${formatNumber(live) === '0' ? ', as far as a major GC has shown' : ''}.${part}`
       }
     }
   }
 })
+
+/**
+ * @param {number} heaps in the container
+ * @param {number} shareBytes of one
+ * @returns {number} MiB
+ */
+const semiMibFor = (heaps, shareBytes) =>
+  heaps > 1 ? fittingSemiSpaceBytes(shareBytes) / MIB : ENOUGH_SEMI_SPACE_MIB
+
+/**
+ * @typedef {Record<'limitBytes' | 'shareBytes' | 'besideBytes' | 'heapLimitBytes' | 'heaps' |
+ *   'ownHeaps' | 'processes' | 'othersBesideBytes', number>} Shared
+ * @typedef {Record<'heapResidentBytes' | 'workerHeapBytes' | 'neighboursBytes' |
+ *   'neighboursHeapBytes' | 'containerHeapLimitBytes' | 'containerLimitHitsPerSecond',
+ *   number | null> & { rssBytes: number }} Together
+ */
+
+/**
+ * Several heaps in one container: other processes, and workers. Each fits alone, and V8 knows of no
+ * other. It takes several that fill at once, so what they may become is no proof by itself.
+ * @template {Shared} Finding
+ * @param {Together} signals
+ * @param {Record<'blindRatio' | 'rssShareRatio' | 'suspectedRssShareRatio' | 'heapShareRatio',
+ *   number>} limits
+ * @param {Finding} finding
+ * @returns {import('./define-diagnosis').Judgement<Finding>}
+ */
+function judgeTogether (signals, limits, finding) {
+  const { limitBytes: limit, processes, heaps } = finding
+  const heapLimits = signals.containerHeapLimitBytes ?? finding.heapLimitBytes
+  const beside = finding.besideBytes + finding.othersBesideBytes
+  const usedRatio = (signals.rssBytes + (signals.neighboursBytes ?? 0)) / limit
+  const workersAndNeighbours = (signals.workerHeapBytes ?? 0) + (signals.neighboursHeapBytes ?? 0)
+  const heapRatio = ((signals.heapResidentBytes ?? 0) + workersAndNeighbours) / limit
+  const sharers = `${nameSharers({ processes, heaps })} share the container's ${formatBytes(limit)}`
+  const full = `full heaps (${formatBytes(heapLimits)})`
+  if (heapLimits + beside <= limit) {
+    const summary = `${sharers}: ${full} and what lies beside them (${formatBytes(beside)}) fit`
+    return { state: 'ok', summary }
+  }
+  // Threads of one process are one program, of which a few work; processes know of no other.
+  const blind = processes > 1 && heapLimits >= limits.blindRatio * limit
+  if (!blind && usedRatio < limits.suspectedRssShareRatio) {
+    return {
+      state: 'ok',
+      summary: `${sharers}: ${full} would not fit beside the rest (${formatBytes(beside)}), but ` +
+        `all together use ${formatRatio(usedRatio)} of it`
+    }
+  }
+  const pressed = usedRatio >= limits.rssShareRatio && heapRatio >= limits.heapShareRatio
+  const victim = processes > 1 ? 'one of the processes' : 'the process'
+  return {
+    state: pressed ? 'confirmed' : 'suspected',
+    summary: `${sharers}: their heaps may grow to ${formatBytes(heapLimits)}, and ` +
+      `${formatBytes(beside)} lie beside them.`,
+    finding,
+    evidence: evidenceTogether(signals, limits, finding, {
+      heapLimits, beside, usedRatio, heapRatio
+    }),
+    impact: 'V8 sizes each heap as if it were alone in the container, and sees no need to ' +
+      `collect before it is full: the kernel kills ${victim} (exit 137, OOMKilled), and the log ` +
+      'says nothing of a heap.'
+  }
+}
+
+/**
+ * @param {Together} signals
+ * @param {Record<'rssShareRatio' | 'heapShareRatio', number>} limits
+ * @param {Shared} finding
+ * @param {Record<'heapLimits' | 'beside' | 'usedRatio' | 'heapRatio', number>} all
+ */
+function evidenceTogether (signals, limits, finding, { heapLimits, beside, usedRatio, heapRatio }) {
+  const { limitBytes: limit, shareBytes, ownHeaps } = finding
+  const ownRoom = Math.max(0, shareBytes - finding.besideBytes) / ownHeaps
+  const { rssBytes, containerLimitHitsPerSecond: hits } = signals
+  const found = [
+    evidence('containerHeapLimitBytes', heapLimits, limit - beside, (value, limit) =>
+      `Full heaps take ${value} together; ${limit} would fit beside what else is resident.`),
+    evidence('heapSizeLimitBytes', finding.heapLimitBytes, ownRoom, (value, limit) =>
+      `The heap of ${ownHeaps > 1 ? 'the main thread' : 'this process'} may grow to ${value}; ` +
+      `its part of the container has room for ${limit}.`),
+    evidence('containerLimitBytes', limit, heapLimits + beside, (value, worst) =>
+      `The container may hold ${value}; all together it can become ${worst}.`),
+    evidence('rssBytes', rssBytes, shareBytes, value =>
+      `RSS is ${value} here, ${formatBytes(usedRatio * limit)} in all processes: ` +
+      `${formatRatio(usedRatio)} of the container. From ${formatRatio(limits.rssShareRatio)} on, ` +
+      `with heaps that fill ${formatRatio(limits.heapShareRatio)} of it, it is serious (now ` +
+      `${formatRatio(heapRatio)}).`)
+  ]
+  if (!hits) return found
+  return [...found, evidence('containerLimitHitsPerSecond', hits, 0, value =>
+    `Use met the limit ${value}, and the kernel had to reclaim.`)]
+}
+
+/** @param {{ processes: number, heaps: number }} sharers @returns {string} subject of a sentence */
+function nameSharers ({ processes, heaps }) {
+  if (processes === 1) return `${heaps} heaps of this process`
+  if (heaps === processes) return `${processes} processes`
+  return `${processes} processes with ${heaps} heaps`
+}
 
 /** Why V8 does not know the limit. @param {import('memwatch/frame').Hello} target @param {number} limit */
 function whyBlind ({ constrainedBytes, node, nodeOptions, execArgv }, limit) {

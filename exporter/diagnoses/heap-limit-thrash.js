@@ -31,7 +31,7 @@ module.exports = defineDiagnosis({
   ],
   uses: [
     'majorPauseSeconds', 'liveHeapGrowthBytesPerSecond', 'besideHeapBytes', 'containerLimitBytes', 'semiSpaceMaxBytes', 'cpuTimeRatio',
-    'cpuThrottledRatio'
+    'cpuThrottledRatio', 'containerShareBytes', 'containerProcesses'
   ],
   limits: {
     // Above this share of the limit V8 has no room to let garbage wait.
@@ -77,7 +77,9 @@ module.exports = defineDiagnosis({
         gcPauseRatio: pauses,
         semiSpaceBytes: signals.semiSpaceMaxBytes ?? semiSpaceMax(target, signals.heapSizeLimitBytes)?.bytes ?? ENOUGH_SEMI_SPACE,
         besideBytes: signals.besideHeapBytes ?? 0,
-        containerLimitBytes: signals.containerLimitBytes
+        containerLimitBytes: signals.containerLimitBytes,
+        shareBytes: signals.containerShareBytes ?? signals.containerLimitBytes,
+        processes: signals.containerProcesses ?? 1
       },
       evidence: [
         evidence('liveHeapShareRatio', share, limits.liveHeapShareRatio, (value, limit) => `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit; above ${limit} there is little room for garbage to wait.`),
@@ -90,15 +92,18 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ liveBytes: live, heapLimitBytes: limit, gcPauseRatio: pauses, semiSpaceBytes, besideBytes, containerLimitBytes }, target) {
+  fix (finding, target) {
+    const { liveBytes: live, heapLimitBytes: limit, gcPauseRatio: pauses, semiSpaceBytes } = finding
+    const { besideBytes, containerLimitBytes, shareBytes, processes } = finding
+    const isShared = processes > 1
     // With room in the old space a small new space is the next to be short.
     /** @type {Record<string, number>} */
     const semiFlag = semiSpaceBytes < ENOUGH_SEMI_SPACE && target.threadId === 0 ? { '--max-semi-space-size': ENOUGH_SEMI_SPACE / MIB } : {}
     const youngBytes = youngGenerationBytes(Math.max(semiSpaceBytes, ENOUGH_SEMI_SPACE))
     const wanted = Math.ceil(live / COMFORTABLE_SHARE / (STEP_MIB * MIB)) * STEP_MIB
-    const fits = containerLimitBytes === null
+    const fits = shareBytes === null
       ? Infinity
-      : Math.floor((CONTAINER_SHARE * containerLimitBytes - besideBytes - youngBytes) / MIB)
+      : Math.floor((CONTAINER_SHARE * shareBytes - besideBytes - youngBytes) / MIB)
     const megabytes = Math.min(wanted, fits)
     const find = {
       title: 'Keep less on the heap',
@@ -108,10 +113,16 @@ module.exports = defineDiagnosis({
     }
     if (megabytes * MIB < WORTH_GROWTH * (limit - youngBytes)) {
       return [find, {
-        title: containerLimitBytes === null ? 'Give the heap more room' : `Give the container more memory: this one of ${formatBytes(containerLimitBytes)} has no room for the ${wanted} MiB of heap it needs`,
+        title: containerLimitBytes === null
+          ? 'Give the heap more room'
+          : `Give the container more memory: this one of ${formatBytes(containerLimitBytes)}` +
+            `${isShared ? `, which ${processes} processes share,` : ''} has no room for the ` +
+            `${wanted} MiB of heap it needs`,
         change: nodeFlagChange(target, { '--max-old-space-size': wanted, ...semiFlag }),
         predicted: [prediction('recentGcPauseRatio', pauses, predictedPauses(pauses, live, limit, wanted * MIB))],
-        risk: `The container needs about ${formatBytes(wanted * MIB + youngBytes + besideBytes)} then; with less the kernel kills it.`
+        risk: `${isShared ? 'This process' : 'The container'} needs about ` +
+          `${formatBytes(wanted * MIB + youngBytes + besideBytes)} then; with less the ` +
+          'kernel kills it.'
       }]
     }
     return [{
@@ -120,10 +131,26 @@ module.exports = defineDiagnosis({
         ? { code: `new Worker(file, { resourceLimits: { maxOldGenerationSizeMb: ${megabytes} } }): a worker's heap has the limits that it was started with.` }
         : nodeFlagChange(target, { '--max-old-space-size': megabytes, ...semiFlag }),
       predicted: [prediction('recentGcPauseRatio', pauses, predictedPauses(pauses, live, limit, megabytes * MIB))],
-      risk: `RSS may rise by up to ${formatBytes(Math.max(0, megabytes * MIB - limit))}${containerLimitBytes === null ? '' : `; it was computed to fit the container's ${formatBytes(containerLimitBytes)}`}. If the live heap grows it only takes longer.`
+      risk: `RSS may rise by up to ${formatBytes(Math.max(0, megabytes * MIB - limit))}` +
+        `${describeFit(containerLimitBytes, shareBytes, processes)}. If the live heap grows it ` +
+        'only takes longer.'
     }, find]
   }
 })
+
+/**
+ * @param {number | null} limitBytes of the container
+ * @param {number | null} shareBytes of that which is this process's
+ * @param {number} processes that share it
+ */
+function describeFit (limitBytes, shareBytes, processes) {
+  if (limitBytes === null || shareBytes === null) return ''
+  const limit = formatBytes(limitBytes)
+  return processes > 1
+    ? `; it was computed to fit ${formatBytes(shareBytes)}, its part of the ${limit} that ` +
+      `${processes} processes share`
+    : `; it was computed to fit the container's ${limit}`
+}
 
 /**
  * A major GC is needed each time the room above the live heap is used up: twice the room, half the majors.

@@ -18,7 +18,7 @@ module.exports = defineDiagnosis({
     'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio',
     'oldSpaceRiseBytes', 'largeObjectSpaceRiseBytes', 'codeSpaceRiseBytes', 'arrayBuffersRiseBytes', 'nativeContextsRise', 'socketsRise', 'timersRise',
     'listenerWarnings', 'promotedKeptRatio', 'keptRiseBytes', 'keptRiseSeconds', 'keptGrowthBytesPerSecond', 'keptGrowthFit',
-    'keptLateGrowthRatio', 'liveHeapReadingsDueSeconds'
+    'keptLateGrowthRatio', 'liveHeapReadingsDueSeconds', 'containerProcesses'
   ],
   limits: {
     // Fewer readings after major GCs cannot reach the score below, however straight they rise.
@@ -119,7 +119,8 @@ module.exports = defineDiagnosis({
         evidence('liveHeapGrowthFit', signals.liveHeapGrowthFit ?? 0, limits.fit, (value, limit) => `The growth is ${straight ? 'a straight line' : 'not yet a straight line'}: r² ${value}, from ${limit} on it counts as one.`),
         evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It does not level off: the last third grew at ${value} of the whole rate; a cache that fills falls below ${limit}.`),
         evidence('liveHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} make it certain enough.`),
-        ...grownWith(signals, rise, limits.grownWith)
+        ...grownWith(signals, rise, limits.grownWith),
+        ...sharers(signals, runway)
       ],
       impact: `${formatBytes(runway)} are left to ${limitName}: at this rate the process dies in about ${formatSeconds(secondsLeft)}.`
     }
@@ -141,7 +142,7 @@ module.exports = defineDiagnosis({
  * Growth before there are enough readings for a trend: V8 collects a heap under a limit of gigabytes so rarely
  * that they take many minutes to come.
  * @param {Record<'promotedKeptRatio' | 'keptRiseBytes' | 'keptRiseSeconds' | 'keptGrowthBytesPerSecond' | 'keptGrowthFit' |
- *   'keptLateGrowthRatio', number | null> & GrownWith} signals
+ *   'keptLateGrowthRatio' | 'containerProcesses', number | null> & GrownWith} signals
  * @param {Record<'promotedKeptRatio' | 'suspectedRiseBytes' | 'certainRiseBytes' | 'lateGrowthRatio' | 'fit' |
  *   'criticalSeconds' | 'infoSeconds', number>} limits
  * @param {number} runway bytes
@@ -161,10 +162,20 @@ function fewReadings (signals, limits, runway) {
       evidence('promotedKeptRatio', kept, limits.promotedKeptRatio, (value, limit) => `Of what was promoted between major GCs ${value} survived the next one; from ${limit} on it is kept.`),
       evidence('keptGrowthFit', fit, limits.fit, (value, limit) => `The readings lie on a straight line: r² ${value}, from ${limit} on it counts as one.`),
       evidence('keptLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It goes on at ${value} of its rate; a cache that fills falls below ${limit}.`),
-      evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `After each major GC more is left: ${value}.`)
+      evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>
+        `After each major GC more is left: ${value}.`),
+      ...sharers(signals, runway)
     ],
     impact: `${formatBytes(runway)} are left: at this rate the process dies in about ${formatSeconds(runway / growth)}.`
   }
+}
+
+/** @param {{ containerProcesses: number | null }} signals @param {number} runway bytes */
+function sharers ({ containerProcesses: processes }, runway) {
+  if (processes === null || processes <= 1) return []
+  return [evidence('containerProcesses', processes, 1, value =>
+    `${value} processes share the container: of what is left in it, this one has ` +
+    `${formatBytes(runway)} at most.`)]
 }
 
 /** @typedef {{ readonly [Name in 'oldSpaceRiseBytes' | 'largeObjectSpaceRiseBytes' | 'codeSpaceRiseBytes' | 'arrayBuffersRiseBytes' | 'nativeContextsRise' | 'socketsRise' | 'timersRise' | 'listenerWarnings']: number | null }} GrownWith */

@@ -24,7 +24,7 @@ module.exports = defineDiagnosis({
   ],
   uses: [
     'gcPauseRatio', 'promotedPerMajorBytes', 'keptPerMajorBytes', 'liveHeapBytes', 'liveHeapShareRatio', 'rssBytes',
-    'containerLimitBytes', 'cpuTimeRatio', 'cpuThrottledRatio', 'externalMajorsPerSecond'
+    'containerShareBytes', 'cpuTimeRatio', 'cpuThrottledRatio', 'externalMajorsPerSecond'
   ],
   limits: {
     // V8's own choice with room to spare is 16 MiB or more on every Node from 18 on: a larger one is not small.
@@ -109,7 +109,7 @@ module.exports = defineDiagnosis({
         ordinaryMajorPauseRatio: signals.ordinaryMajorPauseRatio,
         gcPauseRatio: signals.gcPauseRatio ?? wallRatio,
         rssBytes: signals.rssBytes,
-        containerLimitBytes: signals.containerLimitBytes
+        shareBytes: signals.containerShareBytes
       },
       evidence: [
         evidence('semiSpaceMaxBytes', semiSpaceMaxBytes, limits.semiSpaceMaxBytes, (value, limit) => `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`),
@@ -125,8 +125,9 @@ module.exports = defineDiagnosis({
   },
 
   fix (finding, target, limits) {
-    const { rssBytes, containerLimitBytes, gcPauseRatio, ...now } = finding
-    const spareBytes = (containerLimitBytes ?? Infinity) - (rssBytes ?? 0)
+    const { rssBytes, shareBytes, gcPauseRatio, ...now } = finding
+    // Processes that share the container have the same want, and get the same advice.
+    const spareBytes = (shareBytes ?? Infinity) - (rssBytes ?? 0)
     const choice = SEMI_SPACE_CHOICES
       .filter(bytes => bytes > now.semiSpaceBytes)
       .map(bytes => predictYoungGeneration(now, bytes))

@@ -86,7 +86,10 @@ const memory = {
   anyOf: [object({
     rssBytes: number,
     parts: { ...array(object({ part: text, title: text, help: text, bytes: number })), description: 'what RSS is made of; they add up to it' },
-    retainedLeastBytes: { ...number, description: 'lower bound of the part allocator_retained' },
+    retainedLeastBytes: {
+      ...number,
+      description: 'lower bound of what malloc retains: 0 where malloc was not asked'
+    },
     retainedMostBytes: { ...number, description: 'upper bound of it' },
     unknown: { ...nullable('string'), description: 'what cannot be known here, and why' }
   }), { type: 'null' }],

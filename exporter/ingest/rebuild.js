@@ -36,6 +36,8 @@ const WORD = /^[a-z][a-z0-9_]{0,31}$/
 const FLAG = /^--?[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 /** An agent's random number of a connection. */
 const NONCE = /^[0-9a-f]{32}$/
+/** An inode in decimal. */
+const INODE = /^[1-9]\d{0,19}$/
 /** Ids of commands are UUIDs of the exporter. */
 const ID = /^[A-Za-z0-9-]{1,64}$/
 
@@ -262,6 +264,7 @@ const hello = fieldsOf({
     container: matching(POD_NAMES.container),
     injected: boolean
   }),
+  cgroup: matching(INODE),
   allocatorPath: plain,
   resourceLimits: byKey,
   hostMemoryBytes: number,

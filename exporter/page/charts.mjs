@@ -69,13 +69,23 @@ export const charts = [
     draws: [
       { label: 'Code, files, workers', colour: '--grey', read: part('files') },
       { label: 'Native', colour: '--violet', read: part('native') },
-      { label: 'malloc, retained', colour: '--red', read: part('retained') },
+      { label: 'malloc, not known in use', colour: '--red', read: part('retained') },
       { label: 'Buffers', colour: '--orange', read: part('buffers') },
       { label: 'Heap, live', colour: '--blue', read: part('live') },
       { label: 'Heap, garbage and free', colour: '--light-blue', read: part('garbage') }
     ],
     lines: ({ containerLimitBytes, heapSizeLimitBytes }) => [{ label: 'container limit', value: containerLimitBytes }, { label: 'heap size limit', value: heapSizeLimitBytes }],
-    evidence: { rssBytes: level, containerLimitBytes: level, heapResidentBytes: level, containerLimitHitsPerSecond: text, containerHighHitsPerSecond: text, pointerSpaceShareRatio: text, v8AddonsLoaded: text }
+    evidence: {
+      rssBytes: level,
+      containerLimitBytes: level,
+      containerHeapLimitBytes: text, // of several processes: the chart is of one
+      containerProcesses: text,
+      heapResidentBytes: level,
+      containerLimitHitsPerSecond: text,
+      containerHighHitsPerSecond: text,
+      pointerSpaceShareRatio: text,
+      v8AddonsLoaded: text
+    }
   },
   {
     id: 'heap',
@@ -120,7 +130,7 @@ export const charts = [
       { label: 'external', colour: '--orange', read: row => row.max('externalBytes') },
       { label: 'ArrayBuffers', colour: '--green', read: row => row.max('arrayBuffersBytes') },
       { label: 'native', colour: '--violet', read: last('nativeBytes') },
-      { label: 'malloc, retained', colour: '--red', read: last('allocatorSlackBytes') }
+      { label: 'malloc, not known in use', colour: '--red', read: last('allocatorSlackBytes') }
     ],
     lines: () => [],
     evidence: {

@@ -2,7 +2,7 @@
 
 const { Columns } = require('./columns')
 const { PackedColumns } = require('./packed-columns')
-const { tracks, trackNames } = require('./tracks')
+const { NO_NEIGHBOURS, tracks, trackNames } = require('./tracks')
 
 /**
  * What is kept of every target: one second for ten minutes, ten seconds for two hours, a minute for a day. Beyond ten minutes
@@ -41,8 +41,10 @@ class History {
    * @param {number} timeSeconds @param {import('./tracks').Moment} moment
    * @returns {Float64Array} of the tracks, in the order of `ordered`; until the next call
    */
-  append (timeSeconds, { values, workers, scan }) {
-    for (let i = 0; i < READ.length; i++) this.#row[i] = READ[i](values, workers, scan) ?? NaN
+  append (timeSeconds, { values, workers, neighbours = NO_NEIGHBOURS, scan }) {
+    for (let i = 0; i < READ.length; i++) {
+      this.#row[i] = READ[i](values, workers, scan, neighbours) ?? NaN
+    }
     for (const tier of this.#tiers) this.#appendTo(tier, timeSeconds)
     return this.#row
   }

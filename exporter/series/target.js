@@ -8,7 +8,7 @@ const { Trends } = require('../statistics/trends')
 const { scanOf } = require('../anatomy/scan')
 const { Flight } = require('./flight')
 const { restoreInto } = require('./restore')
-const { NO_WORKERS } = require('./tracks')
+const { NO_NEIGHBOURS, NO_WORKERS } = require('./tracks')
 
 /** How long a target may be silent before it counts as down, in intervals of its own. */
 const SILENT_INTERVALS = 5
@@ -69,6 +69,8 @@ class Target {
     this.exitCode = undefined
     /** What the other threads of the process hold. */
     this.workers = NO_WORKERS
+    /** What other processes hold that share the container's memory limit. */
+    this.neighbours = NO_NEIGHBOURS
     /** Where the memory lay at the last look. @type {import('../anatomy/scan').Scan | undefined} */
     this.scan = undefined
     this.framesLost = 0
@@ -81,9 +83,10 @@ class Target {
    * @param {import('memwatch/frame').Frame} frame
    * @param {number} nowUnixMs
    * @param {import('./tracks').Workers} [workers] what the other threads of the process hold
+   * @param {import('./tracks').Neighbours} [neighbours] what other processes of the container hold
    * @returns {boolean} false when the frame is not newer than the last one, or newer than it can be
    */
-  take (frame, nowUnixMs, workers = NO_WORKERS) {
+  take (frame, nowUnixMs, workers = NO_WORKERS, neighbours = NO_NEIGHBOURS) {
     if (!this.#follows(frame, nowUnixMs)) return false
     if (this.#lastSequence > 0) this.framesLost += frame.sequence - this.#lastSequence - 1
     this.#lastSequence = frame.sequence
@@ -98,12 +101,15 @@ class Target {
     if (frame.values.containerUsageBytes !== undefined) this.values.containerLimitBytes = frame.values.containerLimitBytes
     this.seenAtUnixMs = nowUnixMs
     this.workers = workers
+    this.neighbours = neighbours
     if (frame.values.residentBytes) {
       // An answer of malloc is of its moment only; what else is read rarely hardly changes.
       this.scan = scanOf({ ...this.values, allocatorBytes: frame.values.allocatorBytes }, this.hello, workers, this.scan)
     }
     this.recentDelay.append(frame.values.eventLoopDelay)
-    this.flight.append(frame.uptimeSeconds, this.#history.append(frame.uptimeSeconds, { values: this.values, workers, scan: this.scan }))
+    const moment = { values: this.values, workers, neighbours, scan: this.scan }
+    const { uptimeSeconds } = frame
+    this.flight.append(uptimeSeconds, this.#history.append(uptimeSeconds, moment))
     return true
   }
 
@@ -177,18 +183,10 @@ class Target {
 
   /** @returns {Window | null} null before the first frame */
   window () {
-    return this.frame
-      ? new Window({
-        history: this.#history,
-        hello: this.hello,
-        frame: this.frame,
-        values: this.values,
-        workers: this.workers,
-        scan: this.scan,
-        watchedSeconds: this.watchedSeconds,
-        trends: this.#trends
-      })
-      : null
+    if (!this.frame) return null
+    const { hello, frame, values, workers, neighbours, scan, watchedSeconds } = this
+    const at = { hello, frame, values, workers, neighbours, scan, watchedSeconds }
+    return new Window({ ...at, history: this.#history, trends: this.#trends })
   }
 }
 

@@ -4,6 +4,7 @@ const { EventEmitter } = require('node:events')
 const { steadyUnixMs } = require('../clock')
 const { wellFormed } = require('../text/json')
 const { Target, SILENT_INTERVALS } = require('./target')
+const { addNeighbours, memoryContainerOf } = require('./neighbours')
 const { MOST_NUMBER } = require('../ingest/rebuild')
 
 /** How long a target that vanished without a bye stays visible as down, so that an alert can say so. */
@@ -51,6 +52,8 @@ class Targets extends EventEmitter {
   #seniors = 0
   /** The threads of each process. @type {Map<string, Set<Target>>} */
   #byProcess = new Map()
+  /** The main threads of each container. @type {Map<string, Set<Target>>} */
+  #byContainer = new Map()
   /** Hundreds of flags that all processes of a Node.js have in common, by their text; the list that was used last is the last. @type {Map<string, string[]>} */
   #flagLists = new Map()
 
@@ -111,8 +114,7 @@ class Targets extends EventEmitter {
       target.isSenior = countOfPod < MOST_SENIORS_OF_POD && this.#seniors < MOST_SENIORS
       if (target.isSenior) this.#seniors++
       this.#countByPod.set(hello.pod?.uid, countOfPod + 1)
-      this.#byIdentity.set(identity, target)
-      this.#threadsOf(hello).add(target)
+      this.#add(identity, target)
       this.emit('open', target)
     }
     target.seenAtUnixMs = target.heardAtUnixMs = this.#now()
@@ -159,8 +161,7 @@ class Targets extends EventEmitter {
     target.connected = false
     target.seenAtUnixMs = this.#now()
     fill(target)
-    this.#byIdentity.set(identity, target)
-    this.#threadsOf(hello).add(target)
+    this.#add(identity, target)
     this.emit('open', target)
     this.emit('vanish', target, false, true)
   }
@@ -185,7 +186,9 @@ class Targets extends EventEmitter {
       frame: frame => {
         if (!isOurs()) return 'hello_missing'
         this.emit('next', target)
-        if (!target.take(frame, this.#now(), this.#workersOf(target))) return 'out_of_order'
+        const workers = this.#workersOf(target)
+        const neighbours = this.#neighboursOf(target)
+        if (!target.take(frame, this.#now(), workers, neighbours)) return 'out_of_order'
         this.emit('frame', target)
       },
       bye: bye => {
@@ -211,13 +214,39 @@ class Targets extends EventEmitter {
   #workersOf ({ hello }) {
     const threads = this.#byProcess.get(processOf(hello))
     if (hello.threadId !== 0 || !threads || threads.size === 1) return undefined
-    const workers = { heapBytes: 0, externalBytes: 0 }
+    const workers = { count: 0, heapBytes: 0, heapLimitBytes: 0, externalBytes: 0 }
     for (const { hello: other, values } of threads) {
       if (other.threadId === 0) continue
+      workers.count++
       workers.heapBytes += values.heapPhysicalBytes ?? 0
+      workers.heapLimitBytes += values.heapSizeLimitBytes ?? 0
       workers.externalBytes += values.externalBytes ?? 0
     }
-    return { heapBytes: Math.min(workers.heapBytes, MOST_NUMBER), externalBytes: Math.min(workers.externalBytes, MOST_NUMBER) }
+    const { count, heapBytes, heapLimitBytes, externalBytes } = workers
+    return {
+      count,
+      heapBytes: Math.min(heapBytes, MOST_NUMBER),
+      heapLimitBytes: Math.min(heapLimitBytes, MOST_NUMBER),
+      externalBytes: Math.min(externalBytes, MOST_NUMBER)
+    }
+  }
+
+  /** @param {Target} target @returns {import('./tracks').Neighbours | undefined} */
+  #neighboursOf (target) {
+    const container = target.hello.threadId === 0 ? memoryContainerOf(target.hello) : undefined
+    const processes = container === undefined ? undefined : this.#byContainer.get(container)
+    return processes && processes.size > 1 ? addNeighbours(processes, target) : undefined
+  }
+
+  /** @param {string} identity @param {Target} target that is opened */
+  #add (identity, target) {
+    this.#byIdentity.set(identity, target)
+    this.#threadsOf(target.hello).add(target)
+    const container = target.hello.threadId === 0 ? memoryContainerOf(target.hello) : undefined
+    if (container === undefined) return
+    const processes = this.#byContainer.get(container)
+    if (processes) processes.add(target)
+    else this.#byContainer.set(container, new Set([target]))
   }
 
   /** @param {import('memwatch/frame').Hello} hello of a target that is opened @returns {Set<Target>} those of its process, to be added to */
@@ -244,6 +273,10 @@ class Targets extends EventEmitter {
     const threads = this.#byProcess.get(processOf(target.hello))
     threads?.delete(target)
     if (threads?.size === 0) this.#byProcess.delete(processOf(target.hello))
+    const container = memoryContainerOf(target.hello)
+    const processes = container === undefined ? undefined : this.#byContainer.get(container)
+    processes?.delete(target)
+    if (container !== undefined && processes?.size === 0) this.#byContainer.delete(container)
     target.connected = false
     target.session = target.send = undefined
     this.emit('end', target, cause)

@@ -9,22 +9,37 @@ const { residentNow } = require('../anatomy/anatomy')
  *
  * @typedef {import('memwatch/frame').Frame['values']} Values
  * @typedef {object} Workers what the other threads of the process hold: RSS counts them all
+ * @property {number} count that report
  * @property {number} heapBytes resident
+ * @property {number} heapLimitBytes
  * @property {number} externalBytes
+ * @typedef {object} Neighbours other processes that share the memory limit of the container, summed
+ * @property {number} processes
+ * @property {number} heaps of V8: main threads and workers
+ * @property {number} memoryBytes anonymous and resident
+ * @property {number} heapBytes of that V8's, resident
+ * @property {number} liveHeapBytes of main threads, after their last major GC
+ * @property {number} heapLimitBytes
  * @typedef {object} Moment
  * @property {Values} values the newest of every field
  * @property {Workers} workers
+ * @property {Neighbours} [neighbours]
  * @property {import('../anatomy/scan').Scan} [scan] the last look at where the memory lies
  * @typedef {object} Track
  * @property {import('memwatch/frame').Unit} unit
  * @property {'last' | 'min' | 'max'} keep
  * @property {boolean} [counter] it only grows
  * @property {boolean} [long] kept beyond ten minutes, in single precision
- * @property {(values: Values, workers: Workers, scan: import('../anatomy/scan').Scan | undefined) => number | undefined} read
+ * @property {(values: Values, workers: Workers, scan: Moment['scan'], neighbours: Neighbours) =>
+ *   number | undefined} read
  */
 
 /** @type {Workers} */
-const NO_WORKERS = Object.freeze({ heapBytes: 0, externalBytes: 0 })
+const NO_WORKERS = Object.freeze({ count: 0, heapBytes: 0, heapLimitBytes: 0, externalBytes: 0 })
+/** @type {Neighbours} */
+const NO_NEIGHBOURS = Object.freeze({
+  processes: 0, heaps: 0, memoryBytes: 0, heapBytes: 0, liveHeapBytes: 0, heapLimitBytes: 0
+})
 
 /** @param {keyof Values} field @param {'last'|'min'|'max'} [keep] @returns {Track} */
 function field (field, keep = 'last') {
@@ -136,6 +151,13 @@ const tracks = Object.freeze({
       ? undefined
       : Math.max(0, values.rssAnonBytes - workers.heapBytes - workers.externalBytes - heapResident(values, workers) - values.externalBytes)
   }),
+  neighboursBytes: /** @type {Track} */ ({
+    unit: 'bytes',
+    keep: 'min',
+    long: true,
+    read: (values, workers, scan, { processes, memoryBytes }) =>
+      processes > 0 ? memoryBytes : undefined
+  }),
   eventLoopActiveSeconds: field('eventLoopActiveSeconds'),
   eventLoopIdleSeconds: field('eventLoopIdleSeconds'),
   longestDelaySeconds: /** @type {Track} */ ({ unit: 'seconds', keep: 'max', read: values => values.eventLoopDelay?.[2] }),
@@ -173,4 +195,4 @@ const tracks = Object.freeze({
 /** @typedef {keyof typeof tracks} TrackName */
 const trackNames = /** @type {TrackName[]} */ (Object.keys(tracks))
 
-module.exports = { tracks, trackNames, NO_WORKERS }
+module.exports = { tracks, trackNames, NO_WORKERS, NO_NEIGHBOURS }

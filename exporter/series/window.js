@@ -1,7 +1,7 @@
 'use strict'
 
 const { Trends } = require('../statistics/trends')
-const { NO_WORKERS } = require('./tracks')
+const { NO_NEIGHBOURS, NO_WORKERS } = require('./tracks')
 
 /** How far back a rate looks when nothing else is said: long enough for dozens of GCs, short enough to follow a load. */
 const RATE_SECONDS = 30
@@ -30,12 +30,14 @@ class Window {
    * @param {import('memwatch/frame').Frame} at.frame the newest
    * @param {import('memwatch/frame').Frame['values']} at.values the newest value of every field
    * @param {import('./tracks').Workers} [at.workers] what the other threads of the process hold
+   * @param {import('./tracks').Neighbours} [at.neighbours] other processes of the container
    * @param {import('../anatomy/scan').Scan} [at.scan] the last look at where the memory lies
    * @param {number} [at.watchedSeconds] how long frames of it were seen
    * @param {import('../statistics/trends').Trends} [at.trends] those of this target that were computed before
    */
   constructor ({
-    history, hello, frame, values, workers = NO_WORKERS, scan, watchedSeconds = 0,
+    history, hello, frame, values, workers = NO_WORKERS, neighbours = NO_NEIGHBOURS, scan,
+    watchedSeconds = 0,
     trends = new Trends()
   }) {
     this.#history = history
@@ -44,6 +46,7 @@ class Window {
     this.nowSeconds = frame.uptimeSeconds
     this.values = values
     this.workers = workers
+    this.neighbours = neighbours
     this.scan = scan
     this.watchedSeconds = watchedSeconds
   }
@@ -60,6 +63,7 @@ class Window {
       frame: { sequence: 0, atUnixMs: 0, uptimeSeconds: this.nowSeconds, values: {} },
       values: { ...this.values, ...values },
       workers: this.workers,
+      neighbours: this.neighbours,
       scan: this.scan,
       watchedSeconds: this.watchedSeconds,
       trends: this.#trends

@@ -3,6 +3,7 @@
 const { median } = require('../statistics/quantile')
 const { growthOf, liveHeapTrend } = require('./growth')
 const { secondsUntilTrend } = require('./readings-due')
+const { partOfRoom } = require('./shared-room')
 const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
 
 /** @typedef {import('./index').Signal} Signal */
@@ -85,15 +86,20 @@ module.exports = {
   }),
   heapRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What the live heap may still grow by until the heap size limit or the container limit, whichever comes first.',
+    help: 'What the live heap may still grow by until the heap size limit or the container ' +
+      'limit, whichever comes first. Of what is left in the container, processes in it that grow ' +
+      'as well take their parts.',
     compute: window => {
       const { liveHeapBytes, heapSizeLimitBytes, containerLimitBytes, rssBytes } = window.values
       const heap = window.last('heapResidentBytes')
       if (liveHeapBytes === undefined || heapSizeLimitBytes === undefined) return null
       // In the container the heap shares with everything else that is resident.
       const beside = rssBytes !== undefined && heap !== undefined ? Math.max(0, rssBytes - heap) : 0
-      const container = containerLimitBytes === undefined ? Infinity : containerLimitBytes - beside
-      return Math.max(0, Math.min(oldGenerationLimit(window) ?? heapSizeLimitBytes, container) - liveHeapBytes)
+      const own = (oldGenerationLimit(window) ?? heapSizeLimitBytes) - liveHeapBytes
+      if (containerLimitBytes === undefined) return Math.max(0, own)
+      const left = containerLimitBytes - beside - window.neighbours.memoryBytes - liveHeapBytes
+      const part = partOfRoom(window, liveHeapTrend(window).trend?.slope)
+      return Math.max(0, Math.min(own, left * part))
     }
   }),
   oldSpaceRiseBytes: /** @type {Signal} */ ({

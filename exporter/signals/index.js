@@ -19,6 +19,7 @@ const signals = Object.freeze({
   ...require('./promotion'),
   ...require('./gc'),
   ...require('./memory'),
+  ...require('./container'),
   ...require('./buffers'),
   ...require('./resources'),
   ...require('./loop')

@@ -4,8 +4,12 @@ const { median } = require('../statistics/quantile')
 const { RATE_SECONDS } = require('../series/window')
 const { trend } = require('../statistics/trend')
 const { jemallocSavingBytes } = require('./jemalloc-saving')
-const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, retained } = require('./native-memory')
+const {
+  answer, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes,
+  retained
+} = require('./native-memory')
 const { growthOf, steadiness } = require('./growth')
+const { partOfRoom } = require('./shared-room')
 
 /** @typedef {import('./index').Signal} Signal */
 
@@ -45,11 +49,15 @@ module.exports = {
   }),
   memoryRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: "What is left to the container's limit, or to the machine's memory where there is none.",
+    help: "What this process may still take of the container's limit, or of the machine's memory " +
+      'where there is none. Of what is left there, processes in the container that grow with it ' +
+      'take their parts.',
     compute: window => {
       const { containerLimitBytes, rssBytes } = window.values
       const limit = containerLimitBytes ?? window.hello.hostMemoryBytes
-      return limit === undefined || rssBytes === undefined ? null : Math.max(0, limit - rssBytes)
+      if (limit === undefined || rssBytes === undefined) return null
+      const left = Math.max(0, limit - rssBytes - window.neighbours.memoryBytes)
+      return left * partOfRoom(window, outsideTrend(window).trend?.slope)
     }
   }),
   besideHeapBytes: /** @type {Signal} */ ({
@@ -150,8 +158,9 @@ module.exports = {
   }),
   allocatorAsked: /** @type {Signal} */ ({
     unit: 'count',
-    help: '1 where malloc itself was asked what it holds, 0 where that is an estimate.',
-    compute: ({ scan }) => scan?.asked ? 1 : 0
+    help: '1 where malloc itself was asked what it holds; 0 where that is an estimate, also as ' +
+      'malloc took much since.',
+    compute: window => Number(answer(window).asked)
   }),
   allocatorRetainedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
@@ -172,10 +181,11 @@ module.exports = {
       return scan && found && scan.slackBytes > 0 ? scan.trimmableBytes * Math.min(1, found.bytes / scan.slackBytes) : null
     }
   }),
-  nativeReturnedBytes: /** @type {Signal} */ ({
+  nativeReusedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Largest fall of the native memory in the last ten minutes, without the start: memory in use does not fall.',
-    compute: nativeReturnedBytes
+    help: 'Largest fall of the native memory in the last ten minutes, without the start, less ' +
+      'what the kernel got back by it: Buffers took what had been freed.',
+    compute: nativeReusedBytes
   }),
   nativeGrowthScore: /** @type {Signal} */ ({
     unit: 'score',

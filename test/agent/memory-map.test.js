@@ -77,8 +77,18 @@ describe('what lies where, from /proc/self/maps', () => {
     expect(mappings.filter(({ rssBytes }) => rssBytes === 8192).length).toBeGreaterThan(6)
     expect(readMappings(smaps, 1)).toEqual(readMappings(smaps))
   })
+  it.each([
+    ['a stack of 4 MiB', 0x400000, 1],
+    ['a page less', 0x3ff000, 0],
+    ['a page more', 0x401000, 0]
+  ])('counts worker threads by their stacks: %s', (_, size, expected) => {
+    const [from, at] = [0x7f0000000000, 0x7f0000001000].map(address => address.toString(16))
+    const to = (0x7f0000001000 + size).toString(16)
+    const { workerStacks } = readMappings(`${from}-${at} ---p 00000000 00:00 0 \n${at}-${to} rw-p 00000000 00:00 0 \n`)
+    expect(workerStacks).toBe(expected)
+  })
   it('makes nothing of what is no map', () => {
-    expect(readMappings('')).toEqual({ mappings: [], heapBytes: 0, arenaBytes: 0, arenas: 0 })
+    expect(readMappings('')).toEqual({ mappings: [], heapBytes: 0, arenaBytes: 0, arenas: 0, workerStacks: 0 })
     expect(readMappings('\x00garbage\n7f-zz rw-p\n').mappings).toEqual([])
   })
 })

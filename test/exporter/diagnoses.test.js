@@ -220,6 +220,22 @@ describe('allocator-fragmentation', () => {
     expect(primary.fix[0].change.dockerfile).toContain('libjemalloc2')
     expect(primary.fix.map(({ title }) => title)).not.toContain('Without a new library: fewer arenas')
   })
+  it('what the kernel got back is retained no more, and what is left still is', () => {
+    const trimmedAt = 100
+    const { verdict } = watch({ seconds: 110, at: t => t < trimmedAt ? fragmenting(t) : { ...fragmenting(t), nativeMib: fragmenting(t).nativeMib - 90 } })
+    const { summary } = verdict('allocator-fragmentation')
+    const [, keptMib] = /keeps about (\d+) MiB/.exec(summary)
+    expect(Number(keptMib)).toBeLessThan(200 - 60)
+    expect(Number(keptMib)).toBeGreaterThan(64)
+  })
+  it('is true of one of several processes in a container that they fill, however little its part', () => {
+    const { diagnoses } = require('../../exporter/diagnoses')
+    const { judge, limits } = diagnoses.find(({ id }) => id === 'allocator-fragmentation')
+    const stateAt = containerShareBytes => judge({
+      rssBytes: 140 * MIB, nativeBytes: 90 * MIB, allocatorSlackBytes: 80 * MIB, bufferChurnBytes: 60 * MIB, containerLimitBytes: 700 * MIB, containerShareBytes
+    }, limits, hello()).state
+    expect([700, 140].map(mib => stateAt(mib * MIB))).toEqual(['ok', 'confirmed'])
+  })
   it('does not recommend what is set already', () => {
     const { primary } = watch({ seconds: 120, at: fragmenting, helloChanges: { mallocEnv: { MALLOC_MMAP_THRESHOLD_: '32768' } } })
     expect(primary.fix.map(({ title }) => title)).toEqual(['Use jemalloc'])
@@ -233,6 +249,8 @@ describe('allocator-fragmentation', () => {
     expect(verdict('allocator-fragmentation').summary).toMatch(/little in 512 MiB: RSS is 31 % of them/)
   })
   it.each([
+    ['native memory that was in use, and that the kernel got back', { at: t => ({ nativeMib: t < 90 ? 190 : 40, spanMib: 200, rssMib: t < 90 ? 290 : 140 }) }],
+    ['native memory in use that comes and goes, and the kernel gets back', { at: t => ({ nativeMib: t % 20 < 10 ? 190 : 100, spanMib: 200, rssMib: t % 20 < 10 ? 290 : 200 }) }],
     ['a constant native library', { at: () => ({ nativeMib: 190, spanMib: 200, rssMib: 290 }) }],
     ['a constant native library beside small Buffers that come and go', { at: t => ({ nativeMib: 190, spanMib: 200, rssMib: 290, externalMib: 2 + 4 * (t % 3) }) }],
     ['native memory that grows in a line: a leak', { at: t => ({ nativeMib: 12 + 2 * t, spanMib: 20 + 2 * t, rssMib: 90 + 2 * t, externalMib: 2 + 30 * (t % 2) }) }],

@@ -177,7 +177,7 @@ describe('targets', () => {
       targets.open(hello({ threadId, startedAtUnixMs: threadId }), () => {}).frame(frame({ values: { heapPhysicalBytes: 2 ** 53, externalBytes: 2 ** 53 } }))
     }
     main.frame(frame())
-    expect(targets.all[0].workers).toEqual({ heapBytes: 2 ** 53, externalBytes: 2 ** 53 })
+    expect(targets.all[0].workers).toEqual({ count: 4, heapBytes: 2 ** 53, heapLimitBytes: 0, externalBytes: 2 ** 53 })
   })
   it('share one list of flags, whatever lists others made up before', () => {
     const targets = make()

@@ -182,7 +182,7 @@ describe('the border', () => {
   const KNOWN = new Set([
     'type', 'sequence', 'atUnixMs', 'uptimeSeconds', 'values', 'exitCode', 'id', 'ok', 'reason', 'message', 'parts', 'part', 'predictedBytes', 'headroomBytes', 'blockedSeconds', 'rssBeforeBytes',
     'rssAfterBytes', 'agent', 'pid', 'threadId', 'startedAtUnixMs', 'name', 'intervalSeconds', 'node', 'v8', 'platform', 'arch', 'libc', 'allocator', 'pointerCompression', 'execArgv', 'nodeOptions',
-    'allowedFlags', 'mallocEnv', 'host', 'pod', 'allocatorPath', 'resourceLimits', 'hostMemoryBytes', 'startTimeTicks', 'constrainedBytes', 'cores', 'allocatorAccess', 'commands'
+    'allowedFlags', 'mallocEnv', 'host', 'pod', 'cgroup', 'allocatorPath', 'resourceLimits', 'hostMemoryBytes', 'startTimeTicks', 'constrainedBytes', 'cores', 'allocatorAccess', 'commands'
   ])
   it.each([1, 2, 3])('whatever is sent, what is taken is known, plain, bounded, and rebuilt as itself: seed %i', seed => {
     const fuzz = fuzzer(seed)

@@ -54,6 +54,16 @@ describe('memwatch run', () => {
     expect(code).toBe(137)
   })
 
+  it('asks malloc what it holds, and not where the environment says otherwise', async () => {
+    const sourcesOf = async env => {
+      const { stdout } = await memwatch(['run', '--json', '--', process.execPath, twoSeconds], { env }).done
+      const { parts } = JSON.parse(stdout).targets[0].memory
+      return parts.filter(({ part, bytes }) => part.startsWith('allocator_') && bytes > 0).map(({ part }) => part)
+    }
+    expect(await sourcesOf({})).toContain('allocator_in_use')
+    expect(await sourcesOf({ MEMWATCH_ALLOCATOR_ACCESS: 'off' })).toEqual(['allocator_unasked'])
+  })
+
   it('with --json stdout carries the report alone, by its schema', async () => {
     const { code, stdout, stderr } = await memwatch(['run', '--json', '--', process.execPath, twoSeconds]).done
     expect(code).toBe(0)

@@ -1,0 +1,59 @@
+'use strict'
+
+const { existsSync, readFileSync, statSync } = require('../primordials')
+const { controllerPaths } = require('./cgroup-paths')
+
+/** A folder with one of these is a memory cgroup. */
+const USAGE_FILES = Object.freeze(['memory.usage_in_bytes', 'memory.current'])
+/** Files that hold the limit of a cgroup, by cgroup version. */
+const LIMIT_FILES = Object.freeze({ 1: 'memory.limit_in_bytes', 2: 'memory.max' })
+
+/**
+ * Name of the memory cgroup whose limit this process meets first: processes of one name share one
+ * limit. The inode of the cgroup's folder names it, as the path reads `/` inside every container
+ * with a cgroup namespace. The kernel numbers them upwards, and gives none to a second one soon.
+ *
+ * @param {object} [dependencies]
+ * @param {(file: string) => string} [dependencies.read]
+ * @param {(file: string) => boolean} [dependencies.exists]
+ * @param {(folder: string) => number} [dependencies.readInode]
+ * @returns {string | undefined} decimal digits; undefined where no memory cgroup can be seen
+ */
+function memoryCgroup ({
+  read = file => readFileSync(file, 'utf8'),
+  exists = existsSync,
+  readInode = folder => statSync(folder).ino
+} = {}) {
+  try {
+    const found = controllerPaths('memory', {
+      cgroup: read('/proc/self/cgroup'),
+      mountinfo: read('/proc/self/mountinfo'),
+      exists: folder => USAGE_FILES.some(file => exists(`${folder}/${file}`))
+    })
+    if (!found) return undefined
+    let least = Infinity
+    let limiting = found.folders[0]
+    for (const folder of found.folders) {
+      const limit = readLimit(() => read(`${folder}/${LIMIT_FILES[found.version]}`))
+      if (limit >= least) continue
+      least = limit
+      limiting = folder
+    }
+    const inode = readInode(limiting)
+    return inode > 0 ? String(inode) : undefined
+  } catch {
+    return undefined // not Linux, or closed by the permission model
+  }
+}
+
+/** @param {() => string} read @returns {number} bytes; Infinity: none */
+function readLimit (read) {
+  try {
+    const text = read()
+    return text === 'max\n' ? Infinity : Number(text)
+  } catch {
+    return Infinity // the topmost cgroup has no such file
+  }
+}
+
+module.exports = { memoryCgroup }

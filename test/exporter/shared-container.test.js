@@ -1,0 +1,164 @@
+'use strict'
+
+const { Targets } = require('../../exporter/series/targets')
+const { evaluate } = require('../../exporter/classify/evaluate')
+const { signalsOf } = require('../../exporter/signals')
+const { hello, frame, MIB } = require('../support/frames')
+
+const LIMIT_MIB = 700
+const values = ({ rssMib = 90, heapMib = 30, liveMib = 20, heapLimitMib = 362, limitMib = LIMIT_MIB, majors = 1 } = {}) => ({
+  rssBytes: rssMib * MIB,
+  rssAnonBytes: (rssMib - 45) * MIB,
+  heapPhysicalBytes: heapMib * MIB,
+  heapSizeLimitBytes: heapLimitMib * MIB,
+  externalBytes: MIB,
+  liveHeapBytes: liveMib * MIB,
+  liveHeapMajors: majors,
+  ...(limitMib && { containerLimitBytes: limitMib * MIB })
+})
+
+/** Processes of one container, and a second of their life at a time. */
+function watch (hellos) {
+  const targets = new Targets({ now: () => 0 })
+  const sessions = hellos.map((changes, i) => targets.open(hello({ pid: 100 + i, host: 'box', cgroup: '7', ...changes }), () => {}))
+  let second = 0
+  /** @param {(i: number) => object} [of] */
+  const step = (of = () => ({})) => {
+    second++
+    sessions.forEach((session, i) => session.frame(frame({ sequence: second, uptimeSeconds: second, values: values(of(i)) })))
+    for (const target of targets.all) evaluate(target)
+  }
+  const verdict = (i, id) => sessions[i].target.verdicts.find(({ diagnosis }) => diagnosis === id)
+  return { targets, sessions, step, verdict, signals: i => signalsOf(sessions[i].target.window()) }
+}
+const live = (app, seconds, of) => { for (let t = 1; t <= seconds; t++) app.step(i => of(t, i)) }
+const alone = index => Array.from({ length: index }, () => ({}))
+
+describe('processes that share a container', () => {
+  it('are weighed together: five heaps that each fit do not fit together', () => {
+    const app = watch(alone(5))
+    live(app, 6, () => ({}))
+    // 4 x 45 anonymous beside 90 of the first: 270; of that 150 heap, so 120 lie beside.
+    expect(app.verdict(0, 'container-limit-mismatch')).toMatchObject({
+      state: 'suspected',
+      summary: "5 processes share the container's 700 MiB: their heaps may grow to 1810 MiB, and 120 MiB lie beside them."
+    })
+  })
+  it('that fill it are a confirmed mismatch, and not one second before', () => {
+    const usedRatio = rssMib => (45 + 5 * (rssMib - 45)) / LIMIT_MIB
+    const stateAt = rssMib => {
+      const app = watch(alone(5))
+      live(app, 8, () => ({ rssMib, heapMib: rssMib - 60 }))
+      return app.verdict(0, 'container-limit-mismatch').state
+    }
+    expect([usedRatio(155), stateAt(155)]).toEqual([0.85, 'confirmed'])
+    expect(stateAt(154)).toBe('suspected')
+  })
+  it('get sizes that fit together', () => {
+    const app = watch(alone(5))
+    live(app, 6, () => ({}))
+    const sizes = app.sessions.map((_, i) => app.verdict(i, 'container-limit-mismatch').fix.find(({ change }) => change.flag))
+    const flags = sizes.map(({ change: { flag } }) => Number(/--max-old-space-size=(\d+)/.exec(flag)[1]))
+    expect(new Set(flags).size).toBe(1)
+    expect(5 * flags[0] + 120).toBeLessThanOrEqual(LIMIT_MIB)
+    expect(flags[0]).toBeGreaterThanOrEqual(48)
+    expect(sizes[0].risk).toContain('of what 5 processes share: each of them needs a limit')
+  })
+  it('get more of it, the more they hold; all parts together are the limit', () => {
+    const app = watch(alone(3))
+    live(app, 3, (_, i) => ({ rssMib: [100, 200, 300][i] }))
+    const parts = app.sessions.map((_, i) => app.signals(i).containerShareBytes / MIB)
+    expect(parts[0]).toBeLessThan(parts[1])
+    expect(parts[1]).toBeLessThan(parts[2])
+    expect(parts.reduce((sum, part) => sum + part - 45, 45)).toBeCloseTo(LIMIT_MIB)
+  })
+  it('that fit together are said to', () => {
+    const app = watch(alone(2))
+    live(app, 6, () => ({ heapLimitMib: 200 }))
+    expect(app.verdict(0, 'container-limit-mismatch')).toMatchObject({
+      state: 'ok',
+      summary: "2 processes share the container's 700 MiB: full heaps (400 MiB) and what lies beside them (75 MiB) fit"
+    })
+  })
+  it('two with default heaps are no suspicion before they use seven tenths of it', () => {
+    const stateAt = rssMib => {
+      const app = watch(alone(2))
+      live(app, 6, () => ({ rssMib, heapMib: rssMib - 60 }))
+      return app.verdict(0, 'container-limit-mismatch').state
+    }
+    expect((45 + 2 * 223) / LIMIT_MIB).toBeGreaterThan(0.7)
+    expect([stateAt(267), stateAt(268)]).toEqual(['ok', 'suspected'])
+  })
+  it.each([
+    ['of another cgroup', { cgroup: '8' }],
+    ['of another host', { host: 'elsewhere' }],
+    ['of another pod, whatever cgroup it claims', { pod: { uid: 'b' } }],
+    ['whose agent tells no cgroup', { cgroup: undefined }]
+  ])('one %s is none of them', (_, changes) => {
+    const app = watch([{}, changes])
+    live(app, 3, () => ({}))
+    expect(app.sessions.map((_, i) => app.signals(i).containerProcesses)).toEqual([1, 1])
+  })
+  it('one that sees another limit is none of them', () => {
+    const app = watch(alone(2))
+    live(app, 3, (_, i) => ({ limitMib: i === 0 ? 700 : 701 }))
+    expect(app.signals(0).containerProcesses).toBe(1)
+  })
+  it('the containers of a pod are told apart by name where no cgroup is told', () => {
+    const pod = container => ({ cgroup: undefined, pod: { uid: 'a', container } })
+    const app = watch([pod('web'), pod('web'), pod('log')])
+    live(app, 3, () => ({}))
+    expect(app.sessions.map((_, i) => app.signals(i).containerProcesses)).toEqual([2, 2, 1])
+  })
+  it('one whose connection ended is counted no more', () => {
+    const app = watch(alone(2))
+    live(app, 3, () => ({}))
+    app.sessions[1].closed(false)
+    expect(app.signals(0).containerProcesses).toBe(2)
+    app.sessions[0].frame(frame({ sequence: 9, uptimeSeconds: 9, values: values() }))
+    expect(app.signals(0).containerProcesses).toBe(1)
+  })
+  it('threads of a process are heaps of the container, too', () => {
+    const app = watch([{}, { pid: 100, threadId: 1, cgroup: undefined }])
+    live(app, 6, () => ({ limitMib: 400 }))
+    expect([app.signals(0).containerProcesses, app.signals(0).containerHeaps]).toEqual([1, 2])
+    expect(app.verdict(0, 'container-limit-mismatch')).toMatchObject({
+      state: 'ok',
+      summary: "2 heaps of this process share the container's 400 MiB: full heaps (724 MiB) would not fit beside the rest (30 MiB), but all together use 23 % of it"
+    })
+  })
+  it('claims without end are added up to a bound, and exactly', () => {
+    const targets = new Targets({ now: () => 0 })
+    const sessions = Array.from({ length: 300 }, (_, pid) => targets.open(hello({ pid, host: 'box', cgroup: '7' }), () => {}))
+    for (const session of sessions) session.frame(frame({ values: { ...values(), rssAnonBytes: 2 ** 53 } }))
+    sessions[299].frame(frame({ sequence: 2, values: values() }))
+    expect(targets.all[299].neighbours).toMatchObject({ processes: 256, memoryBytes: 2 ** 53 })
+  })
+})
+
+describe('a leak in a container of several', () => {
+  const SECONDS = 120
+  const leaking = (t, i, leaks) => leaks(i)
+    ? { rssMib: 60 + t / 2, heapMib: 10 + t / 2, liveMib: 5 + t / 2, majors: t, heapLimitMib: 1000 }
+    : { majors: t, heapLimitMib: 1000 }
+  const runway = (count, leaks) => {
+    const app = watch(alone(count))
+    live(app, SECONDS, (t, i) => leaking(t, i, leaks))
+    return { seconds: app.signals(0).heapRunwayBytes / app.signals(0).liveHeapGrowthBytesPerSecond, app }
+  }
+
+  it('has less time, as its neighbours hold their part of the room', () => {
+    const freeMib = LIMIT_MIB - 60 - SECONDS / 2
+    const one = runway(1, () => true).seconds
+    const five = runway(5, i => i === 0).seconds
+    expect(one).toBeCloseTo((freeMib + 5) / 0.5, -1)
+    expect(five).toBeCloseTo((freeMib + 5 - 4 * 45) / 0.5, -1)
+  })
+  it('has a fifth of that time where all five leak', () => {
+    const { seconds, app } = runway(5, () => true)
+    const leftMib = LIMIT_MIB - 45 - 5 * (15 + SECONDS / 2)
+    expect(seconds).toBeGreaterThan(leftMib / 2.5 * 0.9)
+    expect(seconds).toBeLessThan((leftMib + 5) / 2.5 * 1.1)
+    expect(app.verdict(0, 'js-heap-leak').evidence.map(({ text }) => text)).toContainEqual(expect.stringMatching(/^5 processes share the container: of what is left in it, this one has \d+ MiB at most\.$/))
+  })
+})

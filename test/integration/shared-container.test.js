@@ -1,0 +1,33 @@
+'use strict'
+
+const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { startExporter, eventually } = require('../support/exporter')
+const { environment, spawnBounded } = require('../support/agent-collector')
+const { MIB } = require('../support/frames')
+
+const AGENT = require.resolve('memwatch/agent')
+const CLUSTER = require.resolve('../support/cluster-app')
+const PROCESSES = 5
+
+it('a cluster in a container is judged as a whole: each heap fits it, all five do not', async () => {
+  const group = createMemoryGroup({ limitBytes: 700 * MIB, name: 'cluster' })
+  expect([group.supported, group.reason]).toEqual([true, undefined])
+  const exporter = await startExporter()
+  const { command, args } = group.wrap(process.execPath, ['-r', AGENT, CLUSTER])
+  const app = spawnBounded(command, args, {
+    env: environment({ MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: 'shop', MEMWATCH_INTERVAL_SECONDS: '0.2' })
+  })
+  try {
+    const together = ({ verdicts }) => verdicts.find(({ diagnosis, summary }) => diagnosis === 'container-limit-mismatch' && summary.startsWith(`${PROCESSES} processes share the container's 700 MiB`))
+    const targets = await eventually(() => exporter.exporter.targets, targets => targets.length === PROCESSES && targets.every(together))
+    expect(new Set(targets.map(({ hello }) => hello.cgroup)).size).toBe(1)
+    for (const target of targets) {
+      expect(together(target)).toMatchObject({ state: 'suspected', fix: expect.arrayContaining([expect.objectContaining({ title: expect.stringMatching(/^Keep each heap of this process below \d+ MiB$/) })]) })
+    }
+  } finally {
+    app.child.kill()
+    await app.ended
+    await exporter.stop()
+    await group.remove()
+  }
+}, 60_000)
