@@ -23,7 +23,8 @@ async function seriesOf (file) {
   const state = exporterState({ exits: new Deaths().exits(targets.all) })
   const { parts } = await createMetrics({ targets: () => targets.all, state: () => state, compat: true }).text()
   const series = {}
-  for (const line of Buffer.concat(parts).toString().split('\n').filter(line => line.includes('target='))) {
+  for (const line of Buffer.concat(parts).toString().split('\n')) {
+    if (!line.includes('target=')) continue
     const name = line.slice(0, line.indexOf('{'))
     series[name] = (series[name] ?? 0) + 1
   }
