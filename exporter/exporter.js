@@ -129,7 +129,7 @@ class Exporter extends GuardedEmitter {
 
   /**
    * @param {number} pid
-   * @param {import('./deaths/witness').Exit} exit
+   * @param {import('./process/witness').Exit} exit
    */
   exited (pid, exit) {
     this.deathWatch.exited(pid, exit)

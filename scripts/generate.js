@@ -12,6 +12,7 @@ const { alertRules, recordedRules, rulesYaml } = require('./alerts/index')
 const { promClientRules } = require('./alerts/prom-client-rules')
 const { dashboards } = require('./dashboards')
 const docs = require('./docs')
+const { architecture } = require('./import-picture')
 const { report } = require('../exporter/expose/schemas')
 const { createServer } = require('../exporter/expose/server')
 const { Exporter } = require('../exporter/exporter')
@@ -29,6 +30,7 @@ const copies = {
 
 /** @type {Record<string, () => string | Promise<string>>} file → its content */
 const generated = {
+  'ARCHITECTURE.md': architecture,
   'alerts/memwatch.alerts.yaml': () => rulesYaml(alertRules({ diagnoses }), 'npm run generate'),
   'alerts/memwatch.rules.yaml': () => rulesYaml(recordedRules(), 'npm run generate'),
   'alerts/prom-client.rules.yaml': () => rulesYaml(promClientRules(), 'npm run generate'),

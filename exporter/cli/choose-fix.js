@@ -2,7 +2,7 @@
 
 const { findCase } = require('../classify/case')
 const { primaryOf } = require('../classify/evaluate')
-const { fromOutside } = require('../fixes/from-outside')
+const { fromOutside } = require('./from-outside')
 const { UsageError } = require('./usage-error')
 
 /**

@@ -1,19 +1,19 @@
 'use strict'
 
 const { gzipSync, gunzipSync } = require('node:zlib')
-const { shortText } = require('../captures/suspect-text')
 const { findCase } = require('../classify/case')
+const { shortText } = require('../text/suspect-text')
 const { primaryOf } = require('../classify/evaluate')
 const { parseBounded } = require('../data-folder/bounded-json')
 const { rebuild } = require('../data-folder/contract')
 const { exactBuffer } = require('../exact-buffer')
-const schemas = require('../expose/schemas')
 const { pasteLine } = require('../fixes/paste-line')
 const { reasons } = require('./reasons')
+const { deathWithMinutes } = require('./schema')
 
 /** Deaths that are kept, the last minutes of each with it. */
 const MAX_DEATHS = 100
-const MINUTES = /** @type {any} */ (schemas.deathWithMinutes).properties.lastMinutes
+const MINUTES = /** @type {any} */ (deathWithMinutes).properties.lastMinutes
 /** More than ten minutes of all tracks are. */
 const MAX_MINUTES_BYTES = 4 * 2 ** 20
 /** Names whose exits are counted: those that died longest ago are forgotten first. */

@@ -3,7 +3,7 @@
 const { steadyUnixMs } = require('../clock')
 const schemas = require('./schemas')
 const { pageOf } = require('./pagination')
-const { anatomyIn } = require('../anatomy')
+const { anatomyIn } = require('../signals/anatomy-in')
 const { parts } = require('../anatomy/parts')
 const { findCase } = require('../classify/case')
 const { primaryOf } = require('../classify/evaluate')
@@ -37,10 +37,7 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
   const each = (request, reply, make) => {
     const found = asked(request, reply)
     if (!Array.isArray(found)) return found
-    const serialize = /** @type {(list: any) => string} */ (reply.getSerializationFunction('200'))
-    // It is compiled when it is first called: if that fails no target is to blame.
-    serialize([])
-    const items = withoutOmitted(found, target => serialize([make(target)]).slice(1, -1), omit)
+    const items = withoutOmitted(found, target => JSON.stringify(make(target)), omit)
     return reply.type('application/json; charset=utf-8').send(`[${items.join(',')}]`)
   }
 

@@ -3,8 +3,9 @@
 const { createHash } = require('node:crypto')
 const { inflateRawSync } = require('node:zlib')
 const { PROTOCOL_VERSION, MAX_LINE_BYTES } = require('memwatch/frame')
+const { evidence: reportedEvidence, state } = require('../classify/schema')
 const { rebuild } = require('../data-folder/contract')
-const schemas = require('../expose/schemas')
+const { death } = require('../deaths/schema')
 const { check } = require('../ingest/decode')
 const { ordered } = require('../series/history')
 const { identityOf } = require('../series/targets')
@@ -22,10 +23,9 @@ const object = (properties, optional = []) => ({
   type: 'object', properties, required: Object.keys(properties).filter(name => !optional.includes(name))
 })
 /** A number that was not finite when it was saved is null in JSON. */
-const { properties: inEvidence } = /** @type {any} */ (schemas.verdict).properties.evidence.items
-const evidence = object({ ...inEvidence, value: nullable, limit: nullable })
+const evidence = object({ ...reportedEvidence.properties, value: nullable, limit: nullable })
 const judgement = object({
-  state: schemas.verdict.properties.state, summary: text, evidence: { type: 'array', items: evidence }, impact: text
+  state, summary: text, evidence: { type: 'array', items: evidence }, impact: text
 }, ['evidence', 'impact'])
 const settledState = object({
   state: { enum: ['suspected', 'confirmed'] }, judgement, agreed: number, confirmedAtSeconds: nullable, seenAtSeconds: number
@@ -39,7 +39,7 @@ const secondsRecord = object({
 }, ['boot'])
 const blockRecord = object({ key: text, stepSeconds: { enum: STEPS.map(({ stepSeconds }) => stepSeconds) }, from: number, to: number })
 const endRecord = object({ key: text })
-const deathRecord = object({ death: schemas.death })
+const deathRecord = object({ death })
 const retraction = object({ id: text })
 
 /**

@@ -118,6 +118,12 @@ describe('metric names', () => {
     expect(name).not.toMatch(/_(ms|milliseconds|kb|mb|percent)(_|$)/)
     expect(help).toMatch(/\.$/)
   })
+  const histograms = [...targetMetrics, ...compatMetrics].flatMap(({ name, histogram }) =>
+    histogram ? [{ name, ...histogram }] : [])
+  it.each(histograms)('$name shows bounds of the frames, in their order', ({ bounds, exposed }) => {
+    expect(exposed.length).toBeGreaterThan(0)
+    expect(bounds.filter(bound => exposed.includes(bound))).toEqual(exposed)
+  })
   it("prom-client's GC buckets are bounds of the frames, so nothing is interpolated", () => {
     for (const bound of [0.001, 0.01, 0.1, 1, 2, 5]) expect(GC_PAUSE_BOUNDS_SECONDS).toContain(bound)
   })

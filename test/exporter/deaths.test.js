@@ -2,7 +2,7 @@
 
 const { explainDeath } = require('../../exporter/deaths/explain')
 const { reasons } = require('../../exporter/deaths/reasons')
-const { Witness } = require('../../exporter/deaths/witness')
+const { Witness } = require('../../exporter/process/witness')
 const { DeathWatch } = require('../../exporter/deaths/death-watch')
 const { Deaths, MAX_DEATHS } = require('../../exporter/deaths/deaths')
 const { Targets } = require('../../exporter/series/targets')

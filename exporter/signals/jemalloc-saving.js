@@ -1,7 +1,7 @@
 'use strict'
 
-const { jemallocOverhead } = require('./scan')
-const { NATIVE_SECONDS } = require('./typical')
+const { jemallocOverhead } = require('../anatomy/scan')
+const { NATIVE_SECONDS } = require('./native-memory')
 
 /** What is freed stays with jemalloc so long: dirty_decay_ms of the setting that is recommended. */
 const JEMALLOC_DECAY_SECONDS = 1

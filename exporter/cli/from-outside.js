@@ -3,7 +3,7 @@
 const { spawnSync } = require('node:child_process')
 const path = require('node:path')
 const { plainFlags } = require('memwatch/identity')
-const { otherOptions } = require('./node-flag')
+const { otherOptions } = require('../fixes/node-flag')
 
 /**
  * Make a change without touching the app: by its environment, or by the command line that starts it.

@@ -3,7 +3,7 @@
 const os = require('node:os')
 const { splitNodeOptions } = require('memwatch/identity')
 const { readMemory } = require('../text/quantity')
-const { readNodeVersion } = require('./node-versions')
+const { readNodeVersion } = require('../v8/node-versions')
 
 /** Each row is a few sentences; more is no question of a person. */
 const MOST_VALUES = 20
@@ -31,7 +31,7 @@ class PlanArgumentError extends Error {
 /**
  * @param {PlanArguments} given
  * @param {{ machineBytes?: number, ofTarget?: boolean }} [options] machineBytes: of this machine; ofTarget: what is left out is the target's
- * @returns {{ versions: import('./node-versions').NodeVersion[], memoryLimits: (number | null)[], nodeOptions: string[], host: import('./plan-case').Host, cgroup: 'v1' | 'v2' | undefined }}
+ * @returns {{ versions: import('../v8/node-versions').NodeVersion[], memoryLimits: (number | null)[], nodeOptions: string[], host: import('../v8/plan-case').Host, cgroup: 'v1' | 'v2' | undefined }}
  * @throws {PlanArgumentError}
  */
 function readPlanArguments ({ node, memory, flags = '', hostMemory, cgroup }, { machineBytes = os.totalmem(), ofTarget = false } = {}) {

@@ -3,8 +3,8 @@
 // What memory outside the heap does over a window of time: a look says how it lies, not how it comes and goes.
 
 const { median } = require('../statistics/quantile')
-const { bufferChurnBytes } = require('../signals/buffers')
-const { retainedOf } = require('./retained')
+const { bufferChurnBytes } = require('./buffers')
+const { retainedOf } = require('../anatomy/retained')
 
 /** @typedef {import('../series/window').Window} Window */
 

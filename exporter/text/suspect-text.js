@@ -1,7 +1,7 @@
 'use strict'
 
-const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
-const { markdownCode, markdownText } = require('../text/markdown')
+const { formatBytes, formatRatio, formatSeconds } = require('./format')
+const { markdownCode, markdownText } = require('./markdown')
 
 /** So many are named where there is little room. */
 const NAMED_SITES = 3
@@ -9,7 +9,7 @@ const NAMED_SITES = 3
 const LEAST_SHARE = 0.05
 
 /**
- * @param {import('./suspects').Suspects | null} suspects
+ * @param {import('../captures/suspects').Suspects | null} suspects
  * @returns {string} for an alert or a label: the first of them; empty where none stands out
  */
 const shortText = suspects =>
@@ -20,7 +20,7 @@ const shortText = suspects =>
     .join('; ')
 
 /**
- * @param {import('./captures').Capture} capture
+ * @param {import('../captures/captures').Capture} capture
  * @returns {string} as Markdown, to paste into a ticket
  */
 function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects }) {

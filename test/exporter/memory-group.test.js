@@ -4,13 +4,13 @@ const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { createMemoryGroup } = require('../../lab/memory-group')
+const { createMemoryGroup } = require('../../exporter/process/memory-group')
 
 const MB = 2 ** 20
 const EAT = 'const held = []; for (;;) held.push(Buffer.alloc(8 << 20, 1))'
-const module_ = path.resolve(__dirname, '../../lab/memory-group.js')
+const module_ = path.resolve(__dirname, '../../exporter/process/memory-group.js')
 
-/** @type {import('../../lab/memory-group').MemoryGroup[]} */
+/** @type {import('../../exporter/process/memory-group').MemoryGroup[]} */
 const made = []
 /** @type {string[]} */
 const folders = []
