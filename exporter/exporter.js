@@ -44,16 +44,15 @@ const TARGET_EVENTS = ['open', 'frame', 'answer', 'vanish', 'back', 'end']
 class Exporter extends GuardedEmitter {
   #parts
   #ready = false
-  #listenerErrors = 0
-  /** Those whose first error was logged. @type {WeakSet<Function>} */
-  #failed = new WeakSet()
 
   /**
    * @param {ExporterConfig} config
    * @param {{ parts?: readonly (new () => import('./parts').Part)[] }} [options]
    */
   constructor (config, { parts = allParts } = {}) {
-    super((error, event, listener) => this.#countFailure(error, event, listener))
+    super((error, event) => {
+      this.log.error(error, `a listener of ${event} failed: said once, and counted`)
+    })
     const { dataFolder } = config
     this.config = config
     this.log = pino({ level: config.logLevel })
@@ -106,7 +105,7 @@ class Exporter extends GuardedEmitter {
       version,
       targets: this.targets.length,
       loadLevel: this.load.level,
-      listenerErrors: this.#listenerErrors,
+      listenerErrors: this.listenerErrors,
       ...this.#parts.state
     })
   }
@@ -128,7 +127,10 @@ class Exporter extends GuardedEmitter {
     this.deathWatch.expectExit(pid)
   }
 
-  /** @param {number} pid @param {import('./process/witness').Exit} exit */
+  /**
+   * @param {number} pid
+   * @param {import('./process/witness').Exit} exit
+   */
   exited (pid, exit) {
     this.deathWatch.exited(pid, exit)
   }
@@ -145,14 +147,6 @@ class Exporter extends GuardedEmitter {
   async stop (end) {
     this.#ready = false
     await this.#parts.stop(end)
-  }
-
-  /** @param {Error} error @param {string | symbol} event @param {Function} listener */
-  #countFailure (error, event, listener) {
-    this.#listenerErrors++
-    if (this.#failed.has(listener)) return
-    this.#failed.add(listener)
-    this.log.error(error, `a listener of ${String(event)} failed: said once, and counted`)
   }
 }
 

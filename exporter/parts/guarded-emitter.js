@@ -4,14 +4,15 @@ const { EventEmitter } = require('node:events')
 
 /**
  * An emitter whose listeners cannot harm each other: one that throws, or returns a promise that
- * rejects, is reported, and the others still hear of the event.
+ * rejects, is counted and reported once, and the others still hear of the event.
  */
 class GuardedEmitter extends EventEmitter {
   #onFailure
+  /** Those that were reported. @type {WeakSet<Function>} */
+  #failed = new WeakSet()
+  listenerErrors = 0
 
-  /**
-   * @param {(error: Error, event: string | symbol, listener: Function) => void} onFailure
-   */
+  /** @param {(error: Error, event: string) => void} onFailure hears of a listener's first error */
   constructor (onFailure) {
     super()
     this.#onFailure = onFailure
@@ -26,7 +27,12 @@ class GuardedEmitter extends EventEmitter {
   emit (event, ...args) {
     const listeners = this.rawListeners(event)
     for (const listener of listeners) {
-      const fail = (/** @type {Error} */ error) => this.#onFailure(error, event, listener)
+      const fail = (/** @type {Error} */ error) => {
+        this.listenerErrors++
+        if (this.#failed.has(listener)) return
+        this.#failed.add(listener)
+        this.#onFailure(error, String(event))
+      }
       try {
         const result = Reflect.apply(listener, this, args)
         if (typeof result?.then === 'function') result.then(undefined, fail)
