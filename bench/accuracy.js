@@ -22,6 +22,7 @@ const { once } = require('node:events')
 const { parseArgs } = require('node:util')
 const { apps } = require('../lab')
 const { replay } = require('../exporter/recording/replay')
+const { findCase } = require('../exporter/classify/case')
 const { primaryOf } = require('../exporter/classify/evaluate')
 const { signalsAtEnd } = require('../exporter/compare/prediction')
 const { accuracyPage, isRight } = require('./accuracy-page')
@@ -61,11 +62,13 @@ async function resultOf (run) {
   const broken = form === 'fixed' ? await resultOf(runOf(node, app, 'broken')) : undefined
   if (!fs.existsSync(summaryOf(run))) fs.writeFileSync(summaryOf(run), JSON.stringify(await live(run, broken?.fix ?? null)))
   const { targets } = await replay(recordingOf(run))
-  const ill = targets.find(({ thread, verdicts }) => thread === 'main' && primaryOf(verdicts)) ??
-    targets.find(({ verdicts }) => primaryOf(verdicts))
+  const primaryOn = target => primaryOf(findCase(target).verdicts)
+  const ill = targets.find(target => target.thread === 'main' && primaryOn(target)) ??
+    targets.find(primaryOn)
   const judged = ill ?? targets.find(({ thread }) => thread === (broken?.thread ?? 'main')) ?? targets[0]
-  const primary = judged ? primaryOf(judged.verdicts) : null
-  const found = targets.flatMap(({ verdicts }) => verdicts).filter(({ state }) => state === 'suspected' || state === 'confirmed')
+  const primary = judged ? primaryOn(judged) : null
+  const found = targets.flatMap(target => findCase(target).verdicts)
+    .filter(({ state }) => state === 'suspected' || state === 'confirmed')
   const fix = primary?.fix[0] ?? null
   return {
     node: majorOf(node),

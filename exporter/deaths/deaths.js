@@ -2,6 +2,7 @@
 
 const { gzipSync, gunzipSync } = require('node:zlib')
 const { shortText } = require('../text/suspect-text')
+const { findCase } = require('../classify/case')
 const { primaryOf } = require('../classify/evaluate')
 const { parseBounded } = require('../data-folder/bounded-json')
 const { rebuild } = require('../data-folder/contract')
@@ -38,10 +39,7 @@ const MAX_NAMES = 1000
  * @property {{ diagnosis: string, summary: string, fix: string } | null} verdict the primary one at its end
  * @property {string | null} suspects of one that ran out of memory: the lines that the last heap profile pointed at
  *
- * The minutes before an end.
- * @typedef {object} LastMinutes
- * @property {number[]} secondsBefore the last frame, oldest first
- * @property {Record<string, (number | null)[]>} tracks at those times; null where there was none
+ * @typedef {import('../series/target').LastMinutes} LastMinutes
  */
 
 /**
@@ -55,7 +53,9 @@ const MAX_NAMES = 1000
  */
 function deathOf (target, { diedAtUnixMs, explanation, exitCode = null, signal = null }) {
   const { hello, name, thread, frame } = target
-  const verdict = primaryOf(target.verdicts)
+  const { suspects, verdicts } = findCase(target)
+  const verdict = primaryOf(verdicts)
+  const ranOut = explanation.reason === 'heap_oom' || explanation.reason === 'oom_kill'
   return {
     id: `${diedAtUnixMs}-${hello.pid}-${hello.threadId}`,
     target: name,
@@ -69,7 +69,7 @@ function deathOf (target, { diedAtUnixMs, explanation, exitCode = null, signal =
     ...explanation,
     exitCode,
     signal,
-    suspects: (explanation.reason === 'heap_oom' || explanation.reason === 'oom_kill') ? shortText(target.suspects.get('js-heap-leak')?.suspects ?? null) || null : null,
+    suspects: (ranOut && shortText(suspects.get('js-heap-leak')?.suspects ?? null)) || null,
     verdict: verdict && { diagnosis: verdict.diagnosis, summary: verdict.summary, fix: pasteLine(verdict.fix[0]) }
   }
 }

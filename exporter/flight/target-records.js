@@ -5,6 +5,7 @@ const { deflateRawSync } = require('node:zlib')
 const { exactBuffer } = require('../exact-buffer')
 const { ordered } = require('../series/history')
 const { identityOf } = require('../series/targets')
+const { findCase } = require('../classify/case')
 const { Block } = require('../series/block')
 const { LAYOUT } = require('./decode-record')
 
@@ -64,19 +65,24 @@ const endRecord = key => ({ meta: { type: 'end', key } })
  * @returns {{ record: Record, untilSeconds: number } | undefined} undefined when nothing is new
  */
 function secondsRecord (target, { sinceSeconds, nowMs }) {
-  const { seconds: { times, tracks }, settled, ...counts } = target.kept(sinceSeconds)
+  const { seconds: { times, tracks }, ...counts } = target.kept(sinceSeconds)
   const from = times.findIndex(time => time > sinceSeconds)
   if (from < 0) return undefined
   const block = new Block(ordered.length)
   for (let i = from; i < times.length; i++) block.append(times[i], ordered.map(track => tracks[track][i] ?? NaN))
-  const found = [...settled].filter(([, { state }]) => state === 'confirmed' || state === 'suspected')
+  const found = [...findCase(target).settled]
+    .filter(([, { state }]) => state === 'confirmed' || state === 'suspected')
   return {
     record: { meta: { type: 'seconds', key: identityOf(target.hello), layout: LAYOUT, boot: BOOT, atMs: nowMs, ...counts, settled: found }, bytes: block.pack() },
     untilSeconds: times[times.length - 1]
   }
 }
 
-/** @param {import('../series/target').Target} target @param {import('../series/flight').SealedBlock} block @returns {Record} */
+/**
+ * @param {import('../series/target').Target} target
+ * @param {import('../series/flight').SealedBlock} block
+ * @returns {Record}
+ */
 const blockRecord = ({ hello, name, thread }, { stepSeconds, from, to, packed }) => ({
   meta: { type: 'block', layout: LAYOUT, stepSeconds, from, to, key: identityOf(hello), name, thread, startedAtUnixMs: hello.startedAtUnixMs }, bytes: packed
 })

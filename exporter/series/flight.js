@@ -23,7 +23,10 @@ const STATISTICS = Object.freeze(/** @type {const} */ (['last', 'min', 'max']))
  * @property {Record<string, { last: number[], min?: number[], max?: number[] }>} tracks NaN where a track was absent
  */
 
-/** The columns of a step, in order. @type {readonly { track: import('./tracks').TrackName, statistic: Statistic }[]} */
+/**
+ * The columns of a step, in order.
+ * @type {readonly { track: import('./tracks').TrackName, statistic: Statistic }[]}
+ */
 const columns = Object.freeze(ordered.flatMap(track => STATISTICS.filter(statistic => statistic === 'last' || !tracks[track].counter).map(statistic => ({ track, statistic }))))
 /** Where a column's number is in a row of the tracks, and in a row of the step below. */
 const TRACK_OF = Int32Array.from(columns, ({ track }) => ordered.indexOf(track))

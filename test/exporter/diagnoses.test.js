@@ -1,6 +1,7 @@
 'use strict'
 
 const { Target } = require('../../exporter/series/target')
+const { findCase } = require('../../exporter/classify/case')
 const { evaluate, primaryOf } = require('../../exporter/classify/evaluate')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
 
@@ -39,10 +40,10 @@ function watch ({ seconds, at, helloChanges = {} }) {
       }
     }), 0)
     evaluate(target)
-    states.add(primaryOf(target.verdicts)?.diagnosis ?? null)
+    states.add(primaryOf(findCase(target).verdicts)?.diagnosis ?? null)
   }
-  const verdict = id => target.verdicts.find(({ diagnosis }) => diagnosis === id)
-  return { primary: primaryOf(target.verdicts), verdict, ever: states }
+  const verdict = id => findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)
+  return { primary: primaryOf(findCase(target).verdicts), verdict, ever: states }
 }
 
 describe('js-heap-leak', () => {
