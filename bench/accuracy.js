@@ -8,6 +8,7 @@
  *
  *   npm run bench:accuracy -- --nodes /path/to/node20:/path/to/node24 --fixed --write
  *   npm run bench:accuracy -- --apps js-heap-leak,healthy-idle
+ *   npm run bench:accuracy -- --cpus 0.25                 each app with a quarter of a core: the same must be found
  *
  * About a minute an app and form: with two lanes some forty minutes a Node, the fixed forms half as much again. What is in --out
  * is not run again, so an interrupted bench goes on where it was; the recordings are there, too. --recorded runs nothing and
@@ -33,6 +34,7 @@ const { values: given } = parseArgs({
   options: {
     nodes: { type: 'string', default: process.execPath },
     apps: { type: 'string', default: apps.map(({ id }) => id).join(',') },
+    cpus: { type: 'string' },
     lanes: { type: 'string', default: '2' },
     out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-accuracy') },
     recorded: { type: 'boolean', default: false },
@@ -46,7 +48,9 @@ fs.mkdirSync(given.out, { recursive: true })
 /** @typedef {{ name: string, node: string, app: import('../lab').LabApp, form: 'broken' | 'fixed' }} Run */
 
 /** @param {string} node @param {import('../lab').LabApp} app @param {'broken' | 'fixed'} form @returns {Run} */
-const runOf = (node, app, form) => ({ name: `${majorOf(node)}-${app.id}-${form}`, node, app, form })
+const runOf = (node, app, form) => ({
+  name: `${majorOf(node)}-${app.id}-${form}${given.cpus === undefined ? '' : `@${given.cpus}`}`, node, app, form
+})
 /** @param {Run} run */
 const recordingOf = ({ name }) => path.join(given.out, `${name}.ndjson.gz`)
 
@@ -92,6 +96,7 @@ async function live (run, fix) {
   const repair = form === 'fixed' ? repairOf(app, fix?.change ?? {}) : { args: [], env: {} }
   const child = spawn(process.execPath, [
     MEMWATCH, 'simulate', app.id, '--node', node, '--record', recordingOf(run),
+    ...given.cpus === undefined ? [] : ['--cpus', given.cpus],
     ...repair.args
   ], { stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, NODE_OPTIONS: '', ...repair.env } })
   let stdout = ''

@@ -15,7 +15,7 @@ const { apps } = require('../lab')
 const FOLDER = path.join(__dirname, '../test/recordings')
 const FILE = path.join(FOLDER, 'baseline.json')
 
-/** Recordings are called NODE-APP-FORM.ndjson.gz. */
+/** Recordings are called NODE-APP-FORM.ndjson.gz, with a CPU quota NODE-APP-FORM@CORES.ndjson.gz. */
 const recordings = () => fs.readdirSync(FOLDER).filter(name => name.endsWith('.ndjson.gz')).sort()
 
 /**
@@ -34,7 +34,7 @@ const recordings = () => fs.readdirSync(FOLDER).filter(name => name.endsWith('.n
  * @returns {Promise<Baseline>}
  */
 async function baselineOf (name, onVerdict = () => {}) {
-  const [, id, form] = /^\d+-(.*)-(broken|fixed)\.ndjson\.gz$/.exec(name) ?? []
+  const [, id, form] = /^\d+-(.*)-(broken|fixed)(?:@[\d.]+)?\.ndjson\.gz$/.exec(name) ?? []
   const app = apps.find(app => app.id === id)
   if (!app) throw new Error(`${name}: no app of the lab is called ${id}`)
   /** @type {Set<string>} */

@@ -1,9 +1,9 @@
 'use strict'
 
 const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
+const { findCase } = require('../classify/case')
 const { anatomyIn } = require('../signals/anatomy-in')
 const { shortText } = require('../text/suspect-text')
-const { findCase } = require('../classify/case')
 const { diagnoses } = require('../diagnoses')
 const { pasteLine } = require('../fixes/paste-line')
 const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramMetric } = require('./metric')

@@ -1,7 +1,7 @@
 'use strict'
 
-const { shortText } = require('../text/suspect-text')
 const { findCase } = require('../classify/case')
+const { shortText } = require('../text/suspect-text')
 const { formatBytes, formatRatio } = require('../text/format')
 const { signalsOf } = require('../signals')
 

@@ -1,7 +1,9 @@
 'use strict'
 
+const os = require('node:os')
 const { Command } = require('commander')
 const { closest } = require('fastest-levenshtein')
+const { createContainerGroup } = require('../process/container-group')
 const { createMemoryGroup } = require('../process/memory-group')
 const { formatBytes } = require('../text/format')
 const { withReportOptions, runAndReport } = require('./run')
@@ -11,12 +13,16 @@ const { UsageError } = require('./usage-error')
 /** What V8 chooses in 512 MiB (Node 20 to 25), for machines that allow no memory group. An option given later wins. */
 const SIZES_OF_THE_CONTAINER = ['--max-semi-space-size=1', '--max-old-space-size=256']
 
+/** Below it Node.js takes longer to start than the apps run. */
+const LEAST_CORES = 0.05
+
 const command = withReportOptions(new Command('simulate'))
   .description('Run a small real app that has a problem (or only looks as if), and watch it be found.')
   .argument('<name>', 'a diagnosis, healthy, or the name of an app below')
   .option('--node <FILE>', 'the Node.js binary to run it on (default: this one)')
   .option('--node-option <OPTION...>', 'options for that Node.js, to try a fix: --node-option=--max-semi-space-size=16')
   .option('--memory <MB>', 'limit of the memory group, to try a larger container (default: the one the app stands for)')
+  .option('--cpus <CORES>', 'CPU quota, to try a slow pod: 0.05 and more (default: none); its clients are outside of it')
   .option('--fixed', 'run the app with its defect repaired, where that is in its code')
   .allowExcessArguments(false)
   .addHelpText('after', listApps)
@@ -56,18 +62,22 @@ function loadApps () {
 
 /**
  * @param {string} name
- * @param {import('./run').ReportOptions & { node?: string, nodeOption?: string[], memory?: string, fixed?: boolean }} given
+ * @param {import('./run').ReportOptions & { node?: string, nodeOption?: string[], memory?: string, cpus?: string, fixed?: boolean }} given
  * @returns {Promise<number>} exit status
  */
 async function simulate (name, given) {
   const app = findByName(name)
   if (given.fixed && app.fixedBy !== 'code') throw new UsageError(`--fixed: the code of ${app.id} is in order; apply the fix that is printed, with --node-option or the environment`)
   const limitBytes = given.memory === undefined ? app.memoryLimitBytes : readMegabytes(given.memory)
-  const group = createMemoryGroup({ limitBytes, onParent: app.limitOnParent, name: `simulate-${app.id}` })
+  const groupName = `simulate-${app.id}`
+  const slowPod = given.cpus === undefined ? undefined : slowPodOf({
+    memoryBytes: limitBytes, cores: readCores(given.cpus), onParent: app.limitOnParent, name: groupName
+  })
+  const group = slowPod ?? createMemoryGroup({ limitBytes, onParent: app.limitOnParent, name: groupName })
   try {
     err.say(`memwatch: ${app.title}. ${app.about}`)
     err.say(group.supported
-      ? `memwatch: in a memory group of ${formatBytes(limitBytes)}`
+      ? `memwatch: in a memory group of ${formatBytes(limitBytes)}${given.cpus === undefined ? '' : `, with ${given.cpus} of a core`}`
       : `memwatch: no memory group of ${formatBytes(limitBytes)} can be had here (${group.reason}); V8 is told the sizes it would choose in one: ${SIZES_OF_THE_CONTAINER.join(' ')}`)
     const seconds = given.for ?? String(app.seconds)
     const node = given.node ?? process.execPath
@@ -75,7 +85,10 @@ async function simulate (name, given) {
       ...group.supported ? [] : SIZES_OF_THE_CONTAINER, ...app.nodeArgs ?? [], ...given.nodeOption ?? [], app.script, ...given.fixed ? ['--fixed'] : []
     ]
     const wrapped = group.wrap(node, args)
-    return await runAndReport([wrapped.command, ...wrapped.args], { ...given, for: seconds }, { env: { MEMWATCH_NAME: app.id }, shown: [node, ...args] })
+    return await runAndReport([wrapped.command, ...wrapped.args], { ...given, for: seconds }, {
+      env: { MEMWATCH_NAME: app.id, ...slowPod && { MEMWATCH_LAB_CLIENTS: slowPod.clientsPath } },
+      shown: [node, ...args]
+    })
   } finally {
     await group.remove()
   }
@@ -85,6 +98,22 @@ async function simulate (name, given) {
 function readMegabytes (text) {
   if (!/^\d+$/.test(text) || Number(text) < 64) throw new UsageError(`--memory: expected a whole number of megabytes, 64 or more, got ${JSON.stringify(text)}`)
   return Number(text) * 2 ** 20
+}
+
+/** @param {string} text @returns {number} @throws {UsageError} */
+function readCores (text) {
+  const cores = Number(text)
+  if (!(cores >= LEAST_CORES && cores <= os.availableParallelism())) throw new UsageError(`--cpus: expected a number of cores from ${LEAST_CORES} to the ${os.availableParallelism()} of this machine, got ${JSON.stringify(text)}`)
+  return cores
+}
+
+/** @param {Parameters<typeof createContainerGroup>[0]} limits @throws {UsageError} */
+function slowPodOf (limits) {
+  try {
+    return createContainerGroup(limits)
+  } catch (error) {
+    throw new UsageError(`--cpus: ${/** @type {Error} */ (error).message}`)
+  }
 }
 
 /** @param {string} name @throws {UsageError} */

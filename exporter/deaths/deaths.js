@@ -1,8 +1,8 @@
 'use strict'
 
 const { gzipSync, gunzipSync } = require('node:zlib')
-const { shortText } = require('../text/suspect-text')
 const { findCase } = require('../classify/case')
+const { shortText } = require('../text/suspect-text')
 const { primaryOf } = require('../classify/evaluate')
 const { parseBounded } = require('../data-folder/bounded-json')
 const { rebuild } = require('../data-folder/contract')

@@ -78,7 +78,11 @@ module.exports = {
   memoryPressureRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: 'Share of time in which something in the cgroup waited for memory (PSI, some).',
-    compute: window => window.rate('memoryPressureSomeSeconds')
+    compute: window => {
+      // It is read every ten frames: an older reading may stand at the start of the window.
+      const rate = window.rate('memoryPressureSomeSeconds')
+      return rate && Math.min(1, rate)
+    }
   }),
   outsideHeapBytes: /** @type {Signal} */ ({
     unit: 'bytes',

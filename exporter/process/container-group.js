@@ -2,8 +2,8 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { createMemoryGroup } = require('../../exporter/process/memory-group')
-const { findParentGroup } = require('../../exporter/process/parent-group')
+const { createMemoryGroup } = require('./memory-group')
+const { findParentGroup } = require('./parent-group')
 
 /** The kernel's own default: https://docs.kernel.org/scheduler/sched-bwc.html */
 const PERIOD_MICROS = 100_000
@@ -12,16 +12,22 @@ const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
 /**
  * A cgroup with a memory limit and a CPU quota, as a container has.
- * @param {{ memoryBytes: number, cores: number, name: string }} limits name: letters and dashes
+ * @param {{ memoryBytes: number, cores: number, name: string, onParent?: boolean }} limits name: letters and dashes; onParent:
+ *   the memory limit is that of a group above the process's own
  * @throws {Error} where this machine allows no such group
  */
-function createContainerGroup ({ memoryBytes, cores, name }) {
-  const memory = createMemoryGroup({ limitBytes: memoryBytes, name })
+function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {
+  const memory = createMemoryGroup({ limitBytes: memoryBytes, name, onParent })
   if (!memory.path) throw new Error(`the memory cannot be limited: ${memory.reason}`)
   const { path: memoryPath } = memory
   const cpu = limitCpu(memoryPath, cores)
   const pids = () => readPids(memoryPath)
   return {
+    supported: true,
+    reason: undefined,
+    path: memoryPath,
+    /** Outside of the quota, where clients run: a pod does not pay for its users. */
+    clientsPath: path.dirname(cpu),
     stats: memory.stats,
     pids,
     /** @param {string} command @param {string[]} args */
