@@ -5,7 +5,8 @@
 /** Rooms that compute: frames in, verdicts out. */
 const PURE = 'series|signals|statistics|anatomy|v8|diagnoses|classify|fixes'
 /** Rooms that report, store or start something. */
-const REPORTING = 'expose|otlp|cli|flight|captures|deaths|commands|process|data-folder|self-care|page|parts'
+const REPORTING = 'expose|otlp|page|cli|parts|flight|captures|deaths|commands|process|data-folder|' +
+  'self-care'
 /** Builtins that compute: all others reach files, the network, the machine or other processes. */
 const COMPUTING_BUILTINS = 'buffer|events|path|url|util|zlib'
 /** The wire contract: what agent/package.json exports of it. */
@@ -90,6 +91,9 @@ module.exports = {
     exclude: { path: '^exporter/page/' },
     doNotFollow: { path: 'node_modules' },
     // A subpath that its package does not export is not found, as Node.js has it.
-    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['node', 'require', 'default'] }
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['node', 'require', 'default']
+    }
   }
 }

@@ -1,7 +1,8 @@
 'use strict'
 
 /**
- * A configuration value that cannot be used. Its message names the option and says what is accepted.
+ * A configuration value that cannot be used. Its message names the option and says what is
+ * accepted.
  */
 class ConfigError extends Error {
   code = 'MEMWATCH_CONFIG'

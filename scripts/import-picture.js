@@ -97,7 +97,9 @@ function joinRooms (files) {
  */
 function reduceArrows (graph) {
   return new Map([...graph].map(([room, imports]) => {
-    if (findReachable(graph, room).has(room)) throw new Error(`${room} imports itself through others`)
+    if (findReachable(graph, room).has(room)) {
+      throw new Error(`${room} imports itself through others`)
+    }
     const implied = new Set([...imports].flatMap(next => [...findReachable(graph, next)]))
     return [room, new Set([...imports].filter(next => !implied.has(next)))]
   }))
@@ -108,8 +110,10 @@ function reduceArrows (graph) {
  * @returns {string} Mermaid
  */
 function draw (graph) {
-  const ids = new Map([...graph.keys()].map(room => [room, room.replace(/[^a-z0-9]+/g, '_')]))
-  const nodes = (/** @type {string} */ top) => [...ids].filter(([room]) => room.startsWith(`${top}/`))
+  const ids = new Map([...graph.keys()].map(room =>
+    [room, room.replace('exporter/', '').replace(/[^a-z0-9]+/g, '_')]))
+  const nodes = (/** @type {string} */ top) => [...ids]
+    .filter(([room]) => room.startsWith(`${top}/`))
     .map(([room, id]) => `    ${id}["${room.slice(top.length + 1)}"]`)
   const arrows = [...graph].filter(([, imports]) => imports.size > 0).map(([room, imports]) =>
     `  ${ids.get(room)} --> ${[...imports].sort().map(next => ids.get(next)).join(' & ')}`)

@@ -53,7 +53,8 @@ function loadApps () {
   try {
     return require('memwatch-lab').apps
   } catch (error) {
-    const { code, requireStack } = /** @type {NodeJS.ErrnoException & { requireStack?: string[] }} */ (error)
+    /** @type {NodeJS.ErrnoException & { requireStack?: string[] }} */
+    const { code, requireStack } = Object(error)
     if (code !== 'MODULE_NOT_FOUND' || requireStack?.[0] !== __filename) throw error
     throw new UsageError('simulate: its apps are not installed; npm install memwatch-lab adds them')
   }

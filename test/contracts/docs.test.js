@@ -12,7 +12,10 @@ const { diagnoses } = require('../../exporter/diagnoses')
 const { scripts } = require('../../package.json')
 
 const ROOT = path.join(__dirname, '../..')
-const FOLDERS = ['.', 'docs', 'docs/decisions', 'deploy', 'alerts', 'alerts/runbooks', 'dashboards', 'lab', 'agent', 'allocator', 'exporter']
+const FOLDERS = [
+  '.', 'docs', 'docs/decisions', 'deploy', 'alerts', 'alerts/runbooks', 'dashboards', 'lab',
+  'agent', 'allocator', 'exporter'
+]
 const pages = FOLDERS.flatMap(folder => fs.readdirSync(path.join(ROOT, folder)).filter(name => name.endsWith('.md')).map(name => path.join(folder, name)))
 const textOf = page => fs.readFileSync(path.join(ROOT, page), 'utf8')
 /** As GitHub makes them. @param {string} page @returns {string[]} */
@@ -73,7 +76,8 @@ describe('ARCHITECTURE.md', () => {
   })
 
   it('has a row for each folder of the agent, the exporter and the project', () => {
-    const listed = execFileSync('git', ['ls-files', '-z'], { cwd: ROOT, encoding: 'utf8', maxBuffer: 2 ** 26 })
+    const listed = execFileSync('git', ['ls-files', '-z'],
+      { cwd: ROOT, encoding: 'utf8', maxBuffer: 2 ** 26 })
     const folders = new Set(listed.split('\0').flatMap(file => {
       const [top, second, third] = file.split('/')
       if (second === undefined || top.startsWith('.')) return []
