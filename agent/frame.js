@@ -152,7 +152,10 @@ const fields = Object.freeze({
   gc: /** @type {Field} */ ({
     unit: 'seconds', kind: 'counter', scope: 'isolate', shape: 'gc', source: "PerformanceObserver 'gc', every entry"
   }),
-  gcObserverStopped: gauge('count', 'isolate', '1 where observing GCs caused them, so that it was given up: collect/gc-watchdog.js; else absent'),
+  gcObserverStopped: gauge('count', 'isolate',
+    '1 where GCs were not observed since the frame before, as observing them may have caused them: collect/gc-watchdog.js. Absent before the first time'),
+  gcUnobservedSeconds: counter('seconds', 'isolate',
+    'time in which GCs were not observed, for that reason: the counts of gc stand still in it. Absent before the first time'),
   liveHeapBytes: gauge('bytes', 'isolate',
     'used bytes of all spaces but the new ones, read in the observer callback after a major GC; absent before the first'),
   liveHeapMajors: counter('count', 'isolate', 'major GCs counted when liveHeapBytes was read: a new value is a new reading'),

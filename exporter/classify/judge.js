@@ -1,6 +1,7 @@
 'use strict'
 
 const { signals: table } = require('../signals')
+const { formatSeconds } = require('../text/format')
 
 /**
  * One diagnosis on one target at one moment. Missing evidence is `unknown`, never `ok`; a diagnosis that throws is
@@ -18,7 +19,11 @@ function judge (diagnosis, signals, hello) {
     }
     const missing = diagnosis.requires.filter(name => signals[name] === null)
     if (missing.length > 0) {
-      return { judgement: { state: 'unknown', summary: `not known yet: ${missing.map(explain).join(', ')}` } }
+      const unobserved = signals.gcUnobservedRecentlySeconds ?? 0
+      const why = unobserved > 0
+        ? ` (GCs were not observed for ${formatSeconds(unobserved)} lately: observing them may have caused them)`
+        : ''
+      return { judgement: { state: 'unknown', summary: `not known yet: ${missing.map(explain).join(', ')}${why}` } }
     }
     return { judgement: diagnosis.judge(/** @type {any} */ (signals), diagnosis.limits, hello) }
   } catch (cause) {

@@ -19,6 +19,8 @@ const { residentNow } = require('../anatomy/anatomy')
  * @property {import('memwatch/frame').Unit} unit
  * @property {'last' | 'min' | 'max'} keep
  * @property {boolean} [counter] it only grows
+ * @property {boolean} [observed] it counts GCs: absent while the agent does not observe them, as
+ *   their number is not known then, and not the same as before
  * @property {boolean} [long] kept beyond ten minutes, in single precision
  * @property {(values: Values, workers: Workers, scan: import('../anatomy/scan').Scan | undefined) => number | undefined} read
  */
@@ -44,8 +46,9 @@ const gc = (column, accepts) => ({
   unit: column === 0 ? 'count' : 'seconds',
   keep: 'last',
   counter: true,
-  read: ({ gc: rows }) => {
-    if (!rows) return undefined
+  observed: true,
+  read: ({ gc: rows, gcObserverStopped }) => {
+    if (!rows || gcObserverStopped) return undefined
     let sum = 0
     for (const key in rows) if (accepts(key)) sum += rows[key][column]
     return sum
@@ -99,7 +102,11 @@ const tracks = Object.freeze({
   arrayBuffersBytes: long(field('arrayBuffersBytes', 'min')),
   heapUsedBytes: field('heapUsedBytes', 'max'),
   liveHeapBytes: long(field('liveHeapBytes')),
-  liveHeapMajors: long(field('liveHeapMajors')),
+  liveHeapMajors: long({
+    ...field('liveHeapMajors'),
+    observed: true,
+    read: values => values.gcObserverStopped ? undefined : values.liveHeapMajors
+  }),
   heapResidentBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'min',
@@ -166,7 +173,15 @@ const tracks = Object.freeze({
   ordinaryMajorPauseSeconds: gc(1, isOrdinaryMajor),
   externalMajors: gc(0, isExternalMajor),
   externalMajorPauseSeconds: gc(1, isExternalMajor),
-  gcPauseSeconds: gc(1, () => true)
+  gcPauseSeconds: gc(1, () => true),
+  gcUnobservedSeconds: /** @type {Track} */ ({
+    unit: 'seconds',
+    keep: 'last',
+    counter: true,
+    // In the rows of the counts of GCs, of whose spans it is taken off. An agent that never stopped
+    // observing says nothing of it.
+    read: values => values.gc && !values.gcObserverStopped ? values.gcUnobservedSeconds ?? 0 : undefined
+  })
 })
 
 /** @typedef {keyof typeof tracks} TrackName */
