@@ -3,6 +3,9 @@
 const { signals: table } = require('../signals')
 const { formatSeconds } = require('../text/format')
 
+/** Why signals of GCs may be missing. */
+const UNOBSERVED = 'gcUnobservedRecentlySeconds'
+
 /**
  * One diagnosis on one target at one moment. Missing evidence is `unknown`, never `ok`; a diagnosis that throws is
  * `unknown` too, and the others still run.
@@ -19,7 +22,7 @@ function judge (diagnosis, signals, hello) {
     }
     const missing = diagnosis.requires.filter(name => signals[name] === null)
     if (missing.length > 0) {
-      const unobserved = signals.gcUnobservedRecentlySeconds ?? 0
+      const unobserved = signals[UNOBSERVED] ?? 0
       const why = unobserved > 0
         ? ` (GCs were not observed for ${formatSeconds(unobserved)} lately: observing them may have caused them)`
         : ''

@@ -74,6 +74,16 @@ const resources = types => ({
   read: values => values.resources && types.reduce((sum, type) => sum + (values.resources[type] ?? 0), 0)
 })
 
+/**
+ * Open descriptors of one kind. A kind that is not there is 0, once they were told apart.
+ * @param {string} kind as agent/collect/file-descriptors.js names it @returns {Track}
+ */
+const descriptors = kind => ({
+  unit: 'count',
+  keep: 'min',
+  read: values => values.descriptors && (values.descriptors[kind] ?? 0)
+})
+
 /** What Node's own mallocs hold in a small app: measured 6–15 MiB on Node 18 to 26. */
 const NATIVE_BASE_BYTES = 12 * 2 ** 20
 
@@ -157,6 +167,11 @@ const tracks = Object.freeze({
   timers: long(resources(['Timeout', 'Immediate'])),
   watchers: long(resources(['FSEvent', 'FSEventWrap', 'StatWatcher'])),
   childProcesses: long(resources(['ProcessWrap', 'Process', 'Worker', 'MessagePort'])),
+  threads: long(field('threads', 'min')),
+  socketDescriptors: descriptors('socket'),
+  pipeDescriptors: descriptors('pipe'),
+  fileDescriptors: descriptors('file'),
+  loopDescriptors: descriptors('eventpoll'),
   openFileDescriptors: long(field('openFileDescriptors', 'min')),
   listenerWarnings: field('listenerWarnings'),
   bufferSlabsFollowed: field('bufferSlabsFollowed'),

@@ -310,6 +310,37 @@ describe('resource-leak', () => {
     expect({ state, summary }).toEqual({ state: 'confirmed', summary: expect.stringContaining('80 active timers') })
     expect(fix(finding, hello(), limits)[0].title).toContain('active timers')
   })
+
+  /** Descriptors by kind, with those of a small app. @param {Record<string, number>} more */
+  const descriptors = more => ({ socket: 4, pipe: 9, file: 4, eventpoll: 3, eventfd: 3, ...more })
+  /** @param {Record<string, number>} kinds */
+  const sum = kinds => Object.values(kinds).reduce((a, b) => a + b)
+  /** @param {Record<string, number>} kinds */
+  const open = kinds => ({ descriptors: kinds, openFileDescriptors: sum(kinds), maxFileDescriptors: 1024 })
+
+  it.each(/** @type {[string, (t: number) => object, RegExp, RegExp, RegExp?][]} */ ([
+    ['idle sockets of an agent per request', t => ({ ...open(descriptors({ socket: 4 + 5 * t })), resources: { TCPServerWrap: 1 } }),
+      /^449 idle sockets, 300 more descriptors each minute/, /new http\.Agent.*ss -tnp/, /449 of them are sockets.*unref'd/],
+    ['files that nobody closes', t => open(descriptors({ file: 4 + 3 * t })), /^271 open files/, /fs\.open, fs\.openSync/],
+    ['pipes', t => open(descriptors({ pipe: 9 + 2 * t })), /^187 pipes/, /stdio is never closed/],
+    ['sockets that the loop waits for', t => ({ ...open(descriptors({ socket: 4 + 5 * t })), resources: { TCPSocketWrap: 5 * t } }),
+      /^445 sockets and pipes/, /responses whose body is never read/],
+    ['workers that wait, four descriptors each', t => ({ ...open(descriptors({ pipe: 9 + 2 * t, eventpoll: 3 + t, eventfd: 3 + t })), threads: 11 + t, resources: {} }),
+      /^100 threads/, /pool of workers that is made per request/, /workers that Node\.js started/],
+    ['threads of an addon', t => ({ ...open(descriptors({})), threads: 11 + t, resources: {} }), /^100 threads/, /an addon starts the threads/, /no workers of Node\.js/],
+    ['children with their stdio', t => ({ ...open(descriptors({ socket: 4 + 3 * t })), resources: { ProcessWrap: t, PipeWrap: 3 * t } }),
+      /^89 child processes and workers/, /spawn, fork/],
+    ['descriptors of which no kind is known', t => ({ openFileDescriptors: 30 + 3 * t, maxFileDescriptors: 1024 }), /^297 open file descriptors/, /Which kind they are is not known/]
+  ]))('names %s', (_, values, summary, site, said = /./) => {
+    const { verdict, primary } = watch({ seconds: 90, at: t => ({ values: values(t) }) })
+    expect(primary).toMatchObject({ diagnosis: 'resource-leak', state: 'confirmed', summary: expect.stringMatching(summary) })
+    expect(primary.fix[0].change.code).toMatch(site)
+    expect(verdict('resource-leak').evidence.map(({ text }) => text).join(' ')).toMatch(said)
+  })
+  it('is silent on a pool of sixty threads that fills and stays', () => {
+    const { verdict } = watch({ seconds: 120, at: t => ({ values: { ...open(descriptors({ eventpoll: 3 + Math.min(t, 60) })), threads: 11 + Math.min(2 * t, 60), resources: {} } }) })
+    expect(verdict('resource-leak')).toMatchObject({ state: 'ok' })
+  })
 })
 
 describe.each(CASES)('%s', (id, app, lookAlikes) => {
