@@ -203,9 +203,10 @@ const death = object({
   text: { ...text, description: 'one sentence' },
   exitCode: nullable('integer'),
   signal: nullable('string'),
+  advice: { ...nullable('string'), description: 'what to do about one that ran out of heap, where no verdict says so; absent of one that an older exporter saw' },
   suspects: { ...nullable('string'), description: 'of one that ran out of memory: the lines that the last heap profile pointed at' },
   verdict: { anyOf: [object({ diagnosis: text, summary: text, fix: text }), { type: 'null' }], description: 'what was confirmed on it then' }
-})
+}, ['advice'])
 
 const deaths = { ...array(death), description: 'newest first' }
 
@@ -315,8 +316,12 @@ const report = {
       primary: { anyOf: [verdict, { type: 'null' }], description: 'the confirmed verdict to act on first; null when nothing is confirmed' },
       verdicts: array(verdict)
     })),
-    deaths: { ...deaths, description: 'how its processes ended, the newest first; empty for a recording' }
-  }, ['source'])
+    deaths: { ...deaths, description: 'how its processes ended, the newest first; empty for a recording' },
+    ending: {
+      ...object({ reason: { enum: Object.keys(reasons) }, sure: { enum: ['certain', 'likely', 'possible'] }, text, advice: nullable('string') }),
+      description: 'how the command ended, where a signal ended it and no process of it had reported; else absent'
+    }
+  }, ['source', 'ending'])
 }
 
 module.exports = { verdict, targets, targetsQuery, recordingQuery, planQuery, plan, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, captureQuery, capture, captures, capturesQuery, capturePartQuery, refusals, report }
