@@ -2,7 +2,7 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
-const { formatBytes, formatMilliseconds, formatNumber, formatRatio } = require('../text/format')
+const { formatBytes, formatMilliseconds, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
 const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
 
@@ -22,11 +22,11 @@ const LEAST_ROOM_SHARE = 0.02
 
 module.exports = defineDiagnosis({
   id: 'heap-limit-thrash',
-  title: 'The live heap is so near its limit that V8 collects all the time',
+  title: 'The live heap meets its limit: V8 collects all the time, or will within a minute',
   severity: 'critical',
   scope: 'isolate',
   requires: ['heapSizeLimitBytes', 'liveHeapBytes', 'liveHeapShareRatio', 'recentGcPauseRatio', 'recentMajorsPerSecond'],
-  uses: ['majorPauseSeconds', 'liveHeapGrowthBytesPerSecond', 'besideHeapBytes', 'containerLimitBytes', 'semiSpaceMaxBytes'],
+  uses: ['heapLimitSecondsLeft', 'majorPauseSeconds', 'liveHeapGrowthBytesPerSecond', 'besideHeapBytes', 'containerLimitBytes', 'semiSpaceMaxBytes'],
   limits: {
     // Above this share of the limit V8 has no room to let garbage wait.
     liveHeapShareRatio: 0.75,
@@ -39,26 +39,35 @@ module.exports = defineDiagnosis({
     brinkMajorsPerSecond: 0.8,
     brinkPauseRatio: 0.07,
     // Majors that come for want of room.
-    majorsPerSecond: 0.3
+    majorsPerSecond: 0.3,
+    // What fills so much of its limit, and the rest of it within a minute, leaves nobody the time to
+    // see more of it. Caches fill as fast, and stop: more than a suspicion it is not.
+    fillsShareRatio: 0.6,
+    fillsSeconds: 60
   },
   explains: ['semi-space-starvation', 'event-loop-blocked'],
   runbook: 'MemwatchHeapLimitThrash',
 
   judge (signals, limits, target) {
     const { liveHeapShareRatio: share, recentGcPauseRatio: pauses, recentMajorsPerSecond: majors } = signals
-    if (share < limits.liveHeapShareRatio) {
+    const left = signals.heapLimitSecondsLeft
+    const fills = left !== null && share >= limits.fillsShareRatio && left <= limits.fillsSeconds
+    const isRoomy = share < limits.liveHeapShareRatio
+    const isCalm = pauses < limits.suspectedPauseRatio || majors < limits.majorsPerSecond
+    if (isRoomy && !fills) {
       return { state: 'ok', summary: `the live heap fills ${formatRatio(share)} of its limit: there is room` }
     }
-    if (pauses < limits.suspectedPauseRatio || majors < limits.majorsPerSecond) {
+    if (isCalm && !fills) {
       return { state: 'ok', summary: `the live heap fills ${formatRatio(share)} of its limit, and GC takes ${formatRatio(pauses)} of the time only` }
     }
     const growth = signals.liveHeapGrowthBytesPerSecond ?? 0
     const needed = share >= limits.brinkShareRatio && majors >= limits.brinkMajorsPerSecond ? limits.brinkPauseRatio : limits.pauseRatio
     const between = majors > 0 ? 1 / majors : Infinity
     return {
-      state: pauses >= needed ? 'confirmed' : 'suspected',
-      summary: `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(signals.heapSizeLimitBytes)}, and GC takes ${formatRatio(pauses)} of the time.`,
+      state: pauses >= needed && !isRoomy && !isCalm ? 'confirmed' : 'suspected',
+      summary: `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(signals.heapSizeLimitBytes)}, and ${fills ? `at its rate the rest in about ${formatSeconds(left)}` : `GC takes ${formatRatio(pauses)} of the time`}.`,
       finding: {
+        fills,
         liveBytes: signals.liveHeapBytes,
         heapLimitBytes: signals.heapSizeLimitBytes,
         gcPauseRatio: pauses,
@@ -68,6 +77,7 @@ module.exports = defineDiagnosis({
       },
       evidence: [
         evidence('liveHeapShareRatio', share, limits.liveHeapShareRatio, (value, limit) => `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit; above ${limit} there is little room for garbage to wait.`),
+        ...(fills ? [evidence('heapLimitSecondsLeft', left, limits.fillsSeconds, value => `It fell at none of the last major GCs: full in about ${value}, if it goes on.`)] : []),
         evidence('recentGcPauseRatio', pauses, needed, (value, limit) => `GC pauses take ${value} of wall time, ${limit} count.`),
         evidence('recentMajorsPerSecond', majors, limits.majorsPerSecond, value => `${value} major GCs: one every ${formatNumber(between)} s, each of them ${formatMilliseconds(signals.majorPauseSeconds ?? 0)} long.`),
         ...(growth > 0 ? [evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `The live heap still grows, by ${value}: what fills it may be a leak.`)] : [])
@@ -76,7 +86,7 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ liveBytes: live, heapLimitBytes: limit, gcPauseRatio: pauses, semiSpaceBytes, besideBytes, containerLimitBytes }, target) {
+  fix ({ fills, liveBytes: live, heapLimitBytes: limit, gcPauseRatio: pauses, semiSpaceBytes, besideBytes, containerLimitBytes }, target) {
     // With room in the old space a small new space is the next to be short.
     /** @type {Record<string, number>} */
     const semiFlag = semiSpaceBytes < ENOUGH_SEMI_SPACE && target.threadId === 0 ? { '--max-semi-space-size': ENOUGH_SEMI_SPACE / MIB } : {}
@@ -100,14 +110,15 @@ module.exports = defineDiagnosis({
         risk: `The container needs about ${formatBytes(wanted * MIB + youngBytes + besideBytes)} then; with less the kernel kills it.`
       }]
     }
-    return [{
+    const raise = {
       title: `Raise the heap limit to ${megabytes} MiB${'--max-semi-space-size' in semiFlag ? ', and let semi-spaces grow' : ''}`,
       change: target.threadId > 0
         ? { code: `new Worker(file, { resourceLimits: { maxOldGenerationSizeMb: ${megabytes} } }): a worker's heap has the limits that it was started with.` }
         : nodeFlagChange(target, { '--max-old-space-size': megabytes, ...semiFlag }),
       predicted: [prediction('recentGcPauseRatio', pauses, predictedPauses(pauses, live, limit, megabytes * MIB))],
       risk: `RSS may rise by up to ${formatBytes(Math.max(0, megabytes * MIB - limit))}${containerLimitBytes === null ? '' : `; it was computed to fit the container's ${formatBytes(containerLimitBytes)}`}. If the live heap grows it only takes longer.`
-    }, find]
+    }
+    return fills ? [find, raise] : [raise, find]
   }
 })
 

@@ -106,6 +106,7 @@ export const charts = [
       liveHeapGrowthFit: text,
       liveHeapLateGrowthRatio: text,
       liveHeapShareRatio: text,
+      heapLimitSecondsLeft: text,
       codeSpaceRiseBytes: rise('codeSpaceBytes')
     }
   },

@@ -295,6 +295,26 @@ describe('native memory that nobody can explain', () => {
   })
 })
 
+describe('a live heap that fills its limit within a minute', () => {
+  /** Limit 259 MiB, of which the old generation may have 256; a major GC each two seconds. @param {number} mibPerSecond @param {(t: number) => number} [also] */
+  const filling = (mibPerSecond, also = () => 0) => t => ({
+    liveMib: 20 + mibPerSecond * 2 * Math.floor(t / 2) + also(t), rssMib: 330, scavenges: 0, scavengeSeconds: 0, majors: t % 2 === 0 ? 1 : 0, majorSeconds: 0.01
+  })
+  const states = (at, seconds) => watch({ seconds, at }).verdict('heap-limit-thrash')
+  it('is suspected before its end, and named with the time that is left', () => {
+    expect(states(filling(14), 16)).toMatchObject({ state: 'suspected', summary: expect.stringMatching(/^The live heap fills \d\d % of its limit.*the rest in about \d+(\.\d+)? s/) })
+  })
+  it('is none while it is not yet at six tenths of the limit', () => {
+    expect(states(filling(14), 8).state).not.toBe('suspected')
+  })
+  it('is none where it rises slowly', () => {
+    expect(states(t => ({ ...filling(0)(t), liveMib: 160 + t / 4 }), 40).state).toBe('ok')
+  })
+  it('is none where it fell at one of the major GCs', () => {
+    expect(states(filling(14, t => t >= 8 ? -40 : 0), 16).state).toBe('ok')
+  })
+})
+
 describe('resource-leak', () => {
   it('advises on the kind that it confirms, though another has the higher score', () => {
     const { diagnoses } = require('../../exporter/diagnoses')
