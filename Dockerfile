@@ -16,10 +16,12 @@ COPY LICENSE ./
 COPY agent agent
 COPY allocator allocator
 COPY exporter exporter
-COPY lab lab
 COPY deploy/image/licences.js deploy/image/healthcheck.js deploy/image/start.sh ./
 # Source maps and TypeScript's declarations of packages are for who works on those. What no longer is here is not asked for either.
+# The apps of memwatch simulate stay out of production: npm ci only needed the name of their package.
 RUN npm pkg delete devDependencies scripts overrides \
+ && npm pkg set --json 'workspaces=["agent","allocator","exporter"]' \
+ && rm -r lab node_modules/memwatch-lab \
  && find node_modules \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -type f -delete \
  && npm sbom --sbom-format cyclonedx > sbom.cdx.json \
  && npm query '*' | node licences.js > licences.txt \

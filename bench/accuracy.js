@@ -8,6 +8,7 @@
  *
  *   npm run bench:accuracy -- --nodes /path/to/node20:/path/to/node24 --fixed --write
  *   npm run bench:accuracy -- --apps js-heap-leak,healthy-idle
+ *   npm run bench:accuracy -- --cpus 0.25                 each app with a quarter of a core: the same must be found
  *
  * About a minute an app and form: with two lanes some forty minutes a Node, the fixed forms half as much again. What is in --out
  * is not run again, so an interrupted bench goes on where it was; the recordings are there, too. --recorded runs nothing and
@@ -22,6 +23,7 @@ const { once } = require('node:events')
 const { parseArgs } = require('node:util')
 const { apps } = require('../lab')
 const { replay } = require('../exporter/recording/replay')
+const { findCase } = require('../exporter/classify/case')
 const { primaryOf } = require('../exporter/classify/evaluate')
 const { signalsAtEnd } = require('../exporter/compare/prediction')
 const { accuracyPage, isRight } = require('./accuracy-page')
@@ -32,6 +34,7 @@ const { values: given } = parseArgs({
   options: {
     nodes: { type: 'string', default: process.execPath },
     apps: { type: 'string', default: apps.map(({ id }) => id).join(',') },
+    cpus: { type: 'string' },
     lanes: { type: 'string', default: '2' },
     out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-accuracy') },
     recorded: { type: 'boolean', default: false },
@@ -45,7 +48,9 @@ fs.mkdirSync(given.out, { recursive: true })
 /** @typedef {{ name: string, node: string, app: import('../lab').LabApp, form: 'broken' | 'fixed' }} Run */
 
 /** @param {string} node @param {import('../lab').LabApp} app @param {'broken' | 'fixed'} form @returns {Run} */
-const runOf = (node, app, form) => ({ name: `${majorOf(node)}-${app.id}-${form}`, node, app, form })
+const runOf = (node, app, form) => ({
+  name: `${majorOf(node)}-${app.id}-${form}${given.cpus === undefined ? '' : `@${given.cpus}`}`, node, app, form
+})
 /** @param {Run} run */
 const recordingOf = ({ name }) => path.join(given.out, `${name}.ndjson.gz`)
 
@@ -61,11 +66,13 @@ async function resultOf (run) {
   const broken = form === 'fixed' ? await resultOf(runOf(node, app, 'broken')) : undefined
   if (!fs.existsSync(summaryOf(run))) fs.writeFileSync(summaryOf(run), JSON.stringify(await live(run, broken?.fix ?? null)))
   const { targets } = await replay(recordingOf(run))
-  const ill = targets.find(({ thread, verdicts }) => thread === 'main' && primaryOf(verdicts)) ??
-    targets.find(({ verdicts }) => primaryOf(verdicts))
+  const primaryOn = target => primaryOf(findCase(target).verdicts)
+  const ill = targets.find(target => target.thread === 'main' && primaryOn(target)) ??
+    targets.find(primaryOn)
   const judged = ill ?? targets.find(({ thread }) => thread === (broken?.thread ?? 'main')) ?? targets[0]
-  const primary = judged ? primaryOf(judged.verdicts) : null
-  const found = targets.flatMap(({ verdicts }) => verdicts).filter(({ state }) => state === 'suspected' || state === 'confirmed')
+  const primary = judged ? primaryOn(judged) : null
+  const found = targets.flatMap(target => findCase(target).verdicts)
+    .filter(({ state }) => state === 'suspected' || state === 'confirmed')
   const fix = primary?.fix[0] ?? null
   return {
     node: majorOf(node),
@@ -89,6 +96,7 @@ async function live (run, fix) {
   const repair = form === 'fixed' ? repairOf(app, fix?.change ?? {}) : { args: [], env: {} }
   const child = spawn(process.execPath, [
     MEMWATCH, 'simulate', app.id, '--node', node, '--record', recordingOf(run),
+    ...given.cpus === undefined ? [] : ['--cpus', given.cpus],
     ...repair.args
   ], { stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, NODE_OPTIONS: '', ...repair.env } })
   let stdout = ''

@@ -20,7 +20,7 @@ const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
 const { parseArgs } = require('node:util')
-const { createMemoryGroup } = require('../lab/memory-group')
+const { createMemoryGroup } = require('../exporter/process/memory-group')
 const { spawnExporter } = require('../test/support/exporter-process')
 const { fuzzer } = require('./fuzz-input')
 

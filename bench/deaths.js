@@ -15,7 +15,7 @@ const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
-const { createMemoryGroup } = require('../lab/memory-group')
+const { createMemoryGroup } = require('../exporter/process/memory-group')
 const { startExporter, eventually } = require('../test/support/exporter')
 const { spawnExporter } = require('../test/support/exporter-process')
 

@@ -22,6 +22,7 @@ const { gunzipSync } = require('node:zlib')
 const { median, quantile } = require('simple-statistics')
 const { decode } = require('../exporter/ingest/decode')
 const { Target } = require('../exporter/series/target')
+const { findCase } = require('../exporter/classify/case')
 const { evaluate } = require('../exporter/classify/evaluate')
 const { rssOf } = require('./process-reading')
 
@@ -192,10 +193,11 @@ function stepMicros () {
       if (!decoded.ok || decoded.message.type !== 'frame') continue
       const frame = decoded.message
       timed('take', () => target.take(frame, frame.atUnixMs))
-      const before = target.evaluatedAtSeconds
+      const before = findCase(target).evaluatedAtSeconds
       const began = performance.now()
       evaluate(target)
-      if (target.evaluatedAtSeconds !== before) micros.evaluate.push((performance.now() - began) * 1000)
+      const isEvaluated = findCase(target).evaluatedAtSeconds !== before
+      if (isEvaluated) micros.evaluate.push((performance.now() - began) * 1000)
     }
   }
   return Object.entries(micros).map(([step, all]) => ({ step, median: median(all), high: quantile(all, 0.99) }))

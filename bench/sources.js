@@ -8,6 +8,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { apps } = require('../lab')
+const { findCase } = require('../exporter/classify/case')
 const { openAll, judgeSource } = require('../exporter/sources')
 const { cannotTell } = require('../exporter/sources/support')
 const { traceGc } = require('../exporter/sources/trace-gc')
@@ -19,7 +20,9 @@ async function judged (file, given) {
   const ever = new Set()
   const { inputs } = await openAll([file])
   const { targets } = await judgeSource(traceGc, inputs, given, { onVerdict: (_, { diagnosis, state }) => { if (state === 'suspected' || state === 'confirmed') ever.add(`${diagnosis} ${state}`) } })
-  const end = targets.flatMap(({ verdicts }) => verdicts).filter(({ state }) => state === 'suspected' || state === 'confirmed').map(({ diagnosis, state }) => `${diagnosis} ${state}`)
+  const end = targets.flatMap(target => findCase(target).verdicts)
+    .filter(({ state }) => state === 'suspected' || state === 'confirmed')
+    .map(({ diagnosis, state }) => `${diagnosis} ${state}`)
   return { end: [...new Set(end)], passing: [...ever].filter(text => !end.some(other => other.startsWith(text.split(' ')[0]))) }
 }
 

@@ -4,15 +4,9 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { closest, distance } = require('fastest-levenshtein')
 const { defaultSocketPath, options: agentOptions } = require('memwatch/config')
+const { ConfigError } = require('./config-error')
 const { parseAddress, parseHostPort } = require('./ingest/address')
 const { readOtlp } = require('./otlp/address')
-
-/**
- * A configuration value that cannot be used. Its message names the option and says what is accepted.
- */
-class ConfigError extends Error {
-  code = 'MEMWATCH_CONFIG'
-}
 
 /** @param {string} text @param {string[]} allowed */
 function oneOf (text, allowed) {

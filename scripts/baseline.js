@@ -8,13 +8,14 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { replay } = require('../exporter/recording/replay')
+const { findCase } = require('../exporter/classify/case')
 const { primaryOf } = require('../exporter/classify/evaluate')
 const { apps } = require('../lab')
 
 const FOLDER = path.join(__dirname, '../test/recordings')
 const FILE = path.join(FOLDER, 'baseline.json')
 
-/** Recordings are called NODE-APP-FORM.ndjson.gz. */
+/** Recordings are called NODE-APP-FORM.ndjson.gz, with a CPU quota NODE-APP-FORM@CORES.ndjson.gz. */
 const recordings = () => fs.readdirSync(FOLDER).filter(name => name.endsWith('.ndjson.gz')).sort()
 
 /**
@@ -33,7 +34,7 @@ const recordings = () => fs.readdirSync(FOLDER).filter(name => name.endsWith('.n
  * @returns {Promise<Baseline>}
  */
 async function baselineOf (name, onVerdict = () => {}) {
-  const [, id, form] = /^\d+-(.*)-(broken|fixed)\.ndjson\.gz$/.exec(name) ?? []
+  const [, id, form] = /^\d+-(.*)-(broken|fixed)(?:@[\d.]+)?\.ndjson\.gz$/.exec(name) ?? []
   const app = apps.find(app => app.id === id)
   if (!app) throw new Error(`${name}: no app of the lab is called ${id}`)
   /** @type {Set<string>} */
@@ -45,15 +46,20 @@ async function baselineOf (name, onVerdict = () => {}) {
     },
     onError: error => { throw error }
   })
-  const primaries = targets.sort((a, b) => a.hello.threadId - b.hello.threadId).map(({ verdicts }) => primaryOf(verdicts)?.diagnosis)
+  const primaries = targets.sort((a, b) => a.hello.threadId - b.hello.threadId)
+    .map(target => primaryOf(findCase(target).verdicts)?.diagnosis)
   return {
     expected: form === 'broken' ? app.diagnosis : null,
     gone: form === 'fixed' && app.fixedBy === 'fix' ? app.diagnosis : null,
     primary: primaries.find(Boolean) ?? null,
     ever: [...ever],
-    states: Object.fromEntries(targets.map(({ thread, verdicts }) => [thread, Object.fromEntries(verdicts.map(({ diagnosis, state }) => [diagnosis, state]))]))
+    states: Object.fromEntries(targets.map(target => [target.thread, statesOf(target)]))
   }
 }
+
+/** @param {import('../exporter/series/target').Target} target */
+const statesOf = target =>
+  Object.fromEntries(findCase(target).verdicts.map(({ diagnosis, state }) => [diagnosis, state]))
 
 async function main () {
   /** @type {Record<string, Baseline>} */

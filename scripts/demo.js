@@ -10,6 +10,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { ROOT } = require('./generate')
+const { findCase } = require('../exporter/classify/case')
 const { primaryOf } = require('../exporter/classify/evaluate')
 const { compare } = require('../exporter/compare/compare')
 const { measure } = require('../exporter/compare/measure')
@@ -39,7 +40,7 @@ async function simulate (name, options) {
 async function main () {
   console.log(`1 of 2: the app as it is, ${SECONDS} s\n`)
   const before = await simulate('before', [])
-  const primary = before.target && primaryOf(before.target.verdicts)
+  const primary = before.target && primaryOf(findCase(before.target).verdicts)
   if (!primary) throw new Error('nothing was confirmed: is this machine too busy, or was there no memory group?')
   const [fix] = primary.fix
   if (!fix.change.flag) throw new Error(`the fix of ${primary.diagnosis} is no flag`)

@@ -51,7 +51,7 @@ const metrics = () => page('Metrics',
   'All who scrape within a second get the same text: no value in it is more than a second older than it would be otherwise, and a Prometheus that scrapes once a second reads a new text each time. Forty scrapes are answered at a time, ten of one address, and ten a second of one address after a hundred at once. Beyond that the answer is 503 or 429, with `Retry-After`. A scrape that is not read within ten seconds is cut.\n\n' +
   `The column prom-client says under which name prom-client has the same, or what it has instead. The column OpenTelemetry is what \`--otlp\` sends: name, attributes, unit, and the instrument where it differs. Where the semantic conventions (${SEMCONV_VERSION}) have a name it is theirs; ours are those of /metrics, so that Prometheus makes \`memwatch_live_heap_bytes\` of \`memwatch.live_heap\`. There each target is a resource: \`service.name\`, \`service.instance.id\`, \`process.pid\`, \`memwatch.target\`, \`memwatch.thread\` …`,
   '## Of a target', metricTable(targetMetrics),
-  '### Parts of RSS\n\nThe label `part` of `memwatch_memory_bytes`, on the main thread. Whether and how they are known: `ARCHITECTURE.md`.',
+  '### Parts of RSS\n\nThe label `part` of `memwatch_memory_bytes`, on the main thread. [How they are known](decisions/0048-parts-add-up-to-rss.md).',
   table(['part', 'what it is'], Object.entries(parts).map(([part, { title, help }]) => [`\`${part}\``, `${title}: ${help}`])),
   "## Under prom-client's names\n\nServed unless `--compat off`, so that dashboards and alerts that exist go on working.", metricTable(compatMetrics),
   '## In OpenTelemetry only', table(['name', 'type', 'what it is'], otelMetrics.map(row => [otelCell(row), row.type, row.help])),
@@ -96,7 +96,7 @@ const wireProtocol = () => page('Wire protocol',
 const repair = app => ({ code: '`--fixed`', fix: 'the fix that is printed', none: '' })[app.fixedBy]
 
 const lab = () => page('The lab',
-  'Small real apps: each problem in several guises, and healthy ones that look like a problem to a naive rule. `memwatch simulate NAME` runs one in a memory group like its container and watches it.',
+  'Small real apps: each problem in several guises, and healthy ones that look like a problem to a naive rule. `memwatch simulate NAME` runs one in a cgroup like its container and watches it. They are the package `memwatch-lab`, which `memwatch-exporter` does not install.',
   '## Problems', table(['app', 'must be found', 'container', 'what it does', 'repaired by'], apps.filter(app => app.diagnosis || app.opportunity).map(app =>
     [`\`${app.id}\``, app.diagnosis ?? `${app.opportunity} (an opportunity)`, `${app.memoryLimitBytes / 2 ** 20} MB${app.limitOnParent ? ', on the parent' : ''}`, app.about, repair(app)])),
   '## Healthy', table(['app', 'what it does'], apps.filter(app => !app.diagnosis && !app.opportunity).map(app => [`\`${app.id}\``, app.about])))

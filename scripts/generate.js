@@ -5,7 +5,6 @@
  * `npm run generate`
  */
 
-const { EventEmitter } = require('node:events')
 const fs = require('node:fs')
 const path = require('node:path')
 const { diagnoses } = require('../exporter/diagnoses')
@@ -13,8 +12,10 @@ const { alertRules, recordedRules, rulesYaml } = require('./alerts/index')
 const { promClientRules } = require('./alerts/prom-client-rules')
 const { dashboards } = require('./dashboards')
 const docs = require('./docs')
+const { architecture } = require('./import-picture')
 const { report } = require('../exporter/expose/schemas')
 const { createServer } = require('../exporter/expose/server')
+const { Exporter } = require('../exporter/exporter')
 
 const ROOT = path.join(__dirname, '..')
 const CHART_FILES = 'deploy/helm/memwatch/files'
@@ -29,6 +30,7 @@ const copies = {
 
 /** @type {Record<string, () => string | Promise<string>>} file → its content */
 const generated = {
+  'ARCHITECTURE.md': architecture,
   'alerts/memwatch.alerts.yaml': () => rulesYaml(alertRules({ diagnoses }), 'npm run generate'),
   'alerts/memwatch.rules.yaml': () => rulesYaml(recordedRules(), 'npm run generate'),
   'alerts/prom-client.rules.yaml': () => rulesYaml(promClientRules(), 'npm run generate'),
@@ -46,11 +48,21 @@ const generated = {
 }
 for (const [copy, of] of Object.entries(copies)) generated[copy] = generated[of]
 
-/** The description of the API, as an exporter serves it. @returns {Promise<any>} */
+/**
+ * The description of the API, as an exporter serves it: one that is not started.
+ * @returns {Promise<any>}
+ */
 async function openApi () {
-  const nothing = /** @type {any} */ ({})
-  const server = createServer({ targets: () => [], metrics: nothing, isReady: () => false, logLevel: 'silent', commands: nothing, captures: nothing, deaths: nothing, deathWatch: nothing, events: new EventEmitter(), omit: () => {}, token: 'any' })
-  const answer = await server.inject({ url: '/api/v1/openapi.json', headers: { authorization: 'Bearer any' } })
+  const server = createServer(new Exporter({
+    listen: { host: '127.0.0.1', port: 0 },
+    socket: { path: 'exporter.sock' },
+    compat: true,
+    maxTargets: 1,
+    logLevel: 'silent',
+    tokenFile: 'any'
+  }))
+  const headers = { authorization: 'Bearer any' }
+  const answer = await server.inject({ url: '/api/v1/openapi.json', headers })
   await server.close()
   return answer.json()
 }

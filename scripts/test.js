@@ -16,6 +16,7 @@ const CHECKS = [
   ['Prometheus, Alertmanager, jemalloc, Helm and others', process.execPath, 'scripts/setup-tools.js'],
   ['generated files are up to date', process.execPath, 'scripts/generate.js', '--check'],
   ['eslint', 'npx', '--no-install', 'eslint', '.'],
+  ['who imports whom', 'npx', '--no-install', 'depcruise', 'agent', 'exporter', 'lab'],
   ['tsc --strict', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json'],
   ['tsc --strict, for the browser', 'npx', '--no-install', 'tsc', '-p', 'exporter/page'],
   ['what runs all the time costs no more than it did', process.execPath, 'bench/ratios.js', '--check'],

@@ -1,6 +1,6 @@
 'use strict'
 
-const { CaptureError, stopAfter, textChunks } = require('./index')
+const { CaptureError, stopAfter, textChunks } = require('./parts')
 const { NO_PROFILER, startCpuProfile } = require('./profilers')
 
 /** Where the time of this thread goes, a look a millisecond. @type {import('./index').Capture} */

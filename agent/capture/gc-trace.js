@@ -2,7 +2,7 @@
 
 const { stringifyJson } = require('../primordials')
 const { GCProfiler } = require('../v8-functions')
-const { CaptureError, stopAfter, textChunks } = require('./index')
+const { CaptureError, stopAfter, textChunks } = require('./parts')
 
 /** V8 keeps three kilobytes of each GC until it is stopped, and stopping takes 25 µs for each. */
 const MOST_GCS = 3000

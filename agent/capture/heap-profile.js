@@ -1,6 +1,6 @@
 'use strict'
 
-const { CaptureError, stopAfter, textChunks } = require('./index')
+const { CaptureError, stopAfter, textChunks } = require('./parts')
 const { NO_PROFILER, startHeapProfile } = require('./profilers')
 
 /**

@@ -3,7 +3,7 @@
 const os = require('node:os')
 const { Promise } = require('../primordials')
 const { getHeapSnapshot, getHeapSpaceStatistics } = require('../v8-functions')
-const { CaptureError } = require('./index')
+const { CaptureError } = require('./parts')
 
 /**
  * What V8 takes beside the heap while it makes a snapshot, for each byte of the heap: measured at 8 to 22 for small objects, 0.7 to 3 for long

@@ -3,6 +3,7 @@
 const { Promise, setTimeout } = require('../primordials')
 const { debug } = require('../guard')
 const { plainText } = require('../text-rules')
+const { CaptureError } = require('./parts')
 const { send } = require('./send')
 
 /**
@@ -34,35 +35,6 @@ const kinds = {
   gc_trace: { mostSeconds: 10, load: () => require('./gc-trace').gcTrace },
   report: { mostSeconds: 0, load: () => require('./report').report },
   heap_snapshot: { mostSeconds: 0, load: () => require('./heap-snapshot').heapSnapshot }
-}
-
-/** A capture that cannot be had. `reason` is a word of the wire. */
-class CaptureError extends Error {
-  /** @param {string} reason @param {string} message @param {Record<string, number>} [figures] for the answer */
-  constructor (reason, message, figures = {}) {
-    super(message)
-    this.reason = reason
-    this.figures = figures
-  }
-}
-
-/** @param {string} text @returns {Part['chunks']} */
-const textChunks = text => [Buffer.from(text)]
-
-/**
- * Whatever happens meanwhile: a profiler that is left running costs for good.
- * @template T
- * @param {{ stop: () => T }} running @param {() => Promise<void>} work
- * @returns {Promise<T>} what stopping it gave
- */
-async function stopAfter (running, work) {
-  let result
-  try {
-    await work()
-  } finally {
-    result = running.stop()
-  }
-  return result
 }
 
 /** @type {Tools['wait']} */
@@ -115,4 +87,4 @@ function captures ({ address, allowSnapshot, counts }) {
   }
 }
 
-module.exports = { captures, CaptureError, kinds, stopAfter, textChunks }
+module.exports = { captures, kinds }

@@ -2,7 +2,7 @@
 
 const { stringifyJson } = require('../primordials')
 const { plainFlags, scriptPath } = require('../identity')
-const { CaptureError, textChunks } = require('./index')
+const { CaptureError, textChunks } = require('./parts')
 
 /** A module that is its own source stands in a stack by that: `at data:text/javascript,...:1:2`. */
 const DATA_URL = /\bdata:.*/gi

@@ -8,6 +8,8 @@ const NANOSECONDS = 1e9
 /** Judged over tens of seconds; not in the same frame as other expensive readings. */
 const WAIT_EVERY_FRAMES = 5
 const TURN = 4
+/** Frames of a process that is kept from its CPU come seconds apart: it is the one whose wait matters. */
+const WAIT_AT_LATEST_SECONDS = 6
 
 /** CPU time of the process; of the main thread only, as it is process-wide. @returns {import('./collector').Collector} */
 function processCpu () {
@@ -42,12 +44,14 @@ function threadCpu () {
  */
 function runQueue ({ read = readInOneCall } = {}) {
   let known = true
-  let begun = false
+  let readAtSeconds = -Infinity
   return {
     fields: ['runQueueWaitSeconds'],
-    read (values, { count }) {
-      if (!known || (begun && count % WAIT_EVERY_FRAMES !== TURN)) return
-      begun = true
+    read (values, { count, nowSeconds }) {
+      if (!known) return
+      const isLate = nowSeconds - readAtSeconds >= WAIT_AT_LATEST_SECONDS
+      if (!isLate && count % WAIT_EVERY_FRAMES !== TURN) return
+      readAtSeconds = nowSeconds
       try {
         const text = read('/proc/thread-self/schedstat')
         values.runQueueWaitSeconds = parseInt(text.slice(text.indexOf(' ') + 1), 10) / NANOSECONDS

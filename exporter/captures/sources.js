@@ -3,7 +3,7 @@
 const path = require('node:path')
 const { GREATEST_LOWER_BOUND, LEAST_UPPER_BOUND, TraceMap, originalPositionFor } = require('@jridgewell/trace-mapping')
 const { parseBounded } = require('../data-folder/bounded-json')
-const { Witness } = require('../deaths/witness')
+const { Witness } = require('../process/witness')
 const { AppFiles, MOST_PATH_LENGTH } = require('./app-files')
 
 /** The name of the agent's package. */

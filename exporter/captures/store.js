@@ -7,8 +7,8 @@ const { createHash, randomUUID } = require('node:crypto')
 const { rebuild } = require('../data-folder/contract')
 const { Quarantine } = require('../data-folder/quarantine')
 const { openRegularFile, readRegularFile } = require('../data-folder/regular-file')
-const schemas = require('../expose/schemas')
 const { makeFolder } = require('../make-folder')
+const { capture } = require('./schema')
 
 /** What is known of a capture, in its folder. */
 const RECORD = 'capture.json'
@@ -171,7 +171,7 @@ class CaptureStore {
     const folder = path.join(this.#folder, id)
     try {
       if (!isFolder(folder)) throw new Error('not a folder')
-      const record = rebuild(schemas.capture, JSON.parse(readRegularFile(path.join(folder, RECORD), { maxBytes: MAX_RECORD_BYTES }).toString('utf8')))
+      const record = rebuild(capture, JSON.parse(readRegularFile(path.join(folder, RECORD), { maxBytes: MAX_RECORD_BYTES }).toString('utf8')))
       if (record?.id !== id || record.state !== 'done') throw new Error(`${RECORD} does not fit its contract`)
       for (const { part, bytes } of record.parts) if (bytesOf(this.fileOf(id, part)) !== bytes) throw new Error(`${part} is not what was captured`)
       return record

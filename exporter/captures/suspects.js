@@ -1,7 +1,7 @@
 'use strict'
 
 const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
-const { LEAST_SHARE, NAMED_SITES } = require('./suspect-text')
+const { LEAST_SHARE, NAMED_SITES } = require('../text/suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
 const { heapSuspects } = require('./heap-suspects')

@@ -25,7 +25,10 @@ const lag = (statistic, read) => ({
   type: 'gauge',
   help: `Event loop delay of the last 30 s${statistic && `, ${statistic.slice(0, -1)}`}.`,
   ...(statistic && { otel: { name: `nodejs.eventloop.delay.${statistic.slice(0, -1)}` } }),
-  read: ({ recentDelay }) => recentDelay.summary ? read(recentDelay.summary) : undefined
+  read: ({ recentDelay }, { window }) => {
+    const delay = window.once('recentDelay', () => recentDelay.summary)
+    return delay ? read(delay) : undefined
+  }
 })
 /** @param {number} quantile @returns {TargetMetric} */
 const lagQuantile = quantile => lag(`p${quantile * 100}_`, delay => histogramQuantile(DELAY_BOUNDS_SECONDS, delay.buckets, quantile))

@@ -16,6 +16,7 @@ const { REJECT_REASONS } = require('../ingest/decode')
  * @property {number} connections open now
  * @property {number} targets watched now
  * @property {number} diagnosisErrors
+ * @property {number} listenerErrors errors of listeners to the exporter's events
  * @property {number} targetsOmitted from answers of the API, as they could not be serialized
  * @property {ReturnType<import('../deaths/deaths').Deaths['exits']>} exits
  * @property {import('../deaths/deaths').Death[]} deaths the last under each name
@@ -124,6 +125,13 @@ const exporterMetrics = Object.freeze([
     type: 'counter',
     help: 'Diagnoses that failed in themselves and said unknown instead.',
     read: ({ diagnosisErrors }) => diagnosisErrors
+  },
+  {
+    name: 'memwatch_exporter_listener_errors_total',
+    type: 'counter',
+    help: 'Events that a part of the exporter failed to handle; the other parts handled them. ' +
+      'The log names the first of each kind.',
+    read: ({ listenerErrors }) => listenerErrors
   },
   {
     name: 'memwatch_exporter_targets_omitted_total',

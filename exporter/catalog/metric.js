@@ -3,23 +3,35 @@
 /**
  * A row of the metric table: one Prometheus metric and how it is read.
  *
+ * @typedef {import('../series/target').Target} Target
+ * @typedef {keyof import('memwatch/frame').Frame['values']} Field
  * @typedef {Record<string, string | number>} Labels
- * @typedef {{ labels?: Labels, value: number, suffix?: '_bucket' | '_sum' | '_count' }} Sample
- * @typedef {object} TargetMetric a metric of every target; the labels target and thread are added
+ * @typedef {{ labels?: Labels, value: number }} Sample
+ *
+ * One histogram of a metric. `counts`: one per bound and one for what lies above; not cumulative.
+ * @typedef {{ labels: Labels, sum: number, counts: readonly number[] }} HistogramRow
+ * @typedef {readonly Sample[] | readonly HistogramRow[] | number | undefined} Reading
+ *
+ * Bounds of a histogram: those that the frames have, and those that are worth a series each.
+ * @typedef {{ bounds: readonly number[], exposed: readonly number[] }} Buckets
+ *
+ * A metric of every target; the labels `target` and `thread` are added.
+ * @typedef {object} TargetMetric
  * @property {string} name
  * @property {'gauge' | 'counter' | 'histogram'} type
  * @property {string} help
- * @property {keyof import('memwatch/frame').Frame['values']} [field] that it is, and nothing more
- * @property {(target: import('../series/target').Target, context: Context) => Sample[] | number | undefined} read nothing where the target does not have it
+ * @property {Field} [field] that it is, and nothing more
+ * @property {(target: Target, context: Context) => Reading} read undefined or empty where the
+ *   target does not have it; HistogramRow[] of a histogram
  * @property {readonly string[]} [promClient] what prom-client calls it, or what it has instead
- * @property {import('./otel').OtelOverride} [otel] where OpenTelemetry has a name for it, or it needs another than its own
- * @property {HistogramSource} [histogram] of a histogram: all that the frames hold, of which /metrics shows some buckets
- * @typedef {{ labels: Labels, sum: number, counts: readonly number[] }} HistogramRow counts: one per bound and one for what lies above; not cumulative
- * @typedef {{ bounds: readonly number[], rows: (target: import('../series/target').Target) => HistogramRow[] }} HistogramSource
+ * @property {import('./otel').OtelOverride} [otel] where OpenTelemetry has a name for it, or it
+ *   needs another than its own
+ * @property {Buckets} [histogram] of a histogram
+ *
  * @typedef {object} Context
  * @property {number} nowUnixMs
  * @property {import('../series/window').Window} window of the target being read
- * @property {(name: import('../signals').SignalName) => number | null} signal of the target being read
+ * @property {(name: import('../signals').SignalName) => number | null} signal of that target
  */
 
 /** What else a row is called. @typedef {Pick<TargetMetric, 'promClient' | 'otel'>} OtherNames */
@@ -80,41 +92,18 @@ const cpuMetric = (name, help, user, system, names) => ({
 
 /**
  * A histogram whose buckets the frames hold.
- * @param {string} name @param {string} help
- * @param {HistogramSource & { exposed: readonly number[] } & OtherNames} source exposed: the bounds that are worth a series each
+ * @param {string} name
+ * @param {string} help
+ * @param {Buckets & OtherNames & { rows: (target: Target) => HistogramRow[] }} source
  * @returns {TargetMetric}
  */
-const histogramMetric = (name, help, { bounds, rows, exposed, ...names }) => ({
+const histogramMetric = (name, help, { bounds, exposed, rows, ...names }) => ({
   name,
   type: 'histogram',
   help,
   ...names,
-  histogram: { bounds, rows },
-  read: target => rows(target).flatMap(({ labels, sum, counts }) => histogramSamples(bounds, counts, { sum, labels, exposed }))
+  histogram: { bounds, exposed },
+  read: rows
 })
-
-/**
- * The samples of one classic histogram.
- * @param {readonly number[]} bounds of `counts`
- * @param {readonly number[]} counts one per bound and one for what lies above; not cumulative
- * @param {{ sum: number, labels?: Labels, exposed?: readonly number[] }} options exposed: the bounds to show, a subset
- * @returns {Sample[]}
- */
-function histogramSamples (bounds, counts, { sum, labels = {}, exposed = bounds }) {
-  /** @type {Sample[]} */
-  const samples = []
-  let below = 0
-  bounds.forEach((bound, i) => {
-    below += counts[i]
-    if (exposed.includes(bound)) samples.push({ suffix: /** @type {const} */ ('_bucket'), labels: { ...labels, le: bound }, value: below })
-  })
-  const count = below + counts[bounds.length]
-  return [
-    ...samples,
-    { suffix: '_bucket', labels: { ...labels, le: '+Inf' }, value: count },
-    { suffix: '_sum', labels, value: sum },
-    { suffix: '_count', labels, value: count }
-  ]
-}
 
 module.exports = { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramMetric }

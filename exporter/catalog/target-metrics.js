@@ -1,8 +1,9 @@
 'use strict'
 
 const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
-const { anatomyIn } = require('../anatomy')
-const { shortText } = require('../captures/suspect-text')
+const { findCase } = require('../classify/case')
+const { anatomyIn } = require('../signals/anatomy-in')
+const { shortText } = require('../text/suspect-text')
 const { diagnoses } = require('../diagnoses')
 const { pasteLine } = require('../fixes/paste-line')
 const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramMetric } = require('./metric')
@@ -75,8 +76,8 @@ const targetMetrics = Object.freeze([
     type: 'gauge',
     help: 'State `confirmed` of each diagnosis: 1 or 0; state `suspected`: 1 while it is so, else absent.',
     // Of the verdicts, in which a cause has folded its symptoms: those must not call anyone.
-    read: ({ verdicts }) => diagnoses.flatMap(({ id }) => {
-      const state = verdicts.find(({ diagnosis }) => diagnosis === id)?.state
+    read: target => diagnoses.flatMap(({ id }) => {
+      const state = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)?.state
       const confirmed = { labels: { diagnosis: id, state: 'confirmed' }, value: state === 'confirmed' ? 1 : 0 }
       return state === 'suspected' ? [confirmed, { labels: { diagnosis: id, state }, value: 1 }] : [confirmed]
     })
@@ -85,7 +86,7 @@ const targetMetrics = Object.freeze([
     name: 'memwatch_verdict_info',
     type: 'gauge',
     help: 'A confirmed verdict, its fix, and the diagnoses it was ruled out to be: always 1, absent without one.',
-    read: ({ verdicts }) => verdicts.filter(({ state }) => state === 'confirmed').map(verdict => ({
+    read: target => confirmedOn(target).map(verdict => ({
       labels: {
         diagnosis: verdict.diagnosis,
         severity: verdict.severity,
@@ -100,7 +101,8 @@ const targetMetrics = Object.freeze([
     name: 'memwatch_suspect_info',
     type: 'gauge',
     help: 'The lines of code that the last profile for a diagnosis points at, worst first: always 1, absent without one.',
-    read: ({ suspects }) => [...suspects].flatMap(([diagnosis, { kind, suspects: found }]) => {
+    read: target => [...findCase(target).suspects].flatMap(([diagnosis, attached]) => {
+      const { kind, suspects: found } = attached
       const text = shortText(found)
       return text === '' ? [] : [{ labels: { diagnosis, capture: kind, suspects: text }, value: 1 }]
     })
@@ -109,15 +111,16 @@ const targetMetrics = Object.freeze([
     name: 'memwatch_verdict_start_timestamp_seconds',
     type: 'gauge',
     help: 'When a verdict was confirmed, Unix time; absent without one.',
-    read: ({ hello, verdicts }) => verdicts.filter(({ state }) => state === 'confirmed').map(({ diagnosis, confirmedAfterSeconds }) => ({
-      labels: { diagnosis }, value: hello.startedAtUnixMs / 1000 + (confirmedAfterSeconds ?? 0)
+    read: target => confirmedOn(target).map(({ diagnosis, confirmedAfterSeconds }) => ({
+      labels: { diagnosis },
+      value: target.hello.startedAtUnixMs / 1000 + (confirmedAfterSeconds ?? 0)
     }))
   },
   {
     name: 'memwatch_verdict_saving_bytes',
     type: 'gauge',
     help: 'By how much the first fix of a confirmed verdict is predicted to lower RSS; absent where it is not about that.',
-    read: ({ verdicts }) => verdicts.filter(({ state }) => state === 'confirmed').flatMap(({ diagnosis, fix }) => {
+    read: target => confirmedOn(target).flatMap(({ diagnosis, fix }) => {
       const rss = fix[0]?.predicted.find(({ signal }) => signal === 'rssBytes')
       return rss && rss.to < rss.from ? [{ labels: { diagnosis }, value: rss.from - rss.to }] : []
     })
@@ -239,5 +242,8 @@ const targetMetrics = Object.freeze([
     read: ({ framesLost }) => framesLost
   }
 ])
+
+/** @param {import('../series/target').Target} target */
+const confirmedOn = target => findCase(target).verdicts.filter(({ state }) => state === 'confirmed')
 
 module.exports = { targetMetrics, plainGcKind }

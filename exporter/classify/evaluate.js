@@ -3,6 +3,7 @@
 const { isDeepStrictEqual } = require('node:util')
 const { signalsOf } = require('../signals')
 const { diagnoses: allDiagnoses } = require('../diagnoses')
+const { findCase } = require('./case')
 const { judge } = require('./judge')
 const { settle } = require('./settle')
 
@@ -27,7 +28,7 @@ const EVALUATE_EVERY_SECONDS = 2
  */
 
 /**
- * Judge a target, if it is time to: judge → settle → explain → recommend. Writes target.verdicts.
+ * Judge a target, if it is time to: judge → settle → explain → recommend. Writes its case.
  *
  * @param {import('../series/target').Target} target
  * @param {{ diagnoses?: typeof allDiagnoses, onError?: (error: Error) => void, everySeconds?: number }} [options]
@@ -35,24 +36,26 @@ const EVALUATE_EVERY_SECONDS = 2
  */
 function evaluate (target, { diagnoses = allDiagnoses, onError = () => {}, everySeconds = EVALUATE_EVERY_SECONDS } = {}) {
   const window = target.window()
-  if (!window || window.nowSeconds - target.evaluatedAtSeconds < everySeconds) return []
-  target.evaluatedAtSeconds = window.nowSeconds
+  const known = findCase(target)
+  if (!window || window.nowSeconds - known.evaluatedAtSeconds < everySeconds) return []
+  known.evaluatedAtSeconds = window.nowSeconds
 
   const signals = signalsOf(window)
   const judged = diagnoses.map(diagnosis => {
     const { judgement, error } = judge(diagnosis, signals, target.hello)
     if (error) onError(error)
-    const before = target.settled.get(diagnosis.id)
+    const before = known.settled.get(diagnosis.id)
     const settled = settle(before, judgement, window.nowSeconds)
-    target.settled.set(diagnosis.id, settled)
+    known.settled.set(diagnosis.id, settled)
     return { diagnosis, settled }
   })
   const explained = explain(judged)
-  const before = target.verdicts
+  const before = known.verdicts
   const ruledOut = explained.filter(({ diagnosis, settled }) => !diagnosis.opportunity && settled.state === 'ok')
     .map(({ diagnosis, settled }) => ({ diagnosis: diagnosis.id, text: settled.judgement.summary }))
-  target.verdicts = explained.map(({ diagnosis, settled }) => verdictOf(diagnosis, settled, ruledOut, target, onError))
-  return target.verdicts.filter(({ state }, i) => state !== (before[i]?.state ?? 'unknown'))
+  known.verdicts = explained.map(({ diagnosis, settled }) =>
+    verdictOf(diagnosis, settled, ruledOut, target, onError))
+  return known.verdicts.filter(({ state }, i) => state !== (before[i]?.state ?? 'unknown'))
 }
 
 /**
@@ -106,11 +109,11 @@ function verdictOf (diagnosis, settled, ruledOut, target, onError) {
  * @param {import('../series/target').Target} target @param {(error: Error) => void} onError
  */
 function standingFix (diagnosis, { state, judgement: { finding } }, target, onError) {
-  const nowSeconds = target.evaluatedAtSeconds
-  const previous = target.verdicts.find(verdict => verdict.diagnosis === diagnosis.id)
+  const { evaluatedAtSeconds: nowSeconds, recommendedAtSeconds, verdicts } = findCase(target)
+  const previous = verdicts.find(verdict => verdict.diagnosis === diagnosis.id)
   const standing = state === 'confirmed' && previous?.state === 'confirmed' && previous.fix.length > 0 ? previous.fix : undefined
-  if (standing && nowSeconds < 2 * (target.recommendedAtSeconds.get(diagnosis.id) ?? 0)) return standing
-  target.recommendedAtSeconds.set(diagnosis.id, nowSeconds)
+  if (standing && nowSeconds < 2 * (recommendedAtSeconds.get(diagnosis.id) ?? 0)) return standing
+  recommendedAtSeconds.set(diagnosis.id, nowSeconds)
   const fix = finding ? recommend(diagnosis, finding, target, onError) : []
   return standing && !isDeepStrictEqual(standing[0].change, fix[0]?.change) ? standing : fix
 }

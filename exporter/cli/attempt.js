@@ -1,6 +1,7 @@
 'use strict'
 
 const path = require('node:path')
+const { findCase } = require('../classify/case')
 const { compare } = require('../compare/compare')
 const { renderComparison } = require('../compare/render')
 const { shellWord } = require('../text/shell')
@@ -30,8 +31,9 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
   const comparison = compare(before, after, fix && { diagnosis: verdict?.diagnosis ?? null, fix })
   const failed = (/** @type {import('../compare/measure').Run} */ { exit, target }) => !target || (exit?.code ?? 0) > 0 || (exit?.signal ?? 'SIGTERM') !== 'SIGTERM'
   // A suspicion that became certain is still there.
-  const has = (/** @type {import('../compare/measure').Run} */ { target }) => target?.verdicts.some(({ diagnosis, state }) =>
-    diagnosis === verdict?.diagnosis && (state === 'confirmed' || state === verdict.state))
+  const has = (/** @type {import('../compare/measure').Run} */ { target }) =>
+    target && findCase(target).verdicts.some(({ diagnosis, state }) =>
+      diagnosis === verdict?.diagnosis && (state === 'confirmed' || state === verdict.state))
   const fixed = !after.some(has) && (!after.some(failed) || before.some(failed))
   return {
     schema: 1,

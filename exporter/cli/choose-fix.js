@@ -1,7 +1,8 @@
 'use strict'
 
+const { findCase } = require('../classify/case')
 const { primaryOf } = require('../classify/evaluate')
-const { fromOutside } = require('../fixes/from-outside')
+const { fromOutside } = require('./from-outside')
 const { UsageError } = require('./usage-error')
 
 /**
@@ -19,9 +20,11 @@ const { UsageError } = require('./usage-error')
  * @throws {UsageError} when there is no fix of that number, or the named change cannot be made
  */
 function chooseFix ({ target }, words, { diagnosis, fixNumber, named }) {
+  const verdicts = target ? findCase(target).verdicts : []
   const verdict = diagnosis
-    ? target?.verdicts.find(verdict => verdict.diagnosis === diagnosis && (verdict.state === 'confirmed' || verdict.state === 'suspected'))
-    : target && primaryOf(target.verdicts)
+    ? verdicts.find(({ diagnosis: id, state }) =>
+      id === diagnosis && (state === 'confirmed' || state === 'suspected'))
+    : primaryOf(verdicts)
   /** @type {Chosen['skipped']} */
   const skipped = []
   if (target && named) return { verdict: verdict || undefined, ...applyNamed(named, words, target.hello), skipped }

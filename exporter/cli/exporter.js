@@ -38,9 +38,9 @@ async function start (given) {
   const { dataDir, ...config } = readConfig(given)
   const dataFolder = dataDir === undefined ? undefined : await openFolder(dataDir, given)
   try {
-    const exporter = compose({ ...config, dataFolder })
+    const exporter = new Exporter({ ...config, dataFolder })
     const { socket, listen } = await exporter.start().catch(error => {
-      throw new ConfigError(`cannot listen: ${error.message}`)
+      throw new ConfigError(error.message)
     })
     err.say(`memwatch exporter: agents at ${formatAddress(socket)}, metrics at http://${formatAddress(listen).slice('tcp://'.length)}/metrics`)
     stopWhenAsked(async () => {
@@ -66,15 +66,6 @@ async function openFolder (folder, given) {
     if (!(error instanceof ConfigError) || !staysOnFailure(given)) throw error
     err.say(`memwatch exporter: ${error.message}`)
     err.say(`memwatch exporter: histories, deaths and captures are kept until it ends, and not in that folder (${options.onFailure.env}=stay)`)
-  }
-}
-
-/** @param {ConstructorParameters<typeof Exporter>[0]} config @throws {ConfigError} */
-function compose (config) {
-  try {
-    return new Exporter(config)
-  } catch (error) {
-    throw new ConfigError(`--record: cannot write ${config.record}: ${/** @type {Error} */ (error).message}`)
   }
 }
 

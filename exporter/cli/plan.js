@@ -4,7 +4,7 @@ const { Command } = require('commander')
 const { formatMebibytes } = require('../text/format')
 const { wrap } = require('../text/wrap')
 const { plan } = require('../v8/plan')
-const { readPlanArguments, PlanArgumentError } = require('../v8/plan-request')
+const { readPlanArguments, PlanArgumentError } = require('../expose/plan-request')
 const { withApiOptions, callApi } = require('./api')
 const { out } = require('./output')
 const { UsageError } = require('./usage-error')
@@ -37,7 +37,7 @@ Examples:
     else out.say(...render(rows, { width: Math.min(out.columns || 100, 120) }))
   })
 
-/** @typedef {import('./api').ApiOptions & import('../v8/plan-request').PlanArguments & { json?: boolean }} Given */
+/** @typedef {import('./api').ApiOptions & import('../expose/plan-request').PlanArguments & { json?: boolean }} Given */
 
 /** @param {Given} given @param {{ ofTarget?: boolean }} [options] @throws {UsageError} */
 function read (given, options) {

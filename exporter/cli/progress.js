@@ -1,6 +1,7 @@
 'use strict'
 
-const { shortText } = require('../captures/suspect-text')
+const { findCase } = require('../classify/case')
+const { shortText } = require('../text/suspect-text')
 const { formatBytes, formatRatio } = require('../text/format')
 const { signalsOf } = require('../signals')
 
@@ -83,7 +84,8 @@ function describe (target) {
   const signals = signalsOf(window)
   const part = (/** @type {string} */ name, /** @type {number | null | undefined} */ value, /** @type {(value: number) => string} */ format) =>
     value === null || value === undefined ? '' : ` · ${name} ${format(value)}`
-  const found = target.verdicts.filter(({ state }) => state === 'confirmed' || state === 'suspected')
+  const found = findCase(target).verdicts
+    .filter(({ state }) => state === 'confirmed' || state === 'suspected')
     .map(({ diagnosis, state }) => ` · ${diagnosis} ${state}`).join('')
   return `${target.name}${part('RSS', target.values.rssBytes, formatBytes)}${part('live heap', signals.liveHeapBytes, formatBytes)}` +
     `${part('GC', signals.gcPauseRatio, formatRatio)}${part('loop', signals.eventLoopUtilizationRatio, formatRatio)}${found}`

@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { closest } = require('fastest-levenshtein')
-const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { createMemoryGroup } = require('../process/memory-group')
 const { diagnoses } = require('../diagnoses')
 const { UsageError, readBytes, readSeconds } = require('./usage-error')
 

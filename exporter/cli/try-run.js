@@ -2,7 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { createMemoryGroup } = require('../process/memory-group')
 const { measure } = require('../compare/measure')
 const { workOfApp } = require('../compare/work-of')
 const { LoadCommand } = require('./load-command')

@@ -1,5 +1,6 @@
 'use strict'
 
+const { findCase } = require('../classify/case')
 const { primaryOf } = require('../classify/evaluate')
 const { isApplied } = require('./applied')
 const { figures, figureNames } = require('./figures')
@@ -96,7 +97,8 @@ function rowOf (name, before, after) {
 
 /** @param {Run[]} before @param {Run[]} after */
 function recommended (before, after) {
-  const primary = before.map(({ target }) => target && primaryOf(target.verdicts)).find(Boolean)
+  const primary = before
+    .map(({ target }) => target && primaryOf(findCase(target).verdicts)).find(Boolean)
   if (!primary) return undefined
   const fix = primary.fix.find(fix => appliedTo(fix, after)) ?? primary.fix[0]
   return fix && { diagnosis: primary.diagnosis, fix }
@@ -110,8 +112,10 @@ function appliedTo ({ change }, runs) {
 
 /** @param {Run[]} before @param {Run[]} after @returns {Change[]} */
 function changesOf (before, after) {
-  const [was, is] = [before, after].map(runs => runs.map(({ target }) => (target?.verdicts ?? [])
-    .filter(({ state, opportunity }) => state === 'confirmed' && !opportunity).map(({ diagnosis }) => diagnosis)))
+  const confirmed = (/** @type {Run} */ { target }) => (target ? findCase(target).verdicts : [])
+    .filter(({ state, opportunity }) => state === 'confirmed' && !opportunity)
+    .map(({ diagnosis }) => diagnosis)
+  const [was, is] = [before, after].map(runs => runs.map(confirmed))
   return [...new Set([...was, ...is].flat())].map(diagnosis => {
     const [had, has] = [was, is].map(runs => runs.filter(found => found.includes(diagnosis)).length)
     return { diagnosis, change: had > 0 && has > 0 ? 'stayed' : had > 0 ? 'gone' : 'came', before: had, after: has }
@@ -129,7 +133,7 @@ function summaryOf ({ file, command, exit, cut, target }) {
     allocator: target?.hello.allocator ?? null,
     exit,
     cut,
-    primary: target ? primaryOf(target.verdicts)?.diagnosis ?? null : null
+    primary: target ? primaryOf(findCase(target).verdicts)?.diagnosis ?? null : null
   }
 }
 

@@ -3,6 +3,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { replay, RecordingError } = require('../recording/replay')
+const { findCase } = require('../classify/case')
 const { primaryOf } = require('../classify/evaluate')
 const { Gathered } = require('./gathered')
 const { readFigures } = require('./figures')
@@ -71,9 +72,10 @@ function chosen (targets, like, diagnosis) {
   const busiest = (/** @type {import('../series/target').Target[]} */ some) => some.toSorted((a, b) => cpuSeconds(b) - cpuSeconds(a))[0]
   const mains = targets.filter(({ thread }) => thread === 'main')
   if (like) return busiest(targets.filter(({ name, thread }) => name === like.name && thread === like.thread)) ?? busiest(mains) ?? null
-  const ill = targets.filter(({ verdicts }) => diagnosis
-    ? verdicts.some(verdict => verdict.diagnosis === diagnosis && ['suspected', 'confirmed'].includes(verdict.state))
-    : primaryOf(verdicts))
+  const ill = targets.filter(target => diagnosis
+    ? findCase(target).verdicts.some(verdict =>
+      verdict.diagnosis === diagnosis && ['suspected', 'confirmed'].includes(verdict.state))
+    : primaryOf(findCase(target).verdicts))
   return busiest(ill.filter(({ thread }) => thread === 'main')) ?? ill[0] ?? busiest(mains) ?? null
 }
 

@@ -2,7 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { ConfigError } = require('../config')
+const { ConfigError } = require('../config-error')
 const { makeFolder } = require('../make-folder')
 const { FolderLock, LockedError } = require('./folder-lock')
 const { Quarantine } = require('./quarantine')

@@ -3,7 +3,7 @@
 const { EventEmitter, once } = require('node:events')
 const { steadyUnixMs } = require('../clock')
 const { processOf } = require('../series/targets')
-const { Witness } = require('./witness')
+const { Witness } = require('../process/witness')
 const { lastMoments, oomKillsSince } = require('./last-moments')
 const { explainDeath } = require('./explain')
 const { advise } = require('./advise')
@@ -38,10 +38,10 @@ const LAST_MINUTES_SECONDS = 600
  * @property {Witness | null} witness
  * @property {number | undefined} oomKills in its cgroup when last counted while it lived
  * @property {{ sinceUnixMs: number, unreachable: boolean, unwatched: boolean } | undefined} vanished unwatched: while no exporter was looking
- * @property {import('./witness').Sight | undefined} sight while it is silent
+ * @property {import('../process/witness').Sight | undefined} sight while it is silent
  * @property {number | undefined} silentGrowthBytes
  * @property {import('./silence').SilenceCause | undefined} silence
- * @property {import('./witness').Exit | undefined} exit as its parent told
+ * @property {import('../process/witness').Exit | undefined} exit as its parent told
  * @property {number | undefined} byeCode exit code of its goodbye
  */
 
@@ -128,7 +128,7 @@ class DeathWatch extends EventEmitter {
     this.#told.add(pid)
   }
 
-  /** @param {number} pid that was expected to end @param {import('./witness').Exit} exit */
+  /** @param {number} pid that was expected to end @param {import('../process/witness').Exit} exit */
   exited (pid, exit) {
     this.#told.delete(pid)
     for (const watched of this.#watched.values()) {

@@ -1,18 +1,19 @@
 'use strict'
 
 const { gzipSync, gunzipSync } = require('node:zlib')
-const { shortText } = require('../captures/suspect-text')
+const { findCase } = require('../classify/case')
+const { shortText } = require('../text/suspect-text')
 const { primaryOf } = require('../classify/evaluate')
 const { parseBounded } = require('../data-folder/bounded-json')
 const { rebuild } = require('../data-folder/contract')
 const { exactBuffer } = require('../exact-buffer')
-const schemas = require('../expose/schemas')
 const { pasteLine } = require('../fixes/paste-line')
 const { reasons } = require('./reasons')
+const { deathWithMinutes } = require('./schema')
 
 /** Deaths that are kept, the last minutes of each with it. */
 const MAX_DEATHS = 100
-const MINUTES = /** @type {any} */ (schemas.deathWithMinutes).properties.lastMinutes
+const MINUTES = /** @type {any} */ (deathWithMinutes).properties.lastMinutes
 /** More than ten minutes of all tracks are. */
 const MAX_MINUTES_BYTES = 4 * 2 ** 20
 /** Names whose exits are counted: those that died longest ago are forgotten first. */
@@ -39,10 +40,7 @@ const MAX_NAMES = 1000
  * @property {string | null} [advice] what to do, where no verdict says so; deaths of older exporters have none
  * @property {string | null} suspects of one that ran out of memory: the lines that the last heap profile pointed at
  *
- * The minutes before an end.
- * @typedef {object} LastMinutes
- * @property {number[]} secondsBefore the last frame, oldest first
- * @property {Record<string, (number | null)[]>} tracks at those times; null where there was none
+ * @typedef {import('../series/target').LastMinutes} LastMinutes
  */
 
 /**
@@ -57,7 +55,9 @@ const MAX_NAMES = 1000
  */
 function deathOf (target, { diedAtUnixMs, explanation, exitCode = null, signal = null, advice = null }) {
   const { hello, name, thread, frame } = target
-  const verdict = primaryOf(target.verdicts)
+  const { suspects, verdicts } = findCase(target)
+  const verdict = primaryOf(verdicts)
+  const ranOut = explanation.reason === 'heap_oom' || explanation.reason === 'oom_kill'
   return {
     id: `${diedAtUnixMs}-${hello.pid}-${hello.threadId}`,
     target: name,
@@ -72,7 +72,7 @@ function deathOf (target, { diedAtUnixMs, explanation, exitCode = null, signal =
     exitCode,
     signal,
     advice: verdict ? null : advice,
-    suspects: (explanation.reason === 'heap_oom' || explanation.reason === 'oom_kill') ? shortText(target.suspects.get('js-heap-leak')?.suspects ?? null) || null : null,
+    suspects: (ranOut && shortText(suspects.get('js-heap-leak')?.suspects ?? null)) || null,
     verdict: verdict && { diagnosis: verdict.diagnosis, summary: verdict.summary, fix: pasteLine(verdict.fix[0]) }
   }
 }

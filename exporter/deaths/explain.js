@@ -31,7 +31,7 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
  * @typedef {object} Evidence
  * @property {import('./last-moments').LastMoments} moments
  * @property {number} [byeCode] exit code of its goodbye
- * @property {import('./witness').Exit} [exit] as its parent or the kernel knows it
+ * @property {import('../process/witness').Exit} [exit] as its parent or the kernel knows it
  * @property {boolean} [isGone] the kernel shows that the process is gone
  * @property {number} [oomKills] kills for memory in its cgroup since its last frames, as the kernel counts; undefined where that cannot be seen
  * @property {number} [saidOomKills] the same, as others of its cgroup say

@@ -1,7 +1,7 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence, prediction } = require('./evidence')
+const { cpuTimeEvidence, evidence, prediction, wallAndCpu } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { flagsInForce } = require('../v8/flags')
 
@@ -21,18 +21,22 @@ module.exports = defineDiagnosis({
   title: 'Buffers pile up until a late GC frees them',
   severity: 'warning',
   scope: 'isolate',
-  requires: ['externalWaitingBytes', 'externalPeakBytes', 'externalFloorBytes', 'externalMajorsPerSecond', 'externalMajorPauseRatio', 'rssBytes', 'gcWindowSeconds'],
-  uses: ['outsideHeapBytes', 'gcPauseRatio', 'containerLimitBytes', 'rssShareRatio', 'ordinaryMajorsPerSecond'],
+  requires: ['externalWaitingBytes', 'externalPeakBytes', 'externalFloorBytes', 'externalMajorsPerSecond', 'externalMajorPauseRatio', 'externalMajorsPerCpuSecond', 'externalMajorCpuRatio', 'rssBytes', 'gcWindowSeconds'],
+  uses: ['outsideHeapBytes', 'gcPauseRatio', 'containerLimitBytes', 'rssShareRatio', 'ordinaryMajorsPerSecond', 'cpuTimeRatio', 'cpuThrottledRatio'],
   limits: {
     // So much garbage in Buffers at a time, and this share of RSS.
     waitingBytes: 40 * 2 ** 20,
     waitingShareRatio: 0.2,
-    // V8 ran full collections for nothing but Buffers, this often or at this cost.
-    externalMajorsPerSecond: 1,
-    externalMajorPauseRatio: 0.003,
+    // V8 ran full collections for nothing but Buffers, this often in a CPU-second, as a thread that waits for a CPU drops
+    // fewer Buffers, and at this cost in CPU time.
+    majorsPerCpuSecond: 1,
+    majorRatio: 0.003,
+    // A slow machine runs fewer and longer ones: at this cost they count however few they are. Apps that drop Buffers and
+    // have fewer majors measured 0.0035 at most.
+    costlyMajorRatio: 0.01,
     // Above this rate, this cost or this share of RSS it is worth a change.
-    certainMajorsPerSecond: 2,
-    certainPauseRatio: 0.02,
+    certainMajorsPerCpuSecond: 2,
+    certainMajorRatio: 0.02,
     certainShareRatio: 0.4,
     windowSeconds: 15,
     // Of full collections for Buffers, a tenth remains when each Buffer is released at once.
@@ -47,12 +51,13 @@ module.exports = defineDiagnosis({
     const { externalMajorsPerSecond: majors, externalMajorPauseRatio: pauses, rssBytes } = signals
     const waiting = waitingOf(signals)
     const share = waiting / rssBytes
-    const collects = majors >= limits.externalMajorsPerSecond && pauses >= limits.externalMajorPauseRatio
+    const { externalMajorsPerCpuSecond: perCpuSecond, externalMajorCpuRatio: cpuRatio } = signals
+    const collects = cpuRatio >= (perCpuSecond >= limits.majorsPerCpuSecond ? limits.majorRatio : limits.costlyMajorRatio)
     const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
     if (!collects || !waits) {
-      return { state: 'ok', summary: `${formatBytes(waiting)} of Buffers wait for a GC at a time, and ${formatNumber(majors)} major GCs a second run for them (${formatRatio(pauses)} of the time)` }
+      return { state: 'ok', summary: `${formatBytes(waiting)} of Buffers wait for a GC at a time, and ${formatNumber(majors)} major GCs a second run for them (${wallAndCpu(signals, pauses, cpuRatio)})` }
     }
-    const certain = (majors >= limits.certainMajorsPerSecond || pauses >= limits.certainPauseRatio || share >= limits.certainShareRatio) && signals.gcWindowSeconds >= limits.windowSeconds
+    const certain = (perCpuSecond >= limits.certainMajorsPerCpuSecond || cpuRatio >= limits.certainMajorRatio || share >= limits.certainShareRatio) && signals.gcWindowSeconds >= limits.windowSeconds
     return {
       state: certain ? 'confirmed' : 'suspected',
       summary: `${formatBytes(waiting)} of dead Buffers wait for a GC at a time, and V8 runs ${formatNumber(majors)} full collections a second to free them.`,
@@ -66,8 +71,9 @@ module.exports = defineDiagnosis({
       },
       evidence: [
         evidence('externalWaitingBytes', waiting, limits.waitingBytes, (value, limit) => `Some ${value} of external memory (${limit} count) come and go above what stays: Buffers die long before they are freed. It was seen between ${formatBytes(signals.externalFloorBytes)} and ${formatBytes(signals.externalPeakBytes)}.`),
-        evidence('externalMajorsPerSecond', majors, limits.externalMajorsPerSecond, (value, limit) => `${value} major GCs because of external memory; ${limit} count.`),
-        evidence('externalMajorPauseRatio', pauses, limits.externalMajorPauseRatio, value => `They take ${value} of wall time, for a heap that has nothing to collect.`),
+        evidence('externalMajorsPerSecond', majors, limits.majorsPerCpuSecond, (value, limit) => `${value} major GCs because of external memory; ${limit} of CPU time count.`),
+        evidence('externalMajorPauseRatio', pauses, limits.majorRatio, value => `They take ${value} of wall time, for a heap that has nothing to collect.`),
+        ...cpuTimeEvidence(signals, `${formatNumber(perCpuSecond)} such GCs, which take ${formatRatio(cpuRatio)}`),
         evidence('rssBytes', rssBytes, waiting / limits.waitingShareRatio, value => `RSS is ${value}: ${formatRatio(share)} of it wait.`),
         ...(regression(target) ? [evidence('ordinaryMajorsPerSecond', signals.ordinaryMajorsPerSecond ?? 0, 0, () => `Node ${target.node} (V8 ${target.v8}) frees short-lived Buffers by full collections where other versions scavenge.`)] : [])
       ],
@@ -111,10 +117,10 @@ module.exports = defineDiagnosis({
 /**
  * What waits at a time: the swing that was seen, but at least what V8 lets come before it runs a full collection for Buffers –
  * an app that takes one large Buffer after the other always has one dead and one alive when it is looked at.
- * @param {{ externalWaitingBytes: number, externalPeakBytes: number, externalMajorsPerSecond: number }} signals
+ * @param {{ externalWaitingBytes: number, externalPeakBytes: number, externalMajorsPerCpuSecond: number }} signals
  */
-const waitingOf = ({ externalWaitingBytes, externalPeakBytes, externalMajorsPerSecond }) =>
-  Math.max(externalWaitingBytes, externalMajorsPerSecond >= 1 ? Math.min(externalPeakBytes, COLLECTED_FROM_BYTES) : 0)
+const waitingOf = ({ externalWaitingBytes, externalPeakBytes, externalMajorsPerCpuSecond }) =>
+  Math.max(externalWaitingBytes, externalMajorsPerCpuSecond >= 1 ? Math.min(externalPeakBytes, COLLECTED_FROM_BYTES) : 0)
 
 /**
  * V8 13.6 and 14.1 raised the amount of young Buffers that triggers a scavenge above the limit at which a full collection

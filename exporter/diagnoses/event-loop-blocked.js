@@ -1,7 +1,7 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence, prediction } = require('./evidence')
+const { cpuTimeEvidence, evidence, prediction } = require('./evidence')
 const { formatMilliseconds, formatRatio } = require('../text/format')
 const { FELT_SECONDS } = require('../signals/felt-delay')
 
@@ -10,10 +10,14 @@ module.exports = defineDiagnosis({
   title: 'Synchronous work blocks the event loop, and it is not GC',
   severity: 'warning',
   scope: 'isolate',
-  requires: ['blockedFramesRatio', 'longestDelaySeconds', 'expectedWaitSeconds', 'eventLoopUtilizationRatio', 'loopWindowSeconds'],
-  uses: ['gcPauseRatio', 'threadCpuRatio', 'cpuThrottledRatio', 'runQueueWaitRatio'],
+  requires: [
+    'blockedFramesRatio', 'longestDelaySeconds', 'expectedWaitSeconds', 'eventLoopUtilizationRatio', 'loopWindowSeconds',
+    'blockedFramesCpuRatio', 'longestDelayCpuSeconds', 'expectedWaitCpuSeconds'
+  ],
+  uses: ['gcPauseRatio', 'threadCpuRatio', 'cpuThrottledRatio', 'cpuTimeRatio', 'runQueueWaitRatio'],
   limits: {
-    // Something waited longer than a tenth of a second in so many of the seconds.
+    // Something waited longer than a tenth of a second in so many of the seconds. What the thread waits for a CPU is not
+    // the code's: it is taken off these three first.
     blockedFramesRatio: 0.3,
     longestDelaySeconds: 0.15,
     // What a request waits on average for the loop alone.
@@ -23,11 +27,10 @@ module.exports = defineDiagnosis({
     busyRatio: 0.15,
     // GC explains it when it takes this share of the busy time.
     gcShareRatio: 0.4,
-    // Time the cgroup's quota took away: above it the wait is not the code's.
+    // Share of the quota's periods in which it held the process back. Where nobody tells how long the thread waited, as
+    // outside of Linux, no more is known: above it the delay may be all the quota's.
     throttledRatio: 0.1,
-    // Time it was ready and another had its CPU: from here on that is taken off what it waits for …
-    runQueueWaitRatio: 0.1,
-    // … and above this share of its busy time nothing is sure.
+    // Where nobody tells the CPU time either, what is left of the busy time is a guess above this share of waiting.
     contendedRatio: 0.7,
     // Every app loads and compiles for a while.
     windowSeconds: 20,
@@ -43,12 +46,14 @@ module.exports = defineDiagnosis({
     const { blockedFramesRatio: blocked, longestDelaySeconds: longest, expectedWaitSeconds: mean, eventLoopUtilizationRatio: busy } = signals
     const gc = signals.gcPauseRatio ?? 0
     const ms = formatMilliseconds
-    const delayed = blocked >= limits.blockedFramesRatio && longest >= limits.longestDelaySeconds && mean >= limits.suspectedExpectedWaitSeconds
-    if (!delayed) {
+    const { longestDelayCpuSeconds: ownLongest, expectedWaitCpuSeconds: ownMean } = signals
+    const delayed = (/** @type {number} */ frames, /** @type {number} */ most, /** @type {number} */ average) =>
+      frames >= limits.blockedFramesRatio && most >= limits.longestDelaySeconds && average >= limits.suspectedExpectedWaitSeconds
+    if (!delayed(blocked, longest, mean)) {
       return { state: 'ok', summary: `the event loop answers: ${ms(mean)} late on average, ${ms(longest)} at most` }
     }
-    if ((signals.cpuThrottledRatio ?? 0) >= limits.throttledRatio) {
-      return { state: 'ok', summary: `the cgroup's CPU quota held the process back ${formatRatio(signals.cpuThrottledRatio ?? 0)} of the time: a higher CPU limit helps, not other code` }
+    if (signals.runQueueWaitRatio === null && (signals.cpuThrottledRatio ?? 0) >= limits.throttledRatio) {
+      return { state: 'ok', summary: `${heldBack(signals)}: a higher CPU limit helps, not other code` }
     }
     if (gc >= limits.gcShareRatio * busy) {
       return { state: 'ok', summary: `the loop is late by ${ms(mean)} on average, but GC takes ${formatRatio(gc)} of the time: it is the one that blocks` }
@@ -56,15 +61,12 @@ module.exports = defineDiagnosis({
     if (busy - gc < limits.busyRatio) {
       return { state: 'ok', summary: `the loop is busy ${formatRatio(busy)} of the time only: single late timers` }
     }
-    const contended = contendedShare(signals, limits)
-    const own = 1 - contended
-    // Without others a block of L seconds is one of own · L, and what waits for it waits half of its square.
-    const ownMean = mean * own * own
-    if (longest * own < limits.longestDelaySeconds || ownMean < limits.suspectedExpectedWaitSeconds) {
-      return { state: 'ok', summary: `the event loop is late by ${ms(mean)} on average, but ${formatRatio(signals.runQueueWaitRatio ?? 0)} of the time the thread was ready and had no CPU: others on the machine, or a CPU limit, took it` }
+    if (!delayed(signals.blockedFramesCpuRatio, ownLongest, ownMean)) {
+      return { state: 'ok', summary: `the event loop is late by ${ms(mean)} on average, but ${formatRatio(signals.runQueueWaitRatio ?? 0)} of the time the thread was ready and had no CPU: ${signals.cpuThrottledRatio ? `${heldBack(signals)}, and a higher CPU limit helps` : 'others on the machine took it'}` }
     }
     const waits = waitsInside(signals, limits)
-    const sure = ownMean >= limits.expectedWaitSeconds && signals.loopWindowSeconds >= limits.windowSeconds && contended < limits.contendedRatio
+    const isGuess = signals.threadCpuRatio === null && (signals.runQueueWaitRatio ?? 0) >= limits.contendedRatio * busy
+    const sure = ownMean >= limits.expectedWaitSeconds && signals.loopWindowSeconds >= limits.windowSeconds && !isGuess
     return {
       state: sure ? 'confirmed' : 'suspected',
       summary: `Synchronous ${waits ? 'calls that wait' : 'computation'} block${waits ? '' : 's'} the event loop for up to ${ms(longest)}; GC is ${formatRatio(gc)} of the time.`,
@@ -73,8 +75,8 @@ module.exports = defineDiagnosis({
         evidence('blockedFramesRatio', blocked, limits.blockedFramesRatio, (value, limit) => `In ${value} of the seconds something waited longer than ${ms(FELT_SECONDS)} (${limit} count).`),
         evidence('expectedWaitSeconds', mean, limits.expectedWaitSeconds, () => `Whatever falls due waits ${ms(mean)} on average, ${ms(limits.expectedWaitSeconds)} count; the longest wait was ${ms(longest)}.`),
         evidence('gcPauseRatio', gc, limits.gcShareRatio * busy, (value, limit) => `GC pauses take ${value} of the time, below ${limit} of a loop that is busy ${formatRatio(busy)}: it is not GC.`),
-        evidence('cpuThrottledRatio', signals.cpuThrottledRatio ?? 0, limits.throttledRatio, value => signals.cpuThrottledRatio === null ? 'No CPU quota that could hold it back is known.' : `The CPU quota took ${value} away: it is not throttling.`),
-        ...(contended === 0 ? [] : [evidence('runQueueWaitRatio', signals.runQueueWaitRatio ?? 0, limits.runQueueWaitRatio, value => `The thread was ready and had no CPU ${value} of the time: that is not the code's, and is taken off.`)]),
+        evidence('cpuThrottledRatio', signals.cpuThrottledRatio ?? 0, limits.throttledRatio, () => signals.cpuThrottledRatio === null ? 'No CPU quota that could hold it back is known.' : `${capital(heldBack(signals))}${signals.cpuThrottledRatio ? '; the waits without it count' : ''}.`),
+        ...cpuTimeEvidence(signals, `blocks of up to ${ms(ownLongest)}, and a wait of ${ms(ownMean)} on average`),
         ...(signals.threadCpuRatio === null
           ? []
           : [evidence('threadCpuRatio', signals.threadCpuRatio, limits.waitingCpuShareRatio * busy, value => waits ? `Only ${value} of a core is used meanwhile: the code waits inside a synchronous call.` : `It uses ${value} of a core: it computes.`)])
@@ -97,18 +99,19 @@ module.exports = defineDiagnosis({
   }
 })
 
-/** @typedef {{ threadCpuRatio: number | null, eventLoopUtilizationRatio: number, runQueueWaitRatio: number | null }} Busy */
+/** @param {{ cpuThrottledRatio: number | null }} signals */
+const heldBack = ({ cpuThrottledRatio }) =>
+  `the CPU quota held the process back in ${formatRatio(cpuThrottledRatio ?? 0)} of its periods`
+
+/** @param {string} sentence */
+const capital = sentence => sentence.charAt(0).toUpperCase() + sentence.slice(1)
 
 /**
- * Of the time that the loop is busy, the share in which it only waits for a CPU.
- * @param {Busy} signals @param {{ runQueueWaitRatio: number }} limits
+ * Whether the loop sleeps inside calls for most of the time that it is busy and not waiting for a CPU.
+ * @param {{ threadCpuRatio: number | null, eventLoopUtilizationRatio: number, cpuTimeRatio: number | null }} signals
+ * @param {{ waitingCpuShareRatio: number }} limits
  */
-function contendedShare ({ eventLoopUtilizationRatio: busy, runQueueWaitRatio: queued }, limits) {
-  return queued === null || queued < limits.runQueueWaitRatio ? 0 : Math.min(1, queued / busy)
-}
-
-/** @param {Busy} signals @param {{ waitingCpuShareRatio: number, runQueueWaitRatio: number }} limits */
-function waitsInside (signals, limits) {
-  const { threadCpuRatio, eventLoopUtilizationRatio: busy } = signals
-  return threadCpuRatio !== null && threadCpuRatio < limits.waitingCpuShareRatio * busy * (1 - contendedShare(signals, limits))
+function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTimeRatio }, limits) {
+  const ownBusy = busy - (1 - (cpuTimeRatio ?? 1))
+  return threadCpuRatio !== null && threadCpuRatio < limits.waitingCpuShareRatio * ownBusy
 }

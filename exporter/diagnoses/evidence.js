@@ -1,7 +1,10 @@
 'use strict'
 
 const { signals } = require('../signals')
-const { formatValue } = require('../text/format')
+const { formatRatio, formatValue } = require('../text/format')
+
+/** A thread that lacks less than this of its time is not slowed down: the rest is the noise of a machine. */
+const NEARLY_ALL = 0.9
 
 /**
  * One piece of evidence, its sentence made from the numbers.
@@ -17,6 +20,28 @@ function evidence (signal, value, limit, say) {
 }
 
 /**
+ * The sentence that says what rates are judged by where the thread was kept waiting for a CPU.
+ * @param {{ cpuTimeRatio: number | null, cpuThrottledRatio: number | null }} signals
+ * @param {string} judged what is judged by the CPU-second, with its numbers
+ * @returns {import('./define-diagnosis').Evidence[]} none where the thread had its time
+ */
+function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
+  if (cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL) return []
+  const why = cpuThrottledRatio
+    ? `its CPU quota held the container back in ${formatRatio(cpuThrottledRatio)} of the periods`
+    : 'others had the CPU, or a quota held it back'
+  return [evidence('cpuTimeRatio', cpuTimeRatio, NEARLY_ALL, value => `The thread had ${value} of wall time, as ${why}; per CPU-second that it had: ${judged}.`)]
+}
+
+/**
+ * A share of wall time, and of CPU time where that is another.
+ * @param {{ cpuTimeRatio: number | null }} signals @param {number} wallRatio @param {number} cpuRatio
+ */
+const wallAndCpu = ({ cpuTimeRatio }, wallRatio, cpuRatio) => cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL
+  ? `${formatRatio(wallRatio)} of the time`
+  : `${formatRatio(wallRatio)} of wall time, ${formatRatio(cpuRatio)} of the CPU time that it had`
+
+/**
  * The expected effect of a fix on one signal, at the same work a second.
  * @template {import('../signals').SignalName} Name
  * @param {Name} signal
@@ -24,4 +49,4 @@ function evidence (signal, value, limit, say) {
  */
 const prediction = (signal, from, to) => ({ signal, from, to, unit: signals[signal].unit })
 
-module.exports = { evidence, prediction }
+module.exports = { cpuTimeEvidence, evidence, prediction, wallAndCpu }

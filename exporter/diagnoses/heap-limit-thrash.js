@@ -1,7 +1,7 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence, prediction } = require('./evidence')
+const { cpuTimeEvidence, evidence, prediction, wallAndCpu } = require('./evidence')
 const { formatBytes, formatMilliseconds, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
 const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
@@ -25,21 +25,30 @@ module.exports = defineDiagnosis({
   title: 'The live heap meets its limit: V8 collects all the time, or will within a minute',
   severity: 'critical',
   scope: 'isolate',
-  requires: ['heapSizeLimitBytes', 'liveHeapBytes', 'liveHeapShareRatio', 'recentGcPauseRatio', 'recentMajorsPerSecond'],
-  uses: ['heapLimitSecondsLeft', 'majorPauseSeconds', 'liveHeapGrowthBytesPerSecond', 'besideHeapBytes', 'containerLimitBytes', 'semiSpaceMaxBytes'],
+  requires: [
+    'heapSizeLimitBytes', 'liveHeapBytes', 'liveHeapShareRatio', 'recentGcPauseRatio', 'recentMajorsPerSecond', 'recentGcCpuRatio',
+    'recentMajorsPerCpuSecond', 'recentMajorCpuRatio'
+  ],
+  uses: [
+    'heapLimitSecondsLeft', 'majorPauseSeconds', 'liveHeapGrowthBytesPerSecond', 'besideHeapBytes', 'containerLimitBytes', 'semiSpaceMaxBytes', 'cpuTimeRatio',
+    'cpuThrottledRatio'
+  ],
   limits: {
     // Above this share of the limit V8 has no room to let garbage wait.
     liveHeapShareRatio: 0.75,
-    // Share of wall time: 0.2 at 85 % of the limit, 0.5 and more from 90 % on.
+    // Share of the CPU time that the thread had, as a pause of a throttled thread lasts several times longer: 0.2 at 85 %
+    // of the limit, 0.5 and more from 90 % on.
     pauseRatio: 0.18,
     suspectedPauseRatio: 0.06,
     // So near the limit a major a second marks the whole heap again and again, on other threads for the most part: less of a
     // pause is enough. A large, quiet heap at 91 % of its limit ran one in a minute.
     brinkShareRatio: 0.87,
-    brinkMajorsPerSecond: 0.8,
+    brinkMajorsPerCpuSecond: 0.8,
     brinkPauseRatio: 0.07,
-    // Majors that come for want of room.
-    majorsPerSecond: 0.3,
+    // Majors that come for want of room, in a CPU-second …
+    majorsPerCpuSecond: 0.3,
+    // … or what they take of CPU time, as a slow machine runs fewer and longer ones: thrashing apps measured 0.1–0.19.
+    majorRatio: 0.05,
     // What fills so much of its limit, and the rest of it within a minute, leaves nobody the time to
     // see more of it. Caches fill as fast, and stop: more than a suspicion it is not.
     fillsShareRatio: 0.6,
@@ -49,23 +58,25 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchHeapLimitThrash',
 
   judge (signals, limits, target) {
-    const { liveHeapShareRatio: share, recentGcPauseRatio: pauses, recentMajorsPerSecond: majors } = signals
+    const { liveHeapShareRatio: share, recentGcPauseRatio: pauses, recentMajorsPerSecond: majors, recentGcCpuRatio: cpuRatio } = signals
+    const takes = wallAndCpu(signals, pauses, cpuRatio)
+    const comeForRoom = signals.recentMajorsPerCpuSecond >= limits.majorsPerCpuSecond || signals.recentMajorCpuRatio >= limits.majorRatio
     const left = signals.heapLimitSecondsLeft
     const fills = left !== null && share >= limits.fillsShareRatio && left <= limits.fillsSeconds
     const isRoomy = share < limits.liveHeapShareRatio
-    const isCalm = pauses < limits.suspectedPauseRatio || majors < limits.majorsPerSecond
+    const isCalm = cpuRatio < limits.suspectedPauseRatio || !comeForRoom
     if (isRoomy && !fills) {
       return { state: 'ok', summary: `the live heap fills ${formatRatio(share)} of its limit: there is room` }
     }
     if (isCalm && !fills) {
-      return { state: 'ok', summary: `the live heap fills ${formatRatio(share)} of its limit, and GC takes ${formatRatio(pauses)} of the time only` }
+      return { state: 'ok', summary: `the live heap fills ${formatRatio(share)} of its limit, and GC takes ${takes} only` }
     }
     const growth = signals.liveHeapGrowthBytesPerSecond ?? 0
-    const needed = share >= limits.brinkShareRatio && majors >= limits.brinkMajorsPerSecond ? limits.brinkPauseRatio : limits.pauseRatio
+    const needed = share >= limits.brinkShareRatio && signals.recentMajorsPerCpuSecond >= limits.brinkMajorsPerCpuSecond ? limits.brinkPauseRatio : limits.pauseRatio
     const between = majors > 0 ? 1 / majors : Infinity
     return {
-      state: pauses >= needed && !isRoomy && !isCalm ? 'confirmed' : 'suspected',
-      summary: `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(signals.heapSizeLimitBytes)}, and ${fills ? `at its rate the rest in about ${formatSeconds(left)}` : `GC takes ${formatRatio(pauses)} of the time`}.`,
+      state: cpuRatio >= needed && !isRoomy && !isCalm ? 'confirmed' : 'suspected',
+      summary: `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(signals.heapSizeLimitBytes)}, and ${fills ? `at its rate the rest in about ${formatSeconds(left)}` : `GC takes ${takes}`}.`,
       finding: {
         fills,
         liveBytes: signals.liveHeapBytes,
@@ -78,8 +89,9 @@ module.exports = defineDiagnosis({
       evidence: [
         evidence('liveHeapShareRatio', share, limits.liveHeapShareRatio, (value, limit) => `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit; above ${limit} there is little room for garbage to wait.`),
         ...(fills ? [evidence('heapLimitSecondsLeft', left, limits.fillsSeconds, value => `It fell at none of the last major GCs: full in about ${value}, if it goes on.`)] : []),
-        evidence('recentGcPauseRatio', pauses, needed, (value, limit) => `GC pauses take ${value} of wall time, ${limit} count.`),
-        evidence('recentMajorsPerSecond', majors, limits.majorsPerSecond, value => `${value} major GCs: one every ${formatNumber(between)} s, each of them ${formatMilliseconds(signals.majorPauseSeconds ?? 0)} long.`),
+        evidence('recentGcPauseRatio', pauses, needed, (value, limit) => `GC pauses take ${value} of wall time; ${limit} of CPU time count.`),
+        evidence('recentMajorsPerSecond', majors, limits.majorsPerCpuSecond, value => `${value} major GCs: one every ${formatNumber(between)} s, each of them ${formatMilliseconds(signals.majorPauseSeconds ?? 0)} long.`),
+        ...cpuTimeEvidence(signals, `${formatNumber(signals.recentMajorsPerCpuSecond)} major GCs, and ${formatRatio(cpuRatio)} in GCs of all kinds`),
         ...(growth > 0 ? [evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `The live heap still grows, by ${value}: what fills it may be a leak.`)] : [])
       ],
       impact: 'Requests wait for GC, and at the limit the process ends with "JavaScript heap out of memory" (exit 134): at 95 % it lived some 10 seconds.'

@@ -22,7 +22,7 @@ module.exports = defineDiagnosis({
   title: 'The heap is far larger than what lives in it',
   severity: 'info',
   scope: 'isolate',
-  requires: ['heapResidentBytes', 'liveHeapAtMostBytes', 'rssBytes', 'scavengesPerSecond', 'semiSpaceCapacityBytes', 'gcWindowSeconds'],
+  requires: ['heapResidentBytes', 'liveHeapAtMostBytes', 'rssBytes', 'scavengesPerCpuSecond', 'semiSpaceCapacityBytes', 'gcWindowSeconds'],
   uses: ['ordinaryMajorsSeen', 'majorPauseSeconds', 'heapSizeLimitBytes', 'semiSpaceMaxBytes', 'lastMinuteUtilizationRatio'],
   limits: {
     // Every app is larger than what lives while it starts.
@@ -30,8 +30,8 @@ module.exports = defineDiagnosis({
     // Held beyond twice what lives, and this share of RSS: more than V8's own largest new space of 128 MiB, which is its choice.
     wasteBytes: 144 * MIB,
     wasteShareRatio: 0.45,
-    // Where the app rests, another diagnosis speaks.
-    scavengesPerSecond: 0.05
+    // Where the app rests, another diagnosis speaks. One that waits for a CPU does not rest: it counts in CPU-seconds.
+    scavengesPerCpuSecond: 0.05
   },
   explains: [],
   runbook: 'MemwatchOversizedHeap',
@@ -45,7 +45,7 @@ module.exports = defineDiagnosis({
     if (signals.gcWindowSeconds < limits.windowSeconds) {
       return { state: 'unknown', summary: `the heap holds ${formatBytes(resident)}, but was watched for ${formatSeconds(signals.gcWindowSeconds)} only` }
     }
-    if (signals.scavengesPerSecond < limits.scavengesPerSecond) {
+    if (signals.scavengesPerCpuSecond < limits.scavengesPerCpuSecond) {
       return { state: 'ok', summary: 'the app rests: what the heap keeps then is no working size' }
     }
     const pause = signals.majorPauseSeconds ?? 0

@@ -85,7 +85,8 @@ module.exports = defineDiagnosis({
   uses: [
     ...KINDS.flatMap(({ signals }) => signals),
     ...DESCRIPTOR_KINDS.flatMap(({ open, rise }) => [open, rise]),
-    'loopDescriptorsOpen', 'loopDescriptorsRise', 'maxFileDescriptors', 'listenerWarnings', 'loadGrowthRatio', 'liveHeapRiseBytes'
+    'loopDescriptorsOpen', 'loopDescriptorsRise', 'maxFileDescriptors', 'listenerWarnings', 'loadGrowthRatio', 'liveHeapRiseBytes',
+    'eventLoopUtilizationRatio', 'cpuThrottledRatio'
   ],
   limits: {
     // Fewer are a pool, not a pile.
@@ -99,7 +100,11 @@ module.exports = defineDiagnosis({
     // With a load that grows like this, more handles are what it takes.
     loadGrowthRatio: 1.25,
     // What accounts for more of the new descriptors than this is their cause, or their kind.
-    causeShareRatio: 0.5
+    causeShareRatio: 0.5,
+    // A loop that is busy all the time, or a quota that is used up in nearly all of its periods: it answers more slowly
+    // than it is asked, and the load cannot show in it. A healthy server with 0.1 of a core held 257 sockets after a minute.
+    saturatedRatio: 0.98,
+    throttledRatio: 0.9
   },
   explains: ['js-heap-leak', 'heap-limit-thrash'],
   runbook: 'MemwatchResourceLeak',
@@ -135,13 +140,16 @@ module.exports = defineDiagnosis({
     const told = worst.name === 'open file descriptors' ? findKind(signals, limits) : undefined
     const name = told?.name ?? worst.name
     const loadGrows = (signals.loadGrowthRatio ?? 1) >= limits.loadGrowthRatio
+    const busy = signals.eventLoopUtilizationRatio ?? 0
+    const throttled = signals.cpuThrottledRatio ?? 0
+    const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio
     const { maxFileDescriptors, loopDescriptorsRise } = signals
     const descriptorsPerSecond = signals.fileDescriptorsPerSecond ?? worst.perSecond ?? 0
     const secondsLeft = maxFileDescriptors !== null && worst.descriptorsEach > 0 && descriptorsPerSecond > 0
       ? (maxFileDescriptors - (signals.fileDescriptorsOpen ?? 0)) / descriptorsPerSecond
       : null
     return {
-      state: worst.steady >= limits.steadinessRatio && !loadGrows ? 'confirmed' : 'suspected',
+      state: worst.steady >= limits.steadinessRatio && !loadGrows && !isSaturated ? 'confirmed' : 'suspected',
       summary: `${formatNumber(told?.open ?? worst.now ?? 0)} ${name}, ${formatPerMinute(worst.perSecond ?? 0)} more ${told ? 'descriptors ' : ''}each minute, and none is given up.`,
       finding: { kind: worst.name, descriptorKind: told?.name, perSecond: worst.perSecond ?? 0, loadGrowthRatio: signals.loadGrowthRatio },
       evidence: [
@@ -154,6 +162,7 @@ module.exports = defineDiagnosis({
           : []),
         evidence(worst.steadySignal, worst.steady, limits.steadinessRatio, (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on; a pool that fills falls below.`),
         evidence('loadGrowthRatio', signals.loadGrowthRatio ?? 1, limits.loadGrowthRatio, (value, limit) => loadGrows ? `The load grows as well (${value} of what it was, ${limit} counts): they may be what it takes.` : `The load does not grow with them: ${value} of what it was.`),
+        ...(isSaturated ? [evidence('eventLoopUtilizationRatio', busy, limits.saturatedRatio, value => `The event loop is busy ${value} of the time${throttled > 0 ? `, and the CPU quota used up in ${formatRatio(throttled)} of its periods` : ''}: what is asked faster than it is answered piles up as well.`)] : []),
         ...grown.filter(kind => kind !== worst).map(kind => evidence(kind.riseSignal, kind.rise ?? 0, limits.rise, value => `${value} more ${kind.name}, too.`)),
         ...(signals.listenerWarnings ? [evidence('listenerWarnings', signals.listenerWarnings, 0, value => `Node warned of ${value} emitter(s) with too many listeners: what is added per request is not removed.`)] : []),
         evidence(worst.perSecondSignal, worst.perSecond ?? 0, 0, () => `${formatPerMinute(worst.perSecond ?? 0)} more ${worst.name} each minute.`)

@@ -1,7 +1,7 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence, prediction } = require('./evidence')
+const { cpuTimeEvidence, evidence, prediction, wallAndCpu } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { semiSpaceMax, chosenSizes, newSpaceBytes, youngGenerationBytes } = require('../v8/heap-sizing')
 const { predictYoungGeneration, SEMI_SPACE_CHOICES } = require('../v8/young-generation')
@@ -19,9 +19,13 @@ module.exports = defineDiagnosis({
   scope: 'isolate',
   requires: [
     'semiSpaceMaxBytes', 'semiSpaceCapacityBytes', 'recentGcs', 'scavengesPerSecond', 'scavengePauseRatio',
-    'ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio', 'heapSizeLimitBytes', 'gcWindowSeconds'
+    'ordinaryMajorsPerSecond', 'ordinaryMajorPauseRatio', 'heapSizeLimitBytes', 'gcWindowSeconds', 'scavengesPerCpuSecond',
+    'scavengeCpuRatio', 'ordinaryMajorCpuRatio', 'lifeCpuSeconds'
   ],
-  uses: ['gcPauseRatio', 'promotedPerMajorBytes', 'liveHeapBytes', 'liveHeapShareRatio', 'rssBytes', 'containerLimitBytes'],
+  uses: [
+    'gcPauseRatio', 'promotedPerMajorBytes', 'keptPerMajorBytes', 'liveHeapBytes', 'liveHeapShareRatio', 'rssBytes',
+    'containerLimitBytes', 'cpuTimeRatio', 'cpuThrottledRatio', 'externalMajorsPerSecond'
+  ],
   limits: {
     // V8's own choice with room to spare is 16 MiB or more on every Node from 18 on: a larger one is not small.
     semiSpaceMaxBytes: 16 * MIB,
@@ -31,17 +35,27 @@ module.exports = defineDiagnosis({
     recentGcs: 100,
     // Every app starves for a few seconds while it loads and warms up.
     gcWindowSeconds: 15,
-    // What scavenges and ordinary majors may take of wall time before it is worth a change.
+    // Where only scavenges are many, that start must be over in CPU-seconds: a tenth of a core takes ten times as long.
+    lifeCpuSeconds: 15,
+    // What scavenges and ordinary majors may take of the CPU time before it is worth a change. Of CPU time, as a pause
+    // of a throttled thread lasts several times longer by the clock.
     pauseRatio: 0.12,
     suspectedPauseRatio: 0.06,
-    // Majors a second that a flat live heap does not explain: old space fills with what died young but was promoted.
-    // Healthy apps with the same small semi-space ran 0–2 a second, starving ones 8–14.
+    // What ordinary majors take of the CPU time where old space fills with what died young but was promoted. A share, as
+    // a slow machine runs fewer and longer ones. Starving apps measured 0.048–0.11, healthy ones with the same small
+    // semi-space 0.0008–0.013.
+    ordinaryMajorRatio: 0.03,
+    // Where nobody tells how long the thread waited for a CPU, a share of wall time may be its neighbours' doing: then so
+    // many majors a second count instead. Healthy apps ran 0–2, starving ones 8–14.
     ordinaryMajorsPerSecond: 2.5,
+    // Of what scavenges can promote between two majors, so much stays where the live heap grows: then majors come for
+    // it. Starving apps keep 0.02 of it, a leak of 2 MiB/s 0.3.
+    keptShareRatio: 0.15,
     // V8 starts no major GC for less promoted garbage. Starving apps measured 20 MiB; where large Buffers force
     // the GCs, which V8 12.4 does not say, 1.4 MiB.
     promotedPerMajorBytes: 8 * MIB,
-    // Without such majors, scavenges alone must come this often.
-    scavengesPerSecond: 50,
+    // Without such majors, scavenges alone must come this often in a CPU-second.
+    scavengesPerCpuSecond: 50,
     // Near its limit the old generation runs majors for want of room of its own; that is another problem.
     liveHeapShareRatio: 0.7,
     // A larger new space must fit what the container has left, with a tenth of it to spare.
@@ -52,7 +66,9 @@ module.exports = defineDiagnosis({
 
   judge (signals, limits, target) {
     const { semiSpaceMaxBytes, semiSpaceCapacityBytes, scavengesPerSecond, ordinaryMajorsPerSecond } = signals
-    const pauseRatio = signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio
+    const wallRatio = signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio
+    const cpuRatio = signals.scavengeCpuRatio + signals.ordinaryMajorCpuRatio
+    const share = wallAndCpu(signals, wallRatio, cpuRatio)
     if (semiSpaceMaxBytes >= limits.semiSpaceMaxBytes) {
       return { state: 'ok', summary: `a semi-space may grow to ${formatBytes(semiSpaceMaxBytes)}, which is not small` }
     }
@@ -65,37 +81,46 @@ module.exports = defineDiagnosis({
     if ((signals.liveHeapShareRatio ?? 0) > limits.liveHeapShareRatio) {
       return { state: 'ok', summary: `the live heap fills ${formatRatio(signals.liveHeapShareRatio ?? 0)} of its limit: majors come for want of room in the old space` }
     }
-    const isPromotion = (signals.promotedPerMajorBytes ?? Infinity) >= limits.promotedPerMajorBytes
-    const promotesTooEarly = isPromotion && ordinaryMajorsPerSecond >= limits.ordinaryMajorsPerSecond
-    const scavengesTooOften = scavengesPerSecond >= limits.scavengesPerSecond
+    const promoted = signals.promotedPerMajorBytes ?? Infinity
+    const isPromotion = promoted >= limits.promotedPerMajorBytes
+    const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * promoted
+    // V8 does not say which majors its marking steps prepare: they count for those that are more.
+    const areOrdinary = ordinaryMajorsPerSecond > 0 && ordinaryMajorsPerSecond >= (signals.externalMajorsPerSecond ?? 0)
+    const areMany = signals.cpuTimeRatio === null
+      ? ordinaryMajorsPerSecond >= limits.ordinaryMajorsPerSecond
+      : signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
+    const promotesTooEarly = isPromotion && !isKept && areOrdinary && areMany
+    const scavengesTooOften = signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond
     if (!isPromotion && !scavengesTooOften) {
       return { state: 'ok', summary: `scavenges promote ${formatBytes(signals.promotedPerMajorBytes ?? 0)} at most between two major GCs (${formatNumber(ordinaryMajorsPerSecond)}/s): something else causes those, as Buffers do` }
     }
-    if (pauseRatio < limits.suspectedPauseRatio || !(promotesTooEarly || scavengesTooOften)) {
-      return { state: 'ok', summary: `scavenges and the majors they cause take ${formatRatio(pauseRatio)} of the time (${formatNumber(scavengesPerSecond)} scavenges/s, ${formatNumber(ordinaryMajorsPerSecond)} majors/s)` }
+    if (cpuRatio < limits.suspectedPauseRatio || !(promotesTooEarly || scavengesTooOften)) {
+      return { state: 'ok', summary: `scavenges and the majors they cause take ${share} (${formatNumber(scavengesPerSecond)} scavenges/s, ${formatNumber(ordinaryMajorsPerSecond)} majors/s)` }
     }
+    const isSettled = signals.gcWindowSeconds >= limits.gcWindowSeconds && (promotesTooEarly || signals.lifeCpuSeconds >= limits.lifeCpuSeconds)
     const because = semiSpaceMax(target, signals.heapSizeLimitBytes)?.because ?? ''
     return {
-      state: pauseRatio >= limits.pauseRatio && signals.gcWindowSeconds >= limits.gcWindowSeconds ? 'confirmed' : 'suspected',
-      summary: `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)} force ${formatNumber(scavengesPerSecond)} scavenges a second${promotesTooEarly ? ' and promote garbage' : ''}: GC takes ${formatRatio(pauseRatio)} of the time.`,
+      state: cpuRatio >= limits.pauseRatio && isSettled ? 'confirmed' : 'suspected',
+      summary: `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)} force ${formatNumber(scavengesPerSecond)} scavenges a second${promotesTooEarly ? ' and promote garbage' : ''}: GC takes ${share}.`,
       finding: {
         semiSpaceBytes: semiSpaceMaxBytes,
         scavengesPerSecond,
         scavengePauseRatio: signals.scavengePauseRatio,
         ordinaryMajorPauseRatio: signals.ordinaryMajorPauseRatio,
-        gcPauseRatio: signals.gcPauseRatio ?? pauseRatio,
+        gcPauseRatio: signals.gcPauseRatio ?? wallRatio,
         rssBytes: signals.rssBytes,
         containerLimitBytes: signals.containerLimitBytes
       },
       evidence: [
         evidence('semiSpaceMaxBytes', semiSpaceMaxBytes, limits.semiSpaceMaxBytes, (value, limit) => `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`),
         evidence('semiSpaceCapacityBytes', semiSpaceCapacityBytes, semiSpaceMaxBytes, (value, limit) => `It has grown to ${value} of ${limit} and cannot grow further.`),
-        evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerSecond, value => `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`),
-        evidence('ordinaryMajorsPerSecond', ordinaryMajorsPerSecond, limits.ordinaryMajorsPerSecond, (value, limit) => `${value} ordinary major GCs, ${formatRatio(signals.ordinaryMajorPauseRatio)} of wall time; ${promotesTooEarly ? `more than ${limit} while the live heap stays at ${formatBytes(signals.liveHeapBytes ?? 0)} means objects are promoted that die at once` : `${limit} would mean premature promotion`}.`),
-        evidence('gcPauseRatio', signals.gcPauseRatio ?? pauseRatio, limits.pauseRatio, (value, limit) => `GC pauses take ${value} of wall time; ${limit} from scavenges and the majors they cause would be worth a change.`),
+        evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerCpuSecond, value => `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`),
+        evidence('ordinaryMajorPauseRatio', signals.ordinaryMajorPauseRatio, limits.ordinaryMajorRatio, (value, limit) => `${formatNumber(ordinaryMajorsPerSecond)} ordinary major GCs a second, ${value} of wall time; ${promotesTooEarly ? `more than ${limit} while the live heap stays at ${formatBytes(signals.liveHeapBytes ?? 0)} means objects are promoted that die at once` : `${limit} of CPU time would mean premature promotion`}.`),
+        evidence('gcPauseRatio', signals.gcPauseRatio ?? wallRatio, limits.pauseRatio, (value, limit) => `GC pauses take ${value} of wall time; ${limit} of CPU time from scavenges and the majors they cause would be worth a change.`),
+        ...cpuTimeEvidence(signals, `${formatNumber(signals.scavengesPerCpuSecond)} scavenges, and ${formatRatio(cpuRatio)} in them and the majors they cause`),
         ...sinceUpgrade(target, semiSpaceMaxBytes)
       ],
-      impact: `${formatRatio(pauseRatio)} of wall time goes into GC pauses, and about as much again into GC threads; requests wait for them.`
+      impact: `${formatRatio(wallRatio)} of wall time goes into GC pauses, and about as much again into GC threads; requests wait for them.`
     }
   },
 

@@ -6,7 +6,7 @@ const { pageOf } = require('./pagination')
 const { refuse } = require('./problems')
 const { CommandError } = require('../commands/commands')
 const { kinds } = require('../captures/kinds')
-const { markdown } = require('../captures/suspect-text')
+const { markdown } = require('../text/suspect-text')
 
 /** What is done to an app, and what may hold its secrets: see authorize.js. @type {{ access: import('./authorize').Access }} */
 const ACT = { access: 'act' }

@@ -78,6 +78,8 @@ class ClientLimits {
   #isReady
   #longestScrapeMs
   #now
+  /** Admitted requests that wait for a turn of the event loop. @type {(() => void)[]} */
+  #waiting = []
   #forgottenAtMs
 
   /**
@@ -100,7 +102,9 @@ class ClientLimits {
    */
   createServer (options, handler) {
     const server = http.createServer(options, (request, response) => {
-      if (this.#admits(request, response)) handler(request, response)
+      if (!this.#admits(request, response)) return
+      const handle = () => { if (!request.socket.destroyed) handler(request, response) }
+      if (this.#waiting.push(handle) === 1) setImmediate(this.#handleNext)
     })
     // Beyond it node:net closes the next connection, whoever it is. An idle connection that was
     // closed to make room still counts for a moment.
@@ -110,6 +114,13 @@ class ClientLimits {
     server.removeAllListeners('connection')
     server.on('connection', socket => { if (this.#connected(socket)) serve.call(server, socket) })
     return server
+  }
+
+  /** Handles one request. Probes are answered between two: each turn reads what has come in. */
+  #handleNext = () => {
+    const handle = this.#waiting.shift()
+    if (this.#waiting.length > 0) setImmediate(this.#handleNext)
+    handle?.()
   }
 
   /**

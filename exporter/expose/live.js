@@ -5,6 +5,7 @@ const { steadyUnixMs } = require('../clock')
 const { MOST } = require('./client-limits')
 const { refuse } = require('./problems')
 const { nameOf, withoutOmitted } = require('./targets')
+const { findCase } = require('../classify/case')
 const { primaryOf } = require('../classify/evaluate')
 
 const EVERY_MS = 1000
@@ -81,7 +82,9 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
  */
 function rowOf (target, deathWatch) {
   const { rssBytes, containerLimitBytes, heapUsedBytes, heapSizeLimitBytes } = target.values
-  const found = primaryOf(target.verdicts) ?? target.verdicts.find(({ state, opportunity }) => state === 'suspected' && !opportunity)
+  const { verdicts } = findCase(target)
+  const found = primaryOf(verdicts) ??
+    verdicts.find(({ state, opportunity }) => state === 'suspected' && !opportunity)
   return {
     ...nameOf(target),
     startedAtUnixMs: target.hello.startedAtUnixMs,
@@ -93,7 +96,8 @@ function rowOf (target, deathWatch) {
     heapUsedBytes,
     heapSizeLimitBytes,
     loopRatio: loopRatioOf(target),
-    opportunities: target.verdicts.filter(({ state, opportunity }) => state === 'confirmed' && opportunity).length,
+    opportunities: verdicts
+      .filter(({ state, opportunity }) => state === 'confirmed' && opportunity).length,
     verdict: found ? { diagnosis: found.diagnosis, title: found.title, state: found.state, severity: found.severity, summary: found.summary } : null
   }
 }

@@ -8,7 +8,7 @@ const { youngGenerationBytes } = require('../v8/heap-sizing')
 const { plan } = require('../v8/plan')
 const { planCase } = require('../v8/plan-case')
 const { nodeVersion, has, SEES_CGROUP_V2 } = require('../v8/node-versions')
-const { readPlanArguments, PlanArgumentError } = require('../v8/plan-request')
+const { readPlanArguments, PlanArgumentError } = require('./plan-request')
 
 /**
  * GET /api/v1/plan: what V8 will choose under another Node.js, limit or flag; with target= against what that runs now.
@@ -17,7 +17,7 @@ const { readPlanArguments, PlanArgumentError } = require('../v8/plan-request')
  */
 function planRoutes (server, targets) {
   server.get('/api/v1/plan', { schema: { tags: ['plan'], summary: 'What V8 will choose under another Node.js, memory limit or flag', querystring: schemas.planQuery, response: { 200: schemas.plan, ...schemas.refusals } } }, async (request, reply) => {
-    const { target: wanted, ...given } = /** @type {import('../v8/plan-request').PlanArguments & { target?: string }} */ (request.query)
+    const { target: wanted, ...given } = /** @type {import('./plan-request').PlanArguments & { target?: string }} */ (request.query)
     try {
       const asked = readPlanArguments(given, { ofTarget: wanted !== undefined })
       if (wanted === undefined) return plan({ ...asked, cgroup: asked.cgroup ?? 'v2', flags: { nodeOptions: asked.nodeOptions, execArgv: [] } })

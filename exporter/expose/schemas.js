@@ -1,8 +1,11 @@
 'use strict'
 
 const { kinds } = require('../captures/kinds')
-const { reasons } = require('../deaths/reasons')
+const { capture, suspects } = require('../captures/schema')
+const { evidence, state } = require('../classify/schema')
+const { death, deathWithMinutes, ending } = require('../deaths/schema')
 const { silenceCauses } = require('../deaths/silence')
+const { array, nullable, number, object, text } = require('../text/json-schema')
 const { problems } = require('./problems')
 const { pageQuery } = require('./pagination')
 
@@ -11,49 +14,15 @@ const { pageQuery } = require('./pagination')
  * `memwatch run --json`.
  */
 
-const nullable = (/** @type {string} */ type) => ({ type: [type, 'null'] })
-/** @param {Record<string, object>} properties @param {string[]} [optional] */
-const object = (properties, optional = []) => ({
-  type: 'object',
-  properties,
-  required: Object.keys(properties).filter(name => !optional.includes(name)),
-  additionalProperties: false
-})
-/** @param {object} items */
-const array = items => ({ type: 'array', items })
-const text = { type: 'string' }
-const number = { type: 'number' }
-
-const suspects = object({
-  of: { enum: ['grown bytes', 'allocated bytes', 'busy seconds'], description: 'what total and value count' },
-  total: number,
-  sites: {
-    ...array(object({
-      function: text,
-      file: { ...text, description: 'relative to the package of the app, where that can be seen' },
-      line: number,
-      value: number,
-      share: number,
-      inlinedIn: { ...nullable('string'), description: 'the caller whose bytes these are, where this may have been inlined into it; null where it is counted itself' },
-      via: { ...nullable('string'), description: 'the package that does it on behalf of this line' },
-      call: { ...nullable('string'), description: 'what blocks' },
-      instead: { ...nullable('string'), description: 'what does not' },
-      longestSeconds: { ...nullable('number'), description: 'at a stretch' },
-      text
-    })),
-    description: 'worst first'
-  }
-})
-
 const verdict = object({
   diagnosis: text,
   title: text,
-  state: { enum: ['unknown', 'ok', 'suspected', 'confirmed'] },
+  state,
   severity: { enum: ['critical', 'warning', 'info'] },
   opportunity: { type: 'boolean', description: 'something to gain where nothing is wrong: never primary' },
   confirmedAfterSeconds: { ...nullable('number'), description: 'age of the isolate when the verdict was confirmed' },
   summary: text,
-  evidence: array(object({ signal: text, value: number, limit: number, unit: text, text })),
+  evidence: array(evidence),
   ruledOut: array(object({ diagnosis: text, text })),
   impact: nullable('string'),
   suspects: {
@@ -188,26 +157,6 @@ const series = stepsSeconds => object({
   }
 })
 
-const death = object({
-  id: text,
-  target: text,
-  thread: text,
-  pid: { type: 'integer' },
-  host: nullable('string'),
-  node: text,
-  startedAtUnixMs: number,
-  diedAtUnixMs: { ...number, description: 'when its end was noticed' },
-  lastFrameUnixMs: number,
-  reason: { enum: Object.keys(reasons) },
-  sure: { enum: ['certain', 'likely', 'possible'] },
-  text: { ...text, description: 'one sentence' },
-  exitCode: nullable('integer'),
-  signal: nullable('string'),
-  advice: { ...nullable('string'), description: 'what to do about one that ran out of heap, where no verdict says so; absent of one that an older exporter saw' },
-  suspects: { ...nullable('string'), description: 'of one that ran out of memory: the lines that the last heap profile pointed at' },
-  verdict: { anyOf: [object({ diagnosis: text, summary: text, fix: text }), { type: 'null' }], description: 'what was confirmed on it then' }
-}, ['advice'])
-
 const deaths = { ...array(death), description: 'newest first' }
 
 const deathsQuery = {
@@ -215,14 +164,6 @@ const deathsQuery = {
   properties: { target: text, ...pageQuery },
   additionalProperties: false
 }
-
-const deathWithMinutes = object({
-  death,
-  lastMinutes: object({
-    secondsBefore: { ...array(number), description: 'before the last frame, oldest first' },
-    tracks: { type: 'object', additionalProperties: array(nullable('number')) }
-  })
-})
 
 const trimQuery = { type: 'object', properties: { dryRun: { type: 'boolean', default: false } }, additionalProperties: false }
 
@@ -264,26 +205,6 @@ const captureQuery = {
   additionalProperties: false
 }
 
-const capture = object({
-  id: text,
-  kind: { enum: Object.keys(kinds) },
-  target: text,
-  thread: text,
-  pid: number,
-  host: nullable('string'),
-  node: text,
-  startedAtUnixMs: { ...number, description: 'when the isolate started' },
-  seconds: number,
-  diagnosis: { ...nullable('string'), description: 'that it was made for by itself; null when somebody asked for it' },
-  state: { enum: ['running', 'done', 'failed'] },
-  error: nullable('string'),
-  errorCode: nullable('string'),
-  requestedUnixMs: number,
-  finishedUnixMs: nullable('number'),
-  parts: array(object({ part: text, bytes: number, sha256: text })),
-  suspects: { anyOf: [suspects, { type: 'null' }], description: 'null while it is made, and of a kind that points at no line' }
-})
-
 const captures = { ...array(capture), description: 'newest first' }
 
 const capturesQuery = { type: 'object', properties: { target: text, ...pageQuery }, additionalProperties: false }
@@ -318,7 +239,7 @@ const report = {
     })),
     deaths: { ...deaths, description: 'how its processes ended, the newest first; empty for a recording' },
     ending: {
-      ...object({ reason: { enum: Object.keys(reasons) }, sure: { enum: ['certain', 'likely', 'possible'] }, text, advice: nullable('string') }),
+      ...ending,
       description: 'how the command ended, where a signal ended it and no process of it had reported; else absent'
     }
   }, ['source', 'ending'])

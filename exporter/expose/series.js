@@ -4,7 +4,10 @@ const schemas = require('./schemas')
 const { namedTarget, refuseUnknownTarget } = require('./named-target')
 const { trackNames } = require('../series/tracks')
 
-/** @typedef {import('../flight/flight').Series} Series @typedef {import('../series/tracks').TrackName} TrackName */
+/**
+ * @typedef {import('../series/flight').Series} Series
+ * @typedef {import('../series/tracks').TrackName} TrackName
+ */
 
 /** The finest step of an answer, by how long a time it is about: no answer has more than some two thousand rows. */
 const STEPS = /** @type {const} */ ([

@@ -11,6 +11,7 @@ const { flameRoutes } = require('./flame')
 const { deathRoutes } = require('./deaths')
 const { lateCompilers } = require('./late-compilers')
 const { liveRoutes } = require('./live')
+const { createMetrics } = require('./metrics')
 const { openApiRoutes } = require('./openapi')
 const { pageRoutes } = require('./page')
 const { recordingRoutes } = require('./recording')
@@ -34,30 +35,42 @@ const SILENT_CONNECTION_MS = 60_000
 const OPEN = { config: { access: 'open' } }
 
 /**
+ * What the HTTP side reads: the exporter.
+ *
+ * @typedef {object} Source
+ * @property {import('../series/target').Target[]} targets
+ * @property {import('../catalog/exporter-metrics').ExporterState} state
+ * @property {boolean} isReady
+ * @property {import('pino').Logger} log
+ * @property {Pick<import('../exporter').ExporterConfig, 'compat' | 'tokenFile' | 'trustLoopback'>} config
+ * @property {import('../commands/commands').Commands} commands
+ * @property {import('../captures/captures').Captures} captures
+ * @property {import('../deaths/deaths').Deaths} deathRegistry
+ * @property {import('../deaths/death-watch').DeathWatch} deathWatch
+ */
+
+/**
  * The exporter's HTTP side.
  *
- * @param {object} parts
- * @param {() => import('../series/target').Target[]} parts.targets
- * @param {ReturnType<typeof import('./metrics').createMetrics>} parts.metrics
- * @param {() => boolean} parts.isReady
- * @param {string} parts.logLevel
- * @param {import('../commands/commands').Commands} parts.commands
- * @param {import('../captures/captures').Captures} parts.captures
- * @param {import('../deaths/deaths').Deaths} parts.deaths
- * @param {import('../deaths/death-watch').DeathWatch} parts.deathWatch
- * @param {import('node:events').EventEmitter} parts.events the exporter's
- * @param {(target: import('../series/target').Target, error: Error) => void} parts.omit called for a target that is left out of an answer
- * @param {string} [parts.token] that callers must bear: authorize.js
- * @param {boolean} [parts.trustLoopback] false: callers on this machine must bear it, too
+ * @param {Source & import('node:events').EventEmitter} exporter
+ * @param {object} [options]
+ * @param {(target: import('../series/target').Target, error: Error) => void} [options.omit] is told
+ *   of a target that is left out of an answer
  */
-function createServer ({ targets, metrics, isReady, logLevel, commands, captures, deaths, deathWatch, events, omit, token, trustLoopback = true }) {
-  const limits = new ClientLimits({ isReady })
+function createServer (exporter, { omit = () => {} } = {}) {
+  const { config: { compat, tokenFile: token, trustLoopback = true }, log } = exporter
+  const targets = () => exporter.targets
+  const metrics = createMetrics({ targets, state: () => exporter.state, compat })
+  const limits = new ClientLimits({ isReady: () => exporter.isReady })
   const server = fastify({
-    logger: { level: logLevel },
+    loggerInstance: /** @type {import('fastify').FastifyBaseLogger} */ (log),
     // A scrape a second is no news.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 65_536,
     schemaController: { compilersFactory: lateCompilers },
+    // To compile what checks a schema takes a tenth of a core two seconds, while probes wait. Tests
+    // check the schemas.
+    ajv: { customOptions: { validateSchema: false } },
     clientErrorHandler: refuseMalformed,
     serverFactory: handler => limits.createServer(TIMEOUTS, handler).setTimeout(SILENT_CONNECTION_MS)
   })
@@ -72,7 +85,7 @@ function createServer ({ targets, metrics, isReady, logLevel, commands, captures
   })
   server.addHook('onRequest', async (_, reply) => { reply.headers(HEADERS) })
   server.addHook('preParsing', authorize({ token, trustLoopback }))
-  routes(server, { targets, scrapes: shareScrapes(metrics), limits, commands, captures, deaths, deathWatch, events, omit })
+  routes(server, exporter, { scrapes: shareScrapes(metrics), limits, omit })
   return server
 }
 
@@ -111,10 +124,15 @@ function notFoundHandler (server) {
 
 /**
  * @param {import('fastify').FastifyInstance} server
- * @param {Omit<Parameters<typeof createServer>[0], 'metrics' | 'isReady' | 'logLevel' | 'token' | 'trustLoopback'> & { limits: ClientLimits, scrapes: ReturnType<typeof shareScrapes> }} parts
+ * @param {Source & import('node:events').EventEmitter} exporter
+ * @param {object} parts
+ * @param {ReturnType<typeof shareScrapes>} parts.scrapes
+ * @param {ClientLimits} parts.limits
+ * @param {(target: import('../series/target').Target, error: Error) => void} parts.omit
  */
-function routes (server, { targets, scrapes, limits, commands, captures, deaths, deathWatch, events, omit }) {
-  const watched = () => targets().filter(target => target.frame)
+function routes (server, exporter, { scrapes, limits, omit }) {
+  const { commands, captures, deathRegistry, deathWatch } = exporter
+  const watched = () => exporter.targets.filter(target => target.frame)
 
   openApiRoutes(server)
   pageRoutes(server)
@@ -127,9 +145,9 @@ function routes (server, { targets, scrapes, limits, commands, captures, deaths,
     return reply.type(contentType).header('content-length', length).send(Readable.from(parts, { objectMode: false }))
   })
   targetRoutes(server, { targets: watched, deathWatch, omit })
-  liveRoutes(server, { targets: watched, deathWatch, events, limits, omit })
-  recordingRoutes(server, { targets: watched, events })
-  deathRoutes(server, deaths)
+  liveRoutes(server, { targets: watched, deathWatch, events: exporter, limits, omit })
+  recordingRoutes(server, { targets: watched, events: exporter })
+  deathRoutes(server, deathRegistry)
   seriesRoutes(server, watched)
   planRoutes(server, watched)
   trimRoutes(server, { targets: watched, commands })

@@ -10,7 +10,7 @@ const RETAINED_MS = 1000
  */
 const RENDERINGS = { burst: 2, perSecond: 1 }
 
-/** @typedef {{ contentType: string, length: number, parts: Buffer[] }} Scrape */
+/** @typedef {import('./metrics').Scrape} Scrape */
 
 /** The text of one content type. */
 class Form {
@@ -36,14 +36,6 @@ function shareScrapes (metrics, now = () => performance.now()) {
   /** @type {Map<string, Form>} */
   const forms = new Map()
 
-  /** @param {string} contentType @returns {Promise<Scrape>} */
-  async function render (contentType) {
-    const { length, parts } = await metrics.text(contentType)
-    const read = []
-    for await (const part of parts()) read.push(part)
-    return { contentType, length, parts: read }
-  }
-
   return {
     text (accept = '') {
       const contentType = metrics.contentTypeFor(accept)
@@ -51,7 +43,7 @@ function shareScrapes (metrics, now = () => performance.now()) {
       forms.set(contentType, form)
       if (form.text && (form.isRendering || !form.renderings.take(now()))) return form.text
       form.isRendering = true
-      const text = form.text = render(contentType)
+      const text = form.text = metrics.text(contentType)
       const drop = () => { if (form.text === text) form.text = undefined }
       text.then(() => { setTimeout(drop, RETAINED_MS).unref() }, drop)
         .finally(() => { form.isRendering = false })

@@ -3,8 +3,9 @@
 const { steadyUnixMs } = require('../clock')
 const schemas = require('./schemas')
 const { pageOf } = require('./pagination')
-const { anatomyIn } = require('../anatomy')
+const { anatomyIn } = require('../signals/anatomy-in')
 const { parts } = require('../anatomy/parts')
+const { findCase } = require('../classify/case')
 const { primaryOf } = require('../classify/evaluate')
 const { withKubernetes } = require('../fixes/forms')
 
@@ -36,10 +37,7 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
   const each = (request, reply, make) => {
     const found = asked(request, reply)
     if (!Array.isArray(found)) return found
-    const serialize = /** @type {(list: any) => string} */ (reply.getSerializationFunction('200'))
-    // It is compiled when it is first called: if that fails no target is to blame.
-    serialize([])
-    const items = withoutOmitted(found, target => serialize([make(target)]).slice(1, -1), omit)
+    const items = withoutOmitted(found, target => JSON.stringify(make(target)), omit)
     return reply.type('application/json; charset=utf-8').send(`[${items.join(',')}]`)
   }
 
@@ -102,11 +100,14 @@ function memoryOf (target) {
 }
 
 /** @param {Target} target */
-const verdictsOf = ({ verdicts, suspects }) => verdicts.map(verdict => ({
-  ...verdict,
-  suspects: suspects.get(verdict.diagnosis) ?? null,
-  fix: verdict.fix.map(fix => ({ ...fix, change: withKubernetes(fix.change) }))
-}))
+function verdictsOf (target) {
+  const { verdicts, suspects } = findCase(target)
+  return verdicts.map(verdict => ({
+    ...verdict,
+    suspects: suspects.get(verdict.diagnosis) ?? null,
+    fix: verdict.fix.map(fix => ({ ...fix, change: withKubernetes(fix.change) }))
+  }))
+}
 
 /**
  * A target and what was found on it: an item of /api/v1/diagnoses and of the report of `memwatch run`.

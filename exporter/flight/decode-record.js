@@ -3,13 +3,14 @@
 const { createHash } = require('node:crypto')
 const { inflateRawSync } = require('node:zlib')
 const { PROTOCOL_VERSION, MAX_LINE_BYTES } = require('memwatch/frame')
+const { evidence: reportedEvidence, state } = require('../classify/schema')
 const { rebuild } = require('../data-folder/contract')
-const schemas = require('../expose/schemas')
+const { death } = require('../deaths/schema')
 const { check } = require('../ingest/decode')
 const { ordered } = require('../series/history')
 const { identityOf } = require('../series/targets')
-const { Block } = require('./block')
-const { columns, STEPS } = require('./flight')
+const { Block } = require('../series/block')
+const { columns, STEPS } = require('../series/flight')
 
 /** Rows of other columns, as an older exporter may have saved them, cannot be read. */
 const LAYOUT = createHash('sha256').update(JSON.stringify([ordered, columns])).digest('hex').slice(0, 12)
@@ -22,10 +23,9 @@ const object = (properties, optional = []) => ({
   type: 'object', properties, required: Object.keys(properties).filter(name => !optional.includes(name))
 })
 /** A number that was not finite when it was saved is null in JSON. */
-const { properties: inEvidence } = /** @type {any} */ (schemas.verdict).properties.evidence.items
-const evidence = object({ ...inEvidence, value: nullable, limit: nullable })
+const evidence = object({ ...reportedEvidence.properties, value: nullable, limit: nullable })
 const judgement = object({
-  state: schemas.verdict.properties.state, summary: text, evidence: { type: 'array', items: evidence }, impact: text
+  state, summary: text, evidence: { type: 'array', items: evidence }, impact: text
 }, ['evidence', 'impact'])
 const settledState = object({
   state: { enum: ['suspected', 'confirmed'] }, judgement, agreed: number, confirmedAtSeconds: nullable, seenAtSeconds: number
@@ -39,7 +39,7 @@ const secondsRecord = object({
 }, ['boot'])
 const blockRecord = object({ key: text, stepSeconds: { enum: STEPS.map(({ stepSeconds }) => stepSeconds) }, from: number, to: number })
 const endRecord = object({ key: text })
-const deathRecord = object({ death: schemas.death })
+const deathRecord = object({ death })
 const retraction = object({ id: text })
 
 /**

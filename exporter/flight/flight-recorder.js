@@ -1,6 +1,7 @@
 'use strict'
 
 const os = require('node:os')
+const { findCase } = require('../classify/case')
 const { exactBuffer } = require('../exact-buffer')
 const { identityOf } = require('../series/targets')
 const { levels } = require('../self-care/load')
@@ -75,10 +76,6 @@ class FlightRecorder {
     this.#memoryBytes = memoryBytes
     this.#hold = hold
     if (folder) this.#segments = new Segments(folder, { families: FAMILIES, maxBytes, onFailure, decode: decodeRecord, quarantine })
-    targets.on('end', target => {
-      target.flight.seal()
-      this.#end(target)
-    })
   }
 
   /** How much is kept, and how well. */
@@ -108,6 +105,7 @@ class FlightRecorder {
       try {
         this.#targets.restore(known, target => {
           target.restore(found)
+          findCase(target).settled = found.settled
           this.#saved.set(target, { untilSeconds: target.lastSeconds, endedSeconds: -Infinity, introducedMs: -Infinity })
         })
       } catch {
@@ -171,6 +169,12 @@ class FlightRecorder {
    */
   death (death, lastMinutes, target) {
     this.#owe('deaths', { meta: { type: 'death', death }, bytes: lastMinutes })
+    this.#end(target)
+  }
+
+  /** @param {import('../series/target').Target} target */
+  ended (target) {
+    target.flight.seal()
     this.#end(target)
   }
 
@@ -256,7 +260,12 @@ class FlightRecorder {
     saved.introducedMs = -Infinity
   }
 
-  /** A block that is on disk need not be in memory. @param {Segments} segments @param {import('../series/target').Target} target @param {import('./flight').SealedBlock} block */
+  /**
+   * A block that is on disk need not be in memory.
+   * @param {Segments} segments
+   * @param {import('../series/target').Target} target
+   * @param {import('../series/flight').SealedBlock} block
+   */
   async #saveBlock (segments, target, block) {
     const places = await segments.append(`step${block.stepSeconds}`, [blockRecord(target, block)])
     if (!places) return

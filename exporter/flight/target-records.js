@@ -5,7 +5,8 @@ const { deflateRawSync } = require('node:zlib')
 const { exactBuffer } = require('../exact-buffer')
 const { ordered } = require('../series/history')
 const { identityOf } = require('../series/targets')
-const { Block } = require('./block')
+const { findCase } = require('../classify/case')
+const { Block } = require('../series/block')
 const { LAYOUT } = require('./decode-record')
 
 /** Who was heard of so recently, before the exporter went, may still live. */
@@ -44,7 +45,7 @@ function readBoot () {
  * @typedef {object} Remembered
  * @property {{ hello: any, name: string, thread: string }} known
  * @property {{ time: number, row: Float64Array }[]} seconds oldest first
- * @property {import('./flight').SealedBlock[]} blocks of each step, oldest first
+ * @property {import('../series/flight').SealedBlock[]} blocks of each step, oldest first
  * @property {number} lastSequence
  * @property {number} firstUptimeSeconds
  * @property {import('../classify/settle').Settled} settled
@@ -64,19 +65,24 @@ const endRecord = key => ({ meta: { type: 'end', key } })
  * @returns {{ record: Record, untilSeconds: number } | undefined} undefined when nothing is new
  */
 function secondsRecord (target, { sinceSeconds, nowMs }) {
-  const { seconds: { times, tracks }, settled, ...counts } = target.kept(sinceSeconds)
+  const { seconds: { times, tracks }, ...counts } = target.kept(sinceSeconds)
   const from = times.findIndex(time => time > sinceSeconds)
   if (from < 0) return undefined
   const block = new Block(ordered.length)
   for (let i = from; i < times.length; i++) block.append(times[i], ordered.map(track => tracks[track][i] ?? NaN))
-  const found = [...settled].filter(([, { state }]) => state === 'confirmed' || state === 'suspected')
+  const found = [...findCase(target).settled]
+    .filter(([, { state }]) => state === 'confirmed' || state === 'suspected')
   return {
     record: { meta: { type: 'seconds', key: identityOf(target.hello), layout: LAYOUT, boot: BOOT, atMs: nowMs, ...counts, settled: found }, bytes: block.pack() },
     untilSeconds: times[times.length - 1]
   }
 }
 
-/** @param {import('../series/target').Target} target @param {import('./flight').SealedBlock} block @returns {Record} */
+/**
+ * @param {import('../series/target').Target} target
+ * @param {import('../series/flight').SealedBlock} block
+ * @returns {Record}
+ */
 const blockRecord = ({ hello, name, thread }, { stepSeconds, from, to, packed }) => ({
   meta: { type: 'block', layout: LAYOUT, stepSeconds, from, to, key: identityOf(hello), name, thread, startedAtUnixMs: hello.startedAtUnixMs }, bytes: packed
 })
@@ -117,7 +123,7 @@ function * remembered (segments, { nowMs, maxTargets }) {
 
 /** What was found of a target. */
 class Found {
-  /** @type {import('./flight').SealedBlock[]} */
+  /** @type {import('../series/flight').SealedBlock[]} */
   blocks = []
   /** The newest record of its seconds. @type {any} */
   last

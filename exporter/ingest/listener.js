@@ -16,9 +16,14 @@ const KEEP_ALIVE_MS = 10_000
 const LIMITS = Object.freeze({ maxConnections: 4096, maxUnfinishedBytes: 16 * 2 ** 20 })
 /** The same for one pod of many: no pod takes what the others need. */
 const POD_LIMITS = Object.freeze({ maxConnections: 64, maxUnfinishedBytes: 2 ** 20 })
-/** Frames that a connection may send at once, as after a pause of the exporter, and then each second: an agent sends ten at most. */
+/**
+ * Frames that a target may send at once, as after a pause of the exporter, and then each second: an
+ * agent sends ten at most. A new connection of the target gets no more.
+ */
 const BURST_FRAMES = 300
 const FRAMES_PER_SECOND = 20
+/** As node:net reads it: after such a chunk there is more to come. */
+const FULL_CHUNK_BYTES = 65_536
 /** The longest frame of the lab has 2,500 characters. */
 const ORDINARY_FRAME_LENGTH = 4096
 /** After this many rejected lines a connection is closed: what sends them is broken or hostile. */
@@ -53,6 +58,8 @@ class Listener {
   #sink
   /** @type {Set<Door>} */
   #doors = new Set()
+  /** @type {WeakMap<import('../series/target').Target, Allowance>} */
+  #allowances = new WeakMap()
 
   /** @param {Sink} sink */
   constructor (sink) {
@@ -107,7 +114,7 @@ class Listener {
     /** @type {ReturnType<NonNullable<Sink['record']>>} */
     let record
     let rejects = 0
-    const allowance = new Allowance()
+    let allowance = new Allowance()
     let frames = 0
     /** Characters of the last frame that was read, or of an ordinary one. */
     let frameLength = ORDINARY_FRAME_LENGTH
@@ -122,8 +129,11 @@ class Listener {
     const take = line => {
       if (socket.destroyed) return
       session?.heard()
-      if (session && line.startsWith(FRAME)) {
+      const isFrame = session && line.startsWith(FRAME)
+      if (session && isFrame) {
         if (this.#sink.sheds?.(session, { count: frames++, isLarger: line.length > frameLength })) return
+        // Before it is read: what a flood sends beyond that costs nothing.
+        if (!allowance.take()) return reject('too_fast')
         frameLength = Math.max(ORDINARY_FRAME_LENGTH, line.length)
       }
       const decoded = decode(line)
@@ -139,6 +149,7 @@ class Listener {
           return
         }
         session = opened
+        allowance = this.#allowanceOf(opened.target, allowance)
         record = this.#sink.record?.(line)
         socket.setTimeout(0)
         return
@@ -150,7 +161,7 @@ class Listener {
       if (!session) return reject('hello_missing')
       if (message.type === 'capture') return reject('unknown_type')
       if (message.type === 'answer') return session.answer(message)
-      if (!allowance.take()) return reject('too_fast')
+      if (!isFrame && !allowance.take()) return reject('too_fast')
       record?.line(line)
       if (message.type === 'bye') return session.bye(message)
       const refused = session.frame(message)
@@ -167,6 +178,11 @@ class Listener {
       }
       door.unfinishedBytes += lines.heldBytes - before
       this.#sink.received?.(chunk.length)
+      if (chunk.length >= FULL_CHUNK_BYTES && !capture) {
+        // libuv reads a busy socket up to 32 times in a turn of the event loop: the others wait.
+        socket.pause()
+        setImmediate(() => socket.resume())
+      }
       if (door.unfinishedBytes > door.maxUnfinishedBytes) {
         reject('too_much_unfinished')
         socket.destroy()
@@ -183,9 +199,20 @@ class Listener {
       session?.closed(timedOut)
     })
   }
+
+  /**
+   * @param {import('../series/target').Target} target
+   * @param {Allowance} fresh for a target that has none
+   * @returns {Allowance}
+   */
+  #allowanceOf (target, fresh) {
+    const allowance = this.#allowances.get(target) ?? fresh
+    this.#allowances.set(target, allowance)
+    return allowance
+  }
 }
 
-/** How many frames a connection may send now. A token bucket. */
+/** How many frames a target may send now. A token bucket. */
 class Allowance {
   #frames = BURST_FRAMES
   #atMs = performance.now()

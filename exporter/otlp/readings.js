@@ -67,7 +67,7 @@ class Readings {
     const signals = signalsOf(window)
     /** @type {import('../catalog/metric').Context} */
     const context = { nowUnixMs: steadyUnixMs(), window, signal: name => signals[name] }
-    const metrics = metricData(rows, row => row.histogram ? row.histogram.rows(target) : row.read(target, context), {
+    const metrics = metricData(rows, row => row.read(target, context), {
       startUnixMs: target.hello.startedAtUnixMs,
       seenUnixMs: frame.atUnixMs - 1000 * target.watchedSeconds,
       nowUnixMs: atUnixMs

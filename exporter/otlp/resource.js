@@ -3,7 +3,7 @@
 const { createHash } = require('node:crypto')
 const fs = require('node:fs')
 const { resourceFromAttributes } = require('@opentelemetry/resources')
-const { Witness } = require('../deaths/witness')
+const { Witness } = require('../process/witness')
 const { identityOf } = require('../series/targets')
 const { containerId, tryRead } = require('./surroundings')
 

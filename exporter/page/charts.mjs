@@ -162,7 +162,7 @@ export const charts = [
       }
     ],
     lines: () => [],
-    evidence: { gcPauseRatio: level, recentGcPauseRatio: level, externalMajorPauseRatio: level, gcsLastMinute: text, majorsSeen: text, ordinaryMajorsSeen: text }
+    evidence: { gcPauseRatio: level, recentGcPauseRatio: level, ordinaryMajorPauseRatio: level, externalMajorPauseRatio: level, gcsLastMinute: text, majorsSeen: text, ordinaryMajorsSeen: text }
   },
   {
     id: 'young',
@@ -192,7 +192,7 @@ export const charts = [
     title: 'Event loop and CPU',
     help: 'Bad: the loop is busy all the time, or the container is throttled.',
     unit: 'ratio',
-    tracks: ['eventLoopActiveSeconds', 'eventLoopIdleSeconds', 'threadCpuSeconds', 'processCpuSeconds', 'cpuThrottledSeconds', 'runQueueWaitSeconds', 'memoryPressureSomeSeconds'],
+    tracks: ['eventLoopActiveSeconds', 'eventLoopIdleSeconds', 'threadCpuSeconds', 'processCpuSeconds', 'cpuPeriods', 'cpuThrottledPeriods', 'runQueueWaitSeconds', 'memoryPressureSomeSeconds'],
     draws: [
       {
         label: 'loop utilization (ELU)',
@@ -204,12 +204,27 @@ export const charts = [
       },
       { label: 'CPU of the thread', colour: '--green', read: rate('threadCpuSeconds') },
       { label: 'CPU of the process', colour: '--light-blue', read: rate('processCpuSeconds') },
-      { label: 'throttled', colour: '--red', read: rate('cpuThrottledSeconds') },
+      {
+        label: 'periods throttled',
+        colour: '--red',
+        read: row => {
+          const [periods, throttled] = [row.rate('cpuPeriods'), row.rate('cpuThrottledPeriods')]
+          return periods && throttled !== null ? throttled / periods : null
+        }
+      },
       { label: 'waits for a CPU', colour: '--violet', read: rate('runQueueWaitSeconds') },
       { label: 'waits for memory', colour: '--orange', read: rate('memoryPressureSomeSeconds') }
     ],
     lines: () => [],
-    evidence: { threadCpuRatio: level, cpuThrottledRatio: level, runQueueWaitRatio: level, memoryPressureRatio: level, loadGrowthRatio: text }
+    evidence: {
+      eventLoopUtilizationRatio: level,
+      threadCpuRatio: level,
+      cpuTimeRatio: level,
+      cpuThrottledRatio: level,
+      runQueueWaitRatio: level,
+      memoryPressureRatio: level,
+      loadGrowthRatio: text
+    }
   },
   {
     id: 'delay',

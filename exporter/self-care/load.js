@@ -4,6 +4,7 @@ const os = require('node:os')
 const v8 = require('node:v8')
 const { performance } = require('node:perf_hooks')
 const { splitNodeOptions } = require('memwatch/identity')
+const { findCase } = require('../classify/case')
 const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
 
 /**
@@ -119,6 +120,9 @@ function memoryReader () {
   return () => ({ rssBytes: process.memoryUsage.rss(), limitBytes: memoryLimitBytes(), heapRatio: heapRatio() })
 }
 
+/** How often the exporter measures its load, and removes what is too old. */
+const MEASURE_EVERY_MS = 5000
+
 /** How much the exporter has to do, measured now and then. */
 class Load {
   level = 0
@@ -188,6 +192,7 @@ class Load {
 }
 
 /** Of an opportunity nothing is wrong. @param {import('../series/target').Target} target */
-const isIll = ({ verdicts }) => verdicts.some(({ state, opportunity }) => !opportunity && (state === 'suspected' || state === 'confirmed'))
+const isIll = target => findCase(target).verdicts.some(({ state, opportunity }) =>
+  !opportunity && (state === 'suspected' || state === 'confirmed'))
 
-module.exports = { Load, levels, loopReader, nextLevel, memoryLimitBytes }
+module.exports = { Load, MEASURE_EVERY_MS, levels, loopReader, nextLevel, memoryLimitBytes }

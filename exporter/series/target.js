@@ -6,8 +6,8 @@ const { RecentDelay } = require('./recent-delay')
 const { Window } = require('./window')
 const { Trends } = require('../statistics/trends')
 const { scanOf } = require('../anatomy/scan')
-const { Flight } = require('../flight/flight')
-const { restoreInto } = require('../flight/restore')
+const { Flight } = require('./flight')
+const { restoreInto } = require('./restore')
 const { NO_WORKERS } = require('./tracks')
 
 /** How long a target may be silent before it counts as down, in intervals of its own. */
@@ -24,8 +24,15 @@ const MOST_SECONDS_AHEAD = 604_800
 const known = Object.assign(Object.create(null), fields)
 
 /**
- * One watched isolate of one process, from its hello to its end. What it knows: who it is, its newest values, its history,
- * and the verdicts that were reached on it.
+ * The minutes before an end.
+ * @typedef {object} LastMinutes
+ * @property {number[]} secondsBefore the last frame, oldest first
+ * @property {Record<string, (number | null)[]>} tracks at those times; null where there was none
+ */
+
+/**
+ * One watched isolate of one process, from its hello to its end: who it is, its newest values and
+ * its history. What is found on it is its case: classify/case.js.
  */
 class Target {
   #history = new History()
@@ -68,15 +75,6 @@ class Target {
     this.recentDelay = new RecentDelay()
     /** What its tracks did over hours and days. */
     this.flight = new Flight()
-    /** @type {import('../classify/evaluate').Verdict[]} in the order of diagnoses; empty before the first evaluation */
-    this.verdicts = []
-    /** @type {import('../classify/settle').Settled} */
-    this.settled = new Map()
-    /** The lines of code that captures point at, by diagnosis. @type {Map<string, import('../captures/attach').AttachedSuspects>} */
-    this.suspects = new Map()
-    this.evaluatedAtSeconds = -Infinity
-    /** Uptime when the fix of a diagnosis was last computed. @type {Map<string, number>} */
-    this.recommendedAtSeconds = new Map()
   }
 
   /**
@@ -121,16 +119,14 @@ class Target {
   /**
    * Go on where an exporter before this one stood: with what it kept, oldest first.
    * @param {object} kept
-   * @param {import('../flight/flight').SealedBlock[]} kept.blocks
+   * @param {import('./flight').SealedBlock[]} kept.blocks
    * @param {{ time: number, row: Float64Array }[]} kept.seconds rows of the tracks
    * @param {number} kept.lastSequence @param {number} kept.firstUptimeSeconds
-   * @param {import('../classify/settle').Settled} kept.settled
    */
-  restore ({ blocks, seconds, lastSequence, firstUptimeSeconds, settled }) {
+  restore ({ blocks, seconds, lastSequence, firstUptimeSeconds }) {
     restoreInto({ history: this.#history, flight: this.flight, blocks, seconds })
     this.#lastSequence = lastSequence
     this.#firstUptimeSeconds = firstUptimeSeconds
-    this.settled = settled
   }
 
   /** Uptime at the newest row of its history; 0 before the first. */
@@ -143,8 +139,7 @@ class Target {
     return {
       seconds: this.#history.rows(sinceSeconds),
       lastSequence: this.#lastSequence,
-      firstUptimeSeconds: this.#firstUptimeSeconds,
-      settled: this.settled
+      firstUptimeSeconds: this.#firstUptimeSeconds
     }
   }
 
@@ -156,7 +151,7 @@ class Target {
   /**
    * Its history up to the last frame.
    * @param {number} seconds
-   * @returns {import('../deaths/deaths').LastMinutes}
+   * @returns {LastMinutes}
    */
   lastMinutes (seconds) {
     const end = this.lastSeconds
@@ -167,7 +162,7 @@ class Target {
   /**
    * What tracks did, second by second, in the last ten minutes.
    * @param {readonly import('./tracks').TrackName[]} names @param {{ sinceSeconds: number, untilSeconds: number }} options uptime
-   * @returns {import('../flight/flight').Series} only the last of each
+   * @returns {import('./flight').Series} only the last of each
    */
   secondBySecond (names, { sinceSeconds, untilSeconds }) {
     const { times, tracks } = this.#history.rows(sinceSeconds, names)

@@ -7,9 +7,9 @@ const { NO_WORKERS, tracks } = require('./tracks')
 const RATE_SECONDS = 30
 /** Share of a span that GCs must have been observed in: what is known of less says little of it. */
 const LEAST_OBSERVED_SHARE = 0.5
-/** What counts as the start of a life. */
+/** What counts as the start of a life: a share of it, and at least so many seconds in which the thread did not wait for a CPU. */
 const START_SHARE = 0.2
-const START_LEAST_SECONDS = 10
+const START_LEAST_CPU_SECONDS = 10
 const START_MOST_SECONDS = 300
 
 /** @typedef {{ readonly times: number[], readonly values: number[] }} Points */
@@ -79,8 +79,17 @@ class Window {
    * @param {number} seconds
    */
   settledSeconds (seconds) {
-    const start = Math.min(Math.max(this.nowSeconds * START_SHARE, START_LEAST_SECONDS), START_MOST_SECONDS)
+    const start = Math.min(Math.max(this.nowSeconds * START_SHARE, this.#leastStartSeconds()), START_MOST_SECONDS)
     return Math.min(seconds, this.nowSeconds - start)
+  }
+
+  /** With a tenth of a core a process loads for ten times as long. */
+  #leastStartSeconds () {
+    if (this.nowSeconds * START_SHARE >= START_MOST_SECONDS) return START_LEAST_CPU_SECONDS
+    const { times, values: waited } = this.points('runQueueWaitSeconds', START_MOST_SECONDS / START_SHARE)
+    if (times.length === 0) return START_LEAST_CPU_SECONDS
+    const over = times.findIndex((time, i) => time - waited[i] >= START_LEAST_CPU_SECONDS)
+    return over < 0 ? this.nowSeconds : Math.max(START_LEAST_CPU_SECONDS, times[over])
   }
 
   /** @param {import('./tracks').TrackName} track @returns {number | undefined} the newest value that is there */

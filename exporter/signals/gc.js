@@ -2,19 +2,32 @@
 
 const { RATE_SECONDS } = require('../series/window')
 const { semiSpaceMax } = require('../v8/heap-sizing')
+const { NOW_SECONDS, cpuTimeSignals } = require('./cpu-time')
 
-/** @typedef {import('./index').Signal} Signal */
+/**
+ * @typedef {import('./index').Signal} Signal
+ * @typedef {import('../series/window').Window} Window
+ * @typedef {import('../series/tracks').TrackName} TrackName
+ */
 
-/** Near its heap limit a process has seconds left: what counts is now. */
-const NOW_SECONDS = 8
+/**
+ * Share of wall time. Node.js reports a pause when its loop turns next, which may be a frame later than
+ * the time that it took.
+ * @param {Window} window @param {TrackName} track of pauses @param {number} [seconds]
+ */
+function shareOfWallTime (window, track, seconds) {
+  const rate = window.rate(track, seconds)
+  return rate && Math.min(1, rate)
+}
 
 /**
  * Share of wall time spent in pauses that `track` counts.
- * @param {import('../series/tracks').TrackName} track @param {string} help @returns {Signal}
+ * @param {TrackName} track @param {string} help @returns {Signal}
  */
-const pauseRatio = (track, help) => ({ unit: 'ratio', help, compute: window => window.rate(track) })
+const pauseRatio = (track, help) => ({ unit: 'ratio', help, compute: window => shareOfWallTime(window, track) })
 
 module.exports = {
+  ...cpuTimeSignals,
   scavengesPerSecond: /** @type {Signal} */ ({
     unit: 'perSecond',
     help: `Scavenges a second over the last ${RATE_SECONDS} s.`,
@@ -34,6 +47,15 @@ module.exports = {
       const scavenges = window.rate('scavenges')
       const majors = window.rate('ordinaryMajors')
       return semiSpace && scavenges !== null && majors ? semiSpace.bytes * scavenges / majors : null
+    }
+  }),
+  keptPerMajorBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: `What the live heap grew by, on average, from one ordinary major GC to the next, over the last ${RATE_SECONDS} s.`,
+    compute: window => {
+      const live = window.points('liveHeapBytes', RATE_SECONDS).values
+      const majors = window.increase('ordinaryMajors')?.increase
+      return live.length > 1 && majors ? (live[live.length - 1] - live[0]) / majors : null
     }
   }),
   gcWindowSeconds: /** @type {Signal} */ ({
@@ -75,7 +97,7 @@ module.exports = {
   recentGcPauseRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: `Share of wall time paused in GCs of all kinds over the last ${NOW_SECONDS} s: a process near its heap limit has no more.`,
-    compute: window => window.rate('gcPauseSeconds', NOW_SECONDS)
+    compute: window => shareOfWallTime(window, 'gcPauseSeconds', NOW_SECONDS)
   }),
   recentMajorsPerSecond: /** @type {Signal} */ ({
     unit: 'perSecond',

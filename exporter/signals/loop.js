@@ -1,6 +1,7 @@
 'use strict'
 
 const { RATE_SECONDS } = require('../series/window')
+const { THROTTLED_SECONDS, cpuTime, cpuTimeOrAll, throttledRatio } = require('./cpu-time')
 const { FELT_SECONDS } = require('./felt-delay')
 
 /**
@@ -14,6 +15,29 @@ function utilization (window, seconds) {
   const idle = window.increase('eventLoopIdleSeconds', seconds)
   const total = (active?.increase ?? 0) + (idle?.increase ?? 0)
   return active && total > 0 ? active.increase / total : null
+}
+
+/**
+ * A block of L seconds takes L²/2 from each second that something waits for.
+ * @param {Window} window
+ */
+function expectedWait (window) {
+  const { times, values } = window.points('longestDelaySeconds', RATE_SECONDS)
+  const overSeconds = times.length > 1 ? times[times.length - 1] - times[0] : 0
+  // The first frame's block may have been before the window.
+  return overSeconds > 0 ? values.slice(1).reduce((sum, longest) => sum + longest ** 2 / 2, 0) / overSeconds : null
+}
+
+/** @param {Window} window @param {number} feltSeconds delays beyond it count */
+function blockedFrames (window, feltSeconds) {
+  const { values } = window.points('longestDelaySeconds', RATE_SECONDS)
+  return values.length > 0 ? values.filter(value => value > feltSeconds).length / values.length : null
+}
+
+/** @param {Window} window */
+function longestDelay (window) {
+  const { values } = window.points('longestDelaySeconds', RATE_SECONDS)
+  return values.length > 0 ? Math.max(...values) : null
 }
 
 module.exports = {
@@ -43,27 +67,38 @@ module.exports = {
   expectedWaitSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
     help: `What waits at a random moment of the last ${RATE_SECONDS} s until the loop is free, on average: a block of L seconds takes L²/2 from each second; of each frame the longest counts.`,
-    compute: window => {
-      const { times, values } = window.points('longestDelaySeconds', RATE_SECONDS)
-      const overSeconds = times.length > 1 ? times[times.length - 1] - times[0] : 0
-      // The first frame's block may have been before the window.
-      return overSeconds > 0 ? values.slice(1).reduce((sum, longest) => sum + longest ** 2 / 2, 0) / overSeconds : null
-    }
+    compute: expectedWait
   }),
   blockedFramesRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: `Share of the seconds of the last ${RATE_SECONDS} s in which something was delayed by more than ${FELT_SECONDS * 1000} ms.`,
-    compute: window => {
-      const { values } = window.points('longestDelaySeconds', RATE_SECONDS)
-      return values.length > 0 ? values.filter(value => value > FELT_SECONDS).length / values.length : null
-    }
+    compute: window => blockedFrames(window, FELT_SECONDS)
   }),
   longestDelaySeconds: /** @type {Signal} */ ({
     unit: 'seconds',
     help: `The longest delay of the last ${RATE_SECONDS} s.`,
+    compute: longestDelay
+  }),
+  blockedFramesCpuRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: `Share of those seconds in which the delay exceeds ${FELT_SECONDS * 1000} ms without the time that the thread waited for a CPU.`,
+    compute: window => blockedFrames(window, FELT_SECONDS / cpuTimeOrAll(window).ranRatio)
+  }),
+  longestDelayCpuSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'That delay without the time that the thread waited for a CPU.',
     compute: window => {
-      const { values } = window.points('longestDelaySeconds', RATE_SECONDS)
-      return values.length > 0 ? Math.max(...values) : null
+      const longest = longestDelay(window)
+      return longest && longest * cpuTimeOrAll(window).ranRatio
+    }
+  }),
+  expectedWaitCpuSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'The wait for the loop at a random moment, were the thread never kept waiting for a CPU: blocks are shorter then, and come as often in each CPU-second.',
+    compute: window => {
+      const { hadRatio, ranRatio } = cpuTimeOrAll(window)
+      const mean = expectedWait(window)
+      return mean && mean * ranRatio ** 2 / hadRatio
     }
   }),
   loopWindowSeconds: /** @type {Signal} */ ({
@@ -79,11 +114,11 @@ module.exports = {
   runQueueWaitRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: `Time the thread was ready to run and another had its CPU, over wall time, last ${RATE_SECONDS} s: throttling, and neighbours on the machine.`,
-    compute: window => window.rate('runQueueWaitSeconds')
+    compute: window => cpuTime(window)?.waitRatio ?? null
   }),
   cpuThrottledRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: `Time the cgroup held the process back for its CPU quota, over wall time, last ${RATE_SECONDS} s.`,
-    compute: window => window.rate('cpuThrottledSeconds')
+    help: `Share of the periods of its CPU quota in which the cgroup used it up and was held back, over the last ${THROTTLED_SECONDS} s.`,
+    compute: throttledRatio
   })
 }

@@ -3,8 +3,8 @@
 const { median } = require('../statistics/quantile')
 const { RATE_SECONDS } = require('../series/window')
 const { trend } = require('../statistics/trend')
-const { jemallocSavingBytes } = require('../anatomy/jemalloc-saving')
-const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, retained } = require('../anatomy/typical')
+const { jemallocSavingBytes } = require('./jemalloc-saving')
+const { NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReturnedBytes, slackBytes, retained } = require('./native-memory')
 const { growthOf, steadiness } = require('./growth')
 
 /** @typedef {import('./index').Signal} Signal */
@@ -78,7 +78,11 @@ module.exports = {
   memoryPressureRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: 'Share of time in which something in the cgroup waited for memory (PSI, some).',
-    compute: window => window.rate('memoryPressureSomeSeconds')
+    compute: window => {
+      // It is read every ten frames: an older reading may stand at the start of the window.
+      const rate = window.rate('memoryPressureSomeSeconds')
+      return rate && Math.min(1, rate)
+    }
   }),
   outsideHeapBytes: /** @type {Signal} */ ({
     unit: 'bytes',

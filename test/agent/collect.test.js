@@ -5,11 +5,12 @@ const os = require('node:os')
 const path = require('node:path')
 const { cgroup } = require('../../agent/collect/cgroup')
 const { addons } = require('../../agent/collect/addons')
+const { runQueue } = require('../../agent/collect/cpu')
 const { loadedAllocator, splitNodeOptions, appName } = require('../../agent/identity')
 const { readConfig } = require('../../agent/config')
 const { addressInHosts } = require('../../agent/lookup')
 const { fileDescriptors, kindOf } = require('../../agent/collect/file-descriptors')
-const { createMemoryGroup } = require('../../lab/memory-group')
+const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { NODES, versionOf, environment, startCollector, spawnBounded, spawnWatched, AGENT } = require('../support/agent-collector')
 
 const MIB = 2 ** 20
@@ -45,6 +46,25 @@ const V1_MEMORY = '/ /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory'
 const V1_CPU = '/ /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct'
 /** @param {string} folder @param {Record<string, string>} files */
 const inFolder = (folder, files) => Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, text]))
+
+describe('the run queue', () => {
+  /** The frames of these times that read it. @param {number[]} times seconds */
+  const readAt = times => {
+    const collector = runQueue({ read: () => '5000000 2000000000 7\n' })
+    return times.filter((nowSeconds, count) => {
+      /** @type {{ runQueueWaitSeconds?: number }} */
+      const values = {}
+      collector.read(values, { count, nowSeconds })
+      return values.runQueueWaitSeconds === 2
+    })
+  }
+  it('is read at first, and every five frames', () => {
+    expect(readAt([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])).toEqual([0, 4, 9])
+  })
+  it('is read every six seconds where frames come late', () => {
+    expect(readAt([0, 5.9, 6, 9, 12, 15])).toEqual([0, 6, 12])
+  })
+})
 
 describe('native addons', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-addons-'))

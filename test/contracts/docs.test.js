@@ -2,6 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { execFileSync } = require('node:child_process')
 const { program } = require('../../exporter/cli/memwatch')
 const { options } = require('../../exporter/config')
 const { options: agentOptions } = require('memwatch/config')
@@ -11,7 +12,7 @@ const { diagnoses } = require('../../exporter/diagnoses')
 const { scripts } = require('../../package.json')
 
 const ROOT = path.join(__dirname, '../..')
-const FOLDERS = ['.', 'docs', 'deploy', 'alerts', 'alerts/runbooks', 'dashboards', 'lab', 'agent', 'allocator', 'exporter']
+const FOLDERS = ['.', 'docs', 'docs/decisions', 'deploy', 'alerts', 'alerts/runbooks', 'dashboards', 'lab', 'agent', 'allocator', 'exporter']
 const pages = FOLDERS.flatMap(folder => fs.readdirSync(path.join(ROOT, folder)).filter(name => name.endsWith('.md')).map(name => path.join(folder, name)))
 const textOf = page => fs.readFileSync(path.join(ROOT, page), 'utf8')
 /** As GitHub makes them. @param {string} page @returns {string[]} */
@@ -52,5 +53,52 @@ describe.each(pages)('%s', page => {
       return given.filter(option => option !== '--help' && !command.options.some(({ long }) => long === option)).map(option => `${name} ${option}`)
     })
     expect(wrong).toEqual([])
+  })
+})
+
+describe('ARCHITECTURE.md', () => {
+  const text = textOf('ARCHITECTURE.md')
+
+  it('is one page', () => {
+    expect(text.split(/\s+/).filter(word => word !== '').length).toBeLessThanOrEqual(1500)
+  })
+
+  it('names files and folders that there are', () => {
+    const named = [...text.matchAll(/`([\w.-]+\/[\w./-]*)`/g)].map(([, name]) => name)
+    // A folder of the exporter or of the tests may stand alone where the sentence is about those.
+    const roots = ['', 'exporter', 'test']
+    const isThere = name => roots.some(root => fs.existsSync(path.join(ROOT, root, name)))
+    expect(named.length).toBeGreaterThan(40)
+    expect(named.filter(name => !isThere(name))).toEqual([])
+  })
+
+  it('has a row for each folder of the agent, the exporter and the project', () => {
+    const listed = execFileSync('git', ['ls-files', '-z'], { cwd: ROOT, encoding: 'utf8', maxBuffer: 2 ** 26 })
+    const folders = new Set(listed.split('\0').flatMap(file => {
+      const [top, second, third] = file.split('/')
+      if (second === undefined || top.startsWith('.')) return []
+      return third !== undefined && ['agent', 'exporter'].includes(top) ? [`${top}/${second}/`] : [`${top}/`]
+    }))
+    expect([...folders].filter(folder => !text.includes(`\`${folder}\``))).toEqual([])
+  })
+})
+
+describe('docs/decisions', () => {
+  const names = fs.readdirSync(path.join(ROOT, 'docs/decisions')).filter(name => name !== 'README.md')
+
+  it.each(names)('%s is short and has a context, a decision and consequences', name => {
+    const text = textOf(`docs/decisions/${name}`)
+    expect(name).toMatch(/^\d{4}-[a-z0-9-]+\.md$/)
+    expect([...text.matchAll(/^## (.*)$/gm)].map(([, title]) => title)).toEqual(['Context', 'Decision', 'Consequences'])
+    expect(text.split(/\s+/).filter(word => word !== '').length).toBeLessThanOrEqual(250)
+  })
+
+  it('are numbered in order, and listed by number and title', () => {
+    const listed = [...textOf('docs/decisions/README.md').matchAll(/^- \[(\d{4}): (.*)\]\((.*)\)$/gm)]
+    expect(listed.map(([, , , name]) => name)).toEqual(names)
+    listed.forEach(([, number, title, name], i) => {
+      expect(Number(number)).toBe(i + 1)
+      expect(textOf(`docs/decisions/${name}`).split('\n')[0]).toBe(`# ${title}`)
+    })
   })
 })

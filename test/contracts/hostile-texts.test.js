@@ -20,6 +20,7 @@ jest.mock('../../exporter/ingest/decode', () => {
   }
 })
 
+const { findCase } = require('../../exporter/classify/case')
 const { program } = require('../../exporter/cli/memwatch')
 const { DataFolder } = require('../../exporter/data-folder/data-folder')
 const { Load } = require('../../exporter/self-care/load')
@@ -333,12 +334,12 @@ async function listed (path) {
 it('the apps of this test have what must be printed: fixes in every form', () => {
   for (const target of illIn('20-semi-space-starvation')) {
     expect(
-      target.target.verdicts.find(({ state }) => state === 'confirmed')?.fix[0].change.env
+      findCase(target.target).verdicts.find(({ state }) => state === 'confirmed')?.fix[0].change.env
         .NODE_OPTIONS
     ).toContain('--max-semi-space-size=')
   }
   const changes = [...ill.keys()].flatMap(pid =>
-    targetOf(pid).verdicts.flatMap(({ fix }) => fix.map(({ change }) => change))
+    findCase(targetOf(pid)).verdicts.flatMap(({ fix }) => fix.map(({ change }) => change))
   )
   expect(changes.some(({ env }) => env?.LD_PRELOAD)).toBe(true)
   expect(changes.some(({ memoryLimitBytes }) => memoryLimitBytes)).toBe(true)

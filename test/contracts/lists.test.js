@@ -20,6 +20,13 @@ it('each diagnosis is a file of its own name, and each such file is listed', () 
   expect(filesIn('exporter/diagnoses').filter(name => !shared.includes(name)).sort()).toEqual(diagnoses.map(({ id }) => id).sort())
 })
 
+it('each part of the exporter is a file, and each such file is listed', () => {
+  const { parts } = require('../../exporter/parts')
+  const shared = ['index', 'guarded-emitter', 'lifecycle']
+  const names = parts.map(Part => new Part().name.replaceAll(' ', '-'))
+  expect(filesIn('exporter/parts').filter(name => !shared.includes(name)).sort()).toEqual(names.sort())
+})
+
 it('each diagnosis has a runbook, an app that causes it, and known symptoms', () => {
   for (const { id, runbook, explains, opportunity = false } of diagnoses) {
     expect(runbook === undefined).toBe(opportunity)
@@ -110,6 +117,12 @@ describe('metric names', () => {
     expect(name.endsWith('_total')).toBe(type === 'counter')
     expect(name).not.toMatch(/_(ms|milliseconds|kb|mb|percent)(_|$)/)
     expect(help).toMatch(/\.$/)
+  })
+  const histograms = [...targetMetrics, ...compatMetrics].flatMap(({ name, histogram }) =>
+    histogram ? [{ name, ...histogram }] : [])
+  it.each(histograms)('$name shows bounds of the frames, in their order', ({ bounds, exposed }) => {
+    expect(exposed.length).toBeGreaterThan(0)
+    expect(bounds.filter(bound => exposed.includes(bound))).toEqual(exposed)
   })
   it("prom-client's GC buckets are bounds of the frames, so nothing is interpolated", () => {
     for (const bound of [0.001, 0.01, 0.1, 1, 2, 5]) expect(GC_PAUSE_BOUNDS_SECONDS).toContain(bound)

@@ -3,23 +3,14 @@
 const http = require('node:http')
 const net = require('node:net')
 const os = require('node:os')
-const { EventEmitter, once } = require('node:events')
+const { once } = require('node:events')
 const { createServer } = require('../../exporter/expose/server')
-const { createMetrics } = require('../../exporter/expose/metrics')
-const { Commands } = require('../../exporter/commands/commands')
-const { Deaths } = require('../../exporter/deaths/deaths')
-const { startExporter } = require('../support/exporter')
-const { exporterState } = require('../support/exporter-state')
+const { Exporter } = require('../../exporter/exporter')
+const { exporterConfig, startExporter } = require('../support/exporter')
 
-/** A server nobody listens to. @param {string} [token] */
-function serverWith (token) {
-  const metrics = createMetrics({
-    targets: () => [],
-    compat: false,
-    state: () => exporterState()
-  })
-  return createServer({ targets: () => [], metrics, isReady: () => true, logLevel: 'silent', commands: new Commands(), captures: /** @type {any} */ ({ all: [], get: () => undefined }), deaths: new Deaths(), deathWatch: /** @type {any} */ ({}), events: new EventEmitter(), omit: () => {}, token })
-}
+/** A server nobody listens to, of an exporter that is not started. @param {string} [token] */
+const serverWith = token =>
+  createServer(new Exporter(exporterConfig('/nowhere', { tokenFile: token })))
 
 /** Every route there is; probes are answered before routing. @type {[method: 'GET' | 'POST' | 'DELETE', url: string, access: 'open' | 'read' | 'act'][]} */
 const ROUTES = [

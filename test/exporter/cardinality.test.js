@@ -2,7 +2,6 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { text } = require('node:stream/consumers')
 const { gunzipSync } = require('node:zlib')
 const { createMetrics } = require('../../exporter/expose/metrics')
 const { evaluate } = require('../../exporter/classify/evaluate')
@@ -24,7 +23,7 @@ async function seriesOf (file) {
   const state = exporterState({ exits: new Deaths().exits(targets.all) })
   const { parts } = await createMetrics({ targets: () => targets.all, state: () => state, compat: true }).text()
   const series = {}
-  for (const line of (await text(parts())).split('\n').filter(line => line.includes('target='))) {
+  for (const line of Buffer.concat(parts).toString().split('\n').filter(line => line.includes('target='))) {
     const name = line.slice(0, line.indexOf('{'))
     series[name] = (series[name] ?? 0) + 1
   }

@@ -1,6 +1,7 @@
 'use strict'
 
 const { Target } = require('../../exporter/series/target')
+const { findCase } = require('../../exporter/classify/case')
 const { evaluate, primaryOf } = require('../../exporter/classify/evaluate')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
 
@@ -39,10 +40,10 @@ function watch ({ seconds, at, helloChanges = {} }) {
       }
     }), 0)
     evaluate(target)
-    states.add(primaryOf(target.verdicts)?.diagnosis ?? null)
+    states.add(primaryOf(findCase(target).verdicts)?.diagnosis ?? null)
   }
-  const verdict = id => target.verdicts.find(({ diagnosis }) => diagnosis === id)
-  return { primary: primaryOf(target.verdicts), verdict, ever: states }
+  const verdict = id => findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)
+  return { primary: primaryOf(findCase(target).verdicts), verdict, ever: states }
 }
 
 describe('js-heap-leak', () => {
@@ -248,7 +249,7 @@ const CASES = [
   ['event-loop-blocked', { seconds: 40, at: t => ({ values: { ...busyLoop(t), ...delays(t, 0.3) } }) }, {
     'a loop that answers': t => ({ values: { ...busyLoop(t), ...delays(t, 0.05) } }),
     'a loop that GC blocks': t => ({ majorSeconds: 0.2, values: { ...busyLoop(t), ...delays(t, 0.3) } }),
-    'a process that the CPU quota holds back': t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), cpuThrottledSeconds: 0.3 * t } }),
+    'a process that the CPU quota holds back': t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), cpuPeriods: 10 * t, cpuThrottledPeriods: t } }),
     'a process whose CPU others take': t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), threadCpuUserSeconds: 0.1 * t, threadCpuSystemSeconds: 0, runQueueWaitSeconds: 0.2 * t } })
   }],
   ['event-loop-blocked', { seconds: 40, at: t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), runQueueWaitSeconds: 0.12 * t } }) }, {
@@ -410,4 +411,143 @@ it('two independent problems are both reported, one of them first', () => {
   const { primary, verdict } = watch({ seconds: 60, at: t => ({ scavenges: 190, scavengeSeconds: 0.1, majors: 9, majorSeconds: 0.1, values: { ...busyLoop(t), eventLoopActiveSeconds: 0.9 * t, eventLoopIdleSeconds: 0.1 * t, ...delays(t, 0.4) } }) })
   expect(primary.diagnosis).toBe('semi-space-starvation')
   expect(verdict('event-loop-blocked').state).toBe('confirmed')
+})
+
+describe('a thread that is kept waiting for a CPU', () => {
+  /**
+   * A loop that is busy all the time with a share of a core: it does that share of the work, and all
+   * that it does takes as much longer.
+   * @param {number} cores @param {number} t
+   */
+  const slowed = (cores, t) => ({
+    eventLoopActiveSeconds: t,
+    eventLoopIdleSeconds: 0,
+    threadCpuUserSeconds: cores * t,
+    threadCpuSystemSeconds: 0,
+    cpuUserSeconds: cores * t,
+    cpuSystemSeconds: 0,
+    runQueueWaitSeconds: (1 - cores) * t,
+    cpuPeriods: 10 * t,
+    cpuThrottledPeriods: cores < 1 ? 10 * t : 0
+  })
+  const SHARES = [1, 0.5, 0.25, 0.1]
+  /** @type {[string, (cores: number, t: number) => object][]} */
+  const ILL = [
+    ['semi-space-starvation', (cores, t) => ({
+      scavenges: 190 * cores, scavengeSeconds: 0.2, majors: 9 * cores, majorSeconds: 0.15, values: slowed(cores, t)
+    })],
+    ['heap-limit-thrash', (cores, t) => ({
+      liveMib: 230, rssMib: 300, majors: 2 * cores, majorSeconds: 0.4, values: slowed(cores, t)
+    })],
+    ['array-buffer-pile-up', (cores, t) => ({
+      externalMib: t % 2 ? 90 : 4, rssMib: 180, externalMajors: 3 * cores, externalMajorSeconds: 0.05, values: slowed(cores, t)
+    })],
+    ['event-loop-blocked', (cores, t) => ({ values: { ...slowed(cores, t), ...delays(t, 0.3 / cores) } })]
+  ]
+  it.each(SHARES.flatMap(cores => ILL.map(([id, at]) => /** @type {const} */ ([id, cores, at]))))(
+    '%s is confirmed with %d of a core', (id, cores, at) => {
+      const { primary } = watch({ seconds: 60, at: t => at(cores, t) })
+      expect(primary?.diagnosis).toBe(id)
+      const told = primary.evidence.find(({ signal }) => signal === 'cpuTimeRatio')
+      expect(told?.value ?? 1).toBeCloseTo(cores, 1)
+      expect(told?.text ?? '').toMatch(cores < 1 ? /held the container back in 100 % of the periods; per CPU-second/ : /^$/)
+    })
+
+  it('is judged the same where Node.js tells the CPU time of the process only', () => {
+    const [, at] = ILL[0]
+    const { primary } = watch({
+      seconds: 60,
+      at: t => {
+        const { threadCpuUserSeconds, threadCpuSystemSeconds, ...values } = slowed(0.1, t)
+        return { ...at(0.1, t), values }
+      }
+    })
+    expect(primary?.diagnosis).toBe('semi-space-starvation')
+  })
+  it('few pauses that throttling draws out are no starvation', () => {
+    const values = (/** @type {number} */ t) => ({
+      ...slowed(0.1, t), ...busyLoop(t, 0.2), threadCpuUserSeconds: 0.02 * t, runQueueWaitSeconds: 0.18 * t
+    })
+    const { ever, verdict } = watch({
+      seconds: 60,
+      at: t => ({ scavenges: 10, scavengeSeconds: 0.1, majors: 0.5, majorSeconds: 0.04, values: values(t) })
+    })
+    expect([...ever]).toEqual([null])
+    expect(verdict('semi-space-starvation').summary)
+      .toBe('scavenges and the majors they cause take 14 % of wall time, 1.7 % of the CPU time that it had (10 scavenges/s, 0.5 majors/s)')
+  })
+  it('short pieces of work that throttling draws out block no loop', () => {
+    const { ever, verdict } = watch({
+      seconds: 60,
+      at: t => ({ values: { ...slowed(0.1, t), ...delays(t, 0.9) } })
+    })
+    expect([...ever]).toEqual([null])
+    expect(verdict('event-loop-blocked').summary).toBe('the event loop is late by 405 ms on average, but 90 % of the time the ' +
+      'thread was ready and had no CPU: the CPU quota held the process back in 100 % of its periods, and a higher CPU limit helps')
+  })
+  it('a call that sleeps is as long with any share of a core', () => {
+    const { primary } = watch({
+      seconds: 60,
+      at: t => ({
+        values: {
+          ...slowed(0.1, t), ...delays(t, 0.3), ...busyLoop(t, 0.6), threadCpuUserSeconds: 0.01 * t, runQueueWaitSeconds: 0.1 * t
+        }
+      })
+    })
+    expect(primary).toMatchObject({ diagnosis: 'event-loop-blocked', summary: expect.stringContaining('calls that wait') })
+  })
+})
+
+/** A kernel that tells of hardly any wait for a CPU. @param {number} t */
+const unhindered = t => ({ ...busyLoop(t, 0.9), runQueueWaitSeconds: 0.001 * t })
+
+describe('a machine that is six times slower, and says nothing of it', () => {
+  it.each([
+    ['semi-space-starvation', () => ({ scavenges: 30, scavengeSeconds: 0.2, majors: 1.5, majorSeconds: 0.15 })],
+    ['heap-limit-thrash', () => ({ liveMib: 230, rssMib: 300, majors: 0.25, majorSeconds: 0.3 })],
+    ['array-buffer-pile-up', (/** @type {number} */ t) => ({
+      externalMib: t % 2 ? 90 : 4, rssMib: 180, externalMajors: 0.5, externalMajorSeconds: 0.05
+    })]
+  ])('reaches %s by the share of its time', (id, at) => {
+    expect(watch({ seconds: 60, at: t => ({ ...at(t), values: unhindered(t) }) }).primary?.diagnosis).toBe(id)
+  })
+})
+
+it('a share of wall time is no premature promotion where nobody tells whether the thread waited', () => {
+  const state = (/** @type {number} */ majors) => watch({
+    seconds: 25, at: () => ({ scavenges: 30, scavengeSeconds: 0.3, majors, majorSeconds: 0.06 })
+  }).verdict('semi-space-starvation').state
+  expect([state(2.4), state(2.5)]).toEqual(['ok', 'confirmed'])
+})
+
+it('majors that come because the live heap grows are no premature promotion', () => {
+  const grows = watch({
+    seconds: 25,
+    at: t => ({ liveMib: 10 + 5 * t, scavenges: 20, scavengeSeconds: 0.15, majors: 1, majorSeconds: 0.05, values: unhindered(t) })
+  })
+  const flat = watch({
+    seconds: 25,
+    at: t => ({ scavenges: 20, scavengeSeconds: 0.15, majors: 1, majorSeconds: 0.05, values: unhindered(t) })
+  })
+  expect(grows.verdict('semi-space-starvation').state).toBe('ok')
+  expect(flat.verdict('semi-space-starvation').state).toBe('confirmed')
+})
+
+it('marking steps that prepare majors for Buffers are no premature promotion', () => {
+  const states = [{ majors: 1, externalMajors: 1 }, { majors: 1, externalMajors: 1.1 }, { majors: 0, externalMajors: 0 }].map(gcs =>
+    watch({ seconds: 25, at: t => ({ scavenges: 20, scavengeSeconds: 0.15, majorSeconds: 0.05, values: unhindered(t), ...gcs }) })
+      .verdict('semi-space-starvation').state)
+  expect(states).toEqual(['confirmed', 'ok', 'ok'])
+})
+
+it('sockets that pile up before a loop that is always busy may be what nobody answered', () => {
+  const piles = (/** @type {number} */ busy, /** @type {number} */ throttled) => watch({
+    seconds: 90,
+    at: t => ({
+      values: {
+        ...busyLoop(t, busy), resources: { TCPSocketWrap: 5 * t }, cpuPeriods: 100 * t, cpuThrottledPeriods: 100 * throttled * t
+      }
+    })
+  }).verdict('resource-leak').state
+  expect([piles(0.97, 0.89), piles(0.99, 0), piles(0.5, 0.91)]).toEqual(['confirmed', 'suspected', 'suspected'])
 })

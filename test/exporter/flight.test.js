@@ -9,8 +9,9 @@ const { execFileSync, spawn } = require('node:child_process')
 const { crc32, deflateRawSync, gzipSync } = require('node:zlib')
 const { DataFolder } = require('../../exporter/data-folder/data-folder')
 const { decodeRecord, LAYOUT } = require('../../exporter/flight/decode-record')
-const { Block } = require('../../exporter/flight/block')
-const { Flight } = require('../../exporter/flight/flight')
+const { Block } = require('../../exporter/series/block')
+const { Flight } = require('../../exporter/series/flight')
+const { findCase } = require('../../exporter/classify/case')
 const { FlightRecorder } = require('../../exporter/flight/flight-recorder')
 const { packRecord, unpackRecords } = require('../../exporter/flight/records')
 const { SegmentFiles, SPARE_SEGMENTS } = require('../../exporter/flight/segment-files')
@@ -322,11 +323,17 @@ describe('a flight', () => {
 
 describe('a recorder', () => {
   let now
+  /** It is told of ends, as by the exporter. */
+  function recorderOf (targets, options) {
+    const recorder = new FlightRecorder({ targets, now: () => now, ...options })
+    targets.on('end', target => recorder.ended(target))
+    return recorder
+  }
   /** A target that has lived so many seconds, and its recorder. */
   async function flown (seconds) {
     now = 1_000_000
     const targets = new Targets()
-    const recorder = new FlightRecorder({ targets, folder, now: () => now })
+    const recorder = recorderOf(targets, { folder })
     const session = targets.open(hello(), () => {})
     await fly(session, recorder, 1, seconds)
     return { targets, recorder, session }
@@ -341,7 +348,7 @@ describe('a recorder', () => {
   const restored = (from = folder) => {
     const targets = new Targets()
     const deaths = []
-    const recorder = new FlightRecorder({ targets, folder: from, now: () => now })
+    const recorder = recorderOf(targets, { folder: from })
     recorder.restore({ restore: death => deaths.push(death), retract: () => {} })
     return { targets, deaths, recorder }
   }
@@ -349,11 +356,12 @@ describe('a recorder', () => {
   it('after a kill, all but the last seconds are back: history, flight, sequence and verdicts', async () => {
     const { targets: { all: [before] }, recorder, session: connection } = await flown(3990)
     const leak = { state: 'confirmed', judgement: { state: 'confirmed', evidence: [], summary: 'it leaks' }, agreed: 3, confirmedAtSeconds: 3980, seenAtSeconds: 3980 }
-    before.settled.set('js-heap-leak', leak).set('semi-space-starvation', { ...leak, state: 'ok' })
+    findCase(before).settled.set('js-heap-leak', leak)
+      .set('semi-space-starvation', { ...leak, state: 'ok' })
     await fly(connection, recorder, 3991, 4003)
     const { targets } = restored()
     const [after] = targets.all
-    expect([...after.settled]).toEqual([['js-heap-leak', leak]])
+    expect([...findCase(after).settled]).toEqual([['js-heap-leak', leak]])
     expect([after.name, after.thread, after.connected, after.hello]).toEqual(['api', 'main', false, hello()])
     expect(after.lastSeconds).toBe(4000)
     expect(after.watchedSeconds).toBe(0)
@@ -384,7 +392,7 @@ describe('a recorder', () => {
     fs.writeFileSync(blocked, '')
     const targets = new Targets()
     now = 1_000_000
-    const recorder = new FlightRecorder({ targets, folder: blocked, now: () => now })
+    const recorder = recorderOf(targets, { folder: blocked })
     const session = targets.open(hello(), () => {})
     const other = targets.open(hello({ pid: 2 }), () => {})
     await fly(session, recorder, 1, 30)

@@ -2,9 +2,7 @@
 
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')
-const { EventEmitter } = require('node:events')
 const { fastify } = require('fastify')
-const { Deaths } = require('../../exporter/deaths/deaths')
 
 const EXPORTER = path.join(__dirname, '../../exporter/exporter.js')
 
@@ -12,8 +10,9 @@ const EXPORTER = path.join(__dirname, '../../exporter/exporter.js')
 function freshServer () {
   const { createServer } = require('../../exporter/expose/server')
   const { lateCompilers } = require('../../exporter/expose/late-compilers')
-  const nothing = /** @type {any} */ ({})
-  const start = () => createServer({ targets: () => [], metrics: nothing, isReady: () => true, logLevel: 'silent', commands: nothing, captures: /** @type {any} */ ({ all: [] }), deaths: new Deaths(), deathWatch: nothing, events: new EventEmitter(), token: 'token' })
+  const { Exporter } = require('../../exporter/exporter')
+  const { exporterConfig } = require('../support/exporter')
+  const start = () => createServer(new Exporter(exporterConfig('/nowhere', { tokenFile: 'token' })))
   return { start, lateCompilers }
 }
 const ask = (server, url) => server.inject({ url, headers: { authorization: 'Bearer token' } })
@@ -21,11 +20,13 @@ const ask = (server, url) => server.inject({ url, headers: { authorization: 'Bea
 beforeEach(() => jest.resetModules())
 afterEach(() => jest.restoreAllMocks())
 
-it('who only scrapes loads no schema compiler, no description, and of prom-client its registry', () => {
+it('a scrape loads no schema compiler, no description, and prom-client is never loaded', () => {
   const code = `
     const { Exporter } = require(${JSON.stringify(EXPORTER)})
     const socket = require('node:path').join(require('node:os').tmpdir(), 'memwatch-late-' + process.pid)
-    const loaded = () => ['ajv/', '@fastify/fast-json-stringify-compiler/', '@fastify/swagger/', 'prom-client/index.js'].map(name => Object.keys(require.cache).some(file => file.includes('/node_modules/' + name)))
+    const names = ['ajv/', '@fastify/fast-json-stringify-compiler/', '@fastify/swagger/', 'prom-client/']
+    const isLoaded = name => Object.keys(require.cache).some(file => file.includes('/node_modules/' + name))
+    const loaded = () => names.map(isLoaded)
     async function main () {
       const exporter = new Exporter({ listen: { host: '127.0.0.1', port: 0 }, socket: { path: socket }, compat: true, maxTargets: 1, logLevel: 'silent' })
       const { listen } = await exporter.start()
@@ -37,7 +38,7 @@ it('who only scrapes loads no schema compiler, no description, and of prom-clien
       await exporter.stop()
     }
     main().then(() => process.exit())`
-  expect(JSON.parse(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8' }))).toEqual([[false, false, false, false], [true, true, true, false]])
+  expect(JSON.parse(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8' }))).toEqual([[false, false, false, false], [true, false, true, false]])
 })
 
 it('all schemas can be compiled: that a wrong one shows only when it is used is for the exporter, not for us', async () => {
@@ -55,14 +56,13 @@ it('all schemas can be compiled: that a wrong one shows only when it is used is 
   expect(compiled.serializer).toBeGreaterThan(20)
 })
 
-it('they say of right and wrong arguments, and make of an answer, what fastify\'s say and make', async () => {
+it('they say of right and wrong arguments what fastify\'s say', async () => {
   const { lateCompilers } = freshServer()
   const answers = await Promise.all([{}, { schemaController: { compilersFactory: lateCompilers } }].map(async options => {
     const server = fastify(options)
     const querystring = { type: 'object', properties: { limit: { type: 'integer', minimum: 1, default: 5 } }, additionalProperties: false }
     const body = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
-    const response = { 200: { type: 'object', properties: { limit: { type: 'number' } }, additionalProperties: false } }
-    server.get('/', { schema: { querystring, response } }, async ({ query }) => ({ ...(query), secret: true }))
+    server.get('/', { schema: { querystring } }, async ({ query }) => query)
     server.post('/', { schema: { body } }, async () => ({}))
     const found = []
     for (const url of ['/', '/?limit=7', '/?limit=0', '/?limit=x', '/?limit=2&more=1']) found.push(await server.inject(url))
@@ -87,7 +87,6 @@ it('first requests that come together are all answered', async () => {
 
 it.each([
   ['@fastify/ajv-compiler', '/api/v1/deaths?limit=2'],
-  ['@fastify/fast-json-stringify-compiler', '/api/v1/deaths'],
   ['@fastify/swagger', '/api/v1/openapi.json']
 ])('without %s the request fails, no other, and the next tries again', async (name, url) => {
   let missing = true

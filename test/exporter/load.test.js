@@ -2,8 +2,9 @@
 
 const net = require('node:net')
 const { once } = require('node:events')
+const { findCase } = require('../../exporter/classify/case')
 const { Load, levels, nextLevel } = require('../../exporter/self-care/load')
-const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { spawnExporter, stopExporters } = require('../support/exporter-process')
 const { eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')
@@ -12,6 +13,13 @@ const { Targets } = require('../../exporter/series/targets')
 afterEach(stopExporters)
 
 const calm = { memoryRatio: 0, loopRatio: 0 }
+
+/** A target on which this was found. @returns {any} */
+function judged (verdicts) {
+  const target = /** @type {any} */ ({})
+  findCase(target).verdicts = verdicts
+  return target
+}
 
 describe('the level of load', () => {
   it.each([
@@ -54,7 +62,7 @@ describe('the level of load', () => {
     const load = new Load({ readMemory: () => ({ rssBytes: 99, limitBytes: 100, heapRatio: 0 }), readLoopRatio: () => 0.1 })
     expect(load.measure()).toBe(true)
     expect(load.level).toBe(3)
-    const target = (state, opportunity = false) => /** @type {any} */ ({ verdicts: [{ state: 'ok' }, { state, opportunity }] })
+    const target = (state, opportunity = false) => judged([{ state: 'ok' }, { state, opportunity }])
     for (const [of, ill] of /** @type {const} */ ([[target('confirmed'), true], [target('suspected'), true], [target('ok'), false], [target('unknown'), false], [target('confirmed', true), false]])) {
       expect([load.sheds(of, 1, false), load.sheds(of, 5, false), load.evaluateSeconds(of)]).toEqual([!ill, false, ill ? 2 : 30])
     }
@@ -75,7 +83,7 @@ describe('the level of load', () => {
   })
   it('takes no frame that is larger than an ordinary one and the one before, on the last level', () => {
     const load = new Load({ readMemory: () => ({ rssBytes: 1, limitBytes: undefined, heapRatio: 1 }), readLoopRatio: () => 0 })
-    const ill = /** @type {any} */ ({ verdicts: [{ state: 'confirmed' }] })
+    const ill = judged([{ state: 'confirmed' }])
     expect(load.sheds(ill, 1, true)).toBe(false)
     load.measure()
     expect([load.sheds(ill, 1, true), load.sheds(ill, 1, false)]).toEqual([true, false])

@@ -1,57 +1,171 @@
 'use strict'
 
-const { text } = require('node:stream/consumers')
-const { createMetrics } = require('../../exporter/expose/metrics')
-const { Targets } = require('../../exporter/series/targets')
+const path = require('node:path')
+const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
+const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
+const { targetMetrics } = require('../../exporter/catalog/target-metrics')
 const { evaluate } = require('../../exporter/classify/evaluate')
+const { createMetrics } = require('../../exporter/expose/metrics')
+const { replay } = require('../../exporter/recording/replay')
+const { Targets } = require('../../exporter/series/targets')
+const { signalsOf } = require('../../exporter/signals')
 const { exporterState } = require('../support/exporter-state')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
+const { promClientText } = require('../support/prom-client-text')
 
 const COUNT = 37
+const NOW_UNIX_MS = 1e12
+const FORMATS = ['', 'application/openmetrics-text']
+/** A name that breaks the text unless it is escaped. */
+const hostileName = i => `app "${i}" é€😀 \\ \n} 1`
 
-/** More targets than are read at a time, and not alike: only every third collects, only every fifth has a frame. */
+/**
+ * More targets than are read at a time, and not alike: only every third collects, only every fifth
+ * has a frame.
+ */
 function unlikeTargets () {
   const targets = new Targets()
   targets.on('frame', target => evaluate(target))
   for (let i = 0; i < COUNT; i++) {
-    const session = targets.open(hello({ name: `app "${i}" é€😀`, pid: 100 + i }))
+    const session = targets.open(hello({ name: hostileName(i), pid: 100 + i }))
     if (i % 5 === 4) continue
-    for (let n = 1; n <= 5; n++) session.frame(frame({ sequence: n, uptimeSeconds: n, values: { rssBytes: (100 + i) * MIB, ...i % 3 === 0 && { gc: { 'minor/ordinary': gcRow(n, n / 1000) } } } }))
+    for (let n = 1; n <= 5; n++) {
+      const gc = i % 3 === 0 && { gc: { 'minor/ordinary': gcRow(n, n / 1000) } }
+      const values = { rssBytes: (100 + i) * MIB, ...gc }
+      session.frame(frame({ sequence: n, uptimeSeconds: n, values }))
+    }
   }
   return targets.all
 }
 
-it.each(['', 'application/openmetrics-text'])('the lines of a metric are together, below its type, in the order of the targets: %j', async accept => {
-  const targets = unlikeTargets()
-  const metrics = createMetrics({ targets: () => targets, state: () => exporterState(), compat: true })
-  const { parts, length } = await metrics.text(accept)
-  const body = await text(parts())
-  expect(length).toBe(Buffer.byteLength(body))
-  expect(body.endsWith(accept ? '\n# EOF\n' : '\n')).toBe(true)
-  expect(body).not.toMatch(accept ? /\n\n/ : /\n\n\n|\n\n$/)
-
-  const blocks = body.replace(/# EOF\n$/, '').split(/^(?=# HELP )/m)
-  const names = blocks.map(block => /^# HELP (\S+) .*\n# TYPE \1 \w+\n/.exec(block)?.[1])
-  expect(names).not.toContain(undefined)
-  expect(new Set(names).size).toBe(names.length)
-  for (const [i, block] of blocks.entries()) {
-    const lines = block.trimEnd().split('\n').slice(2)
-    expect(lines.length).toBeGreaterThan(0)
-    expect(lines.filter(line => !line.startsWith(/** @type {string} */ (names[i])))).toEqual([])
-    const order = lines.map(line => /target="app \\"(\d+)\\" é€😀"/.exec(line)?.[1]).filter(Boolean).map(Number)
-    expect(order).toEqual([...order].sort((a, b) => a - b))
+/**
+ * @param {import('../../exporter/series/target').Target[]} targets
+ * @param {object} [state] changes of the exporter's
+ */
+function metricsOf (targets, state) {
+  const source = { targets: () => targets, state: () => exporterState(state) }
+  const metrics = createMetrics({ ...source, compat: true, now: () => NOW_UNIX_MS })
+  return async (/** @type {string} */ accept) => {
+    const { parts, length } = await metrics.text(accept)
+    const body = Buffer.concat(parts)
+    expect(body.length).toBe(length)
+    return body.toString()
   }
-  const up = blocks.find(block => block.startsWith('# HELP memwatch_target_up '))?.match(/^memwatch_target_up/gm)
-  expect(up).toHaveLength(targets.filter(target => target.frame).length)
+}
+
+/** The exporter's own numbers move from one reading to the next. @param {string} body */
+const withoutMoving = body =>
+  body.replace(/^(memwatch_exporter_\w+(?:\{.*\})?) \S+$/gm, '$1 moving')
+
+/**
+ * The same metrics, printed by prom-client.
+ * @param {import('../../exporter/series/target').Target[]} targets
+ * @param {object} state changes of the exporter's
+ * @param {boolean} isOpenMetrics
+ */
+function oracle (targets, state, isOpenMetrics) {
+  const moments = targets.filter(target => target.frame).map(target => {
+    const window = /** @type {import('../../exporter/series/window').Window} */ (target.window())
+    const signals = signalsOf(window)
+    const context = { nowUnixMs: NOW_UNIX_MS, window, signal: name => signals[name] }
+    return { target, context, shared: { target: target.name, thread: target.thread } }
+  })
+  const ofTargets = [...targetMetrics, ...compatMetrics].map(row => {
+    const readings = moments.map(({ target, context, shared }) =>
+      ({ reading: row.read(target, context), shared }))
+    return { row, readings }
+  })
+  const ofExporter = exporterMetrics.map(row =>
+    ({ row, readings: [{ reading: row.read(exporterState(state)) }] }))
+  return promClientText([...ofTargets, ...ofExporter], isOpenMetrics)
+}
+
+describe.each(FORMATS)('/metrics as %j', accept => {
+  it.each([
+    '20-semi-space-starvation-broken', '20-allocator-fragmentation-broken',
+    '20-heap-limit-thrash-worker-broken', '20-healthy-steady-broken'
+  ])('of the recording %s is what prom-client prints of the same metrics', async name => {
+    const { targets } = await replay(path.join(__dirname, `../recordings/${name}.ndjson.gz`))
+    const body = await metricsOf(targets)(accept)
+    expect(withoutMoving(body)).toBe(withoutMoving(await oracle(targets, {}, accept !== '')))
+    const confirmed = targets.flatMap(({ verdicts }) => verdicts)
+      .filter(({ state }) => state === 'confirmed')
+    expect(body.match(/^memwatch_verdict_info\{/gm) ?? []).toHaveLength(confirmed.length)
+  })
+
+  it('of hostile names and unlike targets is what prom-client prints', async () => {
+    const targets = unlikeTargets()
+    const state = {
+      rejected: new Map([['too_long', 3]]),
+      version: '1"\\\n',
+      otlp: new Map([['metrics delivered', 2]])
+    }
+    const body = await metricsOf(targets, state)(accept)
+    expect(withoutMoving(body)).toBe(withoutMoving(await oracle(targets, state, accept !== '')))
+  })
+
+  it('has the lines of a metric together, in the order of the targets', async () => {
+    const targets = unlikeTargets()
+    const body = await metricsOf(targets)(accept)
+    expect(body.endsWith(accept ? '\n# EOF\n' : '\n')).toBe(true)
+    expect(body).not.toMatch(accept ? /\n\n/ : /\n\n\n|\n\n$/)
+
+    const blocks = body.replace(/# EOF\n$/, '').split(/^(?=# HELP )/m)
+    const names = blocks.map(block => /^# HELP (\S+) .*\n# TYPE \1 \w+\n/.exec(block)?.[1])
+    expect(names).not.toContain(undefined)
+    expect(new Set(names).size).toBe(names.length)
+    for (const [i, block] of blocks.entries()) {
+      const lines = block.trimEnd().split('\n').slice(2)
+      expect(lines.length).toBeGreaterThan(0)
+      expect(lines.filter(line => !line.startsWith(/** @type {string} */ (names[i])))).toEqual([])
+      const order = lines.map(line => /target="app \\"(\d+)\\" é€😀/.exec(line)?.[1])
+        .filter(Boolean).map(Number)
+      expect(order).toEqual([...order].sort((a, b) => a - b))
+    }
+    const up = blocks.find(block => block.startsWith('# HELP memwatch_target_up '))
+    expect(up?.match(/^memwatch_target_up/gm))
+      .toHaveLength(targets.filter(target => target.frame).length)
+  })
 })
 
 it('scrapes in two forms at a time do not mix', async () => {
-  const targets = unlikeTargets()
-  const metrics = createMetrics({ targets: () => targets, state: () => exporterState(), compat: true, now: () => 1e12 })
-  const forms = ['', 'application/openmetrics-text']
-  const stable = (/** @type {string} */ body) => body.split('\n').filter(line => line !== '' && !line.includes('memwatch_exporter_')).join('\n')
-  const read = async (/** @type {string} */ accept) => stable(await text((await metrics.text(accept)).parts()))
-  const alone = [await read(forms[0]), await read(forms[1])]
-  expect(await Promise.all(forms.map(read))).toEqual(alone)
+  const read = metricsOf(unlikeTargets())
+  // From the second scrape on, the text says how long the one before took.
+  await read('')
+  const alone = [withoutMoving(await read(FORMATS[0])), withoutMoving(await read(FORMATS[1]))]
+  expect((await Promise.all(FORMATS.map(read))).map(withoutMoving)).toEqual(alone)
   expect(alone[0]).not.toBe(alone[1])
+})
+
+it('others have turns during a scrape, and the numbers of a target are of one moment', async () => {
+  const targets = new Targets()
+  const sessions = Array.from({ length: 300 }, (_, i) =>
+    targets.open(hello({ name: `app-${i}`, pid: 100 + i })))
+  let turns = 0
+  const takeFrames = () => {
+    turns++
+    const values = { rssBytes: turns * MIB }
+    for (const session of sessions) {
+      session.frame(frame({ sequence: turns, uptimeSeconds: turns, values }))
+    }
+  }
+  takeFrames()
+  const scrape = metricsOf(targets.all)('')
+  let isScraping = true
+  const others = () => {
+    if (!isScraping) return
+    takeFrames()
+    setImmediate(others)
+  }
+  setImmediate(others)
+  const body = await scrape
+  isScraping = false
+
+  /** @param {string} name */
+  const seen = name =>
+    [...body.matchAll(new RegExp(`^${name}\\{.*\\} (\\d+)$`, 'gm'))].map(([, value]) => value)
+  const [ours, plain] = ['memwatch_rss_bytes', 'process_resident_memory_bytes'].map(seen)
+  expect(ours).toHaveLength(sessions.length)
+  expect(new Set(ours).size).toBeGreaterThan(1)
+  expect(ours).toEqual(plain)
 })

@@ -2,7 +2,6 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { text } = require('node:stream/consumers')
 const { gunzipSync } = require('node:zlib')
 const { evaluate } = require('../../exporter/classify/evaluate')
 const { createMetrics } = require('../../exporter/expose/metrics')
@@ -36,7 +35,7 @@ it('what is ours is the same in /metrics and, once Prometheus has it, over OTLP:
   const otlp = new Otlp({ to: receiver.url, source, log: { warn () {}, info () {} } })
   await otlp.exportMetrics()
   const { parts } = await createMetrics({ ...source, compat: true }).text()
-  const scraped = seriesIn(await text(parts()))
+  const scraped = seriesIn(Buffer.concat(parts).toString())
   const pushed = new Map()
   for (const { name, unit, kind, monotonic, points } of receiver.of(session.target.hello.name).flatMap(({ metrics }) => metrics)) {
     const translated = prometheusName({ name, unit, instrument: kind === 'sum' ? (monotonic ? 'counter' : 'updowncounter') : kind })

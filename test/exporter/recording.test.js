@@ -6,6 +6,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 const { gzipSync, gunzipSync } = require('node:zlib')
+const { findCase } = require('../../exporter/classify/case')
 const { Exporter } = require('../../exporter/exporter')
 const { Recorder } = require('../../exporter/recording/recorder')
 const { replay } = require('../../exporter/recording/replay')
@@ -42,7 +43,7 @@ describe('a recording', () => {
       command: ['node', 'app.js'], end: { durationSeconds: 20, exit: { code: 3, signal: null } }, frames: 20, rejected: 0, cut: false
     })
     expect(targets).toHaveLength(1)
-    expect(targets[0].verdicts.length).toBeGreaterThan(0)
+    expect(findCase(targets[0]).verdicts.length).toBeGreaterThan(0)
   })
   it('that breaks off in the middle is judged as far as it goes', async () => {
     const whole = fs.readFileSync(await recorded(300, 'whole.ndjson.gz'))
@@ -101,10 +102,11 @@ describe('an exporter that records', () => {
   it('writes what it took, and a replay says the same', async () => {
     const file = path.join(folder, 'exporter.ndjson.gz')
     const exporter = await recordingExporter(file)
-    const live = exporter.targets[0].verdicts
+    const live = findCase(exporter.targets[0]).verdicts
     await exporter.stop()
     const { targets, frames, cut } = await replay(file)
-    expect({ frames, cut, verdicts: targets[0].verdicts }).toEqual({ frames: 30, cut: false, verdicts: live })
+    const { verdicts } = findCase(targets[0])
+    expect({ frames, cut, verdicts }).toEqual({ frames: 30, cut: false, verdicts: live })
   })
   it('does not start when the recording cannot be written, and names the option', () => {
     const { status, stderr } = spawnSync(process.execPath, [MEMWATCH, 'exporter', '--record', path.join(folder, 'none/x.gz'), '--listen', '127.0.0.1:0', '--socket', path.join(folder, 's.sock')], { encoding: 'utf8' })

@@ -9,6 +9,9 @@ const { diagnoses } = require('../../exporter/diagnoses')
 const baseline = JSON.parse(fs.readFileSync(FILE, 'utf8'))
 const names = recordings()
 
+/** What a text tells as a share of a time. */
+const SHARES = /([\d.]+) % (?:of (?:the time|wall time|the CPU time|its periods|the periods|the seconds)|away)/g
+
 describe('recordings of real runs', () => {
   it('are all in the baseline, and small', () => {
     expect(Object.keys(baseline).sort()).toEqual(names)
@@ -24,7 +27,10 @@ describe('recordings of real runs', () => {
   it.each(names)('%s is judged as it was, and each fix is made from what was found', async name => {
     /** @type {string[]} */
     const contradictions = []
-    const seen = await baselineOf(name, ({ diagnosis, evidence, fix: [first] }) => {
+    const seen = await baselineOf(name, ({ diagnosis, summary, evidence, impact, fix: [first] }) => {
+      for (const text of [summary, impact ?? '', ...evidence.map(({ text }) => text)]) {
+        for (const [told, percent] of text.matchAll(SHARES)) if (Number(percent) > 100) contradictions.push(`${diagnosis}: ${told}`)
+      }
       const [predicted] = first?.predicted ?? []
       if (!predicted) return
       const isEvidence = evidence.some(({ signal, value }) => signal === predicted.signal && value === predicted.from)

@@ -1,6 +1,7 @@
 'use strict'
 
 const { settle } = require('../../exporter/classify/settle')
+const { findCase } = require('../../exporter/classify/case')
 const { evaluate, primaryOf } = require('../../exporter/classify/evaluate')
 const { Target } = require('../../exporter/series/target')
 const { hello, frame } = require('../support/frames')
@@ -45,7 +46,8 @@ describe('evaluate', () => {
       target.take(frame({ sequence: t, uptimeSeconds: t }), 0)
       evaluate(target, { diagnoses, onError: error => errors.push(error.message) })
     }
-    return { target, errors, states: Object.fromEntries(target.verdicts.map(({ diagnosis, state }) => [diagnosis, state])) }
+    const states = findCase(target).verdicts.map(({ diagnosis, state }) => [diagnosis, state])
+    return { target, errors, states: Object.fromEntries(states) }
   }
   it('a diagnosis that throws is unknown and counted, and the others still run', () => {
     const { states, errors } = run([diagnosis('broken', { judge () { throw new Error('boom') } }), diagnosis('fine')])
@@ -60,7 +62,8 @@ describe('evaluate', () => {
     expect(states).toEqual({ cause: 'confirmed', symptom: 'ok' })
     const { targetMetrics } = require('../../exporter/catalog/target-metrics')
     expect(targetMetrics.find(({ name }) => name === 'memwatch_verdict_info').read(target).map(({ labels }) => labels.diagnosis)).toEqual(['cause'])
-    expect(primaryOf(target.verdicts).ruledOut).toEqual([{ diagnosis: 'symptom', text: 'a symptom of cause' }])
+    const { ruledOut } = primaryOf(findCase(target).verdicts)
+    expect(ruledOut).toEqual([{ diagnosis: 'symptom', text: 'a symptom of cause' }])
   })
   it('a fix that throws leaves the verdict standing', () => {
     const { states, errors } = run([diagnosis('a', { fix () { throw new Error('boom') } })])
@@ -69,6 +72,6 @@ describe('evaluate', () => {
   })
   it('what is only suspected is no primary verdict', () => {
     const { target } = run([diagnosis('a', { judge: () => ({ state: 'suspected', summary: 'a' }) })])
-    expect(primaryOf(target.verdicts)).toBeNull()
+    expect(primaryOf(findCase(target).verdicts)).toBeNull()
   })
 })

@@ -8,6 +8,7 @@ const { gzipSync } = require('node:zlib')
 const { once } = require('node:events')
 const Ajv = require('ajv/dist/2020')
 const { fields } = require('memwatch/frame')
+const { findCase } = require('../../exporter/classify/case')
 const { diagnoses } = require('../../exporter/diagnoses')
 const { fileSources, judgeSource, openAll } = require('../../exporter/sources')
 const { cannotTell } = require('../../exporter/sources/support')
@@ -35,8 +36,12 @@ async function judged (files, given = {}) {
   const { kind, inputs } = await openAll(files)
   return judgeSource(/** @type {any} */ (kind), inputs, given, { onError: error => { throw error } })
 }
-const verdictOf = (target, id) => target.verdicts.find(({ diagnosis }) => diagnosis === id)
-const found = target => target.verdicts.filter(({ state, opportunity }) => !opportunity && (state === 'suspected' || state === 'confirmed')).map(({ diagnosis, state }) => `${diagnosis} ${state}`)
+const verdictOf = (target, id) =>
+  findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)
+const found = target => findCase(target).verdicts
+  .filter(({ state, opportunity }) =>
+    !opportunity && (state === 'suspected' || state === 'confirmed'))
+  .map(({ diagnosis, state }) => `${diagnosis} ${state}`)
 
 describe('what a source can tell', () => {
   it('is everything, where every field is there', () => {

@@ -7,6 +7,7 @@ const { spawn, spawnSync } = require('node:child_process')
 const { once } = require('node:events')
 const { gunzipSync, gzipSync } = require('node:zlib')
 const Ajv = require('ajv/dist/2020')
+const { findCase } = require('../../exporter/classify/case')
 const { Lives } = require('../../exporter/sources/lives')
 const { traceGc } = require('../../exporter/sources/trace-gc')
 const { parseGcLine } = require('../../exporter/sources/gc-log-line')
@@ -28,8 +29,12 @@ async function judged (text, given = {}) {
   await traceGc.read([{ name: 'app.log', head: '', bytes: async function * () { yield Buffer.from(text) } }], lives, given)
   return { targets: lives.all, notes: [...lives.notes] }
 }
-const stateOf = (target, id) => target.verdicts.find(({ diagnosis }) => diagnosis === id).state
-const found = target => target.verdicts.filter(({ state }) => state === 'suspected' || state === 'confirmed').map(({ diagnosis, state }) => `${diagnosis} ${state}`)
+const verdictOf = (target, id) =>
+  findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)
+const stateOf = (target, id) => verdictOf(target, id).state
+const found = target => findCase(target).verdicts
+  .filter(({ state }) => state === 'suspected' || state === 'confirmed')
+  .map(({ diagnosis, state }) => `${diagnosis} ${state}`)
 
 /** @param {string[]} args @param {string} [input] */
 const diagnose = (args, input) => spawnSync(process.execPath, [MEMWATCH, 'diagnose', ...args], { encoding: 'utf8', input })
@@ -124,7 +129,7 @@ describe("the rules of Node's guide to tracing GCs, on real logs", () => {
     expect(scavengesPerSecond / (scavenges.length / (end - scavenges[0].at))).toBeCloseTo(1, 1)
     expect(scavengesPerSecond).toBeGreaterThan(50)
     expect(found(target)).toEqual(['semi-space-starvation confirmed'])
-    const [{ change }] = target.verdicts.find(({ diagnosis }) => diagnosis === 'semi-space-starvation').fix
+    const [{ change }] = verdictOf(target, 'semi-space-starvation').fix
     expect(change.flag).toMatch(/^--max-semi-space-size=(8|16|32)$/)
     expect(found((await judged(steady)).targets[0])).toEqual([])
   })

@@ -1,6 +1,6 @@
 'use strict'
 
-const { fromOutside } = require('../../exporter/fixes/from-outside')
+const { fromOutside } = require('../../exporter/cli/from-outside')
 const { workOfLoad, workOfApp } = require('../../exporter/compare/work-of')
 const { memwatch } = require('../support/memwatch')
 

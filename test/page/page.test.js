@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const axe = require('axe-core')
 const { apps } = require('memwatch-lab')
-const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { startExporter, eventually } = require('../support/exporter')
 const { describeWithTools } = require('../support/tools')
 const { environment, spawnBounded, AGENT } = require('../support/agent-collector')

@@ -12,7 +12,7 @@ const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { gzipSync } = require('node:zlib')
 const { apps } = require('../../lab')
-const { createMemoryGroup } = require('../../lab/memory-group')
+const { createMemoryGroup } = require('../../exporter/process/memory-group')
 
 async function main ([folder, node, major, ...wanted]) {
   for (const text of wanted) {

@@ -9,6 +9,7 @@ const exporterState = changes => ({
   connections: 0,
   targets: 0,
   diagnosisErrors: 0,
+  listenerErrors: 0,
   targetsOmitted: 0,
   version: '0.0.0',
   exits: [],

@@ -7,20 +7,24 @@ const path = require('node:path')
 const { once } = require('node:events')
 const { Exporter } = require('../../exporter/exporter')
 
+/** An exporter of a test. @param {string} socket @param {object} [changes] of its config */
+const exporterConfig = (socket, changes) => ({
+  listen: { host: '127.0.0.1', port: 0 },
+  socket: { path: socket },
+  compat: true,
+  maxTargets: 1000,
+  logLevel: 'silent',
+  ...changes
+})
+
 /**
  * An exporter on a private socket and a free port, and ways to talk to it.
  * @param {object} [config] changes
+ * @param {ConstructorParameters<typeof Exporter>[1]} [options]
  */
-async function startExporter (config = {}) {
+async function startExporter (config = {}, options = {}) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-exporter-'))
-  const exporter = new Exporter({
-    listen: { host: '127.0.0.1', port: 0 },
-    socket: { path: path.join(folder, 'exporter.sock') },
-    compat: true,
-    maxTargets: 1000,
-    logLevel: 'silent',
-    ...config
-  })
+  const exporter = new Exporter(exporterConfig(path.join(folder, 'exporter.sock'), config), options)
   const { socket, listen } = await exporter.start()
   const url = `http://127.0.0.1:${listen.port}`
   return {
@@ -75,4 +79,4 @@ async function eventually (ask, accept, timeoutMs = 10_000) {
   }
 }
 
-module.exports = { startExporter, scrape, eventually }
+module.exports = { exporterConfig, startExporter, scrape, eventually }

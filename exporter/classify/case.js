@@ -1,0 +1,42 @@
+'use strict'
+
+/**
+ * What the last capture for a diagnosis points at.
+ * @typedef {object} AttachedSuspects
+ * @property {string} captureId
+ * @property {import('../captures/kinds').KindName} kind
+ * @property {number} atUnixMs
+ * @property {import('../captures/suspects').Suspects} suspects
+ */
+
+/** What is found on a target. The target itself is telemetry only: series/target.js. */
+class Case {
+  /**
+   * In the order of diagnoses; empty before the first evaluation.
+   * @type {import('./evaluate').Verdict[]}
+   */
+  verdicts = []
+  /** @type {import('./settle').Settled} */
+  settled = new Map()
+  /** The lines of code that captures point at, by diagnosis. @type {Map<string, AttachedSuspects>} */
+  suspects = new Map()
+  /** Uptime at the last evaluation. */
+  evaluatedAtSeconds = -Infinity
+  /** Uptime when the fix of a diagnosis was last computed. @type {Map<string, number>} */
+  recommendedAtSeconds = new Map()
+}
+
+/** A case ends with its target. @type {WeakMap<object, Case>} */
+const cases = new WeakMap()
+
+/**
+ * @param {import('../series/target').Target} target
+ * @returns {Case} a new one where nobody asked for it before
+ */
+function findCase (target) {
+  let found = cases.get(target)
+  if (!found) cases.set(target, found = new Case())
+  return found
+}
+
+module.exports = { Case, findCase }

@@ -1,0 +1,39 @@
+'use strict'
+
+const { attach, attachEarlier } = require('../captures/attach')
+
+/**
+ * Restores captures and puts their suspects beside the verdicts. Emits `captured` and
+ * `captureFailed` (capture, target).
+ */
+class CapturesPart {
+  name = 'captures'
+  /** @type {import('../captures/captures').Captures | undefined} */
+  #captures
+
+  get state () {
+    const { counts = new Map(), bytes = 0 } = this.#captures ?? {}
+    return { captures: { counts, bytes } }
+  }
+
+  /** @param {import('../exporter').Exporter} exporter */
+  start (exporter) {
+    const captures = this.#captures = exporter.captures
+    try {
+      captures.restore()
+    } catch (error) {
+      exporter.log.error(error, 'saved captures not restored')
+    }
+    exporter.on('open', target => attachEarlier(target, captures.all))
+    captures.on('done', (capture, target) => {
+      if (!capture.error) attach(target, capture)
+      exporter.emit(capture.error ? 'captureFailed' : 'captured', capture, target)
+    })
+  }
+
+  stop () {
+    this.#captures?.close()
+  }
+}
+
+module.exports = { CapturesPart }

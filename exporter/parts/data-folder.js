@@ -1,0 +1,17 @@
+'use strict'
+
+/** Reports the trouble with the folder of --data-dir that keeps no exporter from starting. */
+class DataFolderPart {
+  name = 'data folder'
+
+  /** @param {import('../exporter').Exporter} exporter */
+  start ({ config: { dataFolder }, log }) {
+    if (dataFolder?.unlocked) {
+      log.warn(dataFolder.unlocked, 'data folder cannot be locked against a second exporter')
+    }
+    const unreadable = dataFolder?.quarantine.report()
+    if (unreadable) log.warn(unreadable, 'unreadable files moved aside')
+  }
+}
+
+module.exports = { DataFolderPart }

@@ -1,0 +1,52 @@
+'use strict'
+
+const { FlightRecorder } = require('../flight/flight-recorder')
+
+/** @type {import('../catalog/exporter-metrics').ExporterState['flight']} */
+const NOTHING_KEPT = Object.freeze({
+  memoryBytes: 0, diskBytes: 0, saving: false, dropped: 0, torn: 0
+})
+
+/** Keeps hours and days of every target, and every death; on disk with --data-dir. */
+class FlightPart {
+  name = 'flight'
+  /** @type {FlightRecorder | undefined} */
+  #recorder
+
+  get state () {
+    return { flight: this.#recorder?.state ?? NOTHING_KEPT }
+  }
+
+  /** @param {import('../exporter').Exporter} exporter */
+  start (exporter) {
+    const { config: { dataFolder, dataMax }, deathRegistry, load, log, targetRegistry } = exporter
+    const recorder = this.#recorder = new FlightRecorder({
+      targets: targetRegistry,
+      folder: dataFolder?.path,
+      quarantine: dataFolder?.quarantine,
+      hold: async () => dataFolder?.hold(),
+      maxBytes: dataMax,
+      memoryBytes: () => load.now.historyBytes,
+      onFailure: failure => failure
+        ? log.error(failure, `cannot save to ${dataFolder?.path}: what is kept, is kept in memory`)
+        : log.info(`saving to ${dataFolder?.path} again`)
+    })
+    // Nothing that lies in the data folder keeps the exporter from starting.
+    try {
+      recorder.restore(deathRegistry)
+    } catch (error) {
+      log.error(error, 'saved history not restored')
+    }
+    exporter.on('death', (death, target, lastMinutes) => recorder.death(death, lastMinutes, target))
+    exporter.on('alive', id => recorder.retract(id))
+    exporter.on('end', target => recorder.ended(target))
+    recorder.start()
+  }
+
+  /** The last save. */
+  async stop () {
+    await this.#recorder?.stop()
+  }
+}
+
+module.exports = { FlightPart }

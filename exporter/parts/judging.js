@@ -1,0 +1,47 @@
+'use strict'
+
+const { evaluate } = require('../classify/evaluate')
+const { InTurns } = require('../classify/in-turns')
+
+/** Judges targets. Emits `verdict` (target, verdict) for each diagnosis that changed its state. */
+class JudgingPart {
+  name = 'judging'
+  /** @type {InTurns | undefined} */
+  #inTurns
+  #diagnosisErrors = 0
+
+  get state () {
+    return { diagnosisErrors: this.#diagnosisErrors }
+  }
+
+  /** @param {import('../exporter').Exporter} exporter */
+  start (exporter) {
+    const inTurns = this.#inTurns = new InTurns(target => this.#judge(exporter, target))
+    for (const event of ['next', 'vanish', 'end']) {
+      // Before anybody else hears of it: a death is told with the verdicts of the last frame.
+      exporter.targetRegistry.prependListener(event, target => inTurns.now(target))
+    }
+    exporter.on('frame', target => inTurns.add(target))
+  }
+
+  stop () {
+    this.#inTurns?.end()
+  }
+
+  /**
+   * @param {import('../exporter').Exporter} exporter
+   * @param {import('../series/target').Target} target
+   */
+  #judge (exporter, target) {
+    const changed = evaluate(target, {
+      everySeconds: exporter.load.evaluateSeconds(target),
+      onError: error => {
+        this.#diagnosisErrors++
+        exporter.log.error(error)
+      }
+    })
+    for (const verdict of changed) exporter.emit('verdict', target, verdict)
+  }
+}
+
+module.exports = { JudgingPart }

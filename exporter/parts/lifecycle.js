@@ -1,0 +1,84 @@
+'use strict'
+
+/** Starts, opens and stops the parts of one exporter, in the order of parts/index.js. */
+class Lifecycle {
+  /** @type {import('./index').Part[]} */
+  #parts
+  /** The parts that run, in the order of their start. @type {import('./index').Part[]} */
+  #started = []
+  #log
+
+  /**
+   * @param {readonly (new () => import('./index').Part)[]} parts
+   * @param {{ error: (error: unknown, text: string) => void }} log
+   */
+  constructor (parts, log) {
+    this.#parts = parts.map(Part => new Part())
+    this.#log = log
+  }
+
+  /** What the parts say of themselves. @returns {object} */
+  get state () {
+    return Object.assign({}, ...this.#parts.map(({ state }) => state))
+  }
+
+  /**
+   * @param {import('../exporter').Exporter} exporter
+   * @returns {Promise<object>} the addresses where it listens, by their names
+   * @throws {Error} its message says what cannot be started, its code is that of the system, such
+   *   as EADDRINUSE; all that was started is stopped
+   */
+  async start (exporter) {
+    const addresses = {}
+    try {
+      for (const part of this.#parts) {
+        this.#started.push(part)
+        await attempt(`${part.name} cannot start`, () => part.start(exporter))
+      }
+      for (const part of this.#parts.toReversed()) {
+        Object.assign(addresses, await attempt('cannot listen', () => part.open?.()))
+      }
+    } catch (error) {
+      await this.stop()
+      throw error
+    }
+    return addresses
+  }
+
+  /** Resolves when nothing is under way. */
+  async drained () {
+    for (const part of this.#parts) await part.drained?.()
+  }
+
+  /**
+   * Stop the parts that were started. One that fails keeps no other from its last save.
+   * @param {import('../recording/format').End} [end] of the watched command
+   */
+  async stop (end) {
+    for (let part = this.#started.pop(); part; part = this.#started.pop()) {
+      try {
+        await part.stop?.(end)
+      } catch (error) {
+        this.#log.error(error, `${part.name} failed to stop`)
+      }
+    }
+  }
+}
+
+/**
+ * @template T
+ * @param {string} failure begins the message of an error that does not name an option itself
+ * @param {() => T | Promise<T>} run
+ * @returns {Promise<T>}
+ */
+async function attempt (failure, run) {
+  try {
+    return await run()
+  } catch (cause) {
+    const { code, message } = /** @type {NodeJS.ErrnoException} */ (cause)
+    if (code === 'MEMWATCH_CONFIG') throw cause
+    throw Object.assign(new Error(`${failure}: ${message}`, { cause }), { code })
+  }
+}
+
+module.exports = { Lifecycle }

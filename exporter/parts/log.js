@@ -1,0 +1,43 @@
+'use strict'
+
+/** Logs what happens to targets, and what the exporter gives up. */
+class LogPart {
+  name = 'log'
+
+  /** @param {import('../exporter').Exporter} exporter */
+  start (exporter) {
+    const { load, log } = exporter
+    exporter.on('open', ({ name, thread, hello }) => {
+      log.info({ target: name, thread, node: hello.node }, 'target opened')
+    })
+    exporter.on('end', ({ name, thread, exitCode }) => {
+      log.info({ target: name, thread, exitCode }, 'target ended')
+    })
+    exporter.on('verdict', ({ name, thread }, { diagnosis, state, summary }) => {
+      log.info({ target: name, thread, diagnosis, state }, summary)
+    })
+    exporter.on('death', ({ target, thread, reason, sure, text }) => {
+      log.warn({ target, thread, reason, sure }, text)
+    })
+    exporter.on('alive', id => log.warn({ death: id }, 'who was taken for dead is back'))
+    exporter.on('lives', ({ name, hello }) => {
+      const text = 'a goodbye came in the name of a process that lives: no death'
+      log.warn({ target: name, pid: hello.pid }, text)
+    })
+    exporter.on('captured', ({ id, kind }, { name, thread }) => {
+      log.info({ capture: id, target: name, thread, kind }, 'captured')
+    })
+    exporter.on('captureFailed', ({ id, kind, error }, { name, thread }) => {
+      log.warn({ capture: id, target: name, thread, kind }, `capture failed: ${error}`)
+    })
+    exporter.on('load', () => {
+      log.warn({ level: load.level }, `load: gives up ${load.now.gives}`)
+    })
+    exporter.on('omitted', ({ name, thread, hello }, { message }) => {
+      const text = 'target omitted from answers: it cannot be serialized'
+      log.error({ target: name, thread, pid: hello.pid, error: message }, text)
+    })
+  }
+}
+
+module.exports = { LogPart }

@@ -1,0 +1,48 @@
+'use strict'
+
+const { ConfigError } = require('../config')
+const { Webhook } = require('../expose/webhook')
+
+/** Posts changes of verdicts to the address of --webhook. */
+class WebhookPart {
+  name = 'webhook'
+  /** @type {Webhook | undefined} */
+  #webhook
+
+  get state () {
+    return { webhook: this.#webhook?.counts }
+  }
+
+  /**
+   * @param {import('../exporter').Exporter} exporter
+   * @throws {ConfigError} when the secret cannot be read or used
+   */
+  start (exporter) {
+    const { config: { webhook: url, webhookSecretFile: secretFile }, log } = exporter
+    if (!url) return
+    const webhook = this.#webhook = openWebhook({
+      url,
+      secretFile,
+      onFailure: ({ message }) => log.warn(`--webhook: a post was given up: ${message}`)
+    })
+    exporter.on('verdict', (target, verdict) => webhook.changed(target, verdict))
+  }
+
+  stop () {
+    this.#webhook?.stop()
+  }
+}
+
+/**
+ * @param {ConstructorParameters<typeof Webhook>[0]} options
+ * @throws {ConfigError}
+ */
+function openWebhook (options) {
+  try {
+    return new Webhook(options)
+  } catch (error) {
+    throw new ConfigError(`--webhook-secret-file: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+module.exports = { WebhookPart }

@@ -1,0 +1,92 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { createMemoryGroup } = require('./memory-group')
+const { findParentGroup } = require('./parent-group')
+
+/** The kernel's own default: https://docs.kernel.org/scheduler/sched-bwc.html */
+const PERIOD_MICROS = 100_000
+/** The process enters the group, then becomes the command: same process id. */
+const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
+
+/**
+ * A cgroup with a memory limit and a CPU quota, as a container has.
+ * @param {{ memoryBytes: number, cores: number, name: string, onParent?: boolean }} limits name: letters and dashes; onParent:
+ *   the memory limit is that of a group above the process's own
+ * @throws {Error} where this machine allows no such group
+ */
+function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {
+  const memory = createMemoryGroup({ limitBytes: memoryBytes, name, onParent })
+  if (!memory.path) throw new Error(`the memory cannot be limited: ${memory.reason}`)
+  const { path: memoryPath } = memory
+  const cpu = limitCpu(memoryPath, cores)
+  const pids = () => readPids(memoryPath)
+  return {
+    supported: true,
+    reason: undefined,
+    path: memoryPath,
+    /** Outside of the quota, where clients run: a pod does not pay for its users. */
+    clientsPath: path.dirname(cpu),
+    stats: memory.stats,
+    pids,
+    /** @param {string} command @param {string[]} args */
+    wrap (command, args) {
+      return cpu === memoryPath
+        ? memory.wrap(command, args)
+        : memory.wrap('/bin/sh', ['-c', JOIN, cpu, command, ...args])
+    },
+    /** End every process of the group, and remove it. */
+    async remove () {
+      for (const pid of pids()) killIfAlive(pid)
+      await memory.remove()
+      if (cpu !== memoryPath) fs.rmdirSync(cpu)
+    }
+  }
+}
+
+/**
+ * @param {string} memoryPath of the group
+ * @param {number} cores
+ * @returns {string} directory of its CPU group
+ */
+function limitCpu (memoryPath, cores) {
+  const quotaMicros = Math.round(cores * PERIOD_MICROS)
+  if (fs.existsSync(path.join(memoryPath, 'memory.max'))) {
+    fs.writeFileSync(path.join(path.dirname(memoryPath), 'cgroup.subtree_control'), '+cpu')
+    fs.writeFileSync(path.join(memoryPath, 'cpu.max'), `${quotaMicros} ${PERIOD_MICROS}`)
+    return memoryPath
+  }
+  const parent = findParentGroup('/proc/self', fs, 'cpu')
+  if ('reason' in parent) throw new Error(`the CPU cannot be limited: ${parent.reason}`)
+  const directory = path.join(parent.path, path.basename(memoryPath))
+  fs.mkdirSync(directory)
+  fs.writeFileSync(path.join(directory, 'cpu.cfs_period_us'), String(PERIOD_MICROS))
+  fs.writeFileSync(path.join(directory, 'cpu.cfs_quota_us'), String(quotaMicros))
+  return directory
+}
+
+/** @param {string} directory @returns {number[]} none when the group is gone */
+function readPids (directory) {
+  try {
+    return fs
+      .readFileSync(path.join(directory, 'cgroup.procs'), 'utf8')
+      .trim()
+      .split('\n')
+      .filter(Boolean)
+      .map(Number)
+  } catch {
+    return []
+  }
+}
+
+/** @param {number} pid */
+function killIfAlive (pid) {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    /* it has ended meanwhile */
+  }
+}
+
+module.exports = { createContainerGroup }

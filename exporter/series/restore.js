@@ -1,0 +1,50 @@
+'use strict'
+
+const { ordered, TIERS } = require('./history')
+
+/**
+ * Puts what an exporter before this one kept where it was: full blocks as they are, and the steps that were not in a full block yet, anew
+ * from the next finer ones – of the minutes from the ten seconds, of those from the seconds.
+ *
+ * @param {object} options
+ * @param {import('./history').History} options.history
+ * @param {import('./flight').Flight} options.flight
+ * @param {import('./flight').SealedBlock[]} options.blocks oldest first
+ * @param {{ time: number, row: ArrayLike<number> }[]} options.seconds oldest first, in the order of `ordered`
+ */
+function restoreInto ({ history, flight, blocks, seconds }) {
+  for (const block of blocks) flight.restore(block)
+  const minutesUntil = flight.sealedUntil(60)
+  const tensUntil = flight.sealedUntil(10)
+  const end = seconds.at(-1)?.time ?? Math.max(minutesUntil, tensUntil)
+
+  restoreTier(history, flight, { tier: 60, from: 60, afterSeconds: end - reach(60) })
+  flight.refill(minutesUntil)
+  restoreTier(history, flight, { tier: 10, from: 10, afterSeconds: end - reach(10) })
+  restoreTier(history, flight, { tier: 60, from: 10, afterSeconds: minutesUntil })
+  for (const { time, row } of seconds) {
+    const read = (/** @type {import('./tracks').TrackName} */ track) => row[ordered.indexOf(track)]
+    if (time > end - reach(1)) history.restore(1, time, read)
+    if (time <= tensUntil) continue
+    history.restore(10, time, read)
+    history.restore(60, time, read)
+    flight.append(time, row)
+  }
+}
+
+/** How far back a tier of the history reaches. @param {number} step */
+const reach = step => {
+  const { rows, stepSeconds } = /** @type {typeof TIERS[number]} */ (TIERS.find(({ stepSeconds }) => stepSeconds === step))
+  return rows * stepSeconds
+}
+
+/**
+ * A tier of the history from the steps of the flight.
+ * @param {import('./history').History} history @param {import('./flight').Flight} flight
+ * @param {{ tier: 10 | 60, from: 10 | 60, afterSeconds: number }} options
+ */
+function restoreTier (history, flight, { tier, from, afterSeconds }) {
+  for (const { time, read } of flight.steps(from, afterSeconds)) history.restore(tier, time, read)
+}
+
+module.exports = { restoreInto }

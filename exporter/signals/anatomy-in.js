@@ -1,0 +1,14 @@
+'use strict'
+
+const { anatomyOf } = require('../anatomy/anatomy')
+const { movedBytes } = require('./native-memory')
+
+/**
+ * Where the memory of a target's process is, as it stands at one moment; of a worker nothing but its heap is known.
+ * @param {import('../series/window').Window} window
+ * @returns {import('../anatomy/anatomy').Anatomy | null} null without RSS, and of a worker
+ */
+const anatomyIn = window => window.once('anatomy', () =>
+  anatomyOf({ values: window.values, workers: window.workers, scan: window.scan, movedBytes: movedBytes(window) }))
+
+module.exports = { anatomyIn }

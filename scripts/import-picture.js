@@ -1,0 +1,135 @@
+'use strict'
+
+/**
+ * The picture of ARCHITECTURE.md: rooms of the agent and the exporter, and an arrow from each room
+ * to the rooms whose values it imports. Drawn from the real imports, as Mermaid text.
+ */
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { exports: agentExports } = require('../agent/package.json')
+const { options } = require('../.dependency-cruiser.js')
+
+const ROOT = path.join(__dirname, '..')
+const BEGIN = '<!-- imports: npm run generate -->\n'
+const END = '<!-- end of imports -->\n'
+
+/** Files that the exporter imports of the agent, wherever they lie; the main file is the agent. */
+const WIRE = new Set(Object.values(agentExports).filter(file => file !== './index.js')
+  .map(file => path.posix.join('agent', file)))
+const SHARED = { agent: 'agent/wire contract, shared files', exporter: 'exporter/shared files' }
+
+/** @typedef {Map<string, Set<string>>} Graph node → the nodes that it imports */
+
+/**
+ * Imports between the files of both packages.
+ * @returns {Promise<Graph>}
+ */
+async function readImports () {
+  // An ECMAScript module, and one that takes a second to load.
+  const { cruise } = await import('dependency-cruiser')
+  const { output } = await cruise(['agent', 'exporter'], {
+    ...options,
+    baseDir: ROOT,
+    includeOnly: { path: '^(agent|exporter)/.*\\.js$' }
+  }, options?.enhancedResolveOptions)
+  const { modules } = /** @type {import('dependency-cruiser').ICruiseResult} */ (output)
+  return new Map(modules.map(({ source, dependencies }) =>
+    [source, new Set(dependencies.map(({ resolved }) => resolved))]))
+}
+
+/**
+ * @param {Graph} graph
+ * @param {string} from
+ * @returns {Set<string>} all that it imports, itself or through others
+ */
+function findReachable (graph, from) {
+  const reached = new Set()
+  const open = [from]
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    for (const next of graph.get(node) ?? []) {
+      if (!reached.has(next)) open.push(next)
+      reached.add(next)
+    }
+  }
+  return reached
+}
+
+/**
+ * The room of a file is its folder. A file beside the folders is a room of its own if it imports
+ * from a folder; the others are shared, and are drawn as one.
+ * @param {Graph} files
+ * @returns {(file: string) => string}
+ */
+function assignRooms (files) {
+  const rooms = new Map([...files.keys()].map(file => {
+    const [top, folder, inFolder] = file.split('/')
+    if (WIRE.has(file)) return [file, SHARED.agent]
+    if (inFolder !== undefined) return [file, `${top}/${folder}`]
+    const entersFolder = [...findReachable(files, file)]
+      .some(other => other.split('/').length > 2 && !WIRE.has(other))
+    return [file, entersFolder ? file : SHARED[/** @type {keyof typeof SHARED} */ (top)]]
+  }))
+  return file => /** @type {string} */ (rooms.get(file))
+}
+
+/**
+ * @param {Graph} files
+ * @returns {Graph} of rooms
+ */
+function joinRooms (files) {
+  const roomOf = assignRooms(files)
+  /** @type {Graph} */
+  const rooms = new Map([...files.keys()].map(roomOf).sort().map(room => [room, new Set()]))
+  for (const [file, imports] of files) {
+    for (const imported of imports) {
+      if (roomOf(imported) !== roomOf(file)) rooms.get(roomOf(file))?.add(roomOf(imported))
+    }
+  }
+  return rooms
+}
+
+/**
+ * Leaves out each arrow that others imply: a → c beside a → b → c.
+ * @param {Graph} graph
+ * @returns {Graph}
+ * @throws {Error} where rooms import each other in a circle: such arrows imply each other
+ */
+function reduceArrows (graph) {
+  return new Map([...graph].map(([room, imports]) => {
+    if (findReachable(graph, room).has(room)) throw new Error(`${room} imports itself through others`)
+    const implied = new Set([...imports].flatMap(next => [...findReachable(graph, next)]))
+    return [room, new Set([...imports].filter(next => !implied.has(next)))]
+  }))
+}
+
+/**
+ * @param {Graph} graph
+ * @returns {string} Mermaid
+ */
+function draw (graph) {
+  const ids = new Map([...graph.keys()].map(room => [room, room.replace(/[^a-z0-9]+/g, '_')]))
+  const nodes = (/** @type {string} */ top) => [...ids].filter(([room]) => room.startsWith(`${top}/`))
+    .map(([room, id]) => `    ${id}["${room.slice(top.length + 1)}"]`)
+  const arrows = [...graph].filter(([, imports]) => imports.size > 0).map(([room, imports]) =>
+    `  ${ids.get(room)} --> ${[...imports].sort().map(next => ids.get(next)).join(' & ')}`)
+  return [
+    'flowchart TD',
+    '  subgraph exporter', ...nodes('exporter'), '  end',
+    '  subgraph agent', ...nodes('agent'), '  end',
+    ...arrows
+  ].join('\n')
+}
+
+/**
+ * ARCHITECTURE.md with the picture of the imports as they are.
+ * @returns {Promise<string>}
+ */
+async function architecture () {
+  const page = fs.readFileSync(path.join(ROOT, 'ARCHITECTURE.md'), 'utf8')
+  const [before, rest] = page.split(BEGIN)
+  const picture = draw(reduceArrows(joinRooms(await readImports())))
+  return `${before}${BEGIN}\n\`\`\`mermaid\n${picture}\n\`\`\`\n\n${END}${rest.split(END)[1]}`
+}
+
+module.exports = { architecture, joinRooms, reduceArrows }

@@ -1,0 +1,45 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { spawnSync } = require('node:child_process')
+
+const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
+/** Node.js as it is where the package of the apps is not installed. */
+const WITHOUT_LAB = `
+const Module = require('node:module')
+const resolve = Module._resolveFilename
+Module._resolveFilename = function (request, parent, ...rest) {
+  const isLab = request === 'memwatch-lab' || request.startsWith('memwatch-lab/')
+  return resolve.call(this, isLab ? 'memwatch-lab-that-is-absent' : request, parent, ...rest)
+}`
+
+describe('memwatch simulate where its apps are not installed', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-simulate-'))
+  const hook = path.join(folder, 'without-lab.js')
+  fs.writeFileSync(hook, WITHOUT_LAB)
+  afterAll(() => fs.rmSync(folder, { recursive: true }))
+  const memwatch = (...args) =>
+    spawnSync(process.execPath, ['--require', hook, MEMWATCH, ...args], { encoding: 'utf8' })
+
+  it('says which package is missing', () => {
+    const { status, stderr } = memwatch('simulate', 'healthy')
+    expect(stderr).toBe('memwatch: simulate: its apps are not installed; npm install memwatch-lab adds them\n')
+    expect(status).toBe(2)
+  })
+
+  it('still prints its help', () => {
+    const { status, stdout } = memwatch('simulate', '--help')
+    expect(stdout).toContain('--node-option')
+    expect(stdout).toContain('npm install memwatch-lab')
+    expect(status).toBe(0)
+  })
+
+  it('leaves the other commands alone, those that use cgroups too', () => {
+    const { status, stderr } = memwatch('try', '--memory', 'much', '--', 'true')
+    expect(stderr).toContain('--memory')
+    expect(stderr).not.toContain('memwatch-lab')
+    expect(status).toBe(2)
+  })
+})
