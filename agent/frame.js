@@ -93,6 +93,13 @@ const fields = Object.freeze({
   dataBytes: gauge('bytes', 'process', '/proc/self/status VmData'),
   threads: gauge('count', 'process', '/proc/self/status Threads'),
   openFileDescriptors: gauge('count', 'process', 'entries of /proc/self/fd, every 5 s'),
+  descriptors: /** @type {Field} */ ({
+    unit: 'count',
+    kind: 'gauge',
+    scope: 'process',
+    shape: 'counts',
+    source: 'links of /proc/self/fd by kind: socket, pipe, file, eventpoll (one a loop), eventfd, inotify, io_uring, timerfd, signalfd, pidfd, other. When openFileDescriptors changed by 5 %, every 10 s at most; more than 512 are sampled'
+  }),
   maxFileDescriptors: gauge('count', 'process', '/proc/self/limits Max open files, soft'),
   cpuUserSeconds: counter('seconds', 'process', 'process.cpuUsage().user'),
   cpuSystemSeconds: counter('seconds', 'process', 'process.cpuUsage().system'),
@@ -154,7 +161,10 @@ const fields = Object.freeze({
   gc: /** @type {Field} */ ({
     unit: 'seconds', kind: 'counter', scope: 'isolate', shape: 'gc', source: "PerformanceObserver 'gc', every entry"
   }),
-  gcObserverStopped: gauge('count', 'isolate', '1 where observing GCs caused them, so that it was given up: collect/gc-watchdog.js; else absent'),
+  gcObserverStopped: gauge('count', 'isolate',
+    '1 where GCs were not observed since the frame before, as observing them may have caused them: collect/gc-watchdog.js. Absent before the first time'),
+  gcUnobservedSeconds: counter('seconds', 'isolate',
+    'time in which GCs were not observed, for that reason: the counts of gc stand still in it. Absent before the first time'),
   liveHeapBytes: gauge('bytes', 'isolate',
     'used bytes of all spaces but the new ones, read in the observer callback after a major GC; absent before the first'),
   liveHeapMajors: counter('count', 'isolate', 'major GCs counted when liveHeapBytes was read: a new value is a new reading'),

@@ -75,5 +75,6 @@ module.exports = Object.freeze({
   fstatSync: fs.fstatSync,
   lstatSync: fs.lstatSync,
   readdirSync: fs.readdirSync,
+  readlinkSync: fs.readlinkSync,
   readFileSync: fs.readFileSync
 })

@@ -2,91 +2,161 @@
 
 const primordials = require('../primordials')
 
-/** GCs a second that an app which does nothing else does not cause by itself. */
+/** Major GCs a second that chase each other: the reported loop had two hundred. */
 const SUSPECT_PER_SECOND = 10
 /** Frames in a row that must look like it: a benchmark of ten seconds is no loop. */
 const SUSPECT_FRAMES = 10
-/** Share of the loop's time that is left for the app: below it, all there is are GCs and what they call. */
-const OTHER_SHARE = 0.2
-/** A trial loses the GCs of its time: another one not before so long. */
-const TRIAL_EVERY_SECONDS = 600
-/** Frames without the observer, to see whether it was the cause. */
-const TRIAL_FRAMES = 5
-/** It was where the process takes less than this share of the CPU time without it. */
-const CAUSE_SHARE = 0.5
+/** Least that V8 lets a heap or external memory grow by before it runs a major GC for it. */
+const STILL_BYTES = 2 ** 20
+/** Frames without the observer: enough for a mean of the CPU time, few enough to be missed. */
+const BREAK_FRAMES = 5
+/** A break helped where the thread takes less than this share of the CPU time without observer. */
+const HELPED_SHARE = 0.5
+/** Breaks that must help, one after the other, before a long one. */
+const PROOFS = 3
+/** The first long break, and the longest: each is twice as long as the one before it. */
+const LONG_BREAK_FRAMES = 60
+const LONGEST_BREAK_FRAMES = 600
+/** A break that did not help is not repeated for so long; proofs that are older are forgotten. */
+const AGAIN_AFTER_SECONDS = 600
 
 /**
- * Watches the watching of GCs: an observer of GCs was seen to keep them going on an otherwise idle loop, each delivery causing
- * the next one (nodejs/node#62721, on 24.14 and 25.9). Where GCs are frequent while the loop does nothing else, observing stops for
- * a few seconds; where the CPU time falls with it, it stays so.
+ * @typedef {object} Seen at one frame
+ * @property {number} majors major GCs so far that the app did not ask for
+ * @property {number} scavenges so far
+ * @property {number} [heapUsedBytes]
+ * @property {number} [externalBytes]
+ */
+
+/**
+ * Watches the watching of GCs. An observer of GCs was reported to keep major GCs going on an idle
+ * loop, two hundred a second that collect nothing, each delivery causing the next one
+ * (nodejs/node#62721, seen on 24.14 and 25.9). Neither these versions nor others showed it when
+ * tried with twelve shapes of load, so it is told by its traces and not by a version: major GCs
+ * that come without scavenges while heap and external memory stand still. An app's own GCs follow
+ * what it allocates, which moves one of them.
  *
- * watching -> trial -> watching, or -> stopped.
+ * Then observing stops for some frames and begins anew, which ends a loop that only keeps itself
+ * going. Where the CPU time fell meanwhile, three times in a row, breaks become longer. Observing
+ * is never given up for good.
+ *
+ * watching -> break -> watching ...
  *
  * @param {object} dependencies
  * @param {() => void} dependencies.disconnect
  * @param {() => void} dependencies.connect
- * @param {() => { active: number, idle: number }} [dependencies.utilization] ms so far
- * @param {() => NodeJS.CpuUsage} [dependencies.cpuUsage] µs so far
+ * @param {() => NodeJS.CpuUsage} [dependencies.cpuUsage] µs so far, of this thread where known
  * @param {() => number} [dependencies.nowMs]
  */
-function gcWatchdog ({ disconnect, connect, utilization = primordials.eventLoopUtilization, cpuUsage = primordials.cpuUsage, nowMs = primordials.nowMs }) {
-  /** @type {'watching' | 'trial' | 'stopped'} */
-  let state = 'watching'
-  let frames = 0
-  let before = reading(0, 0)
-  let lastCount = 0
-  let lastAtSeconds = before.atSeconds
-  /** CPU seconds a second while it looked like it. */
-  let suspectShare = 0
-  let trialBegan = before
-  let nextTrialAt = 0
+function gcWatchdog ({
+  disconnect,
+  connect,
+  cpuUsage = primordials.threadCpuUsage ?? primordials.cpuUsage,
+  nowMs = primordials.nowMs
+}) {
+  let onBreak = false
+  let unobservedSeconds = 0
+  let helped = 0
+  /** Frames in a row that look like a loop, -1 without; or those of a break. */
+  let frames = -1
+  let breakFrames = 0
+  let resumedAtSeconds = -Infinity
+  let notBeforeSeconds = -Infinity
+  let suspectCpuShare = 0
+  let since = { atSeconds: 0, cpuSeconds: 0 }
+  let last = { atSeconds: nowMs() / 1000, majors: 0, scavenges: 0 }
+  const heapUsed = new Range()
+  const external = new Range()
 
-  /** @param {number} count of GCs so far @param {number} pauseSeconds so far */
-  function reading (count, pauseSeconds) {
-    const { active } = utilization()
+  /** @param {number} atSeconds */
+  function begin (atSeconds) {
     const { user, system } = cpuUsage()
-    return { atSeconds: nowMs() / 1000, count, pauseSeconds, activeSeconds: active / 1000, cpuSeconds: (user + system) / 1e6 }
+    since = { atSeconds, cpuSeconds: (user + system) / 1e6 }
+    frames = 0
+  }
+  /** CPU seconds a second since `begin`. @param {number} atSeconds */
+  function readCpuShare (atSeconds) {
+    const { user, system } = cpuUsage()
+    return ((user + system) / 1e6 - since.cpuSeconds) / (atSeconds - since.atSeconds)
+  }
+  /** @param {number} atSeconds */
+  function endBreak (atSeconds) {
+    if (readCpuShare(atSeconds) < HELPED_SHARE * suspectCpuShare) {
+      helped++
+    } else {
+      helped = 0
+      notBeforeSeconds = atSeconds + AGAIN_AFTER_SECONDS
+    }
+    onBreak = false
+    resumedAtSeconds = atSeconds
+    frames = -1
+    connect()
+  }
+  /** @param {number} atSeconds */
+  function beginBreak (atSeconds) {
+    suspectCpuShare = readCpuShare(atSeconds)
+    if (atSeconds - resumedAtSeconds > AGAIN_AFTER_SECONDS) helped = 0
+    breakFrames = helped < PROOFS
+      ? BREAK_FRAMES
+      : Math.min(LONG_BREAK_FRAMES * 2 ** (helped - PROOFS), LONGEST_BREAK_FRAMES)
+    onBreak = true
+    begin(atSeconds)
+    disconnect()
   }
 
   return {
-    get stopped () { return state === 'stopped' },
-    /** Called each frame. @param {number} count of GCs so far @param {number} pauseSeconds of all of them */
-    look (count, pauseSeconds) {
-      if (state === 'stopped') return
+    /** Whether nobody counts GCs until the next frame. */
+    get onBreak () { return onBreak },
+    /** All breaks so far, up to the last frame. */
+    get unobservedSeconds () { return unobservedSeconds },
+    /** Called each frame. @param {Seen} seen */
+    look ({ majors, scavenges, heapUsedBytes = NaN, externalBytes = NaN }) {
       const atSeconds = nowMs() / 1000
-      const isFrequent = (count - lastCount) / (atSeconds - lastAtSeconds) >= SUSPECT_PER_SECOND
-      lastCount = count
-      lastAtSeconds = atSeconds
-      if (state === 'watching' && !isFrequent) {
-        // By far the most frequent case: not worth a reading.
-        before.atSeconds = NaN
-        frames = 0
+      const seconds = atSeconds - last.atSeconds
+      const newMajors = majors - last.majors
+      const chase = newMajors >= SUSPECT_PER_SECOND * seconds &&
+        scavenges - last.scavenges < newMajors / 2
+      last = { atSeconds, majors, scavenges }
+      if (onBreak) {
+        unobservedSeconds += seconds
+        if (++frames >= breakFrames) endBreak(atSeconds)
         return
       }
-      const now = reading(count, pauseSeconds)
-      if (state === 'trial') {
-        if (++frames < TRIAL_FRAMES) return
-        const share = (now.cpuSeconds - trialBegan.cpuSeconds) / (now.atSeconds - trialBegan.atSeconds)
-        state = share < CAUSE_SHARE * suspectShare ? 'stopped' : 'watching'
-        if (state === 'watching') connect()
-        frames = 0
-        before = now
+      if (!chase || atSeconds < notBeforeSeconds) {
+        frames = -1
         return
       }
-      const seconds = now.atSeconds - before.atSeconds
-      const other = now.activeSeconds - before.activeSeconds - (now.pauseSeconds - before.pauseSeconds)
-      const suspect = (now.count - before.count) / seconds >= SUSPECT_PER_SECOND && other / seconds < OTHER_SHARE
-      frames = suspect ? frames + 1 : 0
-      suspectShare = (now.cpuSeconds - before.cpuSeconds) / seconds
-      before = now
-      if (frames < SUSPECT_FRAMES || now.atSeconds < nextTrialAt) return
-      nextTrialAt = now.atSeconds + TRIAL_EVERY_SECONDS
-      state = 'trial'
-      frames = 0
-      trialBegan = now
-      disconnect()
+      const isStill = heapUsed.add(heapUsedBytes) < STILL_BYTES &&
+        external.add(externalBytes) < STILL_BYTES
+      if (frames < 0 || !isStill) {
+        heapUsed.begin(heapUsedBytes)
+        external.begin(externalBytes)
+        begin(atSeconds)
+        return
+      }
+      if (++frames >= SUSPECT_FRAMES) beginBreak(atSeconds)
     }
   }
 }
 
-module.exports = { gcWatchdog, SUSPECT_FRAMES, TRIAL_FRAMES }
+/** How far apart numbers lie. One that is not known makes the range unknown, and no limit holds. */
+class Range {
+  #least = NaN
+  #most = NaN
+
+  /** @param {number} value */
+  begin (value) {
+    this.#least = this.#most = value
+  }
+
+  /** @param {number} value @returns {number} from the least to the most, NaN where unknown */
+  add (value) {
+    this.#least = Math.min(this.#least, value)
+    this.#most = Math.max(this.#most, value)
+    return this.#most - this.#least
+  }
+}
+
+module.exports = {
+  gcWatchdog, SUSPECT_FRAMES, BREAK_FRAMES, LONG_BREAK_FRAMES, LONGEST_BREAK_FRAMES
+}

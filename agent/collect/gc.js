@@ -79,23 +79,29 @@ function gc (observer, guarded) {
   observer.handTo(guarded('gc', take))
   const watchdog = gcWatchdog(observer)
   return {
-    fields: ['gc', 'gcObserverStopped', 'liveHeapBytes', 'liveHeapMajors'],
+    fields: ['gc', 'gcObserverStopped', 'gcUnobservedSeconds', 'liveHeapBytes', 'liveHeapMajors'],
     majors: () => majors,
     gcs: () => [...pauses.values()].reduce((sum, { row }) => sum + row[0], 0),
     read (values) {
       take(observer.takeRecords())
       /** @type {Record<string, Buckets['row']>} */
       const rows = {}
-      let count = 0
-      let seconds = 0
+      let scavenges = 0
+      let unasked = majors
       for (const [key, { row }] of pauses) {
         rows[key] = row
-        count += row[0]
-        seconds += row[1]
+        if (key.startsWith('minor')) scavenges += row[0]
+        else if (key === 'major/forced') unasked -= row[0]
       }
       values.gc = rows
-      watchdog.look(count, seconds)
-      if (watchdog.stopped) values.gcObserverStopped = 1
+      const wasOnBreak = watchdog.onBreak
+      // This collector reads last: the frame holds what the heap's has read.
+      const { heapUsedBytes, externalBytes } = values
+      watchdog.look({ majors: unasked, scavenges, heapUsedBytes, externalBytes })
+      if (watchdog.unobservedSeconds > 0) {
+        values.gcObserverStopped = wasOnBreak ? 1 : 0
+        values.gcUnobservedSeconds = watchdog.unobservedSeconds
+      }
       if (liveHeapBytes >= 0) {
         values.liveHeapBytes = liveHeapBytes
         values.liveHeapMajors = liveHeapMajors

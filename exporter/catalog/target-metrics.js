@@ -230,7 +230,10 @@ const targetMetrics = Object.freeze([
     otel: { name: 'v8js.resource.active', unit: '{resource}', integer: true, attributes: { resource: 'v8js.resource.type' } },
     read: ({ values }) => Object.entries(values.resources ?? {}).map(([type, value]) => ({ labels: { resource: type }, value }))
   },
-  fieldMetric('memwatch_agent_gc_observer_stopped', 'gauge', 'gcObserverStopped', '1 where observing GCs kept them going, so that the agent gave it up: GC counts stand still. Else absent.'),
+  fieldMetric('memwatch_agent_gc_observer_stopped', 'gauge', 'gcObserverStopped',
+    '1 while the agent does not observe GCs, as observing them may have kept them going: GC counts stand still. Absent before the first time.'),
+  fieldMetric('memwatch_agent_gc_unobserved_seconds_total', 'counter', 'gcUnobservedSeconds',
+    'Time in which the agent did not observe GCs, for that reason.'),
   fieldMetric('memwatch_agent_errors_total', 'counter', 'agentErrors', 'Errors that the agent caught in itself.'),
   fieldMetric('memwatch_agent_frames_dropped_total', 'counter', 'framesDropped', 'Frames the agent dropped because the exporter was away or slow.'),
   fieldMetric('memwatch_agent_collect_seconds_total', 'counter', 'collectSeconds', 'Main-thread time the agent took.'),

@@ -1,6 +1,10 @@
 'use strict'
 
 const { signals: table } = require('../signals')
+const { formatSeconds } = require('../text/format')
+
+/** Why signals of GCs may be missing. */
+const UNOBSERVED = 'gcUnobservedRecentlySeconds'
 
 /** Agents send every field at least once a minute: what is absent for two minutes stays absent. */
 const ABSENT_AFTER_SECONDS = 120
@@ -24,7 +28,11 @@ function judge (diagnosis, signals, hello) {
     if (missing.length > 0) {
       const openUntil = openUntilOf(missing, signals, hello)
       const known = openUntil === 'readings' ? 'not known yet' : 'not known here'
-      const summary = `${known}: ${missing.map(explain).join(', ')}`
+      const unobserved = signals[UNOBSERVED] ?? 0
+      const why = unobserved > 0
+        ? ` (GCs were not observed for ${formatSeconds(unobserved)} lately: observing them may have caused them)`
+        : ''
+      const summary = `${known}: ${missing.map(explain).join(', ')}${why}`
       return { judgement: { state: 'unknown', openUntil, summary } }
     }
     return { judgement: diagnosis.judge(/** @type {any} */ (signals), diagnosis.limits, hello) }

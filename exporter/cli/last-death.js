@@ -48,12 +48,13 @@ async function lastDeath (target, given) {
  * @returns {string[]} lines
  */
 function render ({ death, lastMinutes }) {
-  const { target, thread, pid, node, reason, sure, text, suspects, verdict, startedAtUnixMs, diedAtUnixMs } = death
+  const { target, thread, pid, node, reason, sure, text, advice, suspects, verdict, startedAtUnixMs, diedAtUnixMs } = death
   const lines = [
     `${target} ${thread}, pid ${pid}, Node ${node}: ${reasons[reason].title} (${reason}, ${sure})`,
     `${new Date(diedAtUnixMs).toISOString()}, after ${formatSeconds((diedAtUnixMs - startedAtUnixMs) / 1000)}`,
     text
   ]
+  if (advice) lines.push(advice)
   if (suspects) lines.push(`Suspects: ${suspects}`)
   if (verdict) lines.push(`Confirmed on it then: ${verdict.diagnosis}. ${verdict.summary}`, `Fix: ${verdict.fix}`)
   const rows = SHOWN_SECONDS.flatMap(seconds => {

@@ -34,11 +34,16 @@ function renderReport (report, { width = 100 } = {}) {
   say(`memwatch: ${report.command.join(' ')} – ${formatSeconds(report.durationSeconds)}, ${exit}`)
   for (const note of source?.notes ?? []) say({ text: note, style: 'yellow' })
   if (source && report.targets.length === 0) say('It tells of no process.')
-  if (!source && report.targets.length === 0) {
+  const { ending } = report
+  if (ending) {
+    say({ text: ending.text, style: 'red' })
+    if (ending.advice) say(ending.advice)
+  } else if (!source && report.targets.length === 0) {
     say('No Node.js process reported. It may have ended within its first second, or NODE_OPTIONS was not passed on to it.')
   }
-  for (const { target, thread, pid, reason, text } of [...report.deaths].reverse()) {
+  for (const { target, thread, pid, reason, text, advice } of [...report.deaths].reverse()) {
     if (reason !== 'clean') say({ text: `${target} ${thread}, pid ${pid}: ${text}`, style: 'red' })
+    if (advice) say(advice)
   }
   for (const target of report.targets) {
     lines.push('')

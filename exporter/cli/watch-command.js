@@ -6,8 +6,10 @@ const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { Exporter } = require('../exporter')
+const { explainExit } = require('../deaths/explain-exit')
 const { judgedTarget } = require('../expose/targets')
 const { Leftovers } = require('./leftovers')
+const { UnheardProcess } = require('./unheard-process')
 
 /** How long a command may take to end after it was asked to. */
 const GRACE_MS = 10_000
@@ -25,6 +27,7 @@ const FAREWELL_MS = 1000
  * @property {import('../sources').Told} [source] what was judged, where it is no recording and no run
  * @property {JudgedTarget[]} targets
  * @property {import('../deaths/deaths').Death[]} deaths of its processes, the newest first
+ * @property {import('../deaths/explain-exit').Ending} [ending] where a signal ended it before a process of it reported
  */
 
 /**
@@ -57,7 +60,7 @@ async function watchCommand ({ command, shown = command, forSeconds, stdout = 'i
   let end
   try {
     onStart?.(exporter, (await exporter.start()).listen)
-    const { exit, endedByUsAtUnixMs, spawnError } = await runChild(command, {
+    const { exit, endedByUsAtUnixMs, spawnError, unheard } = await runChild(command, {
       env: {
         MEMWATCH_ALLOCATOR_ACCESS: 'read',
         ...env,
@@ -75,13 +78,18 @@ async function watchCommand ({ command, shown = command, forSeconds, stdout = 'i
     const ending = { durationSeconds: Number(process.hrtime.bigint() - startedAt) / 1e9, exit }
     const work = await workOf?.()
     end = { ...ending, ...work && { work } }
+    const targets = [...ended, ...exporter.targets.filter(target => target.frame).map(judgedTarget)]
+    const said = targets.length === 0 && endedByUsAtUnixMs === Infinity
+      ? explainExit({ ...ending, rss: unheard?.rss, oomKills: unheard?.oomKills })
+      : null
     const report = {
       schema: /** @type {const} */ (1),
       command: shown,
       ...ending,
-      targets: [...ended, ...exporter.targets.filter(target => target.frame).map(judgedTarget)],
+      targets,
       // Whom we end did not die.
-      deaths: exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs)
+      deaths: exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs),
+      ...said && { ending: said }
     }
     return { report, endedByUs: endedByUsAtUnixMs < Infinity, spawnError }
   } finally {
@@ -128,12 +136,16 @@ function preloaded (existing = '') {
 /**
  * @param {string[]} command
  * @param {{ env: NodeJS.ProcessEnv, stdio: import('node:child_process').StdioOptions, forSeconds?: number, abort?: AbortSignal, signals: SignalRelay, exporter: Exporter }} options
- * @returns {Promise<{ exit: Report['exit'], endedByUsAtUnixMs: number, spawnError?: NodeJS.ErrnoException }>} endedByUsAtUnixMs: when it
- *   was asked to end, Infinity when it was not
+ * @returns {Promise<{ exit: Report['exit'], endedByUsAtUnixMs: number, spawnError?: NodeJS.ErrnoException, unheard?: UnheardProcess }>} endedByUsAtUnixMs: when it
+ *   was asked to end, Infinity when it was not; unheard: what the kernel showed until it reported
  */
 async function runChild ([file, ...args], { env, stdio, forSeconds, abort, signals, exporter }) {
   const child = signals.child = spawn(file, args, { env, stdio })
-  if (child.pid !== undefined) exporter.expectExit(child.pid)
+  const { pid } = child
+  if (pid !== undefined) exporter.expectExit(pid)
+  const unheard = pid === undefined
+    ? undefined
+    : new UnheardProcess(pid, () => exporter.targets.some(target => target.hello.pid === pid))
   let endedByUsAtUnixMs = Infinity
   /** @type {NodeJS.Timeout[]} */
   const timers = []
@@ -149,11 +161,12 @@ async function runChild ([file, ...args], { env, stdio, forSeconds, abort, signa
   try {
     const [code, signal] = await once(child, 'exit')
     exporter.exited(/** @type {number} */ (child.pid), { code, signal })
-    return { exit: { code, signal }, endedByUsAtUnixMs }
+    return { exit: { code, signal }, endedByUsAtUnixMs, unheard }
   } catch (error) {
     return { exit: { code: null, signal: null }, endedByUsAtUnixMs, spawnError: /** @type {NodeJS.ErrnoException} */ (error) }
   } finally {
     abort?.removeEventListener('abort', end)
+    unheard?.stop()
     timers.forEach(clearTimeout)
   }
 }

@@ -6,6 +6,7 @@ const { processOf } = require('../series/targets')
 const { Witness } = require('../process/witness')
 const { lastMoments, oomKillsSince } = require('./last-moments')
 const { explainDeath } = require('./explain')
+const { advise } = require('./advise')
 const { deathOf } = require('./deaths')
 
 /** How often those that fell silent are looked at. */
@@ -287,7 +288,7 @@ class DeathWatch extends EventEmitter {
     const moments = lastMoments(target, diedAtUnixMs)
     const explanation = explainDeath({ moments, unwatched: unwatched ? (replaced ? 'restarted' : 'unknown') : undefined, byeCode, exit, isGone, ...kills, silentGrowthBytes, unreachable: vanished?.unreachable })
     if (target.thread === 'main' || this.#ranOutOfHeap(target, explanation)) {
-      const death = deathOf(target, { diedAtUnixMs, explanation, exitCode: exit ? exit.code : byeCode, signal: exit?.signal })
+      const death = deathOf(target, { diedAtUnixMs, explanation, exitCode: exit ? exit.code : byeCode, signal: exit?.signal, advice: advise(explanation.reason, moments) })
       this.#dead.set(target, death.id)
       this.emit('death', death, target.lastMinutes(LAST_MINUTES_SECONDS), target)
     }

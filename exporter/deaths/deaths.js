@@ -37,6 +37,7 @@ const MAX_NAMES = 1000
  * @property {number | null} exitCode
  * @property {string | null} signal
  * @property {{ diagnosis: string, summary: string, fix: string } | null} verdict the primary one at its end
+ * @property {string | null} [advice] what to do, where no verdict says so; deaths of older exporters have none
  * @property {string | null} suspects of one that ran out of memory: the lines that the last heap profile pointed at
  *
  * @typedef {import('../series/target').LastMinutes} LastMinutes
@@ -49,9 +50,10 @@ const MAX_NAMES = 1000
  * @param {import('./explain').Explanation} end.explanation
  * @param {number | null} [end.exitCode]
  * @param {string | null} [end.signal]
+ * @param {string | null} [end.advice]
  * @returns {Death}
  */
-function deathOf (target, { diedAtUnixMs, explanation, exitCode = null, signal = null }) {
+function deathOf (target, { diedAtUnixMs, explanation, exitCode = null, signal = null, advice = null }) {
   const { hello, name, thread, frame } = target
   const { suspects, verdicts } = findCase(target)
   const verdict = primaryOf(verdicts)
@@ -69,6 +71,7 @@ function deathOf (target, { diedAtUnixMs, explanation, exitCode = null, signal =
     ...explanation,
     exitCode,
     signal,
+    advice: verdict ? null : advice,
     suspects: (ranOut && shortText(suspects.get('js-heap-leak')?.suspects ?? null)) || null,
     verdict: verdict && { diagnosis: verdict.diagnosis, summary: verdict.summary, fix: pasteLine(verdict.fix[0]) }
   }

@@ -1,10 +1,15 @@
 'use strict'
 
 const { containerOf } = require('../series/targets')
+const { pointsAfterMajors } = require('../signals/growth')
 const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
 
 /** Growth before the end is looked for over so long. */
 const RISE_SECONDS = 10
+/** A heap that is full within minutes is told about from its first frames on. */
+const RISE_OF_HEAP_SECONDS = 120
+/** Fewer readings after major GCs say less than all that was used. */
+const LEAST_READINGS = 3
 /** What is higher than ever was higher than over so long: longer than between two major GCs, mostly. */
 const RECORD_SECONDS = 60
 
@@ -25,7 +30,18 @@ const RECORD_SECONDS = 60
  * @property {number | undefined} heapSizeLimitBytes
  * @property {number | undefined} oldBytes used heap without the new space, which does not run out
  * @property {number | undefined} oldLimitBytes what of the heap size limit is not the new space's
+ * @property {HeapRise | null} heapRise
  * @property {number} gcPauseRatio share of the last seconds that GCs took
+ */
+
+/**
+ * How the heap grew to its end: what was left after major GCs, else all that was used.
+ * @typedef {object} HeapRise
+ * @property {number} fromBytes
+ * @property {number} toBytes
+ * @property {number} seconds
+ * @property {number} readings after major GCs
+ * @property {number} falls of them that were lower than the one before
  */
 
 /** @type {LastMoments} */
@@ -44,6 +60,7 @@ const UNKNOWN = Object.freeze({
   heapSizeLimitBytes: undefined,
   oldBytes: undefined,
   oldLimitBytes: undefined,
+  heapRise: null,
   gcPauseRatio: 0
 })
 
@@ -72,6 +89,7 @@ function lastMoments (target, goneAtUnixMs) {
     heapSizeLimitBytes: values.heapSizeLimitBytes,
     oldBytes: values.heapUsedBytes === undefined ? undefined : values.heapUsedBytes - (values.spaces?.new_space?.[0] ?? 0),
     oldLimitBytes: values.heapSizeLimitBytes === undefined ? undefined : values.heapSizeLimitBytes - youngGenerationBytes(semiSpaceMax(hello, values.heapSizeLimitBytes)?.bytes ?? 0),
+    heapRise: riseOf(window),
     gcPauseRatio: window.rate('gcPauseSeconds', RISE_SECONDS) ?? 0
   }
 }
@@ -91,6 +109,23 @@ function oomKillsSince ({ target, witness, oomKills }, all) {
   const rise = Math.max(0, ...all.filter(other => other !== target && other.connected && containerOf(other.hello) === containerOf(target.hello) &&
     other.values.containerLimitBytes === containerLimitBytes && other.seenAtUnixMs > target.seenAtUnixMs).map(({ values }) => (values.containerOomKills ?? 0) - containerOomKills))
   return rise > 0 ? { saidOomKills: rise } : {}
+}
+
+/** @param {import('../series/window').Window} window @returns {HeapRise | null} null with fewer than two readings */
+function riseOf (window) {
+  const live = pointsAfterMajors(window, 'liveHeapBytes', RISE_OF_HEAP_SECONDS)
+  const used = window.points('heapUsedBytes', RISE_OF_HEAP_SECONDS)
+  const { times, values } = live.values.length >= LEAST_READINGS ? live : used
+  const last = values.length - 1
+  if (last < 1 || times[last] <= times[0]) return null
+  return {
+    fromBytes: values[0],
+    // The last frame says more than the last major GC, which may be seconds older.
+    toBytes: Math.max(values[last], used.values[used.values.length - 1] ?? 0),
+    seconds: Math.max(times[last], used.times[used.times.length - 1] ?? 0) - times[0],
+    readings: live.values.length,
+    falls: live.values.filter((value, i) => i > 0 && value < live.values[i - 1]).length
+  }
 }
 
 /** @param {{ times: number[], values: number[] }} points @returns {number} per second; 0 where nothing rose */

@@ -20,6 +20,10 @@ const death = object({
   text: { ...text, description: 'one sentence' },
   exitCode: nullable('integer'),
   signal: nullable('string'),
+  advice: {
+    ...nullable('string'),
+    description: 'what to do about one that ran out of heap, where no verdict says so; absent of one that an older exporter saw'
+  },
   suspects: {
     ...nullable('string'),
     description: 'of one that ran out of memory: the lines that the last heap profile pointed at'
@@ -28,6 +32,14 @@ const death = object({
     anyOf: [object({ diagnosis: text, summary: text, fix: text }), { type: 'null' }],
     description: 'what was confirmed on it then'
   }
+}, ['advice'])
+
+/** A command of which no process reported: explain-exit.js. */
+const ending = object({
+  reason: { enum: Object.keys(reasons) },
+  sure: { enum: ['certain', 'likely', 'possible'] },
+  text,
+  advice: nullable('string')
 })
 
 const deathWithMinutes = object({
@@ -38,4 +50,4 @@ const deathWithMinutes = object({
   })
 })
 
-module.exports = { death, deathWithMinutes }
+module.exports = { ending, death, deathWithMinutes }

@@ -2,7 +2,7 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { cpuTimeEvidence, evidence, prediction, wallAndCpu } = require('./evidence')
-const { formatBytes, formatMilliseconds, formatNumber, formatRatio } = require('../text/format')
+const { formatBytes, formatMilliseconds, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
 const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
 
@@ -22,7 +22,7 @@ const LEAST_ROOM_SHARE = 0.02
 
 module.exports = defineDiagnosis({
   id: 'heap-limit-thrash',
-  title: 'The live heap is so near its limit that V8 collects all the time',
+  title: 'The live heap meets its limit: V8 collects all the time, or will within a minute',
   severity: 'critical',
   scope: 'isolate',
   requires: [
@@ -30,8 +30,9 @@ module.exports = defineDiagnosis({
     'recentMajorsPerCpuSecond', 'recentMajorCpuRatio'
   ],
   uses: [
-    'majorPauseSeconds', 'liveHeapGrowthBytesPerSecond', 'besideHeapBytes', 'containerLimitBytes', 'semiSpaceMaxBytes', 'cpuTimeRatio',
-    'cpuThrottledRatio', 'containerShareBytes', 'containerProcesses'
+    'heapLimitSecondsLeft', 'majorPauseSeconds', 'liveHeapGrowthBytesPerSecond', 'besideHeapBytes',
+    'containerLimitBytes', 'semiSpaceMaxBytes', 'cpuTimeRatio', 'cpuThrottledRatio',
+    'containerShareBytes', 'containerProcesses'
   ],
   limits: {
     // Above this share of the limit V8 has no room to let garbage wait.
@@ -48,7 +49,11 @@ module.exports = defineDiagnosis({
     // Majors that come for want of room, in a CPU-second …
     majorsPerCpuSecond: 0.3,
     // … or what they take of CPU time, as a slow machine runs fewer and longer ones: thrashing apps measured 0.1–0.19.
-    majorRatio: 0.05
+    majorRatio: 0.05,
+    // What fills so much of its limit, and the rest of it within a minute, leaves nobody the time to
+    // see more of it. Caches fill as fast, and stop: more than a suspicion it is not.
+    fillsShareRatio: 0.6,
+    fillsSeconds: 60
   },
   explains: ['semi-space-starvation', 'event-loop-blocked'],
   runbook: 'MemwatchHeapLimitThrash',
@@ -57,21 +62,26 @@ module.exports = defineDiagnosis({
     const { liveHeapShareRatio: share, recentGcPauseRatio: pauses, recentMajorsPerSecond: majors, recentGcCpuRatio: cpuRatio } = signals
     const takes = wallAndCpu(signals, pauses, cpuRatio)
     const comeForRoom = signals.recentMajorsPerCpuSecond >= limits.majorsPerCpuSecond || signals.recentMajorCpuRatio >= limits.majorRatio
-    if (share < limits.liveHeapShareRatio) {
+    const left = signals.heapLimitSecondsLeft
+    const fills = left !== null && share >= limits.fillsShareRatio && left <= limits.fillsSeconds
+    const isRoomy = share < limits.liveHeapShareRatio
+    const isCalm = cpuRatio < limits.suspectedPauseRatio || !comeForRoom
+    if (isRoomy && !fills) {
       return { state: 'ok', summary: `the live heap fills ${formatRatio(share)} of its limit: there is room` }
     }
-    if (cpuRatio < limits.suspectedPauseRatio || !comeForRoom) {
+    if (isCalm && !fills) {
       return { state: 'ok', summary: `the live heap fills ${formatRatio(share)} of its limit, and GC takes ${takes} only` }
     }
     const growth = signals.liveHeapGrowthBytesPerSecond ?? 0
     const needed = share >= limits.brinkShareRatio && signals.recentMajorsPerCpuSecond >= limits.brinkMajorsPerCpuSecond ? limits.brinkPauseRatio : limits.pauseRatio
     const between = majors > 0 ? 1 / majors : Infinity
     return {
-      state: cpuRatio >= needed ? 'confirmed' : 'suspected',
+      state: cpuRatio >= needed && !isRoomy && !isCalm ? 'confirmed' : 'suspected',
       // On the brink the process lives for seconds; farther from it GC costs time.
-      severity: cpuRatio >= needed || share >= limits.brinkShareRatio ? 'critical' : 'warning',
-      summary: `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(signals.heapSizeLimitBytes)}, and GC takes ${takes}.`,
+      severity: fills || cpuRatio >= needed || share >= limits.brinkShareRatio ? 'critical' : 'warning',
+      summary: `The live heap fills ${formatRatio(share)} of its limit of ${formatBytes(signals.heapSizeLimitBytes)}, and ${fills ? `at its rate the rest in about ${formatSeconds(left)}` : `GC takes ${takes}`}.`,
       finding: {
+        fills,
         liveBytes: signals.liveHeapBytes,
         heapLimitBytes: signals.heapSizeLimitBytes,
         gcPauseRatio: pauses,
@@ -83,6 +93,7 @@ module.exports = defineDiagnosis({
       },
       evidence: [
         evidence('liveHeapShareRatio', share, limits.liveHeapShareRatio, (value, limit) => `After a major GC ${formatBytes(signals.liveHeapBytes)} are left: ${value} of the limit; above ${limit} there is little room for garbage to wait.`),
+        ...(fills ? [evidence('heapLimitSecondsLeft', left, limits.fillsSeconds, value => `It fell at none of the last major GCs: full in about ${value}, if it goes on.`)] : []),
         evidence('recentGcPauseRatio', pauses, needed, (value, limit) => `GC pauses take ${value} of wall time; ${limit} of CPU time count.`),
         evidence('recentMajorsPerSecond', majors, limits.majorsPerCpuSecond, value => `${value} major GCs: one every ${formatNumber(between)} s, each of them ${formatMilliseconds(signals.majorPauseSeconds ?? 0)} long.`),
         ...cpuTimeEvidence(signals, `${formatNumber(signals.recentMajorsPerCpuSecond)} major GCs, and ${formatRatio(cpuRatio)} in GCs of all kinds`),
@@ -93,8 +104,8 @@ module.exports = defineDiagnosis({
   },
 
   fix (finding, target) {
-    const { liveBytes: live, heapLimitBytes: limit, gcPauseRatio: pauses, semiSpaceBytes } = finding
-    const { besideBytes, containerLimitBytes, shareBytes, processes } = finding
+    const { fills, liveBytes: live, heapLimitBytes: limit, gcPauseRatio: pauses } = finding
+    const { semiSpaceBytes, besideBytes, containerLimitBytes, shareBytes, processes } = finding
     const isShared = processes > 1
     // With room in the old space a small new space is the next to be short.
     /** @type {Record<string, number>} */
@@ -125,7 +136,7 @@ module.exports = defineDiagnosis({
           'kernel kills it.'
       }]
     }
-    return [{
+    const raise = {
       title: `Raise the heap limit to ${megabytes} MiB${'--max-semi-space-size' in semiFlag ? ', and let semi-spaces grow' : ''}`,
       change: target.threadId > 0
         ? { code: `new Worker(file, { resourceLimits: { maxOldGenerationSizeMb: ${megabytes} } }): a worker's heap has the limits that it was started with.` }
@@ -134,7 +145,8 @@ module.exports = defineDiagnosis({
       risk: `RSS may rise by up to ${formatBytes(Math.max(0, megabytes * MIB - limit))}` +
         `${describeFit(containerLimitBytes, shareBytes, processes)}. If the live heap grows it ` +
         'only takes longer.'
-    }, find]
+    }
+    return fills ? [find, raise] : [raise, find]
   }
 })
 

@@ -5,7 +5,7 @@ const { capture, suspects } = require('../captures/schema')
 const { HEADLINE_STATES } = require('../classify/headline')
 const { evidence, severity, state } = require('../classify/schema')
 const { SEVERITIES } = require('../diagnoses/define-diagnosis')
-const { death, deathWithMinutes } = require('../deaths/schema')
+const { death, deathWithMinutes, ending } = require('../deaths/schema')
 const { silenceCauses } = require('../deaths/silence')
 const { array, nullable, number, object, text } = require('../text/json-schema')
 const { problems } = require('./problems')
@@ -282,8 +282,12 @@ const report = {
       },
       verdicts: array(verdict)
     })),
-    deaths: { ...deaths, description: 'how its processes ended, the newest first; empty for a recording' }
-  }, ['source'])
+    deaths: { ...deaths, description: 'how its processes ended, the newest first; empty for a recording' },
+    ending: {
+      ...ending,
+      description: 'how the command ended, where a signal ended it and no process of it had reported; else absent'
+    }
+  }, ['source', 'ending'])
 }
 
 module.exports = { verdict, targets, targetsQuery, recordingQuery, planQuery, plan, seriesQuery, series, diagnoses, death, deaths, deathsQuery, deathWithMinutes, trimQuery, trimResult, captureQuery, capture, captures, capturesQuery, capturePartQuery, refusals, report }

@@ -116,6 +116,7 @@ export const charts = [
       liveHeapGrowthFit: text,
       liveHeapLateGrowthRatio: text,
       liveHeapShareRatio: text,
+      heapLimitSecondsLeft: text,
       codeSpaceRiseBytes: rise('codeSpaceBytes')
     }
   },
@@ -250,12 +251,13 @@ export const charts = [
     title: 'What is open',
     help: 'Bad: it goes up and never down.',
     unit: 'count',
-    tracks: ['sockets', 'timers', 'watchers', 'childProcesses', 'openFileDescriptors', 'nativeContexts', 'listenerWarnings'],
+    tracks: ['sockets', 'timers', 'watchers', 'childProcesses', 'threads', 'openFileDescriptors', 'nativeContexts', 'listenerWarnings'],
     draws: [
       { label: 'sockets', colour: '--blue', read: last('sockets') },
       { label: 'timers', colour: '--green', read: last('timers') },
       { label: 'file watchers', colour: '--orange', read: last('watchers') },
       { label: 'processes, workers', colour: '--violet', read: last('childProcesses') },
+      { label: 'threads', colour: '--light-blue', read: last('threads') },
       { label: 'file descriptors', colour: '--grey', read: last('openFileDescriptors') },
       { label: 'contexts', colour: '--red', read: last('nativeContexts') }
     ],
@@ -269,7 +271,9 @@ export const charts = [
       watchersPerSecond: slope('watchers'),
       childrenPerSecond: slope('childProcesses'),
       fileDescriptorsPerSecond: slope('openFileDescriptors'),
+      threadsPerSecond: slope('threads'),
       socketsRise: rise('sockets'),
+      threadsRise: rise('threads'),
       timersRise: rise('timers'),
       watchersRise: rise('watchers'),
       childrenRise: rise('childProcesses'),
@@ -279,6 +283,11 @@ export const charts = [
       watchersSteadinessRatio: text,
       childrenSteadinessRatio: text,
       fileDescriptorsSteadinessRatio: text,
+      threadsSteadinessRatio: text,
+      socketDescriptorsOpen: text,
+      pipeDescriptorsOpen: text,
+      fileDescriptorsOfFiles: text,
+      loopDescriptorsRise: text,
       listenerWarnings: text
     }
   }

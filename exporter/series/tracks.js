@@ -29,6 +29,8 @@ const { residentNow } = require('../anatomy/anatomy')
  * @property {import('memwatch/frame').Unit} unit
  * @property {'last' | 'min' | 'max'} keep
  * @property {boolean} [counter] it only grows
+ * @property {boolean} [observed] it counts GCs: absent while the agent does not observe them, as
+ *   their number is not known then, and not the same as before
  * @property {boolean} [long] kept beyond ten minutes, in single precision
  * @property {(values: Values, workers: Workers, scan: Moment['scan'], neighbours: Neighbours) =>
  *   number | undefined} read
@@ -59,8 +61,9 @@ const gc = (column, accepts) => ({
   unit: column === 0 ? 'count' : 'seconds',
   keep: 'last',
   counter: true,
-  read: ({ gc: rows }) => {
-    if (!rows) return undefined
+  observed: true,
+  read: ({ gc: rows, gcObserverStopped }) => {
+    if (!rows || gcObserverStopped) return undefined
     let sum = 0
     for (const key in rows) if (accepts(key)) sum += rows[key][column]
     return sum
@@ -84,6 +87,16 @@ const resources = types => ({
   unit: 'count',
   keep: 'min',
   read: values => values.resources && types.reduce((sum, type) => sum + (values.resources[type] ?? 0), 0)
+})
+
+/**
+ * Open descriptors of one kind. A kind that is not there is 0, once they were told apart.
+ * @param {string} kind as agent/collect/file-descriptors.js names it @returns {Track}
+ */
+const descriptors = kind => ({
+  unit: 'count',
+  keep: 'min',
+  read: values => values.descriptors && (values.descriptors[kind] ?? 0)
 })
 
 /** What Node's own mallocs hold in a small app: measured 6–15 MiB on Node 18 to 26. */
@@ -114,7 +127,11 @@ const tracks = Object.freeze({
   arrayBuffersBytes: long(field('arrayBuffersBytes', 'min')),
   heapUsedBytes: field('heapUsedBytes', 'max'),
   liveHeapBytes: long(field('liveHeapBytes')),
-  liveHeapMajors: long(field('liveHeapMajors')),
+  liveHeapMajors: long({
+    ...field('liveHeapMajors'),
+    observed: true,
+    read: values => values.gcObserverStopped ? undefined : values.liveHeapMajors
+  }),
   heapResidentBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'min',
@@ -173,6 +190,11 @@ const tracks = Object.freeze({
   timers: long(resources(['Timeout', 'Immediate'])),
   watchers: long(resources(['FSEvent', 'FSEventWrap', 'StatWatcher'])),
   childProcesses: long(resources(['ProcessWrap', 'Process', 'Worker', 'MessagePort'])),
+  threads: long(field('threads', 'min')),
+  socketDescriptors: descriptors('socket'),
+  pipeDescriptors: descriptors('pipe'),
+  fileDescriptors: descriptors('file'),
+  loopDescriptors: descriptors('eventpoll'),
   openFileDescriptors: long(field('openFileDescriptors', 'min')),
   listenerWarnings: field('listenerWarnings'),
   bufferSlabsFollowed: field('bufferSlabsFollowed'),
@@ -189,7 +211,15 @@ const tracks = Object.freeze({
   ordinaryMajorPauseSeconds: gc(1, isOrdinaryMajor),
   externalMajors: gc(0, isExternalMajor),
   externalMajorPauseSeconds: gc(1, isExternalMajor),
-  gcPauseSeconds: gc(1, () => true)
+  gcPauseSeconds: gc(1, () => true),
+  gcUnobservedSeconds: /** @type {Track} */ ({
+    unit: 'seconds',
+    keep: 'last',
+    counter: true,
+    // In the rows of the counts of GCs, of whose spans it is taken off. An agent that never stopped
+    // observing says nothing of it.
+    read: values => values.gc && !values.gcObserverStopped ? values.gcUnobservedSeconds ?? 0 : undefined
+  })
 })
 
 /** @typedef {keyof typeof tracks} TrackName */

@@ -1,10 +1,12 @@
 'use strict'
 
 const { Trends } = require('../statistics/trends')
-const { NO_NEIGHBOURS, NO_WORKERS } = require('./tracks')
+const { NO_NEIGHBOURS, NO_WORKERS, tracks } = require('./tracks')
 
 /** How far back a rate looks when nothing else is said: long enough for dozens of GCs, short enough to follow a load. */
 const RATE_SECONDS = 30
+/** Share of a span that GCs must have been observed in: what is known of less says little of it. */
+const LEAST_OBSERVED_SHARE = 0.5
 /** What counts as the start of a life: a share of it, and at least so many seconds in which the thread did not wait for a CPU. */
 const START_SHARE = 0.2
 const START_LEAST_CPU_SECONDS = 10
@@ -106,14 +108,30 @@ class Window {
   }
 
   /**
-   * Growth of a counter.
+   * Growth of a counter. Where it counts GCs, the time in which nobody did is left out.
    * @param {import('./tracks').TrackName} track @param {number} [seconds]
-   * @returns {{ increase: number, overSeconds: number } | null} null with fewer than two points or no time between them
+   * @returns {{ increase: number, overSeconds: number } | null} null with fewer than two points, no
+   *   time between them, or GCs that were not observed for most of the time
    */
   increase (track, seconds = RATE_SECONDS) {
     const ends = this.#history.ends(track, this.nowSeconds - seconds)
     if (!ends || ends.overSeconds <= 0) return null
-    return { increase: ends.last - ends.first, overSeconds: ends.overSeconds }
+    const overSeconds = tracks[track].observed ? this.#observedSeconds(ends, seconds) : ends.overSeconds
+    return overSeconds > 0 ? { increase: ends.last - ends.first, overSeconds } : null
+  }
+
+  /**
+   * Time of the last `seconds` in which GCs were observed.
+   * @param {{ overSeconds: number }} ends of a track that counts them
+   * @param {number} seconds
+   * @returns {number} 0 where it was too little to tell
+   */
+  #observedSeconds ({ overSeconds }, seconds) {
+    // Most agents never stop observing, and none says so before the first time.
+    if (!this.values.gcUnobservedSeconds && !this.values.gcObserverStopped) return overSeconds
+    const unobserved = this.#history.ends('gcUnobservedSeconds', this.nowSeconds - seconds)
+    const observed = overSeconds - (unobserved ? unobserved.last - unobserved.first : 0)
+    return observed < LEAST_OBSERVED_SHARE * Math.min(seconds, this.nowSeconds) ? 0 : observed
   }
 
   /**

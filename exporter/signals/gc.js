@@ -63,6 +63,16 @@ module.exports = {
     help: 'The time that these rates were seen over: less than the window at the start of a life.',
     compute: window => window.increase('scavenges')?.overSeconds ?? null
   }),
+  gcUnobservedRecentlySeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: `Time of the last ${RATE_SECONDS} s in which the agent did not observe GCs, as observing them may have caused them. Most GC signals are unknown where it is long.`,
+    compute: window => {
+      const { gcUnobservedSeconds, gcObserverStopped } = window.values
+      if (!gcUnobservedSeconds && !gcObserverStopped) return 0
+      const seen = window.increase('gcUnobservedSeconds')
+      return RATE_SECONDS - (seen ? seen.overSeconds - seen.increase : 0)
+    }
+  }),
   recentGcs: /** @type {Signal} */ ({
     unit: 'count',
     help: `Scavenges and ordinary majors in the last ${RATE_SECONDS} s: the evidence that rates rest on.`,

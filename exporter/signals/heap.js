@@ -1,7 +1,7 @@
 'use strict'
 
 const { median } = require('../statistics/quantile')
-const { growthOf, liveHeapTrend } = require('./growth')
+const { growthOf, liveHeapTrend, pointsAfterMajors } = require('./growth')
 const { secondsUntilTrend } = require('./readings-due')
 const { partOfRoom } = require('./shared-room')
 const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
@@ -19,6 +19,13 @@ function oldGenerationLimit ({ hello, values: { heapSizeLimitBytes } }) {
 
 /** Long enough for a burst to pass. */
 const RESIDENT_SECONDS = 60
+
+/** A heap that is full within a minute shows it in less. */
+const FILL_SECONDS = 30
+/** So many readings in a row, each above the one before it, are no accident of garbage that waits. */
+const LEAST_FILL_READINGS = 4
+/** A burst of major GCs within a moment tells of that moment. */
+const LEAST_FILL_SECONDS = 5
 
 module.exports = {
   heapSizeLimitBytes: /** @type {Signal} */ ({
@@ -163,6 +170,21 @@ module.exports = {
       const { liveHeapBytes } = window.values
       const limit = oldGenerationLimit(window)
       return liveHeapBytes === undefined || limit === null ? null : liveHeapBytes / limit
+    }
+  }),
+  heapLimitSecondsLeft: /** @type {Signal} */ ({
+    unit: 'seconds',
+    expected: `while the live heap rises at each of ${LEAST_FILL_READINGS} major GCs`,
+    help: `Time until the live heap meets its limit, at the rate of the last ${FILL_SECONDS} s; null unless it rose and fell at no major GC in them.`,
+    compute: window => {
+      const { times, values } = pointsAfterMajors(window, 'liveHeapBytes', FILL_SECONDS)
+      const limit = oldGenerationLimit(window)
+      const last = values.length - 1
+      const seconds = times[last] - times[0]
+      if (limit === null || values.length < LEAST_FILL_READINGS || seconds < LEAST_FILL_SECONDS) return null
+      const perSecond = (values[last] - values[0]) / seconds
+      if (perSecond <= 0 || values.some((value, i) => i > 0 && value < values[i - 1])) return null
+      return Math.max(0, (limit - values[last]) / perSecond - (window.nowSeconds - times[last]))
     }
   })
 }

@@ -9,6 +9,7 @@ const { runQueue } = require('../../agent/collect/cpu')
 const { loadedAllocator, splitNodeOptions, appName } = require('../../agent/identity')
 const { readConfig } = require('../../agent/config')
 const { addressInHosts } = require('../../agent/lookup')
+const { fileDescriptors, kindOf } = require('../../agent/collect/file-descriptors')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { NODES, versionOf, environment, startCollector, spawnBounded, spawnWatched, AGENT } = require('../support/agent-collector')
 
@@ -255,6 +256,72 @@ describe('the allocator', () => {
   })
 })
 
+describe('file descriptors', () => {
+  const LINKS = /** @type {const} */ ([
+    ['socket:[4711]', 'socket'], ['pipe:[8]', 'pipe'], ['/srv/app/file (deleted)', 'file'], ['/dev/null', 'file'], ['/memfd:x', 'file'],
+    ['anon_inode:[eventpoll]', 'eventpoll'], ['anon_inode:inotify', 'inotify'], ['anon_inode:[io_uring]', 'io_uring'],
+    ['anon_inode:[__proto__]', 'other'], ['anon_inode:bpf-map', 'other'], ['net:[4026531840]', 'other'], ['', 'other']
+  ])
+  it.each(LINKS)('%s is a %s', (link, kind) => expect(kindOf(link)).toBe(kind))
+
+  /**
+   * Reads frames of a process with so many descriptors, a socket for each three files.
+   * @param {{ open: (second: number) => number, frames: number, sizeTells?: boolean }} machine
+   */
+  function watch ({ open, frames, sizeTells = true }) {
+    let second = 0
+    let links = 0
+    let lists = 0
+    let mostInFrame = 0
+    const collector = fileDescriptors({
+      stat: () => ({ size: sizeTells ? open(second) : 0 }),
+      // The folder that is read is open meanwhile.
+      list: () => { lists++; return Array.from({ length: open(second) + 1 }, (_, i) => String(i)) },
+      readLink: file => {
+        links++
+        const number = Number(file.split('/').at(-1))
+        if (number >= open(second)) throw Object.assign(new Error('gone'), { code: 'ENOENT' })
+        return number % 4 === 0 ? 'socket:[1]' : '/file'
+      }
+    })
+    /** @type {{ second: number, descriptors: Record<string, number> }[]} */
+    const told = []
+    for (; second < frames; second++) {
+      const before = links
+      const values = /** @type {any} */ ({})
+      collector.read(values, { count: second, nowSeconds: second })
+      mostInFrame = Math.max(mostInFrame, links - before)
+      if (values.descriptors) told.push({ second, descriptors: { ...values.descriptors } })
+    }
+    return { told, links, lists, mostInFrame }
+  }
+  const linux = process.platform === 'linux' ? it : it.skip
+
+  linux.each([true, false])('are told apart once while their number stands still (a folder with a size: %s)', sizeTells => {
+    const { told, links, lists } = watch({ open: () => 40, frames: 300, sizeTells })
+    expect(told).toEqual([{ second: expect.any(Number), descriptors: { socket: 10, file: 30 } }])
+    expect(links).toBeLessThanOrEqual(41)
+    if (sizeTells) expect(lists).toBe(1)
+    else expect(lists).toBeGreaterThan(10)
+  })
+  linux('are told apart again when their number moved, every ten seconds at most', () => {
+    const { told } = watch({ open: second => 40 + second, frames: 100 })
+    expect(told.length).toBeGreaterThan(5)
+    expect(told.length).toBeLessThanOrEqual(10)
+    expect(watch({ open: second => second < 50 ? 40 : 43, frames: 100 }).told.length).toBe(1)
+    expect(watch({ open: second => second < 50 ? 40 : 44, frames: 100 }).told.length).toBe(2)
+  })
+  linux('a hundred thousand are sampled, some in each frame', () => {
+    const { told, links, mostInFrame } = watch({ open: () => 100_000, frames: 60 })
+    expect(told.length).toBe(1)
+    expect(links).toBeLessThanOrEqual(513)
+    expect(mostInFrame).toBeLessThanOrEqual(64)
+    const { socket, file } = told[0].descriptors
+    expect(socket + file).toBeGreaterThan(99_000)
+    expect(socket / (socket + file)).toBeCloseTo(0.25, 1)
+  })
+})
+
 describe('identity', () => {
   it.each([
     ['', []],
@@ -388,6 +455,34 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
       await group.remove()
     }
   })
+
+  it('tells descriptors apart, and threads, which process.getActiveResourcesInfo() leaves out', async () => {
+    await run(`
+      const { Worker } = require('worker_threads'), fs = require('fs'), http = require('http')
+      const server = http.createServer({ keepAliveTimeout: 60_000 }, (_, response) => response.end()).listen(0, () => {
+        for (let i = 0; i < 20; i++) {
+          // An agent for each request: its idle socket is unref'd.
+          http.get({ port: server.address().port, agent: new http.Agent({ keepAlive: true }) }, response => response.resume())
+          fs.openSync(process.execPath)
+        }
+        for (let i = 0; i < 8; i++) new Worker('setInterval(() => {}, 1000)', { eval: true }).unref()
+      })
+      setTimeout(() => process.exit(), 13_500)`, { MEMWATCH_INTERVAL_SECONDS: '0.5' })
+    // The workers have connections of their own.
+    const frames = collector.connections.flatMap(({ hello, frames }) => hello?.threadId === 0 ? frames : [])
+    const told = frames.map(({ values }) => values.descriptors).filter(Boolean)
+    const last = told.at(-1)
+    expect(told.length).toBeLessThanOrEqual(3)
+    // Both ends of each connection.
+    expect(last.socket).toBeGreaterThanOrEqual(40)
+    expect(last.file).toBeGreaterThanOrEqual(20)
+    expect(last.eventpoll).toBeGreaterThanOrEqual(9)
+    const { openFileDescriptors, resources, threads } = Object.assign({}, ...frames.map(({ values }) => values))
+    const sum = Object.values(last).reduce((a, b) => a + b)
+    expect(Math.abs(sum - openFileDescriptors)).toBeLessThan(6)
+    expect(threads).toBeGreaterThanOrEqual(13)
+    expect(resources.Worker ?? 0).toBe(0)
+  }, 40_000)
 
   it('an idle app has no event loop delay, and is hardly woken', async () => {
     // Other tests make timers late now and then: the quietest of a few runs tells.

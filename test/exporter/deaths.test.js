@@ -1,6 +1,8 @@
 'use strict'
 
+const { advise } = require('../../exporter/deaths/advise')
 const { explainDeath } = require('../../exporter/deaths/explain')
+const { explainExit } = require('../../exporter/deaths/explain-exit')
 const { reasons } = require('../../exporter/deaths/reasons')
 const { Witness } = require('../../exporter/process/witness')
 const { DeathWatch } = require('../../exporter/deaths/death-watch')
@@ -24,12 +26,57 @@ const moments = (changes = {}) => ({
   heapSizeLimitBytes: 304 * MIB,
   oldBytes: 40 * MIB,
   oldLimitBytes: 256 * MIB,
+  heapRise: null,
   gcPauseRatio: 0.01,
   ...changes
 })
 const full = { containerBytes: 470 * MIB, rssBytes: 470 * MIB }
 const heapFull = { heapUsedBytes: 260 * MIB, oldBytes: 250 * MIB, gcPauseRatio: 0.6 }
 const signal = name => ({ code: null, signal: name })
+
+describe('what a process that ran out of heap leaves open', () => {
+  const rise = (changes = {}) => ({ fromBytes: 20 * MIB, toBytes: 250 * MIB, seconds: 23, readings: 6, falls: 0, ...changes })
+  it.each([
+    ['names growth to the limit, and both that it can be', { heapRise: rise() },
+      /grew from 20 MiB to 250 MiB in its last 23 s, by 10 MiB\/s, and more was left after each of 6 major GCs.*js-heap-leak.*more than the limit of 304 MiB/],
+    ['says that it fell in between', { heapRise: rise({ falls: 2 }) }, /fell after 2 of 6 major GCs/],
+    ['makes no line of two readings', { heapRise: rise({ readings: 2 }) }, /by 10 MiB\/s\. So either/],
+    ['says that no growth was seen', { heapRise: rise({ fromBytes: 201 * MIB }) }, /^No growth was seen.*in one go/],
+    ['says so without a frame, too', {}, /^No growth was seen/],
+    ['names a limit that fits the container', { heapRise: rise() }, /the container of 512 MiB has room for --max-old-space-size=384\./],
+    ['names none where the container has no room', { heapRise: rise(), containerLimitBytes: 420 * MIB }, /this one of 420 MiB has no room/],
+    ['names one without a container', { heapRise: rise(), containerLimitBytes: undefined }, /--max-old-space-size=608\./],
+    ['says how to look further', {}, /--heapsnapshot-near-heap-limit=1.*--report-on-fatalerror/]
+  ])('%s', (_, changes, text) => {
+    expect(advise('heap_oom', moments(changes))).toMatch(text)
+    expect(advise('heap_oom', moments(changes))).not.toMatch(/NaN|undefined|Infinity/)
+  })
+  it('is nothing for other ends', () => {
+    for (const reason of Object.keys(reasons)) if (reason !== 'heap_oom') expect(advise(reason, moments())).toBeNull()
+  })
+})
+
+describe('how a command ended of which nothing was heard', () => {
+  const rss = (...mib) => mib.map((of, i) => ({ atSeconds: 0.1 + i, rssBytes: of * MIB }))
+  it.each([
+    ['SIGABRT after growth', { exit: signal('SIGABRT'), rss: rss(40, 150, 240) }, 'heap_oom', 'likely', /rose from 40 MiB to 240 MiB, by 100 MiB\/s.*heap is full/],
+    ['SIGABRT after growth of a little less', { exit: signal('SIGABRT'), rss: rss(40, 103) }, 'heap_oom', 'possible', /RSS was 103 MiB/],
+    ['SIGABRT that nobody watched', { exit: signal('SIGABRT') }, 'heap_oom', 'possible', /^It ended with SIGABRT after 2 s/],
+    ['the status that a shell makes of it', { exit: { code: 134, signal: null }, rss: rss(2, 90) }, 'heap_oom', 'possible', /SIGABRT \(exit status 134\)(?!.*RSS)/],
+    ['SIGKILL with a kill in its cgroup', { exit: signal('SIGKILL'), oomKills: 1 }, 'oom_kill', 'certain', /The kernel killed for memory/],
+    ['SIGKILL without', { exit: signal('SIGKILL'), oomKills: 0 }, 'killed', 'possible', /counts no kill/],
+    ['137, uncounted', { exit: { code: 137, signal: null } }, 'killed', 'possible', /dmesg/],
+    ['SIGSEGV', { exit: signal('SIGSEGV') }, 'crash', 'certain', /Native code crashes so/],
+    ['139', { exit: { code: 139, signal: null } }, 'crash', 'certain', /SIGSEGV/],
+    ['SIGTERM of somebody else', { exit: signal('SIGTERM') }, 'killed', 'certain', /SIGTERM/]
+  ])('%s', (_, known, reason, sure, text) => {
+    const ending = explainExit({ durationSeconds: 2, ...known })
+    expect(ending).toMatchObject({ reason, sure, text: expect.stringMatching(text) })
+  })
+  it.each([0, 1, 3, 128, 255])('exit status %i tells of no signal', code => {
+    expect(explainExit({ exit: { code, signal: null }, durationSeconds: 2 })).toBeNull()
+  })
+})
 
 describe('why a process ended', () => {
   it.each([
@@ -329,6 +376,32 @@ describe('the death watch', () => {
     now += 1000
     watch.look()
     expect(watch.silenceOf(targets.all[0])).toBe('unknown')
+  })
+})
+
+describe('a heap that fills within seconds', () => {
+  it('is named with its growth, though no verdict was reached', () => {
+    let now = 1_760_000_000_000
+    const targets = new Targets({ now: () => now })
+    const watch = new DeathWatch(targets, { now: () => now, witnessOf: () => null })
+    const deaths = []
+    watch.on('death', death => deaths.push(death))
+    const session = targets.open(hello(), () => {})
+    for (let second = 1; second <= 17; second++) {
+      now += 1000
+      const used = (10 + 14 * second) * MIB
+      session.frame(frame({
+        sequence: second,
+        uptimeSeconds: second,
+        values: {
+          rssBytes: used + 60 * MIB, heapUsedBytes: used, heapSizeLimitBytes: 259 * MIB, containerLimitBytes: 512 * MIB, containerUsageBytes: used + 60 * MIB,
+          ...(second % 4 === 0 && { liveHeapBytes: used, liveHeapMajors: second / 4 })
+        }
+      }))
+    }
+    session.closed()
+    watch.exited(4711, signal('SIGABRT'))
+    expect(deaths).toMatchObject([{ reason: 'heap_oom', verdict: null, advice: expect.stringMatching(/grew from .* by 14 MiB\/s, and more was left after each of 4 major GCs/) }])
   })
 })
 

@@ -349,6 +349,26 @@ describe('native memory that nobody can explain', () => {
   })
 })
 
+describe('a live heap that fills its limit within a minute', () => {
+  /** Limit 259 MiB, of which the old generation may have 256; a major GC each two seconds. @param {number} mibPerSecond @param {(t: number) => number} [also] */
+  const filling = (mibPerSecond, also = () => 0) => t => ({
+    liveMib: 20 + mibPerSecond * 2 * Math.floor(t / 2) + also(t), rssMib: 330, scavenges: 0, scavengeSeconds: 0, majors: t % 2 === 0 ? 1 : 0, majorSeconds: 0.01
+  })
+  const states = (at, seconds) => watch({ seconds, at }).verdict('heap-limit-thrash')
+  it('is suspected before its end, and named with the time that is left', () => {
+    expect(states(filling(14), 16)).toMatchObject({ state: 'suspected', summary: expect.stringMatching(/^The live heap fills \d\d % of its limit.*the rest in about \d+(\.\d+)? s/) })
+  })
+  it('is none while it is not yet at six tenths of the limit', () => {
+    expect(states(filling(14), 8).state).not.toBe('suspected')
+  })
+  it('is none where it rises slowly', () => {
+    expect(states(t => ({ ...filling(0)(t), liveMib: 160 + t / 4 }), 40).state).toBe('ok')
+  })
+  it('is none where it fell at one of the major GCs', () => {
+    expect(states(filling(14, t => t >= 8 ? -40 : 0), 16).state).toBe('ok')
+  })
+})
+
 describe('resource-leak', () => {
   it('advises on the kind that it confirms, though another has the higher score', () => {
     const { diagnoses } = require('../../exporter/diagnoses')
@@ -363,6 +383,37 @@ describe('resource-leak', () => {
     const { state, summary, finding } = judge(signals, limits, hello())
     expect({ state, summary }).toEqual({ state: 'confirmed', summary: expect.stringContaining('80 active timers') })
     expect(fix(finding, hello(), limits)[0].title).toContain('active timers')
+  })
+
+  /** Descriptors by kind, with those of a small app. @param {Record<string, number>} more */
+  const descriptors = more => ({ socket: 4, pipe: 9, file: 4, eventpoll: 3, eventfd: 3, ...more })
+  /** @param {Record<string, number>} kinds */
+  const sum = kinds => Object.values(kinds).reduce((a, b) => a + b)
+  /** @param {Record<string, number>} kinds */
+  const open = kinds => ({ descriptors: kinds, openFileDescriptors: sum(kinds), maxFileDescriptors: 1024 })
+
+  it.each(/** @type {[string, (t: number) => object, RegExp, RegExp, RegExp?][]} */ ([
+    ['idle sockets of an agent per request', t => ({ ...open(descriptors({ socket: 4 + 5 * t })), resources: { TCPServerWrap: 1 } }),
+      /^449 idle sockets, 300 more descriptors each minute/, /new http\.Agent.*ss -tnp/, /449 of them are sockets.*unref'd/],
+    ['files that nobody closes', t => open(descriptors({ file: 4 + 3 * t })), /^271 open files/, /fs\.open, fs\.openSync/],
+    ['pipes', t => open(descriptors({ pipe: 9 + 2 * t })), /^187 pipes/, /stdio is never closed/],
+    ['sockets that the loop waits for', t => ({ ...open(descriptors({ socket: 4 + 5 * t })), resources: { TCPSocketWrap: 5 * t } }),
+      /^445 sockets and pipes/, /responses whose body is never read/],
+    ['workers that wait, four descriptors each', t => ({ ...open(descriptors({ pipe: 9 + 2 * t, eventpoll: 3 + t, eventfd: 3 + t })), threads: 11 + t, resources: {} }),
+      /^100 threads/, /pool of workers that is made per request/, /workers that Node\.js started/],
+    ['threads of an addon', t => ({ ...open(descriptors({})), threads: 11 + t, resources: {} }), /^100 threads/, /an addon starts the threads/, /no workers of Node\.js/],
+    ['children with their stdio', t => ({ ...open(descriptors({ socket: 4 + 3 * t })), resources: { ProcessWrap: t, PipeWrap: 3 * t } }),
+      /^89 child processes and workers/, /spawn, fork/],
+    ['descriptors of which no kind is known', t => ({ openFileDescriptors: 30 + 3 * t, maxFileDescriptors: 1024 }), /^297 open file descriptors/, /Which kind they are is not known/]
+  ]))('names %s', (_, values, summary, site, said = /./) => {
+    const { verdict, primary } = watch({ seconds: 90, at: t => ({ values: values(t) }) })
+    expect(primary).toMatchObject({ diagnosis: 'resource-leak', state: 'confirmed', summary: expect.stringMatching(summary) })
+    expect(primary.fix[0].change.code).toMatch(site)
+    expect(verdict('resource-leak').evidence.map(({ text }) => text).join(' ')).toMatch(said)
+  })
+  it('is silent on a pool of sixty threads that fills and stays', () => {
+    const { verdict } = watch({ seconds: 120, at: t => ({ values: { ...open(descriptors({ eventpoll: 3 + Math.min(t, 60) })), threads: 11 + Math.min(2 * t, 60), resources: {} } }) })
+    expect(verdict('resource-leak')).toMatchObject({ state: 'ok' })
   })
 })
 

@@ -4,8 +4,11 @@ const { Columns } = require('../../exporter/series/columns')
 const { PackedColumns, ROWS } = require('../../exporter/series/packed-columns')
 const { History } = require('../../exporter/series/history')
 const { NO_WORKERS } = require('../../exporter/series/tracks')
+const { Target } = require('../../exporter/series/target')
 const { Targets } = require('../../exporter/series/targets')
-const { hello, frame } = require('../support/frames')
+const { judge } = require('../../exporter/classify/judge')
+const { signalsOf } = require('../../exporter/signals')
+const { hello, frame, gcRow } = require('../support/frames')
 
 describe('PackedColumns', () => {
   /** What columns may hold, by row: each form that they are packed in, and what must not be rounded. @type {((i: number) => number)[]} */
@@ -70,6 +73,51 @@ describe('History', () => {
     history.append(3, moment({ rssBytes: 3 }))
     expect(history.points('rssBytes', 0)).toEqual({ times: [1, 3], values: [1, 3] })
     expect(history.points('liveHeapBytes', 0).values).toEqual([])
+  })
+})
+
+describe('while the agent does not observe GCs', () => {
+  /** Ten scavenges a second, of which nobody counts those of the seconds that `isBlind` names. @param {(second: number) => boolean} isBlind @param {number} seconds */
+  const windowAfter = (isBlind, seconds) => {
+    const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
+    let counted = 0
+    let unobservedSeconds = 0
+    for (let second = 1; second <= seconds; second++) {
+      const blind = isBlind(second)
+      if (blind) unobservedSeconds++
+      else counted += 10
+      const gc = { 'minor/ordinary': gcRow(counted, counted / 1000) }
+      const said = unobservedSeconds > 0 ? { gcObserverStopped: Number(blind), gcUnobservedSeconds: unobservedSeconds } : {}
+      target.take(frame({ sequence: second, uptimeSeconds: second, values: { gc, heapUsedBytes: 1, ...said } }), 1000 * second)
+    }
+    return /** @type {import('../../exporter/series/window').Window} */ (target.window())
+  }
+  it.each([
+    ['rates are those of the time before and after', second => second > 90 && second <= 95, 100, 10],
+    ['rates are unknown when it was most of the time', second => second > 84, 100, null],
+    ['rates are unknown from the first second on that nobody counted, when it was long', second => second > 100 && second <= 160, 161, null],
+    ['rates are known again when it has counted for long enough', second => second > 100 && second <= 160, 176, 10],
+    ['nothing was lost, and the rate is that of all seconds', () => false, 100, 10]
+  ])('%s', (_, isBlind, seconds, rate) => {
+    const window = windowAfter(isBlind, seconds)
+    if (rate === null) expect(window.rate('scavenges')).toBeNull()
+    else expect(window.rate('scavenges')).toBeCloseTo(rate, 5)
+  })
+  it('what is no count of GCs goes on', () => {
+    expect(windowAfter(second => second > 10, 100).last('heapUsedBytes')).toBe(1)
+  })
+  it('an older agent, which counts no such time, is not believed to see none', () => {
+    const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
+    for (let second = 1; second <= 60; second++) {
+      const gc = { 'minor/ordinary': gcRow(100, 0.1) }
+      target.take(frame({ sequence: second, uptimeSeconds: second, values: { gc, ...(second > 10 && { gcObserverStopped: 1 }) } }), 1000 * second)
+    }
+    expect(target.window()?.rate('scavenges')).toBeNull()
+  })
+  it('a verdict without them is unknown, and says why', () => {
+    const signals = signalsOf(windowAfter(second => second > 100, 200))
+    const diagnosis = /** @type {any} */ ({ id: 'x', requires: ['scavengesPerSecond'], uses: [], judge: () => ({ state: 'ok' }) })
+    expect(judge(diagnosis, signals, hello()).judgement).toEqual({ state: 'unknown', summary: expect.stringMatching(/^not known yet: scavengesPerSecond \(GCs were not observed for 30 s lately/) })
   })
 })
 

@@ -108,6 +108,23 @@ describe('memwatch run', () => {
     expect(stdout).toContain(String(103 * 2 ** 20))
   })
 
+  it.each([
+    ['its own process', [process.execPath, '--max-old-space-size=250'], /RSS rose from .* by .*\/s/],
+    ['one that a shell started', ['sh', '-c', '"$0" "$@"; exit $?', process.execPath, '--max-old-space-size=60'], /\(exit status 134\)/]
+  ])('says how a program ended that never turned its loop: %s', async (_, command, growth) => {
+    const leak = script('sync-leak.js', 'const kept = []; for (;;) kept.push(new Array(1000).fill(kept.length + 0.5))')
+    const { code, stdout } = await memwatch(['run', '--', ...command, leak]).done
+    const text = stdout.replace(/\s+/g, ' ')
+    expect(code).toBe(134)
+    expect(text).toMatch(/It ended with SIGABRT/)
+    expect(text).toMatch(growth)
+    expect(text).toMatch(/JavaScript heap out of memory.*--heapsnapshot-near-heap-limit=1.*--report-on-fatalerror/)
+    expect(text).not.toContain('No Node.js process reported')
+    const report = JSON.parse((await memwatch(['run', '--json', '--', ...command, leak]).done).stdout)
+    const validate = new Ajv({ strict: false }).compile(schema)
+    expect([validate(report), validate.errors]).toEqual([true, null])
+    expect(report.ending).toMatchObject({ reason: 'heap_oom' })
+  }, 60_000)
   it('says that no Node.js process reported when the command is none', async () => {
     const { code, stdout } = await memwatch(['run', '--', 'true']).done
     expect(code).toBe(0)
