@@ -1,9 +1,12 @@
 'use strict'
 
+/** How much a state says that something was found. */
+const RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
 /** Evaluations in a row that must agree before a verdict is raised, so that one odd window raises nothing. */
 const RAISE_AFTER = 2
-/** Seconds without the finding before a verdict is withdrawn, confirmed or suspected: what comes and goes is one finding. */
-const WITHDRAW_AFTER_SECONDS = 30
+/** A finding is withdrawn when nothing was found for as long as it was seen, for no less than this and no more than that: what comes and goes is one finding. */
+const WITHDRAW_LEAST_SECONDS = 30
+const WITHDRAW_MOST_SECONDS = 86_400
 
 /**
  * What settling remembers of a diagnosis on a target.
@@ -17,8 +20,8 @@ const WITHDRAW_AFTER_SECONDS = 30
  */
 
 /**
- * Hysteresis: a verdict is raised when judgements agree, and withdrawn when the evidence against it has lasted. Missing
- * evidence (`unknown`) withdraws nothing: an idle minute does not heal.
+ * Hysteresis: a verdict is raised when judgements agree, and withdrawn when the evidence against it has lasted for as long as that which
+ * raised it. Missing evidence (`unknown`) withdraws no confirmed verdict: an idle minute does not heal.
  *
  * @param {SettledState | undefined} before
  * @param {import('../diagnoses/define-diagnosis').Judgement} judgement
@@ -38,16 +41,23 @@ function settle (before, judgement, nowSeconds) {
       seenAtSeconds: nowSeconds
     }
   }
-  if (wasConfirmed) {
-    const holds = judgement.state === 'unknown' || nowSeconds - before.seenAtSeconds < WITHDRAW_AFTER_SECONDS
-    // While evidence is missing the clock of the withdrawal stands still.
-    const seenAtSeconds = judgement.state === 'unknown' ? nowSeconds : before.seenAtSeconds
-    if (holds) return { ...before, agreed: 0, seenAtSeconds }
-  }
-  if (judgement.state !== 'suspected' && before?.state === 'suspected' && nowSeconds - before.seenAtSeconds < WITHDRAW_AFTER_SECONDS) {
-    return { ...before, agreed: 0 }
+  if (before && RANK[judgement.state] < RANK[before.state]) {
+    // While evidence is missing the clock of a confirmed verdict's withdrawal stands still.
+    const seenAtSeconds = wasConfirmed && judgement.state === 'unknown' ? nowSeconds : before.seenAtSeconds
+    if (nowSeconds - seenAtSeconds < withdrawAfterSeconds(before)) {
+      // What was true when it was found, as a time to the limit, is not said any more.
+      const { standing } = before.judgement
+      return { ...before, judgement: standing === undefined ? before.judgement : { ...before.judgement, summary: standing, impact: undefined }, agreed: 0, seenAtSeconds }
+    }
   }
   return { state: judgement.state, judgement, agreed: 0, confirmedAtSeconds: NaN, seenAtSeconds: nowSeconds }
+}
+
+/** @param {SettledState} before */
+function withdrawAfterSeconds ({ state, judgement: { seconds = 0 } }) {
+  // What was ruled out is unknown again at once, unless that took hours, too.
+  const least = state === 'ok' ? 0 : WITHDRAW_LEAST_SECONDS
+  return Math.min(WITHDRAW_MOST_SECONDS, Math.max(least, seconds))
 }
 
 module.exports = { settle }

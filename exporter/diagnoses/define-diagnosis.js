@@ -26,6 +26,8 @@
  * @property {Found} [finding] with `suspected` and `confirmed`
  * @property {Evidence[]} [evidence] holds the signal that the first fix predicts
  * @property {string} [impact] what it costs or threatens, with numbers
+ * @property {number} [seconds] of history that it rests on: as long must the contrary hold to withdraw it
+ * @property {string} [standing] the summary while newer evidence is against it, and has not lasted: nothing in it is of the moment
  */
 
 /**

@@ -92,6 +92,10 @@ const sumOf = (a, b) => ({
   unit: 'seconds', keep: 'last', counter: true, read: values => values[a] === undefined ? undefined : values[a] + (values[b] ?? 0)
 })
 
+const THREAD_CPU = sumOf('threadCpuUserSeconds', 'threadCpuSystemSeconds')
+const PROCESS_CPU = sumOf('cpuUserSeconds', 'cpuSystemSeconds')
+const GC_PAUSES = gc(1, () => true)
+
 const tracks = Object.freeze({
   rssBytes: long(field('rssBytes', 'min')),
   externalBytes: long(field('externalBytes', 'min')),
@@ -139,9 +143,20 @@ const tracks = Object.freeze({
   eventLoopActiveSeconds: field('eventLoopActiveSeconds'),
   eventLoopIdleSeconds: field('eventLoopIdleSeconds'),
   longestDelaySeconds: /** @type {Track} */ ({ unit: 'seconds', keep: 'max', read: values => values.eventLoopDelay?.[2] }),
-  threadCpuSeconds: sumOf('threadCpuUserSeconds', 'threadCpuSystemSeconds'),
+  threadCpuSeconds: THREAD_CPU,
+  workSeconds: /** @type {Track} */ ({
+    unit: 'seconds',
+    keep: 'last',
+    counter: true,
+    long: true,
+    // A heap that grows makes its GCs longer: their time says nothing of the load.
+    read: (values, workers, scan) => {
+      const cpu = THREAD_CPU.read(values, workers, scan) ?? PROCESS_CPU.read(values, workers, scan)
+      return cpu === undefined ? undefined : cpu - (GC_PAUSES.read(values, workers, scan) ?? 0)
+    }
+  }),
   runQueueWaitSeconds: field('runQueueWaitSeconds'),
-  processCpuSeconds: sumOf('cpuUserSeconds', 'cpuSystemSeconds'),
+  processCpuSeconds: PROCESS_CPU,
   cpuThrottledSeconds: field('cpuThrottledSeconds'),
   containerLimitHits: field('containerLimitHits'),
   containerHighHits: field('containerHighHits'),
@@ -160,13 +175,13 @@ const tracks = Object.freeze({
     // used + available of the new space is the capacity of one semi-space: measured on V8 10.2 to 14.6.
     read: values => values.spaces?.new_space && values.spaces.new_space[0] + values.spaces.new_space[2]
   }),
-  scavenges: gc(0, isScavenge),
+  scavenges: long(gc(0, isScavenge)),
   scavengePauseSeconds: gc(1, isScavenge),
   ordinaryMajors: gc(0, key => key === 'major/ordinary'),
   ordinaryMajorPauseSeconds: gc(1, isOrdinaryMajor),
   externalMajors: gc(0, isExternalMajor),
   externalMajorPauseSeconds: gc(1, isExternalMajor),
-  gcPauseSeconds: gc(1, () => true)
+  gcPauseSeconds: GC_PAUSES
 })
 
 /** @typedef {keyof typeof tracks} TrackName */

@@ -4,6 +4,9 @@ const { trend } = require('../statistics/trend')
 
 /** Spans a trend is looked for in, each as long as one tier of the history. */
 const SPANS_SECONDS = [600, 7200, 86_400]
+/** What lasting.js judges over hours and days. @type {readonly TrackName[]} */
+const LASTING_TRACKS = ['liveHeapBytes', 'outsideHeapBytes']
+const QUICK_SPANS_SECONDS = [600, 7200]
 /** The first part of a life is warm-up: modules load, caches and pools fill, code is compiled. */
 const WARM_UP_SHARE = 0.2
 const WARM_UP_MOST_SECONDS = 300
@@ -42,7 +45,7 @@ function growth (window, track, afterMajors) {
   const warmUpSeconds = Math.min(window.nowSeconds * WARM_UP_SHARE, WARM_UP_MOST_SECONDS)
   /** @type {Found} */
   let best = { trend: null, readings: 0 }
-  for (const span of SPANS_SECONDS) {
+  for (const span of LASTING_TRACKS.includes(track) ? QUICK_SPANS_SECONDS : SPANS_SECONDS) {
     const seconds = Math.min(span, window.nowSeconds - warmUpSeconds)
     const found = window.trend(`${track}/${span}/${afterMajors}`, seconds, () => {
       const { times, values } = afterMajors ? pointsAfterMajors(window, track, seconds) : window.points(track, seconds)

@@ -15,6 +15,7 @@
 const signals = Object.freeze({
   ...require('./heap'),
   ...require('./promotion'),
+  ...require('./lasting'),
   ...require('./gc'),
   ...require('./memory'),
   ...require('./buffers'),
