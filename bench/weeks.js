@@ -18,8 +18,8 @@ const { Target } = require('../exporter/series/target')
 const { SimulatedService, HOUR, DAY } = require('./simulated-service')
 
 /** Live a frame comes each second and a target is judged every two: here less often, as nothing that lasts days depends on it. */
-const FRAME_SECONDS = 10
-const JUDGE_SECONDS = 30
+const FRAME_SECONDS = 30
+const JUDGE_SECONDS = 60
 /** The limits that are held. */
 const SUSPECTED_WITHIN_SECONDS = DAY
 const CONFIRMED_BEFORE_SHARE = 0.5

@@ -4,9 +4,14 @@
 const RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
 /** Evaluations in a row that must agree before a verdict is raised, so that one odd window raises nothing. */
 const RAISE_AFTER = 2
-/** A finding is withdrawn when nothing was found for as long as it was seen, for no less than this and no more than that: what comes and goes is one finding. */
+/**
+ * A finding is withdrawn when nothing was found for as long as it was seen, within these bounds. One that was withdrawn
+ * and came back is held longer each time, up to half a day: what comes and goes is one finding.
+ */
 const WITHDRAW_LEAST_SECONDS = 30
-const WITHDRAW_MOST_SECONDS = 86_400
+const WITHDRAW_MOST_SECONDS = 6 * 3600
+const LONGER_EACH_TIME = 4
+const LONGEST_SECONDS = 43_200
 
 /**
  * What settling remembers of a diagnosis on a target.
@@ -16,6 +21,7 @@ const WITHDRAW_MOST_SECONDS = 86_400
  * @property {number} agreed evaluations in a row that were confirmed
  * @property {number} confirmedAtSeconds uptime when it was first confirmed; NaN when it is not
  * @property {number} seenAtSeconds uptime when a judgement last agreed with the state
+ * @property {number} [withdrawals] how often a finding was withdrawn
  * @typedef {Map<string, SettledState>} Settled by diagnosis id
  */
 
@@ -30,6 +36,7 @@ const WITHDRAW_MOST_SECONDS = 86_400
  */
 function settle (before, judgement, nowSeconds) {
   const wasConfirmed = before?.state === 'confirmed'
+  const withdrawals = before?.withdrawals ?? 0
   if (judgement.state === 'confirmed') {
     const agreed = (before?.agreed ?? 0) + 1
     const raised = wasConfirmed || agreed >= RAISE_AFTER
@@ -38,26 +45,37 @@ function settle (before, judgement, nowSeconds) {
       judgement,
       agreed,
       confirmedAtSeconds: wasConfirmed ? before.confirmedAtSeconds : raised ? nowSeconds : NaN,
-      seenAtSeconds: nowSeconds
+      seenAtSeconds: nowSeconds,
+      withdrawals
     }
   }
   if (before && RANK[judgement.state] < RANK[before.state]) {
-    // While evidence is missing the clock of a confirmed verdict's withdrawal stands still.
-    const seenAtSeconds = wasConfirmed && judgement.state === 'unknown' ? nowSeconds : before.seenAtSeconds
+    // While evidence is missing the clock of a confirmed verdict's withdrawal stands still; so it does where the evidence is close to that which raised it.
+    const standsStill = judgement.keeps || (wasConfirmed && judgement.state === 'unknown')
+    const seenAtSeconds = standsStill ? nowSeconds : before.seenAtSeconds
     if (nowSeconds - seenAtSeconds < withdrawAfterSeconds(before)) {
       // What was true when it was found, as a time to the limit, is not said any more.
       const { standing } = before.judgement
       return { ...before, judgement: standing === undefined ? before.judgement : { ...before.judgement, summary: standing, impact: undefined }, agreed: 0, seenAtSeconds }
     }
   }
-  return { state: judgement.state, judgement, agreed: 0, confirmedAtSeconds: NaN, seenAtSeconds: nowSeconds }
+  const isWithdrawn = before !== undefined && RANK[before.state] >= RANK.suspected && RANK[judgement.state] < RANK.suspected
+  return {
+    state: judgement.state,
+    judgement,
+    agreed: 0,
+    confirmedAtSeconds: NaN,
+    seenAtSeconds: nowSeconds,
+    withdrawals: isWithdrawn ? withdrawals + 1 : withdrawals
+  }
 }
 
 /** @param {SettledState} before */
-function withdrawAfterSeconds ({ state, judgement: { seconds = 0 } }) {
+function withdrawAfterSeconds ({ state, judgement: { seconds = 0 }, withdrawals = 0 }) {
   // What was ruled out is unknown again at once, unless that took hours, too.
   const least = state === 'ok' ? 0 : WITHDRAW_LEAST_SECONDS
-  return Math.min(WITHDRAW_MOST_SECONDS, Math.max(least, seconds))
+  const first = Math.min(WITHDRAW_MOST_SECONDS, Math.max(least, seconds))
+  return Math.min(LONGEST_SECONDS, first * LONGER_EACH_TIME ** (state === 'ok' ? 0 : withdrawals))
 }
 
 module.exports = { settle }

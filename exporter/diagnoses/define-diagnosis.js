@@ -27,6 +27,7 @@
  * @property {Evidence[]} [evidence] holds the signal that the first fix predicts
  * @property {string} [impact] what it costs or threatens, with numbers
  * @property {number} [seconds] of history that it rests on: as long must the contrary hold to withdraw it
+ * @property {boolean} [keeps] the evidence is too close to that of a finding to withdraw one
  * @property {string} [standing] the summary while newer evidence is against it, and has not lasted: nothing in it is of the moment
  */
 

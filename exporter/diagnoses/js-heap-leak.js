@@ -2,7 +2,7 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
-const { LASTING_LIMITS, formatPerHour, judgeLasting } = require('./lasting-growth')
+const { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft } = require('./lasting-growth')
 const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
 
 const MIB = 2 ** 20
@@ -19,7 +19,7 @@ module.exports = defineDiagnosis({
     'oldSpaceRiseBytes', 'largeObjectSpaceRiseBytes', 'codeSpaceRiseBytes', 'arrayBuffersRiseBytes', 'nativeContextsRise', 'socketsRise', 'timersRise',
     'listenerWarnings', 'promotedKeptRatio', 'keptRiseBytes', 'keptRiseSeconds', 'keptGrowthBytesPerSecond', 'keptGrowthFit',
     'keptLateGrowthRatio', 'liveHeapLastingGrowthBytesPerSecond', 'liveHeapLastingScore', 'liveHeapLastingRiseBytes',
-    'liveHeapLastingSeconds', 'liveHeapLastingLateRatio', 'liveHeapLastingBendRatio', 'liveHeapSteadyDays',
+    'liveHeapLastingSeconds', 'liveHeapLastingLeastRatio', 'liveHeapLastingLateRatio', 'liveHeapLastingBendRatio', 'liveHeapSteadyDays',
     'liveHeapLoadSwingBytes', 'liveHeapLoadMovesRatio', 'liveHeapLoadShareRatio', 'liveHeapEarlierHighBytes',
     'liveHeapPeakRunwayBytes', 'liveHeapLimitInSeconds'
   ],
@@ -29,10 +29,14 @@ module.exports = defineDiagnosis({
     readings: 7,
     // Standard score of the growth. 3: one chance in a thousand that a flat floor looks like this.
     score: 3,
+    // r² from which on a rise is worth a suspicion: five times what the readings differ from the line.
+    suspectedFit: 0.7,
     // r² of the line: leaks measured 0.98–1.00, caches that fill up 0.67–0.84 once they slow down.
     fit: 0.9,
     // A leak goes on at its rate; what slows down to this share of it is filling up.
     lateGrowthRatio: 0.6,
+    // A suspicion is withdrawn below this share.
+    levelsOffRatio: 0.4,
     // Sure enough when so much of the way from where it began to the limit was seen as a straight line. There is no clock in
     // it: a fast leak gets there in a minute, a slow one in hours, a cache that settles lower never.
     runwayShareRatio: 0.4,
@@ -106,25 +110,25 @@ function judgeMinutes (signals, limits, runway) {
   const late = Math.min(signals.liveHeapLateGrowthRatio ?? 0, signals.liveHeapHalvesRatio ?? 1)
   const share = rise / (rise + runway)
   const isLarge = share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
-  const rises = score >= limits.score && isLarge && growth >= limits.slowestBytesPerSecond
+  const rises = score >= limits.score && isLarge && growth >= limits.slowestBytesPerSecond && (signals.liveHeapGrowthFit ?? 0) >= limits.suspectedFit
   if (!rises) {
     if (nearLimit) return { state: 'unknown', summary: `the live heap fills ${formatRatio(signals.liveHeapShareRatio ?? 0)} of its limit, where growth cannot show` }
     return { state: 'ok', summary: `the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` }
   }
   if (late < limits.lateGrowthRatio) {
     if (nearLimit) return { state: 'unknown', summary: 'the live heap slows down just under its limit, where it must' }
-    return { state: 'ok', summary: `the live heap grew by ${formatBytes(rise)} and is levelling off: it goes on at ${formatRatio(Math.max(0, late))} of the rate` }
+    return { state: 'ok', keeps: late >= limits.levelsOffRatio, summary: `the live heap grew by ${formatBytes(rise)} and is levelling off: it goes on at ${formatRatio(Math.max(0, late))} of the rate` }
   }
   const wasThere = notNewSince(signals, limits, rise, seconds)
   if (wasThere) return wasThere
   const needed = seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
   const straight = (signals.liveHeapGrowthFit ?? 0) >= limits.fit
-  const secondsLeft = runway / growth
+  const left = timeLeft(runway / growth, seconds, limits)
   const limitName = nameLimit(signals, limits, runway)
   return {
     state: straight && (share >= needed || rise >= limits.certainRiseBytes) ? 'confirmed' : 'suspected',
     seconds,
-    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches ${limitName} in about ${formatSeconds(secondsLeft)}.`,
+    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}${left === null ? '' : ` and reaches ${limitName} ${left}`}.`,
     standing: `The live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has not gone on, and not been given back for as long.`,
     finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
     evidence: [
@@ -134,7 +138,7 @@ function judgeMinutes (signals, limits, runway) {
       evidence('liveHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} make it certain enough.`),
       ...grownWith(signals, rise, limits.grownWith)
     ],
-    impact: `${formatBytes(runway)} are left to ${limitName}: at this rate the process dies in about ${formatSeconds(secondsLeft)}.`
+    impact: `${formatBytes(runway)} are left to ${limitName}${left === null ? '' : `: at this rate the process dies ${left}`}.`
   }
 }
 
@@ -146,7 +150,9 @@ function judgeMinutes (signals, limits, runway) {
 function notNewSince (signals, limits, rise, seconds) {
   const { liveHeapBytes: live, liveHeapEarlierHighBytes: high, liveHeapLoadShareRatio: loadShare } = signals
   const grew = `the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`
-  if (high !== null && live !== null && live < high) return { state: 'ok', summary: `${grew}, to less than it was before: ${formatBytes(high)}` }
+  if (high !== null && live !== null && live - high < limits.newShareRatio * rise) {
+    return { state: 'ok', summary: `${grew}, and was at ${formatBytes(high)} before` }
+  }
   if (loadShare !== null && loadShare >= limits.loadShareRatio) return { state: 'ok', summary: `${grew} with its load, which explains ${formatRatio(loadShare)} of it` }
   return null
 }
@@ -169,6 +175,7 @@ function judgeHours (signals, limits) {
     score: signals.liveHeapLastingScore,
     rise: signals.liveHeapLastingRiseBytes,
     seconds: signals.liveHeapLastingSeconds,
+    least: signals.liveHeapLastingLeastRatio,
     late: signals.liveHeapLastingLateRatio,
     bend: signals.liveHeapLastingBendRatio,
     days: signals.liveHeapSteadyDays,
@@ -214,11 +221,12 @@ function fewReadings (signals, limits, runway) {
   const seconds = signals.keptRiseSeconds ?? 0
   const wasThere = notNewSince(signals, limits, rise, seconds)
   if (wasThere) return wasThere
+  const left = timeLeft(runway / growth, seconds, limits)
   return {
     seconds,
     standing: `The live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has not gone on, and not been given back for as long.`,
     state: rise >= limits.certainRiseBytes ? 'confirmed' : 'suspected',
-    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches its limit in about ${formatSeconds(runway / growth)}: a leak, or a cache that still fills.`,
+    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}${left === null ? '' : ` and reaches its limit ${left}`}: a leak, or a cache that still fills.`,
     finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
     evidence: [
       evidence('keptRiseBytes', rise, limits.certainRiseBytes, (value, limit) => `The live heap rose by ${value} in ${formatSeconds(seconds)}; caches that fill stay below ${limit}.`),
@@ -227,7 +235,7 @@ function fewReadings (signals, limits, runway) {
       evidence('keptLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It goes on at ${value} of its rate; a cache that fills falls below ${limit}.`),
       evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `After each major GC more is left: ${value}.`)
     ],
-    impact: `${formatBytes(runway)} are left: at this rate the process dies in about ${formatSeconds(runway / growth)}.`
+    impact: `${formatBytes(runway)} are left${left === null ? '' : `: at this rate the process dies ${left}`}.`
   }
 }
 

@@ -22,8 +22,8 @@ const LASTING_LIMITS = Object.freeze({
   lastingLeastBytes: 6 * 2 ** 20,
   // A leak goes on at its rate; the last third of what fills falls below this share of it.
   lastingLateRatio: 0.6,
-  // A third of a straight line has its slope, but for this share. Half a wave differs by more within eight hours.
-  lastingBendRatio: 0.3,
+  // A third of a straight line has its slope, but for this share. A wave of a day differs by more within six hours.
+  lastingBendRatio: 0.15,
   // Days in a row that rose like the whole make it certain, however far the limit is, once they came to these bytes.
   certainDays: 2,
   certainDaysSeconds: 60 * SECONDS_PER_HOUR,
@@ -34,11 +34,18 @@ const LASTING_LIMITS = Object.freeze({
   movedSeconds: 2 * SECONDS_PER_HOUR,
   steadySeconds: 4 * SECONDS_PER_HOUR,
   unseenSeconds: 9 * SECONDS_PER_HOUR,
+  // So much of the growth must be left whichever load explains the rest.
+  leastRatio: 0.5,
   // A time to the limit is told where the rate is known so well, and what the load adds is a small part of the room.
   rateErrorRatio: 0.15,
+  rateLeastRatio: 0.7,
+  // Growth of minutes says nothing of what is further away than so many times what was seen: caches fill until then.
+  tellsAheadRatio: 20,
   swingShareRatio: 0.2,
   // Within two hours: what rose with the load by this share of it is the load's.
-  loadShareRatio: 0.5
+  loadShareRatio: 0.5,
+  // What rose above all that was before, over what rose: a level that comes back each morning is a little above the last one's noise.
+  newShareRatio: 0.3
 })
 
 /** @typedef {typeof LASTING_LIMITS} LastingLimits */
@@ -50,6 +57,7 @@ const LASTING_LIMITS = Object.freeze({
  * @property {number | null} score
  * @property {number | null} rise bytes
  * @property {number | null} seconds
+ * @property {number | null} least ratio
  * @property {number | null} late ratio
  * @property {number | null} bend ratio
  * @property {number | null} days null while no day can be compared with another
@@ -78,7 +86,7 @@ const LASTING_LIMITS = Object.freeze({
  * @param {string} what grows, as in a sentence
  * @returns {LastingJudgement | null} null while too little was seen
  */
-function judgeLasting ({ growth, score, rise, seconds, late, bend, days, loadSwing, loadMoves, peakRunway, limitIn }, limits, what) {
+function judgeLasting ({ growth, score, rise, seconds, least, late, bend, days, loadSwing, loadMoves, peakRunway, limitIn }, limits, what) {
   if (growth === null || score === null || rise === null || seconds === null || peakRunway === null) return null
   const share = rise > 0 ? rise / (rise + peakRunway) : 0
   const isLarge = rise >= limits.lastingRiseBytes || (share >= limits.lastingShareRatio && rise >= limits.lastingLeastBytes)
@@ -93,10 +101,12 @@ function judgeLasting ({ growth, score, rise, seconds, late, bend, days, loadSwi
   if (slows) return { ...found, state: 'ok', summary: `${what} grew by ${formatBytes(rise)} in ${over} and is levelling off: its last third grew at no more than ${formatRatio(Math.max(0, late ?? 0))} of the rate` }
   if (days === 0) return { ...found, state: 'ok', summary: `${what} grew by ${formatBytes(rise)} in ${over}, but not against the same hours of the day before` }
 
-  const isSure = score >= limits.lastingCertainScore && (days !== null || ((bend ?? 1) <= limits.lastingBendRatio && seconds >= secondsWithoutDays(loadMoves, limits)))
+  const isSure = score >= limits.lastingCertainScore && (days !== null ||
+    ((bend ?? 1) <= limits.lastingBendRatio && (least ?? 0) >= limits.leastRatio && seconds >= secondsWithoutDays(loadMoves, limits)))
   const isFar = share >= limits.runwayShareRatio || rise >= limits.certainRiseBytes
   const isLong = (days ?? 0) >= limits.certainDays && seconds >= limits.certainDaysSeconds && rise >= limits.certainDaysRiseBytes
-  const isKnown = isSure && 1 / score <= limits.rateErrorRatio && (days !== null || (loadSwing ?? 0) <= limits.swingShareRatio * peakRunway)
+  const isKnown = isSure && 1 / score <= limits.rateErrorRatio && 
+    (days !== null || ((least ?? 0) >= limits.rateLeastRatio && seconds >= limits.unseenSeconds && (loadSwing ?? 0) <= limits.swingShareRatio * peakRunway))
   return {
     ...found,
     state: isSure && (isFar || isLong) ? 'confirmed' : 'suspected',
@@ -123,4 +133,11 @@ const swingText = (loadSwing, limits) => (loadSwing ?? 0) >= limits.lastingRiseB
 /** @param {number} bytesPerSecond */
 const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_PER_HOUR)}/h`
 
-module.exports = { LASTING_LIMITS, formatPerHour, judgeLasting }
+/**
+ * A time to the limit from growth that was seen for minutes.
+ * @param {number} secondsLeft @param {number} seconds that were seen @param {LastingLimits} limits
+ * @returns {string | null} null where it is too far away to be told
+ */
+const timeLeft = (secondsLeft, seconds, limits) => secondsLeft <= limits.tellsAheadRatio * seconds ? `in about ${formatSeconds(secondsLeft)}` : null
+
+module.exports = { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft }

@@ -2,7 +2,7 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
-const { LASTING_LIMITS, formatPerHour, judgeLasting } = require('./lasting-growth')
+const { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft } = require('./lasting-growth')
 const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
 
 /** Where the memory can sit, and what to do about it there. */
@@ -34,7 +34,7 @@ module.exports = defineDiagnosis({
     'outsideHeapRiseBytes', 'outsideHeapRiseSeconds', 'outsideHeapGrowthBytesPerSecond', 'outsideHeapSteadinessRatio', 'externalRiseBytes',
     'arrayBuffersRiseBytes', 'bufferChurnBytes', 'containerLimitBytes', 'liveHeapRiseBytes', 'allocatorAsked', 'allocatorSlackRiseBytes',
     'outsideHeapLastingGrowthBytesPerSecond', 'outsideHeapLastingScore', 'outsideHeapLastingRiseBytes',
-    'outsideHeapLastingSeconds', 'outsideHeapLastingLateRatio', 'outsideHeapLastingBendRatio', 'outsideHeapSteadyDays',
+    'outsideHeapLastingSeconds', 'outsideHeapLastingLeastRatio', 'outsideHeapLastingLateRatio', 'outsideHeapLastingBendRatio', 'outsideHeapSteadyDays',
     'outsideHeapLoadSwingBytes', 'outsideHeapLoadMovesRatio', 'outsideHeapLoadShareRatio', 'outsideHeapEarlierHighBytes',
     'memoryPeakRunwayBytes', 'memoryLimitInSeconds'
   ],
@@ -112,9 +112,8 @@ function judgeMinutes (signals, limits) {
   if (share < limits.suspectedRunwayShareRatio && rise < limits.suspectedRiseBytes) {
     return { state: 'unknown', summary: `memory outside the heap grew by ${formatBytes(rise)}, ${formatRatio(share)} of the way to its limit: too little to judge` }
   }
-  const isFast = growth >= limits.slowestBytesPerSecond
-  if (!isFast) {
-    return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)} in ${formatSeconds(signals.outsideHeapRiseSeconds ?? 0)}: so slowly that hours must tell` }
+  if (growth < limits.slowestBytesPerSecond) {
+    return { state: 'unknown', summary: `memory outside the heap grew by ${formatBytes(rise)} in ${formatSeconds(signals.outsideHeapRiseSeconds ?? 0)}: so slowly that hours must tell` }
   }
   if (steady < limits.levelsOffRatio) {
     return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)} and levels off` }
@@ -127,13 +126,15 @@ function judgeMinutes (signals, limits) {
   const seconds = signals.outsideHeapRiseSeconds ?? 0
   const grew = `memory outside the heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`
   const { outsideHeapEarlierHighBytes: high, outsideHeapLoadShareRatio: loadShare } = signals
-  if (high !== null && signals.outsideHeapBytes < high) return { state: 'ok', summary: `${grew}, to less than it was before: ${formatBytes(high)}` }
+  if (high !== null && signals.outsideHeapBytes - high < limits.newShareRatio * rise) {
+    return { state: 'ok', summary: `${grew}, and was at ${formatBytes(high)} before` }
+  }
   if (loadShare !== null && loadShare >= limits.loadShareRatio) return { state: 'ok', summary: `${grew} with the load, which explains ${formatRatio(loadShare)} of it` }
   const churns = freed === null && (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise && (signals.externalRiseBytes ?? 0) < limits.placeShareRatio * rise
   const needed = churns ? limits.churningRunwayShareRatio : seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
   const collected = signals.majorsSeen >= limits.majors
   const where = place(signals, limits.placeShareRatio * rise)
-  const secondsLeft = runway / growth
+  const left = timeLeft(runway / growth, seconds, limits)
   const limitName = nameLimit(signals)
   return {
     state: steady >= limits.steadinessRatio && share >= needed && collected ? 'confirmed' : 'suspected',
@@ -153,7 +154,7 @@ function judgeMinutes (signals, limits) {
           ? `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled out.`
           : `Buffers come and go by ${value} only (${limit} would count): what grows is in use, and no other allocator would give it back.`)
     ],
-    impact: `${formatBytes(runway)} are left to ${limitName}: at this rate about ${formatSeconds(secondsLeft)}, and the kernel kills without a word in the app's log.`
+    impact: `${formatBytes(runway)} are left to ${limitName}${left === null ? '' : `: at this rate they are gone ${left}`}, and the kernel kills without a word in the app's log.`
   }
 }
 
@@ -167,6 +168,7 @@ function judgeHours (signals, limits) {
     score: signals.outsideHeapLastingScore,
     rise: signals.outsideHeapLastingRiseBytes,
     seconds: signals.outsideHeapLastingSeconds,
+    least: signals.outsideHeapLastingLeastRatio,
     late: signals.outsideHeapLastingLateRatio,
     bend: signals.outsideHeapLastingBendRatio,
     days: signals.outsideHeapSteadyDays,
@@ -202,7 +204,7 @@ function judgeHours (signals, limits) {
       ...(churns ? [evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, limits.churnShareRatio * rise, value => `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled out before two days.`)] : []),
       evidence('outsideHeapLastingGrowthBytesPerSecond', growth, 0, () => `That is ${formatPerHour(growth)}.`)
     ],
-    impact: `${formatBytes(runway)} are left to ${limitName} at the busiest moment of a day${limitInSeconds === null ? '' : `: at this rate about ${formatSeconds(limitInSeconds)}`}, and the kernel kills without a word in the app's log.`
+    impact: `${formatBytes(runway)} are left to ${limitName} at the busiest moment of a day${limitInSeconds === null ? '' : `: at this rate they are gone in about ${formatSeconds(limitInSeconds)}`}, and the kernel kills without a word in the app's log.`
   }
 }
 

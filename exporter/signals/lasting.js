@@ -136,6 +136,11 @@ const signalsOf = (level, what) => ({
       return found && found.slope * found.seconds
     }
   }),
+  least: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: `The least that growth of ${what} may be, over itself: less two standard errors, and what a load may explain that rose with it.`,
+    compute: window => lastingGrowth(window, level)?.leastRatio ?? null
+  }),
   seconds: /** @type {Signal} */ ({
     unit: 'seconds',
     help: `The time over which that growth of ${what} was seen.`,
@@ -187,6 +192,7 @@ module.exports = {
   liveHeapLastingGrowthBytesPerSecond: heap.growth,
   liveHeapLastingScore: heap.score,
   liveHeapLastingRiseBytes: heap.rise,
+  liveHeapLastingLeastRatio: heap.least,
   liveHeapLastingSeconds: heap.seconds,
   liveHeapLastingLateRatio: heap.late,
   liveHeapLastingBendRatio: heap.bend,
@@ -220,6 +226,7 @@ module.exports = {
   outsideHeapLastingGrowthBytesPerSecond: outside.growth,
   outsideHeapLastingScore: outside.score,
   outsideHeapLastingRiseBytes: outside.rise,
+  outsideHeapLastingLeastRatio: outside.least,
   outsideHeapLastingSeconds: outside.seconds,
   outsideHeapLastingLateRatio: outside.late,
   outsideHeapLastingBendRatio: outside.bend,

@@ -3,12 +3,13 @@
 const { MAX_POINTS } = require('./trend')
 
 /** A trend is never older than this. */
-const OLDEST_SECONDS = 60
+const OLDEST_SECONDS = 300
 
 /**
  * @typedef {object} Found
  * @property {import('./trend').Trend | null} trend
  * @property {number} readings that there were
+ * @property {boolean} [isNew] whether it leads above what was before it
  */
 
 /**

@@ -13,6 +13,10 @@ const WAVES_FROM_SECONDS = 20 * 3600
 const WAVES = [1, 2]
 /** Standard errors from which on a load counts as what the level follows. */
 const LOAD_SCORE = 3
+/** Standard errors within which the slope lies, nineteen times of twenty. */
+const ERRORS = 2
+/** Readings that a load is averaged over: one alone is noisier than what it is compared with, and would explain too little. */
+const SMOOTH_READINGS = 5
 /** Fewer readings are no line. */
 const LEAST_READINGS = 8
 /** A load is left out where more of it is missing. */
@@ -28,6 +32,7 @@ const LEAST_SLOPE = Number.EPSILON
  * @typedef {object} Growth
  * @property {number} slope of the level a second, load and hour of the day taken out
  * @property {number} error its standard error
+ * @property {number} leastRatio the least that the slope may be, over itself: two standard errors less, with whichever load explains most of it
  * @property {number} seconds from the first to the last reading
  * @property {number} readings
  * @property {number} lateRatio slope of the last third over the whole, at the upper end of its error: 1 goes on
@@ -63,9 +68,13 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
   const alone = fit(season, t, y, [])
   let best = alone
   let load = null
+  let least = alone ? alone.coefficients[0] - ERRORS * alone.errors[0] : 0
   for (const candidate of present) {
     const found = fit(season, t, y, [candidate])
-    if (!found || found.coefficients[1] <= 0 || found.coefficients[1] < LOAD_SCORE * found.errors[1]) continue
+    if (!found || found.coefficients[1] <= 0) continue
+    // A load that rose in a line explains as much as it may, as long as nothing tells them apart.
+    least = Math.min(least, found.coefficients[0] - ERRORS * found.errors[0])
+    if (found.coefficients[1] < LOAD_SCORE * found.errors[1]) continue
     if (best && sumOfSquares(found.residuals) >= sumOfSquares(best.residuals)) continue
     best = found
     load = candidate
@@ -80,6 +89,7 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
   return {
     slope,
     error: best.errors[0],
+    leastRatio: slope > 0 ? least / slope : 0,
     seconds,
     readings: y.length,
     lateRatio: late ? (late.slope + late.error) / whole_ : 1,
@@ -91,12 +101,17 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
   }
 }
 
-/** @param {number[]} load @returns {Float64Array | null} gaps filled with its median; null with too many */
+/** @param {number[]} load @returns {Float64Array | null} smoothed, gaps filled with its median; null with too many gaps */
 function whole (load) {
   const there = load.filter(Number.isFinite)
   if (there.length < (1 - MISSING_SHARE) * load.length || there.length === 0) return null
   const middle = median(there)
-  return Float64Array.from(load, value => Number.isFinite(value) ? value : middle)
+  const filled = load.map(value => Number.isFinite(value) ? value : middle)
+  const half = Math.floor(SMOOTH_READINGS / 2)
+  return Float64Array.from(filled, (_, i) => {
+    const around = filled.slice(Math.max(0, i - half), i + half + 1)
+    return around.reduce((sum, value) => sum + value, 0) / around.length
+  })
 }
 
 /** @param {Float64Array} load */
