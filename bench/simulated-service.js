@@ -2,7 +2,7 @@
 
 /**
  * A service that lives for weeks, as its agent would tell of it. Everything is computed from the time:
- * no clock, no socket, and a generator of random numbers that begins with the same seed.
+ * no clock, no socket, and random numbers that are the same each time.
  */
 
 const { hello, gcRow, MIB } = require('../test/support/frames')
@@ -47,17 +47,18 @@ const START_SECONDS = 60
  * @property {number} [seed]
  */
 
-/** @param {number} seed Park and Miller's generator. @returns {() => number} 0–1 */
-function randomFrom (seed) {
-  let state = seed % 2_147_483_647 || 1
-  return () => (state = state * 48_271 % 2_147_483_647) / 2_147_483_647
+/** A number that belongs to a place in a row, in any order it is asked for: mulberry32. @param {number} place @returns {number} 0–1, not 0 */
+function randomAt (place) {
+  let mixed = (place + 0x6D2B79F5) | 0
+  mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1)
+  mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+  return (((mixed ^ (mixed >>> 14)) >>> 0) + 1) / 4_294_967_297
 }
 
-/** A number that belongs to a place in a row, in any order it is asked for. @param {number} seed @param {number} i */
+/** Of a normal distribution. @param {number} seed @param {number} i */
 function gaussAt (seed, i) {
-  const random = randomFrom(seed * 7919 + i * 104_729 + 1)
-  for (let turn = 0; turn < 3; turn++) random()
-  return Math.sqrt(-2 * Math.log(random())) * Math.cos(2 * Math.PI * random())
+  const place = Math.imul(seed, 0x9E3779B1) + 2 * i
+  return Math.sqrt(-2 * Math.log(randomAt(place))) * Math.cos(2 * Math.PI * randomAt(place + 1))
 }
 
 /** Office hours: from 8 to 18 with a dip at noon, ramps of an hour. @param {number} hour */
@@ -215,8 +216,8 @@ class SimulatedService {
         },
         eventLoopActiveSeconds: 0.9 * this.#cpuSeconds,
         eventLoopIdleSeconds: seconds - 0.9 * this.#cpuSeconds,
-        resources: { TCPServerWrap: 1, TCPSocketWrap: Math.round(40 * (0.2 + load)), Timeout: Math.round(20 * (0.2 + load)) },
-        openFileDescriptors: 30 + Math.round(40 * (0.2 + load)),
+        resources: { TCPServerWrap: 1, TCPSocketWrap: Math.round(60 * (0.2 + seen)), Timeout: Math.round(20 * (0.2 + seen)) },
+        openFileDescriptors: 30 + Math.round(60 * (0.2 + seen)),
         containerUsageBytes: anonymous + 2 * FILE_BYTES,
         ...(limit !== null && { containerLimitBytes: limit * MIB }),
         ...(majors > 0 && { liveHeapBytes: live, liveHeapMajors: majors })

@@ -30,7 +30,7 @@ module.exports = defineDiagnosis({
     // Standard score of the growth. 3: one chance in a thousand that a flat floor looks like this.
     score: 3,
     // r² from which on a rise is worth a suspicion: five times what the readings differ from the line.
-    suspectedFit: 0.7,
+    suspectedFit: 0.85,
     // r² of the line: leaks measured 0.98–1.00, caches that fill up 0.67–0.84 once they slow down.
     fit: 0.9,
     // A leak goes on at its rate; what slows down to this share of it is filling up.
@@ -185,7 +185,7 @@ function judgeHours (signals, limits) {
     limitIn: signals.liveHeapLimitInSeconds
   }, limits, 'the live heap')
   const runway = signals.liveHeapPeakRunwayBytes ?? 0
-  if (!found || found.state === 'ok') return found && { state: found.state, summary: found.summary, seconds: found.seconds }
+  if (!found || found.state === 'ok') return found && { state: found.state, summary: found.summary, seconds: found.seconds, keeps: found.keeps }
   const { growth, rise, seconds, share, limitInSeconds } = found
   const limitName = nameLimit(signals, limits, signals.heapRunwayBytes ?? runway)
   const over = formatSeconds(seconds)

@@ -31,6 +31,8 @@ const LASTING_LIMITS = Object.freeze({
   // Before two days are known the load must rule itself out: it moved, or stood still, for so long. Where CPU
   // time and allocation are unknown, no day fakes a straight line for longer than this.
   loadMovesRatio: 0.25,
+  // Until a day can be told from a line a suspicion stands: the evening does not refute what the morning said.
+  dayTellsSeconds: 20 * SECONDS_PER_HOUR,
   movedSeconds: 2 * SECONDS_PER_HOUR,
   steadySeconds: 4 * SECONDS_PER_HOUR,
   unseenSeconds: 9 * SECONDS_PER_HOUR,
@@ -71,6 +73,7 @@ const LASTING_LIMITS = Object.freeze({
  * @typedef {object} LastingJudgement
  * @property {import('./define-diagnosis').State} state never unknown
  * @property {number} seconds that it rests on
+ * @property {boolean} keeps whether a suspicion stands against it
  * @property {number} growth bytes a second
  * @property {number} rise bytes
  * @property {number} share of the way to the limit
@@ -91,7 +94,8 @@ function judgeLasting ({ growth, score, rise, seconds, least, late, bend, days, 
   const share = rise > 0 ? rise / (rise + peakRunway) : 0
   const isLarge = rise >= limits.lastingRiseBytes || (share >= limits.lastingShareRatio && rise >= limits.lastingLeastBytes)
   const slows = (late ?? 1) < limits.lastingLateRatio
-  const found = { seconds, growth, rise, share, limitInSeconds: null, because: '', also: '' }
+  const keeps = days === null && seconds < limits.dayTellsSeconds
+  const found = { seconds, growth, rise, share, keeps, limitInSeconds: null, because: '', also: '' }
   const over = formatSeconds(seconds)
   if (score < limits.lastingScore || !isLarge) {
     const swing = (loadSwing ?? 0) >= limits.lastingRiseBytes ? `; ${formatBytes(loadSwing ?? 0)} come and go with the load` : ''

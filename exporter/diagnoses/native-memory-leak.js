@@ -177,7 +177,7 @@ function judgeHours (signals, limits) {
     peakRunway: signals.memoryPeakRunwayBytes,
     limitIn: signals.memoryLimitInSeconds
   }, limits, 'memory outside the heap')
-  if (!found || found.state === 'ok') return found && { state: found.state, summary: found.summary, seconds: found.seconds }
+  if (!found || found.state === 'ok') return found && { state: found.state, summary: found.summary, seconds: found.seconds, keeps: found.keeps }
   const { growth, rise, seconds, share, limitInSeconds } = found
   const freed = signals.allocatorAsked === 1 ? signals.allocatorSlackRiseBytes : null
   if (freed !== null && freed >= limits.churnShareRatio * rise) {

@@ -2,6 +2,7 @@
 
 const { DAY_SECONDS, unexplainedGrowth } = require('../statistics/unexplained-growth')
 const { heapRunwayBytes } = require('./heap')
+const { QUICK_SECONDS, quickLoadShare } = require('./load-share')
 
 /**
  * Growth over hours and days: what neither the load nor the hour of the day explains.
@@ -18,9 +19,6 @@ const WARM_UP_LEAST_SECONDS = 600
 const WARM_UP_MOST_SECONDS = 1800
 /** Besides the whole life, so much of it: a leak may have begun with the last deployment of something else. */
 const RECENT_SECONDS = 3 * DAY_SECONDS
-/** What a trend of minutes looks at, and is compared with what was before. */
-const QUICK_SECONDS = 7200
-const QUICK_STEP_SECONDS = 120
 /** How far ahead a limit is looked for. */
 const MOST_DAYS_AHEAD = 400
 
@@ -38,36 +36,6 @@ const lastingGrowth = (window, level) => window.once(`lasting ${level}`, () => w
   }
   return best
 }))
-
-/**
- * The share of a rise within two hours that the load explains, which rose with it.
- * @param {Window} window @param {Level} level @returns {number | null}
- */
-const quickLoadShare = (window, level) => window.trend(`load of ${level}`, QUICK_SECONDS, () => {
-  const from = window.nowSeconds - window.settledSeconds(QUICK_SECONDS)
-  const steps = Math.floor((window.nowSeconds - from) / QUICK_STEP_SECONDS)
-  const times = Array.from({ length: steps }, (_, i) => from + (i + 0.5) * QUICK_STEP_SECONDS)
-  const inSteps = (/** @type {import('../series/tracks').TrackName} */ track, /** @type {(first: number, last: number, seconds: number) => number} */ read) => {
-    const points = window.points(track, QUICK_SECONDS)
-    const ends = Array.from({ length: steps }, () => ({ first: NaN, last: NaN, from: 0, to: 0 }))
-    points.times.forEach((time, i) => {
-      const step = ends[Math.floor((time - from) / QUICK_STEP_SECONDS)]
-      if (!step) return
-      if (Number.isNaN(step.first)) Object.assign(step, { first: points.values[i], from: time })
-      Object.assign(step, { last: points.values[i], to: time })
-    })
-    return ends.map(({ first, last, from, to }) => read(first, last, to - from))
-  }
-  const perSecond = (/** @type {number} */ first, /** @type {number} */ last, /** @type {number} */ seconds) => seconds > 0 ? (last - first) / seconds : NaN
-  const growth = unexplainedGrowth({
-    times,
-    level: inSteps(level, (_, last) => last),
-    loads: [inSteps('workSeconds', perSecond), inSteps('scavenges', perSecond)],
-    daily: false
-  })
-  const rise = growth ? growth.loadRise + growth.slope * growth.seconds : 0
-  return { trend: null, readings: 0, share: growth && rise > 0 ? Math.max(0, growth.loadRise / rise) : null }
-}).share ?? null
 
 /**
  * The most that the level was at before the last two hours.

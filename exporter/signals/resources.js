@@ -1,6 +1,10 @@
 'use strict'
 
 const { growthOf, steadiness } = require('./growth')
+const { quickLoadShare } = require('./load-share')
+
+/** What rose within two hours with the load, which explains this share of it, is what the load takes. */
+const LOAD_SHARE = 0.5
 
 /**
  * @typedef {import('./index').Signal} Signal
@@ -24,8 +28,11 @@ const perSecond = (track, what) => ({
 /** @param {TrackName} track @param {string} what @returns {Signal} */
 const steady = (track, what) => ({
   unit: 'ratio',
-  help: `How much the growth of ${what} looks like one that goes on, 0–1: straight, and not slowing down.`,
-  compute: window => steadiness(growthOf(window, track))
+  help: `How much the growth of ${what} looks like one that goes on, 0–1: straight, not slowing down, and not with the load.`,
+  compute: window => {
+    const steady = steadiness(growthOf(window, track))
+    return steady !== null && steady > 0 && (quickLoadShare(window, track) ?? 0) >= LOAD_SHARE ? 0 : steady
+  }
 })
 
 /** @param {import('../series/window').Window} window @param {string} prefix */
