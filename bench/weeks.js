@@ -194,7 +194,7 @@ function main () {
   --service JSON       one of your own: the properties are in bench/simulated-service.js
   --frame-seconds N    simulated time between frames (default ${FRAME_SECONDS}; live 1)
   --judge-seconds N    simulated time between evaluations (default ${JUDGE_SECONDS}; live 2)
-  --changes            print each change of a leak's state
+  --changes            print each change of a state
   --json               one object a service, and nothing else`)
     return
   }
@@ -207,7 +207,7 @@ function main () {
     if (given.json) console.log(JSON.stringify(row))
     else print(row)
     if (!given.changes) continue
-    for (const { seconds, diagnosis, state, summary } of said.changes) if (Object.values(LEAKS).some(leak => leak === diagnosis)) console.log(`         ${inHours(seconds)} ${diagnosis} ${state}: ${summary}`)
+    for (const { seconds, diagnosis, state, summary } of said.changes) if (row.changes[diagnosis] > 1) console.log(`         ${inHours(seconds)} ${diagnosis} ${state}: ${summary}`)
   }
   if (!given.json) console.log(`${scenarios.length} services, ${failed} broken`)
   process.exitCode = failed > 0 ? 1 : 0

@@ -5,10 +5,11 @@ const RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
 /** Evaluations in a row that must agree before a verdict is raised, so that one odd window raises nothing. */
 const RAISE_AFTER = 2
 /**
- * A finding is withdrawn when nothing was found for as long as it was seen, within these bounds. One that was withdrawn
+ * A finding is withdrawn when nothing was found for half as long as it was seen, within these bounds: what a filled cache did in its first minute is no suspicion in its third. One that was withdrawn
  * and came back is held longer each time, up to half a day: what comes and goes is one finding.
  */
 const WITHDRAW_LEAST_SECONDS = 30
+const WITHDRAW_SHARE = 0.5
 const WITHDRAW_MOST_SECONDS = 6 * 3600
 const LONGER_EACH_TIME = 4
 const LONGEST_SECONDS = 43_200
@@ -74,7 +75,7 @@ function settle (before, judgement, nowSeconds) {
 function withdrawAfterSeconds ({ state, judgement: { seconds = 0 }, withdrawals = 0 }) {
   // What was ruled out is unknown again at once, unless that took hours, too.
   const least = state === 'ok' ? 0 : WITHDRAW_LEAST_SECONDS
-  const first = Math.min(WITHDRAW_MOST_SECONDS, Math.max(least, seconds))
+  const first = Math.min(WITHDRAW_MOST_SECONDS, Math.max(least, WITHDRAW_SHARE * seconds))
   return Math.min(LONGEST_SECONDS, first * LONGER_EACH_TIME ** (state === 'ok' ? 0 : withdrawals))
 }
 

@@ -191,6 +191,7 @@ function judgeHours (signals, limits) {
   const over = formatSeconds(seconds)
   return {
     state: found.state,
+    keeps: found.keeps,
     seconds,
     summary: `The live heap grows by ${formatPerHour(growth)}${limitInSeconds === null ? '' : ` and reaches ${limitName} in about ${formatSeconds(limitInSeconds)}`}${found.also && `: ${found.also}`}.`,
     standing: `The live heap grew by ${formatPerHour(growth)} over ${over}; that it stopped has not been seen for as long.`,

@@ -42,7 +42,9 @@ const LASTING_LIMITS = Object.freeze({
   rateErrorRatio: 0.15,
   rateLeastRatio: 0.7,
   // Growth of minutes says nothing of what is further away than so many times what was seen: caches fill until then.
-  tellsAheadRatio: 20,
+  tellsAheadRatio: 6,
+  // Growth of hours, before two days are known, nothing beyond this: a leak by request grows by day.
+  tellsHoursRatio: 2,
   swingShareRatio: 0.2,
   // Within two hours: what rose with the load by this share of it is the load's.
   loadShareRatio: 0.5,
@@ -109,10 +111,17 @@ function judgeLasting ({ growth, score, rise, seconds, least, late, bend, days, 
     ((bend ?? 1) <= limits.lastingBendRatio && (least ?? 0) >= limits.leastRatio && seconds >= secondsWithoutDays(loadMoves, limits)))
   const isFar = share >= limits.runwayShareRatio || rise >= limits.certainRiseBytes
   const isLong = (days ?? 0) >= limits.certainDays && seconds >= limits.certainDaysSeconds && rise >= limits.certainDaysRiseBytes
-  const isKnown = isSure && 1 / score <= limits.rateErrorRatio && 
-    (days !== null || ((least ?? 0) >= limits.rateLeastRatio && seconds >= limits.unseenSeconds && (loadSwing ?? 0) <= limits.swingShareRatio * peakRunway))
+  const isRateKnown = isSure && 1 / score <= limits.rateErrorRatio
+  const isKnown = isRateKnown && (days !== null || tellsWithoutDays())
+  // A rate by day is not that of the night: without days only a near limit can be foretold.
+  function tellsWithoutDays () {
+    return (least ?? 0) >= limits.rateLeastRatio && Number(seconds) >= limits.unseenSeconds &&
+      (loadSwing ?? 0) <= limits.swingShareRatio * Number(peakRunway) &&
+      (limitIn ?? Infinity) <= limits.tellsHoursRatio * Number(seconds)
+  }
   return {
     ...found,
+    keeps: days === null,
     state: isSure && (isFar || isLong) ? 'confirmed' : 'suspected',
     limitInSeconds: isKnown ? limitIn : null,
     summary: '',

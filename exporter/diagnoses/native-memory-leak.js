@@ -192,6 +192,7 @@ function judgeHours (signals, limits) {
   const over = formatSeconds(seconds)
   return {
     state: churns || !collected ? 'suspected' : found.state,
+    keeps: found.keeps,
     seconds,
     summary: `Memory outside the JS heap grows by ${formatPerHour(growth)}${limitInSeconds === null ? '' : ` and reaches ${limitName} in about ${formatSeconds(limitInSeconds)}`}: ${found.also || PLACES[where].name}.`,
     standing: `Memory outside the JS heap grew by ${formatPerHour(growth)} over ${over}; that it stopped has not been seen for as long.`,

@@ -2,7 +2,7 @@
 
 const { DAY_SECONDS, unexplainedGrowth } = require('../statistics/unexplained-growth')
 const { heapRunwayBytes } = require('./heap')
-const { QUICK_SECONDS, quickLoadShare } = require('./load-share')
+const { QUICK_SECONDS, loadShare } = require('./load-share')
 
 /**
  * Growth over hours and days: what neither the load nor the hour of the day explains.
@@ -143,7 +143,7 @@ const signalsOf = (level, what) => ({
   loadShare: /** @type {Signal} */ ({
     unit: 'ratio',
     help: `Share of the rise of ${what} within the last two hours that CPU time or allocation explain, which rose with it.`,
-    compute: window => quickLoadShare(window, level)
+    compute: window => loadShare(window, level)
   }),
   earlierHigh: /** @type {Signal} */ ({
     unit: 'bytes',

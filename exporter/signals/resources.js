@@ -1,9 +1,10 @@
 'use strict'
 
 const { growthOf, steadiness } = require('./growth')
-const { quickLoadShare } = require('./load-share')
+const { QUICK_SECONDS, loadShare } = require('./load-share')
+const { DAY_SECONDS } = require('../statistics/unexplained-growth')
 
-/** What rose within two hours with the load, which explains this share of it, is what the load takes. */
+/** What rose with the load, which explains this share of it, is what the load takes. */
 const LOAD_SHARE = 0.5
 
 /**
@@ -30,8 +31,11 @@ const steady = (track, what) => ({
   unit: 'ratio',
   help: `How much the growth of ${what} looks like one that goes on, 0–1: straight, not slowing down, and not with the load.`,
   compute: window => {
-    const steady = steadiness(growthOf(window, track))
-    return steady !== null && steady > 0 && (quickLoadShare(window, track) ?? 0) >= LOAD_SHARE ? 0 : steady
+    const found = growthOf(window, track)
+    const steady = steadiness(found)
+    if (!found.trend || !steady) return steady
+    const span = found.trend.spanX > QUICK_SECONDS ? DAY_SECONDS : QUICK_SECONDS
+    return (loadShare(window, track, span) ?? 0) >= LOAD_SHARE ? 0 : steady
   }
 })
 

@@ -9,6 +9,7 @@ const OLDEST_SECONDS = 300
  * @typedef {object} Found
  * @property {import('./trend').Trend | null} trend
  * @property {number} readings that there were
+ * @property {number | null} [share] of a rise that something explains
  * @property {boolean} [isNew] whether it leads above what was before it
  */
 

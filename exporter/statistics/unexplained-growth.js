@@ -71,7 +71,7 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
   let least = alone ? alone.coefficients[0] - ERRORS * alone.errors[0] : 0
   for (const candidate of present) {
     const found = fit(season, t, y, [candidate])
-    if (!found || found.coefficients[1] <= 0) continue
+    if (!found || found.coefficients[1] + ERRORS * found.errors[1] <= 0) continue
     // A load that rose in a line explains as much as it may, as long as nothing tells them apart.
     least = Math.min(least, found.coefficients[0] - ERRORS * found.errors[0])
     if (found.coefficients[1] < LOAD_SCORE * found.errors[1]) continue
