@@ -102,7 +102,7 @@ class SimulatedService {
     }
     const { limit, heapLimit } = this.service
     this.hello = hello({
-      execArgv: [`--max-old-space-size=${heapLimit}`],
+      execArgv: [`--max-old-space-size=${heapLimit}`, `--max-semi-space-size=${SEMI_SPACE_BYTES / MIB}`],
       constrainedBytes: limit === null ? undefined : limit * MIB
     })
   }

@@ -43,6 +43,8 @@ const LASTING_LIMITS = Object.freeze({
   rateLeastRatio: 0.7,
   // Growth of minutes says nothing of what is further away than so many times what was seen: caches fill until then.
   tellsAheadRatio: 6,
+  // What is nearer than this is told in any case: who is to act must know.
+  soonSeconds: SECONDS_PER_HOUR,
   // Growth of hours, before two days are known, nothing beyond this: a leak by request grows by day.
   tellsHoursRatio: 2,
   swingShareRatio: 0.2,
@@ -151,6 +153,6 @@ const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_
  * @param {number} secondsLeft @param {number} seconds that were seen @param {LastingLimits} limits
  * @returns {string | null} null where it is too far away to be told
  */
-const timeLeft = (secondsLeft, seconds, limits) => secondsLeft <= limits.tellsAheadRatio * seconds ? `in about ${formatSeconds(secondsLeft)}` : null
+const timeLeft = (secondsLeft, seconds, limits) => secondsLeft <= Math.max(limits.soonSeconds, limits.tellsAheadRatio * seconds) ? `in about ${formatSeconds(secondsLeft)}` : null
 
 module.exports = { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft }

@@ -104,7 +104,7 @@ function judgeMinutes (signals, limits) {
   const steady = signals.outsideHeapSteadinessRatio ?? 0
   const share = rise / (rise + runway)
   if (rise < limits.riseBytes) {
-    return { state: 'ok', summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, changed by ${formatBytes(rise)} since the warm-up` }
+    return { state: 'ok', seconds: signals.outsideHeapRiseSeconds ?? 0, summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, changed by ${formatBytes(rise)} since the warm-up` }
   }
   if (steady <= 0) {
     return { state: 'ok', summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, ${formatBytes(rise)} more than after the warm-up, and they do not grow in a line` }

@@ -76,7 +76,8 @@ function secondsTo (window, level, limit, now, slope) {
       const days = Math.max(first, Math.ceil((limit - value) / (slope * DAY_SECONDS)))
       if (days <= MOST_DAYS_AHEAD) soonest = Math.min(soonest, times[i] + days * DAY_SECONDS - end)
     })
-    return Math.min(direct, soonest)
+    // The level of this hour is not that of the next: it counts only as long as no day is known.
+    return end - (times[0] ?? end) < DAY_SECONDS ? Math.min(direct, soonest) : soonest
   })
 }
 
