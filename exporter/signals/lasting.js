@@ -66,19 +66,21 @@ const peakNow = (window, level, slope) => window.lasting(`peak of ${level}`, ({ 
  * @returns {number} seconds
  */
 function secondsTo (window, level, limit, now, slope) {
-  const direct = Math.max(0, limit - now) / slope
-  return window.lasting(`way of ${level} to ${Math.round(limit / 2 ** 22)}`, ({ times, columns }) => {
+  const name = `way of ${level} to ${Math.round(limit / 2 ** 22)}`
+  const { soonest, isDayKnown } = window.lasting(name, ({ times, columns }) => {
     const end = times[times.length - 1] ?? 0
     let soonest = Infinity
     columns[level].forEach((value, i) => {
       if (!Number.isFinite(value) || times[i] < WARM_UP_MOST_SECONDS) return
       const first = Math.ceil((end - times[i]) / DAY_SECONDS)
       const days = Math.max(first, Math.ceil((limit - value) / (slope * DAY_SECONDS)))
-      if (days <= MOST_DAYS_AHEAD) soonest = Math.min(soonest, times[i] + days * DAY_SECONDS - end)
+      if (days <= MOST_DAYS_AHEAD) soonest = Math.min(soonest, times[i] + days * DAY_SECONDS)
     })
-    // The level of this hour is not that of the next: it counts only as long as no day is known.
-    return end - (times[0] ?? end) < DAY_SECONDS ? Math.min(direct, soonest) : soonest
+    return { soonest, isDayKnown: end - (times[0] ?? end) >= DAY_SECONDS }
   })
+  const foretold = Math.max(0, soonest - window.nowSeconds)
+  // The level of this hour is not that of the next: it counts only as long as no day is known.
+  return isDayKnown ? foretold : Math.min(foretold, Math.max(0, limit - now) / slope)
 }
 
 /** @param {Level} level @param {string} what */
