@@ -1,7 +1,8 @@
 'use strict'
 
 /**
- * A service that lives for weeks, as its agent would tell of it. Everything is computed from the time:
+ * A service that lives for weeks, as its agent would tell of it. Everything is computed from the
+ * time:
  * no clock, no socket, and random numbers that are the same each time.
  */
 
@@ -16,7 +17,10 @@ const NATIVE_BASE_BYTES = 24 * MIB
 const FILE_BYTES = 44 * MIB
 const EXTERNAL_BYTES = 4 * MIB
 const SEMI_SPACE_BYTES = 16 * MIB
-/** CPU time a second at the lowest and at the highest load, scavenges a second, garbage promoted a second. */
+/**
+ * CPU time a second at the lowest and at the highest load, scavenges a second, garbage promoted a
+ * second.
+ */
 const LOWEST_CPU = 0.08
 const HIGHEST_CPU = 0.5
 const SCAVENGES = 4

@@ -1,9 +1,12 @@
 'use strict'
 
 /**
- * `npm run bench:weeks`: what is said of services that live for days. Frames are made from arithmetic (simulated-service.js) and
- * given to the code that judges live: no sockets, no clock. For each service it prints when its leak was suspected and when it was
- * confirmed, how far on its way to the limit it was then, and how often a diagnosis changed its state.
+ * `npm run bench:weeks`: what is said of services that live for days. Frames are made from
+ * arithmetic (simulated-service.js) and
+ * given to the code that judges live: no sockets, no clock. For each service it prints when its
+ * leak was suspected and when it was
+ * confirmed, how far on its way to the limit it was then, and how often a diagnosis changed its
+ * state.
  *
  *   npm run bench:weeks
  *   npm run bench:weeks -- --days 10 --only native --frame-seconds 1 --judge-seconds 2
@@ -17,7 +20,10 @@ const { evaluate } = require('../exporter/classify/evaluate')
 const { Target } = require('../exporter/series/target')
 const { SimulatedService, HOUR, DAY } = require('./simulated-service')
 
-/** Live a frame comes each second and a target is judged every two: here less often, as nothing that lasts days depends on it. */
+/**
+ * Live a frame comes each second and a target is judged every two: here less often, as nothing
+ * that lasts days depends on it.
+ */
 const FRAME_SECONDS = 30
 const JUDGE_SECONDS = 60
 /** The limits that are held. */

@@ -2,10 +2,15 @@
 
 /** How much a state says that something was found. */
 const RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
-/** Evaluations in a row that must agree before a verdict is raised, so that one odd window raises nothing. */
+/**
+ * Evaluations in a row that must agree before a verdict is raised, so that one odd window raises
+ * nothing.
+ */
 const RAISE_AFTER = 2
 /**
- * A finding is withdrawn when nothing was found for half as long as it was seen, within these bounds: what a filled cache did in its first minute is no suspicion in its third. One that was withdrawn
+ * A finding is withdrawn when nothing was found for half as long as it was seen, within these
+ * bounds: what a filled cache did in its first minute is no suspicion in its third. One that was
+ * withdrawn
  * and came back is held longer each time, up to half a day: what comes and goes is one finding.
  */
 const WITHDRAW_LEAST_SECONDS = 30
@@ -18,7 +23,8 @@ const LONGEST_SECONDS = 43_200
  * What settling remembers of a diagnosis on a target.
  * @typedef {object} SettledState
  * @property {import('../diagnoses/define-diagnosis').State} state
- * @property {import('../diagnoses/define-diagnosis').Judgement} judgement the one that the state rests on
+ * @property {import('../diagnoses/define-diagnosis').Judgement} judgement the one that the state
+ *   rests on
  * @property {number} agreed evaluations in a row that were confirmed
  * @property {number} confirmedAtSeconds uptime when it was first confirmed; NaN when it is not
  * @property {number} seenAtSeconds uptime when a judgement last agreed with the state
@@ -27,8 +33,10 @@ const LONGEST_SECONDS = 43_200
  */
 
 /**
- * Hysteresis: a verdict is raised when judgements agree, and withdrawn when the evidence against it has lasted for as long as that which
- * raised it. Missing evidence (`unknown`) withdraws no confirmed verdict: an idle minute does not heal.
+ * Hysteresis: a verdict is raised when judgements agree, and withdrawn when the evidence against
+ * it has lasted for as long as that which
+ * raised it. Missing evidence (`unknown`) withdraws no confirmed verdict: an idle minute does not
+ * heal.
  *
  * @param {SettledState | undefined} before
  * @param {import('../diagnoses/define-diagnosis').Judgement} judgement
@@ -51,7 +59,8 @@ function settle (before, judgement, nowSeconds) {
     }
   }
   if (before && RANK[judgement.state] < RANK[before.state]) {
-    // While evidence is missing the clock of a confirmed verdict's withdrawal stands still; so it does where the evidence is close to that which raised it.
+    // While evidence is missing the clock of a confirmed verdict's withdrawal stands still; so it
+    // does where the evidence is close to that which raised it.
     const standsStill = judgement.keeps || (wasConfirmed && judgement.state === 'unknown')
     const seenAtSeconds = standsStill ? nowSeconds : before.seenAtSeconds
     if (nowSeconds - seenAtSeconds < withdrawAfterSeconds(before)) {

@@ -5,13 +5,16 @@ const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../te
 const SECONDS_PER_HOUR = 3600
 
 /**
- * Limits of growth over hours and days, which two diagnoses share: the live heap and the memory outside it are judged alike.
+ * Limits of growth over hours and days, which two diagnoses share: the live heap and the memory
+ * outside it are judged alike.
  */
 const LASTING_LIMITS = Object.freeze({
-  // Slower growth may be a load that rises in the morning: 300 MiB between night and noon are up to 39 MiB an
+  // Slower growth may be a load that rises in the morning: 300 MiB between night and noon are up
+  // to 39 MiB an
   // hour. It is judged over hours, against the load and the hour of the day.
   slowestBytesPerSecond: 48 * 2 ** 20 / SECONDS_PER_HOUR,
-  // Standard errors of the growth: services whose memory follows their load measured below 4 from the second day on, leaks above 9.
+  // Standard errors of the growth: services whose memory follows their load measured below 4 from
+  // the second day on, leaks above 9.
   lastingScore: 4,
   // From here on it is confirmed.
   lastingCertainScore: 6,
@@ -22,35 +25,43 @@ const LASTING_LIMITS = Object.freeze({
   lastingLeastBytes: 6 * 2 ** 20,
   // A leak goes on at its rate; the last third of what fills falls below this share of it.
   lastingLateRatio: 0.6,
-  // A third of a straight line has its slope, but for this share. A wave of a day differs by more within six hours.
+  // A third of a straight line has its slope, but for this share. A wave of a day differs by more
+  // within six hours.
   lastingBendRatio: 0.15,
-  // Days in a row that rose like the whole make it certain, however far the limit is, once they came to these bytes.
+  // Days in a row that rose like the whole make it certain, however far the limit is, once they
+  // came to these bytes.
   certainDays: 2,
   certainDaysSeconds: 60 * SECONDS_PER_HOUR,
   certainDaysRiseBytes: 64 * 2 ** 20,
-  // Before two days are known the load must rule itself out: it moved, or stood still, for so long. Where CPU
+  // Before two days are known the load must rule itself out: it moved, or stood still, for so
+  // long. Where CPU
   // time and allocation are unknown, no day fakes a straight line for longer than this.
   loadMovesRatio: 0.25,
-  // Until a day can be told from a line a suspicion stands: the evening does not refute what the morning said.
+  // Until a day can be told from a line a suspicion stands: the evening does not refute what the
+  // morning said.
   dayTellsSeconds: 20 * SECONDS_PER_HOUR,
   movedSeconds: 2 * SECONDS_PER_HOUR,
   steadySeconds: 4 * SECONDS_PER_HOUR,
   unseenSeconds: 9 * SECONDS_PER_HOUR,
   // So much of the growth must be left whichever load explains the rest.
   leastRatio: 0.5,
-  // A time to the limit is told where the rate is known so well, and what the load adds is a small part of the room.
+  // A time to the limit is told where the rate is known so well, and what the load adds is a small
+  // part of the room.
   rateErrorRatio: 0.15,
   rateLeastRatio: 0.7,
-  // Growth of minutes says nothing of what is further away than so many times what was seen: caches fill until then.
+  // Growth of minutes says nothing of what is further away than so many times what was seen:
+  // caches fill until then.
   tellsAheadRatio: 6,
   // What is nearer than this is told in any case: who is to act must know.
   soonSeconds: SECONDS_PER_HOUR,
-  // Growth of hours, before two days are known, nothing beyond this: a leak by request grows by day.
+  // Growth of hours, before two days are known, nothing beyond this: a leak by request grows by
+  // day.
   tellsHoursRatio: 2,
   swingShareRatio: 0.2,
   // Within two hours: what rose with the load by this share of it is the load's.
   loadShareRatio: 0.5,
-  // What rose above all that was before, over what rose: a level that comes back each morning is a little above the last one's noise.
+  // What rose above all that was before, over what rose: a level that comes back each morning is a
+  // little above the last one's noise.
   newShareRatio: 0.3
 })
 
@@ -84,11 +95,13 @@ const LASTING_LIMITS = Object.freeze({
  * @property {number | null} limitInSeconds null where it cannot be told
  * @property {string} summary where it is ok: why
  * @property {string} because where something is found: what was weighed
- * @property {string} also what else it may be, and when that will be known; empty when it is confirmed
+ * @property {string} also what else it may be, and when that will be known; empty when it is
+ *   confirmed
  */
 
 /**
- * Growth over hours and days, judged: memory that neither the load nor the hour of the day nor filling explains is a leak.
+ * Growth over hours and days, judged: memory that neither the load nor the hour of the day nor
+ * filling explains is a leak.
  * @param {Lasting} lasting @param {LastingLimits & { runwayShareRatio: number, certainRiseBytes: number }} limits
  * @param {string} what grows, as in a sentence
  * @returns {LastingJudgement | null} null while too little was seen

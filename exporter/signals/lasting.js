@@ -17,7 +17,10 @@ const { QUICK_SECONDS, loadShare } = require('./load-share')
 const WARM_UP_SHARE = 0.2
 const WARM_UP_LEAST_SECONDS = 600
 const WARM_UP_MOST_SECONDS = 1800
-/** Besides the whole life, so much of it: a leak may have begun with the last deployment of something else. */
+/**
+ * Besides the whole life, so much of it: a leak may have begun with the last deployment of
+ * something else.
+ */
 const RECENT_SECONDS = 3 * DAY_SECONDS
 /** How far ahead a limit is looked for. */
 const MOST_DAYS_AHEAD = 400

@@ -6,7 +6,10 @@ const { median, quantile } = require('./quantile')
 const DAY_SECONDS = 86_400
 /** Moments of a day that are compared with each other. */
 const SLOT_SECONDS = 600
-/** From here on the hours that were seen twice are compared; a little more than a day says too little. */
+/**
+ * From here on the hours that were seen twice are compared; a little more than a day says too
+ * little.
+ */
 const SLOTS_FROM_SECONDS = 30 * 3600
 /** From here on a day can be told from a line by its waves, of 24 and of 12 hours. */
 const WAVES_FROM_SECONDS = 20 * 3600
@@ -15,7 +18,10 @@ const WAVES = [1, 2]
 const LOAD_SCORE = 3
 /** Standard errors within which the slope lies, nineteen times of twenty. */
 const ERRORS = 2
-/** Readings that a load is averaged over: one alone is noisier than what it is compared with, and would explain too little. */
+/**
+ * Readings that a load is averaged over: one alone is noisier than what it is compared with, and
+ * would explain too little.
+ */
 const SMOOTH_READINGS = 5
 /** Fewer readings are no line. */
 const LEAST_READINGS = 8
@@ -32,21 +38,29 @@ const LEAST_SLOPE = Number.EPSILON
  * @typedef {object} Growth
  * @property {number} slope of the level a second, load and hour of the day taken out
  * @property {number} error its standard error
- * @property {number} leastRatio the least that the slope may be, over itself: two standard errors less, with whichever load explains most of it
+ * @property {number} leastRatio the least that the slope may be, over itself: two standard errors
+ *   less, with whichever load explains most of it
  * @property {number} seconds from the first to the last reading
  * @property {number} readings
- * @property {number} lateRatio slope of the last third over the whole, at the upper end of its error: 1 goes on
- * @property {number} bendRatio by how much the slope of a third differs from the whole beyond its error: 0 is a straight line
+ * @property {number} lateRatio slope of the last third over the whole, at the upper end of its
+ *   error: 1 goes on
+ * @property {number} bendRatio by how much the slope of a third differs from the whole beyond its
+ *   error: 0 is a straight line
  * @property {number} loadRise what of the rise from the first to the last reading the load explains
- * @property {number} loadSwing what of the level comes and goes with the load: its tenth to its ninetieth percentile
- * @property {number | null} loadMovesRatio how far the loads moved, over their median; null where none is known
- * @property {number | null} steadyDays how many days before now, without a gap, rose like the whole against the same hours of the day before;
+ * @property {number} loadSwing what of the level comes and goes with the load: its tenth to its
+ *   ninetieth percentile
+ * @property {number | null} loadMovesRatio how far the loads moved, over their median; null where
+ *   none is known
+ * @property {number | null} steadyDays how many days before now, without a gap, rose like the
+ *   whole against the same hours of the day before;
  *   null while no day can be compared with another
  */
 
 /**
- * How a level grows that follows a load and the hour of the day: least squares of the level on time, on the load that explains it
- * best, and on the hour of the day. For the hour, readings are compared with those of the same ten minutes of other days
+ * How a level grows that follows a load and the hour of the day: least squares of the level on
+ * time, on the load that explains it
+ * best, and on the hour of the day. For the hour, readings are compared with those of the same ten
+ * minutes of other days
  * (the within estimator of fixed effects); before there are two days, with the waves of a day.
  *
  * @param {object} series of one length, NaN where a reading is absent
