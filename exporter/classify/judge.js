@@ -26,9 +26,10 @@ function judge (diagnosis, signals, hello) {
     }
     const missing = diagnosis.requires.filter(name => signals[name] === null)
     if (missing.length > 0) {
-      const openUntil = openUntilOf(missing, signals, hello)
-      const known = openUntil === 'readings' ? 'not known yet' : 'not known here'
       const unobserved = signals[UNOBSERVED] ?? 0
+      // They are observed again after a while.
+      const openUntil = unobserved > 0 ? 'readings' : openUntilOf(missing, signals, hello)
+      const known = openUntil === 'readings' ? 'not known yet' : 'not known here'
       const why = unobserved > 0
         ? ` (GCs were not observed for ${formatSeconds(unobserved)} lately: observing them may have caused them)`
         : ''

@@ -1,24 +1,42 @@
 'use strict'
 
-/** Evaluations in a row that must agree before a verdict is raised, so that one odd window raises nothing. */
+/** How much a state says that something was found. */
+const RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
+/**
+ * Evaluations in a row that must agree before a verdict is raised, so that one odd window raises
+ * nothing.
+ */
 const RAISE_AFTER = 2
-/** Seconds without the finding before a verdict is withdrawn, confirmed or suspected: what comes and goes is one finding. */
-const WITHDRAW_AFTER_SECONDS = 30
+/**
+ * A finding is withdrawn when nothing was found for half as long as it was seen, within these
+ * bounds: what a filled cache did in its first minute is no suspicion in its third. One that was
+ * withdrawn
+ * and came back is held longer each time, up to half a day: what comes and goes is one finding.
+ */
+const WITHDRAW_LEAST_SECONDS = 30
+const WITHDRAW_SHARE = 0.5
+const WITHDRAW_MOST_SECONDS = 6 * 3600
+const LONGER_EACH_TIME = 4
+const LONGEST_SECONDS = 43_200
 
 /**
  * What settling remembers of a diagnosis on a target.
  * @typedef {object} SettledState
  * @property {import('../diagnoses/define-diagnosis').State} state
- * @property {import('../diagnoses/define-diagnosis').Judgement} judgement the one that the state rests on
+ * @property {import('../diagnoses/define-diagnosis').Judgement} judgement the one that the state
+ *   rests on
  * @property {number} agreed evaluations in a row that were confirmed
  * @property {number} confirmedAtSeconds uptime when it was first confirmed; NaN when it is not
  * @property {number} seenAtSeconds uptime when a judgement last agreed with the state
+ * @property {number} [withdrawals] how often a finding was withdrawn
  * @typedef {Map<string, SettledState>} Settled by diagnosis id
  */
 
 /**
- * Hysteresis: a verdict is raised when judgements agree, and withdrawn when the evidence against it has lasted. Missing
- * evidence (`unknown`) withdraws nothing: an idle minute does not heal.
+ * Hysteresis: a verdict is raised when judgements agree, and withdrawn when the evidence against
+ * it has lasted for as long as that which
+ * raised it. Missing evidence (`unknown`) withdraws no confirmed verdict: an idle minute does not
+ * heal.
  *
  * @param {SettledState | undefined} before
  * @param {import('../diagnoses/define-diagnosis').Judgement} judgement
@@ -27,6 +45,7 @@ const WITHDRAW_AFTER_SECONDS = 30
  */
 function settle (before, judgement, nowSeconds) {
   const wasConfirmed = before?.state === 'confirmed'
+  const withdrawals = before?.withdrawals ?? 0
   if (judgement.state === 'confirmed') {
     const agreed = (before?.agreed ?? 0) + 1
     const raised = wasConfirmed || agreed >= RAISE_AFTER
@@ -35,19 +54,38 @@ function settle (before, judgement, nowSeconds) {
       judgement,
       agreed,
       confirmedAtSeconds: wasConfirmed ? before.confirmedAtSeconds : raised ? nowSeconds : NaN,
-      seenAtSeconds: nowSeconds
+      seenAtSeconds: nowSeconds,
+      withdrawals
     }
   }
-  if (wasConfirmed) {
-    const holds = judgement.state === 'unknown' || nowSeconds - before.seenAtSeconds < WITHDRAW_AFTER_SECONDS
-    // While evidence is missing the clock of the withdrawal stands still.
-    const seenAtSeconds = judgement.state === 'unknown' ? nowSeconds : before.seenAtSeconds
-    if (holds) return { ...before, agreed: 0, seenAtSeconds }
+  if (before && RANK[judgement.state] < RANK[before.state]) {
+    // While evidence is missing the clock of a confirmed verdict's withdrawal stands still; so it
+    // does where the evidence is close to that which raised it.
+    const standsStill = judgement.keeps || (wasConfirmed && judgement.state === 'unknown')
+    const seenAtSeconds = standsStill ? nowSeconds : before.seenAtSeconds
+    if (nowSeconds - seenAtSeconds < withdrawAfterSeconds(before)) {
+      // What was true when it was found, as a time to the limit, is not said any more.
+      const { standing } = before.judgement
+      return { ...before, judgement: standing === undefined ? before.judgement : { ...before.judgement, summary: standing, impact: undefined }, agreed: 0, seenAtSeconds }
+    }
   }
-  if (judgement.state !== 'suspected' && before?.state === 'suspected' && nowSeconds - before.seenAtSeconds < WITHDRAW_AFTER_SECONDS) {
-    return { ...before, agreed: 0 }
+  const isWithdrawn = before !== undefined && RANK[before.state] >= RANK.suspected && RANK[judgement.state] < RANK.suspected
+  return {
+    state: judgement.state,
+    judgement,
+    agreed: 0,
+    confirmedAtSeconds: NaN,
+    seenAtSeconds: nowSeconds,
+    withdrawals: isWithdrawn ? withdrawals + 1 : withdrawals
   }
-  return { state: judgement.state, judgement, agreed: 0, confirmedAtSeconds: NaN, seenAtSeconds: nowSeconds }
+}
+
+/** @param {SettledState} before */
+function withdrawAfterSeconds ({ state, judgement: { seconds = 0 }, withdrawals = 0 }) {
+  // What was ruled out is unknown again at once, unless that took hours, too.
+  const least = state === 'ok' ? 0 : WITHDRAW_LEAST_SECONDS
+  const first = Math.min(WITHDRAW_MOST_SECONDS, Math.max(least, WITHDRAW_SHARE * seconds))
+  return Math.min(LONGEST_SECONDS, first * LONGER_EACH_TIME ** (state === 'ok' ? 0 : withdrawals))
 }
 
 module.exports = { settle }

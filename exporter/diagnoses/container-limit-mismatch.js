@@ -33,6 +33,8 @@ module.exports = defineDiagnosis({
   limits: {
     // From here on the heap alone exceeds the container: that is arithmetic, and no app decides it.
     blindRatio: 1,
+    // Several heaps rarely fill at the same time: together they may be promised a quarter more.
+    togetherBlindRatio: 1.25,
     // The heap could grow past the container, and does: RSS is so near its limit …
     rssShareRatio: 0.85,
     suspectedRssShareRatio: 0.7,
@@ -223,7 +225,7 @@ function judgeTogether (signals, limits, finding) {
     return { state: 'ok', summary }
   }
   // Threads of one process are one program, of which a few work; processes know of no other.
-  const blind = processes > 1 && heapLimits >= limits.blindRatio * limit
+  const blind = processes > 1 && heapLimits >= limits.togetherBlindRatio * limit
   if (!blind && usedRatio < limits.suspectedRssShareRatio) {
     return {
       state: 'ok',
@@ -235,6 +237,8 @@ function judgeTogether (signals, limits, finding) {
   const victim = processes > 1 ? 'one of the processes' : 'the process'
   return {
     state: pressed ? 'confirmed' : 'suspected',
+    // Far from the limit nothing is at stake yet.
+    severity: usedRatio >= limits.suspectedRssShareRatio ? 'warning' : 'info',
     summary: `${sharers}: their heaps may grow to ${formatBytes(heapLimits)}, and ` +
       `${formatBytes(beside)} lie beside them.`,
     finding,

@@ -40,6 +40,9 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {number | null} [waitSeconds] with `unknown` until readings: time to them, at the
  *   present load
  * @property {string} [impact] what it costs or threatens, with numbers
+ * @property {number} [seconds] of history that it rests on: as long must the contrary hold to withdraw it
+ * @property {boolean} [keeps] the evidence is too close to that of a finding to withdraw one
+ * @property {string} [standing] the summary while newer evidence is against it, and has not lasted: nothing in it is of the moment
  */
 
 /**

@@ -3,6 +3,7 @@
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { severityByTime } = require('./severity')
+const { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft } = require('./lasting-growth')
 const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
 
 const MIB = 2 ** 20
@@ -18,17 +19,26 @@ module.exports = defineDiagnosis({
     'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio',
     'oldSpaceRiseBytes', 'largeObjectSpaceRiseBytes', 'codeSpaceRiseBytes', 'arrayBuffersRiseBytes', 'nativeContextsRise', 'socketsRise', 'timersRise',
     'listenerWarnings', 'promotedKeptRatio', 'keptRiseBytes', 'keptRiseSeconds', 'keptGrowthBytesPerSecond', 'keptGrowthFit',
-    'keptLateGrowthRatio', 'liveHeapReadingsDueSeconds', 'containerProcesses'
+    'keptLateGrowthRatio', 'liveHeapReadingsDueSeconds', 'containerProcesses',
+    'liveHeapLastingGrowthBytesPerSecond', 'liveHeapLastingScore', 'liveHeapLastingRiseBytes',
+    'liveHeapLastingSeconds', 'liveHeapLastingLeastRatio', 'liveHeapLastingLateRatio', 'liveHeapLastingBendRatio', 'liveHeapSteadyDays',
+    'liveHeapLoadSwingBytes', 'liveHeapLoadMovesRatio', 'liveHeapLoadShareRatio', 'liveHeapEarlierHighBytes',
+    'liveHeapPeakRunwayBytes', 'liveHeapLimitInSeconds'
   ],
   limits: {
+    ...LASTING_LIMITS,
     // Fewer readings after major GCs cannot reach the score below, however straight they rise.
     readings: 7,
     // Standard score of the growth. 3: one chance in a thousand that a flat floor looks like this.
     score: 3,
+    // r² from which on a rise is worth a suspicion: five times what the readings differ from the line.
+    suspectedFit: 0.85,
     // r² of the line: leaks measured 0.98–1.00, caches that fill up 0.67–0.84 once they slow down.
     fit: 0.9,
     // A leak goes on at its rate; what slows down to this share of it is filling up.
     lateGrowthRatio: 0.6,
+    // A suspicion is withdrawn below this share.
+    levelsOffRatio: 0.4,
     // Sure enough when so much of the way from where it began to the limit was seen as a straight line. There is no clock in
     // it: a fast leak gets there in a minute, a slow one in hours, a cache that settles lower never.
     runwayShareRatio: 0.4,
@@ -59,71 +69,15 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchJsHeapLeak',
 
   judge (signals, limits) {
-    const { liveHeapReadings, liveHeapGrowthBytesPerSecond: growth, liveHeapRiseBytes: rise, heapRunwayBytes: runway } = signals
+    const { heapRunwayBytes: runway } = signals
     if (signals.liveHeapBytes === null || runway === null) {
       return { state: 'unknown', summary: 'no major GC was seen yet; the live heap is not known before one' }
     }
-    const nearLimit = (signals.liveHeapShareRatio ?? 0) >= limits.nearLimitRatio
-    if (liveHeapReadings < limits.readings || growth === null || rise === null) {
-      const few = fewReadings(signals, limits, runway)
-      if (few) return few
-      return {
-        state: 'unknown',
-        waitSeconds: signals.liveHeapReadingsDueSeconds,
-        summary: `${formatNumber(liveHeapReadings)} of the ${limits.readings} readings of the live ` +
-          'heap that are needed after the warm-up; each major GC gives one'
-      }
-    }
-    const seconds = signals.liveHeapRiseSeconds ?? 0
-    const score = signals.liveHeapGrowthScore ?? 0
-    const late = signals.liveHeapLateGrowthRatio ?? 0
-    const share = rise / (rise + runway)
-    const isLarge = share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
-    const rises = score >= limits.score && isLarge
-    if (!rises) {
-      if (nearLimit) {
-        const share = formatRatio(signals.liveHeapShareRatio ?? 0)
-        return {
-          state: 'unknown',
-          openUntil: 'setting',
-          summary: `the live heap fills ${share} of its limit, where growth cannot show: ` +
-            'a larger heap limit would tell'
-        }
-      }
-      return { state: 'ok', summary: `the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` }
-    }
-    if (late < limits.lateGrowthRatio || (signals.liveHeapHalvesRatio ?? 1) < limits.lateGrowthRatio) {
-      if (nearLimit) {
-        return {
-          state: 'unknown',
-          openUntil: 'setting',
-          summary: 'the live heap slows down just under its limit, where it must: ' +
-            'a larger heap limit would tell'
-        }
-      }
-      return { state: 'ok', summary: `the live heap grew by ${formatBytes(rise)} and is levelling off: the last third grew at ${formatRatio(Math.max(0, late))} of the rate` }
-    }
-    const needed = seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
-    const straight = (signals.liveHeapGrowthFit ?? 0) >= limits.fit
-    const secondsLeft = runway / growth
-    // The share is of the heap's own limit: where less is left than that says, the container's comes first.
-    const heapRunway = signals.liveHeapBytes / (signals.liveHeapShareRatio ?? 1) - signals.liveHeapBytes
-    const limitName = runway < limits.ownRunwayRatio * heapRunway ? 'the container limit' : 'the heap size limit'
-    return {
-      state: straight && (share >= needed || rise >= limits.certainRiseBytes) ? 'confirmed' : 'suspected',
-      severity: severityByTime(secondsLeft, limits),
-      summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches ${limitName} in about ${formatSeconds(secondsLeft)}.`,
-      finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
-      evidence: [
-        evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `After each major GC more is left: ${value}, over ${formatSeconds(seconds)} and ${formatNumber(liveHeapReadings)} readings.`),
-        evidence('liveHeapGrowthFit', signals.liveHeapGrowthFit ?? 0, limits.fit, (value, limit) => `The growth is ${straight ? 'a straight line' : 'not yet a straight line'}: r² ${value}, from ${limit} on it counts as one.`),
-        evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It does not level off: the last third grew at ${value} of the whole rate; a cache that fills falls below ${limit}.`),
-        evidence('liveHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} make it certain enough.`),
-        ...grownWith(signals, rise, limits.grownWith),
-        ...sharers(signals, runway)
-      ],
-      impact: `${formatBytes(runway)} are left to ${limitName}: at this rate the process dies in about ${formatSeconds(secondsLeft)}.`
-    }
+    const lasting = judgeHours(signals, limits)
+    const quick = judgeMinutes(signals, limits, runway)
+    if (!lasting) return quick
+    // Of minutes and hours the one that found more.
+    return RANK[quick.state] > RANK[lasting.state] ? quick : lasting
   },
 
   fix ({ growthBytesPerSecond, grows }) {
@@ -138,27 +92,176 @@ module.exports = defineDiagnosis({
   }
 })
 
+/** @typedef {typeof module.exports.limits} Limits */
+/** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
+/** @typedef {import('./define-diagnosis').Judgement<{ growthBytesPerSecond: number, grows: keyof typeof PATTERNS | null }>} Judgement */
+
+/** How much a state says that something was found. */
+const RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
+
+/**
+ * Growth within two hours, faster than a day's load.
+ * @param {Signals} signals @param {Limits} limits @param {number} runway bytes @returns {Judgement}
+ */
+function judgeMinutes (signals, limits, runway) {
+  const { liveHeapReadings, liveHeapGrowthBytesPerSecond: growth, liveHeapRiseBytes: rise } = signals
+  const nearLimit = (signals.liveHeapShareRatio ?? 0) >= limits.nearLimitRatio
+  if (liveHeapReadings < limits.readings || growth === null || rise === null) {
+    const few = fewReadings(signals, limits, runway)
+    if (few) return few
+    return {
+      state: 'unknown',
+      waitSeconds: signals.liveHeapReadingsDueSeconds,
+      summary: `${formatNumber(liveHeapReadings)} of the ${limits.readings} readings of the live ` +
+        'heap that are needed after the warm-up; each major GC gives one'
+    }
+  }
+  const seconds = signals.liveHeapRiseSeconds ?? 0
+  const score = signals.liveHeapGrowthScore ?? 0
+  const late = Math.min(signals.liveHeapLateGrowthRatio ?? 0, signals.liveHeapHalvesRatio ?? 1)
+  const share = rise / (rise + runway)
+  const isLarge = share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
+  const rises = score >= limits.score && isLarge && growth >= limits.slowestBytesPerSecond && (signals.liveHeapGrowthFit ?? 0) >= limits.suspectedFit
+  if (!rises) {
+    if (nearLimit) {
+      const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
+      return {
+        state: 'unknown',
+        openUntil: 'setting',
+        summary: `the live heap fills ${filled} of its limit, where growth cannot show: ` +
+          'a larger heap limit would tell'
+      }
+    }
+    return { state: 'ok', summary: `the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` }
+  }
+  if (late < limits.lateGrowthRatio) {
+    if (nearLimit) {
+      return {
+        state: 'unknown',
+        openUntil: 'setting',
+        summary: 'the live heap slows down just under its limit, where it must: ' +
+          'a larger heap limit would tell'
+      }
+    }
+    return { state: 'ok', keeps: late >= limits.levelsOffRatio, summary: `the live heap grew by ${formatBytes(rise)} and is levelling off: it goes on at ${formatRatio(Math.max(0, late))} of the rate` }
+  }
+  const wasThere = notNewSince(signals, limits, rise, seconds)
+  if (wasThere) return wasThere
+  const needed = seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
+  const straight = (signals.liveHeapGrowthFit ?? 0) >= limits.fit
+  const left = timeLeft(runway / growth, seconds, limits)
+  const limitName = nameLimit(signals, limits, runway)
+  return {
+    state: straight && (share >= needed || rise >= limits.certainRiseBytes) ? 'confirmed' : 'suspected',
+    severity: severityByTime(runway / growth, limits),
+    seconds,
+    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}${left === null ? '' : ` and reaches ${limitName} ${left}`}.`,
+    standing: `The live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has not gone on, and not been given back for as long.`,
+    finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
+    evidence: [
+      evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `After each major GC more is left: ${value}, over ${formatSeconds(seconds)} and ${formatNumber(liveHeapReadings)} readings.`),
+      evidence('liveHeapGrowthFit', signals.liveHeapGrowthFit ?? 0, limits.fit, (value, limit) => `The growth is ${straight ? 'a straight line' : 'not yet a straight line'}: r² ${value}, from ${limit} on it counts as one.`),
+      evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It does not level off: at the end it grew at ${value} of the whole rate; a cache that fills falls below ${limit}.`),
+      evidence('liveHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} make it certain enough.`),
+      ...grownWith(signals, rise, limits.grownWith),
+      ...sharers(signals, runway)
+    ],
+    impact: `${formatBytes(runway)} are left to ${limitName}${left === null ? '' : `: at this rate the process dies ${left}`}.`
+  }
+}
+
+/**
+ * A rise that the load explains, or to where the live heap was before, is no leak.
+ * @param {Signals} signals @param {Limits} limits @param {number} rise bytes @param {number} seconds
+ * @returns {Judgement | null}
+ */
+function notNewSince (signals, limits, rise, seconds) {
+  const { liveHeapBytes: live, liveHeapEarlierHighBytes: high, liveHeapLoadShareRatio: loadShare } = signals
+  const grew = `the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`
+  if (high !== null && live !== null && live - high < limits.newShareRatio * rise) {
+    return { state: 'ok', summary: `${grew}, and was at ${formatBytes(high)} before` }
+  }
+  if (loadShare !== null && loadShare >= limits.loadShareRatio) return { state: 'ok', summary: `${grew} with its load, which explains ${formatRatio(loadShare)} of it` }
+  return null
+}
+
+/** @param {Signals} signals @param {Limits} limits @param {number} runway bytes */
+function nameLimit (signals, limits, runway) {
+  // The share is of the heap's own limit: where less is left than that says, the container's comes first.
+  const live = signals.liveHeapBytes ?? 0
+  const heapRunway = live / (signals.liveHeapShareRatio ?? 1) - live
+  return runway < limits.ownRunwayRatio * heapRunway ? 'the container limit' : 'the heap size limit'
+}
+
+/**
+ * Growth over hours and days.
+ * @param {Signals} signals @param {Limits} limits @returns {Judgement | null} null while too little was seen
+ */
+function judgeHours (signals, limits) {
+  const found = judgeLasting({
+    growth: signals.liveHeapLastingGrowthBytesPerSecond,
+    score: signals.liveHeapLastingScore,
+    rise: signals.liveHeapLastingRiseBytes,
+    seconds: signals.liveHeapLastingSeconds,
+    least: signals.liveHeapLastingLeastRatio,
+    late: signals.liveHeapLastingLateRatio,
+    bend: signals.liveHeapLastingBendRatio,
+    days: signals.liveHeapSteadyDays,
+    loadSwing: signals.liveHeapLoadSwingBytes,
+    loadMoves: signals.liveHeapLoadMovesRatio,
+    peakRunway: signals.liveHeapPeakRunwayBytes,
+    limitIn: signals.liveHeapLimitInSeconds
+  }, limits, 'the live heap')
+  const runway = signals.liveHeapPeakRunwayBytes ?? 0
+  if (!found || found.state === 'ok') return found && { state: found.state, summary: found.summary, seconds: found.seconds, keeps: found.keeps }
+  const { growth, rise, seconds, share, limitInSeconds } = found
+  const limitName = nameLimit(signals, limits, signals.heapRunwayBytes ?? runway)
+  const over = formatSeconds(seconds)
+  return {
+    state: found.state,
+    severity: severityByTime(limitInSeconds ?? runway / growth, limits),
+    keeps: found.keeps,
+    seconds,
+    summary: `The live heap grows by ${formatPerHour(growth)}${limitInSeconds === null ? '' : ` and reaches ${limitName} in about ${formatSeconds(limitInSeconds)}`}${found.also && `: ${found.also}`}.`,
+    standing: `The live heap grew by ${formatPerHour(growth)} over ${over}; that it stopped has not been seen for as long.`,
+    finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
+    evidence: [
+      evidence('liveHeapLastingRiseBytes', rise, limits.runwayShareRatio * (rise + runway), (value, limit) => `The live heap rose by ${value} in ${over}, ${formatRatio(share)} of the way to the limit; ${limit}, or two days that agree, make it certain.`),
+      evidence('liveHeapLastingScore', signals.liveHeapLastingScore ?? 0, limits.lastingScore, (value, limit) => `${found.because} The growth is ${value} times its standard error; from ${limit} on it is no accident.`),
+      evidence('liveHeapLastingLateRatio', signals.liveHeapLastingLateRatio ?? 1, limits.lastingLateRatio, (value, limit) => `It does not level off: up to ${value} of the rate in the last third; a cache that fills falls below ${limit}.`),
+      evidence('liveHeapLastingGrowthBytesPerSecond', growth, 0, () => `That is ${formatPerHour(growth)}.`),
+      ...grownWith(signals, rise, limits.grownWith),
+      ...sharers(signals, runway)
+    ],
+    impact: `${formatBytes(runway)} are left to ${limitName} at the busiest moment of a day${limitInSeconds === null ? '' : `: the process dies in about ${formatSeconds(limitInSeconds)}`}.`
+  }
+}
+
 /**
  * Growth before there are enough readings for a trend: V8 collects a heap under a limit of gigabytes so rarely
  * that they take many minutes to come.
- * @param {Record<'promotedKeptRatio' | 'keptRiseBytes' | 'keptRiseSeconds' | 'keptGrowthBytesPerSecond' | 'keptGrowthFit' |
- *   'keptLateGrowthRatio' | 'containerProcesses', number | null> & GrownWith} signals
- * @param {Record<'promotedKeptRatio' | 'suspectedRiseBytes' | 'certainRiseBytes' | 'lateGrowthRatio' | 'fit' |
- *   'criticalSeconds' | 'infoSeconds', number>} limits
- * @param {number} runway bytes
+ * @param {Signals} signals @param {Limits} limits @param {number} runway bytes
+ * @returns {Judgement | null}
  */
 function fewReadings (signals, limits, runway) {
   const { promotedKeptRatio: kept, keptRiseBytes: rise, keptGrowthBytesPerSecond: growth, keptGrowthFit: fit } = signals
   const late = signals.keptLateGrowthRatio
   if (kept === null || rise === null || growth === null || fit === null || late === null) return null
   if (kept < limits.promotedKeptRatio || rise < limits.suspectedRiseBytes || late < limits.lateGrowthRatio || fit < limits.fit) return null
+  if (growth < limits.slowestBytesPerSecond) return null
+  const seconds = signals.keptRiseSeconds ?? 0
+  const wasThere = notNewSince(signals, limits, rise, seconds)
+  if (wasThere) return wasThere
+  const left = timeLeft(runway / growth, seconds, limits)
   return {
-    state: rise >= limits.certainRiseBytes ? /** @type {const} */ ('confirmed') : /** @type {const} */ ('suspected'),
+    seconds,
+    standing: `The live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has not gone on, and not been given back for as long.`,
+    state: rise >= limits.certainRiseBytes ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
-    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')} and reaches its limit in about ${formatSeconds(runway / growth)}: a leak, or a cache that still fills.`,
+    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}${left === null ? '' : ` and reaches its limit ${left}`}: a leak, or a cache that still fills.`,
     finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
     evidence: [
-      evidence('keptRiseBytes', rise, limits.certainRiseBytes, (value, limit) => `The live heap rose by ${value} in ${formatSeconds(signals.keptRiseSeconds ?? 0)}; caches that fill stay below ${limit}.`),
+      evidence('keptRiseBytes', rise, limits.certainRiseBytes, (value, limit) => `The live heap rose by ${value} in ${formatSeconds(seconds)}; caches that fill stay below ${limit}.`),
       evidence('promotedKeptRatio', kept, limits.promotedKeptRatio, (value, limit) => `Of what was promoted between major GCs ${value} survived the next one; from ${limit} on it is kept.`),
       evidence('keptGrowthFit', fit, limits.fit, (value, limit) => `The readings lie on a straight line: r² ${value}, from ${limit} on it counts as one.`),
       evidence('keptLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It goes on at ${value} of its rate; a cache that fills falls below ${limit}.`),
@@ -166,7 +269,7 @@ function fewReadings (signals, limits, runway) {
         `After each major GC more is left: ${value}.`),
       ...sharers(signals, runway)
     ],
-    impact: `${formatBytes(runway)} are left: at this rate the process dies in about ${formatSeconds(runway / growth)}.`
+    impact: `${formatBytes(runway)} are left${left === null ? '' : `: at this rate the process dies ${left}`}.`
   }
 }
 

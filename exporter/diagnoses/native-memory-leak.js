@@ -3,6 +3,7 @@
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { severityByTime } = require('./severity')
+const { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft } = require('./lasting-growth')
 const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
 
 /** Where the memory can sit, and what to do about it there. */
@@ -32,9 +33,14 @@ module.exports = defineDiagnosis({
   requires: ['outsideHeapBytes', 'outsideHeapReadings', 'majorsSeen', 'memoryRunwayBytes'],
   uses: [
     'outsideHeapRiseBytes', 'outsideHeapRiseSeconds', 'outsideHeapGrowthBytesPerSecond', 'outsideHeapSteadinessRatio', 'externalRiseBytes',
-    'arrayBuffersRiseBytes', 'bufferChurnBytes', 'containerLimitBytes', 'liveHeapRiseBytes', 'allocatorAsked', 'allocatorSlackRiseBytes'
+    'arrayBuffersRiseBytes', 'bufferChurnBytes', 'containerLimitBytes', 'liveHeapRiseBytes', 'allocatorAsked', 'allocatorSlackRiseBytes',
+    'outsideHeapLastingGrowthBytesPerSecond', 'outsideHeapLastingScore', 'outsideHeapLastingRiseBytes',
+    'outsideHeapLastingSeconds', 'outsideHeapLastingLeastRatio', 'outsideHeapLastingLateRatio', 'outsideHeapLastingBendRatio', 'outsideHeapSteadyDays',
+    'outsideHeapLoadSwingBytes', 'outsideHeapLoadMovesRatio', 'outsideHeapLoadShareRatio', 'outsideHeapEarlierHighBytes',
+    'memoryPeakRunwayBytes', 'memoryLimitInSeconds'
   ],
   limits: {
+    ...LASTING_LIMITS,
     readings: 7,
     // Without a major GC after half of the rise nothing is proven: what garbage holds outside the heap waits for one.
     majors: 1,
@@ -52,6 +58,8 @@ module.exports = defineDiagnosis({
     suspectedRunwayShareRatio: 0.05,
     // Growth of this size is worth a suspicion wherever the limit is.
     suspectedRiseBytes: 48 * 2 ** 20,
+    // Over days growth of this size is certain, if it is straight.
+    certainRiseBytes: 512 * 2 ** 20,
     // Within a working day somebody must act at once; what takes longer is a ticket, ...
     criticalSeconds: 8 * 3600,
     // ... and what the next deployment restarts anyway is worth knowing.
@@ -64,55 +72,11 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchNativeMemoryLeak',
 
   judge (signals, limits) {
-    const { outsideHeapReadings: readings, outsideHeapRiseBytes: rise, outsideHeapGrowthBytesPerSecond: growth, memoryRunwayBytes: runway } = signals
-    if (readings < limits.readings || rise === null || growth === null) {
-      return { state: 'unknown', summary: `${formatNumber(readings)} of the ${limits.readings} readings that are needed after the warm-up` }
-    }
-    const steady = signals.outsideHeapSteadinessRatio ?? 0
-    const share = rise / (rise + runway)
-    if (rise < limits.riseBytes) {
-      return { state: 'ok', summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, changed by ${formatBytes(rise)} since the warm-up` }
-    }
-    if (steady <= 0) {
-      return { state: 'ok', summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, ${formatBytes(rise)} more than after the warm-up, and they do not grow in a line` }
-    }
-    if (share < limits.suspectedRunwayShareRatio && rise < limits.suspectedRiseBytes) {
-      return { state: 'unknown', summary: `memory outside the heap grew by ${formatBytes(rise)}, ${formatRatio(share)} of the way to its limit: too little to judge` }
-    }
-    if (steady < limits.levelsOffRatio) {
-      return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)} and levels off` }
-    }
-    // Only malloc itself can tell what is freed and kept from what is in use; else it shows by what comes and goes.
-    const freed = signals.allocatorAsked === 1 ? signals.allocatorSlackRiseBytes : null
-    if (freed !== null && freed >= limits.churnShareRatio * rise) {
-      return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ${formatBytes(freed)} as free` }
-    }
-    const churns = freed === null && (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise && (signals.externalRiseBytes ?? 0) < limits.placeShareRatio * rise
-    const seconds = signals.outsideHeapRiseSeconds ?? 0
-    const needed = churns ? limits.churningRunwayShareRatio : seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
-    const collected = signals.majorsSeen >= limits.majors
-    const where = place(signals, limits.placeShareRatio * rise)
-    const secondsLeft = runway / growth
-    const limitName = signals.containerLimitBytes === null ? "the machine's memory" : 'the container limit'
-    return {
-      state: steady >= limits.steadinessRatio && share >= needed && collected ? 'confirmed' : 'suspected',
-      severity: severityByTime(secondsLeft, limits),
-      summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and is not given back: ${PLACES[where].name}.`,
-      finding: { place: where, growthBytesPerSecond: growth },
-      evidence: [
-        evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value => `More and more is resident outside the heap: ${value}, over ${formatSeconds(seconds)} and ${formatNumber(readings)} readings.`),
-        evidence('majorsSeen', signals.majorsSeen, limits.majors, value => collected ? `${value} major GCs after half of it did not free it.` : 'No major GC ran since half of it: it may be garbage that waits for one.'),
-        evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
-        evidence('outsideHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to ${limitName}; ${limit} make it certain enough.`),
-        evidence('externalRiseBytes', signals.externalRiseBytes ?? 0, limits.placeShareRatio * rise, value => `V8 counts ${value} of it as external memory${(signals.arrayBuffersRiseBytes ?? 0) > 0 ? `, ${formatBytes(signals.arrayBuffersRiseBytes ?? 0)} of that in Buffers` : ''}.`),
-        freed !== null
-          ? evidence('allocatorSlackRiseBytes', freed, limits.churnShareRatio * rise, (value, limit) => `malloc itself counts ${value} of it as free (${limit} would count): what grows is in use.`)
-          : evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, limits.churnShareRatio * rise, (value, limit) => churns
-            ? `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled out.`
-            : `Buffers come and go by ${value} only (${limit} would count): what grows is in use, and no other allocator would give it back.`)
-      ],
-      impact: `${formatBytes(runway)} are left to ${limitName}: at this rate about ${formatSeconds(secondsLeft)}, and the kernel kills without a word in the app's log.`
-    }
+    const lasting = judgeHours(signals, limits)
+    const quick = judgeMinutes(signals, limits)
+    if (!lasting) return quick
+    // Of minutes and hours the one that found more.
+    return RANK[quick.state] > RANK[lasting.state] ? quick : lasting
   },
 
   fix ({ place, growthBytesPerSecond }) {
@@ -125,6 +89,139 @@ module.exports = defineDiagnosis({
     }]
   }
 })
+
+/** @typedef {typeof module.exports.limits} Limits */
+/** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
+/** @typedef {import('./define-diagnosis').Judgement<{ place: keyof typeof PLACES, growthBytesPerSecond: number }>} Judgement */
+
+/** How much a state says that something was found. */
+const RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
+
+/**
+ * Growth within two hours, faster than a day's load.
+ * @param {Signals} signals @param {Limits} limits @returns {Judgement}
+ */
+function judgeMinutes (signals, limits) {
+  const { outsideHeapReadings: readings, outsideHeapRiseBytes: rise, outsideHeapGrowthBytesPerSecond: growth, memoryRunwayBytes: runway } = signals
+  if (readings < limits.readings || rise === null || growth === null) {
+    return { state: 'unknown', summary: `${formatNumber(readings)} of the ${limits.readings} readings that are needed after the warm-up` }
+  }
+  const share = rise / (rise + runway)
+  if (rise < limits.riseBytes) {
+    return { state: 'ok', seconds: signals.outsideHeapRiseSeconds ?? 0, summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, changed by ${formatBytes(rise)} since the warm-up` }
+  }
+  const steady = signals.outsideHeapSteadinessRatio
+  if (steady === null) {
+    const grew = `memory outside the heap grew by ${formatBytes(rise)}`
+    return { state: 'unknown', summary: `${grew}: too few readings to say how it goes on` }
+  }
+  if (steady <= 0) {
+    return { state: 'ok', summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, ${formatBytes(rise)} more than after the warm-up, and they do not grow in a line` }
+  }
+  if (share < limits.suspectedRunwayShareRatio && rise < limits.suspectedRiseBytes) {
+    return { state: 'unknown', summary: `memory outside the heap grew by ${formatBytes(rise)}, ${formatRatio(share)} of the way to its limit: too little to judge` }
+  }
+  if (growth < limits.slowestBytesPerSecond) {
+    return { state: 'unknown', summary: `memory outside the heap grew by ${formatBytes(rise)} in ${formatSeconds(signals.outsideHeapRiseSeconds ?? 0)}: so slowly that hours must tell` }
+  }
+  if (steady < limits.levelsOffRatio) {
+    return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)} and levels off` }
+  }
+  // Only malloc itself can tell what is freed and kept from what is in use; else it shows by what comes and goes.
+  const freed = signals.allocatorAsked === 1 ? signals.allocatorSlackRiseBytes : null
+  if (freed !== null && freed >= limits.churnShareRatio * rise) {
+    return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ${formatBytes(freed)} as free` }
+  }
+  const seconds = signals.outsideHeapRiseSeconds ?? 0
+  const grew = `memory outside the heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`
+  const { outsideHeapEarlierHighBytes: high, outsideHeapLoadShareRatio: loadShare } = signals
+  if (high !== null && signals.outsideHeapBytes - high < limits.newShareRatio * rise) {
+    return { state: 'ok', summary: `${grew}, and was at ${formatBytes(high)} before` }
+  }
+  if (loadShare !== null && loadShare >= limits.loadShareRatio) return { state: 'ok', summary: `${grew} with the load, which explains ${formatRatio(loadShare)} of it` }
+  const churns = freed === null && (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise && (signals.externalRiseBytes ?? 0) < limits.placeShareRatio * rise
+  const needed = churns ? limits.churningRunwayShareRatio : seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
+  const collected = signals.majorsSeen >= limits.majors
+  const where = place(signals, limits.placeShareRatio * rise)
+  const left = timeLeft(runway / growth, seconds, limits)
+  const limitName = nameLimit(signals)
+  return {
+    state: steady >= limits.steadinessRatio && share >= needed && collected ? 'confirmed' : 'suspected',
+    severity: severityByTime(runway / growth, limits),
+    seconds,
+    standing: `Memory outside the JS heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has not gone on, and not been given back for as long.`,
+    summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and is not given back: ${PLACES[where].name}.`,
+    finding: { place: where, growthBytesPerSecond: growth },
+    evidence: [
+      evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value => `More and more is resident outside the heap: ${value}, over ${formatSeconds(seconds)} and ${formatNumber(readings)} readings.`),
+      evidence('majorsSeen', signals.majorsSeen, limits.majors, value => collected ? `${value} major GCs after half of it did not free it.` : 'No major GC ran since half of it: it may be garbage that waits for one.'),
+      evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
+      evidence('outsideHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to ${limitName}; ${limit} make it certain enough.`),
+      evidence('externalRiseBytes', signals.externalRiseBytes ?? 0, limits.placeShareRatio * rise, value => `V8 counts ${value} of it as external memory${(signals.arrayBuffersRiseBytes ?? 0) > 0 ? `, ${formatBytes(signals.arrayBuffersRiseBytes ?? 0)} of that in Buffers` : ''}.`),
+      freed !== null
+        ? evidence('allocatorSlackRiseBytes', freed, limits.churnShareRatio * rise, (value, limit) => `malloc itself counts ${value} of it as free (${limit} would count): what grows is in use.`)
+        : evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, limits.churnShareRatio * rise, (value, limit) => churns
+          ? `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled out.`
+          : `Buffers come and go by ${value} only (${limit} would count): what grows is in use, and no other allocator would give it back.`)
+    ],
+    impact: `${formatBytes(runway)} are left to ${limitName}${left === null ? '' : `: at this rate they are gone ${left}`}, and the kernel kills without a word in the app's log.`
+  }
+}
+
+/**
+ * Growth over hours and days.
+ * @param {Signals} signals @param {Limits} limits @returns {Judgement | null} null while too little was seen
+ */
+function judgeHours (signals, limits) {
+  const found = judgeLasting({
+    growth: signals.outsideHeapLastingGrowthBytesPerSecond,
+    score: signals.outsideHeapLastingScore,
+    rise: signals.outsideHeapLastingRiseBytes,
+    seconds: signals.outsideHeapLastingSeconds,
+    least: signals.outsideHeapLastingLeastRatio,
+    late: signals.outsideHeapLastingLateRatio,
+    bend: signals.outsideHeapLastingBendRatio,
+    days: signals.outsideHeapSteadyDays,
+    loadSwing: signals.outsideHeapLoadSwingBytes,
+    loadMoves: signals.outsideHeapLoadMovesRatio,
+    peakRunway: signals.memoryPeakRunwayBytes,
+    limitIn: signals.memoryLimitInSeconds
+  }, limits, 'memory outside the heap')
+  if (!found || found.state === 'ok') return found && { state: found.state, summary: found.summary, seconds: found.seconds, keeps: found.keeps }
+  const { growth, rise, seconds, share, limitInSeconds } = found
+  const freed = signals.allocatorAsked === 1 ? signals.allocatorSlackRiseBytes : null
+  if (freed !== null && freed >= limits.churnShareRatio * rise) {
+    return { state: 'ok', seconds, summary: `memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ${formatBytes(freed)} as free` }
+  }
+  // A malloc that keeps what was freed fills within days: what goes on after them is in use.
+  const churns = freed === null && (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise && (signals.outsideHeapSteadyDays ?? 0) < limits.certainDays
+  const collected = signals.majorsSeen >= limits.majors
+  const where = place(signals, limits.placeShareRatio * rise)
+  const runway = signals.memoryPeakRunwayBytes ?? 0
+  const limitName = nameLimit(signals)
+  const over = formatSeconds(seconds)
+  return {
+    state: churns || !collected ? 'suspected' : found.state,
+    severity: severityByTime(limitInSeconds ?? runway / growth, limits),
+    keeps: found.keeps,
+    seconds,
+    summary: `Memory outside the JS heap grows by ${formatPerHour(growth)}${limitInSeconds === null ? '' : ` and reaches ${limitName} in about ${formatSeconds(limitInSeconds)}`}: ${found.also || PLACES[where].name}.`,
+    standing: `Memory outside the JS heap grew by ${formatPerHour(growth)} over ${over}; that it stopped has not been seen for as long.`,
+    finding: { place: where, growthBytesPerSecond: growth },
+    evidence: [
+      evidence('outsideHeapLastingRiseBytes', rise, limits.runwayShareRatio * (rise + runway), (value, limit) => `It rose by ${value} in ${over}, ${formatRatio(share)} of the way to ${limitName}; ${limit}, or two days that agree, make it certain.`),
+      evidence('outsideHeapLastingScore', signals.outsideHeapLastingScore ?? 0, limits.lastingScore, (value, limit) => `${found.because} The growth is ${value} times its standard error; from ${limit} on it is no accident.`),
+      evidence('outsideHeapLastingLateRatio', signals.outsideHeapLastingLateRatio ?? 1, limits.lastingLateRatio, (value, limit) => `It does not level off: up to ${value} of the rate in the last third; what fills falls below ${limit}.`),
+      evidence('majorsSeen', signals.majorsSeen, limits.majors, value => collected ? `${value} major GCs in the last minutes did not free it.` : 'No major GC ran lately: it may be garbage that waits for one.'),
+      ...(churns ? [evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, limits.churnShareRatio * rise, value => `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled out before two days.`)] : []),
+      evidence('outsideHeapLastingGrowthBytesPerSecond', growth, 0, () => `That is ${formatPerHour(growth)}.`)
+    ],
+    impact: `${formatBytes(runway)} are left to ${limitName} at the busiest moment of a day${limitInSeconds === null ? '' : `: at this rate they are gone in about ${formatSeconds(limitInSeconds)}`}, and the kernel kills without a word in the app's log.`
+  }
+}
+
+/** @param {{ containerLimitBytes: number | null }} signals */
+const nameLimit = ({ containerLimitBytes }) => containerLimitBytes === null ? "the machine's memory" : 'the container limit'
 
 /**
  * The place of the memory, from the counters that moved with it.

@@ -2,6 +2,7 @@
 
 const { Columns } = require('./columns')
 const { PackedColumns } = require('./packed-columns')
+const { median } = require('../statistics/quantile')
 const { NO_NEIGHBOURS, tracks, trackNames } = require('./tracks')
 
 /**
@@ -13,6 +14,22 @@ const TIERS = Object.freeze([
   { stepSeconds: 10, rows: 720, narrow: true },
   { stepSeconds: 60, rows: 1440, narrow: true }
 ])
+
+/**
+ * Beyond a day, for what grows over days: of every ten minutes of a week one number a column, from the minutes that lie in them.
+ * Five columns in single precision: 32 KB. Levels are medians, as a single reading holds what was in flight; of counters their growth a second is kept.
+ */
+const LASTING = Object.freeze({
+  stepSeconds: 600,
+  rows: 1152,
+  levels: Object.freeze(/** @type {const} */ (['liveHeapBytes', 'outsideHeapBytes', 'rssBytes'])),
+  rates: Object.freeze(/** @type {const} */ (['workSeconds', 'scavenges']))
+})
+/** @typedef {typeof LASTING.levels[number] | typeof LASTING.rates[number]} LastingName */
+/** @type {readonly LastingName[]} */
+const LASTING_NAMES = [...LASTING.levels, ...LASTING.rates]
+
+const COARSEST_SECONDS = TIERS[TIERS.length - 1].stepSeconds
 
 /** The tracks that are kept for long come first: a coarser tier has the first columns of the finest. */
 const ordered = [...trackNames].sort((a, b) => Number(tracks[b].long ?? false) - Number(tracks[a].long ?? false))
@@ -33,6 +50,8 @@ class History {
     columns: narrow ? new Columns({ capacity: rows, width: LONG, narrow }) : new PackedColumns({ capacity: rows, width: ordered.length })
   }))
 
+  #lasting = new Columns({ capacity: LASTING.rows, width: LASTING_NAMES.length, narrow: true })
+  #lastingRows = 0
   #row = new Float64Array(ordered.length)
   #longRow = this.#row.subarray(0, LONG)
   #mergedRow = new Float64Array(LONG)
@@ -65,6 +84,7 @@ class History {
   #appendTo ({ stepSeconds, columns }, timeSeconds) {
     if (columns instanceof PackedColumns) return columns.append(timeSeconds, this.#row)
     const last = columns.length - 1
+    if (stepSeconds === COARSEST_SECONDS && last >= 0) this.#summarize(columns, timeSeconds)
     const sameStep = last >= 0 &&
       Math.floor(columns.timeAt(last) / stepSeconds) === Math.floor(timeSeconds / stepSeconds)
     if (sameStep) columns.replaceLast(timeSeconds, this.#merged(columns, last))
@@ -129,6 +149,46 @@ class History {
     }
   }
 
+  /**
+   * Ten minutes are over: what the minutes in them were.
+   * @param {Columns} minutes @param {number} timeSeconds of what comes next
+   */
+  #summarize (minutes, timeSeconds) {
+    const step = Math.floor(minutes.timeAt(minutes.length - 1) / LASTING.stepSeconds)
+    if (Math.floor(timeSeconds / LASTING.stepSeconds) === step) return
+    const from = minutes.firstSince(step * LASTING.stepSeconds)
+    const row = [
+      ...LASTING.levels.map(name => {
+        const { values } = minutes.pointsFrom(columnOf[name], from)
+        return values.length > 0 ? median(values) : NaN
+      }),
+      ...LASTING.rates.map(name => {
+        const { times, values } = minutes.pointsFrom(columnOf[name], from)
+        const seconds = times.length > 1 ? times[times.length - 1] - times[0] : 0
+        return seconds > 0 ? (values[values.length - 1] - values[0]) / seconds : NaN
+      })
+    ]
+    this.#lasting.append((step + 0.5) * LASTING.stepSeconds, row)
+    this.#lastingRows++
+  }
+
+  /** Rows that there ever were of the longest reach: what is computed from them holds until there is one more. */
+  get lastingRows () {
+    return this.#lastingRows
+  }
+
+  /**
+   * The longest reach: ten minutes a row.
+   * @returns {{ times: number[], columns: Record<LastingName, number[]> }} times: middle of each; levels: medians; counters: growth a second; NaN where one was absent
+   */
+  lasting () {
+    const rows = Array.from({ length: this.#lasting.length }, (_, i) => i)
+    return {
+      times: rows.map(i => this.#lasting.timeAt(i)),
+      columns: /** @type {Record<LastingName, number[]>} */ (Object.fromEntries(LASTING_NAMES.map((name, column) => [name, rows.map(i => this.#lasting.valueAt(i, column))])))
+    }
+  }
+
   /** @param {number} column @param {number} sinceSeconds */
   #tierFor (column, sinceSeconds) {
     if (column >= LONG) return this.#tiers[0].columns
@@ -151,4 +211,4 @@ class History {
   }
 }
 
-module.exports = { History, TIERS, ordered }
+module.exports = { History, TIERS, LASTING, ordered }

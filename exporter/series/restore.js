@@ -1,6 +1,6 @@
 'use strict'
 
-const { ordered, TIERS } = require('./history')
+const { ordered, LASTING, TIERS } = require('./history')
 
 /**
  * Puts what an exporter before this one kept where it was: full blocks as they are, and the steps that were not in a full block yet, anew
@@ -18,7 +18,8 @@ function restoreInto ({ history, flight, blocks, seconds }) {
   const tensUntil = flight.sealedUntil(10)
   const end = seconds.at(-1)?.time ?? Math.max(minutesUntil, tensUntil)
 
-  restoreTier(history, flight, { tier: 60, from: 60, afterSeconds: end - reach(60) })
+  // The history makes its tens of minutes from minutes that pass, so all that reach so far must.
+  restoreTier(history, flight, { tier: 60, from: 60, afterSeconds: end - LASTING.rows * LASTING.stepSeconds })
   flight.refill(minutesUntil)
   restoreTier(history, flight, { tier: 10, from: 10, afterSeconds: end - reach(10) })
   restoreTier(history, flight, { tier: 60, from: 10, afterSeconds: minutesUntil })

@@ -135,6 +135,11 @@ class Target {
     this.#firstUptimeSeconds = firstUptimeSeconds
   }
 
+  /** The longest reach of its history: see History. */
+  get lastingHistory () {
+    return this.#history.lasting()
+  }
+
   /** Uptime at the newest row of its history; 0 before the first. */
   get lastSeconds () {
     return this.#history.lastSeconds

@@ -120,6 +120,10 @@ const sumOf = (a, b) => ({
   unit: 'seconds', keep: 'last', counter: true, read: values => values[a] === undefined ? undefined : values[a] + (values[b] ?? 0)
 })
 
+const THREAD_CPU = sumOf('threadCpuUserSeconds', 'threadCpuSystemSeconds')
+const PROCESS_CPU = sumOf('cpuUserSeconds', 'cpuSystemSeconds')
+const GC_PAUSES = gc(1, () => true)
+
 const tracks = Object.freeze({
   rssBytes: long(field('rssBytes', 'min')),
   externalBytes: long(field('externalBytes', 'min')),
@@ -178,9 +182,20 @@ const tracks = Object.freeze({
   eventLoopActiveSeconds: field('eventLoopActiveSeconds'),
   eventLoopIdleSeconds: field('eventLoopIdleSeconds'),
   longestDelaySeconds: /** @type {Track} */ ({ unit: 'seconds', keep: 'max', read: values => values.eventLoopDelay?.[2] }),
-  threadCpuSeconds: sumOf('threadCpuUserSeconds', 'threadCpuSystemSeconds'),
+  threadCpuSeconds: THREAD_CPU,
+  workSeconds: /** @type {Track} */ ({
+    unit: 'seconds',
+    keep: 'last',
+    counter: true,
+    long: true,
+    // A heap that grows makes its GCs longer: their time says nothing of the load.
+    read: (...moment) => {
+      const cpu = THREAD_CPU.read(...moment) ?? PROCESS_CPU.read(...moment)
+      return cpu === undefined ? undefined : cpu - (GC_PAUSES.read(...moment) ?? 0)
+    }
+  }),
   runQueueWaitSeconds: field('runQueueWaitSeconds'),
-  processCpuSeconds: sumOf('cpuUserSeconds', 'cpuSystemSeconds'),
+  processCpuSeconds: PROCESS_CPU,
   cpuPeriods: field('cpuPeriods'),
   cpuThrottledPeriods: field('cpuThrottledPeriods'),
   containerLimitHits: field('containerLimitHits'),
@@ -205,13 +220,13 @@ const tracks = Object.freeze({
     // used + available of the new space is the capacity of one semi-space: measured on V8 10.2 to 14.6.
     read: values => values.spaces?.new_space && values.spaces.new_space[0] + values.spaces.new_space[2]
   }),
-  scavenges: gc(0, isScavenge),
+  scavenges: long(gc(0, isScavenge)),
   scavengePauseSeconds: gc(1, isScavenge),
   ordinaryMajors: gc(0, key => key === 'major/ordinary'),
   ordinaryMajorPauseSeconds: gc(1, isOrdinaryMajor),
   externalMajors: gc(0, isExternalMajor),
   externalMajorPauseSeconds: gc(1, isExternalMajor),
-  gcPauseSeconds: gc(1, () => true),
+  gcPauseSeconds: GC_PAUSES,
   gcUnobservedSeconds: /** @type {Track} */ ({
     unit: 'seconds',
     keep: 'last',

@@ -154,6 +154,16 @@ class Window {
     return this.#trends.get(name, this.nowSeconds, Math.min(spanSeconds, this.nowSeconds), compute)
   }
 
+  /**
+   * Of what the longest reach holds, computed anew when it has one more row.
+   * @template T
+   * @param {string} name what is computed
+   * @param {(lasting: ReturnType<import('./history').History['lasting']>) => T} compute @returns {T}
+   */
+  lasting (name, compute) {
+    return this.#trends.atVersion(name, this.#history.lastingRows, () => compute(this.#history.lasting()))
+  }
+
   /** @param {import('./tracks').TrackName} track @param {number} [seconds] @returns {number | null} per second */
   rate (track, seconds = RATE_SECONDS) {
     const grown = this.increase(track, seconds)

@@ -4,9 +4,14 @@ const { trend } = require('../statistics/trend')
 
 /** Spans a trend is looked for in, each as long as one tier of the history. */
 const SPANS_SECONDS = [600, 7200, 86_400]
+/** What lasting.js judges over hours and days. @type {readonly TrackName[]} */
+const LASTING_TRACKS = ['liveHeapBytes', 'outsideHeapBytes']
+const QUICK_SPANS_SECONDS = [600, 7200]
 /** The first part of a life is warm-up: modules load, caches and pools fill, code is compiled. */
 const WARM_UP_SHARE = 0.2
 const WARM_UP_MOST_SECONDS = 300
+/** What a rise must be above all before it, over the rise. */
+const NEW_SHARE = 0.3
 /** Readings after majors from which on the others are not needed. */
 const ENOUGH_READINGS = 7
 /** What has grown for less than this may be a pool that fills. */
@@ -45,17 +50,31 @@ function growth (window, track, afterMajors) {
   const warmUp = warmUpSeconds(window.nowSeconds)
   /** @type {Found} */
   let best = { trend: null, readings: 0 }
-  for (const span of SPANS_SECONDS) {
+  for (const span of LASTING_TRACKS.includes(track) ? QUICK_SPANS_SECONDS : SPANS_SECONDS) {
     const seconds = Math.min(span, window.nowSeconds - warmUp)
     const found = window.trend(`${track}/${span}/${afterMajors}`, seconds, () => {
       const { times, values } = afterMajors ? pointsAfterMajors(window, track, seconds) : window.points(track, seconds)
-      return { trend: trend(times, values), readings: times.length }
+      const line = trend(times, values)
+      return { trend: line, readings: times.length, isNew: line === null || isNew(window, track, line, values[values.length - 1]) }
     })
-    const better = found.trend && (!best.trend || found.trend.z * found.trend.fit > best.trend.z * best.trend.fit)
-    best = { trend: better ? found.trend : best.trend, readings: Math.max(best.readings, found.readings) }
+    const better = found.trend && (!best.trend || !best.isNew || found.trend.z * found.trend.fit > best.trend.z * best.trend.fit)
+    best = { ...(better ? found : best), readings: Math.max(best.readings, found.readings) }
     if (window.nowSeconds <= span) break
   }
   return best
+}
+
+/**
+ * Whether a rise leads above what was there before it: what comes back each morning does not.
+ * @param {Window} window @param {TrackName} track @param {import('../statistics/trend').Trend} line @param {number} last value
+ */
+function isNew (window, track, line, last) {
+  const longest = SPANS_SECONDS[SPANS_SECONDS.length - 1]
+  if (line.rise <= 0 || line.spanX > longest / 2) return true
+  const { times, values } = window.points(track, window.settledSeconds(longest))
+  let highest = -Infinity
+  for (let i = 0; i < times.length && times[i] < window.nowSeconds - line.spanX; i++) if (values[i] > highest) highest = values[i]
+  return last - highest >= NEW_SHARE * line.rise
 }
 
 /**

@@ -17,6 +17,7 @@
 const signals = Object.freeze({
   ...require('./heap'),
   ...require('./promotion'),
+  ...require('./lasting'),
   ...require('./gc'),
   ...require('./memory'),
   ...require('./container'),

@@ -1,6 +1,11 @@
 'use strict'
 
 const { growthOf, steadiness } = require('./growth')
+const { QUICK_SECONDS, loadShare } = require('./load-share')
+const { DAY_SECONDS } = require('../statistics/unexplained-growth')
+
+/** What rose with the load, which explains this share of it, is what the load takes. */
+const LOAD_SHARE = 0.5
 
 /**
  * @typedef {import('./index').Signal} Signal
@@ -24,8 +29,14 @@ const perSecond = (track, what) => ({
 /** @param {TrackName} track @param {string} what @returns {Signal} */
 const steady = (track, what) => ({
   unit: 'ratio',
-  help: `How much the growth of ${what} looks like one that goes on, 0–1: straight, and not slowing down.`,
-  compute: window => steadiness(growthOf(window, track))
+  help: `How much the growth of ${what} looks like one that goes on, 0–1: straight, not slowing down, and not with the load.`,
+  compute: window => {
+    const found = growthOf(window, track)
+    const steady = steadiness(found)
+    if (!found.trend || !steady) return steady
+    const span = found.trend.spanX > QUICK_SECONDS ? DAY_SECONDS : QUICK_SECONDS
+    return (loadShare(window, track, span) ?? 0) >= LOAD_SHARE ? 0 : steady
+  }
 })
 
 /** @param {import('../series/window').Window} window @param {string} prefix */

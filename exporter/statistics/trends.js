@@ -3,12 +3,14 @@
 const { MAX_POINTS } = require('./trend')
 
 /** A trend is never older than this. */
-const OLDEST_SECONDS = 60
+const OLDEST_SECONDS = 300
 
 /**
  * @typedef {object} Found
  * @property {import('./trend').Trend | null} trend
  * @property {number} readings that there were
+ * @property {number | null} [share] of a rise that something explains
+ * @property {boolean} [isNew] whether it leads above what was before it
  */
 
 /**
@@ -18,6 +20,8 @@ const OLDEST_SECONDS = 60
 class Trends {
   /** @type {Map<string, { atSeconds: number, found: Found }>} */
   #known = new Map()
+  /** @type {Map<string, { version: number, result: any }>} */
+  #versions = new Map()
 
   /**
    * @param {string} name @param {number} nowSeconds @param {number} spanSeconds
@@ -30,6 +34,19 @@ class Trends {
     const found = compute()
     this.#known.set(name, { atSeconds: nowSeconds, found })
     return found
+  }
+
+  /**
+   * What holds as long as nothing is added to that which it is computed from.
+   * @template T
+   * @param {string} name @param {number} version @param {() => T} compute @returns {T}
+   */
+  atVersion (name, version, compute) {
+    const known = this.#versions.get(name)
+    if (known && known.version === version) return known.result
+    const result = compute()
+    this.#versions.set(name, { version, result })
+    return result
   }
 }
 

@@ -1,6 +1,7 @@
 'use strict'
 
 const path = require('node:path')
+const { findCase } = require('../../exporter/classify/case')
 const { summarize } = require('../../exporter/classify/headline')
 const { evaluate } = require('../../exporter/classify/evaluate')
 const { judge } = require('../../exporter/classify/judge')
@@ -100,7 +101,7 @@ describe('an open check', () => {
     const broken = { ...diagnoses[0], requires: [], judge () { throw new Error('boom') } }
     const target = watched(5)
     evaluate(target, { diagnoses: [(broken)] })
-    expect(target.verdicts[0].open).toEqual({ until: 'never', waitSeconds: null })
+    expect(findCase(target).verdicts[0].open).toEqual({ until: 'never', waitSeconds: null })
   })
   it('tells the wait where major GCs come evenly, and none where they come ever more rarely', () => {
     /** @param {(t: number) => boolean} isMajor */
@@ -113,7 +114,7 @@ describe('an open check', () => {
         const live = majors > 0 ? { liveHeapBytes: 2 ** 24 + majors, liveHeapMajors: majors } : {}
         target.take({ ...frame({ sequence: t, uptimeSeconds: t }), values: { heapSizeLimitBytes: 2 ** 28, rssBytes: 2 ** 26, ...live } }, 0)
         evaluate(target)
-        const { state, open } = target.verdicts.find(({ diagnosis }) => diagnosis === 'js-heap-leak') ?? {}
+        const { state, open } = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === 'js-heap-leak') ?? {}
         seen.push({ t, state, waitSeconds: open?.waitSeconds ?? null })
       }
       return seen
@@ -130,7 +131,10 @@ describe('an open check', () => {
 describe('of recordings', () => {
   const summaries = async name => {
     const { targets } = await replay(path.join(__dirname, `../recordings/${name}.ndjson.gz`), {})
-    return Object.fromEntries(targets.map(({ thread, verdicts, suspects }) => [thread, summarize(verdicts, suspects)]))
+    return Object.fromEntries(targets.map(target => {
+      const { verdicts, suspects } = findCase(target)
+      return [target.thread, summarize(verdicts, suspects)]
+    }))
   }
   it('a healthy app is ok if and only if every critical check is', async () => {
     expect((await summaries('24-healthy-cache-fill-broken')).main).toMatchObject({ state: 'ok', open: [] })

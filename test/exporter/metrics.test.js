@@ -1,6 +1,7 @@
 'use strict'
 
 const path = require('node:path')
+const { findCase } = require('../../exporter/classify/case')
 const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
 const { targetMetrics } = require('../../exporter/catalog/target-metrics')
@@ -88,7 +89,7 @@ describe.each(FORMATS)('/metrics as %j', accept => {
     const { targets } = await replay(path.join(__dirname, `../recordings/${name}.ndjson.gz`))
     const body = await metricsOf(targets)(accept)
     expect(withoutMoving(body)).toBe(withoutMoving(await oracle(targets, {}, accept !== '')))
-    const confirmed = targets.flatMap(({ verdicts }) => verdicts)
+    const confirmed = targets.flatMap(target => findCase(target).verdicts)
       .filter(({ state }) => state === 'confirmed')
     expect(body.match(/^memwatch_verdict_info\{/gm) ?? []).toHaveLength(confirmed.length)
   })

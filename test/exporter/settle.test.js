@@ -86,11 +86,11 @@ describe('evaluate', () => {
   })
   it('a confirmed cause is as severe as the symptom that it folds', () => {
     const { target } = run([diagnosis('cause', { explains: ['symptom'] }), diagnosis('symptom', { severity: 'critical' })])
-    expect(primaryOf(target.verdicts)).toMatchObject({ diagnosis: 'cause', severity: 'critical' })
+    expect(primaryOf(findCase(target).verdicts)).toMatchObject({ diagnosis: 'cause', severity: 'critical' })
   })
   it('the primary verdict is the most severe, then the earliest', () => {
     const info = { severity: 'info' }
-    expect(primaryOf(run([diagnosis('a', info), diagnosis('b'), diagnosis('c')]).target.verdicts).diagnosis).toBe('b')
+    expect(primaryOf(findCase(run([diagnosis('a', info), diagnosis('b'), diagnosis('c')]).target).verdicts).diagnosis).toBe('b')
   })
   it('what is only suspected is no primary verdict', () => {
     const { target } = run([diagnosis('a', { judge: () => ({ state: 'suspected', summary: 'a' }) })])

@@ -1,5 +1,6 @@
 'use strict'
 
+const { findCase } = require('../../exporter/classify/case')
 const { Targets } = require('../../exporter/series/targets')
 const { evaluate } = require('../../exporter/classify/evaluate')
 const { signalsOf } = require('../../exporter/signals')
@@ -28,7 +29,7 @@ function watch (hellos) {
     sessions.forEach((session, i) => session.frame(frame({ sequence: second, uptimeSeconds: second, values: values(of(i)) })))
     for (const target of targets.all) evaluate(target)
   }
-  const verdict = (i, id) => sessions[i].target.verdicts.find(({ diagnosis }) => diagnosis === id)
+  const verdict = (i, id) => findCase(sessions[i].target).verdicts.find(({ diagnosis }) => diagnosis === id)
   return { targets, sessions, step, verdict, signals: i => signalsOf(sessions[i].target.window()) }
 }
 const live = (app, seconds, of) => { for (let t = 1; t <= seconds; t++) app.step(i => of(t, i)) }

@@ -141,7 +141,8 @@ describe('real logs, and nothing beside them', () => {
     expect(found(target)).toEqual(['semi-space-starvation confirmed'])
   })
   it.each(samples.filter(name => name.includes('js-heap-leak.log')))('%s leaks, perhaps; for sure where the limit is known', async name => {
-    expect(found((await judged(textOf(name))).targets[0])).toEqual(['js-heap-leak suspected'])
+    // What fills its limit within a minute is suspected of that, too.
+    expect(found((await judged(textOf(name))).targets[0])[0]).toBe('js-heap-leak suspected')
     expect(found((await judged(textOf(name), { ...IN_512, nodeVersion: name.split('-')[2] })).targets[0])[0]).toBe('js-heap-leak confirmed')
   })
   it.each(samples.filter(name => name.includes('heap-limit-thrash')))('%s has no room, perhaps; for sure where the limit is known', async name => {

@@ -1,0 +1,225 @@
+'use strict'
+
+/**
+ * `npm run bench:weeks`: what is said of services that live for days. Frames are made from
+ * arithmetic (simulated-service.js) and
+ * given to the code that judges live: no sockets, no clock. For each service it prints when its
+ * leak was suspected and when it was
+ * confirmed, how far on its way to the limit it was then, and how often a diagnosis changed its
+ * state.
+ *
+ *   npm run bench:weeks
+ *   npm run bench:weeks -- --days 10 --only native --frame-seconds 1 --judge-seconds 2
+ *   npm run bench:weeks -- --service '{"heapLeak":2,"swing":300}'
+ *
+ * Ends with 1 when one of the limits below is broken.
+ */
+
+const { parseArgs } = require('node:util')
+const { findCase } = require('../exporter/classify/case')
+const { evaluate } = require('../exporter/classify/evaluate')
+const { Target } = require('../exporter/series/target')
+const { SimulatedService, HOUR, DAY } = require('./simulated-service')
+
+/**
+ * Live a frame comes each second and a target is judged every two: here less often, as nothing
+ * that lasts days depends on it.
+ */
+const FRAME_SECONDS = 30
+const JUDGE_SECONDS = 60
+/** The limits that are held. */
+const SUSPECTED_WITHIN_SECONDS = DAY
+const CONFIRMED_BEFORE_SHARE = 0.5
+/** Without a limit that is near: a few days. */
+const CONFIRMED_WITHIN_SECONDS = 4 * DAY
+const MOST_CHANGES = 4
+const NOT_SUSPECTED_FROM_SECONDS = 2 * DAY
+const ETA_ERROR = 0.5
+/** What a printed time may be wrong by because it is rounded, and a frame or two late. */
+const ETA_SLACK_SECONDS = 1800
+const LEAKS = Object.freeze({ heapLeak: 'js-heap-leak', nativeLeak: 'native-memory-leak' })
+
+/** @typedef {import('./simulated-service').Service & { name: string, days?: number }} Scenario */
+
+/** @type {Scenario[]} */
+const SCENARIOS = [
+  { name: 'healthy, flat' },
+  { name: 'healthy, swing 100', swing: 100 },
+  { name: 'healthy, swing 200, starts at the peak', swing: 200, startHour: 16 },
+  { name: 'healthy, swing 300', swing: 300, startHour: 4, noise: 10 },
+  { name: 'healthy, swing 300, load unseen', swing: 300, startHour: 5, loadIsSeen: false },
+  { name: 'healthy, swing 300, load unseen, noon', swing: 300, startHour: 12, loadIsSeen: false, noise: 10 },
+  { name: 'healthy, swing 300, 1.5 GiB', swing: 300, limit: 1536, heapLimit: 1152 },
+  { name: 'healthy, swing 250, weekends', swing: 250, weekend: 0.4, days: 9 },
+  { name: 'healthy, weekends, load unseen', swing: 250, weekend: 0.4, days: 9, startDay: 5, loadIsSeen: false },
+  { name: 'healthy, office hours', swing: 300, shape: 'office', noise: 8 },
+  { name: 'healthy, office hours, load unseen', swing: 300, shape: 'office', loadIsSeen: false },
+  { name: 'healthy, cache of 300 fills in hours', fill: 300, fillHours: 3, swing: 100 },
+  { name: 'healthy, cache of 400 fills in minutes', fill: 400, fillHours: 0.1 },
+  { name: 'healthy, Buffers swing by 200', nativeSwing: 200, swing: 50 },
+  { name: 'leak 2, flat', heapLeak: 2 },
+  { name: 'leak 2, swing 300', heapLeak: 2, swing: 300, startHour: 16, noise: 8 },
+  { name: 'leak 2, swing 300, load unseen', heapLeak: 2, swing: 300, startHour: 16, loadIsSeen: false },
+  { name: 'leak 2, small heap, 512 MiB', heapLeak: 2, base: 120, limit: 512, heapLimit: 320, swing: 60 },
+  { name: 'leak 5, swing 200, 2 GiB', heapLeak: 5, swing: 200, limit: 2048, heapLimit: 1400 },
+  { name: 'leak 5 by request, swing 200, weekends', heapLeak: 5, swing: 200, weekend: 0.4, leaksByLoad: true, days: 9 },
+  { name: 'leak 10, swing 300, 4 GiB', heapLeak: 10, swing: 300, limit: 4096, heapLimit: 3000, noise: 10 },
+  { name: 'leak 20, flat, 1 GiB', heapLeak: 20, base: 300, limit: 1024, heapLimit: 768 },
+  { name: 'leak 20, swing 150, 1.5 GiB', heapLeak: 20, swing: 150, limit: 1536, heapLimit: 1152 },
+  { name: 'leak 20, swing 300, no limit', heapLeak: 20, swing: 300 },
+  { name: 'leak 10, after a cache of 200', heapLeak: 10, fill: 200, fillHours: 2, swing: 100, limit: 2048, heapLimit: 1500 },
+  { name: 'native 2, flat', nativeLeak: 2 },
+  { name: 'native 3, swing 200', nativeLeak: 3, swing: 200 },
+  { name: 'native 3, swing 300, 2 GiB', nativeLeak: 3, swing: 300, limit: 2048, heapLimit: 1200, base: 400 },
+  { name: 'native 10, swing 200, 2 GiB', nativeLeak: 10, swing: 200, limit: 2048, heapLimit: 1200 },
+  { name: 'native 20, 1.5 GiB', nativeLeak: 20, swing: 100, limit: 1536, heapLimit: 1024 }
+]
+
+/**
+ * What was said of a service.
+ * @param {import('./simulated-service').Service} scenario
+ * @param {object} [options]
+ * @param {number} [options.days] it ends sooner when it reaches a limit
+ * @param {number} [options.frameSeconds] @param {number} [options.judgeSeconds]
+ */
+function simulate (scenario, { days = 5, frameSeconds = FRAME_SECONDS, judgeSeconds = JUDGE_SECONDS } = {}) {
+  const service = new SimulatedService(scenario)
+  const target = new Target({ hello: service.hello, name: 'api', thread: 'main' })
+  const endSeconds = service.endSeconds(400)
+  const until = Math.min(days * DAY, endSeconds - HOUR / 4)
+  /** @type {{ seconds: number, diagnosis: string, state: string, summary: string }[]} */
+  const changes = []
+  /** @type {{ seconds: number, diagnosis: string, saysSeconds: number, isSeconds: number, summary: string }[]} */
+  const times = []
+  for (let seconds = frameSeconds; seconds <= until; seconds += frameSeconds) {
+    target.take(/** @type {any} */ (service.frame(seconds)), service.hello.startedAtUnixMs + 1000 * seconds)
+    for (const { diagnosis, state, summary } of evaluate(target, { everySeconds: judgeSeconds, onError: error => { throw error } })) {
+      changes.push({ seconds, diagnosis, state, summary })
+    }
+    if (seconds % 1800 >= frameSeconds) continue
+    for (const { diagnosis, state, summary, impact } of findCase(target).verdicts) {
+      if (state !== 'suspected' && state !== 'confirmed') continue
+      const saysSeconds = timeIn(`${summary} ${impact}`)
+      if (saysSeconds !== null) times.push({ seconds, diagnosis, saysSeconds, isSeconds: endSeconds - seconds, summary })
+    }
+  }
+  return { changes, times, endSeconds, untilSeconds: until }
+}
+
+/** As texts write them. @type {Record<string, number>} */
+const UNIT_SECONDS = { s: 1, min: 60, h: HOUR, days: DAY }
+
+/** The time that a text foretells, in seconds. @param {string} text */
+function timeIn (text) {
+  const [, number, unit] = /about ([\d.,]+) (s|min|h|days)\b/.exec(text) ?? []
+  return unit ? Number(number.replaceAll(',', '')) * UNIT_SECONDS[unit] : null
+}
+
+/**
+ * What was said, against the limits.
+ * @param {Scenario} scenario @param {ReturnType<typeof simulate>} said
+ */
+function judge (scenario, { changes, times, endSeconds, untilSeconds }) {
+  const cause = scenario.heapLeak ? LEAKS.heapLeak : scenario.nativeLeak ? LEAKS.nativeLeak : null
+  /** @type {string[]} */
+  const broken = []
+  /** @type {Record<string, number>} */
+  const counts = {}
+  for (const { diagnosis } of changes) counts[diagnosis] = (counts[diagnosis] ?? 0) + 1
+  for (const [diagnosis, count] of Object.entries(counts)) {
+    if (count > MOST_CHANGES) broken.push(`${diagnosis} changed its state ${count} times`)
+  }
+  const first = (/** @type {string[]} */ ...states) => changes.find(change => change.diagnosis === cause && states.includes(change.state))?.seconds ?? null
+  const suspected = first('suspected', 'confirmed')
+  const confirmed = first('confirmed')
+  if (cause) {
+    const half = CONFIRMED_BEFORE_SHARE * endSeconds
+    if (suspected === null || suspected > Math.min(SUSPECTED_WITHIN_SECONDS, half)) broken.push(`suspected after ${inHours(suspected)}`)
+    const within = Math.min(half, CONFIRMED_WITHIN_SECONDS)
+    if (untilSeconds >= within && (confirmed === null || confirmed > within)) broken.push(`confirmed after ${inHours(confirmed)}, half of the way is ${inHours(half)}`)
+    const last = changes.findLast(({ diagnosis }) => diagnosis === cause)
+    if (last?.state === 'ok' || last?.state === 'unknown') broken.push(`${last.state} at the end: ${last.summary}`)
+  }
+  for (const diagnosis of Object.values(LEAKS)) {
+    if (diagnosis === cause) continue
+    let state = 'unknown'
+    for (const change of [...changes.filter(change => change.diagnosis === diagnosis), { seconds: untilSeconds, state: 'end' }]) {
+      if (state === 'confirmed') broken.push(`${diagnosis} was confirmed until ${inHours(change.seconds)}`)
+      if (state === 'suspected' && change.seconds > NOT_SUSPECTED_FROM_SECONDS) broken.push(`${diagnosis} was suspected until ${inHours(change.seconds)}`)
+      state = change.state
+    }
+  }
+  const wrong = times.filter(({ saysSeconds, isSeconds }) => Math.abs(saysSeconds - isSeconds) > Math.max(ETA_SLACK_SECONDS, ETA_ERROR * isSeconds))
+  if (wrong.length > 0) {
+    const [{ seconds, saysSeconds, isSeconds, diagnosis }] = wrong
+    broken.push(`${wrong.length} of ${times.length} times to the limit are wrong, as ${diagnosis} after ${inHours(seconds)}: ${inHours(saysSeconds)}, it was ${inHours(isSeconds)}`)
+  }
+  return {
+    name: scenario.name,
+    cause,
+    suspectedHours: hours(suspected),
+    confirmedHours: hours(confirmed),
+    endHours: hours(Number.isFinite(endSeconds) ? endSeconds : null),
+    confirmedShareRatio: confirmed === null ? null : Math.round(100 * confirmed / endSeconds) / 100,
+    timesToTheLimit: times.length,
+    changes: counts,
+    broken
+  }
+}
+
+/** @param {number | null} seconds */
+const hours = seconds => seconds === null ? null : Math.round(10 * seconds / HOUR) / 10
+/** @param {number | null} seconds */
+const inHours = seconds => seconds === null ? 'never' : `${hours(seconds)} h`
+
+/** @param {ReturnType<typeof judge>} row */
+function print ({ name, cause, suspectedHours, confirmedHours, endHours, confirmedShareRatio, timesToTheLimit, changes, broken }) {
+  const of = Object.entries(changes).filter(([diagnosis, count]) => count > 1 || diagnosis === cause).map(([diagnosis, count]) => `${diagnosis} ${count}`)
+  console.log(`${broken.length > 0 ? 'BROKEN' : 'ok    '} ${name.padEnd(40)} suspected ${String(suspectedHours ?? '–').padStart(5)} h, confirmed ${String(confirmedHours ?? '–').padStart(5)} h` +
+    ` (${confirmedShareRatio ?? '–'} of ${endHours ?? '∞'} h), ${timesToTheLimit} times told; changes: ${of.join(', ') || 'none'}`)
+  for (const text of broken) console.log(`         ${text}`)
+}
+
+function main () {
+  const { values: given } = parseArgs({
+    options: {
+      days: { type: 'string' },
+      only: { type: 'string', default: '' },
+      service: { type: 'string' },
+      'frame-seconds': { type: 'string', default: String(FRAME_SECONDS) },
+      'judge-seconds': { type: 'string', default: String(JUDGE_SECONDS) },
+      changes: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false }
+    }
+  })
+  if (given.help) {
+    console.log(`Usage: npm run bench:weeks -- [options]
+
+  --days N             days that each service is watched (default 5, some 9)
+  --only TEXT          those whose name contains it
+  --service JSON       one of your own: the properties are in bench/simulated-service.js
+  --frame-seconds N    simulated time between frames (default ${FRAME_SECONDS}; live 1)
+  --judge-seconds N    simulated time between evaluations (default ${JUDGE_SECONDS}; live 2)
+  --changes            print each change of a state
+  --json               one object a service, and nothing else`)
+    return
+  }
+  const scenarios = given.service ? [{ name: given.service, ...JSON.parse(given.service) }] : SCENARIOS.filter(({ name }) => name.includes(given.only))
+  let failed = 0
+  for (const scenario of scenarios) {
+    const said = simulate(scenario, { days: Number(given.days ?? scenario.days ?? 5), frameSeconds: Number(given['frame-seconds']), judgeSeconds: Number(given['judge-seconds']) })
+    const row = judge(scenario, said)
+    if (row.broken.length > 0) failed++
+    if (given.json) console.log(JSON.stringify(row))
+    else print(row)
+    if (!given.changes) continue
+    for (const { seconds, diagnosis, state, summary } of said.changes) if (row.changes[diagnosis] > 1) console.log(`         ${inHours(seconds)} ${diagnosis} ${state}: ${summary}`)
+  }
+  if (!given.json) console.log(`${scenarios.length} services, ${failed} broken`)
+  process.exitCode = failed > 0 ? 1 : 0
+}
+
+if (require.main === module) main()
+
+module.exports = { simulate, judge, SCENARIOS }

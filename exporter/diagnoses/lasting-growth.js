@@ -1,0 +1,171 @@
+'use strict'
+
+const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
+
+const SECONDS_PER_HOUR = 3600
+
+/**
+ * Limits of growth over hours and days, which two diagnoses share: the live heap and the memory
+ * outside it are judged alike.
+ */
+const LASTING_LIMITS = Object.freeze({
+  // Slower growth may be a load that rises in the morning: 300 MiB between night and noon are up
+  // to 39 MiB an
+  // hour. It is judged over hours, against the load and the hour of the day.
+  slowestBytesPerSecond: 48 * 2 ** 20 / SECONDS_PER_HOUR,
+  // Standard errors of the growth: services whose memory follows their load measured below 4 from
+  // the second day on, leaks above 9.
+  lastingScore: 4,
+  // From here on it is confirmed.
+  lastingCertainScore: 6,
+  // Growth that is worth a suspicion wherever the limit is: 2 MiB an hour reach it within a day.
+  lastingRiseBytes: 28 * 2 ** 20,
+  // Where the limit is near, less is: this share of the way, and no less than these bytes.
+  lastingShareRatio: 0.05,
+  lastingLeastBytes: 6 * 2 ** 20,
+  // A leak goes on at its rate; the last third of what fills falls below this share of it.
+  lastingLateRatio: 0.6,
+  // A third of a straight line has its slope, but for this share. A wave of a day differs by more
+  // within six hours.
+  lastingBendRatio: 0.15,
+  // Days in a row that rose like the whole make it certain, however far the limit is, once they
+  // came to these bytes.
+  certainDays: 2,
+  certainDaysSeconds: 60 * SECONDS_PER_HOUR,
+  certainDaysRiseBytes: 64 * 2 ** 20,
+  // Before two days are known the load must rule itself out: it moved, or stood still, for so
+  // long. Where CPU
+  // time and allocation are unknown, no day fakes a straight line for longer than this.
+  loadMovesRatio: 0.25,
+  // Until a day can be told from a line a suspicion stands: the evening does not refute what the
+  // morning said.
+  dayTellsSeconds: 20 * SECONDS_PER_HOUR,
+  movedSeconds: 2 * SECONDS_PER_HOUR,
+  steadySeconds: 4 * SECONDS_PER_HOUR,
+  unseenSeconds: 9 * SECONDS_PER_HOUR,
+  // So much of the growth must be left whichever load explains the rest.
+  leastRatio: 0.5,
+  // A time to the limit is told where the rate is known so well, and what the load adds is a small
+  // part of the room.
+  rateErrorRatio: 0.15,
+  rateLeastRatio: 0.7,
+  // Growth of minutes says nothing of what is further away than so many times what was seen:
+  // caches fill until then.
+  tellsAheadRatio: 6,
+  // What is nearer than this is told in any case: who is to act must know.
+  soonSeconds: SECONDS_PER_HOUR,
+  // Growth of hours, before two days are known, nothing beyond this: a leak by request grows by
+  // day.
+  tellsHoursRatio: 2,
+  swingShareRatio: 0.2,
+  // Within two hours: what rose with the load by this share of it is the load's.
+  loadShareRatio: 0.5,
+  // What rose above all that was before, over what rose: a level that comes back each morning is a
+  // little above the last one's noise.
+  newShareRatio: 0.3
+})
+
+/** @typedef {typeof LASTING_LIMITS} LastingLimits */
+
+/**
+ * What the signals of one level say of hours and days, under names that do not depend on the level.
+ * @typedef {object} Lasting
+ * @property {number | null} growth bytes a second
+ * @property {number | null} score
+ * @property {number | null} rise bytes
+ * @property {number | null} seconds
+ * @property {number | null} least ratio
+ * @property {number | null} late ratio
+ * @property {number | null} bend ratio
+ * @property {number | null} days null while no day can be compared with another
+ * @property {number | null} loadSwing bytes
+ * @property {number | null} loadMoves ratio
+ * @property {number | null} peakRunway bytes to the limit at the busiest moment
+ * @property {number | null} limitIn seconds
+ */
+
+/**
+ * @typedef {object} LastingJudgement
+ * @property {import('./define-diagnosis').State} state never unknown
+ * @property {number} seconds that it rests on
+ * @property {boolean} keeps whether a suspicion stands against it
+ * @property {number} growth bytes a second
+ * @property {number} rise bytes
+ * @property {number} share of the way to the limit
+ * @property {number | null} limitInSeconds null where it cannot be told
+ * @property {string} summary where it is ok: why
+ * @property {string} because where something is found: what was weighed
+ * @property {string} also what else it may be, and when that will be known; empty when it is
+ *   confirmed
+ */
+
+/**
+ * Growth over hours and days, judged: memory that neither the load nor the hour of the day nor
+ * filling explains is a leak.
+ * @param {Lasting} lasting @param {LastingLimits & { runwayShareRatio: number, certainRiseBytes: number }} limits
+ * @param {string} what grows, as in a sentence
+ * @returns {LastingJudgement | null} null while too little was seen
+ */
+function judgeLasting ({ growth, score, rise, seconds, least, late, bend, days, loadSwing, loadMoves, peakRunway, limitIn }, limits, what) {
+  if (growth === null || score === null || rise === null || seconds === null || peakRunway === null) return null
+  const share = rise > 0 ? rise / (rise + peakRunway) : 0
+  const isLarge = rise >= limits.lastingRiseBytes || (share >= limits.lastingShareRatio && rise >= limits.lastingLeastBytes)
+  const slows = (late ?? 1) < limits.lastingLateRatio
+  const keeps = days === null && seconds < limits.dayTellsSeconds
+  const found = { seconds, growth, rise, share, keeps, limitInSeconds: null, because: '', also: '' }
+  const over = formatSeconds(seconds)
+  if (score < limits.lastingScore || !isLarge) {
+    const swing = (loadSwing ?? 0) >= limits.lastingRiseBytes ? `; ${formatBytes(loadSwing ?? 0)} come and go with the load` : ''
+    const hour = days !== null ? ', against the same hours of other days' : ''
+    return { ...found, state: 'ok', summary: `${what} does not grow in a line: ${formatPerHour(growth)} over ${over}${hour}${swing}` }
+  }
+  if (slows) return { ...found, state: 'ok', summary: `${what} grew by ${formatBytes(rise)} in ${over} and is levelling off: its last third grew at no more than ${formatRatio(Math.max(0, late ?? 0))} of the rate` }
+  if (days === 0) return { ...found, state: 'ok', summary: `${what} grew by ${formatBytes(rise)} in ${over}, but not against the same hours of the day before` }
+
+  const isSure = score >= limits.lastingCertainScore && (days !== null ||
+    ((bend ?? 1) <= limits.lastingBendRatio && (least ?? 0) >= limits.leastRatio && seconds >= secondsWithoutDays(loadMoves, limits)))
+  const isFar = share >= limits.runwayShareRatio || rise >= limits.certainRiseBytes
+  const isLong = (days ?? 0) >= limits.certainDays && seconds >= limits.certainDaysSeconds && rise >= limits.certainDaysRiseBytes
+  const isRateKnown = isSure && 1 / score <= limits.rateErrorRatio
+  const isKnown = isRateKnown && (days !== null || tellsWithoutDays())
+  // A rate by day is not that of the night: without days only a near limit can be foretold.
+  function tellsWithoutDays () {
+    return (least ?? 0) >= limits.rateLeastRatio && Number(seconds) >= limits.unseenSeconds &&
+      (loadSwing ?? 0) <= limits.swingShareRatio * Number(peakRunway) &&
+      (limitIn ?? Infinity) <= limits.tellsHoursRatio * Number(seconds)
+  }
+  return {
+    ...found,
+    keeps: days === null,
+    state: isSure && (isFar || isLong) ? 'confirmed' : 'suspected',
+    limitInSeconds: isKnown ? limitIn : null,
+    summary: '',
+    because: days !== null
+      ? `Against the same hours of the day before it grew ${days === 1 ? 'on the last day' : `on each of the last ${formatNumber(days)} days`}${swingText(loadSwing, limits)}.`
+      : loadMoves === null
+        ? 'CPU time and allocation are not known: a load that rises looks the same until a day has passed.'
+        : `CPU time and allocation ${loadMoves < limits.loadMovesRatio ? 'hardly moved' : 'do not explain it'} meanwhile${swingText(loadSwing, limits)}.`,
+    also: isSure ? '' : 'it may be the load of the day or a cache that fills, which two days will tell'
+  }
+}
+
+/** How long a line must be seen before days can be compared. @param {number | null} loadMoves @param {LastingLimits} limits */
+function secondsWithoutDays (loadMoves, limits) {
+  if (loadMoves === null) return limits.unseenSeconds
+  return loadMoves < limits.loadMovesRatio ? limits.steadySeconds : limits.movedSeconds
+}
+
+/** @param {number | null} loadSwing @param {LastingLimits} limits */
+const swingText = (loadSwing, limits) => (loadSwing ?? 0) >= limits.lastingRiseBytes ? `; ${formatBytes(loadSwing ?? 0)} that come and go with the load are taken out` : ''
+
+/** @param {number} bytesPerSecond */
+const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_PER_HOUR)}/h`
+
+/**
+ * A time to the limit from growth that was seen for minutes.
+ * @param {number} secondsLeft @param {number} seconds that were seen @param {LastingLimits} limits
+ * @returns {string | null} null where it is too far away to be told
+ */
+const timeLeft = (secondsLeft, seconds, limits) => secondsLeft <= Math.max(limits.soonSeconds, limits.tellsAheadRatio * seconds) ? `in about ${formatSeconds(secondsLeft)}` : null
+
+module.exports = { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft }

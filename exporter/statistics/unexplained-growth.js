@@ -1,0 +1,214 @@
+'use strict'
+
+const { leastSquares } = require('./least-squares')
+const { median, quantile } = require('./quantile')
+
+const DAY_SECONDS = 86_400
+/** Moments of a day that are compared with each other. */
+const SLOT_SECONDS = 600
+/**
+ * From here on the hours that were seen twice are compared; a little more than a day says too
+ * little.
+ */
+const SLOTS_FROM_SECONDS = 30 * 3600
+/** From here on a day can be told from a line by its waves, of 24 and of 12 hours. */
+const WAVES_FROM_SECONDS = 20 * 3600
+const WAVES = [1, 2]
+/** Standard errors from which on a load counts as what the level follows. */
+const LOAD_SCORE = 3
+/** Standard errors within which the slope lies, nineteen times of twenty. */
+const ERRORS = 2
+/**
+ * Readings that a load is averaged over: one alone is noisier than what it is compared with, and
+ * would explain too little.
+ */
+const SMOOTH_READINGS = 5
+/** Fewer readings are no line. */
+const LEAST_READINGS = 8
+/** A load is left out where more of it is missing. */
+const MISSING_SHARE = 0.05
+/** Share of a day that must have been seen twice before it is compared with the one before. */
+const DAY_SHARE = 0.4
+/** Of the growth a day, what a day must have grown by to agree with the others. */
+const AGREES_RATIO = 0.4
+/** Without a trend there is no share of it. */
+const LEAST_SLOPE = Number.EPSILON
+
+/**
+ * @typedef {object} Growth
+ * @property {number} slope of the level a second, load and hour of the day taken out
+ * @property {number} error its standard error
+ * @property {number} leastRatio the least that the slope may be, over itself: two standard errors
+ *   less, with whichever load explains most of it
+ * @property {number} seconds from the first to the last reading
+ * @property {number} readings
+ * @property {number} lateRatio slope of the last third over the whole, at the upper end of its
+ *   error: 1 goes on
+ * @property {number} bendRatio by how much the slope of a third differs from the whole beyond its
+ *   error: 0 is a straight line
+ * @property {number} loadRise what of the rise from the first to the last reading the load explains
+ * @property {number} loadSwing what of the level comes and goes with the load: its tenth to its
+ *   ninetieth percentile
+ * @property {number | null} loadMovesRatio how far the loads moved, over their median; null where
+ *   none is known
+ * @property {number | null} steadyDays how many days before now, without a gap, rose like the
+ *   whole against the same hours of the day before;
+ *   null while no day can be compared with another
+ */
+
+/**
+ * How a level grows that follows a load and the hour of the day: least squares of the level on
+ * time, on the load that explains it
+ * best, and on the hour of the day. For the hour, readings are compared with those of the same ten
+ * minutes of other days
+ * (the within estimator of fixed effects); before there are two days, with the waves of a day.
+ *
+ * @param {object} series of one length, NaN where a reading is absent
+ * @param {readonly number[]} series.times seconds, ascending
+ * @param {readonly number[]} series.level
+ * @param {readonly (readonly number[])[]} series.loads what the level may follow
+ * @param {boolean} [series.daily] whether the hour of the day may explain it
+ * @returns {Growth | null} null with too few readings
+ */
+function unexplainedGrowth ({ times, level, loads, daily = true }) {
+  const known = times.map((_, i) => i).filter(i => Number.isFinite(level[i]))
+  if (known.length < LEAST_READINGS) return null
+  const t = Float64Array.from(known, i => times[i])
+  const y = Float64Array.from(known, i => level[i])
+  const seconds = t[t.length - 1] - t[0]
+  const present = loads.map(load => whole(known.map(i => load[i]))).filter(load => load !== null)
+  const kind = !daily || seconds < WAVES_FROM_SECONDS ? 'none' : seconds < SLOTS_FROM_SECONDS ? 'waves' : 'slots'
+  const season = seasonOf(kind, t)
+  const alone = fit(season, t, y, [])
+  let best = alone
+  let load = null
+  let least = alone ? alone.coefficients[0] - ERRORS * alone.errors[0] : 0
+  for (const candidate of present) {
+    const found = fit(season, t, y, [candidate])
+    if (!found || found.coefficients[1] + ERRORS * found.errors[1] <= 0) continue
+    // A load that rose in a line explains as much as it may, as long as nothing tells them apart.
+    least = Math.min(least, found.coefficients[0] - ERRORS * found.errors[0])
+    if (found.coefficients[1] < LOAD_SCORE * found.errors[1]) continue
+    if (best && sumOfSquares(found.residuals) >= sumOfSquares(best.residuals)) continue
+    best = found
+    load = candidate
+  }
+  if (!best) return null
+  const [slope, perLoad = 0] = best.coefficients
+  const explained = load ? load.map(value => perLoad * value) : new Float64Array(y.length)
+  const line = best.residuals.map((value, i) => value + slope * best.at[i])
+  const thirds = [0, 1, 2].map(third => slopeWithin(best.at, line, best.at[0] + seconds * third / 3, best.at[0] + seconds * (third + 1) / 3))
+  const late = thirds[2]
+  const whole_ = Math.max(LEAST_SLOPE, Math.abs(slope))
+  return {
+    slope,
+    error: best.errors[0],
+    leastRatio: slope > 0 ? least / slope : 0,
+    seconds,
+    readings: y.length,
+    lateRatio: late ? (late.slope + late.error) / whole_ : 1,
+    bendRatio: Math.max(0, ...thirds.map(third => third ? (Math.abs(third.slope - slope) - third.error) / whole_ : 0)),
+    loadRise: load ? perLoad * ((slopeWithin(t, load, t[0], t[t.length - 1])?.slope ?? 0) * seconds) : 0,
+    loadSwing: load ? quantile(explained, 0.9) - quantile(explained, 0.1) : 0,
+    loadMovesRatio: present.length === 0 ? null : Math.max(...present.map(movesRatio)),
+    steadyDays: daily ? steadyDays(t, y.map((value, i) => value - explained[i]), slope) : null
+  }
+}
+
+/** @param {number[]} load @returns {Float64Array | null} smoothed, gaps filled with its median; null with too many gaps */
+function whole (load) {
+  const there = load.filter(Number.isFinite)
+  if (there.length < (1 - MISSING_SHARE) * load.length || there.length === 0) return null
+  const middle = median(there)
+  const filled = load.map(value => Number.isFinite(value) ? value : middle)
+  const half = Math.floor(SMOOTH_READINGS / 2)
+  return Float64Array.from(filled, (_, i) => {
+    const around = filled.slice(Math.max(0, i - half), i + half + 1)
+    return around.reduce((sum, value) => sum + value, 0) / around.length
+  })
+}
+
+/** @param {Float64Array} load */
+function movesRatio (load) {
+  const middle = median(load)
+  return middle > 0 ? (quantile(load, 0.95) - quantile(load, 0.05)) / middle : 0
+}
+
+/**
+ * What takes the hour of the day out of a column.
+ * @typedef {object} Season
+ * @property {number[]} rows those that it leaves something of
+ * @property {number} lost degrees of freedom
+ * @property {(column: Float64Array) => Float64Array} without of those rows
+ * @property {Float64Array[]} waves further regressors
+ */
+
+/** @param {'none' | 'waves' | 'slots'} kind @param {Float64Array} t @returns {Season} */
+function seasonOf (kind, t) {
+  const all = Array.from(t, (_, i) => i)
+  if (kind !== 'slots') {
+    const waves = kind === 'none' ? [] : WAVES.flatMap(wave => [Math.cos, Math.sin].map(of => centred(t.map(time => of(2 * Math.PI * wave * time / DAY_SECONDS)))))
+    return { rows: all, lost: 1, without: centred, waves }
+  }
+  const slots = Array.from(t, time => Math.floor((time % DAY_SECONDS) / SLOT_SECONDS))
+  const counts = new Map()
+  for (const slot of slots) counts.set(slot, (counts.get(slot) ?? 0) + 1)
+  const rows = all.filter(i => counts.get(slots[i]) > 1)
+  const without = (/** @type {Float64Array} */ column) => {
+    const sums = new Map()
+    for (const i of rows) sums.set(slots[i], (sums.get(slots[i]) ?? 0) + column[i])
+    return Float64Array.from(rows, i => column[i] - sums.get(slots[i]) / counts.get(slots[i]))
+  }
+  return { rows, lost: new Set(rows.map(i => slots[i])).size, without, waves: [] }
+}
+
+/** @param {Float64Array} column */
+function centred (column) {
+  let sum = 0
+  for (const value of column) sum += value
+  const mean = sum / column.length
+  return column.map(value => value - mean)
+}
+
+/**
+ * @param {Season} season @param {Float64Array} t @param {Float64Array} y @param {Float64Array[]} loads
+ * @returns {{ coefficients: number[], errors: number[], residuals: Float64Array, at: Float64Array } | null} time first, then the loads; at: seconds of the residuals
+ */
+function fit (season, t, y, loads) {
+  const found = leastSquares([season.without(t), ...loads.map(season.without), ...season.waves], season.without(y), season.lost)
+  return found && { ...found, at: Float64Array.from(season.rows, i => t[i]) }
+}
+
+/** @param {Float64Array} values */
+const sumOfSquares = values => values.reduce((sum, value) => sum + value * value, 0)
+
+/** @param {Float64Array} t @param {Float64Array} y @param {number} from @param {number} to */
+function slopeWithin (t, y, from, to) {
+  const rows = Array.from(t, (_, i) => i).filter(i => t[i] >= from && t[i] <= to)
+  const found = leastSquares([centred(Float64Array.from(rows, i => t[i]))], centred(Float64Array.from(rows, i => y[i])), 1)
+  return found && { slope: found.coefficients[0], error: found.errors[0] }
+}
+
+/**
+ * Days before now whose growth against the same hours of the day before is like the whole's.
+ * @param {Float64Array} t @param {Float64Array} y without what the load explains @param {number} slope
+ */
+function steadyDays (t, y, slope) {
+  const byTime = new Map(Array.from(t, (time, i) => [Math.round(time / SLOT_SECONDS), y[i]]))
+  const end = t[t.length - 1]
+  let agreeing = 0
+  for (let day = 0; ; day++) {
+    /** @type {number[]} */
+    const differences = []
+    for (let i = 0; i < t.length; i++) {
+      if (t[i] <= end - (day + 1) * DAY_SECONDS || t[i] > end - day * DAY_SECONDS) continue
+      const before = byTime.get(Math.round((t[i] - DAY_SECONDS) / SLOT_SECONDS))
+      if (before !== undefined) differences.push(y[i] - before)
+    }
+    if (differences.length < DAY_SHARE * DAY_SECONDS / SLOT_SECONDS) return day === 0 ? null : agreeing
+    if (slope <= 0 || median(differences) < AGREES_RATIO * slope * DAY_SECONDS) return agreeing
+    agreeing++
+  }
+}
+
+module.exports = { unexplainedGrowth, DAY_SECONDS }

@@ -1,0 +1,122 @@
+'use strict'
+
+const { SCENARIOS, judge, simulate } = require('../../bench/weeks')
+const { SimulatedService, DAY } = require('../../bench/simulated-service')
+const { findCase } = require('../../exporter/classify/case')
+const { leastSquares } = require('../../exporter/statistics/least-squares')
+const { unexplainedGrowth } = require('../../exporter/statistics/unexplained-growth')
+const { Target } = require('../../exporter/series/target')
+const { LASTING, History } = require('../../exporter/series/history')
+const { NO_WORKERS } = require('../../exporter/series/tracks')
+
+const HOUR = 3600
+
+/** Readings every ten minutes. @param {number} hours @param {(hour: number, i: number) => number} read */
+const readings = (hours, read) => Array.from({ length: hours * 6 }, (_, i) => read(i / 6, i))
+/** Noise that is the same each time, around 0. @param {number} i */
+const noise = i => Math.sin(i * 12.9898) * 43758.5453 % 1
+
+describe('leastSquares', () => {
+  it('finds what a sum was made of', () => {
+    const a = Float64Array.from({ length: 50 }, (_, i) => Math.cos(i))
+    const b = Float64Array.from({ length: 50 }, (_, i) => Math.sin(3 * i))
+    const found = leastSquares([a, b], a.map((value, i) => 2 * value - 5 * b[i]))
+    expect(found.coefficients[0]).toBeCloseTo(2)
+    expect(found.coefficients[1]).toBeCloseTo(-5)
+    expect(found.errors[0]).toBeCloseTo(0)
+  })
+  it('says nothing of regressors that are the same', () => {
+    const a = Float64Array.from([1, 2, 3, 4, 5])
+    expect(leastSquares([a, a], a)).toBeNull()
+  })
+  it('is less certain where a residual is like its neighbour', () => {
+    const line = Float64Array.from({ length: 100 }, (_, i) => i - 49.5)
+    const alternating = line.map((value, i) => value + (i % 2 ? 5 : -5))
+    const inRows = line.map((value, i) => value + (i % 20 < 10 ? 5 : -5))
+    expect(leastSquares([line], inRows).errors[0]).toBeGreaterThan(2 * leastSquares([line], alternating).errors[0])
+  })
+})
+
+describe('unexplainedGrowth', () => {
+  const load = hour => (1 - Math.cos(2 * Math.PI * hour / 24)) / 2
+  const grow = (hours, level, loads = []) => unexplainedGrowth({
+    times: readings(hours, hour => hour * HOUR),
+    level: readings(hours, (hour, i) => level(hour) + 4 * noise(i)),
+    loads
+  })
+  const score = ({ slope, error }) => slope / error
+
+  it('tells a leak from the load that it grows with, within a day', () => {
+    const { slope, loadSwing } = grow(18, hour => 560 + 300 * load(hour) + 2 * hour, [readings(18, load)])
+    expect(slope * HOUR).toBeGreaterThan(1.5)
+    expect(slope * HOUR).toBeLessThan(2.5)
+    expect(loadSwing).toBeGreaterThan(200)
+  })
+  it.each([30, 48, 100])('finds no growth in a swing, where the load is not known, in %i hours', hours => {
+    expect(score(grow(hours, hour => 560 + 300 * load(hour)))).toBeLessThan(4)
+  })
+  it.each([30, 48, 100])('finds 2 an hour under a swing of 300, where the load is not known, in %i hours', hours => {
+    const found = grow(hours, hour => 560 + 300 * load(hour) + 2 * hour)
+    expect(score(found)).toBeGreaterThan(6)
+    expect(found.slope * HOUR).toBeCloseTo(2, 0)
+  })
+  it('counts the days that agree, up to now', () => {
+    expect(grow(100, hour => 2 * hour).steadyDays).toBe(3)
+    expect(grow(100, hour => 2 * Math.min(hour, 60)).steadyDays).toBe(0)
+    expect(grow(30, hour => 2 * hour).steadyDays).toBeNull()
+  })
+  it('sees that a cache levels off, and that a line does not', () => {
+    expect(grow(12, hour => 300 * (1 - Math.exp(-hour / 3))).lateRatio).toBeLessThan(0.6)
+    expect(grow(12, hour => 20 * hour).lateRatio).toBeGreaterThan(0.9)
+  })
+  it('knows that a load which rises in a line may be the cause', () => {
+    const risen = grow(6, hour => 560 + 20 * hour, [readings(6, (hour, i) => 1 + hour + 0.01 * noise(7 * i))])
+    const flat = grow(6, hour => 560 + 20 * hour, [readings(6, (_, i) => 1 + 0.01 * noise(7 * i))])
+    expect(risen.leastRatio).toBeLessThan(0.5)
+    expect(flat.leastRatio).toBeGreaterThan(0.7)
+  })
+  it('is unknown with few readings', () => {
+    expect(grow(1, hour => hour)).toBeNull()
+    expect(grow(2, hour => hour)).not.toBeNull()
+  })
+})
+
+describe('History', () => {
+  it('keeps a week, ten minutes a row: levels as medians, counters as rates', () => {
+    const history = new History()
+    for (let t = 60; t <= 9 * DAY; t += 60) {
+      const values = { rssBytes: 1000 + (t % 600 < 60 ? 500 : 0), cpuUserSeconds: t / 4, cpuSystemSeconds: 0 }
+      history.append(t, { values, workers: NO_WORKERS })
+    }
+    const { times, columns } = history.lasting()
+    expect(times).toHaveLength(LASTING.rows)
+    expect(times.at(-1) - times[0]).toBeGreaterThan(7 * DAY)
+    expect(new Set(columns.rssBytes)).toEqual(new Set([1000]))
+    expect(columns.workSeconds.at(-1)).toBeCloseTo(0.25, 2)
+    expect(columns.liveHeapBytes.every(Number.isNaN)).toBe(true)
+  })
+  it('has it again from what was saved', () => {
+    const service = new SimulatedService({ heapLeak: 5, swing: 100 })
+    const target = new Target({ hello: service.hello, name: 'api', thread: 'main' })
+    for (let t = 60; t <= 1.5 * DAY; t += 60) target.take(service.frame(t), service.hello.startedAtUnixMs + 1000 * t)
+    target.flight.seal()
+    const restored = new Target({ hello: service.hello, name: 'api', thread: 'main' })
+    restored.restore({ ...target.kept(Infinity), seconds: [], blocks: target.flight.sealed })
+    const [then, now] = [target, restored].map(({ lastingHistory }) => lastingHistory)
+    expect(now.times.length).toBeGreaterThanOrEqual(then.times.length - 1)
+    expect(now.columns.liveHeapBytes[100]).toBeCloseTo(then.columns.liveHeapBytes[100], -3)
+  })
+})
+
+describe('a service that lives for days', () => {
+  const named = name => SCENARIOS.find(scenario => scenario.name === name)
+  it.each([
+    ['healthy, swing 300', 2.1],
+    ['leak 2, swing 300', 2.6],
+    ['leak 20, flat, 1 GiB', 1],
+    ['native 3, swing 200', 2.6]
+  ])('%s: said in time, not wrongly, and not to and fro', (name, days) => {
+    const options = { days, frameSeconds: 60, judgeSeconds: 300 }
+    expect(judge(named(name), simulate(named(name), options)).broken).toEqual([])
+  })
+})
