@@ -206,7 +206,7 @@ const semiMibFor = (heaps, shareBytes) =>
  * other. It takes several that fill at once, so what they may become is no proof by itself.
  * @template {Shared} Finding
  * @param {Together} signals
- * @param {Record<'blindRatio' | 'rssShareRatio' | 'suspectedRssShareRatio' | 'heapShareRatio',
+ * @param {Record<'togetherBlindRatio' | 'rssShareRatio' | 'suspectedRssShareRatio' | 'heapShareRatio',
  *   number>} limits
  * @param {Finding} finding
  * @returns {import('./define-diagnosis').Judgement<Finding>}
