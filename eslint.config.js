@@ -4,11 +4,29 @@ const neostandard = require('neostandard')
 
 /** An app, a polyfill or fake timers replace these: the agent captures them at preload. */
 const REPLACED_GLOBALS = [
-  'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate', 'queueMicrotask',
-  'performance', 'Date', 'JSON', 'Promise', 'fetch', 'global', 'globalThis'
+  'setTimeout',
+  'clearTimeout',
+  'setInterval',
+  'clearInterval',
+  'setImmediate',
+  'clearImmediate',
+  'queueMicrotask',
+  'performance',
+  'Date',
+  'JSON',
+  'Promise',
+  'fetch',
+  'global',
+  'globalThis'
 ]
 const REPLACED_OF_PROCESS = [
-  'nextTick', 'hrtime', 'memoryUsage', 'cpuUsage', 'threadCpuUsage', 'resourceUsage', 'getActiveResourcesInfo'
+  'nextTick',
+  'hrtime',
+  'memoryUsage',
+  'cpuUsage',
+  'threadCpuUsage',
+  'resourceUsage',
+  'getActiveResourcesInfo'
 ]
 const CAPTURED = 'Use agent/primordials.js: an app may replace this while the agent runs.'
 
@@ -26,26 +44,42 @@ module.exports = [
     }
   },
   {
-    // A judge compares with its `limits`, each of which has a reason beside it and stands in docs/diagnoses.md.
+    // A judge compares with its `limits`, each of which has a reason beside it and stands in
+    // docs/diagnoses.md.
     files: ['exporter/diagnoses/*.js'],
     rules: {
-      'no-restricted-syntax': ['error', {
-        selector: ':matches(Property[key.name=/^(judge|fix)$/], FunctionDeclaration, ArrowFunctionExpression) ' +
-          'Literal[raw=/^[0-9.]/]:not([value=0]):not([value=1])',
-        message: 'A number in a judge or a fix belongs in `limits`, or in a named constant with its reason.'
-      }]
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector:
+            ':matches(Property[key.name=/^(judge|fix)$/], FunctionDeclaration, ArrowFunctionExpression) ' +
+            'Literal[raw=/^[0-9.]/]:not([value=0]):not([value=1])',
+          message:
+            'A number in a judge or a fix belongs in `limits`, or in a named constant with its reason.'
+        }
+      ]
     }
   },
   {
     files: ['agent/**/*.js'],
     ignores: ['agent/index.js', 'agent/primordials.js', 'agent/v8-functions.js'],
     rules: {
-      'no-restricted-globals': ['error', ...REPLACED_GLOBALS.map(name => ({ name, message: CAPTURED }))],
-      'no-restricted-properties': ['error', ...REPLACED_OF_PROCESS.map(property => ({ object: 'process', property, message: CAPTURED }))],
-      'no-restricted-syntax': ['error', {
-        selector: "CallExpression[callee.name='require'][arguments.0.value=/^(node:)?(fs|timers|perf_hooks|v8)(\\u002F|$)/]",
-        message: CAPTURED
-      }]
+      'no-restricted-globals': [
+        'error',
+        ...REPLACED_GLOBALS.map(name => ({ name, message: CAPTURED }))
+      ],
+      'no-restricted-properties': [
+        'error',
+        ...REPLACED_OF_PROCESS.map(property => ({ object: 'process', property, message: CAPTURED }))
+      ],
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector:
+            "CallExpression[callee.name='require'][arguments.0.value=/^(node:)?(fs|timers|perf_hooks|v8)(\\u002F|$)/]",
+          message: CAPTURED
+        }
+      ]
     }
   },
   // Commands write through one file, which escapes all text.
@@ -54,7 +88,14 @@ module.exports = [
     ignores: ['exporter/cli/output.js'],
     rules: {
       'no-console': 'error',
-      'no-restricted-properties': ['error', ...['stdout', 'stderr'].map(property => ({ object: 'process', property, message: 'Use cli/output.js.' }))]
+      'no-restricted-properties': [
+        'error',
+        ...['stdout', 'stderr'].map(property => ({
+          object: 'process',
+          property,
+          message: 'Use cli/output.js.'
+        }))
+      ]
     }
   }
 ]

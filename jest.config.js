@@ -6,7 +6,10 @@ const LOADS_BY_IMPORT = 'node_modules/@opentelemetry/otlp-exporter-base/'
 module.exports = {
   testEnvironment: 'node',
   testMatch: ['<rootDir>/test/**/*.test.js'],
-  transform: { [LOADS_BY_IMPORT]: '<rootDir>/test/support/dynamic-import.js', '\\.js$': 'babel-jest' },
+  transform: {
+    [LOADS_BY_IMPORT]: '<rootDir>/test/support/dynamic-import.js',
+    '\\.js$': 'babel-jest'
+  },
   transformIgnorePatterns: [`node_modules/(?!${LOADS_BY_IMPORT.slice('node_modules/'.length)})`],
   // Real processes are spawned: two at a time is what a two-core machine carries.
   maxWorkers: 2,

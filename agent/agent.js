@@ -3,7 +3,14 @@
 const path = require('node:path')
 const { isMainThread } = require('node:worker_threads')
 const {
-  clearImmediate, clearInterval, nowMs, nowUnixMs, parseJson, setImmediate, setInterval, stringifyJson
+  clearImmediate,
+  clearInterval,
+  nowMs,
+  nowUnixMs,
+  parseJson,
+  setImmediate,
+  setInterval,
+  stringifyJson
 } = require('./primordials')
 const { PROTOCOL_VERSION, MAX_LINE_BYTES, fields } = require('./frame')
 const { defaultSocketPath, isOwnFolder, isOwnSocket } = require('./config')
@@ -11,28 +18,38 @@ const { Guard, attempt } = require('./guard')
 const { gc } = require('./collect/gc')
 
 /**
- * A frame's values before anything is read: each field is there, and none has a value, so that all frames have one shape, which V8 fills
- * and writes without looking names up. Parsed, as an object that is put together name by name becomes a slow dictionary.
+ * A frame's values before anything is read: each field is there, and none has a value, so that all
+ * frames have one shape, which V8 fills and writes without looking names up. Parsed, as an object
+ * that is put together name by name becomes a slow dictionary.
  * @type {import('./frame').Frame['values']}
  */
 const NO_VALUES = parseJson(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)
 for (const name in NO_VALUES) NO_VALUES[/** @type {keyof typeof fields} */ (name)] = undefined
 
-/** @param {string} type @param {object} content @returns {string} a line of the wire contract; frames have a form of their own */
+/**
+ * @param {string} type
+ * @param {object} content
+ * @returns {string} a line of the wire contract; frames have a form of their own
+ */
 const encode = (type, content) => stringifyJson({ v: PROTOCOL_VERSION, type, ...content }) + '\n'
 
 /**
  * Watches this isolate: one unref'd timer, collect -> encode -> send.
  * @param {import('./config').Config} config
  * @param {ReturnType<typeof import('./collect/gc-observer').gcObserver>} gcs
- * @returns {{ load: () => Generator<unknown, void>, run: () => void, bye: (exitCode: number) => void, stop: () => void }} load: what it needs, piece by
- *   piece; run: the first frame, and from then on; bye: the last one
+ * @returns {{ load: () => Generator<unknown, void>, run: () => void, bye: (exitCode: number) =>
+ *   void, stop: () => void }} load: what it needs, piece by piece; run: the first frame, and from
+ *   then on; bye: the last one
  */
 function start (config, gcs) {
   const guard = new Guard()
   const wrap = guard.wrap.bind(guard)
   let collectSeconds = 0
-  /** Guarded, and counted as time that the agent took. @param {string} what @param {() => void} work */
+  /**
+   * Guarded, and counted as time that the agent took.
+   * @param {string} what
+   * @param {() => void} work
+   */
   const metered = (what, work) => wrap(what, () => {
     const began = nowMs()
     try {
@@ -55,10 +72,13 @@ function start (config, gcs) {
   let commands
 
   // In the system's temporary folder anybody could have been there first, to read along.
-  const isSafe = () => overSocket?.path !== defaultSocketPath() || isOwnFolder(path.dirname(defaultSocketPath()))
+  const isSafe = () =>
+    overSocket?.path !== defaultSocketPath() || isOwnFolder(path.dirname(defaultSocketPath()))
 
   const connect = wrap('connect', () => {
-    if (config.allocatorAccess !== 'off' && isMainThread) access ??= require('./allocator-access').allocatorAccess()
+    if (config.allocatorAccess !== 'off' && isMainThread) {
+      access ??= require('./allocator-access').allocatorAccess()
+    }
     const { Transport } = require('./transport')
     transport ??= new Transport(config.socket, begin, isSafe)
     transport.tick(nowMs() / 1000)
@@ -66,7 +86,10 @@ function start (config, gcs) {
 
   /** Up to its last brace: what depends on the connection follows. @type {string | undefined} */
   let helloStart
-  /** @param {object} [ofConnection] @returns {string} */
+  /**
+   * @param {object} [ofConnection]
+   * @returns {string}
+   */
   const hello = (ofConnection = {}) => {
     helloStart ??= encode('hello', {
       ...require('./identity').hello(config),
@@ -123,7 +146,13 @@ function start (config, gcs) {
     commands ??= require('./commands').commands({
       address,
       access: mayTrim() ? access : undefined,
-      captures: config.captures ? require('./capture').captures({ address, allowSnapshot: config.allowSnapshot, counts: pauses }) : undefined,
+      captures: config.captures
+        ? require('./capture').captures({
+          address,
+          allowSnapshot: config.allowSnapshot,
+          counts: pauses
+        })
+        : undefined,
       tokenFile: config.tokenFile,
       look: () => send(nowMs() / 1000, true)
     })
@@ -139,11 +168,15 @@ function start (config, gcs) {
   /** @type {import('./frame').Frame['values']} */
   let unsent = { ...NO_VALUES }
 
-  /** @param {number} nowSeconds when the frame was due and its timer fired @param {boolean} [look] with all that is dear */
+  /**
+   * @param {number} nowSeconds when the frame was due and its timer fired
+   * @param {boolean} [look] with all that is dear
+   */
   const send = (nowSeconds, look) => {
     const values = unsent
     const tick = { count: count++, nowSeconds, look }
-    // In one function, and the line below without copies: what runs once a second is cold, and each function more is dear.
+    // In one function, and the line below without copies: what runs once a second is cold, and each
+    // function more is dear.
     for (let i = 0; i < collectors.length; i++) {
       try {
         collectors[i].read(values, tick)
@@ -155,7 +188,15 @@ function start (config, gcs) {
     values.framesDropped = framesTooLong + (transport?.dropped ?? 0)
     values.collectSeconds = collectSeconds
     sequence++
-    const line = stringifyJson({ v: PROTOCOL_VERSION, type: 'frame', sequence, atUnixMs: nowUnixMs(), uptimeSeconds: Math.round(nowMs()) / 1000, values }) + '\n'
+    const line =
+      stringifyJson({
+        v: PROTOCOL_VERSION,
+        type: 'frame',
+        sequence,
+        atUnixMs: nowUnixMs(),
+        uptimeSeconds: Math.round(nowMs()) / 1000,
+        values
+      }) + '\n'
     if (line.length <= MAX_LINE_BYTES && transport) {
       unsent = { ...NO_VALUES }
       // What covers the time since the last frame goes on while frames wait: those may be given up.
@@ -170,8 +211,9 @@ function start (config, gcs) {
     transport?.tick(dueSeconds)
     send(dueSeconds)
   })
-  // Node hands out the GCs of a turn before its immediates: read in one, a frame knows of all that were before it.
-  // Without arguments: Node.js hands those on by the iterator of arrays, which the app may replace.
+  // Node hands out the GCs of a turn before its immediates: read in one, a frame knows of all that
+  // were before it. Without arguments: Node.js hands those on by the iterator of arrays, which the
+  // app may replace.
   const due = () => {
     dueSeconds = nowMs() / 1000
     immediate = setImmediate(tick)
@@ -192,7 +234,15 @@ function start (config, gcs) {
     yield require('node:net')
     yield require('./transport')
     yield connect()
-    const loading = require('./collect').collectors({ isMainThread, frameMs, guarded: wrap, metered, majors: pauses.majors, access, memoryLimitBytes: config.memoryLimitBytes })
+    const loading = require('./collect').collectors({
+      isMainThread,
+      frameMs,
+      guarded: wrap,
+      metered,
+      majors: pauses.majors,
+      access,
+      memoryLimitBytes: config.memoryLimitBytes
+    })
     const next = wrap('load', () => loading.next())
     for (let piece = next(); piece && !piece.done; piece = next()) {
       if (piece.value) add(piece.value)

@@ -5,13 +5,16 @@ const { loadedAllocator } = require('./identity')
 const { readFileSync } = require('./primordials')
 
 /**
- * The way to ask malloc itself, where the operator allowed it: the package memwatch-allocator, a Node-API addon, where it is
- * installed, else node:ffi, where Node has it (it warns that it is experimental, once, on stderr).
+ * The way to ask malloc itself, where the operator allowed it: the package memwatch-allocator, a
+ * Node-API addon, where it is installed, else node:ffi, where Node has it (it warns that it is
+ * experimental, once, on stderr).
  *
  * @typedef {object} AllocatorAccess
  * @property {'addon' | 'ffi'} by
- * @property {() => import('memwatch-allocator').Books} books takes about 5 ns for each free chunk: milliseconds after much churn
- * @property {() => boolean} trim gives free memory back to the system; blocks meanwhile; false: malloc has no such call
+ * @property {() => import('memwatch-allocator').Books} books takes about 5 ns for each free chunk:
+ *   milliseconds after much churn
+ * @property {() => boolean} trim gives free memory back to the system; blocks meanwhile; false:
+ *   malloc has no such call
  */
 
 const ADDON = 'memwatch-allocator'
@@ -36,7 +39,9 @@ function byForeignFunctions () {
   let ffi
   try {
     // Another allocator than glibc's leaves glibc's functions in place: they would tell of nothing.
-    if (loadedAllocator(readFileSync('/proc/self/maps', 'latin1')).allocator !== 'glibc') return undefined
+    if (loadedAllocator(readFileSync('/proc/self/maps', 'latin1')).allocator !== 'glibc') {
+      return undefined
+    }
     ffi = require('node:' + 'ffi') // not known to the types of older Nodes
     const { functions } = ffi.dlopen(null, {
       open_memstream: { arguments: ['pointer', 'pointer'], return: 'pointer' },

@@ -4,8 +4,9 @@ const { clearTimeout, nowMs, setTimeout } = require('./primordials')
 const { gcObserver } = require('./collect/gc-observer')
 
 /**
- * The app's start is the app's: only GCs are observed from the first moment. Everything else is loaded, and the exporter
- * called, when the loop has had its first turns, bit by bit: at once it would hold the app up for some ten milliseconds.
+ * The app's start is the app's: only GCs are observed from the first moment. Everything else is
+ * loaded, and the exporter called, when the loop has had its first turns, bit by bit: at once it
+ * would hold the app up for some ten milliseconds.
  */
 const LOAD_AFTER_MS = 40
 const LOAD_EVERY_MS = 1

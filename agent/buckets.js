@@ -27,7 +27,10 @@ class Buckets {
     if (seconds > this.longestSeconds) this.longestSeconds = seconds
   }
 
-  /** As a row of the wire contract. @returns {[count: number, sumSeconds: number, longestSeconds: number, counts: number[]]} */
+  /**
+   * As a row of the wire contract.
+   * @returns {[count: number, sumSeconds: number, longestSeconds: number, counts: number[]]}
+   */
   get row () {
     return [this.count, this.sumSeconds, this.longestSeconds, this.counts]
   }

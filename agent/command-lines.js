@@ -56,7 +56,10 @@ class CommandLines {
     this.#hangUp()
   }
 
-  /** @param {Buffer} chunk @returns {boolean} false for a peer that must not go on */
+  /**
+   * @param {Buffer} chunk
+   * @returns {boolean} false for a peer that must not go on
+   */
   #reads (chunk) {
     for (let start = 0; start < chunk.length;) {
       if (!this.#hasBudget()) {

@@ -8,7 +8,10 @@ const { isProof } = require('./proof')
 
 /** A look takes milliseconds; one that is younger than this will do. */
 const LOOK_EVERY_SECONDS = 1
-/** malloc_trim takes tens of milliseconds: an app that is told to again and again would do nothing else. */
+/**
+ * malloc_trim takes tens of milliseconds: an app that is told to again and again would do nothing
+ * else.
+ */
 const TRIM_EVERY_SECONDS = 10
 /** Folder, socket and token file are looked at once in so long, however many commands come. */
 const TRUST_SECONDS = 1
@@ -30,13 +33,18 @@ const MAX_ID_LENGTH = 64
  *
  * @param {object} options
  * @param {{ path: string }} options.address where commands come from
- * @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} [options.access] with it malloc may be trimmed
- * @param {Pick<ReturnType<typeof import('./capture').captures>, 'capture'>} [options.captures] with them captures may be made
+ * @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} [options.access] with it
+ *   malloc may be trimmed
+ * @param {Pick<ReturnType<typeof import('./capture').captures>, 'capture'>} [options.captures] with
+ *   them captures may be made
  * @param {string} [options.tokenFile] commands must prove to know what it holds
  * @param {() => void} options.look sends a frame with all that is dear
  * @param {{ now?: () => number, rss?: () => number }} [dependencies] now: seconds
  */
-function commands ({ address, access, captures, tokenFile, look }, { now = () => nowMs() / 1000, rss = readRssBytes } = {}) {
+function commands (
+  { address, access, captures, tokenFile, look },
+  { now = () => nowMs() / 1000, rss = readRssBytes } = {}
+) {
   let trimmedAt = -Infinity
   let lookedAt = -Infinity
   const isTrusted = trust({ address, tokenFile, now })
@@ -50,7 +58,10 @@ function commands ({ address, access, captures, tokenFile, look }, { now = () =>
     return { ok: true }
   }
 
-  /** @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} access @returns {Result} */
+  /**
+   * @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} access
+   * @returns {Result}
+   */
   const trim = access => {
     const began = now()
     if (began - trimmedAt < TRIM_EVERY_SECONDS) return { ok: false, reason: 'too_soon' }

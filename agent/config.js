@@ -6,7 +6,8 @@ const { lstatSync } = require('./primordials')
 const { POD_NAMES } = require('./text-rules')
 
 /**
- * Where an agent looks for its exporter, and an exporter listens, when nothing is said: a folder of this user's own.
+ * Where an agent looks for its exporter, and an exporter listens, when nothing is said: a folder of
+ * this user's own.
  * @returns {string} absolute path
  */
 function defaultSocketPath () {
@@ -40,7 +41,10 @@ const options = Object.freeze({
     env: 'MEMWATCH_SOCKET',
     default: defaultSocketPath(),
     help: 'where the exporter listens: a path, or tcp://HOST:PORT',
-    /** @param {string} text @returns {{ path: string } | { host: string, port: number }} */
+    /**
+     * @param {string} text
+     * @returns {{ path: string } | { host: string, port: number }}
+     */
     read (text) {
       if (!text.startsWith('tcp://')) return { path: path.resolve(text) }
       const match = /^tcp:\/\/(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):(\d{1,5})$/.exec(text)
@@ -72,19 +76,27 @@ const options = Object.freeze({
   allocatorAccess: {
     env: 'MEMWATCH_ALLOCATOR_ACCESS',
     default: 'off',
-    help: 'read lets the agent ask malloc itself (package memwatch-allocator, or node:ffi), trim ' +
-      'lets memwatch trim give free memory back, too; memwatch run and try set read where nothing ' +
+    help:
+      'read lets the agent ask malloc itself (package memwatch-allocator, or node:ffi), trim ' +
+      'lets memwatch trim give free memory back, too; memwatch run and try set read where ' +
+        'nothing ' +
       'is set',
-    /** @param {string} text @returns {'off' | 'read' | 'trim'} */
+    /**
+     * @param {string} text
+     * @returns {'off' | 'read' | 'trim'}
+     */
     read (text) {
-      if (text !== 'off' && text !== 'read' && text !== 'trim') throw new Error('expected off, read or trim')
+      if (text !== 'off' && text !== 'read' && text !== 'trim') {
+        throw new Error('expected off, read or trim')
+      }
       return text
     }
   },
   captures: {
     env: 'MEMWATCH_CAPTURES',
     default: 'on',
-    help: 'off refuses profiles and all other captures, those that the exporter makes by itself, too',
+    help: 'off refuses profiles and all other captures, those that the exporter makes by ' +
+      'itself, too',
     /** @param {string} text */
     read (text) {
       if (text !== 'on' && text !== 'off') throw new Error('expected on or off')
@@ -94,13 +106,15 @@ const options = Object.freeze({
   allowSnapshot: {
     env: 'MEMWATCH_ALLOW_SNAPSHOT',
     default: '0',
-    help: '1 allows heap snapshots: they hold all strings of the app, secrets too, and stop it for seconds',
+    help: '1 allows heap snapshots: they hold all strings of the app, secrets too, and stop it ' +
+      'for seconds',
     read: readBoolean
   },
   tokenFile: {
     env: 'MEMWATCH_TOKEN_FILE',
     default: '',
-    help: 'file with the token that the exporter must know to have something done; without it the socket itself must be safe',
+    help: 'file with the token that the exporter must know to have something done; without it ' +
+      'the socket itself must be safe',
     /** @param {string} text */
     read: text => text
   },
@@ -131,13 +145,15 @@ const options = Object.freeze({
   injected: {
     env: 'MEMWATCH_INJECTED',
     default: '0',
-    help: '1 says that an admission policy added the agent: memwatch fix then leaves the preload to it',
+    help: '1 says that an admission policy added the agent: memwatch fix then leaves the ' +
+      'preload to it',
     read: readBoolean
   },
   memoryLimitBytes: {
     env: 'MEMWATCH_MEMORY_LIMIT_BYTES',
     default: '0',
-    help: 'memory limit of the container in bytes, by the downward API (limits.memory): used where the cgroup cannot be read; 0 is none',
+    help: 'memory limit of the container in bytes, by the downward API (limits.memory): used ' +
+      'where the cgroup cannot be read; 0 is none',
     /** @param {string} text */
     read (text) {
       if (!/^\d{1,19}$/.test(text)) throw new Error('expected a whole number of bytes')
@@ -152,7 +168,9 @@ const options = Object.freeze({
   }
 })
 
-/** @typedef {{ [Name in keyof typeof options]: ReturnType<typeof options[Name]['read']> }} Config */
+/**
+ * @typedef {{ [Name in keyof typeof options]: ReturnType<typeof options[Name]['read']> }} Config
+ */
 
 /**
  * @param {NodeJS.ProcessEnv} [env]
@@ -169,7 +187,10 @@ function readConfig (env = process.env) {
   })))
 }
 
-/** @param {import('node:fs').Stats} stats whether this user's, or root's; Windows pipes are no files, and have none */
+/**
+ * @param {import('node:fs').Stats} stats whether this user's, or root's; Windows pipes are no
+ *   files, and have none
+ */
 const isOwn = ({ uid }) => process.getuid === undefined || uid === process.getuid() || uid === 0
 
 /**

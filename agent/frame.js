@@ -3,9 +3,10 @@
 /**
  * THE wire contract between an agent and the exporter.
  *
- * An agent opens one connection per isolate and writes NDJSON lines: one `hello`, then one `frame` a second, then, if it
- * can, one `bye`. Counters are cumulative since the isolate started, so a lost frame loses no event. Every number on the
- * wire is in base units: bytes, seconds, ratios 0 to 1; a field that cannot be read on this machine is absent, never 0.
+ * An agent opens one connection per isolate and writes NDJSON lines: one `hello`, then one `frame`
+ * a second, then, if it can, one `bye`. Counters are cumulative since the isolate started, so a
+ * lost frame loses no event. Every number on the wire is in base units: bytes, seconds, ratios 0 to
+ * 1; a field that cannot be read on this machine is absent, never 0.
  *
  *   {"v":1,"type":"hello", ...Hello}
  *   {"v":1,"type":"frame","sequence":7,"atUnixMs":1760000000000,"uptimeSeconds":7.1,"values":{"rssBytes":...,...}}
@@ -19,17 +20,18 @@
  *
  * With a token the hello holds a `nonce`, new for each connection. `proof` covers it as well as
  * `sequence`, which grows with each command: proof.js. An agent reads ten lines a second. After ten
- * lines that are no trusted command, or one of more than 4 KiB, it hangs up, and connects again 30 s
- * later.
+ * lines that are no trusted command, or one of more than 4 KiB, it hangs up, and connects again 30
+ * s later.
  *   {"v":1,"type":"answer","id":"...", ...Answer}
  *
- * What is captured travels before the answer, each part on a connection of its own: a line that says which, then bytes until it ends.
+ * What is captured travels before the answer, each part on a connection of its own: a line that
+ * says which, then bytes until it ends.
  *
  *   {"v":1,"type":"command","id":"...","command":"capture","args":{"kind":"cpu_profile","seconds":5}}
  *   {"v":1,"type":"capture","id":"...","part":"profile"}
  *
- * `values` holds the fields of the table below. Unknown fields are ignored by a reader (an older exporter, a newer
- * agent); a known field with a value of the wrong shape rejects the frame.
+ * `values` holds the fields of the table below. Unknown fields are ignored by a reader (an older
+ * exporter, a newer agent); a known field with a value of the wrong shape rejects the frame.
  */
 
 /** Version of the contract. It changes only when an older reader would misread a newer line. */
@@ -43,18 +45,33 @@ const GC_PAUSE_BOUNDS_SECONDS = Object.freeze([
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5
 ])
 
-/** Upper bounds in seconds of the event loop delay buckets; a last bucket counts all longer delays. */
+/**
+ * Upper bounds in seconds of the event loop delay buckets; a last bucket counts all longer delays.
+ */
 const DELAY_BOUNDS_SECONDS = Object.freeze([
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 ])
 
-/** GC kinds as `perf_hooks` numbers them (`entry.detail.kind`), under the names that prom-client gave them. */
-const GC_KINDS = Object.freeze({ 1: 'minor', 2: 'minor_mark_sweep', 4: 'major', 8: 'incremental', 16: 'weakcb' })
+/**
+ * GC kinds as `perf_hooks` numbers them (`entry.detail.kind`), under the names that prom-client
+ * gave them.
+ */
+const GC_KINDS = Object.freeze({
+  1: 'minor',
+  2: 'minor_mark_sweep',
+  4: 'major',
+  8: 'incremental',
+  16: 'weakcb'
+})
 
-/** Why a GC ran, read from `entry.detail.flags` (V8's GCCallbackFlags). First match wins, top to bottom. */
+/**
+ * Why a GC ran, read from `entry.detail.flags` (V8's GCCallbackFlags). First match wins, top to
+ * bottom.
+ */
 const GC_CAUSES = Object.freeze([
   { flag: 4, cause: 'forced' }, // kGCCallbackFlagForced: global.gc(), inspector
-  { flag: 32, cause: 'external' }, // kGCCallbackFlagCollectAllExternalMemory: Buffers and ArrayBuffers
+  // kGCCallbackFlagCollectAllExternalMemory: Buffers and ArrayBuffers
+  { flag: 32, cause: 'external' },
   { flag: 128, cause: 'last_resort' } // kGCCallbackFlagLastResort, V8 14.6
 ])
 
@@ -62,10 +79,10 @@ const GC_CAUSES = Object.freeze([
 const ORDINARY_CAUSE = 'ordinary'
 
 /**
- * @typedef {'number'|'spaces'|'gc'|'delay'|'counts'} Shape
- *   `number`: one finite number. `spaces`: `{[space]: [used, size, available, physical]}`, bytes.
- *   `gc`: `{[kind + '/' + cause]: [count, pauseSeconds, longestPauseSeconds, [bucket counts]]}`; the longest pause covers
- *   the time since a frame was last sent at once, all else is cumulative.
+ * @typedef {'number'|'spaces'|'gc'|'delay'|'counts'} Shape `number`: one finite number. `spaces`:
+ *   `{[space]: [used, size, available, physical]}`, bytes. `gc`:
+ *   `{[kind + '/' + cause]: [count, pauseSeconds, longestPauseSeconds, [bucket counts]]}`; the
+ *   longest pause covers the time since a frame was last sent at once, all else is cumulative.
  *   `delay`: `[count, sumSeconds, longestSeconds, [bucket counts]]`, the longest as above.
  *   `counts`: `{[name]: number}`.
  * @typedef {'bytes'|'seconds'|'count'|'cores'} Unit
@@ -77,14 +94,28 @@ const ORDINARY_CAUSE = 'ordinary'
  * @property {string} source the Node API, V8 counter or kernel file the number comes from
  */
 
-/** @param {Unit} unit @param {'process'|'isolate'} scope @param {string} source @returns {Field} */
+/**
+ * @param {Unit} unit
+ * @param {'process'|'isolate'} scope
+ * @param {string} source
+ * @returns {Field}
+ */
 const gauge = (unit, scope, source) => ({ unit, kind: 'gauge', scope, shape: 'number', source })
-/** @param {Unit} unit @param {'process'|'isolate'} scope @param {string} source @returns {Field} */
+/**
+ * @param {Unit} unit
+ * @param {'process'|'isolate'} scope
+ * @param {string} source
+ * @returns {Field}
+ */
 const counter = (unit, scope, source) => ({ unit, kind: 'counter', scope, shape: 'number', source })
 
 const fields = Object.freeze({
   // What the kernel says of the process. /proc/self/status counts in kB; bytes here.
-  rssBytes: gauge('bytes', 'process', '/proc/self/statm resident, elsewhere process.memoryUsage.rss()'),
+  rssBytes: gauge(
+    'bytes',
+    'process',
+    '/proc/self/statm resident, elsewhere process.memoryUsage.rss()'
+  ),
   rssAnonBytes: gauge('bytes', 'process', '/proc/self/statm resident less shared'),
   rssFileBytes: gauge('bytes', 'process', '/proc/self/status RssFile'),
   rssShmemBytes: gauge('bytes', 'process', '/proc/self/status RssShmem'),
@@ -98,104 +129,237 @@ const fields = Object.freeze({
     kind: 'gauge',
     scope: 'process',
     shape: 'counts',
-    source: 'links of /proc/self/fd by kind: socket, pipe, file, eventpoll (one a loop), eventfd, inotify, io_uring, timerfd, signalfd, pidfd, other. When openFileDescriptors changed by 5 %, every 10 s at most; more than 512 are sampled'
+    source:
+      'links of /proc/self/fd by kind: socket, pipe, file, eventpoll (one a loop), eventfd, ' +
+        'inotify, io_uring, timerfd, signalfd, pidfd, other. When openFileDescriptors changed ' +
+          'by 5 %, every 10 s at most; more than 512 are sampled'
   }),
   maxFileDescriptors: gauge('count', 'process', '/proc/self/limits Max open files, soft'),
   cpuUserSeconds: counter('seconds', 'process', 'process.cpuUsage().user'),
   cpuSystemSeconds: counter('seconds', 'process', 'process.cpuUsage().system'),
-  mallocHeapBytes: gauge('bytes', 'process', '/proc/self/maps [heap]: extent of the main malloc arena, with residentBytes'),
-  mallocArenaBytes: gauge('bytes', 'process', '/proc/self/maps: writable part of the 64 MiB glibc arenas, with residentBytes'),
-  mallocArenas: gauge('count', 'process', '/proc/self/maps: number of 64 MiB glibc arenas, with residentBytes'),
-  workerThreads: gauge('count', 'process',
-    '/proc/self/maps: number of stacks of 4 MiB, those of worker threads, with residentBytes'),
+  mallocHeapBytes: gauge(
+    'bytes',
+    'process',
+    '/proc/self/maps [heap]: extent of the main malloc arena, with residentBytes'
+  ),
+  mallocArenaBytes: gauge(
+    'bytes',
+    'process',
+    '/proc/self/maps: writable part of the 64 MiB glibc arenas, with residentBytes'
+  ),
+  mallocArenas: gauge(
+    'count',
+    'process',
+    '/proc/self/maps: number of 64 MiB glibc arenas, with residentBytes'
+  ),
+  workerThreads: gauge(
+    'count',
+    'process',
+    '/proc/self/maps: number of stacks of 4 MiB, those of worker threads, with residentBytes'
+  ),
   residentBytes: /** @type {Field} */ ({
     unit: 'bytes',
     kind: 'gauge',
     scope: 'process',
     shape: 'counts',
-    source: '/proc/self/pagemap, else smaps: resident part of malloc_heap ([heap]), malloc_arenas, malloc_mapped, webassembly and stacks; other is the rest of RssAnon, the V8 heap mostly. Every 10 s while RssAnon moves, else every 60 s; larger memories sampled'
+    source:
+      '/proc/self/pagemap, else smaps: resident part of malloc_heap ([heap]), malloc_arenas, ' +
+        'malloc_mapped, webassembly and stacks; other is the rest of RssAnon, the V8 heap ' +
+          'mostly. Every 10 s while RssAnon moves, else every 60 s; larger memories sampled'
   }),
   allocatorBytes: /** @type {Field} */ ({
     unit: 'bytes',
     kind: 'gauge',
     scope: 'process',
     shape: 'counts',
-    source: 'malloc itself, where MEMWATCH_ALLOCATOR_ACCESS allows it: malloc_info(3), jemalloc mallctl(3), tcmalloc, mimalloc; see collect/allocator-books.js. With residentBytes, more rarely where it is dear'
+    source:
+      'malloc itself, where MEMWATCH_ALLOCATOR_ACCESS allows it: malloc_info(3), jemalloc ' +
+        'mallctl(3), tcmalloc, mimalloc; see collect/allocator-books.js. With residentBytes, ' +
+          'more rarely where it is dear'
   }),
 
-  // What the container allows. Absent when there is no limit; the smallest limit of the cgroup and its visible parents.
-  containerLimitBytes: gauge('bytes', 'process', 'cgroup memory.max or memory.limit_in_bytes, parents walked'),
+  // What the container allows. Absent when there is no limit; the smallest limit of the cgroup and
+  // its visible parents.
+  containerLimitBytes: gauge(
+    'bytes',
+    'process',
+    'cgroup memory.max or memory.limit_in_bytes, parents walked'
+  ),
   containerHighBytes: gauge('bytes', 'process', 'cgroup v2 memory.high, parents walked'),
   containerUsageBytes: gauge('bytes', 'process', 'cgroup memory.current or memory.usage_in_bytes'),
-  containerWorkingSetBytes: gauge('bytes', 'process', 'cgroup usage less inactive_file, as the kubelet counts'),
+  containerWorkingSetBytes: gauge(
+    'bytes',
+    'process',
+    'cgroup usage less inactive_file, as the kubelet counts'
+  ),
   containerLimitHits: counter('count', 'process', 'cgroup memory.events max or memory.failcnt'),
   containerHighHits: counter('count', 'process', 'cgroup v2 memory.events high'),
   containerOomEvents: counter('count', 'process', 'cgroup v2 memory.events oom'),
-  containerOomKills: counter('count', 'process', 'cgroup memory.events oom_kill or memory.oom_control oom_kill'),
+  containerOomKills: counter(
+    'count',
+    'process',
+    'cgroup memory.events oom_kill or memory.oom_control oom_kill'
+  ),
   memoryPressureSomeSeconds: counter('seconds', 'process', 'cgroup v2 memory.pressure some total'),
   memoryPressureFullSeconds: counter('seconds', 'process', 'cgroup v2 memory.pressure full total'),
   cpuPressureSomeSeconds: counter('seconds', 'process', 'cgroup v2 cpu.pressure some total'),
-  cpuQuotaCores: gauge('cores', 'process', 'cgroup cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us'),
+  cpuQuotaCores: gauge(
+    'cores',
+    'process',
+    'cgroup cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us'
+  ),
   cpuPeriods: counter('count', 'process', 'cgroup cpu.stat nr_periods'),
   cpuThrottledPeriods: counter('count', 'process', 'cgroup cpu.stat nr_throttled'),
-  cpuThrottledSeconds: counter('seconds', 'process', 'cgroup cpu.stat throttled_usec (v2) or throttled_time (v1)'),
+  cpuThrottledSeconds: counter(
+    'seconds',
+    'process',
+    'cgroup cpu.stat throttled_usec (v2) or throttled_time (v1)'
+  ),
 
   // What V8 says of the isolate.
   heapUsedBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().used_heap_size'),
   heapTotalBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().total_heap_size'),
   heapPhysicalBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().total_physical_size'),
-  heapExecutableBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().total_heap_size_executable'),
+  heapExecutableBytes: gauge(
+    'bytes',
+    'isolate',
+    'v8.getHeapStatistics().total_heap_size_executable'
+  ),
   heapSizeLimitBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().heap_size_limit'),
-  heapAllocatedBytes: counter('bytes', 'isolate', 'v8.getHeapStatistics().total_allocated_bytes, where Node has it'),
+  heapAllocatedBytes: counter(
+    'bytes',
+    'isolate',
+    'v8.getHeapStatistics().total_allocated_bytes, where Node has it'
+  ),
   externalBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().external_memory'),
-  externalPeakBytes: gauge('bytes', 'isolate', 'highest v8 external_memory seen since the previous frame'),
-  arrayBuffersBytes: gauge('bytes', 'isolate', 'process.memoryUsage().arrayBuffers, every 5 frames'),
+  externalPeakBytes: gauge(
+    'bytes',
+    'isolate',
+    'highest v8 external_memory seen since the previous frame'
+  ),
+  arrayBuffersBytes: gauge(
+    'bytes',
+    'isolate',
+    'process.memoryUsage().arrayBuffers, every 5 frames'
+  ),
   mallocedBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().malloced_memory'),
   peakMallocedBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().peak_malloced_memory'),
   globalHandlesBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().used_global_handles_size'),
   nativeContexts: gauge('count', 'isolate', 'v8.getHeapStatistics().number_of_native_contexts'),
   detachedContexts: gauge('count', 'isolate', 'v8.getHeapStatistics().number_of_detached_contexts'),
   spaces: /** @type {Field} */ ({
-    unit: 'bytes', kind: 'gauge', scope: 'isolate', shape: 'spaces', source: 'v8.getHeapSpaceStatistics()'
+    unit: 'bytes',
+    kind: 'gauge',
+    scope: 'isolate',
+    shape: 'spaces',
+    source: 'v8.getHeapSpaceStatistics()'
   }),
   gc: /** @type {Field} */ ({
-    unit: 'seconds', kind: 'counter', scope: 'isolate', shape: 'gc', source: "PerformanceObserver 'gc', every entry"
+    unit: 'seconds',
+    kind: 'counter',
+    scope: 'isolate',
+    shape: 'gc',
+    source: "PerformanceObserver 'gc', every entry"
   }),
-  gcObserverStopped: gauge('count', 'isolate',
-    '1 where GCs were not observed since the frame before, as observing them may have caused them: collect/gc-watchdog.js. Absent before the first time'),
-  gcUnobservedSeconds: counter('seconds', 'isolate',
-    'time in which GCs were not observed, for that reason: the counts of gc stand still in it. Absent before the first time'),
-  liveHeapBytes: gauge('bytes', 'isolate',
-    'used bytes of all spaces but the new ones, read in the observer callback after a major GC; absent before the first'),
-  liveHeapMajors: counter('count', 'isolate', 'major GCs counted when liveHeapBytes was read: a new value is a new reading'),
+  gcObserverStopped: gauge(
+    'count',
+    'isolate',
+    '1 where GCs were not observed since the frame before, as observing them may have caused ' +
+      'them: collect/gc-watchdog.js. Absent before the first time'
+  ),
+  gcUnobservedSeconds: counter(
+    'seconds',
+    'isolate',
+    'time in which GCs were not observed, for that reason: the counts of gc stand still in it. ' +
+      'Absent before the first time'
+  ),
+  liveHeapBytes: gauge(
+    'bytes',
+    'isolate',
+    'used bytes of all spaces but the new ones, read in the observer callback after a major GC; ' +
+      'absent before the first'
+  ),
+  liveHeapMajors: counter(
+    'count',
+    'isolate',
+    'major GCs counted when liveHeapBytes was read: a new value is a new reading'
+  ),
 
   // The loop.
-  eventLoopActiveSeconds: counter('seconds', 'isolate', 'performance.eventLoopUtilization().active'),
+  eventLoopActiveSeconds: counter(
+    'seconds',
+    'isolate',
+    'performance.eventLoopUtilization().active'
+  ),
   eventLoopIdleSeconds: counter('seconds', 'isolate', 'performance.eventLoopUtilization().idle'),
-  eventLoopIterations: counter('count', 'isolate', 'performance.nodeTiming.uvMetricsInfo.loopCount, Node 20+'),
+  eventLoopIterations: counter(
+    'count',
+    'isolate',
+    'performance.nodeTiming.uvMetricsInfo.loopCount, Node 20+'
+  ),
   eventLoopDelay: /** @type {Field} */ ({
-    unit: 'seconds', kind: 'counter', scope: 'isolate', shape: 'delay', source: "lateness of the agent's own timer, see collect/delay.js"
+    unit: 'seconds',
+    kind: 'counter',
+    scope: 'isolate',
+    shape: 'delay',
+    source: "lateness of the agent's own timer, see collect/delay.js"
   }),
   threadCpuUserSeconds: counter('seconds', 'isolate', 'process.threadCpuUsage().user, Node 22+'),
-  threadCpuSystemSeconds: counter('seconds', 'isolate', 'process.threadCpuUsage().system, Node 22+'),
-  runQueueWaitSeconds: counter('seconds', 'isolate', '/proc/thread-self/schedstat: time this thread was ready and another had its CPU, throttling included; every 5 frames'),
+  threadCpuSystemSeconds: counter(
+    'seconds',
+    'isolate',
+    'process.threadCpuUsage().system, Node 22+'
+  ),
+  runQueueWaitSeconds: counter(
+    'seconds',
+    'isolate',
+    '/proc/thread-self/schedstat: time this thread was ready and another had its CPU, ' +
+      'throttling included; every 5 frames'
+  ),
   resources: /** @type {Field} */ ({
-    unit: 'count', kind: 'gauge', scope: 'isolate', shape: 'counts', source: 'process.getActiveResourcesInfo(), by type'
+    unit: 'count',
+    kind: 'gauge',
+    scope: 'isolate',
+    shape: 'counts',
+    source: 'process.getActiveResourcesInfo(), by type'
   }),
 
   // What piles up, and what pins memory.
-  listenerWarnings: counter('count', 'isolate', "process 'warning': MaxListenersExceededWarning, one for each emitter and event"),
+  listenerWarnings: counter(
+    'count',
+    'isolate',
+    "process 'warning': MaxListenersExceededWarning, one for each emitter and event"
+  ),
   bufferPoolBytes: gauge('bytes', 'isolate', 'Buffer.poolSize: what small Buffers are cut from'),
-  bufferSlabsFollowed: counter('count', 'isolate', 'slabs of the Buffer pool that were followed beyond two major GCs after they were left'),
+  bufferSlabsFollowed: counter(
+    'count',
+    'isolate',
+    'slabs of the Buffer pool that were followed beyond two major GCs after they were left'
+  ),
   bufferSlabsKept: counter('count', 'isolate', 'those of them that a slice kept alive'),
   addons: /** @type {Field} */ ({
-    unit: 'count', kind: 'gauge', scope: 'process', shape: 'counts', source: 'loaded .node files by `abi/name`; abi is v8, node_api or unread, where a look at the memory map finds them'
+    unit: 'count',
+    kind: 'gauge',
+    scope: 'process',
+    shape: 'counts',
+    source:
+      'loaded .node files by `abi/name`; abi is v8, node_api or unread, where a look at the ' +
+        'memory map finds them'
   }),
 
   // The agent's own trouble, in band.
   agentErrors: counter('count', 'isolate', 'errors caught by the guard of the agent'),
-  framesDropped: counter('count', 'isolate', 'frames given up because the exporter was away or slow for longer than they are kept, or too long'),
-  collectSeconds: counter('seconds', 'isolate', 'main-thread time the agent spent to collect, encode and send')
+  framesDropped: counter(
+    'count',
+    'isolate',
+    'frames given up because the exporter was away or slow for longer than they are kept, or ' +
+      'too long'
+  ),
+  collectSeconds: counter(
+    'seconds',
+    'isolate',
+    'main-thread time the agent spent to collect, encode and send'
+  )
 })
 
 /**
@@ -203,8 +367,10 @@ const fields = Object.freeze({
  * @property {string} [uid] MEMWATCH_POD_UID
  * @property {string} [name] MEMWATCH_POD_NAME
  * @property {string} [namespace] MEMWATCH_POD_NAMESPACE
- * @property {boolean} [injected] MEMWATCH_INJECTED: the preload comes from an admission policy, not from who wrote the pod
- * @property {string} [container] MEMWATCH_CONTAINER: the containers of a pod share its host name, and may all have a pid 1
+ * @property {boolean} [injected] MEMWATCH_INJECTED: the preload comes from an admission policy, not
+ *   from who wrote the pod
+ * @property {string} [container] MEMWATCH_CONTAINER: the containers of a pod share its host name,
+ *   and may all have a pid 1
  */
 
 /**
@@ -217,35 +383,44 @@ const fields = Object.freeze({
  *   threads only. Processes of one host and cgroup share a limit
  * @property {number} pid
  * @property {number} threadId 0 is the main thread
- * @property {number} startedAtUnixMs when the isolate started; pid + threadId + this tell two lives apart
- * @property {number} [startTimeTicks] start of the process in clock ticks since boot, /proc/self/stat
- * @property {string} name the app: MEMWATCH_NAME, else the name in the nearest package.json, else the script's base name
+ * @property {number} startedAtUnixMs when the isolate started; pid + threadId + this tell two lives
+ *   apart
+ * @property {number} [startTimeTicks] start of the process in clock ticks since boot,
+ *   /proc/self/stat
+ * @property {string} name the app: MEMWATCH_NAME, else the name in the nearest package.json, else
+ *   the script's base name
  * @property {number} intervalSeconds seconds between frames
  * @property {string} node version, without the v
  * @property {string} v8 version
  * @property {string} platform
  * @property {string} arch
  * @property {'glibc'|'musl'|'other'|'unknown'} libc
- * @property {'glibc'|'musl'|'jemalloc'|'mimalloc'|'tcmalloc'|'other'|'unknown'} allocator what malloc is, from the loaded objects
+ * @property {'glibc'|'musl'|'jemalloc'|'mimalloc'|'tcmalloc'|'other'|'unknown'} allocator what
+ *   malloc is, from the loaded objects
  * @property {string} [allocatorPath] the loaded object that says so
  * @property {boolean} pointerCompression
  * @property {string[]} execArgv process.execArgv
  * @property {string[]} nodeOptions NODE_OPTIONS, split as Node splits it
- * @property {Record<string, string>} mallocEnv the environment variables that steer an allocator, those that are set
+ * @property {Record<string, string>} mallocEnv the environment variables that steer an allocator,
+ *   those that are set
  * @property {string[]} allowedFlags process.allowedNodeEnvironmentFlags
- * @property {{maxOldGenerationSizeMb?: number, maxYoungGenerationSizeMb?: number}} [resourceLimits] of a worker
+ * @property {{maxOldGenerationSizeMb?: number, maxYoungGenerationSizeMb?: number}} [resourceLimits]
+ *   of a worker
  * @property {number} [hostMemoryBytes] os.totalmem()
- * @property {number} [constrainedBytes] process.constrainedMemory() where it names a real limit: what V8 was told at start
+ * @property {number} [constrainedBytes] process.constrainedMemory() where it names a real limit:
+ *   what V8 was told at start
  * @property {number} [cores] os.availableParallelism()
  * @property {'addon'|'ffi'} [allocatorAccess] how malloc is asked, where that is allowed
  * @property {CommandName[]} [commands] that the agent carries out
  * @property {string} [nonce] of this connection, 32 hexadecimal digits; with a token only
- * @property {number} [semiSpaceMaxBytes] no agent sends it: what a log of GCs shows of the most that a semi-space may grow to
+ * @property {number} [semiSpaceMaxBytes] no agent sends it: what a log of GCs shows of the most
+ *   that a semi-space may grow to
  */
 
 /**
- * @typedef {'look' | 'trim' | 'capture'} CommandName `look`: a frame with all that is otherwise read rarely, now. `trim`: a look, then malloc
- *   gives free memory back to the system, by malloc_trim(0) or what comes nearest. `capture`: capture/index.js
+ * @typedef {'look' | 'trim' | 'capture'} CommandName `look`: a frame with all that is otherwise
+ *   read rarely, now. `trim`: a look, then malloc gives free memory back to the system, by
+ *   malloc_trim(0) or what comes nearest. `capture`: capture/index.js
  * @typedef {object} Answer to a command
  * @property {string} id of the command
  * @property {boolean} ok

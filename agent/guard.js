@@ -4,7 +4,8 @@ const log = require('node:util').debuglog('memwatch')
 
 /**
  * Prints with NODE_DEBUG=memwatch. Never throws: a value may carry a `toString` of the app.
- * @param {string} format @param {unknown[]} values
+ * @param {string} format
+ * @param {unknown[]} values
  */
 function debug (format, ...values) {
   try {
@@ -14,7 +15,8 @@ function debug (format, ...values) {
 
 /**
  * One step of which no error may reach the app.
- * @param {string} what is being done, for NODE_DEBUG=memwatch @param {() => void} work
+ * @param {string} what is being done, for NODE_DEBUG=memwatch
+ * @param {() => void} work
  */
 function attempt (what, work) {
   try {
@@ -29,7 +31,10 @@ class Guard {
   /** Errors caught so far; travels in every frame. */
   errors = 0
 
-  /** @param {string} what was being done, for NODE_DEBUG=memwatch @param {unknown} error */
+  /**
+   * @param {string} what was being done, for NODE_DEBUG=memwatch
+   * @param {unknown} error
+   */
   caught (what, error) {
     this.errors++
     debug('%s: %s', what, error)
@@ -37,7 +42,8 @@ class Guard {
 
   /**
    * For functions of at most two parameters: to hand on any number takes an array each time.
-   * @template {[first?: any, second?: any]} Args @template Result
+   * @template {[first?: any, second?: any]} Args
+   * @template Result
    * @param {string} what is being done, for NODE_DEBUG=memwatch
    * @param {(...args: Args) => Result} work
    * @returns {(...args: Args) => Result | undefined} undefined when the work threw

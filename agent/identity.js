@@ -9,23 +9,46 @@ const { HOST_NAME, plainText } = require('./text-rules')
 
 /** Environment variables that steer an allocator. */
 const MALLOC_ENV = [
-  'LD_PRELOAD', 'MALLOC_CONF', 'GLIBC_TUNABLES', 'MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'MALLOC_TRIM_THRESHOLD_',
-  'MALLOC_MMAP_MAX_', 'MALLOC_TOP_PAD_', 'MIMALLOC_PURGE_DELAY', 'TCMALLOC_RELEASE_RATE', 'UV_THREADPOOL_SIZE'
+  'LD_PRELOAD',
+  'MALLOC_CONF',
+  'GLIBC_TUNABLES',
+  'MALLOC_ARENA_MAX',
+  'MALLOC_MMAP_THRESHOLD_',
+  'MALLOC_TRIM_THRESHOLD_',
+  'MALLOC_MMAP_MAX_',
+  'MALLOC_TOP_PAD_',
+  'MIMALLOC_PURGE_DELAY',
+  'TCMALLOC_RELEASE_RATE',
+  'UV_THREADPOOL_SIZE'
 ]
 
 /** A loaded object of this name is the allocator: it was put before libc. */
-const ALLOCATORS = Object.freeze({ jemalloc: /\/libjemalloc[^/]*$/, mimalloc: /\/libmimalloc[^/]*$/, tcmalloc: /\/libtcmalloc[^/]*$/ })
+const ALLOCATORS = Object.freeze({
+  jemalloc: /\/libjemalloc[^/]*$/,
+  mimalloc: /\/libmimalloc[^/]*$/,
+  tcmalloc: /\/libtcmalloc[^/]*$/
+})
 
 /**
- * libc and allocator, from the objects that are loaded: LD_PRELOAD may name what the loader did not find.
+ * libc and allocator, from the objects that are loaded: LD_PRELOAD may name what the loader did not
+ * find.
  * @param {string | undefined} maps text of /proc/self/maps; undefined where it cannot be read
  * @returns {Pick<import('./frame').Hello, 'libc' | 'allocator' | 'allocatorPath'>}
  */
 function loadedAllocator (maps) {
   if (maps === undefined) return { libc: 'unknown', allocator: 'unknown' }
-  const objects = new Set(maps.split('\n').map(line => line.slice(line.indexOf('/'))).filter(name => name.startsWith('/')))
+  const objects = new Set(
+    maps
+      .split('\n')
+      .map(line => line.slice(line.indexOf('/')))
+      .filter(name => name.startsWith('/'))
+  )
   const has = (/** @type {RegExp} */ pattern) => [...objects].find(name => pattern.test(name))
-  const libc = has(/\/(ld-musl-[^/]*|libc\.musl-[^/]*)$/) ? 'musl' : has(/\/(libc\.so\.6|libc-2[^/]*\.so)$/) ? 'glibc' : 'other'
+  const libc = has(/\/(ld-musl-[^/]*|libc\.musl-[^/]*)$/)
+    ? 'musl'
+    : has(/\/(libc\.so\.6|libc-2[^/]*\.so)$/)
+      ? 'glibc'
+      : 'other'
   for (const name of /** @type {(keyof typeof ALLOCATORS)[]} */ (Object.keys(ALLOCATORS))) {
     const allocatorPath = has(ALLOCATORS[name])
     if (allocatorPath) {
@@ -63,7 +86,8 @@ function appName (script) {
 }
 
 /**
- * NODE_OPTIONS split as Node splits it: at spaces, with double quotes and backslashes (src/node_options.cc).
+ * NODE_OPTIONS split as Node splits it: at spaces, with double quotes and backslashes
+ * (src/node_options.cc).
  * @param {string} text
  */
 function splitNodeOptions (text) {
@@ -75,7 +99,10 @@ function splitNodeOptions (text) {
   for (let i = 0; i < text.length; i++) {
     const character = text[i]
     if (character === '\\' && quoted && i + 1 < text.length) current += text[++i]
-    else if (character === '"') { quoted = !quoted; started = true } else if (character === ' ' && !quoted) {
+    else if (character === '"') {
+      quoted = !quoted
+      started = true
+    } else if (character === ' ' && !quoted) {
       if (started || current) options.push(current)
       current = ''
       started = false
@@ -86,8 +113,8 @@ function splitNodeOptions (text) {
 }
 
 /**
- * When the process started, as the kernel counts: with the pid it tells processes apart. Field 22 of proc_pid_stat(5); the name in
- * parentheses may hold anything.
+ * When the process started, as the kernel counts: with the pid it tells processes apart. Field 22
+ * of proc_pid_stat(5); the name in parentheses may hold anything.
  */
 function startTimeTicks () {
   try {
@@ -119,10 +146,16 @@ function fitting (texts) {
   return texts.slice(0, MAX_TEXTS).filter(text => (length += text.length) <= MAX_LIST)
 }
 
-/** @param {string} flag @returns {string} its name as Node.js documents it */
+/**
+ * @param {string} flag
+ * @returns {string} its name as Node.js documents it
+ */
 const nameOf = flag => flag.split('=', 1)[0].replaceAll('_', '-')
 
-/** @param {string} flag @returns {boolean} whether it brings the source of the app with it */
+/**
+ * @param {string} flag
+ * @returns {boolean} whether it brings the source of the app with it
+ */
 const isCodeFlag = flag => /^-[a-zA-Z]*[ep]$/.test(flag) || CODE_OPTIONS.includes(nameOf(flag))
 
 /** URLs are read without spaces and control characters. @param {string} value */
@@ -157,7 +190,13 @@ function plainFlags (flags) {
  * @returns {{ pod?: import('./frame').Pod }}
  */
 function podOf ({ podUid, podName, podNamespace, container, injected }) {
-  const pod = { ...(podUid && { uid: podUid }), ...(podName && { name: podName }), ...(podNamespace && { namespace: podNamespace }), ...(container && { container }), ...(injected && { injected }) }
+  const pod = {
+    ...(podUid && { uid: podUid }),
+    ...(podName && { name: podName }),
+    ...(podNamespace && { namespace: podNamespace }),
+    ...(container && { container }),
+    ...(injected && { injected })
+  }
   return Object.keys(pod).length > 0 ? { pod } : {}
 }
 

@@ -1,16 +1,21 @@
 'use strict'
 
 /**
- * The preload: `node -r memwatch/agent app.js`. The only file with side effects. It starts the agent once per isolate, or
- * does nothing; it never throws. Whoever preloads it into everything meets old Node.js, too: this file must parse there, and what
- * it loads may not: then that is all that happens.
+ * The preload: `node -r memwatch/agent app.js`. The only file with side effects. It starts the
+ * agent once per isolate, or does nothing; it never throws. Whoever preloads it into everything
+ * meets old Node.js, too: this file must parse there, and what it loads may not: then that is all
+ * that happens.
  */
 
 /** Two installed copies share this: the first one watches. */
 const RUNNING = Symbol.for('memwatch.agent')
 
-/** What starts the app as a child of its own is not the app: package managers, and pm2 with its daemon. */
-const STARTERS = /(^|[\\/])((npm|npx|yarn|yarnpkg|pnpm|pnpx|corepack)(-cli)?(\.[cm]?js)?|pm2(-runtime|-dev|-docker)?|pm2[\\/]lib[\\/]Daemon\.js)$/
+/**
+ * What starts the app as a child of its own is not the app: package managers, and pm2 with its
+ * daemon.
+ */
+const STARTERS =
+  /(^|[\\/])((npm|npx|yarn|yarnpkg|pnpm|pnpx|corepack)(-cli)?(\.[cm]?js)?|pm2(-runtime|-dev|-docker)?|pm2[\\/]lib[\\/]Daemon\.js)$/
 
 /** @returns {string | undefined} why this process is left alone */
 function reasonToStayOut () {
@@ -31,7 +36,10 @@ try {
     if (config.disabled) {
       debug('off: MEMWATCH_DISABLED')
     } else {
-      Object.defineProperty(global, RUNNING, { value: require('./begin').begin(config, debug), enumerable: false })
+      Object.defineProperty(global, RUNNING, {
+        value: require('./begin').begin(config, debug),
+        enumerable: false
+      })
     }
   }
 } catch (error) {

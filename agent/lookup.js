@@ -9,7 +9,9 @@ const TIMEOUT_MS = 400
 
 /**
  * Address of a name in a hosts file. hosts(5).
- * @param {string} hosts @param {string} name @returns {string | undefined}
+ * @param {string} hosts
+ * @param {string} name
+ * @returns {string | undefined}
  */
 function addressInHosts (hosts, name) {
   for (const line of hosts.split('\n')) {
@@ -19,8 +21,9 @@ function addressInHosts (hosts, name) {
 }
 
 /**
- * Resolves a name for net.connect. Not dns.lookup: its getaddrinfo runs in a thread that cannot be called off, so an app
- * would wait for a name server that does not answer, even in process.exit. Hosts file, then DNS, without search domains.
+ * Resolves a name for net.connect. Not dns.lookup: its getaddrinfo runs in a thread that cannot be
+ * called off, so an app would wait for a name server that does not answer, even in process.exit.
+ * Hosts file, then DNS, without search domains.
  * @param {string} name
  * @param {object} _options
  * @param {(error: Error | null, address: string, family: number) => void} callback

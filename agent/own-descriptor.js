@@ -15,7 +15,10 @@ class OwnDescriptor {
   #dev
   #ino
 
-  /** @param {number} fd @throws what fstat throws */
+  /**
+   * @param {number} fd
+   * @throws what fstat throws
+   */
   constructor (fd) {
     const { dev, ino } = fstatSync(fd)
     this.#fd = fd
@@ -48,13 +51,16 @@ class OwnDescriptor {
   /**
    * @template {string | Buffer} Content
    * @param {Content} content
-   * @param {Content extends Buffer ? number : never} [offset] @param {Content extends Buffer ? number : never} [length]
+   * @param {Content extends Buffer ? number : never} [offset]
+   * @param {Content extends Buffer ? number : never} [length]
    * @returns {number} bytes
    * @throws {LostDescriptor | NodeJS.ErrnoException}
    */
   write (content, offset, length) {
     if (!this.isOwn()) throw new LostDescriptor()
-    return typeof content === 'string' ? writeSync(this.#fd, content) : writeSync(this.#fd, content, offset, length)
+    return typeof content === 'string'
+      ? writeSync(this.#fd, content)
+      : writeSync(this.#fd, content, offset, length)
   }
 
   close () {
@@ -64,7 +70,8 @@ class OwnDescriptor {
 
 /**
  * @param {import('node:net').Socket | undefined} socket
- * @returns {OwnDescriptor | undefined} undefined where it shows none: a Windows pipe, or not yet one
+ * @returns {OwnDescriptor | undefined} undefined where it shows none: a Windows pipe, or not yet
+ *   one
  */
 function descriptorOf (socket) {
   const fd = /** @type {{ _handle?: { fd?: number } } | undefined} */ (/** @type {unknown} */ (socket))?._handle?.fd

@@ -1,7 +1,14 @@
 'use strict'
 
 const fs = require('node:fs')
-const { clearImmediate, clearInterval, clearTimeout, setImmediate, setInterval, setTimeout } = require('node:timers')
+const {
+  clearImmediate,
+  clearInterval,
+  clearTimeout,
+  setImmediate,
+  setInterval,
+  setTimeout
+} = require('node:timers')
 const { performance, PerformanceObserver } = require('node:perf_hooks')
 
 /**
@@ -19,19 +26,35 @@ const [seconds, nanoseconds] = hrtime()
 const originMs = seconds * 1e3 + nanoseconds / 1e6 - performance.now()
 
 const { apply } = Reflect
-/** `unref` of the first timer that begin.js sets at preload. @type {(() => NodeJS.Timeout) | undefined} */
+/**
+ * `unref` of the first timer that begin.js sets at preload.
+ * @type {(() => NodeJS.Timeout) | undefined}
+ */
 let unref
-/** @param {NodeJS.Timeout} timer @returns {NodeJS.Timeout} */
+/**
+ * @param {NodeJS.Timeout} timer
+ * @returns {NodeJS.Timeout}
+ */
 const unrefd = timer => {
   unref ??= timer.unref
   return apply(unref, timer, [])
 }
 
 module.exports = Object.freeze({
-  /** Unref'd: a script that ends must end. @param {() => void} work @param {number} ms @returns {NodeJS.Timeout} */
+  /**
+   * Unref'd: a script that ends must end.
+   * @param {() => void} work
+   * @param {number} ms
+   * @returns {NodeJS.Timeout}
+   */
   setTimeout: (work, ms) => unrefd(setTimeout(work, ms)),
   clearTimeout,
-  /** Unref'd. @param {() => void} work @param {number} ms @returns {NodeJS.Timeout} */
+  /**
+   * Unref'd.
+   * @param {() => void} work
+   * @param {number} ms
+   * @returns {NodeJS.Timeout}
+   */
   setInterval: (work, ms) => unrefd(setInterval(work, ms)),
   clearInterval,
   setImmediate,

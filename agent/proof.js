@@ -29,7 +29,8 @@ function proofOf (token, { id, command, args = null, pid, startedAtUnixMs, nonce
 }
 
 /**
- * @param {unknown} given @param {Parameters<typeof proofOf>} expected
+ * @param {unknown} given
+ * @param {Parameters<typeof proofOf>} expected
  * @returns {boolean} compared in constant time
  */
 function isProof (given, ...expected) {

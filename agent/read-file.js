@@ -3,7 +3,12 @@
 const { OwnDescriptor, LostDescriptor } = require('./own-descriptor')
 const { closeSync, openSync, readSync } = require('./primordials')
 
-/** What Buffer.toString comes to in the end: the way there is long where the code is cold. @param {Buffer} buffer @param {number} length @returns {string} */
+/**
+ * What Buffer.toString comes to in the end: the way there is long where the code is cold.
+ * @param {Buffer} buffer
+ * @param {number} length
+ * @returns {string}
+ */
 const textOf = (buffer, length) => {
   const { latin1Slice } = /** @type {{ latin1Slice?: (start: number, end: number) => string }} */ (/** @type {unknown} */ (buffer))
   return latin1Slice ? latin1Slice.call(buffer, 0, length) : buffer.toString('latin1', 0, length)
@@ -18,7 +23,8 @@ const pieceBuffer = Buffer.allocUnsafeSlow(4096)
 /**
  * A long kernel file as the kernel hands it out: read by read, so that nobody waits for all of it.
  * @param {string} file
- * @returns {Generator<string, void>} pieces that end where a line ends @throws what the file system throws
+ * @returns {Generator<string, void>} pieces that end where a line ends
+ * @throws what the file system throws
  */
 function * linesOf (file) {
   const descriptor = new OwnDescriptor(openSync(file, 'r'))
@@ -104,9 +110,11 @@ const isTemporary = error => error instanceof LostDescriptor ||
   Boolean(/** @type {NodeJS.ErrnoException} */ (error).code?.endsWith('FILE'))
 
 /**
- * The number that follows a prefix where that begins a word: made without a regular expression, which would be compiled anew
- * for code that runs once a second.
- * @param {string} text @param {string} prefix @returns {number | undefined}
+ * The number that follows a prefix where that begins a word: made without a regular expression,
+ * which would be compiled anew for code that runs once a second.
+ * @param {string} text
+ * @param {string} prefix
+ * @returns {number | undefined}
  */
 function numberAfter (text, prefix) {
   for (let at = text.indexOf(prefix); at >= 0; at = text.indexOf(prefix, at + 1)) {
@@ -118,12 +126,15 @@ function numberAfter (text, prefix) {
 
 /**
  * The whole numbers that a line begins with, as /proc/self/statm does.
- * @param {string} text @param {number[]} numbers is filled, as far as there are any
+ * @param {string} text
+ * @param {number[]} numbers is filled, as far as there are any
  */
 function leadingNumbers (text, numbers) {
   for (let i = 0, at = 0; i < numbers.length && at < text.length; i++, at++) {
     let number = 0
-    for (let digit; (digit = text.charCodeAt(at) - 48) >= 0 && digit <= 9; at++) number = 10 * number + digit
+    for (let digit; (digit = text.charCodeAt(at) - 48) >= 0 && digit <= 9; at++) {
+      number = 10 * number + digit
+    }
     numbers[i] = number
   }
 }

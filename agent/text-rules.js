@@ -14,7 +14,10 @@
 const UNSAFE = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u
 const EACH_UNSAFE = new RegExp(UNSAFE.source, 'gu')
 
-/** @param {string} text @returns {boolean} whether it holds none of the characters above */
+/**
+ * @param {string} text
+ * @returns {boolean} whether it holds none of the characters above
+ */
 const isPlainText = text => !UNSAFE.test(text)
 
 /**

@@ -8,7 +8,10 @@ const { clearTimeout, nowMs, setImmediate, setTimeout } = require('./primordials
 
 /** Most that is kept of a line the exporter did not take at once. */
 const MAX_PENDING_BYTES = 262_144
-/** Lines that wait while there is no connection: some twenty seconds of frames, so that an exporter's restart loses none. */
+/**
+ * Lines that wait while there is no connection: some twenty seconds of frames, so that an
+ * exporter's restart loses none.
+ */
 const MAX_WAITING_LENGTH = 65_536
 /** Longest wait for a connect to be answered: while it is pending, libuv keeps the loop alive. */
 const CONNECT_TIMEOUT_MS = 500
@@ -28,9 +31,10 @@ const SHUN_SECONDS = 30
  */
 
 /**
- * The connection to the exporter. It must never hold the app back: a pending write or connect request of libuv keeps the
- * loop alive even on an unref'd socket, so lines are written straight to the socket's non-blocking descriptor, and what the
- * kernel does not take is kept here (bounded), or the oldest of it dropped and counted. `tick` is called before each frame.
+ * The connection to the exporter. It must never hold the app back: a pending write or connect
+ * request of libuv keeps the loop alive even on an unref'd socket, so lines are written straight to
+ * the socket's non-blocking descriptor, and what the kernel does not take is kept here (bounded),
+ * or the oldest of it dropped and counted. `tick` is called before each frame.
  *
  * idle -> connecting -> open -> idle ...; `stop` ends it.
  */
@@ -71,7 +75,10 @@ class Transport {
    */
   constructor (address, begin, isSafe = () => true) {
     const { host } = /** @type {net.TcpNetConnectOpts} */ (address)
-    this.#address = host && !net.isIP(host) ? { ...address, autoSelectFamily: false, lookup: require('./lookup').lookup } : address
+    this.#address =
+      host && !net.isIP(host)
+        ? { ...address, autoSelectFamily: false, lookup: require('./lookup').lookup }
+        : address
     this.#begin = begin
     this.#isSafe = isSafe
   }
@@ -124,8 +131,8 @@ class Transport {
   }
 
   /**
-   * The app ends, and the loop will not turn again to tell that the connection is there: the kernel may have made it long
-   * ago, and takes what is written then.
+   * The app ends, and the loop will not turn again to tell that the connection is there: the kernel
+   * may have made it long ago, and takes what is written then.
    */
   finish () {
     if (this.#state === 'connecting' && this.#descriptor() !== undefined) this.#open()
@@ -160,11 +167,16 @@ class Transport {
       if (this.#socket === socket) attempt('close', () => this.#lose())
     })
     socket.on('connect', () => {
-      if (this.#socket === socket && this.#state === 'connecting') attempt('connect', () => this.#open())
+      if (this.#socket === socket && this.#state === 'connecting') {
+        attempt('connect', () => this.#open())
+      }
     })
-    // After a long block timers come first: what the kernel answered meanwhile is heard before the immediate.
+    // After a long block timers come first: what the kernel answered meanwhile is heard before the
+    // immediate.
     this.#giveUp = setTimeout(() => setImmediate(() => {
-      if (this.#socket === socket && this.#state === 'connecting') attempt('connect', () => this.#lose())
+      if (this.#socket === socket && this.#state === 'connecting') {
+        attempt('connect', () => this.#lose())
+      }
     }), CONNECT_TIMEOUT_MS)
     socket.on('end', () => {
       if (this.#socket === socket) attempt('end', () => this.#lose())
@@ -202,7 +214,8 @@ class Transport {
     this.#answers = ''
     this.#own = undefined
     this.#state = 'idle'
-    // To destroy it closes its descriptor: not where the app did that, and another file has the number.
+    // To destroy it closes its descriptor: not where the app did that, and another file has the
+    // number.
     if (!own || own.isOwn()) socket?.destroy()
   }
 
@@ -219,7 +232,11 @@ class Transport {
     return (this.#own ??= descriptorOf(this.#socket))
   }
 
-  /** As a string it needs no Buffer of its own, and nearly always the kernel takes all of it. @param {string} text @returns {boolean} false when nothing of it was taken */
+  /**
+   * As a string it needs no Buffer of its own, and nearly always the kernel takes all of it.
+   * @param {string} text
+   * @returns {boolean} false when nothing of it was taken
+   */
   #writeNow (text) {
     let written = 0
     try {
@@ -229,7 +246,11 @@ class Transport {
     return this.#writeBytes(Buffer.from(text), written)
   }
 
-  /** @param {Buffer} bytes @param {number} written how much of it @returns {boolean} false when nothing of it was taken */
+  /**
+   * @param {Buffer} bytes
+   * @param {number} written how much of it
+   * @returns {boolean} false when nothing of it was taken
+   */
   #writeBytes (bytes, written) {
     const own = this.#descriptor()
     if (!own) return this.#writeByStream(bytes)
@@ -241,16 +262,19 @@ class Transport {
         this.#lose()
         return false
       }
-      if (written === 0 && this.#pending.length === 0 && bytes.length > MAX_PENDING_BYTES) return false
-      // Half a line must be completed before the next; a whole one that found no room may as well wait.
+      if (written === 0 && this.#pending.length === 0 && bytes.length > MAX_PENDING_BYTES) {
+        return false
+      }
+      // Half a line must be completed before the next; a whole one that found no room may as well
+      // wait.
       this.#pending = Buffer.from(bytes.subarray(written))
     }
     return true
   }
 
   /**
-   * Where a socket shows no descriptor (Windows pipes): one write at a time, and whoever does not take it within a tick is
-   * hung up on.
+   * Where a socket shows no descriptor (Windows pipes): one write at a time, and whoever does not
+   * take it within a tick is hung up on.
    * @param {Buffer} bytes
    */
   #writeByStream (bytes) {

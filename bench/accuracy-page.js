@@ -19,12 +19,13 @@ const { formatValue } = require('../exporter/text/format')
  * @property {string[]} others what else was suspected or confirmed
  * @property {string[]} opportunities confirmed
  * @property {import('../exporter/diagnoses/define-diagnosis').Fix | null} fix the first one
- * @property {Record<string, number | null>} measured the signals that the fix of the broken form predicts, at the end of this run
+ * @property {Record<string, number | null>} measured the signals that the fix of the broken form
+ *   predicts, at the end of this run
  */
 
 /**
- * An ill app got its diagnosis, a healthy one none, and of a repaired one what it had is gone: a fix from outside may bring the
- * next bottleneck to light.
+ * An ill app got its diagnosis, a healthy one none, and of a repaired one what it had is gone: a
+ * fix from outside may bring the next bottleneck to light.
  * @param {Result} result
  */
 function isRight ({ app, form, expected, found, opportunities, had }) {
@@ -39,7 +40,9 @@ function isRight ({ app, form, expected, found, opportunities, had }) {
  */
 function comparisons (results) {
   return results.filter(({ form }) => form === 'fixed').flatMap(fixed => {
-    const broken = results.find(({ node, app, form }) => form === 'broken' && node === fixed.node && app === fixed.app)
+    const broken = results.find(
+      ({ node, app, form }) => form === 'broken' && node === fixed.node && app === fixed.app
+    )
     if (!broken?.fix || broken.found !== broken.expected) return []
     return broken.fix.predicted.map(predicted => ({
       node: fixed.node, app: fixed.app, title: broken.fix?.title ?? '', after: fixed.found,
@@ -49,7 +52,8 @@ function comparisons (results) {
 }
 
 /** @param {(string | number)[][]} rows */
-const table = ([head, ...rows]) => [head, head.map(() => '---'), ...rows].map(row => `| ${row.join(' | ')} |`).join('\n')
+const table = ([head, ...rows]) =>
+  [head, head.map(() => '---'), ...rows].map(row => `| ${row.join(' | ')} |`).join('\n')
 /** @param {number} share */
 const percent = share => `${Math.round(100 * share)} %`
 
@@ -63,7 +67,9 @@ function accuracyPage (results) {
   const wrong = results.filter(result => !isRight(result))
   const compared = comparisons(results)
   const fixes = [...new Set(compared.map(({ node, app }) => `${node} ${app}`))]
-  const goodFixes = fixes.filter(name => compared.filter(({ node, app }) => `${node} ${app}` === name)[0].good)
+  const goodFixes = fixes.filter(
+    name => compared.filter(({ node, app }) => `${node} ${app}` === name)[0].good
+  )
 
   const bySetting = (/** @type {string} */ name) => apps.find(({ id }) => name.endsWith(` ${id}`))?.fixedBy === 'fix'
 
@@ -86,10 +92,24 @@ ${confusion(broken)}
 
 ## Seconds to confirm
 
-${table([['diagnosis', 'runs', 'median', 'range'], ...diagnoses.filter(({ opportunity }) => !opportunity).map(({ id }) => {
-    const seconds = ill.filter(({ expected, found }) => expected === id && found === id).map(result => result.confirmedAfterSeconds ?? 0)
-    return seconds.length === 0 ? [id, 0, '–', '–'] : [id, seconds.length, median(seconds).toFixed(0), `${min(seconds).toFixed(0)} – ${max(seconds).toFixed(0)}`]
-  })])}
+${table([
+  ['diagnosis', 'runs', 'median', 'range'],
+  ...diagnoses
+    .filter(({ opportunity }) => !opportunity)
+    .map(({ id }) => {
+      const seconds = ill
+        .filter(({ expected, found }) => expected === id && found === id)
+        .map(result => result.confirmedAfterSeconds ?? 0)
+      return seconds.length === 0
+        ? [id, 0, '–', '–']
+        : [
+            id,
+            seconds.length,
+            median(seconds).toFixed(0),
+            `${min(seconds).toFixed(0)} – ${max(seconds).toFixed(0)}`
+          ]
+    })
+])}
 
 From the start of the process. A leak, a native leak and pinning show over time: they are confirmed when enough of the way to the limit was
 seen as a line.
@@ -98,8 +118,30 @@ seen as a line.
 
 The first fix of each verdict, applied; "effect" is the change of the signal. For repairs in the code a growth was predicted to end.
 
-${table([['Node', 'app', 'fix', 'signal', 'before', 'predicted', 'measured', 'within 25 % of the effect', 'finding after'], ...compared.map(({ node, app, title, signal, from, to, measured, unit, good, after }) =>
-    [node, app, title, signal, formatValue(from, unit), formatValue(to, unit), formatValue(measured, unit), good ? 'yes' : 'no', after ?? 'none'])])}
+${table([
+  [
+    'Node',
+    'app',
+    'fix',
+    'signal',
+    'before',
+    'predicted',
+    'measured',
+    'within 25 % of the effect',
+    'finding after'
+  ],
+  ...compared.map(({ node, app, title, signal, from, to, measured, unit, good, after }) => [
+    node,
+    app,
+    title,
+    signal,
+    formatValue(from, unit),
+    formatValue(to, unit),
+    formatValue(measured, unit),
+    good ? 'yes' : 'no',
+    after ?? 'none'
+  ])
+])}
 
 Semi-spaces: the model is in \`exporter/v8/young-generation.js\`. All predictions are for the same work a second; under a closed loop of load
 the throughput rises instead. RSS is that of the whole run but its start, on average. Allocator: what
@@ -117,8 +159,16 @@ function confusion (results) {
   const columns = names.filter(name => results.some(({ found }) => found === name))
   return table([
     ['', ...columns.map(name => name ?? 'nothing')],
-    ...names.filter(name => results.some(({ expected }) => expected === name)).map(row =>
-      [row ?? '**healthy**', ...columns.map(column => results.filter(({ expected, found }) => expected === row && found === column).length || '')])
+    ...names
+      .filter(name => results.some(({ expected }) => expected === name))
+      .map(row => [
+        row ?? '**healthy**',
+        ...columns.map(
+          column =>
+            results.filter(({ expected, found }) => expected === row && found === column).length ||
+            ''
+        )
+      ])
   ])
 }
 

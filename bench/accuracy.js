@@ -1,18 +1,19 @@
 'use strict'
 
 /**
- * `npm run bench:accuracy`: how often memwatch is right. Every lab app runs live, in a memory group as its row says, on each
- * Node given; with --fixed each problem again in its fixed form – repaired in its code, or with the fix that was printed. A
- * line per run, and with --write docs/accuracy.md: the confusion matrix, the seconds to confirm, and what each fix was
- * predicted to bring against what it brought.
+ * `npm run bench:accuracy`: how often memwatch is right. Every lab app runs live, in a memory group
+ * as its row says, on each Node given; with --fixed each problem again in its fixed form – repaired
+ * in its code, or with the fix that was printed. A line per run, and with --write docs/accuracy.md:
+ * the confusion matrix, the seconds to confirm, and what each fix was predicted to bring against
+ * what it brought.
  *
  *   npm run bench:accuracy -- --nodes /path/to/node20:/path/to/node24 --fixed --write
  *   npm run bench:accuracy -- --apps js-heap-leak,healthy-idle
- *   npm run bench:accuracy -- --cpus 0.25                 each app with a quarter of a core: the same must be found
+ *   npm run bench:accuracy -- --cpus 0.25 each app with a quarter of a core: the same must be found
  *
- * About a minute an app and form: with two lanes some forty minutes a Node, the fixed forms half as much again. What is in --out
- * is not run again, so an interrupted bench goes on where it was; the recordings are there, too. --recorded runs nothing and
- * judges what is there.
+ * About a minute an app and form: with two lanes some forty minutes a Node, the fixed forms half as
+ * much again. What is in --out is not run again, so an interrupted bench goes on where it was; the
+ * recordings are there, too. --recorded runs nothing and judges what is there.
  */
 
 const fs = require('node:fs')
@@ -45,11 +46,22 @@ const { values: given } = parseArgs({
 fs.mkdirSync(given.out, { recursive: true })
 
 /** @typedef {import('./accuracy-page').Result} Result */
-/** @typedef {{ name: string, node: string, app: import('../lab').LabApp, form: 'broken' | 'fixed' }} Run */
+/**
+ * @typedef {{ name: string, node: string, app: import('../lab').LabApp, form: 'broken' | 'fixed' }}
+ *   Run
+ */
 
-/** @param {string} node @param {import('../lab').LabApp} app @param {'broken' | 'fixed'} form @returns {Run} */
+/**
+ * @param {string} node
+ * @param {import('../lab').LabApp} app
+ * @param {'broken' | 'fixed'} form
+ * @returns {Run}
+ */
 const runOf = (node, app, form) => ({
-  name: `${majorOf(node)}-${app.id}-${form}${given.cpus === undefined ? '' : `@${given.cpus}`}`, node, app, form
+  name: `${majorOf(node)}-${app.id}-${form}${given.cpus === undefined ? '' : `@${given.cpus}`}`,
+  node,
+  app,
+  form
 })
 /** @param {Run} run */
 const recordingOf = ({ name }) => path.join(given.out, `${name}.ndjson.gz`)
@@ -58,18 +70,23 @@ const recordingOf = ({ name }) => path.join(given.out, `${name}.ndjson.gz`)
 const summaryOf = ({ name }) => path.join(given.out, `${name}.summary.json`)
 
 /**
- * Live, unless it was before; then judged from its recording: by the code as it is now, which says the same as live.
- * @param {Run} run @returns {Promise<Result>}
+ * Live, unless it was before; then judged from its recording: by the code as it is now, which says
+ * the same as live.
+ * @param {Run} run
+ * @returns {Promise<Result>}
  */
 async function resultOf (run) {
   const { node, app, form } = run
   const broken = form === 'fixed' ? await resultOf(runOf(node, app, 'broken')) : undefined
-  if (!fs.existsSync(summaryOf(run))) fs.writeFileSync(summaryOf(run), JSON.stringify(await live(run, broken?.fix ?? null)))
+  if (!fs.existsSync(summaryOf(run))) {
+    fs.writeFileSync(summaryOf(run), JSON.stringify(await live(run, broken?.fix ?? null)))
+  }
   const { targets } = await replay(recordingOf(run))
   const primaryOn = target => primaryOf(findCase(target).verdicts)
   const ill = targets.find(target => target.thread === 'main' && primaryOn(target)) ??
     targets.find(primaryOn)
-  const judged = ill ?? targets.find(({ thread }) => thread === (broken?.thread ?? 'main')) ?? targets[0]
+  const judged =
+    ill ?? targets.find(({ thread }) => thread === (broken?.thread ?? 'main')) ?? targets[0]
   const primary = judged ? primaryOn(judged) : null
   const found = targets.flatMap(target => findCase(target).verdicts)
     .filter(({ state }) => state === 'suspected' || state === 'confirmed')
@@ -80,25 +97,49 @@ async function resultOf (run) {
     form,
     thread: judged?.thread ?? 'main',
     expected: form === 'broken' ? app.diagnosis : null,
-    found: judged ? primary?.diagnosis ?? null : 'nothing reported',
+    found: judged ? (primary?.diagnosis ?? null) : 'nothing reported',
     confirmedAfterSeconds: primary?.confirmedAfterSeconds ?? null,
-    others: found.filter(({ diagnosis, opportunity }) => !opportunity && diagnosis !== primary?.diagnosis).map(({ diagnosis, state }) => `${diagnosis} ${state}`),
-    opportunities: found.filter(({ state, opportunity }) => opportunity && state === 'confirmed').map(({ diagnosis }) => diagnosis),
+    others: found
+      .filter(({ diagnosis, opportunity }) => !opportunity && diagnosis !== primary?.diagnosis)
+      .map(({ diagnosis, state }) => `${diagnosis} ${state}`),
+    opportunities: found
+      .filter(({ state, opportunity }) => opportunity && state === 'confirmed')
+      .map(({ diagnosis }) => diagnosis),
     had: form === 'fixed' ? app.diagnosis : null,
     fix,
-    measured: signalsAtEnd(targets.find(({ thread }) => thread === (broken?.thread ?? judged?.thread)) ?? judged, broken?.fix ?? fix)
+    measured: signalsAtEnd(
+      targets.find(({ thread }) => thread === (broken?.thread ?? judged?.thread)) ?? judged,
+      broken?.fix ?? fix
+    )
   }
 }
 
-/** @param {Run} run @param {Result['fix']} fix that was printed @returns {Promise<object>} what the app said of itself */
+/**
+ * @param {Run} run
+ * @param {Result['fix']} fix that was printed
+ * @returns {Promise<object>} what the app said of itself
+ */
 async function live (run, fix) {
   const { node, app, form } = run
   const repair = form === 'fixed' ? repairOf(app, fix?.change ?? {}) : { args: [], env: {} }
-  const child = spawn(process.execPath, [
-    MEMWATCH, 'simulate', app.id, '--node', node, '--record', recordingOf(run),
-    ...given.cpus === undefined ? [] : ['--cpus', given.cpus],
-    ...repair.args
-  ], { stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, NODE_OPTIONS: '', ...repair.env } })
+  const child = spawn(
+    process.execPath,
+    [
+      MEMWATCH,
+      'simulate',
+      app.id,
+      '--node',
+      node,
+      '--record',
+      recordingOf(run),
+      ...(given.cpus === undefined ? [] : ['--cpus', given.cpus]),
+      ...repair.args
+    ],
+    {
+      stdio: ['ignore', 'pipe', 'ignore'],
+      env: { ...process.env, NODE_OPTIONS: '', ...repair.env }
+    }
+  )
   let stdout = ''
   child.stdout.on('data', chunk => { stdout += chunk })
   await once(child, 'close')
@@ -108,7 +149,10 @@ async function live (run, fix) {
 /** @type {Record<string, string>} */
 const majors = {}
 /** @param {string} node */
-const majorOf = node => (majors[node] ??= execFileSync(node, ['-p', 'process.versions.node.split(".")[0]'], { encoding: 'utf8' }).trim())
+const majorOf = node =>
+  (majors[node] ??= execFileSync(node, ['-p', 'process.versions.node.split(".")[0]'], {
+    encoding: 'utf8'
+  }).trim())
 
 async function main () {
   const wanted = given.apps.split(',').map(id => {
@@ -116,9 +160,16 @@ async function main () {
     if (!app) throw new Error(`--apps: no app called ${id}`)
     return app
   })
-  const waiting = given.nodes.split(':').flatMap(node => wanted
-    .filter(({ fromNode = 0, toNode = Infinity }) => Number(majorOf(node)) >= fromNode && Number(majorOf(node)) <= toNode)
-    .map(app => ({ node, app })))
+  const waiting = given.nodes
+    .split(':')
+    .flatMap(node =>
+      wanted
+        .filter(
+          ({ fromNode = 0, toNode = Infinity }) =>
+            Number(majorOf(node)) >= fromNode && Number(majorOf(node)) <= toNode
+        )
+        .map(app => ({ node, app }))
+    )
   /** @type {Result[]} */
   const results = []
   const total = waiting.length
@@ -129,15 +180,29 @@ async function main () {
         if (given.recorded && !fs.existsSync(summaryOf(runOf(node, app, form)))) continue
         const result = await resultOf(runOf(node, app, form))
         results.push(result)
-        console.log([`${total - waiting.length}/${total}`, result.node, app.id, form, `expected ${result.expected ?? '–'}`, `found ${result.found ?? '–'}`,
-          result.confirmedAfterSeconds?.toFixed(0) ?? '', isRight(result) ? 'right' : 'WRONG', result.others.join(', ') || '–', result.opportunities.join(', ')].join('\t'))
+        console.log(
+          [
+            `${total - waiting.length}/${total}`,
+            result.node,
+            app.id,
+            form,
+            `expected ${result.expected ?? '–'}`,
+            `found ${result.found ?? '–'}`,
+            result.confirmedAfterSeconds?.toFixed(0) ?? '',
+            isRight(result) ? 'right' : 'WRONG',
+            result.others.join(', ') || '–',
+            result.opportunities.join(', ')
+          ].join('\t')
+        )
       }
     }
   }
   await Promise.all(Array.from({ length: Number(given.lanes) }, lane))
   const wrong = results.filter(result => !isRight(result)).length
   console.log(`${results.length - wrong} of ${results.length} right`)
-  if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/accuracy.md'), accuracyPage(results))
+  if (given.write) {
+    fs.writeFileSync(path.join(__dirname, '../docs/accuracy.md'), accuracyPage(results))
+  }
   process.exitCode = wrong > 0 ? 1 : 0
 }
 

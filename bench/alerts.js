@@ -1,9 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:alerts`: whether the page comes. For each diagnosis its lab app runs live, a real Prometheus with the rules that are
- * shipped scrapes it, and Alertmanager calls a webhook: with which fix, after how long. Then the app runs repaired – in its code, or
- * by the fix that was sent – and the alert must resolve and stay away. With --healthy the healthy look-alikes run for
+ * `npm run bench:alerts`: whether the page comes. For each diagnosis its lab app runs live, a real
+ * Prometheus with the rules that are shipped scrapes it, and Alertmanager calls a webhook: with
+ * which fix, after how long. Then the app runs repaired – in its code, or by the fix that was sent
+ * – and the alert must resolve and stay away. With --healthy the healthy look-alikes run for
  * --minutes, and nothing may fire.
  *
  *   npm run bench:alerts -- --lanes 2 --for 5
@@ -36,21 +37,52 @@ const REPAIRED_SECONDS = 60
 
 const { values: given } = parseArgs({
   options: {
-    diagnoses: { type: 'string', default: diagnoses.filter(({ runbook }) => runbook).map(({ id }) => id).join(',') },
+    diagnoses: {
+      type: 'string',
+      default: diagnoses
+        .filter(({ runbook }) => runbook)
+        .map(({ id }) => id)
+        .join(',')
+    },
     healthy: { type: 'boolean', default: false },
     minutes: { type: 'string', default: '30' },
-    apps: { type: 'string', default: apps.filter(({ diagnosis, opportunity }) => diagnosis === null && !opportunity).map(({ id }) => id).join(',') },
+    apps: {
+      type: 'string',
+      default: apps
+        .filter(({ diagnosis, opportunity }) => diagnosis === null && !opportunity)
+        .map(({ id }) => id)
+        .join(',')
+    },
     lanes: { type: 'string', default: '2' },
     for: { type: 'string' }
   }
 })
-for (const id of given.diagnoses.split(',')) if (!diagnoses.some(diagnosis => diagnosis.id === id && diagnosis.runbook)) throw new Error(`--diagnoses: no alert for ${id}`)
-for (const id of given.apps.split(',')) if (!apps.some(app => app.id === id)) throw new Error(`--apps: no app called ${id}`)
-const seconds = given.for === undefined ? {} : { forSeconds: Number(given.for), keepFiringForSeconds: Number(given.for) }
+for (const id of given.diagnoses.split(',')) {
+  if (!diagnoses.some(diagnosis => diagnosis.id === id && diagnosis.runbook)) {
+    throw new Error(`--diagnoses: no alert for ${id}`)
+  }
+}
+for (const id of given.apps.split(',')) {
+  if (!apps.some(app => app.id === id)) throw new Error(`--apps: no app called ${id}`)
+}
+const seconds =
+  given.for === undefined
+    ? {}
+    : { forSeconds: Number(given.for), keepFiringForSeconds: Number(given.for) }
 
-/** A lab app as `memwatch simulate` runs it, scraped at a port. @param {string} id @param {number} port @param {string[]} args @param {NodeJS.ProcessEnv} [env] */
+/**
+ * A lab app as `memwatch simulate` runs it, scraped at a port.
+ * @param {string} id
+ * @param {number} port
+ * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} [env]
+ */
 function simulate (id, port, args, env = {}) {
-  const child = spawn(process.execPath, [MEMWATCH, 'simulate', id, '--listen', `127.0.0.1:${port}`, ...args], { stdio: 'ignore', env: { ...process.env, NODE_OPTIONS: '', ...env } })
+  const child = spawn(
+    process.execPath,
+    [MEMWATCH, 'simulate', id, '--listen', `127.0.0.1:${port}`, ...args],
+    { stdio: 'ignore', env: { ...process.env, NODE_OPTIONS: '', ...env } }
+  )
   const ended = once(child, 'close')
   return {
     ended,
@@ -61,15 +93,25 @@ function simulate (id, port, args, env = {}) {
   }
 }
 
-/** @param {any} tools @param {number[]} ports @param {(() => unknown)[]} stops */
+/**
+ * @param {any} tools
+ * @param {number[]} ports
+ * @param {(() => unknown)[]} stops
+ */
 async function watch (tools, ports, stops) {
   const webhook = await startWebhook()
   stops.push(webhook.stop)
-  const alertmanager = await startAlertmanager({ file: tools.alertmanager, webhookUrl: webhook.url })
+  const alertmanager = await startAlertmanager({
+    file: tools.alertmanager,
+    webhookUrl: webhook.url
+  })
   stops.push(alertmanager.stop)
   const prometheus = await startPrometheus({
     file: tools.prometheus,
-    rules: rulesYaml({ groups: [...recordedRules().groups, ...alertRules({ diagnoses, ...seconds }).groups] }, 'a bench'),
+    rules: rulesYaml(
+      { groups: [...recordedRules().groups, ...alertRules({ diagnoses, ...seconds }).groups] },
+      'a bench'
+    ),
     targets: ports.map(port => `127.0.0.1:${port}`),
     alertmanagerUrl: alertmanager.url
   })
@@ -77,7 +119,11 @@ async function watch (tools, ports, stops) {
   return { webhook, prometheus }
 }
 
-/** @param {any} tools @param {string} id @returns {Promise<boolean>} */
+/**
+ * @param {any} tools
+ * @param {string} id
+ * @returns {Promise<boolean>}
+ */
 async function pages (tools, id) {
   const app = /** @type {import('../lab').LabApp} */ (apps.find(app => app.diagnosis === id))
   const { runbook } = /** @type {import('../exporter/diagnoses/define-diagnosis').Diagnosis} */ (diagnoses.find(diagnosis => diagnosis.id === id))
@@ -91,20 +137,47 @@ async function pages (tools, id) {
     const began = performance.now()
     const ill = simulate(app.id, port, ['--for', '900'])
     stops.push(ill.stop)
-    const firing = await webhook.next(({ status, labels }) => status === 'firing' && labels.alertname === runbook, 1000 * (waits + 4 * MOST_SECONDS))
+    const firing = await webhook.next(
+      ({ status, labels }) => status === 'firing' && labels.alertname === runbook,
+      1000 * (waits + 4 * MOST_SECONDS)
+    )
     const fired = (performance.now() - began) / 1000
     const judged = await (await fetch(`http://127.0.0.1:${port}/api/v1/diagnoses`)).json()
     const change = judged.flatMap((/** @type {any} */ { verdicts }) => verdicts).find((/** @type {any} */ { diagnosis, state }) => diagnosis === id && state === 'confirmed')?.fix[0]?.change ?? {}
     await ill.stop()
     const repair = app.fixedBy === 'none' ? null : repairOf(app, change)
     const before = webhook.received.length
-    if (repair) stops.push(simulate(app.id, port, ['--for', '900', ...repair.args], repair.env).stop)
-    const resolved = await webhook.next(({ status, labels }) => status === 'resolved' && labels.alertname === runbook, 1000 * (waits + 420)).then(() => true, () => false)
+    if (repair) {
+      stops.push(simulate(app.id, port, ['--for', '900', ...repair.args], repair.env).stop)
+    }
+    const resolved = await webhook
+      .next(
+        ({ status, labels }) => status === 'resolved' && labels.alertname === runbook,
+        1000 * (waits + 420)
+      )
+      .then(
+        () => true,
+        () => false
+      )
     if (repair) await wait(1000 * REPAIRED_SECONDS)
-    const again = webhook.received.slice(before).filter(({ status, labels }) => status === 'firing' && labels.alertname === runbook).length
-    const right = fired <= waits + MOST_SECONDS && Boolean(firing.annotations.fix) && resolved && again === 0
-    console.log([right ? 'right' : 'WRONG', id, firing.labels.severity, `fired after ${fired.toFixed(0)} s (it waits ${waits})`, `fix: ${firing.annotations.fix.slice(0, 60)}`, resolved ? 'resolved' : 'NOT resolved',
-      repair ? `repaired by ${app.fixedBy}: ${again === 0 ? 'stays away' : 'fires AGAIN'}` : 'cannot be repaired here'].join('\t'))
+    const again = webhook.received
+      .slice(before)
+      .filter(({ status, labels }) => status === 'firing' && labels.alertname === runbook).length
+    const right =
+      fired <= waits + MOST_SECONDS && Boolean(firing.annotations.fix) && resolved && again === 0
+    console.log(
+      [
+        right ? 'right' : 'WRONG',
+        id,
+        firing.labels.severity,
+        `fired after ${fired.toFixed(0)} s (it waits ${waits})`,
+        `fix: ${firing.annotations.fix.slice(0, 60)}`,
+        resolved ? 'resolved' : 'NOT resolved',
+        repair
+          ? `repaired by ${app.fixedBy}: ${again === 0 ? 'stays away' : 'fires AGAIN'}`
+          : 'cannot be repaired here'
+      ].join('\t')
+    )
     return right
   } catch (error) {
     console.log(`WRONG\t${id}\t${/** @type {Error} */ (error).message}`)
@@ -114,7 +187,12 @@ async function pages (tools, id) {
   }
 }
 
-/** All at once, under one Prometheus. @param {any} tools @param {string[]} ids @returns {Promise<boolean[]>} of each whether nothing fired */
+/**
+ * All at once, under one Prometheus.
+ * @param {any} tools
+ * @param {string[]} ids
+ * @returns {Promise<boolean[]>} of each whether nothing fired
+ */
 async function staySilent (tools, ids) {
   /** @type {(() => unknown)[]} last started, first stopped */
   const stops = []
@@ -128,17 +206,34 @@ async function staySilent (tools, ids) {
       for (; performance.now() < until; count++) {
         const app = simulate(id, ports[i], ['--for', String(60 * Number(given.minutes) + 60)])
         stops.push(app.stop)
-        await eventually(() => prometheus.query(`memwatch_target_up{target="${id}"} == 1`), samples => samples.length > 0, 60_000)
+        await eventually(
+          () => prometheus.query(`memwatch_target_up{target="${id}"} == 1`),
+          samples => samples.length > 0,
+          60_000
+        )
         const timer = new AbortController()
-        await Promise.race([app.ended, wait(until - performance.now(), undefined, { signal: timer.signal }).catch(() => {})])
+        await Promise.race([
+          app.ended,
+          wait(until - performance.now(), undefined, { signal: timer.signal }).catch(() => {})
+        ])
         timer.abort()
       }
       return count
     }))
     return ids.map((id, i) => {
-      // Its exporter goes with a job that is done: that it cannot be scraped for a moment is not the app's doing.
-      const fired = webhook.received.filter(({ labels }) => labels.target === id && labels.alertname !== 'MemwatchExporterDown').map(({ labels }) => labels.alertname)
-      console.log([fired.length === 0 ? 'right' : 'WRONG', id, fired.join(', ') || 'silent', `${runs[i]} run${runs[i] > 1 ? 's' : ''}`].join('\t'))
+      // Its exporter goes with a job that is done: that it cannot be scraped for a moment is not
+      // the app's doing.
+      const fired = webhook.received
+        .filter(({ labels }) => labels.target === id && labels.alertname !== 'MemwatchExporterDown')
+        .map(({ labels }) => labels.alertname)
+      console.log(
+        [
+          fired.length === 0 ? 'right' : 'WRONG',
+          id,
+          fired.join(', ') || 'silent',
+          `${runs[i]} run${runs[i] > 1 ? 's' : ''}`
+        ].join('\t')
+      )
       return fired.length === 0
     })
   } finally {
@@ -155,7 +250,9 @@ async function main () {
   } else {
     const waiting = given.diagnoses.split(',')
     await Promise.all(Array.from({ length: Number(given.lanes) }, async () => {
-      for (let next = waiting.shift(); next; next = waiting.shift()) results.push(await pages(tools, next))
+      for (let next = waiting.shift(); next; next = waiting.shift()) {
+        results.push(await pages(tools, next))
+      }
     }))
   }
   console.log(`${results.filter(Boolean).length} of ${results.length} right`)

@@ -12,15 +12,30 @@ const mb = bytes => (bytes / 2 ** 20).toFixed(0)
 const percent = ratio => `${(100 * ratio).toFixed(0)} %`
 /** @param {number} seconds */
 const ms = seconds => (1000 * seconds).toFixed(2)
-/** @param {number} seconds that a reading takes @returns {number} share of a core */
+/**
+ * @param {number} seconds that a reading takes
+ * @returns {number} share of a core
+ */
 const share = seconds => seconds / Math.max(EVERY_SECONDS, seconds / MOST_SHARE)
-/** Off by: where next to nothing comes back, in bytes of RSS. @param {{ gained: number, rss: number }} trim @param {number} predicted */
+/**
+ * Off by: where next to nothing comes back, in bytes of RSS.
+ * @param {{ gained: number, rss: number }} trim
+ * @param {number} predicted
+ */
 const off = ({ gained, rss }, predicted) => Math.abs(gained) < 0.05 * rss
   ? `${mb(predicted - gained)} MiB`
   : `${predicted >= gained ? '+' : '−'}${percent(Math.abs(predicted / gained - 1))}`
 
-/** @param {string[]} head @param {(string | number)[][]} rows */
-const table = (head, rows) => [`| ${head.join(' | ')} |`, `|${head.map(() => ' --- ').join('|')}|`, ...rows.map(row => `| ${row.join(' | ')} |`)].join('\n')
+/**
+ * @param {string[]} head
+ * @param {(string | number)[][]} rows
+ */
+const table = (head, rows) =>
+  [
+    `| ${head.join(' | ')} |`,
+    `|${head.map(() => ' --- ').join('|')}|`,
+    ...rows.map(row => `| ${row.join(' | ')} |`)
+  ].join('\n')
 
 /**
  * docs/anatomy.md: what npm run bench:anatomy measured.
@@ -28,31 +43,109 @@ const table = (head, rows) => [`| ${head.join(' | ')} |`, `|${head.map(() => ' -
  * @returns {string}
  */
 function anatomyPage ({ trims, unexplained, costs }) {
-  const sections = ['# How true the anatomy of RSS is', '<!-- Written by npm run bench:anatomy -- --write; do not edit. -->']
-  const done = trims.filter(({ refused }) => !refused).sort((a, b) => `${a.allocator}${a.app}${a.node}`.localeCompare(`${b.allocator}${b.app}${b.node}`))
+  const sections = [
+    '# How true the anatomy of RSS is',
+    '<!-- Written by npm run bench:anatomy -- --write; do not edit. -->'
+  ]
+  const done = trims
+    .filter(({ refused }) => !refused)
+    .sort((a, b) =>
+      `${a.allocator}${a.app}${a.node}`.localeCompare(`${b.allocator}${b.app}${b.node}`)
+    )
   if (done.length > 0) {
     const telling = done.filter(({ gained, rss }) => gained >= 0.05 * rss)
     const within = (/** @type {'asked' | 'estimated'} */ key, /** @type {number} */ limit) => telling.filter(trim => Math.abs(trim[key] / trim.gained - 1) <= limit).length
     sections.push(
       '## What malloc_trim gives back, predicted and measured',
-      'Fragmenting lab apps ran in their memory group; then `memwatch trim` took a look, predicted, and had it done. *Asked*: malloc itself was asked what it holds (`MEMWATCH_ALLOCATOR_ACCESS`). *Estimated*: from /proc alone, at the same moment. MiB.',
-      table(['malloc', 'app', 'Node', 'RSS', 'came back', 'asked', 'off by', 'estimated', 'off by', 'blocked, ms'], done.map(trim =>
-        [trim.allocator, trim.app, trim.node, mb(trim.rss), mb(trim.gained), mb(trim.asked), off(trim, trim.asked), mb(trim.estimated), off(trim, trim.estimated), ms(trim.blockedSeconds)])),
-      `Of ${telling.length} in which 5 % of RSS or more came back: asked within 10 % in ${within('asked', 0.1)}, estimated within 25 % in ${within('estimated', 0.25)}. Blocked for ${ms(median(done.map(({ blockedSeconds }) => blockedSeconds)))} ms in the middle, ${ms(Math.max(...done.map(({ blockedSeconds }) => blockedSeconds)))} ms at most.`)
+      'Fragmenting lab apps ran in their memory group; then `memwatch trim` took a look, ' +
+        'predicted, and had it done. *Asked*: malloc itself was asked what it holds ' +
+          '(`MEMWATCH_ALLOCATOR_ACCESS`). *Estimated*: from /proc alone, at the same moment. MiB.',
+      table(
+        [
+          'malloc',
+          'app',
+          'Node',
+          'RSS',
+          'came back',
+          'asked',
+          'off by',
+          'estimated',
+          'off by',
+          'blocked, ms'
+        ],
+        done.map(trim => [
+          trim.allocator,
+          trim.app,
+          trim.node,
+          mb(trim.rss),
+          mb(trim.gained),
+          mb(trim.asked),
+          off(trim, trim.asked),
+          mb(trim.estimated),
+          off(trim, trim.estimated),
+          ms(trim.blockedSeconds)
+        ])
+      ),
+      `Of ${telling.length} in which 5 % of RSS or more came back: asked within 10 % in ` +
+        `${within('asked', 0.1)}, estimated within 25 % in ${within('estimated', 0.25)}. ` +
+          `Blocked for ${ms(median(done.map(({ blockedSeconds }) => blockedSeconds)))} ms in ` +
+            `the middle, ${ms(Math.max(...done.map(({ blockedSeconds }) => blockedSeconds)))} ` +
+              'ms at most.'
+    )
   }
   if (unexplained.length > 0) {
     const sorted = [...unexplained].sort((a, b) => b.unexplainedRatio - a.unexplainedRatio)
     sections.push(
       '## What stays unexplained',
-      `${unexplained.length} runs of lab apps: the parts add up to RSS in ${unexplained.filter(({ sumIsRss }) => sumIsRss).length}; ${sorted.filter(({ unexplainedRatio }) => unexplainedRatio > 0.1).length} have more than 10 % of RSS unexplained. The most:`,
-      table(['Node', 'app', 'RSS, MiB', 'unexplained'], sorted.slice(0, 8).map(({ node, app, rss, unexplainedRatio }) => [node, app, mb(rss), `${(100 * unexplainedRatio).toFixed(1)} %`])))
+      `${unexplained.length} runs of lab apps: the parts add up to RSS in ` +
+        `${unexplained.filter(({ sumIsRss }) => sumIsRss).length}; ` +
+          `${sorted.filter(({ unexplainedRatio }) => unexplainedRatio > 0.1).length} have more ` +
+            'than 10 % of RSS unexplained. The most:',
+      table(
+        ['Node', 'app', 'RSS, MiB', 'unexplained'],
+        sorted
+          .slice(0, 8)
+          .map(({ node, app, rss, unexplainedRatio }) => [
+            node,
+            app,
+            mb(rss),
+            `${(100 * unexplainedRatio).toFixed(1)} %`
+          ])
+      )
+    )
   }
   if (costs.length > 0) {
     sections.push(
       '## What a look costs the app',
-      `Main-thread time of one look at the memory map, and of asking malloc where that is allowed; medians of 21. A look is taken in pieces of 0.4 ms, between which the app has its turn; asked for, and here, it is taken at once. It is due every ${EVERY_SECONDS} s, and more rarely where it would take more than ${100 * MOST_SHARE} % of a core.`,
-      table(['Node', 'RSS, MiB', 'Buffers, MiB', 'heap, MiB', 'look, ms', 'longest, ms', 'of a core', 'asking malloc, ms'], costs.map(({ node, rss, buffersMb, heapMb, lookSeconds, longestLookSeconds, booksSeconds }) =>
-        [node, mb(rss), buffersMb, heapMb, ms(lookSeconds), ms(longestLookSeconds), `${(100 * share(lookSeconds)).toFixed(3)} %`, booksSeconds === null ? '–' : ms(booksSeconds)])))
+      'Main-thread time of one look at the memory map, and of asking malloc where that is ' +
+        'allowed; medians of 21. A look is taken in pieces of 0.4 ms, between which the app has ' +
+          `its turn; asked for, and here, it is taken at once. It is due every ${EVERY_SECONDS} ` +
+            `s, and more rarely where it would take more than ${100 * MOST_SHARE} % of a core.`,
+      table(
+        [
+          'Node',
+          'RSS, MiB',
+          'Buffers, MiB',
+          'heap, MiB',
+          'look, ms',
+          'longest, ms',
+          'of a core',
+          'asking malloc, ms'
+        ],
+        costs.map(
+          ({ node, rss, buffersMb, heapMb, lookSeconds, longestLookSeconds, booksSeconds }) => [
+            node,
+            mb(rss),
+            buffersMb,
+            heapMb,
+            ms(lookSeconds),
+            ms(longestLookSeconds),
+            `${(100 * share(lookSeconds)).toFixed(3)} %`,
+            booksSeconds === null ? '–' : ms(booksSeconds)
+          ]
+        )
+      )
+    )
   }
   return sections.join('\n\n') + '\n'
 }

@@ -3,15 +3,18 @@
 /**
  * `npm run bench:anatomy`: how true the anatomy of RSS is, and what it costs. Three parts:
  *
- *   trim   fragmenting lab apps on each Node and allocator: what is predicted to come back, with malloc asked and without,
+ *   trim fragmenting lab apps on each Node and allocator: what is predicted to come back, with
+ *   malloc asked and without,
  *          against what malloc_trim gives back then
  *   parts  every lab app: how much of RSS stays unexplained, and whether the parts add up
  *   cost   what a look takes of the app's main thread, by RSS and by what it consists of
  *
- *   npm run bench:anatomy -- --part trim --nodes /path/to/node20:/path/to/node24 --allocators glibc,jemalloc
+ *   npm run bench:anatomy -- --part trim --nodes /path/to/node20:/path/to/node24 --allocators
+ *   glibc,jemalloc
  *   npm run bench:anatomy -- --part parts,cost --write       writes docs/anatomy.md
  *
- * About half a minute an app, Node and allocator. What is in --out is not run again, so an interrupted bench goes on where it was; --recorded runs nothing.
+ * About half a minute an app, Node and allocator. What is in --out is not run again, so an
+ * interrupted bench goes on where it was; --recorded runs nothing.
  */
 
 const fs = require('node:fs')
@@ -29,7 +32,12 @@ const { scanOf } = require('../exporter/anatomy/scan')
 const { anatomyPage } = require('./anatomy-page')
 
 const AGENT = path.join(__dirname, '../agent/index.js')
-const LIBRARIES = { glibc: undefined, jemalloc: 'libjemalloc.so.2', mimalloc: 'libmimalloc.so.2', tcmalloc: 'libtcmalloc_minimal.so.4' }
+const LIBRARIES = {
+  glibc: undefined,
+  jemalloc: 'libjemalloc.so.2',
+  mimalloc: 'libmimalloc.so.2',
+  tcmalloc: 'libtcmalloc_minimal.so.4'
+}
 /** What a look costs is measured at these, in MiB of Buffers and of heap objects. */
 const SHAPES = [[50, 20], [900, 50], [50, 900], [450, 450], [4000, 50]]
 const COST_SCRIPT = path.join(__dirname, 'look-cost.js')
@@ -48,24 +56,45 @@ const { values: given } = parseArgs({
   }
 })
 const parts = given.part.split(',')
-const nodes = given.nodes.split(':').map(node => ({ node, major: execFileSync(node, ['-p', 'process.versions.node.split(".")[0]'], { encoding: 'utf8' }).trim() }))
+const nodes = given.nodes
+  .split(':')
+  .map(node => ({
+    node,
+    major: execFileSync(node, ['-p', 'process.versions.node.split(".")[0]'], {
+      encoding: 'utf8'
+    }).trim()
+  }))
 fs.mkdirSync(given.out, { recursive: true })
 
 /**
  * Runs an app under an exporter for some seconds, then asks.
  * @template T
- * @param {import('../lab').LabApp} app @param {string} node @param {NodeJS.ProcessEnv} env
- * @param {(url: string, targets: import('../exporter/series/target').Target[]) => Promise<T> | T} ask
+ * @param {import('../lab').LabApp} app
+ * @param {string} node
+ * @param {NodeJS.ProcessEnv} env
+ * @param {(url: string, targets: import('../exporter/series/target').Target[]) => Promise<T> | T}
+ *   ask
  */
 async function watched (app, node, env, ask) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-anatomy-'))
-  const group = createMemoryGroup({ limitBytes: app.memoryLimitBytes, onParent: app.limitOnParent, name: `anatomy-${app.id}` })
+  const group = createMemoryGroup({
+    limitBytes: app.memoryLimitBytes,
+    onParent: app.limitOnParent,
+    name: `anatomy-${app.id}`
+  })
   const exporter = new Exporter({
-    listen: { host: '127.0.0.1', port: 0 }, socket: { path: path.join(folder, 's') }, compat: false, maxTargets: 64, logLevel: 'silent'
+    listen: { host: '127.0.0.1', port: 0 },
+    socket: { path: path.join(folder, 's') },
+    compat: false,
+    maxTargets: 64,
+    logLevel: 'silent'
   })
   const { listen } = await exporter.start()
   const { command, args } = group.wrap(node, ['-r', AGENT, ...app.nodeArgs ?? [], app.script])
-  const child = spawn(command, args, { stdio: 'ignore', env: { ...process.env, ...env, MEMWATCH_SOCKET: path.join(folder, 's'), MEMWATCH_NAME: app.id } })
+  const child = spawn(command, args, {
+    stdio: 'ignore',
+    env: { ...process.env, ...env, MEMWATCH_SOCKET: path.join(folder, 's'), MEMWATCH_NAME: app.id }
+  })
   try {
     const ended = once(child, 'close').then(() => true)
     if (await Promise.race([ended, wait(Number(given.seconds) * 1000, false)])) return undefined
@@ -78,7 +107,11 @@ async function watched (app, node, env, ask) {
   }
 }
 
-/** @param {string} name @param {() => Promise<object | undefined>} run @returns {Promise<any>} what it found, or what an earlier run did */
+/**
+ * @param {string} name
+ * @param {() => Promise<object | undefined>} run
+ * @returns {Promise<any>} what it found, or what an earlier run did
+ */
 async function kept (name, run) {
   const file = path.join(given.out, `${name}.json`)
   if (fs.existsSync(file)) return JSON.parse(fs.readFileSync(file, 'utf8'))
@@ -87,7 +120,11 @@ async function kept (name, run) {
   return found
 }
 
-/** @template T @param {(() => Promise<T>)[]} jobs @returns {Promise<T[]>} */
+/**
+ * @template T
+ * @param {(() => Promise<T>)[]} jobs
+ * @returns {Promise<T[]>}
+ */
 async function inLanes (jobs) {
   /** @type {T[]} */
   const results = []
@@ -103,62 +140,114 @@ const wanted = (/** @type {(app: import('../lab').LabApp) => boolean} */ suits) 
   ? apps.filter(({ id }) => given.apps?.split(',').includes(id))
   : apps.filter(suits)
 
-const trims = () => inLanes(nodes.flatMap(({ node, major }) => given.allocators.split(',').flatMap(allocator =>
-  wanted(({ diagnosis }) => diagnosis === 'allocator-fragmentation').map(app => () => kept(`trim-${major}-${allocator}-${app.id}`, async () => {
-    const library = LIBRARIES[/** @type {keyof typeof LIBRARIES} */ (allocator)]
-    const found = await watched(app, node, { MEMWATCH_ALLOCATOR_ACCESS: 'trim', ...(library && { LD_PRELOAD: library }) }, async (url, targets) => {
-      const [target] = targets.filter(({ thread }) => thread === 'main')
-      const { take } = target
-      /** @type {import('../exporter/series/tracks').Values} of the last look, which a trim begins with */
-      let look = {}
-      target.take = (frame, ...rest) => {
-        if (frame.values.residentBytes) look = frame.values
-        return take.call(target, frame, ...rest)
-      }
-      const response = await fetch(`${url}/api/v1/targets/${app.id}/trim`, { method: 'POST' })
-      const answer = /** @type {any} */ (await response.json())
-      if (!response.ok) return { node: major, allocator, app: app.id, refused: answer.error.message }
-      const { predicted, done } = answer
-      const { trimmableBytes, slackBytes, externalBytes, mallocBytes } = scanOf({ ...look, allocatorBytes: undefined }, target.hello, target.workers)
-      return {
-        node: major,
-        allocator: target.hello.allocator,
-        app: app.id,
-        asked: predicted.bytes,
-        estimated: trimmableBytes,
-        slack: slackBytes,
-        external: externalBytes,
-        malloc: mallocBytes,
-        books: look.allocatorBytes,
-        resident: look.residentBytes,
-        gained: done.rssBeforeBytes - done.rssAfterBytes,
-        rss: done.rssBeforeBytes,
-        blockedSeconds: done.blockedSeconds
-      }
-    })
-    console.log(JSON.stringify(found))
-    return found
-  })))))
+const trims = () =>
+  inLanes(
+    nodes.flatMap(({ node, major }) =>
+      given.allocators.split(',').flatMap(allocator =>
+        wanted(({ diagnosis }) => diagnosis === 'allocator-fragmentation').map(
+          app => () =>
+            kept(`trim-${major}-${allocator}-${app.id}`, async () => {
+              const library = LIBRARIES[/** @type {keyof typeof LIBRARIES} */ (allocator)]
+              const found = await watched(
+                app,
+                node,
+                { MEMWATCH_ALLOCATOR_ACCESS: 'trim', ...(library && { LD_PRELOAD: library }) },
+                async (url, targets) => {
+                  const [target] = targets.filter(({ thread }) => thread === 'main')
+                  const { take } = target
+                  /**
+                   * @type {import('../exporter/series/tracks').Values} of the last look, which a
+                   *   trim begins with
+                   */
+                  let look = {}
+                  target.take = (frame, ...rest) => {
+                    if (frame.values.residentBytes) look = frame.values
+                    return take.call(target, frame, ...rest)
+                  }
+                  const response = await fetch(`${url}/api/v1/targets/${app.id}/trim`, {
+                    method: 'POST'
+                  })
+                  const answer = /** @type {any} */ (await response.json())
+                  if (!response.ok) {
+                    return { node: major, allocator, app: app.id, refused: answer.error.message }
+                  }
+                  const { predicted, done } = answer
+                  const { trimmableBytes, slackBytes, externalBytes, mallocBytes } = scanOf(
+                    { ...look, allocatorBytes: undefined },
+                    target.hello,
+                    target.workers
+                  )
+                  return {
+                    node: major,
+                    allocator: target.hello.allocator,
+                    app: app.id,
+                    asked: predicted.bytes,
+                    estimated: trimmableBytes,
+                    slack: slackBytes,
+                    external: externalBytes,
+                    malloc: mallocBytes,
+                    books: look.allocatorBytes,
+                    resident: look.residentBytes,
+                    gained: done.rssBeforeBytes - done.rssAfterBytes,
+                    rss: done.rssBeforeBytes,
+                    blockedSeconds: done.blockedSeconds
+                  }
+                }
+              )
+              console.log(JSON.stringify(found))
+              return found
+            })
+        )
+      )
+    )
+  )
 
-const unexplained = () => inLanes(nodes.flatMap(({ node, major }) => wanted(() => true).map(app => () => kept(`parts-${major}-${app.id}`, async () => {
-  const found = await watched(app, node, {}, (_, targets) => {
-    const target = targets.find(({ thread }) => thread === 'main')
-    const window = target?.window()
-    const anatomy = window && anatomyIn(window)
-    if (!anatomy) return undefined
-    const sum = Object.values(anatomy.parts).reduce((a, b) => a + b, 0)
-    return { node: major, app: app.id, rss: anatomy.rssBytes, parts: anatomy.parts, unexplainedRatio: anatomy.parts.unexplained / anatomy.rssBytes, sumIsRss: Math.abs(sum - anatomy.rssBytes) < 1 }
-  })
-  console.log(found ? `${major} ${app.id}: ${(100 * found.unexplainedRatio).toFixed(1)} % unexplained, ${found.sumIsRss ? 'adds up' : 'DOES NOT ADD UP'}` : `${major} ${app.id}: ended before`)
-  return found
-}))))
+const unexplained = () =>
+  inLanes(
+    nodes.flatMap(({ node, major }) =>
+      wanted(() => true).map(
+        app => () =>
+          kept(`parts-${major}-${app.id}`, async () => {
+            const found = await watched(app, node, {}, (_, targets) => {
+              const target = targets.find(({ thread }) => thread === 'main')
+              const window = target?.window()
+              const anatomy = window && anatomyIn(window)
+              if (!anatomy) return undefined
+              const sum = Object.values(anatomy.parts).reduce((a, b) => a + b, 0)
+              return {
+                node: major,
+                app: app.id,
+                rss: anatomy.rssBytes,
+                parts: anatomy.parts,
+                unexplainedRatio: anatomy.parts.unexplained / anatomy.rssBytes,
+                sumIsRss: Math.abs(sum - anatomy.rssBytes) < 1
+              }
+            })
+            console.log(
+              found
+                ? `${major} ${app.id}: ${(100 * found.unexplainedRatio).toFixed(1)} % ` +
+                  `unexplained, ${found.sumIsRss ? 'adds up' : 'DOES NOT ADD UP'}`
+                : `${major} ${app.id}: ended before`
+            )
+            return found
+          })
+      )
+    )
+  )
 
 async function costs () {
   const results = []
   for (const { node, major } of nodes) {
     for (const [buffersMb, heapMb] of SHAPES) {
       const found = await kept(`cost-${major}-${buffersMb}-${heapMb}`, async () => ({
-        node: major, ...JSON.parse(execFileSync(node, ['--max-old-space-size=8000', COST_SCRIPT, String(buffersMb), String(heapMb)], { encoding: 'utf8' }))
+        node: major,
+        ...JSON.parse(
+          execFileSync(
+            node,
+            ['--max-old-space-size=8000', COST_SCRIPT, String(buffersMb), String(heapMb)],
+            { encoding: 'utf8' }
+          )
+        )
       }))
       if (!found) continue
       console.log(JSON.stringify(found))

@@ -1,8 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:api`: schemathesis against the OpenAPI description that an exporter serves, with an app that is watched, one that died, and a
- * capture. Without /api/v1/recording, whose answers take as long as they are asked to. Installs schemathesis for itself (Python ≥ 3.10 and pip); what is behind -- goes to it.
+ * `npm run bench:api`: schemathesis against the OpenAPI description that an exporter serves, with
+ * an app that is watched, one that died, and a capture. Without /api/v1/recording, whose answers
+ * take as long as they are asked to. Installs schemathesis for itself (Python ≥ 3.10 and pip); what
+ * is behind -- goes to it.
  *
  *   npm run bench:api -- -- --max-examples 500
  */
@@ -22,16 +24,47 @@ const RATE = '40/s'
 async function main () {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-api-'))
   execFileSync('python3', ['-m', 'venv', folder], { stdio: 'inherit' })
-  execFileSync(path.join(folder, 'bin/pip'), ['install', '--quiet', `schemathesis==${VERSION}`], { stdio: 'inherit' })
+  execFileSync(path.join(folder, 'bin/pip'), ['install', '--quiet', `schemathesis==${VERSION}`], {
+    stdio: 'inherit'
+  })
   const exporter = await startExporter({ autoCaptures: false })
-  const start = (/** @type {string} */ name, /** @type {string} */ code) => spawn(process.execPath, ['-r', AGENT, '-e', code], { env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: name } })
-  const json = async (/** @type {string} */ at, /** @type {object} */ init) => /** @type {any} */ (await (await fetch(`${exporter.url}/api/v1/${at}`, init)).json())
+  const start = (/** @type {string} */ name, /** @type {string} */ code) =>
+    spawn(process.execPath, ['-r', AGENT, '-e', code], {
+      env: {
+        ...process.env,
+        NODE_OPTIONS: '',
+        MEMWATCH_SOCKET: exporter.socket.path,
+        MEMWATCH_NAME: name
+      }
+    })
+  const json = async (/** @type {string} */ at, /** @type {object} */ init) =>
+    /** @type {any} */ (await (await fetch(`${exporter.url}/api/v1/${at}`, init)).json())
   const app = start('shop', 'setInterval(() => {}, 1000)')
   start('dead', 'setTimeout(() => process.exit(3), 1500)')
-  await eventually(() => json('deaths'), found => found.length > 0)
+  await eventually(
+    () => json('deaths'),
+    found => found.length > 0
+  )
   await json('targets/shop/captures?kind=report', { method: 'POST' })
-  await eventually(() => json('captures'), ([capture]) => capture?.state === 'done')
-  const test = spawn(path.join(folder, 'bin/st'), ['run', `${exporter.url}/api/v1/openapi.json`, '--url', exporter.url, '--rate-limit', RATE, '--exclude-path', '/api/v1/recording', ...process.argv.slice(2)], { cwd: folder, stdio: 'inherit' }) // its cache goes with the folder
+  await eventually(
+    () => json('captures'),
+    ([capture]) => capture?.state === 'done'
+  )
+  const test = spawn(
+    path.join(folder, 'bin/st'),
+    [
+      'run',
+      `${exporter.url}/api/v1/openapi.json`,
+      '--url',
+      exporter.url,
+      '--rate-limit',
+      RATE,
+      '--exclude-path',
+      '/api/v1/recording',
+      ...process.argv.slice(2)
+    ],
+    { cwd: folder, stdio: 'inherit' }
+  ) // its cache goes with the folder
   const [code] = await once(test, 'close')
   app.kill('SIGKILL')
   await exporter.stop()

@@ -7,7 +7,10 @@ const mib = (/** @type {number} */ bytes) => (bytes > 0 ? (bytes / MIB).toFixed(
 const seconds = (/** @type {number} */ ms) => (ms / 1000).toFixed(2)
 /** @param {string} text in a cell of a table */
 const cell = text => text.replace(/[|\\`<>]/g, '\\$&').replace(/\s+/g, ' ')
-/** @param {string[]} head @param {(string | number)[][]} rows */
+/**
+ * @param {string[]} head
+ * @param {(string | number)[][]} rows
+ */
 const table = (head, rows) =>
   [
     `| ${head.join(' | ')} |`,
@@ -17,7 +20,10 @@ const table = (head, rows) =>
 
 /** @param {Row[]} rows */
 const measuredOf = rows => rows.flatMap(({ measured }) => (measured ? [measured] : []))
-/** @param {Row[]} rows @param {'sidecar' | 'node'} mode */
+/**
+ * @param {Row[]} rows
+ * @param {'sidecar' | 'node'} mode
+ */
 function summaryOf (rows, mode) {
   const measured = measuredOf(rows.filter(row => row.mode === mode && row.who !== 'nobody'))
   if (measured.length === 0) return []
@@ -39,8 +45,9 @@ function summaryOf (rows, mode) {
 
 /**
  * docs/attack.md: what was tried and what held.
- * @param {Row[]} rows @param {{ node: string, own: string, trust: Record<string, string> }} of
- *   versions of Node.js, rows of SECURITY.md's table
+ * @param {Row[]} rows
+ * @param {{ node: string, own: string, trust: Record<string, string> }} of versions of Node.js,
+ *   rows of SECURITY.md's table
  * @returns {string}
  */
 function attackPage (rows, { node, own, trust }) {
@@ -51,7 +58,11 @@ function attackPage (rows, { node, own, trust }) {
   return (
     [
       '# Attacks',
-      `<!-- Written by npm run bench:attack -- --write; do not edit. -->\nThe bench starts an exporter as the chart does, and plays an attacker for each row of the table of trust in [SECURITY.md](../SECURITY.md). ${held.length} of ${attacked.length} attacks changed nothing that they must not change. Meanwhile a well-behaved app was watched, and the probes of the chart were asked once a second.`,
+      '<!-- Written by npm run bench:attack -- --write; do not edit. -->\nThe bench starts an ' +
+        'exporter as the chart does, and plays an attacker for each row of the table of trust ' +
+          `in [SECURITY.md](../SECURITY.md). ${held.length} of ${attacked.length} attacks ` +
+            'changed nothing that they must not change. Meanwhile a well-behaved app was ' +
+              'watched, and the probes of the chart were asked once a second.',
       table(
         [
           'exporter',
@@ -63,7 +74,8 @@ function attackPage (rows, { node, own, trust }) {
         ],
         [...summaryOf(rows, 'sidecar'), ...summaryOf(rows, 'node')]
       ),
-      `Exporters ran on Node.js ${node}, apps on ${own}. A machine with two cores ran both, and the attackers.`,
+      `Exporters ran on Node.js ${node}, apps on ${own}. A machine with two cores ran both, and ` +
+        'the attackers.',
       '## What was tried',
       table(
         ['attacker', 'attack', 'exporter', 'tried', 'result'],
@@ -76,7 +88,9 @@ function attackPage (rows, { node, own, trust }) {
         ])
       ),
       '## What was measured',
-      'RSS is VmHWM of the exporter; its cgroup counts page cache, too. Frames of the well-behaved agent are lost where its sequence has gaps, or where it gave them up. `/metrics` is scraped every five seconds from a further address.',
+      'RSS is VmHWM of the exporter; its cgroup counts page cache, too. Frames of the ' +
+        'well-behaved agent are lost where its sequence has gaps, or where it gave them up. ' +
+          '`/metrics` is scraped every five seconds from a further address.',
       table(
         [
           'attack',
@@ -133,7 +147,8 @@ function attackPage (rows, { node, own, trust }) {
             )
           ]),
       '## What had to hold',
-      'Under each attack on an exporter: it does not end, no process of its cgroup is killed for memory, no probe fails, no frame of the well-behaved agent is lost. And:',
+      'Under each attack on an exporter: it does not end, no process of its cgroup is killed ' +
+        'for memory, no probe fails, no frame of the well-behaved agent is lost. And:',
       table(
         ['attack', 'exporter', 'claim', 'held'],
         rows.flatMap(({ what, mode, claims }) =>

@@ -92,7 +92,9 @@ function chooseAttacks () {
     .filter(words => words.length > 0)
   if (wanted.length === 0) return attacks
   const chosen = attacks.filter(attack =>
-    wanted.some(words => words.every(word => ` ${nameOf(attack).toLowerCase()}`.includes(` ${word}`)))
+    wanted.some(words =>
+      words.every(word => ` ${nameOf(attack).toLowerCase()}`.includes(` ${word}`))
+    )
   )
   if (chosen.length === 0) throw new Error(`--only: no attack has ${given.only}; --list names them`)
   return chosen
@@ -160,7 +162,8 @@ async function runInside (node) {
 
 /**
  * One attack, from the start of its exporter to its end.
- * @param {import('./attack/attacks').Attack} attack @param {string} node
+ * @param {import('./attack/attacks').Attack} attack
+ * @param {string} node
  * @param {() => Promise<import('./attack/by-data-dir').Saved>} saved
  * @returns {Promise<Row>}
  */
@@ -243,7 +246,9 @@ function savedOnce (node, folder) {
 /** @param {Row} row */
 function describe ({ measured, broke, tried }) {
   const figures = measured
-    ? `RSS ${(measured.rssPeakBytes / 2 ** 20).toFixed(0)} MiB, longest probe ${(measured.probes.longestMs / 1000).toFixed(2)} s, ${measured.goodLost} of ${measured.goodFrames} frames lost; `
+    ? `RSS ${(measured.rssPeakBytes / 2 ** 20).toFixed(0)} MiB, longest probe ` +
+      `${(measured.probes.longestMs / 1000).toFixed(2)} s, ${measured.goodLost} of ` +
+        `${measured.goodFrames} frames lost; `
     : ''
   return [
     `${broke.length === 0 ? 'held' : 'BROKE'}: ${figures}${tried}`,
@@ -282,7 +287,8 @@ async function main () {
   say(
     broken.length === 0
       ? `all ${rows.length} held`
-      : `${broken.length} of ${rows.length} did not hold: ${broken.map(({ mode, what }) => [mode, what].filter(Boolean).join(' ')).join(', ')}`
+      : `${broken.length} of ${rows.length} did not hold: ` +
+        `${broken.map(({ mode, what }) => [mode, what].filter(Boolean).join(' ')).join(', ')}`
   )
   process.exitCode = broken.length === 0 ? 0 : 1
 }

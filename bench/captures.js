@@ -6,13 +6,18 @@
  *   npm run bench:captures -- --nodes /path/to/node20:/path/to/node26
  *   npm run bench:captures -- --only suspects            or automatic, throughput, addon, snapshot
  *
- *   suspects    apps of bench/suspect-apps.js: the culprit is among the first three suspects, the call that blocks is named
- *   automatic   apps of the lab that leak or block: the same for the profile that the exporter takes by itself, beside the verdict
- *   throughput  of an HTTP API while it is profiled as automatic captures do, beside the seconds before and after
- *   addon       the same with v8-profiler-next, compiled for each Node, in an app without an inspector; where it does not compile, the refusal
+ *   suspects apps of bench/suspect-apps.js: the culprit is among the first three suspects, the call
+ *   that blocks is named
+ *   automatic apps of the lab that leak or block: the same for the profile that the exporter takes
+ *   by itself, beside the verdict
+ *   throughput of an HTTP API while it is profiled as automatic captures do, beside the seconds
+ *   before and after
+ *   addon the same with v8-profiler-next, compiled for each Node, in an app without an inspector;
+ *   where it does not compile, the refusal
  *   snapshot    what a snapshot of a few hundred megabytes takes with the agent, beside V8's own
  *
- * Ends with 1 when fewer than nine of ten leaks, or not every call, are named; figures that depend on the machine are printed and not judged.
+ * Ends with 1 when fewer than nine of ten leaks, or not every call, are named; figures that depend
+ * on the machine are printed and not judged.
  */
 
 const fs = require('node:fs')
@@ -40,11 +45,17 @@ const FIRST_SUSPECTS = 3
 /** Interleaved windows of the throughput's measure. */
 const ROUNDS = 4
 
-const { values: given } = parseArgs({ options: { nodes: { type: 'string', default: process.execPath }, only: { type: 'string' } } })
+const { values: given } = parseArgs({
+  options: { nodes: { type: 'string', default: process.execPath }, only: { type: 'string' } }
+})
 const nodes = given.nodes.split(':')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-captures-'))
 
-/** @param {string} name @param {string} code @returns {string} path of a script in a package of its own */
+/**
+ * @param {string} name
+ * @param {string} code
+ * @returns {string} path of a script in a package of its own
+ */
 function script (name, code) {
   const at = path.join(folder, name.replace(/\W+/g, '-'))
   fs.mkdirSync(path.join(at, 'node_modules/keeper'), { recursive: true })
@@ -54,12 +65,29 @@ function script (name, code) {
   return path.join(at, 'app.js')
 }
 
-/** An app and the exporter that watches it. @param {{ node: string, args: string[], autoCaptures?: boolean, env?: object, cwd?: string, limitBytes?: number }} options */
+/**
+ * An app and the exporter that watches it.
+ * @param {{ node: string, args: string[], autoCaptures?: boolean, env?: object, cwd?: string,
+ *   limitBytes?: number }} options
+ */
 async function watch ({ node, args, autoCaptures = false, env = {}, cwd, limitBytes }) {
   const exporter = await startExporter({ autoCaptures })
-  const group = limitBytes === undefined ? undefined : createMemoryGroup({ limitBytes, name: 'captures' })
-  const { command, args: wrapped } = group ? group.wrap(node, ['-r', AGENT, ...args]) : { command: node, args: ['-r', AGENT, ...args] }
-  const child = spawn(command, wrapped, { cwd, env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: 'app', ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const group =
+    limitBytes === undefined ? undefined : createMemoryGroup({ limitBytes, name: 'captures' })
+  const { command, args: wrapped } = group
+    ? group.wrap(node, ['-r', AGENT, ...args])
+    : { command: node, args: ['-r', AGENT, ...args] }
+  const child = spawn(command, wrapped, {
+    cwd,
+    env: {
+      ...process.env,
+      NODE_OPTIONS: '',
+      MEMWATCH_SOCKET: exporter.socket.path,
+      MEMWATCH_NAME: 'app',
+      ...env
+    },
+    stdio: ['ignore', 'pipe', 'inherit']
+  })
   const ended = once(child, 'close')
   const json = async (/** @type {string} */ at, /** @type {object} */ init) => /** @type {any} */ (await (await fetch(`${exporter.url}/api/v1/${at}`, init)).json())
   child.stdout.resume()
@@ -68,11 +96,18 @@ async function watch ({ node, args, autoCaptures = false, env = {}, cwd, limitBy
     exporter,
     child,
     json,
-    /** @param {string} query @returns {Promise<any>} */
+    /**
+     * @param {string} query
+     * @returns {Promise<any>}
+     */
     async capture (query) {
       const asked = await json(`targets/app/captures?${query}`, { method: 'POST' })
       if (asked.code) throw new Error(asked.detail)
-      return eventually(() => json(`captures/${asked.id}`), capture => capture.state !== 'running', 900_000)
+      return eventually(
+        () => json(`captures/${asked.id}`),
+        capture => capture.state !== 'running',
+        900_000
+      )
     },
     async stop () {
       child.kill('SIGKILL')
@@ -83,15 +118,26 @@ async function watch ({ node, args, autoCaptures = false, env = {}, cwd, limitBy
   }
 }
 
-/** @template T @param {readonly T[]} items @param {(item: T) => Promise<void>} work some at a time */
+/**
+ * @template T
+ * @param {readonly T[]} items
+ * @param {(item: T) => Promise<void>} work some at a time
+ */
 async function each (items, work) {
   const left = [...items]
-  await Promise.all(Array.from({ length: AT_ONCE }, async () => { for (let item = left.shift(); item; item = left.shift()) await work(item) }))
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      for (let item = left.shift(); item; item = left.shift()) await work(item)
+    })
+  )
 }
 
 /** Found of all, by what was looked for. */
 const count = { leaks: [0, 0], calls: [0, 0] }
-/** @param {'leaks' | 'calls'} what @param {boolean} right */
+/**
+ * @param {'leaks' | 'calls'} what
+ * @param {boolean} right
+ */
 const tally = (what, right) => {
   count[what][1]++
   if (right) count[what][0]++
@@ -112,25 +158,58 @@ async function suspects (node) {
     const right = first.some((/** @type {any} */ site) => site.function === culprit || lines[site.line - 1]?.includes(`function ${culprit}`)) &&
       (call === undefined || first[0]?.call === call)
     tally(call === undefined ? 'leaks' : 'calls', right)
-    console.log(`${right ? 'right' : 'WRONG'}  Node ${versionOf(node)}  ${id}: ${capture.error ?? first[0]?.text}${right ? '' : JSON.stringify(first)}`)
+    console.log(
+      `${right ? 'right' : 'WRONG'}  Node ${versionOf(node)}  ${id}: ` +
+        `${capture.error ?? first[0]?.text}${right ? '' : JSON.stringify(first)}`
+    )
   })
 }
 
 /** @param {string} node */
 async function automatic (node) {
-  const chosen = apps.filter(({ diagnosis, suspect }) => suspect && (diagnosis === 'js-heap-leak' || diagnosis === 'event-loop-blocked'))
-  await each(chosen, async ({ id, diagnosis, script, nodeArgs = [], memoryLimitBytes, suspect }) => {
-    const app = await watch({ node, args: [...nodeArgs, script], autoCaptures: true, limitBytes: memoryLimitBytes })
-    const began = performance.now()
-    const found = await eventually(async () => (await app.json('diagnoses')).flatMap((/** @type {any} */ target) => target.verdicts).find((/** @type {any} */ verdict) => verdict.diagnosis === diagnosis && verdict.suspects)?.suspects, Boolean, AUTOMATIC_MS).catch(() => undefined)
-    const seconds = (performance.now() - began) / 1000
-    await app.stop()
-    const lines = fs.readFileSync(script, 'utf8').split('\n')
-    const first = firstOf(found?.suspects)
-    const right = suspect?.call !== undefined ? first[0]?.call === suspect.call : first.some((/** @type {any} */ site) => path.basename(site.file) === path.basename(script) && suspect?.line?.test(lines[site.line - 1]))
-    tally(suspect?.call === undefined ? 'leaks' : 'calls', right)
-    console.log(`${right ? 'right' : 'WRONG'}  Node ${versionOf(node)}  ${id} after ${seconds.toFixed(0)} s: ${first[0]?.text}${right ? '' : JSON.stringify(first)}`)
-  })
+  const chosen = apps.filter(
+    ({ diagnosis, suspect }) =>
+      suspect && (diagnosis === 'js-heap-leak' || diagnosis === 'event-loop-blocked')
+  )
+  await each(
+    chosen,
+    async ({ id, diagnosis, script, nodeArgs = [], memoryLimitBytes, suspect }) => {
+      const app = await watch({
+        node,
+        args: [...nodeArgs, script],
+        autoCaptures: true,
+        limitBytes: memoryLimitBytes
+      })
+      const began = performance.now()
+      const found = await eventually(
+        async () =>
+          (await app.json('diagnoses'))
+            .flatMap((/** @type {any} */ target) => target.verdicts)
+            .find(
+              (/** @type {any} */ verdict) => verdict.diagnosis === diagnosis && verdict.suspects
+            )?.suspects,
+        Boolean,
+        AUTOMATIC_MS
+      ).catch(() => undefined)
+      const seconds = (performance.now() - began) / 1000
+      await app.stop()
+      const lines = fs.readFileSync(script, 'utf8').split('\n')
+      const first = firstOf(found?.suspects)
+      const right =
+        suspect?.call !== undefined
+          ? first[0]?.call === suspect.call
+          : first.some(
+            (/** @type {any} */ site) =>
+              path.basename(site.file) === path.basename(script) &&
+                suspect?.line?.test(lines[site.line - 1])
+          )
+      tally(suspect?.call === undefined ? 'leaks' : 'calls', right)
+      console.log(
+        `${right ? 'right' : 'WRONG'}  Node ${versionOf(node)}  ${id} after ` +
+          `${seconds.toFixed(0)} s: ${first[0]?.text}${right ? '' : JSON.stringify(first)}`
+      )
+    }
+  )
 }
 
 const API = `
@@ -146,13 +225,22 @@ require('node:http').createServer((request, response) => {
 async function throughput (node) {
   const portFile = path.join(folder, `port-${versionOf(node)}`)
   const app = await watch({ node, args: [script('api', API), portFile] })
-  const port = Number(await eventually(() => fs.existsSync(portFile) ? fs.readFileSync(portFile, 'utf8') : '', text => text !== ''))
+  const port = Number(
+    await eventually(
+      () => (fs.existsSync(portFile) ? fs.readFileSync(portFile, 'utf8') : ''),
+      text => text !== ''
+    )
+  )
   const agent = new http.Agent({ keepAlive: true, maxSockets: 16 })
   let served = 0
   const life = { over: false }
   const client = async () => {
     while (!life.over) {
-      await new Promise(resolve => http.get({ host: '127.0.0.1', port, agent }, response => response.resume().on('end', resolve)).on('error', resolve))
+      await new Promise(resolve =>
+        http
+          .get({ host: '127.0.0.1', port, agent }, response => response.resume().on('end', resolve))
+          .on('error', resolve)
+      )
       served++
     }
   }
@@ -169,15 +257,23 @@ async function throughput (node) {
     for (let round = 0; round < ROUNDS; round++) {
       const before = await rate(() => wait(5000))
       const [target] = app.exporter.exporter.targets
-      // What the exporter makes of it afterwards takes time from the clients, which live in this process, and none from the app.
-      const { finished } = app.exporter.exporter.captures.request(target, { kind, seconds, diagnosis: 'bench' })
+      // What the exporter makes of it afterwards takes time from the clients, which live in this
+      // process, and none from the app.
+      const { finished } = app.exporter.exporter.captures.request(target, {
+        kind,
+        seconds,
+        diagnosis: 'bench'
+      })
       const during = await rate(() => wait(1000 * seconds))
       await finished
       await wait(500)
       const after = await rate(() => wait(5000))
       losses.push(100 * (1 - during / ((before + after) / 2)))
     }
-    console.log(`Node ${versionOf(node)}  ${kind}: throughput ${(-median(losses)).toFixed(1)} % (${losses.map(loss => (-loss).toFixed(1)).join(', ')})`)
+    console.log(
+      `Node ${versionOf(node)}  ${kind}: throughput ${(-median(losses)).toFixed(1)} % ` +
+        `(${losses.map(loss => (-loss).toFixed(1)).join(', ')})`
+    )
   }
   life.over = true
   await Promise.all(clients)
@@ -199,10 +295,23 @@ async function addon (node) {
   fs.writeFileSync(path.join(at, 'package.json'), '{"name":"app"}')
   fs.writeFileSync(path.join(at, 'no-inspector.js'), NO_INSPECTOR)
   const nodeRoot = path.join(path.dirname(fs.realpathSync(node)), '..')
-  const installed = spawnSync('npm', ['install', '--no-audit', '--no-fund', 'v8-profiler-next@1.10.0'], {
-    cwd: at, encoding: 'utf8', env: { ...process.env, PATH: `${path.dirname(node)}:${process.env.PATH}`, ...(fs.existsSync(path.join(nodeRoot, 'include')) && { npm_config_nodedir: nodeRoot }) }
-  })
-  for (const { id, kind, culprit, call, code } of [suspectApps[0], ...suspectApps.filter(({ call }) => call === 'gzipSync')]) {
+  const installed = spawnSync(
+    'npm',
+    ['install', '--no-audit', '--no-fund', 'v8-profiler-next@1.10.0'],
+    {
+      cwd: at,
+      encoding: 'utf8',
+      env: {
+        ...process.env,
+        PATH: `${path.dirname(node)}:${process.env.PATH}`,
+        ...(fs.existsSync(path.join(nodeRoot, 'include')) && { npm_config_nodedir: nodeRoot })
+      }
+    }
+  )
+  for (const { id, kind, culprit, call, code } of [
+    suspectApps[0],
+    ...suspectApps.filter(({ call }) => call === 'gzipSync')
+  ]) {
     const file = path.join(at, `${kind}.js`)
     fs.writeFileSync(file, code)
     const app = await watch({ node, args: ['-r', path.join(at, 'no-inspector.js'), file], cwd: at })
@@ -211,9 +320,17 @@ async function addon (node) {
     const capture = await app.capture(`kind=${kind}&seconds=${kind === 'heap_profile' ? 20 : 5}`)
     await app.stop()
     const first = firstOf(capture.suspects)
-    const right = installed.status === 0 ? first.some((/** @type {any} */ site) => site.function === culprit) && (!call || first[0].call === call) : capture.errorCode === 'not_supported'
+    const right =
+      installed.status === 0
+        ? first.some((/** @type {any} */ site) => site.function === culprit) &&
+          (!call || first[0].call === call)
+        : capture.errorCode === 'not_supported'
     tally(call === undefined ? 'leaks' : 'calls', right)
-    console.log(`${right ? 'right' : 'WRONG'}  Node ${versionOf(node)}  v8-profiler-next ${installed.status === 0 ? 'compiled' : 'does not compile'}, ${id}: ${capture.error ?? first[0]?.text}`)
+    console.log(
+      `${right ? 'right' : 'WRONG'}  Node ${versionOf(node)}  v8-profiler-next ` +
+        `${installed.status === 0 ? 'compiled' : 'does not compile'}, ${id}: ` +
+          `${capture.error ?? first[0]?.text}`
+    )
   }
 }
 
@@ -227,14 +344,18 @@ process.on('SIGUSR2', () => require('node:v8').getHeapSnapshot().on('end', () =>
 /** @param {string} node */
 async function snapshot (node) {
   const args = ['--max-old-space-size=1000', script('large', LARGE)]
-  /** Peak over what it was before, while a snapshot is taken. @param {(app: Awaited<ReturnType<typeof watch>>) => Promise<any>} take */
+  /**
+   * Peak over what it was before, while a snapshot is taken.
+   * @param {(app: Awaited<ReturnType<typeof watch>>) => Promise<any>} take
+   */
   const peak = async take => {
     const app = await watch({ node, args, env: { MEMWATCH_ALLOW_SNAPSHOT: '1' } })
     const { pid = 0 } = app.child
     await wait(3000)
     const before = rssOf(pid)
     let most = before
-    const timer = setInterval(() => { try { most = Math.max(most, rssOf(pid) || 0) } catch {} }, 50) // NaN of a zombie
+    // NaN of a zombie
+    const timer = setInterval(() => { try { most = Math.max(most, rssOf(pid) || 0) } catch {} }, 50)
     const taken = await take(app)
     clearInterval(timer)
     await app.stop()
@@ -244,20 +365,36 @@ async function snapshot (node) {
   const ours = []
   let bytes = 0
   for (let round = 0; round < 3; round++) {
-    own.push((await peak(async app => { app.child.kill('SIGUSR2'); await once(app.child, 'close') })).growth)
+    own.push(
+      (
+        await peak(async app => {
+          app.child.kill('SIGUSR2')
+          await once(app.child, 'close')
+        })
+      ).growth
+    )
     const { growth, taken } = await peak(app => app.capture('kind=heap_snapshot&force=true'))
     if (taken.error) throw new Error(taken.error)
     ours.push(growth)
     bytes = taken.parts[0].bytes
   }
-  const spread = (/** @type {number[]} */ values) => `${(median(values) / MIB).toFixed(0)} MiB (${(min(values) / MIB).toFixed(0)}–${(max(values) / MIB).toFixed(0)})`
-  console.log(`Node ${versionOf(node)}  a snapshot of ${(bytes / MIB).toFixed(0)} MiB: RSS grows by ${spread(ours)} with the agent, by ${spread(own)} without; the agent's share ${((median(ours) - median(own)) / MIB).toFixed(0)} MiB`)
+  const spread = (/** @type {number[]} */ values) => `${(median(values) / MIB).toFixed(0)} MiB ` +
+    `(${(min(values) / MIB).toFixed(0)}–${(max(values) / MIB).toFixed(0)})`
+  console.log(
+    `Node ${versionOf(node)}  a snapshot of ${(bytes / MIB).toFixed(0)} MiB: RSS grows by ` +
+      `${spread(ours)} with the agent, by ${spread(own)} without; the agent's share ` +
+        `${((median(ours) - median(own)) / MIB).toFixed(0)} MiB`
+  )
 }
 
 async function main () {
   const parts = { suspects, automatic, throughput, addon, snapshot }
   const chosen = given.only?.split(',') ?? Object.keys(parts)
-  for (const part of chosen) if (!Object.hasOwn(parts, part)) throw new Error(`--only: nothing called ${part}; there are ${Object.keys(parts).join(', ')}`)
+  for (const part of chosen) {
+    if (!Object.hasOwn(parts, part)) {
+      throw new Error(`--only: nothing called ${part}; there are ${Object.keys(parts).join(', ')}`)
+    }
+  }
   try {
     for (const part of chosen) for (const node of nodes) await parts[/** @type {keyof typeof parts} */ (part)](node)
   } finally {

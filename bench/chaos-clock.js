@@ -1,6 +1,9 @@
 'use strict'
 
-/** Preloaded into an exporter: its wall clock is off by as many milliseconds as the file MEMWATCH_CHAOS_CLOCK says, and jumps with it. */
+/**
+ * Preloaded into an exporter: its wall clock is off by as many milliseconds as the file
+ * MEMWATCH_CHAOS_CLOCK says, and jumps with it.
+ */
 
 const fs = require('node:fs')
 const file = /** @type {string} */ (process.env.MEMWATCH_CHAOS_CLOCK)

@@ -1,15 +1,17 @@
 'use strict'
 
 /**
- * `npm run bench:chaos`: for an hour something bad happens every few seconds to an exporter and the apps it watches – kill -9, SIGSTOP, a
- * disk that is full, memory that runs out, garbage, clocks that jump, deaths of every kind – and it is counted what was lost.
+ * `npm run bench:chaos`: for an hour something bad happens every few seconds to an exporter and the
+ * apps it watches – kill -9, SIGSTOP, a disk that is full, memory that runs out, garbage, clocks
+ * that jump, deaths of every kind – and it is counted what was lost.
  *
  *   npm run bench:chaos -- --minutes 60 --seed 7
  *   npm run bench:chaos -- --minutes 5 --evils 'kill -9 the exporter,SIGKILL an app'
  *
- * Ends with 1 when the exporter ended by itself, said that somebody died who did not, called a kill for memory clean, was wrong about
- * more than 5 % of the deaths it could see, did not save again once a disk had room, or lost more than ten seconds of anybody to a kill.
- * Needs root: for memory cgroups, and to mount a small file system.
+ * Ends with 1 when the exporter ended by itself, said that somebody died who did not, called a kill
+ * for memory clean, was wrong about more than 5 % of the deaths it could see, did not save again
+ * once a disk had room, or lost more than ten seconds of anybody to a kill. Needs root: for memory
+ * cgroups, and to mount a small file system.
  */
 
 const fs = require('node:fs')
@@ -35,7 +37,11 @@ const MOST_LOST_SECONDS = 10
 const AGENT = require.resolve('memwatch/agent')
 
 const { values: given } = parseArgs({
-  options: { minutes: { type: 'string', default: '60' }, seed: { type: 'string', default: String(Date.now() % 1e6) }, evils: { type: 'string' } }
+  options: {
+    minutes: { type: 'string', default: '60' },
+    seed: { type: 'string', default: String(Date.now() % 1e6) },
+    evils: { type: 'string' }
+  }
 })
 const fuzz = fuzzer(Number(given.seed))
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-chaos-'))
@@ -43,9 +49,13 @@ const dataFolder = path.join(folder, 'data')
 const clockFile = path.join(folder, 'clock')
 const startedMs = performance.now()
 /** @param {string} text */
-const say = text => console.log(`${((performance.now() - startedMs) / 1000).toFixed(0).padStart(5)} s  ${text}`)
+const say = text =>
+  console.log(`${((performance.now() - startedMs) / 1000).toFixed(0).padStart(5)} s  ${text}`)
 
-/** @param {string[]} command @returns {boolean} */
+/**
+ * @param {string[]} command
+ * @returns {boolean}
+ */
 function tried (...[file, ...args]) {
   try {
     execFileSync(file, args, { stdio: 'ignore' })
@@ -61,7 +71,10 @@ class App {
   child
   /** Reasons that are right for the end that was staged. @type {string[] | undefined} */
   expected
-  /** @param {string} name @param {string} socket */
+  /**
+   * @param {string} name
+   * @param {string} socket
+   */
   constructor (name, socket) {
     this.name = name
     this.socket = socket
@@ -70,8 +83,21 @@ class App {
   start () {
     this.expected = undefined
     this.group = createMemoryGroup({ limitBytes: 200 * MIB, name: 'chaos' })
-    const { command, args } = this.group.wrap(process.execPath, ['--max-old-space-size=60', '-r', AGENT, path.join(__dirname, 'chaos-app.js')])
-    const child = this.child = spawn(command, args, { env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: this.socket, MEMWATCH_NAME: this.name }, stdio: ['pipe', 'ignore', 'ignore'] })
+    const { command, args } = this.group.wrap(process.execPath, [
+      '--max-old-space-size=60',
+      '-r',
+      AGENT,
+      path.join(__dirname, 'chaos-app.js')
+    ])
+    const child = (this.child = spawn(command, args, {
+      env: {
+        ...process.env,
+        NODE_OPTIONS: '',
+        MEMWATCH_SOCKET: this.socket,
+        MEMWATCH_NAME: this.name
+      },
+      stdio: ['pipe', 'ignore', 'ignore']
+    }))
     child.stdin.on('error', () => {})
     this.bornMs = Date.now()
     this.ended = once(child, 'close')
@@ -86,14 +112,31 @@ async function main () {
   fs.writeFileSync(clockFile, '0')
   const small = tried('mount', '-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', dataFolder)
   if (!small) say('no small file system can be mounted: the disk will not be full')
-  const start = () => spawnExporter({ folder, args: ['--data-dir', dataFolder, '--data-max', '16MiB'], nodeArgs: ['-r', path.join(__dirname, 'chaos-clock.js')], env: { MEMWATCH_CHAOS_CLOCK: clockFile } })
+  const start = () =>
+    spawnExporter({
+      folder,
+      args: ['--data-dir', dataFolder, '--data-max', '16MiB'],
+      nodeArgs: ['-r', path.join(__dirname, 'chaos-clock.js')],
+      env: { MEMWATCH_CHAOS_CLOCK: clockFile }
+    })
   let exporter = await start()
   const life = { over: false }
   /** When nobody looked. */
   const away = { fromMs: Date.now(), untilMs: Date.now() + BACK_MS }
   const leave = () => { Object.assign(away, { fromMs: Date.now(), untilMs: Infinity }) }
   const back = () => { away.untilMs = Date.now() + BACK_MS }
-  const count = { wrong: 0, unexpected: 0, staged: 0, seen: 0, right: 0, away: 0, missing: 0, falseDeaths: 0, falselyClean: 0, kills: 0 }
+  const count = {
+    wrong: 0,
+    unexpected: 0,
+    staged: 0,
+    seen: 0,
+    right: 0,
+    away: 0,
+    missing: 0,
+    falseDeaths: 0,
+    falselyClean: 0,
+    kills: 0
+  }
   /** @param {typeof exporter} one */
   const mind = one => one.ended.then(([code, signal]) => {
     if (life.over || signal === 'SIGKILL' || code === 0) return
@@ -105,7 +148,10 @@ async function main () {
   const json = async (/** @type {string} */ at) => (await fetch(exporter.url + at, { signal: AbortSignal.timeout(30_000) })).json()
   const apps = Array.from({ length: APPS }, (_, i) => new App(`app-${i}`, exporter.socket.path))
   for (const app of apps) app.start()
-  /** Processes that were stopped for a while: they have nothing to tell of that time. @type {Set<number | undefined>} */
+  /**
+   * Processes that were stopped for a while: they have nothing to tell of that time.
+   * @type {Set<number | undefined>}
+   */
   const stopped = new Set()
   let mostLost = 0
 
@@ -124,16 +170,33 @@ async function main () {
     if (unseen) count.away++
     if (!death) {
       // Who dies while nobody looks, and was never saved, is not known to have been.
-      if (!unseen) { count.missing++; say(`WRONG: nothing is said of the end of ${app.name} ${pid} (${signal ?? code})`) }
+      if (!unseen) {
+        count.missing++
+        say(`WRONG: nothing is said of the end of ${app.name} ${pid} (${signal ?? code})`)
+      }
       return
     }
     if (expected.includes('oom_kill') && death.reason === 'clean') count.falselyClean++
     if (unseen) return
     count.seen++
     if (expected.includes(death.reason)) count.right++
-    else say(`WRONG: ${app.name} ended by ${signal ?? code}, expected ${expected}, said ${death.reason}: ${death.text}`)
+    else {
+      say(
+        `WRONG: ${app.name} ended by ${signal ?? code}, expected ${expected}, said ` +
+          `${death.reason}: ${death.text}`
+      )
+    }
   }
-  for (const app of apps) (async () => { while (!life.over) await reap(app).catch(error => { count.wrong++; say(`WRONG: ${error.message}`) }) })()
+  for (const app of apps) {
+    (async () => {
+      while (!life.over) {
+        await reap(app).catch(error => {
+          count.wrong++
+          say(`WRONG: ${error.message}`)
+        })
+      }
+    })()
+  }
 
   /** What is missing of the last minutes of those that live. @param {string} when */
   async function countLost (when) {
@@ -141,7 +204,9 @@ async function main () {
       if (!up || stopped.has(pid)) continue
       const { times } = await json(`/api/v1/targets/${target}/series?track=rssBytes&seconds=590`)
       let longest = 0
-      for (let i = 1; i < times.length; i++) longest = Math.max(longest, times[i] - times[i - 1] - 1)
+      for (let i = 1; i < times.length; i++) {
+        longest = Math.max(longest, times[i] - times[i - 1] - 1)
+      }
       // What an exporter before this one had heard, and this one does not know.
       longest = Math.max(longest, times[0] - Math.max(1, times[times.length - 1] - 589))
       if (longest > mostLost) say(`${when}: ${longest.toFixed(1)} s are missing of ${target}`)
@@ -149,7 +214,8 @@ async function main () {
     }
   }
 
-  const quiet = () => fuzz.pick(apps.filter(app => !app.expected && Date.now() - (app.bornMs ?? 0) > 5000))
+  const quiet = () =>
+    fuzz.pick(apps.filter(app => !app.expected && Date.now() - (app.bornMs ?? 0) > 5000))
   /** @type {Record<string, () => Promise<void>>} */
   const evils = {
     'kill -9 the exporter': async () => {
@@ -185,10 +251,17 @@ async function main () {
       await wait(8000 + fuzz.below(10_000))
       fs.rmSync(path.join(dataFolder, 'ballast'), { force: true })
       // What it could not save until then nobody could: only what it has saved may not be lost.
-      const saves = await until(async () => / 1$/m.exec(await metric('memwatch_exporter_history_saving')), SAVES_AGAIN_MS)
-      if (!saves) throw new Error(`there is room, and after ${SAVES_AGAIN_MS} ms it does not save again`)
+      const saves = await until(
+        async () => / 1$/m.exec(await metric('memwatch_exporter_history_saving')),
+        SAVES_AGAIN_MS
+      )
+      if (!saves) {
+        throw new Error(`there is room, and after ${SAVES_AGAIN_MS} ms it does not save again`)
+      }
     },
-    'move the clock': async () => { fs.writeFileSync(clockFile, String(Math.round((fuzz.random() - 0.5) * 20 * 3_600_000))) },
+    'move the clock': async () => {
+      fs.writeFileSync(clockFile, String(Math.round((fuzz.random() - 0.5) * 20 * 3_600_000)))
+    },
     'send garbage': async () => {
       const socket = net.connect(exporter.socket)
       socket.on('error', () => {})
@@ -226,7 +299,11 @@ async function main () {
   }
 
   const chosen = given.evils?.split(',') ?? Object.keys(evils)
-  for (const evil of chosen) if (!evils[evil]) throw new Error(`--evils: nothing called ${evil}; there are ${Object.keys(evils).join(', ')}`)
+  for (const evil of chosen) {
+    if (!evils[evil]) {
+      throw new Error(`--evils: nothing called ${evil}; there are ${Object.keys(evils).join(', ')}`)
+    }
+  }
   while (performance.now() - startedMs < 60_000 * Number(given.minutes)) {
     const evil = fuzz.pick(chosen)
     say(evil)
@@ -238,25 +315,51 @@ async function main () {
   const deaths = await json('/api/v1/deaths')
   const living = new Set(apps.map(app => app.child?.pid))
   for (const death of deaths) {
-    if (!living.has(death.pid) || death.target !== apps.find(app => app.child?.pid === death.pid)?.name) continue
+    if (
+      !living.has(death.pid) ||
+      death.target !== apps.find(app => app.child?.pid === death.pid)?.name
+    ) { continue }
     count.falseDeaths++
     say(`WRONG: ${death.target} ${death.pid} lives, and is said to be dead: ${death.text}`)
   }
   const exported = await (await fetch(`${exporter.url}/metrics`)).text()
-  say(exported.split('\n').filter(line => /^memwatch_exporter_(history|resident)/.test(line)).join('; '))
+  say(
+    exported
+      .split('\n')
+      .filter(line => /^memwatch_exporter_(history|resident)/.test(line))
+      .join('; ')
+  )
   life.over = true
   for (const app of apps) app.child?.kill('SIGKILL')
   await Promise.all(apps.map(app => app.ended))
   await exporter.stop()
   if (small) tried('umount', dataFolder)
   fs.rmSync(folder, { recursive: true, force: true })
-  say(`${count.kills} kills of the exporter; ${count.staged} deaths, ${count.away} of them while it was away; of ${count.seen} others ${count.right} right, ${count.missing} not noticed; ${count.falseDeaths} living called dead; ${count.falselyClean} kills for memory called clean; longest time missing ${mostLost.toFixed(1)} s; ${count.unexpected} ends of its own`)
-  const fine = count.wrong === 0 && count.unexpected === 0 && mostLost <= MOST_LOST_SECONDS && count.falseDeaths === 0 && count.falselyClean === 0 && count.missing === 0 && count.right >= 0.95 * count.seen
+  say(
+    `${count.kills} kills of the exporter; ${count.staged} deaths, ${count.away} of them while ` +
+      `it was away; of ${count.seen} others ${count.right} right, ${count.missing} not noticed; ` +
+        `${count.falseDeaths} living called dead; ${count.falselyClean} kills for memory called ` +
+          `clean; longest time missing ${mostLost.toFixed(1)} s; ${count.unexpected} ends of ` +
+            'its own'
+  )
+  const fine =
+    count.wrong === 0 &&
+    count.unexpected === 0 &&
+    mostLost <= MOST_LOST_SECONDS &&
+    count.falseDeaths === 0 &&
+    count.falselyClean === 0 &&
+    count.missing === 0 &&
+    count.right >= 0.95 * count.seen
   console.log(fine ? 'right' : 'WRONG')
   process.exitCode = fine ? 0 : 1
 }
 
-/** @template T @param {() => Promise<T>} ask @param {number} timeoutMs @returns {Promise<T | undefined>} */
+/**
+ * @template T
+ * @param {() => Promise<T>} ask
+ * @param {number} timeoutMs
+ * @returns {Promise<T | undefined>}
+ */
 async function until (ask, timeoutMs) {
   for (const deadline = Date.now() + timeoutMs; Date.now() < deadline; await wait(500)) {
     const answer = await ask().catch(() => undefined)

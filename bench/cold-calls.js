@@ -1,6 +1,7 @@
 'use strict'
 
-// What single calls take that are made once a second in a process that does nothing else: `node cold-calls.js CALL COUNT` tells its parent the µs of each.
+// What single calls take that are made once a second in a process that does nothing else:
+// `node cold-calls.js CALL COUNT` tells its parent the µs of each.
 const fs = require('node:fs')
 const net = require('node:net')
 const v8 = require('node:v8')
@@ -8,7 +9,9 @@ const { once } = require('node:events')
 
 const [call, count] = process.argv.slice(2)
 /** Of the size of a frame, and numbers as there are in one. */
-const FRAME = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`someFieldOfAFrame${i}`, i * 12345.678]))
+const FRAME = Object.fromEntries(
+  Array.from({ length: 60 }, (_, i) => [`someFieldOfAFrame${i}`, i * 12345.678])
+)
 
 /** @returns {Promise<Record<string, () => unknown>>} by what a reader knows them as */
 async function calls () {

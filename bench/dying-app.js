@@ -1,7 +1,8 @@
 'use strict'
 
 /**
- * Dies as its first argument says, two seconds after its start; or waits to be killed. `npm run bench:deaths` runs it.
+ * Dies as its first argument says, two seconds after its start; or waits to be killed.
+ * `npm run bench:deaths` runs it.
  */
 
 const MIB = 2 ** 20
@@ -9,7 +10,9 @@ const DIES_AFTER_MS = 2000
 /** @type {unknown[]} */
 const kept = []
 
-const leak = () => { for (let i = 0; i < 20_000; i++) kept.push({ id: i, name: `row ${i}`, tags: [i, i + 1] }) }
+const leak = () => {
+  for (let i = 0; i < 20_000; i++) kept.push({ id: i, name: `row ${i}`, tags: [i, i + 1] })
+}
 const fill = () => kept.push(Buffer.allocUnsafeSlow(4 * MIB).fill(1))
 
 /** @type {Record<string, () => void>} */

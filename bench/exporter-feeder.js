@@ -1,8 +1,9 @@
 'use strict'
 
-// Agents for bench/exporter.js: `node exporter-feeder.js SOCKET TARGETS SECONDS RATE`. Real frames of a recording, told again for
-// each target with its own identity, its counters carried on. RATE: frames a second and target; 0 is as fast as they are taken: on a new
-// connection now and then, as one may bring so many at once, and no more.
+// Agents for bench/exporter.js: `node exporter-feeder.js SOCKET TARGETS SECONDS RATE`. Real frames
+// of a recording, told again for each target with its own identity, its counters carried on. RATE:
+// frames a second and target; 0 is as fast as they are taken: on a new connection now and then, as
+// one may bring so many at once, and no more.
 const fs = require('node:fs')
 const net = require('node:net')
 const path = require('node:path')
@@ -12,11 +13,18 @@ const { fields } = require('../agent/frame')
 
 const [socketPath, targets, seconds, rate] = [process.argv[2], ...process.argv.slice(3).map(Number)]
 const RECORDING = path.join(__dirname, '../test/recordings/20-healthy-steady-broken.ndjson.gz')
-const lines = gunzipSync(fs.readFileSync(RECORDING)).toString().trim().split('\n').map(text => JSON.parse(text).line).filter(Boolean)
+const lines = gunzipSync(fs.readFileSync(RECORDING))
+  .toString()
+  .trim()
+  .split('\n')
+  .map(text => JSON.parse(text).line)
+  .filter(Boolean)
 const hello = lines.find(({ type }) => type === 'hello')
 const frames = lines.filter(({ type }) => type === 'frame').slice(3)
 const AT_ONCE = 250
-const counters = Object.entries(fields).filter(([, { kind, shape }]) => kind === 'counter' && shape === 'number').map(([name]) => name)
+const counters = Object.entries(fields)
+  .filter(([, { kind, shape }]) => kind === 'counter' && shape === 'number')
+  .map(([name]) => name)
 
 /** @param {number} n of the frame, from 0; the frames repeat, and counters go on */
 function frameOf (n) {
@@ -24,8 +32,23 @@ function frameOf (n) {
   const rounds = Math.floor(n / frames.length)
   const last = frames[frames.length - 1].values
   const carried = { ...values }
-  if (rounds > 0) for (const name of counters) if (values[name] !== undefined && last[name] !== undefined) carried[name] = values[name] + rounds * last[name]
-  return JSON.stringify({ v: 1, type: 'frame', sequence: n + 1, atUnixMs: Date.now(), uptimeSeconds: n + 1, values: carried }) + '\n'
+  if (rounds > 0) {
+    for (const name of counters) {
+      if (values[name] !== undefined && last[name] !== undefined) {
+        carried[name] = values[name] + rounds * last[name]
+      }
+    }
+  }
+  return (
+    JSON.stringify({
+      v: 1,
+      type: 'frame',
+      sequence: n + 1,
+      atUnixMs: Date.now(),
+      uptimeSeconds: n + 1,
+      values: carried
+    }) + '\n'
+  )
 }
 
 /** The exporter's queue of connections may be full for a moment. @returns {Promise<net.Socket>} */
@@ -45,7 +68,14 @@ async function connected () {
 /** @param {number} i of the target */
 async function open (i) {
   const socket = await connected()
-  socket.write(JSON.stringify({ ...hello, pid: 100_000 + i, name: `app-${i}`, startedAtUnixMs: hello.startedAtUnixMs + i }) + '\n')
+  socket.write(
+    JSON.stringify({
+      ...hello,
+      pid: 100_000 + i,
+      name: `app-${i}`,
+      startedAtUnixMs: hello.startedAtUnixMs + i
+    }) + '\n'
+  )
   return socket
 }
 
@@ -70,8 +100,17 @@ async function main () {
     // Spread over the second, as real agents are.
     const slices = rate > 0 ? 20 : 1
     for (let slice = 0; slice < slices; slice++) {
-      for (let i = slice; i < sockets.length; i += slices) if (!sockets[i].write(line) && rate === 0) await once(sockets[i], 'drain')
-      if (rate > 0) await new Promise(resolve => setTimeout(resolve, Math.max(0, began + (slice + 1) / slices * 1000 / rate - performance.now())))
+      for (let i = slice; i < sockets.length; i += slices) {
+        if (!sockets[i].write(line) && rate === 0) await once(sockets[i], 'drain')
+      }
+      if (rate > 0) {
+        await new Promise(resolve =>
+          setTimeout(
+            resolve,
+            Math.max(0, began + (((slice + 1) / slices) * 1000) / rate - performance.now())
+          )
+        )
+      }
     }
   }
   process.send?.('done')

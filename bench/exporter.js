@@ -1,10 +1,11 @@
 'use strict'
 
 /**
- * `npm run bench:exporter`: what the exporter takes, by targets. It runs on its own; agents that repeat a real recording feed it
- * once a second each. Prints, and with --write puts into docs/exporter.md: CPU a frame and of a core, RSS, the time and size of
- * a scrape, a second apart for a minute, how long another request waited meanwhile, what a frame takes step by step, and what a target's history takes as it
- * gets longer.
+ * `npm run bench:exporter`: what the exporter takes, by targets. It runs on its own; agents that
+ * repeat a real recording feed it once a second each. Prints, and with --write puts into
+ * docs/exporter.md: CPU a frame and of a core, RSS, the time and size of a scrape, a second apart
+ * for a minute, how long another request waited meanwhile, what a frame takes step by step, and
+ * what a target's history takes as it gets longer.
  *
  *   npm run bench:exporter -- --targets 1,10,100,1000,3000 --seconds 30 --histories 60,600 --write
  *   npm run bench:exporter -- --histories ''    none
@@ -35,7 +36,10 @@ const WARM_SECONDS = 10
 const SCRAPES = 60
 /** While another one asks as well. */
 const PROBED_SCRAPES = 10
-/** What a sidecar has, where memory is paid for in every pod, is measured once more as the image has it. */
+/**
+ * What a sidecar has, where memory is paid for in every pod, is measured once more as the image has
+ * it.
+ */
 const SIDECAR_TARGETS = [1, 10]
 const IMAGE_ENV = { MALLOC_ARENA_MAX: '1' }
 /** Lengths of history whose memory is measured, in seconds of a target's life. */
@@ -52,17 +56,37 @@ const { values: given } = parseArgs({
   }
 })
 
-/** @param {number} pid @returns {number} CPU seconds of a process, proc(5) */
+/**
+ * @param {number} pid
+ * @returns {number} CPU seconds of a process, proc(5)
+ */
 function cpuSeconds (pid) {
   const fields = fs.readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ')
   return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS
 }
 
-/** @param {(exporter: { pid: number, url: string, socket: string }) => Promise<object>} use @param {NodeJS.ProcessEnv} [env] */
+/**
+ * @param {(exporter: { pid: number, url: string, socket: string }) => Promise<object>} use
+ * @param {NodeJS.ProcessEnv} [env]
+ */
 async function withExporter (use, env) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-bench-'))
   const socket = path.join(folder, 's')
-  const child = spawn(given.node, [...given.flags.split(' ').filter(Boolean), MEMWATCH, 'exporter', '--listen', '127.0.0.1:0', '--socket', socket, '--log-level', 'silent'], { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...env } })
+  const child = spawn(
+    given.node,
+    [
+      ...given.flags.split(' ').filter(Boolean),
+      MEMWATCH,
+      'exporter',
+      '--listen',
+      '127.0.0.1:0',
+      '--socket',
+      socket,
+      '--log-level',
+      'silent'
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...env } }
+  )
   try {
     const [text] = await once(child.stderr, 'data')
     const url = /http:\S+(?=\/metrics)/.exec(String(text))?.[0] ?? ''
@@ -76,7 +100,8 @@ async function withExporter (use, env) {
 
 /**
  * As Prometheus scrapes: on one connection, the time until the last byte is there.
- * @param {string} url @param {http.Agent} agent
+ * @param {string} url
+ * @param {http.Agent} agent
  */
 async function scrape (url, agent) {
   const began = performance.now()
@@ -92,8 +117,10 @@ async function scrape (url, agent) {
 }
 
 /**
- * Scrapes a second apart; then some more, to see how long another request has to wait at most meanwhile.
- * @param {string} url @param {number} pid of the exporter
+ * Scrapes a second apart; then some more, to see how long another request has to wait at most
+ * meanwhile.
+ * @param {string} url
+ * @param {number} pid of the exporter
  */
 async function scrapes (url, pid) {
   const agent = new http.Agent({ keepAlive: true })
@@ -116,17 +143,29 @@ async function scrapes (url, pid) {
   probe.send('say')
   const [longestMs] = await once(probe, 'message')
   agent.destroy()
-  return { ms, rss, bytes: text.length, series: text.split('\n').filter(line => line !== '' && line[0] !== '#').length, longestMs }
+  return {
+    ms,
+    rss,
+    bytes: text.length,
+    series: text.split('\n').filter(line => line !== '' && line[0] !== '#').length,
+    longestMs
+  }
 }
 
-/** Before the exporter's: a connection that breaks is an error there. @param {import('node:child_process').ChildProcess} feeder */
+/**
+ * Before the exporter's: a connection that breaks is an error there.
+ * @param {import('node:child_process').ChildProcess} feeder
+ */
 async function endOf (feeder) {
   const exit = once(feeder, 'exit')
   feeder.send('end')
   await exit
 }
 
-/** @param {number} targets @param {NodeJS.ProcessEnv} [env] */
+/**
+ * @param {number} targets
+ * @param {NodeJS.ProcessEnv} [env]
+ */
 const atOneHertz = (targets, env) => withExporter(async ({ pid, url, socket }) => {
   const seconds = Number(given.seconds)
   const feeder = fork(FEEDER, [socket, String(targets), String(WARM_SECONDS + seconds + 600), '1'])
@@ -141,9 +180,13 @@ const atOneHertz = (targets, env) => withExporter(async ({ pid, url, socket }) =
   const scraped = await scrapes(url, pid)
   await endOf(feeder)
   return {
-    targets: env ? `${targets}, ${Object.entries(env).map(pair => pair.join('=')).join(' ')}` : targets,
+    targets: env
+      ? `${targets}, ${Object.entries(env)
+          .map(pair => pair.join('='))
+          .join(' ')}`
+      : targets,
     share,
-    microsPerFrame: share / targets * 1e6,
+    microsPerFrame: (share / targets) * 1e6,
     rss,
     rssAfterScrapes: scraped.rss,
     series: scraped.series,
@@ -163,23 +206,41 @@ const withHistory = seconds => withExporter(async ({ pid, socket }) => {
   const [cpu] = [cpuSeconds(pid)]
   for (let said; said !== 'done';) [said] = await once(feeder, 'message')
   await wait(3000)
-  const found = { seconds, perTargetBytes: (rssOf(pid) - before) / TARGETS, rss: rssOf(pid), microsPerFrame: (cpuSeconds(pid) - cpu) / TARGETS / seconds * 1e6 }
+  const found = {
+    seconds,
+    perTargetBytes: (rssOf(pid) - before) / TARGETS,
+    rss: rssOf(pid),
+    microsPerFrame: ((cpuSeconds(pid) - cpu) / TARGETS / seconds) * 1e6
+  }
   await endOf(feeder)
   return found
 })
 
 /**
- * What one frame takes in the exporter, step by step, in µs: in this process, where nothing but that is done. One in two is
- * evaluated. The parse is the line's, the take its check and its way into the history.
+ * What one frame takes in the exporter, step by step, in µs: in this process, where nothing but
+ * that is done. One in two is evaluated. The parse is the line's, the take its check and its way
+ * into the history.
  */
 function stepMicros () {
   const TARGETS = 20
-  const lines = gunzipSync(fs.readFileSync(path.join(__dirname, '../test/recordings/20-healthy-steady-broken.ndjson.gz'))).toString().trim().split('\n')
-    .map(text => JSON.parse(text).line).filter(Boolean).map(line => JSON.stringify(line))
+  const lines = gunzipSync(
+    fs.readFileSync(path.join(__dirname, '../test/recordings/20-healthy-steady-broken.ndjson.gz'))
+  )
+    .toString()
+    .trim()
+    .split('\n')
+    .map(text => JSON.parse(text).line)
+    .filter(Boolean)
+    .map(line => JSON.stringify(line))
   const hello = JSON.parse(lines.find(line => line.includes('"type":"hello"')) ?? '')
   /** @type {Record<'parse' | 'take' | 'evaluate', number[]>} */
   const micros = { parse: [], take: [], evaluate: [] }
-  /** @template T @param {keyof micros} step @param {() => T} work @returns {T} */
+  /**
+   * @template T
+   * @param {keyof micros} step
+   * @param {() => T} work
+   * @returns {T}
+   */
   const timed = (step, work) => {
     const began = performance.now()
     const result = work()
@@ -200,17 +261,30 @@ function stepMicros () {
       if (isEvaluated) micros.evaluate.push((performance.now() - began) * 1000)
     }
   }
-  return Object.entries(micros).map(([step, all]) => ({ step, median: median(all), high: quantile(all, 0.99) }))
+  return Object.entries(micros).map(([step, all]) => ({
+    step,
+    median: median(all),
+    high: quantile(all, 0.99)
+  }))
 }
 
 const table = (/** @type {string[]} */ head, /** @type {(string | number)[][]} */ rows) =>
-  [`| ${head.join(' | ')} |`, `|${head.map(() => ' --- ').join('|')}|`, ...rows.map(row => `| ${row.join(' | ')} |`)].join('\n')
+  [
+    `| ${head.join(' | ')} |`,
+    `|${head.map(() => ' --- ').join('|')}|`,
+    ...rows.map(row => `| ${row.join(' | ')} |`)
+  ].join('\n')
 const mib = (/** @type {number} */ bytes) => (bytes / 2 ** 20).toFixed(bytes < 10 * 2 ** 20 ? 2 : 0)
 
 async function main () {
   const rows = []
   const asked = given.targets.split(',').filter(Boolean).map(Number)
-  const runs = [...asked.map(targets => ({ targets, env: undefined })), ...asked.filter(targets => SIDECAR_TARGETS.includes(targets)).map(targets => ({ targets, env: IMAGE_ENV }))]
+  const runs = [
+    ...asked.map(targets => ({ targets, env: undefined })),
+    ...asked
+      .filter(targets => SIDECAR_TARGETS.includes(targets))
+      .map(targets => ({ targets, env: IMAGE_ENV }))
+  ]
   for (const { targets, env } of runs) {
     const row = /** @type {any} */ (await atOneHertz(targets, env))
     console.log(JSON.stringify(row))
@@ -222,20 +296,66 @@ async function main () {
     console.log(JSON.stringify(row))
     histories.push(row)
   }
-  const version = execFileSync(given.node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()
-  const page = [
-    '# What the exporter takes',
-    `<!-- Written by npm run bench:exporter -- --write; do not edit. -->\nOn Node ${version}, on a noisy machine with two cores. Agents tell a real recording again, one frame a second each; prom-client's names are served as well.${given.flags && ` Node's flags: \`${given.flags}\`.`}`,
-    '## By targets',
-    table(['targets', 'of a core', 'CPU a frame, evaluation included, µs', 'RSS, MiB', `after ${SCRAPES} scrapes`, 'series', 'first scrape, ms', 'scrape, median, ms', 'scrape, MB', 'another request waited at most, ms'], rows.map(row =>
-      [row.targets, `${(100 * row.share).toFixed(1)} %`, row.microsPerFrame.toFixed(0), mib(row.rss), mib(row.rssAfterScrapes), row.series, row.firstScrapeMs.toFixed(0), row.scrapeMs.toFixed(0), (row.scrapeBytes / 1e6).toFixed(2), row.waitedMs.toFixed(0)])),
-    '## A frame, step by step',
-    table(['step', 'median, µs', '99 % within, µs'], stepMicros().map(({ step, median, high }) => [step, median.toFixed(0), high.toFixed(0)])),
-    ...histories.length === 0
-      ? []
-      : ['## By the length of a history', 'Ten targets, their frames told as fast as they are taken; after some seconds of that the exporter gives up resolution, as it does under load, and at last takes no hello any more.',
-          table(['seconds', 'memory a target, MiB', 'RSS in all, MiB', 'CPU a frame, µs'], histories.map(row => [row.seconds, mib(row.perTargetBytes), mib(row.rss), row.microsPerFrame.toFixed(0)]))]
-  ].join('\n\n') + '\n'
+  const version = execFileSync(given.node, ['-p', 'process.versions.node'], {
+    encoding: 'utf8'
+  }).trim()
+  const page =
+    [
+      '# What the exporter takes',
+      `<!-- Written by npm run bench:exporter -- --write; do not edit. -->\nOn Node ${version}, ` +
+        'on a noisy machine with two cores. Agents tell a real recording again, one frame a ' +
+          'second each; prom-client\'s names are served as ' +
+            `well.${given.flags && ` Node's flags: \`${given.flags}\`.`}`,
+      '## By targets',
+      table(
+        [
+          'targets',
+          'of a core',
+          'CPU a frame, evaluation included, µs',
+          'RSS, MiB',
+          `after ${SCRAPES} scrapes`,
+          'series',
+          'first scrape, ms',
+          'scrape, median, ms',
+          'scrape, MB',
+          'another request waited at most, ms'
+        ],
+        rows.map(row => [
+          row.targets,
+          `${(100 * row.share).toFixed(1)} %`,
+          row.microsPerFrame.toFixed(0),
+          mib(row.rss),
+          mib(row.rssAfterScrapes),
+          row.series,
+          row.firstScrapeMs.toFixed(0),
+          row.scrapeMs.toFixed(0),
+          (row.scrapeBytes / 1e6).toFixed(2),
+          row.waitedMs.toFixed(0)
+        ])
+      ),
+      '## A frame, step by step',
+      table(
+        ['step', 'median, µs', '99 % within, µs'],
+        stepMicros().map(({ step, median, high }) => [step, median.toFixed(0), high.toFixed(0)])
+      ),
+      ...(histories.length === 0
+        ? []
+        : [
+            '## By the length of a history',
+            'Ten targets, their frames told as fast as they are taken; after some seconds of ' +
+              'that the exporter gives up resolution, as it does under load, and at last takes ' +
+                'no hello any more.',
+            table(
+              ['seconds', 'memory a target, MiB', 'RSS in all, MiB', 'CPU a frame, µs'],
+              histories.map(row => [
+                row.seconds,
+                mib(row.perTargetBytes),
+                mib(row.rss),
+                row.microsPerFrame.toFixed(0)
+              ])
+            )
+          ])
+    ].join('\n\n') + '\n'
   console.log(page)
   if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/exporter.md'), page)
 }

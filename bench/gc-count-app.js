@@ -1,7 +1,7 @@
 'use strict'
 
-// Allocates in bursts, as a server under load does, and counts its GCs with prom-client's default metrics. Ends after
-// some seconds with a pause, so that whoever observes GCs has seen them all.
+// Allocates in bursts, as a server under load does, and counts its GCs with prom-client's default
+// metrics. Ends after some seconds with a pause, so that whoever observes GCs has seen them all.
 const { collectDefaultMetrics, register } = require('prom-client')
 
 collectDefaultMetrics()
@@ -10,15 +10,21 @@ const end = Date.now() + Number(process.argv[2]) * 1000
 /** About 30 ms of work that fills the new space many times over. */
 function burst () {
   const kept = []
-  for (const until = Date.now() + 30; Date.now() < until;) kept[kept.length % 500] = { text: `row ${kept.length}`, at: [1, 2, 3] }
+  for (const until = Date.now() + 30; Date.now() < until;) {
+    kept[kept.length % 500] = { text: `row ${kept.length}`, at: [1, 2, 3] }
+  }
   if (Date.now() < end) setTimeout(burst, 5)
   else setTimeout(report, 2500)
 }
 
 async function report () {
   const { values } = await register.getSingleMetric('nodejs_gc_duration_seconds').get()
-  const count = values.filter(({ metricName }) => metricName?.endsWith('_count')).reduce((sum, { value }) => sum + value, 0)
-  const pauseSeconds = values.filter(({ metricName }) => metricName?.endsWith('_sum')).reduce((sum, { value }) => sum + value, 0)
+  const count = values
+    .filter(({ metricName }) => metricName?.endsWith('_count'))
+    .reduce((sum, { value }) => sum + value, 0)
+  const pauseSeconds = values
+    .filter(({ metricName }) => metricName?.endsWith('_sum'))
+    .reduce((sum, { value }) => sum + value, 0)
   console.log(JSON.stringify({ promClient: count, promClientPauseSeconds: pauseSeconds }))
   process.exit(0)
 }

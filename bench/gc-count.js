@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * `npm run bench:gc-count`: how many GCs are seen? One process, three counts of the same events: V8's own trace, memwatch,
- * and prom-client's default metrics, which read the first entry of each batch only.
+ * `npm run bench:gc-count`: how many GCs are seen? One process, three counts of the same events:
+ * V8's own trace, memwatch, and prom-client's default metrics, which read the first entry of each
+ * batch only.
  *
  *   npm run bench:gc-count -- --nodes /path/to/node20:/path/to/node22 --seconds 5
  */
@@ -16,20 +17,45 @@ const { parseArgs } = require('node:util')
 const { Exporter } = require('../exporter/exporter')
 
 const { values: given } = parseArgs({
-  options: { nodes: { type: 'string', default: process.execPath }, seconds: { type: 'string', default: '5' } }
+  options: {
+    nodes: { type: 'string', default: process.execPath },
+    seconds: { type: 'string', default: '5' }
+  }
 })
 /** A line of --trace-gc that is a pause: V8 10 to 14. */
 const TRACE = /\] +\d+ ms: (?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact)/
 
-/** @param {string} node @param {string[]} flags */
+/**
+ * @param {string} node
+ * @param {string[]} flags
+ */
 async function count (node, flags) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-gc-count-'))
   const socket = path.join(folder, 'exporter.sock')
-  const exporter = new Exporter({ listen: { host: '127.0.0.1', port: 0 }, socket: { path: socket }, compat: false, maxTargets: 10, logLevel: 'silent' })
+  const exporter = new Exporter({
+    listen: { host: '127.0.0.1', port: 0 },
+    socket: { path: socket },
+    compat: false,
+    maxTargets: 10,
+    logLevel: 'silent'
+  })
   await exporter.start()
   const ended = once(exporter, 'end')
-  const child = spawn(node, [...flags, '--trace-gc', '--require', require.resolve('memwatch/agent'), path.join(__dirname, 'gc-count-app.js'), given.seconds],
-    { env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socket }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(
+    node,
+    [
+      ...flags,
+      '--trace-gc',
+      '--require',
+      require.resolve('memwatch/agent'),
+      path.join(__dirname, 'gc-count-app.js'),
+      given.seconds
+    ],
+    {
+      env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socket },
+      stdio: ['ignore', 'pipe', 'inherit']
+    }
+  )
   let output = ''
   child.stdout.on('data', chunk => { output += chunk })
   await once(child, 'close')
@@ -38,17 +64,44 @@ async function count (node, flags) {
   fs.rmSync(folder, { recursive: true })
   const lines = output.split('\n')
   const { promClient } = JSON.parse(lines.find(line => line.startsWith('{')) ?? '{}')
-  const pauses = Object.entries(target.values.gc).filter(([key]) => !key.startsWith('incremental') && !key.startsWith('weakcb'))
-  return { node: target.hello.node, truth: lines.filter(line => TRACE.test(line)).length, memwatch: pauses.reduce((sum, [, row]) => sum + row[0], 0), promClient }
+  const pauses = Object.entries(target.values.gc).filter(
+    ([key]) => !key.startsWith('incremental') && !key.startsWith('weakcb')
+  )
+  return {
+    node: target.hello.node,
+    truth: lines.filter(line => TRACE.test(line)).length,
+    memwatch: pauses.reduce((sum, [, row]) => sum + row[0], 0),
+    promClient
+  }
 }
 
 async function main () {
-  console.log(['node', 'flags', 'V8 trace', 'memwatch', 'prom-client', 'memwatch sees', 'prom-client sees'].join('\t'))
+  console.log(
+    [
+      'node',
+      'flags',
+      'V8 trace',
+      'memwatch',
+      'prom-client',
+      'memwatch sees',
+      'prom-client sees'
+    ].join('\t')
+  )
   for (const node of given.nodes.split(':')) {
     for (const flags of [[], ['--max-semi-space-size=1']]) {
       const { node: version, truth, memwatch, promClient } = await count(node, flags)
       const share = seen => `${(100 * seen / truth).toFixed(1)} %`
-      console.log([version, flags.join(' ') || 'default', truth, memwatch, promClient, share(memwatch), share(promClient)].join('\t'))
+      console.log(
+        [
+          version,
+          flags.join(' ') || 'default',
+          truth,
+          memwatch,
+          promClient,
+          share(memwatch),
+          share(promClient)
+        ].join('\t')
+      )
     }
   }
 }

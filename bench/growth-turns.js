@@ -1,7 +1,7 @@
 'use strict'
 
-// Preloaded before the agent by bench/growth.js: how long each callback of the agent's timers held the loop, and for how much of that others had the CPU. The app uses
-// those of node:timers.
+// Preloaded before the agent by bench/growth.js: how long each callback of the agent's timers held
+// the loop, and for how much of that others had the CPU. The app uses those of node:timers.
 const fs = require('node:fs')
 
 /** @type {{ heldMs: number, waitedMs: number }[]} */
@@ -9,7 +9,10 @@ const turns = []
 const schedstat = fs.openSync('/proc/thread-self/schedstat', 'r')
 const text = Buffer.alloc(128)
 /** Time in the run queue so far: Documentation/scheduler/sched-stats.rst. */
-const waitedMs = () => Number(text.toString('latin1', 0, fs.readSync(schedstat, text, 0, text.length, 0)).split(' ')[1]) / 1e6
+const waitedMs = () =>
+  Number(
+    text.toString('latin1', 0, fs.readSync(schedstat, text, 0, text.length, 0)).split(' ')[1]
+  ) / 1e6
 
 for (const name of /** @type {const} */ (['setTimeout', 'setInterval', 'setImmediate'])) {
   const original = globalThis[name]

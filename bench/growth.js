@@ -1,8 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:growth`: what the agent costs as the app grows: by heap, by GCs a second, by worker threads. Each line is an app of
- * its own with the agent; the main-thread time a frame is what the agent says of itself (collectSeconds). And beside them what a frame's calls take alone. On Linux.
+ * `npm run bench:growth`: what the agent costs as the app grows: by heap, by GCs a second, by
+ * worker threads. Each line is an app of its own with the agent; the main-thread time a frame is
+ * what the agent says of itself (collectSeconds). And beside them what a frame's calls take alone.
+ * On Linux.
  *
  *   npm run bench:growth -- --nodes /path/to/node20:/path/to/node24 --write
  */
@@ -28,17 +30,34 @@ const SHAPES = {
   heap: {
     title: 'heap, MiB',
     of: [50, 500, 2000, 4000],
-    args: mb => ['--max-old-space-size=8000', '-e', `const rows = Array.from({ length: ${mb} * 11000 }, (_, i) => ({ i, text: 'row ' + i })); timers.setInterval(() => rows.length, 1000)`]
+    args: mb => [
+      '--max-old-space-size=8000',
+      '-e',
+      `const rows = Array.from({ length: ${mb} * 11000 }, (_, i) => ({ i, text: 'row ' + i })); ` +
+        'timers.setInterval(() => rows.length, 1000)'
+    ]
   },
   gcs: {
     title: 'GCs a second, about',
     of: [0, 100, 1000, 5000],
-    args: rate => ['--expose-gc', '--max-semi-space-size=1', '-e', rate === 0 ? 'timers.setInterval(() => {}, 1000)' : `timers.setInterval(() => { for (let i = 0; i < ${rate / 100}; i++) gc({ type: 'minor' }) }, 10)`]
+    args: rate => [
+      '--expose-gc',
+      '--max-semi-space-size=1',
+      '-e',
+      rate === 0
+        ? 'timers.setInterval(() => {}, 1000)'
+        : `timers.setInterval(() => { for (let i = 0; i < ${rate / 100}; i++) gc({ type: ` +
+          '\'minor\' }) }, 10)'
+    ]
   },
   workers: {
     title: 'worker threads',
     of: [1, 8, 32],
-    args: count => ['-e', `const { Worker } = require('worker_threads'); for (let i = 0; i < ${count}; i++) new Worker('setInterval(() => {}, 1000)', { eval: true })`]
+    args: count => [
+      '-e',
+      `const { Worker } = require('worker_threads'); for (let i = 0; i < ${count}; i++) new ` +
+        'Worker(\'setInterval(() => {}, 1000)\', { eval: true })'
+    ]
   }
 }
 
@@ -52,11 +71,17 @@ const { values: given } = parseArgs({
 })
 
 const shapes = given.shapes.split(',')
-for (const name of shapes) if (!SHAPES[name]) throw new Error(`--shapes: expected some of ${Object.keys(SHAPES).join(', ')}, got ${name}`)
+for (const name of shapes) {
+  if (!SHAPES[name]) {
+    throw new Error(`--shapes: expected some of ${Object.keys(SHAPES).join(', ')}, got ${name}`)
+  }
+}
 
 /**
- * @param {string} node @param {string[]} args
- * @returns {Promise<{ micros: number[], gcsPerSecond: number, threads: number, lineBytes: number, turns: Turn[] }>} of the main thread
+ * @param {string} node
+ * @param {string[]} args
+ * @returns {Promise<{ micros: number[], gcsPerSecond: number, threads: number, lineBytes: number,
+ *   turns: Turn[] }>} of the main thread
  */
 async function run (node, args) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-growth-'))
@@ -88,7 +113,10 @@ async function run (node, args) {
   })
   server.listen(socketPath)
   await once(server, 'listening')
-  const child = spawn(node, ['-r', TURNS, '-r', AGENT, ...args], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'], env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socketPath } })
+  const child = spawn(node, ['-r', TURNS, '-r', AGENT, ...args], {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socketPath }
+  })
   const turnsSince = async () => {
     const said = once(child, 'message')
     child.send('turns')
@@ -107,7 +135,9 @@ async function run (node, args) {
   const count = (/** @type {any} */ frame) => Object.values(frame.values.gc).reduce((sum, [n]) => sum + n, 0)
   const [first, last] = [settled[0], settled[settled.length - 1]]
   return {
-    micros: settled.slice(1).map((frame, i) => (frame.values.collectSeconds - settled[i].values.collectSeconds) * 1e6),
+    micros: settled
+      .slice(1)
+      .map((frame, i) => (frame.values.collectSeconds - settled[i].values.collectSeconds) * 1e6),
     gcsPerSecond: (count(last) - count(first)) / (last.uptimeSeconds - first.uptimeSeconds),
     threads: threads.size,
     lineBytes,
@@ -115,19 +145,29 @@ async function run (node, args) {
   }
 }
 
-/** @param {Turn[]} turns @param {(turn: Turn) => number} ms @returns {string} µs */
+/**
+ * @param {Turn[]} turns
+ * @param {(turn: Turn) => number} ms
+ * @returns {string} µs
+ */
 const longest = (turns, ms) => (max(turns.map(ms)) * 1000).toFixed(0)
 
 /**
  * What the parts of a frame take by themselves, without any agent.
- * @param {string} node @returns {Promise<string>} a table
+ * @param {string} node
+ * @returns {Promise<string>} a table
  */
 async function coldCalls (node) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-growth-'))
-  const server = net.createServer(socket => socket.on('error', () => {}).resume()).listen(path.join(folder, 's'))
+  const server = net
+    .createServer(socket => socket.on('error', () => {}).resume())
+    .listen(path.join(folder, 's'))
   await once(server, 'listening')
   const ask = async (/** @type {string[]} */ ...args) => {
-    const child = spawn(node, [COLD_CALLS, ...args], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'], env: { ...process.env, NODE_OPTIONS: '', SOCKET: path.join(folder, 's') } })
+    const child = spawn(node, [COLD_CALLS, ...args], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      env: { ...process.env, NODE_OPTIONS: '', SOCKET: path.join(folder, 's') }
+    })
     const [answer] = await once(child, 'message')
     return answer
   }
@@ -137,29 +177,58 @@ async function coldCalls (node) {
   }))
   server.close()
   fs.rmSync(folder, { recursive: true, force: true })
-  return `| one call a second, in a process that does nothing else | a quarter below, µs | median, µs |\n|${' --- |'.repeat(3)}\n${rows.join('\n')}`
+  return '| one call a second, in a process that does nothing else | a quarter below, µs | ' +
+    `median, µs |\n|${' --- |'.repeat(3)}\n${rows.join('\n')}`
 }
 
 async function main () {
   const loads = [os.loadavg()[0]]
   const sections = []
   for (const node of given.nodes.split(':')) {
-    sections.push(`## Node ${execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()}`)
+    sections.push(
+      `## Node ${execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()}`
+    )
     sections.push(await coldCalls(node))
     for (const name of shapes) {
       const shape = SHAPES[name]
       const rows = []
       for (const value of shape.of) {
-        const { micros, gcsPerSecond, threads, lineBytes, turns } = await run(node, shape.args(value))
+        const { micros, gcsPerSecond, threads, lineBytes, turns } = await run(
+          node,
+          shape.args(value)
+        )
         loads.push(os.loadavg()[0])
-        rows.push(`| ${value} | ${quantile(micros, 0.25).toFixed(0)} | ${median(micros).toFixed(0)} | ${max(micros).toFixed(0)} | ${longest(turns, ({ heldMs }) => heldMs)} | ${longest(turns, ({ heldMs, waitedMs }) => heldMs - waitedMs)} | ${gcsPerSecond.toFixed(0)} | ${threads} | ${lineBytes} |`)
+        rows.push(
+          `| ${value} | ${quantile(micros, 0.25).toFixed(0)} | ${median(micros).toFixed(0)} | ` +
+            `${max(micros).toFixed(0)} | ${longest(turns, ({ heldMs }) => heldMs)} | ` +
+              `${longest(turns, ({ heldMs, waitedMs }) => heldMs - waitedMs)} | ` +
+                `${gcsPerSecond.toFixed(0)} | ${threads} | ${lineBytes} |`
+        )
         console.log(name, rows[rows.length - 1])
       }
-      sections.push(`| ${shape.title} | a quarter below, µs | a frame, µs | the dearest, µs | at a time at most, µs | waits for a CPU left out, µs | GCs a second, counted | threads heard of | longest line, bytes |\n|${' --- |'.repeat(9)}\n${rows.join('\n')}`)
+      sections.push(
+        `| ${shape.title} | a quarter below, µs | a frame, µs | the dearest, µs | at a time at ` +
+          'most, µs | waits for a CPU left out, µs | GCs a second, counted | threads heard of | ' +
+            `longest line, bytes |\n|${' --- |'.repeat(9)}\n${rows.join('\n')}`
+      )
     }
   }
-  sections.unshift('# What the agent costs as the app grows',
-    `<!-- Written by npm run bench:growth -- --write; do not edit. -->\nOn a noisy machine with two cores; meanwhile ${Math.min(...loads).toFixed(0)} to ${Math.max(...loads).toFixed(0)} processes wanted to run on them (load average). Main-thread time a frame, as the agent itself counts it, by the clock: whatever else ran in between is in it. ${given.frames} frames, one a second; the median, and what a quarter of the frames stayed below. The dearest are those with a look at the memory map, every ten seconds while memory moves, else every minute, so that not each app here has one; it is taken in pieces, so the next column says for how long the agent held the loop at a time, and the one after without the time that others had the CPU: V8's own threads, mostly, where the heap is large. A frame is made of calls like those of the first tables, which an agent can make fewer, but not cheaper: code that runs once a second finds the caches cold.`)
+  sections.unshift(
+    '# What the agent costs as the app grows',
+    '<!-- Written by npm run bench:growth -- --write; do not edit. -->\nOn a noisy machine with ' +
+      `two cores; meanwhile ${Math.min(...loads).toFixed(0)} to ` +
+        `${Math.max(...loads).toFixed(0)} processes wanted to run on them (load average). ` +
+          'Main-thread time a frame, as the agent itself counts it, by the clock: whatever else ' +
+            `ran in between is in it. ${given.frames} frames, one a second; the median, and ` +
+              'what a quarter of the frames stayed below. The dearest are those with a look at ' +
+                'the memory map, every ten seconds while memory moves, else every minute, so ' +
+                  'that not each app here has one; it is taken in pieces, so the next column ' +
+                    'says for how long the agent held the loop at a time, and the one after ' +
+                      'without the time that others had the CPU: V8\'s own threads, mostly, ' +
+                        'where the heap is large. A frame is made of calls like those of the ' +
+                          'first tables, which an agent can make fewer, but not cheaper: code ' +
+                            'that runs once a second finds the caches cold.'
+  )
   const page = sections.join('\n\n') + '\n'
   console.log(page)
   if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/growth.md'), page)

@@ -13,14 +13,21 @@ const { replay } = require('../exporter/recording/replay')
  *   ingest    the exporter takes and judges a recording
  *   scrape    /metrics of 20 targets
  *
- * bench/ratios.js takes this file from the tree whose cost it measures, an older one's too: it needs nothing but what is in its tree.
+ * bench/ratios.js takes this file from the tree whose cost it measures, an older one's too: it
+ * needs nothing but what is in its tree.
  *
  * @param {string} recording a file of frames
  * @returns {Promise<{ work: Record<string, () => unknown>, stop: () => void }>}
  */
 async function hotPaths (recording) {
   const guard = new Guard()
-  const options = { isMainThread: true, frameMs: 1000, guarded: guard.wrap.bind(guard), metered: guard.wrap.bind(guard), majors: () => 0 }
+  const options = {
+    isMainThread: true,
+    frameMs: 1000,
+    guarded: guard.wrap.bind(guard),
+    metered: guard.wrap.bind(guard),
+    majors: () => 0
+  }
   const all = [...collectors(options)].filter(collector => collector !== undefined)
   for (const { start } of all) start?.()
   let count = 0
@@ -33,7 +40,11 @@ async function hotPaths (recording) {
   }
   const { targets: [target] } = await replay(recording)
   const targets = Array(20).fill(target)
-  const metrics = createMetrics({ targets: () => targets, state: () => exporterState({ targets: 20 }), compat: true })
+  const metrics = createMetrics({
+    targets: () => targets,
+    state: () => exporterState({ targets: 20 }),
+    compat: true
+  })
   return {
     work: {
       frame: () => { for (let i = 0; i < 200; i++) frame() },

@@ -1,9 +1,10 @@
 'use strict'
 
 /**
- * `npm run lint:rules`: Cloudflare's pint reads every rule beside a real Prometheus that scrapes a real exporter: series that are not
- * there, rates of gauges, joins that cannot match. It is built from alerts/pint/go.mod at first, which needs Go 1.26, the Go module proxy
- * and a minute; `npm test` runs it where there is Go. Ends with 4 where it cannot run.
+ * `npm run lint:rules`: Cloudflare's pint reads every rule beside a real Prometheus that scrapes a
+ * real exporter: series that are not there, rates of gauges, joins that cannot match. It is built
+ * from alerts/pint/go.mod at first, which needs Go 1.26, the Go module proxy and a minute;
+ * `npm test` runs it where there is Go. Ends with 4 where it cannot run.
  */
 
 const fs = require('node:fs')
@@ -22,7 +23,11 @@ const { tellRecording } = require('../test/support/recorded-agent')
 
 const SOURCE = path.join(ROOT, 'alerts/pint')
 const PINT = path.join(ROOT, '.cache/pint')
-const RULES = ['alerts/memwatch.alerts.yaml', 'alerts/memwatch.rules.yaml', 'alerts/prom-client.rules.yaml']
+const RULES = [
+  'alerts/memwatch.alerts.yaml',
+  'alerts/memwatch.rules.yaml',
+  'alerts/prom-client.rules.yaml'
+]
 
 /** A module proxy that does not answer is not waited for. */
 const BUILD_TIMEOUT_MS = 420_000
@@ -32,11 +37,21 @@ const CANNOT_RUN = 4
 function build () {
   if (fs.existsSync(PINT)) return
   console.log('building pint …')
-  const { status, error } = spawnSync('go', ['build', '-trimpath', '-ldflags', '-s -w', '-o', PINT, 'github.com/cloudflare/pint/cmd/pint'], {
-    cwd: SOURCE, stdio: 'inherit', timeout: BUILD_TIMEOUT_MS, env: { ...process.env, GOTOOLCHAIN: 'local', CGO_ENABLED: '0' }
-  })
+  const { status, error } = spawnSync(
+    'go',
+    ['build', '-trimpath', '-ldflags', '-s -w', '-o', PINT, 'github.com/cloudflare/pint/cmd/pint'],
+    {
+      cwd: SOURCE,
+      stdio: 'inherit',
+      timeout: BUILD_TIMEOUT_MS,
+      env: { ...process.env, GOTOOLCHAIN: 'local', CGO_ENABLED: '0' }
+    }
+  )
   if (status === 0) return
-  console.log(`pint cannot be built${error ? `: ${error.message}` : ''}; it needs Go 1.26 and the Go module proxy`)
+  console.log(
+    `pint cannot be built${error ? `: ${error.message}` : ''}; it needs Go 1.26 and the Go ` +
+      'module proxy'
+  )
   process.exit(CANNOT_RUN)
 }
 
@@ -60,17 +75,56 @@ async function main () {
     }
     // And one that was killed for memory.
     const dying = await exporter.connect()
-    dying.write([hello({ pid: 200_000, name: 'killed' }), frame({ values: { rssBytes: 500 * MIB, containerLimitBytes: 512 * MIB } })].map(message => line(message) + '\n').join(''))
-    await eventually(() => exporter.exporter.targets.find(({ name, frame }) => name === 'killed' && frame), Boolean)
+    dying.write(
+      [
+        hello({ pid: 200_000, name: 'killed' }),
+        frame({ values: { rssBytes: 500 * MIB, containerLimitBytes: 512 * MIB } })
+      ]
+        .map(message => line(message) + '\n')
+        .join('')
+    )
+    await eventually(
+      () => exporter.exporter.targets.find(({ name, frame }) => name === 'killed' && frame),
+      Boolean
+    )
     dying.destroy()
     await eventually(() => exporter.exporter.deaths, ([death]) => death?.reason === 'oom_kill')
-    const prometheus = await startPrometheus({ file: tools.prometheus, rules: rulesYaml(recordedRules(), 'pint'), targets: [`127.0.0.1:${exporter.port}`] })
+    const prometheus = await startPrometheus({
+      file: tools.prometheus,
+      rules: rulesYaml(recordedRules(), 'pint'),
+      targets: [`127.0.0.1:${exporter.port}`]
+    })
     stops.push(prometheus.stop)
-    for (const series of ['fleet:memwatch_targets:count', 'memwatch_target_last_exit_timestamp_seconds']) await eventually(() => prometheus.query(series), samples => samples.length > 0, 30_000)
+    for (const series of [
+      'fleet:memwatch_targets:count',
+      'memwatch_target_last_exit_timestamp_seconds'
+    ]) {
+      await eventually(
+        () => prometheus.query(series),
+        samples => samples.length > 0,
+        30_000
+      )
+    }
     const config = path.join(folder, 'pint.hcl')
-    fs.writeFileSync(config, `${fs.readFileSync(path.join(SOURCE, 'pint.hcl'), 'utf8')}\nprometheus "live" {\n  uri     = "${prometheus.url}"\n  timeout = "10s"\n}\n`)
+    fs.writeFileSync(
+      config,
+      `${fs.readFileSync(path.join(SOURCE, 'pint.hcl'), 'utf8')}\nprometheus "live" {\n  uri    ` +
+        ` = "${prometheus.url}"\n  timeout = "10s"\n}\n`
+    )
     // Not in the way of the exporter, which runs in this process.
-    const pint = spawn(PINT, ['--no-color', '--config', config, 'lint', '--min-severity=warning', '--fail-on=bug', ...RULES], { cwd: ROOT, stdio: 'inherit' })
+    const pint = spawn(
+      PINT,
+      [
+        '--no-color',
+        '--config',
+        config,
+        'lint',
+        '--min-severity=warning',
+        '--fail-on=bug',
+        ...RULES
+      ],
+      { cwd: ROOT, stdio: 'inherit' }
+    )
     const [status] = await once(pint, 'close')
     process.exitCode = status ?? 1
   } finally {

@@ -1,6 +1,7 @@
 'use strict'
 
-// What a look at the memory map and at malloc's books takes, in a process of a given size: a child of bench/anatomy.js.
+// What a look at the memory map and at malloc's books takes, in a process of a given size: a child
+// of bench/anatomy.js.
 const { performance } = require('node:perf_hooks')
 const { memoryMap } = require('../agent/collect/memory-map')
 const { allocatorBooks } = require('../agent/collect/allocator-books')
@@ -8,7 +9,9 @@ const { allocatorAccess } = require('../agent/allocator-access')
 const { processStatus } = require('../agent/collect/process-status')
 
 const [buffersMb, heapMb] = process.argv.slice(2).map(Number)
-const buffers = Array.from({ length: buffersMb * 50 }, () => Buffer.allocUnsafeSlow(20 * 1024 + Math.floor(1024 * Math.random())).fill(1))
+const buffers = Array.from({ length: buffersMb * 50 }, () =>
+  Buffer.allocUnsafeSlow(20 * 1024 + Math.floor(1024 * Math.random())).fill(1)
+)
 // Half of the Buffers are freed between others that stay: free chunks for malloc to count.
 for (let i = 0; i < buffers.length; i += 10) buffers[i] = Buffer.alloc(0)
 const rows = Array.from({ length: heapMb * 11_000 }, (_, i) => ({ i, text: `row ${i}` }))
@@ -34,6 +37,14 @@ for (let i = 0; i < 21; i++) {
   rss = values.rssBytes ?? 0
 }
 const median = (/** @type {number[]} */ list) => [...list].sort((a, b) => a - b)[list.length >> 1] / 1000
-console.log(JSON.stringify({
-  buffersMb, heapMb, rss, lookSeconds: median(took.look), longestLookSeconds: Math.max(...took.look) / 1000, booksSeconds: access ? median(took.books) : null, kept: buffers.length + rows.length
-}))
+console.log(
+  JSON.stringify({
+    buffersMb,
+    heapMb,
+    rss,
+    lookSeconds: median(took.look),
+    longestLookSeconds: Math.max(...took.look) / 1000,
+    booksSeconds: access ? median(took.books) : null,
+    kept: buffers.length + rows.length
+  })
+)

@@ -1,10 +1,11 @@
 'use strict'
 
 /**
- * `npm run bench:neighbours`: does the agent live with what else is in an app? Each neighbour runs for real, with an exporter: the app must do what it does, the
- * neighbour too, and the agent must tell of the process – or, where it cannot, be silent and cost nothing.
+ * `npm run bench:neighbours`: does the agent live with what else is in an app? Each neighbour runs
+ * for real, with an exporter: the app must do what it does, the neighbour too, and the agent must
+ * tell of the process – or, where it cannot, be silent and cost nothing.
  *
- *   npm run bench:neighbours                            all; the first run installs them into bench/neighbours (some 800 MB)
+ *   npm run bench:neighbours all; the first run installs them into bench/neighbours (some 800 MB)
  *   npm run bench:neighbours -- --only pm2,jest
  *   npm run bench:neighbours -- --node /path/to/node24
  *
@@ -25,10 +26,17 @@ const MODULES = path.join(FOLDER, 'node_modules')
 const AGENT = path.join(__dirname, '../agent/index.js')
 const STARTED_MS = 60_000
 
-const { values: given } = parseArgs({ options: { node: { type: 'string', default: process.execPath }, only: { type: 'string' } } })
+const { values: given } = parseArgs({
+  options: { node: { type: 'string', default: process.execPath }, only: { type: 'string' } }
+})
 
-/** What every app does besides: some garbage, so that there are GCs to tell of, and an answer when it is asked to end. */
-const WORK = 'const kept = []; setInterval(() => { for (let i = 0; i < 20_000; i++) kept[i % 1000] = { i, text: String(i) } }, 50); process.on("SIGTERM", () => process.exit(0))'
+/**
+ * What every app does besides: some garbage, so that there are GCs to tell of, and an answer when
+ * it is asked to end.
+ */
+const WORK =
+  'const kept = []; setInterval(() => { for (let i = 0; i < 20_000; i++) kept[i % 1000] = { i, ' +
+    'text: String(i) } }, 50); process.on("SIGTERM", () => process.exit(0))'
 
 /**
  * @typedef {object} Stage where a neighbour runs
@@ -37,7 +45,8 @@ const WORK = 'const kept = []; setInterval(() => { for (let i = 0; i < 20_000; i
  * @property {Record<string, string>} env with the agent preloaded by NODE_OPTIONS
  * @property {(name: string, content: string) => string} file writes one into the folder
  * @property {(command: string, args: string[], env?: Record<string, string>) => App} start
- * @property {(accept?: (target: any) => boolean) => Promise<any>} target that is watched and has told of GCs
+ * @property {(accept?: (target: any) => boolean) => Promise<any>} target that is watched and has
+ *   told of GCs
  *
  * @typedef {object} App
  * @property {() => string} output of both streams, so far
@@ -49,17 +58,28 @@ const WORK = 'const kept = []; setInterval(() => { for (let i = 0; i < 20_000; i
 /** @type {Record<string, (stage: Stage) => Promise<void>>} each throws what does not hold */
 const neighbours = {
   async 'prom-client, a registry of the app' ({ file, start, target }) {
-    const app = start(given.node, [file('app.js', `const client = require('prom-client'); client.collectDefaultMetrics(); ${WORK}; setInterval(async () => console.log(await client.register.metrics()), 500)`)])
+    const app = start(given.node, [
+      file(
+        'app.js',
+        `const client = require('prom-client'); client.collectDefaultMetrics(); ${WORK}; ` +
+          'setInterval(async () => console.log(await client.register.metrics()), 500)'
+      )
+    ])
     await target()
     await app.said(/nodejs_gc_duration_seconds_count\{kind="minor"\} [1-9]/)
     await app.stop()
   },
   async 'OpenTelemetry runtime metrics' ({ file, start, target }) {
-    const app = start(given.node, [file('app.js', `
+    const app = start(given.node, [
+      file(
+        'app.js',
+        `
       const { MeterProvider, PeriodicExportingMetricReader, ConsoleMetricExporter } = require('@opentelemetry/sdk-metrics')
       const { RuntimeNodeInstrumentation } = require('@opentelemetry/instrumentation-runtime-node')
       const { registerInstrumentations } = require('@opentelemetry/instrumentation')
-      registerInstrumentations({ meterProvider: new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter: new ConsoleMetricExporter(), exportIntervalMillis: 500, exportTimeoutMillis: 400 })] }), instrumentations: [new RuntimeNodeInstrumentation()] }); ${WORK}`)])
+      registerInstrumentations({ meterProvider: new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter: new ConsoleMetricExporter(), exportIntervalMillis: 500, exportTimeoutMillis: 400 })] }), instrumentations: [new RuntimeNodeInstrumentation()] }); ${WORK}`
+      )
+    ])
     await target()
     await app.said(/v8js\.gc\.duration/)
     await app.stop()
@@ -70,14 +90,44 @@ const neighbours = {
     sink.on('message', message => { heard += message })
     sink.bind(0, '127.0.0.1')
     await once(sink, 'listening')
-    const app = start(given.node, [file('app.js', `require('dd-trace').init({ runtimeMetrics: true, startupLogs: false }); ${WORK}`)], { DD_DOGSTATSD_PORT: String(sink.address().port), DD_DOGSTATSD_HOSTNAME: '127.0.0.1', DD_TRACE_ENABLED: 'true', DD_INSTRUMENTATION_TELEMETRY_ENABLED: 'false', DD_REMOTE_CONFIGURATION_ENABLED: 'false', DD_RUNTIME_METRICS_FLUSH_INTERVAL: '1000' })
+    const app = start(
+      given.node,
+      [
+        file(
+          'app.js',
+          `require('dd-trace').init({ runtimeMetrics: true, startupLogs: false }); ${WORK}`
+        )
+      ],
+      {
+        DD_DOGSTATSD_PORT: String(sink.address().port),
+        DD_DOGSTATSD_HOSTNAME: '127.0.0.1',
+        DD_TRACE_ENABLED: 'true',
+        DD_INSTRUMENTATION_TELEMETRY_ENABLED: 'false',
+        DD_REMOTE_CONFIGURATION_ENABLED: 'false',
+        DD_RUNTIME_METRICS_FLUSH_INTERVAL: '1000'
+      }
+    )
     await target()
     await eventually(() => heard, text => text.includes('runtime.node.'), STARTED_MS)
     await app.stop()
     sink.close()
   },
   async 'New Relic' ({ file, start, target }) {
-    const app = start(given.node, ['-r', 'newrelic', file('app.js', `${WORK}; console.log('agent', typeof require('newrelic').recordMetric)`)], { NEW_RELIC_LICENSE_KEY: 'x'.repeat(40), NEW_RELIC_APP_NAME: 'shop', NEW_RELIC_HOST: '127.0.0.1', NEW_RELIC_PORT: '9', NEW_RELIC_LOG_ENABLED: 'false' })
+    const app = start(
+      given.node,
+      [
+        '-r',
+        'newrelic',
+        file('app.js', `${WORK}; console.log('agent', typeof require('newrelic').recordMetric)`)
+      ],
+      {
+        NEW_RELIC_LICENSE_KEY: 'x'.repeat(40),
+        NEW_RELIC_APP_NAME: 'shop',
+        NEW_RELIC_HOST: '127.0.0.1',
+        NEW_RELIC_PORT: '9',
+        NEW_RELIC_LOG_ENABLED: 'false'
+      }
+    )
     await app.said(/agent function/)
     await target()
     await app.stop()
@@ -92,23 +142,54 @@ const neighbours = {
     await app.stop()
   },
   async 'an ESM loader (tsx), TypeScript' ({ file, start, target }) {
-    const app = start(given.node, ['--import', 'tsx', file('app.ts', `const words: string = 'typed'; console.log(words); ${WORK.replace('kept = []', 'kept: object[] = []')}`)])
+    const app = start(given.node, [
+      '--import',
+      'tsx',
+      file(
+        'app.ts',
+        'const words: string = \'typed\'; console.log(words); ' +
+          `${WORK.replace('kept = []', 'kept: object[] = []')}`
+      )
+    ])
     await app.said(/typed/)
     await target()
     await app.stop()
   },
   async 'the permission model' ({ file, start, target }) {
-    const flag = process.allowedNodeEnvironmentFlags.has('--permission') || Number(execFileSync(given.node, ['-p', 'process.versions.node.split(".")[0]'])) >= 22 ? '--permission' : '--experimental-permission'
-    const more = execFileSync(given.node, ['--help'], { encoding: 'utf8' }).includes('--allow-net') ? ['--allow-net'] : []
-    const app = start(given.node, [flag, '--allow-fs-read=*', ...more, file('app.js', `${WORK}; console.log('permitted', process.permission.has('fs.write'))`)])
+    const flag =
+      process.allowedNodeEnvironmentFlags.has('--permission') ||
+      Number(execFileSync(given.node, ['-p', 'process.versions.node.split(".")[0]'])) >= 22
+        ? '--permission'
+        : '--experimental-permission'
+    const more = execFileSync(given.node, ['--help'], { encoding: 'utf8' }).includes('--allow-net')
+      ? ['--allow-net']
+      : []
+    const app = start(given.node, [
+      flag,
+      '--allow-fs-read=*',
+      ...more,
+      file('app.js', `${WORK}; console.log('permitted', process.permission.has('fs.write'))`)
+    ])
     await app.said(/permitted false/)
     await target()
     await app.stop()
   },
   async 'esbuild, one file with the agent in it' ({ folder, file, start, target, env }) {
-    const entry = file('app.js', `require(${JSON.stringify(AGENT)}); console.log('bundled'); ${WORK}`)
-    require(path.join(MODULES, 'esbuild')).buildSync({ entryPoints: [entry], bundle: true, platform: 'node', outfile: path.join(folder, 'dist/bundle.js'), logLevel: 'error' })
-    const app = start(given.node, [path.join(folder, 'dist/bundle.js')], { ...env, NODE_OPTIONS: '' })
+    const entry = file(
+      'app.js',
+      `require(${JSON.stringify(AGENT)}); console.log('bundled'); ${WORK}`
+    )
+    require(path.join(MODULES, 'esbuild')).buildSync({
+      entryPoints: [entry],
+      bundle: true,
+      platform: 'node',
+      outfile: path.join(folder, 'dist/bundle.js'),
+      logLevel: 'error'
+    })
+    const app = start(given.node, [path.join(folder, 'dist/bundle.js')], {
+      ...env,
+      NODE_OPTIONS: ''
+    })
     await app.said(/bundled/)
     await target()
     await app.stop()
@@ -119,64 +200,144 @@ const neighbours = {
     try {
       await pm2(['start', file('one.js', WORK), '--name', 'one'])
       await target()
-      await pm2(['start', file('many.js', `${WORK}; require('http').createServer().listen(0)`), '--name', 'many', '-i', '2'])
+      await pm2([
+        'start',
+        file('many.js', `${WORK}; require('http').createServer().listen(0)`),
+        '--name',
+        'many',
+        '-i',
+        '2'
+      ])
       // The daemon is no app: three are watched, and not four.
       for (const name of ['shop', 'shop-2', 'shop-3']) await target(({ target }) => target === name)
-      if (exporter.exporter.targets.length !== 3) throw new Error(`watched: ${exporter.exporter.targets.map(({ name }) => name)}`)
+      if (exporter.exporter.targets.length !== 3) {
+        throw new Error(`watched: ${exporter.exporter.targets.map(({ name }) => name)}`)
+      }
     } finally {
       await pm2(['kill'])
     }
   },
   async 'cluster' ({ file, start, target }) {
-    const app = start(given.node, [file('app.js', `const cluster = require('node:cluster'); if (cluster.isPrimary) { cluster.fork(); cluster.fork() }; ${WORK}`)])
+    const app = start(given.node, [
+      file(
+        'app.js',
+        'const cluster = require(\'node:cluster\'); if (cluster.isPrimary) { cluster.fork(); ' +
+          `cluster.fork() }; ${WORK}`
+      )
+    ])
     for (const name of ['shop', 'shop-2', 'shop-3']) await target(({ target }) => target === name)
     await app.stop()
   },
   async 'Next.js, standalone' ({ folder, file, start, target, env }) {
-    for (const name of ['next', 'react', 'react-dom']) if (!fs.existsSync(path.join(MODULES, name))) throw new Error(`${name} is not installed`)
+    for (const name of ['next', 'react', 'react-dom']) {
+      if (!fs.existsSync(path.join(MODULES, name))) throw new Error(`${name} is not installed`)
+    }
     fs.mkdirSync(path.join(folder, 'app'))
-    file('app/layout.js', 'export default function Layout ({ children }) { return <html><body>{children}</body></html> }')
-    file('app/page.js', 'export const dynamic = "force-dynamic"; export default function Page () { return <p>hello from next</p> }')
-    file('next.config.js', `module.exports = { output: 'standalone', outputFileTracingRoot: ${JSON.stringify(folder)}, telemetry: false }`)
+    file(
+      'app/layout.js',
+      'export default function Layout ({ children }) { return ' +
+        '<html><body>{children}</body></html> }'
+    )
+    file(
+      'app/page.js',
+      'export const dynamic = "force-dynamic"; export default function Page () { return ' +
+        '<p>hello from next</p> }'
+    )
+    file(
+      'next.config.js',
+      'module.exports = { output: \'standalone\', outputFileTracingRoot: ' +
+        `${JSON.stringify(folder)}, telemetry: false }`
+    )
     file('package.json', '{"name":"shop","dependencies":{"next":"*","react":"*","react-dom":"*"}}')
-    const built = start(given.node, [path.join(MODULES, 'next/dist/bin/next'), 'build', '--webpack'], { ...env, NODE_OPTIONS: '', NEXT_TELEMETRY_DISABLED: '1' })
+    const built = start(
+      given.node,
+      [path.join(MODULES, 'next/dist/bin/next'), 'build', '--webpack'],
+      { ...env, NODE_OPTIONS: '', NEXT_TELEMETRY_DISABLED: '1' }
+    )
     if (await built.ended !== 0) throw new Error(built.output().slice(-1500))
-    const [server] = fs.readdirSync(path.join(folder, '.next/standalone'), { recursive: true, encoding: 'utf8' }).filter(name => path.basename(name) === 'server.js' && !name.includes('node_modules'))
-    const app = start(given.node, [path.join(folder, '.next/standalone', server)], { HOSTNAME: '127.0.0.1', PORT: '0' })
+    const [server] = fs
+      .readdirSync(path.join(folder, '.next/standalone'), { recursive: true, encoding: 'utf8' })
+      .filter(name => path.basename(name) === 'server.js' && !name.includes('node_modules'))
+    const app = start(given.node, [path.join(folder, '.next/standalone', server)], {
+      HOSTNAME: '127.0.0.1',
+      PORT: '0'
+    })
     const [, url] = await app.said(/(http:\/\/127\.0\.0\.1:\d+)/)
-    await eventually(async () => (await fetch(url).then(answer => answer.text()).catch(() => '')), text => text.includes('hello from next'), STARTED_MS)
+    await eventually(
+      async () =>
+        await fetch(url)
+          .then(answer => answer.text())
+          .catch(() => ''),
+      text => text.includes('hello from next'),
+      STARTED_MS
+    )
     await target()
     await app.stop()
   },
   async 'Jest itself' ({ folder, file, start, exporter }) {
     file('package.json', '{"name":"shop"}')
-    for (const name of ['a', 'b']) file(`${name}.test.js`, 'test("passes", async () => { await new Promise(resolve => setTimeout(resolve, 1500)); expect(1).toBe(1) })')
-    const app = start(given.node, [path.join(MODULES, 'jest/bin/jest.js'), '--rootDir', folder, '--maxWorkers', '2'])
-    if (await app.ended !== 0 || !/Tests: +2 passed/.test(app.output())) throw new Error(app.output())
+    for (const name of ['a', 'b']) {
+      file(
+        `${name}.test.js`,
+        'test("passes", async () => { await new Promise(resolve => setTimeout(resolve, 1500)); ' +
+          'expect(1).toBe(1) })'
+      )
+    }
+    const app = start(given.node, [
+      path.join(MODULES, 'jest/bin/jest.js'),
+      '--rootDir',
+      folder,
+      '--maxWorkers',
+      '2'
+    ])
+    if ((await app.ended) !== 0 || !/Tests: +2 passed/.test(app.output())) {
+      throw new Error(app.output())
+    }
     if (/did not exit|open handle/i.test(app.output())) throw new Error(app.output())
     await eventually(() => exporter.exporter.state.frames, frames => frames > 0)
   },
   async 'Bun: says nothing, costs nothing' (stage) {
     // Where its install script ran, it has moved the binary.
-    const places = [path.join(MODULES, '@oven', `bun-${os.platform()}-${os.arch()}`, 'bin/bun'), path.join(MODULES, 'bun/bin/bun.exe')]
+    const places = [
+      path.join(MODULES, '@oven', `bun-${os.platform()}-${os.arch()}`, 'bin/bun'),
+      path.join(MODULES, 'bun/bin/bun.exe')
+    ]
     await silentUnder(stage, places.find(file => fs.existsSync(file)) ?? places[0], ['-r', AGENT])
   },
   async 'Deno: says nothing, costs nothing' (stage) {
     const preload = stage.file('preload.cjs', `require(${JSON.stringify(AGENT)})`)
-    await silentUnder(stage, path.join(MODULES, '@deno', `${os.platform()}-${os.arch()}-glibc`, 'deno'), ['run', '-A', '--preload', preload])
+    await silentUnder(
+      stage,
+      path.join(MODULES, '@deno', `${os.platform()}-${os.arch()}-glibc`, 'deno'),
+      ['run', '-A', '--preload', preload]
+    )
   }
 }
 
-/** Another runtime: its script runs and ends as ever. @param {Stage} stage @param {string} runtime @param {string[]} args */
+/**
+ * Another runtime: its script runs and ends as ever.
+ * @param {Stage} stage
+ * @param {string} runtime
+ * @param {string[]} args
+ */
 async function silentUnder ({ file, start, exporter, env }, runtime, args) {
   if (!fs.existsSync(runtime)) throw new Error(`${path.basename(runtime)} is not to be had here`)
-  const app = start(runtime, [...args, file('app.cjs', "setTimeout(() => { console.log('done'); process.exit(3) }, 1500)")], { ...env, NODE_OPTIONS: '' })
+  const app = start(
+    runtime,
+    [...args, file('app.cjs', "setTimeout(() => { console.log('done'); process.exit(3) }, 1500)")],
+    { ...env, NODE_OPTIONS: '' }
+  )
   const code = await app.ended
-  if (code !== 3 || app.output().trim() !== 'done') throw new Error(`exit code ${code}: ${app.output()}`)
+  if (code !== 3 || app.output().trim() !== 'done') {
+    throw new Error(`exit code ${code}: ${app.output()}`)
+  }
   if (exporter.exporter.state.frames > 0) throw new Error('it was watched')
 }
 
-/** @param {string} title @param {(stage: Stage) => Promise<void>} work */
+/**
+ * @param {string} title
+ * @param {(stage: Stage) => Promise<void>} work
+ */
 async function run (title, work) {
   const folder = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'memwatch-neighbour-'))
   fs.symlinkSync(MODULES, path.join(folder, 'node_modules'))
@@ -196,12 +357,21 @@ async function run (title, work) {
       start (command, args, more = {}) {
         const child = spawn(command, args, { cwd: folder, env: { ...env, ...more } })
         let output = ''
-        for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output += chunk })
+        for (const stream of [child.stdout, child.stderr]) {
+          stream.on('data', chunk => {
+            output += chunk
+          })
+        }
         const ended = once(child, 'close').then(([code]) => code)
         const app = {
           output: () => output,
           ended,
-          said: async (/** @type {RegExp} */ pattern) => /** @type {string[]} */ (await eventually(() => pattern.exec(output), Boolean, STARTED_MS).catch(() => { throw new Error(`it did not say ${pattern}: ${output.slice(-1500)}`) })),
+          said: async (/** @type {RegExp} */ pattern) =>
+            /** @type {string[]} */ (
+              await eventually(() => pattern.exec(output), Boolean, STARTED_MS).catch(() => {
+                throw new Error(`it did not say ${pattern}: ${output.slice(-1500)}`)
+              })
+            ),
           stop: async () => {
             child.kill()
             return ended
@@ -210,8 +380,21 @@ async function run (title, work) {
         started.push(app)
         return app
       },
-      target: async (accept = () => true) => (await eventually(async () => /** @type {any[]} */ (await (await exporter.get('/api/v1/targets')).json()),
-        targets => targets.some(target => accept(target) && target.up && Object.keys(target.values.gc ?? {}).length > 0 && !target.values.agentErrors), STARTED_MS)).find(accept)
+      target: async (accept = () => true) =>
+        (
+          await eventually(
+            async () => /** @type {any[]} */ (await (await exporter.get('/api/v1/targets')).json()),
+            targets =>
+              targets.some(
+                target =>
+                  accept(target) &&
+                  target.up &&
+                  Object.keys(target.values.gc ?? {}).length > 0 &&
+                  !target.values.agentErrors
+              ),
+            STARTED_MS
+          )
+        ).find(accept)
     })
     console.log(`right  ${title}`)
   } catch (error) {
@@ -227,10 +410,15 @@ async function run (title, work) {
 async function main () {
   if (!fs.existsSync(MODULES)) {
     console.log('installing the neighbours into bench/neighbours …')
-    execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: FOLDER, stdio: 'inherit' })
+    execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--ignore-scripts'], {
+      cwd: FOLDER,
+      stdio: 'inherit'
+    })
   }
   const wanted = given.only?.split(',')
-  const chosen = Object.entries(neighbours).filter(([title]) => !wanted || wanted.some(word => title.toLowerCase().includes(word.toLowerCase())))
+  const chosen = Object.entries(neighbours).filter(
+    ([title]) => !wanted || wanted.some(word => title.toLowerCase().includes(word.toLowerCase()))
+  )
   if (chosen.length === 0) throw new Error(`--only: none of ${Object.keys(neighbours).join('; ')}`)
   for (const [title, work] of chosen) await run(title, work)
 }

@@ -2,10 +2,13 @@
 
 /**
  * `npm run bench:otlp`: what real receivers make of `--otlp`, and what it takes.
- *   names   a real Prometheus 3 that is scraped and pushed to, and a real OpenTelemetry Collector: every metric under the name that the
+ *   names a real Prometheus 3 that is scraped and pushed to, and a real OpenTelemetry Collector:
+ *   every metric under the name that the
  *           tables foretell, with the value that /metrics has; verdicts and deaths as events
- *   cost    RSS and CPU of an exporter that sends to nobody, to a receiver, to one that is away and one that hangs
- * Builds both at first: Go 1.26, the Go module proxy, some minutes each. Ends with 4 where they cannot be built.
+ *   cost RSS and CPU of an exporter that sends to nobody, to a receiver, to one that is away and
+ *   one that hangs
+ * Builds both at first: Go 1.26, the Go module proxy, some minutes each. Ends with 4 where they
+ * cannot be built.
  *
  *   npm run bench:otlp -- --targets 100 --seconds 60 --only cost
  */
@@ -32,20 +35,33 @@ const { buildCollector, buildPrometheus } = require('./otlp-servers/build')
 const { rssOf } = require('./process-reading')
 
 const APPS = ['semi-space-starvation', 'js-heap-leak', 'allocator-fragmentation', 'context-leak']
-/** It ends: what is scraped ends with it, what was pushed stays for as long as Prometheus looks back. */
+/**
+ * It ends: what is scraped ends with it, what was pushed stays for as long as Prometheus looks
+ * back.
+ */
 const DEAD = 'context-leak'
 const CANNOT_RUN = 4
 const CLOCK_TICKS = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
-const { values: given } = parseArgs({ options: { targets: { type: 'string', default: '100' }, seconds: { type: 'string', default: '60' }, only: { type: 'string' } } })
+const { values: given } = parseArgs({
+  options: {
+    targets: { type: 'string', default: '100' },
+    seconds: { type: 'string', default: '60' },
+    only: { type: 'string' }
+  }
+})
 
 /** Everything that is sent, by the name that Prometheus should give it. */
-const foretold = new Set([...targetMetrics, ...compatMetrics, ...otelMetrics, ...exporterMetrics].flatMap(row => {
-  const form = otelOf({ name: '', ...row })
-  if (!form) return []
-  const name = prometheusName(form)
-  return form.instrument === 'histogram' ? ['_bucket', '_sum', '_count'].map(suffix => name + suffix) : [name]
-}))
+const foretold = new Set(
+  [...targetMetrics, ...compatMetrics, ...otelMetrics, ...exporterMetrics].flatMap(row => {
+    const form = otelOf({ name: '', ...row })
+    if (!form) return []
+    const name = prometheusName(form)
+    return form.instrument === 'histogram'
+      ? ['_bucket', '_sum', '_count'].map(suffix => name + suffix)
+      : [name]
+  })
+)
 
 /** An exporter that sends every second, told of real apps, one of which died. @param {string} to */
 async function sendingExporter (to) {
@@ -53,31 +69,84 @@ async function sendingExporter (to) {
   const exporter = await startExporter({ otlp: to, autoCaptures: false })
   const connections = []
   for (const [i, app] of APPS.entries()) {
-    connections.push(await tellRecording(exporter, app, { pid: 100_000 + i, name: app, startedAtUnixMs: Date.now() - 600_000 }))
+    connections.push(
+      await tellRecording(exporter, app, {
+        pid: 100_000 + i,
+        name: app,
+        startedAtUnixMs: Date.now() - 600_000
+      })
+    )
   }
-  connections[connections.length - 1].write(JSON.stringify({ v: 1, type: 'bye', sequence: 1e6, atUnixMs: Date.now(), exitCode: 1 }) + '\n')
-  return { ...exporter, stop: async () => { connections.forEach(connection => connection.destroy()); await exporter.stop() } }
+  connections[connections.length - 1].write(
+    JSON.stringify({ v: 1, type: 'bye', sequence: 1e6, atUnixMs: Date.now(), exitCode: 1 }) + '\n'
+  )
+  return {
+    ...exporter,
+    stop: async () => {
+      connections.forEach(connection => connection.destroy())
+      await exporter.stop()
+    }
+  }
 }
 
 /** @param {string} file of the binary */
 async function askPrometheus (file) {
   const exporterPort = await freePort()
-  const prometheus = await startPrometheus({ file, targets: [`127.0.0.1:${exporterPort}`], job: 'scraped', otlp: true })
+  const prometheus = await startPrometheus({
+    file,
+    targets: [`127.0.0.1:${exporterPort}`],
+    job: 'scraped',
+    otlp: true
+  })
   const exporter = await sendingExporter(`${prometheus.url}/api/v1/otlp`)
   // What is scraped is where Prometheus was told: the exporter took a free port of its own.
-  const proxy = http.createServer(async (_, response) => response.setHeader('content-type', 'text/plain; version=0.0.4').end(await exporter.metrics())).listen(exporterPort, '127.0.0.1')
+  const proxy = http
+    .createServer(async (_, response) =>
+      response.setHeader('content-type', 'text/plain; version=0.0.4').end(await exporter.metrics())
+    )
+    .listen(exporterPort, '127.0.0.1')
   try {
-    await eventually(() => prometheus.query('count({job="js-heap-leak"})'), ([sample]) => Number(sample?.value[1]) > 50, 30_000)
+    await eventually(
+      () => prometheus.query('count({job="js-heap-leak"})'),
+      ([sample]) => Number(sample?.value[1]) > 50,
+      30_000
+    )
     await wait(5000)
-    const pushed = (await prometheus.query('{__name__=~".+", job!="scraped"}')).filter(({ metric }) => !['target_info', 'up'].includes(metric.__name__) && !metric.__name__.startsWith('scrape_'))
+    const pushed = (await prometheus.query('{__name__=~".+", job!="scraped"}')).filter(
+      ({ metric }) =>
+        !['target_info', 'up'].includes(metric.__name__) && !metric.__name__.startsWith('scrape_')
+    )
     const names = new Set(pushed.map(({ metric }) => metric.__name__))
     console.log(`Prometheus 3 took ${pushed.length} series under ${names.size} names over OTLP`)
     report('names that were not foretold', [...names].filter(name => !foretold.has(name)))
-    const scraped = new Map((await prometheus.query('{__name__=~".+", job="scraped"}')).map(({ metric: { job, instance, ...metric }, value }) => [keyOf(metric), Number(value[1])]))
-    const ours = pushed.filter(({ metric: { __name__: name, job } }) => job !== DEAD && name.startsWith('memwatch_') && !/^memwatch_exporter_|_bucket$|^memwatch_target_(silence|up)/.test(name))
-      .map(({ metric: { job, instance, memwatch_target: target, memwatch_thread: thread, ...metric }, value }) => [keyOf({ ...(target && { target, thread }), ...metric }), Number(value[1])])
-    console.log(`of ${ours.length} series that are ours, ${ours.filter(([key]) => scraped.has(key)).length} were scraped, too`)
-    report('that differ', ours.filter(([key, value]) => scraped.get(key) !== value).map(([key, value]) => `${key} ${value}, scraped ${scraped.get(key)}`))
+    const scraped = new Map(
+      (await prometheus.query('{__name__=~".+", job="scraped"}')).map(
+        ({ metric: { job, instance, ...metric }, value }) => [keyOf(metric), Number(value[1])]
+      )
+    )
+    const ours = pushed
+      .filter(
+        ({ metric: { __name__: name, job } }) =>
+          job !== DEAD &&
+          name.startsWith('memwatch_') &&
+          !/^memwatch_exporter_|_bucket$|^memwatch_target_(silence|up)/.test(name)
+      )
+      .map(
+        ({
+          metric: { job, instance, memwatch_target: target, memwatch_thread: thread, ...metric },
+          value
+        }) => [keyOf({ ...(target && { target, thread }), ...metric }), Number(value[1])]
+      )
+    console.log(
+      `of ${ours.length} series that are ours, ` +
+        `${ours.filter(([key]) => scraped.has(key)).length} were scraped, too`
+    )
+    report(
+      'that differ',
+      ours
+        .filter(([key, value]) => scraped.get(key) !== value)
+        .map(([key, value]) => `${key} ${value}, scraped ${scraped.get(key)}`)
+    )
     const [info] = await prometheus.query('target_info{job="js-heap-leak"}')
     console.log(`target_info: ${JSON.stringify(info?.metric)}`)
     console.log(`sent: ${JSON.stringify([...exporter.exporter.state.otlp ?? []])}`)
@@ -91,7 +160,10 @@ async function askPrometheus (file) {
 /** @param {Record<string, string>} metric */
 const keyOf = metric => JSON.stringify(Object.entries(metric).sort())
 
-/** @param {string} what @param {string[]} found nothing is right */
+/**
+ * @param {string} what
+ * @param {string[]} found nothing is right
+ */
 function report (what, found) {
   console.log(`${what}: ${found.length === 0 ? 'none' : `\n  ${found.slice(0, 20).join('\n  ')}`}`)
   if (found.length > 0) process.exitCode = 1
@@ -103,24 +175,48 @@ async function askCollector (file) {
   const config = {
     receivers: { otlp: { protocols: { http: { endpoint: `127.0.0.1:${otlpPort}` } } } },
     exporters: { debug: { verbosity: 'detailed' }, prometheus: { endpoint: `127.0.0.1:${port}` } },
-    service: { telemetry: { metrics: { level: 'none' } }, pipelines: { metrics: { receivers: ['otlp'], exporters: ['prometheus'] }, logs: { receivers: ['otlp'], exporters: ['debug'] } } }
+    service: {
+      telemetry: { metrics: { level: 'none' } },
+      pipelines: {
+        metrics: { receivers: ['otlp'], exporters: ['prometheus'] },
+        logs: { receivers: ['otlp'], exporters: ['debug'] }
+      }
+    }
   }
-  const child = spawn(file, ['--config', `yaml:${JSON.stringify(config)}`], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(file, ['--config', `yaml:${JSON.stringify(config)}`], {
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
   let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', text => { output += text })
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', text => {
+      output += text
+    })
+  }
   const ended = once(child, 'close')
   /** @type {Awaited<ReturnType<typeof sendingExporter>> | undefined} */
   let exporter
   try {
     await eventually(() => output, text => text.includes('Everything is ready'), 30_000)
     exporter = await sendingExporter(`http://127.0.0.1:${otlpPort}`)
-    const scrape = async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text().catch(() => '')
+    const scrape = async () =>
+      (await fetch(`http://127.0.0.1:${port}/metrics`)).text().catch(() => '')
     const text = await eventually(scrape, body => body.includes('js-heap-leak'), 30_000)
-    const names = new Set([...text.matchAll(/^(\w+)\{/gm)].map(([, name]) => name).filter(name => name !== 'target_info'))
+    const names = new Set(
+      [...text.matchAll(/^(\w+)\{/gm)]
+        .map(([, name]) => name)
+        .filter(name => name !== 'target_info')
+    )
     console.log(`the Collector took ${names.size} names`)
     report('names that were not foretold', [...names].filter(name => !foretold.has(name)))
-    const events = await eventually(() => [...output.matchAll(/EventName: (\S+)/g)].map(([, name]) => name), found => found.includes('memwatch.verdict') && found.includes('memwatch.death'), 30_000)
-    console.log(`${events.length} events; the first verdict:\n${/EventName: memwatch\.verdict[^]*?Trace ID/.exec(output)?.[0]}`)
+    const events = await eventually(
+      () => [...output.matchAll(/EventName: (\S+)/g)].map(([, name]) => name),
+      found => found.includes('memwatch.verdict') && found.includes('memwatch.death'),
+      30_000
+    )
+    console.log(
+      `${events.length} events; the first ` +
+        `verdict:\n${/EventName: memwatch\.verdict[^]*?Trace ID/.exec(output)?.[0]}`
+    )
     console.log(`sent: ${JSON.stringify([...exporter.exporter.state.otlp ?? []])}`)
   } finally {
     await exporter?.stop()
@@ -129,12 +225,21 @@ async function askCollector (file) {
   }
 }
 
-/** Receivers that exporters are measured with; where each is. @type {Record<string, () => Promise<{ url?: string, stop?: () => void }>>} */
+/**
+ * Receivers that exporters are measured with; where each is.
+ * @type {Record<string, () => Promise<{ url?: string, stop?: () => void }>>}
+ */
 const receivers = {
   off: async () => ({}),
-  'a receiver': () => receiver((request, response) => { request.resume().on('end', () => response.end()) }),
+  'a receiver': () =>
+    receiver((request, response) => {
+      request.resume().on('end', () => response.end())
+    }),
   away: async () => ({ url: `http://127.0.0.1:${await freePort()}` }),
-  hanging: () => receiver(request => { request.resume() })
+  hanging: () =>
+    receiver(request => {
+      request.resume()
+    })
 }
 
 /** @param {http.RequestListener} answer */
@@ -149,12 +254,23 @@ async function cost () {
   for (const [name, start] of Object.entries(receivers)) {
     const { url, stop } = await start()
     // Six times as often as by default, so that a minute shows what ten do.
-    const exporter = await spawnExporter({ args: url ? ['--otlp', url] : [], env: { OTEL_METRIC_EXPORT_INTERVAL: '10000' } })
-    const feeder = fork(path.join(__dirname, 'exporter-feeder.js'), [exporter.socket.path, given.targets, String(seconds + 60), '1'])
+    const exporter = await spawnExporter({
+      args: url ? ['--otlp', url] : [],
+      env: { OTEL_METRIC_EXPORT_INTERVAL: '10000' }
+    })
+    const feeder = fork(path.join(__dirname, 'exporter-feeder.js'), [
+      exporter.socket.path,
+      given.targets,
+      String(seconds + 60),
+      '1'
+    ])
     await once(feeder, 'message')
     await wait(20_000)
     const cpu = () => {
-      const fields = fs.readFileSync(`/proc/${exporter.pid}/stat`, 'latin1').split(') ')[1].split(' ')
+      const fields = fs
+        .readFileSync(`/proc/${exporter.pid}/stat`, 'latin1')
+        .split(') ')[1]
+        .split(' ')
       return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS
     }
     const [before, began] = [cpu(), performance.now()]
@@ -164,8 +280,16 @@ async function cost () {
       rss.push(rssOf(exporter.pid))
     }
     const busy = (cpu() - before) / (performance.now() - began) * 1000
-    const counts = [...(await (await fetch(`${exporter.url}/metrics`)).text()).matchAll(/otlp_exports_total\{signal="metrics",outcome="(\w+)"\} (\d+)/g)].map(([, outcome, count]) => `${outcome} ${count}`)
-    console.log(`${name.padEnd(10)} ${given.targets} targets: ${(100 * busy).toFixed(1)} % of a core, RSS ${Math.round(Math.min(...rss) / 2 ** 20)} to ${Math.round(Math.max(...rss) / 2 ** 20)} MiB, at last ${Math.round(rss[rss.length - 1] / 2 ** 20)}; ${counts.join(', ')}`)
+    const counts = [
+      ...(await (await fetch(`${exporter.url}/metrics`)).text()).matchAll(
+        /otlp_exports_total\{signal="metrics",outcome="(\w+)"\} (\d+)/g
+      )
+    ].map(([, outcome, count]) => `${outcome} ${count}`)
+    console.log(
+      `${name.padEnd(10)} ${given.targets} targets: ${(100 * busy).toFixed(1)} % of a core, RSS ` +
+        `${Math.round(Math.min(...rss) / 2 ** 20)} to ${Math.round(Math.max(...rss) / 2 ** 20)} ` +
+          `MiB, at last ${Math.round(rss[rss.length - 1] / 2 ** 20)}; ${counts.join(', ')}`
+    )
     feeder.kill()
     await exporter.stop()
     stop?.()
@@ -179,7 +303,9 @@ async function main () {
     if (prometheus) await askPrometheus(prometheus)
     if (collector) await askCollector(collector)
     if (!prometheus || !collector) {
-      console.log(`${[!prometheus && 'Prometheus', !collector && 'the Collector'].filter(Boolean).join(' and ')} could not be built: Go 1.26 and the Go module proxy are needed`)
+      console.log(
+        `${[!prometheus && 'Prometheus', !collector && 'the Collector'].filter(Boolean).join(' and ')} could not be built: Go 1.26 and the Go module proxy are needed`
+      )
       process.exitCode = CANNOT_RUN
     }
   }

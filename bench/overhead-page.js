@@ -3,22 +3,80 @@
 const { median, quantile } = require('simple-statistics')
 const { againstTargets } = require('./overhead-targets')
 
-/** @typedef {{ key: string, title: string, of: (run: any, base: any) => number | null, unit: (value: number) => string, apps: string[] }} Column */
+/**
+ * @typedef {{ key: string, title: string, of: (run: any, base: any) => number | null, unit: (value:
+ *   number) => string, apps: string[] }} Column
+ */
 
 const mib = (/** @type {number} */ bytes) => (bytes / 2 ** 20).toFixed(1)
 const signed = (/** @type {number} */ value, /** @type {number} */ digits) => `${value > 0 ? '+' : ''}${value.toFixed(digits)}`
 
 /** What is compared with the run of the same round without anything. @type {Column[]} */
 const COLUMNS = [
-  { key: 'throughput', title: 'throughput, %', of: (run, base) => 100 * (run.requestsPerSecond / base.requestsPerSecond - 1), unit: value => signed(value, 1), apps: ['api', 'allocating'] },
-  { key: 'cpu', title: 'CPU a request, %', of: (run, base) => 100 * (run.cpuMicrosPerRequest / base.cpuMicrosPerRequest - 1), unit: value => signed(value, 1), apps: ['api', 'allocating'] },
-  { key: 'p50', title: 'p50, ms', of: (run, base) => run.p50Ms - base.p50Ms, unit: value => signed(value, 2), apps: ['api', 'allocating'] },
-  { key: 'p99', title: 'p99, ms', of: (run, base) => run.p99Ms - base.p99Ms, unit: value => signed(value, 2), apps: ['api', 'allocating'] },
-  { key: 'idleCpu', title: 'CPU, % of a core', of: (run, base) => 100 * (run.cpuShare - base.cpuShare), unit: value => signed(value, 3), apps: ['idle'] },
-  { key: 'loops', title: 'turns of the loop a second', of: (run, base) => run.loopsPerSecond === null ? null : run.loopsPerSecond - base.loopsPerSecond, unit: value => signed(value, 1), apps: ['idle'] },
-  { key: 'rss', title: 'RSS, MiB', of: (run, base) => run.rss - base.rss, unit: value => `${value > 0 ? '+' : ''}${mib(value)}`, apps: ['idle', 'api', 'allocating'] },
-  { key: 'anon', title: 'of it anonymous, MiB', of: (run, base) => run.anon - base.anon, unit: value => `${value > 0 ? '+' : ''}${mib(value)}`, apps: ['idle', 'api', 'allocating'] },
-  { key: 'start', title: 'start, ms', of: (run, base) => run.startedMs - base.startedMs, unit: value => signed(value, 1), apps: ['idle', 'api', 'allocating'] }
+  {
+    key: 'throughput',
+    title: 'throughput, %',
+    of: (run, base) => 100 * (run.requestsPerSecond / base.requestsPerSecond - 1),
+    unit: value => signed(value, 1),
+    apps: ['api', 'allocating']
+  },
+  {
+    key: 'cpu',
+    title: 'CPU a request, %',
+    of: (run, base) => 100 * (run.cpuMicrosPerRequest / base.cpuMicrosPerRequest - 1),
+    unit: value => signed(value, 1),
+    apps: ['api', 'allocating']
+  },
+  {
+    key: 'p50',
+    title: 'p50, ms',
+    of: (run, base) => run.p50Ms - base.p50Ms,
+    unit: value => signed(value, 2),
+    apps: ['api', 'allocating']
+  },
+  {
+    key: 'p99',
+    title: 'p99, ms',
+    of: (run, base) => run.p99Ms - base.p99Ms,
+    unit: value => signed(value, 2),
+    apps: ['api', 'allocating']
+  },
+  {
+    key: 'idleCpu',
+    title: 'CPU, % of a core',
+    of: (run, base) => 100 * (run.cpuShare - base.cpuShare),
+    unit: value => signed(value, 3),
+    apps: ['idle']
+  },
+  {
+    key: 'loops',
+    title: 'turns of the loop a second',
+    of: (run, base) =>
+      run.loopsPerSecond === null ? null : run.loopsPerSecond - base.loopsPerSecond,
+    unit: value => signed(value, 1),
+    apps: ['idle']
+  },
+  {
+    key: 'rss',
+    title: 'RSS, MiB',
+    of: (run, base) => run.rss - base.rss,
+    unit: value => `${value > 0 ? '+' : ''}${mib(value)}`,
+    apps: ['idle', 'api', 'allocating']
+  },
+  {
+    key: 'anon',
+    title: 'of it anonymous, MiB',
+    of: (run, base) => run.anon - base.anon,
+    unit: value => `${value > 0 ? '+' : ''}${mib(value)}`,
+    apps: ['idle', 'api', 'allocating']
+  },
+  {
+    key: 'start',
+    title: 'start, ms',
+    of: (run, base) => run.startedMs - base.startedMs,
+    unit: value => signed(value, 1),
+    apps: ['idle', 'api', 'allocating']
+  }
 ]
 
 /** Why it costs what it does; measured by hand, on Node 20 to 26. */
@@ -49,16 +107,29 @@ const WHY = `Medians of every Node and app, from the least to the most. Why memo
   API on Node 24 under full load, eight times (24 turns): with the agent 2.6 % fewer requests (9.9 fewer to 2.6 more), with an observer of GCs with an empty callback 4.0 % fewer (1.5 to 9.8), with nothing again 0.8 % fewer (5.5 fewer to
   5.3 more); in a first try, twice three processes (32 turns), 4.2 % fewer with the agent (0.8 to 8.7) and 2.6 % more with nothing again (2.8 fewer to 4.4 more). The agent is not to be told from the empty observer; that observing itself costs more than half a percent there is likely, and the profiles below say the same.`
 
-/** @param {string[]} head @param {string[][]} rows */
-const table = (head, rows) => [`| ${head.join(' | ')} |`, `|${head.map(() => ' --- ').join('|')}|`, ...rows.map(row => `| ${row.join(' | ')} |`)].join('\n')
+/**
+ * @param {string[]} head
+ * @param {string[][]} rows
+ */
+const table = (head, rows) =>
+  [
+    `| ${head.join(' | ')} |`,
+    `|${head.map(() => ' --- ').join('|')}|`,
+    ...rows.map(row => `| ${row.join(' | ')} |`)
+  ].join('\n')
 
 const percent = (/** @type {number} */ share) => `${(100 * share).toFixed(2)} %`
 
-/** @template T @param {T[]} list @returns {T[]} */
+/**
+ * @template T
+ * @param {T[]} list
+ * @returns {T[]}
+ */
 const distinct = list => [...new Set(list)]
 
 /**
- * docs/overhead.md: medians of the differences to "nothing" of the same round, with their quartiles.
+ * docs/overhead.md: medians of the differences to "nothing" of the same round, with their
+ * quartiles.
  * @param {any[]} runs see overhead.js
  * @param {any[]} shares see overhead.js
  * @returns {string}
@@ -66,32 +137,72 @@ const distinct = list => [...new Set(list)]
 function overheadPage (runs, shares) {
   const sections = [
     '# What it costs an app',
-    '<!-- Written by npm run bench:overhead -- --write; do not edit. -->\nThe same app with nothing, and with each of these; each line is the median of the differences to "nothing" in the same round, and in brackets the quartiles. ' +
-    'Rounds are interleaved, on a noisy machine with two cores, which load and app share. memwatch, prom-client and OpenTelemetry report each second, dd-trace every ten. Where an app allocates much, V8 may settle in one of two states of its heap, with or without anything beside it: there the quartiles lie far apart, and a median says little. What is smaller than the differences between nothing and nothing again, the CPU profiles tell.'
+    '<!-- Written by npm run bench:overhead -- --write; do not edit. -->\nThe same app with ' +
+      'nothing, and with each of these; each line is the median of the differences to "nothing" ' +
+        'in the same round, and in brackets the quartiles. ' +
+      'Rounds are interleaved, on a noisy machine with two cores, which load and app share. ' +
+        'memwatch, prom-client and OpenTelemetry report each second, dd-trace every ten. Where ' +
+          'an app allocates much, V8 may settle in one of two states of its heap, with or ' +
+            'without anything beside it: there the quartiles lie far apart, and a median says ' +
+              'little. What is smaller than the differences between nothing and nothing again, ' +
+                'the CPU profiles tell.'
   ]
-  sections.push('## Against its targets', table(['what', 'at most', 'memwatch', 'nothing, again', ''], againstTargets(runs, COLUMNS)), WHY)
+  sections.push(
+    '## Against its targets',
+    table(['what', 'at most', 'memwatch', 'nothing, again', ''], againstTargets(runs, COLUMNS)),
+    WHY
+  )
   for (const node of distinct(runs.map(run => run.node))) {
     for (const app of distinct(runs.map(run => run.app))) {
       const here = runs.filter(run => run.node === node && run.app === app)
       const columns = COLUMNS.filter(({ apps }) => apps.includes(app))
       const bases = here.filter(({ variant }) => variant === 'none')
       if (bases.length === 0) continue
-      const rows = distinct(here.map(({ variant }) => variant)).filter(variant => variant !== 'none').map(variant => [
-        variant === 'none-again' ? 'nothing, again' : variant,
-        ...columns.map(({ of, unit }) => {
-          const differences = here.filter(run => run.variant === variant)
-            .map(run => of(run, bases.find(({ round }) => round === run.round)))
-            .filter(value => value !== null && Number.isFinite(value))
-          return differences.length === 0 ? '–' : `${unit(median(differences))} (${unit(quantile(differences, 0.25))} … ${unit(quantile(differences, 0.75))})`
-        })
-      ])
-      const base = app === 'idle'
-        ? `${bases.length} rounds. Nothing: ${mib(median(bases.map(({ rss }) => rss)))} MiB RSS, start ${median(bases.map(({ startedMs }) => startedMs)).toFixed(0)} ms.`
-        : `${bases.length} rounds. Nothing: ${median(bases.map(({ requestsPerSecond }) => requestsPerSecond)).toFixed(0)} requests a second, ${median(bases.map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)).toFixed(0)} µs CPU each, ${mib(median(bases.map(({ rss }) => rss)))} MiB RSS.`
-      sections.push(`## Node ${node}, ${{ api: 'a JSON API', allocating: 'an API that allocates much', idle: 'an idle app' }[app]}`, base,
-        table(['with', ...columns.map(({ title }) => title)], rows))
+      const rows = distinct(here.map(({ variant }) => variant))
+        .filter(variant => variant !== 'none')
+        .map(variant => [
+          variant === 'none-again' ? 'nothing, again' : variant,
+          ...columns.map(({ of, unit }) => {
+            const differences = here
+              .filter(run => run.variant === variant)
+              .map(run =>
+                of(
+                  run,
+                  bases.find(({ round }) => round === run.round)
+                )
+              )
+              .filter(value => value !== null && Number.isFinite(value))
+            return differences.length === 0
+              ? '–'
+              : `${unit(median(differences))} (${unit(quantile(differences, 0.25))} … ` +
+                `${unit(quantile(differences, 0.75))})`
+          })
+        ])
+      const base =
+        app === 'idle'
+          ? `${bases.length} rounds. Nothing: ${mib(median(bases.map(({ rss }) => rss)))} MiB ` +
+            `RSS, start ${median(bases.map(({ startedMs }) => startedMs)).toFixed(0)} ms.`
+          : `${bases.length} rounds. Nothing: ` +
+            `${median(bases.map(({ requestsPerSecond }) => requestsPerSecond)).toFixed(0)} ` +
+              'requests a second, ' +
+                `${median(bases.map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)).toFixed(0)} µs CPU each, ${mib(median(bases.map(({ rss }) => rss)))} MiB RSS.`
+      sections.push(
+        `## Node ${node}, ` +
+          `${{
+ api: 'a JSON API', allocating: 'an API that allocates ' +
+            'much', idle: 'an idle app'
+}[app]}`,
+        base,
+        table(['with', ...columns.map(({ title }) => title)], rows)
+      )
       const share = shares.find(share => share.node === node && share.app === app)
-      if (share) sections.push(`By a CPU profile of the app under load, memwatch takes ${percent(share.agent)} of the main thread's busy time, and Node's own observing of GCs ${percent(share.observing)}, whoever observes them.`)
+      if (share) {
+        sections.push(
+          `By a CPU profile of the app under load, memwatch takes ${percent(share.agent)} of ` +
+            'the main thread\'s busy time, and Node\'s own observing of GCs ' +
+              `${percent(share.observing)}, whoever observes them.`
+        )
+      }
     }
   }
   return sections.join('\n\n') + '\n'

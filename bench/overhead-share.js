@@ -10,25 +10,46 @@ const INTERVAL_MICROS = 250
 /** The start, and what is loaded then, is not what it costs all the time. */
 const START_SECONDS = 3
 
-/** Makes Node write a CPU profile at its end. @param {string} folder @returns {string[]} */
-const profileFlags = folder => ['--cpu-prof', '--cpu-prof-dir', folder, '--cpu-prof-interval', String(INTERVAL_MICROS)]
+/**
+ * Makes Node write a CPU profile at its end.
+ * @param {string} folder
+ * @returns {string[]}
+ */
+const profileFlags = folder => [
+  '--cpu-prof',
+  '--cpu-prof-dir',
+  folder,
+  '--cpu-prof-interval',
+  String(INTERVAL_MICROS)
+]
 
 /**
- * Whose the main thread's time was, by a CPU profile: what differences between runs cannot show, as they are smaller than those between
- * two runs of the same. Without the time in which the app waited.
+ * Whose the main thread's time was, by a CPU profile: what differences between runs cannot show, as
+ * they are smaller than those between two runs of the same. Without the time in which the app
+ * waited.
  * @param {string} folder with one .cpuprofile
- * @returns {{ agent: number, observing: number }} shares; observing: Node's part of it, without the agent's own
+ * @returns {{ agent: number, observing: number }} shares; observing: Node's part of it, without the
+ *   agent's own
  */
 function shareOf (folder) {
   const [name] = fs.readdirSync(folder)
-  const { nodes, samples, timeDeltas } = JSON.parse(fs.readFileSync(path.join(folder, name), 'utf8'))
+  const { nodes, samples, timeDeltas } = JSON.parse(
+    fs.readFileSync(path.join(folder, name), 'utf8')
+  )
   /** @type {Map<number, 'agent' | 'observing' | 'idle' | 'app'>} */
   const owners = new Map()
   const byId = new Map(nodes.map((/** @type {any} */ node) => [node.id, node]))
-  /** @param {any} node @param {'agent' | 'observing' | 'app'} above whose code called it */
+  /**
+   * @param {any} node
+   * @param {'agent' | 'observing' | 'app'} above whose code called it
+   */
   const visit = (node, above) => {
     const { url, functionName } = node.callFrame
-    const own = url.replace('file://', '').startsWith(AGENT) ? 'agent' : above !== 'agent' && OBSERVING.test(url) ? 'observing' : above
+    const own = url.replace('file://', '').startsWith(AGENT)
+      ? 'agent'
+      : above !== 'agent' && OBSERVING.test(url)
+        ? 'observing'
+        : above
     owners.set(node.id, functionName === '(idle)' ? 'idle' : own)
     for (const id of node.children ?? []) visit(byId.get(id), own)
   }

@@ -2,19 +2,47 @@
 
 const { median } = require('simple-statistics')
 
-/** What the agent may cost at most, in the unit of the column. @type {{ column: string, title: string, apps: string[], most: number, scale: number }[]} */
+/**
+ * What the agent may cost at most, in the unit of the column.
+ * @type {{ column: string, title: string, apps: string[], most: number, scale: number }[]}
+ */
 const TARGETS = [
-  { column: 'throughput', title: 'throughput lost, %', apps: ['api', 'allocating'], most: 0.5, scale: -1 },
+  {
+    column: 'throughput',
+    title: 'throughput lost, %',
+    apps: ['api', 'allocating'],
+    most: 0.5,
+    scale: -1
+  },
   { column: 'rss', title: 'RSS added, MiB', apps: ['idle', 'api'], most: 2, scale: 2 ** -20 },
-  { column: 'anon', title: 'anonymous memory added, MiB', apps: ['idle', 'api'], most: 2, scale: 2 ** -20 },
+  {
+    column: 'anon',
+    title: 'anonymous memory added, MiB',
+    apps: ['idle', 'api'],
+    most: 2,
+    scale: 2 ** -20
+  },
   { column: 'start', title: 'later start, ms', apps: ['api', 'allocating'], most: 5, scale: 1 },
-  { column: 'idleCpu', title: 'CPU of an idle app, % of a core', apps: ['idle'], most: 0.1, scale: 1 },
-  { column: 'loops', title: 'turns of an idle loop a second (two of them are one wake-up)', apps: ['idle'], most: 4, scale: 1 }
+  {
+    column: 'idleCpu',
+    title: 'CPU of an idle app, % of a core',
+    apps: ['idle'],
+    most: 0.1,
+    scale: 1
+  },
+  {
+    column: 'loops',
+    title: 'turns of an idle loop a second (two of them are one wake-up)',
+    apps: ['idle'],
+    most: 4,
+    scale: 1
+  }
 ]
 
 /**
- * The targets beside what was measured: the medians of every Node and app, from the least to the most. What lies above a target, and not
- * above what nothing costs again, is neither met nor missed: the machine was too noisy to tell.
+ * The targets beside what was measured: the medians of every Node and app, from the least to the
+ * most. What lies above a target, and not above what nothing costs again, is neither met nor
+ * missed: the machine was too noisy to tell.
  * @param {any[]} runs see overhead.js
  * @param {import('./overhead-page').Column[]} columns
  * @returns {string[][]} rows of a table
@@ -36,7 +64,19 @@ function againstTargets (runs, columns) {
     const range = (/** @type {number[]} */ values) => values.length === 0 ? '–' : `${values[0].toFixed(digits)} … ${values[values.length - 1].toFixed(digits)}`
     const worst = costs[costs.length - 1]
     const noise = Math.max(...again.map(Math.abs), 0)
-    return [[title, String(most), range(costs), range(again), worst <= most ? 'met' : worst <= noise ? 'lost in the noise' : `missed in ${costs.filter(cost => cost > most).length} of ${costs.length}`]]
+    return [
+      [
+        title,
+        String(most),
+        range(costs),
+        range(again),
+        worst <= most
+          ? 'met'
+          : worst <= noise
+            ? 'lost in the noise'
+            : `missed in ${costs.filter(cost => cost > most).length} of ${costs.length}`
+      ]
+    ]
   })
 }
 

@@ -1,16 +1,19 @@
 'use strict'
 
 /**
- * `npm run bench:overhead`: what memwatch costs an app, beside what people would use instead. The same app runs with nothing, with nothing
- * once more (differences that large mean nothing), with memwatch and an exporter, with prom-client's default metrics scraped each second, with OpenTelemetry's runtime metrics
- * by OTLP each second, and with dd-trace's runtime metrics. Rounds are interleaved, and each begins with another variant; medians
- * of the differences to "nothing" of the same round, and their spread, go into docs/overhead.md with --write.
+ * `npm run bench:overhead`: what memwatch costs an app, beside what people would use instead. The
+ * same app runs with nothing, with nothing once more (differences that large mean nothing), with
+ * memwatch and an exporter, with prom-client's default metrics scraped each second, with
+ * OpenTelemetry's runtime metrics by OTLP each second, and with dd-trace's runtime metrics. Rounds
+ * are interleaved, and each begins with another variant; medians of the differences to "nothing" of
+ * the same round, and their spread, go into docs/overhead.md with --write.
  *
  *   npm run bench:overhead -- --nodes /path/to/node20:/path/to/node24 --rounds 7 --write
  *   npm run bench:overhead -- --variants memwatch --apps api --rounds 3
  *
- * The first run installs the others into bench/overhead (some 160 MB). About ten seconds a variant, app and round. What is in --out is not run again;
- * --recorded runs nothing, and shows all that is there.
+ * The first run installs the others into bench/overhead (some 160 MB). About ten seconds a variant,
+ * app and round. What is in --out is not run again; --recorded runs nothing, and shows all that is
+ * there.
  */
 
 const dgram = require('node:dgram')
@@ -29,7 +32,10 @@ const FOLDER = path.join(__dirname, 'overhead')
 const VARIANTS = ['none', 'none-again', 'memwatch', 'prom-client', 'opentelemetry', 'dd-trace']
 const APPS = ['api', 'allocating', 'idle']
 const WARM_SECONDS = 2
-/** An idle app: long enough for V8 to have tidied up after the start, and for the rare readings to count. */
+/**
+ * An idle app: long enough for V8 to have tidied up after the start, and for the rare readings to
+ * count.
+ */
 const IDLE_WARM_SECONDS = 15
 const IDLE_SECONDS = 30
 
@@ -46,28 +52,60 @@ const { values: given } = parseArgs({
   }
 })
 const variants = ['none', ...given.variants.split(',')]
-for (const variant of variants) if (!VARIANTS.includes(variant)) throw new Error(`--variants: expected some of ${VARIANTS.join(', ')}, got ${variant}`)
-for (const app of given.apps.split(',')) if (!APPS.includes(app)) throw new Error(`--apps: expected some of ${APPS.join(', ')}, got ${app}`)
+for (const variant of variants) {
+  if (!VARIANTS.includes(variant)) {
+    throw new Error(`--variants: expected some of ${VARIANTS.join(', ')}, got ${variant}`)
+  }
+}
+for (const app of given.apps.split(',')) {
+  if (!APPS.includes(app)) {
+    throw new Error(`--apps: expected some of ${APPS.join(', ')}, got ${app}`)
+  }
+}
 fs.mkdirSync(given.out, { recursive: true })
 
 /**
  * @typedef {object} Run what one app with one variant took
- * @property {string} node @property {string} app @property {string} variant @property {number} round
+ * @property {string} node
+ * @property {string} app
+ * @property {string} variant
+ * @property {number} round
  * @property {number} startedMs from the start of the process to listening
- * @property {number} rss bytes at the end @property {number} anon bytes of it anonymous @property {number} heapTotal
- * @property {number} cpuShare of a core @property {number | null} loopsPerSecond
- * @property {number} [requestsPerSecond] @property {number} [cpuMicrosPerRequest] @property {number} [p50Ms] @property {number} [p99Ms]
+ * @property {number} rss bytes at the end
+ * @property {number} anon bytes of it anonymous
+ * @property {number} heapTotal
+ * @property {number} cpuShare of a core
+ * @property {number | null} loopsPerSecond
+ * @property {number} [requestsPerSecond]
+ * @property {number} [cpuMicrosPerRequest]
+ * @property {number} [p50Ms]
+ * @property {number} [p99Ms]
  */
 
 /** @typedef {{ node: string, app: string } & ReturnType<typeof shareOf>} Share */
 
 /** Where the others send what they have to say; it is read and dropped. */
 async function startSinks () {
-  const sink = http.createServer((request, response) => request.resume().on('end', () => response.end('{}'))).listen(0, '127.0.0.1')
+  const sink = http
+    .createServer((request, response) => request.resume().on('end', () => response.end('{}')))
+    .listen(0, '127.0.0.1')
   const statsd = dgram.createSocket('udp4').bind(0, '127.0.0.1')
   await Promise.all([once(sink, 'listening'), once(statsd, 'listening')])
   const socket = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-overhead-')), 's')
-  const exporter = spawn(process.execPath, [path.join(__dirname, '../exporter/cli/memwatch.js'), 'exporter', '--listen', '127.0.0.1:0', '--socket', socket, '--log-level', 'silent'], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const exporter = spawn(
+    process.execPath,
+    [
+      path.join(__dirname, '../exporter/cli/memwatch.js'),
+      'exporter',
+      '--listen',
+      '127.0.0.1:0',
+      '--socket',
+      socket,
+      '--log-level',
+      'silent'
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] }
+  )
   await once(exporter.stderr, 'data')
   return {
     env: {
@@ -94,29 +132,65 @@ async function freePort () {
   return port
 }
 
-/** Closed-loop load from a process of its own. @param {number} port @param {number} seconds @returns {Promise<any>} autocannon's result */
+/**
+ * Closed-loop load from a process of its own.
+ * @param {number} port
+ * @param {number} seconds
+ * @returns {Promise<any>} autocannon's result
+ */
 async function load (port, seconds) {
-  const child = spawn(process.execPath, [path.join(FOLDER, 'node_modules/autocannon/autocannon.js'), '-c', '16', '-d', String(seconds), '-j', '-n', `http://127.0.0.1:${port}/rows/7`], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const child = spawn(
+    process.execPath,
+    [
+      path.join(FOLDER, 'node_modules/autocannon/autocannon.js'),
+      '-c',
+      '16',
+      '-d',
+      String(seconds),
+      '-j',
+      '-n',
+      `http://127.0.0.1:${port}/rows/7`
+    ],
+    { stdio: ['ignore', 'pipe', 'ignore'] }
+  )
   let text = ''
   child.stdout.on('data', chunk => { text += chunk })
   await once(child, 'close')
   return JSON.parse(text)
 }
 
-/** @param {string} node @param {string} major @param {string} app @param {string} variant @param {number} round @param {NodeJS.ProcessEnv} env @returns {Promise<Run>} */
+/**
+ * @param {string} node
+ * @param {string} major
+ * @param {string} app
+ * @param {string} variant
+ * @param {number} round
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<Run>}
+ */
 async function runOnce (node, major, app, variant, round, env) {
   const scrapePort = await freePort()
-  const child = spawn(node, ['-r', path.join(FOLDER, 'variants', `${variant}.js`), path.join(FOLDER, 'app.js'), app], {
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc'], env: { ...process.env, ...env, SCRAPE_PORT: String(scrapePort), NODE_OPTIONS: '' }
-  })
+  const child = spawn(
+    node,
+    ['-r', path.join(FOLDER, 'variants', `${variant}.js`), path.join(FOLDER, 'app.js'), app],
+    {
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      env: { ...process.env, ...env, SCRAPE_PORT: String(scrapePort), NODE_OPTIONS: '' }
+    }
+  )
   const ask = async () => {
     child.send('report')
     const [report] = await once(child, 'message')
     return { ...report, at: performance.now() }
   }
-  const scrape = variant === 'prom-client'
-    ? setInterval(() => { fetch(`http://127.0.0.1:${scrapePort}/metrics`).then(response => response.text()).catch(() => {}) }, 1000)
-    : undefined
+  const scrape =
+    variant === 'prom-client'
+      ? setInterval(() => {
+        fetch(`http://127.0.0.1:${scrapePort}/metrics`)
+          .then(response => response.text())
+          .catch(() => {})
+      }, 1000)
+      : undefined
   try {
     const [{ port, startedMs }] = await once(child, 'message')
     const seconds = Number(given.seconds)
@@ -155,13 +229,27 @@ async function runOnce (node, major, app, variant, round, env) {
 
 /**
  * A run of its own, as a profiler costs something itself.
- * @param {string} node @param {string} app @param {NodeJS.ProcessEnv} env @returns {Promise<ReturnType<typeof shareOf>>}
+ * @param {string} node
+ * @param {string} app
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<ReturnType<typeof shareOf>>}
  */
 async function runProfiled (node, app, env) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-profile-'))
-  const child = spawn(node, [...profileFlags(folder), '-r', path.join(FOLDER, 'variants/memwatch.js'), path.join(FOLDER, 'app.js'), app], {
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc'], env: { ...process.env, ...env, NODE_OPTIONS: '' }
-  })
+  const child = spawn(
+    node,
+    [
+      ...profileFlags(folder),
+      '-r',
+      path.join(FOLDER, 'variants/memwatch.js'),
+      path.join(FOLDER, 'app.js'),
+      app
+    ],
+    {
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      env: { ...process.env, ...env, NODE_OPTIONS: '' }
+    }
+  )
   const [{ port }] = await once(child, 'message')
   await load(port, WARM_SECONDS + 2 * Number(given.seconds))
   child.send('end')
@@ -172,11 +260,25 @@ async function runProfiled (node, app, env) {
 }
 
 /** Whose the main thread's time was, of each Node and app that was profiled. @returns {Share[]} */
-const recordedShares = () => fs.readdirSync(given.out).filter(name => name.endsWith('-share.json')).map(name => JSON.parse(fs.readFileSync(path.join(given.out, name), 'utf8')))
+const recordedShares = () =>
+  fs
+    .readdirSync(given.out)
+    .filter(name => name.endsWith('-share.json'))
+    .map(name => JSON.parse(fs.readFileSync(path.join(given.out, name), 'utf8')))
 
 /** What earlier runs have put there, in the order of the page. @returns {Run[]} */
-const recorded = () => fs.readdirSync(given.out).filter(name => /-\d+\.json$/.test(name)).map(name => JSON.parse(fs.readFileSync(path.join(given.out, name), 'utf8')))
-  .sort((a, b) => a.node.localeCompare(b.node) || APPS.indexOf(a.app) - APPS.indexOf(b.app) || VARIANTS.indexOf(a.variant) - VARIANTS.indexOf(b.variant) || a.round - b.round)
+const recorded = () =>
+  fs
+    .readdirSync(given.out)
+    .filter(name => /-\d+\.json$/.test(name))
+    .map(name => JSON.parse(fs.readFileSync(path.join(given.out, name), 'utf8')))
+    .sort(
+      (a, b) =>
+        a.node.localeCompare(b.node) ||
+        APPS.indexOf(a.app) - APPS.indexOf(b.app) ||
+        VARIANTS.indexOf(a.variant) - VARIANTS.indexOf(b.variant) ||
+        a.round - b.round
+    )
 
 /** @param {Run[]} runs */
 function show (runs) {
@@ -189,7 +291,10 @@ async function main () {
   if (given.recorded) return show(recorded())
   if (!fs.existsSync(path.join(FOLDER, 'node_modules'))) {
     console.log('installing what is compared into bench/overhead …')
-    execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: FOLDER, stdio: ['ignore', 'ignore', 'inherit'] })
+    execFileSync('npm', ['ci', '--no-audit', '--no-fund'], {
+      cwd: FOLDER,
+      stdio: ['ignore', 'ignore', 'inherit']
+    })
   }
   const sinks = await startSinks()
   /** @type {Run[]} */
@@ -201,7 +306,12 @@ async function main () {
         for (const app of given.apps.split(',')) {
           const one = async (/** @type {string} */ variant) => {
             const file = path.join(given.out, `${major}-${app}-${variant}-${round}.json`)
-            if (!fs.existsSync(file)) fs.writeFileSync(file, JSON.stringify(await runOnce(node, major, app, variant, round, sinks.env)))
+            if (!fs.existsSync(file)) {
+              fs.writeFileSync(
+                file,
+                JSON.stringify(await runOnce(node, major, app, variant, round, sinks.env))
+              )
+            }
             const run = JSON.parse(fs.readFileSync(file, 'utf8'))
             runs.push(run)
             console.log(JSON.stringify(run))
@@ -214,7 +324,12 @@ async function main () {
       }
       for (const app of given.apps.split(',')) {
         const file = path.join(given.out, `${major}-${app}-share.json`)
-        if (app !== 'idle' && !fs.existsSync(file)) fs.writeFileSync(file, JSON.stringify({ node: major, app, ...await runProfiled(node, app, sinks.env) }))
+        if (app !== 'idle' && !fs.existsSync(file)) {
+          fs.writeFileSync(
+            file,
+            JSON.stringify({ node: major, app, ...(await runProfiled(node, app, sinks.env)) })
+          )
+        }
       }
     }
   } finally {

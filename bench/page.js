@@ -1,14 +1,16 @@
 'use strict'
 
 /**
- * `npm run bench:page`: is the exporter's page quick, small and smooth, in a real browser, with real apps?
+ * `npm run bench:page`: is the exporter's page quick, small and smooth, in a real browser, with
+ * real apps?
  *
  *   npm run bench:page                       all measures
  *   npm run bench:page -- --targets 300      with so many processes
  *   npm run bench:page -- --pictures         only the pictures of docs/page/
  *
- * Ends with 1 when a first paint takes more than a second, a verdict shows more than two seconds later than the API has it, all that the page is made of is
- * more than 150 kB as it travels, or a task of the page takes more than 100 ms with a hundred targets.
+ * Ends with 1 when a first paint takes more than a second, a verdict shows more than two seconds
+ * later than the API has it, all that the page is made of is more than 150 kB as it travels, or a
+ * task of the page takes more than 100 ms with a hundred targets.
  */
 
 const fs = require('node:fs')
@@ -30,17 +32,42 @@ const LIMITS = { firstPaintMs: 1000, verdictMs: 2000, bytes: 150_000, taskMs: 10
 const LOADS = 10
 const FEW = 3
 /** What a target of many does: a little of everything, ten times a second. */
-const LIGHT = 'const kept = []; setInterval(() => { for (let i = 0; i < 200; i++) kept[i] = { i, text: String(Math.random()) } }, 100)'
+const LIGHT =
+  'const kept = []; setInterval(() => { for (let i = 0; i < 200; i++) kept[i] = { i, text: ' +
+    'String(Math.random()) } }, 100)'
 /** Pictures that README shows. */
-const SHOWN_PICTURES = Object.freeze(/** @type {const} */ ([
-  { name: 'list', colorScheme: 'dark', hash: '', viewport: { width: 1200, height: 480 } },
-  { name: 'target', colorScheme: 'light', hash: '#target=js-heap-leak', viewport: { width: 1200, height: 1500 } },
-  { name: 'phone', colorScheme: 'light', hash: '#target=semi-space-starvation', viewport: { width: 390, height: 900 } }
-]))
+const SHOWN_PICTURES = Object.freeze(
+  /** @type {const} */ ([
+    { name: 'list', colorScheme: 'dark', hash: '', viewport: { width: 1200, height: 480 } },
+    {
+      name: 'target',
+      colorScheme: 'light',
+      hash: '#target=js-heap-leak',
+      viewport: { width: 1200, height: 1500 }
+    },
+    {
+      name: 'phone',
+      colorScheme: 'light',
+      hash: '#target=semi-space-starvation',
+      viewport: { width: 390, height: 900 }
+    }
+  ])
+)
 /** The apps of the pictures: one problem each, and a healthy one. */
-const SHOWN = ['js-heap-leak', 'semi-space-starvation', 'allocator-fragmentation', 'event-loop-blocked', 'healthy-steady']
+const SHOWN = [
+  'js-heap-leak',
+  'semi-space-starvation',
+  'allocator-fragmentation',
+  'event-loop-blocked',
+  'healthy-steady'
+]
 
-const { values: given } = parseArgs({ options: { targets: { type: 'string', default: '100' }, pictures: { type: 'boolean', default: false } } })
+const { values: given } = parseArgs({
+  options: {
+    targets: { type: 'string', default: '100' },
+    pictures: { type: 'boolean', default: false }
+  }
+})
 
 const tools = findTools()
 if (!tools) {
@@ -49,21 +76,49 @@ if (!tools) {
 }
 const { chromium } = tools
 let wrong = false
-/** @param {string} what @param {number} value @param {number} limit @param {string} unit */
+/**
+ * @param {string} what
+ * @param {number} value
+ * @param {number} limit
+ * @param {string} unit
+ */
 const report = (what, value, limit, unit) => {
   if (value > limit) wrong = true
-  console.log(`${value > limit ? 'WRONG' : 'right'}  ${what}: ${Math.round(value)} ${unit}, ${limit} allowed`)
+  console.log(
+    `${value > limit ? 'WRONG' : 'right'}  ${what}: ${Math.round(value)} ${unit}, ${limit} allowed`
+  )
 }
 
-/** @type {{ child: import('node:child_process').ChildProcess, group?: ReturnType<typeof createMemoryGroup> }[]} */
+/**
+ * @type {{ child: import('node:child_process').ChildProcess, group?: ReturnType<typeof
+ *   createMemoryGroup> }[]}
+ */
 const running = []
-/** @param {string} socket @param {string} name @param {string[]} args @param {number} [limitBytes] */
+/**
+ * @param {string} socket
+ * @param {string} name
+ * @param {string[]} args
+ * @param {number} [limitBytes]
+ */
 function start (socket, name, args, limitBytes) {
-  const group = limitBytes === undefined ? undefined : createMemoryGroup({ limitBytes, name: 'page' })
-  const { command, args: wrapped } = group?.wrap(process.execPath, ['-r', AGENT, ...args]) ?? { command: process.execPath, args: ['-r', AGENT, ...args] }
-  running.push({ group, child: spawn(command, wrapped, { stdio: 'ignore', env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socket, MEMWATCH_NAME: name } }) })
+  const group =
+    limitBytes === undefined ? undefined : createMemoryGroup({ limitBytes, name: 'page' })
+  const { command, args: wrapped } = group?.wrap(process.execPath, ['-r', AGENT, ...args]) ?? {
+    command: process.execPath,
+    args: ['-r', AGENT, ...args]
+  }
+  running.push({
+    group,
+    child: spawn(command, wrapped, {
+      stdio: 'ignore',
+      env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socket, MEMWATCH_NAME: name }
+    })
+  })
 }
-/** @param {string} socket @param {string} id of an app of the lab */
+/**
+ * @param {string} socket
+ * @param {string} id of an app of the lab
+ */
 function startLab (socket, id) {
   const { script, nodeArgs = [], memoryLimitBytes } = /** @type {import('../lab').LabApp} */ (apps.find(app => app.id === id))
   start(socket, id, [...nodeArgs, script], memoryLimitBytes)
@@ -78,10 +133,17 @@ async function stopAll () {
   }
 }
 
-/** @param {Awaited<ReturnType<typeof startExporter>>} exporter @param {string} at @returns {Promise<any>} */
+/**
+ * @param {Awaited<ReturnType<typeof startExporter>>} exporter
+ * @param {string} at
+ * @returns {Promise<any>}
+ */
 const json = async (exporter, at) => (await exporter.get(`/api/v1/${at}`)).json()
 
-/** First paint and weight, of a page that was never loaded before. @param {Awaited<ReturnType<typeof startExporter>>} exporter */
+/**
+ * First paint and weight, of a page that was never loaded before.
+ * @param {Awaited<ReturnType<typeof startExporter>>} exporter
+ */
 async function loads (exporter) {
   const paints = []
   let bytes = 0
@@ -92,25 +154,40 @@ async function loads (exporter) {
     bytes = 0
     /** @type {Set<string>} */
     const own = new Set()
-    session.on('Network.responseReceived', ({ requestId, response }) => { if (/\/$|\/page\//.test(response.url)) own.add(requestId) })
-    session.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => { if (own.has(requestId)) bytes += encodedDataLength })
+    session.on('Network.responseReceived', ({ requestId, response }) => {
+      if (/\/$|\/page\//.test(response.url)) own.add(requestId)
+    })
+    session.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
+      if (own.has(requestId)) bytes += encodedDataLength
+    })
     await page.goto(`${exporter.url}/`)
     await page.locator('tbody tr').first().waitFor()
-    await page.waitForFunction(() => performance.getEntriesByName('first-contentful-paint').length > 0)
+    await page.waitForFunction(
+      () => performance.getEntriesByName('first-contentful-paint').length > 0
+    )
     paints.push(await page.evaluate(() => /** @type {any} */ (performance.getEntriesByName('first-contentful-paint')[0]).startTime))
     await close()
   }
-  console.log(`first contentful paint: median ${median(paints).toFixed(0)} ms, worst ${max(paints).toFixed(0)} of ${LOADS}`)
+  console.log(
+    `first contentful paint: median ${median(paints).toFixed(0)} ms, worst ` +
+      `${max(paints).toFixed(0)} of ${LOADS}`
+  )
   report('first paint, worst', max(paints), LIMITS.firstPaintMs, 'ms')
   report('all that the page is made of', bytes, LIMITS.bytes, 'bytes')
 }
 
-/** How long the page holds its thread at a stretch: looked at, filtered, a target opened and its time range changed. @param {Awaited<ReturnType<typeof startExporter>>} exporter */
+/**
+ * How long the page holds its thread at a stretch: looked at, filtered, a target opened and its
+ * time range changed.
+ * @param {Awaited<ReturnType<typeof startExporter>>} exporter
+ */
 async function smoothness (exporter) {
   const { page, complaints, close } = await openPage(chromium)
   await page.addInitScript(() => {
     const tasks = /** @type {any} */ (globalThis).tasks = /** @type {number[]} */ ([])
-    new PerformanceObserver(list => { for (const { duration } of list.getEntries()) tasks.push(duration) }).observe({ type: 'longtask', buffered: true })
+    new PerformanceObserver(list => {
+      for (const { duration } of list.getEntries()) tasks.push(duration)
+    }).observe({ type: 'longtask', buffered: true })
   })
   await page.goto(`${exporter.url}/`)
   await page.locator(`tbody tr >> nth=${Number(given.targets) - 1}`).waitFor({ timeout: 20_000 })
@@ -119,7 +196,10 @@ async function smoothness (exporter) {
     await tasks()
     await work()
     const found = await tasks()
-    console.log(`${what}: ${found.length} tasks over 50 ms${found.length > 0 ? `, the longest ${max(found).toFixed(0)} ms` : ''}`)
+    console.log(
+      `${what}: ${found.length} tasks over 50 ` +
+        `ms${found.length > 0 ? `, the longest ${max(found).toFixed(0)} ms` : ''}`
+    )
     report(`longest task, ${what}`, found.length > 0 ? max(found) : 0, LIMITS.taskMs, 'ms')
   }
   await measured('the list, twenty seconds of it', () => wait(20_000))
@@ -143,14 +223,25 @@ async function smoothness (exporter) {
   await close()
 }
 
-/** How much later than the API the page has a verdict. @param {Awaited<ReturnType<typeof startExporter>>} exporter */
+/**
+ * How much later than the API the page has a verdict.
+ * @param {Awaited<ReturnType<typeof startExporter>>} exporter
+ */
 async function latency (exporter) {
   const { page, close } = await openPage(chromium)
   for (const id of ['event-loop-blocked', 'semi-space-starvation']) {
     startLab(exporter.socket.path, id)
-    await eventually(() => json(exporter, `targets?target=${id}`), found => found.length === 1, 30_000)
+    await eventually(
+      () => json(exporter, `targets?target=${id}`),
+      found => found.length === 1,
+      30_000
+    )
     await page.goto(`${exporter.url}/#target=${id}`)
-    await eventually(async () => (await json(exporter, `diagnoses?target=${id}`))[0]?.primary, Boolean, 120_000)
+    await eventually(
+      async () => (await json(exporter, `diagnoses?target=${id}`))[0]?.primary,
+      Boolean,
+      120_000
+    )
     const began = performance.now()
     await page.locator('.verdict.confirmed').first().waitFor()
     report(`${id} on the page after the API`, performance.now() - began, LIMITS.verdictMs, 'ms')
@@ -165,7 +256,11 @@ async function pictures (exporter) {
   const confirmed = async () => (await json(exporter, 'diagnoses')).filter((/** @type {any} */ { primary }) => primary).map((/** @type {any} */ { target }) => target)
   console.log('waiting until the verdicts are there, and the leak is profiled …')
   await eventually(confirmed, found => SHOWN.slice(0, 4).every(id => found.includes(id)), 180_000)
-  await eventually(() => json(exporter, 'captures?target=js-heap-leak'), ([capture]) => capture?.state === 'done', 120_000)
+  await eventually(
+    () => json(exporter, 'captures?target=js-heap-leak'),
+    ([capture]) => capture?.state === 'done',
+    120_000
+  )
   for (const { name, colorScheme, hash, viewport } of SHOWN_PICTURES) {
     const { page, close } = await openPage(chromium, { colorScheme, viewport })
     await page.goto(`${exporter.url}/${hash}`)

@@ -4,11 +4,21 @@ const fs = require('node:fs')
 
 /** What another process holds, by proc(5). Each throws when it is gone. */
 
-/** @param {number} pid @returns {number} bytes */
-const rssOf = pid => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) * 1024
-/** @param {number} pid @returns {number} */
+/**
+ * @param {number} pid
+ * @returns {number} bytes
+ */
+const rssOf = pid =>
+  Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) * 1024
+/**
+ * @param {number} pid
+ * @returns {number}
+ */
 const threadsOf = pid => fs.readdirSync(`/proc/${pid}/task`).length
-/** @param {number} pid @returns {number} */
+/**
+ * @param {number} pid
+ * @returns {number}
+ */
 const descriptorsOf = pid => fs.readdirSync(`/proc/${pid}/fd`).length
 
 module.exports = { descriptorsOf, rssOf, threadsOf }

@@ -13,13 +13,16 @@
  * @property {number} memoryMb the container
  * @property {number} seconds a run
  * @property {number} fromNode
- * @property {Omit<Variant, 'id' | 'against'>} [byTry] run by `memwatch try`: before and after in turns
- * @property {Variant[]} variants run by `memwatch simulate`, in turns, after those of `memwatch try`
+ * @property {Omit<Variant, 'id' | 'against'>} [byTry] run by `memwatch try`: before and after in
+ *   turns
+ * @property {Variant[]} variants run by `memwatch simulate`, in turns, after those of
+ *   `memwatch try`
  *
  * @typedef {object} Variant
  * @property {string} id folder of its runs
  * @property {string} title
- * @property {string} [against] folder of the runs it is compared with; without, it is what others are compared with
+ * @property {string} [against] folder of the runs it is compared with; without, it is what others
+ *   are compared with
  * @property {string[]} [args] of memwatch simulate
  * @property {Record<string, string>} [env]
  * @property {Claim[]} claims
@@ -61,34 +64,79 @@ const cases = [
     title: 'jemalloc in a container of 512 MB',
     claim: 'Peak RSS falls by 31 %, RSS after load by 28 %.',
     app: 'allocator-fragmentation',
-    model: 'Batches of Buffers of many sizes through the thread pool, over a live heap of 90 MB; ten quiet seconds between them.',
-    remark: 'After load the published share is what jemalloc does with its own defaults: without a background thread it gives pages back only while it is asked for others. With one, about twice as much comes back; peaks differ little.',
+    model:
+      'Batches of Buffers of many sizes through the thread pool, over a live heap of 90 MB; ten ' +
+        'quiet seconds between them.',
+    remark:
+      'After load the published share is what jemalloc does with its own defaults: without a ' +
+        'background thread it gives pages back only while it is asked for others. With one, ' +
+          'about twice as much comes back; peaks differ little.',
     memoryMb: 512,
     seconds: 60,
     fromNode: 20,
-    byTry: { title: 'what memwatch recommends: jemalloc with a background thread', claims: jemalloc },
-    variants: [{ id: 'plain', title: 'jemalloc with its own defaults, as most set it up', against: 'try/before', env: { LD_PRELOAD: 'libjemalloc.so.2' }, claims: jemalloc }]
+    byTry: {
+      title: 'what memwatch recommends: jemalloc with a background thread',
+      claims: jemalloc
+    },
+    variants: [
+      {
+        id: 'plain',
+        title: 'jemalloc with its own defaults, as most set it up',
+        against: 'try/before',
+        env: { LD_PRELOAD: 'libjemalloc.so.2' },
+        claims: jemalloc
+      }
+    ]
   },
   {
     id: 'semi-space',
     title: 'The new space of Node.js ≥ 20 in a container of 512 MB',
-    claim: 'Semi-spaces of 1 to 2 MB grow to 16 (a new space of 32) with `--max-semi-space-size=16`, and GC takes less CPU.',
+    claim:
+      'Semi-spaces of 1 to 2 MB grow to 16 (a new space of 32) with `--max-semi-space-size=16`, ' +
+        'and GC takes less CPU.',
     app: 'semi-space-starvation',
     model: 'A JSON API at a fixed rate, up to 64 requests in flight.',
-    remark: 'Rates and delays are of a machine that did other things as well; what a request costs is not moved by that as much. The new space is both semi-spaces, as V8 counts it. It costs memory: see peak RSS.',
+    remark:
+      'Rates and delays are of a machine that did other things as well; what a request costs is ' +
+        'not moved by that as much. The new space is both semi-spaces, as V8 counts it. It ' +
+          'costs memory: see peak RSS.',
     memoryMb: 512,
     seconds: 30,
     fromNode: 20,
-    byTry: { title: 'what memwatch recommends', claims: semiSpaces.map(claim => claim.figure === 'newSpaceBytes' ? { figure: claim.figure, published: '' } : claim) },
-    variants: [{ id: 'semi-16', title: '`--max-semi-space-size=16`, as published', against: 'try/before', args: ['--node-option=--max-semi-space-size=16'], claims: semiSpaces }]
+    byTry: {
+      title: 'what memwatch recommends',
+      claims: semiSpaces.map(claim =>
+        claim.figure === 'newSpaceBytes' ? { figure: claim.figure, published: '' } : claim
+      )
+    },
+    variants: [
+      {
+        id: 'semi-16',
+        title: '`--max-semi-space-size=16`, as published',
+        against: 'try/before',
+        args: ['--node-option=--max-semi-space-size=16'],
+        claims: semiSpaces
+      }
+    ]
   },
   {
     id: 'buffers',
     title: 'Buffers in a container of 300 MB',
-    claim: 'Without release RSS rises by 101 MB and 1,335 GC events are seen, with it by 0.5 MB and at most 3.',
+    claim:
+      'Without release RSS rises by 101 MB and 1,335 GC events are seen, with it by 0.5 MB and ' +
+        'at most 3.',
     app: 'array-buffer-pile-up-transfer',
-    model: 'Buffers of 50 MB one after the other, five a second for 45 s; how many the published run took is not known.',
-    remark: 'GC events follow the number of Buffers, here 225 a run; a thousand would come to what is published, within some tens of percent. Those that stay with release are the start of Node and of the agent. Node 20 has no transfer: the one Buffer that is kept stays resident, and so does what V8 leaves uncollected without. RSS is looked at once a second, between Buffers: while one is in use 50 MB more are resident, and the kernel counted a peak of 111 to 118 MB with release, 162 to 222 MB without (Node 22, 24).',
+    model:
+      'Buffers of 50 MB one after the other, five a second for 45 s; how many the published run ' +
+        'took is not known.',
+    remark:
+      'GC events follow the number of Buffers, here 225 a run; a thousand would come to what is ' +
+        'published, within some tens of percent. Those that stay with release are the start of ' +
+          'Node and of the agent. Node 20 has no transfer: the one Buffer that is kept stays ' +
+            'resident, and so does what V8 leaves uncollected without. RSS is looked at once a ' +
+              'second, between Buffers: while one is in use 50 MB more are resident, and the ' +
+                'kernel counted a peak of 111 to 118 MB with release, 162 to 222 MB without ' +
+                  '(Node 22, 24).',
     memoryMb: 300,
     seconds: 45,
     fromNode: 20,
@@ -96,11 +144,18 @@ const cases = [
       { id: 'kept', title: 'without release', claims: [] },
       {
         id: 'released',
-        title: 'released at once: `transfer(0)` where Node has it (22 and later), else one Buffer for all',
+        title:
+          'released at once: `transfer(0)` where Node has it (22 and later), else one Buffer ' +
+            'for all',
         against: 'kept',
         args: ['--fixed'],
         claims: [
-          { figure: 'rssRiseBytes', published: '+101 MB → +0.5 MB', before: 101 * MB, after: 0.5 * MB },
+          {
+            figure: 'rssRiseBytes',
+            published: '+101 MB → +0.5 MB',
+            before: 101 * MB,
+            after: 0.5 * MB
+          },
           { figure: 'gcEvents', published: '1,335 → at most 3', before: 1335, atMost: 3 },
           { figure: 'gcPauseSeconds', published: '' },
           { figure: 'peakRssBytes', published: '' },

@@ -16,17 +16,24 @@ const { formatRatio, formatValue } = require('../exporter/text/format')
 const TOLERANCE = 1 / 3
 
 /** @param {(string | number)[][]} rows */
-const table = ([head, ...rows]) => [head, head.map(() => '---'), ...rows].map(row => `| ${row.join(' | ')} |`).join('\n')
+const table = ([head, ...rows]) =>
+  [head, head.map(() => '---'), ...rows].map(row => `| ${row.join(' | ')} |`).join('\n')
 
 /** @param {number | null} ratio */
-const signed = ratio => ratio === null ? '–' : `${ratio > 0 ? '+' : ratio < 0 ? '−' : ''}${formatRatio(Math.abs(ratio))}`
+const signed = ratio =>
+  ratio === null ? '–' : `${ratio > 0 ? '+' : ratio < 0 ? '−' : ''}${formatRatio(Math.abs(ratio))}`
 
-/** @param {number} measured @param {number} published */
-const near = (measured, published) => Math.abs(measured - published) <= TOLERANCE * Math.abs(published)
+/**
+ * @param {number} measured
+ * @param {number} published
+ */
+const near = (measured, published) =>
+  Math.abs(measured - published) <= TOLERANCE * Math.abs(published)
 
 /**
  * Whether it is what was published, in words.
- * @param {import('./published-cases').Claim} claim @param {import('../exporter/compare/compare').Row} row
+ * @param {import('./published-cases').Claim} claim
+ * @param {import('../exporter/compare/compare').Row} row
  */
 function verdict (claim, { before, after, changeRatio, beyondNoise }) {
   if (claim.published === '') return ''
@@ -34,19 +41,33 @@ function verdict (claim, { before, after, changeRatio, beyondNoise }) {
   if (beyondNoise === false) return 'no: no difference beyond noise'
   if (claim.changeRatio !== undefined) {
     if (changeRatio * claim.changeRatio <= 0) return 'no: the other way'
-    return near(changeRatio, claim.changeRatio) ? 'yes' : Math.abs(changeRatio) > Math.abs(claim.changeRatio) ? 'more than published' : 'less than published'
+    return near(changeRatio, claim.changeRatio)
+      ? 'yes'
+      : Math.abs(changeRatio) > Math.abs(claim.changeRatio)
+        ? 'more than published'
+        : 'less than published'
   }
   if (claim.before === undefined) return changeRatio < 0 ? 'yes' : 'no'
   const was = near(before.median, claim.before)
-  const is = claim.atMost === undefined ? near(after.median, claim.after ?? 0) : after.median <= claim.atMost
-  return was && is ? 'yes' : was ? 'before yes, after no' : is ? 'after yes, before no' : 'the direction, not the numbers'
+  const is =
+    claim.atMost === undefined ? near(after.median, claim.after ?? 0) : after.median <= claim.atMost
+  return was && is
+    ? 'yes'
+    : was
+      ? 'before yes, after no'
+      : is
+        ? 'after yes, before no'
+        : 'the direction, not the numbers'
 }
 
 /** docs/published.md. @param {Result[]} results */
 function publishedPage (results) {
   const cases = [...new Set(results.map(({ published }) => published))]
-  const claims = results.flatMap(({ variant, comparison }) => variant.claims.filter(({ published }) => published !== '')
-    .map(claim => verdict(claim, rowOf(comparison, claim))))
+  const claims = results.flatMap(({ variant, comparison }) =>
+    variant.claims
+      .filter(({ published }) => published !== '')
+      .map(claim => verdict(claim, rowOf(comparison, claim)))
+  )
   const repeat = Math.max(...results.map(({ comparison }) => comparison.after.runs.length))
   return `# Published results, measured again
 
@@ -57,37 +78,83 @@ on theirs, on Node.js ${[...new Set(results.map(({ node }) => node))].sort().joi
 difference is one only where the spreads lie apart. Of ${claims.length} figures ${claims.filter(word => word === 'yes').length} come out as published, ${claims.filter(word => word.startsWith('no')).length} do not, ${claims.filter(word => word !== 'yes' && !word.startsWith('no')).length} in part. Their apps are not ours: a direction and an order of magnitude
 is what can be asked.
 
-${cases.map(published => section(published, results.filter(result => result.published === published))).join('\n\n')}
+${cases
+  .map(published =>
+    section(
+      published,
+      results.filter(result => result.published === published)
+    )
+  )
+  .join('\n\n')}
 `
 }
 
-/** @param {import('./published-cases').Case} published @param {Result[]} results */
+/**
+ * @param {import('./published-cases').Case} published
+ * @param {Result[]} results
+ */
 const section = ({ title, claim, model, remark, app, memoryMb, seconds }, results) => `## ${title}
 
 Published: ${claim} Here: \`${app}\` in ${memoryMb} MiB, ${seconds} s a run. ${model}
 ${remark}
 
-${results.map(({ variant, node, comparison }) => `### Node ${node}: ${variant.title}
+${results
+  .map(
+    ({ variant, node, comparison }) => `### Node ${node}: ${variant.title}
 
-${table([['', 'published', 'before', 'after', 'change', 'as published?'], ...variant.claims.map(claim => {
-  const row = rowOf(comparison, claim)
-  return [row.title, claim.published || '–', spread(row.before, row.unit, comparison.before.runs.length), spread(row.after, row.unit, comparison.after.runs.length),
-    `${signed(row.changeRatio)}${row.beyondNoise === false ? ', within noise' : ''}`, verdict(claim, row)]
-})])}
+${table([
+  ['', 'published', 'before', 'after', 'change', 'as published?'],
+  ...variant.claims.map(claim => {
+    const row = rowOf(comparison, claim)
+    return [
+      row.title,
+      claim.published || '–',
+      spread(row.before, row.unit, comparison.before.runs.length),
+      spread(row.after, row.unit, comparison.after.runs.length),
+      `${signed(row.changeRatio)}${row.beyondNoise === false ? ', within noise' : ''}`,
+      verdict(claim, row)
+    ]
+  })
+])}
 
-${predictions(comparison)}`).join('\n\n')}`
+${predictions(comparison)}`
+  )
+  .join('\n\n')}`
 
 /** @param {import('../exporter/compare/compare').Comparison} comparison */
 function predictions ({ fix, verdicts }) {
-  const gone = verdicts.map(({ diagnosis, change, before, after }) => `${diagnosis}: confirmed in ${before} of the runs before, ${after} after (${change})`).join('; ')
-  const told = fix && fix.applied !== false
-    ? fix.outcomes.map(({ signal, unit, from, to, measured, good }) => `\`${signal}\` ${formatValue(from, unit)} → ${formatValue(to, unit)}, measured ${formatValue(measured, unit)}${good ? '' : ' (missed)'}`).join('; ')
-    : ''
+  const gone = verdicts
+    .map(
+      ({ diagnosis, change, before, after }) =>
+        `${diagnosis}: confirmed in ${before} of the runs before, ${after} after (${change})`
+    )
+    .join('; ')
+  const told =
+    fix && fix.applied !== false
+      ? fix.outcomes
+        .map(
+          ({ signal, unit, from, to, measured, good }) =>
+              `\`${signal}\` ${formatValue(from, unit)} → ${formatValue(to, unit)}, measured ` +
+                `${formatValue(measured, unit)}${good ? '' : ' (missed)'}`
+        )
+        .join('; ')
+      : ''
   return [told && `Predicted: ${told}.`, gone && `${gone}.`].filter(Boolean).join(' ')
 }
 
-/** @param {import('../exporter/compare/compare').Comparison} comparison @param {import('./published-cases').Claim} claim */
-const rowOf = ({ rows }, { figure: name }) => rows.find(row => row.figure === name) ??
-  { figure: name, title: figures[name].title, unit: figures[name].unit, before: null, after: null, changeRatio: null, beyondNoise: null }
+/**
+ * @param {import('../exporter/compare/compare').Comparison} comparison
+ * @param {import('./published-cases').Claim} claim
+ */
+const rowOf = ({ rows }, { figure: name }) =>
+  rows.find(row => row.figure === name) ?? {
+    figure: name,
+    title: figures[name].title,
+    unit: figures[name].unit,
+    before: null,
+    after: null,
+    changeRatio: null,
+    beyondNoise: null
+  }
 
 module.exports = { publishedPage }

@@ -1,15 +1,16 @@
 'use strict'
 
 /**
- * `npm run bench:published`: what others have published about these fixes, measured again with `memwatch try` and `memwatch compare`
- * on lab apps that are modelled on theirs. Each kind of run several times, in turns, in a memory group like the published container;
- * with --write docs/published.md, the figures side by side.
+ * `npm run bench:published`: what others have published about these fixes, measured again with
+ * `memwatch try` and `memwatch compare` on lab apps that are modelled on theirs. Each kind of run
+ * several times, in turns, in a memory group like the published container; with --write
+ * docs/published.md, the figures side by side.
  *
  *   npm run bench:published -- --nodes /path/to/node20:/path/to/node24 --write
  *   npm run bench:published -- --cases buffers --repeat 5
  *
- * Some fifteen minutes a Node in one lane. What is in --out is not run again, so an interrupted bench goes on where it was; --recorded
- * runs nothing and compares what is there.
+ * Some fifteen minutes a Node in one lane. What is in --out is not run again, so an interrupted
+ * bench goes on where it was; --recorded runs nothing and compares what is there.
  */
 
 const fs = require('node:fs')
@@ -45,7 +46,8 @@ const repeat = Number(given.repeat)
 /** @typedef {{ case: Case, node: string, major: string, folder: string }} Job */
 
 /** @param {string} node */
-const majorOf = node => execFileSync(node, ['-p', 'process.versions.node.split(".")[0]'], { encoding: 'utf8' }).trim()
+const majorOf = node =>
+  execFileSync(node, ['-p', 'process.versions.node.split(".")[0]'], { encoding: 'utf8' }).trim()
 /** @param {string} side folder of its runs */
 const runsIn = side => fs.existsSync(side) ? recordingsAt(side).length : 0
 
@@ -55,38 +57,87 @@ async function run ({ case: { app: id, memoryMb, seconds, byTry, variants }, nod
   const kept = path.join(folder, 'try')
   if (byTry && runsIn(path.join(kept, 'after')) < repeat) {
     fs.rmSync(kept, { recursive: true, force: true })
-    await memwatch(['try', '--json', '--memory', `${memoryMb}Mi`, '--for', String(seconds), '--repeat', String(repeat), '--diagnosis', app.diagnosis,
-      '--keep', kept, '--', node, app.script], path.join(folder, 'try.json'))
+    await memwatch(
+      [
+        'try',
+        '--json',
+        '--memory',
+        `${memoryMb}Mi`,
+        '--for',
+        String(seconds),
+        '--repeat',
+        String(repeat),
+        '--diagnosis',
+        app.diagnosis,
+        '--keep',
+        kept,
+        '--',
+        node,
+        app.script
+      ],
+      path.join(folder, 'try.json')
+    )
   }
   for (let number = 1; number <= repeat; number++) {
     for (const { id: variant, args = [], env = {} } of variants) {
       const file = path.join(folder, variant, `${number}.ndjson.gz`)
       if (fs.existsSync(`${file}.out`)) continue
       fs.mkdirSync(path.dirname(file), { recursive: true })
-      await memwatch(['simulate', id, '--node', node, '--memory', String(memoryMb), '--for', String(seconds), '--record', file, ...args], `${file}.part`, env)
+      await memwatch(
+        [
+          'simulate',
+          id,
+          '--node',
+          node,
+          '--memory',
+          String(memoryMb),
+          '--for',
+          String(seconds),
+          '--record',
+          file,
+          ...args
+        ],
+        `${file}.part`,
+        env
+      )
       fs.renameSync(`${file}.part`, `${file}.out`)
     }
   }
 }
 
-/** @param {string[]} args @param {string} stdout a file @param {Record<string, string>} [env] */
+/**
+ * @param {string[]} args
+ * @param {string} stdout a file
+ * @param {Record<string, string>} [env]
+ */
 async function memwatch (args, stdout, env = {}) {
   const out = fs.openSync(stdout, 'w')
-  const child = spawn(process.execPath, [MEMWATCH, ...args], { stdio: ['ignore', out, 'ignore'], env: { ...process.env, NODE_OPTIONS: '', ...env } })
+  const child = spawn(process.execPath, [MEMWATCH, ...args], {
+    stdio: ['ignore', out, 'ignore'],
+    env: { ...process.env, NODE_OPTIONS: '', ...env }
+  })
   await once(child, 'close')
   fs.closeSync(out)
 }
 
-/** What the app printed of itself. @param {string} recording @returns {import('../exporter/recording/format').Work | undefined} */
+/**
+ * What the app printed of itself.
+ * @param {string} recording
+ * @returns {import('../exporter/recording/format').Work | undefined}
+ */
 function workOf (recording) {
   if (!fs.existsSync(`${recording}.out`)) return undefined
-  const summary = fs.readFileSync(`${recording}.out`, 'utf8').split('\n').find(line => line.startsWith('{"lab"'))
+  const summary = fs
+    .readFileSync(`${recording}.out`, 'utf8')
+    .split('\n')
+    .find(line => line.startsWith('{"lab"'))
   const { requests } = JSON.parse(summary ?? '{}')
   return requests === undefined ? undefined : { requests }
 }
 
 /** @param {string} side */
-const measured = async side => Promise.all(recordingsAt(side).map(file => measure(file, { work: workOf(file) })))
+const measured = async side =>
+  Promise.all(recordingsAt(side).map(file => measure(file, { work: workOf(file) })))
 
 /**
  * Each variant against its before.
@@ -95,19 +146,41 @@ const measured = async side => Promise.all(recordingsAt(side).map(file => measur
  */
 async function results ({ case: published, major, folder }) {
   const pairs = [
-    ...(published.byTry ? [{ variant: published.byTry, before: 'try/before', after: 'try/after' }] : []),
-    ...published.variants.filter(({ against }) => against).map(variant => ({ variant, before: variant.against, after: variant.id }))
+    ...(published.byTry
+      ? [{ variant: published.byTry, before: 'try/before', after: 'try/after' }]
+      : []),
+    ...published.variants
+      .filter(({ against }) => against)
+      .map(variant => ({ variant, before: variant.against, after: variant.id }))
   ]
-  return Promise.all(pairs.filter(({ after }) => runsIn(path.join(folder, after)) > 0).map(async ({ variant, before, after }) => ({
-    published, variant, node: major, comparison: compare(await measured(path.join(folder, before)), await measured(path.join(folder, after)))
-  })))
+  return Promise.all(
+    pairs
+      .filter(({ after }) => runsIn(path.join(folder, after)) > 0)
+      .map(async ({ variant, before, after }) => ({
+        published,
+        variant,
+        node: major,
+        comparison: compare(
+          await measured(path.join(folder, before)),
+          await measured(path.join(folder, after))
+        )
+      }))
+  )
 }
 
 async function main () {
   const jobs = given.nodes.split(':').flatMap(node => {
     const major = majorOf(node)
-    return cases.filter(({ id, fromNode }) => given.cases.split(',').includes(id) && Number(major) >= fromNode)
-      .map(published => ({ case: published, node, major, folder: path.join(given.out, `${major}-${published.id}`) }))
+    return cases
+      .filter(
+        ({ id, fromNode }) => given.cases.split(',').includes(id) && Number(major) >= fromNode
+      )
+      .map(published => ({
+        case: published,
+        node,
+        major,
+        folder: path.join(given.out, `${major}-${published.id}`)
+      }))
   })
   const waiting = [...jobs]
   const startedAt = Date.now()
@@ -116,14 +189,27 @@ async function main () {
     for (let job = waiting.shift(); job; job = waiting.shift()) {
       fs.mkdirSync(job.folder, { recursive: true })
       if (!given.recorded) await run(job)
-      for (const { variant, node, comparison } of await results(job)) console.log(terminalText(['', `Node ${node}, ${job.case.title}: ${variant.title}`, ...renderComparison(comparison)]))
+      for (const { variant, node, comparison } of await results(job)) {
+        console.log(
+          terminalText([
+            '',
+            `Node ${node}, ${job.case.title}: ${variant.title}`,
+            ...renderComparison(comparison)
+          ])
+        )
+      }
       const minutes = (Date.now() - startedAt) / 60_000
-      console.log(`${++done}/${jobs.length} after ${minutes.toFixed(0)} min, about ${(minutes / done * (jobs.length - done)).toFixed(0)} min to go`)
+      console.log(
+        `${++done}/${jobs.length} after ${minutes.toFixed(0)} min, about ` +
+          `${((minutes / done) * (jobs.length - done)).toFixed(0)} min to go`
+      )
     }
   }
   await Promise.all(Array.from({ length: Number(given.lanes) }, lane))
   const all = (await Promise.all(jobs.map(results))).flat()
-  if (given.write) fs.writeFileSync(path.join(__dirname, '../docs/published.md'), publishedPage(all))
+  if (given.write) {
+    fs.writeFileSync(path.join(__dirname, '../docs/published.md'), publishedPage(all))
+  }
 }
 
 main()

@@ -1,13 +1,15 @@
 'use strict'
 
 /**
- * `npm run bench:ratios`: what the paths that run all the time (bench/hot-paths.js) cost, against the same paths of the commit whose cost
- * was last accepted: that which last wrote bench/accepted-cost.json. Both run in turns, in one run: a machine that is slow, or disturbed,
- * is so for both. `--check` (a part of `npm test`) fails where one costs more than a fifth more; `--accept 'why'` writes the
- * file, and the commit that carries it is compared with from then on. Libraries are today's for both: a slower one shows in
- * bench:exporter.
+ * `npm run bench:ratios`: what the paths that run all the time (bench/hot-paths.js) cost, against
+ * the same paths of the commit whose cost was last accepted: that which last wrote
+ * bench/accepted-cost.json. Both run in turns, in one run: a machine that is slow, or disturbed, is
+ * so for both. `--check` (a part of `npm test`) fails where one costs more than a fifth more;
+ * `--accept 'why'` writes the file, and the commit that carries it is compared with from then on.
+ * Libraries are today's for both: a slower one shows in bench:exporter.
  *
- * Ends with 1 when something costs more, 4 when there is nothing to compare with, as in a clone without history.
+ * Ends with 1 when something costs more, 4 when there is nothing to compare with, as in a clone
+ * without history.
  */
 
 const fs = require('node:fs')
@@ -25,10 +27,20 @@ const MOST_TURNS = 10
 const WORSE = 1.2
 const CANNOT_RUN = 4
 
-const { values: given } = parseArgs({ options: { check: { type: 'boolean', default: false }, accept: { type: 'string' }, measure: { type: 'string' } } })
+const { values: given } = parseArgs({
+  options: {
+    check: { type: 'boolean', default: false },
+    accept: { type: 'string' },
+    measure: { type: 'string' }
+  }
+})
 
-/** @param {string[]} args @returns {Buffer} */
-const git = (...args) => execFileSync('git', args, { cwd: ROOT, maxBuffer: 2 ** 30, stdio: ['ignore', 'pipe', 'pipe'] })
+/**
+ * @param {string[]} args
+ * @returns {Buffer}
+ */
+const git = (...args) =>
+  execFileSync('git', args, { cwd: ROOT, maxBuffer: 2 ** 30, stdio: ['ignore', 'pipe', 'pipe'] })
 
 /** The commit to compare with; undefined where there is none. @returns {string | undefined} */
 function acceptedCommit () {
@@ -42,26 +54,38 @@ function acceptedCommit () {
 
 /**
  * The tree of a commit, with this one's libraries.
- * @param {string} commit @param {string} folder
+ * @param {string} commit
+ * @param {string} folder
  */
 function checkOut (commit, folder) {
-  execFileSync('tar', ['-x', '-C', folder], { input: git('archive', commit), stdio: ['pipe', 'ignore', 'inherit'] })
+  execFileSync('tar', ['-x', '-C', folder], {
+    input: git('archive', commit),
+    stdio: ['pipe', 'ignore', 'inherit']
+  })
   const modules = path.join(ROOT, 'node_modules')
   fs.mkdirSync(path.join(folder, 'node_modules'))
   for (const name of fs.readdirSync(modules)) {
     const real = fs.realpathSync(path.join(modules, name))
     const inTree = path.relative(fs.realpathSync(ROOT), real)
     const isOurs = !inTree.startsWith('..') && !inTree.startsWith('node_modules')
-    fs.symlinkSync(isOurs ? path.join(folder, inTree) : real, path.join(folder, 'node_modules', name))
+    fs.symlinkSync(
+      isOurs ? path.join(folder, inTree) : real,
+      path.join(folder, 'node_modules', name)
+    )
   }
 }
 
 /**
  * In a process of its own, so that neither finds the other's heap or compiled code.
- * @param {string} tree @returns {Record<string, number>} of each path, the quickest of its rounds, ms
+ * @param {string} tree
+ * @returns {Record<string, number>} of each path, the quickest of its rounds, ms
  */
 function quickestOf (tree) {
-  return JSON.parse(execFileSync(process.execPath, [__filename, '--measure', tree], { stdio: ['ignore', 'pipe', 'inherit'] }).toString())
+  return JSON.parse(
+    execFileSync(process.execPath, [__filename, '--measure', tree], {
+      stdio: ['ignore', 'pipe', 'inherit']
+    }).toString()
+  )
 }
 
 /** @param {string} tree */
@@ -82,7 +106,8 @@ async function measureTree (tree) {
 
 /**
  * Both in turns, until nothing is left that looks dear only because it was disturbed.
- * @param {string} folder with the tree to compare with @returns {Record<string, number>} ratios
+ * @param {string} folder with the tree to compare with
+ * @returns {Record<string, number>} ratios
  */
 function compare (folder) {
   /** @type {Record<string, number>[]} */
@@ -91,10 +116,16 @@ function compare (folder) {
   let ratios = {}
   for (let turn = 0; turn < MOST_TURNS; turn++) {
     for (const [i, tree] of [ROOT, folder].entries()) {
-      for (const [name, ms] of Object.entries(quickestOf(tree))) best[i][name] = Math.min(best[i][name] ?? Infinity, ms)
+      for (const [name, ms] of Object.entries(quickestOf(tree))) {
+        best[i][name] = Math.min(best[i][name] ?? Infinity, ms)
+      }
     }
     // What is new since has nothing to be compared with.
-    ratios = Object.fromEntries(Object.keys(best[0]).filter(name => name in best[1]).map(name => [name, best[0][name] / best[1][name]]))
+    ratios = Object.fromEntries(
+      Object.keys(best[0])
+        .filter(name => name in best[1])
+        .map(name => [name, best[0][name] / best[1][name]])
+    )
     if (turn + 1 >= LEAST_TURNS && Object.values(ratios).every(value => value <= WORSE)) break
   }
   return ratios
@@ -103,7 +134,9 @@ function compare (folder) {
 function main () {
   const commit = acceptedCommit()
   if (!commit && given.accept === undefined) {
-    console.log(`no commit that wrote ${ACCEPTED}: a clone without history has nothing to compare with`)
+    console.log(
+      `no commit that wrote ${ACCEPTED}: a clone without history has nothing to compare with`
+    )
     return CANNOT_RUN
   }
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-ratios-'))
@@ -117,8 +150,12 @@ function main () {
   } finally {
     fs.rmSync(folder, { recursive: true, force: true })
   }
-  const percent = Object.fromEntries(Object.entries(ratios).map(([name, value]) => [name, Math.round(100 * (value - 1))]))
-  for (const [name, more] of Object.entries(percent)) console.log(`${name}: ${more > 0 ? '+' : ''}${more} % against ${commit?.slice(0, 7)}`)
+  const percent = Object.fromEntries(
+    Object.entries(ratios).map(([name, value]) => [name, Math.round(100 * (value - 1))])
+  )
+  for (const [name, more] of Object.entries(percent)) {
+    console.log(`${name}: ${more > 0 ? '+' : ''}${more} % against ${commit?.slice(0, 7)}`)
+  }
   if (given.accept !== undefined) {
     const file = path.join(ROOT, ACCEPTED)
     const before = fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : []
@@ -126,7 +163,12 @@ function main () {
     fs.writeFileSync(file, JSON.stringify(before, null, 2) + '\n')
   }
   const worse = given.check ? Object.keys(ratios).filter(name => ratios[name] > WORSE) : []
-  for (const name of worse) console.log(`${name} costs more than a fifth more than it did: make it cheaper, or run npm run bench:ratios -- --accept 'why'`)
+  for (const name of worse) {
+    console.log(
+      `${name} costs more than a fifth more than it did: make it cheaper, or run npm run ` +
+        'bench:ratios -- --accept \'why\''
+    )
+  }
   return worse.length > 0 ? 1 : 0
 }
 

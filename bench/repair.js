@@ -2,7 +2,8 @@
 
 /**
  * How `memwatch simulate` runs a lab app repaired: in its code, or with a fix that was printed.
- * @param {import('../lab').LabApp} app @param {import('../exporter/diagnoses/define-diagnosis').Change} change of the fix
+ * @param {import('../lab').LabApp} app
+ * @param {import('../exporter/diagnoses/define-diagnosis').Change} change of the fix
  * @returns {{ args: string[], env: Record<string, string> }}
  */
 function repairOf (app, { flag, env = {}, kubernetes = '' }) {
@@ -10,7 +11,10 @@ function repairOf (app, { flag, env = {}, kubernetes = '' }) {
   if (app.fixedBy === 'none') return { args: [], env: {} }
   const [, megabytes] = /memory: (\d+)Mi/.exec(kubernetes) ?? []
   return {
-    args: [...(megabytes ? ['--memory', megabytes] : []), ...(flag ? flag.split(' ').map(option => `--node-option=${option}`) : [])],
+    args: [
+      ...(megabytes ? ['--memory', megabytes] : []),
+      ...(flag ? flag.split(' ').map(option => `--node-option=${option}`) : [])
+    ],
     env: flag ? {} : env
   }
 }

@@ -1,10 +1,12 @@
 'use strict'
 
 /**
- * `npm run bench:replay`: how long a day takes to be judged again. A real recording is repeated to 24 hours at one frame a
- * second, its counters carried on, and given to `memwatch diagnose`; prints seconds and peak memory of each run.
+ * `npm run bench:replay`: how long a day takes to be judged again. A real recording is repeated to
+ * 24 hours at one frame a second, its counters carried on, and given to `memwatch diagnose`; prints
+ * seconds and peak memory of each run.
  *
- *   npm run bench:replay -- --recording test/recordings/20-js-heap-leak-jobs-fixed.ndjson.gz --repeats 3
+ *   npm run bench:replay -- --recording test/recordings/20-js-heap-leak-jobs-fixed.ndjson.gz
+ *   --repeats 3
  */
 
 const fs = require('node:fs')
@@ -18,23 +20,37 @@ const { fields } = require('../agent/frame')
 
 const { values: given } = parseArgs({
   options: {
-    recording: { type: 'string', default: path.join(__dirname, '../test/recordings/20-semi-space-starvation-broken.ndjson.gz') },
+    recording: {
+      type: 'string',
+      default: path.join(__dirname, '../test/recordings/20-semi-space-starvation-broken.ndjson.gz')
+    },
     seconds: { type: 'string', default: '86400' },
     repeats: { type: 'string', default: '3' }
   }
 })
 
-/** A counter of round n: what it was in the first round, plus all of the rounds before. Rows and maps go element by element. */
+/**
+ * A counter of round n: what it was in the first round, plus all of the rounds before. Rows and
+ * maps go element by element.
+ */
 function carried (value, last, rounds) {
   if (typeof value === 'number') return value + rounds * (last ?? 0)
   if (Array.isArray(value)) return value.map((item, i) => carried(item, last?.[i], rounds))
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, carried(item, last?.[key], rounds)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, carried(item, last?.[key], rounds)])
+  )
 }
 
 /** @param {string} file */
 async function writeDay (file) {
-  const [header, hello, ...rest] = gunzipSync(fs.readFileSync(given.recording)).toString().trim().split('\n').map(text => JSON.parse(text))
-  const frames = rest.filter(({ session, line }) => session === hello.session && line?.type === 'frame').map(({ line }) => line)
+  const [header, hello, ...rest] = gunzipSync(fs.readFileSync(given.recording))
+    .toString()
+    .trim()
+    .split('\n')
+    .map(text => JSON.parse(text))
+  const frames = rest
+    .filter(({ session, line }) => session === hello.session && line?.type === 'frame')
+    .map(({ line }) => line)
   const { values: last } = frames[frames.length - 1]
   const out = fs.createWriteStream(file)
   out.write(`${JSON.stringify(header)}\n${JSON.stringify(hello)}\n`)
@@ -43,8 +59,16 @@ async function writeDay (file) {
     const rounds = Math.floor(i / frames.length)
     const values = Object.fromEntries(Object.entries(frame.values).map(([name, value]) =>
       [name, fields[name]?.kind === 'counter' ? carried(value, last[name], rounds) : value]))
-    const line = { ...frame, sequence: i + 1, uptimeSeconds: i + 1, atUnixMs: frames[0].atUnixMs + 1000 * i, values }
-    if (!out.write(`${JSON.stringify({ session: hello.session, line })}\n`)) await once(out, 'drain')
+    const line = {
+      ...frame,
+      sequence: i + 1,
+      uptimeSeconds: i + 1,
+      atUnixMs: frames[0].atUnixMs + 1000 * i,
+      values
+    }
+    if (!out.write(`${JSON.stringify({ session: hello.session, line })}\n`)) {
+      await once(out, 'drain')
+    }
   }
   out.end()
   await once(out, 'close')
@@ -66,7 +90,10 @@ async function main () {
   await writeDay(file)
   console.log(`${given.seconds} frames, ${Math.round(fs.statSync(file).size / 2 ** 20)} MiB`)
   for (let i = 0; i < Number(given.repeats); i++) {
-    const { stderr } = spawnSync(process.execPath, ['-e', MEASURED, file], { encoding: 'utf8', maxBuffer: 2 ** 26 })
+    const { stderr } = spawnSync(process.execPath, ['-e', MEASURED, file], {
+      encoding: 'utf8',
+      maxBuffer: 2 ** 26
+    })
     const { seconds, megabytes } = JSON.parse(stderr)
     console.log(`${seconds.toFixed(1)} s, ${Math.round(megabytes)} MiB at most`)
   }

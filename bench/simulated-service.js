@@ -51,7 +51,11 @@ const START_SECONDS = 60
  * @property {number} [seed]
  */
 
-/** A number that belongs to a place in a row, in any order it is asked for: mulberry32. @param {number} place @returns {number} 0–1, not 0 */
+/**
+ * A number that belongs to a place in a row, in any order it is asked for: mulberry32.
+ * @param {number} place
+ * @returns {number} 0–1, not 0
+ */
 function randomAt (place) {
   let mixed = (place + 0x6D2B79F5) | 0
   mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1)
@@ -59,7 +63,11 @@ function randomAt (place) {
   return (((mixed ^ (mixed >>> 14)) >>> 0) + 1) / 4_294_967_297
 }
 
-/** Of a normal distribution. @param {number} seed @param {number} i */
+/**
+ * Of a normal distribution.
+ * @param {number} seed
+ * @param {number} i
+ */
 function gaussAt (seed, i) {
   const place = Math.imul(seed, 0x9E3779B1) + 2 * i
   return Math.sqrt(-2 * Math.log(randomAt(place))) * Math.cos(2 * Math.PI * randomAt(place + 1))
@@ -106,7 +114,10 @@ class SimulatedService {
     }
     const { limit, heapLimit } = this.service
     this.hello = hello({
-      execArgv: [`--max-old-space-size=${heapLimit}`, `--max-semi-space-size=${SEMI_SPACE_BYTES / MIB}`],
+      execArgv: [
+        `--max-old-space-size=${heapLimit}`,
+        `--max-semi-space-size=${SEMI_SPACE_BYTES / MIB}`
+      ],
       constrainedBytes: limit === null ? undefined : limit * MIB
     })
   }
@@ -122,14 +133,24 @@ class SimulatedService {
     return load * (day >= WEEKDAYS ? weekend : 1)
   }
 
-  /** Bytes that grow, at a time: what is kept, what a cache holds, what the load needs. @param {number} seconds */
+  /**
+   * Bytes that grow, at a time: what is kept, what a cache holds, what the load needs.
+   * @param {number} seconds
+   */
   levels (seconds) {
     const { heapLeak, nativeLeak, swing, nativeSwing, base, fill, fillHours } = this.service
     const load = this.load(seconds)
-    const leakHours = this.service.leaksByLoad ? this.#servedUntil(seconds) / HOUR * 2 : seconds / HOUR
+    const leakHours = this.service.leaksByLoad
+      ? (this.#servedUntil(seconds) / HOUR) * 2
+      : seconds / HOUR
     const started = Math.min(1, seconds / START_SECONDS)
     return {
-      live: MIB * (base * started + swing * load * started + fill * (1 - Math.exp(-seconds / HOUR / fillHours)) + heapLeak * leakHours),
+      live:
+        MIB *
+        (base * started +
+          swing * load * started +
+          fill * (1 - Math.exp(-seconds / HOUR / fillHours)) +
+          heapLeak * leakHours),
       native: NATIVE_BASE_BYTES + MIB * (nativeSwing * load + nativeLeak * leakHours)
     }
   }
@@ -137,14 +158,19 @@ class SimulatedService {
   /** Integral of the load. @param {number} seconds */
   #servedUntil (seconds) {
     if (seconds < this.#served) this.#served = this.#totalServed = 0
-    for (; this.#served + 600 <= seconds; this.#served += 600) this.#totalServed += 600 * this.load(this.#served + 300)
+    for (; this.#served + 600 <= seconds; this.#served += 600) {
+      this.#totalServed += 600 * this.load(this.#served + 300)
+    }
     return this.#totalServed + (seconds - this.#served) * this.load(seconds)
   }
 
   /** Bytes of the heap size limit and of the container. */
   get limits () {
     const { heapLimit, limit } = this.service
-    return { heap: heapLimit * MIB, container: limit === null ? this.hello.hostMemoryBytes : limit * MIB }
+    return {
+      heap: heapLimit * MIB,
+      container: limit === null ? this.hello.hostMemoryBytes : limit * MIB
+    }
   }
 
   /**
@@ -156,7 +182,10 @@ class SimulatedService {
     const { heap, container } = this.limits
     for (let seconds = 60; seconds <= days * DAY; seconds += 300) {
       const { live, native } = this.levels(seconds)
-      if (live >= heap || live + native + EXTERNAL_BYTES + FILE_BYTES + 3 * SEMI_SPACE_BYTES >= container) return seconds
+      if (
+        live >= heap ||
+        live + native + EXTERNAL_BYTES + FILE_BYTES + 3 * SEMI_SPACE_BYTES >= container
+      ) { return seconds }
     }
     return Infinity
   }
@@ -169,7 +198,10 @@ class SimulatedService {
     const { majorsSeconds, noise, loadNoise, limit, seed, loadIsSeen, heapLimit } = this.service
     const passed = seconds - this.#seconds
     this.#seconds = seconds
-    const load = Math.max(0, this.load(seconds) * (1 + loadNoise * gaussAt(seed, Math.floor(seconds / 60))))
+    const load = Math.max(
+      0,
+      this.load(seconds) * (1 + loadNoise * gaussAt(seed, Math.floor(seconds / 60)))
+    )
     const seen = loadIsSeen ? load : 0.5
     this.#cpuSeconds += passed * (LOWEST_CPU + (HIGHEST_CPU - LOWEST_CPU) * seen)
     this.#scavenges += passed * SCAVENGES * (0.1 + seen)
@@ -177,7 +209,10 @@ class SimulatedService {
     const level = this.levels(seconds)
     if (majors !== this.#last.majors) {
       const at = this.levels(Math.max(1, majors * majorsSeconds))
-      this.#last = { majors, live: Math.max(MIB, at.live + noise * MIB * gaussAt(seed + 1, majors)) }
+      this.#last = {
+        majors,
+        live: Math.max(MIB, at.live + noise * MIB * gaussAt(seed + 1, majors))
+      }
     }
     const { live } = this.#last
     const old = live + GARBAGE_BYTES * (0.2 + load) * (seconds - majors * majorsSeconds)
@@ -220,7 +255,11 @@ class SimulatedService {
         },
         eventLoopActiveSeconds: 0.9 * this.#cpuSeconds,
         eventLoopIdleSeconds: seconds - 0.9 * this.#cpuSeconds,
-        resources: { TCPServerWrap: 1, TCPSocketWrap: Math.round(60 * (0.2 + seen)), Timeout: Math.round(20 * (0.2 + seen)) },
+        resources: {
+          TCPServerWrap: 1,
+          TCPSocketWrap: Math.round(60 * (0.2 + seen)),
+          Timeout: Math.round(20 * (0.2 + seen))
+        },
         openFileDescriptors: 30 + Math.round(60 * (0.2 + seen)),
         containerUsageBytes: anonymous + 2 * FILE_BYTES,
         ...(limit !== null && { containerLimitBytes: limit * MIB }),

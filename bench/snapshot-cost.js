@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `npm run bench:snapshot-cost`: what V8 takes beside the heap while it makes a heap snapshot, for heaps of one shape each. The most of it is what
- * agent/capture/heap-snapshot.js foretells.
+ * `npm run bench:snapshot-cost`: what V8 takes beside the heap while it makes a heap snapshot, for
+ * heaps of one shape each. The most of it is what agent/capture/heap-snapshot.js foretells.
  *
  *   npm run bench:snapshot-cost -- --nodes /path/to/node20:/path/to/node26 --mib 60
  */
@@ -21,7 +21,11 @@ const SHAPES = Object.freeze({
   'arrays of 1,000 numbers': 'Array.from({ length: 1000 }, (_, k) => k + 0.5)'
 })
 
-/** Fills a heap, takes a snapshot, and prints what that took. @param {string} make @param {number} bytes */
+/**
+ * Fills a heap, takes a snapshot, and prints what that took.
+ * @param {string} make
+ * @param {number} bytes
+ */
 const program = (make, bytes) => `
 const v8 = require('node:v8')
 const fs = require('node:fs')
@@ -40,12 +44,34 @@ stream.on('data', chunk => { file += chunk.length }).on('end', () => {
 })
 `
 
-const { values: given } = parseArgs({ options: { nodes: { type: 'string', default: process.execPath }, mib: { type: 'string', default: '60' } } })
-console.log('| Node | heap of | heap, MiB | RSS grows by, MiB | for each byte of heap | stands still, s | file, MiB |\n|---|---|---:|---:|---:|---:|---:|')
+const { values: given } = parseArgs({
+  options: {
+    nodes: { type: 'string', default: process.execPath },
+    mib: { type: 'string', default: '60' }
+  }
+})
+console.log(
+  '| Node | heap of | heap, MiB | RSS grows by, MiB | for each byte of heap | stands still, s | ' +
+    'file, MiB |\n|---|---|---:|---:|---:|---:|---:|'
+)
 for (const node of given.nodes.split(':')) {
   for (const [shape, make] of Object.entries(SHAPES)) {
-    const { heap, grown, seconds, file } = JSON.parse(execFileSync(node, ['--expose-gc', '--max-old-space-size=4000', '-e', program(make, Number(given.mib) * 2 ** 20)], { encoding: 'utf8' }))
+    const { heap, grown, seconds, file } = JSON.parse(
+      execFileSync(
+        node,
+        [
+          '--expose-gc',
+          '--max-old-space-size=4000',
+          '-e',
+          program(make, Number(given.mib) * 2 ** 20)
+        ],
+        { encoding: 'utf8' }
+      )
+    )
     const mib = (/** @type {number} */ bytes) => (bytes / 2 ** 20).toFixed(0)
-    console.log(`| ${versionOf(node)} | ${shape} | ${mib(heap)} | ${mib(grown)} | ${(grown / heap).toFixed(1)} | ${seconds.toFixed(1)} | ${mib(file)} |`)
+    console.log(
+      `| ${versionOf(node)} | ${shape} | ${mib(heap)} | ${mib(grown)} | ` +
+        `${(grown / heap).toFixed(1)} | ${seconds.toFixed(1)} | ${mib(file)} |`
+    )
   }
 }

@@ -1,9 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:soak`: two hours of a fleet's life in twelve minutes. 200 agents that come and go send ten frames a second, as do real
- * apps; in the first half the exporter is killed every six seconds. Then it must be seen that nothing has grown: the RSS of the real apps,
- * the exporter's over the second half, descriptors, timers, threads.
+ * `npm run bench:soak`: two hours of a fleet's life in twelve minutes. 200 agents that come and go
+ * send ten frames a second, as do real apps; in the first half the exporter is killed every six
+ * seconds. Then it must be seen that nothing has grown: the RSS of the real apps, the exporter's
+ * over the second half, descriptors, timers, threads.
  *
  *   npm run bench:soak -- --minutes 12
  *
@@ -25,7 +26,9 @@ const { hello, frame, line, gcRow } = require('../test/support/frames')
 
 const MIB = 2 ** 20
 const FLAPPING = 200
-/** Apps that are watched, and as many that are not: one alone differs by as much as is asked about. */
+/**
+ * Apps that are watched, and as many that are not: one alone differs by as much as is asked about.
+ */
 const REAL = 4
 /** Ten frames a second make ten seconds of each. */
 const ACCELERATION = 10
@@ -46,31 +49,62 @@ const APP = `
   setInterval(() => { for (let i = 0; i < 100; i++) kept[i].text = 'row ' + Math.random() }, 50)
 `
 
-/** Agents that live for seconds, one after the other, and leave in every way. @param {string} socketPath @param {number} number @param {AbortSignal} signal */
+/**
+ * Agents that live for seconds, one after the other, and leave in every way.
+ * @param {string} socketPath
+ * @param {number} number
+ * @param {AbortSignal} signal
+ */
 async function flap (socketPath, number, signal) {
   for (let life = 0; !signal.aborted; life++) {
     const socket = net.connect(socketPath)
     socket.on('error', () => {})
-    const connected = await new Promise(resolve => { socket.once('connect', () => resolve(true)); socket.once('close', () => resolve(false)) })
+    const connected = await new Promise(resolve => {
+      socket.once('connect', () => resolve(true))
+      socket.once('close', () => resolve(false))
+    })
     if (!connected) {
       await wait(300)
       continue
     }
     const frames = 20 + Math.floor(180 * Math.random())
-    socket.write(line(hello({ pid: 10_000 + number, name: `flap-${number}`, startedAtUnixMs: Date.now(), intervalSeconds: 0.1 })) + '\n')
+    socket.write(
+      line(
+        hello({
+          pid: 10_000 + number,
+          name: `flap-${number}`,
+          startedAtUnixMs: Date.now(),
+          intervalSeconds: 0.1
+        })
+      ) + '\n'
+    )
     for (let sequence = 1; sequence <= frames && !socket.destroyed && !signal.aborted; sequence++) {
-      const values = { rssBytes: (80 + 20 * Math.random()) * MIB, heapUsedBytes: 30 * MIB, heapSizeLimitBytes: 256 * MIB, gc: { 'minor/ordinary': gcRow(sequence, sequence / 1000) } }
-      socket.write(line(frame({ sequence, atUnixMs: Date.now(), uptimeSeconds: sequence, values })) + '\n')
+      const values = {
+        rssBytes: (80 + 20 * Math.random()) * MIB,
+        heapUsedBytes: 30 * MIB,
+        heapSizeLimitBytes: 256 * MIB,
+        gc: { 'minor/ordinary': gcRow(sequence, sequence / 1000) }
+      }
+      socket.write(
+        line(frame({ sequence, atUnixMs: Date.now(), uptimeSeconds: sequence, values })) + '\n'
+      )
       await wait(100)
     }
-    if (life % 3 === 0) socket.write(line({ type: 'bye', sequence: frames + 1, atUnixMs: Date.now(), exitCode: life % 2 }) + '\n')
+    if (life % 3 === 0) {
+      socket.write(
+        line({ type: 'bye', sequence: frames + 1, atUnixMs: Date.now(), exitCode: life % 2 }) + '\n'
+      )
+    }
     if (life % 3 === 1) socket.destroy()
     else socket.end()
   }
 }
 
 /** First and last tenth of what was sampled. @param {number[]} samples */
-const ends = samples => [median(samples.slice(Math.floor(samples.length / 10), Math.ceil(samples.length / 5))), median(samples.slice(-Math.ceil(samples.length / 10)))]
+const ends = samples => [
+  median(samples.slice(Math.floor(samples.length / 10), Math.ceil(samples.length / 5))),
+  median(samples.slice(-Math.ceil(samples.length / 10)))
+]
 /** @param {number} bytes */
 const mib = bytes => `${(bytes / MIB).toFixed(1)} MiB`
 
@@ -78,15 +112,31 @@ async function main () {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-soak-'))
   const start = () => spawnExporter({ folder, args: ['--data-dir', path.join(folder, 'data')] })
   let exporter = await start()
-  const apps = Array.from({ length: REAL }, (_, i) => spawn(process.execPath, ['-r', AGENT, '-e', APP], {
-    env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: `real-${i}`, MEMWATCH_INTERVAL_SECONDS: String(1 / ACCELERATION) }, stdio: 'ignore'
-  }))
+  const apps = Array.from({ length: REAL }, (_, i) =>
+    spawn(process.execPath, ['-r', AGENT, '-e', APP], {
+      env: {
+        ...process.env,
+        NODE_OPTIONS: '',
+        MEMWATCH_SOCKET: exporter.socket.path,
+        MEMWATCH_NAME: `real-${i}`,
+        MEMWATCH_INTERVAL_SECONDS: String(1 / ACCELERATION)
+      },
+      stdio: 'ignore'
+    })
+  )
   const appsEnded = apps.map(app => once(app, 'close'))
   /** Nobody watches these: what they grow by, the others may. */
-  const controls = apps.map(() => spawn(process.execPath, ['-e', APP], { env: { ...process.env, NODE_OPTIONS: '' }, stdio: 'ignore' }))
+  const controls = apps.map(() =>
+    spawn(process.execPath, ['-e', APP], {
+      env: { ...process.env, NODE_OPTIONS: '' },
+      stdio: 'ignore'
+    })
+  )
   const controlsEnded = controls.map(control => once(control, 'close'))
   const abort = new AbortController()
-  const flapping = Array.from({ length: FLAPPING }, (_, i) => flap(exporter.socket.path, i, abort.signal))
+  const flapping = Array.from({ length: FLAPPING }, (_, i) =>
+    flap(exporter.socket.path, i, abort.signal)
+  )
   const began = performance.now()
   const phase = { lives: false }
   /** @type {Record<string, number[]>} */
@@ -97,7 +147,8 @@ async function main () {
     sample('watched apps, RSS', median(pids.map(rssOf)))
     sample('watched apps, descriptors', Math.max(...pids.map(descriptorsOf)))
     sample('watched apps, threads', Math.max(...pids.map(threadsOf)))
-    sample('unwatched apps, RSS', median(controls.map(({ pid }) => rssOf(/** @type {number} */ (pid)))))
+    sample('unwatched apps, ' +
+      'RSS', median(controls.map(({ pid }) => rssOf(/** @type {number} */ (pid)))))
     if (phase.lives) sample('exporter RSS', rssOf(exporter.pid))
   }, SAMPLE_EVERY_MS)
 
@@ -119,19 +170,41 @@ async function main () {
   const after = descriptorsOf(exporter.pid)
   const exported = await (await fetch(`${exporter.url}/metrics`)).text()
   const connections = Number(/^memwatch_exporter_connections (\d+)/m.exec(exported)?.[1])
-  const dropped = [...exported.matchAll(/^memwatch_agent_frames_dropped_total\{target="real-\d",thread="main"\} (\d+)/gm)].map(([, count]) => Number(count))
-  console.log(`${exported.split('\n').length} lines of metrics at the end; descriptors ${before} with ${FLAPPING} agents, ${after} without; frames that the real apps dropped: ${dropped.join(', ')}`)
+  const dropped = [
+    ...exported.matchAll(
+      /^memwatch_agent_frames_dropped_total\{target="real-\d",thread="main"\} (\d+)/gm
+    )
+  ].map(([, count]) => Number(count))
+  console.log(
+    `${exported.split('\n').length} lines of metrics at the end; descriptors ${before} with ` +
+      `${FLAPPING} agents, ${after} without; frames that the real apps dropped: ` +
+        `${dropped.join(', ')}`
+  )
 
   let fine = connections === REAL && after <= before - FLAPPING / 2
   const grewOf = (/** @type {string} */ what) => { const [first, last] = ends(samples[what]); return last / first - 1 }
   const plain = grewOf('unwatched apps, RSS')
   for (const [what, values] of Object.entries(samples)) {
     const [first, last] = ends(values)
-    const most = what === 'exporter RSS' ? EXPORTER_RATIO : what.startsWith('unwatched') ? Infinity : what.endsWith('RSS') ? Math.max(0, plain) + APP_RATIO : 0
+    const most =
+      what === 'exporter RSS'
+        ? EXPORTER_RATIO
+        : what.startsWith('unwatched')
+          ? Infinity
+          : what.endsWith('RSS')
+            ? Math.max(0, plain) + APP_RATIO
+            : 0
     const grew = grewOf(what)
     const good = grew <= most
     fine &&= good
-    console.log([good ? 'right' : 'WRONG', what, what.endsWith('RSS') ? `${mib(first)} → ${mib(last)}` : `${first} → ${last}`, `${(100 * grew).toFixed(1)} %`].join('\t'))
+    console.log(
+      [
+        good ? 'right' : 'WRONG',
+        what,
+        what.endsWith('RSS') ? `${mib(first)} → ${mib(last)}` : `${first} → ${last}`,
+        `${(100 * grew).toFixed(1)} %`
+      ].join('\t')
+    )
   }
   for (const app of [...apps, ...controls]) app.kill('SIGKILL')
   await Promise.all([...appsEnded, ...controlsEnded])

@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * `npm run bench:sources -- FOLDER`: what is found in logs of GCs alone. Judges the logs that test/sources/make.js made of lab apps, with
- * nothing else known and with the limit of their container, and writes docs/sources-accuracy.md.
+ * `npm run bench:sources -- FOLDER`: what is found in logs of GCs alone. Judges the logs that
+ * test/sources/make.js made of lab apps, with nothing else known and with the limit of their
+ * container, and writes docs/sources-accuracy.md.
  */
 
 const fs = require('node:fs')
@@ -15,19 +16,34 @@ const { traceGc } = require('../exporter/sources/trace-gc')
 
 const NAME = /^trace-gc-(\d+)-(.+?)(-fixed|-repaired)?\.log(\.gz)?$/
 
-/** What stands at the end of a log, and what ever stood. @param {string} file @param {object} given */
+/**
+ * What stands at the end of a log, and what ever stood.
+ * @param {string} file
+ * @param {object} given
+ */
 async function judged (file, given) {
   const ever = new Set()
   const { inputs } = await openAll([file])
-  const { targets } = await judgeSource(traceGc, inputs, given, { onVerdict: (_, { diagnosis, state }) => { if (state === 'suspected' || state === 'confirmed') ever.add(`${diagnosis} ${state}`) } })
+  const { targets } = await judgeSource(traceGc, inputs, given, {
+    onVerdict: (_, { diagnosis, state }) => {
+      if (state === 'suspected' || state === 'confirmed') ever.add(`${diagnosis} ${state}`)
+    }
+  })
   const end = targets.flatMap(target => findCase(target).verdicts)
     .filter(({ state }) => state === 'suspected' || state === 'confirmed')
     .map(({ diagnosis, state }) => `${diagnosis} ${state}`)
-  return { end: [...new Set(end)], passing: [...ever].filter(text => !end.some(other => other.startsWith(text.split(' ')[0]))) }
+  return {
+    end: [...new Set(end)],
+    passing: [...ever].filter(text => !end.some(other => other.startsWith(text.split(' ')[0])))
+  }
 }
 
 /** @param {{ end: string[], passing: string[] }} found */
-const cell = ({ end, passing }) => `${end.join(', ') || 'silent'}${passing.length > 0 ? ` (for a while: ${passing.join(', ')})` : ''}`
+const cell = ({ end, passing }) =>
+  `${end.join(', ') || 'silent'}${passing.length > 0
+? ' (for a while: ' +
+    `${passing.join(', ')})`
+: ''}`
 
 async function main ([folder]) {
   if (!folder) throw new Error('name the folder of the logs')
@@ -38,15 +54,29 @@ async function main ([folder]) {
     const app = apps.find(app => app.id === id)
     if (!app) continue
     const ill = app.diagnosis && !form
-    const expected = !ill ? 'nothing' : beyond.has(app.diagnosis) ? `nothing: a log cannot tell ${app.diagnosis}` : app.diagnosis
+    const expected = !ill
+      ? 'nothing'
+      : beyond.has(app.diagnosis)
+        ? `nothing: a log cannot tell ${app.diagnosis}`
+        : app.diagnosis
     const file = path.join(folder, name)
-    const row = { expected, alone: await judged(file, {}), told: await judged(file, { containerLimitBytes: app.memoryLimitBytes, nodeVersion: major }) }
-    rows.push({ ...row, text: `| ${major} | \`${id}\`${form ? `, ${form.slice(1)}` : ''} | ${expected} | ${cell(row.alone)} | ${cell(row.told)} |` })
+    const row = {
+      expected,
+      alone: await judged(file, {}),
+      told: await judged(file, { containerLimitBytes: app.memoryLimitBytes, nodeVersion: major })
+    }
+    rows.push({
+      ...row,
+      text: `| ${major} | \`${id}\`${form ? `, ${form.slice(1)}` : ''} | ${expected} | ` +
+        `${cell(row.alone)} | ${cell(row.told)} |`
+    })
   }
   const ill = rows.filter(({ expected }) => !expected.startsWith('nothing'))
   const well = rows.filter(({ expected }) => expected.startsWith('nothing'))
   const share = (of, test) => `${of.filter(test).length} of ${of.length}`
-  fs.writeFileSync(path.join(__dirname, '../docs/sources-accuracy.md'), `# What logs of GCs tell of the lab
+  fs.writeFileSync(
+    path.join(__dirname, '../docs/sources-accuracy.md'),
+    `# What logs of GCs tell of the lab
 
 <!-- Written by npm run bench:sources; do not edit. -->
 \`--trace-gc\` logs of lab apps in memory groups, each a minute or two, judged by \`memwatch diagnose\`: with the log alone, and with \`--memory\`.
@@ -57,7 +87,8 @@ async function main ([folder]) {
 | Node | app | must be found | the log alone | with the limit of its container |
 |---|---|---|---|---|
 ${rows.map(({ text }) => text).join('\n')}
-`)
+`
+  )
 }
 
 main(process.argv.slice(2))

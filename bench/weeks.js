@@ -48,10 +48,23 @@ const SCENARIOS = [
   { name: 'healthy, swing 200, starts at the peak', swing: 200, startHour: 16 },
   { name: 'healthy, swing 300', swing: 300, startHour: 4, noise: 10 },
   { name: 'healthy, swing 300, load unseen', swing: 300, startHour: 5, loadIsSeen: false },
-  { name: 'healthy, swing 300, load unseen, noon', swing: 300, startHour: 12, loadIsSeen: false, noise: 10 },
+  {
+    name: 'healthy, swing 300, load unseen, noon',
+    swing: 300,
+    startHour: 12,
+    loadIsSeen: false,
+    noise: 10
+  },
   { name: 'healthy, swing 300, 1.5 GiB', swing: 300, limit: 1536, heapLimit: 1152 },
   { name: 'healthy, swing 250, weekends', swing: 250, weekend: 0.4, days: 9 },
-  { name: 'healthy, weekends, load unseen', swing: 250, weekend: 0.4, days: 9, startDay: 5, loadIsSeen: false },
+  {
+    name: 'healthy, weekends, load unseen',
+    swing: 250,
+    weekend: 0.4,
+    days: 9,
+    startDay: 5,
+    loadIsSeen: false
+  },
   { name: 'healthy, office hours', swing: 300, shape: 'office', noise: 8 },
   { name: 'healthy, office hours, load unseen', swing: 300, shape: 'office', loadIsSeen: false },
   { name: 'healthy, cache of 300 fills in hours', fill: 300, fillHours: 3, swing: 100 },
@@ -59,18 +72,60 @@ const SCENARIOS = [
   { name: 'healthy, Buffers swing by 200', nativeSwing: 200, swing: 50 },
   { name: 'leak 2, flat', heapLeak: 2 },
   { name: 'leak 2, swing 300', heapLeak: 2, swing: 300, startHour: 16, noise: 8 },
-  { name: 'leak 2, swing 300, load unseen', heapLeak: 2, swing: 300, startHour: 16, loadIsSeen: false },
-  { name: 'leak 2, small heap, 512 MiB', heapLeak: 2, base: 120, limit: 512, heapLimit: 320, swing: 60 },
+  {
+    name: 'leak 2, swing 300, load unseen',
+    heapLeak: 2,
+    swing: 300,
+    startHour: 16,
+    loadIsSeen: false
+  },
+  {
+    name: 'leak 2, small heap, 512 MiB',
+    heapLeak: 2,
+    base: 120,
+    limit: 512,
+    heapLimit: 320,
+    swing: 60
+  },
   { name: 'leak 5, swing 200, 2 GiB', heapLeak: 5, swing: 200, limit: 2048, heapLimit: 1400 },
-  { name: 'leak 5 by request, swing 200, weekends', heapLeak: 5, swing: 200, weekend: 0.4, leaksByLoad: true, days: 9 },
-  { name: 'leak 10, swing 300, 4 GiB', heapLeak: 10, swing: 300, limit: 4096, heapLimit: 3000, noise: 10 },
+  {
+    name: 'leak 5 by request, swing 200, weekends',
+    heapLeak: 5,
+    swing: 200,
+    weekend: 0.4,
+    leaksByLoad: true,
+    days: 9
+  },
+  {
+    name: 'leak 10, swing 300, 4 GiB',
+    heapLeak: 10,
+    swing: 300,
+    limit: 4096,
+    heapLimit: 3000,
+    noise: 10
+  },
   { name: 'leak 20, flat, 1 GiB', heapLeak: 20, base: 300, limit: 1024, heapLimit: 768 },
   { name: 'leak 20, swing 150, 1.5 GiB', heapLeak: 20, swing: 150, limit: 1536, heapLimit: 1152 },
   { name: 'leak 20, swing 300, no limit', heapLeak: 20, swing: 300 },
-  { name: 'leak 10, after a cache of 200', heapLeak: 10, fill: 200, fillHours: 2, swing: 100, limit: 2048, heapLimit: 1500 },
+  {
+    name: 'leak 10, after a cache of 200',
+    heapLeak: 10,
+    fill: 200,
+    fillHours: 2,
+    swing: 100,
+    limit: 2048,
+    heapLimit: 1500
+  },
   { name: 'native 2, flat', nativeLeak: 2 },
   { name: 'native 3, swing 200', nativeLeak: 3, swing: 200 },
-  { name: 'native 3, swing 300, 2 GiB', nativeLeak: 3, swing: 300, limit: 2048, heapLimit: 1200, base: 400 },
+  {
+    name: 'native 3, swing 300, 2 GiB',
+    nativeLeak: 3,
+    swing: 300,
+    limit: 2048,
+    heapLimit: 1200,
+    base: 400
+  },
   { name: 'native 10, swing 200, 2 GiB', nativeLeak: 10, swing: 200, limit: 2048, heapLimit: 1200 },
   { name: 'native 20, 1.5 GiB', nativeLeak: 20, swing: 100, limit: 1536, heapLimit: 1024 }
 ]
@@ -80,27 +135,44 @@ const SCENARIOS = [
  * @param {import('./simulated-service').Service} scenario
  * @param {object} [options]
  * @param {number} [options.days] it ends sooner when it reaches a limit
- * @param {number} [options.frameSeconds] @param {number} [options.judgeSeconds]
+ * @param {number} [options.frameSeconds]
+ * @param {number} [options.judgeSeconds]
  */
-function simulate (scenario, { days = 5, frameSeconds = FRAME_SECONDS, judgeSeconds = JUDGE_SECONDS } = {}) {
+function simulate (
+  scenario,
+  { days = 5, frameSeconds = FRAME_SECONDS, judgeSeconds = JUDGE_SECONDS } = {}
+) {
   const service = new SimulatedService(scenario)
   const target = new Target({ hello: service.hello, name: 'api', thread: 'main' })
   const endSeconds = service.endSeconds(400)
   const until = Math.min(days * DAY, endSeconds - HOUR / 4)
   /** @type {{ seconds: number, diagnosis: string, state: string, summary: string }[]} */
   const changes = []
-  /** @type {{ seconds: number, diagnosis: string, saysSeconds: number, isSeconds: number, summary: string }[]} */
+  /**
+   * @type {{ seconds: number, diagnosis: string, saysSeconds: number, isSeconds: number, summary:
+   *   string }[]}
+   */
   const times = []
   for (let seconds = frameSeconds; seconds <= until; seconds += frameSeconds) {
-    target.take(/** @type {any} */ (service.frame(seconds)), service.hello.startedAtUnixMs + 1000 * seconds)
-    for (const { diagnosis, state, summary } of evaluate(target, { everySeconds: judgeSeconds, onError: error => { throw error } })) {
+    target.take(
+      /** @type {any} */ (service.frame(seconds)),
+      service.hello.startedAtUnixMs + 1000 * seconds
+    )
+    for (const { diagnosis, state, summary } of evaluate(target, {
+      everySeconds: judgeSeconds,
+      onError: error => {
+        throw error
+      }
+    })) {
       changes.push({ seconds, diagnosis, state, summary })
     }
     if (seconds % 1800 >= frameSeconds) continue
     for (const { diagnosis, state, summary, impact } of findCase(target).verdicts) {
       if (state !== 'suspected' && state !== 'confirmed') continue
       const saysSeconds = timeIn(`${summary} ${impact}`)
-      if (saysSeconds !== null) times.push({ seconds, diagnosis, saysSeconds, isSeconds: endSeconds - seconds, summary })
+      if (saysSeconds !== null) {
+        times.push({ seconds, diagnosis, saysSeconds, isSeconds: endSeconds - seconds, summary })
+      }
     }
   }
   return { changes, times, endSeconds, untilSeconds: until }
@@ -117,7 +189,8 @@ function timeIn (text) {
 
 /**
  * What was said, against the limits.
- * @param {Scenario} scenario @param {ReturnType<typeof simulate>} said
+ * @param {Scenario} scenario
+ * @param {ReturnType<typeof simulate>} said
  */
 function judge (scenario, { changes, times, endSeconds, untilSeconds }) {
   const cause = scenario.heapLeak ? LEAKS.heapLeak : scenario.nativeLeak ? LEAKS.nativeLeak : null
@@ -134,25 +207,44 @@ function judge (scenario, { changes, times, endSeconds, untilSeconds }) {
   const confirmed = first('confirmed')
   if (cause) {
     const half = CONFIRMED_BEFORE_SHARE * endSeconds
-    if (suspected === null || suspected > Math.min(SUSPECTED_WITHIN_SECONDS, half)) broken.push(`suspected after ${inHours(suspected)}`)
+    if (suspected === null || suspected > Math.min(SUSPECTED_WITHIN_SECONDS, half)) {
+      broken.push(`suspected after ${inHours(suspected)}`)
+    }
     const within = Math.min(half, CONFIRMED_WITHIN_SECONDS)
-    if (untilSeconds >= within && (confirmed === null || confirmed > within)) broken.push(`confirmed after ${inHours(confirmed)}, half of the way is ${inHours(half)}`)
+    if (untilSeconds >= within && (confirmed === null || confirmed > within)) {
+      broken.push(`confirmed after ${inHours(confirmed)}, half of the way is ${inHours(half)}`)
+    }
     const last = changes.findLast(({ diagnosis }) => diagnosis === cause)
-    if (last?.state === 'ok' || last?.state === 'unknown') broken.push(`${last.state} at the end: ${last.summary}`)
+    if (last?.state === 'ok' || last?.state === 'unknown') {
+      broken.push(`${last.state} at the end: ${last.summary}`)
+    }
   }
   for (const diagnosis of Object.values(LEAKS)) {
     if (diagnosis === cause) continue
     let state = 'unknown'
-    for (const change of [...changes.filter(change => change.diagnosis === diagnosis), { seconds: untilSeconds, state: 'end' }]) {
-      if (state === 'confirmed') broken.push(`${diagnosis} was confirmed until ${inHours(change.seconds)}`)
-      if (state === 'suspected' && change.seconds > NOT_SUSPECTED_FROM_SECONDS) broken.push(`${diagnosis} was suspected until ${inHours(change.seconds)}`)
+    for (const change of [
+      ...changes.filter(change => change.diagnosis === diagnosis),
+      { seconds: untilSeconds, state: 'end' }
+    ]) {
+      if (state === 'confirmed') {
+        broken.push(`${diagnosis} was confirmed until ${inHours(change.seconds)}`)
+      }
+      if (state === 'suspected' && change.seconds > NOT_SUSPECTED_FROM_SECONDS) {
+        broken.push(`${diagnosis} was suspected until ${inHours(change.seconds)}`)
+      }
       state = change.state
     }
   }
-  const wrong = times.filter(({ saysSeconds, isSeconds }) => Math.abs(saysSeconds - isSeconds) > Math.max(ETA_SLACK_SECONDS, ETA_ERROR * isSeconds))
+  const wrong = times.filter(
+    ({ saysSeconds, isSeconds }) =>
+      Math.abs(saysSeconds - isSeconds) > Math.max(ETA_SLACK_SECONDS, ETA_ERROR * isSeconds)
+  )
   if (wrong.length > 0) {
     const [{ seconds, saysSeconds, isSeconds, diagnosis }] = wrong
-    broken.push(`${wrong.length} of ${times.length} times to the limit are wrong, as ${diagnosis} after ${inHours(seconds)}: ${inHours(saysSeconds)}, it was ${inHours(isSeconds)}`)
+    broken.push(
+      `${wrong.length} of ${times.length} times to the limit are wrong, as ${diagnosis} after ` +
+        `${inHours(seconds)}: ${inHours(saysSeconds)}, it was ${inHours(isSeconds)}`
+    )
   }
   return {
     name: scenario.name,
@@ -173,10 +265,27 @@ const hours = seconds => seconds === null ? null : Math.round(10 * seconds / HOU
 const inHours = seconds => seconds === null ? 'never' : `${hours(seconds)} h`
 
 /** @param {ReturnType<typeof judge>} row */
-function print ({ name, cause, suspectedHours, confirmedHours, endHours, confirmedShareRatio, timesToTheLimit, changes, broken }) {
-  const of = Object.entries(changes).filter(([diagnosis, count]) => count > 1 || diagnosis === cause).map(([diagnosis, count]) => `${diagnosis} ${count}`)
-  console.log(`${broken.length > 0 ? 'BROKEN' : 'ok    '} ${name.padEnd(40)} suspected ${String(suspectedHours ?? '–').padStart(5)} h, confirmed ${String(confirmedHours ?? '–').padStart(5)} h` +
-    ` (${confirmedShareRatio ?? '–'} of ${endHours ?? '∞'} h), ${timesToTheLimit} times told; changes: ${of.join(', ') || 'none'}`)
+function print ({
+  name,
+  cause,
+  suspectedHours,
+  confirmedHours,
+  endHours,
+  confirmedShareRatio,
+  timesToTheLimit,
+  changes,
+  broken
+}) {
+  const of = Object.entries(changes)
+    .filter(([diagnosis, count]) => count > 1 || diagnosis === cause)
+    .map(([diagnosis, count]) => `${diagnosis} ${count}`)
+  console.log(
+    `${broken.length > 0 ? 'BROKEN' : 'ok    '} ${name.padEnd(40)} suspected ` +
+      `${String(suspectedHours ?? '–').padStart(5)} h, confirmed ` +
+        `${String(confirmedHours ?? '–').padStart(5)} h` +
+      ` (${confirmedShareRatio ?? '–'} of ${endHours ?? '∞'} h), ${timesToTheLimit} times told; ` +
+        `changes: ${of.join(', ') || 'none'}`
+  )
   for (const text of broken) console.log(`         ${text}`)
 }
 
@@ -205,16 +314,26 @@ function main () {
   --json               one object a service, and nothing else`)
     return
   }
-  const scenarios = given.service ? [{ name: given.service, ...JSON.parse(given.service) }] : SCENARIOS.filter(({ name }) => name.includes(given.only))
+  const scenarios = given.service
+    ? [{ name: given.service, ...JSON.parse(given.service) }]
+    : SCENARIOS.filter(({ name }) => name.includes(given.only))
   let failed = 0
   for (const scenario of scenarios) {
-    const said = simulate(scenario, { days: Number(given.days ?? scenario.days ?? 5), frameSeconds: Number(given['frame-seconds']), judgeSeconds: Number(given['judge-seconds']) })
+    const said = simulate(scenario, {
+      days: Number(given.days ?? scenario.days ?? 5),
+      frameSeconds: Number(given['frame-seconds']),
+      judgeSeconds: Number(given['judge-seconds'])
+    })
     const row = judge(scenario, said)
     if (row.broken.length > 0) failed++
     if (given.json) console.log(JSON.stringify(row))
     else print(row)
     if (!given.changes) continue
-    for (const { seconds, diagnosis, state, summary } of said.changes) if (row.changes[diagnosis] > 1) console.log(`         ${inHours(seconds)} ${diagnosis} ${state}: ${summary}`)
+    for (const { seconds, diagnosis, state, summary } of said.changes) {
+      if (row.changes[diagnosis] > 1) {
+        console.log(`         ${inHours(seconds)} ${diagnosis} ${state}: ${summary}`)
+      }
+    }
   }
   if (!given.json) console.log(`${scenarios.length} services, ${failed} broken`)
   process.exitCode = failed > 0 ? 1 : 0

@@ -8,33 +8,51 @@ const { ConfigError } = require('./config-error')
 const { parseAddress, parseHostPort } = require('./ingest/address')
 const { readOtlp } = require('./otlp/address')
 
-/** @param {string} text @param {string[]} allowed */
+/**
+ * @param {string} text
+ * @param {string[]} allowed
+ */
 function oneOf (text, allowed) {
-  if (!allowed.includes(text)) throw new Error(`expected one of ${allowed.join(', ')}, got ${JSON.stringify(text)}`)
+  if (!allowed.includes(text)) {
+    throw new Error(`expected one of ${allowed.join(', ')}, got ${JSON.stringify(text)}`)
+  }
   return text
 }
 
-/** @param {string} text @param {number} least @param {number} most */
+/**
+ * @param {string} text
+ * @param {number} least
+ * @param {number} most
+ */
 function wholeNumber (text, least, most) {
   const number = Number(text)
-  if (!/^\d+$/.test(text) || number < least || number > most) throw new Error(`expected a whole number from ${least} to ${most}, got ${JSON.stringify(text)}`)
+  if (!/^\d+$/.test(text) || number < least || number > most) {
+    throw new Error(`expected a whole number from ${least} to ${most}, got ${JSON.stringify(text)}`)
+  }
   return number
 }
 
 /** Less would hold no full segment of each kind. */
 const LEAST_DATA_BYTES = 16 * 2 ** 20
 
-/** @param {string} text @returns {number} bytes */
+/**
+ * @param {string} text
+ * @returns {number} bytes
+ */
 function sizeOf (text) {
   const [, number, unit] = /^(\d+)(KiB|MiB|GiB)$/.exec(text) ?? []
   const bytes = Number(number) * 1024 ** (['KiB', 'MiB', 'GiB'].indexOf(unit) + 1)
-  if (!(bytes >= LEAST_DATA_BYTES)) throw new Error(`expected a size of at least 16MiB, such as 256MiB, got ${JSON.stringify(text)}`)
+  if (!(bytes >= LEAST_DATA_BYTES)) {
+    throw new Error(
+      `expected a size of at least 16MiB, such as 256MiB, got ${JSON.stringify(text)}`
+    )
+  }
   return bytes
 }
 
 /**
- * Every option of the exporter: its flag, its environment variable, its default as text, how it is read.
- * The flag wins over the environment.
+ * Every option of the exporter: its flag, its environment variable, its default as text, how it is
+ * read. The flag wins over the environment.
  */
 const options = Object.freeze({
   listen: {
@@ -57,8 +75,12 @@ const options = Object.freeze({
     flag: '--socket-dir <FOLDER>',
     env: 'MEMWATCH_SOCKET_DIR',
     default: '',
-    help: 'listen in each of its folders that a pod’s UID names, too: one exporter for all pods of a node, each of which sees its own folder only',
-    /** @param {string} text @returns {string | undefined} absolute */
+    help: 'listen in each of its folders that a pod’s UID names, too: one exporter for all pods ' +
+      'of a node, each of which sees its own folder only',
+    /**
+     * @param {string} text
+     * @returns {string | undefined} absolute
+     */
     read (text) {
       if (text === '') return undefined
       if (!fs.statSync(text).isDirectory()) throw new Error(`${text} is not a folder`)
@@ -93,23 +115,31 @@ const options = Object.freeze({
     flag: '--data-dir <FOLDER>',
     env: 'MEMWATCH_DATA_DIR',
     default: '',
-    help: 'where histories and deaths are kept over a restart: seconds for ten minutes, ten seconds for six hours, minutes for a week; in memory only without it',
-    /** @param {string} text @returns {string | undefined} absolute */
-    read: text => text === '' ? undefined : path.resolve(text)
+    help: 'where histories and deaths are kept over a restart: seconds for ten minutes, ten ' +
+      'seconds for six hours, minutes for a week; in memory only without it',
+    /**
+     * @param {string} text
+     * @returns {string | undefined} absolute
+     */
+    read: text => (text === '' ? undefined : path.resolve(text))
   },
   dataMax: {
     flag: '--data-max <SIZE>',
     env: 'MEMWATCH_DATA_MAX',
     default: '256MiB',
     help: 'most that is kept in that folder, as 64MiB or 2GiB; the finest and oldest goes first',
-    /** @param {string} text @returns {number} bytes */
+    /**
+     * @param {string} text
+     * @returns {number} bytes
+     */
     read: text => sizeOf(text)
   },
   autoCaptures: {
     flag: '--auto-captures <on|off>',
     env: 'MEMWATCH_AUTO_CAPTURES',
     default: 'on',
-    help: 'profile an app once when a leak or a blocked event loop is first suspected, so that the verdict names lines of code',
+    help: 'profile an app once when a leak or a blocked event loop is first suspected, so that ' +
+      'the verdict names lines of code',
     /** @param {string} text */
     read: text => oneOf(text, ['on', 'off']) === 'on'
   },
@@ -117,8 +147,12 @@ const options = Object.freeze({
     flag: '--captures-max <SIZE>',
     env: 'MEMWATCH_CAPTURES_MAX',
     default: '512MiB',
-    help: 'most that captures take on disk, below --data-dir, or in a temporary folder that goes with the exporter; the oldest go first',
-    /** @param {string} text @returns {number} bytes */
+    help: 'most that captures take on disk, below --data-dir, or in a temporary folder that ' +
+      'goes with the exporter; the oldest go first',
+    /**
+     * @param {string} text
+     * @returns {number} bytes
+     */
     read: text => sizeOf(text)
   },
   capturesKeep: {
@@ -126,11 +160,16 @@ const options = Object.freeze({
     env: 'MEMWATCH_CAPTURES_KEEP',
     default: '24h',
     help: 'how long a capture is kept, as 30m, 24h or 7d',
-    /** @param {string} text @returns {number} seconds */
+    /**
+     * @param {string} text
+     * @returns {number} seconds
+     */
     read (text) {
       const [, number, unit] = /^(\d+)([smhd])$/.exec(text) ?? []
       const seconds = Number(number) * ({ s: 1, m: 60, h: 3600, d: 86_400 }[unit] ?? NaN)
-      if (!(seconds > 0)) throw new Error(`expected a time such as 30m, 24h or 7d, got ${JSON.stringify(text)}`)
+      if (!(seconds > 0)) {
+        throw new Error(`expected a time such as 30m, 24h or 7d, got ${JSON.stringify(text)}`)
+      }
       return seconds
     }
   },
@@ -138,8 +177,12 @@ const options = Object.freeze({
     flag: '--token-file <FILE>',
     env: 'MEMWATCH_TOKEN_FILE',
     default: '',
-    help: 'file with the token that callers from elsewhere, and those that have something done, must bear; agents with the same file obey no one else',
-    /** @param {string} text @returns {string} the token */
+    help: 'file with the token that callers from elsewhere, and those that have something done, ' +
+      'must bear; agents with the same file obey no one else',
+    /**
+     * @param {string} text
+     * @returns {string} the token
+     */
     read (text) {
       if (text === '') return ''
       const token = fs.readFileSync(text, 'utf8').trim()
@@ -151,7 +194,9 @@ const options = Object.freeze({
     flag: '--trust-loopback <on|off>',
     env: 'MEMWATCH_TRUST_LOOPBACK',
     default: 'on',
-    help: 'callers on the same machine may read without the token, and without a token act; off where a proxy or a service mesh passes on requests from elsewhere and adds no header that says so',
+    help: 'callers on the same machine may read without the token, and without a token act; off ' +
+      'where a proxy or a service mesh passes on requests from elsewhere and adds no header ' +
+        'that says so',
     /** @param {string} text */
     read: text => oneOf(text, ['on', 'off']) === 'on'
   },
@@ -159,10 +204,18 @@ const options = Object.freeze({
     flag: '--webhook <URL>',
     env: 'MEMWATCH_WEBHOOK',
     default: '',
-    help: 'where changes of verdicts are posted, for teams without Alertmanager: suspected, confirmed, over',
-    /** @param {string} text @returns {string} */
+    help: 'where changes of verdicts are posted, for teams without Alertmanager: suspected, ' +
+      'confirmed, over',
+    /**
+     * @param {string} text
+     * @returns {string}
+     */
     read (text) {
-      if (text !== '' && !/^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '')) throw new Error(`expected a URL such as https://hooks.example.com/memwatch, got ${JSON.stringify(text)}`)
+      if (text !== '' && !/^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '')) {
+        throw new Error(
+          `expected a URL such as https://hooks.example.com/memwatch, got ${JSON.stringify(text)}`
+        )
+      }
       return text
     }
   },
@@ -170,10 +223,18 @@ const options = Object.freeze({
     flag: '--webhook-secret-file <FILE>',
     env: 'MEMWATCH_WEBHOOK_SECRET_FILE',
     default: '',
-    help: 'file with the secret (whsec_…, or any base64) that posts are signed by, as standardwebhooks.com has it',
+    help: 'file with the secret (whsec_…, or any base64) that posts are signed by, as ' +
+      'standardwebhooks.com has it',
     /** @param {string} text */
     read (text) {
-      if (text !== '' && !/^(whsec_)?[A-Za-z0-9+/]{16,}={0,2}$/.test(fs.readFileSync(text, 'utf8').trim())) throw new Error(`${text} holds no secret: whsec_ and base64, as openssl rand -base64 32 makes it`)
+      if (
+        text !== '' &&
+        !/^(whsec_)?[A-Za-z0-9+/]{16,}={0,2}$/.test(fs.readFileSync(text, 'utf8').trim())
+      ) {
+        throw new Error(
+          `${text} holds no secret: whsec_ and base64, as openssl rand -base64 32 makes it`
+        )
+      }
       return text
     }
   },
@@ -181,15 +242,21 @@ const options = Object.freeze({
     flag: '--otlp <URL|env>',
     env: 'MEMWATCH_OTLP',
     default: '',
-    help: 'where metrics, verdicts and deaths are sent by OTLP (http/protobuf): /v1/metrics and /v1/logs below URL, or where OTEL_EXPORTER_OTLP_* say; headers, timeout, compression and interval come from the OTEL_ variables',
-    /** @param {string} text @param {NodeJS.ProcessEnv} env */
+    help: 'where metrics, verdicts and deaths are sent by OTLP (http/protobuf): /v1/metrics and ' +
+      '/v1/logs below URL, or where OTEL_EXPORTER_OTLP_* say; headers, timeout, compression and ' +
+        'interval come from the OTEL_ variables',
+    /**
+     * @param {string} text
+     * @param {NodeJS.ProcessEnv} env
+     */
     read: (text, env) => readOtlp(text, env)
   },
   onFailure: {
     flag: '--on-failure <exit|stay>',
     env: 'MEMWATCH_ON_FAILURE',
     default: 'exit',
-    help: 'when it cannot start: exit, with status 2, or stay and say why at its address, so that the pod of a sidecar stays ready',
+    help: 'when it cannot start: exit, with status 2, or stay and say why at its address, so ' +
+      'that the pod of a sidecar stays ready',
     /** @param {string} text */
     read: text => oneOf(text, ['exit', 'stay'])
   },
@@ -203,7 +270,9 @@ const options = Object.freeze({
   }
 })
 
-/** @typedef {{ [Name in keyof typeof options]: ReturnType<typeof options[Name]['read']> }} Config */
+/**
+ * @typedef {{ [Name in keyof typeof options]: ReturnType<typeof options[Name]['read']> }} Config
+ */
 
 /**
  * @param {Partial<Record<keyof typeof options, string>>} given flags, as text
@@ -230,22 +299,35 @@ function readConfig (given, env = process.env) {
 const clientEnv = ['MEMWATCH_URL']
 
 /**
- * What the kubelet sets in each container for a Service whose name begins with memwatch: MEMWATCH_SERVICE_HOST, MEMWATCH_PORT=tcp://10.96.0.7:9888 …
+ * What the kubelet sets in each container for a Service whose name begins with memwatch:
+ * MEMWATCH_SERVICE_HOST, MEMWATCH_PORT=tcp://10.96.0.7:9888 …
  * https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
- * @param {string} name @param {string | undefined} value
+ * @param {string} name
+ * @param {string | undefined} value
  */
-const isServiceLink = (name, value = '') => /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/.test(name) || (name.endsWith('_PORT') && /^\w+:\/\//.test(value))
+const isServiceLink = (name, value = '') =>
+  /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/.test(name) ||
+  (name.endsWith('_PORT') && /^\w+:\/\//.test(value))
 
 /**
  * A misspelt variable must not be a silent default.
- * @param {NodeJS.ProcessEnv} env @throws {ConfigError}
+ * @param {NodeJS.ProcessEnv} env
+ * @throws {ConfigError}
  */
 function rejectUnknownEnv (env) {
-  const known = [...[...Object.values(options), ...Object.values(agentOptions)].map(option => option.env), ...clientEnv]
+  const known = [
+    ...[...Object.values(options), ...Object.values(agentOptions)].map(option => option.env),
+    ...clientEnv
+  ]
   for (const name of Object.keys(env)) {
-    if (!name.startsWith('MEMWATCH_') || known.includes(name) || isServiceLink(name, env[name])) continue
+    if (!name.startsWith('MEMWATCH_') || known.includes(name) || isServiceLink(name, env[name])) {
+      continue
+    }
     const nearest = closest(name, known)
-    const hint = distance(name, nearest) <= 4 ? `; did you mean ${nearest}?` : `; known are ${[...new Set(known)].join(', ')}`
+    const hint =
+      distance(name, nearest) <= 4
+        ? `; did you mean ${nearest}?`
+        : `; known are ${[...new Set(known)].join(', ')}`
     throw new ConfigError(`${name}: no such option${hint}`)
   }
 }

@@ -4,8 +4,9 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 /**
- * A folder and those above it, for this user only. Not by mkdir's own `recursive`: where the system says that there is no such folder
- * though the one above it is there, as below /proc, Node tries for ever.
+ * A folder and those above it, for this user only. Not by mkdir's own `recursive`: where the system
+ * says that there is no such folder though the one above it is there, as below /proc, Node tries
+ * for ever.
  * @param {string} folder absolute
  * @throws {Error} what the file system says
  */

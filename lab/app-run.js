@@ -8,7 +8,8 @@ const { parseArgs } = require('node:util')
  * What one lab app is given and reports through.
  * @typedef {object} AppRun
  * @property {number} rate `--rate N`: multiplies the app's load, 1 by default
- * @property {boolean} fixed `--fixed`: the same app with its defect repaired, where the defect is in the code
+ * @property {boolean} fixed `--fixed`: the same app with its defect repaired, where the defect is
+ *   in the code
  * @property {(work?: number) => void} served counts finished work: a request, a file, a batch row
  * @property {(release: () => void) => void} onEnd called once before the process ends
  */
@@ -17,15 +18,22 @@ const PROGRESS_MS = 5000
 const MB = 2 ** 20
 
 /**
- * The life of a lab app: a progress line every 5 s, `--seconds N` to end by itself, SIGTERM and SIGINT end it cleanly
- * (exit code 0), and a JSON summary as the last line on stdout.
+ * The life of a lab app: a progress line every 5 s, `--seconds N` to end by itself, SIGTERM and
+ * SIGINT end it cleanly (exit code 0), and a JSON summary as the last line on stdout.
  * @param {object} [options]
  * @param {string} [options.work] what `served` counts, in the plural
- * @param {() => Record<string, number>} [options.figures] the app's own figures for progress and summary
+ * @param {() => Record<string, number>} [options.figures] the app's own figures for progress and
+ *   summary
  * @returns {AppRun}
  */
 function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
-  const { values } = parseArgs({ options: { seconds: { type: 'string' }, rate: { type: 'string' }, fixed: { type: 'boolean', default: false } } })
+  const { values } = parseArgs({
+    options: {
+      seconds: { type: 'string' },
+      rate: { type: 'string' },
+      fixed: { type: 'boolean', default: false }
+    }
+  })
   const seconds = values.seconds === undefined ? undefined : positive('--seconds', values.seconds)
   const rate = values.rate === undefined ? 1 : positive('--rate', values.rate)
   const app = path.basename(process.argv[1], '.js')
@@ -45,9 +53,12 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
     const worked = now.done - last.done
     const { rss, heapUsed } = process.memoryUsage()
     const own = Object.entries(figures()).map(([name, value]) => `, ${name} ${value}`).join('')
-    console.log(`${now.seconds.toFixed(0)} s: ${done} ${work}, ${(worked / elapsed).toFixed(0)}/s, ` +
-      `${worked ? (cpuSeconds / worked * 1000).toFixed(2) : '–'} ms CPU each, CPU ${(cpuSeconds / elapsed * 100).toFixed(0)} %, ` +
-      `RSS ${(rss / MB).toFixed(0)} MB, heap used ${(heapUsed / MB).toFixed(0)} MB${own}`)
+    console.log(
+      `${now.seconds.toFixed(0)} s: ${done} ${work}, ${(worked / elapsed).toFixed(0)}/s, ` +
+        `${worked ? ((cpuSeconds / worked) * 1000).toFixed(2) : '–'} ms CPU each, CPU ` +
+          `${((cpuSeconds / elapsed) * 100).toFixed(0)} %, ` +
+        `RSS ${(rss / MB).toFixed(0)} MB, heap used ${(heapUsed / MB).toFixed(0)} MB${own}`
+    )
     last = now
   }
 
@@ -55,17 +66,20 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
     if (ended) return
     ended = true
     for (const release of releases) release()
-    console.log(JSON.stringify({
-      lab: 'summary',
-      app,
-      [work]: done,
-      seconds: round(process.uptime()),
-      cpuSeconds: round(cpuSecondsOf(process.cpuUsage())),
-      maxRssBytes: process.resourceUsage().maxRSS * 1024,
-      medianRssBytes: rssBytes.sort((a, b) => a - b)[rssBytes.length >> 1] ?? process.memoryUsage.rss(),
-      ...gcs.take(),
-      ...figures()
-    }))
+    console.log(
+      JSON.stringify({
+        lab: 'summary',
+        app,
+        [work]: done,
+        seconds: round(process.uptime()),
+        cpuSeconds: round(cpuSecondsOf(process.cpuUsage())),
+        maxRssBytes: process.resourceUsage().maxRSS * 1024,
+        medianRssBytes:
+          rssBytes.sort((a, b) => a - b)[rssBytes.length >> 1] ?? process.memoryUsage.rss(),
+        ...gcs.take(),
+        ...figures()
+      })
+    )
     process.exit(0)
   }
 

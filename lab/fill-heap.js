@@ -13,14 +13,22 @@ function fillHeap (share, limit) {
   const rows = []
   while (oldBytes() < share * limit) {
     for (let i = 0; i < 2000; i++) {
-      rows.push({ id: rows.length, name: `product ${rows.length}`, prices: [rows.length % 100, rows.length % 70], stock: { shop: rows.length % 9, store: rows.length % 5 } })
+      rows.push({
+        id: rows.length,
+        name: `product ${rows.length}`,
+        prices: [rows.length % 100, rows.length % 70],
+        stock: { shop: rows.length % 9, store: rows.length % 5 }
+      })
     }
   }
   return rows
 }
 
 function oldBytes () {
-  return v8.getHeapSpaceStatistics().filter(({ space_name: name }) => !name.startsWith('new_')).reduce((sum, space) => sum + space.space_used_size, 0)
+  return v8
+    .getHeapSpaceStatistics()
+    .filter(({ space_name: name }) => !name.startsWith('new_'))
+    .reduce((sum, space) => sum + space.space_used_size, 0)
 }
 
 module.exports = { fillHeap }

@@ -6,16 +6,21 @@ const path = require('node:path')
  * @typedef {object} LabApp
  * @property {string} id also its file's name in apps/
  * @property {string} title
- * @property {string | null} diagnosis id of the diagnosis it must get; null: healthy, it must get none
+ * @property {string | null} diagnosis id of the diagnosis it must get; null: healthy, it must get
+ *   none
  * @property {string} [opportunity] id of the one it must get
- * @property {'code' | 'fix' | 'none'} fixedBy how its fixed form is had: `--fixed`, the fix that is printed, or not at all
+ * @property {'code' | 'fix' | 'none'} fixedBy how its fixed form is had: `--fixed`, the fix that is
+ *   printed, or not at all
  * @property {string} script absolute path
  * @property {number} memoryLimitBytes the memory group it is meant to run in
- * @property {number} [fromNode] first major version that it is ill on: earlier ones give the memory back by themselves
- * @property {number} [toNode] last major version that it is ill on: later ones give the memory back by themselves
+ * @property {number} [fromNode] first major version that it is ill on: earlier ones give the memory
+ *   back by themselves
+ * @property {number} [toNode] last major version that it is ill on: later ones give the memory back
+ *   by themselves
  * @property {boolean} [limitOnParent] the limit sits on the parent of its group
  * @property {string[]} [nodeArgs]
- * @property {{ line?: RegExp, call?: string }} [suspect] of one whose code is at fault: the line where it allocates what it keeps, or the call that blocks
+ * @property {{ line?: RegExp, call?: string }} [suspect] of one whose code is at fault: the line
+ *   where it allocates what it keeps, or the call that blocks
  * @property {number} seconds how long until what it shows can be seen
  * @property {string} about one sentence
  */
@@ -25,28 +30,37 @@ const MEMORY_LIMIT_BYTES = 512 * MB
 /** A machine with plenty, as far as the app can tell. */
 const LARGE_LIMIT_BYTES = 8192 * MB
 
-/** @type {ReadonlyArray<LabApp>} problems first, each in several guises, then the healthy look-alikes */
+/**
+ * @type {ReadonlyArray<LabApp>} problems first, each in several guises, then the healthy
+ *   look-alikes
+ */
 const apps = [
   app({
     id: 'semi-space-starvation',
     title: 'New space too small for the requests in flight',
     diagnosis: 'semi-space-starvation',
     seconds: 30,
-    about: 'A JSON API whose rows outlive scavenges at the 1 MB semi-space of a 512 MB container: they are promoted just before they die, and majors follow many a second.'
+    about:
+      'A JSON API whose rows outlive scavenges at the 1 MB semi-space of a 512 MB container: ' +
+        'they are promoted just before they die, and majors follow many a second.'
   }),
   app({
     id: 'semi-space-starvation-jobs',
     title: 'New space too small for the jobs in flight',
     diagnosis: 'semi-space-starvation',
     seconds: 30,
-    about: 'A queue worker whose batches wait for lookups: they outlive scavenges and die in the old space.'
+    about:
+      'A queue worker whose batches wait for lookups: they outlive scavenges and die in the old ' +
+        'space.'
   }),
   app({
     id: 'semi-space-starvation-streams',
     title: 'New space too small for what streams buffer',
     diagnosis: 'semi-space-starvation',
     seconds: 30,
-    about: 'An import whose object streams buffer thousands of rows: each lives a little longer than scavenges come.'
+    about:
+      'An import whose object streams buffer thousands of rows: each lives a little longer than ' +
+        'scavenges come.'
   }),
   app({
     id: 'js-heap-leak',
@@ -55,7 +69,9 @@ const apps = [
     fixedBy: 'none',
     suspect: { line: /permissions =|visits =|function login|randomBytes/ },
     seconds: 100,
-    about: 'A session API that adds every login to a map and removes none: the live heap grows by about 120 MB a minute up to the heap size limit.'
+    about:
+      'A session API that adds every login to a map and removes none: the live heap grows by ' +
+        'about 120 MB a minute up to the heap size limit.'
   }),
   app({
     id: 'js-heap-leak-jobs',
@@ -73,7 +89,9 @@ const apps = [
     fixedBy: 'code',
     suspect: { line: /history =|function subscribe|onPrice/ },
     seconds: 90,
-    about: 'A ticker whose subscribers leave their listener on the shared feed, and with it all that the closure holds.'
+    about:
+      'A ticker whose subscribers leave their listener on the shared feed, and with it all that ' +
+        'the closure holds.'
   }),
   app({
     id: 'js-heap-leak-worker',
@@ -82,7 +100,9 @@ const apps = [
     fixedBy: 'code',
     suspect: { line: /histogram =|seen\.set|parentPort/ },
     seconds: 90,
-    about: 'A thumbnail service whose worker keeps a histogram of every picture: the heap of the worker grows, not that of the main thread.'
+    about:
+      'A thumbnail service whose worker keeps a histogram of every picture: the heap of the ' +
+        'worker grows, not that of the main thread.'
   }),
   app({
     id: 'native-memory-leak',
@@ -90,7 +110,9 @@ const apps = [
     diagnosis: 'native-memory-leak',
     fixedBy: 'code',
     seconds: 70,
-    about: 'A download service that forgets the gzip stream when the client leaves: memory of zlib grows, heap and Buffers do not.'
+    about:
+      'A download service that forgets the gzip stream when the client leaves: memory of zlib ' +
+        'grows, heap and Buffers do not.'
   }),
   app({
     id: 'native-memory-leak-jobs',
@@ -106,28 +128,35 @@ const apps = [
     diagnosis: 'native-memory-leak',
     fixedBy: 'code',
     seconds: 70,
-    about: 'A relay that reads faster than it writes and queues the chunks: Buffers grow without end.'
+    about:
+      'A relay that reads faster than it writes and queues the chunks: Buffers grow without end.'
   }),
   app({
     id: 'allocator-fragmentation',
     title: 'Freed memory the allocator keeps',
     diagnosis: 'allocator-fragmentation',
     seconds: 60,
-    about: 'A document worker whose batches of mixed-size Buffers come and go: glibc keeps the holes, and RSS stays far above what is in use.'
+    about:
+      'A document worker whose batches of mixed-size Buffers come and go: glibc keeps the ' +
+        'holes, and RSS stays far above what is in use.'
   }),
   app({
     id: 'allocator-fragmentation-http',
     title: 'Image proxy whose pictures are gone, but not their memory',
     diagnosis: 'allocator-fragmentation',
     seconds: 60,
-    about: 'An image proxy that works in the thread pool: pictures of many sizes are freed, glibc keeps their memory.'
+    about:
+      'An image proxy that works in the thread pool: pictures of many sizes are freed, glibc ' +
+        'keeps their memory.'
   }),
   app({
     id: 'allocator-fragmentation-streams',
     title: 'Archiver between its rounds',
     diagnosis: 'allocator-fragmentation',
     seconds: 60,
-    about: 'A log archiver that gzips hundreds of files at once, in rounds: between them nothing is in use and RSS stays.'
+    about:
+      'A log archiver that gzips hundreds of files at once, in rounds: between them nothing is ' +
+        'in use and RSS stays.'
   }),
   app({
     id: 'array-buffer-pile-up',
@@ -135,7 +164,8 @@ const apps = [
     diagnosis: 'array-buffer-pile-up',
     fixedBy: 'code',
     seconds: 45,
-    about: 'Uploads of ten megabytes that are garbage at once, and wait for collections that come late.'
+    about:
+      'Uploads of ten megabytes that are garbage at once, and wait for collections that come late.'
   }),
   app({
     id: 'array-buffer-pile-up-jobs',
@@ -151,7 +181,9 @@ const apps = [
     diagnosis: 'array-buffer-pile-up',
     fixedBy: 'code',
     seconds: 45,
-    about: 'A backup that reads blocks of eight megabytes, each a new Buffer that outlives two scavenges.'
+    about:
+      'A backup that reads blocks of eight megabytes, each a new Buffer that outlives two ' +
+        'scavenges.'
   }),
   app({
     id: 'array-buffer-pile-up-transfer',
@@ -160,7 +192,9 @@ const apps = [
     fixedBy: 'code',
     memoryLimitBytes: 300 * MB,
     seconds: 45,
-    about: 'A service that signs scans of 50 MB, each in a Buffer of its own: the next ones come before V8 frees the last.'
+    about:
+      'A service that signs scans of 50 MB, each in a Buffer of its own: the next ones come ' +
+        'before V8 frees the last.'
   }),
   app({
     id: 'buffer-pool-pinning',
@@ -191,7 +225,8 @@ const apps = [
     title: 'Catalogue that outgrew the heap',
     diagnosis: 'heap-limit-thrash',
     seconds: 30,
-    about: 'A shop whose catalogue fills 87 % of the heap size limit: each request has to collect first.'
+    about:
+      'A shop whose catalogue fills 87 % of the heap size limit: each request has to collect first.'
   }),
   app({
     id: 'heap-limit-thrash-jobs',
@@ -206,7 +241,9 @@ const apps = [
     diagnosis: 'heap-limit-thrash',
     fixedBy: 'code',
     seconds: 30,
-    about: 'A worker thread whose resourceLimits leave little above what it holds: it collects, the main thread rests.'
+    about:
+      'A worker thread whose resourceLimits leave little above what it holds: it collects, the ' +
+        'main thread rests.'
   }),
   app({
     id: 'container-limit-mismatch',
@@ -230,7 +267,9 @@ const apps = [
     diagnosis: 'container-limit-mismatch',
     limitOnParent: true,
     seconds: 30,
-    about: 'A stream processor whose limit sits on the parent of its group: the heap is sized for the whole machine.'
+    about:
+      'A stream processor whose limit sits on the parent of its group: the heap is sized for ' +
+        'the whole machine.'
   }),
   app({
     id: 'oversized-heap',
@@ -248,16 +287,24 @@ const apps = [
     memoryLimitBytes: LARGE_LIMIT_BYTES,
     nodeArgs: ['--max-semi-space-size=96', '--max-old-space-size=4096'],
     seconds: 70,
-    about: 'A report worker that keeps some megabytes; hundreds of megabytes of garbage wait for rare collections.'
+    about:
+      'A report worker that keeps some megabytes; hundreds of megabytes of garbage wait for ' +
+        'rare collections.'
   }),
   app({
     id: 'oversized-heap-streams',
     title: 'Importer with a young generation for ten',
     diagnosis: 'oversized-heap',
     memoryLimitBytes: LARGE_LIMIT_BYTES,
-    nodeArgs: ['--max-semi-space-size=128', '--min-semi-space-size=128', '--max-old-space-size=4096'],
+    nodeArgs: [
+      '--max-semi-space-size=128',
+      '--min-semi-space-size=128',
+      '--max-old-space-size=4096'
+    ],
     seconds: 70,
-    about: 'A CSV importer with semi-spaces of up to 128 MB: rows that live for a moment wait for each scavenge.'
+    about:
+      'A CSV importer with semi-spaces of up to 128 MB: rows that live for a moment wait for ' +
+        'each scavenge.'
   }),
   app({
     id: 'resource-leak',
@@ -305,7 +352,8 @@ const apps = [
     diagnosis: 'context-leak',
     fixedBy: 'code',
     seconds: 55,
-    about: 'A log pipeline that keeps the errors of scripts, each of them with the context it came from.'
+    about:
+      'A log pipeline that keeps the errors of scripts, each of them with the context it came from.'
   }),
   app({
     id: 'event-loop-blocked',
@@ -323,7 +371,8 @@ const apps = [
     fixedBy: 'code',
     suspect: { call: 'execFileSync' },
     seconds: 35,
-    about: 'A deploy bot that runs a command with execFileSync once a second: it waits and uses no CPU.'
+    about:
+      'A deploy bot that runs a command with execFileSync once a second: it waits and uses no CPU.'
   }),
   app({
     id: 'event-loop-blocked-streams',
@@ -343,7 +392,9 @@ const apps = [
     toNode: 25,
     nodeArgs: ['--max-semi-space-size=64', '--min-semi-space-size=64', '--max-old-space-size=128'],
     seconds: 110,
-    about: 'An API that is called hard after its start and then hardly at all: the new space keeps what it grew.'
+    about:
+      'An API that is called hard after its start and then hardly at all: the new space keeps ' +
+        'what it grew.'
   }),
   app({
     id: 'idle-heap-not-returned-jobs',
@@ -374,7 +425,9 @@ const apps = [
     opportunity: 'pointer-compression-candidate',
     nodeArgs: ['--max-old-space-size=380'],
     seconds: 35,
-    about: 'A routing service with a stable graph of small objects in memory: nothing is wrong, pointers of four bytes would save much.'
+    about:
+      'A routing service with a stable graph of small objects in memory: nothing is wrong, ' +
+        'pointers of four bytes would save much.'
   }),
   app({
     id: 'pointer-compression-candidate-jobs',
@@ -383,7 +436,9 @@ const apps = [
     opportunity: 'pointer-compression-candidate',
     nodeArgs: ['--max-old-space-size=380'],
     seconds: 35,
-    about: 'A scheduler with its plan in memory: small tasks that point at their neighbours, owners and tags.'
+    about:
+      'A scheduler with its plan in memory: small tasks that point at their neighbours, owners ' +
+        'and tags.'
   }),
   app({
     id: 'pointer-compression-candidate-streams',
@@ -406,21 +461,27 @@ const apps = [
     title: 'Cache that fills, then stays full',
     diagnosis: null,
     seconds: 75,
-    about: 'A bounded cache: the live heap climbs like a leak for about 40 s, then the oldest entry leaves for each new one.'
+    about:
+      'A bounded cache: the live heap climbs like a leak for about 40 s, then the oldest entry ' +
+        'leaves for each new one.'
   }),
   app({
     id: 'healthy-bursts',
     title: 'Quiet API with bursts',
     diagnosis: null,
     seconds: 60,
-    about: 'Three seconds of heavy load every fifteen: collections and event loop utilisation jump and fall back.'
+    about:
+      'Three seconds of heavy load every fifteen: collections and event loop utilisation jump ' +
+        'and fall back.'
   }),
   app({
     id: 'healthy-batch-job',
     title: 'Batch worker',
     diagnosis: null,
     seconds: 60,
-    about: 'Loads a batch, works through it, drops it, every fifteen seconds: the live heap returns to the same floor.'
+    about:
+      'Loads a batch, works through it, drops it, every fifteen seconds: the live heap returns ' +
+        'to the same floor.'
   }),
   app({
     id: 'healthy-warm-up',
@@ -441,7 +502,9 @@ const apps = [
     title: 'Native memory that is in use',
     diagnosis: null,
     seconds: 60,
-    about: 'One compression stream for each connection: about 150 MB outside V8, constant and all of it in use.'
+    about:
+      'One compression stream for each connection: about 150 MB outside V8, constant and all of ' +
+        'it in use.'
   }),
   app({
     id: 'healthy-idle',
@@ -462,7 +525,9 @@ const apps = [
     title: 'Load that grows, then stays',
     diagnosis: null,
     seconds: 75,
-    about: 'Load ramps up for 40 s: the live heap grows with the requests held open, and stops with them.'
+    about:
+      'Load ramps up for 40 s: the live heap grows with the requests held open, and stops with ' +
+        'them.'
   }),
   app({
     id: 'healthy-chat-rooms',
@@ -504,7 +569,9 @@ const apps = [
     title: 'Container that is nearly full, and stable',
     diagnosis: null,
     seconds: 75,
-    about: 'Buffers and an index that were loaded at the start: RSS stands near the limit, and stands still.'
+    about:
+      'Buffers and an index that were loaded at the start: RSS stands near the limit, and ' +
+        'stands still.'
   }),
   app({
     id: 'healthy-large-limit',
@@ -560,7 +627,8 @@ const apps = [
 ]
 
 /**
- * @param {Omit<LabApp, 'script' | 'memoryLimitBytes' | 'fixedBy'> & Partial<Pick<LabApp, 'memoryLimitBytes' | 'fixedBy'>>} row
+ * @param {Omit<LabApp, 'script' | 'memoryLimitBytes' | 'fixedBy'> & Partial<Pick<LabApp,
+ *   'memoryLimitBytes' | 'fixedBy'>>} row
  * @returns {LabApp}
  */
 function app (row) {

@@ -22,7 +22,10 @@ async function readJson (request) {
  */
 function sendJson (response, value, status = 200) {
   const body = JSON.stringify(value)
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body)
+  })
   response.end(body)
 }
 

@@ -3,18 +3,22 @@
 const http = require('node:http')
 
 /**
- * Open-loop load: requests leave at the set rate whether or not earlier ones were answered, as users do.
+ * Open-loop load: requests leave at the set rate whether or not earlier ones were answered, as
+ * users do.
  * @typedef {object} Load
  * @property {number} port on 127.0.0.1
  * @property {Phase[]} phases one after the other; the last stays, or all repeat
  * @property {boolean} [repeat]
  * @property {Request[]} requests sent in turn
- * @property {number} [keys] `{key}` in a path or body becomes an integer below this, at random; 1000 by default
- * @property {number} [inFlight] most unanswered requests; more are not sent but counted. 256 by default
+ * @property {number} [keys] `{key}` in a path or body becomes an integer below this, at random;
+ *   1000 by default
+ * @property {number} [inFlight] most unanswered requests; more are not sent but counted. 256 by
+ *   default
  *
  * @typedef {object} Phase
  * @property {number} perSecond
- * @property {number} [from] rate at the start of the phase as a share of perSecond, for a ramp; 1 by default
+ * @property {number} [from] rate at the start of the phase as a share of perSecond, for a ramp; 1
+ *   by default
  * @property {number} [seconds]
  *
  * @typedef {object} Request
@@ -35,7 +39,9 @@ function requestsPerSecondAt ({ phases, repeat }, elapsedSeconds) {
   const total = phases.reduce((sum, phase) => sum + (phase.seconds ?? 0), 0)
   let at = repeat ? elapsedSeconds % total : elapsedSeconds
   for (const { perSecond, from = 1, seconds = Infinity } of phases) {
-    if (at < seconds) return perSecond * (seconds === Infinity ? 1 : from + (1 - from) * at / seconds)
+    if (at < seconds) {
+      return perSecond * (seconds === Infinity ? 1 : from + ((1 - from) * at) / seconds)
+    }
     at -= seconds
   }
   return phases[phases.length - 1].perSecond
@@ -65,7 +71,13 @@ function generate (load) {
     const key = String(Math.floor(Math.random() * keys))
     const payload = bodyBytes ? payloads[index] : body?.replaceAll('{key}', key)
     unanswered++
-    const request = http.request({ agent, port, host: '127.0.0.1', method, path: path.replaceAll('{key}', key) })
+    const request = http.request({
+      agent,
+      port,
+      host: '127.0.0.1',
+      method,
+      path: path.replaceAll('{key}', key)
+    })
     request.on('response', (response) => response.resume())
     request.on('error', () => {})
     request.on('close', () => { unanswered-- })
@@ -76,7 +88,8 @@ function generate (load) {
 
 if (require.main === module) {
   process.stdin.resume().on('close', () => process.exit(0)).on('error', () => process.exit(0))
-  process.on('SIGINT', () => {}) // Ctrl-C reaches the whole terminal group; the app decides when this ends.
+  // Ctrl-C reaches the whole terminal group; the app decides when this ends.
+  process.on('SIGINT', () => {})
   generate(JSON.parse(process.argv[2]))
 }
 

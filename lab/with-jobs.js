@@ -5,8 +5,8 @@
 const TICK_MS = 10
 
 /**
- * Runs jobs at a fixed rate, whether or not earlier ones are done, as a queue feeds a worker. No more than `atOnce` run at
- * a time; what is due meanwhile is dropped.
+ * Runs jobs at a fixed rate, whether or not earlier ones are done, as a queue feeds a worker. No
+ * more than `atOnce` run at a time; what is due meanwhile is dropped.
  * @param {AppRun} run counts each job that is done; its rate multiplies
  * @param {object} work
  * @param {number} work.perSecond

@@ -8,10 +8,11 @@ const path = require('node:path')
 /** @typedef {import('./load').Load} Load */
 
 /**
- * Listens on a free loopback port and puts load on the server from a process of its own, so that the client's heap and
- * CPU are not the app's. That process is not watched (no NODE_OPTIONS, MEMWATCH_DISABLED=1) and cannot outlive the app:
- * its stdin is a pipe from here, which the kernel closes however the app ends. Where the app has a CPU quota,
- * MEMWATCH_LAB_CLIENTS names the cgroup beside it that clients run in: a pod does not pay for its users.
+ * Listens on a free loopback port and puts load on the server from a process of its own, so that
+ * the client's heap and CPU are not the app's. That process is not watched (no NODE_OPTIONS,
+ * MEMWATCH_DISABLED=1) and cannot outlive the app: its stdin is a pipe from here, which the kernel
+ * closes however the app ends. Where the app has a CPU quota, MEMWATCH_LAB_CLIENTS names the cgroup
+ * beside it that clients run in: a pod does not pay for its users.
  * @param {import('node:http').Server} server every response it finishes is counted as served
  * @param {AppRun} run
  * @param {Omit<Load, 'port'>} load requests per second are multiplied by `run.rate`
@@ -24,8 +25,11 @@ function withLoad (server, run, load) {
     /** @type {Load} */
     const spec = { ...load, phases, port }
     const { NODE_OPTIONS, MEMWATCH_LAB_CLIENTS, ...env } = process.env
-    const child = spawn(process.execPath, ['--max-semi-space-size=2', path.join(__dirname, 'load.js'), JSON.stringify(spec)],
-      { env: { ...env, MEMWATCH_DISABLED: '1' }, stdio: ['pipe', 'inherit', 'inherit'] })
+    const child = spawn(
+      process.execPath,
+      ['--max-semi-space-size=2', path.join(__dirname, 'load.js'), JSON.stringify(spec)],
+      { env: { ...env, MEMWATCH_DISABLED: '1' }, stdio: ['pipe', 'inherit', 'inherit'] }
+    )
     if (MEMWATCH_LAB_CLIENTS) {
       fs.writeFileSync(path.join(MEMWATCH_LAB_CLIENTS, 'cgroup.procs'), String(child.pid))
     }

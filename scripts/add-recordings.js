@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * `npm run recordings -- FILE…`: recordings of the accuracy bench become test recordings. Copies them to test/recordings
- * without what is only this machine's: its folders and its name. Then run `npm run baseline`.
+ * `npm run recordings -- FILE…`: recordings of the accuracy bench become test recordings. Copies
+ * them to test/recordings without what is only this machine's: its folders and its name. Then run
+ * `npm run baseline`.
  */
 
 const fs = require('node:fs')
@@ -11,7 +12,10 @@ const { constants, gunzipSync, gzipSync } = require('node:zlib')
 
 const FOLDER = path.join(__dirname, '../test/recordings')
 
-/** @param {string} text of a recording @returns {string} */
+/**
+ * @param {string} text of a recording
+ * @returns {string}
+ */
 const withoutMachine = text => text
   .replace(/"\/[^"]*\/(agent\/index\.js|lab\/apps\/[^"/]+\.js)"/g, '"$1"')
   .replace(/"\/[^"]*\/bin\/node"/g, '"node"')
@@ -19,12 +23,18 @@ const withoutMachine = text => text
 
 const files = process.argv.slice(2)
 if (files.length === 0) {
-  console.error('usage: npm run recordings -- FILE…  (NODE-APP-FORM.ndjson.gz, from the --out folder of npm run bench:accuracy)')
+  console.error(
+    'usage: npm run recordings -- FILE…  (NODE-APP-FORM.ndjson.gz, from the --out folder of npm ' +
+      'run bench:accuracy)'
+  )
   process.exitCode = 2
 }
 for (const file of files) {
   // A run that was killed leaves its last block unfinished.
   const text = gunzipSync(fs.readFileSync(file), { finishFlush: constants.Z_SYNC_FLUSH }).toString()
-  fs.writeFileSync(path.join(FOLDER, path.basename(file)), gzipSync(withoutMachine(text), { level: 9 }))
+  fs.writeFileSync(
+    path.join(FOLDER, path.basename(file)),
+    gzipSync(withoutMachine(text), { level: 9 })
+  )
 }
 console.log(`${files.length} recordings in ${path.relative(process.cwd(), FOLDER)}`)

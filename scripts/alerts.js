@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * `npm run alerts -- --selector 'namespace="shop"' --dashboard-url https://grafana.example.org > my.alerts.yaml`: the alert rules with
- * other selectors, thresholds or links than those of alerts/; --recorded prints the recording rules.
+ * `npm run alerts -- --selector 'namespace="shop"' --dashboard-url https://grafana.example.org >
+ * my.alerts.yaml`: the alert rules with other selectors, thresholds or links than those of alerts/;
+ * --recorded prints the recording rules.
  */
 
 const { parseArgs } = require('node:util')
@@ -26,7 +27,11 @@ const HELP = `Prints memwatch's Prometheus rules, with what you change of them.
   npm run -s alerts -- --dashboard-url https://grafana.shop.example > memwatch.alerts.yaml
 `
 
-/** @param {string | undefined} text @param {string} option @returns {number | undefined} */
+/**
+ * @param {string | undefined} text
+ * @param {string} option
+ * @returns {number | undefined}
+ */
 function positive (text, option) {
   if (text === undefined) return undefined
   const number = Number(text)
@@ -62,8 +67,15 @@ function main () {
     runbookBaseUrl: given['runbook-url'],
     dashboardBaseUrl: given['dashboard-url']
   }
-  const said = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
-  process.stdout.write(rulesYaml(given.recorded ? recordedRules(said) : alertRules({ diagnoses, ...said }), 'npm run alerts'))
+  const said = Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined)
+  )
+  process.stdout.write(
+    rulesYaml(
+      given.recorded ? recordedRules(said) : alertRules({ diagnoses, ...said }),
+      'npm run alerts'
+    )
+  )
 }
 
 try {

@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * What is found on the recordings of test/recordings: every diagnosis on every target. `npm run baseline` writes
- * test/recordings/baseline.json; a test holds the code against it, so that a change of a rule shows everything it changes.
+ * What is found on the recordings of test/recordings: every diagnosis on every target.
+ * `npm run baseline` writes test/recordings/baseline.json; a test holds the code against it, so
+ * that a change of a rule shows everything it changes.
  */
 
 const fs = require('node:fs')
@@ -15,13 +16,16 @@ const { apps } = require('../lab')
 const FOLDER = path.join(__dirname, '../test/recordings')
 const FILE = path.join(FOLDER, 'baseline.json')
 
-/** Recordings are called NODE-APP-FORM.ndjson.gz, with a CPU quota NODE-APP-FORM@CORES.ndjson.gz. */
+/**
+ * Recordings are called NODE-APP-FORM.ndjson.gz, with a CPU quota NODE-APP-FORM@CORES.ndjson.gz.
+ */
 const recordings = () => fs.readdirSync(FOLDER).filter(name => name.endsWith('.ndjson.gz')).sort()
 
 /**
  * @typedef {object} Baseline of one recording
  * @property {string | null} expected diagnosis of the app; null for a healthy or a repaired one
- * @property {string | null} gone what it had before it got the fix that was printed; other findings may come to light then
+ * @property {string | null} gone what it had before it got the fix that was printed; other findings
+ *   may come to light then
  * @property {string | null} primary of the main thread, else of a worker
  * @property {string[]} ever all that was confirmed at any time
  * @property {Record<string, Record<string, string>>} states thread → diagnosis → state at the end
@@ -29,8 +33,8 @@ const recordings = () => fs.readdirSync(FOLDER).filter(name => name.endsWith('.n
 
 /**
  * @param {string} name
- * @param {(verdict: import('../exporter/classify/evaluate').Verdict) => void} [onVerdict] is given each
- *   verdict whose state changed
+ * @param {(verdict: import('../exporter/classify/evaluate').Verdict) => void} [onVerdict] is given
+ *   each verdict whose state changed
  * @returns {Promise<Baseline>}
  */
 async function baselineOf (name, onVerdict = () => {}) {
@@ -65,9 +69,18 @@ async function main () {
   /** @type {Record<string, Baseline>} */
   const all = {}
   for (const name of recordings()) all[name] = await baselineOf(name)
-  fs.writeFileSync(FILE, `{\n${Object.entries(all).map(([name, baseline]) => `${JSON.stringify(name)}: ${JSON.stringify(baseline)}`).join(',\n')}\n}\n`)
-  const wrong = Object.entries(all).filter(([, { expected, gone, primary }]) => gone === null ? expected !== primary : primary === gone)
-  for (const [name, { expected, primary }] of wrong) console.log(`${name}: expected ${expected}, found ${primary}`)
+  fs.writeFileSync(
+    FILE,
+    `{\n${Object.entries(all)
+      .map(([name, baseline]) => `${JSON.stringify(name)}: ${JSON.stringify(baseline)}`)
+      .join(',\n')}\n}\n`
+  )
+  const wrong = Object.entries(all).filter(([, { expected, gone, primary }]) =>
+    gone === null ? expected !== primary : primary === gone
+  )
+  for (const [name, { expected, primary }] of wrong) {
+    console.log(`${name}: expected ${expected}, found ${primary}`)
+  }
   console.log(`${Object.keys(all).length} recordings, ${wrong.length} wrong`)
 }
 

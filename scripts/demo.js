@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * `npm run demo`: a real app starves for new space; memwatch finds it and says what to set; the app runs again with that,
- * and both runs are put side by side. About a minute and a half.
+ * `npm run demo`: a real app starves for new space; memwatch finds it and says what to set; the app
+ * runs again with that, and both runs are put side by side. About a minute and a half.
  */
 
 const { spawnSync } = require('node:child_process')
@@ -22,14 +22,26 @@ const SECONDS = 40
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-demo-'))
 
 /**
- * @param {string} name of the recording @param {string[]} options of memwatch simulate
+ * @param {string} name of the recording
+ * @param {string[]} options of memwatch simulate
  * @returns {Promise<import('../exporter/compare/measure').Run>}
  */
 async function simulate (name, options) {
   const file = path.join(folder, `${name}.ndjson.gz`)
-  const { status, stdout } = spawnSync(process.execPath,
-    [path.join(ROOT, 'exporter/cli/memwatch.js'), 'simulate', APP, '--for', String(SECONDS), '--record', file, ...options],
-    { stdio: ['ignore', 'pipe', 'inherit'], encoding: 'utf8', maxBuffer: 64 * 2 ** 20 })
+  const { status, stdout } = spawnSync(
+    process.execPath,
+    [
+      path.join(ROOT, 'exporter/cli/memwatch.js'),
+      'simulate',
+      APP,
+      '--for',
+      String(SECONDS),
+      '--record',
+      file,
+      ...options
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'], encoding: 'utf8', maxBuffer: 64 * 2 ** 20 }
+  )
   process.stdout.write(stdout)
   if (status !== 0) throw new Error(`memwatch simulate ended with status ${status}`)
   const summary = stdout.split('\n').find(line => line.startsWith('{"lab":"summary"'))
@@ -41,12 +53,21 @@ async function main () {
   console.log(`1 of 2: the app as it is, ${SECONDS} s\n`)
   const before = await simulate('before', [])
   const primary = before.target && primaryOf(findCase(before.target).verdicts)
-  if (!primary) throw new Error('nothing was confirmed: is this machine too busy, or was there no memory group?')
+  if (!primary) {
+    throw new Error(
+      'nothing was confirmed: is this machine too busy, or was there no memory group?'
+    )
+  }
   const [fix] = primary.fix
   if (!fix.change.flag) throw new Error(`the fix of ${primary.diagnosis} is no flag`)
   console.log(`\n2 of 2: the same app with ${fix.change.flag}, ${SECONDS} s\n`)
   const after = await simulate('after', [`--node-option=${fix.change.flag}`])
-  console.log(terminalText(['', ...renderComparison(compare([before], [after], { diagnosis: primary.diagnosis, fix }))], { colour: process.stdout.isTTY }))
+  console.log(
+    terminalText(
+      ['', ...renderComparison(compare([before], [after], { diagnosis: primary.diagnosis, fix }))],
+      { colour: process.stdout.isTTY }
+    )
+  )
 }
 
 main().finally(() => fs.rmSync(folder, { recursive: true, force: true }))

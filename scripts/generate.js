@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Writes every generated file from the tables it is made of; with --check it writes nothing and fails on a difference.
- * `npm run generate`
+ * Writes every generated file from the tables it is made of; with --check it writes nothing and
+ * fails on a difference. `npm run generate`
  */
 
 const fs = require('node:fs')
@@ -25,7 +25,12 @@ const copies = {
   [`${CHART_FILES}/rules/alerts.yaml`]: 'alerts/memwatch.alerts.yaml',
   [`${CHART_FILES}/rules/rules.yaml`]: 'alerts/memwatch.rules.yaml',
   [`${CHART_FILES}/rules/prom-client.yaml`]: 'alerts/prom-client.rules.yaml',
-  ...Object.fromEntries(Object.keys(dashboards).map(name => [`${CHART_FILES}/dashboards/${name}.json`, `dashboards/${name}.json`]))
+  ...Object.fromEntries(
+    Object.keys(dashboards).map(name => [
+      `${CHART_FILES}/dashboards/${name}.json`,
+      `dashboards/${name}.json`
+    ])
+  )
 }
 
 /** @type {Record<string, () => string | Promise<string>>} file → its content */
@@ -34,7 +39,12 @@ const generated = {
   'alerts/memwatch.alerts.yaml': () => rulesYaml(alertRules({ diagnoses }), 'npm run generate'),
   'alerts/memwatch.rules.yaml': () => rulesYaml(recordedRules(), 'npm run generate'),
   'alerts/prom-client.rules.yaml': () => rulesYaml(promClientRules(), 'npm run generate'),
-  ...Object.fromEntries(Object.entries(dashboards).map(([name, make]) => [`dashboards/${name}.json`, () => JSON.stringify(make(), null, 2) + '\n'])),
+  ...Object.fromEntries(
+    Object.entries(dashboards).map(([name, make]) => [
+      `dashboards/${name}.json`,
+      () => JSON.stringify(make(), null, 2) + '\n'
+    ])
+  ),
   'docs/api.md': async () => docs.api(await openApi()),
   'docs/openapi.json': async () => JSON.stringify(await openApi(), null, 2) + '\n',
   'docs/metrics.md': docs.metrics,

@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * What reads the manifests of `deploy/`: Helm and friends, built by Go at exact versions. They are kept outside of the repository,
- * a folder for each version, so that they are built once on a machine. Minutes at first: most of it is Helm.
+ * What reads the manifests of `deploy/`: Helm and friends, built by Go at exact versions. They are
+ * kept outside of the repository, a folder for each version, so that they are built once on a
+ * machine. Minutes at first: most of it is Helm.
  */
 
 const fs = require('node:fs')
@@ -17,18 +18,27 @@ const TOOLS = {
   kustomize: { package: 'sigs.k8s.io/kustomize/kustomize/v5', version: 'v5.7.1' }
 }
 
-const GO_MISSING = 'helm, kubeconform, kube-score and kustomize are not built. node scripts/setup-tools.js builds them where there is Go 1.26 and its module proxy. Tests that need them do not run without.'
+const GO_MISSING =
+  'helm, kubeconform, kube-score and kustomize are not built. node scripts/setup-tools.js ' +
+    'builds them where there is Go 1.26 and its module proxy. Tests that need them do not run ' +
+      'without.'
 
 /** A module proxy that does not answer is not waited for. */
 const BUILD_TIMEOUT_MS = 900_000
-/** Without inlining Helm takes a quarter less of the compiler's time (195 s of CPU instead of 255); what the tools do takes milliseconds either way. */
+/**
+ * Without inlining Helm takes a quarter less of the compiler's time (195 s of CPU instead of 255);
+ * what the tools do takes milliseconds either way.
+ */
 const COMPILER_FLAGS = 'all=-l'
 
 /** @typedef {Record<keyof typeof TOOLS, string>} GoTools name → file */
 
 const names = /** @type {(keyof typeof TOOLS)[]} */ (Object.keys(TOOLS))
 
-/** @param {keyof typeof TOOLS} name @returns {string} its folder */
+/**
+ * @param {keyof typeof TOOLS} name
+ * @returns {string} its folder
+ */
 function folderOf (name) {
   return path.join(toolsFolder(), `${name}-${TOOLS[name].version}`)
 }
@@ -49,11 +59,22 @@ function buildGoTools (say) {
     const from = Date.now()
     // Into a folder of its own at first: a build that is cut short leaves no half of a tool.
     const made = `${folder}.${process.pid}`
-    const { status, error } = spawnSync('go', ['install', '-trimpath', '-gcflags', COMPILER_FLAGS, '-ldflags', '-s -w', `${of}@${version}`], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-      timeout: BUILD_TIMEOUT_MS,
-      env: { ...process.env, PATH: `${process.env.PATH}${path.delimiter}/usr/local/go/bin`, GOBIN: made, GOFLAGS: '', GOTOOLCHAIN: 'local', CGO_ENABLED: '0' }
-    })
+    const { status, error } = spawnSync(
+      'go',
+      ['install', '-trimpath', '-gcflags', COMPILER_FLAGS, '-ldflags', '-s -w', `${of}@${version}`],
+      {
+        stdio: ['ignore', 'ignore', 'inherit'],
+        timeout: BUILD_TIMEOUT_MS,
+        env: {
+          ...process.env,
+          PATH: `${process.env.PATH}${path.delimiter}/usr/local/go/bin`,
+          GOBIN: made,
+          GOFLAGS: '',
+          GOTOOLCHAIN: 'local',
+          CGO_ENABLED: '0'
+        }
+      }
+    )
     if (status === 0) {
       fs.rmSync(folder, { recursive: true, force: true })
       fs.renameSync(made, folder)

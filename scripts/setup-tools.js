@@ -1,9 +1,10 @@
 'use strict'
 
 /**
- * Makes Prometheus, Alertmanager, jemalloc, what builds images, Helm and others available to the tests. On Debian and Ubuntu, as root, it
- * installs the distribution's packages (no daemon is started), and where there is Go it builds what reads Kubernetes' manifests;
- * elsewhere it says what is missing – and fails when CI is set, where a skipped test is a failure.
+ * Makes Prometheus, Alertmanager, jemalloc, what builds images, Helm and others available to the
+ * tests. On Debian and Ubuntu, as root, it installs the distribution's packages (no daemon is
+ * started), and where there is Go it builds what reads Kubernetes' manifests; elsewhere it says
+ * what is missing – and fails when CI is set, where a skipped test is a failure.
  */
 
 const fs = require('node:fs')
@@ -14,7 +15,11 @@ const { sets } = require('./system-tools')
 
 const POLICY = '/usr/sbin/policy-rc.d'
 
-/** Bounded: a mirror that hangs must not hang the tests. @param {string} file @param {string[]} args */
+/**
+ * Bounded: a mirror that hangs must not hang the tests.
+ * @param {string} file
+ * @param {string[]} args
+ */
 function run (file, args) {
   console.log(`$ ${file} ${args.join(' ')}`)
   const { status, error } = spawnSync(file, args, {
@@ -26,16 +31,26 @@ function run (file, args) {
 }
 
 /**
- * invoke-rc.d asks this file whether a daemon may be started: 101 is no. A machine's own answer is put back afterwards.
+ * invoke-rc.d asks this file whether a daemon may be started: 101 is no. A machine's own answer is
+ * put back afterwards.
  * @param {string[]} packages
  */
 function install (packages) {
-  const own = fs.existsSync(POLICY) ? { content: fs.readFileSync(POLICY), mode: fs.statSync(POLICY).mode } : null
+  const own = fs.existsSync(POLICY)
+    ? { content: fs.readFileSync(POLICY), mode: fs.statSync(POLICY).mode }
+    : null
   fs.writeFileSync(POLICY, '#!/bin/sh\nexit 101\n')
   fs.chmodSync(POLICY, 0o755)
   try {
     run('apt-get', ['update'])
-    run('apt-get', ['install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120', ...packages])
+    run('apt-get', [
+      'install',
+      '-y',
+      '--no-install-recommends',
+      '-o',
+      'DPkg::Lock::Timeout=120',
+      ...packages
+    ])
   } finally {
     if (own) {
       fs.writeFileSync(POLICY, own.content)
@@ -48,11 +63,25 @@ function install (packages) {
 
 async function main () {
   // The compiler has a core to itself while packages are unpacked.
-  const building = findGoTools() ? undefined : once(spawn(process.execPath, [require.resolve('./go-tools')], { stdio: ['ignore', 'inherit', 'inherit'] }), 'close')
-  const wanted = Object.values(sets).filter(({ find }) => !find()).flatMap(({ packages }) => packages)
-  if (wanted.length > 0 && process.getuid?.() === 0 && fs.existsSync('/usr/bin/apt-get')) install(wanted)
+  const building = findGoTools()
+    ? undefined
+    : once(
+      spawn(process.execPath, [require.resolve('./go-tools')], {
+        stdio: ['ignore', 'inherit', 'inherit']
+      }),
+      'close'
+    )
+  const wanted = Object.values(sets)
+    .filter(({ find }) => !find())
+    .flatMap(({ packages }) => packages)
+  if (wanted.length > 0 && process.getuid?.() === 0 && fs.existsSync('/usr/bin/apt-get')) {
+    install(wanted)
+  }
   await building
-  for (const { find, missing } of [...Object.values(sets), { find: findGoTools, missing: GO_MISSING }]) {
+  for (const { find, missing } of [
+    ...Object.values(sets),
+    { find: findGoTools, missing: GO_MISSING }
+  ]) {
     const tools = find()
     if (!tools) {
       console.log(`SKIPPED: ${missing}`)

@@ -18,16 +18,29 @@ const TOOLS = {
 }
 
 /** What the image is built and run with. */
-const IMAGE_TOOLS = { buildah: ['buildah'], podman: ['podman'], runc: ['runc'], mmdebstrap: ['mmdebstrap'] }
+const IMAGE_TOOLS = {
+  buildah: ['buildah'],
+  podman: ['podman'],
+  runc: ['runc'],
+  mmdebstrap: ['mmdebstrap']
+}
 
 /** Debian's packages that hold them. */
 const PACKAGES = ['prometheus', 'prometheus-alertmanager', 'libjemalloc2', 'curl', 'jq', 'chromium']
 const IMAGE_PACKAGES = Object.keys(IMAGE_TOOLS)
 
-const MISSING = `prometheus, promtool, alertmanager, amtool, curl, jq, chromium and libjemalloc.so.2 are not all here. Debian and Ubuntu: apt-get install ${PACKAGES.join(' ')}; elsewhere see prometheus.io/download and jemalloc.net. Tests that need them do not run without.`
-const IMAGE_MISSING = `${IMAGE_PACKAGES.join(', ')} are not all here, or this is not root on Linux. Debian and Ubuntu: apt-get install ${IMAGE_PACKAGES.join(' ')}. The image is not built and run without.`
+const MISSING = 'prometheus, promtool, alertmanager, amtool, curl, jq, chromium and ' +
+  `libjemalloc.so.2 are not all here. Debian and Ubuntu: apt-get install ${PACKAGES.join(' ')}; ` +
+    'elsewhere see prometheus.io/download and jemalloc.net. Tests that need them do not run ' +
+      'without.'
+const IMAGE_MISSING = `${IMAGE_PACKAGES.join(', ')} are not all here, or this is not root on ` +
+  `Linux. Debian and Ubuntu: apt-get install ${IMAGE_PACKAGES.join(' ')}. The image is not ` +
+    'built and run without.'
 
-/** @param {string[]} names @returns {string | undefined} */
+/**
+ * @param {string[]} names
+ * @returns {string | undefined}
+ */
 function which (names) {
   for (const folder of (process.env.PATH ?? '').split(path.delimiter)) {
     for (const name of names) {
@@ -37,19 +50,31 @@ function which (names) {
   }
 }
 
-/** A library that the loader finds by its plain name, as LD_PRELOAD asks for it. @returns {string | undefined} */
+/**
+ * A library that the loader finds by its plain name, as LD_PRELOAD asks for it.
+ * @returns {string | undefined}
+ */
 function findJemalloc () {
   const { stdout } = spawnSync('/sbin/ldconfig', ['-p'], { encoding: 'utf8' })
   return /libjemalloc\.so\.2 .*=> (\S+)/.exec(stdout ?? '')?.[1]
 }
 
-/** @returns {Record<keyof typeof TOOLS | 'jemalloc', string> | null} name → file; null where one is missing */
+/**
+ * @returns {Record<keyof typeof TOOLS | 'jemalloc', string> | null} name → file; null where one is
+ *   missing
+ */
 function findTools () {
-  const found = [...Object.entries(TOOLS).map(([name, names]) => [name, which(names)]), ['jemalloc', findJemalloc()]]
+  const found = [
+    ...Object.entries(TOOLS).map(([name, names]) => [name, which(names)]),
+    ['jemalloc', findJemalloc()]
+  ]
   return found.every(([, file]) => file) ? Object.fromEntries(found) : null
 }
 
-/** @returns {Record<keyof typeof IMAGE_TOOLS, string> | null} name → file; null where one is missing, or nobody may use them */
+/**
+ * @returns {Record<keyof typeof IMAGE_TOOLS, string> | null} name → file; null where one is
+ *   missing, or nobody may use them
+ */
 function findImageTools () {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return null
   const found = Object.entries(IMAGE_TOOLS).map(([name, names]) => [name, which(names)])

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * All tests, as CI runs them: `npm test`. Installs what the integration tests need beside npm where it can, then runs every
- * check and every test, and ends with one line that counts them.
+ * All tests, as CI runs them: `npm test`. Installs what the integration tests need beside npm where
+ * it can, then runs every check and every test, and ends with one line that counts them.
  */
 
 const fs = require('node:fs')
@@ -13,19 +13,31 @@ const { ROOT } = require('./generate')
 
 /** @type {[title: string, ...command: string[]][]} */
 const CHECKS = [
-  ['Prometheus, Alertmanager, jemalloc, Helm and others', process.execPath, 'scripts/setup-tools.js'],
+  [
+    'Prometheus, Alertmanager, jemalloc, Helm and others',
+    process.execPath,
+    'scripts/setup-tools.js'
+  ],
   ['generated files are up to date', process.execPath, 'scripts/generate.js', '--check'],
   ['eslint', 'npx', '--no-install', 'eslint', '.'],
   ['who imports whom', 'npx', '--no-install', 'depcruise', 'agent', 'exporter', 'lab'],
   ['tsc --strict', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json'],
   ['tsc --strict, for the browser', 'npx', '--no-install', 'tsc', '-p', 'exporter/page'],
-  ['what runs all the time costs no more than it did', process.execPath, 'bench/ratios.js', '--check'],
+  [
+    'what runs all the time costs no more than it did',
+    process.execPath,
+    'bench/ratios.js',
+    '--check'
+  ],
   ['pint: every rule beside a real Prometheus', process.execPath, 'bench/lint-rules.js']
 ]
 /** Of a check: the machine has not what it needs. Said and counted; the tests go on without it. */
 const CANNOT_RUN = 4
 
-/** @param {string[]} command @returns {number | null} its exit status */
+/**
+ * @param {string[]} command
+ * @returns {number | null} its exit status
+ */
 function run ([file, ...args]) {
   return spawnSync(file, args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'] }).status
 }
@@ -50,10 +62,20 @@ function main () {
   console.log('\n== jest')
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-test-'))
   const output = path.join(folder, 'results.json')
-  const good = run(['npx', '--no-install', 'jest', '--json', '--outputFile', output, ...process.argv.slice(2)]) === 0
+  const good =
+    run([
+      'npx',
+      '--no-install',
+      'jest',
+      '--json',
+      '--outputFile',
+      output,
+      ...process.argv.slice(2)
+    ]) === 0
   let skipped = 0
   if (fs.existsSync(output)) {
-    const { numPassedTests, numFailedTests, numPendingTests, numRuntimeErrorTestSuites } = JSON.parse(fs.readFileSync(output, 'utf8'))
+    const { numPassedTests, numFailedTests, numPendingTests, numRuntimeErrorTestSuites } =
+      JSON.parse(fs.readFileSync(output, 'utf8'))
     passed += numPassedTests
     failed += numFailedTests + numRuntimeErrorTestSuites
     skipped = numPendingTests

@@ -4,9 +4,14 @@ const os = require('node:os')
 const path = require('node:path')
 
 /**
- * Where what tests and proofs build for themselves is kept between runs: outside of the repository. TEST_TOOLS names another.
+ * Where what tests and proofs build for themselves is kept between runs: outside of the repository.
+ * TEST_TOOLS names another.
  * @returns {string} absolute path; it need not exist
  */
-const toolsFolder = () => path.resolve(process.env.TEST_TOOLS || path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache'), 'memwatch-tools'))
+const toolsFolder = () =>
+  path.resolve(
+    process.env.TEST_TOOLS ||
+      path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache'), 'memwatch-tools')
+  )
 
 module.exports = { toolsFolder }

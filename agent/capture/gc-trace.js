@@ -15,7 +15,9 @@ async function * gcTrace ({ seconds }, { wait, gcs }) {
   profiler.start()
   const before = gcs()
   const trace = await stopAfter(profiler, async () => {
-    for (let waited = 0; waited < seconds && gcs() - before < MOST_GCS; waited += LOOK_SECONDS) await wait(Math.min(LOOK_SECONDS, seconds - waited))
+    for (let waited = 0; waited < seconds && gcs() - before < MOST_GCS; waited += LOOK_SECONDS) {
+      await wait(Math.min(LOOK_SECONDS, seconds - waited))
+    }
   })
   yield { part: 'trace', chunks: textChunks(stringifyJson(trace)) }
 }

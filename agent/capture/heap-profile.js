@@ -4,12 +4,16 @@ const { CaptureError, stopAfter, textChunks } = require('./parts')
 const { NO_PROFILER, startHeapProfile } = require('./profilers')
 
 /**
- * One allocation in so many bytes is looked at. An API that does nothing but allocate and answer lost 11 % of its throughput at 128 KiB, and at 512 KiB
- * nothing that could be told from noise: nobody asked for a gentle one. A leak of 1 MB a second is seen eight times a second, or twice.
+ * One allocation in so many bytes is looked at. An API that does nothing but allocate and answer
+ * lost 11 % of its throughput at 128 KiB, and at 512 KiB nothing that could be told from noise:
+ * nobody asked for a gentle one. A leak of 1 MB a second is seen eight times a second, or twice.
  */
 const INTERVAL_BYTES = 131_072
 const GENTLE_INTERVAL_BYTES = 524_288
-/** How often is looked whether there was a major GC: right after one, what was sampled and is still there lives. */
+/**
+ * How often is looked whether there was a major GC: right after one, what was sampled and is still
+ * there lives.
+ */
 const LOOK_SECONDS = 0.1
 /** After so much more than the time that was asked for, it is read without a major GC. */
 const PATIENCE = 1.5
@@ -20,23 +24,41 @@ const FIRST_SHARE = 1 / 3
 function start ({ collected, gentle = false }) {
   let running
   try {
-    running = startHeapProfile({ intervalBytes: gentle ? GENTLE_INTERVAL_BYTES : INTERVAL_BYTES, collected })
+    running = startHeapProfile({
+      intervalBytes: gentle ? GENTLE_INTERVAL_BYTES : INTERVAL_BYTES,
+      collected
+    })
   } catch (error) {
-    throw new CaptureError('not_supported', `another heap profiler runs here: ${/** @type {Error} */ (error).message}`)
+    throw new CaptureError('not_supported', 'another heap profiler runs here: ' +
+      `${/** @type {Error} */ (error).message}`)
   }
-  if (!running) throw new CaptureError('not_supported', collected ? 'this Node cannot count what GCs took' : NO_PROFILER)
+  if (!running) {
+    throw new CaptureError(
+      'not_supported',
+      collected ? 'this Node cannot count what GCs took' : NO_PROFILER
+    )
+  }
   return running
 }
 
-/** @param {import('./index').Tools} tools @param {{ fromSeconds: number, mostSeconds: number }} options @returns {Promise<void>} after a major GC */
+/**
+ * @param {import('./index').Tools} tools
+ * @param {{ fromSeconds: number, mostSeconds: number }} options
+ * @returns {Promise<void>} after a major GC
+ */
 async function afterMajor ({ wait, majors }, { fromSeconds, mostSeconds }) {
   await wait(fromSeconds)
   const before = majors()
-  for (let waited = 0; waited < mostSeconds - fromSeconds && majors() === before; waited += LOOK_SECONDS) await wait(LOOK_SECONDS)
+  for (
+    let waited = 0;
+    waited < mostSeconds - fromSeconds && majors() === before;
+    waited += LOOK_SECONDS
+  ) { await wait(LOOK_SECONDS) }
 }
 
 /**
- * What was allocated and lives, by where: once early, once late. What leaks is in both, and more of it in the second.
+ * What was allocated and lives, by where: once early, once late. What leaks is in both, and more of
+ * it in the second.
  * @type {import('./index').Capture}
  */
 async function * heapProfile ({ seconds, gentle }, tools) {

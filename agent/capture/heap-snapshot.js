@@ -6,28 +6,38 @@ const { getHeapSnapshot, getHeapSpaceStatistics } = require('../v8-functions')
 const { CaptureError } = require('./parts')
 
 /**
- * What V8 takes beside the heap while it makes a snapshot, for each byte of the heap: measured at 8 to 22 for small objects, 0.7 to 3 for long
- * strings and arrays (bench/snapshot-cost.js). It depends on the number of objects, which cannot be had without a walk that itself
- * takes memory, stops the app, and prints a warning (v8.queryObjects): so the most is taken, except for what lies in spaces of its own as it is large.
+ * What V8 takes beside the heap while it makes a snapshot, for each byte of the heap: measured at 8
+ * to 22 for small objects, 0.7 to 3 for long strings and arrays (bench/snapshot-cost.js). It
+ * depends on the number of objects, which cannot be had without a walk that itself takes memory,
+ * stops the app, and prints a warning (v8.queryObjects): so the most is taken, except for what lies
+ * in spaces of its own as it is large.
  */
 const MOST_PER_SMALL_BYTE = 22
 const MOST_PER_LARGE_BYTE = 3
 /** Bytes that are taken from a snapshot's stream at once: as many as Node puts in. */
 const PIECE_BYTES = 65_536
 
-/** All objects and their references, for DevTools. The app stands still while it is made. @type {import('./index').Capture} */
+/**
+ * All objects and their references, for DevTools. The app stands still while it is made.
+ * @type {import('./index').Capture}
+ */
 async function * heapSnapshot ({ force, headroomBytes = Infinity }) {
   const headroom = Math.min(headroomBytes, os.freemem())
   const predicted = predictedBytes(getHeapSpaceStatistics())
   if (!force && predicted > headroom) {
-    throw new CaptureError('too_large', 'a snapshot could end the process', { predictedBytes: predicted, headroomBytes: Math.max(0, Math.round(headroom)) })
+    throw new CaptureError('too_large', 'a snapshot could end the process', {
+      predictedBytes: predicted,
+      headroomBytes: Math.max(0, Math.round(headroom))
+    })
   }
   yield { part: 'snapshot', chunks: piecesOf(getHeapSnapshot()) }
 }
 
 /**
- * What a snapshot's stream holds, a piece at a time. Not by `for await` over the stream: that waits for it to be closed, which Node never says before 20.19.5, 22.18
- * and 24.4 (https://github.com/nodejs/node/pull/58846); and as V8 writes all of it in one go, up to Node 24 it copies all of it into one Buffer.
+ * What a snapshot's stream holds, a piece at a time. Not by `for await` over the stream: that waits
+ * for it to be closed, which Node never says before 20.19.5, 22.18 and 24.4
+ * (https://github.com/nodejs/node/pull/58846); and as V8 writes all of it in one go, up to Node 24
+ * it copies all of it into one Buffer.
  * @param {import('node:stream').Readable} stream
  * @returns {AsyncGenerator<Buffer>} leaving it ends the stream
  */
@@ -52,9 +62,16 @@ async function * piecesOf (stream) {
   }
 }
 
-/** @param {Pick<import('node:v8').HeapSpaceInfo, 'space_name' | 'space_used_size'>[]} spaces @returns {number} most bytes that a snapshot takes beside the heap */
+/**
+ * @param {Pick<import('node:v8').HeapSpaceInfo, 'space_name' | 'space_used_size'>[]} spaces
+ * @returns {number} most bytes that a snapshot takes beside the heap
+ */
 function predictedBytes (spaces) {
-  return spaces.reduce((sum, { space_name: name, space_used_size: used }) => sum + used * (name.includes('large_object') ? MOST_PER_LARGE_BYTE : MOST_PER_SMALL_BYTE), 0)
+  return spaces.reduce(
+    (sum, { space_name: name, space_used_size: used }) =>
+      sum + used * (name.includes('large_object') ? MOST_PER_LARGE_BYTE : MOST_PER_SMALL_BYTE),
+    0
+  )
 }
 
 module.exports = { heapSnapshot, piecesOf, predictedBytes }

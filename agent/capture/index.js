@@ -7,8 +7,8 @@ const { CaptureError } = require('./parts')
 const { send } = require('./send')
 
 /**
- * What an exporter may have captured. Each is an async generator: it yields the parts of the capture, in order, as bytes; leaving it stops
- * what it started.
+ * What an exporter may have captured. Each is an async generator: it yields the parts of the
+ * capture, in order, as bytes; leaving it stops what it started.
  *
  * @typedef {object} CaptureArguments checked by `problemOf`
  * @property {string} kind
@@ -27,7 +27,10 @@ const { send } = require('./send')
  * @typedef {(args: CaptureArguments, tools: Tools) => AsyncGenerator<Part>} Capture
  */
 
-/** A capture is loaded when it is asked for. @type {Record<string, { mostSeconds: number, load: () => Capture }>} */
+/**
+ * A capture is loaded when it is asked for.
+ * @type {Record<string, { mostSeconds: number, load: () => Capture }>}
+ */
 const kinds = {
   cpu_profile: { mostSeconds: 60, load: () => require('./cpu-profile').cpuProfile },
   heap_profile: { mostSeconds: 300, load: () => require('./heap-profile').heapProfile },
@@ -49,12 +52,21 @@ const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seco
  */
 function captures ({ address, allowSnapshot, counts }) {
   let busy = false
-  /** @param {any} given @returns {CaptureError | undefined} */
+  /**
+   * @param {any} given
+   * @returns {CaptureError | undefined}
+   */
   const problemOf = given => {
     const kind = Object.hasOwn(kinds, given?.kind) ? kinds[given.kind] : undefined
-    if (!kind) return new CaptureError('unknown_capture', `there are ${Object.keys(kinds).join(', ')}`)
-    if (given.kind === 'heap_snapshot' && !allowSnapshot) return new CaptureError('snapshot_not_allowed', 'snapshots hold secrets')
-    if (!(given.seconds >= 0 && given.seconds <= kind.mostSeconds)) return new CaptureError('bad_arguments', `seconds: 0 to ${kind.mostSeconds}`)
+    if (!kind) {
+      return new CaptureError('unknown_capture', `there are ${Object.keys(kinds).join(', ')}`)
+    }
+    if (given.kind === 'heap_snapshot' && !allowSnapshot) {
+      return new CaptureError('snapshot_not_allowed', 'snapshots hold secrets')
+    }
+    if (!(given.seconds >= 0 && given.seconds <= kind.mostSeconds)) {
+      return new CaptureError('bad_arguments', `seconds: 0 to ${kind.mostSeconds}`)
+    }
     if (busy) return new CaptureError('busy', 'one capture at a time')
   }
   return {
@@ -77,7 +89,9 @@ function captures ({ address, allowSnapshot, counts }) {
         return { ok: true, parts }
       } catch (error) {
         debug('capture: %s', error)
-        if (error instanceof CaptureError) return { ok: false, reason: error.reason, message: error.message, ...error.figures }
+        if (error instanceof CaptureError) {
+          return { ok: false, reason: error.reason, message: error.message, ...error.figures }
+        }
         const message = String(/** @type {Error} */ (error)?.message ?? error)
         return { ok: false, reason: 'failed', message: plainText(message, 256) }
       } finally {

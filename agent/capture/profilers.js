@@ -7,8 +7,9 @@ const v8 = require('../v8-functions')
 const { debug } = require('../guard')
 
 /**
- * What can profile this isolate: the first of each list that is there is taken. `node:v8` is not shut off by the permission model,
- * `node:inspector` is in nearly every build, and v8-profiler-next is for those that were built without it: the app brings it, compiled.
+ * What can profile this isolate: the first of each list that is there is taken. `node:v8` is not
+ * shut off by the permission model, `node:inspector` is in nearly every build, and v8-profiler-next
+ * is for those that were built without it: the app brings it, compiled.
  */
 
 /** @typedef {{ stop: () => string }} Running stop: the profile, as JSON of the DevTools protocol */
@@ -25,7 +26,10 @@ function addon () {
   }
 }
 
-/** It counts lines and columns from 1; the protocol from 0. @param {{ lineNumber: number, columnNumber: number }} frame */
+/**
+ * It counts lines and columns from 1; the protocol from 0.
+ * @param {{ lineNumber: number, columnNumber: number }} frame
+ */
 function countFromZero (frame) {
   frame.lineNumber--
   frame.columnNumber--
@@ -33,7 +37,8 @@ function countFromZero (frame) {
 
 /**
  * A session with this very isolate. What is asked is answered before `post` returns.
- * @returns {{ post: (method: string, params?: object) => any, end: () => void } | undefined} undefined in a build without an inspector, or where it is not permitted
+ * @returns {{ post: (method: string, params?: object) => any, end: () => void } | undefined}
+ *   undefined in a build without an inspector, or where it is not permitted
  */
 function inspect () {
   let session
@@ -100,9 +105,15 @@ const cpuProfilers = [
  * @property {() => string} stop
  */
 
-/** @typedef {{ intervalBytes: number, collected: boolean }} HeapOptions collected: what GCs took is counted, too */
+/**
+ * @typedef {{ intervalBytes: number, collected: boolean }} HeapOptions collected: what GCs took is
+ *   counted, too
+ */
 
-/** The inspector comes first here: only it can be read while it runs. @type {((options: HeapOptions) => RunningHeap | undefined)[]} */
+/**
+ * The inspector comes first here: only it can be read while it runs.
+ * @type {((options: HeapOptions) => RunningHeap | undefined)[]}
+ */
 const heapProfilers = [
   ({ intervalBytes, collected }) => {
     const session = inspect()
@@ -113,7 +124,13 @@ const heapProfilers = [
         end()
         return undefined
       }
-      session.post('HeapProfiler.startSampling', { samplingInterval: intervalBytes, ...(collected && { includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true }) })
+      session.post('HeapProfiler.startSampling', {
+        samplingInterval: intervalBytes,
+        ...(collected && {
+          includeObjectsCollectedByMajorGC: true,
+          includeObjectsCollectedByMinorGC: true
+        })
+      })
     } catch (error) {
       end()
       throw error
@@ -129,9 +146,14 @@ const heapProfilers = [
       }
     }
   },
-  ({ intervalBytes, collected }) => v8.startHeapProfile?.({
-    sampleInterval: intervalBytes, ...(collected && { includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true })
-  }),
+  ({ intervalBytes, collected }) =>
+    v8.startHeapProfile?.({
+      sampleInterval: intervalBytes,
+      ...(collected && {
+        includeObjectsCollectedByMajorGC: true,
+        includeObjectsCollectedByMinorGC: true
+      })
+    }),
   ({ intervalBytes, collected }) => {
     const profiler = collected ? undefined : addon()
     if (!profiler) return undefined
@@ -151,15 +173,23 @@ const heapProfilers = [
 ]
 
 /**
- * To read and send a profile allocates, too: in an app that leaks slowly, a good part of what lives when it is read again. That is taken out of it. Where a bundler
- * put all into one file, it cannot be told from the app.
+ * To read and send a profile allocates, too: in an app that leaks slowly, a good part of what lives
+ * when it is read again. That is taken out of it. Where a bundler put all into one file, it cannot
+ * be told from the app.
  */
-const OWN_FOLDERS = path.basename(__filename) === 'profilers.js' ? [__dirname + path.sep, pathToFileURL(__dirname + path.sep).href] : []
+const OWN_FOLDERS =
+  path.basename(__filename) === 'profilers.js'
+    ? [__dirname + path.sep, pathToFileURL(__dirname + path.sep).href]
+    : []
 
 /** @param {{ callFrame: { url: string } }} node of a heap profile */
 const isOwn = ({ callFrame: { url } }) => OWN_FOLDERS.some(folder => url.startsWith(folder))
 
-/** @param {NonNullable<ReturnType<typeof inspect>>} session @param {string} method @returns {string} a heap profile without what captures allocate */
+/**
+ * @param {NonNullable<ReturnType<typeof inspect>>} session
+ * @param {string} method
+ * @returns {string} a heap profile without what captures allocate
+ */
 function heapProfileOf (session, method) {
   const { profile } = session.post(method)
   const ids = new Set()
@@ -175,10 +205,15 @@ function heapProfileOf (session, method) {
   return stringifyJson(profile)
 }
 
-/** What an inspector does not know it ignores; what it knows it checks. @param {NonNullable<ReturnType<typeof inspect>>} session */
+/**
+ * What an inspector does not know it ignores; what it knows it checks.
+ * @param {NonNullable<ReturnType<typeof inspect>>} session
+ */
 function knowsCollected (session) {
   try {
-    session.post('HeapProfiler.startSampling', { includeObjectsCollectedByMajorGC: 'neither true nor false' })
+    session.post('HeapProfiler.startSampling', {
+      includeObjectsCollectedByMajorGC: 'neither true nor false'
+    })
   } catch {
     return true
   }
@@ -199,7 +234,8 @@ function first (starts) {
 }
 
 /** Why there is no profile. */
-const NO_PROFILER = `this Node has no inspector, or does not permit it, and ${ADDON} is not installed where the app runs, or not compiled for it (it does not compile for Node 26)`
+const NO_PROFILER = `this Node has no inspector, or does not permit it, and ${ADDON} is not ` +
+  'installed where the app runs, or not compiled for it (it does not compile for Node 26)'
 
 module.exports = {
   NO_PROFILER,

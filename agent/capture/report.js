@@ -32,7 +32,11 @@ async function * report () {
   yield { part: 'report', chunks: textChunks(stringifyJson(found, withoutSecrets)) }
 }
 
-/** Replacer of JSON.stringify. @param {string} key @param {unknown} value */
+/**
+ * Replacer of JSON.stringify.
+ * @param {string} key
+ * @param {unknown} value
+ */
 function withoutSecrets (key, value) {
   if (key === 'environmentVariables') return undefined
   if (key === 'commandLine') return commandLine()

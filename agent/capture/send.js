@@ -16,8 +16,9 @@ const TURN_MS = 5
 const SLICE_BYTES = 65_536
 
 /**
- * Bytes to the exporter, as fast as it takes them and no faster: what is not taken is not read from its source. Written straight to the
- * descriptor, as a write that is pending in libuv would keep the process alive.
+ * Bytes to the exporter, as fast as it takes them and no faster: what is not taken is not read from
+ * its source. Written straight to the descriptor, as a write that is pending in libuv would keep
+ * the process alive.
  *
  * @param {object} options
  * @param {{ path: string }} options.address
@@ -31,7 +32,9 @@ async function send ({ address, header, chunks }) {
   const own = descriptorOf(socket)
   try {
     const write = writerOf(socket, own)
-    await write(Buffer.from(stringifyJson({ v: PROTOCOL_VERSION, type: 'capture', ...header }) + '\n'))
+    await write(
+      Buffer.from(stringifyJson({ v: PROTOCOL_VERSION, type: 'capture', ...header }) + '\n')
+    )
     let bytes = 0
     for await (const chunk of chunks) {
       await write(chunk)
@@ -47,11 +50,17 @@ async function send ({ address, header, chunks }) {
   }
 }
 
-/** @param {{ path: string }} address @returns {Promise<net.Socket>} */
+/**
+ * @param {{ path: string }} address
+ * @returns {Promise<net.Socket>}
+ */
 function connected (address) {
   return new Promise((resolve, reject) => {
     const socket = net.connect(address).unref()
-    const giveUp = setTimeout(() => socket.destroy(new Error('no exporter answers')), CONNECT_WITHIN_MS)
+    const giveUp = setTimeout(
+      () => socket.destroy(new Error('no exporter answers')),
+      CONNECT_WITHIN_MS
+    )
     socket.on('error', reject)
     socket.once('connect', () => {
       clearTimeout(giveUp)
@@ -63,7 +72,8 @@ function connected (address) {
 }
 
 /**
- * @param {net.Socket} socket @param {import('../own-descriptor').OwnDescriptor | undefined} own its descriptor
+ * @param {net.Socket} socket
+ * @param {import('../own-descriptor').OwnDescriptor | undefined} own its descriptor
  * @returns {(bytes: Buffer) => Promise<void>}
  */
 function writerOf (socket, own) {
@@ -91,7 +101,12 @@ function writerOf (socket, own) {
   }
 }
 
-/** Where a socket shows no descriptor (Windows pipes). @param {net.Socket} socket @param {Buffer} bytes @returns {Promise<number>} */
+/**
+ * Where a socket shows no descriptor (Windows pipes).
+ * @param {net.Socket} socket
+ * @param {Buffer} bytes
+ * @returns {Promise<number>}
+ */
 const writeByStream = (socket, bytes) => new Promise((resolve, reject) => {
   socket.write(bytes, error => error ? reject(error) : resolve(bytes.length))
 })

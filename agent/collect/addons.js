@@ -7,15 +7,19 @@ const { closeSync, openSync, readSync } = require('../primordials')
 const PIECE_BYTES = 65_536
 /** Addons that are looked at; an app has a handful. */
 const MOST = 48
-/** A symbol of V8's C++ interface, in the Itanium mangling: v8::..., as an addon that uses it must import. */
+/**
+ * A symbol of V8's C++ interface, in the Itanium mangling: v8::..., as an addon that uses it must
+ * import.
+ */
 const V8_SYMBOL = /_ZNK?2v8/
 
 /**
- * Native addons that are loaded, and whether they use V8's C++ interface (or NAN, which is made of it) or Node-API alone:
- * only the latter go on working when V8's ABI changes, as under pointer compression. Their files are read piece by piece, one
- * piece a frame, once.
+ * Native addons that are loaded, and whether they use V8's C++ interface (or NAN, which is made of
+ * it) or Node-API alone: only the latter go on working when V8's ABI changes, as under pointer
+ * compression. Their files are read piece by piece, one piece a frame, once.
  *
- * @returns {import('./collector').Collector & { look: (maps: string) => void }} look: is given the text of /proc/self/maps
+ * @returns {import('./collector').Collector & { look: (maps: string) => void }} look: is given the
+ *   text of /proc/self/maps
  */
 function addons () {
   /** @type {Map<string, string>} file -> key on the wire */
@@ -27,13 +31,20 @@ function addons () {
   let changed = false
   const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES)
 
-  /** @param {string} file @param {'v8' | 'node_api' | 'unread'} abi */
+  /**
+   * @param {string} file
+   * @param {'v8' | 'node_api' | 'unread'} abi
+   */
   const settle = (file, abi) => {
     known.set(file, `${abi}/${path.basename(file).replace(/[^A-Za-z0-9_.-]/g, '_').slice(0, 48)}`)
     changed = true
   }
 
-  /** Opened for each piece, as the app has its turns in between. @param {string} file @param {number} at */
+  /**
+   * Opened for each piece, as the app has its turns in between.
+   * @param {string} file
+   * @param {number} at
+   */
   const readAt = (file, at) => {
     const fd = openSync(file, 'r')
     try {

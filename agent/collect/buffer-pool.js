@@ -4,20 +4,27 @@
 const FOLLOWED = 32
 /** The slab is looked at so often: whoever fills them quickly leaves enough to be seen. */
 const EVERY_FRAMES = 2
-/** A slab that nobody slices any more is gone after so many majors: the first may have begun before it was left. */
+/**
+ * A slab that nobody slices any more is gone after so many majors: the first may have begun before
+ * it was left.
+ */
 const MAJORS = 2
 
 /**
- * Whether small slices keep the slabs of Node's Buffer pool alive. Buffer.from and allocUnsafe cut small Buffers out of a
- * slab (Buffer.poolSize); a slab that is used up lives on as long as one slice of it does. The slab in use is looked at every
- * second frame, followed weakly, and counted as kept if it is still there two major GCs after it was left. Nothing is kept alive by
- * following it, and never more than a few are followed.
+ * Whether small slices keep the slabs of Node's Buffer pool alive. Buffer.from and allocUnsafe cut
+ * small Buffers out of a slab (Buffer.poolSize); a slab that is used up lives on as long as one
+ * slice of it does. The slab in use is looked at every second frame, followed weakly, and counted
+ * as kept if it is still there two major GCs after it was left. Nothing is kept alive by following
+ * it, and never more than a few are followed.
  *
- * @param {{ majors: () => number, slab?: () => ArrayBufferLike }} dependencies majors: major GCs so far; slab: the one in use
+ * @param {{ majors: () => number, slab?: () => ArrayBufferLike }} dependencies majors: major GCs so
+ *   far; slab: the one in use
  * @returns {import('./collector').Collector}
  */
 function bufferPool ({ majors, slab = () => Buffer.allocUnsafe(1).buffer }) {
-  /** @type {{ ref: WeakRef<ArrayBufferLike>, leftAt: number }[]} slabs that were left, oldest first */
+  /**
+   * @type {{ ref: WeakRef<ArrayBufferLike>, leftAt: number }[]} slabs that were left, oldest first
+   */
   const left = []
   /** @type {WeakRef<ArrayBufferLike> | undefined} */
   let current

@@ -3,17 +3,20 @@
 const path = require('node:path')
 
 /**
- * Where a controller's files of this process lie, from its own group up to the topmost that can be seen.
+ * Where a controller's files of this process lie, from its own group up to the topmost that can be
+ * seen.
  * @typedef {object} ControllerPaths
  * @property {1 | 2} version
  * @property {string[]} folders own group first
- * @property {boolean} own whether the first is the group's own for certain, and not a group above it
+ * @property {boolean} own whether the first is the group's own for certain, and not a group above
+ *   it
  */
 
 /**
  * @param {string} controller memory or cpu
- * @param {{ cgroup: string, mountinfo: string, exists: (folder: string) => boolean }} proc texts of /proc/self/cgroup and
- *   /proc/self/mountinfo; exists: whether a folder holds this controller's files
+ * @param {{ cgroup: string, mountinfo: string, exists: (folder: string) => boolean }} proc texts of
+ *   /proc/self/cgroup and /proc/self/mountinfo; exists: whether a folder holds this controller's
+ *   files
  * @returns {ControllerPaths | null} null where the process is in no such group, or none can be seen
  */
 function controllerPaths (controller, { cgroup, mountinfo, exists }) {
@@ -30,32 +33,53 @@ function controllerPaths (controller, { cgroup, mountinfo, exists }) {
     return { root: fields[3], point: fields[4], type, controllers: superOptions.split(',') }
   })
   for (const version of /** @type {const} */ ([1, 2])) {
-    const own = groups.find(({ controllers }) => controllers.includes(version === 1 ? controller : ''))
+    const own = groups.find(({ controllers }) =>
+      controllers.includes(version === 1 ? controller : '')
+    )
     if (!own) continue
     // The tree may be bound at several places; not every one shows our group.
     for (const mount of mounts) {
-      if (version === 1 ? mount.type !== 'cgroup' || !mount.controllers.includes(controller) : mount.type !== 'cgroup2') continue
+      if (
+        version === 1
+          ? mount.type !== 'cgroup' || !mount.controllers.includes(controller)
+          : mount.type !== 'cgroup2'
+      ) { continue }
       const candidates = visibleFolders(mount, own.group)
       const folders = candidates.filter(exists)
-      if (folders.length > 0) return { version, folders, own: folders[0] === candidates[0] && !own.group.startsWith('/..') }
+      if (folders.length > 0) {
+        return {
+          version,
+          folders,
+          own: folders[0] === candidates[0] && !own.group.startsWith('/..')
+        }
+      }
     }
   }
   return null
 }
 
 /**
- * A container sees its group at the mount's root while /proc still names the host's path (version 1, or no cgroup
- * namespace): try the path, then the path below the mount's root, then the root. A path that leaves the namespace begins
- * with /.., and shows nothing but the root.
+ * A container sees its group at the mount's root while /proc still names the host's path (version
+ * 1, or no cgroup namespace): try the path, then the path below the mount's root, then the root. A
+ * path that leaves the namespace begins with /.., and shows nothing but the root.
  * @param {{ root: string, point: string }} mount
  * @param {string} group
  */
 function visibleFolders ({ root, point }, group) {
-  const below = group.startsWith('/..') ? '' : root !== '/' && group.startsWith(root) ? group.slice(root.length) : group
+  const below = group.startsWith('/..')
+    ? ''
+    : root !== '/' && group.startsWith(root)
+      ? group.slice(root.length)
+      : group
   /** @type {string[]} */
   const folders = []
-  // Without the slash that joining with / leaves: what is read each second is put together by plain concatenation.
-  for (let at = path.posix.join(point, below).replace(/\/+$/, '') || '/'; at.length >= point.length && at.startsWith(point); at = path.posix.dirname(at)) {
+  // Without the slash that joining with / leaves: what is read each second is put together by plain
+  // concatenation.
+  for (
+    let at = path.posix.join(point, below).replace(/\/+$/, '') || '/';
+    at.length >= point.length && at.startsWith(point);
+    at = path.posix.dirname(at)
+  ) {
     folders.push(at)
     if (at === point || at === '/') break
   }

@@ -14,7 +14,8 @@
  * @property {(values: Values, tick: Tick) => void} read sets what it knows; absent is better than 0
  * @property {() => void} [start]
  * @property {() => void} [stop]
- * @property {() => void} [sent] the frame was written: what covers "since the last frame" begins anew
+ * @property {() => void} [sent] the frame was written: what covers "since the last frame" begins
+ *   anew
  */
 
 module.exports = {}

@@ -8,10 +8,16 @@ const NANOSECONDS = 1e9
 /** Judged over tens of seconds; not in the same frame as other expensive readings. */
 const WAIT_EVERY_FRAMES = 5
 const TURN = 4
-/** Frames of a process that is kept from its CPU come seconds apart: it is the one whose wait matters. */
+/**
+ * Frames of a process that is kept from its CPU come seconds apart: it is the one whose wait
+ * matters.
+ */
 const WAIT_AT_LATEST_SECONDS = 6
 
-/** CPU time of the process; of the main thread only, as it is process-wide. @returns {import('./collector').Collector} */
+/**
+ * CPU time of the process; of the main thread only, as it is process-wide.
+ * @returns {import('./collector').Collector}
+ */
 function processCpu () {
   return {
     fields: ['cpuUserSeconds', 'cpuSystemSeconds'],
@@ -37,8 +43,8 @@ function threadCpu () {
 }
 
 /**
- * How long this thread waited for a CPU: Documentation/scheduler/sched-stats.rst, "time spent waiting on a runqueue". Kernels without
- * CONFIG_SCHED_INFO have no such file.
+ * How long this thread waited for a CPU: Documentation/scheduler/sched-stats.rst, "time spent
+ * waiting on a runqueue". Kernels without CONFIG_SCHED_INFO have no such file.
  * @param {{ read?: (file: string) => string }} [dependencies]
  * @returns {import('./collector').Collector}
  */

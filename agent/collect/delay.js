@@ -1,6 +1,11 @@
 'use strict'
 
-const { clearTimeout, eventLoopUtilization, nowMs: readNowMs, setTimeout } = require('../primordials')
+const {
+  clearTimeout,
+  eventLoopUtilization,
+  nowMs: readNowMs,
+  setTimeout
+} = require('../primordials')
 const { getHeapStatistics } = require('../v8-functions')
 const { DELAY_BOUNDS_SECONDS } = require('../frame')
 const { Buckets } = require('../buckets')
@@ -8,7 +13,10 @@ const { iterations } = require('./event-loop')
 
 /** While the loop is busy a timer is set this often. */
 const BUSY_MS = 50
-/** Only each so many of these ticks asks how busy the loop is, and for peaks: that takes several times as long as to note the time. */
+/**
+ * Only each so many of these ticks asks how busy the loop is, and for peaks: that takes several
+ * times as long as to note the time.
+ */
 const LOOK_EVERY_TICKS = 4
 /** A block of an idle loop is worth noting from here on. */
 const BLOCK_MS = 20
@@ -24,12 +32,13 @@ const MAX_CORRECTIONS = 5000
 /**
  * Event loop delay: how late a timer fires that is due at a random moment.
  *
- * A timer of our own ticks every 50 ms while the loop is busy, and ever more rarely up to the frame interval while it is
- * idle: an idle app is not woken a hundred times a second. A block of length L would have delayed all timers that fell due
- * meanwhile, by L, L - R, L - 2R ...; they are counted as well (the correction against coordinated omission that HdrHistogram
- * calls recording with an expected interval), so the distribution has no bias for how often we looked.
- * A block between two rare ticks of an idle loop is caught by its trace in the loop's active time: so many active seconds in
- * so few turns of the app bound the longest from below.
+ * A timer of our own ticks every 50 ms while the loop is busy, and ever more rarely up to the frame
+ * interval while it is idle: an idle app is not woken a hundred times a second. A block of length L
+ * would have delayed all timers that fell due meanwhile, by L, L - R, L - 2R ...; they are counted
+ * as well (the correction against coordinated omission that HdrHistogram calls recording with an
+ * expected interval), so the distribution has no bias for how often we looked. A block between two
+ * rare ticks of an idle loop is caught by its trace in the loop's active time: so many active
+ * seconds in so few turns of the app bound the longest from below.
  *
  * Every few of the same ticks watch for peaks of external memory between frames.
  *
@@ -54,7 +63,11 @@ function delay (frameMs, guarded) {
 
   const record = (/** @type {number} */ lateMs) => {
     buckets.add(lateMs <= GRANULARITY_MS ? 0 : lateMs / 1000)
-    for (let missed = lateMs - intervalMs, n = 0; missed > GRANULARITY_MS && n < MAX_CORRECTIONS; missed -= intervalMs, n++) {
+    for (
+      let missed = lateMs - intervalMs, n = 0;
+      missed > GRANULARITY_MS && n < MAX_CORRECTIONS;
+      missed -= intervalMs, n++
+    ) {
       buckets.add(missed / 1000)
     }
   }
@@ -68,14 +81,17 @@ function delay (frameMs, guarded) {
     // A block between close ticks delays one of them: only rare ticks ask for turns.
     const turns = intervalMs > BUSY_MS ? iterations() : undefined
     if (turns !== undefined && lastTurns !== undefined && activeMs > BLOCK_MS) {
-      buckets.longestSeconds = Math.max(buckets.longestSeconds, activeMs / Math.max(1, turns - lastTurns - ownTurns) / 1000)
+      buckets.longestSeconds = Math.max(
+        buckets.longestSeconds,
+        activeMs / Math.max(1, turns - lastTurns - ownTurns) / 1000
+      )
     }
     busy = activeMs / Math.max(1, activeMs + now.idle - last.idle) >= BUSY_RATIO
     last = now
     lastTurns = turns
     ownTurns = 0
-    // What was busy is looked at closely for a frame longer: blocks that come now and then would fall between rare ticks. At
-    // rest the frame's own timer does the ticking.
+    // What was busy is looked at closely for a frame longer: blocks that come now and then would
+    // fall between rare ticks. At rest the frame's own timer does the ticking.
     if (busy) busyUntilMs = nowMs + frameMs
     intervalMs = nowMs < busyUntilMs ? BUSY_MS : intervalMs * 2
     if (intervalMs < frameMs) schedule(nowMs)
@@ -106,7 +122,11 @@ function delay (frameMs, guarded) {
 
   const peak = () => {
     const { external_memory: external } = /** @type {{ external_memory?: number }} */ (getHeapStatistics())
-    if (external !== undefined && external > externalPeakBytes && external <= Number.MAX_SAFE_INTEGER) externalPeakBytes = external
+    if (
+      external !== undefined &&
+      external > externalPeakBytes &&
+      external <= Number.MAX_SAFE_INTEGER
+    ) { externalPeakBytes = external }
   }
 
   return {

@@ -21,7 +21,15 @@ const MOVED_SHARE = 0.05
 const AGAIN_AFTER_SECONDS = 10
 
 /** What the kernel calls those without a name. The rest of its names count as `other`. */
-const ANONYMOUS = new Set(['eventpoll', 'eventfd', 'inotify', 'io_uring', 'timerfd', 'signalfd', 'pidfd'])
+const ANONYMOUS = new Set([
+  'eventpoll',
+  'eventfd',
+  'inotify',
+  'io_uring',
+  'timerfd',
+  'signalfd',
+  'pidfd'
+])
 
 /**
  * @param {string} link target of a link in /proc/self/fd, see proc_pid_fd(5)
@@ -86,7 +94,10 @@ function fileDescriptors ({
   let kindsClosed = false
   /** @type {number | undefined} */
   let most
-  /** Linux 6.2 and later say how many there are as the folder's size. @type {boolean | undefined} */
+  /**
+   * Linux 6.2 and later say how many there are as the folder's size.
+   * @type {boolean | undefined}
+   */
   let sizeTells
   let listAgainAtSeconds = 0
   /** The last listing. @type {string[] | undefined} */
@@ -140,7 +151,9 @@ function fileDescriptors ({
       try {
         const open = count(tick.nowSeconds)
         if (open !== undefined) values.openFileDescriptors = open
-        most ??= Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1])
+        most ??= Number(
+          /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]
+        )
         if (most > 0) values.maxFileDescriptors = most
         if (open === undefined || counting || kindsClosed) return
         if (tick.nowSeconds < countAgainAtSeconds) return

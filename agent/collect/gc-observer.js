@@ -5,7 +5,8 @@ const { PerformanceObserver } = require('../primordials')
 /** @typedef {import('node:perf_hooks').PerformanceEntry[]} Entries */
 
 /**
- * Observes GCs from now on. Whoever counts them is loaded later: until then what V8 reported waits here, some milliseconds' worth.
+ * Observes GCs from now on. Whoever counts them is loaded later: until then what V8 reported waits
+ * here, some milliseconds' worth.
  */
 function gcObserver () {
   /** @type {Entries[]} */

@@ -149,7 +149,10 @@ class Range {
     this.#least = this.#most = value
   }
 
-  /** @param {number} value @returns {number} from the least to the most, NaN where unknown */
+  /**
+   * @param {number} value
+   * @returns {number} from the least to the most, NaN where unknown
+   */
   add (value) {
     this.#least = Math.min(this.#least, value)
     this.#most = Math.max(this.#most, value)

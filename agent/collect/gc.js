@@ -21,7 +21,10 @@ function keyOf ({ kind = 0, flags = 0 }) {
   return `${name}/${cause}`
 }
 
-/** Used bytes of all spaces but the new ones: what a major GC left, plus what was promoted or made old since. */
+/**
+ * Used bytes of all spaces but the new ones: what a major GC left, plus what was promoted or made
+ * old since.
+ */
 function oldBytes () {
   let bytes = 0
   for (const { space_name: name, space_used_size: used } of getHeapSpaceStatistics()) {
@@ -31,16 +34,21 @@ function oldBytes () {
 }
 
 /**
- * Every GC pause, counted by kind and cause, and the live heap after majors. Entries come in batches, and since Node 20
- * only when the loop has something else to do: what is pending is taken at each frame.
+ * Every GC pause, counted by kind and cause, and the live heap after majors. Entries come in
+ * batches, and since Node 20 only when the loop has something else to do: what is pending is taken
+ * at each frame.
  * @param {ReturnType<typeof import('./gc-observer').gcObserver>} observer
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} guarded
- * @returns {import('./collector').Collector & { majors: () => number, gcs: () => number }} how many major ones, and all, were seen so far
+ * @returns {import('./collector').Collector & { majors: () => number, gcs: () => number }} how many
+ *   major ones, and all, were seen so far
  */
 function gc (observer, guarded) {
   /** @type {Map<string, Buckets>} */
   const pauses = new Map()
-  /** The same by what V8 says, `kind` and `flags` in one number: there may be thousands a second. @type {Map<number, { buckets: Buckets, major: boolean }>} */
+  /**
+   * The same by what V8 says, `kind` and `flags` in one number: there may be thousands a second.
+   * @type {Map<number, { buckets: Buckets, major: boolean }>}
+   */
   const known = new Map()
   /** @param {{ kind?: number, flags?: number }} detail */
   const pausesOf = detail => {

@@ -1,19 +1,31 @@
 'use strict'
 
 /**
- * All collectors but that of GCs, which starts before them, in the order in which they read. What is the process's comes from the main
- * thread only. Each is loaded when it is asked for, and what is long has a pause in between: all at once would hold the app up for milliseconds.
+ * All collectors but that of GCs, which starts before them, in the order in which they read. What
+ * is the process's comes from the main thread only. Each is loaded when it is asked for, and what
+ * is long has a pause in between: all at once would hold the app up for milliseconds.
  * @param {object} options
  * @param {boolean} options.isMainThread
  * @param {number} options.frameMs
- * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} options.guarded
- * @param {(what: string, work: () => void) => () => void} options.metered guards, and counts the time
+ * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void}
+ *   options.guarded
+ * @param {(what: string, work: () => void) => () => void} options.metered guards, and counts the
+ *   time
  * @param {() => number} options.majors major GCs so far
  * @param {import('../allocator-access').AllocatorAccess} [options.access] where malloc may be asked
- * @param {number} [options.memoryLimitBytes] of the container, where its cgroup cannot be read; 0 is none
+ * @param {number} [options.memoryLimitBytes] of the container, where its cgroup cannot be read; 0
+ *   is none
  * @returns {Generator<import('./collector').Collector | undefined, void>} undefined: a pause
  */
-function * collectors ({ isMainThread, frameMs, guarded, metered, majors, access, memoryLimitBytes }) {
+function * collectors ({
+  isMainThread,
+  frameMs,
+  guarded,
+  metered,
+  majors,
+  access,
+  memoryLimitBytes
+}) {
   if (isMainThread) {
     const files = require('../read-file').kernelFiles()
     yield Object.assign(require('./process-status').processStatus({ files }), { stop: files.close })
@@ -25,8 +37,12 @@ function * collectors ({ isMainThread, frameMs, guarded, metered, majors, access
     yield
     require('./memory-look')
     yield
-    // Who asks malloc learns what was freed and kept while anonymous memory stayed as it is: with the looks, each ten seconds.
-    yield require('./memory-map').memoryMap({ frameMs, metered, look: addons.look, ...(access && { atRestEverySeconds: 0 }) }, { read: files.readKept })
+    // Who asks malloc learns what was freed and kept while anonymous memory stayed as it is: with
+    // the looks, each ten seconds.
+    yield require('./memory-map').memoryMap(
+      { frameMs, metered, look: addons.look, ...(access && { atRestEverySeconds: 0 }) },
+      { read: files.readKept }
+    )
     if (access) yield require('./allocator-books').allocatorBooks(access)
     yield addons
     yield require('./file-descriptors').fileDescriptors()

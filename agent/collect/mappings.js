@@ -1,23 +1,29 @@
 'use strict'
 
-/** glibc reserves 64 MiB, aligned to 64 MiB, for each arena but the main one (HEAP_MAX_SIZE, malloc/arena.c). */
+/**
+ * glibc reserves 64 MiB, aligned to 64 MiB, for each arena but the main one (HEAP_MAX_SIZE,
+ * malloc/arena.c).
+ */
 const ARENA_BYTES = 64 * 2 ** 20
 /** Guard of a thread's stack: a page by default, some take more. */
 const MOST_GUARD_BYTES = 65_536
-/** The stacks of Node's threads: 4 MiB for a worker, else what ulimit -s says, 8 MiB nearly everywhere. */
+/**
+ * The stacks of Node's threads: 4 MiB for a worker, else what ulimit -s says, 8 MiB nearly
+ * everywhere.
+ */
 const LEAST_STACK_BYTES = 512 * 1024
 const MOST_STACK_BYTES = 8 * 2 ** 20
 /** Node.js 18 to 26 give exactly this to a worker, and to no other thread (src/node_worker.h). */
 const WORKER_STACK_BYTES = 4 * 2 ** 20
 /**
- * V8 reserves so many addresses for a WebAssembly memory, so that it need not check bounds: 8 GiB from its start, on Node 18
- * to 22 with 2 GiB before it, which join with the end of the one before.
+ * V8 reserves so many addresses for a WebAssembly memory, so that it need not check bounds: 8 GiB
+ * from its start, on Node 18 to 22 with 2 GiB before it, which join with the end of the one before.
  */
 const WEBASSEMBLY_BYTES = 8 * 2 ** 30
 const WEBASSEMBLY_STEP_BYTES = 2 * 2 ** 30
 /**
- * V8 puts its pages at random addresses below 2^46 (allocator hints, src/base/platform); mmap's own area lies above. Told by the digits,
- * as there may be thousands of them.
+ * V8 puts its pages at random addresses below 2^46 (allocator hints, src/base/platform); mmap's own
+ * area lies above. Told by the digits, as there may be thousands of them.
  */
 const MMAP_AREA_DIGITS = 12
 const MMAP_AREA_FIRST_DIGIT = '4'.charCodeAt(0)
@@ -27,8 +33,10 @@ const NO_FILE = ' 00000000 00:00 0'
 
 /**
  * A mapping of the address space that holds anonymous memory which is not the V8 heap.
- * @typedef {'malloc_heap' | 'malloc_arenas' | 'malloc_mapped' | 'stacks' | 'webassembly'} MappingPart
- * @typedef {{ part: MappingPart, from: number, to: number, rssBytes: number }} Mapping rssBytes: as smaps says, 0 from maps
+ * @typedef {'malloc_heap' | 'malloc_arenas' | 'malloc_mapped' | 'stacks' | 'webassembly'}
+ *   MappingPart
+ * @typedef {{ part: MappingPart, from: number, to: number, rssBytes: number }} Mapping rssBytes: as
+ *   smaps says, 0 from maps
  */
 
 /**
@@ -41,16 +49,20 @@ const NO_FILE = ' 00000000 00:00 0'
  */
 
 /**
- * What lies where, from the lines of /proc/self/maps or smaps: proc(5). The V8 heap is not told apart from what is left: on
- * Node 20 and later each of its pages is a mapping of its own.
+ * What lies where, from the lines of /proc/self/maps or smaps: proc(5). The V8 heap is not told
+ * apart from what is left: on Node 20 and later each of its pages is a mapping of its own.
  *
- * - [heap] is the main malloc arena, and an anonymous writable mapping at a 64 MiB boundary, followed by an inaccessible one
+ * - [heap] is the main malloc arena, and an anonymous writable mapping at a 64 MiB boundary,
+ * followed by an inaccessible one
  *   up to the next boundary, is one of those of threads.
- * - A stack is preceded by its small inaccessible guard, a WebAssembly memory is followed by the rest of its
+ * - A stack is preceded by its small inaccessible guard, a WebAssembly memory is followed by the
+ * rest of its
  *   reservation.
- * - What else is writable and anonymous in mmap's area was mapped by malloc: large chunks, or all of another allocator.
+ * - What else is writable and anonymous in mmap's area was mapped by malloc: large chunks, or all
+ * of another allocator.
  *
- * @returns {{ layout: MemoryLayout, add: (lines: string) => void }} add: the next lines; layout: of those so far
+ * @returns {{ layout: MemoryLayout, add: (lines: string) => void }} add: the next lines; layout: of
+ *   those so far
  */
 function mappingsReader () {
   /** @type {MemoryLayout} */
@@ -58,7 +70,10 @@ function mappingsReader () {
   const { mappings } = layout
   let guardEnd = -1
   let guardBytes = 0
-  /** The mapping that may turn out to be an arena or a WebAssembly memory by what follows it. @type {Mapping | undefined} */
+  /**
+   * The mapping that may turn out to be an arena or a WebAssembly memory by what follows it.
+   * @type {Mapping | undefined}
+   */
   let last
   /** @type {Mapping | undefined} whose Rss line is to come */
   let open
@@ -70,7 +85,9 @@ function mappingsReader () {
       const first = text.charCodeAt(start)
       // A key of smaps begins with a capital letter, an address with a digit or a small one.
       if (first >= 65 && first <= 90) {
-        if (open && text.startsWith('Rss:', start)) open.rssBytes = parseInt(text.slice(start + 4, end), 10) * 1024
+        if (open && text.startsWith('Rss:', start)) {
+          open.rssBytes = parseInt(text.slice(start + 4, end), 10) * 1024
+        }
         continue
       }
       open = undefined
@@ -81,11 +98,14 @@ function mappingsReader () {
         last = undefined
         continue
       }
-      const inMmapArea = dash - start > MMAP_AREA_DIGITS || (dash - start === MMAP_AREA_DIGITS && first >= MMAP_AREA_FIRST_DIGIT)
+      const inMmapArea =
+        dash - start > MMAP_AREA_DIGITS ||
+        (dash - start === MMAP_AREA_DIGITS && first >= MMAP_AREA_FIRST_DIGIT)
       // A line of maps ends with a space where there is no name.
       const name = end - after > 1 ? text.slice(after, end).trim() : ''
       const inaccessible = text.startsWith(' ---', space)
-      const anonymous = inMmapArea && name === '' && (inaccessible || text.startsWith(' rw-', space))
+      const anonymous =
+        inMmapArea && name === '' && (inaccessible || text.startsWith(' rw-', space))
       if (!anonymous && name !== '[heap]' && name !== '[stack]') {
         last = undefined
         continue
@@ -104,7 +124,14 @@ function mappingsReader () {
             // What exceeds the reservation is a neighbour that the kernel joined to the memory.
             const before = (to - last.from) % WEBASSEMBLY_STEP_BYTES
             if (before < last.to - last.from) {
-              if (before > 0) mappings.push({ part: 'malloc_mapped', from: last.from, to: last.from + before, rssBytes: 0 })
+              if (before > 0) {
+                mappings.push({
+                  part: 'malloc_mapped',
+                  from: last.from,
+                  to: last.from + before,
+                  rssBytes: 0
+                })
+              }
               last.from += before
               last.part = 'webassembly'
             }
@@ -115,14 +142,24 @@ function mappingsReader () {
       }
       last = undefined
       if (name === '[heap]') layout.heapBytes += to - from
-      const isStack = name === '[stack]' || (name === '' && from === guardEnd && guardBytes <= MOST_GUARD_BYTES && to - from >= LEAST_STACK_BYTES)
+      const isStack =
+        name === '[stack]' ||
+        (name === '' &&
+          from === guardEnd &&
+          guardBytes <= MOST_GUARD_BYTES &&
+          to - from >= LEAST_STACK_BYTES)
       if (isStack && to - from === WORKER_STACK_BYTES && name === '') layout.workerStacks++
       if (isStack && to - from > MOST_STACK_BYTES && name === '') {
         // The kernel joins a mapping with its neighbour of the same kind.
         mappings.push({ part: 'stacks', from, to: from + MOST_STACK_BYTES, rssBytes: 0 })
         open = { part: 'malloc_mapped', from: from + MOST_STACK_BYTES, to, rssBytes: 0 }
       } else {
-        open = { part: name === '[heap]' ? 'malloc_heap' : isStack ? 'stacks' : 'malloc_mapped', from, to, rssBytes: 0 }
+        open = {
+          part: name === '[heap]' ? 'malloc_heap' : isStack ? 'stacks' : 'malloc_mapped',
+          from,
+          to,
+          rssBytes: 0
+        }
       }
       mappings.push(open)
       last = open

@@ -46,7 +46,10 @@ function memoryCgroup ({
   }
 }
 
-/** @param {() => string} read @returns {number} bytes; Infinity: none */
+/**
+ * @param {() => string} read
+ * @returns {number} bytes; Infinity: none
+ */
 function readLimit (read) {
   try {
     const text = read()

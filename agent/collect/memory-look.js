@@ -18,15 +18,26 @@ const { residentPages } = require('./resident-pages')
  */
 
 /**
- * What a look at the memory map finds: malloc's extents from /proc/self/maps, and how much of them is resident from /proc/self/pagemap, or
- * where that is closed (gVisor) from smaps.
+ * What a look at the memory map finds: malloc's extents from /proc/self/maps, and how much of them
+ * is resident from /proc/self/pagemap, or where that is closed (gVisor) from smaps.
  *
- * @param {(lines: string) => void} show is shown the lines as well, which are too dear to be made twice
+ * @param {(lines: string) => void} show is shown the lines as well, which are too dear to be made
+ *   twice
  * @param {Sources} [sources]
- * @returns {{ take: () => Generator<void, Look>, anonBytes: () => number, usesSmaps: () => boolean }} take: pauses wherever there may be
- *   one; usesSmaps: whether the kernel must add up smaps for it. The first two throw where /proc is closed
+ * @returns
+ *   {{ take: () => Generator<void, Look>, anonBytes: () => number, usesSmaps: () => boolean }}
+ *   take: pauses wherever there may be one; usesSmaps: whether the kernel must add up smaps for it.
+ *   The first two throw where /proc is closed
  */
-function memoryLook (show, { read = kernelFiles().read, auxiliaryVector = () => readFileSync('/proc/self/auxv'), lines = linesOf, count } = {}) {
+function memoryLook (
+  show,
+  {
+    read = kernelFiles().read,
+    auxiliaryVector = () => readFileSync('/proc/self/auxv'),
+    lines = linesOf,
+    count
+  } = {}
+) {
   /** @type {'maps' | 'smaps'} */
   let source = 'maps'
   let counted = count
@@ -34,7 +45,10 @@ function memoryLook (show, { read = kernelFiles().read, auxiliaryVector = () => 
   const pages = [0, 0, 0]
   const pageBytes = () => (knownPageBytes ||= pageBytesOf(auxiliaryVector()))
 
-  /** @param {Mapping[]} mappings @returns {Generator<void, Resident | undefined>} */
+  /**
+   * @param {Mapping[]} mappings
+   * @returns {Generator<void, Resident | undefined>}
+   */
   function * residentOf (mappings) {
     if (source === 'smaps') return sumOfSmaps(mappings)
     try {
@@ -66,11 +80,16 @@ function memoryLook (show, { read = kernelFiles().read, auxiliaryVector = () => 
   }
 }
 
-/** The size of a page: Node does not tell it, smaps and the auxiliary vector do. @param {Buffer} vector */
+/**
+ * The size of a page: Node does not tell it, smaps and the auxiliary vector do.
+ * @param {Buffer} vector
+ */
 function pageBytesOf (vector) {
   const AT_PAGESZ = 6
   for (let at = 0; at + 16 <= vector.length; at += 16) {
-    if (vector.readBigUInt64LE(at) === BigInt(AT_PAGESZ)) return Number(vector.readBigUInt64LE(at + 8))
+    if (vector.readBigUInt64LE(at) === BigInt(AT_PAGESZ)) {
+      return Number(vector.readBigUInt64LE(at + 8))
+    }
   }
   throw new Error('no page size in /proc/self/auxv')
 }

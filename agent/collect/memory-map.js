@@ -5,25 +5,38 @@ const { isTemporary } = require('../read-file')
 const { memoryLook } = require('./memory-look')
 
 const EVERY_SECONDS = 10
-/** While anonymous memory stays as it is, little can have moved within it; the exporter follows the heap and the Buffers by their own numbers. */
+/**
+ * While anonymous memory stays as it is, little can have moved within it; the exporter follows the
+ * heap and the Buffers by their own numbers.
+ */
 const AT_REST_EVERY_SECONDS = 60
 /** Of a small memory the share below is nothing: garbage alone moves it by more. */
 const LEAST_MOVED_BYTES = 2 ** 20
-/** The kernel adds up smaps page by page under the lock that page faults wait for: where it must serve, rarely. */
+/**
+ * The kernel adds up smaps page by page under the lock that page faults wait for: where it must
+ * serve, rarely.
+ */
 const SMAPS_EVERY_SECONDS = 120
 /** A look may take this share of a core; one that takes longer makes the next ones rarer. */
 const MOST_SHARE = 0.0005
 const RAREST_SECONDS = 600
-/** A look takes milliseconds, up to dozens: it is taken in pieces of about this length, and the app has its turn in between. */
+/**
+ * A look takes milliseconds, up to dozens: it is taken in pieces of about this length, and the app
+ * has its turn in between.
+ */
 const PIECE_SECONDS = 0.0004
 const BETWEEN_PIECES_MS = 1
-/** It is begun so long before its frame that it should end just then, going by the last one: what a frame says is of one moment. */
+/**
+ * It is begun so long before its frame that it should end just then, going by the last one: what a
+ * frame says is of one moment.
+ */
 const LEAST_LEAD_MS = 5
 const MOST_LEAD_MS = 500
 const LEAD_FACTOR = 1.5
 /**
- * The app takes and frees memory meanwhile: where it moved by more than this, the look is taken anew and at once, as only that is of one moment; unless it would
- * hold the app up for too long. Other threads may move it even then: the next frame has another.
+ * The app takes and frees memory meanwhile: where it moved by more than this, the look is taken
+ * anew and at once, as only that is of one moment; unless it would hold the app up for too long.
+ * Other threads may move it even then: the next frame has another.
  */
 const MOVED_SHARE = 0.02
 const MOST_AT_ONCE_SECONDS = 0.01
@@ -32,19 +45,26 @@ const MOST_ATTEMPTS = 3
 /** @typedef {import('./memory-look').Look} Look */
 
 /**
- * Where the anonymous memory of the process lies that is not the V8 heap: `memory-look.js` finds it, and here is decided when. What is
- * anonymous and resident and none of it is `other`: the V8 heap, mostly.
+ * Where the anonymous memory of the process lies that is not the V8 heap: `memory-look.js` finds
+ * it, and here is decided when. What is anonymous and resident and none of it is `other`: the V8
+ * heap, mostly.
  *
  * @param {object} options
  * @param {number} options.frameMs
- * @param {(what: string, work: () => void) => () => void} options.metered guards work between frames, and counts its time
- * @param {(lines: string) => void} [options.look] is shown the lines as well, which are too dear to be made twice
+ * @param {(what: string, work: () => void) => () => void} options.metered guards work between
+ *   frames, and counts its time
+ * @param {(lines: string) => void} [options.look] is shown the lines as well, which are too dear to
+ *   be made twice
  * @param {number} [options.atRestEverySeconds] while anonymous memory does not move
- * @param {import('./memory-look').Sources & { now?: () => number, later?: (work: () => void, ms: number) => () => void }} [dependencies]
+ * @param {import('./memory-look').Sources & { now?: () => number, later?: (work: () => void, ms:
+ *   number) => () => void }} [dependencies]
  *   now: seconds; later: returns what takes it back
  * @returns {import('./collector').Collector}
  */
-function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS }, { now = () => nowMs() / 1000, later = setLater, ...sources } = {}) {
+function memoryMap (
+  { frameMs, metered, look = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS },
+  { now = () => nowMs() / 1000, later = setLater, ...sources } = {}
+) {
   const { take, anonBytes, usesSmaps } = memoryLook(look, sources)
   let nextAt = process.platform === 'linux' ? 0 : Infinity
   /** Anonymous memory as the last look told of it, and until when that holds while it stays so. */
@@ -88,7 +108,9 @@ function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT
     noteAnonBytes()
     tookSeconds += now() - from
     if (more) takeBack = later(piece, BETWEEN_PIECES_MS)
-    else leadMs = Math.min(LEAD_FACTOR * (now() - beganSeconds) * 1000 + LEAST_LEAD_MS, MOST_LEAD_MS)
+    else {
+      leadMs = Math.min(LEAD_FACTOR * (now() - beganSeconds) * 1000 + LEAST_LEAD_MS, MOST_LEAD_MS)
+    }
   }
   const piece = metered('look', goOn)
 
@@ -134,14 +156,27 @@ function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT
     }
   }
 
-  /** @param {import('./collector').Values} values as of now @returns {boolean} whether what was seen is of another moment */
-  const moved = ({ rssAnonBytes }) => rssAnonBytes !== undefined &&
-    Math.max(mostBytes, rssAnonBytes) - Math.min(leastBytes, rssAnonBytes) > MOVED_SHARE * rssAnonBytes
+  /**
+   * @param {import('./collector').Values} values as of now
+   * @returns {boolean} whether what was seen is of another moment
+   */
+  const moved = ({ rssAnonBytes }) =>
+    rssAnonBytes !== undefined &&
+    Math.max(mostBytes, rssAnonBytes) - Math.min(leastBytes, rssAnonBytes) >
+      MOVED_SHARE * rssAnonBytes
 
-  /** @param {import('./collector').Values} values as of now @returns {boolean} whether all is as the last look told, as far as anonymous memory shows */
-  const isAtRest = ({ rssAnonBytes = NaN }) => Math.abs(rssAnonBytes - toldAnonBytes) <= Math.max(LEAST_MOVED_BYTES, MOVED_SHARE * toldAnonBytes)
+  /**
+   * @param {import('./collector').Values} values as of now
+   * @returns {boolean} whether all is as the last look told, as far as anonymous memory shows
+   */
+  const isAtRest = ({ rssAnonBytes = NaN }) =>
+    Math.abs(rssAnonBytes - toldAnonBytes) <=
+    Math.max(LEAST_MOVED_BYTES, MOVED_SHARE * toldAnonBytes)
 
-  /** @param {import('./collector').Values} values @param {Look} look */
+  /**
+   * @param {import('./collector').Values} values
+   * @param {Look} look
+   */
   const tell = (values, { layout, resident }) => {
     values.mallocHeapBytes = layout.heapBytes
     values.mallocArenaBytes = layout.arenaBytes
@@ -154,7 +189,11 @@ function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT
 
   return {
     fields: [
-      'mallocHeapBytes', 'mallocArenaBytes', 'mallocArenas', 'workerThreads', 'residentBytes'
+      'mallocHeapBytes',
+      'mallocArenaBytes',
+      'mallocArenas',
+      'workerThreads',
+      'residentBytes'
     ],
     start () {
       if (nextAt === 0) takeBack = later(begin, 0)
@@ -175,14 +214,20 @@ function memoryMap ({ frameMs, metered, look = () => {}, atRestEverySeconds = AT
         tookSeconds = 0
       }
       const nextFrameSeconds = nowSeconds + frameMs / 1000
-      const isDue = nextFrameSeconds >= nextAt && (nextFrameSeconds >= atRestUntil || !isAtRest(values))
-      if (!atOnce && !looking && !takeBack && isDue) takeBack = later(begin, Math.max(0, frameMs - leadMs))
+      const isDue =
+        nextFrameSeconds >= nextAt && (nextFrameSeconds >= atRestUntil || !isAtRest(values))
+      if (!atOnce && !looking && !takeBack && isDue) {
+        takeBack = later(begin, Math.max(0, frameMs - leadMs))
+      }
     },
     stop: cancel
   }
 }
 
-/** @param {() => void} work @param {number} ms */
+/**
+ * @param {() => void} work
+ * @param {number} ms
+ */
 function setLater (work, ms) {
   const timer = setTimeout(work, ms)
   return () => clearTimeout(timer)

@@ -5,14 +5,20 @@ const { isTemporary, kernelFiles, numberAfter, leadingNumbers } = require('../re
 
 /** Line of /proc/self/status -> field. Sizes are in kB there. proc(5). */
 const SIZES = /** @type {const} */ ([
-  ['VmRSS:', 'rssBytes'], ['RssAnon:', 'rssAnonBytes'], ['RssFile:', 'rssFileBytes'], ['RssShmem:', 'rssShmemBytes'],
-  ['VmSwap:', 'swapBytes'], ['VmSize:', 'virtualBytes'], ['VmData:', 'dataBytes']
+  ['VmRSS:', 'rssBytes'],
+  ['RssAnon:', 'rssAnonBytes'],
+  ['RssFile:', 'rssFileBytes'],
+  ['RssShmem:', 'rssShmemBytes'],
+  ['VmSwap:', 'swapBytes'],
+  ['VmSize:', 'virtualBytes'],
+  ['VmData:', 'dataBytes']
 ])
 /** The kernel writes all of status at some cost; sizes alone come cheap from statm. */
 const STATUS_EVERY_FRAMES = 10
 
 /**
- * What the kernel says of the process: RSS and its parts. Elsewhere than on Linux, or where /proc is closed, RSS alone.
+ * What the kernel says of the process: RSS and its parts. Elsewhere than on Linux, or where /proc
+ * is closed, RSS alone.
  * @param {{ files?: Pick<import('../read-file').KernelFiles, 'read' | 'readKept'> }} [dependencies]
  * @returns {import('./collector').Collector}
  */
@@ -30,11 +36,15 @@ function processStatus ({ files = kernelFiles() } = {}) {
     }
     values.threads = numberAfter(text, 'Threads:')
   }
-  /** size, resident and shared (file and shmem) in pages. proc(5). @param {import('./collector').Values} values */
+  /**
+   * size, resident and shared (file and shmem) in pages. proc(5).
+   * @param {import('./collector').Values} values
+   */
   const readStatm = values => {
     leadingNumbers(files.readKept('/proc/self/statm'), pages)
     const [size, resident, shared] = pages
-    // Node does not tell the page size; both files tell the size of the same address space. It is a power of two.
+    // Node does not tell the page size; both files tell the size of the same address space. It is a
+    // power of two.
     pageBytes ||= 2 ** Math.round(Math.log2(values.virtualBytes / size))
     values.virtualBytes = size * pageBytes
     values.rssBytes = resident * pageBytes
@@ -42,14 +52,24 @@ function processStatus ({ files = kernelFiles() } = {}) {
   }
 
   return {
-    fields: ['rssBytes', 'rssAnonBytes', 'rssFileBytes', 'rssShmemBytes', 'swapBytes', 'virtualBytes', 'dataBytes', 'threads'],
+    fields: [
+      'rssBytes',
+      'rssAnonBytes',
+      'rssFileBytes',
+      'rssShmemBytes',
+      'swapBytes',
+      'virtualBytes',
+      'dataBytes',
+      'threads'
+    ],
     read (values, { count }) {
       if (!closed) {
         try {
           if (pageBytes === 0 || count % STATUS_EVERY_FRAMES === 0) readStatus(values)
           readStatm(values)
         } catch (error) {
-          closed = !isTemporary(error) // the permission model, or a /proc that is not mounted: it stays so
+          // the permission model, or a /proc that is not mounted: it stays so
+          closed = !isTemporary(error)
         }
       }
       if (closed) values.rssBytes = readRssBytes()

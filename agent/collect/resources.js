@@ -3,12 +3,16 @@
 const { listActiveResources } = require('../primordials')
 const { KEY } = require('../text-rules')
 
-/** Listing takes time in proportion to what is active: not every frame, and not in the same one as other dear readings. */
+/**
+ * Listing takes time in proportion to what is active: not every frame, and not in the same one as
+ * other dear readings.
+ */
 const EVERY_FRAMES = 5
 const TURN = 3
 
 /**
- * What keeps the event loop alive, by type. The agent's own timers and socket are unref'd, so they are not among them.
+ * What keeps the event loop alive, by type. The agent's own timers and socket are unref'd, so they
+ * are not among them.
  * @returns {import('./collector').Collector}
  */
 function resources () {

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Warnings of Node that tell of things that pile up: an emitter says once that it has more listeners than it expects.
- * Listening to `warning` changes nothing: Node prints them all the same.
+ * Warnings of Node that tell of things that pile up: an emitter says once that it has more
+ * listeners than it expects. Listening to `warning` changes nothing: Node prints them all the same.
  *
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} guarded
  * @returns {import('./collector').Collector}

@@ -143,7 +143,11 @@ const attacks = [
   { who: 'app', what: 'an impostor in the exporter’s place', mode: undefined, runAlone: impostors }
 ]
 
-/** @param {import('./stage').Stage} stage @param {Options} options @returns {Promise<Outcome>} */
+/**
+ * @param {import('./stage').Stage} stage
+ * @param {Options} options
+ * @returns {Promise<Outcome>}
+ */
 async function quiet (stage, { seconds }) {
   await wait(1000 * seconds)
   return { tried: `nothing, for ${seconds} s` }

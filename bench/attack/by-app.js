@@ -17,20 +17,34 @@ const LIVE = 'setTimeout(() => { console.log("done") }, 2500)'
  */
 const APPS = {
   nothing: LIVE,
-  'timers return numbers': `const t = setTimeout; ${LIVE}; globalThis.setTimeout = (...a) => { t(...a); return 1 }; globalThis.setInterval = () => 2`,
-  'timers throw': `${LIVE}; for (const name of ["setTimeout", "setInterval", "setImmediate", "clearTimeout", "clearInterval"]) globalThis[name] = () => { throw new Error(name) }`,
+  'timers return numbers': `const t = setTimeout; ${LIVE}; globalThis.setTimeout = (...a) => { ` +
+    't(...a); return 1 }; globalThis.setInterval = () => 2',
+  'timers throw': `${LIVE}; for (const name of ["setTimeout", "setInterval", "setImmediate", ` +
+    '"clearTimeout", "clearInterval"]) globalThis[name] = () => { throw new Error(name) }',
   'process is frozen': `${LIVE}; Object.freeze(process)`,
-  'JSON and Date throw': `${LIVE}; JSON.stringify = JSON.parse = () => { throw new Error("JSON") }; Date.now = () => { throw new Error("Date") }`,
-  'performance throws': `${LIVE}; const { performance } = require("node:perf_hooks"); for (const name of ["now", "eventLoopUtilization"]) Object.defineProperty(performance, name, { value () { throw new Error(name) } })`,
-  'fs throws': `${LIVE}; const fs = require("node:fs"); for (const name of ["readSync", "openSync", "writeSync", "readFileSync", "lstatSync", "readdirSync", "closeSync"]) fs[name] = () => { throw new Error(name) }`,
-  'memoryUsage throws': `${LIVE}; process.memoryUsage = () => { throw new Error("memoryUsage") }; process.cpuUsage = () => { throw new Error("cpuUsage") }`,
-  'prototypes are poisoned': `${LIVE}; Object.prototype.type = "bye"; Array.prototype.extra = 1; String.prototype.split = () => { throw new Error("split") }; Map.prototype.get = () => { throw new Error("get") }`,
-  'net throws': `${LIVE}; require("node:net").connect = () => { throw new Error("connect") }; require("node:net").Socket.prototype.unref = () => { throw new Error("unref") }`,
+  'JSON and Date throw': `${LIVE}; JSON.stringify = JSON.parse = () => { throw new ` +
+    'Error("JSON") }; Date.now = () => { throw new Error("Date") }',
+  'performance throws': `${LIVE}; const { performance } = require("node:perf_hooks"); for ` +
+    '(const name of ["now", "eventLoopUtilization"]) Object.defineProperty(performance, name, { ' +
+      'value () { throw new Error(name) } })',
+  'fs throws': `${LIVE}; const fs = require("node:fs"); for (const name of ["readSync", ` +
+    '"openSync", "writeSync", "readFileSync", "lstatSync", "readdirSync", "closeSync"]) ' +
+      'fs[name] = () => { throw new Error(name) }',
+  'memoryUsage throws': `${LIVE}; process.memoryUsage = () => { throw new Error("memoryUsage") ` +
+    '}; process.cpuUsage = () => { throw new Error("cpuUsage") }',
+  'prototypes are poisoned': `${LIVE}; Object.prototype.type = "bye"; Array.prototype.extra = ` +
+    '1; String.prototype.split = () => { throw new Error("split") }; Map.prototype.get = () => ' +
+      '{ throw new Error("get") }',
+  'net throws': `${LIVE}; require("node:net").connect = () => { throw new Error("connect") }; ` +
+    'require("node:net").Socket.prototype.unref = () => { throw new Error("unref") }',
   'it throws itself': 'setTimeout(() => { throw new Error("the app’s own") }, 1500)',
   'it ends at once': 'process.exit(3)'
 }
 
-/** @param {string[]} args @param {NodeJS.ProcessEnv} env */
+/**
+ * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} env
+ */
 async function run (args, env) {
   const child = spawn(process.execPath, args, {
     env: { ...process.env, NODE_OPTIONS: '', ...env },

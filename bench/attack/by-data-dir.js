@@ -40,7 +40,10 @@ function readRecords (file) {
   return records
 }
 
-/** @param {unknown} meta @param {Buffer} [bytes] */
+/**
+ * @param {unknown} meta
+ * @param {Buffer} [bytes]
+ */
 function record (meta, bytes = Buffer.alloc(0)) {
   const json = Buffer.from(JSON.stringify(meta))
   const length = Buffer.alloc(4)
@@ -85,10 +88,17 @@ async function saveReal (stage, to) {
 const bomb = () => deflateRawSync(Buffer.alloc(GIB))
 
 const FAMILIES = ['seconds', 'step10', 'step60', 'deaths']
-/** Numbered behind those that are there. @param {string} family @param {number} [number] */
+/**
+ * Numbered behind those that are there.
+ * @param {string} family
+ * @param {number} [number]
+ */
 const segmentName = (family, number = 900_000) =>
   `${family}-${String(number).padStart(15, '0')}.segment`
-/** @param {string} folder @param {string} id */
+/**
+ * @param {string} folder
+ * @param {string} id
+ */
 const captureFolder = (folder, id = randomUUID()) => {
   const made = path.join(folder, 'captures', id)
   fs.mkdirSync(made, { recursive: true, mode: 0o700 })

@@ -37,7 +37,8 @@ const MORE = { p50Ms: 5, p99Ms: 100, servedRatio: 0.97, endMs: 2000 }
 
 /**
  * A watched app under load while its exporter behaves so.
- * @param {string} behaviour @param {number} seconds
+ * @param {string} behaviour
+ * @param {number} seconds
  * @returns {Promise<Turn>}
  */
 async function turn (behaviour, seconds) {
@@ -108,13 +109,19 @@ function timed (port, agent) {
   })
 }
 
-/** @param {number} pid @returns {number} seconds, of a machine with 100 ticks a second: proc(5) */
+/**
+ * @param {number} pid
+ * @returns {number} seconds, of a machine with 100 ticks a second: proc(5)
+ */
 function readCpu (pid) {
   const fields = fs.readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ')
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-/** @param {Turn} one @param {Turn[]} silent */
+/**
+ * @param {Turn} one
+ * @param {Turn[]} silent
+ */
 function isHarmless ({ asked, served, p50Ms, p99Ms, endMs }, silent) {
   const worst = (/** @type {'p50Ms' | 'p99Ms' | 'endMs'} */ name) =>
     Math.max(...silent.map(one => one[name]))
@@ -148,13 +155,17 @@ async function impostors ({ seconds, say }) {
       turns[i] = await measure(behaviour)
     }
   }
-  const claims = turns.filter(one => !silent.includes(one)).map(one => ({
-    text: `${one.behaviour}: the app answers as with a silent one`,
-    held: isHarmless(one, silent),
-    detail: `${one.served} of ${one.asked}, p50 ${one.p50Ms.toFixed(1)} ms, p99 ${one.p99Ms.toFixed(0)} ms, ends in ${one.endMs.toFixed(0)} ms`
-  }))
+  const claims = turns
+    .filter(one => !silent.includes(one))
+    .map(one => ({
+      text: `${one.behaviour}: the app answers as with a silent one`,
+      held: isHarmless(one, silent),
+      detail: `${one.served} of ${one.asked}, p50 ${one.p50Ms.toFixed(1)} ms, p99 ` +
+        `${one.p99Ms.toFixed(0)} ms, ends in ${one.endMs.toFixed(0)} ms`
+    }))
   return {
-    tried: `${BEHAVIOURS.length} impostors, each for ${each} s, at ${REQUESTS_PER_SECOND} requests a second; ${repeated} turns repeated`,
+    tried: `${BEHAVIOURS.length} impostors, each for ${each} s, at ${REQUESTS_PER_SECOND} ` +
+      `requests a second; ${repeated} turns repeated`,
     claims,
     turns
   }

@@ -110,7 +110,8 @@ const storm =
       for (const socket of idle) socket.destroy()
       await opening
       return {
-        tried: `${asked} requests of /metrics in ${seconds} s (${answers}) beside up to ${most} idle connections of the same address, opened ${opened} times`
+        tried: `${asked} requests of /metrics in ${seconds} s (${answers}) beside up to ${most} ` +
+          `idle connections of the same address, opened ${opened} times`
       }
     }
 
@@ -135,7 +136,10 @@ async function manyTargets (stage) {
   return sockets
 }
 
-/** @param {Stage} stage @param {Options} options */
+/**
+ * @param {Stage} stage
+ * @param {Options} options
+ */
 async function slowClients (stage, { seconds }) {
   const agents = await manyTargets(stage)
   /** @type {net.Socket[]} */
@@ -164,7 +168,8 @@ async function slowClients (stage, { seconds }) {
   }
   for (const socket of [...sockets, ...agents]) socket.destroy()
   return {
-    tried: `${readers} clients that each ask ten times for /metrics of ${MANY_TARGETS} targets and never read, ${writers} that send a header byte by byte`
+    tried: `${readers} clients that each ask ten times for /metrics of ${MANY_TARGETS} targets ` +
+      `and never read, ${writers} that send a header byte by byte`
   }
 }
 
@@ -173,9 +178,11 @@ async function largeBodies (stage) {
   let sent = 0
   const body = Buffer.alloc(65_536, '{"a":')
   const heads = [
-    `POST /api/v1/targets/good/trim HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${LARGE_BODY_BYTES}\r\n\r\n`,
+    'POST /api/v1/targets/good/trim HTTP/1.1\r\nHost: x\r\nContent-Type: ' +
+      `application/json\r\nContent-Length: ${LARGE_BODY_BYTES}\r\n\r\n`,
     `POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: ${LARGE_BODY_BYTES}\r\n\r\n`,
-    `POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer ${'a'.repeat(8000)}\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    'POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: ' +
+      `Bearer ${'a'.repeat(8000)}\r\nTransfer-Encoding: chunked\r\n\r\n`,
     `GET /-/healthy HTTP/1.1\r\nHost: x\r\nContent-Length: ${LARGE_BODY_BYTES}\r\n\r\n`,
     `GET /${'a'.repeat(60_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
     `GET /metrics HTTP/1.1\r\n${'X-Junk: 1\r\n'.repeat(5000)}\r\n`
@@ -211,7 +218,8 @@ async function largeBodies (stage) {
     })
   )
   return {
-    tried: `24 requests with bodies of 16 MiB, heads of 60 KB and 5,000 headers, ${Math.round(sent / 2 ** 20)} MiB sent`
+    tried: '24 requests with bodies of 16 MiB, heads of 60 KB and 5,000 headers, ' +
+      `${Math.round(sent / 2 ** 20)} MiB sent`
   }
 }
 
@@ -292,7 +300,11 @@ async function refusals (asks, isRefused) {
   return answered
 }
 
-/** @param {string} text @param {string[]} answered @returns {Claim} */
+/**
+ * @param {string} text
+ * @param {string[]} answered
+ * @returns {Claim}
+ */
 const nothingAnswered = (text, answered) => ({
   text,
   held: answered.length === 0,
@@ -334,7 +346,8 @@ async function privateThings (stage) {
     )
   )
   return {
-    tried: `${asks.length} requests without the token: every route, ${DISGUISES.length} disguised paths, other methods, proxy headers, ${WRONG_TOKENS.length} wrong tokens`,
+    tried: `${asks.length} requests without the token: every route, ${DISGUISES.length} ` +
+      `disguised paths, other methods, proxy headers, ${WRONG_TOKENS.length} wrong tokens`,
     claims: [
       nothingAnswered('nothing private is answered', answered),
       {
@@ -381,7 +394,8 @@ async function localWithToken (stage) {
   )
   return {
     tried:
-      'requests from the same machine: acting without the token, with headers of a proxy, by a host name that was taken over',
+      'requests from the same machine: acting without the token, with headers of a proxy, by a ' +
+        'host name that was taken over',
     claims: [
       nothingAnswered('nothing is done without the token', acting),
       nothingAnswered('what came through a proxy is not local', proxied),
@@ -431,7 +445,8 @@ async function localWithoutToken (stage) {
   }
   return {
     tried:
-      'an exporter without a token: requests that a browser makes for another site, those of a proxy, and those of other machines',
+      'an exporter without a token: requests that a browser makes for another site, those of a ' +
+        'proxy, and those of other machines',
     claims: [
       nothingAnswered('another site has nothing done', crossSite),
       nothingAnswered('nothing that came through a proxy is local', proxied),
@@ -446,7 +461,10 @@ async function localWithoutToken (stage) {
   }
 }
 
-/** @param {Stage} stage @param {Options} options */
+/**
+ * @param {Stage} stage
+ * @param {Options} options
+ */
 async function viewers (stage, { seconds }) {
   const sockets = []
   for (let i = 0; i < VIEWERS && !stage.ended; i++) {

@@ -25,12 +25,18 @@ const REOPEN_EVERY_MS = 5
 const SILENT_HELLOS = 5000
 const FLOODS = 16
 
-/** @typedef {import('./stage').Stage} Stage @typedef {import('./attacks').Options} Options */
+/**
+ * @typedef {import('./stage').Stage} Stage
+ * @typedef {import('./attacks').Options} Options
+ */
 
 /** @param {Stage} stage */
 const open = stage => connect(stage.socketOf('attacker'))
 
-/** @param {Stage} stage @param {Options} options */
+/**
+ * @param {Stage} stage
+ * @param {Options} options
+ */
 async function hostileMessages (stage, { messages, seed }) {
   const fuzz = fuzzer(seed)
   const deadline = Date.now() + MESSAGES_WITHIN_MS
@@ -67,7 +73,8 @@ async function hostileMessages (stage, { messages, seed }) {
     sumOf(text, 'memwatch_exporter_frames_total') +
     sumOf(text, 'memwatch_exporter_lines_rejected_total')
   return {
-    tried: `${sent} messages over ${connections} connections, seed ${seed}; the exporter read ${read} of them`
+    tried: `${sent} messages over ${connections} connections, seed ${seed}; the exporter read ` +
+      `${read} of them`
   }
 }
 
@@ -80,7 +87,10 @@ async function endOf (socket) {
   socket.destroy()
 }
 
-/** @param {string} text of /metrics @param {string} name */
+/**
+ * @param {string} text of /metrics
+ * @param {string} name
+ */
 const sumOf = (text, name) =>
   text
     .split('\n')
@@ -116,7 +126,10 @@ async function hold (stage, count, seconds, begin) {
   return { opened, most }
 }
 
-/** @param {Stage} stage @param {Options} options */
+/**
+ * @param {Stage} stage
+ * @param {Options} options
+ */
 async function junkFields (stage, { seconds }) {
   let [held, highest] = [0, 0]
   for (const text of Object.values(LONGEST_FRAMES)) {
@@ -127,11 +140,15 @@ async function junkFields (stage, { seconds }) {
     highest = Math.max(highest, most)
   }
   return {
-    tried: `${held} connections, at most ${highest} at once, each with a frame of 256 KiB that holds unknown lists, objects, keys, texts or numbers`
+    tried: `${held} connections, at most ${highest} at once, each with a frame of 256 KiB that ` +
+      'holds unknown lists, objects, keys, texts or numbers'
   }
 }
 
-/** @param {Stage} stage @param {Options} options */
+/**
+ * @param {Stage} stage
+ * @param {Options} options
+ */
 async function longestLines (stage, { seconds }) {
   const frames = Object.values(LONGEST_FRAMES)
   let bytes = 0
@@ -143,11 +160,15 @@ async function longestLines (stage, { seconds }) {
     }
   })
   return {
-    tried: `${opened} connections, at most ${most} at once, each a target of its own, with hello and frames of 256 KiB (${Math.round(bytes / 2 ** 20)} MiB)`
+    tried: `${opened} connections, at most ${most} at once, each a target of its own, with ` +
+      `hello and frames of 256 KiB (${Math.round(bytes / 2 ** 20)} MiB)`
   }
 }
 
-/** @param {Stage} stage @param {Options} options */
+/**
+ * @param {Stage} stage
+ * @param {Options} options
+ */
 async function idleConnections (stage, { seconds }) {
   const half = LONGEST_FRAMES.lists.slice(0, 60_000)
   const { opened, most } = await hold(stage, IDLE_CONNECTIONS, seconds, async (socket, i) => {
@@ -155,11 +176,15 @@ async function idleConnections (stage, { seconds }) {
     if (i % 3 === 2) await send(socket, half)
   })
   return {
-    tried: `${opened} connections, at most ${most} at once: silent, with a hello only, and with half a line of 60 KB`
+    tried: `${opened} connections, at most ${most} at once: silent, with a hello only, and with ` +
+      'half a line of 60 KB'
   }
 }
 
-/** @param {Stage} stage @param {Options} options */
+/**
+ * @param {Stage} stage
+ * @param {Options} options
+ */
 async function hellosOnly (stage, { seconds }) {
   const deadline = Date.now() + 1000 * seconds
   let sent = 0
@@ -179,7 +204,10 @@ async function hellosOnly (stage, { seconds }) {
   return { tried: `${sent} hellos, each of another process, without a frame` }
 }
 
-/** @param {Stage} stage @param {Options} options */
+/**
+ * @param {Stage} stage
+ * @param {Options} options
+ */
 async function flood (stage, { seconds }) {
   const deadline = Date.now() + 1000 * seconds
   let sent = 0
@@ -207,11 +235,16 @@ async function flood (stage, { seconds }) {
     })
   )
   return {
-    tried: `${sent} valid frames over ${connections} connections, ${FLOODS} at once, as fast as they are accepted`
+    tried: `${sent} valid frames over ${connections} connections, ${FLOODS} at once, as fast as ` +
+      'they are accepted'
   }
 }
 
-/** @param {number} value @param {string[]} names @returns {Record<string, number>} */
+/**
+ * @param {number} value
+ * @param {string[]} names
+ * @returns {Record<string, number>}
+ */
 const all = (value, names) => Object.fromEntries(names.map(name => [name, value]))
 
 /**
@@ -281,7 +314,8 @@ async function impossibleNumbers (stage) {
     )
   for (const socket of sockets) socket.destroy()
   return {
-    tried: `${2 * values.length} targets with numbers up to 1.8e308 in fields of memory, limits and sequences`,
+    tried: `${2 * values.length} targets with numbers up to 1.8e308 in fields of memory, limits ` +
+      'and sequences',
     claims: [
       ...answers.map(([at, status]) => ({
         text: `/api/v1/${at} answers 200`,

@@ -9,7 +9,8 @@ const TRACKS = ['rssBytes', 'heapUsedBytes', 'externalBytes', 'eventLoopActiveSe
 
 /**
  * Who bears the token asks for all that takes time, as often as one address may.
- * @param {import('./stage').Stage} stage @param {import('./attacks').Options} options
+ * @param {import('./stage').Stage} stage
+ * @param {import('./attacks').Options} options
  */
 async function costlyCalls (stage, { seconds }) {
   const unwilling = await stage.startApp('unwilling', { MEMWATCH_CAPTURES: 'off' })
@@ -40,7 +41,8 @@ async function costlyCalls (stage, { seconds }) {
     ...calls[i % calls.length]
   }))
   return {
-    tried: `${asked} calls in ${seconds} s: series of a week, plans, recordings, captures and trims of an app that refuses (${answers})`
+    tried: `${asked} calls in ${seconds} s: series of a week, plans, recordings, captures and ` +
+      `trims of an app that refuses (${answers})`
   }
 }
 

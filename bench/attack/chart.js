@@ -62,7 +62,10 @@ function readDockerfile () {
   }
 }
 
-/** @param {string} command of the image @returns {string[]} words that it gives to Node.js */
+/**
+ * @param {string} command of the image
+ * @returns {string[]} words that it gives to Node.js
+ */
 function readStartScript (command) {
   const text = fs.readFileSync(path.join(ROOT, 'deploy/image', path.basename(command)), 'utf8')
   return /\bnode (--.*)$/m.exec(text)?.[1].split(' ') ?? []

@@ -122,7 +122,8 @@ async function hijack (stage) {
     detail: death ? `${death.reason}, ${death.sure}` : 'nothing is told'
   })
   return {
-    tried: `${4 * ROUNDS + 1} connections that speak as a living process: its hello, frames with RSS of 1e308 and sequence 9e15, goodbyes with exit code 137`,
+    tried: `${4 * ROUNDS + 1} connections that speak as a living process: its hello, frames ` +
+      'with RSS of 1e308 and sequence 9e15, goodbyes with exit code 137',
     claims
   }
 }
@@ -163,7 +164,10 @@ async function awaitDeath (stage, wanted, before) {
   }
 }
 
-/** @param {number} pid @returns {number} bytes */
+/**
+ * @param {number} pid
+ * @returns {number} bytes
+ */
 const readRss = pid =>
   1024 * Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1])
 

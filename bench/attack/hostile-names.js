@@ -12,7 +12,10 @@ const { line } = require('../../test/support/frames')
 const { LOOPBACK, PORT } = require('./places')
 const { connect, send, helloLine, frameLine } = require('./wire')
 
-/** @typedef {import('./stage').Stage} Stage @typedef {import('./attacks').Claim} Claim */
+/**
+ * @typedef {import('./stage').Stage} Stage
+ * @typedef {import('./attacks').Claim} Claim
+ */
 
 const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
 /** A run that ends in a confirmed finding whose fix is NODE_OPTIONS. */
@@ -55,8 +58,9 @@ const FIELDS = {
   allocatorPath: allocatorPath => ({ allocatorPath })
 }
 /** Neither a terminal nor a page shows these as what they are. */
-// eslint-disable-next-line no-control-regex
-const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/
+const UNPRINTABLE =
+  // eslint-disable-next-line no-control-regex
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/
 const SAMPLE = /^[a-zA-Z_:][\w:]*(\{([a-zA-Z_]\w*="(\\["\\n]|[^"\\\n])*",?)*\})? \S+$/
 
 /**
@@ -107,7 +111,9 @@ async function hostileNames (stage) {
   await checkCommands(stage, ill, check)
   for (const socket of sockets) socket.destroy()
   return {
-    tried: `${number} hellos in which one of ${Object.keys(FIELDS).length} fields is ${Object.keys(TEXTS).join(', ')}; ${count} targets watched then; metrics, API and command line asked`,
+    tried: `${number} hellos in which one of ${Object.keys(FIELDS).length} fields is ` +
+      `${Object.keys(TEXTS).join(', ')}; ${count} targets watched then; metrics, API and ` +
+        'command line asked',
     claims
   }
 }
@@ -160,7 +166,10 @@ async function checkApi (stage, check) {
   return { count, ill: [...new Set(ill)] }
 }
 
-/** @param {Stage} stage @param {Check} check */
+/**
+ * @param {Stage} stage
+ * @param {Check} check
+ */
 async function checkMetrics (stage, check) {
   const { status, text } = await stage.scrape()
   const samples = text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
@@ -191,7 +200,11 @@ async function checkMetrics (stage, check) {
   fs.rmSync(folder, { recursive: true })
 }
 
-/** @param {Stage} stage @param {string[]} names @param {Check} check */
+/**
+ * @param {Stage} stage
+ * @param {string[]} names
+ * @param {Check} check
+ */
 async function checkCommands (stage, names, check) {
   const run = async (/** @type {string[]} */ args) => {
     const child = spawn(process.execPath, [MEMWATCH, ...args], {
@@ -245,13 +258,19 @@ async function checkCommands (stage, names, check) {
   }
 }
 
-/** @param {string} text @returns {string | undefined} what is wrong */
+/**
+ * @param {string} text
+ * @returns {string | undefined} what is wrong
+ */
 const oddOutput = text =>
   UNPRINTABLE.test(text) || text.includes('\ufffd')
     ? `prints ${JSON.stringify(UNPRINTABLE.exec(text)?.[0] ?? '\ufffd')}`
     : undefined
 
-/** @param {string} text @returns {string | undefined} what is wrong */
+/**
+ * @param {string} text
+ * @returns {string | undefined} what is wrong
+ */
 function oddManifest (text) {
   const documents = parseAllDocuments(text)
   if (documents.length !== 1) return `${documents.length} documents`
@@ -269,7 +288,11 @@ function oddManifest (text) {
     : `is a ${kind}`
 }
 
-/** Every text of a value, keys too. @param {any} value @returns {string[]} */
+/**
+ * Every text of a value, keys too.
+ * @param {any} value
+ * @returns {string[]}
+ */
 function textsIn (value) {
   if (typeof value === 'string') return [value]
   if (typeof value !== 'object' || value === null) return []
@@ -281,7 +304,11 @@ const isOdd = text =>
   UNPRINTABLE.test(text) ||
   /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\ufffd/.test(text)
 
-/** @param {string} file @param {string[]} args @param {string} cwd */
+/**
+ * @param {string} file
+ * @param {string[]} args
+ * @param {string} cwd
+ */
 function execQuietly (file, args, cwd) {
   try {
     execFileSync(file, args, {

@@ -1,7 +1,8 @@
 'use strict'
 
-// The kubelet and Prometheus: `node prober.js TIMEOUT_MS`. A process of its own, so that it measures
-// the exporter and not the attacker. Sends { path, ms, failure } of every answer to its parent.
+// The kubelet and Prometheus: `node prober.js TIMEOUT_MS`. A process of its own, so that it
+// measures the exporter and not the attacker. Sends { path, ms, failure } of every answer to its
+// parent.
 const { setTimeout: wait } = require('node:timers/promises')
 const { request } = require('./request')
 const { KUBELET, PROMETHEUS } = require('./places')
@@ -11,7 +12,11 @@ const SCRAPE_EVERY_MS = 5000
 /** Prometheus' own default. */
 const SCRAPE_TIMEOUT_MS = 10_000
 
-/** @param {string} from @param {string} path @param {number} timeoutMs */
+/**
+ * @param {string} from
+ * @param {string} path
+ * @param {number} timeoutMs
+ */
 async function ask (from, path, timeoutMs) {
   const began = performance.now()
   const { status, message } = await request({ from, path, timeoutMs }).then(
@@ -25,7 +30,10 @@ async function ask (from, path, timeoutMs) {
   }, () => {})
 }
 
-/** @param {number} everyMs @param {() => Promise<void>} work */
+/**
+ * @param {number} everyMs
+ * @param {() => Promise<void>} work
+ */
 async function each (everyMs, work) {
   for (;;) {
     const began = performance.now()

@@ -30,13 +30,16 @@ const PODS = {
  * @typedef {import('./chart').Mode} Mode
  *
  * @typedef {object} Probes
- * @property {number} asked @property {number} longestMs @property {string[]} failures
+ * @property {number} asked
+ * @property {number} longestMs
+ * @property {string[]} failures
  *
  * @typedef {object} Measured of one attack
  * @property {number} rssPeakBytes VmHWM of the exporter
  * @property {number} groupPeakBytes of its cgroup, page cache included
  * @property {number} memoryBytes limit
- * @property {Probes} probes @property {Probes} scrapes
+ * @property {Probes} probes
+ * @property {Probes} scrapes
  * @property {number} goodFrames that were taken of the well-behaved agent during the attack
  * @property {number} goodLost frames of it that are missing
  * @property {string[]} broke what did not hold of what must hold under every attack
@@ -104,7 +107,10 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
       MEMWATCH_SOCKET: socketOf('good'),
       ...(mode === 'sidecar' && { MEMWATCH_TOKEN_FILE: at('token') })
     }
-    /** @param {string} name @param {NodeJS.ProcessEnv} [more] */
+    /**
+     * @param {string} name
+     * @param {NodeJS.ProcessEnv} [more]
+     */
     const startApp = async (name, more = {}) => {
       const app = await startWatchedApp({ ...appEnv, MEMWATCH_NAME: name, ...more })
       toStop.push(app.stop)
@@ -128,7 +134,11 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
         (/** @type {any} */ found) => found.pid === pid && found.thread === 'main'
       )
     }
-    /** @param {number} pid @param {(found: any) => boolean} accept @param {number} timeoutMs */
+    /**
+     * @param {number} pid
+     * @param {(found: any) => boolean} accept
+     * @param {number} timeoutMs
+     */
     const awaitTarget = async (pid, accept, timeoutMs) => {
       /** @type {any} */
       let found
@@ -204,15 +214,18 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
         if (good.hasEnded()) broke.push('the well-behaved app ended')
         if (probes.probes.failures.length > 0) {
           broke.push(
-            `${probes.probes.failures.length} of ${probes.probes.asked} probes failed: ${countEach(probes.probes.failures)}`
+            `${probes.probes.failures.length} of ${probes.probes.asked} probes failed: ` +
+              `${countEach(probes.probes.failures)}`
           )
         }
         const goodLost = after ? after.framesLost + (after.values.framesDropped ?? 0) : NaN
         if (goodLost > 0) {
           const { text } = await scrape().catch(() => ({ text: '' }))
-          const shed = /^memwatch_exporter_frames_shed_total (\d+)/m.exec(text)?.[1] ?? 'an unknown number'
+          const shed =
+            /^memwatch_exporter_frames_shed_total (\d+)/m.exec(text)?.[1] ?? 'an unknown number'
           broke.push(
-            `${goodLost} frames of the well-behaved agent lost; of all agents' frames ${shed} left unread under load`
+            `${goodLost} frames of the well-behaved agent lost; of all agents' frames ${shed} ` +
+              'left unread under load'
           )
         }
         return {
@@ -240,7 +253,8 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
 
 /**
  * Flags of the image; a Node.js that does not know the percentage gets the same size in MiB.
- * @param {string} node @param {{ nodeArgs: string[], memoryBytes: number }} chart
+ * @param {string} node
+ * @param {{ nodeArgs: string[], memoryBytes: number }} chart
  */
 function flagsFor (node, { nodeArgs, memoryBytes }) {
   return nodeArgs.map(flag => {
@@ -250,7 +264,10 @@ function flagsFor (node, { nodeArgs, memoryBytes }) {
   })
 }
 
-/** @param {string} node @param {string} flag */
+/**
+ * @param {string} node
+ * @param {string} flag
+ */
 function acceptsFlag (node, flag) {
   try {
     execFileSync(node, [flag, '-e', '0'], { stdio: 'ignore' })
@@ -311,7 +328,10 @@ function startProber (timeoutMs) {
   }
 }
 
-/** @param {number} pid @returns {number} bytes; 0 when it is gone */
+/**
+ * @param {number} pid
+ * @returns {number} bytes; 0 when it is gone
+ */
 function readPeakRss (pid) {
   try {
     return (
@@ -339,7 +359,10 @@ function inTime (promise, ms, message) {
   return Promise.race([promise, late]).finally(() => controller.abort())
 }
 
-/** @param {string[]} items @returns {string} as "3 × ECONNRESET" */
+/**
+ * @param {string[]} items
+ * @returns {string} as "3 × ECONNRESET"
+ */
 function countEach (items) {
   return [...new Set(items)]
     .map(item => `${items.filter(one => one === item).length} × ${item}`)

@@ -23,7 +23,8 @@ async function connect (socketPath) {
 
 /**
  * Resolves when the bytes have left this process, or the connection is gone.
- * @param {net.Socket} socket @param {string | Buffer} bytes
+ * @param {net.Socket} socket
+ * @param {string | Buffer} bytes
  */
 async function send (socket, bytes) {
   if (socket.destroyed || socket.write(bytes)) return
@@ -55,7 +56,9 @@ const frameLine = (sequence, values = { rssBytes: 50 * 2 ** 20, heapUsedBytes: 2
 
 /**
  * As many units as a line may hold.
- * @param {string} head @param {(i: number) => string} unit @param {string} tail
+ * @param {string} head
+ * @param {(i: number) => string} unit
+ * @param {string} tail
  */
 function longest (head, unit, tail) {
   const units = []
@@ -79,7 +82,11 @@ const LONGEST_FRAMES = {
   numbers: longest(`${FRAME}"values":{"rssBytes":1},"junk":[`, () => '1.5', ']}')
 }
 
-/** @param {object} changes @param {number} i @returns {string} */
+/**
+ * @param {object} changes
+ * @param {number} i
+ * @returns {string}
+ */
 const withFields = (changes, i) => helloLine(i, changes)
 /**
  * Longest hellos: what the contract allows, filled to the end of the line.

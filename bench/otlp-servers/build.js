@@ -6,22 +6,34 @@ const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 
 /** Outside of the repository: they take minutes to build, and are the same for every checkout. */
-const CACHE = path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache'), 'memwatch-bench')
+const CACHE = path.join(
+  process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache'),
+  'memwatch-bench'
+)
 const PATH = `${process.env.PATH}${path.delimiter}/usr/local/go/bin`
 /** A module proxy that does not answer is not waited for. */
 const BUILD_TIMEOUT_MS = 900_000
 
-/** @param {string} command @param {string[]} args @param {string} cwd */
+/**
+ * @param {string} command
+ * @param {string[]} args
+ * @param {string} cwd
+ */
 function run (command, args, cwd) {
   const { status, error } = spawnSync(command, args, {
-    cwd, stdio: 'inherit', timeout: BUILD_TIMEOUT_MS, env: { ...process.env, PATH, GOTOOLCHAIN: 'local', CGO_ENABLED: '0', GOFLAGS: '-mod=mod' }
+    cwd,
+    stdio: 'inherit',
+    timeout: BUILD_TIMEOUT_MS,
+    env: { ...process.env, PATH, GOTOOLCHAIN: 'local', CGO_ENABLED: '0', GOFLAGS: '-mod=mod' }
   })
   return status === 0 && !error
 }
 
 /**
- * A program of a Go module that has `replace` directives, so that `go install` refuses it: as a tool of a module of its own.
- * @param {string} name @param {{ module: string, version: string, package: string, flags?: string[] }} what
+ * A program of a Go module that has `replace` directives, so that `go install` refuses it: as a
+ * tool of a module of its own.
+ * @param {string} name
+ * @param {{ module: string, version: string, package: string, flags?: string[] }} what
  * @returns {string | undefined} file; undefined where it cannot be built
  */
 function build (name, { module, version, package: program, flags = [] }) {
@@ -29,21 +41,39 @@ function build (name, { module, version, package: program, flags = [] }) {
   if (fs.existsSync(file)) return file
   const folder = path.join(CACHE, `${name}.module`)
   fs.mkdirSync(folder, { recursive: true })
-  fs.writeFileSync(path.join(folder, 'go.mod'), `module memwatch.local/${name}\n\ngo 1.26.0\n\ntool ${program}\n\nrequire ${module} ${version}\n`)
+  fs.writeFileSync(
+    path.join(folder, 'go.mod'),
+    `module memwatch.local/${name}\n\ngo 1.26.0\n\ntool ${program}\n\nrequire ${module} ` +
+      `${version}\n`
+  )
   console.log(`building ${name} ${version} …`)
-  return run('go', ['build', '-trimpath', '-ldflags', '-s -w', ...flags, '-o', file, program], folder) ? file : undefined
+  return run(
+    'go',
+    ['build', '-trimpath', '-ldflags', '-s -w', ...flags, '-o', file, program],
+    folder
+  )
+    ? file
+    : undefined
 }
 
 /** Prometheus 3, without its page and service discovery. */
-const buildPrometheus = () => build('prometheus', {
-  module: 'github.com/prometheus/prometheus', version: 'v0.315.0', package: 'github.com/prometheus/prometheus/cmd/prometheus', flags: ['-tags', 'remove_all_sd']
-})
+const buildPrometheus = () =>
+  build('prometheus', {
+    module: 'github.com/prometheus/prometheus',
+    version: 'v0.315.0',
+    package: 'github.com/prometheus/prometheus/cmd/prometheus',
+    flags: ['-tags', 'remove_all_sd']
+  })
 
 /** The OpenTelemetry Collector, of a few parts. */
 function buildCollector () {
   const file = path.join(CACHE, 'otelcol-0.155.0')
   if (fs.existsSync(file)) return file
-  const builder = build('builder', { module: 'go.opentelemetry.io/collector/cmd/builder', version: 'v0.155.0', package: 'go.opentelemetry.io/collector/cmd/builder' })
+  const builder = build('builder', {
+    module: 'go.opentelemetry.io/collector/cmd/builder',
+    version: 'v0.155.0',
+    package: 'go.opentelemetry.io/collector/cmd/builder'
+  })
   if (!builder) return undefined
   const folder = path.join(CACHE, 'otelcol.module')
   fs.mkdirSync(folder, { recursive: true })

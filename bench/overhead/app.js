@@ -1,17 +1,29 @@
 'use strict'
 
-// The app whose cost is measured: `node -r VARIANT app.js api | allocating | idle`. It tells its parent when it listens, and
-// what it took so far when it is asked.
+// The app whose cost is measured: `node -r VARIANT app.js api | allocating | idle`. It tells its
+// parent when it listens, and what it took so far when it is asked.
 const { performance } = require('node:perf_hooks')
 const kind = process.argv[2]
 
-const rows = Array.from({ length: 200 }, (_, i) => ({ id: i, name: `product ${i}`, prices: [i, i % 7], stock: { shop: i % 9 } }))
+const rows = Array.from({ length: 200 }, (_, i) => ({
+  id: i,
+  name: `product ${i}`,
+  prices: [i, i % 7],
+  stock: { shop: i % 9 }
+}))
 const handlers = {
   /** A JSON API: little is allocated beside what a request takes. */
-  api: async request => ({ id: request.params.id, row: rows[Number(request.params.id) % rows.length] }),
+  api: async request => ({
+    id: request.params.id,
+    row: rows[Number(request.params.id) % rows.length]
+  }),
   /** Each request makes a few thousand objects, some of which outlive a scavenge. */
   allocating: async request => {
-    const made = Array.from({ length: 3000 }, (_, i) => ({ i, of: rows[i % rows.length], text: `row ${i}` }))
+    const made = Array.from({ length: 3000 }, (_, i) => ({
+      i,
+      of: rows[i % rows.length],
+      text: `row ${i}`
+    }))
     recent[recentAt++ % recent.length] = made
     return { id: request.params.id, sum: made.reduce((sum, { i }) => sum + i, 0) }
   }
@@ -37,6 +49,13 @@ process.on('message', message => {
   if (message === 'end') process.exit()
   const { user, system } = process.cpuUsage()
   const { rss, heapUsed, heapTotal } = process.memoryUsage()
-  process.send({ cpuSeconds: (user + system) / 1e6, rss, heapUsed, heapTotal, loops: performance.nodeTiming.uvMetricsInfo?.loopCount ?? null, scrapePort: globalThis.scrapePort })
+  process.send({
+    cpuSeconds: (user + system) / 1e6,
+    rss,
+    heapUsed,
+    heapTotal,
+    loops: performance.nodeTiming.uvMetricsInfo?.loopCount ?? null,
+    scrapePort: globalThis.scrapePort
+  })
 })
 main()

@@ -1,13 +1,15 @@
 'use strict'
 
 /**
- * `npm run dashboards:draw`: draws every dashboard with Grafana's own components in a headless Chromium, in both themes, from a real
- * Prometheus that scrapes a real exporter with lab apps, ill and healthy. Writes docs/dashboards/*.png, and fails where a panel
- * cannot be drawn or has nothing to show that has no excuse.
+ * `npm run dashboards:draw`: draws every dashboard with Grafana's own components in a headless
+ * Chromium, in both themes, from a real Prometheus that scrapes a real exporter with lab apps, ill
+ * and healthy. Writes docs/dashboards/*.png, and fails where a panel cannot be drawn or has nothing
+ * to show that has no excuse.
  *
  *   npm run dashboards:draw -- --minutes 3
  *
- * Needs chromium, prometheus, and half a gigabyte of npm packages, which it installs beside itself at first.
+ * Needs chromium, prometheus, and half a gigabyte of npm packages, which it installs beside itself
+ * at first.
  */
 
 const fs = require('node:fs')
@@ -29,7 +31,13 @@ const OUT = path.join(__dirname, '../../docs/dashboards')
 const SHOWN = ['process-dark.png', 'fleet-light.png']
 const AGENT = path.join(__dirname, '../../agent/index.js')
 /** What runs while the pictures are taken, under the names that are in them. */
-const APPS = { checkout: 'semi-space-starvation', catalog: 'oversized-heap', images: 'allocator-fragmentation', sessions: 'js-heap-leak', gateway: 'healthy-steady' }
+const APPS = {
+  checkout: 'semi-space-starvation',
+  catalog: 'oversized-heap',
+  images: 'allocator-fragmentation',
+  sessions: 'js-heap-leak',
+  gateway: 'healthy-steady'
+}
 /** The process whose dashboard is drawn. */
 const PROCESS = 'images'
 const BROWSERS = ['chromium', 'chromium-browser', 'google-chrome']
@@ -39,16 +47,24 @@ const { values: given } = parseArgs({ options: { minutes: { type: 'string', defa
 /** @returns {string} */
 function browser () {
   for (const name of BROWSERS) {
-    for (const folder of (process.env.PATH ?? '').split(path.delimiter)) if (fs.existsSync(path.join(folder, name))) return path.join(folder, name)
+    for (const folder of (process.env.PATH ?? '').split(path.delimiter)) {
+      if (fs.existsSync(path.join(folder, name))) return path.join(folder, name)
+    }
   }
-  throw new Error(`none of ${BROWSERS.join(', ')} is here. Debian: apt-get install --no-install-recommends chromium`)
+  throw new Error(
+    `none of ${BROWSERS.join(', ')} is here. Debian: apt-get install --no-install-recommends ` +
+      'chromium'
+  )
 }
 
 /** @param {string} folder where the bundle goes */
 function bundle (folder) {
   if (!fs.existsSync(path.join(__dirname, 'node_modules'))) {
     console.log("installing Grafana's components beside this file …")
-    execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: __dirname, stdio: ['ignore', 'ignore', 'inherit'] })
+    execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--ignore-scripts'], {
+      cwd: __dirname,
+      stdio: ['ignore', 'ignore', 'inherit']
+    })
   }
   require('./node_modules/esbuild').buildSync({
     entryPoints: [path.join(__dirname, 'view.jsx')],
@@ -63,11 +79,20 @@ function bundle (folder) {
   })
 }
 
-/** @param {string} prometheusUrl @param {any} dashboard @param {{ from: number, to: number, step: number }} range */
+/**
+ * @param {string} prometheusUrl
+ * @param {any} dashboard
+ * @param {{ from: number, to: number, step: number }} range
+ */
 async function answersOf (prometheusUrl, dashboard, { from, to, step }) {
-  const chosen = { rateInterval: '15s', ...(dashboard.uid === 'memwatch-process' && { target: PROCESS }) }
+  const chosen = {
+    rateInterval: '15s',
+    ...(dashboard.uid === 'memwatch-process' && { target: PROCESS })
+  }
   const ask = async (/** @type {string} */ way, /** @type {Record<string, string>} */ query) => {
-    const { status, data, error } = await (await fetch(`${prometheusUrl}/api/v1/${way}?${new URLSearchParams(query)}`)).json()
+    const { status, data, error } = await (
+      await fetch(`${prometheusUrl}/api/v1/${way}?${new URLSearchParams(query)}`)
+    ).json()
     if (status !== 'success') throw new Error(error)
     return data.result
   }
@@ -79,7 +104,12 @@ async function answersOf (prometheusUrl, dashboard, { from, to, step }) {
       const table = format === 'table'
       const result = table
         ? await ask('query', { query: filled(expr, chosen), time: String(to) })
-        : await ask('query_range', { query: filled(expr, chosen), start: String(from), end: String(to), step: String(step) })
+        : await ask('query_range', {
+          query: filled(expr, chosen),
+          start: String(from),
+          end: String(to),
+          step: String(step)
+        })
       if (result.length === 0 && !mayBeEmpty(panel, expr)) empty.push(`${panel.title}: ${expr}`)
       answers[panel.id].push({ refId, legend, table, result })
     }
@@ -87,7 +117,11 @@ async function answersOf (prometheusUrl, dashboard, { from, to, step }) {
   return { answers, empty }
 }
 
-/** @param {string} prometheusUrl @param {string} name @param {string} folder */
+/**
+ * @param {string} prometheusUrl
+ * @param {string} name
+ * @param {string} folder
+ */
 async function draw (prometheusUrl, name, folder) {
   const dashboard = /** @type {any} */ (JSON.parse(JSON.stringify(dashboards[name]())))
   dashboard.panels.forEach((panel, i) => { panel.id = i + 1 })
@@ -97,7 +131,13 @@ async function draw (prometheusUrl, name, folder) {
   const height = Math.max(...dashboard.panels.map(({ gridPos: { y, h } }) => (y + h) * 38)) + 16
   const page = path.join(folder, `${name}.html`)
   const data = JSON.stringify({ dashboard, ...range, answers }).replaceAll('<', '\\u003c')
-  fs.writeFileSync(page, `<!doctype html><meta charset=utf8><link rel=stylesheet href=view.css><style>body{margin:0}</style><div id=root></div><script>window.onerror=text=>{document.title='ERROR '+text};window.DRAWING=${data}</script><script src=view.js></script>`)
+  fs.writeFileSync(
+    page,
+    '<!doctype html><meta charset=utf8><link rel=stylesheet ' +
+      'href=view.css><style>body{margin:0}</style><div ' +
+        'id=root></div><script>window.onerror=text=>{document.title=\'ERROR ' +
+          `'+text};window.DRAWING=${data}</script><script src=view.js></script>`
+  )
   for (const theme of ['dark', 'light']) {
     const picture = `${name}-${theme}.png`
     const file = path.join(SHOWN.includes(picture) ? OUT : folder, picture)
@@ -106,8 +146,13 @@ async function draw (prometheusUrl, name, folder) {
     await run(`--screenshot=${file}`)
     const dom = (await run('--dump-dom')).replace(/<script[\s\S]*?<\/script>/g, '')
     const error = /<title>(ERROR .*?)<\/title>/.exec(dom)?.[1]
-    if (error || !dom.includes('canvas')) throw new Error(`${name}, ${theme}: ${error ?? 'nothing was drawn'}`)
-    console.log(`${path.relative(process.cwd(), file)}: nothing to show in ${[...dom.matchAll(/data-nothing="([^"]*)"/g)].map(([, title]) => title).join(', ') || 'no panel'}`)
+    if (error || !dom.includes('canvas')) {
+      throw new Error(`${name}, ${theme}: ${error ?? 'nothing was drawn'}`)
+    }
+    console.log(
+      `${path.relative(process.cwd(), file)}: nothing to show in ` +
+        `${[...dom.matchAll(/data-nothing="([^"]*)"/g)].map(([, title]) => title).join(', ') || 'no panel'}`
+    )
   }
   return empty
 }
@@ -127,16 +172,43 @@ async function main () {
     for (const [name, id] of Object.entries(APPS)) {
       const app = /** @type {any} */ (apps.find(app => app.id === id))
       const group = createMemoryGroup({ limitBytes: app.memoryLimitBytes, name: `drawing-${name}` })
-      const { command, args } = group.wrap(process.execPath, ['--require', AGENT, ...(app.nodeArgs ?? []), app.script])
-      const child = spawn(command, args, { stdio: 'ignore', env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: name } })
-      stops.push(() => group.remove(), () => new Promise(resolve => { child.once('close', resolve); if (!child.kill('SIGTERM')) resolve(undefined) }))
+      const { command, args } = group.wrap(process.execPath, [
+        '--require',
+        AGENT,
+        ...(app.nodeArgs ?? []),
+        app.script
+      ])
+      const child = spawn(command, args, {
+        stdio: 'ignore',
+        env: {
+          ...process.env,
+          NODE_OPTIONS: '',
+          MEMWATCH_SOCKET: exporter.socket.path,
+          MEMWATCH_NAME: name
+        }
+      })
+      stops.push(
+        () => group.remove(),
+        () =>
+          new Promise(resolve => {
+            child.once('close', resolve)
+            if (!child.kill('SIGTERM')) resolve(undefined)
+          })
+      )
     }
-    const prometheus = await startPrometheus({ file: tools.prometheus, rules: rulesYaml(recordedRules(), 'a drawing'), targets: [`127.0.0.1:${exporter.port}`], job: 'shop/memwatch' })
+    const prometheus = await startPrometheus({
+      file: tools.prometheus,
+      rules: rulesYaml(recordedRules(), 'a drawing'),
+      targets: [`127.0.0.1:${exporter.port}`],
+      job: 'shop/memwatch'
+    })
     stops.push(prometheus.stop)
     console.log(`${Object.keys(APPS).length} lab apps run for ${given.minutes} minutes …`)
     await new Promise(resolve => setTimeout(resolve, 60_000 * Number(given.minutes)))
     const empty = []
-    for (const name of Object.keys(dashboards)) empty.push(...await draw(prometheus.url, name, folder))
+    for (const name of Object.keys(dashboards)) {
+      empty.push(...(await draw(prometheus.url, name, folder)))
+    }
     if (empty.length > 0) throw new Error(`empty, and not excused:\n${empty.join('\n')}`)
   } finally {
     for (const stop of stops.reverse()) await stop()

@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * What Docker asks whether the exporter of this container is well: `node healthcheck.js`, as the image has no need of a shell or of curl.
- * Ends with 0, or with 1 where it does not answer. It goes by MEMWATCH_LISTEN; a `--listen` on the command line it cannot see.
+ * What Docker asks whether the exporter of this container is well: `node healthcheck.js`, as the
+ * image has no need of a shell or of curl. Ends with 0, or with 1 where it does not answer. It goes
+ * by MEMWATCH_LISTEN; a `--listen` on the command line it cannot see.
  */
 
 const http = require('node:http')
@@ -10,8 +11,12 @@ const http = require('node:http')
 const TIMEOUT_MS = 2500
 const [, host, port] = /^(.*):(\d+)$/.exec(process.env.MEMWATCH_LISTEN || '127.0.0.1:9888') ?? []
 // Who listens on all addresses answers on loopback.
-const address = host === '0.0.0.0' ? '127.0.0.1' : host === '[::]' ? '::1' : host?.replace(/^\[|\]$/g, '')
+const address =
+  host === '0.0.0.0' ? '127.0.0.1' : host === '[::]' ? '::1' : host?.replace(/^\[|\]$/g, '')
 
-http.get({ host: address, port, path: '/-/healthy', timeout: TIMEOUT_MS }, ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1))
+http
+  .get({ host: address, port, path: '/-/healthy', timeout: TIMEOUT_MS }, ({ statusCode }) =>
+    process.exit(statusCode === 200 ? 0 : 1)
+  )
   .on('timeout', () => process.exit(1))
   .on('error', () => process.exit(1))

@@ -1,19 +1,29 @@
 'use strict'
 
 /**
- * `npm query '*' | node licences.js`: one line for each installed package, with its licence and where the text is. Ends with 1 where a package names
- * none: what may not be passed on must not get into the image.
+ * `npm query '*' | node licences.js`: one line for each installed package, with its licence and
+ * where the text is. Ends with 1 where a package names none: what may not be passed on must not get
+ * into the image.
  */
 
 const fs = require('node:fs')
 const path = require('node:path')
 
-/** @typedef {{ name: string, version: string, license?: string | { type: string }, path: string, location: string }} Package as npm query has it */
+/**
+ * @typedef {{ name: string, version: string, license?: string | { type: string }, path: string,
+ *   location: string }} Package as npm query has it
+ */
 
-/** @param {Package} package_ @returns {string | undefined} SPDX */
+/**
+ * @param {Package} package_
+ * @returns {string | undefined} SPDX
+ */
 const licenceOf = ({ license }) => typeof license === 'object' ? license.type : license
 
-/** @param {string} folder @returns {string | undefined} the file that holds the licence's text */
+/**
+ * @param {string} folder
+ * @returns {string | undefined} the file that holds the licence's text
+ */
 const textIn = folder => fs.readdirSync(folder).find(name => /^(licen[cs]e|copying)/i.test(name))
 
 /** @type {Package[]} */
@@ -22,7 +32,11 @@ const unnamed = packages.filter(package_ => !licenceOf(package_))
 for (const { name, version } of unnamed) console.error(`${name}@${version} names no licence`)
 const lines = packages.map(package_ => {
   const text = textIn(package_.path)
-  return [`${package_.name}@${package_.version}`, licenceOf(package_), ...text ? [path.join(package_.location, text)] : []].join('\t')
+  return [
+    `${package_.name}@${package_.version}`,
+    licenceOf(package_),
+    ...(text ? [path.join(package_.location, text)] : [])
+  ].join('\t')
 })
 console.log([...new Set(lines)].sort().join('\n'))
 process.exitCode = unnamed.length > 0 ? 1 : 0

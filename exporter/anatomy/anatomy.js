@@ -23,9 +23,10 @@ const NOTHING_SEEN = Object.freeze({
  */
 
 /**
- * Takes RSS apart. Every part takes what is left for it, the surest first; so the sum is RSS, whatever the sources say. The
- * V8 heap and RSS are those of now; where malloc's memory lies is from the last look, seconds or minutes ago, and malloc takes what
- * has changed since. Without any look what is malloc's remains unexplained.
+ * Takes RSS apart. Every part takes what is left for it, the surest first; so the sum is RSS,
+ * whatever the sources say. The V8 heap and RSS are those of now; where malloc's memory lies is
+ * from the last look, seconds or minutes ago, and malloc takes what has changed since. Without any
+ * look what is malloc's remains unexplained.
  *
  * @param {object} of
  * @param {Values} of.values the newest
@@ -112,7 +113,8 @@ function anatomyOf ({ values, workers, scan }) {
 }
 
 /**
- * @param {Scan | undefined} scan @param {number} slackRatio of RSS
+ * @param {Scan | undefined} scan
+ * @param {number} slackRatio of RSS
  * @returns {string | null} a subject and why it is not known
  */
 function unknownOf (scan, slackRatio) {
@@ -126,18 +128,24 @@ function unknownOf (scan, slackRatio) {
 }
 
 /**
- * What the V8 heap holds of RSS: what it held at the last look, and what V8 took and gave back since.
- * @param {Values} values @param {Scan | undefined} scan
+ * What the V8 heap holds of RSS: what it held at the last look, and what V8 took and gave back
+ * since.
+ * @param {Values} values
+ * @param {Scan | undefined} scan
  */
 function heapNow ({ heapPhysicalBytes = 0, heapTotalBytes = heapPhysicalBytes }, scan) {
   if (scan === undefined) return heapPhysicalBytes
-  return Math.max(heapPhysicalBytes, Math.min(heapTotalBytes, scan.heapBytes + heapTotalBytes - scan.heapTotalBytes))
+  return Math.max(
+    heapPhysicalBytes,
+    Math.min(heapTotalBytes, scan.heapBytes + heapTotalBytes - scan.heapTotalBytes)
+  )
 }
 
 /**
- * The heap by what it is used for. What V8's total_physical_size leaves out are pages of a semi-space that were touched
- * before its last scavenge.
- * @param {Values} values @param {number} heap resident bytes
+ * The heap by what it is used for. What V8's total_physical_size leaves out are pages of a
+ * semi-space that were touched before its last scavenge.
+ * @param {Values} values
+ * @param {number} heap resident bytes
  */
 function heapParts ({ spaces = {}, liveHeapBytes, heapPhysicalBytes = 0 }, heap) {
   let oldUsed = 0

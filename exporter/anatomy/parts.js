@@ -1,21 +1,33 @@
 'use strict'
 
 /**
- * The parts that RSS is made of, in the order a waterfall shows them. Each is a label value of memwatch_memory_bytes; their
- * sum is RSS.
+ * The parts that RSS is made of, in the order a waterfall shows them. Each is a label value of
+ * memwatch_memory_bytes; their sum is RSS.
  * @type {Readonly<Record<string, { title: string, help: string }>>}
  */
 const parts = Object.freeze({
-  heap_live: { title: 'V8 heap, live', help: 'what survived the last major GC; before the first one all that the old spaces use' },
-  heap_garbage: { title: 'V8 heap, garbage', help: 'used in the old spaces since that GC, or dead' },
+  heap_live: {
+    title: 'V8 heap, live',
+    help: 'what survived the last major GC; before the first one all that the old spaces use'
+  },
+  heap_garbage: {
+    title: 'V8 heap, garbage',
+    help: 'used in the old spaces since that GC, or dead'
+  },
   heap_slack: { title: 'V8 heap, free', help: 'resident in the old spaces and not used' },
   new_space: { title: 'V8 new space', help: 'both semi-spaces' },
-  worker_heaps: { title: 'V8 heaps of workers', help: 'resident heaps of the worker threads that report' },
+  worker_heaps: {
+    title: 'V8 heaps of workers',
+    help: 'resident heaps of the worker threads that report'
+  },
   silent_worker_heaps: {
     title: 'V8 heaps of silent workers',
     help: 'of worker threads that did not report, as those that wait in Atomics.wait'
   },
-  external: { title: 'Buffers, external', help: 'ArrayBuffers and other memory that V8 objects keep' },
+  external: {
+    title: 'Buffers, external',
+    help: 'ArrayBuffers and other memory that V8 objects keep'
+  },
   webassembly: { title: 'WebAssembly', help: 'WebAssembly memories' },
   allocator_in_use: {
     title: 'malloc, in use',

@@ -1,14 +1,16 @@
 'use strict'
 
 /**
- * Freed memory shows by moving: Buffers came and went, or part of it was given back. Memory in use does neither. Where so much
- * of the slack moved, all of it is taken for freed. Chosen on the lab's recordings, between apps that free and apps that hold.
+ * Freed memory shows by moving: Buffers came and went, or part of it was given back. Memory in use
+ * does neither. Where so much of the slack moved, all of it is taken for freed. Chosen on the lab's
+ * recordings, between apps that free and apps that hold.
  */
 const MOVED_SHARE = 0.12
 
 /**
- * What malloc retains – freed by the app, and not given back – of its slack. Where malloc itself was asked the slack is just
- * that. Else it may be in use by native code: it is believed to be free as far as memory was seen to move.
+ * What malloc retains – freed by the app, and not given back – of its slack. Where malloc itself
+ * was asked the slack is just that. Else it may be in use by native code: it is believed to be free
+ * as far as memory was seen to move.
  *
  * @param {{ slackBytes: number, movedBytes: number, asked: boolean }} of
  * @returns {{ bytes: number, least: number, most: number }}
@@ -16,7 +18,11 @@ const MOVED_SHARE = 0.12
 function retainedOf ({ slackBytes, movedBytes, asked }) {
   const moved = Math.min(slackBytes, movedBytes)
   if (asked) return { bytes: slackBytes, least: slackBytes, most: slackBytes }
-  return { bytes: movedBytes >= MOVED_SHARE * slackBytes ? slackBytes : moved, least: moved, most: slackBytes }
+  return {
+    bytes: movedBytes >= MOVED_SHARE * slackBytes ? slackBytes : moved,
+    least: moved,
+    most: slackBytes
+  }
 }
 
 module.exports = { retainedOf, MOVED_SHARE }

@@ -24,8 +24,8 @@ const MANIFEST = 'package.json'
 const MOST_ARGUMENTS = 32
 
 /**
- * Files of one app, by the names that its profile tells, so by anybody's names. Read are regular files of
- * bounded size where the code of the app is.
+ * Files of one app, by the names that its profile tells, so by anybody's names. Read are regular
+ * files of bounded size where the code of the app is.
  */
 class AppFiles {
   #root
@@ -35,26 +35,39 @@ class AppFiles {
 
   /**
    * @param {string} root of the app's file system, as /proc/4711/root
-   * @param {readonly string[]} [folders] that its code lies in, as real paths in that file system; all of it where that is not known
+   * @param {readonly string[]} [folders] that its code lies in, as real paths in that file system;
+   *   all of it where that is not known
    */
   constructor (root, folders) {
     this.#root = root
     this.#folders = folders
   }
 
-  /** @param {number} pid of a process of this machine @returns {AppFiles} @throws {Error} when it is gone, or another user's */
+  /**
+   * @param {number} pid of a process of this machine
+   * @returns {AppFiles}
+   * @throws {Error} when it is gone, or another user's
+   */
   static of (pid) {
     const root = `/proc/${pid}/root`
     return new AppFiles(root, codeFolders(pid, root))
   }
 
-  /** @param {string} file @returns {string | undefined} undefined where it may not be read, cannot be, or too much was read already */
+  /**
+   * @param {string} file
+   * @returns {string | undefined} undefined where it may not be read, cannot be, or too much was
+   *   read already
+   */
   text (file) {
-    if (!path.isAbsolute(file) || file.length > MOST_PATH_LENGTH || this.#files-- <= 0) return undefined
+    if (!path.isAbsolute(file) || file.length > MOST_PATH_LENGTH || this.#files-- <= 0) {
+      return undefined
+    }
     try {
       const real = realPath(this.#root, file)
       if (!this.#isCode(real)) return undefined
-      const bytes = readRegularFile(path.join(this.#root, real), { maxBytes: Math.min(MOST_FILE_BYTES, this.#bytes) })
+      const bytes = readRegularFile(path.join(this.#root, real), {
+        maxBytes: Math.min(MOST_FILE_BYTES, this.#bytes)
+      })
       this.#bytes -= bytes.length
       return bytes.toString('utf8')
     } catch {
@@ -65,33 +78,53 @@ class AppFiles {
   /** @param {string} file real path */
   #isCode (file) {
     if (KERNEL_FOLDERS.includes(file.split('/')[1])) return false
-    return path.basename(file) === MANIFEST || !this.#folders || this.#folders.some(folder => isBelow(folder, file))
+    return (
+      path.basename(file) === MANIFEST ||
+      !this.#folders ||
+      this.#folders.some(folder => isBelow(folder, file))
+    )
   }
 }
 
 /**
- * Folders that the code of a process lies in: the package of its working directory and of each script of its command line, which
- * is the topmost folder with a manifest, as of a workspace; and node_modules of all folders above.
- * @param {number} pid @param {string} root
+ * Folders that the code of a process lies in: the package of its working directory and of each
+ * script of its command line, which is the topmost folder with a manifest, as of a workspace; and
+ * node_modules of all folders above.
+ * @param {number} pid
+ * @param {string} root
  * @returns {string[]} real paths in its file system
  */
 function codeFolders (pid, root) {
   const cwd = withoutRoot(fs.readlinkSync(`/proc/${pid}/cwd`), fs.readlinkSync(root))
-  const words = fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(1, 1 + MOST_ARGUMENTS)
+  const words = fs
+    .readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    .split('\0')
+    .slice(1, 1 + MOST_ARGUMENTS)
   const scripts = words.flatMap(word => scriptOf(root, cwd, word) ?? [])
   return [cwd, ...scripts.map(script => path.dirname(script))].flatMap(folder => {
     const above = foldersAbove(folder)
     const packages = above.filter(parent => isManifest(root, path.join(parent, MANIFEST)))
-    // Without a manifest the whole file system is nobody's package, though it be a working directory.
+    // Without a manifest the whole file system is nobody's package, though it be a working
+    // directory.
     const own = packages.at(-1) ?? (folder === '/' ? [] : folder)
     return [own, ...above.map(parent => path.join(parent, 'node_modules'))].flat()
   }).concat(scripts)
 }
 
-/** The process may have another root than this one, as after chroot(2). @param {string} file @param {string} root */
-const withoutRoot = (file, root) => root !== '/' && isBelow(root, file) ? file.slice(root.length) || '/' : file
+/**
+ * The process may have another root than this one, as after chroot(2).
+ * @param {string} file
+ * @param {string} root
+ */
+const withoutRoot = (file, root) =>
+  root !== '/' && isBelow(root, file) ? file.slice(root.length) || '/' : file
 
-/** @param {string} root @param {string} cwd @param {string} word of a command line @returns {string | undefined} real path of a script */
+/**
+ * @param {string} root
+ * @param {string} cwd
+ * @param {string} word of a command line
+ * @returns {string | undefined} real path of a script
+ */
 function scriptOf (root, cwd, word) {
   if (word.startsWith('-') || word.length > MOST_PATH_LENGTH) return undefined
   for (const name of [word, `${word}.js`]) {
@@ -102,22 +135,34 @@ function scriptOf (root, cwd, word) {
   }
 }
 
-/** @param {string} root @param {string} file */
-const isManifest = (root, file) => fs.lstatSync(path.join(root, file), { throwIfNoEntry: false })?.isFile() ?? false
+/**
+ * @param {string} root
+ * @param {string} file
+ */
+const isManifest = (root, file) =>
+  fs.lstatSync(path.join(root, file), { throwIfNoEntry: false })?.isFile() ?? false
 
-/** @param {string} folder absolute @returns {string[]} itself and those above it, up to / */
+/**
+ * @param {string} folder absolute
+ * @returns {string[]} itself and those above it, up to /
+ */
 function foldersAbove (folder) {
   const parent = path.dirname(folder)
   return parent === folder ? [folder] : [folder, ...foldersAbove(parent)]
 }
 
-/** @param {string} folder @param {string} file */
-const isBelow = (folder, file) => file === folder || file.startsWith(folder === '/' ? '/' : `${folder}/`)
+/**
+ * @param {string} folder
+ * @param {string} file
+ */
+const isBelow = (folder, file) =>
+  file === folder || file.startsWith(folder === '/' ? '/' : `${folder}/`)
 
 /**
- * A path without links, as the app itself would resolve it: through /proc/PID/root the kernel takes the
- * target of an absolute link for one of this process's own file system.
- * @param {string} root @param {string} file absolute
+ * A path without links, as the app itself would resolve it: through /proc/PID/root the kernel takes
+ * the target of an absolute link for one of this process's own file system.
+ * @param {string} root
+ * @param {string} file absolute
  * @returns {string} absolute, in the same file system
  * @throws {Error} when it is not there
  */

@@ -4,10 +4,13 @@ const { findCase } = require('../classify/case')
 const { triggers } = require('./automatic')
 
 /** Which diagnosis a kind of capture says more about. @type {Record<string, string>} */
-const diagnosisOf = Object.fromEntries(Object.entries(triggers).map(([diagnosis, { kind }]) => [kind, diagnosis]))
+const diagnosisOf = Object.fromEntries(
+  Object.entries(triggers).map(([diagnosis, { kind }]) => [kind, diagnosis])
+)
 
 /**
- * Put what a capture points at beside the verdict that it is about, whether it was made for it or asked for.
+ * Put what a capture points at beside the verdict that it is about, whether it was made for it or
+ * asked for.
  * @param {import('../series/target').Target} target
  * @param {import('./captures').Capture} capture
  */
@@ -20,12 +23,17 @@ function attach (target, { id, kind, requestedUnixMs, suspects }) {
 
 /**
  * What was captured of a target before this exporter was started.
- * @param {import('../series/target').Target} target @param {import('./captures').Capture[]} captures newest first
+ * @param {import('../series/target').Target} target
+ * @param {import('./captures').Capture[]} captures newest first
  */
 function attachEarlier (target, captures) {
   const { hello, thread } = target
   for (const capture of captures.slice().reverse()) {
-    const isSame = capture.pid === hello.pid && capture.host === (hello.host ?? null) && capture.startedAtUnixMs === hello.startedAtUnixMs && capture.thread === thread
+    const isSame =
+      capture.pid === hello.pid &&
+      capture.host === (hello.host ?? null) &&
+      capture.startedAtUnixMs === hello.startedAtUnixMs &&
+      capture.thread === thread
     if (isSame) attach(target, capture)
   }
 }

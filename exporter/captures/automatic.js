@@ -2,7 +2,10 @@
 
 const { CommandError } = require('../commands/commands')
 
-/** What is captured when a diagnosis is first suspected. @type {Readonly<Record<string, { kind: import('./kinds').KindName }>>} */
+/**
+ * What is captured when a diagnosis is first suspected.
+ * @type {Readonly<Record<string, { kind: import('./kinds').KindName }>>}
+ */
 const triggers = Object.freeze({
   'js-heap-leak': { kind: 'heap_profile' },
   'event-loop-blocked': { kind: 'cpu_profile' }
@@ -13,29 +16,45 @@ const AGAIN_MS = 3_600_000
 const MOST_WAITING = 20
 
 /**
- * Captures that the exporter has made by itself: gentle ones, once. One at a time, of all targets: what many suffer from at once is the same, mostly.
+ * Captures that the exporter has made by itself: gentle ones, once. One at a time, of all targets:
+ * what many suffer from at once is the same, mostly.
  */
 class AutomaticCaptures {
   #captures
   #now
-  /** When each target was asked for what. @type {WeakMap<import('../series/target').Target, Map<string, number>>} */
+  /**
+   * When each target was asked for what.
+   * @type {WeakMap<import('../series/target').Target, Map<string, number>>}
+   */
   #askedAt = new WeakMap()
   /** @type {{ target: import('../series/target').Target, diagnosis: string }[]} */
   #waiting = []
   #busy = false
 
-  /** @param {Pick<import('./captures').Captures, 'request'>} captures @param {{ now?: () => number }} [options] ms */
+  /**
+   * @param {Pick<import('./captures').Captures, 'request'>} captures
+   * @param {{ now?: () => number }} [options] ms
+   */
   constructor (captures, { now = () => performance.now() } = {}) {
     this.#captures = captures
     this.#now = now
   }
 
-  /** A diagnosis changed its state. @param {import('../series/target').Target} target @param {Pick<import('../classify/evaluate').Verdict, 'diagnosis' | 'state'>} verdict */
+  /**
+   * A diagnosis changed its state.
+   * @param {import('../series/target').Target} target
+   * @param {Pick<import('../classify/evaluate').Verdict, 'diagnosis' | 'state'>} verdict
+   */
   changed (target, { diagnosis, state }) {
-    if (!Object.hasOwn(triggers, diagnosis) || (state !== 'suspected' && state !== 'confirmed')) return
+    if (!Object.hasOwn(triggers, diagnosis) || (state !== 'suspected' && state !== 'confirmed')) {
+      return
+    }
     const asked = this.#askedAt.get(target) ?? new Map()
     this.#askedAt.set(target, asked)
-    if (this.#now() - (asked.get(diagnosis) ?? -Infinity) < AGAIN_MS || this.#waiting.length >= MOST_WAITING) return
+    if (
+      this.#now() - (asked.get(diagnosis) ?? -Infinity) < AGAIN_MS ||
+      this.#waiting.length >= MOST_WAITING
+    ) { return }
     asked.set(diagnosis, this.#now())
     this.#waiting.push({ target, diagnosis })
     this.#next()
@@ -52,7 +71,10 @@ class AutomaticCaptures {
     })
   }
 
-  /** @param {import('../series/target').Target} target @param {string} diagnosis */
+  /**
+   * @param {import('../series/target').Target} target
+   * @param {string} diagnosis
+   */
   async #make (target, diagnosis) {
     try {
       await this.#captures.request(target, { ...triggers[diagnosis], diagnosis }).finished

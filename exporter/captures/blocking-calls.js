@@ -2,7 +2,8 @@
 
 /**
  * Calls that hold the event loop for as long as they take, and what does the same without.
- * @typedef {{ pattern: RegExp, call: string, instead: string }} BlockingCall pattern: in a line of source
+ * @typedef {{ pattern: RegExp, call: string, instead: string }} BlockingCall pattern: in a line of
+ *   source
  */
 
 /** By the name of Node's own function. @type {Record<string, string>} */
@@ -41,21 +42,55 @@ const insteadOf = {
   structuredClone: 'a smaller object, or transfer'
 }
 
-/** What V8 does itself has no frame of its own: the line says what it is. Most telling first. @type {BlockingCall[]} */
+/**
+ * What V8 does itself has no frame of its own: the line says what it is. Most telling first.
+ * @type {BlockingCall[]}
+ */
 const inSource = [
-  { pattern: /\bJSON\s*\.\s*parse\s*\(/, call: 'JSON.parse', instead: 'a streaming parser, or a worker thread' },
-  { pattern: /\bJSON\s*\.\s*stringify\s*\(/, call: 'JSON.stringify', instead: 'a streaming serializer, or a worker thread' },
-  { pattern: /\bstructuredClone\s*\(/, call: 'structuredClone', instead: insteadOf.structuredClone },
-  { pattern: /\.\s*(?:test|exec|match|matchAll|search|replace|replaceAll|split)\s*\(/, call: 'a regular expression', instead: 'one that cannot backtrack (no nested quantifiers), a bound on the length of its input, or re2' },
-  { pattern: /\.\s*(?:sort|toSorted)\s*\(/, call: 'sort', instead: 'a worker thread, or smaller pieces with setImmediate between them' }
+  {
+    pattern: /\bJSON\s*\.\s*parse\s*\(/,
+    call: 'JSON.parse',
+    instead: 'a streaming parser, or a worker thread'
+  },
+  {
+    pattern: /\bJSON\s*\.\s*stringify\s*\(/,
+    call: 'JSON.stringify',
+    instead: 'a streaming serializer, or a worker thread'
+  },
+  {
+    pattern: /\bstructuredClone\s*\(/,
+    call: 'structuredClone',
+    instead: insteadOf.structuredClone
+  },
+  {
+    pattern: /\.\s*(?:test|exec|match|matchAll|search|replace|replaceAll|split)\s*\(/,
+    call: 'a regular expression',
+    instead:
+      'one that cannot backtrack (no nested quantifiers), a bound on the length of its input, ' +
+        'or re2'
+  },
+  {
+    pattern: /\.\s*(?:sort|toSorted)\s*\(/,
+    call: 'sort',
+    instead: 'a worker thread, or smaller pieces with setImmediate between them'
+  }
 ]
 
-/** @param {string} name of a function of Node @returns {{ call: string, instead: string } | undefined} */
-const blockingCall = name => Object.hasOwn(insteadOf, name)
-  ? { call: name, instead: insteadOf[name] }
-  : /[a-z]Sync$/.test(name) ? { call: name, instead: `${name.slice(0, -4)} with a callback, or a worker thread` } : undefined
+/**
+ * @param {string} name of a function of Node
+ * @returns {{ call: string, instead: string } | undefined}
+ */
+const blockingCall = name =>
+  Object.hasOwn(insteadOf, name)
+    ? { call: name, instead: insteadOf[name] }
+    : /[a-z]Sync$/.test(name)
+      ? { call: name, instead: `${name.slice(0, -4)} with a callback, or a worker thread` }
+      : undefined
 
-/** @param {string} line of source @returns {{ call: string, instead: string } | undefined} */
+/**
+ * @param {string} line of source
+ * @returns {{ call: string, instead: string } | undefined}
+ */
 function blockingCallIn (line) {
   const named = /\b(\w+Sync)\s*\(/.exec(line)?.[1]
   if (named) return blockingCall(named)

@@ -4,20 +4,27 @@ const { fileURLToPath } = require('node:url')
 
 /**
  * A function in a profile of the DevTools protocol: where it begins, counted from 0.
- * @typedef {{ functionName: string, url: string, lineNumber: number, columnNumber: number, scriptId?: string }} CallFrame
+ * @typedef {{ functionName: string, url: string, lineNumber: number, columnNumber: number,
+ *   scriptId?: string }} CallFrame
  *
- * @typedef {'app' | 'dependency' | 'node' | 'native'} Origin app: written by those who run it; dependency: below node_modules; node: of Node
- *   itself; native: no JavaScript
+ * @typedef {'app' | 'dependency' | 'node' | 'native'} Origin app: written by those who run it;
+ *   dependency: below node_modules; node: of Node itself; native: no JavaScript
  */
 
-/** @param {CallFrame} frame @returns {Origin} */
+/**
+ * @param {CallFrame} frame
+ * @returns {Origin}
+ */
 function originOf ({ url }) {
   if (url === '') return 'native'
   if (url.startsWith('node:')) return 'node'
   return /[/\\]node_modules[/\\]/.test(url) ? 'dependency' : 'app'
 }
 
-/** @param {string} url of a call frame @returns {string} path where it is one */
+/**
+ * @param {string} url of a call frame
+ * @returns {string} path where it is one
+ */
 function pathOf (url) {
   try {
     return url.startsWith('file:') ? fileURLToPath(url) : url
@@ -26,8 +33,12 @@ function pathOf (url) {
   }
 }
 
-/** @param {string} url below node_modules @returns {string} name of the package, @scope/name too */
-const packageOf = url => /^.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/s.exec(url)?.[1] ?? ''
+/**
+ * @param {string} url below node_modules
+ * @returns {string} name of the package, @scope/name too
+ */
+const packageOf = url =>
+  /^.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/s.exec(url)?.[1] ?? ''
 
 /** A function without a name is called by where it is. @param {CallFrame} frame */
 const nameOf = ({ functionName }) => functionName === '' ? '(anonymous)' : functionName
@@ -35,8 +46,8 @@ const nameOf = ({ functionName }) => functionName === '' ? '(anonymous)' : funct
 /**
  * @template {{ callFrame: CallFrame }} Node
  * @param {Node[]} stack the innermost first
- * @returns {{ owner: Node | undefined, callees: Node[] }} owner: the innermost frame that the app's people wrote; else that of a dependency; callees: what it
- *   called, the outermost first
+ * @returns {{ owner: Node | undefined, callees: Node[] }} owner: the innermost frame that the app's
+ *   people wrote; else that of a dependency; callees: what it called, the outermost first
  */
 function ownerOf (stack) {
   for (const origin of ['app', 'dependency']) {

@@ -10,7 +10,9 @@ const { kinds } = require('./kinds')
 
 /** A capture takes its time; an app that is blocked, and a heap that is written down, take more. */
 const PATIENCE_SECONDS = 300
-/** The agent's answer and the end of what it sent come over two connections, about at the same time. */
+/**
+ * The agent's answer and the end of what it sent come over two connections, about at the same time.
+ */
 const PART_WITHIN_MS = 10_000
 /** What a stream says whose other end went: node:stream. */
 const HUNG_UP = 'ERR_STREAM_PREMATURE_CLOSE'
@@ -33,7 +35,8 @@ const STALLED_MS = 60_000
  * @property {string} node
  * @property {number} startedAtUnixMs of the isolate
  * @property {number} seconds that were asked for
- * @property {string | null} diagnosis that it was made for, by the exporter itself; null when somebody asked for it
+ * @property {string | null} diagnosis that it was made for, by the exporter itself; null when
+ *   somebody asked for it
  * @property {'running' | 'done' | 'failed'} state
  * @property {string | null} error in a sentence
  * @property {string | null} errorCode in a word
@@ -43,7 +46,10 @@ const STALLED_MS = 60_000
  * @property {import('./suspects').Suspects | null} suspects
  */
 
-/** Asks agents for captures, takes what they send, and keeps it. Emits `done` (capture, target), whether it succeeded or failed. */
+/**
+ * Asks agents for captures, takes what they send, and keeps it. Emits `done` (capture, target),
+ * whether it succeeded or failed.
+ */
 class Captures extends EventEmitter {
   #commands
   #store
@@ -75,8 +81,11 @@ class Captures extends EventEmitter {
 
   /** Newest first. @returns {Capture[]} */
   get all () {
-    return [...this.#store.all, ...this.#failed, ...[...this.#running.values()].map(({ capture }) => capture)]
-      .sort((a, b) => b.requestedUnixMs - a.requestedUnixMs)
+    return [
+      ...this.#store.all,
+      ...this.#failed,
+      ...[...this.#running.values()].map(({ capture }) => capture)
+    ].sort((a, b) => b.requestedUnixMs - a.requestedUnixMs)
   }
 
   /** Bytes on disk. */
@@ -84,7 +93,10 @@ class Captures extends EventEmitter {
     return this.#store.bytes
   }
 
-  /** @param {string} id @returns {Capture | undefined} */
+  /**
+   * @param {string} id
+   * @returns {Capture | undefined}
+   */
   get (id) {
     return this.all.find(capture => capture.id === id)
   }
@@ -95,7 +107,8 @@ class Captures extends EventEmitter {
   }
 
   /**
-   * @param {Capture} capture @param {string} part
+   * @param {Capture} capture
+   * @param {string} part
    * @returns {import('node:fs').ReadStream | undefined} undefined when it is not there any more
    */
   read ({ id }, part) {
@@ -103,12 +116,16 @@ class Captures extends EventEmitter {
   }
 
   /**
-   * @param {Capture} capture @param {string} part @param {number} maxBytes
+   * @param {Capture} capture
+   * @param {string} part
+   * @param {number} maxBytes
    * @returns {any} as the app sent it
    * @throws {Error} when it is larger, no JSON, or does not fit in memory
    */
   profile ({ id }, part, maxBytes) {
-    return parseBounded(readRegularFile(this.#store.fileOf(id, part), { maxBytes }).toString('utf8'))
+    return parseBounded(
+      readRegularFile(this.#store.fileOf(id, part), { maxBytes }).toString('utf8')
+    )
   }
 
   /** @param {string} id */
@@ -130,7 +147,9 @@ class Captures extends EventEmitter {
   /**
    * Have one made. Returns when the agent is asked; `finished` says how it went.
    * @param {import('../series/target').Target} target
-   * @param {{ kind: import('./kinds').KindName, seconds?: number, force?: boolean, diagnosis?: string }} options
+   * @param
+   *   {{ kind: import('./kinds').KindName, seconds?: number, force?: boolean, diagnosis?: string }}
+   *   options
    * @returns {{ capture: Capture, finished: Promise<Capture> }} finished never rejects
    * @throws {CommandError} busy, or not_enabled
    */
@@ -138,7 +157,12 @@ class Captures extends EventEmitter {
     const { hello, name, thread } = target
     const process = `${processOf(hello)} ${hello.startTimeTicks}`
     this.#commands.assertTakes(target, 'capture')
-    if (this.#busy.has(process)) throw new CommandError('busy', `a capture of ${name} is being made: one at a time of a process`)
+    if (this.#busy.has(process)) {
+      throw new CommandError(
+        'busy',
+        `a capture of ${name} is being made: one at a time of a process`
+      )
+    }
     /** @type {Capture} */
     const capture = {
       id: randomUUID(),
@@ -175,7 +199,8 @@ class Captures extends EventEmitter {
   /**
    * A connection brings a part.
    * @param {import('../ingest/decode').CaptureMessage} message
-   * @param {import('node:net').Socket} socket @param {Buffer} rest what came with the line
+   * @param {import('node:net').Socket} socket
+   * @param {Buffer} rest what came with the line
    * @returns {boolean} false for one that nobody asked for
    */
   take ({ id, part }, socket, rest) {
@@ -192,14 +217,26 @@ class Captures extends EventEmitter {
     return true
   }
 
-  /** @param {import('../series/target').Target} target @param {Running} running @param {boolean} force */
+  /**
+   * @param {import('../series/target').Target} target
+   * @param {Running} running
+   * @param {boolean} force
+   */
   async #make (target, running, force) {
     const { capture } = running
     const { kind, seconds, id } = capture
     try {
       const headroomBytes = headroomOf(target)
       const { parts = {} } = await this.#commands.carryOut(target, 'capture', {
-        id, args: { kind, seconds, force, ...(capture.diagnosis !== null && { gentle: true }), ...(headroomBytes !== undefined && { headroomBytes }) }, answerWithinMs: 1000 * (2 * seconds + PATIENCE_SECONDS)
+        id,
+        args: {
+          kind,
+          seconds,
+          force,
+          ...(capture.diagnosis !== null && { gentle: true }),
+          ...(headroomBytes !== undefined && { headroomBytes })
+        },
+        answerWithinMs: 1000 * (2 * seconds + PATIENCE_SECONDS)
       })
       for (const [part, sent] of Object.entries(parts)) {
         const { bytes, sha256 } = await running.part(part)
@@ -211,7 +248,9 @@ class Captures extends EventEmitter {
       capture.finishedUnixMs = this.#now()
       this.#store.keep(/** @type {any} */ (capture))
     } catch (error) {
-      const broken = (await Promise.allSettled(running.arrived.values())).flatMap(part => part.status === 'rejected' ? [part.reason] : [])
+      const broken = (await Promise.allSettled(running.arrived.values())).flatMap(part =>
+        part.status === 'rejected' ? [part.reason] : []
+      )
       // Of what could not be kept the agent can only say that it was hung up on.
       this.#fail(capture, broken.find(({ code }) => code !== HUNG_UP) ?? /** @type {Error} */ (error))
       this.#store.remove(id)
@@ -219,22 +258,36 @@ class Captures extends EventEmitter {
   }
 
   /**
-   * @param {Capture} capture @param {import('memwatch/frame').Hello} hello
-   * @returns {Capture['suspects']} null for a profile that does not fit in memory: it can be had as it is
+   * @param {Capture} capture
+   * @param {import('memwatch/frame').Hello} hello
+   * @returns {Capture['suspects']} null for a profile that does not fit in memory: it can be had as
+   *   it is
    * @throws {Error} when a part is no profile
    */
   #pointAt (capture, hello) {
     try {
-      return this.#suspectsOf(capture, part => this.profile(capture, part, MOST_PROFILE_BYTES), hello)
+      return this.#suspectsOf(
+        capture,
+        part => this.profile(capture, part, MOST_PROFILE_BYTES),
+        hello
+      )
     } catch (error) {
       if (error instanceof RangeError) return null
       throw error
     }
   }
 
-  /** @param {Capture} capture @param {Error} error */
+  /**
+   * @param {Capture} capture
+   * @param {Error} error
+   */
   #fail (capture, error) {
-    Object.assign(capture, { state: 'failed', finishedUnixMs: this.#now(), error: error.message, errorCode: error instanceof CommandError ? error.code : 'failed' })
+    Object.assign(capture, {
+      state: 'failed',
+      finishedUnixMs: this.#now(),
+      error: error.message,
+      errorCode: error instanceof CommandError ? error.code : 'failed'
+    })
     this.#failed.push(capture)
     if (this.#failed.length > MOST_FAILED) this.#failed.shift()
   }
@@ -252,17 +305,26 @@ class Running {
     this.capture = capture
   }
 
-  /** @param {string} part @param {Promise<{ bytes: number, sha256: string }>} written */
+  /**
+   * @param {string} part
+   * @param {Promise<{ bytes: number, sha256: string }>} written
+   */
   arrive (part, written) {
     this.arrived.set(part, written)
     this.#awaited.get(part)?.()
   }
 
-  /** @param {string} name @returns {Promise<{ bytes: number, sha256: string }>} */
+  /**
+   * @param {string} name
+   * @returns {Promise<{ bytes: number, sha256: string }>}
+   */
   async part (name) {
     if (!this.arrived.has(name)) {
       await new Promise((resolve, reject) => {
-        const timer = setTimeout(() => reject(new Error(`${name} was sent, and did not come`)), PART_WITHIN_MS)
+        const timer = setTimeout(
+          () => reject(new Error(`${name} was sent, and did not come`)),
+          PART_WITHIN_MS
+        )
         this.#awaited.set(name, () => { clearTimeout(timer); resolve(undefined) })
       })
     }
@@ -270,10 +332,16 @@ class Running {
   }
 }
 
-/** What the container has left. @param {import('../series/target').Target} target @returns {number | undefined} undefined without a limit */
+/**
+ * What the container has left.
+ * @param {import('../series/target').Target} target
+ * @returns {number | undefined} undefined without a limit
+ */
 function headroomOf ({ values }) {
   const { containerLimitBytes, containerWorkingSetBytes = 0, rssBytes = 0 } = values
-  return containerLimitBytes === undefined ? undefined : Math.max(0, containerLimitBytes - Math.max(containerWorkingSetBytes, rssBytes))
+  return containerLimitBytes === undefined
+    ? undefined
+    : Math.max(0, containerLimitBytes - Math.max(containerWorkingSetBytes, rssBytes))
 }
 
 module.exports = { Captures }

@@ -5,13 +5,15 @@ const { blockingCall } = require('./blocking-calls')
 
 /**
  * A CPU profile of the DevTools protocol; times in microseconds.
- * @typedef {{ id: number, callFrame: import('./call-frames').CallFrame, children?: number[], parent?: number, positionTicks?: { line: number, ticks: number }[] }} CpuNode
+ * @typedef {{ id: number, callFrame: import('./call-frames').CallFrame, children?: number[],
+ *   parent?: number, positionTicks?: { line: number, ticks: number }[] }} CpuNode
  * @typedef {{ nodes: CpuNode[], samples: number[], timeDeltas: number[] }} CpuProfile
  *
  * @typedef {object} CpuSite what takes the time of the thread
  * @property {string} function
  * @property {string} file
- * @property {number} line from 1: the one that was seen most, where it is the function's own time; else where the function begins
+ * @property {number} line from 1: the one that was seen most, where it is the function's own time;
+ *   else where the function begins
  * @property {number} column from 1; 0 where the line was seen
  * @property {{ line: number, column: number }} begins where the function does, from 1
  * @property {number} seconds
@@ -30,7 +32,8 @@ const STRETCH_SECONDS = 0.02
 
 /**
  * @param {CpuProfile} profile
- * @returns {{ totalSeconds: number, busySeconds: number, sites: CpuSite[] }} those that blocked longest first
+ * @returns {{ totalSeconds: number, busySeconds: number, sites: CpuSite[] }} those that blocked
+ *   longest first
  */
 function cpuSuspects ({ nodes, samples, timeDeltas }) {
   const byId = new Map(nodes.map(node => [node.id, node]))
@@ -43,7 +46,10 @@ function cpuSuspects ({ nodes, samples, timeDeltas }) {
     if (!owned) ownedBy.set(id, owned = ownedIn(stackOf(id, byId)))
     return owned
   }
-  /** @type {Map<string, { owned: Owned, seconds: number, longestSeconds: number, blockedSeconds: number, lines: Map<number, number> }>} */
+  /**
+   * @type {Map<string, { owned: Owned, seconds: number, longestSeconds: number, blockedSeconds:
+   *   number, lines: Map<number, number> }>}
+   */
   const sites = new Map()
   let busySeconds = 0
   let totalSeconds = 0
@@ -72,7 +78,12 @@ function cpuSuspects ({ nodes, samples, timeDeltas }) {
     const owned = ownedOf(id)
     if (!owned.key) return endStretch()
     let site = sites.get(owned.key)
-    if (!site) sites.set(owned.key, site = { owned, seconds: 0, longestSeconds: 0, blockedSeconds: 0, lines: new Map() })
+    if (!site) {
+      sites.set(
+        owned.key,
+        (site = { owned, seconds: 0, longestSeconds: 0, blockedSeconds: 0, lines: new Map() })
+      )
+    }
     site.seconds += seconds
     if (stretch?.key !== owned.key) {
       endStretch()
@@ -84,9 +95,13 @@ function cpuSuspects ({ nodes, samples, timeDeltas }) {
   for (const { id, positionTicks = [] } of nodes) {
     const owned = ownedBy.get(id)
     const site = owned?.own ? sites.get(owned.key) : undefined
-    for (const { line, ticks } of positionTicks) site?.lines.set(line, (site.lines.get(line) ?? 0) + ticks)
+    for (const { line, ticks } of positionTicks) {
+      site?.lines.set(line, (site.lines.get(line) ?? 0) + ticks)
+    }
   }
-  const found = [...sites.values()].sort((a, b) => b.blockedSeconds - a.blockedSeconds || b.seconds - a.seconds)
+  const found = [...sites.values()].sort(
+    (a, b) => b.blockedSeconds - a.blockedSeconds || b.seconds - a.seconds
+  )
   return { totalSeconds, busySeconds, sites: found.map(site => siteOf(site, busySeconds)) }
 }
 
@@ -99,17 +114,29 @@ function cpuSuspects ({ nodes, samples, timeDeltas }) {
  * @property {{ call: string, instead: string } | undefined} blocking
  */
 
-/** @param {CpuNode[]} stack the innermost first @returns {Owned} */
+/**
+ * @param {CpuNode[]} stack the innermost first
+ * @returns {Owned}
+ */
 function ownedIn (stack) {
   const { owner, callees } = ownerOf(stack)
-  if (!owner) return { key: '', callFrame: stack[0].callFrame, own: false, via: null, blocking: undefined }
+  if (!owner) {
+    return { key: '', callFrame: stack[0].callFrame, own: false, via: null, blocking: undefined }
+  }
   const { callFrame } = owner
   const dependency = callees.find(({ callFrame }) => originOf(callFrame) === 'dependency')
   const via = dependency ? packageOf(dependency.callFrame.url) : null
   const called = callees.find(({ callFrame }) => originOf(callFrame) === 'node')
   const blocking = called && blockingCall(called.callFrame.functionName)
   return {
-    key: JSON.stringify([callFrame.url, callFrame.lineNumber, callFrame.columnNumber, callFrame.functionName, via, blocking?.call]),
+    key: JSON.stringify([
+      callFrame.url,
+      callFrame.lineNumber,
+      callFrame.columnNumber,
+      callFrame.functionName,
+      via,
+      blocking?.call
+    ]),
     callFrame,
     own: callees.length === 0,
     via,
@@ -117,8 +144,16 @@ function ownedIn (stack) {
   }
 }
 
-/** @param {{ owned: Owned, seconds: number, longestSeconds: number, lines: Map<number, number> }} site @param {number} busySeconds @returns {CpuSite} */
-function siteOf ({ owned: { callFrame, via, blocking }, seconds, longestSeconds, lines }, busySeconds) {
+/**
+ * @param {{ owned: Owned, seconds: number, longestSeconds: number, lines: Map<number, number> }}
+ *   site
+ * @param {number} busySeconds
+ * @returns {CpuSite}
+ */
+function siteOf (
+  { owned: { callFrame, via, blocking }, seconds, longestSeconds, lines },
+  busySeconds
+) {
   const hottest = blocking ? undefined : [...lines].sort((a, b) => b[1] - a[1])[0]?.[0]
   return {
     function: nameOf(callFrame),
@@ -135,10 +170,18 @@ function siteOf ({ owned: { callFrame, via, blocking }, seconds, longestSeconds,
   }
 }
 
-/** @param {number} id @param {Map<number, CpuNode>} byId @returns {CpuNode[]} the innermost first */
+/**
+ * @param {number} id
+ * @param {Map<number, CpuNode>} byId
+ * @returns {CpuNode[]} the innermost first
+ */
 function stackOf (id, byId) {
   const stack = []
-  for (let node = byId.get(id); node; node = node.parent === undefined ? undefined : byId.get(node.parent)) stack.push(node)
+  for (
+    let node = byId.get(id);
+    node;
+    node = node.parent === undefined ? undefined : byId.get(node.parent)
+  ) { stack.push(node) }
   return stack
 }
 

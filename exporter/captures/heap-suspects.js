@@ -3,8 +3,11 @@
 const { nameOf, originOf, ownerOf, packageOf, pathOf } = require('./call-frames')
 
 /**
- * A sampling heap profile of the DevTools protocol: bytes that were allocated while it ran and live, scaled up from the samples.
- * @typedef {{ callFrame: import('./call-frames').CallFrame, selfSize: number, children: HeapNode[] }} HeapNode
+ * A sampling heap profile of the DevTools protocol: bytes that were allocated while it ran and
+ * live, scaled up from the samples.
+ * @typedef
+ *   {{ callFrame: import('./call-frames').CallFrame, selfSize: number, children: HeapNode[] }}
+ *   HeapNode
  *
  * @typedef {object} HeapSite where memory is allocated
  * @property {string} function
@@ -18,7 +21,8 @@ const { nameOf, originOf, ownerOf, packageOf, pathOf } = require('./call-frames'
 
 /**
  * @param {{ head: HeapNode }} profile
- * @returns {Map<string, Omit<HeapSite, 'share'>>} bytes that live, by the innermost function of the app that had them allocated
+ * @returns {Map<string, Omit<HeapSite, 'share'>>} bytes that live, by the innermost function of the
+ *   app that had them allocated
  */
 function bytesBySite ({ head }) {
   /** @type {Map<string, Omit<HeapSite, 'share'>>} */
@@ -30,30 +34,54 @@ function bytesBySite ({ head }) {
     for (const child of node.children) open.push({ node: child, stack: [child, ...stack] })
     if (node.selfSize === 0) continue
     const { owner, callees } = ownerOf(stack)
-    const { callFrame } = owner ?? { callFrame: { functionName: '(outside JavaScript)', url: '', lineNumber: -1, columnNumber: -1 } }
+    const { callFrame } = owner ?? {
+      callFrame: { functionName: '(outside JavaScript)', url: '', lineNumber: -1, columnNumber: -1 }
+    }
     const dependency = callees.find(({ callFrame }) => originOf(callFrame) === 'dependency')
     const via = dependency ? packageOf(dependency.callFrame.url) : null
-    const key = JSON.stringify([callFrame.url, callFrame.lineNumber, callFrame.columnNumber, callFrame.functionName, via])
+    const key = JSON.stringify([
+      callFrame.url,
+      callFrame.lineNumber,
+      callFrame.columnNumber,
+      callFrame.functionName,
+      via
+    ])
     const site = sites.get(key)
     if (site) site.bytes += node.selfSize
-    else sites.set(key, { function: nameOf(callFrame), file: pathOf(callFrame.url), line: callFrame.lineNumber + 1, column: callFrame.columnNumber + 1, bytes: node.selfSize, via })
+    else {
+      sites.set(key, {
+        function: nameOf(callFrame),
+        file: pathOf(callFrame.url),
+        line: callFrame.lineNumber + 1,
+        column: callFrame.columnNumber + 1,
+        bytes: node.selfSize,
+        via
+      })
+    }
   }
   return sites
 }
 
 /**
- * What grew between two readings of one profile. What is alive at both and did not grow is in flight, and no leak; without a first reading all that
- * lives counts as growth.
- * @param {{ head: HeapNode } | undefined} before @param {{ head: HeapNode }} after
+ * What grew between two readings of one profile. What is alive at both and did not grow is in
+ * flight, and no leak; without a first reading all that lives counts as growth.
+ * @param {{ head: HeapNode } | undefined} before
+ * @param {{ head: HeapNode }} after
  * @returns {{ totalBytes: number, sites: HeapSite[] }} most first; totalBytes: of all that grew
  */
 function heapSuspects (before, after) {
   const earlier = before ? bytesBySite(before) : new Map()
   const grown = [...bytesBySite(after)]
-    .map(([key, site]) => ({ ...site, bytes: Math.round(site.bytes - (earlier.get(key)?.bytes ?? 0)) }))
+    .map(([key, site]) => ({
+      ...site,
+      bytes: Math.round(site.bytes - (earlier.get(key)?.bytes ?? 0))
+    }))
     .filter(({ bytes }) => bytes > 0)
   const totalBytes = grown.reduce((sum, { bytes }) => sum + bytes, 0)
-  const sites = grown.filter(({ file }) => file !== '').map(site => ({ ...site, share: site.bytes / totalBytes })).sort((a, b) => b.bytes - a.bytes)
+  const sites = grown
+    .filter(({ file }) => file !== '')
+    .map(site => ({ ...site, share: site.bytes / totalBytes }))
+    .sort((a, b) => b.bytes - a.bytes)
   return { totalBytes, sites }
 }
 

@@ -5,28 +5,59 @@ const acorn = require('acorn')
 const { heapHeadroom } = require('../data-folder/bounded-json')
 
 /**
- * V8's heap profiler counts what an inlined function allocates to the function that it was inlined into. Which those could be is read from the
- * source: what a function calls, in its own file or one that it requires by a relative path.
+ * V8's heap profiler counts what an inlined function allocates to the function that it was inlined
+ * into. Which those could be is read from the source: what a function calls, in its own file or one
+ * that it requires by a relative path.
  */
 
 /** Parsing a larger file would hold the loop for too long. */
 const MOST_LENGTH = 2 ** 19
-/** Of all sources of a capture together; a token makes a node or two, with its place, of some 400 bytes. */
+/**
+ * Of all sources of a capture together; a token makes a node or two, with its place, of some 400
+ * bytes.
+ */
 const MOST_TOKENS = 500_000
 const TOKEN_BYTES = 400
 const HEAP_SHARE = 0.5
-/** Nodes that are walked through for one capture: a second or two of work; a real file of a quarter of a megabyte needs a third. */
+/**
+ * Nodes that are walked through for one capture: a second or two of work; a real file of a quarter
+ * of a megabyte needs a third.
+ */
 const MOST_VISITS = 1_000_000
 /** V8 inlines what is called by what it inlined, too. */
 const DEPTH = 2
 /** Calls by which something stays that is handed over. */
-const KEEPING = new Set(['push', 'unshift', 'set', 'add', 'on', 'once', 'addListener', 'prependListener', 'addEventListener', 'setInterval', 'setTimeout'])
-const ALLOCATING = new Set(['ObjectExpression', 'ArrayExpression', 'NewExpression', 'TemplateLiteral', 'ClassExpression'])
+const KEEPING = new Set([
+  'push',
+  'unshift',
+  'set',
+  'add',
+  'on',
+  'once',
+  'addListener',
+  'prependListener',
+  'addEventListener',
+  'setInterval',
+  'setTimeout'
+])
+const ALLOCATING = new Set([
+  'ObjectExpression',
+  'ArrayExpression',
+  'NewExpression',
+  'TemplateLiteral',
+  'ClassExpression'
+])
 const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'])
 
 /** @typedef {any} Node of ESTree, with start, end and loc */
-/** @typedef {{ file: string, functions: { name: string, node: Node }[], byName: Map<string, Node[]>, imports: Map<string, { from: string, name: string }> }} Module */
-/** @typedef {{ name: string, file: string, line: number, column: number, keeps: boolean }} Callee place from 1 */
+/**
+ * @typedef {{ file: string, functions: { name: string, node: Node }[], byName: Map<string, Node[]>,
+ *   imports: Map<string, { from: string, name: string }> }} Module
+ */
+/**
+ * @typedef {{ name: string, file: string, line: number, column: number, keeps: boolean }} Callee
+ *   place from 1
+ */
 
 /** A source takes more memory or time than a capture is worth: it points at nothing. */
 class SpentError extends Error {}
@@ -40,7 +71,10 @@ class Budget {
     this.#left = most
   }
 
-  /** @param {number} [count] @throws {SpentError} */
+  /**
+   * @param {number} [count]
+   * @throws {SpentError}
+   */
   spend (count = 1) {
     if ((this.#left -= count) < 0) throw new SpentError('too much to walk through')
   }
@@ -76,7 +110,9 @@ class InlinedCallees {
       const node = module && innermost(module, place)
       if (!node || keeps(node, this.#visits)) return undefined
       const found = this.#calleesOf(module, node, DEPTH)
-      return found.find(callee => callee.keeps) ?? (allocates(node, this.#visits) ? undefined : found[0])
+      return (
+        found.find(callee => callee.keeps) ?? (allocates(node, this.#visits) ? undefined : found[0])
+      )
     })
   }
 
@@ -101,7 +137,11 @@ class InlinedCallees {
     return [...byPlace.values()]
   }
 
-  /** Where a function ends. @param {{ file: string, line: number, column: number }} place where it begins, from 1 @returns {number | undefined} line; undefined where it cannot be read */
+  /**
+   * Where a function ends.
+   * @param {{ file: string, line: number, column: number }} place where it begins, from 1
+   * @returns {number | undefined} line; undefined where it cannot be read
+   */
   lastLineOf (place) {
     return this.#withinBudget(() => {
       const module = this.#moduleOf(place.file)
@@ -109,7 +149,11 @@ class InlinedCallees {
     })
   }
 
-  /** @template T @param {() => T} find @returns {T | undefined} undefined when the budget of the capture is spent */
+  /**
+   * @template T
+   * @param {() => T} find
+   * @returns {T | undefined} undefined when the budget of the capture is spent
+   */
   #withinBudget (find) {
     try {
       return find()
@@ -119,21 +163,38 @@ class InlinedCallees {
     }
   }
 
-  /** Those that allocate or keep, in the order of calls. @param {Module} module @param {Node} caller @param {number} depth @returns {Callee[]} */
+  /**
+   * Those that allocate or keep, in the order of calls.
+   * @param {Module} module
+   * @param {Node} caller
+   * @param {number} depth
+   * @returns {Callee[]}
+   */
   #calleesOf (module, caller, depth) {
     if (depth === 0) return []
     /** @type {Callee[]} */
     const callees = []
-    for (const call of nodesIn(caller, this.#visits).filter(({ type }) => type === 'CallExpression')) {
+    for (const call of nodesIn(caller, this.#visits).filter(
+      ({ type }) => type === 'CallExpression'
+    )) {
       const { callee } = call
-      const name = callee.type === 'Identifier' ? callee.name : callee.type === 'MemberExpression' ? callee.property.name : undefined
+      const name =
+        callee.type === 'Identifier'
+          ? callee.name
+          : callee.type === 'MemberExpression'
+            ? callee.property.name
+            : undefined
       if (name === undefined) continue
-      const imported = module.imports.get(callee.type === 'Identifier' ? callee.name : rootOf(callee))
+      const imported = module.imports.get(
+        callee.type === 'Identifier' ? callee.name : rootOf(callee)
+      )
       const where = imported ? this.#moduleOf(imported.from) : module
       const wanted = imported && callee.type === 'Identifier' ? imported.name : name
       for (const node of where?.byName.get(wanted) ?? []) {
         if (node === caller) continue
-        const found = this.#once(node, `callee ${depth}`, () => this.#calleeAt(/** @type {Module} */ (where), wanted, node, depth))
+        const found = this.#once(node, `callee ${depth}`, () =>
+          this.#calleeAt(/** @type {Module} */ (where), wanted, node, depth)
+        )
         this.#visits.spend(1 + found.length)
         for (const callee of found) callees.push(callee)
       }
@@ -141,15 +202,31 @@ class InlinedCallees {
     return callees
   }
 
-  /** A function that is called, where it counts, and those that it calls. @param {Module} module @param {string} name @param {Node} node @param {number} depth @returns {Callee[]} */
+  /**
+   * A function that is called, where it counts, and those that it calls.
+   * @param {Module} module
+   * @param {string} name
+   * @param {Node} node
+   * @param {number} depth
+   * @returns {Callee[]}
+   */
   #calleeAt (module, name, node, depth) {
     const isKeeping = keeps(node, this.#visits)
     const { line, column } = node.loc.start
-    const own = isKeeping || allocates(node, this.#visits) ? [{ name, file: module.file, line, column: column + 1, keeps: isKeeping }] : []
+    const own =
+      isKeeping || allocates(node, this.#visits)
+        ? [{ name, file: module.file, line, column: column + 1, keeps: isKeeping }]
+        : []
     return own.concat(this.#calleesOf(module, node, depth - 1))
   }
 
-  /** @template T @param {Node} node @param {string} what is found out of it @param {() => T} find @returns {T} found out once: what many call is looked at once */
+  /**
+   * @template T
+   * @param {Node} node
+   * @param {string} what is found out of it
+   * @param {() => T} find
+   * @returns {T} found out once: what many call is looked at once
+   */
   #once (node, what, find) {
     const known = this.#known.get(node) ?? new Map()
     this.#known.set(node, known)
@@ -157,29 +234,58 @@ class InlinedCallees {
     return known.get(what)
   }
 
-  /** @param {string} file @returns {Module | undefined} */
+  /**
+   * @param {string} file
+   * @returns {Module | undefined}
+   */
   #moduleOf (file) {
     if (!this.#modules.has(file)) this.#modules.set(file, this.#parse(file))
     return this.#modules.get(file)
   }
 
-  /** @param {string} file @returns {Module | undefined} */
+  /**
+   * @param {string} file
+   * @returns {Module | undefined}
+   */
   #parse (file) {
-    const found = [file, `${file}.js`, `${file}.cjs`, `${file}.mjs`, path.join(file, 'index.js')].find(name => this.#sourceOf(name) !== undefined)
+    const found = [
+      file,
+      `${file}.js`,
+      `${file}.cjs`,
+      `${file}.mjs`,
+      path.join(file, 'index.js')
+    ].find(name => this.#sourceOf(name) !== undefined)
     const source = found && this.#sourceOf(found)
     if (!found || !source || source.length > MOST_LENGTH) return undefined
     const tree = parse(source, this.#tokens)
     if (!tree) return undefined
     const functions = functionsIn(tree, this.#visits)
-    return { file: found, functions, byName: groupedByName(functions), imports: importsIn(tree, path.dirname(found), this.#visits) }
+    return {
+      file: found,
+      functions,
+      byName: groupedByName(functions),
+      imports: importsIn(tree, path.dirname(found), this.#visits)
+    }
   }
 }
 
-/** @param {string} source @param {Budget} tokens @returns {Node | undefined} @throws {SpentError} */
+/**
+ * @param {string} source
+ * @param {Budget} tokens
+ * @returns {Node | undefined}
+ * @throws {SpentError}
+ */
 function parse (source, tokens) {
   for (const sourceType of /** @type {const} */ (['script', 'module'])) {
     try {
-      return acorn.parse(source, { ecmaVersion: 'latest', sourceType, allowHashBang: true, allowReturnOutsideFunction: sourceType === 'script', locations: true, onToken: () => tokens.spend() })
+      return acorn.parse(source, {
+        ecmaVersion: 'latest',
+        sourceType,
+        allowHashBang: true,
+        allowReturnOutsideFunction: sourceType === 'script',
+        locations: true,
+        onToken: () => tokens.spend()
+      })
     } catch (error) {
       if (error instanceof SpentError) throw error
       // Not of this kind, or of no kind that is known.
@@ -187,7 +293,13 @@ function parse (source, tokens) {
   }
 }
 
-/** A node and all below it. @param {Node} node @param {Budget} visits @returns {Node[]} in the order of the source @throws {SpentError} */
+/**
+ * A node and all below it.
+ * @param {Node} node
+ * @param {Budget} visits
+ * @returns {Node[]} in the order of the source
+ * @throws {SpentError}
+ */
 function nodesIn (node, visits) {
   const found = []
   const pending = [node]
@@ -202,17 +314,23 @@ function nodesIn (node, visits) {
       else pushNode(child, pending)
     }
     // The first child is to be the next.
-    for (let low = end, high = pending.length - 1; low < high; low++, high--) [pending[low], pending[high]] = [pending[high], pending[low]]
+    for (let low = end, high = pending.length - 1; low < high; low++, high--) { [pending[low], pending[high]] = [pending[high], pending[low]] }
   }
   return found
 }
 
-/** @param {unknown} child of a node: maybe one, too @param {Node[]} nodes */
+/**
+ * @param {unknown} child of a node: maybe one, too
+ * @param {Node[]} nodes
+ */
 function pushNode (child, nodes) {
   if (typeof child === 'object' && child !== null && typeof /** @type {Node} */ (child).type === 'string') nodes.push(child)
 }
 
-/** @param {Module['functions']} functions @returns {Module['byName']} */
+/**
+ * @param {Module['functions']} functions
+ * @returns {Module['byName']}
+ */
 function groupedByName (functions) {
   /** @type {Module['byName']} */
   const byName = new Map()
@@ -224,71 +342,132 @@ function groupedByName (functions) {
   return byName
 }
 
-/** Functions that can be called by a name. @param {Node} tree @param {Budget} visits */
+/**
+ * Functions that can be called by a name.
+ * @param {Node} tree
+ * @param {Budget} visits
+ */
 function functionsIn (tree, visits) {
   /** @type {{ name: string, node: Node }[]} */
   const found = []
   const take = (/** @type {Node} */ name, /** @type {Node} */ node) => {
-    if (node && FUNCTIONS.has(node.type)) found.push({ name: name?.name ?? name?.value ?? '', node })
+    if (node && FUNCTIONS.has(node.type)) { found.push({ name: name?.name ?? name?.value ?? '', node }) }
   }
   for (const node of nodesIn(tree, visits)) {
     if (node.type === 'FunctionDeclaration') take(node.id, node)
     else if (node.type === 'VariableDeclarator') take(node.id, node.init)
-    else if (node.type === 'MethodDefinition' || node.type === 'Property' || node.type === 'PropertyDefinition') take(node.key, node.value)
-    else if (node.type === 'AssignmentExpression') take(node.left.type === 'MemberExpression' ? node.left.property : node.left, node.right)
-    else if (FUNCTIONS.has(node.type)) found.push({ name: '', node })
+    else if (
+      node.type === 'MethodDefinition' ||
+      node.type === 'Property' ||
+      node.type === 'PropertyDefinition'
+    ) { take(node.key, node.value) } else if (node.type === 'AssignmentExpression') { take(node.left.type === 'MemberExpression' ? node.left.property : node.left, node.right) } else if (FUNCTIONS.has(node.type)) found.push({ name: '', node })
   }
   return found
 }
 
-/** What comes from other files of the app, by the name that it has here. @param {Node} tree @param {string} folder @param {Budget} visits */
+/**
+ * What comes from other files of the app, by the name that it has here.
+ * @param {Node} tree
+ * @param {string} folder
+ * @param {Budget} visits
+ */
 function importsIn (tree, folder, visits) {
   /** @type {Map<string, { from: string, name: string }>} */
   const imports = new Map()
   for (const node of nodesIn(tree, visits)) {
     if (node.type === 'ImportDeclaration' && node.source.value.startsWith('.')) {
-      for (const { local, imported } of node.specifiers) imports.set(local.name, { from: path.resolve(folder, node.source.value), name: imported?.name ?? local.name })
+      for (const { local, imported } of node.specifiers) {
+        imports.set(local.name, {
+          from: path.resolve(folder, node.source.value),
+          name: imported?.name ?? local.name
+        })
+      }
     }
-    if (node.type !== 'VariableDeclarator' || node.init?.callee?.name !== 'require' || !String(node.init.arguments[0]?.value).startsWith('.')) continue
+    if (
+      node.type !== 'VariableDeclarator' ||
+      node.init?.callee?.name !== 'require' ||
+      !String(node.init.arguments[0]?.value).startsWith('.')
+    ) { continue }
     const from = path.resolve(folder, node.init.arguments[0].value)
     if (node.id.type === 'Identifier') imports.set(node.id.name, { from, name: node.id.name })
-    else for (const { key, value } of node.id.properties ?? []) if (key && value?.name) imports.set(value.name, { from, name: key.name })
+    else {
+      for (const { key, value } of node.id.properties ?? []) { if (key && value?.name) imports.set(value.name, { from, name: key.name }) }
+    }
   }
   return imports
 }
 
-/** @param {Module} module @param {{ line: number, column: number }} place @returns {Node | undefined} */
+/**
+ * @param {Module} module
+ * @param {{ line: number, column: number }} place
+ * @returns {Node | undefined}
+ */
 function innermost ({ functions }, { line, column }) {
   const at = (/** @type {{ line: number, column: number }} */ a, /** @type {{ line: number, column: number }} */ b) => a.line - b.line || a.column - b.column
   const here = { line, column: column - 1 }
-  return functions.map(({ node }) => node).filter(({ loc }) => at(loc.start, here) <= 0 && at(here, loc.end) < 0).sort((a, b) => (a.end - a.start) - (b.end - b.start))[0]
+  return functions
+    .map(({ node }) => node)
+    .filter(({ loc }) => at(loc.start, here) <= 0 && at(here, loc.end) < 0)
+    .sort((a, b) => a.end - a.start - (b.end - b.start))[0]
 }
 
-/** @param {Node} node of a member expression @returns {string} name of what it is a member of; this */
+/**
+ * @param {Node} node of a member expression
+ * @returns {string} name of what it is a member of; this
+ */
 function rootOf (node) {
   let root = node
-  while (root.type === 'MemberExpression' || root.type === 'CallExpression') root = root.object ?? root.callee
+  while (root.type === 'MemberExpression' || root.type === 'CallExpression') { root = root.object ?? root.callee }
   return root.type === 'ThisExpression' ? 'this' : root.name ?? ''
 }
 
-/** Whether it puts something where it stays: into what was there before it was called. @param {Node} node a function @param {Budget} visits */
+/**
+ * Whether it puts something where it stays: into what was there before it was called.
+ * @param {Node} node a function
+ * @param {Budget} visits
+ */
 function keeps (node, visits) {
   const inside = nodesIn(node, visits)
   const namesIn = (/** @type {Node} */ pattern) => namesOf(pattern, visits)
-  const own = new Set(inside.flatMap(({ type, id, params }) => type === 'VariableDeclarator' ? namesIn(id) : FUNCTIONS.has(type) ? params.flatMap(namesIn) : []))
+  const own = new Set(
+    inside.flatMap(({ type, id, params }) =>
+      type === 'VariableDeclarator'
+        ? namesIn(id)
+        : FUNCTIONS.has(type)
+          ? params.flatMap(namesIn)
+          : []
+    )
+  )
   const stays = (/** @type {string} */ name) => name !== '' && !own.has(name)
   return inside.some(({ type, callee, left, arguments: given }) => {
-    if (type === 'AssignmentExpression') return left.type === 'MemberExpression' && left.computed && stays(rootOf(left))
+    if (type === 'AssignmentExpression') { return left.type === 'MemberExpression' && left.computed && stays(rootOf(left)) }
     if (type !== 'CallExpression' || given.length === 0) return false
     if (callee.type === 'Identifier') return KEEPING.has(callee.name)
-    return callee.type === 'MemberExpression' && KEEPING.has(callee.property.name) && stays(rootOf(callee))
+    return (
+      callee.type === 'MemberExpression' &&
+      KEEPING.has(callee.property.name) &&
+      stays(rootOf(callee))
+    )
   })
 }
 
-/** @param {Node} node a function @param {Budget} visits */
-const allocates = (node, visits) => nodesIn(node.body, visits).some(({ type }) => ALLOCATING.has(type))
+/**
+ * @param {Node} node a function
+ * @param {Budget} visits
+ */
+const allocates = (node, visits) =>
+  nodesIn(node.body, visits).some(({ type }) => ALLOCATING.has(type))
 
-/** @param {Node} pattern @param {Budget} visits @returns {string[]} names that it binds */
-const namesOf = (pattern, visits) => pattern ? nodesIn(pattern, visits).filter(({ type }) => type === 'Identifier').map(({ name }) => name) : []
+/**
+ * @param {Node} pattern
+ * @param {Budget} visits
+ * @returns {string[]} names that it binds
+ */
+const namesOf = (pattern, visits) =>
+  pattern
+    ? nodesIn(pattern, visits)
+      .filter(({ type }) => type === 'Identifier')
+      .map(({ name }) => name)
+    : []
 
 module.exports = { InlinedCallees }

@@ -27,7 +27,9 @@ const kinds = Object.freeze({
     mostSeconds: 300,
     extension: 'heapprofile',
     mediaType: 'application/json',
-    help: 'one allocation in 128 KiB is looked at, in 512 where the exporter takes it by itself; read twice, after major GCs, so that what grows shows; opens in Chrome DevTools and speedscope'
+    help: 'one allocation in 128 KiB is looked at, in 512 where the exporter takes it by ' +
+      'itself; read twice, after major GCs, so that what grows shows; opens in Chrome DevTools ' +
+        'and speedscope'
   },
   allocation_profile: {
     title: 'where memory is allocated, whether it lives on or not',
@@ -59,7 +61,9 @@ const kinds = Object.freeze({
     mostSeconds: 0,
     extension: 'heapsnapshot',
     mediaType: 'application/json',
-    help: 'stops the app for seconds and takes up to 22 times the heap meanwhile; holds all strings, secrets too: the app must allow it (MEMWATCH_ALLOW_SNAPSHOT=1); opens in Chrome DevTools and memlab'
+    help: 'stops the app for seconds and takes up to 22 times the heap meanwhile; holds all ' +
+      'strings, secrets too: the app must allow it (MEMWATCH_ALLOW_SNAPSHOT=1); opens in Chrome ' +
+        'DevTools and memlab'
   }
 })
 

@@ -1,7 +1,12 @@
 'use strict'
 
 const path = require('node:path')
-const { GREATEST_LOWER_BOUND, LEAST_UPPER_BOUND, TraceMap, originalPositionFor } = require('@jridgewell/trace-mapping')
+const {
+  GREATEST_LOWER_BOUND,
+  LEAST_UPPER_BOUND,
+  TraceMap,
+  originalPositionFor
+} = require('@jridgewell/trace-mapping')
 const { parseBounded } = require('../data-folder/bounded-json')
 const { Witness } = require('../process/witness')
 const { AppFiles, MOST_PATH_LENGTH } = require('./app-files')
@@ -13,8 +18,9 @@ const MAP = 'sourceMappingURL='
 const INLINE_MAP = /^data:application\/json[^,]{0,100};base64,/
 
 /**
- * The files of a target's app, as far as they can be read from here: on the same machine, or in another container whose processes are seen (a shared
- * process namespace) and belong to the same user. What it reads is only used to say where something is.
+ * The files of a target's app, as far as they can be read from here: on the same machine, or in
+ * another container whose processes are seen (a shared process namespace) and belong to the same
+ * user. What it reads is only used to say where something is.
  */
 class Sources {
   #files
@@ -30,10 +36,15 @@ class Sources {
     this.#files = files
   }
 
-  /** @param {import('memwatch/frame').Hello} hello @returns {Sources} */
+  /**
+   * @param {import('memwatch/frame').Hello} hello
+   * @returns {Sources}
+   */
   static of (hello) {
     // What a target says of its platform decides nothing: it may be anybody.
-    if (process.platform !== 'linux') return new Sources(hello.platform === process.platform ? new AppFiles('/') : undefined)
+    if (process.platform !== 'linux') {
+      return new Sources(hello.platform === process.platform ? new AppFiles('/') : undefined)
+    }
     try {
       return new Sources(Witness.of(hello) ? AppFiles.of(hello.pid) : undefined)
     } catch {
@@ -41,7 +52,12 @@ class Sources {
     }
   }
 
-  /** @param {string} file @param {number} first from 1 @param {number} [last] @returns {string[]} lines; none where it cannot be read */
+  /**
+   * @param {string} file
+   * @param {number} first from 1
+   * @param {number} [last]
+   * @returns {string[]} lines; none where it cannot be read
+   */
   lines (file, first, last = first) {
     const text = this.text(file) ?? ''
     /** @type {string[]} */
@@ -56,7 +72,10 @@ class Sources {
     return lines
   }
 
-  /** @param {string} file @returns {string | undefined} undefined where it cannot be read */
+  /**
+   * @param {string} file
+   * @returns {string | undefined} undefined where it cannot be read
+   */
   text (file) {
     if (file.length > MOST_PATH_LENGTH) return undefined
     if (!this.#texts.has(file)) this.#texts.set(file, this.#files?.text(file))
@@ -66,31 +85,56 @@ class Sources {
   /**
    * Where it was written, by the source map that its file names.
    * @param {{ file: string, line: number, column: number }} place from 1
-   * @returns {{ file: string, line: number, column: number, function: string | null }} the same where there is no map
+   * @returns {{ file: string, line: number, column: number, function: string | null }} the same
+   *   where there is no map
    */
   original (place) {
     const found = this.#mapOf(place.file)
-    const at = found && originalPositionFor(found.map, { line: place.line, column: Math.max(0, place.column - 1), bias: place.column === 0 ? LEAST_UPPER_BOUND : GREATEST_LOWER_BOUND })
-    if (!found || !at?.source || at.source.length > MOST_PATH_LENGTH) return { ...place, function: null } // a map may name none
-    return { file: sourcePath(at.source, found.file), line: at.line, column: at.column + 1, function: at.name }
+    const at =
+      found &&
+      originalPositionFor(found.map, {
+        line: place.line,
+        column: Math.max(0, place.column - 1),
+        bias: place.column === 0 ? LEAST_UPPER_BOUND : GREATEST_LOWER_BOUND
+      })
+    if (!found || !at?.source || at.source.length > MOST_PATH_LENGTH) {
+      return { ...place, function: null }
+    } // a map may name none
+    return {
+      file: sourcePath(at.source, found.file),
+      line: at.line,
+      column: at.column + 1,
+      function: at.name
+    }
   }
 
   /**
    * @param {string} file
-   * @returns {string} relative to the nearest package that is not in node_modules; as it is where there is none to see. The agent's may lie anywhere: what is
-   *   its own is below `memwatch`
+   * @returns {string} relative to the nearest package that is not in node_modules; as it is where
+   *   there is none to see. The agent's may lie anywhere: what is its own is below `memwatch`
    */
   relative (file) {
     const [, above = path.dirname(file)] = /^(.*?)[/\\]node_modules[/\\]/.exec(file) ?? []
-    const found = this.#files && path.isAbsolute(file) && file.length <= MOST_PATH_LENGTH ? this.#packageOf(above || path.sep) : undefined
-    return found ? path.join(found.name === AGENT ? AGENT : '', path.relative(found.folder, file)) : file
+    const found =
+      this.#files && path.isAbsolute(file) && file.length <= MOST_PATH_LENGTH
+        ? this.#packageOf(above || path.sep)
+        : undefined
+    return found
+      ? path.join(found.name === AGENT ? AGENT : '', path.relative(found.folder, file))
+      : file
   }
 
-  /** @param {string} folder @returns {{ folder: string, name: unknown } | undefined} */
+  /**
+   * @param {string} folder
+   * @returns {{ folder: string, name: unknown } | undefined}
+   */
   #packageOf (folder) {
     if (!this.#packages.has(folder)) {
       const parent = path.dirname(folder)
-      this.#packages.set(folder, this.#packageIn(folder) ?? (parent === folder ? undefined : this.#packageOf(parent)))
+      this.#packages.set(
+        folder,
+        this.#packageIn(folder) ?? (parent === folder ? undefined : this.#packageOf(parent))
+      )
     }
     return this.#packages.get(folder)
   }
@@ -122,7 +166,14 @@ class Sources {
   #loadMap (file) {
     const address = mapAddress(this.text(file) ?? '')
     const inline = INLINE_MAP.exec(address)?.[0]
-    if (inline) return { map: new TraceMap(parseBounded(Buffer.from(address.slice(inline.length), 'base64').toString())), file }
+    if (inline) {
+      return {
+        map: new TraceMap(
+          parseBounded(Buffer.from(address.slice(inline.length), 'base64').toString())
+        ),
+        file
+      }
+    }
     if (address === '' || address.includes(':')) return undefined
     const mapFile = path.resolve(path.dirname(file), decodeURIComponent(address))
     const map = this.text(mapFile)
@@ -130,7 +181,10 @@ class Sources {
   }
 }
 
-/** @param {string} text of a file @returns {string} what its last line names; empty without one */
+/**
+ * @param {string} text of a file
+ * @returns {string} what its last line names; empty without one
+ */
 function mapAddress (text) {
   const at = text.lastIndexOf(MAP)
   const isComment = at >= 2 && /[#@] $/.test(text.slice(at - 2, at))
@@ -138,7 +192,11 @@ function mapAddress (text) {
   return /\s/.test(address) ? '' : address
 }
 
-/** @param {string} source as the map names it @param {string} mapFile @returns {string} absolute; without what bundlers put before it */
+/**
+ * @param {string} source as the map names it
+ * @param {string} mapFile
+ * @returns {string} absolute; without what bundlers put before it
+ */
 function sourcePath (source, mapFile) {
   const plain = source.replace(/^webpack:\/\/[^/]*\//, '').replace(/^file:\/\//, '')
   return path.isAbsolute(plain) ? plain : path.resolve(path.dirname(mapFile), plain)

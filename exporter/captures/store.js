@@ -22,8 +22,9 @@ const DEFAULT_MAX_BYTES = 512 * 2 ** 20
 const DEFAULT_KEEP_SECONDS = 86_400
 
 /**
- * Captures on disk, a folder of each: its parts, and what is known of it. For this user only; bounded in bytes and in time, by the wall clock:
- * that somebody sets it may cost a capture, and must not keep a secret. One without its record was never finished, and is removed.
+ * Captures on disk, a folder of each: its parts, and what is known of it. For this user only;
+ * bounded in bytes and in time, by the wall clock: that somebody sets it may cost a capture, and
+ * must not keep a secret. One without its record was never finished, and is removed.
  */
 class CaptureStore {
   #folder
@@ -39,7 +40,8 @@ class CaptureStore {
 
   /**
    * @param {string} folder
-   * @param {{ maxBytes: number, keepMs: number, now?: () => number, quarantine?: Quarantine }} options quarantine: for what cannot be restored
+   * @param {{ maxBytes: number, keepMs: number, now?: () => number, quarantine?: Quarantine }}
+   *   options quarantine: for what cannot be restored
    */
   constructor (folder, { maxBytes, keepMs, now = Date.now, quarantine = new Quarantine(folder) }) {
     this.#folder = folder
@@ -51,14 +53,23 @@ class CaptureStore {
 
   /**
    * @param {object} options
-   * @param {string} [options.folder] that captures outlive this process in; without one they go with it
+   * @param {string} [options.folder] that captures outlive this process in; without one they go
+   *   with it
    * @param {number} [options.maxBytes]
    * @param {number} [options.keepSeconds]
    * @param {Quarantine} [options.quarantine]
    */
-  static of ({ folder, quarantine, maxBytes = DEFAULT_MAX_BYTES, keepSeconds = DEFAULT_KEEP_SECONDS }) {
+  static of ({
+    folder,
+    quarantine,
+    maxBytes = DEFAULT_MAX_BYTES,
+    keepSeconds = DEFAULT_KEEP_SECONDS
+  }) {
     // Made when there is something to keep: where nothing can be written, only captures fail.
-    const store = new CaptureStore(folder ?? path.join(os.tmpdir(), `memwatch-captures-${randomUUID()}`), { maxBytes, keepMs: 1000 * keepSeconds, quarantine })
+    const store = new CaptureStore(
+      folder ?? path.join(os.tmpdir(), `memwatch-captures-${randomUUID()}`),
+      { maxBytes, keepMs: 1000 * keepSeconds, quarantine }
+    )
     store.#temporary = folder === undefined
     return store
   }
@@ -80,7 +91,9 @@ class CaptureStore {
 
   /**
    * Write a part, as it comes. Older captures go to make room.
-   * @param {string} id @param {string} part @param {AsyncIterable<Buffer>} chunks
+   * @param {string} id
+   * @param {string} part
+   * @param {AsyncIterable<Buffer>} chunks
    * @returns {Promise<{ bytes: number, sha256: string }>}
    * @throws {Error} nothing of the part is left then
    */
@@ -108,22 +121,37 @@ class CaptureStore {
     }
   }
 
-  /** It is complete: from now on it is kept. @param {{ id: string, parts: { bytes: number }[] } & Record<string, unknown>} record */
+  /**
+   * It is complete: from now on it is kept.
+   * @param {{ id: string, parts: { bytes: number }[] } & Record<string, unknown>} record
+   */
   keep (record) {
     const file = path.join(this.#folder, record.id, RECORD)
     fs.writeFileSync(`${file}.new`, JSON.stringify(record), { mode: 0o600, flag: 'wx' })
     fs.renameSync(`${file}.new`, file)
-    this.#kept.set(record.id, { record, bytes: record.parts.reduce((sum, { bytes }) => sum + bytes, 0) })
+    this.#kept.set(record.id, {
+      record,
+      bytes: record.parts.reduce((sum, { bytes }) => sum + bytes, 0)
+    })
     this.tidy()
   }
 
-  /** @param {string} id @param {string} part @returns {string} path @throws {Error} for what is no id or part */
+  /**
+   * @param {string} id
+   * @param {string} part
+   * @returns {string} path
+   * @throws {Error} for what is no id or part
+   */
   fileOf (id, part) {
     if (!ID.test(id) || !PART.test(part)) throw new Error(`no capture ${id}, or no part ${part}`)
     return path.join(this.#folder, id, part)
   }
 
-  /** @param {string} id @param {string} part @returns {fs.ReadStream | undefined} undefined when it is not there any more, or no file */
+  /**
+   * @param {string} id
+   * @param {string} part
+   * @returns {fs.ReadStream | undefined} undefined when it is not there any more, or no file
+   */
   read (id, part) {
     try {
       return fs.createReadStream('', { fd: openRegularFile(this.fileOf(id, part)).fd })
@@ -132,18 +160,26 @@ class CaptureStore {
     }
   }
 
-  /** What a disk that fails does not remove is removed by the next exporter, as too old or never finished. @param {string} id */
+  /**
+   * What a disk that fails does not remove is removed by the next exporter, as too old or never
+   * finished.
+   * @param {string} id
+   */
   remove (id) {
     this.#kept.delete(id)
     if (!ID.test(id)) return
     try {
-      if (isFolder(this.#folder)) fs.rmSync(path.join(this.#folder, id), { recursive: true, force: true })
+      if (isFolder(this.#folder)) {
+        fs.rmSync(path.join(this.#folder, id), { recursive: true, force: true })
+      }
     } catch {}
   }
 
   /** Remove what is too old. */
   tidy () {
-    for (const [id, { record }] of this.#kept) if (this.#now() - record.requestedUnixMs > this.#keepMs) this.remove(id)
+    for (const [id, { record }] of this.#kept) {
+      if (this.#now() - record.requestedUnixMs > this.#keepMs) this.remove(id)
+    }
     this.#makeRoom()
   }
 
@@ -153,27 +189,54 @@ class CaptureStore {
       if (this.bytes <= this.#maxBytes) return
       this.remove(id)
     }
-    if (this.bytes > this.#maxBytes) throw new Error(`more than the ${this.#maxBytes} bytes that --captures-max allows`)
+    if (this.bytes > this.#maxBytes) {
+      throw new Error(`more than the ${this.#maxBytes} bytes that --captures-max allows`)
+    }
   }
 
   /** What an exporter before this one kept. One whose record cannot be read is moved aside. */
   restore () {
-    // Through a link, or in another's folder, what is removed as never finished would be somebody else's.
+    // Through a link, or in another's folder, what is removed as never finished would be somebody
+    // else's.
     if (!isFolder(this.#folder)) this.#quarantine.add(this.#folder, 'not a folder')
     const records = foldersIn(this.#folder).flatMap(id => this.#load(id) ?? [])
     records.sort((a, b) => a.requestedUnixMs - b.requestedUnixMs)
-    for (const record of records) this.#kept.set(record.id, { record, bytes: record.parts.reduce((/** @type {number} */ sum, /** @type {{ bytes: number }} */ { bytes }) => sum + bytes, 0) })
+    for (const record of records) {
+      this.#kept.set(record.id, {
+        record,
+        bytes: record.parts.reduce(
+          (/** @type {number} */ sum, /** @type {{ bytes: number }} */ { bytes }) => sum + bytes,
+          0
+        )
+      })
+    }
     this.tidy()
   }
 
-  /** @param {string} id @returns {any} undefined when it was never finished, or cannot be read */
+  /**
+   * @param {string} id
+   * @returns {any} undefined when it was never finished, or cannot be read
+   */
   #load (id) {
     const folder = path.join(this.#folder, id)
     try {
       if (!isFolder(folder)) throw new Error('not a folder')
-      const record = rebuild(capture, JSON.parse(readRegularFile(path.join(folder, RECORD), { maxBytes: MAX_RECORD_BYTES }).toString('utf8')))
-      if (record?.id !== id || record.state !== 'done') throw new Error(`${RECORD} does not fit its contract`)
-      for (const { part, bytes } of record.parts) if (bytesOf(this.fileOf(id, part)) !== bytes) throw new Error(`${part} is not what was captured`)
+      const record = rebuild(
+        capture,
+        JSON.parse(
+          readRegularFile(path.join(folder, RECORD), { maxBytes: MAX_RECORD_BYTES }).toString(
+            'utf8'
+          )
+        )
+      )
+      if (record?.id !== id || record.state !== 'done') {
+        throw new Error(`${RECORD} does not fit its contract`)
+      }
+      for (const { part, bytes } of record.parts) {
+        if (bytesOf(this.fileOf(id, part)) !== bytes) {
+          throw new Error(`${part} is not what was captured`)
+        }
+      }
       return record
     } catch (error) {
       const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
@@ -183,17 +246,27 @@ class CaptureStore {
   }
 }
 
-/** @param {string} folder @returns {boolean} false for a link to one; true where there is none yet */
+/**
+ * @param {string} folder
+ * @returns {boolean} false for a link to one; true where there is none yet
+ */
 const isFolder = folder => fs.lstatSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? true
 
-/** @param {string} file @returns {number} @throws {Error} when it is no regular file */
+/**
+ * @param {string} file
+ * @returns {number}
+ * @throws {Error} when it is no regular file
+ */
 function bytesOf (file) {
   const { fd, bytes } = openRegularFile(file)
   fs.closeSync(fd)
   return bytes
 }
 
-/** @param {string} folder @returns {string[]} names that are ids; none where there is no folder yet */
+/**
+ * @param {string} folder
+ * @returns {string[]} names that are ids; none where there is no folder yet
+ */
 function foldersIn (folder) {
   try {
     return fs.readdirSync(folder).filter(name => ID.test(name))

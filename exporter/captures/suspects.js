@@ -31,8 +31,8 @@ const BLOCKED_SECONDS = 0.02
  * @property {number} line from 1
  * @property {number} value in the unit of `of`
  * @property {number} share of the total
- * @property {string | null} inlinedIn the function whose bytes these are: V8 counts what it inlines to the caller, and this may have been; null where it is counted
- *   itself
+ * @property {string | null} inlinedIn the function whose bytes these are: V8 counts what it inlines
+ *   to the caller, and this may have been; null where it is counted itself
  * @property {string | null} via a package that does it on behalf of this line
  * @property {string | null} call that blocks
  * @property {string | null} instead of it
@@ -57,7 +57,14 @@ function suspectsOf ({ kind, parts }, read, hello, sources = Sources.of(hello)) 
     // What keeps is one; what allocates is whatever is called.
     const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => of === 'allocated bytes' ? callees.allOf(site).slice(0, NAMED_SITES) : callees.of(site) ?? []
     const found = withInlined(sites, inlinedAt).map(site => ({
-      ...locate(site, sources), value: site.bytes, share: site.share, via: site.via, inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources)), call: null, instead: null, longestSeconds: null
+      ...locate(site, sources),
+      value: site.bytes,
+      share: site.share,
+      via: site.via,
+      inlinedIn: site.inlinedIn && placeOf(locate(site.inlinedIn, sources)),
+      call: null,
+      instead: null,
+      longestSeconds: null
     }))
     return { of, total: totalBytes, sites: merged(found).map(site => told(site, of)) }
   }
@@ -65,18 +72,39 @@ function suspectsOf ({ kind, parts }, read, hello, sources = Sources.of(hello)) 
     const { busySeconds, sites } = cpuSuspects(read('profile'))
     const functions = new InlinedCallees(file => sources.text(file))
     const found = sites.map(site => {
-      const blocking = site.longestSeconds < BLOCKED_SECONDS ? undefined : site.call === null ? blockingCallAt(site, sources, functions) : site
+      const blocking =
+        site.longestSeconds < BLOCKED_SECONDS
+          ? undefined
+          : site.call === null
+            ? blockingCallAt(site, sources, functions)
+            : site
       const { call, instead } = blocking ?? { call: null, instead: null }
-      return { ...locate(blocking ? { ...site, line: blocking.line } : site, sources), value: site.seconds, share: site.share, via: site.via, inlinedIn: null, call, instead, longestSeconds: site.longestSeconds }
+      return {
+        ...locate(blocking ? { ...site, line: blocking.line } : site, sources),
+        value: site.seconds,
+        share: site.share,
+        via: site.via,
+        inlinedIn: null,
+        call,
+        instead,
+        longestSeconds: site.longestSeconds
+      }
     })
-    return { of: 'busy seconds', total: busySeconds, sites: merged(found).map(site => told(site, 'busy seconds')) }
+    return {
+      of: 'busy seconds',
+      total: busySeconds,
+      sites: merged(found).map(site => told(site, 'busy seconds'))
+    }
   }
   return null
 }
 
 /**
- * What V8 does itself is told from the line that was seen most. Now and then V8 knows no line but the function's first: then from the only such call in it.
- * @param {import('./cpu-suspects').CpuSite} site @param {Sources} sources @param {InlinedCallees} functions
+ * What V8 does itself is told from the line that was seen most. Now and then V8 knows no line but
+ * the function's first: then from the only such call in it.
+ * @param {import('./cpu-suspects').CpuSite} site
+ * @param {Sources} sources
+ * @param {InlinedCallees} functions
  * @returns {{ call: string, instead: string, line: number } | undefined}
  */
 function blockingCallAt ({ file, line, begins }, sources, functions) {
@@ -85,33 +113,58 @@ function blockingCallAt ({ file, line, begins }, sources, functions) {
     return found ? [{ ...found, line: first + i }] : []
   })
   const [here] = callsIn(line, line)
-  const lastLine = here || line !== begins.line ? undefined : functions.lastLineOf({ file, ...begins })
+  const lastLine =
+    here || line !== begins.line ? undefined : functions.lastLineOf({ file, ...begins })
   if (here || lastLine === undefined) return here
   const all = callsIn(line + 1, lastLine)
   return new Set(all.map(({ call }) => call)).size === 1 ? all[0] : undefined
 }
 
-/** @param {{ function: string, file: string, line: number, column: number }} site @param {Sources} sources */
+/**
+ * @param {{ function: string, file: string, line: number, column: number }} site
+ * @param {Sources} sources
+ */
 function locate (site, sources) {
   const original = sources.original(site)
   const name = site.function === '(anonymous)' ? original.function ?? site.function : site.function
-  return { function: name.slice(0, MOST_NAME_LENGTH), file: sources.relative(original.file).slice(0, MOST_FILE_LENGTH), line: original.line }
+  return {
+    function: name.slice(0, MOST_NAME_LENGTH),
+    file: sources.relative(original.file).slice(0, MOST_FILE_LENGTH),
+    line: original.line
+  }
 }
 
 /**
  * Behind a site, what may have been inlined into it.
- * @param {import('./heap-suspects').HeapSite[]} sites @param {(site: import('./heap-suspects').HeapSite) => import('./inlined').Callee | import('./inlined').Callee[]} inlinedAt
- * @returns {(import('./heap-suspects').HeapSite & { inlinedIn: import('./heap-suspects').HeapSite | null })[]}
+ * @param {import('./heap-suspects').HeapSite[]} sites
+ * @param {(site: import('./heap-suspects').HeapSite) => import('./inlined').Callee |
+ *   import('./inlined').Callee[]} inlinedAt
+ * @returns {(import('./heap-suspects').HeapSite & { inlinedIn: import('./heap-suspects').HeapSite |
+ *   null })[]}
  */
 const withInlined = (sites, inlinedAt) => sites.flatMap((site, i) => {
   const callees = i < NAMED_SITES && site.share >= LEAST_SHARE ? [inlinedAt(site)].flat() : []
-  return [{ ...site, inlinedIn: null }, ...callees.map(({ name, file, line, column }) => ({ ...site, function: name, file, line, column, inlinedIn: site }))]
+  return [
+    { ...site, inlinedIn: null },
+    ...callees.map(({ name, file, line, column }) => ({
+      ...site,
+      function: name,
+      file,
+      line,
+      column,
+      inlinedIn: site
+    }))
+  ]
 })
 
 /** @param {{ function: string, file: string, line: number }} site */
 const placeOf = ({ function: name, file, line }) => `${name} ${file}:${line}`
 
-/** Functions on one line are one suspect; what hardly counts is left out. @param {Omit<Suspect, 'text'>[]} sites @returns {Omit<Suspect, 'text'>[]} in the order of the first of each */
+/**
+ * Functions on one line are one suspect; what hardly counts is left out.
+ * @param {Omit<Suspect, 'text'>[]} sites
+ * @returns {Omit<Suspect, 'text'>[]} in the order of the first of each
+ */
 function merged (sites) {
   /** @type {Map<string, Omit<Suspect, 'text'>>} */
   const byPlace = new Map()
@@ -119,15 +172,34 @@ function merged (sites) {
     const key = JSON.stringify([site.file, site.line, site.via, site.inlinedIn, site.call])
     const known = byPlace.get(key)
     if (!known) byPlace.set(key, { ...site })
-    else Object.assign(known, { value: known.value + site.value, share: known.share + site.share, longestSeconds: site.longestSeconds === null ? null : Math.max(known.longestSeconds ?? 0, site.longestSeconds) })
+    else {
+      Object.assign(known, {
+        value: known.value + site.value,
+        share: known.share + site.share,
+        longestSeconds:
+          site.longestSeconds === null
+            ? null
+            : Math.max(known.longestSeconds ?? 0, site.longestSeconds)
+      })
+    }
   }
-  return [...byPlace.values()].filter(({ share }, i) => i === 0 || share >= LEAST_LISTED_SHARE).slice(0, MOST_SITES)
+  return [...byPlace.values()]
+    .filter(({ share }, i) => i === 0 || share >= LEAST_LISTED_SHARE)
+    .slice(0, MOST_SITES)
 }
 
 /** @type {Record<Suspects['of'], string>} */
-const OF = { 'grown bytes': 'of what grew', 'allocated bytes': 'of what was allocated', 'busy seconds': 'of the busy time' }
+const OF = {
+  'grown bytes': 'of what grew',
+  'allocated bytes': 'of what was allocated',
+  'busy seconds': 'of the busy time'
+}
 
-/** @param {Omit<Suspect, 'text'>} site @param {Suspects['of']} of @returns {Suspect} */
+/**
+ * @param {Omit<Suspect, 'text'>} site
+ * @param {Suspects['of']} of
+ * @returns {Suspect}
+ */
 function told (site, of) {
   const { call, instead, via, inlinedIn, value, share, longestSeconds } = site
   if (inlinedIn) return { ...site, text: `${placeOf(site)} – perhaps, inlined into ${inlinedIn}` }

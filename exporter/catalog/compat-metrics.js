@@ -10,14 +10,20 @@ const { targetMetrics, plainGcKind } = require('./target-metrics')
 /** prom-client's buckets of nodejs_gc_duration_seconds, all of them bounds of the frames. */
 const GC_BUCKETS = [0.001, 0.01, 0.1, 1, 2, 5]
 
-/** One of ours, under prom-client's name. @param {string} name @returns {TargetMetric} */
+/**
+ * One of ours, under prom-client's name.
+ * @param {string} name
+ * @returns {TargetMetric}
+ */
 const sameAsOurs = name => {
   const row = /** @type {TargetMetric} */ (targetMetrics.find(({ promClient }) => promClient?.includes(name)))
   return { ...row, name, otel: undefined, promClient: undefined }
 }
 
 /**
- * @param {string} statistic @param {(delay: NonNullable<import('../series/recent-delay').RecentDelay['summary']>) => number} read
+ * @param {string} statistic
+ * @param {(delay: NonNullable<import('../series/recent-delay').RecentDelay['summary']>) => number}
+ *   read
  * @returns {TargetMetric}
  */
 const lag = (statistic, read) => ({
@@ -30,62 +36,114 @@ const lag = (statistic, read) => ({
     return delay ? read(delay) : undefined
   }
 })
-/** @param {number} quantile @returns {TargetMetric} */
-const lagQuantile = quantile => lag(`p${quantile * 100}_`, delay => histogramQuantile(DELAY_BOUNDS_SECONDS, delay.buckets, quantile))
+/**
+ * @param {number} quantile
+ * @returns {TargetMetric}
+ */
+const lagQuantile = quantile =>
+  lag(`p${quantile * 100}_`, delay =>
+    histogramQuantile(DELAY_BOUNDS_SECONDS, delay.buckets, quantile)
+  )
 
-/** Resource types of process.getActiveResourcesInfo() that are requests; the others are handles. @param {string} type */
+/**
+ * Resource types of process.getActiveResourcesInfo() that are requests; the others are handles.
+ * @param {string} type
+ */
 const isRequest = type => /Req(Wrap|Callback)?$|ReqWrap|ReqCallback/.test(type)
 
-/** @param {string} name @param {string} kind @param {(type: string) => boolean} accepts @returns {TargetMetric[]} */
+/**
+ * @param {string} name
+ * @param {string} kind
+ * @param {(type: string) => boolean} accepts
+ * @returns {TargetMetric[]}
+ */
 const resources = (name, kind, accepts) => [
   {
     name,
     type: 'gauge',
     help: `Active ${kind} by type, as process.getActiveResourcesInfo() names them.`,
-    read: ({ values }) => Object.entries(values.resources ?? {}).filter(([type]) => accepts(type))
-      .map(([type, value]) => ({ labels: { type }, value }))
+    read: ({ values }) =>
+      Object.entries(values.resources ?? {})
+        .filter(([type]) => accepts(type))
+        .map(([type, value]) => ({ labels: { type }, value }))
   },
   {
     name: `${name}_total`,
     type: 'gauge',
     help: `Active ${kind} in all. A gauge with the suffix of a counter: prom-client's name.`,
-    read: ({ values }) => values.resources && Object.entries(values.resources).filter(([type]) => accepts(type))
-      .reduce((sum, [, value]) => sum + value, 0)
+    read: ({ values }) =>
+      values.resources &&
+      Object.entries(values.resources)
+        .filter(([type]) => accepts(type))
+        .reduce((sum, [, value]) => sum + value, 0)
   }
 ]
 
 /**
- * prom-client's default metrics under their own names, for dashboards and alerts that exist: the same meaning, except that
- * every GC is counted, the event loop delay is free of the sampling interval, and no window is reset by a scrape.
+ * prom-client's default metrics under their own names, for dashboards and alerts that exist: the
+ * same meaning, except that every GC is counted, the event loop delay is free of the sampling
+ * interval, and no window is reset by a scrape.
  * @type {readonly TargetMetric[]}
  */
 const compatMetrics = Object.freeze([
-  fieldMetric('process_cpu_user_seconds_total', 'counter', 'cpuUserSeconds', 'User CPU time of the process.'),
-  fieldMetric('process_cpu_system_seconds_total', 'counter', 'cpuSystemSeconds', 'System CPU time of the process.'),
+  fieldMetric(
+    'process_cpu_user_seconds_total',
+    'counter',
+    'cpuUserSeconds',
+    'User CPU time of the process.'
+  ),
+  fieldMetric(
+    'process_cpu_system_seconds_total',
+    'counter',
+    'cpuSystemSeconds',
+    'System CPU time of the process.'
+  ),
   {
     name: 'process_cpu_seconds_total',
     type: 'counter',
     help: 'CPU time of the process.',
-    read: ({ values }) => values.cpuUserSeconds === undefined ? undefined : values.cpuUserSeconds + values.cpuSystemSeconds
+    read: ({ values }) =>
+      values.cpuUserSeconds === undefined
+        ? undefined
+        : values.cpuUserSeconds + values.cpuSystemSeconds
   },
   {
     name: 'process_start_time_seconds',
     type: 'gauge',
     help: 'When the process started, Unix time.',
-    read: ({ hello }) => hello.threadId === 0 ? Math.round(hello.startedAtUnixMs / 1000) : undefined
+    read: ({ hello }) =>
+      hello.threadId === 0 ? Math.round(hello.startedAtUnixMs / 1000) : undefined
   },
   sameAsOurs('process_resident_memory_bytes'),
-  fieldMetric('process_virtual_memory_bytes', 'gauge', 'virtualBytes', 'Virtual memory of the process.',
-    { otel: { name: 'process.memory.virtual', instrument: 'updowncounter', integer: true } }),
-  fieldMetric('process_heap_bytes', 'gauge', 'dataBytes', 'VmData of the process; not the V8 heap. prom-client’s name.'),
-  fieldMetric('process_open_fds', 'gauge', 'openFileDescriptors', 'Open file descriptors.',
-    { otel: { name: 'process.unix.file_descriptor.count', unit: '{file_descriptor}', instrument: 'updowncounter', integer: true } }),
+  fieldMetric(
+    'process_virtual_memory_bytes',
+    'gauge',
+    'virtualBytes',
+    'Virtual memory of the process.',
+    { otel: { name: 'process.memory.virtual', instrument: 'updowncounter', integer: true } }
+  ),
+  fieldMetric(
+    'process_heap_bytes',
+    'gauge',
+    'dataBytes',
+    'VmData of the process; not the V8 heap. prom-client’s name.'
+  ),
+  fieldMetric('process_open_fds', 'gauge', 'openFileDescriptors', 'Open file descriptors.', {
+    otel: {
+      name: 'process.unix.file_descriptor.count',
+      unit: '{file_descriptor}',
+      instrument: 'updowncounter',
+      integer: true
+    }
+  }),
   fieldMetric('process_max_fds', 'gauge', 'maxFileDescriptors', 'Limit of open file descriptors.'),
   lag('', delay => delay.meanSeconds),
   lag('min_', delay => histogramQuantile(DELAY_BOUNDS_SECONDS, delay.buckets, 0)),
   lag('max_', delay => delay.longestSeconds),
   lag('mean_', delay => delay.meanSeconds),
-  lag('stddev_', delay => histogramDeviation(DELAY_BOUNDS_SECONDS, delay.buckets, delay.meanSeconds)),
+  lag('stddev_', delay =>
+    histogramDeviation(DELAY_BOUNDS_SECONDS, delay.buckets, delay.meanSeconds)
+  ),
   lagQuantile(0.5),
   lagQuantile(0.9),
   lagQuantile(0.99),
@@ -97,7 +155,12 @@ const compatMetrics = Object.freeze([
   sameAsOurs('nodejs_external_memory_bytes'),
   sameAsOurs('nodejs_heap_space_size_total_bytes'),
   sameAsOurs('nodejs_heap_space_size_used_bytes'),
-  spaceMetric('nodejs_heap_space_size_available_bytes', 2, 'Available size of a heap space.', 'v8js.memory.heap.space.available_size'),
+  spaceMetric(
+    'nodejs_heap_space_size_available_bytes',
+    2,
+    'Available size of a heap space.',
+    'v8js.memory.heap.space.available_size'
+  ),
   {
     name: 'nodejs_version_info',
     type: 'gauge',
@@ -107,22 +170,29 @@ const compatMetrics = Object.freeze([
       return [{ labels: { version: `v${hello.node}`, major, minor, patch: patch ?? '' }, value: 1 }]
     }
   },
-  histogramMetric('nodejs_gc_duration_seconds', 'GC pauses by kind: major, minor, incremental or weakcb. Every one is counted.', {
-    bounds: GC_PAUSE_BOUNDS_SECONDS,
-    exposed: GC_BUCKETS,
-    rows: ({ values }) => {
-      /** @type {Map<string, { sum: number, counts: number[] }>} */
-      const kinds = new Map()
-      for (const [key, [, sum, , counts]] of Object.entries(values.gc ?? {})) {
-        const kind = plainGcKind(key.split('/')[0])
-        const known = kinds.get(kind)
-        kinds.set(kind, known
-          ? { sum: known.sum + sum, counts: known.counts.map((count, i) => count + counts[i]) }
-          : { sum, counts })
+  histogramMetric(
+    'nodejs_gc_duration_seconds',
+    'GC pauses by kind: major, minor, incremental or weakcb. Every one is counted.',
+    {
+      bounds: GC_PAUSE_BOUNDS_SECONDS,
+      exposed: GC_BUCKETS,
+      rows: ({ values }) => {
+        /** @type {Map<string, { sum: number, counts: number[] }>} */
+        const kinds = new Map()
+        for (const [key, [, sum, , counts]] of Object.entries(values.gc ?? {})) {
+          const kind = plainGcKind(key.split('/')[0])
+          const known = kinds.get(kind)
+          kinds.set(
+            kind,
+            known
+              ? { sum: known.sum + sum, counts: known.counts.map((count, i) => count + counts[i]) }
+              : { sum, counts }
+          )
+        }
+        return [...kinds].map(([kind, { sum, counts }]) => ({ labels: { kind }, sum, counts }))
       }
-      return [...kinds].map(([kind, { sum, counts }]) => ({ labels: { kind }, sum, counts }))
     }
-  })
+  )
 ])
 
 module.exports = { compatMetrics }

@@ -20,11 +20,14 @@ const { REJECT_REASONS } = require('../ingest/decode')
  * @property {number} targetsOmitted from answers of the API, as they could not be serialized
  * @property {ReturnType<import('../deaths/deaths').Deaths['exits']>} exits
  * @property {import('../deaths/deaths').Death[]} deaths the last under each name
- * @property {{ target: import('../series/target').Target, cause: import('../deaths/silence').SilenceCause }[]} silent
+ * @property {{ target: import('../series/target').Target, cause:
+ *   import('../deaths/silence').SilenceCause }[]} silent
  * @property {import('../flight/flight-recorder').FlightRecorder['state']} flight
- * @property {{ counts: Map<string, number>, bytes: number }} captures by kind and how they ended, `cpu_profile done`; bytes on disk
+ * @property {{ counts: Map<string, number>, bytes: number }} captures by kind and how they ended,
+ *   `cpu_profile done`; bytes on disk
  * @property {Map<string, number>} [webhook] posts by how they ended; undefined without one
- * @property {Map<string, number>} [otlp] what --otlp sent by signal and how that ended, `metrics delivered`; undefined without it
+ * @property {Map<string, number>} [otlp] what --otlp sent by signal and how that ended,
+ *   `metrics delivered`; undefined without it
  * @property {number} [scrapeSeconds] that the last scrape took
  * @property {string} version
  *
@@ -48,7 +51,8 @@ const exporterMetrics = Object.freeze([
     name: 'memwatch_exporter_lines_rejected_total',
     type: 'counter',
     help: 'Lines that were not taken, by reason.',
-    read: ({ rejected }) => REJECT_REASONS.map(reason => ({ labels: { reason }, value: rejected.get(reason) ?? 0 }))
+    read: ({ rejected }) =>
+      REJECT_REASONS.map(reason => ({ labels: { reason }, value: rejected.get(reason) ?? 0 }))
   },
   {
     name: 'memwatch_exporter_frames_total',
@@ -59,13 +63,15 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_frames_shed_total',
     type: 'counter',
-    help: 'Frames of healthy targets that were left unread because the exporter had too much to do.',
+    help: 'Frames of healthy targets that were left unread because the exporter had too much to ' +
+      'do.',
     read: ({ framesShed }) => framesShed
   },
   {
     name: 'memwatch_exporter_load_level',
     type: 'gauge',
-    help: `What the exporter gives up for want of time or memory. ${levels.map(({ gives }, level) => `${level}: ${gives}`).join('; ')}.`,
+    help: 'What the exporter gives up for want of time or memory. ' +
+      `${levels.map(({ gives }, level) => `${level}: ${gives}`).join('; ')}.`,
     read: ({ loadLevel }) => loadLevel
   },
   {
@@ -104,7 +110,8 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_target_exits_total',
     type: 'counter',
-    help: 'Processes that ended under this name, by reason: docs/deaths.md. The exporter counts, so it outlives them.',
+    help: 'Processes that ended under this name, by reason: docs/deaths.md. The exporter ' +
+      'counts, so it outlives them.',
     otel: { startUnknown: true }, // those of before a restart are counted, too
     read: ({ exits }) => exits.map(({ count, ...labels }) => ({ labels, value: count }))
   },
@@ -112,13 +119,22 @@ const exporterMetrics = Object.freeze([
     name: 'memwatch_target_last_exit_timestamp_seconds',
     type: 'gauge',
     help: 'When the last process of this name ended, Unix time; why, in words.',
-    read: ({ deaths }) => deaths.map(({ target, thread, reason, sure, text, diedAtUnixMs }) => ({ labels: { target, thread, reason, sure, text }, value: diedAtUnixMs / 1000 }))
+    read: ({ deaths }) =>
+      deaths.map(({ target, thread, reason, sure, text, diedAtUnixMs }) => ({
+        labels: { target, thread, reason, sure, text },
+        value: diedAtUnixMs / 1000
+      }))
   },
   {
     name: 'memwatch_target_silence_seconds',
     type: 'gauge',
-    help: 'Time since the last frame of a process that is not known to be gone, and why it is silent; absent while it is not.',
-    read: ({ silent }) => silent.map(({ target, cause }) => ({ labels: { target: target.name, thread: target.thread, cause }, value: (steadyUnixMs() - target.seenAtUnixMs) / 1000 }))
+    help: 'Time since the last frame of a process that is not known to be gone, and why it is ' +
+      'silent; absent while it is not.',
+    read: ({ silent }) =>
+      silent.map(({ target, cause }) => ({
+        labels: { target: target.name, thread: target.thread, cause },
+        value: (steadyUnixMs() - target.seenAtUnixMs) / 1000
+      }))
   },
   {
     name: 'memwatch_exporter_diagnosis_errors_total',
@@ -129,7 +145,8 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_listener_errors_total',
     type: 'counter',
-    help: 'Events that a part of the exporter failed to handle; the other parts handled them. ' +
+    help:
+      'Events that a part of the exporter failed to handle; the other parts handled them. ' +
       'The log names the first of each kind.',
     read: ({ listenerErrors }) => listenerErrors
   },
@@ -143,46 +160,62 @@ const exporterMetrics = Object.freeze([
     name: 'memwatch_exporter_history_bytes',
     type: 'gauge',
     help: 'What is kept of the hours and days before, in memory and on disk.',
-    read: ({ flight }) => [{ labels: { where: 'memory' }, value: flight.memoryBytes }, { labels: { where: 'disk' }, value: flight.diskBytes }]
+    read: ({ flight }) => [
+      { labels: { where: 'memory' }, value: flight.memoryBytes },
+      { labels: { where: 'disk' }, value: flight.diskBytes }
+    ]
   },
   {
     name: 'memwatch_exporter_history_saving',
     type: 'gauge',
-    help: '1 while histories are saved to disk; 0 without a folder for them, and while the disk fails.',
-    read: ({ flight }) => flight.saving ? 1 : 0
+    help: '1 while histories are saved to disk; 0 without a folder for them, and while the disk ' +
+      'fails.',
+    read: ({ flight }) => (flight.saving ? 1 : 0)
   },
   {
     name: 'memwatch_exporter_history_dropped_total',
     type: 'counter',
-    help: 'Parts of histories that the disk did not take when they came, which is made up for while they are in memory, or that were given up to bound memory.',
+    help: 'Parts of histories that the disk did not take when they came, which is made up for ' +
+      'while they are in memory, or that were given up to bound memory.',
     read: ({ flight }) => flight.dropped
   },
   {
     name: 'memwatch_exporter_history_torn_total',
     type: 'counter',
-    help: 'Damaged parts of saved histories that were skipped: what an exporter was writing when it died, and what was moved aside to the folder unreadable.',
+    help: 'Damaged parts of saved histories that were skipped: what an exporter was writing ' +
+      'when it died, and what was moved aside to the folder unreadable.',
     read: ({ flight }) => flight.torn
   },
   {
     name: 'memwatch_exporter_captures_total',
     type: 'counter',
     help: 'Captures (profiles, snapshots) that were asked for, by kind and whether they came.',
-    read: ({ captures }) => Object.keys(kinds).flatMap(kind => ['done', 'failed'].map(state => ({ labels: { kind, state }, value: captures.counts.get(`${kind} ${state}`) ?? 0 })))
+    read: ({ captures }) =>
+      Object.keys(kinds).flatMap(kind =>
+        ['done', 'failed'].map(state => ({
+          labels: { kind, state },
+          value: captures.counts.get(`${kind} ${state}`) ?? 0
+        }))
+      )
   },
   {
     name: 'memwatch_exporter_webhook_posts_total',
     type: 'counter',
-    help: 'Changes of verdicts that were to be posted to --webhook, by how that ended; absent without one.',
-    read: ({ webhook }) => [...webhook ?? []].map(([outcome, value]) => ({ labels: { outcome }, value }))
+    help: 'Changes of verdicts that were to be posted to --webhook, by how that ended; absent ' +
+      'without one.',
+    read: ({ webhook }) =>
+      [...(webhook ?? [])].map(([outcome, value]) => ({ labels: { outcome }, value }))
   },
   {
     name: 'memwatch_exporter_otlp_exports_total',
     type: 'counter',
-    help: 'What --otlp was to send, by signal and how that ended: readings of one target (metrics), events (logs); rejected: the receiver did not take all of it; absent without it.',
-    read: ({ otlp }) => [...otlp ?? []].map(([key, value]) => {
-      const [signal, outcome] = key.split(' ')
-      return { labels: { signal, outcome }, value }
-    })
+    help: 'What --otlp was to send, by signal and how that ended: readings of one target ' +
+      '(metrics), events (logs); rejected: the receiver did not take all of it; absent without it.',
+    read: ({ otlp }) =>
+      [...(otlp ?? [])].map(([key, value]) => {
+        const [signal, outcome] = key.split(' ')
+        return { labels: { signal, outcome }, value }
+      })
   },
   {
     name: 'memwatch_exporter_captures_bytes',
@@ -201,7 +234,7 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_memory_limit_bytes',
     type: 'gauge',
-    help: 'Memory limit of the exporter\'s own container; absent without one.',
+    help: "Memory limit of the exporter's own container; absent without one.",
     read: () => memoryLimitBytes() ?? []
   }
 ])

@@ -38,14 +38,26 @@
 
 /**
  * A metric that is one field of the frames.
- * @param {string} name @param {'gauge' | 'counter'} type @param {keyof import('memwatch/frame').Frame['values']} field @param {string} help @param {OtherNames} [names]
+ * @param {string} name
+ * @param {'gauge' | 'counter'} type
+ * @param {keyof import('memwatch/frame').Frame['values']} field
+ * @param {string} help
+ * @param {OtherNames} [names]
  * @returns {TargetMetric}
  */
-const fieldMetric = (name, type, field, help, names) => ({ name, type, help, field, ...names, read: target => target.values[field] })
+const fieldMetric = (name, type, field, help, names) => ({
+  name,
+  type,
+  help,
+  field,
+  ...names,
+  read: target => target.values[field]
+})
 
 /**
  * A metric that is one signal.
- * @param {string} name @param {import('../signals').SignalName} signal
+ * @param {string} name
+ * @param {import('../signals').SignalName} signal
  * @returns {TargetMetric}
  */
 const signalMetric = (name, signal) => ({
@@ -56,27 +68,42 @@ const signalMetric = (name, signal) => ({
 })
 
 /**
- * A metric of every heap space that V8 uses, under the short name that prom-client gave it: `new` for `new_space`. Half of them
- * are empty in most processes, and each would be a series.
- * @param {string} name @param {0 | 1 | 2 | 3} column of the `spaces` rows: used, size, available, physical @param {string} help
- * @param {string} otelName @param {OtherNames} [names]
+ * A metric of every heap space that V8 uses, under the short name that prom-client gave it: `new`
+ * for `new_space`. Half of them are empty in most processes, and each would be a series.
+ * @param {string} name
+ * @param {0 | 1 | 2 | 3} column of the `spaces` rows: used, size, available, physical
+ * @param {string} help
+ * @param {string} otelName
+ * @param {OtherNames} [names]
  * @returns {TargetMetric}
  */
 const spaceMetric = (name, column, help, otelName, names) => ({
   name,
   type: 'gauge',
   help,
-  otel: { name: otelName, instrument: 'updowncounter', integer: true, attributes: { space: 'v8js.heap.space.name' }, value: space => `${space}_space` },
+  otel: {
+    name: otelName,
+    instrument: 'updowncounter',
+    integer: true,
+    attributes: { space: 'v8js.heap.space.name' },
+    value: space => `${space}_space`
+  },
   ...names,
-  read: ({ values }) => Object.entries(values.spaces ?? {}).filter(([, [, size]]) => size > 0).map(([space, row]) => ({
-    labels: { space: space.replace(/_space$/, '') }, value: row[column]
-  }))
+  read: ({ values }) =>
+    Object.entries(values.spaces ?? {})
+      .filter(([, [, size]]) => size > 0)
+      .map(([space, row]) => ({
+        labels: { space: space.replace(/_space$/, '') },
+        value: row[column]
+      }))
 })
 
 /**
  * CPU time by mode.
- * @param {string} name @param {string} help
- * @param {keyof import('memwatch/frame').Frame['values']} user field @param {keyof import('memwatch/frame').Frame['values']} system field
+ * @param {string} name
+ * @param {string} help
+ * @param {keyof import('memwatch/frame').Frame['values']} user field
+ * @param {keyof import('memwatch/frame').Frame['values']} system field
  * @param {OtherNames} [names]
  * @returns {TargetMetric}
  */
@@ -85,9 +112,13 @@ const cpuMetric = (name, help, user, system, names) => ({
   type: 'counter',
   help,
   ...names,
-  read: ({ values }) => values[user] === undefined
-    ? undefined
-    : [{ labels: { mode: 'user' }, value: values[user] }, { labels: { mode: 'system' }, value: values[system] }]
+  read: ({ values }) =>
+    values[user] === undefined
+      ? undefined
+      : [
+          { labels: { mode: 'user' }, value: values[user] },
+          { labels: { mode: 'system' }, value: values[system] }
+        ]
 })
 
 /**

@@ -1,7 +1,8 @@
 'use strict'
 
 /**
- * What OpenTelemetry's conventions have and /metrics has not, as its numbers are there in another form.
+ * What OpenTelemetry's conventions have and /metrics has not, as its numbers are there in another
+ * form.
  * @type {readonly (Omit<import('./metric').TargetMetric, 'name'> & { otel: { name: string } })[]}
  */
 const otelMetrics = Object.freeze([

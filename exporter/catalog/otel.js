@@ -1,9 +1,10 @@
 'use strict'
 
 /**
- * What OpenTelemetry calls a row of the metric tables. Where its semantic conventions (1.44) have a name for what is meant, a row says it;
- * ours are named after their Prometheus names, so that Prometheus makes the same of both: `memwatch_live_heap_bytes` is `memwatch.live_heap`
- * in `By`, and back.
+ * What OpenTelemetry calls a row of the metric tables. Where its semantic conventions (1.44) have a
+ * name for what is meant, a row says it; ours are named after their Prometheus names, so that
+ * Prometheus makes the same of both: `memwatch_live_heap_bytes` is `memwatch.live_heap` in `By`,
+ * and back.
  *
  * @typedef {object} OtelForm
  * @property {string} name
@@ -16,25 +17,54 @@
  * @property {boolean} [startUnknown] it may have been counted from before the process started
  * @typedef {Partial<OtelForm>} OtelOverride
  *
- * @typedef {{ name: string, type: 'gauge' | 'counter' | 'histogram', otel?: OtelOverride }} NamedRow
+ * @typedef {{ name: string, type: 'gauge' | 'counter' | 'histogram', otel?: OtelOverride }}
+ *   NamedRow
  */
 
 /** Version of the semantic conventions that the names are of. */
 const SEMCONV_VERSION = '1.44.0'
 
 /** What belongs together has a dot behind it. */
-const NAMESPACES = ['exporter', 'target', 'verdict', 'suspect', 'rss', 'malloc', 'allocator', 'container', 'memory_pressure', 'cpu_pressure', 'cpu', 'heap', 'live_heap', 'semi_space', 'gc', 'event_loop', 'thread', 'agent']
+const NAMESPACES = [
+  'exporter',
+  'target',
+  'verdict',
+  'suspect',
+  'rss',
+  'malloc',
+  'allocator',
+  'container',
+  'memory_pressure',
+  'cpu_pressure',
+  'cpu',
+  'heap',
+  'live_heap',
+  'semi_space',
+  'gc',
+  'event_loop',
+  'thread',
+  'agent'
+]
 
 /** The last words of Prometheus' names that are units, and UCUM's for them. */
 const UNITS = Object.freeze({ bytes_per_second: 'By/s', bytes: 'By', seconds: 's', ratio: '1' })
 
-/** @param {string} name of a Prometheus metric @returns {{ name: string, unit: string }} */
+/**
+ * @param {string} name of a Prometheus metric
+ * @returns {{ name: string, unit: string }}
+ */
 function derived (name) {
   const plain = name.replace(/_total$/, '')
-  const [word, unit] = Object.entries(UNITS).find(([word]) => plain.endsWith(`_${word}`)) ?? ['', '']
+  const [word, unit] = Object.entries(UNITS).find(([word]) => plain.endsWith(`_${word}`)) ?? [
+    '',
+    ''
+  ]
   const rest = plain.slice('memwatch_'.length, word === '' ? undefined : -word.length - 1)
   const namespace = NAMESPACES.find(namespace => rest.startsWith(`${namespace}_`))
-  return { name: `memwatch.${namespace ? `${namespace}.${rest.slice(namespace.length + 1)}` : rest}`, unit }
+  return {
+    name: `memwatch.${namespace ? `${namespace}.${rest.slice(namespace.length + 1)}` : rest}`,
+    unit
+  }
 }
 
 /**

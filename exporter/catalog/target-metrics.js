@@ -17,12 +17,20 @@ const DELAY_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 1]
 
 /** As OpenTelemetry has them. */
 const POD_NAMES = /** @type {import('./otel').OtelOverride} */ ({
-  attributes: { k8s_namespace_name: 'k8s.namespace.name', k8s_pod_name: 'k8s.pod.name', k8s_pod_uid: 'k8s.pod.uid', k8s_container_name: 'k8s.container.name' }
+  attributes: {
+    k8s_namespace_name: 'k8s.namespace.name',
+    k8s_pod_name: 'k8s.pod.name',
+    k8s_pod_uid: 'k8s.pod.uid',
+    k8s_container_name: 'k8s.container.name'
+  }
 })
 /** A cgroup counts from its own start, which may lie before that of the process. */
 const COUNTED_BY_GROUP = { otel: { startUnknown: true } }
 
-/** The kinds that prom-client and OpenTelemetry know: a minor mark-sweep is a minor GC. @param {string} kind */
+/**
+ * The kinds that prom-client and OpenTelemetry know: a minor mark-sweep is a minor GC.
+ * @param {string} kind
+ */
 const plainGcKind = kind => kind.replace('minor_mark_sweep', 'minor')
 
 /** Everything memwatch says of a target under names of its own. @type {readonly TargetMetric[]} */
@@ -31,33 +39,44 @@ const targetMetrics = Object.freeze([
     name: 'memwatch_target_up',
     type: 'gauge',
     help: '1 while the agent is connected and its frames are fresh.',
-    read: (target, { nowUnixMs }) => target.isUp(nowUnixMs) ? 1 : 0
+    read: (target, { nowUnixMs }) => (target.isUp(nowUnixMs) ? 1 : 0)
   },
   {
     name: 'memwatch_target_info',
     type: 'gauge',
     help: 'What the target is: always 1.',
-    read: ({ hello }) => [{
-      labels: {
-        node_version: hello.node,
-        v8_version: hello.v8,
-        libc: hello.libc,
-        allocator: hello.allocator,
-        pointer_compression: String(hello.pointerCompression),
-        agent_version: hello.agent
-      },
-      value: 1
-    }]
+    read: ({ hello }) => [
+      {
+        labels: {
+          node_version: hello.node,
+          v8_version: hello.v8,
+          libc: hello.libc,
+          allocator: hello.allocator,
+          pointer_compression: String(hello.pointerCompression),
+          agent_version: hello.agent
+        },
+        value: 1
+      }
+    ]
   },
   {
     name: 'memwatch_target_pod_info',
     type: 'gauge',
-    help: 'Where the target runs in Kubernetes, as far as its environment says: always 1. The labels are named so that a scrape\'s own (pod, namespace) leave them alone.',
+    help: 'Where the target runs in Kubernetes, as far as its environment says: always 1. The ' +
+      "labels are named so that a scrape's own (pod, namespace) leave them alone.",
     otel: POD_NAMES,
-    read: ({ hello: { pod } }) => pod && [{
-      labels: { k8s_namespace_name: pod.namespace ?? '', k8s_pod_name: pod.name ?? '', k8s_pod_uid: pod.uid ?? '', k8s_container_name: pod.container ?? '' },
-      value: 1
-    }]
+    read: ({ hello: { pod } }) =>
+      pod && [
+        {
+          labels: {
+            k8s_namespace_name: pod.namespace ?? '',
+            k8s_pod_name: pod.name ?? '',
+            k8s_pod_uid: pod.uid ?? '',
+            k8s_container_name: pod.container ?? ''
+          },
+          value: 1
+        }
+      ]
   },
   {
     name: 'memwatch_target_start_time_seconds',
@@ -74,169 +93,474 @@ const targetMetrics = Object.freeze([
   {
     name: 'memwatch_diagnosis',
     type: 'gauge',
-    help: 'State `confirmed` of each diagnosis: 1 or 0; state `suspected`: 1 while it is so, else absent.',
+    help: 'State `confirmed` of each diagnosis: 1 or 0; state `suspected`: 1 while it is so, ' +
+      'else absent.',
     // Of the verdicts, in which a cause has folded its symptoms: those must not call anyone.
-    read: target => diagnoses.flatMap(({ id }) => {
-      const state = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)?.state
-      const confirmed = { labels: { diagnosis: id, state: 'confirmed' }, value: state === 'confirmed' ? 1 : 0 }
-      return state === 'suspected' ? [confirmed, { labels: { diagnosis: id, state }, value: 1 }] : [confirmed]
-    })
+    read: target =>
+      diagnoses.flatMap(({ id }) => {
+        const state = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)?.state
+        const confirmed = {
+          labels: { diagnosis: id, state: 'confirmed' },
+          value: state === 'confirmed' ? 1 : 0
+        }
+        return state === 'suspected'
+          ? [confirmed, { labels: { diagnosis: id, state }, value: 1 }]
+          : [confirmed]
+      })
   },
   {
     name: 'memwatch_verdict_info',
     type: 'gauge',
-    help: 'A confirmed verdict, its fix, and the diagnoses it was ruled out to be: always 1, absent without one.',
-    read: target => confirmedOn(target).map(verdict => ({
-      labels: {
-        diagnosis: verdict.diagnosis,
-        severity: verdict.severity,
-        fix: pasteLine(verdict.fix[0]),
-        runbook: verdict.runbook ?? '',
-        ruled_out: verdict.ruledOut.map(({ diagnosis }) => diagnosis).join(', ')
-      },
-      value: 1
-    }))
+    help: 'A confirmed verdict, its fix, and the diagnoses it was ruled out to be: always 1, ' +
+      'absent without one.',
+    read: target =>
+      confirmedOn(target).map(verdict => ({
+        labels: {
+          diagnosis: verdict.diagnosis,
+          severity: verdict.severity,
+          fix: pasteLine(verdict.fix[0]),
+          runbook: verdict.runbook ?? '',
+          ruled_out: verdict.ruledOut.map(({ diagnosis }) => diagnosis).join(', ')
+        },
+        value: 1
+      }))
   },
   {
     name: 'memwatch_suspect_info',
     type: 'gauge',
-    help: 'The lines of code that the last profile for a diagnosis points at, worst first: always 1, absent without one.',
-    read: target => [...findCase(target).suspects].flatMap(([diagnosis, attached]) => {
-      const { kind, suspects: found } = attached
-      const text = shortText(found)
-      return text === '' ? [] : [{ labels: { diagnosis, capture: kind, suspects: text }, value: 1 }]
-    })
+    help: 'The lines of code that the last profile for a diagnosis points at, worst first: ' +
+      'always 1, absent without one.',
+    read: target =>
+      [...findCase(target).suspects].flatMap(([diagnosis, attached]) => {
+        const { kind, suspects: found } = attached
+        const text = shortText(found)
+        return text === ''
+          ? []
+          : [{ labels: { diagnosis, capture: kind, suspects: text }, value: 1 }]
+      })
   },
   {
     name: 'memwatch_verdict_start_timestamp_seconds',
     type: 'gauge',
     help: 'When a verdict was confirmed, Unix time; absent without one.',
-    read: target => confirmedOn(target).map(({ diagnosis, confirmedAfterSeconds }) => ({
-      labels: { diagnosis },
-      value: target.hello.startedAtUnixMs / 1000 + (confirmedAfterSeconds ?? 0)
-    }))
+    read: target =>
+      confirmedOn(target).map(({ diagnosis, confirmedAfterSeconds }) => ({
+        labels: { diagnosis },
+        value: target.hello.startedAtUnixMs / 1000 + (confirmedAfterSeconds ?? 0)
+      }))
   },
   {
     name: 'memwatch_verdict_saving_bytes',
     type: 'gauge',
-    help: 'By how much the first fix of a confirmed verdict is predicted to lower RSS; absent where it is not about that.',
-    read: target => confirmedOn(target).flatMap(({ diagnosis, fix }) => {
-      const rss = fix[0]?.predicted.find(({ signal }) => signal === 'rssBytes')
-      return rss && rss.to < rss.from ? [{ labels: { diagnosis }, value: rss.from - rss.to }] : []
-    })
+    help: 'By how much the first fix of a confirmed verdict is predicted to lower RSS; absent ' +
+      'where it is not about that.',
+    read: target =>
+      confirmedOn(target).flatMap(({ diagnosis, fix }) => {
+        const rss = fix[0]?.predicted.find(({ signal }) => signal === 'rssBytes')
+        return rss && rss.to < rss.from ? [{ labels: { diagnosis }, value: rss.from - rss.to }] : []
+      })
   },
 
-  fieldMetric('memwatch_rss_bytes', 'gauge', 'rssBytes', 'Resident set size of the process.',
-    { promClient: ['process_resident_memory_bytes'], otel: { name: 'process.memory.usage', instrument: 'updowncounter', integer: true } }),
-  fieldMetric('memwatch_rss_anon_bytes', 'gauge', 'rssAnonBytes', 'Resident anonymous memory of the process.'),
-  fieldMetric('memwatch_rss_file_bytes', 'gauge', 'rssFileBytes', 'Resident file mappings of the process.'),
+  fieldMetric('memwatch_rss_bytes', 'gauge', 'rssBytes', 'Resident set size of the process.', {
+    promClient: ['process_resident_memory_bytes'],
+    otel: { name: 'process.memory.usage', instrument: 'updowncounter', integer: true }
+  }),
+  fieldMetric(
+    'memwatch_rss_anon_bytes',
+    'gauge',
+    'rssAnonBytes',
+    'Resident anonymous memory of the process.'
+  ),
+  fieldMetric(
+    'memwatch_rss_file_bytes',
+    'gauge',
+    'rssFileBytes',
+    'Resident file mappings of the process.'
+  ),
   fieldMetric('memwatch_swap_bytes', 'gauge', 'swapBytes', 'Swapped-out memory of the process.'),
-  fieldMetric('memwatch_threads', 'gauge', 'threads', 'Threads of the process.',
-    { otel: { name: 'process.thread.count', unit: '{thread}', instrument: 'updowncounter', integer: true } }),
-  fieldMetric('memwatch_malloc_heap_bytes', 'gauge', 'mallocHeapBytes', 'Extent of the main malloc arena, [heap].'),
-  fieldMetric('memwatch_malloc_arena_bytes', 'gauge', 'mallocArenaBytes', 'Writable extent of the 64 MiB glibc arenas.'),
+  fieldMetric('memwatch_threads', 'gauge', 'threads', 'Threads of the process.', {
+    otel: {
+      name: 'process.thread.count',
+      unit: '{thread}',
+      instrument: 'updowncounter',
+      integer: true
+    }
+  }),
+  fieldMetric(
+    'memwatch_malloc_heap_bytes',
+    'gauge',
+    'mallocHeapBytes',
+    'Extent of the main malloc arena, [heap].'
+  ),
+  fieldMetric(
+    'memwatch_malloc_arena_bytes',
+    'gauge',
+    'mallocArenaBytes',
+    'Writable extent of the 64 MiB glibc arenas.'
+  ),
   fieldMetric('memwatch_malloc_arenas', 'gauge', 'mallocArenas', 'Number of 64 MiB glibc arenas.'),
-  fieldMetric('memwatch_worker_threads', 'gauge', 'workerThreads',
-    'Worker threads by their stacks, whether or not they report.'),
+  fieldMetric(
+    'memwatch_worker_threads',
+    'gauge',
+    'workerThreads',
+    'Worker threads by their stacks, whether or not they report.'
+  ),
   {
     name: 'memwatch_memory_bytes',
     type: 'gauge',
     help: 'Resident memory of the process by what it is for: the parts add up to RSS.',
-    read: (_, { window }) => Object.entries(anatomyIn(window)?.parts ?? {}).map(([part, value]) => ({ labels: { part }, value }))
+    read: (_, { window }) =>
+      Object.entries(anatomyIn(window)?.parts ?? {}).map(([part, value]) => ({
+        labels: { part },
+        value
+      }))
   },
   {
     name: 'memwatch_allocator_retained_bounds_bytes',
     type: 'gauge',
-    help: 'Between what and what the memory retained by malloc lies: both are the same where malloc was asked.',
-    read: (_, { window }) => anatomyIn(window)?.retainedBytes.map((value, i) => ({ labels: { bound: i === 0 ? 'least' : 'most' }, value }))
+    help: 'Between what and what the memory retained by malloc lies: both are the same where ' +
+      'malloc was asked.',
+    read: (_, { window }) =>
+      anatomyIn(window)?.retainedBytes.map((value, i) => ({
+        labels: { bound: i === 0 ? 'least' : 'most' },
+        value
+      }))
   },
   signalMetric('memwatch_allocator_retained_bytes', 'allocatorRetainedBytes'),
   signalMetric('memwatch_allocator_trimmable_bytes', 'allocatorTrimmableBytes'),
 
-  fieldMetric('memwatch_container_limit_bytes', 'gauge', 'containerLimitBytes', 'Memory limit of the container; absent without one.'),
-  fieldMetric('memwatch_container_high_bytes', 'gauge', 'containerHighBytes', 'memory.high of the container; absent without one.'),
-  fieldMetric('memwatch_container_usage_bytes', 'gauge', 'containerUsageBytes', 'Memory that the cgroup charges.',
-    { otel: { name: 'container.memory.usage', instrument: 'updowncounter', integer: true } }),
-  fieldMetric('memwatch_container_working_set_bytes', 'gauge', 'containerWorkingSetBytes', 'That usage less inactive file cache, as the kubelet counts.',
-    { otel: { name: 'container.memory.working_set', instrument: 'updowncounter', integer: true } }),
-  fieldMetric('memwatch_container_limit_hits_total', 'counter', 'containerLimitHits', 'Times the cgroup ran into its limit.', COUNTED_BY_GROUP),
-  fieldMetric('memwatch_container_high_hits_total', 'counter', 'containerHighHits', 'Times the cgroup was throttled at memory.high.', COUNTED_BY_GROUP),
-  fieldMetric('memwatch_container_oom_events_total', 'counter', 'containerOomEvents', 'Times the cgroup was out of memory.', COUNTED_BY_GROUP),
-  fieldMetric('memwatch_container_oom_kills_total', 'counter', 'containerOomKills', 'Processes of the cgroup that the kernel killed for memory.', COUNTED_BY_GROUP),
-  fieldMetric('memwatch_memory_pressure_some_seconds_total', 'counter', 'memoryPressureSomeSeconds', 'Time in which some task of the cgroup waited for memory.', COUNTED_BY_GROUP),
-  fieldMetric('memwatch_memory_pressure_full_seconds_total', 'counter', 'memoryPressureFullSeconds', 'Time in which all tasks of the cgroup waited for memory.', COUNTED_BY_GROUP),
-  fieldMetric('memwatch_cpu_pressure_some_seconds_total', 'counter', 'cpuPressureSomeSeconds', 'Time in which some task of the cgroup waited for CPU.', COUNTED_BY_GROUP),
-  fieldMetric('memwatch_cpu_quota_cores', 'gauge', 'cpuQuotaCores', 'CPU quota of the container; absent without one.'),
-  fieldMetric('memwatch_cpu_periods_total', 'counter', 'cpuPeriods', 'Enforcement periods of the CPU quota.', COUNTED_BY_GROUP),
-  fieldMetric('memwatch_cpu_throttled_periods_total', 'counter', 'cpuThrottledPeriods', 'Periods in which the quota ran out.', COUNTED_BY_GROUP),
-  fieldMetric('memwatch_cpu_throttled_seconds_total', 'counter', 'cpuThrottledSeconds', 'Time spent throttled by the CPU quota.', COUNTED_BY_GROUP),
+  fieldMetric(
+    'memwatch_container_limit_bytes',
+    'gauge',
+    'containerLimitBytes',
+    'Memory limit of the container; absent without one.'
+  ),
+  fieldMetric(
+    'memwatch_container_high_bytes',
+    'gauge',
+    'containerHighBytes',
+    'memory.high of the container; absent without one.'
+  ),
+  fieldMetric(
+    'memwatch_container_usage_bytes',
+    'gauge',
+    'containerUsageBytes',
+    'Memory that the cgroup charges.',
+    { otel: { name: 'container.memory.usage', instrument: 'updowncounter', integer: true } }
+  ),
+  fieldMetric(
+    'memwatch_container_working_set_bytes',
+    'gauge',
+    'containerWorkingSetBytes',
+    'That usage less inactive file cache, as the kubelet counts.',
+    { otel: { name: 'container.memory.working_set', instrument: 'updowncounter', integer: true } }
+  ),
+  fieldMetric(
+    'memwatch_container_limit_hits_total',
+    'counter',
+    'containerLimitHits',
+    'Times the cgroup ran into its limit.',
+    COUNTED_BY_GROUP
+  ),
+  fieldMetric(
+    'memwatch_container_high_hits_total',
+    'counter',
+    'containerHighHits',
+    'Times the cgroup was throttled at memory.high.',
+    COUNTED_BY_GROUP
+  ),
+  fieldMetric(
+    'memwatch_container_oom_events_total',
+    'counter',
+    'containerOomEvents',
+    'Times the cgroup was out of memory.',
+    COUNTED_BY_GROUP
+  ),
+  fieldMetric(
+    'memwatch_container_oom_kills_total',
+    'counter',
+    'containerOomKills',
+    'Processes of the cgroup that the kernel killed for memory.',
+    COUNTED_BY_GROUP
+  ),
+  fieldMetric(
+    'memwatch_memory_pressure_some_seconds_total',
+    'counter',
+    'memoryPressureSomeSeconds',
+    'Time in which some task of the cgroup waited for memory.',
+    COUNTED_BY_GROUP
+  ),
+  fieldMetric(
+    'memwatch_memory_pressure_full_seconds_total',
+    'counter',
+    'memoryPressureFullSeconds',
+    'Time in which all tasks of the cgroup waited for memory.',
+    COUNTED_BY_GROUP
+  ),
+  fieldMetric(
+    'memwatch_cpu_pressure_some_seconds_total',
+    'counter',
+    'cpuPressureSomeSeconds',
+    'Time in which some task of the cgroup waited for CPU.',
+    COUNTED_BY_GROUP
+  ),
+  fieldMetric(
+    'memwatch_cpu_quota_cores',
+    'gauge',
+    'cpuQuotaCores',
+    'CPU quota of the container; absent without one.'
+  ),
+  fieldMetric(
+    'memwatch_cpu_periods_total',
+    'counter',
+    'cpuPeriods',
+    'Enforcement periods of the CPU quota.',
+    COUNTED_BY_GROUP
+  ),
+  fieldMetric(
+    'memwatch_cpu_throttled_periods_total',
+    'counter',
+    'cpuThrottledPeriods',
+    'Periods in which the quota ran out.',
+    COUNTED_BY_GROUP
+  ),
+  fieldMetric(
+    'memwatch_cpu_throttled_seconds_total',
+    'counter',
+    'cpuThrottledSeconds',
+    'Time spent throttled by the CPU quota.',
+    COUNTED_BY_GROUP
+  ),
 
-  fieldMetric('memwatch_heap_used_bytes', 'gauge', 'heapUsedBytes', 'Used V8 heap, garbage included.', { promClient: ['nodejs_heap_size_used_bytes'] }),
-  fieldMetric('memwatch_heap_committed_bytes', 'gauge', 'heapTotalBytes', 'V8 heap taken from the system.', { promClient: ['nodejs_heap_size_total_bytes'] }),
-  fieldMetric('memwatch_heap_physical_bytes', 'gauge', 'heapPhysicalBytes', 'V8 heap that is resident.'),
-  fieldMetric('memwatch_heap_size_limit_bytes', 'gauge', 'heapSizeLimitBytes', 'Most that V8 lets the heap grow to.'),
-  fieldMetric('memwatch_heap_allocated_bytes_total', 'counter', 'heapAllocatedBytes', 'Bytes allocated on the V8 heap since the isolate started.'),
-  fieldMetric('memwatch_live_heap_bytes', 'gauge', 'liveHeapBytes', 'Heap that survived the last major GC; absent before the first.'),
+  fieldMetric(
+    'memwatch_heap_used_bytes',
+    'gauge',
+    'heapUsedBytes',
+    'Used V8 heap, garbage included.',
+    { promClient: ['nodejs_heap_size_used_bytes'] }
+  ),
+  fieldMetric(
+    'memwatch_heap_committed_bytes',
+    'gauge',
+    'heapTotalBytes',
+    'V8 heap taken from the system.',
+    { promClient: ['nodejs_heap_size_total_bytes'] }
+  ),
+  fieldMetric(
+    'memwatch_heap_physical_bytes',
+    'gauge',
+    'heapPhysicalBytes',
+    'V8 heap that is resident.'
+  ),
+  fieldMetric(
+    'memwatch_heap_size_limit_bytes',
+    'gauge',
+    'heapSizeLimitBytes',
+    'Most that V8 lets the heap grow to.'
+  ),
+  fieldMetric(
+    'memwatch_heap_allocated_bytes_total',
+    'counter',
+    'heapAllocatedBytes',
+    'Bytes allocated on the V8 heap since the isolate started.'
+  ),
+  fieldMetric(
+    'memwatch_live_heap_bytes',
+    'gauge',
+    'liveHeapBytes',
+    'Heap that survived the last major GC; absent before the first.'
+  ),
   signalMetric('memwatch_live_heap_growth_bytes_per_second', 'liveHeapGrowthBytesPerSecond'),
-  fieldMetric('memwatch_external_bytes', 'gauge', 'externalBytes', 'Memory outside the heap that V8 objects keep.', { promClient: ['nodejs_external_memory_bytes'] }),
-  fieldMetric('memwatch_array_buffers_bytes', 'gauge', 'arrayBuffersBytes', 'Memory of ArrayBuffers and Buffers, part of external.'),
-  fieldMetric('memwatch_malloced_bytes', 'gauge', 'mallocedBytes', 'Memory V8 itself took with malloc.'),
-  fieldMetric('memwatch_native_contexts', 'gauge', 'nativeContexts', 'Native contexts: vm contexts and realms that are alive.'),
-  fieldMetric('memwatch_detached_contexts', 'gauge', 'detachedContexts', 'Detached contexts that were not collected yet.'),
-  spaceMetric('memwatch_heap_space_used_bytes', 0, 'Used size of a heap space.', 'v8js.memory.heap.used', { promClient: ['nodejs_heap_space_size_used_bytes'] }),
-  spaceMetric('memwatch_heap_space_committed_bytes', 1, 'Committed size of a heap space.', 'v8js.memory.heap.space.size', { promClient: ['nodejs_heap_space_size_total_bytes'] }),
-  spaceMetric('memwatch_heap_space_physical_bytes', 3, 'Resident size of a heap space.', 'v8js.memory.heap.space.physical_size'),
+  fieldMetric(
+    'memwatch_external_bytes',
+    'gauge',
+    'externalBytes',
+    'Memory outside the heap that V8 objects keep.',
+    { promClient: ['nodejs_external_memory_bytes'] }
+  ),
+  fieldMetric(
+    'memwatch_array_buffers_bytes',
+    'gauge',
+    'arrayBuffersBytes',
+    'Memory of ArrayBuffers and Buffers, part of external.'
+  ),
+  fieldMetric(
+    'memwatch_malloced_bytes',
+    'gauge',
+    'mallocedBytes',
+    'Memory V8 itself took with malloc.'
+  ),
+  fieldMetric(
+    'memwatch_native_contexts',
+    'gauge',
+    'nativeContexts',
+    'Native contexts: vm contexts and realms that are alive.'
+  ),
+  fieldMetric(
+    'memwatch_detached_contexts',
+    'gauge',
+    'detachedContexts',
+    'Detached contexts that were not collected yet.'
+  ),
+  spaceMetric(
+    'memwatch_heap_space_used_bytes',
+    0,
+    'Used size of a heap space.',
+    'v8js.memory.heap.used',
+    { promClient: ['nodejs_heap_space_size_used_bytes'] }
+  ),
+  spaceMetric(
+    'memwatch_heap_space_committed_bytes',
+    1,
+    'Committed size of a heap space.',
+    'v8js.memory.heap.space.size',
+    { promClient: ['nodejs_heap_space_size_total_bytes'] }
+  ),
+  spaceMetric(
+    'memwatch_heap_space_physical_bytes',
+    3,
+    'Resident size of a heap space.',
+    'v8js.memory.heap.space.physical_size'
+  ),
   signalMetric('memwatch_semi_space_capacity_bytes', 'semiSpaceCapacityBytes'),
   signalMetric('memwatch_semi_space_max_bytes', 'semiSpaceMaxBytes'),
 
-  histogramMetric('memwatch_gc_pause_seconds', 'GC pauses, every one counted, by kind and by cause.', {
-    bounds: GC_PAUSE_BOUNDS_SECONDS,
-    exposed: GC_BUCKETS,
-    rows: ({ values }) => Object.entries(values.gc ?? {}).map(([key, [, sum, , counts]]) => {
-      const [kind, cause] = key.split('/')
-      return { labels: { kind, cause }, sum, counts }
-    }),
-    promClient: ['nodejs_gc_duration_seconds'],
-    otel: { name: 'v8js.gc.duration', attributes: { kind: 'v8js.gc.type', cause: 'memwatch.gc.cause' }, value: plainGcKind }
-  }),
+  histogramMetric(
+    'memwatch_gc_pause_seconds',
+    'GC pauses, every one counted, by kind and by cause.',
+    {
+      bounds: GC_PAUSE_BOUNDS_SECONDS,
+      exposed: GC_BUCKETS,
+      rows: ({ values }) =>
+        Object.entries(values.gc ?? {}).map(([key, [, sum, , counts]]) => {
+          const [kind, cause] = key.split('/')
+          return { labels: { kind, cause }, sum, counts }
+        }),
+      promClient: ['nodejs_gc_duration_seconds'],
+      otel: {
+        name: 'v8js.gc.duration',
+        attributes: { kind: 'v8js.gc.type', cause: 'memwatch.gc.cause' },
+        value: plainGcKind
+      }
+    }
+  ),
   {
     name: 'memwatch_gc_longest_pause_seconds',
     type: 'gauge',
     help: 'Longest GC pause in the last frame, by kind and by cause.',
-    read: ({ values }) => Object.entries(values.gc ?? {}).map(([key, [, , longest]]) => {
-      const [kind, cause] = key.split('/')
-      return { labels: { kind, cause }, value: longest }
-    })
+    read: ({ values }) =>
+      Object.entries(values.gc ?? {}).map(([key, [, , longest]]) => {
+        const [kind, cause] = key.split('/')
+        return { labels: { kind, cause }, value: longest }
+      })
   },
-  histogramMetric('memwatch_event_loop_delay_seconds', 'How late a timer that is due at a random moment fires, free of sampling bias.', {
-    bounds: DELAY_BOUNDS_SECONDS,
-    exposed: DELAY_BUCKETS,
-    rows: ({ values }) => values.eventLoopDelay ? [{ labels: {}, sum: values.eventLoopDelay[1], counts: values.eventLoopDelay[3] }] : []
-  }),
-  fieldMetric('memwatch_event_loop_active_seconds_total', 'counter', 'eventLoopActiveSeconds', 'Time in which the event loop was not waiting.',
-    { otel: { name: 'nodejs.eventloop.time', always: { 'nodejs.eventloop.state': 'active' } } }),
-  fieldMetric('memwatch_event_loop_idle_seconds_total', 'counter', 'eventLoopIdleSeconds', 'Time in which the event loop was waiting.',
-    { otel: { name: 'nodejs.eventloop.time', always: { 'nodejs.eventloop.state': 'idle' } } }),
-  fieldMetric('memwatch_event_loop_iterations_total', 'counter', 'eventLoopIterations', 'Turns of the event loop.'),
-  cpuMetric('memwatch_thread_cpu_seconds_total', 'CPU time of the thread, where Node tells it.', 'threadCpuUserSeconds', 'threadCpuSystemSeconds'),
-  fieldMetric('memwatch_thread_run_queue_wait_seconds_total', 'counter', 'runQueueWaitSeconds', 'Time the thread was ready to run and another had its CPU: throttling, and neighbours on the machine.'),
-  cpuMetric('memwatch_process_cpu_seconds_total', 'CPU time of the process.', 'cpuUserSeconds', 'cpuSystemSeconds',
-    { promClient: ['process_cpu_user_seconds_total', 'process_cpu_system_seconds_total', 'process_cpu_seconds_total'], otel: { name: 'process.cpu.time', attributes: { mode: 'cpu.mode' } } }),
+  histogramMetric(
+    'memwatch_event_loop_delay_seconds',
+    'How late a timer that is due at a random moment fires, free of sampling bias.',
+    {
+      bounds: DELAY_BOUNDS_SECONDS,
+      exposed: DELAY_BUCKETS,
+      rows: ({ values }) =>
+        values.eventLoopDelay
+          ? [{ labels: {}, sum: values.eventLoopDelay[1], counts: values.eventLoopDelay[3] }]
+          : []
+    }
+  ),
+  fieldMetric(
+    'memwatch_event_loop_active_seconds_total',
+    'counter',
+    'eventLoopActiveSeconds',
+    'Time in which the event loop was not waiting.',
+    { otel: { name: 'nodejs.eventloop.time', always: { 'nodejs.eventloop.state': 'active' } } }
+  ),
+  fieldMetric(
+    'memwatch_event_loop_idle_seconds_total',
+    'counter',
+    'eventLoopIdleSeconds',
+    'Time in which the event loop was waiting.',
+    { otel: { name: 'nodejs.eventloop.time', always: { 'nodejs.eventloop.state': 'idle' } } }
+  ),
+  fieldMetric(
+    'memwatch_event_loop_iterations_total',
+    'counter',
+    'eventLoopIterations',
+    'Turns of the event loop.'
+  ),
+  cpuMetric(
+    'memwatch_thread_cpu_seconds_total',
+    'CPU time of the thread, where Node tells it.',
+    'threadCpuUserSeconds',
+    'threadCpuSystemSeconds'
+  ),
+  fieldMetric(
+    'memwatch_thread_run_queue_wait_seconds_total',
+    'counter',
+    'runQueueWaitSeconds',
+    'Time the thread was ready to run and another had its CPU: throttling, and neighbours on ' +
+      'the machine.'
+  ),
+  cpuMetric(
+    'memwatch_process_cpu_seconds_total',
+    'CPU time of the process.',
+    'cpuUserSeconds',
+    'cpuSystemSeconds',
+    {
+      promClient: [
+        'process_cpu_user_seconds_total',
+        'process_cpu_system_seconds_total',
+        'process_cpu_seconds_total'
+      ],
+      otel: { name: 'process.cpu.time', attributes: { mode: 'cpu.mode' } }
+    }
+  ),
   {
     name: 'memwatch_active_resources',
     type: 'gauge',
     help: 'Active resources that keep the event loop alive, by type.',
     promClient: ['nodejs_active_resources'],
-    otel: { name: 'v8js.resource.active', unit: '{resource}', integer: true, attributes: { resource: 'v8js.resource.type' } },
-    read: ({ values }) => Object.entries(values.resources ?? {}).map(([type, value]) => ({ labels: { resource: type }, value }))
+    otel: {
+      name: 'v8js.resource.active',
+      unit: '{resource}',
+      integer: true,
+      attributes: { resource: 'v8js.resource.type' }
+    },
+    read: ({ values }) =>
+      Object.entries(values.resources ?? {}).map(([type, value]) => ({
+        labels: { resource: type },
+        value
+      }))
   },
-  fieldMetric('memwatch_agent_gc_observer_stopped', 'gauge', 'gcObserverStopped',
-    '1 while the agent does not observe GCs, as observing them may have kept them going: GC counts stand still. Absent before the first time.'),
-  fieldMetric('memwatch_agent_gc_unobserved_seconds_total', 'counter', 'gcUnobservedSeconds',
-    'Time in which the agent did not observe GCs, for that reason.'),
-  fieldMetric('memwatch_agent_errors_total', 'counter', 'agentErrors', 'Errors that the agent caught in itself.'),
-  fieldMetric('memwatch_agent_frames_dropped_total', 'counter', 'framesDropped', 'Frames the agent dropped because the exporter was away or slow.'),
-  fieldMetric('memwatch_agent_collect_seconds_total', 'counter', 'collectSeconds', 'Main-thread time the agent took.'),
+  fieldMetric(
+    'memwatch_agent_gc_observer_stopped',
+    'gauge',
+    'gcObserverStopped',
+    '1 while the agent does not observe GCs, as observing them may have kept them going: GC ' +
+      'counts stand still. Absent before the first time.'
+  ),
+  fieldMetric(
+    'memwatch_agent_gc_unobserved_seconds_total',
+    'counter',
+    'gcUnobservedSeconds',
+    'Time in which the agent did not observe GCs, for that reason.'
+  ),
+  fieldMetric(
+    'memwatch_agent_errors_total',
+    'counter',
+    'agentErrors',
+    'Errors that the agent caught in itself.'
+  ),
+  fieldMetric(
+    'memwatch_agent_frames_dropped_total',
+    'counter',
+    'framesDropped',
+    'Frames the agent dropped because the exporter was away or slow.'
+  ),
+  fieldMetric(
+    'memwatch_agent_collect_seconds_total',
+    'counter',
+    'collectSeconds',
+    'Main-thread time the agent took.'
+  ),
   {
     name: 'memwatch_target_frames_lost_total',
     type: 'counter',

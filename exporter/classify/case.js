@@ -24,7 +24,10 @@ class Case {
   verdicts = []
   /** @type {import('./settle').Settled} */
   settled = new Map()
-  /** The lines of code that captures point at, by diagnosis. @type {Map<string, AttachedSuspects>} */
+  /**
+   * The lines of code that captures point at, by diagnosis.
+   * @type {Map<string, AttachedSuspects>}
+   */
   suspects = new Map()
   /**
    * Severities that verdicts stand at, by diagnosis.

@@ -8,7 +8,9 @@ const { judge } = require('./judge')
 const { settle } = require('./settle')
 const { SEVERITIES } = require('../diagnoses/define-diagnosis')
 
-/** A target is judged again when so much of its own time has passed: the same live and in a replay. */
+/**
+ * A target is judged again when so much of its own time has passed: the same live and in a replay.
+ */
 const EVALUATE_EVERY_SECONDS = 2
 
 /** What is less severe for so long is so: alerts wait half of it before they fire. */
@@ -20,13 +22,14 @@ const LOWER_AFTER_SECONDS = 300
  * @property {string} diagnosis id
  * @property {string} title
  * @property {import('../diagnoses/define-diagnosis').State} state
- * @property {import('../diagnoses/define-diagnosis').Severity} severity of what was found, from what
- *   is at stake; else the worst that the diagnosis can be
+ * @property {import('../diagnoses/define-diagnosis').Severity} severity of what was found, from
+ *   what is at stake; else the worst that the diagnosis can be
  * @property {number | null} confirmedAfterSeconds age of the isolate when it was confirmed
  * @property {import('../diagnoses/define-diagnosis').Open | null} open null where it is decided
  * @property {string} summary one sentence
  * @property {import('../diagnoses/define-diagnosis').Evidence[]} evidence
- * @property {{ diagnosis: string, text: string }[]} ruledOut the other diagnoses that do not hold, and why
+ * @property {{ diagnosis: string, text: string }[]} ruledOut the other diagnoses that do not hold,
+ *   and why
  * @property {string | null} impact
  * @property {import('../diagnoses/define-diagnosis').Fix[]} fix best first
  * @property {boolean} opportunity something to gain, nothing wrong: never primary, never an alert
@@ -37,10 +40,15 @@ const LOWER_AFTER_SECONDS = 300
  * Judge a target, if it is time to: judge → settle → explain → recommend. Writes its case.
  *
  * @param {import('../series/target').Target} target
- * @param {{ diagnoses?: typeof allDiagnoses, onError?: (error: Error) => void, everySeconds?: number }} [options]
+ * @param
+ *   {{ diagnoses?: typeof allDiagnoses, onError?: (error: Error) => void, everySeconds?: number }}
+ *   [options]
  * @returns {Verdict[]} those whose state changed
  */
-function evaluate (target, { diagnoses = allDiagnoses, onError = () => {}, everySeconds = EVALUATE_EVERY_SECONDS } = {}) {
+function evaluate (
+  target,
+  { diagnoses = allDiagnoses, onError = () => {}, everySeconds = EVALUATE_EVERY_SECONDS } = {}
+) {
   const window = target.window()
   const known = findCase(target)
   if (!window || window.nowSeconds - known.evaluatedAtSeconds < everySeconds) return []
@@ -57,10 +65,12 @@ function evaluate (target, { diagnoses = allDiagnoses, onError = () => {}, every
   })
   const explained = explain(judged)
   const before = known.verdicts
-  const ruledOut = explained.filter(({ diagnosis, settled }) => !diagnosis.opportunity && settled.state === 'ok')
+  const ruledOut = explained
+    .filter(({ diagnosis, settled }) => !diagnosis.opportunity && settled.state === 'ok')
     .map(({ diagnosis, settled }) => ({ diagnosis: diagnosis.id, text: settled.judgement.summary }))
   known.verdicts = explained.map(({ diagnosis, settled }) =>
-    verdictOf(diagnosis, settled, ruledOut, target, onError))
+    verdictOf(diagnosis, settled, ruledOut, target, onError)
+  )
   return known.verdicts.filter(({ state }, i) => state !== (before[i]?.state ?? 'unknown'))
 }
 
@@ -73,7 +83,8 @@ function evaluate (target, { diagnoses = allDiagnoses, onError = () => {}, every
 /**
  * A confirmed cause folds its symptoms: they are no findings of their own, and the cause is as
  * severe as they are.
- * @param {Judged[]} judged @returns {Judged[]}
+ * @param {Judged[]} judged
+ * @returns {Judged[]}
  */
 function explain (judged) {
   const causes = judged.filter(({ settled }) => settled.state === 'confirmed')
@@ -83,13 +94,17 @@ function explain (judged) {
     const cause = causes.find(({ diagnosis }) => diagnosis.explains.includes(item.diagnosis.id))
     if (!cause) return causes.includes(item) ? withSeverityOf(item, found) : item
     if (!found.includes(item)) return item
-    const judgement = { state: /** @type {const} */ ('ok'), summary: `a symptom of ${cause.diagnosis.id}` }
+    const judgement = {
+      state: /** @type {const} */ ('ok'), summary: 'a symptom of ' +
+      `${cause.diagnosis.id}`
+    }
     return { ...item, settled: { ...item.settled, state: 'ok', judgement } }
   })
 }
 
 /**
- * @param {Judged} cause @param {Judged[]} found
+ * @param {Judged} cause
+ * @param {Judged[]} found
  * @returns {Judged} as severe as the worst of its confirmed symptoms
  */
 function withSeverityOf (cause, found) {
@@ -97,14 +112,19 @@ function withSeverityOf (cause, found) {
   const symptoms = found.filter(item =>
     item.settled.state === 'confirmed' && diagnosis.explains.includes(item.diagnosis.id))
   const [{ severity }] = [cause, ...symptoms]
-    .map(({ diagnosis, settled: { judgement } }) => ({ severity: severityOf(diagnosis, judgement) }))
+    .map(({ diagnosis, settled: { judgement } }) => ({
+      severity: severityOf(diagnosis, judgement)
+    }))
     .sort(bySeverity)
   return { diagnosis, settled: { ...settled, judgement: { ...settled.judgement, severity } } }
 }
 
 /**
- * @param {Judged['diagnosis']} diagnosis @param {Judged['settled']} settled
- * @param {Verdict['ruledOut']} ruledOut all that do not hold @param {import('../series/target').Target} target @param {(error: Error) => void} onError
+ * @param {Judged['diagnosis']} diagnosis
+ * @param {Judged['settled']} settled
+ * @param {Verdict['ruledOut']} ruledOut all that do not hold
+ * @param {import('../series/target').Target} target
+ * @param {(error: Error) => void} onError
  * @returns {Verdict}
  */
 function verdictOf (diagnosis, settled, ruledOut, target, onError) {
@@ -117,13 +137,16 @@ function verdictOf (diagnosis, settled, ruledOut, target, onError) {
     severity: found ? standingSeverity(diagnosis, settled, target) : diagnosis.severity,
     opportunity: diagnosis.opportunity ?? false,
     confirmedAfterSeconds: state === 'confirmed' ? settled.confirmedAtSeconds : null,
-    open: state === 'unknown'
-      ? { until: judgement.openUntil ?? 'readings', waitSeconds: judgement.waitSeconds ?? null }
-      : null,
+    open:
+      state === 'unknown'
+        ? { until: judgement.openUntil ?? 'readings', waitSeconds: judgement.waitSeconds ?? null }
+        : null,
     summary: judgement.summary,
-    evidence: found ? judgement.evidence ?? [] : [],
-    ruledOut: ruledOut.some(other => other.diagnosis === diagnosis.id) ? ruledOut.filter(other => other.diagnosis !== diagnosis.id) : ruledOut,
-    impact: found ? judgement.impact ?? null : null,
+    evidence: found ? (judgement.evidence ?? []) : [],
+    ruledOut: ruledOut.some(other => other.diagnosis === diagnosis.id)
+      ? ruledOut.filter(other => other.diagnosis !== diagnosis.id)
+      : ruledOut,
+    impact: found ? (judgement.impact ?? null) : null,
     fix: found ? standingFix(diagnosis, settled, target, onError) : [],
     runbook: diagnosis.runbook ?? null
   }
@@ -132,7 +155,8 @@ function verdictOf (diagnosis, settled, ruledOut, target, onError) {
 /**
  * A severity rises at once, and falls when the lower one has lasted: an alert must not change its
  * route with each wobble of the load.
- * @param {Judged['diagnosis']} diagnosis @param {Judged['settled']} settled
+ * @param {Judged['diagnosis']} diagnosis
+ * @param {Judged['settled']} settled
  * @param {import('../series/target').Target} target
  * @returns {import('../diagnoses/define-diagnosis').Severity}
  */
@@ -149,22 +173,33 @@ function standingSeverity (diagnosis, { state, judgement }, target) {
 }
 
 /**
- * A fix stands as long as its verdict does: numbers that follow every wobble of the load are no advice. What it is predicted
- * to bring is known better with time, and looked at anew when the process is twice as old – as long as it says to do the same.
- * @param {Judged['diagnosis']} diagnosis @param {Judged['settled']} settled
- * @param {import('../series/target').Target} target @param {(error: Error) => void} onError
+ * A fix stands as long as its verdict does: numbers that follow every wobble of the load are no
+ * advice. What it is predicted to bring is known better with time, and looked at anew when the
+ * process is twice as old – as long as it says to do the same.
+ * @param {Judged['diagnosis']} diagnosis
+ * @param {Judged['settled']} settled
+ * @param {import('../series/target').Target} target
+ * @param {(error: Error) => void} onError
  */
 function standingFix (diagnosis, { state, judgement: { finding } }, target, onError) {
   const { evaluatedAtSeconds: nowSeconds, recommendedAtSeconds, verdicts } = findCase(target)
   const previous = verdicts.find(verdict => verdict.diagnosis === diagnosis.id)
-  const standing = state === 'confirmed' && previous?.state === 'confirmed' && previous.fix.length > 0 ? previous.fix : undefined
+  const standing =
+    state === 'confirmed' && previous?.state === 'confirmed' && previous.fix.length > 0
+      ? previous.fix
+      : undefined
   if (standing && nowSeconds < 2 * (recommendedAtSeconds.get(diagnosis.id) ?? 0)) return standing
   recommendedAtSeconds.set(diagnosis.id, nowSeconds)
   const fix = finding ? recommend(diagnosis, finding, target, onError) : []
   return standing && !isDeepStrictEqual(standing[0].change, fix[0]?.change) ? standing : fix
 }
 
-/** @param {Judged['diagnosis']} diagnosis @param {import('../diagnoses/define-diagnosis').Finding} finding @param {import('../series/target').Target} target @param {(error: Error) => void} onError */
+/**
+ * @param {Judged['diagnosis']} diagnosis
+ * @param {import('../diagnoses/define-diagnosis').Finding} finding
+ * @param {import('../series/target').Target} target
+ * @param {(error: Error) => void} onError
+ */
 function recommend (diagnosis, finding, target, onError) {
   try {
     return diagnosis.fix(finding, target.hello, diagnosis.limits)
@@ -181,7 +216,8 @@ function recommend (diagnosis, finding, target, onError) {
 const severityOf = (diagnosis, judgement) => judgement.severity ?? diagnosis.severity
 
 /**
- * @param {{ severity: Verdict['severity'] }} a @param {{ severity: Verdict['severity'] }} b
+ * @param {{ severity: Verdict['severity'] }} a
+ * @param {{ severity: Verdict['severity'] }} b
  * @returns {number} the more severe first
  */
 const bySeverity = (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity)
@@ -190,7 +226,8 @@ const bySeverity = (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf
  * The confirmed finding to act on first: the most severe, of those the earliest in the order of
  * diagnoses.
  * @template {Verdict} V
- * @param {readonly V[]} verdicts @returns {V | null}
+ * @param {readonly V[]} verdicts
+ * @returns {V | null}
  */
 function primaryOf (verdicts) {
   return verdicts.filter(({ state, opportunity }) => state === 'confirmed' && !opportunity)

@@ -86,7 +86,8 @@ const symptoms = new Map(diagnoses.map(({ id, explains }) => [id, explains]))
  * Findings, the one to act on first at the front. A finding of severity info stands behind every
  * graver suspicion, and a suspected cause before its confirmed symptom.
  * @template {Verdict} V
- * @param {readonly V[]} verdicts @returns {V[]}
+ * @param {readonly V[]} verdicts
+ * @returns {V[]}
  */
 function order (verdicts) {
   const rank = (/** @type {V} */ { state, severity }) =>
@@ -116,7 +117,10 @@ function describeFound ([first, ...others], suspects) {
   return `${state}: ${diagnosis}: ${summary}${suspected}${also.join('')}`
 }
 
-/** @param {Verdict[]} open @returns {{ text: string, waitSeconds: number | null }} */
+/**
+ * @param {Verdict[]} open
+ * @returns {{ text: string, waitSeconds: number | null }}
+ */
 function describeOpen ([first, ...others]) {
   const open = [first, ...others]
   const also = others.length > 0

@@ -3,8 +3,9 @@
 const { Turns } = require('../turns')
 
 /**
- * Judges targets a few milliseconds at a time, when what came in together has been read: a thousand agents would hold the loop otherwise. Who comes first is judged
- * first, in the next turn of the loop.
+ * Judges targets a few milliseconds at a time, when what came in together has been read: a thousand
+ * agents would hold the loop otherwise. Who comes first is judged first, in the next turn of the
+ * loop.
  */
 class InTurns {
   #judge
@@ -17,13 +18,19 @@ class InTurns {
     this.#judge = judge
   }
 
-  /** @param {import('../series/target').Target} target whose history is longer than when it was judged last */
+  /**
+   * @param {import('../series/target').Target} target whose history is longer than when it was
+   *   judged last
+   */
   add (target) {
     this.#waiting.add(target)
     this.#goOn()
   }
 
-  /** Before its history goes on, or it is over: live as in a replay each frame is judged by itself. @param {import('../series/target').Target} target */
+  /**
+   * Before its history goes on, or it is over: live as in a replay each frame is judged by itself.
+   * @param {import('../series/target').Target} target
+   */
   now (target) {
     if (this.#waiting.delete(target)) this.#judge(target)
   }

@@ -10,8 +10,8 @@ const UNOBSERVED = 'gcUnobservedRecentlySeconds'
 const ABSENT_AFTER_SECONDS = 120
 
 /**
- * One diagnosis on one target at one moment. Missing evidence is `unknown`, never `ok`; a diagnosis that throws is
- * `unknown` too, and the others still run.
+ * One diagnosis on one target at one moment. Missing evidence is `unknown`, never `ok`; a diagnosis
+ * that throws is `unknown` too, and the others still run.
  *
  * @param {import('../diagnoses/define-diagnosis').Diagnosis} diagnosis
  * @param {import('../signals').Signals} signals
@@ -30,9 +30,11 @@ function judge (diagnosis, signals, hello) {
       // They are observed again after a while.
       const openUntil = unobserved > 0 ? 'readings' : openUntilOf(missing, signals, hello)
       const known = openUntil === 'readings' ? 'not known yet' : 'not known here'
-      const why = unobserved > 0
-        ? ` (GCs were not observed for ${formatSeconds(unobserved)} lately: observing them may have caused them)`
-        : ''
+      const why =
+        unobserved > 0
+          ? ` (GCs were not observed for ${formatSeconds(unobserved)} lately: observing them ` +
+            'may have caused them)'
+          : ''
       const summary = `${known}: ${missing.map(explain).join(', ')}${why}`
       return { judgement: { state: 'unknown', openUntil, summary } }
     }
@@ -46,7 +48,8 @@ function judge (diagnosis, signals, hello) {
 /**
  * Whether missing signals will still come.
  * @param {readonly import('../signals').SignalName[]} missing
- * @param {import('../signals').Signals} signals @param {import('memwatch/frame').Hello} hello
+ * @param {import('../signals').Signals} signals
+ * @param {import('memwatch/frame').Hello} hello
  * @returns {import('../diagnoses/define-diagnosis').OpenUntil}
  */
 function openUntilOf (missing, signals, { threadId }) {
@@ -58,7 +61,10 @@ function openUntilOf (missing, signals, { threadId }) {
   return rows.some(({ afterEvent }) => !afterEvent) ? 'never' : 'readings'
 }
 
-/** A signal that is missing, and when to expect it. @param {import('../signals').SignalName} name */
+/**
+ * A signal that is missing, and when to expect it.
+ * @param {import('../signals').SignalName} name
+ */
 function explain (name) {
   const { expected } = /** @type {import('../signals').Signal} */ (table[name])
   return expected ? `${name} (${expected})` : name

@@ -66,10 +66,21 @@ function settle (before, judgement, nowSeconds) {
     if (nowSeconds - seenAtSeconds < withdrawAfterSeconds(before)) {
       // What was true when it was found, as a time to the limit, is not said any more.
       const { standing } = before.judgement
-      return { ...before, judgement: standing === undefined ? before.judgement : { ...before.judgement, summary: standing, impact: undefined }, agreed: 0, seenAtSeconds }
+      return {
+        ...before,
+        judgement:
+          standing === undefined
+            ? before.judgement
+            : { ...before.judgement, summary: standing, impact: undefined },
+        agreed: 0,
+        seenAtSeconds
+      }
     }
   }
-  const isWithdrawn = before !== undefined && RANK[before.state] >= RANK.suspected && RANK[judgement.state] < RANK.suspected
+  const isWithdrawn =
+    before !== undefined &&
+    RANK[before.state] >= RANK.suspected &&
+    RANK[judgement.state] < RANK.suspected
   return {
     state: judgement.state,
     judgement,

@@ -1,13 +1,21 @@
 'use strict'
 
-/** What was told of each target, so that only changes are: what is found, how sure, and that it is over. */
+/**
+ * What was told of each target, so that only changes are: what is found, how sure, and that it is
+ * over.
+ */
 class Told {
-  /** States by diagnosis. @type {WeakMap<import('../series/target').Target, Map<string, string>>} */
+  /**
+   * States by diagnosis.
+   * @type {WeakMap<import('../series/target').Target, Map<string, string>>}
+   */
   #told = new WeakMap()
 
   /**
-   * @param {import('../series/target').Target} target @param {import('./evaluate').Verdict} verdict whose state changed
-   * @returns {{ was: string | null } | undefined} undefined where there is nothing to tell: an opportunity, or nothing was and nothing is
+   * @param {import('../series/target').Target} target
+   * @param {import('./evaluate').Verdict} verdict whose state changed
+   * @returns {{ was: string | null } | undefined} undefined where there is nothing to tell: an
+   *   opportunity, or nothing was and nothing is
    */
   change (target, { diagnosis, state, opportunity }) {
     if (opportunity) return undefined

@@ -12,27 +12,39 @@ const { UsageError } = require('./usage-error')
  */
 function withApiOptions (command) {
   return command
-    .option('--url <URL>', 'where the exporter serves its API [MEMWATCH_URL]', process.env.MEMWATCH_URL || 'http://127.0.0.1:9888')
-    .option('--token-file <FILE>', 'file with the token of the exporter, where it has one [MEMWATCH_TOKEN_FILE]')
+    .option(
+      '--url <URL>',
+      'where the exporter serves its API [MEMWATCH_URL]',
+      process.env.MEMWATCH_URL || 'http://127.0.0.1:9888'
+    )
+    .option(
+      '--token-file <FILE>',
+      'file with the token of the exporter, where it has one [MEMWATCH_TOKEN_FILE]'
+    )
 }
 
 /**
  * Call an exporter's API.
  * @param {ApiOptions} options
- * @param {string} path below /api/v1/ @param {'GET' | 'POST'} [method]
- * @returns {Promise<{ body: any, status: number, refused?: string }>} refused: what the exporter said, in words
+ * @param {string} path below /api/v1/
+ * @param {'GET' | 'POST'} [method]
+ * @returns {Promise<{ body: any, status: number, refused?: string }>} refused: what the exporter
+ *   said, in words
  * @throws {UsageError} when no exporter answers
  */
 async function callApi (options, path, method = 'GET') {
   const response = await request(options, path, method)
   const { status, ok, url } = response
   const body = /** @type {any} */ (await response.json().catch(() => ({})))
-  return ok ? { body, status } : { body, status, refused: body.detail ?? `${url} answered ${status}` }
+  return ok
+    ? { body, status }
+    : { body, status, refused: body.detail ?? `${url} answered ${status}` }
 }
 
 /**
  * A whole list, page by page.
- * @param {ApiOptions} options @param {string} path below /api/v1/
+ * @param {ApiOptions} options
+ * @param {string} path below /api/v1/
  * @returns {Promise<any[]>}
  * @throws {UsageError} when no exporter answers, or it refuses
  */
@@ -41,7 +53,9 @@ async function callList (options, path) {
   for (let next = /** @type {string | undefined} */ (path); next !== undefined;) {
     const response = await request(options, next, 'GET')
     const body = /** @type {any} */ (await response.json().catch(() => ({})))
-    if (!response.ok) throw new UsageError(body.detail ?? `${response.url} answered ${response.status}`)
+    if (!response.ok) {
+      throw new UsageError(body.detail ?? `${response.url} answered ${response.status}`)
+    }
     items.push(...body)
     next = /<[^>]*\/api\/v1\/([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
   }
@@ -50,7 +64,8 @@ async function callList (options, path) {
 
 /**
  * The same for an answer that is not JSON, or long.
- * @param {ApiOptions} options @param {string} path below /api/v1/
+ * @param {ApiOptions} options
+ * @param {string} path below /api/v1/
  * @returns {Promise<{ body: any, refused?: string }>} body: a web stream
  * @throws {UsageError} when no exporter answers
  */
@@ -59,16 +74,25 @@ async function openApi (options, path) {
   return response.ok ? { body: response.body } : { body: undefined, refused: /** @type {any} */ (await response.json().catch(() => ({}))).detail ?? `${response.url} answered ${response.status}` }
 }
 
-/** @param {ApiOptions} options @param {string} path @param {'GET' | 'POST'} method */
+/**
+ * @param {ApiOptions} options
+ * @param {string} path
+ * @param {'GET' | 'POST'} method
+ */
 async function request ({ url: base, tokenFile = process.env.MEMWATCH_TOKEN_FILE }, path, method) {
   const url = apiUrl(base, path)
   const headers = tokenFile ? { authorization: `Bearer ${readToken(tokenFile)}` } : undefined
   return await fetch(url, { method, headers }).catch(error => {
-    throw new UsageError(`--url: no exporter answers at ${url.origin}: ${error.cause?.message ?? error.message}`)
+    throw new UsageError(
+      `--url: no exporter answers at ${url.origin}: ${error.cause?.message ?? error.message}`
+    )
   })
 }
 
-/** @param {string} file @throws {UsageError} */
+/**
+ * @param {string} file
+ * @throws {UsageError}
+ */
 function readToken (file) {
   try {
     return fs.readFileSync(file, 'utf8').trim()
@@ -77,12 +101,18 @@ function readToken (file) {
   }
 }
 
-/** @param {string} base @param {string} path @throws {UsageError} */
+/**
+ * @param {string} base
+ * @param {string} path
+ * @throws {UsageError}
+ */
 function apiUrl (base, path) {
   try {
     return new URL(`api/v1/${path}`, base.endsWith('/') ? base : `${base}/`)
   } catch {
-    throw new UsageError(`--url: expected a URL such as http://127.0.0.1:9888, got ${JSON.stringify(base)}`)
+    throw new UsageError(
+      `--url: expected a URL such as http://127.0.0.1:9888, got ${JSON.stringify(base)}`
+    )
   }
 }
 

@@ -14,7 +14,9 @@ const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
 const POLL_MS = 250
-/** Whoever asks waits this long for another capture: the longest that one can ask for is a minute. */
+/**
+ * Whoever asks waits this long for another capture: the longest that one can ask for is a minute.
+ */
 const WAIT_FOR_OTHER_MS = 90_000
 
 const command = withApiOptions(new Command('capture'))
@@ -28,39 +30,67 @@ const command = withApiOptions(new Command('capture'))
   .option('--pprof', 'write it in the form that pprof reads; a profile only')
   .option('--json', 'print the capture as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
-  .addHelpText('after', `
+  .addHelpText(
+    'after',
+    `
 Kinds
-${Object.entries(kinds).map(([kind, { title, seconds, help }]) => `  ${kind.padEnd(19)}${title}${seconds ? ` (${seconds} s)` : ''}\n${' '.repeat(21)}${help}`).join('\n')}
+${Object.entries(kinds)
+  .map(
+    ([kind, { title, seconds, help }]) =>
+      `  ${kind.padEnd(19)}${title}${seconds ? ` (${seconds} s)` : ''}\n${' '.repeat(21)}${help}`
+  )
+  .join('\n')}
 
 Ends with 0; 1 when it was refused or failed; 2 when the exporter cannot be reached or knows no such target.
 Examples:
   $ memwatch capture shop heap_profile
   $ memwatch capture shop cpu_profile --seconds 10 --out shop.cpuprofile
   $ memwatch capture shop cpu_profile --pprof --out shop.pb.gz
-  $ memwatch capture shop heap_profile --thread worker-1 --json | jq .suspects.sites`)
-  .action(async (target, kind, given) => { process.exitCode = await capture(target, kind, given) })
+  $ memwatch capture shop heap_profile --thread worker-1 --json | jq .suspects.sites`
+  )
+  .action(async (target, kind, given) => {
+    process.exitCode = await capture(target, kind, given)
+  })
 
-/** @param {string} text @returns {number} */
+/**
+ * @param {string} text
+ * @returns {number}
+ */
 function parseSeconds (text) {
   const seconds = Number(text)
-  if (!(seconds > 0)) throw new UsageError(`--seconds: expected a number above 0, got ${JSON.stringify(text)}`)
+  if (!(seconds > 0)) {
+    throw new UsageError(`--seconds: expected a number above 0, got ${JSON.stringify(text)}`)
+  }
   return seconds
 }
 
 /**
- * @param {string} target @param {import('../captures/kinds').KindName} kind
- * @param {import('./api').ApiOptions & { seconds?: number, thread: string, force?: boolean, out?: string, pprof?: boolean, json?: boolean }} given
+ * @param {string} target
+ * @param {import('../captures/kinds').KindName} kind
+ * @param {import('./api').ApiOptions & { seconds?: number, thread: string, force?: boolean, out?:
+ *   string, pprof?: boolean, json?: boolean }} given
  * @returns {Promise<number>} exit status
  */
 async function capture (target, kind, given) {
-  if (given.pprof && !given.out) throw new UsageError('--pprof: says how to write what goes to --out FILE')
-  const query = new URLSearchParams({ kind, thread: given.thread, ...(given.seconds && { seconds: String(given.seconds) }), ...(given.force && { force: 'true' }) })
+  if (given.pprof && !given.out) {
+    throw new UsageError('--pprof: says how to write what goes to --out FILE')
+  }
+  const query = new URLSearchParams({
+    kind,
+    thread: given.thread,
+    ...(given.seconds && { seconds: String(given.seconds) }),
+    ...(given.force && { force: 'true' })
+  })
   const asked = await ask(given, `targets/${pathSegment(target)}/captures?${query}`)
   if (asked.refused) return refused(asked)
   const { id, seconds } = asked.body
   const progress = given.json ? () => {} : progressOf(`${kind} of ${target}`, seconds)
   let found = asked.body
-  for (const began = performance.now(); found.state === 'running'; found = (await callApi(given, `captures/${id}`)).body) {
+  for (
+    const began = performance.now();
+    found.state === 'running';
+    found = (await callApi(given, `captures/${id}`)).body
+  ) {
     progress((performance.now() - began) / 1000)
     await wait(POLL_MS)
   }
@@ -90,24 +120,39 @@ async function ask (given, path) {
   }
 }
 
-/** @param {any} capture @param {string} file @param {import('./api').ApiOptions & { pprof?: boolean, json?: boolean }} given */
+/**
+ * @param {any} capture
+ * @param {string} file
+ * @param {import('./api').ApiOptions & { pprof?: boolean, json?: boolean }} given
+ */
 async function save ({ id, parts }, file, given) {
   const { part } = parts[parts.length - 1]
-  const { body, refused } = await openApi(given, `captures/${id}/${part}${given.pprof ? '?format=pprof' : ''}`)
+  const { body, refused } = await openApi(
+    given,
+    `captures/${id}/${part}${given.pprof ? '?format=pprof' : ''}`
+  )
   if (refused) throw new UsageError(refused)
   try {
     await pipeline(Readable.fromWeb(body), fs.createWriteStream(file, { mode: 0o600 }))
   } catch (error) {
     throw new UsageError(`--out: ${/** @type {Error} */ (error).message}`)
   }
-  if (!given.json) err.say(`memwatch capture: ${path.resolve(file)}, ${formatBytes(fs.statSync(file).size)}`)
+  if (!given.json) {
+    err.say(`memwatch capture: ${path.resolve(file)}, ${formatBytes(fs.statSync(file).size)}`)
+  }
 }
 
-/** @param {any} capture @param {string} url of the exporter @returns {string[]} lines */
+/**
+ * @param {any} capture
+ * @param {string} url of the exporter
+ * @returns {string[]} lines
+ */
 function render (capture, url) {
   const { id, kind, parts, suspects } = capture
   const bytes = parts.reduce((/** @type {number} */ sum, /** @type {{ bytes: number }} */ part) => sum + part.bytes, 0)
-  const lines = [`${kind} ${id}, ${bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : formatBytes(bytes)}`]
+  const lines = [
+    `${kind} ${id}, ${bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : formatBytes(bytes)}`
+  ]
   if (suspects?.sites.length === 0) lines.push('Nothing stands out.')
   for (const { text } of suspects?.sites ?? []) lines.push(`  ${text}`)
   const flame = flamePath(capture)
@@ -117,17 +162,27 @@ function render (capture, url) {
 
 /**
  * On a terminal, how far it is.
- * @param {string} what @param {number} seconds
+ * @param {string} what
+ * @param {number} seconds
  * @returns {(elapsedSeconds?: number) => void} undefined: it is over
  */
 function progressOf (what, seconds) {
   return elapsed => {
     if (elapsed === undefined) err.clear()
-    else err.redraw(`memwatch capture: ${what}, ${formatSeconds(Math.floor(elapsed))}${seconds ? ` of about ${formatSeconds(seconds)}` : ''}`)
+    else {
+      err.redraw(
+        `memwatch capture: ${what}, ` +
+          `${formatSeconds(Math.floor(elapsed))}${seconds ? ` of about ${formatSeconds(seconds)}` : ''}`
+      )
+    }
   }
 }
 
-/** @param {{ refused?: string, status?: number }} answer @returns {number} exit status @throws {UsageError} */
+/**
+ * @param {{ refused?: string, status?: number }} answer
+ * @returns {number} exit status
+ * @throws {UsageError}
+ */
 function refused ({ refused = '', status }) {
   if (status === 404 || status === 400) throw new UsageError(refused)
   err.say(`memwatch capture: ${refused}`)

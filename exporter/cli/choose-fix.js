@@ -10,12 +10,15 @@ const { UsageError } = require('./usage-error')
  * @property {import('../classify/evaluate').Verdict} [verdict] absent where nothing was found
  * @property {import('../diagnoses/define-diagnosis').Fix} [fix] absent where none can be applied
  * @property {{ command: string[], env: Record<string, string> }} [applied] the command with it
- * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from outside
+ * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from
+ *   outside
  */
 
 /**
  * The finding, and the first of its fixes that can be applied.
- * @param {import('../compare/measure').Run} run @param {string[]} words the command @param {import('./try-options').TryOptions} options
+ * @param {import('../compare/measure').Run} run
+ * @param {string[]} words the command
+ * @param {import('./try-options').TryOptions} options
  * @returns {Chosen}
  * @throws {UsageError} when there is no fix of that number, or the named change cannot be made
  */
@@ -27,11 +30,21 @@ function chooseFix ({ target }, words, { diagnosis, fixNumber, named }) {
     : primaryOf(verdicts)
   /** @type {Chosen['skipped']} */
   const skipped = []
-  if (target && named) return { verdict: verdict || undefined, ...applyNamed(named, words, target.hello), skipped }
+  if (target && named) {
+    return { verdict: verdict || undefined, ...applyNamed(named, words, target.hello), skipped }
+  }
   if (!target || !verdict) return { skipped }
-  if (fixNumber !== undefined && fixNumber > verdict.fix.length) throw new UsageError(`--fix: ${verdict.diagnosis} has ${verdict.fix.length} here, not ${fixNumber}`)
+  if (fixNumber !== undefined && fixNumber > verdict.fix.length) {
+    throw new UsageError(
+      `--fix: ${verdict.diagnosis} has ${verdict.fix.length} here, not ${fixNumber}`
+    )
+  }
   for (const fix of fixNumber === undefined ? verdict.fix : [verdict.fix[fixNumber - 1]]) {
-    const applied = fromOutside(fix.change, { command: words, hello: target.hello, nodeOptions: process.env.NODE_OPTIONS })
+    const applied = fromOutside(fix.change, {
+      command: words,
+      hello: target.hello,
+      nodeOptions: process.env.NODE_OPTIONS
+    })
     if (!('reason' in applied)) return { verdict, fix, applied, skipped }
     skipped.push({ title: fix.title, reason: applied.reason })
   }
@@ -40,22 +53,40 @@ function chooseFix ({ target }, words, { diagnosis, fixNumber, named }) {
 
 /**
  * What the user wants tried. Nothing is predicted of it.
- * @param {{ flags: string[], env: Record<string, string> }} named @param {string[]} words the command @param {import('memwatch/frame').Hello} hello
+ * @param {{ flags: string[], env: Record<string, string> }} named
+ * @param {string[]} words the command
+ * @param {import('memwatch/frame').Hello} hello
  * @returns {Required<Pick<Chosen, 'fix' | 'applied'>>}
  * @throws {UsageError}
  */
 function applyNamed ({ flags, env }, words, hello) {
   const flag = flags.join(' ')
-  const inNodeOptions = flags.every(option => hello.allowedFlags.includes(option.split('=')[0].replaceAll('_', '-')))
+  const inNodeOptions = flags.every(option =>
+    hello.allowedFlags.includes(option.split('=')[0].replaceAll('_', '-'))
+  )
   const nodeOptions = [process.env.NODE_OPTIONS, env.NODE_OPTIONS].filter(Boolean).join(' ')
-  const variables = fromOutside({ env: { ...env, ...(env.NODE_OPTIONS && { NODE_OPTIONS: nodeOptions }) } }, { command: words, hello })
-  const applied = flag === '' || 'reason' in variables
-    ? variables
-    : fromOutside({ flag, ...(inNodeOptions && { env: { NODE_OPTIONS: flag } }) }, { command: words, hello, nodeOptions })
+  const variables = fromOutside(
+    { env: { ...env, ...(env.NODE_OPTIONS && { NODE_OPTIONS: nodeOptions }) } },
+    { command: words, hello }
+  )
+  const applied =
+    flag === '' || 'reason' in variables
+      ? variables
+      : fromOutside(
+        { flag, ...(inNodeOptions && { env: { NODE_OPTIONS: flag } }) },
+        { command: words, hello, nodeOptions }
+      )
   if ('reason' in variables) throw new UsageError(`--with: ${variables.reason}`)
   if ('reason' in applied) throw new UsageError(`--with: ${applied.reason}`)
   return {
-    fix: { title: [flag, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)].filter(Boolean).join(' '), change: { ...(flag && { flag }), ...(Object.keys(env).length > 0 && { env }) }, predicted: [], risk: '' },
+    fix: {
+      title: [flag, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)]
+        .filter(Boolean)
+        .join(' '),
+      change: { ...(flag && { flag }), ...(Object.keys(env).length > 0 && { env }) },
+      predicted: [],
+      risk: ''
+    },
     applied: { command: applied.command, env: { ...variables.env, ...applied.env } }
   }
 }

@@ -9,12 +9,16 @@ const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
 const command = new Command('compare')
-  .description('Put two recordings side by side: what a change brought, and whether that was predicted.')
+  .description(
+    'Put two recordings side by side: what a change brought, and whether that was predicted.'
+  )
   .argument('<before>', 'a recording of memwatch run --record, or a folder of several of the same')
   .argument('<after>', 'the same after the change')
   .option('--json', 'print the comparison as JSON on stdout, and nothing else')
   .allowExcessArguments(false)
-  .addHelpText('after', `
+  .addHelpText(
+    'after',
+    `
 The process that has a primary verdict is compared, else the one that used most CPU. Peak RSS is the highest of one look a
 second. RSS after load is the median over the later half of the last quiet part: five seconds or more, after a busy one, that
 take less than a quarter of the CPU, and half of the event loop, of the busiest tenth. With several recordings a side:
@@ -24,11 +28,16 @@ Examples:
   $ memwatch run --record before.ndjson.gz --for 60 -- node server.js
   $ memwatch run --record after.ndjson.gz --for 60 -- node --max-semi-space-size=16 server.js
   $ memwatch compare before.ndjson.gz after.ndjson.gz
-  $ memwatch compare --json kept/before kept/after | jq '.rows[] | select(.figure == "peakRssBytes")'`)
-  .action(async (before, after, given) => { process.exitCode = await compareRecordings(before, after, given) })
+  $ memwatch compare --json kept/before kept/after | jq '.rows[] | select(.figure == "peakRssBytes")'`
+  )
+  .action(async (before, after, given) => {
+    process.exitCode = await compareRecordings(before, after, given)
+  })
 
 /**
- * @param {string} before @param {string} after files or folders @param {{ json?: boolean }} given
+ * @param {string} before
+ * @param {string} after files or folders
+ * @param {{ json?: boolean }} given
  * @returns {Promise<number>} exit status
  */
 async function compareRecordings (before, after, given) {
@@ -39,13 +48,16 @@ async function compareRecordings (before, after, given) {
 }
 
 /**
- * @param {string} at @param {{ name: string, thread: string }} [like]
+ * @param {string} at
+ * @param {{ name: string, thread: string }} [like]
  * @throws {UsageError}
  */
 async function measured (at, like) {
   try {
     const runs = []
-    for (const file of recordingsAt(at)) runs.push(await measure(file, { like, onProgress: progressOf(file) }))
+    for (const file of recordingsAt(at)) {
+      runs.push(await measure(file, { like, onProgress: progressOf(file) }))
+    }
     return runs
   } catch (error) {
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
@@ -55,7 +67,11 @@ async function measured (at, like) {
   }
 }
 
-/** A day of frames takes seconds to judge. @param {string} file @returns {(share: number) => void} */
+/**
+ * A day of frames takes seconds to judge.
+ * @param {string} file
+ * @returns {(share: number) => void}
+ */
 function progressOf (file) {
   let shown = -1
   return share => {
@@ -64,7 +80,10 @@ function progressOf (file) {
   }
 }
 
-/** @param {import('../compare/compare').Comparison} comparison @param {{ json?: boolean }} given */
+/**
+ * @param {import('../compare/compare').Comparison} comparison
+ * @param {{ json?: boolean }} given
+ */
 function writeComparison (comparison, { json }) {
   if (json) out.json(comparison, 2)
   else out.say('', ...renderComparison(comparison))

@@ -12,15 +12,21 @@ const { stay, staysOnFailure } = require('./stay')
 const command = new Command('exporter')
   .description('Run the exporter: agents connect to it, Prometheus scrapes it.')
   .allowExcessArguments(false)
-  .addHelpText('after', `
+  .addHelpText(
+    'after',
+    `
 Every option can be given as an environment variable; the flag wins.
 Examples:
   $ memwatch exporter --listen 0.0.0.0:9888 --socket /run/memwatch/exporter.sock --token-file /run/secrets/memwatch --data-dir /var/lib/memwatch
-  $ MEMWATCH_SOCKET=/run/memwatch/exporter.sock node -r memwatch/agent app.js`)
+  $ MEMWATCH_SOCKET=/run/memwatch/exporter.sock node -r memwatch/agent app.js`
+  )
   .action(run)
 
 for (const option of Object.values(options)) {
-  command.option(option.flag, `${option.help} [${option.env}] (default: ${option.default || 'none'})`)
+  command.option(
+    option.flag,
+    `${option.help} [${option.env}] (default: ${option.default || 'none'})`
+  )
 }
 
 /** @param {Record<string, string>} given */
@@ -33,7 +39,10 @@ async function run (given) {
   }
 }
 
-/** @param {Record<string, string>} given @throws {ConfigError} */
+/**
+ * @param {Record<string, string>} given
+ * @throws {ConfigError}
+ */
 async function start (given) {
   const { dataDir, ...config } = readConfig(given)
   const dataFolder = dataDir === undefined ? undefined : await openFolder(dataDir, given)
@@ -42,7 +51,10 @@ async function start (given) {
     const { socket, listen } = await exporter.start().catch(error => {
       throw new ConfigError(error.message)
     })
-    err.say(`memwatch exporter: agents at ${formatAddress(socket)}, metrics at http://${formatAddress(listen).slice('tcp://'.length)}/metrics`)
+    err.say(
+      `memwatch exporter: agents at ${formatAddress(socket)}, metrics at ` +
+        `http://${formatAddress(listen).slice('tcp://'.length)}/metrics`
+    )
     stopWhenAsked(async () => {
       await exporter.stop()
       dataFolder?.close()
@@ -55,8 +67,10 @@ async function start (given) {
 }
 
 /**
- * @param {string} folder @param {Record<string, string>} given
- * @returns {Promise<DataFolder | undefined>} undefined: it goes on without history, as --on-failure stay asks for
+ * @param {string} folder
+ * @param {Record<string, string>} given
+ * @returns {Promise<DataFolder | undefined>} undefined: it goes on without history, as --on-failure
+ *   stay asks for
  * @throws {ConfigError}
  */
 async function openFolder (folder, given) {
@@ -65,7 +79,10 @@ async function openFolder (folder, given) {
   } catch (error) {
     if (!(error instanceof ConfigError) || !staysOnFailure(given)) throw error
     err.say(`memwatch exporter: ${error.message}`)
-    err.say(`memwatch exporter: histories, deaths and captures are kept until it ends, and not in that folder (${options.onFailure.env}=stay)`)
+    err.say(
+      'memwatch exporter: histories, deaths and captures are kept until it ends, and not in ' +
+        `that folder (${options.onFailure.env}=stay)`
+    )
   }
 }
 

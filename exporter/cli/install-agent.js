@@ -18,18 +18,27 @@ const LEFT_OUT = /^(node_modules|.*\.(c|sh|md|d\.ts))$/
 const TOKEN_BYTES = 32
 
 const command = new Command('install-agent')
-  .description('Copy the agent into a folder that an app mounts, as an init container does: FOLDER/agent/index.js is what the app requires.')
+  .description(
+    'Copy the agent into a folder that an app mounts, as an init container does: ' +
+      'FOLDER/agent/index.js is what the app requires.'
+  )
   .argument('<folder>', 'there must be one; all users may read what is put there')
-  .option('--no-token', 'make no FOLDER/token; without one, agents under another user take no commands')
+  .option(
+    '--no-token',
+    'make no FOLDER/token; without one, agents under another user take no commands'
+  )
   .allowExcessArguments(false)
-  .addHelpText('after', `
+  .addHelpText(
+    'after',
+    `
 FOLDER/agent is a link to a folder of this very version, changed at once: what runs goes on with the files that it began with.
 FOLDER/token is made once, for this user and group to read: exporter and agents with the same MEMWATCH_TOKEN_FILE obey each other.
 
 Ends with 0; 2 when the folder cannot be written to.
 Examples:
   $ memwatch install-agent /run/memwatch
-  $ NODE_OPTIONS="--require /run/memwatch/agent/index.js" MEMWATCH_SOCKET=/run/memwatch/exporter.sock node app.js`)
+  $ NODE_OPTIONS="--require /run/memwatch/agent/index.js" MEMWATCH_SOCKET=/run/memwatch/exporter.sock node app.js`
+  )
   .action((folder, { token }) => {
     try {
       const { version, link } = installAgent(path.resolve(folder))
@@ -65,7 +74,10 @@ function installAgent (folder) {
   return { version, link }
 }
 
-/** @param {typeof PACKAGES[number]} of @returns {{ at: string, content: Buffer }[]} by their place, in an order that does not change */
+/**
+ * @param {typeof PACKAGES[number]} of
+ * @returns {{ at: string, content: Buffer }[]} by their place, in an order that does not change
+ */
 function filesOf ({ name, at, optional }) {
   let root
   try {
@@ -76,18 +88,26 @@ function filesOf ({ name, at, optional }) {
   }
   const files = /** @type {{ at: string, content: Buffer }[]} */ ([])
   const walk = (/** @type {string} */ below) => {
-    for (const entry of fs.readdirSync(path.join(root, below), { withFileTypes: true }).sort((a, b) => a.name < b.name ? -1 : 1)) {
+    for (const entry of fs
+      .readdirSync(path.join(root, below), { withFileTypes: true })
+      .sort((a, b) => (a.name < b.name ? -1 : 1))) {
       if (LEFT_OUT.test(entry.name)) continue
       const inside = path.join(below, entry.name)
       if (entry.isDirectory()) walk(inside)
-      else files.push({ at: path.join(at, inside), content: fs.readFileSync(path.join(root, inside)) })
+      else {
+        files.push({ at: path.join(at, inside), content: fs.readFileSync(path.join(root, inside)) })
+      }
     }
   }
   walk('.')
   return files
 }
 
-/** For every user to read, whatever the umask says. @param {string} file @param {Buffer} content */
+/**
+ * For every user to read, whatever the umask says.
+ * @param {string} file
+ * @param {Buffer} content
+ */
 function write (file, content) {
   fs.mkdirSync(path.dirname(file), { recursive: true })
   fs.writeFileSync(file, content)
@@ -97,7 +117,9 @@ function write (file, content) {
 /** @param {string} folder */
 function openFolders (folder) {
   fs.chmodSync(folder, 0o755)
-  for (const entry of fs.readdirSync(folder, { withFileTypes: true })) if (entry.isDirectory()) openFolders(path.join(folder, entry.name))
+  for (const entry of fs.readdirSync(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) openFolders(path.join(folder, entry.name))
+  }
 }
 
 /**

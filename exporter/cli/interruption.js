@@ -3,8 +3,8 @@
 const os = require('node:os')
 
 /**
- * Ctrl-C and its like, over several runs: what runs is ended, what is known is said. Another one while that goes on changes
- * nothing: what was recorded must be kept.
+ * Ctrl-C and its like, over several runs: what runs is ended, what is known is said. Another one
+ * while that goes on changes nothing: what was recorded must be kept.
  */
 class Interruption {
   #controller = new AbortController()

@@ -25,15 +25,22 @@ Examples:
   .action(async (target, given) => { process.exitCode = await lastDeath(target, given) })
 
 /**
- * @param {string | undefined} target @param {import('./api').ApiOptions & { json?: boolean }} given
+ * @param {string | undefined} target
+ * @param {import('./api').ApiOptions & { json?: boolean }} given
  * @returns {Promise<number>} exit status
  */
 async function lastDeath (target, given) {
-  const listed = await callApi(given, `deaths?${new URLSearchParams({ limit: '1', ...(target !== undefined && { target }) })}`)
+  const listed = await callApi(
+    given,
+    `deaths?${new URLSearchParams({ limit: '1', ...(target !== undefined && { target }) })}`
+  )
   if (listed.refused) throw new UsageError(listed.refused)
   const [last] = listed.body
   if (!last) {
-    err.say(`memwatch last-death: ${target === undefined ? 'nobody' : `nobody called ${target}`} died since the exporter keeps count`)
+    err.say(
+      `memwatch last-death: ${target === undefined ? 'nobody' : `nobody called ${target}`} died ` +
+        'since the exporter keeps count'
+    )
     return 1
   }
   const { body, refused } = await callApi(given, `deaths/${pathSegment(last.id)}`)
@@ -44,26 +51,51 @@ async function lastDeath (target, given) {
 }
 
 /**
- * @param {{ death: import('../deaths/deaths').Death, lastMinutes: import('../deaths/deaths').LastMinutes }} kept
+ * @param {{ death: import('../deaths/deaths').Death, lastMinutes:
+ *   import('../deaths/deaths').LastMinutes }} kept
  * @returns {string[]} lines
  */
 function render ({ death, lastMinutes }) {
-  const { target, thread, pid, node, reason, sure, text, advice, suspects, verdict, startedAtUnixMs, diedAtUnixMs } = death
+  const {
+    target,
+    thread,
+    pid,
+    node,
+    reason,
+    sure,
+    text,
+    advice,
+    suspects,
+    verdict,
+    startedAtUnixMs,
+    diedAtUnixMs
+  } = death
   const lines = [
     `${target} ${thread}, pid ${pid}, Node ${node}: ${reasons[reason].title} (${reason}, ${sure})`,
-    `${new Date(diedAtUnixMs).toISOString()}, after ${formatSeconds((diedAtUnixMs - startedAtUnixMs) / 1000)}`,
+    `${new Date(diedAtUnixMs).toISOString()}, after ` +
+      `${formatSeconds((diedAtUnixMs - startedAtUnixMs) / 1000)}`,
     text
   ]
   if (advice) lines.push(advice)
   if (suspects) lines.push(`Suspects: ${suspects}`)
-  if (verdict) lines.push(`Confirmed on it then: ${verdict.diagnosis}. ${verdict.summary}`, `Fix: ${verdict.fix}`)
+  if (verdict) {
+    lines.push(
+      `Confirmed on it then: ${verdict.diagnosis}. ${verdict.summary}`,
+      `Fix: ${verdict.fix}`
+    )
+  }
   const rows = SHOWN_SECONDS.flatMap(seconds => {
     const at = lastMinutes.secondsBefore.findLastIndex(before => before >= seconds - 0.5)
     // The oldest may be hours before what is asked for; then there is none.
-    return at >= 0 && lastMinutes.secondsBefore[at] <= seconds + Math.max(5, seconds / 10) ? [{ seconds, at }] : []
+    return at >= 0 && lastMinutes.secondsBefore[at] <= seconds + Math.max(5, seconds / 10)
+      ? [{ seconds, at }]
+      : []
   })
   if (rows.length > 0) {
-    lines.push('', ['before', ...Object.values(SHOWN_TRACKS)].map(head => head.padStart(11)).join(''))
+    lines.push(
+      '',
+      ['before', ...Object.values(SHOWN_TRACKS)].map(head => head.padStart(11)).join('')
+    )
     for (const { seconds, at } of rows) {
       const cells = Object.keys(SHOWN_TRACKS).map(track => {
         const value = lastMinutes.tracks[track]?.[at]

@@ -7,8 +7,8 @@ const GRACE_MS = 5000
 const POLL_MS = 50
 
 /**
- * Processes that a command left running. They carry our private socket's path in their environment, which no other process
- * does. Where there is no /proc nothing is found.
+ * Processes that a command left running. They carry our private socket's path in their environment,
+ * which no other process does. Where there is no /proc nothing is found.
  */
 class Leftovers {
   #marker
@@ -39,15 +39,20 @@ class Leftovers {
     } catch {
       return []
     }
-    return entries.filter(name => /^\d+$/.test(name)).map(Number).filter(pid => pid !== process.pid && this.#isOurs(pid))
+    return entries
+      .filter(name => /^\d+$/.test(name))
+      .map(Number)
+      .filter(pid => pid !== process.pid && this.#isOurs(pid))
   }
 
   /** @param {number} pid */
   #isOurs (pid) {
     try {
-      return fs.readFileSync(`/proc/${pid}/environ`, 'latin1').concat('\0').includes(this.#marker) &&
+      return (
+        fs.readFileSync(`/proc/${pid}/environ`, 'latin1').concat('\0').includes(this.#marker) &&
         // A zombie has ended; its parent has yet to notice.
         !/\) Z /.test(fs.readFileSync(`/proc/${pid}/stat`, 'latin1'))
+      )
     } catch {
       return false // another user's, or gone
     }

@@ -5,7 +5,10 @@ const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { workOfLoad } = require('../compare/work-of')
 
-/** An app that reports but was not seen to listen for so long is taken to be up: it may be a worker of a queue. */
+/**
+ * An app that reports but was not seen to listen for so long is taken to be up: it may be a worker
+ * of a queue.
+ */
 const UP_AFTER_MS = 15_000
 /** How long a load may take to end when asked. */
 const GRACE_MS = 5000
@@ -13,8 +16,8 @@ const GRACE_MS = 5000
 const NOT_STARTED = [126, 127]
 
 /**
- * A load generator that is started when the app is up: when one of its processes is seen to listen. It runs beside the app,
- * without the agent and outside its memory group.
+ * A load generator that is started when the app is up: when one of its processes is seen to listen.
+ * It runs beside the app, without the agent and outside its memory group.
  */
 class LoadCommand {
   #words
@@ -51,14 +54,22 @@ class LoadCommand {
     await this.#ended
   }
 
-  /** @param {import('../exporter').Exporter} exporter @param {(text: string) => void} say */
+  /**
+   * @param {import('../exporter').Exporter} exporter
+   * @param {(text: string) => void} say
+   */
   async #run (exporter, say) {
     await isUp(exporter, this.#abort.signal)
     if (this.#abort.signal.aborted) return
     say(`the app is up; load: ${this.#words}`)
     const stdout = fs.openSync(this.#file, 'w')
     // A process group of its own: a shell passes no signals on.
-    const child = spawn(this.#words, { shell: true, detached: true, env: this.#env, stdio: ['ignore', stdout, 'inherit'] })
+    const child = spawn(this.#words, {
+      shell: true,
+      detached: true,
+      env: this.#env,
+      stdio: ['ignore', stdout, 'inherit']
+    })
     fs.closeSync(stdout)
     /** @type {NodeJS.Timeout | undefined} */
     let timer
@@ -70,8 +81,13 @@ class LoadCommand {
     const [code, signal] = await once(child, 'close').finally(() => clearTimeout(timer))
     this.#abort.signal.removeEventListener('abort', end)
     if (this.#abort.signal.aborted) return say('the load was ended with the app')
-    if (NOT_STARTED.includes(code)) throw new LoadError(`--load: cannot run ${this.#words}: the shell ended with status ${code}`)
-    say(`the load has ended${code === 0 ? '' : `, ${signal ? `by ${signal}` : `with status ${code}`}`}`)
+    if (NOT_STARTED.includes(code)) {
+      throw new LoadError(`--load: cannot run ${this.#words}: the shell ended with status ${code}`)
+    }
+    say(
+      'the load has ' +
+        `ended${code === 0 ? '' : `, ${signal ? `by ${signal}` : `with status ${code}`}`}`
+    )
   }
 }
 
@@ -79,8 +95,10 @@ class LoadCommand {
 class LoadError extends Error {}
 
 /**
- * @param {import('../exporter').Exporter} exporter @param {AbortSignal} signal
- * @returns {Promise<void>} when a process of the app listens on TCP, or has lived for some time without; or nobody waits any more
+ * @param {import('../exporter').Exporter} exporter
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>} when a process of the app listens on TCP, or has lived for some time
+ *   without; or nobody waits any more
  */
 function isUp (exporter, signal) {
   return new Promise(resolve => {
@@ -102,7 +120,10 @@ function isUp (exporter, signal) {
   })
 }
 
-/** @param {import('node:child_process').ChildProcess} child @param {NodeJS.Signals} signal to its whole group */
+/**
+ * @param {import('node:child_process').ChildProcess} child
+ * @param {NodeJS.Signals} signal to its whole group
+ */
 function kill ({ pid }, signal) {
   try {
     if (pid !== undefined) process.kill(-pid, signal)

@@ -10,7 +10,21 @@ const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
 /** In the order of --help; each is a file. */
-const COMMANDS = ['run', 'try', 'simulate', 'diagnose', 'compare', 'top', 'last-death', 'capture', 'fix', 'trim', 'plan', 'exporter', 'install-agent']
+const COMMANDS = [
+  'run',
+  'try',
+  'simulate',
+  'diagnose',
+  'compare',
+  'top',
+  'last-death',
+  'capture',
+  'fix',
+  'trim',
+  'plan',
+  'exporter',
+  'install-agent'
+]
 
 /**
  * What is not asked for is not loaded: in a sidecar with a tenth of a core that is seconds.
@@ -18,11 +32,16 @@ const COMMANDS = ['run', 'try', 'simulate', 'diagnose', 'compare', 'top', 'last-
  */
 function programWith (names) {
   const program = new Command('memwatch')
-    .description('Says which memory problem a Node.js process has, how sure it is, and the exact change that fixes it.')
+    .description(
+      'Says which memory problem a Node.js process has, how sure it is, and the exact change ' +
+        'that fixes it.'
+    )
     .version(version)
     .enablePositionalOptions()
     .showHelpAfterError('(memwatch --help lists the commands, memwatch COMMAND --help its options)')
-    .addHelpText('after', `
+    .addHelpText(
+      'after',
+      `
 Examples:
   $ memwatch run -- node server.js            watch an app from start to end, then read the report
   $ memwatch try --for 60 -- node server.js   apply the fix, run again, and see what it brought
@@ -37,7 +56,8 @@ Examples:
   $ memwatch trim shop                        give back what malloc retains, without a restart
   $ memwatch plan shop --node 24              what an upgrade, another limit or a flag makes of its heap
   $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API
-  $ memwatch install-agent /run/memwatch      put the agent where an app in another container finds it`)
+  $ memwatch install-agent /run/memwatch      put the agent where an app in another container finds it`
+    )
   for (const name of names) program.addCommand(require(`./${name}`).command)
   for (const command of [program, ...program.commands]) {
     command.configureOutput({ writeOut: text => out.text(text), writeErr: text => err.text(text) })

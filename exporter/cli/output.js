@@ -43,7 +43,10 @@ class Output {
     this.say(...text.replace(/\n$/, '').split('\n'))
   }
 
-  /** @param {unknown} value @param {number} [indent] */
+  /**
+   * @param {unknown} value
+   * @param {number} [indent]
+   */
   json (value, indent) {
     this.#write(`${toJson(value, indent)}\n`)
   }

@@ -8,8 +8,8 @@ const { signalsOf } = require('../signals')
 const BAR_WIDTH = 20
 
 /**
- * What `memwatch run` says while the command runs: on a terminal one line that is redrawn, and in any case one line for
- * each verdict that changes.
+ * What `memwatch run` says while the command runs: on a terminal one line that is redrawn, and in
+ * any case one line for each verdict that changes.
  */
 class Progress {
   #output
@@ -34,12 +34,17 @@ class Progress {
     this.#onlyFindings = onlyFindings
   }
 
-  /** @param {import('../exporter').Exporter} exporter @param {{ host: string, port: number }} listen */
+  /**
+   * @param {import('../exporter').Exporter} exporter
+   * @param {{ host: string, port: number }} listen
+   */
   start (exporter, listen) {
     this.say(`watching; live at http://${listen.host}:${listen.port}/`)
     exporter.on('verdict', (target, verdict) => {
       if (verdict.state === 'unknown' || (this.#onlyFindings && verdict.state === 'ok')) return
-      this.say(`${target.name} ${target.thread}: ${verdict.diagnosis} ${verdict.state}: ${verdict.summary}`)
+      this.say(
+        `${target.name} ${target.thread}: ${verdict.diagnosis} ${verdict.state}: ${verdict.summary}`
+      )
     })
     exporter.on('captured', (/** @type {import('../captures/captures').Capture} */ { kind, target, thread, suspects }) => {
       this.say(`${target} ${thread}: ${kind}: ${shortText(suspects) || 'nothing stands out'}`)
@@ -68,7 +73,10 @@ class Progress {
 
   #bar () {
     if (this.#seconds === undefined) return ''
-    const done = Math.min(BAR_WIDTH, Math.round(BAR_WIDTH * (Date.now() - this.#startedAt) / 1000 / this.#seconds))
+    const done = Math.min(
+      BAR_WIDTH,
+      Math.round((BAR_WIDTH * (Date.now() - this.#startedAt)) / 1000 / this.#seconds)
+    )
     return `${'█'.repeat(done)}${'░'.repeat(BAR_WIDTH - done)} `
   }
 
@@ -87,8 +95,10 @@ function describe (target) {
   const found = findCase(target).verdicts
     .filter(({ state }) => state === 'confirmed' || state === 'suspected')
     .map(({ diagnosis, state }) => ` · ${diagnosis} ${state}`).join('')
-  return `${target.name}${part('RSS', target.values.rssBytes, formatBytes)}${part('live heap', signals.liveHeapBytes, formatBytes)}` +
+  return (
+    `${target.name}${part('RSS', target.values.rssBytes, formatBytes)}${part('live heap', signals.liveHeapBytes, formatBytes)}` +
     `${part('GC', signals.gcPauseRatio, formatRatio)}${part('loop', signals.eventLoopUtilizationRatio, formatRatio)}${found}`
+  )
 }
 
 module.exports = { Progress }

@@ -49,11 +49,21 @@ Examples:
 function withReportOptions (command) {
   return command
     .option('--for <SECONDS>', 'end the command after so long')
-    .option('--json', 'print the report as JSON on stdout, and nothing else; the stdout of the command goes to stderr')
+    .option(
+      '--json',
+      'print the report as JSON on stdout, and nothing else; the stdout of the command goes to ' +
+        'stderr'
+    )
     .option('--report <FILE>', 'write the report as JSON to a file, too')
-    .option('--record <FILE>', 'write all that was seen to a file, for memwatch diagnose; .gz compresses it')
+    .option(
+      '--record <FILE>',
+      'write all that was seen to a file, for memwatch diagnose; .gz compresses it'
+    )
     .option('--fail-on <STATE>', FAIL_ON)
-    .option('--listen <HOST:PORT>', 'where to serve /metrics and the API meanwhile (default: a free loopback port)')
+    .option(
+      '--listen <HOST:PORT>',
+      'where to serve /metrics and the API meanwhile (default: a free loopback port)'
+    )
 }
 
 /**
@@ -69,7 +79,8 @@ function withReportOptions (command) {
 /**
  * @param {string[]} words the command
  * @param {ReportOptions} given
- * @param {{ env?: Record<string, string>, shown?: string[] }} [more] env: of the command, besides our own; shown: the command as the report has it
+ * @param {{ env?: Record<string, string>, shown?: string[] }} [more] env: of the command, besides
+ *   our own; shown: the command as the report has it
  * @returns {Promise<number>} exit status
  * @throws {UsageError}
  */
@@ -93,7 +104,10 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
   }).finally(() => progress.stop())
 
   if (spawnError) {
-    err.say(`memwatch: cannot run ${words[0]}: ${spawnError.code === 'ENOENT' ? 'no such command' : spawnError.message}`)
+    err.say(
+      `memwatch: cannot run ${words[0]}: ` +
+        `${spawnError.code === 'ENOENT' ? 'no such command' : spawnError.message}`
+    )
     return spawnError.code === 'EACCES' ? 126 : 127
   }
   writeReport(report, given, reportFile)
@@ -102,7 +116,8 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
 
 /**
  * @param {import('./watch-command').Report} report
- * @param {Pick<ReportOptions, 'json'>} given @param {number} [reportFile] descriptor
+ * @param {Pick<ReportOptions, 'json'>} given
+ * @param {number} [reportFile] descriptor
  */
 function writeReport (report, given, reportFile) {
   if (reportFile !== undefined) fs.writeFileSync(reportFile, `${toJson(report, 2)}\n`)
@@ -111,7 +126,8 @@ function writeReport (report, given, reportFile) {
 }
 
 /**
- * @param {import('./watch-command').Report} report @param {string} [failOn]
+ * @param {import('./watch-command').Report} report
+ * @param {string} [failOn]
  * @returns {number | undefined} exit status; undefined where there is nothing to fail on
  */
 function failOnStatus ({ targets }, failOn) {
@@ -124,7 +140,10 @@ function failOnStatus ({ targets }, failOn) {
   return undefined
 }
 
-/** @param {import('./watch-command').Report} report @param {boolean} endedByUs */
+/**
+ * @param {import('./watch-command').Report} report
+ * @param {boolean} endedByUs
+ */
 function statusOf ({ exit }, endedByUs) {
   if (exit.signal === null) return exit.code ?? 1
   if (endedByUs) return 0
@@ -133,7 +152,8 @@ function statusOf ({ exit }, endedByUs) {
 
 /**
  * Opened before the run: that a file cannot be written must not be found out an hour later.
- * @param {string} option @param {string} file
+ * @param {string} option
+ * @param {string} file
  */
 function openFile (option, file) {
   try {
@@ -143,7 +163,10 @@ function openFile (option, file) {
   }
 }
 
-/** @param {string} [failOn] @throws {UsageError} */
+/**
+ * @param {string} [failOn]
+ * @throws {UsageError}
+ */
 function checkFailOn (failOn) {
   if (failOn === undefined || Object.hasOwn(FAILING, failOn)) return
   const got = JSON.stringify(failOn)
@@ -160,5 +183,12 @@ function readListen (text) {
 }
 
 module.exports = {
-  command, withReportOptions, runAndReport, writeReport, openFile, checkFailOn, failOnStatus, FAIL_ON
+  command,
+  withReportOptions,
+  runAndReport,
+  writeReport,
+  openFile,
+  checkFailOn,
+  failOnStatus,
+  FAIL_ON
 }

@@ -8,19 +8,32 @@ const { err } = require('./output')
 const FOREVER_MS = 2 ** 31 - 1
 
 /**
- * Where --on-failure stay says so: an exporter that cannot start does nothing, and says why. Kubernetes counts sidecars into a pod's readiness: one that ends again
- * and again would take the pod out of its Services. To the liveness probe it is well, as another start would change nothing; to Prometheus it is down.
+ * Where --on-failure stay says so: an exporter that cannot start does nothing, and says why.
+ * Kubernetes counts sidecars into a pod's readiness: one that ends again and again would take the
+ * pod out of its Services. To the liveness probe it is well, as another start would change nothing;
+ * to Prometheus it is down.
  *
  * @param {Error} error that kept it from starting
  * @param {{ listen?: string }} given flags
  * @returns {Promise<void>} when it answers, or cannot do that either
  */
-async function stay ({ message }, { listen = process.env[options.listen.env] || options.listen.default }) {
-  err.say(`memwatch exporter: ${message}`, `memwatch exporter: it stays, and does nothing (${options.onFailure.env}=stay): apps and their pods are left alone`)
+async function stay (
+  { message },
+  { listen = process.env[options.listen.env] || options.listen.default }
+) {
+  err.say(
+    `memwatch exporter: ${message}`,
+    `memwatch exporter: it stays, and does nothing (${options.onFailure.env}=stay): apps and ` +
+      'their pods are left alone'
+  )
   setInterval(() => {}, FOREVER_MS)
   const server = http.createServer((request, response) => {
     const isProbe = request.url === '/-/healthy'
-    response.writeHead(isProbe ? 200 : 503, { 'content-type': 'text/plain; charset=utf-8' }).end(`${isProbe ? 'alive, and does nothing' : 'memwatch exporter could not start'}: ${message}\n`)
+    response
+      .writeHead(isProbe ? 200 : 503, { 'content-type': 'text/plain; charset=utf-8' })
+      .end(
+        `${isProbe ? 'alive, and does nothing' : 'memwatch exporter could not start'}: ${message}\n`
+      )
   })
   server.maxConnections = 100
   await new Promise(resolve => {
@@ -42,7 +55,10 @@ function addressOf (listen) {
   }
 }
 
-/** Read by itself: what is wrong may be any other option. @param {{ onFailure?: string }} given flags */
+/**
+ * Read by itself: what is wrong may be any other option.
+ * @param {{ onFailure?: string }} given flags
+ */
 const staysOnFailure = ({ onFailure = process.env[options.onFailure.env] }) => onFailure === 'stay'
 
 module.exports = { stay, staysOnFailure }

@@ -21,23 +21,36 @@ const MOST_SPARKS = 50
 const LOOP_SECONDS = 10
 
 const command = withApiOptions(new Command('top'))
-  .description('What an exporter watches, worst first: memory, garbage collection, event loop, and the verdict in one sentence.')
+  .description(
+    'What an exporter watches, worst first: memory, garbage collection, event loop, and the ' +
+      'verdict in one sentence.'
+  )
   .option('--every <SECONDS>', 'how often to look', parseSeconds, 2)
   .option('--once', 'look once, and end; so it does where the output is no terminal')
   .allowExcessArguments(false)
-  .addHelpText('after', `
+  .addHelpText(
+    'after',
+    `
 The line of bars is RSS over five minutes. q or Ctrl-C ends it.
 Ends with 0; 2 when the exporter cannot be reached.
 Examples:
   $ memwatch top
   $ memwatch top --once | grep -v Healthy
-  $ memwatch top --url http://10.0.0.7:9888 --token-file token`)
-  .action(async given => { await top(given) })
+  $ memwatch top --url http://10.0.0.7:9888 --token-file token`
+  )
+  .action(async given => {
+    await top(given)
+  })
 
-/** @param {string} text @returns {number} */
+/**
+ * @param {string} text
+ * @returns {number}
+ */
 function parseSeconds (text) {
   const seconds = Number(text)
-  if (!(seconds >= 0.5 && seconds <= 3600)) throw new UsageError(`--every: expected a number from 0.5 to 3600, got ${JSON.stringify(text)}`)
+  if (!(seconds >= 0.5 && seconds <= 3600)) {
+    throw new UsageError(`--every: expected a number from 0.5 to 3600, got ${JSON.stringify(text)}`)
+  }
   return seconds
 }
 
@@ -62,8 +75,13 @@ async function top (given) {
   const over = new AbortController()
   const stop = () => over.abort()
   process.once('SIGINT', stop).once('SIGTERM', stop)
-  if (process.stdin.isTTY) process.stdin.setRawMode(true).on('data', key => { if (['q', CTRL_C].includes(String(key)[0])) stop() })
-  const first = await look(given) // an exporter that is not there is said before the screen is taken
+  if (process.stdin.isTTY) {
+    process.stdin.setRawMode(true).on('data', key => {
+      if (['q', CTRL_C].includes(String(key)[0])) stop()
+    })
+  }
+  // an exporter that is not there is said before the screen is taken
+  const first = await look(given)
   out.screen(true)
   try {
     for (let rows = first; !over.signal.aborted; rows = await look(given)) {
@@ -76,9 +94,14 @@ async function top (given) {
   }
 }
 
-/** @param {import('./api').ApiOptions} given @returns {Promise<Row[]>} worst first */
+/**
+ * @param {import('./api').ApiOptions} given
+ * @returns {Promise<Row[]>} worst first
+ */
 async function look (given) {
-  const [targets, diagnoses] = await Promise.all(['targets', 'diagnoses'].map(path => callList(given, path)))
+  const [targets, diagnoses] = await Promise.all(
+    ['targets', 'diagnoses'].map(path => callList(given, path))
+  )
   const rows = targets.map(target => {
     const judged = diagnoses.find(({ target: name, thread, pid }) =>
       name === target.target && thread === target.thread && pid === target.pid)
@@ -93,15 +116,29 @@ async function look (given) {
       silence: target.silence
     }
   })
-  rows.sort((a, b) => rankOf(a) - rankOf(b) || (b.values.rssBytes ?? 0) - (a.values.rssBytes ?? 0) || (a.name < b.name ? -1 : 1))
+  rows.sort(
+    (a, b) =>
+      rankOf(a) - rankOf(b) ||
+      (b.values.rssBytes ?? 0) - (a.values.rssBytes ?? 0) ||
+      (a.name < b.name ? -1 : 1)
+  )
   await Promise.all(rows.slice(0, MOST_SPARKS).map(async row => {
     const { target: name, thread } = row.target
-    const query = new URLSearchParams([['track', 'rssBytes'], ['track', 'eventLoopActiveSeconds'], ['thread', thread], ['seconds', String(SPARK_SECONDS)]])
-    const { times = [], tracks } = (await callApi(given, `targets/${pathSegment(name)}/series?${query}`)).body
+    const query = new URLSearchParams([
+      ['track', 'rssBytes'],
+      ['track', 'eventLoopActiveSeconds'],
+      ['thread', thread],
+      ['seconds', String(SPARK_SECONDS)]
+    ])
+    const { times = [], tracks } = (
+      await callApi(given, `targets/${pathSegment(name)}/series?${query}`)
+    ).body
     row.rss = tracks?.rssBytes.last ?? [] // it may have ended meanwhile
     const since = times.findIndex((/** @type {number} */ time) => time >= times.at(-1) - LOOP_SECONDS)
     const active = tracks?.eventLoopActiveSeconds.last
-    if (since >= 0 && since < times.length - 1) row.loopRatio = (active.at(-1) - active[since]) / (times.at(-1) - times[since])
+    if (since >= 0 && since < times.length - 1) {
+      row.loopRatio = (active.at(-1) - active[since]) / (times.at(-1) - times[since])
+    }
   }))
   return rows
 }
@@ -117,14 +154,20 @@ function rankOf ({ headline, silence }) {
   return silence ? 20 : 30 + HEADLINE_STATES.indexOf(state)
 }
 
-/** @param {Row[]} rows @param {{ width: number }} options @returns {import('../text/terminal').Line[]} */
+/**
+ * @param {Row[]} rows
+ * @param {{ width: number }} options
+ * @returns {import('../text/terminal').Line[]}
+ */
 function render (rows, { width }) {
   if (rows.length === 0) return ['No target: start an app with node -r memwatch/agent.']
   const heads = ['target', 'RSS', 'of limit', 'heap', 'loop', 'RSS, 5 min']
   const cells = rows.map(({ name, values, rss, loopRatio }) => [
     printable(name),
     values.rssBytes === undefined ? '' : formatBytes(values.rssBytes),
-    values.rssBytes === undefined || values.containerLimitBytes === undefined ? '' : formatRatio(values.rssBytes / values.containerLimitBytes),
+    values.rssBytes === undefined || values.containerLimitBytes === undefined
+      ? ''
+      : formatRatio(values.rssBytes / values.containerLimitBytes),
     values.heapUsedBytes === undefined ? '' : formatBytes(values.heapUsedBytes),
     loopRatio === undefined ? '' : formatRatio(loopRatio),
     sparkline(rss, SPARK_WIDTH)
@@ -132,7 +175,10 @@ function render (rows, { width }) {
   const widths = heads.map((head, i) => Math.max(head.length, ...cells.map(row => row[i].length)))
   const line = (/** @type {string[]} */ row) => row.map((cell, i) => i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i])).join('  ')
   const cut = (/** @type {string} */ text) => text.length > width ? text.slice(0, width - 1) + '…' : text
-  return [cut(`${line(heads)}  verdict`), ...rows.map((row, i) => styled(cut(`${line(cells[i])}  ${printable(sentence(row))}`), row))]
+  return [
+    cut(`${line(heads)}  verdict`),
+    ...rows.map((row, i) => styled(cut(`${line(cells[i])}  ${printable(sentence(row))}`), row))
+  ]
 }
 
 /** @param {Row} row */
@@ -142,7 +188,11 @@ function sentence ({ headline, up, silence }) {
   return up ? text : `Gone. ${text}`
 }
 
-/** @param {string} text @param {Row} row @returns {import('../text/terminal').Line} */
+/**
+ * @param {string} text
+ * @param {Row} row
+ * @returns {import('../text/terminal').Line}
+ */
 function styled (text, { headline }) {
   if (headline?.severity == null) return text
   return { text, style: headline.state === 'confirmed' ? 'red' : 'yellow' }

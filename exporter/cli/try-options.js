@@ -32,7 +32,12 @@ const LEAST_BYTES = 64 * 2 ** 20
  */
 function readTryOptions (given) {
   if (given.diagnosis !== undefined && !diagnoses.some(({ id }) => id === given.diagnosis)) {
-    throw new UsageError(`--diagnosis: there is no ${given.diagnosis}; did you mean ${closest(given.diagnosis, diagnoses.map(({ id }) => id))}?`)
+    throw new UsageError(
+      `--diagnosis: there is no ${given.diagnosis}; did you mean ${closest(
+        given.diagnosis,
+        diagnoses.map(({ id }) => id)
+      )}?`
+    )
   }
   return {
     forSeconds: given.for === undefined ? undefined : readSeconds('--for', given.for),
@@ -46,18 +51,39 @@ function readTryOptions (given) {
   }
 }
 
-/** @param {string} option @param {string} text */
+/**
+ * @param {string} option
+ * @param {string} text
+ */
 function readCount (option, text) {
-  if (!/^[1-9]\d{0,2}$/.test(text)) throw new UsageError(`${option}: expected a whole number from 1 on, got ${JSON.stringify(text)}`)
+  if (!/^[1-9]\d{0,2}$/.test(text)) {
+    throw new UsageError(
+      `${option}: expected a whole number from 1 on, got ${JSON.stringify(text)}`
+    )
+  }
   return Number(text)
 }
 
-/** @param {string} text @returns {number} bytes */
+/**
+ * @param {string} text
+ * @returns {number} bytes
+ */
 function readGroupBytes (text) {
   const bytes = readBytes('--memory', text)
-  if (bytes < LEAST_BYTES) throw new UsageError(`--memory: expected at least 64Mi, got ${JSON.stringify(text)}`)
-  const { supported, reason, path: directory } = createMemoryGroup({ limitBytes: bytes, name: 'try' })
-  if (!supported) throw new UsageError(`--memory: this machine does not allow a memory group: ${reason}. Run in a container of that size instead, without --memory`)
+  if (bytes < LEAST_BYTES) {
+    throw new UsageError(`--memory: expected at least 64Mi, got ${JSON.stringify(text)}`)
+  }
+  const {
+    supported,
+    reason,
+    path: directory
+  } = createMemoryGroup({ limitBytes: bytes, name: 'try' })
+  if (!supported) {
+    throw new UsageError(
+      `--memory: this machine does not allow a memory group: ${reason}. Run in a container of ` +
+        'that size instead, without --memory'
+    )
+  }
   fs.rmdirSync(/** @type {string} */ (directory))
   return bytes
 }
@@ -68,11 +94,21 @@ function readGroupBytes (text) {
  * @returns {{ flags: string[], env: Record<string, string> }}
  */
 function readNamed ({ with: words = [], diagnosis, fix }) {
-  if (diagnosis !== undefined || fix !== undefined) throw new UsageError(`--with names what is tried: ${fix === undefined ? '--diagnosis' : '--fix'} would name another`)
+  if (diagnosis !== undefined || fix !== undefined) {
+    throw new UsageError(
+      `--with names what is tried: ${fix === undefined ? '--diagnosis' : '--fix'} would name ` +
+        'another'
+    )
+  }
   const flags = words.filter(word => word.startsWith('--'))
   const variables = words.filter(word => !word.startsWith('--')).map(word => {
     const [, name, value] = /^([A-Za-z_]\w*)=(.*)$/s.exec(word) ?? []
-    if (name === undefined) throw new UsageError(`--with: expected a flag of node such as --max-semi-space-size=16, or NAME=VALUE, got ${JSON.stringify(word)}`)
+    if (name === undefined) {
+      throw new UsageError(
+        '--with: expected a flag of node such as --max-semi-space-size=16, or NAME=VALUE, got ' +
+          `${JSON.stringify(word)}`
+      )
+    }
     return [name, value]
   })
   return { flags, env: Object.fromEntries(variables) }

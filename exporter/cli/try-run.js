@@ -35,17 +35,31 @@ const SETTLE_MS = 10_000
  */
 
 /**
- * One run: the command in its memory group, under its load, recorded; then read off the recording, as `memwatch compare` would.
- * @param {Plan} plan @param {Trial} trial
- * @returns {Promise<{ run: import('../compare/measure').Run, notStarted?: number, loadError?: Error }>} notStarted: the status to end with
+ * One run: the command in its memory group, under its load, recorded; then read off the recording,
+ * as `memwatch compare` would.
+ * @param {Plan} plan
+ * @param {Trial} trial
+ * @returns
+ *   {Promise<{ run: import('../compare/measure').Run, notStarted?: number, loadError?: Error }>}
+ *   notStarted: the status to end with
  */
-async function tryRun ({ folder, forSeconds, load: loadWords, memoryBytes, repeat, diagnosis, abort }, { side, number, command, env, like }) {
+async function tryRun (
+  { folder, forSeconds, load: loadWords, memoryBytes, repeat, diagnosis, abort },
+  { side, number, command, env, like }
+) {
   fs.mkdirSync(path.join(folder, side), { recursive: true })
   const file = path.join(folder, side, String(number))
-  const group = memoryBytes === undefined ? undefined : createMemoryGroup({ limitBytes: memoryBytes, name: `try-${side}` })
+  const group =
+    memoryBytes === undefined
+      ? undefined
+      : createMemoryGroup({ limitBytes: memoryBytes, name: `try-${side}` })
   const [first, ...rest] = command
   const wrapped = group?.wrap(first, rest) ?? { command: first, args: rest }
-  const progress = new Progress(err, { label: `memwatch ${side}${repeat > 1 ? ` ${number} of ${repeat}` : ''}`, seconds: forSeconds, onlyFindings: true })
+  const progress = new Progress(err, {
+    label: `memwatch ${side}${repeat > 1 ? ` ${number} of ${repeat}` : ''}`,
+    seconds: forSeconds,
+    onlyFindings: true
+  })
   const over = new AbortController()
   const out = fs.openSync(`${file}.out`, 'w')
   /** @type {LoadCommand | undefined} */
@@ -96,12 +110,19 @@ async function tryRun ({ folder, forSeconds, load: loadWords, memoryBytes, repea
 }
 
 /**
- * Whether the command could not be started: spawn says so, or the shell that joins a memory group, by its status.
- * @param {string} name @param {import('../compare/measure').Run} run @param {NodeJS.ErrnoException} [error]
+ * Whether the command could not be started: spawn says so, or the shell that joins a memory group,
+ * by its status.
+ * @param {string} name
+ * @param {import('../compare/measure').Run} run
+ * @param {NodeJS.ErrnoException} [error]
  * @returns {number | undefined} 126 or 127
  */
 function statusOfNone (name, { exit, target }, error) {
-  if (error) err.say(`memwatch: cannot run ${name}: ${error.code === 'ENOENT' ? 'no such command' : error.message}`)
+  if (error) {
+    err.say(
+      `memwatch: cannot run ${name}: ${error.code === 'ENOENT' ? 'no such command' : error.message}`
+    )
+  }
   if (error) return error.code === 'EACCES' ? 126 : 127
   return !target && (exit?.code === 126 || exit?.code === 127) ? exit.code : undefined
 }

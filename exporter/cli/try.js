@@ -13,24 +13,53 @@ const { readTryOptions } = require('./try-options')
 const { tryRun } = require('./try-run')
 const { UsageError } = require('./usage-error')
 
-/** @param {string} text @param {string[]} before */
+/**
+ * @param {string} text
+ * @param {string[]} before
+ */
 const collect = (text, before = []) => [...before, text]
 
 const command = new Command('try')
-  .description('Run a command, apply the fix for what is found, run it again, and say what that brought.')
+  .description(
+    'Run a command, apply the fix for what is found, run it again, and say what that brought.'
+  )
   .argument('<command...>', 'what to run, after --')
   .passThroughOptions()
   .usage('[options] -- <command...>')
-  .option('--for <SECONDS>', 'end each run after so long (default: when the command ends; with --load ten seconds after the load)')
-  .option('--load <COMMAND>', "a load generator for a shell to start when the app listens, as 'autocannon -j -d 40 localhost:3000'")
+  .option(
+    '--for <SECONDS>',
+    'end each run after so long (default: when the command ends; with --load ten seconds after ' +
+      'the load)'
+  )
+  .option(
+    '--load <COMMAND>',
+    "a load generator for a shell to start when the app listens, as 'autocannon -j -d 40 " +
+      "localhost:3000'"
+  )
   .option('--repeat <N>', 'runs of each kind, in turns: before, after, before, after', '1')
-  .option('--memory <SIZE>', 'put each run into a memory group (cgroup) of that size, as 512Mi: as root, on Linux')
+  .option(
+    '--memory <SIZE>',
+    'put each run into a memory group (cgroup) of that size, as 512Mi: as root, on Linux'
+  )
   .option('--diagnosis <ID>', 'fix this one instead of the primary finding; a suspicion will do')
-  .option('--fix <N>', 'apply the Nth fix of the finding, as memwatch run lists them (default: the first that can be applied)')
-  .option('--with <CHANGE>', 'try this, whatever is found: a flag of node, or NAME=VALUE; more by giving it again', collect)
-  .option('--keep <DIR>', 'where to keep recordings and output (default: a new folder in the temporary directory)')
+  .option(
+    '--fix <N>',
+    'apply the Nth fix of the finding, as memwatch run lists them (default: the first that can ' +
+      'be applied)'
+  )
+  .option(
+    '--with <CHANGE>',
+    'try this, whatever is found: a flag of node, or NAME=VALUE; more by giving it again',
+    collect
+  )
+  .option(
+    '--keep <DIR>',
+    'where to keep recordings and output (default: a new folder in the temporary directory)'
+  )
   .option('--json', 'print what came of it as JSON on stdout, and nothing else')
-  .addHelpText('after', `
+  .addHelpText(
+    'after',
+    `
 Fixes from outside are applied: flags by NODE_OPTIONS or the command line, environment variables, jemalloc by LD_PRELOAD where
 the loader finds it. Those in code, image or container are left to you; memwatch compare measures them. What the command
 prints on stdout is kept beside the recordings. The work done is known where --load prints JSON like autocannon -j, or text
@@ -48,11 +77,15 @@ Examples:
   $ memwatch try --memory 512Mi --repeat 3 --load 'autocannon -j -c 50 -d 40 http://localhost:3000' -- node server.js
   $ memwatch try --diagnosis allocator-fragmentation --fix 2 --for 60 -- npm start
   $ memwatch try --with --max-semi-space-size=16 --with LD_PRELOAD=libjemalloc.so.2 --for 60 -- node server.js
-  $ memwatch compare --json DIR/before DIR/after        again, from what was kept`)
-  .action(async (words, given) => { process.exitCode = await tryFix(words, given) })
+  $ memwatch compare --json DIR/before DIR/after        again, from what was kept`
+  )
+  .action(async (words, given) => {
+    process.exitCode = await tryFix(words, given)
+  })
 
 /**
- * @param {string[]} words the command @param {import('./try-options').Given} given
+ * @param {string[]} words the command
+ * @param {import('./try-options').Given} given
  * @returns {Promise<number>} exit status
  * @throws {UsageError}
  */
@@ -70,8 +103,14 @@ async function tryFix (words, given) {
       for (const side of /** @type {const} */ (['before', 'after'])) {
         // Nothing to try, nothing to run again.
         if (interruption.by || (chosen && !chosen.applied)) break
-        const change = side === 'before' || !chosen?.applied ? { command: words, env: {} } : chosen.applied
-        const { run, notStarted, loadError } = await tryRun(plan, { side, number, ...change, like: runs.before[0]?.target ?? undefined })
+        const change =
+          side === 'before' || !chosen?.applied ? { command: words, env: {} } : chosen.applied
+        const { run, notStarted, loadError } = await tryRun(plan, {
+          side,
+          number,
+          ...change,
+          like: runs.before[0]?.target ?? undefined
+        })
         if (loadError) throw new UsageError(loadError.message)
         if (notStarted) {
           if (!options.keep) fs.rmSync(folder, { recursive: true })
@@ -96,7 +135,13 @@ function announce (chosen) {
   const say = (/** @type {string} */ text) => err.say(`memwatch: ${text}`)
   if (verdict) say(`${verdict.diagnosis} ${verdict.state}: ${verdict.summary}`)
   for (const { title, reason } of skipped) say(`not tried: ${title}: ${reason}`)
-  if (fix) say(pasteLine(fix) === fix.title ? `trying: ${fix.title}` : `trying: ${fix.title} (${pasteLine(fix)})`)
+  if (fix) {
+    say(
+      pasteLine(fix) === fix.title
+        ? `trying: ${fix.title}`
+        : `trying: ${fix.title} (${pasteLine(fix)})`
+    )
+  }
   return chosen
 }
 

@@ -43,7 +43,9 @@ class UnheardProcess {
   #sample () {
     if (this.#isHeard()) return
     const rssBytes = this.#witness.rssBytes()
-    if (rssBytes !== undefined) this.rss.push({ atSeconds: (performance.now() - this.#beganMs) / 1000, rssBytes })
+    if (rssBytes !== undefined) {
+      this.rss.push({ atSeconds: (performance.now() - this.#beganMs) / 1000, rssBytes })
+    }
     if (this.rss.length > MOST_SAMPLES) {
       this.rss = this.rss.filter((_, i) => i % 2 === 0)
       this.#everyMs *= 2

@@ -2,24 +2,31 @@
 
 const { readMemory } = require('../text/quantity')
 
-/** A command line that cannot be carried out: its message names the option at fault. Ends with status 2. */
+/**
+ * A command line that cannot be carried out: its message names the option at fault. Ends with
+ * status 2.
+ */
 class UsageError extends Error {}
 
 /**
- * @param {string} option @param {string} text
+ * @param {string} option
+ * @param {string} text
  * @returns {number} seconds, above 0
  * @throws {UsageError}
  */
 function readSeconds (option, text) {
   const seconds = Number(text)
   if (text.trim() === '' || !(seconds > 0) || !Number.isFinite(seconds)) {
-    throw new UsageError(`${option}: expected a number of seconds above 0, got ${JSON.stringify(text)}`)
+    throw new UsageError(
+      `${option}: expected a number of seconds above 0, got ${JSON.stringify(text)}`
+    )
   }
   return seconds
 }
 
 /**
- * @param {string} option @param {string} text as in 512Mi
+ * @param {string} option
+ * @param {string} text as in 512Mi
  * @returns {number} bytes
  * @throws {UsageError}
  */

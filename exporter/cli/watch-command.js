@@ -24,10 +24,12 @@ const FAREWELL_MS = 1000
  * @property {string[]} command
  * @property {number} durationSeconds
  * @property {{ code: number | null, signal: string | null }} exit
- * @property {import('../sources').Told} [source] what was judged, where it is no recording and no run
+ * @property {import('../sources').Told} [source] what was judged, where it is no recording and no
+ *   run
  * @property {JudgedTarget[]} targets
  * @property {import('../deaths/deaths').Death[]} deaths of its processes, the newest first
- * @property {import('../deaths/explain-exit').Ending} [ending] where a signal ended it before a process of it reported
+ * @property {import('../deaths/explain-exit').Ending} [ending] where a signal ended it before a
+ *   process of it reported
  */
 
 /**
@@ -37,22 +39,45 @@ const FAREWELL_MS = 1000
  * @param {string[]} options.command
  * @param {string[]} [options.shown] the command as report and recording have it
  * @param {number} [options.forSeconds] end it after so long
- * @param {'inherit' | number} [options.stdout] of the command; a descriptor keeps our own stdout clean
+ * @param {'inherit' | number} [options.stdout] of the command; a descriptor keeps our own stdout
+ *   clean
  * @param {AbortSignal} [options.abort] end it when this aborts
- * @param {() => Promise<import('../recording/format').Work | undefined>} [options.workOf] what it did, asked when it has ended: goes into the recording
+ * @param {() => Promise<import('../recording/format').Work | undefined>} [options.workOf] what it
+ *   did, asked when it has ended: goes into the recording
  * @param {{ host: string, port: number }} [options.listen] where to serve metrics meanwhile
  * @param {string} [options.record] file to write a recording to
  * @param {(exporter: Exporter, listen: { host: string, port: number }) => void} [options.onStart]
  * @param {NodeJS.ProcessEnv} [options.env]
  * @returns {Promise<{ report: Report, endedByUs: boolean, spawnError?: NodeJS.ErrnoException }>}
  */
-async function watchCommand ({ command, shown = command, forSeconds, stdout = 'inherit', abort, workOf, listen = { host: '127.0.0.1', port: 0 }, record, onStart, env = process.env }) {
+async function watchCommand ({
+  command,
+  shown = command,
+  forSeconds,
+  stdout = 'inherit',
+  abort,
+  workOf,
+  listen = { host: '127.0.0.1', port: 0 },
+  record,
+  onStart,
+  env = process.env
+}) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-run-'))
   const socket = path.join(folder, 'exporter.sock')
-  const exporter = new Exporter({ listen, socket: { path: socket }, compat: true, maxTargets: 4096, logLevel: 'silent', record, command: shown })
+  const exporter = new Exporter({
+    listen,
+    socket: { path: socket },
+    compat: true,
+    maxTargets: 4096,
+    logLevel: 'silent',
+    record,
+    command: shown
+  })
   /** @type {JudgedTarget[]} */
   const ended = []
-  exporter.on('end', target => { if (target.frame) ended.push(judgedTarget(target)) })
+  exporter.on('end', target => {
+    if (target.frame) ended.push(judgedTarget(target))
+  })
   const leftovers = new Leftovers(socket)
   const signals = new SignalRelay()
   const startedAt = process.hrtime.bigint()
@@ -74,14 +99,18 @@ async function watchCommand ({ command, shown = command, forSeconds, stdout = 'i
       exporter
     })
     await leftovers.end()
-    await Promise.race([exporter.drained(), new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())])
+    await Promise.race([
+      exporter.drained(),
+      new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())
+    ])
     const ending = { durationSeconds: Number(process.hrtime.bigint() - startedAt) / 1e9, exit }
     const work = await workOf?.()
-    end = { ...ending, ...work && { work } }
+    end = { ...ending, ...(work && { work }) }
     const targets = [...ended, ...exporter.targets.filter(target => target.frame).map(judgedTarget)]
-    const said = targets.length === 0 && endedByUsAtUnixMs === Infinity
-      ? explainExit({ ...ending, rss: unheard?.rss, oomKills: unheard?.oomKills })
-      : null
+    const said =
+      targets.length === 0 && endedByUsAtUnixMs === Infinity
+        ? explainExit({ ...ending, rss: unheard?.rss, oomKills: unheard?.oomKills })
+        : null
     const report = {
       schema: /** @type {const} */ (1),
       command: shown,
@@ -89,7 +118,7 @@ async function watchCommand ({ command, shown = command, forSeconds, stdout = 'i
       targets,
       // Whom we end did not die.
       deaths: exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs),
-      ...said && { ending: said }
+      ...(said && { ending: said })
     }
     return { report, endedByUs: endedByUsAtUnixMs < Infinity, spawnError }
   } finally {
@@ -100,7 +129,8 @@ async function watchCommand ({ command, shown = command, forSeconds, stdout = 'i
 }
 
 /**
- * Passes signals on to the command. It keeps listening until all is cleaned up: a second Ctrl-C must not leave a mess.
+ * Passes signals on to the command. It keeps listening until all is cleaned up: a second Ctrl-C
+ * must not leave a mess.
  */
 class SignalRelay {
   /** @type {import('node:child_process').ChildProcess | undefined} */
@@ -125,7 +155,8 @@ class SignalRelay {
 }
 
 /**
- * NODE_OPTIONS with our preload after what is there. Node splits it at spaces and reads double quotes with backslashes.
+ * NODE_OPTIONS with our preload after what is there. Node splits it at spaces and reads double
+ * quotes with backslashes.
  * @param {string} [existing]
  */
 function preloaded (existing = '') {
@@ -135,9 +166,11 @@ function preloaded (existing = '') {
 
 /**
  * @param {string[]} command
- * @param {{ env: NodeJS.ProcessEnv, stdio: import('node:child_process').StdioOptions, forSeconds?: number, abort?: AbortSignal, signals: SignalRelay, exporter: Exporter }} options
- * @returns {Promise<{ exit: Report['exit'], endedByUsAtUnixMs: number, spawnError?: NodeJS.ErrnoException, unheard?: UnheardProcess }>} endedByUsAtUnixMs: when it
- *   was asked to end, Infinity when it was not; unheard: what the kernel showed until it reported
+ * @param {{ env: NodeJS.ProcessEnv, stdio: import('node:child_process').StdioOptions, forSeconds?:
+ *   number, abort?: AbortSignal, signals: SignalRelay, exporter: Exporter }} options
+ * @returns {Promise<{ exit: Report['exit'], endedByUsAtUnixMs: number, spawnError?:
+ *   NodeJS.ErrnoException, unheard?: UnheardProcess }>} endedByUsAtUnixMs: when it was asked to
+ *   end, Infinity when it was not; unheard: what the kernel showed until it reported
  */
 async function runChild ([file, ...args], { env, stdio, forSeconds, abort, signals, exporter }) {
   const child = signals.child = spawn(file, args, { env, stdio })

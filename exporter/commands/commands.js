@@ -9,32 +9,46 @@ const { formatBytes } = require('../text/format')
 const ANSWER_WITHIN_MS = 30_000
 
 /**
- * @typedef {'not_enabled' | 'not_connected' | 'no_answer' | 'too_soon' | 'not_supported' | 'not_trusted' | 'unknown_command' | 'refused' | 'busy' | 'unknown_capture' |
+ * @typedef {'not_enabled' | 'not_connected' | 'no_answer' | 'too_soon' | 'not_supported' |
+ *   'not_trusted' | 'unknown_command' | 'refused' | 'busy' | 'unknown_capture' |
  *   'snapshot_not_allowed' | 'bad_arguments' | 'too_large' | 'failed'} CommandErrorCode
  */
 
 /** A command that was not carried out. `code` says why, in a word that the API repeats. */
 class CommandError extends Error {
-  /** @param {CommandErrorCode} code @param {string} message */
+  /**
+   * @param {CommandErrorCode} code
+   * @param {string} message
+   */
   constructor (code, message) {
     super(message)
     this.code = code
   }
 }
 
-/** What an agent's reason means. @type {Record<string, (answer: import('memwatch/frame').Answer, target: string) => string>} */
+/**
+ * What an agent's reason means.
+ * @type {Record<string, (answer: import('memwatch/frame').Answer, target: string) => string>}
+ */
 const REFUSALS = {
   too_soon: () => 'the agent gave memory back less than ten seconds ago: it does so no more often',
   not_supported: ({ message = 'the malloc of this process has no such call' }) => message,
-  not_trusted: () => 'the agent does not trust this: others may write to the folder of its socket, so agent and exporter need a shared token (MEMWATCH_TOKEN_FILE), the same for both',
+  not_trusted: () =>
+    'the agent does not trust this: others may write to the folder of its socket, so agent and ' +
+      'exporter need a shared token (MEMWATCH_TOKEN_FILE), the same for both',
   unknown_command: () => 'the agent does not know this command: it is of an older version',
   unknown_capture: () => 'the agent does not know this kind of capture: it is of an older version',
-  snapshot_not_allowed: () => 'a snapshot holds all strings of the app, secrets too: start the app with MEMWATCH_ALLOW_SNAPSHOT=1 to allow it; a heap_profile holds none',
+  snapshot_not_allowed: () =>
+    'a snapshot holds all strings of the app, secrets too: start the app with ' +
+      'MEMWATCH_ALLOW_SNAPSHOT=1 to allow it; a heap_profile holds none',
   busy: (_, target) => `a capture of ${target} is being made: one at a time`,
   bad_arguments: ({ message = '' }) => message,
   failed: ({ message = '' }) => `it failed in the app: ${message}`,
   too_large: ({ predictedBytes = 0, headroomBytes = 0 }, target) =>
-    `a snapshot of ${target} could take up to ${formatBytes(predictedBytes)} while it is made, and there are ${formatBytes(headroomBytes)}: it could end the process. A heap_profile costs next to nothing and says where memory is allocated that lives on; --force takes the snapshot all the same`
+    `a snapshot of ${target} could take up to ${formatBytes(predictedBytes)} while it is made, ` +
+      `and there are ${formatBytes(headroomBytes)}: it could end the process. A heap_profile ` +
+        'costs next to nothing and says where memory is allocated that lives on; --force takes ' +
+          'the snapshot all the same'
 }
 
 /** An agent offers no commands to a socket that it cannot trust. */
@@ -43,7 +57,10 @@ const OR_TRUST = 'or others may write to the folder of its socket: ' +
 const TRIM_ENABLED_BY = 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over a Unix socket, ' +
   `and with the package memwatch-allocator or Node 26; ${OR_TRUST}`
 
-/** How an agent is made to take a command. @type {Record<import('memwatch/frame').CommandName, string>} */
+/**
+ * How an agent is made to take a command.
+ * @type {Record<import('memwatch/frame').CommandName, string>}
+ */
 const ENABLED_BY = {
   look: TRIM_ENABLED_BY,
   trim: TRIM_ENABLED_BY,
@@ -52,45 +69,66 @@ const ENABLED_BY = {
 }
 
 /**
- * Sends commands to agents that take them, and waits for the answers. A command goes to the connection that the target belongs to: Node.js does not tell
- * who the peer of a Unix socket is, so the proof is that nobody else can take the place of a connection which is open and speaks. What comes back must bear the
- * command's id, which nobody else was told.
+ * Sends commands to agents that take them, and waits for the answers. A command goes to the
+ * connection that the target belongs to: Node.js does not tell who the peer of a Unix socket is, so
+ * the proof is that nobody else can take the place of a connection which is open and speaks. What
+ * comes back must bear the command's id, which nobody else was told.
  */
 class Commands {
-  /** @type {Map<string, { target: import('../series/target').Target, resolve: (answer?: import('memwatch/frame').Answer) => void, timer: NodeJS.Timeout }>} */
+  /**
+   * @type {Map<string, { target: import('../series/target').Target, resolve: (answer?:
+   *   import('memwatch/frame').Answer) => void, timer: NodeJS.Timeout }>}
+   */
   #waiting = new Map()
   #answerWithinMs
   #token
   /** Commands sent so far, to all agents: an agent accepts growing numbers only. */
   #sent = 0
 
-  /** @param {{ answerWithinMs?: number, token?: string }} [options] token: shared with the agents */
+  /**
+   * @param {{ answerWithinMs?: number, token?: string }} [options] token: shared with the agents
+   */
   constructor ({ answerWithinMs = ANSWER_WITHIN_MS, token } = {}) {
     this.#answerWithinMs = answerWithinMs
     this.#token = token
   }
 
   /**
-   * What an agent answered; an answer that nobody waits for, or that another was asked for, is dropped.
-   * @param {import('../series/target').Target} target @param {import('memwatch/frame').Answer} answer
+   * What an agent answered; an answer that nobody waits for, or that another was asked for, is
+   * dropped.
+   * @param {import('../series/target').Target} target
+   * @param {import('memwatch/frame').Answer} answer
    */
   answered (target, answer) {
     const waiting = this.#waiting.get(answer.id)
     if (waiting?.target === target) waiting.resolve(answer)
   }
 
-  /** Its connection is gone: what it was asked is answered by nobody. @param {import('../series/target').Target} target */
+  /**
+   * Its connection is gone: what it was asked is answered by nobody.
+   * @param {import('../series/target').Target} target
+   */
   gone (target) {
-    for (const waiting of this.#waiting.values()) if (waiting.target === target) waiting.resolve(undefined)
+    for (const waiting of this.#waiting.values()) {
+      if (waiting.target === target) waiting.resolve(undefined)
+    }
   }
 
   /**
-   * @param {import('../series/target').Target} target @param {import('memwatch/frame').CommandName} command
+   * @param {import('../series/target').Target} target
+   * @param {import('memwatch/frame').CommandName} command
    * @throws {CommandError} where its agent takes no such command, or is not there
    */
   assertTakes (target, command) {
-    if (!target.hello.commands?.includes(command)) throw new CommandError('not_enabled', `the agent of ${target.name} takes no such command: ${ENABLED_BY[command]}`)
-    if (!target.send) throw new CommandError('not_connected', `the agent of ${target.name} is not connected`)
+    if (!target.hello.commands?.includes(command)) {
+      throw new CommandError(
+        'not_enabled',
+        `the agent of ${target.name} takes no such command: ${ENABLED_BY[command]}`
+      )
+    }
+    if (!target.send) {
+      throw new CommandError('not_connected', `the agent of ${target.name} is not connected`)
+    }
   }
 
   /**
@@ -100,25 +138,42 @@ class Commands {
    * @returns {Promise<import('memwatch/frame').Answer>} one that says ok
    * @throws {CommandError}
    */
-  async carryOut (target, command, { args, id = randomUUID(), answerWithinMs = this.#answerWithinMs } = {}) {
+  async carryOut (
+    target,
+    command,
+    { args, id = randomUUID(), answerWithinMs = this.#answerWithinMs } = {}
+  ) {
     this.assertTakes(target, command)
-    const { hello: { pid, startedAtUnixMs, nonce }, send = () => {} } = target
+    const {
+      hello: { pid, startedAtUnixMs, nonce },
+      send = () => {}
+    } = target
     const sequence = ++this.#sent
-    const answer = await new Promise((/** @type {(answer: import('memwatch/frame').Answer | undefined) => void} */ resolve) => {
-      const timer = setTimeout(resolve, answerWithinMs, undefined)
-      this.#waiting.set(id, { target, resolve, timer })
-      const asked = { id, command, args, pid, startedAtUnixMs, nonce, sequence }
-      const proof = this.#token && proofOf(this.#token, asked)
-      const line = { v: PROTOCOL_VERSION, type: 'command', id, command, args, sequence, proof }
-      send(JSON.stringify(line) + '\n')
-    })
+    const answer = await new Promise(
+      (/** @type {(answer: import('memwatch/frame').Answer | undefined) => void} */ resolve) => {
+        const timer = setTimeout(resolve, answerWithinMs, undefined)
+        this.#waiting.set(id, { target, resolve, timer })
+        const asked = { id, command, args, pid, startedAtUnixMs, nonce, sequence }
+        const proof = this.#token && proofOf(this.#token, asked)
+        const line = { v: PROTOCOL_VERSION, type: 'command', id, command, args, sequence, proof }
+        send(JSON.stringify(line) + '\n')
+      }
+    )
     clearTimeout(this.#waiting.get(id)?.timer)
     this.#waiting.delete(id)
-    if (!answer) throw new CommandError('no_answer', `the agent of ${target.name} did not answer within ${answerWithinMs / 1000} s, or is gone`)
+    if (!answer) {
+      throw new CommandError(
+        'no_answer',
+        `the agent of ${target.name} did not answer within ${answerWithinMs / 1000} s, or is gone`
+      )
+    }
     if (!answer.ok) {
       const reason = answer.reason ?? ''
       const text = Object.hasOwn(REFUSALS, reason) ? REFUSALS[reason] : undefined
-      throw new CommandError(text ? /** @type {CommandErrorCode} */ (reason) : 'refused', text ? text(answer, target.name) : `the agent refused: ${reason}`)
+      throw new CommandError(
+        text ? /** @type {CommandErrorCode} */ (reason) : 'refused',
+        text ? text(answer, target.name) : `the agent refused: ${reason}`
+      )
     }
     return answer
   }

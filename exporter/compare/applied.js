@@ -4,8 +4,10 @@ const { MALLOC_ENV, plainFlags, splitNodeOptions } = require('memwatch/identity'
 const { flagsInForce } = require('../v8/flags')
 
 /**
- * Whether a process runs with a change: its flags and environment say so. What is changed in code leaves no trace in either.
- * @param {import('../diagnoses/define-diagnosis').Change} change @param {import('memwatch/frame').Hello} hello
+ * Whether a process runs with a change: its flags and environment say so. What is changed in code
+ * leaves no trace in either.
+ * @param {import('../diagnoses/define-diagnosis').Change} change
+ * @param {import('memwatch/frame').Hello} hello
  * @returns {boolean | null} null where it cannot be seen
  */
 function isApplied ({ flag, env }, hello) {
@@ -21,10 +23,20 @@ function isApplied ({ flag, env }, hello) {
   return seen.includes(false) ? false : seen.includes(null) ? null : true
 }
 
-/** @param {string} name @param {string} value @param {import('memwatch/frame').Hello} hello @returns {boolean | null} null for what agents do not say */
+/**
+ * @param {string} name
+ * @param {string} value
+ * @param {import('memwatch/frame').Hello} hello
+ * @returns {boolean | null} null for what agents do not say
+ */
 function isSet (name, value, hello) {
   // That it is asked for does not mean that the loader found it.
-  if (name === 'LD_PRELOAD') return hello.mallocEnv.LD_PRELOAD === value && (!value.includes('jemalloc') || hello.allocator === 'jemalloc')
+  if (name === 'LD_PRELOAD') {
+    return (
+      hello.mallocEnv.LD_PRELOAD === value &&
+      (!value.includes('jemalloc') || hello.allocator === 'jemalloc')
+    )
+  }
   if (name === 'NODE_OPTIONS') {
     const options = plainFlags(splitNodeOptions(value)) // as the agent says them
     return options.every(option => hello.nodeOptions.includes(option))

@@ -8,7 +8,8 @@ const { outcomesOf } = require('./prediction')
 const { spreadOf, isApart } = require('./spread')
 
 /**
- * Runs before a change and runs after it, side by side. The wire form of `memwatch compare --json` and `memwatch try --json`.
+ * Runs before a change and runs after it, side by side. The wire form of `memwatch compare --json`
+ * and `memwatch try --json`.
  *
  * @typedef {object} Comparison
  * @property {1} schema
@@ -39,13 +40,15 @@ const { spreadOf, isApart } = require('./spread')
  * @property {import('./spread').Spread | null} before
  * @property {import('./spread').Spread | null} after
  * @property {number | null} changeRatio of the medians: −0.31 is 31 % less
- * @property {boolean | null} beyondNoise whether the spreads lie apart; null where a side has one run
+ * @property {boolean | null} beyondNoise whether the spreads lie apart; null where a side has one
+ *   run
  *
  * @typedef {object} Tried
  * @property {string | null} diagnosis null where the change was named without a finding
  * @property {string} title
  * @property {import('../diagnoses/define-diagnosis').Change} change
- * @property {boolean | null} applied whether all runs after had it; null where that cannot be seen, as of code
+ * @property {boolean | null} applied whether all runs after had it; null where that cannot be seen,
+ *   as of code
  * @property {import('./prediction').Outcome[]} outcomes
  *
  * @typedef {object} Change
@@ -57,9 +60,11 @@ const { spreadOf, isApart } = require('./spread')
 
 /**
  * @typedef {import('./measure').Run} Run
- * @param {Run[]} before @param {Run[]} after may be empty: then there is nothing to compare with
- * @param {{ diagnosis: string | null, fix: import('../diagnoses/define-diagnosis').Fix }} [tried] the one that was applied; without it, of what the
- *   primary verdict of the first BEFORE recommends, the first that AFTER runs with
+ * @param {Run[]} before
+ * @param {Run[]} after may be empty: then there is nothing to compare with
+ * @param {{ diagnosis: string | null, fix: import('../diagnoses/define-diagnosis').Fix }} [tried]
+ *   the one that was applied; without it, of what the primary verdict of the first BEFORE
+ *   recommends, the first that AFTER runs with
  * @returns {Comparison}
  */
 function compare (before, after, tried = recommended(before, after)) {
@@ -67,7 +72,9 @@ function compare (before, after, tried = recommended(before, after)) {
     schema: 1,
     before: { runs: before.map(summaryOf) },
     after: { runs: after.map(summaryOf) },
-    rows: figureNames.map(name => rowOf(name, before, after)).filter(row => row.before || row.after),
+    rows: figureNames
+      .map(name => rowOf(name, before, after))
+      .filter(row => row.before || row.after),
     fix: tried
       ? {
           diagnosis: tried.diagnosis,
@@ -81,7 +88,12 @@ function compare (before, after, tried = recommended(before, after)) {
   }
 }
 
-/** @param {import('./figures').FigureName} name @param {Run[]} before @param {Run[]} after @returns {Row} */
+/**
+ * @param {import('./figures').FigureName} name
+ * @param {Run[]} before
+ * @param {Run[]} after
+ * @returns {Row}
+ */
 function rowOf (name, before, after) {
   const [was, is] = [before, after].map(runs => spreadOf(runs.map(({ figures }) => figures[name])))
   return {
@@ -95,7 +107,10 @@ function rowOf (name, before, after) {
   }
 }
 
-/** @param {Run[]} before @param {Run[]} after */
+/**
+ * @param {Run[]} before
+ * @param {Run[]} after
+ */
 function recommended (before, after) {
   const primary = before
     .map(({ target }) => target && primaryOf(findCase(target).verdicts)).find(Boolean)
@@ -104,13 +119,20 @@ function recommended (before, after) {
   return fix && { diagnosis: primary.diagnosis, fix }
 }
 
-/** @param {import('../diagnoses/define-diagnosis').Fix} fix @param {Run[]} runs */
+/**
+ * @param {import('../diagnoses/define-diagnosis').Fix} fix
+ * @param {Run[]} runs
+ */
 function appliedTo ({ change }, runs) {
   const seen = runs.map(({ target }) => target && isApplied(change, target.hello))
   return seen.includes(false) ? false : seen.includes(null) || seen.length === 0 ? null : true
 }
 
-/** @param {Run[]} before @param {Run[]} after @returns {Change[]} */
+/**
+ * @param {Run[]} before
+ * @param {Run[]} after
+ * @returns {Change[]}
+ */
 function changesOf (before, after) {
   const confirmed = (/** @type {Run} */ { target }) => (target ? findCase(target).verdicts : [])
     .filter(({ state, opportunity }) => state === 'confirmed' && !opportunity)
@@ -118,11 +140,19 @@ function changesOf (before, after) {
   const [was, is] = [before, after].map(runs => runs.map(confirmed))
   return [...new Set([...was, ...is].flat())].map(diagnosis => {
     const [had, has] = [was, is].map(runs => runs.filter(found => found.includes(diagnosis)).length)
-    return { diagnosis, change: had > 0 && has > 0 ? 'stayed' : had > 0 ? 'gone' : 'came', before: had, after: has }
+    return {
+      diagnosis,
+      change: had > 0 && has > 0 ? 'stayed' : had > 0 ? 'gone' : 'came',
+      before: had,
+      after: has
+    }
   })
 }
 
-/** @param {Run} run @returns {RunSummary} */
+/**
+ * @param {Run} run
+ * @returns {RunSummary}
+ */
 function summaryOf ({ file, command, exit, cut, target }) {
   return {
     recording: file,

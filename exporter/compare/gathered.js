@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * What the frames of one target say over a whole run. A target's history forgets seconds after ten minutes; peaks and what
- * lies between busy and quiet must not be forgotten.
+ * What the frames of one target say over a whole run. A target's history forgets seconds after ten
+ * minutes; peaks and what lies between busy and quiet must not be forgotten.
  */
 class Gathered {
   /** @type {number[]} uptime, of each frame that carries RSS */
@@ -31,9 +31,17 @@ class Gathered {
     const [used = 0, size = 0, available = 0] = values.spaces?.new_space ?? []
     this.newSpaceBytes = Math.max(this.newSpaceBytes, size)
     this.semiSpaceBytes = Math.max(this.semiSpaceBytes, used + available)
-    this.externalBytes = Math.max(this.externalBytes, values.externalPeakBytes ?? values.externalBytes ?? 0)
-    this.longestDelaySeconds = Math.max(this.longestDelaySeconds, frame.values.eventLoopDelay?.[2] ?? 0)
-    for (const key in values.gc) this.longestGcPauseSeconds = Math.max(this.longestGcPauseSeconds, values.gc[key][2])
+    this.externalBytes = Math.max(
+      this.externalBytes,
+      values.externalPeakBytes ?? values.externalBytes ?? 0
+    )
+    this.longestDelaySeconds = Math.max(
+      this.longestDelaySeconds,
+      frame.values.eventLoopDelay?.[2] ?? 0
+    )
+    for (const key in values.gc) {
+      this.longestGcPauseSeconds = Math.max(this.longestGcPauseSeconds, values.gc[key][2])
+    }
   }
 }
 

@@ -13,10 +13,12 @@ const { readFigures } = require('./figures')
  * @typedef {object} Run
  * @property {string} file
  * @property {string[]} command
- * @property {{ code: number | null, signal: string | null } | null} exit null where the recording does not say
+ * @property {{ code: number | null, signal: string | null } | null} exit null where the recording
+ *   does not say
  * @property {boolean} cut the recording breaks off
  * @property {import('../recording/format').Work} work
- * @property {import('../series/target').Target | null} target the one that is compared; null where none reported
+ * @property {import('../series/target').Target | null} target the one that is compared; null where
+ *   none reported
  * @property {Record<import('./figures').FigureName, number | null>} figures
  */
 
@@ -26,9 +28,10 @@ const RECORDING = /\.(ndjson|recording)(\.gz)?$/
 /**
  * @param {string} file
  * @param {object} [options]
- * @param {{ name: string, thread: string }} [options.like] compare this target; without it the one that has a primary verdict, else
- *   the main thread that used most CPU
- * @param {string} [options.diagnosis] instead of a primary verdict: this one, confirmed or suspected
+ * @param {{ name: string, thread: string }} [options.like] compare this target; without it the one
+ *   that has a primary verdict, else the main thread that used most CPU
+ * @param {string} [options.diagnosis] instead of a primary verdict: this one, confirmed or
+ *   suspected
  * @param {import('../recording/format').Work} [options.work] where the recording does not say
  * @param {(share: number) => void} [options.onProgress]
  * @returns {Promise<Run>}
@@ -64,14 +67,22 @@ async function measure (file, { like, diagnosis, work, onProgress } = {}) {
 }
 
 /**
- * @param {import('../series/target').Target[]} targets @param {{ name: string, thread: string }} [like] @param {string} [diagnosis]
+ * @param {import('../series/target').Target[]} targets
+ * @param {{ name: string, thread: string }} [like]
+ * @param {string} [diagnosis]
  * @returns {import('../series/target').Target | null}
  */
 function chosen (targets, like, diagnosis) {
   const cpuSeconds = (/** @type {import('../series/target').Target} */ { values }) => (values.cpuUserSeconds ?? 0) + (values.cpuSystemSeconds ?? 0)
   const busiest = (/** @type {import('../series/target').Target[]} */ some) => some.toSorted((a, b) => cpuSeconds(b) - cpuSeconds(a))[0]
   const mains = targets.filter(({ thread }) => thread === 'main')
-  if (like) return busiest(targets.filter(({ name, thread }) => name === like.name && thread === like.thread)) ?? busiest(mains) ?? null
+  if (like) {
+    return (
+      busiest(targets.filter(({ name, thread }) => name === like.name && thread === like.thread)) ??
+      busiest(mains) ??
+      null
+    )
+  }
   const ill = targets.filter(target => diagnosis
     ? findCase(target).verdicts.some(verdict =>
       verdict.diagnosis === diagnosis && ['suspected', 'confirmed'].includes(verdict.state))
@@ -81,13 +92,21 @@ function chosen (targets, like, diagnosis) {
 
 /**
  * The recordings that a path names: itself, or those of a folder, by name.
- * @param {string} at @returns {string[]} at least one
+ * @param {string} at
+ * @returns {string[]} at least one
  * @throws {RecordingError}
  */
 function recordingsAt (at) {
   if (!fs.statSync(at, { throwIfNoEntry: false })?.isDirectory()) return [at]
-  const names = fs.readdirSync(at).filter(name => RECORDING.test(name)).sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
-  if (names.length === 0) throw new RecordingError(`${at} holds no recording: none of its files ends in .ndjson or .ndjson.gz`)
+  const names = fs
+    .readdirSync(at)
+    .filter(name => RECORDING.test(name))
+    .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+  if (names.length === 0) {
+    throw new RecordingError(
+      `${at} holds no recording: none of its files ends in .ndjson or .ndjson.gz`
+    )
+  }
   return names.map(name => path.join(at, name))
 }
 

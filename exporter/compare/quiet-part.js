@@ -4,7 +4,10 @@ const { median, quantile } = require('simple-statistics')
 
 /** A second is quiet when it takes less than this share of the CPU of the run's busiest tenth, */
 const QUIET_SHARE = 0.25
-/** and of its event loop. On a machine that others keep busy a process gets little CPU, and is not quiet for that: its loop is active, waiting. */
+/**
+ * and of its event loop. On a machine that others keep busy a process gets little CPU, and is not
+ * quiet for that: its loop is active, waiting.
+ */
 const QUIET_LOOP_SHARE = 0.5
 const BUSIEST = 0.9
 /** Less CPU than this, in cores, is no load at all. */
@@ -13,12 +16,13 @@ const LEAST_BUSY_CORES = 0.05
 const LEAST_SECONDS = 5
 
 /**
- * RSS once the load is over: the median over the later half of the last quiet part. What an allocator gives back within some
- * seconds is given back by then, and what it keeps is kept. A quiet part is the longest stretch of quiet seconds that follows
- * a busy one and lasts five seconds at least; one odd second – a health check, a late GC – does not end it.
+ * RSS once the load is over: the median over the later half of the last quiet part. What an
+ * allocator gives back within some seconds is given back by then, and what it keeps is kept. A
+ * quiet part is the longest stretch of quiet seconds that follows a busy one and lasts five seconds
+ * at least; one odd second – a health check, a late GC – does not end it.
  *
- * @param {{ seconds: number[], rssBytes: number[], cpuSeconds: number[], loopSeconds: number[] }} run one entry a frame; CPU and what
- *   the event loop was active are cumulative
+ * @param {{ seconds: number[], rssBytes: number[], cpuSeconds: number[], loopSeconds: number[] }}
+ *   run one entry a frame; CPU and what the event loop was active are cumulative
  * @returns {number | null} bytes; null where the load lasts to the end, or there is none
  */
 function rssAfterLoad ({ seconds, rssBytes, cpuSeconds, loopSeconds }) {
@@ -28,12 +32,17 @@ function rssAfterLoad ({ seconds, rssBytes, cpuSeconds, loopSeconds }) {
   const [busyCores, busyLoop] = [quantile(cores, BUSIEST), quantile(loop, BUSIEST)]
   if (!(busyCores >= LEAST_BUSY_CORES)) return null
   const around = (/** @type {number[]} */ rates, /** @type {number} */ i) => median(rates.slice(Math.max(0, i - 1), i + 2))
-  const isQuiet = cores.map((_, i) => around(cores, i) < QUIET_SHARE * busyCores && around(loop, i) < QUIET_LOOP_SHARE * busyLoop)
+  const isQuiet = cores.map(
+    (_, i) =>
+      around(cores, i) < QUIET_SHARE * busyCores && around(loop, i) < QUIET_LOOP_SHARE * busyLoop
+  )
   for (let end = isQuiet.lastIndexOf(true); end > 0; end = isQuiet.lastIndexOf(true, end)) {
     const start = isQuiet.lastIndexOf(false, end) + 1
     if (start === 0) return null // the app had not begun
     // Entry i of a rate ends at entry i + 1 of seconds.
-    if (seconds[end + 1] - seconds[start] >= LEAST_SECONDS) return median(rssBytes.slice(Math.floor((start + end + 1) / 2), end + 2))
+    if (seconds[end + 1] - seconds[start] >= LEAST_SECONDS) {
+      return median(rssBytes.slice(Math.floor((start + end + 1) / 2), end + 2))
+    }
     end = start - 1
   }
   return null

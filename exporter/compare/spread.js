@@ -11,13 +11,16 @@ const { median, min, max } = require('simple-statistics')
  */
 function spreadOf (values) {
   const known = values.filter(value => value !== null)
-  return known.length === 0 ? null : { median: median(known), min: min(known), max: max(known), values: known }
+  return known.length === 0
+    ? null
+    : { median: median(known), min: min(known), max: max(known), values: known }
 }
 
 /**
- * Whether two spreads lie apart: no run of one is between those of the other. With three runs a side that happens by chance
- * once in ten times, with five once in 126; with one it says nothing.
- * @param {Spread | null} before @param {Spread | null} after
+ * Whether two spreads lie apart: no run of one is between those of the other. With three runs a
+ * side that happens by chance once in ten times, with five once in 126; with one it says nothing.
+ * @param {Spread | null} before
+ * @param {Spread | null} after
  * @returns {boolean | null} null where a side has fewer than two runs
  */
 function isApart (before, after) {

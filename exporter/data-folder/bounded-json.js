@@ -3,8 +3,9 @@
 const v8 = require('node:v8')
 
 /**
- * Bytes of V8's heap that a character of JSON stands for, at most: an object with its first property,
- * an array, one more value of either. A source map's `;` and `,` stand for lines and segments.
+ * Bytes of V8's heap that a character of JSON stands for, at most: an object with its first
+ * property, an array, one more value of either. A source map's `;` and `,` stand for lines and
+ * segments.
  */
 const HEAP_BYTES = new Uint8Array(128)
 for (const [character, bytes] of Object.entries({ '{': 72, '[': 40, ',': 72, ';': 40 })) {

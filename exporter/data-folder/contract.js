@@ -8,14 +8,16 @@ const MAX_TEXT_LENGTH = 16_384
 const MAX_ITEMS = 1000
 /**
  * The part of JSON Schema that exporter/expose/schemas.js uses.
- * @typedef {{ type?: string | string[], enum?: readonly unknown[], anyOf?: Schema[], items?: Schema,
- *   properties?: Record<string, any>, required?: string[], additionalProperties?: any }} Schema
+ * @typedef {{ type?: string | string[], enum?: readonly unknown[], anyOf?: Schema[], items?:
+ *   Schema, properties?: Record<string, any>, required?: string[], additionalProperties?: any }}
+ *   Schema
  */
 
 /**
  * A value rebuilt from its schema: unknown properties are dropped, numbers are finite and at most
  * 2^53, texts well-formed and without characters that act, all of it bounded.
- * @param {Schema} schema @param {unknown} value as JSON.parse returns it
+ * @param {Schema} schema
+ * @param {unknown} value as JSON.parse returns it
  * @returns {any} undefined when the value does not fit
  */
 function rebuild (schema, value) {
@@ -32,20 +34,33 @@ function rebuild (schema, value) {
 
 /** Later ones are no dates: the range of a Date in ECMAScript. */
 const MAX_UNIX_MS = 8.64e15
-/** @param {string} name of a property @param {unknown} value */
+/**
+ * @param {string} name of a property
+ * @param {unknown} value
+ */
 const isNoDate = (name, value) => name.endsWith('UnixMs') && typeof value === 'number' &&
   !(value >= 0 && value <= MAX_UNIX_MS)
 
-/** @param {number} value @param {(type: string) => boolean} accepts */
+/**
+ * @param {number} value
+ * @param {(type: string) => boolean} accepts
+ */
 const isNumber = (value, accepts) => Math.abs(value) <= Number.MAX_SAFE_INTEGER &&
   (accepts('number') || (accepts('integer') && Number.isInteger(value)))
 
-/** @param {string} text @returns {string | undefined} */
+/**
+ * @param {string} text
+ * @returns {string | undefined}
+ */
 const rebuildText = text => text.length > MAX_TEXT_LENGTH
   ? undefined
   : plainText(text)
 
-/** @param {Schema} schema @param {unknown[]} list @returns {unknown[] | undefined} */
+/**
+ * @param {Schema} schema
+ * @param {unknown[]} list
+ * @returns {unknown[] | undefined}
+ */
 function rebuildList ({ items = {} }, list) {
   if (list.length > MAX_ITEMS) return undefined
   const rebuilt = list.map(item => rebuild(items, item))
@@ -53,7 +68,8 @@ function rebuildList ({ items = {} }, list) {
 }
 
 /**
- * @param {Schema} schema @param {Record<string, unknown>} object
+ * @param {Schema} schema
+ * @param {Record<string, unknown>} object
  * @returns {Record<string, unknown> | undefined}
  */
 function rebuildObject ({ properties = {}, required = [], additionalProperties }, object) {
@@ -67,7 +83,11 @@ function rebuildObject ({ properties = {}, required = [], additionalProperties }
     : Object.fromEntries(rebuilt)
 }
 
-/** @template T, R @param {T[]} list @param {(item: T) => R | undefined} map */
+/**
+ * @template T, R
+ * @param {T[]} list
+ * @param {(item: T) => R | undefined} map
+ */
 function first (list, map) {
   for (const item of list) {
     const found = map(item)

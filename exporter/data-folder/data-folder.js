@@ -11,8 +11,8 @@ const { Quarantine } = require('./quarantine')
 const FULL = ['ENOSPC', 'EDQUOT']
 
 /**
- * The folder of --data-dir: checked at start, locked against a second exporter, and with a place for
- * what cannot be read.
+ * The folder of --data-dir: checked at start, locked against a second exporter, and with a place
+ * for what cannot be read.
  */
 class DataFolder {
   #lock
@@ -65,7 +65,10 @@ class DataFolder {
   }
 }
 
-/** @param {string} folder @throws {ConfigError} */
+/**
+ * @param {string} folder
+ * @throws {ConfigError}
+ */
 function assertUsable (folder) {
   try {
     makeFolder(folder)

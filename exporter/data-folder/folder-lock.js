@@ -23,8 +23,8 @@ class LockedError extends Error {}
 /**
  * Lock on a folder: a Unix socket in it that its holder listens on. The kernel closes the listener
  * with the process, however that ends, so a lock that refuses connections is abandoned. A file with
- * a pid could not say that: containers number their processes alike, and see none of each other.
- * It holds among the processes of one kernel; on a network file system other machines do not see it.
+ * a pid could not say that: containers number their processes alike, and see none of each other. It
+ * holds among the processes of one kernel; on a network file system other machines do not see it.
  */
 class FolderLock {
   #folder
@@ -66,7 +66,10 @@ class FolderLock {
     return this.#server !== undefined && this.#found() === this.#inode
   }
 
-  /** @param {number | undefined} abandoned inode of the lock to be replaced; where another is there by now, nothing is done */
+  /**
+   * @param {number | undefined} abandoned inode of the lock to be replaced; where another is there
+   *   by now, nothing is done
+   */
   async #replace (abandoned) {
     const name = `${NAME}-${randomUUID().slice(0, 8)}`
     const own = path.join(this.#folder, name)
@@ -86,7 +89,11 @@ class FolderLock {
   }
 }
 
-/** link() never replaces a lock that another has taken meanwhile. @param {string} own @param {string} file */
+/**
+ * link() never replaces a lock that another has taken meanwhile.
+ * @param {string} own
+ * @param {string} file
+ */
 function placeNew (own, file) {
   try {
     fs.linkSync(own, file)
@@ -96,7 +103,10 @@ function placeNew (own, file) {
   }
 }
 
-/** @param {string} file @returns {Promise<net.Server>} */
+/**
+ * @param {string} file
+ * @returns {Promise<net.Server>}
+ */
 function listen (file) {
   const server = net.createServer(socket => {
     socket.on('error', () => {}).end(`${process.pid} ${os.hostname()}`, () => socket.destroy())
@@ -110,7 +120,10 @@ function listen (file) {
   })
 }
 
-/** @param {string} file @returns {Promise<string | undefined>} who holds it; undefined: nobody */
+/**
+ * @param {string} file
+ * @returns {Promise<string | undefined>} who holds it; undefined: nobody
+ */
 function askHolder (file) {
   return new Promise(resolve => {
     let text = ''
@@ -135,7 +148,9 @@ function sayHolder (text) {
 /**
  * A path that is too long for a socket is reached through the descriptor of its folder.
  * @template T
- * @param {string} folder @param {string} name @param {(file: string) => Promise<T>} act
+ * @param {string} folder
+ * @param {string} name
+ * @param {(file: string) => Promise<T>} act
  * @returns {Promise<T>}
  */
 async function withShortPath (folder, name, act) {

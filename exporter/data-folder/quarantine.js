@@ -28,7 +28,8 @@ class Quarantine {
 
   /**
    * Moves a file, link or folder aside, or removes it where that fails. Never throws.
-   * @param {string} file @param {string} reason
+   * @param {string} file
+   * @param {string} reason
    */
   add (file, reason) {
     this.#count++
@@ -84,7 +85,10 @@ class Quarantine {
   }
 }
 
-/** @param {string} file @returns {number} of a folder the sum of its files; deeper ones are not counted */
+/**
+ * @param {string} file
+ * @returns {number} of a folder the sum of its files; deeper ones are not counted
+ */
 function bytesOf (file) {
   const stats = fs.lstatSync(file)
   if (!stats.isDirectory()) return stats.size

@@ -9,7 +9,11 @@ const fs = require('node:fs')
 const FLAGS = fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) |
   (fs.constants.O_NONBLOCK ?? 0)
 
-/** @param {string} file @param {fs.Stats} stats @throws {Error} for what is no regular file */
+/**
+ * @param {string} file
+ * @param {fs.Stats} stats
+ * @throws {Error} for what is no regular file
+ */
 function assertRegular (file, stats) {
   if (!stats.isFile()) throw new Error(`${file} is not a regular file`)
 }
@@ -35,7 +39,9 @@ function openRegularFile (file) {
 }
 
 /**
- * @param {number} fd @param {number} length @param {number} [offset]
+ * @param {number} fd
+ * @param {number} length
+ * @param {number} [offset]
  * @returns {Buffer} shorter where the file ends before
  */
 function readBytes (fd, length, offset = 0) {
@@ -52,7 +58,8 @@ function readBytes (fd, length, offset = 0) {
 /**
  * Reads a regular file. No more is read than the size that the kernel states, which is 0 for the
  * endless files of /proc.
- * @param {string} file @param {{ maxBytes: number }} options
+ * @param {string} file
+ * @param {{ maxBytes: number }} options
  * @returns {Buffer}
  * @throws {Error} when it is no regular file or larger, or what the file system throws
  */

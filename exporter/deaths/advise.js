@@ -15,7 +15,10 @@ const LEAST_RISE_SHARE = 0.2
 const LEAST_READINGS = 3
 
 /** Writes what is kept, and when; neither changes how the app runs. */
-const LOOK_FURTHER = 'To see what filled it: node --heapsnapshot-near-heap-limit=1 writes a heap snapshot at the limit (the process then needs about as much memory again as its heap, and takes seconds), node --report-on-fatalerror writes the stack and the heap spaces.'
+const LOOK_FURTHER =
+  'To see what filled it: node --heapsnapshot-near-heap-limit=1 writes a heap snapshot at the ' +
+    'limit (the process then needs about as much memory again as its heap, and takes seconds), ' +
+      'node --report-on-fatalerror writes the stack and the heap spaces.'
 
 /**
  * What a process that ran out of heap leaves open: whether it leaked, or its heap was too small for
@@ -31,34 +34,47 @@ function advise (reason, moments) {
 
 /** @param {import('./last-moments').LastMoments} moments */
 function sayGrowth ({ heapRise, heapSizeLimitBytes }) {
-  const either = 'either it keeps what it should let go (js-heap-leak), or what it holds at a time needs more than'
-  const limit = heapSizeLimitBytes === undefined ? 'its limit' : `the limit of ${formatBytes(heapSizeLimitBytes)}`
+  const either =
+    'either it keeps what it should let go (js-heap-leak), or what it holds at a time needs ' +
+      'more than'
+  const limit =
+    heapSizeLimitBytes === undefined
+      ? 'its limit'
+      : `the limit of ${formatBytes(heapSizeLimitBytes)}`
   if (!heapRise || heapRise.toBytes - heapRise.fromBytes < LEAST_RISE_SHARE * heapRise.toBytes) {
     return `No growth was seen before it: ${either} ${limit}, in one go.`
   }
   const { fromBytes, toBytes, seconds, readings, falls } = heapRise
   const rate = formatBytes((toBytes - fromBytes) / seconds)
-  const rose = `The heap grew from ${formatBytes(fromBytes)} to ${formatBytes(toBytes)} in its last ${formatSeconds(seconds)}, by ${rate}/s`
-  const line = readings >= LEAST_READINGS
-    ? falls === 0
-      ? `, and more was left after each of ${readings} major GCs: a leak looks so, and so does work that collects all its results first`
-      : `, and fell after ${falls} of ${readings} major GCs`
-    : ''
+  const rose = `The heap grew from ${formatBytes(fromBytes)} to ${formatBytes(toBytes)} in its ` +
+    `last ${formatSeconds(seconds)}, by ${rate}/s`
+  const line =
+    readings >= LEAST_READINGS
+      ? falls === 0
+        ? `, and more was left after each of ${readings} major GCs: a leak looks so, and so ` +
+          'does work that collects all its results first'
+        : `, and fell after ${falls} of ${readings} major GCs`
+      : ''
   return `${rose}${line}. So ${either} ${limit}.`
 }
 
 /** @param {import('./last-moments').LastMoments} moments */
 function sayRoom ({ rssBytes, heapUsedBytes, heapSizeLimitBytes, containerLimitBytes }) {
-  if (heapSizeLimitBytes === undefined || rssBytes === undefined || heapUsedBytes === undefined) return ''
+  if (heapSizeLimitBytes === undefined || rssBytes === undefined || heapUsedBytes === undefined) {
+    return ''
+  }
   const apart = 'tells them apart: work ends with more, a leak only takes longer'
   if (containerLimitBytes === undefined) {
     return `A higher limit ${apart}: --max-old-space-size=${roundMib(2 * heapSizeLimitBytes)}.`
   }
   const besideBytes = Math.max(0, rssBytes - heapUsedBytes)
-  const fitsMib = Math.floor((CONTAINER_SHARE * containerLimitBytes - besideBytes) / MIB / STEP_MIB) * STEP_MIB
+  const fitsMib =
+    Math.floor((CONTAINER_SHARE * containerLimitBytes - besideBytes) / MIB / STEP_MIB) * STEP_MIB
   return fitsMib * MIB >= WORTH_GROWTH * heapSizeLimitBytes
-    ? `A higher limit ${apart}: the container of ${formatBytes(containerLimitBytes)} has room for --max-old-space-size=${fitsMib}.`
-    : `A container with more memory ${apart}: this one of ${formatBytes(containerLimitBytes)} has no room for a higher heap limit.`
+    ? `A higher limit ${apart}: the container of ${formatBytes(containerLimitBytes)} has room ` +
+      `for --max-old-space-size=${fitsMib}.`
+    : `A container with more memory ${apart}: this one of ${formatBytes(containerLimitBytes)} ` +
+      'has no room for a higher heap limit.'
 }
 
 /** @param {number} bytes */

@@ -11,7 +11,10 @@ const { deathOf } = require('./deaths')
 
 /** How often those that fell silent are looked at. */
 const LOOK_EVERY_MS = 1000
-/** An agent that lives connects anew within a second or two; a loop that stands still has no reason to hang up. */
+/**
+ * An agent that lives connects anew within a second or two; a loop that stands still has no reason
+ * to hang up.
+ */
 const RETURN_WITHIN_MS = 5000
 /** After an exporter was away agents try every half minute, at most. */
 const FIND_WITHIN_MS = 45_000
@@ -25,7 +28,10 @@ const SILENT_INTERVALS = 3
 const TOLD_WITHIN_MS = 1000
 /** CPU that a loop which is blocked by its own work uses at least, of each second. */
 const BUSY_RATIO = 0.2
-/** A process that said goodbye and still lives after so long did not end: somebody else said it, or it was held up. */
+/**
+ * A process that said goodbye and still lives after so long did not end: somebody else said it, or
+ * it was held up.
+ */
 const LEAVE_WITHIN_MS = 30_000
 /** Goodbyes that wait for the kernel. Beyond, the goodbye alone must do. */
 const MOST_LEAVING = 64
@@ -37,7 +43,8 @@ const LAST_MINUTES_SECONDS = 600
  * @property {import('../series/target').Target} target
  * @property {Witness | null} witness
  * @property {number | undefined} oomKills in its cgroup when last counted while it lived
- * @property {{ sinceUnixMs: number, unreachable: boolean, unwatched: boolean } | undefined} vanished unwatched: while no exporter was looking
+ * @property {{ sinceUnixMs: number, unreachable: boolean, unwatched: boolean } | undefined}
+ *   vanished unwatched: while no exporter was looking
  * @property {import('../process/witness').Sight | undefined} sight while it is silent
  * @property {number | undefined} silentGrowthBytes
  * @property {import('./silence').SilenceCause | undefined} silence
@@ -46,8 +53,9 @@ const LAST_MINUTES_SECONDS = 600
  */
 
 /**
- * Watches targets die. Emits `death` (death, lastMinutes, target), once for each process, and for a worker that ran out of heap; `alive` (id
- * of the death) when someone comes back who was taken for dead, as after the network was gone; and `lives` (target) when the kernel shows that a process
+ * Watches targets die. Emits `death` (death, lastMinutes, target), once for each process, and for a
+ * worker that ran out of heap; `alive` (id of the death) when someone comes back who was taken for
+ * dead, as after the network was gone; and `lives` (target) when the kernel shows that a process
  * lives which said goodbye.
  */
 class DeathWatch extends EventEmitter {
@@ -57,11 +65,17 @@ class DeathWatch extends EventEmitter {
   #overNetwork
   /** @type {Map<import('../series/target').Target, Watched>} */
   #watched = new Map()
-  /** Ids of the deaths of those that are not watched any more. @type {WeakMap<import('../series/target').Target, string>} */
+  /**
+   * Ids of the deaths of those that are not watched any more.
+   * @type {WeakMap<import('../series/target').Target, string>}
+   */
   #dead = new WeakMap()
   /** Those that said goodbye, while the kernel still shows their process. @type {Set<Watched>} */
   #leaving = new Set()
-  /** Those whose process the kernel showed to be gone. @type {WeakSet<import('../series/target').Target>} */
+  /**
+   * Those whose process the kernel showed to be gone.
+   * @type {WeakSet<import('../series/target').Target>}
+   */
   #gone = new WeakSet()
   /** Processes whose parent will say how they ended. @type {Set<number>} */
   #told = new Set()
@@ -72,8 +86,8 @@ class DeathWatch extends EventEmitter {
 
   /**
    * @param {import('../series/targets').Targets} targets
-   * @param {{ now?: () => number, witnessOf?: (hello: import('memwatch/frame').Hello) => Witness | null, overNetwork?: boolean }} [options] now: ms; overNetwork: silence may be the
-   *   network's
+   * @param {{ now?: () => number, witnessOf?: (hello: import('memwatch/frame').Hello) => Witness |
+   *   null, overNetwork?: boolean }} [options] now: ms; overNetwork: silence may be the network's
    */
   constructor (targets, { now = steadyUnixMs, witnessOf = Witness.of, overNetwork = false } = {}) {
     super()
@@ -84,7 +98,9 @@ class DeathWatch extends EventEmitter {
     targets.on('open', target => this.#open(target))
     targets.on('frame', target => this.#heard(target))
     targets.on('back', target => this.#back(target))
-    targets.on('vanish', (target, unreachable, unwatched = false) => this.#vanish(target, { unreachable, unwatched }))
+    targets.on('vanish', (target, unreachable, unwatched = false) =>
+      this.#vanish(target, { unreachable, unwatched })
+    )
     targets.on('end', (target, cause) => this.#end(target, cause))
   }
 
@@ -108,17 +124,26 @@ class DeathWatch extends EventEmitter {
 
   /**
    * What the kernel says of a target's process, where it was seen when the target was opened.
-   * @param {import('../series/target').Target} target @returns {'lives' | 'gone' | undefined}
+   * @param {import('../series/target').Target} target
+   * @returns {'lives' | 'gone' | undefined}
    */
   sightOf (target) {
-    const main = target.thread === 'main' ? target : this.#targets.all.find(({ hello, thread }) => thread === 'main' && processOf(hello) === processOf(target.hello))
+    const main =
+      target.thread === 'main'
+        ? target
+        : this.#targets.all.find(
+          ({ hello, thread }) => thread === 'main' && processOf(hello) === processOf(target.hello)
+        )
     if (!main) return undefined
     if (this.#gone.has(main)) return 'gone'
     const witness = this.#watched.get(main)?.witness
     return witness ? (witness.look().state === 'gone' ? 'gone' : 'lives') : undefined
   }
 
-  /** Why a target is silent; undefined while it is not. @param {import('../series/target').Target} target */
+  /**
+   * Why a target is silent; undefined while it is not.
+   * @param {import('../series/target').Target} target
+   */
   silenceOf (target) {
     return this.#watched.get(target)?.silence
   }
@@ -128,7 +153,10 @@ class DeathWatch extends EventEmitter {
     this.#told.add(pid)
   }
 
-  /** @param {number} pid that was expected to end @param {import('../process/witness').Exit} exit */
+  /**
+   * @param {number} pid that was expected to end
+   * @param {import('../process/witness').Exit} exit
+   */
   exited (pid, exit) {
     this.#told.delete(pid)
     for (const watched of this.#watched.values()) {
@@ -149,7 +177,8 @@ class DeathWatch extends EventEmitter {
     for (const watched of this.#watched.values()) {
       if (watched.vanished) this.#lookForVanished(watched)
       else {
-        const intervals = (now - watched.target.seenAtUnixMs) / 1000 / watched.target.hello.intervalSeconds
+        const intervals =
+          (now - watched.target.seenAtUnixMs) / 1000 / watched.target.hello.intervalSeconds
         if (intervals > LATE_INTERVALS) this.#lookAtLate(watched, intervals > SILENT_INTERVALS)
       }
     }
@@ -158,10 +187,20 @@ class DeathWatch extends EventEmitter {
   /** @param {import('../series/target').Target} target */
   #open (target) {
     // A process that says hello has not left.
-    for (const watched of this.#leaving) if (processOf(watched.target.hello) === processOf(target.hello)) this.#stays(watched)
+    for (const watched of this.#leaving) {
+      if (processOf(watched.target.hello) === processOf(target.hello)) this.#stays(watched)
+    }
     const witness = target.thread === 'main' ? this.#witnessOf(target.hello) : null
     this.#watched.set(target, {
-      target, witness, oomKills: witness?.oomKills(), vanished: undefined, sight: undefined, silentGrowthBytes: undefined, silence: undefined, exit: undefined, byeCode: undefined
+      target,
+      witness,
+      oomKills: witness?.oomKills(),
+      vanished: undefined,
+      sight: undefined,
+      silentGrowthBytes: undefined,
+      silence: undefined,
+      exit: undefined,
+      byeCode: undefined
     })
   }
 
@@ -187,7 +226,10 @@ class DeathWatch extends EventEmitter {
     if (containerOomKills !== undefined) watched.oomKills = watched.witness?.oomKills()
   }
 
-  /** @param {Watched} watched @param {boolean} silent */
+  /**
+   * @param {Watched} watched
+   * @param {boolean} silent
+   */
   #lookAtLate (watched, silent) {
     const { witness, target } = watched
     if (!witness) {
@@ -198,13 +240,28 @@ class DeathWatch extends EventEmitter {
     const before = watched.sight
     watched.sight = sight
     const rss = witness.rssBytes()
-    if (rss !== undefined && target.values.rssBytes !== undefined) watched.silentGrowthBytes = Math.max(watched.silentGrowthBytes ?? 0, rss - target.values.rssBytes)
+    if (rss !== undefined && target.values.rssBytes !== undefined) {
+      watched.silentGrowthBytes = Math.max(
+        watched.silentGrowthBytes ?? 0,
+        rss - target.values.rssBytes
+      )
+    }
     if (!silent) return
     if (sight.state === 'stopped') watched.silence = 'stopped'
-    else if (sight.state !== 'gone' && before) watched.silence = sight.cpuSeconds - before.cpuSeconds >= BUSY_RATIO * LOOK_EVERY_MS / 1000 ? 'loop_blocked' : this.#overNetwork ? 'unknown' : 'waiting'
+    else if (sight.state !== 'gone' && before) {
+      watched.silence =
+        sight.cpuSeconds - before.cpuSeconds >= (BUSY_RATIO * LOOK_EVERY_MS) / 1000
+          ? 'loop_blocked'
+          : this.#overNetwork
+            ? 'unknown'
+            : 'waiting'
+    }
   }
 
-  /** @param {import('../series/target').Target} target @param {{ unreachable: boolean, unwatched: boolean }} how */
+  /**
+   * @param {import('../series/target').Target} target
+   * @param {{ unreachable: boolean, unwatched: boolean }} how
+   */
   #vanish (target, how) {
     const watched = this.#watched.get(target)
     if (!watched || this.#stopped) return
@@ -213,18 +270,30 @@ class DeathWatch extends EventEmitter {
     else if (watched.witness && !how.unwatched) this.#lookWhileDying(watched, 0)
   }
 
-  /** How it ended can be read only until its parent has asked. @param {Watched} watched @param {number} look */
+  /**
+   * How it ended can be read only until its parent has asked.
+   * @param {Watched} watched
+   * @param {number} look
+   */
   #lookWhileDying (watched, look) {
     if (!watched.vanished || !this.#watched.has(watched.target)) return
     const sight = /** @type {Witness} */ (watched.witness).look()
     watched.exit ??= sight.exit
     if (sight.state === 'gone') return this.#settleGone(watched)
-    if (look + 1 < DYING_LOOKS_MS.length) setTimeout(() => this.#lookWhileDying(watched, look + 1), DYING_LOOKS_MS[look + 1] - DYING_LOOKS_MS[look]).unref()
+    if (look + 1 < DYING_LOOKS_MS.length) {
+      setTimeout(
+        () => this.#lookWhileDying(watched, look + 1),
+        DYING_LOOKS_MS[look + 1] - DYING_LOOKS_MS[look]
+      ).unref()
+    }
   }
 
   /** @param {Watched} watched */
   #settleGone (watched) {
-    const waits = !watched.exit && this.#told.has(watched.target.hello.pid) && this.#now() - (watched.vanished?.sinceUnixMs ?? 0) < TOLD_WITHIN_MS
+    const waits =
+      !watched.exit &&
+      this.#told.has(watched.target.hello.pid) &&
+      this.#now() - (watched.vanished?.sinceUnixMs ?? 0) < TOLD_WITHIN_MS
     if (!waits) this.#settle(watched)
   }
 
@@ -238,25 +307,37 @@ class DeathWatch extends EventEmitter {
       if (sight.state === 'gone') this.#settleGone(watched)
       else if (!this.#leaving.has(watched)) watched.silence = 'connection_lost'
       else if (this.#now() - vanished.sinceUnixMs >= LEAVE_WITHIN_MS) this.#stays(watched)
-    } else if (this.#now() - vanished.sinceUnixMs >= (vanished.unwatched ? FIND_WITHIN_MS : RETURN_WITHIN_MS)) {
+    } else if (
+      this.#now() - vanished.sinceUnixMs >=
+      (vanished.unwatched ? FIND_WITHIN_MS : RETURN_WITHIN_MS)
+    ) {
       this.#settle(watched)
     }
   }
 
-  /** @param {import('../series/target').Target} target @param {import('../series/targets').EndCause} cause */
+  /**
+   * @param {import('../series/target').Target} target
+   * @param {import('../series/targets').EndCause} cause
+   */
   #end (target, cause) {
     const watched = this.#watched.get(target)
     if (!watched || this.#stopped) return
     if (cause === 'bye') return this.#leave(watched)
-    const lives = cause === 'forgotten' && watched.witness && watched.witness.look().state !== 'gone'
+    const lives =
+      cause === 'forgotten' && watched.witness && watched.witness.look().state !== 'gone'
     if (lives) this.#watched.delete(target)
     else this.#settle(watched, cause === 'replaced')
   }
 
-  /** It said goodbye. That its process is gone, the kernel must say, where it can be asked. @param {Watched} watched */
+  /**
+   * It said goodbye. That its process is gone, the kernel must say, where it can be asked.
+   * @param {Watched} watched
+   */
   #leave (watched) {
     watched.byeCode = watched.target.exitCode
-    if (!watched.witness || watched.exit || this.#leaving.size >= MOST_LEAVING) return this.#settle(watched)
+    if (!watched.witness || watched.exit || this.#leaving.size >= MOST_LEAVING) {
+      return this.#settle(watched)
+    }
     this.#leaving.add(watched)
     watched.vanished = { sinceUnixMs: this.#now(), unreachable: false, unwatched: false }
     this.#lookWhileDying(watched, 0)
@@ -274,7 +355,11 @@ class DeathWatch extends EventEmitter {
     if (this.#leaving.delete(watched) && this.#leaving.size === 0) this.emit('settled')
   }
 
-  /** It is gone: say why. @param {Watched} watched @param {boolean} [replaced] another of its name is there */
+  /**
+   * It is gone: say why.
+   * @param {Watched} watched
+   * @param {boolean} [replaced] another of its name is there
+   */
   #settle (watched, replaced = false) {
     const { target, vanished, exit, silentGrowthBytes, byeCode } = watched
     const isGone = watched.witness !== null && watched.witness.look().state === 'gone'
@@ -286,18 +371,40 @@ class DeathWatch extends EventEmitter {
     const diedAtUnixMs = Math.round(vanished?.sinceUnixMs ?? this.#now())
     const kills = oomKillsSince(watched, this.#targets.all)
     const moments = lastMoments(target, diedAtUnixMs)
-    const explanation = explainDeath({ moments, unwatched: unwatched ? (replaced ? 'restarted' : 'unknown') : undefined, byeCode, exit, isGone, ...kills, silentGrowthBytes, unreachable: vanished?.unreachable })
+    const explanation = explainDeath({
+      moments,
+      unwatched: unwatched ? (replaced ? 'restarted' : 'unknown') : undefined,
+      byeCode,
+      exit,
+      isGone,
+      ...kills,
+      silentGrowthBytes,
+      unreachable: vanished?.unreachable
+    })
     if (target.thread === 'main' || this.#ranOutOfHeap(target, explanation)) {
-      const death = deathOf(target, { diedAtUnixMs, explanation, exitCode: exit ? exit.code : byeCode, signal: exit?.signal, advice: advise(explanation.reason, moments) })
+      const death = deathOf(target, {
+        diedAtUnixMs,
+        explanation,
+        exitCode: exit ? exit.code : byeCode,
+        signal: exit?.signal,
+        advice: advise(explanation.reason, moments)
+      })
       this.#dead.set(target, death.id)
       this.emit('death', death, target.lastMinutes(LAST_MINUTES_SECONDS), target)
     }
     this.#forget(watched)
   }
 
-  /** A worker ends as its app likes; one whose heap was full did not. @param {import('../series/target').Target} target @param {import('./explain').Explanation} explanation */
+  /**
+   * A worker ends as its app likes; one whose heap was full did not.
+   * @param {import('../series/target').Target} target
+   * @param {import('./explain').Explanation} explanation
+   */
   #ranOutOfHeap (target, { reason, sure }) {
-    const lives = this.#targets.all.some(({ hello, thread, connected }) => thread === 'main' && connected && processOf(hello) === processOf(target.hello))
+    const lives = this.#targets.all.some(
+      ({ hello, thread, connected }) =>
+        thread === 'main' && connected && processOf(hello) === processOf(target.hello)
+    )
     return reason === 'heap_oom' && sure !== 'possible' && lives
   }
 }

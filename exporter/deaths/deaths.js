@@ -36,9 +36,12 @@ const MAX_NAMES = 1000
  * @property {string} text one sentence
  * @property {number | null} exitCode
  * @property {string | null} signal
- * @property {{ diagnosis: string, summary: string, fix: string } | null} verdict the primary one at its end
- * @property {string | null} [advice] what to do, where no verdict says so; deaths of older exporters have none
- * @property {string | null} suspects of one that ran out of memory: the lines that the last heap profile pointed at
+ * @property {{ diagnosis: string, summary: string, fix: string } | null} verdict the primary one at
+ *   its end
+ * @property {string | null} [advice] what to do, where no verdict says so; deaths of older
+ *   exporters have none
+ * @property {string | null} suspects of one that ran out of memory: the lines that the last heap
+ *   profile pointed at
  *
  * @typedef {import('../series/target').LastMinutes} LastMinutes
  */
@@ -53,7 +56,10 @@ const MAX_NAMES = 1000
  * @param {string | null} [end.advice]
  * @returns {Death}
  */
-function deathOf (target, { diedAtUnixMs, explanation, exitCode = null, signal = null, advice = null }) {
+function deathOf (
+  target,
+  { diedAtUnixMs, explanation, exitCode = null, signal = null, advice = null }
+) {
   const { hello, name, thread, frame } = target
   const { suspects, verdicts } = findCase(target)
   const verdict = primaryOf(verdicts)
@@ -73,25 +79,43 @@ function deathOf (target, { diedAtUnixMs, explanation, exitCode = null, signal =
     signal,
     advice: verdict ? null : advice,
     suspects: (ranOut && shortText(suspects.get('js-heap-leak')?.suspects ?? null)) || null,
-    verdict: verdict && { diagnosis: verdict.diagnosis, summary: verdict.summary, fix: pasteLine(verdict.fix[0]) }
+    verdict: verdict && {
+      diagnosis: verdict.diagnosis,
+      summary: verdict.summary,
+      fix: pasteLine(verdict.fix[0])
+    }
   }
 }
 
 /** Who died, of what, and how often. */
 class Deaths {
-  /** Newest last; ten minutes are 250 KB of JSON, and a tenth of that compressed. @type {{ death: Death, lastMinutes: Buffer }[]} */
+  /**
+   * Newest last; ten minutes are 250 KB of JSON, and a tenth of that compressed.
+   * @type {{ death: Death, lastMinutes: Buffer }[]}
+   */
   #kept = []
-  /** @type {Map<string, { counts: Map<import('./reasons').ReasonName, number>, last: Death | undefined }>} by target and thread */
+  /**
+   * @type {Map<string, { counts: Map<import('./reasons').ReasonName, number>, last: Death |
+   *   undefined }>} by target and thread
+   */
   #byName = new Map()
 
-  /** @param {Death} death @param {LastMinutes} lastMinutes @returns {Buffer} the latter, packed: see restore */
+  /**
+   * @param {Death} death
+   * @param {LastMinutes} lastMinutes
+   * @returns {Buffer} the latter, packed: see restore
+   */
   add (death, lastMinutes) {
     const packed = exactBuffer(gzipSync(JSON.stringify(lastMinutes)))
     this.restore(death, packed)
     return packed
   }
 
-  /** One from before this exporter. @param {Death} death @param {Buffer} lastMinutes packed */
+  /**
+   * One from before this exporter.
+   * @param {Death} death
+   * @param {Buffer} lastMinutes packed
+   */
   restore (death, lastMinutes) {
     this.#kept.push({ death, lastMinutes })
     if (this.#kept.length > MAX_DEATHS) this.#kept.shift()
@@ -104,7 +128,11 @@ class Deaths {
     if (this.#byName.size > MAX_NAMES) this.#byName.delete(/** @type {string} */ (this.#byName.keys().next().value))
   }
 
-  /** It was none. What was counted stays counted: a counter that falls looks like one that begins anew. @param {string} id */
+  /**
+   * It was none. What was counted stays counted: a counter that falls looks like one that begins
+   * anew.
+   * @param {string} id
+   */
   retract (id) {
     this.#kept = this.#kept.filter(({ death }) => death.id !== id)
     for (const known of this.#byName.values()) if (known.last?.id === id) known.last = undefined
@@ -115,27 +143,36 @@ class Deaths {
     return this.#kept.map(({ death }) => death).reverse()
   }
 
-  /** @param {string} id @returns {{ death: Death, lastMinutes: LastMinutes } | undefined} */
+  /**
+   * @param {string} id
+   * @returns {{ death: Death, lastMinutes: LastMinutes } | undefined}
+   */
   find (id) {
     const kept = this.#kept.find(({ death }) => death.id === id)
     return kept && { death: kept.death, lastMinutes: unpackMinutes(kept.lastMinutes) }
   }
 
   /**
-   * Exits of all that died, and zeros of what can be alerted on for those that live: a counter that begins at 1 shows no increase.
+   * Exits of all that died, and zeros of what can be alerted on for those that live: a counter that
+   * begins at 1 shows no increase.
    * @param {Iterable<{ name: string, thread: string }>} targets that are watched now
-   * @returns {{ target: string, thread: string, reason: import('./reasons').ReasonName, count: number }[]}
+   * @returns
+   *   {{ target: string, thread: string, reason: import('./reasons').ReasonName, count: number }[]}
    */
   exits (targets) {
     const rows = []
     const names = new Set(this.#byName.keys())
-    for (const { name, thread } of targets) if (thread === 'main') names.add(JSON.stringify([name, thread]))
+    for (const { name, thread } of targets) {
+      if (thread === 'main') names.add(JSON.stringify([name, thread]))
+    }
     for (const key of names) {
       const [target, thread] = JSON.parse(key)
       const counts = this.#byName.get(key)?.counts
       for (const [reason, { counted }] of /** @type {[import('./reasons').ReasonName, import('./reasons').Reason][]} */ (Object.entries(reasons))) {
         const count = counts?.get(reason)
-        if (count !== undefined || (counted && thread === 'main')) rows.push({ target, thread, reason, count: count ?? 0 })
+        if (count !== undefined || (counted && thread === 'main')) {
+          rows.push({ target, thread, reason, count: count ?? 0 })
+        }
       }
     }
     return rows
@@ -147,10 +184,15 @@ class Deaths {
   }
 }
 
-/** @param {Buffer} packed that may come from a folder that others write to @returns {LastMinutes} empty when they cannot be read */
+/**
+ * @param {Buffer} packed that may come from a folder that others write to
+ * @returns {LastMinutes} empty when they cannot be read
+ */
 function unpackMinutes (packed) {
   try {
-    const minutes = parseBounded(gunzipSync(packed, { maxOutputLength: MAX_MINUTES_BYTES }).toString())
+    const minutes = parseBounded(
+      gunzipSync(packed, { maxOutputLength: MAX_MINUTES_BYTES }).toString()
+    )
     return rebuild(MINUTES, minutes) ?? { secondsBefore: [], tracks: {} }
   } catch {
     return { secondsBefore: [], tracks: {} }

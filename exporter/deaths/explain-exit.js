@@ -4,9 +4,14 @@ const os = require('node:os')
 const { formatBytes, formatSeconds } = require('../text/format')
 const { LOOK_FURTHER } = require('./advise')
 
-/** A shell, and whoever starts a program through one, says 128 + N of a child that signal N ended. */
+/**
+ * A shell, and whoever starts a program through one, says 128 + N of a child that signal N ended.
+ */
 const SIGNAL_CODES = 128
-/** A process of which nothing was heard grew, where its RSS rose by this: Node.js starts with 40 MiB. */
+/**
+ * A process of which nothing was heard grew, where its RSS rose by this: Node.js starts with 40
+ * MiB.
+ */
 const GREW_BYTES = 64 * 2 ** 20
 
 /** Signals that a process brings on itself. */
@@ -26,33 +31,49 @@ const CRASHES = ['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP']
  * @param {object} known
  * @param {{ code: number | null, signal: string | null }} known.exit of the command
  * @param {number} known.durationSeconds
- * @param {readonly { atSeconds: number, rssBytes: number }[]} [known.rss] of its process, oldest first
- * @param {number} [known.oomKills] kills for memory in its cgroup meanwhile; undefined: nobody counted
+ * @param {readonly { atSeconds: number, rssBytes: number }[]} [known.rss] of its process, oldest
+ *   first
+ * @param {number} [known.oomKills] kills for memory in its cgroup meanwhile; undefined: nobody
+ *   counted
  * @returns {Ending | null} null where it ended by itself
  */
 function explainExit ({ exit, durationSeconds, rss = [], oomKills }) {
   const signal = exit.signal ?? findSignal(exit.code)
   if (signal === undefined) return null
   const status = exit.signal ? '' : ` (exit status ${exit.code})`
-  const began = `It ended with ${signal}${status} after ${formatSeconds(durationSeconds)}, before a process of it could report: the agent reports when the event loop turns, and a program that computes from its first line on never lets it.`
-  // A status of 128 + N is that of a program which started another: the samples are not the other's.
+  const began = `It ended with ${signal}${status} after ${formatSeconds(durationSeconds)}, ` +
+    'before a process of it could report: the agent reports when the event loop turns, and a ' +
+      'program that computes from its first line on never lets it.'
+  // A status of 128 + N is that of a program which started another: the samples are not the
+  // other's.
   const growth = exit.signal ? sayGrowth(rss) : ''
   if (signal === 'SIGABRT') {
     const grew = growth !== '' && rss[rss.length - 1].rssBytes - rss[0].rssBytes >= GREW_BYTES
     return {
       reason: 'heap_oom',
       sure: grew ? 'likely' : 'possible',
-      text: `${began}${growth} V8 aborts so when its heap is full: "JavaScript heap out of memory" on stderr says so.`,
-      advice: `Either it keeps what it should let go, or it needs a larger heap: --max-old-space-size tells them apart. ${LOOK_FURTHER}`
+      text: `${began}${growth} V8 aborts so when its heap is full: "JavaScript heap out of ` +
+        'memory" on stderr says so.',
+      advice: 'Either it keeps what it should let go, or it needs a larger heap: ' +
+        `--max-old-space-size tells them apart. ${LOOK_FURTHER}`
     }
   }
   if (signal === 'SIGKILL') {
     return {
       reason: oomKills ? 'oom_kill' : 'killed',
       sure: oomKills ? 'certain' : 'possible',
-      text: `${began}${growth} ${oomKills ? 'The kernel killed for memory in its cgroup meanwhile.' : oomKills === 0 ? 'The kernel counts no kill for memory in its cgroup.' : 'The kernel may have killed it for memory: `dmesg | grep -i "killed process"` tells.'}`,
+      text: `${began}${growth} ` +
+        `${oomKills
+? 'The kernel killed for memory in its cgroup ' +
+          'meanwhile.'
+: oomKills === 0
+? 'The kernel counts no kill for memory in its ' +
+            'cgroup.'
+: 'The kernel may have killed it for memory: `dmesg | grep -i "killed ' +
+              'process"` tells.'}`,
       advice: oomKills
-        ? 'Give the container more memory, or keep V8 below its limit with --max-old-space-size: then V8 ends it with an error that says where.'
+        ? 'Give the container more memory, or keep V8 below its limit with ' +
+          '--max-old-space-size: then V8 ends it with an error that says where.'
         : null
     }
   }
@@ -61,16 +82,22 @@ function explainExit ({ exit, durationSeconds, rss = [], oomKills }) {
       reason: 'crash',
       sure: 'certain',
       text: `${began}${growth} Native code crashes so: an addon, or Node.js itself.`,
-      advice: 'A core dump says where: `ulimit -c unlimited`, then `coredumpctl gdb` or `gdb node core`.'
+      advice:
+        'A core dump says where: `ulimit -c unlimited`, then `coredumpctl gdb` or `gdb node core`.'
     }
   }
   return { reason: 'killed', sure: 'certain', text: `${began}${growth}`, advice: null }
 }
 
-/** @param {number | null} code @returns {string | undefined} */
+/**
+ * @param {number | null} code
+ * @returns {string | undefined}
+ */
 function findSignal (code) {
   if (code === null || code <= SIGNAL_CODES) return undefined
-  return Object.entries(os.constants.signals).find(([, number]) => number === code - SIGNAL_CODES)?.[0]
+  return Object.entries(os.constants.signals).find(
+    ([, number]) => number === code - SIGNAL_CODES
+  )?.[0]
 }
 
 /** @param {readonly { atSeconds: number, rssBytes: number }[]} rss */
@@ -81,7 +108,8 @@ function sayGrowth (rss) {
   const seconds = last.atSeconds - first.atSeconds
   const rise = last.rssBytes - first.rssBytes
   return seconds > 0 && rise >= GREW_BYTES
-    ? ` Its RSS rose from ${formatBytes(first.rssBytes)} to ${formatBytes(last.rssBytes)}, by ${formatBytes(rise / seconds)}/s, to the end.`
+    ? ` Its RSS rose from ${formatBytes(first.rssBytes)} to ${formatBytes(last.rssBytes)}, by ` +
+      `${formatBytes(rise / seconds)}/s, to the end.`
     : ` Its RSS was ${formatBytes(last.rssBytes)} at the end.`
 }
 

@@ -2,28 +2,54 @@
 
 const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 
-/** Share of a limit from which on reaching it in the last second is likely: what is between two frames is not seen. */
+/**
+ * Share of a limit from which on reaching it in the last second is likely: what is between two
+ * frames is not seen.
+ */
 const NEAR_CONTAINER_RATIO = 0.9
 const NEAR_HEAP_RATIO = 0.85
 /** GCs that take so much of the time are those of a heap that is full. */
 const THRASH_RATIO = 0.3
-/** A rise to a new height by so much of a limit, in one interval, has just begun: how steep it was by the end is not known. */
+/**
+ * A rise to a new height by so much of a limit, in one interval, has just begun: how steep it was
+ * by the end is not known.
+ */
 const RECORD_RATIO = 0.1
 /** Of a process that aborted less will do: hardly anything else aborts. */
 const ABORTED_RECORD_RATIO = 0.03
 const ABORTED_NEAR_HEAP_RATIO = 0.7
-/** Silence of so many intervals is more than a frame that is late; of a process that aborted less will do. */
+/**
+ * Silence of so many intervals is more than a frame that is late; of a process that aborted less
+ * will do.
+ */
 const SILENT_INTERVALS = 2.5
 const ABORTED_SILENT_INTERVALS = 1.5
-/** Who is silent for so long is restarted by a liveness probe: three periods of ten seconds by default, often less. */
+/**
+ * Who is silent for so long is restarted by a liveness probe: three periods of ten seconds by
+ * default, often less.
+ */
 const HUNG_SECONDS = 10
 /** A process that ended on being asked to: 128 + SIGINT, SIGTERM; and 0. */
 const CLEAN_CODES = [0, 130, 143]
 /** What only the process itself, or a tool that debugs it, brings about. */
-const CRASH_SIGNALS = ['SIGSEGV', 'SIGABRT', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP', 'SIGSYS', 'SIGSTKFLT', 'SIGXCPU', 'SIGXFSZ']
+const CRASH_SIGNALS = [
+  'SIGSEGV',
+  'SIGABRT',
+  'SIGBUS',
+  'SIGILL',
+  'SIGFPE',
+  'SIGTRAP',
+  'SIGSYS',
+  'SIGSTKFLT',
+  'SIGXCPU',
+  'SIGXFSZ'
+]
 /** Node's own exit codes. https://nodejs.org/api/process.html#exit-codes */
 const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
-  1: 'an uncaught exception, or process.exit(1)', 5: 'a fatal error in V8', 7: 'an uncaughtException handler that threw', 13: 'a top-level await that never settled'
+  1: 'an uncaught exception, or process.exit(1)',
+  5: 'a fatal error in V8',
+  7: 'an uncaughtException handler that threw',
+  13: 'a top-level await that never settled'
 })
 
 /**
@@ -33,7 +59,8 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
  * @property {number} [byeCode] exit code of its goodbye
  * @property {import('../process/witness').Exit} [exit] as its parent or the kernel knows it
  * @property {boolean} [isGone] the kernel shows that the process is gone
- * @property {number} [oomKills] kills for memory in its cgroup since its last frames, as the kernel counts; undefined where that cannot be seen
+ * @property {number} [oomKills] kills for memory in its cgroup since its last frames, as the kernel
+ *   counts; undefined where that cannot be seen
  * @property {number} [saidOomKills] the same, as others of its cgroup say
  * @property {number} [silentGrowthBytes] by how much RSS was seen to grow after its last frame
  * @property {'restarted' | 'unknown'} [unwatched] it went while no exporter was looking
@@ -46,8 +73,8 @@ const NODE_EXIT_CODES = /** @type {Record<number, string>} */ ({
  */
 
 /**
- * Why a process ended. The kernel's word comes first, and only what rests on it is certain; then its own last word; then its last
- * moments must tell.
+ * Why a process ended. The kernel's word comes first, and only what rests on it is certain; then
+ * its own last word; then its last moments must tell.
  * @param {Evidence} evidence
  * @returns {Explanation}
  */
@@ -57,65 +84,161 @@ function explainDeath (evidence) {
   if (code !== undefined) return byExitCode(code, exit || isGone ? 'certain' : 'likely')
   const signal = exit?.signal ?? undefined
   if ((oomKills || saidOomKills) && (signal === undefined || signal === 'SIGKILL')) {
-    return say('oom_kill', oomKills ? 'certain' : 'likely', `The kernel killed it for memory: ${memoryText(evidence.moments)}.`)
+    return say(
+      'oom_kill',
+      oomKills ? 'certain' : 'likely',
+      `The kernel killed it for memory: ${memoryText(evidence.moments)}.`
+    )
   }
   if (signal !== undefined && signal !== 'SIGKILL') return bySignal(signal, evidence)
-  if (unwatched === 'restarted') return say('restarted', isGone ? 'certain' : 'likely', 'Another process of its name was there when the exporter was back.')
-  if (unwatched) return say('unknown', isGone ? 'certain' : 'likely', 'It was gone when the exporter was back.')
+  if (unwatched === 'restarted') {
+    return say(
+      'restarted',
+      isGone ? 'certain' : 'likely',
+      'Another process of its name was there when the exporter was back.'
+    )
+  }
+  if (unwatched) {
+    return say('unknown', isGone ? 'certain' : 'likely', 'It was gone when the exporter was back.')
+  }
   return byLastMoments(signal, evidence)
 }
 
-/** @param {number} code @param {Explanation['sure']} sure @returns {Explanation} */
+/**
+ * @param {number} code
+ * @param {Explanation['sure']} sure
+ * @returns {Explanation}
+ */
 function byExitCode (code, sure) {
   const meaning = NODE_EXIT_CODES[code]
-  return say(CLEAN_CODES.includes(code) ? 'clean' : 'error', sure, `It ended itself with exit code ${code}${meaning ? `: ${meaning}` : ''}.`)
+  return say(
+    CLEAN_CODES.includes(code) ? 'clean' : 'error',
+    sure,
+    `It ended itself with exit code ${code}${meaning ? `: ${meaning}` : ''}.`
+  )
 }
 
-/** @param {string} signal @param {Evidence} evidence @returns {Explanation} */
+/**
+ * @param {string} signal
+ * @param {Evidence} evidence
+ * @returns {Explanation}
+ */
 function bySignal (signal, { moments, silentGrowthBytes }) {
   const memory = memoryText(moments)
-  if (!CRASH_SIGNALS.includes(signal)) return say('killed', 'certain', `${signal} ended it; ${memory}.`)
-  const heap = signal === 'SIGABRT' && nearHeapLimit(moments, { silentGrowthBytes, nearRatio: ABORTED_NEAR_HEAP_RATIO, recordRatio: ABORTED_RECORD_RATIO, silentIntervals: ABORTED_SILENT_INTERVALS })
-  return heap ? say('heap_oom', heap, `V8 ran out of heap and aborted: ${memory}.`) : say('crash', 'certain', `It crashed with ${signal}; ${memory}.`)
+  if (!CRASH_SIGNALS.includes(signal)) {
+    return say('killed', 'certain', `${signal} ended it; ${memory}.`)
+  }
+  const heap =
+    signal === 'SIGABRT' &&
+    nearHeapLimit(moments, {
+      silentGrowthBytes,
+      nearRatio: ABORTED_NEAR_HEAP_RATIO,
+      recordRatio: ABORTED_RECORD_RATIO,
+      silentIntervals: ABORTED_SILENT_INTERVALS
+    })
+  return heap
+    ? say('heap_oom', heap, `V8 ran out of heap and aborted: ${memory}.`)
+    : say('crash', 'certain', `It crashed with ${signal}; ${memory}.`)
 }
 
 /**
  * Of SIGKILL, and where no signal could be seen.
- * @param {'SIGKILL' | undefined} signal @param {Evidence} evidence @returns {Explanation}
+ * @param {'SIGKILL' | undefined} signal
+ * @param {Evidence} evidence
+ * @returns {Explanation}
  */
 function byLastMoments (signal, { moments, oomKills, silentGrowthBytes, unreachable }) {
   const memory = memoryText(moments)
-  const heap = signal === undefined ? nearHeapLimit(moments, { silentGrowthBytes, nearRatio: NEAR_HEAP_RATIO, recordRatio: RECORD_RATIO, silentIntervals: SILENT_INTERVALS }) : undefined
+  const heap =
+    signal === undefined
+      ? nearHeapLimit(moments, {
+        silentGrowthBytes,
+        nearRatio: NEAR_HEAP_RATIO,
+        recordRatio: RECORD_RATIO,
+        silentIntervals: SILENT_INTERVALS
+      })
+      : undefined
   // Where the kernel's count was seen to stand still, it was not the kernel.
   const container = oomKills === undefined ? nearContainerLimit(moments) : undefined
   const limit = nearerLimit(heap, container, moments)
-  if (limit === 'heap') return say('heap_oom', heap === 'possible' ? heap : 'likely', `V8 ran out of heap, as far as can be told: ${memory}.`)
-  if (limit === 'container') return say('oom_kill', container ?? 'possible', `The kernel killed it for memory, as far as can be told: ${memory}.`)
-  if (unreachable) return say('lost', 'likely', `Its connection timed out and did not come back; ${memory}.`)
-  if (moments.silentSeconds >= HUNG_SECONDS) return say('hung', 'likely', `It had been silent for ${formatSeconds(moments.silentSeconds)} when it was killed; ${memory}.`)
-  if (signal) return say('killed', 'certain', `SIGKILL ended it, and not for memory as far as can be told; ${memory}.`)
-  return say('signal', oomKills === undefined ? 'possible' : 'likely', `A signal ended it without a last word: it crashed, or was killed; ${memory}.`)
+  if (limit === 'heap') {
+    return say(
+      'heap_oom',
+      heap === 'possible' ? heap : 'likely',
+      `V8 ran out of heap, as far as can be told: ${memory}.`
+    )
+  }
+  if (limit === 'container') {
+    return say(
+      'oom_kill',
+      container ?? 'possible',
+      `The kernel killed it for memory, as far as can be told: ${memory}.`
+    )
+  }
+  if (unreachable) {
+    return say('lost', 'likely', `Its connection timed out and did not come back; ${memory}.`)
+  }
+  if (moments.silentSeconds >= HUNG_SECONDS) {
+    return say(
+      'hung',
+      'likely',
+      `It had been silent for ${formatSeconds(moments.silentSeconds)} when it was killed; ` +
+        `${memory}.`
+    )
+  }
+  if (signal) {
+    return say(
+      'killed',
+      'certain',
+      `SIGKILL ended it, and not for memory as far as can be told; ${memory}.`
+    )
+  }
+  return say(
+    'signal',
+    oomKills === undefined ? 'possible' : 'likely',
+    `A signal ended it without a last word: it crashed, or was killed; ${memory}.`
+  )
 }
 
-/** @param {Explanation['reason']} reason @param {Explanation['sure']} sure @param {string} text @returns {Explanation} */
+/**
+ * @param {Explanation['reason']} reason
+ * @param {Explanation['sure']} sure
+ * @param {string} text
+ * @returns {Explanation}
+ */
 const say = (reason, sure, text) => ({ reason, sure, text })
 
 /**
  * Whether the heap can have met its limit.
  * @param {import('./last-moments').LastMoments} moments
- * @param {{ silentGrowthBytes: number | undefined, nearRatio: number, recordRatio: number, silentIntervals: number }} options
+ * @param {{ silentGrowthBytes: number | undefined, nearRatio: number, recordRatio: number,
+ *   silentIntervals: number }} options
  * @returns {Explanation['sure'] | undefined} certain only as far as a signal says it aborted
  */
-function nearHeapLimit ({ oldBytes, oldLimitBytes, heapGrowthBytesPerSecond, heapRecordBytes, gcPauseRatio, silentSeconds, intervalSeconds }, { silentGrowthBytes, nearRatio, recordRatio, silentIntervals }) {
+function nearHeapLimit (
+  {
+    oldBytes,
+    oldLimitBytes,
+    heapGrowthBytesPerSecond,
+    heapRecordBytes,
+    gcPauseRatio,
+    silentSeconds,
+    intervalSeconds
+  },
+  { silentGrowthBytes, nearRatio, recordRatio, silentIntervals }
+) {
   if (oldBytes === undefined || oldLimitBytes === undefined) return undefined
   const left = oldLimitBytes - oldBytes
-  if (oldBytes >= nearRatio * oldLimitBytes) return gcPauseRatio >= THRASH_RATIO ? 'certain' : 'likely'
+  if (oldBytes >= nearRatio * oldLimitBytes) {
+    return gcPauseRatio >= THRASH_RATIO ? 'certain' : 'likely'
+  }
   if (heapGrowthBytesPerSecond * (silentSeconds + intervalSeconds) >= left) return 'likely'
   // A loop that fills the heap in one go sends no frame meanwhile, but shows in RSS.
   if (silentGrowthBytes !== undefined && silentGrowthBytes >= left / 2) return 'likely'
   if (heapRecordBytes >= recordRatio * oldLimitBytes) return 'possible'
   const silent = silentSeconds >= silentIntervals * intervalSeconds && silentSeconds < HUNG_SECONDS
-  const stoodStill = silentGrowthBytes !== undefined && silentGrowthBytes < recordRatio * oldLimitBytes
+  const stoodStill =
+    silentGrowthBytes !== undefined && silentGrowthBytes < recordRatio * oldLimitBytes
   return silent && !stoodStill ? 'possible' : undefined
 }
 
@@ -124,33 +247,71 @@ function nearHeapLimit ({ oldBytes, oldLimitBytes, heapGrowthBytesPerSecond, hea
  * @param {import('./last-moments').LastMoments} moments
  * @returns {'likely' | 'possible' | undefined}
  */
-function nearContainerLimit ({ containerBytes, containerLimitBytes, rssGrowthBytesPerSecond, rssRecordBytes, silentSeconds, intervalSeconds, limitHitsRose }) {
+function nearContainerLimit ({
+  containerBytes,
+  containerLimitBytes,
+  rssGrowthBytesPerSecond,
+  rssRecordBytes,
+  silentSeconds,
+  intervalSeconds,
+  limitHitsRose
+}) {
   if (containerBytes === undefined || containerLimitBytes === undefined) return undefined
-  if (containerBytes + rssGrowthBytesPerSecond * (silentSeconds + intervalSeconds) >= NEAR_CONTAINER_RATIO * containerLimitBytes) return 'likely'
+  if (
+    containerBytes + rssGrowthBytesPerSecond * (silentSeconds + intervalSeconds) >=
+    NEAR_CONTAINER_RATIO * containerLimitBytes
+  ) { return 'likely' }
   if (limitHitsRose && containerBytes >= 0.5 * containerLimitBytes) return 'likely'
   return rssRecordBytes >= RECORD_RATIO * containerLimitBytes ? 'possible' : undefined
 }
 
 /**
  * Which of two limits it was that a process met, where it can have been either.
- * @param {Explanation['sure'] | undefined} heap @param {'likely' | 'possible' | undefined} container
+ * @param {Explanation['sure'] | undefined} heap
+ * @param {'likely' | 'possible' | undefined} container
  * @param {import('./last-moments').LastMoments} moments
  * @returns {'heap' | 'container' | undefined}
  */
-function nearerLimit (heap, container, { gcPauseRatio, containerBytes = 0, containerLimitBytes = Infinity, oldBytes = 0, oldLimitBytes = Infinity }) {
+function nearerLimit (
+  heap,
+  container,
+  {
+    gcPauseRatio,
+    containerBytes = 0,
+    containerLimitBytes = Infinity,
+    oldBytes = 0,
+    oldLimitBytes = Infinity
+  }
+) {
   if (!heap || !container) return heap ? 'heap' : container && 'container'
   if (gcPauseRatio >= THRASH_RATIO) return 'heap'
-  if ((heap === 'possible') !== (container === 'possible')) return heap === 'possible' ? 'container' : 'heap'
+  if ((heap === 'possible') !== (container === 'possible')) {
+    return heap === 'possible' ? 'container' : 'heap'
+  }
   return oldLimitBytes - oldBytes < containerLimitBytes - containerBytes ? 'heap' : 'container'
 }
 
 /** @param {import('./last-moments').LastMoments} moments */
-function memoryText ({ rssBytes, containerLimitBytes, heapUsedBytes, heapSizeLimitBytes, gcPauseRatio, silentSeconds }) {
+function memoryText ({
+  rssBytes,
+  containerLimitBytes,
+  heapUsedBytes,
+  heapSizeLimitBytes,
+  gcPauseRatio,
+  silentSeconds
+}) {
   const parts = []
-  if (rssBytes !== undefined) parts.push(`RSS was ${formatBytes(rssBytes)}${containerLimitBytes ? ` of the ${formatBytes(containerLimitBytes)} that the container may have` : ''}`)
-  if (heapUsedBytes !== undefined && heapSizeLimitBytes !== undefined) parts.push(`the heap ${formatBytes(heapUsedBytes)} of ${formatBytes(heapSizeLimitBytes)}`)
+  if (rssBytes !== undefined) {
+    parts.push(
+      `RSS was ${formatBytes(rssBytes)}${containerLimitBytes ? ` of the ${formatBytes(containerLimitBytes)} that the container may have` : ''}`
+    )
+  }
+  if (heapUsedBytes !== undefined && heapSizeLimitBytes !== undefined) {
+    parts.push(`the heap ${formatBytes(heapUsedBytes)} of ${formatBytes(heapSizeLimitBytes)}`)
+  }
   if (gcPauseRatio >= 0.05) parts.push(`GCs took ${formatRatio(gcPauseRatio)} of the time`)
-  return `${parts.join(', ') || 'nothing is known of its memory'}, ${formatSeconds(silentSeconds)} before`
+  return `${parts.join(', ') || 'nothing is known of its memory'}, ` +
+    `${formatSeconds(silentSeconds)} before`
 }
 
 module.exports = { explainDeath }

@@ -10,7 +10,9 @@ const RISE_SECONDS = 10
 const RISE_OF_HEAP_SECONDS = 120
 /** Fewer readings after major GCs say less than all that was used. */
 const LEAST_READINGS = 3
-/** What is higher than ever was higher than over so long: longer than between two major GCs, mostly. */
+/**
+ * What is higher than ever was higher than over so long: longer than between two major GCs, mostly.
+ */
 const RECORD_SECONDS = 60
 
 /**
@@ -20,8 +22,10 @@ const RECORD_SECONDS = 60
  * @property {number} intervalSeconds between its frames
  * @property {number | undefined} rssBytes
  * @property {number} rssGrowthBytesPerSecond the fastest between two frames at the end
- * @property {number} rssRecordBytes by how much it was higher at the end than ever in the minute before
- * @property {number | undefined} containerBytes what its container held: RSS or working set, whichever is more
+ * @property {number} rssRecordBytes by how much it was higher at the end than ever in the minute
+ *   before
+ * @property {number | undefined} containerBytes what its container held: RSS or working set,
+ *   whichever is more
  * @property {number | undefined} containerLimitBytes
  * @property {boolean} limitHitsRose the cgroup ran into its limit at the end
  * @property {number | undefined} heapUsedBytes
@@ -80,38 +84,63 @@ function lastMoments (target, goneAtUnixMs) {
     rssBytes: values.rssBytes,
     rssGrowthBytesPerSecond: steepest(window.points('rssBytes', RISE_SECONDS)),
     rssRecordBytes: record(window.points('rssBytes', RECORD_SECONDS)),
-    containerBytes: values.rssBytes === undefined ? undefined : Math.max(values.rssBytes, values.containerWorkingSetBytes ?? 0),
+    containerBytes:
+      values.rssBytes === undefined
+        ? undefined
+        : Math.max(values.rssBytes, values.containerWorkingSetBytes ?? 0),
     containerLimitBytes: values.containerLimitBytes,
     limitHitsRose: limitHits !== null && limitHits.increase > 0,
     heapUsedBytes: values.heapUsedBytes,
     heapGrowthBytesPerSecond: steepest(window.points('heapUsedBytes', RISE_SECONDS)),
     heapRecordBytes: record(window.points('heapUsedBytes', RECORD_SECONDS)),
     heapSizeLimitBytes: values.heapSizeLimitBytes,
-    oldBytes: values.heapUsedBytes === undefined ? undefined : values.heapUsedBytes - (values.spaces?.new_space?.[0] ?? 0),
-    oldLimitBytes: values.heapSizeLimitBytes === undefined ? undefined : values.heapSizeLimitBytes - youngGenerationBytes(semiSpaceMax(hello, values.heapSizeLimitBytes)?.bytes ?? 0),
+    oldBytes:
+      values.heapUsedBytes === undefined
+        ? undefined
+        : values.heapUsedBytes - (values.spaces?.new_space?.[0] ?? 0),
+    oldLimitBytes:
+      values.heapSizeLimitBytes === undefined
+        ? undefined
+        : values.heapSizeLimitBytes -
+          youngGenerationBytes(semiSpaceMax(hello, values.heapSizeLimitBytes)?.bytes ?? 0),
     heapRise: riseOf(window),
     gcPauseRatio: window.rate('gcPauseSeconds', RISE_SECONDS) ?? 0
   }
 }
 
 /**
- * Kills for memory in its cgroup since its last frames: from the cgroup itself, else from who shares the cgroup and lives.
+ * Kills for memory in its cgroup since its last frames: from the cgroup itself, else from who
+ * shares the cgroup and lives.
  * @param {Pick<import('./death-watch').Watched, 'target' | 'witness' | 'oomKills'>} watched
  * @param {readonly import('../series/target').Target[]} all targets
- * @returns {{ oomKills?: number, saidOomKills?: number }} oomKills: as the kernel counts; saidOomKills: as others of its cgroup say; neither where
- *   nobody counted
+ * @returns {{ oomKills?: number, saidOomKills?: number }} oomKills: as the kernel counts;
+ *   saidOomKills: as others of its cgroup say; neither where nobody counted
  */
 function oomKillsSince ({ target, witness, oomKills }, all) {
   const now = witness?.oomKills()
   if (now !== undefined && oomKills !== undefined) return { oomKills: now - oomKills }
   const { containerOomKills, containerLimitBytes } = target.values
   if (containerOomKills === undefined) return {}
-  const rise = Math.max(0, ...all.filter(other => other !== target && other.connected && containerOf(other.hello) === containerOf(target.hello) &&
-    other.values.containerLimitBytes === containerLimitBytes && other.seenAtUnixMs > target.seenAtUnixMs).map(({ values }) => (values.containerOomKills ?? 0) - containerOomKills))
+  const rise = Math.max(
+    0,
+    ...all
+      .filter(
+        other =>
+          other !== target &&
+          other.connected &&
+          containerOf(other.hello) === containerOf(target.hello) &&
+          other.values.containerLimitBytes === containerLimitBytes &&
+          other.seenAtUnixMs > target.seenAtUnixMs
+      )
+      .map(({ values }) => (values.containerOomKills ?? 0) - containerOomKills)
+  )
   return rise > 0 ? { saidOomKills: rise } : {}
 }
 
-/** @param {import('../series/window').Window} window @returns {HeapRise | null} null with fewer than two readings */
+/**
+ * @param {import('../series/window').Window} window
+ * @returns {HeapRise | null} null with fewer than two readings
+ */
 function riseOf (window) {
   const live = pointsAfterMajors(window, 'liveHeapBytes', RISE_OF_HEAP_SECONDS)
   const used = window.points('heapUsedBytes', RISE_OF_HEAP_SECONDS)
@@ -128,7 +157,10 @@ function riseOf (window) {
   }
 }
 
-/** @param {{ times: number[], values: number[] }} points @returns {number} per second; 0 where nothing rose */
+/**
+ * @param {{ times: number[], values: number[] }} points
+ * @returns {number} per second; 0 where nothing rose
+ */
 function steepest ({ times, values }) {
   let most = 0
   for (let i = 1; i < times.length; i++) {
@@ -138,9 +170,14 @@ function steepest ({ times, values }) {
   return most
 }
 
-/** @param {{ values: number[] }} points @returns {number} 0 where the last is no record, or the only one */
+/**
+ * @param {{ values: number[] }} points
+ * @returns {number} 0 where the last is no record, or the only one
+ */
 function record ({ values }) {
-  return values.length < 2 ? 0 : Math.max(0, values[values.length - 1] - Math.max(...values.slice(0, -1)))
+  return values.length < 2
+    ? 0
+    : Math.max(0, values[values.length - 1] - Math.max(...values.slice(0, -1)))
 }
 
 module.exports = { lastMoments, oomKillsSince }

@@ -5,34 +5,39 @@ const { reasons } = require('./reasons')
 
 /** JSON Schemas of a death: the API and the record on disk have the same form. */
 
-const death = object({
-  id: text,
-  target: text,
-  thread: text,
-  pid: { type: 'integer' },
-  host: nullable('string'),
-  node: text,
-  startedAtUnixMs: number,
-  diedAtUnixMs: { ...number, description: 'when its end was noticed' },
-  lastFrameUnixMs: number,
-  reason: { enum: Object.keys(reasons) },
-  sure: { enum: ['certain', 'likely', 'possible'] },
-  text: { ...text, description: 'one sentence' },
-  exitCode: nullable('integer'),
-  signal: nullable('string'),
-  advice: {
-    ...nullable('string'),
-    description: 'what to do about one that ran out of heap, where no verdict says so; absent of one that an older exporter saw'
+const death = object(
+  {
+    id: text,
+    target: text,
+    thread: text,
+    pid: { type: 'integer' },
+    host: nullable('string'),
+    node: text,
+    startedAtUnixMs: number,
+    diedAtUnixMs: { ...number, description: 'when its end was noticed' },
+    lastFrameUnixMs: number,
+    reason: { enum: Object.keys(reasons) },
+    sure: { enum: ['certain', 'likely', 'possible'] },
+    text: { ...text, description: 'one sentence' },
+    exitCode: nullable('integer'),
+    signal: nullable('string'),
+    advice: {
+      ...nullable('string'),
+      description:
+        'what to do about one that ran out of heap, where no verdict says so; absent of one ' +
+          'that an older exporter saw'
+    },
+    suspects: {
+      ...nullable('string'),
+      description: 'of one that ran out of memory: the lines that the last heap profile pointed at'
+    },
+    verdict: {
+      anyOf: [object({ diagnosis: text, summary: text, fix: text }), { type: 'null' }],
+      description: 'what was confirmed on it then'
+    }
   },
-  suspects: {
-    ...nullable('string'),
-    description: 'of one that ran out of memory: the lines that the last heap profile pointed at'
-  },
-  verdict: {
-    anyOf: [object({ diagnosis: text, summary: text, fix: text }), { type: 'null' }],
-    description: 'what was confirmed on it then'
-  }
-}, ['advice'])
+  ['advice']
+)
 
 /** A command of which no process reported: explain-exit.js. */
 const ending = object({

@@ -14,7 +14,13 @@ module.exports = defineDiagnosis({
   severity: 'warning',
   scope: 'isolate',
   requires: ['bufferPoolBytes', 'arrayBuffersFloorBytes', 'rssBytes', 'bufferSlabsFollowed'],
-  uses: ['bufferSlabsKeptRatio', 'arrayBuffersBytes', 'arrayBuffersRiseBytes', 'arrayBuffersSteadinessRatio', 'liveHeapBytes'],
+  uses: [
+    'bufferSlabsKeptRatio',
+    'arrayBuffersBytes',
+    'arrayBuffersRiseBytes',
+    'arrayBuffersSteadinessRatio',
+    'liveHeapBytes'
+  ],
   limits: {
     // Fewer slabs tell no share.
     slabsFollowed: 6,
@@ -33,48 +39,118 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchBufferPoolPinning',
 
   judge (signals, limits) {
-    const { bufferPoolBytes: slab, arrayBuffersFloorBytes: floor, rssBytes, bufferSlabsFollowed: followed } = signals
+    const {
+      bufferPoolBytes: slab,
+      arrayBuffersFloorBytes: floor,
+      rssBytes,
+      bufferSlabsFollowed: followed
+    } = signals
     const kept = signals.bufferSlabsKeptRatio
     if (floor < limits.arrayBuffersFloorBytes || floor / rssBytes < limits.arrayBuffersShareRatio) {
-      return { state: 'ok', summary: `${formatBytes(floor)} in Buffers that stay: nothing that matters is pinned` }
+      return {
+        state: 'ok',
+        summary: `${formatBytes(floor)} in Buffers that stay: nothing that matters is pinned`
+      }
     }
     if (followed < limits.slabsFollowed || kept === null) {
-      return { state: followed > 0 ? 'unknown' : 'ok', summary: `${formatNumber(followed)} slabs of the Buffer pool were seen to their end: ${followed > 0 ? 'too few to tell a share' : 'what stays in Buffers is not of the pool'}` }
+      return {
+        state: followed > 0 ? 'unknown' : 'ok',
+        summary: `${formatNumber(followed)} slabs of the Buffer pool were seen to their end: ` +
+          `${followed > 0 ? 'too few to tell a share' : 'what stays in Buffers is not of the pool'}`
+      }
     }
     if (kept < limits.suspectedSlabsKeptRatio) {
-      return { state: 'ok', summary: `${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their use: slices do not pin them` }
+      return {
+        state: 'ok',
+        summary: `${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their ` +
+          'use: slices do not pin them'
+      }
     }
-    // Between what stayed half a minute ago, which has grown since, and what is there now, garbage and all.
+    // Between what stayed half a minute ago, which has grown since, and what is there now, garbage
+    // and all.
     const pinnedBytes = kept * mean([floor, signals.arrayBuffersBytes ?? floor])
     const grows = (signals.arrayBuffersSteadinessRatio ?? 0) > limits.growsSteadinessRatio
     return {
       state: kept >= limits.slabsKeptRatio ? 'confirmed' : 'suspected',
-      summary: `${formatRatio(kept)} of the Buffer pool's slabs of ${formatKibibytes(slab)} stay alive for the slices that are kept of them: ${formatBytes(floor)} stay in Buffers${grows ? ', and it grows' : ''}.`,
+      summary: `${formatRatio(kept)} of the Buffer pool's slabs of ${formatKibibytes(slab)} ` +
+        `stay alive for the slices that are kept of them: ${formatBytes(floor)} stay in ` +
+          `Buffers${grows ? ', and it grows' : ''}.`,
       finding: { slabBytes: slab, pinnedBytes, rssBytes },
       evidence: [
-        evidence('bufferSlabsKeptRatio', kept, limits.slabsKeptRatio, (value, limit) => `Of ${formatNumber(followed)} slabs that were followed, ${value} were still there two major GCs after they were used up; ${limit} count.`),
-        evidence('arrayBuffersFloorBytes', floor, limits.arrayBuffersFloorBytes, (value, limit) => `${value} of Buffers stay, ${formatRatio(floor / rssBytes)} of RSS; from ${limit} on it matters.`),
-        evidence('bufferPoolBytes', slab, slab, () => `One kept slice of a few bytes holds a slab of ${formatKibibytes(slab)}.`),
-        evidence('rssBytes', rssBytes, floor / limits.arrayBuffersShareRatio, value => `RSS is ${value}.`),
-        ...(signals.arrayBuffersRiseBytes === null ? [] : [evidence('arrayBuffersRiseBytes', signals.arrayBuffersRiseBytes, 0, value => `It changed by ${value} along its line.`)])
+        evidence(
+          'bufferSlabsKeptRatio',
+          kept,
+          limits.slabsKeptRatio,
+          (value, limit) =>
+            `Of ${formatNumber(followed)} slabs that were followed, ${value} were still there ` +
+              `two major GCs after they were used up; ${limit} count.`
+        ),
+        evidence(
+          'arrayBuffersFloorBytes',
+          floor,
+          limits.arrayBuffersFloorBytes,
+          (value, limit) =>
+            `${value} of Buffers stay, ${formatRatio(floor / rssBytes)} of RSS; from ${limit} ` +
+              'on it matters.'
+        ),
+        evidence(
+          'bufferPoolBytes',
+          slab,
+          slab,
+          () => `One kept slice of a few bytes holds a slab of ${formatKibibytes(slab)}.`
+        ),
+        evidence(
+          'rssBytes',
+          rssBytes,
+          floor / limits.arrayBuffersShareRatio,
+          value => `RSS is ${value}.`
+        ),
+        ...(signals.arrayBuffersRiseBytes === null
+          ? []
+          : [
+              evidence(
+                'arrayBuffersRiseBytes',
+                signals.arrayBuffersRiseBytes,
+                0,
+                value => `It changed by ${value} along its line.`
+              )
+            ])
       ],
-      impact: `Up to ${formatBytes(kept * floor)} are held by slices that need a fraction of it. Where what is kept fills its slabs, it is a cache that wants a bound.`
+      impact: `Up to ${formatBytes(kept * floor)} are held by slices that need a fraction of ` +
+        'it. Where what is kept fills its slabs, it is a cache that wants a bound.'
     }
   },
 
   fix ({ slabBytes, pinnedBytes, rssBytes }, _, limits) {
-    return [{
-      title: 'Copy out what is kept',
-      change: {
-        code: 'Where a small part of a message is stored – an id, a token, a header – store a copy that owns its memory: const own = Buffer.allocUnsafeSlow(part.length); part.copy(own). Or keep a string (part.toString()). Buffer.from(part) does not help: it cuts from the same pool.'
+    return [
+      {
+        title: 'Copy out what is kept',
+        change: {
+          code: 'Where a small part of a message is stored – an id, a token, a header – store a ' +
+            'copy that owns its memory: const own = Buffer.allocUnsafeSlow(part.length); ' +
+              'part.copy(own). Or keep a string (part.toString()). Buffer.from(part) does not ' +
+                'help: it cuts from the same pool.'
+        },
+        predicted: [
+          prediction('rssBytes', rssBytes, rssBytes - limits.releasedShareRatio * pinnedBytes)
+        ],
+        risk: 'A small allocation for each part that is kept; those that are temporary need none.'
       },
-      predicted: [prediction('rssBytes', rssBytes, rssBytes - limits.releasedShareRatio * pinnedBytes)],
-      risk: 'A small allocation for each part that is kept; those that are temporary need none.'
-    }, {
-      title: 'Or make the slabs smaller',
-      change: { code: `At the start of the app: require('node:buffer').Buffer.poolSize = ${SMALL_SLAB_BYTES} (now ${slabBytes}). A kept slice then pins at most that.` },
-      predicted: [prediction('rssBytes', rssBytes, rssBytes - pinnedBytes * Math.max(0, 1 - SMALL_SLAB_BYTES / slabBytes))],
-      risk: 'Temporary small Buffers are allocated more often: some CPU.'
-    }]
+      {
+        title: 'Or make the slabs smaller',
+        change: {
+          code: 'At the start of the app: require(\'node:buffer\').Buffer.poolSize = ' +
+            `${SMALL_SLAB_BYTES} (now ${slabBytes}). A kept slice then pins at most that.`
+        },
+        predicted: [
+          prediction(
+            'rssBytes',
+            rssBytes,
+            rssBytes - pinnedBytes * Math.max(0, 1 - SMALL_SLAB_BYTES / slabBytes)
+          )
+        ],
+        risk: 'Temporary small Buffers are allocated more often: some CPU.'
+      }
+    ]
   }
 })

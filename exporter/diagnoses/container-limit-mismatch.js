@@ -24,10 +24,24 @@ module.exports = defineDiagnosis({
   scope: 'process',
   requires: ['heapSizeLimitBytes', 'besideHeapBytes', 'rssBytes'],
   uses: [
-    'containerLimitBytes', 'containerHighBytes', 'containerHighHitsPerSecond', 'memoryPressureRatio', 'rssShareRatio', 'heapResidentBytes',
-    'containerLimitHitsPerSecond', 'semiSpaceMaxBytes', 'liveHeapHighestBytes', 'liveHeapBytes',
-    'containerProcesses', 'containerHeaps', 'containerHeapLimitBytes', 'containerShareBytes',
-    'workerHeaps', 'workerHeapBytes', 'neighboursBytes', 'neighboursHeapBytes',
+    'containerLimitBytes',
+    'containerHighBytes',
+    'containerHighHitsPerSecond',
+    'memoryPressureRatio',
+    'rssShareRatio',
+    'heapResidentBytes',
+    'containerLimitHitsPerSecond',
+    'semiSpaceMaxBytes',
+    'liveHeapHighestBytes',
+    'liveHeapBytes',
+    'containerProcesses',
+    'containerHeaps',
+    'containerHeapLimitBytes',
+    'containerShareBytes',
+    'workerHeaps',
+    'workerHeapBytes',
+    'neighboursBytes',
+    'neighboursHeapBytes',
     'neighboursLiveHeapBytes'
   ],
   limits: {
@@ -42,7 +56,8 @@ module.exports = defineDiagnosis({
     heapShareRatio: 0.4,
     // Waiting for memory under memory.high, share of the time.
     pressureRatio: 0.1,
-    // The young generation was sized for another memory where it takes more of the container than this.
+    // The young generation was sized for another memory where it takes more of the container than
+    // this.
     youngShareRatio: 0.25,
     // A heap that what lives would fill by more than this has no room to work in.
     liveShareRatio: 0.8
@@ -76,48 +91,122 @@ module.exports = defineDiagnosis({
       othersLiveBytes: workerHeapBytes + (signals.neighboursLiveHeapBytes ?? 0),
       othersBesideBytes: neighboursBytes - neighboursHeapBytes
     })
-    if (high !== null && (signals.memoryPressureRatio ?? 0) >= limits.pressureRatio && (signals.containerHighHitsPerSecond ?? 0) > 0) {
+    if (
+      high !== null &&
+      (signals.memoryPressureRatio ?? 0) >= limits.pressureRatio &&
+      (signals.containerHighHitsPerSecond ?? 0) > 0
+    ) {
       return {
         state: 'confirmed',
-        summary: `The cgroup's memory.high of ${formatBytes(high)} makes the process wait for memory ${formatRatio(signals.memoryPressureRatio ?? 0)} of the time.`,
+        summary: `The cgroup's memory.high of ${formatBytes(high)} makes the process wait for ` +
+          `memory ${formatRatio(signals.memoryPressureRatio ?? 0)} of the time.`,
         finding: findingFor(limit ?? high),
         evidence: [
-          evidence('memoryPressureRatio', signals.memoryPressureRatio ?? 0, limits.pressureRatio, (value, limit) => `Something in the cgroup waits for memory ${value} of the time (${limit} count).`),
-          evidence('containerHighHitsPerSecond', signals.containerHighHitsPerSecond ?? 0, 0, value => `memory.high is exceeded ${value}.`),
-          evidence('heapSizeLimitBytes', heapLimit, high - beside, (value, limit) => `The heap may grow to ${value}; ${limit} would fit below memory.high.`)
+          evidence(
+            'memoryPressureRatio',
+            signals.memoryPressureRatio ?? 0,
+            limits.pressureRatio,
+            (value, limit) =>
+              `Something in the cgroup waits for memory ${value} of the time (${limit} count).`
+          ),
+          evidence(
+            'containerHighHitsPerSecond',
+            signals.containerHighHitsPerSecond ?? 0,
+            0,
+            value => `memory.high is exceeded ${value}.`
+          ),
+          evidence(
+            'heapSizeLimitBytes',
+            heapLimit,
+            high - beside,
+            (value, limit) => `The heap may grow to ${value}; ${limit} would fit below memory.high.`
+          )
         ],
-        impact: 'The kernel throttles every allocation: the app stalls although nothing is killed and the limit is not reached.'
+        impact:
+          'The kernel throttles every allocation: the app stalls although nothing is killed and ' +
+            'the limit is not reached.'
       }
     }
-    if (limit === null) return { state: 'ok', summary: 'the container has no memory limit that can be seen' }
+    if (limit === null) {
+      return { state: 'ok', summary: 'the container has no memory limit that can be seen' }
+    }
     // A heap that alone may outgrow the container is judged by itself: it needs no other.
     if (heaps > 1 && heapLimit < limits.blindRatio * limit) {
       const finding = findingFor(limit, signals.containerShareBytes ?? limit)
       return judgeTogether(signals, limits, finding)
     }
     const worst = heapLimit + beside
-    if (worst <= limit) return { state: 'ok', summary: `a full heap (${formatBytes(heapLimit)}) and what lies beside it (${formatBytes(beside)}) fit the container's ${formatBytes(limit)}` }
+    if (worst <= limit) {
+      return {
+        state: 'ok',
+        summary: `a full heap (${formatBytes(heapLimit)}) and what lies beside it ` +
+          `(${formatBytes(beside)}) fit the container's ${formatBytes(limit)}`
+      }
+    }
     const blind = heapLimit > limits.blindRatio * limit
     const isNear = (signals.rssShareRatio ?? 0) >= limits.suspectedRssShareRatio
     const heapShare = (signals.heapResidentBytes ?? 0) / limit
     if (!blind && !isNear) {
-      return { state: 'ok', summary: `a full heap (${formatBytes(heapLimit)}) would not fit the container's ${formatBytes(limit)} beside the rest, but RSS is ${formatRatio(signals.rssShareRatio ?? 0)} of it` }
+      return {
+        state: 'ok',
+        summary: `a full heap (${formatBytes(heapLimit)}) would not fit the container's ` +
+          `${formatBytes(limit)} beside the rest, but RSS is ` +
+            `${formatRatio(signals.rssShareRatio ?? 0)} of it`
+      }
     }
-    const pressed = (signals.rssShareRatio ?? 0) >= limits.rssShareRatio && heapShare >= limits.heapShareRatio
+    const pressed =
+      (signals.rssShareRatio ?? 0) >= limits.rssShareRatio && heapShare >= limits.heapShareRatio
     return {
       state: blind || pressed ? 'confirmed' : 'suspected',
       // Far from its limit nothing is at stake yet.
       severity: isNear ? 'warning' : 'info',
-      summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} lie beside it: more than the container's ${formatBytes(limit)}.`,
+      summary: `V8 may use ${formatBytes(heapLimit)} of heap, and ${formatBytes(beside)} lie ` +
+        `beside it: more than the container's ${formatBytes(limit)}.`,
       finding: findingFor(limit),
       evidence: [
-        evidence('heapSizeLimitBytes', heapLimit, limit - beside, (value, limit) => `The heap may grow to ${value}; ${limit} would fit beside what else is resident.`),
-        evidence('containerLimitBytes', limit, worst, (value, worst) => `The container may hold ${value}; all together it can become ${worst}.`),
-        ...(blind ? [evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * limit, () => whyBlind(target, limit))] : []),
-        evidence('rssBytes', signals.rssBytes, limits.rssShareRatio * limit, (value, limit) => `RSS is ${value}; from ${limit} on, with a heap that fills ${formatRatio(limits.heapShareRatio)} of the container, it is serious (now ${formatRatio(heapShare)}).`),
-        ...(signals.containerLimitHitsPerSecond ? [evidence('containerLimitHitsPerSecond', signals.containerLimitHitsPerSecond, 0, value => `Use met the limit ${value}, and the kernel had to reclaim.`)] : [])
+        evidence(
+          'heapSizeLimitBytes',
+          heapLimit,
+          limit - beside,
+          (value, limit) =>
+            `The heap may grow to ${value}; ${limit} would fit beside what else is resident.`
+        ),
+        evidence(
+          'containerLimitBytes',
+          limit,
+          worst,
+          (value, worst) => `The container may hold ${value}; all together it can become ${worst}.`
+        ),
+        ...(blind
+          ? [
+              evidence('heapSizeLimitBytes', heapLimit, limits.blindRatio * limit, () =>
+                whyBlind(target, limit)
+              )
+            ]
+          : []),
+        evidence(
+          'rssBytes',
+          signals.rssBytes,
+          limits.rssShareRatio * limit,
+          (value, limit) =>
+            `RSS is ${value}; from ${limit} on, with a heap that fills ` +
+              `${formatRatio(limits.heapShareRatio)} of the container, it is serious (now ` +
+                `${formatRatio(heapShare)}).`
+        ),
+        ...(signals.containerLimitHitsPerSecond
+          ? [
+              evidence(
+                'containerLimitHitsPerSecond',
+                signals.containerLimitHitsPerSecond,
+                0,
+                value => `Use met the limit ${value}, and the kernel had to reclaim.`
+              )
+            ]
+          : [])
       ],
-      impact: 'V8 sees no need to collect before the container is full: the kernel kills the process (exit 137, OOMKilled), and the log says nothing of a heap.'
+      impact:
+        'V8 sees no need to collect before the container is full: the kernel kills the process ' +
+          '(exit 137, OOMKilled), and the log says nothing of a heap.'
     }
   },
 
@@ -126,46 +215,60 @@ module.exports = defineDiagnosis({
     const { shareBytes, heapLimitBytes, rssBytes, semiSpaceBytes } = finding
     const { heaps, ownHeaps, processes } = finding
     const youngBytes = youngGenerationBytes(semiSpaceBytes ?? ENOUGH_SEMI_SPACE_MIB * MIB)
-    // Without a flag the young generation was sized for the memory that V8 was told of: give it what fits, too.
+    // Without a flag the young generation was sized for the memory that V8 was told of: give it
+    // what fits, too.
     const isYoungLarge = youngBytes * ownHeaps > limits.youngShareRatio * shareBytes
     const semiMib = isYoungLarge ? semiMibFor(heaps, shareBytes / ownHeaps) : null
     const young = semiMib === null ? youngBytes : youngGenerationBytes(semiMib * MIB)
     // The flag holds for each heap of the process, those of its workers too.
     const fittingBytes = fittingOldBytes({
-      limitBytes: shareBytes, besideBytes: beside, youngBytes: young * ownHeaps
+      limitBytes: shareBytes,
+      besideBytes: beside,
+      youngBytes: young * ownHeaps
     })
     const megabytes = Math.max(LEAST_HEAP_MIB, Math.floor(fittingBytes / ownHeaps / MIB))
     const allLive = live + finding.othersLiveBytes
     const allBeside = beside + finding.othersBesideBytes
     const neededBytes = neededContainerBytes({
-      liveBytes: allLive, besideBytes: allBeside, youngBytes: young * heaps
+      liveBytes: allLive,
+      besideBytes: allBeside,
+      youngBytes: young * heaps
     })
     const each = heaps > 1 ? 'each heap of this process' : 'the heap'
     const [theHeaps, them] = heaps > 1 ? [`${heaps} heaps`, 'them'] : ['the heap', 'it']
-    const part = processes === 1
-      ? ''
-      : ` It is the part of this process, ${formatBytes(shareBytes)}, of what ` +
-        `${processes} processes share: each of them needs a limit.`
+    const part =
+      processes === 1
+        ? ''
+        : ` It is the part of this process, ${formatBytes(shareBytes)}, of what ` +
+          `${processes} processes share: each of them needs a limit.`
     const ask = {
       title: `Ask for ${formatBytes(neededBytes)} of memory`,
       change: { memoryLimitBytes: Math.round(neededBytes / MIB) * MIB },
       predicted: [],
-      risk: `Computed from the ${formatBytes(allLive)} that live on ${theHeaps} and the ` +
+      risk:
+        `Computed from the ${formatBytes(allLive)} that live on ${theHeaps} and the ` +
         `${formatBytes(allBeside)} beside ${them}.`
     }
     // What it has need not be asked for.
     const asks = neededBytes > limit ? [ask] : []
     if (megabytes * MIB < live / limits.liveShareRatio) return [...asks, limitFix()]
     const seesLimit = target.constrainedBytes !== undefined && target.constrainedBytes <= limit
-    return [limitFix(), ...(seesLimit && target.allowedFlags.includes(PERCENTAGE) ? [shareFix()] : []), ...asks]
+    return [
+      limitFix(),
+      ...(seesLimit && target.allowedFlags.includes(PERCENTAGE) ? [shareFix()] : []),
+      ...asks
+    ]
 
     /** The same as a share, so that it follows the container when that is changed. */
     function shareFix () {
-      const percent = Math.floor(PERCENT * megabytes * MIB / limit)
+      const percent = Math.floor((PERCENT * megabytes * MIB) / limit)
       return {
         ...limitFix(),
         title: `The same as a share of the container: ${percent} %`,
-        change: nodeFlagChange(target, { [PERCENTAGE]: percent, ...(semiMib !== null && { '--max-semi-space-size': semiMib }) })
+        change: nodeFlagChange(target, {
+          [PERCENTAGE]: percent,
+          ...(semiMib !== null && { '--max-semi-space-size': semiMib })
+        })
       }
     }
 
@@ -173,12 +276,16 @@ module.exports = defineDiagnosis({
       const highest = beside + (megabytes * MIB + young) * ownHeaps
       return {
         title: `Keep ${each} below ${megabytes} MiB`,
-        change: nodeFlagChange(target, { '--max-old-space-size': megabytes, ...(semiMib !== null && { '--max-semi-space-size': semiMib }) }),
+        change: nodeFlagChange(target, {
+          '--max-old-space-size': megabytes,
+          ...(semiMib !== null && { '--max-semi-space-size': semiMib })
+        }),
         predicted: [
           prediction('heapSizeLimitBytes', heapLimitBytes, megabytes * MIB + young),
           ...(highest < rssBytes ? [prediction('rssBytes', rssBytes, highest)] : [])
         ],
-        risk: `V8 collects earlier and more often. The app keeps ${formatBytes(live)} alive` +
+        risk:
+          `V8 collects earlier and more often. The app keeps ${formatBytes(live)} alive` +
           `${formatNumber(live) === '0' ? ', as far as a major GC has shown' : ''}.${part}`
       }
     }
@@ -206,8 +313,8 @@ const semiMibFor = (heaps, shareBytes) =>
  * other. It takes several that fill at once, so what they may become is no proof by itself.
  * @template {Shared} Finding
  * @param {Together} signals
- * @param {Record<'togetherBlindRatio' | 'rssShareRatio' | 'suspectedRssShareRatio' | 'heapShareRatio',
- *   number>} limits
+ * @param {Record<'togetherBlindRatio' | 'rssShareRatio' | 'suspectedRssShareRatio' |
+ *   'heapShareRatio', number>} limits
  * @param {Finding} finding
  * @returns {import('./define-diagnosis').Judgement<Finding>}
  */
@@ -280,19 +387,34 @@ function evidenceTogether (signals, limits, finding, { heapLimits, beside, usedR
     `Use met the limit ${value}, and the kernel had to reclaim.`)]
 }
 
-/** @param {{ processes: number, heaps: number }} sharers @returns {string} subject of a sentence */
+/**
+ * @param {{ processes: number, heaps: number }} sharers
+ * @returns {string} subject of a sentence
+ */
 function nameSharers ({ processes, heaps }) {
   if (processes === 1) return `${heaps} heaps of this process`
   if (heaps === processes) return `${processes} processes`
   return `${processes} processes with ${heaps} heaps`
 }
 
-/** Why V8 does not know the limit. @param {import('memwatch/frame').Hello} target @param {number} limit */
+/**
+ * Why V8 does not know the limit.
+ * @param {import('memwatch/frame').Hello} target
+ * @param {number} limit
+ */
 function whyBlind ({ constrainedBytes, node, nodeOptions, execArgv }, limit) {
-  if ([...nodeOptions, ...execArgv].some(option => /^--max[-_](old[-_]space|heap)[-_]size/.test(option))) return 'A flag sets the heap that high.'
-  if (constrainedBytes === undefined) return `Node ${node} was told of no limit at start: the limit sits on a parent of the cgroup, came later, or this Node does not read it (Node 18 on cgroup v2).`
+  if (
+    [...nodeOptions, ...execArgv].some(option =>
+      /^--max[-_](old[-_]space|heap)[-_]size/.test(option)
+    )
+  ) { return 'A flag sets the heap that high.' }
+  if (constrainedBytes === undefined) {
+    return `Node ${node} was told of no limit at start: the limit sits on a parent of the ` +
+      'cgroup, came later, or this Node does not read it (Node 18 on cgroup v2).'
+  }
   if (constrainedBytes === limit) {
     return `Node ${node} knew the limit at start: V8 chooses that much for it.`
   }
-  return `Node ${node} was told of ${formatBytes(constrainedBytes)} at start, not of ${formatBytes(limit)}.`
+  return `Node ${node} was told of ${formatBytes(constrainedBytes)} at start, not of ` +
+    `${formatBytes(limit)}.`
 }

@@ -11,13 +11,25 @@ module.exports = defineDiagnosis({
   severity: 'warning',
   scope: 'isolate',
   requires: [
-    'blockedFramesRatio', 'longestDelaySeconds', 'expectedWaitSeconds', 'eventLoopUtilizationRatio', 'loopWindowSeconds',
-    'blockedFramesCpuRatio', 'longestDelayCpuSeconds', 'expectedWaitCpuSeconds'
+    'blockedFramesRatio',
+    'longestDelaySeconds',
+    'expectedWaitSeconds',
+    'eventLoopUtilizationRatio',
+    'loopWindowSeconds',
+    'blockedFramesCpuRatio',
+    'longestDelayCpuSeconds',
+    'expectedWaitCpuSeconds'
   ],
-  uses: ['gcPauseRatio', 'threadCpuRatio', 'cpuThrottledRatio', 'cpuTimeRatio', 'runQueueWaitRatio'],
+  uses: [
+    'gcPauseRatio',
+    'threadCpuRatio',
+    'cpuThrottledRatio',
+    'cpuTimeRatio',
+    'runQueueWaitRatio'
+  ],
   limits: {
-    // Something waited longer than a tenth of a second in so many of the seconds. What the thread waits for a CPU is not
-    // the code's: it is taken off these three first.
+    // Something waited longer than a tenth of a second in so many of the seconds. What the thread
+    // waits for a CPU is not the code's: it is taken off these three first.
     blockedFramesRatio: 0.3,
     longestDelaySeconds: 0.15,
     // What a request waits on average for the loop alone.
@@ -27,10 +39,12 @@ module.exports = defineDiagnosis({
     busyRatio: 0.15,
     // GC explains it when it takes this share of the busy time.
     gcShareRatio: 0.4,
-    // Share of the quota's periods in which it held the process back. Where nobody tells how long the thread waited, as
-    // outside of Linux, no more is known: above it the delay may be all the quota's.
+    // Share of the quota's periods in which it held the process back. Where nobody tells how long
+    // the thread waited, as outside of Linux, no more is known: above it the delay may be all the
+    // quota's.
     throttledRatio: 0.1,
-    // Where nobody tells the CPU time either, what is left of the busy time is a guess above this share of waiting.
+    // Where nobody tells the CPU time either, what is left of the busy time is a guess above this
+    // share of waiting.
     contendedRatio: 0.7,
     // Every app loads and compiles for a while.
     windowSeconds: 20,
@@ -43,59 +57,162 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchEventLoopBlocked',
 
   judge (signals, limits) {
-    const { blockedFramesRatio: blocked, longestDelaySeconds: longest, expectedWaitSeconds: mean, eventLoopUtilizationRatio: busy } = signals
+    const {
+      blockedFramesRatio: blocked,
+      longestDelaySeconds: longest,
+      expectedWaitSeconds: mean,
+      eventLoopUtilizationRatio: busy
+    } = signals
     const gc = signals.gcPauseRatio ?? 0
     const ms = formatMilliseconds
     const { longestDelayCpuSeconds: ownLongest, expectedWaitCpuSeconds: ownMean } = signals
-    const delayed = (/** @type {number} */ frames, /** @type {number} */ most, /** @type {number} */ average) =>
-      frames >= limits.blockedFramesRatio && most >= limits.longestDelaySeconds && average >= limits.suspectedExpectedWaitSeconds
+    const delayed = (
+      /** @type {number} */ frames,
+      /** @type {number} */ most,
+      /** @type {number} */ average
+    ) =>
+      frames >= limits.blockedFramesRatio &&
+      most >= limits.longestDelaySeconds &&
+      average >= limits.suspectedExpectedWaitSeconds
     if (!delayed(blocked, longest, mean)) {
-      return { state: 'ok', summary: `the event loop answers: ${ms(mean)} late on average, ${ms(longest)} at most` }
+      return {
+        state: 'ok',
+        summary: `the event loop answers: ${ms(mean)} late on average, ${ms(longest)} at most`
+      }
     }
-    if (signals.runQueueWaitRatio === null && (signals.cpuThrottledRatio ?? 0) >= limits.throttledRatio) {
-      return { state: 'ok', summary: `${heldBack(signals)}: a higher CPU limit helps, not other code` }
+    if (
+      signals.runQueueWaitRatio === null &&
+      (signals.cpuThrottledRatio ?? 0) >= limits.throttledRatio
+    ) {
+      return {
+        state: 'ok',
+        summary: `${heldBack(signals)}: a higher CPU limit helps, not other code`
+      }
     }
     if (gc >= limits.gcShareRatio * busy) {
-      return { state: 'ok', summary: `the loop is late by ${ms(mean)} on average, but GC takes ${formatRatio(gc)} of the time: it is the one that blocks` }
+      return {
+        state: 'ok',
+        summary: `the loop is late by ${ms(mean)} on average, but GC takes ${formatRatio(gc)} ` +
+          'of the time: it is the one that blocks'
+      }
     }
     if (busy - gc < limits.busyRatio) {
-      return { state: 'ok', summary: `the loop is busy ${formatRatio(busy)} of the time only: single late timers` }
+      return {
+        state: 'ok',
+        summary: `the loop is busy ${formatRatio(busy)} of the time only: single late timers`
+      }
     }
     if (!delayed(signals.blockedFramesCpuRatio, ownLongest, ownMean)) {
-      return { state: 'ok', summary: `the event loop is late by ${ms(mean)} on average, but ${formatRatio(signals.runQueueWaitRatio ?? 0)} of the time the thread was ready and had no CPU: ${signals.cpuThrottledRatio ? `${heldBack(signals)}, and a higher CPU limit helps` : 'others on the machine took it'}` }
+      return {
+        state: 'ok',
+        summary: `the event loop is late by ${ms(mean)} on average, but ` +
+          `${formatRatio(signals.runQueueWaitRatio ?? 0)} of the time the thread was ready and ` +
+            `had no CPU: ${signals.cpuThrottledRatio
+? `${heldBack(signals)}, and a higher CPU ` +
+              'limit helps'
+: 'others on the machine took it'}`
+      }
     }
     const waits = waitsInside(signals, limits)
-    const isGuess = signals.threadCpuRatio === null && (signals.runQueueWaitRatio ?? 0) >= limits.contendedRatio * busy
-    const sure = ownMean >= limits.expectedWaitSeconds && signals.loopWindowSeconds >= limits.windowSeconds && !isGuess
+    const isGuess =
+      signals.threadCpuRatio === null &&
+      (signals.runQueueWaitRatio ?? 0) >= limits.contendedRatio * busy
+    const sure =
+      ownMean >= limits.expectedWaitSeconds &&
+      signals.loopWindowSeconds >= limits.windowSeconds &&
+      !isGuess
     return {
       state: sure ? 'confirmed' : 'suspected',
-      summary: `Synchronous ${waits ? 'calls that wait' : 'computation'} block${waits ? '' : 's'} the event loop for up to ${ms(longest)}; GC is ${formatRatio(gc)} of the time.`,
+      summary: `Synchronous ${waits ? 'calls that wait' : 'computation'} ` +
+        `block${waits ? '' : 's'} the event loop for up to ${ms(longest)}; GC is ` +
+          `${formatRatio(gc)} of the time.`,
       finding: { waits, expectedWaitSeconds: mean },
       evidence: [
-        evidence('blockedFramesRatio', blocked, limits.blockedFramesRatio, (value, limit) => `In ${value} of the seconds something waited longer than ${ms(FELT_SECONDS)} (${limit} count).`),
-        evidence('expectedWaitSeconds', mean, limits.expectedWaitSeconds, () => `Whatever falls due waits ${ms(mean)} on average, ${ms(limits.expectedWaitSeconds)} count; the longest wait was ${ms(longest)}.`),
-        evidence('gcPauseRatio', gc, limits.gcShareRatio * busy, (value, limit) => `GC pauses take ${value} of the time, below ${limit} of a loop that is busy ${formatRatio(busy)}: it is not GC.`),
-        evidence('cpuThrottledRatio', signals.cpuThrottledRatio ?? 0, limits.throttledRatio, () => signals.cpuThrottledRatio === null ? 'No CPU quota that could hold it back is known.' : `${capital(heldBack(signals))}${signals.cpuThrottledRatio ? '; the waits without it count' : ''}.`),
-        ...cpuTimeEvidence(signals, `blocks of up to ${ms(ownLongest)}, and a wait of ${ms(ownMean)} on average`),
+        evidence(
+          'blockedFramesRatio',
+          blocked,
+          limits.blockedFramesRatio,
+          (value, limit) =>
+            `In ${value} of the seconds something waited longer than ${ms(FELT_SECONDS)} ` +
+              `(${limit} count).`
+        ),
+        evidence(
+          'expectedWaitSeconds',
+          mean,
+          limits.expectedWaitSeconds,
+          () =>
+            `Whatever falls due waits ${ms(mean)} on average, ${ms(limits.expectedWaitSeconds)} ` +
+              `count; the longest wait was ${ms(longest)}.`
+        ),
+        evidence(
+          'gcPauseRatio',
+          gc,
+          limits.gcShareRatio * busy,
+          (value, limit) =>
+            `GC pauses take ${value} of the time, below ${limit} of a loop that is busy ` +
+              `${formatRatio(busy)}: it is not GC.`
+        ),
+        evidence('cpuThrottledRatio', signals.cpuThrottledRatio ?? 0, limits.throttledRatio, () =>
+          signals.cpuThrottledRatio === null
+            ? 'No CPU quota that could hold it back is known.'
+            : `${capital(heldBack(signals))}${signals.cpuThrottledRatio
+? '; the waits without ' +
+              'it count'
+: ''}.`
+        ),
+        ...cpuTimeEvidence(
+          signals,
+          `blocks of up to ${ms(ownLongest)}, and a wait of ${ms(ownMean)} on average`
+        ),
         ...(signals.threadCpuRatio === null
           ? []
-          : [evidence('threadCpuRatio', signals.threadCpuRatio, limits.waitingCpuShareRatio * busy, value => waits ? `Only ${value} of a core is used meanwhile: the code waits inside a synchronous call.` : `It uses ${value} of a core: it computes.`)])
+          : [
+              evidence(
+                'threadCpuRatio',
+                signals.threadCpuRatio,
+                limits.waitingCpuShareRatio * busy,
+                value =>
+                  waits
+                    ? `Only ${value} of a core is used meanwhile: the code waits inside a ` +
+                      'synchronous call.'
+                    : `It uses ${value} of a core: it computes.`
+              )
+            ])
       ],
-      impact: `Every request, timer and answer waits: ${ms(mean)} on average, up to ${ms(longest)}; health checks may time out.`
+      impact: `Every request, timer and answer waits: ${ms(mean)} on average, up to ` +
+        `${ms(longest)}; health checks may time out.`
     }
   },
 
   fix ({ waits, expectedWaitSeconds }, _, limits) {
-    return [{
-      title: waits ? 'Replace the synchronous calls' : 'Find the function, and take it off the loop',
-      change: {
-        code: waits
-          ? 'Look for the …Sync family in code that runs per request: execSync, spawnSync, readFileSync, writeFileSync on slow disks, Atomics.wait. Each has a variant with a promise. The suspects name the call where a CPU profile was taken: memwatch capture TARGET cpu_profile takes one.'
-          : 'The suspects name the line and the call where a CPU profile was taken: memwatch capture TARGET cpu_profile takes one. Then: the asynchronous variant of crypto and zlib calls (pbkdf2, scrypt, gzip instead of …Sync), a worker thread for what computes, smaller pieces with setImmediate between them, streams instead of JSON.parse of whole large bodies, and no regular expression that backtracks on input.'
-      },
-      predicted: [prediction('expectedWaitSeconds', expectedWaitSeconds, limits.remainingWaitShareRatio * expectedWaitSeconds)],
-      risk: 'More memory does not help, nor does a larger heap.'
-    }]
+    return [
+      {
+        title: waits
+          ? 'Replace the synchronous calls'
+          : 'Find the function, and take it off the loop',
+        change: {
+          code: waits
+            ? 'Look for the …Sync family in code that runs per request: execSync, spawnSync, ' +
+              'readFileSync, writeFileSync on slow disks, Atomics.wait. Each has a variant with ' +
+                'a promise. The suspects name the call where a CPU profile was taken: memwatch ' +
+                  'capture TARGET cpu_profile takes one.'
+            : 'The suspects name the line and the call where a CPU profile was taken: memwatch ' +
+              'capture TARGET cpu_profile takes one. Then: the asynchronous variant of crypto ' +
+                'and zlib calls (pbkdf2, scrypt, gzip instead of …Sync), a worker thread for ' +
+                  'what computes, smaller pieces with setImmediate between them, streams ' +
+                    'instead of JSON.parse of whole large bodies, and no regular expression ' +
+                      'that backtracks on input.'
+        },
+        predicted: [
+          prediction(
+            'expectedWaitSeconds',
+            expectedWaitSeconds,
+            limits.remainingWaitShareRatio * expectedWaitSeconds
+          )
+        ],
+        risk: 'More memory does not help, nor does a larger heap.'
+      }
+    ]
   }
 })
 
@@ -107,8 +224,10 @@ const heldBack = ({ cpuThrottledRatio }) =>
 const capital = sentence => sentence.charAt(0).toUpperCase() + sentence.slice(1)
 
 /**
- * Whether the loop sleeps inside calls for most of the time that it is busy and not waiting for a CPU.
- * @param {{ threadCpuRatio: number | null, eventLoopUtilizationRatio: number, cpuTimeRatio: number | null }} signals
+ * Whether the loop sleeps inside calls for most of the time that it is busy and not waiting for a
+ * CPU.
+ * @param {{ threadCpuRatio: number | null, eventLoopUtilizationRatio: number, cpuTimeRatio: number
+ *   | null }} signals
  * @param {{ waitingCpuShareRatio: number }} limits
  */
 function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTimeRatio }, limits) {

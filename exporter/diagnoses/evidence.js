@@ -3,7 +3,10 @@
 const { signals } = require('../signals')
 const { formatRatio, formatValue } = require('../text/format')
 
-/** A thread that lacks less than this of its time is not slowed down: the rest is the noise of a machine. */
+/**
+ * A thread that lacks less than this of its time is not slowed down: the rest is the noise of a
+ * machine.
+ */
 const NEARLY_ALL = 0.9
 
 /**
@@ -16,7 +19,13 @@ const NEARLY_ALL = 0.9
  */
 function evidence (signal, value, limit, say) {
   const { unit } = signals[signal]
-  return { signal, value, limit, unit, text: say(formatValue(value, unit), formatValue(limit, unit)) }
+  return {
+    signal,
+    value,
+    limit,
+    unit,
+    text: say(formatValue(value, unit), formatValue(limit, unit))
+  }
 }
 
 /**
@@ -30,22 +39,34 @@ function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
   const why = cpuThrottledRatio
     ? `its CPU quota held the container back in ${formatRatio(cpuThrottledRatio)} of the periods`
     : 'others had the CPU, or a quota held it back'
-  return [evidence('cpuTimeRatio', cpuTimeRatio, NEARLY_ALL, value => `The thread had ${value} of wall time, as ${why}; per CPU-second that it had: ${judged}.`)]
+  return [
+    evidence(
+      'cpuTimeRatio',
+      cpuTimeRatio,
+      NEARLY_ALL,
+      value =>
+        `The thread had ${value} of wall time, as ${why}; per CPU-second that it had: ${judged}.`
+    )
+  ]
 }
 
 /**
  * A share of wall time, and of CPU time where that is another.
- * @param {{ cpuTimeRatio: number | null }} signals @param {number} wallRatio @param {number} cpuRatio
+ * @param {{ cpuTimeRatio: number | null }} signals
+ * @param {number} wallRatio
+ * @param {number} cpuRatio
  */
-const wallAndCpu = ({ cpuTimeRatio }, wallRatio, cpuRatio) => cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL
-  ? `${formatRatio(wallRatio)} of the time`
-  : `${formatRatio(wallRatio)} of wall time, ${formatRatio(cpuRatio)} of the CPU time that it had`
+const wallAndCpu = ({ cpuTimeRatio }, wallRatio, cpuRatio) =>
+  cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL
+    ? `${formatRatio(wallRatio)} of the time`
+    : `${formatRatio(wallRatio)} of wall time, ${formatRatio(cpuRatio)} of the CPU time that it had`
 
 /**
  * The expected effect of a fix on one signal, at the same work a second.
  * @template {import('../signals').SignalName} Name
  * @param {Name} signal
- * @param {number} from now @param {number} to after the change, both in the signal's unit
+ * @param {number} from now
+ * @param {number} to after the change, both in the signal's unit
  */
 const prediction = (signal, from, to) => ({ signal, from, to, unit: signals[signal].unit })
 

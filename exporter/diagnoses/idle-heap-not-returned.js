@@ -18,7 +18,14 @@ module.exports = defineDiagnosis({
   title: 'After a burst the heap keeps memory it no longer needs',
   severity: 'info',
   scope: 'isolate',
-  requires: ['heapResidentBytes', 'heapUsedBytes', 'rssBytes', 'gcsLastMinute', 'lastMinuteUtilizationRatio', 'semiSpaceCapacityBytes'],
+  requires: [
+    'heapResidentBytes',
+    'heapUsedBytes',
+    'rssBytes',
+    'gcsLastMinute',
+    'lastMinuteUtilizationRatio',
+    'semiSpaceCapacityBytes'
+  ],
   uses: ['liveHeapBytes', 'rssShareRatio', 'containerLimitBytes', 'semiSpaceMaxBytes'],
   limits: {
     // An app at rest: hardly a GC, hardly any work, for a minute.
@@ -41,29 +48,82 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchIdleHeapNotReturned',
 
   judge (signals, limits) {
-    const { heapResidentBytes: resident, rssBytes, gcsLastMinute, lastMinuteUtilizationRatio: busy } = signals
+    const {
+      heapResidentBytes: resident,
+      rssBytes,
+      gcsLastMinute,
+      lastMinuteUtilizationRatio: busy
+    } = signals
     if (gcsLastMinute > limits.gcsLastMinute || busy > limits.utilizationRatio) {
-      return { state: 'ok', summary: `the app is at work: ${formatNumber(gcsLastMinute)} GCs in the last minute, the loop busy ${formatRatio(busy)} of the time` }
+      return {
+        state: 'ok',
+        summary: `the app is at work: ${formatNumber(gcsLastMinute)} GCs in the last minute, ` +
+          `the loop busy ${formatRatio(busy)} of the time`
+      }
     }
     const live = signals.liveHeapBytes ?? signals.heapUsedBytes
     const slack = resident - live
     if (slack < limits.slackBytes || slack / rssBytes < limits.slackShareRatio) {
-      return { state: 'ok', summary: `at rest the heap holds ${formatBytes(resident)} for ${formatBytes(live)}: little more than it needs` }
+      return {
+        state: 'ok',
+        summary: `at rest the heap holds ${formatBytes(resident)} for ${formatBytes(live)}: ` +
+          'little more than it needs'
+      }
     }
     const ofLimit = signals.containerLimitBytes === null ? 0 : slack / signals.containerLimitBytes
-    const matters = (signals.rssShareRatio ?? 0) >= limits.rssShareRatio || ofLimit >= limits.slackOfLimitRatio
-    if (!matters) return { state: 'ok', summary: `at rest the heap keeps ${formatBytes(slack)} that it does not need; no limit is near, so it costs nobody anything` }
+    const matters =
+      (signals.rssShareRatio ?? 0) >= limits.rssShareRatio || ofLimit >= limits.slackOfLimitRatio
+    if (!matters) {
+      return {
+        state: 'ok',
+        summary: `at rest the heap keeps ${formatBytes(slack)} that it does not need; no limit ` +
+          'is near, so it costs nobody anything'
+      }
+    }
     return {
       state: 'confirmed',
-      summary: `At rest the heap keeps ${formatBytes(slack)} beyond the ${formatBytes(live)} that live.`,
-      finding: { slackBytes: slack, liveBytes: live, heapResidentBytes: resident, semiSpaceBytes: signals.semiSpaceCapacityBytes, rssBytes },
+      summary: `At rest the heap keeps ${formatBytes(slack)} beyond the ${formatBytes(live)} ` +
+        'that live.',
+      finding: {
+        slackBytes: slack,
+        liveBytes: live,
+        heapResidentBytes: resident,
+        semiSpaceBytes: signals.semiSpaceCapacityBytes,
+        rssBytes
+      },
       evidence: [
-        evidence('heapResidentBytes', resident, live + limits.slackBytes, (value, limit) => `V8 holds ${value}; ${limit} would be in order.`),
-        evidence('gcsLastMinute', gcsLastMinute, limits.gcsLastMinute, value => `The app rests: ${value} GCs in a minute, the loop busy ${formatRatio(busy)} of it. Without GCs nothing is given back.`),
-        evidence('semiSpaceCapacityBytes', signals.semiSpaceCapacityBytes, limits.semiSpaceBytes, value => `The new space grew to two halves of ${value}, and does not shrink at rest.`),
-        evidence('rssBytes', rssBytes, limits.rssShareRatio * (signals.containerLimitBytes ?? rssBytes), (value, limit) => `RSS is ${value}; from ${limit} on it matters.`)
+        evidence(
+          'heapResidentBytes',
+          resident,
+          live + limits.slackBytes,
+          (value, limit) => `V8 holds ${value}; ${limit} would be in order.`
+        ),
+        evidence(
+          'gcsLastMinute',
+          gcsLastMinute,
+          limits.gcsLastMinute,
+          value =>
+            `The app rests: ${value} GCs in a minute, the loop busy ${formatRatio(busy)} of it. ` +
+              'Without GCs nothing is given back.'
+        ),
+        evidence(
+          'semiSpaceCapacityBytes',
+          signals.semiSpaceCapacityBytes,
+          limits.semiSpaceBytes,
+          value => `The new space grew to two halves of ${value}, and does not shrink at rest.`
+        ),
+        evidence(
+          'rssBytes',
+          rssBytes,
+          limits.rssShareRatio * (signals.containerLimitBytes ?? rssBytes),
+          (value, limit) => `RSS is ${value}; from ${limit} on it matters.`
+        )
       ],
-      impact: `${formatBytes(slack)} are missing when the next thing beside the heap needs memory${signals.rssShareRatio === null ? '' : `: RSS stands at ${formatRatio(signals.rssShareRatio)} of the limit at rest`}.`
+      impact: `${formatBytes(slack)} are missing when the next thing beside the heap needs ` +
+        `memory${signals.rssShareRatio === null
+? ''
+: ': RSS stands at ' +
+          `${formatRatio(signals.rssShareRatio)} of the limit at rest`}.`
     }
   },
 
@@ -71,19 +131,33 @@ module.exports = defineDiagnosis({
     const newSpaceSlack = Math.max(0, newSpaceBytes(semiSpaceBytes - SMALLER_SEMI_SPACE_MIB * MIB))
     if (newSpaceSlack >= limits.newSpaceShareRatio * slackBytes) {
       const savedBytes = Math.min(slackBytes, newSpaceSlack)
-      return [{
-        title: 'Keep the new space smaller',
-        change: nodeFlagChange(target, { '--max-semi-space-size': SMALLER_SEMI_SPACE_MIB }),
-        predicted: [prediction('rssBytes', rssBytes, rssBytes - savedBytes)],
-        risk: 'Scavenges come more often while the app is at work.'
-      }]
+      return [
+        {
+          title: 'Keep the new space smaller',
+          change: nodeFlagChange(target, { '--max-semi-space-size': SMALLER_SEMI_SPACE_MIB }),
+          predicted: [prediction('rssBytes', rssBytes, rssBytes - savedBytes)],
+          risk: 'Scavenges come more often while the app is at work.'
+        }
+      ]
     }
-    const megabytes = Math.max(LEAST_HEAP_MIB, Math.ceil(liveBytes / limits.comfortableShareRatio / (STEP_MIB * MIB)) * STEP_MIB)
-    return [{
-      title: 'A lower heap limit makes V8 collect before it grows so far',
-      change: nodeFlagChange(target, { '--max-old-space-size': megabytes }),
-      predicted: [prediction('rssBytes', rssBytes, rssBytes - Math.max(0, heapResidentBytes - megabytes * MIB))],
-      risk: 'A burst that keeps more alive at once than that ends with "heap out of memory": look at what a burst needs first.'
-    }]
+    const megabytes = Math.max(
+      LEAST_HEAP_MIB,
+      Math.ceil(liveBytes / limits.comfortableShareRatio / (STEP_MIB * MIB)) * STEP_MIB
+    )
+    return [
+      {
+        title: 'A lower heap limit makes V8 collect before it grows so far',
+        change: nodeFlagChange(target, { '--max-old-space-size': megabytes }),
+        predicted: [
+          prediction(
+            'rssBytes',
+            rssBytes,
+            rssBytes - Math.max(0, heapResidentBytes - megabytes * MIB)
+          )
+        ],
+        risk: 'A burst that keeps more alive at once than that ends with "heap out of memory": ' +
+          'look at what a burst needs first.'
+      }
+    ]
   }
 })

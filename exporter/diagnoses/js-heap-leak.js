@@ -4,7 +4,13 @@ const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { severityByTime } = require('./severity')
 const { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft } = require('./lasting-growth')
-const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
+const {
+  formatBytes,
+  formatNumber,
+  formatRatio,
+  formatSeconds,
+  formatValue
+} = require('../text/format')
 
 const MIB = 2 ** 20
 
@@ -15,15 +21,46 @@ module.exports = defineDiagnosis({
   scope: 'isolate',
   requires: ['heapSizeLimitBytes', 'liveHeapReadings'],
   uses: [
-    'liveHeapBytes', 'liveHeapGrowthBytesPerSecond', 'liveHeapRiseBytes', 'liveHeapRiseSeconds', 'liveHeapGrowthFit',
-    'liveHeapGrowthScore', 'liveHeapLateGrowthRatio', 'liveHeapHalvesRatio', 'heapRunwayBytes', 'liveHeapShareRatio',
-    'oldSpaceRiseBytes', 'largeObjectSpaceRiseBytes', 'codeSpaceRiseBytes', 'arrayBuffersRiseBytes', 'nativeContextsRise', 'socketsRise', 'timersRise',
-    'listenerWarnings', 'promotedKeptRatio', 'keptRiseBytes', 'keptRiseSeconds', 'keptGrowthBytesPerSecond', 'keptGrowthFit',
-    'keptLateGrowthRatio', 'liveHeapReadingsDueSeconds', 'containerProcesses',
-    'liveHeapLastingGrowthBytesPerSecond', 'liveHeapLastingScore', 'liveHeapLastingRiseBytes',
-    'liveHeapLastingSeconds', 'liveHeapLastingLeastRatio', 'liveHeapLastingLateRatio', 'liveHeapLastingBendRatio', 'liveHeapSteadyDays',
-    'liveHeapLoadSwingBytes', 'liveHeapLoadMovesRatio', 'liveHeapLoadShareRatio', 'liveHeapEarlierHighBytes',
-    'liveHeapPeakRunwayBytes', 'liveHeapLimitInSeconds'
+    'liveHeapBytes',
+    'liveHeapGrowthBytesPerSecond',
+    'liveHeapRiseBytes',
+    'liveHeapRiseSeconds',
+    'liveHeapGrowthFit',
+    'liveHeapGrowthScore',
+    'liveHeapLateGrowthRatio',
+    'liveHeapHalvesRatio',
+    'heapRunwayBytes',
+    'liveHeapShareRatio',
+    'oldSpaceRiseBytes',
+    'largeObjectSpaceRiseBytes',
+    'codeSpaceRiseBytes',
+    'arrayBuffersRiseBytes',
+    'nativeContextsRise',
+    'socketsRise',
+    'timersRise',
+    'listenerWarnings',
+    'promotedKeptRatio',
+    'keptRiseBytes',
+    'keptRiseSeconds',
+    'keptGrowthBytesPerSecond',
+    'keptGrowthFit',
+    'keptLateGrowthRatio',
+    'liveHeapReadingsDueSeconds',
+    'containerProcesses',
+    'liveHeapLastingGrowthBytesPerSecond',
+    'liveHeapLastingScore',
+    'liveHeapLastingRiseBytes',
+    'liveHeapLastingSeconds',
+    'liveHeapLastingLeastRatio',
+    'liveHeapLastingLateRatio',
+    'liveHeapLastingBendRatio',
+    'liveHeapSteadyDays',
+    'liveHeapLoadSwingBytes',
+    'liveHeapLoadMovesRatio',
+    'liveHeapLoadShareRatio',
+    'liveHeapEarlierHighBytes',
+    'liveHeapPeakRunwayBytes',
+    'liveHeapLimitInSeconds'
   ],
   limits: {
     ...LASTING_LIMITS,
@@ -31,7 +68,8 @@ module.exports = defineDiagnosis({
     readings: 7,
     // Standard score of the growth. 3: one chance in a thousand that a flat floor looks like this.
     score: 3,
-    // r² from which on a rise is worth a suspicion: five times what the readings differ from the line.
+    // r² from which on a rise is worth a suspicion: five times what the readings differ from the
+    // line.
     suspectedFit: 0.85,
     // r² of the line: leaks measured 0.98–1.00, caches that fill up 0.67–0.84 once they slow down.
     fit: 0.9,
@@ -39,24 +77,29 @@ module.exports = defineDiagnosis({
     lateGrowthRatio: 0.6,
     // A suspicion is withdrawn below this share.
     levelsOffRatio: 0.4,
-    // Sure enough when so much of the way from where it began to the limit was seen as a straight line. There is no clock in
-    // it: a fast leak gets there in a minute, a slow one in hours, a cache that settles lower never.
+    // Sure enough when so much of the way from where it began to the limit was seen as a straight
+    // line. There is no clock in it: a fast leak gets there in a minute, a slow one in hours, a
+    // cache that settles lower never.
     runwayShareRatio: 0.4,
-    // What has grown for less than this may still be the app filling its caches at start: then it must be most of the way.
+    // What has grown for less than this may still be the app filling its caches at start: then it
+    // must be most of the way.
     youngSeconds: 45,
     youngRunwayShareRatio: 0.6,
     // Less growth than this share of the way is not worth a suspicion.
     suspectedRunwayShareRatio: 0.05,
     // Growth of this size is worth a suspicion wherever the limit is, ...
     suspectedRiseBytes: 32 * MIB,
-    // ... and of this size it is certain: caches that fill for minutes stay below it, measured 50 to 400 MiB.
+    // ... and of this size it is certain: caches that fill for minutes stay below it, measured 50
+    // to 400 MiB.
     certainRiseBytes: 512 * MIB,
-    // With few readings: nearly all that was promoted must have survived the next major GC. Leaks under
-    // limits of 1 to 4 GiB measured 0.95-1.00; garbage that is promoted early 0.0-0.3.
+    // With few readings: nearly all that was promoted must have survived the next major GC. Leaks
+    // under limits of 1 to 4 GiB measured 0.95-1.00; garbage that is promoted early 0.0-0.3.
     promotedKeptRatio: 0.8,
-    // Above this share of the limit the floor cannot rise any more: a flat line there proves nothing.
+    // Above this share of the limit the floor cannot rise any more: a flat line there proves
+    // nothing.
     nearLimitRatio: 0.85,
-    // The container's limit comes first where it leaves less than this share of the heap's own room.
+    // The container's limit comes first where it leaves less than this share of the heap's own
+    // room.
     ownRunwayRatio: 0.99,
     // Within a working day somebody must act at once; what takes longer is a ticket, ...
     criticalSeconds: 8 * 3600,
@@ -65,13 +108,21 @@ module.exports = defineDiagnosis({
     // So many more contexts, sockets or timers grew with the heap.
     grownWith: 5
   },
-  explains: ['heap-limit-thrash', 'container-limit-mismatch', 'oversized-heap', 'event-loop-blocked'],
+  explains: [
+    'heap-limit-thrash',
+    'container-limit-mismatch',
+    'oversized-heap',
+    'event-loop-blocked'
+  ],
   runbook: 'MemwatchJsHeapLeak',
 
   judge (signals, limits) {
     const { heapRunwayBytes: runway } = signals
     if (signals.liveHeapBytes === null || runway === null) {
-      return { state: 'unknown', summary: 'no major GC was seen yet; the live heap is not known before one' }
+      return {
+        state: 'unknown',
+        summary: 'no major GC was seen yet; the live heap is not known before one'
+      }
     }
     const lasting = judgeHours(signals, limits)
     const quick = judgeMinutes(signals, limits, runway)
@@ -81,30 +132,47 @@ module.exports = defineDiagnosis({
   },
 
   fix ({ growthBytesPerSecond, grows }) {
-    return [{
-      title: 'Find what is kept, and let it go',
-      change: {
-        code: (grows ? PATTERNS[grows] : '') + 'Bound every Map, array and cache that grows with traffic (a size or a TTL), remove listeners that are added per request, and hold per-object notes in a WeakMap. To find it: memwatch capture TARGET heap_profile names the lines that allocate what stays.'
-      },
-      predicted: [prediction('liveHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
-      risk: 'A larger --max-old-space-size only moves the crash; a restart buys time.'
-    }]
+    return [
+      {
+        title: 'Find what is kept, and let it go',
+        change: {
+          code:
+            (grows ? PATTERNS[grows] : '') +
+            'Bound every Map, array and cache that grows with traffic (a size or a TTL), remove ' +
+              'listeners that are added per request, and hold per-object notes in a WeakMap. To ' +
+                'find it: memwatch capture TARGET heap_profile names the lines that allocate ' +
+                  'what stays.'
+        },
+        predicted: [prediction('liveHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
+        risk: 'A larger --max-old-space-size only moves the crash; a restart buys time.'
+      }
+    ]
   }
 })
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
-/** @typedef {import('./define-diagnosis').Judgement<{ growthBytesPerSecond: number, grows: keyof typeof PATTERNS | null }>} Judgement */
+/**
+ * @typedef {import('./define-diagnosis').Judgement<{ growthBytesPerSecond: number, grows: keyof
+ *   typeof PATTERNS | null }>} Judgement
+ */
 
 /** How much a state says that something was found. */
 const RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
 
 /**
  * Growth within two hours, faster than a day's load.
- * @param {Signals} signals @param {Limits} limits @param {number} runway bytes @returns {Judgement}
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} runway bytes
+ * @returns {Judgement}
  */
 function judgeMinutes (signals, limits, runway) {
-  const { liveHeapReadings, liveHeapGrowthBytesPerSecond: growth, liveHeapRiseBytes: rise } = signals
+  const {
+    liveHeapReadings,
+    liveHeapGrowthBytesPerSecond: growth,
+    liveHeapRiseBytes: rise
+  } = signals
   const nearLimit = (signals.liveHeapShareRatio ?? 0) >= limits.nearLimitRatio
   if (liveHeapReadings < limits.readings || growth === null || rise === null) {
     const few = fewReadings(signals, limits, runway)
@@ -121,7 +189,11 @@ function judgeMinutes (signals, limits, runway) {
   const late = Math.min(signals.liveHeapLateGrowthRatio ?? 0, signals.liveHeapHalvesRatio ?? 1)
   const share = rise / (rise + runway)
   const isLarge = share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
-  const rises = score >= limits.score && isLarge && growth >= limits.slowestBytesPerSecond && (signals.liveHeapGrowthFit ?? 0) >= limits.suspectedFit
+  const rises =
+    score >= limits.score &&
+    isLarge &&
+    growth >= limits.slowestBytesPerSecond &&
+    (signals.liveHeapGrowthFit ?? 0) >= limits.suspectedFit
   if (!rises) {
     if (nearLimit) {
       const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
@@ -132,7 +204,11 @@ function judgeMinutes (signals, limits, runway) {
           'a larger heap limit would tell'
       }
     }
-    return { state: 'ok', summary: `the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` }
+    return {
+      state: 'ok',
+      summary: `the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ` +
+        `${formatSeconds(seconds)}`
+    }
   }
   if (late < limits.lateGrowthRatio) {
     if (nearLimit) {
@@ -143,51 +219,109 @@ function judgeMinutes (signals, limits, runway) {
           'a larger heap limit would tell'
       }
     }
-    return { state: 'ok', keeps: late >= limits.levelsOffRatio, summary: `the live heap grew by ${formatBytes(rise)} and is levelling off: it goes on at ${formatRatio(Math.max(0, late))} of the rate` }
+    return {
+      state: 'ok',
+      keeps: late >= limits.levelsOffRatio,
+      summary: `the live heap grew by ${formatBytes(rise)} and is levelling off: it goes on at ` +
+        `${formatRatio(Math.max(0, late))} of the rate`
+    }
   }
   const wasThere = notNewSince(signals, limits, rise, seconds)
   if (wasThere) return wasThere
-  const needed = seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
+  const needed =
+    seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
   const straight = (signals.liveHeapGrowthFit ?? 0) >= limits.fit
   const left = timeLeft(runway / growth, seconds, limits)
   const limitName = nameLimit(signals, limits, runway)
   return {
-    state: straight && (share >= needed || rise >= limits.certainRiseBytes) ? 'confirmed' : 'suspected',
+    state:
+      straight && (share >= needed || rise >= limits.certainRiseBytes) ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
     seconds,
-    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}${left === null ? '' : ` and reaches ${limitName} ${left}`}.`,
-    standing: `The live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has not gone on, and not been given back for as long.`,
+    summary: 'The live heap grows by ' +
+      `${formatValue(growth, 'bytesPerSecond')}${left === null
+? ''
+: ' and reaches ' +
+        `${limitName} ${left}`}.`,
+    standing: `The live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has ` +
+      'not gone on, and not been given back for as long.',
     finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
     evidence: [
-      evidence('liveHeapGrowthBytesPerSecond', growth, 0, value => `After each major GC more is left: ${value}, over ${formatSeconds(seconds)} and ${formatNumber(liveHeapReadings)} readings.`),
-      evidence('liveHeapGrowthFit', signals.liveHeapGrowthFit ?? 0, limits.fit, (value, limit) => `The growth is ${straight ? 'a straight line' : 'not yet a straight line'}: r² ${value}, from ${limit} on it counts as one.`),
-      evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It does not level off: at the end it grew at ${value} of the whole rate; a cache that fills falls below ${limit}.`),
-      evidence('liveHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} make it certain enough.`),
+      evidence(
+        'liveHeapGrowthBytesPerSecond',
+        growth,
+        0,
+        value =>
+          `After each major GC more is left: ${value}, over ${formatSeconds(seconds)} and ` +
+            `${formatNumber(liveHeapReadings)} readings.`
+      ),
+      evidence(
+        'liveHeapGrowthFit',
+        signals.liveHeapGrowthFit ?? 0,
+        limits.fit,
+        (value, limit) =>
+          `The growth is ${straight ? 'a straight line' : 'not yet a straight line'}: r² ` +
+            `${value}, from ${limit} on it counts as one.`
+      ),
+      evidence(
+        'liveHeapLateGrowthRatio',
+        late,
+        limits.lateGrowthRatio,
+        (value, limit) =>
+          `It does not level off: at the end it grew at ${value} of the whole rate; a cache ` +
+            `that fills falls below ${limit}.`
+      ),
+      evidence(
+        'liveHeapRiseBytes',
+        rise,
+        needed * (rise + runway),
+        (value, limit) =>
+          `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} ` +
+            'make it certain enough.'
+      ),
       ...grownWith(signals, rise, limits.grownWith),
       ...sharers(signals, runway)
     ],
-    impact: `${formatBytes(runway)} are left to ${limitName}${left === null ? '' : `: at this rate the process dies ${left}`}.`
+    impact: `${formatBytes(runway)} are left to ` +
+      `${limitName}${left === null ? '' : `: at this rate the process dies ${left}`}.`
   }
 }
 
 /**
  * A rise that the load explains, or to where the live heap was before, is no leak.
- * @param {Signals} signals @param {Limits} limits @param {number} rise bytes @param {number} seconds
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} rise bytes
+ * @param {number} seconds
  * @returns {Judgement | null}
  */
 function notNewSince (signals, limits, rise, seconds) {
-  const { liveHeapBytes: live, liveHeapEarlierHighBytes: high, liveHeapLoadShareRatio: loadShare } = signals
+  const {
+    liveHeapBytes: live,
+    liveHeapEarlierHighBytes: high,
+    liveHeapLoadShareRatio: loadShare
+  } = signals
   const grew = `the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`
   if (high !== null && live !== null && live - high < limits.newShareRatio * rise) {
     return { state: 'ok', summary: `${grew}, and was at ${formatBytes(high)} before` }
   }
-  if (loadShare !== null && loadShare >= limits.loadShareRatio) return { state: 'ok', summary: `${grew} with its load, which explains ${formatRatio(loadShare)} of it` }
+  if (loadShare !== null && loadShare >= limits.loadShareRatio) {
+    return {
+      state: 'ok',
+      summary: `${grew} with its load, which explains ${formatRatio(loadShare)} of it`
+    }
+  }
   return null
 }
 
-/** @param {Signals} signals @param {Limits} limits @param {number} runway bytes */
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} runway bytes
+ */
 function nameLimit (signals, limits, runway) {
-  // The share is of the heap's own limit: where less is left than that says, the container's comes first.
+  // The share is of the heap's own limit: where less is left than that says, the container's comes
+  // first.
   const live = signals.liveHeapBytes ?? 0
   const heapRunway = live / (signals.liveHeapShareRatio ?? 1) - live
   return runway < limits.ownRunwayRatio * heapRunway ? 'the container limit' : 'the heap size limit'
@@ -195,7 +329,9 @@ function nameLimit (signals, limits, runway) {
 
 /**
  * Growth over hours and days.
- * @param {Signals} signals @param {Limits} limits @returns {Judgement | null} null while too little was seen
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Judgement | null} null while too little was seen
  */
 function judgeHours (signals, limits) {
   const found = judgeLasting({
@@ -213,7 +349,16 @@ function judgeHours (signals, limits) {
     limitIn: signals.liveHeapLimitInSeconds
   }, limits, 'the live heap')
   const runway = signals.liveHeapPeakRunwayBytes ?? 0
-  if (!found || found.state === 'ok') return found && { state: found.state, summary: found.summary, seconds: found.seconds, keeps: found.keeps }
+  if (!found || found.state === 'ok') {
+    return (
+      found && {
+        state: found.state,
+        summary: found.summary,
+        seconds: found.seconds,
+        keeps: found.keeps
+      }
+    )
+  }
   const { growth, rise, seconds, share, limitInSeconds } = found
   const limitName = nameLimit(signals, limits, signals.heapRunwayBytes ?? runway)
   const over = formatSeconds(seconds)
@@ -222,32 +367,81 @@ function judgeHours (signals, limits) {
     severity: severityByTime(limitInSeconds ?? runway / growth, limits),
     keeps: found.keeps,
     seconds,
-    summary: `The live heap grows by ${formatPerHour(growth)}${limitInSeconds === null ? '' : ` and reaches ${limitName} in about ${formatSeconds(limitInSeconds)}`}${found.also && `: ${found.also}`}.`,
-    standing: `The live heap grew by ${formatPerHour(growth)} over ${over}; that it stopped has not been seen for as long.`,
+    summary: 'The live heap grows by ' +
+      `${formatPerHour(growth)}${limitInSeconds === null
+? ''
+: ` and reaches ${limitName} in ` +
+        `about ${formatSeconds(limitInSeconds)}`}${found.also && `: ${found.also}`}.`,
+    standing: `The live heap grew by ${formatPerHour(growth)} over ${over}; that it stopped has ` +
+      'not been seen for as long.',
     finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
     evidence: [
-      evidence('liveHeapLastingRiseBytes', rise, limits.runwayShareRatio * (rise + runway), (value, limit) => `The live heap rose by ${value} in ${over}, ${formatRatio(share)} of the way to the limit; ${limit}, or two days that agree, make it certain.`),
-      evidence('liveHeapLastingScore', signals.liveHeapLastingScore ?? 0, limits.lastingScore, (value, limit) => `${found.because} The growth is ${value} times its standard error; from ${limit} on it is no accident.`),
-      evidence('liveHeapLastingLateRatio', signals.liveHeapLastingLateRatio ?? 1, limits.lastingLateRatio, (value, limit) => `It does not level off: up to ${value} of the rate in the last third; a cache that fills falls below ${limit}.`),
-      evidence('liveHeapLastingGrowthBytesPerSecond', growth, 0, () => `That is ${formatPerHour(growth)}.`),
+      evidence(
+        'liveHeapLastingRiseBytes',
+        rise,
+        limits.runwayShareRatio * (rise + runway),
+        (value, limit) =>
+          `The live heap rose by ${value} in ${over}, ${formatRatio(share)} of the way to the ` +
+            `limit; ${limit}, or two days that agree, make it certain.`
+      ),
+      evidence(
+        'liveHeapLastingScore',
+        signals.liveHeapLastingScore ?? 0,
+        limits.lastingScore,
+        (value, limit) =>
+          `${found.because} The growth is ${value} times its standard error; from ${limit} on ` +
+            'it is no accident.'
+      ),
+      evidence(
+        'liveHeapLastingLateRatio',
+        signals.liveHeapLastingLateRatio ?? 1,
+        limits.lastingLateRatio,
+        (value, limit) =>
+          `It does not level off: up to ${value} of the rate in the last third; a cache that ` +
+            `fills falls below ${limit}.`
+      ),
+      evidence(
+        'liveHeapLastingGrowthBytesPerSecond',
+        growth,
+        0,
+        () => `That is ${formatPerHour(growth)}.`
+      ),
       ...grownWith(signals, rise, limits.grownWith),
       ...sharers(signals, runway)
     ],
-    impact: `${formatBytes(runway)} are left to ${limitName} at the busiest moment of a day${limitInSeconds === null ? '' : `: the process dies in about ${formatSeconds(limitInSeconds)}`}.`
+    impact: `${formatBytes(runway)} are left to ${limitName} at the busiest moment of a ` +
+      `day${limitInSeconds === null
+? ''
+: ': the process dies in about ' +
+        `${formatSeconds(limitInSeconds)}`}.`
   }
 }
 
 /**
- * Growth before there are enough readings for a trend: V8 collects a heap under a limit of gigabytes so rarely
- * that they take many minutes to come.
- * @param {Signals} signals @param {Limits} limits @param {number} runway bytes
+ * Growth before there are enough readings for a trend: V8 collects a heap under a limit of
+ * gigabytes so rarely that they take many minutes to come.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} runway bytes
  * @returns {Judgement | null}
  */
 function fewReadings (signals, limits, runway) {
-  const { promotedKeptRatio: kept, keptRiseBytes: rise, keptGrowthBytesPerSecond: growth, keptGrowthFit: fit } = signals
+  const {
+    promotedKeptRatio: kept,
+    keptRiseBytes: rise,
+    keptGrowthBytesPerSecond: growth,
+    keptGrowthFit: fit
+  } = signals
   const late = signals.keptLateGrowthRatio
-  if (kept === null || rise === null || growth === null || fit === null || late === null) return null
-  if (kept < limits.promotedKeptRatio || rise < limits.suspectedRiseBytes || late < limits.lateGrowthRatio || fit < limits.fit) return null
+  if (kept === null || rise === null || growth === null || fit === null || late === null) {
+    return null
+  }
+  if (
+    kept < limits.promotedKeptRatio ||
+    rise < limits.suspectedRiseBytes ||
+    late < limits.lateGrowthRatio ||
+    fit < limits.fit
+  ) { return null }
   if (growth < limits.slowestBytesPerSecond) return null
   const seconds = signals.keptRiseSeconds ?? 0
   const wasThere = notNewSince(signals, limits, rise, seconds)
@@ -255,25 +449,64 @@ function fewReadings (signals, limits, runway) {
   const left = timeLeft(runway / growth, seconds, limits)
   return {
     seconds,
-    standing: `The live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has not gone on, and not been given back for as long.`,
+    standing: `The live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has ` +
+      'not gone on, and not been given back for as long.',
     state: rise >= limits.certainRiseBytes ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
-    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}${left === null ? '' : ` and reaches its limit ${left}`}: a leak, or a cache that still fills.`,
+    summary: 'The live heap grows by ' +
+      `${formatValue(growth, 'bytesPerSecond')}${left === null
+? ''
+: ' and reaches its limit ' +
+        `${left}`}: a leak, or a cache that still fills.`,
     finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
     evidence: [
-      evidence('keptRiseBytes', rise, limits.certainRiseBytes, (value, limit) => `The live heap rose by ${value} in ${formatSeconds(seconds)}; caches that fill stay below ${limit}.`),
-      evidence('promotedKeptRatio', kept, limits.promotedKeptRatio, (value, limit) => `Of what was promoted between major GCs ${value} survived the next one; from ${limit} on it is kept.`),
-      evidence('keptGrowthFit', fit, limits.fit, (value, limit) => `The readings lie on a straight line: r² ${value}, from ${limit} on it counts as one.`),
-      evidence('keptLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) => `It goes on at ${value} of its rate; a cache that fills falls below ${limit}.`),
-      evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>
-        `After each major GC more is left: ${value}.`),
+      evidence(
+        'keptRiseBytes',
+        rise,
+        limits.certainRiseBytes,
+        (value, limit) =>
+          `The live heap rose by ${value} in ${formatSeconds(seconds)}; caches that fill stay ` +
+            `below ${limit}.`
+      ),
+      evidence(
+        'promotedKeptRatio',
+        kept,
+        limits.promotedKeptRatio,
+        (value, limit) =>
+          `Of what was promoted between major GCs ${value} survived the next one; from ${limit} ` +
+            'on it is kept.'
+      ),
+      evidence(
+        'keptGrowthFit',
+        fit,
+        limits.fit,
+        (value, limit) =>
+          `The readings lie on a straight line: r² ${value}, from ${limit} on it counts as one.`
+      ),
+      evidence(
+        'keptLateGrowthRatio',
+        late,
+        limits.lateGrowthRatio,
+        (value, limit) =>
+          `It goes on at ${value} of its rate; a cache that fills falls below ${limit}.`
+      ),
+      evidence(
+        'liveHeapGrowthBytesPerSecond',
+        growth,
+        0,
+        value => `After each major GC more is left: ${value}.`
+      ),
       ...sharers(signals, runway)
     ],
-    impact: `${formatBytes(runway)} are left${left === null ? '' : `: at this rate the process dies ${left}`}.`
+    impact: `${formatBytes(runway)} are ` +
+      `left${left === null ? '' : `: at this rate the process dies ${left}`}.`
   }
 }
 
-/** @param {{ containerProcesses: number | null }} signals @param {number} runway bytes */
+/**
+ * @param {{ containerProcesses: number | null }} signals
+ * @param {number} runway bytes
+ */
 function sharers ({ containerProcesses: processes }, runway) {
   if (processes === null || processes <= 1) return []
   return [evidence('containerProcesses', processes, 1, value =>
@@ -281,31 +514,77 @@ function sharers ({ containerProcesses: processes }, runway) {
     `${formatBytes(runway)} at most.`)]
 }
 
-/** @typedef {{ readonly [Name in 'oldSpaceRiseBytes' | 'largeObjectSpaceRiseBytes' | 'codeSpaceRiseBytes' | 'arrayBuffersRiseBytes' | 'nativeContextsRise' | 'socketsRise' | 'timersRise' | 'listenerWarnings']: number | null }} GrownWith */
+/**
+ * @typedef {{ readonly [Name in 'oldSpaceRiseBytes' | 'largeObjectSpaceRiseBytes' |
+ *   'codeSpaceRiseBytes' | 'arrayBuffersRiseBytes' | 'nativeContextsRise' | 'socketsRise' |
+ *   'timersRise' | 'listenerWarnings']: number | null }} GrownWith
+ */
 
 /**
  * Which space of the heap it is, and what else grew.
- * @param {GrownWith} signals @param {number} rise of the live heap, bytes @param {number} least count that matters
+ * @param {GrownWith} signals
+ * @param {number} rise of the live heap, bytes
+ * @param {number} least count that matters
  */
 function grownWith (signals, rise, least) {
-  const { oldSpaceRiseBytes: old, largeObjectSpaceRiseBytes: large, codeSpaceRiseBytes: code } = signals
+  const {
+    oldSpaceRiseBytes: old,
+    largeObjectSpaceRiseBytes: large,
+    codeSpaceRiseBytes: code
+  } = signals
   const counts = /** @type {const} */ ([['nativeContextsRise', 'contexts'], ['socketsRise', 'sockets'], ['timersRise', 'timers']])
   return [
-    ...(old === null ? [] : [evidence('oldSpaceRiseBytes', old, rise, value => `The old space grew by ${value}, the large object space by ${formatBytes(large ?? 0)}, code by ${formatBytes(code ?? 0)}.`)]),
-    ...counts.filter(([signal]) => (signals[signal] ?? 0) >= least).map(([signal, name]) => evidence(signal, signals[signal] ?? 0, 0, value => `With it grew ${name}, by ${value}.`)),
-    ...(signals.listenerWarnings ? [evidence('listenerWarnings', signals.listenerWarnings, 0, value => `Node warned of ${value} emitter(s) with too many listeners.`)] : [])
+    ...(old === null
+      ? []
+      : [
+          evidence(
+            'oldSpaceRiseBytes',
+            old,
+            rise,
+            value =>
+              `The old space grew by ${value}, the large object space by ` +
+                `${formatBytes(large ?? 0)}, code by ${formatBytes(code ?? 0)}.`
+          )
+        ]),
+    ...counts
+      .filter(([signal]) => (signals[signal] ?? 0) >= least)
+      .map(([signal, name]) =>
+        evidence(signal, signals[signal] ?? 0, 0, value => `With it grew ${name}, by ${value}.`)
+      ),
+    ...(signals.listenerWarnings
+      ? [
+          evidence(
+            'listenerWarnings',
+            signals.listenerWarnings,
+            0,
+            value => `Node warned of ${value} emitter(s) with too many listeners.`
+          )
+        ]
+      : [])
   ]
 }
 
 /** Advice by what grows with the heap. */
 const PATTERNS = Object.freeze({
-  listeners: 'Listeners are added and not removed: look for .on() in code that runs per request, and use once(), removeListener or an AbortSignal. ',
-  largeObjects: 'It is large objects that grow: one array or Map whose table is ever doubled, or long strings. ',
+  listeners:
+    'Listeners are added and not removed: look for .on() in code that runs per request, and use ' +
+      'once(), removeListener or an AbortSignal. ',
+  largeObjects:
+    'It is large objects that grow: one array or Map whose table is ever doubled, or long ' +
+      'strings. ',
   buffers: 'The objects that are kept hold Buffers, which weigh more than they do. '
 })
 
-/** @param {GrownWith} signals @returns {keyof typeof PATTERNS | null} null: nothing that narrows it down */
-function whatGrows ({ largeObjectSpaceRiseBytes: large, oldSpaceRiseBytes: old, listenerWarnings, arrayBuffersRiseBytes: buffers }) {
+/**
+ * @param {GrownWith} signals
+ * @returns {keyof typeof PATTERNS | null} null: nothing that narrows it down
+ */
+function whatGrows ({
+  largeObjectSpaceRiseBytes: large,
+  oldSpaceRiseBytes: old,
+  listenerWarnings,
+  arrayBuffersRiseBytes: buffers
+}) {
   if (listenerWarnings) return 'listeners'
   if ((large ?? 0) > (old ?? 0)) return 'largeObjects'
   return (buffers ?? 0) > (old ?? 0) ? 'buffers' : null

@@ -102,37 +102,97 @@ const LASTING_LIMITS = Object.freeze({
 /**
  * Growth over hours and days, judged: memory that neither the load nor the hour of the day nor
  * filling explains is a leak.
- * @param {Lasting} lasting @param {LastingLimits & { runwayShareRatio: number, certainRiseBytes: number }} limits
+ * @param {Lasting} lasting
+ * @param {LastingLimits & { runwayShareRatio: number, certainRiseBytes: number }} limits
  * @param {string} what grows, as in a sentence
  * @returns {LastingJudgement | null} null while too little was seen
  */
-function judgeLasting ({ growth, score, rise, seconds, least, late, bend, days, loadSwing, loadMoves, peakRunway, limitIn }, limits, what) {
-  if (growth === null || score === null || rise === null || seconds === null || peakRunway === null) return null
+function judgeLasting (
+  {
+    growth,
+    score,
+    rise,
+    seconds,
+    least,
+    late,
+    bend,
+    days,
+    loadSwing,
+    loadMoves,
+    peakRunway,
+    limitIn
+  },
+  limits,
+  what
+) {
+  if (
+    growth === null ||
+    score === null ||
+    rise === null ||
+    seconds === null ||
+    peakRunway === null
+  ) {
+    return null
+  }
   const share = rise > 0 ? rise / (rise + peakRunway) : 0
-  const isLarge = rise >= limits.lastingRiseBytes || (share >= limits.lastingShareRatio && rise >= limits.lastingLeastBytes)
+  const isLarge =
+    rise >= limits.lastingRiseBytes ||
+    (share >= limits.lastingShareRatio && rise >= limits.lastingLeastBytes)
   const slows = (late ?? 1) < limits.lastingLateRatio
   const keeps = days === null && seconds < limits.dayTellsSeconds
   const found = { seconds, growth, rise, share, keeps, limitInSeconds: null, because: '', also: '' }
   const over = formatSeconds(seconds)
   if (score < limits.lastingScore || !isLarge) {
-    const swing = (loadSwing ?? 0) >= limits.lastingRiseBytes ? `; ${formatBytes(loadSwing ?? 0)} come and go with the load` : ''
+    const swing =
+      (loadSwing ?? 0) >= limits.lastingRiseBytes
+        ? `; ${formatBytes(loadSwing ?? 0)} come and go with the load`
+        : ''
     const hour = days !== null ? ', against the same hours of other days' : ''
-    return { ...found, state: 'ok', summary: `${what} does not grow in a line: ${formatPerHour(growth)} over ${over}${hour}${swing}` }
+    return {
+      ...found,
+      state: 'ok',
+      summary: `${what} does not grow in a line: ${formatPerHour(growth)} over ` +
+        `${over}${hour}${swing}`
+    }
   }
-  if (slows) return { ...found, state: 'ok', summary: `${what} grew by ${formatBytes(rise)} in ${over} and is levelling off: its last third grew at no more than ${formatRatio(Math.max(0, late ?? 0))} of the rate` }
-  if (days === 0) return { ...found, state: 'ok', summary: `${what} grew by ${formatBytes(rise)} in ${over}, but not against the same hours of the day before` }
+  if (slows) {
+    return {
+      ...found,
+      state: 'ok',
+      summary: `${what} grew by ${formatBytes(rise)} in ${over} and is levelling off: its last ` +
+        `third grew at no more than ${formatRatio(Math.max(0, late ?? 0))} of the rate`
+    }
+  }
+  if (days === 0) {
+    return {
+      ...found,
+      state: 'ok',
+      summary: `${what} grew by ${formatBytes(rise)} in ${over}, but not against the same hours ` +
+        'of the day before'
+    }
+  }
 
-  const isSure = score >= limits.lastingCertainScore && (days !== null ||
-    ((bend ?? 1) <= limits.lastingBendRatio && (least ?? 0) >= limits.leastRatio && seconds >= secondsWithoutDays(loadMoves, limits)))
+  const isSure =
+    score >= limits.lastingCertainScore &&
+    (days !== null ||
+      ((bend ?? 1) <= limits.lastingBendRatio &&
+        (least ?? 0) >= limits.leastRatio &&
+        seconds >= secondsWithoutDays(loadMoves, limits)))
   const isFar = share >= limits.runwayShareRatio || rise >= limits.certainRiseBytes
-  const isLong = (days ?? 0) >= limits.certainDays && seconds >= limits.certainDaysSeconds && rise >= limits.certainDaysRiseBytes
+  const isLong =
+    (days ?? 0) >= limits.certainDays &&
+    seconds >= limits.certainDaysSeconds &&
+    rise >= limits.certainDaysRiseBytes
   const isRateKnown = isSure && 1 / score <= limits.rateErrorRatio
   const isKnown = isRateKnown && (days !== null || tellsWithoutDays())
   // A rate by day is not that of the night: without days only a near limit can be foretold.
   function tellsWithoutDays () {
-    return (least ?? 0) >= limits.rateLeastRatio && Number(seconds) >= limits.unseenSeconds &&
+    return (
+      (least ?? 0) >= limits.rateLeastRatio &&
+      Number(seconds) >= limits.unseenSeconds &&
       (loadSwing ?? 0) <= limits.swingShareRatio * Number(peakRunway) &&
       (limitIn ?? Infinity) <= limits.tellsHoursRatio * Number(seconds)
+    )
   }
   return {
     ...found,
@@ -140,32 +200,57 @@ function judgeLasting ({ growth, score, rise, seconds, least, late, bend, days, 
     state: isSure && (isFar || isLong) ? 'confirmed' : 'suspected',
     limitInSeconds: isKnown ? limitIn : null,
     summary: '',
-    because: days !== null
-      ? `Against the same hours of the day before it grew ${days === 1 ? 'on the last day' : `on each of the last ${formatNumber(days)} days`}${swingText(loadSwing, limits)}.`
-      : loadMoves === null
-        ? 'CPU time and allocation are not known: a load that rises looks the same until a day has passed.'
-        : `CPU time and allocation ${loadMoves < limits.loadMovesRatio ? 'hardly moved' : 'do not explain it'} meanwhile${swingText(loadSwing, limits)}.`,
-    also: isSure ? '' : 'it may be the load of the day or a cache that fills, which two days will tell'
+    because:
+      days !== null
+        ? 'Against the same hours of the day before it grew ' +
+          `${days === 1
+? 'on the last day'
+: `on each of the last ${formatNumber(days)} ` +
+            'days'}${swingText(loadSwing, limits)}.`
+        : loadMoves === null
+          ? 'CPU time and allocation are not known: a load that rises looks the same until a ' +
+            'day has passed.'
+          : 'CPU time and allocation ' +
+            `${loadMoves < limits.loadMovesRatio ? 'hardly moved' : 'do not explain it'} ` +
+              `meanwhile${swingText(loadSwing, limits)}.`,
+    also: isSure
+      ? ''
+      : 'it may be the load of the day or a cache that fills, which two days will tell'
   }
 }
 
-/** How long a line must be seen before days can be compared. @param {number | null} loadMoves @param {LastingLimits} limits */
+/**
+ * How long a line must be seen before days can be compared.
+ * @param {number | null} loadMoves
+ * @param {LastingLimits} limits
+ */
 function secondsWithoutDays (loadMoves, limits) {
   if (loadMoves === null) return limits.unseenSeconds
   return loadMoves < limits.loadMovesRatio ? limits.steadySeconds : limits.movedSeconds
 }
 
-/** @param {number | null} loadSwing @param {LastingLimits} limits */
-const swingText = (loadSwing, limits) => (loadSwing ?? 0) >= limits.lastingRiseBytes ? `; ${formatBytes(loadSwing ?? 0)} that come and go with the load are taken out` : ''
+/**
+ * @param {number | null} loadSwing
+ * @param {LastingLimits} limits
+ */
+const swingText = (loadSwing, limits) =>
+  (loadSwing ?? 0) >= limits.lastingRiseBytes
+    ? `; ${formatBytes(loadSwing ?? 0)} that come and go with the load are taken out`
+    : ''
 
 /** @param {number} bytesPerSecond */
 const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_PER_HOUR)}/h`
 
 /**
  * A time to the limit from growth that was seen for minutes.
- * @param {number} secondsLeft @param {number} seconds that were seen @param {LastingLimits} limits
+ * @param {number} secondsLeft
+ * @param {number} seconds that were seen
+ * @param {LastingLimits} limits
  * @returns {string | null} null where it is too far away to be told
  */
-const timeLeft = (secondsLeft, seconds, limits) => secondsLeft <= Math.max(limits.soonSeconds, limits.tellsAheadRatio * seconds) ? `in about ${formatSeconds(secondsLeft)}` : null
+const timeLeft = (secondsLeft, seconds, limits) =>
+  secondsLeft <= Math.max(limits.soonSeconds, limits.tellsAheadRatio * seconds)
+    ? `in about ${formatSeconds(secondsLeft)}`
+    : null
 
 module.exports = { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft }

@@ -4,24 +4,42 @@ const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { severityByTime } = require('./severity')
 const { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft } = require('./lasting-growth')
-const { formatBytes, formatNumber, formatRatio, formatSeconds, formatValue } = require('../text/format')
+const {
+  formatBytes,
+  formatNumber,
+  formatRatio,
+  formatSeconds,
+  formatValue
+} = require('../text/format')
 
 /** Where the memory can sit, and what to do about it there. */
 const PLACES = Object.freeze({
   buffers: {
     name: 'it sits in Buffers that JavaScript still refers to',
     title: 'Let go of the Buffers that are kept',
-    code: 'arrayBuffers grows with it: Buffers or ArrayBuffers are held by a Map, an array, a cache without a bound, or a queue that is filled faster than it is emptied. Bound it, or copy out the part that is needed (Buffer.allocUnsafeSlow(n) and copy): a slice keeps the whole Buffer. A sampling heap profile shows who holds the Buffer objects.'
+    code: 'arrayBuffers grows with it: Buffers or ArrayBuffers are held by a Map, an array, a ' +
+      'cache without a bound, or a queue that is filled faster than it is emptied. Bound it, or ' +
+        'copy out the part that is needed (Buffer.allocUnsafeSlow(n) and copy): a slice keeps ' +
+          'the whole Buffer. A sampling heap profile shows who holds the Buffer objects.'
   },
   external: {
-    name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects of an addon',
+    name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects ' +
+      'of an addon',
     title: 'Let go of what owns external memory',
-    code: 'external grows with it, arrayBuffers does not: WebAssembly.Memory objects or instances that are kept (one is enough: make it once and reuse it), or handles of an addon that are never closed. Look for new WebAssembly.Memory, WebAssembly.instantiate and addon objects made per request.'
+    code: 'external grows with it, arrayBuffers does not: WebAssembly.Memory objects or ' +
+      'instances that are kept (one is enough: make it once and reuse it), or handles of an ' +
+        'addon that are never closed. Look for new WebAssembly.Memory, WebAssembly.instantiate ' +
+          'and addon objects made per request.'
   },
   native: {
     name: 'V8 does not know of it: memory of native code, as zlib, TLS or an addon take',
     title: 'Close what holds native memory',
-    code: 'Neither heap nor Buffers grow: the memory was taken by native code. Look for zlib, crypto and http2 streams that are made per request and never ended or closed (stream.close() on every path, also when the client goes away; pipeline() does it), for WebAssembly on Node 26, and for native addons: take those out one by one. What to capture: process.report (libuv handles), the counts of active resources, and `jemalloc` heap profiling (MALLOC_CONF=prof:true) on a replica.'
+    code: 'Neither heap nor Buffers grow: the memory was taken by native code. Look for zlib, ' +
+      'crypto and http2 streams that are made per request and never ended or closed ' +
+        '(stream.close() on every path, also when the client goes away; pipeline() does it), ' +
+          'for WebAssembly on Node 26, and for native addons: take those out one by one. What ' +
+            'to capture: process.report (libuv handles), the counts of active resources, and ' +
+              '`jemalloc` heap profiling (MALLOC_CONF=prof:true) on a replica.'
   }
 })
 
@@ -32,17 +50,37 @@ module.exports = defineDiagnosis({
   scope: 'process',
   requires: ['outsideHeapBytes', 'outsideHeapReadings', 'majorsSeen', 'memoryRunwayBytes'],
   uses: [
-    'outsideHeapRiseBytes', 'outsideHeapRiseSeconds', 'outsideHeapGrowthBytesPerSecond', 'outsideHeapSteadinessRatio', 'externalRiseBytes',
-    'arrayBuffersRiseBytes', 'bufferChurnBytes', 'containerLimitBytes', 'liveHeapRiseBytes', 'allocatorAsked', 'allocatorSlackRiseBytes',
-    'outsideHeapLastingGrowthBytesPerSecond', 'outsideHeapLastingScore', 'outsideHeapLastingRiseBytes',
-    'outsideHeapLastingSeconds', 'outsideHeapLastingLeastRatio', 'outsideHeapLastingLateRatio', 'outsideHeapLastingBendRatio', 'outsideHeapSteadyDays',
-    'outsideHeapLoadSwingBytes', 'outsideHeapLoadMovesRatio', 'outsideHeapLoadShareRatio', 'outsideHeapEarlierHighBytes',
-    'memoryPeakRunwayBytes', 'memoryLimitInSeconds'
+    'outsideHeapRiseBytes',
+    'outsideHeapRiseSeconds',
+    'outsideHeapGrowthBytesPerSecond',
+    'outsideHeapSteadinessRatio',
+    'externalRiseBytes',
+    'arrayBuffersRiseBytes',
+    'bufferChurnBytes',
+    'containerLimitBytes',
+    'liveHeapRiseBytes',
+    'allocatorAsked',
+    'allocatorSlackRiseBytes',
+    'outsideHeapLastingGrowthBytesPerSecond',
+    'outsideHeapLastingScore',
+    'outsideHeapLastingRiseBytes',
+    'outsideHeapLastingSeconds',
+    'outsideHeapLastingLeastRatio',
+    'outsideHeapLastingLateRatio',
+    'outsideHeapLastingBendRatio',
+    'outsideHeapSteadyDays',
+    'outsideHeapLoadSwingBytes',
+    'outsideHeapLoadMovesRatio',
+    'outsideHeapLoadShareRatio',
+    'outsideHeapEarlierHighBytes',
+    'memoryPeakRunwayBytes',
+    'memoryLimitInSeconds'
   ],
   limits: {
     ...LASTING_LIMITS,
     readings: 7,
-    // Without a major GC after half of the rise nothing is proven: what garbage holds outside the heap waits for one.
+    // Without a major GC after half of the rise nothing is proven: what garbage holds outside the
+    // heap waits for one.
     majors: 1,
     riseBytes: 24 * 2 ** 20,
     // Straight and not slowing down: leaks measure 0.7–1.
@@ -51,7 +89,8 @@ module.exports = defineDiagnosis({
     levelsOffRatio: 0.3,
     // What grows is counted where this share of the rise is: as external memory, or in Buffers.
     placeShareRatio: 0.5,
-    // Sure enough when so much of the way to the limit was seen as a straight line; more while it is young.
+    // Sure enough when so much of the way to the limit was seen as a straight line; more while it
+    // is young.
     runwayShareRatio: 0.25,
     youngSeconds: 45,
     youngRunwayShareRatio: 0.35,
@@ -64,7 +103,8 @@ module.exports = defineDiagnosis({
     criticalSeconds: 8 * 3600,
     // ... and what the next deployment restarts anyway is worth knowing.
     infoSeconds: 30 * 86_400,
-    // With Buffers that come and go by this share of the rise, a malloc that keeps what was freed looks the same at first.
+    // With Buffers that come and go by this share of the rise, a malloc that keeps what was freed
+    // looks the same at first.
     churnShareRatio: 0.6,
     churningRunwayShareRatio: 0.6
   },
@@ -81,34 +121,56 @@ module.exports = defineDiagnosis({
 
   fix ({ place, growthBytesPerSecond }) {
     const { title, code } = PLACES[place]
-    return [{
-      title,
-      change: { code },
-      predicted: [prediction('outsideHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
-      risk: 'Another allocator does not help: this memory is in use. A restart buys as much time as it took to get here.'
-    }]
+    return [
+      {
+        title,
+        change: { code },
+        predicted: [prediction('outsideHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
+        risk: 'Another allocator does not help: this memory is in use. A restart buys as much ' +
+          'time as it took to get here.'
+      }
+    ]
   }
 })
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
-/** @typedef {import('./define-diagnosis').Judgement<{ place: keyof typeof PLACES, growthBytesPerSecond: number }>} Judgement */
+/**
+ * @typedef {import('./define-diagnosis').Judgement<{ place: keyof typeof PLACES,
+ *   growthBytesPerSecond: number }>} Judgement
+ */
 
 /** How much a state says that something was found. */
 const RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
 
 /**
  * Growth within two hours, faster than a day's load.
- * @param {Signals} signals @param {Limits} limits @returns {Judgement}
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Judgement}
  */
 function judgeMinutes (signals, limits) {
-  const { outsideHeapReadings: readings, outsideHeapRiseBytes: rise, outsideHeapGrowthBytesPerSecond: growth, memoryRunwayBytes: runway } = signals
+  const {
+    outsideHeapReadings: readings,
+    outsideHeapRiseBytes: rise,
+    outsideHeapGrowthBytesPerSecond: growth,
+    memoryRunwayBytes: runway
+  } = signals
   if (readings < limits.readings || rise === null || growth === null) {
-    return { state: 'unknown', summary: `${formatNumber(readings)} of the ${limits.readings} readings that are needed after the warm-up` }
+    return {
+      state: 'unknown',
+      summary: `${formatNumber(readings)} of the ${limits.readings} readings that are needed ` +
+        'after the warm-up'
+    }
   }
   const share = rise / (rise + runway)
   if (rise < limits.riseBytes) {
-    return { state: 'ok', seconds: signals.outsideHeapRiseSeconds ?? 0, summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, changed by ${formatBytes(rise)} since the warm-up` }
+    return {
+      state: 'ok',
+      seconds: signals.outsideHeapRiseSeconds ?? 0,
+      summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, changed by ` +
+        `${formatBytes(rise)} since the warm-up`
+    }
   }
   const steady = signals.outsideHeapSteadinessRatio
   if (steady === null) {
@@ -116,21 +178,41 @@ function judgeMinutes (signals, limits) {
     return { state: 'unknown', summary: `${grew}: too few readings to say how it goes on` }
   }
   if (steady <= 0) {
-    return { state: 'ok', summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, ${formatBytes(rise)} more than after the warm-up, and they do not grow in a line` }
+    return {
+      state: 'ok',
+      summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, ${formatBytes(rise)} ` +
+        'more than after the warm-up, and they do not grow in a line'
+    }
   }
   if (share < limits.suspectedRunwayShareRatio && rise < limits.suspectedRiseBytes) {
-    return { state: 'unknown', summary: `memory outside the heap grew by ${formatBytes(rise)}, ${formatRatio(share)} of the way to its limit: too little to judge` }
+    return {
+      state: 'unknown',
+      summary: `memory outside the heap grew by ${formatBytes(rise)}, ${formatRatio(share)} of ` +
+        'the way to its limit: too little to judge'
+    }
   }
   if (growth < limits.slowestBytesPerSecond) {
-    return { state: 'unknown', summary: `memory outside the heap grew by ${formatBytes(rise)} in ${formatSeconds(signals.outsideHeapRiseSeconds ?? 0)}: so slowly that hours must tell` }
+    return {
+      state: 'unknown',
+      summary: `memory outside the heap grew by ${formatBytes(rise)} in ` +
+        `${formatSeconds(signals.outsideHeapRiseSeconds ?? 0)}: so slowly that hours must tell`
+    }
   }
   if (steady < limits.levelsOffRatio) {
-    return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)} and levels off` }
+    return {
+      state: 'ok',
+      summary: `memory outside the heap grew by ${formatBytes(rise)} and levels off`
+    }
   }
-  // Only malloc itself can tell what is freed and kept from what is in use; else it shows by what comes and goes.
+  // Only malloc itself can tell what is freed and kept from what is in use; else it shows by what
+  // comes and goes.
   const freed = signals.allocatorAsked === 1 ? signals.allocatorSlackRiseBytes : null
   if (freed !== null && freed >= limits.churnShareRatio * rise) {
-    return { state: 'ok', summary: `memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ${formatBytes(freed)} as free` }
+    return {
+      state: 'ok',
+      summary: `memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ` +
+        `${formatBytes(freed)} as free`
+    }
   }
   const seconds = signals.outsideHeapRiseSeconds ?? 0
   const grew = `memory outside the heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`
@@ -138,39 +220,103 @@ function judgeMinutes (signals, limits) {
   if (high !== null && signals.outsideHeapBytes - high < limits.newShareRatio * rise) {
     return { state: 'ok', summary: `${grew}, and was at ${formatBytes(high)} before` }
   }
-  if (loadShare !== null && loadShare >= limits.loadShareRatio) return { state: 'ok', summary: `${grew} with the load, which explains ${formatRatio(loadShare)} of it` }
-  const churns = freed === null && (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise && (signals.externalRiseBytes ?? 0) < limits.placeShareRatio * rise
-  const needed = churns ? limits.churningRunwayShareRatio : seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
+  if (loadShare !== null && loadShare >= limits.loadShareRatio) {
+    return {
+      state: 'ok',
+      summary: `${grew} with the load, which explains ${formatRatio(loadShare)} of it`
+    }
+  }
+  const churns =
+    freed === null &&
+    (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise &&
+    (signals.externalRiseBytes ?? 0) < limits.placeShareRatio * rise
+  const needed = churns
+    ? limits.churningRunwayShareRatio
+    : seconds < limits.youngSeconds
+      ? limits.youngRunwayShareRatio
+      : limits.runwayShareRatio
   const collected = signals.majorsSeen >= limits.majors
   const where = place(signals, limits.placeShareRatio * rise)
   const left = timeLeft(runway / growth, seconds, limits)
   const limitName = nameLimit(signals)
   return {
-    state: steady >= limits.steadinessRatio && share >= needed && collected ? 'confirmed' : 'suspected',
+    state:
+      steady >= limits.steadinessRatio && share >= needed && collected ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
     seconds,
-    standing: `Memory outside the JS heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has not gone on, and not been given back for as long.`,
-    summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and is not given back: ${PLACES[where].name}.`,
+    standing: `Memory outside the JS heap grew by ${formatBytes(rise)} in ` +
+      `${formatSeconds(seconds)}; it has not gone on, and not been given back for as long.`,
+    summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and ` +
+      `is not given back: ${PLACES[where].name}.`,
     finding: { place: where, growthBytesPerSecond: growth },
     evidence: [
-      evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value => `More and more is resident outside the heap: ${value}, over ${formatSeconds(seconds)} and ${formatNumber(readings)} readings.`),
-      evidence('majorsSeen', signals.majorsSeen, limits.majors, value => collected ? `${value} major GCs after half of it did not free it.` : 'No major GC ran since half of it: it may be garbage that waits for one.'),
-      evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
-      evidence('outsideHeapRiseBytes', rise, needed * (rise + runway), (value, limit) => `It has risen by ${value}, ${formatRatio(share)} of the way to ${limitName}; ${limit} make it certain enough.`),
-      evidence('externalRiseBytes', signals.externalRiseBytes ?? 0, limits.placeShareRatio * rise, value => `V8 counts ${value} of it as external memory${(signals.arrayBuffersRiseBytes ?? 0) > 0 ? `, ${formatBytes(signals.arrayBuffersRiseBytes ?? 0)} of that in Buffers` : ''}.`),
+      evidence(
+        'outsideHeapGrowthBytesPerSecond',
+        growth,
+        0,
+        value =>
+          `More and more is resident outside the heap: ${value}, over ${formatSeconds(seconds)} ` +
+            `and ${formatNumber(readings)} readings.`
+      ),
+      evidence('majorsSeen', signals.majorsSeen, limits.majors, value =>
+        collected
+          ? `${value} major GCs after half of it did not free it.`
+          : 'No major GC ran since half of it: it may be garbage that waits for one.'
+      ),
+      evidence(
+        'outsideHeapSteadinessRatio',
+        steady,
+        limits.steadinessRatio,
+        (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on.`
+      ),
+      evidence(
+        'outsideHeapRiseBytes',
+        rise,
+        needed * (rise + runway),
+        (value, limit) =>
+          `It has risen by ${value}, ${formatRatio(share)} of the way to ${limitName}; ${limit} ` +
+            'make it certain enough.'
+      ),
+      evidence(
+        'externalRiseBytes',
+        signals.externalRiseBytes ?? 0,
+        limits.placeShareRatio * rise,
+        value =>
+          `V8 counts ${value} of it as external ` +
+            `memory${(signals.arrayBuffersRiseBytes ?? 0) > 0 ? `, ${formatBytes(signals.arrayBuffersRiseBytes ?? 0)} of that in Buffers` : ''}.`
+      ),
       freed !== null
-        ? evidence('allocatorSlackRiseBytes', freed, limits.churnShareRatio * rise, (value, limit) => `malloc itself counts ${value} of it as free (${limit} would count): what grows is in use.`)
-        : evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, limits.churnShareRatio * rise, (value, limit) => churns
-          ? `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled out.`
-          : `Buffers come and go by ${value} only (${limit} would count): what grows is in use, and no other allocator would give it back.`)
+        ? evidence(
+          'allocatorSlackRiseBytes',
+          freed,
+          limits.churnShareRatio * rise,
+          (value, limit) =>
+              `malloc itself counts ${value} of it as free (${limit} would count): what grows ` +
+                'is in use.'
+        )
+        : evidence(
+          'bufferChurnBytes',
+          signals.bufferChurnBytes ?? 0,
+          limits.churnShareRatio * rise,
+          (value, limit) =>
+            churns
+              ? `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled ` +
+                'out.'
+              : `Buffers come and go by ${value} only (${limit} would count): what grows is in ` +
+                'use, and no other allocator would give it back.'
+        )
     ],
-    impact: `${formatBytes(runway)} are left to ${limitName}${left === null ? '' : `: at this rate they are gone ${left}`}, and the kernel kills without a word in the app's log.`
+    impact: `${formatBytes(runway)} are left to ` +
+      `${limitName}${left === null ? '' : `: at this rate they are gone ${left}`}, and the ` +
+        'kernel kills without a word in the app\'s log.'
   }
 }
 
 /**
  * Growth over hours and days.
- * @param {Signals} signals @param {Limits} limits @returns {Judgement | null} null while too little was seen
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Judgement | null} null while too little was seen
  */
 function judgeHours (signals, limits) {
   const found = judgeLasting({
@@ -187,14 +333,31 @@ function judgeHours (signals, limits) {
     peakRunway: signals.memoryPeakRunwayBytes,
     limitIn: signals.memoryLimitInSeconds
   }, limits, 'memory outside the heap')
-  if (!found || found.state === 'ok') return found && { state: found.state, summary: found.summary, seconds: found.seconds, keeps: found.keeps }
+  if (!found || found.state === 'ok') {
+    return (
+      found && {
+        state: found.state,
+        summary: found.summary,
+        seconds: found.seconds,
+        keeps: found.keeps
+      }
+    )
+  }
   const { growth, rise, seconds, share, limitInSeconds } = found
   const freed = signals.allocatorAsked === 1 ? signals.allocatorSlackRiseBytes : null
   if (freed !== null && freed >= limits.churnShareRatio * rise) {
-    return { state: 'ok', seconds, summary: `memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ${formatBytes(freed)} as free` }
+    return {
+      state: 'ok',
+      seconds,
+      summary: `memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ` +
+        `${formatBytes(freed)} as free`
+    }
   }
   // A malloc that keeps what was freed fills within days: what goes on after them is in use.
-  const churns = freed === null && (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise && (signals.outsideHeapSteadyDays ?? 0) < limits.certainDays
+  const churns =
+    freed === null &&
+    (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise &&
+    (signals.outsideHeapSteadyDays ?? 0) < limits.certainDays
   const collected = signals.majorsSeen >= limits.majors
   const where = place(signals, limits.placeShareRatio * rise)
   const runway = signals.memoryPeakRunwayBytes ?? 0
@@ -205,23 +368,74 @@ function judgeHours (signals, limits) {
     severity: severityByTime(limitInSeconds ?? runway / growth, limits),
     keeps: found.keeps,
     seconds,
-    summary: `Memory outside the JS heap grows by ${formatPerHour(growth)}${limitInSeconds === null ? '' : ` and reaches ${limitName} in about ${formatSeconds(limitInSeconds)}`}: ${found.also || PLACES[where].name}.`,
-    standing: `Memory outside the JS heap grew by ${formatPerHour(growth)} over ${over}; that it stopped has not been seen for as long.`,
+    summary: 'Memory outside the JS heap grows by ' +
+      `${formatPerHour(growth)}${limitInSeconds === null
+? ''
+: ` and reaches ${limitName} in ` +
+        `about ${formatSeconds(limitInSeconds)}`}: ${found.also || PLACES[where].name}.`,
+    standing: `Memory outside the JS heap grew by ${formatPerHour(growth)} over ${over}; that ` +
+      'it stopped has not been seen for as long.',
     finding: { place: where, growthBytesPerSecond: growth },
     evidence: [
-      evidence('outsideHeapLastingRiseBytes', rise, limits.runwayShareRatio * (rise + runway), (value, limit) => `It rose by ${value} in ${over}, ${formatRatio(share)} of the way to ${limitName}; ${limit}, or two days that agree, make it certain.`),
-      evidence('outsideHeapLastingScore', signals.outsideHeapLastingScore ?? 0, limits.lastingScore, (value, limit) => `${found.because} The growth is ${value} times its standard error; from ${limit} on it is no accident.`),
-      evidence('outsideHeapLastingLateRatio', signals.outsideHeapLastingLateRatio ?? 1, limits.lastingLateRatio, (value, limit) => `It does not level off: up to ${value} of the rate in the last third; what fills falls below ${limit}.`),
-      evidence('majorsSeen', signals.majorsSeen, limits.majors, value => collected ? `${value} major GCs in the last minutes did not free it.` : 'No major GC ran lately: it may be garbage that waits for one.'),
-      ...(churns ? [evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, limits.churnShareRatio * rise, value => `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled out before two days.`)] : []),
-      evidence('outsideHeapLastingGrowthBytesPerSecond', growth, 0, () => `That is ${formatPerHour(growth)}.`)
+      evidence(
+        'outsideHeapLastingRiseBytes',
+        rise,
+        limits.runwayShareRatio * (rise + runway),
+        (value, limit) =>
+          `It rose by ${value} in ${over}, ${formatRatio(share)} of the way to ${limitName}; ` +
+            `${limit}, or two days that agree, make it certain.`
+      ),
+      evidence(
+        'outsideHeapLastingScore',
+        signals.outsideHeapLastingScore ?? 0,
+        limits.lastingScore,
+        (value, limit) =>
+          `${found.because} The growth is ${value} times its standard error; from ${limit} on ` +
+            'it is no accident.'
+      ),
+      evidence(
+        'outsideHeapLastingLateRatio',
+        signals.outsideHeapLastingLateRatio ?? 1,
+        limits.lastingLateRatio,
+        (value, limit) =>
+          `It does not level off: up to ${value} of the rate in the last third; what fills ` +
+            `falls below ${limit}.`
+      ),
+      evidence('majorsSeen', signals.majorsSeen, limits.majors, value =>
+        collected
+          ? `${value} major GCs in the last minutes did not free it.`
+          : 'No major GC ran lately: it may be garbage that waits for one.'
+      ),
+      ...(churns
+        ? [
+            evidence(
+              'bufferChurnBytes',
+              signals.bufferChurnBytes ?? 0,
+              limits.churnShareRatio * rise,
+              value =>
+                `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled ` +
+                  'out before two days.'
+            )
+          ]
+        : []),
+      evidence(
+        'outsideHeapLastingGrowthBytesPerSecond',
+        growth,
+        0,
+        () => `That is ${formatPerHour(growth)}.`
+      )
     ],
-    impact: `${formatBytes(runway)} are left to ${limitName} at the busiest moment of a day${limitInSeconds === null ? '' : `: at this rate they are gone in about ${formatSeconds(limitInSeconds)}`}, and the kernel kills without a word in the app's log.`
+    impact: `${formatBytes(runway)} are left to ${limitName} at the busiest moment of a ` +
+      `day${limitInSeconds === null
+? ''
+: ': at this rate they are gone in about ' +
+        `${formatSeconds(limitInSeconds)}`}, and the kernel kills without a word in the app's log.`
   }
 }
 
 /** @param {{ containerLimitBytes: number | null }} signals */
-const nameLimit = ({ containerLimitBytes }) => containerLimitBytes === null ? "the machine's memory" : 'the container limit'
+const nameLimit = ({ containerLimitBytes }) =>
+  containerLimitBytes === null ? "the machine's memory" : 'the container limit'
 
 /**
  * The place of the memory, from the counters that moved with it.

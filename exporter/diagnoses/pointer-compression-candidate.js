@@ -6,7 +6,10 @@ const { comment } = require('../text/comment')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 
 const MIB = 2 ** 20
-/** Heap saved where pointers are 4 bytes: published figures are about half of pointer-heavy heaps; strings and numbers gain nothing. */
+/**
+ * Heap saved where pointers are 4 bytes: published figures are about half of pointer-heavy heaps;
+ * strings and numbers gain nothing.
+ */
 const SAVED_SHARE = { least: 0.25, likely: 0.4, most: 0.5 }
 /** Of what V8 holds, objects and their garbage; the rest is free room in pages. */
 const HEAP_IN_USE_SHARE = 0.9
@@ -19,15 +22,28 @@ module.exports = defineDiagnosis({
   severity: 'info',
   opportunity: true,
   scope: 'isolate',
-  requires: ['liveHeapBytes', 'liveHeapHighestBytes', 'rssBytes', 'pointerSpaceShareRatio', 'addonsSeen'],
-  uses: ['v8AddonsLoaded', 'unreadAddonsLoaded', 'heapResidentBytes', 'liveHeapRiseBytes', 'keptRiseBytes'],
+  requires: [
+    'liveHeapBytes',
+    'liveHeapHighestBytes',
+    'rssBytes',
+    'pointerSpaceShareRatio',
+    'addonsSeen'
+  ],
+  uses: [
+    'v8AddonsLoaded',
+    'unreadAddonsLoaded',
+    'heapResidentBytes',
+    'liveHeapRiseBytes',
+    'keptRiseBytes'
+  ],
   limits: {
     // The cage is 4 GiB per isolate; with room to spare.
     liveHeapBytes: 2.5 * 1024 * MIB,
     // Below this there is little to gain.
     gainBytes: 40 * MIB,
     gainShareRatio: 0.2,
-    // Old space holds objects, whose pointers shrink; large objects are mostly strings, Buffers' backing and arrays.
+    // Old space holds objects, whose pointers shrink; large objects are mostly strings, Buffers'
+    // backing and arrays.
     pointerSpaceShareRatio: 0.6,
     // A heap that grows by this share has another problem first.
     growthShareRatio: 0.15
@@ -36,24 +52,75 @@ module.exports = defineDiagnosis({
 
   judge (signals, limits, target) {
     const { liveHeapHighestBytes: live, rssBytes, pointerSpaceShareRatio: share } = signals
-    if (target.pointerCompression) return { state: 'ok', summary: 'this Node.js is built with pointer compression already' }
+    if (target.pointerCompression) {
+      return { state: 'ok', summary: 'this Node.js is built with pointer compression already' }
+    }
     const gain = gainOf(signals, SAVED_SHARE.likely)
-    if (gain < limits.gainBytes || gain / rssBytes < limits.gainShareRatio) return { state: 'ok', summary: `a heap of ${formatBytes(live)} that lives leaves little to gain` }
-    if ((signals.liveHeapRiseBytes ?? signals.keptRiseBytes ?? 0) > limits.growthShareRatio * live) {
+    if (gain < limits.gainBytes || gain / rssBytes < limits.gainShareRatio) {
+      return {
+        state: 'ok',
+        summary: `a heap of ${formatBytes(live)} that lives leaves little to gain`
+      }
+    }
+    if (
+      (signals.liveHeapRiseBytes ?? signals.keptRiseBytes ?? 0) >
+      limits.growthShareRatio * live
+    ) {
       return { state: 'unknown', summary: 'the live heap grows; what it will be is not known' }
     }
-    if (live > limits.liveHeapBytes) return { state: 'ok', summary: `a heap of ${formatBytes(live)} comes too near the 4 GiB that an isolate with pointer compression may have` }
-    if (share < limits.pointerSpaceShareRatio) return { state: 'ok', summary: `only ${formatRatio(share)} of the heap lies in the space of pointers: strings and numbers do not shrink` }
-    if (signals.v8AddonsLoaded) return { state: 'ok', summary: `${formatNumber(signals.v8AddonsLoaded)} native addon(s) use V8's C++ interface, and would have to be built anew` }
+    if (live > limits.liveHeapBytes) {
+      return {
+        state: 'ok',
+        summary: `a heap of ${formatBytes(live)} comes too near the 4 GiB that an isolate with ` +
+          'pointer compression may have'
+      }
+    }
+    if (share < limits.pointerSpaceShareRatio) {
+      return {
+        state: 'ok',
+        summary: `only ${formatRatio(share)} of the heap lies in the space of pointers: strings ` +
+          'and numbers do not shrink'
+      }
+    }
+    if (signals.v8AddonsLoaded) {
+      return {
+        state: 'ok',
+        summary: `${formatNumber(signals.v8AddonsLoaded)} native addon(s) use V8's C++ ` +
+          'interface, and would have to be built anew'
+      }
+    }
     const unread = signals.unreadAddonsLoaded ?? 0
     return {
       state: unread > 0 ? 'suspected' : 'confirmed',
-      summary: `Most of the ${formatBytes(live)} that live on the heap are objects: with pointer compression about ${formatBytes(gain)} less, between ${formatBytes(gainOf(signals, SAVED_SHARE.least))} and ${formatBytes(gainOf(signals, SAVED_SHARE.most))}.`,
+      summary: `Most of the ${formatBytes(live)} that live on the heap are objects: with ` +
+        `pointer compression about ${formatBytes(gain)} less, between ` +
+          `${formatBytes(gainOf(signals, SAVED_SHARE.least))} and ` +
+            `${formatBytes(gainOf(signals, SAVED_SHARE.most))}.`,
       finding: { gainBytes: gain, rssBytes },
       evidence: [
-        evidence('liveHeapHighestBytes', live, limits.liveHeapBytes, (value, limit) => `${value} live at most, far from the 4 GiB of a cage (up to ${limit} it is a candidate).`),
-        evidence('pointerSpaceShareRatio', share, limits.pointerSpaceShareRatio, (value, limit) => `${value} of it lies in the old space, where objects are; ${limit} count.`),
-        evidence('v8AddonsLoaded', signals.v8AddonsLoaded ?? 0, 0, () => `No loaded addon uses V8's C++ interface${unread > 0 ? `; ${unread} could not be read` : ''}.`),
+        evidence(
+          'liveHeapHighestBytes',
+          live,
+          limits.liveHeapBytes,
+          (value, limit) =>
+            `${value} live at most, far from the 4 GiB of a cage (up to ${limit} it is a ` +
+              'candidate).'
+        ),
+        evidence(
+          'pointerSpaceShareRatio',
+          share,
+          limits.pointerSpaceShareRatio,
+          (value, limit) =>
+            `${value} of it lies in the old space, where objects are; ${limit} count.`
+        ),
+        evidence(
+          'v8AddonsLoaded',
+          signals.v8AddonsLoaded ?? 0,
+          0,
+          () =>
+            'No loaded addon uses V8\'s C++ ' +
+              `interface${unread > 0 ? `; ${unread} could not be read` : ''}.`
+        ),
         evidence('rssBytes', rssBytes, gain / limits.gainShareRatio, value => `RSS is ${value}.`)
       ],
       impact: `About ${formatRatio(gain / rssBytes)} of RSS.`
@@ -61,18 +128,31 @@ module.exports = defineDiagnosis({
   },
 
   fix ({ gainBytes, rssBytes }, target) {
-    return [{
-      title: 'Try a Node.js that is built with pointer compression',
-      change: {
-        dockerfile: `${comment(`in place of the official image of Node ${target.node}`)}\nFROM platformatic/node-caged:${Number(target.node.split('.')[0]) >= CAGED.newest ? CAGED.newest : CAGED.older}-slim`,
-        code: 'Disqualified by: a heap above 4 GiB per isolate, native addons built with NAN or V8 headers (Node-API ones work), heap snapshots and tools that expect 8-byte pointers. Flags that size the heap keep their meaning. No official build has it.'
-      },
-      predicted: [prediction('rssBytes', rssBytes, rssBytes - gainBytes)],
-      risk: 'Another build of Node.js, by others: test it under your load; a few per cent of CPU were measured as its price.'
-    }]
+    return [
+      {
+        title: 'Try a Node.js that is built with pointer compression',
+        change: {
+          dockerfile: `${comment('in place of the official image of Node ' +
+            `${target.node}`)}\nFROM platformatic/node-caged:${Number(target.node.split('.')[0]) >= CAGED.newest ? CAGED.newest : CAGED.older}-slim`,
+          code: 'Disqualified by: a heap above 4 GiB per isolate, native addons built with NAN ' +
+            'or V8 headers (Node-API ones work), heap snapshots and tools that expect 8-byte ' +
+              'pointers. Flags that size the heap keep their meaning. No official build has it.'
+        },
+        predicted: [prediction('rssBytes', rssBytes, rssBytes - gainBytes)],
+        risk: 'Another build of Node.js, by others: test it under your load; a few per cent of ' +
+          'CPU were measured as its price.'
+      }
+    ]
   }
 })
 
-/** @param {{ liveHeapBytes: number, heapResidentBytes: number | null, pointerSpaceShareRatio: number }} signals @param {number} share */
+/**
+ * @param
+ *   {{ liveHeapBytes: number, heapResidentBytes: number | null, pointerSpaceShareRatio: number }}
+ *   signals
+ * @param {number} share
+ */
 const gainOf = ({ liveHeapBytes, heapResidentBytes, pointerSpaceShareRatio }, share) =>
-  share * pointerSpaceShareRatio * Math.max(liveHeapBytes, HEAP_IN_USE_SHARE * (heapResidentBytes ?? 0))
+  share *
+  pointerSpaceShareRatio *
+  Math.max(liveHeapBytes, HEAP_IN_USE_SHARE * (heapResidentBytes ?? 0))

@@ -11,71 +11,99 @@ const SECONDS_PER_MINUTE = 60
  * What can pile up: the signals that tell, how many descriptors each takes at least, and where to
  * look for it. Causes first: workers and children bring sockets, pipes and descriptors with them.
  */
-const KINDS = Object.freeze(/** @type {const} */ ([
-  {
-    name: 'child processes and workers',
-    // A child has two or three pipes to its parent, which are sockets on Linux.
-    descriptorsEach: 2,
-    signals: ['childrenAlive', 'childrenRise', 'childrenPerSecond', 'childrenSteadinessRatio'],
-    site: 'Look for spawn, fork and new Worker without an end: terminate() or kill() each, close message ports, or keep a pool.'
-  },
-  {
-    name: 'threads',
-    // A worker has an event poll, an event descriptor and two ends of a pipe; io_uring makes it five.
-    descriptorsEach: 4,
-    signals: ['threadsRunning', 'threadsRise', 'threadsPerSecond', 'threadsSteadinessRatio'],
-    site: 'Look for a pool of workers that is made per request instead of once (new Piscina, new Tinypool, new Worker), and end each with destroy() or terminate(): process.getActiveResourcesInfo() does not name workers that wait, as they are unref\'d. Where no Worker is made, an addon starts the threads: `ls /proc/PID/task` lists them, `comm` in each says its name.'
-  },
-  {
-    name: 'file watchers',
-    descriptorsEach: 0,
-    signals: ['watchersActive', 'watchersRise', 'watchersPerSecond', 'watchersSteadinessRatio'],
-    site: 'Look for fs.watch and fs.watchFile in code that runs more than once: close() each, or keep one watcher per file.'
-  },
-  {
-    name: 'sockets and pipes',
-    descriptorsEach: 1,
-    signals: ['socketsOpen', 'socketsRise', 'socketsPerSecond', 'socketsSteadinessRatio'],
-    site: 'Look for connections that are opened per request and never ended: clients without keepAlive limits, responses whose body is never read or cancelled, servers without a timeout for idle clients. `ss -tnp` tells whom they are connected to.'
-  },
-  {
-    name: 'active timers',
-    descriptorsEach: 0,
-    signals: ['timersActive', 'timersRise', 'timersPerSecond', 'timersSteadinessRatio'],
-    site: 'Look for setInterval without clearInterval in code that runs per request or per connection, and for timeouts that are not cleared when the work is done.'
-  },
-  {
-    name: 'open file descriptors',
-    descriptorsEach: 1,
-    signals: ['fileDescriptorsOpen', 'fileDescriptorsRise', 'fileDescriptorsPerSecond', 'fileDescriptorsSteadinessRatio'],
-    site: 'Which kind they are is not known: `ls -l /proc/PID/fd` tells. Sockets: look for clients and agents that are made per request. Files: for fs.open, fs.openSync and createReadStream whose close is skipped on some path.'
-  }
-]))
+const KINDS = Object.freeze(
+  /** @type {const} */ ([
+    {
+      name: 'child processes and workers',
+      // A child has two or three pipes to its parent, which are sockets on Linux.
+      descriptorsEach: 2,
+      signals: ['childrenAlive', 'childrenRise', 'childrenPerSecond', 'childrenSteadinessRatio'],
+      site: 'Look for spawn, fork and new Worker without an end: terminate() or kill() each, ' +
+        'close message ports, or keep a pool.'
+    },
+    {
+      name: 'threads',
+      // A worker has an event poll, an event descriptor and two ends of a pipe; io_uring makes it
+      // five.
+      descriptorsEach: 4,
+      signals: ['threadsRunning', 'threadsRise', 'threadsPerSecond', 'threadsSteadinessRatio'],
+      site: 'Look for a pool of workers that is made per request instead of once (new Piscina, ' +
+        'new Tinypool, new Worker), and end each with destroy() or terminate(): ' +
+          'process.getActiveResourcesInfo() does not name workers that wait, as they are ' +
+            "unref'd. Where no Worker is made, an addon starts the threads: `ls /proc/PID/task` " +
+              'lists them, `comm` in each says its name.'
+    },
+    {
+      name: 'file watchers',
+      descriptorsEach: 0,
+      signals: ['watchersActive', 'watchersRise', 'watchersPerSecond', 'watchersSteadinessRatio'],
+      site: 'Look for fs.watch and fs.watchFile in code that runs more than once: close() each, ' +
+        'or keep one watcher per file.'
+    },
+    {
+      name: 'sockets and pipes',
+      descriptorsEach: 1,
+      signals: ['socketsOpen', 'socketsRise', 'socketsPerSecond', 'socketsSteadinessRatio'],
+      site: 'Look for connections that are opened per request and never ended: clients without ' +
+        'keepAlive limits, responses whose body is never read or cancelled, servers without a ' +
+          'timeout for idle clients. `ss -tnp` tells whom they are connected to.'
+    },
+    {
+      name: 'active timers',
+      descriptorsEach: 0,
+      signals: ['timersActive', 'timersRise', 'timersPerSecond', 'timersSteadinessRatio'],
+      site: 'Look for setInterval without clearInterval in code that runs per request or per ' +
+        'connection, and for timeouts that are not cleared when the work is done.'
+    },
+    {
+      name: 'open file descriptors',
+      descriptorsEach: 1,
+      signals: [
+        'fileDescriptorsOpen',
+        'fileDescriptorsRise',
+        'fileDescriptorsPerSecond',
+        'fileDescriptorsSteadinessRatio'
+      ],
+      site: 'Which kind they are is not known: `ls -l /proc/PID/fd` tells. Sockets: look for ' +
+        'clients and agents that are made per request. Files: for fs.open, fs.openSync and ' +
+          'createReadStream whose close is skipped on some path.'
+    }
+  ])
+)
 
 /** Descriptors by kind: which of them grew, in words, and where to look for it. */
-const DESCRIPTOR_KINDS = Object.freeze(/** @type {const} */ ([
-  {
-    name: 'idle sockets',
-    open: 'socketDescriptorsOpen',
-    rise: 'socketDescriptorsRise',
-    text: 'sockets, which the event loop does not wait for: they are unref\'d, as idle connections of an http.Agent are',
-    site: 'They are sockets that no request uses. Look for `new http.Agent`, `new https.Agent`, `new Agent` of undici or a client that is made per request: make one, share it, and destroy() those that are not needed any more. `ss -tnp` tells whom they are connected to.'
-  },
-  {
-    name: 'pipes',
-    open: 'pipeDescriptorsOpen',
-    rise: 'pipeDescriptorsRise',
-    text: 'pipes',
-    site: 'They are pipes. Look for child processes whose stdio is never closed, and for workers that are started and not terminated.'
-  },
-  {
-    name: 'open files',
-    open: 'fileDescriptorsOfFiles',
-    rise: 'fileDescriptorsOfFilesRise',
-    text: 'files',
-    site: 'They are files. Look for fs.open, fs.openSync and createReadStream whose close is skipped on some path: an early return, an error, a stream that is never read to its end. `ls -l /proc/PID/fd` names the files.'
-  }
-]))
+const DESCRIPTOR_KINDS = Object.freeze(
+  /** @type {const} */ ([
+    {
+      name: 'idle sockets',
+      open: 'socketDescriptorsOpen',
+      rise: 'socketDescriptorsRise',
+      text: "sockets, which the event loop does not wait for: they are unref'd, as idle " +
+        'connections of an http.Agent are',
+      site: 'They are sockets that no request uses. Look for `new http.Agent`, `new ' +
+        'https.Agent`, `new Agent` of undici or a client that is made per request: make one, ' +
+          'share it, and destroy() those that are not needed any more. `ss -tnp` tells whom ' +
+            'they are connected to.'
+    },
+    {
+      name: 'pipes',
+      open: 'pipeDescriptorsOpen',
+      rise: 'pipeDescriptorsRise',
+      text: 'pipes',
+      site: 'They are pipes. Look for child processes whose stdio is never closed, and for ' +
+        'workers that are started and not terminated.'
+    },
+    {
+      name: 'open files',
+      open: 'fileDescriptorsOfFiles',
+      rise: 'fileDescriptorsOfFilesRise',
+      text: 'files',
+      site: 'They are files. Look for fs.open, fs.openSync and createReadStream whose close is ' +
+        'skipped on some path: an early return, an error, a stream that is never read to its ' +
+          'end. `ls -l /proc/PID/fd` names the files.'
+    }
+  ])
+)
 
 module.exports = defineDiagnosis({
   id: 'resource-leak',
@@ -86,8 +114,14 @@ module.exports = defineDiagnosis({
   uses: [
     ...KINDS.flatMap(({ signals }) => signals),
     ...DESCRIPTOR_KINDS.flatMap(({ open, rise }) => [open, rise]),
-    'loopDescriptorsOpen', 'loopDescriptorsRise', 'maxFileDescriptors', 'listenerWarnings', 'loadGrowthRatio', 'liveHeapRiseBytes',
-    'eventLoopUtilizationRatio', 'cpuThrottledRatio'
+    'loopDescriptorsOpen',
+    'loopDescriptorsRise',
+    'maxFileDescriptors',
+    'listenerWarnings',
+    'loadGrowthRatio',
+    'liveHeapRiseBytes',
+    'eventLoopUtilizationRatio',
+    'cpuThrottledRatio'
   ],
   limits: {
     // Fewer are a pool, not a pile.
@@ -106,8 +140,9 @@ module.exports = defineDiagnosis({
     loadGrowthRatio: 1.25,
     // What accounts for more of the new descriptors than this is their cause, or their kind.
     causeShareRatio: 0.5,
-    // A loop that is busy all the time, or a quota that is used up in nearly all of its periods: it answers more slowly
-    // than it is asked, and the load cannot show in it. A healthy server with 0.1 of a core held 257 sockets after a minute.
+    // A loop that is busy all the time, or a quota that is used up in nearly all of its periods: it
+    // answers more slowly than it is asked, and the load cannot show in it. A healthy server with
+    // 0.1 of a core held 257 sockets after a minute.
     saturatedRatio: 0.98,
     throttledRatio: 0.9
   },
@@ -115,32 +150,52 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchResourceLeak',
 
   judge (signals, limits) {
-    const kinds = KINDS.map(({ name, descriptorsEach, signals: [now, rise, perSecond, steady] }) => ({
-      name: /** @type {string} */ (name),
-      descriptorsEach,
-      now: signals[now],
-      rise: signals[rise],
-      perSecond: signals[perSecond],
-      steady: signals[steady] ?? 0,
-      riseSignal: rise,
-      perSecondSignal: perSecond,
-      steadySignal: steady
-    }))
+    const kinds = KINDS.map(
+      ({ name, descriptorsEach, signals: [now, rise, perSecond, steady] }) => ({
+        name: /** @type {string} */ (name),
+        descriptorsEach,
+        now: signals[now],
+        rise: signals[rise],
+        perSecond: signals[perSecond],
+        steady: signals[steady] ?? 0,
+        riseSignal: rise,
+        perSecondSignal: perSecond,
+        steadySignal: steady
+      })
+    )
     const known = kinds.filter(({ rise }) => rise !== null)
-    if (known.length === 0) return { state: 'unknown', summary: 'too few counts of handles yet to see a trend' }
-    const grown = known.filter(({ now, rise, steady }) => (rise ?? 0) >= limits.rise && (rise ?? 0) >= limits.riseShareRatio * (now ?? 0) && steady > 0)
+    if (known.length === 0) {
+      return { state: 'unknown', summary: 'too few counts of handles yet to see a trend' }
+    }
+    const grown = known
+      .filter(
+        ({ now, rise, steady }) =>
+          (rise ?? 0) >= limits.rise &&
+          (rise ?? 0) >= limits.riseShareRatio * (now ?? 0) &&
+          steady > 0
+      )
       .sort((a, b) => b.steady * (b.rise ?? 0) - a.steady * (a.rise ?? 0))
     const highest = grown.find(({ steady }) => steady >= limits.steadinessRatio) ?? grown[0]
     if (!highest) {
-      const counts = known.filter(({ now }) => (now ?? 0) > 0).map(({ name, now }) => `${formatNumber(now ?? 0)} ${name}`)
+      const counts = known
+        .filter(({ now }) => (now ?? 0) > 0)
+        .map(({ name, now }) => `${formatNumber(now ?? 0)} ${name}`)
       return { state: 'ok', summary: `no handles pile up (${counts.join(', ') || 'none active'})` }
     }
     // Descriptors grow with whatever takes them: named is what they come from.
-    const worst = (highest.descriptorsEach > 0 && kinds.find(kind =>
-      kind.steady >= Math.min(limits.steadinessRatio, highest.steady) &&
-      kind.descriptorsEach * (kind.rise ?? 0) >= limits.causeShareRatio * (highest.rise ?? 0))) || highest
+    const worst =
+      (highest.descriptorsEach > 0 &&
+        kinds.find(
+          kind =>
+            kind.steady >= Math.min(limits.steadinessRatio, highest.steady) &&
+            kind.descriptorsEach * (kind.rise ?? 0) >= limits.causeShareRatio * (highest.rise ?? 0)
+        )) ||
+      highest
     if (worst.steady < limits.levelsOffRatio) {
-      return { state: 'ok', summary: `${worst.name} grew by ${formatNumber(worst.rise ?? 0)} and level off` }
+      return {
+        state: 'ok',
+        summary: `${worst.name} grew by ${formatNumber(worst.rise ?? 0)} and level off`
+      }
     }
     const told = worst.name === 'open file descriptors' ? findKind(signals, limits) : undefined
     const name = told?.name ?? worst.name
@@ -150,32 +205,121 @@ module.exports = defineDiagnosis({
     const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio
     const { maxFileDescriptors, loopDescriptorsRise } = signals
     const descriptorsPerSecond = signals.fileDescriptorsPerSecond ?? worst.perSecond ?? 0
-    const secondsLeft = maxFileDescriptors !== null && worst.descriptorsEach > 0 && descriptorsPerSecond > 0
-      ? (maxFileDescriptors - (signals.fileDescriptorsOpen ?? 0)) / descriptorsPerSecond
-      : null
+    const secondsLeft =
+      maxFileDescriptors !== null && worst.descriptorsEach > 0 && descriptorsPerSecond > 0
+        ? (maxFileDescriptors - (signals.fileDescriptorsOpen ?? 0)) / descriptorsPerSecond
+        : null
     return {
-      state: worst.steady >= limits.steadinessRatio && !loadGrows && !isSaturated ? 'confirmed' : 'suspected',
+      state:
+        worst.steady >= limits.steadinessRatio && !loadGrows && !isSaturated
+          ? 'confirmed'
+          : 'suspected',
       severity: severityByTime(secondsLeft, limits),
-      summary: `${formatNumber(told?.open ?? worst.now ?? 0)} ${name}, ${formatPerMinute(worst.perSecond ?? 0)} more ${told ? 'descriptors ' : ''}each minute, and none is given up.`,
-      finding: { kind: worst.name, descriptorKind: told?.name, perSecond: worst.perSecond ?? 0, loadGrowthRatio: signals.loadGrowthRatio },
+      summary: `${formatNumber(told?.open ?? worst.now ?? 0)} ${name}, ` +
+        `${formatPerMinute(worst.perSecond ?? 0)} more ${told ? 'descriptors ' : ''}each ` +
+          'minute, and none is given up.',
+      finding: {
+        kind: worst.name,
+        descriptorKind: told?.name,
+        perSecond: worst.perSecond ?? 0,
+        loadGrowthRatio: signals.loadGrowthRatio
+      },
       evidence: [
-        evidence(worst.riseSignal, worst.rise ?? 0, limits.rise, (value, limit) => `${value} more ${worst.name} along the line (from ${limit} on they count), of ${formatNumber(worst.now ?? 0)} in all.`),
-        ...(told ? [evidence(told.signal, told.open, 0, value => `${value} of them are ${told.text}.`)] : []),
-        ...(worst.name === 'threads' && loopDescriptorsRise !== null
-          ? [evidence('loopDescriptorsRise', loopDescriptorsRise, limits.causeShareRatio * (worst.rise ?? 0), (value, limit) => loopDescriptorsRise >= limits.causeShareRatio * (worst.rise ?? 0)
-              ? `${value} more event loops: the threads are workers that Node.js started.`
-              : `Only ${value} more event loops (${limit} would be half of the threads): most are no workers of Node.js, but an addon's.`)]
+        evidence(
+          worst.riseSignal,
+          worst.rise ?? 0,
+          limits.rise,
+          (value, limit) =>
+            `${value} more ${worst.name} along the line (from ${limit} on they count), of ` +
+              `${formatNumber(worst.now ?? 0)} in all.`
+        ),
+        ...(told
+          ? [evidence(told.signal, told.open, 0, value => `${value} of them are ${told.text}.`)]
           : []),
-        evidence(worst.steadySignal, worst.steady, limits.steadinessRatio, (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on; a pool that fills falls below.`),
-        evidence('loadGrowthRatio', signals.loadGrowthRatio ?? 1, limits.loadGrowthRatio, (value, limit) => loadGrows ? `The load grows as well (${value} of what it was, ${limit} counts): they may be what it takes.` : `The load does not grow with them: ${value} of what it was.`),
-        ...(isSaturated ? [evidence('eventLoopUtilizationRatio', busy, limits.saturatedRatio, value => `The event loop is busy ${value} of the time${throttled > 0 ? `, and the CPU quota used up in ${formatRatio(throttled)} of its periods` : ''}: what is asked faster than it is answered piles up as well.`)] : []),
-        ...grown.filter(kind => kind !== worst).map(kind => evidence(kind.riseSignal, kind.rise ?? 0, limits.rise, value => `${value} more ${kind.name}, too.`)),
-        ...(signals.listenerWarnings ? [evidence('listenerWarnings', signals.listenerWarnings, 0, value => `Node warned of ${value} emitter(s) with too many listeners: what is added per request is not removed.`)] : []),
-        evidence(worst.perSecondSignal, worst.perSecond ?? 0, 0, () => `${formatPerMinute(worst.perSecond ?? 0)} more ${worst.name} each minute.`)
+        ...(worst.name === 'threads' && loopDescriptorsRise !== null
+          ? [
+              evidence(
+                'loopDescriptorsRise',
+                loopDescriptorsRise,
+                limits.causeShareRatio * (worst.rise ?? 0),
+                (value, limit) =>
+                  loopDescriptorsRise >= limits.causeShareRatio * (worst.rise ?? 0)
+                    ? `${value} more event loops: the threads are workers that Node.js started.`
+                    : `Only ${value} more event loops (${limit} would be half of the threads): ` +
+                      'most are no workers of Node.js, but an addon\'s.'
+              )
+            ]
+          : []),
+        evidence(
+          worst.steadySignal,
+          worst.steady,
+          limits.steadinessRatio,
+          (value, limit) =>
+            `Straight and not slowing down: ${value}, from ${limit} on it goes on; a pool that ` +
+              'fills falls below.'
+        ),
+        evidence(
+          'loadGrowthRatio',
+          signals.loadGrowthRatio ?? 1,
+          limits.loadGrowthRatio,
+          (value, limit) =>
+            loadGrows
+              ? `The load grows as well (${value} of what it was, ${limit} counts): they may be ` +
+                'what it takes.'
+              : `The load does not grow with them: ${value} of what it was.`
+        ),
+        ...(isSaturated
+          ? [
+              evidence(
+                'eventLoopUtilizationRatio',
+                busy,
+                limits.saturatedRatio,
+                value =>
+                  `The event loop is busy ${value} of the ` +
+                    `time${throttled > 0
+? ', and the CPU quota used up in ' +
+                      `${formatRatio(throttled)} of its ` +
+                        'periods'
+: ''}: what is asked faster than it is answered piles up as well.`
+              )
+            ]
+          : []),
+        ...grown
+          .filter(kind => kind !== worst)
+          .map(kind =>
+            evidence(
+              kind.riseSignal,
+              kind.rise ?? 0,
+              limits.rise,
+              value => `${value} more ${kind.name}, too.`
+            )
+          ),
+        ...(signals.listenerWarnings
+          ? [
+              evidence(
+                'listenerWarnings',
+                signals.listenerWarnings,
+                0,
+                value =>
+                  `Node warned of ${value} emitter(s) with too many listeners: what is added ` +
+                    'per request is not removed.'
+              )
+            ]
+          : []),
+        evidence(
+          worst.perSecondSignal,
+          worst.perSecond ?? 0,
+          0,
+          () => `${formatPerMinute(worst.perSecond ?? 0)} more ${worst.name} each minute.`
+        )
       ],
-      impact: secondsLeft === null
-        ? `Each holds memory, in and outside the heap${signals.liveHeapRiseBytes ? ', and the live heap grows with them' : ''}.`
-        : `The limit of ${formatNumber(maxFileDescriptors ?? 0)} open files is reached in about ${formatSeconds(secondsLeft)}: then every accept, connect and open fails (EMFILE).`
+      impact:
+        secondsLeft === null
+          ? 'Each holds memory, in and outside the ' +
+            `heap${signals.liveHeapRiseBytes ? ', and the live heap grows with them' : ''}.`
+          : `The limit of ${formatNumber(maxFileDescriptors ?? 0)} open files is reached in ` +
+            `about ${formatSeconds(secondsLeft)}: then every accept, connect and open fails ` +
+              '(EMFILE).'
     }
   },
 
@@ -184,12 +328,21 @@ module.exports = defineDiagnosis({
     if (!found) return []
     const told = DESCRIPTOR_KINDS.find(({ name }) => name === descriptorKind)
     const [, , perSecondSignal] = found.signals
-    return [{
-      title: `Find who opens ${told?.name ?? found.name} and does not close them`,
-      change: { code: `${told?.site ?? found.site} Grows by ${formatPerMinute(perSecond)} a minute: what else happens at that rate?` },
-      predicted: [prediction(perSecondSignal, perSecond, 0)],
-      risk: `A higher limit of open files only moves the failure${loadGrowthRatio === null ? '' : `; the load changed to ${formatRatio(loadGrowthRatio)} of what it was meanwhile`}.`
-    }]
+    return [
+      {
+        title: `Find who opens ${told?.name ?? found.name} and does not close them`,
+        change: {
+          code: `${told?.site ?? found.site} Grows by ${formatPerMinute(perSecond)} a minute: ` +
+            'what else happens at that rate?'
+        },
+        predicted: [prediction(perSecondSignal, perSecond, 0)],
+        risk: 'A higher limit of open files only moves the ' +
+          `failure${loadGrowthRatio === null
+? ''
+: '; the load changed to ' +
+            `${formatRatio(loadGrowthRatio)} of what it was meanwhile`}.`
+      }
+    ]
   }
 })
 
@@ -199,7 +352,8 @@ module.exports = defineDiagnosis({
  * The kind that most new descriptors are of; before kinds were seen to grow, the one that most are.
  * @param {Record<DescriptorKind['open' | 'rise'] | 'fileDescriptorsOpen', number | null>} signals
  * @param {{ causeShareRatio: number }} limits
- * @returns {{ name: string, text: string, open: number, signal: DescriptorKind['open'] } | undefined}
+ * @returns
+ *   {{ name: string, text: string, open: number, signal: DescriptorKind['open'] } | undefined}
  */
 function findKind (signals, { causeShareRatio }) {
   const counted = DESCRIPTOR_KINDS.map(kind => ({

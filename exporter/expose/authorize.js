@@ -5,13 +5,16 @@ const net = require('node:net')
 const { createHash, timingSafeEqual } = require('node:crypto')
 const { refuse } = require('./problems')
 
-/** @typedef {import('fastify').FastifyRequest} FastifyRequest @typedef {import('fastify').FastifyReply} FastifyReply */
+/**
+ * @typedef {import('fastify').FastifyRequest} FastifyRequest
+ * @typedef {import('fastify').FastifyReply} FastifyReply
+ */
 
 const LOOPBACK_ADDRESSES = /^(127\.\d+\.\d+\.\d+|::1|::ffff:127\.\d+\.\d+\.\d+)$/
 
 /**
- * What a route lets one do. open: what Prometheus and probes need. read: what was found, and where. act: change or examine an app.
- * A route that says nothing is for reading.
+ * What a route lets one do. open: what Prometheus and probes need. read: what was found, and where.
+ * act: change or examine an app. A route that says nothing is for reading.
  * @typedef {'open' | 'read' | 'act'} Access
  */
 
@@ -26,11 +29,11 @@ const OF_PROXIES = new RegExp(`^(${[
 ].join('|')})$`)
 
 /**
- * Who may do what. From this machine reading is free, and so is acting where there is no token; from
- * elsewhere both need the token, and without one nobody may. A request that a proxy on this machine
- * passes on is from elsewhere. In a browser on this machine only the exporter's own page may act;
- * another site may not, and by a name that it took over it may not even read: a caller of a loopback
- * server names it by its address, as localhost, or by this machine's name.
+ * Who may do what. From this machine reading is free, and so is acting where there is no token;
+ * from elsewhere both need the token, and without one nobody may. A request that a proxy on this
+ * machine passes on is from elsewhere. In a browser on this machine only the exporter's own page
+ * may act; another site may not, and by a name that it took over it may not even read: a caller of
+ * a loopback server names it by its address, as localhost, or by this machine's name.
  *
  * @param {object} options
  * @param {string | undefined} options.token
@@ -58,23 +61,40 @@ function authorize ({ token, trustLoopback }) {
     if (local && access === 'read') return
     if (token) {
       if (!hasToken) {
-        return refuse(reply.header('www-authenticate', 'Bearer, Basic realm="memwatch: any name, and the token as password"'), 'unauthorized', 'this needs the token: Authorization: Bearer …')
+        return refuse(
+          reply.header(
+            'www-authenticate',
+            'Bearer, Basic realm="memwatch: any name, and the token as password"'
+          ),
+          'unauthorized',
+          'this needs the token: Authorization: Bearer …'
+        )
       }
       // A browser that knows the password sends it along with what other sites make it ask, too.
       if (access === 'read' || ownPage) return
     }
     if (local && ownPage) return
-    return denied(token ? 'no other site may have this done' : 'without a token (--token-file) this is for tools on the same machine only')
+    return denied(
+      token
+        ? 'no other site may have this done'
+        : 'without a token (--token-file) this is for tools on the same machine only'
+    )
   }
 }
 
-/** In constant time. @param {string | undefined} given @param {string | undefined} token */
-const isToken = (given, token) => given !== undefined && token !== undefined && timingSafeEqual(digest(given), digest(token))
+/**
+ * In constant time.
+ * @param {string | undefined} given
+ * @param {string | undefined} token
+ */
+const isToken = (given, token) =>
+  given !== undefined && token !== undefined && timingSafeEqual(digest(given), digest(token))
 
 /**
  * Whether a browser asks on behalf of another site. A link on another site may open a page, and
  * nothing else: https://web.dev/articles/fetch-metadata
- * @param {FastifyRequest} request @param {Access} access of its route
+ * @param {FastifyRequest} request
+ * @param {Access} access of its route
  */
 function isOfAnotherSite ({ headers, method }, access) {
   const { 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': to } = headers
@@ -84,11 +104,16 @@ function isOfAnotherSite ({ headers, method }, access) {
 
 /**
  * As programs bear it, or as the password that a browser asks its user for.
- * @param {string} authorization header @returns {string | undefined}
+ * @param {string} authorization header
+ * @returns {string | undefined}
  */
 function tokenIn (authorization) {
   const [, scheme, given] = /^(Bearer|Basic) (.+)$/i.exec(authorization) ?? []
-  return scheme?.toLowerCase() === 'basic' ? Buffer.from(given, 'base64').toString().replace(/^[^:]*:/, '') : given
+  return scheme?.toLowerCase() === 'basic'
+    ? Buffer.from(given, 'base64')
+      .toString()
+      .replace(/^[^:]*:/, '')
+    : given
 }
 
 /** @param {string} host header, with or without a port */

@@ -8,7 +8,10 @@ const { CommandError } = require('../commands/commands')
 const { kinds } = require('../captures/kinds')
 const { markdown } = require('../text/suspect-text')
 
-/** What is done to an app, and what may hold its secrets: see authorize.js. @type {{ access: import('./authorize').Access }} */
+/**
+ * What is done to an app, and what may hold its secrets: see authorize.js.
+ * @type {{ access: import('./authorize').Access }}
+ */
 const ACT = { access: 'act' }
 /** The form that pprof reads is made in memory. */
 const MOST_PPROF_BYTES = 64 * 2 ** 20
@@ -29,75 +32,211 @@ const MOST_PPROF_BYTES = 64 * 2 ** 20
 function captureRoutes (server, { targets, captures }) {
   const unknown = (/** @type {import('fastify').FastifyReply} */ reply) => refuse(reply, 'unknown_capture', 'no such capture is kept: /api/v1/captures lists them')
 
-  server.post('/api/v1/targets/:target/captures', {
-    schema: { tags: ['captures'], summary: 'Have a capture made', querystring: schemas.captureQuery, response: { 202: schemas.capture, ...schemas.refusals } }, config: ACT
-  }, async (request, reply) => {
-    const { kind, seconds, force } = /** @type {{ kind: import('../captures/kinds').KindName, seconds?: number, force: boolean }} */ (request.query)
-    const target = namedTarget(targets(), request)
-    if (!target) return refuseUnknownTarget(reply, targets())
-    const { mostSeconds } = kinds[kind]
-    if (seconds !== undefined && seconds > mostSeconds) return refuse(reply, 'too_long', `seconds: at most ${mostSeconds} for a ${kind}`)
-    try {
-      const { capture } = captures.request(target, { kind, seconds, force })
-      request.log.info({ by: request.ip, capture: capture.id, target: target.name, thread: target.thread, kind, seconds: capture.seconds, force }, 'capture asked for')
-      return reply.code(202).send(capture)
-    } catch (error) {
-      if (!(error instanceof CommandError)) throw error
-      return refuse(reply, error.code, error.message)
+  server.post(
+    '/api/v1/targets/:target/captures',
+    {
+      schema: {
+        tags: ['captures'],
+        summary: 'Have a capture made',
+        querystring: schemas.captureQuery,
+        response: { 202: schemas.capture, ...schemas.refusals }
+      },
+      config: ACT
+    },
+    async (request, reply) => {
+      const { kind, seconds, force } =
+        /** @type {{ kind: import('../captures/kinds').KindName, seconds?: number, force: boolean }} */ (
+          request.query
+        )
+      const target = namedTarget(targets(), request)
+      if (!target) return refuseUnknownTarget(reply, targets())
+      const { mostSeconds } = kinds[kind]
+      if (seconds !== undefined && seconds > mostSeconds) {
+        return refuse(reply, 'too_long', `seconds: at most ${mostSeconds} for a ${kind}`)
+      }
+      try {
+        const { capture } = captures.request(target, { kind, seconds, force })
+        request.log.info(
+          {
+            by: request.ip,
+            capture: capture.id,
+            target: target.name,
+            thread: target.thread,
+            kind,
+            seconds: capture.seconds,
+            force
+          },
+          'capture asked for'
+        )
+        return reply.code(202).send(capture)
+      } catch (error) {
+        if (!(error instanceof CommandError)) throw error
+        return refuse(reply, error.code, error.message)
+      }
     }
-  })
+  )
 
-  server.get('/api/v1/captures', { schema: { tags: ['captures'], summary: 'Captures, newest first', querystring: schemas.capturesQuery, response: { 200: schemas.captures, ...schemas.refusals } } }, async (request, reply) => {
-    const { target } = /** @type {{ target?: string }} */ (request.query)
-    return pageOf(request, reply, captures.all.filter(capture => target === undefined || capture.target === target), ({ requestedUnixMs, id }) => [-requestedUnixMs, id])
-  })
-
-  server.get('/api/v1/captures/:id', { schema: { tags: ['captures'], summary: 'How a capture stands, and what it points at', response: { 200: schemas.capture, ...schemas.refusals } } }, async (request, reply) =>
-    captures.get(idOf(request)) ?? unknown(reply))
-
-  server.get('/api/v1/captures/:id/suspects.md', { schema: { tags: ['captures'], summary: 'What it points at, as Markdown', response: { 200: { description: 'a table', content: { 'text/markdown': { schema: { type: 'string' } } } }, ...schemas.refusals } } }, async (request, reply) => {
-    const capture = captures.get(idOf(request))
-    return capture ? reply.type('text/markdown; charset=utf-8').send(markdown(capture)) : unknown(reply)
-  })
-
-  server.get('/api/v1/captures/:id/:part', { schema: { tags: ['captures'], summary: 'What was captured', querystring: schemas.capturePartQuery, response: { 200: { description: 'as DevTools has it, or for pprof', content: { 'application/json': { schema: {} }, 'application/octet-stream': { schema: { type: 'string' } } } }, ...schemas.refusals } }, config: ACT }, async (request, reply) => {
-    const capture = captures.get(idOf(request))
-    const { part: name } = /** @type {{ part: string }} */ (request.params)
-    const { format } = /** @type {{ format?: 'pprof' }} */ (request.query)
-    const part = capture?.parts.find(({ part }) => part === name)
-    if (!capture || !part) return unknown(reply)
-    request.log.info({ by: request.ip, capture: capture.id, part: name, format }, 'capture read')
-    const { extension, mediaType } = kinds[capture.kind]
-    const fileName = `${capture.target}-${capture.thread}-${new Date(capture.requestedUnixMs).toISOString().replace(/[:.]/g, '')}`.replace(/[^\w.-]/g, '_')
-    if (format === undefined) {
-      const bytes = captures.read(capture, name)
-      if (!bytes) return unknown(reply)
-      return reply.type(mediaType).header('content-length', part.bytes).header('content-disposition', `attachment; filename="${fileName}.${extension}"`).send(bytes)
+  server.get(
+    '/api/v1/captures',
+    {
+      schema: {
+        tags: ['captures'],
+        summary: 'Captures, newest first',
+        querystring: schemas.capturesQuery,
+        response: { 200: schemas.captures, ...schemas.refusals }
+      }
+    },
+    async (request, reply) => {
+      const { target } = /** @type {{ target?: string }} */ (request.query)
+      return pageOf(
+        request,
+        reply,
+        captures.all.filter(capture => target === undefined || capture.target === target),
+        ({ requestedUnixMs, id }) => [-requestedUnixMs, id]
+      )
     }
-    if (!capture.kind.endsWith('_profile')) return refuse(reply, 'not_supported', `a ${capture.kind} has no such form: only profiles have`)
-    if (part.bytes > MOST_PPROF_BYTES) return refuse(reply, 'too_large', 'a profile of so many bytes is not converted: take it as it is')
-    const converted = pprofOf(captures, capture, name)
-    if (!converted) return refuse(reply, 'not_supported', 'what was captured is no profile, or does not fit in memory: take it as it is')
-    return reply.type('application/octet-stream').header('content-disposition', `attachment; filename="${fileName}.pb.gz"`).send(converted)
-  })
+  )
 
-  server.delete('/api/v1/captures/:id', { schema: { tags: ['captures'], summary: 'Remove a capture', response: { 204: { type: 'null', description: 'removed' }, ...schemas.refusals } }, config: ACT }, async (request, reply) => {
-    const capture = captures.get(idOf(request))
-    if (!capture || capture.state === 'running') return unknown(reply)
-    captures.remove(capture.id)
-    request.log.info({ by: request.ip, capture: capture.id }, 'capture removed')
-    return reply.code(204).send()
-  })
+  server.get(
+    '/api/v1/captures/:id',
+    {
+      schema: {
+        tags: ['captures'],
+        summary: 'How a capture stands, and what it points at',
+        response: { 200: schemas.capture, ...schemas.refusals }
+      }
+    },
+    async (request, reply) => captures.get(idOf(request)) ?? unknown(reply)
+  )
+
+  server.get(
+    '/api/v1/captures/:id/suspects.md',
+    {
+      schema: {
+        tags: ['captures'],
+        summary: 'What it points at, as Markdown',
+        response: {
+          200: {
+            description: 'a table',
+            content: { 'text/markdown': { schema: { type: 'string' } } }
+          },
+          ...schemas.refusals
+        }
+      }
+    },
+    async (request, reply) => {
+      const capture = captures.get(idOf(request))
+      return capture
+        ? reply.type('text/markdown; charset=utf-8').send(markdown(capture))
+        : unknown(reply)
+    }
+  )
+
+  server.get(
+    '/api/v1/captures/:id/:part',
+    {
+      schema: {
+        tags: ['captures'],
+        summary: 'What was captured',
+        querystring: schemas.capturePartQuery,
+        response: {
+          200: {
+            description: 'as DevTools has it, or for pprof',
+            content: {
+              'application/json': { schema: {} },
+              'application/octet-stream': { schema: { type: 'string' } }
+            }
+          },
+          ...schemas.refusals
+        }
+      },
+      config: ACT
+    },
+    async (request, reply) => {
+      const capture = captures.get(idOf(request))
+      const { part: name } = /** @type {{ part: string }} */ (request.params)
+      const { format } = /** @type {{ format?: 'pprof' }} */ (request.query)
+      const part = capture?.parts.find(({ part }) => part === name)
+      if (!capture || !part) return unknown(reply)
+      request.log.info({ by: request.ip, capture: capture.id, part: name, format }, 'capture read')
+      const { extension, mediaType } = kinds[capture.kind]
+      const fileName =
+        `${capture.target}-${capture.thread}-${new Date(capture.requestedUnixMs).toISOString().replace(/[:.]/g, '')}`.replace(
+          /[^\w.-]/g,
+          '_'
+        )
+      if (format === undefined) {
+        const bytes = captures.read(capture, name)
+        if (!bytes) return unknown(reply)
+        return reply
+          .type(mediaType)
+          .header('content-length', part.bytes)
+          .header('content-disposition', `attachment; filename="${fileName}.${extension}"`)
+          .send(bytes)
+      }
+      if (!capture.kind.endsWith('_profile')) {
+        return refuse(
+          reply,
+          'not_supported',
+          `a ${capture.kind} has no such form: only profiles have`
+        )
+      }
+      if (part.bytes > MOST_PPROF_BYTES) {
+        return refuse(
+          reply,
+          'too_large',
+          'a profile of so many bytes is not converted: take it as it is'
+        )
+      }
+      const converted = pprofOf(captures, capture, name)
+      if (!converted) {
+        return refuse(
+          reply,
+          'not_supported',
+          'what was captured is no profile, or does not fit in memory: take it as it is'
+        )
+      }
+      return reply
+        .type('application/octet-stream')
+        .header('content-disposition', `attachment; filename="${fileName}.pb.gz"`)
+        .send(converted)
+    }
+  )
+
+  server.delete(
+    '/api/v1/captures/:id',
+    {
+      schema: {
+        tags: ['captures'],
+        summary: 'Remove a capture',
+        response: { 204: { type: 'null', description: 'removed' }, ...schemas.refusals }
+      },
+      config: ACT
+    },
+    async (request, reply) => {
+      const capture = captures.get(idOf(request))
+      if (!capture || capture.state === 'running') return unknown(reply)
+      captures.remove(capture.id)
+      request.log.info({ by: request.ip, capture: capture.id }, 'capture removed')
+      return reply.code(204).send()
+    }
+  )
 }
 
 /**
- * @param {import('../captures/captures').Captures} captures @param {import('../captures/captures').Capture} capture @param {string} part
- * @returns {Buffer | undefined} undefined when it cannot be converted: an app may have sent anything
+ * @param {import('../captures/captures').Captures} captures
+ * @param {import('../captures/captures').Capture} capture
+ * @param {string} part
+ * @returns {Buffer | undefined} undefined when it cannot be converted: an app may have sent
+ *   anything
  */
 function pprofOf (captures, capture, part) {
   const { toPprof } = require('../captures/pprof')
   try {
-    return toPprof(capture.kind, captures.profile(capture, part, MOST_PPROF_BYTES), { atUnixMs: capture.requestedUnixMs, seconds: capture.seconds })
+    return toPprof(capture.kind, captures.profile(capture, part, MOST_PPROF_BYTES), {
+      atUnixMs: capture.requestedUnixMs,
+      seconds: capture.seconds
+    })
   } catch {
     return undefined
   }

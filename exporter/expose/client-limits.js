@@ -15,12 +15,14 @@ const MOST_CONNECTIONS_OF_ADDRESS = 1000
  * client that opens each closed connection again at once would take all of a tenth of a core.
  */
 const CONNECTIONS = { burst: 1500, perSecond: 250 }
-/** A connection beyond that rate is not read, and closed later: its client waits before the next. */
+/**
+ * A connection beyond that rate is not read, and closed later: its client waits before the next.
+ */
 const HELD_MS = 3000
 
 /**
- * Requests of one address. The page and `memwatch top` ask for less, and a list of targets takes 1 ms
- * of CPU: a tenth of a core has 100 of them a second.
+ * Requests of one address. The page and `memwatch top` ask for less, and a list of targets takes 1
+ * ms of CPU: a tenth of a core has 100 of them a second.
  */
 const REQUESTS = { burst: 500, perSecond: 50 }
 /** Requests that one counts for. A refusal is the answer to a guessed token, or to a stranger. */
@@ -37,7 +39,10 @@ const MOST = Object.freeze({
   scrapes: { total: 40, ofAddress: 10 },
   viewers: { total: 32, ofAddress: 8 }
 })
-/** @typedef {'requests' | 'scrapes' | 'viewers'} Kind @typedef {Record<Kind, number>} Counts */
+/**
+ * @typedef {'requests' | 'scrapes' | 'viewers'} Kind
+ * @typedef {Record<Kind, number>} Counts
+ */
 const none = () => /** @type {Counts} */ ({ requests: 0, scrapes: 0, viewers: 0 })
 
 /** Clients without a connection are forgotten once they may send a full burst again. */
@@ -124,7 +129,8 @@ class ClientLimits {
   }
 
   /**
-   * @param {http.IncomingMessage} request for metrics @param {http.ServerResponse} response
+   * @param {http.IncomingMessage} request for metrics
+   * @param {http.ServerResponse} response
    * @returns {boolean} false beyond the limit
    */
   startScrape ({ socket }, response) {
@@ -148,7 +154,8 @@ class ClientLimits {
   }
 
   /**
-   * @param {Kind} kind @param {Socket} socket
+   * @param {Kind} kind
+   * @param {Socket} socket
    * @returns {'total' | 'ofAddress' | undefined} the limit that is reached
    */
   #limitOf (kind, socket) {
@@ -158,7 +165,11 @@ class ClientLimits {
     return ofAddress >= most.ofAddress ? 'ofAddress' : undefined
   }
 
-  /** @param {Kind} kind @param {Socket} socket @param {http.ServerResponse} response */
+  /**
+   * @param {Kind} kind
+   * @param {Socket} socket
+   * @param {http.ServerResponse} response
+   */
   #start (kind, socket, response) {
     const connection = this.#connections.get(socket)
     if (!connection) return // closed meanwhile
@@ -175,7 +186,10 @@ class ClientLimits {
     })
   }
 
-  /** @param {string} address @returns {Client} */
+  /**
+   * @param {string} address
+   * @returns {Client}
+   */
   #clientAt (address) {
     const network = networkOf(address)
     let client = this.#clients.get(network)
@@ -183,7 +197,10 @@ class ClientLimits {
     return client
   }
 
-  /** @param {Socket} socket @returns {boolean} whether it is served */
+  /**
+   * @param {Socket} socket
+   * @returns {boolean} whether it is served
+   */
   #connected (socket) {
     const nowMs = this.#now()
     if (nowMs - this.#forgottenAtMs > FORGET_EVERY_MS) this.#forget(nowMs)
@@ -222,7 +239,8 @@ class ClientLimits {
   }
 
   /**
-   * @param {http.IncomingMessage} request @param {http.ServerResponse} response
+   * @param {http.IncomingMessage} request
+   * @param {http.ServerResponse} response
    * @returns {boolean} false: it is answered
    */
   #admits (request, response) {
@@ -257,7 +275,10 @@ class ClientLimits {
   }
 }
 
-/** @param {Client} client @param {Socket} newest closed where no other is idle */
+/**
+ * @param {Client} client
+ * @param {Socket} newest closed where no other is idle
+ */
 function closeIdleOf ({ idle }, newest) {
   const [longest = newest] = idle
   idle.delete(longest)
@@ -266,7 +287,9 @@ function closeIdleOf ({ idle }, newest) {
 
 /**
  * An answer that is made once.
- * @param {string} code @param {string} detail @param {number} retrySeconds
+ * @param {string} code
+ * @param {string} detail
+ * @param {number} retrySeconds
  */
 function refusal (code, detail, retrySeconds) {
   const problem = problemOf(code, detail)
@@ -279,11 +302,16 @@ function refusal (code, detail, retrySeconds) {
   }
   return { status: problem.status, body, headers }
 }
-const TOO_MANY = refusal('rate_limited', 'too many requests from this address: wait ten seconds', 10)
+const TOO_MANY = refusal(
+  'rate_limited',
+  'too many requests from this address: wait ten seconds',
+  10
+)
 const TOO_BUSY = refusal('too_busy', 'too many requests are under way: ask again in a second', 1)
 
 /**
- * @param {http.IncomingMessage} request @param {http.ServerResponse} response
+ * @param {http.IncomingMessage} request
+ * @param {http.ServerResponse} response
  * @param {ReturnType<typeof refusal>} answer
  * @returns {false}
  */
@@ -299,7 +327,8 @@ function refuse ({ headers }, response, { status, headers: answered, body }) {
 
 /**
  * An IPv4 address is one client, an IPv6 network with all its addresses another.
- * @param {string} address as a socket names it @returns {string}
+ * @param {string} address as a socket names it
+ * @returns {string}
  */
 function networkOf (address) {
   if (address.includes('.')) return address.replace(/^::ffff:/, '')

@@ -5,19 +5,49 @@ const { pageOf } = require('./pagination')
 const { refuse } = require('./problems')
 
 /**
- * GET /api/v1/deaths: who died and of what, newest first; /api/v1/deaths/:id with the minutes before.
+ * GET /api/v1/deaths: who died and of what, newest first; /api/v1/deaths/:id with the minutes
+ * before.
  * @param {import('fastify').FastifyInstance} server
  * @param {import('../deaths/deaths').Deaths} deaths
  */
 function deathRoutes (server, deaths) {
-  server.get('/api/v1/deaths', { schema: { tags: ['deaths'], summary: 'Who died, and of what, newest first', querystring: schemas.deathsQuery, response: { 200: schemas.deaths, ...schemas.refusals } } }, async (request, reply) => {
-    const { target } = /** @type {{ target?: string }} */ (request.query)
-    return pageOf(request, reply, deaths.all.filter(death => target === undefined || death.target === target), ({ diedAtUnixMs, id }) => [-diedAtUnixMs, id])
-  })
-  server.get('/api/v1/deaths/:id', { schema: { tags: ['deaths'], summary: 'A death, with the last ten minutes before it', response: { 200: schemas.deathWithMinutes, ...schemas.refusals } } }, async (request, reply) => {
-    const { id } = /** @type {{ id: string }} */ (request.params)
-    return deaths.find(id) ?? refuse(reply, 'unknown_death', 'no such death is kept: /api/v1/deaths lists them')
-  })
+  server.get(
+    '/api/v1/deaths',
+    {
+      schema: {
+        tags: ['deaths'],
+        summary: 'Who died, and of what, newest first',
+        querystring: schemas.deathsQuery,
+        response: { 200: schemas.deaths, ...schemas.refusals }
+      }
+    },
+    async (request, reply) => {
+      const { target } = /** @type {{ target?: string }} */ (request.query)
+      return pageOf(
+        request,
+        reply,
+        deaths.all.filter(death => target === undefined || death.target === target),
+        ({ diedAtUnixMs, id }) => [-diedAtUnixMs, id]
+      )
+    }
+  )
+  server.get(
+    '/api/v1/deaths/:id',
+    {
+      schema: {
+        tags: ['deaths'],
+        summary: 'A death, with the last ten minutes before it',
+        response: { 200: schemas.deathWithMinutes, ...schemas.refusals }
+      }
+    },
+    async (request, reply) => {
+      const { id } = /** @type {{ id: string }} */ (request.params)
+      return (
+        deaths.find(id) ??
+        refuse(reply, 'unknown_death', 'no such death is kept: /api/v1/deaths lists them')
+      )
+    }
+  )
 }
 
 module.exports = { deathRoutes }

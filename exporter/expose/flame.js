@@ -5,27 +5,39 @@ const { filesIn, sendFile } = require('./static-files')
 
 /** speedscope as it is published: a page of its own, with no code from elsewhere. */
 const FOLDER = path.join(path.dirname(require.resolve('speedscope/package.json')), 'dist/release')
-/** It fetches profiles from here, or from the page that opened it, and nothing from anywhere else. */
-const POLICY = "default-src 'self'; connect-src 'self' blob:; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; frame-ancestors 'self'"
+/**
+ * It fetches profiles from here, or from the page that opened it, and nothing from anywhere else.
+ */
+const POLICY =
+  "default-src 'self'; connect-src 'self' blob:; style-src 'self' 'unsafe-inline'; img-src " +
+    "'self' data: blob:; font-src 'self' data:; script-src 'self' 'wasm-unsafe-eval'; " +
+      "worker-src 'self' blob:; frame-ancestors 'self'"
 
 /**
- * GET /flame/: speedscope, which draws a flame graph of the capture that the address names behind its #.
+ * GET /flame/: speedscope, which draws a flame graph of the capture that the address names behind
+ * its #.
  * @param {import('fastify').FastifyInstance} server
  */
 function flameRoutes (server) {
   const files = filesIn(FOLDER)
-  server.get('/flame/', async (request, reply) => sendFile(request, reply, files.get('index.html'), POLICY))
+  server.get('/flame/', async (request, reply) =>
+    sendFile(request, reply, files.get('index.html'), POLICY)
+  )
   server.get('/flame/:file', async (request, reply) => sendFile(request, reply, files.get(/** @type {{ file: string }} */ (request.params).file), POLICY))
 }
 
 /**
  * Where a capture's flame graph is, below the exporter's address.
- * @param {Pick<import('../captures/captures').Capture, 'id' | 'kind' | 'target' | 'thread' | 'parts'>} capture
+ * @param
+ *   {Pick<import('../captures/captures').Capture, 'id' | 'kind' | 'target' | 'thread' | 'parts'>}
+ *   capture
  * @returns {string | null} null for what has none
  */
 function flamePath ({ id, kind, target, thread, parts }) {
   const part = kind.endsWith('_profile') ? parts.at(-1)?.part : undefined
-  return part === undefined ? null : `/flame/#${new URLSearchParams({ profileURL: `/api/v1/captures/${id}/${part}`, title: `${target} ${thread} ${kind}` }).toString().replace(/\+/g, '%20')}`
+  return part === undefined
+    ? null
+    : `/flame/#${new URLSearchParams({ profileURL: `/api/v1/captures/${id}/${part}`, title: `${target} ${thread} ${kind}` }).toString().replace(/\+/g, '%20')}`
 }
 
 module.exports = { flameRoutes, flamePath }

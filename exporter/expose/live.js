@@ -26,7 +26,8 @@ const LOOP_SECONDS = 10
  * @param {import('../deaths/death-watch').DeathWatch} parts.deathWatch
  * @param {import('node:events').EventEmitter} parts.events of the exporter
  * @param {import('./client-limits').ClientLimits} parts.limits
- * @param {(target: import('../series/target').Target, error: Error) => void} parts.omit called for a target that is left out
+ * @param {(target: import('../series/target').Target, error: Error) => void} parts.omit called for
+ *   a target that is left out
  */
 function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
   /** @type {Set<PassThrough>} */
@@ -34,7 +35,10 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
   /** @type {NodeJS.Timeout | undefined} */
   let timer
 
-  /** @param {string} event @param {object} content */
+  /**
+   * @param {string} event
+   * @param {object} content
+   */
   const tell = (event, content) => {
     if (viewers.size === 0) return
     const text = `event: ${event}\ndata: ${JSON.stringify(content)}\n\n`
@@ -43,12 +47,35 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
       else viewer.write(text)
     }
   }
-  const tellTargets = () => tell('targets', withoutOmitted(targets(), target => rowOf(target, deathWatch), omit))
+  const tellTargets = () =>
+    tell(
+      'targets',
+      withoutOmitted(targets(), target => rowOf(target, deathWatch), omit)
+    )
   const told = {
-    verdict: (/** @type {import('../series/target').Target} */ target, /** @type {import('../classify/evaluate').Verdict} */ { diagnosis, title, state, severity, opportunity, summary }) =>
-      tell('verdict', { ...nameOf(target), diagnosis, title, state, severity, opportunity, summary }),
+    verdict: (
+      /** @type {import('../series/target').Target} */ target,
+      /** @type {import('../classify/evaluate').Verdict} */ {
+        diagnosis,
+        title,
+        state,
+        severity,
+        opportunity,
+        summary
+      }
+    ) =>
+      tell('verdict', {
+        ...nameOf(target),
+        diagnosis,
+        title,
+        state,
+        severity,
+        opportunity,
+        summary
+      }),
     death: (/** @type {import('../deaths/deaths').Death} */ death) => tell('death', death),
-    captured: (/** @type {import('../captures/captures').Capture} */ capture) => tell('captured', capture)
+    captured: (/** @type {import('../captures/captures').Capture} */ capture) =>
+      tell('captured', capture)
   }
   for (const [event, listener] of Object.entries(told)) events.on(event, listener)
   server.addHook('preClose', async () => {
@@ -59,8 +86,13 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
   server.get('/api/v1/live', { exposeHeadRoute: false }, async (request, reply) => {
     const limit = limits.startViewing(request.raw, reply.raw)
     if (limit) {
-      const viewers = `${MOST.viewers[limit]} viewers${limit === 'ofAddress' ? ' from your address' : ''}`
-      return refuse(reply, 'too_many_viewers', `${viewers} are connected: close one, or ask /api/v1/targets`)
+      const viewers = `${MOST.viewers[limit]} ` +
+        `viewers${limit === 'ofAddress' ? ' from your address' : ''}`
+      return refuse(
+        reply,
+        'too_many_viewers',
+        `${viewers} are connected: close one, or ask /api/v1/targets`
+      )
     }
     const viewer = new PassThrough()
     viewers.add(viewer)
@@ -71,14 +103,21 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
     viewer.on('error', () => {})
     if (viewers.size === 1) timer = setInterval(tellTargets, EVERY_MS).unref()
     tellTargets()
-    // Kept alive it would hold up the end of the exporter for as long as an idle connection is kept.
-    return reply.type('text/event-stream').header('connection', 'close').header('cache-control', 'no-store').header('x-accel-buffering', 'no').send(viewer)
+    // Kept alive it would hold up the end of the exporter for as long as an idle connection is
+    // kept.
+    return reply
+      .type('text/event-stream')
+      .header('connection', 'close')
+      .header('cache-control', 'no-store')
+      .header('x-accel-buffering', 'no')
+      .send(viewer)
   })
 }
 
 /**
  * What one line of a list says of a target.
- * @param {import('../series/target').Target} target @param {import('../deaths/death-watch').DeathWatch} deathWatch
+ * @param {import('../series/target').Target} target
+ * @param {import('../deaths/death-watch').DeathWatch} deathWatch
  */
 function rowOf (target, deathWatch) {
   const { rssBytes, containerLimitBytes, heapUsedBytes, heapSizeLimitBytes } = target.values
@@ -98,7 +137,10 @@ function rowOf (target, deathWatch) {
   }
 }
 
-/** @param {import('../series/target').Target} target @returns {number | undefined} */
+/**
+ * @param {import('../series/target').Target} target
+ * @returns {number | undefined}
+ */
 function loopRatioOf (target) {
   const window = target.window()
   const active = window?.increase('eventLoopActiveSeconds', LOOP_SECONDS)

@@ -14,8 +14,16 @@ function namedTarget (targets, { params, query }) {
   return targets.find(({ name, thread }) => name === wanted && thread === wantedThread)
 }
 
-/** @param {import('fastify').FastifyReply} reply @param {import('../series/target').Target[]} targets that there are */
-const refuseUnknownTarget = (reply, targets) => refuse(reply, 'unknown_target',
-  `no such target; there are: ${targets.map(({ name, thread }) => thread === 'main' ? name : `${name} ${thread}`).join(', ') || 'none'}`)
+/**
+ * @param {import('fastify').FastifyReply} reply
+ * @param {import('../series/target').Target[]} targets that there are
+ */
+const refuseUnknownTarget = (reply, targets) =>
+  refuse(
+    reply,
+    'unknown_target',
+    'no such target; there are: ' +
+      `${targets.map(({ name, thread }) => (thread === 'main' ? name : `${name} ${thread}`)).join(', ') || 'none'}`
+  )
 
 module.exports = { namedTarget, refuseUnknownTarget }

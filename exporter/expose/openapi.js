@@ -4,11 +4,29 @@ const { fastify } = require('fastify')
 const { version } = require('../package.json')
 const { lateCompilers } = require('./late-compilers')
 
-/** What has no tag is not part of the contract. @type {Partial<import('openapi-types').OpenAPIV3_1.Document>} */
+/**
+ * What has no tag is not part of the contract.
+ * @type {Partial<import('openapi-types').OpenAPIV3_1.Document>}
+ */
 const DESCRIPTION = {
   openapi: '3.1.0',
-  info: { title: 'memwatch exporter', version, description: 'What is watched, what was found, who died, and the lines of code behind it. Errors are problem details (RFC 9457) with a stable code.', license: { name: 'MIT', identifier: 'MIT' } },
-  components: { securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'of --token-file; from the same machine reading needs none' } } },
+  info: {
+    title: 'memwatch exporter',
+    version,
+    description:
+      'What is watched, what was found, who died, and the lines of code behind it. Errors are ' +
+        'problem details (RFC 9457) with a stable code.',
+    license: { name: 'MIT', identifier: 'MIT' }
+  },
+  components: {
+    securitySchemes: {
+      token: {
+        type: 'http',
+        scheme: 'bearer',
+        description: 'of --token-file; from the same machine reading needs none'
+      }
+    }
+  },
   security: [{}, { token: [] }]
 }
 
@@ -32,15 +50,21 @@ function openApiRoutes (server) {
 }
 
 /**
- * By a server of the same routes that answers nobody: what describes loads two megabytes, and must be there before the routes.
+ * By a server of the same routes that answers nobody: what describes loads two megabytes, and must
+ * be there before the routes.
  * @param {import('fastify').RouteOptions[]} routes
  */
 async function describe (routes) {
   const { default: swagger } = require('@fastify/swagger')
-  const server = fastify({ exposeHeadRoutes: false, schemaController: { compilersFactory: lateCompilers } })
+  const server = fastify({
+    exposeHeadRoutes: false,
+    schemaController: { compilersFactory: lateCompilers }
+  })
   server.register(swagger, { openapi: DESCRIPTION, hideUntagged: true })
   server.register(async server => {
-    for (const { method, url, schema } of routes) server.route({ method, url, schema, handler: async () => {} })
+    for (const { method, url, schema } of routes) {
+      server.route({ method, url, schema, handler: async () => {} })
+    }
   })
   await server.ready()
   return server.swagger()

@@ -6,11 +6,23 @@ const { filesIn, sendFile } = require('./static-files')
 
 const FOLDER = path.join(__dirname, '../page')
 const UPLOT = path.join(path.dirname(require.resolve('uplot/package.json')), 'dist')
-/** Nothing comes from elsewhere, nothing goes elsewhere; uPlot sets sizes by element.style, which needs no exception. */
-const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+/**
+ * Nothing comes from elsewhere, nothing goes elsewhere; uPlot sets sizes by element.style, which
+ * needs no exception.
+ */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " +
+    "'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** What is the same everywhere, as how numbers read: the browser takes the very file, as a module. @type {Record<string, string>} */
-const SHARED = { 'format.mjs': path.join(__dirname, '../text/format.js'), 'kinds.mjs': path.join(__dirname, '../captures/kinds.js'), 'shell.mjs': path.join(__dirname, '../text/shell.js') }
+/**
+ * What is the same everywhere, as how numbers read: the browser takes the very file, as a module.
+ * @type {Record<string, string>}
+ */
+const SHARED = {
+  'format.mjs': path.join(__dirname, '../text/format.js'),
+  'kinds.mjs': path.join(__dirname, '../captures/kinds.js'),
+  'shell.mjs': path.join(__dirname, '../text/shell.js')
+}
 
 /** What a reader without a browser gets. */
 const INDEX = `memwatch exporter
@@ -30,7 +42,8 @@ const INDEX = `memwatch exporter
 `
 
 /**
- * GET /: the page for people who look, GET /page/:file what it is made of. Who asks for anything but HTML gets a list of addresses.
+ * GET /: the page for people who look, GET /page/:file what it is made of. Who asks for anything
+ * but HTML gets a list of addresses.
  * @param {import('fastify').FastifyInstance} server
  */
 function pageRoutes (server) {
@@ -44,7 +57,10 @@ function pageRoutes (server) {
   server.get('/page/:file', async (request, reply) => {
     const { file } = /** @type {{ file: string }} */ (request.params)
     if (!Object.hasOwn(SHARED, file)) return sendFile(request, reply, files.get(file), POLICY)
-    return reply.type('text/javascript; charset=utf-8').header('cache-control', 'no-cache').send(asModule(SHARED[file]))
+    return reply
+      .type('text/javascript; charset=utf-8')
+      .header('cache-control', 'no-cache')
+      .send(asModule(SHARED[file]))
   })
 }
 

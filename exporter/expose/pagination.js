@@ -2,19 +2,26 @@
 
 const { refuse } = require('./problems')
 
-/** @typedef {(string | number)[]} Place where an item stands in its list: fields to compare one after the other */
+/**
+ * @typedef {(string | number)[]} Place where an item stands in its list: fields to compare one
+ *   after the other
+ */
 
 const MOST_ITEMS = 1000
 
 /** Of the query of a list. */
 const pageQuery = {
   limit: { type: 'integer', minimum: 1, maximum: MOST_ITEMS, default: MOST_ITEMS },
-  after: { type: 'string', description: 'where the next page begins, from the header Link of the last; do not make one up' }
+  after: {
+    type: 'string',
+    description: 'where the next page begins, from the header Link of the last; do not make one up'
+  }
 }
 
 /**
- * A page of a list. Where there are more, the header Link names the next page (RFC 8288). It begins behind the last item of this one, wherever
- * that would stand by then: what comes and goes meanwhile neither repeats nor hides others.
+ * A page of a list. Where there are more, the header Link names the next page (RFC 8288). It begins
+ * behind the last item of this one, wherever that would stand by then: what comes and goes
+ * meanwhile neither repeats nor hides others.
  *
  * @template T
  * @param {import('fastify').FastifyRequest} request whose query has the fields of pageQuery
@@ -26,8 +33,12 @@ const pageQuery = {
 function pageOf (request, reply, items, placeOf) {
   const { limit = MOST_ITEMS, after } = /** @type {{ limit?: number, after?: string }} */ (request.query)
   const behind = after === undefined ? undefined : decode(after)
-  if (behind === null) return refuse(reply, 'unknown_page', 'after: take it from the header Link of the page before')
-  const ordered = items.map(item => ({ item, place: placeOf(item) })).sort((a, b) => compare(a.place, b.place))
+  if (behind === null) {
+    return refuse(reply, 'unknown_page', 'after: take it from the header Link of the page before')
+  }
+  const ordered = items
+    .map(item => ({ item, place: placeOf(item) }))
+    .sort((a, b) => compare(a.place, b.place))
   const first = behind ? ordered.findIndex(({ place }) => compare(place, behind) > 0) : 0
   const rest = first < 0 ? [] : ordered.slice(first)
   const shown = rest.slice(0, limit)
@@ -39,7 +50,10 @@ function pageOf (request, reply, items, placeOf) {
   return shown.map(({ item }) => item)
 }
 
-/** @param {Place} a @param {Place} b */
+/**
+ * @param {Place} a
+ * @param {Place} b
+ */
 function compare (a, b) {
   const i = a.findIndex((field, i) => field !== b[i])
   return i < 0 ? 0 : a[i] < b[i] ? -1 : 1
@@ -48,11 +62,17 @@ function compare (a, b) {
 /** @param {Place} place */
 const encode = place => Buffer.from(JSON.stringify(place)).toString('base64url')
 
-/** @param {string} text @returns {Place | null} null for what is none */
+/**
+ * @param {string} text
+ * @returns {Place | null} null for what is none
+ */
 function decode (text) {
   try {
     const place = JSON.parse(Buffer.from(text, 'base64url').toString())
-    return Array.isArray(place) && place.every(field => typeof field === 'string' || typeof field === 'number') ? place : null
+    return Array.isArray(place) &&
+      place.every(field => typeof field === 'string' || typeof field === 'number')
+      ? place
+      : null
   } catch {
     return null
   }

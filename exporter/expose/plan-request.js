@@ -11,7 +11,10 @@ const MOST_FLAGS_LENGTH = 4096
 
 /** An argument of a plan that cannot be used. */
 class PlanArgumentError extends Error {
-  /** @param {keyof PlanArguments | 'target'} argument @param {string} message */
+  /**
+   * @param {keyof PlanArguments | 'target'} argument
+   * @param {string} message
+   */
   constructor (argument, message) {
     super(message)
     this.argument = argument
@@ -30,18 +33,37 @@ class PlanArgumentError extends Error {
 
 /**
  * @param {PlanArguments} given
- * @param {{ machineBytes?: number, ofTarget?: boolean }} [options] machineBytes: of this machine; ofTarget: what is left out is the target's
- * @returns {{ versions: import('../v8/node-versions').NodeVersion[], memoryLimits: (number | null)[], nodeOptions: string[], host: import('../v8/plan-case').Host, cgroup: 'v1' | 'v2' | undefined }}
+ * @param {{ machineBytes?: number, ofTarget?: boolean }} [options] machineBytes: of this machine;
+ *   ofTarget: what is left out is the target's
+ * @returns {{ versions: import('../v8/node-versions').NodeVersion[], memoryLimits: (number |
+ *   null)[], nodeOptions: string[], host: import('../v8/plan-case').Host, cgroup: 'v1' | 'v2' |
+ *   undefined }}
  * @throws {PlanArgumentError}
  */
-function readPlanArguments ({ node, memory, flags = '', hostMemory, cgroup }, { machineBytes = os.totalmem(), ofTarget = false } = {}) {
+function readPlanArguments (
+  { node, memory, flags = '', hostMemory, cgroup },
+  { machineBytes = os.totalmem(), ofTarget = false } = {}
+) {
   const versions = readList('node', node, readNodeVersion)
   const memoryLimits = /** @type {(number | null)[]} */ (readList('memory', memory, readMemory))
-  const host = hostMemory === undefined ? { bytes: machineBytes, given: false } : { bytes: readOne('hostMemory', hostMemory, readMemory), given: true }
-  if (cgroup !== undefined && cgroup !== 'v1' && cgroup !== 'v2') throw new PlanArgumentError('cgroup', `expected v1 or v2, got ${JSON.stringify(cgroup)}`)
-  if (!ofTarget && versions.length === 0) throw new PlanArgumentError('node', 'expected versions of Node.js such as 20,24, or a target')
+  const host =
+    hostMemory === undefined
+      ? { bytes: machineBytes, given: false }
+      : { bytes: readOne('hostMemory', hostMemory, readMemory), given: true }
+  if (cgroup !== undefined && cgroup !== 'v1' && cgroup !== 'v2') {
+    throw new PlanArgumentError('cgroup', `expected v1 or v2, got ${JSON.stringify(cgroup)}`)
+  }
+  if (!ofTarget && versions.length === 0) {
+    throw new PlanArgumentError('node', 'expected versions of Node.js such as 20,24, or a target')
+  }
   if (!ofTarget && memoryLimits.length === 0) {
-    if (!host.given) throw new PlanArgumentError('memory', 'expected the memory limit of the container such as 512Mi, or the host memory where there is none')
+    if (!host.given) {
+      throw new PlanArgumentError(
+        'memory',
+        'expected the memory limit of the container such as 512Mi, or the host memory where ' +
+          'there is none'
+      )
+    }
     memoryLimits.push(null)
   }
   return { versions, memoryLimits, nodeOptions: readFlags(flags), host, cgroup }
@@ -49,18 +71,27 @@ function readPlanArguments ({ node, memory, flags = '', hostMemory, cgroup }, { 
 
 /**
  * @template T
- * @param {keyof PlanArguments} argument @param {string[] | undefined} texts @param {(text: string) => T} read
+ * @param {keyof PlanArguments} argument
+ * @param {string[] | undefined} texts
+ * @param {(text: string) => T} read
  * @returns {T[]}
  */
 function readList (argument, texts = [], read) {
   const values = texts.flatMap(text => text.split(','))
-  if (values.length > MOST_VALUES) throw new PlanArgumentError(argument, `expected at most ${MOST_VALUES} values, got ${values.length}`)
+  if (values.length > MOST_VALUES) {
+    throw new PlanArgumentError(
+      argument,
+      `expected at most ${MOST_VALUES} values, got ${values.length}`
+    )
+  }
   return values.map(value => readOne(argument, value, read))
 }
 
 /**
  * @template T
- * @param {keyof PlanArguments} argument @param {string} text @param {(text: string) => T} read
+ * @param {keyof PlanArguments} argument
+ * @param {string} text
+ * @param {(text: string) => T} read
  */
 function readOne (argument, text, read) {
   try {
@@ -73,11 +104,24 @@ function readOne (argument, text, read) {
 
 /** @param {string} text as NODE_OPTIONS holds it */
 function readFlags (text) {
-  if (text.length > MOST_FLAGS_LENGTH) throw new PlanArgumentError('flags', `expected at most ${MOST_FLAGS_LENGTH} characters, got ${text.length}`)
+  if (text.length > MOST_FLAGS_LENGTH) {
+    throw new PlanArgumentError(
+      'flags',
+      `expected at most ${MOST_FLAGS_LENGTH} characters, got ${text.length}`
+    )
+  }
   const words = splitNodeOptions(text.trim())
-  const stray = words.find((word, i) => !word.startsWith('-') && (i === 0 || !words[i - 1].startsWith('-') || words[i - 1].includes('=')))
+  const stray = words.find(
+    (word, i) =>
+      !word.startsWith('-') &&
+      (i === 0 || !words[i - 1].startsWith('-') || words[i - 1].includes('='))
+  )
   if (stray === undefined) return words
-  throw new PlanArgumentError('flags', `expected flags as NODE_OPTIONS holds them, such as --max-old-space-size=384, got ${JSON.stringify(stray)}`)
+  throw new PlanArgumentError(
+    'flags',
+    'expected flags as NODE_OPTIONS holds them, such as --max-old-space-size=384, got ' +
+      `${JSON.stringify(stray)}`
+  )
 }
 
 module.exports = { readPlanArguments, PlanArgumentError }

@@ -11,23 +11,42 @@ const { nodeVersion, has, SEES_CGROUP_V2 } = require('../v8/node-versions')
 const { readPlanArguments, PlanArgumentError } = require('./plan-request')
 
 /**
- * GET /api/v1/plan: what V8 will choose under another Node.js, limit or flag; with target= against what that runs now.
+ * GET /api/v1/plan: what V8 will choose under another Node.js, limit or flag; with target= against
+ * what that runs now.
  * @param {import('fastify').FastifyInstance} server
  * @param {() => import('../series/target').Target[]} targets
  */
 function planRoutes (server, targets) {
-  server.get('/api/v1/plan', { schema: { tags: ['plan'], summary: 'What V8 will choose under another Node.js, memory limit or flag', querystring: schemas.planQuery, response: { 200: schemas.plan, ...schemas.refusals } } }, async (request, reply) => {
-    const { target: wanted, ...given } = /** @type {import('./plan-request').PlanArguments & { target?: string }} */ (request.query)
-    try {
-      const asked = readPlanArguments(given, { ofTarget: wanted !== undefined })
-      if (wanted === undefined) return plan({ ...asked, cgroup: asked.cgroup ?? 'v2', flags: { nodeOptions: asked.nodeOptions, execArgv: [] } })
-      const target = namedTarget(targets(), { params: { target: wanted }, query: {} })
-      return target ? planFor(target, asked) : refuseUnknownTarget(reply, targets())
-    } catch (error) {
-      if (!(error instanceof PlanArgumentError)) throw error
-      return refuse(reply, 'not_plannable', `${error.argument}: ${error.message}`)
+  server.get(
+    '/api/v1/plan',
+    {
+      schema: {
+        tags: ['plan'],
+        summary: 'What V8 will choose under another Node.js, memory limit or flag',
+        querystring: schemas.planQuery,
+        response: { 200: schemas.plan, ...schemas.refusals }
+      }
+    },
+    async (request, reply) => {
+      const { target: wanted, ...given } =
+        /** @type {import('./plan-request').PlanArguments & { target?: string }} */ (request.query)
+      try {
+        const asked = readPlanArguments(given, { ofTarget: wanted !== undefined })
+        if (wanted === undefined) {
+          return plan({
+            ...asked,
+            cgroup: asked.cgroup ?? 'v2',
+            flags: { nodeOptions: asked.nodeOptions, execArgv: [] }
+          })
+        }
+        const target = namedTarget(targets(), { params: { target: wanted }, query: {} })
+        return target ? planFor(target, asked) : refuseUnknownTarget(reply, targets())
+      } catch (error) {
+        if (!(error instanceof PlanArgumentError)) throw error
+        return refuse(reply, 'not_plannable', `${error.argument}: ${error.message}`)
+      }
     }
-  })
+  )
 }
 
 /**
@@ -38,7 +57,10 @@ function planRoutes (server, targets) {
 function planFor (target, { versions, memoryLimits, nodeOptions, host, cgroup }) {
   const { hello } = target
   const own = { nodeOptions: hello.nodeOptions, execArgv: hello.execArgv }
-  const machine = host.given || hello.hostMemoryBytes === undefined ? host : { bytes: hello.hostMemoryBytes, given: true }
+  const machine =
+    host.given || hello.hostMemoryBytes === undefined
+      ? host
+      : { bytes: hello.hostMemoryBytes, given: true }
   const running = runningTarget(target, own, machine)
   const { version, memoryLimitBytes } = running.now
   return plan({
@@ -52,7 +74,9 @@ function planFor (target, { versions, memoryLimits, nodeOptions, host, cgroup })
 }
 
 /**
- * @param {import('../series/target').Target} target @param {import('../v8/plan-case').GivenFlags} flags @param {import('../v8/plan-case').Host} host
+ * @param {import('../series/target').Target} target
+ * @param {import('../v8/plan-case').GivenFlags} flags
+ * @param {import('../v8/plan-case').Host} host
  * @returns {import('../v8/plan').RunningTarget & { cgroup: 'v1' | 'v2' }}
  */
 function runningTarget (target, flags, host) {
@@ -60,20 +84,33 @@ function runningTarget (target, flags, host) {
   const window = /** @type {import('../series/window').Window} */ (target.window())
   const signals = signalsOf(window)
   const version = nodeVersion(hello.node, hello.v8)
-  if (!version) throw new PlanArgumentError('target', `its V8 calls itself ${JSON.stringify(hello.v8)}, which is no version`)
+  if (!version) {
+    throw new PlanArgumentError(
+      'target',
+      `its V8 calls itself ${JSON.stringify(hello.v8)}, which is no version`
+    )
+  }
   const limitBytes = /** @type {number | undefined} */ (values.containerLimitBytes) ?? null
   // What V8 was told at its start, whatever the limit is now.
   const foretold = planCase(version, hello.constrainedBytes ?? null, { flags, host, cgroup: 'v1' })
   const now = planCase(version, limitBytes, { flags, host, cgroup: 'v1' })
   const heapSizeLimitBytes = signals.heapSizeLimitBytes ?? foretold.sizes.heapSizeLimitBytes
-  const semiSpaceBytes = heapSizeLimitBytes === foretold.sizes.heapSizeLimitBytes && !hello.pointerCompression ? foretold.sizes.semiSpaceBytes : signals.semiSpaceMaxBytes
+  const semiSpaceBytes =
+    heapSizeLimitBytes === foretold.sizes.heapSizeLimitBytes && !hello.pointerCompression
+      ? foretold.sizes.semiSpaceBytes
+      : signals.semiSpaceMaxBytes
   const seesV2 = has(version, SEES_CGROUP_V2)
   const seesLimit = hello.constrainedBytes !== undefined
   return {
     now: {
       ...now,
       meant: { ...now.meant, refusals: [], unknown: [] },
-      sizes: { heapSizeLimitBytes, semiSpaceBytes, oldBytes: semiSpaceBytes === null ? null : heapSizeLimitBytes - youngGenerationBytes(semiSpaceBytes) },
+      sizes: {
+        heapSizeLimitBytes,
+        semiSpaceBytes,
+        oldBytes:
+          semiSpaceBytes === null ? null : heapSizeLimitBytes - youngGenerationBytes(semiSpaceBytes)
+      },
       running: true
     },
     foretoldBytes: foretold.sizes.heapSizeLimitBytes,

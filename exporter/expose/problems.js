@@ -1,7 +1,8 @@
 'use strict'
 
 /**
- * Why the API does not do what it was asked: RFC 9457. The code is stable, for programs; detail is a sentence, for people.
+ * Why the API does not do what it was asked: RFC 9457. The code is stable, for programs; detail is
+ * a sentence, for people.
  * @type {Readonly<Record<string, { status: number, title: string }>>}
  */
 const problems = Object.freeze({
@@ -34,19 +35,27 @@ const problems = Object.freeze({
   no_answer: { status: 504, title: 'The agent did not answer' }
 })
 
-/** @typedef {{ type: string, title: string, status: number, detail: string, code: string }} Problem */
+/**
+ * @typedef {{ type: string, title: string, status: number, detail: string, code: string }} Problem
+ */
 
 const MEDIA_TYPE = 'application/problem+json'
 const ABOUT = 'https://github.com/memwatch/memwatch/blob/main/docs/api.md'
 
-/** @param {string} code of the table @param {string} detail @returns {Problem} */
+/**
+ * @param {string} code of the table
+ * @param {string} detail
+ * @returns {Problem}
+ */
 function problemOf (code, detail) {
   const { status, title } = problems[code] ?? problems.internal
   return { type: `${ABOUT}#${code}`, title, status, detail, code }
 }
 
 /**
- * @param {import('fastify').FastifyReply} reply @param {string} code of the table @param {string} detail
+ * @param {import('fastify').FastifyReply} reply
+ * @param {string} code of the table
+ * @param {string} detail
  * @returns {import('fastify').FastifyReply}
  */
 function refuse (reply, code, detail) {

@@ -11,8 +11,8 @@ const MOST_AT_ONCE = 4
 const MOST_UNREAD_BYTES = 8 * 2 ** 20
 
 /**
- * POST /api/v1/recording: what agents send from now on, for so many seconds, as memwatch diagnose reads it. Each target's first frame holds the newest of
- * all its values, as some are sent rarely.
+ * POST /api/v1/recording: what agents send from now on, for so many seconds, as memwatch diagnose
+ * reads it. Each target's first frame holds the newest of all its values, as some are sent rarely.
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts
@@ -24,49 +24,103 @@ function recordingRoutes (server, { targets, events }) {
   const running = new Set()
   server.addHook('preClose', async () => { for (const end of running) end() })
 
-  server.post('/api/v1/recording', { schema: { tags: ['targets'], summary: 'What agents send meanwhile, for memwatch diagnose', querystring: schemas.recordingQuery, response: { 200: { description: 'a recording, line by line', content: { 'application/x-ndjson': { schema: { type: 'string' } } } }, ...schemas.refusals } }, config: { access: 'act' } }, async (request, reply) => {
-    const { target: wanted, seconds } = /** @type {{ target?: string, seconds: number }} */ (request.query)
-    if (running.size >= MOST_AT_ONCE) return refuse(reply, 'too_many_viewers', `${MOST_AT_ONCE} recordings are under way`)
-    if (wanted !== undefined && !targets().some(({ name }) => name === wanted)) return refuse(reply, 'unknown_target', 'no such target: /api/v1/targets lists them')
-    const out = new PassThrough()
-    /** @type {Map<import('../series/target').Target, number>} */
-    const sessions = new Map()
-    const write = (/** @type {object} */ item) => {
-      if (out.readableLength + out.writableLength > MOST_UNREAD_BYTES) out.destroy(new Error('read too slowly'))
-      else out.write(JSON.stringify(item) + '\n')
-    }
-    const frame = (/** @type {import('../series/target').Target} */ target) => {
-      if (wanted !== undefined && target.name !== wanted) return
-      const known = sessions.get(target)
-      const session = known ?? sessions.size + 1
-      if (known === undefined) {
-        sessions.set(target, session)
-        write({ session, line: { v: PROTOCOL_VERSION, ...target.hello } })
+  server.post(
+    '/api/v1/recording',
+    {
+      schema: {
+        tags: ['targets'],
+        summary: 'What agents send meanwhile, for memwatch diagnose',
+        querystring: schemas.recordingQuery,
+        response: {
+          200: {
+            description: 'a recording, line by line',
+            content: { 'application/x-ndjson': { schema: { type: 'string' } } }
+          },
+          ...schemas.refusals
+        }
+      },
+      config: { access: 'act' }
+    },
+    async (request, reply) => {
+      const { target: wanted, seconds } = /** @type {{ target?: string, seconds: number }} */ (
+        request.query
+      )
+      if (running.size >= MOST_AT_ONCE) {
+        return refuse(reply, 'too_many_viewers', `${MOST_AT_ONCE} recordings are under way`)
       }
-      write({ session, line: { v: PROTOCOL_VERSION, ...target.frame, ...(known === undefined && { values: target.values }) } })
+      if (wanted !== undefined && !targets().some(({ name }) => name === wanted)) {
+        return refuse(reply, 'unknown_target', 'no such target: /api/v1/targets lists them')
+      }
+      const out = new PassThrough()
+      /** @type {Map<import('../series/target').Target, number>} */
+      const sessions = new Map()
+      const write = (/** @type {object} */ item) => {
+        if (out.readableLength + out.writableLength > MOST_UNREAD_BYTES) {
+          out.destroy(new Error('read too slowly'))
+        } else out.write(JSON.stringify(item) + '\n')
+      }
+      const frame = (/** @type {import('../series/target').Target} */ target) => {
+        if (wanted !== undefined && target.name !== wanted) return
+        const known = sessions.get(target)
+        const session = known ?? sessions.size + 1
+        if (known === undefined) {
+          sessions.set(target, session)
+          write({ session, line: { v: PROTOCOL_VERSION, ...target.hello } })
+        }
+        write({
+          session,
+          line: {
+            v: PROTOCOL_VERSION,
+            ...target.frame,
+            ...(known === undefined && { values: target.values })
+          }
+        })
+      }
+      const ended = (/** @type {import('../series/target').Target} */ target) => {
+        const session = sessions.get(target)
+        if (session === undefined) return
+        const { sequence = 0, atUnixMs = 0 } = target.frame ?? {}
+        if (target.exitCode !== undefined) {
+          write({
+            session,
+            line: {
+              v: PROTOCOL_VERSION,
+              type: 'bye',
+              sequence: sequence + 1,
+              atUnixMs,
+              exitCode: target.exitCode
+            }
+          })
+        }
+        write({ session, closed: true })
+        sessions.delete(target)
+      }
+      const end = () => {
+        out.end()
+      }
+      const timer = setTimeout(end, 1000 * seconds).unref()
+      running.add(end)
+      events.on('frame', frame).on('end', ended)
+      out.on('error', error =>
+        request.log.warn({ by: request.ip }, `recording cut: ${error.message}`)
+      )
+      out.on('close', () => {
+        clearTimeout(timer)
+        running.delete(end)
+        events.off('frame', frame).off('end', ended)
+      })
+      request.log.info({ by: request.ip, target: wanted, seconds }, 'recording asked for')
+      write({ memwatch: 'recording', version: RECORDING_VERSION })
+      return reply
+        .type('application/x-ndjson')
+        .header('connection', 'close')
+        .header(
+          'content-disposition',
+          `attachment; filename="memwatch-${new Date().toISOString().replace(/[:.]/g, '')}.recording"`
+        )
+        .send(out)
     }
-    const ended = (/** @type {import('../series/target').Target} */ target) => {
-      const session = sessions.get(target)
-      if (session === undefined) return
-      const { sequence = 0, atUnixMs = 0 } = target.frame ?? {}
-      if (target.exitCode !== undefined) write({ session, line: { v: PROTOCOL_VERSION, type: 'bye', sequence: sequence + 1, atUnixMs, exitCode: target.exitCode } })
-      write({ session, closed: true })
-      sessions.delete(target)
-    }
-    const end = () => { out.end() }
-    const timer = setTimeout(end, 1000 * seconds).unref()
-    running.add(end)
-    events.on('frame', frame).on('end', ended)
-    out.on('error', error => request.log.warn({ by: request.ip }, `recording cut: ${error.message}`))
-    out.on('close', () => {
-      clearTimeout(timer)
-      running.delete(end)
-      events.off('frame', frame).off('end', ended)
-    })
-    request.log.info({ by: request.ip, target: wanted, seconds }, 'recording asked for')
-    write({ memwatch: 'recording', version: RECORDING_VERSION })
-    return reply.type('application/x-ndjson').header('connection', 'close').header('content-disposition', `attachment; filename="memwatch-${new Date().toISOString().replace(/[:.]/g, '')}.recording"`).send(out)
-  })
+  )
 }
 
 module.exports = { recordingRoutes }

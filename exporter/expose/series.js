@@ -9,7 +9,10 @@ const { trackNames } = require('../series/tracks')
  * @typedef {import('../series/tracks').TrackName} TrackName
  */
 
-/** The finest step of an answer, by how long a time it is about: no answer has more than some two thousand rows. */
+/**
+ * The finest step of an answer, by how long a time it is about: no answer has more than some two
+ * thousand rows.
+ */
 const STEPS = /** @type {const} */ ([
   { stepSeconds: 1, seconds: 600 },
   { stepSeconds: 10, seconds: 6 * 3600 },
@@ -25,40 +28,98 @@ const stepsSeconds = STEPS.map(({ stepSeconds }) => stepSeconds)
  * @param {() => import('../series/target').Target[]} targets
  */
 function seriesRoutes (server, targets) {
-  server.get('/api/v1/targets/:target/series', { schema: { tags: ['targets'], summary: 'What numbers did', querystring: schemas.seriesQuery(trackNames, stepsSeconds), response: { 200: schemas.series(stepsSeconds), ...schemas.refusals } } }, async (request, reply) => {
-    const { track, seconds, step, untilUnixMs } = /** @type {{ track: TrackName[], seconds: number, step?: number, untilUnixMs?: number }} */ (request.query)
-    const target = namedTarget(targets(), request)
-    if (!target) return refuseUnknownTarget(reply, targets())
-    const { startedAtUnixMs } = target.hello
-    const untilSeconds = untilUnixMs === undefined ? target.lastSeconds : (untilUnixMs - startedAtUnixMs) / 1000
-    const finest = /** @type {typeof STEPS[number]} */ (STEPS.find(({ seconds: reach }) => seconds <= reach))
-    // Seconds are kept for ten minutes: what was earlier is known by its tens.
-    const wanted = step ?? (finest.stepSeconds === 1 && target.lastSeconds - untilSeconds > finest.seconds - seconds ? 10 : finest.stepSeconds)
-    const stepSeconds = Math.max(wanted, finest.stepSeconds)
-    const { times, tracks } = seriesOf(target, [...new Set(track)], { stepSeconds, sinceSeconds: untilSeconds - seconds, untilSeconds })
-    return { target: target.name, thread: target.thread, stepSeconds, startedAtUnixMs, times, tracks: withoutNaN(tracks) }
-  })
+  server.get(
+    '/api/v1/targets/:target/series',
+    {
+      schema: {
+        tags: ['targets'],
+        summary: 'What numbers did',
+        querystring: schemas.seriesQuery(trackNames, stepsSeconds),
+        response: { 200: schemas.series(stepsSeconds), ...schemas.refusals }
+      }
+    },
+    async (request, reply) => {
+      const { track, seconds, step, untilUnixMs } =
+        /** @type {{ track: TrackName[], seconds: number, step?: number, untilUnixMs?: number }} */ (
+          request.query
+        )
+      const target = namedTarget(targets(), request)
+      if (!target) return refuseUnknownTarget(reply, targets())
+      const { startedAtUnixMs } = target.hello
+      const untilSeconds =
+        untilUnixMs === undefined ? target.lastSeconds : (untilUnixMs - startedAtUnixMs) / 1000
+      const finest = /** @type {typeof STEPS[number]} */ (
+        STEPS.find(({ seconds: reach }) => seconds <= reach)
+      )
+      // Seconds are kept for ten minutes: what was earlier is known by its tens.
+      const wanted =
+        step ??
+        (finest.stepSeconds === 1 && target.lastSeconds - untilSeconds > finest.seconds - seconds
+          ? 10
+          : finest.stepSeconds)
+      const stepSeconds = Math.max(wanted, finest.stepSeconds)
+      const { times, tracks } = seriesOf(target, [...new Set(track)], {
+        stepSeconds,
+        sinceSeconds: untilSeconds - seconds,
+        untilSeconds
+      })
+      return {
+        target: target.name,
+        thread: target.thread,
+        stepSeconds,
+        startedAtUnixMs,
+        times,
+        tracks: withoutNaN(tracks)
+      }
+    }
+  )
 }
 
 /**
- * @param {import('../series/target').Target} target @param {TrackName[]} names
+ * @param {import('../series/target').Target} target
+ * @param {TrackName[]} names
  * @param {{ stepSeconds: number, sinceSeconds: number, untilSeconds: number }} options uptime
  * @returns {Series}
  */
 function seriesOf (target, names, { stepSeconds, sinceSeconds, untilSeconds }) {
   if (stepSeconds === 1) return target.secondBySecond(names, { sinceSeconds, untilSeconds })
-  const series = target.flight.series(names, { stepSeconds: stepSeconds === 10 ? 10 : MINUTE_SECONDS, sinceSeconds, untilSeconds })
+  const series = target.flight.series(names, {
+    stepSeconds: stepSeconds === 10 ? 10 : MINUTE_SECONDS,
+    sinceSeconds,
+    untilSeconds
+  })
   return stepSeconds > MINUTE_SECONDS ? coarser(series, stepSeconds) : series
 }
 
 /** JSON has no NaN. @param {Series['tracks']} tracks */
-const withoutNaN = tracks => Object.fromEntries(Object.entries(tracks).map(([name, statistics]) => [name,
-  Object.fromEntries(Object.entries(statistics).map(([statistic, values]) => [statistic, values.map((/** @type {number} */ value) => Number.isNaN(value) ? null : value)]))]))
+const withoutNaN = tracks =>
+  Object.fromEntries(
+    Object.entries(tracks).map(([name, statistics]) => [
+      name,
+      Object.fromEntries(
+        Object.entries(statistics).map(([statistic, values]) => [
+          statistic,
+          values.map((/** @type {number} */ value) => (Number.isNaN(value) ? null : value))
+        ])
+      )
+    ])
+  )
 
-/** Of the rows of each step the last, and the least and most of all. @param {Series} series @param {number} stepSeconds @returns {Series} */
+/**
+ * Of the rows of each step the last, and the least and most of all.
+ * @param {Series} series
+ * @param {number} stepSeconds
+ * @returns {Series}
+ */
 function coarser ({ times, tracks }, stepSeconds) {
   /** Where each step begins, and where the last one ends. */
-  const bounds = times.flatMap((time, i) => i === 0 || Math.floor(time / stepSeconds) !== Math.floor(times[i - 1] / stepSeconds) ? [i] : []).concat(times.length)
+  const bounds = times
+    .flatMap((time, i) =>
+      i === 0 || Math.floor(time / stepSeconds) !== Math.floor(times[i - 1] / stepSeconds)
+        ? [i]
+        : []
+    )
+    .concat(times.length)
   const steps = bounds.slice(1).map((end, i) => ({ from: bounds[i], end }))
   const merge = (/** @type {number[]} */ values, /** @type {(a: number, b: number) => number} */ keep) => steps.map(({ from, end }) => values.slice(from, end).reduce((a, b) => Number.isNaN(a) ? b : Number.isNaN(b) ? a : keep(a, b)))
   return {

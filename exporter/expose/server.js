@@ -42,7 +42,8 @@ const OPEN = { config: { access: 'open' } }
  * @property {import('../catalog/exporter-metrics').ExporterState} state
  * @property {boolean} isReady
  * @property {import('pino').Logger} log
- * @property {Pick<import('../exporter').ExporterConfig, 'compat' | 'tokenFile' | 'trustLoopback'>} config
+ * @property {Pick<import('../exporter').ExporterConfig, 'compat' | 'tokenFile' | 'trustLoopback'>}
+ *   config
  * @property {import('../commands/commands').Commands} commands
  * @property {import('../captures/captures').Captures} captures
  * @property {import('../deaths/deaths').Deaths} deathRegistry
@@ -72,14 +73,20 @@ function createServer (exporter, { omit = () => {} } = {}) {
     // check the schemas.
     ajv: { customOptions: { validateSchema: false } },
     clientErrorHandler: refuseMalformed,
-    serverFactory: handler => limits.createServer(TIMEOUTS, handler).setTimeout(SILENT_CONNECTION_MS)
+    serverFactory: handler =>
+      limits.createServer(TIMEOUTS, handler).setTimeout(SILENT_CONNECTION_MS)
   })
   const notFound = notFoundHandler(server)
   server.setNotFoundHandler(notFound)
   server.setErrorHandler((/** @type {any} */ error, request, reply) => {
     if (request.is404) return notFound(request, reply)
     if (error.validation) return refuse(reply, 'bad_arguments', error.message)
-    if (error.statusCode >= 400 && error.statusCode < 500) return reply.code(error.statusCode).type(MEDIA_TYPE).send({ ...problemOf('bad_arguments', error.message), status: error.statusCode })
+    if (error.statusCode >= 400 && error.statusCode < 500) {
+      return reply
+        .code(error.statusCode)
+        .type(MEDIA_TYPE)
+        .send({ ...problemOf('bad_arguments', error.message), status: error.statusCode })
+    }
     request.log.error(error)
     return refuse(reply, 'internal', error.message)
   })
@@ -92,7 +99,8 @@ function createServer (exporter, { omit = () => {} } = {}) {
 /**
  * Closes a connection on which no request can be read. A client that was too slow gets no answer:
  * to answer a thousand of them would take a twentieth of a core.
- * @param {NodeJS.ErrnoException} error @param {import('node:net').Socket} socket
+ * @param {NodeJS.ErrnoException} error
+ * @param {import('node:net').Socket} socket
  */
 function refuseMalformed ({ code }, socket) {
   const isSilent = code === 'ECONNRESET' || code === 'ERR_HTTP_REQUEST_TIMEOUT'
@@ -112,13 +120,26 @@ function notFoundHandler (server) {
   /** @type {{ method: string, pattern: RegExp }[]} */
   const routes = []
   server.addHook('onRoute', ({ method, url }) => {
-    for (const one of [method].flat()) routes.push({ method: one, pattern: new RegExp(`^${url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:\w+/g, '[^/]+')}$`) })
+    for (const one of [method].flat()) {
+      routes.push({
+        method: one,
+        pattern: new RegExp(
+          `^${url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:\w+/g, '[^/]+')}$`
+        )
+      })
+    }
   })
   return (/** @type {import('fastify').FastifyRequest} */ { url }, /** @type {import('fastify').FastifyReply} */ reply) => {
-    const methods = routes.filter(({ pattern }) => pattern.test(url.split('?')[0])).map(({ method }) => method)
+    const methods = routes
+      .filter(({ pattern }) => pattern.test(url.split('?')[0]))
+      .map(({ method }) => method)
     return methods.length === 0
       ? refuse(reply, 'not_found', 'there is nothing here: / lists what there is')
-      : refuse(reply.header('allow', methods.join(', ')), 'method_not_allowed', `here there is only ${methods.join(', ')}`)
+      : refuse(
+        reply.header('allow', methods.join(', ')),
+        'method_not_allowed',
+          `here there is only ${methods.join(', ')}`
+      )
   }
 }
 
@@ -138,11 +159,19 @@ function routes (server, exporter, { scrapes, limits, omit }) {
   pageRoutes(server)
   server.get('/metrics', OPEN, async (request, reply) => {
     if (!limits.startScrape(request.raw, reply.raw)) {
-      return refuse(reply.header('retry-after', 1), 'too_busy', 'too many scrapes are under way: ask again in a second')
+      return refuse(
+        reply.header('retry-after', 1),
+        'too_busy',
+        'too many scrapes are under way: ask again in a second'
+      )
     }
     const { contentType, length, parts } = await scrapes.text(request.headers.accept)
-    // Of a thousand targets it is 20 MB: in one piece it would hold the loop for a tenth of a second.
-    return reply.type(contentType).header('content-length', length).send(Readable.from(parts, { objectMode: false }))
+    // Of a thousand targets it is 20 MB: in one piece it would hold the loop for a tenth of a
+    // second.
+    return reply
+      .type(contentType)
+      .header('content-length', length)
+      .send(Readable.from(parts, { objectMode: false }))
   })
   targetRoutes(server, { targets: watched, deathWatch, omit })
   liveRoutes(server, { targets: watched, deathWatch, events: exporter, limits, omit })

@@ -19,17 +19,25 @@ const MEDIA_TYPES = /** @type {Record<string, string>} */ ({
 const COMPRESSED = /^(text|image\/svg|application\/wasm)/
 
 /**
- * The files of a folder that a browser knows what to do with. By name from what there is: no path leads out of the folder.
+ * The files of a folder that a browser knows what to do with. By name from what there is: no path
+ * leads out of the folder.
  * @param {string} folder
  * @returns {Map<string, string>} name → path
  */
 function filesIn (folder) {
-  return new Map(fs.readdirSync(folder).filter(name => MEDIA_TYPES[path.extname(name)]).map(name => [name, path.join(folder, name)]))
+  return new Map(
+    fs
+      .readdirSync(folder)
+      .filter(name => MEDIA_TYPES[path.extname(name)])
+      .map(name => [name, path.join(folder, name)])
+  )
 }
 
 /**
- * Send a file from disk, compressed where the browser takes that; it asks again each time whether it is still the same.
- * @param {import('fastify').FastifyRequest} request @param {import('fastify').FastifyReply} reply
+ * Send a file from disk, compressed where the browser takes that; it asks again each time whether
+ * it is still the same.
+ * @param {import('fastify').FastifyRequest} request
+ * @param {import('fastify').FastifyReply} reply
  * @param {string | undefined} file path; undefined is answered by 404
  * @param {string} policy the Content-Security-Policy
  */
@@ -38,11 +46,19 @@ function sendFile (request, reply, file, policy) {
   const { mtimeMs, size } = fs.statSync(file)
   const etag = `W/"${size.toString(36)}-${Math.floor(mtimeMs).toString(36)}"`
   const mediaType = MEDIA_TYPES[path.extname(file)]
-  reply.type(mediaType).header('content-security-policy', policy).header('x-content-type-options', 'nosniff').header('referrer-policy', 'no-referrer')
-    .header('cache-control', 'no-cache').header('etag', etag).header('vary', 'accept-encoding')
+  reply
+    .type(mediaType)
+    .header('content-security-policy', policy)
+    .header('x-content-type-options', 'nosniff')
+    .header('referrer-policy', 'no-referrer')
+    .header('cache-control', 'no-cache')
+    .header('etag', etag)
+    .header('vary', 'accept-encoding')
   if (request.headers['if-none-match'] === etag) return reply.code(304).send()
   const stream = fs.createReadStream(file)
-  if (!COMPRESSED.test(mediaType) || !/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return reply.send(stream)
+  if (!COMPRESSED.test(mediaType) || !/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) {
+    return reply.send(stream)
+  }
   return reply.header('content-encoding', 'gzip').send(stream.pipe(createGzip()))
 }
 

@@ -23,16 +23,30 @@ const { withKubernetes } = require('../fixes/forms')
  * @param {(target: Target, error: Error) => void} parts.omit called for a target that is left out
  */
 function targetRoutes (server, { targets, deathWatch, omit }) {
-  /** Those that a query asks for. @param {import('fastify').FastifyRequest} request @param {import('fastify').FastifyReply} reply */
+  /**
+   * Those that a query asks for.
+   * @param {import('fastify').FastifyRequest} request
+   * @param {import('fastify').FastifyReply} reply
+   */
   const asked = (request, reply) => {
     const { target: wanted, thread: wantedThread } = /** @type {{ target?: string, thread?: string }} */ (request.query)
-    const found = targets().filter(({ name, thread }) => (wanted === undefined || name === wanted) && (wantedThread === undefined || thread === wantedThread))
-    return pageOf(request, reply, found, ({ name, thread, hello }) => [name, thread, hello.pid, hello.startedAtUnixMs])
+    const found = targets().filter(
+      ({ name, thread }) =>
+        (wanted === undefined || name === wanted) &&
+        (wantedThread === undefined || thread === wantedThread)
+    )
+    return pageOf(request, reply, found, ({ name, thread, hello }) => [
+      name,
+      thread,
+      hello.pid,
+      hello.startedAtUnixMs
+    ])
   }
   /**
    * A list, each item serialized by itself: a target that cannot be is left out, and the others are
    * answered.
-   * @param {import('fastify').FastifyRequest} request @param {import('fastify').FastifyReply} reply
+   * @param {import('fastify').FastifyRequest} request
+   * @param {import('fastify').FastifyReply} reply
    * @param {(target: Target) => object} make an item
    */
   const each = (request, reply, make) => {
@@ -42,29 +56,51 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
     return reply.type('application/json; charset=utf-8').send(`[${items.join(',')}]`)
   }
 
-  server.get('/api/v1/targets', { schema: { tags: ['targets'], summary: 'What is watched, with the newest values, by name', querystring: schemas.targetsQuery, response: { 200: schemas.targets, ...schemas.refusals } } },
-    async (request, reply) => each(request, reply, target => ({
-      ...nameOf(target),
-      pod: target.hello.pod ?? null,
-      nodeOptions: target.hello.nodeOptions,
-      v8: target.hello.v8,
-      libc: target.hello.libc,
-      allocator: target.hello.allocator,
-      up: target.isUp(steadyUnixMs()),
-      silence: deathWatch.silenceOf(target) ?? null,
-      uptimeSeconds: target.frame?.uptimeSeconds,
-      lastFrameUnixMs: target.frame?.atUnixMs,
-      framesLost: target.framesLost,
-      memory: memoryOf(target),
-      values: target.values
-    })))
-  server.get('/api/v1/diagnoses', { schema: { tags: ['diagnoses'], summary: 'The verdicts on each target, by its name', querystring: schemas.targetsQuery, response: { 200: schemas.diagnoses, ...schemas.refusals } } },
-    async (request, reply) => each(request, reply, judgedTarget))
+  server.get(
+    '/api/v1/targets',
+    {
+      schema: {
+        tags: ['targets'],
+        summary: 'What is watched, with the newest values, by name',
+        querystring: schemas.targetsQuery,
+        response: { 200: schemas.targets, ...schemas.refusals }
+      }
+    },
+    async (request, reply) =>
+      each(request, reply, target => ({
+        ...nameOf(target),
+        pod: target.hello.pod ?? null,
+        nodeOptions: target.hello.nodeOptions,
+        v8: target.hello.v8,
+        libc: target.hello.libc,
+        allocator: target.hello.allocator,
+        up: target.isUp(steadyUnixMs()),
+        silence: deathWatch.silenceOf(target) ?? null,
+        uptimeSeconds: target.frame?.uptimeSeconds,
+        lastFrameUnixMs: target.frame?.atUnixMs,
+        framesLost: target.framesLost,
+        memory: memoryOf(target),
+        values: target.values
+      }))
+  )
+  server.get(
+    '/api/v1/diagnoses',
+    {
+      schema: {
+        tags: ['diagnoses'],
+        summary: 'The verdicts on each target, by its name',
+        querystring: schemas.targetsQuery,
+        response: { 200: schemas.diagnoses, ...schemas.refusals }
+      }
+    },
+    async (request, reply) => each(request, reply, judgedTarget)
+  )
 }
 
 /**
  * @template T
- * @param {Target[]} targets @param {(target: Target) => T} make
+ * @param {Target[]} targets
+ * @param {(target: Target) => T} make
  * @param {(target: Target, error: Error) => void} omit
  * @returns {T[]} of all targets that it can be made of
  */
@@ -81,7 +117,12 @@ function withoutOmitted (targets, make, omit) {
 
 /** @param {Target} target */
 function nameOf (target) {
-  return { target: target.name, thread: target.thread, pid: target.hello.pid, node: target.hello.node }
+  return {
+    target: target.name,
+    thread: target.thread,
+    pid: target.hello.pid,
+    node: target.hello.node
+  }
 }
 
 /**
@@ -111,7 +152,8 @@ function verdictsOf (target) {
 }
 
 /**
- * A target and what was found on it: an item of /api/v1/diagnoses and of the report of `memwatch run`.
+ * A target and what was found on it: an item of /api/v1/diagnoses and of the report of
+ * `memwatch run`.
  * @param {Target} target
  */
 function judgedTarget (target) {

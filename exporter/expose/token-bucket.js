@@ -2,20 +2,29 @@
 
 /** @typedef {{ burst: number, perSecond: number }} Rate */
 
-/** A rate limit: tokens are taken, and come back with time. https://en.wikipedia.org/wiki/Token_bucket */
+/**
+ * A rate limit: tokens are taken, and come back with time.
+ * https://en.wikipedia.org/wiki/Token_bucket
+ */
 class TokenBucket {
   #rate
   #tokens
   #atMs
 
-  /** @param {Rate} rate @param {number} nowMs monotonic */
+  /**
+   * @param {Rate} rate
+   * @param {number} nowMs monotonic
+   */
   constructor (rate, nowMs) {
     this.#rate = rate
     this.#tokens = rate.burst
     this.#atMs = nowMs
   }
 
-  /** @param {number} nowMs @returns {boolean} whether there was a token */
+  /**
+   * @param {number} nowMs
+   * @returns {boolean} whether there was a token
+   */
   take (nowMs) {
     if (this.#left(nowMs) < 1) return false
     this.#tokens--

@@ -5,7 +5,10 @@ const { namedTarget, refuseUnknownTarget } = require('./named-target')
 const { refuse } = require('./problems')
 const { CommandError } = require('../commands/commands')
 
-/** What malloc_trim(0) took on Node 20, 22 and 24: 0.05 to 0.36 ms for each MiB that came back, 0.1 in the middle. */
+/**
+ * What malloc_trim(0) took on Node 20, 22 and 24: 0.05 to 0.36 ms for each MiB that came back, 0.1
+ * in the middle.
+ */
 const BLOCKED_SECONDS_PER_BYTE = { typical: 0.0001 / 2 ** 20, most: 0.0004 / 2 ** 20 }
 /** A walk through free chunks that gives nothing back takes time, too. */
 const LEAST_BLOCKED_SECONDS = 0.002
@@ -34,10 +37,24 @@ function trimRoutes (server, { targets, commands }) {
     const { name } = target
     try {
       // Either brings a frame first that says how things are right now.
-      const { blockedSeconds = 0, rssBeforeBytes = 0, rssAfterBytes = 0 } = await commands.carryOut(target, dryRun ? 'look' : 'trim')
+      const {
+        blockedSeconds = 0,
+        rssBeforeBytes = 0,
+        rssAfterBytes = 0
+      } = await commands.carryOut(target, dryRun ? 'look' : 'trim')
       const predicted = predict(target)
       if (dryRun) return { target: name, predicted, done: null }
-      request.log.info({ by: request.ip, target: name, predictedBytes: predicted.bytes, rssBeforeBytes, rssAfterBytes, blockedSeconds }, 'malloc gave memory back')
+      request.log.info(
+        {
+          by: request.ip,
+          target: name,
+          predictedBytes: predicted.bytes,
+          rssBeforeBytes,
+          rssAfterBytes,
+          blockedSeconds
+        },
+        'malloc gave memory back'
+      )
       return { target: name, predicted, done: { rssBeforeBytes, rssAfterBytes, blockedSeconds } }
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
@@ -46,7 +63,10 @@ function trimRoutes (server, { targets, commands }) {
   })
 }
 
-/** What a trim would bring, as of the last look. @param {import('../series/target').Target} target */
+/**
+ * What a trim would bring, as of the last look.
+ * @param {import('../series/target').Target} target
+ */
 function predict ({ scan }) {
   const bytes = scan?.trimmableBytes ?? 0
   return {

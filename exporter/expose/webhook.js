@@ -11,7 +11,9 @@ const { toJson } = require('../text/json')
 /** Tries of a message, and how long after each the next is made. */
 const RETRY_AFTER_MS = Object.freeze([1000, 5000, 30_000, 120_000])
 const TIMEOUT_MS = 10_000
-/** Beyond it the oldest is dropped: who was away for long wants to know what is, not all that was. */
+/**
+ * Beyond it the oldest is dropped: who was away for long wants to know what is, not all that was.
+ */
 const MOST_WAITING = 100
 /** What was asked wrongly is no better a second time, except these. */
 const WORTH_A_RETRY = new Set([408, 425, 429])
@@ -20,8 +22,9 @@ const WORTH_A_RETRY = new Set([408, 425, 429])
 const OUTCOMES = Object.freeze(['delivered', 'failed', 'dropped'])
 
 /**
- * Posts every change of a verdict to one address: what is suspected, confirmed, and over again. Messages and their signatures are those of
- * standardwebhooks.com: headers webhook-id (the same at each try), webhook-timestamp, webhook-signature.
+ * Posts every change of a verdict to one address: what is suspected, confirmed, and over again.
+ * Messages and their signatures are those of standardwebhooks.com: headers webhook-id (the same at
+ * each try), webhook-timestamp, webhook-signature.
  */
 class Webhook {
   #url
@@ -52,7 +55,10 @@ class Webhook {
     this.#signer = secretFile ? new Signer(fs.readFileSync(secretFile, 'utf8').trim()) : undefined
   }
 
-  /** @param {import('../series/target').Target} target @param {import('../classify/evaluate').Verdict} verdict */
+  /**
+   * @param {import('../series/target').Target} target
+   * @param {import('../classify/evaluate').Verdict} verdict
+   */
   changed (target, verdict) {
     const { diagnosis, title, state, severity, summary, evidence, impact, fix, runbook } = verdict
     const change = this.#told.change(target, verdict)
@@ -64,7 +70,20 @@ class Webhook {
       body: toJson({
         type: 'verdict.changed',
         timestamp: at.toISOString(),
-        data: { ...nameOf(target), host: target.hello.host ?? null, diagnosis, title, severity, state, was: change.was, summary, impact, evidence: evidence.map(({ text }) => text), fix: pasteLine(fix[0]), runbook }
+        data: {
+          ...nameOf(target),
+          host: target.hello.host ?? null,
+          diagnosis,
+          title,
+          severity,
+          state,
+          was: change.was,
+          summary,
+          impact,
+          evidence: evidence.map(({ text }) => text),
+          fix: pasteLine(fix[0]),
+          runbook
+        }
       })
     })
     if (this.#waiting.length > MOST_WAITING) {
@@ -88,7 +107,11 @@ class Webhook {
   async #send () {
     if (this.#sending) return
     this.#sending = true
-    for (let message = this.#waiting.shift(); message && !this.#over.signal.aborted; message = this.#waiting.shift()) {
+    for (
+      let message = this.#waiting.shift();
+      message && !this.#over.signal.aborted;
+      message = this.#waiting.shift()
+    ) {
       const failure = await this.#deliver(message)
       this.#count(failure ? 'failed' : 'delivered')
       if (failure && !this.#over.signal.aborted) this.#onFailure(failure)
@@ -96,7 +119,10 @@ class Webhook {
     this.#sending = false
   }
 
-  /** @param {{ id: string, body: string, at: Date }} message @returns {Promise<Error | undefined>} why it was given up */
+  /**
+   * @param {{ id: string, body: string, at: Date }} message
+   * @returns {Promise<Error | undefined>} why it was given up
+   */
   async #deliver ({ id, body, at }) {
     const { signal } = this.#over
     for (let tried = 0; ; tried++) {
@@ -110,7 +136,12 @@ class Webhook {
     }
   }
 
-  /** @param {string} id @param {string} body @param {Date} at @returns {Promise<{ error: Error, final: boolean } | undefined>} */
+  /**
+   * @param {string} id
+   * @param {string} body
+   * @param {Date} at
+   * @returns {Promise<{ error: Error, final: boolean } | undefined>}
+   */
   async #post (id, body, at) {
     try {
       const headers = {
@@ -120,9 +151,24 @@ class Webhook {
         'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
         ...(this.#signer && { 'webhook-signature': this.#signer.sign(id, at, body) })
       }
-      const { ok, status, body: answer } = await fetch(this.#url, { method: 'POST', headers, body, redirect: 'error', signal: AbortSignal.any([this.#over.signal, AbortSignal.timeout(TIMEOUT_MS)]) })
+      const {
+        ok,
+        status,
+        body: answer
+      } = await fetch(this.#url, {
+        method: 'POST',
+        headers,
+        body,
+        redirect: 'error',
+        signal: AbortSignal.any([this.#over.signal, AbortSignal.timeout(TIMEOUT_MS)])
+      })
       await answer?.cancel()
-      return ok ? undefined : { error: new Error(`it answered ${status}`), final: status >= 400 && status < 500 && !WORTH_A_RETRY.has(status) }
+      return ok
+        ? undefined
+        : {
+            error: new Error(`it answered ${status}`),
+            final: status >= 400 && status < 500 && !WORTH_A_RETRY.has(status)
+          }
     } catch (error) {
       const { message, cause } = /** @type {Error & { cause?: Error }} */ (error)
       return { error: new Error(cause?.message ?? message), final: false }

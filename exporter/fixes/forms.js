@@ -22,7 +22,10 @@ const INSTALL = Object.freeze({
  */
 const installLine = ({ LD_PRELOAD = '' }) => INSTALL[LD_PRELOAD.split(':')[0]]
 
-/** @param {Record<string, string>} env @returns {string[]} lines of a Dockerfile */
+/**
+ * @param {Record<string, string>} env
+ * @returns {string[]} lines of a Dockerfile
+ */
 const dockerfileLines = env => [...[installLine(env) ?? []].flat(), ...envLines(env)]
 
 /**

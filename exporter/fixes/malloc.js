@@ -18,7 +18,10 @@ const MALLOC_CONF = 'background_thread:true,narenas:2,dirty_decay_ms:1000,muzzy_
 /** Paths and names of libraries, which colons and spaces separate: ld.so(8). */
 const LIBRARIES = /^[\p{L}\p{M}\p{N}_./+@~: -]*$/u
 
-/** @param {Record<string, string>} env @returns {import('../diagnoses/define-diagnosis').Change} */
+/**
+ * @param {Record<string, string>} env
+ * @returns {import('../diagnoses/define-diagnosis').Change}
+ */
 const envChange = env => ({ env, dockerfile: dockerfileLines(env).join('\n') })
 
 /**
@@ -34,7 +37,8 @@ function jemallocChange (target) {
       MALLOC_CONF
     }),
     ...(!isRepeated && {
-      note: 'LD_PRELOAD holds libraries that are not repeated here, because of characters in their ' +
+      note:
+        'LD_PRELOAD holds libraries that are not repeated here, because of characters in their ' +
         'names: add them by hand.'
     })
   }

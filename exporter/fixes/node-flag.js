@@ -75,7 +75,10 @@ const isAgent = text =>
  */
 const preloadOptions = options => options.filter((option, i) => isPreload(options, i))
 
-/** @param {readonly string[]} options @param {number} i */
+/**
+ * @param {readonly string[]} options
+ * @param {number} i
+ */
 const isPreload = (options, i) =>
   isAgent(options[i]) ||
   (['--require', '-r', '--import'].includes(options[i]) && isAgent(options[i + 1]))
@@ -83,7 +86,8 @@ const isPreload = (options, i) =>
 /**
  * What NODE_OPTIONS holds besides these flags and the preload of the agent, which whoever installed
  * it adds again.
- * @param {string[]} options @param {string[]} names
+ * @param {string[]} options
+ * @param {string[]} names
  */
 function otherOptions (options, names) {
   return options.filter((option, i) => {

@@ -11,7 +11,11 @@ const { nodeOptionsText, preloadOptions, repeatable } = require('./node-flag')
 const FORMATS = /** @type {const} */ (['kubernetes', 'dockerfile', 'node-options'])
 
 /** What has pods made, and by which API. */
-const WORKLOADS = Object.freeze({ deployment: 'Deployment', statefulset: 'StatefulSet', daemonset: 'DaemonSet' })
+const WORKLOADS = Object.freeze({
+  deployment: 'Deployment',
+  statefulset: 'StatefulSet',
+  daemonset: 'DaemonSet'
+})
 
 /** The letters that Kubernetes names by chance with: k8s.io/apimachinery/pkg/util/rand. */
 const CHANCE = '[bcdfghjklmnpqrstvwxz2456789]'
@@ -43,7 +47,13 @@ function workloadOf (pod = '') {
 function readWorkload (text) {
   const [, kind, name] = /^(\w+)\/([a-z0-9][a-z0-9.-]*)$/.exec(text) ?? []
   const found = Object.entries(WORKLOADS).find(([plain]) => plain === kind?.toLowerCase())
-  if (!found) throw new NoPatchError(`--workload: expected ${Object.keys(WORKLOADS).map(plain => `${plain}/NAME`).join(', ')}, got ${JSON.stringify(text)}`)
+  if (!found) {
+    throw new NoPatchError(
+      `--workload: expected ${Object.keys(WORKLOADS)
+        .map(plain => `${plain}/NAME`)
+        .join(', ')}, got ${JSON.stringify(text)}`
+    )
+  }
   return { kind: found[1], name }
 }
 
@@ -56,13 +66,28 @@ function readWorkload (text) {
  */
 function environmentOf ({ env }, { nodeOptions, pod }) {
   if (!env?.NODE_OPTIONS || pod?.injected) return env
-  return { ...env, NODE_OPTIONS: [env.NODE_OPTIONS, nodeOptionsText(preloadOptions(repeatable(nodeOptions)))].filter(Boolean).join(' ') }
+  return {
+    ...env,
+    NODE_OPTIONS: [env.NODE_OPTIONS, nodeOptionsText(preloadOptions(repeatable(nodeOptions)))]
+      .filter(Boolean)
+      .join(' ')
+  }
 }
 
-/** @param {Change} change @param {string} form @returns {never} @throws {NoPatchError} */
+/**
+ * @param {Change} change
+ * @param {string} form
+ * @returns {never}
+ * @throws {NoPatchError}
+ */
 function refuse ({ code, flag }, form) {
   if (code) throw new NoPatchError(`it is a change in the code: ${code}`)
-  if (flag) throw new NoPatchError(`${flag} must stand on the command line of node: it stands there already, or this Node.js does not take it in NODE_OPTIONS`)
+  if (flag) {
+    throw new NoPatchError(
+      `${flag} must stand on the command line of node: it stands there already, or this Node.js ` +
+        'does not take it in NODE_OPTIONS'
+    )
+  }
   throw new NoPatchError(`it is no change of ${form}`)
 }
 
@@ -102,22 +127,41 @@ function patchOf (fix, target, format, where = {}) {
 function manifest ({ title, change, risk }, { target, pod }, env, where) {
   const workload = where.workload ? readWorkload(where.workload) : workloadOf(pod?.name)
   const container = where.container ?? pod?.container
-  if (!workload) throw new NoPatchError(pod?.name ? `--workload: the name of pod ${pod.name} does not tell what made it; say deployment/NAME, statefulset/NAME or daemonset/NAME` : `--workload: ${target} does not say in which pod it runs; say deployment/NAME, statefulset/NAME or daemonset/NAME`)
-  if (!container) throw new NoPatchError(`--container: ${target} does not say in which container it runs`)
+  if (!workload) {
+    throw new NoPatchError(
+      pod?.name
+        ? `--workload: the name of pod ${pod.name} does not tell what made it; say ` +
+          'deployment/NAME, statefulset/NAME or daemonset/NAME'
+        : `--workload: ${target} does not say in which pod it runs; say deployment/NAME, ` +
+          'statefulset/NAME or daemonset/NAME'
+    )
+  }
+  if (!container) {
+    throw new NoPatchError(`--container: ${target} does not say in which container it runs`)
+  }
   const namespace = where.namespace ?? pod?.namespace
   const library = env && installLine(env)
-  return toYaml({
-    apiVersion: 'apps/v1',
-    kind: workload.kind,
-    metadata: { name: workload.name, ...(namespace && { namespace }) },
-    spec: { template: { spec: { containers: [{ name: container, ...containerFields({ ...change, env }) }] } } }
-  }, [
-    `${title}. ${risk}`,
-    ...(library ? [`The image needs the library: ${library}`] : []),
-    ...(change.memoryLimitBytes === undefined ? [] : ['Where requests equal limits, raise the request as well: the pod stays Guaranteed.']),
-    ...(change.note ? [change.note] : []),
-    'kubectl apply --server-side --field-manager=memwatch -f -'
-  ])
+  return toYaml(
+    {
+      apiVersion: 'apps/v1',
+      kind: workload.kind,
+      metadata: { name: workload.name, ...(namespace && { namespace }) },
+      spec: {
+        template: {
+          spec: { containers: [{ name: container, ...containerFields({ ...change, env }) }] }
+        }
+      }
+    },
+    [
+      `${title}. ${risk}`,
+      ...(library ? [`The image needs the library: ${library}`] : []),
+      ...(change.memoryLimitBytes === undefined
+        ? []
+        : ['Where requests equal limits, raise the request as well: the pod stays Guaranteed.']),
+      ...(change.note ? [change.note] : []),
+      'kubectl apply --server-side --field-manager=memwatch -f -'
+    ]
+  )
 }
 
 module.exports = { patchOf, workloadOf, NoPatchError, FORMATS }

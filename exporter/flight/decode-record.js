@@ -13,14 +13,22 @@ const { Block } = require('../series/block')
 const { columns, STEPS } = require('../series/flight')
 
 /** Rows of other columns, as an older exporter may have saved them, cannot be read. */
-const LAYOUT = createHash('sha256').update(JSON.stringify([ordered, columns])).digest('hex').slice(0, 12)
+const LAYOUT = createHash('sha256')
+  .update(JSON.stringify([ordered, columns]))
+  .digest('hex')
+  .slice(0, 12)
 
 const text = { type: 'string' }
 const number = { type: 'number' }
 const nullable = { type: ['number', 'null'] }
-/** @param {Record<string, object>} properties @param {string[]} [optional] */
+/**
+ * @param {Record<string, object>} properties
+ * @param {string[]} [optional]
+ */
 const object = (properties, optional = []) => ({
-  type: 'object', properties, required: Object.keys(properties).filter(name => !optional.includes(name))
+  type: 'object',
+  properties,
+  required: Object.keys(properties).filter(name => !optional.includes(name))
 })
 /** A number that was not finite when it was saved is null in JSON. */
 const evidence = object({ ...reportedEvidence.properties, value: nullable, limit: nullable })
@@ -28,7 +36,11 @@ const judgement = object({
   state, severity, summary: text, evidence: { type: 'array', items: evidence }, impact: text
 }, ['evidence', 'impact', 'severity'])
 const settledState = object({
-  state: { enum: ['suspected', 'confirmed'] }, judgement, agreed: number, confirmedAtSeconds: nullable, seenAtSeconds: number
+  state: { enum: ['suspected', 'confirmed'] },
+  judgement,
+  agreed: number,
+  confirmedAtSeconds: nullable,
+  seenAtSeconds: number
 })
 /** Diagnoses that one target can have settled; there are sixteen. */
 const MAX_SETTLED = 64
@@ -37,7 +49,12 @@ const targetRecord = object({ key: text, name: text, thread: text })
 const secondsRecord = object({
   key: text, boot: text, atMs: number, lastSequence: number, firstUptimeSeconds: nullable
 }, ['boot'])
-const blockRecord = object({ key: text, stepSeconds: { enum: STEPS.map(({ stepSeconds }) => stepSeconds) }, from: number, to: number })
+const blockRecord = object({
+  key: text,
+  stepSeconds: { enum: STEPS.map(({ stepSeconds }) => stepSeconds) },
+  from: number,
+  to: number
+})
 const endRecord = object({ key: text })
 const deathRecord = object({ death })
 const retraction = object({ id: text })
@@ -45,8 +62,10 @@ const retraction = object({ id: text })
 /**
  * What a record on disk says, rebuilt from its contract: whoever can write to the folder, and a bug
  * of an earlier exporter, may have put anything there.
- * @param {{ meta: unknown, bytes: Buffer }} record @param {string} family
- * @returns {any} with its type; type `other`: saved by another version, and left alone; undefined: it does not fit
+ * @param {{ meta: unknown, bytes: Buffer }} record
+ * @param {string} family
+ * @returns {any} with its type; type `other`: saved by another version, and left alone; undefined:
+ *   it does not fit
  */
 function decodeRecord ({ meta, bytes }, family) {
   if (typeof meta !== 'object' || meta === null) return undefined
@@ -60,7 +79,10 @@ function decodeRecord ({ meta, bytes }, family) {
   return { ...decoded, type }
 }
 
-/** @type {Record<string, { schema: object, hasLayout?: boolean, complete: (rebuilt: any, bytes: Buffer, meta: any) => any }>} */
+/**
+ * @type {Record<string, { schema: object, hasLayout?: boolean, complete: (rebuilt: any, bytes:
+ *   Buffer, meta: any) => any }>}
+ */
 const decoders = {
   target: {
     schema: targetRecord,
@@ -77,16 +99,28 @@ const decoders = {
       const states = decodeSettled(settled)
       const until = lastTime(bytes)
       if (!states || until === undefined || record.lastSequence < 0) return undefined
-      return { ...record, firstUptimeSeconds: record.firstUptimeSeconds ?? NaN, settled: states, until }
+      return {
+        ...record,
+        firstUptimeSeconds: record.firstUptimeSeconds ?? NaN,
+        settled: states,
+        until
+      }
     }
   },
   end: { schema: endRecord, complete: record => record },
-  block: { schema: blockRecord, hasLayout: true, complete: record => record.from <= record.to ? record : undefined },
+  block: {
+    schema: blockRecord,
+    hasLayout: true,
+    complete: record => (record.from <= record.to ? record : undefined)
+  },
   death: { schema: deathRecord, complete: record => record },
   retracted: { schema: retraction, complete: record => record }
 }
 
-/** @param {Buffer} bytes @returns {import('memwatch/frame').Hello | undefined} */
+/**
+ * @param {Buffer} bytes
+ * @returns {import('memwatch/frame').Hello | undefined}
+ */
 function decodeHello (bytes) {
   try {
     const hello = JSON.parse(inflateRawSync(bytes, { maxOutputLength: MAX_LINE_BYTES }).toString())
@@ -97,7 +131,10 @@ function decodeHello (bytes) {
   }
 }
 
-/** @param {unknown} settled @returns {import('../classify/settle').Settled | undefined} */
+/**
+ * @param {unknown} settled
+ * @returns {import('../classify/settle').Settled | undefined}
+ */
 function decodeSettled (settled) {
   if (!Array.isArray(settled) || settled.length > MAX_SETTLED) return undefined
   const states = new Map()
@@ -113,7 +150,10 @@ function decodeSettled (settled) {
   return states
 }
 
-/** @param {Buffer} bytes of seconds @returns {number | undefined} uptime; undefined when they are no block */
+/**
+ * @param {Buffer} bytes of seconds
+ * @returns {number | undefined} uptime; undefined when they are no block
+ */
 function lastTime (bytes) {
   try {
     return Block.unpack(bytes, ordered.length).times.at(-1)

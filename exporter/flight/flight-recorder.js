@@ -8,13 +8,27 @@ const { levels } = require('../self-care/load')
 const { Turns } = require('../turns')
 const { decodeRecord } = require('./decode-record')
 const { Segments } = require('./segments')
-const { blockRecord, endRecord, introduction, remembered, secondsRecord } = require('./target-records')
+const {
+  blockRecord,
+  endRecord,
+  introduction,
+  remembered,
+  secondsRecord
+} = require('./target-records')
 
-/** What is newer than this may be lost with the process; the disk is given no more to do than that. */
+/**
+ * What is newer than this may be lost with the process; the disk is given no more to do than that.
+ */
 const SAVE_EVERY_MS = 5000
-/** An exporter that ends again and again loses no more than this of each life: at first it saves so often, until SAVE_EVERY_MS have passed. */
+/**
+ * An exporter that ends again and again loses no more than this of each life: at first it saves so
+ * often, until SAVE_EVERY_MS have passed.
+ */
 const FIRST_SAVES_EVERY_MS = 1000
-/** Who was stopped or held up has frames of all that time to read first: they are saved so soon after, not with the next. */
+/**
+ * Who was stopped or held up has frames of all that time to read first: they are saved so soon
+ * after, not with the next.
+ */
 const CAUGHT_UP_MS = 500
 /** Within this, who a target is is said again, so that it is known without the segments before. */
 const INTRODUCE_EVERY_MS = 240_000
@@ -23,8 +37,8 @@ const MAX_OWED = 200
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 /**
- * Given up in this order when there is no more room: resolution first. Seconds are kept for as long as a block of ten seconds is not
- * full, and a restart may need them.
+ * Given up in this order when there is no more room: resolution first. Seconds are kept for as long
+ * as a block of ten seconds is not full, and a restart may need them.
  * @type {readonly import('./segments').Family[]}
  */
 const FAMILIES = Object.freeze([
@@ -37,18 +51,25 @@ const FAMILIES = Object.freeze([
 /**
  * @typedef {object} Saved
  * @property {number} untilSeconds uptime of the last row on disk
- * @property {number} endedSeconds of the last before its end was told: what was not saved of them would make it look alive
+ * @property {number} endedSeconds of the last before its end was told: what was not saved of them
+ *   would make it look alive
  * @property {number} introducedMs
  */
 
-/** Keeps what targets did and who died on disk, and restores it. Without a folder it only bounds what is in memory. */
+/**
+ * Keeps what targets did and who died on disk, and restores it. Without a folder it only bounds
+ * what is in memory.
+ */
 class FlightRecorder {
   #targets
   #segments
   #now
   /** Saved so far, of each target. @type {WeakMap<import('../series/target').Target, Saved>} */
   #saved = new WeakMap()
-  /** What happened once, in order, until it is on disk. @type {{ family: string, record: import('./target-records').Record }[]} */
+  /**
+   * What happened once, in order, until it is on disk.
+   * @type {{ family: string, record: import('./target-records').Record }[]}
+   */
   #owed = []
   /** @type {NodeJS.Timeout | undefined} */
   #timer
@@ -63,19 +84,39 @@ class FlightRecorder {
    * @param {object} options
    * @param {import('../series/targets').Targets} options.targets
    * @param {string} [options.folder] without one nothing is saved
-   * @param {import('../data-folder/quarantine').Quarantine} [options.quarantine] for what cannot be restored
-   * @param {() => Promise<void>} [options.hold] sees before each save that the folder is ours; throws where it is another's
+   * @param {import('../data-folder/quarantine').Quarantine} [options.quarantine] for what cannot be
+   *   restored
+   * @param {() => Promise<void>} [options.hold] sees before each save that the folder is ours;
+   *   throws where it is another's
    * @param {number} [options.maxBytes] on disk
-   * @param {() => number} [options.memoryBytes] most of full blocks, of all targets, that may be in memory: where there is no disk, or while it fails
+   * @param {() => number} [options.memoryBytes] most of full blocks, of all targets, that may be in
+   *   memory: where there is no disk, or while it fails
    * @param {(failure: Error | undefined) => void} [options.onFailure]
    * @param {() => number} [options.now] ms since the machine started
    */
-  constructor ({ targets, folder, quarantine, hold = async () => {}, maxBytes = 256 * 2 ** 20, memoryBytes = () => levels[0].historyBytes, onFailure, now = () => 1000 * os.uptime() }) {
+  constructor ({
+    targets,
+    folder,
+    quarantine,
+    hold = async () => {},
+    maxBytes = 256 * 2 ** 20,
+    memoryBytes = () => levels[0].historyBytes,
+    onFailure,
+    now = () => 1000 * os.uptime()
+  }) {
     this.#targets = targets
     this.#now = now
     this.#memoryBytes = memoryBytes
     this.#hold = hold
-    if (folder) this.#segments = new Segments(folder, { families: FAMILIES, maxBytes, onFailure, decode: decodeRecord, quarantine })
+    if (folder) {
+      this.#segments = new Segments(folder, {
+        families: FAMILIES,
+        maxBytes,
+        onFailure,
+        decode: decodeRecord,
+        quarantine
+      })
+    }
   }
 
   /** How much is kept, and how well. */
@@ -101,12 +142,19 @@ class FlightRecorder {
       if (meta.type === 'death') deaths.restore(meta.death, exactBuffer(bytes))
       if (meta.type === 'retracted') deaths.retract(meta.id)
     })
-    for (const { known, ...found } of remembered(segments, { nowMs: this.#now(), maxTargets: this.#targets.max })) {
+    for (const { known, ...found } of remembered(segments, {
+      nowMs: this.#now(),
+      maxTargets: this.#targets.max
+    })) {
       try {
         this.#targets.restore(known, target => {
           target.restore(found)
           findCase(target).settled = found.settled
-          this.#saved.set(target, { untilSeconds: target.lastSeconds, endedSeconds: -Infinity, introducedMs: -Infinity })
+          this.#saved.set(target, {
+            untilSeconds: target.lastSeconds,
+            endedSeconds: -Infinity,
+            introducedMs: -Infinity
+          })
         })
       } catch {
         segments.torn++ // what is left of it contradicts itself: it is watched anew
@@ -130,14 +178,16 @@ class FlightRecorder {
 
   /** Save what is new. Called on a timer; of one that takes longer the next waits. */
   save () {
-    this.#saving ??= this.#saveAll().finally(() => { this.#saving = undefined })
+    this.#saving ??= this.#saveAll().finally(() => {
+      this.#saving = undefined
+    })
     return this.#saving
   }
 
   async #saveAll () {
     const segments = this.#segments
     // Nothing is put together for a disk that fails: what waits would be more each time.
-    if (segments && await this.#isReady(segments)) {
+    if (segments && (await this.#isReady(segments))) {
       this.#payOwed(segments)
       const turns = new Turns()
       for (const target of this.#targets.all) {
@@ -150,7 +200,10 @@ class FlightRecorder {
     this.#bound()
   }
 
-  /** @param {Segments} segments @returns {Promise<boolean>} */
+  /**
+   * @param {Segments} segments
+   * @returns {Promise<boolean>}
+   */
   async #isReady (segments) {
     // Of what is gone from the disk, all that is still in memory is saved anew.
     if (await segments.removed()) this.#saved = new WeakMap()
@@ -165,7 +218,9 @@ class FlightRecorder {
   }
 
   /**
-   * @param {import('../deaths/deaths').Death} death @param {Buffer} lastMinutes packed @param {import('../series/target').Target} target
+   * @param {import('../deaths/deaths').Death} death
+   * @param {Buffer} lastMinutes packed
+   * @param {import('../series/target').Target} target
    */
   death (death, lastMinutes, target) {
     this.#owe('deaths', { meta: { type: 'death', death }, bytes: lastMinutes })
@@ -192,7 +247,10 @@ class FlightRecorder {
     await this.#segments?.close()
   }
 
-  /** It must not be remembered, nor its end told again, by an exporter after this one. @param {import('../series/target').Target} target */
+  /**
+   * It must not be remembered, nor its end told again, by an exporter after this one.
+   * @param {import('../series/target').Target} target
+   */
   #end (target) {
     if (!this.#segments) return
     if (!this.#segments.failure) this.#save(this.#segments, target)
@@ -203,7 +261,10 @@ class FlightRecorder {
     saved.introducedMs = -Infinity
   }
 
-  /** @param {string} family @param {import('./target-records').Record} record of what happens once */
+  /**
+   * @param {string} family
+   * @param {import('./target-records').Record} record of what happens once
+   */
   #owe (family, record) {
     if (!this.#segments) return
     this.#owed.push({ family, record })
@@ -218,13 +279,17 @@ class FlightRecorder {
   async #payOwed (segments) {
     const owed = this.#owed
     this.#owed = []
-    const paid = await Promise.all(owed.map(({ family, record }) => segments.append(family, [record])))
+    const paid = await Promise.all(
+      owed.map(({ family, record }) => segments.append(family, [record]))
+    )
     this.#owed.unshift(...owed.filter((_, i) => !paid[i]))
   }
 
   /**
-   * Never rejects. What is saved is put together at once: a slow disk must not hold on to targets that have ended.
-   * @param {Segments} segments @param {import('../series/target').Target} target
+   * Never rejects. What is saved is put together at once: a slow disk must not hold on to targets
+   * that have ended.
+   * @param {Segments} segments
+   * @param {import('../series/target').Target} target
    */
   async #save (segments, target) {
     const blocks = target.flight.sealed.filter(({ packed }) => packed)
@@ -236,17 +301,27 @@ class FlightRecorder {
 
   /** @param {import('../series/target').Target} target */
   #savedOf (target) {
-    const saved = this.#saved.get(target) ?? { untilSeconds: -Infinity, endedSeconds: -Infinity, introducedMs: -Infinity }
+    const saved = this.#saved.get(target) ?? {
+      untilSeconds: -Infinity,
+      endedSeconds: -Infinity,
+      introducedMs: -Infinity
+    }
     this.#saved.set(target, saved)
     return saved
   }
 
-  /** @param {Segments} segments @param {import('../series/target').Target} target */
+  /**
+   * @param {Segments} segments
+   * @param {import('../series/target').Target} target
+   */
   async #saveSeconds (segments, target) {
     const now = this.#now()
     const saved = this.#savedOf(target)
     const before = saved.untilSeconds
-    const seconds = secondsRecord(target, { sinceSeconds: Math.max(before, saved.endedSeconds), nowMs: now })
+    const seconds = secondsRecord(target, {
+      sinceSeconds: Math.max(before, saved.endedSeconds),
+      nowMs: now
+    })
     if (!seconds) return
     const records = [seconds.record]
     if (now - saved.introducedMs >= INTRODUCE_EVERY_MS || now < saved.introducedMs) {
@@ -276,7 +351,11 @@ class FlightRecorder {
 
   /** Where blocks have to stay in memory, the finest and oldest go first. */
   #bound () {
-    const held = this.#targets.all.flatMap(({ flight, hello }) => flight.sealed.filter(({ packed }) => packed).map(block => ({ flight, block, atUnixMs: hello.startedAtUnixMs + 1000 * block.from })))
+    const held = this.#targets.all.flatMap(({ flight, hello }) =>
+      flight.sealed
+        .filter(({ packed }) => packed)
+        .map(block => ({ flight, block, atUnixMs: hello.startedAtUnixMs + 1000 * block.from }))
+    )
     let bytes = held.reduce((sum, { block }) => sum + (block.packed?.length ?? 0), 0)
     held.sort((a, b) => a.block.stepSeconds - b.block.stepSeconds || a.atUnixMs - b.atUnixMs)
     for (const { flight, block } of held) {

@@ -11,17 +11,25 @@ const { crc32 } = require('node:zlib')
  *
  * @typedef {{ type: string } & Record<string, unknown>} RecordMeta
  *
- * @typedef {{ meta: any, bytes: Buffer, offset: number, length: number }} FoundRecord offset and length of the whole record;
+ * @typedef {{ meta: any, bytes: Buffer, offset: number, length: number }} FoundRecord offset and
+ *   length of the whole record;
  *   meta: undefined when it is no JSON, else whatever that says
  */
 
 const HEAD_BYTES = 8
 /** A length beyond this is no length. */
 const MAX_BODY_BYTES = 64 * 2 ** 20
-/** The longest is that of a death, with sentences of a few kilobytes. Parsed, JSON may take twenty times its length. */
+/**
+ * The longest is that of a death, with sentences of a few kilobytes. Parsed, JSON may take twenty
+ * times its length.
+ */
 const MAX_JSON_BYTES = 2 ** 18
 
-/** @param {RecordMeta} meta @param {Buffer} [bytes] @returns {Buffer} */
+/**
+ * @param {RecordMeta} meta
+ * @param {Buffer} [bytes]
+ * @returns {Buffer}
+ */
 function packRecord (meta, bytes = Buffer.alloc(0)) {
   const json = Buffer.from(JSON.stringify(meta))
   const body = Buffer.concat([Buffer.alloc(4), json, bytes])
@@ -33,7 +41,8 @@ function packRecord (meta, bytes = Buffer.alloc(0)) {
 }
 
 /**
- * The records of a segment up to the first that is damaged: behind a torn one no beginning can be found.
+ * The records of a segment up to the first that is damaged: behind a torn one no beginning can be
+ * found.
  * @param {Buffer} segment
  * @returns {{ records: FoundRecord[], tornBytes: number }} tornBytes: what could not be read
  */
@@ -50,17 +59,35 @@ function unpackRecords (segment) {
   return { records, tornBytes: segment.length - offset }
 }
 
-/** @param {Buffer} segment @param {number} offset @returns {FoundRecord | undefined} */
+/**
+ * @param {Buffer} segment
+ * @param {number} offset
+ * @returns {FoundRecord | undefined}
+ */
 function recordAt (segment, offset) {
   if (offset + HEAD_BYTES > segment.length) return undefined
   const length = segment.readUInt32LE(offset)
   const body = segment.subarray(offset + HEAD_BYTES, offset + HEAD_BYTES + length)
-  if (length < 4 || length > MAX_BODY_BYTES || body.length < length || crc32(body) !== segment.readUInt32LE(offset + 4)) return undefined
+  if (
+    length < 4 ||
+    length > MAX_BODY_BYTES ||
+    body.length < length ||
+    crc32(body) !== segment.readUInt32LE(offset + 4)
+  ) { return undefined }
   const jsonLength = body.readUInt32LE(0)
-  return { meta: metaOf(body.subarray(4, 4 + jsonLength), jsonLength), bytes: body.subarray(4 + jsonLength), offset, length: HEAD_BYTES + length }
+  return {
+    meta: metaOf(body.subarray(4, 4 + jsonLength), jsonLength),
+    bytes: body.subarray(4 + jsonLength),
+    offset,
+    length: HEAD_BYTES + length
+  }
 }
 
-/** @param {Buffer} json @param {number} length that it should have @returns {any} */
+/**
+ * @param {Buffer} json
+ * @param {number} length that it should have
+ * @returns {any}
+ */
 function metaOf (json, length) {
   if (json.length < length || length > MAX_JSON_BYTES) return undefined
   try {

@@ -3,7 +3,10 @@
 const fs = require('node:fs')
 const path = require('node:path')
 
-/** Numbers that begin with another digit are nobody's: one more than the highest would be too long for a name. */
+/**
+ * Numbers that begin with another digit are nobody's: one more than the highest would be too long
+ * for a name.
+ */
 const NAME = /^([a-z0-9]+)-(0\d{14})\.segment$/
 
 const SPARE_SEGMENTS = 300
@@ -14,10 +17,14 @@ const SPARE_SEGMENTS = 300
  * @property {number} keepMs how long a segment is kept after its last record
  * @property {number} segmentMs how long one is written to
  *
- * @typedef {{ file: string, family: string, sequence: number, bytes: number, writtenMs: number }} SegmentFile
+ * @typedef {{ file: string, family: string, sequence: number, bytes: number, writtenMs: number }}
+ *   SegmentFile
  */
 
-/** The files of a folder of segments: which there are, what the next is called, and which have to go. */
+/**
+ * The files of a folder of segments: which there are, what the next is called, and which have to
+ * go.
+ */
 class SegmentFiles {
   #folder
   #families
@@ -32,7 +39,8 @@ class SegmentFiles {
   /**
    * @param {string} folder
    * @param {object} options
-   * @param {readonly Family[]} options.families in the order in which they are given up when there is no more room
+   * @param {readonly Family[]} options.families in the order in which they are given up when there
+   *   is no more room
    * @param {number} options.maxBytes of all
    * @param {() => number} options.now ms, that do not jump
    */
@@ -45,19 +53,26 @@ class SegmentFiles {
   }
 
   /**
-   * Those of a family that are worth reading: more than one life needs, and not all that somebody may have put there.
-   * @param {string} family @returns {string[]} paths, oldest first
+   * Those of a family that are worth reading: more than one life needs, and not all that somebody
+   * may have put there.
+   * @param {string} family
+   * @returns {string[]} paths, oldest first
    */
   readable (family) {
     const most = this.#families.find(({ name }) => name === family)
-    return this.#names().filter(found => found.family === family).slice(most ? -mostSegments(most) : 0).map(({ file }) => file)
+    return this.#names()
+      .filter(found => found.family === family)
+      .slice(most ? -mostSegments(most) : 0)
+      .map(({ file }) => file)
   }
 
   /** Oldest first. */
   #names () {
     return readFolder(this.#folder).flatMap(name => {
       const [, family, sequence] = NAME.exec(name) ?? []
-      return family ? [{ file: path.join(this.#folder, name), family, sequence: Number(sequence) }] : []
+      return family
+        ? [{ file: path.join(this.#folder, name), family, sequence: Number(sequence) }]
+        : []
     }).sort((a, b) => a.sequence - b.sequence)
   }
 
@@ -67,24 +82,39 @@ class SegmentFiles {
       const stats = fs.lstatSync(found.file, { throwIfNoEntry: false })
       if (!stats) return []
       let writtenMs = this.#written.get(found.file)
-      // Of one from before this process only the wall clock would tell how old it is, and that may have been set: it is kept as if new.
+      // Of one from before this process only the wall clock would tell how old it is, and that may
+      // have been set: it is kept as if new.
       if (writtenMs === undefined) this.#written.set(found.file, writtenMs = this.#now())
       return [{ ...found, bytes: stats.size, writtenMs }]
     })
   }
 
-  /** Numbered, not dated: clocks jump. @param {string} family @returns {string} path of one that is not there yet */
+  /**
+   * Numbered, not dated: clocks jump.
+   * @param {string} family
+   * @returns {string} path of one that is not there yet
+   */
   next (family) {
-    return path.join(this.#folder, `${family}-${String(++this.#sequence).padStart(15, '0')}.segment`)
+    return path.join(
+      this.#folder,
+      `${family}-${String(++this.#sequence).padStart(15, '0')}.segment`
+    )
   }
 
-  /** @param {string} file @param {number} bytes more */
+  /**
+   * @param {string} file
+   * @param {number} bytes more
+   */
   wrote (file, bytes) {
     this.#written.set(file, this.#now())
     this.bytes += bytes
   }
 
-  /** Remove what is too old, or too much. @param {Set<string>} inUse that stay @throws {Error} what the file system throws */
+  /**
+   * Remove what is too old, or too much.
+   * @param {Set<string>} inUse that stay
+   * @throws {Error} what the file system throws
+   */
   async tidy (inUse) {
     const now = this.#now()
     const files = this.#all()
@@ -105,10 +135,15 @@ class SegmentFiles {
     }
   }
 
-  /** Of twenty thousand each takes its turn beside all else that the exporter does. @param {SegmentFile} found */
+  /**
+   * Of twenty thousand each takes its turn beside all else that the exporter does.
+   * @param {SegmentFile} found
+   */
   async #remove ({ file, bytes }) {
     // unlink() takes a tenth of what rm() does, which is for what is no file.
-    await fs.promises.unlink(file).catch(() => fs.promises.rm(file, { recursive: true, force: true }))
+    await fs.promises
+      .unlink(file)
+      .catch(() => fs.promises.rm(file, { recursive: true, force: true }))
     this.forget(file)
     this.bytes -= bytes
   }
@@ -120,8 +155,9 @@ class SegmentFiles {
 }
 
 /**
- * An exporter that is restarted again and again begins a segment each time. So many more than one life needs are kept: the seconds of ten minutes, which no
- * full block holds yet, in lives of two seconds.
+ * An exporter that is restarted again and again begins a segment each time. So many more than one
+ * life needs are kept: the seconds of ten minutes, which no full block holds yet, in lives of two
+ * seconds.
  * @param {Family} family
  */
 const mostSegments = ({ keepMs, segmentMs }) => SPARE_SEGMENTS + 4 * Math.ceil(keepMs / segmentMs)

@@ -11,18 +11,32 @@ class Segment {
   #fd
   bytes = 0
 
-  /** @param {string} file that is not there yet @param {number} openedMs @throws {Error} what the file system throws */
+  /**
+   * @param {string} file that is not there yet
+   * @param {number} openedMs
+   * @throws {Error} what the file system throws
+   */
   constructor (file, openedMs) {
     this.file = file
     this.openedMs = openedMs
     this.#fd = fs.openSync(file, 'wx', 0o600)
   }
 
-  /** @param {Buffer} bytes @throws {Error} what the file system throws: then takeBack */
+  /**
+   * @param {Buffer} bytes
+   * @throws {Error} what the file system throws: then takeBack
+   */
   async append (bytes) {
     for (let written = 0; written < bytes.length;) {
       written += await /** @type {Promise<number>} */ (new Promise((resolve, reject) => {
-        fs.write(this.#fd, bytes, written, bytes.length - written, this.bytes + written, (error, more) => error ? reject(error) : resolve(more))
+        fs.write(
+          this.#fd,
+          bytes,
+          written,
+          bytes.length - written,
+          this.bytes + written,
+          (error, more) => (error ? reject(error) : resolve(more))
+        )
       }))
     }
     this.bytes += bytes.length

@@ -10,9 +10,15 @@ const { packRecord, unpackRecords } = require('./records')
 const { Segment } = require('./segment')
 const { SegmentFiles } = require('./segment-files')
 
-/** A segment is closed, and another begun, at this size or age: what is too old is removed a segment at a time. */
+/**
+ * A segment is closed, and another begun, at this size or age: what is too old is removed a segment
+ * at a time.
+ */
 const SEGMENT_BYTES = 4 * 2 ** 20
-/** What was written is put on disk at least this often: a machine that loses power loses no more. A process that dies loses none of it. */
+/**
+ * What was written is put on disk at least this often: a machine that loses power loses no more. A
+ * process that dies loses none of it.
+ */
 const SYNC_EVERY_MS = 30_000
 /** What waits for a slow disk. More is dropped, and counted. */
 const MAX_WAITING_BYTES = 16 * 2 ** 20
@@ -29,8 +35,8 @@ const MAX_SEGMENT_BYTES = SEGMENT_BYTES + MAX_WAITING_BYTES
  */
 
 /**
- * Records on disk, in append-only files. A disk that is full or read-only fails nobody: `failure` says what is wrong, what comes meanwhile
- * is not saved, and `ready` tells when it is well again.
+ * Records on disk, in append-only files. A disk that is full or read-only fails nobody: `failure`
+ * says what is wrong, what comes meanwhile is not saved, and `ready` tells when it is well again.
  */
 class Segments {
   #folder
@@ -42,7 +48,10 @@ class Segments {
   #quarantine
   /** @type {Map<string, Segment>} by family */
   #open = new Map()
-  /** @type {{ family: string, packed: Buffer[], bytes: number, done: (places: Place[] | undefined) => void }[]} */
+  /**
+   * @type {{ family: string, packed: Buffer[], bytes: number, done: (places: Place[] | undefined)
+   *   => void }[]}
+   */
   #waiting = []
   #writing = Promise.resolve()
   #waitingBytes = 0
@@ -59,14 +68,28 @@ class Segments {
   /**
    * @param {string} folder
    * @param {object} options
-   * @param {readonly Family[]} options.families in the order in which they are given up when there is no more room
+   * @param {readonly Family[]} options.families in the order in which they are given up when there
+   *   is no more room
    * @param {number} options.maxBytes of all segments
-   * @param {(failure: Error | undefined) => void} [options.onFailure] told when the disk fails, and when it is well again
-   * @param {() => number} [options.now] ms, that do not jump: what was written must not look old because somebody set the clock
-   * @param {(record: { meta: unknown, bytes: Buffer }, family: string) => any} [options.decode] the meta rebuilt from its contract; undefined when it does not fit
+   * @param {(failure: Error | undefined) => void} [options.onFailure] told when the disk fails, and
+   *   when it is well again
+   * @param {() => number} [options.now] ms, that do not jump: what was written must not look old
+   *   because somebody set the clock
+   * @param {(record: { meta: unknown, bytes: Buffer }, family: string) => any} [options.decode] the
+   *   meta rebuilt from its contract; undefined when it does not fit
    * @param {Quarantine} [options.quarantine]
    */
-  constructor (folder, { families, maxBytes, onFailure = () => {}, now = steadyUnixMs, decode = ({ meta }) => meta, quarantine = new Quarantine(folder) }) {
+  constructor (
+    folder,
+    {
+      families,
+      maxBytes,
+      onFailure = () => {},
+      now = steadyUnixMs,
+      decode = ({ meta }) => meta,
+      quarantine = new Quarantine(folder)
+    }
+  ) {
     this.#folder = folder
     this.#decode = decode
     this.#quarantine = quarantine
@@ -82,10 +105,11 @@ class Segments {
   }
 
   /**
-   * All records of a family, oldest first. A damaged end is skipped and counted; a file that is no segment, and one with a record that does not fit, are
-   * moved aside.
+   * All records of a family, oldest first. A damaged end is skipped and counted; a file that is no
+   * segment, and one with a record that does not fit, are moved aside.
    * @param {string} family
-   * @param {(record: { meta: any, bytes: Buffer, place: Place }) => void} take bytes: a part of the whole segment
+   * @param {(record: { meta: any, bytes: Buffer, place: Place }) => void} take bytes: a part of the
+   *   whole segment
    */
   read (family, take) {
     for (const file of this.#files.readable(family)) {
@@ -93,7 +117,11 @@ class Segments {
     }
   }
 
-  /** @param {string} file @param {string} family @returns {{ meta: any, bytes: Buffer, place: Place }[]} */
+  /**
+   * @param {string} file
+   * @param {string} family
+   * @returns {{ meta: any, bytes: Buffer, place: Place }[]}
+   */
   #readSegment (file, family) {
     let segment
     try {
@@ -106,7 +134,9 @@ class Segments {
     if (tornBytes > 0) this.torn++
     const fitting = records.flatMap(({ meta, bytes, offset, length }) => {
       const decoded = this.#decode({ meta, bytes }, family)
-      return decoded === undefined ? [] : [{ meta: decoded, bytes, place: { file, offset, length } }]
+      return decoded === undefined
+        ? []
+        : [{ meta: decoded, bytes, place: { file, offset, length } }]
     })
     const unfit = records.length - fitting.length
     if (unfit === 0) return fitting
@@ -114,14 +144,22 @@ class Segments {
     return fitting.length === 0 ? [] : rewritten(file, segment, fitting)
   }
 
-  /** @param {string} file @param {number} count @param {string} reason */
+  /**
+   * @param {string} file
+   * @param {number} count
+   * @param {string} reason
+   */
   #setAside (file, count, reason) {
     this.torn += count
     this.#files.forget(file)
     this.#quarantine.add(file, reason)
   }
 
-  /** @param {Place} place @returns {Buffer} its bytes @throws {Error} when it is gone or damaged */
+  /**
+   * @param {Place} place
+   * @returns {Buffer} its bytes
+   * @throws {Error} when it is gone or damaged
+   */
   readAt ({ file, offset, length }) {
     const { fd } = openRegularFile(file)
     try {
@@ -134,7 +172,8 @@ class Segments {
   }
 
   /**
-   * Whether somebody removed what was written: the files that are open are then closed, and new ones begun.
+   * Whether somebody removed what was written: the files that are open are then closed, and new
+   * ones begun.
    * @returns {Promise<boolean>}
    */
   async removed () {
@@ -145,13 +184,17 @@ class Segments {
       this.#open.delete(family)
       await segment.close()
     }
-    if (removed.length > 0) this.fail(new Error(`${this.#folder} was emptied or removed: what is in memory is saved anew`))
+    if (removed.length > 0) {
+      this.fail(
+        new Error(`${this.#folder} was emptied or removed: what is in memory is saved anew`)
+      )
+    }
     return removed.length > 0
   }
 
   /**
-   * Whether it is worth putting records together. After a failure the disk is tried, with as much as it did not take: a little fits where
-   * what waits does not.
+   * Whether it is worth putting records together. After a failure the disk is tried, with as much
+   * as it did not take: a little fits where what waits does not.
    * @returns {Promise<boolean>}
    */
   async ready () {
@@ -161,7 +204,10 @@ class Segments {
     try {
       makeFolder(this.#folder)
       await fs.promises.rm(probe, { force: true })
-      await fs.promises.writeFile(probe, Buffer.alloc(this.#refusedBytes), { mode: 0o600, flag: 'wx' })
+      await fs.promises.writeFile(probe, Buffer.alloc(this.#refusedBytes), {
+        mode: 0o600,
+        flag: 'wx'
+      })
       this.#refusedBytes = 0
       return true
     } catch {
@@ -197,7 +243,10 @@ class Segments {
     for (const { name } of this.#families) {
       const batch = waiting.filter(({ family }) => family === name)
       if (batch.length === 0) continue
-      const places = await this.#write(name, batch.flatMap(({ packed }) => packed))
+      const places = await this.#write(
+        name,
+        batch.flatMap(({ packed }) => packed)
+      )
       for (const { packed, bytes, done } of batch) {
         this.#waitingBytes -= bytes
         if (!places) this.dropped += packed.length
@@ -232,7 +281,11 @@ class Segments {
     this.#open.clear()
   }
 
-  /** @param {string} family @param {Buffer[]} packed @returns {Promise<Place[] | undefined>} */
+  /**
+   * @param {string} family
+   * @param {Buffer[]} packed
+   * @returns {Promise<Place[] | undefined>}
+   */
   async #write (family, packed) {
     const bytes = Buffer.concat(packed)
     try {
@@ -248,7 +301,7 @@ class Segments {
       })
     } catch (error) {
       this.fail(/** @type {Error} */ (error), bytes.length)
-      if (!await this.#open.get(family)?.takeBack()) this.#open.delete(family)
+      if (!(await this.#open.get(family)?.takeBack())) this.#open.delete(family)
       return undefined
     }
   }
@@ -267,14 +320,21 @@ class Segments {
     return segment
   }
 
-  /** @param {number} bytes that were written: fewer than were refused do not tell that all is well again */
+  /**
+   * @param {number} bytes that were written: fewer than were refused do not tell that all is well
+   *   again
+   */
   #well (bytes) {
     if (!this.failure || bytes < this.#refusedBytes) return
     this.failure = undefined
     this.#onFailure(undefined)
   }
 
-  /** Say what is wrong with the disk, until something is written. @param {Error} error @param {number} [refusedBytes] */
+  /**
+   * Say what is wrong with the disk, until something is written.
+   * @param {Error} error
+   * @param {number} [refusedBytes]
+   */
   fail (error, refusedBytes = 0) {
     this.#refusedBytes = Math.max(refusedBytes, this.#refusedBytes)
     if (!this.failure) this.#onFailure(error)
@@ -284,13 +344,25 @@ class Segments {
 
 /**
  * The records of a segment that fit, in a file of their own in its place.
- * @param {string} file that is not there any more @param {Buffer} segment @param {{ meta: any, bytes: Buffer, place: Place }[]} records
+ * @param {string} file that is not there any more
+ * @param {Buffer} segment
+ * @param {{ meta: any, bytes: Buffer, place: Place }[]} records
  */
 function rewritten (file, segment, records) {
   let end = 0
-  const moved = records.map(({ meta, bytes, place: { length } }) => ({ meta, bytes, place: { file, offset: (end += length) - length, length } }))
+  const moved = records.map(({ meta, bytes, place: { length } }) => ({
+    meta,
+    bytes,
+    place: { file, offset: (end += length) - length, length }
+  }))
   try {
-    fs.writeFileSync(file, Buffer.concat(records.map(({ place: { offset, length } }) => segment.subarray(offset, offset + length))), { mode: 0o600, flag: 'wx' })
+    fs.writeFileSync(
+      file,
+      Buffer.concat(
+        records.map(({ place: { offset, length } }) => segment.subarray(offset, offset + length))
+      ),
+      { mode: 0o600, flag: 'wx' }
+    )
   } catch {} // on a full disk they are there until this exporter ends
   return moved
 }

@@ -12,7 +12,10 @@ const { LAYOUT } = require('./decode-record')
 /** Who was heard of so recently, before the exporter went, may still live. */
 const REMEMBER_MS = 900_000
 
-/** Older rows are in the full blocks of ten seconds: those hold ten minutes, and a history of seconds as much. */
+/**
+ * Older rows are in the full blocks of ten seconds: those hold ten minutes, and a history of
+ * seconds as much.
+ */
 const KEEP_SECONDS = 1300
 /** Of all targets together, packed: what is restored must fit beside what is watched. */
 const MAX_PACKED_BYTES = 64 * 2 ** 20
@@ -51,29 +54,57 @@ function readBoot () {
  * @property {import('../classify/settle').Settled} settled
  */
 
-/** @param {import('../series/target').Target} target @returns {Record} */
+/**
+ * @param {import('../series/target').Target} target
+ * @returns {Record}
+ */
 const introduction = ({ hello, name, thread }) => ({
-  meta: { type: 'target', key: identityOf(hello), layout: LAYOUT, name, thread }, bytes: deflateRawSync(JSON.stringify(hello))
+  meta: { type: 'target', key: identityOf(hello), layout: LAYOUT, name, thread },
+  bytes: deflateRawSync(JSON.stringify(hello))
 })
 
-/** @param {string} key @returns {Record} */
+/**
+ * @param {string} key
+ * @returns {Record}
+ */
 const endRecord = key => ({ meta: { type: 'end', key } })
 
 /**
  * @param {import('../series/target').Target} target
- * @param {{ sinceSeconds: number, nowMs: number }} options sinceSeconds: uptime of the last row that was saved
+ * @param {{ sinceSeconds: number, nowMs: number }} options sinceSeconds: uptime of the last row
+ *   that was saved
  * @returns {{ record: Record, untilSeconds: number } | undefined} undefined when nothing is new
  */
 function secondsRecord (target, { sinceSeconds, nowMs }) {
-  const { seconds: { times, tracks }, ...counts } = target.kept(sinceSeconds)
+  const {
+    seconds: { times, tracks },
+    ...counts
+  } = target.kept(sinceSeconds)
   const from = times.findIndex(time => time > sinceSeconds)
   if (from < 0) return undefined
   const block = new Block(ordered.length)
-  for (let i = from; i < times.length; i++) block.append(times[i], ordered.map(track => tracks[track][i] ?? NaN))
-  const found = [...findCase(target).settled]
-    .filter(([, { state }]) => state === 'confirmed' || state === 'suspected')
+  for (let i = from; i < times.length; i++) {
+    block.append(
+      times[i],
+      ordered.map(track => tracks[track][i] ?? NaN)
+    )
+  }
+  const found = [...findCase(target).settled].filter(
+    ([, { state }]) => state === 'confirmed' || state === 'suspected'
+  )
   return {
-    record: { meta: { type: 'seconds', key: identityOf(target.hello), layout: LAYOUT, boot: BOOT, atMs: nowMs, ...counts, settled: found }, bytes: block.pack() },
+    record: {
+      meta: {
+        type: 'seconds',
+        key: identityOf(target.hello),
+        layout: LAYOUT,
+        boot: BOOT,
+        atMs: nowMs,
+        ...counts,
+        settled: found
+      },
+      bytes: block.pack()
+    },
     untilSeconds: times[times.length - 1]
   }
 }
@@ -84,7 +115,18 @@ function secondsRecord (target, { sinceSeconds, nowMs }) {
  * @returns {Record}
  */
 const blockRecord = ({ hello, name, thread }, { stepSeconds, from, to, packed }) => ({
-  meta: { type: 'block', layout: LAYOUT, stepSeconds, from, to, key: identityOf(hello), name, thread, startedAtUnixMs: hello.startedAtUnixMs }, bytes: packed
+  meta: {
+    type: 'block',
+    layout: LAYOUT,
+    stepSeconds,
+    from,
+    to,
+    key: identityOf(hello),
+    name,
+    thread,
+    startedAtUnixMs: hello.startedAtUnixMs
+  },
+  bytes: packed
 })
 
 /**
@@ -105,7 +147,9 @@ function * remembered (segments, { nowMs, maxTargets }) {
       if (before) before.known = known
       else if (byKey.size < maxTargets) byKey.set(meta.key, new Found(known))
     }
-    if (meta.type === 'seconds' && before && packedBytes < MAX_PACKED_BYTES) packedBytes += before.add(meta, bytes)
+    if (meta.type === 'seconds' && before && packedBytes < MAX_PACKED_BYTES) {
+      packedBytes += before.add(meta, bytes)
+    }
   })
   // No process outlives its machine, and one that was heard of long ago has no agent any more.
   for (const [key, { atMs }] of byKey) if (nowMs - atMs > REMEMBER_MS) byKey.delete(key)
@@ -113,11 +157,20 @@ function * remembered (segments, { nowMs, maxTargets }) {
     segments.read(family, ({ meta: { type, key, stepSeconds, from, to }, place }) => {
       const blocks = type === 'block' ? byKey.get(key)?.blocks : undefined
       // One may have been saved twice.
-      if (blocks && !blocks.some(block => block.stepSeconds === stepSeconds && block.to >= to)) blocks.push({ stepSeconds, from, to, read: () => segments.readAt(place) })
+      if (blocks && !blocks.some(block => block.stepSeconds === stepSeconds && block.to >= to)) {
+        blocks.push({ stepSeconds, from, to, read: () => segments.readAt(place) })
+      }
     })
   }
   for (const { known, blocks, last, seconds } of byKey.values()) {
-    yield { known, blocks, seconds, lastSequence: last?.lastSequence ?? 0, firstUptimeSeconds: last?.firstUptimeSeconds ?? NaN, settled: last?.settled ?? new Map() }
+    yield {
+      known,
+      blocks,
+      seconds,
+      lastSequence: last?.lastSequence ?? 0,
+      firstUptimeSeconds: last?.firstUptimeSeconds ?? NaN,
+      settled: last?.settled ?? new Map()
+    }
   }
 }
 
@@ -136,13 +189,19 @@ class Found {
     this.known = known
   }
 
-  /** @param {any} meta of seconds @param {Buffer} bytes @returns {number} bytes more that are held */
+  /**
+   * @param {any} meta of seconds
+   * @param {Buffer} bytes
+   * @returns {number} bytes more that are held
+   */
   add (meta, bytes) {
     this.last = meta
     this.atMs = meta.boot === BOOT ? meta.atMs : -Infinity
     this.#packed.push({ until: meta.until, bytes: exactBuffer(bytes) })
     let held = bytes.length
-    while (this.#packed[0].until < meta.until - KEEP_SECONDS) held -= this.#packed.shift()?.bytes.length ?? 0
+    while (this.#packed[0].until < meta.until - KEEP_SECONDS) {
+      held -= this.#packed.shift()?.bytes.length ?? 0
+    }
     return held
   }
 
@@ -154,7 +213,9 @@ class Found {
       const block = Block.unpack(bytes, ordered.length)
       block.times.forEach((time, i) => {
         // After a write that failed, rows may be there twice.
-        if (time > (rows.at(-1)?.time ?? -Infinity)) rows.push({ time, row: Float64Array.from(ordered, (_, c) => block.valueAt(i, c)) })
+        if (time > (rows.at(-1)?.time ?? -Infinity)) {
+          rows.push({ time, row: Float64Array.from(ordered, (_, c) => block.valueAt(i, c)) })
+        }
       })
     }
     return rows

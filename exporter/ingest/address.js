@@ -14,8 +14,11 @@ const path = require('node:path')
  */
 function parseAddress (text) {
   if (!text.startsWith('tcp://')) {
-    // sun_path holds 108 bytes with its final NUL (unix(7)); Node would truncate a longer one or fail with EINVAL.
-    if (Buffer.byteLength(path.resolve(text)) > 107) throw new Error(`the socket path is longer than 107 bytes: ${text}`)
+    // sun_path holds 108 bytes with its final NUL (unix(7)); Node would truncate a longer one or
+    // fail with EINVAL.
+    if (Buffer.byteLength(path.resolve(text)) > 107) {
+      throw new Error(`the socket path is longer than 107 bytes: ${text}`)
+    }
     return { path: path.resolve(text) }
   }
   return parseHostPort(text.slice('tcp://'.length))
@@ -28,11 +31,16 @@ function parseAddress (text) {
  */
 function parseHostPort (text) {
   const match = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):(\d{1,5})$/.exec(text)
-  if (!match || Number(match[2]) > 65535) throw new Error(`expected HOST:PORT with a port from 0 to 65535, got ${JSON.stringify(text)}`)
+  if (!match || Number(match[2]) > 65535) {
+    throw new Error(`expected HOST:PORT with a port from 0 to 65535, got ${JSON.stringify(text)}`)
+  }
   return { host: match[1].replace(/^\[|\]$/g, ''), port: Number(match[2]) }
 }
 
-/** @param {Address} address @returns {string} in the form that parseAddress reads */
+/**
+ * @param {Address} address
+ * @returns {string} in the form that parseAddress reads
+ */
 function formatAddress (address) {
   if ('path' in address) return address.path
   return `tcp://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`

@@ -4,13 +4,35 @@ const { PROTOCOL_VERSION } = require('memwatch/frame')
 const { isObject, rebuilds, rebuildValues } = require('./rebuild')
 
 /**
- * Why a line was not taken, in the order they are checked. Each is a label value of memwatch_exporter_lines_rejected_total.
- * @type {readonly ['line_too_long', 'too_many_values', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated', 'invalid_answer', 'invalid_capture', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'identity_in_use', 'too_fast', 'too_much_unfinished', 'overloaded', 'wrong_pod']}
+ * Why a line was not taken, in the order they are checked. Each is a label value of
+ * memwatch_exporter_lines_rejected_total.
+ * @type {readonly ['line_too_long', 'too_many_values', 'not_json', 'not_an_object',
+ *   'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated',
+ *   'invalid_answer', 'invalid_capture', 'invalid_frame', 'invalid_field', 'out_of_order',
+ *   'too_many_targets', 'identity_in_use', 'too_fast', 'too_much_unfinished', 'overloaded',
+ *   'wrong_pod']}
  */
 const REJECT_REASONS = Object.freeze([
-  'line_too_long', 'too_many_values', 'not_json', 'not_an_object', 'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing',
-  'hello_repeated', 'invalid_answer', 'invalid_capture', 'invalid_frame', 'invalid_field', 'out_of_order', 'too_many_targets', 'identity_in_use', 'too_fast', 'too_much_unfinished',
-  'overloaded', 'wrong_pod'
+  'line_too_long',
+  'too_many_values',
+  'not_json',
+  'not_an_object',
+  'wrong_version',
+  'unknown_type',
+  'invalid_hello',
+  'hello_missing',
+  'hello_repeated',
+  'invalid_answer',
+  'invalid_capture',
+  'invalid_frame',
+  'invalid_field',
+  'out_of_order',
+  'too_many_targets',
+  'identity_in_use',
+  'too_fast',
+  'too_much_unfinished',
+  'overloaded',
+  'wrong_pod'
 ])
 
 /** The longest hello of the lab has 7,800 characters, the longest frame 2,500. */
@@ -30,11 +52,15 @@ const BRACE = 0x7b
  * @typedef {{ type: 'frame' } & import('memwatch/frame').Frame} FrameMessage
  * @typedef {{ type: 'bye', sequence: number, atUnixMs: number, exitCode: number }} ByeMessage
  * @typedef {{ type: 'answer' } & import('memwatch/frame').Answer} AnswerMessage
- * @typedef {{ type: 'capture', id: string, part: string }} CaptureMessage begins a connection that brings a part of a capture
+ * @typedef {{ type: 'capture', id: string, part: string }} CaptureMessage begins a connection that
+ *   brings a part of a capture
  * @typedef {HelloMessage | FrameMessage | ByeMessage | AnswerMessage | CaptureMessage} Message
  */
 
-/** @param {RejectReason} reason @returns {{ ok: false, reason: RejectReason }} */
+/**
+ * @param {RejectReason} reason
+ * @returns {{ ok: false, reason: RejectReason }}
+ */
 const reject = reason => ({ ok: false, reason })
 
 /**
@@ -63,7 +89,10 @@ function countValues (line) {
   return values
 }
 
-/** Reasons for the refusal of a message, by its type. @type {Record<Message['type'], RejectReason>} */
+/**
+ * Reasons for the refusal of a message, by its type.
+ * @type {Record<Message['type'], RejectReason>}
+ */
 const INVALID = {
   hello: 'invalid_hello',
   capture: 'invalid_capture',

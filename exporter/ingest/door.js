@@ -49,12 +49,14 @@ class Door {
     await new Promise((resolve, reject) => {
       this.#server.once('error', reject)
       const listen = () => this.#server.listen(address, () => resolve(undefined))
-      // A pod's folder is for that pod, under whatever user. By umask, not chmod: who may write there could have put a link in its place meanwhile.
+      // A pod's folder is for that pod, under whatever user. By umask, not chmod: who may write
+      // there could have put a link in its place meanwhile.
       if (this.podUid === undefined) listen()
       else withUmask(ALL_MAY_CONNECT, listen)
     })
     if ('path' in address) {
-      // Group access lets an app under another uid connect where the directory's fsGroup is shared; others stay out.
+      // Group access lets an app under another uid connect where the directory's fsGroup is shared;
+      // others stay out.
       if (this.podUid === undefined) fs.chmodSync(address.path, 0o660)
       this.address = address
     } else {
@@ -71,7 +73,11 @@ class Door {
   }
 }
 
-/** The socket is bound before listen returns. @param {number} mask @param {() => void} work */
+/**
+ * The socket is bound before listen returns.
+ * @param {number} mask
+ * @param {() => void} work
+ */
 function withUmask (mask, work) {
   const before = process.umask(mask)
   try {
@@ -81,13 +87,23 @@ function withUmask (mask, work) {
   }
 }
 
-/** @param {string} socketPath @throws {Error} code EACCES */
+/**
+ * @param {string} socketPath
+ * @throws {Error} code EACCES
+ */
 function makeSafeFolder (socketPath) {
   const folder = path.dirname(socketPath)
   makeFolder(folder)
-  // In the system's temporary folder anybody could have been there first; a folder that the operator names is taken at his word.
+  // In the system's temporary folder anybody could have been there first; a folder that the
+  // operator names is taken at his word.
   if (socketPath === defaultSocketPath() && !isOwnFolder(folder)) {
-    throw Object.assign(new Error(`${folder} belongs to another user, is a symbolic link, or others may write to it: remove it, or name another --socket`), { code: 'EACCES' })
+    throw Object.assign(
+      new Error(
+        `${folder} belongs to another user, is a symbolic link, or others may write to it: ` +
+          'remove it, or name another --socket'
+      ),
+      { code: 'EACCES' }
+    )
   }
 }
 
@@ -98,13 +114,19 @@ function makeSafeFolder (socketPath) {
 async function unlinkStale (file) {
   const stat = fs.lstatSync(file, { throwIfNoEntry: false })
   if (!stat) return
-  if (!stat.isSocket()) throw Object.assign(new Error(`${file} exists and is not a socket`), { code: 'EEXIST' })
+  if (!stat.isSocket()) {
+    throw Object.assign(new Error(`${file} exists and is not a socket`), { code: 'EEXIST' })
+  }
   const answered = await new Promise(resolve => {
     const probe = net.connect({ path: file })
     probe.once('connect', () => { probe.destroy(); resolve(true) })
     probe.once('error', () => resolve(false))
   })
-  if (answered) throw Object.assign(new Error(`another exporter is listening on ${file}`), { code: 'EADDRINUSE' })
+  if (answered) {
+    throw Object.assign(new Error(`another exporter is listening on ${file}`), {
+      code: 'EADDRINUSE'
+    })
+  }
   fs.rmSync(file, { force: true })
 }
 

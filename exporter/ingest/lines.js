@@ -7,12 +7,15 @@ const NO_BYTES = Buffer.alloc(0)
 const FIRST_ROOM_BYTES = 1024
 
 /**
- * Splits a byte stream into lines, holding at most `maxBytes` of an unfinished one. A longer line is thrown away up to its
- * newline and reported once.
+ * Splits a byte stream into lines, holding at most `maxBytes` of an unfinished one. A longer line
+ * is thrown away up to its newline and reported once.
  */
 class LineSplitter {
   #maxBytes
-  /** The unfinished line, in one piece: a Buffer for each byte of a slow peer would take a hundred times its bytes. */
+  /**
+   * The unfinished line, in one piece: a Buffer for each byte of a slow peer would take a hundred
+   * times its bytes.
+   */
   #pending = NO_BYTES
   #pendingBytes = 0
   #skipping = false
@@ -24,7 +27,8 @@ class LineSplitter {
 
   /**
    * @param {Buffer} chunk
-   * @param {(line: string) => boolean | void} onLine without the newline; true: what comes after this line is none
+   * @param {(line: string) => boolean | void} onLine without the newline; true: what comes after
+   *   this line is none
    * @param {() => void} onTooLong
    * @returns {Buffer | undefined} what comes after the last line, where onLine said so
    */
@@ -72,7 +76,10 @@ class LineSplitter {
   #hold (bytes) {
     const length = this.#pendingBytes + bytes.length
     if (length > this.#pending.length) {
-      const room = Math.min(this.#maxBytes, Math.max(FIRST_ROOM_BYTES, 2 ** Math.ceil(Math.log2(length))))
+      const room = Math.min(
+        this.#maxBytes,
+        Math.max(FIRST_ROOM_BYTES, 2 ** Math.ceil(Math.log2(length)))
+      )
       const larger = Buffer.allocUnsafeSlow(room)
       this.#pending.copy(larger, 0, 0, this.#pendingBytes)
       this.#pending = larger

@@ -10,9 +10,14 @@ const { LineSplitter } = require('./lines')
 const HELLO_TIMEOUT_MS = 10_000
 /** How an agent's frames begin: what can be done without need not be parsed. */
 const FRAME = `{"v":${PROTOCOL_VERSION},"type":"frame"`
-/** After so much silence the kernel asks whether the peer is still there, ten times a second apart. */
+/**
+ * After so much silence the kernel asks whether the peer is still there, ten times a second apart.
+ */
 const KEEP_ALIVE_MS = 10_000
-/** Most that may come in by one door: what many slow peers could make the exporter hold, and how many they may be. */
+/**
+ * Most that may come in by one door: what many slow peers could make the exporter hold, and how
+ * many they may be.
+ */
 const LIMITS = Object.freeze({ maxConnections: 4096, maxUnfinishedBytes: 16 * 2 ** 20 })
 /** The same for one pod of many: no pod takes what the others need. */
 const POD_LIMITS = Object.freeze({ maxConnections: 64, maxUnfinishedBytes: 2 ** 20 })
@@ -32,25 +37,31 @@ const MAX_REJECTS = 100
 /**
  * What a connection's messages are given to.
  * @typedef {object} Sink
- * @property {(hello: import('./decode').HelloMessage, send: (line: string) => void, podUid?: string) => Session | import('./decode').RejectReason} open
+ * @property {(hello: import('./decode').HelloMessage, send: (line: string) => void, podUid?:
+ *   string) => Session | import('./decode').RejectReason} open
  *   send: to the agent; podUid: of the pod that the connection is certainly from
- * @property {(session: Session, frame: { count: number, isLarger: boolean }) => boolean} [sheds] whether a frame can be done without, unread; count: of those
- *   before it; isLarger: than the last that was read, and than most are
+ * @property {(session: Session, frame: { count: number, isLarger: boolean }) => boolean} [sheds]
+ *   whether a frame can be done without, unread; count: of those before it; isLarger: than the last
+ *   that was read, and than most are
  * @property {(bytes: number) => void} [received] is told how much came in
- * @property {(message: import('./decode').CaptureMessage, socket: import('node:net').Socket, rest: Buffer) => boolean} [capture] is given a connection that brings
- *   a part of a capture, and what came with its line; false for one that nobody asked for
- * @property {(reason: import('./decode').RejectReason) => void} reject counts a line that was not taken
- * @property {(hello: string) => { line: (line: string) => void, closed: () => void } | undefined} [record] is given the
- *   lines of a session, word for word
+ * @property {(message: import('./decode').CaptureMessage, socket: import('node:net').Socket, rest:
+ *   Buffer) => boolean} [capture] is given a connection that brings a part of a capture, and what
+ *   came with its line; false for one that nobody asked for
+ * @property {(reason: import('./decode').RejectReason) => void} reject counts a line that was not
+ *   taken
+ * @property {(hello: string) => { line: (line: string) => void, closed: () => void } | undefined}
+ *   [record] is given the lines of a session, word for word
  *
  * One agent's connection, once it has said hello.
  * @typedef {object} Session
  * @property {import('../series/target').Target} target
  * @property {() => void} heard its connection said something, whatever it was
- * @property {(frame: import('./decode').FrameMessage) => import('./decode').RejectReason | undefined} frame
+ * @property
+ *   {(frame: import('./decode').FrameMessage) => import('./decode').RejectReason | undefined} frame
  * @property {(bye: import('./decode').ByeMessage) => void} bye
  * @property {(answer: import('./decode').AnswerMessage) => void} answer
- * @property {(timedOut: boolean) => void} closed the connection ended, with or without a bye; timedOut: nobody answered any more
+ * @property {(timedOut: boolean) => void} closed the connection ended, with or without a bye;
+ *   timedOut: nobody answered any more
  */
 
 /** Accepts agents' connections and turns their bytes into sessions of messages. */
@@ -77,12 +88,18 @@ class Listener {
 
   /**
    * @param {import('./address').Address} address
-   * @param {{ podUid?: string, maxConnections?: number }} [options] podUid: of the pod that alone can get there
+   * @param {{ podUid?: string, maxConnections?: number }} [options] podUid: of the pod that alone
+   *   can get there
    * @returns {Promise<Door>} its address is the one in use
    * @throws {Error} code EADDRINUSE when another exporter answers there, or what the system said
    */
   async listen (address, { podUid, ...limits } = {}) {
-    const door = new Door({ ...(podUid === undefined ? LIMITS : POD_LIMITS), ...limits, podUid, accept: (socket, at) => this.#accept(socket, at) })
+    const door = new Door({
+      ...(podUid === undefined ? LIMITS : POD_LIMITS),
+      ...limits,
+      podUid,
+      accept: (socket, at) => this.#accept(socket, at)
+    })
     await door.listen(address)
     this.#doors.add(door)
     return door
@@ -96,7 +113,9 @@ class Listener {
 
   /** Resolves when no connection is open. */
   async drained () {
-    while (this.connections > 0) await Promise.all(this.#sockets.map(socket => once(socket, 'close')))
+    while (this.connections > 0) {
+      await Promise.all(this.#sockets.map(socket => once(socket, 'close')))
+    }
   }
 
   /** Stop accepting, drop all connections, remove the socket files. */
@@ -105,7 +124,10 @@ class Listener {
     this.#doors.clear()
   }
 
-  /** @param {import('node:net').Socket} socket @param {Door} door */
+  /**
+   * @param {import('node:net').Socket} socket
+   * @param {Door} door
+   */
   #accept (socket, door) {
     socket.setKeepAlive(true, KEEP_ALIVE_MS) // of TCP: a machine that is gone closes nothing
     const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES })
@@ -125,13 +147,18 @@ class Listener {
     }
     /** @type {import('./decode').CaptureMessage | undefined} */
     let capture
-    /** @param {string} line @returns {boolean | void} true: what follows are the bytes of a capture */
+    /**
+     * @param {string} line
+     * @returns {boolean | void} true: what follows are the bytes of a capture
+     */
     const take = line => {
       if (socket.destroyed) return
       session?.heard()
       const isFrame = session && line.startsWith(FRAME)
       if (session && isFrame) {
-        if (this.#sink.sheds?.(session, { count: frames++, isLarger: line.length > frameLength })) return
+        if (this.#sink.sheds?.(session, { count: frames++, isLarger: line.length > frameLength })) {
+          return
+        }
         // Before it is read: what a flood sends beyond that costs nothing.
         if (!allowance.take()) return reject('too_fast')
         frameLength = Math.max(ORDINARY_FRAME_LENGTH, line.length)
@@ -220,7 +247,10 @@ class Allowance {
   /** @returns {boolean} whether one more is allowed */
   take () {
     const nowMs = performance.now()
-    this.#frames = Math.min(BURST_FRAMES, this.#frames + (nowMs - this.#atMs) / 1000 * FRAMES_PER_SECOND)
+    this.#frames = Math.min(
+      BURST_FRAMES,
+      this.#frames + ((nowMs - this.#atMs) / 1000) * FRAMES_PER_SECOND
+    )
     this.#atMs = nowMs
     if (this.#frames < 1) return false
     this.#frames--

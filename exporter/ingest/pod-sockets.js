@@ -9,12 +9,15 @@ const POD_UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const SOCKET = 'exporter.sock'
 /** New folders are told by the kernel; where it does not, they are found so. */
 const LOOK_EVERY_MS = 10_000
-/** The kubelet leaves the folders of pods that are gone. Where nobody was connected for so long, ours goes, and the folder, if nothing else is in it. */
+/**
+ * The kubelet leaves the folders of pods that are gone. Where nobody was connected for so long,
+ * ours goes, and the folder, if nothing else is in it.
+ */
 const EMPTY_MS = 3_600_000
 
 /**
- * One exporter for all pods of a node: each pod sees only its own folder of a host path, and there a socket of its own. So who connects there is of
- * that pod, whatever it says.
+ * One exporter for all pods of a node: each pod sees only its own folder of a host path, and there
+ * a socket of its own. So who connects there is of that pod, whatever it says.
  *
  *   FOLDER/0d4b1c3e-…/exporter.sock
  */
@@ -38,7 +41,8 @@ class PodSockets {
    * @param {object} options
    * @param {import('./listener').Listener} options.listener
    * @param {string} options.folder absolute
-   * @param {(podUid: string, error: Error) => void} options.onFailure is told once of a folder that cannot be listened in
+   * @param {(podUid: string, error: Error) => void} options.onFailure is told once of a folder that
+   *   cannot be listened in
    * @param {() => number} [options.now] ms, steady
    */
   constructor ({ listener, folder, onFailure, now = () => performance.now() }) {
@@ -79,7 +83,10 @@ class PodSockets {
     for (const uid of found) {
       if (this.#doors.has(uid)) continue
       try {
-        const door = await this.#listener.listen({ path: path.join(this.#folder, uid, SOCKET) }, { podUid: uid })
+        const door = await this.#listener.listen(
+          { path: path.join(this.#folder, uid, SOCKET) },
+          { podUid: uid }
+        )
         this.#doors.set(uid, { door, usedAtMs: this.#now() })
         this.#failed.delete(uid)
       } catch (error) {
@@ -99,10 +106,16 @@ class PodSockets {
   }
 }
 
-/** @param {string} folder @returns {string[]} UIDs of the pods that have a folder there: no links */
+/**
+ * @param {string} folder
+ * @returns {string[]} UIDs of the pods that have a folder there: no links
+ */
 function podsIn (folder) {
   try {
-    return fs.readdirSync(folder, { withFileTypes: true }).filter(entry => entry.isDirectory() && POD_UID.test(entry.name)).map(({ name }) => name)
+    return fs
+      .readdirSync(folder, { withFileTypes: true })
+      .filter(entry => entry.isDirectory() && POD_UID.test(entry.name))
+      .map(({ name }) => name)
   } catch {
     return [] // it is gone; when it is back, so are its pods
   }

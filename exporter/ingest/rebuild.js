@@ -5,8 +5,8 @@ const { HOST_NAME, KEY, POD_NAMES, isPlainText } = require('memwatch/text-rules'
 
 /**
  * Builds messages anew from the wire contract. A rebuilt message holds what the contract knows and
- * nothing else: no unknown field, no object of the parsed line, no text that is not plain, no number
- * beyond MOST_NUMBER. Everything behind the border relies on that.
+ * nothing else: no unknown field, no object of the parsed line, no text that is not plain, no
+ * number beyond MOST_NUMBER. Everything behind the border relies on that.
  */
 
 /** Largest number of the wire, and largest sum of a map: beyond it a double is no exact integer. */
@@ -47,9 +47,15 @@ const ID = /^[A-Za-z0-9-]{1,64}$/
  * @typedef {(value: unknown) => T | undefined} Rebuild
  */
 
-/** @param {unknown} value @returns {value is Record<string, unknown>} */
+/**
+ * @param {unknown} value
+ * @returns {value is Record<string, unknown>}
+ */
 const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value)
-/** @param {unknown} value @returns {value is number} */
+/**
+ * @param {unknown} value
+ * @returns {value is number}
+ */
 const isNumber = value => typeof value === 'number' && value >= 0 && value <= MOST_NUMBER
 
 /** @type {Rebuild<number>} */
@@ -59,19 +65,51 @@ const number = value => isNumber(value) ? value : undefined
  * days, and is still to be watched.
  * @type {Rebuild<number>}
  */
-const counter = value => typeof value === 'number' && value >= 0 && value < Infinity ? Math.min(value, MOST_NUMBER) : undefined
-/** @param {number} most @returns {Rebuild<number>} */
+const counter = value =>
+  typeof value === 'number' && value >= 0 && value < Infinity
+    ? Math.min(value, MOST_NUMBER)
+    : undefined
+/**
+ * @param {number} most
+ * @returns {Rebuild<number>}
+ */
 const numberUpTo = most => value => isNumber(value) && value <= most ? value : undefined
-/** @param {number} most @param {number} [least] @returns {Rebuild<number>} */
-const integer = (most, least = 0) => value => typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most ? value : undefined
+/**
+ * @param {number} most
+ * @param {number} [least]
+ * @returns {Rebuild<number>}
+ */
+const integer =
+  (most, least = 0) =>
+    value =>
+      typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most
+        ? value
+        : undefined
 /** @type {Rebuild<boolean>} */
 const boolean = value => typeof value === 'boolean' ? value : undefined
-/** @param {number} most characters @param {number} [least] @returns {Rebuild<string>} */
-const text = (most, least = 0) => value => typeof value === 'string' && value.length >= least && value.length <= most && isPlainText(value) ? value : undefined
-/** @param {RegExp} pattern @returns {Rebuild<string>} */
-const matching = pattern => value => typeof value === 'string' && pattern.test(value) ? value : undefined
+/**
+ * @param {number} most characters
+ * @param {number} [least]
+ * @returns {Rebuild<string>}
+ */
+const text =
+  (most, least = 0) =>
+    value =>
+      typeof value === 'string' && value.length >= least && value.length <= most && isPlainText(value)
+        ? value
+        : undefined
+/**
+ * @param {RegExp} pattern
+ * @returns {Rebuild<string>}
+ */
+const matching = pattern => value =>
+  typeof value === 'string' && pattern.test(value) ? value : undefined
 
-/** @param {Rebuild<string>} item @param {number} [most] items @returns {Rebuild<string[]>} */
+/**
+ * @param {Rebuild<string>} item
+ * @param {number} [most] items
+ * @returns {Rebuild<string[]>}
+ */
 const texts = (item, most = MOST_TEXTS) => value => {
   if (!Array.isArray(value) || value.length > most) return undefined
   let length = 0
@@ -93,7 +131,10 @@ function environment (value) {
   return kept && Object.fromEntries(keys.map((key, i) => [key, kept[i]]))
 }
 
-/** @param {RegExp} pattern @returns {(key: string) => boolean} */
+/**
+ * @param {RegExp} pattern
+ * @returns {(key: string) => boolean}
+ */
 function keyMatcher (pattern) {
   /** @type {Set<string>} */
   const matched = new Set()
@@ -107,7 +148,8 @@ function keyMatcher (pattern) {
 
 /**
  * Numbers by key. What consumers add up stays within MOST_NUMBER, too.
- * @param {(key: string) => boolean} isKey @returns {Rebuild<Record<string, number>>}
+ * @param {(key: string) => boolean} isKey
+ * @returns {Rebuild<Record<string, number>>}
  */
 const counts = isKey => value => {
   if (!isObject(value)) return undefined
@@ -127,7 +169,9 @@ const counts = isKey => value => {
 /**
  * Rows by key, as above.
  * @template {any[]} Row
- * @param {(key: string) => boolean} isKey @param {Rebuild<Row>} row @param {(row: Row) => number} sumOf at least of what is added up
+ * @param {(key: string) => boolean} isKey
+ * @param {Rebuild<Row>} row
+ * @param {(row: Row) => number} sumOf at least of what is added up
  * @returns {Rebuild<Record<string, Row>>}
  */
 const rows = (isKey, row, sumOf) => value => {
@@ -149,10 +193,15 @@ const rows = (isKey, row, sumOf) => value => {
 function spaceRow (value) {
   if (!Array.isArray(value) || value.length !== 4) return undefined
   const [used, size, available, physical] = value
-  return isNumber(used) && isNumber(size) && isNumber(available) && isNumber(physical) ? [used, size, available, physical] : undefined
+  return isNumber(used) && isNumber(size) && isNumber(available) && isNumber(physical)
+    ? [used, size, available, physical]
+    : undefined
 }
 
-/** @param {number} length @returns {Rebuild<number[]>} */
+/**
+ * @param {number} length
+ * @returns {Rebuild<number[]>}
+ */
 const buckets = length => value => {
   if (!Array.isArray(value) || value.length !== length) return undefined
   const kept = value.slice()
@@ -164,13 +213,20 @@ const buckets = length => value => {
   return sum <= MOST_NUMBER ? kept : undefined
 }
 
-/** @param {number} bounds of the histogram @returns {Rebuild<[count: number, sumSeconds: number, longestSeconds: number, buckets: number[]]>} */
+/**
+ * @param {number} bounds of the histogram
+ * @returns
+ *   {Rebuild<[count: number, sumSeconds: number, longestSeconds: number, buckets: number[]]>}
+ */
 const histogramRow = bounds => {
   const rebuildBuckets = buckets(bounds + 1)
   return value => {
     if (!Array.isArray(value) || value.length !== 4) return undefined
     const [count, sumSeconds, longestSeconds] = value
-    const kept = isNumber(count) && isNumber(sumSeconds) && isNumber(longestSeconds) ? rebuildBuckets(value[3]) : undefined
+    const kept =
+      isNumber(count) && isNumber(sumSeconds) && isNumber(longestSeconds)
+        ? rebuildBuckets(value[3])
+        : undefined
     return kept && [count, sumSeconds, longestSeconds, kept]
   }
 }
@@ -183,8 +239,16 @@ const byKey = counts(isKey)
 const shapes = {
   number,
   counts: byKey,
-  spaces: rows(isKey, spaceRow, ([used, size, available, physical]) => used + size + available + physical),
-  gc: rows(keyMatcher(GC_KEY), histogramRow(GC_PAUSE_BOUNDS_SECONDS.length), ([count, seconds]) => count + seconds),
+  spaces: rows(
+    isKey,
+    spaceRow,
+    ([used, size, available, physical]) => used + size + available + physical
+  ),
+  gc: rows(
+    keyMatcher(GC_KEY),
+    histogramRow(GC_PAUSE_BOUNDS_SECONDS.length),
+    ([count, seconds]) => count + seconds
+  ),
   delay: histogramRow(DELAY_BOUNDS_SECONDS.length)
 }
 
@@ -192,12 +256,20 @@ const shapes = {
  * By field. Without a prototype: a field called constructor is unknown, and not a function.
  * @type {Record<string, Rebuild>}
  */
-const valueRebuilds = Object.assign(Object.create(null), Object.fromEntries(Object.entries(fields).map(([name, { shape, kind }]) =>
-  [name, shape === 'number' && kind === 'counter' ? counter : shapes[shape]])))
+const valueRebuilds = Object.assign(
+  Object.create(null),
+  Object.fromEntries(
+    Object.entries(fields).map(([name, { shape, kind }]) => [
+      name,
+      shape === 'number' && kind === 'counter' ? counter : shapes[shape]
+    ])
+  )
+)
 
 /**
  * @param {unknown} values of a frame
- * @returns {import('memwatch/frame').Frame['values'] | undefined} undefined where a known field has another shape
+ * @returns {import('memwatch/frame').Frame['values'] | undefined} undefined where a known field has
+ *   another shape
  */
 function rebuildValues (values) {
   if (!isObject(values)) return undefined
@@ -214,12 +286,15 @@ function rebuildValues (values) {
 }
 
 /**
- * @param {Record<string, Rebuild>} required @param {Record<string, Rebuild>} [optional]
+ * @param {Record<string, Rebuild>} required
+ * @param {Record<string, Rebuild>} [optional]
  * @returns {Rebuild} of an object with these fields
  */
 function fieldsOf (required, optional = {}) {
-  const all = [...Object.entries(required).map(([name, rebuild]) => ({ name, rebuild, isRequired: true })),
-    ...Object.entries(optional).map(([name, rebuild]) => ({ name, rebuild, isRequired: false }))]
+  const all = [
+    ...Object.entries(required).map(([name, rebuild]) => ({ name, rebuild, isRequired: true })),
+    ...Object.entries(optional).map(([name, rebuild]) => ({ name, rebuild, isRequired: false }))
+  ]
   return value => {
     if (!isObject(value)) return undefined
     /** @type {Record<string, unknown>} */
@@ -237,44 +312,51 @@ function fieldsOf (required, optional = {}) {
 const unixMs = numberUpTo(MOST_UNIX_MS)
 const whole = integer(MOST_NUMBER)
 
-const hello = fieldsOf({
-  agent: matching(VERSION),
-  pid: integer(2 ** 32),
-  threadId: whole,
-  startedAtUnixMs: unixMs,
-  name: text(128, 1),
-  intervalSeconds: value => isNumber(value) && value > 0 && value <= MOST_INTERVAL_SECONDS ? value : undefined,
-  node: matching(VERSION),
-  v8: matching(VERSION),
-  platform: matching(WORD),
-  arch: matching(WORD),
-  libc: matching(WORD),
-  allocator: matching(WORD),
-  pointerCompression: boolean,
-  execArgv: texts(plain),
-  nodeOptions: texts(plain),
-  allowedFlags: texts(matching(FLAG)),
-  mallocEnv: environment
-}, {
-  host: matching(HOST_NAME),
-  pod: fieldsOf({}, {
-    uid: matching(POD_NAMES.uid),
-    name: matching(POD_NAMES.name),
-    namespace: matching(POD_NAMES.namespace),
-    container: matching(POD_NAMES.container),
-    injected: boolean
-  }),
-  cgroup: matching(INODE),
-  allocatorPath: plain,
-  resourceLimits: byKey,
-  hostMemoryBytes: number,
-  startTimeTicks: whole,
-  constrainedBytes: number,
-  cores: number,
-  allocatorAccess: matching(WORD),
-  commands: texts(matching(WORD), 16),
-  nonce: matching(NONCE)
-})
+const hello = fieldsOf(
+  {
+    agent: matching(VERSION),
+    pid: integer(2 ** 32),
+    threadId: whole,
+    startedAtUnixMs: unixMs,
+    name: text(128, 1),
+    intervalSeconds: value =>
+      isNumber(value) && value > 0 && value <= MOST_INTERVAL_SECONDS ? value : undefined,
+    node: matching(VERSION),
+    v8: matching(VERSION),
+    platform: matching(WORD),
+    arch: matching(WORD),
+    libc: matching(WORD),
+    allocator: matching(WORD),
+    pointerCompression: boolean,
+    execArgv: texts(plain),
+    nodeOptions: texts(plain),
+    allowedFlags: texts(matching(FLAG)),
+    mallocEnv: environment
+  },
+  {
+    host: matching(HOST_NAME),
+    pod: fieldsOf(
+      {},
+      {
+        uid: matching(POD_NAMES.uid),
+        name: matching(POD_NAMES.name),
+        namespace: matching(POD_NAMES.namespace),
+        container: matching(POD_NAMES.container),
+        injected: boolean
+      }
+    ),
+    cgroup: matching(INODE),
+    allocatorPath: plain,
+    resourceLimits: byKey,
+    hostMemoryBytes: number,
+    startTimeTicks: whole,
+    constrainedBytes: number,
+    cores: number,
+    allocatorAccess: matching(WORD),
+    commands: texts(matching(WORD), 16),
+    nonce: matching(NONCE)
+  }
+)
 
 const answer = fieldsOf({ id: matching(ID), ok: boolean }, {
   reason: matching(WORD),
@@ -292,6 +374,19 @@ const capture = fieldsOf({ id: matching(ID), part: matching(WORD) })
 const bye = fieldsOf({ sequence: whole, atUnixMs: unixMs, exitCode: integer(2 ** 32, -(2 ** 31)) })
 
 /** Without `values`, which have a reason of their own. */
-const frame = fieldsOf({ sequence: whole, atUnixMs: unixMs, uptimeSeconds: numberUpTo(MOST_UPTIME_SECONDS) })
+const frame = fieldsOf({
+  sequence: whole,
+  atUnixMs: unixMs,
+  uptimeSeconds: numberUpTo(MOST_UPTIME_SECONDS)
+})
 
-module.exports = { rebuildValues, rebuilds: { hello, answer, capture, bye, frame }, fieldsOf, number, integer, matching, isObject, MOST_NUMBER }
+module.exports = {
+  rebuildValues,
+  rebuilds: { hello, answer, capture, bye, frame },
+  fieldsOf,
+  number,
+  integer,
+  matching,
+  isObject,
+  MOST_NUMBER
+}

@@ -1,36 +1,62 @@
 'use strict'
 
 /** Variables that say where telemetry goes, the more special ones first. */
-const ENDPOINTS = ['OTEL_EXPORTER_OTLP_METRICS_ENDPOINT', 'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT']
-const PROTOCOLS = ['OTEL_EXPORTER_OTLP_PROTOCOL', 'OTEL_EXPORTER_OTLP_METRICS_PROTOCOL', 'OTEL_EXPORTER_OTLP_LOGS_PROTOCOL']
+const ENDPOINTS = [
+  'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_ENDPOINT'
+]
+const PROTOCOLS = [
+  'OTEL_EXPORTER_OTLP_PROTOCOL',
+  'OTEL_EXPORTER_OTLP_METRICS_PROTOCOL',
+  'OTEL_EXPORTER_OTLP_LOGS_PROTOCOL'
+]
 
 /** @param {string} text */
 const isHttp = text => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 
 /**
- * The value of `--otlp`: nothing, an address that /v1/metrics and /v1/logs are put behind, or `env`. The OTEL_ variables alone switch nothing
- * on: they are written for the app, and its sidecar, or a shell, inherits them; often they name a gRPC port, and what is sent costs by the series.
- * @param {string} text @param {NodeJS.ProcessEnv} env
+ * The value of `--otlp`: nothing, an address that /v1/metrics and /v1/logs are put behind, or
+ * `env`. The OTEL_ variables alone switch nothing on: they are written for the app, and its
+ * sidecar, or a shell, inherits them; often they name a gRPC port, and what is sent costs by the
+ * series.
+ * @param {string} text
+ * @param {NodeJS.ProcessEnv} env
  * @returns {string}
  * @throws {Error} when nothing could be sent there
  */
 function readOtlp (text, env) {
   if (text === '') return text
   if (text === 'env') {
-    for (const name of ENDPOINTS) if (env[name] && !isHttp(env[name])) throw new Error(`${name} is no http address`)
+    for (const name of ENDPOINTS) {
+      if (env[name] && !isHttp(env[name])) throw new Error(`${name} is no http address`)
+    }
     for (const name of PROTOCOLS) {
-      if (env[name] && env[name] !== 'http/protobuf') throw new Error(`${name} is ${env[name]}, and http/protobuf is all that is spoken here; the port of that is 4318 mostly`)
+      if (env[name] && env[name] !== 'http/protobuf') {
+        throw new Error(
+          `${name} is ${env[name]}, and http/protobuf is all that is spoken here; the port of ` +
+            'that is 4318 mostly'
+        )
+      }
     }
     return text
   }
   // What is wrong may hold a secret: it is not repeated.
   if (!isHttp(text)) throw new Error('expected env or a URL such as http://collector:4318')
   const { username, password, search } = new URL(text)
-  if (username || password || search) throw new Error('credentials do not belong into the address, which others can see: give them as OTEL_EXPORTER_OTLP_HEADERS')
+  if (username || password || search) {
+    throw new Error(
+      'credentials do not belong into the address, which others can see: give them as ' +
+        'OTEL_EXPORTER_OTLP_HEADERS'
+    )
+  }
   return text
 }
 
-/** @param {NodeJS.ProcessEnv} env @returns {string | undefined} the variable that would say where, had --otlp env been given */
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {string | undefined} the variable that would say where, had --otlp env been given
+ */
 const unusedEndpoint = env => ENDPOINTS.find(name => env[name])
 
 module.exports = { readOtlp, unusedEndpoint }

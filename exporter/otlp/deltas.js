@@ -5,23 +5,30 @@ const { added, hrTime } = require('./metric-data')
 
 /** @typedef {import('@opentelemetry/sdk-metrics').MetricData} MetricData */
 
-/** @param {MetricData} metric @param {{ attributes: object }} point */
+/**
+ * @param {MetricData} metric
+ * @param {{ attributes: object }} point
+ */
 const keyOf = ({ descriptor }, { attributes }) => descriptor.name + JSON.stringify(attributes)
 
 /**
- * What a receiver has of one target already, for one that wants differences. It moves on when an export was taken, so that one which
- * was lost is in the next.
+ * What a receiver has of one target already, for one that wants differences. It moves on when an
+ * export was taken, so that one which was lost is in the next.
  */
 class Deltas {
   #which
   #fromStart
-  /** Counters and histograms as they were last taken; undefined before the first. @type {Map<string, any> | undefined} */
+  /**
+   * Counters and histograms as they were last taken; undefined before the first.
+   * @type {Map<string, any> | undefined}
+   */
   #taken
   #takenUnixMs = 0
 
   /**
    * @param {{ sums: boolean, histograms: boolean }} which are differences
-   * @param {boolean} fromStart what it counted before this exporter came is its own; else another may have sent that
+   * @param {boolean} fromStart what it counted before this exporter came is its own; else another
+   *   may have sent that
    */
   constructor (which, fromStart) {
     this.#which = which
@@ -30,13 +37,16 @@ class Deltas {
 
   /** @param {MetricData} metric */
   #concerns (metric) {
-    return metric.dataPointType === DataPointType.HISTOGRAM ? this.#which.histograms : metric.dataPointType === DataPointType.SUM && metric.isMonotonic && this.#which.sums
+    return metric.dataPointType === DataPointType.HISTOGRAM
+      ? this.#which.histograms
+      : metric.dataPointType === DataPointType.SUM && metric.isMonotonic && this.#which.sums
   }
 
   /**
    * @param {MetricData[]} metrics cumulative
    * @param {number} atUnixMs they are of then
-   * @param {ReadonlySet<string>} startUnknown names of what may have been counted from before the target was there
+   * @param {ReadonlySet<string>} startUnknown names of what may have been counted from before the
+   *   target was there
    * @returns {MetricData[]} since what was last taken
    */
   since (metrics, atUnixMs, startUnknown) {
@@ -47,18 +57,24 @@ class Deltas {
       const dataPoints = metric.dataPoints.flatMap((/** @type {any} */ point) => {
         const before = this.#taken?.get(keyOf(metric, point))
         if (before === undefined) {
-          const unknown = startUnknown.has(metric.descriptor.name) || !(this.#taken || this.#fromStart)
+          const unknown =
+            startUnknown.has(metric.descriptor.name) || !(this.#taken || this.#fromStart)
           return unknown ? [] : [this.#taken ? { ...point, startTime } : point]
         }
         const value = added(point.value, before, -1)
         // What fell was counted anew: what it counted meanwhile is not known.
-        return (typeof value === 'number' ? value : value.count) < 0 ? [] : [{ ...point, startTime, value }]
+        return (typeof value === 'number' ? value : value.count) < 0
+          ? []
+          : [{ ...point, startTime, value }]
       })
       return /** @type {MetricData} */ ({ ...metric, aggregationTemporality: AggregationTemporality.DELTA, dataPoints })
     }).filter(({ dataPoints }) => dataPoints.length > 0)
   }
 
-  /** @param {MetricData[]} metrics cumulative, that were taken @param {number} atUnixMs they are of then */
+  /**
+   * @param {MetricData[]} metrics cumulative, that were taken
+   * @param {number} atUnixMs they are of then
+   */
   taken (metrics, atUnixMs) {
     this.#takenUnixMs = atUnixMs
     this.#taken = new Map(metrics.filter(metric => this.#concerns(metric)).flatMap(metric =>

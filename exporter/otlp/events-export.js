@@ -43,15 +43,30 @@ class EventsExport {
     this.#now = now
   }
 
-  /** @param {import('../series/target').Target} target @param {import('../classify/evaluate').Verdict} verdict */
+  /**
+   * @param {import('../series/target').Target} target
+   * @param {import('../classify/evaluate').Verdict} verdict
+   */
   changed (target, verdict) {
     const change = this.#told.change(target, verdict)
-    if (change) this.#add(verdictEvent(verdict, change.was, { resource: resourceOf(target, this.#around), nowUnixMs: this.#now() }))
+    if (change) {
+      this.#add(
+        verdictEvent(verdict, change.was, {
+          resource: resourceOf(target, this.#around),
+          nowUnixMs: this.#now()
+        })
+      )
+    }
   }
 
-  /** @param {import('../series/target').Target} target @param {import('../deaths/deaths').Death} death */
+  /**
+   * @param {import('../series/target').Target} target
+   * @param {import('../deaths/deaths').Death} death
+   */
   died (target, death) {
-    this.#add(deathEvent(death, { resource: resourceOf(target, this.#around), nowUnixMs: this.#now() }))
+    this.#add(
+      deathEvent(death, { resource: resourceOf(target, this.#around), nowUnixMs: this.#now() })
+    )
   }
 
   /** Sends what waits now. */

@@ -6,17 +6,26 @@ const { hrTime } = require('./metric-data')
 const { scope } = require('./scope')
 
 /**
- * @typedef {Parameters<typeof import('@opentelemetry/otlp-transformer').ProtobufLogsSerializer.serializeRequest>[0][number]} LogRecord
+ * @typedef {Parameters<typeof
+ *   import('@opentelemetry/otlp-transformer').ProtobufLogsSerializer.serializeRequest>[0][number]}
+ *   LogRecord
  */
 
 /** Numbers of OpenTelemetry's logs data model. */
 const SEVERITIES = Object.freeze({ INFO: 9, WARN: 13, ERROR: 17 })
-/** A confirmed verdict asks for as much as its alert does: a page, a ticket, nothing. @type {Record<string, keyof typeof SEVERITIES>} */
+/**
+ * A confirmed verdict asks for as much as its alert does: a page, a ticket, nothing.
+ * @type {Record<string, keyof typeof SEVERITIES>}
+ */
 const SEVERITY_OF = { critical: 'ERROR', warning: 'WARN', info: 'INFO' }
 
 /**
- * @param {string} eventName @param {keyof typeof SEVERITIES} severityText @param {string} body @param {Record<string, any>} attributes
- * @param {{ resource: import('@opentelemetry/resources').Resource, atUnixMs: number, nowUnixMs: number }} of
+ * @param {string} eventName
+ * @param {keyof typeof SEVERITIES} severityText
+ * @param {string} body
+ * @param {Record<string, any>} attributes
+ * @param {{ resource: import('@opentelemetry/resources').Resource, atUnixMs: number, nowUnixMs:
+ *   number }} of
  * @returns {LogRecord}
  */
 const event = (eventName, severityText, body, attributes, { resource, atUnixMs, nowUnixMs }) => ({
@@ -24,7 +33,11 @@ const event = (eventName, severityText, body, attributes, { resource, atUnixMs, 
   severityText,
   severityNumber: SEVERITIES[severityText],
   body,
-  attributes: Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== null && value !== undefined && value !== '')),
+  attributes: Object.fromEntries(
+    Object.entries(attributes).filter(
+      ([, value]) => value !== null && value !== undefined && value !== ''
+    )
+  ),
   resource,
   instrumentationScope: scope,
   hrTime: hrTime(atUnixMs),
@@ -34,38 +47,58 @@ const event = (eventName, severityText, body, attributes, { resource, atUnixMs, 
 
 /**
  * A verdict changed: it is suspected, confirmed, or over.
- * @param {import('../classify/evaluate').Verdict} verdict @param {string | null} was
+ * @param {import('../classify/evaluate').Verdict} verdict
+ * @param {string | null} was
  * @param {{ resource: import('@opentelemetry/resources').Resource, nowUnixMs: number }} of
  */
-const verdictEvent = ({ diagnosis, title, state, severity, summary, evidence, impact, fix, ruledOut, runbook }, was, { resource, nowUnixMs }) =>
-  event('memwatch.verdict', state === 'confirmed' ? SEVERITY_OF[severity] : 'INFO', summary, {
-    'memwatch.diagnosis': diagnosis,
-    'memwatch.verdict.title': title,
-    'memwatch.verdict.state': state,
-    'memwatch.verdict.was': was,
-    'memwatch.verdict.severity': severity,
-    'memwatch.verdict.impact': impact,
-    'memwatch.verdict.evidence': evidence.map(({ text }) => text),
-    'memwatch.verdict.ruled_out': ruledOut.map(({ diagnosis }) => diagnosis),
-    'memwatch.verdict.fix': pasteLine(fix[0]),
-    'memwatch.verdict.runbook': runbook
-  }, { resource, atUnixMs: nowUnixMs, nowUnixMs })
+const verdictEvent = (
+  { diagnosis, title, state, severity, summary, evidence, impact, fix, ruledOut, runbook },
+  was,
+  { resource, nowUnixMs }
+) =>
+  event(
+    'memwatch.verdict',
+    state === 'confirmed' ? SEVERITY_OF[severity] : 'INFO',
+    summary,
+    {
+      'memwatch.diagnosis': diagnosis,
+      'memwatch.verdict.title': title,
+      'memwatch.verdict.state': state,
+      'memwatch.verdict.was': was,
+      'memwatch.verdict.severity': severity,
+      'memwatch.verdict.impact': impact,
+      'memwatch.verdict.evidence': evidence.map(({ text }) => text),
+      'memwatch.verdict.ruled_out': ruledOut.map(({ diagnosis }) => diagnosis),
+      'memwatch.verdict.fix': pasteLine(fix[0]),
+      'memwatch.verdict.runbook': runbook
+    },
+    { resource, atUnixMs: nowUnixMs, nowUnixMs }
+  )
 
 /**
  * A process is gone.
  * @param {import('../deaths/deaths').Death} death
  * @param {{ resource: import('@opentelemetry/resources').Resource, nowUnixMs: number }} of
  */
-const deathEvent = ({ id, reason, sure, text, exitCode, signal, suspects, verdict, diedAtUnixMs }, { resource, nowUnixMs }) =>
-  event('memwatch.death', reasons[reason].counted ? 'ERROR' : 'INFO', text, {
-    'memwatch.death.id': id,
-    'memwatch.death.reason': reason,
-    'memwatch.death.sure': sure,
-    'memwatch.death.signal': signal,
-    'memwatch.death.suspects': suspects,
-    'process.exit.code': exitCode,
-    'memwatch.diagnosis': verdict?.diagnosis,
-    'memwatch.verdict.fix': verdict?.fix
-  }, { resource, atUnixMs: diedAtUnixMs, nowUnixMs })
+const deathEvent = (
+  { id, reason, sure, text, exitCode, signal, suspects, verdict, diedAtUnixMs },
+  { resource, nowUnixMs }
+) =>
+  event(
+    'memwatch.death',
+    reasons[reason].counted ? 'ERROR' : 'INFO',
+    text,
+    {
+      'memwatch.death.id': id,
+      'memwatch.death.reason': reason,
+      'memwatch.death.sure': sure,
+      'memwatch.death.signal': signal,
+      'memwatch.death.suspects': suspects,
+      'process.exit.code': exitCode,
+      'memwatch.diagnosis': verdict?.diagnosis,
+      'memwatch.verdict.fix': verdict?.fix
+    },
+    { resource, atUnixMs: diedAtUnixMs, nowUnixMs }
+  )
 
 module.exports = { verdictEvent, deathEvent }

@@ -14,7 +14,8 @@ const { otelOf } = require('../catalog/otel')
  * @typedef {object} OtelRow
  * @property {any} row
  * @property {import('../catalog/otel').OtelForm} form
- * @property {MetricData['descriptor']} descriptor the same object for rows that are one metric there
+ * @property {MetricData['descriptor']} descriptor the same object for rows that are one metric
+ *   there
  *
  * @typedef {object} Times
  * @property {number} startUnixMs of what is counted
@@ -22,11 +23,15 @@ const { otelOf } = require('../catalog/otel')
  * @property {number} nowUnixMs
  */
 
-/** @param {number} unixMs @returns {[seconds: number, nanoseconds: number]} */
+/**
+ * @param {number} unixMs
+ * @returns {[seconds: number, nanoseconds: number]}
+ */
 const hrTime = unixMs => [Math.floor(unixMs / 1000), Math.round(unixMs % 1000 * 1e6)]
 
 /**
- * @param {readonly any[]} rows of one table or several @returns {OtelRow[]} those that OpenTelemetry gets
+ * @param {readonly any[]} rows of one table or several
+ * @returns {OtelRow[]} those that OpenTelemetry gets
  */
 function otelRows (rows) {
   /** @type {Map<string, MetricData['descriptor']>} */
@@ -35,13 +40,21 @@ function otelRows (rows) {
     const form = otelOf({ name: '', ...row })
     if (!form) return []
     const { name, unit, integer } = form
-    if (!descriptors.has(name)) descriptors.set(name, { name, unit, description: row.help, valueType: integer ? ValueType.INT : ValueType.DOUBLE })
+    if (!descriptors.has(name)) {
+      descriptors.set(name, {
+        name,
+        unit,
+        description: row.help,
+        valueType: integer ? ValueType.INT : ValueType.DOUBLE
+      })
+    }
     return { row, form, descriptor: /** @type {MetricData['descriptor']} */ (descriptors.get(name)) }
   })
 }
 
 /**
- * All that is known of one target now, cumulative. Points that are one there – minor GCs of two kinds – are added up.
+ * All that is known of one target now, cumulative. Points that are one there – minor GCs of two
+ * kinds – are added up.
  * @param {readonly OtelRow[]} rows
  * @param {(row: any) => Sample[] | HistogramRow[] | number | undefined} read
  * @param {Times} times
@@ -51,32 +64,69 @@ function metricData (rows, read, { startUnixMs, seenUnixMs, nowUnixMs }) {
   /** @type {Map<MetricData['descriptor'], { data: any, byKey: Map<string, DataPoint> }>} */
   const metrics = new Map()
   const endTime = hrTime(nowUnixMs)
-  const [started, seen] = [startUnixMs, seenUnixMs].map(unixMs => hrTime(Math.min(unixMs, nowUnixMs)))
+  const [started, seen] = [startUnixMs, seenUnixMs].map(unixMs =>
+    hrTime(Math.min(unixMs, nowUnixMs))
+  )
   for (const { row, form, descriptor } of rows) {
     const found = read(row)
     const values = typeof found === 'number' ? [{ value: found }] : found ?? []
     if (values.length === 0) continue
     let metric = metrics.get(descriptor)
-    if (!metric) metrics.set(descriptor, metric = { data: emptyMetric(form, descriptor), byKey: new Map() })
+    if (!metric) {
+      metrics.set(descriptor, (metric = { data: emptyMetric(form, descriptor), byKey: new Map() }))
+    }
     for (const value of values) {
       const attributes = attributesOf(form, value.labels ?? {})
       const key = JSON.stringify(attributes)
       const known = metric.byKey.get(key)
-      const of = 'counts' in value ? { buckets: { boundaries: row.histogram.bounds, counts: [...value.counts] }, sum: value.sum, count: value.counts.reduce((sum, n) => sum + n, 0) } : form.integer ? Math.round(value.value) : value.value
-      const point = { startTime: form.startUnknown ? seen : started, endTime, attributes, value: known ? added(known.value, of) : of }
+      const of =
+        'counts' in value
+          ? {
+              buckets: { boundaries: row.histogram.bounds, counts: [...value.counts] },
+              sum: value.sum,
+              count: value.counts.reduce((sum, n) => sum + n, 0)
+            }
+          : form.integer
+            ? Math.round(value.value)
+            : value.value
+      const point = {
+        startTime: form.startUnknown ? seen : started,
+        endTime,
+        attributes,
+        value: known ? added(known.value, of) : of
+      }
       metric.byKey.set(key, point)
     }
   }
-  return [...metrics.values()].map(({ data, byKey }) => ({ ...data, dataPoints: [...byKey.values()] }))
+  return [...metrics.values()].map(({ data, byKey }) => ({
+    ...data,
+    dataPoints: [...byKey.values()]
+  }))
 }
 
-/** @param {import('../catalog/otel').OtelForm} form @param {MetricData['descriptor']} descriptor */
+/**
+ * @param {import('../catalog/otel').OtelForm} form
+ * @param {MetricData['descriptor']} descriptor
+ */
 function emptyMetric ({ instrument }, descriptor) {
-  const dataPointType = { gauge: DataPointType.GAUGE, histogram: DataPointType.HISTOGRAM, counter: DataPointType.SUM, updowncounter: DataPointType.SUM }[instrument]
-  return { descriptor, dataPointType, aggregationTemporality: AggregationTemporality.CUMULATIVE, ...(dataPointType === DataPointType.SUM && { isMonotonic: instrument === 'counter' }) }
+  const dataPointType = {
+    gauge: DataPointType.GAUGE,
+    histogram: DataPointType.HISTOGRAM,
+    counter: DataPointType.SUM,
+    updowncounter: DataPointType.SUM
+  }[instrument]
+  return {
+    descriptor,
+    dataPointType,
+    aggregationTemporality: AggregationTemporality.CUMULATIVE,
+    ...(dataPointType === DataPointType.SUM && { isMonotonic: instrument === 'counter' })
+  }
 }
 
-/** @param {import('../catalog/otel').OtelForm} form @param {import('../catalog/metric').Labels} labels */
+/**
+ * @param {import('../catalog/otel').OtelForm} form
+ * @param {import('../catalog/metric').Labels} labels
+ */
 function attributesOf ({ attributes: names = {}, value = text => text, always }, labels) {
   /** @type {Record<string, string>} */
   const attributes = { ...always }
@@ -84,7 +134,12 @@ function attributesOf ({ attributes: names = {}, value = text => text, always },
   return attributes
 }
 
-/** Of two numbers, or two histograms with the same bounds. @param {any} one @param {any} other @param {1 | -1} [sign] of the other */
+/**
+ * Of two numbers, or two histograms with the same bounds.
+ * @param {any} one
+ * @param {any} other
+ * @param {1 | -1} [sign] of the other
+ */
 function added (one, other, sign = 1) {
   if (typeof one === 'number') return one + sign * other
   return {

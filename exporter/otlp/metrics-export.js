@@ -7,13 +7,17 @@ const { Sender } = require('./sender')
 
 /** A request is about as large at most; receivers take 4 MiB and more. */
 const MOST_BYTES = 2 ** 20
-/** Last readings of targets that ended, kept until they are sent: those of some minutes of short jobs. */
+/**
+ * Last readings of targets that ended, kept until they are sent: those of some minutes of short
+ * jobs.
+ */
 const MOST_ENDED = 200
 
 /**
  * @typedef {import('../series/target').Target} Target
  * @typedef {import('./readings').Reading} Reading
- * @typedef {{ reading: Reading, target?: Target, sequence?: number }} Told target: that is still there, and the frame it was read from
+ * @typedef {{ reading: Reading, target?: Target, sequence?: number }} Told target: that is still
+ *   there, and the frame it was read from
  */
 
 /** Sends what is known of every target, one ResourceMetrics each, and of the exporter itself. */
@@ -26,14 +30,18 @@ class MetricsExport {
   #underWay
   /** @type {Set<Reading>} */
   #ended = new Set()
-  /** Sequence of the frame that a receiver last took. @type {WeakMap<Target, number | undefined>} */
+  /**
+   * Sequence of the frame that a receiver last took.
+   * @type {WeakMap<Target, number | undefined>}
+   */
   #told = new WeakMap()
 
   /**
    * @param {object} options
    * @param {import('./settings').HttpOptions} options.http
    * @param {{ sums: boolean, histograms: boolean }} options.deltas what travels as differences
-   * @param {{ targets: () => Target[], state: () => import('../catalog/exporter-metrics').ExporterState }} options.source
+   * @param {{ targets: () => Target[], state: () =>
+   *   import('../catalog/exporter-metrics').ExporterState }} options.source
    * @param {ReturnType<typeof import('./surroundings').surroundings>} options.around
    * @param {import('./outcomes').Outcomes} options.outcomes
    * @param {() => number} [options.now] Unix time in ms, of the wall clock
@@ -100,7 +108,8 @@ class MetricsExport {
   }
 
   /**
-   * Readings in requests, each made when the one before is answered; others have their turns meanwhile.
+   * Readings in requests, each made when the one before is answered; others have their turns
+   * meanwhile.
    * @param {Target[]} targets
    */
   async * #requests (targets) {
@@ -108,7 +117,11 @@ class MetricsExport {
     /** @type {(() => Told)[]} */
     const toTell = [
       ...[...this.#ended].map(reading => () => ({ reading })),
-      ...targets.map(target => () => ({ reading: this.#readings.of(target), target, sequence: target.frame?.sequence })),
+      ...targets.map(target => () => ({
+        reading: this.#readings.of(target),
+        target,
+        sequence: target.frame?.sequence
+      })),
       () => ({ reading: this.#readings.own(this.#source.state()) })
     ]
     /** @type {{ parts: Uint8Array[], told: Told[] }} */

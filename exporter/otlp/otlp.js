@@ -10,8 +10,9 @@ const { surroundings } = require('./surroundings')
 const LAST_MS = 3000
 
 /**
- * Everything that `--otlp` sends: metrics of every target and of the exporter once a minute, verdicts and deaths as they happen. OTLP over
- * HTTP, protobuf. A receiver that is away, slow or wrong costs what is counted as failed or dropped, and no more.
+ * Everything that `--otlp` sends: metrics of every target and of the exporter once a minute,
+ * verdicts and deaths as they happen. OTLP over HTTP, protobuf. A receiver that is away, slow or
+ * wrong costs what is counted as failed or dropped, and no more.
  */
 class Otlp {
   /** By signal and outcome: `metrics delivered`. @type {Map<string, number>} */
@@ -26,17 +27,34 @@ class Otlp {
   /**
    * @param {object} options
    * @param {string} options.to an address, or `env`
-   * @param {{ targets: () => import('../series/target').Target[], state: () => import('../catalog/exporter-metrics').ExporterState }} options.source
+   * @param {{ targets: () => import('../series/target').Target[], state: () =>
+   *   import('../catalog/exporter-metrics').ExporterState }} options.source
    * @param {{ warn: (text: string) => void, info: (text: string) => void }} options.log
    */
   constructor ({ to, source, log }) {
     const { metrics, logs, everyMs, deltas, problems } = readSettings(to)
     for (const problem of problems) log.warn(`--otlp: ${problem}`)
     this.#everyMs = everyMs
-    this.#failed = (/** @type {Error} */ error) => log.warn(`--otlp: metrics cannot be made: ${error.stack}`)
+    this.#failed = (/** @type {Error} */ error) => log.warn('--otlp: metrics cannot be made: ' +
+      `${error.stack}`)
     const around = surroundings()
-    if (metrics) this.#metrics = new MetricsExport({ http: metrics, deltas, source, around, outcomes: new Outcomes('metrics', this.counts, log) })
-    if (logs) this.#events = new EventsExport({ http: logs, around, outcomes: new Outcomes('logs', this.counts, log), retryMs: everyMs })
+    if (metrics) {
+      this.#metrics = new MetricsExport({
+        http: metrics,
+        deltas,
+        source,
+        around,
+        outcomes: new Outcomes('metrics', this.counts, log)
+      })
+    }
+    if (logs) {
+      this.#events = new EventsExport({
+        http: logs,
+        around,
+        outcomes: new Outcomes('logs', this.counts, log),
+        retryMs: everyMs
+      })
+    }
     const hosts = new Set([metrics, logs].flatMap(http => http ? [new URL(http.url).host] : []))
     log.info(`--otlp: sends to ${[...hosts].join(' and ') || 'nobody'}`)
   }
@@ -60,12 +78,18 @@ class Otlp {
     this.#metrics?.framed(target)
   }
 
-  /** @param {import('../series/target').Target} target @param {import('../classify/evaluate').Verdict} verdict */
+  /**
+   * @param {import('../series/target').Target} target
+   * @param {import('../classify/evaluate').Verdict} verdict
+   */
   changed (target, verdict) {
     this.#events?.changed(target, verdict)
   }
 
-  /** @param {import('../series/target').Target} target @param {import('../deaths/deaths').Death} death */
+  /**
+   * @param {import('../series/target').Target} target
+   * @param {import('../deaths/deaths').Death} death
+   */
   died (target, death) {
     this.#events?.died(target, death)
   }

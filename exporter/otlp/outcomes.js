@@ -22,17 +22,27 @@ class Outcomes {
     for (const outcome of OUTCOMES) counts.set(`${signal} ${outcome}`, 0)
   }
 
-  /** @param {typeof OUTCOMES[number]} outcome @param {number} count */
+  /**
+   * @param {typeof OUTCOMES[number]} outcome
+   * @param {number} count
+   */
   add (outcome, count) {
     const key = `${this.#signal} ${outcome}`
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + count)
   }
 
-  /** @param {import('./sender').Sent} sent @param {number} count readings, or events */
+  /**
+   * @param {import('./sender').Sent} sent
+   * @param {number} count readings, or events
+   */
   sent ({ outcome, message }, count) {
     this.add(outcome, count)
     const fails = outcome !== 'delivered'
-    if (fails !== this.#failing) this.#log[fails ? 'warn' : 'info'](`--otlp: ${this.#signal} ${fails ? `do not arrive: ${message}` : 'arrive again'}`)
+    if (fails !== this.#failing) {
+      this.#log[fails ? 'warn' : 'info'](
+        `--otlp: ${this.#signal} ${fails ? `do not arrive: ${message}` : 'arrive again'}`
+      )
+    }
     this.#failing = fails
   }
 }

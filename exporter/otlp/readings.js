@@ -15,7 +15,8 @@ const { scope } = require('./scope')
 /** @typedef {import('../series/target').Target} Target */
 
 /**
- * What is known of one target, or of the exporter, at one moment. It holds no target: those that ended are heavy.
+ * What is known of one target, or of the exporter, at one moment. It holds no target: those that
+ * ended are heavy.
  * @typedef {object} Reading
  * @property {import('@opentelemetry/resources').Resource} resource
  * @property {import('@opentelemetry/sdk-metrics').MetricData[]} metrics cumulative
@@ -25,7 +26,9 @@ const { scope } = require('./scope')
 
 const rows = otelRows([...targetMetrics, ...compatMetrics, ...otelMetrics])
 const ownRows = otelRows(exporterMetrics)
-const startUnknown = new Set([...rows, ...ownRows].filter(({ form }) => form.startUnknown).map(({ form }) => form.name))
+const startUnknown = new Set(
+  [...rows, ...ownRows].filter(({ form }) => form.startUnknown).map(({ form }) => form.name)
+)
 
 /** Reads targets, and remembers what of them was taken where differences are wanted. */
 class Readings {
@@ -59,7 +62,10 @@ class Readings {
     if (target.hello.startedAtUnixMs < this.#beganUnixMs) this.taken(reading)
   }
 
-  /** @param {Target} target with a frame @returns {Reading} */
+  /**
+   * @param {Target} target with a frame
+   * @returns {Reading}
+   */
   of (target) {
     const frame = /** @type {import('memwatch/frame').Frame} */ (target.frame)
     const atUnixMs = this.#now()
@@ -72,13 +78,25 @@ class Readings {
       seenUnixMs: frame.atUnixMs - 1000 * target.watchedSeconds,
       nowUnixMs: atUnixMs
     })
-    return { resource: resourceOf(target, this.#around), metrics, atUnixMs, deltas: this.#deltasOf(target, target.hello.startedAtUnixMs >= this.#beganUnixMs) }
+    return {
+      resource: resourceOf(target, this.#around),
+      metrics,
+      atUnixMs,
+      deltas: this.#deltasOf(target, target.hello.startedAtUnixMs >= this.#beganUnixMs)
+    }
   }
 
-  /** @param {import('../catalog/exporter-metrics').ExporterState} state @returns {Reading} of the exporter itself */
+  /**
+   * @param {import('../catalog/exporter-metrics').ExporterState} state
+   * @returns {Reading} of the exporter itself
+   */
   own (state) {
     const atUnixMs = this.#now()
-    const metrics = metricData(ownRows, row => row.read(state), { startUnixMs: performance.timeOrigin, seenUnixMs: performance.timeOrigin, nowUnixMs: atUnixMs })
+    const metrics = metricData(ownRows, row => row.read(state), {
+      startUnixMs: performance.timeOrigin,
+      seenUnixMs: performance.timeOrigin,
+      nowUnixMs: atUnixMs
+    })
     return { resource: this.#ownResource, metrics, atUnixMs, deltas: this.#deltasOf(this, true) }
   }
 
@@ -93,7 +111,10 @@ class Readings {
     deltas?.taken(metrics, atUnixMs)
   }
 
-  /** @param {object} whose @param {boolean} fromStart */
+  /**
+   * @param {object} whose
+   * @param {boolean} fromStart
+   */
   #deltasOf (whose, fromStart) {
     if (!this.#wanted) return undefined
     let deltas = this.#deltas.get(whose)

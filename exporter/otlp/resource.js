@@ -7,7 +7,10 @@ const { Witness } = require('../process/witness')
 const { identityOf } = require('../series/targets')
 const { containerId, tryRead } = require('./surroundings')
 
-/** The name space that OpenTelemetry sets aside for instances that are known by something else: its resource conventions, service.instance.id. */
+/**
+ * The name space that OpenTelemetry sets aside for instances that are known by something else: its
+ * resource conventions, service.instance.id.
+ */
 const INSTANCES = Buffer.from('4d63009a8d0f11eeaad74c796ed8e320', 'hex')
 
 /** A name-based UUID, version 5 of RFC 9562. @param {string} name */
@@ -26,7 +29,10 @@ const podAttributes = ({ pod = {} }) => ({
   ...(pod.container && { 'k8s.container.name': pod.container })
 })
 
-/** Kept for as long as their targets, and the same each time. @type {WeakMap<import('../series/target').Target, import('@opentelemetry/resources').Resource>} */
+/**
+ * Kept for as long as their targets, and the same each time.
+ * @type {WeakMap<import('../series/target').Target, import('@opentelemetry/resources').Resource>}
+ */
 const known = new WeakMap()
 
 /**
@@ -40,7 +46,9 @@ function resourceOf (target, around, read = file => fs.readFileSync(file, 'latin
   if (found) return found
   const { hello, name, thread } = target
   // A pid is believed only with its start time: Witness.
-  const container = Witness.of(hello, { read }) ? containerId(tryRead(`/proc/${hello.pid}/cgroup`, read)) : undefined
+  const container = Witness.of(hello, { read })
+    ? containerId(tryRead(`/proc/${hello.pid}/cgroup`, read))
+    : undefined
   const resource = resourceFromAttributes({
     ...around.all,
     // The containers of a pod share its host name.

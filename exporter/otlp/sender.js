@@ -2,18 +2,23 @@
 
 const { createOtlpHttpExportDelegate } = require('@opentelemetry/otlp-exporter-base/node-http')
 
-/** What is granted beyond the timeout, which is of silence: a receiver that answers byte by byte must not hold us for ever. */
+/**
+ * What is granted beyond the timeout, which is of silence: a receiver that answers byte by byte
+ * must not hold us for ever.
+ */
 const GRACE_MS = 1000
 /** HTTP statuses of 4xx that a later try may change. */
 const WORTH_A_RETRY = new Set([408, 425, 429])
 
 /**
  * How one request ended. final: the receiver will not take this, ever.
- * @typedef {{ outcome: 'delivered' | 'rejected', message?: string } | { outcome: 'failed', final: boolean, message: string }} Sent
+ * @typedef {{ outcome: 'delivered' | 'rejected', message?: string } | { outcome: 'failed', final:
+ *   boolean, message: string }} Sent
  */
 
 /**
- * Sends requests of one signal, one at a time. What is sent again, and when, is OpenTelemetry's: within the timeout, and never after it.
+ * Sends requests of one signal, one at a time. What is sent again, and when, is OpenTelemetry's:
+ * within the timeout, and never after it.
  * @template Response
  */
 class Sender {
@@ -21,40 +26,72 @@ class Sender {
   #delegate
   /** @type {import('node:http').Agent | undefined} */
   #agent
-  /** What the receiver said it did not take of the request that is under way. @type {string | undefined} */
+  /**
+   * What the receiver said it did not take of the request that is under way.
+   * @type {string | undefined}
+   */
   #refusal
 
   /**
    * @param {object} options
    * @param {import('./settings').HttpOptions} options.http
-   * @param {(bytes: Uint8Array) => { partialSuccess?: { errorMessage?: string, rejectedDataPoints?: number, rejectedLogRecords?: number } }} options.readAnswer
+   * @param {(bytes: Uint8Array) => { partialSuccess?: { errorMessage?: string, rejectedDataPoints?:
+   *   number, rejectedLogRecords?: number } }} options.readAnswer
    */
   constructor ({ http, readAnswer }) {
     this.#http = http
-    this.#delegate = createOtlpHttpExportDelegate({
-      ...http,
-      agentFactory: async protocol => (this.#agent = await http.agentFactory(protocol))
-    }, {
-      /** @param {Uint8Array[]} parts whole requests: protobuf joins what repeats, so their bytes one after the other are one, too */
-      serializeRequest: parts => Buffer.concat(parts),
-      deserializeResponse: bytes => {
-        const answer = readAnswer(bytes)
-        const { rejectedDataPoints = 0, rejectedLogRecords = 0, errorMessage = '' } = answer.partialSuccess ?? {}
-        if (rejectedDataPoints + rejectedLogRecords > 0) this.#refusal = `${rejectedDataPoints + rejectedLogRecords} were rejected: ${errorMessage}`
-        return answer
-      }
-    }, 'otlp_http_metric_exporter', { name: 'metric_data_point', countItems: parts => parts.length }, undefined)
+    this.#delegate = createOtlpHttpExportDelegate(
+      {
+        ...http,
+        agentFactory: async protocol => (this.#agent = await http.agentFactory(protocol))
+      },
+      {
+        /**
+         * @param {Uint8Array[]} parts whole requests: protobuf joins what repeats, so their bytes
+         *   one after the other are one, too
+         */
+        serializeRequest: parts => Buffer.concat(parts),
+        deserializeResponse: bytes => {
+          const answer = readAnswer(bytes)
+          const {
+            rejectedDataPoints = 0,
+            rejectedLogRecords = 0,
+            errorMessage = ''
+          } = answer.partialSuccess ?? {}
+          if (rejectedDataPoints + rejectedLogRecords > 0) {
+            this.#refusal = `${rejectedDataPoints + rejectedLogRecords} were rejected: ` +
+              `${errorMessage}`
+          }
+          return answer
+        }
+      },
+      'otlp_http_metric_exporter',
+      { name: 'metric_data_point', countItems: parts => parts.length },
+      undefined
+    )
   }
 
-  /** @param {Uint8Array[]} parts @returns {Promise<Sent>} never rejected */
+  /**
+   * @param {Uint8Array[]} parts
+   * @returns {Promise<Sent>} never rejected
+   */
   send (parts) {
     this.#refusal = undefined
     return new Promise(resolve => {
-      // The connection is cut, which ends the request, one way or the other: what was answered by 200 was taken.
-      const deadline = setTimeout(() => this.#agent?.destroy(), this.#http.timeoutMillis + GRACE_MS).unref()
+      // The connection is cut, which ends the request, one way or the other: what was answered by
+      // 200 was taken.
+      const deadline = setTimeout(
+        () => this.#agent?.destroy(),
+        this.#http.timeoutMillis + GRACE_MS
+      ).unref()
       this.#delegate.export(parts, ({ code, error }) => {
         clearTimeout(deadline)
-        if (code === 0) return resolve({ outcome: this.#refusal ? 'rejected' : 'delivered', message: this.#refusal })
+        if (code === 0) {
+          return resolve({
+            outcome: this.#refusal ? 'rejected' : 'delivered',
+            message: this.#refusal
+          })
+        }
         const status = Number(/** @type {{ code?: number } | undefined} */ (error)?.code)
         resolve({
           outcome: 'failed',

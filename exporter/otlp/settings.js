@@ -9,7 +9,10 @@ const EVERY_MS = 60_000
 /** More often there is nothing new: agents send one frame a second. */
 const LEAST_MS = 1000
 
-/** What travels as what changed since the last export. @type {Record<string, { sums: boolean, histograms: boolean }>} */
+/**
+ * What travels as what changed since the last export.
+ * @type {Record<string, { sums: boolean, histograms: boolean }>}
+ */
 const DELTAS = {
   cumulative: { sums: false, histograms: false },
   delta: { sums: true, histograms: true },
@@ -17,13 +20,18 @@ const DELTAS = {
   lowmemory: { sums: false, histograms: true }
 }
 
-/** @typedef {ReturnType<typeof convertLegacyHttpOptions>} HttpOptions address, headers, timeout, compression, certificates */
+/**
+ * @typedef {ReturnType<typeof convertLegacyHttpOptions>} HttpOptions address, headers, timeout,
+ *   compression, certificates
+ */
 
 /**
- * What `--otlp` and OpenTelemetry's own variables say. Headers, timeouts, compression and certificates come from these variables only.
+ * What `--otlp` and OpenTelemetry's own variables say. Headers, timeouts, compression and
+ * certificates come from these variables only.
  * @param {string} to an address, or `env`
  * @param {NodeJS.ProcessEnv} [env]
- * @returns {{ metrics?: HttpOptions, logs?: HttpOptions, everyMs: number, deltas: { sums: boolean, histograms: boolean }, problems: string[] }}
+ * @returns {{ metrics?: HttpOptions, logs?: HttpOptions, everyMs: number, deltas: { sums: boolean,
+ *   histograms: boolean }, problems: string[] }}
  *   problems: values that cannot be used, in words
  */
 function readSettings (to, env = process.env) {
@@ -32,17 +40,33 @@ function readSettings (to, env = process.env) {
   // OpenTelemetry goes on with its defaults, and says so here only.
   const say = (/** @type {string} */ text) => { problems.push(text) }
   diag.setLogger({ error: say, warn: say, info () {}, debug () {}, verbose () {} }, DiagLogLevel.WARN)
-  /** @param {string} signal @param {string} path */
+  /**
+   * @param {string} signal
+   * @param {string} path
+   */
   const http = (signal, path) => convertLegacyHttpOptions({
     ...(to !== 'env' && { url: `${to.replace(/\/$/, '')}/${path}` }),
     userAgent: `memwatch/${version}`,
-    // Of each signal one request is under way, and the one before is forgotten a moment after its answer.
+    // Of each signal one request is under way, and the one before is forgotten a moment after its
+    // answer.
     concurrencyLimit: 2
   }, signal, path, { 'Content-Type': 'application/x-protobuf' })
   const everyMs = Number(env.OTEL_METRIC_EXPORT_INTERVAL || EVERY_MS)
-  const preference = (env.OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE || 'cumulative').toLowerCase()
-  if (!(everyMs >= LEAST_MS)) say(`OTEL_METRIC_EXPORT_INTERVAL: expected at least ${LEAST_MS} ms, got ${env.OTEL_METRIC_EXPORT_INTERVAL}`)
-  if (!DELTAS[preference]) say(`OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: expected one of ${Object.keys(DELTAS).join(', ')}, got ${preference}`)
+  const preference = (
+    env.OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE || 'cumulative'
+  ).toLowerCase()
+  if (!(everyMs >= LEAST_MS)) {
+    say(
+      `OTEL_METRIC_EXPORT_INTERVAL: expected at least ${LEAST_MS} ms, got ` +
+        `${env.OTEL_METRIC_EXPORT_INTERVAL}`
+    )
+  }
+  if (!DELTAS[preference]) {
+    say(
+      'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: expected one of ' +
+        `${Object.keys(DELTAS).join(', ')}, got ${preference}`
+    )
+  }
   const settings = {
     ...(env.OTEL_METRICS_EXPORTER !== 'none' && { metrics: http('METRICS', 'v1/metrics') }),
     ...(env.OTEL_LOGS_EXPORTER !== 'none' && { logs: http('LOGS', 'v1/logs') }),

@@ -6,15 +6,24 @@ const { envDetector } = require('@opentelemetry/resources')
 
 const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
 /** Names that the downward API is commonly given. */
-const DOWNWARD = Object.freeze({ POD_NAME: 'k8s.pod.name', POD_NAMESPACE: 'k8s.namespace.name', POD_UID: 'k8s.pod.uid', NODE_NAME: 'k8s.node.name' })
+const DOWNWARD = Object.freeze({
+  POD_NAME: 'k8s.pod.name',
+  POD_NAMESPACE: 'k8s.namespace.name',
+  POD_UID: 'k8s.pod.uid',
+  NODE_NAME: 'k8s.node.name'
+})
 /** What OTEL_RESOURCE_ATTRIBUTES may say of the exporter's own container only. */
-const OWN = /^(service\.(name|instance\.id|version)$|process\.|container\.|k8s\.container\.|telemetry\.)/
+const OWN =
+  /^(service\.(name|instance\.id|version)$|process\.|container\.|k8s\.container\.|telemetry\.)/
 /** What they may say of the pod or machine: true of those that share it. */
 const SHARED = /^(k8s|host)\./
 
 /** @typedef {Record<string, any>} Attributes */
 
-/** @param {string} file @param {(file: string) => string} read */
+/**
+ * @param {string} file
+ * @param {(file: string) => string} read
+ */
 function tryRead (file, read) {
   try {
     return read(file)
@@ -23,36 +32,60 @@ function tryRead (file, read) {
   }
 }
 
-/** @param {string} cgroup text of /proc/PID/cgroup @returns {string | undefined} */
+/**
+ * @param {string} cgroup text of /proc/PID/cgroup
+ * @returns {string | undefined}
+ */
 const containerId = cgroup => /([0-9a-f]{64})(?:\.scope)?$/m.exec(cgroup)?.[1]
 
-/** @param {string} text of /proc/PID/cgroup or mountinfo @returns {string | undefined} */
-const podUid = text => /(?:\/pods?\/|[-/]pod)([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})/.exec(text)?.[1].replaceAll('_', '-')
+/**
+ * @param {string} text of /proc/PID/cgroup or mountinfo
+ * @returns {string | undefined}
+ */
+const podUid = text =>
+  /(?:\/pods?\/|[-/]pod)([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})/
+    .exec(text)?.[1]
+    .replaceAll('_', '-')
 
 /**
- * What the exporter knows of where it runs: OTEL_RESOURCE_ATTRIBUTES before the downward API, that before what Kubernetes leaves in each
- * container.
+ * What the exporter knows of where it runs: OTEL_RESOURCE_ATTRIBUTES before the downward API, that
+ * before what Kubernetes leaves in each container.
  * @param {object} [dependencies]
- * @param {NodeJS.ProcessEnv} [dependencies.env] @param {string} [dependencies.hostname] @param {(file: string) => string} [dependencies.read]
- * @returns {{ own: Attributes, shared: Attributes, all: Attributes, hostname: string }} own: of this process; shared: of the pod and machine; all: of
- *   everything here, such as deployment.environment.name
+ * @param {NodeJS.ProcessEnv} [dependencies.env]
+ * @param {string} [dependencies.hostname]
+ * @param {(file: string) => string} [dependencies.read]
+ * @returns {{ own: Attributes, shared: Attributes, all: Attributes, hostname: string }} own: of
+ *   this process; shared: of the pod and machine; all: of everything here, such as
+ *   deployment.environment.name
  */
-function surroundings ({ env = process.env, hostname = os.hostname(), read = file => fs.readFileSync(file, 'latin1') } = {}) {
+function surroundings ({
+  env = process.env,
+  hostname = os.hostname(),
+  read = file => fs.readFileSync(file, 'latin1')
+} = {}) {
   const given = Object.entries(envDetector.detect({}).attributes ?? {})
   const cgroup = tryRead('/proc/self/cgroup', read)
   const inKubernetes = Boolean(env.KUBERNETES_SERVICE_HOST)
-  const uid = podUid(cgroup) ?? (inKubernetes ? podUid(tryRead('/proc/self/mountinfo', read)) : undefined)
+  const uid =
+    podUid(cgroup) ?? (inKubernetes ? podUid(tryRead('/proc/self/mountinfo', read)) : undefined)
   const namespace = inKubernetes && tryRead(NAMESPACE_FILE, read).trim()
   const id = containerId(cgroup)
   return {
     hostname,
-    own: { ...(id && { 'container.id': id }), ...Object.fromEntries(given.filter(([name]) => OWN.test(name))) },
+    own: {
+      ...(id && { 'container.id': id }),
+      ...Object.fromEntries(given.filter(([name]) => OWN.test(name)))
+    },
     shared: {
       // The name of a pod is its host name, unless it says otherwise.
       ...(inKubernetes && { 'k8s.pod.name': hostname }),
       ...(namespace && { 'k8s.namespace.name': namespace }),
       ...(uid && { 'k8s.pod.uid': uid }),
-      ...Object.fromEntries(Object.entries(DOWNWARD).flatMap(([variable, name]) => env[variable] ? [[name, env[variable]]] : [])),
+      ...Object.fromEntries(
+        Object.entries(DOWNWARD).flatMap(([variable, name]) =>
+          env[variable] ? [[name, env[variable]]] : []
+        )
+      ),
       ...Object.fromEntries(given.filter(([name]) => !OWN.test(name) && SHARED.test(name)))
     },
     all: Object.fromEntries(given.filter(([name]) => !OWN.test(name) && !SHARED.test(name)))

@@ -7,7 +7,9 @@ import { time } from './verdict.mjs'
 const ASK_EVERY_MS = 1000
 const SHOWN = 10
 
-/** Profiles and snapshots of one target: take, list, download, draw, and the lines they point at. */
+/**
+ * Profiles and snapshots of one target: take, list, download, draw, and the lines they point at.
+ */
 export class Captures {
   #target
   #thread
@@ -33,10 +35,24 @@ export class Captures {
       this.#seconds.max = String(mostSeconds)
       this.#seconds.disabled = mostSeconds === 0
     }
-    this.#kind = h('select', { 'aria-label': 'What to capture', onchange: explain }, ...Object.keys(kinds).map(kind => h('option', { value: kind }, kind.replaceAll('_', ' '))))
+    this.#kind = h(
+      'select',
+      { 'aria-label': 'What to capture', onchange: explain },
+      ...Object.keys(kinds).map(kind => h('option', { value: kind }, kind.replaceAll('_', ' ')))
+    )
     this.#seconds = h('input', { type: 'number', min: 0, 'aria-label': 'Seconds' })
     this.#frame = h('iframe', { title: 'Flame graph' })
-    this.#dialog = h('dialog', { 'aria-label': 'Flame graph', onclose: () => { this.#frame.src = 'about:blank' } }, h('form', { method: 'dialog' }, h('button', {}, 'Close')), this.#frame)
+    this.#dialog = h(
+      'dialog',
+      {
+        'aria-label': 'Flame graph',
+        onclose: () => {
+          this.#frame.src = 'about:blank'
+        }
+      },
+      h('form', { method: 'dialog' }, h('button', {}, 'Close')),
+      this.#frame
+    )
     this.element = h('section', { 'aria-label': 'Captures' },
       h('h2', {}, 'Captures'),
       h('form', { class: 'bar', onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); this.#take() } }, this.#kind, h('label', {}, this.#seconds, ' seconds '), h('button', {}, 'Take')),
@@ -49,7 +65,11 @@ export class Captures {
     const kind = this.#kind.value
     try {
       const seconds = this.#seconds.disabled ? undefined : this.#seconds.value
-      await ask(`targets/${encodeURIComponent(this.#target)}/captures`, { kind, seconds, thread: this.#thread }, 'POST')
+      await ask(
+        `targets/${encodeURIComponent(this.#target)}/captures`,
+        { kind, seconds, thread: this.#thread },
+        'POST'
+      )
       setText(this.#said, `A ${kind.replaceAll('_', ' ')} is being taken …`)
     } catch (error) {
       if (!(error instanceof Refused)) throw error
@@ -63,9 +83,14 @@ export class Captures {
     clearTimeout(this.#timer)
     /** @type {any[]} */
     const captures = (await ask('captures', { target: this.#target }).catch(() => [])).filter((/** @type {any} */ { thread }) => thread === this.#thread).slice(0, SHOWN)
-    if (captures.some(({ state }) => state === 'running')) this.#timer = setTimeout(() => this.refresh(), ASK_EVERY_MS)
-    else if (this.#said.textContent?.endsWith('…')) setText(this.#said, 'Done.')
-    fill(this.#list, captures, () => captures.length === 0 ? h('p', {}, 'None is kept.') : captures.map(capture => this.#item(capture)))
+    if (captures.some(({ state }) => state === 'running')) {
+      this.#timer = setTimeout(() => this.refresh(), ASK_EVERY_MS)
+    } else if (this.#said.textContent?.endsWith('…')) setText(this.#said, 'Done.')
+    fill(this.#list, captures, () =>
+      captures.length === 0
+        ? h('p', {}, 'None is kept.')
+        : captures.map(capture => this.#item(capture))
+    )
   }
 
   /** @param {any} capture */
@@ -74,19 +99,81 @@ export class Captures {
     const isProfile = kind.endsWith('_profile')
     const last = parts.at(-1)
     const of = `${kind.replaceAll('_', ' ')} of ${new Date(requestedUnixMs).toLocaleTimeString()}`
-    return h('article', { class: 'capture' },
-      h('p', {}, h('strong', {}, kind.replaceAll('_', ' ')), ' ', time(requestedUnixMs), diagnosis ? `, taken by itself for ${diagnosis}` : '', `: ${state}`, error ? `: ${error}` : ''),
-      state === 'done' && h('p', { class: 'links' },
-        ...parts.map((/** @type {any} */ { part, bytes }) => h('a', { href: apiPath(`captures/${id}/${part}`), download: true, 'aria-label': `Download ${part}, ${of}` }, `${part}, ${formatBytes(bytes)}`)),
-        isProfile && h('a', { href: apiPath(`captures/${id}/${last.part}`, { format: 'pprof' }), download: true, 'aria-label': `Download pprof, ${of}` }, 'pprof'),
-        suspects && h('a', { href: apiPath(`captures/${id}/suspects.md`), 'aria-label': `Suspects as Markdown, ${of}` }, 'suspects.md'),
-        isProfile && h('button', { type: 'button', 'aria-label': `Flame graph, ${of}`, onclick: () => this.#draw(capture) }, 'Flame graph')),
-      suspects && h('ol', {}, ...suspects.sites.slice(0, 5).map((/** @type {any} */ { text }) => h('li', {}, h('code', {}, text)))))
+    return h(
+      'article',
+      { class: 'capture' },
+      h(
+        'p',
+        {},
+        h('strong', {}, kind.replaceAll('_', ' ')),
+        ' ',
+        time(requestedUnixMs),
+        diagnosis ? `, taken by itself for ${diagnosis}` : '',
+        `: ${state}`,
+        error ? `: ${error}` : ''
+      ),
+      state === 'done' &&
+        h(
+          'p',
+          { class: 'links' },
+          ...parts.map((/** @type {any} */ { part, bytes }) =>
+            h(
+              'a',
+              {
+                href: apiPath(`captures/${id}/${part}`),
+                download: true,
+                'aria-label': `Download ${part}, ${of}`
+              },
+              `${part}, ${formatBytes(bytes)}`
+            )
+          ),
+          isProfile &&
+            h(
+              'a',
+              {
+                href: apiPath(`captures/${id}/${last.part}`, { format: 'pprof' }),
+                download: true,
+                'aria-label': `Download pprof, ${of}`
+              },
+              'pprof'
+            ),
+          suspects &&
+            h(
+              'a',
+              {
+                href: apiPath(`captures/${id}/suspects.md`),
+                'aria-label': `Suspects as Markdown, ${of}`
+              },
+              'suspects.md'
+            ),
+          isProfile &&
+            h(
+              'button',
+              {
+                type: 'button',
+                'aria-label': `Flame graph, ${of}`,
+                onclick: () => this.#draw(capture)
+              },
+              'Flame graph'
+            )
+        ),
+      suspects &&
+        h(
+          'ol',
+          {},
+          ...suspects.sites
+            .slice(0, 5)
+            .map((/** @type {any} */ { text }) => h('li', {}, h('code', {}, text)))
+        )
+    )
   }
 
   /** @param {any} capture */
   #draw ({ id, kind, target, thread, parts }) {
-    const search = new URLSearchParams({ profileURL: apiPath(`captures/${id}/${parts.at(-1).part}`), title: `${target} ${thread} ${kind}` })
+    const search = new URLSearchParams({
+      profileURL: apiPath(`captures/${id}/${parts.at(-1).part}`),
+      title: `${target} ${thread} ${kind}`
+    })
     this.#frame.src = `/flame/#${search.toString().replaceAll('+', '%20')}`
     this.#dialog.showModal()
   }

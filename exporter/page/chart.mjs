@@ -3,12 +3,17 @@ import { formatValue } from './format.mjs'
 
 /** @type {typeof import('uplot')} a script of its own: it is no module that browsers know */
 const Plot = /** @type {any} */ (globalThis).uPlot
-/** @typedef {import('uplot')} PlotView @typedef {import('./charts.mjs').Chart} Chart @typedef {import('./history.mjs').History} History */
+/**
+ * @typedef {import('uplot')} PlotView
+ * @typedef {import('./charts.mjs').Chart} Chart
+ * @typedef {import('./history.mjs').History} History
+ */
 
 /**
  * What is drawn over a chart.
  * @typedef {object} Mark
- * @property {'level' | 'line' | 'moment'} as a level right across, a line between two points, a moment from top to bottom
+ * @property {'level' | 'line' | 'moment'} as a level right across, a line between two points, a
+ *   moment from top to bottom
  * @property {string} label
  * @property {string} colour a custom property of page.css
  * @property {string} [scale]
@@ -18,12 +23,17 @@ const Plot = /** @type {any} */ (globalThis).uPlot
 const HEIGHT = 200
 /** Steps of an axis of bytes. */
 const BINARY_STEPS = Array.from({ length: 31 }, (_, i) => 2 ** (10 + i))
-/** A level that is further above all that is drawn would flatten it: it is named at the top instead. */
+/**
+ * A level that is further above all that is drawn would flatten it: it is named at the top instead.
+ */
 const FAR_ABOVE = 3
 /** For the words of the highest level. */
 const ROOM_ABOVE = 1.15
 
-/** One chart: a figure with a heading, a legend of the newest values (or those under the pointer), and what the evidence says. */
+/**
+ * One chart: a figure with a heading, a legend of the newest values (or those under the pointer),
+ * and what the evidence says.
+ */
 export class ChartView {
   #chart
   #legend
@@ -37,7 +47,10 @@ export class ChartView {
   #gcTimes = []
   /** The values themselves, not as stacked, series by series. @type {(number | null)[][]} */
   #values = []
-  /** Of each row of the plot the row of the values: there are empty ones between. @type {(number | undefined)[]} */
+  /**
+   * Of each row of the plot the row of the values: there are empty ones between.
+   * @type {(number | undefined)[]}
+   */
   #rows = []
 
   /** @param {Chart} chart */
@@ -46,7 +59,14 @@ export class ChartView {
     this.#legend = h('ul', { class: 'legend' })
     this.#caption = h('ul', { class: 'evidence' })
     this.#canvas = h('div', { class: 'canvas', role: 'img', 'aria-label': chart.title })
-    this.element = h('figure', { class: 'chart', id: `chart-${chart.id}` }, h('figcaption', {}, h('h3', {}, chart.title), h('p', { class: 'help' }, chart.help)), this.#canvas, this.#legend, this.#caption)
+    this.element = h(
+      'figure',
+      { class: 'chart', id: `chart-${chart.id}` },
+      h('figcaption', {}, h('h3', {}, chart.title), h('p', { class: 'help' }, chart.help)),
+      this.#canvas,
+      this.#legend,
+      this.#caption
+    )
   }
 
   /**
@@ -58,14 +78,23 @@ export class ChartView {
       this.#marks = marks
       this.#plot?.redraw(false, true)
     }
-    if (this.#caption.textContent !== evidence.join('')) this.#caption.replaceChildren(...evidence.map(sentence => h('li', {}, sentence)))
+    if (this.#caption.textContent !== evidence.join('')) {
+      this.#caption.replaceChildren(...evidence.map(sentence => h('li', {}, sentence)))
+    }
   }
 
   /** @param {History} history */
   show (history) {
     const { draws, stacked = false, gcMarks = false } = this.#chart
     this.#values = draws.map(({ read }) => history.map(row => read(row)))
-    this.#gcTimes = gcMarks ? history.times.filter((_, i) => i > 0 && (history.row(i).last('liveHeapMajors') ?? 0) > (history.row(i - 1).last('liveHeapMajors') ?? Infinity)) : []
+    this.#gcTimes = gcMarks
+      ? history.times.filter(
+        (_, i) =>
+          i > 0 &&
+            (history.row(i).last('liveHeapMajors') ?? 0) >
+              (history.row(i - 1).last('liveHeapMajors') ?? Infinity)
+      )
+      : []
     const { times, columns, rows } = withGaps(history, stacked ? stack(this.#values) : this.#values)
     this.#rows = rows
     // The topmost area is drawn first: each covers the foot of the one before.
@@ -75,7 +104,9 @@ export class ChartView {
       const to = history.lastTime
       this.#plot.batch(() => {
         this.#plot?.setData(data, false)
-        if (from !== undefined && to !== undefined) this.#plot?.setScale('x', { min: from, max: to })
+        if (from !== undefined && to !== undefined) {
+          this.#plot?.setScale('x', { min: from, max: to })
+        }
       })
     } else if (times.length > 0) {
       this.#draw(data)
@@ -106,23 +137,61 @@ export class ChartView {
     const ink = colour('--ink')
     const grid = { stroke: colour('--rule'), width: 1 }
     const axis = (/** @type {string} */ scale, /** @type {string} */ of, /** @type {number} */ side) => ({ scale, side, stroke: ink, grid: side === 3 ? grid : { show: false }, ticks: grid, size: 70, ...(of === 'bytes' && { incrs: BINARY_STEPS }), values: (/** @type {PlotView} */ _, /** @type {number[]} */ ticks) => ticks.map(tick => formatValue(tick, of)) })
-    const series = draws.map(({ label, colour: name, scale = 'y' }) => ({ label, scale, stroke: colour(name), width: 1.5, fill: stacked ? colour(name) : undefined, points: { show: false }, spanGaps: false }))
-    this.#plot = new Plot({
-      width: this.#canvas.clientWidth || 600,
-      height: HEIGHT,
-      legend: { show: false },
-      cursor: { sync: { key: 'memwatch' }, y: false, drag: { x: false, y: false } },
-      scales: { x: { time: true }, y: { range: (_, __, most) => this.#range(most, 'y') }, ...(rightUnit && { right: { range: (/** @type {PlotView} */ _, /** @type {number} */ __, /** @type {number} */ most) => this.#range(most, 'right') } }) },
-      axes: [{ stroke: ink, grid, ticks: grid, space: 90, values: timesOf }, axis('y', unit, 3), ...(rightUnit ? [axis('right', rightUnit, 1)] : [])],
-      series: [{}, ...(stacked ? series.toReversed() : series)],
-      hooks: { draw: [plot => this.#drawMarks(plot)], setCursor: [() => this.#tell()] }
-    }, data, this.#canvas)
+    const series = draws.map(({ label, colour: name, scale = 'y' }) => ({
+      label,
+      scale,
+      stroke: colour(name),
+      width: 1.5,
+      fill: stacked ? colour(name) : undefined,
+      points: { show: false },
+      spanGaps: false
+    }))
+    this.#plot = new Plot(
+      {
+        width: this.#canvas.clientWidth || 600,
+        height: HEIGHT,
+        legend: { show: false },
+        cursor: { sync: { key: 'memwatch' }, y: false, drag: { x: false, y: false } },
+        scales: {
+          x: { time: true },
+          y: { range: (_, __, most) => this.#range(most, 'y') },
+          ...(rightUnit && {
+            right: {
+              range: (
+                /** @type {PlotView} */ _,
+                /** @type {number} */ __,
+                /** @type {number} */ most
+              ) => this.#range(most, 'right')
+            }
+          })
+        },
+        axes: [
+          { stroke: ink, grid, ticks: grid, space: 90, values: timesOf },
+          axis('y', unit, 3),
+          ...(rightUnit ? [axis('right', rightUnit, 1)] : [])
+        ],
+        series: [{}, ...(stacked ? series.toReversed() : series)],
+        hooks: { draw: [plot => this.#drawMarks(plot)], setCursor: [() => this.#tell()] }
+      },
+      data,
+      this.#canvas
+    )
   }
 
-  /** From nothing to the most that is drawn, or a level that is not too far above. @param {number | null} most @param {string} scale @returns {[number, number]} */
+  /**
+   * From nothing to the most that is drawn, or a level that is not too far above.
+   * @param {number | null} most
+   * @param {string} scale
+   * @returns {[number, number]}
+   */
   #range (most, scale) {
     const highest = most ?? 0
-    const levels = this.#marks.filter(({ as, scale: of = 'y', at }) => as === 'level' && of === scale && (highest === 0 || at[0] <= FAR_ABOVE * highest)).map(({ at }) => at[0])
+    const levels = this.#marks
+      .filter(
+        ({ as, scale: of = 'y', at }) =>
+          as === 'level' && of === scale && (highest === 0 || at[0] <= FAR_ABOVE * highest)
+      )
+      .map(({ at }) => at[0])
     return [0, ROOM_ABOVE * Math.max(highest, ...levels) || 1]
   }
 
@@ -157,20 +226,33 @@ export class ChartView {
         const x = plot.valToPos(at[0], 'x', true)
         ctx.moveTo(x, top)
         ctx.lineTo(x, top + height)
-        ctx.fillText(label, Math.min(x + 4 * scaled, left + width - ctx.measureText(label).width - 4 * scaled), top + height - 10 * scaled)
+        ctx.fillText(
+          label,
+          Math.min(x + 4 * scaled, left + width - ctx.measureText(label).width - 4 * scaled),
+          top + height - 10 * scaled
+        )
       } else if (as === 'line') {
         ctx.lineWidth = 2.5 * scaled
         ctx.moveTo(plot.valToPos(at[0], 'x', true), plot.valToPos(at[1], scale, true))
         ctx.lineTo(plot.valToPos(at[2], 'x', true), plot.valToPos(at[3], scale, true))
         ctx.lineWidth = 2.5 * scaled
-        ctx.fillText(label, left + 0.3 * width, Math.max(top + 12 * scaled, plot.valToPos(at[1] + 0.5 * (at[3] - at[1]), scale, true) - 8 * scaled))
+        ctx.fillText(
+          label,
+          left + 0.3 * width,
+          Math.max(
+            top + 12 * scaled,
+            plot.valToPos(at[1] + 0.5 * (at[3] - at[1]), scale, true) - 8 * scaled
+          )
+        )
       } else {
         const y = plot.valToPos(at[0], scale, true)
         const isAbove = y < top
         ctx.moveTo(left, y)
         ctx.lineTo(left + width, y)
         const words = isAbove ? `↑ ${label}` : label
-        let foot = isAbove ? top + (12 + 13 * above++) * scaled : Math.max(top + 11 * scaled, y - 4 * scaled)
+        let foot = isAbove
+          ? top + (12 + 13 * above++) * scaled
+          : Math.max(top + 11 * scaled, y - 4 * scaled)
         while (taken.some(other => Math.abs(other - foot) < 12 * scaled)) foot += 4 * scaled
         taken.push(foot)
         ctx.fillText(words, left + width - ctx.measureText(words).width - 4 * scaled, foot)
@@ -186,21 +268,38 @@ export class ChartView {
     const { draws, unit, rightUnit, title } = this.#chart
     const pointed = this.#plot?.cursor.idx
     const at = this.#rows[pointed ?? -1] ?? (this.#values[0]?.length ?? 0) - 1
-    const shown = draws.map(({ label, colour, scale }, i) => ({ label, colour, value: this.#values[i]?.[at] ?? null, unit: (scale === 'right' ? rightUnit : unit) ?? unit }))
-    const parts = shown.map(({ label, value, unit }) => `${label} ${value === null ? '–' : formatValue(value, unit)}`)
+    const shown = draws.map(({ label, colour, scale }, i) => ({
+      label,
+      colour,
+      value: this.#values[i]?.[at] ?? null,
+      unit: (scale === 'right' ? rightUnit : unit) ?? unit
+    }))
+    const parts = shown.map(
+      ({ label, value, unit }) => `${label} ${value === null ? '–' : formatValue(value, unit)}`
+    )
     if (this.#legend.childElementCount !== shown.length) {
-      this.#legend.replaceChildren(...shown.map(({ colour }) => h('li', {}, h('span', { class: `swatch ${colour.slice(2)}` }), h('span', {}))))
+      this.#legend.replaceChildren(
+        ...shown.map(({ colour }) =>
+          h('li', {}, h('span', { class: `swatch ${colour.slice(2)}` }), h('span', {}))
+        )
+      )
     }
     parts.forEach((part, i) => setText(/** @type {Element} */ (this.#legend.children[i].lastElementChild), part))
     this.#canvas.setAttribute('aria-label', `${title}: ${parts.join(', ')}`)
   }
 }
 
-/** @param {PlotView} plot @param {number[]} ticks seconds since 1970 */
+/**
+ * @param {PlotView} plot
+ * @param {number[]} ticks seconds since 1970
+ */
 function timesOf ({ scales: { x: { min = 0, max = 0 } } }, ticks) {
   const span = Number(max) - Number(min)
   /** @type {Intl.DateTimeFormatOptions} */
-  const form = span > 172_800 ? { month: 'short', day: 'numeric', hour: '2-digit' } : { hour: '2-digit', minute: '2-digit', ...(span < 1200 && { second: '2-digit' }) }
+  const form =
+    span > 172_800
+      ? { month: 'short', day: 'numeric', hour: '2-digit' }
+      : { hour: '2-digit', minute: '2-digit', ...(span < 1200 && { second: '2-digit' }) }
   const format = new Intl.DateTimeFormat(undefined, { ...form, hourCycle: 'h23' })
   return ticks.map(tick => format.format(1000 * tick))
 }
@@ -218,7 +317,11 @@ function stack (columns) {
   }))
 }
 
-/** With an empty row where nothing was heard for longer than a step. @param {History} history @param {(number | null)[][]} columns */
+/**
+ * With an empty row where nothing was heard for longer than a step.
+ * @param {History} history
+ * @param {(number | null)[][]} columns
+ */
 function withGaps (history, columns) {
   /** @type {number[]} */
   const times = []

@@ -1,5 +1,6 @@
 /**
- * What is drawn of a target, chart by chart, from the tracks of exporter/series/tracks.js, and which evidence each chart shows.
+ * What is drawn of a target, chart by chart, from the tracks of exporter/series/tracks.js, and
+ * which evidence each chart shows.
  *
  * @typedef {object} Drawn
  * @property {string} label
@@ -7,9 +8,12 @@
  * @property {string} [scale] y, or right
  * @property {(row: import('./history.mjs').Row) => number | null} read
  *
- * How evidence is drawn. level: a line at its limit. slope: the growth that was found, through the newest points of a track. rise: how far a track may
- * still rise before it counts. text: in words only.
- * @typedef {{ as: 'level', scale?: string } | { as: 'slope' | 'rise', track: string } | { as: 'text' }} EvidenceStyle
+ * How evidence is drawn. level: a line at its limit. slope: the growth that was found, through the
+ * newest points of a track. rise: how far a track may still rise before it counts. text: in words
+ * only.
+ * @typedef
+ *   {{ as: 'level', scale?: string } | { as: 'slope' | 'rise', track: string } | { as: 'text' }}
+ *   EvidenceStyle
  *
  * @typedef {object} Chart
  * @property {string} id
@@ -21,7 +25,8 @@
  * @property {boolean} [gcMarks] ticks at major GCs
  * @property {readonly string[]} tracks that it needs
  * @property {readonly Drawn[]} draws
- * @property {(values: Record<string, any>) => ({ label: string, value: number | undefined, scale?: string })[]} lines levels that are always drawn, of a target's newest values
+ * @property {(values: Record<string, any>) => ({ label: string, value: number | undefined, scale?:
+ *   string })[]} lines levels that are always drawn, of a target's newest values
  * @property {Record<string, EvidenceStyle>} evidence by signal
  */
 
@@ -29,9 +34,15 @@
 const text = { as: 'text' }
 /** @type {{ as: 'level' }} */
 const level = { as: 'level' }
-/** @param {string} track @returns {{ as: 'rise', track: string }} */
+/**
+ * @param {string} track
+ * @returns {{ as: 'rise', track: string }}
+ */
 const rise = track => ({ as: 'rise', track })
-/** @param {string} track @returns {{ as: 'slope', track: string }} */
+/**
+ * @param {string} track
+ * @returns {{ as: 'slope', track: string }}
+ */
 const slope = track => ({ as: 'slope', track })
 /** @param {string} track */
 const last = track => (/** @type {import('./history.mjs').Row} */ row) => row.last(track)
@@ -41,7 +52,8 @@ const rate = track => (/** @type {import('./history.mjs').Row} */ row) => row.ra
 /**
  * RSS taken apart by its tracks; the exact parts of now are in the table beside it.
  * @param {import('./history.mjs').Row} row
- * @returns {{ live: number, garbage: number, buffers: number, retained: number, native: number, files: number } | null}
+ * @returns {{ live: number, garbage: number, buffers: number, retained: number, native: number,
+ *   files: number } | null}
  */
 function partsOf (row) {
   const rss = row.last('rssBytes')
@@ -51,7 +63,14 @@ function partsOf (row) {
   const live = Math.min(row.last('liveHeapBytes') ?? 0, heap)
   const retained = Math.min(row.last('allocatorSlackBytes') ?? 0, outside)
   const buffers = Math.min(row.last('externalBytes') ?? 0, outside - retained)
-  return { live, garbage: heap - live, buffers, retained, native: outside - retained - buffers, files: rss - heap - outside }
+  return {
+    live,
+    garbage: heap - live,
+    buffers,
+    retained,
+    native: outside - retained - buffers,
+    files: rss - heap - outside
+  }
 }
 /** @param {keyof NonNullable<ReturnType<typeof partsOf>>} part */
 const part = part => (/** @type {import('./history.mjs').Row} */ row) => partsOf(row)?.[part] ?? null
@@ -61,11 +80,20 @@ export const charts = [
   {
     id: 'memory',
     title: 'Where RSS is',
-    help: 'Bad: the top comes near the container limit, or what malloc retains is a large part of it.',
+    help: 'Bad: the top comes near the container limit, or what malloc retains is a large part ' +
+      'of it.',
     unit: 'bytes',
     stacked: true,
     gcMarks: true,
-    tracks: ['rssBytes', 'heapResidentBytes', 'liveHeapBytes', 'liveHeapMajors', 'outsideHeapBytes', 'externalBytes', 'allocatorSlackBytes'],
+    tracks: [
+      'rssBytes',
+      'heapResidentBytes',
+      'liveHeapBytes',
+      'liveHeapMajors',
+      'outsideHeapBytes',
+      'externalBytes',
+      'allocatorSlackBytes'
+    ],
     draws: [
       { label: 'Code, files, workers', colour: '--grey', read: part('files') },
       { label: 'Native', colour: '--violet', read: part('native') },
@@ -74,7 +102,10 @@ export const charts = [
       { label: 'Heap, live', colour: '--blue', read: part('live') },
       { label: 'Heap, garbage and free', colour: '--light-blue', read: part('garbage') }
     ],
-    lines: ({ containerLimitBytes, heapSizeLimitBytes }) => [{ label: 'container limit', value: containerLimitBytes }, { label: 'heap size limit', value: heapSizeLimitBytes }],
+    lines: ({ containerLimitBytes, heapSizeLimitBytes }) => [
+      { label: 'container limit', value: containerLimitBytes },
+      { label: 'heap size limit', value: heapSizeLimitBytes }
+    ],
     evidence: {
       rssBytes: level,
       containerLimitBytes: level,
@@ -90,10 +121,18 @@ export const charts = [
   {
     id: 'heap',
     title: 'The V8 heap',
-    help: 'Bad: what is live after major GCs (the ticks) goes up in a straight line, or stays near the limit.',
+    help: 'Bad: what is live after major GCs (the ticks) goes up in a straight line, or stays ' +
+      'near the limit.',
     unit: 'bytes',
     gcMarks: true,
-    tracks: ['heapUsedBytes', 'liveHeapBytes', 'liveHeapMajors', 'oldSpaceBytes', 'largeObjectSpaceBytes', 'codeSpaceBytes'],
+    tracks: [
+      'heapUsedBytes',
+      'liveHeapBytes',
+      'liveHeapMajors',
+      'oldSpaceBytes',
+      'largeObjectSpaceBytes',
+      'codeSpaceBytes'
+    ],
     draws: [
       { label: 'used', colour: '--light-blue', read: row => row.max('heapUsedBytes') },
       { label: 'live after the last major GC', colour: '--blue', read: last('liveHeapBytes') },
@@ -129,7 +168,14 @@ export const charts = [
     title: 'Outside the heap',
     help: 'Bad: it grows while the heap does not, or Buffers wait for a GC that comes late.',
     unit: 'bytes',
-    tracks: ['outsideHeapBytes', 'externalBytes', 'arrayBuffersBytes', 'nativeBytes', 'allocatorSlackBytes', 'mallocSpanBytes'],
+    tracks: [
+      'outsideHeapBytes',
+      'externalBytes',
+      'arrayBuffersBytes',
+      'nativeBytes',
+      'allocatorSlackBytes',
+      'mallocSpanBytes'
+    ],
     draws: [
       { label: 'all that is resident', colour: '--grey', read: last('outsideHeapBytes') },
       { label: 'external', colour: '--orange', read: row => row.max('externalBytes') },
@@ -162,25 +208,51 @@ export const charts = [
   {
     id: 'gc',
     title: 'Time in GC pauses, by kind and cause',
-    help: 'Bad: a tenth of the time or more. Scavenges and ordinary majors together: a new space that is too small; external: Buffers.',
+    help: 'Bad: a tenth of the time or more. Scavenges and ordinary majors together: a new ' +
+      'space that is too small; external: Buffers.',
     unit: 'ratio',
     stacked: true,
-    tracks: ['scavengePauseSeconds', 'ordinaryMajorPauseSeconds', 'externalMajorPauseSeconds', 'gcPauseSeconds'],
+    tracks: [
+      'scavengePauseSeconds',
+      'ordinaryMajorPauseSeconds',
+      'externalMajorPauseSeconds',
+      'gcPauseSeconds'
+    ],
     draws: [
       { label: 'scavenges', colour: '--green', read: rate('scavengePauseSeconds') },
       { label: 'major, ordinary', colour: '--blue', read: rate('ordinaryMajorPauseSeconds') },
-      { label: 'major, external memory', colour: '--orange', read: rate('externalMajorPauseSeconds') },
+      {
+        label: 'major, external memory',
+        colour: '--orange',
+        read: rate('externalMajorPauseSeconds')
+      },
       {
         label: 'other',
         colour: '--grey',
         read: row => {
           const all = row.rate('gcPauseSeconds')
-          return all === null ? null : Math.max(0, all - (row.rate('scavengePauseSeconds') ?? 0) - (row.rate('ordinaryMajorPauseSeconds') ?? 0) - (row.rate('externalMajorPauseSeconds') ?? 0))
+          return all === null
+            ? null
+            : Math.max(
+              0,
+              all -
+                  (row.rate('scavengePauseSeconds') ?? 0) -
+                  (row.rate('ordinaryMajorPauseSeconds') ?? 0) -
+                  (row.rate('externalMajorPauseSeconds') ?? 0)
+            )
         }
       }
     ],
     lines: () => [],
-    evidence: { gcPauseRatio: level, recentGcPauseRatio: level, ordinaryMajorPauseRatio: level, externalMajorPauseRatio: level, gcsLastMinute: text, majorsSeen: text, ordinaryMajorsSeen: text }
+    evidence: {
+      gcPauseRatio: level,
+      recentGcPauseRatio: level,
+      ordinaryMajorPauseRatio: level,
+      externalMajorPauseRatio: level,
+      gcsLastMinute: text,
+      majorsSeen: text,
+      ordinaryMajorsSeen: text
+    }
   },
   {
     id: 'young',
@@ -193,7 +265,12 @@ export const charts = [
       { label: 'scavenges', colour: '--green', read: rate('scavenges') },
       { label: 'majors, ordinary', colour: '--blue', read: rate('ordinaryMajors') },
       { label: 'majors, external memory', colour: '--orange', read: rate('externalMajors') },
-      { label: 'semi-space (right)', colour: '--violet', scale: 'right', read: row => row.max('semiSpaceCapacityBytes') }
+      {
+        label: 'semi-space (right)',
+        colour: '--violet',
+        scale: 'right',
+        read: row => row.max('semiSpaceCapacityBytes')
+      }
     ],
     lines: () => [],
     evidence: {
@@ -210,14 +287,28 @@ export const charts = [
     title: 'Event loop and CPU',
     help: 'Bad: the loop is busy all the time, or the container is throttled.',
     unit: 'ratio',
-    tracks: ['eventLoopActiveSeconds', 'eventLoopIdleSeconds', 'threadCpuSeconds', 'processCpuSeconds', 'cpuPeriods', 'cpuThrottledPeriods', 'runQueueWaitSeconds', 'memoryPressureSomeSeconds'],
+    tracks: [
+      'eventLoopActiveSeconds',
+      'eventLoopIdleSeconds',
+      'threadCpuSeconds',
+      'processCpuSeconds',
+      'cpuPeriods',
+      'cpuThrottledPeriods',
+      'runQueueWaitSeconds',
+      'memoryPressureSomeSeconds'
+    ],
     draws: [
       {
         label: 'loop utilization (ELU)',
         colour: '--blue',
         read: row => {
-          const [active, idle] = [row.rate('eventLoopActiveSeconds'), row.rate('eventLoopIdleSeconds')]
-          return active === null || idle === null || active + idle === 0 ? null : active / (active + idle)
+          const [active, idle] = [
+            row.rate('eventLoopActiveSeconds'),
+            row.rate('eventLoopIdleSeconds')
+          ]
+          return active === null || idle === null || active + idle === 0
+            ? null
+            : active / (active + idle)
         }
       },
       { label: 'CPU of the thread', colour: '--green', read: rate('threadCpuSeconds') },
@@ -250,7 +341,9 @@ export const charts = [
     help: 'Bad: a tenth of a second, again and again: whoever asked waits so long.',
     unit: 'seconds',
     tracks: ['longestDelaySeconds'],
-    draws: [{ label: 'longest delay', colour: '--blue', read: row => row.max('longestDelaySeconds') }],
+    draws: [
+      { label: 'longest delay', colour: '--blue', read: row => row.max('longestDelaySeconds') }
+    ],
     lines: () => [],
     evidence: { expectedWaitSeconds: level, blockedFramesRatio: text }
   },
@@ -259,7 +352,16 @@ export const charts = [
     title: 'What is open',
     help: 'Bad: it goes up and never down.',
     unit: 'count',
-    tracks: ['sockets', 'timers', 'watchers', 'childProcesses', 'threads', 'openFileDescriptors', 'nativeContexts', 'listenerWarnings'],
+    tracks: [
+      'sockets',
+      'timers',
+      'watchers',
+      'childProcesses',
+      'threads',
+      'openFileDescriptors',
+      'nativeContexts',
+      'listenerWarnings'
+    ],
     draws: [
       { label: 'sockets', colour: '--blue', read: last('sockets') },
       { label: 'timers', colour: '--green', read: last('timers') },

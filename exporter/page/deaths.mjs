@@ -5,13 +5,34 @@ import { charts } from './charts.mjs'
 import { ChartView } from './chart.mjs'
 import { time } from './verdict.mjs'
 
-/** @param {{ target?: string }} query @returns {Promise<HTMLElement | undefined>} undefined where nobody died, or that cannot be known */
+/**
+ * @param {{ target?: string }} query
+ * @returns {Promise<HTMLElement | undefined>} undefined where nobody died, or that cannot be known
+ */
 export async function deathsList (query) {
   /** @type {any[]} */
   const deaths = await ask('deaths', { ...query, limit: 20 }).catch(() => [])
   if (deaths.length === 0) return undefined
-  return h('ul', { class: 'deaths' }, ...deaths.map(({ id, target, thread, reason, sure, text, diedAtUnixMs }) => h('li', { class: reason === 'clean' ? '' : 'ill' },
-    time(diedAtUnixMs), ' ', h('a', { href: `#${new URLSearchParams({ death: id })}` }, thread === 'main' ? target : `${target} ${thread}`), ' ', h('strong', {}, reason.replaceAll('_', ' ')), ` (${sure}): ${text}`)))
+  return h(
+    'ul',
+    { class: 'deaths' },
+    ...deaths.map(({ id, target, thread, reason, sure, text, diedAtUnixMs }) =>
+      h(
+        'li',
+        { class: reason === 'clean' ? '' : 'ill' },
+        time(diedAtUnixMs),
+        ' ',
+        h(
+          'a',
+          { href: `#${new URLSearchParams({ death: id })}` },
+          thread === 'main' ? target : `${target} ${thread}`
+        ),
+        ' ',
+        h('strong', {}, reason.replaceAll('_', ' ')),
+        ` (${sure}): ${text}`
+      )
+    )
+  )
 }
 
 /** One death: why, what was found before, and its last minutes. */
@@ -30,18 +51,50 @@ export class Death {
   async #show () {
     try {
       const { death, lastMinutes } = await ask(`deaths/${encodeURIComponent(this.#id)}`)
-      const { target, thread, pid, node, text, reason, sure, diedAtUnixMs, lastFrameUnixMs, suspects, verdict } = death
+      const {
+        target,
+        thread,
+        pid,
+        node,
+        text,
+        reason,
+        sure,
+        diedAtUnixMs,
+        lastFrameUnixMs,
+        suspects,
+        verdict
+      } = death
       document.title = `${target}: ${reason} · memwatch`
       this.element.replaceChildren(
-        h('h1', {}, `${target} ${thread === 'main' ? '' : thread}`, h('small', {}, ` pid ${pid}, Node ${node}`)),
-        h('article', { class: 'verdict confirmed' },
-          h('header', {}, h('h3', {}, reason.replaceAll('_', ' ')), h('p', { class: 'how-sure' }, `${sure} · noticed `, time(diedAtUnixMs))),
+        h(
+          'h1',
+          {},
+          `${target} ${thread === 'main' ? '' : thread}`,
+          h('small', {}, ` pid ${pid}, Node ${node}`)
+        ),
+        h(
+          'article',
+          { class: 'verdict confirmed' },
+          h(
+            'header',
+            {},
+            h('h3', {}, reason.replaceAll('_', ' ')),
+            h('p', { class: 'how-sure' }, `${sure} · noticed `, time(diedAtUnixMs))
+          ),
           h('p', { class: 'summary' }, text),
           suspects && h('p', {}, 'Suspects: ', h('code', {}, suspects)),
-          verdict && h('p', {}, h('strong', {}, verdict.diagnosis), ` was confirmed then: ${verdict.summary}`),
-          verdict?.fix && h('pre', { tabindex: 0 }, verdict.fix)),
+          verdict &&
+            h(
+              'p',
+              {},
+              h('strong', {}, verdict.diagnosis),
+              ` was confirmed then: ${verdict.summary}`
+            ),
+          verdict?.fix && h('pre', { tabindex: 0 }, verdict.fix)
+        ),
         h('h2', {}, 'The minutes before'),
-        h('div', { class: 'charts' }, ...this.#views.map(({ view }) => view.element)))
+        h('div', { class: 'charts' }, ...this.#views.map(({ view }) => view.element))
+      )
       const history = new History(1, Infinity)
       const tracks = Object.fromEntries(Object.entries(lastMinutes.tracks).map(([name, last]) => [name, { last: /** @type {(number | null)[]} */ (last) }]))
       history.append(lastMinutes.secondsBefore.map((/** @type {number} */ seconds) => lastFrameUnixMs / 1000 - seconds), tracks)

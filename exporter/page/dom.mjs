@@ -1,10 +1,12 @@
 /** @typedef {Node | string | number | null | undefined | false} Child */
 
 /**
- * An element. What begins with "on" is a listener, a true attribute stands without a value, one that is null or false is left out.
+ * An element. What begins with "on" is a listener, a true attribute stands without a value, one
+ * that is null or false is left out.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
- * @param {Record<string, string | number | boolean | null | undefined | ((event: any) => void)>} attributes
+ * @param {Record<string, string | number | boolean | null | undefined | ((event: any) => void)>}
+ *   attributes
  * @param {...(Child | Child[])} children
  * @returns {HTMLElementTagNameMap[Tag]}
  */
@@ -12,9 +14,16 @@ export function h (tag, attributes, ...children) {
   const element = document.createElement(tag)
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === 'function') element.addEventListener(name.slice(2), value)
-    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? '' : String(value))
+    else if (value !== null && value !== undefined && value !== false) {
+      element.setAttribute(name, value === true ? '' : String(value))
+    }
   }
-  element.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false).map(child => child instanceof Node ? child : String(child)))
+  element.append(
+    ...children
+      .flat()
+      .filter(child => child !== null && child !== undefined && child !== false)
+      .map(child => (child instanceof Node ? child : String(child)))
+  )
   return element
 }
 
@@ -23,26 +32,41 @@ const filledBy = new WeakMap()
 
 /**
  * Fill an element, unless it shows this already: what is selected, focused or read aloud stays.
- * @param {Element} element @param {unknown} state all that the children depend on, as JSON can hold it @param {() => Child | Child[]} build
+ * @param {Element} element
+ * @param {unknown} state all that the children depend on, as JSON can hold it
+ * @param {() => Child | Child[]} build
  */
 export function fill (element, state, build) {
   const key = JSON.stringify(state) ?? ''
   if (filledBy.get(element) === key) return
   filledBy.set(element, key)
-  element.replaceChildren(...[build()].flat().filter(child => child !== null && child !== undefined && child !== false).map(child => child instanceof Node ? child : String(child)))
+  element.replaceChildren(
+    ...[build()]
+      .flat()
+      .filter(child => child !== null && child !== undefined && child !== false)
+      .map(child => (child instanceof Node ? child : String(child)))
+  )
 }
 
-/** @param {Element} element @param {string} text */
+/**
+ * @param {Element} element
+ * @param {string} text
+ */
 export function setText (element, text) {
   if (element.textContent !== text) element.textContent = text
 }
 
 /**
  * A button that copies a text, and says so.
- * @param {string} text @param {string} what is copied, for those who hear it
+ * @param {string} text
+ * @param {string} what is copied, for those who hear it
  */
 export function copyButton (text, what) {
-  const button = h('button', { type: 'button', class: 'copy', 'aria-label': `Copy ${what}`, onclick: copy }, 'Copy')
+  const button = h(
+    'button',
+    { type: 'button', class: 'copy', 'aria-label': `Copy ${what}`, onclick: copy },
+    'Copy'
+  )
   return button
 
   async function copy () {

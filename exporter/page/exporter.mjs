@@ -1,6 +1,9 @@
 /** What the exporter refuses, in its words. */
 export class Refused extends Error {
-  /** @param {{ detail?: string, code?: string }} problem @param {number} status */
+  /**
+   * @param {{ detail?: string, code?: string }} problem
+   * @param {number} status
+   */
   constructor ({ detail, code }, status) {
     super(detail ?? `the exporter answered ${status}`)
     this.code = code
@@ -10,20 +13,31 @@ export class Refused extends Error {
 /**
  * Ask the exporter's API. Where it wants a token the browser asks for it, as a password.
  * @param {string} path below /api/v1/
- * @param {Record<string, string | number | string[] | undefined>} [query] @param {'GET' | 'POST'} [method]
+ * @param {Record<string, string | number | string[] | undefined>} [query]
+ * @param {'GET' | 'POST'} [method]
  * @returns {Promise<any>}
  * @throws {Refused}
  */
 export async function ask (path, query = {}, method = 'GET') {
-  const response = await fetch(apiPath(path, query), { method, headers: { accept: 'application/json' } })
+  const response = await fetch(apiPath(path, query), {
+    method,
+    headers: { accept: 'application/json' }
+  })
   const body = await response.json().catch(() => ({}))
   if (!response.ok) throw new Refused(body, response.status)
   return body
 }
 
-/** @param {string} path below /api/v1/ @param {Record<string, string | number | string[] | undefined>} [query] */
+/**
+ * @param {string} path below /api/v1/
+ * @param {Record<string, string | number | string[] | undefined>} [query]
+ */
 export function apiPath (path, query = {}) {
-  const search = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [value].flat().map(one => [name, String(one)])))
+  const search = new URLSearchParams(
+    Object.entries(query).flatMap(([name, value]) =>
+      value === undefined ? [] : [value].flat().map(one => [name, String(one)])
+    )
+  )
   return `/api/v1/${path}${search.size > 0 ? `?${search}` : ''}`
 }
 
@@ -34,11 +48,14 @@ export function apiPath (path, query = {}) {
  */
 export function listen (on, onConnection) {
   const source = new EventSource('/api/v1/live')
-  for (const [event, take] of Object.entries(on)) source.addEventListener(event, message => take(JSON.parse(message.data)))
+  for (const [event, take] of Object.entries(on)) {
+    source.addEventListener(event, message => take(JSON.parse(message.data)))
+  }
   source.addEventListener('open', () => onConnection(true))
   source.addEventListener('error', () => {
     onConnection(false)
-    // After an answer that is no stream the browser gives up; an exporter that is full or starting is better asked again.
+    // After an answer that is no stream the browser gives up; an exporter that is full or starting
+    // is better asked again.
     if (source.readyState === EventSource.CLOSED) setTimeout(() => listen(on, onConnection), 3000)
   })
 }

@@ -18,16 +18,40 @@ export class Fleet {
   #table
   #filter
   #deaths = h('section', { 'aria-label': 'Deaths' })
-  /** @type {Map<string, { element: HTMLTableRowElement, cells: HTMLElement[], meter: HTMLMeterElement }>} */
+  /**
+   * @type {Map<string, { element: HTMLTableRowElement, cells: HTMLElement[], meter:
+   *   HTMLMeterElement }>}
+   */
   #rows = new Map()
   /** @type {Row[]} */
   #targets = []
 
   constructor () {
-    this.#filter = h('input', { type: 'search', placeholder: 'Filter by name or verdict', 'aria-label': 'Filter targets by name or verdict', oninput: () => this.#render() })
-    this.#table = h('div', { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': 'Targets' }, h('table', {},
-      h('thead', {}, h('tr', {}, ...HEADS.map(head => h('th', { scope: 'col' }, head)))), this.#body))
-    this.element = h('div', {}, h('h1', { class: 'unseen' }, 'Targets'), h('div', { class: 'bar' }, this.#summary, this.#filter), this.#empty, this.#table, this.#deaths)
+    this.#filter = h('input', {
+      type: 'search',
+      placeholder: 'Filter by name or verdict',
+      'aria-label': 'Filter targets by name or verdict',
+      oninput: () => this.#render()
+    })
+    this.#table = h(
+      'div',
+      { class: 'scrolls', tabindex: 0, role: 'region', 'aria-label': 'Targets' },
+      h(
+        'table',
+        {},
+        h('thead', {}, h('tr', {}, ...HEADS.map(head => h('th', { scope: 'col' }, head)))),
+        this.#body
+      )
+    )
+    this.element = h(
+      'div',
+      {},
+      h('h1', { class: 'unseen' }, 'Targets'),
+      h('div', { class: 'bar' }, this.#summary, this.#filter),
+      this.#empty,
+      this.#table,
+      this.#deaths
+    )
     this.#table.hidden = true
     this.showDeaths()
   }
@@ -45,8 +69,18 @@ export class Fleet {
 
   #render () {
     const words = /** @type {HTMLInputElement} */ (this.#filter).value.trim().toLowerCase()
-    const shown = this.#targets.filter(row => words === '' || `${row.target} ${row.thread} ${sentence(row)}`.toLowerCase().includes(words))
-      .sort((a, b) => rankOf(a) - rankOf(b) || (b.rssBytes ?? 0) - (a.rssBytes ?? 0) || (a.target < b.target ? -1 : 1))
+    const shown = this.#targets
+      .filter(
+        row =>
+          words === '' ||
+          `${row.target} ${row.thread} ${sentence(row)}`.toLowerCase().includes(words)
+      )
+      .sort(
+        (a, b) =>
+          rankOf(a) - rankOf(b) ||
+          (b.rssBytes ?? 0) - (a.rssBytes ?? 0) ||
+          (a.target < b.target ? -1 : 1)
+      )
     const ill = this.#targets.filter(({ headline }) => headline.confirmed > 0).length
     const open = this.#targets.filter(({ headline }) => headline.state === 'undecided').length
     setText(this.#summary, [
@@ -72,7 +106,11 @@ export class Fleet {
       this.#rows.delete(key)
     }
     // Rows that stand where they should are not touched: a focused link keeps its focus.
-    order.forEach((element, i) => { if (this.#body.children[i] !== element) this.#body.insertBefore(element, this.#body.children[i] ?? null) })
+    order.forEach((element, i) => {
+      if (this.#body.children[i] !== element) {
+        this.#body.insertBefore(element, this.#body.children[i] ?? null)
+      }
+    })
   }
 
   remove () {}
@@ -80,28 +118,59 @@ export class Fleet {
 
 /** @param {Row} row */
 function lineOf ({ target, thread, pid, node }) {
-  const meter = h('meter', { min: 0, max: 1, high: 0.85, optimum: 0, 'aria-label': `RSS of ${target} ${thread}, of its limit` })
+  const meter = h('meter', {
+    min: 0,
+    max: 1,
+    high: 0.85,
+    optimum: 0,
+    'aria-label': `RSS of ${target} ${thread}, of its limit`
+  })
   // On a phone each cell says what it is.
-  const [rss, limit, heap, loop, verdict] = HEADS.slice(1).map((head, i) => h('td', { class: i === 1 || i === 4 ? null : 'number', 'data-head': head }))
+  const [rss, limit, heap, loop, verdict] = HEADS.slice(1).map((head, i) =>
+    h('td', { class: i === 1 || i === 4 ? null : 'number', 'data-head': head })
+  )
   const share = h('span', {})
   limit.append(meter, ' ', share)
-  const element = h('tr', {},
-    h('th', { scope: 'row' }, h('a', { href: `#${new URLSearchParams({ target, thread })}` }, thread === 'main' ? target : `${target} ${thread}`), h('small', {}, ` pid ${pid}, Node ${node}`)),
-    rss, limit, heap, loop, verdict)
+  const element = h(
+    'tr',
+    {},
+    h(
+      'th',
+      { scope: 'row' },
+      h(
+        'a',
+        { href: `#${new URLSearchParams({ target, thread })}` },
+        thread === 'main' ? target : `${target} ${thread}`
+      ),
+      h('small', {}, ` pid ${pid}, Node ${node}`)
+    ),
+    rss,
+    limit,
+    heap,
+    loop,
+    verdict
+  )
   return { element, cells: [rss, share, heap, loop, verdict], meter }
 }
 
-/** @param {ReturnType<typeof lineOf>} line @param {Row} row */
+/**
+ * @param {ReturnType<typeof lineOf>} line
+ * @param {Row} row
+ */
 function update ({ element, cells: [rss, share, heap, loop, verdict], meter }, row) {
   const { rssBytes, containerLimitBytes, heapUsedBytes, loopRatio } = row
-  const ratio = rssBytes === undefined || containerLimitBytes === undefined ? undefined : rssBytes / containerLimitBytes
+  const ratio =
+    rssBytes === undefined || containerLimitBytes === undefined
+      ? undefined
+      : rssBytes / containerLimitBytes
   setText(rss, rssBytes === undefined ? '' : formatBytes(rssBytes))
   meter.hidden = ratio === undefined
   if (ratio !== undefined) meter.value = ratio
   setText(share, ratio === undefined ? 'no limit' : formatRatio(ratio))
   setText(heap, heapUsedBytes === undefined ? '' : formatBytes(heapUsedBytes))
   setText(loop, loopRatio === undefined ? '' : formatRatio(loopRatio))
-  element.className = !row.up && !row.silence ? 'gone' : row.headline.severity ? row.headline.state : ''
+  element.className =
+    !row.up && !row.silence ? 'gone' : row.headline.severity ? row.headline.state : ''
   setText(verdict, sentence(row))
 }
 

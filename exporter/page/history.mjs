@@ -3,35 +3,50 @@
  * @typedef {object} Row one moment of a history
  * @property {(track: string) => number | null} last
  * @property {(track: string) => number | null} max most of its step
- * @property {(track: string) => number | null} rate growth of a counter per second, since the row before
+ * @property {(track: string) => number | null} rate growth of a counter per second, since the row
+ *   before
  */
 
-/** What tracks did over a time, as /api/v1/…/series has it: rows that can be read, appended to, and forgotten. */
+/**
+ * What tracks did over a time, as /api/v1/…/series has it: rows that can be read, appended to, and
+ * forgotten.
+ */
 export class History {
   /** Seconds since 1970. @type {number[]} */
   times = []
   /** @type {Record<string, Track>} */
   tracks = {}
 
-  /** @param {number} stepSeconds @param {number} keepSeconds what is older is forgotten */
+  /**
+   * @param {number} stepSeconds
+   * @param {number} keepSeconds what is older is forgotten
+   */
   constructor (stepSeconds, keepSeconds) {
     this.stepSeconds = stepSeconds
     this.keepSeconds = keepSeconds
   }
 
-  /** @param {number[]} times since 1970, in seconds, oldest first @param {Record<string, Track>} tracks */
+  /**
+   * @param {number[]} times since 1970, in seconds, oldest first
+   * @param {Record<string, Track>} tracks
+   */
   append (times, tracks) {
     const newest = this.times.at(-1) ?? -Infinity
     const from = times.findIndex(time => time > newest)
     if (from < 0) return
-    const first = Math.max(0, this.times.findIndex(time => time >= times[times.length - 1] - this.keepSeconds))
+    const first = Math.max(
+      0,
+      this.times.findIndex(time => time >= times[times.length - 1] - this.keepSeconds)
+    )
     const drop = this.times.length === 0 ? 0 : first
     this.times = [...this.times.slice(drop), ...times.slice(from)]
     for (const [name, track] of Object.entries(tracks)) {
       const known = this.tracks[name] ??= { last: [] }
       for (const statistic of /** @type {const} */ (['last', 'min', 'max'])) {
         const values = track[statistic]
-        if (values) known[statistic] = [...(known[statistic] ?? []).slice(drop), ...values.slice(from)]
+        if (values) {
+          known[statistic] = [...(known[statistic] ?? []).slice(drop), ...values.slice(from)]
+        }
       }
     }
   }
@@ -50,7 +65,10 @@ export class History {
     return this.times.map((_, i) => read(this.row(i), i))
   }
 
-  /** @param {number} i @returns {Row} */
+  /**
+   * @param {number} i
+   * @returns {Row}
+   */
   row (i) {
     const last = (/** @type {string} */ name) => this.tracks[name]?.last[i] ?? null
     return {
@@ -59,7 +77,9 @@ export class History {
       rate: name => {
         const [before, now] = [this.tracks[name]?.last[i - 1] ?? null, last(name)]
         const seconds = this.times[i] - this.times[i - 1]
-        return before === null || now === null || now < before || !(seconds > 0) ? null : (now - before) / seconds
+        return before === null || now === null || now < before || !(seconds > 0)
+          ? null
+          : (now - before) / seconds
       }
     }
   }

@@ -10,13 +10,29 @@ import { formatValue } from './format.mjs'
  */
 
 /**
- * What is drawn over a chart: the levels that always are, and the evidence of what was found – where its limit is, the growth that was judged, since when.
- * @param {import('./charts.mjs').Chart} chart @param {Shown} shown
+ * What is drawn over a chart: the levels that always are, and the evidence of what was found –
+ * where its limit is, the growth that was judged, since when.
+ * @param {import('./charts.mjs').Chart} chart
+ * @param {Shown} shown
  * @returns {{ marks: Mark[], evidence: string[] }} evidence: its sentences
  */
 export function marksOf (chart, { history, values, verdicts, startedAtUnixMs }) {
   /** @type {Mark[]} */
-  const marks = chart.lines(values).flatMap(({ label, value, scale }) => value === undefined ? [] : [{ as: 'level', label: `${label} ${formatValue(value, chart.unit)}`, colour: '--ink', scale, at: [value] }])
+  const marks = chart
+    .lines(values)
+    .flatMap(({ label, value, scale }) =>
+      value === undefined
+        ? []
+        : [
+            {
+              as: 'level',
+              label: `${label} ${formatValue(value, chart.unit)}`,
+              colour: '--ink',
+              scale,
+              at: [value]
+            }
+          ]
+    )
   /** @type {string[]} */
   const sentences = []
   for (const { state, evidence, confirmedAfterSeconds, diagnosis } of verdicts) {
@@ -26,30 +42,70 @@ export function marksOf (chart, { history, values, verdicts, startedAtUnixMs }) 
       sentences.push(text)
       marks.push(...drawn(chart.evidence[signal], { signal, value, limit, unit, history }))
     }
-    if (here.length > 0 && confirmedAfterSeconds !== null) marks.push({ as: 'moment', label: `${diagnosis} confirmed`, colour: '--red', at: [startedAtUnixMs / 1000 + confirmedAfterSeconds] })
+    if (here.length > 0 && confirmedAfterSeconds !== null) {
+      marks.push({
+        as: 'moment',
+        label: `${diagnosis} confirmed`,
+        colour: '--red',
+        at: [startedAtUnixMs / 1000 + confirmedAfterSeconds]
+      })
+    }
   }
   return { marks: withoutDoubles(marks), evidence: [...new Set(sentences)] }
 }
 
 /**
  * @param {import('./charts.mjs').EvidenceStyle} style
- * @param {{ signal: string, value: number, limit: number, unit: string, history: import('./history.mjs').History }} evidence
+ * @param {{ signal: string, value: number, limit: number, unit: string, history:
+ *   import('./history.mjs').History }} evidence
  * @returns {Mark[]}
  */
 function drawn (style, { signal, value, limit, unit, history }) {
-  if (style.as === 'level') return limit > 0 ? [{ as: 'level', label: `${signal}: limit ${formatValue(limit, unit)}`, colour: '--red', scale: style.scale, at: [limit] }] : []
+  if (style.as === 'level') {
+    return limit > 0
+      ? [
+          {
+            as: 'level',
+            label: `${signal}: limit ${formatValue(limit, unit)}`,
+            colour: '--red',
+            scale: style.scale,
+            at: [limit]
+          }
+        ]
+      : []
+  }
   if (style.as === 'text') return []
-  const points = history.map((row, i) => ({ time: history.times[i], value: row.last(style.track) })).filter(point => point.value !== null)
+  const points = history
+    .map((row, i) => ({ time: history.times[i], value: row.last(style.track) }))
+    .filter(point => point.value !== null)
   if (points.length < 2) return []
   const [first, last] = [points[0], points[points.length - 1]]
   if (style.as === 'rise') {
     const level = Number(last.value) - value + limit
-    return limit > value ? [{ as: 'level', label: `${style.track}: certain from ${formatValue(level, unit)}`, colour: '--red', at: [level] }] : []
+    return limit > value
+      ? [
+          {
+            as: 'level',
+            label: `${style.track}: certain from ${formatValue(level, unit)}`,
+            colour: '--red',
+            at: [level]
+          }
+        ]
+      : []
   }
   // The slope is the one that was judged; it goes through the middle of what is drawn.
-  const intercept = median(points.map(({ time, value: y }) => Number(y) - value * (time - first.time)))
+  const intercept = median(
+    points.map(({ time, value: y }) => Number(y) - value * (time - first.time))
+  )
   const at = (/** @type {number} */ time) => intercept + value * (time - first.time)
-  return [{ as: 'line', label: `${style.track}: ${formatValue(value, unit)}`, colour: '--red', at: [first.time, at(first.time), last.time, at(last.time)] }]
+  return [
+    {
+      as: 'line',
+      label: `${style.track}: ${formatValue(value, unit)}`,
+      colour: '--red',
+      at: [first.time, at(first.time), last.time, at(last.time)]
+    }
+  ]
 }
 
 /** @param {number[]} values */
@@ -59,4 +115,5 @@ function median (values) {
 }
 
 /** Two verdicts may rest on the same level: it is drawn once. @param {Mark[]} marks */
-const withoutDoubles = marks => marks.filter(({ label }, i) => marks.findIndex(other => other.label === label) === i)
+const withoutDoubles = marks =>
+  marks.filter(({ label }, i) => marks.findIndex(other => other.label === label) === i)

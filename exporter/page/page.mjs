@@ -5,8 +5,8 @@ import { Target } from './target.mjs'
 import { Death } from './deaths.mjs'
 
 /**
- * The page: a list of all targets, one target, or one death, as the part of the address behind # says. What the exporter tells as it happens goes to the
- * view that is open.
+ * The page: a list of all targets, one target, or one death, as the part of the address behind #
+ * says. What the exporter tells as it happens goes to the view that is open.
  *
  * @typedef {object} View
  * @property {string} title
@@ -30,7 +30,11 @@ function open () {
   const [target, death] = [at.get('target'), at.get('death')]
   if (location.hash.length > 1 && !target && !death) return // within the page
   view?.remove()
-  view = target ? new Target({ target, thread: at.get('thread') ?? 'main' }) : death ? new Death(death) : new Fleet()
+  view = target
+    ? new Target({ target, thread: at.get('thread') ?? 'main' })
+    : death
+      ? new Death(death)
+      : new Fleet()
   document.title = view.title
   content.replaceChildren(view.element)
   if (view instanceof Fleet && targets) view.showTargets(targets)

@@ -59,12 +59,40 @@ export class Target {
     this.#heading.textContent = name
     this.#captures = new Captures({ target, thread })
     this.#verdicts.append(this.#headline)
-    const ranges = h('fieldset', { class: 'ranges' }, h('legend', { class: 'unseen' }, 'Time range'), ...RANGES.map((range, i) =>
-      h('label', {}, h('input', { type: 'radio', name: 'range', value: range.seconds, checked: i === 0, onchange: () => this.#choose(range) }), range.name)))
-    this.element = h('div', {}, h('p', {}, h('a', { href: '#' }, 'All targets')), this.#heading, this.#facts, this.#problem, this.#verdicts,
+    const ranges = h(
+      'fieldset',
+      { class: 'ranges' },
+      h('legend', { class: 'unseen' }, 'Time range'),
+      ...RANGES.map((range, i) =>
+        h(
+          'label',
+          {},
+          h('input', {
+            type: 'radio',
+            name: 'range',
+            value: range.seconds,
+            checked: i === 0,
+            onchange: () => this.#choose(range)
+          }),
+          range.name
+        )
+      )
+    )
+    this.element = h(
+      'div',
+      {},
+      h('p', {}, h('a', { href: '#' }, 'All targets')),
+      this.#heading,
+      this.#facts,
+      this.#problem,
+      this.#verdicts,
       h('div', { class: 'bar' }, h('h2', {}, 'Charts'), ranges),
       h('div', { class: 'charts' }, ...this.#views.map(({ view }) => view.element)),
-      this.#memory, this.#captures.element, this.#others, this.#deaths)
+      this.#memory,
+      this.#captures.element,
+      this.#others,
+      this.#deaths
+    )
     this.#start()
   }
 
@@ -76,7 +104,10 @@ export class Target {
     await this.#choose(this.#range)
   }
 
-  /** @param {string} target @param {string} thread */
+  /**
+   * @param {string} target
+   * @param {string} thread
+   */
   shows (target, thread) {
     return this.#target === target && this.#thread === thread
   }
@@ -85,16 +116,30 @@ export class Target {
   async refresh () {
     const query = { target: this.#target, thread: this.#thread }
     let problem = 'No such target is watched now.'
-    const [[target], [judged]] = await Promise.all([ask('targets', query), ask('diagnoses', query)]).catch(error => {
+    const [[target], [judged]] = await Promise.all([
+      ask('targets', query),
+      ask('diagnoses', query)
+    ]).catch(error => {
       problem = error instanceof Refused ? error.message : 'The exporter does not answer.'
       return [[], []]
     })
     if (this.#over) return
     if (!target || !judged) return setText(this.#problem, problem)
-    setText(this.#problem, target.silence ? `It is silent: ${target.silence.replaceAll('_', ' ')}.` : target.up ? '' : 'It is gone.')
+    setText(
+      this.#problem,
+      target.silence
+        ? `It is silent: ${target.silence.replaceAll('_', ' ')}.`
+        : target.up
+          ? ''
+          : 'It is gone.'
+    )
     this.#values = target.values
     this.#startedAtUnixMs = target.lastFrameUnixMs - 1000 * target.uptimeSeconds
-    setText(this.#facts, `pid ${target.pid} · Node ${target.node} · V8 ${target.v8} · ${target.libc}, ${target.allocator} · up ${formatSeconds(target.uptimeSeconds)}`)
+    setText(
+      this.#facts,
+      `pid ${target.pid} · Node ${target.node} · V8 ${target.v8} · ${target.libc}, ` +
+        `${target.allocator} · up ${formatSeconds(target.uptimeSeconds)}`
+    )
     this.#judged = judged.verdicts
     this.#showVerdicts(judged)
     this.#showMemory(target.memory)
@@ -114,23 +159,61 @@ export class Target {
     }
     found.forEach((/** @type {any} */ verdict, /** @type {number} */ i) => {
       let card = this.#cards.get(verdict.diagnosis)
-      if (!card) this.#cards.set(verdict.diagnosis, card = new VerdictCard(verdict.diagnosis, chartOf))
+      if (!card) {
+        this.#cards.set(verdict.diagnosis, (card = new VerdictCard(verdict.diagnosis, chartOf)))
+      }
       card.show(verdict, this.#startedAtUnixMs)
-      if (this.#verdicts.children[i + 1] !== card.element) this.#verdicts.insertBefore(card.element, this.#verdicts.children[i + 1] ?? null)
+      if (this.#verdicts.children[i + 1] !== card.element) {
+        this.#verdicts.insertBefore(card.element, this.#verdicts.children[i + 1] ?? null)
+      }
     })
     const rest = verdicts.filter((/** @type {any} */ verdict) => !found.includes(verdict)).map((/** @type {any} */ { diagnosis, state, summary }) => ({ diagnosis, state, summary }))
-    if (!this.#others.firstChild) this.#others.append(h('h2', {}, 'What else was looked for'), h('ul', {}))
+    if (!this.#others.firstChild) {
+      this.#others.append(h('h2', {}, 'What else was looked for'), h('ul', {}))
+    }
     fill(/** @type {Element} */ (this.#others.lastElementChild), rest, () => rest.map((/** @type {any} */ { diagnosis, state, summary }) => h('li', {}, h('b', {}, diagnosis), ` ${state === 'ok' ? 'ruled out' : 'not known'}: ${summary}`)))
   }
 
   /** @param {any} memory */
   #showMemory (memory) {
-    fill(this.#memory, memory, () => memory && [
-      h('h2', {}, `Where the ${formatBytes(memory.rssBytes)} of RSS are`),
-      h('table', { class: 'parts' }, h('tbody', {}, ...memory.parts.filter((/** @type {any} */ { bytes }) => bytes >= 0.001 * memory.rssBytes).map((/** @type {any} */ { title, help, bytes }) =>
-        h('tr', { title: help }, h('th', { scope: 'row' }, title), h('td', { class: 'number' }, formatBytes(bytes)), h('td', { class: 'number' }, formatRatio(bytes / memory.rssBytes)), h('td', {}, h('meter', { min: 0, max: 1, value: bytes / memory.rssBytes, 'aria-label': title })))))),
-      memory.unknown && h('p', {}, `Not known: ${memory.unknown}.`)
-    ])
+    fill(
+      this.#memory,
+      memory,
+      () =>
+        memory && [
+          h('h2', {}, `Where the ${formatBytes(memory.rssBytes)} of RSS are`),
+          h(
+            'table',
+            { class: 'parts' },
+            h(
+              'tbody',
+              {},
+              ...memory.parts
+                .filter((/** @type {any} */ { bytes }) => bytes >= 0.001 * memory.rssBytes)
+                .map((/** @type {any} */ { title, help, bytes }) =>
+                  h(
+                    'tr',
+                    { title: help },
+                    h('th', { scope: 'row' }, title),
+                    h('td', { class: 'number' }, formatBytes(bytes)),
+                    h('td', { class: 'number' }, formatRatio(bytes / memory.rssBytes)),
+                    h(
+                      'td',
+                      {},
+                      h('meter', {
+                        min: 0,
+                        max: 1,
+                        value: bytes / memory.rssBytes,
+                        'aria-label': title
+                      })
+                    )
+                  )
+                )
+            )
+          ),
+          memory.unknown && h('p', {}, `Not known: ${memory.unknown}.`)
+        ]
+    )
   }
 
   async showDeaths () {
@@ -156,8 +239,14 @@ export class Target {
     const history = this.#history
     const newest = history.lastTime
     // A little more than is missing: what is known already is left out.
-    const seconds = newest === undefined ? range.seconds : Math.min(range.seconds, Math.ceil(Date.now() / 1000 - newest) + 2 * range.stepSeconds + 5)
-    const { times, tracks, startedAtUnixMs } = await ask(`targets/${encodeURIComponent(this.#target)}/series`, { thread: this.#thread, seconds, step: range.stepSeconds, track: drawnTracks }).catch(() => ({ times: [] }))
+    const seconds =
+      newest === undefined
+        ? range.seconds
+        : Math.min(range.seconds, Math.ceil(Date.now() / 1000 - newest) + 2 * range.stepSeconds + 5)
+    const { times, tracks, startedAtUnixMs } = await ask(
+      `targets/${encodeURIComponent(this.#target)}/series`,
+      { thread: this.#thread, seconds, step: range.stepSeconds, track: drawnTracks }
+    ).catch(() => ({ times: [] }))
     if (times.length === 0 || history !== this.#history || this.#over) return
     history.append(times.map((/** @type {number} */ time) => startedAtUnixMs / 1000 + time), tracks)
     this.#mark()
@@ -169,7 +258,12 @@ export class Target {
   }
 
   #mark () {
-    const shown = { history: this.#history, values: this.#values, verdicts: this.#judged, startedAtUnixMs: this.#startedAtUnixMs }
+    const shown = {
+      history: this.#history,
+      values: this.#values,
+      verdicts: this.#judged,
+      startedAtUnixMs: this.#startedAtUnixMs
+    }
     for (const { chart, view } of this.#views) {
       const { marks, evidence } = marksOf(chart, shown)
       view.mark(marks, evidence)
@@ -195,7 +289,8 @@ export class Target {
 
 /**
  * The finding of the headline first, confirmed before suspected, opportunities last.
- * @param {any} verdict @param {any} headline
+ * @param {any} verdict
+ * @param {any} headline
  */
 function rankOf ({ diagnosis, state, opportunity }, headline) {
   if (diagnosis === headline.diagnosis) return 0

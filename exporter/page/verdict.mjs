@@ -4,8 +4,17 @@ import { shellAssignments } from './shell.mjs'
 
 /** @typedef {any} Verdict as /api/v1/diagnoses has it */
 
-/** The forms of a change, in the order that most people look for them. @type {readonly (readonly [form: string, title: string])[]} */
-const FORMS = [['flag', 'Command line'], ['env', 'Environment'], ['dockerfile', 'Dockerfile'], ['kubernetes', 'Kubernetes patch'], ['code', 'In the code']]
+/**
+ * The forms of a change, in the order that most people look for them.
+ * @type {readonly (readonly [form: string, title: string])[]}
+ */
+const FORMS = [
+  ['flag', 'Command line'],
+  ['env', 'Environment'],
+  ['dockerfile', 'Dockerfile'],
+  ['kubernetes', 'Kubernetes patch'],
+  ['code', 'In the code']
+]
 
 /** One verdict: a card that changes only where what it says has changed. */
 export class VerdictCard {
@@ -16,28 +25,87 @@ export class VerdictCard {
   #fix = h('div', {})
   #ruledOut = h('div', {})
 
-  /** @param {string} diagnosis @param {(signal: string) => string | undefined} chartOf where a signal's evidence is drawn: the id of a chart */
+  /**
+   * @param {string} diagnosis
+   * @param {(signal: string) => string | undefined} chartOf where a signal's evidence is drawn: the
+   *   id of a chart
+   */
   constructor (diagnosis, chartOf) {
     this.chartOf = chartOf
-    this.element = h('article', { class: 'verdict', 'aria-label': diagnosis }, this.#head, this.#summary, this.#evidence, this.#suspects, this.#fix, this.#ruledOut)
+    this.element = h(
+      'article',
+      { class: 'verdict', 'aria-label': diagnosis },
+      this.#head,
+      this.#summary,
+      this.#evidence,
+      this.#suspects,
+      this.#fix,
+      this.#ruledOut
+    )
   }
 
-  /** @param {Verdict} verdict @param {number} startedAtUnixMs of the process */
+  /**
+   * @param {Verdict} verdict
+   * @param {number} startedAtUnixMs of the process
+   */
   show (verdict, startedAtUnixMs) {
-    const { diagnosis, title, state, severity, opportunity, confirmedAfterSeconds, summary, impact, evidence, suspects, fix, ruledOut, runbook } = verdict
+    const {
+      diagnosis,
+      title,
+      state,
+      severity,
+      opportunity,
+      confirmedAfterSeconds,
+      summary,
+      impact,
+      evidence,
+      suspects,
+      fix,
+      ruledOut,
+      runbook
+    } = verdict
     this.element.className = `verdict ${opportunity ? 'opportunity' : state}`
     fill(this.#head, [title, state, severity, confirmedAfterSeconds, startedAtUnixMs], () => [
       h('h3', {}, title),
-      h('p', { class: 'how-sure' }, h('strong', {}, opportunity ? `opportunity, ${state}` : state), ` · ${severity} · ${diagnosis}`,
-        confirmedAfterSeconds === null ? null : [' · since ', time(startedAtUnixMs + 1000 * confirmedAfterSeconds), `, ${formatSeconds(confirmedAfterSeconds)} after the start`])
+      h(
+        'p',
+        { class: 'how-sure' },
+        h('strong', {}, opportunity ? `opportunity, ${state}` : state),
+        ` · ${severity} · ${diagnosis}`,
+        confirmedAfterSeconds === null
+          ? null
+          : [
+              ' · since ',
+              time(startedAtUnixMs + 1000 * confirmedAfterSeconds),
+              `, ${formatSeconds(confirmedAfterSeconds)} after the start`
+            ]
+      )
     ])
-    fill(this.#summary, [summary, impact], () => [h('p', { class: 'summary' }, summary), impact && h('p', {}, impact)])
+    fill(this.#summary, [summary, impact], () => [
+      h('p', { class: 'summary' }, summary),
+      impact && h('p', {}, impact)
+    ])
     fill(this.#evidence, evidence, () => evidence.length > 0 && [h('h4', {}, 'Evidence'), h('ul', {}, ...evidence.map((/** @type {any} */ { signal, text }) => h('li', {}, text, ' ', this.#where(signal))))])
     fill(this.#suspects, suspects, () => suspects && [
       h('h4', {}, `Suspects, by a ${suspects.kind}`),
       h('ol', {}, ...suspects.suspects.sites.slice(0, 5).map((/** @type {any} */ { text }) => h('li', {}, h('code', {}, text))))
     ])
-    fill(this.#fix, [fix, runbook], () => [...fix.map(fixOf), runbook && h('p', {}, 'Runbook: ', h('a', { href: `https://github.com/memwatch/memwatch/blob/main/alerts/runbooks/${runbook}.md` }, runbook))])
+    fill(this.#fix, [fix, runbook], () => [
+      ...fix.map(fixOf),
+      runbook &&
+        h(
+          'p',
+          {},
+          'Runbook: ',
+          h(
+            'a',
+            {
+              href: `https://github.com/memwatch/memwatch/blob/main/alerts/runbooks/${runbook}.md`
+            },
+            runbook
+          )
+        )
+    ])
     fill(this.#ruledOut, ruledOut, () => ruledOut.length > 0 && h('details', {}, h('summary', {}, `Ruled out: ${ruledOut.length} others`), h('ul', {}, ...ruledOut.map((/** @type {any} */ { diagnosis, text }) => h('li', {}, h('b', {}, diagnosis), `: ${text}`)))))
   }
 
@@ -48,16 +116,50 @@ export class VerdictCard {
   }
 }
 
-/** @param {any} fix @param {number} i */
+/**
+ * @param {any} fix
+ * @param {number} i
+ */
 function fixOf ({ title, change, predicted, risk }, i) {
-  const forms = FORMS.filter(([form]) => change[form] !== undefined).map(([form, name]) => ({ name, text: form === 'env' ? shellAssignments(change.env).join('\n') : change[form] }))
-  return h('section', { class: 'fix' },
+  const forms = FORMS.filter(([form]) => change[form] !== undefined).map(([form, name]) => ({
+    name,
+    text: form === 'env' ? shellAssignments(change.env).join('\n') : change[form]
+  }))
+  return h(
+    'section',
+    { class: 'fix' },
     h('h4', {}, `${i === 0 ? 'Fix' : 'Or'}: ${title}`),
-    ...forms.map(({ name, text }) => h('div', { class: 'form' }, h('span', { class: 'name' }, name), h('pre', { tabindex: 0, role: 'region', 'aria-label': name }, text), copyButton(text, name))),
+    ...forms.map(({ name, text }) =>
+      h(
+        'div',
+        { class: 'form' },
+        h('span', { class: 'name' }, name),
+        h('pre', { tabindex: 0, role: 'region', 'aria-label': name }, text),
+        copyButton(text, name)
+      )
+    ),
     change.note && h('p', {}, change.note),
-    predicted.length > 0 && h('p', {}, 'Expect ', predicted.map((/** @type {any} */ { signal, from, to, unit }) => `${signal} from ${formatValue(from, unit)} to about ${formatValue(to, unit)}`).join('; '), '.'),
-    h('p', { class: 'risk' }, `Mind: ${risk}`))
+    predicted.length > 0 &&
+      h(
+        'p',
+        {},
+        'Expect ',
+        predicted
+          .map(
+            (/** @type {any} */ { signal, from, to, unit }) =>
+              `${signal} from ${formatValue(from, unit)} to about ${formatValue(to, unit)}`
+          )
+          .join('; '),
+        '.'
+      ),
+    h('p', { class: 'risk' }, `Mind: ${risk}`)
+  )
 }
 
 /** @param {number} unixMs */
-export const time = unixMs => h('time', { datetime: new Date(unixMs).toISOString() }, new Date(unixMs).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' }))
+export const time = unixMs =>
+  h(
+    'time',
+    { datetime: new Date(unixMs).toISOString() },
+    new Date(unixMs).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+  )

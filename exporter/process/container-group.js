@@ -12,8 +12,8 @@ const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
 /**
  * A cgroup with a memory limit and a CPU quota, as a container has.
- * @param {{ memoryBytes: number, cores: number, name: string, onParent?: boolean }} limits name: letters and dashes; onParent:
- *   the memory limit is that of a group above the process's own
+ * @param {{ memoryBytes: number, cores: number, name: string, onParent?: boolean }} limits name:
+ *   letters and dashes; onParent: the memory limit is that of a group above the process's own
  * @throws {Error} where this machine allows no such group
  */
 function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {
@@ -30,7 +30,10 @@ function createContainerGroup ({ memoryBytes, cores, name, onParent = false }) {
     clientsPath: path.dirname(cpu),
     stats: memory.stats,
     pids,
-    /** @param {string} command @param {string[]} args */
+    /**
+     * @param {string} command
+     * @param {string[]} args
+     */
     wrap (command, args) {
       return cpu === memoryPath
         ? memory.wrap(command, args)
@@ -66,7 +69,10 @@ function limitCpu (memoryPath, cores) {
   return directory
 }
 
-/** @param {string} directory @returns {number[]} none when the group is gone */
+/**
+ * @param {string} directory
+ * @returns {number[]} none when the group is gone
+ */
 function readPids (directory) {
   try {
     return fs

@@ -9,22 +9,28 @@ const { findParentGroup, readLines, readWords } = require('./parent-group')
 
 /**
  * A memory cgroup of its own for one command, as a container has.
- * https://docs.kernel.org/admin-guide/cgroup-v1/memory.html https://docs.kernel.org/admin-guide/cgroup-v2.html
+ * https://docs.kernel.org/admin-guide/cgroup-v1/memory.html
+ * https://docs.kernel.org/admin-guide/cgroup-v2.html
  *
  * @typedef {object} MemoryGroup
- * @property {boolean} supported false: this machine does not let us limit memory; `wrap` returns the command unchanged
+ * @property {boolean} supported false: this machine does not let us limit memory; `wrap` returns
+ *   the command unchanged
  * @property {string} [reason] why not, for a person
  * @property {string} [path] the group's directory
- * @property {(command: string, args: string[]) => { command: string, args: string[] }} wrap puts the process into the
- *   group before the command starts, because Node.js sizes its heap once, at start
- * @property {() => MemoryGroupStats | undefined} stats undefined when unsupported or already removed
- * @property {() => Promise<boolean>} remove waits, at most 5 s, until every process of the group has ended. Ends none.
+ * @property {(command: string, args: string[]) => { command: string, args: string[] }} wrap puts
+ *   the process into the group before the command starts, because Node.js sizes its heap once, at
+ *   start
+ * @property {() => MemoryGroupStats | undefined} stats undefined when unsupported or already
+ *   removed
+ * @property {() => Promise<boolean>} remove waits, at most 5 s, until every process of the group
+ *   has ended. Ends none.
  *
  * @typedef {object} MemoryGroupStats
  * @property {number} limitBytes
  * @property {number} usageBytes with the page cache
  * @property {number} [maxUsageBytes] absent where the kernel has no memory.peak (v2 before 5.19)
- * @property {number} limitHits how often usage met the limit: memory.failcnt (v1), `max` of memory.events (v2)
+ * @property {number} limitHits how often usage met the limit: memory.failcnt (v1), `max` of
+ *   memory.events (v2)
  * @property {number} oomKills
  */
 
@@ -33,23 +39,34 @@ const PREFIX = 'memwatch-'
 const INNER = 'inner'
 const REMOVE_ATTEMPTS = 50
 const REMOVE_PAUSE_MS = 100
-// Joins the group, then becomes the command: same process id, so signals and exit code are the command's own.
+// Joins the group, then becomes the command: same process id, so signals and exit code are the
+// command's own.
 const JOIN = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
 /**
  * @param {object} options
  * @param {number} options.limitBytes
- * @param {boolean} [options.onParent] limit a group above that of the process, which has no limit of its own
+ * @param {boolean} [options.onParent] limit a group above that of the process, which has no limit
+ *   of its own
  * @param {string} [options.name] part of the directory's name: letters, digits and dashes
  * @param {string} [options.procSelf] where this process's `cgroup` and `mountinfo` files are
  * @param {Fs} [options.fs]
  * @returns {MemoryGroup}
  */
-function createMemoryGroup ({ limitBytes, onParent = false, name = 'group', procSelf = '/proc/self', fs = nodeFs }) {
+function createMemoryGroup ({
+  limitBytes,
+  onParent = false,
+  name = 'group',
+  procSelf = '/proc/self',
+  fs = nodeFs
+}) {
   const parent = findParentGroup(procSelf, fs)
   if ('reason' in parent) return unsupported(parent.reason)
   removeLeftovers(parent.path, fs)
-  const directory = path.join(parent.path, `${PREFIX}${name}-${process.pid}-${Date.now().toString(36)}-${created++}`)
+  const directory = path.join(
+    parent.path,
+    `${PREFIX}${name}-${process.pid}-${Date.now().toString(36)}-${created++}`
+  )
   try {
     fs.mkdirSync(directory)
   } catch (error) {
@@ -65,7 +82,10 @@ function createMemoryGroup ({ limitBytes, onParent = false, name = 'group', proc
   return {
     supported: true,
     path: directory,
-    wrap: (command, args) => ({ command: '/bin/sh', args: ['-c', JOIN, onParent ? path.join(directory, INNER) : directory, command, ...args] }),
+    wrap: (command, args) => ({
+      command: '/bin/sh',
+      args: ['-c', JOIN, onParent ? path.join(directory, INNER) : directory, command, ...args]
+    }),
     stats: () => readStats(directory, parent.version, fs),
     async remove () {
       for (let attempt = 0; attempt < REMOVE_ATTEMPTS; attempt++) {
@@ -84,7 +104,13 @@ let created = 0
  * @returns {MemoryGroup}
  */
 function unsupported (reason) {
-  return { supported: false, reason, wrap: (command, args) => ({ command, args }), stats: () => undefined, remove: async () => true }
+  return {
+    supported: false,
+    reason,
+    wrap: (command, args) => ({ command, args }),
+    stats: () => undefined,
+    remove: async () => true
+  }
 }
 
 /**
@@ -95,7 +121,8 @@ function unsupported (reason) {
  */
 function limit (directory, version, limitBytes, fs) {
   const [memory, swap, swapBytes] = version === 1
-    // More with swap than the largest folio that is charged at once (2 MiB): the kernel asks for this one first, and where it is met memory.failcnt stays 0.
+    // More with swap than the largest folio that is charged at once (2 MiB): the kernel asks for
+    // this one first, and where it is met memory.failcnt stays 0.
     ? ['memory.limit_in_bytes', 'memory.memsw.limit_in_bytes', limitBytes + 2 ** 22]
     : ['memory.max', 'memory.swap.max', 0]
   fs.writeFileSync(path.join(directory, memory), String(limitBytes))
@@ -113,8 +140,16 @@ function limit (directory, version, limitBytes, fs) {
 function readStats (directory, version, fs) {
   /** @param {string} file */
   const number = (file) => Number(readWords(path.join(directory, file), fs)[0])
-  /** @param {string} file @param {string} key */
-  const keyed = (file, key) => Number(readLines(path.join(directory, file), fs).find((line) => line.startsWith(`${key} `))?.split(' ')[1] ?? 0)
+  /**
+   * @param {string} file
+   * @param {string} key
+   */
+  const keyed = (file, key) =>
+    Number(
+      readLines(path.join(directory, file), fs)
+        .find(line => line.startsWith(`${key} `))
+        ?.split(' ')[1] ?? 0
+    )
   if (!fs.existsSync(directory)) return undefined
   if (version === 1) {
     return {
@@ -136,7 +171,8 @@ function readStats (directory, version, fs) {
 }
 
 /**
- * Groups whose maker is gone. One with processes left refuses to go and stays; so does one whose maker still runs.
+ * Groups whose maker is gone. One with processes left refuses to go and stays; so does one whose
+ * maker still runs.
  * @param {string} parent
  * @param {Fs} fs
  */
@@ -166,7 +202,9 @@ function tryRemove (directory, fs) {
 function explain (error) {
   const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
   if (code === 'EACCES' || code === 'EPERM') return 'not allowed (needs root)'
-  if (code === 'EROFS') return 'control groups are mounted read-only, as in an unprivileged container'
+  if (code === 'EROFS') {
+    return 'control groups are mounted read-only, as in an unprivileged container'
+  }
   return message
 }
 

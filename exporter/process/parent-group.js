@@ -2,12 +2,16 @@
 
 const path = require('node:path')
 
-/** @typedef {Pick<typeof import('node:fs'), 'readFileSync' | 'writeFileSync' | 'mkdirSync' | 'rmdirSync' | 'readdirSync' | 'existsSync'>} Fs */
+/**
+ * @typedef {Pick<typeof import('node:fs'), 'readFileSync' | 'writeFileSync' | 'mkdirSync' |
+ *   'rmdirSync' | 'readdirSync' | 'existsSync'>} Fs
+ */
 
 /**
- * The directory new groups go into. On v1 that is this process's own group, so an outer container's limit still holds.
- * On v2 a group with processes may not give controllers to children ("no internal processes"), so it is our own group
- * only when that already hands out memory or is the real root, and else the group beside ours.
+ * The directory new groups go into. On v1 that is this process's own group, so an outer container's
+ * limit still holds. On v2 a group with processes may not give controllers to children ("no
+ * internal processes"), so it is our own group only when that already hands out memory or is the
+ * real root, and else the group beside ours.
  * @param {string} procSelf
  * @param {Fs} fs
  * @param {string} [controller] of v1, where each controller has directories of its own
@@ -19,18 +23,25 @@ function findParentGroup (procSelf, fs, controller = 'memory') {
   if (groups.length === 0) return { reason: 'this system has no control groups (Linux only)' }
 
   const v1 = groups.find(([, controllers]) => controllers.split(',').includes(controller))
-  const v1Mount = mounts.find(({ type, options }) => type === 'cgroup' && options.includes(controller))
+  const v1Mount = mounts.find(
+    ({ type, options }) => type === 'cgroup' && options.includes(controller)
+  )
   if (v1 && v1Mount) return { path: ownDirectory(v1Mount, v1.slice(2).join(':'), fs), version: 1 }
 
   const v2 = groups.find(([hierarchy, controllers]) => hierarchy === '0' && controllers === '')
   const v2Mount = mounts.find(({ type }) => type === 'cgroup2')
   if (!v2 || !v2Mount) return { reason: 'the memory controller is not mounted' }
   const own = ownDirectory(v2Mount, v2.slice(2).join(':'), fs)
-  if (!readWords(path.join(own, 'cgroup.controllers'), fs).includes('memory')) return { reason: `the memory controller is not available in ${own}` }
+  if (!readWords(path.join(own, 'cgroup.controllers'), fs).includes('memory')) {
+    return { reason: `the memory controller is not available in ${own}` }
+  }
   for (const directory of own === v2Mount.directory ? [own] : [own, path.dirname(own)]) {
     if (handsOutMemory(directory, fs)) return { path: directory, version: 2 }
   }
-  return { reason: `${own} has processes of its own, so cgroup v2 allows no memory groups inside it, and none beside it` }
+  return {
+    reason: `${own} has processes of its own, so cgroup v2 allows no memory groups inside it, ` +
+      'and none beside it'
+  }
 }
 
 /**
@@ -44,8 +55,9 @@ function parseMount (line) {
 }
 
 /**
- * This process's group as a directory. In a container the mount shows only part of the tree (its root is not `/`), or
- * the path in /proc/self/cgroup is the host's: then the mount point is our group.
+ * This process's group as a directory. In a container the mount shows only part of the tree (its
+ * root is not `/`), or the path in /proc/self/cgroup is the host's: then the mount point is our
+ * group.
  * @param {{ root: string, directory: string }} mount
  * @param {string} group
  * @param {Fs} fs
@@ -64,7 +76,8 @@ function handsOutMemory (directory, fs) {
   const control = path.join(directory, 'cgroup.subtree_control')
   if (readWords(control, fs).includes('memory')) return true
   try {
-    fs.writeFileSync(control, '+memory') // EBUSY when the group has processes and is not the real root
+    // EBUSY when the group has processes and is not the real root
+    fs.writeFileSync(control, '+memory')
     return true
   } catch {
     return false

@@ -3,13 +3,17 @@
 const fs = require('node:fs')
 const { controllerPaths } = require('memwatch/collect/cgroup-paths')
 
-/** USER_HZ, in which /proc counts CPU time: 100 on every architecture that Node runs on. proc_pid_stat(5). */
+/**
+ * USER_HZ, in which /proc counts CPU time: 100 on every architecture that Node runs on.
+ * proc_pid_stat(5).
+ */
 const TICKS_PER_SECOND = 100
 
 /**
  * What the kernel says of a process from outside.
  * @typedef {object} Sight
- * @property {'running' | 'sleeping' | 'stopped' | 'gone'} state stopped: by SIGSTOP or a debugger; gone: dead, reaped or not
+ * @property {'running' | 'sleeping' | 'stopped' | 'gone'} state stopped: by SIGSTOP or a debugger;
+ *   gone: dead, reaped or not
  * @property {number} cpuSeconds used since it started; 0 when gone
  * @property {number} [rssBytes]
  * @property {Exit} [exit] where its parent has not asked yet
@@ -21,11 +25,22 @@ const TICKS_PER_SECOND = 100
 const OUR_TROUBLE = ['EMFILE', 'ENFILE', 'ENOMEM']
 
 /** @type {Record<string, Sight['state']>} */
-const STATES = { R: 'running', S: 'sleeping', D: 'sleeping', I: 'sleeping', T: 'stopped', t: 'stopped', Z: 'gone', X: 'gone', x: 'gone' }
+const STATES = {
+  R: 'running',
+  S: 'sleeping',
+  D: 'sleeping',
+  I: 'sleeping',
+  T: 'stopped',
+  t: 'stopped',
+  Z: 'gone',
+  X: 'gone',
+  x: 'gone'
+}
 
 /**
- * Sees a process of another program: /proc/PID and the counters of its memory cgroup. Only where the exporter shares its process
- * namespace: pid and start time in ticks must both be those of the hello, so that no stranger's death is told.
+ * Sees a process of another program: /proc/PID and the counters of its memory cgroup. Only where
+ * the exporter shares its process namespace: pid and start time in ticks must both be those of the
+ * hello, so that no stranger's death is told.
  */
 class Witness {
   #pid
@@ -43,7 +58,9 @@ class Witness {
     this.read = read
     const paths = this.#memoryGroup()
     // A group above its own would count the deaths of others, too.
-    if (paths?.own) this.#oomFile = `${paths.folders[0]}/${paths.version === 1 ? 'memory.oom_control' : 'memory.events'}`
+    if (paths?.own) {
+      this.#oomFile = `${paths.folders[0]}/${paths.version === 1 ? 'memory.oom_control' : 'memory.events'}`
+    }
   }
 
   /**
@@ -67,12 +84,15 @@ class Witness {
       const isOurs = OUR_TROUBLE.includes(/** @type {NodeJS.ErrnoException} */ (error).code ?? '')
       return isOurs ? { state: 'sleeping', cpuSeconds: 0 } : { state: 'gone', cpuSeconds: 0 }
     }
-    // The name in parentheses may hold anything, so it counts from the last one. proc_pid_stat(5): state is field 3.
+    // The name in parentheses may hold anything, so it counts from the last one. proc_pid_stat(5):
+    // state is field 3.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     if (Number(fields[22 - 3]) !== this.#startTimeTicks) return { state: 'gone', cpuSeconds: 0 }
     const state = STATES[fields[0]] ?? 'running'
     const cpuSeconds = (Number(fields[14 - 3]) + Number(fields[15 - 3])) / TICKS_PER_SECOND
-    return state === 'gone' ? { state, cpuSeconds, exit: exitOf(Number(fields[52 - 3])) } : { state, cpuSeconds }
+    return state === 'gone'
+      ? { state, cpuSeconds, exit: exitOf(Number(fields[52 - 3])) }
+      : { state, cpuSeconds }
   }
 
   /** @returns {number | undefined} bytes; undefined where it is gone */
@@ -81,7 +101,10 @@ class Witness {
     return match ? Number(match[1]) * 1024 : undefined
   }
 
-  /** @returns {number | undefined} processes of its cgroup that were killed for memory so far; undefined where that cannot be read */
+  /**
+   * @returns {number | undefined} processes of its cgroup that were killed for memory so far;
+   *   undefined where that cannot be read
+   */
   oomKills () {
     const match = this.#oomFile && /^oom_kill (\d+)/m.exec(this.#tryRead(this.#oomFile) ?? '')
     return match ? Number(match[1]) : undefined
@@ -94,7 +117,10 @@ class Witness {
     return controllerPaths('memory', {
       cgroup,
       mountinfo,
-      exists: folder => ['memory.oom_control', 'memory.events'].some(file => this.#tryRead(`${folder}/${file}`) !== undefined)
+      exists: folder =>
+        ['memory.oom_control', 'memory.events'].some(
+          file => this.#tryRead(`${folder}/${file}`) !== undefined
+        )
     })
   }
 
@@ -110,16 +136,23 @@ class Witness {
 
 const { signals } = require('node:os').constants
 /** @type {Record<number, string>} */
-const signalNames = Object.fromEntries(Object.entries(signals).map(([name, number]) => [number, name]).reverse())
+const signalNames = Object.fromEntries(
+  Object.entries(signals)
+    .map(([name, number]) => [number, name])
+    .reverse()
+)
 
 /**
  * A wait status in words. Bit 7 tells of a core dump.
- * @param {number} status @returns {Exit | undefined} undefined where the kernel hides it: it shows 0 then, too
+ * @param {number} status
+ * @returns {Exit | undefined} undefined where the kernel hides it: it shows 0 then, too
  */
 function exitOf (status) {
   if (!(status > 0)) return undefined
   const signal = status & 0x7f
-  return signal ? { code: null, signal: signalNames[signal] ?? `SIG${signal}` } : { code: status >> 8, signal: null }
+  return signal
+    ? { code: null, signal: signalNames[signal] ?? `SIG${signal}` }
+    : { code: status >> 8, signal: null }
 }
 
 module.exports = { Witness }

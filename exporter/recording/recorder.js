@@ -37,7 +37,7 @@ class Recorder {
     }
     this.#file.on('error', fail)
     if (isCompressed(path)) {
-      const gzip = this.#gzip = createGzip()
+      const gzip = (this.#gzip = createGzip())
       gzip.on('error', fail)
       gzip.pipe(this.#file)
       this.#flush = setInterval(() => gzip.flush(constants.Z_SYNC_FLUSH), FLUSH_MS)
@@ -48,11 +48,13 @@ class Recorder {
 
   /**
    * A connection that said hello.
-   * @param {string} hello its line @returns {{ line: (line: string) => void, closed: () => void }}
+   * @param {string} hello its line
+   * @returns {{ line: (line: string) => void, closed: () => void }}
    */
   session (hello) {
     const session = ++this.#sessions
-    const line = (/** @type {string} */ text) => this.#writeText(`{"session":${session},"line":${text}}\n`)
+    const line = (/** @type {string} */ text) =>
+      this.#writeText(`{"session":${session},"line":${text}}\n`)
     line(hello)
     return { line, closed: () => this.#write({ session, closed: true }) }
   }
@@ -65,7 +67,9 @@ class Recorder {
     if (end) this.#write({ end })
     clearInterval(this.#flush)
     if (this.failed) return
-    const closed = Promise.race([once(this.#file, 'close'), once(this.#file, 'error')]).catch(() => {})
+    const closed = Promise.race([once(this.#file, 'close'), once(this.#file, 'error')]).catch(
+      () => {}
+    )
     ;(this.#gzip ?? this.#file).end()
     await closed
   }

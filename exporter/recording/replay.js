@@ -18,38 +18,54 @@ const MAX_TARGETS = 100_000
 /** A recorder that is killed damages one line; what is damaged throughout is no recording. */
 const MAX_REJECTED = 100_000
 
-/** A file that is no recording, or none that this version can read. Its message says which and why. */
+/**
+ * A file that is no recording, or none that this version can read. Its message says which and why.
+ */
 class RecordingError extends SourceError {}
 
 /**
  * @typedef {object} Replayed
  * @property {import('./format').Header} header
  * @property {import('./format').End} [end]
- * @property {import('../series/target').Target[]} targets all that were watched, in the order they ended; then those that did not
+ * @property {import('../series/target').Target[]} targets all that were watched, in the order they
+ *   ended; then those that did not
  * @property {number} frames taken
  * @property {number} rejected lines that were not taken, as a live exporter would not have
  * @property {boolean} cut whether the file breaks off: a recorder that was killed
  */
 
 /**
- * Judge a recording: the frames go through the code that judged them live, in the order they came. Time is that of the
- * frames, so the verdicts are the same and nothing is waited for.
+ * Judge a recording: the frames go through the code that judged them live, in the order they came.
+ * Time is that of the frames, so the verdicts are the same and nothing is waited for.
  *
  * @param {string | import('../sources/open-input').Opened} from a file, or one that is open
- * @param {{ onVerdict?: (target: import('../series/target').Target, verdict: import('../classify/evaluate').Verdict) => void,
- *   onFrame?: (target: import('../series/target').Target) => void, onError?: (error: Error) => void, onProgress?: (share: number) => void }} [options]
+ * @param {{ onVerdict?: (target: import('../series/target').Target, verdict:
+ *   import('../classify/evaluate').Verdict) => void, onFrame?: (target:
+ *   import('../series/target').Target) => void, onError?: (error: Error) => void, onProgress?:
+ *   (share: number) => void }} [options]
  *   onFrame: after each frame that was taken; onProgress: share of the file read
  * @returns {Promise<Replayed>}
  * @throws {SourceError} where it cannot be read; RecordingError where it is no recording
  */
-async function replay (from, { onVerdict = () => {}, onFrame = () => {}, onError = () => {}, onProgress = () => {} } = {}) {
+async function replay (
+  from,
+  { onVerdict = () => {}, onFrame = () => {}, onError = () => {}, onProgress = () => {} } = {}
+) {
   const input = typeof from === 'string' ? await openInput(from, { onProgress }) : from
   const file = input.name
   /** @type {Replayed} */
-  const result = { header: { memwatch: 'recording', version: 0 }, targets: [], frames: 0, rejected: 0, cut: false }
+  const result = {
+    header: { memwatch: 'recording', version: 0 },
+    targets: [],
+    frames: 0,
+    rejected: 0,
+    cut: false
+  }
   let nowUnixMs = 0
   const targets = new Targets({ maxTargets: MAX_TARGETS, now: () => nowUnixMs })
-  targets.on('end', target => { if (target.frame) result.targets.push(target) })
+  targets.on('end', target => {
+    if (target.frame) result.targets.push(target)
+  })
   targets.on('frame', target => {
     result.frames++
     onFrame(target)
@@ -75,7 +91,8 @@ async function replay (from, { onVerdict = () => {}, onFrame = () => {}, onError
         else sessions.set(item.session, opened)
         return
       }
-      if (message.type === 'answer' || message.type === 'capture') return // said to a command of that time
+      // said to a command of that time
+      if (message.type === 'answer' || message.type === 'capture') return
       nowUnixMs = Math.max(nowUnixMs, message.atUnixMs)
       const session = sessions.get(item.session)
       if (!session) result.rejected++
@@ -94,17 +111,36 @@ async function replay (from, { onVerdict = () => {}, onFrame = () => {}, onError
 
   const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES + ENVELOPE_BYTES })
   for await (const chunk of input.bytes()) {
-    if (result.rejected > MAX_REJECTED) throw new RecordingError(`${file} is damaged: more than ${MAX_REJECTED} of its lines are none of a recording`)
-    lines.push(chunk, line => { take(line) }, () => { result.rejected++ })
+    if (result.rejected > MAX_REJECTED) {
+      throw new RecordingError(
+        `${file} is damaged: more than ${MAX_REJECTED} of its lines are none of a recording`
+      )
+    }
+    lines.push(
+      chunk,
+      line => {
+        take(line)
+      },
+      () => {
+        result.rejected++
+      }
+    )
   }
   result.cut = input.cut
-  if (number === 0) throw new RecordingError(`${file} holds no recording: ${lines.pendingBytes > 0 ? 'not one whole line' : 'it is empty'}`)
+  if (number === 0) {
+    throw new RecordingError(
+      `${file} holds no recording: ${lines.pendingBytes > 0 ? 'not one whole line' : 'it is empty'}`
+    )
+  }
   if (lines.pendingBytes > 0) result.cut = true
   result.targets.push(...targets.all.filter(({ frame }) => frame))
   return result
 }
 
-/** @param {string} text @returns {any} */
+/**
+ * @param {string} text
+ * @returns {any}
+ */
 function parse (text) {
   try {
     return JSON.parse(text)
@@ -113,11 +149,24 @@ function parse (text) {
   }
 }
 
-/** @param {unknown} item @param {string} file @returns {import('./format').Header} */
+/**
+ * @param {unknown} item
+ * @param {string} file
+ * @returns {import('./format').Header}
+ */
 function checkHeader (item, file) {
-  if (!isHeader(item)) throw new RecordingError(`${file} is not a recording of memwatch: its first line says nothing of it`)
+  if (!isHeader(item)) {
+    throw new RecordingError(
+      `${file} is not a recording of memwatch: its first line says nothing of it`
+    )
+  }
   const { version, command } = item
-  if (version !== RECORDING_VERSION) throw new RecordingError(`${file} is a recording of version ${plainText(String(version)).slice(0, 40)}; this memwatch reads version ${RECORDING_VERSION}`)
+  if (version !== RECORDING_VERSION) {
+    throw new RecordingError(
+      `${file} is a recording of version ${plainText(String(version)).slice(0, 40)}; this ` +
+        `memwatch reads version ${RECORDING_VERSION}`
+    )
+  }
   return { memwatch: 'recording', version: RECORDING_VERSION, ...rebuildCommand(command) }
 }
 

@@ -8,47 +8,92 @@ const { findCase } = require('../classify/case')
 const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
 
 /**
- * What the exporter does without when it has too much to do or too little memory: resolution first, and of those that nothing is wrong
- * with. Targets with a suspected or confirmed finding are read and judged as ever, on every level; all frames of the first targets of
- * a pod are read, so that floods of others cost them none.
+ * What the exporter does without when it has too much to do or too little memory: resolution first,
+ * and of those that nothing is wrong with. Targets with a suspected or confirmed finding are read
+ * and judged as ever, on every level; all frames of the first targets of a pod are read, so that
+ * floods of others cost them none.
  *
  * @typedef {object} Level
  * @property {string} gives what is given up, for a person
- * @property {number} memoryRatio of the memory limit, or of what V8's old generation can hold, from which on it is
+ * @property {number} memoryRatio of the memory limit, or of what V8's old generation can hold, from
+ *   which on it is
  * @property {number} loopRatio of the time that its event loop is busy
  * @property {number} evaluateSeconds between two evaluations of a healthy target
  * @property {number} frameOf so many frames of a healthy target one is taken
  * @property {number} historyBytes most that packed histories may hold in memory
- * @property {boolean} newTargets whether any are taken, and frames that are larger than the one before
+ * @property {boolean} newTargets whether any are taken, and frames that are larger than the one
+ *   before
  */
 
 const MIB = 2 ** 20
 
 /** @type {readonly Level[]} */
 const levels = Object.freeze([
-  { gives: 'nothing', memoryRatio: 0, loopRatio: 0, evaluateSeconds: 2, frameOf: 1, historyBytes: 32 * MIB, newTargets: true },
-  { gives: 'judging healthy targets every 10 s instead of 2, and most of the history that is not on disk', memoryRatio: 0.8, loopRatio: 0.8, evaluateSeconds: 10, frameOf: 1, historyBytes: 8 * MIB, newTargets: true },
-  { gives: 'four of five frames of healthy targets as well, and all history that is not on disk', memoryRatio: 0.88, loopRatio: 0.9, evaluateSeconds: 30, frameOf: 5, historyBytes: 0, newTargets: true },
-  { gives: 'new targets and larger frames as well', memoryRatio: 0.95, loopRatio: 0.98, evaluateSeconds: 30, frameOf: 5, historyBytes: 0, newTargets: false }
+  {
+    gives: 'nothing',
+    memoryRatio: 0,
+    loopRatio: 0,
+    evaluateSeconds: 2,
+    frameOf: 1,
+    historyBytes: 32 * MIB,
+    newTargets: true
+  },
+  {
+    gives:
+      'judging healthy targets every 10 s instead of 2, and most of the history that is not on ' +
+        'disk',
+    memoryRatio: 0.8,
+    loopRatio: 0.8,
+    evaluateSeconds: 10,
+    frameOf: 1,
+    historyBytes: 8 * MIB,
+    newTargets: true
+  },
+  {
+    gives: 'four of five frames of healthy targets as well, and all history that is not on disk',
+    memoryRatio: 0.88,
+    loopRatio: 0.9,
+    evaluateSeconds: 30,
+    frameOf: 5,
+    historyBytes: 0,
+    newTargets: true
+  },
+  {
+    gives: 'new targets and larger frames as well',
+    memoryRatio: 0.95,
+    loopRatio: 0.98,
+    evaluateSeconds: 30,
+    frameOf: 5,
+    historyBytes: 0,
+    newTargets: false
+  }
 ])
 /** So far below what raised it load must fall before a level is left: shedding itself lowers it. */
 const LEAVE_RATIO = 0.05
 
-/** Without a limit Node says undefined, 0, or more than there is. @returns {number | undefined} of this process' container */
+/**
+ * Without a limit Node says undefined, 0, or more than there is.
+ * @returns {number | undefined} of this process' container
+ */
 function memoryLimitBytes () {
   const limit = process.constrainedMemory()
   return limit && limit < os.totalmem() ? limit : undefined
 }
 
 /**
- * V8 aborts when four collections in a row leave more than 0.8 of the old generation in use (Heap::CheckIneffectiveMarkCompact):
- * the old generation counts as full some way before.
+ * V8 aborts when four collections in a row leave more than 0.8 of the old generation in use
+ * (Heap::CheckIneffectiveMarkCompact): the old generation counts as full some way before.
  */
 const FULL_RATIO = 0.75
-/** Where the flags do not tell: V8's largest new space by default is three semi-spaces of 16 MiB. */
+/**
+ * Where the flags do not tell: V8's largest new space by default is three semi-spaces of 16 MiB.
+ */
 const DEFAULT_NEW_BYTES = 48 * MIB
 
-/** @returns {number} most bytes of this process' old generation: heap_size_limit counts three semi-spaces as well */
+/**
+ * @returns {number} most bytes of this process' old generation: heap_size_limit counts three
+ *   semi-spaces as well
+ */
 function oldGenerationBytes () {
   const limitBytes = v8.getHeapStatistics().heap_size_limit
   const self = /** @type {import('memwatch/frame').Hello} */ ({
@@ -60,7 +105,10 @@ function oldGenerationBytes () {
     constrainedBytes: memoryLimitBytes()
   })
   const semi = semiSpaceMax(self, limitBytes)
-  return limitBytes - (semi ? youngGenerationBytes(semi.bytes) : Math.min(DEFAULT_NEW_BYTES, limitBytes / 2))
+  return (
+    limitBytes -
+    (semi ? youngGenerationBytes(semi.bytes) : Math.min(DEFAULT_NEW_BYTES, limitBytes / 2))
+  )
 }
 
 /** @returns {() => number} used bytes of the old generation, of what it can hold */
@@ -89,7 +137,11 @@ function nextLevel (level, { memoryRatio, loopRatio }) {
 /** It was measured so much later than it should have been: it was stopped, not busy. */
 const HELD_UP = 1.5
 
-/** @param {number} everyMs how often it is asked @returns {() => number} of the time since it was asked last, the share that the event loop was busy */
+/**
+ * @param {number} everyMs how often it is asked
+ * @returns {() => number} of the time since it was asked last, the share that the event loop was
+ *   busy
+ */
 function loopReader (everyMs) {
   let before = performance.eventLoopUtilization()
   let beforeMs = performance.now()
@@ -117,7 +169,11 @@ const MEASURE_EVERY_BYTES = MIB
 /** Of this process. @returns {() => MemoryReading} */
 function memoryReader () {
   const heapRatio = heapReader()
-  return () => ({ rssBytes: process.memoryUsage.rss(), limitBytes: memoryLimitBytes(), heapRatio: heapRatio() })
+  return () => ({
+    rssBytes: process.memoryUsage.rss(),
+    limitBytes: memoryLimitBytes(),
+    heapRatio: heapRatio()
+  })
 }
 
 /** How often the exporter measures its load, and removes what is too old. */
@@ -136,7 +192,11 @@ class Load {
    * @param {() => MemoryReading} [options.readMemory]
    * @param {() => number} [options.readLoopRatio]
    */
-  constructor ({ everyMs = Infinity, readMemory = memoryReader(), readLoopRatio = loopReader(everyMs) } = {}) {
+  constructor ({
+    everyMs = Infinity,
+    readMemory = memoryReader(),
+    readLoopRatio = loopReader(everyMs)
+  } = {}) {
     this.#readMemory = readMemory
     this.#readLoopRatio = readLoopRatio
   }
@@ -148,18 +208,27 @@ class Load {
 
   /** @returns {boolean} whether the level changed */
   measure () {
-    return this.#enter(nextLevel(this.level, { memoryRatio: this.#memoryRatio(), loopRatio: this.#readLoopRatio() }))
+    return this.#enter(
+      nextLevel(this.level, { memoryRatio: this.#memoryRatio(), loopRatio: this.#readLoopRatio() })
+    )
   }
 
   /**
-   * Agents sent so much. Memory can run out between two ticks of a timer: it is read after every MiB, and then only raises the level.
-   * @param {number} bytes @returns {boolean} whether the level changed
+   * Agents sent so much. Memory can run out between two ticks of a timer: it is read after every
+   * MiB, and then only raises the level.
+   * @param {number} bytes
+   * @returns {boolean} whether the level changed
    */
   received (bytes) {
     this.#unmeasuredBytes += bytes
     if (this.#unmeasuredBytes < MEASURE_EVERY_BYTES) return false
     this.#unmeasuredBytes = 0
-    return this.#enter(Math.max(this.level, nextLevel(this.level, { memoryRatio: this.#memoryRatio(), loopRatio: 0 })))
+    return this.#enter(
+      Math.max(
+        this.level,
+        nextLevel(this.level, { memoryRatio: this.#memoryRatio(), loopRatio: 0 })
+      )
+    )
   }
 
   #memoryRatio () {
@@ -176,7 +245,8 @@ class Load {
 
   /**
    * Whether a frame of a target can be done without.
-   * @param {import('../series/target').Target} target @param {number} count of its frames so far
+   * @param {import('../series/target').Target} target
+   * @param {number} count of its frames so far
    * @param {boolean} isLarger than the one that it would take the place of
    */
   sheds (target, count, isLarger) {
@@ -185,7 +255,10 @@ class Load {
     return frameOf > 1 && count % frameOf !== 0 && !target.isSenior && !isIll(target)
   }
 
-  /** @param {import('../series/target').Target} target @returns {number} seconds between two evaluations */
+  /**
+   * @param {import('../series/target').Target} target
+   * @returns {number} seconds between two evaluations
+   */
   evaluateSeconds (target) {
     return isIll(target) ? levels[0].evaluateSeconds : this.now.evaluateSeconds
   }

@@ -10,8 +10,9 @@ const HEAD_BYTES = 8
 const MAX_BYTES = 4 * 2 ** 20
 
 /**
- * Rows of numbers over time, in a quarter of the room that doubles take, and a tenth once packed. A column is its first number in
- * double precision and the differences to it in single: of a counter of weeks, what it counted meanwhile is kept to 24 bits.
+ * Rows of numbers over time, in a quarter of the room that doubles take, and a tenth once packed. A
+ * column is its first number in double precision and the differences to it in single: of a counter
+ * of weeks, what it counted meanwhile is kept to 24 bits.
  */
 class Block {
   /** @type {number[]} */
@@ -32,7 +33,10 @@ class Block {
     return this.times.length
   }
 
-  /** @param {number} time seconds, not before the last row's @param {ArrayLike<number>} row NaN where there is none */
+  /**
+   * @param {number} time seconds, not before the last row's
+   * @param {ArrayLike<number>} row NaN where there is none
+   */
   append (time, row) {
     const at = this.times.push(time) - 1
     if ((at + 1) * this.#width > this.#cells.length) {
@@ -46,7 +50,11 @@ class Block {
     }
   }
 
-  /** @param {number} i row @param {number} column @returns {number} NaN where there was none */
+  /**
+   * @param {number} i row
+   * @param {number} column
+   * @returns {number} NaN where there was none
+   */
   valueAt (i, column) {
     return this.#bases[column] + this.#cells[i * this.#width + column]
   }
@@ -62,7 +70,9 @@ class Block {
     for (const base of this.#bases) at = raw.writeDoubleLE(base, at)
     const bytes = new Uint8Array(this.#cells.buffer)
     for (let weight = 0; weight < 4; weight++) {
-      for (let c = 0; c < this.#width; c++) for (let i = 0; i < rows; i++) raw[at++] = bytes[4 * (i * this.#width + c) + weight]
+      for (let c = 0; c < this.#width; c++) {
+        for (let i = 0; i < rows; i++) raw[at++] = bytes[4 * (i * this.#width + c) + weight]
+      }
     }
     return exactBuffer(deflateRawSync(raw, { level: LEVEL }))
   }
@@ -75,16 +85,23 @@ class Block {
    */
   static unpack (packed, width) {
     const raw = inflateRawSync(packed, { maxOutputLength: MAX_BYTES })
-    const [rows, found] = raw.length >= HEAD_BYTES ? [raw.readUInt32LE(0), raw.readUInt32LE(4)] : [0, 0]
-    if (found !== width || raw.length !== HEAD_BYTES + 8 * (rows + width) + 4 * rows * width) throw new Error(`${raw.length} bytes are not ${rows} rows of ${width}, but of ${found}`)
+    const [rows, found] =
+      raw.length >= HEAD_BYTES ? [raw.readUInt32LE(0), raw.readUInt32LE(4)] : [0, 0]
+    if (found !== width || raw.length !== HEAD_BYTES + 8 * (rows + width) + 4 * rows * width) {
+      throw new Error(`${raw.length} bytes are not ${rows} rows of ${width}, but of ${found}`)
+    }
     const block = new Block(width)
     block.times = Array.from({ length: rows }, (_, i) => raw.readDoubleLE(HEAD_BYTES + 8 * i))
-    block.#bases = Float64Array.from({ length: width }, (_, c) => raw.readDoubleLE(HEAD_BYTES + 8 * (rows + c)))
+    block.#bases = Float64Array.from({ length: width }, (_, c) =>
+      raw.readDoubleLE(HEAD_BYTES + 8 * (rows + c))
+    )
     block.#cells = new Float32Array(Math.max(1, rows * width))
     const bytes = new Uint8Array(block.#cells.buffer)
     let at = HEAD_BYTES + 8 * (rows + width)
     for (let weight = 0; weight < 4; weight++) {
-      for (let c = 0; c < width; c++) for (let i = 0; i < rows; i++) bytes[4 * (i * width + c) + weight] = raw[at++]
+      for (let c = 0; c < width; c++) {
+        for (let i = 0; i < rows; i++) bytes[4 * (i * width + c) + weight] = raw[at++]
+      }
     }
     block.#assertSound()
     return block
@@ -93,9 +110,15 @@ class Block {
   /** @throws {Error} when times run backwards, or a number is none that a frame can hold */
   #assertSound () {
     const { times } = this
-    if (times.some((time, i) => !(time >= (times[i - 1] ?? 0) && time <= Number.MAX_SAFE_INTEGER))) throw new Error('its times run backwards')
+    if (
+      times.some((time, i) => !(time >= (times[i - 1] ?? 0) && time <= Number.MAX_SAFE_INTEGER))
+    ) {
+      throw new Error('its times run backwards')
+    }
     const isSound = (/** @type {number} */ value) => Number.isNaN(value) || Math.abs(value) <= Number.MAX_SAFE_INTEGER
-    if (!this.#bases.every(isSound) || !this.#cells.every(isSound)) throw new Error('its numbers are too large')
+    if (!this.#bases.every(isSound) || !this.#cells.every(isSound)) {
+      throw new Error('its numbers are too large')
+    }
   }
 }
 

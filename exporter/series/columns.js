@@ -3,8 +3,9 @@
 const { firstSince } = require('./first-since')
 
 /**
- * A bounded table of numbers over time, oldest rows overwritten: one time column shared by all others. It starts small and
- * doubles up to its capacity, so that a target that lives ten seconds does not cost a day's memory.
+ * A bounded table of numbers over time, oldest rows overwritten: one time column shared by all
+ * others. It starts small and doubles up to its capacity, so that a target that lives ten seconds
+ * does not cost a day's memory.
  */
 class Columns {
   #capacity
@@ -50,7 +51,11 @@ class Columns {
     this.#write(this.#length++, time, row)
   }
 
-  /** Overwrite the newest row. @param {number} time @param {ArrayLike<number>} row */
+  /**
+   * Overwrite the newest row.
+   * @param {number} time
+   * @param {ArrayLike<number>} row
+   */
   replaceLast (time, row) {
     this.#write(this.#length - 1, time, row)
   }
@@ -60,19 +65,27 @@ class Columns {
     return this.#times[(this.#start + i) % this.#allocated]
   }
 
-  /** @param {number} time @returns {number} the oldest row not before that time; length when there is none */
+  /**
+   * @param {number} time
+   * @returns {number} the oldest row not before that time; length when there is none
+   */
   firstSince (time) {
     return firstSince(this, time)
   }
 
-  /** @param {number} i 0 is the oldest row @param {number} column @returns {number} NaN where there was none */
+  /**
+   * @param {number} i 0 is the oldest row
+   * @param {number} column
+   * @returns {number} NaN where there was none
+   */
   valueAt (i, column) {
     return this.#cells[((this.#start + i) % this.#allocated) * this.#width + column]
   }
 
   /**
    * A column from a row on, without the rows in which it was absent.
-   * @param {number} column @param {number} from 0 is the oldest row
+   * @param {number} column
+   * @param {number} from 0 is the oldest row
    * @returns {{ times: number[], values: number[] }}
    */
   pointsFrom (column, from) {
@@ -90,7 +103,11 @@ class Columns {
     return points
   }
 
-  /** @param {number} i @param {number} time @param {ArrayLike<number>} row */
+  /**
+   * @param {number} i
+   * @param {number} time
+   * @param {ArrayLike<number>} row
+   */
   #write (i, time, row) {
     const at = (this.#start + i) % this.#allocated
     this.#times[at] = time
@@ -98,7 +115,8 @@ class Columns {
   }
 
   #grow () {
-    // Growing happens only while nothing was overwritten yet, so #start is 0 and the rows lie in order.
+    // Growing happens only while nothing was overwritten yet, so #start is 0 and the rows lie in
+    // order.
     this.#allocated = Math.min(this.#allocated * 2, this.#capacity)
     const times = new Float64Array(this.#allocated)
     const cells = new this.#Cells(this.#allocated * this.#width)

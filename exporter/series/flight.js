@@ -12,7 +12,10 @@ const STEPS = Object.freeze([
 /** Rows of a block: ten minutes, an hour. */
 const BLOCK_ROWS = 60
 
-/** Of a counter its last value is kept of each step; of what goes up and down the least and the most, too. */
+/**
+ * Of a counter its last value is kept of each step; of what goes up and down the least and the
+ * most, too.
+ */
 const STATISTICS = Object.freeze(/** @type {const} */ (['last', 'min', 'max']))
 /** @typedef {typeof STATISTICS[number]} Statistic */
 
@@ -20,14 +23,21 @@ const STATISTICS = Object.freeze(/** @type {const} */ (['last', 'min', 'max']))
  * What tracks did over time. min and max are absent where there is only the last.
  * @typedef {object} Series
  * @property {number[]} times uptime in seconds, at the end of each step
- * @property {Record<string, { last: number[], min?: number[], max?: number[] }>} tracks NaN where a track was absent
+ * @property {Record<string, { last: number[], min?: number[], max?: number[] }>} tracks NaN where a
+ *   track was absent
  */
 
 /**
  * The columns of a step, in order.
  * @type {readonly { track: import('./tracks').TrackName, statistic: Statistic }[]}
  */
-const columns = Object.freeze(ordered.flatMap(track => STATISTICS.filter(statistic => statistic === 'last' || !tracks[track].counter).map(statistic => ({ track, statistic }))))
+const columns = Object.freeze(
+  ordered.flatMap(track =>
+    STATISTICS.filter(statistic => statistic === 'last' || !tracks[track].counter).map(
+      statistic => ({ track, statistic })
+    )
+  )
+)
 /** Where a column's number is in a row of the tracks, and in a row of the step below. */
 const TRACK_OF = Int32Array.from(columns, ({ track }) => ordered.indexOf(track))
 const SAME = Int32Array.from(columns, (_, c) => c)
@@ -45,8 +55,8 @@ const KEEP_OF = Int8Array.from(columns, ({ statistic }) => STATISTICS.indexOf(st
  */
 
 /**
- * A target's flight recorder: what its tracks did in every ten seconds of six hours and in every minute of a week. No spike vanishes in a
- * step, as its least and most are kept.
+ * A target's flight recorder: what its tracks did in every ten seconds of six hours and in every
+ * minute of a week. No spike vanishes in a step, as its least and most are kept.
  */
 class Flight {
   #steps = STEPS.map(step => new Step(step))
@@ -58,7 +68,8 @@ class Flight {
 
   /**
    * @param {number} timeSeconds uptime
-   * @param {ArrayLike<number>} row of the tracks, in the order of `ordered`; NaN where there is none
+   * @param {ArrayLike<number>} row of the tracks, in the order of `ordered`; NaN where there is
+   *   none
    */
   append (timeSeconds, row) {
     const [tens, minutes] = this.#steps
@@ -81,12 +92,21 @@ class Flight {
     this.#step(block.stepSeconds).sealed.push(block)
   }
 
-  /** Minutes that were in no full block when it was saved, anew from the ten seconds. @param {number} afterSeconds uptime */
+  /**
+   * Minutes that were in no full block when it was saved, anew from the ten seconds.
+   * @param {number} afterSeconds uptime
+   */
   refill (afterSeconds) {
     const [tens, minutes] = this.#steps
     for (const block of tens.blocksSince(afterSeconds)) {
       block.times.forEach((time, i) => {
-        if (time > afterSeconds) minutes.add(time, Float64Array.from(SAME, c => block.valueAt(i, c)), SAME)
+        if (time > afterSeconds) {
+          minutes.add(
+            time,
+            Float64Array.from(SAME, c => block.valueAt(i, c)),
+            SAME
+          )
+        }
       })
     }
   }
@@ -98,13 +118,19 @@ class Flight {
 
   /**
    * Step by step, what a track is kept for: its least, its most or its last.
-   * @param {10 | 60} stepSeconds @param {number} afterSeconds uptime
+   * @param {10 | 60} stepSeconds
+   * @param {number} afterSeconds uptime
    * @returns {Iterable<{ time: number, read: (track: import('./tracks').TrackName) => number }>}
    */
   * steps (stepSeconds, afterSeconds) {
     for (const block of this.#step(stepSeconds).blocksSince(afterSeconds)) {
       for (let i = 0; i < block.length; i++) {
-        if (block.times[i] > afterSeconds) yield { time: block.times[i], read: track => block.valueAt(i, KEPT[ordered.indexOf(track)]) }
+        if (block.times[i] > afterSeconds) {
+          yield {
+            time: block.times[i],
+            read: track => block.valueAt(i, KEPT[ordered.indexOf(track)])
+          }
+        }
       }
     }
   }
@@ -115,7 +141,10 @@ class Flight {
     step.sealed = step.sealed.filter(other => other !== block)
   }
 
-  /** Until when a step's full blocks reach, uptime; -Infinity without any. @param {number} stepSeconds */
+  /**
+   * Until when a step's full blocks reach, uptime; -Infinity without any.
+   * @param {number} stepSeconds
+   */
   sealedUntil (stepSeconds) {
     return this.#step(stepSeconds).sealed.at(-1)?.to ?? -Infinity
   }
@@ -131,8 +160,13 @@ class Flight {
     const readings = names.flatMap(name => {
       const index = ordered.indexOf(name)
       const statistics = tracks[name].counter ? STATISTICS.slice(0, 1) : STATISTICS
-      const track = found.tracks[name] = /** @type {Record<Statistic, number[]>} */ (Object.fromEntries(statistics.map(statistic => [statistic, /** @type {number[]} */ ([])])))
-      return statistics.map(statistic => ({ column: COLUMN_OF[statistic][index], into: track[statistic] }))
+      const track = (found.tracks[name] = /** @type {Record<Statistic, number[]>} */ (
+        Object.fromEntries(statistics.map(statistic => [statistic, /** @type {number[]} */ ([])]))
+      ))
+      return statistics.map(statistic => ({
+        column: COLUMN_OF[statistic][index],
+        into: track[statistic]
+      }))
     })
     for (const block of this.#step(stepSeconds).blocksSince(sinceSeconds)) {
       for (let i = 0; i < block.length; i++) {
@@ -146,14 +180,20 @@ class Flight {
 }
 
 /** Column of a track's statistic; of a counter, all are its last. @param {Statistic} statistic */
-const columnsOf = statistic => ordered.map(track => {
-  const at = columns.findIndex(column => column.track === track && column.statistic === statistic)
-  return at >= 0 ? at : columns.findIndex(column => column.track === track && column.statistic === 'last')
-})
+const columnsOf = statistic =>
+  ordered.map(track => {
+    const at = columns.findIndex(column => column.track === track && column.statistic === statistic)
+    return at >= 0
+      ? at
+      : columns.findIndex(column => column.track === track && column.statistic === 'last')
+  })
 const COLUMN_OF = { last: columnsOf('last'), min: columnsOf('min'), max: columnsOf('max') }
 const KEPT = ordered.map((track, i) => COLUMN_OF[tracks[track].keep][i])
 
-/** One resolution: the step that is being filled, the block that it goes to, and the blocks that are full. */
+/**
+ * One resolution: the step that is being filled, the block that it goes to, and the blocks that are
+ * full.
+ */
 class Step {
   /** @type {SealedBlock[]} */
   sealed = []
@@ -169,12 +209,18 @@ class Step {
   }
 
   /**
-   * @param {number} time @param {ArrayLike<number>} source @param {Int32Array} at where each column is in it
-   * @returns {{ time: number, values: Float64Array } | undefined} the step before, where this begins a new one
+   * @param {number} time
+   * @param {ArrayLike<number>} source
+   * @param {Int32Array} at where each column is in it
+   * @returns {{ time: number, values: Float64Array } | undefined} the step before, where this
+   *   begins a new one
    */
   add (time, source, at) {
     const isNew = Math.floor(time / this.stepSeconds) !== Math.floor(this.#time / this.stepSeconds)
-    const finished = isNew && !Number.isNaN(this.#time) ? { time: this.#time, values: this.#values.slice() } : undefined
+    const finished =
+      isNew && !Number.isNaN(this.#time)
+        ? { time: this.#time, values: this.#values.slice() }
+        : undefined
     if (finished) this.#write(finished.time, finished.values)
     if (isNew) this.#values.fill(NaN)
     this.#time = time
@@ -183,12 +229,20 @@ class Step {
       const value = source[at[c]]
       const before = values[c]
       if (Number.isNaN(value)) continue
-      if (KEEP_OF[c] === LAST_OF_ALL || Number.isNaN(before) || (KEEP_OF[c] === LEAST ? value < before : value > before)) values[c] = value
+      if (
+        KEEP_OF[c] === LAST_OF_ALL ||
+        Number.isNaN(before) ||
+        (KEEP_OF[c] === LEAST ? value < before : value > before)
+      ) { values[c] = value }
     }
     return finished
   }
 
-  /** Full ones that reach so far, and the open one. @param {number} sinceSeconds @returns {Iterable<Block>} one that cannot be read is left out */
+  /**
+   * Full ones that reach so far, and the open one.
+   * @param {number} sinceSeconds
+   * @returns {Iterable<Block>} one that cannot be read is left out
+   */
   * blocksSince (sinceSeconds) {
     for (const { to, packed, read } of this.sealed) {
       if (to < sinceSeconds) continue
@@ -204,12 +258,20 @@ class Step {
     const { times } = this.#open
     if (times.length === 0) return
     const to = times[times.length - 1]
-    this.sealed.push({ stepSeconds: this.stepSeconds, from: times[0], to, packed: this.#open.pack() })
+    this.sealed.push({
+      stepSeconds: this.stepSeconds,
+      from: times[0],
+      to,
+      packed: this.#open.pack()
+    })
     this.sealed = this.sealed.filter(block => block.to > to - this.#keepSeconds)
     this.#open = new Block(columns.length)
   }
 
-  /** @param {number} time @param {Float64Array} values */
+  /**
+   * @param {number} time
+   * @param {Float64Array} values
+   */
   #write (time, values) {
     this.#open.append(time, values)
     if (this.#open.length >= BLOCK_ROWS) this.seal()

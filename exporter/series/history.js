@@ -6,8 +6,9 @@ const { median } = require('../statistics/quantile')
 const { NO_NEIGHBOURS, tracks, trackNames } = require('./tracks')
 
 /**
- * What is kept of every target: one second for ten minutes, ten seconds for two hours, a minute for a day. Beyond ten minutes
- * only of the tracks whose growth is looked for, and in single precision: a full day takes some 300 KB.
+ * What is kept of every target: one second for ten minutes, ten seconds for two hours, a minute for
+ * a day. Beyond ten minutes only of the tracks whose growth is looked for, and in single precision:
+ * a full day takes some 300 KB.
  */
 const TIERS = Object.freeze([
   { stepSeconds: 1, rows: 600, narrow: false },
@@ -16,8 +17,9 @@ const TIERS = Object.freeze([
 ])
 
 /**
- * Beyond a day, for what grows over days: of every ten minutes of a week one number a column, from the minutes that lie in them.
- * Five columns in single precision: 32 KB. Levels are medians, as a single reading holds what was in flight; of counters their growth a second is kept.
+ * Beyond a day, for what grows over days: of every ten minutes of a week one number a column, from
+ * the minutes that lie in them. Five columns in single precision: 32 KB. Levels are medians, as a
+ * single reading holds what was in flight; of counters their growth a second is kept.
  */
 const LASTING = Object.freeze({
   stepSeconds: 600,
@@ -31,8 +33,12 @@ const LASTING_NAMES = [...LASTING.levels, ...LASTING.rates]
 
 const COARSEST_SECONDS = TIERS[TIERS.length - 1].stepSeconds
 
-/** The tracks that are kept for long come first: a coarser tier has the first columns of the finest. */
-const ordered = [...trackNames].sort((a, b) => Number(tracks[b].long ?? false) - Number(tracks[a].long ?? false))
+/**
+ * The tracks that are kept for long come first: a coarser tier has the first columns of the finest.
+ */
+const ordered = [...trackNames].sort(
+  (a, b) => Number(tracks[b].long ?? false) - Number(tracks[a].long ?? false)
+)
 const LONG = ordered.filter(name => tracks[name].long).length
 const READ = ordered.map(name => tracks[name].read)
 const KEEP = ordered.map(name => tracks[name].keep)
@@ -40,14 +46,16 @@ const KEEP = ordered.map(name => tracks[name].keep)
 const columnOf = Object.fromEntries(ordered.map((name, i) => [name, i]))
 
 /**
- * The tracks of one target over time, in tiers of growing step. Time is the isolate's uptime in seconds: it never jumps and
- * means the same live and in a replay.
+ * The tracks of one target over time, in tiers of growing step. Time is the isolate's uptime in
+ * seconds: it never jumps and means the same live and in a replay.
  */
 class History {
   #tiers = TIERS.map(({ stepSeconds, rows, narrow }) => ({
     stepSeconds,
     rows,
-    columns: narrow ? new Columns({ capacity: rows, width: LONG, narrow }) : new PackedColumns({ capacity: rows, width: ordered.length })
+    columns: narrow
+      ? new Columns({ capacity: rows, width: LONG, narrow })
+      : new PackedColumns({ capacity: rows, width: ordered.length })
   }))
 
   #lasting = new Columns({ capacity: LASTING.rows, width: LASTING_NAMES.length, narrow: true })
@@ -57,7 +65,8 @@ class History {
   #mergedRow = new Float64Array(LONG)
 
   /**
-   * @param {number} timeSeconds @param {import('./tracks').Moment} moment
+   * @param {number} timeSeconds
+   * @param {import('./tracks').Moment} moment
    * @returns {Float64Array} of the tracks, in the order of `ordered`; until the next call
    */
   append (timeSeconds, { values, workers, neighbours = NO_NEIGHBOURS, scan }) {
@@ -70,7 +79,8 @@ class History {
 
   /**
    * What was kept elsewhere.
-   * @param {number} stepSeconds of the tier that it goes to @param {number} timeSeconds after all that is there
+   * @param {number} stepSeconds of the tier that it goes to
+   * @param {number} timeSeconds after all that is there
    * @param {(track: import('./tracks').TrackName) => number} read NaN where it was absent
    */
   restore (stepSeconds, timeSeconds, read) {
@@ -80,21 +90,25 @@ class History {
     this.#appendTo(tier, timeSeconds)
   }
 
-  /** The current row. @param {{ stepSeconds: number, columns: Columns | PackedColumns }} tier @param {number} timeSeconds */
+  /**
+   * The current row.
+   * @param {{ stepSeconds: number, columns: Columns | PackedColumns }} tier
+   * @param {number} timeSeconds
+   */
   #appendTo ({ stepSeconds, columns }, timeSeconds) {
     if (columns instanceof PackedColumns) return columns.append(timeSeconds, this.#row)
     const last = columns.length - 1
     if (stepSeconds === COARSEST_SECONDS && last >= 0) this.#summarize(columns, timeSeconds)
-    const sameStep = last >= 0 &&
+    const sameStep =
+      last >= 0 &&
       Math.floor(columns.timeAt(last) / stepSeconds) === Math.floor(timeSeconds / stepSeconds)
     if (sameStep) columns.replaceLast(timeSeconds, this.#merged(columns, last))
     else columns.append(timeSeconds, this.#longRow)
   }
 
   /**
-   * The points of a track since a time, from the finest tier that reaches back that far (or the one that reaches furthest, of
-   * those that keep it).
-   * Rows in which the track was absent are left out.
+   * The points of a track since a time, from the finest tier that reaches back that far (or the one
+   * that reaches furthest, of those that keep it). Rows in which the track was absent are left out.
    * @param {import('./tracks').TrackName} name
    * @param {number} sinceSeconds
    * @returns {{ times: number[], values: number[] }}
@@ -107,7 +121,8 @@ class History {
 
   /**
    * The first and the last of those points.
-   * @param {import('./tracks').TrackName} name @param {number} sinceSeconds
+   * @param {import('./tracks').TrackName} name
+   * @param {number} sinceSeconds
    * @returns {{ first: number, last: number, overSeconds: number } | null} null without any
    */
   ends (name, sinceSeconds) {
@@ -133,8 +148,10 @@ class History {
 
   /**
    * Tracks second by second, for as long as that is kept.
-   * @param {number} sinceSeconds @param {readonly import('./tracks').TrackName[]} [names] those that are wanted
-   * @returns {{ times: number[], tracks: Record<string, (number | null)[]> }} null where a track was absent
+   * @param {number} sinceSeconds
+   * @param {readonly import('./tracks').TrackName[]} [names] those that are wanted
+   * @returns {{ times: number[], tracks: Record<string, (number | null)[]> }} null where a track
+   *   was absent
    */
   rows (sinceSeconds, names = ordered) {
     const [{ columns }] = this.#tiers
@@ -142,16 +159,22 @@ class History {
     const rows = Array.from({ length: columns.length - first }, (_, i) => first + i)
     return {
       times: rows.map(i => columns.timeAt(i)),
-      tracks: Object.fromEntries(names.map(name => [name, rows.map(i => {
-        const value = columns.valueAt(i, columnOf[name])
-        return Number.isNaN(value) ? null : value
-      })]))
+      tracks: Object.fromEntries(
+        names.map(name => [
+          name,
+          rows.map(i => {
+            const value = columns.valueAt(i, columnOf[name])
+            return Number.isNaN(value) ? null : value
+          })
+        ])
+      )
     }
   }
 
   /**
    * Ten minutes are over: what the minutes in them were.
-   * @param {Columns} minutes @param {number} timeSeconds of what comes next
+   * @param {Columns} minutes
+   * @param {number} timeSeconds of what comes next
    */
   #summarize (minutes, timeSeconds) {
     const step = Math.floor(minutes.timeAt(minutes.length - 1) / LASTING.stepSeconds)
@@ -172,32 +195,50 @@ class History {
     this.#lastingRows++
   }
 
-  /** Rows that there ever were of the longest reach: what is computed from them holds until there is one more. */
+  /**
+   * Rows that there ever were of the longest reach: what is computed from them holds until there is
+   * one more.
+   */
   get lastingRows () {
     return this.#lastingRows
   }
 
   /**
    * The longest reach: ten minutes a row.
-   * @returns {{ times: number[], columns: Record<LastingName, number[]> }} times: middle of each; levels: medians; counters: growth a second; NaN where one was absent
+   * @returns {{ times: number[], columns: Record<LastingName, number[]> }} times: middle of each;
+   *   levels: medians; counters: growth a second; NaN where one was absent
    */
   lasting () {
     const rows = Array.from({ length: this.#lasting.length }, (_, i) => i)
     return {
       times: rows.map(i => this.#lasting.timeAt(i)),
-      columns: /** @type {Record<LastingName, number[]>} */ (Object.fromEntries(LASTING_NAMES.map((name, column) => [name, rows.map(i => this.#lasting.valueAt(i, column))])))
+      columns: /** @type {Record<LastingName, number[]>} */ (
+        Object.fromEntries(
+          LASTING_NAMES.map((name, column) => [
+            name,
+            rows.map(i => this.#lasting.valueAt(i, column))
+          ])
+        )
+      )
     }
   }
 
-  /** @param {number} column @param {number} sinceSeconds */
+  /**
+   * @param {number} column
+   * @param {number} sinceSeconds
+   */
   #tierFor (column, sinceSeconds) {
     if (column >= LONG) return this.#tiers[0].columns
-    const reachesBack = this.#tiers.find(({ columns, rows }) =>
-      columns.length < rows || columns.timeAt(0) <= sinceSeconds)
+    const reachesBack = this.#tiers.find(
+      ({ columns, rows }) => columns.length < rows || columns.timeAt(0) <= sinceSeconds
+    )
     return (reachesBack ?? this.#tiers[this.#tiers.length - 1]).columns
   }
 
-  /** @param {Columns} columns @param {number} last */
+  /**
+   * @param {Columns} columns
+   * @param {number} last
+   */
   #merged (columns, last) {
     for (let i = 0; i < LONG; i++) {
       const value = this.#longRow[i]

@@ -8,8 +8,10 @@ const ROWS = 40
 const CONSTANT = -1
 
 /**
- * A bounded table of numbers over time like Columns, in less than half the room, and not one bit of a number is lost. Of a block of rows most columns
- * stand still, or are whole numbers of bytes: those are kept as single precision differences to their first, where that gives each number back exactly.
+ * A bounded table of numbers over time like Columns, in less than half the room, and not one bit of
+ * a number is lost. Of a block of rows most columns stand still, or are whole numbers of bytes:
+ * those are kept as single precision differences to their first, where that gives each number back
+ * exactly.
  */
 class PackedColumns {
   #capacity
@@ -60,21 +62,31 @@ class PackedColumns {
     return (block ? block.doubles : this.#times)[at % ROWS]
   }
 
-  /** @param {number} time @returns {number} the oldest row not before that time; length when there is none */
+  /**
+   * @param {number} time
+   * @returns {number} the oldest row not before that time; length when there is none
+   */
   firstSince (time) {
     return firstSince(this, time)
   }
 
-  /** @param {number} i 0 is the oldest row @param {number} column @returns {number} NaN where there was none */
+  /**
+   * @param {number} i 0 is the oldest row
+   * @param {number} column
+   * @returns {number} NaN where there was none
+   */
   valueAt (i, column) {
     const at = i + this.#skipped
     const block = this.#blocks[Math.floor(at / ROWS)]
-    return block ? block.valueAt(at % ROWS, column) : this.#cells[(at % ROWS) * this.#width + column]
+    return block
+      ? block.valueAt(at % ROWS, column)
+      : this.#cells[(at % ROWS) * this.#width + column]
   }
 
   /**
    * A column from a row on, without the rows in which it was absent.
-   * @param {number} column @param {number} from 0 is the oldest row
+   * @param {number} column
+   * @param {number} from 0 is the oldest row
    * @returns {{ times: number[], values: number[] }}
    */
   pointsFrom (column, from) {
@@ -83,14 +95,22 @@ class PackedColumns {
     const first = from + this.#skipped
     for (let b = Math.floor(first / ROWS); b < this.#blocks.length; b++) {
       const block = this.#blocks[b]
-      for (let i = Math.max(0, first - b * ROWS); i < ROWS; i++) add(points, block.doubles[i], block.valueAt(i, column))
+      for (let i = Math.max(0, first - b * ROWS); i < ROWS; i++) {
+        add(points, block.doubles[i], block.valueAt(i, column))
+      }
     }
-    for (let i = Math.max(0, first - this.#blocks.length * ROWS); i < this.#open; i++) add(points, this.#times[i], this.#cells[i * this.#width + column])
+    for (let i = Math.max(0, first - this.#blocks.length * ROWS); i < this.#open; i++) {
+      add(points, this.#times[i], this.#cells[i * this.#width + column])
+    }
     return points
   }
 }
 
-/** @param {{ times: number[], values: number[] }} points @param {number} time @param {number} value */
+/**
+ * @param {{ times: number[], values: number[] }} points
+ * @param {number} time
+ * @param {number} value
+ */
 function add ({ times, values }, time, value) {
   if (Number.isNaN(value)) return
   times.push(time)
@@ -105,7 +125,11 @@ class Packed {
   /** Of each column, where it begins: in #singles, or, beyond their end, in doubles. */
   #starts
 
-  /** @param {Float64Array} times @param {Float64Array} cells row after row @param {number} width */
+  /**
+   * @param {Float64Array} times
+   * @param {Float64Array} cells row after row
+   * @param {number} width
+   */
   constructor (times, cells, width) {
     const firsts = new Float64Array(width)
     const starts = this.#starts = new Int16Array(width).fill(CONSTANT)
@@ -133,24 +157,39 @@ class Packed {
     }
   }
 
-  /** @param {number} i row @param {number} column */
+  /**
+   * @param {number} i row
+   * @param {number} column
+   */
   valueAt (i, column) {
     const start = this.#starts[column]
     const first = this.doubles[ROWS + column]
     if (start === CONSTANT) return first
     const at = start + i
-    return start < this.#singles.length ? first + this.#singles[at] : this.doubles[at - this.#singles.length]
+    return start < this.#singles.length
+      ? first + this.#singles[at]
+      : this.doubles[at - this.#singles.length]
   }
 }
 
-/** @param {Float64Array} cells @param {number} width @param {number} column @returns {number} NaN where it is absent all along */
+/**
+ * @param {Float64Array} cells
+ * @param {number} width
+ * @param {number} column
+ * @returns {number} NaN where it is absent all along
+ */
 function firstOf (cells, width, column) {
-  for (let at = column; at < cells.length; at += width) if (!Number.isNaN(cells[at])) return cells[at]
+  for (let at = column; at < cells.length; at += width) {
+    if (!Number.isNaN(cells[at])) return cells[at]
+  }
   return NaN
 }
 
 /**
- * @param {Float64Array} cells @param {number} width @param {number} column @param {number} first
+ * @param {Float64Array} cells
+ * @param {number} width
+ * @param {number} column
+ * @param {number} first
  * @returns {'constant' | 'single' | 'double'} the smallest form that holds each number as it is
  */
 function formOf (cells, width, column, first) {
@@ -159,7 +198,9 @@ function formOf (cells, width, column, first) {
     const value = cells[at]
     if (Object.is(value, first)) continue
     isConstant = false
-    if (!Number.isNaN(value) && !Object.is(first + Math.fround(value - first), value)) return 'double'
+    if (!Number.isNaN(value) && !Object.is(first + Math.fround(value - first), value)) {
+      return 'double'
+    }
   }
   return isConstant ? 'constant' : 'single'
 }

@@ -3,11 +3,14 @@
 /** Frames of event loop delay that are kept: half a minute at one a second. */
 const FRAMES = 30
 
-/** @typedef {[count: number, sumSeconds: number, longestSeconds: number, buckets: number[]]} DelayRow as on the wire */
+/**
+ * @typedef {[count: number, sumSeconds: number, longestSeconds: number, buckets: number[]]}
+ *   DelayRow as on the wire
+ */
 
 /**
- * The event loop delay of the last half minute. Windows are cut on the agent's frames and never reset, so two scrapers read
- * the same numbers.
+ * The event loop delay of the last half minute. Windows are cut on the agent's frames and never
+ * reset, so two scrapers read the same numbers.
  */
 class RecentDelay {
   /** @type {DelayRow[]} */
@@ -20,7 +23,11 @@ class RecentDelay {
     if (this.#rows.length > FRAMES + 1) this.#rows.shift()
   }
 
-  /** @returns {{ count: number, meanSeconds: number, longestSeconds: number, buckets: number[] } | null} null before the second frame */
+  /**
+   * @returns
+   *   {{ count: number, meanSeconds: number, longestSeconds: number, buckets: number[] } | null}
+   *   null before the second frame
+   */
   get summary () {
     if (this.#rows.length < 2) return null
     const first = this.#rows[0]

@@ -3,14 +3,16 @@
 const { ordered, LASTING, TIERS } = require('./history')
 
 /**
- * Puts what an exporter before this one kept where it was: full blocks as they are, and the steps that were not in a full block yet, anew
- * from the next finer ones – of the minutes from the ten seconds, of those from the seconds.
+ * Puts what an exporter before this one kept where it was: full blocks as they are, and the steps
+ * that were not in a full block yet, anew from the next finer ones – of the minutes from the ten
+ * seconds, of those from the seconds.
  *
  * @param {object} options
  * @param {import('./history').History} options.history
  * @param {import('./flight').Flight} options.flight
  * @param {import('./flight').SealedBlock[]} options.blocks oldest first
- * @param {{ time: number, row: ArrayLike<number> }[]} options.seconds oldest first, in the order of `ordered`
+ * @param {{ time: number, row: ArrayLike<number> }[]} options.seconds oldest first, in the order of
+ *   `ordered`
  */
 function restoreInto ({ history, flight, blocks, seconds }) {
   for (const block of blocks) flight.restore(block)
@@ -19,7 +21,11 @@ function restoreInto ({ history, flight, blocks, seconds }) {
   const end = seconds.at(-1)?.time ?? Math.max(minutesUntil, tensUntil)
 
   // The history makes its tens of minutes from minutes that pass, so all that reach so far must.
-  restoreTier(history, flight, { tier: 60, from: 60, afterSeconds: end - LASTING.rows * LASTING.stepSeconds })
+  restoreTier(history, flight, {
+    tier: 60,
+    from: 60,
+    afterSeconds: end - LASTING.rows * LASTING.stepSeconds
+  })
   flight.refill(minutesUntil)
   restoreTier(history, flight, { tier: 10, from: 10, afterSeconds: end - reach(10) })
   restoreTier(history, flight, { tier: 60, from: 10, afterSeconds: minutesUntil })
@@ -41,7 +47,8 @@ const reach = step => {
 
 /**
  * A tier of the history from the steps of the flight.
- * @param {import('./history').History} history @param {import('./flight').Flight} flight
+ * @param {import('./history').History} history
+ * @param {import('./flight').Flight} flight
  * @param {{ tier: 10 | 60, from: 10 | 60, afterSeconds: number }} options
  */
 function restoreTier (history, flight, { tier, from, afterSeconds }) {

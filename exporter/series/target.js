@@ -14,13 +14,17 @@ const { NO_NEIGHBOURS, NO_WORKERS } = require('./tracks')
 const SILENT_INTERVALS = 5
 
 /**
- * Steps from one frame to the next that an agent can take. Eleven days of frames lost at one a second, and an uptime that runs a
- * week ahead of the exporter's clock, are more than any does; a larger step is another's, or would make all later frames look old.
+ * Steps from one frame to the next that an agent can take. Eleven days of frames lost at one a
+ * second, and an uptime that runs a week ahead of the exporter's clock, are more than any does; a
+ * larger step is another's, or would make all later frames look old.
  */
 const MOST_SEQUENCE_STEP = 1_000_000
 const MOST_SECONDS_AHEAD = 604_800
 
-/** The fields that are kept of a frame; without a prototype, so that __proto__ is none of them. @type {Record<string, unknown>} */
+/**
+ * The fields that are kept of a frame; without a prototype, so that __proto__ is none of them.
+ * @type {Record<string, unknown>}
+ */
 const known = Object.assign(Object.create(null), fields)
 
 /**
@@ -43,7 +47,8 @@ class Target {
   /**
    * @param {object} identity
    * @param {import('memwatch/frame').Hello} identity.hello
-   * @param {string} identity.name unique among the living processes: the app's name, with a number where two share it
+   * @param {string} identity.name unique among the living processes: the app's name, with a number
+   *   where two share it
    * @param {string} identity.thread main, or worker-N
    */
   constructor ({ hello, name, thread }) {
@@ -52,14 +57,21 @@ class Target {
     this.thread = thread
     /** @type {import('memwatch/frame').Frame | undefined} the newest */
     this.frame = undefined
-    /** The newest value of every field; a field that is read every few seconds stays here in between. @type {import('memwatch/frame').Frame['values']} */
+    /**
+     * The newest value of every field; a field that is read every few seconds stays here in
+     * between.
+     * @type {import('memwatch/frame').Frame['values']}
+     */
     this.values = {}
     /** When the newest line arrived, by the exporter's steady clock. */
     this.seenAtUnixMs = 0
     this.connected = true
     /** Whether all of its frames are read, however great the load. */
     this.isSenior = false
-    /** The connection that it belongs to: nobody else speaks for it. @type {import('../ingest/listener').Session | undefined} */
+    /**
+     * The connection that it belongs to: nobody else speaks for it.
+     * @type {import('../ingest/listener').Session | undefined}
+     */
     this.session = undefined
     /** When that connection said something, whatever it was. */
     this.heardAtUnixMs = 0
@@ -97,14 +109,22 @@ class Target {
     /** @type {Record<string, unknown>} */
     const kept = this.values
     for (const name in newest) if (known[name]) kept[name] = newest[name]
-    // A limit that is lifted disappears from the frames that carry the container's fields; do not keep the old one.
-    if (frame.values.containerUsageBytes !== undefined) this.values.containerLimitBytes = frame.values.containerLimitBytes
+    // A limit that is lifted disappears from the frames that carry the container's fields; do not
+    // keep the old one.
+    if (frame.values.containerUsageBytes !== undefined) {
+      this.values.containerLimitBytes = frame.values.containerLimitBytes
+    }
     this.seenAtUnixMs = nowUnixMs
     this.workers = workers
     this.neighbours = neighbours
     if (frame.values.residentBytes) {
       // An answer of malloc is of its moment only; what else is read rarely hardly changes.
-      this.scan = scanOf({ ...this.values, allocatorBytes: frame.values.allocatorBytes }, this.hello, workers, this.scan)
+      this.scan = scanOf(
+        { ...this.values, allocatorBytes: frame.values.allocatorBytes },
+        this.hello,
+        workers,
+        this.scan
+      )
     }
     this.recentDelay.append(frame.values.eventLoopDelay)
     const moment = { values: this.values, workers, neighbours, scan: this.scan }
@@ -113,13 +133,18 @@ class Target {
     return true
   }
 
-  /** @param {import('memwatch/frame').Frame} frame @param {number} nowUnixMs */
+  /**
+   * @param {import('memwatch/frame').Frame} frame
+   * @param {number} nowUnixMs
+   */
   #follows ({ sequence, uptimeSeconds }, nowUnixMs) {
     const step = sequence - this.#lastSequence
     if (step <= 0 || (this.#lastSequence > 0 && step > MOST_SEQUENCE_STEP)) return false
     if (!this.frame) return true
     const stepSeconds = uptimeSeconds - this.frame.uptimeSeconds
-    return stepSeconds >= 0 && stepSeconds <= MOST_SECONDS_AHEAD + (nowUnixMs - this.seenAtUnixMs) / 1000
+    return (
+      stepSeconds >= 0 && stepSeconds <= MOST_SECONDS_AHEAD + (nowUnixMs - this.seenAtUnixMs) / 1000
+    )
   }
 
   /**
@@ -127,7 +152,8 @@ class Target {
    * @param {object} kept
    * @param {import('./flight').SealedBlock[]} kept.blocks
    * @param {{ time: number, row: Float64Array }[]} kept.seconds rows of the tracks
-   * @param {number} kept.lastSequence @param {number} kept.firstUptimeSeconds
+   * @param {number} kept.lastSequence
+   * @param {number} kept.firstUptimeSeconds
    */
   restore ({ blocks, seconds, lastSequence, firstUptimeSeconds }) {
     restoreInto({ history: this.#history, flight: this.flight, blocks, seconds })
@@ -145,7 +171,10 @@ class Target {
     return this.#history.lastSeconds
   }
 
-  /** What an exporter after this one would need to go on: see restore. @param {number} sinceSeconds uptime */
+  /**
+   * What an exporter after this one would need to go on: see restore.
+   * @param {number} sinceSeconds uptime
+   */
   kept (sinceSeconds) {
     return {
       seconds: this.#history.rows(sinceSeconds),
@@ -172,18 +201,27 @@ class Target {
 
   /**
    * What tracks did, second by second, in the last ten minutes.
-   * @param {readonly import('./tracks').TrackName[]} names @param {{ sinceSeconds: number, untilSeconds: number }} options uptime
+   * @param {readonly import('./tracks').TrackName[]} names
+   * @param {{ sinceSeconds: number, untilSeconds: number }} options uptime
    * @returns {import('./flight').Series} only the last of each
    */
   secondBySecond (names, { sinceSeconds, untilSeconds }) {
     const { times, tracks } = this.#history.rows(sinceSeconds, names)
     const end = times.findLastIndex(time => time <= untilSeconds) + 1
-    return { times: times.slice(0, end), tracks: Object.fromEntries(names.map(name => [name, { last: tracks[name].slice(0, end).map(value => value ?? NaN) }])) }
+    return {
+      times: times.slice(0, end),
+      tracks: Object.fromEntries(
+        names.map(name => [name, { last: tracks[name].slice(0, end).map(value => value ?? NaN) }])
+      )
+    }
   }
 
   /** @param {number} nowUnixMs */
   isUp (nowUnixMs) {
-    return this.connected && nowUnixMs - this.seenAtUnixMs < SILENT_INTERVALS * this.hello.intervalSeconds * 1000
+    return (
+      this.connected &&
+      nowUnixMs - this.seenAtUnixMs < SILENT_INTERVALS * this.hello.intervalSeconds * 1000
+    )
   }
 
   /** @returns {Window | null} null before the first frame */

@@ -7,11 +7,13 @@ const { Target, SILENT_INTERVALS } = require('./target')
 const { addNeighbours, memoryContainerOf } = require('./neighbours')
 const { MOST_NUMBER } = require('../ingest/rebuild')
 
-/** How long a target that vanished without a bye stays visible as down, so that an alert can say so. */
+/**
+ * How long a target that vanished without a bye stays visible as down, so that an alert can say so.
+ */
 const FORGET_AFTER_MS = 300_000
 /**
- * Targets whose frames are read on every level of load: the first of each pod, and the first of all. Those
- * that come later, in whatever number, cost them no frame.
+ * Targets whose frames are read on every level of load: the first of each pod, and the first of
+ * all. Those that come later, in whatever number, cost them no frame.
  */
 const MOST_SENIORS_OF_POD = 16
 const MOST_SENIORS = 256
@@ -19,14 +21,15 @@ const MOST_SENIORS = 256
 const MOST_FLAG_LISTS = 16
 
 /**
- * Where processes share a cgroup and number theirs alone: the containers of a pod have its host name in common.
+ * Where processes share a cgroup and number theirs alone: the containers of a pod have its host
+ * name in common.
  * @param {import('memwatch/frame').Hello} hello
  */
 const containerOf = ({ host, pod }) => [host, pod?.uid, pod?.container].filter(Boolean).join('/')
 
 /**
- * Containers number their processes alike, and a pid is used again: it names a process only together with its container and the start
- * that the kernel counts.
+ * Containers number their processes alike, and a pid is used again: it names a process only
+ * together with its container and the start that the kernel counts.
  * @param {import('memwatch/frame').Hello} hello
  */
 const processOf = hello => `${containerOf(hello)}:${hello.pid}:${hello.startTimeTicks ?? ''}`
@@ -35,9 +38,11 @@ const processOf = hello => `${containerOf(hello)}:${hello.pid}:${hello.startTime
 const identityOf = hello => `${processOf(hello)}:${hello.threadId}:${hello.startedAtUnixMs}`
 
 /**
- * All targets that are watched now. Emits `open` (target), `next` (target) before a frame of it is taken and `frame` (target) after that, `answer` (target, answer
- * to a command), `vanish` (target, whether its connection timed out, whether no exporter was looking) when the connection ended without a goodbye, `back` (target)
- * when it is there again, and `end` (target, why) – the last once, when a target said goodbye, was replaced by its successor, or was forgotten.
+ * All targets that are watched now. Emits `open` (target), `next` (target) before a frame of it is
+ * taken and `frame` (target) after that, `answer` (target, answer to a command), `vanish` (target,
+ * whether its connection timed out, whether no exporter was looking) when the connection ended
+ * without a goodbye, `back` (target) when it is there again, and `end` (target, why) – the last
+ * once, when a target said goodbye, was replaced by its successor, or was forgotten.
  *
  * @typedef {'bye' | 'replaced' | 'forgotten'} EndCause
  */
@@ -54,14 +59,19 @@ class Targets extends EventEmitter {
   #byProcess = new Map()
   /** The main threads of each container. @type {Map<string, Set<Target>>} */
   #byContainer = new Map()
-  /** Hundreds of flags that all processes of a Node.js have in common, by their text; the list that was used last is the last. @type {Map<string, string[]>} */
+  /**
+   * Hundreds of flags that all processes of a Node.js have in common, by their text; the list that
+   * was used last is the last.
+   * @type {Map<string, string[]>}
+   */
   #flagLists = new Map()
 
   /**
    * @param {object} [options]
    * @param {number} [options.maxTargets]
    * @param {() => number} [options.now] ms
-   * @param {(target: Target) => 'lives' | 'gone' | undefined} [options.sightOf] what the kernel says of its process, where it can be asked
+   * @param {(target: Target) => 'lives' | 'gone' | undefined} [options.sightOf] what the kernel
+   *   says of its process, where it can be asked
    */
   constructor ({ maxTargets = 4096, now = steadyUnixMs, sightOf = () => undefined } = {}) {
     super()
@@ -80,7 +90,10 @@ class Targets extends EventEmitter {
     return [...this.#byIdentity.values()]
   }
 
-  /** @param {import('memwatch/frame').Hello} hello @returns {boolean} whether it is that of a target which is watched already */
+  /**
+   * @param {import('memwatch/frame').Hello} hello
+   * @returns {boolean} whether it is that of a target which is watched already
+   */
   has (hello) {
     return this.#byIdentity.has(identityOf(hello))
   }
@@ -123,23 +136,33 @@ class Targets extends EventEmitter {
     return target.session
   }
 
-  /** The target of a thread: a process has one main thread, and uses no thread id twice. @param {import('memwatch/frame').Hello} hello */
+  /**
+   * The target of a thread: a process has one main thread, and uses no thread id twice.
+   * @param {import('memwatch/frame').Hello} hello
+   */
   #sameThread (hello) {
-    return [...this.#byProcess.get(processOf(hello)) ?? []].find(({ hello: { threadId } }) => threadId === hello.threadId)
+    return [...(this.#byProcess.get(processOf(hello)) ?? [])].find(
+      ({ hello: { threadId } }) => threadId === hello.threadId
+    )
   }
 
   /**
-   * Whether nobody else can be this target. Its connection is open and says something: an agent hangs up before it connects
-   * again. Or its process is gone.
+   * Whether nobody else can be this target. Its connection is open and says something: an agent
+   * hangs up before it connects again. Or its process is gone.
    * @param {Target} target
    */
   #isInUse (target) {
     const silentSeconds = (this.#now() - target.heardAtUnixMs) / 1000
-    if (target.session && silentSeconds < SILENT_INTERVALS * target.hello.intervalSeconds) return true
+    if (target.session && silentSeconds < SILENT_INTERVALS * target.hello.intervalSeconds) {
+      return true
+    }
     return this.#sightOf(target) === 'gone'
   }
 
-  /** Keep one list of flags for all that have the same: it is most of a hello. @param {import('../ingest/decode').HelloMessage} hello */
+  /**
+   * Keep one list of flags for all that have the same: it is most of a hello.
+   * @param {import('../ingest/decode').HelloMessage} hello
+   */
   #share (hello) {
     const text = hello.allowedFlags.join(' ')
     const known = this.#flagLists.get(text) ?? hello.allowedFlags
@@ -150,7 +173,8 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * A target that an exporter before this one watched: it counts as vanished until its agent is back.
+   * A target that an exporter before this one watched: it counts as vanished until its agent is
+   * back.
    * @param {{ hello: import('memwatch/frame').Hello, name: string, thread: string }} known
    * @param {(target: Target) => void} fill with what was kept
    */
@@ -166,16 +190,23 @@ class Targets extends EventEmitter {
     this.emit('vanish', target, false, true)
   }
 
-  /** Forget those that vanished long ago. Called on a timer: expiry must not depend on being scraped. */
+  /**
+   * Forget those that vanished long ago. Called on a timer: expiry must not depend on being
+   * scraped.
+   */
   expire () {
     for (const [identity, target] of this.#byIdentity) {
-      if (!target.connected && this.#now() - target.seenAtUnixMs > FORGET_AFTER_MS) this.#end(identity, target, 'forgotten')
+      if (!target.connected && this.#now() - target.seenAtUnixMs > FORGET_AFTER_MS) {
+        this.#end(identity, target, 'forgotten')
+      }
     }
   }
 
   /**
-   * @param {string} identity @param {Target} target
-   * @returns {import('../ingest/listener').Session} one that another has taken the place of is heard no more
+   * @param {string} identity
+   * @param {Target} target
+   * @returns {import('../ingest/listener').Session} one that another has taken the place of is
+   *   heard no more
    */
   #session (identity, target) {
     const isOurs = () => target.session === session
@@ -209,7 +240,8 @@ class Targets extends EventEmitter {
 
   /**
    * What the workers of a main thread hold; of a worker nothing is known but its own.
-   * @param {Target} target @returns {import('./tracks').Workers | undefined}
+   * @param {Target} target
+   * @returns {import('./tracks').Workers | undefined}
    */
   #workersOf ({ hello }) {
     const threads = this.#byProcess.get(processOf(hello))
@@ -231,14 +263,20 @@ class Targets extends EventEmitter {
     }
   }
 
-  /** @param {Target} target @returns {import('./tracks').Neighbours | undefined} */
+  /**
+   * @param {Target} target
+   * @returns {import('./tracks').Neighbours | undefined}
+   */
   #neighboursOf (target) {
     const container = target.hello.threadId === 0 ? memoryContainerOf(target.hello) : undefined
     const processes = container === undefined ? undefined : this.#byContainer.get(container)
     return processes && processes.size > 1 ? addNeighbours(processes, target) : undefined
   }
 
-  /** @param {string} identity @param {Target} target that is opened */
+  /**
+   * @param {string} identity
+   * @param {Target} target that is opened
+   */
   #add (identity, target) {
     this.#byIdentity.set(identity, target)
     this.#threadsOf(target.hello).add(target)
@@ -249,7 +287,10 @@ class Targets extends EventEmitter {
     else this.#byContainer.set(container, new Set([target]))
   }
 
-  /** @param {import('memwatch/frame').Hello} hello of a target that is opened @returns {Set<Target>} those of its process, to be added to */
+  /**
+   * @param {import('memwatch/frame').Hello} hello of a target that is opened
+   * @returns {Set<Target>} those of its process, to be added to
+   */
   #threadsOf (hello) {
     const process = processOf(hello)
     let threads = this.#byProcess.get(process)
@@ -264,7 +305,11 @@ class Targets extends EventEmitter {
     else this.#countByPod.delete(podUid)
   }
 
-  /** @param {string} identity @param {Target} target @param {EndCause} cause */
+  /**
+   * @param {string} identity
+   * @param {Target} target
+   * @param {EndCause} cause
+   */
   #end (identity, target, cause) {
     if (this.#byIdentity.get(identity) !== target) return
     this.#byIdentity.delete(identity)
@@ -283,16 +328,25 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * A process of the same name that starts while its namesake has no connection is its successor, where both are of the same pod and the kernel does not show
-   * that the old one lives: it is over. A worker takes the
-   * place of one that vanished, as one does that is terminated: pools that restart theirs must not pile up.
+   * A process of the same name that starts while its namesake has no connection is its successor,
+   * where both are of the same pod and the kernel does not show that the old one lives: it is over.
+   * A worker takes the place of one that vanished, as one does that is terminated: pools that
+   * restart theirs must not pile up.
    * @param {import('memwatch/frame').Hello} hello
    */
   #endPredecessors (hello) {
-    const vanished = hello.threadId !== 0 && [...this.#byProcess.get(processOf(hello)) ?? []].find(({ connected, thread }) => !connected && thread !== 'main')
+    const vanished =
+      hello.threadId !== 0 &&
+      [...(this.#byProcess.get(processOf(hello)) ?? [])].find(
+        ({ connected, thread }) => !connected && thread !== 'main'
+      )
     if (vanished) this.#end(identityOf(vanished.hello), vanished, 'replaced')
     for (const [identity, target] of this.#byIdentity) {
-      const isNamesake = !target.connected && target.hello.name === hello.name && target.hello.threadId === hello.threadId && target.hello.pod?.uid === hello.pod?.uid
+      const isNamesake =
+        !target.connected &&
+        target.hello.name === hello.name &&
+        target.hello.threadId === hello.threadId &&
+        target.hello.pod?.uid === hello.pod?.uid
       if (isNamesake && this.#sightOf(target) !== 'lives') {
         this.#end(identity, target, 'replaced')
       }
@@ -300,7 +354,8 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * The threads of one process share its name; a second process of the same app gets the lowest free number.
+   * The threads of one process share its name; a second process of the same app gets the lowest
+   * free number.
    * @param {import('memwatch/frame').Hello} hello
    */
   #nameFor (hello) {

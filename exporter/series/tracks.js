@@ -3,9 +3,10 @@
 const { residentNow } = require('../anatomy/anatomy')
 
 /**
- * The tracks: the numbers whose history is kept for every target. A track is one number read out of a frame's values; a
- * signal names the tracks it is computed from. `keep` says what a coarser tier keeps of a step: counters and readings their
- * last value, ceilings their highest, floors their lowest.
+ * The tracks: the numbers whose history is kept for every target. A track is one number read out of
+ * a frame's values; a signal names the tracks it is computed from. `keep` says what a coarser tier
+ * keeps of a step: counters and readings their last value, ceilings their highest, floors their
+ * lowest.
  *
  * @typedef {import('memwatch/frame').Frame['values']} Values
  * @typedef {object} Workers what the other threads of the process hold: RSS counts them all
@@ -43,18 +44,31 @@ const NO_NEIGHBOURS = Object.freeze({
   processes: 0, heaps: 0, memoryBytes: 0, heapBytes: 0, liveHeapBytes: 0, heapLimitBytes: 0
 })
 
-/** @param {keyof Values} field @param {'last'|'min'|'max'} [keep] @returns {Track} */
+/**
+ * @param {keyof Values} field
+ * @param {'last'|'min'|'max'} [keep]
+ * @returns {Track}
+ */
 function field (field, keep = 'last') {
   const { fields } = require('memwatch/frame')
-  return { unit: fields[field].unit, keep, ...(fields[field].kind === 'counter' && { counter: true }), read: values => values[field] }
+  return {
+    unit: fields[field].unit,
+    keep,
+    ...(fields[field].kind === 'counter' && { counter: true }),
+    read: values => values[field]
+  }
 }
 
-/** @param {Track} track @returns {Track} whose growth is looked for over hours */
+/**
+ * @param {Track} track
+ * @returns {Track} whose growth is looked for over hours
+ */
 const long = track => ({ ...track, long: true })
 
 /**
  * Sum over the GC kinds and causes that `accepts` takes.
- * @param {0 | 1} column 0 counts, 1 pause seconds @param {(kindAndCause: string) => boolean} accepts a key of the `gc` field
+ * @param {0 | 1} column 0 counts, 1 pause seconds
+ * @param {(kindAndCause: string) => boolean} accepts a key of the `gc` field
  * @returns {Track}
  */
 const gc = (column, accepts) => ({
@@ -76,22 +90,33 @@ const isOrdinaryMajor = key => key === 'major/ordinary' || key.startsWith('incre
 /** @param {string} key */
 const isExternalMajor = key => key === 'major/external'
 
-/** Used bytes of one space of the heap. @param {string} space @returns {Track} */
-const spaceUsed = space => ({ unit: 'bytes', keep: 'min', read: values => values.spaces?.[space]?.[0] })
+/**
+ * Used bytes of one space of the heap.
+ * @param {string} space
+ * @returns {Track}
+ */
+const spaceUsed = space => ({
+  unit: 'bytes',
+  keep: 'min',
+  read: values => values.spaces?.[space]?.[0]
+})
 
 /**
  * Active resources of some types. A type that is not there is 0, once there was a reading.
- * @param {readonly string[]} types as process.getActiveResourcesInfo() names them @returns {Track}
+ * @param {readonly string[]} types as process.getActiveResourcesInfo() names them
+ * @returns {Track}
  */
 const resources = types => ({
   unit: 'count',
   keep: 'min',
-  read: values => values.resources && types.reduce((sum, type) => sum + (values.resources[type] ?? 0), 0)
+  read: values =>
+    values.resources && types.reduce((sum, type) => sum + (values.resources[type] ?? 0), 0)
 })
 
 /**
  * Open descriptors of one kind. A kind that is not there is 0, once they were told apart.
- * @param {string} kind as agent/collect/file-descriptors.js names it @returns {Track}
+ * @param {string} kind as agent/collect/file-descriptors.js names it
+ * @returns {Track}
  */
 const descriptors = kind => ({
   unit: 'count',
@@ -103,21 +128,34 @@ const descriptors = kind => ({
 const NATIVE_BASE_BYTES = 12 * 2 ** 20
 
 /**
- * What the heap of this isolate really holds of RSS. V8's total_physical_size leaves out what a semi-space held before its
- * last scavenge, its total_heap_size counts pages that were given back or never touched: with a new space of 128 MiB they
- * were measured to say 19 and 139 MiB of the same heap, of which Node 24 held all and Node 20 next to nothing. What is
- * resident and neither external nor Node's own decides.
- * @param {Values} values @param {Workers} workers
+ * What the heap of this isolate really holds of RSS. V8's total_physical_size leaves out what a
+ * semi-space held before its last scavenge, its total_heap_size counts pages that were given back
+ * or never touched: with a new space of 128 MiB they were measured to say 19 and 139 MiB of the
+ * same heap, of which Node 24 held all and Node 20 next to nothing. What is resident and neither
+ * external nor Node's own decides.
+ * @param {Values} values
+ * @param {Workers} workers
  */
-function heapResident ({ heapPhysicalBytes = 0, heapTotalBytes, rssAnonBytes, externalBytes = 0 }, workers) {
+function heapResident (
+  { heapPhysicalBytes = 0, heapTotalBytes, rssAnonBytes, externalBytes = 0 },
+  workers
+) {
   if (heapTotalBytes === undefined || rssAnonBytes === undefined) return heapPhysicalBytes
-  const left = rssAnonBytes - workers.heapBytes - workers.externalBytes - externalBytes - NATIVE_BASE_BYTES
+  const left =
+    rssAnonBytes - workers.heapBytes - workers.externalBytes - externalBytes - NATIVE_BASE_BYTES
   return Math.max(heapPhysicalBytes, Math.min(heapTotalBytes, left))
 }
 
-/** @param {keyof Values} a @param {keyof Values} b @returns {Track} */
+/**
+ * @param {keyof Values} a
+ * @param {keyof Values} b
+ * @returns {Track}
+ */
 const sumOf = (a, b) => ({
-  unit: 'seconds', keep: 'last', counter: true, read: values => values[a] === undefined ? undefined : values[a] + (values[b] ?? 0)
+  unit: 'seconds',
+  keep: 'last',
+  counter: true,
+  read: values => (values[a] === undefined ? undefined : values[a] + (values[b] ?? 0))
 })
 
 const THREAD_CPU = sumOf('threadCpuUserSeconds', 'threadCpuSystemSeconds')
@@ -134,12 +172,13 @@ const tracks = Object.freeze({
   liveHeapMajors: long({
     ...field('liveHeapMajors'),
     observed: true,
-    read: values => values.gcObserverStopped ? undefined : values.liveHeapMajors
+    read: values => (values.gcObserverStopped ? undefined : values.liveHeapMajors)
   }),
   heapResidentBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'min',
-    read: (values, workers) => values.heapPhysicalBytes === undefined ? undefined : heapResident(values, workers)
+    read: (values, workers) =>
+      values.heapPhysicalBytes === undefined ? undefined : heapResident(values, workers)
   }),
   oldSpaceBytes: long(spaceUsed('old_space')),
   largeObjectSpaceBytes: long(spaceUsed('large_object_space')),
@@ -148,29 +187,43 @@ const tracks = Object.freeze({
   mallocSpanBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'last',
-    read: values => values.mallocHeapBytes === undefined ? undefined : values.mallocHeapBytes + (values.mallocArenaBytes ?? 0)
+    read: values =>
+      values.mallocHeapBytes === undefined
+        ? undefined
+        : values.mallocHeapBytes + (values.mallocArenaBytes ?? 0)
   }),
   mallocArenaBytes: field('mallocArenaBytes'),
   allocatorSlackBytes: /** @type {Track} */ ({
     long: true,
-    unit: 'bytes', keep: 'min', read: (values, workers, scan) => scan && residentNow({ values, workers, scan })?.slack
+    unit: 'bytes',
+    keep: 'min',
+    read: (values, workers, scan) => scan && residentNow({ values, workers, scan })?.slack
   }),
   outsideHeapBytes: /** @type {Track} */ ({
     long: true,
     unit: 'bytes',
     keep: 'min',
-    read: (values, workers) => values.rssAnonBytes === undefined
-      ? undefined
-      : Math.max(0, values.rssAnonBytes - workers.heapBytes - heapResident(values, workers))
+    read: (values, workers) =>
+      values.rssAnonBytes === undefined
+        ? undefined
+        : Math.max(0, values.rssAnonBytes - workers.heapBytes - heapResident(values, workers))
   }),
   nativeBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'min',
-    // Anonymous memory that neither the V8 heap nor a Buffer accounts for. A Buffer that was never written to counts as
-    // external but not as resident, so the difference can fall below zero.
-    read: (values, workers) => values.rssAnonBytes === undefined || values.externalBytes === undefined
-      ? undefined
-      : Math.max(0, values.rssAnonBytes - workers.heapBytes - workers.externalBytes - heapResident(values, workers) - values.externalBytes)
+    // Anonymous memory that neither the V8 heap nor a Buffer accounts for. A Buffer that was never
+    // written to counts as external but not as resident, so the difference can fall below zero.
+    read: (values, workers) =>
+      values.rssAnonBytes === undefined || values.externalBytes === undefined
+        ? undefined
+        : Math.max(
+          0,
+          values.rssAnonBytes -
+              workers.heapBytes -
+              workers.externalBytes -
+              heapResident(values, workers) -
+              values.externalBytes
+        )
   }),
   neighboursBytes: /** @type {Track} */ ({
     unit: 'bytes',
@@ -181,7 +234,11 @@ const tracks = Object.freeze({
   }),
   eventLoopActiveSeconds: field('eventLoopActiveSeconds'),
   eventLoopIdleSeconds: field('eventLoopIdleSeconds'),
-  longestDelaySeconds: /** @type {Track} */ ({ unit: 'seconds', keep: 'max', read: values => values.eventLoopDelay?.[2] }),
+  longestDelaySeconds: /** @type {Track} */ ({
+    unit: 'seconds',
+    keep: 'max',
+    read: values => values.eventLoopDelay?.[2]
+  }),
   threadCpuSeconds: THREAD_CPU,
   workSeconds: /** @type {Track} */ ({
     unit: 'seconds',
@@ -201,7 +258,17 @@ const tracks = Object.freeze({
   containerLimitHits: field('containerLimitHits'),
   containerHighHits: field('containerHighHits'),
   memoryPressureSomeSeconds: field('memoryPressureSomeSeconds'),
-  sockets: long(resources(['TCPSocketWrap', 'PipeWrap', 'TLSWrap', 'UDPWrap', 'TTYWrap', 'HTTP2SESSION', 'QuicSession'])),
+  sockets: long(
+    resources([
+      'TCPSocketWrap',
+      'PipeWrap',
+      'TLSWrap',
+      'UDPWrap',
+      'TTYWrap',
+      'HTTP2SESSION',
+      'QuicSession'
+    ])
+  ),
   timers: long(resources(['Timeout', 'Immediate'])),
   watchers: long(resources(['FSEvent', 'FSEventWrap', 'StatWatcher'])),
   childProcesses: long(resources(['ProcessWrap', 'Process', 'Worker', 'MessagePort'])),
@@ -217,8 +284,10 @@ const tracks = Object.freeze({
   semiSpaceCapacityBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'max',
-    // used + available of the new space is the capacity of one semi-space: measured on V8 10.2 to 14.6.
-    read: values => values.spaces?.new_space && values.spaces.new_space[0] + values.spaces.new_space[2]
+    // used + available of the new space is the capacity of one semi-space: measured on V8 10.2 to
+    // 14.6.
+    read: values =>
+      values.spaces?.new_space && values.spaces.new_space[0] + values.spaces.new_space[2]
   }),
   scavenges: long(gc(0, isScavenge)),
   scavengePauseSeconds: gc(1, isScavenge),
@@ -233,7 +302,8 @@ const tracks = Object.freeze({
     counter: true,
     // In the rows of the counts of GCs, of whose spans it is taken off. An agent that never stopped
     // observing says nothing of it.
-    read: values => values.gc && !values.gcObserverStopped ? values.gcUnobservedSeconds ?? 0 : undefined
+    read: values =>
+      values.gc && !values.gcObserverStopped ? (values.gcUnobservedSeconds ?? 0) : undefined
   })
 })
 

@@ -3,7 +3,8 @@
 const { anatomyOf } = require('../anatomy/anatomy')
 
 /**
- * Where the memory of a target's process is, as it stands at one moment; of a worker nothing but its heap is known.
+ * Where the memory of a target's process is, as it stands at one moment; of a worker nothing but
+ * its heap is known.
  * @param {import('../series/window').Window} window
  * @returns {import('../anatomy/anatomy').Anatomy | null} null without RSS, and of a worker
  */

@@ -12,7 +12,8 @@ const CHURN_SECONDS = 7200
 module.exports = {
   externalFloorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: `External memory – Buffers, ArrayBuffers, WebAssembly – that stays: lowest of the last ${RATE_SECONDS} s.`,
+    help: 'External memory – Buffers, ArrayBuffers, WebAssembly – that stays: lowest of the ' +
+      `last ${RATE_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('externalBytes', RATE_SECONDS)
       return values.length > 0 ? Math.min(...values) : null
@@ -20,7 +21,8 @@ module.exports = {
   }),
   externalPeakBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: `External memory at its height: the ninth decile of the peaks of the last ${RATE_SECONDS} s.`,
+    help: 'External memory at its height: the ninth decile of the peaks of the last ' +
+      `${RATE_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('externalPeakBytes', RATE_SECONDS)
       return values.length > 0 ? quantile(values, 0.9) : null
@@ -28,11 +30,14 @@ module.exports = {
   }),
   externalWaitingBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: `External memory that comes and goes: the ninth decile of its peaks, less its lowest, over the last ${RATE_SECONDS} s.`,
+    help: 'External memory that comes and goes: the ninth decile of its peaks, less its lowest, ' +
+      `over the last ${RATE_SECONDS} s.`,
     compute: window => {
       const peaks = window.points('externalPeakBytes', RATE_SECONDS).values
       const readings = window.points('externalBytes', RATE_SECONDS).values
-      return peaks.length === 0 || readings.length === 0 ? null : Math.max(0, quantile(peaks, 0.9) - Math.min(...readings))
+      return peaks.length === 0 || readings.length === 0
+        ? null
+        : Math.max(0, quantile(peaks, 0.9) - Math.min(...readings))
     }
   }),
   externalRiseBytes: /** @type {Signal} */ ({
@@ -43,7 +48,8 @@ module.exports = {
   arrayBuffersRiseBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'What Buffers and ArrayBuffers grew by, as a line across major GCs.',
-    compute: window => growthOf(window, 'arrayBuffersBytes', { afterMajors: true }).trend?.rise ?? null
+    compute: window =>
+      growthOf(window, 'arrayBuffersBytes', { afterMajors: true }).trend?.rise ?? null
   }),
   arrayBuffersSteadinessRatio: /** @type {Signal} */ ({
     unit: 'ratio',
@@ -70,7 +76,8 @@ module.exports = {
   }),
   bufferSlabsFollowed: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Slabs of the Buffer pool whose end was looked for in the last ten minutes, two major GCs after they were left.',
+    help: 'Slabs of the Buffer pool whose end was looked for in the last ten minutes, two major ' +
+      'GCs after they were left.',
     compute: window => window.increase('bufferSlabsFollowed', 600)?.increase ?? null
   }),
   bufferSlabsKeptRatio: /** @type {Signal} */ ({
@@ -84,7 +91,8 @@ module.exports = {
   }),
   bufferChurnBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'How far the memory of Buffers came and went: largest fall of external memory in the last two hours, without the start.',
+    help: 'How far the memory of Buffers came and went: largest fall of external memory in the ' +
+      'last two hours, without the start.',
     compute: window => {
       const seconds = window.settledSeconds(CHURN_SECONDS)
       const peaks = window.points('externalPeakBytes', seconds)

@@ -3,20 +3,22 @@
 const { RATE_SECONDS } = require('../series/window')
 
 /**
- * The CPU time that a thread had at its disposal. A CPU quota, or others on the machine, keep a thread
- * waiting while it is ready to run: in that time it collects and computes nothing, and every pause and
- * every block takes longer by it. Rates are therefore told per CPU-second, a second in which the thread
- * was not kept waiting, and shares of wall time and of CPU time apart.
+ * The CPU time that a thread had at its disposal. A CPU quota, or others on the machine, keep a
+ * thread waiting while it is ready to run: in that time it collects and computes nothing, and every
+ * pause and every block takes longer by it. Rates are therefore told per CPU-second, a second in
+ * which the thread was not kept waiting, and shares of wall time and of CPU time apart.
  *
- * A loop that is busy is on a CPU, waits for one, or sleeps inside a call. In a GC it sleeps until V8's
- * other threads are done, which wait for a CPU as it does; any other call sleeps as long anywhere.
+ * A loop that is busy is on a CPU, waits for one, or sleeps inside a call. In a GC it sleeps until
+ * V8's other threads are done, which wait for a CPU as it does; any other call sleeps as long
+ * anywhere.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../series/window').Window} Window
  * @typedef {import('../series/tracks').TrackName} TrackName
  *
  * @typedef {object} CpuTime
- * @property {number} hadRatio of wall time, the share that the thread had: at work or idle, not waiting
+ * @property {number} hadRatio of wall time, the share that the thread had: at work or idle, not
+ *   waiting
  * @property {number} ranRatio of the time that its loop was busy, the share in which it was at work
  * @property {number} waitRatio of wall time, the share in which it was ready to run and had no CPU
  */
@@ -29,7 +31,10 @@ const LIFE_SECONDS = 600
 /** Where nobody tells, the thread had all the time there is. */
 const ALL = Object.freeze({ hadRatio: 1, ranRatio: 1, waitRatio: 0 })
 
-/** @param {Window} window @returns {CpuTime | null} null where no wait for a CPU is known */
+/**
+ * @param {Window} window
+ * @returns {CpuTime | null} null where no wait for a CPU is known
+ */
 const cpuTime = window => window.once('cpu time', () => {
   for (const seconds of WAIT_SECONDS) {
     const found = cpuTimeOver(window, seconds)
@@ -38,12 +43,16 @@ const cpuTime = window => window.once('cpu time', () => {
   return null
 })
 
-/** @param {Window} window @returns {CpuTime} */
+/**
+ * @param {Window} window
+ * @returns {CpuTime}
+ */
 const cpuTimeOrAll = window => cpuTime(window) ?? ALL
 
 /**
  * The counters of the quota are read every ten frames, which come late where it holds.
- * @param {Window} window @returns {number | null} share of its periods in which the quota was used up
+ * @param {Window} window
+ * @returns {number | null} share of its periods in which the quota was used up
  */
 function throttledRatio (window) {
   const periods = window.increase('cpuPeriods', THROTTLED_SECONDS)?.increase
@@ -54,7 +63,9 @@ function throttledRatio (window) {
 /**
  * Counters are compared between the frames that read the run queue: in the others its last reading
  * stands again.
- * @param {Window} window @param {number} seconds @returns {CpuTime | null}
+ * @param {Window} window
+ * @param {number} seconds
+ * @returns {CpuTime | null}
  */
 function cpuTimeOver (window, seconds) {
   const { times, values } = window.points('runQueueWaitSeconds', seconds)
@@ -71,7 +82,8 @@ function cpuTimeOver (window, seconds) {
   const busy = grown('eventLoopActiveSeconds')
   const wait = grown('runQueueWaitSeconds')
   if (wait === undefined || busy === undefined || !(busy > 0)) return null
-  // The CPU time of the process bounds that of its main thread where Node.js does not tell the latter.
+  // The CPU time of the process bounds that of its main thread where Node.js does not tell the
+  // latter.
   const told = grown('threadCpuSeconds') ?? grown('processCpuSeconds') ?? busy - wait
   const cpu = Math.max(0, Math.min(told, busy))
   const asleep = Math.max(0, busy - cpu - wait)
@@ -88,7 +100,12 @@ function cpuTimeOver (window, seconds) {
   }
 }
 
-/** @param {Window} window @param {TrackName} track @param {number} [seconds] @returns {number | null} */
+/**
+ * @param {Window} window
+ * @param {TrackName} track
+ * @param {number} [seconds]
+ * @returns {number | null}
+ */
 function perCpuSecond (window, track, seconds) {
   const rate = window.rate(track, seconds)
   return rate && rate / cpuTimeOrAll(window).hadRatio
@@ -96,7 +113,9 @@ function perCpuSecond (window, track, seconds) {
 
 /**
  * Of the CPU time that the thread had, the share that pauses took: they last longer where it waits.
- * @param {Window} window @param {TrackName} track of pauses @param {number} [seconds]
+ * @param {Window} window
+ * @param {TrackName} track of pauses
+ * @param {number} [seconds]
  * @returns {number | null}
  */
 function shareOfCpuTime (window, track, seconds) {
@@ -105,14 +124,24 @@ function shareOfCpuTime (window, track, seconds) {
   return rate && Math.min(1, rate * ranRatio / hadRatio)
 }
 
-/** @param {TrackName} track @param {string} what @param {number} [seconds] @returns {Signal} */
+/**
+ * @param {TrackName} track
+ * @param {string} what
+ * @param {number} [seconds]
+ * @returns {Signal}
+ */
 const perCpuSecondSignal = (track, what, seconds = RATE_SECONDS) => ({
   unit: 'perSecond',
   help: `${what} per CPU-second that the thread had, over the last ${seconds} s.`,
   compute: window => perCpuSecond(window, track, seconds)
 })
 
-/** @param {TrackName} track @param {string} what @param {number} [seconds] @returns {Signal} */
+/**
+ * @param {TrackName} track
+ * @param {string} what
+ * @param {number} [seconds]
+ * @returns {Signal}
+ */
 const shareSignal = (track, what, seconds = RATE_SECONDS) => ({
   unit: 'ratio',
   help: `Share of the CPU time that the thread had, spent in ${what}, over the last ${seconds} s.`,
@@ -131,20 +160,35 @@ module.exports = {
   cpuTimeSignals: {
     cpuTimeRatio: /** @type {Signal} */ ({
       unit: 'ratio',
-      help: 'Share of wall time that the thread had: at work, or idle. The rest it was ready to run and had no CPU, throttled by a quota or because others ran.',
+      help: 'Share of wall time that the thread had: at work, or idle. The rest it was ready to ' +
+        'run and had no CPU, throttled by a quota or because others ran.',
       compute: window => cpuTime(window)?.hadRatio ?? null
     }),
     lifeCpuSeconds: /** @type {Signal} */ ({
       unit: 'seconds',
-      help: 'Age of the process in CPU-seconds that its thread had, at the rate of the last ten minutes.',
+      help: 'Age of the process in CPU-seconds that its thread had, at the rate of the last ten ' +
+        'minutes.',
       compute: window => window.nowSeconds * (cpuTimeOver(window, LIFE_SECONDS) ?? ALL).hadRatio
     }),
     scavengesPerCpuSecond: perCpuSecondSignal('scavenges', 'Scavenges'),
-    externalMajorsPerCpuSecond: perCpuSecondSignal('externalMajors', 'Major GCs for external memory'),
-    recentMajorsPerCpuSecond: perCpuSecondSignal('ordinaryMajors', 'Ordinary major GCs', NOW_SECONDS),
+    externalMajorsPerCpuSecond: perCpuSecondSignal(
+      'externalMajors',
+      'Major GCs for external memory'
+    ),
+    recentMajorsPerCpuSecond: perCpuSecondSignal(
+      'ordinaryMajors',
+      'Ordinary major GCs',
+      NOW_SECONDS
+    ),
     scavengeCpuRatio: shareSignal('scavengePauseSeconds', 'scavenges'),
-    ordinaryMajorCpuRatio: shareSignal('ordinaryMajorPauseSeconds', 'ordinary majors and their marking steps'),
-    externalMajorCpuRatio: shareSignal('externalMajorPauseSeconds', 'major GCs for external memory'),
+    ordinaryMajorCpuRatio: shareSignal(
+      'ordinaryMajorPauseSeconds',
+      'ordinary majors and their marking steps'
+    ),
+    externalMajorCpuRatio: shareSignal(
+      'externalMajorPauseSeconds',
+      'major GCs for external memory'
+    ),
     recentGcCpuRatio: shareSignal('gcPauseSeconds', 'GCs of all kinds', NOW_SECONDS),
     recentMajorCpuRatio: shareSignal('ordinaryMajorPauseSeconds', 'ordinary majors', NOW_SECONDS)
   }

@@ -16,7 +16,10 @@ const NEW_SHARE = 0.3
 const ENOUGH_READINGS = 7
 /** What has grown for less than this may be a pool that fills. */
 const LEAST_SECONDS = 30
-/** Mann–Kendall score from which a rise is no accident: one chance in a thousand that a flat series looks like it. */
+/**
+ * Mann–Kendall score from which a rise is no accident: one chance in a thousand that a flat series
+ * looks like it.
+ */
 const CERTAIN_SCORE = 3
 
 /**
@@ -26,13 +29,14 @@ const CERTAIN_SCORE = 3
  */
 
 /**
- * How a track grows: of all spans, the one in which it rose most like a line – a leak that began yesterday is no line over
- * the whole life.
+ * How a track grows: of all spans, the one in which it rose most like a line – a leak that began
+ * yesterday is no line over the whole life.
  *
  * @param {Window} window
  * @param {TrackName} track
- * @param {{ afterMajors?: boolean }} [options] afterMajors: the readings that follow a major GC say most, as what lies between
- *   them may be garbage that waits; where majors are rare all readings are taken, and the judge asks for majors at all
+ * @param {{ afterMajors?: boolean }} [options] afterMajors: the readings that follow a major GC say
+ *   most, as what lies between them may be garbage that waits; where majors are rare all readings
+ *   are taken, and the judge asks for majors at all
  * @returns {Found} trend: y in the track's unit, x in seconds; readings: since the warm-up
  */
 function growthOf (window, track, { afterMajors = false } = {}) {
@@ -42,10 +46,18 @@ function growthOf (window, track, { afterMajors = false } = {}) {
   })
 }
 
-/** @param {number} ageSeconds of the isolate @returns {number} the first part of its life, which no trend includes */
+/**
+ * @param {number} ageSeconds of the isolate
+ * @returns {number} the first part of its life, which no trend includes
+ */
 const warmUpSeconds = ageSeconds => Math.min(ageSeconds * WARM_UP_SHARE, WARM_UP_MOST_SECONDS)
 
-/** @param {Window} window @param {TrackName} track @param {boolean} afterMajors @returns {Found} */
+/**
+ * @param {Window} window
+ * @param {TrackName} track
+ * @param {boolean} afterMajors
+ * @returns {Found}
+ */
 function growth (window, track, afterMajors) {
   const warmUp = warmUpSeconds(window.nowSeconds)
   /** @type {Found} */
@@ -53,11 +65,21 @@ function growth (window, track, afterMajors) {
   for (const span of LASTING_TRACKS.includes(track) ? QUICK_SPANS_SECONDS : SPANS_SECONDS) {
     const seconds = Math.min(span, window.nowSeconds - warmUp)
     const found = window.trend(`${track}/${span}/${afterMajors}`, seconds, () => {
-      const { times, values } = afterMajors ? pointsAfterMajors(window, track, seconds) : window.points(track, seconds)
+      const { times, values } = afterMajors
+        ? pointsAfterMajors(window, track, seconds)
+        : window.points(track, seconds)
       const line = trend(times, values)
-      return { trend: line, readings: times.length, isNew: line === null || isNew(window, track, line, values[values.length - 1]) }
+      return {
+        trend: line,
+        readings: times.length,
+        isNew: line === null || isNew(window, track, line, values[values.length - 1])
+      }
     })
-    const better = found.trend && (!best.trend || !best.isNew || found.trend.z * found.trend.fit > best.trend.z * best.trend.fit)
+    const better =
+      found.trend &&
+      (!best.trend ||
+        !best.isNew ||
+        found.trend.z * found.trend.fit > best.trend.z * best.trend.fit)
     best = { ...(better ? found : best), readings: Math.max(best.readings, found.readings) }
     if (window.nowSeconds <= span) break
   }
@@ -66,20 +88,27 @@ function growth (window, track, afterMajors) {
 
 /**
  * Whether a rise leads above what was there before it: what comes back each morning does not.
- * @param {Window} window @param {TrackName} track @param {import('../statistics/trend').Trend} line @param {number} last value
+ * @param {Window} window
+ * @param {TrackName} track
+ * @param {import('../statistics/trend').Trend} line
+ * @param {number} last value
  */
 function isNew (window, track, line, last) {
   const longest = SPANS_SECONDS[SPANS_SECONDS.length - 1]
   if (line.rise <= 0 || line.spanX > longest / 2) return true
   const { times, values } = window.points(track, window.settledSeconds(longest))
   let highest = -Infinity
-  for (let i = 0; i < times.length && times[i] < window.nowSeconds - line.spanX; i++) if (values[i] > highest) highest = values[i]
+  for (let i = 0; i < times.length && times[i] < window.nowSeconds - line.spanX; i++) {
+    if (values[i] > highest) highest = values[i]
+  }
   return last - highest >= NEW_SHARE * line.rise
 }
 
 /**
  * Readings of a track that follow a major GC each, oldest first.
- * @param {Window} window @param {TrackName} track @param {number} seconds
+ * @param {Window} window
+ * @param {TrackName} track
+ * @param {number} seconds
  */
 function pointsAfterMajors (window, track, seconds) {
   const majors = window.points('liveHeapMajors', seconds)
@@ -99,9 +128,11 @@ function pointsAfterMajors (window, track, seconds) {
 }
 
 /**
- * How much a rise looks like one that goes on: 0 where it may be chance or does not rise, else r² of the line times the slower
- * of the late slopes over the whole one, 1 at most. A leak measures 0.7–1; what fills up falls towards 0.
- * @param {Found} found @returns {number | null} null with too few readings, or over too short a time
+ * How much a rise looks like one that goes on: 0 where it may be chance or does not rise, else r²
+ * of the line times the slower of the late slopes over the whole one, 1 at most. A leak measures
+ * 0.7–1; what fills up falls towards 0.
+ * @param {Found} found
+ * @returns {number | null} null with too few readings, or over too short a time
  */
 function steadiness ({ trend: found }) {
   if (!found || found.spanX < LEAST_SECONDS) return null
@@ -113,8 +144,17 @@ function steadiness ({ trend: found }) {
 
 /**
  * The live heap across major GCs: it is read after each, and only then.
- * @param {Window} window @returns {Found}
+ * @param {Window} window
+ * @returns {Found}
  */
-const liveHeapTrend = window => window.once('live heap', () => growth(window, 'liveHeapBytes', true))
+const liveHeapTrend = window =>
+  window.once('live heap', () => growth(window, 'liveHeapBytes', true))
 
-module.exports = { growthOf, liveHeapTrend, pointsAfterMajors, steadiness, warmUpSeconds, ENOUGH_READINGS }
+module.exports = {
+  growthOf,
+  liveHeapTrend,
+  pointsAfterMajors,
+  steadiness,
+  warmUpSeconds,
+  ENOUGH_READINGS
+}

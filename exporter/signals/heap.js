@@ -9,12 +9,16 @@ const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
 /** @typedef {import('./index').Signal} Signal */
 
 /**
- * What survives a major GC lives in the old generation; the rest of the heap size limit belongs to the young one.
- * @param {import('../series/window').Window} window @returns {number | null} bytes
+ * What survives a major GC lives in the old generation; the rest of the heap size limit belongs to
+ * the young one.
+ * @param {import('../series/window').Window} window
+ * @returns {number | null} bytes
  */
 function oldGenerationLimit ({ hello, values: { heapSizeLimitBytes } }) {
   if (!heapSizeLimitBytes) return null
-  return heapSizeLimitBytes - youngGenerationBytes(semiSpaceMax(hello, heapSizeLimitBytes)?.bytes ?? 0)
+  return (
+    heapSizeLimitBytes - youngGenerationBytes(semiSpaceMax(hello, heapSizeLimitBytes)?.bytes ?? 0)
+  )
 }
 
 /** Long enough for a burst to pass. */
@@ -22,7 +26,9 @@ const RESIDENT_SECONDS = 60
 
 /** A heap that is full within a minute shows it in less. */
 const FILL_SECONDS = 30
-/** So many readings in a row, each above the one before it, are no accident of garbage that waits. */
+/**
+ * So many readings in a row, each above the one before it, are no accident of garbage that waits.
+ */
 const LEAST_FILL_READINGS = 4
 /** A burst of major GCs within a moment tells of that moment. */
 const LEAST_FILL_SECONDS = 5
@@ -47,7 +53,8 @@ module.exports = {
   }),
   liveHeapReadingsDueSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'Time until there are enough readings of the live heap for a trend, where major GCs come evenly.',
+    help: 'Time until there are enough readings of the live heap for a trend, where major GCs ' +
+      'come evenly.',
     compute: secondsUntilTrend
   }),
   liveHeapGrowthBytesPerSecond: /** @type {Signal} */ ({
@@ -85,7 +92,8 @@ module.exports = {
   }),
   liveHeapHalvesRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Slope of the second half over the slope of the first: a filling cache slows down, a leak does not.',
+    help: 'Slope of the second half over the slope of the first: a filling cache slows down, a ' +
+      'leak does not.',
     compute: window => {
       const { trend } = liveHeapTrend(window)
       return trend && trend.earlySlope > 0 ? trend.lateSlope / trend.earlySlope : null
@@ -93,7 +101,8 @@ module.exports = {
   }),
   heapRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What the live heap may still grow by until the heap size limit or the container ' +
+    help:
+      'What the live heap may still grow by until the heap size limit or the container ' +
       'limit, whichever comes first. Of what is left in the container, processes in it that grow ' +
       'as well take their parts.',
     compute: window => {
@@ -117,11 +126,13 @@ module.exports = {
   largeObjectSpaceRiseBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'What the large object space grew by, as a line across major GCs.',
-    compute: window => growthOf(window, 'largeObjectSpaceBytes', { afterMajors: true }).trend?.rise ?? null
+    compute: window =>
+      growthOf(window, 'largeObjectSpaceBytes', { afterMajors: true }).trend?.rise ?? null
   }),
   pointerSpaceShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Share of the used heap that lies in the old space, where objects are: elsewhere there are large strings and arrays, code, and what is young.',
+    help: 'Share of the used heap that lies in the old space, where objects are: elsewhere ' +
+      'there are large strings and arrays, code, and what is young.',
     compute: window => {
       const { spaces, heapUsedBytes } = window.values
       return spaces?.old_space && heapUsedBytes ? spaces.old_space[0] / heapUsedBytes : null
@@ -134,7 +145,8 @@ module.exports = {
   }),
   heapResidentBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: `Memory that V8 holds for the heap, most of the time: median of the last ${RESIDENT_SECONDS} s.`,
+    help: 'Memory that V8 holds for the heap, most of the time: median of the last ' +
+      `${RESIDENT_SECONDS} s.`,
     compute: window => {
       const { values } = window.points('heapResidentBytes', RESIDENT_SECONDS)
       return values.length > 0 ? median(values) : null
@@ -142,13 +154,17 @@ module.exports = {
   }),
   liveHeapAtMostBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'A bound of what lives: the most that was left after a major GC in the last ten minutes; before the first one all that the spaces hold but the new ones.',
+    help: 'A bound of what lives: the most that was left after a major GC in the last ten ' +
+      'minutes; before the first one all that the spaces hold but the new ones.',
     compute: window => {
       const { values } = window.points('liveHeapBytes', 600)
       if (values.length > 0) return Math.max(...values)
       const { spaces } = window.values
       if (!spaces) return null
-      return Object.entries(spaces).reduce((sum, [name, [used]]) => name.startsWith('new_') ? sum : sum + used, 0)
+      return Object.entries(spaces).reduce(
+        (sum, [name, [used]]) => (name.startsWith('new_') ? sum : sum + used),
+        0
+      )
     }
   }),
   liveHeapHighestBytes: /** @type {Signal} */ ({
@@ -165,7 +181,8 @@ module.exports = {
     unit: 'ratio',
     expected: 'after the first major GC',
     afterEvent: true,
-    help: 'Live heap over the most that the old generation may grow to: the heap size limit less three semi-spaces.',
+    help: 'Live heap over the most that the old generation may grow to: the heap size limit ' +
+      'less three semi-spaces.',
     compute: window => {
       const { liveHeapBytes } = window.values
       const limit = oldGenerationLimit(window)
@@ -175,13 +192,16 @@ module.exports = {
   heapLimitSecondsLeft: /** @type {Signal} */ ({
     unit: 'seconds',
     expected: `while the live heap rises at each of ${LEAST_FILL_READINGS} major GCs`,
-    help: `Time until the live heap meets its limit, at the rate of the last ${FILL_SECONDS} s; null unless it rose and fell at no major GC in them.`,
+    help: `Time until the live heap meets its limit, at the rate of the last ${FILL_SECONDS} s; ` +
+      'null unless it rose and fell at no major GC in them.',
     compute: window => {
       const { times, values } = pointsAfterMajors(window, 'liveHeapBytes', FILL_SECONDS)
       const limit = oldGenerationLimit(window)
       const last = values.length - 1
       const seconds = times[last] - times[0]
-      if (limit === null || values.length < LEAST_FILL_READINGS || seconds < LEAST_FILL_SECONDS) return null
+      if (limit === null || values.length < LEAST_FILL_READINGS || seconds < LEAST_FILL_SECONDS) {
+        return null
+      }
       const perSecond = (values[last] - values[0]) / seconds
       if (perSecond <= 0 || values.some((value, i) => i > 0 && value < values[i - 1])) return null
       return Math.max(0, (limit - values[last]) / perSecond - (window.nowSeconds - times[last]))

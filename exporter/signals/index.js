@@ -1,10 +1,11 @@
 'use strict'
 
 /**
- * Signals: numbers derived from a target's tracks over a window of time, each with its unit. A signal is null where the
- * tracks it needs are not there (yet).
+ * Signals: numbers derived from a target's tracks over a window of time, each with its unit. A
+ * signal is null where the tracks it needs are not there (yet).
  *
- * @typedef {'bytes' | 'bytesPerSecond' | 'seconds' | 'ratio' | 'count' | 'perSecond' | 'score'} SignalUnit
+ * @typedef {'bytes' | 'bytesPerSecond' | 'seconds' | 'ratio' | 'count' | 'perSecond' | 'score'}
+ *   SignalUnit
  * @typedef {object} Signal
  * @property {SignalUnit} unit
  * @property {string} help one sentence
@@ -29,8 +30,8 @@ const signals = Object.freeze({
 /** @typedef {keyof typeof signals} SignalName */
 
 /**
- * The signals of one window under their names, each computed when it is first read: a judge that is done after two has paid
- * for two.
+ * The signals of one window under their names, each computed when it is first read: a judge that is
+ * done after two has paid for two.
  * @typedef {{ readonly [Name in SignalName]: number | null }} Signals
  */
 
@@ -55,7 +56,10 @@ for (const [name, { compute }] of Object.entries(signals)) {
   })
 }
 
-/** @param {import('../series/window').Window} window @returns {Signals} */
+/**
+ * @param {import('../series/window').Window} window
+ * @returns {Signals}
+ */
 const signalsOf = window => /** @type {any} */ (new LazySignals(window))
 
 module.exports = { signals, signalsOf }

@@ -7,8 +7,8 @@ const { NATIVE_SECONDS } = require('./native-memory')
 const JEMALLOC_DECAY_SECONDS = 1
 
 /**
- * What RSS would be less under jemalloc, on average: the slack, less what jemalloc keeps – its own overhead, and what was freed
- * within its decay time. Null where no look can be had.
+ * What RSS would be less under jemalloc, on average: the slack, less what jemalloc keeps – its own
+ * overhead, and what was freed within its decay time. Null where no look can be had.
  * @param {import('../series/window').Window} window
  */
 const jemallocSavingBytes = window => {
@@ -18,9 +18,14 @@ const jemallocSavingBytes = window => {
   if (slack.length === 0 || values.length < 2) return null
   const peaks = window.points('externalPeakBytes', seconds).values
   let freed = 0
-  for (let i = 1; i < values.length; i++) freed += Math.max(0, Math.max(peaks[i] ?? 0, values[i - 1]) - values[i])
+  for (let i = 1; i < values.length; i++) {
+    freed += Math.max(0, Math.max(peaks[i] ?? 0, values[i - 1]) - values[i])
+  }
   const freedPerSecond = freed / (times[times.length - 1] - times[0])
-  return Math.max(0, mean(slack) - jemallocOverhead(mean(values)) - freedPerSecond * JEMALLOC_DECAY_SECONDS)
+  return Math.max(
+    0,
+    mean(slack) - jemallocOverhead(mean(values)) - freedPerSecond * JEMALLOC_DECAY_SECONDS
+  )
 }
 
 /** @param {number[]} values */

@@ -25,47 +25,75 @@ const RECENT_SECONDS = 3 * DAY_SECONDS
 /** How far ahead a limit is looked for. */
 const MOST_DAYS_AHEAD = 400
 
-/** @param {Window} window @param {Level} level @returns {Growth | null} */
-const lastingGrowth = (window, level) => window.once(`lasting ${level}`, () => window.lasting(level, ({ times, columns }) => {
-  const end = times[times.length - 1] ?? 0
-  const since = Math.min(WARM_UP_MOST_SECONDS, Math.max(WARM_UP_LEAST_SECONDS, WARM_UP_SHARE * end))
-  const spans = end > RECENT_SECONDS + DAY_SECONDS ? [since, end - RECENT_SECONDS] : [since]
-  let best = null
-  for (const from of spans) {
-    const rows = times.map((_, i) => i).filter(i => times[i] >= from)
-    const pick = (/** @type {number[]} */ column) => rows.map(i => column[i])
-    const found = unexplainedGrowth({ times: pick(times), level: pick(columns[level]), loads: [columns.workSeconds, columns.scavenges].map(pick) })
-    if (found && (!best || found.slope / found.error > best.slope / best.error)) best = found
-  }
-  return best
-}))
+/**
+ * @param {Window} window
+ * @param {Level} level
+ * @returns {Growth | null}
+ */
+const lastingGrowth = (window, level) =>
+  window.once(`lasting ${level}`, () =>
+    window.lasting(level, ({ times, columns }) => {
+      const end = times[times.length - 1] ?? 0
+      const since = Math.min(
+        WARM_UP_MOST_SECONDS,
+        Math.max(WARM_UP_LEAST_SECONDS, WARM_UP_SHARE * end)
+      )
+      const spans = end > RECENT_SECONDS + DAY_SECONDS ? [since, end - RECENT_SECONDS] : [since]
+      let best = null
+      for (const from of spans) {
+        const rows = times.map((_, i) => i).filter(i => times[i] >= from)
+        const pick = (/** @type {number[]} */ column) => rows.map(i => column[i])
+        const found = unexplainedGrowth({
+          times: pick(times),
+          level: pick(columns[level]),
+          loads: [columns.workSeconds, columns.scavenges].map(pick)
+        })
+        if (found && (!best || found.slope / found.error > best.slope / best.error)) best = found
+      }
+      return best
+    })
+  )
 
 /**
  * The most that the level was at before the last two hours.
- * @param {Window} window @param {Level} level @returns {number | null}
+ * @param {Window} window
+ * @param {Level} level
+ * @returns {number | null}
  */
 const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ times, columns }) => {
   const end = times[times.length - 1] ?? 0
-  const values = columns[level].filter((value, i) => Number.isFinite(value) && times[i] >= WARM_UP_MOST_SECONDS && times[i] < end - QUICK_SECONDS)
+  const values = columns[level].filter(
+    (value, i) =>
+      Number.isFinite(value) && times[i] >= WARM_UP_MOST_SECONDS && times[i] < end - QUICK_SECONDS
+  )
   return values.length > 0 ? Math.max(...values) : null
 })
 
 /**
  * The level at the busiest moment of the last day, were it now.
- * @param {Window} window @param {Level | 'rssBytes'} level @param {number} slope bytes a second
+ * @param {Window} window
+ * @param {Level | 'rssBytes'} level
+ * @param {number} slope bytes a second
  */
-const peakNow = (window, level, slope) => window.lasting(`peak of ${level}`, ({ times, columns }) => {
-  const end = times[times.length - 1] ?? 0
-  let peak = 0
-  columns[level].forEach((value, i) => {
-    if (times[i] > end - DAY_SECONDS && value + slope * (end - times[i]) > peak) peak = value + slope * (end - times[i])
+const peakNow = (window, level, slope) =>
+  window.lasting(`peak of ${level}`, ({ times, columns }) => {
+    const end = times[times.length - 1] ?? 0
+    let peak = 0
+    columns[level].forEach((value, i) => {
+      if (times[i] > end - DAY_SECONDS && value + slope * (end - times[i]) > peak) {
+        peak = value + slope * (end - times[i])
+      }
+    })
+    return peak
   })
-  return peak
-})
 
 /**
  * When a limit is reached, if the days to come are like those that were and the growth goes on.
- * @param {Window} window @param {Level | 'rssBytes'} level @param {number} limit bytes @param {number} now the level @param {number} slope bytes a second
+ * @param {Window} window
+ * @param {Level | 'rssBytes'} level
+ * @param {number} limit bytes
+ * @param {number} now the level
+ * @param {number} slope bytes a second
  * @returns {number} seconds
  */
 function secondsTo (window, level, limit, now, slope) {
@@ -86,12 +114,16 @@ function secondsTo (window, level, limit, now, slope) {
   return isDayKnown ? foretold : Math.min(foretold, Math.max(0, limit - now) / slope)
 }
 
-/** @param {Level} level @param {string} what */
+/**
+ * @param {Level} level
+ * @param {string} what
+ */
 const signalsOf = (level, what) => ({
   growth: /** @type {Signal} */ ({
     unit: 'bytesPerSecond',
     expected: 'after some two hours',
-    help: `Growth of ${what} over hours and days that neither the load nor the hour of the day explains.`,
+    help: `Growth of ${what} over hours and days that neither the load nor the hour of the day ` +
+      'explains.',
     compute: window => lastingGrowth(window, level)?.slope ?? null
   }),
   score: /** @type {Signal} */ ({
@@ -112,7 +144,8 @@ const signalsOf = (level, what) => ({
   }),
   least: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: `The least that growth of ${what} may be, over itself: less two standard errors, and what a load may explain that rose with it.`,
+    help: `The least that growth of ${what} may be, over itself: less two standard errors, and ` +
+      'what a load may explain that rose with it.',
     compute: window => lastingGrowth(window, level)?.leastRatio ?? null
   }),
   seconds: /** @type {Signal} */ ({
@@ -122,18 +155,21 @@ const signalsOf = (level, what) => ({
   }),
   late: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: `That growth of ${what} in the last third over the whole, at the upper end of its error: 1 goes on, 0 has stopped.`,
+    help: `That growth of ${what} in the last third over the whole, at the upper end of its ` +
+      'error: 1 goes on, 0 has stopped.',
     compute: window => lastingGrowth(window, level)?.lateRatio ?? null
   }),
   bend: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: `How far a third of that growth of ${what} differs from the whole beyond its error: 0 is a straight line.`,
+    help: `How far a third of that growth of ${what} differs from the whole beyond its error: 0 ` +
+      'is a straight line.',
     compute: window => lastingGrowth(window, level)?.bendRatio ?? null
   }),
   days: /** @type {Signal} */ ({
     unit: 'count',
     expected: 'after a day and a half',
-    help: `Days in a row, up to now, in which ${what} grew like that against the same hours of the day before.`,
+    help: `Days in a row, up to now, in which ${what} grew like that against the same hours of ` +
+      'the day before.',
     compute: window => lastingGrowth(window, level)?.steadyDays ?? null
   }),
   loadSwing: /** @type {Signal} */ ({
@@ -143,12 +179,14 @@ const signalsOf = (level, what) => ({
   }),
   loadMoves: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: `How far CPU time or allocation moved while ${what} was watched over hours and days, over their median.`,
+    help: `How far CPU time or allocation moved while ${what} was watched over hours and days, ` +
+      'over their median.',
     compute: window => lastingGrowth(window, level)?.loadMovesRatio ?? null
   }),
   loadShare: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: `Share of the rise of ${what} within the last two hours that CPU time or allocation explain, which rose with it.`,
+    help: `Share of the rise of ${what} within the last two hours that CPU time or allocation ` +
+      'explain, which rose with it.',
     compute: window => loadShare(window, level)
   }),
   earlierHigh: /** @type {Signal} */ ({
@@ -183,17 +221,25 @@ module.exports = {
       const runway = heapRunwayBytes.compute(window)
       const { liveHeapBytes } = window.values
       if (!growth || runway === null || liveHeapBytes === undefined) return null
-      return Math.max(0, runway + liveHeapBytes - Math.max(liveHeapBytes, peakNow(window, 'liveHeapBytes', growth.slope)))
+      return Math.max(
+        0,
+        runway +
+          liveHeapBytes -
+          Math.max(liveHeapBytes, peakNow(window, 'liveHeapBytes', growth.slope))
+      )
     }
   }),
   liveHeapLimitInSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'Time until the live heap reaches its limit, if the days to come are like those that were and its lasting growth goes on.',
+    help: 'Time until the live heap reaches its limit, if the days to come are like those that ' +
+      'were and its lasting growth goes on.',
     compute: window => {
       const growth = lastingGrowth(window, 'liveHeapBytes')
       const runway = heapRunwayBytes.compute(window)
       const { liveHeapBytes } = window.values
-      if (!growth || growth.slope <= 0 || runway === null || liveHeapBytes === undefined) return null
+      if (!growth || growth.slope <= 0 || runway === null || liveHeapBytes === undefined) {
+        return null
+      }
       return secondsTo(window, 'liveHeapBytes', runway + liveHeapBytes, liveHeapBytes, growth.slope)
     }
   }),
@@ -211,7 +257,8 @@ module.exports = {
   outsideHeapEarlierHighBytes: outside.earlierHigh,
   memoryPeakRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: "What is left to the container's limit, or to the machine's memory, at the busiest moment of the day.",
+    help: "What is left to the container's limit, or to the machine's memory, at the busiest " +
+      'moment of the day.',
     compute: window => {
       const growth = lastingGrowth(window, 'outsideHeapBytes')
       const limit = memoryLimit(window)
@@ -222,7 +269,8 @@ module.exports = {
   }),
   memoryLimitInSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: "Time until RSS reaches the container's limit, or the machine's memory, if the days to come are like those that were and the lasting growth outside the heap goes on.",
+    help: "Time until RSS reaches the container's limit, or the machine's memory, if the days " +
+      'to come are like those that were and the lasting growth outside the heap goes on.',
     compute: window => {
       const growth = lastingGrowth(window, 'outsideHeapBytes')
       const limit = memoryLimit(window)
@@ -234,4 +282,5 @@ module.exports = {
 }
 
 /** @param {Window} window */
-const memoryLimit = ({ values, hello }) => values.containerLimitBytes ?? hello.hostMemoryBytes ?? null
+const memoryLimit = ({ values, hello }) =>
+  values.containerLimitBytes ?? hello.hostMemoryBytes ?? null

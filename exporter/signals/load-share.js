@@ -16,7 +16,8 @@ const STEPS = 60
 
 /**
  * The share of a rise that the load explains, which rose with it.
- * @param {Window} window @param {TrackName} level
+ * @param {Window} window
+ * @param {TrackName} level
  * @param {number} [spanSeconds] that it is looked for in
  * @returns {number | null}
  */
@@ -27,7 +28,9 @@ function loadShare (window, level, spanSeconds = QUICK_SECONDS) {
 }
 
 /**
- * @param {Window} window @param {TrackName} level @param {number} spanSeconds
+ * @param {Window} window
+ * @param {TrackName} level
+ * @param {number} spanSeconds
  * @returns {import('../statistics/trends').Found}
  */
 function explain (window, level, spanSeconds) {

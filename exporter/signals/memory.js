@@ -35,7 +35,8 @@ module.exports = {
   }),
   containerLimitBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Memory limit of the container: the smallest of its cgroup and the parents that can be seen.',
+    help: 'Memory limit of the container: the smallest of its cgroup and the parents that can ' +
+      'be seen.',
     compute: window => window.values.containerLimitBytes ?? null
   }),
   rssShareRatio: /** @type {Signal} */ ({
@@ -49,7 +50,8 @@ module.exports = {
   }),
   memoryRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: "What this process may still take of the container's limit, or of the machine's memory " +
+    help:
+      "What this process may still take of the container's limit, or of the machine's memory " +
       'where there is none. Of what is left there, processes in the container that grow with it ' +
       'take their parts.',
     compute: window => {
@@ -100,13 +102,16 @@ module.exports = {
   }),
   outsideHeapReadings: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Readings of the memory outside the heap since the warm-up: those after a major GC where there are enough.',
+    help: 'Readings of the memory outside the heap since the warm-up: those after a major GC ' +
+      'where there are enough.',
     compute: window => outsideTrend(window).readings
   }),
   majorsSeen: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Major GCs in the later half of the last ten minutes, or of the life without its start: chances for garbage outside the heap to go.',
-    compute: window => window.increase('liveHeapMajors', window.settledSeconds(600) / 2)?.increase ?? 0
+    help: 'Major GCs in the later half of the last ten minutes, or of the life without its ' +
+      'start: chances for garbage outside the heap to go.',
+    compute: window =>
+      window.increase('liveHeapMajors', window.settledSeconds(600) / 2)?.increase ?? 0
   }),
   outsideHeapRiseBytes: /** @type {Signal} */ ({
     unit: 'bytes',
@@ -130,15 +135,19 @@ module.exports = {
   }),
   nativeBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: `Anonymous resident memory outside the V8 heap and Buffers, median of the last ${TYPICAL_SECONDS} s.`,
+    help: 'Anonymous resident memory outside the V8 heap and Buffers, median of the last ' +
+      `${TYPICAL_SECONDS} s.`,
     compute: typicalNativeBytes
   }),
   mallocArenaShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Share of what malloc holds beyond need which lies in the arenas of threads; the rest is in the main arena, [heap].',
+    help: 'Share of what malloc holds beyond need which lies in the arenas of threads; the rest ' +
+      'is in the main arena, [heap].',
     compute: window => {
       const { scan } = window
-      if (scan && scan.heapSlackBytes + scan.arenaSlackBytes > 0) return scan.arenaSlackBytes / (scan.heapSlackBytes + scan.arenaSlackBytes)
+      if (scan && scan.heapSlackBytes + scan.arenaSlackBytes > 0) {
+        return scan.arenaSlackBytes / (scan.heapSlackBytes + scan.arenaSlackBytes)
+      }
       const span = window.last('mallocSpanBytes')
       const arenas = window.last('mallocArenaBytes')
       return span && arenas !== undefined ? arenas / span : null
@@ -148,7 +157,8 @@ module.exports = {
     unit: 'bytes',
     expected: 'on the main thread, on Linux, within seconds',
     onMainThread: true,
-    help: `What malloc holds beside Buffers and what Node itself needs, median of the last ${TYPICAL_SECONDS} s: freed, or in use by native code; freed alone where malloc was asked.`,
+    help: 'What malloc holds beside Buffers and what Node itself needs, median of the last ' +
+      `${TYPICAL_SECONDS} s: freed, or in use by native code; freed alone where malloc was asked.`,
     compute: slackBytes
   }),
   allocatorSlackRiseBytes: /** @type {Signal} */ ({
@@ -158,32 +168,40 @@ module.exports = {
   }),
   allocatorAsked: /** @type {Signal} */ ({
     unit: 'count',
-    help: '1 where malloc itself was asked what it holds; 0 where that is an estimate, also as ' +
+    help:
+      '1 where malloc itself was asked what it holds; 0 where that is an estimate, also as ' +
       'malloc took much since.',
     compute: window => Number(answer(window).asked)
   }),
   allocatorRetainedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What malloc retains: freed by the app and not given back. Where malloc was not asked, an estimate by how much of its memory was seen to come and go.',
+    help: 'What malloc retains: freed by the app and not given back. Where malloc was not ' +
+      'asked, an estimate by how much of its memory was seen to come and go.',
     compute: window => retained(window)?.bytes ?? null
   }),
   jemallocSavingBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What RSS would be less under jemalloc, on average of the last ten minutes without the start: that slack, less what jemalloc takes for itself and what it holds for the second it waits.',
+    help: 'What RSS would be less under jemalloc, on average of the last ten minutes without ' +
+      'the start: that slack, less what jemalloc takes for itself and what it holds for the ' +
+        'second it waits.',
     compute: jemallocSavingBytes
   }),
   allocatorTrimmableBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'What of it memwatch trim would give back: the rest lies in small pieces, or at the end of arenas.',
+    help: 'What of it memwatch trim would give back: the rest lies in small pieces, or at the ' +
+      'end of arenas.',
     compute: window => {
       const { scan } = window
       const found = retained(window)
-      return scan && found && scan.slackBytes > 0 ? scan.trimmableBytes * Math.min(1, found.bytes / scan.slackBytes) : null
+      return scan && found && scan.slackBytes > 0
+        ? scan.trimmableBytes * Math.min(1, found.bytes / scan.slackBytes)
+        : null
     }
   }),
   nativeReusedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Largest fall of the native memory in the last ten minutes, without the start, less ' +
+    help:
+      'Largest fall of the native memory in the last ten minutes, without the start, less ' +
       'what the kernel got back by it: Buffers took what had been freed.',
     compute: nativeReusedBytes
   }),

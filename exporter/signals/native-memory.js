@@ -1,6 +1,7 @@
 'use strict'
 
-// What memory outside the heap does over a window of time: a look says how it lies, not how it comes and goes.
+// What memory outside the heap does over a window of time: a look says how it lies, not how it
+// comes and goes.
 
 const { median } = require('../statistics/quantile')
 const { bufferChurnBytes } = require('./buffers')
@@ -11,12 +12,21 @@ const { retainedOf } = require('../anatomy/retained')
 
 /** Long enough for a load to come and go. */
 const NATIVE_SECONDS = 600
-/** Buffers that come and go fill and leave the same memory: what is typical shows in the median, over more than one round. */
+/**
+ * Buffers that come and go fill and leave the same memory: what is typical shows in the median,
+ * over more than one round.
+ */
 const TYPICAL_SECONDS = 60
-/** What Node's own mallocs, stacks and the like hold in a small app. Measured 6–15 MiB on Node 18–26. */
+/**
+ * What Node's own mallocs, stacks and the like hold in a small app. Measured 6–15 MiB on Node
+ * 18–26.
+ */
 const NATIVE_BASE_BYTES = 16 * 2 ** 20
 
-/** @param {Window} window @returns {number | null} anonymous resident memory outside the V8 heap and Buffers */
+/**
+ * @param {Window} window
+ * @returns {number | null} anonymous resident memory outside the V8 heap and Buffers
+ */
 const typicalNativeBytes = window => {
   const { values } = window.points('nativeBytes', TYPICAL_SECONDS)
   return values.length > 0 ? median(values) : null
@@ -24,7 +34,8 @@ const typicalNativeBytes = window => {
 
 /**
  * Memory outside the heap at each moment, in all and without Buffers.
- * @param {Window} window @param {number} seconds
+ * @param {Window} window
+ * @param {number} seconds
  * @returns {{ native: number, outside: number }[]} bytes, oldest first
  */
 function readingsOutside (window, seconds) {
@@ -59,7 +70,8 @@ const nativeReusedBytes = window => window.once('native reused', () => {
 
 /**
  * What the kernel got back lately: the typical reading still holds it.
- * @param {Window} window @returns {number} fall of the native memory, of that what RSS fell with it
+ * @param {Window} window
+ * @returns {number} fall of the native memory, of that what RSS fell with it
  */
 const lastReturnedBytes = window => window.once('last returned', () => {
   const readings = readingsOutside(window, TYPICAL_SECONDS)
@@ -86,7 +98,10 @@ const answer = window => window.once('answer of malloc', () => {
   return { asked: !isStale, sinceBytes: isStale ? since : 0 }
 })
 
-/** @param {Window} window @returns {number | null} typically: what malloc holds beside Buffers and what Node itself needs */
+/**
+ * @param {Window} window
+ * @returns {number | null} typically: what malloc holds beside Buffers and what Node itself needs
+ */
 const slackBytes = window => {
   const { values } = window.points('allocatorSlackBytes', TYPICAL_SECONDS)
   if (values.length > 0) {
@@ -99,7 +114,10 @@ const slackBytes = window => {
   return Math.max(0, Math.min(native - lastReturnedBytes(window), span) - NATIVE_BASE_BYTES)
 }
 
-/** @param {Window} window @returns {number} how far memory outside the heap was seen to come and go */
+/**
+ * @param {Window} window
+ * @returns {number} how far memory outside the heap was seen to come and go
+ */
 const movedBytes = window => window.once('moved', () =>
   Math.max(bufferChurnBytes.compute(window) ?? 0, nativeReusedBytes(window)))
 

@@ -5,10 +5,10 @@ const { rSquared } = require('../statistics/trend')
 const { pointsAfterMajors } = require('./growth')
 
 /**
- * Growth of the live heap where major GCs are rare. V8 collects a large heap ever more rarely, so a leak
- * under a limit of gigabytes shows few readings of the live heap. Between two of them the old spaces say
- * what was promoted; the second says how much of that survived. Where nearly all survives, the old
- * spaces tell of the live heap between major GCs, too.
+ * Growth of the live heap where major GCs are rare. V8 collects a large heap ever more rarely, so a
+ * leak under a limit of gigabytes shows few readings of the live heap. Between two of them the old
+ * spaces say what was promoted; the second says how much of that survived. Where nearly all
+ * survives, the old spaces tell of the live heap between major GCs, too.
  *
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../series/window').Window} Window
@@ -19,7 +19,8 @@ const { pointsAfterMajors } = require('./growth')
  * @property {number} seconds between first and last reading
  * @property {number} slope bytes per second (Theil–Sen)
  * @property {number} fit r² of the line through the readings
- * @property {number} lateRatio slower of the last interval's slope and that of the old spaces since, over the whole
+ * @property {number} lateRatio slower of the last interval's slope and that of the old spaces
+ *   since, over the whole
  */
 
 /** Longest part of a life that the line is looked for in. */
@@ -30,12 +31,21 @@ const LEAST_READINGS = 3
 const MOST_READINGS = 12
 /** The first part of a life is warm-up, as long as enough readings are left without it. */
 const WARM_UP_SHARE = 0.2
-/** Since the last reading so much time must have passed before the old spaces say how it goes on. */
+/**
+ * Since the last reading so much time must have passed before the old spaces say how it goes on.
+ */
 const LEAST_SINCE_SECONDS = 10
-/** Garbage that survives a few scavenges is promoted, too: less than a line of this length is no growth. */
+/**
+ * Garbage that survives a few scavenges is promoted, too: less than a line of this length is no
+ * growth.
+ */
 const LEAST_SECONDS = 30
 
-/** @param {Window} window @returns {KeptGrowth | null} null with too few readings, over too short a time, or without promotion */
+/**
+ * @param {Window} window
+ * @returns {KeptGrowth | null} null with too few readings, over too short a time, or without
+ *   promotion
+ */
 const keptGrowth = window => window.once('kept growth', () => {
   const all = pointsAfterMajors(window, 'liveHeapBytes', SPAN_SECONDS)
   const warm = all.times.findIndex(time => time >= window.nowSeconds * WARM_UP_SHARE)
@@ -43,7 +53,9 @@ const keptGrowth = window => window.once('kept growth', () => {
   const times = all.times.slice(from)
   const live = all.values.slice(from)
   const seconds = times[times.length - 1] - times[0]
-  if (times.length < LEAST_READINGS || times.length > MOST_READINGS || seconds < LEAST_SECONDS) return null
+  if (times.length < LEAST_READINGS || times.length > MOST_READINGS || seconds < LEAST_SECONDS) {
+    return null
+  }
   const line = theilSen(times, live)
   if (!line) return null
 
@@ -87,7 +99,8 @@ module.exports = {
     unit: 'ratio',
     expected: 'after three major GCs',
     afterEvent: true,
-    help: 'Share of what was promoted between major GCs that survived the next one: near 1 it is kept, near 0 it was garbage.',
+    help: 'Share of what was promoted between major GCs that survived the next one: near 1 it ' +
+      'is kept, near 0 it was garbage.',
     compute: window => keptGrowth(window)?.keptRatio ?? null
   }),
   keptRiseBytes: /** @type {Signal} */ ({
@@ -112,7 +125,8 @@ module.exports = {
   }),
   keptLateGrowthRatio: /** @type {Signal} */ ({
     unit: 'ratio',
-    help: 'Slope since the last two readings, and of the old spaces since the last one, over the whole: 1 goes on, 0 has stopped.',
+    help: 'Slope since the last two readings, and of the old spaces since the last one, over ' +
+      'the whole: 1 goes on, 0 has stopped.',
     compute: window => keptGrowth(window)?.lateRatio ?? null
   })
 }

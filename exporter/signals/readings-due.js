@@ -47,12 +47,16 @@ function secondsUntilTrend (window) {
   return null
 }
 
-/** @param {number[]} at @param {number} sinceSeconds */
+/**
+ * @param {number[]} at
+ * @param {number} sinceSeconds
+ */
 const countSince = (at, sinceSeconds) => at.filter(time => time > sinceSeconds).length
 
 /**
  * When major GCs gave a new reading, oldest first.
- * @param {import('../series/window').Window} window @returns {number[]} uptime
+ * @param {import('../series/window').Window} window
+ * @returns {number[]} uptime
  */
 function readingTimes (window) {
   const { times, values } = window.points('liveHeapMajors', LOOK_BACK_SECONDS)

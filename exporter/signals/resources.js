@@ -12,24 +12,45 @@ const LOAD_SHARE = 0.5
  * @typedef {import('../series/tracks').TrackName} TrackName
  */
 
-/** @param {TrackName} track @param {string} what @returns {Signal} */
-const now = (track, what) => ({ unit: 'count', help: `${what} now.`, compute: window => window.last(track) ?? null })
-/** @param {TrackName} track @param {string} what @returns {Signal} */
+/**
+ * @param {TrackName} track
+ * @param {string} what
+ * @returns {Signal}
+ */
+const now = (track, what) => ({
+  unit: 'count',
+  help: `${what} now.`,
+  compute: window => window.last(track) ?? null
+})
+/**
+ * @param {TrackName} track
+ * @param {string} what
+ * @returns {Signal}
+ */
 const rise = (track, what) => ({
   unit: 'count',
   help: `What ${what} grew by, as a line.`,
   compute: window => growthOf(window, track).trend?.rise ?? null
 })
-/** @param {TrackName} track @param {string} what @returns {Signal} */
+/**
+ * @param {TrackName} track
+ * @param {string} what
+ * @returns {Signal}
+ */
 const perSecond = (track, what) => ({
   unit: 'perSecond',
   help: `Growth of ${what} (Theil–Sen).`,
   compute: window => growthOf(window, track).trend?.slope ?? null
 })
-/** @param {TrackName} track @param {string} what @returns {Signal} */
+/**
+ * @param {TrackName} track
+ * @param {string} what
+ * @returns {Signal}
+ */
 const steady = (track, what) => ({
   unit: 'ratio',
-  help: `How much the growth of ${what} looks like one that goes on, 0–1: straight, not slowing down, and not with the load.`,
+  help: `How much the growth of ${what} looks like one that goes on, 0–1: straight, not slowing ` +
+    'down, and not with the load.',
   compute: window => {
     const found = growthOf(window, track)
     const steady = steadiness(found)
@@ -39,10 +60,17 @@ const steady = (track, what) => ({
   }
 })
 
-/** @param {import('../series/window').Window} window @param {string} prefix */
-const countAddons = ({ values: { addons } }, prefix) => addons === undefined
-  ? null
-  : Object.entries(addons).reduce((sum, [key, count]) => key.startsWith(prefix) ? sum + count : sum, 0)
+/**
+ * @param {import('../series/window').Window} window
+ * @param {string} prefix
+ */
+const countAddons = ({ values: { addons } }, prefix) =>
+  addons === undefined
+    ? null
+    : Object.entries(addons).reduce(
+      (sum, [key, count]) => (key.startsWith(prefix) ? sum + count : sum),
+      0
+    )
 
 module.exports = {
   socketsOpen: now('sockets', 'Sockets and pipes'),
@@ -72,11 +100,17 @@ module.exports = {
   socketDescriptorsOpen: now('socketDescriptors', 'Descriptors that are sockets'),
   pipeDescriptorsOpen: now('pipeDescriptors', 'Descriptors that are pipes'),
   fileDescriptorsOfFiles: now('fileDescriptors', 'Descriptors that are files, folders or devices'),
-  loopDescriptorsOpen: now('loopDescriptors', 'Descriptors that are event polls: each thread with a loop has one'),
+  loopDescriptorsOpen: now(
+    'loopDescriptors',
+    'Descriptors that are event polls: each thread with a loop has one'
+  ),
   loopDescriptorsRise: rise('loopDescriptors', 'descriptors that are event polls'),
   socketDescriptorsRise: rise('socketDescriptors', 'descriptors that are sockets'),
   pipeDescriptorsRise: rise('pipeDescriptors', 'descriptors that are pipes'),
-  fileDescriptorsOfFilesRise: rise('fileDescriptors', 'descriptors that are files, folders or devices'),
+  fileDescriptorsOfFilesRise: rise(
+    'fileDescriptors',
+    'descriptors that are files, folders or devices'
+  ),
   maxFileDescriptors: /** @type {Signal} */ ({
     unit: 'count',
     help: 'Most file descriptors that may be open: the soft limit.',
@@ -106,7 +140,8 @@ module.exports = {
   }),
   nativeContexts: /** @type {Signal} */ ({
     unit: 'count',
-    help: 'Native contexts now: one for the app, and one for each that node:vm made and nobody let go.',
+    help: 'Native contexts now: one for the app, and one for each that node:vm made and nobody ' +
+      'let go.',
     compute: window => window.last('nativeContexts') ?? null
   }),
   detachedContexts: /** @type {Signal} */ ({
@@ -122,7 +157,8 @@ module.exports = {
   nativeContextsPerSecond: /** @type {Signal} */ ({
     unit: 'perSecond',
     help: 'Growth of the native contexts across major GCs (Theil–Sen).',
-    compute: window => growthOf(window, 'nativeContexts', { afterMajors: true }).trend?.slope ?? null
+    compute: window =>
+      growthOf(window, 'nativeContexts', { afterMajors: true }).trend?.slope ?? null
   }),
   nativeContextsSteadinessRatio: /** @type {Signal} */ ({
     unit: 'ratio',

@@ -5,7 +5,10 @@ const { growthOf } = require('./growth')
 /** Mann–Kendall score from which the neighbours' growth is no accident: see growth.js. */
 const CERTAIN_SCORE = 3
 
-/** @param {import('../series/window').Window} window @returns {number} bytes per second */
+/**
+ * @param {import('../series/window').Window} window
+ * @returns {number} bytes per second
+ */
 function neighboursGrowth (window) {
   const { trend } = growthOf(window, 'neighboursBytes')
   return trend && trend.z >= CERTAIN_SCORE ? Math.max(0, trend.slope) : 0

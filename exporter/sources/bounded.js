@@ -4,15 +4,16 @@ const { judge } = require('../classify/judge')
 const { signalsOf } = require('../signals')
 
 /**
- * What a source leaves open, as the limits of a heap in a log of its GCs, is not guessed but judged at both ends: what holds at
- * both is sure, what holds at one is suspected at most.
+ * What a source leaves open, as the limits of a heap in a log of its GCs, is not guessed but judged
+ * at both ends: what holds at both is sure, what holds at one is suspected at most.
  *
  * @typedef {object} End
  * @property {Partial<Record<import('./define-source').FieldName, any>>} values of a frame
  * @property {number} [semiSpaceMaxBytes]
  * @property {string} [assumed] a sentence: what nobody said, and what it is taken for
  * @typedef {object} Bounds
- * @property {End} least @property {End} most
+ * @property {End} least
+ * @property {End} most
  */
 
 /** @type {Record<import('../diagnoses/define-diagnosis').State, number>} */
@@ -35,7 +36,9 @@ function atBothEnds (diagnosis, boundsOf) {
       const [one, other] = (bounds ? [bounds.least, bounds.most] : [NOTHING_OPEN]).map(end => {
         const at = assuming(end, signals, target)
         const { judgement } = judge(diagnosis, at.signals, at.hello)
-        return judgement.state === 'suspected' || judgement.state === 'confirmed' ? { ...judgement, assumed: end.assumed } : judgement
+        return judgement.state === 'suspected' || judgement.state === 'confirmed'
+          ? { ...judgement, assumed: end.assumed }
+          : judgement
       })
       // What is said the same at both ends does not depend on them.
       if (!other || (one.state === other.state && one.summary === other.summary)) return one
@@ -44,7 +47,11 @@ function atBothEnds (diagnosis, boundsOf) {
       if (RANK[stronger.state] <= RANK.ok) return weaker
       const state = weaker.state === 'confirmed' ? 'confirmed' : 'suspected'
       // Where both agree, the words of the farther end alarm less.
-      return { ...stronger, state, summary: stronger.assumed ? `${stronger.summary} ${stronger.assumed}` : stronger.summary }
+      return {
+        ...stronger,
+        state,
+        summary: stronger.assumed ? `${stronger.summary} ${stronger.assumed}` : stronger.summary
+      }
     }
   }
 }
@@ -53,7 +60,9 @@ function atBothEnds (diagnosis, boundsOf) {
 const NOTHING_OPEN = { values: {} }
 
 /**
- * @param {End} end @param {any} signals of the moment @param {import('memwatch/frame').Hello} target
+ * @param {End} end
+ * @param {any} signals of the moment
+ * @param {import('memwatch/frame').Hello} target
  * @returns {{ signals: import('../signals').Signals, hello: import('memwatch/frame').Hello }}
  */
 function assuming ({ values, semiSpaceMaxBytes }, signals, target) {

@@ -7,7 +7,8 @@ const { cannotTell } = require('./support')
 /** @typedef {import('../diagnoses/define-diagnosis').Diagnosis} Diagnosis */
 
 /**
- * The diagnoses as far as a source can carry them: their rules as they are, and what is beyond the source unknown.
+ * The diagnoses as far as a source can carry them: their rules as they are, and what is beyond the
+ * source unknown.
  * @param {import('./define-source').Source} source
  * @param {import('./define-source').Given} given
  * @param {() => import('./bounded').Bounds | undefined} [bounds]
@@ -28,12 +29,19 @@ function capable (source, given, bounds) {
   })
 }
 
-/** @param {import('./define-source').Source} source @param {string} id @param {Diagnosis['judge']} judge @returns {Diagnosis['judge']} */
+/**
+ * @param {import('./define-source').Source} source
+ * @param {string} id
+ * @param {Diagnosis['judge']} judge
+ * @returns {Diagnosis['judge']}
+ */
 function limited ({ unsure = {}, cannotExclude = {} }, id, judge) {
   const neverConfirmed = (id in unsure) || ('*' in unsure)
   return (signals, limits, target) => {
     const judgement = judge(signals, limits, target)
-    if (judgement.state === 'confirmed' && neverConfirmed) return { ...judgement, state: 'suspected' }
+    if (judgement.state === 'confirmed' && neverConfirmed) {
+      return { ...judgement, state: 'suspected' }
+    }
     if (judgement.state === 'ok' && id in cannotExclude) {
       const summary = `${judgement.summary}; but ${cannotExclude[id]}`
       return { state: 'unknown', openUntil: 'never', summary }

@@ -3,12 +3,18 @@
 const { GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/frame')
 const { Buckets } = require('memwatch/buckets')
 
-/** The `gc` field of a frame, counted from what somebody else noted: cumulative, by kind and cause. */
+/**
+ * The `gc` field of a frame, counted from what somebody else noted: cumulative, by kind and cause.
+ */
 class GcCounters {
   /** @type {Map<string, Buckets>} */
   #buckets = new Map()
 
-  /** @param {'minor' | 'minor_mark_sweep' | 'major' | 'incremental'} kind @param {string} cause @param {number} pauseSeconds */
+  /**
+   * @param {'minor' | 'minor_mark_sweep' | 'major' | 'incremental'} kind
+   * @param {string} cause
+   * @param {number} pauseSeconds
+   */
   add (kind, cause, pauseSeconds) {
     const key = `${kind}/${cause}`
     let buckets = this.#buckets.get(key)

@@ -9,8 +9,8 @@ const LONG_SILENCE_SECONDS = 7200
 const RESUMED_SECONDS = 600
 
 /**
- * One isolate in a log of GCs: its lines become a frame a second, as its agent would have sent them. Between GCs the counters stand
- * still, which is what they did.
+ * One isolate in a log of GCs: its lines become a frame a second, as its agent would have sent
+ * them. Between GCs the counters stand still, which is what they did.
  */
 class GcLogLife {
   #gc = new GcCounters()
@@ -78,8 +78,12 @@ class GcLogLife {
   /** @param {number} seconds */
   #framesUntil (seconds) {
     if (Number.isNaN(this.#nextFrameSeconds)) this.#nextFrameSeconds = Math.floor(seconds)
-    if (seconds - this.#nextFrameSeconds > LONG_SILENCE_SECONDS) this.#nextFrameSeconds = Math.floor(seconds) - RESUMED_SECONDS
-    for (; this.#nextFrameSeconds <= seconds; this.#nextFrameSeconds++) this.#frame(this.#nextFrameSeconds)
+    if (seconds - this.#nextFrameSeconds > LONG_SILENCE_SECONDS) {
+      this.#nextFrameSeconds = Math.floor(seconds) - RESUMED_SECONDS
+    }
+    for (; this.#nextFrameSeconds <= seconds; this.#nextFrameSeconds++) {
+      this.#frame(this.#nextFrameSeconds)
+    }
   }
 
   /** @param {number} seconds */
@@ -89,15 +93,27 @@ class GcLogLife {
     this.#life?.frame(seconds, {
       ...this.#values,
       gc: this.#gc.rows,
-      ...(capacityBytes !== undefined && { spaces: { new_space: [0, 2 * capacityBytes, capacityBytes, 2 * capacityBytes] } }),
+      ...(capacityBytes !== undefined && {
+        spaces: { new_space: [0, 2 * capacityBytes, capacityBytes, 2 * capacityBytes] }
+      }),
       ...(limit !== undefined && { heapSizeLimitBytes: limit }),
-      ...(this.#given.containerLimitBytes !== undefined && { containerLimitBytes: this.#given.containerLimitBytes })
+      ...(this.#given.containerLimitBytes !== undefined && {
+        containerLimitBytes: this.#given.containerLimitBytes
+      })
     })
   }
 
   #bounds () {
     const worker = !this.isMain
-    return heapBounds({ heldBytes: this.#heldBytes, semiSpaceCapacityBytes: this.#newSpace.capacityBytes, semiSpaceMaxBytes: this.#newSpace.maxBytes, worker }, this.#given)
+    return heapBounds(
+      {
+        heldBytes: this.#heldBytes,
+        semiSpaceCapacityBytes: this.#newSpace.capacityBytes,
+        semiSpaceMaxBytes: this.#newSpace.maxBytes,
+        worker
+      },
+      this.#given
+    )
   }
 }
 

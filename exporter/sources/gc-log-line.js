@@ -1,16 +1,18 @@
 'use strict'
 
 /**
- * One line of `node --trace-gc`, as V8's Heap GCTracer::Print writes it. Formats differ from Node to Node; these were checked on
- * what Node 18 to 26 print:
+ * One line of `node --trace-gc`, as V8's Heap GCTracer::Print writes it. Formats differ from Node
+ * to Node; these were checked on what Node 18 to 26 print:
  *
- *   18  [PID:ISOLATE]  33 ms: Scavenge 5.3 (5.6) -> 5.2 (6.6) MB, 5.0 / 0.0 ms  (average mu = …) allocation failure;
+ *   18 [PID:ISOLATE] 33 ms: Scavenge 5.3 (5.6) -> 5.2 (6.6) MB, 5.0 / 0.0 ms (average mu = …)
+ *   allocation failure;
  *   20  two decimals in the pause, and Mark-Compact for Mark-sweep
  *   22  pooled: 0 MB, after the sizes; 25 and 26 pooled: 0.0 MB,
  */
 
 const MIB = 2 ** 20
-const LINE = /\[(\d+):((?:0x)?[\da-fA-F]+)\] +(\d+) ms: ((?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact|Minor Mark-\w+))((?: \([a-z -]+\))*) ([\d.]+) \(([\d.]+)\) -> ([\d.]+) \(([\d.]+)\) MB,( pooled: ([\d.]+) MB,)? ([\d.]+) \/ [\d.]+ ms(?: +\(\+ ([\d.]+) ms in \d+ steps)?(.*)/
+const LINE =
+  /\[(\d+):((?:0x)?[\da-fA-F]+)\] +(\d+) ms: ((?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact|Minor Mark-\w+))((?: \([a-z -]+\))*) ([\d.]+) \(([\d.]+)\) -> ([\d.]+) \(([\d.]+)\) MB,( pooled: ([\d.]+) MB,)? ([\d.]+) \/ [\d.]+ ms(?: +\(\+ ([\d.]+) ms in \d+ steps)?(.*)/
 /** What a damaged line of it still has. */
 const TORN = /\] +\d+ ms: |(?:Scavenge|Mark-sweep|Mark-Compact) [\d.]+ \(/
 /** --trace-gc-nvp, --trace-gc-verbose and the JSON of newer Nodes: other flags, other lines. */
@@ -25,22 +27,52 @@ const OTHER_TRACE = /\] +\d+ ms: pause=|GC: \{"pause":/
  * @property {'ordinary' | 'external' | 'forced' | 'last_resort'} cause
  * @property {number} pauseSeconds
  * @property {number} stepsSeconds what marking took on the main thread before, in steps
- * @property {number} usedBeforeBytes @property {number} usedAfterBytes all objects of the heap
- * @property {number} totalBeforeBytes @property {number} totalAfterBytes what V8 holds for it
- * @property {boolean} filled whether it ran because the new space was full, or nearly: not for memory outside the heap, nor on request
+ * @property {number} usedBeforeBytes
+ * @property {number} usedAfterBytes all objects of the heap
+ * @property {number} totalBeforeBytes
+ * @property {number} totalAfterBytes what V8 holds for it
+ * @property {boolean} filled whether it ran because the new space was full, or nearly: not for
+ *   memory outside the heap, nor on request
  * @property {'18' | '20' | '22 or 24' | '25 or 26'} node by the form of the line
  */
 
-/** @param {string} text @returns {GcLine | undefined} undefined where it is no such line */
+/**
+ * @param {string} text
+ * @returns {GcLine | undefined} undefined where it is no such line
+ */
 function parseGcLine (text) {
   if (!text.includes(' ms: ')) return undefined
   const found = LINE.exec(text)
   if (!found) return undefined
-  const [, pid, isolate, atMs, name, , usedBefore, totalBefore, usedAfter, totalAfter, , pooled, pauseMs, stepsMs, rest] = found
-  const kind = name.endsWith('Scavenge') ? 'minor' : name.startsWith('Minor') ? 'minor_mark_sweep' : 'major'
+  const [
+    ,
+    pid,
+    isolate,
+    atMs,
+    name,
+    ,
+    usedBefore,
+    totalBefore,
+    usedAfter,
+    totalAfter,
+    ,
+    pooled,
+    pauseMs,
+    stepsMs,
+    rest
+  ] = found
+  const kind = name.endsWith('Scavenge')
+    ? 'minor'
+    : name.startsWith('Minor')
+      ? 'minor_mark_sweep'
+      : 'major'
   const cause = causeOf(rest)
   // 1.2.3 is no number: the line broke.
-  if ([usedBefore, totalBefore, usedAfter, totalAfter, pauseMs, stepsMs ?? '0'].some(number => !Number.isFinite(Number(number)))) return undefined
+  if (
+    [usedBefore, totalBefore, usedAfter, totalAfter, pauseMs, stepsMs ?? '0'].some(
+      number => !Number.isFinite(Number(number))
+    )
+  ) { return undefined }
   return {
     pid: Number(pid),
     isolate,
@@ -54,23 +86,39 @@ function parseGcLine (text) {
     usedAfterBytes: Number(usedAfter) * MIB,
     totalAfterBytes: Number(totalAfter) * MIB,
     filled: kind === 'minor' && cause === 'ordinary',
-    node: pooled !== undefined ? pooled.includes('.') ? '25 or 26' : '22 or 24' : /\.\d\d/.test(pauseMs) ? '20' : '18'
+    node:
+      pooled !== undefined
+        ? pooled.includes('.')
+          ? '25 or 26'
+          : '22 or 24'
+        : /\.\d\d/.test(pauseMs)
+          ? '20'
+          : '18'
   }
 }
 
 /**
  * V8's GarbageCollectionReason, as the agent tells causes by the flags of a GC.
- * @param {string} reason @returns {GcLine['cause']}
+ * @param {string} reason
+ * @returns {GcLine['cause']}
  */
 function causeOf (reason) {
   if (/external/.test(reason)) return 'external'
   if (/last resort/.test(reason)) return 'last_resort'
-  return /testing|heap profiler|debugger|low memory notification|memory pressure/.test(reason) ? 'forced' : 'ordinary'
+  return /testing|heap profiler|debugger|low memory notification|memory pressure/.test(reason)
+    ? 'forced'
+    : 'ordinary'
 }
 
-/** @param {string} text @returns {boolean} a line of the log that broke */
+/**
+ * @param {string} text
+ * @returns {boolean} a line of the log that broke
+ */
 const isTorn = text => TORN.test(text)
-/** @param {string} text @returns {boolean} */
+/**
+ * @param {string} text
+ * @returns {boolean}
+ */
 const isOtherTrace = text => OTHER_TRACE.test(text)
 
 module.exports = { parseGcLine, isTorn, isOtherTrace }

@@ -8,7 +8,13 @@ const { heapBounds, V8 } = require('./heap-bounds')
 const { readJson, count, present } = require('./read-json')
 
 /** @type {Record<string, 'minor' | 'minor_mark_sweep' | 'major' | 'incremental'>} */
-const KINDS = { Scavenge: 'minor', MinorMarkSweep: 'minor_mark_sweep', MinorMarkCompact: 'minor_mark_sweep', MarkSweepCompact: 'major', IncrementalMarking: 'incremental' }
+const KINDS = {
+  Scavenge: 'minor',
+  MinorMarkSweep: 'minor_mark_sweep',
+  MinorMarkCompact: 'minor_mark_sweep',
+  MarkSweepCompact: 'major',
+  IncrementalMarking: 'incremental'
+}
 
 /** V8 keeps kilobytes of each GC: nobody takes one for days. */
 const MOST_SECONDS = 2 * 86_400
@@ -17,18 +23,38 @@ const gcProfiler = defineSource({
   id: 'gc-profiler',
   title: 'a GC profile',
   accepted: 'the JSON of v8.GCProfiler, as memwatch capture TARGET gc_trace writes it',
-  fields: ['gc', 'liveHeapBytes', 'liveHeapMajors', 'heapUsedBytes', 'heapTotalBytes', 'heapPhysicalBytes', 'heapSizeLimitBytes', 'externalBytes', 'mallocedBytes', 'peakMallocedBytes', 'globalHandlesBytes', 'spaces'],
-  lacks: 'RSS, handles, the event loop, why a GC ran, and when: they are taken to lie evenly between its start and its end',
+  fields: [
+    'gc',
+    'liveHeapBytes',
+    'liveHeapMajors',
+    'heapUsedBytes',
+    'heapTotalBytes',
+    'heapPhysicalBytes',
+    'heapSizeLimitBytes',
+    'externalBytes',
+    'mallocedBytes',
+    'peakMallocedBytes',
+    'globalHandlesBytes',
+    'spaces'
+  ],
+  lacks:
+    'RSS, handles, the event loop, why a GC ran, and when: they are taken to lie evenly between ' +
+      'its start and its end',
   unsure: { '*': 'a GC profile tells neither when a GC ran nor what for' },
   bounds: () => undefined,
-  accepts: head => /^\s*\{/.test(head) && /"statistics"\s*:\s*\[/.test(head) && (head.includes('"gcType"') || /"statistics"\s*:\s*\[\s*\]/.test(head)),
+  accepts: head =>
+    /^\s*\{/.test(head) &&
+    /"statistics"\s*:\s*\[/.test(head) &&
+    (head.includes('"gcType"') || /"statistics"\s*:\s*\[\s*\]/.test(head)),
 
   async read (inputs, lives, given) {
     for (const input of inputs) {
       const profile = await readJson(input, gcProfiler.title)
       const { startTime, endTime, statistics } = profile
       const seconds = (count(endTime) ?? NaN) / 1000 - (count(startTime) ?? NaN) / 1000
-      if (!Array.isArray(statistics) || !(seconds >= 0 && seconds <= MOST_SECONDS)) throw new SourceError(`${input.name} is a GC profile without start, end or GCs`)
+      if (!Array.isArray(statistics) || !(seconds >= 0 && seconds <= MOST_SECONDS)) {
+        throw new SourceError(`${input.name} is a GC profile without start, end or GCs`)
+      }
       if (statistics.length === 0) lives.notes.add(`${input.name} holds no GC`)
       judgeProfile(input.name, profile, lives, given)
     }
@@ -36,8 +62,11 @@ const gcProfiler = defineSource({
 })
 
 /**
- * @param {string} file @param {{ startTime: number, endTime: number, statistics: any[] }} profile startTime, endTime: Unix ms
- * @param {import('./lives').Lives} lives @param {import('./define-source').Given} given
+ * @param {string} file
+ * @param {{ startTime: number, endTime: number, statistics: any[] }} profile startTime, endTime:
+ *   Unix ms
+ * @param {import('./lives').Lives} lives
+ * @param {import('./define-source').Given} given
  */
 function judgeProfile (file, { startTime, endTime, statistics }, lives, given) {
   const seconds = (endTime - startTime) / 1000
@@ -60,7 +89,11 @@ function judgeProfile (file, { startTime, endTime, statistics }, lives, given) {
   const frames = Math.max(1, Math.ceil(seconds))
   for (let frame = 0; frame <= frames; frame++) {
     const atSeconds = Math.min(seconds, frame)
-    for (; taken < statistics.length && (taken + 1) / (statistics.length + 1) * seconds <= atSeconds; taken++) take(statistics[taken])
+    for (
+      ;
+      taken < statistics.length && ((taken + 1) / (statistics.length + 1)) * seconds <= atSeconds;
+      taken++
+    ) { take(statistics[taken]) }
     life?.frame(atSeconds, { ...values, gc: gc.rows })
   }
 
@@ -86,23 +119,49 @@ function judgeProfile (file, { startTime, endTime, statistics }, lives, given) {
       ...(kind === 'major' && { liveHeapBytes: oldBytes(after), liveHeapMajors: ++majors })
     })
     const [used, , available] = after.new_space ?? [0, 0, 0]
-    newSpace.take({ kind, filled: true, usedBeforeBytes: oldBytes(before), usedAfterBytes: oldBytes(after), capacityBytes: used + available })
+    newSpace.take({
+      kind,
+      filled: true,
+      usedBeforeBytes: oldBytes(before),
+      usedAfterBytes: oldBytes(after),
+      capacityBytes: used + available
+    })
   }
 }
 
-/** The heap size limit is told; the largest semi-space is not. @param {NewSpace} newSpace @param {import('./define-source').Given} given */
+/**
+ * The heap size limit is told; the largest semi-space is not.
+ * @param {NewSpace} newSpace
+ * @param {import('./define-source').Given} given
+ */
 function semiSpaceBounds ({ capacityBytes, maxBytes }, given) {
-  const bounds = heapBounds({ heldBytes: 0, semiSpaceCapacityBytes: capacityBytes, semiSpaceMaxBytes: maxBytes, worker: false }, given)
+  const bounds = heapBounds(
+    {
+      heldBytes: 0,
+      semiSpaceCapacityBytes: capacityBytes,
+      semiSpaceMaxBytes: maxBytes,
+      worker: false
+    },
+    given
+  )
   return bounds && { least: { ...bounds.least, values: {} }, most: { ...bounds.most, values: {} } }
 }
 
-/** @param {any} side beforeGC or afterGC @returns {Record<string, [used: number, size: number, available: number, physical: number]> | undefined} */
+/**
+ * @param {any} side beforeGC or afterGC
+ * @returns
+ *   {Record<string, [used: number, size: number, available: number, physical: number]> | undefined}
+ */
 function spacesOf (side) {
   if (!side?.heapStatistics || !Array.isArray(side.heapSpaceStatistics)) return undefined
   return Object.fromEntries(side.heapSpaceStatistics.map((/** @type {any} */ space) => [String(space?.spaceName), ['spaceUsedSize', 'spaceSize', 'spaceAvailableSize', 'physicalSpaceSize'].map(key => count(space?.[key]) ?? 0)]))
 }
 
 /** Used bytes of all spaces but the new ones. @param {Record<string, number[]>} spaces */
-const oldBytes = spaces => Object.entries(spaces).reduce((sum, [name, [used]]) => name.startsWith('new_') ? sum : sum + used, 0)
+const oldBytes = spaces =>
+  Object.entries(spaces).reduce(
+    (sum, [name, [used]]) => (name.startsWith('new_') ? sum : sum + used),
+    0
+  )
 
 module.exports = { gcProfiler }

@@ -10,8 +10,8 @@ const { capable } = require('./capable')
 const MOST_LIVES = 1000
 
 /**
- * The lives – isolates from start to end – that a source tells of. Each becomes a target, as if an agent had said hello and sent
- * its frames.
+ * The lives – isolates from start to end – that a source tells of. Each becomes a target, as if an
+ * agent had said hello and sent its frames.
  */
 class Lives {
   #source
@@ -32,8 +32,11 @@ class Lives {
   notes = new Set()
 
   /**
-   * @param {import('./define-source').Source} source @param {import('./define-source').Given} given
-   * @param {{ onError?: (error: Error) => void, onVerdict?: (target: import('../series/target').Target, verdict: import('../classify/evaluate').Verdict) => void }} [options]
+   * @param {import('./define-source').Source} source
+   * @param {import('./define-source').Given} given
+   * @param {{ onError?: (error: Error) => void, onVerdict?: (target:
+   *   import('../series/target').Target, verdict: import('../classify/evaluate').Verdict) => void
+   *   }} [options]
    */
   constructor (source, given, { onError = () => {}, onVerdict = () => {} } = {}) {
     this.#source = source
@@ -68,22 +71,44 @@ class Lives {
         this.#nowUnixMs = target.hello.startedAtUnixMs + uptimeSeconds * 1000
         const rebuilt = rebuildValues(values)
         if (!rebuilt) this.#refusedFrames++
-        if (!rebuilt || opened.frame({ type: 'frame', sequence: ++sequence, atUnixMs: this.#nowUnixMs, uptimeSeconds, values: rebuilt })) return
-        for (const verdict of evaluate(target, { diagnoses, onError: this.#onError })) this.#onVerdict(target, verdict)
+        if (
+          !rebuilt ||
+          opened.frame({
+            type: 'frame',
+            sequence: ++sequence,
+            atUnixMs: this.#nowUnixMs,
+            uptimeSeconds,
+            values: rebuilt
+          })
+        ) { return }
+        for (const verdict of evaluate(target, { diagnoses, onError: this.#onError })) {
+          this.#onVerdict(target, verdict)
+        }
       },
-      close: () => opened.bye({ type: 'bye', sequence: ++sequence, atUnixMs: this.#nowUnixMs, exitCode: 0 })
+      close: () =>
+        opened.bye({ type: 'bye', sequence: ++sequence, atUnixMs: this.#nowUnixMs, exitCode: 0 })
     }
   }
 
   /** Sentences about material that was left out. */
   get refusals () {
     return [
-      ...(this.#refusedLives > 0 ? [`${this.#refusedLives} lives were left out: more than are kept of one reading`] : []),
-      ...(this.#refusedFrames > 0 ? [`${this.#refusedFrames} readings were left out: they hold numbers or names that no process has`] : [])
+      ...(this.#refusedLives > 0
+        ? [`${this.#refusedLives} lives were left out: more than are kept of one reading`]
+        : []),
+      ...(this.#refusedFrames > 0
+        ? [
+            `${this.#refusedFrames} readings were left out: they hold numbers or names that no ` +
+              'process has'
+          ]
+        : [])
     ]
   }
 
-  /** Those that ended, in that order; then the others. @returns {import('../series/target').Target[]} */
+  /**
+   * Those that ended, in that order; then the others.
+   * @returns {import('../series/target').Target[]}
+   */
   get all () {
     return [...this.#ended, ...this.#targets.all.filter(({ frame }) => frame)]
   }
@@ -92,11 +117,15 @@ class Lives {
 /**
  * @typedef {object} Life
  * @property {import('../series/target').Target} target
- * @property {(uptimeSeconds: number, values: import('memwatch/frame').Frame['values']) => void} frame
+ * @property {(uptimeSeconds: number, values: import('memwatch/frame').Frame['values']) => void}
+ *   frame
  * @property {() => void} close it ended
  */
 
-/** What an agent would have said of itself. The two flags have been allowed in NODE_OPTIONS since before Node 18. */
+/**
+ * What an agent would have said of itself. The two flags have been allowed in NODE_OPTIONS since
+ * before Node 18.
+ */
 const unsaid = Object.freeze({
   agent: '',
   pid: 0,

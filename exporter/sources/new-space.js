@@ -5,14 +5,18 @@ const { quantile } = require('simple-statistics')
 const MIB = 2 ** 20
 /** Scavenges that an estimate rests on. */
 const LOOKED_AT = 50
-/** V8 lets a semi-space grow once more survived than it holds; twice that, so that a rough estimate proves nothing. */
+/**
+ * V8 lets a semi-space grow once more survived than it holds; twice that, so that a rough estimate
+ * proves nothing.
+ */
 const PROVEN_TIMES = 2
 /** The largest that V8 chooses by itself, on Node 24 and 25. */
 const LARGEST_SEMI_SPACE_BYTES = 64 * MIB
 
 /**
- * What a log of GCs shows of the new space. What is allocated from one GC to the next fits into a semi-space, and fills it now and then. What a
- * scavenge adds to the heap was promoted: it survived. V8 doubles the capacity when more survived since the last time than it is
+ * What a log of GCs shows of the new space. What is allocated from one GC to the next fits into a
+ * semi-space, and fills it now and then. What a scavenge adds to the heap was promoted: it
+ * survived. V8 doubles the capacity when more survived since the last time than it is
  * (Heap::ShouldResizeNewSpace), up to the maximum; where it does not, the maximum is reached.
  */
 class NewSpace {
@@ -21,11 +25,15 @@ class NewSpace {
   #scavenges = 0
   #survivedBytes = 0
   #lastUsedBytes = NaN
-  /** What one semi-space holds, a power of two; undefined before there were scavenges enough to say. @type {number | undefined} */
+  /**
+   * What one semi-space holds, a power of two; undefined before there were scavenges enough to say.
+   * @type {number | undefined}
+   */
   capacityBytes
 
   /**
-   * @param {Pick<import('./gc-log-line').GcLine, 'filled' | 'usedBeforeBytes' | 'usedAfterBytes'> & { kind: string, capacityBytes?: number }} gc
+   * @param {Pick<import('./gc-log-line').GcLine, 'filled' | 'usedBeforeBytes' | 'usedAfterBytes'> &
+   *   { kind: string, capacityBytes?: number }} gc
    *   capacityBytes: where it is told, and need not be found out
    */
   take ({ kind, filled, usedBeforeBytes, usedAfterBytes, capacityBytes }) {
@@ -33,12 +41,17 @@ class NewSpace {
     this.#lastUsedBytes = usedAfterBytes
     if (kind !== 'minor' || Number.isNaN(last)) return
     this.#survivedBytes += usedAfterBytes - last
-    if (capacityBytes !== undefined) return this.#stands(2 ** Math.ceil(Math.log2(Math.max(1, capacityBytes))))
+    if (capacityBytes !== undefined) {
+      return this.#stands(2 ** Math.ceil(Math.log2(Math.max(1, capacityBytes))))
+    }
     if (!filled) return
     this.#allocated.push(Math.max(0, usedBeforeBytes - last))
     if (++this.#scavenges % LOOKED_AT !== 0) return
     // Most are a little early, when four fifths are full, and some had large objects beside.
-    const capacity = Math.max(MIB, 2 ** Math.round(Math.log2(Math.max(1, quantile(this.#allocated, 0.9)))))
+    const capacity = Math.max(
+      MIB,
+      2 ** Math.round(Math.log2(Math.max(1, quantile(this.#allocated, 0.9))))
+    )
     this.#allocated = []
     this.#stands(capacity)
   }
@@ -49,9 +62,15 @@ class NewSpace {
     this.capacityBytes = capacityBytes
   }
 
-  /** The most that one semi-space may grow to, once that is proven. @returns {number | undefined} */
+  /**
+   * The most that one semi-space may grow to, once that is proven.
+   * @returns {number | undefined}
+   */
   get maxBytes () {
-    return this.capacityBytes !== undefined && this.#survivedBytes > PROVEN_TIMES * this.capacityBytes ? this.capacityBytes : undefined
+    return this.capacityBytes !== undefined &&
+      this.#survivedBytes > PROVEN_TIMES * this.capacityBytes
+      ? this.capacityBytes
+      : undefined
   }
 }
 

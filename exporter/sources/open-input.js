@@ -5,7 +5,10 @@ const { pipeline, Readable } = require('node:stream')
 const { createGunzip } = require('node:zlib')
 const { SourceError } = require('./define-source')
 
-/** What is looked at, at most, before it is said that nothing is recognised: an app may have much to say before its first GC. */
+/**
+ * What is looked at, at most, before it is said that nothing is recognised: an app may have much to
+ * say before its first GC.
+ */
 const MOST_HEAD_BYTES = 2 ** 23
 const CHUNK_BYTES = 2 ** 16
 const GZIP = [0x1f, 0x8b]
@@ -21,12 +24,14 @@ const OWN_DESCRIPTOR = /^\/(dev|proc\/(self|\d+))\/(fd\/\d+|stdin)$/
  */
 
 /**
- * A file, or stdin under the name -, unpacked where it is compressed by gzip, whatever it is called.
+ * A file, or stdin under the name -, unpacked where it is compressed by gzip, whatever it is
+ * called.
  *
  * @param {string} name
  * @param {object} [options]
  * @param {(head: string) => boolean} [options.enough] whether the head shows what this is
- * @param {(share: number) => void} [options.onProgress] of the file; never of stdin, which has no length
+ * @param {(share: number) => void} [options.onProgress] of the file; never of stdin, which has no
+ *   length
  * @returns {Promise<Opened>}
  * @throws {SourceError} where it cannot be read, and what is wrong with it
  */
@@ -43,7 +48,8 @@ async function openInput (name, { enough = () => true, onProgress = () => {} } =
     if (!done) {
       first.push(value)
       bytes += value.length
-      // A head is looked at when it has doubled, so that a long one is not looked at a thousand times.
+      // A head is looked at when it has doubled, so that a long one is not looked at a thousand
+      // times.
       if (bytes < 2 * triedBytes) continue
     }
     triedBytes = bytes
@@ -58,13 +64,19 @@ async function openInput (name, { enough = () => true, onProgress = () => {} } =
   }
 }
 
-/** @param {string} name @param {(share: number) => void} onProgress @returns {AsyncGenerator<Buffer>} */
+/**
+ * @param {string} name
+ * @param {(share: number) => void} onProgress
+ * @returns {AsyncGenerator<Buffer>}
+ */
 async function * raw (name, onProgress) {
   if (name === '-') return yield * stdin()
   let size = 0
   try {
     const stat = fs.statSync(name)
-    if (!stat.isFile() && !OWN_DESCRIPTOR.test(name)) throw new SourceError(`cannot read ${name}: ${whatIs(stat)}`)
+    if (!stat.isFile() && !OWN_DESCRIPTOR.test(name)) {
+      throw new SourceError(`cannot read ${name}: ${whatIs(stat)}`)
+    }
     size = stat.size
     let read = 0
     for await (const chunk of fs.createReadStream(name, { highWaterMark: CHUNK_BYTES })) {
@@ -85,7 +97,11 @@ function whatIs (stat) {
   return 'it is a device or socket'
 }
 
-/** What is piped, until it ends or somebody has seen enough: Ctrl-C ends the reading, not what was read. @returns {AsyncGenerator<Buffer>} */
+/**
+ * What is piped, until it ends or somebody has seen enough: Ctrl-C ends the reading, not what was
+ * read.
+ * @returns {AsyncGenerator<Buffer>}
+ */
 async function * stdin () {
   let interrupted = false
   const interrupt = () => {
@@ -102,7 +118,11 @@ async function * stdin () {
   }
 }
 
-/** @param {AsyncGenerator<Buffer>} chunks @param {Opened} opened @returns {AsyncGenerator<Buffer>} */
+/**
+ * @param {AsyncGenerator<Buffer>} chunks
+ * @param {Opened} opened
+ * @returns {AsyncGenerator<Buffer>}
+ */
 async function * unpack (chunks, opened) {
   const { done, value: first } = await chunks.next()
   if (done) return
@@ -117,12 +137,20 @@ async function * unpack (chunks, opened) {
   } catch (error) {
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
     if (error instanceof SourceError) throw error
-    if (code !== 'Z_BUF_ERROR') throw new SourceError(`cannot read ${opened.name}: it is not compressed by gzip, or damaged (${message})`)
+    if (code !== 'Z_BUF_ERROR') {
+      throw new SourceError(
+        `cannot read ${opened.name}: it is not compressed by gzip, or damaged (${message})`
+      )
+    }
     opened.cut = true
   }
 }
 
-/** @param {Buffer} first @param {AsyncIterable<Buffer>} rest @returns {AsyncGenerator<Buffer>} */
+/**
+ * @param {Buffer} first
+ * @param {AsyncIterable<Buffer>} rest
+ * @returns {AsyncGenerator<Buffer>}
+ */
 async function * chained (first, rest) {
   yield first
   yield * rest

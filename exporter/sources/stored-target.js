@@ -7,7 +7,8 @@ const { valuesOf, whoOf } = require('./stored-metrics')
 const MOST_INTERVAL_SECONDS = 600
 
 /**
- * One target as a Prometheus keeps it: its samples become frames, one for each scrape, in lives from one start to the next.
+ * One target as a Prometheus keeps it: its samples become frames, one for each scrape, in lives
+ * from one start to the next.
  */
 class StoredTarget {
   #lives
@@ -25,7 +26,9 @@ class StoredTarget {
   intervalSeconds = 0
 
   /**
-   * @param {import('./lives').Lives} lives @param {Record<string, string>} labels @param {import('./define-source').Given} given
+   * @param {import('./lives').Lives} lives
+   * @param {Record<string, string>} labels
+   * @param {import('./define-source').Given} given
    * @param {{ own: boolean, stepSeconds: number }} options own: by memwatch's metrics
    */
   constructor (lives, labels, given, { own, stepSeconds }) {
@@ -50,7 +53,8 @@ class StoredTarget {
       }
     }
     const times = [...scrapes.keys()].sort((a, b) => a - b)
-    this.intervalSeconds ||= times.length > 1 ? (times[times.length - 1] - times[0]) / (times.length - 1) : 0
+    this.intervalSeconds ||=
+      times.length > 1 ? (times[times.length - 1] - times[0]) / (times.length - 1) : 0
     for (const time of times) this.#scrape(time, /** @type {import('./stored-metrics').Sample[]} */ (scrapes.get(time)), series)
   }
 
@@ -59,20 +63,36 @@ class StoredTarget {
     this.#life = undefined
   }
 
-  /** @param {number} time Unix seconds @param {import('./stored-metrics').Sample[]} samples @param {import('./prometheus-api').Series[]} series */
+  /**
+   * @param {number} time Unix seconds
+   * @param {import('./stored-metrics').Sample[]} samples
+   * @param {import('./prometheus-api').Series[]} series
+   */
   #scrape (time, samples, series) {
     if (time <= this.#lastUnixSeconds || time - this.#lastUnixSeconds < this.#stepSeconds) return
-    const { values, startUnixSeconds = this.#startUnixSeconds || time, semiSpaceMaxBytes } = valuesOf(samples)
+    const {
+      values,
+      startUnixSeconds = this.#startUnixSeconds || time,
+      semiSpaceMaxBytes
+    } = valuesOf(samples)
     if (values.heapUsedBytes === undefined) return
     this.#lastUnixSeconds = time
-    // What memwatch says of the start is exact, and prom-client's is rounded: a second is no restart.
-    if (!(Math.abs(startUnixSeconds - this.#startUnixSeconds) < 2)) this.#open(startUnixSeconds, series)
-    if (semiSpaceMaxBytes !== undefined && this.#life) this.#life.target.hello.semiSpaceMaxBytes = semiSpaceMaxBytes
+    // What memwatch says of the start is exact, and prom-client's is rounded: a second is no
+    // restart.
+    if (!(Math.abs(startUnixSeconds - this.#startUnixSeconds) < 2)) {
+      this.#open(startUnixSeconds, series)
+    }
+    if (semiSpaceMaxBytes !== undefined && this.#life) {
+      this.#life.target.hello.semiSpaceMaxBytes = semiSpaceMaxBytes
+    }
     this.#complete(values)
     this.#life?.frame(Math.max(0, time - this.#startUnixSeconds), values)
   }
 
-  /** @param {number} startUnixSeconds @param {import('./prometheus-api').Series[]} series */
+  /**
+   * @param {number} startUnixSeconds
+   * @param {import('./prometheus-api').Series[]} series
+   */
   #open (startUnixSeconds, series) {
     this.close()
     this.#startUnixSeconds = startUnixSeconds
@@ -81,33 +101,48 @@ class StoredTarget {
     const { thread = 'main', target, ...process } = this.#labels
     const who = whoOf(series.map(({ metric }) => metric))
     const v8 = V8[parseInt(this.#given.nodeVersion ?? who.node ?? '')]
-    this.#life = this.#lives.open({
-      name: target ?? process.pod ?? process.instance ?? process.job ?? 'app',
-      host: JSON.stringify({ ...process, target }),
-      threadId: thread === 'main' ? 0 : Number(thread.replace(/\D/g, '')) || 1,
-      startedAtUnixMs: startUnixSeconds * 1000,
-      intervalSeconds: Math.min(MOST_INTERVAL_SECONDS, Math.max(1, this.intervalSeconds)),
-      ...(v8 && { v8: v8.join('.') }),
-      ...(this.#given.nodeVersion !== undefined && { node: this.#given.nodeVersion }),
-      ...who,
-      ...(this.#given.containerLimitBytes !== undefined && { constrainedBytes: this.#given.containerLimitBytes })
-    }, this.#own ? undefined : () => this.#bounds())
+    this.#life = this.#lives.open(
+      {
+        name: target ?? process.pod ?? process.instance ?? process.job ?? 'app',
+        host: JSON.stringify({ ...process, target }),
+        threadId: thread === 'main' ? 0 : Number(thread.replace(/\D/g, '')) || 1,
+        startedAtUnixMs: startUnixSeconds * 1000,
+        intervalSeconds: Math.min(MOST_INTERVAL_SECONDS, Math.max(1, this.intervalSeconds)),
+        ...(v8 && { v8: v8.join('.') }),
+        ...(this.#given.nodeVersion !== undefined && { node: this.#given.nodeVersion }),
+        ...who,
+        ...(this.#given.containerLimitBytes !== undefined && {
+          constrainedBytes: this.#given.containerLimitBytes
+        })
+      },
+      this.#own ? undefined : () => this.#bounds()
+    )
   }
 
   /** What follows from the values. @param {Record<string, any>} values */
   #complete (values) {
     const { gc, spaces } = values
     const majors = gc && Object.entries(/** @type {Record<string, number[]>} */ (gc)).reduce((sum, [key, [count]]) => key.startsWith('major/') ? sum + count : sum, 0)
-    if (majors !== undefined && (this.#own ? values.liveHeapBytes !== undefined : majors > this.#majors && spaces)) {
+    if (
+      majors !== undefined &&
+      (this.#own ? values.liveHeapBytes !== undefined : majors > this.#majors && spaces)
+    ) {
       values.liveHeapMajors = majors
       // What a major GC left is not kept by prom-client; at the next scrape a little more is there.
-      values.liveHeapBytes ??= Object.entries(/** @type {Record<string, number[]>} */ (spaces)).reduce((sum, [name, [used]]) => name.startsWith('new_') ? sum : sum + used, 0)
+      values.liveHeapBytes ??= Object.entries(
+        /** @type {Record<string, number[]>} */ (spaces)
+      ).reduce((sum, [name, [used]]) => (name.startsWith('new_') ? sum : sum + used), 0)
     }
     this.#majors = majors ?? NaN
-    if (this.#given.containerLimitBytes !== undefined) values.containerLimitBytes ??= this.#given.containerLimitBytes
+    if (this.#given.containerLimitBytes !== undefined) {
+      values.containerLimitBytes ??= this.#given.containerLimitBytes
+    }
     if (this.#own) return
     this.#heldBytes = Math.max(this.#heldBytes, values.heapTotalBytes ?? 0)
-    if (spaces?.new_space) this.#capacityBytes = 2 ** Math.ceil(Math.log2(Math.max(1, spaces.new_space[0] + spaces.new_space[2])))
+    if (spaces?.new_space) {
+      this.#capacityBytes =
+        2 ** Math.ceil(Math.log2(Math.max(1, spaces.new_space[0] + spaces.new_space[2])))
+    }
     values.rssAnonBytes = values.rssBytes
     values.heapPhysicalBytes = values.heapTotalBytes
     const limit = heapSizeLimit(this.#given, this.#capacityBytes)
@@ -115,7 +150,15 @@ class StoredTarget {
   }
 
   #bounds () {
-    return heapBounds({ heldBytes: this.#heldBytes, semiSpaceCapacityBytes: this.#capacityBytes || undefined, semiSpaceMaxBytes: undefined, worker: false }, this.#given)
+    return heapBounds(
+      {
+        heldBytes: this.#heldBytes,
+        semiSpaceCapacityBytes: this.#capacityBytes || undefined,
+        semiSpaceMaxBytes: undefined,
+        worker: false
+      },
+      this.#given
+    )
   }
 }
 

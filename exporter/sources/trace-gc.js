@@ -13,7 +13,11 @@ const MAX_LINE_BYTES = 2 ** 20
 const REPEATED = '<--- Last few GCs --->'
 const OUT_OF_MEMORY = /FATAL ERROR: .*(heap out of memory|heap limit)/
 
-const OPEN_LIMIT = 'The heap size limit is open, unless --flags or --memory say it. It is judged as if no flag set it, with the smallest that V8 chooses by itself and that holds what was seen, and with the largest; of a worker, whose code may set it, from what it held. What holds with both is sure, what holds with one suspected.'
+const OPEN_LIMIT =
+  'The heap size limit is open, unless --flags or --memory say it. It is judged as if no flag ' +
+    'set it, with the smallest that V8 chooses by itself and that holds what was seen, and with ' +
+      'the largest; of a worker, whose code may set it, from what it held. What holds with both ' +
+        'is sure, what holds with one suspected.'
 
 const traceGc = defineSource({
   id: 'trace-gc',
@@ -21,8 +25,10 @@ const traceGc = defineSource({
   accepted: 'what node --trace-gc prints, among other output',
   fields: ['gc', 'liveHeapBytes', 'liveHeapMajors', 'heapUsedBytes', 'heapTotalBytes', 'spaces'],
   lacks: 'RSS, Buffers, handles, the event loop, and the limits of the heap',
-  bounds: given => heapSizeLimit(given, 0) === undefined ? OPEN_LIMIT : undefined,
-  accepts: head => head.split('\n').some(line => parseGcLine(line) !== undefined) || head.split('\n').some(isOtherTrace),
+  bounds: given => (heapSizeLimit(given, 0) === undefined ? OPEN_LIMIT : undefined),
+  accepts: head =>
+    head.split('\n').some(line => parseGcLine(line) !== undefined) ||
+    head.split('\n').some(isOtherTrace),
 
   async read (inputs, lives, given) {
     for (const input of inputs) await readLog(input, lives, given)
@@ -30,13 +36,18 @@ const traceGc = defineSource({
 })
 
 /**
- * @param {import('./define-source').Input} input @param {import('./lives').Lives} lives @param {import('./define-source').Given} given
+ * @param {import('./define-source').Input} input
+ * @param {import('./lives').Lives} lives
+ * @param {import('./define-source').Given} given
  */
 async function readLog (input, lives, given) {
   const name = nameOf(input.name)
   /** @type {Map<string, GcLogLife>} by pid and isolate */
   const open = new Map()
-  /** How many isolates of a process there were: the first is the main thread. @type {Map<number, number>} */
+  /**
+   * How many isolates of a process there were: the first is the main thread.
+   * @type {Map<number, number>}
+   */
   const threads = new Map()
   let damaged = 0
   let others = 0
@@ -62,7 +73,10 @@ async function readLog (input, lives, given) {
       if (text.includes(REPEATED)) repeating = true
       else if (OUT_OF_MEMORY.test(text)) {
         repeating = false
-        lives.notes.add(`process ${pid} of ${input.name} died of a full heap: ${text.slice(text.indexOf('FATAL')).slice(0, 120)}`)
+        lives.notes.add(
+          `process ${pid} of ${input.name} died of a full heap: ` +
+            `${text.slice(text.indexOf('FATAL')).slice(0, 120)}`
+        )
         closeAll(pid)
       } else if (isOtherTrace(text)) others++
       else if (isTorn(text)) damaged++
@@ -81,12 +95,20 @@ async function readLog (input, lives, given) {
     if (!life) {
       const thread = threads.get(line.pid) ?? 0
       threads.set(line.pid, thread + 1)
-      open.set(key, life = new GcLogLife(lives, helloOf(name, input.name, line, thread, given), { ...given, nodeVersion: versionOf(given, line) }))
+      open.set(
+        key,
+        (life = new GcLogLife(lives, helloOf(name, input.name, line, thread, given), {
+          ...given,
+          nodeVersion: versionOf(given, line)
+        }))
+      )
     }
     if (life.isMain) {
       for (const [other, older] of open) {
         // What comes later and is still younger is no main thread, whoever had the first GC.
-        if (line.atSeconds < older.lastSeconds && other.startsWith(`${line.pid}:`)) life.yieldTo(older)
+        if (line.atSeconds < older.lastSeconds && other.startsWith(`${line.pid}:`)) {
+          life.yieldTo(older)
+        }
       }
     }
     life.take(line)
@@ -97,19 +119,42 @@ async function readLog (input, lives, given) {
   // The last line of a process that was killed.
   lines.push(Buffer.from('\n'), text => { take(text) }, () => {})
   for (const life of open.values()) life.close()
-  if (taken === 0 && others > 0) throw new SourceError(`${input.name}: lines of --trace-gc-nvp or --trace-gc-verbose; memwatch reads what --trace-gc prints`)
-  if (damaged > 0) lives.notes.add(`${damaged} lines of ${input.name} are damaged, or of a form that is not known; they were left out`)
+  if (taken === 0 && others > 0) {
+    throw new SourceError(
+      `${input.name}: lines of --trace-gc-nvp or --trace-gc-verbose; memwatch reads what ` +
+        '--trace-gc prints'
+    )
+  }
+  if (damaged > 0) {
+    lives.notes.add(
+      `${damaged} lines of ${input.name} are damaged, or of a form that is not known; they were ` +
+        'left out'
+    )
+  }
 }
 
 /** @param {string} file */
-const nameOf = file => file === '-' ? 'stdin' : path.basename(file).replace(/\.gz$/, '').replace(/\.[a-z]+$/, '') || 'log'
-
-/** @param {import('./define-source').Given} given @param {import('./gc-log-line').GcLine} line */
-const versionOf = ({ nodeVersion }, { node }) => nodeVersion ?? (/^\d+$/.test(node) ? node : undefined)
+const nameOf = file =>
+  file === '-'
+    ? 'stdin'
+    : path
+      .basename(file)
+      .replace(/\.gz$/, '')
+      .replace(/\.[a-z]+$/, '') || 'log'
 
 /**
- * @param {string} name @param {string} file @param {import('./gc-log-line').GcLine} line the first of the isolate
- * @param {number} threadId @param {import('./define-source').Given} given
+ * @param {import('./define-source').Given} given
+ * @param {import('./gc-log-line').GcLine} line
+ */
+const versionOf = ({ nodeVersion }, { node }) =>
+  nodeVersion ?? (/^\d+$/.test(node) ? node : undefined)
+
+/**
+ * @param {string} name
+ * @param {string} file
+ * @param {import('./gc-log-line').GcLine} line the first of the isolate
+ * @param {number} threadId
+ * @param {import('./define-source').Given} given
  */
 function helloOf (name, file, line, threadId, given) {
   const v8 = V8[parseInt(versionOf(given, line) ?? '')]

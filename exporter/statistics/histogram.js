@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * Value below which a share of a bucketed distribution lies, by linear interpolation inside the bucket – as Prometheus'
- * histogram_quantile() does. What lies above the last bound is taken to be at that bound.
+ * Value below which a share of a bucketed distribution lies, by linear interpolation inside the
+ * bucket – as Prometheus' histogram_quantile() does. What lies above the last bound is taken to be
+ * at that bound.
  *
  * @param {readonly number[]} bounds upper bounds, ascending
  * @param {readonly number[]} counts one per bound and one for what lies above; not cumulative
@@ -25,7 +26,9 @@ function histogramQuantile (bounds, counts, quantile) {
 
 /**
  * Standard deviation of a bucketed distribution, each bucket taken at its middle.
- * @param {readonly number[]} bounds @param {readonly number[]} counts as above @param {number} mean
+ * @param {readonly number[]} bounds
+ * @param {readonly number[]} counts as above
+ * @param {number} mean
  */
 function histogramDeviation (bounds, counts, mean) {
   const total = counts.reduce((sum, count) => sum + count, 0)

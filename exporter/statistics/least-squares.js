@@ -14,8 +14,8 @@ const MOST_CORRELATION = 0.98
  * @param {readonly Float64Array[]} regressors each of the length of y
  * @param {Float64Array} y
  * @param {number} [lost] degrees of freedom that were used up before, as by the means of groups
- * @returns {{ coefficients: number[], errors: number[], residuals: Float64Array } | null} errors: standard errors;
- *   null where the regressors depend on each other, or there are too few readings
+ * @returns {{ coefficients: number[], errors: number[], residuals: Float64Array } | null} errors:
+ *   standard errors; null where the regressors depend on each other, or there are too few readings
  */
 function leastSquares (regressors, y, lost = 0) {
   const n = y.length
@@ -24,7 +24,9 @@ function leastSquares (regressors, y, lost = 0) {
   const inverse = invert(regressors.map(a => regressors.map(b => dot(a, b))))
   if (!inverse) return null
   const moments = regressors.map(a => dot(a, y))
-  const coefficients = inverse.map(row => row.reduce((sum, value, i) => sum + value * moments[i], 0))
+  const coefficients = inverse.map(row =>
+    row.reduce((sum, value, i) => sum + value * moments[i], 0)
+  )
   const residuals = new Float64Array(n)
   for (let i = 0; i < n; i++) {
     residuals[i] = y[i]
@@ -35,10 +37,17 @@ function leastSquares (regressors, y, lost = 0) {
   for (let i = 1; i < n; i++) lagged += residuals[i] * residuals[i - 1]
   const correlation = squares > 0 ? Math.min(MOST_CORRELATION, Math.max(0, lagged / squares)) : 0
   const variance = squares / free * (1 + correlation) / (1 - correlation)
-  return { coefficients, errors: inverse.map((row, i) => Math.sqrt(Math.max(0, variance * row[i]))), residuals }
+  return {
+    coefficients,
+    errors: inverse.map((row, i) => Math.sqrt(Math.max(0, variance * row[i]))),
+    residuals
+  }
 }
 
-/** @param {Float64Array} a @param {Float64Array} b */
+/**
+ * @param {Float64Array} a
+ * @param {Float64Array} b
+ */
 function dot (a, b) {
   let sum = 0
   for (let i = 0; i < a.length; i++) sum += a[i] * b[i]
@@ -48,7 +57,11 @@ function dot (a, b) {
 /** What a pivot may have lost against its diagonal before the matrix counts as singular. */
 const LEAST_PIVOT = 1e-9
 
-/** Gauss–Jordan of a symmetric positive matrix. @param {number[][]} matrix @returns {number[][] | null} */
+/**
+ * Gauss–Jordan of a symmetric positive matrix.
+ * @param {number[][]} matrix
+ * @returns {number[][] | null}
+ */
 function invert (matrix) {
   const n = matrix.length
   const rows = matrix.map((row, i) => [...row, ...row.map((_, k) => Number(k === i))])

@@ -1,12 +1,14 @@
 'use strict'
 
 /**
- * Mann–Kendall trend test with the correction of the variance for ties: do later values tend to be higher? It asks for no
- * distribution and no straight line. Mann, Econometrica 13 (1945) 245–259; Kendall, Rank Correlation Methods (1975).
+ * Mann–Kendall trend test with the correction of the variance for ties: do later values tend to be
+ * higher? It asks for no distribution and no straight line. Mann, Econometrica 13 (1945) 245–259;
+ * Kendall, Rank Correlation Methods (1975).
  *
  * @param {ArrayLike<number>} y in order of time
- * @returns {{ tau: number, z: number }} tau: share of rising less share of falling pairs, −1…1; z: standard score of the
- *   trend, positive when rising (2.33 ≈ 1 % one-sided); both 0 with fewer than two values or when all are equal
+ * @returns {{ tau: number, z: number }} tau: share of rising less share of falling pairs, −1…1; z:
+ *   standard score of the trend, positive when rising (2.33 ≈ 1 % one-sided); both 0 with fewer
+ *   than two values or when all are equal
  */
 function mannKendall (y) {
   const n = y.length

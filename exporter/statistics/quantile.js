@@ -3,15 +3,21 @@
 /** Room to reorder values in, kept: trends are many, and short. */
 let room = new Float64Array(1024)
 
-/** @param {number} length @returns {Float64Array} at least so long, its content left over from whoever used it last */
+/**
+ * @param {number} length
+ * @returns {Float64Array} at least so long, its content left over from whoever used it last
+ */
 function roomFor (length) {
   if (room.length < length) room = new Float64Array(2 * length)
   return room
 }
 
 /**
- * Hoare's selection, in place: the value at k is then the k-th smallest, what is before it is not greater, what is behind not smaller. Comm. ACM 4 (1961) 321.
- * @param {Float64Array} values @param {number} length how many of them @param {number} k from 0
+ * Hoare's selection, in place: the value at k is then the k-th smallest, what is before it is not
+ * greater, what is behind not smaller. Comm. ACM 4 (1961) 321.
+ * @param {Float64Array} values
+ * @param {number} length how many of them
+ * @param {number} k from 0
  */
 function select (values, length, k) {
   let left = 0
@@ -35,7 +41,9 @@ function select (values, length, k) {
 }
 
 /**
- * @param {Float64Array} values reordered by this @param {number} length how many of them, at least 1 @param {number} share 0–1
+ * @param {Float64Array} values reordered by this
+ * @param {number} length how many of them, at least 1
+ * @param {number} share 0–1
  * @returns {number}
  */
 function quantileInPlace (values, length, share) {
@@ -50,8 +58,10 @@ function quantileInPlace (values, length, share) {
 }
 
 /**
- * The value below which a share of the values lies, by linear interpolation between the two next to it: R's type 7.
- * @param {ArrayLike<number>} values at least one, left as they are @param {number} share 0–1
+ * The value below which a share of the values lies, by linear interpolation between the two next to
+ * it: R's type 7.
+ * @param {ArrayLike<number>} values at least one, left as they are
+ * @param {number} share 0–1
  */
 function quantile (values, share) {
   const copy = roomFor(values.length)

@@ -20,9 +20,12 @@ const MAX_POINTS = 40
  */
 
 /**
- * Merge neighbouring points so that at most `limit` remain: the lowest y of each group and its x. The lowest, because the
- * series this serves are floors: what lies above is garbage that was not yet collected.
- * @param {number[]} x @param {number[]} y @param {number} limit
+ * Merge neighbouring points so that at most `limit` remain: the lowest y of each group and its x.
+ * The lowest, because the series this serves are floors: what lies above is garbage that was not
+ * yet collected.
+ * @param {number[]} x
+ * @param {number[]} y
+ * @param {number} limit
  */
 function thin (x, y, limit) {
   if (x.length <= limit) return { x, y }
@@ -40,7 +43,8 @@ function thin (x, y, limit) {
 
 /**
  * The trend of a noisy floor, and whether it keeps its direction.
- * @param {number[]} allX ascending @param {number[]} allY
+ * @param {number[]} allX ascending
+ * @param {number[]} allY
  * @returns {Trend | null} null with fewer than 6 points or no span
  */
 function trend (allX, allY) {
@@ -49,7 +53,10 @@ function trend (allX, allY) {
   const line = theilSen(x, y)
   const spanX = x[x.length - 1] - x[0]
   if (!line || spanX <= 0) return null
-  /** @param {number} from @param {number} to */
+  /**
+   * @param {number} from
+   * @param {number} to
+   */
   const slopeBetween = (from, to) => {
     let first = 0
     let end = x.length
@@ -74,8 +81,11 @@ function trend (allX, allY) {
 
 /**
  * The share of the variance that a line explains.
- * @param {number[]} x @param {number[]} y @param {{ slope: number, intercept: number }} line
- * @returns {number} 1 is all of it; below 0 where a level would explain more; no number where y does not vary
+ * @param {number[]} x
+ * @param {number[]} y
+ * @param {{ slope: number, intercept: number }} line
+ * @returns {number} 1 is all of it; below 0 where a level would explain more; no number where y
+ *   does not vary
  */
 function rSquared (x, y, { slope, intercept }) {
   let sum = 0

@@ -14,8 +14,9 @@ const OLDEST_SECONDS = 300
  */
 
 /**
- * Trends that were computed, each kept until a further point is due. A trend over a span rests on so many merged points, so
- * one of them stands for that share of the span: sooner than that a new one would say the same.
+ * Trends that were computed, each kept until a further point is due. A trend over a span rests on
+ * so many merged points, so one of them stands for that share of the span: sooner than that a new
+ * one would say the same.
  */
 class Trends {
   /** @type {Map<string, { atSeconds: number, found: Found }>} */
@@ -24,13 +25,20 @@ class Trends {
   #versions = new Map()
 
   /**
-   * @param {string} name @param {number} nowSeconds @param {number} spanSeconds
+   * @param {string} name
+   * @param {number} nowSeconds
+   * @param {number} spanSeconds
    * @param {() => Found} compute
    * @returns {Found}
    */
   get (name, nowSeconds, spanSeconds, compute) {
     const known = this.#known.get(name)
-    if (known && nowSeconds - known.atSeconds < Math.min(spanSeconds / MAX_POINTS, OLDEST_SECONDS)) return known.found
+    if (
+      known &&
+      nowSeconds - known.atSeconds < Math.min(spanSeconds / MAX_POINTS, OLDEST_SECONDS)
+    ) {
+      return known.found
+    }
     const found = compute()
     this.#known.set(name, { atSeconds: nowSeconds, found })
     return found
@@ -39,7 +47,10 @@ class Trends {
   /**
    * What holds as long as nothing is added to that which it is computed from.
    * @template T
-   * @param {string} name @param {number} version @param {() => T} compute @returns {T}
+   * @param {string} name
+   * @param {number} version
+   * @param {() => T} compute
+   * @returns {T}
    */
   atVersion (name, version, compute) {
     const known = this.#versions.get(name)

@@ -77,7 +77,12 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
   const y = Float64Array.from(known, i => level[i])
   const seconds = t[t.length - 1] - t[0]
   const present = loads.map(load => whole(known.map(i => load[i]))).filter(load => load !== null)
-  const kind = !daily || seconds < WAVES_FROM_SECONDS ? 'none' : seconds < SLOTS_FROM_SECONDS ? 'waves' : 'slots'
+  const kind =
+    !daily || seconds < WAVES_FROM_SECONDS
+      ? 'none'
+      : seconds < SLOTS_FROM_SECONDS
+        ? 'waves'
+        : 'slots'
   const season = seasonOf(kind, t)
   const alone = fit(season, t, y, [])
   let best = alone
@@ -97,7 +102,14 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
   const [slope, perLoad = 0] = best.coefficients
   const explained = load ? load.map(value => perLoad * value) : new Float64Array(y.length)
   const line = best.residuals.map((value, i) => value + slope * best.at[i])
-  const thirds = [0, 1, 2].map(third => slopeWithin(best.at, line, best.at[0] + seconds * third / 3, best.at[0] + seconds * (third + 1) / 3))
+  const thirds = [0, 1, 2].map(third =>
+    slopeWithin(
+      best.at,
+      line,
+      best.at[0] + (seconds * third) / 3,
+      best.at[0] + (seconds * (third + 1)) / 3
+    )
+  )
   const late = thirds[2]
   const whole_ = Math.max(LEAST_SLOPE, Math.abs(slope))
   return {
@@ -107,15 +119,29 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
     seconds,
     readings: y.length,
     lateRatio: late ? (late.slope + late.error) / whole_ : 1,
-    bendRatio: Math.max(0, ...thirds.map(third => third ? (Math.abs(third.slope - slope) - third.error) / whole_ : 0)),
-    loadRise: load ? perLoad * ((slopeWithin(t, load, t[0], t[t.length - 1])?.slope ?? 0) * seconds) : 0,
+    bendRatio: Math.max(
+      0,
+      ...thirds.map(third => (third ? (Math.abs(third.slope - slope) - third.error) / whole_ : 0))
+    ),
+    loadRise: load
+      ? perLoad * ((slopeWithin(t, load, t[0], t[t.length - 1])?.slope ?? 0) * seconds)
+      : 0,
     loadSwing: load ? quantile(explained, 0.9) - quantile(explained, 0.1) : 0,
     loadMovesRatio: present.length === 0 ? null : Math.max(...present.map(movesRatio)),
-    steadyDays: daily ? steadyDays(t, y.map((value, i) => value - explained[i]), slope) : null
+    steadyDays: daily
+      ? steadyDays(
+        t,
+        y.map((value, i) => value - explained[i]),
+        slope
+      )
+      : null
   }
 }
 
-/** @param {number[]} load @returns {Float64Array | null} smoothed, gaps filled with its median; null with too many gaps */
+/**
+ * @param {number[]} load
+ * @returns {Float64Array | null} smoothed, gaps filled with its median; null with too many gaps
+ */
 function whole (load) {
   const there = load.filter(Number.isFinite)
   if (there.length < (1 - MISSING_SHARE) * load.length || there.length === 0) return null
@@ -143,11 +169,22 @@ function movesRatio (load) {
  * @property {Float64Array[]} waves further regressors
  */
 
-/** @param {'none' | 'waves' | 'slots'} kind @param {Float64Array} t @returns {Season} */
+/**
+ * @param {'none' | 'waves' | 'slots'} kind
+ * @param {Float64Array} t
+ * @returns {Season}
+ */
 function seasonOf (kind, t) {
   const all = Array.from(t, (_, i) => i)
   if (kind !== 'slots') {
-    const waves = kind === 'none' ? [] : WAVES.flatMap(wave => [Math.cos, Math.sin].map(of => centred(t.map(time => of(2 * Math.PI * wave * time / DAY_SECONDS)))))
+    const waves =
+      kind === 'none'
+        ? []
+        : WAVES.flatMap(wave =>
+          [Math.cos, Math.sin].map(of =>
+            centred(t.map(time => of((2 * Math.PI * wave * time) / DAY_SECONDS)))
+          )
+        )
     return { rows: all, lost: 1, without: centred, waves }
   }
   const slots = Array.from(t, time => Math.floor((time % DAY_SECONDS) / SLOT_SECONDS))
@@ -171,27 +208,46 @@ function centred (column) {
 }
 
 /**
- * @param {Season} season @param {Float64Array} t @param {Float64Array} y @param {Float64Array[]} loads
- * @returns {{ coefficients: number[], errors: number[], residuals: Float64Array, at: Float64Array } | null} time first, then the loads; at: seconds of the residuals
+ * @param {Season} season
+ * @param {Float64Array} t
+ * @param {Float64Array} y
+ * @param {Float64Array[]} loads
+ * @returns {{ coefficients: number[], errors: number[], residuals: Float64Array, at: Float64Array }
+ *   | null} time first, then the loads; at: seconds of the residuals
  */
 function fit (season, t, y, loads) {
-  const found = leastSquares([season.without(t), ...loads.map(season.without), ...season.waves], season.without(y), season.lost)
+  const found = leastSquares(
+    [season.without(t), ...loads.map(season.without), ...season.waves],
+    season.without(y),
+    season.lost
+  )
   return found && { ...found, at: Float64Array.from(season.rows, i => t[i]) }
 }
 
 /** @param {Float64Array} values */
 const sumOfSquares = values => values.reduce((sum, value) => sum + value * value, 0)
 
-/** @param {Float64Array} t @param {Float64Array} y @param {number} from @param {number} to */
+/**
+ * @param {Float64Array} t
+ * @param {Float64Array} y
+ * @param {number} from
+ * @param {number} to
+ */
 function slopeWithin (t, y, from, to) {
   const rows = Array.from(t, (_, i) => i).filter(i => t[i] >= from && t[i] <= to)
-  const found = leastSquares([centred(Float64Array.from(rows, i => t[i]))], centred(Float64Array.from(rows, i => y[i])), 1)
+  const found = leastSquares(
+    [centred(Float64Array.from(rows, i => t[i]))],
+    centred(Float64Array.from(rows, i => y[i])),
+    1
+  )
   return found && { slope: found.coefficients[0], error: found.errors[0] }
 }
 
 /**
  * Days before now whose growth against the same hours of the day before is like the whole's.
- * @param {Float64Array} t @param {Float64Array} y without what the load explains @param {number} slope
+ * @param {Float64Array} t
+ * @param {Float64Array} y without what the load explains
+ * @param {number} slope
  */
 function steadyDays (t, y, slope) {
   const byTime = new Map(Array.from(t, (time, i) => [Math.round(time / SLOT_SECONDS), y[i]]))
@@ -205,7 +261,9 @@ function steadyDays (t, y, slope) {
       const before = byTime.get(Math.round((t[i] - DAY_SECONDS) / SLOT_SECONDS))
       if (before !== undefined) differences.push(y[i] - before)
     }
-    if (differences.length < DAY_SHARE * DAY_SECONDS / SLOT_SECONDS) return day === 0 ? null : agreeing
+    if (differences.length < (DAY_SHARE * DAY_SECONDS) / SLOT_SECONDS) {
+      return day === 0 ? null : agreeing
+    }
     if (slope <= 0 || median(differences) < AGREES_RATIO * slope * DAY_SECONDS) return agreeing
     agreeing++
   }

@@ -2,27 +2,43 @@
 
 const MIB = 2 ** 20
 
-/** @param {number} bytes @returns {string} in MiB, with a decimal below ten: 8.5 MiB, 281 MiB */
+/**
+ * @param {number} bytes
+ * @returns {string} in MiB, with a decimal below ten: 8.5 MiB, 281 MiB
+ */
 function formatBytes (bytes) {
   const mib = bytes / MIB
   return `${Math.abs(mib) < 10 ? Number(mib.toFixed(1)) : Math.round(mib)} MiB`
 }
 
-/** @param {number} bytes @returns {string} in MiB, to a tenth below 10000: 268.5 MiB, 4144 MiB, 24106 MiB */
-const formatMebibytes = bytes => `${Number((bytes / MIB).toFixed(bytes < 10_000 * MIB ? 1 : 0))} MiB`
+/**
+ * @param {number} bytes
+ * @returns {string} in MiB, to a tenth below 10000: 268.5 MiB, 4144 MiB, 24106 MiB
+ */
+const formatMebibytes = bytes =>
+  `${Number((bytes / MIB).toFixed(bytes < 10_000 * MIB ? 1 : 0))} MiB`
 
-/** @param {number} ratio 0–1 @returns {string} 27 %, 0.4 % */
+/**
+ * @param {number} ratio 0–1
+ * @returns {string} 27 %, 0.4 %
+ */
 function formatRatio (ratio) {
   const percent = ratio * 100
   return `${Math.abs(percent) < 10 ? Number(percent.toFixed(1)) : Math.round(percent)} %`
 }
 
-/** @param {number} value @returns {string} with two significant digits below 100 */
+/**
+ * @param {number} value
+ * @returns {string} with two significant digits below 100
+ */
 function formatNumber (value) {
   return String(Math.abs(value) >= 100 ? Math.round(value) : Number(value.toPrecision(2)))
 }
 
-/** @param {number} seconds @returns {string} 40 s, 12 min, 3.5 h, 4 days */
+/**
+ * @param {number} seconds
+ * @returns {string} 40 s, 12 min, 3.5 h, 4 days
+ */
 function formatSeconds (seconds) {
   if (seconds < 120) return `${formatNumber(seconds)} s`
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`
@@ -30,15 +46,22 @@ function formatSeconds (seconds) {
   return `${Math.round(seconds / 86_400)} days`
 }
 
-/** @param {number} seconds @returns {string} 12 ms */
+/**
+ * @param {number} seconds
+ * @returns {string} 12 ms
+ */
 const formatMilliseconds = seconds => `${formatNumber(seconds * 1000)} ms`
 
-/** @param {number} bytes @returns {string} 8 KiB */
+/**
+ * @param {number} bytes
+ * @returns {string} 8 KiB
+ */
 const formatKibibytes = bytes => `${formatNumber(bytes / 1024)} KiB`
 
 /**
  * A value with its unit, as a person reads it.
- * @param {number} value @param {string} unit
+ * @param {number} value
+ * @param {string} unit
  */
 function formatValue (value, unit) {
   switch (unit) {
@@ -52,4 +75,13 @@ function formatValue (value, unit) {
   }
 }
 
-module.exports = { formatBytes, formatKibibytes, formatMebibytes, formatMilliseconds, formatRatio, formatNumber, formatSeconds, formatValue }
+module.exports = {
+  formatBytes,
+  formatKibibytes,
+  formatMebibytes,
+  formatMilliseconds,
+  formatRatio,
+  formatNumber,
+  formatSeconds,
+  formatValue
+}

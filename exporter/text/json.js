@@ -10,12 +10,17 @@ const LONE_SURROGATE = /\p{Cs}/gu
 /** Text that UTF-8 can hold: U+FFFD in place of lone surrogates. @param {string} text */
 const wellFormed = text => text.replace(LONE_SURROGATE, '\ufffd')
 
-/** For JSON.stringify and its like. @param {unknown} _ @param {unknown} value */
+/**
+ * For JSON.stringify and its like.
+ * @param {unknown} _
+ * @param {unknown} value
+ */
 const replacer = (_, value) => (typeof value === 'string' ? wellFormed(value) : value)
 
 /**
  * JSON that any parser accepts and a terminal shows as it is.
- * @param {unknown} value @param {number} [indent]
+ * @param {unknown} value
+ * @param {number} [indent]
  * @returns {string}
  */
 const toJson = (value, indent) =>

@@ -1,6 +1,9 @@
 'use strict'
 
-/** As Kubernetes has them: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/ */
+/**
+ * As Kubernetes has them:
+ * https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+ */
 const SUFFIXES = Object.freeze({
   '': 1,
   k: 1e3,
@@ -37,9 +40,17 @@ function readMemory (text) {
   if (bytes >= LEAST_BYTES && bytes <= MOST_BYTES) return bytes
   const expected = 'expected an amount of memory such as 512Mi, 1Gi, 512M or 536870912'
   const got = `got ${JSON.stringify(text)}`
-  if (suffix === 'm') throw new RangeError(`${expected}, ${got}: m is a thousandth to Kubernetes, a MiB to Docker; write ${digits}Mi`)
-  if (suffix === '' && bytes < LEAST_BYTES) throw new RangeError(`${expected}, ${got}: those are bytes; write ${digits}Mi`)
-  throw new RangeError(bytes >= 0 ? `${expected}, from 1Mi to 1024Ti, ${got}` : `${expected}, ${got}`)
+  if (suffix === 'm') {
+    throw new RangeError(
+      `${expected}, ${got}: m is a thousandth to Kubernetes, a MiB to Docker; write ${digits}Mi`
+    )
+  }
+  if (suffix === '' && bytes < LEAST_BYTES) {
+    throw new RangeError(`${expected}, ${got}: those are bytes; write ${digits}Mi`)
+  }
+  throw new RangeError(
+    bytes >= 0 ? `${expected}, from 1Mi to 1024Ti, ${got}` : `${expected}, ${got}`
+  )
 }
 
 module.exports = { readMemory }

@@ -13,7 +13,11 @@ const PLAIN = /^[A-Za-z0-9_./:,@%+=-]+$/
  */
 const shellWord = text => (PLAIN.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
 
-/** Words that hold no space, as flags of Node.js do. @param {string} text @returns {string} */
+/**
+ * Words that hold no space, as flags of Node.js do.
+ * @param {string} text
+ * @returns {string}
+ */
 const shellWords = text => text.split(' ').map(shellWord).join(' ')
 
 /**

@@ -3,7 +3,8 @@
 const BARS = '▁▂▃▄▅▆▇█'
 
 /**
- * A course in one line of text: the last value at the right, the highest of each column's share of the time, between the least and the most of all.
+ * A course in one line of text: the last value at the right, the highest of each column's share of
+ * the time, between the least and the most of all.
  * @param {readonly (number | null)[]} values oldest first; null where there was none
  * @param {number} width columns
  * @returns {string} as wide; spaces where nothing is known
@@ -16,10 +17,16 @@ function sparkline (values, width) {
   const columns = Math.min(width, values.length)
   const text = Array.from({ length: columns }, (_, i) => {
     const from = Math.round(values.length - (columns - i) * each)
-    const here = values.slice(Math.max(0, from), Math.max(from + 1, Math.round(from + each))).filter(value => value !== null)
+    const here = values
+      .slice(Math.max(0, from), Math.max(from + 1, Math.round(from + each)))
+      .filter(value => value !== null)
     if (here.length === 0) return ' '
     // What stands still is drawn low, not at a random height.
-    return BARS[most === least ? 0 : Math.round((Math.max(...here) - least) / (most - least) * (BARS.length - 1))]
+    return BARS[
+      most === least
+        ? 0
+        : Math.round(((Math.max(...here) - least) / (most - least)) * (BARS.length - 1))
+    ]
   }).join('')
   return text.padStart(width)
 }

@@ -1,8 +1,11 @@
 'use strict'
 
 /**
- * @param {string} text @param {number} width @param {number} [indent]
- * @returns {string[]} lines no longer than the width where words allow; those of an item that begins with a dash hang
+ * @param {string} text
+ * @param {number} width
+ * @param {number} [indent]
+ * @returns {string[]} lines no longer than the width where words allow; those of an item that
+ *   begins with a dash hang
  */
 function wrap (text, width, indent = 0) {
   const lines = []

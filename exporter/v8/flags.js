@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * The flags in force in a process: NODE_OPTIONS first, then the command line, which wins (Node's own order). V8 takes
- * underscores for dashes, and both `--flag=value` and `--flag value`.
+ * The flags in force in a process: NODE_OPTIONS first, then the command line, which wins (Node's
+ * own order). V8 takes underscores for dashes, and both `--flag=value` and `--flag value`.
  *
  * @param {Pick<import('memwatch/frame').Hello, 'nodeOptions' | 'execArgv'>} hello
  * @returns {Map<string, string>} flag with dashes → its last value, '' when it has none
@@ -22,7 +22,8 @@ function flagsInForce ({ nodeOptions, execArgv }) {
 }
 
 /**
- * @param {Map<string, string>} flags @param {string} name
+ * @param {Map<string, string>} flags
+ * @param {string} name
  * @returns {number | undefined} the flag's value in MB, where it is a number
  */
 function flagMegabytes (flags, name) {

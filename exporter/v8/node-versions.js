@@ -1,21 +1,36 @@
 'use strict'
 
 /**
- * The V8 of each line of Node.js that is known here: process.versions.v8 of 18.20.8, 19.8.1, 20.20.2, 21.7.3, 22.23.3, 23.11.1,
- * 24.21.0, 25.9.0 and 26.10.0. A line keeps its V8 (https://nodejs.org/en/about/previous-releases), but for its first weeks; the sizing did
- * not change in them.
+ * The V8 of each line of Node.js that is known here: process.versions.v8 of 18.20.8, 19.8.1,
+ * 20.20.2, 21.7.3, 22.23.3, 23.11.1, 24.21.0, 25.9.0 and 26.10.0. A line keeps its V8
+ * (https://nodejs.org/en/about/previous-releases), but for its first weeks; the sizing did not
+ * change in them.
  */
-const V8_OF_NODE = Object.freeze({ 18: '10.2', 19: '10.8', 20: '11.3', 21: '11.8', 22: '12.4', 23: '12.9', 24: '13.6', 25: '14.1', 26: '14.6' })
+const V8_OF_NODE = Object.freeze({
+  18: '10.2',
+  19: '10.8',
+  20: '11.3',
+  21: '11.8',
+  22: '12.4',
+  23: '12.9',
+  24: '13.6',
+  25: '14.1',
+  26: '14.6'
+})
 
 /** In words, for errors. */
 const KNOWN_NODES = '18 to 26'
 
 /**
- * Since when a line has something: line → first minor version. A line that is not there never got it.
+ * Since when a line has something: line → first minor version. A line that is not there never got
+ * it.
  * @typedef {Readonly<Partial<Record<number, number>>>} Since
  */
 
-/** Reads memory limits of cgroup v2, with libuv 1.45: https://github.com/nodejs/node/issues/47259. 20.2.0 has 1.44.2, 20.3.0 has 1.45.0. */
+/**
+ * Reads memory limits of cgroup v2, with libuv 1.45: https://github.com/nodejs/node/issues/47259.
+ * 20.2.0 has 1.44.2, 20.3.0 has 1.45.0.
+ */
 const SEES_CGROUP_V2 = Object.freeze({ 20: 3, 21: 0, 22: 0, 23: 0, 24: 0, 25: 0, 26: 0 })
 
 /**
@@ -34,24 +49,38 @@ const SEES_CGROUP_V2 = Object.freeze({ 20: 3, 21: 0, 22: 0, 23: 0, 24: 0, 25: 0,
  */
 function readNodeVersion (text) {
   const match = /^v?(\d{1,3})(?:\.(\d{1,3})(?:\.\d{1,3})?)?$/.exec(text.trim())
-  if (!match) throw new RangeError(`expected a version of Node.js such as 22, v22 or 22.23.3, got ${JSON.stringify(text)}`)
+  if (!match) {
+    throw new RangeError(
+      `expected a version of Node.js such as 22, v22 or 22.23.3, got ${JSON.stringify(text)}`
+    )
+  }
   const version = nodeVersion(match[0].replace('v', ''), V8_OF_NODE[/** @type {keyof typeof V8_OF_NODE} */ (Number(match[1]))])
-  if (!version) throw new RangeError(`how Node.js ${match[1]} sizes its heap is not known here, but of ${KNOWN_NODES}`)
+  if (!version) {
+    throw new RangeError(
+      `how Node.js ${match[1]} sizes its heap is not known here, but of ${KNOWN_NODES}`
+    )
+  }
   return version
 }
 
 /**
  * A Node.js that is there, of whatever version.
- * @param {string} text @param {string | undefined} v8 its process.versions.v8
+ * @param {string} text
+ * @param {string | undefined} v8 its process.versions.v8
  * @returns {NodeVersion | undefined} undefined where V8's version is no version
  */
 function nodeVersion (text, v8) {
   const [major, minor] = text.split('.').map(Number)
   const [v8Major, v8Minor] = (v8 ?? '').split('.').map(Number)
-  return Number.isFinite(v8Minor) && Number.isFinite(major) ? { text, major, minor, v8Major, v8Minor } : undefined
+  return Number.isFinite(v8Minor) && Number.isFinite(major)
+    ? { text, major, minor, v8Major, v8Minor }
+    : undefined
 }
 
-/** @param {NodeVersion} version @param {Since} since */
+/**
+ * @param {NodeVersion} version
+ * @param {Since} since
+ */
 const has = ({ major, minor = Infinity }, since) => {
   const first = since[major]
   return first !== undefined && minor >= first

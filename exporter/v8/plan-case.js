@@ -19,12 +19,17 @@ const KERNEL_PAGE = 4096
  * @property {string} flags
  * @property {import('./plan-flags').PlannedFlags} meant
  * @property {import('./sizes-under-flags').SizeFlags} sizeFlags what V8 gets of them
- * @property {{ heapSizeLimitBytes: number, oldBytes: number | null, semiSpaceBytes: number | null }} sizes null where it cannot be told
- * @property {import('./heap-sizing').HeapSizes} [seen] the sizes if it saw the limit, where it does not
- * @property {import('./heap-sizing').HeapSizes} [oneMore] the sizes with a MiB more, where the limit counts
+ * @property
+ *   {{ heapSizeLimitBytes: number, oldBytes: number | null, semiSpaceBytes: number | null }} sizes
+ *   null where it cannot be told
+ * @property {import('./heap-sizing').HeapSizes} [seen] the sizes if it saw the limit, where it does
+ *   not
+ * @property {import('./heap-sizing').HeapSizes} [oneMore] the sizes with a MiB more, where the
+ *   limit counts
  * @property {boolean} running this runs now, and V8 says its sizes
  *
- * @typedef {{ bytes: number, given: boolean }} Host memory of the machine, and whether somebody said so
+ * @typedef {{ bytes: number, given: boolean }} Host memory of the machine, and whether somebody
+ *   said so
  * @typedef {{ nodeOptions: string[], execArgv: string[] }} GivenFlags
  */
 
@@ -35,13 +40,19 @@ const KERNEL_PAGE = 4096
  * @param {GivenFlags} given.flags
  * @param {Host} given.host
  * @param {'v1' | 'v2'} given.cgroup
- * @param {boolean} [given.limitOnParent] the limit is not on the process's own cgroup, the only one that Node.js reads
+ * @param {boolean} [given.limitOnParent] the limit is not on the process's own cgroup, the only one
+ *   that Node.js reads
  * @returns {PlanCase}
  */
 function planCase (version, memoryLimitBytes, { flags, host, cgroup, limitOnParent = false }) {
-  const seesLimit = limitOnParent ? 'parent' : cgroup === 'v1' || has(version, SEES_CGROUP_V2) ? 'yes' : 'cgroup-v2'
+  const seesLimit = limitOnParent
+    ? 'parent'
+    : cgroup === 'v1' || has(version, SEES_CGROUP_V2)
+      ? 'yes'
+      : 'cgroup-v2'
   const limited = memoryLimitBytes !== null && seesLimit === 'yes'
-  const pagesBytes = memoryLimitBytes === null ? Infinity : Math.floor(memoryLimitBytes / KERNEL_PAGE) * KERNEL_PAGE
+  const pagesBytes =
+    memoryLimitBytes === null ? Infinity : Math.floor(memoryLimitBytes / KERNEL_PAGE) * KERNEL_PAGE
   // Who plans for another machine need not say how large that is, as long as the limit counts.
   const toldBytes = limited ? Math.min(pagesBytes, host.given ? host.bytes : Infinity) : host.bytes
   const meant = plannedFlags(version, flags)
@@ -65,9 +76,13 @@ function planCase (version, memoryLimitBytes, { flags, host, cgroup, limitOnPare
 
 /**
  * Node.js turns a share of the memory into whole MB, and overrides --max-old-space-size with them.
- * @param {import('./plan-flags').PlannedFlags} meant @param {number} toldBytes
+ * @param {import('./plan-flags').PlannedFlags} meant
+ * @param {number} toldBytes
  * @returns {import('./sizes-under-flags').SizeFlags}
  */
-const sizeFlagsOf = ({ sizes, percent }, toldBytes) => percent === undefined ? sizes : { ...sizes, oldMb: Math.floor(toldBytes / MIB * percent / 100) }
+const sizeFlagsOf = ({ sizes, percent }, toldBytes) =>
+  percent === undefined
+    ? sizes
+    : { ...sizes, oldMb: Math.floor(((toldBytes / MIB) * percent) / 100) }
 
 module.exports = { planCase }

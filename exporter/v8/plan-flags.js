@@ -13,7 +13,8 @@ const SMALL = ['--optimize-for-size', '--lite-mode']
 /**
  * What flags mean to one Node.js.
  * @typedef {object} PlannedFlags
- * @property {import('./sizes-under-flags').SizeFlags} sizes what counts of them; what this Node.js refuses does not
+ * @property {import('./sizes-under-flags').SizeFlags} sizes what counts of them; what this Node.js
+ *   refuses does not
  * @property {number | undefined} percent --max-old-space-size-percentage
  * @property {string[]} refusals sentences: it would not start
  * @property {string[]} unknown flags whose effect is not known here
@@ -28,20 +29,39 @@ function plannedFlags (version, { nodeOptions, execArgv }) {
   const node = `Node ${version.text}`
   const flags = flagsInForce({ nodeOptions, execArgv })
   /** @type {PlannedFlags} */
-  const planned = { sizes: {}, percent: undefined, refusals: [], unknown: [...flags.keys()].filter(name => !isKnownFlag(name)) }
+  const planned = {
+    sizes: {},
+    percent: undefined,
+    refusals: [],
+    unknown: [...flags.keys()].filter(name => !isKnownFlag(name))
+  }
   const { sizes, refusals } = planned
 
   const knowsPercentage = has(version, TAKEN_SINCE[PERCENTAGE])
   if (flags.has(PERCENTAGE)) {
     const value = flags.get(PERCENTAGE) ?? ''
     const percent = /^\d+(\.\d+)?$/.test(value) ? Number(value) : NaN
-    if (!knowsPercentage) refusals.push(`${node} has no ${PERCENTAGE}: it does not start with it. The numbers are without it.`)
-    else if (percent > 0 && percent <= 100) planned.percent = percent
-    else refusals.push(`${PERCENTAGE} takes a number above 0 and up to 100, not ${JSON.stringify(value)}: ${node} does not start. The numbers are without it.`)
+    if (!knowsPercentage) {
+      refusals.push(
+        `${node} has no ${PERCENTAGE}: it does not start with it. The numbers are without it.`
+      )
+    } else if (percent > 0 && percent <= 100) planned.percent = percent
+    else {
+      refusals.push(
+        `${PERCENTAGE} takes a number above 0 and up to 100, not ${JSON.stringify(value)}: ` +
+          `${node} does not start. The numbers are without it.`
+      )
+    }
   }
   for (const name of new Set(flagsInForce({ nodeOptions, execArgv: [] }).keys())) {
     if (takesInNodeOptions(version, name) || (name === PERCENTAGE && !knowsPercentage)) continue
-    refusals.push(`${node} refuses ${name} in NODE_OPTIONS: it does not start.${Object.hasOwn(SIZES, name) || SMALL.includes(name) ? ' The numbers are for the command line, where it takes it.' : ''}`)
+    refusals.push(
+      `${node} refuses ${name} in NODE_OPTIONS: it does not ` +
+        `start.${Object.hasOwn(SIZES, name) || SMALL.includes(name)
+? ' The numbers are for the ' +
+          'command line, where it takes it.'
+: ''}`
+    )
   }
   for (const [name, size] of Object.entries(SIZES)) {
     const value = flags.get(name)
@@ -49,11 +69,19 @@ function plannedFlags (version, { nodeOptions, execArgv }) {
     const bare = [...nodeOptions, ...execArgv].some(arg => arg.replaceAll('_', '-') === name)
     // V8 takes 0 and less for unset.
     if (/^-?\d{1,9}$/.test(value) && !bare) sizes[size] = Math.max(0, Number(value))
-    else refusals.push(`${name} takes whole MB behind =, not ${JSON.stringify(value)}: ${node} does not start. The numbers are without it.`)
+    else {
+      refusals.push(
+        `${name} takes whole MB behind =, not ${JSON.stringify(value)}: ${node} does not start. ` +
+          'The numbers are without it.'
+      )
+    }
   }
   if (sizes.oldMb && sizes.semiMb && sizes.heapMb) {
     sizes.heapMb = 0
-    refusals.push(`V8 ends at start with ${Object.keys(SIZES).join(', ')} together. The numbers are without the last.`)
+    refusals.push(
+      `V8 ends at start with ${Object.keys(SIZES).join(', ')} together. The numbers are without ` +
+        'the last.'
+    )
   }
   if (SMALL.some(name => flags.has(name))) sizes.semiMb = 1
   return planned

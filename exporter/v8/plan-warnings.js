@@ -1,7 +1,12 @@
 'use strict'
 
 const { formatMebibytes } = require('../text/format')
-const { fittingOldBytes, fittingSemiSpaceBytes, ENOUGH_SEMI_SPACE_BYTES, NODE_BESIDE_BYTES } = require('./fitting-sizes')
+const {
+  fittingOldBytes,
+  fittingSemiSpaceBytes,
+  ENOUGH_SEMI_SPACE_BYTES,
+  NODE_BESIDE_BYTES
+} = require('./fitting-sizes')
 const { youngGenerationBytes } = require('./heap-sizing')
 const { liveWarnings, FULL_SHARE } = require('./plan-live')
 const { notesOf } = require('./plan-notes')
@@ -16,7 +21,8 @@ const LEAST_OLD_BYTES = 32 * MIB
 const SMALL_SEMI_SPACE_BYTES = 4 * MIB
 
 /**
- * What to mind of a planned case, worst first: it does not start, it dies, it grows past its container, it becomes slow.
+ * What to mind of a planned case, worst first: it does not start, it dies, it grows past its
+ * container, it becomes slow.
  * @param {PlanCase} planned
  * @param {{ from?: PlanCase, running?: RunningTarget }} context from: what it is compared with
  * @returns {string[]} sentences
@@ -33,18 +39,24 @@ function warningsOf (planned, { from, running }) {
 }
 
 /**
- * A semi-space that serves an app better than the one V8 derives: that one starves it, or fills a small container. Nobody asked for either.
- * @param {PlanCase} planned @returns {number | undefined} bytes
+ * A semi-space that serves an app better than the one V8 derives: that one starves it, or fills a
+ * small container. Nobody asked for either.
+ * @param {PlanCase} planned
+ * @returns {number | undefined} bytes
  */
 function betterSemiSpaceBytes ({ memoryLimitBytes, sizes: { semiSpaceBytes: semi }, sizeFlags }) {
   const fitting = fittingSemiSpaceBytes(memoryLimitBytes ?? Infinity)
   if (semi === null || sizeFlags.semiMb || sizeFlags.heapMb) return undefined
-  return (semi <= SMALL_SEMI_SPACE_BYTES && semi < fitting) || (memoryLimitBytes !== null && semi > fitting) ? fitting : undefined
+  return (semi <= SMALL_SEMI_SPACE_BYTES && semi < fitting) ||
+    (memoryLimitBytes !== null && semi > fitting)
+    ? fitting
+    : undefined
 }
 
 /**
  * A heap that may outgrow its container.
- * @param {PlanCase} planned @param {RunningTarget} [running]
+ * @param {PlanCase} planned
+ * @param {RunningTarget} [running]
  */
 function limitWarnings (planned, running) {
   const { memoryLimitBytes: limitBytes, sizes } = planned
@@ -52,40 +64,65 @@ function limitWarnings (planned, running) {
   if (limitBytes === null || sizes.heapSizeLimitBytes + besideBytes <= limitBytes) return []
   const sure = sizes.heapSizeLimitBytes > limitBytes
   const better = betterSemiSpaceBytes(planned)
-  const oldBytes = fittingOldBytes({ limitBytes, besideBytes, youngBytes: youngGenerationBytes(better ?? sizes.semiSpaceBytes ?? 0) })
+  const oldBytes = fittingOldBytes({
+    limitBytes,
+    besideBytes,
+    youngBytes: youngGenerationBytes(better ?? sizes.semiSpaceBytes ?? 0)
+  })
   const flags = `--max-old-space-size=${oldBytes / MIB}${better === undefined ? '' : ` --max-semi-space-size=${better / MIB}`}`
   return [
-    `V8 may grow the heap to ${formatMebibytes(sizes.heapSizeLimitBytes)}${sure ? '' : `, ${formatMebibytes(besideBytes)} lie beside it`}, and the container holds ${formatMebibytes(limitBytes)}: ` +
-    `a leak ${sure ? 'ends' : 'may end'} as a kill by the kernel (exit 137), and the app's log does not say why. ` +
-    (oldBytes < Math.max(LEAST_OLD_BYTES, (running?.liveHeapBytes ?? 0) / FULL_SHARE)
-      ? `No heap worth having fits beside ${formatMebibytes(besideBytes)} of other memory: ask for more.`
-      : `${flags} leaves ${formatMebibytes(besideBytes)} for what is not heap: a leak then ends with heap out of memory and a stack trace (exit 134).`)
+    'V8 may grow the heap to ' +
+      `${formatMebibytes(sizes.heapSizeLimitBytes)}${sure ? '' : `, ${formatMebibytes(besideBytes)} lie beside it`}, and the container holds ${formatMebibytes(limitBytes)}: ` +
+      `a leak ${sure ? 'ends' : 'may end'} as a kill by the kernel (exit 137), and the app's ` +
+        'log does not say why. ' +
+      (oldBytes < Math.max(LEAST_OLD_BYTES, (running?.liveHeapBytes ?? 0) / FULL_SHARE)
+        ? `No heap worth having fits beside ${formatMebibytes(besideBytes)} of other memory: ` +
+          'ask for more.'
+        : `${flags} leaves ${formatMebibytes(besideBytes)} for what is not heap: a leak then ` +
+          'ends with heap out of memory and a stack trace (exit 134).')
   ]
 }
 
 /**
  * What changes from one case to the other.
- * @param {PlanCase} from @param {PlanCase} to
+ * @param {PlanCase} from
+ * @param {PlanCase} to
  */
 function comparison (from, to) {
-  const [semiFrom, semiTo, oldFrom, oldTo] = [from.sizes.semiSpaceBytes, to.sizes.semiSpaceBytes, from.sizes.oldBytes, to.sizes.oldBytes]
+  const [semiFrom, semiTo, oldFrom, oldTo] = [
+    from.sizes.semiSpaceBytes,
+    to.sizes.semiSpaceBytes,
+    from.sizes.oldBytes,
+    to.sizes.oldBytes
+  ]
   const way = `${step(from, to)}:`
   const warnings = []
   if (semiFrom !== null && semiTo !== null && semiTo < semiFrom) {
-    const wanted = betterSemiSpaceBytes(to) ?? Math.min(semiFrom, fittingSemiSpaceBytes(to.memoryLimitBytes ?? Infinity))
-    warnings.push(`${way} semi-space ${change(semiFrom, semiTo)}${semiTo < ENOUGH_SEMI_SPACE_BYTES && wanted > semiTo ? `; add --max-semi-space-size=${wanted / MIB}` : ''}.`)
+    const wanted =
+      betterSemiSpaceBytes(to) ??
+      Math.min(semiFrom, fittingSemiSpaceBytes(to.memoryLimitBytes ?? Infinity))
+    warnings.push(
+      `${way} semi-space ` +
+        `${change(semiFrom, semiTo)}${semiTo < ENOUGH_SEMI_SPACE_BYTES && wanted > semiTo ? `; add --max-semi-space-size=${wanted / MIB}` : ''}.`
+    )
   } else if (semiFrom !== null && semiTo !== null && semiTo > semiFrom) {
-    warnings.push(`${way} semi-space ${change(semiFrom, semiTo)}: the new space may take ${formatMebibytes(2 * semiTo)} of RSS, ${formatMebibytes(2 * (semiTo - semiFrom))} more.`)
+    warnings.push(
+      `${way} semi-space ${change(semiFrom, semiTo)}: the new space may take ` +
+        `${formatMebibytes(2 * semiTo)} of RSS, ${formatMebibytes(2 * (semiTo - semiFrom))} more.`
+    )
   }
   if (oldFrom !== null && oldTo !== null && oldTo !== oldFrom) {
-    warnings.push(`${way} heap size limit ${change(from.sizes.heapSizeLimitBytes, to.sizes.heapSizeLimitBytes)}${oldTo < oldFrom && oldTo < (to.memoryLimitBytes ?? Infinity) ? `: a live heap of more than ${formatMebibytes(oldTo)} ends the app (heap out of memory, exit 134)` : ''}.`)
+    warnings.push(
+      `${way} heap size limit ` +
+        `${change(from.sizes.heapSizeLimitBytes, to.sizes.heapSizeLimitBytes)}${oldTo < oldFrom && oldTo < (to.memoryLimitBytes ?? Infinity) ? `: a live heap of more than ${formatMebibytes(oldTo)} ends the app (heap out of memory, exit 134)` : ''}.`
+    )
   }
   return warnings
 }
 
 /**
- * What a small young generation costs: requests with JSON in 512 MiB, 12 000 of them, took 37 (Node 26) to 47 % (Node 20) less CPU time with
- * semi-spaces of 16 MiB than with V8's own choice.
+ * What a small young generation costs: requests with JSON in 512 MiB, 12 000 of them, took 37 (Node
+ * 26) to 47 % (Node 20) less CPU time with semi-spaces of 16 MiB than with V8's own choice.
  * @param {PlanCase} planned
  */
 function semiSpaceWarnings (planned) {
@@ -93,22 +130,35 @@ function semiSpaceWarnings (planned) {
   const better = betterSemiSpaceBytes(planned)
   if (semi === null || better === undefined || better < semi) return []
   const warnings = [
-    `Semi-spaces of at most ${formatMebibytes(semi)}: an app that allocates for each request spends much of its CPU on GC. --max-semi-space-size=${better / MIB} costs up to ${formatMebibytes(2 * (better - semi))} of RSS; ` +
-    'with 16, a JSON API in 512 MiB took 37 to 47 % less CPU time.'
+    `Semi-spaces of at most ${formatMebibytes(semi)}: an app that allocates for each request ` +
+      `spends much of its CPU on GC. --max-semi-space-size=${better / MIB} costs up to ` +
+        `${formatMebibytes(2 * (better - semi))} of RSS; ` +
+      'with 16, a JSON API in 512 MiB took 37 to 47 % less CPU time.'
   ]
   if (memoryLimitBytes !== null && oneMore && oneMore.semiSpaceBytes >= 4 * semi) {
-    warnings.push(`${formatMebibytes(memoryLimitBytes)} is the worst limit: with 1 MiB more V8 would choose a semi-space of ${formatMebibytes(oneMore.semiSpaceBytes)}.`)
+    warnings.push(
+      `${formatMebibytes(memoryLimitBytes)} is the worst limit: with 1 MiB more V8 would choose ` +
+        `a semi-space of ${formatMebibytes(oneMore.semiSpaceBytes)}.`
+    )
   }
   return warnings
 }
 
-/** @param {number} from @param {number} to */
+/**
+ * @param {number} from
+ * @param {number} to
+ */
 const change = (from, to) => `${formatMebibytes(from).replace(' MiB', '')} → ${formatMebibytes(to)}`
 
-/** @param {PlanCase} from @param {PlanCase} to */
+/**
+ * @param {PlanCase} from
+ * @param {PlanCase} to
+ */
 function step (from, to) {
   const [a, b] = [from.version.text, to.version.text]
-  const [before, after] = [from, to].map(({ memoryLimitBytes }) => memoryLimitBytes === null ? 'without a limit' : `at ${formatMebibytes(memoryLimitBytes)}`)
+  const [before, after] = [from, to].map(({ memoryLimitBytes }) =>
+    memoryLimitBytes === null ? 'without a limit' : `at ${formatMebibytes(memoryLimitBytes)}`
+  )
   if (before !== after) return `${a} ${before} → ${b} ${after}`
   return a === b ? `${a} ${after} with ${to.flags || 'no flags'}` : `${a} → ${b} ${after}`
 }

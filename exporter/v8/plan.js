@@ -6,7 +6,8 @@ const { warningsOf } = require('./plan-warnings')
 /**
  * What is asked.
  * @typedef {object} PlanRequest
- * @property {import('./node-versions').NodeVersion[]} versions where one comes from, then where one may go
+ * @property {import('./node-versions').NodeVersion[]} versions where one comes from, then where one
+ *   may go
  * @property {(number | null)[]} memoryLimits bytes; null: none
  * @property {import('./plan-case').GivenFlags} flags
  * @property {import('./plan-case').Host} host
@@ -41,21 +42,50 @@ const { warningsOf } = require('./plan-warnings')
  * @returns {PlanRow[]} by limit, then by version; before them what runs
  */
 function plan ({ versions, memoryLimits, running, ...given }) {
-  const cases = memoryLimits.map(limit => versions.map(version => planCase(version, limit, { ...given, limitOnParent: running?.limitOnParent })))
+  const cases = memoryLimits.map(limit =>
+    versions.map(version =>
+      planCase(version, limit, { ...given, limitOnParent: running?.limitOnParent })
+    )
+  )
   const rows = cases.flatMap((ofLimit, l) => ofLimit.map((planned, v) => ({
     planned,
     // What runs; else the first version under the same limit; for that one the first limit.
     from: running?.now ?? (v > 0 ? ofLimit[0] : l > 0 ? cases[0][0] : undefined)
   })))
-  const asked = running ? [{ planned: running.now, from: undefined }, ...rows.filter(({ planned }) => differ(planned, running.now))] : rows
+  const asked = running
+    ? [
+        { planned: running.now, from: undefined },
+        ...rows.filter(({ planned }) => differ(planned, running.now))
+      ]
+    : rows
   return asked.map(({ planned, from }) => rowOf(planned, warningsOf(planned, { from, running })))
 }
 
-/** @param {import('./plan-case').PlanCase} a @param {import('./plan-case').PlanCase} b */
-const differ = (a, b) => a.version.v8Major !== b.version.v8Major || a.version.v8Minor !== b.version.v8Minor || a.memoryLimitBytes !== b.memoryLimitBytes || a.flags !== b.flags
+/**
+ * @param {import('./plan-case').PlanCase} a
+ * @param {import('./plan-case').PlanCase} b
+ */
+const differ = (a, b) =>
+  a.version.v8Major !== b.version.v8Major ||
+  a.version.v8Minor !== b.version.v8Minor ||
+  a.memoryLimitBytes !== b.memoryLimitBytes ||
+  a.flags !== b.flags
 
-/** @param {import('./plan-case').PlanCase} planned @param {string[]} warnings @returns {PlanRow} */
-function rowOf ({ version, memoryLimitBytes, sizes: { heapSizeLimitBytes, oldBytes, semiSpaceBytes }, flags, running }, warnings) {
+/**
+ * @param {import('./plan-case').PlanCase} planned
+ * @param {string[]} warnings
+ * @returns {PlanRow}
+ */
+function rowOf (
+  {
+    version,
+    memoryLimitBytes,
+    sizes: { heapSizeLimitBytes, oldBytes, semiSpaceBytes },
+    flags,
+    running
+  },
+  warnings
+) {
   return {
     node: version.text,
     memoryLimitBytes,

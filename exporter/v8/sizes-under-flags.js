@@ -15,8 +15,10 @@ const MB = 2 ** 20
  */
 
 /**
- * The sizes of a heap under flags: Heap::ConfigureHeap (src/heap/heap.cc), checked against Node 18 to 26. 64-bit, no pointer compression.
- * @param {number} v8Major @param {number} v8Minor
+ * The sizes of a heap under flags: Heap::ConfigureHeap (src/heap/heap.cc), checked against Node 18
+ * to 26. 64-bit, no pointer compression.
+ * @param {number} v8Major
+ * @param {number} v8Minor
  * @param {number} memoryBytes that V8 was told of
  * @param {SizeFlags} flags
  * @returns {import('./heap-sizing').HeapSizes}
@@ -27,27 +29,47 @@ function sizesUnderFlags (v8Major, v8Minor, memoryBytes, { oldMb = 0, semiMb = 0
   let { semiSpaceBytes } = chosen
   if (semiMb > 0) semiSpaceBytes = roundUpToPowerOfTwo(semiMb * MB)
   else if (heapMb > 0) {
-    const youngBytes = oldMb > 0 ? Math.max(0, heapBytes - oldMb * MB) : youngOf(v8Major, v8Minor, heapBytes)
-    semiSpaceBytes = Math.max(roundUpToPowerOfTwo(youngBytes / 3), followsHeap(v8Major, v8Minor) ? MB / 2 : MB)
+    const youngBytes =
+      oldMb > 0 ? Math.max(0, heapBytes - oldMb * MB) : youngOf(v8Major, v8Minor, heapBytes)
+    semiSpaceBytes = Math.max(
+      roundUpToPowerOfTwo(youngBytes / 3),
+      followsHeap(v8Major, v8Minor) ? MB / 2 : MB
+    )
   }
-  const { oldBytes } = oldMb > 0 ? { oldBytes: oldMb * MB } : heapMb > 0 ? { oldBytes: Math.max(0, heapBytes - youngGenerationBytes(semiSpaceBytes)) } : chosen
-  return { oldBytes, semiSpaceBytes, heapSizeLimitBytes: oldBytes + youngGenerationBytes(semiSpaceBytes) }
+  const { oldBytes } =
+    oldMb > 0
+      ? { oldBytes: oldMb * MB }
+      : heapMb > 0
+        ? { oldBytes: Math.max(0, heapBytes - youngGenerationBytes(semiSpaceBytes)) }
+        : chosen
+  return {
+    oldBytes,
+    semiSpaceBytes,
+    heapSizeLimitBytes: oldBytes + youngGenerationBytes(semiSpaceBytes)
+  }
 }
 
 /**
- * What of --max-heap-size goes to the young generation: GenerationSizesFromHeapSize. Before V8 14.6 that is what the largest old
- * generation wants that fits beside it, found by bisection as V8 does.
- * @param {number} v8Major @param {number} v8Minor @param {number} heapBytes
+ * What of --max-heap-size goes to the young generation: GenerationSizesFromHeapSize. Before V8 14.6
+ * that is what the largest old generation wants that fits beside it, found by bisection as V8 does.
+ * @param {number} v8Major
+ * @param {number} v8Minor
+ * @param {number} heapBytes
  */
 function youngOf (v8Major, v8Minor, heapBytes) {
   if (followsHeap(v8Major, v8Minor)) {
-    const youngBytes = Math.ceil(youngGenerationBytes(derivedSemiSpace(v8Major, v8Minor, { oldBytes: 0, heapBytes })) / MB) * MB
+    const youngBytes =
+      Math.ceil(
+        youngGenerationBytes(derivedSemiSpace(v8Major, v8Minor, { oldBytes: 0, heapBytes })) / MB
+      ) * MB
     return youngBytes < heapBytes ? youngBytes : 0
   }
   let youngBytes = 0
   for (let lower = 0, upper = heapBytes; lower + 1 < upper;) {
     const oldBytes = lower + Math.floor((upper - lower) / 2)
-    const wantedBytes = youngGenerationBytes(derivedSemiSpace(v8Major, v8Minor, { oldBytes, heapBytes }))
+    const wantedBytes = youngGenerationBytes(
+      derivedSemiSpace(v8Major, v8Minor, { oldBytes, heapBytes })
+    )
     if (oldBytes + wantedBytes <= heapBytes) {
       youngBytes = wantedBytes
       lower = oldBytes

@@ -1,7 +1,8 @@
 'use strict'
 
-// An image proxy: it resizes in the thread pool, so pictures of many sizes are allocated and freed by several threads, and
-// keeps a short fingerprint of each on pages that the pictures were on. The pictures are gone; glibc keeps their memory.
+// An image proxy: it resizes in the thread pool, so pictures of many sizes are allocated and freed
+// by several threads, and keeps a short fingerprint of each on pages that the pictures were on. The
+// pictures are gone; glibc keeps their memory.
 const http = require('node:http')
 const zlib = require('node:zlib')
 const { promisify } = require('node:util')
@@ -35,4 +36,12 @@ const server = http.createServer(async (request, response) => {
   sendJson(response, { pictures: 4 })
 })
 
-withLoad(server, run, { phases: [{ perSecond: 600, seconds: 14 }, { perSecond: 12, seconds: 8 }], repeat: true, requests: [{ method: 'GET', path: '/pictures/{key}' }], inFlight: 32 })
+withLoad(server, run, {
+  phases: [
+    { perSecond: 600, seconds: 14 },
+    { perSecond: 12, seconds: 8 }
+  ],
+  repeat: true,
+  requests: [{ method: 'GET', path: '/pictures/{key}' }],
+  inFlight: 32
+})

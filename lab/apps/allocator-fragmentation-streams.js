@@ -1,7 +1,8 @@
 'use strict'
 
-// A log archiver: many files are gzipped at once by streams, in rounds. Between rounds nothing is in use, but the receipts
-// that are kept lie between what was freed, and glibc gives little of it back.
+// A log archiver: many files are gzipped at once by streams, in rounds. Between rounds nothing is
+// in use, but the receipts that are kept lie between what was freed, and glibc gives little of it
+// back.
 const { randomBytes } = require('node:crypto')
 const { Readable, Writable } = require('node:stream')
 const { pipeline } = require('node:stream/promises')
@@ -18,7 +19,10 @@ const receipts = []
 let count = 0
 /** @type {object[]} */
 let summary = []
-const run = appRun({ work: 'files', figures: () => ({ receipts: receipts.length, lines: summary.length }) })
+const run = appRun({
+  work: 'files',
+  figures: () => ({ receipts: receipts.length, lines: summary.length })
+})
 
 /** A file is held packed until its round is complete. @returns {Promise<Buffer[]>} */
 async function archive () {
@@ -33,20 +37,39 @@ async function archive () {
   })
   /** @type {Buffer[]} */
   const packed = []
-  await pipeline(Readable.from(chunks), zlib.createGzip({ level: 1 }), new Writable({ write (chunk, _, done) { packed.push(chunk); done() } }))
+  await pipeline(
+    Readable.from(chunks),
+    zlib.createGzip({ level: 1 }),
+    new Writable({
+      write (chunk, _, done) {
+        packed.push(chunk)
+        done()
+      }
+    })
+  )
   run.served()
   return packed
 }
 
-/** What else the process does: its garbage brings on the collections that free the Buffers. @param {number} number */
+/**
+ * What else the process does: its garbage brings on the collections that free the Buffers.
+ * @param {number} number
+ */
 function summarize (number) {
-  return Array.from({ length: 2500 }, (_, i) => ({ number, i, line: `line ${i}`, parts: [i % 7, i % 11] }))
+  return Array.from({ length: 2500 }, (_, i) => ({
+    number,
+    i,
+    line: `line ${i}`,
+    parts: [i % 7, i % 11]
+  }))
 }
 
 async function rounds () {
   for (;;) {
     const round = []
-    for (let i = 0; i < FILES; i += 20) round.push(...await Promise.all(Array.from({ length: 20 }, archive)))
+    for (let i = 0; i < FILES; i += 20) {
+      round.push(...(await Promise.all(Array.from({ length: 20 }, archive))))
+    }
     round.length = 0
     for (let i = 0; i < 250; i++) {
       summary = summarize(i)

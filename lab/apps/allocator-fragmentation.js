@@ -1,10 +1,11 @@
 'use strict'
 
-// A document archive: batches of documents of mixed sizes are read, packed and signed in the thread pool, held until the
-// batch is complete, then all let go. Only a small receipt of each is kept for a few batches, on pages the documents
-// were on. Nothing leaks: after each batch the live heap and the Buffers are back where they were. But glibc keeps what
-// was freed between the receipts and in its per-thread arenas, so RSS stays far above need. An allocator that gives free
-// pages back (jemalloc with its background thread) does not.
+// A document archive: batches of documents of mixed sizes are read, packed and signed in the thread
+// pool, held until the batch is complete, then all let go. Only a small receipt of each is kept for
+// a few batches, on pages the documents were on. Nothing leaks: after each batch the live heap and
+// the Buffers are back where they were. But glibc keeps what was freed between the receipts and in
+// its per-thread arenas, so RSS stays far above need. An allocator that gives free pages back
+// (jemalloc with its background thread) does not.
 const { randomBytes, scrypt } = require('node:crypto')
 const fs = require('node:fs')
 const os = require('node:os')

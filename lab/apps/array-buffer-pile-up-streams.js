@@ -1,8 +1,8 @@
 'use strict'
 
-// A backup: files are read in blocks of eight megabytes, each checksummed, sent on and held until it is acknowledged a
-// fifth of a second later. Every block is a new Buffer that outlives two scavenges and then waits for a full collection.
-// `--fixed` fills the same few blocks again.
+// A backup: files are read in blocks of eight megabytes, each checksummed, sent on and held until
+// it is acknowledged a fifth of a second later. Every block is a new Buffer that outlives two
+// scavenges and then waits for a full collection. `--fixed` fills the same few blocks again.
 const { createHash } = require('node:crypto')
 const { Readable, Writable } = require('node:stream')
 const { pipeline } = require('node:stream/promises')

@@ -1,8 +1,8 @@
 'use strict'
 
-// A service that signs scans, as in a published measurement: each is read into a Buffer of 50 MB of its own, in a container of
-// 300 MB, five a second. `--fixed` gives each back when it is signed: ArrayBuffer.prototype.transfer(0) where Node has it, else
-// by keeping one Buffer for all.
+// A service that signs scans, as in a published measurement: each is read into a Buffer of 50 MB of
+// its own, in a container of 300 MB, five a second. `--fixed` gives each back when it is signed:
+// ArrayBuffer.prototype.transfer(0) where Node has it, else by keeping one Buffer for all.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

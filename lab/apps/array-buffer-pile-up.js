@@ -1,7 +1,8 @@
 'use strict'
 
-// Uploads of ten megabytes, gathered with Buffer.concat and hashed: two copies of each wait for a garbage collection that
-// comes late, because the heap itself hardly grows. `--fixed` hashes chunk by chunk and keeps none.
+// Uploads of ten megabytes, gathered with Buffer.concat and hashed: two copies of each wait for a
+// garbage collection that comes late, because the heap itself hardly grows. `--fixed` hashes chunk
+// by chunk and keeps none.
 const http = require('node:http')
 const { createHash } = require('node:crypto')
 const { appRun } = require('../app-run')
@@ -23,4 +24,8 @@ const server = http.createServer(async (request, response) => {
   sendJson(response, { md5: hash.digest('hex') }, 201)
 })
 
-withLoad(server, run, { phases: [{ perSecond: 60 }], requests: [{ method: 'PUT', path: '/files/{key}', bodyBytes: 10 * 2 ** 20 }], inFlight: 12 })
+withLoad(server, run, {
+  phases: [{ perSecond: 60 }],
+  requests: [{ method: 'PUT', path: '/files/{key}', bodyBytes: 10 * 2 ** 20 }],
+  inFlight: 12
+})

@@ -1,7 +1,7 @@
 'use strict'
 
-// A protocol parser: frames are built with Buffer.from and concat, the token of each is kept as a slice until its session
-// ends minutes later. `--fixed` copies the token.
+// A protocol parser: frames are built with Buffer.from and concat, the token of each is kept as a
+// slice until its session ends minutes later. `--fixed` copies the token.
 const { Transform, Writable, Readable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -14,7 +14,9 @@ let next = 0
 
 async function * packets () {
   for (;;) {
-    for (let i = 0; i < 12; i++) yield Buffer.from(`token-${String(next++).padStart(10, '0')};${'payload '.repeat(400)}`)
+    for (let i = 0; i < 12; i++) {
+      yield Buffer.from(`token-${String(next++).padStart(10, '0')};${'payload '.repeat(400)}`)
+    }
     await wait(16 / run.rate)
   }
 }
@@ -27,4 +29,15 @@ const parser = new Transform({
     done(null, { length: packet.length })
   }
 })
-pipeline(Readable.from(packets()), parser, new Writable({ objectMode: true, write (_, __, done) { run.served(); done() } }), () => {})
+pipeline(
+  Readable.from(packets()),
+  parser,
+  new Writable({
+    objectMode: true,
+    write (_, __, done) {
+      run.served()
+      done()
+    }
+  }),
+  () => {}
+)

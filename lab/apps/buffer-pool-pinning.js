@@ -1,7 +1,8 @@
 'use strict'
 
-// A gateway that remembers the last 40,000 request ids to drop duplicates. An id is a slice of the message, and the message
-// was cut from Node's Buffer pool: sixteen bytes keep eight kilobytes or more. `--fixed` copies the id out.
+// A gateway that remembers the last 40,000 request ids to drop duplicates. An id is a slice of the
+// message, and the message was cut from Node's Buffer pool: sixteen bytes keep eight kilobytes or
+// more. `--fixed` copies the id out.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
@@ -31,4 +32,7 @@ function own (part) {
   return copy
 }
 
-withLoad(server, run, { phases: [{ perSecond: 80 }], requests: [{ method: 'POST', path: '/messages', body: '{"items":[{key},2,3]}' }] })
+withLoad(server, run, {
+  phases: [{ perSecond: 80 }],
+  requests: [{ method: 'POST', path: '/messages', body: '{"items":[{key},2,3]}' }]
+})

@@ -1,7 +1,8 @@
 'use strict'
 
-// A JSON API that was started with --max-old-space-size=1024 in a container of 512 MB, as it ran on the machine before.
-// V8 sees no need to collect until the kernel ends it. The app itself is in order.
+// A JSON API that was started with --max-old-space-size=1024 in a container of 512 MB, as it ran on
+// the machine before. V8 sees no need to collect until the kernel ends it. The app itself is in
+// order.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
@@ -11,9 +12,19 @@ const { sendJson } = require('../json')
 const recent = []
 let count = 0
 const server = http.createServer((request, response) => {
-  const order = { id: count, lines: Array.from({ length: 30 }, (_, i) => ({ sku: `sku-${i}`, cents: i * 100, note: `order ${count} line ${i}` })) }
+  const order = {
+    id: count,
+    lines: Array.from({ length: 30 }, (_, i) => ({
+      sku: `sku-${i}`,
+      cents: i * 100,
+      note: `order ${count} line ${i}`
+    }))
+  }
   recent[count++ % 4000] = order
   sendJson(response, { id: order.id, lines: order.lines.slice(0, 5) })
 })
 
-withLoad(server, appRun({ figures: () => ({ recent: recent.length }) }), { phases: [{ perSecond: 250 }], requests: [{ method: 'GET', path: '/orders/{key}' }] })
+withLoad(server, appRun({ figures: () => ({ recent: recent.length }) }), {
+  phases: [{ perSecond: 250 }],
+  requests: [{ method: 'GET', path: '/orders/{key}' }]
+})

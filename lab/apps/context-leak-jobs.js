@@ -1,7 +1,7 @@
 'use strict'
 
-// A template renderer that caches the sandbox of every template version, and versions never end. `--fixed` renders all in
-// one sandbox.
+// A template renderer that caches the sandbox of every template version, and versions never end.
+// `--fixed` renders all in one sandbox.
 const vm = require('node:vm')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
@@ -15,7 +15,11 @@ function render (number) {
   const version = run.fixed ? 'all' : `template-${Math.floor(number / 8)}`
   let sandbox = sandboxes.get(version)
   if (!sandbox) sandboxes.set(version, sandbox = vm.createContext({ title: version, rows: [] }))
-  vm.runInContext(`rows = Array.from({ length: 400 }, (_, i) => ({ i, text: title + i })); rows.length + ${number % 50}`, sandbox)
+  vm.runInContext(
+    'rows = Array.from({ length: 400 }, (_, i) => ({ i, text: title + i })); rows.length + ' +
+      `${number % 50}`,
+    sandbox
+  )
 }
 
 withJobs(run, { perSecond: 30, job: render })

@@ -1,7 +1,8 @@
 'use strict'
 
-// A log pipeline with a filter script for each file it opens: the script runs in a context of its own, and the error it may
-// throw is kept for a report – and with it the context. `--fixed` keeps the message only.
+// A log pipeline with a filter script for each file it opens: the script runs in a context of its
+// own, and the error it may throw is kept for a report – and with it the context. `--fixed` keeps
+// the message only.
 const { Readable, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const vm = require('node:vm')
@@ -14,20 +15,27 @@ const script = new vm.Script('lines.filter(line => line.includes("late")); missi
 
 async function * files () {
   for (let number = 0; ; number++) {
-    yield Array.from({ length: 900 }, (_, i) => `file ${number} line ${i} ${i % 7 ? 'in time' : 'late'}`)
+    yield Array.from(
+      { length: 900 },
+      (_, i) => `file ${number} line ${i} ${i % 7 ? 'in time' : 'late'}`
+    )
     await wait(180 / run.rate)
   }
 }
 
-pipeline(Readable.from(files()), new Writable({
-  objectMode: true,
-  write (lines, _, done) {
-    try {
-      script.runInContext(vm.createContext({ lines }))
-    } catch (error) {
-      errors.push(run.fixed ? String(/** @type {Error} */ (error).message) : error)
+pipeline(
+  Readable.from(files()),
+  new Writable({
+    objectMode: true,
+    write (lines, _, done) {
+      try {
+        script.runInContext(vm.createContext({ lines }))
+      } catch (error) {
+        errors.push(run.fixed ? String(/** @type {Error} */ (error).message) : error)
+      }
+      run.served()
+      done()
     }
-    run.served()
-    done()
-  }
-}), () => {})
+  }),
+  () => {}
+)

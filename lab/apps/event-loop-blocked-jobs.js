@@ -1,7 +1,7 @@
 'use strict'
 
-// A deploy bot that asks a command for its status with execSync once a second: the process waits, uses no CPU, and answers
-// nobody meanwhile. `--fixed` asks without blocking.
+// A deploy bot that asks a command for its status with execSync once a second: the process waits,
+// uses no CPU, and answers nobody meanwhile. `--fixed` asks without blocking.
 const { execFile, execFileSync } = require('node:child_process')
 const { promisify } = require('node:util')
 const { appRun } = require('../app-run')
@@ -10,4 +10,9 @@ const { withJobs } = require('../with-jobs')
 const run = appRun({ work: 'checks' })
 const args = ['-c', 'sleep 0.35']
 
-withJobs(run, { perSecond: 1, job: async () => run.fixed ? promisify(execFile)('/bin/sh', args) : execFileSync('/bin/sh', args), atOnce: 4 })
+withJobs(run, {
+  perSecond: 1,
+  job: async () =>
+    run.fixed ? promisify(execFile)('/bin/sh', args) : execFileSync('/bin/sh', args),
+  atOnce: 4
+})

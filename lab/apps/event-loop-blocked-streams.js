@@ -1,7 +1,7 @@
 'use strict'
 
-// A validator in a stream: every five hundred lines one makes its regular expression backtrack for a while. `--fixed` uses
-// an expression that cannot.
+// A validator in a stream: every five hundred lines one makes its regular expression backtrack for
+// a while. `--fixed` uses an expression that cannot.
 const { Readable, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -14,7 +14,9 @@ let number = 0
 
 async function * lines () {
   for (;;) {
-    for (let i = 0; i < 10; i++) yield ++number % 500 === 0 ? `${'a'.repeat(26)}!` : `line ${number} is fine`
+    for (let i = 0; i < 10; i++) {
+      yield ++number % 500 === 0 ? `${'a'.repeat(26)}!` : `line ${number} is fine`
+    }
     await wait(20 / run.rate)
   }
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// A login service that derives keys with pbkdf2Sync: each login stops everything else for a quarter of a second. `--fixed`
-// derives in the thread pool.
+// A login service that derives keys with pbkdf2Sync: each login stops everything else for a quarter
+// of a second. `--fixed` derives in the thread pool.
 const http = require('node:http')
 const { pbkdf2, pbkdf2Sync } = require('node:crypto')
 const { promisify } = require('node:util')
@@ -21,4 +21,8 @@ const server = http.createServer(async (request, response) => {
 })
 
 const page = { method: 'GET', path: '/page' }
-withLoad(server, run, { phases: [{ perSecond: 20 }], requests: [{ method: 'GET', path: '/login' }, ...Array.from({ length: 9 }, () => page)], inFlight: 32 })
+withLoad(server, run, {
+  phases: [{ perSecond: 20 }],
+  requests: [{ method: 'GET', path: '/login' }, ...Array.from({ length: 9 }, () => page)],
+  inFlight: 32
+})

@@ -1,7 +1,8 @@
 'use strict'
 
-// A worker that every fifteen seconds loads a batch of records, works through it and drops it. The live heap grows
-// tenfold while a batch is held and comes back to the same floor after each: a saw, not a climb.
+// A worker that every fifteen seconds loads a batch of records, works through it and drops it. The
+// live heap grows tenfold while a batch is held and comes back to the same floor after each: a saw,
+// not a climb.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 
@@ -20,9 +21,14 @@ const run = appRun({ work: 'records', figures: () => ({ batches }) })
  * @returns {Row[]}
  */
 function page (from) {
-  const text = JSON.stringify(Array.from({ length: PAGE }, (_, i) => ({
-    id: from + i, customer: `customer ${(from + i) % 5000}`, amounts: Array.from({ length: 20 }, (_, n) => n + i / 7), note: `record ${from + i} of this batch`
-  })))
+  const text = JSON.stringify(
+    Array.from({ length: PAGE }, (_, i) => ({
+      id: from + i,
+      customer: `customer ${(from + i) % 5000}`,
+      amounts: Array.from({ length: 20 }, (_, n) => n + i / 7),
+      note: `record ${from + i} of this batch`
+    }))
+  )
   return JSON.parse(text)
 }
 
@@ -35,7 +41,12 @@ async function batch () {
   }
   /** @type {Map<string, number>} */
   const totals = new Map()
-  for (const { customer, amounts } of rows) totals.set(customer, (totals.get(customer) ?? 0) + amounts.reduce((sum, amount) => sum + amount))
+  for (const { customer, amounts } of rows) {
+    totals.set(
+      customer,
+      (totals.get(customer) ?? 0) + amounts.reduce((sum, amount) => sum + amount)
+    )
+  }
   run.served(rows.length)
   batches++
   return totals.size

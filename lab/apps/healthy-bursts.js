@@ -1,7 +1,7 @@
 'use strict'
 
-// A report API that is nearly idle, then for three seconds every fifteen everybody wants a report. Heap, collections
-// and event loop utilisation jump with each burst and fall back after it.
+// A report API that is nearly idle, then for three seconds every fifteen everybody wants a report.
+// Heap, collections and event loop utilisation jump with each burst and fall back after it.
 const http = require('node:http')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -13,8 +13,15 @@ const { sendJson } = require('../json')
 const REGIONS = 12
 const DATABASE_MS = 30
 
-const sales = Array.from({ length: REGIONS }, () => JSON.stringify(Array.from({ length: 800 }, (_, i) => (
-  { product: `product-${i % 60}`, day: i % 31, cents: [i * 13 % 9900, i % 100] }))))
+const sales = Array.from({ length: REGIONS }, () =>
+  JSON.stringify(
+    Array.from({ length: 800 }, (_, i) => ({
+      product: `product-${i % 60}`,
+      day: i % 31,
+      cents: [(i * 13) % 9900, i % 100]
+    }))
+  )
+)
 
 /** @param {number} region */
 async function report (region) {
@@ -28,7 +35,11 @@ async function report (region) {
     sum.count++
     sum.cents += net + tax
   }
-  return Object.entries(products).map(([product, { count, cents }]) => ({ product, count, mean: cents / count }))
+  return Object.entries(products).map(([product, { count, cents }]) => ({
+    product,
+    count,
+    mean: cents / count
+  }))
 }
 
 const run = appRun()

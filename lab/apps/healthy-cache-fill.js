@@ -1,13 +1,18 @@
 'use strict'
 
-// A read-through cache with a size limit. For the first half minute it fills and the live heap climbs like a leak;
-// then it is full, the oldest entry leaves for each new one, and the heap stays where it is.
+// A read-through cache with a size limit. For the first half minute it fills and the live heap
+// climbs like a leak; then it is full, the oldest entry leaves for each new one, and the heap stays
+// where it is.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
 const { sendJson } = require('../json')
 
-/** @typedef {{ id: string, title: string, paragraphs: string[], links: { to: string, text: string }[] }} Article */
+/**
+ * @typedef
+ *   {{ id: string, title: string, paragraphs: string[], links: { to: string, text: string }[] }}
+ *   Article
+ */
 
 const MOST_ARTICLES = 8000
 
@@ -25,8 +30,13 @@ function article (id) {
   const loaded = {
     id,
     title: `Article ${id}`,
-    paragraphs: Array.from({ length: 60 }, (_, i) => `Paragraph ${i} of article ${id}, with `.concat('words '.repeat(8)).toUpperCase()),
-    links: Array.from({ length: 20 }, (_, i) => ({ to: `/articles/${i}`, text: `See ${id}, part ${i}` }))
+    paragraphs: Array.from({ length: 60 }, (_, i) =>
+      `Paragraph ${i} of article ${id}, with `.concat('words '.repeat(8)).toUpperCase()
+    ),
+    links: Array.from({ length: 20 }, (_, i) => ({
+      to: `/articles/${i}`,
+      text: `See ${id}, part ${i}`
+    }))
   }
   cache.set(id, loaded)
   return loaded
@@ -40,4 +50,8 @@ const server = http.createServer((request, response) => {
   sendJson(response, { title, links: links.slice(0, 3) })
 })
 
-withLoad(server, run, { phases: [{ perSecond: 220 }], requests: [{ method: 'GET', path: '/articles/{key}' }], keys: 1_000_000 })
+withLoad(server, run, {
+  phases: [{ perSecond: 220 }],
+  requests: [{ method: 'GET', path: '/articles/{key}' }],
+  keys: 1_000_000
+})

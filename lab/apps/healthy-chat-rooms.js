@@ -1,7 +1,7 @@
 'use strict'
 
-// A chat server with four hundred connections that come within seconds and stay, and a message to all of them several times
-// a second. Many sockets, for good reason.
+// A chat server with four hundred connections that come within seconds and stay, and a message to
+// all of them several times a second. Many sockets, for good reason.
 const net = require('node:net')
 const { appRun } = require('../app-run')
 
@@ -23,7 +23,10 @@ server.listen(0, '127.0.0.1', () => {
   }, 25)
 })
 setInterval(() => {
-  const message = JSON.stringify({ at: Date.now(), words: Array.from({ length: 30 }, (_, i) => `word ${i}`) })
+  const message = JSON.stringify({
+    at: Date.now(),
+    words: Array.from({ length: 30 }, (_, i) => `word ${i}`)
+  })
   for (const member of members) member.write(message)
   run.served(members.size)
 }, 200)

@@ -1,14 +1,16 @@
 'use strict'
 
-// A service that talks to its backend through a keep-alive pool: it grows to its cap of ninety connections in the first
-// seconds and stays there.
+// A service that talks to its backend through a keep-alive pool: it grows to its cap of ninety
+// connections in the first seconds and stays there.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 
 const pool = new http.Agent({ keepAlive: true, maxSockets: 90, maxFreeSockets: 90 })
 const run = appRun({ work: 'calls' })
-const backend = http.createServer((request, response) => setTimeout(() => response.end('{"ok":true}'), 150 + Math.random() * 100))
+const backend = http.createServer((request, response) =>
+  setTimeout(() => response.end('{"ok":true}'), 150 + Math.random() * 100)
+)
 backend.keepAliveTimeout = 120_000
 
 backend.listen(0, '127.0.0.1', () => {
@@ -18,8 +20,15 @@ backend.listen(0, '127.0.0.1', () => {
   withJobs(run, {
     perSecond: 400,
     atOnce: 400,
-    job: (number) => number % 400 >= perSecond
-      ? undefined
-      : new Promise((resolve) => http.get({ port, agent: pool, path: '/', host: '127.0.0.1' }, (answer) => answer.resume().on('end', () => resolve(undefined))).on('error', () => resolve(undefined)))
+    job: number =>
+      number % 400 >= perSecond
+        ? undefined
+        : new Promise(resolve =>
+          http
+            .get({ port, agent: pool, path: '/', host: '127.0.0.1' }, answer =>
+              answer.resume().on('end', () => resolve(undefined))
+            )
+            .on('error', () => resolve(undefined))
+        )
   })
 })

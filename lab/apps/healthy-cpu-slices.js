@@ -1,7 +1,7 @@
 'use strict'
 
-// A pricing engine that is busy more than half of the time, in slices of fifteen milliseconds with a pause between them: the
-// loop is at work, and answers.
+// A pricing engine that is busy more than half of the time, in slices of fifteen milliseconds with
+// a pause between them: the loop is at work, and answers.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
@@ -13,9 +13,14 @@ let prices = 0
 
 function slice () {
   const ends = performance.now() + SLICE_MS
-  while (performance.now() < ends) for (let i = 0; i < 1000; i++) prices = (prices * 31 + i) % 1_000_003
+  while (performance.now() < ends) {
+    for (let i = 0; i < 1000; i++) prices = (prices * 31 + i) % 1_000_003
+  }
   setTimeout(slice, 10)
 }
 slice()
 const server = http.createServer((request, response) => sendJson(response, { price: prices }))
-withLoad(server, run, { phases: [{ perSecond: 30 }], requests: [{ method: 'GET', path: '/price/{key}' }] })
+withLoad(server, run, {
+  phases: [{ perSecond: 30 }],
+  requests: [{ method: 'GET', path: '/price/{key}' }]
+})

@@ -1,6 +1,7 @@
 'use strict'
 
-// A download service that compresses its answers and ends every stream: memory of zlib comes and goes with the clients.
+// A download service that compresses its answers and ends every stream: memory of zlib comes and
+// goes with the clients.
 const http = require('node:http')
 const { pipeline, Readable } = require('node:stream')
 const zlib = require('node:zlib')
@@ -9,7 +10,15 @@ const { withLoad } = require('../with-load')
 
 const lines = Array.from({ length: 1500 }, (_, i) => `line ${i} ${(i * 7919) % 1000}\n`)
 const server = http.createServer((request, response) => {
-  pipeline(Readable.from(lines.slice(0, 200 + Math.floor(Math.random() * 1200)), { objectMode: false }), zlib.createGzip({ level: 1 }), response, () => {})
+  pipeline(
+    Readable.from(lines.slice(0, 200 + Math.floor(Math.random() * 1200)), { objectMode: false }),
+    zlib.createGzip({ level: 1 }),
+    response,
+    () => {}
+  )
 })
 
-withLoad(server, appRun(), { phases: [{ perSecond: 25 }], requests: [{ method: 'GET', path: '/files/{key}' }] })
+withLoad(server, appRun(), {
+  phases: [{ perSecond: 25 }],
+  requests: [{ method: 'GET', path: '/files/{key}' }]
+})

@@ -1,7 +1,7 @@
 'use strict'
 
-// A recorder with a ring of eighty Buffers of a megabyte, made at the start and used again and again: external memory is
-// high, and constant.
+// A recorder with a ring of eighty Buffers of a megabyte, made at the start and used again and
+// again: external memory is high, and constant.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 
@@ -12,7 +12,11 @@ const run = appRun({ work: 'frames' })
 function record (number) {
   const frame = ring[number % ring.length]
   frame.fill(number % 255, 0, 2 ** 16)
-  return Array.from({ length: 200 }, (_, i) => ({ i, at: number, key: `frame ${number} mark ${i}` })).length
+  return Array.from({ length: 200 }, (_, i) => ({
+    i,
+    at: number,
+    key: `frame ${number} mark ${i}`
+  })).length
 }
 
 withJobs(run, { perSecond: 60, job: record })

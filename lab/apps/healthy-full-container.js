@@ -1,7 +1,8 @@
 'use strict'
 
-// A search node that was sized for its container: about 270 MB of packed postings in Buffers and an index of 120 MB on the
-// heap, all loaded at the start. RSS stands near the limit, and stands still.
+// A search node that was sized for its container: about 270 MB of packed postings in Buffers and an
+// index of 120 MB on the heap, all loaded at the start. RSS stands near the limit, and stands
+// still.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
@@ -11,12 +12,19 @@ const TERMS = 420_000
 const postings = Array.from({ length: 270 }, (_, i) => Buffer.allocUnsafeSlow(2 ** 20).fill(i))
 /** @type {{ term: string, at: number, of: number }[]} */
 const index = []
-for (let i = 0; i < TERMS; i++) index.push({ term: `term ${i % 90_000} of ${i}`, at: i % 270, of: (i * 64) % 2 ** 20 })
+for (let i = 0; i < TERMS; i++) {
+  index.push({ term: `term ${i % 90_000} of ${i}`, at: i % 270, of: (i * 64) % 2 ** 20 })
+}
 
 const server = http.createServer((request, response) => {
   const from = Math.floor(Math.random() * (TERMS - 60))
-  const hits = index.slice(from, from + 60).map(({ term, at, of }) => ({ term, byte: postings[at][of] }))
+  const hits = index
+    .slice(from, from + 60)
+    .map(({ term, at, of }) => ({ term, byte: postings[at][of] }))
   sendJson(response, hits.slice(0, 10))
 })
 
-withLoad(server, appRun(), { phases: [{ perSecond: 60 }], requests: [{ method: 'GET', path: '/search/{key}' }] })
+withLoad(server, appRun(), {
+  phases: [{ perSecond: 60 }],
+  requests: [{ method: 'GET', path: '/search/{key}' }]
+})

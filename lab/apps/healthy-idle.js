@@ -1,7 +1,7 @@
 'use strict'
 
-// A server nobody calls: one request every ten seconds, from its health check. Collections are so rare that little can
-// be said about its memory, and nothing is wrong with it.
+// A server nobody calls: one request every ten seconds, from its health check. Collections are so
+// rare that little can be said about its memory, and nothing is wrong with it.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
@@ -13,4 +13,7 @@ const server = http.createServer((request, response) => {
   sendJson(response, { status: 'ok', upSeconds: Math.round(process.uptime()) })
 })
 
-withLoad(server, run, { phases: [{ perSecond: 0.1 }], requests: [{ method: 'GET', path: '/health' }] })
+withLoad(server, run, {
+  phases: [{ perSecond: 0.1 }],
+  requests: [{ method: 'GET', path: '/health' }]
+})

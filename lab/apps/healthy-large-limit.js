@@ -1,7 +1,7 @@
 'use strict'
 
-// A small API on a large machine with a high heap limit: no full collection is needed for minutes, so used heap and RSS
-// drift upwards. It is garbage, and nobody is short of memory.
+// A small API on a large machine with a high heap limit: no full collection is needed for minutes,
+// so used heap and RSS drift upwards. It is garbage, and nobody is short of memory.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
@@ -11,10 +11,16 @@ const { sendJson } = require('../json')
 const sessions = new Map()
 const server = http.createServer((request, response) => {
   const id = `${Date.now()}-${Math.random()}`
-  const session = { id, steps: Array.from({ length: 12 }, (_, i) => ({ i, text: `step ${i} of ${id}` })) }
+  const session = {
+    id,
+    steps: Array.from({ length: 12 }, (_, i) => ({ i, text: `step ${i} of ${id}` }))
+  }
   sessions.set(id, session)
   if (sessions.size > 1500) sessions.delete(String(sessions.keys().next().value))
   sendJson(response, session)
 })
 
-withLoad(server, appRun({ figures: () => ({ sessions: sessions.size }) }), { phases: [{ perSecond: 100 }], requests: [{ method: 'GET', path: '/start/{key}' }] })
+withLoad(server, appRun({ figures: () => ({ sessions: sessions.size }) }), {
+  phases: [{ perSecond: 100 }],
+  requests: [{ method: 'GET', path: '/start/{key}' }]
+})

@@ -1,7 +1,7 @@
 'use strict'
 
-// A report export: every twenty seconds some thirty megabytes of rows are built in slices, sent away and dropped. Between the
-// reports there is light traffic.
+// A report export: every twenty seconds some thirty megabytes of rows are built in slices, sent
+// away and dropped. Between the reports there is light traffic.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 
@@ -12,7 +12,12 @@ async function reports () {
     /** @type {string[]} */
     const pages = []
     for (let page = 0; page < 120; page++) {
-      pages.push(Array.from({ length: 1500 }, (_, i) => `${report};${page};${i};${(i * 7919) % 1000};some text in a cell`).join('\n'))
+      pages.push(
+        Array.from(
+          { length: 1500 },
+          (_, i) => `${report};${page};${i};${(i * 7919) % 1000};some text in a cell`
+        ).join('\n')
+      )
       await wait(30)
     }
     let bytes = 0

@@ -1,7 +1,8 @@
 'use strict'
 
-// A chat relay with one compression stream for each open connection, as WebSocket permessage-deflate has. The streams'
-// windows live outside V8: about 150 MB that are neither heap nor Buffers, and all of it in use, all the time.
+// A chat relay with one compression stream for each open connection, as WebSocket
+// permessage-deflate has. The streams' windows live outside V8: about 150 MB that are neither heap
+// nor Buffers, and all of it in use, all the time.
 const zlib = require('node:zlib')
 const { appRun } = require('../app-run')
 
@@ -18,7 +19,10 @@ const history = []
 let turn = 0
 let sentBytes = 0
 
-const run = appRun({ work: 'messages', figures: () => ({ connections: connections.length, sentBytes }) })
+const run = appRun({
+  work: 'messages',
+  figures: () => ({ connections: connections.length, sentBytes })
+})
 
 function connect () {
   const stream = zlib.createDeflateRaw({ windowBits: 15, memLevel: 9, chunkSize: 1024 })
@@ -34,7 +38,11 @@ function connect () {
  * @returns {Message}
  */
 function message (length) {
-  return { from: `user ${turn}`, at: Date.now(), words: Array.from({ length }, () => Math.random().toString(36).slice(2, 13)) }
+  return {
+    from: `user ${turn}`,
+    at: Date.now(),
+    words: Array.from({ length }, () => Math.random().toString(36).slice(2, 13))
+  }
 }
 
 setInterval(() => {

@@ -1,7 +1,7 @@
 'use strict'
 
-// Morning traffic: load grows for forty seconds and then stays. Every chat request is held open for a second, so the
-// live heap grows with the number of people online, and stops when they do.
+// Morning traffic: load grows for forty seconds and then stays. Every chat request is held open for
+// a second, so the live heap grows with the number of people online, and stops when they do.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
@@ -16,9 +16,15 @@ const online = new Set()
 
 const run = appRun({ figures: () => ({ online: online.size }) })
 const server = http.createServer(async (request, response) => {
-  if (request.method !== 'POST' || request.url !== '/messages') return sendJson(response, { error: 'not found' }, 404)
+  if (request.method !== 'POST' || request.url !== '/messages') {
+    return sendJson(response, { error: 'not found' }, 404)
+  }
   const { room, text } = await readJson(request)
-  const waiting = { room, text, history: Array.from({ length: 350 }, (_, i) => ({ at: Date.now() - i, text: `${text} ${i}` })) }
+  const waiting = {
+    room,
+    text,
+    history: Array.from({ length: 350 }, (_, i) => ({ at: Date.now() - i, text: `${text} ${i}` }))
+  }
   online.add(waiting)
   setTimeout(() => {
     online.delete(waiting)
@@ -28,7 +34,9 @@ const server = http.createServer(async (request, response) => {
 
 withLoad(server, run, {
   phases: [{ seconds: 40, perSecond: 200, from: 0.1 }, { perSecond: 200 }],
-  requests: [{ method: 'POST', path: '/messages', body: '{"room":"room-{key}","text":"good morning"}' }],
+  requests: [
+    { method: 'POST', path: '/messages', body: '{"room":"room-{key}","text":"good morning"}' }
+  ],
   keys: 50,
   inFlight: 400
 })

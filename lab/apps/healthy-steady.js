@@ -1,7 +1,7 @@
 'use strict'
 
-// A small JSON API under steady load. The heap draws a saw: up with every request, down with every collection, and after
-// each major it is back on the same floor.
+// A small JSON API under steady load. The heap draws a saw: up with every request, down with every
+// collection, and after each major it is back on the same floor.
 const http = require('node:http')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -13,8 +13,16 @@ const { readJson, sendJson } = require('../json')
 const SHELVES = 50
 const DATABASE_MS = 25
 
-const shelves = Array.from({ length: SHELVES }, (_, shelf) => JSON.stringify(Array.from({ length: 300 }, (_, i) => (
-  { id: shelf * 1000 + i, name: `part ${i} on shelf ${shelf}`, count: i % 50, sizes: [i % 7, i % 11] }))))
+const shelves = Array.from({ length: SHELVES }, (_, shelf) =>
+  JSON.stringify(
+    Array.from({ length: 300 }, (_, i) => ({
+      id: shelf * 1000 + i,
+      name: `part ${i} on shelf ${shelf}`,
+      count: i % 50,
+      sizes: [i % 7, i % 11]
+    }))
+  )
+)
 
 /** @param {number} shelf */
 async function partsOn (shelf) {
@@ -35,6 +43,9 @@ const server = http.createServer(async (request, response) => {
 
 withLoad(server, run, {
   phases: [{ perSecond: 250 }],
-  requests: [{ method: 'GET', path: '/shelves/{key}' }, { method: 'POST', path: '/shelves/{key}', body: '{"least":{key}}' }],
+  requests: [
+    { method: 'GET', path: '/shelves/{key}' },
+    { method: 'POST', path: '/shelves/{key}', body: '{"least":{key}}' }
+  ],
   keys: SHELVES
 })

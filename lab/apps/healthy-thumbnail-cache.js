@@ -1,7 +1,8 @@
 'use strict'
 
-// A bounded cache of thumbnails, two to four kilobytes each and all of it needed. They are cut from Node's Buffer pool and
-// fill its slabs: that slabs stay alive is right. It fills within half a minute, then the oldest make room.
+// A bounded cache of thumbnails, two to four kilobytes each and all of it needed. They are cut from
+// Node's Buffer pool and fill its slabs: that slabs stay alive is right. It fills within half a
+// minute, then the oldest make room.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
@@ -27,4 +28,8 @@ const server = http.createServer((request, response) => {
   response.end(pictures[0])
 })
 
-withLoad(server, run, { phases: [{ perSecond: 120 }], requests: [{ method: 'GET', path: '/thumbnails/{key}' }], keys: 12_000 })
+withLoad(server, run, {
+  phases: [{ perSecond: 120 }],
+  requests: [{ method: 'GET', path: '/thumbnails/{key}' }],
+  keys: 12_000
+})

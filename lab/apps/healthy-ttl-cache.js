@@ -1,7 +1,7 @@
 'use strict'
 
-// A cache whose entries expire after twelve seconds, under load that comes in waves. The live heap rises for a while,
-// then falls, then rises again: any short look at it can show a climb.
+// A cache whose entries expire after twelve seconds, under load that comes in waves. The live heap
+// rises for a while, then falls, then rises again: any short look at it can show a climb.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
@@ -9,7 +9,10 @@ const { sendJson } = require('../json')
 
 const TTL_MS = 12_000
 
-/** @typedef {{ value: { name: string, history: { day: number, cents: number }[] }, expires: number }} Entry */
+/**
+ * @typedef
+ *   {{ value: { name: string, history: { day: number, cents: number }[] }, expires: number }} Entry
+ */
 
 /** @type {Map<string, Entry>} in order of insertion, so the first is always the next to expire */
 const cache = new Map()
@@ -18,7 +21,10 @@ const cache = new Map()
 function quote (name) {
   const cached = cache.get(name)
   if (cached) return cached.value
-  const value = { name, history: Array.from({ length: 300 }, (_, day) => ({ day, cents: Math.random() * 10_000 })) }
+  const value = {
+    name,
+    history: Array.from({ length: 300 }, (_, day) => ({ day, cents: Math.random() * 10_000 }))
+  }
   cache.set(name, { value, expires: performance.now() + TTL_MS })
   return value
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// A service that takes files of two megabytes, hashes each and lets go of it at once. Buffers outside the heap come and
-// go by the dozen a second, and full collections with them; none is kept.
+// A service that takes files of two megabytes, hashes each and lets go of it at once. Buffers
+// outside the heap come and go by the dozen a second, and full collections with them; none is kept.
 const http = require('node:http')
 const { createHash } = require('node:crypto')
 const { appRun } = require('../app-run')
@@ -15,7 +15,14 @@ const server = http.createServer(async (request, response) => {
   const chunks = []
   for await (const chunk of request) chunks.push(chunk)
   const file = Buffer.concat(chunks)
-  sendJson(response, { bytes: file.length, sha256: createHash('sha256').update(file).digest('hex') }, 201)
+  sendJson(
+    response,
+    { bytes: file.length, sha256: createHash('sha256').update(file).digest('hex') },
+    201
+  )
 })
 
-withLoad(server, run, { phases: [{ perSecond: 15 }], requests: [{ method: 'PUT', path: '/files/{key}', bodyBytes: 2 * 2 ** 20 }] })
+withLoad(server, run, {
+  phases: [{ perSecond: 15 }],
+  requests: [{ method: 'PUT', path: '/files/{key}', bodyBytes: 2 * 2 ** 20 }]
+})

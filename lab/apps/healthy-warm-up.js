@@ -1,7 +1,8 @@
 'use strict'
 
-// A site that compiles each page template on its first visit. For the first half minute heap and RSS grow with every
-// template that is met for the first time, ever slower; once all are compiled they stay.
+// A site that compiles each page template on its first visit. For the first half minute heap and
+// RSS grow with every template that is met for the first time, ever slower; once all are compiled
+// they stay.
 const http = require('node:http')
 const vm = require('node:vm')
 const { appRun } = require('../app-run')
@@ -9,7 +10,10 @@ const { withLoad } = require('../with-load')
 
 const TEMPLATES = 1500
 
-/** @typedef {{ render: (values: Record<string, string>) => string, labels: Record<string, string> }} Template */
+/**
+ * @typedef {{ render: (values: Record<string, string>) => string, labels: Record<string, string> }}
+ *   Template
+ */
 
 /** @type {Map<string, Template>} */
 const templates = new Map()
@@ -21,10 +25,17 @@ const templates = new Map()
 function template (name) {
   const known = templates.get(name)
   if (known) return known
-  const rows = Array.from({ length: 150 }, (_, i) => `'<p class="${name}-${i}">' + values.label${i % 8} + '</p>'`)
+  const rows = Array.from(
+    { length: 150 },
+    (_, i) => `'<p class="${name}-${i}">' + values.label${i % 8} + '</p>'`
+  )
   const compiled = {
-    render: vm.runInThisContext(`(function (values) { return ${rows.join('+')} })`, { filename: `${name}.html` }),
-    labels: Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`label${i}`, `${name} label ${i} `.repeat(60)]))
+    render: vm.runInThisContext(`(function (values) { return ${rows.join('+')} })`, {
+      filename: `${name}.html`
+    }),
+    labels: Object.fromEntries(
+      Array.from({ length: 8 }, (_, i) => [`label${i}`, `${name} label ${i} `.repeat(60)])
+    )
   }
   templates.set(name, compiled)
   return compiled
@@ -38,4 +49,8 @@ const server = http.createServer((request, response) => {
   response.writeHead(200, { 'content-type': 'text/html' }).end(render(labels))
 })
 
-withLoad(server, run, { phases: [{ perSecond: 160 }], requests: [{ method: 'GET', path: '/pages/{key}' }], keys: TEMPLATES })
+withLoad(server, run, {
+  phases: [{ perSecond: 160 }],
+  requests: [{ method: 'GET', path: '/pages/{key}' }],
+  keys: TEMPLATES
+})

@@ -1,13 +1,15 @@
 'use strict'
 
-// An audio filter with one WebAssembly memory of 120 MB, made at the start and used all the time: it is neither heap nor
-// Buffer, and constant.
+// An audio filter with one WebAssembly memory of 120 MB, made at the start and used all the time:
+// it is neither heap nor Buffer, and constant.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 
 const PAGES = 1900 // of 64 KiB
 const { WebAssembly } = /** @type {any} */ (globalThis)
-const memory = new Uint8Array(new WebAssembly.Memory({ initial: PAGES, maximum: PAGES }).buffer).fill(1)
+const memory = new Uint8Array(
+  new WebAssembly.Memory({ initial: PAGES, maximum: PAGES }).buffer
+).fill(1)
 const run = appRun({ work: 'blocks' })
 
 /** @param {number} number */

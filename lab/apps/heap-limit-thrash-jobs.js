@@ -1,7 +1,7 @@
 'use strict'
 
-// A matcher that holds its reference list in memory, most of the heap limit, and compares jobs with it. What the jobs
-// allocate has no room: full collections come one after the other.
+// A matcher that holds its reference list in memory, most of the heap limit, and compares jobs with
+// it. What the jobs allocate has no room: full collections come one after the other.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
@@ -16,7 +16,12 @@ const recent = []
 
 /** @param {number} number */
 async function match (number) {
-  const candidates = Array.from({ length: 1200 }, (_, i) => ({ number, i, score: (number * 31 + i) % 997, reference: references[(number * i) % references.length] }))
+  const candidates = Array.from({ length: 1200 }, (_, i) => ({
+    number,
+    i,
+    score: (number * 31 + i) % 997,
+    reference: references[(number * i) % references.length]
+  }))
   candidates.sort((a, b) => b.score - a.score)
   await wait(60) // where the answer goes
   recent[number % 20] = candidates.slice(0, 300)

@@ -1,7 +1,7 @@
 'use strict'
 
-// A worker thread that was given a heap of 192 MB and holds nearly as much: it spends its time collecting, while the main
-// thread has nothing to do. `--fixed` gives it four times as much.
+// A worker thread that was given a heap of 192 MB and holds nearly as much: it spends its time
+// collecting, while the main thread has nothing to do. `--fixed` gives it four times as much.
 const { Worker, isMainThread, parentPort } = require('node:worker_threads')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
@@ -11,9 +11,14 @@ const HELD_OF_MB = 192
 
 if (isMainThread) {
   const run = appRun({ work: 'jobs' })
-  const worker = new Worker(__filename, { resourceLimits: { maxOldGenerationSizeMb: run.fixed ? 4 * HELD_OF_MB : HELD_OF_MB } })
+  const worker = new Worker(__filename, {
+    resourceLimits: { maxOldGenerationSizeMb: run.fixed ? 4 * HELD_OF_MB : HELD_OF_MB }
+  })
   worker.unref()
-  /** @type {(() => void)[]} a job is done when the worker says so: what waits in its queue is bounded */
+  /**
+   * @type {(() => void)[]} a job is done when the worker says so: what waits in its queue is
+   *   bounded
+   */
   const waiting = []
   worker.on('message', () => waiting.shift()?.())
   withJobs(run, {
@@ -28,7 +33,11 @@ if (isMainThread) {
   /** @type {object[][]} long enough alive to leave the new space */
   const recent = []
   parentPort?.on('message', (number) => {
-    recent[number % 40] = Array.from({ length: 2000 }, (_, i) => ({ number, i, of: held[(number * i) % held.length] }))
+    recent[number % 40] = Array.from({ length: 2000 }, (_, i) => ({
+      number,
+      i,
+      of: held[(number * i) % held.length]
+    }))
     parentPort?.postMessage(number)
   })
 }

@@ -1,7 +1,8 @@
 'use strict'
 
-// A shop whose catalogue has outgrown the heap: it fills most of the limit, and each request allocates in what little is
-// left. V8 collects most of the time. Nothing leaks. More heap heals it.
+// A shop whose catalogue has outgrown the heap: it fills most of the limit, and each request
+// allocates in what little is left. V8 collects most of the time. Nothing leaks. More heap heals
+// it.
 const http = require('node:http')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -20,4 +21,8 @@ const server = http.createServer(async (request, response) => {
   sendJson(response, page.slice(0, 20))
 })
 
-withLoad(server, run, { phases: [{ perSecond: 330 }], requests: [{ method: 'GET', path: '/products/{key}' }], inFlight: 32 })
+withLoad(server, run, {
+  phases: [{ perSecond: 330 }],
+  requests: [{ method: 'GET', path: '/products/{key}' }],
+  inFlight: 32
+})

@@ -1,7 +1,7 @@
 'use strict'
 
-// A worker that has one large import after its start and then waits for work. What the import needed is free, but the heap
-// keeps it.
+// A worker that has one large import after its start and then waits for work. What the import
+// needed is free, but the heap keeps it.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 
@@ -12,7 +12,12 @@ async function importAll () {
   /** @type {object[][]} what is being imported, a window of it */
   const window = []
   for (let chunk = 0; performance.now() < ends; chunk++) {
-    window[chunk % 60] = Array.from({ length: 3000 }, (_, i) => ({ chunk, i, name: `row ${i} of ${chunk}`, cells: [i, chunk] }))
+    window[chunk % 60] = Array.from({ length: 3000 }, (_, i) => ({
+      chunk,
+      i,
+      name: `row ${i} of ${chunk}`,
+      cells: [i, chunk]
+    }))
     run.served(3000)
     await wait(8 / run.rate)
   }

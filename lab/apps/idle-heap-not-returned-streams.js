@@ -1,7 +1,7 @@
 'use strict'
 
-// A mirror that copies everything once after its start and then only listens for changes, which are rare. The copy made the
-// new space grow; nothing makes it shrink.
+// A mirror that copies everything once after its start and then only listens for changes, which are
+// rare. The copy made the new space grow; nothing makes it shrink.
 const { Readable, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -14,15 +14,26 @@ const window = []
 async function * records () {
   const ends = performance.now() + COPY_MS
   for (let number = 0; performance.now() < ends; number++) {
-    yield Array.from({ length: 3000 }, (_, i) => ({ number, i, key: `record ${i} of ${number}`, parts: [i, number] }))
+    yield Array.from({ length: 3000 }, (_, i) => ({
+      number,
+      i,
+      key: `record ${i} of ${number}`,
+      parts: [i, number]
+    }))
     await wait(8 / run.rate)
   }
 }
-pipeline(Readable.from(records()), new Writable({
-  objectMode: true,
-  write (rows, _, done) {
-    window[rows[0].number % 60] = rows
-    run.served(rows.length)
-    done()
+pipeline(
+  Readable.from(records()),
+  new Writable({
+    objectMode: true,
+    write (rows, _, done) {
+      window[rows[0].number % 60] = rows
+      run.served(rows.length)
+      done()
+    }
+  }),
+  () => {
+    window.length = 0
   }
-}), () => { window.length = 0 })
+)

@@ -1,7 +1,8 @@
 'use strict'
 
-// An API that is called hard after its start, as by a deploy's smoke test, and then hardly at all. The new space grew to its
-// limit in the burst and stays: with no garbage collection nothing is given back.
+// An API that is called hard after its start, as by a deploy's smoke test, and then hardly at all.
+// The new space grew to its limit in the burst and stays: with no garbage collection nothing is
+// given back.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
@@ -9,9 +10,17 @@ const { sendJson } = require('../json')
 
 const run = appRun()
 const server = http.createServer(async (request, response) => {
-  const rows = Array.from({ length: 1500 }, (_, i) => ({ i, text: `row ${i}`, cells: [i, i % 7, i % 11] }))
+  const rows = Array.from({ length: 1500 }, (_, i) => ({
+    i,
+    text: `row ${i}`,
+    cells: [i, i % 7, i % 11]
+  }))
   await new Promise((resolve) => setTimeout(resolve, 120))
   sendJson(response, rows.slice(0, 30))
 })
 
-withLoad(server, run, { phases: [{ perSecond: 400, seconds: 15 }, { perSecond: 0.1 }], requests: [{ method: 'GET', path: '/rows/{key}' }], inFlight: 400 })
+withLoad(server, run, {
+  phases: [{ perSecond: 400, seconds: 15 }, { perSecond: 0.1 }],
+  requests: [{ method: 'GET', path: '/rows/{key}' }],
+  inFlight: 400
+})

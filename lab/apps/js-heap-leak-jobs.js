@@ -1,6 +1,7 @@
 'use strict'
 
-// A job runner that keeps every result "for the dashboard" and never trims the list. `--fixed` keeps the last 500.
+// A job runner that keeps every result "for the dashboard" and never trims the list. `--fixed`
+// keeps the last 500.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 
@@ -11,7 +12,11 @@ const run = appRun({ work: 'jobs', figures: () => ({ results: results.length }) 
 
 /** @param {number} job */
 function work (job) {
-  const steps = Array.from({ length: 30 }, (_, i) => ({ name: `step ${i}`, ms: (job * 31 + i) % 250, note: `job ${job} step ${i} done` }))
+  const steps = Array.from({ length: 30 }, (_, i) => ({
+    name: `step ${i}`,
+    ms: (job * 31 + i) % 250,
+    note: `job ${job} step ${i} done`
+  }))
   steps.sort((a, b) => a.ms - b.ms)
   results.push({ job, steps })
   if (run.fixed && results.length > KEPT_WHEN_FIXED) results.shift()

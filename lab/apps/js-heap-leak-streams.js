@@ -1,19 +1,27 @@
 'use strict'
 
-// A ticker: each subscriber gets a stream of prices and adds a listener to the shared feed. When it leaves, its stream
-// ends, but the listener stays, and with it all that the closure holds. `--fixed` removes it.
+// A ticker: each subscriber gets a stream of prices and adds a listener to the shared feed. When it
+// leaves, its stream ends, but the listener stays, and with it all that the closure holds.
+// `--fixed` removes it.
 const { EventEmitter } = require('node:events')
 const { PassThrough } = require('node:stream')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 
 const feed = new EventEmitter()
-const run = appRun({ work: 'subscribers', figures: () => ({ listeners: feed.listenerCount('price') }) })
+const run = appRun({
+  work: 'subscribers',
+  figures: () => ({ listeners: feed.listenerCount('price') })
+})
 
 /** @param {number} number */
 async function subscribe (number) {
   const stream = new PassThrough({ objectMode: true })
-  const history = Array.from({ length: 200 }, (_, i) => ({ at: i, price: number + i, label: `${number}-${i}` }))
+  const history = Array.from({ length: 200 }, (_, i) => ({
+    at: i,
+    price: number + i,
+    label: `${number}-${i}`
+  }))
   let wanted = 3
   /** @param {number} price */
   const onPrice = (price) => {

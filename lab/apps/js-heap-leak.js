@@ -1,14 +1,18 @@
 'use strict'
 
-// A session API with a session map that never forgets: every login adds one, logout and expiry were never written.
-// The live heap grows by about 120 MB a minute until the heap size limit ends the process. `--rate 2` doubles that.
+// A session API with a session map that never forgets: every login adds one, logout and expiry were
+// never written. The live heap grows by about 120 MB a minute until the heap size limit ends the
+// process. `--rate 2` doubles that.
 const http = require('node:http')
 const { randomBytes } = require('node:crypto')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
 const { readJson, sendJson } = require('../json')
 
-/** @typedef {{ user: string, token: string, permissions: string[], visits: { path: string, at: number }[] }} Session */
+/**
+ * @typedef {{ user: string, token: string, permissions: string[], visits: { path: string, at:
+ *   number }[] }} Session
+ */
 
 /** @type {Map<string, Session>} */
 const sessions = new Map() // the leak: set() below, delete() nowhere
@@ -17,7 +21,10 @@ const sessions = new Map() // the leak: set() below, delete() nowhere
 function login (user) {
   const token = randomBytes(16).toString('hex')
   const permissions = Array.from({ length: 12 }, (_, i) => `${user}:project-${i}:read`)
-  const visits = Array.from({ length: 24 }, (_, i) => ({ path: `/projects/${i}/${user}`, at: Date.now() - i }))
+  const visits = Array.from({ length: 24 }, (_, i) => ({
+    path: `/projects/${i}/${user}`,
+    at: Date.now() - i
+  }))
   sessions.set(token, { user, token, permissions, visits })
   return { token, expiresSeconds: 3600 }
 }

@@ -1,7 +1,8 @@
 'use strict'
 
-// A job runner that gives each tenant's plugin a WebAssembly memory of its own and keeps them all. On most versions of
-// Node.js V8 counts them as external memory that is no Buffer. `--fixed` uses one memory for all.
+// A job runner that gives each tenant's plugin a WebAssembly memory of its own and keeps them all.
+// On most versions of Node.js V8 counts them as external memory that is no Buffer. `--fixed` uses
+// one memory for all.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 
@@ -13,7 +14,9 @@ const run = appRun({ work: 'jobs', figures: () => ({ memories: memories.length }
 
 /** @param {number} number */
 function plugin (number) {
-  if (!run.fixed || memories.length === 0) memories.push(new WebAssembly.Memory({ initial: PAGES, maximum: PAGES }))
+  if (!run.fixed || memories.length === 0) {
+    memories.push(new WebAssembly.Memory({ initial: PAGES, maximum: PAGES }))
+  }
   const memory = new Uint8Array(memories[memories.length - 1].buffer)
   memory.fill(number % 250)
   return Array.from({ length: 9000 }, (_, i) => ({ number, i, text: `result ${i}` })).length

@@ -1,14 +1,17 @@
 'use strict'
 
-// A download service that gzips its answers and forgets the stream when the client goes away half-way: it is never ended,
-// and a table of "transfers" still refers to it. Heap and Buffers stay small, zlib's memory grows. `--fixed` closes it.
+// A download service that gzips its answers and forgets the stream when the client goes away
+// half-way: it is never ended, and a table of "transfers" still refers to it. Heap and Buffers stay
+// small, zlib's memory grows. `--fixed` closes it.
 const http = require('node:http')
 const zlib = require('node:zlib')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
 const { sendJson } = require('../json')
 
-const page = Buffer.from(Array.from({ length: 3000 }, (_, i) => `line ${i} ${(i * 7919) % 1000}`).join('\n'))
+const page = Buffer.from(
+  Array.from({ length: 3000 }, (_, i) => `line ${i} ${(i * 7919) % 1000}`).join('\n')
+)
 /** @type {Map<number, zlib.Gzip>} */
 const transfers = new Map()
 let next = 0
@@ -29,4 +32,7 @@ const server = http.createServer((request, response) => {
   sendJson(response, { id, left: true })
 })
 
-withLoad(server, run, { phases: [{ perSecond: 120 }], requests: [{ method: 'GET', path: '/files/{key}' }] })
+withLoad(server, run, {
+  phases: [{ perSecond: 120 }],
+  requests: [{ method: 'GET', path: '/files/{key}' }]
+})

@@ -1,7 +1,8 @@
 'use strict'
 
-// A report worker on a large machine, started with --max-old-space-size=4096 and a large young generation: it keeps some
-// megabytes, and hundreds of megabytes of garbage wait for collections that are rare and long.
+// A report worker on a large machine, started with --max-old-space-size=4096 and a large young
+// generation: it keeps some megabytes, and hundreds of megabytes of garbage wait for collections
+// that are rare and long.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 
@@ -10,7 +11,12 @@ const reports = new Map()
 
 /** @param {number} number */
 function report (number) {
-  const rows = Array.from({ length: 2500 }, (_, i) => ({ number, i, text: `row ${i} of report ${number}`, cells: [i, i * 2, i * 3] }))
+  const rows = Array.from({ length: 2500 }, (_, i) => ({
+    number,
+    i,
+    text: `row ${i} of report ${number}`,
+    cells: [i, i * 2, i * 3]
+  }))
   rows.sort((a, b) => (a.i * 7919) % 997 - (b.i * 7919) % 997)
   reports.set(number, rows.slice(0, 60))
   reports.delete(number - 200)

@@ -1,7 +1,8 @@
 'use strict'
 
-// A small API that was given large numbers "to be safe": --max-semi-space-size=128 --max-old-space-size=3000 on a large
-// machine. What lives fits in some megabytes; the new space alone holds a quarter of a gigabyte.
+// A small API that was given large numbers "to be safe": --max-semi-space-size=128
+// --max-old-space-size=3000 on a large machine. What lives fits in some megabytes; the new space
+// alone holds a quarter of a gigabyte.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
@@ -11,9 +12,17 @@ const { sendJson } = require('../json')
 const recent = []
 let count = 0
 const server = http.createServer((request, response) => {
-  const rows = Array.from({ length: 1500 }, (_, i) => ({ i, count, name: `row ${i}`, parts: [i % 3, i % 5] }))
+  const rows = Array.from({ length: 1500 }, (_, i) => ({
+    i,
+    count,
+    name: `row ${i}`,
+    parts: [i % 3, i % 5]
+  }))
   recent[count++ % 300] = rows.slice(0, 100)
   sendJson(response, rows.slice(0, 20))
 })
 
-withLoad(server, appRun(), { phases: [{ perSecond: 300 }], requests: [{ method: 'GET', path: '/rows/{key}' }] })
+withLoad(server, appRun(), {
+  phases: [{ perSecond: 300 }],
+  requests: [{ method: 'GET', path: '/rows/{key}' }]
+})

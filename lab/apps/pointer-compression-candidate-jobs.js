@@ -1,7 +1,7 @@
 'use strict'
 
-// A scheduler with its plan in memory: half a million small tasks that point at their neighbours, their owner and their tags.
-// It is stable, and most of it is pointers.
+// A scheduler with its plan in memory: half a million small tasks that point at their neighbours,
+// their owner and their tags. It is stable, and most of it is pointers.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 
@@ -14,7 +14,12 @@ const plan = []
 for (let i = 0; i < TASKS; i++) {
   const before = plan[i - 1] ?? null
   /** @type {Task} */
-  const task = { before, owner: owners[i % 500], tags: [tags[i % 60], tags[i % 59], tags[i % 58]], after: [] }
+  const task = {
+    before,
+    owner: owners[i % 500],
+    tags: [tags[i % 60], tags[i % 59], tags[i % 58]],
+    after: []
+  }
   before?.after.push(task)
   plan.push(task)
 }
@@ -22,8 +27,17 @@ for (let i = 0; i < TASKS; i++) {
 /** @param {number} number */
 function next (number) {
   const due = []
-  for (let task = plan[(number * 7919) % TASKS], i = 0; task && i < 200; task = task.after[0], i++) due.push({ owner: task.owner, tags: task.tags.length })
+  for (
+    let task = plan[(number * 7919) % TASKS], i = 0;
+    task && i < 200;
+    task = task.after[0], i++
+  ) {
+    due.push({ owner: task.owner, tags: task.tags.length })
+  }
   return due
 }
 
-withJobs(appRun({ work: 'jobs', figures: () => ({ tasks: plan.length }) }), { perSecond: 80, job: next })
+withJobs(appRun({ work: 'jobs', figures: () => ({ tasks: plan.length }) }), {
+  perSecond: 80,
+  job: next
+})

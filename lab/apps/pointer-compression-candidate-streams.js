@@ -1,7 +1,7 @@
 'use strict'
 
-// An enricher with a dictionary of relations in memory, linked objects in their hundreds of thousands, that records stream
-// past. The dictionary is loaded once.
+// An enricher with a dictionary of relations in memory, linked objects in their hundreds of
+// thousands, that records stream past. The dictionary is loaded once.
 const { Readable, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -12,7 +12,11 @@ const ENTRIES = 1_400_000
 const dictionary = []
 for (let i = 0; i < ENTRIES; i++) {
   const of = dictionary[i >> 1] ?? null
-  dictionary.push({ of, also: [of, dictionary[i >> 3] ?? null, dictionary[i - 1] ?? null], rank: i % 100 })
+  dictionary.push({
+    of,
+    also: [of, dictionary[i >> 3] ?? null, dictionary[i - 1] ?? null],
+    rank: i % 100
+  })
 }
 
 const run = appRun({ work: 'records', figures: () => ({ entries: dictionary.length }) })

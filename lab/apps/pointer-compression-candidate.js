@@ -1,20 +1,30 @@
 'use strict'
 
-// A routing service with its road graph in memory: small objects that point at one another, some 200 MB of them, and stable.
-// Nothing is wrong; with pointers of four bytes it would take little more than half.
+// A routing service with its road graph in memory: small objects that point at one another, some
+// 200 MB of them, and stable. Nothing is wrong; with pointers of four bytes it would take little
+// more than half.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
 const { sendJson } = require('../json')
 
 const NODES = 900_000
-/** @typedef {{ id: number, left: Place | null, right: Place | null, up: Place | null, roads: (Place | null)[] }} Place */
+/**
+ * @typedef {{ id: number, left: Place | null, right: Place | null, up: Place | null, roads: (Place
+ *   | null)[] }} Place
+ */
 /** @type {Place[]} */
 const graph = []
 for (let id = 0; id < NODES; id++) {
   const left = graph[id >> 1] ?? null
   const right = graph[id >> 2] ?? null
-  graph.push({ id, left, right, up: graph[id - 1] ?? null, roads: [left, right, graph[id >> 3] ?? null] })
+  graph.push({
+    id,
+    left,
+    right,
+    up: graph[id - 1] ?? null,
+    roads: [left, right, graph[id >> 3] ?? null]
+  })
 }
 
 const server = http.createServer((request, response) => {
@@ -25,4 +35,7 @@ const server = http.createServer((request, response) => {
   sendJson(response, path)
 })
 
-withLoad(server, appRun(), { phases: [{ perSecond: 60 }], requests: [{ method: 'GET', path: '/routes/{key}' }] })
+withLoad(server, appRun(), {
+  phases: [{ perSecond: 60 }],
+  requests: [{ method: 'GET', path: '/routes/{key}' }]
+})

@@ -1,6 +1,7 @@
 'use strict'
 
-// A scheduler that starts a progress timer for each job and never clears it. `--fixed` clears it when the job is done.
+// A scheduler that starts a progress timer for each job and never clears it. `--fixed` clears it
+// when the job is done.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')

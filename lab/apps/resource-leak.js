@@ -1,7 +1,7 @@
 'use strict'
 
-// An API that opens a connection to its backend for each tenth request and forgets to end it: the answer is used, the socket
-// stays open. `--fixed` ends it.
+// An API that opens a connection to its backend for each tenth request and forgets to end it: the
+// answer is used, the socket stays open. `--fixed` ends it.
 const http = require('node:http')
 const net = require('node:net')
 const { appRun } = require('../app-run')
@@ -11,7 +11,12 @@ const { sendJson } = require('../json')
 /** @type {Set<net.Socket>} as a driver's registry would */
 const open = new Set()
 const run = appRun({ figures: () => ({ open: open.size }) })
-const backend = net.createServer((socket) => { socket.on('error', () => {}).on('data', () => socket.write('pong')).resume() })
+const backend = net.createServer(socket => {
+  socket
+    .on('error', () => {})
+    .on('data', () => socket.write('pong'))
+    .resume()
+})
 backend.listen(0, '127.0.0.1')
 let count = 0
 
@@ -28,4 +33,7 @@ const server = http.createServer((request, response) => {
   socket.write('ping')
 })
 
-withLoad(server, run, { phases: [{ perSecond: 60 }], requests: [{ method: 'GET', path: '/quotes/{key}' }] })
+withLoad(server, run, {
+  phases: [{ perSecond: 60 }],
+  requests: [{ method: 'GET', path: '/quotes/{key}' }]
+})

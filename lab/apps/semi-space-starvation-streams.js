@@ -1,7 +1,8 @@
 'use strict'
 
-// An import: rows flow through object-mode streams that buffer some thousands of them while a slow lookup keeps up. They
-// live a little longer than scavenges come, so a semi-space of 1 MB promotes them all.
+// An import: rows flow through object-mode streams that buffer some thousands of them while a slow
+// lookup keeps up. They live a little longer than scavenges come, so a semi-space of 1 MB promotes
+// them all.
 const { Readable, Transform, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -14,7 +15,12 @@ let next = 0
 /** Chunks of rows as a database cursor gives them, at a steady pace. */
 async function * cursor () {
   for (;;) {
-    yield Array.from({ length: CHUNK_ROWS }, () => ({ id: next++, name: `row ${next}`, values: [next % 3, next % 5, next % 7], nested: { a: next, b: `b${next % 100}` } }))
+    yield Array.from({ length: CHUNK_ROWS }, () => ({
+      id: next++,
+      name: `row ${next}`,
+      values: [next % 3, next % 5, next % 7],
+      nested: { a: next, b: `b${next % 100}` }
+    }))
     await wait(1 / run.rate)
   }
 }
@@ -23,7 +29,10 @@ const lookup = new Transform({
   objectMode: true,
   highWaterMark: CHUNKS_BUFFERED,
   transform (rows, _, done) {
-    const joined = rows.map((/** @type {any} */ row) => ({ ...row, key: `${row.name}/${row.nested.b}` }))
+    const joined = rows.map((/** @type {any} */ row) => ({
+      ...row,
+      key: `${row.name}/${row.nested.b}`
+    }))
     setTimeout(done, 1, null, joined)
   }
 })

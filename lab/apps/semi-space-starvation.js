@@ -1,24 +1,36 @@
 'use strict'
 
-// A JSON API that reads order rows, waits for two "database" answers, joins them and sends the result. Nothing leaks.
-// With the 1 MB semi-space V8 picks in a 512 MB container, the rows of the requests in flight do not fit into new space:
-// scavenges promote them into old space just before they die there, and full mark-compacts must clean that up, many a
-// second. `--max-semi-space-size=16` lets them die young.
+// A JSON API that reads order rows, waits for two "database" answers, joins them and sends the
+// result. Nothing leaks. With the 1 MB semi-space V8 picks in a 512 MB container, the rows of the
+// requests in flight do not fit into new space: scavenges promote them into old space just before
+// they die there, and full mark-compacts must clean that up, many a second.
+// `--max-semi-space-size=16` lets them die young.
 const http = require('node:http')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
 const { sendJson } = require('../json')
 
-/** @typedef {{ id: number, sku: string, quantity: number, shelf: number[], size: number[], weight: { net: number, gross: number } }} Order */
+/**
+ * @typedef {{ id: number, sku: string, quantity: number, shelf: number[], size: number[], weight: {
+ *   net: number, gross: number } }} Order
+ */
 /** @typedef {{ sku: string, cents: number, currency: string }} Price */
 
 const CUSTOMERS = 100
 const ORDERS_EACH = 550
 const DATABASE_MS = 18
 
-const orderRows = Array.from({ length: CUSTOMERS }, (_, customer) => JSON.stringify(orders(customer)))
-const priceRows = JSON.stringify(Array.from({ length: ORDERS_EACH }, (_, i) => ({ sku: `sku-${i}`, cents: 100 + i * 7, currency: 'EUR' })))
+const orderRows = Array.from({ length: CUSTOMERS }, (_, customer) =>
+  JSON.stringify(orders(customer))
+)
+const priceRows = JSON.stringify(
+  Array.from({ length: ORDERS_EACH }, (_, i) => ({
+    sku: `sku-${i}`,
+    cents: 100 + i * 7,
+    currency: 'EUR'
+  }))
+)
 
 /**
  * @param {number} customer
@@ -50,16 +62,32 @@ async function invoice (customer) {
   const prices = /** @type {Price[]} */ (await query(priceRows))
   const [{ discount }] = /** @type {{ discount: number }[]} */ (await query('[{"discount":0.1}]'))
   const priceOf = new Map(prices.map((price) => [price.sku, price.cents]))
-  const lines = rows.map((row) => ({ order: row.id, sku: row.sku, shelf: row.shelf, cents: row.quantity * (priceOf.get(row.sku) ?? 0) * (1 - discount) }))
-  return { customer, cents: lines.reduce((sum, line) => sum + line.cents, 0), lines: lines.slice(0, 20) }
+  const lines = rows.map(row => ({
+    order: row.id,
+    sku: row.sku,
+    shelf: row.shelf,
+    cents: row.quantity * (priceOf.get(row.sku) ?? 0) * (1 - discount)
+  }))
+  return {
+    customer,
+    cents: lines.reduce((sum, line) => sum + line.cents, 0),
+    lines: lines.slice(0, 20)
+  }
 }
 
 const run = appRun()
 const server = http.createServer(async (request, response) => {
   const url = new URL(request.url ?? '/', 'http://localhost')
   const [, resource, customer] = url.pathname.split('/')
-  if (request.method !== 'GET' || resource !== 'invoices') return sendJson(response, { error: 'not found' }, 404)
+  if (request.method !== 'GET' || resource !== 'invoices') {
+    return sendJson(response, { error: 'not found' }, 404)
+  }
   sendJson(response, await invoice(Number(customer)))
 })
 
-withLoad(server, run, { phases: [{ perSecond: 600 }], requests: [{ method: 'GET', path: '/invoices/{key}' }], keys: CUSTOMERS, inFlight: 64 })
+withLoad(server, run, {
+  phases: [{ perSecond: 600 }],
+  requests: [{ method: 'GET', path: '/invoices/{key}' }],
+  keys: CUSTOMERS,
+  inFlight: 64
+})

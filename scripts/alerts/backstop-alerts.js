@@ -2,7 +2,10 @@
 
 const { asked, numberTemplate } = require('./rule')
 
-/** Growth is judged over so much of a floor; shorter, and a warm-up or a cache that fills looks like it. */
+/**
+ * Growth is judged over so much of a floor; shorter, and a warm-up or a cache that fills looks like
+ * it.
+ */
 const TREND_SECONDS = 3600
 /** So near, a limit is worth waking someone for. */
 const HORIZON_SECONDS = 4 * 3600
@@ -12,11 +15,16 @@ const DEATH_SECONDS = 600
 /** Ends that are no accident once are one when they repeat. */
 const LOOP = { seconds: 900, exits: 3 }
 /** The sentence about the last end of this name. */
-const LAST_EXIT = asked('memwatch_target_last_exit_timestamp_seconds{$}', '{{ . | first | label "text" }}', 'The exporter that knows why cannot be asked.')
+const LAST_EXIT = asked(
+  'memwatch_target_last_exit_timestamp_seconds{$}',
+  '{{ . | first | label "text" }}',
+  'The exporter that knows why cannot be asked.'
+)
 
 /**
- * Alerts on what was measured, which hold where no verdict is there: the diagnosis is not known yet, or the exporter is too old
- * for it. Of memory only floors are judged: what rises between two GCs and falls with the next says nothing.
+ * Alerts on what was measured, which hold where no verdict is there: the diagnosis is not known
+ * yet, or the exporter is too old for it. Of memory only floors are judged: what rises between two
+ * GCs and falls with the next says nothing.
  * @param {ReturnType<typeof import('./rule').ruleMaker>} maker
  */
 function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio, heapRatio } }) {
@@ -24,52 +32,135 @@ function backstopAlerts ({ matchers, rule, options: { graceSeconds, memoryRatio,
   const floor = `memwatch:rss_bytes:min15m${matchers()}`
   const limit = `memwatch_container_limit_bytes${matchers()}`
   return [
-    rule('MemwatchMemoryNearLimit', 'critical',
-      `${floor} > ${memoryRatio} * ${limit}\nand predict_linear(${floor}[1h], ${HORIZON_SECONDS}) > ${limit}\nand ${olderThan(graceSeconds + TREND_SECONDS)}`, {
+    rule(
+      'MemwatchMemoryNearLimit',
+      'critical',
+      `${floor} > ${memoryRatio} * ${limit}\nand predict_linear(${floor}[1h], ` +
+        `${HORIZON_SECONDS}) > ${limit}\nand ${olderThan(graceSeconds + TREND_SECONDS)}`,
+      {
         summary: 'The least memory that a process holds grows towards the limit of its container.',
-        description: '{{ $labels.target }} ({{ $labels.thread }}) will be killed for memory within hours, as it grows now. ' +
+        description:
+          '{{ $labels.target }} ({{ $labels.thread }}) will be killed for memory within hours, ' +
+            'as it grows now. ' +
           `Now: ${[
-            { text: 'RSS at least', expr: 'memwatch:rss_bytes:min15m{$}', format: /** @type {const} */ ('bytes') },
-            { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: /** @type {const} */ ('bytes') },
-            { text: 'growth', expr: 'deriv(memwatch:rss_bytes:min15m{$}[1h])', format: /** @type {const} */ ('bytesPerSecond') },
-            { text: 'time to the limit', expr: 'round((memwatch_container_limit_bytes{$} - memwatch:rss_bytes:min15m{$}) / (deriv(memwatch:rss_bytes:min15m{$}[1h]) > 0))', format: /** @type {const} */ ('duration') }
-          ].map(numberTemplate).join(', ')}.`,
-        fix: 'Roll the pods over before the limit, one at a time; the verdict of this process, where there is one, names the cause.'
-      }),
-    rule('MemwatchHeapNearLimit', 'critical',
-      `min_over_time(memwatch_live_heap_bytes${matchers()}[10m]) > ${heapRatio} * memwatch_heap_size_limit_bytes${matchers()}\nand ${olderThan(graceSeconds)}`, {
+            {
+              text: 'RSS at least',
+              expr: 'memwatch:rss_bytes:min15m{$}',
+              format: /** @type {const} */ ('bytes')
+            },
+            {
+              text: 'container limit',
+              expr: 'memwatch_container_limit_bytes{$}',
+              format: /** @type {const} */ ('bytes')
+            },
+            {
+              text: 'growth',
+              expr: 'deriv(memwatch:rss_bytes:min15m{$}[1h])',
+              format: /** @type {const} */ ('bytesPerSecond')
+            },
+            {
+              text: 'time to the limit',
+              expr: 'round((memwatch_container_limit_bytes{$} - memwatch:rss_bytes:min15m{$}) / ' +
+                '(deriv(memwatch:rss_bytes:min15m{$}[1h]) > 0))',
+              format: /** @type {const} */ ('duration')
+            }
+          ]
+            .map(numberTemplate)
+            .join(', ')}.`,
+        fix: 'Roll the pods over before the limit, one at a time; the verdict of this process, ' +
+          'where there is one, names the cause.'
+      }
+    ),
+    rule(
+      'MemwatchHeapNearLimit',
+      'critical',
+      `min_over_time(memwatch_live_heap_bytes${matchers()}[10m]) > ${heapRatio} * ` +
+        `memwatch_heap_size_limit_bytes${matchers()}\nand ${olderThan(graceSeconds)}`,
+      {
         summary: 'What lives on the JS heap nearly fills it.',
-        description: '{{ $labels.target }} ({{ $labels.thread }}) has little heap left: V8 will collect ever more often, and then abort. ' +
+        description:
+          '{{ $labels.target }} ({{ $labels.thread }}) has little heap left: V8 will collect ' +
+            'ever more often, and then abort. ' +
           `Now: ${[
-            { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: /** @type {const} */ ('bytes') },
-            { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: /** @type {const} */ ('bytes') },
-            { text: 'GC pauses', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: /** @type {const} */ ('ratio') }
-          ].map(numberTemplate).join(', ')}.`,
-        fix: 'NODE_OPTIONS="--max-old-space-size=…" with more, where the container has room for it; else find what is kept.'
-      }),
-    rule('MemwatchContainerOomKill', 'critical', `round(increase(memwatch_container_oom_kills_total${matchers()}[10m])) > 0`, {
-      summary: 'The kernel killed a process of this container for memory.',
-      description: 'In the container of {{ $labels.target }} the kernel killed {{ $value | humanize }} process(es) in ten minutes. ' +
-        `Now: ${[
-          { text: 'memory in use', expr: 'memwatch_container_working_set_bytes{$}', format: /** @type {const} */ ('bytes') },
-          { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: /** @type {const} */ ('bytes') }
-        ].map(numberTemplate).join(', ')}.`,
-      fix: 'Raise resources.limits.memory for now; the verdict of this process, where there is one, names the cause.'
-    }),
-    // The counter alone would miss the first death of a name that was never scraped before, the time alone one that another followed.
-    rule('MemwatchOutOfMemoryExit', 'critical',
-      `sum without (reason) (increase(memwatch_target_exits_total${matchers('reason=~"oom_kill|heap_oom"')}[${DEATH_SECONDS}s])) > 0\n` +
-      `or max without (reason, sure, text) (memwatch_target_last_exit_timestamp_seconds${matchers('reason=~"oom_kill|heap_oom"')}) > time() - ${DEATH_SECONDS}`, {
+            {
+              text: 'live heap',
+              expr: 'memwatch_live_heap_bytes{$}',
+              format: /** @type {const} */ ('bytes')
+            },
+            {
+              text: 'heap size limit',
+              expr: 'memwatch_heap_size_limit_bytes{$}',
+              format: /** @type {const} */ ('bytes')
+            },
+            {
+              text: 'GC pauses',
+              expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))',
+              format: /** @type {const} */ ('ratio')
+            }
+          ]
+            .map(numberTemplate)
+            .join(', ')}.`,
+        fix: 'NODE_OPTIONS="--max-old-space-size=…" with more, where the container has room for ' +
+          'it; else find what is kept.'
+      }
+    ),
+    rule(
+      'MemwatchContainerOomKill',
+      'critical',
+      `round(increase(memwatch_container_oom_kills_total${matchers()}[10m])) > 0`,
+      {
+        summary: 'The kernel killed a process of this container for memory.',
+        description:
+          'In the container of {{ $labels.target }} the kernel killed {{ $value | humanize }} ' +
+            'process(es) in ten minutes. ' +
+          `Now: ${[
+            {
+              text: 'memory in use',
+              expr: 'memwatch_container_working_set_bytes{$}',
+              format: /** @type {const} */ ('bytes')
+            },
+            {
+              text: 'container limit',
+              expr: 'memwatch_container_limit_bytes{$}',
+              format: /** @type {const} */ ('bytes')
+            }
+          ]
+            .map(numberTemplate)
+            .join(', ')}.`,
+        fix: 'Raise resources.limits.memory for now; the verdict of this process, where there ' +
+          'is one, names the cause.'
+      }
+    ),
+    // The counter alone would miss the first death of a name that was never scraped before, the
+    // time alone one that another followed.
+    rule(
+      'MemwatchOutOfMemoryExit',
+      'critical',
+      'sum without (reason) ' +
+        `(increase(memwatch_target_exits_total${matchers('reason=~"oom_kill|heap_oom"')}[${DEATH_SECONDS}s])) > 0\n` +
+        'or max without (reason, sure, text) ' +
+          `(memwatch_target_last_exit_timestamp_seconds${matchers('reason=~"oom_kill|heap_oom"')}) > time() - ${DEATH_SECONDS}`,
+      {
         summary: 'A Node.js process died for want of memory.',
-        description: `{{ $labels.target }} ({{ $labels.thread }}) ran out of memory and is gone. ${LAST_EXIT}`,
-        fix: 'memwatch last-death {{ $labels.target }} shows its last ten minutes and the verdict it had; raise the limit that it met for now.'
-      }),
-    rule('MemwatchProcessKeepsEnding', 'warning',
-      `round(sum without (reason) (increase(memwatch_target_exits_total${matchers('reason=~"crash|signal|hung|error"')}[${LOOP.seconds}s]))) >= ${LOOP.exits}`, {
+        description: '{{ $labels.target }} ({{ $labels.thread }}) ran out of memory and is ' +
+          `gone. ${LAST_EXIT}`,
+        fix: 'memwatch last-death {{ $labels.target }} shows its last ten minutes and the ' +
+          'verdict it had; raise the limit that it met for now.'
+      }
+    ),
+    rule(
+      'MemwatchProcessKeepsEnding',
+      'warning',
+      'round(sum without (reason) ' +
+        `(increase(memwatch_target_exits_total${matchers('reason=~"crash|signal|hung|error"')}[${LOOP.seconds}s]))) >= ${LOOP.exits}`,
+      {
         summary: 'A Node.js process ends again and again, and not for memory.',
-        description: `{{ $labels.target }} ({{ $labels.thread }}) ended {{ $value | humanize }} times in 15 minutes, and not of its own will. ${LAST_EXIT}`,
-        fix: 'Read the last lines of its log (kubectl logs --previous); memwatch last-death {{ $labels.target }} says how each ended.'
-      })
+        description: '{{ $labels.target }} ({{ $labels.thread }}) ended {{ $value | humanize }} ' +
+          `times in 15 minutes, and not of its own will. ${LAST_EXIT}`,
+        fix: 'Read the last lines of its log (kubectl logs --previous); memwatch last-death {{ ' +
+          '$labels.target }} says how each ended.'
+      }
+    )
   ]
 }
 

@@ -2,12 +2,19 @@
 
 const { asked, numberTemplate } = require('./rule')
 
-/** @typedef {Parameters<typeof numberTemplate>[0]} Shown a number in a description; `$` stands for the labels of the alert's thread */
+/**
+ * @typedef {Parameters<typeof numberTemplate>[0]} Shown a number in a description; `$` stands for
+ *   the labels of the alert's thread
+ */
 
 /** @type {Shown} */
 const LIVE_HEAP = { text: 'live heap', expr: 'memwatch_live_heap_bytes{$}', format: 'bytes' }
 /** @type {Shown} */
-const HEAP_LIMIT = { text: 'heap size limit', expr: 'memwatch_heap_size_limit_bytes{$}', format: 'bytes' }
+const HEAP_LIMIT = {
+  text: 'heap size limit',
+  expr: 'memwatch_heap_size_limit_bytes{$}',
+  format: 'bytes'
+}
 /** @type {Shown} */
 const HEAP = { text: 'heap', expr: 'memwatch_heap_committed_bytes{$}', format: 'bytes' }
 /** @type {Shown} */
@@ -15,28 +22,50 @@ const BUFFERS = { text: 'Buffers', expr: 'memwatch_array_buffers_bytes{$}', form
 /** @type {Shown} */
 const RSS = { text: 'RSS', expr: 'memwatch_rss_bytes{$}', format: 'bytes' }
 /** @type {Shown} */
-const CONTAINER_LIMIT = { text: 'container limit', expr: 'memwatch_container_limit_bytes{$}', format: 'bytes', missing: 'none' }
+const CONTAINER_LIMIT = {
+  text: 'container limit',
+  expr: 'memwatch_container_limit_bytes{$}',
+  format: 'bytes',
+  missing: 'none'
+}
 /** @type {Shown} */
-const GC_PAUSES = { text: 'GC pauses', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: 'ratio' }
+const GC_PAUSES = {
+  text: 'GC pauses',
+  expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))',
+  format: 'ratio'
+}
 
 /**
- * What an alert says beside its sentence, by diagnosis, asked while it fires.
- * RSS is known on the main thread only. Rates go back as far as a warning has waited: further, and a young process would seem
- * to do less than it does. A diagnosis that is not listed here shows RSS.
+ * What an alert says beside its sentence, by diagnosis, asked while it fires. RSS is known on the
+ * main thread only. Rates go back as far as a warning has waited: further, and a young process
+ * would seem to do less than it does. A diagnosis that is not listed here shows RSS.
  * @type {Record<string, Shown[]>}
  */
 const NUMBERS = {
   'js-heap-leak': [
     LIVE_HEAP,
     HEAP_LIMIT,
-    { text: 'growth', expr: 'memwatch_live_heap_growth_bytes_per_second{$}', format: 'bytesPerSecond' },
-    { text: 'time to the limit', expr: 'round((memwatch_heap_size_limit_bytes{$} - memwatch_live_heap_bytes{$}) / (memwatch_live_heap_growth_bytes_per_second{$} > 0))', format: 'duration' }
+    {
+      text: 'growth',
+      expr: 'memwatch_live_heap_growth_bytes_per_second{$}',
+      format: 'bytesPerSecond'
+    },
+    {
+      text: 'time to the limit',
+      expr: 'round((memwatch_heap_size_limit_bytes{$} - memwatch_live_heap_bytes{$}) / ' +
+        '(memwatch_live_heap_growth_bytes_per_second{$} > 0))',
+      format: 'duration'
+    }
   ],
   'heap-limit-thrash': [LIVE_HEAP, HEAP_LIMIT, GC_PAUSES],
   'semi-space-starvation': [
     { text: 'largest semi-space', expr: 'memwatch_semi_space_max_bytes{$}', format: 'bytes' },
     GC_PAUSES,
-    { text: 'scavenges', expr: 'sum(rate(memwatch_gc_pause_seconds_count{$,kind="minor"}[2m]))', format: 'perSecond' }
+    {
+      text: 'scavenges',
+      expr: 'sum(rate(memwatch_gc_pause_seconds_count{$,kind="minor"}[2m]))',
+      format: 'perSecond'
+    }
   ],
   'container-limit-mismatch': [HEAP_LIMIT, CONTAINER_LIMIT, RSS],
   'allocator-fragmentation': [
@@ -46,7 +75,11 @@ const NUMBERS = {
   ],
   'array-buffer-pile-up': [
     BUFFERS,
-    { text: 'GCs for their sake', expr: 'sum(rate(memwatch_gc_pause_seconds_count{$,cause="external"}[2m]))', format: 'perSecond' },
+    {
+      text: 'GCs for their sake',
+      expr: 'sum(rate(memwatch_gc_pause_seconds_count{$,cause="external"}[2m]))',
+      format: 'perSecond'
+    },
     RSS
   ],
   'buffer-pool-pinning': [BUFFERS, RSS],
@@ -54,11 +87,20 @@ const NUMBERS = {
     RSS,
     { text: 'growth', expr: 'deriv(memwatch_rss_bytes{$}[10m]) > 0', format: 'bytesPerSecond' },
     CONTAINER_LIMIT,
-    { text: 'time to the limit', expr: 'round((memwatch_container_limit_bytes{$} - memwatch_rss_bytes{$}) / (deriv(memwatch_rss_bytes{$}[10m]) > 0))', format: 'duration' }
+    {
+      text: 'time to the limit',
+      expr: 'round((memwatch_container_limit_bytes{$} - memwatch_rss_bytes{$}) / ' +
+        '(deriv(memwatch_rss_bytes{$}[10m]) > 0))',
+      format: 'duration'
+    }
   ],
   'context-leak': [LIVE_HEAP, HEAP_LIMIT],
   'event-loop-blocked': [
-    { text: 'loop active', expr: 'rate(memwatch_event_loop_active_seconds_total{$}[2m])', format: 'ratio' },
+    {
+      text: 'loop active',
+      expr: 'rate(memwatch_event_loop_active_seconds_total{$}[2m])',
+      format: 'ratio'
+    },
     { text: 'of it GC', expr: 'sum(rate(memwatch_gc_pause_seconds_sum{$}[2m]))', format: 'ratio' }
   ],
   'oversized-heap': [HEAP, LIVE_HEAP, RSS],
@@ -66,10 +108,19 @@ const NUMBERS = {
 }
 const OTHER_NUMBERS = [RSS]
 
-/** Since when it is sure, and what else it could have been; nothing where the exporter does not say. @param {string} id */
+/**
+ * Since when it is sure, and what else it could have been; nothing where the exporter does not say.
+ * @param {string} id
+ */
 const sureness = id =>
-  asked(`time() - memwatch_verdict_start_timestamp_seconds{$,diagnosis="${id}"}`, ' Confirmed for {{ . | first | value | humanizeDuration }}.') +
-  asked(`memwatch_verdict_info{$,diagnosis="${id}"}`, '{{ with . | first | label "ruled_out" }} Ruled out: {{ . }}.{{ end }}')
+  asked(
+    `time() - memwatch_verdict_start_timestamp_seconds{$,diagnosis="${id}"}`,
+    ' Confirmed for {{ . | first | value | humanizeDuration }}.'
+  ) +
+  asked(
+    `memwatch_verdict_info{$,diagnosis="${id}"}`,
+    '{{ with . | first | label "ruled_out" }} Ruled out: {{ . }}.{{ end }}'
+  )
 
 /**
  * Severity of the verdict, from what is at stake; without one the worst that its diagnosis can be.
@@ -81,33 +132,46 @@ const severityOfVerdict = worst =>
 /**
  * One alert for each diagnosis that calls someone.
  * @param {ReturnType<typeof import('./rule').ruleMaker>} maker
- * @param {readonly Pick<import('../../exporter/diagnoses/define-diagnosis').Diagnosis, 'id' | 'title' | 'severity' | 'runbook'>[]} diagnoses
+ * @param {readonly Pick<import('../../exporter/diagnoses/define-diagnosis').Diagnosis, 'id' |
+ *   'title' | 'severity' | 'runbook'>[]} diagnoses
  */
-const diagnosisAlerts = ({ matchers, rule }, diagnoses) => diagnoses.flatMap(({ id, title, severity, runbook }) => {
-  if (runbook === undefined) return [] // an opportunity calls nobody
-  // Aggregated `without`, so that namespace, pod and whatever else the scrape adds stay on the alert.
-  const confirmed = `max without (state) (memwatch_diagnosis${matchers(`diagnosis="${id}"`, 'state="confirmed"')}) == 1`
-  const info = `max without (runbook, ruled_out) (memwatch_verdict_info${matchers(`diagnosis="${id}"`)})`
-  const alert = rule(runbook, severity,
-    // Fix and severity travel as labels; without them the alert fires all the same. topk: two fixes
-    // at once must not stop the join.
-    [
-      `(${confirmed})`,
-      '  * ignoring (fix, severity) group_left (fix, severity)',
-      `  topk without (fix, severity) (1, ${info})`,
-      'or ignoring (fix, severity)',
-      `(${confirmed})`
-    ].join('\n'), {
-      summary: `${title}.`,
-      description: `{{ $labels.target }} ({{ $labels.thread }}): ${lowerFirst(title)}.${sureness(id)} ` +
-        `Now: ${(NUMBERS[id] ?? OTHER_NUMBERS).map(numberTemplate).join(', ')}. ` +
-        'The evidence: /api/v1/diagnoses of the exporter at {{ $labels.instance }}.' +
-        asked(`memwatch_suspect_info{$,diagnosis="${id}"}`, ' Suspects: {{ . | first | label "suspects" }}.') +
-        '{{ if $labels.fix }} Fix: {{ $labels.fix }}{{ end }}',
-      fix: '{{ if $labels.fix }}{{ $labels.fix }}{{ else }}see /api/v1/diagnoses{{ end }}'
-    })
-  return [{ ...alert, labels: { severity: severityOfVerdict(severity) } }]
-})
+const diagnosisAlerts = ({ matchers, rule }, diagnoses) =>
+  diagnoses.flatMap(({ id, title, severity, runbook }) => {
+    if (runbook === undefined) return [] // an opportunity calls nobody
+    // Aggregated `without`, so that namespace, pod and whatever else the scrape adds stay on the
+    // alert.
+    const confirmed = 'max without (state) ' +
+      `(memwatch_diagnosis${matchers(`diagnosis="${id}"`, 'state="confirmed"')}) == 1`
+    const info = 'max without (runbook, ruled_out) ' +
+      `(memwatch_verdict_info${matchers(`diagnosis="${id}"`)})`
+    const alert = rule(
+      runbook,
+      severity,
+      // Fix and severity travel as labels; without them the alert fires all the same. topk: two
+      // fixes at once must not stop the join.
+      [
+        `(${confirmed})`,
+        '  * ignoring (fix, severity) group_left (fix, severity)',
+        `  topk without (fix, severity) (1, ${info})`,
+        'or ignoring (fix, severity)',
+        `(${confirmed})`
+      ].join('\n'),
+      {
+        summary: `${title}.`,
+        description:
+          `{{ $labels.target }} ({{ $labels.thread }}): ${lowerFirst(title)}.${sureness(id)} ` +
+          `Now: ${(NUMBERS[id] ?? OTHER_NUMBERS).map(numberTemplate).join(', ')}. ` +
+          'The evidence: /api/v1/diagnoses of the exporter at {{ $labels.instance }}.' +
+          asked(
+            `memwatch_suspect_info{$,diagnosis="${id}"}`,
+            ' Suspects: {{ . | first | label "suspects" }}.'
+          ) +
+          '{{ if $labels.fix }} Fix: {{ $labels.fix }}{{ end }}',
+        fix: '{{ if $labels.fix }}{{ $labels.fix }}{{ else }}see /api/v1/diagnoses{{ end }}'
+      }
+    )
+    return [{ ...alert, labels: { severity: severityOfVerdict(severity) } }]
+  })
 
 /** Not of a name: JS heap, GC. @param {string} text */
 const lowerFirst = text => /^[A-Z][a-z ]/.test(text) ? text[0].toLowerCase() + text.slice(1) : text

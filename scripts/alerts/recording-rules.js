@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * Recording rules: the floors that alerts rest on, and what fleet dashboards would else compute over thousands of targets at
- * each refresh. Named level:metric:operation, as Prometheus recommends.
+ * Recording rules: the floors that alerts rest on, and what fleet dashboards would else compute
+ * over thousands of targets at each refresh. Named level:metric:operation, as Prometheus
+ * recommends.
  */
 const RECORDED = Object.freeze([
   { record: 'memwatch:rss_bytes:min15m', metric: 'memwatch_rss_bytes', expr: (/** @type {string} */ of) => `min_over_time(${of}[15m])` },
@@ -15,6 +16,7 @@ const RECORDED = Object.freeze([
 ])
 
 /** @param {ReturnType<typeof import('./rule').ruleMaker>} maker */
-const recordingRules = ({ matchers }) => RECORDED.map(({ record, metric, expr }) => ({ record, expr: expr(metric + matchers()) }))
+const recordingRules = ({ matchers }) =>
+  RECORDED.map(({ record, metric, expr }) => ({ record, expr: expr(metric + matchers()) }))
 
 module.exports = { recordingRules, RECORDED }

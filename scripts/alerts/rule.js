@@ -1,6 +1,9 @@
 'use strict'
 
-/** How long a finding must stand before it pages (critical) or makes a ticket (warning, info), in seconds. */
+/**
+ * How long a finding must stand before it pages (critical) or makes a ticket (warning, info), in
+ * seconds.
+ */
 const FOR_SECONDS = { critical: 60, warning: 120, info: 300 }
 
 /**
@@ -9,7 +12,8 @@ const FOR_SECONDS = { critical: 60, warning: 120, info: 300 }
  * @property {number} [forSeconds] instead of the defaults by severity
  * @property {number} [keepFiringForSeconds] how long an alert outlives a gap in its series
  * @property {number} [graceSeconds] a process younger than this is not held to thresholds
- * @property {number} [memoryRatio] share of the memory limit from which growth towards it is an alert
+ * @property {number} [memoryRatio] share of the memory limit from which growth towards it is an
+ *   alert
  * @property {number} [heapRatio] share of the heap size limit from which the live heap is an alert
  * @property {string} [selector] more label matchers, as in `namespace="shop"`
  * @property {string} [jobSelector] which scrape jobs are exporters of memwatch
@@ -29,12 +33,19 @@ const DEFAULTS = Object.freeze({
   dashboardBaseUrl: 'https://grafana.example.org'
 })
 
-/** @typedef {'critical' | 'warning' | 'info'} Severity by kubernetes-mixin's meaning: page, ticket, context */
+/**
+ * @typedef {'critical' | 'warning' | 'info'} Severity by kubernetes-mixin's meaning: page, ticket,
+ *   context
+ */
 
 /** Which dashboard says more, and about what. */
 const DASHBOARDS = {
-  process: '/d/memwatch-process?var-job={{ $labels.job | urlquery }}&var-instance={{ $labels.instance | urlquery }}&var-target={{ $labels.target | urlquery }}',
-  exporter: '/d/memwatch-exporter?var-job={{ $labels.job | urlquery }}&var-instance={{ $labels.instance | urlquery }}'
+  process:
+    '/d/memwatch-process?var-job={{ $labels.job | urlquery }}&var-instance={{ $labels.instance ' +
+      '| urlquery }}&var-target={{ $labels.target | urlquery }}',
+  exporter:
+    '/d/memwatch-exporter?var-job={{ $labels.job | urlquery }}&var-instance={{ $labels.instance ' +
+      '| urlquery }}'
 }
 
 /**
@@ -51,8 +62,11 @@ function ruleMaker (given) {
       return all && `{${all}}`
     },
     /**
-     * @param {string} alert @param {Severity} severity @param {string} expr
-     * @param {{ summary: string, description: string, fix: string }} annotations @param {keyof typeof DASHBOARDS} [dashboard]
+     * @param {string} alert
+     * @param {Severity} severity
+     * @param {string} expr
+     * @param {{ summary: string, description: string, fix: string }} annotations
+     * @param {keyof typeof DASHBOARDS} [dashboard]
      */
     rule: (alert, severity, expr, annotations, dashboard = 'process') => ({
       alert,
@@ -73,13 +87,21 @@ function ruleMaker (given) {
 const THREAD_LABELS = ['job', 'instance', 'target', 'thread']
 
 /**
- * A template that asks Prometheus when the alert is rendered, with `$` in the query for the labels of the alert's thread.
- * @param {string} query @param {string} then what is said of the answer, which is the dot @param {string} [otherwise]
+ * A template that asks Prometheus when the alert is rendered, with `$` in the query for the labels
+ * of the alert's thread.
+ * @param {string} query
+ * @param {string} then what is said of the answer, which is the dot
+ * @param {string} [otherwise]
  */
 function asked (query, then, otherwise) {
   // Numbered, so that every selector of the query is given the same labels.
-  const numbered = query.replaceAll('$', THREAD_LABELS.map((name, i) => `${name}=%[${i + 1}]q`).join(','))
-  return `{{ with printf "${numbered.replaceAll('"', '\\"')}" ${THREAD_LABELS.map(name => `$labels.${name}`).join(' ')} | query }}${then}${otherwise === undefined ? '' : `{{ else }}${otherwise}`}{{ end }}`
+  const numbered = query.replaceAll(
+    '$',
+    THREAD_LABELS.map((name, i) => `${name}=%[${i + 1}]q`).join(',')
+  )
+  return `{{ with printf "${numbered.replaceAll('"', '\\"')}" ` +
+    `${THREAD_LABELS.map(name => `$labels.${name}`).join(' ')} | query ` +
+      `}}${then}${otherwise === undefined ? '' : `{{ else }}${otherwise}`}{{ end }}`
 }
 
 /** Template pipelines by format. A ratio is of wall time. */
@@ -92,9 +114,11 @@ const FORMATS = {
 }
 
 /**
- * A number in a description: a word is in its place where there is none, so that a missing series never spoils the sentence.
+ * A number in a description: a word is in its place where there is none, so that a missing series
+ * never spoils the sentence.
  * @param {{ text: string, expr: string, format: keyof typeof FORMATS, missing?: string }} number
  */
-const numberTemplate = ({ text, expr, format, missing = 'unknown' }) => `${text} ${asked(expr, `{{ . | first | value | ${FORMATS[format]}`, missing)}`
+const numberTemplate = ({ text, expr, format, missing = 'unknown' }) =>
+  `${text} ${asked(expr, `{{ . | first | value | ${FORMATS[format]}`, missing)}`
 
 module.exports = { ruleMaker, asked, numberTemplate, DEFAULTS, FOR_SECONDS }

@@ -1,6 +1,9 @@
 'use strict'
 
-/** Dashboards by the name of their file in dashboards/. @type {Readonly<Record<string, () => object>>} */
+/**
+ * Dashboards by the name of their file in dashboards/.
+ * @type {Readonly<Record<string, () => object>>}
+ */
 const dashboards = Object.freeze({
   fleet: require('./fleet'),
   process: require('./process'),
@@ -9,16 +12,27 @@ const dashboards = Object.freeze({
 })
 
 /**
- * What a panel asks for, with Grafana's variables as they are when everything is chosen: as PromQL that Prometheus takes.
- * @param {string} expr @param {{ rateInterval?: string, target?: string }} [chosen]
+ * What a panel asks for, with Grafana's variables as they are when everything is chosen: as PromQL
+ * that Prometheus takes.
+ * @param {string} expr
+ * @param {{ rateInterval?: string, target?: string }} [chosen]
  */
 const filled = (expr, { rateInterval = '1m', target = '.+' } = {}) =>
-  expr.replaceAll('$__rate_interval', rateInterval).replaceAll('$target', target).replace(/\$\w+/g, '.+')
+  expr
+    .replaceAll('$__rate_interval', rateInterval)
+    .replaceAll('$target', target)
+    .replace(/\$\w+/g, '.+')
 
 /** Not every machine's kernel tells of these. */
-const NOT_EVERYWHERE = /memwatch_cpu_|memwatch_memory_pressure_|memwatch_exporter_memory_limit_bytes/
+const NOT_EVERYWHERE =
+  /memwatch_cpu_|memwatch_memory_pressure_|memwatch_exporter_memory_limit_bytes/
 
-/** Whether a panel may have nothing to show. @param {any} panel @param {string} expr of it */
-const mayBeEmpty = ({ fieldConfig }, expr) => fieldConfig.defaults.noValue !== undefined || NOT_EVERYWHERE.test(expr)
+/**
+ * Whether a panel may have nothing to show.
+ * @param {any} panel
+ * @param {string} expr of it
+ */
+const mayBeEmpty = ({ fieldConfig }, expr) =>
+  fieldConfig.defaults.noValue !== undefined || NOT_EVERYWHERE.test(expr)
 
 module.exports = { dashboards, filled, mayBeEmpty }

@@ -1,6 +1,18 @@
 'use strict'
 
-const { DatasourceVariableBuilder, QueryVariableBuilder, DashboardBuilder, RowBuilder, AnnotationQueryBuilder, DashboardLinkBuilder, ThresholdsConfigBuilder, ThresholdsMode, VariableRefresh, DashboardCursorSync, DashboardLinkType } = require('@grafana/grafana-foundation-sdk/dashboard')
+const {
+  DatasourceVariableBuilder,
+  QueryVariableBuilder,
+  DashboardBuilder,
+  RowBuilder,
+  AnnotationQueryBuilder,
+  DashboardLinkBuilder,
+  ThresholdsConfigBuilder,
+  ThresholdsMode,
+  VariableRefresh,
+  DashboardCursorSync,
+  DashboardLinkType
+} = require('@grafana/grafana-foundation-sdk/dashboard')
 const timeseries = require('@grafana/grafana-foundation-sdk/timeseries')
 const stat = require('@grafana/grafana-foundation-sdk/stat')
 const table = require('@grafana/grafana-foundation-sdk/table')
@@ -18,27 +30,62 @@ const SOURCE = Object.freeze({ type: 'prometheus', uid: '${datasource}' }) // es
  * @property {string} description what it shows, and what bad looks like
  * @property {string} unit of Grafana: bytes, percentunit, s, short, ops …
  * @property {[expr: string, legend?: string][]} queries
- * @property {[value: number | null, color: string][]} [thresholds] from which value on which colour; without it nothing is bad by its value
+ * @property {[value: number | null, color: string][]} [thresholds] from which value on which
+ *   colour; without it nothing is bad by its value
  * @property {number} [span] of 24 columns
  * @property {number} [height]
- * @property {string} [noValue] what is said where there is nothing: in a healthy process, many panels are empty
+ * @property {string} [noValue] what is said where there is nothing: in a healthy process, many
+ *   panels are empty
  */
 
-/** @param {string} expr @param {string} legend @param {number} i @param {boolean} instant */
+/**
+ * @param {string} expr
+ * @param {string} legend
+ * @param {number} i
+ * @param {boolean} instant
+ */
 function query (expr, legend, i, instant) {
-  const builder = new DataqueryBuilder().expr(expr).legendFormat(legend).refId(String.fromCharCode(65 + i)).datasource(SOURCE)
+  const builder = new DataqueryBuilder()
+    .expr(expr)
+    .legendFormat(legend)
+    .refId(String.fromCharCode(65 + i))
+    .datasource(SOURCE)
   return instant ? builder.instant().format(PromQueryFormat.Table) : builder.range()
 }
 
 /**
- * @template {{ title: any, description: any, datasource: any, unit: any, span: any, height: any, thresholds: any, withTarget: any, noValue: any }} Builder
- * @param {Builder} builder @param {PanelOptions} options @param {boolean} [instant]
+ * @template {{ title: any, description: any, datasource: any, unit: any, span: any, height: any,
+ *   thresholds: any, withTarget: any, noValue: any }} Builder
+ * @param {Builder} builder
+ * @param {PanelOptions} options
+ * @param {boolean} [instant]
  * @returns {Builder}
  */
-function withCommon (builder, { title, description, unit, queries, thresholds = [[null, 'text']], span = 12, height = 8, noValue }, instant = false) {
+function withCommon (
+  builder,
+  {
+    title,
+    description,
+    unit,
+    queries,
+    thresholds = [[null, 'text']],
+    span = 12,
+    height = 8,
+    noValue
+  },
+  instant = false
+) {
   const steps = thresholds.map(([value, color]) => ({ value, color }))
-  builder.title(title).description(description).datasource(SOURCE).unit(unit).span(span).height(height)
-    .thresholds(new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(/** @type {any} */ (steps)))
+  builder
+    .title(title)
+    .description(description)
+    .datasource(SOURCE)
+    .unit(unit)
+    .span(span)
+    .height(height)
+    .thresholds(
+      new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(/** @type {any} */ (steps))
+    )
   if (noValue) builder.noValue(noValue)
   queries.forEach(([expr, legend = ''], i) => builder.withTarget(query(expr, legend, i, instant)))
   return builder
@@ -46,34 +93,65 @@ function withCommon (builder, { title, description, unit, queries, thresholds = 
 
 /**
  * Lines over time.
- * @param {PanelOptions & { stacked?: boolean, limits?: string[], right?: { legend: string, unit: string }, most?: number }} options stacked: areas
- *   that add up; limits: legends of lines that are not part of the stack; right: a line with an axis of its own; most: of the axis
+ * @param {PanelOptions & { stacked?: boolean, limits?: string[], right?: { legend: string, unit:
+ *   string }, most?: number }} options stacked: areas that add up; limits: legends of lines that
+ *   are not part of the stack; right: a line with an axis of its own; most: of the axis
  */
 function lines ({ stacked = false, limits = [], right, most, ...options }) {
   const panel = withCommon(new timeseries.PanelBuilder(), options)
-    .lineWidth(1).fillOpacity(stacked ? 60 : 10).showPoints(common.VisibilityMode.Never).min(0)
-    .legend(new common.VizLegendOptionsBuilder().showLegend(true).displayMode(common.LegendDisplayMode.List).placement(common.LegendPlacement.Bottom))
-    .tooltip(new common.VizTooltipOptionsBuilder().mode(common.TooltipDisplayMode.Multi).sort(common.SortOrder.Descending))
+    .lineWidth(1)
+    .fillOpacity(stacked ? 60 : 10)
+    .showPoints(common.VisibilityMode.Never)
+    .min(0)
+    .legend(
+      new common.VizLegendOptionsBuilder()
+        .showLegend(true)
+        .displayMode(common.LegendDisplayMode.List)
+        .placement(common.LegendPlacement.Bottom)
+    )
+    .tooltip(
+      new common.VizTooltipOptionsBuilder()
+        .mode(common.TooltipDisplayMode.Multi)
+        .sort(common.SortOrder.Descending)
+    )
   if (most !== undefined) panel.max(most)
-  if (options.thresholds) panel.thresholdsStyle(new common.GraphThresholdsStyleConfigBuilder().mode(common.GraphThresholdsStyleMode.Dashed))
-  if (stacked) panel.stacking(new common.StackingConfigBuilder().mode(common.StackingMode.Normal).group('A'))
+  if (options.thresholds) {
+    panel.thresholdsStyle(
+      new common.GraphThresholdsStyleConfigBuilder().mode(common.GraphThresholdsStyleMode.Dashed)
+    )
+  }
+  if (stacked) {
+    panel.stacking(new common.StackingConfigBuilder().mode(common.StackingMode.Normal).group('A'))
+  }
   for (const limit of limits) {
     panel.overrideByName(limit, [
       { id: 'custom.stacking', value: { mode: 'none' } },
       { id: 'custom.fillOpacity', value: 0 },
       { id: 'custom.lineWidth', value: 2 },
-      { id: 'color', value: { mode: 'fixed', fixedColor: limit.startsWith('container') ? 'red' : 'orange' } }
+      {
+        id: 'color',
+        value: { mode: 'fixed', fixedColor: limit.startsWith('container') ? 'red' : 'orange' }
+      }
     ])
   }
-  if (right) panel.overrideByName(right.legend, [{ id: 'unit', value: right.unit }, { id: 'custom.axisPlacement', value: 'right' }, { id: 'custom.fillOpacity', value: 0 }])
+  if (right) {
+    panel.overrideByName(right.legend, [
+      { id: 'unit', value: right.unit },
+      { id: 'custom.axisPlacement', value: 'right' },
+      { id: 'custom.fillOpacity', value: 0 }
+    ])
+  }
   return panel
 }
 
 /** One number, with its past behind it. @param {PanelOptions} options */
-const number = options => withCommon(new stat.PanelBuilder(), { span: 4, height: 4, ...options })
-  .colorMode(options.thresholds ? common.BigValueColorMode.Background : common.BigValueColorMode.None)
-  .graphMode(common.BigValueGraphMode.Area)
-  .reduceOptions(new common.ReduceDataOptionsBuilder().calcs(['lastNotNull']))
+const number = options =>
+  withCommon(new stat.PanelBuilder(), { span: 4, height: 4, ...options })
+    .colorMode(
+      options.thresholds ? common.BigValueColorMode.Background : common.BigValueColorMode.None
+    )
+    .graphMode(common.BigValueGraphMode.Area)
+    .reduceOptions(new common.ReduceDataOptionsBuilder().calcs(['lastNotNull']))
 
 /** Bars, the longest first. @param {PanelOptions} options */
 const bars = options => withCommon(new bargauge.PanelBuilder(), options)
@@ -83,15 +161,24 @@ const bars = options => withCommon(new bargauge.PanelBuilder(), options)
 
 /**
  * Rows of labels, now.
- * @param {PanelOptions & { columns: string[], value?: string, widths?: Record<string, number> }} options columns: the labels that are shown, in this order;
+ * @param {PanelOptions & { columns: string[], value?: string, widths?: Record<string, number> }}
+ *   options columns: the labels that are shown, in this order;
  *   value: how the number is called, without it there is none; widths: of columns, in pixels
  */
 function list ({ columns, value, widths = {}, ...options }) {
   const shown = [...columns, ...(value ? ['Value'] : [])]
   const panel = withCommon(new table.PanelBuilder(), options, true)
     .withTransformation({ id: 'filterFieldsByName', options: { include: { names: shown } } })
-    .withTransformation({ id: 'organize', options: { indexByName: Object.fromEntries(shown.map((name, i) => [name, i])), renameByName: value ? { Value: value } : {} } })
-  for (const [name, width] of Object.entries(widths)) panel.overrideByName(name, [{ id: 'custom.width', value: width }])
+    .withTransformation({
+      id: 'organize',
+      options: {
+        indexByName: Object.fromEntries(shown.map((name, i) => [name, i])),
+        renameByName: value ? { Value: value } : {}
+      }
+    })
+  for (const [name, width] of Object.entries(widths)) {
+    panel.overrideByName(name, [{ id: 'custom.width', value: width }])
+  }
   return panel
 }
 
@@ -101,22 +188,62 @@ function list ({ columns, value, widths = {}, ...options }) {
  * @param {string} options.uid
  * @param {string} options.title
  * @param {string} options.description
- * @param {[name: string, query: string][]} options.variables each of a label's values, as Grafana asks for them
+ * @param {[name: string, query: string][]} options.variables each of a label's values, as Grafana
+ *   asks for them
  * @param {[title: string, panels: any[]][]} options.rows
- * @param {{ name: string, expr: string, color: string, title: string, text: string, valueIsTime?: boolean }[]} [options.annotations]
+ * @param {{ name: string, expr: string, color: string, title: string, text: string, valueIsTime?:
+ *   boolean }[]} [options.annotations]
  * @param {string} [options.from]
  */
-function dashboard ({ uid, title, description, variables, rows, annotations = [], from = 'now-1h' }) {
-  const builder = new DashboardBuilder(title).uid(uid).description(description).tags(['memwatch', 'nodejs'])
-    .readonly().refresh('30s').time({ from, to: 'now' }).timezone('browser').tooltip(DashboardCursorSync.Crosshair)
-    .link(new DashboardLinkBuilder('memwatch').type(DashboardLinkType.Dashboards).tags(['memwatch']).keepTime(true).asDropdown(true))
-    .withVariable(new DatasourceVariableBuilder('datasource').label('Data source').type('prometheus'))
+function dashboard ({
+  uid,
+  title,
+  description,
+  variables,
+  rows,
+  annotations = [],
+  from = 'now-1h'
+}) {
+  const builder = new DashboardBuilder(title)
+    .uid(uid)
+    .description(description)
+    .tags(['memwatch', 'nodejs'])
+    .readonly()
+    .refresh('30s')
+    .time({ from, to: 'now' })
+    .timezone('browser')
+    .tooltip(DashboardCursorSync.Crosshair)
+    .link(
+      new DashboardLinkBuilder('memwatch')
+        .type(DashboardLinkType.Dashboards)
+        .tags(['memwatch'])
+        .keepTime(true)
+        .asDropdown(true)
+    )
+    .withVariable(
+      new DatasourceVariableBuilder('datasource').label('Data source').type('prometheus')
+    )
   for (const [name, values] of variables) {
-    builder.withVariable(new QueryVariableBuilder(name).label(name[0].toUpperCase() + name.slice(1)).datasource(SOURCE).query(values)
-      .multi(true).includeAll(true).allValue('.+').refresh(VariableRefresh.OnTimeRangeChanged))
+    builder.withVariable(
+      new QueryVariableBuilder(name)
+        .label(name[0].toUpperCase() + name.slice(1))
+        .datasource(SOURCE)
+        .query(values)
+        .multi(true)
+        .includeAll(true)
+        .allValue('.+')
+        .refresh(VariableRefresh.OnTimeRangeChanged)
+    )
   }
   for (const { name, expr, color, title: head, text, valueIsTime } of annotations) {
-    const annotation = new AnnotationQueryBuilder().name(name).datasource(SOURCE).enable(true).iconColor(color).expr(expr).titleFormat(head).textFormat(text)
+    const annotation = new AnnotationQueryBuilder()
+      .name(name)
+      .datasource(SOURCE)
+      .enable(true)
+      .iconColor(color)
+      .expr(expr)
+      .titleFormat(head)
+      .textFormat(text)
     builder.annotation(valueIsTime ? annotation.useValueForTime(true) : annotation)
   }
   for (const [head, panels] of rows) {

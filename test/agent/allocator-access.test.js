@@ -73,7 +73,11 @@ describe('the books of glibc', () => {
 })
 
 describe('malloc is asked', () => {
-  /** @param {Parameters<typeof allocatorBooks>[0]['books']} books @param {number[]} times @param {number} [seconds] that a reading takes */
+  /**
+   * @param {Parameters<typeof allocatorBooks>[0]['books']} books
+   * @param {number[]} times
+   * @param {number} [seconds] that a reading takes
+   */
   const readings = (books, times, seconds = 0) => {
     let clock = 0
     const collector = allocatorBooks({ books }, { now: () => (clock += seconds) })
@@ -86,10 +90,22 @@ describe('malloc is asked', () => {
   const jemalloc = () => ({ allocator: /** @type {const} */ ('jemalloc'), allocatedBytes: 3, activeBytes: 4, residentBytes: 6, metadataBytes: 1 })
 
   it('at the moment of a look only', () => {
-    expect(readings(jemalloc, [0, 5, 10])).toEqual([{ in_use: 3, active: 4, metadata: 1 }, undefined, { in_use: 3, active: 4, metadata: 1 }])
+    expect(readings(jemalloc, [0, 5, 10])).toEqual([
+      { in_use: 3, active: 4, metadata: 1 },
+      undefined,
+      { in_use: 3, active: 4, metadata: 1 }
+    ])
   })
   it('more rarely where it is dear; the first time says nothing of that', () => {
-    expect(readings(jemalloc, [0, 10, 20, 30, 40, 50, 60], 0.02).map(Boolean)).toEqual([true, true, false, false, false, true, false])
+    expect(readings(jemalloc, [0, 10, 20, 30, 40, 50, 60], 0.02).map(Boolean)).toEqual([
+      true,
+      true,
+      false,
+      false,
+      false,
+      true,
+      false
+    ])
   })
   it('once, where it has no answer', () => {
     let asked = 0
@@ -99,12 +115,17 @@ describe('malloc is asked', () => {
 })
 
 describe('the addon', () => {
-  const sha256 = createHash('sha256').update(fs.readFileSync(path.join(ALLOCATOR, 'allocator.c'))).digest('hex')
-  it.each(['linux-x64', 'linux-arm64'])('%s was built from this source, and needs no library', name => {
-    const binary = fs.readFileSync(path.join(ALLOCATOR, 'prebuilt', `${name}.node`), 'latin1')
-    expect(binary).toContain(sha256)
-    expect(binary).not.toMatch(/libc\.|ld-linux|libpthread/)
-  })
+  const sha256 = createHash('sha256')
+    .update(fs.readFileSync(path.join(ALLOCATOR, 'allocator.c')))
+    .digest('hex')
+  it.each(['linux-x64', 'linux-arm64'])(
+    '%s was built from this source, and needs no library',
+    name => {
+      const binary = fs.readFileSync(path.join(ALLOCATOR, 'prebuilt', `${name}.node`), 'latin1')
+      expect(binary).toContain(sha256)
+      expect(binary).not.toMatch(/libc\.|ld-linux|libpthread/)
+    }
+  )
 
   const FREES = `
     const { books, trim } = require(${JSON.stringify(ALLOCATOR)})
@@ -125,15 +146,20 @@ describe('the addon', () => {
     })
   `
   const glibc = Boolean(/** @type {any} */ (process.report.getReport()).header.glibcVersionRuntime)
-  ;(glibc ? it.each : it.skip.each)(NODES.map(node => [versionOf(node), node]))('on Node %s counts what Buffers take and leave, and gives it back', (_, node) => {
-    const { allocator, before, held, after, trimmed, gave } = JSON.parse(execFileSync(node, ['--expose-gc', '-e', FREES], { encoding: 'utf8' }))
-    const taken = 2000 * 40_960
-    expect([allocator, trimmed]).toEqual(['glibc', true])
-    expect(held - before).toBeGreaterThan(taken)
-    expect(held - before).toBeLessThan(1.05 * taken)
-    expect(held - after).toBeGreaterThan(0.95 * taken)
-    expect(gave).toBeGreaterThan(0.8 * taken)
-  })
+  ;(glibc ? it.each : it.skip.each)(NODES.map(node => [versionOf(node), node]))(
+    'on Node %s counts what Buffers take and leave, and gives it back',
+    (_, node) => {
+      const { allocator, before, held, after, trimmed, gave } = JSON.parse(
+        execFileSync(node, ['--expose-gc', '-e', FREES], { encoding: 'utf8' })
+      )
+      const taken = 2000 * 40_960
+      expect([allocator, trimmed]).toEqual(['glibc', true])
+      expect(held - before).toBeGreaterThan(taken)
+      expect(held - before).toBeLessThan(1.05 * taken)
+      expect(held - after).toBeGreaterThan(0.95 * taken)
+      expect(gave).toBeGreaterThan(0.8 * taken)
+    }
+  )
 })
 
 describe('commands', () => {
@@ -150,16 +176,41 @@ describe('commands', () => {
     server.close()
     fs.rmSync(folder, { recursive: true })
   })
-  /** @param {object} [options] @param {{ clock?: number }} [time] */
-  const make = ({ address = { path: socket }, trim = () => true, tokenFile = undefined } = {}, time = {}) => {
+  /**
+   * @param {object} [options]
+   * @param {{ clock?: number }} [time]
+   */
+  const make = (
+    { address = { path: socket }, trim = () => true, tokenFile = undefined } = {},
+    time = {}
+  ) => {
     const said = { looks: 0 }
     const rss = [300, 200]
-    const { execute } = commands({ address, access: { trim }, tokenFile, look: () => { said.looks++ } }, { now: () => time.clock ?? 0, rss: () => (rss.shift() ?? 200) * MIB })
+    const { execute } = commands(
+      {
+        address,
+        access: { trim },
+        tokenFile,
+        look: () => {
+          said.looks++
+        }
+      },
+      { now: () => time.clock ?? 0, rss: () => (rss.shift() ?? 200) * MIB }
+    )
     const connection = { nonce: NONCE, sequence: 0 }
-    /** @param {string} text @returns {import('../../agent/frame').Answer | undefined} */
+    /**
+     * @param {string} text
+     * @returns {import('../../agent/frame').Answer | undefined}
+     */
     const asked = text => {
       let answer
-      execute(text, found => { answer = found }, connection)
+      execute(
+        text,
+        found => {
+          answer = found
+        },
+        connection
+      )
       return answer
     }
     return { obey: asked, said }
@@ -167,7 +218,13 @@ describe('commands', () => {
 
   it('a trim is preceded by a look, and says what it brought', () => {
     const { obey, said } = make()
-    expect(obey(line())).toEqual({ id: 'a', ok: true, blockedSeconds: 0, rssBeforeBytes: 300 * MIB, rssAfterBytes: 200 * MIB })
+    expect(obey(line())).toEqual({
+      id: 'a',
+      ok: true,
+      blockedSeconds: 0,
+      rssBeforeBytes: 300 * MIB,
+      rssAfterBytes: 200 * MIB
+    })
     expect(said.looks).toBe(1)
   })
   it('are carried out every ten seconds at most', () => {
@@ -177,9 +234,24 @@ describe('commands', () => {
     expect(answers).toEqual([true, false, true])
   })
   it.each([
-    ['unknown to it', line({ command: 'restart' }), {}, { id: 'a', ok: false, reason: 'unknown_command' }],
-    ['that malloc has no call for', line(), { trim: () => false }, { id: 'a', ok: false, reason: 'not_supported' }],
-    ['from a socket that is not there', line(), { address: { path: '/nowhere/exporter.sock' } }, { id: 'a', ok: false, reason: 'not_trusted' }],
+    [
+      'unknown to it',
+      line({ command: 'restart' }),
+      {},
+      { id: 'a', ok: false, reason: 'unknown_command' }
+    ],
+    [
+      'that malloc has no call for',
+      line(),
+      { trim: () => false },
+      { id: 'a', ok: false, reason: 'not_supported' }
+    ],
+    [
+      'from a socket that is not there',
+      line(),
+      { address: { path: '/nowhere/exporter.sock' } },
+      { id: 'a', ok: false, reason: 'not_trusted' }
+    ],
     ['of another version', line({ v: 2 }), {}, undefined],
     ['without an id', line({ id: undefined }), {}, undefined],
     ['that are none', '{"type":"frame"}', {}, undefined]
@@ -187,7 +259,14 @@ describe('commands', () => {
     expect(make(options).obey(text)).toEqual(answer)
   })
   describe('are obeyed', () => {
-    const asked = { id: 'a', command: 'trim', pid: process.pid, startedAtUnixMs: Math.round(performance.timeOrigin), nonce: NONCE, sequence: 1 }
+    const asked = {
+      id: 'a',
+      command: 'trim',
+      pid: process.pid,
+      startedAtUnixMs: Math.round(performance.timeOrigin),
+      nonce: NONCE,
+      sequence: 1
+    }
     const obeyed = (/** @type {object} */ options = {}, text = line()) => make(options).obey(text)?.ok
     it('from a socket whose folder is this user’s own', () => {
       expect(obeyed()).toBe(true)
@@ -216,12 +295,24 @@ describe('commands', () => {
       const time = { clock: 0 }
       const { obey } = make({}, time)
       const command = line({ command: 'none' })
-      const reasons = [[0, 0o700], [0.9, 0o777], [1, 0o777], [1.9, 0o700], [2, 0o700]].map(([seconds, mode]) => {
+      const reasons = [
+        [0, 0o700],
+        [0.9, 0o777],
+        [1, 0o777],
+        [1.9, 0o700],
+        [2, 0o700]
+      ].map(([seconds, mode]) => {
         time.clock = seconds
         fs.chmodSync(folder, mode)
         return obey(command)?.reason
       })
-      expect(reasons).toEqual(['unknown_command', 'unknown_command', 'not_trusted', 'not_trusted', 'unknown_command'])
+      expect(reasons).toEqual([
+        'unknown_command',
+        'unknown_command',
+        'not_trusted',
+        'not_trusted',
+        'unknown_command'
+      ])
     })
     it('with a token: wherever the socket lies, and only with the proof for this very command', () => {
       fs.chmodSync(folder, 0o777)
@@ -229,54 +320,80 @@ describe('commands', () => {
       fs.writeFileSync(options.tokenFile, 'secret\n')
       expect(obeyed(options)).toBe(false)
       expect(obeyed(options, line({ proof: proofOf('secret', asked) }))).toBe(true)
-      for (const wrong of [{ id: 'b' }, { command: 'look' }, { args: { kind: 'report' } }, { pid: 1 }, { startedAtUnixMs: 1 }, { nonce: '' }, { sequence: 2 }]) {
-        expect(obeyed(options, line({ proof: proofOf('secret', { ...asked, ...wrong }) }))).toBe(false)
+      for (const wrong of [
+        { id: 'b' },
+        { command: 'look' },
+        { args: { kind: 'report' } },
+        { pid: 1 },
+        { startedAtUnixMs: 1 },
+        { nonce: '' },
+        { sequence: 2 }
+      ]) {
+        expect(obeyed(options, line({ proof: proofOf('secret', { ...asked, ...wrong }) }))).toBe(
+          false
+        )
       }
       expect(obeyed(options, line({ proof: proofOf('other', asked) }))).toBe(false)
-      expect(obeyed({ tokenFile: path.join(folder, 'none') }, line({ proof: proofOf('secret', asked) }))).toBe(false)
+      expect(
+        obeyed({ tokenFile: path.join(folder, 'none') }, line({ proof: proofOf('secret', asked) }))
+      ).toBe(false)
     })
   })
 })
 
-describe.each(NODES.map(node => [versionOf(node), node]))('an agent on Node %s that may ask and trim', (_, node) => {
-  it.each(/** @type {const} */ (['unix', 'tcp']))('lets the app end as ever, over %s, and offers commands on a Unix socket only', async over => {
-    const collector = await startCollector({ over })
-    try {
-      const { ended } = spawnWatched({
-        node,
-        args: ['-e', "setTimeout(() => { process.exitCode = 7 }, 700); console.log('up')"],
-        socket: collector.address,
-        env: { MEMWATCH_INTERVAL_SECONDS: '0.1', MEMWATCH_ALLOCATOR_ACCESS: 'trim' }
-      })
-      expect(await ended).toMatchObject({ code: 7, signal: null, stdout: 'up\n', stderr: '' })
-      const [{ hello, frames, broken }] = collector.connections
-      expect(hello.allocatorAccess).toBe('addon')
-      expect(hello.commands).toEqual(over === 'unix' ? ['look', 'trim', 'capture'] : undefined)
-      expect(broken).toEqual([])
-      const { values } = frames.find(({ values }) => values.allocatorBytes)
-      expect(values.allocatorBytes.heap_in_use).toBeGreaterThan(MIB)
-    } finally {
-      await collector.stop()
-    }
-  })
+describe.each(NODES.map(node => [versionOf(node), node]))(
+  'an agent on Node %s that may ask and trim',
+  (_, node) => {
+    it.each(/** @type {const} */ (['unix', 'tcp']))(
+      'lets the app end as ever, over %s, and offers commands on a Unix socket only',
+      async over => {
+        const collector = await startCollector({ over })
+        try {
+          const { ended } = spawnWatched({
+            node,
+            args: ['-e', "setTimeout(() => { process.exitCode = 7 }, 700); console.log('up')"],
+            socket: collector.address,
+            env: { MEMWATCH_INTERVAL_SECONDS: '0.1', MEMWATCH_ALLOCATOR_ACCESS: 'trim' }
+          })
+          expect(await ended).toMatchObject({ code: 7, signal: null, stdout: 'up\n', stderr: '' })
+          const [{ hello, frames, broken }] = collector.connections
+          expect(hello.allocatorAccess).toBe('addon')
+          expect(hello.commands).toEqual(over === 'unix' ? ['look', 'trim', 'capture'] : undefined)
+          expect(broken).toEqual([])
+          const { values } = frames.find(({ values }) => values.allocatorBytes)
+          expect(values.allocatorBytes.heap_in_use).toBeGreaterThan(MIB)
+        } finally {
+          await collector.stop()
+        }
+      }
+    )
 
-  const hasFfi = execFileSync(node, ['-p', "process.allowedNodeEnvironmentFlags.has('--experimental-ffi')"], { encoding: 'utf8' }).trim() === 'true'
-  if (hasFfi) {
-    it('without the addon asks by node:ffi', () => {
-      const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-ffi-'))
-      try {
-        fs.cpSync(path.join(__dirname, '../../agent'), folder, { recursive: true })
-        const script = `
+    const hasFfi =
+      execFileSync(node, ['-p', "process.allowedNodeEnvironmentFlags.has('--experimental-ffi')"], {
+        encoding: 'utf8'
+      }).trim() === 'true'
+    if (hasFfi) {
+      it('without the addon asks by node:ffi', () => {
+        const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-ffi-'))
+        try {
+          fs.cpSync(path.join(__dirname, '../../agent'), folder, { recursive: true })
+          const script = `
           const { allocatorAccess } = require('./allocator-access')
           const { glibcBooks } = require('./collect/allocator-books')
           const { by, books, trim } = allocatorAccess()
           console.log(JSON.stringify([by, glibcBooks(books().mallocInfo).heap_in_use, trim()]))`
-        const [by, inUse, trimmed] = JSON.parse(execFileSync(node, ['--disable-warning=ExperimentalWarning', '-e', script], { cwd: folder, encoding: 'utf8' }))
-        expect([by, trimmed]).toEqual(['ffi', true])
-        expect(inUse).toBeGreaterThan(MIB)
-      } finally {
-        fs.rmSync(folder, { recursive: true })
-      }
-    })
+          const [by, inUse, trimmed] = JSON.parse(
+            execFileSync(node, ['--disable-warning=ExperimentalWarning', '-e', script], {
+              cwd: folder,
+              encoding: 'utf8'
+            })
+          )
+          expect([by, trimmed]).toEqual(['ffi', true])
+          expect(inUse).toBeGreaterThan(MIB)
+        } finally {
+          fs.rmSync(folder, { recursive: true })
+        }
+      })
+    }
   }
-})
+)

@@ -7,7 +7,10 @@ const { NODES, spawnBounded, versionOf } = require('../support/agent-collector')
 const PIECE_BYTES = 65_536
 
 describe('a snapshot’s stream', () => {
-  /** All is there at once, and that it was closed is never said: as Node has it before 20.19.5, 22.18 and 24.4. */
+  /**
+   * All is there at once, and that it was closed is never said: as Node has it before 20.19.5,
+   * 22.18 and 24.4.
+   */
   const stream = () => new Readable({
     read () {
       for (let i = 0; i < 10; i++) this.push(Buffer.alloc(PIECE_BYTES - 1, i))
@@ -20,7 +23,11 @@ describe('a snapshot’s stream', () => {
     const pieces = []
     for await (const piece of piecesOf(stream())) pieces.push(piece)
     expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThanOrEqual(PIECE_BYTES)
-    expect(Buffer.concat(pieces).equals(Buffer.concat(Array.from({ length: 10 }, (_, i) => Buffer.alloc(PIECE_BYTES - 1, i))))).toBe(true)
+    expect(
+      Buffer.concat(pieces).equals(
+        Buffer.concat(Array.from({ length: 10 }, (_, i) => Buffer.alloc(PIECE_BYTES - 1, i)))
+      )
+    ).toBe(true)
   })
   it('ends when nobody takes more', async () => {
     const left = stream()
@@ -33,7 +40,12 @@ describe('a snapshot’s stream', () => {
   })
 })
 
-/** What a program prints, as JSON. @param {string} node @param {string} code @returns {Promise<any>} */
+/**
+ * What a program prints, as JSON.
+ * @param {string} node
+ * @param {string} code
+ * @returns {Promise<any>}
+ */
 async function printed (node, code) {
   const { stdout, stderr } = await spawnBounded(node, ['-e', code], { cwd: __dirname }).ended
   expect(stderr).toBe('')
@@ -42,18 +54,23 @@ async function printed (node, code) {
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
   it('a snapshot is read to its end', async () => {
-    const { most, nodes } = await printed(node, `
+    const { most, nodes } = await printed(
+      node,
+      `
       const { piecesOf } = require('../../agent/capture/heap-snapshot')
       const pieces = []
       async function read () { for await (const piece of piecesOf(require('v8').getHeapSnapshot())) pieces.push(piece) }
       read().then(() => console.log(JSON.stringify({ most: Math.max(...pieces.map(({ length }) => length)), nodes: JSON.parse(Buffer.concat(pieces)).snapshot.node_count })))
-    `)
+    `
+    )
     expect(most).toBeLessThanOrEqual(PIECE_BYTES)
     expect(nodes).toBeGreaterThan(1000)
   })
 
   it('what a capture itself allocates is no part of a heap profile', async () => {
-    const readings = await printed(node, `
+    const readings = await printed(
+      node,
+      `
       const running = require('../../agent/capture/profilers').startHeapProfile({ intervalBytes: 512, collected: false })
       const bytes = node => node.selfSize + node.children.reduce((sum, child) => sum + bytes(child), 0)
       const kept = []
@@ -62,9 +79,11 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       keep()
       texts.push(running.stop())
       console.log(JSON.stringify(texts.map(JSON.parse).map(({ head, samples }) => ({ bytes: bytes(head), names: JSON.stringify(head).match(/keep|profilers\\.js/g), samples: samples.map(({ nodeId }) => nodeId), ids: JSON.stringify(head).match(/"id":\\d+/g).map(text => Number(text.slice(5))) }))))
-    `)
+    `
+    )
     const [first, last] = [readings[0], readings[19]]
-    expect(last.bytes).toBeLessThan(first.bytes + 8192) // a reading of nearly nothing takes a kilobyte or more each time
+    // a reading of nearly nothing takes a kilobyte or more each time
+    expect(last.bytes).toBeLessThan(first.bytes + 8192)
     expect(readings[20].names).toEqual(['keep'])
     expect(readings[20].bytes).toBeGreaterThan(last.bytes + 50_000)
     for (const { samples, ids } of readings) expect(ids).toEqual(expect.arrayContaining(samples))

@@ -11,7 +11,15 @@ const { readConfig } = require('../../agent/config')
 const { addressInHosts } = require('../../agent/lookup')
 const { fileDescriptors, kindOf } = require('../../agent/collect/file-descriptors')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
-const { NODES, versionOf, environment, startCollector, spawnBounded, spawnWatched, AGENT } = require('../support/agent-collector')
+const {
+  NODES,
+  versionOf,
+  environment,
+  startCollector,
+  spawnBounded,
+  spawnWatched,
+  AGENT
+} = require('../support/agent-collector')
 
 const MIB = 2 ** 20
 const GIB = 2 ** 30
@@ -24,7 +32,12 @@ const UNLIMITED_V1 = '9223372036854771712\n'
  * @param {number} [fallbackLimitBytes]
  */
 function readCgroup ({ cgroup: groups, mounts, files }, fallbackLimitBytes) {
-  const all = { '/proc/self/cgroup': groups, '/proc/self/mountinfo': mounts.map((mount, i) => `${30 + i} 25 0:${26 + i} ${mount}`).join('\n') + '\n', ...files }
+  const all = {
+    '/proc/self/cgroup': groups,
+    '/proc/self/mountinfo':
+      mounts.map((mount, i) => `${30 + i} 25 0:${26 + i} ${mount}`).join('\n') + '\n',
+    ...files
+  }
   const read = file => {
     if (!(file in all)) throw new Error(`ENOENT ${file}`)
     return all[file]
@@ -44,8 +57,12 @@ function readCgroup ({ cgroup: groups, mounts, files }, fallbackLimitBytes) {
 const V2_MOUNT = '/ /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate'
 const V1_MEMORY = '/ /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory'
 const V1_CPU = '/ /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct'
-/** @param {string} folder @param {Record<string, string>} files */
-const inFolder = (folder, files) => Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, text]))
+/**
+ * @param {string} folder
+ * @param {Record<string, string>} files
+ */
+const inFolder = (folder, files) =>
+  Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, text]))
 
 describe('the run queue', () => {
   /** The frames of these times that read it. @param {number[]} times seconds */
@@ -69,7 +86,10 @@ describe('the run queue', () => {
 describe('native addons', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-addons-'))
   afterAll(() => fs.rmSync(folder, { recursive: true }))
-  /** @param {string} name @param {string} [content] */
+  /**
+   * @param {string} name
+   * @param {string} [content]
+   */
   const file = (name, content) => {
     const at = path.join(folder, name)
     if (content !== undefined) fs.writeFileSync(at, content)
@@ -78,18 +98,23 @@ describe('native addons', () => {
   it('are told apart by what they import, wherever in the file it stands', () => {
     const filler = 'x'.repeat(65_533)
     const files = [
-      file('nan.node', `${filler}_ZN2v87Isolate10GetCurrentEv${filler}`), // the symbol lies across two pieces
+      // the symbol lies across two pieces
+      file('nan.node', `${filler}_ZN2v87Isolate10GetCurrentEv${filler}`),
       file('napi.node', `${filler}napi_create_object${filler}`),
       file('gone.node')
     ]
     const collector = addons()
-    const maps = files.map((name, i) => `7f000000${i}000-7f000000${i}fff r-xp 00000000 08:01 12${i} ${name}`).join('\n')
+    const maps = files
+      .map((name, i) => `7f000000${i}000-7f000000${i}fff r-xp 00000000 08:01 12${i} ${name}`)
+      .join('\n')
     const seen = {}
     for (let frame = 0; frame < 20; frame++) {
       collector.look(maps)
       collector.read(seen, { count: frame, nowSeconds: frame })
     }
-    expect(seen).toEqual({ addons: { 'v8/nan.node': 1, 'node_api/napi.node': 1, 'unread/gone.node': 1 } })
+    expect(seen).toEqual({
+      addons: { 'v8/nan.node': 1, 'node_api/napi.node': 1, 'unread/gone.node': 1 }
+    })
   })
   it('that are not there are an answer, too', () => {
     const collector = addons()
@@ -102,21 +127,26 @@ describe('native addons', () => {
 
 describe('cgroup', () => {
   it('version 2, in a container: limit, working set, events, pressure, quota', () => {
-    expect(readCgroup({
-      cgroup: '0::/\n',
-      mounts: [V2_MOUNT],
-      files: inFolder('/sys/fs/cgroup', {
-        'memory.max': `${512 * MIB}\n`,
-        'memory.high': `${400 * MIB}\n`,
-        'memory.current': `${300 * MIB}\n`,
-        'memory.stat': `anon 1\nfile 2\ninactive_anon 7\ninactive_file ${100 * MIB}\nworkingset_refault_file 3\n`,
-        'memory.events': 'low 0\nhigh 12\nmax 34\noom 5\noom_kill 2\noom_group_kill 0\n',
-        'memory.pressure': 'some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=250000\n',
-        'cpu.max': '150000 100000\n',
-        'cpu.stat': 'usage_usec 9\nnr_periods 100\nnr_throttled 7\nthrottled_usec 2500000\n',
-        'cpu.pressure': 'some avg10=0.00 avg60=0.00 avg300=0.00 total=3000000\n'
+    expect(
+      readCgroup({
+        cgroup: '0::/\n',
+        mounts: [V2_MOUNT],
+        files: inFolder('/sys/fs/cgroup', {
+          'memory.max': `${512 * MIB}\n`,
+          'memory.high': `${400 * MIB}\n`,
+          'memory.current': `${300 * MIB}\n`,
+          'memory.stat': 'anon 1\nfile 2\ninactive_anon 7\ninactive_file ' +
+            `${100 * MIB}\nworkingset_refault_file 3\n`,
+          'memory.events': 'low 0\nhigh 12\nmax 34\noom 5\noom_kill 2\noom_group_kill 0\n',
+          'memory.pressure':
+            'some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\nfull avg10=0.00 avg60=0.00 ' +
+              'avg300=0.00 total=250000\n',
+          'cpu.max': '150000 100000\n',
+          'cpu.stat': 'usage_usec 9\nnr_periods 100\nnr_throttled 7\nthrottled_usec 2500000\n',
+          'cpu.pressure': 'some avg10=0.00 avg60=0.00 avg300=0.00 total=3000000\n'
+        })
       })
-    })).toEqual({
+    ).toEqual({
       containerLimitBytes: 512 * MIB,
       containerHighBytes: 400 * MIB,
       containerUsageBytes: 300 * MIB,
@@ -136,22 +166,29 @@ describe('cgroup', () => {
   })
 
   it('version 1, container-style: the host’s path is not below the mount', () => {
-    expect(readCgroup({
-      cgroup: '5:memory:/docker/abc\n3:cpu,cpuacct:/docker/abc\n1:name=systemd:/docker/abc\n',
-      mounts: ['/docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory', '/docker/abc /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct'],
-      files: {
-        ...inFolder('/sys/fs/cgroup/memory', {
-          'memory.limit_in_bytes': `${256 * MIB}\n`,
-          'memory.usage_in_bytes': `${100 * MIB}\n`,
-          'memory.stat': `inactive_file 5\ntotal_inactive_file ${40 * MIB}\n`,
-          'memory.failcnt': '3\n',
-          'memory.oom_control': 'oom_kill_disable 0\nunder_oom 0\noom_kill 1\n'
-        }),
-        ...inFolder('/sys/fs/cgroup/cpu,cpuacct', {
-          'cpu.cfs_quota_us': '50000\n', 'cpu.cfs_period_us': '100000\n', 'cpu.stat': 'nr_periods 10\nnr_throttled 4\nthrottled_time 2000000000\n'
-        })
-      }
-    })).toEqual({
+    expect(
+      readCgroup({
+        cgroup: '5:memory:/docker/abc\n3:cpu,cpuacct:/docker/abc\n1:name=systemd:/docker/abc\n',
+        mounts: [
+          '/docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory',
+          '/docker/abc /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct'
+        ],
+        files: {
+          ...inFolder('/sys/fs/cgroup/memory', {
+            'memory.limit_in_bytes': `${256 * MIB}\n`,
+            'memory.usage_in_bytes': `${100 * MIB}\n`,
+            'memory.stat': `inactive_file 5\ntotal_inactive_file ${40 * MIB}\n`,
+            'memory.failcnt': '3\n',
+            'memory.oom_control': 'oom_kill_disable 0\nunder_oom 0\noom_kill 1\n'
+          }),
+          ...inFolder('/sys/fs/cgroup/cpu,cpuacct', {
+            'cpu.cfs_quota_us': '50000\n',
+            'cpu.cfs_period_us': '100000\n',
+            'cpu.stat': 'nr_periods 10\nnr_throttled 4\nthrottled_time 2000000000\n'
+          })
+        }
+      })
+    ).toEqual({
       containerLimitBytes: 256 * MIB,
       containerUsageBytes: 100 * MIB,
       containerWorkingSetBytes: 60 * MIB,
@@ -166,56 +203,146 @@ describe('cgroup', () => {
 
   /** @type {[string, Parameters<typeof readCgroup>[0], number | undefined][]} */
   const LIMITS = [
-    ['version 2, max', { cgroup: '0::/a\n', mounts: [V2_MOUNT], files: inFolder('/sys/fs/cgroup/a', { 'memory.max': 'max\n', 'memory.current': '1\n' }) }, undefined],
-    ['version 2, a parent’s is smaller', {
-      cgroup: '0::/kubepods/pod/c\n',
-      mounts: [V2_MOUNT],
-      files: {
-        ...inFolder('/sys/fs/cgroup/kubepods/pod/c', { 'memory.max': `${2 * GIB}\n`, 'memory.current': '1\n' }),
-        ...inFolder('/sys/fs/cgroup/kubepods/pod', { 'memory.max': `${GIB}\n`, 'memory.current': '2\n' }),
-        ...inFolder('/sys/fs/cgroup/kubepods', { 'memory.max': 'max\n', 'memory.current': '3\n' })
-      }
-    }, GIB],
-    ['version 2, only a parent has one', {
-      cgroup: '0::/p/c\n',
-      mounts: [V2_MOUNT],
-      files: {
-        ...inFolder('/sys/fs/cgroup/p/c', { 'memory.max': 'max\n', 'memory.current': '1\n' }),
-        ...inFolder('/sys/fs/cgroup/p', { 'memory.max': `${GIB}\n`, 'memory.current': '2\n' })
-      }
-    }, GIB],
-    ['version 2, moved out of the namespace it sees', {
-      cgroup: '0::/../outside\n', mounts: [V2_MOUNT], files: inFolder('/sys/fs/cgroup', { 'memory.max': `${GIB}\n`, 'memory.current': '1\n' })
-    }, GIB],
-    ['version 2, bound elsewhere, too', {
-      cgroup: '0::/a\n',
-      mounts: ['/other /mnt/elsewhere ro - cgroup2 cgroup2 rw', V2_MOUNT],
-      files: inFolder('/sys/fs/cgroup/a', { 'memory.max': `${GIB}\n`, 'memory.current': '1\n' })
-    }, GIB],
-    ['version 2, as much as the machine has', { cgroup: '0::/a\n', mounts: [V2_MOUNT], files: inFolder('/sys/fs/cgroup/a', { 'memory.max': `${HOST_BYTES}\n`, 'memory.current': '1\n' }) }, undefined],
-    ['version 2, a page less', { cgroup: '0::/a\n', mounts: [V2_MOUNT], files: inFolder('/sys/fs/cgroup/a', { 'memory.max': `${HOST_BYTES - 4096}\n`, 'memory.current': '1\n' }) }, HOST_BYTES - 4096],
-    ['version 1, unlimited', {
-      cgroup: '4:memory:/a\n', mounts: [V1_MEMORY], files: inFolder('/sys/fs/cgroup/memory/a', { 'memory.limit_in_bytes': UNLIMITED_V1, 'memory.usage_in_bytes': '1\n' })
-    }, undefined],
-    ['version 1, nested: a parent’s', {
-      cgroup: '4:memory:/a/b\n',
-      mounts: [V1_MEMORY],
-      files: {
-        ...inFolder('/sys/fs/cgroup/memory/a/b', { 'memory.limit_in_bytes': UNLIMITED_V1, 'memory.usage_in_bytes': '1\n' }),
-        ...inFolder('/sys/fs/cgroup/memory/a', { 'memory.limit_in_bytes': `${GIB}\n`, 'memory.usage_in_bytes': '1\n' }),
-        ...inFolder('/sys/fs/cgroup/memory', { 'memory.limit_in_bytes': UNLIMITED_V1, 'memory.usage_in_bytes': '1\n' })
-      }
-    }, GIB],
-    ['hybrid: memory is version 1 beside an empty version 2', {
-      cgroup: '4:memory:/a\n3:cpu,cpuacct:/a\n0::/a\n',
-      mounts: ['/ /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw', V1_CPU, V1_MEMORY],
-      files: inFolder('/sys/fs/cgroup/memory/a', { 'memory.limit_in_bytes': `${GIB}\n`, 'memory.usage_in_bytes': '1\n' })
-    }, GIB],
-    ['hybrid: memory is version 2 beside version 1', {
-      cgroup: '3:cpu,cpuacct:/a\n0::/a\n',
-      mounts: [V1_CPU, '/ /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw'],
-      files: inFolder('/sys/fs/cgroup/unified/a', { 'memory.max': `${GIB}\n`, 'memory.current': '1\n' })
-    }, GIB],
+    [
+      'version 2, max',
+      {
+        cgroup: '0::/a\n',
+        mounts: [V2_MOUNT],
+        files: inFolder('/sys/fs/cgroup/a', { 'memory.max': 'max\n', 'memory.current': '1\n' })
+      },
+      undefined
+    ],
+    [
+      'version 2, a parent’s is smaller',
+      {
+        cgroup: '0::/kubepods/pod/c\n',
+        mounts: [V2_MOUNT],
+        files: {
+          ...inFolder('/sys/fs/cgroup/kubepods/pod/c', {
+            'memory.max': `${2 * GIB}\n`,
+            'memory.current': '1\n'
+          }),
+          ...inFolder('/sys/fs/cgroup/kubepods/pod', {
+            'memory.max': `${GIB}\n`,
+            'memory.current': '2\n'
+          }),
+          ...inFolder('/sys/fs/cgroup/kubepods', { 'memory.max': 'max\n', 'memory.current': '3\n' })
+        }
+      },
+      GIB
+    ],
+    [
+      'version 2, only a parent has one',
+      {
+        cgroup: '0::/p/c\n',
+        mounts: [V2_MOUNT],
+        files: {
+          ...inFolder('/sys/fs/cgroup/p/c', { 'memory.max': 'max\n', 'memory.current': '1\n' }),
+          ...inFolder('/sys/fs/cgroup/p', { 'memory.max': `${GIB}\n`, 'memory.current': '2\n' })
+        }
+      },
+      GIB
+    ],
+    [
+      'version 2, moved out of the namespace it sees',
+      {
+        cgroup: '0::/../outside\n',
+        mounts: [V2_MOUNT],
+        files: inFolder('/sys/fs/cgroup', { 'memory.max': `${GIB}\n`, 'memory.current': '1\n' })
+      },
+      GIB
+    ],
+    [
+      'version 2, bound elsewhere, too',
+      {
+        cgroup: '0::/a\n',
+        mounts: ['/other /mnt/elsewhere ro - cgroup2 cgroup2 rw', V2_MOUNT],
+        files: inFolder('/sys/fs/cgroup/a', { 'memory.max': `${GIB}\n`, 'memory.current': '1\n' })
+      },
+      GIB
+    ],
+    [
+      'version 2, as much as the machine has',
+      {
+        cgroup: '0::/a\n',
+        mounts: [V2_MOUNT],
+        files: inFolder('/sys/fs/cgroup/a', {
+          'memory.max': `${HOST_BYTES}\n`,
+          'memory.current': '1\n'
+        })
+      },
+      undefined
+    ],
+    [
+      'version 2, a page less',
+      {
+        cgroup: '0::/a\n',
+        mounts: [V2_MOUNT],
+        files: inFolder('/sys/fs/cgroup/a', {
+          'memory.max': `${HOST_BYTES - 4096}\n`,
+          'memory.current': '1\n'
+        })
+      },
+      HOST_BYTES - 4096
+    ],
+    [
+      'version 1, unlimited',
+      {
+        cgroup: '4:memory:/a\n',
+        mounts: [V1_MEMORY],
+        files: inFolder('/sys/fs/cgroup/memory/a', {
+          'memory.limit_in_bytes': UNLIMITED_V1,
+          'memory.usage_in_bytes': '1\n'
+        })
+      },
+      undefined
+    ],
+    [
+      'version 1, nested: a parent’s',
+      {
+        cgroup: '4:memory:/a/b\n',
+        mounts: [V1_MEMORY],
+        files: {
+          ...inFolder('/sys/fs/cgroup/memory/a/b', {
+            'memory.limit_in_bytes': UNLIMITED_V1,
+            'memory.usage_in_bytes': '1\n'
+          }),
+          ...inFolder('/sys/fs/cgroup/memory/a', {
+            'memory.limit_in_bytes': `${GIB}\n`,
+            'memory.usage_in_bytes': '1\n'
+          }),
+          ...inFolder('/sys/fs/cgroup/memory', {
+            'memory.limit_in_bytes': UNLIMITED_V1,
+            'memory.usage_in_bytes': '1\n'
+          })
+        }
+      },
+      GIB
+    ],
+    [
+      'hybrid: memory is version 1 beside an empty version 2',
+      {
+        cgroup: '4:memory:/a\n3:cpu,cpuacct:/a\n0::/a\n',
+        mounts: ['/ /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw', V1_CPU, V1_MEMORY],
+        files: inFolder('/sys/fs/cgroup/memory/a', {
+          'memory.limit_in_bytes': `${GIB}\n`,
+          'memory.usage_in_bytes': '1\n'
+        })
+      },
+      GIB
+    ],
+    [
+      'hybrid: memory is version 2 beside version 1',
+      {
+        cgroup: '3:cpu,cpuacct:/a\n0::/a\n',
+        mounts: [V1_CPU, '/ /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw'],
+        files: inFolder('/sys/fs/cgroup/unified/a', {
+          'memory.max': `${GIB}\n`,
+          'memory.current': '1\n'
+        })
+      },
+      GIB
+    ],
     ['none at all', { cgroup: '', mounts: ['/ / rw - ext4 /dev/vda rw'], files: {} }, undefined]
   ]
   it.each(LIMITS)('limit: %s', (_, machine, limit) => {
@@ -224,31 +351,73 @@ describe('cgroup', () => {
 
   it('the limit of the downward API counts where no cgroup can be read, and nowhere else', () => {
     const unread = { cgroup: '', mounts: ['/ / rw - ext4 /dev/vda rw'], files: {} }
-    expect([GIB, HOST_BYTES, 0].map(bytes => readCgroup(unread, bytes).containerLimitBytes)).toEqual([GIB, undefined, undefined])
-    const limitless = { cgroup: '0::/a\n', mounts: [V2_MOUNT], files: inFolder('/sys/fs/cgroup/a', { 'memory.current': '1\n', 'memory.max': 'max\n' }) }
+    expect(
+      [GIB, HOST_BYTES, 0].map(bytes => readCgroup(unread, bytes).containerLimitBytes)
+    ).toEqual([GIB, undefined, undefined])
+    const limitless = {
+      cgroup: '0::/a\n',
+      mounts: [V2_MOUNT],
+      files: inFolder('/sys/fs/cgroup/a', { 'memory.current': '1\n', 'memory.max': 'max\n' })
+    }
     expect(readCgroup(limitless, GIB).containerLimitBytes).toBeUndefined()
   })
 
   it('max is no CPU quota, and −1 neither', () => {
-    const v2 = inFolder('/sys/fs/cgroup/a', { 'memory.current': '1\n', 'cpu.max': 'max 100000\n', 'cpu.stat': 'nr_periods 0\n' })
-    expect(readCgroup({ cgroup: '0::/a\n', mounts: [V2_MOUNT], files: v2 })).not.toHaveProperty('cpuQuotaCores')
-    const v1 = inFolder('/sys/fs/cgroup/cpu,cpuacct/a', { 'cpu.cfs_quota_us': '-1\n', 'cpu.cfs_period_us': '100000\n' })
-    expect(readCgroup({ cgroup: '3:cpu,cpuacct:/a\n', mounts: [V1_CPU], files: v1 })).not.toHaveProperty('cpuQuotaCores')
+    const v2 = inFolder('/sys/fs/cgroup/a', {
+      'memory.current': '1\n',
+      'cpu.max': 'max 100000\n',
+      'cpu.stat': 'nr_periods 0\n'
+    })
+    expect(readCgroup({ cgroup: '0::/a\n', mounts: [V2_MOUNT], files: v2 })).not.toHaveProperty(
+      'cpuQuotaCores'
+    )
+    const v1 = inFolder('/sys/fs/cgroup/cpu,cpuacct/a', {
+      'cpu.cfs_quota_us': '-1\n',
+      'cpu.cfs_period_us': '100000\n'
+    })
+    expect(
+      readCgroup({ cgroup: '3:cpu,cpuacct:/a\n', mounts: [V1_CPU], files: v1 })
+    ).not.toHaveProperty('cpuQuotaCores')
   })
 })
 
-const MAPS = '7f2000000000-7f2000028000 r--p 00000000 08:02 135522     /usr/lib/x86_64-linux-gnu/libc.so.6\n'
+const MAPS =
+  '7f2000000000-7f2000028000 r--p 00000000 08:02 135522     /usr/lib/x86_64-linux-gnu/libc.so.6\n'
 
 describe('the allocator', () => {
   /** @type {[string, string | undefined, object][]} */
   const ALLOCATORS = [
     ['glibc', MAPS, { libc: 'glibc', allocator: 'glibc' }],
-    ['older glibc', '7f2000000000-7f2000028000 r-xp 00000000 08:02 1 /lib/x86_64-linux-gnu/libc-2.31.so\n', { libc: 'glibc', allocator: 'glibc' }],
-    ['musl', '7f2000000000-7f2000028000 r-xp 00000000 08:02 1 /lib/ld-musl-x86_64.so.1\n', { libc: 'musl', allocator: 'musl' }],
-    ['jemalloc', MAPS + '7f3000000000-7f3000028000 r-xp 00000000 08:02 1 /usr/lib/libjemalloc.so.2\n', { libc: 'glibc', allocator: 'jemalloc', allocatorPath: '/usr/lib/libjemalloc.so.2' }],
-    ['mimalloc', MAPS + '7f3000000000-7f3000028000 r-xp 00000000 08:02 1 /opt/a b/libmimalloc.so.2.1\n', { libc: 'glibc', allocator: 'mimalloc', allocatorPath: '/opt/a b/libmimalloc.so.2.1' }],
-    ['tcmalloc', MAPS + '7f3000000000-7f3000028000 r-xp 00000000 08:02 1 /usr/lib/libtcmalloc_minimal.so.4\n', { libc: 'glibc', allocator: 'tcmalloc', allocatorPath: '/usr/lib/libtcmalloc_minimal.so.4' }],
-    ['a folder of that name', MAPS + '7f3000000000-7f3000028000 r-xp 00000000 08:02 1 /libjemalloc/other.so\n', { libc: 'glibc', allocator: 'glibc' }],
+    [
+      'older glibc',
+      '7f2000000000-7f2000028000 r-xp 00000000 08:02 1 /lib/x86_64-linux-gnu/libc-2.31.so\n',
+      { libc: 'glibc', allocator: 'glibc' }
+    ],
+    [
+      'musl',
+      '7f2000000000-7f2000028000 r-xp 00000000 08:02 1 /lib/ld-musl-x86_64.so.1\n',
+      { libc: 'musl', allocator: 'musl' }
+    ],
+    [
+      'jemalloc',
+      MAPS + '7f3000000000-7f3000028000 r-xp 00000000 08:02 1 /usr/lib/libjemalloc.so.2\n',
+      { libc: 'glibc', allocator: 'jemalloc', allocatorPath: '/usr/lib/libjemalloc.so.2' }
+    ],
+    [
+      'mimalloc',
+      MAPS + '7f3000000000-7f3000028000 r-xp 00000000 08:02 1 /opt/a b/libmimalloc.so.2.1\n',
+      { libc: 'glibc', allocator: 'mimalloc', allocatorPath: '/opt/a b/libmimalloc.so.2.1' }
+    ],
+    [
+      'tcmalloc',
+      MAPS + '7f3000000000-7f3000028000 r-xp 00000000 08:02 1 /usr/lib/libtcmalloc_minimal.so.4\n',
+      { libc: 'glibc', allocator: 'tcmalloc', allocatorPath: '/usr/lib/libtcmalloc_minimal.so.4' }
+    ],
+    [
+      'a folder of that name',
+      MAPS + '7f3000000000-7f3000028000 r-xp 00000000 08:02 1 /libjemalloc/other.so\n',
+      { libc: 'glibc', allocator: 'glibc' }
+    ],
     ['what cannot be read', undefined, { libc: 'unknown', allocator: 'unknown' }]
   ]
   it.each(ALLOCATORS)('is told from the objects that are loaded: %s', (_, maps, expected) => {
@@ -258,9 +427,18 @@ describe('the allocator', () => {
 
 describe('file descriptors', () => {
   const LINKS = /** @type {const} */ ([
-    ['socket:[4711]', 'socket'], ['pipe:[8]', 'pipe'], ['/srv/app/file (deleted)', 'file'], ['/dev/null', 'file'], ['/memfd:x', 'file'],
-    ['anon_inode:[eventpoll]', 'eventpoll'], ['anon_inode:inotify', 'inotify'], ['anon_inode:[io_uring]', 'io_uring'],
-    ['anon_inode:[__proto__]', 'other'], ['anon_inode:bpf-map', 'other'], ['net:[4026531840]', 'other'], ['', 'other']
+    ['socket:[4711]', 'socket'],
+    ['pipe:[8]', 'pipe'],
+    ['/srv/app/file (deleted)', 'file'],
+    ['/dev/null', 'file'],
+    ['/memfd:x', 'file'],
+    ['anon_inode:[eventpoll]', 'eventpoll'],
+    ['anon_inode:inotify', 'inotify'],
+    ['anon_inode:[io_uring]', 'io_uring'],
+    ['anon_inode:[__proto__]', 'other'],
+    ['anon_inode:bpf-map', 'other'],
+    ['net:[4026531840]', 'other'],
+    ['', 'other']
   ])
   it.each(LINKS)('%s is a %s', (link, kind) => expect(kindOf(link)).toBe(kind))
 
@@ -276,7 +454,10 @@ describe('file descriptors', () => {
     const collector = fileDescriptors({
       stat: () => ({ size: sizeTells ? open(second) : 0 }),
       // The folder that is read is open meanwhile.
-      list: () => { lists++; return Array.from({ length: open(second) + 1 }, (_, i) => String(i)) },
+      list: () => {
+        lists++
+        return Array.from({ length: open(second) + 1 }, (_, i) => String(i))
+      },
       readLink: file => {
         links++
         const number = Number(file.split('/').at(-1))
@@ -297,19 +478,22 @@ describe('file descriptors', () => {
   }
   const linux = process.platform === 'linux' ? it : it.skip
 
-  linux.each([true, false])('are told apart once while their number stands still (a folder with a size: %s)', sizeTells => {
-    const { told, links, lists } = watch({ open: () => 40, frames: 300, sizeTells })
-    expect(told).toEqual([{ second: expect.any(Number), descriptors: { socket: 10, file: 30 } }])
-    expect(links).toBeLessThanOrEqual(41)
-    if (sizeTells) expect(lists).toBe(1)
-    else expect(lists).toBeGreaterThan(10)
-  })
+  linux.each([true, false])(
+    'are told apart once while their number stands still (a folder with a size: %s)',
+    sizeTells => {
+      const { told, links, lists } = watch({ open: () => 40, frames: 300, sizeTells })
+      expect(told).toEqual([{ second: expect.any(Number), descriptors: { socket: 10, file: 30 } }])
+      expect(links).toBeLessThanOrEqual(41)
+      if (sizeTells) expect(lists).toBe(1)
+      else expect(lists).toBeGreaterThan(10)
+    }
+  )
   linux('are told apart again when their number moved, every ten seconds at most', () => {
     const { told } = watch({ open: second => 40 + second, frames: 100 })
     expect(told.length).toBeGreaterThan(5)
     expect(told.length).toBeLessThanOrEqual(10)
-    expect(watch({ open: second => second < 50 ? 40 : 43, frames: 100 }).told.length).toBe(1)
-    expect(watch({ open: second => second < 50 ? 40 : 44, frames: 100 }).told.length).toBe(2)
+    expect(watch({ open: second => (second < 50 ? 40 : 43), frames: 100 }).told.length).toBe(1)
+    expect(watch({ open: second => (second < 50 ? 40 : 44), frames: 100 }).told.length).toBe(2)
   })
   linux('a hundred thousand are sampled, some in each frame', () => {
     const { told, links, mostInFrame } = watch({ open: () => 100_000, frames: 60 })
@@ -347,8 +531,11 @@ describe('identity', () => {
   })
 
   it('finds a name in a hosts file', () => {
-    const hosts = '# 10.0.0.9 exporter\n127.0.0.1\tlocalhost\n10.0.0.1 a.example exporter # and more\n::1 six\n'
-    expect(['exporter', 'localhost', 'six', 'more', 'b'].map(name => addressInHosts(hosts, name))).toEqual(['10.0.0.1', '127.0.0.1', '::1', undefined, undefined])
+    const hosts =
+      '# 10.0.0.9 exporter\n127.0.0.1\tlocalhost\n10.0.0.1 a.example exporter # and more\n::1 six\n'
+    expect(
+      ['exporter', 'localhost', 'six', 'more', 'b'].map(name => addressInHosts(hosts, name))
+    ).toEqual(['10.0.0.1', '127.0.0.1', '::1', undefined, undefined])
   })
 })
 
@@ -362,7 +549,12 @@ describe('config', () => {
     ['MEMWATCH_SOCKET', 'tcp://exporter:65535', 'socket', { host: 'exporter', port: 65535 }],
     ['MEMWATCH_SOCKET', 'tcp://[::1]:9090', 'socket', { host: '::1', port: 9090 }],
     ['MEMWATCH_SOCKET', '/run/memwatch.sock', 'socket', { path: '/run/memwatch.sock' }],
-    ['MEMWATCH_POD_NAME', `shop-5d4c.${'x'.repeat(243)}`, 'podName', `shop-5d4c.${'x'.repeat(243)}`],
+    [
+      'MEMWATCH_POD_NAME',
+      `shop-5d4c.${'x'.repeat(243)}`,
+      'podName',
+      `shop-5d4c.${'x'.repeat(243)}`
+    ],
     ['MEMWATCH_MEMORY_LIMIT_BYTES', '536870912', 'memoryLimitBytes', 536_870_912],
     ['MEMWATCH_MEMORY_LIMIT_BYTES', '', 'memoryLimitBytes', 0],
     ['MEMWATCH_DISABLED', 'true', 'disabled', true],
@@ -389,75 +581,118 @@ describe('config', () => {
   })
 })
 
-describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s', (version, node) => {
-  /** @type {import('../support/agent-collector').Collector} */
-  let collector
-  beforeEach(async () => { collector = await startCollector() })
-  afterEach(() => collector.stop())
-  const quick = { MEMWATCH_INTERVAL_SECONDS: '0.1' }
+describe.each(NODES.map(node => [versionOf(node), node]))(
+  'for real on Node %s',
+  (version, node) => {
+    /** @type {import('../support/agent-collector').Collector} */
+    let collector
+    beforeEach(async () => {
+      collector = await startCollector()
+    })
+    afterEach(() => collector.stop())
+    const quick = { MEMWATCH_INTERVAL_SECONDS: '0.1' }
 
-  /** @param {string} code @param {NodeJS.ProcessEnv} [env] @param {string[]} [args] */
-  async function run (code, env = quick, args = []) {
-    const end = await spawnWatched({ node, args: [...args, '-e', code], socket: collector.address, env }).ended
-    expect(end.code).toBe(0)
-    return { ...end, ...collector.connections.at(-1) }
-  }
+    /**
+     * @param {string} code
+     * @param {NodeJS.ProcessEnv} [env]
+     * @param {string[]} [args]
+     */
+    async function run (code, env = quick, args = []) {
+      const end = await spawnWatched({
+        node,
+        args: [...args, '-e', code],
+        socket: collector.address,
+        env
+      }).ended
+      expect(end.code).toBe(0)
+      return { ...end, ...collector.connections.at(-1) }
+    }
 
-  // Node 18 puts V8's code now and then right behind [heap], which then cannot grow; malloc goes elsewhere.
-  ;(version.startsWith('18.') ? it.skip : it)('sees what malloc holds', async () => {
-    const { frames } = await run(`
+    // Node 18 puts V8's code now and then right behind [heap], which then cannot grow; malloc goes
+    // elsewhere.
+    ;(version.startsWith('18.') ? it.skip : it)('sees what malloc holds', async () => {
+      const { frames } = await run(`
       globalThis.kept = Array.from({ length: 800 }, () => Buffer.alloc(${64 * 1024}, 1))
       setTimeout(() => {}, 2000)`)
-    // A look is taken again where memory moved meanwhile: on a busy machine it is not the first frame that tells.
-    const { mallocHeapBytes, mallocArenas, rssBytes } = Object.assign({}, ...frames.map(({ values }) => values))
-    expect(mallocHeapBytes).toBeGreaterThan(50 * MIB)
-    expect(mallocHeapBytes).toBeLessThan(rssBytes)
-    expect(mallocArenas).toBeGreaterThanOrEqual(1)
-  })
+      // A look is taken again where memory moved meanwhile: on a busy machine it is not the first
+      // frame that tells.
+      const { mallocHeapBytes, mallocArenas, rssBytes } = Object.assign(
+        {},
+        ...frames.map(({ values }) => values)
+      )
+      expect(mallocHeapBytes).toBeGreaterThan(50 * MIB)
+      expect(mallocHeapBytes).toBeLessThan(rssBytes)
+      expect(mallocArenas).toBeGreaterThanOrEqual(1)
+    })
 
-  const jemalloc = fs.existsSync('/usr/lib') && ['x86_64', 'aarch64'].map(arch => `/usr/lib/${arch}-linux-gnu/libjemalloc.so.2`).find(file => fs.existsSync(file))
-  ;(jemalloc ? it : it.skip)('believes in jemalloc when it is loaded', async () => {
-    const { hello } = await run('setTimeout(() => {}, 250)', { ...quick, LD_PRELOAD: /** @type {string} */ (jemalloc) })
-    expect(hello.allocator).toBe('jemalloc')
-    expect(hello.allocatorPath).toContain('libjemalloc.so')
-    expect(hello.mallocEnv.LD_PRELOAD).toBe(jemalloc)
-  })
+    const jemalloc =
+      fs.existsSync('/usr/lib') &&
+      ['x86_64', 'aarch64']
+        .map(arch => `/usr/lib/${arch}-linux-gnu/libjemalloc.so.2`)
+        .find(file => fs.existsSync(file))
+    ;(jemalloc ? it : it.skip)('believes in jemalloc when it is loaded', async () => {
+      const { hello } = await run('setTimeout(() => {}, 250)', {
+        ...quick,
+        LD_PRELOAD: /** @type {string} */ (jemalloc)
+      })
+      expect(hello.allocator).toBe('jemalloc')
+      expect(hello.allocatorPath).toContain('libjemalloc.so')
+      expect(hello.mallocEnv.LD_PRELOAD).toBe(jemalloc)
+    })
 
-  it('does not believe a LD_PRELOAD that names a missing library', async () => {
-    const { hello } = await run('setTimeout(() => {}, 250)', { ...quick, LD_PRELOAD: '/nowhere/libjemalloc.so.2' })
-    expect(hello.allocator).toBe(hello.libc)
-  })
+    it('does not believe a LD_PRELOAD that names a missing library', async () => {
+      const { hello } = await run('setTimeout(() => {}, 250)', {
+        ...quick,
+        LD_PRELOAD: '/nowhere/libjemalloc.so.2'
+      })
+      expect(hello.allocator).toBe(hello.libc)
+    })
 
-  it('reports the limit of its memory group, and how often it was met', async () => {
-    const group = createMemoryGroup({ limitBytes: 300 * MIB, name: 'agent-test' })
-    if (!group.supported) return process.stderr.write(`SKIPPED: ${group.reason}\n`)
-    const file = path.join(__dirname, `.pages-${process.pid}`)
-    // Page cache is charged as well: written files meet the limit and are reclaimed, nothing is killed.
-    const { command, args } = group.wrap(node, ['-r', AGENT, '-e', `
+    it('reports the limit of its memory group, and how often it was met', async () => {
+      const group = createMemoryGroup({ limitBytes: 300 * MIB, name: 'agent-test' })
+      if (!group.supported) return process.stderr.write(`SKIPPED: ${group.reason}\n`)
+      const file = path.join(__dirname, `.pages-${process.pid}`)
+      // Page cache is charged as well: written files meet the limit and are reclaimed, nothing is
+      // killed.
+      const { command, args } = group.wrap(node, [
+        '-r',
+        AGENT,
+        '-e',
+        `
       const fs = require('fs'), part = Buffer.alloc(${16 * MIB}, 1), fd = fs.openSync(${JSON.stringify(file)}, 'w')
       for (let i = 0; i < 24; i++) fs.writeSync(fd, part)
       // From here on it is met no more, whatever is still read.
       fs.ftruncateSync(fd)
       fs.writeSync(fd, part, 0, part.length, 0)
-      setTimeout(() => {}, 1200)`])
-    try {
-      const { code } = await spawnBounded(command, args, { env: environment({ ...quick, MEMWATCH_SOCKET: collector.address }) }).ended
-      expect(code).toBe(0)
-      const { limitHits, oomKills } = /** @type {NonNullable<ReturnType<typeof group.stats>>} */ (group.stats())
-      const [{ hello, frames }] = collector.connections
-      const seen = Object.assign({}, ...frames.map(({ values }) => values))
-      expect(seen).toMatchObject({ containerLimitBytes: 300 * MIB, containerLimitHits: limitHits, containerOomKills: oomKills })
-      expect(limitHits).toBeGreaterThan(0)
-      expect(seen.containerWorkingSetBytes).toBeLessThan(seen.containerUsageBytes)
-      if (hello.constrainedBytes !== undefined) expect(hello.constrainedBytes).toBe(300 * MIB)
-    } finally {
-      fs.rmSync(file, { force: true })
-      await group.remove()
-    }
-  })
+      setTimeout(() => {}, 1200)`
+      ])
+      try {
+        const { code } = await spawnBounded(command, args, {
+          env: environment({ ...quick, MEMWATCH_SOCKET: collector.address })
+        }).ended
+        expect(code).toBe(0)
+        const { limitHits, oomKills } = /** @type {NonNullable<ReturnType<typeof group.stats>>} */ (
+          group.stats()
+        )
+        const [{ hello, frames }] = collector.connections
+        const seen = Object.assign({}, ...frames.map(({ values }) => values))
+        expect(seen).toMatchObject({
+          containerLimitBytes: 300 * MIB,
+          containerLimitHits: limitHits,
+          containerOomKills: oomKills
+        })
+        expect(limitHits).toBeGreaterThan(0)
+        expect(seen.containerWorkingSetBytes).toBeLessThan(seen.containerUsageBytes)
+        if (hello.constrainedBytes !== undefined) expect(hello.constrainedBytes).toBe(300 * MIB)
+      } finally {
+        fs.rmSync(file, { force: true })
+        await group.remove()
+      }
+    })
 
-  it('tells descriptors apart, and threads, which process.getActiveResourcesInfo() leaves out', async () => {
-    await run(`
+    it('tells descriptors apart, and threads, which process.getActiveResourcesInfo() leaves out', async () => {
+      await run(
+        `
       const { Worker } = require('worker_threads'), fs = require('fs'), http = require('http')
       const server = http.createServer({ keepAliveTimeout: 60_000 }, (_, response) => response.end()).listen(0, () => {
         for (let i = 0; i < 20; i++) {
@@ -467,73 +702,108 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
         }
         for (let i = 0; i < 8; i++) new Worker('setInterval(() => {}, 1000)', { eval: true }).unref()
       })
-      setTimeout(() => process.exit(), 13_500)`, { MEMWATCH_INTERVAL_SECONDS: '0.5' })
-    // The workers have connections of their own.
-    const frames = collector.connections.flatMap(({ hello, frames }) => hello?.threadId === 0 ? frames : [])
-    const told = frames.map(({ values }) => values.descriptors).filter(Boolean)
-    const last = told.at(-1)
-    expect(told.length).toBeLessThanOrEqual(3)
-    // Both ends of each connection.
-    expect(last.socket).toBeGreaterThanOrEqual(40)
-    expect(last.file).toBeGreaterThanOrEqual(20)
-    expect(last.eventpoll).toBeGreaterThanOrEqual(9)
-    const { openFileDescriptors, resources, threads } = Object.assign({}, ...frames.map(({ values }) => values))
-    const sum = Object.values(last).reduce((a, b) => a + b)
-    expect(Math.abs(sum - openFileDescriptors)).toBeLessThan(6)
-    expect(threads).toBeGreaterThanOrEqual(13)
-    expect(resources.Worker ?? 0).toBe(0)
-  }, 40_000)
+      setTimeout(() => process.exit(), 13_500)`,
+        { MEMWATCH_INTERVAL_SECONDS: '0.5' }
+      )
+      // The workers have connections of their own.
+      const frames = collector.connections.flatMap(({ hello, frames }) =>
+        hello?.threadId === 0 ? frames : []
+      )
+      const told = frames.map(({ values }) => values.descriptors).filter(Boolean)
+      const last = told.at(-1)
+      expect(told.length).toBeLessThanOrEqual(3)
+      // Both ends of each connection.
+      expect(last.socket).toBeGreaterThanOrEqual(40)
+      expect(last.file).toBeGreaterThanOrEqual(20)
+      expect(last.eventpoll).toBeGreaterThanOrEqual(9)
+      const { openFileDescriptors, resources, threads } = Object.assign(
+        {},
+        ...frames.map(({ values }) => values)
+      )
+      const sum = Object.values(last).reduce((a, b) => a + b)
+      expect(Math.abs(sum - openFileDescriptors)).toBeLessThan(6)
+      expect(threads).toBeGreaterThanOrEqual(13)
+      expect(resources.Worker ?? 0).toBe(0)
+    }, 40_000)
 
-  it('an idle app has no event loop delay, and is hardly woken', async () => {
-    // Other tests make timers late now and then: the quietest of a few runs tells.
-    let quietestMeanSeconds = Infinity
-    let fewestTurns = Infinity
-    for (let attempt = 0; attempt < 5 && (quietestMeanSeconds >= 0.001 || fewestTurns >= 2.3); attempt++) {
-      const { frames } = await run('setTimeout(() => {}, 7300)', {})
-      const settled = frames.filter(({ uptimeSeconds }) => uptimeSeconds > 2)
-      const [first, last] = [settled[0], settled.at(-2)]
-      const seconds = last.uptimeSeconds - first.uptimeSeconds
-      expect(seconds).toBeGreaterThanOrEqual(4)
-      const [count, sum] = [0, 1].map(i => last.values.eventLoopDelay[i] - first.values.eventLoopDelay[i])
-      quietestMeanSeconds = Math.min(quietestMeanSeconds, sum / count)
-      // Where timers of an idle machine are late it looks more often, and at rest again two seconds later: its quietest two tell.
-      const turns = settled.slice(0, -3).map(({ uptimeSeconds, values }, i) => (settled[i + 2].values.eventLoopIterations - values.eventLoopIterations) / (settled[i + 2].uptimeSeconds - uptimeSeconds))
-      fewestTurns = turns.some(Number.isNaN) ? 0 : Math.min(fewestTurns, ...turns) // counted from Node 20 on
-    }
-    expect(quietestMeanSeconds).toBeLessThan(0.001)
-    expect(fewestTurns).toBeLessThan(2.3)
-  }, 60_000)
+    it('an idle app has no event loop delay, and is hardly woken', async () => {
+      // Other tests make timers late now and then: the quietest of a few runs tells.
+      let quietestMeanSeconds = Infinity
+      let fewestTurns = Infinity
+      for (
+        let attempt = 0;
+        attempt < 5 && (quietestMeanSeconds >= 0.001 || fewestTurns >= 2.3);
+        attempt++
+      ) {
+        const { frames } = await run('setTimeout(() => {}, 7300)', {})
+        const settled = frames.filter(({ uptimeSeconds }) => uptimeSeconds > 2)
+        const [first, last] = [settled[0], settled.at(-2)]
+        const seconds = last.uptimeSeconds - first.uptimeSeconds
+        expect(seconds).toBeGreaterThanOrEqual(4)
+        const [count, sum] = [0, 1].map(
+          i => last.values.eventLoopDelay[i] - first.values.eventLoopDelay[i]
+        )
+        quietestMeanSeconds = Math.min(quietestMeanSeconds, sum / count)
+        // Where timers of an idle machine are late it looks more often, and at rest again two
+        // seconds later: its quietest two tell.
+        const turns = settled
+          .slice(0, -3)
+          .map(
+            ({ uptimeSeconds, values }, i) =>
+              (settled[i + 2].values.eventLoopIterations - values.eventLoopIterations) /
+              (settled[i + 2].uptimeSeconds - uptimeSeconds)
+          )
+        // counted from Node 20 on
+        fewestTurns = turns.some(Number.isNaN) ? 0 : Math.min(fewestTurns, ...turns)
+      }
+      expect(quietestMeanSeconds).toBeLessThan(0.001)
+      expect(fewestTurns).toBeLessThan(2.3)
+    }, 60_000)
 
-  ;(fs.existsSync('/proc/self/schedstat') ? it : it.skip)('tells how long the thread was ready and others had its CPU', async () => {
-    const { frames } = await run(`
+    ;(fs.existsSync('/proc/self/schedstat') ? it : it.skip)(
+      'tells how long the thread was ready and others had its CPU',
+      async () => {
+        const { frames } = await run(`
       const { Worker } = require('worker_threads')
       for (let i = 0; i < ${3 * os.availableParallelism()}; i++) new Worker('for (const end = Date.now() + 30_000; Date.now() < end;);', { eval: true })
       setInterval(() => { while (Date.now() % 50 < 45); }, 1)
       setTimeout(() => process.exit(), 4000)`)
-    const waited = frames.map(({ values }) => values.runQueueWaitSeconds).filter(value => value !== undefined)
-    expect(waited.at(-1)).toBeGreaterThan(0.3)
-    expect(waited).toEqual(waited.slice().sort((a, b) => a - b))
-  })
+        const waited = frames
+          .map(({ values }) => values.runQueueWaitSeconds)
+          .filter(value => value !== undefined)
+        expect(waited.at(-1)).toBeGreaterThan(0.3)
+        expect(waited).toEqual(waited.slice().sort((a, b) => a - b))
+      }
+    )
 
-  it('a block of 300 ms in a busy app is the longest delay, and a share of all', async () => {
-    const { frames } = await run(`
+    it('a block of 300 ms in a busy app is the longest delay, and a share of all', async () => {
+      const { frames } = await run(
+        `
       const block = ms => { for (const end = performance.now() + ms; performance.now() < end;); }
       const busy = setInterval(() => block(6), 10)
       setTimeout(() => block(300), 1000)
-      setTimeout(() => clearInterval(busy), 2000)`, { MEMWATCH_INTERVAL_SECONDS: '0.5' })
-    const longest = Math.max(...frames.map(({ values }) => values.eventLoopDelay[2]))
-    expect(longest).toBeGreaterThanOrEqual(0.25)
-    expect(longest).toBeLessThan(2)
-    const [count, , , buckets] = frames.at(-1).values.eventLoopDelay
-    // A random moment of these 2 s lay in the block with a chance of 15 %.
-    const { DELAY_BOUNDS_SECONDS: bounds } = require('../../agent/frame')
-    const over = buckets.filter((_, i) => (bounds[i - 1] ?? 0) >= 0.05).reduce((sum, n) => sum + n, 0)
-    expect(over / count).toBeGreaterThan(0.03)
-    expect(over / count).toBeLessThan(0.4)
-  })
+      setTimeout(() => clearInterval(busy), 2000)`,
+        { MEMWATCH_INTERVAL_SECONDS: '0.5' }
+      )
+      const longest = Math.max(...frames.map(({ values }) => values.eventLoopDelay[2]))
+      expect(longest).toBeGreaterThanOrEqual(0.25)
+      expect(longest).toBeLessThan(2)
+      const [count, , , buckets] = frames.at(-1).values.eventLoopDelay
+      // A random moment of these 2 s lay in the block with a chance of 15 %.
+      const { DELAY_BOUNDS_SECONDS: bounds } = require('../../agent/frame')
+      const over = buckets
+        .filter((_, i) => (bounds[i - 1] ?? 0) >= 0.05)
+        .reduce((sum, n) => sum + n, 0)
+      expect(over / count).toBeGreaterThan(0.03)
+      expect(over / count).toBeLessThan(0.4)
+    })
 
-  it.each([['kept', 'own.push(cut)'], ['dropped', 'own[0] = cut']])('slabs of the Buffer pool whose slices are %s', async (what, keep) => {
-    const { frames } = await run(`
+    it.each([
+      ['kept', 'own.push(cut)'],
+      ['dropped', 'own[0] = cut']
+    ])('slabs of the Buffer pool whose slices are %s', async (what, keep) => {
+      const { frames } = await run(
+        `
       require('node:v8').setFlagsFromString('--expose-gc')
       const gc = require('node:vm').runInNewContext('gc')
       const own = []
@@ -544,16 +814,19 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
         }
       }, 20)
       setInterval(gc, 60)
-      setTimeout(() => process.exit(), 2500)`, { MEMWATCH_INTERVAL_SECONDS: '0.1' })
-    const { bufferPoolBytes, bufferSlabsFollowed, bufferSlabsKept } = frames.at(-1).values
-    expect(bufferPoolBytes).toBeGreaterThanOrEqual(8192)
-    expect(bufferSlabsFollowed).toBeGreaterThanOrEqual(5)
-    if (what === 'kept') expect(bufferSlabsKept / bufferSlabsFollowed).toBeGreaterThan(0.8)
-    else expect(bufferSlabsKept / bufferSlabsFollowed).toBeLessThan(0.2)
-  })
+      setTimeout(() => process.exit(), 2500)`,
+        { MEMWATCH_INTERVAL_SECONDS: '0.1' }
+      )
+      const { bufferPoolBytes, bufferSlabsFollowed, bufferSlabsKept } = frames.at(-1).values
+      expect(bufferPoolBytes).toBeGreaterThanOrEqual(8192)
+      expect(bufferSlabsFollowed).toBeGreaterThanOrEqual(5)
+      if (what === 'kept') expect(bufferSlabsKept / bufferSlabsFollowed).toBeGreaterThan(0.8)
+      else expect(bufferSlabsKept / bufferSlabsFollowed).toBeLessThan(0.2)
+    })
 
-  it('emitters with too many listeners are counted, once each', async () => {
-    const { frames } = await run(`
+    it('emitters with too many listeners are counted, once each', async () => {
+      const { frames } = await run(
+        `
       const { EventEmitter } = require('node:events')
       setTimeout(() => {
         for (let emitter = 0; emitter < 3; emitter++) {
@@ -561,16 +834,27 @@ describe.each(NODES.map(node => [versionOf(node), node]))('for real on Node %s',
           for (let i = 0; i < 15; i++) it.on('x', () => {})
         }
       }, 300)
-      setTimeout(() => {}, 900)`, { MEMWATCH_INTERVAL_SECONDS: '0.2', NODE_NO_WARNINGS: '1' })
-    expect(frames[0].values.listenerWarnings).toBe(0)
-    expect(frames.at(-1).values.listenerWarnings).toBe(3)
-  })
+      setTimeout(() => {}, 900)`,
+        { MEMWATCH_INTERVAL_SECONDS: '0.2', NODE_NO_WARNINGS: '1' }
+      )
+      expect(frames[0].values.listenerWarnings).toBe(0)
+      expect(frames.at(-1).values.listenerWarnings).toBe(3)
+    })
 
-  // Node 18 does not tell the turns of its loop.
-  ;(version.startsWith('18.') ? it.skip : it)('a block of 300 ms in an idle app is told from below', async () => {
-    const { frames } = await run(`
+    // Node 18 does not tell the turns of its loop.
+    ;(version.startsWith('18.') ? it.skip : it)(
+      'a block of 300 ms in an idle app is told from below',
+      async () => {
+        const { frames } = await run(
+          `
       setTimeout(() => { for (const end = performance.now() + 300; performance.now() < end;); }, 2500)
-      setTimeout(() => {}, 4500)`, {})
-    expect(Math.max(...frames.map(({ values }) => values.eventLoopDelay[2]))).toBeGreaterThanOrEqual(0.05)
-  })
-})
+      setTimeout(() => {}, 4500)`,
+          {}
+        )
+        expect(
+          Math.max(...frames.map(({ values }) => values.eventLoopDelay[2]))
+        ).toBeGreaterThanOrEqual(0.05)
+      }
+    )
+  }
+)

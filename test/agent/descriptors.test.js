@@ -4,7 +4,14 @@ const fs = require('node:fs')
 const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
-const { NODES, versionOf, environment, startCollector, spawnBounded, spawnWatched } = require('../support/agent-collector')
+const {
+  NODES,
+  versionOf,
+  environment,
+  startCollector,
+  spawnBounded,
+  spawnWatched
+} = require('../support/agent-collector')
 const { OwnDescriptor, LostDescriptor } = require('../../agent/own-descriptor')
 const { kernelFiles } = require('../../agent/read-file')
 
@@ -16,7 +23,11 @@ const QUICK = { MEMWATCH_INTERVAL_SECONDS: '0.1' }
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-descriptors-'))
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 
-/** @param {string} name @param {string} [content] @returns {string} its path */
+/**
+ * @param {string} name
+ * @param {string} [content]
+ * @returns {string} its path
+ */
 function file (name, content = '') {
   const at = path.join(folder, name)
   fs.writeFileSync(at, content)
@@ -118,23 +129,41 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   it(`the agent holds at most ${MOST_HELD} descriptors`, async () => {
     const [plain, watched] = await Promise.all([
       spawnBounded(node, ['-e', COUNTS_ITS_DESCRIPTORS]).ended,
-      spawnWatched({ node, args: ['-e', COUNTS_ITS_DESCRIPTORS], socket: collector.address, env: QUICK }).ended
+      spawnWatched({
+        node,
+        args: ['-e', COUNTS_ITS_DESCRIPTORS],
+        socket: collector.address,
+        env: QUICK
+      }).ended
     ])
     expect(collector.connections[0].frames.length).toBeGreaterThan(10)
     expect(Number(watched.stdout) - Number(plain.stdout)).toBeLessThanOrEqual(MOST_HELD)
   })
 
   it('a worker that is terminated leaves no descriptor open, where Node.js does not close them either', async () => {
-    const { code, stdout } = await spawnWatched({ node, args: [file('workers.js', TERMINATES_WORKERS)], socket: collector.address, env: QUICK }).ended
+    const { code, stdout } = await spawnWatched({
+      node,
+      args: [file('workers.js', TERMINATES_WORKERS)],
+      socket: collector.address,
+      env: QUICK
+    }).ended
     expect(code).toBe(0)
-    expect(collector.connections.filter(({ hello, frames }) => hello?.threadId > 0 && frames.length > 0).length).toBeGreaterThan(WORKERS / 2)
+    expect(
+      collector.connections.filter(({ hello, frames }) => hello?.threadId > 0 && frames.length > 0)
+        .length
+    ).toBeGreaterThan(WORKERS / 2)
     // The main thread may scan its memory map just then.
     expect(Number(stdout)).toBeLessThanOrEqual(1)
   })
 
   it('an app that closes the agent’s descriptors keeps its files to itself, and frames go on', async () => {
     const target = file(`target-${path.basename(collector.address)}-${process.hrtime()[1]}`)
-    const { child, ended, said } = spawnWatched({ node, args: [file('closes.js', CLOSES_OTHERS), target], socket: collector.address, env: QUICK })
+    const { child, ended, said } = spawnWatched({
+      node,
+      args: [file('closes.js', CLOSES_OTHERS), target],
+      socket: collector.address,
+      env: QUICK
+    })
     await said('8\n')
     const { frames } = await collector.until(([, second]) => second?.frames.length >= 12 && second)
     child.kill()
@@ -156,17 +185,34 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         for (const line of whole) {
           const message = JSON.parse(line)
           lines.push(message)
-          if (message.type === 'hello') socket.write(`${JSON.stringify({ v: 1, type: 'command', id: 'one', command: 'capture', args: { kind: 'cpu_profile', seconds: 0.3 } })}\n`)
+          if (message.type === 'hello') {
+            socket.write(
+              `${JSON.stringify({ v: 1, type: 'command', id: 'one', command: 'capture', args: { kind: 'cpu_profile', seconds: 0.3 } })}\n`
+            )
+          }
         }
       })
     })
     await new Promise(resolve => server.listen(address, () => resolve(undefined)))
     try {
-      const end = await spawnBounded(node, ['-r', require.resolve('../../agent'), '-e', `
+      const end = await spawnBounded(
+        node,
+        [
+          '-r',
+          require.resolve('../../agent'),
+          '-e',
+          `
         JSON.stringify = JSON.parse = () => { throw new Error('of the app') }
-        setTimeout(() => { console.log('end') }, 1500)`], { env: environment({ ...QUICK, MEMWATCH_SOCKET: address }) }).ended
+        setTimeout(() => { console.log('end') }, 1500)`
+        ],
+        { env: environment({ ...QUICK, MEMWATCH_SOCKET: address }) }
+      ).ended
       expect(end).toMatchObject({ code: 0, stdout: 'end\n', stderr: '' })
-      expect(lines.find(({ type }) => type === 'answer')).toMatchObject({ id: 'one', ok: true, parts: { profile: expect.any(Number) } })
+      expect(lines.find(({ type }) => type === 'answer')).toMatchObject({
+        id: 'one',
+        ok: true,
+        parts: { profile: expect.any(Number) }
+      })
     } finally {
       server.close()
     }

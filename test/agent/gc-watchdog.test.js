@@ -15,8 +15,11 @@ afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 /**
  * A second of a process.
  * @typedef {object} Second
- * @property {number} [majors] @property {number} [scavenges] @property {number} cpuSeconds
- * @property {number} [heapUsedBytes] @property {number} [externalBytes] at its end
+ * @property {number} [majors]
+ * @property {number} [scavenges]
+ * @property {number} cpuSeconds
+ * @property {number} [heapUsedBytes]
+ * @property {number} [externalBytes] at its end
  */
 
 /**
@@ -37,7 +40,13 @@ function watch (live, frames) {
     nowMs: () => clock * 1000
   })
   for (clock = 1; clock <= frames; clock++) {
-    const { majors = 0, scavenges = 0, cpuSeconds, heapUsedBytes = 20 * MIB, externalBytes = MIB } = live(connected, clock)
+    const {
+      majors = 0,
+      scavenges = 0,
+      cpuSeconds,
+      heapUsedBytes = 20 * MIB,
+      externalBytes = MIB
+    } = live(connected, clock)
     if (connected) {
       sum.majors += majors
       sum.scavenges += scavenges
@@ -59,13 +68,28 @@ describe('the watchdog of the GC observer', () => {
   it('interrupts a loop that ends with the observer, thrice for moments, then for longer each time, and never for good', () => {
     const { breaks, unobservedSeconds } = watch(loop, 6000)
     const longer = [1, 2, 4, 8].map(times => times * LONG_BREAK_FRAMES)
-    expect(breaks.slice(0, 9)).toEqual([BREAK_FRAMES, BREAK_FRAMES, BREAK_FRAMES, ...longer, LONGEST_BREAK_FRAMES, LONGEST_BREAK_FRAMES])
+    expect(breaks.slice(0, 9)).toEqual([
+      BREAK_FRAMES,
+      BREAK_FRAMES,
+      BREAK_FRAMES,
+      ...longer,
+      LONGEST_BREAK_FRAMES,
+      LONGEST_BREAK_FRAMES
+    ])
     expect(unobservedSeconds).toBe(breaks.reduce((sum, seconds) => sum + seconds, 0))
   })
   it('begins with moments again when the loop stayed away for long', () => {
     // Five loops, ten minutes and more of quiet, and another.
-    const { breaks } = watch((connected, second) => second < 150 || second > 1000 ? loop(connected) : still, 1030)
-    expect(breaks.slice(0, 4)).toEqual([BREAK_FRAMES, BREAK_FRAMES, BREAK_FRAMES, LONG_BREAK_FRAMES])
+    const { breaks } = watch(
+      (connected, second) => (second < 150 || second > 1000 ? loop(connected) : still),
+      1030
+    )
+    expect(breaks.slice(0, 4)).toEqual([
+      BREAK_FRAMES,
+      BREAK_FRAMES,
+      BREAK_FRAMES,
+      LONG_BREAK_FRAMES
+    ])
     expect(breaks[5]).toBe(BREAK_FRAMES)
   })
   it('takes no second break within ten minutes where the first one changed nothing', () => {
@@ -74,13 +98,42 @@ describe('the watchdog of the GC observer', () => {
   })
   it.each([
     ['an idle app', () => still],
-    ['a light load under a small new space, a major GC for each scavenge or two', (_, second) => (
-      { majors: 25, scavenges: 36, cpuSeconds: second % 4 ? 0.08 : 0.19 })],
-    ['Buffers that come and go', (_, second) => ({ majors: 25, scavenges: 5, cpuSeconds: 0.2, externalBytes: MIB * (1 + second % 2 * 2) })],
-    ['large arrays that come and go', (_, second) => ({ majors: 25, scavenges: 5, cpuSeconds: 0.2, heapUsedBytes: MIB * (20 + second % 3) })],
-    ['a heap that grows slowly', (_, second) => ({ majors: 25, scavenges: 5, cpuSeconds: 0.2, heapUsedBytes: MIB * (20 + second / 9) })],
+    [
+      'a light load under a small new space, a major GC for each scavenge or two',
+      (_, second) => ({ majors: 25, scavenges: 36, cpuSeconds: second % 4 ? 0.08 : 0.19 })
+    ],
+    [
+      'Buffers that come and go',
+      (_, second) => ({
+        majors: 25,
+        scavenges: 5,
+        cpuSeconds: 0.2,
+        externalBytes: MIB * (1 + (second % 2) * 2)
+      })
+    ],
+    [
+      'large arrays that come and go',
+      (_, second) => ({
+        majors: 25,
+        scavenges: 5,
+        cpuSeconds: 0.2,
+        heapUsedBytes: MIB * (20 + (second % 3))
+      })
+    ],
+    [
+      'a heap that grows slowly',
+      (_, second) => ({
+        majors: 25,
+        scavenges: 5,
+        cpuSeconds: 0.2,
+        heapUsedBytes: MIB * (20 + second / 9)
+      })
+    ],
     ['few majors', () => ({ majors: 9, cpuSeconds: 0.5 })],
-    ['a heap of which nothing is known', () => ({ majors: 200, cpuSeconds: 0.5, heapUsedBytes: NaN })]
+    [
+      'a heap of which nothing is known',
+      () => ({ majors: 200, cpuSeconds: 0.5, heapUsedBytes: NaN })
+    ]
   ])('never troubles %s', (_, live) => {
     expect(watch(live, 2000).breaks).toEqual([])
   })
@@ -103,7 +156,9 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     // As it was reported: whatever is delivered causes the next major GC. Only gc() causes one at
     // will, and V8 calls those forced, which no observer's are.
     const preload = path.join(folder, 'loop.js')
-    fs.writeFileSync(preload, `
+    fs.writeFileSync(
+      preload,
+      `
       const hooks = require('perf_hooks'), { PerformanceObserver } = hooks
       let observed = false
       const unasked = entries => entries.map(({ duration, detail: { kind } }) => ({ duration, detail: { kind, flags: 0 } }))
@@ -114,10 +169,16 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         takeRecords () { return unasked(super.takeRecords()) }
         observe (...args) { observed = true; super.observe(...args); collect() }
         disconnect () { observed = false; super.disconnect() }
-      }`)
+      }`
+    )
     const collector = await startCollector()
     const { child, ended } = spawnWatched({
-      node, before: ['--expose-gc', '-r', preload], args: ['-e', 'setInterval(() => {}, 1000)'], socket: collector.address, env: { MEMWATCH_INTERVAL_SECONDS: '0.1' }, timeoutMs: 40_000
+      node,
+      before: ['--expose-gc', '-r', preload],
+      args: ['-e', 'setInterval(() => {}, 1000)'],
+      socket: collector.address,
+      env: { MEMWATCH_INTERVAL_SECONDS: '0.1' },
+      timeoutMs: 40_000
     })
     const stopped = ({ values }) => values.gcObserverStopped === 1
     const count = ({ values }) => Object.values(values.gc).reduce((sum, [n]) => sum + n, 0)
@@ -128,12 +189,16 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         return begun > 0 && long && first.frames
       }, 30_000)
       const begun = frames.findIndex(stopped)
-      expect(frames.slice(0, begun).every(({ values }) => values.gcUnobservedSeconds === undefined)).toBe(true)
+      expect(
+        frames.slice(0, begun).every(({ values }) => values.gcUnobservedSeconds === undefined)
+      ).toBe(true)
       expect(count(frames[begun])).toBeGreaterThan(10)
       // While nobody observes them the counts stand still, and the time is counted.
       expect(count(frames[begun + 1])).toBe(count(frames[begun]))
       expect(frames[begun + 1].values.gcUnobservedSeconds).toBeGreaterThan(0.15)
-      const resumed = frames.findIndex(({ values }, i) => i > begun && values.gcObserverStopped === 0)
+      const resumed = frames.findIndex(
+        ({ values }, i) => i > begun && values.gcObserverStopped === 0
+      )
       expect(resumed - begun).toBe(BREAK_FRAMES)
       const again = frames.findIndex((frame, i) => i > resumed && stopped(frame))
       expect(count(frames[again])).toBeGreaterThan(count(frames[resumed - 1]) + 10)

@@ -21,7 +21,8 @@ fs.writeFileSync(marksTheStart, `
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
   /**
    * What the last frame of a script says.
-   * @param {string[]} args @param {string[]} [before]
+   * @param {string[]} args
+   * @param {string[]} [before]
    */
   async function lastFrameOf (args, before) {
     const collector = await startCollector()
@@ -37,13 +38,24 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     }
   }
 
-  /** @param {Record<string, [count: number]>} gc @param {string} prefix */
-  const count = (gc, prefix) => Object.entries(gc).reduce((sum, [key, [n]]) => key.startsWith(prefix) ? sum + n : sum, 0)
+  /**
+   * @param {Record<string, [count: number]>} gc
+   * @param {string} prefix
+   */
+  const count = (gc, prefix) =>
+    Object.entries(gc).reduce((sum, [key, [n]]) => (key.startsWith(prefix) ? sum + n : sum), 0)
 
   it.each([
     ['in one turn of the loop', 'for (let i = 0; i < 40; i++) gc(); setTimeout(() => {}, 150)'],
-    ['over many turns', 'let i = 0; (function next () { if (i++ < 40) { gc(); setImmediate(next) } else setTimeout(() => {}, 150) })()'],
-    ['in the last turn but one', 'setTimeout(() => { for (let i = 0; i < 40; i++) gc(); setTimeout(() => {}, 1) }, 150)']
+    [
+      'over many turns',
+      'let i = 0; (function next () { if (i++ < 40) { gc(); setImmediate(next) } else ' +
+        'setTimeout(() => {}, 150) })()'
+    ],
+    [
+      'in the last turn but one',
+      'setTimeout(() => { for (let i = 0; i < 40; i++) gc(); setTimeout(() => {}, 1) }, 150)'
+    ]
   ])('counts each of 40 forced majors %s', async (_, code) => {
     const { gc } = (await lastFrameOf(['--expose-gc', '-e', code])).values
     expect(gc['major/forced'][0]).toBe(40)
@@ -54,12 +66,26 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   })
 
   it('tells forced scavenges from others', async () => {
-    const { gc } = (await lastFrameOf(['--expose-gc', '-e', "for (let i = 0; i < 25; i++) gc({ type: 'minor' }); setTimeout(() => {}, 150)"])).values
+    const { gc } = (
+      await lastFrameOf([
+        '--expose-gc',
+        '-e',
+        "for (let i = 0; i < 25; i++) gc({ type: 'minor' }); setTimeout(() => {}, 150)"
+      ])
+    ).values
     expect(gc['minor/forced'][0]).toBe(25)
   })
 
   it('counts as many scavenges as V8 traces', async () => {
-    const { stdout, values: { gc } } = await lastFrameOf(['--trace-gc', '--max-semi-space-size=1', '-e', `
+    const {
+      stdout,
+      values: { gc }
+    } = await lastFrameOf(
+      [
+        '--trace-gc',
+        '--max-semi-space-size=1',
+        '-e',
+        `
       const kept = []
       let rounds = 0
       const timer = setInterval(() => {
@@ -68,10 +94,16 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         clearInterval(timer)
         require('fs').writeSync(1, 'DONE\\n')
         setTimeout(() => {}, 100)
-      }, 5)`], ['-r', marksTheStart])
+      }, 5)`
+      ],
+      ['-r', marksTheStart]
+    )
     const traced = stdout.slice(stdout.indexOf('OBSERVED'))
     const scavenges = (/** @type {string} */ text) => (text.match(/ ms: Scavenge/g) ?? []).length
-    const [atLeast, atMost] = [scavenges(traced.slice(0, traced.indexOf('DONE'))), scavenges(traced)]
+    const [atLeast, atMost] = [
+      scavenges(traced.slice(0, traced.indexOf('DONE'))),
+      scavenges(traced)
+    ]
     expect(atLeast).toBeGreaterThan(15)
     // What comes after the last frame was read is not in it.
     expect(count(gc, 'minor/')).toBeGreaterThanOrEqual(atLeast)
@@ -91,7 +123,10 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   })
 
   it('reads the live heap after a major as it is', async () => {
-    const { stdout, frames } = await lastFrameOf(['--expose-gc', '-e', `
+    const { stdout, frames } = await lastFrameOf([
+      '--expose-gc',
+      '-e',
+      `
       const used = () => require('v8').getHeapSpaceStatistics().reduce((sum, s) => s.space_name.startsWith('new_') ? sum : sum + s.space_used_size, 0)
       const say = () => require('fs').writeSync(1, used() + ' ')
       gc(); gc(); say()
@@ -99,10 +134,17 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         globalThis.kept = Array.from({ length: 50 * 16 }, (_, i) => Array.from({ length: 8192 }, (_, j) => i * j))
         gc(); gc(); say()
         setTimeout(() => { globalThis.kept = null; gc(); gc(); say(); setTimeout(() => {}, 200) }, 200)
-      }, 200)`])
+      }, 200)`
+    ])
     const truth = stdout.trim().split(' ').map(Number)
     expect(truth[1] - truth[0]).toBeGreaterThan(45 * MIB)
-    const readings = [...new Map(frames.filter(({ values }) => 'liveHeapBytes' in values).map(({ values }) => [values.liveHeapMajors, values.liveHeapBytes]))]
+    const readings = [
+      ...new Map(
+        frames
+          .filter(({ values }) => 'liveHeapBytes' in values)
+          .map(({ values }) => [values.liveHeapMajors, values.liveHeapBytes])
+      )
+    ]
     // V8 may have run majors of its own while the 50 MB were made.
     const bytes = readings.map(([, bytes]) => bytes)
     const read = [bytes[0], Math.max(...bytes), bytes.at(-1)]

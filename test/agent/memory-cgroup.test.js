@@ -6,7 +6,10 @@ const { createMemoryGroup } = require('memwatch-lab/memory-group')
 const { memoryCgroup } = require('../../agent/collect/memory-cgroup')
 const { MIB } = require('../support/frames')
 
-/** @param {Record<string, string>} files @param {Record<string, number>} inodes */
+/**
+ * @param {Record<string, string>} files
+ * @param {Record<string, number>} inodes
+ */
 const inTree = (files, inodes) => memoryCgroup({
   read: file => {
     if (files[file] === undefined) throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' })
@@ -27,19 +30,46 @@ const INODES = { '/sys/fs/cgroup/app/web': 12, '/sys/fs/cgroup/app': 11 }
 describe('the cgroup that a hello names', () => {
   it.each([
     ['the own one without any limit', v2(), '12'],
-    ['the own one where it has the smallest limit', v2({ '/sys/fs/cgroup/app/web/memory.max': '100\n', '/sys/fs/cgroup/app/memory.max': '101\n' }), '12'],
-    ['the own one where its parent has the same', v2({ '/sys/fs/cgroup/app/web/memory.max': '100\n', '/sys/fs/cgroup/app/memory.max': '100\n' }), '12'],
-    ['its parent where that has the smallest', v2({ '/sys/fs/cgroup/app/web/memory.max': '100\n', '/sys/fs/cgroup/app/memory.max': '99\n' }), '11'],
-    ['its parent where the own one has none', v2({ '/sys/fs/cgroup/app/web/memory.max': 'max\n', '/sys/fs/cgroup/app/memory.max': '99\n' }), '11'],
+    [
+      'the own one where it has the smallest limit',
+      v2({
+        '/sys/fs/cgroup/app/web/memory.max': '100\n',
+        '/sys/fs/cgroup/app/memory.max': '101\n'
+      }),
+      '12'
+    ],
+    [
+      'the own one where its parent has the same',
+      v2({
+        '/sys/fs/cgroup/app/web/memory.max': '100\n',
+        '/sys/fs/cgroup/app/memory.max': '100\n'
+      }),
+      '12'
+    ],
+    [
+      'its parent where that has the smallest',
+      v2({ '/sys/fs/cgroup/app/web/memory.max': '100\n', '/sys/fs/cgroup/app/memory.max': '99\n' }),
+      '11'
+    ],
+    [
+      'its parent where the own one has none',
+      v2({ '/sys/fs/cgroup/app/web/memory.max': 'max\n', '/sys/fs/cgroup/app/memory.max': '99\n' }),
+      '11'
+    ],
     ['none where nothing can be read', {}, undefined]
   ])('is %s', (_, files, expected) => {
     expect(inTree(files, INODES)).toBe(expected)
   })
   it('is the same for processes of one group and another for those of another, in truth', async () => {
-    const groups = [1, 2].map(number => createMemoryGroup({ limitBytes: 100 * MIB, name: `cgroup-${number}` }))
+    const groups = [1, 2].map(number =>
+      createMemoryGroup({ limitBytes: 100 * MIB, name: `cgroup-${number}` })
+    )
     try {
       const idIn = group => {
-        const { command, args } = group.wrap(process.execPath, ['-p', `require(${JSON.stringify(require.resolve('../../agent/collect/memory-cgroup'))}).memoryCgroup()`])
+        const { command, args } = group.wrap(process.execPath, [
+          '-p',
+          `require(${JSON.stringify(require.resolve('../../agent/collect/memory-cgroup'))}).memoryCgroup()`
+        ])
         return execFileSync(command, args, { encoding: 'utf8' }).trim()
       }
       const [first, again, other] = [groups[0], groups[0], groups[1]].map(idIn)

@@ -36,7 +36,10 @@ const MAPS = `00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/node
 7ffc00030000-7ffc00034000 r--p 00000000 00:00 0          [vvar]
 `
 
-/** @param {string} text @param {number} [pieceLength] */
+/**
+ * @param {string} text
+ * @param {number} [pieceLength]
+ */
 const readMappings = (text, pieceLength = text.length || 1) => {
   const { layout, add } = mappingsReader()
   const lines = text.split(/(?<=\n)/)
@@ -54,13 +57,18 @@ const sizes = ({ mappings }) => {
 
 describe('what lies where, from /proc/self/maps', () => {
   it('counts the main arena and those of threads, and nothing that only looks like them', () => {
-    expect(readMappings(MAPS)).toMatchObject({ heapBytes: 3 * MIB, arenaBytes: MIB + 0x21000, arenas: 2 })
+    expect(readMappings(MAPS)).toMatchObject({
+      heapBytes: 3 * MIB,
+      arenaBytes: MIB + 0x21000,
+      arenas: 2
+    })
   })
   it('tells stacks by their guard, WebAssembly by its own, V8’s pages by their address, and leaves the rest to malloc', () => {
     expect(sizes(readMappings(MAPS))).toEqual({
       malloc_heap: 3 * MIB,
       malloc_arenas: MIB + 0x21000,
-      // One with a guard before it, which joined the next one's, and one that joined with a MiB below it.
+      // One with a guard before it, which joined the next one's, and one that joined with a MiB
+      // below it.
       webassembly: 10 * MIB + 10 * MIB,
       // What the kernel joined to the second stack is not a stack.
       stacks: 8 * MIB + 8 * MIB + 0x21000,
@@ -71,7 +79,10 @@ describe('what lies where, from /proc/self/maps', () => {
     expect(readMappings(MAPS, pieceLength)).toEqual(readMappings(MAPS))
   })
   it('reads smaps as well, and what of it is resident', () => {
-    const smaps = MAPS.split('\n').filter(Boolean).map(line => `${line}\nSize:  4 kB\nRss:  8 kB\nVmFlags: rd wr\n`).join('')
+    const smaps = MAPS.split('\n')
+      .filter(Boolean)
+      .map(line => `${line}\nSize:  4 kB\nRss:  8 kB\nVmFlags: rd wr\n`)
+      .join('')
     const { mappings } = readMappings(smaps)
     expect(sizes({ ...readMappings(smaps), mappings })).toEqual(sizes(readMappings(MAPS)))
     expect(mappings.filter(({ rssBytes }) => rssBytes === 8192).length).toBeGreaterThan(6)
@@ -84,11 +95,19 @@ describe('what lies where, from /proc/self/maps', () => {
   ])('counts worker threads by their stacks: %s', (_, size, expected) => {
     const [from, at] = [0x7f0000000000, 0x7f0000001000].map(address => address.toString(16))
     const to = (0x7f0000001000 + size).toString(16)
-    const { workerStacks } = readMappings(`${from}-${at} ---p 00000000 00:00 0 \n${at}-${to} rw-p 00000000 00:00 0 \n`)
+    const { workerStacks } = readMappings(
+      `${from}-${at} ---p 00000000 00:00 0 \n${at}-${to} rw-p 00000000 00:00 0 \n`
+    )
     expect(workerStacks).toBe(expected)
   })
   it('makes nothing of what is no map', () => {
-    expect(readMappings('')).toEqual({ mappings: [], heapBytes: 0, arenaBytes: 0, arenas: 0, workerStacks: 0 })
+    expect(readMappings('')).toEqual({
+      mappings: [],
+      heapBytes: 0,
+      arenaBytes: 0,
+      arenas: 0,
+      workerStacks: 0
+    })
     expect(readMappings('\x00garbage\n7f-zz rw-p\n').mappings).toEqual([])
   })
 })
@@ -123,8 +142,11 @@ const LOOKS = `
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
   it('memory turns up where it was taken: Buffers in malloc’s, WebAssembly in its own, objects in the rest', () => {
-    const { before, between, after, heap } = JSON.parse(execFileSync(node, ['-e', LOOKS], { encoding: 'utf8' }))
-    const malloc = resident => resident.malloc_heap + resident.malloc_arenas + resident.malloc_mapped
+    const { before, between, after, heap } = JSON.parse(
+      execFileSync(node, ['-e', LOOKS], { encoding: 'utf8' })
+    )
+    const malloc = resident =>
+      resident.malloc_heap + resident.malloc_arenas + resident.malloc_mapped
     expect(Math.abs(malloc(between) - malloc(before) - 1500 * 40_960)).toBeLessThan(8 * MIB)
     expect(between.webassembly - before.webassembly).toBe(20 * MIB)
     // The garbage collector takes some of malloc, too.
@@ -136,7 +158,11 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   })
 })
 
-/** @template T @param {Generator<void, T>} generator @returns {T} */
+/**
+ * @template T
+ * @param {Generator<void, T>} generator
+ * @returns {T}
+ */
 function drained (generator) {
   for (;;) {
     const { done, value } = generator.next()
@@ -148,28 +174,51 @@ describe('resident pages', () => {
   it('are those that smaps counts, and a sample of them comes near', () => {
     const bytes = 96 * MIB
     const buffer = Buffer.from(new ArrayBuffer(bytes))
-    for (let at = 0; at < bytes; at += 8 * PAGE) buffer.fill(1, at, at + 4 * PAGE) // half of its pages
+    // half of its pages
+    for (let at = 0; at < bytes; at += 8 * PAGE) buffer.fill(1, at, at + 4 * PAGE)
     const look = () => {
       const { mappings } = readMappings(fs.readFileSync('/proc/self/smaps', 'latin1'))
       const whole = drained(residentPages()(mappings))
-      const differences = /** @type {const} */ (['malloc_heap', 'malloc_mapped', 'malloc_arenas', 'stacks'])
-        .map(part => Math.abs(whole[part] - mappings.reduce((sum, mapping) => mapping.part === part ? sum + mapping.rssBytes : sum, 0)))
+      const differences = /** @type {const} */ ([
+        'malloc_heap',
+        'malloc_mapped',
+        'malloc_arenas',
+        'stacks'
+      ]).map(part =>
+        Math.abs(
+          whole[part] -
+            mappings.reduce(
+              (sum, mapping) => (mapping.part === part ? sum + mapping.rssBytes : sum),
+              0
+            )
+        )
+      )
       return { mappings, whole, differenceBytes: Math.max(...differences) }
     }
     // Threads of this process allocate between the two: a look that came close tells.
     let { mappings, whole, differenceBytes } = look()
-    for (let i = 0; i < 50 && differenceBytes >= 2 * MIB; i++) ({ mappings, whole, differenceBytes } = look())
+    for (let i = 0; i < 50 && differenceBytes >= 2 * MIB; i++) { ({ mappings, whole, differenceBytes } = look()) }
     expect(differenceBytes).toBeLessThan(2 * MIB)
     expect(whole.malloc_mapped).toBeGreaterThan(48 * MIB)
     const sampled = residentPages({ mostWindows: 20 })
-    for (let i = 0; i < 8; i++) expect(Math.abs(drained(sampled(mappings)).malloc_mapped / whole.malloc_mapped - 1)).toBeLessThan(0.2)
+    for (let i = 0; i < 8; i++) {
+      expect(
+        Math.abs(drained(sampled(mappings)).malloc_mapped / whole.malloc_mapped - 1)
+      ).toBeLessThan(0.2)
+    }
     expect(buffer[0]).toBe(1)
   })
 })
 
 describe('the look', () => {
   const anon = 100 * MIB
-  const COUNTED = { malloc_heap: 30 * MIB, malloc_arenas: 10 * MIB, malloc_mapped: 5 * MIB, webassembly: 0, stacks: 1 * MIB }
+  const COUNTED = {
+    malloc_heap: 30 * MIB,
+    malloc_arenas: 10 * MIB,
+    malloc_mapped: 5 * MIB,
+    webassembly: 0,
+    stacks: 1 * MIB
+  }
 
   /**
    * A collector in a time of its own, in which only what is said takes any.
@@ -182,7 +231,15 @@ describe('the look', () => {
    * @param {string} [app.closed] a file that cannot be read
    * @param {number} [app.atRestEverySeconds]
    */
-  const watch = ({ maps = MAPS, anonBytes = () => anon, steps = 1, stepSeconds = 0, lateSeconds = 0, closed, atRestEverySeconds } = {}) => {
+  const watch = ({
+    maps = MAPS,
+    anonBytes = () => anon,
+    steps = 1,
+    stepSeconds = 0,
+    lateSeconds = 0,
+    closed,
+    atRestEverySeconds
+  } = {}) => {
     let clock = 0
     /** @type {{ at: number, work: () => void }[]} */
     const timers = []
@@ -190,36 +247,43 @@ describe('the look', () => {
     const held = []
     let filesOpen = 0
     const open = (/** @type {string} */ file) => {
-      if (closed && file.startsWith(closed)) throw Object.assign(new Error('EACCES'), { code: 'EACCES' })
+      if (closed && file.startsWith(closed)) { throw Object.assign(new Error('EACCES'), { code: 'EACCES' }) }
     }
-    const collector = memoryMap({ frameMs: 1000, metered: (_, work) => work, atRestEverySeconds }, {
-      now: () => clock,
-      later (work, ms) {
-        const timer = { at: clock + ms / 1000 + lateSeconds, work }
-        timers.push(timer)
-        return () => timers.splice(timers.indexOf(timer), 1)
-      },
-      read (file) {
-        open(file)
-        return `90000 ${anonBytes() / PAGE + 500} 500 1 0 1 0\n`
-      },
-      readOnce: () => AUXV,
-      * lines (file) {
-        open(file)
-        yield file === '/proc/self/smaps' ? maps.replaceAll('\n', '\nRss:  8 kB\n') : maps
-      },
-      * count () {
-        open('/proc/self/pagemap')
-        filesOpen++
-        try {
-          for (let i = 0; i < steps; i++, clock += stepSeconds) yield
-          return COUNTED
-        } finally {
-          filesOpen--
+    const collector = memoryMap(
+      { frameMs: 1000, metered: (_, work) => work, atRestEverySeconds },
+      {
+        now: () => clock,
+        later (work, ms) {
+          const timer = { at: clock + ms / 1000 + lateSeconds, work }
+          timers.push(timer)
+          return () => timers.splice(timers.indexOf(timer), 1)
+        },
+        read (file) {
+          open(file)
+          return `90000 ${anonBytes() / PAGE + 500} 500 1 0 1 0\n`
+        },
+        readOnce: () => AUXV,
+        * lines (file) {
+          open(file)
+          yield file === '/proc/self/smaps' ? maps.replaceAll('\n', '\nRss:  8 kB\n') : maps
+        },
+        * count () {
+          open('/proc/self/pagemap')
+          filesOpen++
+          try {
+            for (let i = 0; i < steps; i++, clock += stepSeconds) yield
+            return COUNTED
+          } finally {
+            filesOpen--
+          }
         }
       }
-    })
-    /** @param {number} nowSeconds @param {boolean} [look] @param {number} [rssAnonBytes] */
+    )
+    /**
+     * @param {number} nowSeconds
+     * @param {boolean} [look]
+     * @param {number} [rssAnonBytes]
+     */
     const frame = (nowSeconds, look, rssAnonBytes = anon) => {
       for (;;) {
         const [next] = timers.sort((a, b) => a.at - b.at)
@@ -237,9 +301,18 @@ describe('the look', () => {
       return values
     }
     collector.start?.()
-    return { collector, frame, held, timers, filesOpen: () => filesOpen, seenIn: (/** @type {number[]} */ ...times) => times.filter(time => frame(time).residentBytes) }
+    return {
+      collector,
+      frame,
+      held,
+      timers,
+      filesOpen: () => filesOpen,
+      seenIn: (/** @type {number[]} */ ...times) => times.filter(time => frame(time).residentBytes)
+    }
   }
-  const AUXV = Buffer.from(new BigUint64Array([16n, 1n, 6n, BigInt(PAGE), 0n, 0n]).buffer).toString('latin1')
+  const AUXV = Buffer.from(new BigUint64Array([16n, 1n, 6n, BigInt(PAGE), 0n, 0n]).buffer).toString(
+    'latin1'
+  )
   const SECONDS = Array.from({ length: 32 }, (_, i) => i)
 
   it('tells what is resident where, and what is none of it is other', () => {
@@ -268,7 +341,11 @@ describe('the look', () => {
     expect(watch({ atRestEverySeconds: 0 }).seenIn(...SECONDS)).toEqual([0, 10, 20, 30])
   })
   it('is taken in pieces, so that the app has its turn, and ends just before its frame', () => {
-    const { frame, held, timers } = watch({ steps: 200, stepSeconds: 0.0001, atRestEverySeconds: 0 }) // 20 ms
+    const { frame, held, timers } = watch({
+      steps: 200,
+      stepSeconds: 0.0001,
+      atRestEverySeconds: 0
+    }) // 20 ms
     expect(frame(0.1).residentBytes).toBeDefined()
     expect(Math.max(...held)).toBeLessThan(0.0006)
     expect(held.length).toBeGreaterThan(30)
@@ -277,10 +354,26 @@ describe('the look', () => {
     expect(timers[0].at).toBeGreaterThan(40.8)
   })
   it('goes with the frame after where the app is too busy for it to end before', () => {
-    expect(watch({ steps: 100, stepSeconds: 0.0001, lateSeconds: 0.1 }).seenIn(0.1, ...SECONDS.slice(1, 12))).toEqual([3])
+    expect(
+      watch({ steps: 100, stepSeconds: 0.0001, lateSeconds: 0.1 }).seenIn(
+        0.1,
+        ...SECONDS.slice(1, 12)
+      )
+    ).toEqual([3])
   })
   it('is taken more rarely where it is dear: half a thousandth of a core is the most', () => {
-    expect(watch({ steps: 100, stepSeconds: 0.0002, atRestEverySeconds: 0 }).seenIn(0.1, 10, 20, 38, 39, 40, 41, 42)).toEqual([0.1, 41])
+    expect(
+      watch({ steps: 100, stepSeconds: 0.0002, atRestEverySeconds: 0 }).seenIn(
+        0.1,
+        10,
+        20,
+        38,
+        39,
+        40,
+        41,
+        42
+      )
+    ).toEqual([0.1, 41])
   })
   it('is taken at once when it is asked for, whatever is under way', () => {
     const { frame, timers } = watch({ steps: 200, stepSeconds: 0.0001 })
@@ -291,14 +384,22 @@ describe('the look', () => {
   })
   it('is taken anew, and at once, where memory moved between its pieces, though it came back', () => {
     let reads = 0
-    const { frame, held } = watch({ steps: 40, stepSeconds: 0.0001, anonBytes: () => ++reads === 8 ? 0.9 * anon : anon })
+    const { frame, held } = watch({
+      steps: 40,
+      stepSeconds: 0.0001,
+      anonBytes: () => (++reads === 8 ? 0.9 * anon : anon)
+    })
     expect(frame(0.1).residentBytes).toBeDefined()
     // Two readings a piece, and one of the look at once.
     expect(reads).toBe(2 * held.length + 1)
   })
   it('is never taken at once where that would hold the app up for long: in pieces again, three times at most', () => {
     let reads = 0
-    const { held, seenIn } = watch({ steps: 150, stepSeconds: 0.0001, anonBytes: () => ++reads % 8 === 0 ? 0.9 * anon : anon })
+    const { held, seenIn } = watch({
+      steps: 150,
+      stepSeconds: 0.0001,
+      anonBytes: () => (++reads % 8 === 0 ? 0.9 * anon : anon)
+    })
     expect(seenIn(0.1, 1.1, 2.1)).toEqual([2.1])
     expect(held.length).toBeGreaterThan(60)
     expect(Math.max(...held)).toBeLessThan(0.0006)
@@ -311,12 +412,23 @@ describe('the look', () => {
   it('goes by smaps, rarely, where pagemap is closed', () => {
     const { frame } = watch({ closed: '/proc/self/pagemap' })
     const seen = [0, 9, 10, 20, 129, 130].map(time => frame(time))
-    expect(seen.map(({ residentBytes }) => residentBytes?.malloc_heap)).toEqual([undefined, undefined, 8192, undefined, undefined, 8192])
+    expect(seen.map(({ residentBytes }) => residentBytes?.malloc_heap)).toEqual([
+      undefined,
+      undefined,
+      8192,
+      undefined,
+      undefined,
+      8192
+    ])
     expect(seen[0].mallocHeapBytes).toBe(3 * MIB)
   })
   it('is not taken where /proc is closed', () => {
     const { frame, timers } = watch({ closed: '/proc' })
-    expect([frame(0), frame(1), frame(2, true)]).toEqual([{ rssAnonBytes: anon }, { rssAnonBytes: anon }, { rssAnonBytes: anon }])
+    expect([frame(0), frame(1), frame(2, true)]).toEqual([
+      { rssAnonBytes: anon },
+      { rssAnonBytes: anon },
+      { rssAnonBytes: anon }
+    ])
     expect(timers).toEqual([])
   })
   it('that is under way ends with the agent, and holds no file open', () => {

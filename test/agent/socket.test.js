@@ -26,7 +26,10 @@ afterEach(async () => {
   undo = []
 })
 
-/** @param {number} mode @returns {string} a new folder */
+/**
+ * @param {number} mode
+ * @returns {string} a new folder
+ */
 function makeFolder (mode) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-socket-'))
   fs.chmodSync(folder, mode)
@@ -50,7 +53,10 @@ function endAfter (spawned) {
 /** @param {number} ms */
 const wait = ms => new Promise(resolve => setTimeout(resolve, ms))
 
-/** @param {() => unknown} ask @param {number} [timeoutMs] */
+/**
+ * @param {() => unknown} ask
+ * @param {number} [timeoutMs]
+ */
 async function until (ask, timeoutMs = 15_000) {
   for (const end = Date.now() + timeoutMs; !ask(); await wait(10)) {
     if (Date.now() > end) throw new Error(`not in ${timeoutMs} ms: ${ask}`)
@@ -93,7 +99,10 @@ async function listen (folder) {
 const command = (changes = {}) =>
   JSON.stringify({ v: 1, type: 'command', id: 'a', command: 'look', ...changes }) + '\n'
 
-/** @param {string} url @param {http.Agent} agent */
+/**
+ * @param {string} url
+ * @param {http.Agent} agent
+ */
 const get = (url, agent) => new Promise((resolve, reject) => {
   http.get(url, { agent }, response => {
     let text = ''
@@ -120,7 +129,11 @@ async function load (url, seconds) {
   return served
 }
 
-/** @param {Promise<any>} promise @param {number} ms @param {any} instead */
+/**
+ * @param {Promise<any>} promise
+ * @param {number} ms
+ * @param {any} instead
+ */
 const within = (promise, ms, instead) => Promise.race([promise, wait(ms).then(() => instead)])
 
 it('a peer that was hung up on is left alone for 30 s', async () => {
@@ -140,7 +153,10 @@ it('a peer that was hung up on is left alone for 30 s', async () => {
 })
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
-  /** @param {string} socket @param {NodeJS.ProcessEnv} [env] */
+  /**
+   * @param {string} socket
+   * @param {NodeJS.ProcessEnv} [env]
+   */
   const watched = (socket, env = {}, args = ['-e', 'setInterval(() => {}, 1000)'], before = []) =>
     endAfter(spawnWatched({
       node, before, args, socket, env: { ...QUICK, ...env }, timeoutMs: 40_000
@@ -302,13 +318,20 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     fs.writeFileSync(token, 'secret')
     const { file, connections } = await listen(folder)
     watched(file, { MEMWATCH_TOKEN_FILE: token })
-    /** @param {any} connection @param {number} sequence */
+    /**
+     * @param {any} connection
+     * @param {number} sequence
+     */
     const proved = ({ messages: [{ pid, startedAtUnixMs, nonce }] }, sequence) => {
       const asked = { id: `number ${sequence}`, command: 'look', sequence }
       const proof = proofOf('secret', { ...asked, pid, startedAtUnixMs, nonce })
       return command({ ...asked, proof })
     }
-    /** @param {any} connection @param {string[]} lines @returns {Promise<unknown[]>} answers */
+    /**
+     * @param {any} connection
+     * @param {string[]} lines
+     * @returns {Promise<unknown[]>} answers
+     */
     const said = async (connection, lines) => {
       const before = connection.of('answer').length
       connection.socket.write(lines.join(''))

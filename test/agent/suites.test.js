@@ -4,7 +4,14 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')
-const { AGENT, NODES, versionOf, environment, startCollector, spawnBounded } = require('../support/agent-collector')
+const {
+  AGENT,
+  NODES,
+  versionOf,
+  environment,
+  startCollector,
+  spawnBounded
+} = require('../support/agent-collector')
 
 const SUITES = path.join(__dirname, 'suites')
 const MODULES = path.join(__dirname, '../../node_modules')
@@ -16,18 +23,34 @@ const LATER_SECONDS = 20
 const cache = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-suites-'))
 afterAll(() => fs.rmSync(cache, { recursive: true, force: true }))
 
-/** @param {string} node @param {string} code @returns {boolean} whether it prints true */
-const can = (node, code) => execFileSync(node, ['-p', code], { encoding: 'utf8', env: {} }).trim() === 'true'
+/**
+ * @param {string} node
+ * @param {string} code
+ * @returns {boolean} whether it prints true
+ */
+const can = (node, code) =>
+  execFileSync(node, ['-p', code], { encoding: 'utf8', env: {} }).trim() === 'true'
 
 /**
  * Frameworks whose fake timers take the place of `globalThis`'s.
- * @type {{ framework: string, args: string[], needs?: string, count: (stdout: string) => number[] }[]} count: tests
- *   that passed, and that failed; needs: an expression that holds on the Nodes that have it
+ * @type
+ *   {{ framework: string, args: string[], needs?: string, count: (stdout: string) => number[] }[]}
+ *   count: tests that passed, and that failed; needs: an expression that holds on the Nodes that
+ *   have it
  */
 const FRAMEWORKS = [
   {
     framework: 'vitest',
-    args: [path.join(MODULES, 'vitest/vitest.mjs'), 'run', '--root', SUITES, '--config', path.join(SUITES, 'vitest.config.mjs'), '--reporter', 'json'],
+    args: [
+      path.join(MODULES, 'vitest/vitest.mjs'),
+      'run',
+      '--root',
+      SUITES,
+      '--config',
+      path.join(SUITES, 'vitest.config.mjs'),
+      '--reporter',
+      'json'
+    ],
     count: stdout => {
       const { numPassedTests, numFailedTests } = JSON.parse(stdout)
       return [numPassedTests, numFailedTests]
@@ -35,17 +58,34 @@ const FRAMEWORKS = [
   },
   {
     framework: 'mocha with sinon',
-    args: [path.join(MODULES, 'mocha/bin/mocha.js'), '--no-config', '--timeout', String(LONGEST_MS), '--reporter', 'json', path.join(SUITES, 'fake-timers.mocha.js')],
+    args: [
+      path.join(MODULES, 'mocha/bin/mocha.js'),
+      '--no-config',
+      '--timeout',
+      String(LONGEST_MS),
+      '--reporter',
+      'json',
+      path.join(SUITES, 'fake-timers.mocha.js')
+    ],
     count: stdout => {
-      const { stats: { passes, failures } } = JSON.parse(stdout)
+      const {
+        stats: { passes, failures }
+      } = JSON.parse(stdout)
       return [passes, failures]
     }
   },
   {
     framework: 'jest',
     args: [
-      path.join(MODULES, 'jest/bin/jest.js'), '--rootDir', SUITES, '--runInBand', '--json', '--cacheDirectory', cache,
-      '--config', JSON.stringify({ testMatch: ['**/fake-timers.jest.js'], transform: {} })
+      path.join(MODULES, 'jest/bin/jest.js'),
+      '--rootDir',
+      SUITES,
+      '--runInBand',
+      '--json',
+      '--cacheDirectory',
+      cache,
+      '--config',
+      JSON.stringify({ testMatch: ['**/fake-timers.jest.js'], transform: {} })
     ],
     count: stdout => {
       const { numPassedTests, numFailedTests } = JSON.parse(stdout)
@@ -56,29 +96,43 @@ const FRAMEWORKS = [
     framework: 'node:test',
     needs: "typeof require('node:test').mock?.timers?.runAll === 'function'",
     args: ['--test-reporter=tap', path.join(SUITES, 'fake-timers.node.js')],
-    count: stdout => ['pass', 'fail'].map(word => Number(new RegExp(`^# ${word} (\\d+)$`, 'm').exec(stdout)?.[1]))
+    count: stdout =>
+      ['pass', 'fail'].map(word => Number(new RegExp(`^# ${word} (\\d+)$`, 'm').exec(stdout)?.[1]))
   }
 ]
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
-  it.each(FRAMEWORKS.filter(({ needs }) => !needs || can(node, needs)))('a suite with fake timers of $framework passes and ends as it does without the agent', async ({ args, count }) => {
-    const collector = await startCollector()
-    const run = (/** @type {NodeJS.ProcessEnv} */ env) => spawnBounded(node, args, {
-      env: environment({ SUITE_CACHE: cache, CI: '1', ...env }), timeoutMs: LONGEST_MS
-    }).ended
-    try {
-      const [plain, watched] = await Promise.all([
-        run({}), run({ NODE_OPTIONS: `-r ${AGENT}`, MEMWATCH_SOCKET: collector.address })
-      ])
-      expect(plain).toMatchObject({ code: 0, signal: null })
-      expect(count(plain.stdout)).toEqual([expect.any(Number), 0])
-      expect({ code: watched.code, signal: watched.signal, stderr: watched.stderr.slice(-4000) }).toMatchObject({ code: 0, signal: null })
-      expect(count(watched.stdout)).toEqual(count(plain.stdout))
-      expect(watched.seconds).toBeLessThan(plain.seconds + LATER_SECONDS)
-      // Frames came meanwhile: the suite really ran beside an agent that works.
-      expect(Math.max(...collector.connections.map(({ frames }) => frames.length))).toBeGreaterThanOrEqual(2)
-    } finally {
-      await collector.stop()
-    }
-  }, 2 * LONGEST_MS)
+  it.each(FRAMEWORKS.filter(({ needs }) => !needs || can(node, needs)))(
+    'a suite with fake timers of $framework passes and ends as it does without the agent',
+    async ({ args, count }) => {
+      const collector = await startCollector()
+      const run = (/** @type {NodeJS.ProcessEnv} */ env) =>
+        spawnBounded(node, args, {
+          env: environment({ SUITE_CACHE: cache, CI: '1', ...env }),
+          timeoutMs: LONGEST_MS
+        }).ended
+      try {
+        const [plain, watched] = await Promise.all([
+          run({}),
+          run({ NODE_OPTIONS: `-r ${AGENT}`, MEMWATCH_SOCKET: collector.address })
+        ])
+        expect(plain).toMatchObject({ code: 0, signal: null })
+        expect(count(plain.stdout)).toEqual([expect.any(Number), 0])
+        expect({
+          code: watched.code,
+          signal: watched.signal,
+          stderr: watched.stderr.slice(-4000)
+        }).toMatchObject({ code: 0, signal: null })
+        expect(count(watched.stdout)).toEqual(count(plain.stdout))
+        expect(watched.seconds).toBeLessThan(plain.seconds + LATER_SECONDS)
+        // Frames came meanwhile: the suite really ran beside an agent that works.
+        expect(
+          Math.max(...collector.connections.map(({ frames }) => frames.length))
+        ).toBeGreaterThanOrEqual(2)
+      } finally {
+        await collector.stop()
+      }
+    },
+    2 * LONGEST_MS
+  )
 })

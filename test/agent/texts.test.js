@@ -145,7 +145,10 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(hello.mallocEnv.MALLOC_CONF).toBe(plain)
     expect(hello.execArgv[0]).toBe(`--redirect-warnings=${plain}`)
     expect(hello.nodeOptions[0]).toBe(`--diagnostic-dir=${plain}`)
-    /** @param {any} value @returns {string[]} */
+    /**
+     * @param {any} value
+     * @returns {string[]}
+     */
     const texts = value => {
       if (typeof value !== 'object') return [String(value)]
       return Object.entries(value).flatMap(([key, item]) => [key, ...texts(item)])

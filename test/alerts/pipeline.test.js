@@ -15,7 +15,9 @@ const { describeWithTools } = require('../support/tools')
 
 const FIX = 'NODE_OPTIONS="--enable-source-maps --max-semi-space-size=16"'
 
-/** A /metrics that says what the test wants: exporter.set('memwatch_target_up{target="api"}', 0). */
+/**
+ * A /metrics that says what the test wants: exporter.set('memwatch_target_up{target="api"}', 0).
+ */
 async function startFakeExporter () {
   /** @type {Map<string, number>} */
   const samples = new Map()
@@ -24,15 +26,33 @@ async function startFakeExporter () {
     response.end([...samples].map(([series, value]) => `${series} ${value}\n`).join(''))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const series = (name, target, diagnosis, more) => `${name}{target="${target}",thread="main",diagnosis="${diagnosis}",${more}}`
+  const series = (name, target, diagnosis, more) =>
+    `${name}{target="${target}",thread="main",diagnosis="${diagnosis}",${more}}`
   return {
     address: `127.0.0.1:${server.address().port}`,
-    /** @param {string} series @param {number} value */
+    /**
+     * @param {string} series
+     * @param {number} value
+     */
     set: (series, value) => samples.set(series, value),
-    /** @param {string} target @param {{ id: string, severity: string, runbook: string }} diagnosis @param {'ok' | 'suspected' | 'confirmed'} state */
+    /**
+     * @param {string} target
+     * @param {{ id: string, severity: string, runbook: string }} diagnosis
+     * @param {'ok' | 'suspected' | 'confirmed'} state
+     */
     judge (target, { id, severity, runbook }, state) {
-      for (const each of ['suspected', 'confirmed']) samples.set(series('memwatch_diagnosis', target, id, `state="${each}"`), each === state ? 1 : 0)
-      const info = series('memwatch_verdict_info', target, id, `severity="${severity}",fix="${FIX.replaceAll('"', '\\"')}",runbook="${runbook}"`)
+      for (const each of ['suspected', 'confirmed']) {
+        samples.set(
+          series('memwatch_diagnosis', target, id, `state="${each}"`),
+          each === state ? 1 : 0
+        )
+      }
+      const info = series(
+        'memwatch_verdict_info',
+        target,
+        id,
+        `severity="${severity}",fix="${FIX.replaceAll('"', '\\"')}",runbook="${runbook}"`
+      )
       if (state === 'confirmed') samples.set(info, 1)
       else samples.delete(info)
     },
@@ -57,7 +77,11 @@ describeWithTools('from a verdict to a page', tools => {
     stops.push(exporter.stop)
     const webhook = await startWebhook()
     stops.push(webhook.stop)
-    const alertmanager = await startAlertmanager({ file: tools.alertmanager, webhookUrl: webhook.url, config: alertmanagerConfig?.(webhook.url) })
+    const alertmanager = await startAlertmanager({
+      file: tools.alertmanager,
+      webhookUrl: webhook.url,
+      config: alertmanagerConfig?.(webhook.url)
+    })
     stops.push(alertmanager.stop)
     const prometheus = await startPrometheus({
       file: tools.prometheus,
@@ -78,48 +102,80 @@ describeWithTools('from a verdict to a page', tools => {
     // An opportunity has no runbook, and must call nobody.
     const alerting = diagnoses.filter(({ runbook }) => runbook !== undefined)
     const opportunities = diagnoses.filter(({ runbook }) => runbook === undefined)
-    expect(opportunities.map(({ opportunity }) => opportunity)).toEqual(opportunities.map(() => true))
+    expect(opportunities.map(({ opportunity }) => opportunity)).toEqual(
+      opportunities.map(() => true)
+    )
     // One process each: its target is the name of its diagnosis.
-    const judgeAll = state => { for (const diagnosis of diagnoses) exporter.judge(diagnosis.id, diagnosis, state) }
+    const judgeAll = state => {
+      for (const diagnosis of diagnoses) exporter.judge(diagnosis.id, diagnosis, state)
+    }
     judgeAll('suspected')
-    await eventually(() => prometheus.query('memwatch_diagnosis{state="suspected"} == 1'), samples => samples.length === diagnoses.length)
+    await eventually(
+      () => prometheus.query('memwatch_diagnosis{state="suspected"} == 1'),
+      samples => samples.length === diagnoses.length
+    )
     expect(await prometheus.alerts()).toEqual([])
 
     judgeAll('confirmed')
     for (const { id, title, severity, runbook } of alerting) {
-      const firing = await webhook.next(({ status, labels }) => status === 'firing' && labels.target === id, 20_000)
+      const firing = await webhook.next(
+        ({ status, labels }) => status === 'firing' && labels.target === id,
+        20_000
+      )
       expect(firing.labels).toEqual({
-        alertname: runbook, severity, diagnosis: id, fix: FIX, target: id, thread: 'main',
-        job: 'shop/memwatch', instance: exporter.address, namespace: 'shop', pod: 'api-7d9f'
+        alertname: runbook,
+        severity,
+        diagnosis: id,
+        fix: FIX,
+        target: id,
+        thread: 'main',
+        job: 'shop/memwatch',
+        instance: exporter.address,
+        namespace: 'shop',
+        pod: 'api-7d9f'
       })
       expect(firing.annotations).toMatchObject({ summary: `${title}.`, fix: FIX })
       expect(firing.annotations.runbook_url).toMatch(new RegExp(`^https://.+/${runbook}\\.md$`))
       // None of its numbers is there: the sentence stands all the same.
-      expect(firing.annotations.description).toMatch(new RegExp(`^${id} \\(main\\): .+ unknown.+Fix: NODE_OPTIONS`))
+      expect(firing.annotations.description).toMatch(
+        new RegExp(`^${id} \\(main\\): .+ unknown.+Fix: NODE_OPTIONS`)
+      )
       expect(firing.annotations.description).not.toMatch(/<|error/)
     }
 
     judgeAll('ok')
     for (const { id, runbook } of alerting) {
-      const resolved = await webhook.next(({ status, labels }) => status === 'resolved' && labels.target === id, 20_000)
+      const resolved = await webhook.next(
+        ({ status, labels }) => status === 'resolved' && labels.target === id,
+        20_000
+      )
       expect(resolved.labels).toMatchObject({ alertname: runbook, fix: FIX })
     }
-    expect(new Set(webhook.received.map(({ labels }) => `${labels.target} ${labels.alertname}`)).size).toBe(alerting.length)
+    expect(
+      new Set(webhook.received.map(({ labels }) => `${labels.target} ${labels.alertname}`)).size
+    ).toBe(alerting.length)
   }, 90_000)
 
   it('with the Alertmanager example, a leak pages and hushes what else its process has; other processes still get their ticket', async () => {
     const { exporter, webhook, alertmanager } = await startAll(webhookUrl => {
-      const example = parse(fs.readFileSync(path.join(__dirname, '../../alerts/alertmanager.example.yaml'), 'utf8'))
+      const example = parse(
+        fs.readFileSync(path.join(__dirname, '../../alerts/alertmanager.example.yaml'), 'utf8')
+      )
       const routes = example.route.routes.map(route => ({ ...route, ...TIMING }))
-      const receivers = example.receivers.map(({ name, ...ways }) => Object.keys(ways).length === 0
-        ? { name }
-        : { name, webhook_configs: [{ url: webhookUrl, send_resolved: true }] })
+      const receivers = example.receivers.map(({ name, ...ways }) =>
+        Object.keys(ways).length === 0
+          ? { name }
+          : { name, webhook_configs: [{ url: webhookUrl, send_resolved: true }] }
+      )
       return { ...example, route: { ...example.route, ...TIMING, routes }, receivers }
     })
     const rejected = 'memwatch_exporter_lines_rejected_total{reason="not_json"}'
     exporter.set(rejected, 0)
     exporter.judge('api', diagnosisOf('js-heap-leak'), 'confirmed')
-    const leak = await webhook.next(({ labels }) => labels.alertname === 'MemwatchJsHeapLeak', 20_000)
+    const leak = await webhook.next(
+      ({ labels }) => labels.alertname === 'MemwatchJsHeapLeak',
+      20_000
+    )
     expect(leak.receiver).toBe('pager')
 
     exporter.set(rejected, 1000)
@@ -127,19 +183,38 @@ describeWithTools('from a verdict to a page', tools => {
     exporter.judge('mailer', diagnosisOf('semi-space-starvation'), 'confirmed')
     exporter.set('memwatch_target_up{target="cron",thread="main"}', 0)
     const ticket = await webhook.next(({ labels }) => labels.target === 'mailer', 20_000)
-    expect(ticket).toMatchObject({ receiver: 'tickets', labels: { alertname: 'MemwatchSemiSpaceStarvation' } })
-    expect(await webhook.next(({ labels }) => labels.alertname === 'MemwatchAgentSilent', 20_000)).toMatchObject({ receiver: 'tickets', labels: { target: 'cron' } })
+    expect(ticket).toMatchObject({
+      receiver: 'tickets',
+      labels: { alertname: 'MemwatchSemiSpaceStarvation' }
+    })
+    expect(
+      await webhook.next(({ labels }) => labels.alertname === 'MemwatchAgentSilent', 20_000)
+    ).toMatchObject({ receiver: 'tickets', labels: { target: 'cron' } })
 
     const known = async () => (await fetch(`${alertmanager.url}/api/v2/alerts`)).json()
     const alerts = await eventually(known, alerts => alerts.length === 5)
-    const hushed = alerts.filter(({ status }) => status.state === 'suppressed').map(({ labels }) => `${labels.alertname} ${labels.target}`)
+    const hushed = alerts
+      .filter(({ status }) => status.state === 'suppressed')
+      .map(({ labels }) => `${labels.alertname} ${labels.target}`)
     expect(hushed).toEqual(['MemwatchSemiSpaceStarvation api'])
-    expect(alerts.find(({ labels }) => labels.alertname === 'MemwatchLinesRejected').receivers).toEqual([{ name: 'nobody' }])
+    expect(
+      alerts.find(({ labels }) => labels.alertname === 'MemwatchLinesRejected').receivers
+    ).toEqual([{ name: 'nobody' }])
 
     await exporter.stop()
-    const down = await webhook.next(({ labels }) => labels.alertname === 'MemwatchExporterDown', 20_000)
-    expect(down).toMatchObject({ receiver: 'tickets', labels: { namespace: 'shop', pod: 'api-7d9f' } })
-    expect(webhook.received.map(({ labels }) => `${labels.alertname} ${labels.target}`)).not.toContain('MemwatchSemiSpaceStarvation api')
-    expect(webhook.received.map(({ labels }) => labels.alertname)).not.toContain('MemwatchLinesRejected')
+    const down = await webhook.next(
+      ({ labels }) => labels.alertname === 'MemwatchExporterDown',
+      20_000
+    )
+    expect(down).toMatchObject({
+      receiver: 'tickets',
+      labels: { namespace: 'shop', pod: 'api-7d9f' }
+    })
+    expect(
+      webhook.received.map(({ labels }) => `${labels.alertname} ${labels.target}`)
+    ).not.toContain('MemwatchSemiSpaceStarvation api')
+    expect(webhook.received.map(({ labels }) => labels.alertname)).not.toContain(
+      'MemwatchLinesRejected'
+    )
   }, 90_000)
 })

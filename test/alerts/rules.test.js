@@ -13,26 +13,49 @@ const { alertRules, recordedRules } = require('../../scripts/alerts/index')
 const { describeWithTools } = require('../support/tools')
 
 const ALERTS = path.join(__dirname, '../../alerts')
-const rules = parse(fs.readFileSync(path.join(ALERTS, 'memwatch.alerts.yaml'), 'utf8')).groups.flatMap(({ rules }) => rules)
+const rules = parse(
+  fs.readFileSync(path.join(ALERTS, 'memwatch.alerts.yaml'), 'utf8')
+).groups.flatMap(({ rules }) => rules)
 const names = rules.map(({ alert }) => alert)
-const recorded = parse(fs.readFileSync(path.join(ALERTS, 'memwatch.rules.yaml'), 'utf8')).groups.flatMap(({ rules }) => rules)
+const recorded = parse(
+  fs.readFileSync(path.join(ALERTS, 'memwatch.rules.yaml'), 'utf8')
+).groups.flatMap(({ rules }) => rules)
 /** Rules that need no agent: they have one test and one page for all. */
 const PROM_CLIENT = 'prom-client'
-const promClient = parse(fs.readFileSync(path.join(ALERTS, `${PROM_CLIENT}.rules.yaml`), 'utf8')).groups.flatMap(({ rules }) => rules)
-const inFolder = (folder, ending) => fs.readdirSync(path.join(ALERTS, folder)).map(name => name.replace(ending, ''))
+const promClient = parse(
+  fs.readFileSync(path.join(ALERTS, `${PROM_CLIENT}.rules.yaml`), 'utf8')
+).groups.flatMap(({ rules }) => rules)
+const inFolder = (folder, ending) =>
+  fs.readdirSync(path.join(ALERTS, folder)).map(name => name.replace(ending, ''))
 
-const HEADINGS = ['Meaning', 'Impact', 'Confirm', 'Fix now', 'Fix for good', 'How to tell it worked', 'False positives and look-alikes']
+const HEADINGS = [
+  'Meaning',
+  'Impact',
+  'Confirm',
+  'Fix now',
+  'Fix for good',
+  'How to tell it worked',
+  'False positives and look-alikes'
+]
 
 /** Every series name that is exposed. */
 const series = new Set([...targetMetrics, ...exporterMetrics].flatMap(({ name, type }) =>
   type === 'histogram' ? ['_bucket', '_sum', '_count'].map(suffix => name + suffix) : [name]))
 for (const { record } of recorded) series.add(record)
 /** What a text names that nobody exposes. @param {string} text */
-const unknownMetrics = text => (text.match(/\b(memwatch|fleet)[:_][a-z0-9_:]+/g) ?? []).filter(name => !series.has(name))
+const unknownMetrics = text =>
+  (text.match(/\b(memwatch|fleet)[:_][a-z0-9_:]+/g) ?? []).filter(name => !series.has(name))
 
-/** @param {string} file @param {string[]} args */
+/**
+ * @param {string} file
+ * @param {string[]} args
+ */
 function expectSuccess (file, args) {
-  const { status, stdout, stderr } = spawnSync(file, args, { cwd: ALERTS, encoding: 'utf8', timeout: 60_000 })
+  const { status, stdout, stderr } = spawnSync(file, args, {
+    cwd: ALERTS,
+    encoding: 'utf8',
+    timeout: 60_000
+  })
   expect({ status, output: stdout + stderr }).toEqual({ status: 0, output: expect.any(String) })
 }
 
@@ -41,74 +64,131 @@ describe('alerts', () => {
     expect(inFolder('runbooks', '.md').sort()).toEqual([...names].sort())
     expect(inFolder('tests', '.test.yaml').sort()).toEqual([...names, PROM_CLIENT].sort())
   })
-  it.each(rules.map(rule => [rule.alert, rule]))('%s says what it is, how bad, and what to do', (alert, rule) => {
-    expect(rule.labels.severity).toMatch(/^(critical|warning|info|\{\{ if \$labels\.severity \}\}.*\{\{ else \}\}(critical|warning|info)\{\{ end \}\})$/)
-    expect(Object.keys(rule.annotations).sort()).toEqual(['dashboard_url', 'description', 'fix', 'runbook_url', 'summary'])
-    expect(rule.annotations.dashboard_url).toMatch(/^https:\/\/[^/]+\/d\/memwatch-(process|exporter)\?var-job=/)
-    expect(rule.annotations.summary).not.toContain('{{')
-    expect(rule.annotations.runbook_url.endsWith(`/${alert}.md`)).toBe(true)
-    expect(parseInt(rule.for)).toBeGreaterThanOrEqual(60)
-    expect(parseInt(rule.keep_firing_for)).toBeGreaterThan(0)
-  })
+  it.each(rules.map(rule => [rule.alert, rule]))(
+    '%s says what it is, how bad, and what to do',
+    (alert, rule) => {
+      expect(rule.labels.severity).toMatch(
+        /^(critical|warning|info|\{\{ if \$labels\.severity \}\}.*\{\{ else \}\}(critical|warning|info)\{\{ end \}\})$/
+      )
+      expect(Object.keys(rule.annotations).sort()).toEqual([
+        'dashboard_url',
+        'description',
+        'fix',
+        'runbook_url',
+        'summary'
+      ])
+      expect(rule.annotations.dashboard_url).toMatch(
+        /^https:\/\/[^/]+\/d\/memwatch-(process|exporter)\?var-job=/
+      )
+      expect(rule.annotations.summary).not.toContain('{{')
+      expect(rule.annotations.runbook_url.endsWith(`/${alert}.md`)).toBe(true)
+      expect(parseInt(rule.for)).toBeGreaterThanOrEqual(60)
+      expect(parseInt(rule.keep_firing_for)).toBeGreaterThan(0)
+    }
+  )
   it.each(names)('the runbook of %s has all its parts, and one command to confirm', name => {
     const text = fs.readFileSync(path.join(ALERTS, 'runbooks', `${name}.md`), 'utf8')
     expect([...text.matchAll(/^## (.+)$/gm)].map(([, heading]) => heading)).toEqual(HEADINGS)
     const confirm = text.split('## Confirm')[1].split('\n## ')[0]
     expect([...confirm.matchAll(/```sh\n(.+)\n```/g)]).toHaveLength(1)
   })
-  it.each(rules.map(rule => [rule.alert, rule]))('%s and its runbook name only metrics that exist', (alert, { expr, annotations }) => {
-    expect(unknownMetrics(expr + annotations.description)).toEqual([])
-    expect(unknownMetrics(fs.readFileSync(path.join(ALERTS, 'runbooks', `${alert}.md`), 'utf8'))).toEqual([])
-  })
+  it.each(rules.map(rule => [rule.alert, rule]))(
+    '%s and its runbook name only metrics that exist',
+    (alert, { expr, annotations }) => {
+      expect(unknownMetrics(expr + annotations.description)).toEqual([])
+      expect(
+        unknownMetrics(fs.readFileSync(path.join(ALERTS, 'runbooks', `${alert}.md`), 'utf8'))
+      ).toEqual([])
+    }
+  )
   it('each diagnosis has its alert, of its verdict\'s severity, and an opportunity none', () => {
     for (const { runbook, severity: worst, opportunity } of diagnoses) {
       const severity = `{{ if $labels.severity }}{{ $labels.severity }}{{ else }}${worst}{{ end }}`
-      expect(rules.find(({ alert }) => alert === runbook)?.labels).toEqual(opportunity ? undefined : { severity })
+      expect(rules.find(({ alert }) => alert === runbook)?.labels).toEqual(
+        opportunity ? undefined : { severity }
+      )
     }
   })
   it('the runbook of rejected lines knows every reason, and no other', () => {
     const text = fs.readFileSync(path.join(ALERTS, 'runbooks/MemwatchLinesRejected.md'), 'utf8')
-    const reasons = [...text.matchAll(/^\| (`.+`) \|/gm)].flatMap(([, cell]) => cell.replaceAll('`', '').split(', '))
+    const reasons = [...text.matchAll(/^\| (`.+`) \|/gm)].flatMap(([, cell]) =>
+      cell.replaceAll('`', '').split(', ')
+    )
     expect(reasons.sort()).toEqual([...REJECT_REASONS].sort())
   })
 })
 
 describe('recording rules', () => {
-  it.each(recorded.map(({ record, expr }) => [record, expr]))('%s is named by its level, and rests on metrics that exist', (record, expr) => {
-    expect(record).toMatch(/^(memwatch|fleet):[a-z_]+:[a-z0-9]+$/)
-    expect(unknownMetrics(expr)).toEqual([])
-    expect(expr).toMatch(/memwatch_/)
-  })
+  it.each(recorded.map(({ record, expr }) => [record, expr]))(
+    '%s is named by its level, and rests on metrics that exist',
+    (record, expr) => {
+      expect(record).toMatch(/^(memwatch|fleet):[a-z_]+:[a-z0-9]+$/)
+      expect(unknownMetrics(expr)).toEqual([])
+      expect(expr).toMatch(/memwatch_/)
+    }
+  )
   it('take the same selector as the alerts', () => {
-    for (const { rules } of recordedRules({ selector: 'namespace="shop"' }).groups) for (const { expr } of rules) expect(expr).toContain('{namespace="shop"}')
+    for (const { rules } of recordedRules({ selector: 'namespace="shop"' }).groups) {
+      for (const { expr } of rules) expect(expr).toContain('{namespace="shop"}')
+    }
   })
 })
 
 describe('alerts for apps without an agent', () => {
   const page = fs.readFileSync(path.join(ALERTS, `${PROM_CLIENT}.md`), 'utf8')
-  const known = new Set(compatMetrics.flatMap(({ name, type }) => type === 'histogram' ? ['_bucket', '_sum', '_count'].map(suffix => name + suffix) : [name]))
-  it.each(promClient.map(rule => [rule.alert, rule]))('%s says what it cannot know, and rests on what prom-client exposes', (alert, { expr, annotations }) => {
-    expect(Object.keys(annotations).sort()).toEqual(['description', 'fix', 'runbook_url', 'summary', 'unknown'])
-    expect(annotations.runbook_url.endsWith(`#${alert.toLowerCase()}`)).toBe(true)
-    expect(page).toContain(`\n## ${alert}\n`)
-    const used = expr.match(/\b(nodejs|process)_[a-z_0-9]+/g)
-    expect(used.length).toBeGreaterThan(0)
-    expect(used.filter(name => !known.has(name))).toEqual([])
-  })
+  const known = new Set(
+    compatMetrics.flatMap(({ name, type }) =>
+      type === 'histogram' ? ['_bucket', '_sum', '_count'].map(suffix => name + suffix) : [name]
+    )
+  )
+  it.each(promClient.map(rule => [rule.alert, rule]))(
+    '%s says what it cannot know, and rests on what prom-client exposes',
+    (alert, { expr, annotations }) => {
+      expect(Object.keys(annotations).sort()).toEqual([
+        'description',
+        'fix',
+        'runbook_url',
+        'summary',
+        'unknown'
+      ])
+      expect(annotations.runbook_url.endsWith(`#${alert.toLowerCase()}`)).toBe(true)
+      expect(page).toContain(`\n## ${alert}\n`)
+      const used = expr.match(/\b(nodejs|process)_[a-z_0-9]+/g)
+      expect(used.length).toBeGreaterThan(0)
+      expect(used.filter(name => !known.has(name))).toEqual([])
+    }
+  )
   it('has no part in its page that is no alert', () => {
-    expect([...page.matchAll(/^## (.+)$/gm)].map(([, name]) => name)).toEqual(promClient.map(({ alert }) => alert))
+    expect([...page.matchAll(/^## (.+)$/gm)].map(([, name]) => name)).toEqual(
+      promClient.map(({ alert }) => alert)
+    )
   })
 })
 
 describe('alert rules can be had otherwise', () => {
-  const rulesOf = options => alertRules({ diagnoses, ...options }).groups.flatMap(({ rules }) => rules)
+  const rulesOf = options =>
+    alertRules({ diagnoses, ...options }).groups.flatMap(({ rules }) => rules)
   it('by default critical ones wait a minute, warnings two, and all outlive five minutes without their series', () => {
-    expect(rulesOf({}).find(({ labels }) => labels.severity === 'critical')).toMatchObject({ for: '60s', keep_firing_for: '300s' })
-    expect(rulesOf({}).find(({ labels }) => labels.severity === 'warning')).toMatchObject({ for: '120s', keep_firing_for: '300s' })
+    expect(rulesOf({}).find(({ labels }) => labels.severity === 'critical')).toMatchObject({
+      for: '60s',
+      keep_firing_for: '300s'
+    })
+    expect(rulesOf({}).find(({ labels }) => labels.severity === 'warning')).toMatchObject({
+      for: '120s',
+      keep_firing_for: '300s'
+    })
   })
   it('times and the place of the runbooks', () => {
-    for (const rule of rulesOf({ forSeconds: 5, keepFiringForSeconds: 7, runbookBaseUrl: 'https://wiki.example.org/memwatch' })) {
-      expect(rule).toMatchObject({ for: '5s', keep_firing_for: '7s', annotations: { runbook_url: `https://wiki.example.org/memwatch/${rule.alert}.md` } })
+    for (const rule of rulesOf({
+      forSeconds: 5,
+      keepFiringForSeconds: 7,
+      runbookBaseUrl: 'https://wiki.example.org/memwatch'
+    })) {
+      expect(rule).toMatchObject({
+        for: '5s',
+        keep_firing_for: '7s',
+        annotations: { runbook_url: `https://wiki.example.org/memwatch/${rule.alert}.md` }
+      })
     }
   })
   it('a selector reaches every series an alert rests on', () => {
@@ -119,40 +199,82 @@ describe('alert rules can be had otherwise', () => {
     }
   })
   it('the scrape job of the exporters', () => {
-    expect(rulesOf({ jobSelector: 'job="sidecars"' }).find(({ alert }) => alert === 'MemwatchExporterDown').expr).toBe('up{job="sidecars"} == 0')
+    expect(
+      rulesOf({ jobSelector: 'job="sidecars"' }).find(
+        ({ alert }) => alert === 'MemwatchExporterDown'
+      ).expr
+    ).toBe('up{job="sidecars"} == 0')
   })
   it('thresholds, the grace after a start, and the place of the dashboards', () => {
-    const changed = rulesOf({ memoryRatio: 0.8, heapRatio: 0.7, graceSeconds: 60, dashboardBaseUrl: 'https://g.example.org' })
+    const changed = rulesOf({
+      memoryRatio: 0.8,
+      heapRatio: 0.7,
+      graceSeconds: 60,
+      dashboardBaseUrl: 'https://g.example.org'
+    })
     const byName = name => changed.find(({ alert }) => alert === name)
-    expect(byName('MemwatchMemoryNearLimit').expr).toContain('> 0.8 * memwatch_container_limit_bytes')
+    expect(byName('MemwatchMemoryNearLimit').expr).toContain(
+      '> 0.8 * memwatch_container_limit_bytes'
+    )
     expect(byName('MemwatchHeapNearLimit').expr).toContain('> 0.7 * memwatch_heap_size_limit_bytes')
-    expect(byName('MemwatchHeapNearLimit').expr).toContain('memwatch_target_start_time_seconds > 60')
-    for (const { annotations } of changed) expect(annotations.dashboard_url).toMatch(/^https:\/\/g\.example\.org\/d\//)
+    expect(byName('MemwatchHeapNearLimit').expr).toContain(
+      'memwatch_target_start_time_seconds > 60'
+    )
+    for (const { annotations } of changed) {
+      expect(annotations.dashboard_url).toMatch(/^https:\/\/g\.example\.org\/d\//)
+    }
   })
   it('from the command line, which names the option at fault', () => {
-    const alerts = (...args) => spawnSync(process.execPath, [path.join(ALERTS, '../scripts/alerts.js'), ...args], { encoding: 'utf8' })
+    const alerts = (...args) =>
+      spawnSync(process.execPath, [path.join(ALERTS, '../scripts/alerts.js'), ...args], {
+        encoding: 'utf8'
+      })
     expect(parse(alerts('--selector', 'namespace="shop"').stdout).groups).toHaveLength(3)
     expect(parse(alerts('--recorded').stdout)).toEqual(recordedRules())
     expect(alerts('--help').stdout).toContain('--memory-ratio')
-    expect(alerts('--grace', 'soon')).toMatchObject({ status: 2, stderr: '--grace: expected a number above 0, got soon\n' })
-    expect(alerts('--nonsense')).toMatchObject({ status: 2, stderr: expect.stringContaining('--nonsense') })
+    expect(alerts('--grace', 'soon')).toMatchObject({
+      status: 2,
+      stderr: '--grace: expected a number above 0, got soon\n'
+    })
+    expect(alerts('--nonsense')).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('--nonsense')
+    })
   })
   it('a diagnosis that has no numbers of its own shows RSS', () => {
-    const [rule] = rulesOf({ diagnoses: [{ id: 'new-one', title: 'GC never runs', severity: 'info', runbook: 'MemwatchNewOne' }] })
+    const [rule] = rulesOf({
+      diagnoses: [
+        { id: 'new-one', title: 'GC never runs', severity: 'info', runbook: 'MemwatchNewOne' }
+      ]
+    })
     expect(rule.annotations.description).toMatch(/GC never runs\..* Now: RSS \{\{ with/)
     expect(rule.for).toBe('300s')
   })
 })
 
 describeWithTools('alerts under promtool and amtool', ({ promtool, amtool }) => {
-  it.each(['memwatch.alerts.yaml', 'memwatch.rules.yaml', 'prom-client.rules.yaml'])('%s is sound', file => expectSuccess(promtool, ['check', 'rules', '--lint=all', '--lint-fatal', file]))
-  it.each([...names, PROM_CLIENT])('%s fires, stays silent and resolves as its test says', name => expectSuccess(promtool, ['test', 'rules', `tests/${name}.test.yaml`]))
-  it('the Alertmanager example is sound', () => expectSuccess(amtool, ['check-config', 'alertmanager.example.yaml']))
+  it.each(['memwatch.alerts.yaml', 'memwatch.rules.yaml', 'prom-client.rules.yaml'])(
+    '%s is sound',
+    file => expectSuccess(promtool, ['check', 'rules', '--lint=all', '--lint-fatal', file])
+  )
+  it.each([...names, PROM_CLIENT])('%s fires, stays silent and resolves as its test says', name =>
+    expectSuccess(promtool, ['test', 'rules', `tests/${name}.test.yaml`])
+  )
+  it('the Alertmanager example is sound', () =>
+    expectSuccess(amtool, ['check-config', 'alertmanager.example.yaml']))
   it.each([
     ['critical', 'pager'],
     ['warning', 'tickets'],
     ['info', 'nobody']
   ])('%s goes to %s', (severity, receiver) => {
-    expectSuccess(amtool, ['config', 'routes', 'test', '--config.file=alertmanager.example.yaml', `--verify.receivers=${receiver}`, `severity=${severity}`, 'alertname=MemwatchJsHeapLeak'])
+    expectSuccess(amtool, [
+      'config',
+      'routes',
+      'test',
+      '--config.file=alertmanager.example.yaml',
+      `--verify.receivers=${receiver}`,
+      `severity=${severity}`,
+      'alertname=MemwatchJsHeapLeak'
+    ])
   })
 })

@@ -10,7 +10,14 @@ const { startAlertmanager, TIMING } = require('../support/alertmanager')
 const { describeWithTools } = require('../support/tools')
 
 const ALERTS = path.join(__dirname, '../../alerts')
-const labels = { job: 'shop/memwatch', instance: '10.0.0.7:9888', namespace: 'shop', pod: 'api-7d9f', target: 'api', thread: 'main' }
+const labels = {
+  job: 'shop/memwatch',
+  instance: '10.0.0.7:9888',
+  namespace: 'shop',
+  pod: 'api-7d9f',
+  target: 'api',
+  thread: 'main'
+}
 const annotations = {
   summary: 'Live JS heap keeps growing.',
   description: 'api (main): live JS heap keeps growing. Now: live heap 240MiB.',
@@ -34,15 +41,26 @@ describeWithTools('what the Alertmanager example sends', tools => {
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const own = `http://127.0.0.1:${server.address().port}`
     const example = parse(fs.readFileSync(path.join(ALERTS, 'alertmanager.example.yaml'), 'utf8'))
-    const receivers = example.receivers.map(({ slack_configs: slack, pagerduty_configs: pagerduty, ...rest }) => ({
-      ...rest,
-      ...(slack && { slack_configs: slack.map(config => ({ ...config, api_url: `${own}/slack` })) }),
-      ...(pagerduty && { pagerduty_configs: pagerduty.map(config => ({ ...config, url: `${own}/pagerduty` })) })
-    }))
+    const receivers = example.receivers.map(
+      ({ slack_configs: slack, pagerduty_configs: pagerduty, ...rest }) => ({
+        ...rest,
+        ...(slack && {
+          slack_configs: slack.map(config => ({ ...config, api_url: `${own}/slack` }))
+        }),
+        ...(pagerduty && {
+          pagerduty_configs: pagerduty.map(config => ({ ...config, url: `${own}/pagerduty` }))
+        })
+      })
+    )
     const routes = example.route.routes.map(route => ({ ...route, ...TIMING }))
     alertmanager = await startAlertmanager({
       file: tools.alertmanager,
-      config: { ...example, templates: [path.join(ALERTS, 'templates/*.tmpl')], route: { ...example.route, ...TIMING, routes }, receivers }
+      config: {
+        ...example,
+        templates: [path.join(ALERTS, 'templates/*.tmpl')],
+        route: { ...example.route, ...TIMING, routes },
+        receivers
+      }
     })
   }, 70_000)
   afterAll(async () => {
@@ -51,14 +69,23 @@ describeWithTools('what the Alertmanager example sends', tools => {
     await new Promise(resolve => server.close(resolve))
   }, 30_000)
 
-  /** @param {object} more labels @param {string} way @param {object} [times] */
+  /**
+   * @param {object} more labels
+   * @param {string} way
+   * @param {object} [times]
+   */
   async function sent (more, way, times = {}) {
     const before = posts.length
     const response = await fetch(`${alertmanager.url}/api/v2/alerts`, {
-      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify([{ labels: { ...labels, ...more }, annotations, ...times }])
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify([{ labels: { ...labels, ...more }, annotations, ...times }])
     })
     expect(response.status).toBe(200)
-    await eventually(() => posts.slice(before).find(({ path }) => path === way), post => post !== undefined)
+    await eventually(
+      () => posts.slice(before).find(({ path }) => path === way),
+      post => post !== undefined
+    )
     return posts.slice(before).find(({ path }) => path === way).body
   }
 
@@ -74,18 +101,32 @@ describeWithTools('what the Alertmanager example sends', tools => {
         group: 'shop',
         custom_details: { fix: annotations.fix }
       },
-      links: [{ href: annotations.runbook_url, text: 'Runbook' }, { href: annotations.dashboard_url, text: 'Dashboard' }]
+      links: [
+        { href: annotations.runbook_url, text: 'Runbook' },
+        { href: annotations.dashboard_url, text: 'Dashboard' }
+      ]
     })
-    expect(page.payload.custom_details.what).toContain(`${annotations.description}\nFix: ${annotations.fix}\nRunbook: `)
+    expect(page.payload.custom_details.what).toContain(
+      `${annotations.description}\nFix: ${annotations.fix}\nRunbook: `
+    )
   }, 30_000)
 
   it('a ticket in the chat says the same, and that it is over', async () => {
     const more = { alertname: 'MemwatchSemiSpaceStarvation', severity: 'warning', target: 'mailer' }
     const firing = (await sent(more, '/slack')).attachments[0]
-    expect(firing).toMatchObject({ title: 'mailer in shop: Live JS heap keeps growing.', title_link: annotations.dashboard_url, color: 'warning' })
+    expect(firing).toMatchObject({
+      title: 'mailer in shop: Live JS heap keeps growing.',
+      title_link: annotations.dashboard_url,
+      color: 'warning'
+    })
     expect(firing.text).toContain(`Fix: ${annotations.fix}`)
-    const resolved = (await sent(more, '/slack', { endsAt: new Date(Date.now() - 1000).toISOString() })).attachments[0]
-    expect(resolved).toMatchObject({ title: 'Resolved: mailer in shop: Live JS heap keeps growing.', color: 'good' })
+    const resolved = (
+      await sent(more, '/slack', { endsAt: new Date(Date.now() - 1000).toISOString() })
+    ).attachments[0]
+    expect(resolved).toMatchObject({
+      title: 'Resolved: mailer in shop: Live JS heap keeps growing.',
+      color: 'good'
+    })
     expect(resolved.text).not.toContain('Fix:')
   }, 30_000)
 })

@@ -60,7 +60,11 @@ const ALL = TEXTS.join(' ')
 const READ_BY_RULES = ['node', 'v8', 'platform', 'arch', 'libc', 'allocator']
 const OPTION = '--enable-source-maps'
 
-/** A hello in which every text is this one. @param {string} text @param {object} [changes] */
+/**
+ * A hello in which every text is this one.
+ * @param {string} text
+ * @param {object} [changes]
+ */
 function hostileHello (text, changes = {}) {
   const plain = { ...hello(), host: '', allocatorPath: '', allocatorAccess: '', commands: [] }
   const texts = Object.fromEntries(

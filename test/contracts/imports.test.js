@@ -82,7 +82,9 @@ it('each rule finds the import that breaks it, and no other', () => {
 
 it('the wire contract of the rule is what the agent exports, besides the agent itself', () => {
   const { exports: subpaths } = require('../../agent/package.json')
-  const exported = Object.values(subpaths).filter(file => file !== './index.js').map(file => file.replace('./', 'agent/'))
+  const exported = Object.values(subpaths)
+    .filter(file => file !== './index.js')
+    .map(file => file.replace('./', 'agent/'))
   const { to } = rules.forbidden.find(({ name }) => name === 'exporter-imports-the-wire-contract')
   expect(exported.filter(file => !new RegExp(to.pathNot).test(file))).toEqual([])
   expect(to.pathNot.split('|').length).toBe(exported.length)
@@ -93,15 +95,17 @@ describe('the picture of the imports', () => {
   const listsOf = graph => Object.fromEntries([...graph].map(([from, to]) => [from, [...to]]))
 
   it('draws a folder as a room, a file that starts folders as itself, and other files as one', () => {
-    const rooms = joinRooms(graphOf({
-      'agent/agent.js': ['agent/collect/gc.js', 'agent/guard.js'],
-      'agent/collect/gc.js': ['agent/collect/heap.js', 'agent/guard.js', 'agent/frame.js'],
-      'agent/collect/heap.js': [],
-      'agent/collect/cgroup-paths.js': [],
-      'agent/guard.js': [],
-      'agent/frame.js': ['agent/guard.js'],
-      'exporter/process/witness.js': ['agent/collect/cgroup-paths.js']
-    }))
+    const rooms = joinRooms(
+      graphOf({
+        'agent/agent.js': ['agent/collect/gc.js', 'agent/guard.js'],
+        'agent/collect/gc.js': ['agent/collect/heap.js', 'agent/guard.js', 'agent/frame.js'],
+        'agent/collect/heap.js': [],
+        'agent/collect/cgroup-paths.js': [],
+        'agent/guard.js': [],
+        'agent/frame.js': ['agent/guard.js'],
+        'exporter/process/witness.js': ['agent/collect/cgroup-paths.js']
+      })
+    )
     const shared = 'agent/wire contract, shared files'
     expect(listsOf(rooms)).toEqual({
       'agent/agent.js': ['agent/collect', shared],
@@ -114,6 +118,8 @@ describe('the picture of the imports', () => {
   it('leaves out an arrow that others imply, and refuses a circle', () => {
     expect(listsOf(reduceArrows(graphOf({ a: ['b', 'c', 'd'], b: ['c'], c: [], d: [] }))))
       .toEqual({ a: ['b', 'd'], b: ['c'], c: [], d: [] })
-    expect(() => reduceArrows(graphOf({ a: ['b'], b: ['c'], c: ['a'] }))).toThrow('a imports itself through others')
+    expect(() => reduceArrows(graphOf({ a: ['b'], b: ['c'], c: ['a'] }))).toThrow(
+      'a imports itself through others'
+    )
   })
 })

@@ -13,24 +13,38 @@ const { apps } = require('memwatch-lab')
 
 const { problems } = require('../../exporter/expose/problems')
 const ROOT = path.join(__dirname, '../..')
-const filesIn = folder => fs.readdirSync(path.join(ROOT, folder)).filter(name => name.endsWith('.js')).map(name => name.replace('.js', ''))
+const filesIn = folder =>
+  fs
+    .readdirSync(path.join(ROOT, folder))
+    .filter(name => name.endsWith('.js'))
+    .map(name => name.replace('.js', ''))
 
 it('each diagnosis is a file of its own name, and each such file is listed', () => {
   const shared = ['index', 'define-diagnosis', 'evidence', 'lasting-growth', 'severity']
-  expect(filesIn('exporter/diagnoses').filter(name => !shared.includes(name)).sort()).toEqual(diagnoses.map(({ id }) => id).sort())
+  expect(
+    filesIn('exporter/diagnoses')
+      .filter(name => !shared.includes(name))
+      .sort()
+  ).toEqual(diagnoses.map(({ id }) => id).sort())
 })
 
 it('each part of the exporter is a file, and each such file is listed', () => {
   const { parts } = require('../../exporter/parts')
   const shared = ['index', 'guarded-emitter', 'lifecycle']
   const names = parts.map(Part => new Part().name.replaceAll(' ', '-'))
-  expect(filesIn('exporter/parts').filter(name => !shared.includes(name)).sort()).toEqual(names.sort())
+  expect(
+    filesIn('exporter/parts')
+      .filter(name => !shared.includes(name))
+      .sort()
+  ).toEqual(names.sort())
 })
 
 it('each diagnosis has a runbook, an app that causes it, and known symptoms', () => {
   for (const { id, runbook, explains, opportunity = false } of diagnoses) {
     expect(runbook === undefined).toBe(opportunity)
-    if (runbook) expect(fs.existsSync(path.join(ROOT, 'alerts/runbooks', `${runbook}.md`))).toBe(true)
+    if (runbook) {
+      expect(fs.existsSync(path.join(ROOT, 'alerts/runbooks', `${runbook}.md`))).toBe(true)
+    }
     expect(apps.some(app => (opportunity ? app.opportunity : app.diagnosis) === id)).toBe(true)
     for (const symptom of explains) expect(diagnoses.map(({ id }) => id)).toContain(symptom)
   }
@@ -38,71 +52,163 @@ it('each diagnosis has a runbook, an app that causes it, and known symptoms', ()
 
 it('each signal is read by a diagnosis, explains a missing one, or is shown as a metric', () => {
   const read = new Set(diagnoses.flatMap(({ requires, uses }) => [...requires, ...uses]))
-  const source = ['target-metrics.js', '../cli/progress.js', '../classify/judge.js'].map(name => fs.readFileSync(path.join(ROOT, 'exporter/catalog', name), 'utf8')).join()
-  expect(Object.keys(signals).filter(name => !read.has(name) && !source.includes(`'${name}'`))).toEqual([])
+  const source = ['target-metrics.js', '../cli/progress.js', '../classify/judge.js']
+    .map(name => fs.readFileSync(path.join(ROOT, 'exporter/catalog', name), 'utf8'))
+    .join()
+  expect(
+    Object.keys(signals).filter(name => !read.has(name) && !source.includes(`'${name}'`))
+  ).toEqual([])
 })
 
 it('each track is read by a signal or tells of a death: history costs memory in every target', () => {
-  const source = ['exporter/signals', 'exporter/anatomy', 'exporter/deaths'].flatMap(folder => filesIn(folder).map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))).join()
+  const source = ['exporter/signals', 'exporter/anatomy', 'exporter/deaths']
+    .flatMap(folder =>
+      filesIn(folder).map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))
+    )
+    .join()
   expect(trackNames.filter(name => !source.includes(`'${name}'`))).toEqual([])
 })
 
 it('a track whose growth is looked for over hours is kept that long', () => {
-  const source = filesIn('exporter/signals').map(name => fs.readFileSync(path.join(ROOT, 'exporter/signals', `${name}.js`), 'utf8')).join()
+  const source = filesIn('exporter/signals')
+    .map(name => fs.readFileSync(path.join(ROOT, 'exporter/signals', `${name}.js`), 'utf8'))
+    .join()
   const grown = [...source.matchAll(/growthOf\(window, '(\w+)'/g)].map(([, name]) => name)
   expect(grown.length).toBeGreaterThan(5)
-  expect([...grown, 'liveHeapBytes', 'liveHeapMajors'].filter(name => !tracks[name].long)).toEqual([])
+  expect([...grown, 'liveHeapBytes', 'liveHeapMajors'].filter(name => !tracks[name].long)).toEqual(
+    []
+  )
 })
 
 describe('the charts of the page', () => {
-  const source = fs.readFileSync(path.join(ROOT, 'exporter/page/charts.mjs'), 'utf8').replace(/^export /gm, '')
-  /** @type {{ tracks: string[], draws: { label: string, colour: string }[], evidence: Record<string, { as: string, track?: string }> }[]} */
+  const source = fs
+    .readFileSync(path.join(ROOT, 'exporter/page/charts.mjs'), 'utf8')
+    .replace(/^export /gm, '')
+  /**
+   * @type {{ tracks: string[], draws: { label: string, colour: string }[], evidence: Record<string,
+   *   { as: string, track?: string }> }[]}
+   */
   // eslint-disable-next-line no-new-func
   const charts = new Function(`${source}; return charts`)()
 
   it('draw tracks that there are, and read none that they do not ask for', () => {
-    expect(charts.flatMap(({ tracks }) => tracks).filter(name => !trackNames.includes(name))).toEqual([])
+    expect(
+      charts.flatMap(({ tracks }) => tracks).filter(name => !trackNames.includes(name))
+    ).toEqual([])
     for (const { tracks: own, draws, evidence } of charts) {
       const read = new Set()
-      const row = { last: name => { read.add(name); return 1 }, max: name => { read.add(name); return 1 }, rate: name => { read.add(name); return 1 } }
+      const row = {
+        last: name => {
+          read.add(name)
+          return 1
+        },
+        max: name => {
+          read.add(name)
+          return 1
+        },
+        rate: name => {
+          read.add(name)
+          return 1
+        }
+      }
       for (const { read: value } of draws) value(row)
-      expect([...read, ...Object.values(evidence).flatMap(({ track }) => track ?? [])].filter(name => !own.includes(name))).toEqual([])
+      expect(
+        [...read, ...Object.values(evidence).flatMap(({ track }) => track ?? [])].filter(
+          name => !own.includes(name)
+        )
+      ).toEqual([])
     }
   })
   it('show the evidence of every diagnosis, each in one place', () => {
     const shown = charts.flatMap(({ evidence }) => Object.keys(evidence))
-    const told = [...filesIn('exporter/diagnoses').map(name => fs.readFileSync(path.join(ROOT, 'exporter/diagnoses', `${name}.js`), 'utf8')).join().matchAll(/evidence\(\s*'(\w+)'/g)].map(([, name]) => name)
+    const told = [
+      ...filesIn('exporter/diagnoses')
+        .map(name => fs.readFileSync(path.join(ROOT, 'exporter/diagnoses', `${name}.js`), 'utf8'))
+        .join()
+        .matchAll(/evidence\(\s*'(\w+)'/g)
+    ].map(([, name]) => name)
     expect(told.length).toBeGreaterThan(40)
-    expect([...new Set([...told, ...Object.keys(signals).filter(name => /^(sockets|timers|watchers|children|fileDescriptors)(PerSecond|Rise|SteadinessRatio)$/.test(name))])].filter(name => !shown.includes(name))).toEqual([])
+    expect(
+      [
+        ...new Set([
+          ...told,
+          ...Object.keys(signals).filter(name =>
+            /^(sockets|timers|watchers|children|fileDescriptors)(PerSecond|Rise|SteadinessRatio)$/.test(
+              name
+            )
+          )
+        ])
+      ].filter(name => !shown.includes(name))
+    ).toEqual([])
     expect(shown.filter((name, i) => !signals[name] || shown.indexOf(name) !== i)).toEqual([])
   })
   it('have colours that the page knows', () => {
     const css = fs.readFileSync(path.join(ROOT, 'exporter/page/page.css'), 'utf8')
-    expect(charts.flatMap(({ draws }) => draws).filter(({ colour }) => !css.includes(`${colour}:`)).map(({ label }) => label)).toEqual([])
+    expect(
+      charts
+        .flatMap(({ draws }) => draws)
+        .filter(({ colour }) => !css.includes(`${colour}:`))
+        .map(({ label }) => label)
+    ).toEqual([])
   })
 })
 
 it('every problem that the API may have is in the table, and used', () => {
-  const source = ['exporter/expose', 'exporter/commands', 'agent', 'agent/capture'].flatMap(folder => filesIn(folder).filter(name => name !== 'problems').map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))).join()
-  const used = [...source.matchAll(/refuse\(reply(?:\.header\([^)]*\))?, '(\w+)'/g), ...source.matchAll(/new CommandError\('(\w+)'/g), ...source.matchAll(/new CaptureError\('(\w+)'/g), ...source.matchAll(/reason: '(\w+)'/g)].map(([, code]) => code)
+  const source = ['exporter/expose', 'exporter/commands', 'agent', 'agent/capture']
+    .flatMap(folder =>
+      filesIn(folder)
+        .filter(name => name !== 'problems')
+        .map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))
+    )
+    .join()
+  const used = [
+    ...source.matchAll(/refuse\(reply(?:\.header\([^)]*\))?, '(\w+)'/g),
+    ...source.matchAll(/new CommandError\('(\w+)'/g),
+    ...source.matchAll(/new CaptureError\('(\w+)'/g),
+    ...source.matchAll(/reason: '(\w+)'/g)
+  ].map(([, code]) => code)
   expect(used.filter(code => !problems[code])).toEqual([])
-  expect(Object.keys(problems).filter(code => !source.includes(`'${code}'`) && !source.includes(`${code}:`))).toEqual([])
+  expect(
+    Object.keys(problems).filter(
+      code => !source.includes(`'${code}'`) && !source.includes(`${code}:`)
+    )
+  ).toEqual([])
 })
 
 it('agent and exporter know the same captures, and how long each may take', () => {
-  const limits = kinds => Object.fromEntries(Object.entries(kinds).map(([name, { mostSeconds }]) => [name, mostSeconds]))
-  expect(limits(require('../../exporter/captures/kinds').kinds)).toEqual(limits(require('../../agent/capture').kinds))
+  const limits = kinds =>
+    Object.fromEntries(Object.entries(kinds).map(([name, { mostSeconds }]) => [name, mostSeconds]))
+  expect(limits(require('../../exporter/captures/kinds').kinds)).toEqual(
+    limits(require('../../agent/capture').kinds)
+  )
 })
 
 it('the package of the agent holds all of its folders', () => {
   const { files } = require('../../agent/package.json')
-  const folders = fs.readdirSync(path.join(ROOT, 'agent'), { withFileTypes: true }).filter(entry => entry.isDirectory() && entry.name !== 'node_modules').map(({ name }) => name)
+  const folders = fs
+    .readdirSync(path.join(ROOT, 'agent'), { withFileTypes: true })
+    .filter(entry => entry.isDirectory() && entry.name !== 'node_modules')
+    .map(({ name }) => name)
   expect(files).toEqual(expect.arrayContaining(folders))
 })
 
 it('each command of the command line is a file, and each file a command or a part of one', () => {
   const { program } = require('../../exporter/cli/memwatch')
-  expect(program.commands.map(command => command.name()).sort()).toEqual(['capture', 'compare', 'diagnose', 'exporter', 'fix', 'install-agent', 'last-death', 'plan', 'run', 'simulate', 'top', 'trim', 'try'])
+  expect(program.commands.map(command => command.name()).sort()).toEqual([
+    'capture',
+    'compare',
+    'diagnose',
+    'exporter',
+    'fix',
+    'install-agent',
+    'last-death',
+    'plan',
+    'run',
+    'simulate',
+    'top',
+    'trim',
+    'try'
+  ])
   for (const command of program.commands) expect(filesIn('exporter/cli')).toContain(command.name())
 })
 
@@ -112,12 +218,15 @@ describe('metric names', () => {
     const names = [...own, ...compatMetrics].map(({ name }) => name)
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
   })
-  it.each(own.map(({ name, type, help }) => [name, type, help]))('%s is in base units and says what it is', (name, type, help) => {
-    expect(name).toMatch(/^memwatch_[a-z0-9_]+$/)
-    expect(name.endsWith('_total')).toBe(type === 'counter')
-    expect(name).not.toMatch(/_(ms|milliseconds|kb|mb|percent)(_|$)/)
-    expect(help).toMatch(/\.$/)
-  })
+  it.each(own.map(({ name, type, help }) => [name, type, help]))(
+    '%s is in base units and says what it is',
+    (name, type, help) => {
+      expect(name).toMatch(/^memwatch_[a-z0-9_]+$/)
+      expect(name.endsWith('_total')).toBe(type === 'counter')
+      expect(name).not.toMatch(/_(ms|milliseconds|kb|mb|percent)(_|$)/)
+      expect(help).toMatch(/\.$/)
+    }
+  )
   const histograms = [...targetMetrics, ...compatMetrics].flatMap(({ name, histogram }) =>
     histogram ? [{ name, ...histogram }] : [])
   it.each(histograms)('$name shows bounds of the frames, in their order', ({ bounds, exposed }) => {
@@ -125,7 +234,9 @@ describe('metric names', () => {
     expect(bounds.filter(bound => exposed.includes(bound))).toEqual(exposed)
   })
   it("prom-client's GC buckets are bounds of the frames, so nothing is interpolated", () => {
-    for (const bound of [0.001, 0.01, 0.1, 1, 2, 5]) expect(GC_PAUSE_BOUNDS_SECONDS).toContain(bound)
+    for (const bound of [0.001, 0.01, 0.1, 1, 2, 5]) {
+      expect(GC_PAUSE_BOUNDS_SECONDS).toContain(bound)
+    }
   })
 })
 

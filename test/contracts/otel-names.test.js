@@ -9,18 +9,25 @@ const { otelMetrics } = require('../../exporter/catalog/otel-metrics')
 const { targetMetrics } = require('../../exporter/catalog/target-metrics')
 const { prometheusName } = require('../support/prometheus-names')
 
-const rows = [...targetMetrics, ...compatMetrics, ...otelMetrics, ...exporterMetrics].flatMap(row => {
-  const form = otelOf({ name: '', ...row })
-  return form ? [{ row, form }] : []
-})
+const rows = [...targetMetrics, ...compatMetrics, ...otelMetrics, ...exporterMetrics].flatMap(
+  row => {
+    const form = otelOf({ name: '', ...row })
+    return form ? [{ row, form }] : []
+  }
+)
 const isOurs = ({ form }) => form.name.startsWith('memwatch.')
 
-it.each(rows.filter(isOurs).map(({ row, form }) => [form.name, row.name, form]))('%s is %s in Prometheus, by whichever way it comes', (_, name, form) => {
-  expect(prometheusName(form)).toBe(name)
-})
+it.each(rows.filter(isOurs).map(({ row, form }) => [form.name, row.name, form]))(
+  '%s is %s in Prometheus, by whichever way it comes',
+  (_, name, form) => {
+    expect(prometheusName(form)).toBe(name)
+  }
+)
 
 it('those that are not ours are what Prometheus users know of OpenTelemetry', () => {
-  const names = Object.fromEntries(rows.filter(row => !isOurs(row)).map(({ form }) => [form.name, prometheusName(form)]))
+  const names = Object.fromEntries(
+    rows.filter(row => !isOurs(row)).map(({ form }) => [form.name, prometheusName(form)])
+  )
   expect(names).toMatchObject({
     'v8js.gc.duration': 'v8js_gc_duration_seconds',
     'v8js.memory.heap.used': 'v8js_memory_heap_used_bytes',
@@ -42,28 +49,67 @@ it('those that are not ours are what Prometheus users know of OpenTelemetry', ()
 })
 
 it('names and attributes that are not ours are in the conventions, and not deprecated', () => {
-  const deprecated = new Set([...fs.readFileSync(require.resolve('@opentelemetry/semantic-conventions/incubating').replace('index-incubating.cjs', 'experimental_metrics.d.cts'), 'utf8')
-    .matchAll(/\/\*\*((?:(?!\*\/)[^])*?)\*\/\s*(?:declare|export) const (METRIC_\w+)/g)].filter(([, text]) => text.includes('@deprecated')).map(([, , constant]) => conventions[constant]))
+  const deprecated = new Set(
+    [
+      ...fs
+        .readFileSync(
+          require
+            .resolve('@opentelemetry/semantic-conventions/incubating')
+            .replace('index-incubating.cjs', 'experimental_metrics.d.cts'),
+          'utf8'
+        )
+        .matchAll(/\/\*\*((?:(?!\*\/)[^])*?)\*\/\s*(?:declare|export) const (METRIC_\w+)/g)
+    ]
+      .filter(([, text]) => text.includes('@deprecated'))
+      .map(([, , constant]) => conventions[constant])
+  )
   expect(deprecated).toContain('v8js.memory.heap.limit')
-  const known = kind => new Set(Object.entries(conventions).filter(([constant]) => constant.startsWith(kind)).map(([, value]) => value))
+  const known = kind =>
+    new Set(
+      Object.entries(conventions)
+        .filter(([constant]) => constant.startsWith(kind))
+        .map(([, value]) => value)
+    )
   const [metrics, attributes] = [known('METRIC_'), known('ATTR_')]
   for (const { form } of rows) {
-    if (!form.name.startsWith('memwatch.')) expect([form.name, metrics.has(form.name), deprecated.has(form.name)]).toEqual([form.name, true, false])
-    for (const name of [...Object.values(form.attributes ?? {}), ...Object.keys(form.always ?? {})]) {
+    if (!form.name.startsWith('memwatch.')) {
+      expect([form.name, metrics.has(form.name), deprecated.has(form.name)]).toEqual([
+        form.name,
+        true,
+        false
+      ])
+    }
+    for (const name of [
+      ...Object.values(form.attributes ?? {}),
+      ...Object.keys(form.always ?? {})
+    ]) {
       if (!name.startsWith('memwatch.')) expect([name, attributes.has(name)]).toEqual([name, true])
     }
   }
 })
 
 it('one name is one metric: of one unit and kind, in several rows only where attributes tell them apart', () => {
-  const byName = rows.reduce((map, row) => map.set(row.form.name, [...map.get(row.form.name) ?? [], row]), new Map())
+  const byName = rows.reduce(
+    (map, row) => map.set(row.form.name, [...(map.get(row.form.name) ?? []), row]),
+    new Map()
+  )
   for (const [name, same] of byName) {
-    expect([name, new Set(same.map(({ form }) => `${form.unit} ${form.instrument} ${form.integer}`)).size]).toEqual([name, 1])
-    expect([name, new Set(same.map(({ form }) => JSON.stringify(form.always))).size]).toEqual([name, same.length])
+    expect([
+      name,
+      new Set(same.map(({ form }) => `${form.unit} ${form.instrument} ${form.integer}`)).size
+    ]).toEqual([name, 1])
+    expect([name, new Set(same.map(({ form }) => JSON.stringify(form.always))).size]).toEqual([
+      name,
+      same.length
+    ])
   }
 })
 
 it('what a row says is prom-client\'s name is served under it', () => {
   const served = compatMetrics.map(({ name }) => name)
-  expect(targetMetrics.flatMap(({ promClient = [] }) => promClient).filter(name => !served.includes(name))).toEqual([])
+  expect(
+    targetMetrics
+      .flatMap(({ promClient = [] }) => promClient)
+      .filter(name => !served.includes(name))
+  ).toEqual([])
 })

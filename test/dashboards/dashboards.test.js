@@ -10,22 +10,41 @@ const { dashboards } = require('../../scripts/dashboards')
 const { parsePromql } = require('../support/promql')
 
 const ROOT = path.join(__dirname, '../..')
-const inFile = name => parse(fs.readFileSync(path.join(ROOT, 'alerts', name), 'utf8')).groups.flatMap(({ rules }) => rules)
+const inFile = name =>
+  parse(fs.readFileSync(path.join(ROOT, 'alerts', name), 'utf8')).groups.flatMap(
+    ({ rules }) => rules
+  )
 
 /** Series by name, with their type. */
-const series = new Map([...targetMetrics, ...compatMetrics, ...exporterMetrics].flatMap(({ name, type }) => type === 'histogram'
-  ? ['_bucket', '_sum', '_count'].map(suffix => /** @type {const} */ ([name + suffix, 'counter']))
-  : [([name, type])]))
+const series = new Map(
+  [...targetMetrics, ...compatMetrics, ...exporterMetrics].flatMap(({ name, type }) =>
+    type === 'histogram'
+      ? ['_bucket', '_sum', '_count'].map(
+          suffix => /** @type {const} */ ([name + suffix, 'counter'])
+        )
+      : [[name, type]]
+  )
+)
 for (const { record } of inFile('memwatch.rules.yaml')) series.set(record, 'gauge')
 // What Prometheus itself writes at each scrape.
-for (const name of ['up', 'scrape_duration_seconds', 'scrape_samples_scraped']) series.set(name, 'gauge')
+for (const name of ['up', 'scrape_duration_seconds', 'scrape_samples_scraped']) {
+  series.set(name, 'gauge')
+}
 
 const all = Object.entries(dashboards).map(([name, make]) => [name, make()])
-const panels = all.flatMap(([name, dashboard]) => dashboard.panels.filter(({ type }) => type !== 'row').map(panel => [`${name}: ${panel.title}`, panel]))
+const panels = all.flatMap(([name, dashboard]) =>
+  dashboard.panels
+    .filter(({ type }) => type !== 'row')
+    .map(panel => [`${name}: ${panel.title}`, panel])
+)
 const expressions = [
   ...panels.flatMap(([title, { targets }]) => targets.map(({ expr }) => [`panel ${title}`, expr])),
-  ...all.flatMap(([name, { annotations }]) => (annotations?.list ?? []).map(({ name: title, expr }) => [`annotation ${name}: ${title}`, expr])),
-  ...['memwatch.alerts.yaml', 'memwatch.rules.yaml', 'prom-client.rules.yaml'].flatMap(file => inFile(file).map(({ alert, record, expr }) => [`rule ${alert ?? record}`, expr]))
+  ...all.flatMap(([name, { annotations }]) =>
+    (annotations?.list ?? []).map(({ name: title, expr }) => [`annotation ${name}: ${title}`, expr])
+  ),
+  ...['memwatch.alerts.yaml', 'memwatch.rules.yaml', 'prom-client.rules.yaml'].flatMap(file =>
+    inFile(file).map(({ alert, record, expr }) => [`rule ${alert ?? record}`, expr])
+  )
 ]
 /** Functions that make sense of a counter. */
 const OF_COUNTERS = ['rate', 'increase', 'irate', 'changes', 'resets']
@@ -38,7 +57,12 @@ describe('expressions', () => {
   })
   it.each(expressions)('of %s take counters by their growth', (_, expr) => {
     for (const { name, functions } of parsePromql(expr).metrics) {
-      if (series.get(name) === 'counter') expect({ name, functions: functions.filter(name => OF_COUNTERS.includes(name)) }).toEqual({ name, functions: [expect.any(String)] })
+      if (series.get(name) === 'counter') {
+        expect({ name, functions: functions.filter(name => OF_COUNTERS.includes(name)) }).toEqual({
+          name,
+          functions: [expect.any(String)]
+        })
+      }
     }
   })
   it('tell sound from unsound, and a counter from its growth', () => {
@@ -51,14 +75,31 @@ describe('expressions', () => {
 
 describe('dashboards', () => {
   it('each is a file, and no file is left over', () => {
-    expect(fs.readdirSync(path.join(ROOT, 'dashboards')).filter(name => name.endsWith('.json')).sort()).toEqual(all.map(([name]) => `${name}.json`).sort())
+    expect(
+      fs
+        .readdirSync(path.join(ROOT, 'dashboards'))
+        .filter(name => name.endsWith('.json'))
+        .sort()
+    ).toEqual(all.map(([name]) => `${name}.json`).sort())
   })
   it.each(all)('%s can be chosen and filtered, and not changed by accident', (name, dashboard) => {
-    expect(dashboard).toMatchObject({ uid: `memwatch-${name}`, editable: false, description: expect.stringMatching(/\.$/), tags: expect.arrayContaining(['memwatch']) })
+    expect(dashboard).toMatchObject({
+      uid: `memwatch-${name}`,
+      editable: false,
+      description: expect.stringMatching(/\.$/),
+      tags: expect.arrayContaining(['memwatch'])
+    })
     const [source, ...variables] = dashboard.templating.list
     expect(source).toMatchObject({ type: 'datasource', name: 'datasource', query: 'prometheus' })
     for (const variable of variables) {
-      expect(variable).toMatchObject({ type: 'query', multi: true, includeAll: true, allValue: '.+', refresh: 2, label: expect.stringMatching(/^[A-Z]/) })
+      expect(variable).toMatchObject({
+        type: 'query',
+        multi: true,
+        includeAll: true,
+        allValue: '.+',
+        refresh: 2,
+        label: expect.stringMatching(/^[A-Z]/)
+      })
       expect(series.has(/label_values\((\w+)/.exec(variable.query)?.[1])).toBe(true)
     }
   })
@@ -67,27 +108,53 @@ describe('dashboards', () => {
     expect(titles.filter((title, i) => titles.indexOf(title) !== i)).toEqual([])
   })
   it.each(panels)('%s says what it shows, in which unit, and what bad looks like', (_, panel) => {
-    expect(panel).toMatchObject({ title: expect.stringMatching(/\S/), description: expect.stringMatching(/^[A-Z].{20,}\.$/), datasource: { type: 'prometheus', uid: '$' + '{datasource}' } })
+    expect(panel).toMatchObject({
+      title: expect.stringMatching(/\S/),
+      description: expect.stringMatching(/^[A-Z].{20,}\.$/),
+      datasource: { type: 'prometheus', uid: '$' + '{datasource}' }
+    })
     expect(panel.fieldConfig.defaults.unit).toMatch(/^(bytes|percentunit|s|short|ops)$/)
     // Grafana's own thresholds paint everything above 80 red.
     expect(panel.fieldConfig.defaults.thresholds.steps[0].value).toBeNull()
     expect(panel.targets.length).toBeGreaterThan(0)
   })
-  it.each(panels)('%s asks over as long as Grafana thinks right, and only what the viewer chose', (_, { targets }) => {
-    for (const { expr } of targets) {
-      for (const [, of, range] of expr.matchAll(/\b(rate|increase|irate)\([^[\]]*\[([^\]]+)\]/g)) expect([of, range]).toEqual([of, expect.stringMatching(/^(\$__rate_interval|1h)$/)])
-      for (const [selector] of expr.matchAll(/\{[^}]*\}/g)) expect(selector).toMatch(/job=~"\$job"/)
+  it.each(panels)(
+    '%s asks over as long as Grafana thinks right, and only what the viewer chose',
+    (_, { targets }) => {
+      for (const { expr } of targets) {
+        for (const [, of, range] of expr.matchAll(
+          /\b(rate|increase|irate)\([^[\]]*\[([^\]]+)\]/g
+        )) {
+          expect([of, range]).toEqual([of, expect.stringMatching(/^(\$__rate_interval|1h)$/)])
+        }
+        for (const [selector] of expr.matchAll(/\{[^}]*\}/g)) {
+          expect(selector).toMatch(/job=~"\$job"/)
+        }
+      }
     }
-  })
+  )
 })
 
 describe('dashboards of others for the same names', () => {
   // grafana.com 11159 and the nodejs-mixin of grafana/jsonnet-libs, by the metrics they ask for.
   it.each([
-    'process_cpu_user_seconds_total', 'process_cpu_system_seconds_total', 'process_start_time_seconds', 'process_resident_memory_bytes',
-    'nodejs_eventloop_lag_seconds', 'nodejs_eventloop_lag_p50_seconds', 'nodejs_eventloop_lag_p99_seconds', 'nodejs_version_info',
-    'nodejs_heap_size_total_bytes', 'nodejs_heap_size_used_bytes', 'nodejs_external_memory_bytes',
-    'nodejs_heap_space_size_total_bytes', 'nodejs_heap_space_size_used_bytes', 'nodejs_heap_space_size_available_bytes',
-    'nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_gc_duration_seconds_sum', 'nodejs_gc_duration_seconds_count'
+    'process_cpu_user_seconds_total',
+    'process_cpu_system_seconds_total',
+    'process_start_time_seconds',
+    'process_resident_memory_bytes',
+    'nodejs_eventloop_lag_seconds',
+    'nodejs_eventloop_lag_p50_seconds',
+    'nodejs_eventloop_lag_p99_seconds',
+    'nodejs_version_info',
+    'nodejs_heap_size_total_bytes',
+    'nodejs_heap_size_used_bytes',
+    'nodejs_external_memory_bytes',
+    'nodejs_heap_space_size_total_bytes',
+    'nodejs_heap_space_size_used_bytes',
+    'nodejs_heap_space_size_available_bytes',
+    'nodejs_active_handles_total',
+    'nodejs_active_requests_total',
+    'nodejs_gc_duration_seconds_sum',
+    'nodejs_gc_duration_seconds_count'
   ])('find %s', name => expect(series.has(name)).toBe(true))
 })

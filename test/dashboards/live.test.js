@@ -14,7 +14,13 @@ const { describeWithTools } = require('../support/tools')
 
 const AGENT = path.join(__dirname, '../../agent/index.js')
 /** Of these the threads are ill, in ways that cost memory and time. */
-const RECORDED = ['semi-space-starvation', 'allocator-fragmentation', 'js-heap-leak', 'oversized-heap', 'container-limit-mismatch']
+const RECORDED = [
+  'semi-space-starvation',
+  'allocator-fragmentation',
+  'js-heap-leak',
+  'oversized-heap',
+  'container-limit-mismatch'
+]
 
 describeWithTools('every panel against a real Prometheus', tools => {
   /** @type {(() => unknown)[]} last started, first stopped */
@@ -29,35 +35,79 @@ describeWithTools('every panel against a real Prometheus', tools => {
       stops.push(() => connection.destroy())
     }
     const healthy = apps.find(({ id }) => id === 'healthy-steady')
-    const child = spawn(process.execPath, ['--require', AGENT, healthy.script], { env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: healthy.id }, stdio: 'ignore' })
+    const child = spawn(process.execPath, ['--require', AGENT, healthy.script], {
+      env: {
+        ...process.env,
+        NODE_OPTIONS: '',
+        MEMWATCH_SOCKET: exporter.socket.path,
+        MEMWATCH_NAME: healthy.id
+      },
+      stdio: 'ignore'
+    })
     stops.push(async () => {
       child.kill('SIGTERM')
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
     })
     prometheus = await startPrometheus({
       file: tools.prometheus,
-      rules: rulesYaml({ groups: [...recordedRules().groups, ...alertRules({ diagnoses }).groups] }, 'a test'),
+      rules: rulesYaml(
+        { groups: [...recordedRules().groups, ...alertRules({ diagnoses }).groups] },
+        'a test'
+      ),
       targets: [`127.0.0.1:${exporter.port}`],
       job: 'shop/memwatch'
     })
     stops.push(prometheus.stop)
-    // The recorded rules have been evaluated, the living app is there, and rates have something to rest on.
-    await eventually(() => prometheus.query('fleet:memwatch_diagnosis:sum{state="confirmed"} > 0'), samples => samples.length > 0, 30_000)
-    await eventually(() => prometheus.query('memwatch_rss_bytes{target="healthy-steady"}'), samples => samples.length > 0, 30_000)
-    await eventually(() => prometheus.query('rate(memwatch_exporter_frames_total[10s]) > 0 and count_over_time(up[10s]) >= 8'), samples => samples.length > 0, 30_000)
+    // The recorded rules have been evaluated, the living app is there, and rates have something to
+    // rest on.
+    await eventually(
+      () => prometheus.query('fleet:memwatch_diagnosis:sum{state="confirmed"} > 0'),
+      samples => samples.length > 0,
+      30_000
+    )
+    await eventually(
+      () => prometheus.query('memwatch_rss_bytes{target="healthy-steady"}'),
+      samples => samples.length > 0,
+      30_000
+    )
+    await eventually(
+      () =>
+        prometheus.query(
+          'rate(memwatch_exporter_frames_total[10s]) > 0 and count_over_time(up[10s]) >= 8'
+        ),
+      samples => samples.length > 0,
+      30_000
+    )
   }, 150_000)
   afterAll(async () => { for (const stop of stops.reverse()) await stop() }, 30_000)
 
-  const panels = Object.entries(dashboards).flatMap(([name, make]) => make().panels.filter(({ type }) => type !== 'row').map(panel => [`${name}: ${panel.title}`, panel]))
+  const panels = Object.entries(dashboards).flatMap(([name, make]) =>
+    make()
+      .panels.filter(({ type }) => type !== 'row')
+      .map(panel => [`${name}: ${panel.title}`, panel])
+  )
   it.each(panels)('%s has something to show', async (_, panel) => {
     for (const { expr } of panel.targets) {
       const samples = await prometheus.query(filled(expr, { rateInterval: '10s' }))
-      expect({ expr, empty: samples.length === 0 && !mayBeEmpty(panel, expr) }).toEqual({ expr, empty: false })
+      expect({ expr, empty: samples.length === 0 && !mayBeEmpty(panel, expr) }).toEqual({
+        expr,
+        empty: false
+      })
     }
   })
   it('what is empty in a healthy fleet has something to show in this one', async () => {
-    const shown = await Promise.all(panels.filter(([, { fieldConfig }]) => fieldConfig.defaults.noValue === 'Nothing was found.' || fieldConfig.defaults.noValue === 'No finding costs memory.')
-      .map(async ([title, { targets }]) => [title, (await prometheus.query(filled(targets[0].expr))).length > 0]))
+    const shown = await Promise.all(
+      panels
+        .filter(
+          ([, { fieldConfig }]) =>
+            fieldConfig.defaults.noValue === 'Nothing was found.' ||
+            fieldConfig.defaults.noValue === 'No finding costs memory.'
+        )
+        .map(async ([title, { targets }]) => [
+          title,
+          (await prometheus.query(filled(targets[0].expr))).length > 0
+        ])
+    )
     expect(shown.length).toBeGreaterThan(3)
     expect(shown.filter(([, some]) => !some)).toEqual([])
   })

@@ -16,14 +16,21 @@ const CI = fs.readdirSync(path.join(CHART, 'ci')).map(name => path.join(CHART, '
 const VERSIONS = ['1.29', '1.31', '1.36']
 const WITHOUT_INJECTION = { injection: { enabled: false } }
 const valuesOf = file => parse(fs.readFileSync(path.join(CHART, file), 'utf8'))
-const injects = file => file === undefined || parse(fs.readFileSync(file, 'utf8')).injection?.enabled !== false
+const injects = file =>
+  file === undefined || parse(fs.readFileSync(file, 'utf8')).injection?.enabled !== false
 
 /** Of kube-score, with the reason why they do not hold here. */
 const NOT_HERE = [
-  'container-image-pull-policy', // tags are versions, and never move; a registry that is away must not hold back a pod whose image is there
-  'container-ephemeral-storage-request-and-limit', // nothing is written outside of volumes, and those have a size
-  'container-security-context-user-group-id', // it asks for ids above 10000: one container of the DaemonSet is root for a moment, without capabilities
-  'networkpolicy-targets-pod' // the pods of sidecars are other people's, and not in what is rendered
+  // tags are versions, and never move; a registry that is away must not hold back a pod whose image
+  // is there
+  'container-image-pull-policy',
+  // nothing is written outside of volumes, and those have a size
+  'container-ephemeral-storage-request-and-limit',
+  // it asks for ids above 10000: one container of the DaemonSet is root for a moment, without
+  // capabilities
+  'container-security-context-user-group-id',
+  // the pods of sidecars are other people's, and not in what is rendered
+  'networkpolicy-targets-pod'
 ]
 
 it('is of the version of what it installs', () => {
@@ -33,7 +40,8 @@ it('is of the version of what it installs', () => {
 describe('the schema of the values', () => {
   const schema = JSON.parse(fs.readFileSync(path.join(CHART, 'values.schema.json'), 'utf8'))
   const resolve = of => of.$ref ? schema.definitions[of.$ref.replace('#/definitions/', '')] : of
-  const isOpen = ({ type, properties, additionalProperties }) => type === 'object' && !properties && additionalProperties !== false
+  const isOpen = ({ type, properties, additionalProperties }) =>
+    type === 'object' && !properties && additionalProperties !== false
 
   it('knows every value, and every value has a default', () => {
     const differences = []
@@ -43,7 +51,11 @@ describe('the schema of the values', () => {
       const known = Object.keys(properties).filter(name => !(at === '' && name === 'global'))
       for (const name of new Set([...known, ...Object.keys(values)])) {
         if (!(name in values) || !(name in properties)) differences.push(`${at}.${name}`)
-        else if (values[name] !== null && typeof values[name] === 'object' && !/(resources|Selector)$/.test(name)) compare(properties[name], values[name], name)
+        else if (
+          values[name] !== null &&
+          typeof values[name] === 'object' &&
+          !/(resources|Selector)$/.test(name)
+        ) { compare(properties[name], values[name], name) }
       }
     }
     compare(schema, valuesOf('values.yaml'), '')
@@ -64,23 +76,35 @@ describe('the schema of the values', () => {
 })
 
 describeWithGoTools('the Helm chart', tools => {
-  describe.each([undefined, ...CI].map(file => [file ? path.basename(file, '-values.yaml') : 'default', file]))('%s', (_, file) => {
+  describe.each(
+    [undefined, ...CI].map(file => [file ? path.basename(file, '-values.yaml') : 'default', file])
+  )('%s', (_, file) => {
     const files = file ? [file] : []
     it('passes helm lint --strict', () => {
-      const { status, stdout, stderr } = spawnSync(tools.helm, ['lint', '--strict', CHART, ...files.flatMap(name => ['--values', name])], { encoding: 'utf8' })
+      const { status, stdout, stderr } = spawnSync(
+        tools.helm,
+        ['lint', '--strict', CHART, ...files.flatMap(name => ['--values', name])],
+        { encoding: 'utf8' }
+      )
       expect(status === 0 ? '' : stdout + stderr).toBe('')
     })
     it.each(VERSIONS)('is valid for Kubernetes %s', kubernetes => {
       const values = kubernetes === '1.36' ? {} : WITHOUT_INJECTION
       const manifests = chart(tools, values, { kubernetes, files })
       // With injection off the default makes nothing at all.
-      if (objects(manifests).length > 0) expect(kubeconform(tools, kubernetes, manifests)).toEqual([])
-      else expect(file).toBeUndefined()
+      if (objects(manifests).length > 0) {
+        expect(kubeconform(tools, kubernetes, manifests)).toEqual([])
+      } else expect(file).toBeUndefined()
     })
     it('says before Kubernetes 1.36 that there is no injection, and what there is', () => {
       const early = () => chart(tools, {}, { kubernetes: '1.35', files })
-      if (injects(file)) expect(early).toThrow('injection needs Kubernetes 1.36 or later (MutatingAdmissionPolicy v1), this is v1.35: set injection.enabled=false, and add the sidecar to the workload itself, as deploy/sidecar.yaml shows')
-      else expect(early).not.toThrow()
+      if (injects(file)) {
+        expect(early).toThrow(
+          'injection needs Kubernetes 1.36 or later (MutatingAdmissionPolicy v1), this is ' +
+            'v1.35: set injection.enabled=false, and add the sidecar to the workload itself, as ' +
+              'deploy/sidecar.yaml shows'
+        )
+      } else expect(early).not.toThrow()
     })
     if (file && parse(fs.readFileSync(file, 'utf8')).node?.enabled) {
       it('passes kube-score', () => {
@@ -88,37 +112,112 @@ describeWithGoTools('the Helm chart', tools => {
       })
     }
     it('has notes that end without a hole', () => {
-      const { stdout, stderr } = spawnSync(tools.helm, ['install', 'memwatch', CHART, '--namespace', 'memwatch', '--dry-run=client', ...files.flatMap(name => ['--values', name])], { encoding: 'utf8' })
+      const { stdout, stderr } = spawnSync(
+        tools.helm,
+        [
+          'install',
+          'memwatch',
+          CHART,
+          '--namespace',
+          'memwatch',
+          '--dry-run=client',
+          ...files.flatMap(name => ['--values', name])
+        ],
+        { encoding: 'utf8' }
+      )
       const notes = stdout.split('\nNOTES:\n')[1] ?? stderr
       expect(notes).toMatch(/^memwatch \S+ is installed\./)
       expect(notes).not.toMatch(/<no value>|%!|map\[|\n{3}/)
     })
     it('uses variables that there are', () => {
-      const known = [...Object.values(options), ...Object.values(agentOptions)].map(({ env }) => env)
-      const used = new Set([...chart(tools, {}, { files }).matchAll(/\bMEMWATCH_[A-Z_]+\b/g)].map(([name]) => name))
+      const known = [...Object.values(options), ...Object.values(agentOptions)].map(
+        ({ env }) => env
+      )
+      const used = new Set(
+        [...chart(tools, {}, { files }).matchAll(/\bMEMWATCH_[A-Z_]+\b/g)].map(([name]) => name)
+      )
       expect([...used].filter(name => !known.includes(name))).toEqual([])
     })
   })
 
   it.each([
-    ['a misspelt name', { injection: { enabeld: true } }, "at '/injection': additional properties 'enabeld' not allowed"],
-    ['a misspelt section', { podMonitors: { enabled: true } }, "at '': additional properties 'podMonitors' not allowed"],
-    ['a misspelt resource', { sidecar: { resources: { limits: { memroy: '1Mi' } } } }, "additional properties 'memroy' not allowed"],
-    ['a mode that there is not', { injection: { mode: 'pod' } }, "at '/injection/mode': value must be one of 'sidecar', 'node'"],
-    ['text for a switch', { node: { enabled: 'yes' } }, "at '/node/enabled': got string, want boolean"],
-    ['a tag for a digest', { image: { digest: 'v1' } }, "at '/image/digest': 'v1' does not match pattern"],
+    [
+      'a misspelt name',
+      { injection: { enabeld: true } },
+      "at '/injection': additional properties 'enabeld' not allowed"
+    ],
+    [
+      'a misspelt section',
+      { podMonitors: { enabled: true } },
+      "at '': additional properties 'podMonitors' not allowed"
+    ],
+    [
+      'a misspelt resource',
+      { sidecar: { resources: { limits: { memroy: '1Mi' } } } },
+      "additional properties 'memroy' not allowed"
+    ],
+    [
+      'a mode that there is not',
+      { injection: { mode: 'pod' } },
+      "at '/injection/mode': value must be one of 'sidecar', 'node'"
+    ],
+    [
+      'text for a switch',
+      { node: { enabled: 'yes' } },
+      "at '/node/enabled': got string, want boolean"
+    ],
+    [
+      'a tag for a digest',
+      { image: { digest: 'v1' } },
+      "at '/image/digest': 'v1' does not match pattern"
+    ],
     ['a port that there is not', { port: 65536 }, "at '/port': maximum: got 65,536, want 65,535"],
-    ['a size without a unit', { sidecar: { dataMax: '32' } }, "at '/sidecar/dataMax': '32' does not match pattern"],
-    ['an option of memwatch as a further variable, which would stop the exporter if it is misspelt', { exporter: { extraEnv: [{ name: 'MEMWATCH_LISTN', value: 'x' }] } }, "at '/exporter/extraEnv/0/name': 'not' failed"],
-    ['a Secret that would hold back pods', { exporter: { extraEnv: [{ name: 'A', valueFrom: { secretKeyRef: { name: 'a', key: 'b' } } }] } }, "missing property 'optional'"],
-    ['the same, said to be needed', { exporter: { extraEnv: [{ name: 'A', valueFrom: { secretKeyRef: { name: 'a', key: 'b', optional: false } } }] } }, "at '/exporter/extraEnv/0/valueFrom/secretKeyRef/optional': value must be true"],
-    ['an interval that is none', { podMonitor: { interval: '15' } }, "at '/podMonitor/interval': '15' does not match pattern"]
+    [
+      'a size without a unit',
+      { sidecar: { dataMax: '32' } },
+      "at '/sidecar/dataMax': '32' does not match pattern"
+    ],
+    [
+      'an option of memwatch as a further variable, which would stop the exporter if it is ' +
+        'misspelt',
+      { exporter: { extraEnv: [{ name: 'MEMWATCH_LISTN', value: 'x' }] } },
+      "at '/exporter/extraEnv/0/name': 'not' failed"
+    ],
+    [
+      'a Secret that would hold back pods',
+      {
+        exporter: {
+          extraEnv: [{ name: 'A', valueFrom: { secretKeyRef: { name: 'a', key: 'b' } } }]
+        }
+      },
+      "missing property 'optional'"
+    ],
+    [
+      'the same, said to be needed',
+      {
+        exporter: {
+          extraEnv: [
+            { name: 'A', valueFrom: { secretKeyRef: { name: 'a', key: 'b', optional: false } } }
+          ]
+        }
+      },
+      "at '/exporter/extraEnv/0/valueFrom/secretKeyRef/optional': value must be true"
+    ],
+    [
+      'an interval that is none',
+      { podMonitor: { interval: '15' } },
+      "at '/podMonitor/interval': '15' does not match pattern"
+    ]
   ])('refuses %s', (_, values, message) => {
     expect(() => chart(tools, values)).toThrow(message)
   })
 
   it.each([
-    ['restartPolicy: Always', 'restartPolicyy: Always', "additional properties 'restartPolicyy' not allowed"],
+    [
+      'restartPolicy: Always',
+      'restartPolicyy: Always',
+      "additional properties 'restartPolicyy' not allowed"
+    ],
     ['sizeLimit', 'sizelimit', "additional properties 'sizelimit' not allowed"],
     ['kind: DaemonSet', 'kind: DaemonSets', 'could not find schema for DaemonSets'],
     ['interval: 15s', 'intervall: 15s', "additional properties 'intervall' not allowed"],
@@ -127,17 +226,38 @@ describeWithGoTools('the Helm chart', tools => {
     ['matchConditions:', 'matchCondition:', "additional properties 'matchCondition' not allowed"]
   ])('%s written as %s is found out', (right, wrong, message) => {
     const file = path.join(CHART, 'ci/everything-values.yaml')
-    const manifests = chart(tools, {}, { files: [file] }) + '---\n' + fs.readFileSync(path.join(ROOT, 'deploy/sidecar.yaml'), 'utf8')
+    const manifests =
+      chart(tools, {}, { files: [file] }) +
+      '---\n' +
+      fs.readFileSync(path.join(ROOT, 'deploy/sidecar.yaml'), 'utf8')
     expect(manifests).toContain(right)
     expect(kubeconform(tools, '1.36', manifests.replaceAll(right, wrong)).join()).toContain(message)
   })
 
   it('kube-score sees a container without limits', () => {
-    expect(kubeScore(tools, chart(tools, { node: { enabled: true, resources: { limits: null } } }, { show: ['node'] }), NOT_HERE).join()).toContain('limit is not set')
+    expect(
+      kubeScore(
+        tools,
+        chart(tools, { node: { enabled: true, resources: { limits: null } } }, { show: ['node'] }),
+        NOT_HERE
+      ).join()
+    ).toContain('limit is not set')
   })
 
   describe('alerts', () => {
-    const rulesOf = values => Object.fromEntries(objects(chart(tools, { prometheusRule: { enabled: true, ...values } }, { show: ['prometheus-rule'] })).map(({ metadata, spec }) => [metadata.name, { labels: metadata.labels, groups: spec.groups }]))
+    const rulesOf = values =>
+      Object.fromEntries(
+        objects(
+          chart(
+            tools,
+            { prometheusRule: { enabled: true, ...values } },
+            { show: ['prometheus-rule'] }
+          )
+        ).map(({ metadata, spec }) => [
+          metadata.name,
+          { labels: metadata.labels, groups: spec.groups }
+        ])
+      )
     const groupsOf = name => parse(fs.readFileSync(path.join(ROOT, 'alerts', name), 'utf8')).groups
 
     it('are those of alerts/, Prometheus’ own braces and all', () => {
@@ -146,10 +266,14 @@ describeWithGoTools('the Helm chart', tools => {
       expect(rules['memwatch-rules'].groups).toEqual(groupsOf('memwatch.rules.yaml'))
       expect(rules['memwatch-prom-client'].groups).toEqual(groupsOf('prom-client.rules.yaml'))
       expect(JSON.stringify(rules['memwatch-alerts'].groups)).toContain('{{ $labels.target }}')
-      expect(Object.values(rules).map(({ labels }) => labels.release)).toEqual(Array(3).fill('kube-prometheus-stack'))
+      expect(Object.values(rules).map(({ labels }) => labels.release)).toEqual(
+        Array(3).fill('kube-prometheus-stack')
+      )
     })
     it('lead to one’s own Grafana and runbooks', () => {
-      const { 'memwatch-alerts': { groups } } = rulesOf({ grafanaUrl: 'https://grafana.test/', runbookUrl: 'https://wiki.test/memwatch' })
+      const {
+        'memwatch-alerts': { groups }
+      } = rulesOf({ grafanaUrl: 'https://grafana.test/', runbookUrl: 'https://wiki.test/memwatch' })
       const annotations = groups.flatMap(({ rules }) => rules.map(rule => rule.annotations))
       for (const { runbook_url: runbook, dashboard_url: dashboard } of annotations) {
         expect(runbook).toMatch(/^https:\/\/wiki\.test\/memwatch\/\w+\.md$/)
@@ -160,12 +284,25 @@ describeWithGoTools('the Helm chart', tools => {
   })
 
   it('dashboards are those of dashboards/, each in a ConfigMap that is small enough', () => {
-    const maps = objects(chart(tools, { dashboards: { enabled: true, promClient: true } }, { show: ['dashboards'] }))
-    expect(maps.map(({ data }) => Object.keys(data)[0]).sort()).toEqual(Object.keys(dashboards).map(name => `memwatch-${name}.json`).sort())
+    const maps = objects(
+      chart(tools, { dashboards: { enabled: true, promClient: true } }, { show: ['dashboards'] })
+    )
+    expect(maps.map(({ data }) => Object.keys(data)[0]).sort()).toEqual(
+      Object.keys(dashboards)
+        .map(name => `memwatch-${name}.json`)
+        .sort()
+    )
     for (const { metadata, data } of maps) {
       const [[name, text]] = Object.entries(data)
-      expect(JSON.parse(text)).toEqual(JSON.parse(fs.readFileSync(path.join(ROOT, 'dashboards', name.replace('memwatch-', '')), 'utf8')))
-      expect(metadata).toMatchObject({ labels: { grafana_dashboard: '1' }, annotations: { grafana_folder: 'memwatch' } })
+      expect(JSON.parse(text)).toEqual(
+        JSON.parse(
+          fs.readFileSync(path.join(ROOT, 'dashboards', name.replace('memwatch-', '')), 'utf8')
+        )
+      )
+      expect(metadata).toMatchObject({
+        labels: { grafana_dashboard: '1' },
+        annotations: { grafana_folder: 'memwatch' }
+      })
       // kubectl apply keeps a copy in an annotation, and annotations have 256 KiB.
       expect(Buffer.byteLength(text)).toBeLessThan(200 * 1024)
     }

@@ -17,43 +17,64 @@ const compose = parse(read('compose.yaml'))
 const services = Object.entries(compose.services)
 
 /** Of what a service mounts, what lies here. @param {any} service */
-const mountedFiles = ({ volumes = [] }) => volumes.map(volume => volume.split(':')[0]).filter(source => source.startsWith('./'))
+const mountedFiles = ({ volumes = [] }) =>
+  volumes.map(volume => volume.split(':')[0]).filter(source => source.startsWith('./'))
 
 it('is what the Compose Specification accepts, and a misspelt word is not', () => {
   const { $schema, ...schema } = JSON.parse(read('test/deploy/schemas/compose-spec.json'))
   const accepts = new Ajv({ strict: false, validateFormats: false }).compile(schema)
   expect([accepts(compose), accepts.errors]).toEqual([true, null])
-  expect(accepts({ ...compose, services: { ...compose.services, app: { ...compose.services.app, memlimit: '512m' } } })).toBe(false)
+  expect(
+    accepts({
+      ...compose,
+      services: { ...compose.services, app: { ...compose.services.app, memlimit: '512m' } }
+    })
+  ).toBe(false)
 })
 
 it('mounts files that there are, and volumes that it makes', () => {
   for (const [name, service] of services) {
-    for (const file of mountedFiles(service)) expect([name, file, fs.existsSync(path.join(ROOT, file))]).toEqual([name, file, true])
-    for (const volume of service.volumes?.filter(volume => !volume.startsWith('./')) ?? []) expect(Object.keys(compose.volumes)).toContain(volume.split(':')[0])
+    for (const file of mountedFiles(service)) {
+      expect([name, file, fs.existsSync(path.join(ROOT, file))]).toEqual([name, file, true])
+    }
+    for (const volume of service.volumes?.filter(volume => !volume.startsWith('./')) ?? []) {
+      expect(Object.keys(compose.volumes)).toContain(volume.split(':')[0])
+    }
   }
 })
 
 it('has options and commands of memwatch that there are', () => {
   const known = [...Object.values(options), ...Object.values(agentOptions)].map(({ env }) => env)
   for (const [, { environment = {} }] of services) {
-    for (const name of Object.keys(environment).filter(name => name.startsWith('MEMWATCH_'))) expect(known).toContain(name)
+    for (const name of Object.keys(environment).filter(name => name.startsWith('MEMWATCH_'))) {
+      expect(known).toContain(name)
+    }
   }
   const commands = program.commands.map(command => command.name())
-  for (const name of ['agent', 'exporter']) expect(commands).toContain(compose.services[name].command[0])
+  for (const name of ['agent', 'exporter']) {
+    expect(commands).toContain(compose.services[name].command[0])
+  }
 })
 
 it('app and exporter meet: one socket, one token, one group', () => {
   const { app, exporter, agent } = compose.services
   const folder = agent.command[1]
-  expect(app.environment).toMatchObject({ MEMWATCH_SOCKET: `${folder}/exporter.sock`, MEMWATCH_TOKEN_FILE: exporter.environment.MEMWATCH_TOKEN_FILE })
+  expect(app.environment).toMatchObject({
+    MEMWATCH_SOCKET: `${folder}/exporter.sock`,
+    MEMWATCH_TOKEN_FILE: exporter.environment.MEMWATCH_TOKEN_FILE
+  })
   expect(app.environment.NODE_OPTIONS).toMatch(new RegExp(`^--require ${folder}/agent/index.js`))
-  for (const { volumes } of [app, exporter, agent]) expect(volumes.map(volume => volume.replace(/:ro$/, ''))).toContain(`memwatch:${folder}`)
+  for (const { volumes } of [app, exporter, agent]) {
+    expect(volumes.map(volume => volume.replace(/:ro$/, ''))).toContain(`memwatch:${folder}`)
+  }
   expect(read('Dockerfile')).toContain(`USER ${app.group_add[0]}:${app.group_add[0]}`)
 })
 
 it('Prometheus scrapes the exporter and knows Alertmanager, by names of services and their ports', () => {
   const { scrape_configs: scrapes, alerting } = parse(read('deploy/compose/prometheus.yml'))
-  const targets = [...scrapes, ...alerting.alertmanagers].flatMap(({ static_configs: all }) => all.flatMap(({ targets }) => targets))
+  const targets = [...scrapes, ...alerting.alertmanagers].flatMap(({ static_configs: all }) =>
+    all.flatMap(({ targets }) => targets)
+  )
   const { datasources } = parse(read('deploy/compose/grafana/datasources.yml'))
   for (const target of [...targets, new URL(datasources[0].url).host]) {
     const [name, port] = target.split(':')
@@ -65,12 +86,29 @@ describeWithTools('its configuration', tools => {
   it('is what Prometheus and Alertmanager accept', () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-compose-'))
     try {
-      fs.copyFileSync(path.join(ROOT, 'deploy/compose/prometheus.yml'), path.join(folder, 'prometheus.yml'))
+      fs.copyFileSync(
+        path.join(ROOT, 'deploy/compose/prometheus.yml'),
+        path.join(folder, 'prometheus.yml')
+      )
       fs.mkdirSync(path.join(folder, 'alerts'))
-      for (const file of ['memwatch.rules.yaml', 'memwatch.alerts.yaml']) fs.copyFileSync(path.join(ROOT, 'alerts', file), path.join(folder, 'alerts', file))
-      const checked = spawnSync(tools.promtool, ['check', 'config', path.join(folder, 'prometheus.yml')], { encoding: 'utf8' })
-      expect([checked.status, checked.stdout]).toEqual([0, expect.stringContaining('2 rule files found')])
-      expect(spawnSync(tools.amtool, ['check-config', path.join(ROOT, 'deploy/compose/alertmanager.yml')]).status).toBe(0)
+      for (const file of ['memwatch.rules.yaml', 'memwatch.alerts.yaml']) {
+        fs.copyFileSync(path.join(ROOT, 'alerts', file), path.join(folder, 'alerts', file))
+      }
+      const checked = spawnSync(
+        tools.promtool,
+        ['check', 'config', path.join(folder, 'prometheus.yml')],
+        { encoding: 'utf8' }
+      )
+      expect([checked.status, checked.stdout]).toEqual([
+        0,
+        expect.stringContaining('2 rule files found')
+      ])
+      expect(
+        spawnSync(tools.amtool, [
+          'check-config',
+          path.join(ROOT, 'deploy/compose/alertmanager.yml')
+        ]).status
+      ).toBe(0)
     } finally {
       fs.rmSync(folder, { recursive: true })
     }

@@ -23,24 +23,42 @@ beforeEach(() => {
 })
 afterEach(() => fs.rmSync(folder, { recursive: true }))
 
-/** @param {string[]} args @param {NodeJS.ProcessEnv} env */
+/**
+ * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} env
+ */
 function start (args, env) {
-  const child = spawn(path.join(folder, 'start.sh'), args, { env: { PATH: `${folder}:${process.env.PATH}`, STARTS: path.join(folder, 'starts'), ...env }, stdio: 'ignore' })
+  const child = spawn(path.join(folder, 'start.sh'), args, {
+    env: { PATH: `${folder}:${process.env.PATH}`, STARTS: path.join(folder, 'starts'), ...env },
+    stdio: 'ignore'
+  })
   const ended = once(child, 'exit')
   /** Of Node.js, so far. */
-  const starts = () => fs.existsSync(path.join(folder, 'starts')) ? fs.readFileSync(path.join(folder, 'starts'), 'utf8').trim().split('\n') : []
-  const startedTimes = count => eventually(starts, found => found.length === count && found[0] !== '').then(found => found.map(line => Number(line.split(' ')[0])))
+  const starts = () =>
+    fs.existsSync(path.join(folder, 'starts'))
+      ? fs.readFileSync(path.join(folder, 'starts'), 'utf8').trim().split('\n')
+      : []
+  const startedTimes = count =>
+    eventually(starts, found => found.length === count && found[0] !== '').then(found =>
+      found.map(line => Number(line.split(' ')[0]))
+    )
   return { child, ended, starts, startedTimes }
 }
 
 const isThere = pid => fs.existsSync(`/proc/${pid}`)
 
 it('an exporter that is killed again and again is started again, and its container does not end', async () => {
-  const { child, ended, starts, startedTimes } = start(['exporter'], { MEMWATCH_ON_FAILURE: 'stay' })
-  for (let count = 1; count <= 2; count++) process.kill((await startedTimes(count))[count - 1], 'SIGKILL')
+  const { child, ended, starts, startedTimes } = start(['exporter'], {
+    MEMWATCH_ON_FAILURE: 'stay'
+  })
+  for (let count = 1; count <= 2; count++) {
+    process.kill((await startedTimes(count))[count - 1], 'SIGKILL')
+  }
   const pids = await startedTimes(3)
   expect([child.exitCode, child.signalCode]).toEqual([null, null])
-  expect(starts()[2]).toMatch(/^\d+ --max-old-space-size-percentage=50 .*\/exporter\/cli\/memwatch\.js exporter$/)
+  expect(starts()[2]).toMatch(
+    /^\d+ --max-old-space-size-percentage=50 .*\/exporter\/cli\/memwatch\.js exporter$/
+  )
   child.kill('SIGTERM')
   expect(await ended).toEqual([0, null])
   expect(pids.filter(isThere)).toEqual([])
@@ -55,8 +73,14 @@ it('it ends at once when it is asked to, also while it waits to start the export
   expect(await ended).toEqual([0, null])
 })
 
-it.each([[['install-agent', '/run/memwatch'], 'stay'], [['exporter'], undefined]])('%j with MEMWATCH_ON_FAILURE=%s is the process of the container', async (args, onFailure) => {
-  const { child, ended, startedTimes } = start(args, onFailure ? { MEMWATCH_ON_FAILURE: onFailure } : {})
+it.each([
+  [['install-agent', '/run/memwatch'], 'stay'],
+  [['exporter'], undefined]
+])('%j with MEMWATCH_ON_FAILURE=%s is the process of the container', async (args, onFailure) => {
+  const { child, ended, startedTimes } = start(
+    args,
+    onFailure ? { MEMWATCH_ON_FAILURE: onFailure } : {}
+  )
   expect(await startedTimes(1)).toEqual([child.pid])
   child.kill('SIGKILL')
   await ended

@@ -12,7 +12,10 @@ const { exporterConfig, startExporter } = require('../support/exporter')
 const serverWith = token =>
   createServer(new Exporter(exporterConfig('/nowhere', { tokenFile: token })))
 
-/** Every route there is; probes are answered before routing. @type {[method: 'GET' | 'POST' | 'DELETE', url: string, access: 'open' | 'read' | 'act'][]} */
+/**
+ * Every route there is; probes are answered before routing.
+ * @type {[method: 'GET' | 'POST' | 'DELETE', url: string, access: 'open' | 'read' | 'act'][]}
+ */
 const ROUTES = [
   ['GET', '/metrics', 'open'],
   ['GET', '/', 'read'],
@@ -38,16 +41,33 @@ const ROUTES = [
 ]
 
 describe('from another machine', () => {
-  const ask = (server, method, url, headers = {}) => server.inject({ method, url, headers: { host: '10.0.0.1:9888', ...headers }, remoteAddress: '10.0.0.7' })
+  const ask = (server, method, url, headers = {}) =>
+    server.inject({
+      method,
+      url,
+      headers: { host: '10.0.0.1:9888', ...headers },
+      remoteAddress: '10.0.0.7'
+    })
   /** Of an answer that does not end, too. */
-  const statusOf = async (server, method, url, headers) => (await server.inject({ method, url, headers: { host: '10.0.0.1:9888', ...headers }, remoteAddress: '10.0.0.7', payloadAsStream: true })).statusCode
+  const statusOf = async (server, method, url, headers) =>
+    (
+      await server.inject({
+        method,
+        url,
+        headers: { host: '10.0.0.1:9888', ...headers },
+        remoteAddress: '10.0.0.7',
+        payloadAsStream: true
+      })
+    ).statusCode
 
   it.each(ROUTES)('%s %s', async (method, url, access) => {
     for (const token of [undefined, 'secret']) {
       const server = serverWith(token)
       const closed = token ? 401 : 403
       expect(await statusOf(server, method, url)).toBe(access === 'open' ? 200 : closed)
-      expect(await statusOf(server, method, url, { authorization: 'Bearer secre' })).toBe(access === 'open' ? 200 : closed)
+      expect(await statusOf(server, method, url, { authorization: 'Bearer secre' })).toBe(
+        access === 'open' ? 200 : closed
+      )
       const statusCode = await statusOf(server, method, url, { authorization: 'Bearer secret' })
       if (token) expect([200, 404]).toContain(statusCode)
       else expect(statusCode).toBe(access === 'open' ? 200 : 403)
@@ -63,44 +83,89 @@ describe('from another machine', () => {
     const server = serverWith()
     await server.ready()
     const routes = server.printRoutes({ commonPrefix: false, includeHooks: false })
-    const count = [...routes.matchAll(/\((.*?)\)/g)].flatMap(([, methods]) => methods.split(', ')).filter(method => method !== 'HEAD').length
+    const count = [...routes.matchAll(/\((.*?)\)/g)]
+      .flatMap(([, methods]) => methods.split(', '))
+      .filter(method => method !== 'HEAD').length
     expect(count).toBe(ROUTES.length)
     await server.close()
   })
   it('a browser bears the token as a password, which other sites must not use', async () => {
-    const basic = password => ({ authorization: `Basic ${Buffer.from(`anyone:${password}`).toString('base64')}` })
+    const basic = password => ({
+      authorization: `Basic ${Buffer.from(`anyone:${password}`).toString('base64')}`
+    })
     const server = serverWith('secret')
     const own = { origin: 'http://10.0.0.1:9888' }
     const asked = await ask(server, 'GET', '/')
-    expect([asked.statusCode, asked.headers['www-authenticate']]).toEqual([401, expect.stringContaining('Basic realm=')])
-    for (const [headers, read, act] of [[{}, 200, 404], [own, 200, 404], [{ origin: 'http://elsewhere.example' }, 200, 403]]) {
-      expect((await ask(server, 'GET', '/', { ...basic('secret'), ...headers })).statusCode).toBe(read)
-      expect((await ask(server, 'POST', '/api/v1/targets/x/captures?kind=report', { ...basic('secret'), ...headers })).statusCode).toBe(act)
+    expect([asked.statusCode, asked.headers['www-authenticate']]).toEqual([
+      401,
+      expect.stringContaining('Basic realm=')
+    ])
+    for (const [headers, read, act] of [
+      [{}, 200, 404],
+      [own, 200, 404],
+      [{ origin: 'http://elsewhere.example' }, 200, 403]
+    ]) {
+      expect((await ask(server, 'GET', '/', { ...basic('secret'), ...headers })).statusCode).toBe(
+        read
+      )
+      expect(
+        (
+          await ask(server, 'POST', '/api/v1/targets/x/captures?kind=report', {
+            ...basic('secret'),
+            ...headers
+          })
+        ).statusCode
+      ).toBe(act)
     }
     expect((await ask(server, 'GET', '/', basic('secre'))).statusCode).toBe(401)
     await server.close()
   })
-  it.each(ROUTES)('no other site may have a browser ask for %s %s, but a link may open a page', async (method, url, access) => {
-    const server = serverWith('secret')
-    const bearer = { authorization: 'Bearer secret' }
-    const image = { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }
-    const link = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
-    for (const site of ['cross-site', 'same-site']) {
-      expect(await statusOf(server, method, url, { ...bearer, ...image, 'sec-fetch-site': site })).toBe(403)
-      const opened = await statusOf(server, method, url, { ...bearer, ...link, 'sec-fetch-site': site })
-      expect(opened === 403).toBe(access === 'act')
+  it.each(ROUTES)(
+    'no other site may have a browser ask for %s %s, but a link may open a page',
+    async (method, url, access) => {
+      const server = serverWith('secret')
+      const bearer = { authorization: 'Bearer secret' }
+      const image = { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }
+      const link = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
+      for (const site of ['cross-site', 'same-site']) {
+        expect(
+          await statusOf(server, method, url, { ...bearer, ...image, 'sec-fetch-site': site })
+        ).toBe(403)
+        const opened = await statusOf(server, method, url, {
+          ...bearer,
+          ...link,
+          'sec-fetch-site': site
+        })
+        expect(opened === 403).toBe(access === 'act')
+      }
+      for (const site of ['same-origin', 'none']) {
+        expect([200, 404]).toContain(
+          await statusOf(server, method, url, { ...bearer, ...image, 'sec-fetch-site': site })
+        )
+      }
+      await server.close()
     }
-    for (const site of ['same-origin', 'none']) expect([200, 404]).toContain(await statusOf(server, method, url, { ...bearer, ...image, 'sec-fetch-site': site }))
-    await server.close()
-  })
-  it.each([...ROUTES, ['GET', '/nothing', 'read']])('%s %s: no answer may be taken for another type, or be embedded elsewhere', async (method, url) => {
-    const server = serverWith('secret')
-    for (const headers of [{}, { authorization: 'Bearer secret' }]) {
-      const answer = await server.inject({ method, url, headers: { host: '10.0.0.1:9888', ...headers }, remoteAddress: '10.0.0.7', payloadAsStream: true })
-      expect(answer.headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'cross-origin-resource-policy': 'same-origin' })
+  )
+  it.each([...ROUTES, ['GET', '/nothing', 'read']])(
+    '%s %s: no answer may be taken for another type, or be embedded elsewhere',
+    async (method, url) => {
+      const server = serverWith('secret')
+      for (const headers of [{}, { authorization: 'Bearer secret' }]) {
+        const answer = await server.inject({
+          method,
+          url,
+          headers: { host: '10.0.0.1:9888', ...headers },
+          remoteAddress: '10.0.0.7',
+          payloadAsStream: true
+        })
+        expect(answer.headers).toMatchObject({
+          'x-content-type-options': 'nosniff',
+          'cross-origin-resource-policy': 'same-origin'
+        })
+      }
+      await server.close()
     }
-    await server.close()
-  })
+  )
 })
 
 describe('from this machine', () => {
@@ -109,24 +174,51 @@ describe('from this machine', () => {
   afterEach(() => it_.stop())
   /** With headers that fetch does not let one set. @returns {Promise<number>} */
   const status = (path, headers = {}) => new Promise((resolve, reject) => {
-    http.get(it_.url + path, { headers }, response => { response.resume().on('end', () => resolve(response.statusCode)) }).on('error', reject)
+    http
+      .get(it_.url + path, { headers }, response => {
+        response.resume().on('end', () => resolve(response.statusCode))
+      })
+      .on('error', reject)
   })
 
   it.each([
-    ['127.0.0.1:9888', 200], ['localhost', 200], ['[::1]:9888', 200], [`${os.hostname()}:9888`, 200], ['rebound.example', 403], ['localhost.rebound.example', 403], ['127.0.0.1.rebound.example', 403]
+    ['127.0.0.1:9888', 200],
+    ['localhost', 200],
+    ['[::1]:9888', 200],
+    [`${os.hostname()}:9888`, 200],
+    ['rebound.example', 403],
+    ['localhost.rebound.example', 403],
+    ['127.0.0.1.rebound.example', 403]
   ])('under the name %s: %i', async (host, expected) => {
-    expect([await status('/metrics', { host }), await status('/api/v1/targets', { host })]).toEqual([expected, expected])
+    expect([await status('/metrics', { host }), await status('/api/v1/targets', { host })]).toEqual(
+      [expected, expected]
+    )
   })
-  it.each([['the own page', () => ({ origin: it_.url }), 404], ['a tool', () => ({}), 404], ['another site', () => ({ origin: 'http://elsewhere.example' }), 403], ['a page of another port', () => ({ origin: 'http://127.0.0.1:1' }), 403], ['a sandboxed page', () => ({ origin: 'null' }), 403]])('%s asks for a capture', async (_, headers, expected) => {
-    const response = await fetch(`${it_.url}/api/v1/targets/x/captures?kind=report`, { method: 'POST', headers: headers() })
+  it.each([
+    ['the own page', () => ({ origin: it_.url }), 404],
+    ['a tool', () => ({}), 404],
+    ['another site', () => ({ origin: 'http://elsewhere.example' }), 403],
+    ['a page of another port', () => ({ origin: 'http://127.0.0.1:1' }), 403],
+    ['a sandboxed page', () => ({ origin: 'null' }), 403]
+  ])('%s asks for a capture', async (_, headers, expected) => {
+    const response = await fetch(`${it_.url}/api/v1/targets/x/captures?kind=report`, {
+      method: 'POST',
+      headers: headers()
+    })
     expect(response.status).toBe(expected)
   })
   it('no other site may read what it asks for', async () => {
     const response = await it_.get('/api/v1/targets', { origin: 'http://elsewhere.example' })
-    expect([...response.headers.keys()].filter(name => name.startsWith('access-control'))).toEqual([])
+    expect([...response.headers.keys()].filter(name => name.startsWith('access-control'))).toEqual(
+      []
+    )
   })
   it('a site that has a browser ask for a recording, as the address of an image, gets none', async () => {
-    const image = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }
+    const image = {
+      'sec-fetch-site': 'cross-site',
+      'sec-fetch-mode': 'no-cors',
+      'sec-fetch-dest': 'image'
+    }
     expect(await status('/api/v1/recording?seconds=1', image)).toBe(403)
     expect(await status('/api/v1/recording?seconds=1')).toBe(405)
   })
@@ -175,17 +267,31 @@ describe('through a proxy on this machine', () => {
     await stop()
     const { port } = exporter = await startExporter(config)
     proxy = http.createServer(({ url, method, headers }, response) => {
-      http.request({ host: '127.0.0.1', port, path: url, method, headers: { ...headers, host: `127.0.0.1:${port}`, ...added } }, answer => {
-        response.writeHead(/** @type {number} */ (answer.statusCode), answer.headers)
-        answer.pipe(response)
-      }).end()
+      http
+        .request(
+          {
+            host: '127.0.0.1',
+            port,
+            path: url,
+            method,
+            headers: { ...headers, host: `127.0.0.1:${port}`, ...added }
+          },
+          answer => {
+            response.writeHead(/** @type {number} */ (answer.statusCode), answer.headers)
+            answer.pipe(response)
+          }
+        )
+        .end()
     }).listen(0, '127.0.0.1')
     await once(proxy, 'listening')
   }
   afterEach(stop)
   const statusOf = async (method, path, token) => {
     const { port } = /** @type {net.AddressInfo} */ (proxy?.address())
-    const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers: token && { authorization: `Bearer ${token}` } })
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method,
+      headers: token && { authorization: `Bearer ${token}` }
+    })
     await response.text()
     return response.status
   }
@@ -193,16 +299,31 @@ describe('through a proxy on this machine', () => {
   it('the world is not this machine: it needs the token for all but /metrics, and without one it gets nothing else', async () => {
     await start({ tokenFile: 'secret' })
     for (added of Object.values(PROXIES)) {
-      expect([added, await statusOf('GET', '/api/v1/targets'), await statusOf(...CAPTURE)]).toEqual([added, 401, 401])
-      expect([added, await statusOf('GET', '/api/v1/targets', 'secret'), await statusOf(...CAPTURE, 'secret')]).toEqual([added, 200, 404])
+      expect([added, await statusOf('GET', '/api/v1/targets'), await statusOf(...CAPTURE)]).toEqual(
+        [added, 401, 401]
+      )
+      expect([
+        added,
+        await statusOf('GET', '/api/v1/targets', 'secret'),
+        await statusOf(...CAPTURE, 'secret')
+      ]).toEqual([added, 200, 404])
       expect(await statusOf('GET', '/metrics')).toBe(200)
     }
     await start({})
-    for (added of Object.values(PROXIES)) expect([added, await statusOf('GET', '/api/v1/targets'), await statusOf(...CAPTURE)]).toEqual([added, 403, 403])
+    for (added of Object.values(PROXIES)) {
+      expect([added, await statusOf('GET', '/api/v1/targets'), await statusOf(...CAPTURE)]).toEqual(
+        [added, 403, 403]
+      )
+    }
   })
   it('one that adds nothing is taken for this machine, unless --trust-loopback is off', async () => {
     added = {}
-    const all = async () => [await statusOf('GET', '/api/v1/targets'), await statusOf('GET', '/api/v1/targets', 'secret'), await statusOf(...CAPTURE), await statusOf('GET', '/metrics')]
+    const all = async () => [
+      await statusOf('GET', '/api/v1/targets'),
+      await statusOf('GET', '/api/v1/targets', 'secret'),
+      await statusOf(...CAPTURE),
+      await statusOf('GET', '/metrics')
+    ]
     await start({ tokenFile: 'secret' })
     expect(await all()).toEqual([200, 200, 401, 200])
     await start({ tokenFile: 'secret', trustLoopback: false })
@@ -213,6 +334,10 @@ describe('through a proxy on this machine', () => {
   it('it may keep the name that it was called by where the token is borne: a page that took over a name does not know that', async () => {
     added = { host: 'memwatch.example.com', 'x-forwarded-for': '203.0.113.9' }
     await start({ tokenFile: 'secret' })
-    expect([await statusOf('GET', '/api/v1/targets', 'secret'), await statusOf('GET', '/api/v1/targets'), await statusOf('GET', '/metrics')]).toEqual([200, 403, 403])
+    expect([
+      await statusOf('GET', '/api/v1/targets', 'secret'),
+      await statusOf('GET', '/api/v1/targets'),
+      await statusOf('GET', '/metrics')
+    ]).toEqual([200, 403, 403])
   })
 })

@@ -9,7 +9,10 @@ const { Target } = require('../../exporter/series/target')
 const { signalsOf } = require('../../exporter/signals')
 const { frame, hello, MIB } = require('../support/frames')
 
-/** RSS 200: 40 of files, 60 of V8, 80 of malloc, 10 of WebAssembly, 1 of stacks, 9 of which nobody knows. In MiB. */
+/**
+ * RSS 200: 40 of files, 60 of V8, 80 of malloc, 10 of WebAssembly, 1 of stacks, 9 of which nobody
+ * knows. In MiB.
+ */
 const VALUES = {
   rssBytes: 200 * MIB,
   rssAnonBytes: 160 * MIB,
@@ -19,14 +22,46 @@ const VALUES = {
   arrayBuffersBytes: 30 * MIB,
   mallocedBytes: MIB,
   liveHeapBytes: 20 * MIB,
-  spaces: { new_space: [4, 20, 4, 10].map(mb => mb * MIB), old_space: [30, 38, 0, 38].map(mb => mb * MIB), code_space: [1, 2, 0, 2].map(mb => mb * MIB) },
-  residentBytes: { malloc_heap: 60 * MIB, malloc_arenas: 15 * MIB, malloc_mapped: 5 * MIB, webassembly: 10 * MIB, stacks: MIB, other: 69 * MIB }
+  spaces: {
+    new_space: [4, 20, 4, 10].map(mb => mb * MIB),
+    old_space: [30, 38, 0, 38].map(mb => mb * MIB),
+    code_space: [1, 2, 0, 2].map(mb => mb * MIB)
+  },
+  residentBytes: {
+    malloc_heap: 60 * MIB,
+    malloc_arenas: 15 * MIB,
+    malloc_mapped: 5 * MIB,
+    webassembly: 10 * MIB,
+    stacks: MIB,
+    other: 69 * MIB
+  }
 }
-const GLIBC = { heap_in_use: 30 * MIB, heap_free_pages: 20 * MIB, heap_fragments: 4 * MIB, heap_top: 6 * MIB, arenas_in_use: 2 * MIB, arenas_free_pages: 5 * MIB, arenas_fragments: MIB, arenas_top: 7 * MIB, mapped: 4 * MIB }
+const GLIBC = {
+  heap_in_use: 30 * MIB,
+  heap_free_pages: 20 * MIB,
+  heap_fragments: 4 * MIB,
+  heap_top: 6 * MIB,
+  arenas_in_use: 2 * MIB,
+  arenas_free_pages: 5 * MIB,
+  arenas_fragments: MIB,
+  arenas_top: 7 * MIB,
+  mapped: 4 * MIB
+}
 const mb = (/** @type {Record<string, number>} */ bytes) => Object.fromEntries(Object.entries(bytes).map(([name, value]) => [name, Math.round(value / MIB)]))
-/** @param {any} [changes] @param {any} [scanned] */
-const anatomy = (changes = {}, scanned = VALUES, { allocator = 'glibc', workers = NO_WORKERS } = {}) => {
-  const found = anatomyOf({ values: { ...VALUES, ...changes }, workers, scan: scanned ? scanOf(scanned, { allocator }, workers) : undefined })
+/**
+ * @param {any} [changes]
+ * @param {any} [scanned]
+ */
+const anatomy = (
+  changes = {},
+  scanned = VALUES,
+  { allocator = 'glibc', workers = NO_WORKERS } = {}
+) => {
+  const found = anatomyOf({
+    values: { ...VALUES, ...changes },
+    workers,
+    scan: scanned ? scanOf(scanned, { allocator }, workers) : undefined
+  })
   if (!found) throw new Error('no RSS')
   return found
 }
@@ -58,69 +93,138 @@ describe('the anatomy of RSS', () => {
   const CASES = [
     ['as it is', {}],
     ['without a look', {}, null],
-    ['on a system that tells RSS only', { rssAnonBytes: undefined, residentBytes: undefined }, null],
-    ['before any heap statistics', { heapTotalBytes: undefined, heapPhysicalBytes: undefined, spaces: undefined, liveHeapBytes: undefined }],
+    [
+      'on a system that tells RSS only',
+      { rssAnonBytes: undefined, residentBytes: undefined },
+      null
+    ],
+    [
+      'before any heap statistics',
+      {
+        heapTotalBytes: undefined,
+        heapPhysicalBytes: undefined,
+        spaces: undefined,
+        liveHeapBytes: undefined
+      }
+    ],
     ['after RSS fell since the look', { rssBytes: 90 * MIB, rssAnonBytes: 50 * MIB }],
     ['after RSS rose since the look', { rssBytes: 900 * MIB, rssAnonBytes: 860 * MIB }],
     ['after Buffers were taken since the look', { externalBytes: 400 * MIB }],
     ['after Buffers were freed since the look', { externalBytes: 0 }],
     ['with a heap larger than RSS', { heapPhysicalBytes: 500 * MIB, heapTotalBytes: 500 * MIB }],
-    ['with workers', {}, VALUES, { workers: { ...NO_WORKERS, heapBytes: 15 * MIB, externalBytes: 5 * MIB } }],
-    ['with workers larger than all', {}, VALUES, { workers: { ...NO_WORKERS, heapBytes: 900 * MIB, externalBytes: 900 * MIB } }],
+    [
+      'with workers',
+      {},
+      VALUES,
+      { workers: { ...NO_WORKERS, heapBytes: 15 * MIB, externalBytes: 5 * MIB } }
+    ],
+    [
+      'with workers larger than all',
+      {},
+      VALUES,
+      { workers: { ...NO_WORKERS, heapBytes: 900 * MIB, externalBytes: 900 * MIB } }
+    ],
     ['with malloc asked', {}, { ...VALUES, allocatorBytes: GLIBC }],
-    ['with an answer that makes no sense', {}, { ...VALUES, allocatorBytes: { heap_in_use: 9000 * MIB } }],
+    [
+      'with an answer that makes no sense',
+      {},
+      { ...VALUES, allocatorBytes: { heap_in_use: 9000 * MIB } }
+    ],
     ['of a look that says nothing', {}, { ...VALUES, residentBytes: {} }],
     ['under mimalloc', {}, VALUES, { allocator: 'mimalloc' }],
     ['under musl', {}, VALUES, { allocator: 'musl' }]
   ]
-  it.each(CASES)('adds up to RSS, and no part is negative: %s', (_, changes, scanned = VALUES, options = {}) => {
-    const { rssBytes, parts, retainedBytes: [least, most] } = anatomy(changes, scanned, options)
-    expect(Object.values(parts).reduce((a, b) => a + b, 0)).toBeCloseTo(rssBytes, 0)
-    expect(Object.entries(parts).filter(([, bytes]) => !(bytes >= 0))).toEqual([])
-    expect(least).toBe(parts.allocator_retained)
-    expect(most).toBeGreaterThanOrEqual(least)
-    expect(most).toBeLessThanOrEqual(parts.allocator_retained + parts.allocator_unasked + parts.unexplained)
-  })
+  it.each(CASES)(
+    'adds up to RSS, and no part is negative: %s',
+    (_, changes, scanned = VALUES, options = {}) => {
+      const {
+        rssBytes,
+        parts,
+        retainedBytes: [least, most]
+      } = anatomy(changes, scanned, options)
+      expect(Object.values(parts).reduce((a, b) => a + b, 0)).toBeCloseTo(rssBytes, 0)
+      expect(Object.entries(parts).filter(([, bytes]) => !(bytes >= 0))).toEqual([])
+      expect(least).toBe(parts.allocator_retained)
+      expect(most).toBeGreaterThanOrEqual(least)
+      expect(most).toBeLessThanOrEqual(
+        parts.allocator_retained + parts.allocator_unasked + parts.unexplained
+      )
+    }
+  )
 
   it('says what cannot be known without a look, and leaves it unexplained', () => {
     const { parts, unknown, retainedBytes } = anatomy({}, null)
     expect(unknown).toMatch(/maps/)
-    expect(mb(parts)).toMatchObject({ external: 40, allocator_in_use: 0, allocator_retained: 0, allocator_unasked: 0, unexplained: 70 })
+    expect(mb(parts)).toMatchObject({
+      external: 40,
+      allocator_in_use: 0,
+      allocator_retained: 0,
+      allocator_unasked: 0,
+      unexplained: 70
+    })
     expect(retainedBytes[1]).toBe(parts.unexplained)
   })
   it('is nothing without RSS, as of a worker', () => {
-    expect(anatomyOf({ values: { heapUsedBytes: 1 }, workers: NO_WORKERS, scan: undefined })).toBeNull()
+    expect(
+      anatomyOf({ values: { heapUsedBytes: 1 }, workers: NO_WORKERS, scan: undefined })
+    ).toBeNull()
     expect(residentNow({ values: {}, workers: NO_WORKERS })).toBeNull()
   })
   it('gives malloc what has changed since the look', () => {
-    const { parts: later } = anatomy({ rssBytes: 230 * MIB, rssAnonBytes: 190 * MIB, externalBytes: 70 * MIB })
+    const { parts: later } = anatomy({
+      rssBytes: 230 * MIB,
+      rssAnonBytes: 190 * MIB,
+      externalBytes: 70 * MIB
+    })
     expect(mb(later)).toMatchObject({ external: 60, allocator_unasked: 50, unexplained: 9 })
   })
   it('does not split what malloc holds before malloc was asked, and says so', () => {
     const { parts, retainedBytes, unknown } = anatomy()
-    expect(mb(parts)).toMatchObject({ allocator_in_use: 0, allocator_retained: 0, allocator_unasked: 50 })
+    expect(mb(parts)).toMatchObject({
+      allocator_in_use: 0,
+      allocator_retained: 0,
+      allocator_unasked: 50
+    })
     expect(retainedBytes.map(bytes => Math.round(bytes / MIB))).toEqual([0, 45])
     expect(unknown).toMatch(/^what of malloc's memory is free: malloc was not asked/)
   })
   it('splits it as malloc says, where it was asked', () => {
     const { parts, retainedBytes, unknown } = anatomy({}, { ...VALUES, allocatorBytes: GLIBC })
     // 36 MiB in use, of which 30 are Buffers.
-    expect(mb(parts)).toMatchObject({ external: 30, allocator_in_use: 6, allocator_retained: 44, allocator_unasked: 0 })
+    expect(mb(parts)).toMatchObject({
+      external: 30,
+      allocator_in_use: 6,
+      allocator_retained: 44,
+      allocator_unasked: 0
+    })
     expect(retainedBytes.map(bytes => Math.round(bytes / MIB))).toEqual([44, 44])
     expect(unknown).toBeNull()
   })
   it('does not ask for what is next to nothing: from a fiftieth of RSS on it is worth a word', () => {
     // 155 MiB are all the other parts.
-    const unknownAt = rssMib => anatomy({ rssBytes: rssMib * MIB, rssAnonBytes: (rssMib - 40) * MIB }).unknown
+    const unknownAt = rssMib =>
+      anatomy({ rssBytes: rssMib * MIB, rssAnonBytes: (rssMib - 40) * MIB }).unknown
     expect([158, 159].map(rssMib => (rssMib - 155) / rssMib >= 0.02)).toEqual([false, true])
     expect([unknownAt(158), unknownAt(159)]).toEqual([null, expect.stringContaining('not asked')])
   })
   it('names the heaps of workers that do not report, where their stacks show', () => {
     const silent = { ...VALUES, workerThreads: 2 }
-    expect(mb(anatomy({}, silent).parts)).toMatchObject({ worker_heaps: 0, silent_worker_heaps: 9, unexplained: 0 })
+    expect(mb(anatomy({}, silent).parts)).toMatchObject({
+      worker_heaps: 0,
+      silent_worker_heaps: 9,
+      unexplained: 0
+    })
     const reporting = count => ({ workers: { ...NO_WORKERS, count, heapBytes: 4 * MIB } })
-    expect(mb(anatomy({}, silent, reporting(1)).parts)).toMatchObject({ worker_heaps: 4, silent_worker_heaps: 5, unexplained: 0 })
-    expect(mb(anatomy({}, silent, reporting(2)).parts)).toMatchObject({ worker_heaps: 4, silent_worker_heaps: 0, unexplained: 5 })
+    expect(mb(anatomy({}, silent, reporting(1)).parts)).toMatchObject({
+      worker_heaps: 4,
+      silent_worker_heaps: 5,
+      unexplained: 0
+    })
+    expect(mb(anatomy({}, silent, reporting(2)).parts)).toMatchObject({
+      worker_heaps: 4,
+      silent_worker_heaps: 0,
+      unexplained: 5
+    })
   })
 })
 
@@ -128,61 +232,118 @@ describe('an answer of malloc', () => {
   /** A minute after the look at which malloc was asked. @param {number} grownMib */
   const signalsAfter = grownMib => {
     const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
-    const at = (second, values) => target.take(frame({ sequence: second, uptimeSeconds: second, values }), 0)
+    const at = (second, values) =>
+      target.take(frame({ sequence: second, uptimeSeconds: second, values }), 0)
     at(1, { ...VALUES, allocatorBytes: GLIBC })
-    const grown = { rssBytes: VALUES.rssBytes + grownMib * MIB, rssAnonBytes: VALUES.rssAnonBytes + grownMib * MIB }
-    for (let second = 2; second <= 60; second++) at(second, { ...VALUES, residentBytes: undefined, ...grown })
+    const grown = {
+      rssBytes: VALUES.rssBytes + grownMib * MIB,
+      rssAnonBytes: VALUES.rssAnonBytes + grownMib * MIB
+    }
+    for (let second = 2; second <= 60; second++) {
+      at(second, { ...VALUES, residentBytes: undefined, ...grown })
+    }
     return signalsOf(target.window())
   }
   it('holds until malloc took a tenth of its memory more', () => {
     // 80 MiB then: 6 in use, 30 of Buffers, 44 free.
     expect([8 / 88 > 0.1, 9 / 89 > 0.1]).toEqual([false, true])
-    expect([signalsAfter(8), signalsAfter(9)].map(({ allocatorAsked }) => allocatorAsked)).toEqual([1, 0])
+    expect([signalsAfter(8), signalsAfter(9)].map(({ allocatorAsked }) => allocatorAsked)).toEqual([
+      1, 0
+    ])
   })
   it('that is out of date rules nothing out: what was taken since may be free', () => {
-    expect(mb({ asked: signalsAfter(8).allocatorSlackBytes, stale: signalsAfter(100).allocatorSlackBytes })).toEqual({ asked: 44, stale: 144 })
+    expect(
+      mb({
+        asked: signalsAfter(8).allocatorSlackBytes,
+        stale: signalsAfter(100).allocatorSlackBytes
+      })
+    ).toEqual({ asked: 44, stale: 144 })
     expect(signalsAfter(100).allocatorSlackRiseBytes ?? 0).toBeLessThan(MIB)
   })
 })
 
 describe('what malloc holds', () => {
-  const scan = (changes = {}, allocator = 'glibc', previous = undefined) => scanOf({ ...VALUES, ...changes }, { allocator }, NO_WORKERS, previous)
+  const scan = (changes = {}, allocator = 'glibc', previous = undefined) =>
+    scanOf({ ...VALUES, ...changes }, { allocator }, NO_WORKERS, previous)
   const trimmable = (/** @type {Parameters<typeof scan>} */ ...args) => Math.round(scan(...args).trimmableBytes / MIB)
 
   it('is what malloc says, where it is asked: free pages that are resident come back, ends of arenas do not', () => {
-    const { asked, nativeBytes, slackBytes, heapSlackBytes, arenaSlackBytes } = scan({ allocatorBytes: GLIBC })
+    const { asked, nativeBytes, slackBytes, heapSlackBytes, arenaSlackBytes } = scan({
+      allocatorBytes: GLIBC
+    })
     expect(asked).toBe(true)
-    expect(mb({ nativeBytes, slackBytes, heapSlackBytes, arenaSlackBytes })).toEqual({ nativeBytes: 6, slackBytes: 44, heapSlackBytes: 30, arenaSlackBytes: 13 })
+    expect(mb({ nativeBytes, slackBytes, heapSlackBytes, arenaSlackBytes })).toEqual({
+      nativeBytes: 6,
+      slackBytes: 44,
+      heapSlackBytes: 30,
+      arenaSlackBytes: 13
+    })
     expect(trimmable({ allocatorBytes: GLIBC })).toBe(26 + 5)
   })
   it('what was given back before is not there to give', () => {
-    expect(trimmable({ allocatorBytes: GLIBC, residentBytes: { ...VALUES.residentBytes, malloc_heap: 40 * MIB, malloc_arenas: 10 * MIB } })).toBe(6 + 0)
+    expect(
+      trimmable({
+        allocatorBytes: GLIBC,
+        residentBytes: { ...VALUES.residentBytes, malloc_heap: 40 * MIB, malloc_arenas: 10 * MIB }
+      })
+    ).toBe(6 + 0)
   })
   it('between two answers the last one is carried on', () => {
     const first = scan({ allocatorBytes: GLIBC })
     const next = scan({ externalBytes: 50 * MIB, arrayBuffersBytes: 40 * MIB }, 'glibc', first)
     expect(next.asked).toBe(true)
-    expect(mb({ native: next.nativeBytes, slack: next.slackBytes, trimmable: next.trimmableBytes })).toEqual({ native: 6, slack: 34, trimmable: 21 })
+    expect(
+      mb({ native: next.nativeBytes, slack: next.slackBytes, trimmable: next.trimmableBytes })
+    ).toEqual({ native: 6, slack: 34, trimmable: 21 })
   })
   it('what it took since its last answer is neither free nor in use', () => {
     const first = scan({ allocatorBytes: GLIBC })
     const grown = { residentBytes: { ...VALUES.residentBytes, malloc_heap: 90 * MIB } }
     const next = scan(grown, 'glibc', first)
-    expect(mb({ native: next.nativeBytes, slack: next.slackBytes, since: next.sinceBytes })).toEqual({ native: 6, slack: 44, since: 30 })
+    expect(
+      mb({ native: next.nativeBytes, slack: next.slackBytes, since: next.sinceBytes })
+    ).toEqual({ native: 6, slack: 44, since: 30 })
     const rss = { rssBytes: 230 * MIB, rssAnonBytes: 190 * MIB }
-    const { parts, retainedBytes } = anatomyOf({ values: { ...VALUES, ...grown, ...rss }, workers: NO_WORKERS, scan: first })
-    expect(mb(parts)).toMatchObject({ allocator_in_use: 6, allocator_retained: 44, allocator_unasked: 30 })
+    const { parts, retainedBytes } = anatomyOf({
+      values: { ...VALUES, ...grown, ...rss },
+      workers: NO_WORKERS,
+      scan: first
+    })
+    expect(mb(parts)).toMatchObject({
+      allocator_in_use: 6,
+      allocator_retained: 44,
+      allocator_unasked: 30
+    })
     expect(retainedBytes.map(bytes => Math.round(bytes / MIB))).toEqual([44, 74])
   })
   it('and what Buffers left since is free', () => {
-    const { parts } = anatomyOf({ values: { ...VALUES, externalBytes: 20 * MIB }, workers: NO_WORKERS, scan: scan({ allocatorBytes: GLIBC }) })
-    expect(mb(parts)).toMatchObject({ external: 10, allocator_in_use: 6, allocator_retained: 64, allocator_unasked: 0 })
+    const { parts } = anatomyOf({
+      values: { ...VALUES, externalBytes: 20 * MIB },
+      workers: NO_WORKERS,
+      scan: scan({ allocatorBytes: GLIBC })
+    })
+    expect(mb(parts)).toMatchObject({
+      external: 10,
+      allocator_in_use: 6,
+      allocator_retained: 64,
+      allocator_unasked: 0
+    })
   })
   it.each([
     ['glibc, not asked: of arenas the most part stays', {}, 'glibc', 30 + 6],
-    ['jemalloc', { allocatorBytes: { in_use: 40 * MIB, active: 50 * MIB, metadata: 4 * MIB } }, 'jemalloc', 26],
+    [
+      'jemalloc',
+      { allocatorBytes: { in_use: 40 * MIB, active: 50 * MIB, metadata: 4 * MIB } },
+      'jemalloc',
+      26
+    ],
     ['tcmalloc', { allocatorBytes: { in_use: 40 * MIB, free_pages: 12 * MIB } }, 'tcmalloc', 12],
-    ['mimalloc, which gives back by itself', { allocatorBytes: { in_use: 40 * MIB, active: 50 * MIB } }, 'mimalloc', 0],
+    [
+      'mimalloc, which gives back by itself',
+      { allocatorBytes: { in_use: 40 * MIB, active: 50 * MIB } },
+      'mimalloc',
+      0
+    ],
     ['musl, which has no such call', {}, 'musl', 0]
   ])('what would come back: %s', (_, changes, allocator, expected) => {
     expect(trimmable(changes, allocator)).toBe(expected)
@@ -194,8 +355,24 @@ describe('what malloc holds', () => {
 })
 
 it('retained is what was seen to move, all of it where that is enough, and what malloc says where it was asked', () => {
-  expect(retainedOf({ slackBytes: 100, movedBytes: 12, asked: false })).toEqual({ bytes: 100, least: 12, most: 100 })
-  expect(retainedOf({ slackBytes: 100, movedBytes: 11.9, asked: false })).toEqual({ bytes: 11.9, least: 11.9, most: 100 })
-  expect(retainedOf({ slackBytes: 100, movedBytes: 500, asked: false })).toEqual({ bytes: 100, least: 100, most: 100 })
-  expect(retainedOf({ slackBytes: 100, movedBytes: 0, asked: true })).toEqual({ bytes: 100, least: 100, most: 100 })
+  expect(retainedOf({ slackBytes: 100, movedBytes: 12, asked: false })).toEqual({
+    bytes: 100,
+    least: 12,
+    most: 100
+  })
+  expect(retainedOf({ slackBytes: 100, movedBytes: 11.9, asked: false })).toEqual({
+    bytes: 11.9,
+    least: 11.9,
+    most: 100
+  })
+  expect(retainedOf({ slackBytes: 100, movedBytes: 500, asked: false })).toEqual({
+    bytes: 100,
+    least: 100,
+    most: 100
+  })
+  expect(retainedOf({ slackBytes: 100, movedBytes: 0, asked: true })).toEqual({
+    bytes: 100,
+    least: 100,
+    most: 100
+  })
 })

@@ -14,17 +14,33 @@ afterEach(stopExporters)
 
 /**
  * A connection of one's own for a request, as the kubelet makes it.
- * @param {number | string} port @param {string} path @param {{ from?: string, headers?: Record<string, string> }} [options]
+ * @param {number | string} port
+ * @param {string} path
+ * @param {{ from?: string, headers?: Record<string, string> }} [options]
  * @returns {Promise<{ status: number, headers: http.IncomingHttpHeaders, body: string }>}
  */
 const ask = (port, path, { from = '127.0.0.1', headers } = {}) => new Promise((resolve, reject) => {
-  http.get({ host: '127.0.0.1', port, path, localAddress: from, agent: false, headers }, response => {
-    let body = ''
-    response.setEncoding('utf8').on('data', text => { body += text }).on('end', () => resolve({ status: Number(response.statusCode), headers: response.headers, body })).on('error', reject)
-  }).on('error', reject)
+  http
+    .get({ host: '127.0.0.1', port, path, localAddress: from, agent: false, headers }, response => {
+      let body = ''
+      response
+        .setEncoding('utf8')
+        .on('data', text => {
+          body += text
+        })
+        .on('end', () =>
+          resolve({ status: Number(response.statusCode), headers: response.headers, body })
+        )
+        .on('error', reject)
+    })
+    .on('error', reject)
 })
 
-/** @param {number | string} port @param {string} [from] @returns {Promise<net.Socket>} */
+/**
+ * @param {number | string} port
+ * @param {string} [from]
+ * @returns {Promise<net.Socket>}
+ */
 async function connect (port, from = '127.0.0.1') {
   const socket = net.connect({ host: '127.0.0.1', port: Number(port), localAddress: from })
   socket.on('error', () => {})
@@ -40,15 +56,29 @@ describe('one address', () => {
     for (let i = 0; i < 1000; i++) held.push(await connect(port))
     const flood = await Promise.all(Array.from({ length: 10 }, () => connect(port)))
     const answers = []
-    for (const socket of flood) socket.setEncoding('latin1').on('data', text => answers.push(...text.match(/HTTP\/1\.1 \d+/g) ?? []))
-    for (const socket of flood) socket.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(100))
+    for (const socket of flood) {
+      socket
+        .setEncoding('latin1')
+        .on('data', text => answers.push(...(text.match(/HTTP\/1\.1 \d+/g) ?? [])))
+    }
+    for (const socket of flood) {
+      socket.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(100))
+    }
     const probes = []
     for (let i = 0; i < 10; i++) {
-      for (const from of ['127.0.0.1', '127.0.0.2']) probes.push((await ask(port, '/-/healthy', { from })).status, (await ask(port, '/-/ready', { from })).status)
+      for (const from of ['127.0.0.1', '127.0.0.2']) {
+        probes.push(
+          (await ask(port, '/-/healthy', { from })).status,
+          (await ask(port, '/-/ready', { from })).status
+        )
+      }
     }
     expect(probes).toEqual(probes.map(() => 200))
     expect((await ask(port, '/metrics', { from: '127.0.0.2' })).status).toBe(200)
-    await eventually(() => answers.length, count => count === 1000)
+    await eventually(
+      () => answers.length,
+      count => count === 1000
+    )
     expect(answers.filter(answer => answer.endsWith('200')).length).toBeLessThan(300)
     for (const socket of [...held, ...flood]) socket.destroy()
   }, 60_000)
@@ -73,14 +103,18 @@ describe('one address', () => {
 
   it('that opens connections faster than they can be accepted is kept waiting, and others are not', async () => {
     const limits = new ClientLimits({ isReady: () => true, now: () => 0 })
-    const server = limits.createServer({}, (_, response) => response.end('served')).listen(0, '127.0.0.1')
+    const server = limits
+      .createServer({}, (_, response) => response.end('served'))
+      .listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = /** @type {net.AddressInfo} */ (server.address())
     for (let i = 0; i < 1500; i++) (await connect(port)).destroy()
     const waiting = await connect(port)
     const closed = once(waiting, 'close')
     let answer = ''
-    waiting.on('data', text => { answer += text })
+    waiting.on('data', text => {
+      answer += text
+    })
     waiting.write('GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n')
     expect((await ask(port, '/x', { from: '127.0.0.2' })).body).toBe('served')
     await closed
@@ -97,7 +131,10 @@ describe('one address', () => {
     for (let sent = 90; !statuses.includes('429'); sent += 90) {
       // The cheapest request that counts.
       socket.write('GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(90))
-      statuses = await eventually(() => (answers.match(/HTTP\/1\.1 \d+/g) ?? []).map(found => found.slice(9)), found => found.length === sent).then(found => found.join(' '))
+      statuses = await eventually(
+        () => (answers.match(/HTTP\/1\.1 \d+/g) ?? []).map(found => found.slice(9)),
+        found => found.length === sent
+      ).then(found => found.join(' '))
     }
     expect(statuses).toMatch(/^(404 ){500,}429/)
     const refusal = answers.slice(answers.indexOf('HTTP/1.1 429'))
@@ -113,7 +150,9 @@ describe('one address', () => {
 
   it('that guesses tokens waits sooner', async () => {
     const it_ = await startExporter({ tokenFile: 'secret', trustLoopback: false })
-    const guess = async () => (await ask(it_.port, '/api/v1/targets', { headers: { authorization: 'Bearer guess' } })).status
+    const guess = async () =>
+      (await ask(it_.port, '/api/v1/targets', { headers: { authorization: 'Bearer guess' } }))
+        .status
     const guesses = () => Promise.all(Array.from({ length: 100 }, guess))
     const statuses = [...await guesses(), ...await guesses()]
     expect(statuses.filter(status => status === 401).length).toBeGreaterThanOrEqual(45)
@@ -121,7 +160,14 @@ describe('one address', () => {
     await it_.stop()
   }, 30_000)
 
-  it.each([['10.0.0.7', '10.0.0.7'], ['::ffff:10.0.0.7', '10.0.0.7'], ['fe80::1%eth0', 'fe80:0:0:0'], ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'], ['2001:db8:1:2::9', '2001:db8:1:2'], ['::1', '0:0:0:0']])('is one client by its network: %s', (address, network) => {
+  it.each([
+    ['10.0.0.7', '10.0.0.7'],
+    ['::ffff:10.0.0.7', '10.0.0.7'],
+    ['fe80::1%eth0', 'fe80:0:0:0'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
+    ['2001:db8:1:2::9', '2001:db8:1:2'],
+    ['::1', '0:0:0:0']
+  ])('is one client by its network: %s', (address, network) => {
     expect(networkOf(address)).toBe(network)
   })
 })
@@ -133,7 +179,9 @@ describe('answers under way', () => {
     /** @type {http.ServerResponse[]} */
     const responses = []
     const server = limits.createServer({}, (request, response) => {
-      if (request.url === '/metrics' && !limits.startScrape(request, response)) return response.writeHead(503).end()
+      if (request.url === '/metrics' && !limits.startScrape(request, response)) {
+        return response.writeHead(503).end()
+      }
       responses.push(response)
       response.write('begun')
     }).listen(0, '127.0.0.1')
@@ -141,11 +189,20 @@ describe('answers under way', () => {
     const { port } = /** @type {net.AddressInfo} */ (server.address())
     return { server, port, responses, stop: () => { server.close(); server.closeAllConnections() } }
   }
-  /** @param {number} port @param {string} path @param {number} count on one connection @param {string} [from] */
+  /**
+   * @param {number} port
+   * @param {string} path
+   * @param {number} count on one connection
+   * @param {string} [from]
+   */
   async function pipeline (port, path, count, from) {
     const socket = await connect(port, from)
     const statuses = []
-    socket.setEncoding('latin1').on('data', text => statuses.push(...(text.match(/HTTP\/1\.1 \d+/g) ?? []).map(found => Number(found.slice(9)))))
+    socket
+      .setEncoding('latin1')
+      .on('data', text =>
+        statuses.push(...(text.match(/HTTP\/1\.1 \d+/g) ?? []).map(found => Number(found.slice(9))))
+      )
     socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(count))
     return { socket, statuses }
   }
@@ -153,26 +210,39 @@ describe('answers under way', () => {
   it('are so many to one address and in total, and beyond that it is told to come back', async () => {
     const { port, responses, stop } = await slowServer()
     const clients = [await pipeline(port, '/x', MOST.requests.ofAddress + 5, '127.0.0.2')]
-    await eventually(() => responses.length, count => count === MOST.requests.ofAddress)
+    await eventually(
+      () => responses.length,
+      count => count === MOST.requests.ofAddress
+    )
     const refused = await ask(port, '/x', { from: '127.0.0.2' })
-    expect([refused.status, JSON.parse(refused.body).code, refused.headers['retry-after']]).toEqual([503, 'too_busy', '1'])
+    expect([refused.status, JSON.parse(refused.body).code, refused.headers['retry-after']]).toEqual(
+      [503, 'too_busy', '1']
+    )
     clients.push(await pipeline(port, '/x', MOST.requests.total, '127.0.0.3'))
-    await eventually(() => responses.length, count => count === MOST.requests.total)
+    await eventually(
+      () => responses.length,
+      count => count === MOST.requests.total
+    )
     expect((await ask(port, '/x', { from: '127.0.0.4' })).status).toBe(503)
     expect((await ask(port, '/-/healthy', { from: '127.0.0.4' })).status).toBe(200)
     // What waited on a connection that is closed counts no longer.
     for (const { socket } of clients) socket.destroy()
-    await eventually(async () => {
-      const again = await pipeline(port, '/x', 1, '127.0.0.4')
-      await once(again.socket, 'data')
-      again.socket.destroy()
-      return again.statuses
-    }, ([status]) => status === 200)
+    await eventually(
+      async () => {
+        const again = await pipeline(port, '/x', 1, '127.0.0.4')
+        await once(again.socket, 'data')
+        again.socket.destroy()
+        return again.statuses
+      },
+      ([status]) => status === 200
+    )
     stop()
   })
   it('to scrapers are forty, ten of an address', async () => {
     const { port, responses, stop } = await slowServer()
-    for (const last of [1, 2, 3, 4, 5]) await pipeline(port, '/metrics', MOST.scrapes.ofAddress, `127.0.0.${last}`)
+    for (const last of [1, 2, 3, 4, 5]) {
+      await pipeline(port, '/metrics', MOST.scrapes.ofAddress, `127.0.0.${last}`)
+    }
     await eventually(() => responses.length, count => count === MOST.scrapes.total)
     expect((await ask(port, '/metrics', { from: '127.0.0.6' })).status).toBe(503)
     stop()
@@ -189,9 +259,21 @@ describe('the text of /metrics', () => {
   /** Scrapes at a time that the test sets, and how often they are rendered. */
   function scrapesAt (nowMs = 0) {
     const clock = { nowMs, renderings: 0 }
-    const metrics = createMetrics({ targets: () => [], compat: false, state: () => { clock.renderings++; return exporterState({ frames: clock.renderings }) } })
+    const metrics = createMetrics({
+      targets: () => [],
+      compat: false,
+      state: () => {
+        clock.renderings++
+        return exporterState({ frames: clock.renderings })
+      }
+    })
     const { text } = shareScrapes(metrics, () => clock.nowMs)
-    const frames = async accept => Number(/^memwatch_exporter_frames_total (\d+)$/m.exec(Buffer.concat((await text(accept)).parts).toString())?.[1])
+    const frames = async accept =>
+      Number(
+        /^memwatch_exporter_frames_total (\d+)$/m.exec(
+          Buffer.concat((await text(accept)).parts).toString()
+        )?.[1]
+      )
     return { clock, frames }
   }
 
@@ -219,12 +301,25 @@ describe('the text of /metrics', () => {
   it('is shared by those who come while it is rendered, each form by itself', async () => {
     const { clock, frames } = scrapesAt()
     const openMetrics = 'application/openmetrics-text'
-    await Promise.all([...Array.from({ length: 20 }, () => frames()), ...Array.from({ length: 20 }, () => frames(openMetrics))])
+    await Promise.all([
+      ...Array.from({ length: 20 }, () => frames()),
+      ...Array.from({ length: 20 }, () => frames(openMetrics))
+    ])
     expect(clock.renderings).toBe(2)
   })
   it('is rendered again after it failed', async () => {
     let fails = true
-    const { text } = shareScrapes(createMetrics({ targets: () => { if (fails) throw new Error('no'); return [] }, compat: false, state: () => exporterState() }), () => 0)
+    const { text } = shareScrapes(
+      createMetrics({
+        targets: () => {
+          if (fails) throw new Error('no')
+          return []
+        },
+        compat: false,
+        state: () => exporterState()
+      }),
+      () => 0
+    )
     await expect(text()).rejects.toThrow('no')
     fails = false
     expect((await text()).length).toBeGreaterThan(0)
@@ -232,8 +327,14 @@ describe('the text of /metrics', () => {
   it('of an exporter that ninety ask at once is of a few moments', async () => {
     const it_ = await startExporter()
     const began = performance.now()
-    const texts = await Promise.all(Array.from({ length: 90 }, async () => (await it_.get('/metrics')).text()))
-    const moments = new Set(texts.map(text => /^memwatch_exporter_cpu_seconds_total (\S+)$/m.exec(text)?.[1]).filter(Boolean))
+    const texts = await Promise.all(
+      Array.from({ length: 90 }, async () => (await it_.get('/metrics')).text())
+    )
+    const moments = new Set(
+      texts
+        .map(text => /^memwatch_exporter_cpu_seconds_total (\S+)$/m.exec(text)?.[1])
+        .filter(Boolean)
+    )
     expect(moments.size).toBeLessThanOrEqual(3 + (performance.now() - began) / 1000)
     await it_.stop()
   })

@@ -17,7 +17,11 @@ const { InlinedCallees } = require('../../exporter/captures/inlined')
 const { toPprof } = require('../../exporter/captures/pprof')
 const { AppFiles } = require('../../exporter/captures/app-files')
 const { Sources } = require('../../exporter/captures/sources')
-const { CaptureStore, DEFAULT_KEEP_SECONDS, DEFAULT_MAX_BYTES } = require('../../exporter/captures/store')
+const {
+  CaptureStore,
+  DEFAULT_KEEP_SECONDS,
+  DEFAULT_MAX_BYTES
+} = require('../../exporter/captures/store')
 const { options } = require('../../exporter/config')
 const { markdown, shortText } = require('../../exporter/text/suspect-text')
 const { suspectsOf } = require('../../exporter/captures/suspects')
@@ -29,11 +33,23 @@ let folder
 beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-captures-test-')) })
 afterEach(() => fs.rmSync(folder, { recursive: true, force: true }))
 
-const frameOf = (functionName, url, lineNumber = 0) => ({ functionName, url, lineNumber, columnNumber: 0, scriptId: '1' })
+const frameOf = (functionName, url, lineNumber = 0) => ({
+  functionName,
+  url,
+  lineNumber,
+  columnNumber: 0,
+  scriptId: '1'
+})
 const ROOT = frameOf('(root)', '', -1)
 /** A tree of a heap profile: [name, url, line, bytes, ...children]. */
-const heapNode = ([name, url, line, selfSize, ...children]) => ({ callFrame: frameOf(name, url, line), selfSize, children: children.map(heapNode) })
-const heap = (...children) => ({ head: { callFrame: ROOT, selfSize: 0, children: children.map(heapNode) } })
+const heapNode = ([name, url, line, selfSize, ...children]) => ({
+  callFrame: frameOf(name, url, line),
+  selfSize,
+  children: children.map(heapNode)
+})
+const heap = (...children) => ({
+  head: { callFrame: ROOT, selfSize: 0, children: children.map(heapNode) }
+})
 
 describe('suspects of a heap profile', () => {
   const APP = 'file:///srv/src/cache.js'
@@ -42,18 +58,46 @@ describe('suspects of a heap profile', () => {
     const after = heap(['remember', APP, 41, 5000], ['serve', APP, 9, 90_500], ['gone', APP, 1, 0])
     const { totalBytes, sites } = heapSuspects(before, after)
     expect(totalBytes).toBe(4500)
-    expect(sites.map(({ function: name, line, bytes, share }) => [name, line, bytes, share])).toEqual([['remember', 42, 4000, 4000 / 4500], ['serve', 10, 500, 500 / 4500]])
+    expect(
+      sites.map(({ function: name, line, bytes, share }) => [name, line, bytes, share])
+    ).toEqual([
+      ['remember', 42, 4000, 4000 / 4500],
+      ['serve', 10, 500, 500 / 4500]
+    ])
   })
   it('without a first reading are what lives', () => {
-    expect(heapSuspects(undefined, heap(['remember', APP, 41, 1000])).sites).toMatchObject([{ function: 'remember', file: '/srv/src/cache.js', line: 42, share: 1 }])
+    expect(heapSuspects(undefined, heap(['remember', APP, 41, 1000])).sites).toMatchObject([
+      { function: 'remember', file: '/srv/src/cache.js', line: 42, share: 1 }
+    ])
   })
   it('are those of the app where a package, Node or V8 allocates for it', () => {
     const inPackage = '/srv/node_modules/@scope/lru/node_modules/deep/index.js'
-    const after = heap(['remember', APP, 41, 0, ['set', inPackage, 3, 1000, ['push', '', -1, 50]], ['concat', 'node:buffer', 500, 300]], ['(V8 API)', '', -1, 777])
-    expect(heapSuspects(undefined, after).sites.map(({ function: name, bytes, via }) => [name, bytes, via])).toEqual([['remember', 1050, 'deep'], ['remember', 300, null]])
+    const after = heap(
+      [
+        'remember',
+        APP,
+        41,
+        0,
+        ['set', inPackage, 3, 1000, ['push', '', -1, 50]],
+        ['concat', 'node:buffer', 500, 300]
+      ],
+      ['(V8 API)', '', -1, 777]
+    )
+    expect(
+      heapSuspects(undefined, after).sites.map(({ function: name, bytes, via }) => [
+        name,
+        bytes,
+        via
+      ])
+    ).toEqual([
+      ['remember', 1050, 'deep'],
+      ['remember', 300, null]
+    ])
   })
   it('without the app on the stack are those of the package', () => {
-    expect(heapSuspects(undefined, heap(['tick', '/srv/node_modules/poller/index.js', 7, 100])).sites).toMatchObject([{ function: 'tick', line: 8 }])
+    expect(
+      heapSuspects(undefined, heap(['tick', '/srv/node_modules/poller/index.js', 7, 100])).sites
+    ).toMatchObject([{ function: 'tick', line: 8 }])
   })
 })
 
@@ -65,45 +109,111 @@ function cpu (stacks, ticks = {}) {
     const key = `${parent} ${name} ${url}`
     if (!at.has(key)) {
       const id = nodes.length + 1
-      nodes.push({ id, callFrame: frameOf(name, url, line), children: [], positionTicks: ticks[name] })
+      nodes.push({
+        id,
+        callFrame: frameOf(name, url, line),
+        children: [],
+        positionTicks: ticks[name]
+      })
       nodes.find(node => node.id === parent).children.push(id)
       at.set(key, id)
     }
     return at.get(key)
   }, 1))
-  return { nodes, samples, timeDeltas: [0, ...samples.map(() => 1000)], startTime: 0, endTime: 1000 * samples.length }
+  return {
+    nodes,
+    samples,
+    timeDeltas: [0, ...samples.map(() => 1000)],
+    startTime: 0,
+    endTime: 1000 * samples.length
+  }
 }
 const times = (count, stack) => Array.from({ length: count }, () => stack)
 
 describe('suspects of a CPU profile', () => {
   const APP = '/srv/src/login.js'
   const idle = ['(idle)', '', -1]
-  const hash = [['login', APP, 10], ['pbkdf2Sync', 'node:internal/crypto/pbkdf2', 60], ['run', '', -1]]
+  const hash = [
+    ['login', APP, 10],
+    ['pbkdf2Sync', 'node:internal/crypto/pbkdf2', 60],
+    ['run', '', -1]
+  ]
 
   it('name Node’s own call, and who called it', () => {
-    const { sites, busySeconds } = cpuSuspects(cpu([...times(50, [idle]), ...times(300, hash), [idle]]))
+    const { sites, busySeconds } = cpuSuspects(
+      cpu([...times(50, [idle]), ...times(300, hash), [idle]])
+    )
     expect(busySeconds).toBeCloseTo(0.3)
-    expect(sites).toMatchObject([{ function: 'login', file: APP, line: 11, call: 'pbkdf2Sync', instead: 'crypto.pbkdf2', share: 1 }])
+    expect(sites).toMatchObject([
+      {
+        function: 'login',
+        file: APP,
+        line: 11,
+        call: 'pbkdf2Sync',
+        instead: 'crypto.pbkdf2',
+        share: 1
+      }
+    ])
     expect(sites[0].longestSeconds).toBeCloseTo(0.3)
   })
-  it.each(['internal/structured_clone', 'internal/worker/js_transferable'])('name structuredClone where it is a function of Node: in %s', file => {
-    expect(cpuSuspects(cpu([...times(50, [['copy', APP, 10], ['structuredClone', `node:${file}`, 12]]), [idle]])).sites).toMatchObject([{ function: 'copy', call: 'structuredClone' }])
-  })
+  it.each(['internal/structured_clone', 'internal/worker/js_transferable'])(
+    'name structuredClone where it is a function of Node: in %s',
+    file => {
+      expect(
+        cpuSuspects(
+          cpu([
+            ...times(50, [
+              ['copy', APP, 10],
+              ['structuredClone', `node:${file}`, 12]
+            ]),
+            [idle]
+          ])
+        ).sites
+      ).toMatchObject([{ function: 'copy', call: 'structuredClone' }])
+    }
+  )
   it('are those that block first, and not those that take more in small pieces', () => {
-    const small = Array.from({ length: 200 }, () => [[['serve', APP, 20]], [['serve', APP, 20]], [idle]]).flat()
-    expect(cpuSuspects(cpu([...small, ...times(100, hash), [idle]])).sites.map(({ function: name }) => name)).toEqual(['login', 'serve'])
+    const small = Array.from({ length: 200 }, () => [
+      [['serve', APP, 20]],
+      [['serve', APP, 20]],
+      [idle]
+    ]).flat()
+    expect(
+      cpuSuspects(cpu([...small, ...times(100, hash), [idle]])).sites.map(
+        ({ function: name }) => name
+      )
+    ).toEqual(['login', 'serve'])
   })
   it('a GC in the middle interrupts no stretch', () => {
-    const { sites } = cpuSuspects(cpu([...times(50, hash), ...times(10, [['(garbage collector)', '', -1]]), ...times(50, hash), [idle]]))
+    const { sites } = cpuSuspects(
+      cpu([
+        ...times(50, hash),
+        ...times(10, [['(garbage collector)', '', -1]]),
+        ...times(50, hash),
+        [idle]
+      ])
+    )
     expect(sites[0].longestSeconds).toBeCloseTo(0.11)
   })
   it('point at the line that was seen most, where it is the function’s own time', () => {
-    const { sites } = cpuSuspects(cpu([...times(50, [['check', APP, 10]]), [idle]], { check: [{ line: 12, ticks: 3 }, { line: 14, ticks: 47 }] }))
+    const { sites } = cpuSuspects(
+      cpu([...times(50, [['check', APP, 10]]), [idle]], {
+        check: [
+          { line: 12, ticks: 3 },
+          { line: 14, ticks: 47 }
+        ]
+      })
+    )
     expect(sites).toMatchObject([{ function: 'check', line: 14, call: null }])
   })
   it.each([
-    ['const rows = JSON.parse(text)', 'JSON.parse'], ['if (!PATTERN.test(line)) bad++', 'a regular expression'], ['return rows.sort(byName)', 'sort'],
-    ['fs.readFileSync(file)', 'readFileSync'], ['zlib.brotliCompressSync(body)', 'brotliCompressSync'], ['db.querySync(sql)', 'querySync'], ['return a + b', undefined]
+    ['const rows = JSON.parse(text)', 'JSON.parse'],
+    ['if (!PATTERN.test(line)) bad++', 'a regular expression'],
+    ['return rows.sort(byName)', 'sort'],
+    ['fs.readFileSync(file)', 'readFileSync'],
+    ['zlib.brotliCompressSync(body)', 'brotliCompressSync'],
+    ['db.querySync(sql)', 'querySync'],
+    ['return a + b', undefined]
   ])('a line of source says which call it is: %s', (line, call) => {
     expect(blockingCallIn(line)?.call).toBe(call)
   })
@@ -122,26 +232,53 @@ describe('suspects', () => {
     fs.mkdirSync(path.join(folder, 'dist'))
     const bundle = path.join(folder, 'dist/bundle.js')
     fs.writeFileSync(bundle, 'const rows = JSON.parse(text)\n//# sourceMappingURL=bundle.js.map\n')
-    fs.writeFileSync(`${bundle}.map`, JSON.stringify({ version: 3, sources: ['../src/cache.ts'], names: [], mappings: 'AAyCA' }))
-    const read = write(cpu([...times(50, [['load', bundle, 0]]), [['(idle)', '', -1]]], { load: [{ line: 1, ticks: 50 }] }))
+    fs.writeFileSync(
+      `${bundle}.map`,
+      JSON.stringify({ version: 3, sources: ['../src/cache.ts'], names: [], mappings: 'AAyCA' })
+    )
+    const read = write(
+      cpu([...times(50, [['load', bundle, 0]]), [['(idle)', '', -1]]], {
+        load: [{ line: 1, ticks: 50 }]
+      })
+    )
     const suspects = suspectsOf(/** @type {any} */ (capture), read, hello(), files())
-    expect(suspects?.sites).toMatchObject([{ function: 'load', file: 'src/cache.ts', line: 42, call: 'JSON.parse' }])
-    expect(shortText(suspects)).toMatch(/^load src\/cache\.ts:42: JSON\.parse; .* – 100 % of the busy time, up to 0\.05 s at a stretch$/)
+    expect(suspects?.sites).toMatchObject([
+      { function: 'load', file: 'src/cache.ts', line: 42, call: 'JSON.parse' }
+    ])
+    expect(shortText(suspects)).toMatch(
+      /^load src\/cache\.ts:42: JSON\.parse; .* – 100 % of the busy time, up to 0\.05 s at a stretch$/
+    )
     expect(markdown(/** @type {any} */ ({ ...capture, target: 'shop', thread: 'main', pid: 1, node: '20', requestedUnixMs: 0, suspects }))).toContain('| `load` | `src/cache.ts:42` |')
   })
   it.each([
     ['package.json', '{}', 'src/cache.js', 'src/cache.js'],
     ['package.json', 'not JSON', 'src/cache.js', 'src/cache.js'],
-    ['package.json', 'null', 'node_modules/poller/lib/index.js', 'node_modules/poller/lib/index.js'],
-    ['agent/package.json', '{"name":"memwatch"}', 'agent/capture/send.js', 'memwatch/capture/send.js']
-  ])('are told by their package, and what is the agent’s by its name: %s %s, %s', (manifest, text, file, expected) => {
-    for (const [name, content] of [[manifest, text], ['node_modules/poller/package.json', '{}']]) {
-      fs.mkdirSync(path.dirname(path.join(folder, name)), { recursive: true })
-      fs.writeFileSync(path.join(folder, name), content)
+    [
+      'package.json',
+      'null',
+      'node_modules/poller/lib/index.js',
+      'node_modules/poller/lib/index.js'
+    ],
+    [
+      'agent/package.json',
+      '{"name":"memwatch"}',
+      'agent/capture/send.js',
+      'memwatch/capture/send.js'
+    ]
+  ])(
+    'are told by their package, and what is the agent’s by its name: %s %s, %s',
+    (manifest, text, file, expected) => {
+      for (const [name, content] of [
+        [manifest, text],
+        ['node_modules/poller/package.json', '{}']
+      ]) {
+        fs.mkdirSync(path.dirname(path.join(folder, name)), { recursive: true })
+        fs.writeFileSync(path.join(folder, name), content)
+      }
+      expect(files().relative(path.join(folder, file))).toBe(expected)
+      expect(new Sources(undefined).relative(path.join(folder, file))).toBe(path.join(folder, file))
     }
-    expect(files().relative(path.join(folder, file))).toBe(expected)
-    expect(new Sources(undefined).relative(path.join(folder, file))).toBe(path.join(folder, file))
-  })
+  )
   it('of a process that is not seen from here are as the profile says, and no file is read', () => {
     const bundle = path.join(folder, 'bundle.js')
     fs.writeFileSync(bundle, 'JSON.parse(text)')
@@ -149,31 +286,56 @@ describe('suspects', () => {
     expect(suspectsOf(/** @type {any} */ (capture), read, hello({ pid: 1, startTimeTicks: 1 }))?.sites).toMatchObject([{ file: bundle, line: 1, call: null }])
   })
   it.each([
-    ['its only blocking call', '  return /^(a+)+$/.test(text)', { line: 2, call: 'a regular expression' }],
-    ['nothing where there are two', '  const rows = JSON.parse(text)\n  return rows.sort()', { line: 1, call: null }]
+    [
+      'its only blocking call',
+      '  return /^(a+)+$/.test(text)',
+      { line: 2, call: 'a regular expression' }
+    ],
+    [
+      'nothing where there are two',
+      '  const rows = JSON.parse(text)\n  return rows.sort()',
+      { line: 1, call: null }
+    ]
   ])('of a function without lines name %s', (_, body, expected) => {
     const file = path.join(folder, 'app.js')
-    fs.writeFileSync(file, `function check (text) {\n${body}\n}\nmodule.exports = text => JSON.stringify(check(text))\n`)
+    fs.writeFileSync(
+      file,
+      `function check (text) {\n${body}\n}\nmodule.exports = text => JSON.stringify(check(text))\n`
+    )
     const read = write(cpu([...times(50, [['check', file, 0]]), [['(idle)', '', -1]]]))
-    expect(suspectsOf(/** @type {any} */ (capture), read, hello(), files())?.sites).toMatchObject([expected])
+    expect(suspectsOf(/** @type {any} */ (capture), read, hello(), files())?.sites).toMatchObject([
+      expected
+    ])
   })
-  it.each(['not JSON', '{"version":3}', '{"version":3,"sources":[],"names":[],"mappings":"!!"}'])('a map that is none is no map: %s', map => {
-    const bundle = path.join(folder, 'bundle.js')
-    fs.writeFileSync(bundle, 'x\n//# sourceMappingURL=bundle.js.map')
-    fs.writeFileSync(`${bundle}.map`, map)
-    expect(files().original({ file: bundle, line: 1, column: 1 })).toMatchObject({ file: bundle, line: 1 })
-  })
+  it.each(['not JSON', '{"version":3}', '{"version":3,"sources":[],"names":[],"mappings":"!!"}'])(
+    'a map that is none is no map: %s',
+    map => {
+      const bundle = path.join(folder, 'bundle.js')
+      fs.writeFileSync(bundle, 'x\n//# sourceMappingURL=bundle.js.map')
+      fs.writeFileSync(`${bundle}.map`, map)
+      expect(files().original({ file: bundle, line: 1, column: 1 })).toMatchObject({
+        file: bundle,
+        line: 1
+      })
+    }
+  )
   it.each([
     ['heap_profile', ['(anonymous)', 'remember']],
     ['allocation_profile', ['(anonymous)', 'remember', 'render']]
   ])('of a %s name what may have been inlined', (kind, expected) => {
     const file = path.join(folder, 'app.js')
-    fs.writeFileSync(file, 'setInterval(() => { remember(); render() })\nconst kept = []; function remember () { kept.push({}) }\nfunction render () { return [] }\n')
+    fs.writeFileSync(
+      file,
+      'setInterval(() => { remember(); render() })\nconst kept = []; function remember () { ' +
+        'kept.push({}) }\nfunction render () { return [] }\n'
+    )
     const profile = heap(['', file, 0, 1000])
     profile.head.children[0].callFrame.columnNumber = 12
     const suspects = suspectsOf(/** @type {any} */ ({ ...capture, kind }), write(profile), hello(), files())
     expect(suspects?.sites.map(site => site.function)).toEqual(expected)
-    expect(shortText(suspects)).toContain(`; remember ${file}:2 – perhaps, inlined into (anonymous) ${file}:1`)
+    expect(shortText(suspects)).toContain(
+      `; remember ${file}:2 – perhaps, inlined into (anonymous) ${file}:1`
+    )
   })
   it('of what is no profile there are none', () => {
     expect(suspectsOf(/** @type {any} */ ({ kind: 'report', parts: [] }), () => '', hello())).toBe(null)
@@ -203,12 +365,22 @@ describe('files that a profile names', () => {
     return file
   }
   /** Sources of a process that is there, by what its hello says. */
-  async function sourcesOf (args = ['-e', 'setInterval(() => {}, 1000); console.log()'], cwd = app) {
-    const child = spawn(process.execPath, args, { cwd, stdio: ['ignore', 'pipe', 'ignore'], env: { ...process.env, NODE_OPTIONS: '' } })
+  async function sourcesOf (args = ['-e', 'setInterval(() => {}, 1000); ' +
+    'console.log()'], cwd = app) {
+    const child = spawn(process.execPath, args, {
+      cwd,
+      stdio: ['ignore', 'pipe', 'ignore'],
+      env: { ...process.env, NODE_OPTIONS: '' }
+    })
     processes.push(child)
     await once(child.stdout, 'data')
     const stat = fs.readFileSync(`/proc/${child.pid}/stat`, 'utf8')
-    return Sources.of(hello({ pid: child.pid, startTimeTicks: Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]) }))
+    return Sources.of(
+      hello({
+        pid: child.pid,
+        startTimeTicks: Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19])
+      })
+    )
   }
 
   it('are read below its working directory, and through the links of a package manager', async () => {
@@ -217,13 +389,20 @@ describe('files that a profile names', () => {
     fs.symlinkSync('.pnpm/lru@1/node_modules/lru', path.join(app, 'node_modules/lru'))
     write('app/src/cache.js')
     const sources = await sourcesOf()
-    expect(['src/cache.js', 'node_modules/lru/index.js', 'src/../src/cache.js'].map(name => sources.text(path.join(app, name)))).toEqual(Array(3).fill('JSON.parse(text)'))
+    expect(
+      ['src/cache.js', 'node_modules/lru/index.js', 'src/../src/cache.js'].map(name =>
+        sources.text(path.join(app, name))
+      )
+    ).toEqual(Array(3).fill('JSON.parse(text)'))
   })
   it('are read in the workspace that its package is a part of, and in node_modules above it', async () => {
     write('package.json', '{}')
     write('app/package.json', '{}')
     const sources = await sourcesOf()
-    expect([sources.text(write('packages/lib/index.js')), sources.text(write('node_modules/lru/index.js'))]).toEqual(Array(2).fill('JSON.parse(text)'))
+    expect([
+      sources.text(write('packages/lib/index.js')),
+      sources.text(write('node_modules/lru/index.js'))
+    ]).toEqual(Array(2).fill('JSON.parse(text)'))
   })
   it('are read beside its script, wherever it was started', async () => {
     const script = write('srv/server.js', 'setInterval(() => {}, 1000); console.log()')
@@ -235,7 +414,10 @@ describe('files that a profile names', () => {
     write('agent/package.json', '{"name":"memwatch"}')
     const file = write('agent/capture/send.js')
     const sources = await sourcesOf()
-    expect([sources.relative(file), sources.text(file)]).toEqual(['memwatch/capture/send.js', undefined])
+    expect([sources.relative(file), sources.text(file)]).toEqual([
+      'memwatch/capture/send.js',
+      undefined
+    ])
   })
 
   const outside = '/etc/hostname'
@@ -246,44 +428,112 @@ describe('files that a profile names', () => {
     ['/dev/zero', () => '/dev/zero'],
     ['the memory of another process', () => '/proc/1/mem'],
     ['a folder', () => app],
-    ['a FIFO', () => { execFileSync('mkfifo', [path.join(app, 'fifo.js')]); return path.join(app, 'fifo.js') }],
+    [
+      'a FIFO',
+      () => {
+        execFileSync('mkfifo', [path.join(app, 'fifo.js')])
+        return path.join(app, 'fifo.js')
+      }
+    ],
     ['a file of 17 MiB', () => write('app/large.js', 'x'.repeat(17 * MIB))],
     ['a file outside', () => outside],
     ['a ladder to it', () => path.join(app, 'src') + '/../../../../../../../../..' + outside],
-    ['an absolute link to it', () => { fs.symlinkSync(outside, path.join(app, 'link.js')); return path.join(app, 'link.js') }],
-    ['a relative link to it', () => { fs.symlinkSync('../secret', path.join(app, 'link.js')); write('secret'); return path.join(app, 'link.js') }],
-    ['a link to a folder outside', () => { fs.symlinkSync('/etc', path.join(app, 'etc')); return path.join(app, 'etc/hostname') }],
-    ['a link to a device', () => { fs.symlinkSync('/dev/zero', path.join(app, 'zero.js')); return path.join(app, 'zero.js') }],
-    ['a link to itself', () => { fs.symlinkSync('loop.js', path.join(app, 'loop.js')); return path.join(app, 'loop.js') }],
-    ['a manifest that is a link', () => { fs.symlinkSync(outside, path.join(app, 'package.json')); return path.join(app, 'package.json') }],
+    [
+      'an absolute link to it',
+      () => {
+        fs.symlinkSync(outside, path.join(app, 'link.js'))
+        return path.join(app, 'link.js')
+      }
+    ],
+    [
+      'a relative link to it',
+      () => {
+        fs.symlinkSync('../secret', path.join(app, 'link.js'))
+        write('secret')
+        return path.join(app, 'link.js')
+      }
+    ],
+    [
+      'a link to a folder outside',
+      () => {
+        fs.symlinkSync('/etc', path.join(app, 'etc'))
+        return path.join(app, 'etc/hostname')
+      }
+    ],
+    [
+      'a link to a device',
+      () => {
+        fs.symlinkSync('/dev/zero', path.join(app, 'zero.js'))
+        return path.join(app, 'zero.js')
+      }
+    ],
+    [
+      'a link to itself',
+      () => {
+        fs.symlinkSync('loop.js', path.join(app, 'loop.js'))
+        return path.join(app, 'loop.js')
+      }
+    ],
+    [
+      'a manifest that is a link',
+      () => {
+        fs.symlinkSync(outside, path.join(app, 'package.json'))
+        return path.join(app, 'package.json')
+      }
+    ],
     ['a path of 5000 characters', () => app + '/.'.repeat(2500) + '/app.js'],
     ['no path', () => 'app.js'],
     ['nothing', () => path.join(app, 'none.js')]
-  ])('are not read where they are %s', async (_, make) => {
-    expect(fs.existsSync(outside)).toBe(true)
-    const file = make()
-    const sources = await sourcesOf()
-    expect([sources.text(file), sources.lines(file, 1, 3)]).toEqual([undefined, []])
-  }, 30_000)
+  ])(
+    'are not read where they are %s',
+    async (_, make) => {
+      expect(fs.existsSync(outside)).toBe(true)
+      const file = make()
+      const sources = await sourcesOf()
+      expect([sources.text(file), sources.lines(file, 1, 3)]).toEqual([undefined, []])
+    },
+    30_000
+  )
   it.each([
     ['a file outside', `//# sourceMappingURL=${outside}`],
     ['a ladder', '//# sourceMappingURL=../../../../../../../../proc/self/pagemap'],
-    ['a ladder with encoded slashes', '//# sourceMappingURL=..%2f..%2f..%2f..%2f..%2fproc%2fself%2fpagemap'],
+    [
+      'a ladder with encoded slashes',
+      '//# sourceMappingURL=..%2f..%2f..%2f..%2f..%2fproc%2fself%2fpagemap'
+    ],
     ['a file: URL', '//# sourceMappingURL=file:///proc/self/pagemap'],
     ['one that is no address', '//# sourceMappingURL=%'],
-    ['a data: URL of more than fits', `//# sourceMappingURL=data:application/json;base64,${Buffer.from(`[${'[],'.repeat(1e6)}[]]`).toString('base64')}`],
+    [
+      'a data: URL of more than fits',
+      `//# sourceMappingURL=data:application/json;base64,${Buffer.from(`[${'[],'.repeat(1e6)}[]]`).toString('base64')}`
+    ],
     ['50 MB in itself', `//# sourceMappingURL=data:application/json;base64,${'A'.repeat(50e6)}`],
-    ['many beginnings of one, which a pattern would try one by one', '# sourceMappingURL=data:application/json;base64,'.repeat(300_000)]
-  ])('a map that is %s is none, and found out soon', async (_, comment) => {
-    const file = write('app/bundle.js', `x()\n//# sourceURL=/proc/self/pagemap\n${comment}\n`)
-    const sources = await sourcesOf()
-    const began = performance.now()
-    expect(sources.original({ file, line: 1, column: 1 })).toEqual({ file, line: 1, column: 1, function: null })
-    expect(performance.now() - began).toBeLessThan(30_000)
-  }, 60_000)
+    [
+      'many beginnings of one, which a pattern would try one by one',
+      '# sourceMappingURL=data:application/json;base64,'.repeat(300_000)
+    ]
+  ])(
+    'a map that is %s is none, and found out soon',
+    async (_, comment) => {
+      const file = write('app/bundle.js', `x()\n//# sourceURL=/proc/self/pagemap\n${comment}\n`)
+      const sources = await sourcesOf()
+      const began = performance.now()
+      expect(sources.original({ file, line: 1, column: 1 })).toEqual({
+        file,
+        line: 1,
+        column: 1,
+        function: null
+      })
+      expect(performance.now() - began).toBeLessThan(30_000)
+    },
+    60_000
+  )
   it('what a map names is shown, and not read', async () => {
     const file = write('app/bundle.js', 'x()\n//# sourceMappingURL=bundle.js.map')
-    write('app/bundle.js.map', JSON.stringify({ version: 3, sources: ['/proc/self/pagemap'], names: [], mappings: 'AAAA' }))
+    write(
+      'app/bundle.js.map',
+      JSON.stringify({ version: 3, sources: ['/proc/self/pagemap'], names: [], mappings: 'AAAA' })
+    )
     const sources = await sourcesOf()
     const { file: original } = sources.original({ file, line: 1, column: 1 })
     expect([original, sources.text(original)]).toEqual(['/proc/self/pagemap', undefined])
@@ -291,7 +541,11 @@ describe('files that a profile names', () => {
   it('are no more than a thousand, and 64 MiB, for one capture', async () => {
     const large = Array.from({ length: 6 }, (_, i) => write(`app/${i}.js`, 'x'.repeat(15 * MIB)))
     const sources = await sourcesOf()
-    expect(large.map(file => sources.text(file)?.length)).toEqual([...Array(4).fill(15 * MIB), undefined, undefined])
+    expect(large.map(file => sources.text(file)?.length)).toEqual([
+      ...Array(4).fill(15 * MIB),
+      undefined,
+      undefined
+    ])
     const small = Array.from({ length: 1100 }, (_, i) => write(`app/small/${i}.js`))
     expect(small.filter(file => sources.text(file) !== undefined).length).toBeLessThanOrEqual(1000)
     expect(small.filter(file => sources.text(file) !== undefined).length).toBeGreaterThan(900)
@@ -301,34 +555,63 @@ describe('files that a profile names', () => {
     expect(Sources.of(hello({ platform: 'darwin' })).text(file)).toBeUndefined()
   })
   it('of nothing but hostile code are given up: calls of calls, and nodes without end', () => {
-    const callees = source => new InlinedCallees(() => source).allOf({ file: '/srv/app.js', line: 1, column: 1 })
+    const callees = source =>
+      new InlinedCallees(() => source).allOf({ file: '/srv/app.js', line: 1, column: 1 })
     const began = performance.now()
-    expect(callees('function f () {' + 'f();'.repeat(40_000) + '}\n' + 'function f () { return f() }\n'.repeat(10_000))).toEqual([])
+    expect(
+      callees(
+        'function f () {' +
+          'f();'.repeat(40_000) +
+          '}\n' +
+          'function f () { return f() }\n'.repeat(10_000)
+      )
+    ).toEqual([])
     expect(callees('('.repeat(200_000))).toEqual([])
     expect(callees(`function f () { return [${'a,'.repeat(250_000)}] }`)).toEqual([])
-    expect(new InlinedCallees(() => 'function f () { return [a, a, a, a, a, a, a, a, a, a] }', { headroomBytes: 20_000 }).lastLineOf({ file: '/srv/app.js', line: 1, column: 1 })).toBeUndefined()
+    expect(
+      new InlinedCallees(() => 'function f () { return [a, a, a, a, a, a, a, a, a, a] }', {
+        headroomBytes: 20_000
+      }).lastLineOf({ file: '/srv/app.js', line: 1, column: 1 })
+    ).toBeUndefined()
     expect(performance.now() - began).toBeLessThan(60_000)
   }, 90_000)
 })
 
 describe('JSON of strangers', () => {
-  it.each(['[]', '{}', '[0]', '""'])('that would fill the heap is refused before it is parsed: %s', item => {
-    const text = `[${Array(500_000).fill(item).join()}]`
-    expect(() => parseBounded(text, { headroomBytes: 32 * MIB })).toThrow(RangeError)
-    const before = process.memoryUsage().heapUsed
-    const parsed = parseBounded(text)
-    // The bound is one: what it takes is no more than what was reckoned with.
-    expect(() => parseBounded(text, { headroomBytes: 2 * (process.memoryUsage().heapUsed - before) - MIB })).toThrow(RangeError)
-    expect(parsed).toHaveLength(500_000)
-  })
+  it.each(['[]', '{}', '[0]', '""'])(
+    'that would fill the heap is refused before it is parsed: %s',
+    item => {
+      const text = `[${Array(500_000).fill(item).join()}]`
+      expect(() => parseBounded(text, { headroomBytes: 32 * MIB })).toThrow(RangeError)
+      const before = process.memoryUsage().heapUsed
+      const parsed = parseBounded(text)
+      // The bound is one: what it takes is no more than what was reckoned with.
+      expect(() =>
+        parseBounded(text, { headroomBytes: 2 * (process.memoryUsage().heapUsed - before) - MIB })
+      ).toThrow(RangeError)
+      expect(parsed).toHaveLength(500_000)
+    }
+  )
   it('that is a profile fits', () => {
-    const text = JSON.stringify(heap(...Array.from({ length: 5000 }, (_, i) => [`function${i}`, 'file:///srv/app/src/cache.js', i, 1000])))
+    const text = JSON.stringify(
+      heap(
+        ...Array.from({ length: 5000 }, (_, i) => [
+          `function${i}`,
+          'file:///srv/app/src/cache.js',
+          i,
+          1000
+        ])
+      )
+    )
     expect(parseBounded(text, { headroomBytes: 16 * text.length }).head.children).toHaveLength(5000)
   })
 })
 
 describe('what may have been inlined into a suspect', () => {
-  /** @param {Record<string, string>} files @param {string} text that stands in the suspect */
+  /**
+   * @param {Record<string, string>} files
+   * @param {string} text that stands in the suspect
+   */
   const calleeOf = (files, text) => {
     const before = files['/srv/app.js'].slice(0, files['/srv/app.js'].indexOf(text)).split('\n')
     const found = new InlinedCallees(file => files[file]).of({ file: '/srv/app.js', line: before.length, column: /** @type {string} */ (before.at(-1)).length + 1 })
@@ -336,31 +619,82 @@ describe('what may have been inlined into a suspect', () => {
   }
   const handler = 'const handler = request => {\n  remember(request.id)\n}\n'
   it.each([
-    ['a function that keeps', 'const kept = []\nfunction remember (id) { kept.push(id) }\n' + handler, 'remember /srv/app.js:2'],
-    ['one that one that is called calls', 'const kept = new Map()\nfunction remember (id) { return store({ id }) }\nfunction store (row) { kept.set(row.id, row) }\n' + handler, 'store /srv/app.js:3'],
-    ['one that only allocates, where the suspect does not', 'function remember (id) { return { id } }\n' + handler, 'remember /srv/app.js:1'],
-    ['none where nothing is kept or allocated', 'function remember (id) { return id + 1 }\n' + handler, undefined],
-    ['none where it keeps things itself', 'const kept = []\nfunction remember (id) { kept.push(id) }\nconst handler = request => { kept.push(request); remember(1) }\n', undefined],
-    ['none where what is kept is its own', 'function remember (id) { const own = []; own.push(id); return own.length }\nconst handler = request => { const row = { request }; remember(row) }\n', undefined],
+    [
+      'a function that keeps',
+      'const kept = []\nfunction remember (id) { kept.push(id) }\n' + handler,
+      'remember /srv/app.js:2'
+    ],
+    [
+      'one that one that is called calls',
+      'const kept = new Map()\nfunction remember (id) { return store({ id }) }\nfunction store ' +
+        '(row) { kept.set(row.id, row) }\n' +
+        handler,
+      'store /srv/app.js:3'
+    ],
+    [
+      'one that only allocates, where the suspect does not',
+      'function remember (id) { return { id } }\n' + handler,
+      'remember /srv/app.js:1'
+    ],
+    [
+      'none where nothing is kept or allocated',
+      'function remember (id) { return id + 1 }\n' + handler,
+      undefined
+    ],
+    [
+      'none where it keeps things itself',
+      'const kept = []\nfunction remember (id) { kept.push(id) }\nconst handler = request => { ' +
+        'kept.push(request); remember(1) }\n',
+      undefined
+    ],
+    [
+      'none where what is kept is its own',
+      'function remember (id) { const own = []; own.push(id); return own.length }\nconst ' +
+        'handler = request => { const row = { request }; remember(row) }\n',
+      undefined
+    ],
     ['none in what is no JavaScript', 'const handler = (', undefined]
   ])('is %s', (_, source, expected) => {
     expect(calleeOf({ '/srv/app.js': source }, '=> {')).toBe(expected)
   })
   it.each([
-    ["const { remember } = require('./cache')\n", 'exports.remember = function (id) { kept.push(id) }'],
+    [
+      "const { remember } = require('./cache')\n",
+      'exports.remember = function (id) { kept.push(id) }'
+    ],
     ["import { remember } from './cache.js'\n", 'export function remember (id) { kept.push(id) }']
   ])('is looked for where it comes from: %s', (head, cache) => {
-    expect(calleeOf({ '/srv/app.js': head + handler, '/srv/cache.js': cache }, '=> {')).toBe('remember /srv/cache.js:1')
+    expect(calleeOf({ '/srv/app.js': head + handler, '/srv/cache.js': cache }, '=> {')).toBe(
+      'remember /srv/cache.js:1'
+    )
   })
   it('is whatever is called, of what was allocated and need not stay, each once', () => {
-    const source = 'const kept = []\nfunction remember (id) { kept.push({ id }) }\nfunction render (id) { return [id] }\nfunction count (id) { return id + 1 }\nconst handler = request => {\n  remember(1); render(2); render(count(3)); kept.push([])\n}\n'
+    const source =
+      'const kept = []\nfunction remember (id) { kept.push({ id }) }\nfunction render (id) { ' +
+        'return [id] }\nfunction count (id) { return id + 1 }\nconst handler = request => {\n  ' +
+          'remember(1); render(2); render(count(3)); kept.push([])\n}\n'
     const callees = new InlinedCallees(() => source)
     const place = { file: '/srv/app.js', line: 5, column: 17 }
-    expect([callees.allOf(place).map(({ name, line }) => [name, line]), callees.of(place)]).toEqual([[['remember', 2], ['render', 3]], undefined])
+    expect([callees.allOf(place).map(({ name, line }) => [name, line]), callees.of(place)]).toEqual(
+      [
+        [
+          ['remember', 2],
+          ['render', 3]
+        ],
+        undefined
+      ]
+    )
     expect(new InlinedCallees(() => undefined).allOf(place)).toEqual([])
   })
   it('is a method of what comes from elsewhere, too, and circles end', () => {
-    const files = { '/srv/app.js': "const cache = require('./cache')\nconst handler = request => {\n  cache.remember(request)\n}\n", '/srv/cache.js': "const app = require('./app')\nclass Cache { remember (row) { this.rows.push(row); this.remember(row); app.handler(row) } }" }
+    const files = {
+      '/srv/app.js':
+        "const cache = require('./cache')\nconst handler = request => {\n  " +
+          'cache.remember(request)\n}\n',
+      '/srv/cache.js':
+        "const app = require('./app')\nclass Cache { remember (row) { this.rows.push(row); " +
+          'this.remember(row); app.handler(row) } }'
+    }
     expect(calleeOf(files, '=> {')).toBe('remember /srv/cache.js:2')
   })
 })
@@ -372,12 +706,20 @@ describe('pprof', () => {
     const found = decode(toPprof('heap_profile', profile, { atUnixMs: 1000, seconds: 3 }))
     const { strings } = found.stringTable
     expect(found.sample.map(({ value }) => value.map(Number)).sort()).toEqual([[10], [1000]])
-    expect(found.function.map(({ name }) => strings[Number(name)])).toEqual(expect.arrayContaining(['serve', 'remember']))
+    expect(found.function.map(({ name }) => strings[Number(name)])).toEqual(
+      expect.arrayContaining(['serve', 'remember'])
+    )
     expect(strings[Number(found.sampleType[0].type)]).toBe('inuse_space')
     expect([Number(found.timeNanos), Number(found.durationNanos)]).toEqual([1e9, 3e9])
   })
   it('of a CPU profile holds the time that was not idle', () => {
-    const found = decode(toPprof('cpu_profile', cpu([...times(30, [['work', '/srv/a.js', 1]]), ...times(70, [['(idle)', '', -1]])]), { atUnixMs: 0, seconds: 1 }))
+    const found = decode(
+      toPprof(
+        'cpu_profile',
+        cpu([...times(30, [['work', '/srv/a.js', 1]]), ...times(70, [['(idle)', '', -1]])]),
+        { atUnixMs: 0, seconds: 1 }
+      )
+    )
     expect(found.sample.map(({ value }) => value.map(Number))).toEqual([[30_000_000]])
   })
 })
@@ -385,7 +727,13 @@ describe('pprof', () => {
 describe('the store', () => {
   const ids = Array.from({ length: 5 }, (_, i) => `${i}0000000-0000-4000-8000-000000000000`)
   const open = (options = {}) => {
-    const store = new CaptureStore(path.join(folder, 'captures'), { maxBytes: 1000, keepMs: 10_000, now: () => 0, quarantine: new Quarantine(folder), ...options })
+    const store = new CaptureStore(path.join(folder, 'captures'), {
+      maxBytes: 1000,
+      keepMs: 10_000,
+      now: () => 0,
+      quarantine: new Quarantine(folder),
+      ...options
+    })
     store.restore()
     return store
   }
@@ -403,7 +751,25 @@ describe('the store', () => {
     error: null,
     errorCode: null,
     finishedUnixMs: 0,
-    suspects: { of: 'grown bytes', total: 1, sites: [{ function: 'leak', file: 'app.js', line: 1, value: 1, share: 1, inlinedIn: null, via: null, call: null, instead: null, longestSeconds: null, text: 'leak app.js:1' }] }
+    suspects: {
+      of: 'grown bytes',
+      total: 1,
+      sites: [
+        {
+          function: 'leak',
+          file: 'app.js',
+          line: 1,
+          value: 1,
+          share: 1,
+          inlinedIn: null,
+          via: null,
+          call: null,
+          instead: null,
+          longestSeconds: null,
+          text: 'leak app.js:1'
+        }
+      ]
+    }
   }
   async function * bytes (count) { for (let i = 0; i < count; i += 100) yield Buffer.alloc(100, i) }
   async function put (store, id, count, requestedUnixMs = 0) {
@@ -413,7 +779,10 @@ describe('the store', () => {
   const idsIn = store => store.all.map(({ id }) => id)
   const change = (capture, changes) => {
     const file = path.join(capture, 'capture.json')
-    fs.writeFileSync(file, JSON.stringify({ ...JSON.parse(fs.readFileSync(file, 'utf8')), ...changes }))
+    fs.writeFileSync(
+      file,
+      JSON.stringify({ ...JSON.parse(fs.readFileSync(file, 'utf8')), ...changes })
+    )
   }
   const replace = (file, make) => {
     fs.rmSync(file)
@@ -425,14 +794,20 @@ describe('the store', () => {
     const again = open()
     expect([idsIn(again), again.bytes]).toEqual([[ids[0]], 300])
     const file = again.fileOf(ids[0], 'profile')
-    expect([fs.statSync(file).mode & 0o777, fs.statSync(path.dirname(file)).mode & 0o777]).toEqual([0o600, 0o700])
+    expect([fs.statSync(file).mode & 0o777, fs.statSync(path.dirname(file)).mode & 0o777]).toEqual([
+      0o600, 0o700
+    ])
   })
   it('gives up the oldest for more', async () => {
     const store = open()
     await put(store, ids[0], 400)
     await put(store, ids[1], 400)
     await put(store, ids[2], 400)
-    expect([idsIn(store), store.bytes, fs.readdirSync(path.join(folder, 'captures'))]).toEqual([[ids[1], ids[2]], 800, [ids[1], ids[2]]])
+    expect([idsIn(store), store.bytes, fs.readdirSync(path.join(folder, 'captures'))]).toEqual([
+      [ids[1], ids[2]],
+      800,
+      [ids[1], ids[2]]
+    ])
   })
   it('takes nothing that is more than all', async () => {
     const store = open()
@@ -453,37 +828,71 @@ describe('the store', () => {
     ['null', capture => fs.writeFileSync(path.join(capture, 'capture.json'), 'null')],
     ['a list', capture => fs.writeFileSync(path.join(capture, 'capture.json'), '[]')],
     ['no JSON', capture => fs.writeFileSync(path.join(capture, 'capture.json'), '{')],
-    ['more than a record', capture => fs.writeFileSync(path.join(capture, 'capture.json'), `[${'[],'.repeat(1e6)}[]]`)],
+    [
+      'more than a record',
+      capture => fs.writeFileSync(path.join(capture, 'capture.json'), `[${'[],'.repeat(1e6)}[]]`)
+    ],
     ['a record of another id', capture => change(capture, { id: ids[1] })],
     ['a record without parts', capture => change(capture, { parts: undefined })],
-    ['a record of a part by a path', capture => change(capture, { parts: [{ part: '../../x', bytes: 1, sha256: '' }] })],
+    [
+      'a record of a part by a path',
+      capture => change(capture, { parts: [{ part: '../../x', bytes: 1, sha256: '' }] })
+    ],
     ['a record of a kind that there is not', capture => change(capture, { kind: '__proto__' })],
     ['a record of a time that is no date', capture => change(capture, { requestedUnixMs: 9e15 })],
-    ['a record of suspects that are none', capture => change(capture, { suspects: { of: 'grown bytes', total: 1, sites: [null] } })],
-    ['a folder', capture => replace(path.join(capture, 'capture.json'), file => fs.mkdirSync(file))],
-    ['a FIFO', capture => replace(path.join(capture, 'capture.json'), file => execFileSync('mkfifo', [file]))],
-    ['a link', capture => replace(path.join(capture, 'capture.json'), file => fs.symlinkSync('/dev/zero', file))],
-    ['a part that is a FIFO', capture => replace(path.join(capture, 'profile'), file => execFileSync('mkfifo', [file]))],
-    ['a part that is a link', capture => replace(path.join(capture, 'profile'), file => fs.symlinkSync('/etc/hostname', file))],
+    [
+      'a record of suspects that are none',
+      capture => change(capture, { suspects: { of: 'grown bytes', total: 1, sites: [null] } })
+    ],
+    [
+      'a folder',
+      capture => replace(path.join(capture, 'capture.json'), file => fs.mkdirSync(file))
+    ],
+    [
+      'a FIFO',
+      capture => replace(path.join(capture, 'capture.json'), file => execFileSync('mkfifo', [file]))
+    ],
+    [
+      'a link',
+      capture =>
+        replace(path.join(capture, 'capture.json'), file => fs.symlinkSync('/dev/zero', file))
+    ],
+    [
+      'a part that is a FIFO',
+      capture => replace(path.join(capture, 'profile'), file => execFileSync('mkfifo', [file]))
+    ],
+    [
+      'a part that is a link',
+      capture =>
+        replace(path.join(capture, 'profile'), file => fs.symlinkSync('/etc/hostname', file))
+    ],
     ['a part that is longer', capture => fs.appendFileSync(path.join(capture, 'profile'), 'more')]
-  ])('%s in the place of what was kept is moved aside, and no other capture with it', async (_, damage) => {
-    await put(open(), ids[0], 100)
-    await put(open(), ids[2], 100)
-    damage(path.join(folder, 'captures', ids[0]))
-    expect(idsIn(open())).toEqual([ids[2]])
-    expect(fs.readdirSync(path.join(folder, 'captures'))).toEqual([ids[2]])
-    expect(fs.readdirSync(path.join(folder, 'unreadable'))).toEqual([expect.stringContaining(ids[0])])
-    expect(idsIn(open())).toEqual([ids[2]])
-  })
-  it.each(['FIFO', 'link', 'nothing'])('a %s that takes the place of a part later is not read', async what => {
-    const store = open()
-    await put(store, ids[0], 100)
-    replace(store.fileOf(ids[0], 'profile'), file => {
-      if (what === 'FIFO') execFileSync('mkfifo', [file])
-      if (what === 'link') fs.symlinkSync('/etc/hostname', file)
-    })
-    expect(store.read(ids[0], 'profile')).toBeUndefined()
-  })
+  ])(
+    '%s in the place of what was kept is moved aside, and no other capture with it',
+    async (_, damage) => {
+      await put(open(), ids[0], 100)
+      await put(open(), ids[2], 100)
+      damage(path.join(folder, 'captures', ids[0]))
+      expect(idsIn(open())).toEqual([ids[2]])
+      expect(fs.readdirSync(path.join(folder, 'captures'))).toEqual([ids[2]])
+      expect(fs.readdirSync(path.join(folder, 'unreadable'))).toEqual([
+        expect.stringContaining(ids[0])
+      ])
+      expect(idsIn(open())).toEqual([ids[2]])
+    }
+  )
+  it.each(['FIFO', 'link', 'nothing'])(
+    'a %s that takes the place of a part later is not read',
+    async what => {
+      const store = open()
+      await put(store, ids[0], 100)
+      replace(store.fileOf(ids[0], 'profile'), file => {
+        if (what === 'FIFO') execFileSync('mkfifo', [file])
+        if (what === 'link') fs.symlinkSync('/etc/hostname', file)
+      })
+      expect(store.read(ids[0], 'profile')).toBeUndefined()
+    }
+  )
   it('texts of what was kept can do nothing to a terminal, and what is unknown is dropped', async () => {
     await put(open(), ids[0], 100)
     change(path.join(folder, 'captures', ids[0]), { target: 'a\u001b[2J\u202eb\ud800', more: true })
@@ -499,18 +908,27 @@ describe('the store', () => {
     store.close()
     expect(fs.existsSync(path.dirname(path.dirname(file)))).toBe(false)
   })
-  it.each(['folder', 'capture'])('a link in the place of a %s leads nothing that is removed elsewhere', async what => {
-    await open().write(ids[0], 'profile', bytes(100))
-    const at = what === 'folder' ? path.join(folder, 'captures') : path.join(folder, 'captures', ids[0])
-    fs.renameSync(at, path.join(folder, 'elsewhere'))
-    fs.symlinkSync(path.join(folder, 'elsewhere'), at)
-    const store = open()
-    store.remove(ids[0])
-    expect([idsIn(store), fs.readdirSync(path.join(folder, 'unreadable'))]).toEqual([[], [expect.stringContaining(path.basename(at))]])
-    expect(fs.existsSync(path.join(folder, 'elsewhere', what === 'folder' ? ids[0] : '', 'profile'))).toBe(true)
-    await put(store, ids[1], 100)
-    expect(idsIn(open())).toEqual([ids[1]])
-  })
+  it.each(['folder', 'capture'])(
+    'a link in the place of a %s leads nothing that is removed elsewhere',
+    async what => {
+      await open().write(ids[0], 'profile', bytes(100))
+      const at =
+        what === 'folder' ? path.join(folder, 'captures') : path.join(folder, 'captures', ids[0])
+      fs.renameSync(at, path.join(folder, 'elsewhere'))
+      fs.symlinkSync(path.join(folder, 'elsewhere'), at)
+      const store = open()
+      store.remove(ids[0])
+      expect([idsIn(store), fs.readdirSync(path.join(folder, 'unreadable'))]).toEqual([
+        [],
+        [expect.stringContaining(path.basename(at))]
+      ])
+      expect(
+        fs.existsSync(path.join(folder, 'elsewhere', what === 'folder' ? ids[0] : '', 'profile'))
+      ).toBe(true)
+      await put(store, ids[1], 100)
+      expect(idsIn(open())).toEqual([ids[1]])
+    }
+  )
   it('a folder that became a file fails what is written, and not what is removed', async () => {
     const store = open()
     fs.writeFileSync(path.join(folder, 'captures'), '')
@@ -523,7 +941,11 @@ describe('the store', () => {
     await expect(store.write(ids[0], 'profile', broken)).rejects.toThrow('hung up')
     expect(store.bytes).toBe(0)
   })
-  it.each([['../../etc/passwd', 'profile'], [ids[0], '../x'], ['', '']])('no name leads elsewhere: %s %s', (id, part) => {
+  it.each([
+    ['../../etc/passwd', 'profile'],
+    [ids[0], '../x'],
+    ['', '']
+  ])('no name leads elsewhere: %s %s', (id, part) => {
     expect(() => open().fileOf(id, part)).toThrow()
   })
 })
@@ -541,14 +963,24 @@ describe('automatic captures', () => {
         return { finished: new Promise(resolve => finish.push(() => resolve(undefined))) }
       })
     }), { now: () => time.now })
-    return { automatic, asked, time, next: async () => { finish.shift()?.(); await new Promise(resolve => setImmediate(resolve)) } }
+    return {
+      automatic,
+      asked,
+      time,
+      next: async () => {
+        finish.shift()?.()
+        await new Promise(resolve => setImmediate(resolve))
+      }
+    }
   }
   const [a, b] = /** @type {any[]} */ ([{ name: 'a' }, { name: 'b' }])
   const leak = state => ({ diagnosis: 'js-heap-leak', state })
 
   it('are made once of a suspicion, one after the other, and again after an hour', async () => {
     const { automatic, asked, time, next } = make()
-    for (const state of ['unknown', 'suspected', 'confirmed', 'ok', 'suspected']) automatic.changed(a, leak(state))
+    for (const state of ['unknown', 'suspected', 'confirmed', 'ok', 'suspected']) {
+      automatic.changed(a, leak(state))
+    }
     automatic.changed(b, { diagnosis: 'event-loop-blocked', state: 'confirmed' })
     automatic.changed(b, { diagnosis: 'oversized-heap', state: 'confirmed' })
     expect(asked).toEqual([['a', 'heap_profile', 'js-heap-leak']])
@@ -564,7 +996,10 @@ describe('automatic captures', () => {
   })
   it('one that cannot be had holds up no other', async () => {
     const asked = []
-    const { automatic } = make(target => { asked.push(target.name); throw new CommandError('not_enabled', 'no') })
+    const { automatic } = make(target => {
+      asked.push(target.name)
+      throw new CommandError('not_enabled', 'no')
+    })
     automatic.changed(a, leak('suspected'))
     automatic.changed(b, leak('suspected'))
     await new Promise(resolve => setImmediate(resolve))
@@ -574,9 +1009,17 @@ describe('automatic captures', () => {
 })
 
 it('the store’s own defaults are those of the command line', () => {
-  expect([options.capturesMax.read(options.capturesMax.default), options.capturesKeep.read(options.capturesKeep.default)]).toEqual([DEFAULT_MAX_BYTES, DEFAULT_KEEP_SECONDS])
+  expect([
+    options.capturesMax.read(options.capturesMax.default),
+    options.capturesKeep.read(options.capturesKeep.default)
+  ]).toEqual([DEFAULT_MAX_BYTES, DEFAULT_KEEP_SECONDS])
 })
 
 it('what a snapshot takes is foretold from what lies where', () => {
-  expect(predictedBytes([{ space_name: 'old_space', space_used_size: 10 * MIB }, { space_name: 'large_object_space', space_used_size: 100 * MIB }])).toBe(520 * MIB)
+  expect(
+    predictedBytes([
+      { space_name: 'old_space', space_used_size: 10 * MIB },
+      { space_name: 'large_object_space', space_used_size: 100 * MIB }
+    ])
+  ).toBe(520 * MIB)
 })

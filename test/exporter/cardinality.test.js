@@ -13,15 +13,29 @@ const { Targets } = require('../../exporter/series/targets')
 const MOST_SERIES = 250
 const RECORDINGS = path.join(__dirname, '../recordings')
 
-/** @param {string} file @returns {Promise<Record<string, number>>} series of its main thread at the end, by metric */
+/**
+ * @param {string} file
+ * @returns {Promise<Record<string, number>>} series of its main thread at the end, by metric
+ */
 async function seriesOf (file) {
-  const lines = gunzipSync(fs.readFileSync(path.join(RECORDINGS, file))).toString().trim().split('\n').map(text => JSON.parse(text).line).filter(Boolean)
+  const lines = gunzipSync(fs.readFileSync(path.join(RECORDINGS, file)))
+    .toString()
+    .trim()
+    .split('\n')
+    .map(text => JSON.parse(text).line)
+    .filter(Boolean)
   const targets = new Targets()
   targets.on('frame', target => evaluate(target))
-  const session = targets.open(lines.find(({ type, threadId }) => type === 'hello' && threadId === 0))
+  const session = targets.open(
+    lines.find(({ type, threadId }) => type === 'hello' && threadId === 0)
+  )
   for (const line of lines) if (line.type === 'frame') session.frame(line)
   const state = exporterState({ exits: new Deaths().exits(targets.all) })
-  const { parts } = await createMetrics({ targets: () => targets.all, state: () => state, compat: true }).text()
+  const { parts } = await createMetrics({
+    targets: () => targets.all,
+    state: () => state,
+    compat: true
+  }).text()
   const series = {}
   for (const line of Buffer.concat(parts).toString().split('\n')) {
     if (!line.includes('target=')) continue
@@ -31,10 +45,13 @@ async function seriesOf (file) {
   return series
 }
 
-it.each(fs.readdirSync(RECORDINGS).filter(name => name.endsWith('.gz')))(`%s: at most ${MOST_SERIES} series`, async file => {
-  const series = await seriesOf(file)
-  const count = Object.values(series).reduce((sum, n) => sum + n, 0)
-  // What it is made of is worth seeing where it is too much.
-  expect(count > MOST_SERIES ? series : 'few enough').toBe('few enough')
-  expect(count).toBeGreaterThan(100)
-})
+it.each(fs.readdirSync(RECORDINGS).filter(name => name.endsWith('.gz')))(
+  `%s: at most ${MOST_SERIES} series`,
+  async file => {
+    const series = await seriesOf(file)
+    const count = Object.values(series).reduce((sum, n) => sum + n, 0)
+    // What it is made of is worth seeing where it is too much.
+    expect(count > MOST_SERIES ? series : 'few enough').toBe('few enough')
+    expect(count).toBeGreaterThan(100)
+  }
+)

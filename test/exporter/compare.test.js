@@ -19,9 +19,18 @@ const recording = name => path.join(__dirname, '../recordings', `${name}.ndjson.
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-compare-test-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
 
-/** @param {string} app @param {object} [options] of measure */
-const both = async (app, ...options) => [await measure(recording(`${app}-broken`), ...options), await measure(recording(`${app}-fixed`), ...options)]
-/** @param {import('../../exporter/compare/compare').Comparison} comparison @param {string} figure */
+/**
+ * @param {string} app
+ * @param {object} [options] of measure
+ */
+const both = async (app, ...options) => [
+  await measure(recording(`${app}-broken`), ...options),
+  await measure(recording(`${app}-fixed`), ...options)
+]
+/**
+ * @param {import('../../exporter/compare/compare').Comparison} comparison
+ * @param {string} figure
+ */
 const row = ({ rows }, figure) => rows.find(row => row.figure === figure)
 
 describe('two recordings, side by side', () => {
@@ -33,15 +42,28 @@ describe('two recordings, side by side', () => {
     expect([was.median / MIB, is.median / MIB].map(Math.round)).toEqual([1, 31])
     expect(row(comparison, 'peakRssBytes').changeRatio).toBeGreaterThan(0)
     expect(row(comparison, 'requests')).toBeUndefined()
-    expect(comparison.fix).toMatchObject({ diagnosis: 'semi-space-starvation', applied: true, change: { flag: '--max-semi-space-size=32' } })
-    expect(comparison.fix.outcomes.map(({ signal, good }) => [signal, good])).toEqual([['gcPauseRatio', true], ['scavengesPerSecond', true], ['rssBytes', true]])
-    expect(comparison.verdicts).toEqual([{ diagnosis: 'semi-space-starvation', change: 'gone', before: 1, after: 0 }])
+    expect(comparison.fix).toMatchObject({
+      diagnosis: 'semi-space-starvation',
+      applied: true,
+      change: { flag: '--max-semi-space-size=32' }
+    })
+    expect(comparison.fix.outcomes.map(({ signal, good }) => [signal, good])).toEqual([
+      ['gcPauseRatio', true],
+      ['scavengesPerSecond', true],
+      ['rssBytes', true]
+    ])
+    expect(comparison.verdicts).toEqual([
+      { diagnosis: 'semi-space-starvation', change: 'gone', before: 1, after: 0 }
+    ])
     expect(JSON.parse(JSON.stringify(comparison))).toEqual(comparison)
   })
   it('show what another allocator brought, and that it was there', async () => {
     const [before, after] = await both('20-allocator-fragmentation-http')
     const comparison = compare([before], [after])
-    expect(comparison.before.runs[0]).toMatchObject({ allocator: 'glibc', primary: 'allocator-fragmentation' })
+    expect(comparison.before.runs[0]).toMatchObject({
+      allocator: 'glibc',
+      primary: 'allocator-fragmentation'
+    })
     expect(comparison.after.runs[0]).toMatchObject({ allocator: 'jemalloc', primary: null })
     expect(row(comparison, 'rssAfterLoadBytes').changeRatio).toBeLessThan(-0.5)
     expect(comparison.fix).toMatchObject({ title: 'Use jemalloc', applied: true })
@@ -53,14 +75,20 @@ describe('two recordings, side by side', () => {
     const same = compare([starved], [starved])
     expect(same.fix.applied).toBe(false)
     expect(shown(renderComparison(same))).not.toContain('differ in length')
-    expect(same.verdicts).toEqual([{ diagnosis: 'semi-space-starvation', change: 'stayed', before: 1, after: 1 }])
-    expect(shown(renderComparison(same))).toMatch(/NOT seen in the runs after[^]*from 325\/s to [\d.]+\/s, measured 325\/s: no such effect/)
+    expect(same.verdicts).toEqual([
+      { diagnosis: 'semi-space-starvation', change: 'stayed', before: 1, after: 1 }
+    ])
+    expect(shown(renderComparison(same))).toMatch(
+      /NOT seen in the runs after[^]*from 325\/s to [\d.]+\/s, measured 325\/s: no such effect/
+    )
   })
   it('count per request where the work is known, and put predictions into proportion', async () => {
     const [before] = await both('20-semi-space-starvation', { work: { requests: 10_000 } })
     const twice = { ...before, work: { requests: 20_000 } }
     const comparison = compare([before], [twice])
-    expect(row(comparison, 'cpuPerRequestSeconds').before.median).toBeCloseTo(before.figures.cpuSeconds / 10_000)
+    expect(row(comparison, 'cpuPerRequestSeconds').before.median).toBeCloseTo(
+      before.figures.cpuSeconds / 10_000
+    )
     const [ratio, , rss] = comparison.fix.outcomes
     const [plain, , plainRss] = compare([before], [before]).fix.outcomes
     expect(ratio.measured).toBeCloseTo(plain.measured / 2)
@@ -69,7 +97,9 @@ describe('two recordings, side by side', () => {
   it('are compared by the process of the same name', async () => {
     const { target } = await measure(recording('20-js-heap-leak-worker-broken'))
     expect(target.thread).not.toBe('main')
-    const other = await measure(recording('20-js-heap-leak-worker-broken'), { diagnosis: 'semi-space-starvation' })
+    const other = await measure(recording('20-js-heap-leak-worker-broken'), {
+      diagnosis: 'semi-space-starvation'
+    })
     expect(other.target.thread).toBe('main')
     const after = await measure(recording('20-js-heap-leak-worker-fixed'), { like: target })
     expect([after.target.name, after.target.thread]).toEqual([target.name, target.thread])
@@ -78,7 +108,16 @@ describe('two recordings, side by side', () => {
 
 describe('several runs a side', () => {
   const none = Object.fromEntries(figureNames.map(name => [name, null]))
-  const runs = values => values.map(value => ({ file: 'x', command: [], exit: null, cut: false, work: {}, target: null, figures: { ...none, peakRssBytes: value === null ? null : value * MIB } }))
+  const runs = values =>
+    values.map(value => ({
+      file: 'x',
+      command: [],
+      exit: null,
+      cut: false,
+      work: {},
+      target: null,
+      figures: { ...none, peakRssBytes: value === null ? null : value * MIB }
+    }))
   it.each([
     ['apart', [10, 11, 12], [13, 14, 15], true],
     ['touching', [10, 11, 13], [13, 14, 15], false],
@@ -91,15 +130,26 @@ describe('several runs a side', () => {
   it('are told by median, least and most, and no difference is claimed within noise', () => {
     const text = shown(renderComparison(compare(runs([100, 300, 200]), runs([150, 250]))))
     expect(text).toMatch(/Peak RSS +200 MiB \(100 MiB – 300 MiB\) +200 MiB \(150 MiB – 250 MiB\)/)
-    expect(shown(renderComparison(compare(runs([100, 300, 200]), runs([150, 290]))))).toContain('+10 %, no difference beyond noise')
-    expect(shown(renderComparison(compare(runs([100, 110]), runs([200, 220]))))).toMatch(/\+100 %$/m)
-    expect(shown(renderComparison(compare(runs([100, null]), runs([0, 0]))))).toMatch(/Peak RSS +100 MiB \(in 1 of 2\) +0 MiB/)
-    expect(shown(renderComparison(compare(runs([100]), runs([200]))))).toContain('One run each: how much is noise cannot be told.')
+    expect(shown(renderComparison(compare(runs([100, 300, 200]), runs([150, 290]))))).toContain(
+      '+10 %, no difference beyond noise'
+    )
+    expect(shown(renderComparison(compare(runs([100, 110]), runs([200, 220]))))).toMatch(
+      /\+100 %$/m
+    )
+    expect(shown(renderComparison(compare(runs([100, null]), runs([0, 0]))))).toMatch(
+      /Peak RSS +100 MiB \(in 1 of 2\) +0 MiB/
+    )
+    expect(shown(renderComparison(compare(runs([100]), runs([200]))))).toContain(
+      'One run each: how much is noise cannot be told.'
+    )
   })
 })
 
 describe('RSS after load', () => {
-  /** One entry a second. @param {[seconds: number, cores: number, mib: number, loop?: number][]} parts */
+  /**
+   * One entry a second.
+   * @param {[seconds: number, cores: number, mib: number, loop?: number][]} parts
+   */
   const run = parts => {
     const of = { seconds: [0], rssBytes: [50 * MIB], cpuSeconds: [0], loopSeconds: [0] }
     for (const [seconds, cores, mib, loop = cores] of parts) {
@@ -113,13 +163,69 @@ describe('RSS after load', () => {
     return rssAfterLoad(of) && rssAfterLoad(of) / MIB
   }
   it.each([
-    ['is that of the later half of what is quiet at the end', [[20, 1, 400], [4, 0.01, 400], [8, 0.01, 100]], 100],
-    ['is not there when the load lasts to the end', [[5, 0.01, 50], [20, 1, 400]], null],
-    ['is not there before the load', [[10, 0.01, 50], [20, 1, 400], [3, 0.01, 90]], null],
-    ['is there from five quiet seconds on', [[20, 1, 400], [5, 0.01, 100]], 100],
-    ['outlives one busy second', [[20, 1, 400], [5, 0.01, 100], [1, 0.9, 100], [5, 0.01, 100]], 100],
-    ['is that of the last quiet part, where load comes in rounds', [[20, 1, 400], [8, 0.01, 100], [20, 1, 400], [8, 0.01, 200], [5, 1, 400]], 200],
-    ['is not there when others take the CPU from a busy loop', [[20, 0.9, 400], [10, 0.1, 400, 0.9]], null],
+    [
+      'is that of the later half of what is quiet at the end',
+      [
+        [20, 1, 400],
+        [4, 0.01, 400],
+        [8, 0.01, 100]
+      ],
+      100
+    ],
+    [
+      'is not there when the load lasts to the end',
+      [
+        [5, 0.01, 50],
+        [20, 1, 400]
+      ],
+      null
+    ],
+    [
+      'is not there before the load',
+      [
+        [10, 0.01, 50],
+        [20, 1, 400],
+        [3, 0.01, 90]
+      ],
+      null
+    ],
+    [
+      'is there from five quiet seconds on',
+      [
+        [20, 1, 400],
+        [5, 0.01, 100]
+      ],
+      100
+    ],
+    [
+      'outlives one busy second',
+      [
+        [20, 1, 400],
+        [5, 0.01, 100],
+        [1, 0.9, 100],
+        [5, 0.01, 100]
+      ],
+      100
+    ],
+    [
+      'is that of the last quiet part, where load comes in rounds',
+      [
+        [20, 1, 400],
+        [8, 0.01, 100],
+        [20, 1, 400],
+        [8, 0.01, 200],
+        [5, 1, 400]
+      ],
+      200
+    ],
+    [
+      'is not there when others take the CPU from a busy loop',
+      [
+        [20, 0.9, 400],
+        [10, 0.1, 400, 0.9]
+      ],
+      null
+    ],
     ['is not there where nothing ever happens', [[60, 0.01, 50]], null]
   ])('%s', (_, parts, mib) => expect(run(parts)).toBe(mib))
 })
@@ -127,26 +233,63 @@ describe('RSS after load', () => {
 describe('a change', () => {
   const hello = { execArgv: [], nodeOptions: [], mallocEnv: {}, allocator: 'glibc' }
   it.each([
-    ['a flag of NODE_OPTIONS', { flag: '--max-semi-space-size=16' }, { nodeOptions: ['--max_semi_space_size=16'] }, true],
-    ['a flag with another value', { flag: '--max-semi-space-size=16' }, { execArgv: ['--max-semi-space-size', '8'] }, false],
-    ['a variable', { env: { MALLOC_ARENA_MAX: '2' } }, { mallocEnv: { MALLOC_ARENA_MAX: '2' } }, true],
-    ['a library that the loader did not find', { env: { LD_PRELOAD: 'libjemalloc.so.2' } }, { mallocEnv: { LD_PRELOAD: 'libjemalloc.so.2' } }, false],
-    ['NODE_OPTIONS', { env: { NODE_OPTIONS: '--a=1 --b' } }, { nodeOptions: ['--b', '--c', '--a=1'] }, true],
-    ['a variable that no agent tells of', { env: { MALLOC_ARENA_MAX: '2', UV_USE_IO_URING: '0' } }, { mallocEnv: { MALLOC_ARENA_MAX: '2' } }, null],
+    [
+      'a flag of NODE_OPTIONS',
+      { flag: '--max-semi-space-size=16' },
+      { nodeOptions: ['--max_semi_space_size=16'] },
+      true
+    ],
+    [
+      'a flag with another value',
+      { flag: '--max-semi-space-size=16' },
+      { execArgv: ['--max-semi-space-size', '8'] },
+      false
+    ],
+    [
+      'a variable',
+      { env: { MALLOC_ARENA_MAX: '2' } },
+      { mallocEnv: { MALLOC_ARENA_MAX: '2' } },
+      true
+    ],
+    [
+      'a library that the loader did not find',
+      { env: { LD_PRELOAD: 'libjemalloc.so.2' } },
+      { mallocEnv: { LD_PRELOAD: 'libjemalloc.so.2' } },
+      false
+    ],
+    [
+      'NODE_OPTIONS',
+      { env: { NODE_OPTIONS: '--a=1 --b' } },
+      { nodeOptions: ['--b', '--c', '--a=1'] },
+      true
+    ],
+    [
+      'a variable that no agent tells of',
+      { env: { MALLOC_ARENA_MAX: '2', UV_USE_IO_URING: '0' } },
+      { mallocEnv: { MALLOC_ARENA_MAX: '2' } },
+      null
+    ],
     ['code', { code: 'buffer.transfer(0)' }, {}, null]
-  ])('by %s is seen or not', (_, change, own, applied) => expect(isApplied(change, { ...hello, ...own })).toBe(applied))
+  ])('by %s is seen or not', (_, change, own, applied) =>
+    expect(isApplied(change, { ...hello, ...own })).toBe(applied)
+  )
 
   it.each([
     ['within a quarter of the effect', 50, 60, true],
     ['beyond it', 50, 63, false]
   ])('is as predicted %s', (_, to, measured, good) => {
-    expect(outcomeOf({ signal: 'rssBytes', unit: 'bytes', from: 100, to }, 100, measured).good).toBe(good)
+    expect(
+      outcomeOf({ signal: 'rssBytes', unit: 'bytes', from: 100, to }, 100, measured).good
+    ).toBe(good)
   })
 })
 
 describe('memwatch compare', () => {
   it('prints the table, and JSON with --json', async () => {
-    const files = [recording('20-semi-space-starvation-broken'), recording('20-semi-space-starvation-fixed')]
+    const files = [
+      recording('20-semi-space-starvation-broken'),
+      recording('20-semi-space-starvation-fixed')
+    ]
     const { code, stdout } = await memwatch(['compare', ...files])
     expect(code).toBe(0)
     expect(stdout).toMatch(/before +after +change/)
@@ -158,10 +301,22 @@ describe('memwatch compare', () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ schema: 1, verdicts: [{ change: 'gone' }] })
   })
   it('takes folders of several runs, in the order of their numbers', async () => {
-    for (const name of ['10.ndjson.gz', '9.ndjson.gz', '9.out']) fs.copyFileSync(recording('20-semi-space-starvation-broken'), path.join(folder, name))
-    expect(recordingsAt(folder).map(file => path.basename(file))).toEqual(['9.ndjson.gz', '10.ndjson.gz'])
-    const { code, stdout } = await memwatch(['compare', folder, recording('20-semi-space-starvation-fixed')])
-    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('Medians of 2 and 1 runs') })
+    for (const name of ['10.ndjson.gz', '9.ndjson.gz', '9.out']) {
+      fs.copyFileSync(recording('20-semi-space-starvation-broken'), path.join(folder, name))
+    }
+    expect(recordingsAt(folder).map(file => path.basename(file))).toEqual([
+      '9.ndjson.gz',
+      '10.ndjson.gz'
+    ])
+    const { code, stdout } = await memwatch([
+      'compare',
+      folder,
+      recording('20-semi-space-starvation-fixed')
+    ])
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringContaining('Medians of 2 and 1 runs')
+    })
   })
   it.each([
     ['is not there', '/no/such/file', /no such file/],

@@ -4,11 +4,16 @@ const { readConfig, ConfigError } = require('../../exporter/config')
 
 describe('readConfig', () => {
   it('has sane defaults: loopback, a socket of this user, prom-client names', () => {
-    expect(readConfig({}, {})).toMatchObject({ listen: { host: '127.0.0.1', port: 9888 }, compat: true, socket: { path: expect.stringContaining('memwatch-') } })
+    expect(readConfig({}, {})).toMatchObject({
+      listen: { host: '127.0.0.1', port: 9888 },
+      compat: true,
+      socket: { path: expect.stringContaining('memwatch-') }
+    })
   })
   it('takes flags before the environment', () => {
-    expect(readConfig({ listen: '0.0.0.0:1' }, { MEMWATCH_LISTEN: '0.0.0.0:2', MEMWATCH_COMPAT: 'off' }))
-      .toMatchObject({ listen: { host: '0.0.0.0', port: 1 }, compat: false })
+    expect(
+      readConfig({ listen: '0.0.0.0:1' }, { MEMWATCH_LISTEN: '0.0.0.0:2', MEMWATCH_COMPAT: 'off' })
+    ).toMatchObject({ listen: { host: '0.0.0.0', port: 1 }, compat: false })
   })
   it.each([
     ['--listen', { listen: 'nowhere' }, {}],
@@ -26,14 +31,23 @@ describe('readConfig', () => {
     expect(readConfig({ maxTargets: text }, {}).maxTargets).toBe(number)
   })
   it('names the nearest known variable when one is misspelt', () => {
-    expect(() => readConfig({}, { MEMWATCH_LISTN: 'x' })).toThrow('MEMWATCH_LISTN: no such option; did you mean MEMWATCH_LISTEN?')
+    expect(() => readConfig({}, { MEMWATCH_LISTN: 'x' })).toThrow(
+      'MEMWATCH_LISTN: no such option; did you mean MEMWATCH_LISTEN?'
+    )
     expect(() => readConfig({}, { MEMWATCH_NAME: 'an option of the agent' })).not.toThrow()
   })
   it('leaves alone what the kubelet sets for a Service called memwatch, and nothing that only looks like it', () => {
     const links = {
-      MEMWATCH_SERVICE_HOST: '10.96.0.7', MEMWATCH_SERVICE_PORT: '9888', MEMWATCH_SERVICE_PORT_MEMWATCH: '9888', MEMWATCH_PORT: 'tcp://10.96.0.7:9888',
-      MEMWATCH_PORT_9888_TCP: 'tcp://10.96.0.7:9888', MEMWATCH_PORT_9888_TCP_PROTO: 'tcp', MEMWATCH_PORT_9888_TCP_PORT: '9888', MEMWATCH_PORT_9888_TCP_ADDR: '10.96.0.7',
-      MEMWATCH_NODE_SERVICE_HOST: '10.96.0.8', MEMWATCH_NODE_PORT: 'tcp://10.96.0.8:9888'
+      MEMWATCH_SERVICE_HOST: '10.96.0.7',
+      MEMWATCH_SERVICE_PORT: '9888',
+      MEMWATCH_SERVICE_PORT_MEMWATCH: '9888',
+      MEMWATCH_PORT: 'tcp://10.96.0.7:9888',
+      MEMWATCH_PORT_9888_TCP: 'tcp://10.96.0.7:9888',
+      MEMWATCH_PORT_9888_TCP_PROTO: 'tcp',
+      MEMWATCH_PORT_9888_TCP_PORT: '9888',
+      MEMWATCH_PORT_9888_TCP_ADDR: '10.96.0.7',
+      MEMWATCH_NODE_SERVICE_HOST: '10.96.0.8',
+      MEMWATCH_NODE_PORT: 'tcp://10.96.0.8:9888'
     }
     expect(() => readConfig({}, links)).not.toThrow()
     expect(() => readConfig({}, { MEMWATCH_PORT: '9888' })).toThrow('MEMWATCH_PORT: no such option')

@@ -35,36 +35,108 @@ const heapFull = { heapUsedBytes: 260 * MIB, oldBytes: 250 * MIB, gcPauseRatio: 
 const signal = name => ({ code: null, signal: name })
 
 describe('what a process that ran out of heap leaves open', () => {
-  const rise = (changes = {}) => ({ fromBytes: 20 * MIB, toBytes: 250 * MIB, seconds: 23, readings: 6, falls: 0, ...changes })
+  const rise = (changes = {}) => ({
+    fromBytes: 20 * MIB,
+    toBytes: 250 * MIB,
+    seconds: 23,
+    readings: 6,
+    falls: 0,
+    ...changes
+  })
   it.each([
-    ['names growth to the limit, and both that it can be', { heapRise: rise() },
-      /grew from 20 MiB to 250 MiB in its last 23 s, by 10 MiB\/s, and more was left after each of 6 major GCs.*js-heap-leak.*more than the limit of 304 MiB/],
-    ['says that it fell in between', { heapRise: rise({ falls: 2 }) }, /fell after 2 of 6 major GCs/],
-    ['makes no line of two readings', { heapRise: rise({ readings: 2 }) }, /by 10 MiB\/s\. So either/],
-    ['says that no growth was seen', { heapRise: rise({ fromBytes: 201 * MIB }) }, /^No growth was seen.*in one go/],
+    [
+      'names growth to the limit, and both that it can be',
+      { heapRise: rise() },
+      /grew from 20 MiB to 250 MiB in its last 23 s, by 10 MiB\/s, and more was left after each of 6 major GCs.*js-heap-leak.*more than the limit of 304 MiB/
+    ],
+    [
+      'says that it fell in between',
+      { heapRise: rise({ falls: 2 }) },
+      /fell after 2 of 6 major GCs/
+    ],
+    [
+      'makes no line of two readings',
+      { heapRise: rise({ readings: 2 }) },
+      /by 10 MiB\/s\. So either/
+    ],
+    [
+      'says that no growth was seen',
+      { heapRise: rise({ fromBytes: 201 * MIB }) },
+      /^No growth was seen.*in one go/
+    ],
     ['says so without a frame, too', {}, /^No growth was seen/],
-    ['names a limit that fits the container', { heapRise: rise() }, /the container of 512 MiB has room for --max-old-space-size=384\./],
-    ['names none where the container has no room', { heapRise: rise(), containerLimitBytes: 420 * MIB }, /this one of 420 MiB has no room/],
-    ['names one without a container', { heapRise: rise(), containerLimitBytes: undefined }, /--max-old-space-size=608\./],
+    [
+      'names a limit that fits the container',
+      { heapRise: rise() },
+      /the container of 512 MiB has room for --max-old-space-size=384\./
+    ],
+    [
+      'names none where the container has no room',
+      { heapRise: rise(), containerLimitBytes: 420 * MIB },
+      /this one of 420 MiB has no room/
+    ],
+    [
+      'names one without a container',
+      { heapRise: rise(), containerLimitBytes: undefined },
+      /--max-old-space-size=608\./
+    ],
     ['says how to look further', {}, /--heapsnapshot-near-heap-limit=1.*--report-on-fatalerror/]
   ])('%s', (_, changes, text) => {
     expect(advise('heap_oom', moments(changes))).toMatch(text)
     expect(advise('heap_oom', moments(changes))).not.toMatch(/NaN|undefined|Infinity/)
   })
   it('is nothing for other ends', () => {
-    for (const reason of Object.keys(reasons)) if (reason !== 'heap_oom') expect(advise(reason, moments())).toBeNull()
+    for (const reason of Object.keys(reasons)) {
+      if (reason !== 'heap_oom') expect(advise(reason, moments())).toBeNull()
+    }
   })
 })
 
 describe('how a command ended of which nothing was heard', () => {
   const rss = (...mib) => mib.map((of, i) => ({ atSeconds: 0.1 + i, rssBytes: of * MIB }))
   it.each([
-    ['SIGABRT after growth', { exit: signal('SIGABRT'), rss: rss(40, 150, 240) }, 'heap_oom', 'likely', /rose from 40 MiB to 240 MiB, by 100 MiB\/s.*heap is full/],
-    ['SIGABRT after growth of a little less', { exit: signal('SIGABRT'), rss: rss(40, 103) }, 'heap_oom', 'possible', /RSS was 103 MiB/],
-    ['SIGABRT that nobody watched', { exit: signal('SIGABRT') }, 'heap_oom', 'possible', /^It ended with SIGABRT after 2 s/],
-    ['the status that a shell makes of it', { exit: { code: 134, signal: null }, rss: rss(2, 90) }, 'heap_oom', 'possible', /SIGABRT \(exit status 134\)(?!.*RSS)/],
-    ['SIGKILL with a kill in its cgroup', { exit: signal('SIGKILL'), oomKills: 1 }, 'oom_kill', 'certain', /The kernel killed for memory/],
-    ['SIGKILL without', { exit: signal('SIGKILL'), oomKills: 0 }, 'killed', 'possible', /counts no kill/],
+    [
+      'SIGABRT after growth',
+      { exit: signal('SIGABRT'), rss: rss(40, 150, 240) },
+      'heap_oom',
+      'likely',
+      /rose from 40 MiB to 240 MiB, by 100 MiB\/s.*heap is full/
+    ],
+    [
+      'SIGABRT after growth of a little less',
+      { exit: signal('SIGABRT'), rss: rss(40, 103) },
+      'heap_oom',
+      'possible',
+      /RSS was 103 MiB/
+    ],
+    [
+      'SIGABRT that nobody watched',
+      { exit: signal('SIGABRT') },
+      'heap_oom',
+      'possible',
+      /^It ended with SIGABRT after 2 s/
+    ],
+    [
+      'the status that a shell makes of it',
+      { exit: { code: 134, signal: null }, rss: rss(2, 90) },
+      'heap_oom',
+      'possible',
+      /SIGABRT \(exit status 134\)(?!.*RSS)/
+    ],
+    [
+      'SIGKILL with a kill in its cgroup',
+      { exit: signal('SIGKILL'), oomKills: 1 },
+      'oom_kill',
+      'certain',
+      /The kernel killed for memory/
+    ],
+    [
+      'SIGKILL without',
+      { exit: signal('SIGKILL'), oomKills: 0 },
+      'killed',
+      'possible',
+      /counts no kill/
+    ],
     ['137, uncounted', { exit: { code: 137, signal: null } }, 'killed', 'possible', /dmesg/],
     ['SIGSEGV', { exit: signal('SIGSEGV') }, 'crash', 'certain', /Native code crashes so/],
     ['139', { exit: { code: 139, signal: null } }, 'crash', 'certain', /SIGSEGV/],
@@ -81,48 +153,195 @@ describe('how a command ended of which nothing was heard', () => {
 describe('why a process ended', () => {
   it.each([
     ['a goodbye with 0', { byeCode: 0, isGone: true }, 'clean', 'certain'],
-    ['a goodbye with 143, as a SIGTERM handler says it', { byeCode: 143, isGone: true }, 'clean', 'certain'],
+    [
+      'a goodbye with 143, as a SIGTERM handler says it',
+      { byeCode: 143, isGone: true },
+      'clean',
+      'certain'
+    ],
     ['a goodbye with 1', { byeCode: 1, isGone: true }, 'error', 'certain'],
     ['a goodbye that the kernel cannot be asked about', { byeCode: 1 }, 'error', 'likely'],
-    ['a goodbye with 0, and a signal as the kernel tells', { byeCode: 0, exit: signal('SIGSEGV') }, 'crash', 'certain'],
-    ['a goodbye with 137, and another exit code as the kernel tells', { byeCode: 137, exit: { code: 3, signal: null } }, 'error', 'certain'],
+    [
+      'a goodbye with 0, and a signal as the kernel tells',
+      { byeCode: 0, exit: signal('SIGSEGV') },
+      'crash',
+      'certain'
+    ],
+    [
+      'a goodbye with 137, and another exit code as the kernel tells',
+      { byeCode: 137, exit: { code: 3, signal: null } },
+      'error',
+      'certain'
+    ],
     ['an exit code that its parent told', { exit: { code: 3, signal: null } }, 'error', 'certain'],
     ['SIGSEGV', { exit: signal('SIGSEGV') }, 'crash', 'certain'],
     ['SIGABRT far from the limit', { exit: signal('SIGABRT') }, 'crash', 'certain'],
-    ['SIGABRT with the heap full', { exit: signal('SIGABRT'), moments: heapFull }, 'heap_oom', 'certain'],
-    ['SIGABRT after RSS grew by what the heap had left, without a frame', { exit: signal('SIGABRT'), moments: { silentSeconds: 3 }, silentGrowthBytes: 120 * MIB }, 'heap_oom', 'likely'],
-    ['SIGABRT, late, and RSS rose by a little of what the heap had left', { exit: signal('SIGABRT'), moments: { silentSeconds: 1.6 }, silentGrowthBytes: 9 * MIB }, 'heap_oom', 'possible'],
-    ['SIGABRT after silence in which RSS stood still', { exit: signal('SIGABRT'), moments: { silentSeconds: 3 }, silentGrowthBytes: 0 }, 'crash', 'certain'],
+    [
+      'SIGABRT with the heap full',
+      { exit: signal('SIGABRT'), moments: heapFull },
+      'heap_oom',
+      'certain'
+    ],
+    [
+      'SIGABRT after RSS grew by what the heap had left, without a frame',
+      { exit: signal('SIGABRT'), moments: { silentSeconds: 3 }, silentGrowthBytes: 120 * MIB },
+      'heap_oom',
+      'likely'
+    ],
+    [
+      'SIGABRT, late, and RSS rose by a little of what the heap had left',
+      { exit: signal('SIGABRT'), moments: { silentSeconds: 1.6 }, silentGrowthBytes: 9 * MIB },
+      'heap_oom',
+      'possible'
+    ],
+    [
+      'SIGABRT after silence in which RSS stood still',
+      { exit: signal('SIGABRT'), moments: { silentSeconds: 3 }, silentGrowthBytes: 0 },
+      'crash',
+      'certain'
+    ],
     ['SIGTERM', { exit: signal('SIGTERM') }, 'killed', 'certain'],
-    ['SIGKILL, the kernel counted one', { exit: signal('SIGKILL'), oomKills: 1 }, 'oom_kill', 'certain'],
-    ['SIGKILL, the kernel counted none, though memory was full', { exit: signal('SIGKILL'), oomKills: 0, moments: full }, 'killed', 'certain'],
-    ['SIGKILL with memory full, and the count unseen', { exit: signal('SIGKILL'), moments: full }, 'oom_kill', 'likely'],
-    ['SIGABRT with the heap at seven tenths of its limit', { exit: signal('SIGABRT'), moments: { oldBytes: 71 * MIB, oldLimitBytes: 100 * MIB } }, 'heap_oom', 'likely'],
-    ['SIGABRT with the heap below that', { exit: signal('SIGABRT'), moments: { oldBytes: 69 * MIB, oldLimitBytes: 100 * MIB } }, 'crash', 'certain'],
-    ['SIGABRT while another of its cgroup was killed', { exit: signal('SIGABRT'), oomKills: 1, moments: heapFull }, 'heap_oom', 'certain'],
+    [
+      'SIGKILL, the kernel counted one',
+      { exit: signal('SIGKILL'), oomKills: 1 },
+      'oom_kill',
+      'certain'
+    ],
+    [
+      'SIGKILL, the kernel counted none, though memory was full',
+      { exit: signal('SIGKILL'), oomKills: 0, moments: full },
+      'killed',
+      'certain'
+    ],
+    [
+      'SIGKILL with memory full, and the count unseen',
+      { exit: signal('SIGKILL'), moments: full },
+      'oom_kill',
+      'likely'
+    ],
+    [
+      'SIGABRT with the heap at seven tenths of its limit',
+      { exit: signal('SIGABRT'), moments: { oldBytes: 71 * MIB, oldLimitBytes: 100 * MIB } },
+      'heap_oom',
+      'likely'
+    ],
+    [
+      'SIGABRT with the heap below that',
+      { exit: signal('SIGABRT'), moments: { oldBytes: 69 * MIB, oldLimitBytes: 100 * MIB } },
+      'crash',
+      'certain'
+    ],
+    [
+      'SIGABRT while another of its cgroup was killed',
+      { exit: signal('SIGABRT'), oomKills: 1, moments: heapFull },
+      'heap_oom',
+      'certain'
+    ],
     ['nothing but the count of the kernel', { oomKills: 1 }, 'oom_kill', 'certain'],
-    ['nothing but a count that others of its cgroup tell', { saidOomKills: 1 }, 'oom_kill', 'likely'],
+    [
+      'nothing but a count that others of its cgroup tell',
+      { saidOomKills: 1 },
+      'oom_kill',
+      'likely'
+    ],
     ['nothing, memory full', { moments: full }, 'oom_kill', 'likely'],
-    ['nothing, memory at 0.89 of the limit', { moments: { containerBytes: 0.89 * 512 * MIB } }, 'signal', 'possible'],
-    ['nothing, memory that would have been full a second later', { moments: { rssGrowthBytesPerSecond: 300 * MIB } }, 'oom_kill', 'likely'],
+    [
+      'nothing, memory at 0.89 of the limit',
+      { moments: { containerBytes: 0.89 * 512 * MIB } },
+      'signal',
+      'possible'
+    ],
+    [
+      'nothing, memory that would have been full a second later',
+      { moments: { rssGrowthBytesPerSecond: 300 * MIB } },
+      'oom_kill',
+      'likely'
+    ],
     ['nothing, heap full', { moments: heapFull }, 'heap_oom', 'likely'],
-    ['nothing, both full, and GCs took most of the time', { moments: { ...full, ...heapFull } }, 'heap_oom', 'likely'],
-    ['nothing, both full, and GCs took little: the heap was nearer', { moments: { ...full, ...heapFull, gcPauseRatio: 0.1 } }, 'heap_oom', 'likely'],
-    ['nothing, both full, and GCs took little: the container was nearer', { moments: { ...full, containerBytes: 510 * MIB, ...heapFull, gcPauseRatio: 0.1 } }, 'oom_kill', 'likely'],
-    ['nothing, the heap higher than ever by a tenth of its limit', { moments: { heapRecordBytes: 26 * MIB } }, 'heap_oom', 'possible'],
-    ['nothing, the heap higher than ever by less', { moments: { heapRecordBytes: 25 * MIB } }, 'signal', 'possible'],
-    ['nothing, RSS higher than ever by a tenth of the limit', { moments: { rssRecordBytes: 52 * MIB } }, 'oom_kill', 'possible'],
-    ['nothing, RSS and the heap higher than ever', { moments: { rssRecordBytes: 52 * MIB, heapRecordBytes: 26 * MIB } }, 'heap_oom', 'possible'],
-    ['SIGABRT, the heap higher than ever by a thirtieth of its limit', { exit: signal('SIGABRT'), moments: { heapRecordBytes: 9 * MIB } }, 'heap_oom', 'possible'],
+    [
+      'nothing, both full, and GCs took most of the time',
+      { moments: { ...full, ...heapFull } },
+      'heap_oom',
+      'likely'
+    ],
+    [
+      'nothing, both full, and GCs took little: the heap was nearer',
+      { moments: { ...full, ...heapFull, gcPauseRatio: 0.1 } },
+      'heap_oom',
+      'likely'
+    ],
+    [
+      'nothing, both full, and GCs took little: the container was nearer',
+      { moments: { ...full, containerBytes: 510 * MIB, ...heapFull, gcPauseRatio: 0.1 } },
+      'oom_kill',
+      'likely'
+    ],
+    [
+      'nothing, the heap higher than ever by a tenth of its limit',
+      { moments: { heapRecordBytes: 26 * MIB } },
+      'heap_oom',
+      'possible'
+    ],
+    [
+      'nothing, the heap higher than ever by less',
+      { moments: { heapRecordBytes: 25 * MIB } },
+      'signal',
+      'possible'
+    ],
+    [
+      'nothing, RSS higher than ever by a tenth of the limit',
+      { moments: { rssRecordBytes: 52 * MIB } },
+      'oom_kill',
+      'possible'
+    ],
+    [
+      'nothing, RSS and the heap higher than ever',
+      { moments: { rssRecordBytes: 52 * MIB, heapRecordBytes: 26 * MIB } },
+      'heap_oom',
+      'possible'
+    ],
+    [
+      'SIGABRT, the heap higher than ever by a thirtieth of its limit',
+      { exit: signal('SIGABRT'), moments: { heapRecordBytes: 9 * MIB } },
+      'heap_oom',
+      'possible'
+    ],
     ['nothing after 20 s of silence', { moments: { silentSeconds: 20 } }, 'hung', 'likely'],
-    ['nothing after 5 s of silence that nobody saw', { moments: { silentSeconds: 5 } }, 'heap_oom', 'possible'],
+    [
+      'nothing after 5 s of silence that nobody saw',
+      { moments: { silentSeconds: 5 } },
+      'heap_oom',
+      'possible'
+    ],
     ['nothing, calm', {}, 'signal', 'possible'],
     ['nothing, calm, the kernel counted none', { oomKills: 0 }, 'signal', 'likely'],
-    ['its connection timed out', { unreachable: true, moments: { silentSeconds: 40 } }, 'lost', 'likely'],
+    [
+      'its connection timed out',
+      { unreachable: true, moments: { silentSeconds: 40 } },
+      'lost',
+      'likely'
+    ],
     ['it was gone when the exporter was back', { unwatched: 'unknown' }, 'unknown', 'likely'],
-    ['it was gone when the exporter was back, as the kernel shows', { unwatched: 'unknown', isGone: true }, 'unknown', 'certain'],
+    [
+      'it was gone when the exporter was back, as the kernel shows',
+      { unwatched: 'unknown', isGone: true },
+      'unknown',
+      'certain'
+    ],
     ['it was replaced meanwhile', { unwatched: 'restarted' }, 'restarted', 'likely'],
-    ['nothing was known of its memory', { moments: { rssBytes: undefined, containerBytes: undefined, heapUsedBytes: undefined, oldBytes: undefined } }, 'signal', 'possible']
+    [
+      'nothing was known of its memory',
+      {
+        moments: {
+          rssBytes: undefined,
+          containerBytes: undefined,
+          heapUsedBytes: undefined,
+          oldBytes: undefined
+        }
+      },
+      'signal',
+      'possible'
+    ]
   ])('%s', (_, { moments: changes, ...evidence }, reason, sure) => {
     const explained = explainDeath({ moments: moments(changes), ...evidence })
     expect(explained).toMatchObject({ reason, sure })
@@ -131,7 +350,9 @@ describe('why a process ended', () => {
   it('a kill by the kernel is never called clean, whatever else is known', () => {
     for (const exit of [undefined, signal('SIGKILL')]) {
       for (const changes of [{}, full, heapFull, { silentSeconds: 100 }]) {
-        expect(explainDeath({ moments: moments(changes), exit, oomKills: 1 }).reason).toBe('oom_kill')
+        expect(explainDeath({ moments: moments(changes), exit, oomKills: 1 }).reason).toBe(
+          'oom_kill'
+        )
       }
     }
   })
@@ -147,14 +368,24 @@ describe('the witness', () => {
       '/proc/9/status': 'Name:\tnode\nVmRSS:\t   2048 kB\n',
       '/proc/9/cgroup': '4:memory:/pods/x\n',
       '/proc/self/mountinfo': '36 35 0:1 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n',
-      '/sys/fs/cgroup/memory/pods/x/memory.oom_control': 'oom_kill_disable 0\nunder_oom 0\noom_kill 3\n'
+      '/sys/fs/cgroup/memory/pods/x/memory.oom_control':
+        'oom_kill_disable 0\nunder_oom 0\noom_kill 3\n'
     }
     return { files, read: file => files[file] ?? (() => { throw new Error('ENOENT') })() }
   }
   const who = { pid: 9, startTimeTicks: 777 }
 
-  it.each([['S', 'sleeping'], ['R', 'running'], ['T', 'stopped'], ['Z', 'gone'], ['X', 'gone']])('%s is %s', (state, expected) => {
-    expect(new Witness(who, proc({ state })).look()).toMatchObject({ state: expected, cpuSeconds: 2 })
+  it.each([
+    ['S', 'sleeping'],
+    ['R', 'running'],
+    ['T', 'stopped'],
+    ['Z', 'gone'],
+    ['X', 'gone']
+  ])('%s is %s', (state, expected) => {
+    expect(new Witness(who, proc({ state })).look()).toMatchObject({
+      state: expected,
+      cpuSeconds: 2
+    })
   })
   it.each([
     [139, { code: null, signal: 'SIGSEGV' }],
@@ -179,7 +410,12 @@ describe('the witness', () => {
   it('an exporter that is short of descriptors takes nobody for dead', () => {
     const { read } = proc()
     let code
-    const witness = new Witness(who, { read: file => { if (code) throw Object.assign(new Error(code), { code }); return read(file) } })
+    const witness = new Witness(who, {
+      read: file => {
+        if (code) throw Object.assign(new Error(code), { code })
+        return read(file)
+      }
+    })
     code = 'EMFILE'
     expect(witness.look().state).toBe('sleeping')
     code = 'ENOENT'
@@ -244,7 +480,9 @@ describe('the death watch', () => {
     open(targets).closed(false)
     pass(400)
     targets.expire()
-    expect(deaths).toMatchObject([{ target: 'api', reason: 'signal', diedAtUnixMs: 1_760_000_000_000 }])
+    expect(deaths).toMatchObject([
+      { target: 'api', reason: 'signal', diedAtUnixMs: 1_760_000_000_000 }
+    ])
   })
   it('its successor ends the wait', () => {
     const { targets, deaths } = make()
@@ -262,7 +500,14 @@ describe('the death watch', () => {
   })
   describe('after a goodbye', () => {
     /** What the kernel shows of a process, to be changed. */
-    const process = () => ({ state: 'sleeping', look () { return { state: this.state, cpuSeconds: 0 } }, oomKills: () => undefined, rssBytes: () => undefined })
+    const process = () => ({
+      state: 'sleeping',
+      look () {
+        return { state: this.state, cpuSeconds: 0 }
+      },
+      oomKills: () => undefined,
+      rssBytes: () => undefined
+    })
     const lives = watch => {
       const seen = []
       watch.on('lives', target => seen.push(target.name))
@@ -276,7 +521,9 @@ describe('the death watch', () => {
       expect(deaths).toEqual([])
       witness.state = 'gone'
       pass(1)
-      expect(deaths).toMatchObject([{ reason: 'error', sure: 'certain', exitCode: 3, diedAtUnixMs: 1_760_000_000_000 }])
+      expect(deaths).toMatchObject([
+        { reason: 'error', sure: 'certain', exitCode: 3, diedAtUnixMs: 1_760_000_000_000 }
+      ])
     })
     it('a process that goes on living did not die, and that is told', () => {
       const { targets, watch, deaths, pass } = make(process)
@@ -298,7 +545,9 @@ describe('the death watch', () => {
     })
     it('no more than 64 wait for the kernel, and the others are not certain', () => {
       const { targets, deaths } = make(process)
-      for (let pid = 1; pid <= 65; pid++) open(targets, { pid, startTimeTicks: pid }).bye({ exitCode: 137 })
+      for (let pid = 1; pid <= 65; pid++) {
+        open(targets, { pid, startTimeTicks: pid }).bye({ exitCode: 137 })
+      }
       expect(deaths).toMatchObject([{ pid: 65, reason: 'error', sure: 'likely' }])
     })
     it('an exporter that stops tells what it knows', () => {
@@ -310,7 +559,11 @@ describe('the death watch', () => {
   })
   it('what its parent tells is taken, before and after the connection ends', () => {
     for (const first of ['told', 'closed']) {
-      const { targets, watch, deaths } = make(() => ({ look: () => ({ state: 'gone', cpuSeconds: 0 }), oomKills: () => undefined, rssBytes: () => undefined }))
+      const { targets, watch, deaths } = make(() => ({
+        look: () => ({ state: 'gone', cpuSeconds: 0 }),
+        oomKills: () => undefined,
+        rssBytes: () => undefined
+      }))
       watch.expectExit(4711)
       const session = open(targets)
       if (first === 'told') watch.exited(4711, signal('SIGSEGV'))
@@ -324,7 +577,15 @@ describe('the death watch', () => {
     const main = open(targets)
     open(targets, { threadId: 1, startedAtUnixMs: 1 }).closed(false)
     const full = targets.open(hello({ threadId: 2, startedAtUnixMs: 2 }), () => {})
-    full.frame(frame({ values: { heapUsedBytes: 95 * MIB, heapSizeLimitBytes: 100 * MIB, gc: { 'major/ordinary': gcRow(1, 1) } } }))
+    full.frame(
+      frame({
+        values: {
+          heapUsedBytes: 95 * MIB,
+          heapSizeLimitBytes: 100 * MIB,
+          gc: { 'major/ordinary': gcRow(1, 1) }
+        }
+      })
+    )
     full.closed(false)
     let sequence = 1
     for (let i = 0; i < 10; i++) {
@@ -343,7 +604,11 @@ describe('the death watch', () => {
     expect(deaths).toEqual([])
   })
   it('who lives and is not connected is not dead after five minutes either', () => {
-    const { targets, watch, deaths, pass } = make(() => ({ look: () => ({ state: 'sleeping', cpuSeconds: 0 }), oomKills: () => 0, rssBytes: () => 0 }))
+    const { targets, watch, deaths, pass } = make(() => ({
+      look: () => ({ state: 'sleeping', cpuSeconds: 0 }),
+      oomKills: () => 0,
+      rssBytes: () => 0
+    }))
     open(targets).closed(false)
     pass(2)
     expect(watch.silenceOf(targets.all[0])).toBe('connection_lost')
@@ -358,7 +623,14 @@ describe('the death watch', () => {
     ['stopped', 'stopped', 0]
   ])('silence: %s', (cause, state, cpuPerLook) => {
     let cpuSeconds = 0
-    const { targets, watch, pass } = make(() => ({ look: () => { cpuSeconds += cpuPerLook; return { state, cpuSeconds } }, oomKills: () => 0, rssBytes: () => 0 }))
+    const { targets, watch, pass } = make(() => ({
+      look: () => {
+        cpuSeconds += cpuPerLook
+        return { state, cpuSeconds }
+      },
+      oomKills: () => 0,
+      rssBytes: () => 0
+    }))
     const session = open(targets)
     pass(3)
     expect(watch.silenceOf(targets.all[0])).toBeUndefined()
@@ -390,18 +662,32 @@ describe('a heap that fills within seconds', () => {
     for (let second = 1; second <= 17; second++) {
       now += 1000
       const used = (10 + 14 * second) * MIB
-      session.frame(frame({
-        sequence: second,
-        uptimeSeconds: second,
-        values: {
-          rssBytes: used + 60 * MIB, heapUsedBytes: used, heapSizeLimitBytes: 259 * MIB, containerLimitBytes: 512 * MIB, containerUsageBytes: used + 60 * MIB,
-          ...(second % 4 === 0 && { liveHeapBytes: used, liveHeapMajors: second / 4 })
-        }
-      }))
+      session.frame(
+        frame({
+          sequence: second,
+          uptimeSeconds: second,
+          values: {
+            rssBytes: used + 60 * MIB,
+            heapUsedBytes: used,
+            heapSizeLimitBytes: 259 * MIB,
+            containerLimitBytes: 512 * MIB,
+            containerUsageBytes: used + 60 * MIB,
+            ...(second % 4 === 0 && { liveHeapBytes: used, liveHeapMajors: second / 4 })
+          }
+        })
+      )
     }
     session.closed()
     watch.exited(4711, signal('SIGABRT'))
-    expect(deaths).toMatchObject([{ reason: 'heap_oom', verdict: null, advice: expect.stringMatching(/grew from .* by 14 MiB\/s, and more was left after each of 4 major GCs/) }])
+    expect(deaths).toMatchObject([
+      {
+        reason: 'heap_oom',
+        verdict: null,
+        advice: expect.stringMatching(
+          /grew from .* by 14 MiB\/s, and more was left after each of 4 major GCs/
+        )
+      }
+    ])
   })
 })
 
@@ -420,8 +706,17 @@ describe('the deaths that are kept', () => {
   it('are counted from zero for who lives, and on for who is back', () => {
     const deaths = new Deaths()
     const live = [{ name: 'api', thread: 'main' }, { name: 'api', thread: 'worker-1' }]
-    const counts = () => Object.fromEntries(deaths.exits(live).map(({ target, reason, count }) => [`${target} ${reason}`, count]))
-    expect(counts()).toEqual(Object.fromEntries(Object.entries(reasons).filter(([, { counted }]) => counted).map(([reason]) => [`api ${reason}`, 0])))
+    const counts = () =>
+      Object.fromEntries(
+        deaths.exits(live).map(({ target, reason, count }) => [`${target} ${reason}`, count])
+      )
+    expect(counts()).toEqual(
+      Object.fromEntries(
+        Object.entries(reasons)
+          .filter(([, { counted }]) => counted)
+          .map(([reason]) => [`api ${reason}`, 0])
+      )
+    )
     deaths.add(death(), minutes)
     deaths.add(death({ id: '2' }), minutes)
     expect(counts()['api oom_kill']).toBe(2)
@@ -432,11 +727,16 @@ describe('the deaths that are kept', () => {
     deaths.add(death(), minutes)
     deaths.retract('1')
     expect([deaths.all, deaths.lastOfEach]).toEqual([[], []])
-    expect(deaths.exits([])).toMatchObject([{ reason: 'oom_kill', count: 1 }, ...Array(5).fill({ count: 0 })])
+    expect(deaths.exits([])).toMatchObject([
+      { reason: 'oom_kill', count: 1 },
+      ...Array(5).fill({ count: 0 })
+    ])
   })
   it('are counted under a thousand names and no more', () => {
     const deaths = new Deaths()
-    for (let i = 0; i <= 1000; i++) deaths.add(death({ id: String(i), target: `api-${i}` }), minutes)
+    for (let i = 0; i <= 1000; i++) {
+      deaths.add(death({ id: String(i), target: `api-${i}` }), minutes)
+    }
     expect(deaths.lastOfEach).toHaveLength(1000)
     expect(deaths.lastOfEach[0].target).toBe('api-1')
   })

@@ -7,39 +7,68 @@ const { severityByTime } = require('../../exporter/diagnoses/severity')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
 
 /**
- * A target fed one frame a second. `at(t)` gives the numbers that matter of second t; the rest is a small healthy app in a
- * 512 MiB container.
+ * A target fed one frame a second. `at(t)` gives the numbers that matter of second t; the rest is a
+ * small healthy app in a 512 MiB container.
  */
 function watch ({ seconds, at, helloChanges = {} }) {
   const target = new Target({ hello: hello(helloChanges), name: 'api', thread: 'main' })
   const states = new Set()
-  const totals = { scavenges: 0, scavengeSeconds: 0, majors: 0, majorSeconds: 0, externalMajors: 0, externalMajorSeconds: 0 }
+  const totals = {
+    scavenges: 0,
+    scavengeSeconds: 0,
+    majors: 0,
+    majorSeconds: 0,
+    externalMajors: 0,
+    externalMajorSeconds: 0
+  }
   for (let t = 1; t <= seconds; t++) {
     const now = {
-      liveMib: 10, rssMib: 90, externalMib: 2, nativeMib: 12, spanMib: 14, semiMib: 1, heapLimitMib: 259,
-      scavenges: 10, scavengeSeconds: 0.02, majors: 2, majorSeconds: 0.01, externalMajors: 0, externalMajorSeconds: 0, ...at(t)
+      liveMib: 10,
+      rssMib: 90,
+      externalMib: 2,
+      nativeMib: 12,
+      spanMib: 14,
+      semiMib: 1,
+      heapLimitMib: 259,
+      scavenges: 10,
+      scavengeSeconds: 0.02,
+      majors: 2,
+      majorSeconds: 0.01,
+      externalMajors: 0,
+      externalMajorSeconds: 0,
+      ...at(t)
     }
     for (const name of Object.keys(totals)) totals[name] += now[name]
     const heapMib = now.heapMib ?? now.liveMib + 20
-    target.take(frame({
-      sequence: t,
-      uptimeSeconds: t,
-      values: {
-        rssBytes: now.rssMib * MIB,
-        rssAnonBytes: (heapMib + now.externalMib + now.nativeMib) * MIB,
-        heapPhysicalBytes: heapMib * MIB,
-        externalBytes: now.externalMib * MIB,
-        externalPeakBytes: now.externalMib * MIB,
-        heapSizeLimitBytes: now.heapLimitMib * MIB,
-        containerLimitBytes: 512 * MIB,
-        mallocHeapBytes: now.spanMib * MIB,
-        mallocArenaBytes: 0,
-        ...(totals.majors > 0 && { liveHeapBytes: now.liveMib * MIB, liveHeapMajors: totals.majors }),
-        spaces: { new_space: [0, 2 * now.semiMib * MIB, now.semiMib * MIB, 0] },
-        ...now.values,
-        gc: { 'minor/ordinary': gcRow(totals.scavenges, totals.scavengeSeconds), 'major/ordinary': gcRow(totals.majors, totals.majorSeconds), 'major/external': gcRow(totals.externalMajors, totals.externalMajorSeconds) }
-      }
-    }), 0)
+    target.take(
+      frame({
+        sequence: t,
+        uptimeSeconds: t,
+        values: {
+          rssBytes: now.rssMib * MIB,
+          rssAnonBytes: (heapMib + now.externalMib + now.nativeMib) * MIB,
+          heapPhysicalBytes: heapMib * MIB,
+          externalBytes: now.externalMib * MIB,
+          externalPeakBytes: now.externalMib * MIB,
+          heapSizeLimitBytes: now.heapLimitMib * MIB,
+          containerLimitBytes: 512 * MIB,
+          mallocHeapBytes: now.spanMib * MIB,
+          mallocArenaBytes: 0,
+          ...(totals.majors > 0 && {
+            liveHeapBytes: now.liveMib * MIB,
+            liveHeapMajors: totals.majors
+          }),
+          spaces: { new_space: [0, 2 * now.semiMib * MIB, now.semiMib * MIB, 0] },
+          ...now.values,
+          gc: {
+            'minor/ordinary': gcRow(totals.scavenges, totals.scavengeSeconds),
+            'major/ordinary': gcRow(totals.majors, totals.majorSeconds),
+            'major/external': gcRow(totals.externalMajors, totals.externalMajorSeconds)
+          }
+        }
+      }),
+      0
+    )
     evaluate(target)
     states.add(primaryOf(findCase(target).verdicts)?.diagnosis ?? null)
   }
@@ -51,33 +80,65 @@ describe('severity comes from what is at stake', () => {
   const HOUR = 3600
   const limits = { criticalSeconds: 8 * HOUR, infoSeconds: 30 * 24 * HOUR }
   it.each([
-    [8 * HOUR - 1, 'critical'], [8 * HOUR, 'warning'], [30 * 24 * HOUR - 1, 'warning'], [30 * 24 * HOUR, 'info'], [null, 'warning']
+    [8 * HOUR - 1, 'critical'],
+    [8 * HOUR, 'warning'],
+    [30 * 24 * HOUR - 1, 'warning'],
+    [30 * 24 * HOUR, 'info'],
+    [null, 'warning']
   ])('%s seconds to the limit: %s', (secondsLeft, severity) => {
     expect(severityByTime(secondsLeft, limits)).toBe(severity)
   })
   it.each([
     [1000, 'critical'], [100_000, 'warning'], [4_000_000, 'info']
   ])('the same leak under a limit of %i MiB is %s', (heapLimitMib, severity) => {
-    const at = t => ({ liveMib: 10 + 0.8 * t, heapLimitMib, values: { containerLimitBytes: undefined } })
+    const at = t => ({
+      liveMib: 10 + 0.8 * t,
+      heapLimitMib,
+      values: { containerLimitBytes: undefined }
+    })
     const { verdict } = watch({ seconds: 100, at })
     expect(verdict('js-heap-leak')).toMatchObject({ state: 'suspected', severity })
   })
   it.each([
-    [512, 90, 'ok', 'warning'], [513, 90, 'confirmed', 'info'], [513, 358, 'confirmed', 'info'], [513, 359, 'confirmed', 'warning']
-  ])('a heap of %i MiB in a container of 512, at %i MiB of RSS: %s, %s', (heapLimitMib, rssMib, state, severity) => {
-    const { verdict } = watch({ seconds: 20, at: () => ({ heapLimitMib, rssMib }) })
-    expect(verdict('container-limit-mismatch')).toMatchObject({ state, severity })
-  })
+    [512, 90, 'ok', 'warning'],
+    [513, 90, 'confirmed', 'info'],
+    [513, 358, 'confirmed', 'info'],
+    [513, 359, 'confirmed', 'warning']
+  ])(
+    'a heap of %i MiB in a container of 512, at %i MiB of RSS: %s, %s',
+    (heapLimitMib, rssMib, state, severity) => {
+      const { verdict } = watch({ seconds: 20, at: () => ({ heapLimitMib, rssMib }) })
+      expect(verdict('container-limit-mismatch')).toMatchObject({ state, severity })
+    }
+  )
   it('says that V8 chose that much where Node.js knew the limit', () => {
-    const { verdict } = watch({ seconds: 20, at: () => ({ heapLimitMib: 259, values: { containerLimitBytes: 256 * MIB } }), helloChanges: { constrainedBytes: 256 * MIB } })
-    expect(verdict('container-limit-mismatch')).toMatchObject({ state: 'confirmed', severity: 'info' })
-    expect(verdict('container-limit-mismatch').evidence.map(({ text }) => text)).toContain('Node 20.20.2 knew the limit at start: V8 chooses that much for it.')
+    const { verdict } = watch({
+      seconds: 20,
+      at: () => ({ heapLimitMib: 259, values: { containerLimitBytes: 256 * MIB } }),
+      helloChanges: { constrainedBytes: 256 * MIB }
+    })
+    expect(verdict('container-limit-mismatch')).toMatchObject({
+      state: 'confirmed',
+      severity: 'info'
+    })
+    expect(verdict('container-limit-mismatch').evidence.map(({ text }) => text)).toContain(
+      'Node 20.20.2 knew the limit at start: V8 chooses that much for it.'
+    )
   })
   it.each([
     [512, 'warning'], [4096, 'info']
   ])('what malloc keeps in a container of %i MiB is %s', (limitMib, severity) => {
-    const at = t => ({ rssMib: 320, nativeMib: 220, spanMib: 240, externalMib: t % 20 < 10 ? 5 : 160, values: { containerLimitBytes: limitMib * MIB } })
-    expect(watch({ seconds: 120, at }).verdict('allocator-fragmentation')).toMatchObject({ state: 'confirmed', severity })
+    const at = t => ({
+      rssMib: 320,
+      nativeMib: 220,
+      spanMib: 240,
+      externalMib: t % 20 < 10 ? 5 : 160,
+      values: { containerLimitBytes: limitMib * MIB }
+    })
+    expect(watch({ seconds: 120, at }).verdict('allocator-fragmentation')).toMatchObject({
+      state: 'confirmed',
+      severity
+    })
   })
 })
 
@@ -86,13 +147,21 @@ describe('js-heap-leak', () => {
 
   it('is confirmed when two fifths of the way to the limit were a straight line', () => {
     const { primary } = watch(leak)
-    expect(primary).toMatchObject({ diagnosis: 'js-heap-leak', state: 'confirmed', severity: 'critical' })
+    expect(primary).toMatchObject({
+      diagnosis: 'js-heap-leak',
+      state: 'confirmed',
+      severity: 'critical'
+    })
     expect(primary.confirmedAfterSeconds).toBeLessThan(150)
   })
   it('names the limit that kills first', () => {
     expect(watch(leak).primary.summary).toContain('reaches the heap size limit in about')
-    expect(watch({ seconds: 200, at: t => ({ liveMib: 10 + 0.8 * t, rssMib: 400 + t, heapLimitMib: 400 }) }).primary.summary)
-      .toContain('reaches the container limit in about')
+    expect(
+      watch({
+        seconds: 200,
+        at: t => ({ liveMib: 10 + 0.8 * t, rssMib: 400 + t, heapLimitMib: 400 })
+      }).primary.summary
+    ).toContain('reaches the container limit in about')
   })
   it('a leak a hundred times slower is confirmed by the same code, a hundred times later', () => {
     const { verdict } = watch({ seconds: 20_000, at: t => ({ liveMib: 10 + 0.008 * t }) })
@@ -100,12 +169,24 @@ describe('js-heap-leak', () => {
   })
   it.each([
     ['a flat heap', { seconds: 120, at: () => ({}) }],
-    ['a cache that fills in 40 s and stays', { seconds: 120, at: t => ({ liveMib: 27 + 2.1 * Math.min(t, 40) }) }],
-    ['a cache that fills ever slower', { seconds: 300, at: t => ({ liveMib: 100 - 80 * Math.exp(-t / 60) }) }],
-    ['a cache that fills for an hour to a fifth of the limit', { seconds: 4000, at: t => ({ liveMib: 10 + Math.min(t, 3600) * 50 / 3600 }) }],
+    [
+      'a cache that fills in 40 s and stays',
+      { seconds: 120, at: t => ({ liveMib: 27 + 2.1 * Math.min(t, 40) }) }
+    ],
+    [
+      'a cache that fills ever slower',
+      { seconds: 300, at: t => ({ liveMib: 100 - 80 * Math.exp(-t / 60) }) }
+    ],
+    [
+      'a cache that fills for an hour to a fifth of the limit',
+      { seconds: 4000, at: t => ({ liveMib: 10 + (Math.min(t, 3600) * 50) / 3600 }) }
+    ],
     ['a saw of batches', { seconds: 300, at: t => ({ liveMib: 10 + 3 * (t % 15) }) }],
     ['waves of a TTL cache', { seconds: 300, at: t => ({ liveMib: 50 + 30 * Math.sin(t / 20) }) }],
-    ['load that ramps up and stays', { seconds: 200, at: t => ({ liveMib: 10 + Math.min(t, 60) * 0.4 }) }]
+    [
+      'load that ramps up and stays',
+      { seconds: 200, at: t => ({ liveMib: 10 + Math.min(t, 60) * 0.4 }) }
+    ]
   ])('%s is none, at no time', (_, app) => {
     expect([...watch(app).ever]).toEqual([null])
   })
@@ -122,7 +203,10 @@ describe('js-heap-leak', () => {
 describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', () => {
   /** Ever rarer, as V8 collects a heap that grows. */
   const MAJORS_AT = [3, 10, 40, 70, 140, 250, 400, 560, 800]
-  /** @param {(t: number) => number} liveMibAt @param {number} [garbageMib] promoted each second, that the next major GC frees */
+  /**
+   * @param {(t: number) => number} liveMibAt
+   * @param {number} [garbageMib] promoted each second, that the next major GC frees
+   */
   const rarelyCollected = (liveMibAt, garbageMib = 0) => (/** @type {number} */ t) => {
     const last = MAJORS_AT.findLast(at => at <= t) ?? 0
     const oldMib = liveMibAt(t) + garbageMib * (t - last)
@@ -135,7 +219,10 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
       heapMib: oldMib + 20,
       values: {
         containerLimitBytes: undefined,
-        spaces: { new_space: [0, 32 * MIB, 16 * MIB, 0], old_space: [oldMib * MIB, oldMib * MIB, 0, 0] }
+        spaces: {
+          new_space: [0, 32 * MIB, 16 * MIB, 0],
+          old_space: [oldMib * MIB, oldMib * MIB, 0, 0]
+        }
       }
     }
   }
@@ -146,7 +233,9 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     expect(primary).toBe(null)
     expect(verdict('js-heap-leak')).toMatchObject({
       state: 'suspected',
-      summary: 'The live heap grows by 180 MiB/min and reaches its limit in about 22 min: a leak, or a cache that still fills.'
+      summary:
+        'The live heap grows by 180 MiB/min and reaches its limit in about 22 min: a leak, or a ' +
+          'cache that still fills.'
     })
   })
   it('is confirmed within minutes, far from the limit', () => {
@@ -154,7 +243,9 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     expect(primary).toMatchObject({ diagnosis: 'js-heap-leak' })
   })
   it('leaves no opportunity on the heap that grows', () => {
-    expect(watch({ seconds: 300, at: leak }).verdict('pointer-compression-candidate').state).toBe('unknown')
+    expect(watch({ seconds: 300, at: leak }).verdict('pointer-compression-candidate').state).toBe(
+      'unknown'
+    )
   })
   it.each([
     ['a cache of 400 MiB that fills for ten minutes', t => 30 + 400 * Math.min(1, t / 600)],
@@ -179,28 +270,56 @@ describe('semi-space-starvation', () => {
     const [{ change, predicted }] = primary.fix
     expect(change.flag).toMatch(/^--max-semi-space-size=(8|16|32)$/)
     expect(change.env.NODE_OPTIONS).toBe(change.flag)
-    expect(predicted.map(({ signal }) => signal)).toEqual(['gcPauseRatio', 'scavengesPerSecond', 'rssBytes'])
-    for (const { signal, from, to } of predicted.slice(0, 2)) expect([signal, to < from / 2]).toEqual([signal, true])
+    expect(predicted.map(({ signal }) => signal)).toEqual([
+      'gcPauseRatio',
+      'scavengesPerSecond',
+      'rssBytes'
+    ])
+    for (const { signal, from, to } of predicted.slice(0, 2)) {
+      expect([signal, to < from / 2]).toEqual([signal, true])
+    }
     expect(primary.evidence[0].text).toContain('the container limit of 512 MB')
   })
   it('names only the command line where this Node refuses the flag in NODE_OPTIONS', () => {
-    const { primary } = watch({ seconds: 30, at: () => starving, helloChanges: { allowedFlags: [] } })
+    const { primary } = watch({
+      seconds: 30,
+      at: () => starving,
+      helloChanges: { allowedFlags: [] }
+    })
     expect(Object.keys(primary.fix[0].change)).toEqual(['flag'])
   })
   it('does not recommend NODE_OPTIONS against the command line, which wins', () => {
-    const { primary } = watch({ seconds: 30, at: () => ({ ...starving, semiMib: 2 }), helloChanges: { execArgv: ['--max_semi_space_size=2'] } })
+    const { primary } = watch({
+      seconds: 30,
+      at: () => ({ ...starving, semiMib: 2 }),
+      helloChanges: { execArgv: ['--max_semi_space_size=2'] }
+    })
     expect(Object.keys(primary.fix[0].change)).toEqual(['flag'])
   })
   it('keeps what NODE_OPTIONS holds already', () => {
     const nodeOptions = ['--enable-source-maps', '--require', '/x/node_modules/memwatch/index.js']
     const { primary } = watch({ seconds: 30, at: () => starving, helloChanges: { nodeOptions } })
-    expect(primary.fix[0].change.env.NODE_OPTIONS).toMatch(/^--enable-source-maps --max-semi-space-size=\d+$/)
+    expect(primary.fix[0].change.env.NODE_OPTIONS).toMatch(
+      /^--enable-source-maps --max-semi-space-size=\d+$/
+    )
   })
   it.each([
     ['a healthy app with the same small semi-space', { at: () => ({}) }],
-    ['a cache that fills: many survivors, few majors', { at: () => ({ scavenges: 13, scavengeSeconds: 0.11, majors: 0.5, majorSeconds: 0.02 }) }],
-    ['an app whose large Buffers force the major GCs, though V8 does not say so', { at: () => ({ scavenges: 36, scavengeSeconds: 0.05, majors: 26, majorSeconds: 0.2 }) }],
-    ['a semi-space that is not small', { at: () => ({ ...starving, semiMib: 16, heapLimitMib: 304 }), helloChanges: { execArgv: ['--max-semi-space-size=16'] } }]
+    [
+      'a cache that fills: many survivors, few majors',
+      { at: () => ({ scavenges: 13, scavengeSeconds: 0.11, majors: 0.5, majorSeconds: 0.02 }) }
+    ],
+    [
+      'an app whose large Buffers force the major GCs, though V8 does not say so',
+      { at: () => ({ scavenges: 36, scavengeSeconds: 0.05, majors: 26, majorSeconds: 0.2 }) }
+    ],
+    [
+      'a semi-space that is not small',
+      {
+        at: () => ({ ...starving, semiMib: 16, heapLimitMib: 304 }),
+        helloChanges: { execArgv: ['--max-semi-space-size=16'] }
+      }
+    ]
   ])('%s is none', (_, app) => {
     expect([...watch({ seconds: 60, ...app }).ever]).toEqual([null])
   })
@@ -211,18 +330,31 @@ describe('allocator-fragmentation', () => {
   const fragmenting = t => {
     const retainedMib = Math.min(200, 10 * t)
     const buffersMib = t % 10 < 5 ? 60 : 4
-    return { externalMib: buffersMib, nativeMib: 12 + retainedMib - buffersMib / 2, spanMib: 20 + retainedMib, rssMib: 350 }
+    return {
+      externalMib: buffersMib,
+      nativeMib: 12 + retainedMib - buffersMib / 2,
+      spanMib: 20 + retainedMib,
+      rssMib: 350
+    }
   }
   it('is confirmed once the rise has stopped and memory was seen to come and go', () => {
     const { primary } = watch({ seconds: 120, at: fragmenting })
     expect(primary).toMatchObject({ diagnosis: 'allocator-fragmentation', state: 'confirmed' })
     expect(primary.fix[0].change.env).toMatchObject({ LD_PRELOAD: 'libjemalloc.so.2' })
     expect(primary.fix[0].change.dockerfile).toContain('libjemalloc2')
-    expect(primary.fix.map(({ title }) => title)).not.toContain('Without a new library: fewer arenas')
+    expect(primary.fix.map(({ title }) => title)).not.toContain(
+      'Without a new library: fewer arenas'
+    )
   })
   it('what the kernel got back is retained no more, and what is left still is', () => {
     const trimmedAt = 100
-    const { verdict } = watch({ seconds: 110, at: t => t < trimmedAt ? fragmenting(t) : { ...fragmenting(t), nativeMib: fragmenting(t).nativeMib - 90 } })
+    const { verdict } = watch({
+      seconds: 110,
+      at: t =>
+        t < trimmedAt
+          ? fragmenting(t)
+          : { ...fragmenting(t), nativeMib: fragmenting(t).nativeMib - 90 }
+    })
     const { summary } = verdict('allocator-fragmentation')
     const [, keptMib] = /keeps about (\d+) MiB/.exec(summary)
     expect(Number(keptMib)).toBeLessThan(200 - 60)
@@ -231,132 +363,454 @@ describe('allocator-fragmentation', () => {
   it('is true of one of several processes in a container that they fill, however little its part', () => {
     const { diagnoses } = require('../../exporter/diagnoses')
     const { judge, limits } = diagnoses.find(({ id }) => id === 'allocator-fragmentation')
-    const stateAt = containerShareBytes => judge({
-      rssBytes: 140 * MIB, nativeBytes: 90 * MIB, allocatorSlackBytes: 80 * MIB, bufferChurnBytes: 60 * MIB, containerLimitBytes: 700 * MIB, containerShareBytes
-    }, limits, hello()).state
+    const stateAt = containerShareBytes =>
+      judge(
+        {
+          rssBytes: 140 * MIB,
+          nativeBytes: 90 * MIB,
+          allocatorSlackBytes: 80 * MIB,
+          bufferChurnBytes: 60 * MIB,
+          containerLimitBytes: 700 * MIB,
+          containerShareBytes
+        },
+        limits,
+        hello()
+      ).state
     expect([700, 140].map(mib => stateAt(mib * MIB))).toEqual(['ok', 'confirmed'])
   })
   it('does not recommend what is set already', () => {
-    const { primary } = watch({ seconds: 120, at: fragmenting, helloChanges: { mallocEnv: { MALLOC_MMAP_THRESHOLD_: '32768' } } })
+    const { primary } = watch({
+      seconds: 120,
+      at: fragmenting,
+      helloChanges: { mallocEnv: { MALLOC_MMAP_THRESHOLD_: '32768' } }
+    })
     expect(primary.fix.map(({ title }) => title)).toEqual(['Use jemalloc'])
   })
   /** Some 80 MiB retained of RSS, in the container of 512 MiB. @param {number} rssMib */
-  const some = rssMib => t => ({ ...fragmenting(Math.min(t, 8)), externalMib: t % 10 < 5 ? 60 : 4, nativeMib: 12 + 80 - (t % 10 < 5 ? 30 : 2), rssMib })
+  const some = rssMib => t => ({
+    ...fragmenting(Math.min(t, 8)),
+    externalMib: t % 10 < 5 ? 60 : 4,
+    nativeMib: 12 + 80 - (t % 10 < 5 ? 30 : 2),
+    rssMib
+  })
   it('matters less where a container has room for it', () => {
-    expect(watch({ seconds: 120, at: some(200) }).primary).toMatchObject({ diagnosis: 'allocator-fragmentation' })
+    expect(watch({ seconds: 120, at: some(200) }).primary).toMatchObject({
+      diagnosis: 'allocator-fragmentation'
+    })
     const { primary, verdict } = watch({ seconds: 120, at: some(160) })
     expect(primary).toBeNull()
-    expect(verdict('allocator-fragmentation').summary).toMatch(/little in 512 MiB: RSS is 31 % of them/)
+    expect(verdict('allocator-fragmentation').summary).toMatch(
+      /little in 512 MiB: RSS is 31 % of them/
+    )
   })
   it.each([
-    ['native memory that was in use, and that the kernel got back', { at: t => ({ nativeMib: t < 90 ? 190 : 40, spanMib: 200, rssMib: t < 90 ? 290 : 140 }) }],
-    ['native memory in use that comes and goes, and the kernel gets back', { at: t => ({ nativeMib: t % 20 < 10 ? 190 : 100, spanMib: 200, rssMib: t % 20 < 10 ? 290 : 200 }) }],
+    [
+      'native memory that was in use, and that the kernel got back',
+      { at: t => ({ nativeMib: t < 90 ? 190 : 40, spanMib: 200, rssMib: t < 90 ? 290 : 140 }) }
+    ],
+    [
+      'native memory in use that comes and goes, and the kernel gets back',
+      {
+        at: t => ({
+          nativeMib: t % 20 < 10 ? 190 : 100,
+          spanMib: 200,
+          rssMib: t % 20 < 10 ? 290 : 200
+        })
+      }
+    ],
     ['a constant native library', { at: () => ({ nativeMib: 190, spanMib: 200, rssMib: 290 }) }],
-    ['a constant native library beside small Buffers that come and go', { at: t => ({ nativeMib: 190, spanMib: 200, rssMib: 290, externalMib: 2 + 4 * (t % 3) }) }],
-    ['native memory that grows in a line: a leak', { at: t => ({ nativeMib: 12 + 2 * t, spanMib: 20 + 2 * t, rssMib: 90 + 2 * t, externalMib: 2 + 30 * (t % 2) }) }],
-    ['native memory outside of malloc', { at: t => ({ nativeMib: 190, spanMib: 20, rssMib: 290, externalMib: 2 + 60 * (t % 2) }) }],
+    [
+      'a constant native library beside small Buffers that come and go',
+      { at: t => ({ nativeMib: 190, spanMib: 200, rssMib: 290, externalMib: 2 + 4 * (t % 3) }) }
+    ],
+    [
+      'native memory that grows in a line: a leak',
+      {
+        at: t => ({
+          nativeMib: 12 + 2 * t,
+          spanMib: 20 + 2 * t,
+          rssMib: 90 + 2 * t,
+          externalMib: 2 + 30 * (t % 2)
+        })
+      }
+    ],
+    [
+      'native memory outside of malloc',
+      { at: t => ({ nativeMib: 190, spanMib: 20, rssMib: 290, externalMib: 2 + 60 * (t % 2) }) }
+    ],
     ['the same app under jemalloc', { at: fragmenting, helloChanges: { allocator: 'jemalloc' } }]
   ])('%s is none', (_, app) => {
     expect([...watch({ seconds: 120, ...app }).ever]).not.toContain('allocator-fragmentation')
   })
 })
 
-/** Counters and gauges that most cases share. @param {number} t @param {number} [busy] */
-const busyLoop = (t, busy = 0.3) => ({ eventLoopActiveSeconds: busy * t, eventLoopIdleSeconds: (1 - busy) * t })
-/** So many delays a second, of so long each. @param {number} t @param {number} late seconds */
-const delays = (t, late) => ({ eventLoopDelay: [50 * t, 50 * t * late / 10, late, Array(13).fill(0)] })
+/**
+ * Counters and gauges that most cases share.
+ * @param {number} t
+ * @param {number} [busy]
+ */
+const busyLoop = (t, busy = 0.3) => ({
+  eventLoopActiveSeconds: busy * t,
+  eventLoopIdleSeconds: (1 - busy) * t
+})
+/**
+ * So many delays a second, of so long each.
+ * @param {number} t
+ * @param {number} late seconds
+ */
+const delays = (t, late) => ({
+  eventLoopDelay: [50 * t, (50 * t * late) / 10, late, Array(13).fill(0)]
+})
 
 /**
  * What each of the other diagnoses needs to be confirmed, and what is just not enough.
- * @type {[string, { at: (t: number) => object, seconds?: number, helloChanges?: object }, Record<string, (t: number) => object>][]}
+ * @type {[string, { at: (t: number) => object, seconds?: number, helloChanges?: object },
+ *   Record<string, (t: number) => object>][]}
  */
 const CASES = [
-  ['native-memory-leak', { at: t => ({ nativeMib: 12 + 3 * t, rssMib: 60 + 3 * t }) }, {
-    'native memory that levels off': t => ({ nativeMib: 12 + 200 * (1 - Math.exp(-t / 15)), rssMib: 60 + 200 * (1 - Math.exp(-t / 15)) }),
-    'native memory that is constant': () => ({ nativeMib: 250, rssMib: 320 }),
-    'growth without a single major GC': t => ({ nativeMib: 12 + 3 * t, rssMib: 60 + 3 * t, majors: 0 })
-  }],
-  ['native-memory-leak', { at: t => ({ externalMib: 2 + 3 * t, rssMib: 60 + 3 * t, values: { arrayBuffersBytes: 3 * t * MIB } }) }, {
-    'Buffers that are constant': () => ({ externalMib: 150, rssMib: 210 })
-  }],
-  ['array-buffer-pile-up', { seconds: 40, at: t => ({ externalMib: t % 2 ? 90 : 4, rssMib: 180, externalMajors: 3, externalMajorSeconds: 0.05 }) }, {
-    'the same Buffers without majors of their own': t => ({ externalMib: t % 2 ? 90 : 4, rssMib: 180 }),
-    'majors for small Buffers': t => ({ externalMib: t % 2 ? 20 : 4, rssMib: 180, externalMajors: 3, externalMajorSeconds: 0.05 })
-  }],
-  ['buffer-pool-pinning', { seconds: 60, at: t => ({ externalMib: 90, rssMib: 180, values: { arrayBuffersBytes: 88 * MIB, bufferPoolBytes: 8192, bufferSlabsFollowed: t, bufferSlabsKept: t } }) }, {
-    'slabs that go': t => ({ externalMib: 90, rssMib: 180, values: { arrayBuffersBytes: 88 * MIB, bufferPoolBytes: 8192, bufferSlabsFollowed: t, bufferSlabsKept: Math.floor(t / 20) } }),
-    'a few megabytes': t => ({ externalMib: 30, rssMib: 180, values: { arrayBuffersBytes: 30 * MIB, bufferPoolBytes: 8192, bufferSlabsFollowed: t, bufferSlabsKept: t } })
-  }],
-  ['heap-limit-thrash', { seconds: 20, at: () => ({ liveMib: 230, rssMib: 300, majors: 2, majorSeconds: 0.4 }) }, {
-    'a full heap that hardly collects': () => ({ liveMib: 230, rssMib: 300, majors: 0.05, majorSeconds: 0.01 }),
-    'a heap with room': () => ({ liveMib: 120, rssMib: 200, majors: 2, majorSeconds: 0.4 })
-  }],
-  ['container-limit-mismatch', { seconds: 20, at: () => ({ heapLimitMib: 1024, semiMib: 16 }) }, {
-    'a heap limit that fits': () => ({ heapLimitMib: 400, semiMib: 16 }),
-    'a heap that might not fit in a container that is half empty': () => ({ heapLimitMib: 500, semiMib: 16, rssMib: 250 }),
-    'a container filled by something else than the heap': () => ({ heapLimitMib: 400, nativeMib: 400, rssMib: 450 })
-  }],
-  ['container-limit-mismatch', { seconds: 20, at: t => ({ values: { containerHighBytes: 300 * MIB, containerHighHits: 20 * t, memoryPressureSomeSeconds: 0.2 * t } }) }, {
-    'a memory.high that nobody waits for': t => ({ values: { containerHighBytes: 300 * MIB, containerHighHits: 20 * t, memoryPressureSomeSeconds: 0.01 * t } })
-  }],
-  ['event-loop-blocked', { seconds: 40, at: t => ({ values: { ...busyLoop(t), ...delays(t, 0.3) } }) }, {
-    'a loop that answers': t => ({ values: { ...busyLoop(t), ...delays(t, 0.05) } }),
-    'a loop that GC blocks': t => ({ majorSeconds: 0.2, values: { ...busyLoop(t), ...delays(t, 0.3) } }),
-    'a process that the CPU quota holds back': t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), cpuPeriods: 10 * t, cpuThrottledPeriods: t } }),
-    'a process whose CPU others take': t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), threadCpuUserSeconds: 0.1 * t, threadCpuSystemSeconds: 0, runQueueWaitSeconds: 0.2 * t } })
-  }],
-  ['event-loop-blocked', { seconds: 40, at: t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), runQueueWaitSeconds: 0.12 * t } }) }, {
-    'a busy loop whose pieces of work are drawn out, as others take its CPU': t => ({ values: { ...busyLoop(t, 0.97), ...delays(t, t % 4 === 0 ? 0.42 : 0.22), runQueueWaitSeconds: 0.6 * t } }),
-    'one that is mostly held up by others: it may be, and may not': t => ({ values: { ...busyLoop(t), ...delays(t, 0.9), runQueueWaitSeconds: 0.24 * t } })
-  }],
-  ['resource-leak', { seconds: 90, at: t => ({ values: { resources: { Timeout: 5 * t } } }) }, {
-    'a pool that fills and stays': t => ({ values: { resources: { TCPSocketWrap: Math.min(5 * t, 60) } } }),
-    'sockets that grow with the load': t => ({ values: { resources: { TCPSocketWrap: 5 * t }, eventLoopActiveSeconds: 0.002 * t * t, eventLoopIdleSeconds: t - 0.002 * t * t } }),
-    'many, but constant': () => ({ values: { resources: { TCPSocketWrap: 900, Timeout: 4000 } } })
-  }],
-  ['resource-leak', { seconds: 90, at: t => ({ values: { openFileDescriptors: 30 + 3 * t, maxFileDescriptors: 1024 } }) }, {
-    'files that come and go': t => ({ values: { openFileDescriptors: 30 + 50 * (t % 3), maxFileDescriptors: 1024 } })
-  }],
-  ['context-leak', { seconds: 60, at: t => ({ values: { nativeContexts: 1 + 2 * t } }) }, {
-    'contexts that come and go': t => ({ values: { nativeContexts: 1 + t % 12 } }),
-    'sandboxes that are kept on purpose': () => ({ values: { nativeContexts: 60 } })
-  }],
-  ['oversized-heap', { seconds: 90, at: () => ({ liveMib: 12, rssMib: 380, heapMib: 300, semiMib: 64, heapLimitMib: 3000, values: { containerLimitBytes: 8192 * MIB } }) }, {
-    'a heap in proportion': () => ({ liveMib: 120, rssMib: 380, heapMib: 300, semiMib: 64, heapLimitMib: 3000, values: { containerLimitBytes: 8192 * MIB } }),
-    'garbage in the old space that no major GC has looked at': () => ({ liveMib: 12, majors: 0, rssMib: 380, heapMib: 300, semiMib: 64, heapLimitMib: 3000, values: { containerLimitBytes: 8192 * MIB, spaces: { new_space: [0, 64 * MIB, 64 * MIB, 0], old_space: [200 * MIB, 230 * MIB, 0, 230 * MIB] } } })
-  }],
-  ['idle-heap-not-returned', { seconds: 120, at: t => ({ ...resting(t), rssMib: 340, heapMib: 250 }) }, {
-    'memory that nobody misses': t => ({ ...resting(t), rssMib: 200, heapMib: 120, values: { ...resting(t).values, containerLimitBytes: 4096 * MIB } }),
-    'an app at work': t => ({ ...resting(t), scavenges: 5, rssMib: 340, heapMib: 250 })
-  }]
+  [
+    'native-memory-leak',
+    { at: t => ({ nativeMib: 12 + 3 * t, rssMib: 60 + 3 * t }) },
+    {
+      'native memory that levels off': t => ({
+        nativeMib: 12 + 200 * (1 - Math.exp(-t / 15)),
+        rssMib: 60 + 200 * (1 - Math.exp(-t / 15))
+      }),
+      'native memory that is constant': () => ({ nativeMib: 250, rssMib: 320 }),
+      'growth without a single major GC': t => ({
+        nativeMib: 12 + 3 * t,
+        rssMib: 60 + 3 * t,
+        majors: 0
+      })
+    }
+  ],
+  [
+    'native-memory-leak',
+    {
+      at: t => ({
+        externalMib: 2 + 3 * t,
+        rssMib: 60 + 3 * t,
+        values: { arrayBuffersBytes: 3 * t * MIB }
+      })
+    },
+    {
+      'Buffers that are constant': () => ({ externalMib: 150, rssMib: 210 })
+    }
+  ],
+  [
+    'array-buffer-pile-up',
+    {
+      seconds: 40,
+      at: t => ({
+        externalMib: t % 2 ? 90 : 4,
+        rssMib: 180,
+        externalMajors: 3,
+        externalMajorSeconds: 0.05
+      })
+    },
+    {
+      'the same Buffers without majors of their own': t => ({
+        externalMib: t % 2 ? 90 : 4,
+        rssMib: 180
+      }),
+      'majors for small Buffers': t => ({
+        externalMib: t % 2 ? 20 : 4,
+        rssMib: 180,
+        externalMajors: 3,
+        externalMajorSeconds: 0.05
+      })
+    }
+  ],
+  [
+    'buffer-pool-pinning',
+    {
+      seconds: 60,
+      at: t => ({
+        externalMib: 90,
+        rssMib: 180,
+        values: {
+          arrayBuffersBytes: 88 * MIB,
+          bufferPoolBytes: 8192,
+          bufferSlabsFollowed: t,
+          bufferSlabsKept: t
+        }
+      })
+    },
+    {
+      'slabs that go': t => ({
+        externalMib: 90,
+        rssMib: 180,
+        values: {
+          arrayBuffersBytes: 88 * MIB,
+          bufferPoolBytes: 8192,
+          bufferSlabsFollowed: t,
+          bufferSlabsKept: Math.floor(t / 20)
+        }
+      }),
+      'a few megabytes': t => ({
+        externalMib: 30,
+        rssMib: 180,
+        values: {
+          arrayBuffersBytes: 30 * MIB,
+          bufferPoolBytes: 8192,
+          bufferSlabsFollowed: t,
+          bufferSlabsKept: t
+        }
+      })
+    }
+  ],
+  [
+    'heap-limit-thrash',
+    { seconds: 20, at: () => ({ liveMib: 230, rssMib: 300, majors: 2, majorSeconds: 0.4 }) },
+    {
+      'a full heap that hardly collects': () => ({
+        liveMib: 230,
+        rssMib: 300,
+        majors: 0.05,
+        majorSeconds: 0.01
+      }),
+      'a heap with room': () => ({ liveMib: 120, rssMib: 200, majors: 2, majorSeconds: 0.4 })
+    }
+  ],
+  [
+    'container-limit-mismatch',
+    { seconds: 20, at: () => ({ heapLimitMib: 1024, semiMib: 16 }) },
+    {
+      'a heap limit that fits': () => ({ heapLimitMib: 400, semiMib: 16 }),
+      'a heap that might not fit in a container that is half empty': () => ({
+        heapLimitMib: 500,
+        semiMib: 16,
+        rssMib: 250
+      }),
+      'a container filled by something else than the heap': () => ({
+        heapLimitMib: 400,
+        nativeMib: 400,
+        rssMib: 450
+      })
+    }
+  ],
+  [
+    'container-limit-mismatch',
+    {
+      seconds: 20,
+      at: t => ({
+        values: {
+          containerHighBytes: 300 * MIB,
+          containerHighHits: 20 * t,
+          memoryPressureSomeSeconds: 0.2 * t
+        }
+      })
+    },
+    {
+      'a memory.high that nobody waits for': t => ({
+        values: {
+          containerHighBytes: 300 * MIB,
+          containerHighHits: 20 * t,
+          memoryPressureSomeSeconds: 0.01 * t
+        }
+      })
+    }
+  ],
+  [
+    'event-loop-blocked',
+    { seconds: 40, at: t => ({ values: { ...busyLoop(t), ...delays(t, 0.3) } }) },
+    {
+      'a loop that answers': t => ({ values: { ...busyLoop(t), ...delays(t, 0.05) } }),
+      'a loop that GC blocks': t => ({
+        majorSeconds: 0.2,
+        values: { ...busyLoop(t), ...delays(t, 0.3) }
+      }),
+      'a process that the CPU quota holds back': t => ({
+        values: { ...busyLoop(t), ...delays(t, 0.3), cpuPeriods: 10 * t, cpuThrottledPeriods: t }
+      }),
+      'a process whose CPU others take': t => ({
+        values: {
+          ...busyLoop(t),
+          ...delays(t, 0.3),
+          threadCpuUserSeconds: 0.1 * t,
+          threadCpuSystemSeconds: 0,
+          runQueueWaitSeconds: 0.2 * t
+        }
+      })
+    }
+  ],
+  [
+    'event-loop-blocked',
+    {
+      seconds: 40,
+      at: t => ({ values: { ...busyLoop(t), ...delays(t, 0.3), runQueueWaitSeconds: 0.12 * t } })
+    },
+    {
+      'a busy loop whose pieces of work are drawn out, as others take its CPU': t => ({
+        values: {
+          ...busyLoop(t, 0.97),
+          ...delays(t, t % 4 === 0 ? 0.42 : 0.22),
+          runQueueWaitSeconds: 0.6 * t
+        }
+      }),
+      'one that is mostly held up by others: it may be, and may not': t => ({
+        values: { ...busyLoop(t), ...delays(t, 0.9), runQueueWaitSeconds: 0.24 * t }
+      })
+    }
+  ],
+  [
+    'resource-leak',
+    { seconds: 90, at: t => ({ values: { resources: { Timeout: 5 * t } } }) },
+    {
+      'a pool that fills and stays': t => ({
+        values: { resources: { TCPSocketWrap: Math.min(5 * t, 60) } }
+      }),
+      'sockets that grow with the load': t => ({
+        values: {
+          resources: { TCPSocketWrap: 5 * t },
+          eventLoopActiveSeconds: 0.002 * t * t,
+          eventLoopIdleSeconds: t - 0.002 * t * t
+        }
+      }),
+      'many, but constant': () => ({ values: { resources: { TCPSocketWrap: 900, Timeout: 4000 } } })
+    }
+  ],
+  [
+    'resource-leak',
+    {
+      seconds: 90,
+      at: t => ({ values: { openFileDescriptors: 30 + 3 * t, maxFileDescriptors: 1024 } })
+    },
+    {
+      'files that come and go': t => ({
+        values: { openFileDescriptors: 30 + 50 * (t % 3), maxFileDescriptors: 1024 }
+      })
+    }
+  ],
+  [
+    'context-leak',
+    { seconds: 60, at: t => ({ values: { nativeContexts: 1 + 2 * t } }) },
+    {
+      'contexts that come and go': t => ({ values: { nativeContexts: 1 + (t % 12) } }),
+      'sandboxes that are kept on purpose': () => ({ values: { nativeContexts: 60 } })
+    }
+  ],
+  [
+    'oversized-heap',
+    {
+      seconds: 90,
+      at: () => ({
+        liveMib: 12,
+        rssMib: 380,
+        heapMib: 300,
+        semiMib: 64,
+        heapLimitMib: 3000,
+        values: { containerLimitBytes: 8192 * MIB }
+      })
+    },
+    {
+      'a heap in proportion': () => ({
+        liveMib: 120,
+        rssMib: 380,
+        heapMib: 300,
+        semiMib: 64,
+        heapLimitMib: 3000,
+        values: { containerLimitBytes: 8192 * MIB }
+      }),
+      'garbage in the old space that no major GC has looked at': () => ({
+        liveMib: 12,
+        majors: 0,
+        rssMib: 380,
+        heapMib: 300,
+        semiMib: 64,
+        heapLimitMib: 3000,
+        values: {
+          containerLimitBytes: 8192 * MIB,
+          spaces: {
+            new_space: [0, 64 * MIB, 64 * MIB, 0],
+            old_space: [200 * MIB, 230 * MIB, 0, 230 * MIB]
+          }
+        }
+      })
+    }
+  ],
+  [
+    'idle-heap-not-returned',
+    { seconds: 120, at: t => ({ ...resting(t), rssMib: 340, heapMib: 250 }) },
+    {
+      'memory that nobody misses': t => ({
+        ...resting(t),
+        rssMib: 200,
+        heapMib: 120,
+        values: { ...resting(t).values, containerLimitBytes: 4096 * MIB }
+      }),
+      'an app at work': t => ({ ...resting(t), scavenges: 5, rssMib: 340, heapMib: 250 })
+    }
+  ]
 ]
 
 /** One major GC at the start, then nothing. @param {number} t */
 function resting (t) {
   return {
-    scavenges: t < 5 ? 10 : 0, majors: t < 5 ? 1 : 0, scavengeSeconds: 0, majorSeconds: 0, values: { heapUsedBytes: 30 * MIB, eventLoopActiveSeconds: 0.01 * t, eventLoopIdleSeconds: 0.99 * t }
+    scavenges: t < 5 ? 10 : 0,
+    majors: t < 5 ? 1 : 0,
+    scavengeSeconds: 0,
+    majorSeconds: 0,
+    values: {
+      heapUsedBytes: 30 * MIB,
+      eventLoopActiveSeconds: 0.01 * t,
+      eventLoopIdleSeconds: 0.99 * t
+    }
   }
 }
 
 describe('native memory that nobody can explain', () => {
   it('is neither ruled out nor found while malloc was not asked', () => {
-    const { verdict } = watch({ seconds: 90, at: () => ({ nativeMib: 260, spanMib: 262, rssMib: 340 }) })
-    expect(verdict('allocator-fragmentation')).toMatchObject({ state: 'unknown', summary: expect.stringContaining('MEMWATCH_ALLOCATOR_ACCESS=read') })
+    const { verdict } = watch({
+      seconds: 90,
+      at: () => ({ nativeMib: 260, spanMib: 262, rssMib: 340 })
+    })
+    expect(verdict('allocator-fragmentation')).toMatchObject({
+      state: 'unknown',
+      summary: expect.stringContaining('MEMWATCH_ALLOCATOR_ACCESS=read')
+    })
   })
   it('is suspected where it grows in a line, however far the limit is', () => {
-    const { verdict } = watch({ seconds: 120, at: t => ({ nativeMib: 12 + t, spanMib: 14 + t, rssMib: 90 + t, values: { containerLimitBytes: 8192 * MIB } }) })
-    expect(verdict('native-memory-leak')).toMatchObject({ state: 'suspected', summary: expect.stringContaining('grows by 60 MiB/min') })
+    const { verdict } = watch({
+      seconds: 120,
+      at: t => ({
+        nativeMib: 12 + t,
+        spanMib: 14 + t,
+        rssMib: 90 + t,
+        values: { containerLimitBytes: 8192 * MIB }
+      })
+    })
+    expect(verdict('native-memory-leak')).toMatchObject({
+      state: 'suspected',
+      summary: expect.stringContaining('grows by 60 MiB/min')
+    })
   })
 })
 
 describe('a live heap that fills its limit within a minute', () => {
-  /** Limit 259 MiB, of which the old generation may have 256; a major GC each two seconds. @param {number} mibPerSecond @param {(t: number) => number} [also] */
-  const filling = (mibPerSecond, also = () => 0) => t => ({
-    liveMib: 20 + mibPerSecond * 2 * Math.floor(t / 2) + also(t), rssMib: 330, scavenges: 0, scavengeSeconds: 0, majors: t % 2 === 0 ? 1 : 0, majorSeconds: 0.01
-  })
+  /**
+   * Limit 259 MiB, of which the old generation may have 256; a major GC each two seconds.
+   * @param {number} mibPerSecond
+   * @param {(t: number) => number} [also]
+   */
+  const filling =
+    (mibPerSecond, also = () => 0) =>
+      t => ({
+        liveMib: 20 + mibPerSecond * 2 * Math.floor(t / 2) + also(t),
+        rssMib: 330,
+        scavenges: 0,
+        scavengeSeconds: 0,
+        majors: t % 2 === 0 ? 1 : 0,
+        majorSeconds: 0.01
+      })
   const states = (at, seconds) => watch({ seconds, at }).verdict('heap-limit-thrash')
   it('is suspected before its end, and named with the time that is left', () => {
-    expect(states(filling(14), 16)).toMatchObject({ state: 'suspected', summary: expect.stringMatching(/^The live heap fills \d\d % of its limit.*the rest in about \d+(\.\d+)? s/) })
+    expect(states(filling(14), 16)).toMatchObject({
+      state: 'suspected',
+      summary: expect.stringMatching(
+        /^The live heap fills \d\d % of its limit.*the rest in about \d+(\.\d+)? s/
+      )
+    })
   })
   it('is none while it is not yet at six tenths of the limit', () => {
     expect(states(filling(14), 8).state).not.toBe('suspected')
@@ -381,7 +835,10 @@ describe('resource-leak', () => {
       loadGrowthRatio: 1, listenerWarnings: null, liveHeapRiseBytes: null
     }
     const { state, summary, finding } = judge(signals, limits, hello())
-    expect({ state, summary }).toEqual({ state: 'confirmed', summary: expect.stringContaining('80 active timers') })
+    expect({ state, summary }).toEqual({
+      state: 'confirmed',
+      summary: expect.stringContaining('80 active timers')
+    })
     expect(fix(finding, hello(), limits)[0].title).toContain('active timers')
   })
 
@@ -390,29 +847,93 @@ describe('resource-leak', () => {
   /** @param {Record<string, number>} kinds */
   const sum = kinds => Object.values(kinds).reduce((a, b) => a + b)
   /** @param {Record<string, number>} kinds */
-  const open = kinds => ({ descriptors: kinds, openFileDescriptors: sum(kinds), maxFileDescriptors: 1024 })
+  const open = kinds => ({
+    descriptors: kinds,
+    openFileDescriptors: sum(kinds),
+    maxFileDescriptors: 1024
+  })
 
-  it.each(/** @type {[string, (t: number) => object, RegExp, RegExp, RegExp?][]} */ ([
-    ['idle sockets of an agent per request', t => ({ ...open(descriptors({ socket: 4 + 5 * t })), resources: { TCPServerWrap: 1 } }),
-      /^449 idle sockets, 300 more descriptors each minute/, /new http\.Agent.*ss -tnp/, /449 of them are sockets.*unref'd/],
-    ['files that nobody closes', t => open(descriptors({ file: 4 + 3 * t })), /^271 open files/, /fs\.open, fs\.openSync/],
-    ['pipes', t => open(descriptors({ pipe: 9 + 2 * t })), /^187 pipes/, /stdio is never closed/],
-    ['sockets that the loop waits for', t => ({ ...open(descriptors({ socket: 4 + 5 * t })), resources: { TCPSocketWrap: 5 * t } }),
-      /^445 sockets and pipes/, /responses whose body is never read/],
-    ['workers that wait, four descriptors each', t => ({ ...open(descriptors({ pipe: 9 + 2 * t, eventpoll: 3 + t, eventfd: 3 + t })), threads: 11 + t, resources: {} }),
-      /^100 threads/, /pool of workers that is made per request/, /workers that Node\.js started/],
-    ['threads of an addon', t => ({ ...open(descriptors({})), threads: 11 + t, resources: {} }), /^100 threads/, /an addon starts the threads/, /no workers of Node\.js/],
-    ['children with their stdio', t => ({ ...open(descriptors({ socket: 4 + 3 * t })), resources: { ProcessWrap: t, PipeWrap: 3 * t } }),
-      /^89 child processes and workers/, /spawn, fork/],
-    ['descriptors of which no kind is known', t => ({ openFileDescriptors: 30 + 3 * t, maxFileDescriptors: 1024 }), /^297 open file descriptors/, /Which kind they are is not known/]
-  ]))('names %s', (_, values, summary, site, said = /./) => {
+  it.each(
+    /** @type {[string, (t: number) => object, RegExp, RegExp, RegExp?][]} */ ([
+      [
+        'idle sockets of an agent per request',
+        t => ({ ...open(descriptors({ socket: 4 + 5 * t })), resources: { TCPServerWrap: 1 } }),
+        /^449 idle sockets, 300 more descriptors each minute/,
+        /new http\.Agent.*ss -tnp/,
+        /449 of them are sockets.*unref'd/
+      ],
+      [
+        'files that nobody closes',
+        t => open(descriptors({ file: 4 + 3 * t })),
+        /^271 open files/,
+        /fs\.open, fs\.openSync/
+      ],
+      ['pipes', t => open(descriptors({ pipe: 9 + 2 * t })), /^187 pipes/, /stdio is never closed/],
+      [
+        'sockets that the loop waits for',
+        t => ({ ...open(descriptors({ socket: 4 + 5 * t })), resources: { TCPSocketWrap: 5 * t } }),
+        /^445 sockets and pipes/,
+        /responses whose body is never read/
+      ],
+      [
+        'workers that wait, four descriptors each',
+        t => ({
+          ...open(descriptors({ pipe: 9 + 2 * t, eventpoll: 3 + t, eventfd: 3 + t })),
+          threads: 11 + t,
+          resources: {}
+        }),
+        /^100 threads/,
+        /pool of workers that is made per request/,
+        /workers that Node\.js started/
+      ],
+      [
+        'threads of an addon',
+        t => ({ ...open(descriptors({})), threads: 11 + t, resources: {} }),
+        /^100 threads/,
+        /an addon starts the threads/,
+        /no workers of Node\.js/
+      ],
+      [
+        'children with their stdio',
+        t => ({
+          ...open(descriptors({ socket: 4 + 3 * t })),
+          resources: { ProcessWrap: t, PipeWrap: 3 * t }
+        }),
+        /^89 child processes and workers/,
+        /spawn, fork/
+      ],
+      [
+        'descriptors of which no kind is known',
+        t => ({ openFileDescriptors: 30 + 3 * t, maxFileDescriptors: 1024 }),
+        /^297 open file descriptors/,
+        /Which kind they are is not known/
+      ]
+    ])
+  )('names %s', (_, values, summary, site, said = /./) => {
     const { verdict, primary } = watch({ seconds: 90, at: t => ({ values: values(t) }) })
-    expect(primary).toMatchObject({ diagnosis: 'resource-leak', state: 'confirmed', summary: expect.stringMatching(summary) })
+    expect(primary).toMatchObject({
+      diagnosis: 'resource-leak',
+      state: 'confirmed',
+      summary: expect.stringMatching(summary)
+    })
     expect(primary.fix[0].change.code).toMatch(site)
-    expect(verdict('resource-leak').evidence.map(({ text }) => text).join(' ')).toMatch(said)
+    expect(
+      verdict('resource-leak')
+        .evidence.map(({ text }) => text)
+        .join(' ')
+    ).toMatch(said)
   })
   it('is silent on a pool of sixty threads that fills and stays', () => {
-    const { verdict } = watch({ seconds: 120, at: t => ({ values: { ...open(descriptors({ eventpoll: 3 + Math.min(t, 60) })), threads: 11 + Math.min(2 * t, 60), resources: {} } }) })
+    const { verdict } = watch({
+      seconds: 120,
+      at: t => ({
+        values: {
+          ...open(descriptors({ eventpoll: 3 + Math.min(t, 60) })),
+          threads: 11 + Math.min(2 * t, 60),
+          resources: {}
+        }
+      })
+    })
     expect(verdict('resource-leak')).toMatchObject({ state: 'ok' })
   })
 })
@@ -420,33 +941,61 @@ describe('resource-leak', () => {
 describe.each(CASES)('%s', (id, app, lookAlikes) => {
   it('is confirmed, with evidence, impact and a fix', () => {
     const { primary, verdict } = watch({ seconds: 120, ...app })
-    expect({ primary: primary?.diagnosis, why: verdict(id).summary }).toEqual({ primary: id, why: expect.any(String) })
+    expect({ primary: primary?.diagnosis, why: verdict(id).summary }).toEqual({
+      primary: id,
+      why: expect.any(String)
+    })
     expect(primary.evidence.length).toBeGreaterThan(1)
     expect(primary.impact).toMatch(/\.$/)
     expect(primary.fix.length).toBeGreaterThan(0)
     for (const { change, risk, predicted } of primary.fix) {
       expect(Object.keys(change).length).toBeGreaterThan(0)
       expect(risk).toMatch(/\.$/)
-      for (const { from, to } of predicted) expect(Number.isFinite(from) && Number.isFinite(to)).toBe(true)
+      for (const { from, to } of predicted) {
+        expect(Number.isFinite(from) && Number.isFinite(to)).toBe(true)
+      }
     }
     expect(JSON.stringify(primary)).not.toMatch(/NaN|undefined|Infinity/)
   })
   it.each(Object.entries(lookAlikes))('%s is none', (_, at) => {
     const { verdict, ever } = watch({ seconds: 120, ...app, at })
-    expect({ ever: [...ever].includes(id), why: verdict(id).summary }).toEqual({ ever: false, why: expect.any(String) })
+    expect({ ever: [...ever].includes(id), why: verdict(id).summary }).toEqual({
+      ever: false,
+      why: expect.any(String)
+    })
   })
 })
 
 describe('pointer-compression-candidate', () => {
-  const graph = { seconds: 60, at: () => ({ liveMib: 200, rssMib: 300, majors: 0.1, values: { addons: {}, heapUsedBytes: 210 * MIB, spaces: { new_space: [0, 2 * MIB, MIB, 0], old_space: [200 * MIB, 210 * MIB, 0, 210 * MIB] } } }) }
+  const graph = {
+    seconds: 60,
+    at: () => ({
+      liveMib: 200,
+      rssMib: 300,
+      majors: 0.1,
+      values: {
+        addons: {},
+        heapUsedBytes: 210 * MIB,
+        spaces: { new_space: [0, 2 * MIB, MIB, 0], old_space: [200 * MIB, 210 * MIB, 0, 210 * MIB] }
+      }
+    })
+  }
   it('is an opportunity: confirmed, and never primary', () => {
     const { verdict, primary } = watch(graph)
-    expect(verdict('pointer-compression-candidate')).toMatchObject({ state: 'confirmed', opportunity: true, runbook: null })
+    expect(verdict('pointer-compression-candidate')).toMatchObject({
+      state: 'confirmed',
+      opportunity: true,
+      runbook: null
+    })
     expect(primary).toBeNull()
   })
   it.each([
     ["an addon on V8's C++ interface", { values: { addons: { 'v8/old.node': 1 } } }, 'ok'],
-    ['an addon that could not be read', { values: { addons: { 'unread/x.node': 1 } } }, 'suspected'],
+    [
+      'an addon that could not be read',
+      { values: { addons: { 'unread/x.node': 1 } } },
+      'suspected'
+    ],
     ['an addon on Node-API', { values: { addons: { 'node_api/new.node': 1 } } }, 'confirmed']
   ])('%s makes it %s', (_, { values }, state) => {
     const at = () => ({ ...graph.at(), values: { ...graph.at().values, ...values } })
@@ -455,22 +1004,48 @@ describe('pointer-compression-candidate', () => {
 })
 
 it('a leak that thrashes is a leak', () => {
-  const { primary, verdict } = watch({ seconds: 260, at: t => ({ liveMib: Math.min(10 + 1.1 * t, 245), rssMib: 80 + 1.1 * t, majors: 2, majorSeconds: t > 180 ? 0.5 : 0.02 }) })
+  const { primary, verdict } = watch({
+    seconds: 260,
+    at: t => ({
+      liveMib: Math.min(10 + 1.1 * t, 245),
+      rssMib: 80 + 1.1 * t,
+      majors: 2,
+      majorSeconds: t > 180 ? 0.5 : 0.02
+    })
+  })
   expect(primary.diagnosis).toBe('js-heap-leak')
-  expect(verdict('heap-limit-thrash')).toMatchObject({ state: 'ok', summary: 'a symptom of js-heap-leak' })
+  expect(verdict('heap-limit-thrash')).toMatchObject({
+    state: 'ok',
+    summary: 'a symptom of js-heap-leak'
+  })
 })
 
 it('two independent problems are both reported, one of them first', () => {
-  const { primary, verdict } = watch({ seconds: 60, at: t => ({ scavenges: 190, scavengeSeconds: 0.1, majors: 9, majorSeconds: 0.1, values: { ...busyLoop(t), eventLoopActiveSeconds: 0.9 * t, eventLoopIdleSeconds: 0.1 * t, ...delays(t, 0.4) } }) })
+  const { primary, verdict } = watch({
+    seconds: 60,
+    at: t => ({
+      scavenges: 190,
+      scavengeSeconds: 0.1,
+      majors: 9,
+      majorSeconds: 0.1,
+      values: {
+        ...busyLoop(t),
+        eventLoopActiveSeconds: 0.9 * t,
+        eventLoopIdleSeconds: 0.1 * t,
+        ...delays(t, 0.4)
+      }
+    })
+  })
   expect(primary.diagnosis).toBe('semi-space-starvation')
   expect(verdict('event-loop-blocked').state).toBe('confirmed')
 })
 
 describe('a thread that is kept waiting for a CPU', () => {
   /**
-   * A loop that is busy all the time with a share of a core: it does that share of the work, and all
-   * that it does takes as much longer.
-   * @param {number} cores @param {number} t
+   * A loop that is busy all the time with a share of a core: it does that share of the work, and
+   * all that it does takes as much longer.
+   * @param {number} cores
+   * @param {number} t
    */
   const slowed = (cores, t) => ({
     eventLoopActiveSeconds: t,
@@ -486,16 +1061,40 @@ describe('a thread that is kept waiting for a CPU', () => {
   const SHARES = [1, 0.5, 0.25, 0.1]
   /** @type {[string, (cores: number, t: number) => object][]} */
   const ILL = [
-    ['semi-space-starvation', (cores, t) => ({
-      scavenges: 190 * cores, scavengeSeconds: 0.2, majors: 9 * cores, majorSeconds: 0.15, values: slowed(cores, t)
-    })],
-    ['heap-limit-thrash', (cores, t) => ({
-      liveMib: 230, rssMib: 300, majors: 2 * cores, majorSeconds: 0.4, values: slowed(cores, t)
-    })],
-    ['array-buffer-pile-up', (cores, t) => ({
-      externalMib: t % 2 ? 90 : 4, rssMib: 180, externalMajors: 3 * cores, externalMajorSeconds: 0.05, values: slowed(cores, t)
-    })],
-    ['event-loop-blocked', (cores, t) => ({ values: { ...slowed(cores, t), ...delays(t, 0.3 / cores) } })]
+    [
+      'semi-space-starvation',
+      (cores, t) => ({
+        scavenges: 190 * cores,
+        scavengeSeconds: 0.2,
+        majors: 9 * cores,
+        majorSeconds: 0.15,
+        values: slowed(cores, t)
+      })
+    ],
+    [
+      'heap-limit-thrash',
+      (cores, t) => ({
+        liveMib: 230,
+        rssMib: 300,
+        majors: 2 * cores,
+        majorSeconds: 0.4,
+        values: slowed(cores, t)
+      })
+    ],
+    [
+      'array-buffer-pile-up',
+      (cores, t) => ({
+        externalMib: t % 2 ? 90 : 4,
+        rssMib: 180,
+        externalMajors: 3 * cores,
+        externalMajorSeconds: 0.05,
+        values: slowed(cores, t)
+      })
+    ],
+    [
+      'event-loop-blocked',
+      (cores, t) => ({ values: { ...slowed(cores, t), ...delays(t, 0.3 / cores) } })
+    ]
   ]
   it.each(SHARES.flatMap(cores => ILL.map(([id, at]) => /** @type {const} */ ([id, cores, at]))))(
     '%s is confirmed with %d of a core', (id, cores, at) => {
@@ -503,7 +1102,9 @@ describe('a thread that is kept waiting for a CPU', () => {
       expect(primary?.diagnosis).toBe(id)
       const told = primary.evidence.find(({ signal }) => signal === 'cpuTimeRatio')
       expect(told?.value ?? 1).toBeCloseTo(cores, 1)
-      expect(told?.text ?? '').toMatch(cores < 1 ? /held the container back in 100 % of the periods; per CPU-second/ : /^$/)
+      expect(told?.text ?? '').toMatch(
+        cores < 1 ? /held the container back in 100 % of the periods; per CPU-second/ : /^$/
+      )
     })
 
   it('is judged the same where Node.js tells the CPU time of the process only', () => {
@@ -519,15 +1120,26 @@ describe('a thread that is kept waiting for a CPU', () => {
   })
   it('few pauses that throttling draws out are no starvation', () => {
     const values = (/** @type {number} */ t) => ({
-      ...slowed(0.1, t), ...busyLoop(t, 0.2), threadCpuUserSeconds: 0.02 * t, runQueueWaitSeconds: 0.18 * t
+      ...slowed(0.1, t),
+      ...busyLoop(t, 0.2),
+      threadCpuUserSeconds: 0.02 * t,
+      runQueueWaitSeconds: 0.18 * t
     })
     const { ever, verdict } = watch({
       seconds: 60,
-      at: t => ({ scavenges: 10, scavengeSeconds: 0.1, majors: 0.5, majorSeconds: 0.04, values: values(t) })
+      at: t => ({
+        scavenges: 10,
+        scavengeSeconds: 0.1,
+        majors: 0.5,
+        majorSeconds: 0.04,
+        values: values(t)
+      })
     })
     expect([...ever]).toEqual([null])
-    expect(verdict('semi-space-starvation').summary)
-      .toBe('scavenges and the majors they cause take 14 % of wall time, 1.7 % of the CPU time that it had (10 scavenges/s, 0.5 majors/s)')
+    expect(verdict('semi-space-starvation').summary).toBe(
+      'scavenges and the majors they cause take 14 % of wall time, 1.7 % of the CPU time that ' +
+        'it had (10 scavenges/s, 0.5 majors/s)'
+    )
   })
   it('short pieces of work that throttling draws out block no loop', () => {
     const { ever, verdict } = watch({
@@ -535,19 +1147,29 @@ describe('a thread that is kept waiting for a CPU', () => {
       at: t => ({ values: { ...slowed(0.1, t), ...delays(t, 0.9) } })
     })
     expect([...ever]).toEqual([null])
-    expect(verdict('event-loop-blocked').summary).toBe('the event loop is late by 405 ms on average, but 90 % of the time the ' +
-      'thread was ready and had no CPU: the CPU quota held the process back in 100 % of its periods, and a higher CPU limit helps')
+    expect(verdict('event-loop-blocked').summary).toBe(
+      'the event loop is late by 405 ms on average, but 90 % of the time the ' +
+        'thread was ready and had no CPU: the CPU quota held the process back in 100 % of its ' +
+          'periods, and a higher CPU limit helps'
+    )
   })
   it('a call that sleeps is as long with any share of a core', () => {
     const { primary } = watch({
       seconds: 60,
       at: t => ({
         values: {
-          ...slowed(0.1, t), ...delays(t, 0.3), ...busyLoop(t, 0.6), threadCpuUserSeconds: 0.01 * t, runQueueWaitSeconds: 0.1 * t
+          ...slowed(0.1, t),
+          ...delays(t, 0.3),
+          ...busyLoop(t, 0.6),
+          threadCpuUserSeconds: 0.01 * t,
+          runQueueWaitSeconds: 0.1 * t
         }
       })
     })
-    expect(primary).toMatchObject({ diagnosis: 'event-loop-blocked', summary: expect.stringContaining('calls that wait') })
+    expect(primary).toMatchObject({
+      diagnosis: 'event-loop-blocked',
+      summary: expect.stringContaining('calls that wait')
+    })
   })
 })
 
@@ -556,51 +1178,99 @@ const unhindered = t => ({ ...busyLoop(t, 0.9), runQueueWaitSeconds: 0.001 * t }
 
 describe('a machine that is six times slower, and says nothing of it', () => {
   it.each([
-    ['semi-space-starvation', () => ({ scavenges: 30, scavengeSeconds: 0.2, majors: 1.5, majorSeconds: 0.15 })],
+    [
+      'semi-space-starvation',
+      () => ({ scavenges: 30, scavengeSeconds: 0.2, majors: 1.5, majorSeconds: 0.15 })
+    ],
     ['heap-limit-thrash', () => ({ liveMib: 230, rssMib: 300, majors: 0.25, majorSeconds: 0.3 })],
-    ['array-buffer-pile-up', (/** @type {number} */ t) => ({
-      externalMib: t % 2 ? 90 : 4, rssMib: 180, externalMajors: 0.5, externalMajorSeconds: 0.05
-    })]
+    [
+      'array-buffer-pile-up',
+      (/** @type {number} */ t) => ({
+        externalMib: t % 2 ? 90 : 4,
+        rssMib: 180,
+        externalMajors: 0.5,
+        externalMajorSeconds: 0.05
+      })
+    ]
   ])('reaches %s by the share of its time', (id, at) => {
-    expect(watch({ seconds: 60, at: t => ({ ...at(t), values: unhindered(t) }) }).primary?.diagnosis).toBe(id)
+    expect(
+      watch({ seconds: 60, at: t => ({ ...at(t), values: unhindered(t) }) }).primary?.diagnosis
+    ).toBe(id)
   })
 })
 
 it('a share of wall time is no premature promotion where nobody tells whether the thread waited', () => {
-  const state = (/** @type {number} */ majors) => watch({
-    seconds: 25, at: () => ({ scavenges: 30, scavengeSeconds: 0.3, majors, majorSeconds: 0.06 })
-  }).verdict('semi-space-starvation').state
+  const state = (/** @type {number} */ majors) =>
+    watch({
+      seconds: 25,
+      at: () => ({ scavenges: 30, scavengeSeconds: 0.3, majors, majorSeconds: 0.06 })
+    }).verdict('semi-space-starvation').state
   expect([state(2.4), state(2.5)]).toEqual(['ok', 'confirmed'])
 })
 
 it('majors that come because the live heap grows are no premature promotion', () => {
   const grows = watch({
     seconds: 25,
-    at: t => ({ liveMib: 10 + 5 * t, scavenges: 20, scavengeSeconds: 0.15, majors: 1, majorSeconds: 0.05, values: unhindered(t) })
+    at: t => ({
+      liveMib: 10 + 5 * t,
+      scavenges: 20,
+      scavengeSeconds: 0.15,
+      majors: 1,
+      majorSeconds: 0.05,
+      values: unhindered(t)
+    })
   })
   const flat = watch({
     seconds: 25,
-    at: t => ({ scavenges: 20, scavengeSeconds: 0.15, majors: 1, majorSeconds: 0.05, values: unhindered(t) })
+    at: t => ({
+      scavenges: 20,
+      scavengeSeconds: 0.15,
+      majors: 1,
+      majorSeconds: 0.05,
+      values: unhindered(t)
+    })
   })
   expect(grows.verdict('semi-space-starvation').state).toBe('ok')
   expect(flat.verdict('semi-space-starvation').state).toBe('confirmed')
 })
 
 it('marking steps that prepare majors for Buffers are no premature promotion', () => {
-  const states = [{ majors: 1, externalMajors: 1 }, { majors: 1, externalMajors: 1.1 }, { majors: 0, externalMajors: 0 }].map(gcs =>
-    watch({ seconds: 25, at: t => ({ scavenges: 20, scavengeSeconds: 0.15, majorSeconds: 0.05, values: unhindered(t), ...gcs }) })
-      .verdict('semi-space-starvation').state)
+  const states = [
+    { majors: 1, externalMajors: 1 },
+    { majors: 1, externalMajors: 1.1 },
+    { majors: 0, externalMajors: 0 }
+  ].map(
+    gcs =>
+      watch({
+        seconds: 25,
+        at: t => ({
+          scavenges: 20,
+          scavengeSeconds: 0.15,
+          majorSeconds: 0.05,
+          values: unhindered(t),
+          ...gcs
+        })
+      }).verdict('semi-space-starvation').state
+  )
   expect(states).toEqual(['confirmed', 'ok', 'ok'])
 })
 
 it('sockets that pile up before a loop that is always busy may be what nobody answered', () => {
-  const piles = (/** @type {number} */ busy, /** @type {number} */ throttled) => watch({
-    seconds: 90,
-    at: t => ({
-      values: {
-        ...busyLoop(t, busy), resources: { TCPSocketWrap: 5 * t }, cpuPeriods: 100 * t, cpuThrottledPeriods: 100 * throttled * t
-      }
-    })
-  }).verdict('resource-leak').state
-  expect([piles(0.97, 0.89), piles(0.99, 0), piles(0.5, 0.91)]).toEqual(['confirmed', 'suspected', 'suspected'])
+  const piles = (/** @type {number} */ busy, /** @type {number} */ throttled) =>
+    watch({
+      seconds: 90,
+      at: t => ({
+        values: {
+          ...busyLoop(t, busy),
+          resources: { TCPSocketWrap: 5 * t },
+          cpuPeriods: 100 * t,
+          cpuThrottledPeriods: 100 * throttled * t
+        }
+      })
+    }).verdict('resource-leak').state
+  expect([piles(0.97, 0.89), piles(0.99, 0), piles(0.5, 0.91)]).toEqual([
+    'confirmed',
+    'suspected',
+    'suspected'
+  ])
 })

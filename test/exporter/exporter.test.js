@@ -33,13 +33,22 @@ describe('exporter', () => {
       ['a second hello', 'hello_repeated', line(hello()) + '\n' + line(hello()) + '\n'],
       ['a line of 10 MB', 'line_too_long', 'x'.repeat(10 * MIB) + '\n'],
       ['10 MB without a newline', 'line_too_long', 'x'.repeat(10 * MIB)],
-      ['a field of the wrong shape', 'invalid_field', line(hello()) + '\n' + line(frame({ values: { rssBytes: 'much' } })) + '\n']
+      [
+        'a field of the wrong shape',
+        'invalid_field',
+        line(hello()) + '\n' + line(frame({ values: { rssBytes: 'much' } })) + '\n'
+      ]
     ])('%s: %s', async (_, reason, bytes) => {
       const connection = await it_.connect()
       connection.write(bytes)
-      await eventually(() => rejected(reason), count => count === 1)
+      await eventually(
+        () => rejected(reason),
+        count => count === 1
+      )
       await expectOthersUnaffected()
-      expect(await it_.metrics()).toContain(`memwatch_exporter_lines_rejected_total{reason="${reason}"} 1`)
+      expect(await it_.metrics()).toContain(
+        `memwatch_exporter_lines_rejected_total{reason="${reason}"} 1`
+      )
       connection.destroy()
     })
     it('half a frame and a hang-up leave nothing behind', async () => {
@@ -70,48 +79,92 @@ describe('exporter', () => {
     connection.write(line(hello()) + '\n' + line(frame()) + '\n')
     await eventually(() => it_.exporter.state.frames, frames => frames === 1)
     const text = await it_.metrics()
-    for (const { id } of diagnoses) expect(text).toContain(`memwatch_diagnosis{diagnosis="${id}",state="confirmed",target="api",thread="main"} 0`)
+    for (const { id } of diagnoses) {
+      expect(text).toContain(
+        `memwatch_diagnosis{diagnosis="${id}",state="confirmed",target="api",thread="main"} 0`
+      )
+    }
     expect(text).not.toContain('state="suspected"')
   })
 
   it('a target that says goodbye vanishes from all metrics, but those that count who went', async () => {
     const connection = await it_.connect()
     connection.write(line(hello()) + '\n' + line(frame()) + '\n')
-    await eventually(() => it_.metrics(), text => text.includes('target="api"'))
+    await eventually(
+      () => it_.metrics(),
+      text => text.includes('target="api"')
+    )
     connection.write(line({ type: 'bye', sequence: 2, atUnixMs: 1, exitCode: 0 }) + '\n')
-    const text = await eventually(() => it_.metrics(), text => !text.includes('memwatch_target_up'))
-    const left = new Set(text.split('\n').filter(line => line.includes('target="api"')).map(line => line.split('{')[0]))
-    expect([...left]).toEqual(['memwatch_target_exits_total', 'memwatch_target_last_exit_timestamp_seconds'])
-    expect(text).toContain('memwatch_target_exits_total{target="api",thread="main",reason="clean"} 1')
+    const text = await eventually(
+      () => it_.metrics(),
+      text => !text.includes('memwatch_target_up')
+    )
+    const left = new Set(
+      text
+        .split('\n')
+        .filter(line => line.includes('target="api"'))
+        .map(line => line.split('{')[0])
+    )
+    expect([...left]).toEqual([
+      'memwatch_target_exits_total',
+      'memwatch_target_last_exit_timestamp_seconds'
+    ])
+    expect(text).toContain(
+      'memwatch_target_exits_total{target="api",thread="main",reason="clean"} 1'
+    )
   })
 
   it('a target that vanishes without a word is down, and still there', async () => {
     const connection = await it_.connect()
     connection.write(line(hello()) + '\n' + line(frame()) + '\n')
-    await eventually(() => it_.metrics(), text => text.includes('memwatch_target_up{target="api",thread="main"} 1'))
+    await eventually(
+      () => it_.metrics(),
+      text => text.includes('memwatch_target_up{target="api",thread="main"} 1')
+    )
     connection.destroy()
-    await eventually(() => it_.metrics(), text => text.includes('memwatch_target_up{target="api",thread="main"} 0'))
+    await eventually(
+      () => it_.metrics(),
+      text => text.includes('memwatch_target_up{target="api",thread="main"} 0')
+    )
   })
 
   it("serves prom-client's names, and a name with quotes and a backslash stays one label", async () => {
     const connection = await it_.connect()
-    connection.write(line(hello({ name: 'a"b\\c' })) + '\n' + line(frame({
-      values: {
-        rssBytes: 50 * MIB,
-        heapUsedBytes: 5 * MIB,
-        gc: { 'minor/ordinary': gcRow(10, 0.05), 'major/ordinary': gcRow(1, 0.01), 'major/external': gcRow(2, 0.02) },
-        spaces: { new_space: [1, 2, 3, 4], some_new_space_of_tomorrow: [1, 2, 3, 4] }
-      }
-    })) + '\n')
-    const text = await eventually(() => it_.metrics(), text => text.includes('target='))
-    expect(text).toContain('process_resident_memory_bytes{target="a\\"b\\\\c",thread="main"} 52428800')
+    connection.write(
+      line(hello({ name: 'a"b\\c' })) +
+        '\n' +
+        line(
+          frame({
+            values: {
+              rssBytes: 50 * MIB,
+              heapUsedBytes: 5 * MIB,
+              gc: {
+                'minor/ordinary': gcRow(10, 0.05),
+                'major/ordinary': gcRow(1, 0.01),
+                'major/external': gcRow(2, 0.02)
+              },
+              spaces: { new_space: [1, 2, 3, 4], some_new_space_of_tomorrow: [1, 2, 3, 4] }
+            }
+          })
+        ) +
+        '\n'
+    )
+    const text = await eventually(
+      () => it_.metrics(),
+      text => text.includes('target=')
+    )
+    expect(text).toContain(
+      'process_resident_memory_bytes{target="a\\"b\\\\c",thread="main"} 52428800'
+    )
     expect(text).toContain('space="some_new_space_of_tomorrow"')
     expect(text).toMatch(/nodejs_gc_duration_seconds_count\{kind="major",.*\} 3/)
     expect(text).toMatch(/memwatch_gc_pause_seconds_count\{kind="major",cause="external",.*\} 2/)
   })
 
   it('speaks OpenMetrics to who asks for it', async () => {
-    const response = await it_.get('/metrics', { accept: 'application/openmetrics-text; version=1.0.0' })
+    const response = await it_.get('/metrics', {
+      accept: 'application/openmetrics-text; version=1.0.0'
+    })
     expect(response.headers.get('content-type')).toContain('application/openmetrics-text')
     expect(await response.text()).toMatch(/# EOF\n$/)
   })
@@ -122,7 +175,9 @@ describe('exporter', () => {
     await eventually(() => it_.exporter.state.frames, frames => frames === 1)
     expect((await it_.get('/-/healthy')).status).toBe(200)
     expect((await it_.get('/-/ready')).status).toBe(200)
-    expect(await (await it_.get('/api/v1/targets')).json()).toMatchObject([{ target: 'api', thread: 'main', pid: 4711, up: true, values: { rssBytes: 50 * MIB } }])
+    expect(await (await it_.get('/api/v1/targets')).json()).toMatchObject([
+      { target: 'api', thread: 'main', pid: 4711, up: true, values: { rssBytes: 50 * MIB } }
+    ])
     const [found] = await (await it_.get('/api/v1/diagnoses')).json()
     expect(found).toMatchObject({ target: 'api', primary: null })
     expect(found.verdicts.map(({ state }) => state)).toEqual(diagnoses.map(() => 'unknown'))
@@ -141,14 +196,24 @@ it('without compat only names of our own are served', async () => {
 
 describe('the socket', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-socket-'))
-  const config = file => ({ listen: { host: '127.0.0.1', port: 0 }, socket: { path: path.join(folder, file) }, compat: true, maxTargets: 1, logLevel: 'silent' })
+  const config = file => ({
+    listen: { host: '127.0.0.1', port: 0 },
+    socket: { path: path.join(folder, file) },
+    compat: true,
+    maxTargets: 1,
+    logLevel: 'silent'
+  })
   afterAll(() => fs.rmSync(folder, { recursive: true }))
 
   it('that a killed exporter left behind is taken over', async () => {
     const { path: file } = config('stale.sock').socket
     const { spawnSync } = require('node:child_process')
     // A process that listens and is killed: its file stays.
-    spawnSync(process.execPath, ['-e', `require('net').createServer().listen(${JSON.stringify(file)}, () => process.kill(process.pid, 'SIGKILL'))`])
+    spawnSync(process.execPath, [
+      '-e',
+      `require('net').createServer().listen(${JSON.stringify(file)}, () => ` +
+        'process.kill(process.pid, \'SIGKILL\'))'
+    ])
     expect(fs.existsSync(file)).toBe(true)
     const exporter = new Exporter(config('stale.sock'))
     await exporter.start()
@@ -158,7 +223,9 @@ describe('the socket', () => {
   it('of a living exporter is not', async () => {
     const first = new Exporter(config('live.sock'))
     await first.start()
-    await expect(new Exporter(config('live.sock')).start()).rejects.toMatchObject({ code: 'EADDRINUSE' })
+    await expect(new Exporter(config('live.sock')).start()).rejects.toMatchObject({
+      code: 'EADDRINUSE'
+    })
     await first.stop()
   })
   it('is never made by deleting a file that is none', async () => {

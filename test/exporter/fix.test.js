@@ -13,7 +13,13 @@ const { tellRecording } = require('../support/recorded-agent')
 const PRELOAD = ['--require', '/run/memwatch/agent/index.js']
 const POD = { name: 'shop-5d4c7f9b8-x2k4q', namespace: 'store', uid: 'u', container: 'app' }
 const ALLOWED = ['--max-semi-space-size']
-const change = (changes = {}) => ({ title: 'Let it grow', risk: 'More RSS.', change: nodeFlagChange(hello({ allowedFlags: ALLOWED, ...changes }), { '--max-semi-space-size': 16 }) })
+const change = (changes = {}) => ({
+  title: 'Let it grow',
+  risk: 'More RSS.',
+  change: nodeFlagChange(hello({ allowedFlags: ALLOWED, ...changes }), {
+    '--max-semi-space-size': 16
+  })
+})
 const target = (changes = {}) => ({ target: 'shop', nodeOptions: [], pod: POD, ...changes })
 
 describe('a patch for Kubernetes', () => {
@@ -23,7 +29,15 @@ describe('a patch for Kubernetes', () => {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
       metadata: { name: 'shop', namespace: 'store' },
-      spec: { template: { spec: { containers: [{ name: 'app', env: [{ name: 'NODE_OPTIONS', value: '--max-semi-space-size=16' }] }] } } }
+      spec: {
+        template: {
+          spec: {
+            containers: [
+              { name: 'app', env: [{ name: 'NODE_OPTIONS', value: '--max-semi-space-size=16' }] }
+            ]
+          }
+        }
+      }
     })
     expect(text).toMatch(/^# Let it grow\. More RSS\.\n# kubectl apply --server-side/)
   })
@@ -34,31 +48,70 @@ describe('a patch for Kubernetes', () => {
     ['who preloads the agent by NODE_OPTIONS keeps it', {}, [...PRELOAD]],
     ['what an admission policy adds is left to it', { injected: true }, []]
   ])('%s, and what else is in there stays, quotes and all', (_, pod, preload) => {
-    const text = patchOf(change({ nodeOptions }), target({ nodeOptions, pod: { ...POD, ...pod } }), 'kubernetes')
-    expect(splitNodeOptions(valueOf(text))).toEqual(['--title=a "b"', '--max-semi-space-size=16', ...preload])
+    const text = patchOf(
+      change({ nodeOptions }),
+      target({ nodeOptions, pod: { ...POD, ...pod } }),
+      'kubernetes'
+    )
+    expect(splitNodeOptions(valueOf(text))).toEqual([
+      '--title=a "b"',
+      '--max-semi-space-size=16',
+      ...preload
+    ])
   })
 
   it('asks for memory', () => {
-    const text = patchOf({ title: 'Ask for 640 MiB', risk: '', change: { memoryLimitBytes: 640 * 2 ** 20 } }, target(), 'kubernetes')
-    expect(parse(text).spec.template.spec.containers).toEqual([{ name: 'app', resources: { limits: { memory: '640Mi' } } }])
+    const text = patchOf(
+      { title: 'Ask for 640 MiB', risk: '', change: { memoryLimitBytes: 640 * 2 ** 20 } },
+      target(),
+      'kubernetes'
+    )
+    expect(parse(text).spec.template.spec.containers).toEqual([
+      { name: 'app', resources: { limits: { memory: '640Mi' } } }
+    ])
     expect(text).toContain('raise the request as well')
   })
 
   it('says which library the image must have', () => {
-    const text = patchOf({ title: 'jemalloc', risk: '', change: jemallocChange(hello()) }, target(), 'kubernetes')
-    expect(text).toContain('# The image needs the library: RUN apt-get update && apt-get install -y --no-install-recommends libjemalloc2')
-    expect(parse(text).spec.template.spec.containers[0].env.map(({ name }) => name)).toEqual(['LD_PRELOAD', 'MALLOC_CONF'])
+    const text = patchOf(
+      { title: 'jemalloc', risk: '', change: jemallocChange(hello()) },
+      target(),
+      'kubernetes'
+    )
+    expect(text).toContain(
+      '# The image needs the library: RUN apt-get update && apt-get install -y ' +
+        '--no-install-recommends libjemalloc2'
+    )
+    expect(parse(text).spec.template.spec.containers[0].env.map(({ name }) => name)).toEqual([
+      'LD_PRELOAD',
+      'MALLOC_CONF'
+    ])
   })
 
   it('takes the operator’s word for what it cannot know', () => {
-    const text = patchOf(change(), target({ pod: null }), 'kubernetes', { workload: 'statefulset/db', namespace: 'n', container: 'c' })
-    expect(parse(text)).toMatchObject({ kind: 'StatefulSet', metadata: { name: 'db', namespace: 'n' }, spec: { template: { spec: { containers: [{ name: 'c' }] } } } })
-    expect(parse(patchOf(change(), target({ pod: { ...POD, namespace: undefined } }), 'kubernetes')).metadata).toEqual({ name: 'shop' })
+    const text = patchOf(change(), target({ pod: null }), 'kubernetes', {
+      workload: 'statefulset/db',
+      namespace: 'n',
+      container: 'c'
+    })
+    expect(parse(text)).toMatchObject({
+      kind: 'StatefulSet',
+      metadata: { name: 'db', namespace: 'n' },
+      spec: { template: { spec: { containers: [{ name: 'c' }] } } }
+    })
+    expect(
+      parse(patchOf(change(), target({ pod: { ...POD, namespace: undefined } }), 'kubernetes'))
+        .metadata
+    ).toEqual({ name: 'shop' })
   })
 
   it.each([
     ['--workload: shop does not say in which pod it runs', { pod: null }, {}],
-    ['--workload: the name of pod shop-x2k4q does not tell what made it', { pod: { ...POD, name: 'shop-x2k4q' } }, {}],
+    [
+      '--workload: the name of pod shop-x2k4q does not tell what made it',
+      { pod: { ...POD, name: 'shop-x2k4q' } },
+      {}
+    ],
     ['--container: shop does not say', { pod: { ...POD, container: undefined } }, {}],
     ['--workload: expected deployment/NAME', {}, { workload: 'pod/shop' }],
     ['--workload: expected deployment/NAME', {}, { workload: 'deployment/a b' }]
@@ -80,20 +133,38 @@ it.each([
 
 describe('other forms', () => {
   it('the value of NODE_OPTIONS', () => {
-    expect(patchOf(change({ nodeOptions: PRELOAD }), target({ nodeOptions: PRELOAD }), 'node-options')).toBe('--max-semi-space-size=16 --require /run/memwatch/agent/index.js\n')
+    expect(
+      patchOf(change({ nodeOptions: PRELOAD }), target({ nodeOptions: PRELOAD }), 'node-options')
+    ).toBe('--max-semi-space-size=16 --require /run/memwatch/agent/index.js\n')
   })
   it('lines of a Dockerfile', () => {
-    expect(patchOf(change({ nodeOptions: ['--title=a "b"'] }), target(), 'dockerfile')).toBe('ENV NODE_OPTIONS="\\"--title=a \\\\\\"b\\\\\\"\\" --max-semi-space-size=16"\n')
-    expect(patchOf({ title: '', risk: '', change: jemallocChange(hello()) }, target(), 'dockerfile').split('\n')).toEqual([
-      expect.stringMatching(/^RUN apt-get/), 'ENV LD_PRELOAD="libjemalloc.so.2"', expect.stringMatching(/^ENV MALLOC_CONF="/), ''
+    expect(patchOf(change({ nodeOptions: ['--title=a "b"'] }), target(), 'dockerfile')).toBe(
+      'ENV NODE_OPTIONS="\\"--title=a \\\\\\"b\\\\\\"\\" --max-semi-space-size=16"\n'
+    )
+    expect(
+      patchOf(
+        { title: '', risk: '', change: jemallocChange(hello()) },
+        target(),
+        'dockerfile'
+      ).split('\n')
+    ).toEqual([
+      expect.stringMatching(/^RUN apt-get/),
+      'ENV LD_PRELOAD="libjemalloc.so.2"',
+      expect.stringMatching(/^ENV MALLOC_CONF="/),
+      ''
     ])
   })
   it.each([
     ['it is a change in the code: keep less', { code: 'keep less' }],
-    ['--max-semi-space-size=16 must stand on the command line of node', change({ execArgv: ['--max-semi-space-size=1'] }).change],
+    [
+      '--max-semi-space-size=16 must stand on the command line of node',
+      change({ execArgv: ['--max-semi-space-size=1'] }).change
+    ],
     ['it is no change of NODE_OPTIONS', { memoryLimitBytes: 1 }]
   ])('what cannot be given so is said: %s', (message, impossible) => {
-    expect(() => patchOf({ title: '', risk: '', change: impossible }, target(), 'node-options')).toThrow(message)
+    expect(() =>
+      patchOf({ title: '', risk: '', change: impossible }, target(), 'node-options')
+    ).toThrow(message)
   })
 })
 
@@ -104,23 +175,50 @@ describe('memwatch fix', () => {
   const fix = (...args) => memwatch(['fix', ...args, '--url', exporter.url])
 
   it('prints what fixes the primary verdict of a real app that starved', async () => {
-    const connection = await tellRecording(exporter, 'semi-space-starvation', { name: 'shop', pod: POD })
+    const connection = await tellRecording(exporter, 'semi-space-starvation', {
+      name: 'shop',
+      pod: POD
+    })
     const { code, stdout } = await fix('shop', '--format', 'kubernetes')
     expect([code, parse(stdout).metadata]).toEqual([0, { name: 'shop', namespace: 'store' }])
     expect(stdout).toMatch(/value: ".*--max-semi-space-size=\d+"/)
-    expect(await fix('shop', '--format', 'node-options')).toMatchObject({ code: 0, stdout: expect.stringMatching(/--max-semi-space-size=\d+\n$/) })
+    expect(await fix('shop', '--format', 'node-options')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/--max-semi-space-size=\d+\n$/)
+    })
     connection.destroy()
   })
 
   it('says when there is nothing to fix, or no such fix, and which option is wrong', async () => {
     const connection = await tellRecording(exporter, 'healthy-steady', { name: 'well', pid: 5 })
-    expect(await fix('well', '--format', 'dockerfile')).toMatchObject({ code: 1, stdout: '', stderr: 'memwatch fix: nothing was found on well: there is nothing to fix\n' })
-    expect(await fix('well', '--format', 'dockerfile', '--diagnosis', 'semi-space-starvation')).toMatchObject({ code: 1, stderr: expect.stringContaining('was not found on well') })
-    expect(await fix('well', '--format', 'dockerfile', '--diagnosis', 'nothing')).toMatchObject({ code: 2, stderr: expect.stringContaining('--diagnosis: nothing is none of') })
-    expect(await fix('shop', '--format', 'dockerfile', '--fix', '9')).toMatchObject({ code: 2, stderr: expect.stringContaining('--fix: semi-space-starvation has') })
-    expect(await fix('shop', '--format', 'dockerfile', '--fix', 'best')).toMatchObject({ code: 2, stderr: expect.stringContaining('--fix: expected a number') })
-    expect(await fix('nobody', '--format', 'dockerfile')).toMatchObject({ code: 2, stderr: expect.stringContaining('no such target: nobody main; there are: shop, well') })
-    expect(await fix('shop', '--format', 'yaml')).toMatchObject({ code: 1, stderr: expect.stringContaining("'--format <FORMAT>' argument 'yaml' is invalid") })
+    expect(await fix('well', '--format', 'dockerfile')).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: 'memwatch fix: nothing was found on well: there is nothing to fix\n'
+    })
+    expect(
+      await fix('well', '--format', 'dockerfile', '--diagnosis', 'semi-space-starvation')
+    ).toMatchObject({ code: 1, stderr: expect.stringContaining('was not found on well') })
+    expect(await fix('well', '--format', 'dockerfile', '--diagnosis', 'nothing')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--diagnosis: nothing is none of')
+    })
+    expect(await fix('shop', '--format', 'dockerfile', '--fix', '9')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--fix: semi-space-starvation has')
+    })
+    expect(await fix('shop', '--format', 'dockerfile', '--fix', 'best')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--fix: expected a number')
+    })
+    expect(await fix('nobody', '--format', 'dockerfile')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('no such target: nobody main; there are: shop, well')
+    })
+    expect(await fix('shop', '--format', 'yaml')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("'--format <FORMAT>' argument 'yaml' is invalid")
+    })
     connection.destroy()
   })
 })

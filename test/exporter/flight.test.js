@@ -66,7 +66,11 @@ afterEach(async () => {
 describe('a block', () => {
   it('gives back what it was given: to 24 bits of what a column moves by', () => {
     const block = new Block(3)
-    const rows = Array.from({ length: 60 }, (_, i) => [1e9 + i * 4096, i % 7 ? i : NaN, 1e6 + i / 1000])
+    const rows = Array.from({ length: 60 }, (_, i) => [
+      1e9 + i * 4096,
+      i % 7 ? i : NaN,
+      1e6 + i / 1000
+    ])
     rows.forEach((row, i) => block.append(i * 10, row))
     const again = Block.unpack(block.pack(), 3)
     expect(again.times).toEqual(rows.map((_, i) => i * 10))
@@ -83,7 +87,11 @@ describe('a block', () => {
     const packed = block.pack()
     expect(packed.buffer.byteLength).toBe(packed.length)
   })
-  it.each([['nothing', Buffer.alloc(0)], ['garbage', Buffer.from('garbage')], ['half of one', new Block(2).pack().subarray(0, 5)]])('%s is none', (_, bytes) => {
+  it.each([
+    ['nothing', Buffer.alloc(0)],
+    ['garbage', Buffer.from('garbage')],
+    ['half of one', new Block(2).pack().subarray(0, 5)]
+  ])('%s is none', (_, bytes) => {
     expect(() => Block.unpack(bytes, 2)).toThrow()
   })
 })
@@ -94,7 +102,10 @@ describe('records', () => {
 
   it('are found again', () => {
     const { records, tornBytes } = unpackRecords(whole)
-    expect(records.map(({ meta, bytes }) => [meta.type, bytes.toString()])).toEqual([['a', ''], ['b', 'bytes']])
+    expect(records.map(({ meta, bytes }) => [meta.type, bytes.toString()])).toEqual([
+      ['a', ''],
+      ['b', 'bytes']
+    ])
     expect(tornBytes).toBe(0)
   })
   it('that were cut anywhere leave those before them', () => {
@@ -114,12 +125,20 @@ describe('records', () => {
 })
 
 describe('segments', () => {
-  const families = [{ name: 'fine', keepMs: 1000, segmentMs: 500 }, { name: 'coarse', keepMs: 1e6, segmentMs: 1e6 }]
+  const families = [
+    { name: 'fine', keepMs: 1000, segmentMs: 500 },
+    { name: 'coarse', keepMs: 1e6, segmentMs: 1e6 }
+  ]
   let now, failures
   const open = (maxBytes = 1e9, at = folder) => {
     now ??= Date.now()
     failures = []
-    return new Segments(at, { families, maxBytes, now: () => now, onFailure: failure => failures.push(failure?.code ?? 'well') })
+    return new Segments(at, {
+      families,
+      maxBytes,
+      now: () => now,
+      onFailure: failure => failures.push(failure?.code ?? 'well')
+    })
   }
   const typesOf = segments => {
     const types = []
@@ -139,14 +158,24 @@ describe('segments', () => {
   })
   it('what comes while the disk is busy goes with the next write, and each record knows its place', async () => {
     const segments = open()
-    const places = await Promise.all(Array.from({ length: 2000 }, (_, i) => segments.append(i % 2 ? 'fine' : 'coarse', [{ meta: { type: 'a' } }, { meta: { type: 'b' }, bytes: Buffer.from(String(i)) }])))
+    const places = await Promise.all(
+      Array.from({ length: 2000 }, (_, i) =>
+        segments.append(i % 2 ? 'fine' : 'coarse', [
+          { meta: { type: 'a' } },
+          { meta: { type: 'b' }, bytes: Buffer.from(String(i)) }
+        ])
+      )
+    )
     places.forEach(([, place], i) => expect(segments.readAt(place).toString()).toBe(String(i)))
     expect(segments.dropped).toBe(0)
     await segments.close()
   })
   it('give back one record, and say when it is gone', async () => {
     const segments = open()
-    const [, place] = await segments.append('coarse', [{ meta: { type: 'a' } }, { meta: { type: 'b' }, bytes: Buffer.from('here') }])
+    const [, place] = await segments.append('coarse', [
+      { meta: { type: 'a' } },
+      { meta: { type: 'b' }, bytes: Buffer.from('here') }
+    ])
     expect(segments.readAt(place).toString()).toBe('here')
     await segments.close()
     fs.truncateSync(place.file, place.offset + 5)
@@ -178,7 +207,10 @@ describe('segments', () => {
   it('nor does a restart, but restarts alone do not pile up', async () => {
     const most = SPARE_SEGMENTS + 4 * 2
     for (let life = 0; life < most + 5; life++) {
-      fs.writeFileSync(path.join(folder, `fine-${String(life).padStart(15, '0')}.segment`), packRecord({ type: String(life) }))
+      fs.writeFileSync(
+        path.join(folder, `fine-${String(life).padStart(15, '0')}.segment`),
+        packRecord({ type: String(life) })
+      )
     }
     for (const file of files()) fs.utimesSync(path.join(folder, file), 0, 0)
     await open().tidy()
@@ -232,12 +264,14 @@ describe('a disk that fills up', () => {
   /** From now on only so many bytes fit; frees itself when told to. */
   function full (room) {
     const { write } = fs
-    const spy = jest.spyOn(fs, 'write').mockImplementation((fd, bytes, offset, length, position, done) => {
-      if (room === 0) return done(Object.assign(new Error('no space left'), { code: 'ENOSPC' }))
-      const fits = Math.min(length, room)
-      room -= fits
-      write(fd, bytes, offset, fits, position, done)
-    })
+    const spy = jest
+      .spyOn(fs, 'write')
+      .mockImplementation((fd, bytes, offset, length, position, done) => {
+        if (room === 0) return done(Object.assign(new Error('no space left'), { code: 'ENOSPC' }))
+        const fits = Math.min(length, room)
+        room -= fits
+        write(fd, bytes, offset, fits, position, done)
+      })
     return () => spy.mockRestore()
   }
   const typesOf = segments => {
@@ -246,18 +280,27 @@ describe('a disk that fills up', () => {
     return types
   }
 
-  it.each([0, 1, 30, 70])('after %i bytes leaves nothing torn, and no file too much', async room => {
-    const segments = new Segments(folder, { families, maxBytes: 1e9 })
-    await segments.append('fine', [{ meta: { type: 'before' } }])
-    const free = full(room)
-    expect(await segments.append('fine', [{ meta: { type: 'lost' }, bytes: Buffer.alloc(100) }])).toBeUndefined()
-    free()
-    expect(await segments.ready()).toBe(true)
-    await segments.append('fine', [{ meta: { type: 'after' } }])
-    await segments.close()
-    const again = new Segments(folder, { families, maxBytes: 1e9 })
-    expect([typesOf(again), again.torn, fs.readdirSync(folder)]).toEqual([['before', 'after'], 0, ['fine-000000000000001.segment']])
-  })
+  it.each([0, 1, 30, 70])(
+    'after %i bytes leaves nothing torn, and no file too much',
+    async room => {
+      const segments = new Segments(folder, { families, maxBytes: 1e9 })
+      await segments.append('fine', [{ meta: { type: 'before' } }])
+      const free = full(room)
+      expect(
+        await segments.append('fine', [{ meta: { type: 'lost' }, bytes: Buffer.alloc(100) }])
+      ).toBeUndefined()
+      free()
+      expect(await segments.ready()).toBe(true)
+      await segments.append('fine', [{ meta: { type: 'after' } }])
+      await segments.close()
+      const again = new Segments(folder, { families, maxBytes: 1e9 })
+      expect([typesOf(again), again.torn, fs.readdirSync(folder)]).toEqual([
+        ['before', 'after'],
+        0,
+        ['fine-000000000000001.segment']
+      ])
+    }
+  )
   it('before there is anything leaves nothing', async () => {
     const segments = new Segments(folder, { families, maxBytes: 1e9 })
     const free = full(10)
@@ -268,7 +311,11 @@ describe('a disk that fills up', () => {
   })
   it('is not well because a little fits', async () => {
     const said = []
-    const segments = new Segments(folder, { families, maxBytes: 1e9, onFailure: failure => said.push(failure?.code) })
+    const segments = new Segments(folder, {
+      families,
+      maxBytes: 1e9,
+      onFailure: failure => said.push(failure?.code)
+    })
     const free = full(100)
     await segments.append('fine', [{ meta: { type: 'large' }, bytes: Buffer.alloc(1000) }])
     free()
@@ -294,7 +341,12 @@ describe('a flight', () => {
 
   it('no spike of a second vanishes in six hours, nor in a week', () => {
     const flight = new Flight()
-    for (let second = 0; second <= 7 * 86_400; second++) flight.append(second, rowAt(second % 7200 === 3 ? 900 : second % 7200 === 5 ? 10 : 100, second))
+    for (let second = 0; second <= 7 * 86_400; second++) {
+      flight.append(
+        second,
+        rowAt(second % 7200 === 3 ? 900 : second % 7200 === 5 ? 10 : 100, second)
+      )
+    }
     const tens = seriesOf(flight, 'rssBytes', { stepSeconds: 10 })
     const minutes = seriesOf(flight, 'rssBytes', { stepSeconds: 60 })
     expect(tens.times.at(-1) - tens.times[0]).toBeGreaterThan(6 * 3600 - 700)
@@ -312,7 +364,9 @@ describe('a flight', () => {
     const row = new Float64Array(ordered.length)
     for (let minute = 0; minute < 7 * 1440; minute++) {
       for (let ten = 0; ten < 60; ten += 10) {
-        for (let track = 0; track < row.length; track++) row[track] = 1e8 + Math.floor(1e4 * Math.random()) * 4096
+        for (let track = 0; track < row.length; track++) {
+          row[track] = 1e8 + Math.floor(1e4 * Math.random()) * 4096
+        }
         flight.append(60 * minute + ten, row)
       }
     }
@@ -341,7 +395,13 @@ describe('a recorder', () => {
   async function fly (session, recorder, from, to) {
     for (let second = from; second <= to; second++) {
       now += 1000
-      session.frame(frame({ sequence: second, uptimeSeconds: second, values: { rssBytes: second * MIB, gc: { 'minor/ordinary': gcRow(second, second / 1000) } } }))
+      session.frame(
+        frame({
+          sequence: second,
+          uptimeSeconds: second,
+          values: { rssBytes: second * MIB, gc: { 'minor/ordinary': gcRow(second, second / 1000) } }
+        })
+      )
       if (second % 5 === 0) await recorder.save()
     }
   }
@@ -354,19 +414,43 @@ describe('a recorder', () => {
   }
 
   it('after a kill, all but the last seconds are back: history, flight, sequence and verdicts', async () => {
-    const { targets: { all: [before] }, recorder, session: connection } = await flown(3990)
-    const leak = { state: 'confirmed', judgement: { state: 'confirmed', evidence: [], summary: 'it leaks' }, agreed: 3, confirmedAtSeconds: 3980, seenAtSeconds: 3980 }
-    findCase(before).settled.set('js-heap-leak', leak)
+    const {
+      targets: {
+        all: [before]
+      },
+      recorder,
+      session: connection
+    } = await flown(3990)
+    const leak = {
+      state: 'confirmed',
+      judgement: { state: 'confirmed', evidence: [], summary: 'it leaks' },
+      agreed: 3,
+      confirmedAtSeconds: 3980,
+      seenAtSeconds: 3980
+    }
+    findCase(before)
+      .settled.set('js-heap-leak', leak)
       .set('semi-space-starvation', { ...leak, state: 'ok' })
     await fly(connection, recorder, 3991, 4003)
     const { targets } = restored()
     const [after] = targets.all
     expect([...findCase(after).settled]).toEqual([['js-heap-leak', leak]])
-    expect([after.name, after.thread, after.connected, after.hello]).toEqual(['api', 'main', false, hello()])
+    expect([after.name, after.thread, after.connected, after.hello]).toEqual([
+      'api',
+      'main',
+      false,
+      hello()
+    ])
     expect(after.lastSeconds).toBe(4000)
     expect(after.watchedSeconds).toBe(0)
     const session = targets.open(hello(), () => {})
-    session.frame(frame({ sequence: 4010, uptimeSeconds: 4010, values: { rssBytes: 4010 * MIB, gc: { 'minor/ordinary': gcRow(4010, 4) } } }))
+    session.frame(
+      frame({
+        sequence: 4010,
+        uptimeSeconds: 4010,
+        values: { rssBytes: 4010 * MIB, gc: { 'minor/ordinary': gcRow(4010, 4) } }
+      })
+    )
     expect(after.watchedSeconds).toBe(4009)
     expect(after.framesLost).toBe(9) // as of when it was saved last
     for (const seconds of [60, 590, 3000, 7200]) {
@@ -375,7 +459,9 @@ describe('a recorder', () => {
         return Object.fromEntries(times.map((time, i) => [time, values[i]]))
       }
       const [was, is] = [points(before), points(after)]
-      const common = Object.keys(was).filter(time => Number(time) >= 4010 - seconds && Number(time) <= 3990)
+      const common = Object.keys(was).filter(
+        time => Number(time) >= 4010 - seconds && Number(time) <= 3990
+      )
       expect(common.length).toBeGreaterThan(30)
       expect(common.filter(time => Math.abs(was[time] - is[time]) > 4096)).toEqual([])
     }
@@ -403,7 +489,9 @@ describe('a recorder', () => {
     await fly(session, recorder, 31, 40)
     expect(recorder.state).toMatchObject({ saving: true })
     const { targets: { all }, deaths } = restored(blocked)
-    expect(all.map(target => [target.hello.pid, target.lastMinutes(600).secondsBefore.length])).toEqual([[hello().pid, 40]])
+    expect(
+      all.map(target => [target.hello.pid, target.lastMinutes(600).secondsBefore.length])
+    ).toEqual([[hello().pid, 40]])
     expect(deaths).toEqual([death])
   })
 
@@ -444,19 +532,28 @@ describe('a recorder', () => {
     expect(restored().targets.all).toHaveLength(0)
   })
 
-  it.each([['what another version saved in other columns', { layout: 'other' }], ['what was before the machine started', { boot: 'other' }]])('%s is left alone', async (_, changes) => {
+  it.each([
+    ['what another version saved in other columns', { layout: 'other' }],
+    ['what was before the machine started', { boot: 'other' }]
+  ])('%s is left alone', async (_, changes) => {
     await flown(30)
     for (const name of fs.readdirSync(folder)) {
       const file = path.join(folder, name)
       const { records } = unpackRecords(fs.readFileSync(file))
-      fs.writeFileSync(file, Buffer.concat(records.map(({ meta, bytes }) => packRecord({ ...meta, ...changes }, bytes))))
+      fs.writeFileSync(
+        file,
+        Buffer.concat(records.map(({ meta, bytes }) => packRecord({ ...meta, ...changes }, bytes)))
+      )
     }
     expect(restored().targets.all).toHaveLength(0)
   })
 })
 
 describe('what lies in the data folder', () => {
-  /** The exporter that is started by a test. @type {Awaited<ReturnType<typeof startExporter>> | undefined} */
+  /**
+   * The exporter that is started by a test.
+   * @type {Awaited<ReturnType<typeof startExporter>> | undefined}
+   */
   let exporter
   /** @type {DataFolder | undefined} */
   let dataFolder
@@ -470,15 +567,31 @@ describe('what lies in the data folder', () => {
     dataFolder = await DataFolder.open(folder)
     exporter = await startExporter({ dataFolder })
   }
-  const nameOf = (family, number) => path.join(folder, `${family}-${String(number).padStart(15, '0')}.segment`)
-  /** @param {string} family @param {Buffer[]} records */
-  const plant = (family, records, number = 1) => fs.writeFileSync(nameOf(family, number), Buffer.concat(records))
+  const nameOf = (family, number) =>
+    path.join(folder, `${family}-${String(number).padStart(15, '0')}.segment`)
+  /**
+   * @param {string} family
+   * @param {Buffer[]} records
+   */
+  const plant = (family, records, number = 1) =>
+    fs.writeFileSync(nameOf(family, number), Buffer.concat(records))
   const recordOf = (meta, bytes) => packRecord(/** @type {any} */ (meta), bytes)
-  const kept = packRecord({ type: 'death', death }, gzipSync(JSON.stringify({ secondsBefore: [0], tracks: { rssBytes: [1] } })))
+  const kept = packRecord(
+    { type: 'death', death },
+    gzipSync(JSON.stringify({ secondsBefore: [0], tracks: { rssBytes: [1] } }))
+  )
   const bomb = deflateRawSync(Buffer.alloc(2 ** 27), { level: 1 })
   const key = identityOf(hello())
   const target = { type: 'target', layout: LAYOUT, key, name: 'api', thread: 'main' }
-  const seconds = { type: 'seconds', layout: LAYOUT, key, atMs: 1, lastSequence: 1, firstUptimeSeconds: 1, settled: [] }
+  const seconds = {
+    type: 'seconds',
+    layout: LAYOUT,
+    key,
+    atMs: 1,
+    lastSequence: 1,
+    firstUptimeSeconds: 1,
+    settled: []
+  }
   const block = { type: 'block', layout: LAYOUT, key, stepSeconds: 10, from: 1, to: 2 }
   const introduced = bytes => recordOf(target, deflateRawSync(bytes))
   const told = changes => recordOf({ type: 'death', death: { ...death, ...changes } })
@@ -516,9 +629,21 @@ describe('what lies in the data folder', () => {
     ['seconds of other columns', 'seconds', recordOf(seconds, packedBlock(3))],
     ['seconds before the first', 'seconds', recordOf(seconds, packedBlock(ordered.length, -1))],
     ['seconds at no time', 'seconds', recordOf(seconds, packedBlock(ordered.length, NaN))],
-    ['seconds of settled nulls', 'seconds', recordOf({ ...seconds, settled: [null] }, packedBlock(ordered.length))],
-    ['seconds settled by an object', 'seconds', recordOf({ ...seconds, settled: { length: 1e9 } }, packedBlock(ordered.length))],
-    ['seconds without a key', 'seconds', recordOf({ ...seconds, key: null }, packedBlock(ordered.length))],
+    [
+      'seconds of settled nulls',
+      'seconds',
+      recordOf({ ...seconds, settled: [null] }, packedBlock(ordered.length))
+    ],
+    [
+      'seconds settled by an object',
+      'seconds',
+      recordOf({ ...seconds, settled: { length: 1e9 } }, packedBlock(ordered.length))
+    ],
+    [
+      'seconds without a key',
+      'seconds',
+      recordOf({ ...seconds, key: null }, packedBlock(ordered.length))
+    ],
     ['an end of nobody', 'seconds', recordOf({ type: 'end' })],
     ['a block that ends before it begins', 'step10', recordOf({ ...block, to: 0 })],
     ['a block of another family', 'step60', recordOf(block)],
@@ -533,8 +658,18 @@ describe('what lies in the data folder', () => {
     for (const torn of [unfit.length, 0]) {
       await start()
       // In a family of its own only.
-      expect(exporter.exporter.deaths.map(({ id }) => id)).toEqual(Array(unfit.filter(([, family]) => family === 'deaths').length).fill(death.id))
-      for (const at of [`/api/v1/deaths/${death.id}`, '/api/v1/targets', '/api/v1/diagnoses', '/api/v1/captures', '/metrics']) expect((await exporter.get(at)).status).toBe(200)
+      expect(exporter.exporter.deaths.map(({ id }) => id)).toEqual(
+        Array(unfit.filter(([, family]) => family === 'deaths').length).fill(death.id)
+      )
+      for (const at of [
+        `/api/v1/deaths/${death.id}`,
+        '/api/v1/targets',
+        '/api/v1/diagnoses',
+        '/api/v1/captures',
+        '/metrics'
+      ]) {
+        expect((await exporter.get(at)).status).toBe(200)
+      }
       expect(exporter.exporter.state.flight.torn).toBe(torn)
       expect(fs.readdirSync(path.join(folder, 'unreadable'))).toHaveLength(20)
       await stop()
@@ -545,29 +680,61 @@ describe('what lies in the data folder', () => {
     ['a link to /dev/zero', file => fs.symlinkSync('/dev/zero', file)],
     ['a dangling link', file => fs.symlinkSync('/none', file)],
     ['a folder', file => fs.mkdirSync(path.join(file, 'inside'), { recursive: true })],
-    ['a file of a terabyte', file => { fs.writeFileSync(file, ''); fs.truncateSync(file, 2 ** 40) }]
-  ])('%s in the place of a segment is moved aside, or removed where it is too large to keep', async (_, make) => {
-    make(nameOf('seconds', 7))
-    plant('deaths', [kept], 8)
-    await start()
-    expect((await (await exporter.get('/api/v1/deaths')).json()).map(({ id }) => id)).toEqual([death.id])
-    expect(fs.readdirSync(folder)).not.toContain(path.basename(nameOf('seconds', 7)))
-  })
+    [
+      'a file of a terabyte',
+      file => {
+        fs.writeFileSync(file, '')
+        fs.truncateSync(file, 2 ** 40)
+      }
+    ]
+  ])(
+    '%s in the place of a segment is moved aside, or removed where it is too large to keep',
+    async (_, make) => {
+      make(nameOf('seconds', 7))
+      plant('deaths', [kept], 8)
+      await start()
+      expect((await (await exporter.get('/api/v1/deaths')).json()).map(({ id }) => id)).toEqual([
+        death.id
+      ])
+      expect(fs.readdirSync(folder)).not.toContain(path.basename(nameOf('seconds', 7)))
+    }
+  )
   it('a death whose minutes are none is told without them', async () => {
-    const packed = { garbage: Buffer.from('garbage'), null: gzipSync('null'), 'a list': gzipSync('[]'), 'a bomb': gzipSync(Buffer.alloc(2 ** 28)), 'many lists': gzipSync(`[${'[],'.repeat(1e6)}[]]`) }
-    plant('deaths', Object.values(packed).map((bytes, i) => recordOf({ type: 'death', death: { ...death, id: `1-2-${i}` } }, bytes)))
+    const packed = {
+      garbage: Buffer.from('garbage'),
+      null: gzipSync('null'),
+      'a list': gzipSync('[]'),
+      'a bomb': gzipSync(Buffer.alloc(2 ** 28)),
+      'many lists': gzipSync(`[${'[],'.repeat(1e6)}[]]`)
+    }
+    plant(
+      'deaths',
+      Object.values(packed).map((bytes, i) =>
+        recordOf({ type: 'death', death: { ...death, id: `1-2-${i}` } }, bytes)
+      )
+    )
     await start()
     for (const i of Object.keys(packed).keys()) {
       const answer = await exporter.get(`/api/v1/deaths/1-2-${i}`)
-      expect([answer.status, (await answer.json()).lastMinutes]).toEqual([200, { secondsBefore: [], tracks: {} }])
+      expect([answer.status, (await answer.json()).lastMinutes]).toEqual([
+        200,
+        { secondsBefore: [], tracks: {} }
+      ])
     }
   }, 30_000)
   it('an empty segment, one of another version and one with a torn end are no fault', async () => {
     plant('seconds', [], 1)
-    plant('seconds', [recordOf({ ...seconds, layout: 'other', settled: 5 }), recordOf({ type: 'of tomorrow' })], 2)
+    plant(
+      'seconds',
+      [recordOf({ ...seconds, layout: 'other', settled: 5 }), recordOf({ type: 'of tomorrow' })],
+      2
+    )
     plant('deaths', [kept, kept.subarray(0, 50)], 3)
     await start()
-    expect([fs.existsSync(path.join(folder, 'unreadable')), exporter.exporter.deaths.length]).toEqual([false, 1])
+    expect([
+      fs.existsSync(path.join(folder, 'unreadable')),
+      exporter.exporter.deaths.length
+    ]).toEqual([false, 1])
   })
   it('what was moved aside is bounded, and a link in its place leads nothing elsewhere', async () => {
     const elsewhere = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-elsewhere-'))
@@ -581,8 +748,14 @@ describe('what lies in the data folder', () => {
   })
   it('a hundred thousand names of segments, and one beyond the last, keep nobody from starting', () => {
     const { readdirSync, lstatSync } = fs
-    const names = Array.from({ length: 200_000 }, (_, i) => `fine-${String(i).padStart(15, '0')}.segment`)
-    Object.assign(fs, { readdirSync: () => [...names, 'fine-999999999999999.segment'], lstatSync: () => ({ size: 1 }) })
+    const names = Array.from(
+      { length: 200_000 },
+      (_, i) => `fine-${String(i).padStart(15, '0')}.segment`
+    )
+    Object.assign(fs, {
+      readdirSync: () => [...names, 'fine-999999999999999.segment'],
+      lstatSync: () => ({ size: 1 })
+    })
     let segments
     try {
       segments = new SegmentFiles(folder, { families: [], maxBytes: 1, now: () => 0 })
@@ -618,7 +791,10 @@ describe('the lock of a data folder', () => {
   }
   it('is held by one, who is named, and free again when that one closes it', async () => {
     const first = await open()
-    await expect(open()).rejects.toThrow(`--data-dir: ${folder} is in use by another exporter, process ${process.pid} on ${os.hostname()}`)
+    await expect(open()).rejects.toThrow(
+      `--data-dir: ${folder} is in use by another exporter, process ${process.pid} on ` +
+        `${os.hostname()}`
+    )
     await first.hold()
     first.close()
     await open()
@@ -642,7 +818,10 @@ describe('the lock of a data folder', () => {
   })
   it('is taken by one of many that start at once', async () => {
     const many = await Promise.allSettled(Array.from({ length: 8 }, () => open()))
-    expect(many.map(({ status }) => status).sort()).toEqual(['fulfilled', ...Array(7).fill('rejected')])
+    expect(many.map(({ status }) => status).sort()).toEqual([
+      'fulfilled',
+      ...Array(7).fill('rejected')
+    ])
   })
   it('is held where the path is too long for a socket', async () => {
     const long = path.join(folder, 'x'.repeat(120))
@@ -670,14 +849,34 @@ describe('the lock of a data folder', () => {
 describe('a data folder of a real exporter', () => {
   const data = () => path.join(folder, 'data')
   const start = (args = []) => spawnExporter({ folder, args: ['--data-dir', data(), ...args] })
-  const saving = async exporter => /^memwatch_exporter_history_saving (\d)$/m.exec(await (await fetch(`${exporter.url}/metrics`)).text())?.[1]
+  const saving = async exporter =>
+    /^memwatch_exporter_history_saving (\d)$/m.exec(
+      await (await fetch(`${exporter.url}/metrics`)).text()
+    )?.[1]
 
   it('is refused to a second one at start, which says who has it, and is free after a kill', async () => {
     const first = await start()
-    const second = await memwatch(['exporter', '--listen', '127.0.0.1:0', '--socket', path.join(folder, 'second.sock'), '--data-dir', data()])
-    expect(second).toMatchObject({ code: 2, stdout: '', stderr: `memwatch: --data-dir: ${data()} is in use by another exporter, process ${first.pid} on ${os.hostname()}; each exporter needs a folder of its own\n` })
+    const second = await memwatch([
+      'exporter',
+      '--listen',
+      '127.0.0.1:0',
+      '--socket',
+      path.join(folder, 'second.sock'),
+      '--data-dir',
+      data()
+    ])
+    expect(second).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: `memwatch: --data-dir: ${data()} is in use by another exporter, process ` +
+        `${first.pid} on ${os.hostname()}; each exporter needs a folder of its own\n`
+    })
     const third = await start(['--on-failure', 'stay', '--socket', path.join(folder, 'third.sock')])
-    expect([await saving(first), await saving(third), third.output()]).toEqual(['1', '0', expect.stringContaining(`process ${first.pid}`)])
+    expect([await saving(first), await saving(third), third.output()]).toEqual([
+      '1',
+      '0',
+      expect.stringContaining(`process ${first.pid}`)
+    ])
     await third.stop()
     await first.stop('SIGKILL')
     const next = await start()
@@ -689,34 +888,74 @@ describe('a data folder of a real exporter', () => {
     const exporter = await start()
     const agent = net.connect(exporter.socket)
     const tell = sequence => agent.write(line(frame({ sequence, uptimeSeconds: sequence })) + '\n')
-    const saved = () => fs.existsSync(data()) ? fs.readdirSync(data()).filter(name => name.startsWith('seconds')).flatMap(name => unpackRecords(fs.readFileSync(path.join(data(), name))).records.filter(({ meta }) => meta.type === 'seconds').flatMap(({ bytes }) => Block.unpack(bytes, ordered.length).times)) : []
+    const saved = () =>
+      fs.existsSync(data())
+        ? fs
+          .readdirSync(data())
+          .filter(name => name.startsWith('seconds'))
+          .flatMap(name =>
+            unpackRecords(fs.readFileSync(path.join(data(), name)))
+              .records.filter(({ meta }) => meta.type === 'seconds')
+              .flatMap(({ bytes }) => Block.unpack(bytes, ordered.length).times)
+          )
+        : []
     agent.write(line(hello({ pid: 1 })) + '\n')
     tell(1)
     await eventually(saved, times => times.includes(1))
     fs.rmSync(data(), { recursive: true })
     fs.writeFileSync(data(), 'a file where the folder was')
     tell(2)
-    await eventually(() => saving(exporter), value => value === '0', 15_000)
+    await eventually(
+      () => saving(exporter),
+      value => value === '0',
+      15_000
+    )
     fs.rmSync(data())
     await eventually(saved, times => times.join() === '1,2', 15_000)
     // The text of /metrics may be a second old.
-    await eventually(() => saving(exporter), value => value === '1')
+    await eventually(
+      () => saving(exporter),
+      value => value === '1'
+    )
     await eventually(() => fs.existsSync(path.join(data(), 'lock')), Boolean, 15_000)
     await exporter.stop()
     agent.destroy()
     const next = await start()
     const back = net.connect(next.socket)
-    back.write([hello({ pid: 1 }), frame({ sequence: 3, uptimeSeconds: 3 })].map(message => line(message) + '\n').join(''))
-    const series = async () => (await fetch(`${next.url}/api/v1/targets/api/series?track=rssBytes`)).json()
+    back.write(
+      [hello({ pid: 1 }), frame({ sequence: 3, uptimeSeconds: 3 })]
+        .map(message => line(message) + '\n')
+        .join('')
+    )
+    const series = async () =>
+      (await fetch(`${next.url}/api/v1/targets/api/series?track=rssBytes`)).json()
     await eventually(series, ({ times }) => times?.join() === '1,2,3')
     await next.stop()
     back.destroy()
   }, 60_000)
   it('with what cannot be read is said in one line', async () => {
-    fs.mkdirSync(path.join(data(), 'captures/00000000-0000-4000-8000-000000000000'), { recursive: true })
-    fs.writeFileSync(path.join(data(), 'captures/00000000-0000-4000-8000-000000000000/capture.json'), 'null')
+    fs.mkdirSync(path.join(data(), 'captures/00000000-0000-4000-8000-000000000000'), {
+      recursive: true
+    })
+    fs.writeFileSync(
+      path.join(data(), 'captures/00000000-0000-4000-8000-000000000000/capture.json'),
+      'null'
+    )
     for (let i = 1; i <= 30; i++) fs.writeFileSync(path.join(data(), `deaths-${String(i).padStart(15, '0')}.segment`), packRecord(/** @type {any} */ (null)))
-    const child = spawn(process.execPath, [MEMWATCH, 'exporter', '--listen', '127.0.0.1:0', '--socket', path.join(folder, 'exporter.sock'), '--data-dir', data()], { stdio: ['ignore', 'pipe', 'ignore'] })
+    const child = spawn(
+      process.execPath,
+      [
+        MEMWATCH,
+        'exporter',
+        '--listen',
+        '127.0.0.1:0',
+        '--socket',
+        path.join(folder, 'exporter.sock'),
+        '--data-dir',
+        data()
+      ],
+      { stdio: ['ignore', 'pipe', 'ignore'] }
+    )
     let log = ''
     child.stdout.on('data', text => { log += text })
     try {
@@ -725,8 +964,23 @@ describe('a data folder of a real exporter', () => {
       child.kill('SIGTERM')
       await once(child, 'close')
     }
-    const lines = log.trim().split('\n').map(text => JSON.parse(text)).filter(({ msg }) => msg === 'unreadable files moved aside')
-    expect(lines).toEqual([expect.objectContaining({ level: 40, count: 31, files: expect.arrayContaining([{ file: '00000000-0000-4000-8000-000000000000', reason: 'capture.json does not fit its contract' }]) })])
+    const lines = log
+      .trim()
+      .split('\n')
+      .map(text => JSON.parse(text))
+      .filter(({ msg }) => msg === 'unreadable files moved aside')
+    expect(lines).toEqual([
+      expect.objectContaining({
+        level: 40,
+        count: 31,
+        files: expect.arrayContaining([
+          {
+            file: '00000000-0000-4000-8000-000000000000',
+            reason: 'capture.json does not fit its contract'
+          }
+        ])
+      })
+    ])
     expect(lines[0].files).toHaveLength(10)
   }, 60_000)
 })
@@ -742,12 +996,24 @@ it('an agent that is back before the exporter is ready finds that it is known', 
       setTimeout(() => listen.apply(this, args), 500)
       return this
     }`)
-  const start = nodeArgs => spawnExporter({ folder, args: ['--data-dir', path.join(folder, 'data')], nodeArgs })
-  const tell = (connection, sequences) => connection.write([hello({ pid: 1 }), ...sequences.map(sequence => frame({ sequence, uptimeSeconds: sequence }))].map(message => line(message) + '\n').join(''))
+  const start = nodeArgs =>
+    spawnExporter({ folder, args: ['--data-dir', path.join(folder, 'data')], nodeArgs })
+  const tell = (connection, sequences) =>
+    connection.write(
+      [
+        hello({ pid: 1 }),
+        ...sequences.map(sequence => frame({ sequence, uptimeSeconds: sequence }))
+      ]
+        .map(message => line(message) + '\n')
+        .join('')
+    )
   const first = await start([])
   const before = net.connect(first.socket)
   tell(before, [1, 2, 3])
-  await eventually(async () => (await (await fetch(`${first.url}/api/v1/targets`)).json())[0]?.uptimeSeconds, seconds => seconds === 3)
+  await eventually(
+    async () => (await (await fetch(`${first.url}/api/v1/targets`)).json())[0]?.uptimeSeconds,
+    seconds => seconds === 3
+  )
   await first.stop()
   before.destroy()
 
@@ -758,7 +1024,10 @@ it('an agent that is back before the exporter is ready finds that it is known', 
   }), Boolean)
   tell(back, [4])
   const second = await starting
-  const series = () => fetch(`${second.url}/api/v1/targets/api/series?track=rssBytes`).then(response => response.json())
+  const series = () =>
+    fetch(`${second.url}/api/v1/targets/api/series?track=rssBytes`).then(response =>
+      response.json()
+    )
   expect((await eventually(series, ({ times }) => times?.includes(4))).times).toEqual([1, 2, 3, 4])
   back.destroy()
   await second.stop()
@@ -767,7 +1036,8 @@ it('an agent that is back before the exporter is ready finds that it is known', 
 describe('an exporter that is killed', () => {
   it('again and again after two seconds loses a second of each life', async () => {
     const start = () => spawnExporter({ folder, args: ['--data-dir', path.join(folder, 'data')] })
-    const timesOf = async ({ url }) => (await (await fetch(`${url}/api/v1/targets/api/series?track=rssBytes`)).json()).times ?? []
+    const timesOf = async ({ url }) =>
+      (await (await fetch(`${url}/api/v1/targets/api/series?track=rssBytes`)).json()).times ?? []
     let sequence = 0
     /** Uptime of what was told before each kill. @type {number[][]} */
     const lives = []
@@ -790,11 +1060,18 @@ describe('an exporter that is killed', () => {
     }
     const last = await start()
     const back = net.connect(last.socket)
-    back.write([hello({ pid: 1 }), frame({ sequence: ++sequence, uptimeSeconds: sequence })].map(message => line(message) + '\n').join(''))
+    back.write(
+      [hello({ pid: 1 }), frame({ sequence: ++sequence, uptimeSeconds: sequence })]
+        .map(message => line(message) + '\n')
+        .join('')
+    )
     const times = new Set(await eventually(() => timesOf(last), found => found.includes(sequence)))
     back.destroy()
-    // The first save comes after a second, so that of two and a half a half or more must be there, on a busy machine, too.
-    for (const told of lives) expect(told.filter(time => times.has(time)).length).toBeGreaterThan(told.length / 3)
+    // The first save comes after a second, so that of two and a half a half or more must be there,
+    // on a busy machine, too.
+    for (const told of lives) {
+      expect(told.filter(time => times.has(time)).length).toBeGreaterThan(told.length / 3)
+    }
     await last.stop()
   }, 60_000)
   it('soon after it was stopped for long has saved what came meanwhile', async () => {
@@ -808,31 +1085,59 @@ describe('an exporter that is killed', () => {
     await eventually(known, ([target]) => target?.uptimeSeconds === 1)
     first.child.kill('SIGSTOP')
     for (let sequence = 2; sequence <= 12; sequence++) tell(sequence)
-    await new Promise(resolve => setTimeout(resolve, 9000)) // longer than it takes between two saves
+    // longer than it takes between two saves
+    await new Promise(resolve => setTimeout(resolve, 9000))
     first.child.kill('SIGCONT')
     await eventually(known, ([target]) => target?.uptimeSeconds === 12)
-    const saved = () => fs.readdirSync(path.join(folder, 'data')).filter(name => name.startsWith('seconds')).flatMap(name =>
-      unpackRecords(fs.readFileSync(path.join(folder, 'data', name))).records.filter(({ meta }) => meta.type === 'seconds').flatMap(({ bytes }) => Block.unpack(bytes, ordered.length).times))
+    const saved = () =>
+      fs
+        .readdirSync(path.join(folder, 'data'))
+        .filter(name => name.startsWith('seconds'))
+        .flatMap(name =>
+          unpackRecords(fs.readFileSync(path.join(folder, 'data', name)))
+            .records.filter(({ meta }) => meta.type === 'seconds')
+            .flatMap(({ bytes }) => Block.unpack(bytes, ordered.length).times)
+        )
     await eventually(async () => saved(), times => times.includes(12), 2000)
     await first.stop('SIGKILL')
     agent.destroy()
   }, 30_000)
   it('is back with its targets, their verdict history and who died, at most ten seconds short', async () => {
     const socketFolder = path.join(folder, 'socket')
-    const start = () => spawnExporter({ folder: socketFolder, args: ['--data-dir', path.join(folder, 'data')] })
+    const start = () =>
+      spawnExporter({ folder: socketFolder, args: ['--data-dir', path.join(folder, 'data')] })
     fs.mkdirSync(socketFolder)
     const first = await start()
     const env = { MEMWATCH_INTERVAL_SECONDS: '0.2' }
-    const app = spawnWatched({ args: ['-e', 'setInterval(() => {}, 1000)'], socket: first.socket.path, env: { ...env, MEMWATCH_NAME: 'shop' }, timeoutMs: 60_000 })
-    const dying = spawnWatched({ args: ['-e', 'setTimeout(() => process.exit(7), 1000)'], socket: first.socket.path, env: { ...env, MEMWATCH_NAME: 'dying' } })
+    const app = spawnWatched({
+      args: ['-e', 'setInterval(() => {}, 1000)'],
+      socket: first.socket.path,
+      env: { ...env, MEMWATCH_NAME: 'shop' },
+      timeoutMs: 60_000
+    })
+    const dying = spawnWatched({
+      args: ['-e', 'setTimeout(() => process.exit(7), 1000)'],
+      socket: first.socket.path,
+      env: { ...env, MEMWATCH_NAME: 'dying' }
+    })
     const json = async (exporter, at) => (await fetch(exporter.url + at)).json()
     try {
-      const [death] = await eventually(() => json(first, '/api/v1/deaths'), deaths => deaths.length === 1)
-      await eventually(() => json(first, '/api/v1/targets'), ([target]) => target.uptimeSeconds > 7, 15_000)
+      const [death] = await eventually(
+        () => json(first, '/api/v1/deaths'),
+        deaths => deaths.length === 1
+      )
+      await eventually(
+        () => json(first, '/api/v1/targets'),
+        ([target]) => target.uptimeSeconds > 7,
+        15_000
+      )
       await first.stop('SIGKILL')
 
       const second = await start()
-      const [target] = await eventually(() => json(second, '/api/v1/targets'), targets => targets.length === 1 && targets[0].up)
+      const [target] = await eventually(
+        () => json(second, '/api/v1/targets'),
+        targets => targets.length === 1 && targets[0].up
+      )
       expect(target).toMatchObject({ target: 'shop', pid: app.child.pid })
       expect(await json(second, '/api/v1/deaths')).toEqual([death])
       const { times } = await json(second, '/api/v1/targets/shop/series?track=rssBytes&seconds=600')
@@ -840,15 +1145,27 @@ describe('an exporter that is killed', () => {
       expect(times.at(-1)).toBeGreaterThan(7)
       app.child.kill('SIGKILL')
       await app.ended
-      await eventually(() => json(second, '/api/v1/deaths'), deaths => deaths.length === 2)
+      await eventually(
+        () => json(second, '/api/v1/deaths'),
+        deaths => deaths.length === 2
+      )
       const data = path.join(folder, 'data')
-      const saved = () => fs.readdirSync(data).filter(name => name.startsWith('deaths')).some(name => fs.readFileSync(path.join(data, name)).includes('"target":"shop"'))
+      const saved = () =>
+        fs
+          .readdirSync(data)
+          .filter(name => name.startsWith('deaths'))
+          .some(name => fs.readFileSync(path.join(data, name)).includes('"target":"shop"'))
       await eventually(saved, Boolean)
       await second.stop('SIGKILL')
 
       const third = await start()
-      expect((await json(third, '/api/v1/deaths')).map(({ target }) => target)).toEqual(['shop', 'dying'])
-      expect(await (await fetch(`${third.url}/metrics`)).text()).toContain('memwatch_target_exits_total{target="dying",thread="main",reason="error"} 1')
+      expect((await json(third, '/api/v1/deaths')).map(({ target }) => target)).toEqual([
+        'shop',
+        'dying'
+      ])
+      expect(await (await fetch(`${third.url}/metrics`)).text()).toContain(
+        'memwatch_target_exits_total{target="dying",thread="main",reason="error"} 1'
+      )
       await third.stop()
     } finally {
       for (const { child, ended } of [app, dying]) {

@@ -30,34 +30,132 @@ describe('the headline', () => {
   const [leak, native] = [verdict('js-heap-leak', 'ok'), verdict('native-memory-leak', 'ok')]
 
   it.each([
-    ['a confirmed finding before a suspected one', [verdict('js-heap-leak', 'suspected'), verdict('a', 'confirmed')], 'confirmed', 'Confirmed: a: a is confirmed Also suspected: js-heap-leak.'],
-    ['a suspected one', [native, verdict('js-heap-leak', 'suspected')], 'suspected', 'Suspected: js-heap-leak: js-heap-leak is suspected'],
-    ['a critical check that is open, before all that is ruled out', [leak, unknown('native-memory-leak', 'readings')], 'undecided', 'Undecided: native-memory-leak: native-memory-leak is unknown. Run it longer, under load.'],
-    ['the longest wait', [unknown('a', 'readings', 40), unknown('b', 'readings', 90), native], 'undecided', 'Undecided: a: a is unknown. Also open: b. Run it about 90 s longer.'],
-    ['no time where one of two has none', [unknown('a', 'readings', 40), unknown('b', 'readings'), native], 'undecided', 'Undecided: a: a is unknown. Also open: b. Run it longer, under load.'],
-    ['no advice to wait where another setting decides', [unknown('a', 'setting'), native], 'undecided', 'Undecided: a: a is unknown.'],
-    ['what cannot be looked at here, by name', [leak, unknown('native-memory-leak', 'never')], 'limited', 'Nothing found in 1 check. Not looked at: native-memory-leak (native-memory-leak is unknown).'],
-    ['all ruled out, with warnings that are open', [leak, native, verdict('b', 'unknown', warning)], 'ok', 'Healthy: 2 checks ruled out. Open, none of them critical: b.'],
-    ['a worker, without the checks of its main thread', [leak, unknown('native-memory-leak', 'main_thread')], 'ok', 'Healthy: 1 check ruled out.'],
-    ['what is to gain', [leak, verdict('pointers', 'confirmed', { opportunity: true, severity: 'info' })], 'ok', 'Healthy: 1 check ruled out. To gain: pointers.'],
-    ['that nothing was judged', [], 'undecided', 'Undecided: nothing was judged yet. Run it longer.'],
-    ['that nothing can be judged', [unknown('a', 'never')], 'undecided', 'Undecided: none of the checks can be made here.']
+    [
+      'a confirmed finding before a suspected one',
+      [verdict('js-heap-leak', 'suspected'), verdict('a', 'confirmed')],
+      'confirmed',
+      'Confirmed: a: a is confirmed Also suspected: js-heap-leak.'
+    ],
+    [
+      'a suspected one',
+      [native, verdict('js-heap-leak', 'suspected')],
+      'suspected',
+      'Suspected: js-heap-leak: js-heap-leak is suspected'
+    ],
+    [
+      'a critical check that is open, before all that is ruled out',
+      [leak, unknown('native-memory-leak', 'readings')],
+      'undecided',
+      'Undecided: native-memory-leak: native-memory-leak is unknown. Run it longer, under load.'
+    ],
+    [
+      'the longest wait',
+      [unknown('a', 'readings', 40), unknown('b', 'readings', 90), native],
+      'undecided',
+      'Undecided: a: a is unknown. Also open: b. Run it about 90 s longer.'
+    ],
+    [
+      'no time where one of two has none',
+      [unknown('a', 'readings', 40), unknown('b', 'readings'), native],
+      'undecided',
+      'Undecided: a: a is unknown. Also open: b. Run it longer, under load.'
+    ],
+    [
+      'no advice to wait where another setting decides',
+      [unknown('a', 'setting'), native],
+      'undecided',
+      'Undecided: a: a is unknown.'
+    ],
+    [
+      'what cannot be looked at here, by name',
+      [leak, unknown('native-memory-leak', 'never')],
+      'limited',
+      'Nothing found in 1 check. Not looked at: native-memory-leak (native-memory-leak is unknown).'
+    ],
+    [
+      'all ruled out, with warnings that are open',
+      [leak, native, verdict('b', 'unknown', warning)],
+      'ok',
+      'Healthy: 2 checks ruled out. Open, none of them critical: b.'
+    ],
+    [
+      'a worker, without the checks of its main thread',
+      [leak, unknown('native-memory-leak', 'main_thread')],
+      'ok',
+      'Healthy: 1 check ruled out.'
+    ],
+    [
+      'what is to gain',
+      [leak, verdict('pointers', 'confirmed', { opportunity: true, severity: 'info' })],
+      'ok',
+      'Healthy: 1 check ruled out. To gain: pointers.'
+    ],
+    [
+      'that nothing was judged',
+      [],
+      'undecided',
+      'Undecided: nothing was judged yet. Run it longer.'
+    ],
+    [
+      'that nothing can be judged',
+      [unknown('a', 'never')],
+      'undecided',
+      'Undecided: none of the checks can be made here.'
+    ]
   ])('says %s', (_, verdicts, state, text) => {
     expect(summarize(verdicts)).toMatchObject({ state, text })
   })
 
   it.each([
-    ['a suspected leak before a confirmed finding of no urgency', [verdict('js-heap-leak', 'suspected'), verdict('container-limit-mismatch', 'confirmed', { severity: 'info' })], 'suspected', 'Suspected: js-heap-leak: js-heap-leak is suspected Also confirmed: container-limit-mismatch.'],
-    ['a suspected cause before its confirmed symptom', [verdict('js-heap-leak', 'suspected'), verdict('heap-limit-thrash', 'confirmed')], 'suspected', 'Suspected: js-heap-leak: js-heap-leak is suspected Also confirmed: heap-limit-thrash.'],
-    ['a confirmed finding before a suspicion that does not explain it', [verdict('js-heap-leak', 'suspected'), verdict('semi-space-starvation', 'confirmed', warning)], 'confirmed', 'Confirmed: semi-space-starvation: semi-space-starvation is confirmed Also suspected: js-heap-leak.'],
-    ['the more severe of two', [verdict('a', 'confirmed', warning), verdict('b', 'confirmed')], 'confirmed', 'Confirmed: b: b is confirmed Also confirmed: a.']
+    [
+      'a suspected leak before a confirmed finding of no urgency',
+      [
+        verdict('js-heap-leak', 'suspected'),
+        verdict('container-limit-mismatch', 'confirmed', { severity: 'info' })
+      ],
+      'suspected',
+      'Suspected: js-heap-leak: js-heap-leak is suspected Also confirmed: container-limit-mismatch.'
+    ],
+    [
+      'a suspected cause before its confirmed symptom',
+      [verdict('js-heap-leak', 'suspected'), verdict('heap-limit-thrash', 'confirmed')],
+      'suspected',
+      'Suspected: js-heap-leak: js-heap-leak is suspected Also confirmed: heap-limit-thrash.'
+    ],
+    [
+      'a confirmed finding before a suspicion that does not explain it',
+      [
+        verdict('js-heap-leak', 'suspected'),
+        verdict('semi-space-starvation', 'confirmed', warning)
+      ],
+      'confirmed',
+      'Confirmed: semi-space-starvation: semi-space-starvation is confirmed Also suspected: ' +
+        'js-heap-leak.'
+    ],
+    [
+      'the more severe of two',
+      [verdict('a', 'confirmed', warning), verdict('b', 'confirmed')],
+      'confirmed',
+      'Confirmed: b: b is confirmed Also confirmed: a.'
+    ]
   ])('leads with %s', (_, verdicts, state, text) => {
-    expect(summarize(verdicts)).toMatchObject({ state, text, confirmed: verdicts.filter(({ state }) => state === 'confirmed').length })
+    expect(summarize(verdicts)).toMatchObject({
+      state,
+      text,
+      confirmed: verdicts.filter(({ state }) => state === 'confirmed').length
+    })
   })
 
   it('carries the finding, the wait, and which checks are open', () => {
     expect(summarize([verdict('a', 'suspected', warning), unknown('b', 'readings', 9)])).toEqual({
-      state: 'suspected', diagnosis: 'a', severity: 'warning', text: 'Suspected: a: a is suspected', waitSeconds: null, open: ['b'], notLookedAt: [], confirmed: 0
+      state: 'suspected',
+      diagnosis: 'a',
+      severity: 'warning',
+      text: 'Suspected: a: a is suspected',
+      waitSeconds: null,
+      open: ['b'],
+      notLookedAt: [],
+      confirmed: 0
     })
     expect(summarize([unknown('b', 'readings', 9), unknown('c', 'never'), leak])).toMatchObject({
       waitSeconds: 9, open: ['b'], notLookedAt: [{ diagnosis: 'c', text: 'c is unknown' }]
@@ -65,8 +163,20 @@ describe('the headline', () => {
   })
 
   it('names the lines that a capture points at', () => {
-    const site = { function: 'f', file: 'a.js', line: 3, value: 1, share: 0.9, text: 'f (a.js:3): 90 %' }
-    const suspects = { captureId: '1', kind: 'heap_profile', atUnixMs: 0, suspects: { of: 'grown bytes', total: 1, sites: [site] } }
+    const site = {
+      function: 'f',
+      file: 'a.js',
+      line: 3,
+      value: 1,
+      share: 0.9,
+      text: 'f (a.js:3): 90 %'
+    }
+    const suspects = {
+      captureId: '1',
+      kind: 'heap_profile',
+      atUnixMs: 0,
+      suspects: { of: 'grown bytes', total: 1, sites: [site] }
+    }
     const text = 'Confirmed: a: a is confirmed Suspects: f (a.js:3): 90 %.'
     expect(summarize([verdict('a', 'confirmed', { suspects })]).text).toBe(text)
     expect(summarize([verdict('a', 'confirmed')], new Map([['a', suspects]])).text).toBe(text)
@@ -74,29 +184,50 @@ describe('the headline', () => {
 })
 
 describe('an open check', () => {
-  /** @param {number} seconds watched @param {object} [of] */
+  /**
+   * @param {number} seconds watched
+   * @param {object} [of]
+   */
   const watched = (seconds, { threadId = 0, values = {} } = {}) => {
-    const target = new Target({ hello: hello({ threadId }), name: 'api', thread: threadId ? 'worker-1' : 'main' })
+    const target = new Target({
+      hello: hello({ threadId }),
+      name: 'api',
+      thread: threadId ? 'worker-1' : 'main'
+    })
     for (let t = 1; t <= seconds; t++) {
-      target.take({ ...frame({ sequence: t, uptimeSeconds: t }), values: { heapUsedBytes: 1, ...values } }, 0)
+      target.take(
+        { ...frame({ sequence: t, uptimeSeconds: t }), values: { heapUsedBytes: 1, ...values } },
+        0
+      )
     }
     return target
   }
   const openOf = (target, id) => {
     const diagnosis = diagnoses.find(diagnosis => diagnosis.id === id)
-    return judge(diagnosis, signalsOf(target.window()), target.hello).judgement.openUntil ?? 'readings'
+    return (
+      judge(diagnosis, signalsOf(target.window()), target.hello).judgement.openUntil ?? 'readings'
+    )
   }
 
   it.each([
     ['waits for a field that comes within two minutes', 120, 'native-memory-leak', {}, 'readings'],
     ['is given up when it has not come by then', 121, 'native-memory-leak', {}, 'never'],
-    ['of a major GC waits for it, however long', 600, 'heap-limit-thrash', { heapSizeLimitBytes: 2 ** 28, gc: [[2, 0, 1, 0.001, 0.001, [1]]] }, 'readings']
+    [
+      'of a major GC waits for it, however long',
+      600,
+      'heap-limit-thrash',
+      { heapSizeLimitBytes: 2 ** 28, gc: [[2, 0, 1, 0.001, 0.001, [1]]] },
+      'readings'
+    ]
   ])('%s', (_, seconds, id, values, until) => {
     expect(openOf(watched(seconds, { values }), id)).toBe(until)
   })
-  it.each(['native-memory-leak', 'oversized-heap'])('of a worker is left to the main thread: %s', id => {
-    expect(openOf(watched(300, { threadId: 1 }), id)).toBe('main_thread')
-  })
+  it.each(['native-memory-leak', 'oversized-heap'])(
+    'of a worker is left to the main thread: %s',
+    id => {
+      expect(openOf(watched(300, { threadId: 1 }), id)).toBe('main_thread')
+    }
+  )
   it('that failed is not waited for', () => {
     const broken = { ...diagnoses[0], requires: [], judge () { throw new Error('boom') } }
     const target = watched(5)
@@ -112,9 +243,16 @@ describe('an open check', () => {
       for (let t = 1; t <= 60; t++) {
         if (isMajor(t)) majors++
         const live = majors > 0 ? { liveHeapBytes: 2 ** 24 + majors, liveHeapMajors: majors } : {}
-        target.take({ ...frame({ sequence: t, uptimeSeconds: t }), values: { heapSizeLimitBytes: 2 ** 28, rssBytes: 2 ** 26, ...live } }, 0)
+        target.take(
+          {
+            ...frame({ sequence: t, uptimeSeconds: t }),
+            values: { heapSizeLimitBytes: 2 ** 28, rssBytes: 2 ** 26, ...live }
+          },
+          0
+        )
         evaluate(target)
-        const { state, open } = findCase(target).verdicts.find(({ diagnosis }) => diagnosis === 'js-heap-leak') ?? {}
+        const { state, open } =
+          findCase(target).verdicts.find(({ diagnosis }) => diagnosis === 'js-heap-leak') ?? {}
         seen.push({ t, state, waitSeconds: open?.waitSeconds ?? null })
       }
       return seen
@@ -123,8 +261,12 @@ describe('an open check', () => {
     const decided = even.find(({ state }) => state === 'ok')?.t
     const told = even.filter(({ waitSeconds }) => waitSeconds !== null)
     expect(told.length).toBeGreaterThan(2)
-    for (const { t, waitSeconds } of told) expect(Math.abs(t + waitSeconds - decided)).toBeLessThan(6)
-    expect(waits(t => [2, 5, 10, 20, 40].includes(t)).filter(({ waitSeconds }) => waitSeconds !== null)).toEqual([])
+    for (const { t, waitSeconds } of told) {
+      expect(Math.abs(t + waitSeconds - decided)).toBeLessThan(6)
+    }
+    expect(
+      waits(t => [2, 5, 10, 20, 40].includes(t)).filter(({ waitSeconds }) => waitSeconds !== null)
+    ).toEqual([])
   })
 })
 
@@ -137,19 +279,59 @@ describe('of recordings', () => {
     }))
   }
   it('a healthy app is ok if and only if every critical check is', async () => {
-    expect((await summaries('24-healthy-cache-fill-broken')).main).toMatchObject({ state: 'ok', open: [] })
-    expect((await summaries('20-healthy-large-limit-broken')).main).toMatchObject({ state: 'undecided', open: ['js-heap-leak'] })
+    expect((await summaries('24-healthy-cache-fill-broken')).main).toMatchObject({
+      state: 'ok',
+      open: []
+    })
+    expect((await summaries('20-healthy-large-limit-broken')).main).toMatchObject({
+      state: 'undecided',
+      open: ['js-heap-leak']
+    })
   })
   it('a worker is confirmed, and its main thread, which saw no major GC, is not called healthy', async () => {
     const { main, 'worker-1': worker } = await summaries('24-heap-limit-thrash-worker-broken')
-    expect([main.state, worker.state, worker.diagnosis]).toEqual(['undecided', 'confirmed', 'heap-limit-thrash'])
+    expect([main.state, worker.state, worker.diagnosis]).toEqual([
+      'undecided',
+      'confirmed',
+      'heap-limit-thrash'
+    ])
   })
 })
 
-it.each([['ok', '\u001b[32m'], ['undecided', '\u001b[33m'], ['limited', '\u001b[1m'], ['confirmed', '\u001b[31m']])('a report is green for nothing but ok: %s', (state, colour) => {
-  const headline = { state, diagnosis: null, severity: null, text: 'THE HEADLINE', waitSeconds: null, open: [], notLookedAt: [] }
-  const lines = renderReport(/** @type {any} */ ({
-    command: ['node'], durationSeconds: 1, exit: { code: 0, signal: null }, deaths: [], targets: [{ target: 'a', thread: 'main', pid: 1, node: '20', memory: null, headline, primary: null, verdicts: [] }]
-  }))
+it.each([
+  ['ok', '\u001b[32m'],
+  ['undecided', '\u001b[33m'],
+  ['limited', '\u001b[1m'],
+  ['confirmed', '\u001b[31m']
+])('a report is green for nothing but ok: %s', (state, colour) => {
+  const headline = {
+    state,
+    diagnosis: null,
+    severity: null,
+    text: 'THE HEADLINE',
+    waitSeconds: null,
+    open: [],
+    notLookedAt: []
+  }
+  const lines = renderReport(
+    /** @type {any} */ ({
+      command: ['node'],
+      durationSeconds: 1,
+      exit: { code: 0, signal: null },
+      deaths: [],
+      targets: [
+        {
+          target: 'a',
+          thread: 'main',
+          pid: 1,
+          node: '20',
+          memory: null,
+          headline,
+          primary: null,
+          verdicts: []
+        }
+      ]
+    })
+  )
   expect(terminalText(lines, { colour: true })).toContain(`${colour}  THE HEADLINE`)
 })

@@ -10,12 +10,16 @@ let it_
 beforeEach(async () => { it_ = await startExporter() })
 afterEach(() => it_.stop())
 
-const rejected = () => [...it_.exporter.state.rejected.values()].reduce((sum, count) => sum + count, 0)
+const rejected = () =>
+  [...it_.exporter.state.rejected.values()].reduce((sum, count) => sum + count, 0)
 /** An agent's frames arrive whatever the others do. */
 async function good () {
   const connection = await it_.connect()
   connection.write(line(hello({ pid: 99, name: 'good' })) + '\n' + line(frame()) + '\n')
-  const target = await eventually(() => it_.exporter.targets.find(({ name, frame }) => name === 'good' && frame), Boolean)
+  const target = await eventually(
+    () => it_.exporter.targets.find(({ name, frame }) => name === 'good' && frame),
+    Boolean
+  )
   let sequence = 1
   // A busy exporter takes one frame of five of a target that is healthy.
   return async () => {
@@ -45,7 +49,9 @@ it.each([1, 2, 3])('10,000 mutated lines hurt nobody, seed %i', async seed => {
   await stillWell()
   expect(rejected()).toBeGreaterThan(5000)
   expect(Object.getOwnPropertyNames(Object.prototype).sort()).toEqual(keysBefore)
-  for (const path of ['/metrics', '/api/v1/targets', '/api/v1/diagnoses', '/api/v1/deaths']) expect((await it_.get(path)).status).toBe(200)
+  for (const path of ['/metrics', '/api/v1/targets', '/api/v1/diagnoses', '/api/v1/deaths']) {
+    expect((await it_.get(path)).status).toBe(200)
+  }
 }, 60_000)
 
 it('1,000 connections that say half a word cost what is stated, and are hung up on', async () => {
@@ -54,13 +60,21 @@ it('1,000 connections that say half a word cost what is stated, and are hung up 
   // The kernel lets some five hundred wait to be accepted.
   while (connections.length < 1000) {
     connections.push(...await Promise.all(Array.from({ length: 100 }, () => it_.connect())))
-    await eventually(() => it_.exporter.state.connections, count => count === connections.length + 1)
+    await eventually(
+      () => it_.exporter.state.connections,
+      count => count === connections.length + 1
+    )
   }
-  const closed = Promise.all(connections.map(connection => new Promise(resolve => connection.once('close', resolve))))
+  const closed = Promise.all(
+    connections.map(connection => new Promise(resolve => connection.once('close', resolve)))
+  )
   const half = 'x'.repeat(30_000)
   for (const connection of connections) connection.resume().write(half)
   // 16 MiB of unfinished lines are held, of all of them together.
-  await eventually(() => it_.exporter.state.rejected.get('too_much_unfinished') ?? 0, count => count > 400)
+  await eventually(
+    () => it_.exporter.state.rejected.get('too_much_unfinished') ?? 0,
+    count => count > 400
+  )
   expect(it_.exporter.state.connections).toBeLessThan(600)
   await stillWell()
   for (const connection of connections) connection.destroy()
@@ -73,10 +87,19 @@ it('who floods is limited, and what is too much is counted', async () => {
   const closed = once(connection, 'close').catch(() => {})
   const began = performance.now()
   connection.resume()
-  connection.write(line(hello()) + '\n' + Array.from({ length: 1000 }, (_, i) => line(frame({ sequence: i + 1, uptimeSeconds: i + 1 }))).join('\n') + '\n')
+  connection.write(
+    line(hello()) +
+      '\n' +
+      Array.from({ length: 1000 }, (_, i) =>
+        line(frame({ sequence: i + 1, uptimeSeconds: i + 1 }))
+      ).join('\n') +
+      '\n'
+  )
   await closed
   expect(it_.exporter.state.frames).toBeGreaterThanOrEqual(300)
-  expect(it_.exporter.state.frames).toBeLessThanOrEqual(300 + 20 * (performance.now() - began) / 1000)
+  expect(it_.exporter.state.frames).toBeLessThanOrEqual(
+    300 + (20 * (performance.now() - began)) / 1000
+  )
   expect(it_.exporter.state.rejected.get('too_fast')).toBe(100)
 })
 
@@ -87,30 +110,68 @@ it('names with quotes and backslashes are labels like others', async () => {
   await eventually(() => it_.exporter.state.frames, frames => frames === 1)
   const text = await it_.metrics()
   expect(text).toContain('memwatch_target_up{target="a\\"b c\\\\d{e=\\"f\\"} 1",thread="main"} 1')
-  expect(text.split('\n').filter(line => line !== '' && !line.startsWith('#') && !/^[a-z_0-9]+(\{.*\})? \S+$/.test(line))).toEqual([])
-  expect((await it_.get(`/api/v1/targets/${encodeURIComponent(name)}/series?track=rssBytes`)).status).toBe(200)
+  expect(
+    text
+      .split('\n')
+      .filter(
+        line => line !== '' && !line.startsWith('#') && !/^[a-z_0-9]+(\{.*\})? \S+$/.test(line)
+      )
+  ).toEqual([])
+  expect(
+    (await it_.get(`/api/v1/targets/${encodeURIComponent(name)}/series?track=rssBytes`)).status
+  ).toBe(200)
 })
 
 it('numbers that no process has, and names that are no text, blind nobody', async () => {
   const stillWell = await good()
   const connection = await it_.connect()
-  const values = { rssBytes: 1e308, residentBytes: { malloc_heap: 1e308, other: 1e308 }, allocatorBytes: { heap_in_use: 1e308 } }
-  connection.write(line(hello({ name: '\ud800' })) + '\n' + line(hello({ name: 'big' })) + '\n' + line(frame({ values })) + '\n' + line(frame({ sequence: 2 })) + '\n')
-  await eventually(() => it_.exporter.targets.find(({ name, frame }) => name === 'big' && frame), Boolean)
+  const values = {
+    rssBytes: 1e308,
+    residentBytes: { malloc_heap: 1e308, other: 1e308 },
+    allocatorBytes: { heap_in_use: 1e308 }
+  }
+  connection.write(
+    line(hello({ name: '\ud800' })) +
+      '\n' +
+      line(hello({ name: 'big' })) +
+      '\n' +
+      line(frame({ values })) +
+      '\n' +
+      line(frame({ sequence: 2 })) +
+      '\n'
+  )
+  await eventually(
+    () => it_.exporter.targets.find(({ name, frame }) => name === 'big' && frame),
+    Boolean
+  )
   await stillWell()
   for (const path of ['targets', 'diagnoses']) {
     const response = await it_.get(`/api/v1/${path}`)
-    expect([response.status, (await response.json()).map(({ target }) => target).sort()]).toEqual([200, ['big', 'good']])
+    expect([response.status, (await response.json()).map(({ target }) => target).sort()]).toEqual([
+      200,
+      ['big', 'good']
+    ])
   }
-  expect([it_.exporter.state.rejected.get('invalid_hello'), it_.exporter.state.rejected.get('invalid_field')]).toEqual([1, 1])
+  expect([
+    it_.exporter.state.rejected.get('invalid_hello'),
+    it_.exporter.state.rejected.get('invalid_field')
+  ]).toEqual([1, 1])
 })
 
 it('whose process it says to be is not believed: of another’s death nothing is said of it', async () => {
   const connection = await it_.connect()
-  connection.write(line(hello({ pid: process.pid, startTimeTicks: 1 })) + '\n' + line(frame()) + '\n')
-  await eventually(() => it_.exporter.state.frames, frames => frames === 1)
+  connection.write(
+    line(hello({ pid: process.pid, startTimeTicks: 1 })) + '\n' + line(frame()) + '\n'
+  )
+  await eventually(
+    () => it_.exporter.state.frames,
+    frames => frames === 1
+  )
   connection.destroy()
-  const [death] = await eventually(async () => (await it_.get('/api/v1/deaths')).json(), deaths => deaths.length === 1)
+  const [death] = await eventually(
+    async () => (await it_.get('/api/v1/deaths')).json(),
+    deaths => deaths.length === 1
+  )
   expect(death).toMatchObject({ reason: 'signal', sure: 'possible' })
 })
 
@@ -118,7 +179,13 @@ it('clocks of apps that jump both ways move nothing: time is uptime', () => {
   const targets = new Targets()
   const session = targets.open(hello(), () => {})
   const clocks = [1e12, 2e12, 0, 1.7e12, 9e15]
-  clocks.forEach((atUnixMs, i) => expect(session.frame(frame({ sequence: i + 1, uptimeSeconds: i + 1, atUnixMs, values: { rssBytes: i * MIB } }))).toBeUndefined())
+  clocks.forEach((atUnixMs, i) =>
+    expect(
+      session.frame(
+        frame({ sequence: i + 1, uptimeSeconds: i + 1, atUnixMs, values: { rssBytes: i * MIB } })
+      )
+    ).toBeUndefined()
+  )
   expect(targets.all[0].window().points('rssBytes', 60).times).toEqual([1, 2, 3, 4, 5])
 })
 

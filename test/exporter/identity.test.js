@@ -15,7 +15,8 @@ describe('a target whose connection is open', () => {
   beforeEach(async () => { it_ = await startExporter() })
   afterEach(() => it_.stop())
 
-  const victimHello = changes => hello({ ...self, name: 'victim', commands: ['capture'], ...changes })
+  const victimHello = changes =>
+    hello({ ...self, name: 'victim', commands: ['capture'], ...changes })
   const refused = reason => it_.exporter.state.rejected.get(reason) ?? 0
   const targets = async () => (await it_.get('/api/v1/targets')).json()
 
@@ -27,7 +28,11 @@ describe('a target whose connection is open', () => {
     connection.setEncoding('utf8').on('data', text => { said += text })
     const next = async () => {
       const frames = it_.exporter.state.frames
-      connection.write(line(frame({ sequence: ++sequence, uptimeSeconds: sequence, values: { rssBytes: 50 * MIB } })) + '\n')
+      connection.write(
+        line(
+          frame({ sequence: ++sequence, uptimeSeconds: sequence, values: { rssBytes: 50 * MIB } })
+        ) + '\n'
+      )
       await eventually(() => it_.exporter.state.frames, count => count > frames)
     }
     connection.write(line(victimHello(changes)) + '\n')
@@ -52,7 +57,9 @@ describe('a target whose connection is open', () => {
     await closed
     expect(refused('identity_in_use')).toBe(1)
     await next()
-    expect(await targets()).toMatchObject([{ target: 'victim', up: true, framesLost: 0, values: { rssBytes: 50 * MIB } }])
+    expect(await targets()).toMatchObject([
+      { target: 'victim', up: true, framesLost: 0, values: { rssBytes: 50 * MIB } }
+    ])
     expect(refused('out_of_order')).toBe(0)
     expect(await (await it_.get('/api/v1/deaths')).json()).toEqual([])
   })
@@ -61,7 +68,10 @@ describe('a target whose connection is open', () => {
     const { connection, said } = await victim()
     const attacker = await attack(victimHello())
     await attacker.closed
-    const response = await fetch(`${it_.url}/api/v1/targets/victim/captures?kind=cpu_profile&seconds=1`, { method: 'POST' })
+    const response = await fetch(
+      `${it_.url}/api/v1/targets/victim/captures?kind=cpu_profile&seconds=1`,
+      { method: 'POST' }
+    )
     expect(response.status).toBe(202)
     await eventually(said, text => text.includes('"command":"capture"'))
     expect(attacker.said()).toBe('')
@@ -81,16 +91,30 @@ describe('a target whose connection is open', () => {
     const { connection } = await victim()
     const forged = { startedAtUnixMs: 1, threadId: 0 }
     // The very process, by the kernel's count: it has one main thread.
-    await (await attack(victimHello(forged))).closed
+    await (
+      await attack(victimHello(forged))
+    ).closed
     expect(refused('identity_in_use')).toBe(1)
     await attack(victimHello({ ...forged, startTimeTicks: 1 }), frame())
-    await eventually(() => it_.exporter.targets.map(({ name }) => name), names => names.length === 2)
-    expect(it_.exporter.targets.map(({ name, thread }) => `${name} ${thread}`)).toEqual(['victim main', 'victim-2 main'])
+    await eventually(
+      () => it_.exporter.targets.map(({ name }) => name),
+      names => names.length === 2
+    )
+    expect(it_.exporter.targets.map(({ name, thread }) => `${name} ${thread}`)).toEqual([
+      'victim main',
+      'victim-2 main'
+    ])
     // While it is not connected, the kernel shows that it lives.
     connection.destroy()
-    await eventually(() => it_.exporter.targets[0].connected, connected => !connected)
+    await eventually(
+      () => it_.exporter.targets[0].connected,
+      connected => !connected
+    )
     await attack(victimHello({ ...forged, startTimeTicks: 2 }), frame())
-    await eventually(() => it_.exporter.targets.length, count => count === 3)
+    await eventually(
+      () => it_.exporter.targets.length,
+      count => count === 3
+    )
     expect(it_.exporter.targets.map(({ name }) => name)).toEqual(['victim', 'victim-2', 'victim-3'])
     expect(await (await it_.get('/api/v1/deaths')).json()).toEqual([])
   })
@@ -99,13 +123,20 @@ describe('a target whose connection is open', () => {
     const goodbye = { type: 'bye', sequence: 2, atUnixMs: 1, exitCode: 137 }
     await attack(victimHello(), frame(), goodbye)
     await attack(victimHello({ name: 'unseen', startTimeTicks: 1 }), frame(), goodbye)
-    const deaths = await eventually(async () => (await it_.get('/api/v1/deaths')).json(), deaths => deaths.length > 0)
+    const deaths = await eventually(
+      async () => (await it_.get('/api/v1/deaths')).json(),
+      deaths => deaths.length > 0
+    )
     expect(deaths).toMatchObject([{ target: 'unseen', reason: 'error', sure: 'likely' }])
   })
 
   it('a connection that a goodbye ended says nothing more', async () => {
-    const { closed, connection } = await attack(victimHello(), frame(), { type: 'bye', sequence: 2, atUnixMs: 1, exitCode: 0 },
-      ...Array.from({ length: 100 }, (_, i) => frame({ sequence: 3 + i, uptimeSeconds: 3 + i })))
+    const { closed, connection } = await attack(
+      victimHello(),
+      frame(),
+      { type: 'bye', sequence: 2, atUnixMs: 1, exitCode: 0 },
+      ...Array.from({ length: 100 }, (_, i) => frame({ sequence: 3 + i, uptimeSeconds: 3 + i }))
+    )
     await closed
     expect([it_.exporter.state.frames, refused('hello_missing')]).toEqual([1, 100])
     connection.destroy()
@@ -174,16 +205,30 @@ describe('targets', () => {
     const targets = make()
     const main = targets.open(hello(), () => {})
     for (let threadId = 1; threadId <= 4; threadId++) {
-      targets.open(hello({ threadId, startedAtUnixMs: threadId }), () => {}).frame(frame({ values: { heapPhysicalBytes: 2 ** 53, externalBytes: 2 ** 53 } }))
+      targets
+        .open(hello({ threadId, startedAtUnixMs: threadId }), () => {})
+        .frame(frame({ values: { heapPhysicalBytes: 2 ** 53, externalBytes: 2 ** 53 } }))
     }
     main.frame(frame())
-    expect(targets.all[0].workers).toEqual({ count: 4, heapBytes: 2 ** 53, heapLimitBytes: 0, externalBytes: 2 ** 53 })
+    expect(targets.all[0].workers).toEqual({
+      count: 4,
+      heapBytes: 2 ** 53,
+      heapLimitBytes: 0,
+      externalBytes: 2 ** 53
+    })
   })
   it('share one list of flags, whatever lists others made up before', () => {
     const targets = make()
-    for (let i = 0; i < 100; i++) targets.open(hello({ pid: i, name: `other-${i}`, node: String(i), allowedFlags: [`--x-${i}`] }), () => {})
+    for (let i = 0; i < 100; i++) {
+      targets.open(
+        hello({ pid: i, name: `other-${i}`, node: String(i), allowedFlags: [`--x-${i}`] }),
+        () => {}
+      )
+    }
     const flags = () => ['--max-old-space-size', '--max-semi-space-size']
-    const [a, b] = [200, 201].map(pid => targets.open(hello({ pid, allowedFlags: flags() }), () => {}).target.hello)
+    const [a, b] = [200, 201].map(
+      pid => targets.open(hello({ pid, allowedFlags: flags() }), () => {}).target.hello
+    )
     expect(a.allowedFlags).toBe(b.allowedFlags)
   })
 })

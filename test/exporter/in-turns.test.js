@@ -58,11 +58,22 @@ describe('what waits to be judged', () => {
 })
 
 it('a life that comes in one piece, goodbye and all, is judged frame by frame, as a replay does, and before it is over', async () => {
-  const told = (/** @type {import('../../exporter/series/target').Target} */ target, /** @type {any} */ { diagnosis, state }) => [target.frame?.uptimeSeconds, diagnosis, state]
+  const told = (
+    /** @type {import('../../exporter/series/target').Target} */ target,
+    /** @type {any} */ { diagnosis, state }
+  ) => [target.frame?.uptimeSeconds, diagnosis, state]
   const replayed = []
   await replay(RECORDING, { onVerdict: (target, verdict) => replayed.push(told(target, verdict)) })
-  const lines = gunzipSync(fs.readFileSync(RECORDING)).toString().trim().split('\n').map(text => JSON.parse(text).line).filter(Boolean)
-  expect(lines.filter(({ type }) => type !== 'frame').map(({ type }) => type)).toEqual(['hello', 'bye'])
+  const lines = gunzipSync(fs.readFileSync(RECORDING))
+    .toString()
+    .trim()
+    .split('\n')
+    .map(text => JSON.parse(text).line)
+    .filter(Boolean)
+  expect(lines.filter(({ type }) => type !== 'frame').map(({ type }) => type)).toEqual([
+    'hello',
+    'bye'
+  ])
   const { exporter, connect, stop } = await startExporter()
   const live = []
   exporter.on('verdict', (target, verdict) => live.push(told(target, verdict)))

@@ -20,17 +20,33 @@ describe('LineSplitter', () => {
     const lines = []
     let tooLong = 0
     const splitter = new LineSplitter({ maxBytes })
-    for (const chunk of chunks) splitter.push(Buffer.from(chunk), text => lines.push(text), () => tooLong++)
+    for (const chunk of chunks) {
+      splitter.push(
+        Buffer.from(chunk),
+        text => lines.push(text),
+        () => tooLong++
+      )
+    }
     return { lines, tooLong, pending: splitter.pendingBytes }
   }
   it.each([
     ['two lines in one chunk', ['a\nb\n'], ['a', 'b'], 0],
     ['one line in three chunks', ['a', 'b', 'c\n'], ['abc'], 0],
-    ['a character cut in two', [Buffer.from('é\n').subarray(0, 1), Buffer.from('é\n').subarray(1)], ['é'], 0],
+    [
+      'a character cut in two',
+      [Buffer.from('é\n').subarray(0, 1), Buffer.from('é\n').subarray(1)],
+      ['é'],
+      0
+    ],
     ['empty lines', ['\n\na\n'], ['a'], 0],
     ['the longest accepted line', ['0123456789\n'], ['0123456789'], 0],
     ['the shortest rejected line', ['0123456789X\nb\n'], ['b'], 1],
-    ['a long line in many chunks, counted once', ['01234567', '01234567', '01234567', '\nb\n'], ['b'], 1]
+    [
+      'a long line in many chunks, counted once',
+      ['01234567', '01234567', '01234567', '\nb\n'],
+      ['b'],
+      1
+    ]
   ])('%s', (_, chunks, lines, tooLong) => {
     expect(run(chunks)).toMatchObject({ lines, tooLong })
   })
@@ -52,16 +68,25 @@ it('an unfinished line of single bytes is held in one piece', () => {
 
 describe('decode', () => {
   it('takes a hello, a frame and a bye', () => {
-    for (const message of [hello(), frame(), { type: 'bye', sequence: 3, atUnixMs: 1, exitCode: 0 }]) {
+    for (const message of [
+      hello(),
+      frame(),
+      { type: 'bye', sequence: 3, atUnixMs: 1, exitCode: 0 }
+    ]) {
       expect(decode(line(message))).toMatchObject({ ok: true })
     }
   })
   it('ignores fields it does not know: a newer agent', () => {
-    expect(decode(line(frame({ values: { rssBytes: 1, somethingNew: { any: 'shape' } } })))).toMatchObject({ ok: true })
+    expect(
+      decode(line(frame({ values: { rssBytes: 1, somethingNew: { any: 'shape' } } })))
+    ).toMatchObject({ ok: true })
   })
   it('keeps of a pod what it knows', () => {
     const pod = { uid: 'u', name: 'shop-5d4c', namespace: 'default', container: 'app' }
-    expect(decode(line(hello({ pod: { ...pod, somethingNew: 1 } })))).toMatchObject({ ok: true, message: { pod } })
+    expect(decode(line(hello({ pod: { ...pod, somethingNew: 1 } })))).toMatchObject({
+      ok: true,
+      message: { pod }
+    })
     expect(decode(line(hello({ pod: { ...pod, somethingNew: 1 } }))).message.pod).toEqual(pod)
     expect(decode(line(hello())).message).not.toHaveProperty('pod')
   })
@@ -84,8 +109,20 @@ describe('decode', () => {
     ['invalid_field', line(frame({ values: { spaces: { new_space: [1, 2, 3] } } }))],
     ['invalid_field', line(frame({ values: { gc: { 'minor/ordinary': [1, 2, 3, [1]] } } }))],
     ['invalid_field', line(frame({ values: { gc: { minor: gcRow(1, 1) } } }))],
-    ['invalid_field', '{"v":1,"type":"frame","sequence":1,"atUnixMs":1,"uptimeSeconds":1,"values":{"resources":{"__proto__":1}}}'],
-    ['invalid_field', line(frame({ values: { resources: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`t${i}`, 1])) } }))]
+    [
+      'invalid_field',
+      '{"v":1,"type":"frame","sequence":1,"atUnixMs":1,"uptimeSeconds":1,"values":{"resources":{"__proto__":1}}}'
+    ],
+    [
+      'invalid_field',
+      line(
+        frame({
+          values: {
+            resources: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`t${i}`, 1]))
+          }
+        })
+      )
+    ]
   ])('rejects as %s: %s', (reason, text) => {
     expect(decode(text)).toEqual({ ok: false, reason })
   })
@@ -94,128 +131,328 @@ describe('decode', () => {
 describe('the border', () => {
   const ESCAPE = '\u001b]0;mine\u0007'
   /** What steers a terminal, turns a line around, or is no text. */
-  const NOT_PLAIN = [ESCAPE, '\u001b[2J', '\u0000', '\n', '\t', '\u007f', '\u0085', '\u009b', '\u2028', '\u2029', '\u061c', '\u200e', '\u200f', '\u202a', '\u202e', '\u2066', '\u2069', '\ud800', '\udc00x']
-  const PLAIN = ['api', 'Größe 1', '日本', '💥', 'a"b\\c', '\ufffd', '\u00a0', '\u200d', '\u2027', '\u202f', '\u2065', '\u206a']
+  const NOT_PLAIN = [
+    ESCAPE,
+    '\u001b[2J',
+    '\u0000',
+    '\n',
+    '\t',
+    '\u007f',
+    '\u0085',
+    '\u009b',
+    '\u2028',
+    '\u2029',
+    '\u061c',
+    '\u200e',
+    '\u200f',
+    '\u202a',
+    '\u202e',
+    '\u2066',
+    '\u2069',
+    '\ud800',
+    '\udc00x'
+  ]
+  const PLAIN = [
+    'api',
+    'Größe 1',
+    '日本',
+    '💥',
+    'a"b\\c',
+    '\ufffd',
+    '\u00a0',
+    '\u200d',
+    '\u2027',
+    '\u202f',
+    '\u2065',
+    '\u206a'
+  ]
   const decoded = message => decode(line(message))
-  const reasonOf = message => { const { ok, reason } = decoded(message); return ok ? 'taken' : reason }
+  const reasonOf = message => {
+    const { ok, reason } = decoded(message)
+    return ok ? 'taken' : reason
+  }
 
   it.each(NOT_PLAIN)('takes no text with %j', text => {
-    expect([isPlainText(text), isPlainText(plainText(text)), plainText(`a${text}`).startsWith('a')]).toEqual([false, true, true])
-    for (const changes of [{ name: `a${text}` }, { execArgv: [`--title=${text}`] }, { nodeOptions: [text] }, { mallocEnv: { MALLOC_CONF: text } }, { allocatorPath: text }]) {
+    expect([
+      isPlainText(text),
+      isPlainText(plainText(text)),
+      plainText(`a${text}`).startsWith('a')
+    ]).toEqual([false, true, true])
+    for (const changes of [
+      { name: `a${text}` },
+      { execArgv: [`--title=${text}`] },
+      { nodeOptions: [text] },
+      { mallocEnv: { MALLOC_CONF: text } },
+      { allocatorPath: text }
+    ]) {
       expect(reasonOf(hello(changes))).toBe('invalid_hello')
     }
     expect(reasonOf({ type: 'answer', id: '1', ok: false, message: text })).toBe('invalid_answer')
   })
   it.each(PLAIN)('takes %j', text => {
     expect(plainText(text)).toBe(text)
-    expect(decoded(hello({ name: text, execArgv: [text] })).message).toMatchObject({ name: text, execArgv: [text] })
+    expect(decoded(hello({ name: text, execArgv: [text] })).message).toMatchObject({
+      name: text,
+      execArgv: [text]
+    })
   })
   it('makes plain what readers of files say', () => {
-    expect(plainTexts({ [`a${ESCAPE}`]: ['b\u202e', 1, null, { c: '\ud800' }] })).toEqual({ 'a\ufffd]0;mine\ufffd': ['b\ufffd', 1, null, { c: '\ufffd' }] })
+    expect(plainTexts({ [`a${ESCAPE}`]: ['b\u202e', 1, null, { c: '\ud800' }] })).toEqual({
+      'a\ufffd]0;mine\ufffd': ['b\ufffd', 1, null, { c: '\ufffd' }]
+    })
   })
 
   const MANIFEST = 'a\n---\n{apiVersion: v1}\n---'
   it.each([
-    ['host', ['web-1', 'DESKTOP-AB12', 'my_host', 'a.example.org', 'x'.repeat(253)], ['', '-x', '.x', 'a b', 'a/b', '$(id)', 'größe', 'x'.repeat(254)]],
-    ['node', ['20.20.2', '26.0.0-nightly20260101abc', '18'], ['', '20 ', '20;id', '-1', 'x'.repeat(65)]],
+    [
+      'host',
+      ['web-1', 'DESKTOP-AB12', 'my_host', 'a.example.org', 'x'.repeat(253)],
+      ['', '-x', '.x', 'a b', 'a/b', '$(id)', 'größe', 'x'.repeat(254)]
+    ],
+    [
+      'node',
+      ['20.20.2', '26.0.0-nightly20260101abc', '18'],
+      ['', '20 ', '20;id', '-1', 'x'.repeat(65)]
+    ],
     ['v8', ['11.3.244.8-node.38', '12.4.254.20-electron.0'], ['', '$(id)']],
     ['agent', ['0.1.0', '1.0.0-rc.1+build'], ['', 'a b']],
     ['platform', ['linux', 'win32'], ['', 'Linux', '../linux']],
     ['arch', ['x64', 'arm64'], ['', 'x 64']],
     ['libc', ['glibc', 'musl', 'other', 'unknown'], ['', '__proto__', 'glibc"']],
     ['allocator', ['jemalloc', 'unknown'], ['', '__proto__']],
-    ['allowedFlags', [['--tls-min-v1.3', '-r']], [['--x=$(id)'], ['x'], ['--a b'], ['--' + 'x'.repeat(130)]]],
+    [
+      'allowedFlags',
+      [['--tls-min-v1.3', '-r']],
+      [['--x=$(id)'], ['x'], ['--a b'], ['--' + 'x'.repeat(130)]]
+    ],
     ['commands', [['look', 'trim', 'capture']], [['rm -rf'], Array(17).fill('look')]],
-    ['execArgv', [Array(1000).fill('--x'), Array(4).fill('x'.repeat(4096))], [Array(1001).fill(''), ['x'.repeat(4097)], Array(5).fill('x'.repeat(4096))]],
-    ['mallocEnv', [{ MALLOC_ARENA_MAX: '2' }], [{ 'a b': '1' }, { ['x'.repeat(65)]: '1' }, { A: 1 }, { A: 'x'.repeat(4097) }, Object.fromEntries(Array.from({ length: 5 }, (_, i) => [`A${i}`, 'x'.repeat(4096)]))]],
+    [
+      'execArgv',
+      [Array(1000).fill('--x'), Array(4).fill('x'.repeat(4096))],
+      [Array(1001).fill(''), ['x'.repeat(4097)], Array(5).fill('x'.repeat(4096))]
+    ],
+    [
+      'mallocEnv',
+      [{ MALLOC_ARENA_MAX: '2' }],
+      [
+        { 'a b': '1' },
+        { ['x'.repeat(65)]: '1' },
+        { A: 1 },
+        { A: 'x'.repeat(4097) },
+        Object.fromEntries(Array.from({ length: 5 }, (_, i) => [`A${i}`, 'x'.repeat(4096)]))
+      ]
+    ],
     ['pid', [1, 2 ** 32], [1.5, -1, 2 ** 32 + 1, '1']],
     ['threadId', [0, 2 ** 53], [0.5, -1]],
     ['startedAtUnixMs', [253_402_300_799_999], [253_402_300_800_000, -1]],
     ['hostMemoryBytes', [2 ** 53], [2 ** 53 + 2, 1e308]],
-    ['pod.uid', ['0d4b1c3e-0000-4000-8000-000000000000', '0123456789abcdef0123456789abcdef'], ['', 'a/b', MANIFEST, 'x'.repeat(65)]],
-    ['pod.name', ['shop-5d4c', 'a.b-1.c', 'x'.repeat(253)], ['', 'Shop', 'a_b', '-a', 'a.', 'a..b', MANIFEST, 'x'.repeat(254)]],
+    [
+      'pod.uid',
+      ['0d4b1c3e-0000-4000-8000-000000000000', '0123456789abcdef0123456789abcdef'],
+      ['', 'a/b', MANIFEST, 'x'.repeat(65)]
+    ],
+    [
+      'pod.name',
+      ['shop-5d4c', 'a.b-1.c', 'x'.repeat(253)],
+      ['', 'Shop', 'a_b', '-a', 'a.', 'a..b', MANIFEST, 'x'.repeat(254)]
+    ],
     ['pod.namespace', ['default', 'x'.repeat(63)], ['', 'a.b', 'A', MANIFEST, 'x'.repeat(64)]],
-    ['pod.container', ['app', '1'], ['', 'a.b', 'app\n          image: evil', 'app-', 'x'.repeat(64)]]
+    [
+      'pod.container',
+      ['app', '1'],
+      ['', 'a.b', 'app\n          image: evil', 'app-', 'x'.repeat(64)]
+    ]
   ])('%s: what is taken, and what is not', (field, taken, refused) => {
-    const of = value => field.startsWith('pod.') ? hello({ pod: { [field.slice(4)]: value } }) : hello({ [field]: value })
+    const of = value =>
+      field.startsWith('pod.')
+        ? hello({ pod: { [field.slice(4)]: value } })
+        : hello({ [field]: value })
     expect(taken.map(value => reasonOf(of(value)))).toEqual(taken.map(() => 'taken'))
     expect(refused.map(value => reasonOf(of(value)))).toEqual(refused.map(() => 'invalid_hello'))
   })
 
-  const keys = (length, value) => Object.fromEntries(Array.from({ length }, (_, i) => [`k${i}`, value]))
+  const keys = (length, value) =>
+    Object.fromEntries(Array.from({ length }, (_, i) => [`k${i}`, value]))
   it.each([
-    ['rssBytes', 2 ** 53, 2 ** 53 + 2], ['rssBytes', 0, 1e308], ['residentBytes', keys(64, 2 ** 47), { ...keys(63, 2 ** 47), more: 2 ** 47 + 2 }],
-    ['allocatorBytes', { a: 2 ** 53 }, { a: 1e308 }], ['spaces', { a: [2 ** 51, 2 ** 51, 2 ** 51, 2 ** 51] }, { a: [2 ** 51, 2 ** 51, 2 ** 51, 2 ** 51 + 2] }],
-    ['gc', { 'minor/ordinary': gcRow(2 ** 50, 1) }, { 'minor/ordinary': gcRow(2 ** 54, 1) }], ['eventLoopDelay', [1, 1, 1, Array(13).fill(2 ** 49)], [1, 1, 1, Array(13).fill(2 ** 50)]]
+    ['rssBytes', 2 ** 53, 2 ** 53 + 2],
+    ['rssBytes', 0, 1e308],
+    ['residentBytes', keys(64, 2 ** 47), { ...keys(63, 2 ** 47), more: 2 ** 47 + 2 }],
+    ['allocatorBytes', { a: 2 ** 53 }, { a: 1e308 }],
+    [
+      'spaces',
+      { a: [2 ** 51, 2 ** 51, 2 ** 51, 2 ** 51] },
+      { a: [2 ** 51, 2 ** 51, 2 ** 51, 2 ** 51 + 2] }
+    ],
+    ['gc', { 'minor/ordinary': gcRow(2 ** 50, 1) }, { 'minor/ordinary': gcRow(2 ** 54, 1) }],
+    ['eventLoopDelay', [1, 1, 1, Array(13).fill(2 ** 49)], [1, 1, 1, Array(13).fill(2 ** 50)]]
   ])('%s: the largest number or sum, and the next', (field, largest, next) => {
-    expect([reasonOf(frame({ values: { [field]: largest } })), reasonOf(frame({ values: { [field]: next } }))]).toEqual(['taken', 'invalid_field'])
+    expect([
+      reasonOf(frame({ values: { [field]: largest } })),
+      reasonOf(frame({ values: { [field]: next } }))
+    ]).toEqual(['taken', 'invalid_field'])
   })
   it('a counter that went beyond stays at the largest number', () => {
-    expect(decoded(frame({ values: { heapAllocatedBytes: 1e17 } })).message.values).toEqual({ heapAllocatedBytes: MOST_NUMBER })
+    expect(decoded(frame({ values: { heapAllocatedBytes: 1e17 } })).message.values).toEqual({
+      heapAllocatedBytes: MOST_NUMBER
+    })
   })
-  it.each([[{ sequence: 1.5 }], [{ sequence: 2 ** 53 + 2 }], [{ atUnixMs: 9e15 }], [{ uptimeSeconds: 1e15 }]])('a frame with %j is refused', changes => {
+  it.each([
+    [{ sequence: 1.5 }],
+    [{ sequence: 2 ** 53 + 2 }],
+    [{ atUnixMs: 9e15 }],
+    [{ uptimeSeconds: 1e15 }]
+  ])('a frame with %j is refused', changes => {
     expect(reasonOf(frame(changes))).toBe('invalid_frame')
   })
-  it.each([[{ exitCode: 1.5 }], [{ exitCode: 1e300 }], [{ atUnixMs: 9e15 }]])('a goodbye with %j is refused', changes => {
-    expect(reasonOf({ type: 'bye', sequence: 1, atUnixMs: 1, exitCode: 0, ...changes })).toBe('invalid_frame')
-  })
-  it.each([['../x', 'profile'], ['1', '../x'], ['1', ''], ['x'.repeat(65), 'profile']])('a capture of id %j and part %j is refused', (id, part) => {
+  it.each([[{ exitCode: 1.5 }], [{ exitCode: 1e300 }], [{ atUnixMs: 9e15 }]])(
+    'a goodbye with %j is refused',
+    changes => {
+      expect(reasonOf({ type: 'bye', sequence: 1, atUnixMs: 1, exitCode: 0, ...changes })).toBe(
+        'invalid_frame'
+      )
+    }
+  )
+  it.each([
+    ['../x', 'profile'],
+    ['1', '../x'],
+    ['1', ''],
+    ['x'.repeat(65), 'profile']
+  ])('a capture of id %j and part %j is refused', (id, part) => {
     expect(reasonOf({ type: 'capture', id, part })).toBe('invalid_capture')
   })
   it('a line of more values than any message has is refused before it is parsed', () => {
-    const junk = length => `{"v":1,"type":"frame","sequence":1,"atUnixMs":1,"uptimeSeconds":1,"values":{},"junk":[${'[],'.repeat(length)}[]]}`
+    const junk = length =>
+      `{"v":1,"type":"frame","sequence":1,"atUnixMs":1,"uptimeSeconds":1,"values":{},"junk":[${'[],'.repeat(length)}[]]}`
     expect(decode(junk(4000))).toMatchObject({ ok: true })
     expect(decode(junk(87_000))).toEqual({ ok: false, reason: 'too_many_values' })
   })
   it('nothing of the parsed line is kept', () => {
     const junk = [[], []]
-    const parsed = JSON.parse(line({
-      ...frame({ values: { rssBytes: 1, junk, resources: { Timeout: 1 }, spaces: { new_space: [1, 2, 3, 4] }, gc: { 'minor/ordinary': gcRow(1, 1) }, eventLoopDelay: [1, 1, 1, Array(13).fill(1)] } }), junk
-    }))
+    const parsed = JSON.parse(
+      line({
+        ...frame({
+          values: {
+            rssBytes: 1,
+            junk,
+            resources: { Timeout: 1 },
+            spaces: { new_space: [1, 2, 3, 4] },
+            gc: { 'minor/ordinary': gcRow(1, 1) },
+            eventLoopDelay: [1, 1, 1, Array(13).fill(1)]
+          }
+        }),
+        junk
+      })
+    )
     const { message } = check(parsed)
-    const objects = value => typeof value === 'object' && value !== null ? [value, ...Object.values(value).flatMap(objects)] : []
+    const objects = value =>
+      typeof value === 'object' && value !== null
+        ? [value, ...Object.values(value).flatMap(objects)]
+        : []
     const kept = new Set(objects(message))
     expect(objects(parsed).filter(object => kept.has(object))).toEqual([])
-    expect([Object.keys(message).sort(), Object.keys(message.values).sort()]).toEqual([['atUnixMs', 'sequence', 'type', 'uptimeSeconds', 'values'], ['eventLoopDelay', 'gc', 'resources', 'rssBytes', 'spaces']])
+    expect([Object.keys(message).sort(), Object.keys(message.values).sort()]).toEqual([
+      ['atUnixMs', 'sequence', 'type', 'uptimeSeconds', 'values'],
+      ['eventLoopDelay', 'gc', 'resources', 'rssBytes', 'spaces']
+    ])
   })
 
   const KNOWN = new Set([
-    'type', 'sequence', 'atUnixMs', 'uptimeSeconds', 'values', 'exitCode', 'id', 'ok', 'reason', 'message', 'parts', 'part', 'predictedBytes', 'headroomBytes', 'blockedSeconds', 'rssBeforeBytes',
-    'rssAfterBytes', 'agent', 'pid', 'threadId', 'startedAtUnixMs', 'name', 'intervalSeconds', 'node', 'v8', 'platform', 'arch', 'libc', 'allocator', 'pointerCompression', 'execArgv', 'nodeOptions',
-    'allowedFlags', 'mallocEnv', 'host', 'pod', 'cgroup', 'allocatorPath', 'resourceLimits', 'hostMemoryBytes', 'startTimeTicks', 'constrainedBytes', 'cores', 'allocatorAccess', 'commands'
+    'type',
+    'sequence',
+    'atUnixMs',
+    'uptimeSeconds',
+    'values',
+    'exitCode',
+    'id',
+    'ok',
+    'reason',
+    'message',
+    'parts',
+    'part',
+    'predictedBytes',
+    'headroomBytes',
+    'blockedSeconds',
+    'rssBeforeBytes',
+    'rssAfterBytes',
+    'agent',
+    'pid',
+    'threadId',
+    'startedAtUnixMs',
+    'name',
+    'intervalSeconds',
+    'node',
+    'v8',
+    'platform',
+    'arch',
+    'libc',
+    'allocator',
+    'pointerCompression',
+    'execArgv',
+    'nodeOptions',
+    'allowedFlags',
+    'mallocEnv',
+    'host',
+    'pod',
+    'cgroup',
+    'allocatorPath',
+    'resourceLimits',
+    'hostMemoryBytes',
+    'startTimeTicks',
+    'constrainedBytes',
+    'cores',
+    'allocatorAccess',
+    'commands'
   ])
-  it.each([1, 2, 3])('whatever is sent, what is taken is known, plain, bounded, and rebuilt as itself: seed %i', seed => {
-    const fuzz = fuzzer(seed)
-    let taken = 0
-    /** Breaks on what is not plain or too large. */
-    const inspect = value => {
-      if (typeof value === 'number' && !(Math.abs(value) <= MOST_NUMBER)) throw new Error(`${value}`)
-      if (typeof value === 'string' && !isPlainText(value)) throw new Error(JSON.stringify(value))
-      if (typeof value === 'object' && value !== null) for (const [key, item] of Object.entries(value)) { inspect(key); inspect(item) }
+  it.each([1, 2, 3])(
+    'whatever is sent, what is taken is known, plain, bounded, and rebuilt as itself: seed %i',
+    seed => {
+      const fuzz = fuzzer(seed)
+      let taken = 0
+      /** Breaks on what is not plain or too large. */
+      const inspect = value => {
+        if (typeof value === 'number' && !(Math.abs(value) <= MOST_NUMBER)) {
+          throw new Error(`${value}`)
+        }
+        if (typeof value === 'string' && !isPlainText(value)) throw new Error(JSON.stringify(value))
+        if (typeof value === 'object' && value !== null) {
+          for (const [key, item] of Object.entries(value)) {
+            inspect(key)
+            inspect(item)
+          }
+        }
+      }
+      for (let i = 0; i < 5000; i++) {
+        const decoded = decode(fuzz.line(1).toString('utf8'))
+        if (!decoded.ok) continue
+        taken++
+        const { message } = decoded
+        inspect(message)
+        const unknown = [
+          ...Object.keys(message).filter(key => !KNOWN.has(key)),
+          ...Object.keys(message.values ?? {}).filter(key => !Object.hasOwn(fields, key))
+        ]
+        if (unknown.length > 0) throw new Error(unknown.join())
+        if (!isDeepStrictEqual(decode(line(message)), decoded)) throw new Error(line(message))
+      }
+      expect(taken).toBeGreaterThan(500)
     }
-    for (let i = 0; i < 5000; i++) {
-      const decoded = decode(fuzz.line(1).toString('utf8'))
-      if (!decoded.ok) continue
-      taken++
-      const { message } = decoded
-      inspect(message)
-      const unknown = [...Object.keys(message).filter(key => !KNOWN.has(key)), ...Object.keys(message.values ?? {}).filter(key => !Object.hasOwn(fields, key))]
-      if (unknown.length > 0) throw new Error(unknown.join())
-      if (!isDeepStrictEqual(decode(line(message)), decoded)) throw new Error(line(message))
-    }
-    expect(taken).toBeGreaterThan(500)
-  })
+  )
 
   it('the recordings of real agents are taken whole', () => {
     const folder = path.join(__dirname, '../recordings')
     const files = fs.readdirSync(folder).filter((name, i) => name.endsWith('.gz') && i % 10 === 0)
     let lines = 0
     for (const file of files) {
-      for (const text of gunzipSync(fs.readFileSync(path.join(folder, file))).toString().split('\n').slice(0, 40)) {
+      for (const text of gunzipSync(fs.readFileSync(path.join(folder, file)))
+        .toString()
+        .split('\n')
+        .slice(0, 40)) {
         const { line } = text === '' ? {} : JSON.parse(text)
         if (line && ['hello', 'frame', 'bye'].includes(line.type)) {
           const { v, ...said } = line
-          if (!isDeepStrictEqual(check(line), { ok: true, message: said })) throw new Error(`${file}: ${text}`)
+          if (!isDeepStrictEqual(check(line), { ok: true, message: said })) {
+            throw new Error(`${file}: ${text}`)
+          }
           lines++
         }
       }
@@ -225,12 +462,18 @@ describe('the border', () => {
 })
 
 describe('addresses', () => {
-  it.each(['/run/memwatch/exporter.sock', 'tcp://127.0.0.1:9000', 'tcp://[::1]:9000'])('%s reads back as itself', text => {
-    expect(formatAddress(parseAddress(text))).toBe(text)
-  })
-  it.each(['127.0.0.1', 'tcp', ':80', 'host:65536', 'host:-1', 'a b:1'])('%s is no HOST:PORT', text => {
-    expect(() => parseHostPort(text)).toThrow('expected HOST:PORT')
-  })
+  it.each(['/run/memwatch/exporter.sock', 'tcp://127.0.0.1:9000', 'tcp://[::1]:9000'])(
+    '%s reads back as itself',
+    text => {
+      expect(formatAddress(parseAddress(text))).toBe(text)
+    }
+  )
+  it.each(['127.0.0.1', 'tcp', ':80', 'host:65536', 'host:-1', 'a b:1'])(
+    '%s is no HOST:PORT',
+    text => {
+      expect(() => parseHostPort(text)).toThrow('expected HOST:PORT')
+    }
+  )
   it('a path too long for the kernel is refused, not truncated', () => {
     expect(() => parseAddress('/' + 'x'.repeat(107))).toThrow('longer than 107 bytes')
     expect(() => parseAddress('/' + 'x'.repeat(106))).not.toThrow()

@@ -6,7 +6,9 @@ const { fastify } = require('fastify')
 
 const EXPORTER = path.join(__dirname, '../../exporter/exporter.js')
 
-/** A server of its own, and of its own modules: what one test made fail is not there in the next. */
+/**
+ * A server of its own, and of its own modules: what one test made fail is not there in the next.
+ */
 function freshServer () {
   const { createServer } = require('../../exporter/expose/server')
   const { lateCompilers } = require('../../exporter/expose/late-compilers')
@@ -40,19 +42,36 @@ it('a scrape loads no schema compiler, no description, and prom-client is never 
       await exporter.stop()
     }
     main().then(() => process.exit())`
-  expect(JSON.parse(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8' }))).toEqual([[false, false, false, false], [true, false, true, false]])
+  expect(JSON.parse(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8' }))).toEqual([
+    [false, false, false, false],
+    [true, false, true, false]
+  ])
 })
 
 it('all schemas can be compiled: that a wrong one shows only when it is used is for the exporter, not for us', async () => {
   const { start, lateCompilers } = freshServer()
   const compiled = { validator: 0, serializer: 0 }
-  /** @param {'validator' | 'serializer'} kind @param {any} build */
-  const counted = (kind, build) => (...schemas) => {
-    const compile = build()(...schemas)
-    return route => { compiled[kind]++; return compile(route) }
-  }
-  jest.spyOn(lateCompilers, 'buildValidator').mockImplementation(counted('validator', () => require('@fastify/ajv-compiler')()))
-  jest.spyOn(lateCompilers, 'buildSerializer').mockImplementation(counted('serializer', () => require('@fastify/fast-json-stringify-compiler')()))
+  /**
+   * @param {'validator' | 'serializer'} kind
+   * @param {any} build
+   */
+  const counted =
+    (kind, build) =>
+      (...schemas) => {
+        const compile = build()(...schemas)
+        return route => {
+          compiled[kind]++
+          return compile(route)
+        }
+      }
+  jest
+    .spyOn(lateCompilers, 'buildValidator')
+    .mockImplementation(counted('validator', () => require('@fastify/ajv-compiler')()))
+  jest
+    .spyOn(lateCompilers, 'buildSerializer')
+    .mockImplementation(
+      counted('serializer', () => require('@fastify/fast-json-stringify-compiler')())
+    )
   await (await start().ready()).close()
   expect(compiled.validator).toBeGreaterThan(5)
   expect(compiled.serializer).toBeGreaterThan(20)
@@ -60,18 +79,29 @@ it('all schemas can be compiled: that a wrong one shows only when it is used is 
 
 it('they say of right and wrong arguments what fastify\'s say', async () => {
   const { lateCompilers } = freshServer()
-  const answers = await Promise.all([{}, { schemaController: { compilersFactory: lateCompilers } }].map(async options => {
-    const server = fastify(options)
-    const querystring = { type: 'object', properties: { limit: { type: 'integer', minimum: 1, default: 5 } }, additionalProperties: false }
-    const body = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
-    server.get('/', { schema: { querystring } }, async ({ query }) => query)
-    server.post('/', { schema: { body } }, async () => ({}))
-    const found = []
-    for (const url of ['/', '/?limit=7', '/?limit=0', '/?limit=x', '/?limit=2&more=1']) found.push(await server.inject(url))
-    found.push(await server.inject({ method: 'POST', url: '/', body: {} }), await server.inject({ method: 'POST', url: '/', body: { name: 'a' } }))
-    await server.close()
-    return found.map(({ statusCode, body }) => [statusCode, body])
-  }))
+  const answers = await Promise.all(
+    [{}, { schemaController: { compilersFactory: lateCompilers } }].map(async options => {
+      const server = fastify(options)
+      const querystring = {
+        type: 'object',
+        properties: { limit: { type: 'integer', minimum: 1, default: 5 } },
+        additionalProperties: false
+      }
+      const body = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
+      server.get('/', { schema: { querystring } }, async ({ query }) => query)
+      server.post('/', { schema: { body } }, async () => ({}))
+      const found = []
+      for (const url of ['/', '/?limit=7', '/?limit=0', '/?limit=x', '/?limit=2&more=1']) {
+        found.push(await server.inject(url))
+      }
+      found.push(
+        await server.inject({ method: 'POST', url: '/', body: {} }),
+        await server.inject({ method: 'POST', url: '/', body: { name: 'a' } })
+      )
+      await server.close()
+      return found.map(({ statusCode, body }) => [statusCode, body])
+    })
+  )
   expect(answers[1]).toEqual(answers[0])
   expect(answers[1].map(([status]) => status)).toEqual([200, 200, 400, 400, 200, 400, 200])
   expect(answers[1][1]).toEqual([200, '{"limit":7}'])
@@ -79,7 +109,11 @@ it('they say of right and wrong arguments what fastify\'s say', async () => {
 
 it('first requests that come together are all answered', async () => {
   const server = freshServer().start()
-  const answers = await Promise.all(Array.from({ length: 8 }, (_, i) => ask(server, i % 2 ? '/api/v1/openapi.json' : '/api/v1/deaths?limit=2')))
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, (_, i) =>
+      ask(server, i % 2 ? '/api/v1/openapi.json' : '/api/v1/deaths?limit=2')
+    )
+  )
   expect(answers.map(({ statusCode }) => statusCode)).toEqual(answers.map(() => 200))
   expect(answers[0].json()).toEqual([])
   for (const i of [3, 5, 7]) expect(answers[i].body).toBe(answers[1].body)
@@ -98,7 +132,10 @@ it.each([
   })
   const server = freshServer().start()
   const failed = await ask(server, url)
-  expect([failed.statusCode, failed.body]).toEqual([500, expect.stringContaining('gone from the disk')])
+  expect([failed.statusCode, failed.body]).toEqual([
+    500,
+    expect.stringContaining('gone from the disk')
+  ])
   expect((await ask(server, '/')).statusCode).toBe(200)
   missing = false
   expect((await ask(server, url)).statusCode).toBe(200)

@@ -23,9 +23,19 @@ function judged (verdicts) {
 
 describe('the level of load', () => {
   it.each([
-    [0, { memoryRatio: 0.79 }, 0], [0, { memoryRatio: 0.8 }, 1], [0, { memoryRatio: 0.879 }, 1], [0, { memoryRatio: 0.88 }, 2], [0, { memoryRatio: 0.95 }, 3],
-    [0, { loopRatio: 0.79 }, 0], [0, { loopRatio: 0.8 }, 1], [0, { loopRatio: 0.98 }, 3],
-    [1, { memoryRatio: 0.76 }, 1], [1, { memoryRatio: 0.74 }, 0], [3, { memoryRatio: 0.91 }, 3], [3, { memoryRatio: 0.5 }, 2], [2, { memoryRatio: 0.5, loopRatio: 0.86 }, 2]
+    [0, { memoryRatio: 0.79 }, 0],
+    [0, { memoryRatio: 0.8 }, 1],
+    [0, { memoryRatio: 0.879 }, 1],
+    [0, { memoryRatio: 0.88 }, 2],
+    [0, { memoryRatio: 0.95 }, 3],
+    [0, { loopRatio: 0.79 }, 0],
+    [0, { loopRatio: 0.8 }, 1],
+    [0, { loopRatio: 0.98 }, 3],
+    [1, { memoryRatio: 0.76 }, 1],
+    [1, { memoryRatio: 0.74 }, 0],
+    [3, { memoryRatio: 0.91 }, 3],
+    [3, { memoryRatio: 0.5 }, 2],
+    [2, { memoryRatio: 0.5, loopRatio: 0.86 }, 2]
   ])('%i under %j becomes %i', (level, load, expected) => {
     expect(nextLevel(level, { ...calm, ...load })).toBe(expected)
   })
@@ -44,37 +54,64 @@ describe('the level of load', () => {
     expect(loads.map(({ level }) => level)).toEqual([0, 3])
   })
   it('costs the first targets of a pod no frame, however many come later', () => {
-    const load = new Load({ readMemory: () => ({ rssBytes: 90, limitBytes: 100, heapRatio: 0 }), readLoopRatio: () => 0.1 })
+    const load = new Load({
+      readMemory: () => ({ rssBytes: 90, limitBytes: 100, heapRatio: 0 }),
+      readLoopRatio: () => 0.1
+    })
     load.measure()
     const targets = new Targets()
-    const opened = (pid, uid) => targets.open(hello({ pid, startTimeTicks: pid, name: `app-${pid}`, ...(uid && { pod: { uid } }) })).target
+    const opened = (pid, uid) =>
+      targets.open(
+        hello({ pid, startTimeTicks: pid, name: `app-${pid}`, ...(uid && { pod: { uid } }) })
+      ).target
     const own = opened(1)
     const flood = Array.from({ length: 300 }, (_, i) => opened(100 + i))
     const neighbour = opened(2, 'pod-b')
-    expect([own, flood[0], flood[14], flood[15], flood[299]].map(target => load.sheds(target, 1, false))).toEqual([false, false, false, true, true])
+    expect(
+      [own, flood[0], flood[14], flood[15], flood[299]].map(target => load.sheds(target, 1, false))
+    ).toEqual([false, false, false, true, true])
     expect(load.sheds(neighbour, 1, false)).toBe(false)
     // Of all pods together 256 have that place.
     const others = new Targets()
-    const seat = uid => others.open(hello({ pid: 1, startTimeTicks: 1, name: uid, host: uid, pod: { uid } })).target.isSenior
-    expect(Array.from({ length: 257 }, (_, i) => seat(`pod-${i}`)).map(Number).reduce((sum, is) => sum + is)).toBe(256)
+    const seat = uid =>
+      others.open(hello({ pid: 1, startTimeTicks: 1, name: uid, host: uid, pod: { uid } })).target
+        .isSenior
+    expect(
+      Array.from({ length: 257 }, (_, i) => seat(`pod-${i}`))
+        .map(Number)
+        .reduce((sum, is) => sum + is)
+    ).toBe(256)
   })
   it('is the same for who is ill, whatever it is', () => {
-    const load = new Load({ readMemory: () => ({ rssBytes: 99, limitBytes: 100, heapRatio: 0 }), readLoopRatio: () => 0.1 })
+    const load = new Load({
+      readMemory: () => ({ rssBytes: 99, limitBytes: 100, heapRatio: 0 }),
+      readLoopRatio: () => 0.1
+    })
     expect(load.measure()).toBe(true)
     expect(load.level).toBe(3)
     const target = (state, opportunity = false) => judged([{ state: 'ok' }, { state, opportunity }])
     for (const [of, ill] of /** @type {const} */ ([[target('confirmed'), true], [target('suspected'), true], [target('ok'), false], [target('unknown'), false], [target('confirmed', true), false]])) {
-      expect([load.sheds(of, 1, false), load.sheds(of, 5, false), load.evaluateSeconds(of)]).toEqual([!ill, false, ill ? 2 : 30])
+      expect([
+        load.sheds(of, 1, false),
+        load.sheds(of, 5, false),
+        load.evaluateSeconds(of)
+      ]).toEqual([!ill, false, ill ? 2 : 30])
     }
   })
   it('rises with V8’s heap as with the memory limit', () => {
-    const load = new Load({ readMemory: () => ({ rssBytes: 1, limitBytes: 100, heapRatio: 0.9 }), readLoopRatio: () => 0 })
+    const load = new Load({
+      readMemory: () => ({ rssBytes: 1, limitBytes: 100, heapRatio: 0.9 }),
+      readLoopRatio: () => 0
+    })
     load.measure()
     expect(load.level).toBe(2)
   })
   it('rises after a MiB that agents sent, between two ticks, and falls with the ticks only', () => {
     let heapRatio = 1
-    const load = new Load({ readMemory: () => ({ rssBytes: 1, limitBytes: undefined, heapRatio }), readLoopRatio: () => 0 })
+    const load = new Load({
+      readMemory: () => ({ rssBytes: 1, limitBytes: undefined, heapRatio }),
+      readLoopRatio: () => 0
+    })
     expect([load.received(2 ** 20 - 1), load.level]).toEqual([false, 0])
     expect([load.received(1), load.level]).toEqual([true, 3])
     heapRatio = 0
@@ -82,14 +119,20 @@ describe('the level of load', () => {
     expect([load.measure(), load.level]).toEqual([true, 2])
   })
   it('takes no frame that is larger than an ordinary one and the one before, on the last level', () => {
-    const load = new Load({ readMemory: () => ({ rssBytes: 1, limitBytes: undefined, heapRatio: 1 }), readLoopRatio: () => 0 })
+    const load = new Load({
+      readMemory: () => ({ rssBytes: 1, limitBytes: undefined, heapRatio: 1 }),
+      readLoopRatio: () => 0
+    })
     const ill = judged([{ state: 'confirmed' }])
     expect(load.sheds(ill, 1, true)).toBe(false)
     load.measure()
     expect([load.sheds(ill, 1, true), load.sheds(ill, 1, false)]).toEqual([true, false])
   })
   it('without a limit rests on the loop alone', () => {
-    const load = new Load({ readMemory: () => ({ rssBytes: 1e12, limitBytes: undefined, heapRatio: 0.1 }), readLoopRatio: () => 0.1 })
+    const load = new Load({
+      readMemory: () => ({ rssBytes: 1e12, limitBytes: undefined, heapRatio: 0.1 }),
+      readLoopRatio: () => 0.1
+    })
     load.measure()
     expect(load.level).toBe(0)
   })
@@ -98,16 +141,27 @@ describe('the level of load', () => {
 it('an exporter near its limit gives up frames of healthy targets, says so, and takes the rest', async () => {
   const first = await spawnExporter()
   // What only the API needs is loaded when it is first asked, and takes some 10 MiB.
-  const loadApi = async url => { await (await fetch(`${url}/api/v1/targets`)).json() }
+  const loadApi = async url => {
+    await (await fetch(`${url}/api/v1/targets`)).json()
+  }
   await loadApi(first.url)
-  const rss = Number(/^memwatch_exporter_resident_memory_bytes (\d+)/m.exec(await (await fetch(`${first.url}/metrics`)).text())?.[1])
+  const rss = Number(
+    /^memwatch_exporter_resident_memory_bytes (\d+)/m.exec(
+      await (await fetch(`${first.url}/metrics`)).text()
+    )?.[1]
+  )
   await first.stop()
   // Not all of RSS is charged to a cgroup: what is mapped from files is the page cache's.
   const group = createMemoryGroup({ limitBytes: Math.ceil(rss / 0.86), name: 'load' })
   expect([group.supported, group.reason]).toEqual([true, undefined])
   const exporter = await spawnExporter({ wrap: group.wrap })
   await loadApi(exporter.url)
-  const metric = async name => Number(new RegExp(`^${name} (\\S+)`, 'm').exec(await (await fetch(`${exporter.url}/metrics`)).text())?.[1])
+  const metric = async name =>
+    Number(
+      new RegExp(`^${name} (\\S+)`, 'm').exec(
+        await (await fetch(`${exporter.url}/metrics`)).text()
+      )?.[1]
+    )
   const level = () => metric('memwatch_exporter_load_level')
   /** @type {net.Socket[]} */
   const agents = []
@@ -120,20 +174,34 @@ it('an exporter near its limit gives up frames of healthy targets, says so, and 
   let sequence = 0
   const timer = setInterval(() => {
     sequence++
-    for (const socket of agents) socket.write(line(frame({ sequence, uptimeSeconds: sequence })) + '\n')
+    for (const socket of agents) {
+      socket.write(line(frame({ sequence, uptimeSeconds: sequence })) + '\n')
+    }
   }, 200)
   try {
     connect(1)
     // How much it takes at first differs from start to start: agents come until it is too much.
-    await eventually(async () => {
-      for (let i = 0; i < 5; i++) connect(agents.length + 1)
-      // A text of /metrics is up to a second old: meanwhile hundreds would come.
-      await new Promise(resolve => setTimeout(resolve, 200))
-      return level()
-    }, at => at >= 2, 60_000)
+    await eventually(
+      async () => {
+        for (let i = 0; i < 5; i++) connect(agents.length + 1)
+        // A text of /metrics is up to a second old: meanwhile hundreds would come.
+        await new Promise(resolve => setTimeout(resolve, 200))
+        return level()
+      },
+      at => at >= 2,
+      60_000
+    )
     const taken = await metric('memwatch_exporter_frames_total')
-    await eventually(() => metric('memwatch_exporter_frames_shed_total'), shed => shed > 20, 30_000)
-    await eventually(() => metric('memwatch_exporter_frames_total'), now => now > taken, 30_000)
+    await eventually(
+      () => metric('memwatch_exporter_frames_shed_total'),
+      shed => shed > 20,
+      30_000
+    )
+    await eventually(
+      () => metric('memwatch_exporter_frames_total'),
+      now => now > taken,
+      30_000
+    )
     const [target] = await (await fetch(`${exporter.url}/api/v1/targets`)).json()
     expect(target.up).toBe(true)
   } finally {
@@ -149,49 +217,101 @@ describe('an exporter whose V8 heap is as small as a sidecar’s', () => {
   const CONNECTIONS = 64
   const LONGEST_LINE = 250_000
   /** 64 keys as long as they may be, no two alike. */
-  const map = (prefix, value) => Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`${prefix}.`.padEnd(60, 'k') + i, value]))
-  const fullest = (pid, sequence) => line(frame({
-    sequence,
-    uptimeSeconds: sequence,
-    values: {
-      spaces: map(`s${pid}`, Array(4).fill(2 ** 43)),
-      gc: Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`${`g${pid}`.padEnd(30, 'k')}${i}/${'k'.repeat(30)}`, [1.1, 1.1, 1.1, Array(14).fill(1.1)]])),
-      ...Object.fromEntries(['resources', 'residentBytes', 'allocatorBytes', 'addons'].map(field => [field, map(`${field[0]}${pid}`, 1.1)]))
-    }
-  }))
+  const map = (prefix, value) =>
+    Object.fromEntries(
+      Array.from({ length: 64 }, (_, i) => [`${prefix}.`.padEnd(60, 'k') + i, value])
+    )
+  const fullest = (pid, sequence) =>
+    line(
+      frame({
+        sequence,
+        uptimeSeconds: sequence,
+        values: {
+          spaces: map(`s${pid}`, Array(4).fill(2 ** 43)),
+          gc: Object.fromEntries(
+            Array.from({ length: 64 }, (_, i) => [
+              `${`g${pid}`.padEnd(30, 'k')}${i}/${'k'.repeat(30)}`,
+              [1.1, 1.1, 1.1, Array(14).fill(1.1)]
+            ])
+          ),
+          ...Object.fromEntries(
+            ['resources', 'residentBytes', 'allocatorBytes', 'addons'].map(field => [
+              field,
+              map(`${field[0]}${pid}`, 1.1)
+            ])
+          )
+        }
+      })
+    )
   const texts = pid => Array.from({ length: 1000 }, (_, i) => `--${pid}-${i}`.padEnd(16, 'x'))
   const junk = sequence => {
     const text = line(frame({ sequence, uptimeSeconds: sequence })).slice(0, -1) + ',"junk":['
     return text + '[],'.repeat((LONGEST_LINE - text.length) / 3) + '[]]}'
   }
   it.each([
-    ['lines full of what the contract does not know', pid => [line(hello({ pid })), junk(1), junk(2)]],
-    ['the fullest hellos and frames that the contract allows', pid => [
-      line(hello({ pid, execArgv: texts(pid), nodeOptions: texts(pid), allowedFlags: texts(pid), allocatorPath: `/${pid}`.padEnd(4096, 'x') })), fullest(pid, 1), fullest(pid, 2)
-    ]],
-    ['frames that grow, of targets that are there already', pid => [line(hello({ pid })), line(frame()), ...[2, 3].map(sequence => fullest(pid, sequence))]],
+    [
+      'lines full of what the contract does not know',
+      pid => [line(hello({ pid })), junk(1), junk(2)]
+    ],
+    [
+      'the fullest hellos and frames that the contract allows',
+      pid => [
+        line(
+          hello({
+            pid,
+            execArgv: texts(pid),
+            nodeOptions: texts(pid),
+            allowedFlags: texts(pid),
+            allocatorPath: `/${pid}`.padEnd(4096, 'x')
+          })
+        ),
+        fullest(pid, 1),
+        fullest(pid, 2)
+      ]
+    ],
+    [
+      'frames that grow, of targets that are there already',
+      pid => [
+        line(hello({ pid })),
+        line(frame()),
+        ...[2, 3].map(sequence => fullest(pid, sequence))
+      ]
+    ],
     ['unfinished lines', () => ['x'.repeat(LONGEST_LINE)]]
-  ])('outlives connections that send %s', async (name, linesOf) => {
-    const exporter = await spawnExporter({ nodeArgs: ['--max-old-space-size=64'] })
-    const agents = []
-    const connect = async () => {
-      const socket = net.connect(exporter.socket)
-      socket.on('error', () => {}).resume()
-      await once(socket, 'connect')
-      agents.push(socket)
-      return socket
-    }
-    const good = await connect()
-    good.write(line(hello({ pid: 1, name: 'good' })) + '\n' + line(frame()) + '\n')
-    for (let pid = 2; pid < 2 + CONNECTIONS; pid++) {
-      const text = linesOf(pid).join('\n') + (name === 'unfinished lines' ? '' : '\n')
-      const socket = await connect()
-      // Written, or hung up on.
-      await new Promise(resolve => { socket.once('close', resolve).write(text, resolve) })
-    }
-    good.write(line(frame({ sequence: 2, uptimeSeconds: 2, atUnixMs: 7 })) + '\n')
-    const found = await eventually(async () => (await (await fetch(`${exporter.url}/api/v1/targets?target=good`)).json()), ([target]) => target?.lastFrameUnixMs === 7)
-    expect([found[0].up, exporter.child.exitCode, exporter.child.signalCode]).toEqual([true, null, null])
-    for (const agent of agents) agent.destroy()
-  }, 60_000)
+  ])(
+    'outlives connections that send %s',
+    async (name, linesOf) => {
+      const exporter = await spawnExporter({ nodeArgs: ['--max-old-space-size=64'] })
+      const agents = []
+      const connect = async () => {
+        const socket = net.connect(exporter.socket)
+        socket.on('error', () => {}).resume()
+        await once(socket, 'connect')
+        agents.push(socket)
+        return socket
+      }
+      const good = await connect()
+      good.write(line(hello({ pid: 1, name: 'good' })) + '\n' + line(frame()) + '\n')
+      for (let pid = 2; pid < 2 + CONNECTIONS; pid++) {
+        const text = linesOf(pid).join('\n') + (name === 'unfinished lines' ? '' : '\n')
+        const socket = await connect()
+        // Written, or hung up on.
+        await new Promise(resolve => {
+          socket.once('close', resolve).write(text, resolve)
+        })
+      }
+      good.write(line(frame({ sequence: 2, uptimeSeconds: 2, atUnixMs: 7 })) + '\n')
+      const found = await eventually(
+        async () => await (await fetch(`${exporter.url}/api/v1/targets?target=good`)).json(),
+        ([target]) => target?.lastFrameUnixMs === 7
+      )
+      expect([found[0].up, exporter.child.exitCode, exporter.child.signalCode]).toEqual([
+        true,
+        null,
+        null
+      ])
+      for (const agent of agents) agent.destroy()
+    },
+    60_000
+  )
 })

@@ -48,7 +48,11 @@ describeReal('a real memory group', () => {
 
   test('lets a process below the limit run, with its own arguments and exit code', () => {
     const group = create({ limitBytes: 200 * MB, name: 'calm' })
-    const { command, args } = group.wrap(process.execPath, ['-e', 'console.log(process.argv[1]); process.exit(7)', 'two words $HOME'])
+    const { command, args } = group.wrap(process.execPath, [
+      '-e',
+      'console.log(process.argv[1]); process.exit(7)',
+      'two words $HOME'
+    ])
     const { status, stdout } = spawnSync(command, args)
     expect({ status, stdout: String(stdout) }).toEqual({ status: 7, stdout: 'two words $HOME\n' })
     expect(group.stats()).toMatchObject({ limitBytes: 200 * MB, oomKills: 0 })
@@ -83,7 +87,8 @@ describeReal('a real memory group', () => {
   })
 
   test('of a run that died without removing it goes with the next one', () => {
-    const script = `console.log(require(${JSON.stringify(module_)}).createMemoryGroup({ limitBytes: 2 ** 26, name: 'left' }).path)`
+    const script = `console.log(require(${JSON.stringify(module_)}).createMemoryGroup({ ` +
+      'limitBytes: 2 ** 26, name: \'left\' }).path)'
     const left = String(spawnSync(process.execPath, ['-e', script]).stdout).trim()
     expect(fs.existsSync(left)).toBe(true)
     create({ limitBytes: 64 * MB })
@@ -93,7 +98,8 @@ describeReal('a real memory group', () => {
 
 /**
  * A made-up machine: /proc/self and a control group tree as plain files.
- * @param {{ cgroup: string, mounts: string[], files?: Record<string, string> }} machine `@` is the tree's root
+ * @param {{ cgroup: string, mounts: string[], files?: Record<string, string> }} machine `@` is the
+ *   tree's root
  */
 function machine ({ cgroup, mounts, files = {} }) {
   const root = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-groups-'))
@@ -103,7 +109,10 @@ function machine ({ cgroup, mounts, files = {} }) {
     fs.writeFileSync(path.join(root, file), text)
   }
   fs.writeFileSync(path.join(root, 'cgroup'), cgroup)
-  fs.writeFileSync(path.join(root, 'mountinfo'), mounts.map((mount) => mount.replace('@', root)).join('\n'))
+  fs.writeFileSync(
+    path.join(root, 'mountinfo'),
+    mounts.map(mount => mount.replace('@', root)).join('\n')
+  )
   return root
 }
 
@@ -126,7 +135,11 @@ describe('where a memory group is made', () => {
   const V2 = '30 23 0:26 / @ rw - cgroup2 cgroup2 rw'
 
   test('v1: inside our own group', () => {
-    const root = machine({ cgroup: '4:memory:/outer/own\n0::/\n', mounts: [V1], files: { 'outer/own/x': '' } })
+    const root = machine({
+      cgroup: '4:memory:/outer/own\n0::/\n',
+      mounts: [V1],
+      files: { 'outer/own/x': '' }
+    })
     const { supported, path: made } = createMemoryGroup({ limitBytes: 1, procSelf: root })
     expect(supported).toBe(true)
     expect(path.dirname(made ?? '')).toBe(path.join(root, 'outer/own'))
@@ -134,7 +147,10 @@ describe('where a memory group is made', () => {
   })
 
   test('v1 in a container: the path is the host\'s, the mount is our group', () => {
-    const root = machine({ cgroup: '4:memory:/docker/abc\n', mounts: ['30 23 0:26 /docker/abc @ rw - cgroup cgroup rw,memory'] })
+    const root = machine({
+      cgroup: '4:memory:/docker/abc\n',
+      mounts: ['30 23 0:26 /docker/abc @ rw - cgroup cgroup rw,memory']
+    })
     expect(path.dirname(createMemoryGroup({ limitBytes: 1, procSelf: root }).path ?? '')).toBe(root)
   })
 
@@ -142,7 +158,10 @@ describe('where a memory group is made', () => {
     const root = machine({
       cgroup: '0::/own\n',
       mounts: [V2],
-      files: { 'own/cgroup.controllers': 'cpu memory\n', 'own/cgroup.subtree_control': 'cpu memory\n' }
+      files: {
+        'own/cgroup.controllers': 'cpu memory\n',
+        'own/cgroup.subtree_control': 'cpu memory\n'
+      }
     })
     const { path: made } = createMemoryGroup({ limitBytes: 5, procSelf: root })
     expect(path.dirname(made ?? '')).toBe(path.join(root, 'own'))
@@ -160,29 +179,80 @@ describe('where a memory group is made', () => {
         'user/own/cgroup.subtree_control': ''
       }
     })
-    const group = createMemoryGroup({ limitBytes: 1, procSelf: root, fs: refusing('own/cgroup.subtree_control', 'EBUSY') })
+    const group = createMemoryGroup({
+      limitBytes: 1,
+      procSelf: root,
+      fs: refusing('own/cgroup.subtree_control', 'EBUSY')
+    })
     expect(path.dirname(group.path ?? '')).toBe(path.join(root, 'user'))
   })
 
   test.each([
-    ['a machine without control groups', { cgroup: '', mounts: [] }, fs, 'this system has no control groups (Linux only)'],
-    ['no memory controller mounted', { cgroup: '4:cpu:/\n', mounts: [] }, fs, 'the memory controller is not mounted'],
-    ['v2 without the memory controller', { cgroup: '0::/\n', mounts: [V2], files: { 'cgroup.controllers': 'cpu\n' } }, fs,
-      'the memory controller is not available in @'],
-    ['the group of a v2 container', { cgroup: '0::/\n', mounts: [V2], files: { 'cgroup.controllers': 'memory\n', 'cgroup.subtree_control': '' } },
+    [
+      'a machine without control groups',
+      { cgroup: '', mounts: [] },
+      fs,
+      'this system has no control groups (Linux only)'
+    ],
+    [
+      'no memory controller mounted',
+      { cgroup: '4:cpu:/\n', mounts: [] },
+      fs,
+      'the memory controller is not mounted'
+    ],
+    [
+      'v2 without the memory controller',
+      { cgroup: '0::/\n', mounts: [V2], files: { 'cgroup.controllers': 'cpu\n' } },
+      fs,
+      'the memory controller is not available in @'
+    ],
+    [
+      'the group of a v2 container',
+      {
+        cgroup: '0::/\n',
+        mounts: [V2],
+        files: { 'cgroup.controllers': 'memory\n', 'cgroup.subtree_control': '' }
+      },
       refusing('cgroup.subtree_control', 'EBUSY'),
-      '@ has processes of its own, so cgroup v2 allows no memory groups inside it, and none beside it'],
-    ['a user who is not root', { cgroup: '4:memory:/\n', mounts: [V1] },
-      { ...fs, mkdirSync: () => { throw Object.assign(new Error(), { code: 'EACCES' }) } },
-      'cannot create a memory group in @: not allowed (needs root)'],
-    ['a container with read-only control groups', { cgroup: '4:memory:/\n', mounts: [V1] },
-      { ...fs, mkdirSync: () => { throw Object.assign(new Error(), { code: 'EROFS' }) } },
-      'cannot create a memory group in @: control groups are mounted read-only, as in an unprivileged container'],
-    ['a limit the kernel refuses', { cgroup: '4:memory:/\n', mounts: [V1] }, refusing('memory.limit_in_bytes', 'EACCES'),
-      'cannot limit the memory of a group in @: not allowed (needs root)']
+      '@ has processes of its own, so cgroup v2 allows no memory groups inside it, and none ' +
+        'beside it'
+    ],
+    [
+      'a user who is not root',
+      { cgroup: '4:memory:/\n', mounts: [V1] },
+      {
+        ...fs,
+        mkdirSync: () => {
+          throw Object.assign(new Error(), { code: 'EACCES' })
+        }
+      },
+      'cannot create a memory group in @: not allowed (needs root)'
+    ],
+    [
+      'a container with read-only control groups',
+      { cgroup: '4:memory:/\n', mounts: [V1] },
+      {
+        ...fs,
+        mkdirSync: () => {
+          throw Object.assign(new Error(), { code: 'EROFS' })
+        }
+      },
+      'cannot create a memory group in @: control groups are mounted read-only, as in an ' +
+        'unprivileged container'
+    ],
+    [
+      'a limit the kernel refuses',
+      { cgroup: '4:memory:/\n', mounts: [V1] },
+      refusing('memory.limit_in_bytes', 'EACCES'),
+      'cannot limit the memory of a group in @: not allowed (needs root)'
+    ]
   ])('nowhere, with a reason: %s', async (name, made, machineFs, reason) => {
     const root = machine(made)
-    const group = createMemoryGroup({ limitBytes: 1, procSelf: root, fs: /** @type {typeof fs} */ (machineFs) })
+    const group = createMemoryGroup({
+      limitBytes: 1,
+      procSelf: root,
+      fs: /** @type {typeof fs} */ (machineFs)
+    })
     expect(group.supported).toBe(false)
     expect(group.reason).toBe(reason.replace('@', root))
     expect(group.wrap('node', ['app.js'])).toEqual({ command: 'node', args: ['app.js'] })

@@ -16,16 +16,37 @@ const RECORDING = path.join(__dirname, '../recordings/20-js-heap-leak-broken.ndj
 const MOVING = /^memwatch_exporter_|^memwatch_target_up$/
 
 /** @param {Record<string, string>} labels without whose they are */
-const seriesKey = (name, { target, thread, ...labels }) => name + JSON.stringify(Object.entries(labels).sort())
+const seriesKey = (name, { target, thread, ...labels }) =>
+  name + JSON.stringify(Object.entries(labels).sort())
 
-/** @param {string} text of /metrics @returns {Map<string, number>} */
+/**
+ * @param {string} text of /metrics
+ * @returns {Map<string, number>}
+ */
 function seriesIn (text) {
-  return new Map([...text.matchAll(/^(memwatch_\w+)\{(.*)\} (\S+)$/gm)].map(([, name, labels, value]) =>
-    [seriesKey(name, Object.fromEntries([...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, label, text]) => [label, text.replaceAll('\\"', '"').replaceAll('\\n', '\n')]))), Number(value)]))
+  return new Map(
+    [...text.matchAll(/^(memwatch_\w+)\{(.*)\} (\S+)$/gm)].map(([, name, labels, value]) => [
+      seriesKey(
+        name,
+        Object.fromEntries(
+          [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, label, text]) => [
+            label,
+            text.replaceAll('\\"', '"').replaceAll('\\n', '\n')
+          ])
+        )
+      ),
+      Number(value)
+    ])
+  )
 }
 
 it('what is ours is the same in /metrics and, once Prometheus has it, over OTLP: names, labels, values', async () => {
-  const lines = gunzipSync(fs.readFileSync(RECORDING)).toString().trim().split('\n').map(text => JSON.parse(text).line).filter(Boolean)
+  const lines = gunzipSync(fs.readFileSync(RECORDING))
+    .toString()
+    .trim()
+    .split('\n')
+    .map(text => JSON.parse(text).line)
+    .filter(Boolean)
   const targets = new Targets()
   targets.on('frame', target => evaluate(target))
   const session = targets.open(lines.find(({ type }) => type === 'hello'))
@@ -37,21 +58,68 @@ it('what is ours is the same in /metrics and, once Prometheus has it, over OTLP:
   const { parts } = await createMetrics({ ...source, compat: true }).text()
   const scraped = seriesIn(Buffer.concat(parts).toString())
   const pushed = new Map()
-  for (const { name, unit, kind, monotonic, points } of receiver.of(session.target.hello.name).flatMap(({ metrics }) => metrics)) {
-    const translated = prometheusName({ name, unit, instrument: kind === 'sum' ? (monotonic ? 'counter' : 'updowncounter') : kind })
+  for (const { name, unit, kind, monotonic, points } of receiver
+    .of(session.target.hello.name)
+    .flatMap(({ metrics }) => metrics)) {
+    const translated = prometheusName({
+      name,
+      unit,
+      instrument: kind === 'sum' ? (monotonic ? 'counter' : 'updowncounter') : kind
+    })
     for (const { attributes, value, count, sum } of points) {
-      const labels = Object.fromEntries(Object.entries(attributes).map(([attribute, text]) => [prometheusLabel(attribute), text]))
+      const labels = Object.fromEntries(
+        Object.entries(attributes).map(([attribute, text]) => [prometheusLabel(attribute), text])
+      )
       if (kind !== 'histogram') pushed.set(seriesKey(translated, labels), value)
-      else for (const [suffix, part] of [['_count', count], ['_sum', sum]]) pushed.set(seriesKey(translated + suffix, labels), part)
+      else {
+        for (const [suffix, part] of [
+          ['_count', count],
+          ['_sum', sum]
+        ]) {
+          pushed.set(seriesKey(translated + suffix, labels), part)
+        }
+      }
     }
   }
-  const ours = [...pushed].filter(([key]) => key.startsWith('memwatch_') && !MOVING.test(key.split('[')[0]))
+  const ours = [...pushed].filter(
+    ([key]) => key.startsWith('memwatch_') && !MOVING.test(key.split('[')[0])
+  )
   expect(ours.length).toBeGreaterThan(50)
-  expect(ours.filter(([key, value]) => scraped.get(key) !== value).map(([key, value]) => [key, value, scraped.get(key)])).toEqual([])
+  expect(
+    ours
+      .filter(([key, value]) => scraped.get(key) !== value)
+      .map(([key, value]) => [key, value, scraped.get(key)])
+  ).toEqual([])
   // And what is not there under our name is there under OpenTelemetry's.
-  const left = [...scraped.keys()].map(key => key.split('[')[0]).filter(name => !/_(bucket|sum|count)$|^memwatch_exporter_/.test(name) && ![...pushed.keys()].some(key => key.startsWith(`${name}[`)))
-  expect([...new Set(left)].sort()).toEqual(['memwatch_active_resources', 'memwatch_container_usage_bytes', 'memwatch_container_working_set_bytes', 'memwatch_event_loop_active_seconds_total', 'memwatch_event_loop_idle_seconds_total', 'memwatch_heap_space_committed_bytes', 'memwatch_heap_space_physical_bytes', 'memwatch_heap_space_used_bytes', 'memwatch_process_cpu_seconds_total', 'memwatch_rss_bytes', 'memwatch_threads'])
-  for (const name of ['process_memory_usage_bytes', 'process_cpu_time_seconds_total', 'nodejs_eventloop_time_seconds_total', 'v8js_memory_heap_used_bytes', 'v8js_gc_duration_seconds_count']) expect([...pushed.keys()].some(key => key.startsWith(`${name}[`))).toBe(true)
+  const left = [...scraped.keys()]
+    .map(key => key.split('[')[0])
+    .filter(
+      name =>
+        !/_(bucket|sum|count)$|^memwatch_exporter_/.test(name) &&
+        ![...pushed.keys()].some(key => key.startsWith(`${name}[`))
+    )
+  expect([...new Set(left)].sort()).toEqual([
+    'memwatch_active_resources',
+    'memwatch_container_usage_bytes',
+    'memwatch_container_working_set_bytes',
+    'memwatch_event_loop_active_seconds_total',
+    'memwatch_event_loop_idle_seconds_total',
+    'memwatch_heap_space_committed_bytes',
+    'memwatch_heap_space_physical_bytes',
+    'memwatch_heap_space_used_bytes',
+    'memwatch_process_cpu_seconds_total',
+    'memwatch_rss_bytes',
+    'memwatch_threads'
+  ])
+  for (const name of [
+    'process_memory_usage_bytes',
+    'process_cpu_time_seconds_total',
+    'nodejs_eventloop_time_seconds_total',
+    'v8js_memory_heap_used_bytes',
+    'v8js_gc_duration_seconds_count'
+  ]) {
+    expect([...pushed.keys()].some(key => key.startsWith(`${name}[`))).toBe(true)
+  }
   await otlp.stop()
   receiver.stop()
 })

@@ -16,8 +16,18 @@ afterEach(() => { process.env = { ...env } })
 it.each([
   ['docker, cgroup v1', `5:memory:/docker/${ID}\n`, ID, undefined],
   ['kubernetes by cgroupfs', `5:memory:/kubepods/burstable/pod${UID}/${ID}\n`, ID, UID],
-  ['kubernetes by systemd', `0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${UID.replaceAll('-', '_')}.slice/cri-containerd-${ID}.scope\n`, ID, UID],
-  ['a mount of the kubelet', `1 2 8:1 /var/lib/kubelet/pods/${UID}/etc-hosts /etc/hosts rw\n`, undefined, UID],
+  [
+    'kubernetes by systemd',
+    `0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${UID.replaceAll('-', '_')}.slice/cri-containerd-${ID}.scope\n`,
+    ID,
+    UID
+  ],
+  [
+    'a mount of the kubelet',
+    `1 2 8:1 /var/lib/kubelet/pods/${UID}/etc-hosts /etc/hosts rw\n`,
+    undefined,
+    UID
+  ],
   ['a cgroup namespace', '0::/\n', undefined, undefined],
   ['a session', '0::/user.slice/user-1000.slice/session-1.scope\n', undefined, undefined]
 ])('of %s the container and the pod are read', (_, text, id, uid) => {
@@ -25,32 +35,88 @@ it.each([
 })
 
 it('what an operator says goes before the downward API, and that before what Kubernetes leaves', () => {
-  process.env.OTEL_RESOURCE_ATTRIBUTES = 'k8s.namespace.name=said,deployment.environment.name=pr%20od'
-  const files = { '/proc/self/cgroup': `0::/kubepods/pod${UID}/${ID}\n`, '/var/run/secrets/kubernetes.io/serviceaccount/namespace': 'left\n' }
-  const read = file => files[file] ?? (() => { throw new Error('ENOENT') })()
-  const around = surroundings({ env: { KUBERNETES_SERVICE_HOST: '10.0.0.1', POD_NAMESPACE: 'downward', NODE_NAME: 'node-1' }, hostname: 'shop-1', read })
-  expect(around.shared).toEqual({ 'k8s.pod.name': 'shop-1', 'k8s.pod.uid': UID, 'k8s.node.name': 'node-1', 'k8s.namespace.name': 'said' })
-  expect([around.all, around.own]).toEqual([{ 'deployment.environment.name': 'pr od' }, { 'container.id': ID }])
-  expect(surroundings({ env: {}, hostname: 'laptop', read: file => { throw new Error(file) } }).shared).toEqual({ 'k8s.namespace.name': 'said' })
+  process.env.OTEL_RESOURCE_ATTRIBUTES =
+    'k8s.namespace.name=said,deployment.environment.name=pr%20od'
+  const files = {
+    '/proc/self/cgroup': `0::/kubepods/pod${UID}/${ID}\n`,
+    '/var/run/secrets/kubernetes.io/serviceaccount/namespace': 'left\n'
+  }
+  const read = file =>
+    files[file] ??
+    (() => {
+      throw new Error('ENOENT')
+    })()
+  const around = surroundings({
+    env: { KUBERNETES_SERVICE_HOST: '10.0.0.1', POD_NAMESPACE: 'downward', NODE_NAME: 'node-1' },
+    hostname: 'shop-1',
+    read
+  })
+  expect(around.shared).toEqual({
+    'k8s.pod.name': 'shop-1',
+    'k8s.pod.uid': UID,
+    'k8s.node.name': 'node-1',
+    'k8s.namespace.name': 'said'
+  })
+  expect([around.all, around.own]).toEqual([
+    { 'deployment.environment.name': 'pr od' },
+    { 'container.id': ID }
+  ])
+  expect(
+    surroundings({
+      env: {},
+      hostname: 'laptop',
+      read: file => {
+        throw new Error(file)
+      }
+    }).shared
+  ).toEqual({ 'k8s.namespace.name': 'said' })
 })
 
-it('the container of a process that can be seen is its own, not the exporter\'s; a stranger of its pid is not believed', () => {
+it("the container of a process that can be seen is its own, not the exporter's; a stranger of its pid is not believed", () => {
   const ticks = Number(fs.readFileSync('/proc/self/stat', 'latin1').split(') ')[1].split(' ')[19])
-  const read = file => file === `/proc/${process.pid}/cgroup` ? `0::/docker/${ID}\n` : fs.readFileSync(file, 'latin1')
+  const read = file =>
+    file === `/proc/${process.pid}/cgroup` ? `0::/docker/${ID}\n` : fs.readFileSync(file, 'latin1')
   const around = surroundings({ env: {}, hostname: os.hostname() })
-  const of = startTimeTicks => resourceOf(new Targets().open(hello({ pid: process.pid, startTimeTicks })).target, around, read).attributes['container.id']
+  const of = startTimeTicks =>
+    resourceOf(new Targets().open(hello({ pid: process.pid, startTimeTicks })).target, around, read)
+      .attributes['container.id']
   expect([of(ticks), of(ticks + 1), of(undefined)]).toEqual([ID, undefined, undefined])
 })
 
 it('which pod a target is of says its agent, before what the exporter knows of its own', () => {
-  const around = surroundings({ env: { KUBERNETES_SERVICE_HOST: '10.0.0.1', POD_NAME: 'exporter-1' }, hostname: 'node-1' })
-  const { attributes } = resourceOf(new Targets().open(hello({ host: 'node-1', pod: { uid: UID, name: 'shop-1', namespace: 'default', container: 'app' } })).target, around)
-  expect(attributes).toMatchObject({ 'k8s.pod.uid': UID, 'k8s.pod.name': 'shop-1', 'k8s.namespace.name': 'default', 'k8s.container.name': 'app' })
+  const around = surroundings({
+    env: { KUBERNETES_SERVICE_HOST: '10.0.0.1', POD_NAME: 'exporter-1' },
+    hostname: 'node-1'
+  })
+  const { attributes } = resourceOf(
+    new Targets().open(
+      hello({
+        host: 'node-1',
+        pod: { uid: UID, name: 'shop-1', namespace: 'default', container: 'app' }
+      })
+    ).target,
+    around
+  )
+  expect(attributes).toMatchObject({
+    'k8s.pod.uid': UID,
+    'k8s.pod.name': 'shop-1',
+    'k8s.namespace.name': 'default',
+    'k8s.container.name': 'app'
+  })
 })
 
 it('an instance has the same id as long as it lives, and each thread and each life its own', () => {
   const around = surroundings({ env: {} })
-  const id = changes => resourceOf(new Targets().open(hello(changes)).target, around).attributes['service.instance.id']
+  const id = changes =>
+    resourceOf(new Targets().open(hello(changes)).target, around).attributes['service.instance.id']
   expect(id({})).toBe(id({ node: '24.0.0' }))
-  expect(new Set([id({}), id({ threadId: 1 }), id({ pid: 1 }), id({ host: 'x' }), id({ startedAtUnixMs: 1 })]).size).toBe(5)
+  expect(
+    new Set([
+      id({}),
+      id({ threadId: 1 }),
+      id({ pid: 1 }),
+      id({ host: 'x' }),
+      id({ startedAtUnixMs: 1 })
+    ]).size
+  ).toBe(5)
 })

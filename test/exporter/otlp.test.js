@@ -31,12 +31,24 @@ afterEach(async () => {
   process.env = { ...env }
 })
 
-/** What --otlp does over the targets that are opened on it, each round when it is told to. @param {Record<string, string>} [variables] @param {string} [to] */
+/**
+ * What --otlp does over the targets that are opened on it, each round when it is told to.
+ * @param {Record<string, string>} [variables]
+ * @param {string} [to]
+ */
 function rig (variables = {}, to = receiver.url) {
-  Object.assign(process.env, { OTEL_METRIC_EXPORT_INTERVAL: '3600000', OTEL_EXPORTER_OTLP_TIMEOUT: '300', ...variables })
+  Object.assign(process.env, {
+    OTEL_METRIC_EXPORT_INTERVAL: '3600000',
+    OTEL_EXPORTER_OTLP_TIMEOUT: '300',
+    ...variables
+  })
   const targets = new Targets()
   const log = { warn: text => logged.push(text), info: text => logged.push(text) }
-  const otlp = new Otlp({ to, source: { targets: () => targets.all, state: () => exporterState() }, log })
+  const otlp = new Otlp({
+    to,
+    source: { targets: () => targets.all, state: () => exporterState() },
+    log
+  })
   sending.push(otlp)
   targets.on('frame', target => otlp.framed(target))
   targets.on('end', target => otlp.ended(target))
@@ -47,11 +59,45 @@ function rig (variables = {}, to = receiver.url) {
   }
 }
 const metricIn = (resource, name) => resource.metrics.find(metric => metric.name === name)
-const values = (sequence, more = {}) => frame({ sequence, uptimeSeconds: sequence, atUnixMs: Date.now(), values: { rssBytes: 50 * MIB, cpuUserSeconds: sequence, cpuSystemSeconds: sequence / 2, gc: { 'minor/ordinary': gcRow(10 * sequence, sequence), 'minor_mark_sweep/ordinary': gcRow(1, 0.5) }, ...more } })
-const verdict = (state, more = {}) => ({ diagnosis: 'js-heap-leak', title: 'It leaks', state, severity: 'critical', opportunity: false, confirmedAfterSeconds: null, summary: 'It grows.', evidence: [{ signal: 'x', value: 1, limit: 2, unit: 'bytes', text: 'More is left.' }], ruledOut: [{ diagnosis: 'context-leak', text: '' }], impact: null, fix: [{ title: 'Let go', change: { flag: '--x' }, predicted: [], risk: '' }], runbook: 'MemwatchJsHeapLeak', ...more })
+const values = (sequence, more = {}) =>
+  frame({
+    sequence,
+    uptimeSeconds: sequence,
+    atUnixMs: Date.now(),
+    values: {
+      rssBytes: 50 * MIB,
+      cpuUserSeconds: sequence,
+      cpuSystemSeconds: sequence / 2,
+      gc: {
+        'minor/ordinary': gcRow(10 * sequence, sequence),
+        'minor_mark_sweep/ordinary': gcRow(1, 0.5)
+      },
+      ...more
+    }
+  })
+const verdict = (state, more = {}) => ({
+  diagnosis: 'js-heap-leak',
+  title: 'It leaks',
+  state,
+  severity: 'critical',
+  opportunity: false,
+  confirmedAfterSeconds: null,
+  summary: 'It grows.',
+  evidence: [{ signal: 'x', value: 1, limit: 2, unit: 'bytes', text: 'More is left.' }],
+  ruledOut: [{ diagnosis: 'context-leak', text: '' }],
+  impact: null,
+  fix: [{ title: 'Let go', change: { flag: '--x' }, predicted: [], risk: '' }],
+  runbook: 'MemwatchJsHeapLeak',
+  ...more
+})
 
 describe('--otlp', () => {
-  it.each([['', ''], ['env', 'env'], ['http://collector:4318', 'http://collector:4318'], ['https://prometheus/api/v1/otlp/', 'https://prometheus/api/v1/otlp/']])('may be %j', (text, value) => {
+  it.each([
+    ['', ''],
+    ['env', 'env'],
+    ['http://collector:4318', 'http://collector:4318'],
+    ['https://prometheus/api/v1/otlp/', 'https://prometheus/api/v1/otlp/']
+  ])('may be %j', (text, value) => {
     expect(readConfig({ otlp: text }, {}).otlp).toBe(value)
   })
   it.each([
@@ -59,7 +105,11 @@ describe('--otlp', () => {
     ['grpc://collector:4317', {}, 'expected env or a URL'],
     ['http://me:secret@collector:4318', {}, 'OTEL_EXPORTER_OTLP_HEADERS'],
     ['http://collector:4318/?key=secret', {}, 'OTEL_EXPORTER_OTLP_HEADERS'],
-    ['env', { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317' }, 'OTEL_EXPORTER_OTLP_ENDPOINT is no http address'],
+    [
+      'env',
+      { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317' },
+      'OTEL_EXPORTER_OTLP_ENDPOINT is no http address'
+    ],
     ['env', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'http/protobuf is all that is spoken here']
   ])('may not be %j with %j, and repeats no secret', (otlp, variables, message) => {
     expect(() => readConfig({ otlp }, variables)).toThrow(ConfigError)
@@ -67,7 +117,10 @@ describe('--otlp', () => {
     expect(() => readConfig({ otlp }, variables)).not.toThrow(/secret/)
   })
   it('is off although the variables of OpenTelemetry say where: they are the app\'s', () => {
-    expect(readConfig({}, { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_METRICS_EXPORTER: 'otlp' }).otlp).toBe('')
+    expect(
+      readConfig({}, { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_METRICS_EXPORTER: 'otlp' })
+        .otlp
+    ).toBe('')
   })
   it('loads nothing of OpenTelemetry while it is off', () => {
     const code = `
@@ -82,28 +135,56 @@ describe('--otlp', () => {
         console.log(code, off, loaded() > 50)
         process.exit()
       })`
-    expect(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8' }).trim()).toBe('ENOENT 0 true')
+    expect(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8' }).trim()).toBe(
+      'ENOENT 0 true'
+    )
   })
 })
 
-it('values of OpenTelemetry\'s variables that cannot be used are said, and its defaults hold', async () => {
-  const { otlp } = rig({ OTEL_METRIC_EXPORT_INTERVAL: '1', OTEL_EXPORTER_OTLP_COMPRESSION: 'zstd', OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: 'both' })
-  expect(logged).toEqual(expect.arrayContaining(['OTEL_METRIC_EXPORT_INTERVAL', 'OTEL_EXPORTER_OTLP_COMPRESSION', 'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE'].map(name => expect.stringContaining(name))))
+it("values of OpenTelemetry's variables that cannot be used are said, and its defaults hold", async () => {
+  const { otlp } = rig({
+    OTEL_METRIC_EXPORT_INTERVAL: '1',
+    OTEL_EXPORTER_OTLP_COMPRESSION: 'zstd',
+    OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: 'both'
+  })
+  expect(logged).toEqual(
+    expect.arrayContaining(
+      [
+        'OTEL_METRIC_EXPORT_INTERVAL',
+        'OTEL_EXPORTER_OTLP_COMPRESSION',
+        'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE'
+      ].map(name => expect.stringContaining(name))
+    )
+  )
   await otlp.exportMetrics()
   expect(receiver.metrics()[0].headers['content-encoding']).toBeUndefined()
 })
 
 describe('the metrics', () => {
-  it('are one resource for each target, by OpenTelemetry\'s names, and one for the exporter', async () => {
-    const { otlp, open } = rig({ OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=prod,k8s.pod.name=pod-1,service.name=mine,k8s.container.name=memwatch' })
+  it("are one resource for each target, by OpenTelemetry's names, and one for the exporter", async () => {
+    const { otlp, open } = rig({
+      OTEL_RESOURCE_ATTRIBUTES:
+        'deployment.environment.name=prod,k8s.pod.name=pod-1,service.name=mine,k8s.container.name=memwatch'
+    })
     const startedAtUnixMs = Date.now() - 5000
-    open({ startedAtUnixMs, host: require('node:os').hostname() }).frame(values(1, { spaces: { new_space: [1, 2, 3, 4], code_space: [0, 0, 0, 0] }, resources: { TCPSocketWrap: 2 }, eventLoopActiveSeconds: 1, eventLoopIdleSeconds: 3, containerUsageBytes: 9, threads: 11 }))
+    open({ startedAtUnixMs, host: require('node:os').hostname() }).frame(
+      values(1, {
+        spaces: { new_space: [1, 2, 3, 4], code_space: [0, 0, 0, 0] },
+        resources: { TCPSocketWrap: 2 },
+        eventLoopActiveSeconds: 1,
+        eventLoopIdleSeconds: 3,
+        containerUsageBytes: 9,
+        threads: 11
+      })
+    )
     open({ pid: 4712, name: 'worker', host: 'elsewhere' }).frame(values(1))
     await otlp.stop()
     const [api] = receiver.of('api')
     expect(api.attributes).toMatchObject({
       'service.name': 'api',
-      'service.instance.id': expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
+      'service.instance.id': expect.stringMatching(
+        /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+      ),
       'process.pid': 4711,
       'process.runtime.name': 'nodejs',
       'process.runtime.version': '20.20.2',
@@ -113,22 +194,55 @@ describe('the metrics', () => {
       'k8s.pod.name': 'pod-1'
     })
     expect(api.attributes).not.toHaveProperty('k8s.container.name')
-    expect(api.scope).toMatchObject({ name: 'memwatch', schemaUrl: 'https://opentelemetry.io/schemas/1.44.0' })
+    expect(api.scope).toMatchObject({
+      name: 'memwatch',
+      schemaUrl: 'https://opentelemetry.io/schemas/1.44.0'
+    })
     const [{ attributes: elsewhere }] = receiver.of('worker')
-    expect(elsewhere).toMatchObject({ 'host.name': 'elsewhere', 'deployment.environment.name': 'prod' })
+    expect(elsewhere).toMatchObject({
+      'host.name': 'elsewhere',
+      'deployment.environment.name': 'prod'
+    })
     expect(elsewhere).not.toHaveProperty('k8s.pod.name')
     expect(elsewhere['service.instance.id']).not.toBe(api.attributes['service.instance.id'])
     const rss = metricIn(api, 'process.memory.usage')
-    expect(rss).toMatchObject({ kind: 'sum', monotonic: false, temporality: 'CUMULATIVE', unit: 'By', points: [{ value: 50 * MIB, attributes: {} }] })
+    expect(rss).toMatchObject({
+      kind: 'sum',
+      monotonic: false,
+      temporality: 'CUMULATIVE',
+      unit: 'By',
+      points: [{ value: 50 * MIB, attributes: {} }]
+    })
     expect(Math.abs(rss.points[0].unixMs - Date.now())).toBeLessThan(5000)
     expect(rss.points[0].startUnixMs).toBeCloseTo(startedAtUnixMs, 0)
-    expect(metricIn(api, 'process.cpu.time')).toMatchObject({ kind: 'sum', monotonic: true, points: [{ attributes: { 'cpu.mode': 'user' }, value: 1 }, { attributes: { 'cpu.mode': 'system' }, value: 0.5 }] })
-    expect(metricIn(api, 'v8js.memory.heap.used').points).toMatchObject([{ attributes: { 'v8js.heap.space.name': 'new_space' }, value: 1 }])
-    expect(metricIn(api, 'v8js.resource.active').points).toMatchObject([{ attributes: { 'v8js.resource.type': 'TCPSocketWrap' }, value: 2 }])
-    expect(metricIn(api, 'nodejs.eventloop.time').points).toMatchObject([{ attributes: { 'nodejs.eventloop.state': 'active' }, value: 1 }, { attributes: { 'nodejs.eventloop.state': 'idle' }, value: 3 }])
-    expect(metricIn(api, 'process.thread.count')).toMatchObject({ unit: '{thread}', points: [{ value: 11 }] })
+    expect(metricIn(api, 'process.cpu.time')).toMatchObject({
+      kind: 'sum',
+      monotonic: true,
+      points: [
+        { attributes: { 'cpu.mode': 'user' }, value: 1 },
+        { attributes: { 'cpu.mode': 'system' }, value: 0.5 }
+      ]
+    })
+    expect(metricIn(api, 'v8js.memory.heap.used').points).toMatchObject([
+      { attributes: { 'v8js.heap.space.name': 'new_space' }, value: 1 }
+    ])
+    expect(metricIn(api, 'v8js.resource.active').points).toMatchObject([
+      { attributes: { 'v8js.resource.type': 'TCPSocketWrap' }, value: 2 }
+    ])
+    expect(metricIn(api, 'nodejs.eventloop.time').points).toMatchObject([
+      { attributes: { 'nodejs.eventloop.state': 'active' }, value: 1 },
+      { attributes: { 'nodejs.eventloop.state': 'idle' }, value: 3 }
+    ])
+    expect(metricIn(api, 'process.thread.count')).toMatchObject({
+      unit: '{thread}',
+      points: [{ value: 11 }]
+    })
     const [own] = receiver.of('mine')
-    expect(own.attributes).toMatchObject({ 'k8s.container.name': 'memwatch', 'k8s.pod.name': 'pod-1', 'process.pid': process.pid })
+    expect(own.attributes).toMatchObject({
+      'k8s.container.name': 'memwatch',
+      'k8s.pod.name': 'pod-1',
+      'process.pid': process.pid
+    })
     expect(metricIn(own, 'memwatch.exporter.targets')).toMatchObject({ kind: 'gauge' })
   })
 
@@ -139,24 +253,48 @@ describe('the metrics', () => {
     const gc = metricIn(receiver.of('api')[0], 'v8js.gc.duration')
     expect(gc).toMatchObject({ kind: 'histogram', unit: 's', temporality: 'CUMULATIVE' })
     expect(gc.points).toHaveLength(1)
-    expect(gc.points[0]).toMatchObject({ attributes: { 'v8js.gc.type': 'minor', 'memwatch.gc.cause': 'ordinary' }, count: 21, sum: 2.5, bounds: [...GC_PAUSE_BOUNDS_SECONDS] })
+    expect(gc.points[0]).toMatchObject({
+      attributes: { 'v8js.gc.type': 'minor', 'memwatch.gc.cause': 'ordinary' },
+      count: 21,
+      sum: 2.5,
+      bounds: [...GC_PAUSE_BOUNDS_SECONDS]
+    })
     expect(gc.points[0].buckets.reduce((sum, n) => sum + n)).toBe(21)
     expect(gc.points[0].buckets[3]).toBe(21)
   })
 
-  it('bear the headers, compressed where wanted, as OpenTelemetry\'s variables say; what is secret is not logged', async () => {
-    const { otlp, open } = rig({ OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20s3cret,x-scope=a', OTEL_EXPORTER_OTLP_METRICS_HEADERS: 'x-scope=b', OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip', OTEL_EXPORTER_OTLP_ENDPOINT: `${receiver.url}/below` }, 'env')
+  it("bear the headers, compressed where wanted, as OpenTelemetry's variables say; what is secret is not logged", async () => {
+    const { otlp, open } = rig(
+      {
+        OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20s3cret,x-scope=a',
+        OTEL_EXPORTER_OTLP_METRICS_HEADERS: 'x-scope=b',
+        OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
+        OTEL_EXPORTER_OTLP_ENDPOINT: `${receiver.url}/below`
+      },
+      'env'
+    )
     open().frame(values(1))
     receiver.answers.push(401)
     await otlp.stop()
     const [{ path, headers, resources }] = receiver.metrics()
     expect([path, resources.length]).toEqual(['/below/v1/metrics', 2])
-    expect(headers).toMatchObject({ authorization: 'Bearer s3cret', 'x-scope': 'b', 'content-encoding': 'gzip', 'content-type': 'application/x-protobuf', 'user-agent': expect.stringMatching(/^memwatch\//) })
-    expect(logged).toEqual([expect.stringContaining('--otlp: sends to 127.0.0.1'), '--otlp: metrics do not arrive: it answered 401'])
+    expect(headers).toMatchObject({
+      authorization: 'Bearer s3cret',
+      'x-scope': 'b',
+      'content-encoding': 'gzip',
+      'content-type': 'application/x-protobuf',
+      'user-agent': expect.stringMatching(/^memwatch\//)
+    })
+    expect(logged).toEqual([
+      expect.stringContaining('--otlp: sends to 127.0.0.1'),
+      '--otlp: metrics do not arrive: it answered 401'
+    ])
   })
 
   it('travel as differences where wanted, and none is lost with an export that is', async () => {
-    const { otlp, open, count } = rig({ OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: 'delta' })
+    const { otlp, open, count } = rig({
+      OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: 'delta'
+    })
     const session = open()
     const statuses = [200, 400, 500, 200, 200]
     for (const [i, status] of statuses.entries()) {
@@ -165,15 +303,31 @@ describe('the metrics', () => {
       await otlp.exportMetrics()
     }
     const taken = receiver.of('api').filter((_, i) => statuses[i] === 200)
-    const cpu = taken.map(resource => metricIn(resource, 'process.cpu.time').points.find(({ attributes }) => attributes['cpu.mode'] === 'user'))
+    const cpu = taken.map(resource =>
+      metricIn(resource, 'process.cpu.time').points.find(
+        ({ attributes }) => attributes['cpu.mode'] === 'user'
+      )
+    )
     expect(cpu.map(({ value }) => value)).toEqual([1, 3, 1])
     expect(cpu[1].startUnixMs).toBeCloseTo(cpu[0].unixMs, 0)
     expect(cpu[2].startUnixMs).toBeCloseTo(cpu[1].unixMs, 0)
     const gc = taken.map(resource => metricIn(resource, 'v8js.gc.duration'))
-    expect(gc.map(({ temporality, points: [{ count, buckets }] }) => [temporality, count, buckets[3]])).toEqual([['DELTA', 11, 11], ['DELTA', 30, 30], ['DELTA', 10, 10]])
+    expect(
+      gc.map(({ temporality, points: [{ count, buckets }] }) => [temporality, count, buckets[3]])
+    ).toEqual([
+      ['DELTA', 11, 11],
+      ['DELTA', 30, 30],
+      ['DELTA', 10, 10]
+    ])
     // A cgroup may have counted before the process was there.
-    expect(taken.map(resource => metricIn(resource, 'memwatch.container.oom_kills')?.points[0].value)).toEqual([undefined, 3, 1])
-    expect(taken.map(resource => metricIn(resource, 'process.memory.usage').temporality)).toEqual(['CUMULATIVE', 'CUMULATIVE', 'CUMULATIVE'])
+    expect(
+      taken.map(resource => metricIn(resource, 'memwatch.container.oom_kills')?.points[0].value)
+    ).toEqual([undefined, 3, 1])
+    expect(taken.map(resource => metricIn(resource, 'process.memory.usage').temporality)).toEqual([
+      'CUMULATIVE',
+      'CUMULATIVE',
+      'CUMULATIVE'
+    ])
     expect(count('metrics failed')).toBe(4)
   })
 
@@ -181,16 +335,22 @@ describe('the metrics', () => {
     const { otlp, open } = rig({ OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: 'LowMemory' })
     open().frame(values(1))
     await otlp.exportMetrics()
-    expect(['process.cpu.time', 'v8js.gc.duration'].map(name => metricIn(receiver.of('api')[0], name).temporality)).toEqual(['CUMULATIVE', 'DELTA'])
+    expect(
+      ['process.cpu.time', 'v8js.gc.duration'].map(
+        name => metricIn(receiver.of('api')[0], name).temporality
+      )
+    ).toEqual(['CUMULATIVE', 'DELTA'])
   })
 
-  it('as differences are of what this exporter saw: the past of a process was another\'s to send', async () => {
+  it("as differences are of what this exporter saw: the past of a process was another's to send", async () => {
     const { otlp, open } = rig({ OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: 'delta' })
     const session = open({ startedAtUnixMs: Date.now() - 100_000 })
     session.frame(values(100))
     session.frame(values(103))
     await otlp.exportMetrics()
-    expect(metricIn(receiver.of('api')[0], 'process.cpu.time').points.map(({ value }) => value)).toEqual([3, 1.5])
+    expect(
+      metricIn(receiver.of('api')[0], 'process.cpu.time').points.map(({ value }) => value)
+    ).toEqual([3, 1.5])
   })
 
   it('of a process that ends between two exports are sent once more, and then no more', async () => {
@@ -204,7 +364,9 @@ describe('the metrics', () => {
     await otlp.exportMetrics()
     await otlp.exportMetrics()
     await otlp.exportMetrics()
-    expect(receiver.of('api').map(resource => metricIn(resource, 'process.cpu.time').points[0].value)).toEqual([1, 2, 2])
+    expect(
+      receiver.of('api').map(resource => metricIn(resource, 'process.cpu.time').points[0].value)
+    ).toEqual([1, 2, 2])
     const [other] = [open({ pid: 1 })]
     other.frame(values(1))
     await otlp.exportMetrics()
@@ -215,14 +377,36 @@ describe('the metrics', () => {
 
   it('of many targets go in several requests, one after the other, and others have their turns meanwhile', async () => {
     const { otlp, open, count } = rig({ OTEL_EXPORTER_OTLP_TIMEOUT: '5000' })
-    for (let pid = 1; pid <= 300; pid++) open({ pid, name: `app-${pid}` }).frame(values(1, { spaces: Object.fromEntries(['new', 'old', 'code', 'large_object', 'trusted'].map(name => [`${name}_space`, [1, 2, 3, 4]])) }))
+    for (let pid = 1; pid <= 300; pid++) {
+      open({ pid, name: `app-${pid}` }).frame(
+        values(1, {
+          spaces: Object.fromEntries(
+            ['new', 'old', 'code', 'large_object', 'trusted'].map(name => [
+              `${name}_space`,
+              [1, 2, 3, 4]
+            ])
+          )
+        })
+      )
+    }
     let longestMs = 0
     let last = performance.now()
-    const beat = setInterval(() => { longestMs = Math.max(longestMs, performance.now() - last); last = performance.now() }, 1)
+    const beat = setInterval(() => {
+      longestMs = Math.max(longestMs, performance.now() - last)
+      last = performance.now()
+    }, 1)
     await otlp.exportMetrics()
     clearInterval(beat)
     expect(receiver.metrics().length).toBeGreaterThan(1)
-    expect(new Set(receiver.metrics().flatMap(({ resources }) => resources.map(({ attributes }) => attributes['service.instance.id']))).size).toBe(301)
+    expect(
+      new Set(
+        receiver
+          .metrics()
+          .flatMap(({ resources }) =>
+            resources.map(({ attributes }) => attributes['service.instance.id'])
+          )
+      ).size
+    ).toBe(301)
     expect(count('metrics delivered')).toBe(301)
     expect(longestMs).toBeLessThan(500)
   })
@@ -239,7 +423,9 @@ describe('a receiver that', () => {
       await otlp.exportMetrics()
     }
     expect([count('metrics failed'), count('metrics delivered')]).toEqual([10, 0])
-    expect(logged.slice(1)).toEqual([expect.stringMatching(/^--otlp: metrics do not arrive: .*ECONNREFUSED/)])
+    expect(logged.slice(1)).toEqual([
+      expect.stringMatching(/^--otlp: metrics do not arrive: .*ECONNREFUSED/)
+    ])
   })
 
   it('hangs holds one request, for as long as the timeout says; rounds that come meanwhile are dropped', async () => {
@@ -255,17 +441,36 @@ describe('a receiver that', () => {
     expect(count('metrics failed')).toBe(2)
     await otlp.exportMetrics()
     expect(count('metrics delivered')).toBe(2)
-    expect(logged.slice(1)).toEqual(['--otlp: metrics do not arrive: Request timed out', '--otlp: metrics arrive again'])
+    expect(logged.slice(1)).toEqual([
+      '--otlp: metrics do not arrive: Request timed out',
+      '--otlp: metrics arrive again'
+    ])
   })
 
   it.each([
-    ['answer', [2, 0], response => { response.writeHead(200); return setInterval(() => response.write('x'), 50) }],
-    ['head', [0, 2], ({ socket }) => { socket.write('HTTP/1.1 200 OK\r\n'); return setInterval(() => socket.write('x: y\r\n'), 50) }]
+    [
+      'answer',
+      [2, 0],
+      response => {
+        response.writeHead(200)
+        return setInterval(() => response.write('x'), 50)
+      }
+    ],
+    [
+      'head',
+      [0, 2],
+      ({ socket }) => {
+        socket.write('HTTP/1.1 200 OK\r\n')
+        return setInterval(() => socket.write('x: y\r\n'), 50)
+      }
+    ]
   ])('drips its %s does not hold it longer', async (_, [delivered, failed], dripping) => {
     const { otlp, open, count } = rig()
     open().frame(values(1))
     let drip
-    receiver.answers.push(response => { drip = dripping(response) })
+    receiver.answers.push(response => {
+      drip = dripping(response)
+    })
     const began = performance.now()
     await otlp.exportMetrics()
     clearInterval(drip)
@@ -280,9 +485,20 @@ describe('a receiver that', () => {
     open().frame(values(1))
     const { schema } = require('../support/otlp-receiver')
     const answer = schema.lookupType('otlp.MetricsAnswer')
-    receiver.answers.push(response => response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end(answer.encode(answer.fromObject({ partialSuccess: { rejected: 3, errorMessage: 'too old' } })).finish()))
+    receiver.answers.push(response =>
+      response
+        .writeHead(200, { 'content-type': 'application/x-protobuf' })
+        .end(
+          answer
+            .encode(answer.fromObject({ partialSuccess: { rejected: 3, errorMessage: 'too old' } }))
+            .finish()
+        )
+    )
     await otlp.exportMetrics()
-    expect([count('metrics rejected'), logged[1]]).toEqual([2, '--otlp: metrics do not arrive: 3 were rejected: too old'])
+    expect([count('metrics rejected'), logged[1]]).toEqual([
+      2,
+      '--otlp: metrics do not arrive: 3 were rejected: too old'
+    ])
   })
 })
 
@@ -293,23 +509,64 @@ describe('the events', () => {
   it('tell what is suspected, confirmed and over, as log records with a name', async () => {
     const { otlp, count } = rig()
     const shop = target()
-    for (const state of ['ok', 'suspected', 'confirmed', 'ok', 'unknown']) otlp.changed(shop, verdict(state))
+    for (const state of ['ok', 'suspected', 'confirmed', 'ok', 'unknown']) {
+      otlp.changed(shop, verdict(state))
+    }
     otlp.changed(shop, verdict('confirmed', { opportunity: true }))
     await otlp.exportEvents()
     const events = receiver.events()
-    expect(events.map(({ eventName, severityText, severityNumber, attributes }) => [eventName, severityText, severityNumber, attributes['memwatch.verdict.was'], attributes['memwatch.verdict.state']])).toEqual([
-      ['memwatch.verdict', 'INFO', 9, undefined, 'suspected'], ['memwatch.verdict', 'ERROR', 17, 'suspected', 'confirmed'], ['memwatch.verdict', 'INFO', 9, 'confirmed', 'ok']
+    expect(
+      events.map(({ eventName, severityText, severityNumber, attributes }) => [
+        eventName,
+        severityText,
+        severityNumber,
+        attributes['memwatch.verdict.was'],
+        attributes['memwatch.verdict.state']
+      ])
+    ).toEqual([
+      ['memwatch.verdict', 'INFO', 9, undefined, 'suspected'],
+      ['memwatch.verdict', 'ERROR', 17, 'suspected', 'confirmed'],
+      ['memwatch.verdict', 'INFO', 9, 'confirmed', 'ok']
     ])
-    expect(events[1]).toMatchObject({ body: 'It grows.', resource: { 'service.name': 'api', 'process.pid': 4711 }, attributes: { 'memwatch.diagnosis': 'js-heap-leak', 'memwatch.verdict.fix': '--x', 'memwatch.verdict.evidence': ['More is left.'], 'memwatch.verdict.ruled_out': ['context-leak'] } })
+    expect(events[1]).toMatchObject({
+      body: 'It grows.',
+      resource: { 'service.name': 'api', 'process.pid': 4711 },
+      attributes: {
+        'memwatch.diagnosis': 'js-heap-leak',
+        'memwatch.verdict.fix': '--x',
+        'memwatch.verdict.evidence': ['More is left.'],
+        'memwatch.verdict.ruled_out': ['context-leak']
+      }
+    })
     expect(count('logs delivered')).toBe(3)
   })
 
   it('tell who died', async () => {
     const { otlp } = rig()
-    otlp.died(target(), { id: 'x', reason: 'oom_kill', sure: 'certain', text: 'The kernel killed it.', exitCode: null, signal: 'SIGKILL', suspects: null, verdict: { diagnosis: 'js-heap-leak', summary: '', fix: '--x' }, diedAtUnixMs: Date.now() - 2000 })
+    otlp.died(target(), {
+      id: 'x',
+      reason: 'oom_kill',
+      sure: 'certain',
+      text: 'The kernel killed it.',
+      exitCode: null,
+      signal: 'SIGKILL',
+      suspects: null,
+      verdict: { diagnosis: 'js-heap-leak', summary: '', fix: '--x' },
+      diedAtUnixMs: Date.now() - 2000
+    })
     await otlp.exportEvents()
     const [death] = receiver.events()
-    expect(death).toMatchObject({ eventName: 'memwatch.death', severityText: 'ERROR', body: 'The kernel killed it.', attributes: { 'memwatch.death.reason': 'oom_kill', 'memwatch.death.sure': 'certain', 'memwatch.death.signal': 'SIGKILL', 'memwatch.diagnosis': 'js-heap-leak' } })
+    expect(death).toMatchObject({
+      eventName: 'memwatch.death',
+      severityText: 'ERROR',
+      body: 'The kernel killed it.',
+      attributes: {
+        'memwatch.death.reason': 'oom_kill',
+        'memwatch.death.sure': 'certain',
+        'memwatch.death.signal': 'SIGKILL',
+        'memwatch.diagnosis': 'js-heap-leak'
+      }
+    })
     expect(death.attributes).not.toHaveProperty('process.exit.code')
   })
 
@@ -323,7 +580,9 @@ describe('the events', () => {
     expect(count('logs delivered')).toBe(0)
     receiver.received.length = 0
     await otlp.exportEvents()
-    expect([count('logs delivered'), count('logs failed'), count('logs dropped')]).toEqual([1000, 0, 100])
+    expect([count('logs delivered'), count('logs failed'), count('logs dropped')]).toEqual([
+      1000, 0, 100
+    ])
     const states = receiver.events().map(({ attributes }) => attributes['memwatch.verdict.state'])
     expect(states.slice(0, 3)).toEqual(['suspected', 'confirmed', 'suspected'])
   })
@@ -333,7 +592,10 @@ describe('the events', () => {
     receiver.answers.push(404)
     otlp.changed(target(), verdict('confirmed'))
     await otlp.exportEvents()
-    expect([count('logs failed'), logged[1]]).toEqual([1, '--otlp: logs do not arrive: it answered 404'])
+    expect([count('logs failed'), logged[1]]).toEqual([
+      1,
+      '--otlp: logs do not arrive: it answered 404'
+    ])
   })
 
   it('are not sent where OTEL_LOGS_EXPORTER says none', async () => {
@@ -349,11 +611,26 @@ it('an exporter sends by itself, counts it on /metrics, and tells the rest when 
   const exporter = await startExporter({ otlp: receiver.url })
   const connection = await exporter.connect()
   connection.write(`${line(hello())}\n${line(values(1))}\n`)
-  await eventually(() => receiver.of('api'), found => found.length > 1)
-  expect(await exporter.metrics()).toMatch(/memwatch_exporter_otlp_exports_total\{signal="metrics",outcome="delivered"\} [1-9]/)
-  connection.write(`${line(values(2, { rssBytes: 77 }))}\n${line({ type: 'bye', sequence: 3, atUnixMs: Date.now(), exitCode: 1 })}\n`)
-  await eventually(() => exporter.exporter.targets, targets => targets.length === 0)
+  await eventually(
+    () => receiver.of('api'),
+    found => found.length > 1
+  )
+  expect(await exporter.metrics()).toMatch(
+    /memwatch_exporter_otlp_exports_total\{signal="metrics",outcome="delivered"\} [1-9]/
+  )
+  connection.write(
+    `${line(values(2, { rssBytes: 77 }))}\n${line({ type: 'bye', sequence: 3, atUnixMs: Date.now(), exitCode: 1 })}\n`
+  )
+  await eventually(
+    () => exporter.exporter.targets,
+    targets => targets.length === 0
+  )
   await exporter.stop()
   expect(metricIn(receiver.of('api').at(-1), 'process.memory.usage').points[0].value).toBe(77)
-  expect(receiver.events()).toMatchObject([{ eventName: 'memwatch.death', attributes: { 'memwatch.death.reason': 'error', 'process.exit.code': 1 } }])
+  expect(receiver.events()).toMatchObject([
+    {
+      eventName: 'memwatch.death',
+      attributes: { 'memwatch.death.reason': 'error', 'process.exit.code': 1 }
+    }
+  ])
 })

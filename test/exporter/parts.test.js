@@ -37,7 +37,11 @@ class FailingPart {
   }
 }
 
-/** A part that notes what is asked of it. @param {string} name @param {object} [changes] */
+/**
+ * A part that notes what is asked of it.
+ * @param {string} name
+ * @param {object} [changes]
+ */
 const notingPart = (name, notes, changes = {}) => class {
   constructor () {
     const note = what => { notes.push(`${name} ${what}`) }

@@ -10,7 +10,10 @@ const { Listener } = require('../../exporter/ingest/listener')
 const { startExporter, eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')
 
-const [ONE, OTHER] = ['0d4b1c3e-5a8f-4c6e-9b1a-6f2e8d7c0a11', '0d4b1c3e-5a8f-4c6e-9b1a-6f2e8d7c0a22']
+const [ONE, OTHER] = [
+  '0d4b1c3e-5a8f-4c6e-9b1a-6f2e8d7c0a11',
+  '0d4b1c3e-5a8f-4c6e-9b1a-6f2e8d7c0a22'
+]
 const HOUR_MS = 3_600_000
 
 let folder
@@ -20,7 +23,10 @@ afterEach(() => fs.rmSync(folder, { recursive: true, force: true }))
 const socketOf = uid => path.join(folder, uid, 'exporter.sock')
 /** A pod starts: the kubelet makes its folder. @param {string} uid */
 const podStarts = uid => fs.mkdirSync(path.join(folder, uid), { mode: 0o755 })
-/** @param {string} uid @param {object} [changes] of the hello */
+/**
+ * @param {string} uid
+ * @param {object} [changes] of the hello
+ */
 async function agentOf (uid, changes = {}) {
   const socket = net.connect({ path: socketOf(uid) })
   await once(socket, 'connect')
@@ -46,7 +52,9 @@ describe('an exporter for all pods of a node', () => {
     expect(both.map(({ target, pod }) => [target, pod])).toEqual([
       ['api', { uid: ONE, name: 'shop-a', namespace: 'default' }], ['api-2', { uid: OTHER }]
     ])
-    expect(await exporter.metrics()).toMatch(new RegExp(`memwatch_target_pod_info{.*k8s_pod_name="shop-a",k8s_pod_uid="${ONE}"`))
+    expect(await exporter.metrics()).toMatch(
+      new RegExp(`memwatch_target_pod_info{.*k8s_pod_name="shop-a",k8s_pod_uid="${ONE}"`)
+    )
     first.destroy()
     second.destroy()
   })
@@ -61,7 +69,9 @@ describe('an exporter for all pods of a node', () => {
 
   it('keeps one pod from taking the room of the others: 64 connections, 64 targets', async () => {
     const sockets = []
-    for (let pid = 1; pid <= 64; pid++) sockets.push(await agentOf(ONE, { pid, name: `app-of-${pid}` }))
+    for (let pid = 1; pid <= 64; pid++) {
+      sockets.push(await agentOf(ONE, { pid, name: `app-of-${pid}` }))
+    }
     await eventually(() => exporter.exporter.targets.length, count => count === 64)
     const refused = net.connect({ path: socketOf(ONE) })
     await once(refused, 'close')
@@ -92,7 +102,12 @@ describe('pods that are gone', () => {
     nowMs = 0
     failures.length = 0
     listener = new Listener({ open: () => 'overloaded', reject: () => {} })
-    pods = new PodSockets({ listener, folder, now: () => nowMs, onFailure: (uid, error) => failures.push([uid, error.message]) })
+    pods = new PodSockets({
+      listener,
+      folder,
+      now: () => nowMs,
+      onFailure: (uid, error) => failures.push([uid, error.message])
+    })
     await pods.start()
   })
   afterEach(async () => {
@@ -121,10 +136,16 @@ describe('pods that are gone', () => {
     await pods.look()
     const agent = net.connect({ path: socketOf(ONE) })
     await once(agent, 'connect')
-    await eventually(() => listener.connections, count => count === 1)
+    await eventually(
+      () => listener.connections,
+      count => count === 1
+    )
     nowMs = 2 * HOUR_MS
     await pods.look()
-    expect([fs.existsSync(socketOf(ONE)), fs.readdirSync(path.join(folder, OTHER))]).toEqual([true, ['theirs']])
+    expect([fs.existsSync(socketOf(ONE)), fs.readdirSync(path.join(folder, OTHER))]).toEqual([
+      true,
+      ['theirs']
+    ])
     agent.destroy()
   })
 

@@ -232,7 +232,8 @@ describe('NODE_OPTIONS', () => {
     const options = ['--title=a "b" \\c', '--require', '/srv/a b.js', '']
     expect(splitNodeOptions(nodeOptionsText(options))).toEqual(options)
     const script =
-      'console.log(JSON.stringify([process.title, require("node:module").builtinModules.length > 0]))'
+      'console.log(JSON.stringify([process.title, require("node:module").builtinModules.length ' +
+        '> 0]))'
     expect(
       JSON.parse(
         execFileSync(process.execPath, ['-e', script], {

@@ -17,7 +17,10 @@ const { MEMWATCH } = require('../support/memwatch')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-recording-test-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
 
-/** @param {string} name @param {string} text */
+/**
+ * @param {string} name
+ * @param {string} text
+ */
 function write (name, text) {
   const file = path.join(folder, name)
   fs.writeFileSync(file, name.endsWith('.gz') ? gzipSync(text) : text)
@@ -25,7 +28,10 @@ function write (name, text) {
 }
 const HEADER = '{"memwatch":"recording","version":1}\n'
 
-/** @param {number} frames @param {string} name */
+/**
+ * @param {number} frames
+ * @param {string} name
+ */
 async function recorded (frames, name) {
   const file = path.join(folder, name)
   const recorder = new Recorder(file, { command: ['node', 'app.js'] })
@@ -37,14 +43,21 @@ async function recorded (frames, name) {
 }
 
 describe('a recording', () => {
-  it.each(['plain.ndjson', 'packed.ndjson.gz'])('%s holds all frames, the command and its end', async name => {
-    const { header, end, frames, rejected, cut, targets } = await replay(await recorded(20, name))
-    expect({ command: header.command, end, frames, rejected, cut }).toEqual({
-      command: ['node', 'app.js'], end: { durationSeconds: 20, exit: { code: 3, signal: null } }, frames: 20, rejected: 0, cut: false
-    })
-    expect(targets).toHaveLength(1)
-    expect(findCase(targets[0]).verdicts.length).toBeGreaterThan(0)
-  })
+  it.each(['plain.ndjson', 'packed.ndjson.gz'])(
+    '%s holds all frames, the command and its end',
+    async name => {
+      const { header, end, frames, rejected, cut, targets } = await replay(await recorded(20, name))
+      expect({ command: header.command, end, frames, rejected, cut }).toEqual({
+        command: ['node', 'app.js'],
+        end: { durationSeconds: 20, exit: { code: 3, signal: null } },
+        frames: 20,
+        rejected: 0,
+        cut: false
+      })
+      expect(targets).toHaveLength(1)
+      expect(findCase(targets[0]).verdicts.length).toBeGreaterThan(0)
+    }
+  )
   it('that breaks off in the middle is judged as far as it goes', async () => {
     const whole = fs.readFileSync(await recorded(300, 'whole.ndjson.gz'))
     const file = path.join(folder, 'cut.ndjson.gz')
@@ -62,7 +75,10 @@ describe('a recording', () => {
   })
   it('counts the lines it does not understand and takes the others', async () => {
     const taken = line(frame({ sequence: 1, uptimeSeconds: 1 }))
-    const file = write('damaged.ndjson', `${HEADER}{"session":1,"line":${line(hello())}}\nnonsense\n{"session":1,"line":${taken}}\n{"session":9,"line":${taken}}\n{"session":1,"line":{"v":1,"type":"frame"}}\n`)
+    const file = write(
+      'damaged.ndjson',
+      `${HEADER}{"session":1,"line":${line(hello())}}\nnonsense\n{"session":1,"line":${taken}}\n{"session":9,"line":${taken}}\n{"session":1,"line":{"v":1,"type":"frame"}}\n`
+    )
     const { frames, rejected } = await replay(file)
     expect({ frames, rejected }).toEqual({ frames: 1, rejected: 3 })
   })
@@ -70,19 +86,37 @@ describe('a recording', () => {
 
 describe('a recording of a stranger', () => {
   it('says its command and its end in plain texts', async () => {
-    const file = write('escapes.ndjson', `${line({ memwatch: 'recording', version: 1, command: ['node\u001b[2J', 5] })}\n{"end":{"durationSeconds":1,"exit":{"code":0,"signal":null,"junk":1},"junk":[]}}\n`)
+    const file = write(
+      'escapes.ndjson',
+      `${line({ memwatch: 'recording', version: 1, command: ['node\u001b[2J', 5] })}\n{"end":{"durationSeconds":1,"exit":{"code":0,"signal":null,"junk":1},"junk":[]}}\n`
+    )
     const { header, end } = await replay(file)
-    expect({ header, end }).toEqual({ header: { memwatch: 'recording', version: 1, command: ['node\ufffd[2J', '5'] }, end: { durationSeconds: 1, exit: { code: 0, signal: null } } })
+    expect({ header, end }).toEqual({
+      header: { memwatch: 'recording', version: 1, command: ['node\ufffd[2J', '5'] },
+      end: { durationSeconds: 1, exit: { code: 0, signal: null } }
+    })
   })
   it.each(['"command":5', '"command":{"map":1}'])('with %s is read all the same', async command => {
-    expect((await replay(write('command.ndjson', `{"memwatch":"recording","version":1,${command}}\n`))).header.command).toBeUndefined()
+    expect(
+      (await replay(write('command.ndjson', `{"memwatch":"recording","version":1,${command}}\n`)))
+        .header.command
+    ).toBeUndefined()
   })
-  it.each([{ durationSeconds: '\u001b[2J', exit: { code: 0, signal: null } }, { durationSeconds: 1 }, { durationSeconds: 1, exit: { code: 0, signal: '\u001b[2J' } }, 5])('ends unsaid where its end is %j', async end => {
-    const { end: read, rejected } = await replay(write('end.ndjson', HEADER + JSON.stringify({ end }) + '\n'))
+  it.each([
+    { durationSeconds: '\u001b[2J', exit: { code: 0, signal: null } },
+    { durationSeconds: 1 },
+    { durationSeconds: 1, exit: { code: 0, signal: '\u001b[2J' } },
+    5
+  ])('ends unsaid where its end is %j', async end => {
+    const { end: read, rejected } = await replay(
+      write('end.ndjson', HEADER + JSON.stringify({ end }) + '\n')
+    )
     expect([read, rejected]).toEqual([undefined, 1])
   })
   it('names its version in plain text', async () => {
-    await expect(replay(write('version.ndjson', line({ memwatch: 'recording', version: '\u001b[2J' }) + '\n'))).rejects.toThrow('version \ufffd[2J;')
+    await expect(
+      replay(write('version.ndjson', line({ memwatch: 'recording', version: '\u001b[2J' }) + '\n'))
+    ).rejects.toThrow('version \ufffd[2J;')
   })
 })
 
@@ -90,10 +124,24 @@ describe('an exporter that records', () => {
   /** @param {string} record */
   async function recordingExporter (record) {
     const socket = path.join(folder, `${path.basename(record)}.sock`)
-    const exporter = new Exporter({ listen: { host: '127.0.0.1', port: 0 }, socket: { path: socket }, compat: false, maxTargets: 10, logLevel: 'silent', record })
+    const exporter = new Exporter({
+      listen: { host: '127.0.0.1', port: 0 },
+      socket: { path: socket },
+      compat: false,
+      maxTargets: 10,
+      logLevel: 'silent',
+      record
+    })
     await exporter.start()
     const agent = net.connect(socket)
-    agent.write([line(hello()), ...Array.from({ length: 30 }, (_, i) => line(frame({ sequence: i + 1, uptimeSeconds: i + 1 })))].join('\n') + '\n')
+    agent.write(
+      [
+        line(hello()),
+        ...Array.from({ length: 30 }, (_, i) =>
+          line(frame({ sequence: i + 1, uptimeSeconds: i + 1 }))
+        )
+      ].join('\n') + '\n'
+    )
     await eventually(() => exporter.state.frames, frames => frames === 30)
     agent.destroy()
     await exporter.drained()
@@ -109,8 +157,24 @@ describe('an exporter that records', () => {
     expect({ frames, cut, verdicts }).toEqual({ frames: 30, cut: false, verdicts: live })
   })
   it('does not start when the recording cannot be written, and names the option', () => {
-    const { status, stderr } = spawnSync(process.execPath, [MEMWATCH, 'exporter', '--record', path.join(folder, 'none/x.gz'), '--listen', '127.0.0.1:0', '--socket', path.join(folder, 's.sock')], { encoding: 'utf8' })
-    expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(/^memwatch: --record: cannot write .*ENOENT.*\n$/) })
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      [
+        MEMWATCH,
+        'exporter',
+        '--record',
+        path.join(folder, 'none/x.gz'),
+        '--listen',
+        '127.0.0.1:0',
+        '--socket',
+        path.join(folder, 's.sock')
+      ],
+      { encoding: 'utf8' }
+    )
+    expect({ status, stderr }).toEqual({
+      status: 2,
+      stderr: expect.stringMatching(/^memwatch: --record: cannot write .*ENOENT.*\n$/)
+    })
   })
   it('goes on without the recording when the disk is full', async () => {
     const exporter = await recordingExporter('/dev/full')
@@ -122,17 +186,47 @@ describe('an exporter that records', () => {
 describe('memwatch diagnose', () => {
   /** @param {string[]} args */
   const diagnose = args => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [MEMWATCH, 'diagnose', ...args], { encoding: 'utf8' })
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      [MEMWATCH, 'diagnose', ...args],
+      { encoding: 'utf8' }
+    )
     return { status, stdout, stderr }
   }
   it.each([
     ['a file that is not there', () => path.join(folder, 'none.ndjson'), /no such file/],
     ['an empty file', () => write('empty.ndjson', ''), /is empty/],
-    ['something else', () => write('else.ndjson', '{"hello":"world"}\n'), /not a recording of memwatch, and nothing else/],
-    ['a version of the future', () => write('future.ndjson', '{"memwatch":"recording","version":2}\n'), /version 2; this memwatch reads version 1/],
-    ['what is packed and damaged', () => { fs.writeFileSync(path.join(folder, 'damaged.gz'), Buffer.from('1f8b0800deadbeefdeadbeef', 'hex')); return path.join(folder, 'damaged.gz') }, /not compressed by gzip, or damaged/],
-    ['two recordings at once', () => [write('one.ndjson', HEADER), write('two.ndjson', HEADER)], /two.ndjson: one recording at a time/],
-    ['a limit that the recording knows better', () => ['--memory=512Mi', write('one.ndjson', HEADER)], /a recording says itself/]
+    [
+      'something else',
+      () => write('else.ndjson', '{"hello":"world"}\n'),
+      /not a recording of memwatch, and nothing else/
+    ],
+    [
+      'a version of the future',
+      () => write('future.ndjson', '{"memwatch":"recording","version":2}\n'),
+      /version 2; this memwatch reads version 1/
+    ],
+    [
+      'what is packed and damaged',
+      () => {
+        fs.writeFileSync(
+          path.join(folder, 'damaged.gz'),
+          Buffer.from('1f8b0800deadbeefdeadbeef', 'hex')
+        )
+        return path.join(folder, 'damaged.gz')
+      },
+      /not compressed by gzip, or damaged/
+    ],
+    [
+      'two recordings at once',
+      () => [write('one.ndjson', HEADER), write('two.ndjson', HEADER)],
+      /two.ndjson: one recording at a time/
+    ],
+    [
+      'a limit that the recording knows better',
+      () => ['--memory=512Mi', write('one.ndjson', HEADER)],
+      /a recording says itself/
+    ]
   ])('refuses %s with status 2', (_, make, message) => {
     const { status, stdout, stderr } = diagnose([make()].flat())
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
@@ -143,14 +237,31 @@ describe('memwatch diagnose', () => {
   it('says of a live run what was said live', async () => {
     const file = path.join(folder, 'live.ndjson.gz')
     const app = path.join(__dirname, '../../lab/apps/semi-space-starvation.js')
-    const live = spawnSync(process.execPath, [MEMWATCH, 'run', '--json', '--for', '9', '--record', file, '--', process.execPath, '--max-semi-space-size=1', app],
-      { encoding: 'utf8', env: { ...process.env, NODE_OPTIONS: '' } })
+    const live = spawnSync(
+      process.execPath,
+      [
+        MEMWATCH,
+        'run',
+        '--json',
+        '--for',
+        '9',
+        '--record',
+        file,
+        '--',
+        process.execPath,
+        '--max-semi-space-size=1',
+        app
+      ],
+      { encoding: 'utf8', env: { ...process.env, NODE_OPTIONS: '' } }
+    )
     expect(live.status).toBe(0)
     const { status, stdout } = diagnose(['--json', file])
     expect(status).toBe(0)
     const [before, after] = [JSON.parse(live.stdout), JSON.parse(stdout)]
     expect(after).toEqual(before)
-    expect(after.targets[0].verdicts.find(({ diagnosis }) => diagnosis === 'semi-space-starvation').state).toBe('suspected')
+    expect(
+      after.targets[0].verdicts.find(({ diagnosis }) => diagnosis === 'semi-space-starvation').state
+    ).toBe('suspected')
     expect(diagnose(['--json', '--fail-on', 'suspected', file]).status).toBe(3)
     expect(diagnose(['--json', '--fail-on', 'confirmed', file]).status).toBe(0)
   }, 30_000)
@@ -158,6 +269,8 @@ describe('memwatch diagnose', () => {
   it('in which nobody speaks has a status of its own under --fail-on', () => {
     const file = path.join(folder, 'silent.ndjson')
     fs.writeFileSync(file, '{"memwatch":"recording","version":1}\n')
-    expect([diagnose([file]).status, diagnose(['--fail-on', 'confirmed', file]).status]).toEqual([0, 4])
+    expect([diagnose([file]).status, diagnose(['--fail-on', 'confirmed', file]).status]).toEqual([
+      0, 4
+    ])
   })
 })

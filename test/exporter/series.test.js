@@ -11,30 +11,69 @@ const { signalsOf } = require('../../exporter/signals')
 const { hello, frame, gcRow } = require('../support/frames')
 
 describe('PackedColumns', () => {
-  /** What columns may hold, by row: each form that they are packed in, and what must not be rounded. @type {((i: number) => number)[]} */
+  /**
+   * What columns may hold, by row: each form that they are packed in, and what must not be rounded.
+   * @type {((i: number) => number)[]}
+   */
   const KINDS = [
-    () => 4096, i => 4096 * i, i => 2 ** 40 + 8 * i, i => 2 ** 40 + i * 2 ** 30 + 1, i => i / 3, i => i % 7 === 0 ? NaN : i, () => NaN, i => i < 50 ? NaN : 5,
-    i => i === 61 ? 0.1 : 1, i => i % 2 === 0 ? 0 : -0, i => Number.MAX_SAFE_INTEGER - i, i => i % 3 === 0 ? Infinity : i, i => 1e300 * i
+    () => 4096,
+    i => 4096 * i,
+    i => 2 ** 40 + 8 * i,
+    i => 2 ** 40 + i * 2 ** 30 + 1,
+    i => i / 3,
+    i => (i % 7 === 0 ? NaN : i),
+    () => NaN,
+    i => (i < 50 ? NaN : 5),
+    i => (i === 61 ? 0.1 : 1),
+    i => (i % 2 === 0 ? 0 : -0),
+    i => Number.MAX_SAFE_INTEGER - i,
+    i => (i % 3 === 0 ? Infinity : i),
+    i => 1e300 * i
   ]
-  it.each([1, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS, 599, 600, 601, 1300])('hold after %i rows exactly what Columns hold', rows => {
-    const [packed, plain] = [PackedColumns, Columns].map(Kind => new Kind({ capacity: 600, width: KINDS.length }))
-    for (let i = 0; i < rows; i++) for (const columns of [packed, plain]) columns.append(i + 0.1, KINDS.map(kind => kind(i)))
-    expect(packed.length).toBe(Math.min(600, rows))
-    for (let i = 0; i < packed.length; i++) {
-      expect(packed.timeAt(i)).toBe(plain.timeAt(i))
-      for (let c = 0; c < KINDS.length; c++) if (!Object.is(packed.valueAt(i, c), plain.valueAt(i, c))) throw new Error(`row ${i}, column ${c}: ${packed.valueAt(i, c)}, not ${plain.valueAt(i, c)}`)
+  it.each([1, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS, 599, 600, 601, 1300])(
+    'hold after %i rows exactly what Columns hold',
+    rows => {
+      const [packed, plain] = [PackedColumns, Columns].map(
+        Kind => new Kind({ capacity: 600, width: KINDS.length })
+      )
+      for (let i = 0; i < rows; i++) {
+        for (const columns of [packed, plain]) {
+          columns.append(
+            i + 0.1,
+            KINDS.map(kind => kind(i))
+          )
+        }
+      }
+      expect(packed.length).toBe(Math.min(600, rows))
+      for (let i = 0; i < packed.length; i++) {
+        expect(packed.timeAt(i)).toBe(plain.timeAt(i))
+        for (let c = 0; c < KINDS.length; c++) {
+          if (!Object.is(packed.valueAt(i, c), plain.valueAt(i, c))) {
+            throw new Error(
+              `row ${i}, column ${c}: ${packed.valueAt(i, c)}, not ${plain.valueAt(i, c)}`
+            )
+          }
+        }
+      }
+      for (const time of [-1, 0.1, 39, 40.1, 41, 300.5, rows - 1, rows, rows + 5]) {
+        const from = packed.firstSince(time)
+        expect(from).toBe(plain.firstSince(time))
+        for (let c = 0; c < KINDS.length; c++) {
+          expect(packed.pointsFrom(c, from)).toEqual(plain.pointsFrom(c, from))
+        }
+      }
     }
-    for (const time of [-1, 0.1, 39, 40.1, 41, 300.5, rows - 1, rows, rows + 5]) {
-      const from = packed.firstSince(time)
-      expect(from).toBe(plain.firstSince(time))
-      for (let c = 0; c < KINDS.length; c++) expect(packed.pointsFrom(c, from)).toEqual(plain.pointsFrom(c, from))
-    }
-  })
+  )
   it('take less than half as much where most numbers stand still or are bytes', () => {
     const WIDTH = 40
     const before = process.memoryUsage().arrayBuffers
     const packed = new PackedColumns({ capacity: 600, width: WIDTH })
-    for (let i = 0; i < 600; i++) packed.append(i, Array.from({ length: WIDTH }, (_, c) => c < 20 ? 7 : c < 35 ? 4096 * (i % 50) * c : i / 7))
+    for (let i = 0; i < 600; i++) {
+      packed.append(
+        i,
+        Array.from({ length: WIDTH }, (_, c) => (c < 20 ? 7 : c < 35 ? 4096 * (i % 50) * c : i / 7))
+      )
+    }
     expect(packed.length).toBe(600)
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(600 * WIDTH * 8 / 2)
   })
@@ -54,11 +93,15 @@ describe('History', () => {
   const moment = values => ({ values, workers: NO_WORKERS })
   const filled = seconds => {
     const history = new History()
-    for (let t = 1; t <= seconds; t++) history.append(t, moment({ eventLoopActiveSeconds: t, rssBytes: 1000 + t % 10 }))
+    for (let t = 1; t <= seconds; t++) {
+      history.append(t, moment({ eventLoopActiveSeconds: t, rssBytes: 1000 + (t % 10) }))
+    }
     return history
   }
   it('reads the last minutes second by second', () => {
-    expect(filled(500).points('eventLoopActiveSeconds', 440).values).toEqual(Array.from({ length: 61 }, (_, i) => 440 + i))
+    expect(filled(500).points('eventLoopActiveSeconds', 440).values).toEqual(
+      Array.from({ length: 61 }, (_, i) => 440 + i)
+    )
   })
   it('reads hours from a coarser tier, and a floor keeps its lowest value there', () => {
     const { times, values } = filled(5000).points('rssBytes', 0)
@@ -77,7 +120,11 @@ describe('History', () => {
 })
 
 describe('while the agent does not observe GCs', () => {
-  /** Ten scavenges a second, of which nobody counts those of the seconds that `isBlind` names. @param {(second: number) => boolean} isBlind @param {number} seconds */
+  /**
+   * Ten scavenges a second, of which nobody counts those of the seconds that `isBlind` names.
+   * @param {(second: number) => boolean} isBlind
+   * @param {number} seconds
+   */
   const windowAfter = (isBlind, seconds) => {
     const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
     let counted = 0
@@ -87,16 +134,41 @@ describe('while the agent does not observe GCs', () => {
       if (blind) unobservedSeconds++
       else counted += 10
       const gc = { 'minor/ordinary': gcRow(counted, counted / 1000) }
-      const said = unobservedSeconds > 0 ? { gcObserverStopped: Number(blind), gcUnobservedSeconds: unobservedSeconds } : {}
-      target.take(frame({ sequence: second, uptimeSeconds: second, values: { gc, heapUsedBytes: 1, ...said } }), 1000 * second)
+      const said =
+        unobservedSeconds > 0
+          ? { gcObserverStopped: Number(blind), gcUnobservedSeconds: unobservedSeconds }
+          : {}
+      target.take(
+        frame({
+          sequence: second,
+          uptimeSeconds: second,
+          values: { gc, heapUsedBytes: 1, ...said }
+        }),
+        1000 * second
+      )
     }
     return /** @type {import('../../exporter/series/window').Window} */ (target.window())
   }
   it.each([
-    ['rates are those of the time before and after', second => second > 90 && second <= 95, 100, 10],
+    [
+      'rates are those of the time before and after',
+      second => second > 90 && second <= 95,
+      100,
+      10
+    ],
     ['rates are unknown when it was most of the time', second => second > 84, 100, null],
-    ['rates are unknown from the first second on that nobody counted, when it was long', second => second > 100 && second <= 160, 161, null],
-    ['rates are known again when it has counted for long enough', second => second > 100 && second <= 160, 176, 10],
+    [
+      'rates are unknown from the first second on that nobody counted, when it was long',
+      second => second > 100 && second <= 160,
+      161,
+      null
+    ],
+    [
+      'rates are known again when it has counted for long enough',
+      second => second > 100 && second <= 160,
+      176,
+      10
+    ],
     ['nothing was lost, and the rate is that of all seconds', () => false, 100, 10]
   ])('%s', (_, isBlind, seconds, rate) => {
     const window = windowAfter(isBlind, seconds)
@@ -110,14 +182,27 @@ describe('while the agent does not observe GCs', () => {
     const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
     for (let second = 1; second <= 60; second++) {
       const gc = { 'minor/ordinary': gcRow(100, 0.1) }
-      target.take(frame({ sequence: second, uptimeSeconds: second, values: { gc, ...(second > 10 && { gcObserverStopped: 1 }) } }), 1000 * second)
+      target.take(
+        frame({
+          sequence: second,
+          uptimeSeconds: second,
+          values: { gc, ...(second > 10 && { gcObserverStopped: 1 }) }
+        }),
+        1000 * second
+      )
     }
     expect(target.window()?.rate('scavenges')).toBeNull()
   })
   it('a verdict without them is unknown, and says why', () => {
     const signals = signalsOf(windowAfter(second => second > 100, 200))
     const diagnosis = /** @type {any} */ ({ id: 'x', requires: ['scavengesPerSecond'], uses: [], judge: () => ({ state: 'ok' }) })
-    expect(judge(diagnosis, signals, hello()).judgement).toMatchObject({ state: 'unknown', openUntil: 'readings', summary: expect.stringMatching(/^not known yet: scavengesPerSecond \(GCs were not observed for 30 s lately/) })
+    expect(judge(diagnosis, signals, hello()).judgement).toMatchObject({
+      state: 'unknown',
+      openUntil: 'readings',
+      summary: expect.stringMatching(
+        /^not known yet: scavengesPerSecond \(GCs were not observed for 30 s lately/
+      )
+    })
   })
 })
 
@@ -135,7 +220,11 @@ describe('Targets', () => {
     const { targets } = make()
     for (const threadId of [0, 7, 12]) targets.open(hello({ threadId, startedAtUnixMs: threadId }))
     targets.all.find(target => target.hello.threadId === 7)
-    expect(targets.all.map(({ name, thread }) => `${name} ${thread}`)).toEqual(['api main', 'api worker-1', 'api worker-2'])
+    expect(targets.all.map(({ name, thread }) => `${name} ${thread}`)).toEqual([
+      'api main',
+      'api worker-1',
+      'api worker-2'
+    ])
   })
   it('10,000 worker restarts leave one worker and one name', () => {
     const { targets } = make()
@@ -155,7 +244,10 @@ describe('Targets', () => {
     first.closed()
     targets.open(hello({ pid: 3 }))
     expect(ended).toEqual(['api'])
-    expect(targets.all.map(({ name, hello }) => `${name} ${hello.pid}`).sort()).toEqual(['api 3', 'api-2 2'])
+    expect(targets.all.map(({ name, hello }) => `${name} ${hello.pid}`).sort()).toEqual([
+      'api 3',
+      'api-2 2'
+    ])
   })
   it('two containers may both have a process 1', () => {
     const { targets } = make()

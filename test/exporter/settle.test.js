@@ -22,7 +22,11 @@ describe('settle', () => {
     ['one odd window confirms nothing', 'oco', 'oss'],
     ['two in a row do', 'occc', 'oscc'],
     ['a short dip withdraws nothing', 'cc' + 'o'.repeat(10) + 'cc', 'sc' + 'c'.repeat(12)],
-    ['missing evidence withdraws nothing, however long', 'cc' + 'u'.repeat(100), 'sc' + 'c'.repeat(100)],
+    [
+      'missing evidence withdraws nothing, however long',
+      'cc' + 'u'.repeat(100),
+      'sc' + 'c'.repeat(100)
+    ],
     ['half a minute without the finding does', 'cc' + 'o'.repeat(15), 'sc' + 'c'.repeat(14) + 'o'],
     ['the state follows at once while nothing is found', 'uosc', 'uoss'],
     ['a suspicion stays for half a minute, too', 's' + 'o'.repeat(15), 's'.repeat(15) + 'o'],
@@ -34,7 +38,15 @@ describe('settle', () => {
 
 describe('evaluate', () => {
   const diagnosis = (id, changes) => ({
-    id, title: id, severity: 'warning', scope: 'isolate', requires: [], uses: [], limits: {}, explains: [], runbook: id,
+    id,
+    title: id,
+    severity: 'warning',
+    scope: 'isolate',
+    requires: [],
+    uses: [],
+    limits: {},
+    explains: [],
+    runbook: id,
     judge: () => ({ state: 'confirmed', summary: id, finding: {}, evidence: [] }),
     fix: () => [],
     ...changes
@@ -50,18 +62,35 @@ describe('evaluate', () => {
     return { target, errors, states: Object.fromEntries(states) }
   }
   it('a diagnosis that throws is unknown and counted, and the others still run', () => {
-    const { states, errors } = run([diagnosis('broken', { judge () { throw new Error('boom') } }), diagnosis('fine')])
+    const { states, errors } = run([
+      diagnosis('broken', {
+        judge () {
+          throw new Error('boom')
+        }
+      }),
+      diagnosis('fine')
+    ])
     expect(states).toEqual({ broken: 'unknown', fine: 'confirmed' })
     expect(errors[0]).toBe('the diagnosis broken failed')
   })
   it('missing evidence is unknown, never ok', () => {
-    expect(run([diagnosis('needs', { requires: ['liveHeapBytes'] })]).states).toEqual({ needs: 'unknown' })
+    expect(run([diagnosis('needs', { requires: ['liveHeapBytes'] })]).states).toEqual({
+      needs: 'unknown'
+    })
   })
   it('a confirmed cause folds its symptoms', () => {
-    const { target, states } = run([diagnosis('cause', { explains: ['symptom'] }), diagnosis('symptom')])
+    const { target, states } = run([
+      diagnosis('cause', { explains: ['symptom'] }),
+      diagnosis('symptom')
+    ])
     expect(states).toEqual({ cause: 'confirmed', symptom: 'ok' })
     const { targetMetrics } = require('../../exporter/catalog/target-metrics')
-    expect(targetMetrics.find(({ name }) => name === 'memwatch_verdict_info').read(target).map(({ labels }) => labels.diagnosis)).toEqual(['cause'])
+    expect(
+      targetMetrics
+        .find(({ name }) => name === 'memwatch_verdict_info')
+        .read(target)
+        .map(({ labels }) => labels.diagnosis)
+    ).toEqual(['cause'])
     const { ruledOut } = primaryOf(findCase(target).verdicts)
     expect(ruledOut).toEqual([{ diagnosis: 'symptom', text: 'a symptom of cause' }])
   })
@@ -82,18 +111,36 @@ describe('evaluate', () => {
       evaluate(target, { diagnoses: [one] })
       seen[t] = findCase(target).verdicts[0].severity
     }
-    expect([seen[18], seen[20], seen[30], seen[326], seen[328]]).toEqual(['info', 'critical', 'critical', 'critical', 'warning'])
+    expect([seen[18], seen[20], seen[30], seen[326], seen[328]]).toEqual([
+      'info',
+      'critical',
+      'critical',
+      'critical',
+      'warning'
+    ])
   })
   it('a confirmed cause is as severe as the symptom that it folds', () => {
-    const { target } = run([diagnosis('cause', { explains: ['symptom'] }), diagnosis('symptom', { severity: 'critical' })])
-    expect(primaryOf(findCase(target).verdicts)).toMatchObject({ diagnosis: 'cause', severity: 'critical' })
+    const { target } = run([
+      diagnosis('cause', { explains: ['symptom'] }),
+      diagnosis('symptom', { severity: 'critical' })
+    ])
+    expect(primaryOf(findCase(target).verdicts)).toMatchObject({
+      diagnosis: 'cause',
+      severity: 'critical'
+    })
   })
   it('the primary verdict is the most severe, then the earliest', () => {
     const info = { severity: 'info' }
-    expect(primaryOf(findCase(run([diagnosis('a', info), diagnosis('b'), diagnosis('c')]).target).verdicts).diagnosis).toBe('b')
+    expect(
+      primaryOf(
+        findCase(run([diagnosis('a', info), diagnosis('b'), diagnosis('c')]).target).verdicts
+      ).diagnosis
+    ).toBe('b')
   })
   it('what is only suspected is no primary verdict', () => {
-    const { target } = run([diagnosis('a', { judge: () => ({ state: 'suspected', summary: 'a' }) })])
+    const { target } = run([
+      diagnosis('a', { judge: () => ({ state: 'suspected', summary: 'a' }) })
+    ])
     expect(primaryOf(findCase(target).verdicts)).toBeNull()
   })
 })

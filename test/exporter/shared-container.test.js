@@ -7,7 +7,14 @@ const { signalsOf } = require('../../exporter/signals')
 const { hello, frame, MIB } = require('../support/frames')
 
 const LIMIT_MIB = 700
-const values = ({ rssMib = 90, heapMib = 30, liveMib = 20, heapLimitMib = 362, limitMib = LIMIT_MIB, majors = 1 } = {}) => ({
+const values = ({
+  rssMib = 90,
+  heapMib = 30,
+  liveMib = 20,
+  heapLimitMib = 362,
+  limitMib = LIMIT_MIB,
+  majors = 1
+} = {}) => ({
   rssBytes: rssMib * MIB,
   rssAnonBytes: (rssMib - 45) * MIB,
   heapPhysicalBytes: heapMib * MIB,
@@ -21,15 +28,20 @@ const values = ({ rssMib = 90, heapMib = 30, liveMib = 20, heapLimitMib = 362, l
 /** Processes of one container, and a second of their life at a time. */
 function watch (hellos) {
   const targets = new Targets({ now: () => 0 })
-  const sessions = hellos.map((changes, i) => targets.open(hello({ pid: 100 + i, host: 'box', cgroup: '7', ...changes }), () => {}))
+  const sessions = hellos.map((changes, i) =>
+    targets.open(hello({ pid: 100 + i, host: 'box', cgroup: '7', ...changes }), () => {})
+  )
   let second = 0
   /** @param {(i: number) => object} [of] */
   const step = (of = () => ({})) => {
     second++
-    sessions.forEach((session, i) => session.frame(frame({ sequence: second, uptimeSeconds: second, values: values(of(i)) })))
+    sessions.forEach((session, i) =>
+      session.frame(frame({ sequence: second, uptimeSeconds: second, values: values(of(i)) }))
+    )
     for (const target of targets.all) evaluate(target)
   }
-  const verdict = (i, id) => findCase(sessions[i].target).verdicts.find(({ diagnosis }) => diagnosis === id)
+  const verdict = (i, id) =>
+    findCase(sessions[i].target).verdicts.find(({ diagnosis }) => diagnosis === id)
   return { targets, sessions, step, verdict, signals: i => signalsOf(sessions[i].target.window()) }
 }
 const live = (app, seconds, of) => { for (let t = 1; t <= seconds; t++) app.step(i => of(t, i)) }
@@ -42,7 +54,9 @@ describe('processes that share a container', () => {
     // 4 x 45 anonymous beside 90 of the first: 270; of that 150 heap, so 120 lie beside.
     expect(app.verdict(0, 'container-limit-mismatch')).toMatchObject({
       state: 'suspected',
-      summary: "5 processes share the container's 700 MiB: their heaps may grow to 1810 MiB, and 120 MiB lie beside them."
+      summary:
+        "5 processes share the container's 700 MiB: their heaps may grow to 1810 MiB, and 120 " +
+          'MiB lie beside them.'
     })
   })
   it('that fill it are a confirmed mismatch, and not one second before', () => {
@@ -58,8 +72,12 @@ describe('processes that share a container', () => {
   it('get sizes that fit together', () => {
     const app = watch(alone(5))
     live(app, 6, () => ({}))
-    const sizes = app.sessions.map((_, i) => app.verdict(i, 'container-limit-mismatch').fix.find(({ change }) => change.flag))
-    const flags = sizes.map(({ change: { flag } }) => Number(/--max-old-space-size=(\d+)/.exec(flag)[1]))
+    const sizes = app.sessions.map((_, i) =>
+      app.verdict(i, 'container-limit-mismatch').fix.find(({ change }) => change.flag)
+    )
+    const flags = sizes.map(({ change: { flag } }) =>
+      Number(/--max-old-space-size=(\d+)/.exec(flag)[1])
+    )
     expect(new Set(flags).size).toBe(1)
     expect(5 * flags[0] + 120).toBeLessThanOrEqual(LIMIT_MIB)
     expect(flags[0]).toBeGreaterThanOrEqual(48)
@@ -78,7 +96,9 @@ describe('processes that share a container', () => {
     live(app, 6, () => ({ heapLimitMib: 200 }))
     expect(app.verdict(0, 'container-limit-mismatch')).toMatchObject({
       state: 'ok',
-      summary: "2 processes share the container's 700 MiB: full heaps (400 MiB) and what lies beside them (75 MiB) fit"
+      summary:
+        "2 processes share the container's 700 MiB: full heaps (400 MiB) and what lies beside " +
+          'them (75 MiB) fit'
     })
   })
   it('two with default heaps are no suspicion before they use seven tenths of it', () => {
@@ -125,13 +145,19 @@ describe('processes that share a container', () => {
     expect([app.signals(0).containerProcesses, app.signals(0).containerHeaps]).toEqual([1, 2])
     expect(app.verdict(0, 'container-limit-mismatch')).toMatchObject({
       state: 'ok',
-      summary: "2 heaps of this process share the container's 400 MiB: full heaps (724 MiB) would not fit beside the rest (30 MiB), but all together use 23 % of it"
+      summary:
+        "2 heaps of this process share the container's 400 MiB: full heaps (724 MiB) would not " +
+          'fit beside the rest (30 MiB), but all together use 23 % of it'
     })
   })
   it('claims without end are added up to a bound, and exactly', () => {
     const targets = new Targets({ now: () => 0 })
-    const sessions = Array.from({ length: 300 }, (_, pid) => targets.open(hello({ pid, host: 'box', cgroup: '7' }), () => {}))
-    for (const session of sessions) session.frame(frame({ values: { ...values(), rssAnonBytes: 2 ** 53 } }))
+    const sessions = Array.from({ length: 300 }, (_, pid) =>
+      targets.open(hello({ pid, host: 'box', cgroup: '7' }), () => {})
+    )
+    for (const session of sessions) {
+      session.frame(frame({ values: { ...values(), rssAnonBytes: 2 ** 53 } }))
+    }
     sessions[299].frame(frame({ sequence: 2, values: values() }))
     expect(targets.all[299].neighbours).toMatchObject({ processes: 256, memoryBytes: 2 ** 53 })
   })
@@ -145,7 +171,10 @@ describe('a leak in a container of several', () => {
   const runway = (count, leaks) => {
     const app = watch(alone(count))
     live(app, SECONDS, (t, i) => leaking(t, i, leaks))
-    return { seconds: app.signals(0).heapRunwayBytes / app.signals(0).liveHeapGrowthBytesPerSecond, app }
+    return {
+      seconds: app.signals(0).heapRunwayBytes / app.signals(0).liveHeapGrowthBytesPerSecond,
+      app
+    }
   }
 
   it('has less time, as its neighbours hold their part of the room', () => {
@@ -160,6 +189,10 @@ describe('a leak in a container of several', () => {
     const leftMib = LIMIT_MIB - 45 - 5 * (15 + SECONDS / 2)
     expect(seconds).toBeGreaterThan(leftMib / 2.5 * 0.9)
     expect(seconds).toBeLessThan((leftMib + 5) / 2.5 * 1.1)
-    expect(app.verdict(0, 'js-heap-leak').evidence.map(({ text }) => text)).toContainEqual(expect.stringMatching(/^5 processes share the container: of what is left in it, this one has \d+ MiB at most\.$/))
+    expect(app.verdict(0, 'js-heap-leak').evidence.map(({ text }) => text)).toContainEqual(
+      expect.stringMatching(
+        /^5 processes share the container: of what is left in it, this one has \d+ MiB at most\.$/
+      )
+    )
   })
 })

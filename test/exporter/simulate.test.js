@@ -25,7 +25,9 @@ describe('memwatch simulate where its apps are not installed', () => {
 
   it('says which package is missing', () => {
     const { status, stderr } = memwatch('simulate', 'healthy')
-    expect(stderr).toBe('memwatch: simulate: its apps are not installed; npm install memwatch-lab adds them\n')
+    expect(stderr).toBe(
+      'memwatch: simulate: its apps are not installed; npm install memwatch-lab adds them\n'
+    )
     expect(status).toBe(2)
   })
 

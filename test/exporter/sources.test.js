@@ -23,15 +23,22 @@ afterAll(() => fs.rmSync(folder, { recursive: true }))
 const MIB = 2 ** 20
 const env = { ...process.env, NODE_OPTIONS: '' }
 
-/** @param {string} name @param {string} content */
+/**
+ * @param {string} name
+ * @param {string} content
+ */
 const write = (name, content) => {
   const file = path.join(folder, name)
   fs.writeFileSync(file, content)
   return file
 }
 /** @param {string[]} args */
-const diagnose = args => spawnSync(process.execPath, [MEMWATCH, 'diagnose', ...args], { encoding: 'utf8' })
-/** @param {string[]} files @param {object} [given] */
+const diagnose = args =>
+  spawnSync(process.execPath, [MEMWATCH, 'diagnose', ...args], { encoding: 'utf8' })
+/**
+ * @param {string[]} files
+ * @param {object} [given]
+ */
 async function judged (files, given = {}) {
   const { kind, inputs } = await openAll(files)
   return judgeSource(/** @type {any} */ (kind), inputs, given, { onError: error => { throw error } })
@@ -51,7 +58,12 @@ describe('what a source can tell', () => {
     expect(cannotTell({ title: 'nothing', fields: [] }).size).toBe(diagnoses.length)
   })
   it('is found out for each', () => {
-    const tells = Object.fromEntries(fileSources.map(source => [source.id, diagnoses.map(({ id }) => id).filter(id => !cannotTell(source).has(id))]))
+    const tells = Object.fromEntries(
+      fileSources.map(source => [
+        source.id,
+        diagnoses.map(({ id }) => id).filter(id => !cannotTell(source).has(id))
+      ])
+    )
     expect(tells).toMatchObject({
       'trace-gc': ['js-heap-leak', 'heap-limit-thrash', 'semi-space-starvation'],
       'gc-profiler': ['js-heap-leak', 'heap-limit-thrash', 'semi-space-starvation'],
@@ -59,13 +71,23 @@ describe('what a source can tell', () => {
     })
   })
   it('names fields and diagnoses that there are', () => {
-    for (const { fields: own, unsure = {}, cannotExclude = {} } of [...fileSources, promClient, memwatchMetrics]) {
+    for (const { fields: own, unsure = {}, cannotExclude = {} } of [
+      ...fileSources,
+      promClient,
+      memwatchMetrics
+    ]) {
       expect(own.filter(name => !(name in fields))).toEqual([])
-      expect([...Object.keys(unsure), ...Object.keys(cannotExclude)].filter(id => id !== '*' && !diagnoses.some(diagnosis => diagnosis.id === id))).toEqual([])
+      expect(
+        [...Object.keys(unsure), ...Object.keys(cannotExclude)].filter(
+          id => id !== '*' && !diagnoses.some(diagnosis => diagnosis.id === id)
+        )
+      ).toEqual([])
     }
   })
   it('is no more than its frames hold', async () => {
-    const { targets: [target] } = await judged([path.join(__dirname, '../sources/trace-gc-20-healthy-steady.log.gz')])
+    const {
+      targets: [target]
+    } = await judged([path.join(__dirname, '../sources/trace-gc-20-healthy-steady.log.gz')])
     expect(Object.keys(target.values).filter(name => !traceGc.fields.includes(/** @type {any} */ (name)))).toEqual([])
   })
 })
@@ -84,44 +106,92 @@ describe('lives', () => {
       life.frame(2, { rssBytes: 1e308 })
       life.frame(3, { spaces: { [ESCAPE]: [1, 2, 3, 4] } })
     })
-    expect([target.name, target.hello.host, target.hello.execArgv, target.values, target.frame.uptimeSeconds]).toEqual(['a\ufffd]0;mine\ufffd', 'b\ufffd', ['\ufffd'], { rssBytes: 1 }, 1])
-    expect(told.notes).toEqual(['c\ufffd]0;mine\ufffd', '2 readings were left out: they hold numbers or names that no process has'])
+    expect([
+      target.name,
+      target.hello.host,
+      target.hello.execArgv,
+      target.values,
+      target.frame.uptimeSeconds
+    ]).toEqual(['a\ufffd]0;mine\ufffd', 'b\ufffd', ['\ufffd'], { rssBytes: 1 }, 1])
+    expect(told.notes).toEqual([
+      'c\ufffd]0;mine\ufffd',
+      '2 readings were left out: they hold numbers or names that no process has'
+    ])
   })
   it('follow one another under one process id, as in a container', async () => {
     const { targets } = await openLives(lives => {
-      for (const startedAtUnixMs of [1000, 2000, 3000]) lives.open({ name: 'app', host: 'pod', pid: 1, startedAtUnixMs }).frame(0.5, { rssBytes: 1 })
+      for (const startedAtUnixMs of [1000, 2000, 3000]) {
+        lives
+          .open({ name: 'app', host: 'pod', pid: 1, startedAtUnixMs })
+          .frame(0.5, { rssBytes: 1 })
+      }
     })
     expect(targets.map(({ hello }) => hello.startedAtUnixMs)).toEqual([1000, 2000, 3000])
   })
 })
 
 describe('a diagnostic report', () => {
-  /** Reports that a process writes of itself. @param {string} code @param {string[]} [flags] */
+  /**
+   * Reports that a process writes of itself.
+   * @param {string} code
+   * @param {string[]} [flags]
+   */
   async function reportsOf (code, flags = []) {
     const own = fs.mkdtempSync(path.join(folder, 'reports-'))
     const app = path.join(own, 'shop.js')
     fs.writeFileSync(app, code)
-    const child = spawn(process.execPath, [...flags, `--report-directory=${own}`, app], { env, stdio: 'ignore' })
+    const child = spawn(process.execPath, [...flags, `--report-directory=${own}`, app], {
+      env,
+      stdio: 'ignore'
+    })
     await once(child, 'close')
-    return fs.readdirSync(own).filter(name => name.startsWith('report.')).map(name => path.join(own, name))
+    return fs
+      .readdirSync(own)
+      .filter(name => name.startsWith('report.'))
+      .map(name => path.join(own, name))
   }
-  const twice = (more = '') => `${more}; process.report.writeReport(); setTimeout(() => process.report.writeReport(), 2500)`
+  const twice = (more = '') =>
+    `${more}; process.report.writeReport(); setTimeout(() => process.report.writeReport(), 2500)`
 
   it('of a process tells who it was, its heap and its limits', async () => {
-    const { targets: [target, ...others], told } = await judged(await reportsOf(twice('require("node:vm"); const kept = Array.from({ length: 30 }, () => require("node:vm").createContext({}))'), ['--max-old-space-size=300']))
+    const {
+      targets: [target, ...others],
+      told
+    } = await judged(
+      await reportsOf(
+        twice(
+          'require("node:vm"); const kept = Array.from({ length: 30 }, () => ' +
+            'require("node:vm").createContext({}))'
+        ),
+        ['--max-old-space-size=300']
+      )
+    )
     expect(others).toEqual([])
-    expect(target.hello).toMatchObject({ name: 'shop', node: process.versions.node, v8: process.versions.v8, libc: 'glibc', threadId: 0 })
+    expect(target.hello).toMatchObject({
+      name: 'shop',
+      node: process.versions.node,
+      v8: process.versions.v8,
+      libc: 'glibc',
+      threadId: 0
+    })
     expect(target.hello.execArgv).toContain('--max-old-space-size=300')
     expect(target.values.heapSizeLimitBytes).toBeGreaterThanOrEqual(300 * MIB)
     expect(target.values.nativeContexts).toBeGreaterThan(30)
-    expect(target.values.spaces.new_space[0] + target.values.spaces.new_space[2]).toBeGreaterThan(0.9 * MIB)
+    expect(target.values.spaces.new_space[0] + target.values.spaces.new_space[2]).toBeGreaterThan(
+      0.9 * MIB
+    )
     expect(target.frame.sequence).toBe(2)
     expect(told.notes).toEqual([])
   })
   it('of a heap that may grow past its container is a suspicion, and no more: a report is one moment', async () => {
     const files = await reportsOf(twice(), ['--max-old-space-size=1024'])
-    const { targets: [target] } = await judged(files, { containerLimitBytes: 512 * MIB })
-    expect(verdictOf(target, 'container-limit-mismatch')).toMatchObject({ state: 'suspected', summary: expect.stringMatching(/more than the container's 512 MiB/) })
+    const {
+      targets: [target]
+    } = await judged(files, { containerLimitBytes: 512 * MIB })
+    expect(verdictOf(target, 'container-limit-mismatch')).toMatchObject({
+      state: 'suspected',
+      summary: expect.stringMatching(/more than the container's 512 MiB/)
+    })
     expect(verdictOf(target, 'js-heap-leak').state).toBe('unknown')
     const { stdout } = diagnose(['--memory', '512Mi', ...files])
     expect(stdout).toMatch(/suspected at most: a report is one moment/)
@@ -131,12 +201,21 @@ describe('a diagnostic report', () => {
     expect(found(target)).toEqual([])
   })
   it('of a process with a worker has both threads', async () => {
-    const { targets } = await judged(await reportsOf('const { Worker } = require("node:worker_threads"); const worker = new Worker("setInterval(() => {}, 1000)", { eval: true }); worker.on("online", () => setTimeout(() => { process.report.writeReport(); worker.terminate() }, 300))'))
+    const { targets } = await judged(
+      await reportsOf(
+        'const { Worker } = require("node:worker_threads"); const worker = new ' +
+          'Worker("setInterval(() => {}, 1000)", { eval: true }); worker.on("online", () => ' +
+            'setTimeout(() => { process.report.writeReport(); worker.terminate() }, 300))'
+      )
+    )
     expect(targets.map(({ thread }) => thread).sort()).toEqual(['main', 'worker-1'])
     expect(targets.find(({ thread }) => thread === 'worker-1').values.rssBytes).toBe(undefined)
   })
   it('that a full heap wrote says so', async () => {
-    const files = await reportsOf('const kept = []; for (let i = 0; ; i++) kept.push({ i, text: "x" + i })', ['--max-old-space-size=30', '--report-on-fatalerror'])
+    const files = await reportsOf(
+      'const kept = []; for (let i = 0; ; i++) kept.push({ i, text: "x" + i })',
+      ['--max-old-space-size=30', '--report-on-fatalerror']
+    )
     const { told } = await judged(files)
     expect(told.notes).toEqual([expect.stringMatching(/was written when this happened: .*heap/)])
   })
@@ -148,8 +227,16 @@ describe('a diagnostic report', () => {
     expect(validate.errors).toBe(null)
   })
   it.each([
-    ['breaks off', '{"header":{"reportVersion":3,', /report.json begins as a diagnostic report, but is damaged or breaks off/],
-    ['has no heap', '{"header":{"reportVersion":3,"nodejsVersion":"v20.0.0"}}', /report.json is a report without a heap/]
+    [
+      'breaks off',
+      '{"header":{"reportVersion":3,',
+      /report.json begins as a diagnostic report, but is damaged or breaks off/
+    ],
+    [
+      'has no heap',
+      '{"header":{"reportVersion":3,"nodejsVersion":"v20.0.0"}}',
+      /report.json is a report without a heap/
+    ]
   ])('that %s is refused, and said why', async (_, content, message) => {
     const { status, stderr } = diagnose([write('report.json', content)])
     expect(status).toBe(2)
@@ -163,23 +250,45 @@ describe('a diagnostic report', () => {
 
 describe('a GC profile', () => {
   const profiler = path.join(folder, 'profiler.js')
-  beforeAll(() => fs.writeFileSync(profiler, `
+  beforeAll(() =>
+    fs.writeFileSync(
+      profiler,
+      `
     const { GCProfiler } = require('node:v8')
     const profiler = new GCProfiler()
     profiler.start()
-    setTimeout(() => { require('node:fs').writeFileSync(process.env.PROFILE, JSON.stringify(profiler.stop())) }, 9000)`))
+    setTimeout(() => { require('node:fs').writeFileSync(process.env.PROFILE, JSON.stringify(profiler.stop())) }, 9000)`
+    )
+  )
   /** @param {string} app */
   async function profileOf (app) {
     const file = path.join(folder, `${app}.gctrace.json`)
-    const child = spawn(process.execPath, ['--require', profiler, '--max-semi-space-size=1', '--max-old-space-size=256', path.join(__dirname, `../../lab/apps/${app}.js`), '--seconds', '10'], { env: { ...env, PROFILE: file }, stdio: 'ignore' })
+    const child = spawn(
+      process.execPath,
+      [
+        '--require',
+        profiler,
+        '--max-semi-space-size=1',
+        '--max-old-space-size=256',
+        path.join(__dirname, `../../lab/apps/${app}.js`),
+        '--seconds',
+        '10'
+      ],
+      { env: { ...env, PROFILE: file }, stdio: 'ignore' }
+    )
     await once(child, 'close')
     return file
   }
   it('of an app that starves is a suspicion; of one that is well it is silent', async () => {
-    const [starving, steady] = await Promise.all([profileOf('semi-space-starvation'), profileOf('healthy-steady')])
+    const [starving, steady] = await Promise.all([
+      profileOf('semi-space-starvation'),
+      profileOf('healthy-steady')
+    ])
     const { targets: [target], told } = await judged([starving])
     expect(found(target)).toEqual(['semi-space-starvation suspected'])
-    expect(verdictOf(target, 'semi-space-starvation').evidence[0].text).toMatch(/at most 1 MiB.*more survived than it holds/)
+    expect(verdictOf(target, 'semi-space-starvation').evidence[0].text).toMatch(
+      /at most 1 MiB.*more survived than it holds/
+    )
     expect(told.limited.map(({ diagnosis }) => diagnosis)).toEqual([null])
     const profile = JSON.parse(fs.readFileSync(starving, 'utf8'))
     const scavenges = profile.statistics.filter(({ gcType }) => gcType === 'Scavenge')
@@ -189,11 +298,15 @@ describe('a GC profile', () => {
     expect(found((await judged([steady])).targets[0])).toEqual([])
   }, 40_000)
   it('without a GC says so', async () => {
-    const { told } = await judged([write('none.json', '{"version":1,"startTime":1000,"statistics":[],"endTime":2000}')])
+    const { told } = await judged([
+      write('none.json', '{"version":1,"startTime":1000,"statistics":[],"endTime":2000}')
+    ])
     expect(told.notes).toEqual([expect.stringMatching(/none.json holds no GC/)])
   })
   it('that breaks off is refused, and said why', () => {
-    const { status, stderr } = diagnose([write('cut.json', '{"version":1,"startTime":1000,"statistics":[{"gcType":"Scavenge",')])
+    const { status, stderr } = diagnose([
+      write('cut.json', '{"version":1,"startTime":1000,"statistics":[{"gcType":"Scavenge",')
+    ])
     expect(status).toBe(2)
     expect(stderr).toMatch(/cut.json begins as a GC profile, but is damaged or breaks off/)
   })
@@ -201,7 +314,8 @@ describe('a GC profile', () => {
 
 describe('a file that cannot be judged', () => {
   const RECORDING = '{"memwatch":"recording","version":1}\n'
-  const repeated = (bytes, count) => Buffer.concat([gzipSync(RECORDING), ...Array(count).fill(gzipSync(bytes))])
+  const repeated = (bytes, count) =>
+    Buffer.concat([gzipSync(RECORDING), ...Array(count).fill(gzipSync(bytes))])
   const binary = Buffer.from(Array.from({ length: 4096 }, (_, i) => (i * 7919) % 256))
   it.each([
     ['an object of something else', '{"command":5}', 'is not a recording'],
@@ -211,22 +325,54 @@ describe('a file that cannot be judged', () => {
     ['a text', '"recording"', 'is not a recording'],
     ['nothing', '', 'is empty'],
     ['binary', binary, 'is binary'],
-    ['what only begins as gzip', Buffer.concat([Buffer.from([0x1f, 0x8b]), binary]), 'not compressed by gzip, or damaged'],
-    ['gzip that breaks off at once', gzipSync(RECORDING).subarray(0, 10), 'breaks off before its first line'],
+    [
+      'what only begins as gzip',
+      Buffer.concat([Buffer.from([0x1f, 0x8b]), binary]),
+      'not compressed by gzip, or damaged'
+    ],
+    [
+      'gzip that breaks off at once',
+      gzipSync(RECORDING).subarray(0, 10),
+      'breaks off before its first line'
+    ],
     ['a gzip bomb', gzipSync(Buffer.alloc(300 * MIB)), 'is binary'],
-    ['a gzip bomb of damaged lines', repeated(Buffer.alloc(MIB, 'x\n'), 40), 'is damaged: more than'],
-    ['a gzip bomb in a report', gzipSync(`{"header":{"reportVersion":3,"x":[${'[],'.repeat(40 * MIB)}`), 'is larger than'],
-    ['a report whose host is none', '{"header":{"reportVersion":3,"nodejsVersion":"v20","host":{"toString":1}},"javascriptHeap":{}}', 'cannot judge'],
-    ['a report without a heap', '{"header":{"reportVersion":3,"nodejsVersion":"v20"},"javascriptHeap":null}', 'without a heap'],
-    ['a GC profile of nothing', '{"version":1,"statistics":[{"gcType":null}],"startTime":null}', 'without start, end or GCs']
-  ])('is named in one line, and why: %s', (_, content, message) => {
-    const file = write('odd', content)
-    const { status, stderr, stdout } = diagnose([file])
-    expect([status, stdout, stderr.trimEnd().split('\n').length]).toEqual([2, '', 1])
-    expect(stderr).toMatch(/^memwatch: /)
-    expect(stderr).toContain(file)
-    expect(stderr).toContain(message)
-  }, 60_000)
+    [
+      'a gzip bomb of damaged lines',
+      repeated(Buffer.alloc(MIB, 'x\n'), 40),
+      'is damaged: more than'
+    ],
+    [
+      'a gzip bomb in a report',
+      gzipSync(`{"header":{"reportVersion":3,"x":[${'[],'.repeat(40 * MIB)}`),
+      'is larger than'
+    ],
+    [
+      'a report whose host is none',
+      '{"header":{"reportVersion":3,"nodejsVersion":"v20","host":{"toString":1}},"javascriptHeap":{}}',
+      'cannot judge'
+    ],
+    [
+      'a report without a heap',
+      '{"header":{"reportVersion":3,"nodejsVersion":"v20"},"javascriptHeap":null}',
+      'without a heap'
+    ],
+    [
+      'a GC profile of nothing',
+      '{"version":1,"statistics":[{"gcType":null}],"startTime":null}',
+      'without start, end or GCs'
+    ]
+  ])(
+    'is named in one line, and why: %s',
+    (_, content, message) => {
+      const file = write('odd', content)
+      const { status, stderr, stdout } = diagnose([file])
+      expect([status, stdout, stderr.trimEnd().split('\n').length]).toEqual([2, '', 1])
+      expect(stderr).toMatch(/^memwatch: /)
+      expect(stderr).toContain(file)
+      expect(stderr).toContain(message)
+    },
+    60_000
+  )
   it('is named where it is one of two, and two bombs are as one', () => {
     const [one, two] = ['one', 'two'].map(name => write(name, gzipSync(Buffer.alloc(300 * MIB))))
     const { status, stderr } = diagnose([one, two])
@@ -235,21 +381,43 @@ describe('a file that cannot be judged', () => {
   }, 60_000)
   it.each([
     ['a folder', () => folder, 'it is a folder'],
-    ['a FIFO', () => { execFileSync('mkfifo', [path.join(folder, 'fifo')]); return path.join(folder, 'fifo') }, 'it is a named pipe'],
+    [
+      'a FIFO',
+      () => {
+        execFileSync('mkfifo', [path.join(folder, 'fifo')])
+        return path.join(folder, 'fifo')
+      },
+      'it is a named pipe'
+    ],
     ['a device', () => '/dev/zero', 'it is a device'],
     ['what is not there', () => path.join(folder, 'none'), 'no such file']
   ])('is named where it is %s', (_, make, message) => {
     const file = make()
     const { status, stderr, stdout } = diagnose([file])
-    expect([status, stdout, stderr]).toEqual([2, '', `memwatch: cannot read ${file}: ${message}${stderr.slice(stderr.indexOf(message) + message.length)}`])
+    expect([status, stdout, stderr]).toEqual([
+      2,
+      '',
+      `memwatch: cannot read ${file}: ` +
+        `${message}${stderr.slice(stderr.indexOf(message) + message.length)}`
+    ])
   })
   it('may hold odd lines, that are counted and left out', () => {
-    const file = write('odd', `${RECORDING}null\n5\n[]\n{"end":{"exit":5}}\n{"session":{},"closed":true}\n{"line":null}\n`)
+    const file = write(
+      'odd',
+      `${RECORDING}null\n5\n[]\n{"end":{"exit":5}}\n{"session":{},"closed":true}\n{"line":null}\n`
+    )
     const { status, stderr } = diagnose([file])
-    expect([status, stderr]).toEqual([0, expect.stringMatching(/^memwatch: 5 lines of .* were not taken/)])
+    expect([status, stderr]).toEqual([
+      0,
+      expect.stringMatching(/^memwatch: 5 lines of .* were not taken/)
+    ])
   })
   it('is not said of what a shell hands over as a file', () => {
-    const { stderr } = spawnSync('bash', ['-c', `"$0" "$1" diagnose <(echo '${RECORDING.trim()}')`, process.execPath, MEMWATCH], { encoding: 'utf8' })
+    const { stderr } = spawnSync(
+      'bash',
+      ['-c', `"$0" "$1" diagnose <(echo '${RECORDING.trim()}')`, process.execPath, MEMWATCH],
+      { encoding: 'utf8' }
+    )
     expect(stderr).toBe('')
   })
 })

@@ -13,14 +13,25 @@ describe('quantile', () => {
   // The same each time: Park and Miller's generator.
   let state = 1
   const random = () => (state = state * 48_271 % 2_147_483_647) / 2_147_483_647
-  it.each([1, 2, 3, 4, 5, 39, 40, 780, 3000])('is what simple-statistics says, of %i values, and leaves them alone', n => {
-    for (const values of [range(n), range(n).reverse(), range(n).map(() => 7), range(n).map(() => Math.floor(random() * 5)), range(n).map(() => random() - 0.5)]) {
-      const before = [...values]
-      for (const share of [0, 0.1, 0.5, 0.9, 1]) expect(quantile(values, share)).toBe(simple.quantile(values, share))
-      expect(median(values)).toBe(simple.median(values))
-      expect(values).toEqual(before)
+  it.each([1, 2, 3, 4, 5, 39, 40, 780, 3000])(
+    'is what simple-statistics says, of %i values, and leaves them alone',
+    n => {
+      for (const values of [
+        range(n),
+        range(n).reverse(),
+        range(n).map(() => 7),
+        range(n).map(() => Math.floor(random() * 5)),
+        range(n).map(() => random() - 0.5)
+      ]) {
+        const before = [...values]
+        for (const share of [0, 0.1, 0.5, 0.9, 1]) {
+          expect(quantile(values, share)).toBe(simple.quantile(values, share))
+        }
+        expect(median(values)).toBe(simple.median(values))
+        expect(values).toEqual(before)
+      }
     }
-  })
+  )
 })
 
 describe('theilSen', () => {

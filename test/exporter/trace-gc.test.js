@@ -23,10 +23,25 @@ afterAll(() => fs.rmSync(folder, { recursive: true }))
 const MIB = 2 ** 20
 const IN_512 = { containerLimitBytes: 512 * MIB }
 
-/** @param {string} text @param {object} [given] */
+/**
+ * @param {string} text
+ * @param {object} [given]
+ */
 async function judged (text, given = {}) {
   const lives = new Lives(traceGc, given, { onError: error => { throw error } })
-  await traceGc.read([{ name: 'app.log', head: '', bytes: async function * () { yield Buffer.from(text) } }], lives, given)
+  await traceGc.read(
+    [
+      {
+        name: 'app.log',
+        head: '',
+        bytes: async function * () {
+          yield Buffer.from(text)
+        }
+      }
+    ],
+    lives,
+    given
+  )
   return { targets: lives.all, notes: [...lives.notes] }
 }
 const verdictOf = (target, id) =>
@@ -36,9 +51,16 @@ const found = target => findCase(target).verdicts
   .filter(({ state }) => state === 'suspected' || state === 'confirmed')
   .map(({ diagnosis, state }) => `${diagnosis} ${state}`)
 
-/** @param {string[]} args @param {string} [input] */
-const diagnose = (args, input) => spawnSync(process.execPath, [MEMWATCH, 'diagnose', ...args], { encoding: 'utf8', input })
-/** @param {string} name @param {string | Buffer} content */
+/**
+ * @param {string[]} args
+ * @param {string} [input]
+ */
+const diagnose = (args, input) =>
+  spawnSync(process.execPath, [MEMWATCH, 'diagnose', ...args], { encoding: 'utf8', input })
+/**
+ * @param {string} name
+ * @param {string | Buffer} content
+ */
 const write = (name, content) => {
   const file = path.join(folder, name)
   fs.writeFileSync(file, content)
@@ -49,7 +71,14 @@ const write = (name, content) => {
 const byHand = text => text.split('\n').filter(line => /\d+ ms: .*->/.test(line)).map(line => {
   const [at, , kind] = line.slice(line.indexOf(']') + 1).trim().split(' ')
   const [sizes, pause] = line.split('MB,')
-  return { at: Number(at) / 1000, major: line.includes('Mark-'), kind, after: Number(sizes.split('->')[1].trim().split(' ')[0]), pause: Number((pause.includes('pooled') ? line.split('MB,')[2] : pause).trim().split(' ')[0]) / 1000 }
+  return {
+    at: Number(at) / 1000,
+    major: line.includes('Mark-'),
+    kind,
+    after: Number(sizes.split('->')[1].trim().split(' ')[0]),
+    pause:
+      Number((pause.includes('pooled') ? line.split('MB,')[2] : pause).trim().split(' ')[0]) / 1000
+  }
 })
 
 describe('a line of --trace-gc', () => {
@@ -58,7 +87,9 @@ describe('a line of --trace-gc', () => {
     const own = samples.filter(name => name.startsWith(`trace-gc-${major}-`))
     expect(own.length).toBeGreaterThan(1)
     for (const name of own) {
-      const lines = textOf(name).split('\n').filter(line => / ms: /.test(line) && line.includes('->'))
+      const lines = textOf(name)
+        .split('\n')
+        .filter(line => / ms: /.test(line) && line.includes('->'))
       expect(lines.length).toBeGreaterThan(10)
       const parsed = lines.map(parseGcLine)
       expect(lines.filter((_, i) => parsed[i] === undefined)).toEqual([])
@@ -67,7 +98,12 @@ describe('a line of --trace-gc', () => {
     }
   })
   it('says all of what happened', () => {
-    const text = '2026-11-21T21:00:00Z stdout F [7:0x2d6ece10]    18261 ms: Mark-Compact (reduce) 43.4 (46.0) -> 42.8 (46.2) MB, 6.53 / 0.01 ms  (+ 20.2 ms in 399 steps since start of marking, biggest step 1.0 ms, walltime since start of marking 31 ms) (average mu = 0.957, current mu = 0.981) finalize incremental marking via task; GC in old space requested'
+    const text =
+      '2026-11-21T21:00:00Z stdout F [7:0x2d6ece10]    18261 ms: Mark-Compact (reduce) 43.4 ' +
+        '(46.0) -> 42.8 (46.2) MB, 6.53 / 0.01 ms  (+ 20.2 ms in 399 steps since start of ' +
+          'marking, biggest step 1.0 ms, walltime since start of marking 31 ms) (average mu = ' +
+            '0.957, current mu = 0.981) finalize incremental marking via task; GC in old space ' +
+              'requested'
     expect(parseGcLine(text)).toEqual({
       pid: 7,
       isolate: '0x2d6ece10',
@@ -85,9 +121,18 @@ describe('a line of --trace-gc', () => {
     })
   })
   it.each([
-    ['external memory pressure', 'external'], ['testing; GC in old space requested', 'forced'], ['last resort', 'last_resort'], ['allocation failure', 'ordinary'], ['task', 'ordinary']
+    ['external memory pressure', 'external'],
+    ['testing; GC in old space requested', 'forced'],
+    ['last resort', 'last_resort'],
+    ['allocation failure', 'ordinary'],
+    ['task', 'ordinary']
   ])('with the reason %s is %s', (reason, cause) => {
-    expect(parseGcLine(`[1:0xa]  5 ms: Scavenge 5.3 (5.6) -> 5.2 (6.6) MB, 5.0 / 0.0 ms  (average mu = 1.000, current mu = 1.000) ${reason}; `).cause).toBe(cause)
+    expect(
+      parseGcLine(
+        '[1:0xa]  5 ms: Scavenge 5.3 (5.6) -> 5.2 (6.6) MB, 5.0 / 0.0 ms  (average mu = 1.000, ' +
+          `current mu = 1.000) ${reason}; `
+      ).cause
+    ).toBe(cause)
   })
 })
 
@@ -98,7 +143,9 @@ describe("the rules of Node's guide to tracing GCs, on real logs", () => {
 
   it('the time in GC against the time between GCs: what the log adds up to is what is judged', async () => {
     const gcs = byHand(starving)
-    const { targets: [target] } = await judged(starving)
+    const {
+      targets: [target]
+    } = await judged(starving)
     const { gcPauseRatio, scavengePauseRatio } = signalsOf(target.window())
     const end = gcs[gcs.length - 1].at
     const late = gcs.filter(({ at }) => at > end - 30)
@@ -118,7 +165,9 @@ describe("the rules of Node's guide to tracing GCs, on real logs", () => {
     expect(slope / MIB / ((b.after - a.after) / (b.at - a.at))).toBeCloseTo(1, 1)
     expect(stateOf(target, 'js-heap-leak')).toBe('suspected')
     expect(stateOf((await judged(leaking, IN_512)).targets[0], 'js-heap-leak')).toBe('confirmed')
-    expect(stateOf((await judged(steady)).targets[0], 'js-heap-leak')).not.toMatch(/suspected|confirmed/)
+    expect(stateOf((await judged(steady)).targets[0], 'js-heap-leak')).not.toMatch(
+      /suspected|confirmed/
+    )
   })
   it('starvation shows in the time between scavenges', async () => {
     const gcs = byHand(starving)
@@ -136,97 +185,191 @@ describe("the rules of Node's guide to tracing GCs, on real logs", () => {
 })
 
 describe('real logs, and nothing beside them', () => {
-  it.each(samples.filter(name => name.includes('semi-space-starvation')))('%s starves, for sure: what a semi-space holds is seen in the log', async name => {
-    const { targets: [target] } = await judged(textOf(name))
-    expect(found(target)).toEqual(['semi-space-starvation confirmed'])
-  })
-  it.each(samples.filter(name => name.includes('js-heap-leak.log')))('%s leaks, perhaps; for sure where the limit is known', async name => {
-    // What fills its limit within a minute is suspected of that, too.
-    expect(found((await judged(textOf(name))).targets[0])[0]).toBe('js-heap-leak suspected')
-    expect(found((await judged(textOf(name), { ...IN_512, nodeVersion: name.split('-')[2] })).targets[0])[0]).toBe('js-heap-leak confirmed')
-  })
-  it.each(samples.filter(name => name.includes('heap-limit-thrash')))('%s has no room, perhaps; for sure where the limit is known', async name => {
-    expect(found((await judged(textOf(name))).targets[0])).toContain('heap-limit-thrash suspected')
-    expect(found((await judged(textOf(name), { ...IN_512, nodeVersion: name.split('-')[2] })).targets[0])).toEqual(['heap-limit-thrash confirmed'])
-  })
+  it.each(samples.filter(name => name.includes('semi-space-starvation')))(
+    '%s starves, for sure: what a semi-space holds is seen in the log',
+    async name => {
+      const {
+        targets: [target]
+      } = await judged(textOf(name))
+      expect(found(target)).toEqual(['semi-space-starvation confirmed'])
+    }
+  )
+  it.each(samples.filter(name => name.includes('js-heap-leak.log')))(
+    '%s leaks, perhaps; for sure where the limit is known',
+    async name => {
+      // What fills its limit within a minute is suspected of that, too.
+      expect(found((await judged(textOf(name))).targets[0])[0]).toBe('js-heap-leak suspected')
+      expect(
+        found(
+          (await judged(textOf(name), { ...IN_512, nodeVersion: name.split('-')[2] })).targets[0]
+        )[0]
+      ).toBe('js-heap-leak confirmed')
+    }
+  )
+  it.each(samples.filter(name => name.includes('heap-limit-thrash')))(
+    '%s has no room, perhaps; for sure where the limit is known',
+    async name => {
+      expect(found((await judged(textOf(name))).targets[0])).toContain(
+        'heap-limit-thrash suspected'
+      )
+      expect(
+        found(
+          (await judged(textOf(name), { ...IN_512, nodeVersion: name.split('-')[2] })).targets[0]
+        )
+      ).toEqual(['heap-limit-thrash confirmed'])
+    }
+  )
   it('of a worker, its leak is that of the worker', async () => {
     const { targets } = await judged(textOf('trace-gc-20-js-heap-leak-worker.log.gz'), IN_512)
-    expect(Object.fromEntries(targets.map(target => [target.thread, found(target)]))).toEqual({ main: [], 'worker-1': ['js-heap-leak confirmed'] })
+    expect(Object.fromEntries(targets.map(target => [target.thread, found(target)]))).toEqual({
+      main: [],
+      'worker-1': ['js-heap-leak confirmed']
+    })
   })
-  it.each(samples.filter(name => name.includes('healthy')))('%s is silent at its end, and never sure of anything', async name => {
-    for (const given of [{}, IN_512]) {
-      const { targets, notes } = await judged(textOf(name), given)
-      expect(notes).toEqual([])
-      for (const target of targets) expect(found(target)).toEqual([])
+  it.each(samples.filter(name => name.includes('healthy')))(
+    '%s is silent at its end, and never sure of anything',
+    async name => {
+      for (const given of [{}, IN_512]) {
+        const { targets, notes } = await judged(textOf(name), given)
+        expect(notes).toEqual([])
+        for (const target of targets) expect(found(target)).toEqual([])
+      }
     }
-  })
+  )
 })
 
 describe('lab apps that print their GCs now', () => {
   const LIKE_512 = ['--trace-gc', '--max-semi-space-size=1', '--max-old-space-size=256']
-  /** @param {string} app @param {string[]} args @returns {Promise<string>} */
+  /**
+   * @param {string} app
+   * @param {string[]} args
+   * @returns {Promise<string>}
+   */
   async function logOf (app, args) {
-    const child = spawn(process.execPath, [...LIKE_512, path.join(__dirname, `../../lab/apps/${app}.js`), ...args], { env: { ...process.env, NODE_OPTIONS: '' }, stdio: ['ignore', 'pipe', 'ignore'] })
+    const child = spawn(
+      process.execPath,
+      [...LIKE_512, path.join(__dirname, `../../lab/apps/${app}.js`), ...args],
+      { env: { ...process.env, NODE_OPTIONS: '' }, stdio: ['ignore', 'pipe', 'ignore'] }
+    )
     const chunks = []
     child.stdout.on('data', chunk => chunks.push(chunk))
     await once(child, 'close')
     return Buffer.concat(chunks).toString()
   }
   it('starve, leak and are well', async () => {
-    const [starving, leaking, steady] = await Promise.all([logOf('semi-space-starvation', ['--seconds', '24']), logOf('js-heap-leak', ['--seconds', '45', '--rate', '3']), logOf('healthy-steady', ['--seconds', '30'])])
+    const [starving, leaking, steady] = await Promise.all([
+      logOf('semi-space-starvation', ['--seconds', '24']),
+      logOf('js-heap-leak', ['--seconds', '45', '--rate', '3']),
+      logOf('healthy-steady', ['--seconds', '30'])
+    ])
     expect(found((await judged(starving)).targets[0])).toEqual(['semi-space-starvation confirmed'])
-    expect(found((await judged(leaking, { nodeOptions: ['--max-old-space-size=256'] })).targets[0])[0]).toMatch(/js-heap-leak/)
+    expect(
+      found((await judged(leaking, { nodeOptions: ['--max-old-space-size=256'] })).targets[0])[0]
+    ).toMatch(/js-heap-leak/)
     expect(found((await judged(steady)).targets[0])).toEqual([])
   }, 90_000)
 
   it('are judged while they run, from a pipe', async () => {
     const app = path.join(__dirname, '../../lab/apps/healthy-steady.js')
-    const { status, stdout } = spawnSync('/bin/sh', ['-c', `"${process.execPath}" --trace-gc "${app}" --seconds 4 | "${process.execPath}" "${MEMWATCH}" diagnose --json -`], { encoding: 'utf8', env: { ...process.env, NODE_OPTIONS: '' } })
+    const { status, stdout } = spawnSync(
+      '/bin/sh',
+      [
+        '-c',
+        `"${process.execPath}" --trace-gc "${app}" --seconds 4 | "${process.execPath}" ` +
+          `"${MEMWATCH}" diagnose --json -`
+      ],
+      { encoding: 'utf8', env: { ...process.env, NODE_OPTIONS: '' } }
+    )
     expect(status).toBe(0)
     const report = JSON.parse(stdout)
     expect(report.source.kind).toBe('trace-gc')
-    expect(report.targets).toMatchObject([{ target: 'stdin', thread: 'main', node: expect.any(String), primary: null }])
+    expect(report.targets).toMatchObject([
+      { target: 'stdin', thread: 'main', node: expect.any(String), primary: null }
+    ])
   })
 })
 
 it('what is found in a pipe is said when it is, and judged on Ctrl-C', async () => {
-  const child = spawn(process.execPath, [MEMWATCH, 'diagnose', '--json', '-'], { env: { ...process.env, NODE_OPTIONS: '' } })
+  const child = spawn(process.execPath, [MEMWATCH, 'diagnose', '--json', '-'], {
+    env: { ...process.env, NODE_OPTIONS: '' }
+  })
   const said = { stdout: '', stderr: '' }
   child.stdout.on('data', chunk => { said.stdout += chunk })
-  const found = new Promise(resolve => child.stderr.on('data', chunk => { if ((said.stderr += chunk).includes('confirmed')) resolve(undefined) }))
+  const found = new Promise(resolve =>
+    child.stderr.on('data', chunk => {
+      if ((said.stderr += chunk).includes('confirmed')) resolve(undefined)
+    })
+  )
   child.stdin.write(textOf('trace-gc-20-semi-space-starvation.log.gz'))
   await found
   child.kill('SIGINT')
   const [status] = await once(child, 'close')
   expect(status).toBe(0)
-  expect(said.stderr).toMatch(/^memwatch: pid \d+ main, after \d+ s: semi-space-starvation suspected\nmemwatch: pid \d+ main, after 18 s: semi-space-starvation confirmed\n$/)
+  expect(said.stderr).toMatch(
+    /^memwatch: pid \d+ main, after \d+ s: semi-space-starvation suspected\nmemwatch: pid \d+ main, after 18 s: semi-space-starvation confirmed\n$/
+  )
   expect(JSON.parse(said.stdout).targets[0].primary.diagnosis).toBe('semi-space-starvation')
 })
 
 describe('a log', () => {
-  const gc = (pid, isolate, ms, after = 4.3, kind = 'Scavenge') => `[${pid}:${isolate}]  ${ms} ms: ${kind} 4.7 (5.0) -> ${after} (6.0) MB, 3.21 / 0.00 ms  (average mu = 1.000, current mu = 1.000) allocation failure; \n`
+  const gc = (pid, isolate, ms, after = 4.3, kind = 'Scavenge') =>
+    `[${pid}:${isolate}]  ${ms} ms: ${kind} 4.7 (5.0) -> ${after} (6.0) MB, 3.21 / 0.00 ms  ` +
+      '(average mu = 1.000, current mu = 1.000) allocation failure; \n'
   const several = (pid, isolate, ...times) => times.map(ms => gc(pid, isolate, ms)).join('')
 
   it('of several processes has a target of each', async () => {
-    const { targets } = await judged(several(1, '0xa', 30, 2000) + several(2, '0xb', 40) + several(1, '0xa', 4000) + several(2, '0xb', 3000))
-    expect(targets.map(({ hello, values }) => [hello.pid, values.gc['minor/ordinary'][0]])).toEqual([[1, 3], [2, 2]])
+    const { targets } = await judged(
+      several(1, '0xa', 30, 2000) +
+        several(2, '0xb', 40) +
+        several(1, '0xa', 4000) +
+        several(2, '0xb', 3000)
+    )
+    expect(targets.map(({ hello, values }) => [hello.pid, values.gc['minor/ordinary'][0]])).toEqual(
+      [
+        [1, 3],
+        [2, 2]
+      ]
+    )
   })
   it('of a process with a worker knows the main thread by its age, whoever had the first GC', async () => {
-    const { targets } = await judged(several(1, '0xworker'.replace('worker', 'b'), 100, 900) + several(1, '0xa', 6000) + several(1, '0xb', 1200))
-    expect(targets.map(({ thread, frame }) => [thread, frame.uptimeSeconds]).sort()).toEqual([['main', 6], ['worker-1', 1.2]])
+    const { targets } = await judged(
+      several(1, '0xworker'.replace('worker', 'b'), 100, 900) +
+        several(1, '0xa', 6000) +
+        several(1, '0xb', 1200)
+    )
+    expect(targets.map(({ thread, frame }) => [thread, frame.uptimeSeconds]).sort()).toEqual([
+      ['main', 6],
+      ['worker-1', 1.2]
+    ])
   })
   it('of a container that restarts, with the same pid, has a life of each', async () => {
     const { targets } = await judged(several(1, '0xa', 30, 5000) + several(1, '0xa', 30, 2000))
-    expect(targets.map(({ thread, values }) => [thread, values.gc['minor/ordinary'][0]])).toEqual([['main', 2], ['main', 2]])
+    expect(targets.map(({ thread, values }) => [thread, values.gc['minor/ordinary'][0]])).toEqual([
+      ['main', 2],
+      ['main', 2]
+    ])
   })
   it('of one that ran out of heap says so, and does not count the last GCs twice', async () => {
     const last = several(1, '0xa', 5000, 6000)
-    const { targets, notes } = await judged(several(1, '0xa', 30) + last + `\n<--- Last few GCs --->\n\n${last}\n<--- JS stacktrace --->\n\nFATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\n` + several(1, '0xc', 20))
-    expect(targets.map(({ thread, values }) => [thread, values.gc['minor/ordinary'][0]])).toEqual([['main', 3], ['main', 1]])
-    expect(notes).toEqual([expect.stringMatching(/process 1 .* died of a full heap: FATAL ERROR: Reached heap limit/)])
+    const { targets, notes } = await judged(
+      several(1, '0xa', 30) +
+        last +
+        `\n<--- Last few GCs --->\n\n${last}\n<--- JS stacktrace --->\n\nFATAL ERROR: Reached ` +
+          'heap limit Allocation failed - JavaScript heap out of memory\n' +
+        several(1, '0xc', 20)
+    )
+    expect(targets.map(({ thread, values }) => [thread, values.gc['minor/ordinary'][0]])).toEqual([
+      ['main', 3],
+      ['main', 1]
+    ])
+    expect(notes).toEqual([
+      expect.stringMatching(/process 1 .* died of a full heap: FATAL ERROR: Reached heap limit/)
+    ])
   })
   it('with lines that broke is judged without them, and says how many', async () => {
-    const { targets, notes } = await judged(several(1, '0xa', 30) + '[1:0xa]  40 ms: Scavenge 4.7 (5.\n' + several(1, '0xa', 50))
+    const { targets, notes } = await judged(
+      several(1, '0xa', 30) + '[1:0xa]  40 ms: Scavenge 4.7 (5.\n' + several(1, '0xa', 50)
+    )
     expect(targets[0].values.gc['minor/ordinary'][0]).toBe(2)
     expect(notes).toEqual([expect.stringMatching(/^1 lines of app.log are damaged/)])
   })
@@ -238,15 +381,22 @@ describe('a log', () => {
     const file = path.join(SAMPLES, 'trace-gc-20-js-heap-leak.log.gz')
     const open = diagnose([file])
     expect(open.stdout).toMatch(/The heap size limit is open/)
-    expect(open.stdout.replaceAll(/\s+/g, ' ')).toMatch(/reaches the heap size limit in about .* Nobody said the heap size limit; this is with 259 MiB\./)
-    expect(open.stdout.replaceAll(/\s+/g, ' ')).toMatch(/This source cannot tell: .*native-memory-leak.* says nothing of RSS/)
+    expect(open.stdout.replaceAll(/\s+/g, ' ')).toMatch(
+      /reaches the heap size limit in about .* Nobody said the heap size limit; this is with 259 MiB\./
+    )
+    expect(open.stdout.replaceAll(/\s+/g, ' ')).toMatch(
+      /This source cannot tell: .*native-memory-leak.* says nothing of RSS/
+    )
     const known = diagnose([file, '--memory', '512Mi'])
     expect(known.stdout).not.toMatch(/is open|Nobody said/)
     expect(known.stdout).toMatch(/CONFIRMED .*\(js-heap-leak/s)
     expect(diagnose([file, '--memory', '512Mi', '--fail-on', 'confirmed']).status).toBe(3)
   })
   it('is reported in JSON as the schema says', () => {
-    const { stdout } = diagnose(['--json', path.join(SAMPLES, 'trace-gc-20-semi-space-starvation.log.gz')])
+    const { stdout } = diagnose([
+      '--json',
+      path.join(SAMPLES, 'trace-gc-20-semi-space-starvation.log.gz')
+    ])
     const validate = new Ajv({ strict: false }).compile(require('../../docs/report.schema.json'))
     const report = JSON.parse(stdout)
     validate(report)
@@ -255,24 +405,70 @@ describe('a log', () => {
     expect(report.targets[0].primary.diagnosis).toBe('semi-space-starvation')
   })
   it.each([
-    ['one that is packed and breaks off', () => { const whole = fs.readFileSync(path.join(SAMPLES, 'trace-gc-20-semi-space-starvation.log.gz')); return write('cut.gz', whole.subarray(0, whole.length / 2)) }, /breaks off; what it holds was judged/],
-    ['one that is packed, under another name', () => write('packed.txt', gzipSync(several(1, '0xa', 30, 2000))), /packed main/]
+    [
+      'one that is packed and breaks off',
+      () => {
+        const whole = fs.readFileSync(
+          path.join(SAMPLES, 'trace-gc-20-semi-space-starvation.log.gz')
+        )
+        return write('cut.gz', whole.subarray(0, whole.length / 2))
+      },
+      /breaks off; what it holds was judged/
+    ],
+    [
+      'one that is packed, under another name',
+      () => write('packed.txt', gzipSync(several(1, '0xa', 30, 2000))),
+      /packed main/
+    ]
   ])('%s is judged', (_, make, message) => {
     const { status, stdout, stderr } = diagnose([make()])
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toMatch(message)
   })
   it.each([
-    ['a file that is not there', () => [path.join(folder, 'none.log')], /cannot read .*none.log: no such file/],
+    [
+      'a file that is not there',
+      () => [path.join(folder, 'none.log')],
+      /cannot read .*none.log: no such file/
+    ],
     ['a folder', () => [folder], /it is a folder/],
     ['an empty file', () => [write('empty.log', '')], /empty.log is empty/],
     ['a binary', () => [write('app.bin', Buffer.from([1, 0, 2, 0]))], /app.bin is binary/],
-    ['a log without GCs', () => [write('app.log', 'listening on 3000\n')], /app.log is not a recording of memwatch, and nothing else that it reads. memwatch diagnose reads: .*--trace-gc/],
-    ['--trace-gc-nvp', () => [write('nvp.log', '[7:0x1]      11 ms: pause=1.0 mutator=0.0 gc=s reduce_memory=0\n')], /memwatch reads what --trace-gc prints/],
-    ['two kinds', () => [write('one.log', several(1, '0xa', 30)), write('a.ndjson', '{"memwatch":"recording","version":1}\n')], /a.ndjson is a recording of memwatch, .*one.log is a --trace-gc log: one kind at a time/],
-    ['what is packed and damaged', () => [write('bad.gz', Buffer.concat([Buffer.from([0x1f, 0x8b]), Buffer.from('no gzip at all')]))], /cannot read .*bad.gz: it is not compressed by gzip, or damaged/],
-    ['a limit that is none', () => ['--memory', 'much', write('one.log', several(1, '0xa', 30))], /--memory: expected an amount of memory such as 512Mi/],
-    ['options that are none', () => ['--flags=512', write('one.log', several(1, '0xa', 30))], /--flags: expected flags/]
+    [
+      'a log without GCs',
+      () => [write('app.log', 'listening on 3000\n')],
+      /app.log is not a recording of memwatch, and nothing else that it reads. memwatch diagnose reads: .*--trace-gc/
+    ],
+    [
+      '--trace-gc-nvp',
+      () => [write('nvp.log', '[7:0x1]      11 ms: pause=1.0 mutator=0.0 gc=s reduce_memory=0\n')],
+      /memwatch reads what --trace-gc prints/
+    ],
+    [
+      'two kinds',
+      () => [
+        write('one.log', several(1, '0xa', 30)),
+        write('a.ndjson', '{"memwatch":"recording","version":1}\n')
+      ],
+      /a.ndjson is a recording of memwatch, .*one.log is a --trace-gc log: one kind at a time/
+    ],
+    [
+      'what is packed and damaged',
+      () => [
+        write('bad.gz', Buffer.concat([Buffer.from([0x1f, 0x8b]), Buffer.from('no gzip at all')]))
+      ],
+      /cannot read .*bad.gz: it is not compressed by gzip, or damaged/
+    ],
+    [
+      'a limit that is none',
+      () => ['--memory', 'much', write('one.log', several(1, '0xa', 30))],
+      /--memory: expected an amount of memory such as 512Mi/
+    ],
+    [
+      'options that are none',
+      () => ['--flags=512', write('one.log', several(1, '0xa', 30))],
+      /--flags: expected flags/
+    ]
   ])('%s is refused with status 2, and said why', (_, make, message) => {
     const { status, stdout, stderr } = diagnose(make())
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })

@@ -9,15 +9,46 @@ const jemalloc = { env: { LD_PRELOAD: 'libjemalloc.so.2', MALLOC_CONF: 'narenas:
 
 describe('a fix from outside', () => {
   it.each([
-    ['goes into NODE_OPTIONS, behind what is there',
+    [
+      'goes into NODE_OPTIONS, behind what is there',
       { flag: '--max-semi-space-size=16', env: { NODE_OPTIONS: '--max-semi-space-size=16' } },
       { command: ['npm', 'start'], nodeOptions: '--require "a b.js"' },
-      { command: ['npm', 'start'], env: { NODE_OPTIONS: '--require "a b.js" --max-semi-space-size=16' } }],
-    ['goes on the command line where NODE_OPTIONS would not do, in place of what is there',
+      {
+        command: ['npm', 'start'],
+        env: { NODE_OPTIONS: '--require "a b.js" --max-semi-space-size=16' }
+      }
+    ],
+    [
+      'goes on the command line where NODE_OPTIONS would not do, in place of what is there',
       { flag: '--max-old-space-size=300' },
-      { command: ['node', '--max-old-space-size', '1024', '--expose-gc', 'app.js', '--max-old-space-size=7'], hello: { ...hello, execArgv: ['--max-old-space-size', '1024', '--expose-gc'] } },
-      { command: ['node', '--expose-gc', '--max-old-space-size=300', 'app.js', '--max-old-space-size=7'], env: {} }],
-    ['is an allocator that the loader finds', jemalloc, { loads: () => true }, { command: ['node', 'app.js'], env: jemalloc.env }]
+      {
+        command: [
+          'node',
+          '--max-old-space-size',
+          '1024',
+          '--expose-gc',
+          'app.js',
+          '--max-old-space-size=7'
+        ],
+        hello: { ...hello, execArgv: ['--max-old-space-size', '1024', '--expose-gc'] }
+      },
+      {
+        command: [
+          'node',
+          '--expose-gc',
+          '--max-old-space-size=300',
+          'app.js',
+          '--max-old-space-size=7'
+        ],
+        env: {}
+      }
+    ],
+    [
+      'is an allocator that the loader finds',
+      jemalloc,
+      { loads: () => true },
+      { command: ['node', 'app.js'], env: jemalloc.env }
+    ]
   ])('%s', (_, change, of, expected) => {
     expect(fromOutside(change, { command: ['node', 'app.js'], hello, ...of })).toEqual(expected)
   })
@@ -25,25 +56,52 @@ describe('a fix from outside', () => {
     ['code', { code: 'transfer(0)', flag: '--x=1' }, {}, /a change in the code/],
     ['the container', { memoryLimitBytes: 2 ** 29 }, {}, /a change of the container/],
     ['the image', { dockerfile: 'FROM x' }, {}, /a change of the image/],
-    ['the command line of a node that something else starts', { flag: '--x=1' }, { command: ['npm', 'start'] }, /--x=1 must stand on the command line of node, and npm is not node/],
-    ['a library that is not there', { env: { LD_PRELOAD: 'libnosuchjemalloc.so.2' } }, {}, /the loader does not find libnosuchjemalloc.so.2.*apt-get install libjemalloc2/]
+    [
+      'the command line of a node that something else starts',
+      { flag: '--x=1' },
+      { command: ['npm', 'start'] },
+      /--x=1 must stand on the command line of node, and npm is not node/
+    ],
+    [
+      'a library that is not there',
+      { env: { LD_PRELOAD: 'libnosuchjemalloc.so.2' } },
+      {},
+      /the loader does not find libnosuchjemalloc.so.2.*apt-get install libjemalloc2/
+    ]
   ])('is not %s, and it is said why', (_, change, of, reason) => {
-    expect(fromOutside(change, { command: ['node', 'app.js'], hello, ...of })).toEqual({ reason: expect.stringMatching(reason) })
+    expect(fromOutside(change, { command: ['node', 'app.js'], hello, ...of })).toEqual({
+      reason: expect.stringMatching(reason)
+    })
   })
 })
 
 describe('what was done', () => {
   it.each([
-    ["autocannon's JSON", '{"latency":{"p99":41},"requests":{"average":812.5,"total":8125},"errors":1,"non2xx":2}', { requests: 8125, requestsPerSecond: 812.5, latencyP99Seconds: 0.041, failures: 3 }],
+    [
+      "autocannon's JSON",
+      '{"latency":{"p99":41},"requests":{"average":812.5,"total":8125},"errors":1,"non2xx":2}',
+      { requests: 8125, requestsPerSecond: 812.5, latencyP99Seconds: 0.041, failures: 3 }
+    ],
     ['JSON behind other lines', 'Running 10s test\n{"requests":{"total":5}}\n', { requests: 5 }],
-    ['wrk', '  Latency Distribution\n     50%    1.20ms\n     99%   41.00ms\n  8125 requests in 10.00s, 1MB read\nRequests/sec:    812.51\n', { requests: 8125, requestsPerSecond: 812.51, latencyP99Seconds: 0.041 }],
-    ['hey', '  Requests/sec:\t812.51\n  99% in 0.0410 secs\n', { requestsPerSecond: 812.51, latencyP99Seconds: 0.041 }],
+    [
+      'wrk',
+      '  Latency Distribution\n     50%    1.20ms\n     99%   41.00ms\n  8125 requests in ' +
+        '10.00s, 1MB read\nRequests/sec:    812.51\n',
+      { requests: 8125, requestsPerSecond: 812.51, latencyP99Seconds: 0.041 }
+    ],
+    [
+      'hey',
+      '  Requests/sec:\t812.51\n  99% in 0.0410 secs\n',
+      { requestsPerSecond: 812.51, latencyP99Seconds: 0.041 }
+    ],
     ['anything else', 'done\n', undefined],
     ['JSON of something else', '{"ok":true}', undefined]
   ])('is read off %s', (_, output, work) => expect(workOfLoad(output)).toEqual(work))
 
   it('is what the app says on its last line', () => {
-    expect(workOfApp('5 s: 10 requests\n{"lab":"summary","requests":12}\n')).toEqual({ requests: 12 })
+    expect(workOfApp('5 s: 10 requests\n{"lab":"summary","requests":12}\n')).toEqual({
+      requests: 12
+    })
     expect(workOfApp('{"requests":12}\nbye\n')).toBeUndefined()
     expect(workOfApp('')).toBeUndefined()
   })
@@ -51,11 +109,27 @@ describe('what was done', () => {
 
 describe('memwatch try', () => {
   it.each([
-    ['a diagnosis that is none', ['--diagnosis', 'semi-space-starvatoin'], /did you mean semi-space-starvation/],
-    ['a size without a unit', ['--memory', '512'], /--memory: expected an amount of memory such as 512Mi, .* got "512": those are bytes/],
+    [
+      'a diagnosis that is none',
+      ['--diagnosis', 'semi-space-starvatoin'],
+      /did you mean semi-space-starvation/
+    ],
+    [
+      'a size without a unit',
+      ['--memory', '512'],
+      /--memory: expected an amount of memory such as 512Mi, .* got "512": those are bytes/
+    ],
     ['a size that is too small', ['--memory', '63Mi'], /at least 64Mi/],
-    ['a change that is none', ['--with', 'max-semi-space-size=16'], /--with: expected a flag of node such as --max-semi-space-size=16, or NAME=VALUE, got "max/],
-    ['two words on what to try', ['--with', 'A=1', '--fix', '2'], /--with names what is tried: --fix would name another/],
+    [
+      'a change that is none',
+      ['--with', 'max-semi-space-size=16'],
+      /--with: expected a flag of node such as --max-semi-space-size=16, or NAME=VALUE, got "max/
+    ],
+    [
+      'two words on what to try',
+      ['--with', 'A=1', '--fix', '2'],
+      /--with names what is tried: --fix would name another/
+    ],
     ['no runs', ['--repeat', '0'], /--repeat: expected a whole number from 1 on/],
     ['a folder that cannot be made', ['--keep', '/dev/null/x'], /--keep: /]
   ])('refuses %s', async (_, options, message) => {

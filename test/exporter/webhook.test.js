@@ -47,40 +47,96 @@ async function receiver () {
 }
 
 const target = () => new Target({ hello: hello(), name: 'shop', thread: 'main' })
-const verdict = (state, more = {}) => ({ diagnosis: 'js-heap-leak', title: 'It leaks', state, severity: 'critical', opportunity: false, confirmedAfterSeconds: null, summary: 'It grows.', evidence: [{ signal: 'x', value: 1, limit: 2, unit: 'bytes', text: 'More is left.' }], ruledOut: [], impact: null, fix: [{ title: 'Let go', change: { flag: '--x' }, predicted: [], risk: '' }], runbook: 'MemwatchJsHeapLeak', ...more })
+const verdict = (state, more = {}) => ({
+  diagnosis: 'js-heap-leak',
+  title: 'It leaks',
+  state,
+  severity: 'critical',
+  opportunity: false,
+  confirmedAfterSeconds: null,
+  summary: 'It grows.',
+  evidence: [{ signal: 'x', value: 1, limit: 2, unit: 'bytes', text: 'More is left.' }],
+  ruledOut: [],
+  impact: null,
+  fix: [{ title: 'Let go', change: { flag: '--x' }, predicted: [], risk: '' }],
+  runbook: 'MemwatchJsHeapLeak',
+  ...more
+})
 const failures = []
-const webhook = options => new Webhook({ url: received.url, retryAfterMs: [10, 10], onFailure: ({ message }) => failures.push(message), ...options })
+const webhook = options =>
+  new Webhook({
+    url: received.url,
+    retryAfterMs: [10, 10],
+    onFailure: ({ message }) => failures.push(message),
+    ...options
+  })
 
 it('every change is posted once, in order, signed as standardwebhooks.com has it', async () => {
   const hook = webhook({ secretFile })
   const shop = target()
-  for (const state of ['ok', 'suspected', 'confirmed', 'ok', 'unknown']) hook.changed(shop, verdict(state))
+  for (const state of ['ok', 'suspected', 'confirmed', 'ok', 'unknown']) {
+    hook.changed(shop, verdict(state))
+  }
   hook.changed(shop, verdict('confirmed', { opportunity: true }))
   await eventually(() => hook.counts.get('delivered'), count => count === 3)
   const told = received.posts.map(({ headers, body }) => new Verifier(SECRET).verify(body, headers))
-  expect(told.map(({ data }) => [data.was, data.state])).toEqual([[null, 'suspected'], ['suspected', 'confirmed'], ['confirmed', 'ok']])
-  expect(told[1]).toMatchObject({ type: 'verdict.changed', data: { target: 'shop', thread: 'main', pid: 4711, diagnosis: 'js-heap-leak', severity: 'critical', evidence: ['More is left.'], fix: '--x', runbook: 'MemwatchJsHeapLeak' } })
-  expect(() => new Verifier(SECRET).verify(received.posts[0].body.replace('shop', 'shot'), received.posts[0].headers)).toThrow()
+  expect(told.map(({ data }) => [data.was, data.state])).toEqual([
+    [null, 'suspected'],
+    ['suspected', 'confirmed'],
+    ['confirmed', 'ok']
+  ])
+  expect(told[1]).toMatchObject({
+    type: 'verdict.changed',
+    data: {
+      target: 'shop',
+      thread: 'main',
+      pid: 4711,
+      diagnosis: 'js-heap-leak',
+      severity: 'critical',
+      evidence: ['More is left.'],
+      fix: '--x',
+      runbook: 'MemwatchJsHeapLeak'
+    }
+  })
+  expect(() =>
+    new Verifier(SECRET).verify(
+      received.posts[0].body.replace('shop', 'shot'),
+      received.posts[0].headers
+    )
+  ).toThrow()
   hook.stop()
 })
 
-it.each([['an error of the server', [500, 503]], ['a connection that breaks', ['hang up', 'hang up']], ['too many requests', [429]]])('%s is tried again, under the same id', async (_, answers) => {
+it.each([
+  ['an error of the server', [500, 503]],
+  ['a connection that breaks', ['hang up', 'hang up']],
+  ['too many requests', [429]]
+])('%s is tried again, under the same id', async (_, answers) => {
   received.answers.push(...answers)
   const hook = webhook({})
   hook.changed(target(), verdict('confirmed'))
-  await eventually(() => hook.counts.get('delivered'), count => count === 1)
+  await eventually(
+    () => hook.counts.get('delivered'),
+    count => count === 1
+  )
   expect(received.posts).toHaveLength(answers.length + 1)
   expect(new Set(received.posts.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
   expect(received.posts[0].headers['webhook-signature']).toBeUndefined()
   hook.stop()
 })
 
-it.each([['what was asked wrongly is not tried again', [404], 1], ['what fails again and again is given up', [500, 500, 500, 500], 3]])('%s, and said', async (_, answers, tries) => {
+it.each([
+  ['what was asked wrongly is not tried again', [404], 1],
+  ['what fails again and again is given up', [500, 500, 500, 500], 3]
+])('%s, and said', async (_, answers, tries) => {
   failures.length = 0
   received.answers.push(...answers)
   const hook = webhook({})
   hook.changed(target(), verdict('confirmed'))
-  await eventually(() => hook.counts.get('failed'), count => count === 1)
+  await eventually(
+    () => hook.counts.get('failed'),
+    count => count === 1
+  )
   expect([received.posts.length, failures]).toEqual([tries, [`it answered ${answers[0]}`]])
   hook.stop()
 })
@@ -94,11 +150,33 @@ it('while nobody answers, the newest hundred wait, and the rest are counted', as
 })
 
 it('an exporter posts what it finds on a real app, and counts it', async () => {
-  const exporter = await startExporter({ autoCaptures: false, webhook: received.url, webhookSecretFile: secretFile })
-  const { child, ended } = spawnWatched({ args: ['-e', "setInterval(() => require('crypto').pbkdf2Sync('a', 'b', 400_000, 64, 'sha512'), 500)"], socket: exporter.socket.path, env: { MEMWATCH_NAME: 'blocked' }, timeoutMs: 60_000 })
-  const told = await eventually(() => received.posts.map(({ body }) => JSON.parse(body).data), posts => posts.some(({ state }) => state === 'confirmed'), 40_000)
-  expect(told.at(-1)).toMatchObject({ target: 'blocked', diagnosis: 'event-loop-blocked', state: 'confirmed' })
-  expect(await exporter.metrics()).toMatch(/memwatch_exporter_webhook_posts_total\{outcome="delivered"\} [1-9]/)
+  const exporter = await startExporter({
+    autoCaptures: false,
+    webhook: received.url,
+    webhookSecretFile: secretFile
+  })
+  const { child, ended } = spawnWatched({
+    args: [
+      '-e',
+      "setInterval(() => require('crypto').pbkdf2Sync('a', 'b', 400_000, 64, 'sha512'), 500)"
+    ],
+    socket: exporter.socket.path,
+    env: { MEMWATCH_NAME: 'blocked' },
+    timeoutMs: 60_000
+  })
+  const told = await eventually(
+    () => received.posts.map(({ body }) => JSON.parse(body).data),
+    posts => posts.some(({ state }) => state === 'confirmed'),
+    40_000
+  )
+  expect(told.at(-1)).toMatchObject({
+    target: 'blocked',
+    diagnosis: 'event-loop-blocked',
+    state: 'confirmed'
+  })
+  expect(await exporter.metrics()).toMatch(
+    /memwatch_exporter_webhook_posts_total\{outcome="delivered"\} [1-9]/
+  )
   child.kill('SIGKILL')
   await ended
   await exporter.stop()

@@ -2,7 +2,6 @@
 
 const { SCENARIOS, judge, simulate } = require('../../bench/weeks')
 const { SimulatedService, DAY } = require('../../bench/simulated-service')
-const { findCase } = require('../../exporter/classify/case')
 const { leastSquares } = require('../../exporter/statistics/least-squares')
 const { unexplainedGrowth } = require('../../exporter/statistics/unexplained-growth')
 const { Target } = require('../../exporter/series/target')
@@ -11,7 +10,11 @@ const { NO_WORKERS } = require('../../exporter/series/tracks')
 
 const HOUR = 3600
 
-/** Readings every ten minutes. @param {number} hours @param {(hour: number, i: number) => number} read */
+/**
+ * Readings every ten minutes.
+ * @param {number} hours
+ * @param {(hour: number, i: number) => number} read
+ */
 const readings = (hours, read) => Array.from({ length: hours * 6 }, (_, i) => read(i / 6, i))
 /** Noise that is the same each time, around 0. @param {number} i */
 const noise = i => Math.sin(i * 12.9898) * 43758.5453 % 1
@@ -33,7 +36,9 @@ describe('leastSquares', () => {
     const line = Float64Array.from({ length: 100 }, (_, i) => i - 49.5)
     const alternating = line.map((value, i) => value + (i % 2 ? 5 : -5))
     const inRows = line.map((value, i) => value + (i % 20 < 10 ? 5 : -5))
-    expect(leastSquares([line], inRows).errors[0]).toBeGreaterThan(2 * leastSquares([line], alternating).errors[0])
+    expect(leastSquares([line], inRows).errors[0]).toBeGreaterThan(
+      2 * leastSquares([line], alternating).errors[0]
+    )
   })
 })
 
@@ -47,19 +52,27 @@ describe('unexplainedGrowth', () => {
   const score = ({ slope, error }) => slope / error
 
   it('tells a leak from the load that it grows with, within a day', () => {
-    const { slope, loadSwing } = grow(18, hour => 560 + 300 * load(hour) + 2 * hour, [readings(18, load)])
+    const { slope, loadSwing } = grow(18, hour => 560 + 300 * load(hour) + 2 * hour, [
+      readings(18, load)
+    ])
     expect(slope * HOUR).toBeGreaterThan(1.5)
     expect(slope * HOUR).toBeLessThan(2.5)
     expect(loadSwing).toBeGreaterThan(200)
   })
-  it.each([30, 48, 100])('finds no growth in a swing, where the load is not known, in %i hours', hours => {
-    expect(score(grow(hours, hour => 560 + 300 * load(hour)))).toBeLessThan(4)
-  })
-  it.each([30, 48, 100])('finds 2 an hour under a swing of 300, where the load is not known, in %i hours', hours => {
-    const found = grow(hours, hour => 560 + 300 * load(hour) + 2 * hour)
-    expect(score(found)).toBeGreaterThan(6)
-    expect(found.slope * HOUR).toBeCloseTo(2, 0)
-  })
+  it.each([30, 48, 100])(
+    'finds no growth in a swing, where the load is not known, in %i hours',
+    hours => {
+      expect(score(grow(hours, hour => 560 + 300 * load(hour)))).toBeLessThan(4)
+    }
+  )
+  it.each([30, 48, 100])(
+    'finds 2 an hour under a swing of 300, where the load is not known, in %i hours',
+    hours => {
+      const found = grow(hours, hour => 560 + 300 * load(hour) + 2 * hour)
+      expect(score(found)).toBeGreaterThan(6)
+      expect(found.slope * HOUR).toBeCloseTo(2, 0)
+    }
+  )
   it('counts the days that agree, up to now', () => {
     expect(grow(100, hour => 2 * hour).steadyDays).toBe(3)
     expect(grow(100, hour => 2 * Math.min(hour, 60)).steadyDays).toBe(0)
@@ -70,7 +83,9 @@ describe('unexplainedGrowth', () => {
     expect(grow(12, hour => 20 * hour).lateRatio).toBeGreaterThan(0.9)
   })
   it('knows that a load which rises in a line may be the cause', () => {
-    const risen = grow(6, hour => 560 + 20 * hour, [readings(6, (hour, i) => 1 + hour + 0.01 * noise(7 * i))])
+    const risen = grow(6, hour => 560 + 20 * hour, [
+      readings(6, (hour, i) => 1 + hour + 0.01 * noise(7 * i))
+    ])
     const flat = grow(6, hour => 560 + 20 * hour, [readings(6, (_, i) => 1 + 0.01 * noise(7 * i))])
     expect(risen.leastRatio).toBeLessThan(0.5)
     expect(flat.leastRatio).toBeGreaterThan(0.7)
@@ -85,7 +100,11 @@ describe('History', () => {
   it('keeps a week, ten minutes a row: levels as medians, counters as rates', () => {
     const history = new History()
     for (let t = 60; t <= 9 * DAY; t += 60) {
-      const values = { rssBytes: 1000 + (t % 600 < 60 ? 500 : 0), cpuUserSeconds: t / 4, cpuSystemSeconds: 0 }
+      const values = {
+        rssBytes: 1000 + (t % 600 < 60 ? 500 : 0),
+        cpuUserSeconds: t / 4,
+        cpuSystemSeconds: 0
+      }
       history.append(t, { values, workers: NO_WORKERS })
     }
     const { times, columns } = history.lasting()
@@ -98,7 +117,9 @@ describe('History', () => {
   it('has it again from what was saved', () => {
     const service = new SimulatedService({ heapLeak: 5, swing: 100 })
     const target = new Target({ hello: service.hello, name: 'api', thread: 'main' })
-    for (let t = 60; t <= 1.5 * DAY; t += 60) target.take(service.frame(t), service.hello.startedAtUnixMs + 1000 * t)
+    for (let t = 60; t <= 1.5 * DAY; t += 60) {
+      target.take(service.frame(t), service.hello.startedAtUnixMs + 1000 * t)
+    }
     target.flight.seal()
     const restored = new Target({ hello: service.hello, name: 'api', thread: 'main' })
     restored.restore({ ...target.kept(Infinity), seconds: [], blocks: target.flight.sealed })

@@ -27,7 +27,10 @@ function fixtures (store) {
       fs.chmodSync(folder, 0o2775)
       return folder
     },
-    /** One that is made when it is first mounted, and then as the image has it. @returns {Promise<string>} its name */
+    /**
+     * One that is made when it is first mounted, and then as the image has it.
+     * @returns {Promise<string>} its name
+     */
     async volume () {
       const name = `memwatch-test-${process.pid}-${volumes.size}`
       volumes.add(name)
@@ -45,7 +48,9 @@ function fixtures (store) {
         const { stdout, stderr } = await store.tryPodman('logs', id)
         if (ready.test(stdout + stderr)) return { id }
         const running = await store.podman('inspect', '--format', '{{.State.Running}}', id)
-        if (running !== 'true' || Date.now() > deadline) throw new Error(`${args.join(' ')} did not say ${ready}:\n${stdout}${stderr}`)
+        if (running !== 'true' || Date.now() > deadline) {
+          throw new Error(`${args.join(' ')} did not say ${ready}:\n${stdout}${stderr}`)
+        }
         await new Promise(resolve => setTimeout(resolve, 100))
       }
     },

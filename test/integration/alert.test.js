@@ -24,7 +24,10 @@ describeWithTools('a starving app pages, and the fix ends it', tools => {
   it('exporter → Prometheus → Alertmanager → webhook: firing with the fix and the runbook, then resolved', async () => {
     const exporter = await startExporter()
     const webhook = await startWebhook()
-    const alertmanager = await startAlertmanager({ file: tools.alertmanager, webhookUrl: webhook.url })
+    const alertmanager = await startAlertmanager({
+      file: tools.alertmanager,
+      webhookUrl: webhook.url
+    })
     stops.push(exporter.stop, webhook.stop, alertmanager.stop)
     const prometheus = await startPrometheus({
       file: tools.prometheus,
@@ -40,8 +43,22 @@ describeWithTools('a starving app pages, and the fix ends it', tools => {
     // Where no memory group can be had, V8 is told what it would choose in one.
     const sizing = group.supported ? [] : ['--max-semi-space-size=1', '--max-old-space-size=256']
     const start = (...flags) => {
-      const { command, args } = group.wrap(process.execPath, ['--require', AGENT, ...sizing, ...flags, app.script])
-      const child = spawn(command, args, { env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: 'api' }, stdio: 'ignore' })
+      const { command, args } = group.wrap(process.execPath, [
+        '--require',
+        AGENT,
+        ...sizing,
+        ...flags,
+        app.script
+      ])
+      const child = spawn(command, args, {
+        env: {
+          ...process.env,
+          NODE_OPTIONS: '',
+          MEMWATCH_SOCKET: exporter.socket.path,
+          MEMWATCH_NAME: 'api'
+        },
+        stdio: 'ignore'
+      })
       const stop = async () => {
         if (child.exitCode !== null || child.signalCode !== null) return
         child.kill('SIGTERM')
@@ -52,17 +69,27 @@ describeWithTools('a starving app pages, and the fix ends it', tools => {
     }
 
     const stopStarving = start()
-    const isOurs = alert => alert.labels.alertname === 'MemwatchSemiSpaceStarvation' && alert.labels.target === 'api'
+    const isOurs = alert =>
+      alert.labels.alertname === 'MemwatchSemiSpaceStarvation' && alert.labels.target === 'api'
     const firing = await webhook.next(alert => isOurs(alert) && alert.status === 'firing', 90_000)
-    expect(firing.labels).toMatchObject({ severity: 'warning', thread: 'main', diagnosis: 'semi-space-starvation' })
+    expect(firing.labels).toMatchObject({
+      severity: 'warning',
+      thread: 'main',
+      diagnosis: 'semi-space-starvation'
+    })
     expect(firing.annotations.fix).toMatch(/^NODE_OPTIONS=--max-semi-space-size=(8|16|32)$/)
     expect(firing.annotations.description).toContain(firing.annotations.fix)
     expect(firing.annotations.runbook_url).toMatch(/MemwatchSemiSpaceStarvation\.md$/)
-    expect(await prometheus.query('memwatch_diagnosis{diagnosis="js-heap-leak",state="confirmed"} == 1')).toEqual([])
+    expect(
+      await prometheus.query('memwatch_diagnosis{diagnosis="js-heap-leak",state="confirmed"} == 1')
+    ).toEqual([])
 
     await stopStarving()
     start(firing.annotations.fix.replace('NODE_OPTIONS=', ''))
-    const resolved = await webhook.next(alert => isOurs(alert) && alert.status === 'resolved', 60_000)
+    const resolved = await webhook.next(
+      alert => isOurs(alert) && alert.status === 'resolved',
+      60_000
+    )
     expect(resolved.labels.target).toBe('api')
     // Resolved because it is healthy, not because it is gone.
     expect(await prometheus.query('memwatch_target_up{target="api"} == 1')).toHaveLength(1)

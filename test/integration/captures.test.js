@@ -9,7 +9,13 @@ const { execFileSync } = require('node:child_process')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { DataFolder } = require('../../exporter/data-folder/data-folder')
 const { startExporter, eventually } = require('../support/exporter')
-const { NODES, environment, spawnBounded, spawnWatched, versionOf } = require('../support/agent-collector')
+const {
+  NODES,
+  environment,
+  spawnBounded,
+  spawnWatched,
+  versionOf
+} = require('../support/agent-collector')
 const { memwatch } = require('../support/memwatch')
 const { MIB } = require('../support/frames')
 
@@ -33,26 +39,52 @@ afterEach(async () => {
 })
 
 const json = async (at, options) => (await fetch(`${exporter.url}/api/v1/${at}`, options)).json()
-/** An app that is there, from a file as apps are: what V8 inlined is told from that. @returns {Promise<any>} */
+/**
+ * An app that is there, from a file as apps are: what V8 inlined is told from that.
+ * @returns {Promise<any>}
+ */
 async function watched (name, code, { node = NODES[0], flags = [], env = {} } = {}) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-app-'))
   folders.push(folder)
   fs.writeFileSync(path.join(folder, 'package.json'), '{}')
   fs.writeFileSync(path.join(folder, 'app.js'), code)
-  const app = spawnWatched({ node, args: [...flags, path.join(folder, 'app.js')], socket: exporter.socket.path, env: { MEMWATCH_NAME: name, MEMWATCH_INTERVAL_SECONDS: '0.2', ...env }, timeoutMs: 60_000 })
+  const app = spawnWatched({
+    node,
+    args: [...flags, path.join(folder, 'app.js')],
+    socket: exporter.socket.path,
+    env: { MEMWATCH_NAME: name, MEMWATCH_INTERVAL_SECONDS: '0.2', ...env },
+    timeoutMs: 60_000
+  })
   apps.push(app)
-  await eventually(() => json('targets'), targets => targets.some(target => target.target === name && target.thread === 'main'))
+  await eventually(
+    () => json('targets'),
+    targets => targets.some(target => target.target === name && target.thread === 'main')
+  )
   return app
 }
 /** @returns {Promise<any>} the capture when it is over, or the refusal */
 async function captured (target, query) {
-  const asked = await json(`targets/${target}/captures?${new URLSearchParams(query)}`, { method: 'POST' })
-  return asked.code ? asked : eventually(() => json(`captures/${asked.id}`), ({ state }) => state !== 'running', 60_000)
+  const asked = await json(`targets/${target}/captures?${new URLSearchParams(query)}`, {
+    method: 'POST'
+  })
+  return asked.code
+    ? asked
+    : eventually(
+      () => json(`captures/${asked.id}`),
+      ({ state }) => state !== 'running',
+      60_000
+    )
 }
 /** What was captured, as it was written. @returns {Promise<Buffer>} */
-const partOf = async ({ id }, part, query = '') => Buffer.from(await (await fetch(`${exporter.url}/api/v1/captures/${id}/${part}${query}`)).arrayBuffer())
+const partOf = async ({ id }, part, query = '') =>
+  Buffer.from(
+    await (await fetch(`${exporter.url}/api/v1/captures/${id}/${part}${query}`)).arrayBuffer()
+  )
 
-/** Two functions: one keeps so many rows each time, one lets go. @param {number | string} rows or where that stands */
+/**
+ * Two functions: one keeps so many rows each time, one lets go.
+ * @param {number | string} rows or where that stands
+ */
 const leaking = rows => `
   const kept = []
   function leak () { for (let i = 0; i < ${rows}; i++) kept.push({ i, text: 'row ' + i, more: [i, i, i] }) }
@@ -60,8 +92,12 @@ const leaking = rows => `
   setInterval(() => { leak(); garbage() }, 5)
 `
 const LEAK = leaking(400)
-/** The first suspect; behind what V8 may have inlined it into, where it did. @param {any} suspects */
-const culpritOf = ({ sites: [first, second] }) => second?.inlinedIn === `${first.function} ${first.file}:${first.line}` ? second : first
+/**
+ * The first suspect; behind what V8 may have inlined it into, where it did.
+ * @param {any} suspects
+ */
+const culpritOf = ({ sites: [first, second] }) =>
+  second?.inlinedIn === `${first.function} ${first.file}:${first.line}` ? second : first
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
   beforeEach(async () => { exporter = await startExporter({ autoCaptures: false }) })
@@ -76,21 +112,34 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(culpritOf(capture.suspects).share).toBeGreaterThan(0.5)
     for (const { part, bytes, sha256 } of capture.parts) {
       const found = await partOf(capture, part)
-      expect([found.length, createHash('sha256').update(found).digest('hex')]).toEqual([bytes, sha256])
+      expect([found.length, createHash('sha256').update(found).digest('hex')]).toEqual([
+        bytes,
+        sha256
+      ])
       expect(JSON.parse(found.toString()).head.children.length).toBeGreaterThan(0)
     }
   }, 60_000)
 
   it('a CPU profile names the call that blocks', async () => {
-    await watched('shop', "function derive () { require('crypto').pbkdf2Sync('a', 'b', 200_000, 64, 'sha512') }; setInterval(derive, 300)", { node })
+    await watched(
+      'shop',
+      "function derive () { require('crypto').pbkdf2Sync('a', 'b', 200_000, 64, 'sha512') }; " +
+        'setInterval(derive, 300)',
+      { node }
+    )
     const capture = await captured('shop', { kind: 'cpu_profile', seconds: 2 })
-    expect(capture.suspects.sites[0]).toMatchObject({ function: 'derive', call: 'pbkdf2Sync', instead: 'crypto.pbkdf2' })
+    expect(capture.suspects.sites[0]).toMatchObject({
+      function: 'derive',
+      call: 'pbkdf2Sync',
+      instead: 'crypto.pbkdf2'
+    })
     expect(capture.suspects.sites[0].longestSeconds).toBeGreaterThan(0.02)
   }, 60_000)
 
   it('all others come whole, too, from the main thread and from a worker', async () => {
     // Little is kept: V8 takes a second for every few megabytes of heap that a snapshot holds.
-    const code = `if (require('worker_threads').isMainThread) new (require('worker_threads').Worker)(__filename); ${leaking(4)}`
+    const code = 'if (require(\'worker_threads\').isMainThread) new ' +
+      `(require('worker_threads').Worker)(__filename); ${leaking(4)}`
     await watched('shop', code, { node, env: { MEMWATCH_ALLOW_SNAPSHOT: '1' } })
     await eventually(() => json('targets'), targets => targets.length === 2, 20_000)
     for (const thread of ['main', 'worker-1']) {
@@ -98,10 +147,15 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       expect(JSON.parse(String(await partOf(trace, 'trace'))).statistics.length).toBeGreaterThan(0)
       const report = await captured('shop', { kind: 'report', thread })
       const { header, environmentVariables } = JSON.parse(String(await partOf(report, 'report')))
-      expect([header.nodejsVersion, environmentVariables]).toEqual([`v${versionOf(node)}`, undefined])
+      expect([header.nodejsVersion, environmentVariables]).toEqual([
+        `v${versionOf(node)}`,
+        undefined
+      ])
       const snapshot = await captured('shop', { kind: 'heap_snapshot', thread })
       expect(snapshot.error).toBe(null)
-      expect(JSON.parse(String(await partOf(snapshot, 'snapshot'))).snapshot.node_count).toBeGreaterThan(1000)
+      expect(
+        JSON.parse(String(await partOf(snapshot, 'snapshot'))).snapshot.node_count
+      ).toBeGreaterThan(1000)
       const allocated = await captured('shop', { kind: 'allocation_profile', seconds: 1, thread })
       if (major === 18) expect(allocated.errorCode).toBe('not_supported')
       else expect(allocated.suspects.sites.map(site => site.function)).toContain('garbage')
@@ -110,10 +164,17 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
 
   it('an app whose work is done ends, though it is being profiled', async () => {
     const { ended } = await watched('shop', "setTimeout(() => console.log('done'), 2000)", { node })
-    const asked = await json('targets/shop/captures?kind=cpu_profile&seconds=30', { method: 'POST' })
+    const asked = await json('targets/shop/captures?kind=cpu_profile&seconds=30', {
+      method: 'POST'
+    })
     expect(asked.state).toBe('running')
     expect(await ended).toMatchObject({ code: 0, stdout: 'done\n', stderr: '' })
-    expect(await eventually(() => json(`captures/${asked.id}`), ({ state }) => state !== 'running')).toMatchObject({ state: 'failed', errorCode: 'no_answer' })
+    expect(
+      await eventually(
+        () => json(`captures/${asked.id}`),
+        ({ state }) => state !== 'running'
+      )
+    ).toMatchObject({ state: 'failed', errorCode: 'no_answer' })
   }, 60_000)
 
   it('a profile stops when the exporter is gone, and the next can be had', async () => {
@@ -129,18 +190,29 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     const { suspects } = await eventually(again, ({ state }) => state === 'done', 30_000)
     expect(culpritOf(suspects)).toMatchObject({ function: 'leak' })
     // What the agent allocates to read and send the profile is no suspect.
-    expect(suspects.sites.map(({ file }) => file).filter(file => file.startsWith('memwatch/capture/'))).toEqual([])
+    expect(
+      suspects.sites.map(({ file }) => file).filter(file => file.startsWith('memwatch/capture/'))
+    ).toEqual([])
   }, 90_000)
 })
 
 it('who dies for want of memory leaves the lines that were suspected', async () => {
   exporter = await startExporter({ autoCaptures: false })
-  const { child, ended } = await watched('shop', `let rate = 100; process.on('SIGUSR2', () => { rate = 1500 })\n${leaking('rate')}`, { flags: ['--max-old-space-size=60'] })
-  expect(await captured('shop', { kind: 'heap_profile', seconds: 1 })).toMatchObject({ state: 'done' })
+  const { child, ended } = await watched(
+    'shop',
+    `let rate = 100; process.on('SIGUSR2', () => { rate = 1500 })\n${leaking('rate')}`,
+    { flags: ['--max-old-space-size=60'] }
+  )
+  expect(await captured('shop', { kind: 'heap_profile', seconds: 1 })).toMatchObject({
+    state: 'done'
+  })
   child.kill('SIGUSR2') // now it may take what there is
   await ended
   const [death] = await eventually(() => json('deaths'), deaths => deaths.length > 0)
-  expect(death).toMatchObject({ reason: 'heap_oom', suspects: expect.stringContaining('leak app.js:4') })
+  expect(death).toMatchObject({
+    reason: 'heap_oom',
+    suspects: expect.stringContaining('leak app.js:4')
+  })
   const { stdout } = await memwatch(['last-death', 'shop', '--url', exporter.url])
   expect(stdout).toContain(`Suspects: ${death.suspects}`)
 }, 60_000)
@@ -150,18 +222,48 @@ describe('what could do harm', () => {
     exporter = await startExporter({ autoCaptures: false })
     const group = createMemoryGroup({ limitBytes: 512 * MIB, name: 'snapshot' })
     expect([group.supported, group.reason]).toEqual([true, undefined])
-    const fill = 'const kept = []; while (process.memoryUsage().heapUsed < 300 * 2 ** 20) for (let i = 0; i < 10000; i++) kept.push({ i, next: { i } }); setInterval(() => kept.length, 100); console.log("full")'
-    const { command, args } = group.wrap(process.execPath, ['--max-old-space-size=450', '-r', AGENT, '-e', fill])
-    const app = spawnBounded(command, args, { env: environment({ MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: 'full', MEMWATCH_ALLOW_SNAPSHOT: '1' }), timeoutMs: 60_000 })
+    const fill =
+      'const kept = []; while (process.memoryUsage().heapUsed < 300 * 2 ** 20) for (let i = 0; ' +
+        'i < 10000; i++) kept.push({ i, next: { i } }); setInterval(() => kept.length, 100); ' +
+          'console.log("full")'
+    const { command, args } = group.wrap(process.execPath, [
+      '--max-old-space-size=450',
+      '-r',
+      AGENT,
+      '-e',
+      fill
+    ])
+    const app = spawnBounded(command, args, {
+      env: environment({
+        MEMWATCH_SOCKET: exporter.socket.path,
+        MEMWATCH_NAME: 'full',
+        MEMWATCH_ALLOW_SNAPSHOT: '1'
+      }),
+      timeoutMs: 60_000
+    })
     apps.push(/** @type {any} */ (app))
     await app.said('full')
-    await eventually(() => json('targets'), ([target]) => target?.values.heapUsedBytes > 200 * MIB, 30_000)
+    await eventually(
+      () => json('targets'),
+      ([target]) => target?.values.heapUsedBytes > 200 * MIB,
+      30_000
+    )
     const refused = await captured('full', { kind: 'heap_snapshot' })
     expect(refused).toMatchObject({ state: 'failed', errorCode: 'too_large' })
-    expect(refused.error).toMatch(/could take up to \d+(\.\d+)? (MiB|GiB) while it is made, and there are \d+ MiB/)
-    const { code, stderr } = await memwatch(['capture', 'full', 'heap_snapshot', '--url', exporter.url])
+    expect(refused.error).toMatch(
+      /could take up to \d+(\.\d+)? (MiB|GiB) while it is made, and there are \d+ MiB/
+    )
+    const { code, stderr } = await memwatch([
+      'capture',
+      'full',
+      'heap_snapshot',
+      '--url',
+      exporter.url
+    ])
     expect([code, stderr]).toEqual([1, expect.stringContaining('heap_profile')])
-    expect(await captured('full', { kind: 'heap_profile', seconds: 1 })).toMatchObject({ state: 'done' })
+    expect(await captured('full', { kind: 'heap_profile', seconds: 1 })).toMatchObject({
+      state: 'done'
+    })
     expect(app.child.exitCode).toBe(null)
     app.child.kill('SIGKILL')
     await app.ended
@@ -173,12 +275,30 @@ describe('what could do harm', () => {
     await watched('shop', 'setInterval(() => {}, 1000)')
     await watched('closed', 'setInterval(() => {}, 1000)', { env: { MEMWATCH_CAPTURES: 'off' } })
     const ask = (target, query) => json(`targets/${target}/captures?${query}`, { method: 'POST' })
-    expect(await captured('shop', { kind: 'heap_snapshot' })).toMatchObject({ errorCode: 'snapshot_not_allowed', error: expect.stringContaining('MEMWATCH_ALLOW_SNAPSHOT=1') })
-    expect(await ask('closed', 'kind=report')).toMatchObject({ code: 'not_enabled', detail: expect.stringContaining('MEMWATCH_CAPTURES=off') })
-    expect(await ask('nobody', 'kind=report')).toMatchObject({ code: 'unknown_target', status: 404 })
-    expect(await ask('shop', 'kind=cpu_profile&seconds=61')).toMatchObject({ code: 'too_long', status: 409 })
-    expect(await ask('shop', 'kind=everything')).toMatchObject({ code: 'bad_arguments', detail: expect.stringContaining('kind') })
-    const [first, second] = await Promise.all([captured('shop', { kind: 'cpu_profile', seconds: 1 }), ask('shop', 'kind=report')])
+    expect(await captured('shop', { kind: 'heap_snapshot' })).toMatchObject({
+      errorCode: 'snapshot_not_allowed',
+      error: expect.stringContaining('MEMWATCH_ALLOW_SNAPSHOT=1')
+    })
+    expect(await ask('closed', 'kind=report')).toMatchObject({
+      code: 'not_enabled',
+      detail: expect.stringContaining('MEMWATCH_CAPTURES=off')
+    })
+    expect(await ask('nobody', 'kind=report')).toMatchObject({
+      code: 'unknown_target',
+      status: 404
+    })
+    expect(await ask('shop', 'kind=cpu_profile&seconds=61')).toMatchObject({
+      code: 'too_long',
+      status: 409
+    })
+    expect(await ask('shop', 'kind=everything')).toMatchObject({
+      code: 'bad_arguments',
+      detail: expect.stringContaining('kind')
+    })
+    const [first, second] = await Promise.all([
+      captured('shop', { kind: 'cpu_profile', seconds: 1 }),
+      ask('shop', 'kind=report')
+    ])
     expect([first.state, second.code]).toEqual(['done', 'busy'])
   }, 60_000)
 
@@ -188,16 +308,26 @@ describe('what could do harm', () => {
     const other = captured('shop', { kind: 'cpu_profile', seconds: 3 })
     await eventually(() => json('captures'), captures => captures.length === 1)
     const { code, stderr } = await memwatch(['capture', 'shop', 'report', '--url', exporter.url])
-    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('waits for the end of another') })
+    expect({ code, stderr }).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('waits for the end of another')
+    })
     expect((await other).state).toBe('done')
   }, 60_000)
 
   it('what is more than all that may be kept is refused, and the app goes on', async () => {
     exporter = await startExporter({ autoCaptures: false, capturesMax: MIB })
-    const { child } = await watched('shop', 'setInterval(() => {}, 1000)', { env: { MEMWATCH_ALLOW_SNAPSHOT: '1' } })
-    expect(await captured('shop', { kind: 'heap_snapshot' })).toMatchObject({ state: 'failed', error: expect.stringContaining('--captures-max') })
+    const { child } = await watched('shop', 'setInterval(() => {}, 1000)', {
+      env: { MEMWATCH_ALLOW_SNAPSHOT: '1' }
+    })
+    expect(await captured('shop', { kind: 'heap_snapshot' })).toMatchObject({
+      state: 'failed',
+      error: expect.stringContaining('--captures-max')
+    })
     const [{ id }] = await json('captures')
-    expect((await fetch(`${exporter.url}/api/v1/captures/${id}`, { method: 'DELETE' })).status).toBe(204)
+    expect(
+      (await fetch(`${exporter.url}/api/v1/captures/${id}`, { method: 'DELETE' })).status
+    ).toBe(204)
     expect(await json('captures')).toEqual([])
     expect(await captured('shop', { kind: 'report' })).toMatchObject({ state: 'done' })
     expect(child.exitCode).toBe(null)
@@ -211,16 +341,23 @@ describe('what could do harm', () => {
     fs.writeFileSync(path.join(folder, 'captures'), 'a file where a folder should be')
     await watched('shop', 'setInterval(() => {}, 1000)')
     const began = performance.now()
-    expect(await captured('shop', { kind: 'report' })).toMatchObject({ state: 'failed', error: expect.stringMatching(/EEXIST|ENOTDIR/) })
+    expect(await captured('shop', { kind: 'report' })).toMatchObject({
+      state: 'failed',
+      error: expect.stringMatching(/EEXIST|ENOTDIR/)
+    })
     dataFolder.close()
-    expect(performance.now() - began).toBeLessThan(15_000) // an agent whose bytes nobody takes gives up after thirty
+    // an agent whose bytes nobody takes gives up after thirty
+    expect(performance.now() - began).toBeLessThan(15_000)
   }, 60_000)
 
   it('a connection that brings what nobody asked for is closed', async () => {
     exporter = await startExporter({ autoCaptures: false })
     const socket = net.connect(exporter.socket)
     socket.on('error', () => {})
-    socket.write('{"v":1,"type":"capture","id":"11111111-1111-4111-8111-111111111111","part":"profile"}\n' + 'x'.repeat(MIB))
+    socket.write(
+      '{"v":1,"type":"capture","id":"11111111-1111-4111-8111-111111111111","part":"profile"}\n' +
+        'x'.repeat(MIB)
+    )
     await new Promise(resolve => socket.resume().once('close', resolve))
     expect(await json('captures')).toEqual([])
   })
@@ -229,15 +366,34 @@ describe('what could do harm', () => {
 describe('without being asked', () => {
   it('a blocked loop is profiled once, and verdict, metric and command line name the line', async () => {
     exporter = await startExporter()
-    await watched('shop', "function derive () { require('crypto').pbkdf2Sync('a', 'b', 400_000, 64, 'sha512') }; setInterval(derive, 500)")
-    const blocked = ([target]) => target?.verdicts.find(({ diagnosis }) => diagnosis === 'event-loop-blocked')
-    const [target] = await eventually(() => json('diagnoses'), targets => blocked(targets)?.suspects, 60_000)
-    const { kind, suspects: { sites } } = blocked([target]).suspects
-    expect([kind, sites[0]]).toEqual(['cpu_profile', expect.objectContaining({ function: 'derive', file: 'app.js', call: 'pbkdf2Sync' })])
-    expect(await exporter.metrics()).toMatch(/memwatch_suspect_info\{diagnosis="event-loop-blocked",capture="cpu_profile",suspects="derive [^"]*pbkdf2Sync/)
+    await watched(
+      'shop',
+      "function derive () { require('crypto').pbkdf2Sync('a', 'b', 400_000, 64, 'sha512') }; " +
+        'setInterval(derive, 500)'
+    )
+    const blocked = ([target]) =>
+      target?.verdicts.find(({ diagnosis }) => diagnosis === 'event-loop-blocked')
+    const [target] = await eventually(
+      () => json('diagnoses'),
+      targets => blocked(targets)?.suspects,
+      60_000
+    )
+    const {
+      kind,
+      suspects: { sites }
+    } = blocked([target]).suspects
+    expect([kind, sites[0]]).toEqual([
+      'cpu_profile',
+      expect.objectContaining({ function: 'derive', file: 'app.js', call: 'pbkdf2Sync' })
+    ])
+    expect(await exporter.metrics()).toMatch(
+      /memwatch_suspect_info\{diagnosis="event-loop-blocked",capture="cpu_profile",suspects="derive [^"]*pbkdf2Sync/
+    )
     const captures = await json('captures')
     expect(captures).toMatchObject([{ diagnosis: 'event-loop-blocked', state: 'done' }])
-    const markdown = await (await fetch(`${exporter.url}/api/v1/captures/${captures[0].id}/suspects.md`)).text()
+    const markdown = await (
+      await fetch(`${exporter.url}/api/v1/captures/${captures[0].id}/suspects.md`)
+    ).text()
     expect(markdown).toContain('| `derive` |')
   }, 90_000)
 })
@@ -245,7 +401,11 @@ describe('without being asked', () => {
 it('a flame graph is drawn by what the exporter itself serves', async () => {
   exporter = await startExporter({ autoCaptures: false })
   const page = await exporter.get('/flame/')
-  expect([page.status, page.headers.get('content-type'), page.headers.get('content-security-policy')]).toEqual([200, 'text/html; charset=utf-8', expect.stringContaining("default-src 'self'")])
+  expect([
+    page.status,
+    page.headers.get('content-type'),
+    page.headers.get('content-security-policy')
+  ]).toEqual([200, 'text/html; charset=utf-8', expect.stringContaining("default-src 'self'")])
   const names = [...(await page.text()).matchAll(/(?:src|href)="([^"]+)"/g)].map(([, name]) => name)
   expect(names.length).toBeGreaterThan(2)
   const statusOf = async name => {
@@ -254,7 +414,9 @@ it('a flame graph is drawn by what the exporter itself serves', async () => {
     return response.status
   }
   for (const name of names) expect(await statusOf(name)).toBe(200)
-  for (const name of ['none.js', '..%2f..%2fpackage.json', 'release.txt']) expect(await statusOf(name)).toBe(404)
+  for (const name of ['none.js', '..%2f..%2fpackage.json', 'release.txt']) {
+    expect(await statusOf(name)).toBe(404)
+  }
 })
 
 it('memwatch capture writes what was captured, for DevTools and for pprof', async () => {
@@ -262,8 +424,24 @@ it('memwatch capture writes what was captured, for DevTools and for pprof', asyn
   await watched('shop', LEAK)
   const folder = fs.mkdtempSync('/tmp/memwatch-capture-')
   const file = path.join(folder, 'shop.pb.gz')
-  const { code, stdout } = await memwatch(['capture', 'shop', 'heap_profile', '--seconds', '2', '--pprof', '--out', file, '--url', exporter.url])
-  expect([code, stdout]).toEqual([0, expect.stringMatching(/^heap_profile .*\n( {2}\(anonymous\) .*\n)? {2}leak app\.js:3 .*\n(.*\n)*Flame graph: http:.*\/flame\/#profileURL=/)])
+  const { code, stdout } = await memwatch([
+    'capture',
+    'shop',
+    'heap_profile',
+    '--seconds',
+    '2',
+    '--pprof',
+    '--out',
+    file,
+    '--url',
+    exporter.url
+  ])
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(
+      /^heap_profile .*\n( {2}\(anonymous\) .*\n)? {2}leak app\.js:3 .*\n(.*\n)*Flame graph: http:.*\/flame\/#profileURL=/
+    )
+  ])
   expect(execFileSync('gzip', ['-dc', file]).toString('latin1')).toContain('inuse_space')
   expect(fs.statSync(file).mode & 0o777).toBe(0o600)
   fs.rmSync(folder, { recursive: true })

@@ -16,19 +16,44 @@ process.on = function (name, ...rest) {
   return this
 }`
 
-// A Job that is short ends while its sidecar still starts. The kernel gives the first process of a namespace no signal that it does not listen for.
+// A Job that is short ends while its sidecar still starts. The kernel gives the first process of a
+// namespace no signal that it does not listen for.
 it('an exporter that is the first process of its container ends when it is asked to, also before it has started', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-early-'))
   const probe = path.join(folder, 'probe.js')
   fs.writeFileSync(probe, PROBE)
-  const child = spawn('unshare', ['--pid', '--fork', '--kill-child', process.execPath, '--require', probe, MEMWATCH, 'exporter', '--listen', '127.0.0.1:0', '--socket', path.join(folder, 's'), '--log-level', 'silent'], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(
+    'unshare',
+    [
+      '--pid',
+      '--fork',
+      '--kill-child',
+      process.execPath,
+      '--require',
+      probe,
+      MEMWATCH,
+      'exporter',
+      '--listen',
+      '127.0.0.1:0',
+      '--socket',
+      path.join(folder, 's'),
+      '--log-level',
+      'silent'
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] }
+  )
   let said = ''
-  child.stderr.on('data', chunk => { said += chunk })
+  child.stderr.on('data', chunk => {
+    said += chunk
+  })
   const ended = once(child, 'close')
   try {
     await eventually(() => said, Boolean)
     expect(said).toBe('listens\n')
-    process.kill(Number(fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')), 'SIGTERM')
+    process.kill(
+      Number(fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')),
+      'SIGTERM'
+    )
     expect((await ended)[0]).toBe(0)
   } finally {
     child.kill('SIGKILL')

@@ -12,8 +12,17 @@ let folder
 beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-install-')) })
 afterEach(() => fs.rmSync(folder, { recursive: true, force: true }))
 
-/** Of every file and folder below, its mode. @param {string} at @returns {Record<string, string>} */
-const modes = at => Object.fromEntries(fs.readdirSync(at, { recursive: true }).map(name => [name, (fs.statSync(path.join(at, String(name))).mode & 0o777).toString(8)]))
+/**
+ * Of every file and folder below, its mode.
+ * @param {string} at
+ * @returns {Record<string, string>}
+ */
+const modes = at =>
+  Object.fromEntries(
+    fs
+      .readdirSync(at, { recursive: true })
+      .map(name => [name, (fs.statSync(path.join(at, String(name))).mode & 0o777).toString(8)])
+  )
 
 it('copies what an app needs, for all users to read, whatever the umask', () => {
   const before = process.umask(0o077)
@@ -23,9 +32,18 @@ it('copies what an app needs, for all users to read, whatever the umask', () => 
     process.umask(before)
   }
   const found = modes(path.join(folder, 'agent'))
-  expect(found).toMatchObject({ 'index.js': '444', collect: '755', 'collect/gc.js': '444', 'package.json': '444', 'node_modules/memwatch-allocator/index.js': '444' })
+  expect(found).toMatchObject({
+    'index.js': '444',
+    collect: '755',
+    'collect/gc.js': '444',
+    'package.json': '444',
+    'node_modules/memwatch-allocator/index.js': '444'
+  })
   expect(Object.keys(found).filter(name => /\.(c|sh|md)$/.test(name))).toEqual([])
-  expect(fs.readdirSync(folder).sort()).toEqual(['agent', fs.readlinkSync(path.join(folder, 'agent'))])
+  expect(fs.readdirSync(folder).sort()).toEqual([
+    'agent',
+    fs.readlinkSync(path.join(folder, 'agent'))
+  ])
 })
 
 it('again it leaves what runs alone; another version takes its place at once, and the old files stay for who began with them', () => {
@@ -38,7 +56,10 @@ it('again it leaves what runs alone; another version takes its place at once, an
   fs.rmSync(link)
   fs.symlinkSync('agent-0.0.1-other', link)
   installAgent(folder)
-  expect([fs.realpathSync(link), fs.existsSync(path.join(folder, 'agent-0.0.1-other', 'index.js'))]).toEqual([first, true])
+  expect([
+    fs.realpathSync(link),
+    fs.existsSync(path.join(folder, 'agent-0.0.1-other', 'index.js'))
+  ]).toEqual([first, true])
 })
 
 it('makes a token once, for its user and group to read', () => {
@@ -60,19 +81,39 @@ asRoot('an app under another user is watched through it, and obeys by the token'
   fs.chmodSync(folder, 0o777)
   await memwatch(['install-agent', folder])
   const token = path.join(folder, 'token')
-  const exporter = await startExporter({ socket: { path: path.join(folder, 'exporter.sock') }, tokenFile: fs.readFileSync(token, 'utf8').trim() })
+  const exporter = await startExporter({
+    socket: { path: path.join(folder, 'exporter.sock') },
+    tokenFile: fs.readFileSync(token, 'utf8').trim()
+  })
   const [uid, gid] = [12345, 65532]
   for (const name of ['token', 'exporter.sock']) fs.chownSync(path.join(folder, name), 65532, gid)
   // The child's user must be able to read this Node.js; what it runs needs no file.
-  const app = spawnBounded(process.execPath, ['--require', path.join(folder, 'agent/index.js'), '-e', 'setInterval(() => {}, 1000)'], {
-    uid,
-    gid,
-    cwd: '/',
-    env: environment({ MEMWATCH_SOCKET: path.join(folder, 'exporter.sock'), MEMWATCH_TOKEN_FILE: token, MEMWATCH_NAME: 'shop', MEMWATCH_INTERVAL_SECONDS: '0.2' })
-  })
+  const app = spawnBounded(
+    process.execPath,
+    ['--require', path.join(folder, 'agent/index.js'), '-e', 'setInterval(() => {}, 1000)'],
+    {
+      uid,
+      gid,
+      cwd: '/',
+      env: environment({
+        MEMWATCH_SOCKET: path.join(folder, 'exporter.sock'),
+        MEMWATCH_TOKEN_FILE: token,
+        MEMWATCH_NAME: 'shop',
+        MEMWATCH_INTERVAL_SECONDS: '0.2'
+      })
+    }
+  )
   try {
     await eventually(() => exporter.exporter.targets[0]?.frame, Boolean)
-    const { code, stdout } = await memwatch(['capture', 'shop', 'report', '--url', exporter.url, '--token-file', token])
+    const { code, stdout } = await memwatch([
+      'capture',
+      'shop',
+      'report',
+      '--url',
+      exporter.url,
+      '--token-file',
+      token
+    ])
     expect([code, stdout]).toEqual([0, expect.stringContaining('report')])
     const { code: refused } = await memwatch(['capture', 'shop', 'report', '--url', exporter.url])
     expect(refused).not.toBe(0)

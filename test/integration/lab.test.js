@@ -13,11 +13,16 @@ afterAll(() => fs.rmSync(folder, { recursive: true }))
 
 /**
  * A lab app, live: its main thread as the report has it.
- * @param {string} app @param {string[]} [options] @param {object} [env]
+ * @param {string} app
+ * @param {string[]} [options]
+ * @param {object} [env]
  */
 async function simulate (app, options = [], env = {}) {
   const file = path.join(folder, `${app}-${options.length}-${Object.keys(env).length}.json`)
-  const child = spawn(process.execPath, [MEMWATCH, 'simulate', app, '--report', file, ...options], { env: { ...process.env, NODE_OPTIONS: '', ...env }, stdio: 'ignore' })
+  const child = spawn(process.execPath, [MEMWATCH, 'simulate', app, '--report', file, ...options], {
+    env: { ...process.env, NODE_OPTIONS: '', ...env },
+    stdio: 'ignore'
+  })
   await once(child, 'exit')
   return JSON.parse(fs.readFileSync(file, 'utf8')).targets.find(({ thread }) => thread === 'main')
 }
@@ -39,14 +44,20 @@ describeWithTools('lab apps, live', () => {
     }
     // Light ones, beside the others.
     const light = async () => {
-      for (const app of ['event-loop-blocked-jobs', 'context-leak', 'resource-leak-jobs']) await (runs[app] = simulate(app))
+      for (const app of ['event-loop-blocked-jobs', 'context-leak', 'resource-leak-jobs']) {
+        await (runs[app] = simulate(app))
+      }
     }
     await Promise.all([runs.leak, inTurn(), light()])
   }, 300_000)
 
   it('a leak is confirmed while the process lives, with the time that is left', async () => {
     const { primary } = await runs.leak
-    expect(primary).toMatchObject({ diagnosis: 'js-heap-leak', state: 'confirmed', severity: 'critical' })
+    expect(primary).toMatchObject({
+      diagnosis: 'js-heap-leak',
+      state: 'confirmed',
+      severity: 'critical'
+    })
     expect(primary.evidence.map(({ signal }) => signal)).toContain('liveHeapGrowthBytesPerSecond')
     expect(primary.impact).toMatch(/dies in about/)
     expect(primary.ruledOut.map(({ diagnosis }) => diagnosis)).toContain('allocator-fragmentation')
@@ -58,7 +69,11 @@ describeWithTools('lab apps, live', () => {
     ['resource-leak', 'resource-leak-jobs', /active timers/]
   ])('%s is confirmed, and says what it is', async (id, app, text) => {
     const { primary } = await runs[app]
-    expect(primary).toMatchObject({ diagnosis: id, state: 'confirmed', summary: expect.stringMatching(text) })
+    expect(primary).toMatchObject({
+      diagnosis: id,
+      state: 'confirmed',
+      summary: expect.stringMatching(text)
+    })
   })
 
   it('a cache that fills up is nothing', async () => {
@@ -67,7 +82,10 @@ describeWithTools('lab apps, live', () => {
 
   it('an app whose freed memory malloc keeps is told from a leak, and gets another allocator', async () => {
     const target = await runs.fragmenting
-    expect(target.primary).toMatchObject({ diagnosis: 'allocator-fragmentation', state: 'confirmed' })
+    expect(target.primary).toMatchObject({
+      diagnosis: 'allocator-fragmentation',
+      state: 'confirmed'
+    })
     expect(target.primary.fix[0].change.env).toHaveProperty('LD_PRELOAD')
     expect(stateOf(target, 'js-heap-leak')).not.toBe('confirmed')
   })

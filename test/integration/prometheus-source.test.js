@@ -39,7 +39,12 @@ async function diagnose (args) {
   const [status] = await once(child, 'close')
   return { status, ...said }
 }
-const found = target => target.verdicts.filter(({ state, opportunity }) => !opportunity && (state === 'suspected' || state === 'confirmed')).map(({ diagnosis, state }) => `${diagnosis} ${state}`)
+const found = target =>
+  target.verdicts
+    .filter(
+      ({ state, opportunity }) => !opportunity && (state === 'suspected' || state === 'confirmed')
+    )
+    .map(({ diagnosis, state }) => `${diagnosis} ${state}`)
 
 describeWithTools('memwatch diagnose --prometheus', tools => {
   /** @type {import('node:child_process').ChildProcess[]} */
@@ -53,12 +58,51 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
     const jobs = []
     for (const app of ['leaks', 'well']) {
       const file = path.join(folder, `${app}.port`)
-      children.push(spawn(process.execPath, ['--require', path.join(__dirname, '../support/prom-client-preload.js'), ...FLAGS, APP, app], { env: { ...env, METRICS_PORT_FILE: file }, stdio: 'ignore' }))
-      const port = await eventually(() => { try { return fs.readFileSync(file, 'utf8') } catch { return '' } }, text => text !== '')
-      jobs.push({ target: `127.0.0.1:${port}`, path: '/metrics', labels: { app, by: 'prom-client' } })
+      children.push(
+        spawn(
+          process.execPath,
+          [
+            '--require',
+            path.join(__dirname, '../support/prom-client-preload.js'),
+            ...FLAGS,
+            APP,
+            app
+          ],
+          { env: { ...env, METRICS_PORT_FILE: file }, stdio: 'ignore' }
+        )
+      )
+      const port = await eventually(
+        () => {
+          try {
+            return fs.readFileSync(file, 'utf8')
+          } catch {
+            return ''
+          }
+        },
+        text => text !== ''
+      )
+      jobs.push({
+        target: `127.0.0.1:${port}`,
+        path: '/metrics',
+        labels: { app, by: 'prom-client' }
+      })
     }
     const port = await freePort()
-    const watched = spawn(process.execPath, [MEMWATCH, 'run', '--listen', `127.0.0.1:${port}`, '--', process.execPath, ...FLAGS, APP, 'leaks'], { env, stdio: 'ignore' })
+    const watched = spawn(
+      process.execPath,
+      [
+        MEMWATCH,
+        'run',
+        '--listen',
+        `127.0.0.1:${port}`,
+        '--',
+        process.execPath,
+        ...FLAGS,
+        APP,
+        'leaks'
+      ],
+      { env, stdio: 'ignore' }
+    )
     children.push(watched)
     jobs.push({ target: `127.0.0.1:${port}`, path: '/metrics', labels: { by: 'memwatch' } })
     prometheus = await startPrometheus({ file: tools.prometheus, jobs, intervalSeconds: 1 })
@@ -72,9 +116,21 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
     fs.rmSync(folder, { recursive: true })
   }, 30_000)
 
-  /** @param {string} by @param {string[]} [more] */
+  /**
+   * @param {string} by
+   * @param {string[]} [more]
+   */
   const judged = async (by, more = []) => {
-    const { stdout, stderr } = await diagnose(['--json', '--prometheus', prometheus.url, '--selector', `{by="${by}"}`, '--since', '10m', ...more])
+    const { stdout, stderr } = await diagnose([
+      '--json',
+      '--prometheus',
+      prometheus.url,
+      '--selector',
+      `{by="${by}"}`,
+      '--since',
+      '10m',
+      ...more
+    ])
     return stderr === '' ? JSON.parse(stdout) : { targets: [], stderr }
   }
   const instance = (report, i) => report.targets[i] ?? { verdicts: [] }
@@ -82,39 +138,87 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
   it('suspects the leak in prom-client metrics, of the app that leaks, and is never sure', async () => {
     const leaking = async () => {
       const report = await judged('prom-client', [`--flags=${FLAGS.join(' ')}`])
-      return { report, leaks: report.targets.filter(target => found(target).includes('js-heap-leak suspected')).length }
+      return {
+        report,
+        leaks: report.targets.filter(target => found(target).includes('js-heap-leak suspected'))
+          .length
+      }
     }
     const { report } = await eventually(leaking, ({ leaks }) => leaks > 0, 80_000)
     expect(report.targets).toHaveLength(2)
-    expect(report.targets.filter(target => found(target).includes('js-heap-leak suspected'))).toHaveLength(1)
+    expect(
+      report.targets.filter(target => found(target).includes('js-heap-leak suspected'))
+    ).toHaveLength(1)
     for (const target of report.targets) {
       expect(target).toMatchObject({ thread: 'main', node: process.versions.node, primary: null })
-      // V8 runs so many GCs here that prom-client loses most: that says nothing, but never that there were few.
-      expect(target.verdicts.find(({ diagnosis }) => diagnosis === 'semi-space-starvation').state).not.toBe('ok')
-      expect(target.verdicts.find(({ diagnosis }) => diagnosis === 'context-leak').state).toBe('unknown')
+      // V8 runs so many GCs here that prom-client loses most: that says nothing, but never that
+      // there were few.
+      expect(
+        target.verdicts.find(({ diagnosis }) => diagnosis === 'semi-space-starvation').state
+      ).not.toBe('ok')
+      expect(target.verdicts.find(({ diagnosis }) => diagnosis === 'context-leak').state).toBe(
+        'unknown'
+      )
     }
-    expect(report.source).toMatchObject({ kind: 'prom-client', limited: expect.arrayContaining([{ diagnosis: null, text: expect.stringMatching(/suspected at most/) }]) })
+    expect(report.source).toMatchObject({
+      kind: 'prom-client',
+      limited: expect.arrayContaining([
+        { diagnosis: null, text: expect.stringMatching(/suspected at most/) }
+      ])
+    })
     const validate = new Ajv({ strict: false }).compile(require('../../docs/report.schema.json'))
     validate(report)
     expect(validate.errors).toBe(null)
   }, 100_000)
 
   it("reads more in memwatch's own, without being told anything", async () => {
-    const report = await eventually(() => judged('memwatch'), report => found(instance(report, 0)).includes('js-heap-leak suspected'), 60_000)
+    const report = await eventually(
+      () => judged('memwatch'),
+      report => found(instance(report, 0)).includes('js-heap-leak suspected'),
+      60_000
+    )
     expect(report.source.kind).toBe('memwatch-metrics')
     expect(report.targets).toMatchObject([{ thread: 'main', node: process.versions.node }])
-    expect(report.targets[0].verdicts.find(({ diagnosis }) => diagnosis === 'context-leak').state).toBe('ok')
-    expect(report.source.cannotTell.map(({ diagnosis }) => diagnosis)).not.toContain('native-memory-leak')
+    expect(
+      report.targets[0].verdicts.find(({ diagnosis }) => diagnosis === 'context-leak').state
+    ).toBe('ok')
+    expect(report.source.cannotTell.map(({ diagnosis }) => diagnosis)).not.toContain(
+      'native-memory-leak'
+    )
   }, 80_000)
 
   it.each([
-    ['nobody there', () => ['--prometheus', `http://127.0.0.1:${closed}`], /--prometheus: cannot reach http:\/\/127.0.0.1:\d+: ECONNREFUSED/],
+    [
+      'nobody there',
+      () => ['--prometheus', `http://127.0.0.1:${closed}`],
+      /--prometheus: cannot reach http:\/\/127.0.0.1:\d+: ECONNREFUSED/
+    ],
     ['no URL', () => ['--prometheus', 'localhost:9090'], /--prometheus: expected a URL such as/],
-    ['labels that nothing has', () => ['--prometheus', prometheus.url, '--selector', '{job="none"}'], /no metrics of prom-client or memwatch match {job="none"}/],
-    ['no labels', () => ['--prometheus', prometheus.url, '--selector', 'up'], /--selector: expected labels such as '{job="api"}', got "up"/],
-    ['labels that Prometheus does not take', () => ['--prometheus', prometheus.url, '--selector', '{job=}'], /--selector: .* does not take/],
-    ['no duration', () => ['--prometheus', prometheus.url, '--since', 'yesterday'], /--since: expected a duration such as/],
-    ['files beside it', () => ['--prometheus', prometheus.url, 'app.log'], /--prometheus: instead of files, not beside app.log/],
+    [
+      'labels that nothing has',
+      () => ['--prometheus', prometheus.url, '--selector', '{job="none"}'],
+      /no metrics of prom-client or memwatch match {job="none"}/
+    ],
+    [
+      'no labels',
+      () => ['--prometheus', prometheus.url, '--selector', 'up'],
+      /--selector: expected labels such as '{job="api"}', got "up"/
+    ],
+    [
+      'labels that Prometheus does not take',
+      () => ['--prometheus', prometheus.url, '--selector', '{job=}'],
+      /--selector: .* does not take/
+    ],
+    [
+      'no duration',
+      () => ['--prometheus', prometheus.url, '--since', 'yesterday'],
+      /--since: expected a duration such as/
+    ],
+    [
+      'files beside it',
+      () => ['--prometheus', prometheus.url, 'app.log'],
+      /--prometheus: instead of files, not beside app.log/
+    ],
     ['nothing at all', () => [], /name a file, - for stdin, or --prometheus URL/]
   ])('refuses %s with status 2, and says why', async (_, args, message) => {
     const { status, stdout, stderr } = await diagnose(args())
@@ -125,9 +229,17 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
   it('says of another server that it is no Prometheus, and sends it a password as such', async () => {
     /** @type {string | undefined} */
     let authorization
-    const server = http.createServer((request, response) => { authorization = request.headers.authorization; response.end('hello') }).listen(0, '127.0.0.1')
+    const server = http
+      .createServer((request, response) => {
+        authorization = request.headers.authorization
+        response.end('hello')
+      })
+      .listen(0, '127.0.0.1')
     await once(server, 'listening')
-    const { status, stderr } = await diagnose(['--prometheus', `http://me:secret@127.0.0.1:${server.address().port}`])
+    const { status, stderr } = await diagnose([
+      '--prometheus',
+      `http://me:secret@127.0.0.1:${server.address().port}`
+    ])
     server.close()
     expect(status).toBe(2)
     expect(stderr).toMatch(/answers 200 and no metrics: is it a Prometheus\?/)

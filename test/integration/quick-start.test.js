@@ -10,7 +10,9 @@ const { spawnBounded, environment } = require('../support/agent-collector')
 const ROOT = path.join(__dirname, '../..')
 const PAGE = fs.readFileSync(path.join(ROOT, 'docs/quick-start.md'), 'utf8')
 /** What the page says is run: its commands, and what they must say. */
-const examples = [...PAGE.matchAll(/<!-- run(?:: says "([^"]+)")? -->\n```sh\n([\s\S]*?)```/g)].map(([, says, commands]) => ({ says, commands }))
+const examples = [...PAGE.matchAll(/<!-- run(?:: says "([^"]+)")? -->\n```sh\n([\s\S]*?)```/g)].map(
+  ([, says, commands]) => ({ says, commands })
+)
 
 /** @returns {Promise<number>} one that is free now */
 async function freePort () {
@@ -36,15 +38,30 @@ describe('its examples', () => {
   })
   afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 
-  it.each(examples.map(({ says, commands }) => [commands.trim().split('\n')[0], says, commands]))('%s', async (_, says, commands) => {
-    const [own, api] = ports
-    // As they stand, but for the ports: others may have those of this machine. What is still running at the end is ended.
-    const script = `set -eum\ntrap 'for job in $(jobs -p); do kill -- -$job || true; done; wait || true' EXIT\n${commands.replaceAll('localhost:3000', `localhost:${own}`).replaceAll('9888', api)}`
-    const { code, stdout, stderr } = await spawnBounded('/bin/bash', ['-c', script], {
-      cwd: folder,
-      env: environment({ PORT: String(own), MEMWATCH_LISTEN: `127.0.0.1:${api}`, MEMWATCH_URL: `http://127.0.0.1:${api}`, MEMWATCH_SOCKET: path.join(folder, 'exporter.sock') }),
-      timeoutMs: 120_000
-    }).ended
-    expect({ code, stdout, stderr }).toMatchObject({ code: 0, stdout: expect.stringContaining(says ?? '') })
-  }, 130_000)
+  it.each(examples.map(({ says, commands }) => [commands.trim().split('\n')[0], says, commands]))(
+    '%s',
+    async (_, says, commands) => {
+      const [own, api] = ports
+      // As they stand, but for the ports: others may have those of this machine. What is still
+      // running at the end is ended.
+      const script = 'set -eum\ntrap \'for job in $(jobs -p); do kill -- -$job || true; done; ' +
+        'wait || true\' ' +
+          `EXIT\n${commands.replaceAll('localhost:3000', `localhost:${own}`).replaceAll('9888', api)}`
+      const { code, stdout, stderr } = await spawnBounded('/bin/bash', ['-c', script], {
+        cwd: folder,
+        env: environment({
+          PORT: String(own),
+          MEMWATCH_LISTEN: `127.0.0.1:${api}`,
+          MEMWATCH_URL: `http://127.0.0.1:${api}`,
+          MEMWATCH_SOCKET: path.join(folder, 'exporter.sock')
+        }),
+        timeoutMs: 120_000
+      }).ended
+      expect({ code, stdout, stderr }).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining(says ?? '')
+      })
+    },
+    130_000
+  )
 })

@@ -12,9 +12,15 @@ const { MEMWATCH } = require('../support/memwatch')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-run-test-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
 
-/** @param {string[]} args @param {object} [options] */
+/**
+ * @param {string[]} args
+ * @param {object} [options]
+ */
 function memwatch (args, { env = {}, onStdout = () => {} } = {}) {
-  const child = spawn(process.execPath, [MEMWATCH, ...args], { env: { ...process.env, NODE_OPTIONS: '', ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [MEMWATCH, ...args], {
+    env: { ...process.env, NODE_OPTIONS: '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
   const output = { stdout: '', stderr: '' }
   child.stdout.on('data', chunk => { output.stdout += chunk; onStdout(child, output) })
   child.stderr.on('data', chunk => { output.stderr += chunk })
@@ -22,14 +28,22 @@ function memwatch (args, { env = {}, onStdout = () => {} } = {}) {
   return { child, done }
 }
 
-/** A script in a file of its own: its name becomes the target's. @param {string} name @param {string} code */
+/**
+ * A script in a file of its own: its name becomes the target's.
+ * @param {string} name
+ * @param {string} code
+ */
 function script (name, code) {
   const file = path.join(folder, name)
   fs.writeFileSync(file, code)
   return file
 }
 const wait = script('wait.js', 'console.log("hello from the app"); setInterval(() => {}, 1000)')
-const twoSeconds = script('two-seconds.js', 'console.log("hello from the app"); setTimeout(() => process.exit(Number(process.argv[2] ?? 0)), 1500)')
+const twoSeconds = script(
+  'two-seconds.js',
+  'console.log("hello from the app"); setTimeout(() => process.exit(Number(process.argv[2] ?? ' +
+    '0)), 1500)'
+)
 
 /** A zombie has ended; its parent has yet to notice. @param {number} pid */
 const lives = pid => {
@@ -42,7 +56,13 @@ const lives = pid => {
 
 describe('memwatch run', () => {
   it.each([0, 7])('ends with the status of the command: %i', async status => {
-    const { code, stdout } = await memwatch(['run', '--', process.execPath, twoSeconds, String(status)]).done
+    const { code, stdout } = await memwatch([
+      'run',
+      '--',
+      process.execPath,
+      twoSeconds,
+      String(status)
+    ]).done
     expect(code).toBe(status)
     expect(stdout).toContain('hello from the app')
     expect(stdout).toContain('two-seconds main')
@@ -50,34 +70,63 @@ describe('memwatch run', () => {
   })
 
   it('ends with 128 + N when signal N ended the command', async () => {
-    const { code } = await memwatch(['run', '--', process.execPath, '-e', "process.kill(process.pid, 'SIGKILL')"]).done
+    const { code } = await memwatch([
+      'run',
+      '--',
+      process.execPath,
+      '-e',
+      "process.kill(process.pid, 'SIGKILL')"
+    ]).done
     expect(code).toBe(137)
   })
 
   it('asks malloc what it holds, and not where the environment says otherwise', async () => {
     const sourcesOf = async env => {
-      const { stdout } = await memwatch(['run', '--json', '--', process.execPath, twoSeconds], { env }).done
+      const { stdout } = await memwatch(['run', '--json', '--', process.execPath, twoSeconds], {
+        env
+      }).done
       const { parts } = JSON.parse(stdout).targets[0].memory
-      return parts.filter(({ part, bytes }) => part.startsWith('allocator_') && bytes > 0).map(({ part }) => part)
+      return parts
+        .filter(({ part, bytes }) => part.startsWith('allocator_') && bytes > 0)
+        .map(({ part }) => part)
     }
     expect(await sourcesOf({})).toContain('allocator_in_use')
     expect(await sourcesOf({ MEMWATCH_ALLOCATOR_ACCESS: 'off' })).toEqual(['allocator_unasked'])
   })
 
   it('with --json stdout carries the report alone, by its schema', async () => {
-    const { code, stdout, stderr } = await memwatch(['run', '--json', '--', process.execPath, twoSeconds]).done
+    const { code, stdout, stderr } = await memwatch([
+      'run',
+      '--json',
+      '--',
+      process.execPath,
+      twoSeconds
+    ]).done
     expect(code).toBe(0)
     const report = JSON.parse(stdout)
     const validate = new Ajv({ strict: false }).compile(schema)
     expect(validate(report) || validate.errors).toBe(true)
-    expect(report).toMatchObject({ schema: 1, exit: { code: 0, signal: null }, targets: [{ target: 'two-seconds', thread: 'main', primary: null }] })
+    expect(report).toMatchObject({
+      schema: 1,
+      exit: { code: 0, signal: null },
+      targets: [{ target: 'two-seconds', thread: 'main', primary: null }]
+    })
     expect(report.targets[0].node).toBe(process.versions.node)
     expect(stderr).toContain('hello from the app')
   })
 
   it('--for ends the command, and that is no failure', async () => {
     const file = path.join(folder, 'report.json')
-    const { code } = await memwatch(['run', '--for', '1.5', '--report', file, '--', process.execPath, wait]).done
+    const { code } = await memwatch([
+      'run',
+      '--for',
+      '1.5',
+      '--report',
+      file,
+      '--',
+      process.execPath,
+      wait
+    ]).done
     expect(code).toBe(0)
     const report = JSON.parse(fs.readFileSync(file, 'utf8'))
     expect(report.exit).toEqual({ code: null, signal: 'SIGTERM' })
@@ -85,11 +134,14 @@ describe('memwatch run', () => {
   })
 
   it('passes SIGTERM on and leaves nothing running, grandchildren included', async () => {
-    const parent = script('parent.js', `
+    const parent = script(
+      'parent.js',
+      `
       const child = require('child_process').spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000); process.send("deaf")'], { detached: true, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
       process.on('SIGTERM', () => process.exit(5))
       setInterval(() => {}, 1000)
-      child.once('message', () => console.log('pids', process.pid, child.pid))`)
+      child.once('message', () => console.log('pids', process.pid, child.pid))`
+    )
     let told = false
     const { child, done } = memwatch(['run', '--', process.execPath, parent], {
       onStdout (child, output) {
@@ -104,27 +156,49 @@ describe('memwatch run', () => {
   })
 
   it('keeps the NODE_OPTIONS that are there', async () => {
-    const { stdout } = await memwatch(['run', '--', process.execPath, '-p', 'v8.getHeapStatistics().heap_size_limit'], { env: { NODE_OPTIONS: '--max-old-space-size=100 --max-semi-space-size=1' } }).done
+    const { stdout } = await memwatch(
+      ['run', '--', process.execPath, '-p', 'v8.getHeapStatistics().heap_size_limit'],
+      { env: { NODE_OPTIONS: '--max-old-space-size=100 --max-semi-space-size=1' } }
+    ).done
     expect(stdout).toContain(String(103 * 2 ** 20))
   })
 
   it.each([
-    ['its own process', [process.execPath, '--max-old-space-size=250'], /RSS rose from .* by .*\/s/],
-    ['one that a shell started', ['sh', '-c', '"$0" "$@"; exit $?', process.execPath, '--max-old-space-size=60'], /\(exit status 134\)/]
-  ])('says how a program ended that never turned its loop: %s', async (_, command, growth) => {
-    const leak = script('sync-leak.js', 'const kept = []; for (;;) kept.push(new Array(1000).fill(kept.length + 0.5))')
-    const { code, stdout } = await memwatch(['run', '--', ...command, leak]).done
-    const text = stdout.replace(/\s+/g, ' ')
-    expect(code).toBe(134)
-    expect(text).toMatch(/It ended with SIGABRT/)
-    expect(text).toMatch(growth)
-    expect(text).toMatch(/JavaScript heap out of memory.*--heapsnapshot-near-heap-limit=1.*--report-on-fatalerror/)
-    expect(text).not.toContain('No Node.js process reported')
-    const report = JSON.parse((await memwatch(['run', '--json', '--', ...command, leak]).done).stdout)
-    const validate = new Ajv({ strict: false }).compile(schema)
-    expect([validate(report), validate.errors]).toEqual([true, null])
-    expect(report.ending).toMatchObject({ reason: 'heap_oom' })
-  }, 60_000)
+    [
+      'its own process',
+      [process.execPath, '--max-old-space-size=250'],
+      /RSS rose from .* by .*\/s/
+    ],
+    [
+      'one that a shell started',
+      ['sh', '-c', '"$0" "$@"; exit $?', process.execPath, '--max-old-space-size=60'],
+      /\(exit status 134\)/
+    ]
+  ])(
+    'says how a program ended that never turned its loop: %s',
+    async (_, command, growth) => {
+      const leak = script(
+        'sync-leak.js',
+        'const kept = []; for (;;) kept.push(new Array(1000).fill(kept.length + 0.5))'
+      )
+      const { code, stdout } = await memwatch(['run', '--', ...command, leak]).done
+      const text = stdout.replace(/\s+/g, ' ')
+      expect(code).toBe(134)
+      expect(text).toMatch(/It ended with SIGABRT/)
+      expect(text).toMatch(growth)
+      expect(text).toMatch(
+        /JavaScript heap out of memory.*--heapsnapshot-near-heap-limit=1.*--report-on-fatalerror/
+      )
+      expect(text).not.toContain('No Node.js process reported')
+      const report = JSON.parse(
+        (await memwatch(['run', '--json', '--', ...command, leak]).done).stdout
+      )
+      const validate = new Ajv({ strict: false }).compile(schema)
+      expect([validate(report), validate.errors]).toEqual([true, null])
+      expect(report.ending).toMatchObject({ reason: 'heap_oom' })
+    },
+    60_000
+  )
   it('says that no Node.js process reported when the command is none', async () => {
     const { code, stdout } = await memwatch(['run', '--', 'true']).done
     expect(code).toBe(0)
@@ -132,32 +206,89 @@ describe('memwatch run', () => {
   })
 
   it.each([
-    ['nothing was seen, for there was no Node.js', ['true'], 'confirmed', 4, 'No Node.js process reported'],
-    ['nothing was seen, for the agent was not passed on', ['env', '-u', 'NODE_OPTIONS', process.execPath, twoSeconds], 'suspected', 4, 'No Node.js process reported'],
+    [
+      'nothing was seen, for there was no Node.js',
+      ['true'],
+      'confirmed',
+      4,
+      'No Node.js process reported'
+    ],
+    [
+      'nothing was seen, for the agent was not passed on',
+      ['env', '-u', 'NODE_OPTIONS', process.execPath, twoSeconds],
+      'suspected',
+      4,
+      'No Node.js process reported'
+    ],
     ['a leak check is open', [process.execPath, twoSeconds], 'undecided', 3, 'Undecided: '],
-    ['a leak check is open, and only findings count', [process.execPath, twoSeconds], 'suspected', 0, 'Undecided: ']
+    [
+      'a leak check is open, and only findings count',
+      [process.execPath, twoSeconds],
+      'suspected',
+      0,
+      'Undecided: '
+    ]
   ])('--fail-on has a status of its own when %s', async (_, command, state, status, text) => {
     const { code, stdout } = await memwatch(['run', '--fail-on', state, '--', ...command]).done
     expect(stdout).toContain(text)
     expect(code).toBe(status)
   })
 
-  it.each(['run', 'simulate', 'diagnose'])('%s --help names the statuses of --fail-on', async name => {
-    const { stdout } = await memwatch([name, '--help']).done
-    expect(stdout.replace(/\s+/g, ' ')).toContain('with 4 when nothing was seen')
-  })
+  it.each(['run', 'simulate', 'diagnose'])(
+    '%s --help names the statuses of --fail-on',
+    async name => {
+      const { stdout } = await memwatch([name, '--help']).done
+      expect(stdout.replace(/\s+/g, ' ')).toContain('with 4 when nothing was seen')
+    }
+  )
 
   it.each([
-    ['no such command', ['run', '--', '/no/such/command'], 127, 'cannot run /no/such/command: no such command'],
+    [
+      'no such command',
+      ['run', '--', '/no/such/command'],
+      127,
+      'cannot run /no/such/command: no such command'
+    ],
     ['no command', ['run'], 1, "missing required argument 'command'"],
-    ['a wrong --for', ['run', '--for', 'soon', '--', 'true'], 2, '--for: expected a number of seconds above 0, got "soon"'],
-    ['a wrong --fail-on', ['run', '--fail-on', 'ok', '--', 'true'], 2, '--fail-on: expected confirmed, suspected or undecided'],
-    ['a report that cannot be written', ['run', '--report', '/no/such/folder/x', '--', 'true'], 2, '--report: cannot write'],
+    [
+      'a wrong --for',
+      ['run', '--for', 'soon', '--', 'true'],
+      2,
+      '--for: expected a number of seconds above 0, got "soon"'
+    ],
+    [
+      'a wrong --fail-on',
+      ['run', '--fail-on', 'ok', '--', 'true'],
+      2,
+      '--fail-on: expected confirmed, suspected or undecided'
+    ],
+    [
+      'a report that cannot be written',
+      ['run', '--report', '/no/such/folder/x', '--', 'true'],
+      2,
+      '--report: cannot write'
+    ],
     ['a misspelt option', ['run', '--jsno', '--', 'true'], 1, 'Did you mean --json?'],
     ['a misspelt command', ['rnu'], 1, 'Did you mean run?'],
-    ['an unknown app', ['simulate', 'semi-space-starvatoin'], 2, 'did you mean semi-space-starvation?'],
-    ['a misspelt variable', ['exporter'], 2, 'did you mean MEMWATCH_SOCKET?', { MEMWATCH_SOKET: 'x' }],
-    ['an address in use that is none', ['exporter', '--listen', 'x'], 2, '--listen: expected HOST:PORT']
+    [
+      'an unknown app',
+      ['simulate', 'semi-space-starvatoin'],
+      2,
+      'did you mean semi-space-starvation?'
+    ],
+    [
+      'a misspelt variable',
+      ['exporter'],
+      2,
+      'did you mean MEMWATCH_SOCKET?',
+      { MEMWATCH_SOKET: 'x' }
+    ],
+    [
+      'an address in use that is none',
+      ['exporter', '--listen', 'x'],
+      2,
+      '--listen: expected HOST:PORT'
+    ]
   ])('%s gets a clear message', async (_, args, status, message, ...env) => {
     const { code, stderr } = await memwatch(args, { env: env[0] }).done
     expect(stderr).toContain(message)

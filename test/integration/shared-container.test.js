@@ -15,14 +15,33 @@ it('a cluster in a container is judged as a whole: each heap fits it, all five d
   const exporter = await startExporter()
   const { command, args } = group.wrap(process.execPath, ['-r', AGENT, CLUSTER])
   const app = spawnBounded(command, args, {
-    env: environment({ MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: 'shop', MEMWATCH_INTERVAL_SECONDS: '0.2' })
+    env: environment({
+      MEMWATCH_SOCKET: exporter.socket.path,
+      MEMWATCH_NAME: 'shop',
+      MEMWATCH_INTERVAL_SECONDS: '0.2'
+    })
   })
   try {
-    const together = ({ verdicts }) => verdicts.find(({ diagnosis, summary }) => diagnosis === 'container-limit-mismatch' && summary.startsWith(`${PROCESSES} processes share the container's 700 MiB`))
-    const targets = await eventually(() => exporter.exporter.targets, targets => targets.length === PROCESSES && targets.every(together))
+    const together = ({ verdicts }) =>
+      verdicts.find(
+        ({ diagnosis, summary }) =>
+          diagnosis === 'container-limit-mismatch' &&
+          summary.startsWith(`${PROCESSES} processes share the container's 700 MiB`)
+      )
+    const targets = await eventually(
+      () => exporter.exporter.targets,
+      targets => targets.length === PROCESSES && targets.every(together)
+    )
     expect(new Set(targets.map(({ hello }) => hello.cgroup)).size).toBe(1)
     for (const target of targets) {
-      expect(together(target)).toMatchObject({ state: 'suspected', fix: expect.arrayContaining([expect.objectContaining({ title: expect.stringMatching(/^Keep each heap of this process below \d+ MiB$/) })]) })
+      expect(together(target)).toMatchObject({
+        state: 'suspected',
+        fix: expect.arrayContaining([
+          expect.objectContaining({
+            title: expect.stringMatching(/^Keep each heap of this process below \d+ MiB$/)
+          })
+        ])
+      })
     }
   } finally {
     app.child.kill()

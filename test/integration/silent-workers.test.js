@@ -28,7 +28,8 @@ it('heaps of workers that wait and never report are named, and neither unexplain
     timeoutMs: 60_000
   })
   try {
-    const look = () => exporter.exporter.targets.find(({ values }) => values.workerThreads === WORKERS)
+    const look = () =>
+      exporter.exporter.targets.find(({ values }) => values.workerThreads === WORKERS)
     const anatomyOf = target => target && anatomyIn(target.window())
     const isComplete = anatomy => (anatomy?.parts.silent_worker_heaps ?? 0) > WORKERS * HELD_BYTES
     const { rssBytes, parts } = await eventually(() => anatomyOf(look()), isComplete, 40_000)

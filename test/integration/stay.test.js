@@ -19,9 +19,15 @@ async function freePort () {
   return port
 }
 
-/** @param {NodeJS.ProcessEnv} env @param {string[]} [args] */
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @param {string[]} [args]
+ */
 function start (env, args = []) {
-  const child = spawn(process.execPath, [MEMWATCH, 'exporter', ...args], { env: environment(env), stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(process.execPath, [MEMWATCH, 'exporter', ...args], {
+    env: environment(env),
+    stdio: ['ignore', 'ignore', 'pipe']
+  })
   let said = ''
   child.stderr.on('data', chunk => { said += chunk })
   const ended = once(child, 'close')
@@ -31,27 +37,52 @@ function start (env, args = []) {
 it.each([
   ['a value is wrong', { MEMWATCH_DATA_MAX: 'much' }, 'MEMWATCH_DATA_MAX: expected a size'],
   ['an option is misspelt', { MEMWATCH_DATA_DIRR: '/x' }, 'did you mean MEMWATCH_DATA_DIR?'],
-  ['it cannot listen for agents', { MEMWATCH_SOCKET: '/proc/none/exporter.sock' }, 'cannot listen: ']
-])('where %s an exporter that is to stay says so, is alive to probes and down to Prometheus, and ends when it is asked', async (_, wrong, message) => {
-  const port = await freePort()
-  const { child, ended, said } = start({ MEMWATCH_ON_FAILURE: 'stay', MEMWATCH_LISTEN: `127.0.0.1:${port}`, ...wrong })
-  try {
-    const get = path => fetch(`http://127.0.0.1:${port}${path}`).then(async response => [response.status, await response.text()], () => undefined)
-    expect(await eventually(() => get('/-/healthy'), Boolean)).toEqual([200, expect.stringContaining(message)])
-    for (const path of ['/metrics', '/-/ready', '/api/v1/targets']) expect(await get(path)).toEqual([503, expect.stringContaining(message)])
-    expect(said()).toContain(message)
-    expect(child.exitCode).toBeNull()
-  } finally {
-    child.kill('SIGTERM')
-    expect((await ended)[0]).toBe(0)
+  [
+    'it cannot listen for agents',
+    { MEMWATCH_SOCKET: '/proc/none/exporter.sock' },
+    'cannot listen: '
+  ]
+])(
+  'where %s an exporter that is to stay says so, is alive to probes and down to Prometheus, and ends when it is asked',
+  async (_, wrong, message) => {
+    const port = await freePort()
+    const { child, ended, said } = start({
+      MEMWATCH_ON_FAILURE: 'stay',
+      MEMWATCH_LISTEN: `127.0.0.1:${port}`,
+      ...wrong
+    })
+    try {
+      const get = path =>
+        fetch(`http://127.0.0.1:${port}${path}`).then(
+          async response => [response.status, await response.text()],
+          () => undefined
+        )
+      expect(await eventually(() => get('/-/healthy'), Boolean)).toEqual([
+        200,
+        expect.stringContaining(message)
+      ])
+      for (const path of ['/metrics', '/-/ready', '/api/v1/targets']) {
+        expect(await get(path)).toEqual([503, expect.stringContaining(message)])
+      }
+      expect(said()).toContain(message)
+      expect(child.exitCode).toBeNull()
+    } finally {
+      child.kill('SIGTERM')
+      expect((await ended)[0]).toBe(0)
+    }
   }
-})
+)
 
 it('stays, though its address is taken or wrong, too', async () => {
   const taken = net.createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   const { port } = /** @type {net.AddressInfo} */ (taken.address())
-  const { child, ended, said } = start({}, ['--on-failure', 'stay', '--listen', `127.0.0.1:${port}`])
+  const { child, ended, said } = start({}, [
+    '--on-failure',
+    'stay',
+    '--listen',
+    `127.0.0.1:${port}`
+  ])
   try {
     await eventually(said, text => text.includes('nor can it say so'))
     expect(child.exitCode).toBeNull()
@@ -63,7 +94,10 @@ it('stays, though its address is taken or wrong, too', async () => {
 })
 
 it('otherwise it ends with 2', async () => {
-  expect(await memwatch(['exporter', '--data-max', 'much'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--data-max: expected') })
+  expect(await memwatch(['exporter', '--data-max', 'much'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--data-max: expected')
+  })
 })
 
 describe('a data folder that cannot be used', () => {
@@ -83,21 +117,47 @@ describe('a data folder that cannot be used', () => {
   ]
   it.each(cases)('because it is %s is found at start, and named', async (_, make, message) => {
     const at = make()
-    const { code, stderr } = await memwatch(['exporter', '--listen', '127.0.0.1:0', '--socket', path.join(folder, 'exporter.sock'), '--data-dir', at])
-    expect([code, stderr]).toEqual([2, expect.stringContaining(`memwatch: --data-dir: ${message(at)}`)])
+    const { code, stderr } = await memwatch([
+      'exporter',
+      '--listen',
+      '127.0.0.1:0',
+      '--socket',
+      path.join(folder, 'exporter.sock'),
+      '--data-dir',
+      at
+    ])
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining(`memwatch: --data-dir: ${message(at)}`)
+    ])
     expect(stderr.trimEnd().split('\n')).toHaveLength(1)
   })
-  it.each(cases)('because it is %s is done without by one that is to stay', async (_, make, message) => {
-    const at = make()
-    const port = await freePort()
-    const { child, ended, said } = start({ MEMWATCH_ON_FAILURE: 'stay', MEMWATCH_LISTEN: `127.0.0.1:${port}`, MEMWATCH_SOCKET: path.join(folder, 'exporter.sock'), MEMWATCH_DATA_DIR: at })
-    try {
-      const metrics = await eventually(() => fetch(`http://127.0.0.1:${port}/metrics`).then(response => response.text(), () => ''), Boolean)
-      expect(metrics).toMatch(/^memwatch_exporter_history_saving 0$/m)
-      expect(said()).toContain(`--data-dir: ${message(at)}`)
-    } finally {
-      child.kill('SIGTERM')
-      expect((await ended)[0]).toBe(0)
+  it.each(cases)(
+    'because it is %s is done without by one that is to stay',
+    async (_, make, message) => {
+      const at = make()
+      const port = await freePort()
+      const { child, ended, said } = start({
+        MEMWATCH_ON_FAILURE: 'stay',
+        MEMWATCH_LISTEN: `127.0.0.1:${port}`,
+        MEMWATCH_SOCKET: path.join(folder, 'exporter.sock'),
+        MEMWATCH_DATA_DIR: at
+      })
+      try {
+        const metrics = await eventually(
+          () =>
+            fetch(`http://127.0.0.1:${port}/metrics`).then(
+              response => response.text(),
+              () => ''
+            ),
+          Boolean
+        )
+        expect(metrics).toMatch(/^memwatch_exporter_history_saving 0$/m)
+        expect(said()).toContain(`--data-dir: ${message(at)}`)
+      } finally {
+        child.kill('SIGTERM')
+        expect((await ended)[0]).toBe(0)
+      }
     }
-  })
+  )
 })

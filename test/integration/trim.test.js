@@ -24,7 +24,12 @@ const FRAGMENTS = `
 `
 const FREED_BYTES = 2000 * 40_960
 
-/** POST with headers that fetch does not let one set. @param {string} url @param {Record<string, string>} headers @returns {Promise<{ status: number, body: any }>} */
+/**
+ * POST with headers that fetch does not let one set.
+ * @param {string} url
+ * @param {Record<string, string>} headers
+ * @returns {Promise<{ status: number, body: any }>}
+ */
 const post = (url, headers = {}) => new Promise((resolve, reject) => {
   http.request(url, { method: 'POST', headers }, response => {
     let text = ''
@@ -43,13 +48,21 @@ afterEach(async () => {
   await exporter.stop()
 })
 
-/** An app that has freed its Buffers, watched. @param {string} access @param {object} [config] of the exporter */
+/**
+ * An app that has freed its Buffers, watched.
+ * @param {string} access
+ * @param {object} [config] of the exporter
+ */
 async function freedApp (access, config) {
   exporter = await startExporter(config)
   const app = spawnWatched({
     args: ['--expose-gc', '-e', FRAGMENTS],
     socket: exporter.socket.path,
-    env: { MEMWATCH_NAME: 'shop', MEMWATCH_ALLOCATOR_ACCESS: access, MEMWATCH_INTERVAL_SECONDS: '0.2' },
+    env: {
+      MEMWATCH_NAME: 'shop',
+      MEMWATCH_ALLOCATOR_ACCESS: access,
+      MEMWATCH_INTERVAL_SECONDS: '0.2'
+    },
     timeoutMs: 60_000
   })
   apps.push(app)
@@ -61,7 +74,13 @@ async function freedApp (access, config) {
 describe('memwatch trim', () => {
   it('says what would come back, has it done, and what came back is what it said', async () => {
     await freedApp('trim')
-    const { code, stdout, stderr } = await memwatch(['trim', 'shop', '--url', exporter.url, '--json'])
+    const { code, stdout, stderr } = await memwatch([
+      'trim',
+      'shop',
+      '--url',
+      exporter.url,
+      '--json'
+    ])
     expect([code, stderr]).toEqual([0, ''])
     const { predicted, done } = JSON.parse(stdout)
     const gained = done.rssBeforeBytes - done.rssAfterBytes
@@ -72,20 +91,35 @@ describe('memwatch trim', () => {
     expect(done.blockedSeconds).toBeGreaterThan(0)
 
     const again = await memwatch(['trim', 'shop', '--url', exporter.url])
-    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('less than ten seconds ago')])
+    expect([again.code, again.stderr]).toEqual([
+      1,
+      expect.stringContaining('less than ten seconds ago')
+    ])
   })
 
   it('--dry-run says it, and does nothing', async () => {
     await freedApp('trim')
-    const { code, stdout } = await memwatch(['trim', 'shop', '--url', `${exporter.url}/`, '--dry-run'])
+    const { code, stdout } = await memwatch([
+      'trim',
+      'shop',
+      '--url',
+      `${exporter.url}/`,
+      '--dry-run'
+    ])
     expect(code).toBe(0)
-    expect(stdout).toMatch(/^shop: about \d+ MiB would come back\. The app stands still meanwhile: about/)
+    expect(stdout).toMatch(
+      /^shop: about \d+ MiB would come back\. The app stands still meanwhile: about/
+    )
     const [target] = exporter.exporter.targets
     expect(target.values.rssBytes).toBeGreaterThan(FREED_BYTES)
   })
 
   it.each([
-    ['may only read', 'read', [1, /takes no such command: start the app with MEMWATCH_ALLOCATOR_ACCESS=trim/]],
+    [
+      'may only read',
+      'read',
+      [1, /takes no such command: start the app with MEMWATCH_ALLOCATOR_ACCESS=trim/]
+    ],
     ['may not', 'off', [1, /takes no such command/]]
   ])('is refused where the agent %s', async (_, access, [status, message]) => {
     await freedApp(access)
@@ -97,10 +131,22 @@ describe('memwatch trim', () => {
 
   it('names what is wrong with the command line', async () => {
     exporter = await startExporter()
-    expect(await memwatch(['trim', 'shop', '--url', exporter.url])).toMatchObject({ code: 2, stderr: 'memwatch: no such target; there are: none\n' })
-    expect(await memwatch(['trim', 'shop', '--url', 'nonsense'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--url: expected a URL') })
-    expect(await memwatch(['trim', 'shop', '--url', 'http://127.0.0.1:1'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--url: no exporter answers at http://127.0.0.1:1') })
-    expect(await memwatch(['trim', 'shop', '--token-file', '/no/such'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--token-file: ENOENT') })
+    expect(await memwatch(['trim', 'shop', '--url', exporter.url])).toMatchObject({
+      code: 2,
+      stderr: 'memwatch: no such target; there are: none\n'
+    })
+    expect(await memwatch(['trim', 'shop', '--url', 'nonsense'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--url: expected a URL')
+    })
+    expect(await memwatch(['trim', 'shop', '--url', 'http://127.0.0.1:1'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--url: no exporter answers at http://127.0.0.1:1')
+    })
+    expect(await memwatch(['trim', 'shop', '--token-file', '/no/such'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--token-file: ENOENT')
+    })
   })
 })
 
@@ -121,8 +167,22 @@ describe('who may have it done', () => {
     expect(await post(url)).toMatchObject({ status: 401, body: { code: 'unauthorized' } })
     expect((await post(url, { authorization: 'Bearer secre' })).status).toBe(401)
     expect((await memwatch(['trim', 'shop', '--url', exporter.url])).code).toBe(1)
-    expect((await memwatch(['trim', 'shop', '--url', exporter.url, '--token-file', tokenFile, '--dry-run'])).code).toBe(0)
-    expect(JSON.stringify(await (await fetch(`${exporter.url}/api/v1/targets`)).json())).not.toContain('secret')
+    expect(
+      (
+        await memwatch([
+          'trim',
+          'shop',
+          '--url',
+          exporter.url,
+          '--token-file',
+          tokenFile,
+          '--dry-run'
+        ])
+      ).code
+    ).toBe(0)
+    expect(
+      JSON.stringify(await (await fetch(`${exporter.url}/api/v1/targets`)).json())
+    ).not.toContain('secret')
   })
 })
 
@@ -135,15 +195,23 @@ describe('over a socket in a folder that others may write to', () => {
 
   /** @param {NodeJS.ProcessEnv} env */
   const watch = async env => {
-    apps.push(spawnWatched({
-      args: ['-e', 'setInterval(() => {}, 1000)'],
-      socket: socket.path,
-      env: { MEMWATCH_NAME: 'shop', MEMWATCH_ALLOCATOR_ACCESS: 'trim', MEMWATCH_INTERVAL_SECONDS: '0.2', ...env },
-      timeoutMs: 60_000
-    }))
+    apps.push(
+      spawnWatched({
+        args: ['-e', 'setInterval(() => {}, 1000)'],
+        socket: socket.path,
+        env: {
+          MEMWATCH_NAME: 'shop',
+          MEMWATCH_ALLOCATOR_ACCESS: 'trim',
+          MEMWATCH_INTERVAL_SECONDS: '0.2',
+          ...env
+        },
+        timeoutMs: 60_000
+      })
+    )
     await eventually(() => exporter.exporter.targets[0]?.scan, Boolean)
   }
-  const look = (file = tokenFile) => memwatch(['trim', 'shop', '--url', exporter.url, '--token-file', file, '--dry-run'])
+  const look = (file = tokenFile) =>
+    memwatch(['trim', 'shop', '--url', exporter.url, '--token-file', file, '--dry-run'])
   /** @param {string} token of the next exporter */
   const restart = async token => {
     await exporter.stop()
@@ -160,13 +228,19 @@ describe('over a socket in a folder that others may write to', () => {
     const anotherFile = path.join(folder, 'another-token')
     fs.writeFileSync(anotherFile, 'another')
     await restart('another')
-    expect(await look(anotherFile)).toMatchObject({ code: 1, stderr: expect.stringContaining('does not trust') })
+    expect(await look(anotherFile)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('does not trust')
+    })
   })
 
   it('without one the agent offers nothing, and the API says why', async () => {
     exporter = await startExporter({ socket, tokenFile: 'secret' })
     await watch({})
-    expect(await look()).toMatchObject({ code: 1, stderr: expect.stringContaining('need a shared token (MEMWATCH_TOKEN_FILE)') })
+    expect(await look()).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('need a shared token (MEMWATCH_TOKEN_FILE)')
+    })
   })
 })
 

@@ -17,13 +17,21 @@ afterAll(() => fs.rmSync(folder, { recursive: true }))
 
 let made = 0
 const keep = () => path.join(folder, `kept-${made++}`)
-/** @param {string} name @param {string} code */
+/**
+ * @param {string} name
+ * @param {string} code
+ */
 function script (name, code) {
   const file = path.join(folder, name)
   fs.writeFileSync(file, code)
   return file
 }
-const server = script('server.js', "require('node:http').createServer((request, response) => response.end('hello')).listen(0, '127.0.0.1', function () { require('node:fs').writeFileSync(process.argv[2], String(this.address().port)) })")
+const server = script(
+  'server.js',
+  "require('node:http').createServer((request, response) => response.end('hello')).listen(0, " +
+    "'127.0.0.1', function () { require('node:fs').writeFileSync(process.argv[2], " +
+      'String(this.address().port)) })'
+)
 const client = script('client.js', `
   const port = require('node:fs').readFileSync(process.argv[2], 'utf8')
   async function main () {
@@ -32,7 +40,10 @@ const client = script('client.js', `
     console.log(JSON.stringify({ latency: { p99: 12 }, requests: { total: 50, average: 25 } }))
   }
   main()`)
-const short = script('short.js', 'setTimeout(() => process.exit(Number(process.argv[2] ?? 0)), 1500)')
+const short = script(
+  'short.js',
+  'setTimeout(() => process.exit(Number(process.argv[2] ?? 0)), 1500)'
+)
 
 const here = createMemoryGroup({ limitBytes: 512 * 2 ** 20, name: 'try-test' })
 afterAll(() => here.remove())
@@ -41,31 +52,74 @@ const itInGroup = here.supported ? it : it.skip
 describe('memwatch try', () => {
   itInGroup('applies the fix in a container like the first, and the finding is gone', async () => {
     const kept = keep()
-    const { code, stdout, stderr } = await memwatch(['try', '--json', '--memory', '512Mi', '--for', '30', '--keep', kept, '--', process.execPath, findApp('semi-space-starvation').script])
+    const { code, stdout, stderr } = await memwatch([
+      'try',
+      '--json',
+      '--memory',
+      '512Mi',
+      '--for',
+      '30',
+      '--keep',
+      kept,
+      '--',
+      process.execPath,
+      findApp('semi-space-starvation').script
+    ])
     const attempt = JSON.parse(stdout)
-    expect({ code, outcome: attempt.outcome, stderr }).toEqual({ code: 0, outcome: 'fixed', stderr: expect.stringMatching(/trying: Let semi-spaces grow to \d+ MiB/) })
+    expect({ code, outcome: attempt.outcome, stderr }).toEqual({
+      code: 0,
+      outcome: 'fixed',
+      stderr: expect.stringMatching(/trying: Let semi-spaces grow to \d+ MiB/)
+    })
     const { comparison, finding } = attempt
     expect(finding).toMatchObject({ diagnosis: 'semi-space-starvation', state: 'confirmed' })
-    expect(comparison.fix).toMatchObject({ applied: true, outcomes: [{ signal: 'gcPauseRatio' }, { signal: 'scavengesPerSecond' }, { signal: 'rssBytes' }] })
+    expect(comparison.fix).toMatchObject({
+      applied: true,
+      outcomes: [
+        { signal: 'gcPauseRatio' },
+        { signal: 'scavengesPerSecond' },
+        { signal: 'rssBytes' }
+      ]
+    })
     // What else there is depends on who has the machine's CPUs meanwhile.
-    expect(comparison.verdicts).toContainEqual({ diagnosis: 'semi-space-starvation', change: 'gone', before: 1, after: 0 })
+    expect(comparison.verdicts).toContainEqual({
+      diagnosis: 'semi-space-starvation',
+      change: 'gone',
+      before: 1,
+      after: 0
+    })
     const row = figure => comparison.rows.find(row => row.figure === figure)
     expect(row('scavengesPerSecond').changeRatio).toBeLessThan(-0.5)
     // What the app says it did, on its last line.
     expect(row('cpuPerRequestSeconds').changeRatio).toBeLessThan(0)
     // What was kept is judged alike.
-    const [before, after] = await Promise.all(['before', 'after'].map(side => memwatch(['diagnose', '--json', path.join(kept, side, '1.ndjson.gz')])))
+    const [before, after] = await Promise.all(
+      ['before', 'after'].map(side =>
+        memwatch(['diagnose', '--json', path.join(kept, side, '1.ndjson.gz')])
+      )
+    )
     expect(JSON.parse(before.stdout).targets[0].primary.diagnosis).toBe('semi-space-starvation')
     expect(JSON.parse(after.stdout).targets[0].primary).toBeNull()
-    const compared = JSON.parse((await memwatch(['compare', '--json', path.join(kept, 'before'), path.join(kept, 'after')])).stdout)
+    const compared = JSON.parse(
+      (await memwatch(['compare', '--json', path.join(kept, 'before'), path.join(kept, 'after')]))
+        .stdout
+    )
     expect(compared).toEqual(comparison)
   }, 120_000)
 
   it('on Ctrl-C ends what runs, keeps what is recorded and says what is known', async () => {
     const kept = keep()
-    const app = script('forever.js', 'setInterval(() => {}, 1000); require("node:fs").writeFileSync(process.argv[2], String(process.pid))')
+    const app = script(
+      'forever.js',
+      'setInterval(() => {}, 1000); require("node:fs").writeFileSync(process.argv[2], ' +
+        'String(process.pid))'
+    )
     const pidFile = path.join(folder, 'forever.pid')
-    const child = spawn(process.execPath, [MEMWATCH, 'try', '--for', '600', '--keep', kept, '--', process.execPath, app, pidFile], { env: environment(), stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(
+      process.execPath,
+      [MEMWATCH, 'try', '--for', '600', '--keep', kept, '--', process.execPath, app, pidFile],
+      { env: environment(), stdio: ['ignore', 'pipe', 'pipe'] }
+    )
     let [stdout, stderr] = ['', '']
     child.stdout.on('data', chunk => { stdout += chunk })
     child.stderr.on('data', chunk => { stderr += chunk })
@@ -94,50 +148,151 @@ describe('memwatch try', () => {
 
   it('says when nothing is confirmed, and runs nothing again', async () => {
     const kept = keep()
-    const { code, stdout } = await memwatch(['try', '--repeat', '2', '--keep', kept, '--', process.execPath, short])
-    expect({ code, stdout }).toEqual({ code: 3, stdout: expect.stringContaining('Nothing is confirmed, so nothing was tried.') })
-    expect([fs.readdirSync(kept), fs.readdirSync(path.join(kept, 'before'))]).toEqual([['before'], ['1.ndjson.gz', '1.out']])
+    const { code, stdout } = await memwatch([
+      'try',
+      '--repeat',
+      '2',
+      '--keep',
+      kept,
+      '--',
+      process.execPath,
+      short
+    ])
+    expect({ code, stdout }).toEqual({
+      code: 3,
+      stdout: expect.stringContaining('Nothing is confirmed, so nothing was tried.')
+    })
+    expect([fs.readdirSync(kept), fs.readdirSync(path.join(kept, 'before'))]).toEqual([
+      ['before'],
+      ['1.ndjson.gz', '1.out']
+    ])
     const again = await memwatch(['try', '--keep', kept, '--', process.execPath, short])
     expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('holds runs already') })
   })
 
   it('tries what it is told to, whatever is found, and says what that brought', async () => {
-    const { code, stdout } = await memwatch(['try', '--json', '--keep', keep(), '--with', '--max-semi-space-size=8', '--with', 'MALLOC_ARENA_MAX=1', '--', process.execPath, short])
+    const { code, stdout } = await memwatch([
+      'try',
+      '--json',
+      '--keep',
+      keep(),
+      '--with',
+      '--max-semi-space-size=8',
+      '--with',
+      'MALLOC_ARENA_MAX=1',
+      '--',
+      process.execPath,
+      short
+    ])
     const { outcome, finding, comparison } = JSON.parse(stdout)
     expect({ code, outcome, finding }).toEqual({ code: 0, outcome: 'compared', finding: null })
-    expect(comparison.fix).toMatchObject({ diagnosis: null, title: '--max-semi-space-size=8 MALLOC_ARENA_MAX=1', applied: true, outcomes: [] })
+    expect(comparison.fix).toMatchObject({
+      diagnosis: null,
+      title: '--max-semi-space-size=8 MALLOC_ARENA_MAX=1',
+      applied: true,
+      outcomes: []
+    })
     expect(comparison.after.runs.length).toBe(1)
-    const missing = await memwatch(['try', '--keep', keep(), '--with', 'LD_PRELOAD=libnosuch.so', '--', process.execPath, short])
-    expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('--with: the loader does not find libnosuch.so') })
+    const missing = await memwatch([
+      'try',
+      '--keep',
+      keep(),
+      '--with',
+      'LD_PRELOAD=libnosuch.so',
+      '--',
+      process.execPath,
+      short
+    ])
+    expect(missing).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--with: the loader does not find libnosuch.so')
+    })
   })
 
   it('leaves what must be changed in code to people', async () => {
-    const { code, stdout, stderr } = await memwatch(['try', '--json', '--keep', keep(), '--diagnosis', 'event-loop-blocked', '--for', '9', '--', process.execPath, findApp('event-loop-blocked-jobs').script])
-    expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringMatching(/not tried: .*: it is a change in the code/) })
-    expect(JSON.parse(stdout)).toMatchObject({ outcome: 'nothing_to_apply', finding: { diagnosis: 'event-loop-blocked' }, skipped: [{ reason: 'it is a change in the code' }], comparison: { after: { runs: [] } } })
+    const { code, stdout, stderr } = await memwatch([
+      'try',
+      '--json',
+      '--keep',
+      keep(),
+      '--diagnosis',
+      'event-loop-blocked',
+      '--for',
+      '9',
+      '--',
+      process.execPath,
+      findApp('event-loop-blocked-jobs').script
+    ])
+    expect({ code, stderr }).toEqual({
+      code: 4,
+      stderr: expect.stringMatching(/not tried: .*: it is a change in the code/)
+    })
+    expect(JSON.parse(stdout)).toMatchObject({
+      outcome: 'nothing_to_apply',
+      finding: { diagnosis: 'event-loop-blocked' },
+      skipped: [{ reason: 'it is a change in the code' }],
+      comparison: { after: { runs: [] } }
+    })
   })
 
-  it.each([['', []], [' in a memory group', here.supported ? ['--memory', '256Mi'] : []]])('ends with 127 when there is no such command%s', async (_, options) => {
+  it.each([
+    ['', []],
+    [' in a memory group', here.supported ? ['--memory', '256Mi'] : []]
+  ])('ends with 127 when there is no such command%s', async (_, options) => {
     const { code, stderr } = await memwatch(['try', ...options, '--', '/no/such/command'])
-    expect({ code, stderr }).toEqual({ code: 127, stderr: expect.stringMatching(/\/no\/such\/command.*(no such command|not found)/i) })
+    expect({ code, stderr }).toEqual({
+      code: 127,
+      stderr: expect.stringMatching(/\/no\/such\/command.*(no such command|not found)/i)
+    })
   })
 
   it('starts the load when the app is up, keeps what it prints, and ends the app after it', async () => {
     const kept = keep()
     const port = path.join(folder, 'port')
-    const { code, stdout, stderr } = await memwatch(['try', '--json', '--keep', kept, '--load', `"${process.execPath}" ${client} ${port}`, '--', process.execPath, server, port])
-    expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringMatching(/the app is up; load: [^]*the load has ended\n/) })
+    const { code, stdout, stderr } = await memwatch([
+      'try',
+      '--json',
+      '--keep',
+      kept,
+      '--load',
+      `"${process.execPath}" ${client} ${port}`,
+      '--',
+      process.execPath,
+      server,
+      port
+    ])
+    expect({ code, stderr }).toEqual({
+      code: 3,
+      stderr: expect.stringMatching(/the app is up; load: [^]*the load has ended\n/)
+    })
     expect(fs.readFileSync(path.join(kept, 'before/1.load.out'), 'utf8')).toMatch(/^asked\n\{/)
     const { rows } = JSON.parse(stdout).comparison
     const of = figure => rows.find(row => row.figure === figure).before.median
-    expect([of('requests'), of('requestsPerSecond'), of('latencyP99Seconds')]).toEqual([50, 25, 0.012])
+    expect([of('requests'), of('requestsPerSecond'), of('latencyP99Seconds')]).toEqual([
+      50, 25, 0.012
+    ])
     // Ten seconds to settle.
     expect(of('watchedSeconds')).toBeGreaterThan(10)
   }, 60_000)
 
   it('ends with 2 when there is no such load', async () => {
     const port = path.join(folder, 'port-2')
-    const { code, stderr } = await memwatch(['try', '--keep', keep(), '--load', 'no-such-load', '--', process.execPath, server, port])
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('--load: cannot run no-such-load: the shell ended with status 127') })
+    const { code, stderr } = await memwatch([
+      'try',
+      '--keep',
+      keep(),
+      '--load',
+      'no-such-load',
+      '--',
+      process.execPath,
+      server,
+      port
+    ])
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringContaining(
+        '--load: cannot run no-such-load: the shell ended with status 127'
+      )
+    })
   })
 })

@@ -18,17 +18,41 @@ const place = JSON.parse(process.env.K8S_PLACE ?? '{}')
 
 /** @typedef {{ code: number, stdout: string, stderr: string }} Said */
 
-/** @param {string} file @param {string[]} args @param {string} [input] @returns {Promise<Said>} */
+/**
+ * @param {string} file
+ * @param {string[]} args
+ * @param {string} [input]
+ * @returns {Promise<Said>}
+ */
 const call = (file, args, input) => new Promise(resolve => {
-  const child = execFile(file, args, { timeout: LONGEST_MS, maxBuffer: 64 * 2 ** 20 }, (error, stdout, stderr) => resolve({ code: error ? Number(error.code) || 1 : 0, stdout, stderr }))
+  const child = execFile(
+    file,
+    args,
+    { timeout: LONGEST_MS, maxBuffer: 64 * 2 ** 20 },
+    (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code) || 1 : 0, stdout, stderr })
+  )
   child.stdin?.on('error', () => {}) // it may end before it has read all
   child.stdin?.end(input)
 })
 
-/** @param {string} file @param {string[]} args @param {string} [input] @returns {Promise<string>} @throws {Error} with what it said */
+/**
+ * @param {string} file
+ * @param {string[]} args
+ * @param {string} [input]
+ * @returns {Promise<string>}
+ * @throws {Error} with what it said
+ */
 async function must (file, args, input) {
   const { code, stdout, stderr } = await call(file, args, input)
-  if (code !== 0) throw new Error(`${path.basename(file)} ${args.join(' ')} ended with ${code}:\n${stdout}\n${stderr}`.slice(0, 6000))
+  if (code !== 0) {
+    throw new Error(
+      `${path.basename(file)} ${args.join(' ')} ended with ${code}:\n${stdout}\n${stderr}`.slice(
+        0,
+        6000
+      )
+    )
+  }
   return stdout
 }
 
@@ -37,15 +61,26 @@ const KUBECTL = () => path.join(place.tools.bin, 'kubectl')
 const kubectl = (...args) => must(KUBECTL(), args)
 /** @param {string[]} args */
 const tryKubectl = (...args) => call(KUBECTL(), args)
-/** @param {string} input manifests @param {string[]} args */
+/**
+ * @param {string} input manifests
+ * @param {string[]} args
+ */
 const kubectlWith = (input, ...args) => must(KUBECTL(), args, input)
 /** @param {string[]} args */
 const helm = (...args) => must(place.tools.helm, args)
-/** @param {string[]} args @returns {Promise<any>} */
+/**
+ * @param {string[]} args
+ * @returns {Promise<any>}
+ */
 const get = async (...args) => JSON.parse(await kubectl('get', '--output', 'json', ...args))
 
-/** A figure for the end of the run. @param {string} what @param {string} value */
-const note = (what, value) => fs.appendFileSync(place.results, JSON.stringify({ what, value }) + '\n')
+/**
+ * A figure for the end of the run.
+ * @param {string} what
+ * @param {string} value
+ */
+const note = (what, value) =>
+  fs.appendFileSync(place.results, JSON.stringify({ what, value }) + '\n')
 
 /** @type {string[]} */
 const namespaces = []
@@ -53,125 +88,328 @@ const namespaces = []
 /**
  * A namespace for one test, deleted after it.
  * @param {string} name
- * @param {{ release?: string, labels?: Record<string, string>, annotations?: Record<string, string> }} [options] release: that injects into it
+ * @param
+ *   {{ release?: string, labels?: Record<string, string>, annotations?: Record<string, string> }}
+ *   [options] release: that injects into it
  */
 async function namespace (name, { release, labels = {}, annotations = {} } = {}) {
-  await kubectlWith(JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, annotations, labels: { ...labels, ...release && { [RELEASE_LABEL]: release } } } }), 'apply', '--filename', '-')
+  await kubectlWith(
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: {
+        name,
+        annotations,
+        labels: { ...labels, ...(release && { [RELEASE_LABEL]: release }) }
+      }
+    }),
+    'apply',
+    '--filename',
+    '-'
+  )
   namespaces.push(name)
-  await eventually(() => tryKubectl('--namespace', name, 'get', 'serviceaccount', 'default'), ({ code }) => code === 0, PATIENT_MS)
+  await eventually(
+    () => tryKubectl('--namespace', name, 'get', 'serviceaccount', 'default'),
+    ({ code }) => code === 0,
+    PATIENT_MS
+  )
   return name
 }
 
 /** For afterEach. Nobody waits for it, but what its pods take is free before the next begin. */
 async function removeNamespaces () {
   for (const name of namespaces.splice(0)) {
-    await tryKubectl('--namespace', name, 'delete', 'deployments,jobs,pods', '--all', '--now', '--wait=false')
-    await eventually(() => get('pods', '--namespace', name), ({ items }) => items.length === 0, PATIENT_MS)
+    await tryKubectl(
+      '--namespace',
+      name,
+      'delete',
+      'deployments,jobs,pods',
+      '--all',
+      '--now',
+      '--wait=false'
+    )
+    await eventually(
+      () => get('pods', '--namespace', name),
+      ({ items }) => items.length === 0,
+      PATIENT_MS
+    )
     await tryKubectl('delete', 'namespace', name, '--wait=false')
   }
 }
 
 /**
- * The chart, installed or upgraded, once its policy is in force: the API server takes it up some seconds later.
+ * The chart, installed or upgraded, once its policy is in force: the API server takes it up some
+ * seconds later.
  * @param {string} release
  * @param {Record<string, any>} [values] by --set-json
  */
 async function chart (release, values = {}) {
-  const given = { 'injection.namespaceSelector': { matchLabels: { [RELEASE_LABEL]: release } }, ...values }
-  await helm('upgrade', '--install', release, CHART, '--namespace', 'memwatch', '--create-namespace', ...Object.entries(given).flatMap(([name, value]) => ['--set-json', `${name}=${JSON.stringify(value)}`]))
+  const given = {
+    'injection.namespaceSelector': { matchLabels: { [RELEASE_LABEL]: release } },
+    ...values
+  }
+  await helm(
+    'upgrade',
+    '--install',
+    release,
+    CHART,
+    '--namespace',
+    'memwatch',
+    '--create-namespace',
+    ...Object.entries(given).flatMap(([name, value]) => [
+      '--set-json',
+      `${name}=${JSON.stringify(value)}`
+    ])
+  )
   if (given['injection.enabled'] === false) return
   // Each its own: the one before may still be on its way out.
   const probe = await namespace(`probe-${release}-${Date.now().toString(36)}`, { release })
   const wanted = given['image.tag']
-  const pod = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'probe', annotations: { 'memwatch.dev/inject': 'true' } }, spec: { containers: [{ name: 'app', image: APP }] } })
-  await eventually(async () => JSON.parse(await kubectlWith(pod, '--namespace', probe, 'apply', '--dry-run=server', '--output', 'json', '--filename', '-')),
-    ({ metadata, spec }) => Boolean(metadata.annotations['memwatch.dev/injected']) && (!wanted || spec.initContainers[0].image.endsWith(`:${wanted}`)), PATIENT_MS)
+  const pod = JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'probe', annotations: { 'memwatch.dev/inject': 'true' } },
+    spec: { containers: [{ name: 'app', image: APP }] }
+  })
+  await eventually(
+    async () =>
+      JSON.parse(
+        await kubectlWith(
+          pod,
+          '--namespace',
+          probe,
+          'apply',
+          '--dry-run=server',
+          '--output',
+          'json',
+          '--filename',
+          '-'
+        )
+      ),
+    ({ metadata, spec }) =>
+      Boolean(metadata.annotations['memwatch.dev/injected']) &&
+      (!wanted || spec.initContainers[0].image.endsWith(`:${wanted}`)),
+    PATIENT_MS
+  )
 }
 
 /** What an app is that only serves. */
-const SERVING = "require('node:http').createServer((request, response) => response.end('hello')).listen(8080)"
+const SERVING =
+  "require('node:http').createServer((request, response) => response.end('hello')).listen(8080)"
 /** What Pod Security calls restricted. */
-const RESTRICTED = { runAsNonRoot: true, runAsUser: 1000, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, seccompProfile: { type: 'RuntimeDefault' } }
+const RESTRICTED = {
+  runAsNonRoot: true,
+  runAsUser: 1000,
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ['ALL'] },
+  seccompProfile: { type: 'RuntimeDefault' }
+}
 
 /**
  * A Deployment that asks to be watched.
  * @param {string} name
- * @param {{ code?: string, command?: string[], container?: object, pod?: object, annotations?: Record<string, string>, replicas?: number }} [options] code: of the
- *   app, else it serves
+ * @param {{ code?: string, command?: string[], container?: object, pod?: object, annotations?:
+ *   Record<string, string>, replicas?: number }} [options] code: of the app, else it serves
  */
-const deployment = (name, { code = SERVING, command = ['node', '-e', code], container = {}, pod = {}, annotations = { 'memwatch.dev/inject': 'true' }, replicas = 1 } = {}) => ({
+const deployment = (
+  name,
+  {
+    code = SERVING,
+    command = ['node', '-e', code],
+    container = {},
+    pod = {},
+    annotations = { 'memwatch.dev/inject': 'true' },
+    replicas = 1
+  } = {}
+) => ({
   apiVersion: 'apps/v1',
   kind: 'Deployment',
   metadata: { name },
   spec: {
     replicas,
     selector: { matchLabels: { app: name } },
-    template: { metadata: { labels: { app: name }, annotations }, spec: podSpec(name, { command, container, pod }) }
+    template: {
+      metadata: { labels: { app: name }, annotations },
+      spec: podSpec(name, { command, container, pod })
+    }
   }
 })
 
-/** @param {string} name @param {{ command?: string[], container?: object, pod?: object }} options */
+/**
+ * @param {string} name
+ * @param {{ command?: string[], container?: object, pod?: object }} options
+ */
 const podSpec = (name, { command, container = {}, pod = {} }) => ({
   terminationGracePeriodSeconds: 5,
-  containers: [{ name, image: APP, ...command && { command }, env: [{ name: 'MEMWATCH_NAME', value: name }], resources: { limits: { memory: '256Mi' } }, ...container }],
+  containers: [
+    {
+      name,
+      image: APP,
+      ...(command && { command }),
+      env: [{ name: 'MEMWATCH_NAME', value: name }],
+      resources: { limits: { memory: '256Mi' } },
+      ...container
+    }
+  ],
   ...pod
 })
 
-/** @param {string} namespace @param {object[]} objects */
-const apply = (namespace, ...objects) => kubectlWith(objects.map(object => JSON.stringify(object)).join('\n---\n'), '--namespace', namespace, 'apply', '--filename', '-')
+/**
+ * @param {string} namespace
+ * @param {object[]} objects
+ */
+const apply = (namespace, ...objects) =>
+  kubectlWith(
+    objects.map(object => JSON.stringify(object)).join('\n---\n'),
+    '--namespace',
+    namespace,
+    'apply',
+    '--filename',
+    '-'
+  )
 
-/** Those that are not being ended. @param {string} namespace @param {string} app @returns {Promise<any[]>} */
+/**
+ * Those that are not being ended.
+ * @param {string} namespace
+ * @param {string} app
+ * @returns {Promise<any[]>}
+ */
 const podsOf = async (namespace, app) => (await get('pods', '--namespace', namespace, '--selector', `app=${app}`)).items.filter((/** @type {any} */ { metadata }) => !metadata.deletionTimestamp)
 
-/** @param {any} pod @param {string} container @returns {any} its status, or {} */
-const statusOf = (pod, container) => [...pod?.status.containerStatuses ?? [], ...pod?.status.initContainerStatuses ?? []].find(({ name }) => name === container) ?? {}
+/**
+ * @param {any} pod
+ * @param {string} container
+ * @returns {any} its status, or {}
+ */
+const statusOf = (pod, container) =>
+  [...(pod?.status.containerStatuses ?? []), ...(pod?.status.initContainerStatuses ?? [])].find(
+    ({ name }) => name === container
+  ) ?? {}
 
-/** @param {any} pod @returns {boolean} whether Services send to it */
+/**
+ * @param {any} pod
+ * @returns {boolean} whether Services send to it
+ */
 const isReady = pod => (pod.status.conditions ?? []).some((/** @type {any} */ { type, status }) => type === 'Ready' && status === 'True')
 
 /**
  * The only pod of an app, once its container runs.
- * @param {string} namespace @param {string} app
+ * @param {string} namespace
+ * @param {string} app
  */
 async function runningPod (namespace, app) {
-  const pods = await eventually(() => podsOf(namespace, app), pods => pods.length === 1 && Boolean(statusOf(pods[0], app).state?.running), PATIENT_MS)
+  const pods = await eventually(
+    () => podsOf(namespace, app),
+    pods => pods.length === 1 && Boolean(statusOf(pods[0], app).state?.running),
+    PATIENT_MS
+  )
   return pods[0]
 }
 
-/** @param {any} pod @returns {Promise<string>} '' where nobody answers */
-const metricsOf = pod => scrape(`http://${pod.status.podIP}:9888`, { signal: () => AbortSignal.timeout(5000) }).catch(() => '')
+/**
+ * @param {any} pod
+ * @returns {Promise<string>} '' where nobody answers
+ */
+const metricsOf = pod =>
+  scrape(`http://${pod.status.podIP}:9888`, { signal: () => AbortSignal.timeout(5000) }).catch(
+    () => ''
+  )
 
-/** @param {any} pod @param {string} metric @param {RegExp} [labels] @returns {Promise<number | undefined>} */
+/**
+ * @param {any} pod
+ * @param {string} metric
+ * @param {RegExp} [labels]
+ * @returns {Promise<number | undefined>}
+ */
 async function metricOf (pod, metric, labels = /./) {
-  const line = (await metricsOf(pod)).split('\n').find(line => line.startsWith(metric) && labels.test(line))
+  const line = (await metricsOf(pod))
+    .split('\n')
+    .find(line => line.startsWith(metric) && labels.test(line))
   return line === undefined ? undefined : Number(line.split(' ').pop())
 }
 
-/** @param {any} pod @param {string} app */
-const watched = (pod, app) => eventually(() => metricOf(pod, `memwatch_target_up{target="${app}"`), value => value === 1, PATIENT_MS)
+/**
+ * @param {any} pod
+ * @param {string} app
+ */
+const watched = (pod, app) =>
+  eventually(
+    () => metricOf(pod, `memwatch_target_up{target="${app}"`),
+    value => value === 1,
+    PATIENT_MS
+  )
 
-/** In a container of a pod. @param {any} pod @param {string} container @param {string[]} command */
-const exec = (pod, container, ...command) => kubectl('--namespace', pod.metadata.namespace, 'exec', pod.metadata.name, '--container', container, '--', ...command)
-/** @param {any} pod @param {string} container @param {string[]} command */
-const tryExec = (pod, container, ...command) => tryKubectl('--namespace', pod.metadata.namespace, 'exec', pod.metadata.name, '--container', container, '--', ...command)
+/**
+ * In a container of a pod.
+ * @param {any} pod
+ * @param {string} container
+ * @param {string[]} command
+ */
+const exec = (pod, container, ...command) =>
+  kubectl(
+    '--namespace',
+    pod.metadata.namespace,
+    'exec',
+    pod.metadata.name,
+    '--container',
+    container,
+    '--',
+    ...command
+  )
+/**
+ * @param {any} pod
+ * @param {string} container
+ * @param {string[]} command
+ */
+const tryExec = (pod, container, ...command) =>
+  tryKubectl(
+    '--namespace',
+    pod.metadata.namespace,
+    'exec',
+    pod.metadata.name,
+    '--container',
+    container,
+    '--',
+    ...command
+  )
 
-/** The API of a pod's exporter, asked from elsewhere with its token. @param {any} pod @param {string} path @returns {Promise<any>} */
+/**
+ * The API of a pod's exporter, asked from elsewhere with its token.
+ * @param {any} pod
+ * @param {string} path
+ * @returns {Promise<any>}
+ */
 async function api (pod, path) {
   const token = (await exec(pod, 'memwatch', 'cat', '/run/memwatch/token')).trim()
-  const response = await fetch(`http://${pod.status.podIP}:9888/api/v1/${path}`, { headers: { authorization: `Bearer ${token}` } })
+  const response = await fetch(`http://${pod.status.podIP}:9888/api/v1/${path}`, {
+    headers: { authorization: `Bearer ${token}` }
+  })
   return response.json()
 }
 
 /** A pod as it is now. @param {any} pod */
 const again = pod => get('pod', pod.metadata.name, '--namespace', pod.metadata.namespace)
 
-/** Processes of a container, as this process sees them. @param {any} pod @param {string} container @returns {number[]} pids */
+/**
+ * Processes of a container, as this process sees them.
+ * @param {any} pod
+ * @param {string} container
+ * @returns {number[]} pids
+ */
 function processesOf (pod, container) {
   const id = statusOf(pod, container).containerID.replace('containerd://', '')
-  return fs.readdirSync('/proc').filter(name => /^\d+$/.test(name)).map(Number).filter(pid => readOf(pid, 'cgroup').includes(id))
+  return fs
+    .readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .map(Number)
+    .filter(pid => readOf(pid, 'cgroup').includes(id))
 }
 
-/** @param {number} pid @param {string} file @returns {string} '' of one that has just ended */
+/**
+ * @param {number} pid
+ * @param {string} file
+ * @returns {string} '' of one that has just ended
+ */
 function readOf (pid, file) {
   try {
     return fs.readFileSync(`/proc/${pid}/${file}`, 'utf8')
@@ -180,22 +418,39 @@ function readOf (pid, file) {
   }
 }
 
-/** The first process of a container. @param {any} pod @param {string} container */
+/**
+ * The first process of a container.
+ * @param {any} pod
+ * @param {string} container
+ */
 function processOf (pod, container) {
-  const pids = processesOf(pod, container).filter(pid => /NSpid:.*\t1$/m.test(readOf(pid, 'status')))
+  const pids = processesOf(pod, container).filter(pid =>
+    /NSpid:.*\t1$/m.test(readOf(pid, 'status'))
+  )
   if (pids.length !== 1) throw new Error(`${pids.length} first processes of ${container}`)
   return pids[0]
 }
 
-/** The exporter in its container; undefined while there is none. @param {any} pod @returns {number | undefined} pid */
-const exporterOf = pod => processesOf(pod, 'memwatch').find(pid => readOf(pid, 'cmdline').startsWith('node\0'))
-
-/** @param {any} pod @returns {number} RSS of its exporter in MiB */
-const exporterRssMib = pod => Math.round(Number(/VmRSS:\s+(\d+)/.exec(readOf(exporterOf(pod) ?? 0, 'status'))?.[1]) / 1024)
+/**
+ * The exporter in its container; undefined while there is none.
+ * @param {any} pod
+ * @returns {number | undefined} pid
+ */
+const exporterOf = pod =>
+  processesOf(pod, 'memwatch').find(pid => readOf(pid, 'cmdline').startsWith('node\0'))
 
 /**
- * When it last changed whether a pod is Ready: the same before and after says that its Services had it all the time.
- * @param {any} pod @returns {[ready: string, since: string]}
+ * @param {any} pod
+ * @returns {number} RSS of its exporter in MiB
+ */
+const exporterRssMib = pod =>
+  Math.round(Number(/VmRSS:\s+(\d+)/.exec(readOf(exporterOf(pod) ?? 0, 'status'))?.[1]) / 1024)
+
+/**
+ * When it last changed whether a pod is Ready: the same before and after says that its Services had
+ * it all the time.
+ * @param {any} pod
+ * @returns {[ready: string, since: string]}
  */
 function readinessOf (pod) {
   const { status, lastTransitionTime } = pod.status.conditions.find((/** @type {any} */ { type }) => type === 'Ready')
@@ -203,5 +458,38 @@ function readinessOf (pod) {
 }
 
 module.exports = {
-  again, api, apply, chart, CHART, deployment, eventually, exec, exporterOf, exporterRssMib, get, helm, isReady, kubectl, kubectlWith, metricOf, metricsOf, namespace, note, PATIENT_MS, place, podsOf, podSpec, processOf, readinessOf, RELEASE_LABEL, removeNamespaces, RESTRICTED, runningPod, SERVING, statusOf, tryExec, tryKubectl, watched
+  again,
+  api,
+  apply,
+  chart,
+  CHART,
+  deployment,
+  eventually,
+  exec,
+  exporterOf,
+  exporterRssMib,
+  get,
+  helm,
+  isReady,
+  kubectl,
+  kubectlWith,
+  metricOf,
+  metricsOf,
+  namespace,
+  note,
+  PATIENT_MS,
+  place,
+  podsOf,
+  podSpec,
+  processOf,
+  readinessOf,
+  RELEASE_LABEL,
+  removeNamespaces,
+  RESTRICTED,
+  runningPod,
+  SERVING,
+  statusOf,
+  tryExec,
+  tryKubectl,
+  watched
 }

@@ -3,7 +3,8 @@
 const path = require('node:path')
 
 /**
- * What the servers of the cluster read. All of them run in a network namespace of their own, so that ports are theirs, too.
+ * What the servers of the cluster read. All of them run in a network namespace of their own, so
+ * that ports are theirs, too.
  * @typedef {object} Place
  * @property {string} folder of this cluster: goes with it
  * @property {string} cgroupRoot name of its cgroups' root
@@ -30,7 +31,20 @@ const kubeconfig = () => ({
 const cni = ({ folder }) => ({
   cniVersion: '0.4.0',
   name: 'memwatch-test',
-  plugins: [{ type: 'bridge', bridge: 'pods', isGateway: true, ipMasq: false, hairpinMode: true, ipam: { type: 'host-local', ranges: [[{ subnet: SUBNET }]], dataDir: path.join(folder, 'cni-data') } }]
+  plugins: [
+    {
+      type: 'bridge',
+      bridge: 'pods',
+      isGateway: true,
+      ipMasq: false,
+      hairpinMode: true,
+      ipam: {
+        type: 'host-local',
+        ranges: [[{ subnet: SUBNET }]],
+        dataDir: path.join(folder, 'cni-data')
+      }
+    }
+  ]
 })
 
 /** @param {Place} place */
@@ -53,7 +67,12 @@ const kubelet = ({ folder, cgroupRoot }) => ({
   clusterDNS: ['10.96.0.10'],
   resolvConf: path.join(folder, 'resolv.conf'),
   imageGCHighThresholdPercent: 100,
-  evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '1%', 'imagefs.available': '1%', 'nodefs.inodesFree': '1%' },
+  evictionHard: {
+    'memory.available': '100Mi',
+    'nodefs.available': '1%',
+    'imagefs.available': '1%',
+    'nodefs.inodesFree': '1%'
+  },
   cpuManagerPolicy: 'none',
   registerNode: true,
   syncFrequency: '10s',
@@ -88,4 +107,13 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
         BinaryName = "/usr/sbin/runc"
 `
 
-module.exports = { kubeconfig, cni, kubelet, containerd, API, CONTAINERD_SOCKET, PAUSE, NODE_ADDRESS }
+module.exports = {
+  kubeconfig,
+  cni,
+  kubelet,
+  containerd,
+  API,
+  CONTAINERD_SOCKET,
+  PAUSE,
+  NODE_ADDRESS
+}

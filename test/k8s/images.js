@@ -39,14 +39,41 @@ async function saveImages (archive) {
   const store = containerStore()
   await baseImage(store)
   await productImage(store, { tag: `${REPOSITORY}:${version}` })
-  for (const [tag, file] of [[APP, APP_FILE], [PAUSE, PAUSE_FILE], [`${REPOSITORY}:${NEXT_VERSION}`, NEXT_FILE]]) {
+  for (const [tag, file] of [
+    [APP, APP_FILE],
+    [PAUSE, PAUSE_FILE],
+    [`${REPOSITORY}:${NEXT_VERSION}`, NEXT_FILE]
+  ]) {
     await inFolder(async folder => {
       fs.writeFileSync(path.join(folder, 'Containerfile'), file)
-      if (tag === APP) fs.cpSync(path.join(ROOT, 'lab'), path.join(folder, 'lab'), { recursive: true })
-      await store.buildah('bud', '--isolation', 'chroot', '--format', 'docker', '--pull-never', '--tag', tag, folder)
+      if (tag === APP) {
+        fs.cpSync(path.join(ROOT, 'lab'), path.join(folder, 'lab'), { recursive: true })
+      }
+      await store.buildah(
+        'bud',
+        '--isolation',
+        'chroot',
+        '--format',
+        'docker',
+        '--pull-never',
+        '--tag',
+        tag,
+        folder
+      )
     })
   }
-  await store.podman('save', '--quiet', '--multi-image-archive', '--output', archive, `${REPOSITORY}:${version}`, `${REPOSITORY}:${NEXT_VERSION}`, APP, PAUSE, BASE)
+  await store.podman(
+    'save',
+    '--quiet',
+    '--multi-image-archive',
+    '--output',
+    archive,
+    `${REPOSITORY}:${version}`,
+    `${REPOSITORY}:${NEXT_VERSION}`,
+    APP,
+    PAUSE,
+    BASE
+  )
   // Those of earlier runs, whose names these have taken.
   await store.tryPodman('image', 'prune', '--force')
 }

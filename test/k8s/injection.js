@@ -1,9 +1,10 @@
 'use strict'
 
 /**
- * `npm run test:injection`: what the API server of a real cluster makes of the pods of test/deploy/injection-cases.js, by its own CEL and with Pod Security on.
- * It needs kubectl, Kubernetes 1.36 in KUBECONFIG, and leave to install the chart there; pods are asked for with --dry-run=server, so none runs.
- * No nodes are needed. Ends with 1 where a case fails.
+ * `npm run test:injection`: what the API server of a real cluster makes of the pods of
+ * test/deploy/injection-cases.js, by its own CEL and with Pod Security on. It needs kubectl,
+ * Kubernetes 1.36 in KUBECONFIG, and leave to install the chart there; pods are asked for with
+ * --dry-run=server, so none runs. No nodes are needed. Ends with 1 where a case fails.
  */
 
 const { spawnSync } = require('node:child_process')
@@ -16,14 +17,28 @@ const RELEASE = `memwatch-injection-${randomBytes(3).toString('hex')}`
 const DEADLINE_MS = 60_000
 const EVERY_MS = 500
 
-/** @param {string} file @param {string[]} args @param {string} [input] @returns {string} @throws {Error} what it says */
+/**
+ * @param {string} file
+ * @param {string[]} args
+ * @param {string} [input]
+ * @returns {string}
+ * @throws {Error} what it says
+ */
 function run (file, args, input) {
-  const { status, stdout, stderr, error } = spawnSync(file, args, { encoding: 'utf8', input, maxBuffer: 64 * 2 ** 20 })
+  const { status, stdout, stderr, error } = spawnSync(file, args, {
+    encoding: 'utf8',
+    input,
+    maxBuffer: 64 * 2 ** 20
+  })
   if (status !== 0) throw new Error(`${file} ${args.join(' ')}: ${error?.message ?? stderr}`)
   return stdout
 }
 
-/** @param {() => unknown} condition @returns {Promise<void>} when it holds and does not throw @throws {Error} after the deadline */
+/**
+ * @param {() => unknown} condition
+ * @returns {Promise<void>} when it holds and does not throw
+ * @throws {Error} after the deadline
+ */
 async function eventually (condition) {
   for (const from = Date.now(); ;) {
     let failure
@@ -39,16 +54,29 @@ async function eventually (condition) {
 
 /** One of each kind. @type {Map<string, string>} metadata → name */
 const namespaces = new Map()
-for (const { namespace = ASKS } of cases) if (!namespaces.has(JSON.stringify(namespace))) namespaces.set(JSON.stringify(namespace), `${RELEASE}-${namespaces.size}`)
+for (const { namespace = ASKS } of cases) {
+  if (!namespaces.has(JSON.stringify(namespace))) {
+    namespaces.set(JSON.stringify(namespace), `${RELEASE}-${namespaces.size}`)
+  }
+}
 
 /** @returns {any[]} the pods of all cases as the API server would create them */
 function ask () {
   const pods = cases.map((of, i) => {
     const pod = podOf(of)
-    Object.assign(pod.metadata, { name: `case-${i}`, namespace: namespaces.get(JSON.stringify(of.namespace ?? ASKS)) })
+    Object.assign(pod.metadata, {
+      name: `case-${i}`,
+      namespace: namespaces.get(JSON.stringify(of.namespace ?? ASKS))
+    })
     return pod
   })
-  const lines = run('kubectl', ['create', '--dry-run=server', '--output', 'jsonpath={@}{"\\n"}', '--filename', '-'], JSON.stringify({ apiVersion: 'v1', kind: 'List', items: pods })).trim().split('\n')
+  const lines = run(
+    'kubectl',
+    ['create', '--dry-run=server', '--output', 'jsonpath={@}{"\\n"}', '--filename', '-'],
+    JSON.stringify({ apiVersion: 'v1', kind: 'List', items: pods })
+  )
+    .trim()
+    .split('\n')
   const created = lines.map(line => JSON.parse(line))
   return cases.map((_, i) => created.find(({ metadata }) => metadata.name === `case-${i}`))
 }
@@ -58,17 +86,41 @@ async function main () {
   if (!helm) throw new Error(GO_MISSING)
   let failed = 0
   try {
-    for (const [metadata, name] of namespaces) run('kubectl', ['create', '--filename', '-'], JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, ...JSON.parse(metadata) } }))
+    for (const [metadata, name] of namespaces) {
+      run(
+        'kubectl',
+        ['create', '--filename', '-'],
+        JSON.stringify({
+          apiVersion: 'v1',
+          kind: 'Namespace',
+          metadata: { name, ...JSON.parse(metadata) }
+        })
+      )
+    }
     /** @type {any[]} */
     let before = []
     // The cluster may have to make service accounts first.
     await eventually(() => { before = ask(); return true })
     for (const mode of /** @type {const} */ (['sidecar', 'node'])) {
-      run(helm, ['upgrade', '--install', RELEASE, CHART, '--namespace', RELEASE, '--create-namespace', '--set', `injection.mode=${mode}`])
+      run(helm, [
+        'upgrade',
+        '--install',
+        RELEASE,
+        CHART,
+        '--namespace',
+        RELEASE,
+        '--create-namespace',
+        '--set',
+        `injection.mode=${mode}`
+      ])
       /** @type {any[]} */
       let after = []
-      const socket = () => after[0].spec.containers[0].env?.find(({ name }) => name === 'MEMWATCH_SOCKET')?.value ?? ''
-      await eventually(() => { after = ask(); return socket().includes('-node/') === (mode === 'node') && socket() !== '' })
+      const socket = () =>
+        after[0].spec.containers[0].env?.find(({ name }) => name === 'MEMWATCH_SOCKET')?.value ?? ''
+      await eventually(() => {
+        after = ask()
+        return socket().includes('-node/') === (mode === 'node') && socket() !== ''
+      })
       for (const [i, of] of cases.entries()) {
         if (of.mode && of.mode !== mode) continue
         try {
@@ -82,7 +134,14 @@ async function main () {
     }
   } finally {
     spawnSync(helm, ['uninstall', RELEASE, '--namespace', RELEASE], { stdio: 'ignore' })
-    run('kubectl', ['delete', 'namespace', '--ignore-not-found', '--wait=false', RELEASE, ...namespaces.values()])
+    run('kubectl', [
+      'delete',
+      'namespace',
+      '--ignore-not-found',
+      '--wait=false',
+      RELEASE,
+      ...namespaces.values()
+    ])
   }
   console.log(failed === 0 ? 'all cases as they must be' : `${failed} failed`)
   if (failed > 0) process.exitCode = 1

@@ -1,8 +1,9 @@
 'use strict'
 
 /**
- * `node inside.js PLACE`: the first process of the cluster's namespaces. Starts Kubernetes, runs the scenarios, and ends; all that was started in
- * there ends with it, as the kernel has it. With --keep in PLACE it stays until whoever started it goes away.
+ * `node inside.js PLACE`: the first process of the cluster's namespaces. Starts Kubernetes, runs
+ * the scenarios, and ends; all that was started in there ends with it, as the kernel has it. With
+ * --keep in PLACE it stays until whoever started it goes away.
  */
 
 const path = require('node:path')
@@ -16,10 +17,23 @@ async function main () {
   process.stdin.resume().on('close', () => process.exit(1))
   const began = Date.now()
   await startCluster(place, text => say(`${text}, ${((Date.now() - began) / 1000).toFixed(0)} s`))
-  const jest = spawn(process.execPath, [require.resolve('jest/bin/jest'), '--config', path.join(__dirname, 'jest.config.js'), ...place.jestArgs], {
-    stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, K8S_PLACE: process.argv[2], KUBECONFIG: path.join(place.folder, 'kubeconfig') }
-  })
+  const jest = spawn(
+    process.execPath,
+    [
+      require.resolve('jest/bin/jest'),
+      '--config',
+      path.join(__dirname, 'jest.config.js'),
+      ...place.jestArgs
+    ],
+    {
+      stdio: ['ignore', 'inherit', 'inherit'],
+      env: {
+        ...process.env,
+        K8S_PLACE: process.argv[2],
+        KUBECONFIG: path.join(place.folder, 'kubeconfig')
+      }
+    }
+  )
   const [code] = await once(jest, 'exit')
   if (place.keep) process.send?.('kept')
   else process.exit(code ?? 1)

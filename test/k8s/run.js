@@ -1,12 +1,14 @@
 'use strict'
 
 /**
- * `npm run test:k8s`: memwatch in a real Kubernetes 1.36 – API server, controller manager, scheduler, etcd, containerd, kubelet – with the chart installed by
- * helm, pods injected, apps diagnosed, killed, upgraded. All of it runs in namespaces of its own (processes, mounts, network) and goes with them.
+ * `npm run test:k8s`: memwatch in a real Kubernetes 1.36 – API server, controller manager,
+ * scheduler, etcd, containerd, kubelet – with the chart installed by helm, pods injected, apps
+ * diagnosed, killed, upgraded. All of it runs in namespaces of its own (processes, mounts, network)
+ * and goes with them.
  *
- *   npm run test:k8s                      builds what it needs once, some ten minutes; then about as long
+ *   npm run test:k8s builds what it needs once, some ten minutes; then about as long
  *   npm run test:k8s -- --only upgrade    scenarios whose file or sentence has that
- *   npm run test:k8s -- --keep            leaves the cluster up until Ctrl-C, and says how to reach it
+ *   npm run test:k8s -- --keep leaves the cluster up until Ctrl-C, and says how to reach it
  */
 
 const fs = require('node:fs')
@@ -21,24 +23,43 @@ const { findImageTools, IMAGE_MISSING } = require('../../scripts/system-tools')
 const CGROUPS = '/sys/fs/cgroup'
 const GONE_MS = 20_000
 
-const { values: given } = parseArgs({ options: { keep: { type: 'boolean', default: false }, only: { type: 'string' } } })
-
-/** Folders that something is mounted over in there must be there out here. @returns {string[]} those that were made */
-const makeMountPoints = () => ['/var/lib/cni'].filter(folder => !fs.existsSync(folder)).map(folder => {
-  fs.mkdirSync(folder)
-  return folder
+const { values: given } = parseArgs({
+  options: { keep: { type: 'boolean', default: false }, only: { type: 'string' } }
 })
 
-/** Each hierarchy that the kubelet keeps pods in. @param {string} name @returns {string[]} */
+/**
+ * Folders that something is mounted over in there must be there out here.
+ * @returns {string[]} those that were made
+ */
+const makeMountPoints = () =>
+  ['/var/lib/cni']
+    .filter(folder => !fs.existsSync(folder))
+    .map(folder => {
+      fs.mkdirSync(folder)
+      return folder
+    })
+
+/**
+ * Each hierarchy that the kubelet keeps pods in.
+ * @param {string} name
+ * @returns {string[]}
+ */
 function cgroupsOf (name) {
   const one = fs.existsSync(path.join(CGROUPS, 'cgroup.controllers'))
-  return one ? [path.join(CGROUPS, name)] : fs.readdirSync(CGROUPS, { withFileTypes: true }).filter(entry => entry.isDirectory()).map(entry => path.join(CGROUPS, entry.name, name))
+  return one
+    ? [path.join(CGROUPS, name)]
+    : fs
+      .readdirSync(CGROUPS, { withFileTypes: true })
+      .filter(entry => entry.isDirectory())
+      .map(entry => path.join(CGROUPS, entry.name, name))
 }
 
 /** @param {string} folder a cgroup: its files are not for removing */
 function removeCgroup (folder) {
   if (!fs.existsSync(folder)) return
-  for (const entry of fs.readdirSync(folder, { withFileTypes: true })) if (entry.isDirectory()) removeCgroup(path.join(folder, entry.name))
+  for (const entry of fs.readdirSync(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) removeCgroup(path.join(folder, entry.name))
+  }
   fs.rmdirSync(folder)
 }
 
@@ -79,9 +100,31 @@ async function main () {
     await saveImages(archive)
     mountPoints = makeMountPoints()
     for (const group of cgroupsOf(cgroupRoot)) fs.mkdirSync(group, { recursive: true })
-    const place = { folder, cgroupRoot, tools, images: [archive], results, keep: given.keep, jestArgs: ['--passWithNoTests', ...given.only ? ['--testNamePattern', given.only] : []] }
+    const place = {
+      folder,
+      cgroupRoot,
+      tools,
+      images: [archive],
+      results,
+      keep: given.keep,
+      jestArgs: ['--passWithNoTests', ...(given.only ? ['--testNamePattern', given.only] : [])]
+    }
     // A session of its own: Ctrl-C of the terminal is for us, and we end it.
-    inside = spawn('unshare', ['--mount', '--pid', '--net', '--fork', '--kill-child', '--mount-proc', process.execPath, path.join(__dirname, 'inside.js'), JSON.stringify(place)], { detached: true, stdio: ['pipe', 'inherit', 'inherit', 'ipc'] })
+    inside = spawn(
+      'unshare',
+      [
+        '--mount',
+        '--pid',
+        '--net',
+        '--fork',
+        '--kill-child',
+        '--mount-proc',
+        process.execPath,
+        path.join(__dirname, 'inside.js'),
+        JSON.stringify(place)
+      ],
+      { detached: true, stdio: ['pipe', 'inherit', 'inherit', 'ipc'] }
+    )
     inside.on('message', () => sayHowToReach(folder, tools, /** @type {number} */ (inside?.pid)))
     const [code] = await once(inside, 'exit')
     process.exitCode = code ?? 1
@@ -90,18 +133,35 @@ async function main () {
   } finally {
     stop()
     for (const group of cgroupsOf(cgroupRoot)) await insist(() => removeCgroup(group))
-    if (process.env.K8S_LOGS) fs.cpSync(folder, process.env.K8S_LOGS, { recursive: true, filter: source => source === folder || /\.(log|ndjson)$/.test(source) })
+    if (process.env.K8S_LOGS) {
+      fs.cpSync(folder, process.env.K8S_LOGS, {
+        recursive: true,
+        filter: source => source === folder || /\.(log|ndjson)$/.test(source)
+      })
+    }
     await insist(() => fs.rmSync(folder, { recursive: true, force: true }))
     for (const mountPoint of mountPoints) fs.rmdirSync(mountPoint)
   }
 }
 
-/** @param {string} folder @param {import('./tools').Tools} tools @param {number} pid of unshare, whose child is the first process in there */
+/**
+ * @param {string} folder
+ * @param {import('./tools').Tools} tools
+ * @param {number} pid of unshare, whose child is the first process in there
+ */
 function sayHowToReach (folder, tools, pid) {
   const first = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
   const kubectl = path.join(folder, 'kubectl')
-  fs.writeFileSync(kubectl, `#!/bin/sh\nexec nsenter --target ${first} --mount --pid --net ${tools.bin}/kubectl --kubeconfig ${folder}/kubeconfig "$@"\n`, { mode: 0o755 })
-  say(`kept. KUBECONFIG=${folder}/kubeconfig, in the namespaces of process ${first}: ${kubectl} get pods -A. Ctrl-C ends it.`)
+  fs.writeFileSync(
+    kubectl,
+    `#!/bin/sh\nexec nsenter --target ${first} --mount --pid --net ${tools.bin}/kubectl ` +
+      `--kubeconfig ${folder}/kubeconfig "$@"\n`,
+    { mode: 0o755 }
+  )
+  say(
+    `kept. KUBECONFIG=${folder}/kubeconfig, in the namespaces of process ${first}: ${kubectl} ` +
+      'get pods -A. Ctrl-C ends it.'
+  )
 }
 
 /** The figures that scenarios noted. @param {string} results */

@@ -7,8 +7,18 @@ const { buildGoTools, findGoTools, GO_MISSING } = require('../../scripts/go-tool
 const { toolsFolder } = require('../../scripts/tools-folder')
 
 const KUBERNETES_VERSION = '1.36.3'
-const KUBERNETES = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl', 'kubelet']
-const OPERATOR = { module: 'github.com/prometheus-operator/prometheus-operator', version: 'v0.85.0', crds: ['podmonitors', 'servicemonitors', 'prometheusrules'] }
+const KUBERNETES = [
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-scheduler',
+  'kubectl',
+  'kubelet'
+]
+const OPERATOR = {
+  module: 'github.com/prometheus-operator/prometheus-operator',
+  version: 'v0.85.0',
+  crds: ['podmonitors', 'servicemonitors', 'prometheusrules']
+}
 /** Of Debian; unpacked, not installed: no daemon of the machine's is touched. */
 const DEBIAN = ['etcd-server', 'containerd', 'containernetworking-plugins']
 /** The API server alone takes five minutes of two cores, cold. */
@@ -26,22 +36,48 @@ const LONGEST_BUILD_MS = 30 * 60_000
 const say = text => process.stderr.write(`test:k8s: ${text}\n`)
 
 /**
- * @param {string} file @param {string[]} args @param {import('node:child_process').SpawnSyncOptions} [options]
+ * @param {string} file
+ * @param {string[]} args
+ * @param {import('node:child_process').SpawnSyncOptions} [options]
  * @throws {Error} with what it said
  */
 function must (file, args, options = {}) {
-  const { status, stderr, error } = spawnSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'], timeout: LONGEST_BUILD_MS, ...options })
-  if (status !== 0) throw new Error(`${file} ${args.join(' ')}: ${error?.message ?? String(stderr).slice(-2000)}`)
+  const { status, stderr, error } = spawnSync(file, args, {
+    encoding: 'utf8',
+    stdio: ['ignore', 'ignore', 'pipe'],
+    timeout: LONGEST_BUILD_MS,
+    ...options
+  })
+  if (status !== 0) {
+    throw new Error(`${file} ${args.join(' ')}: ${error?.message ?? String(stderr).slice(-2000)}`)
+  }
 }
 
-/** What this builds for itself cannot be built without. @returns {string | undefined} what is missing, in words */
+/**
+ * What this builds for itself cannot be built without.
+ * @returns {string | undefined} what is missing, in words
+ */
 function whatIsMissing () {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'it needs root on Linux'
-  const missing = ['go', 'apt-get', 'dpkg', 'unshare', 'nsenter', 'ip', 'openssl', 'iptables'].filter(name => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0)
+  const missing = [
+    'go',
+    'apt-get',
+    'dpkg',
+    'unshare',
+    'nsenter',
+    'ip',
+    'openssl',
+    'iptables'
+  ].filter(name => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0)
   return missing.length > 0 ? `${missing.join(', ')} is not here` : undefined
 }
 
-/** Built or unpacked once, and kept. A build that was broken off leaves nothing that looks whole. @param {string} at @param {string} what @param {(to: string) => void} make */
+/**
+ * Built or unpacked once, and kept. A build that was broken off leaves nothing that looks whole.
+ * @param {string} at
+ * @param {string} what
+ * @param {(to: string) => void} make
+ */
 function once (at, what, make) {
   if (fs.existsSync(at)) return
   const began = Date.now()
@@ -60,9 +96,21 @@ function setUpTools () {
   const bin = path.join(folder, `kubernetes-${KUBERNETES_VERSION}`)
   const env = { ...process.env, GOTOOLCHAIN: 'local', CGO_ENABLED: '0', GOFLAGS: '-mod=readonly' }
   for (const name of KUBERNETES) {
-    once(path.join(bin, name), `building ${name} ${KUBERNETES_VERSION}`, to => must('go', [
-      'build', '-trimpath', '-ldflags', `-s -w -X k8s.io/component-base/version.gitVersion=v${KUBERNETES_VERSION}`, '-o', to, `k8s.io/kubernetes/cmd/${name}`
-    ], { cwd: path.join(__dirname, 'kubernetes'), env }))
+    once(path.join(bin, name), `building ${name} ${KUBERNETES_VERSION}`, to =>
+      must(
+        'go',
+        [
+          'build',
+          '-trimpath',
+          '-ldflags',
+          `-s -w -X k8s.io/component-base/version.gitVersion=v${KUBERNETES_VERSION}`,
+          '-o',
+          to,
+          `k8s.io/kubernetes/cmd/${name}`
+        ],
+        { cwd: path.join(__dirname, 'kubernetes'), env }
+      )
+    )
   }
   buildGoTools(say)
   const goTools = findGoTools()
@@ -78,10 +126,19 @@ function setUpTools () {
   })
   const crds = path.join(folder, `prometheus-operator-crds-${OPERATOR.version}`)
   once(crds, "Prometheus operator's CRDs", to => {
-    const { stdout } = spawnSync('go', ['mod', 'download', '-json', `${OPERATOR.module}@${OPERATOR.version}`], { encoding: 'utf8', env: { ...env, GOFLAGS: '-mod=mod' }, cwd: folder })
+    const { stdout } = spawnSync(
+      'go',
+      ['mod', 'download', '-json', `${OPERATOR.module}@${OPERATOR.version}`],
+      { encoding: 'utf8', env: { ...env, GOFLAGS: '-mod=mod' }, cwd: folder }
+    )
     const from = path.join(JSON.parse(stdout).Dir, 'example/prometheus-operator-crd')
     fs.mkdirSync(to)
-    for (const name of OPERATOR.crds) fs.copyFileSync(path.join(from, `monitoring.coreos.com_${name}.yaml`), path.join(to, `${name}.yaml`))
+    for (const name of OPERATOR.crds) {
+      fs.copyFileSync(
+        path.join(from, `monitoring.coreos.com_${name}.yaml`),
+        path.join(to, `${name}.yaml`)
+      )
+    }
   })
   return { bin, debian, crds, helm: goTools.helm }
 }

@@ -14,7 +14,10 @@ const PARALLEL = 2
  * @param {NodeJS.ProcessEnv} [env]
  */
 function start (script, args, env = {}) {
-  const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
+  const child = spawn(process.execPath, [script, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env }
+  })
   const output = { stdout: '', stderr: '' }
   child.stdout.on('data', (chunk) => { output.stdout += chunk })
   child.stderr.on('data', (chunk) => { output.stderr += chunk })
@@ -78,7 +81,9 @@ describe('the lab registry', () => {
 
 describe('an app', () => {
   test('of every kind runs, broken and repaired, ends by itself with exit code 0 and sums up', async () => {
-    const waiting = apps.flatMap((app) => [[], ...app.fixedBy === 'code' ? [['--fixed']] : []].map((form) => ({ app, form })))
+    const waiting = apps.flatMap(app =>
+      [[], ...(app.fixedBy === 'code' ? [['--fixed']] : [])].map(form => ({ app, form }))
+    )
     const runs = waiting.length
     /** @type {string[]} */
     const results = []
@@ -92,8 +97,14 @@ describe('an app', () => {
         const complaints = stderr.replace(warning, '')
         // A busy machine makes any of them late.
         const ranSeconds = seconds >= 2 ? 'two at least' : seconds
-        expect({ code, complaints, lab, id, form, ranSeconds })
-          .toEqual({ code: 0, complaints: '', lab: 'summary', id: app.id, form, ranSeconds: 'two at least' })
+        expect({ code, complaints, lab, id, form, ranSeconds }).toEqual({
+          code: 0,
+          complaints: '',
+          lab: 'summary',
+          id: app.id,
+          form,
+          ranSeconds: 'two at least'
+        })
         results.push(id)
       }
     }
@@ -103,7 +114,9 @@ describe('an app', () => {
 
   test('serves requests, and more of them at a higher rate', async () => {
     const { script } = /** @type {import('../../lab').LabApp} */ (findApp('healthy-steady'))
-    const [single, triple] = await Promise.all(['1', '3'].map((rate) => start(script, ['--seconds', '3', '--rate', rate]).ended))
+    const [single, triple] = await Promise.all(
+      ['1', '3'].map(rate => start(script, ['--seconds', '3', '--rate', rate]).ended)
+    )
     const { requests } = summaryOf(single.stdout)
     expect(requests).toBeGreaterThan(100)
     expect(summaryOf(triple.stdout).requests).toBeGreaterThan(requests * 1.5)
@@ -119,8 +132,14 @@ describe('an app', () => {
   })
 
   test.each([['0'], ['Infinity'], ['soon']])('refuses --seconds %s', async (seconds) => {
-    const { code, stderr } = await start(findApp('healthy-idle')?.script ?? '', ['--seconds', seconds]).ended
-    expect({ code, stderr }).toEqual({ code: 2, stderr: `--seconds must be a number above 0, not ${seconds}\n` })
+    const { code, stderr } = await start(findApp('healthy-idle')?.script ?? '', [
+      '--seconds',
+      seconds
+    ]).ended
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: `--seconds must be a number above 0, not ${seconds}\n`
+    })
   })
 })
 
@@ -128,7 +147,9 @@ const describeLinux = process.platform === 'linux' ? describe : describe.skip
 
 describeLinux('the load generator', () => {
   test('is not watched', async () => {
-    const { child, ended } = start(findApp('healthy-idle')?.script ?? '', [], { NODE_OPTIONS: '--no-deprecation' })
+    const { child, ended } = start(findApp('healthy-idle')?.script ?? '', [], {
+      NODE_OPTIONS: '--no-deprecation'
+    })
     const load = await loadOf(child.pid ?? 0)
     const env = fs.readFileSync(`/proc/${load}/environ`, 'utf8').split('\0')
     child.kill()

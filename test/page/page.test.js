@@ -28,11 +28,17 @@ describeWithTools('the page', ({ chromium }) => {
   /** @param {string} id of an app of the lab */
   const start = id => {
     const { script, nodeArgs = [], memoryLimitBytes } = apps.find(app => app.id === id)
-    const group = memoryLimitBytes === undefined ? undefined : createMemoryGroup({ limitBytes: memoryLimitBytes, name: 'page' })
+    const group =
+      memoryLimitBytes === undefined
+        ? undefined
+        : createMemoryGroup({ limitBytes: memoryLimitBytes, name: 'page' })
     if (group) groups.push(group)
     const args = ['-r', AGENT, ...nodeArgs, script]
     const wrapped = group?.wrap(process.execPath, args) ?? { command: process.execPath, args }
-    const app = spawnBounded(wrapped.command, wrapped.args, { env: environment({ MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: id }), timeoutMs: 240_000 })
+    const app = spawnBounded(wrapped.command, wrapped.args, {
+      env: environment({ MEMWATCH_SOCKET: exporter.socket.path, MEMWATCH_NAME: id }),
+      timeoutMs: 240_000
+    })
     running.push(app)
     return app
   }
@@ -67,31 +73,69 @@ describeWithTools('the page', ({ chromium }) => {
 
   it('shows a verdict within two seconds of the API having it, in the list and on its target', async () => {
     start('event-loop-blocked')
-    await eventually(() => json('targets'), targets => targets.length === 3, 30_000)
+    await eventually(
+      () => json('targets'),
+      targets => targets.length === 3,
+      30_000
+    )
     const list = await open()
     const { page: target, close, complaints } = await openPage(chromium)
     await target.goto(`${exporter.url}/#target=event-loop-blocked`)
-    await eventually(() => verdictsOf('event-loop-blocked'), verdicts => verdicts.some(({ diagnosis, state }) => diagnosis === 'event-loop-blocked' && state === 'confirmed'), 60_000)
+    await eventually(
+      () => verdictsOf('event-loop-blocked'),
+      verdicts =>
+        verdicts.some(
+          ({ diagnosis, state }) => diagnosis === 'event-loop-blocked' && state === 'confirmed'
+        ),
+      60_000
+    )
     await Promise.all([
-      list.getByRole('row', { name: /^event-loop-blocked.*Confirmed: event-loop-blocked: / }).waitFor({ timeout: SHOWN_WITHIN_MS }),
-      target.locator('.verdict.confirmed', { hasText: 'event-loop-blocked' }).waitFor({ timeout: SHOWN_WITHIN_MS })
+      list
+        .getByRole('row', { name: /^event-loop-blocked.*Confirmed: event-loop-blocked: / })
+        .waitFor({ timeout: SHOWN_WITHIN_MS }),
+      target
+        .locator('.verdict.confirmed', { hasText: 'event-loop-blocked' })
+        .waitFor({ timeout: SHOWN_WITHIN_MS })
     ])
     expect(complaints).toEqual([])
     await close()
   }, 120_000)
 
   it('says how sure, since when, on what evidence, what to change in all its forms, what that brings and what was ruled out; copies it', async () => {
-    const verdict = await eventually(async () => (await verdictsOf('semi-space-starvation')).find(({ state }) => state === 'confirmed'), Boolean, 90_000)
+    const verdict = await eventually(
+      async () =>
+        (await verdictsOf('semi-space-starvation')).find(({ state }) => state === 'confirmed'),
+      Boolean,
+      90_000
+    )
     const page = await open('#target=semi-space-starvation&thread=main')
     const card = page.locator('.verdict.confirmed')
     await card.waitFor()
     const words = await card.innerText()
-    for (const text of [verdict.title, 'confirmed', 'warning', 'after the start', verdict.fix[0].title, verdict.fix[0].risk, 'Expect gcPauseRatio from']) expect(words).toContain(text)
+    for (const text of [
+      verdict.title,
+      'confirmed',
+      'warning',
+      'after the start',
+      verdict.fix[0].title,
+      verdict.fix[0].risk,
+      'Expect gcPauseRatio from'
+    ]) {
+      expect(words).toContain(text)
+    }
     expect(await card.locator('ul').first().locator('li').count()).toBe(verdict.evidence.length)
     expect(await card.locator('details li').count()).toBe(verdict.ruledOut.length)
     const { flag, env, dockerfile, kubernetes } = verdict.fix[0].change
-    for (const [name, text] of Object.entries({ 'Command line': flag, Environment: `NODE_OPTIONS=${env.NODE_OPTIONS}`, Dockerfile: dockerfile, 'Kubernetes patch': kubernetes })) {
-      await card.getByRole('button', { name: `Copy ${name}` }).first().click()
+    for (const [name, text] of Object.entries({
+      'Command line': flag,
+      Environment: `NODE_OPTIONS=${env.NODE_OPTIONS}`,
+      Dockerfile: dockerfile,
+      'Kubernetes patch': kubernetes
+    })) {
+      await card
+        .getByRole('button', { name: `Copy ${name}` })
+        .first()
+        .click()
       expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(text)
     }
   }, 120_000)
@@ -106,9 +150,13 @@ describeWithTools('the page', ({ chromium }) => {
       expect(await chart.locator('canvas').evaluate(coloursOf)).toBeGreaterThan(2)
     }
     await page.locator('#chart-young .evidence li').first().waitFor()
-    expect(await page.locator('#chart-young .evidence').innerText()).toContain('semi-space may hold at most')
+    expect(await page.locator('#chart-young .evidence').innerText()).toContain(
+      'semi-space may hold at most'
+    )
     await page.getByLabel('1 h', { exact: true }).check()
-    await page.waitForFunction(() => document.querySelector('#chart-memory .legend')?.textContent?.includes('MiB'))
+    await page.waitForFunction(() =>
+      document.querySelector('#chart-memory .legend')?.textContent?.includes('MiB')
+    )
   }, 60_000)
 
   it('takes a capture, hands it out, and draws it', async () => {
@@ -119,7 +167,9 @@ describeWithTools('the page', ({ chromium }) => {
     await link.waitFor({ timeout: 30_000 })
     const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
     expect(download.suggestedFilename()).toMatch(/^healthy-steady-main-.*\.cpuprofile$/)
-    expect(JSON.parse(fs.readFileSync(await download.path(), 'utf8')).nodes.length).toBeGreaterThan(0)
+    expect(JSON.parse(fs.readFileSync(await download.path(), 'utf8')).nodes.length).toBeGreaterThan(
+      0
+    )
     await page.getByRole('button', { name: /^Flame graph/ }).click()
     const flame = page.frameLocator('iframe')
     await flame.getByText('healthy-steady main cpu_profile').first().waitFor({ timeout: 20_000 })
@@ -129,7 +179,12 @@ describeWithTools('the page', ({ chromium }) => {
 
   it('tells of a death, and shows the minutes before it', async () => {
     const app = start('healthy-idle')
-    await eventually(() => json('targets'), targets => targets.some(({ target, uptimeSeconds }) => target === 'healthy-idle' && uptimeSeconds > 3), 30_000)
+    await eventually(
+      () => json('targets'),
+      targets =>
+        targets.some(({ target, uptimeSeconds }) => target === 'healthy-idle' && uptimeSeconds > 3),
+      30_000
+    )
     const page = await open()
     await page.getByRole('link', { name: 'healthy-idle' }).waitFor()
     app.child.kill('SIGSEGV')
@@ -139,7 +194,9 @@ describeWithTools('the page', ({ chromium }) => {
     await page.getByRole('heading', { name: 'The minutes before' }).waitFor()
     await page.locator('#chart-memory canvas').waitFor()
     expect(await page.locator('.verdict .summary').innerText()).toContain('SIGSEGV')
-    expect(await page.locator('#chart-memory .legend').innerText()).toMatch(/Heap, live|Code, files, workers \d/)
+    expect(await page.locator('#chart-memory .legend').innerText()).toMatch(
+      /Heap, live|Code, files, workers \d/
+    )
   }, 60_000)
 
   it('goes by keyboard from the list to a target and back', async () => {
@@ -153,18 +210,35 @@ describeWithTools('the page', ({ chromium }) => {
     expect(await page.getByRole('row').count()).toBe(2)
   }, 30_000)
 
-  it.each([['light', 1300], ['dark', 1300], ['light', 390]])('has nothing that axe-core takes for serious: %s, %i pixels wide', async (colorScheme, width) => {
-    const page = await open('', { colorScheme, viewport: { width, height: 900 } })
-    for (const [hash, ready] of [['', 'tbody tr'], ['#target=semi-space-starvation&thread=main', '#chart-resources canvas']]) {
-      await page.goto(`${exporter.url}/${hash}`)
-      await page.locator(ready).first().waitFor()
-      await page.evaluate(axe.source)
-      const { violations, passes } = await page.evaluate(() => globalThis.axe.run())
-      expect(passes.length).toBeGreaterThan(10)
-      expect(violations.filter(({ impact }) => impact === 'serious' || impact === 'critical').map(({ id, nodes }) => [id, nodes.map(({ html }) => html.slice(0, 200))])).toEqual([])
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width)
-    }
-  }, 60_000)
+  it.each([
+    ['light', 1300],
+    ['dark', 1300],
+    ['light', 390]
+  ])(
+    'has nothing that axe-core takes for serious: %s, %i pixels wide',
+    async (colorScheme, width) => {
+      const page = await open('', { colorScheme, viewport: { width, height: 900 } })
+      for (const [hash, ready] of [
+        ['', 'tbody tr'],
+        ['#target=semi-space-starvation&thread=main', '#chart-resources canvas']
+      ]) {
+        await page.goto(`${exporter.url}/${hash}`)
+        await page.locator(ready).first().waitFor()
+        await page.evaluate(axe.source)
+        const { violations, passes } = await page.evaluate(() => globalThis.axe.run())
+        expect(passes.length).toBeGreaterThan(10)
+        expect(
+          violations
+            .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+            .map(({ id, nodes }) => [id, nodes.map(({ html }) => html.slice(0, 200))])
+        ).toEqual([])
+        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(
+          width
+        )
+      }
+    },
+    60_000
+  )
 
   it('is small: all that it is made of', async () => {
     opened = await openPage(chromium)
@@ -174,8 +248,12 @@ describeWithTools('the page', ({ chromium }) => {
     /** @type {Map<string, string>} */
     const urls = new Map()
     let bytes = 0
-    session.on('Network.responseReceived', ({ requestId, response }) => urls.set(requestId, response.url))
-    session.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => { if (/\/$|\/page\//.test(urls.get(requestId) ?? '')) bytes += encodedDataLength })
+    session.on('Network.responseReceived', ({ requestId, response }) =>
+      urls.set(requestId, response.url)
+    )
+    session.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
+      if (/\/$|\/page\//.test(urls.get(requestId) ?? '')) bytes += encodedDataLength
+    })
     await page.goto(`${exporter.url}/#target=healthy-steady`)
     await page.locator('#chart-resources canvas').waitFor()
     expect(bytes).toBeGreaterThan(20_000)
@@ -187,6 +265,8 @@ describeWithTools('the page', ({ chromium }) => {
 function coloursOf (canvas) {
   const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height)
   const found = new Set()
-  for (let i = 0; i < data.length; i += 4) if (data[i + 3] === 255) found.add(`${data[i]} ${data[i + 1]} ${data[i + 2]}`)
+  for (let i = 0; i < data.length; i += 4) {
+    if (data[i + 3] === 255) found.add(`${data[i]} ${data[i + 1]} ${data[i + 2]}`)
+  }
   return found.size
 }

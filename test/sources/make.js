@@ -1,9 +1,11 @@
 'use strict'
 
 /**
- * Makes the samples of this folder that are logs of GCs: lab apps, each in a memory group like its container, under --trace-gc.
+ * Makes the samples of this folder that are logs of GCs: lab apps, each in a memory group like its
+ * container, under --trace-gc.
  *
- *   node test/sources/make.js FOLDER NODE_BINARY MAJOR APP@SECONDS …      APP:fixed for its repaired form
+ *   node test/sources/make.js FOLDER NODE_BINARY MAJOR APP@SECONDS … APP:fixed for its repaired
+ *   form
  */
 
 const fs = require('node:fs')
@@ -19,11 +21,28 @@ async function main ([folder, node, major, ...wanted]) {
     const [name, seconds] = text.split('@')
     const [id, form] = name.split(':')
     const app = apps.find(app => app.id === id)
-    const group = createMemoryGroup({ limitBytes: app.memoryLimitBytes, onParent: app.limitOnParent, name: 'trace-gc' })
+    const group = createMemoryGroup({
+      limitBytes: app.memoryLimitBytes,
+      onParent: app.limitOnParent,
+      name: 'trace-gc'
+    })
     const file = path.join(folder, `trace-gc-${major}-${id}${form ? `-${form}` : ''}.log`)
     const fd = fs.openSync(file, 'w')
-    const { command, args } = group.wrap(node, ['--trace-gc', ...app.nodeArgs ?? [], app.script, '--seconds', seconds ?? String(app.seconds), ...form ? [`--${form}`] : []])
-    await once(spawn(command, args, { stdio: ['ignore', fd, fd], env: { ...process.env, NODE_OPTIONS: '' } }), 'exit')
+    const { command, args } = group.wrap(node, [
+      '--trace-gc',
+      ...(app.nodeArgs ?? []),
+      app.script,
+      '--seconds',
+      seconds ?? String(app.seconds),
+      ...(form ? [`--${form}`] : [])
+    ])
+    await once(
+      spawn(command, args, {
+        stdio: ['ignore', fd, fd],
+        env: { ...process.env, NODE_OPTIONS: '' }
+      }),
+      'exit'
+    )
     await group.remove()
     fs.writeFileSync(`${file}.gz`, gzipSync(fs.readFileSync(file), { level: 9 }))
     fs.rmSync(file)

@@ -12,8 +12,12 @@ const AGENT = path.join(__dirname, '../../agent/index.js')
 /** The Nodes that the agent is tried on. */
 const NODES = (process.env.TEST_NODES || process.execPath).split(':')
 
-/** @param {string} node path of a binary, as in /opt/node24/bin/node @returns {string} its version */
-const versionOf = node => execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8', env: {} }).trim()
+/**
+ * @param {string} node path of a binary, as in /opt/node24/bin/node
+ * @returns {string} its version
+ */
+const versionOf = node =>
+  execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8', env: {} }).trim()
 
 /**
  * What one connection said, decoded.
@@ -27,8 +31,9 @@ const versionOf = node => execFileSync(node, ['-p', 'process.versions.node'], { 
  * @typedef {object} Collector
  * @property {string} address value of MEMWATCH_SOCKET
  * @property {Connection[]} connections in order of arrival, over all lives of the listener
- * @property {<T>(look: (connections: Connection[]) => T, timeoutMs?: number) => Promise<NonNullable<T>>} until the first
- *   truthy answer, asked anew whenever something arrives
+ * @property
+ *   {<T>(look: (connections: Connection[]) => T, timeoutMs?: number) => Promise<NonNullable<T>>}
+ *   until the first truthy answer, asked anew whenever something arrives
  * @property {() => Promise<void>} kill ends the listener and all connections, as a crash would
  * @property {() => Promise<void>} restart listens again at the same address
  * @property {() => void} wake a hung one reads from now on
@@ -107,7 +112,12 @@ async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
       }
       const timer = setTimeout(() => {
         finish()
-        reject(new Error(`not seen in ${timeoutMs} ms: ${look}; received: ${JSON.stringify(connections)?.slice(0, 2000)}`))
+        reject(
+          new Error(
+            `not seen in ${timeoutMs} ms: ${look}; received: ` +
+              `${JSON.stringify(connections)?.slice(0, 2000)}`
+          )
+        )
       }, timeoutMs)
       waiting.add(ask)
       ask()
@@ -125,7 +135,10 @@ async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
   }
 }
 
-/** @param {Connection} connection @param {string} line */
+/**
+ * @param {Connection} connection
+ * @param {string} line
+ */
 function take (connection, line) {
   let message
   try {
@@ -141,7 +154,9 @@ function take (connection, line) {
 
 /** This environment without what steers Node or the agent. @param {NodeJS.ProcessEnv} [changes] */
 function environment (changes = {}) {
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(NODE_|MEMWATCH_|npm_|JEST_)/.test(name)))
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(NODE_|MEMWATCH_|npm_|JEST_)/.test(name))
+  )
   return { ...env, ...changes }
 }
 
@@ -156,32 +171,58 @@ function environment (changes = {}) {
 
 /**
  * Runs one child to its end; killed, by its own id, when it does not end.
- * @param {string} command @param {string[]} args
- * @param {{ env?: NodeJS.ProcessEnv, cwd?: string, uid?: number, gid?: number, stdin?: string, timeoutMs?: number }} [options] env: in full
- * @returns {{ child: import('node:child_process').ChildProcess, ended: Promise<Ended>, said: (text: string) => Promise<string> }}
+ * @param {string} command
+ * @param {string[]} args
+ * @param {{ env?: NodeJS.ProcessEnv, cwd?: string, uid?: number, gid?: number, stdin?: string,
+ *   timeoutMs?: number }} [options] env: in full
+ * @returns {{ child: import('node:child_process').ChildProcess, ended: Promise<Ended>, said: (text:
+ *   string) => Promise<string> }}
  *   said: its stdout, as soon as it holds that text
  */
-function spawnBounded (command, args, { env = environment(), cwd, uid, gid, stdin, timeoutMs = 20_000 } = {}) {
+function spawnBounded (
+  command,
+  args,
+  { env = environment(), cwd, uid, gid, stdin, timeoutMs = 20_000 } = {}
+) {
   const began = process.hrtime.bigint()
-  const child = spawn(command, args, { env, cwd, uid, gid, stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] })
+  const child = spawn(command, args, {
+    env,
+    cwd,
+    uid,
+    gid,
+    stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe']
+  })
   child.stdin?.end(stdin)
   const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
   let stdout = ''
   let stderr = ''
   let seconds = NaN
-  child.stdout.setEncoding('utf8').on('data', chunk => { stdout += chunk })
-  child.stderr.setEncoding('utf8').on('data', chunk => { stderr += chunk })
-  child.on('exit', () => { seconds = Number(process.hrtime.bigint() - began) / 1e9 })
+  child.stdout.setEncoding('utf8').on('data', chunk => {
+    stdout += chunk
+  })
+  child.stderr.setEncoding('utf8').on('data', chunk => {
+    stderr += chunk
+  })
+  child.on('exit', () => {
+    seconds = Number(process.hrtime.bigint() - began) / 1e9
+  })
   const ended = once(child, 'close').then(([code, signal]) => {
     clearTimeout(timer)
     return { code, signal, stdout, stderr, seconds }
   })
-  const said = (/** @type {string} */ text) => /** @type {Promise<string>} */ (new Promise((resolve, reject) => {
-    const look = () => { if (stdout.includes(text)) resolve(stdout) }
-    child.stdout.on('data', look)
-    child.on('close', () => reject(new Error(`ended without saying ${text}: ${stdout} ${stderr}`)))
-    look()
-  }))
+  const said = (/** @type {string} */ text) =>
+    /** @type {Promise<string>} */ (
+      new Promise((resolve, reject) => {
+        const look = () => {
+          if (stdout.includes(text)) resolve(stdout)
+        }
+        child.stdout.on('data', look)
+        child.on('close', () =>
+          reject(new Error(`ended without saying ${text}: ${stdout} ${stderr}`))
+        )
+        look()
+      })
+    )
   return { child, ended, said }
 }
 
@@ -202,4 +243,12 @@ function spawnWatched ({ node = NODES[0], before = [], args, env = {}, socket, c
   })
 }
 
-module.exports = { AGENT, NODES, versionOf, environment, startCollector, spawnBounded, spawnWatched }
+module.exports = {
+  AGENT,
+  NODES,
+  versionOf,
+  environment,
+  startCollector,
+  spawnBounded,
+  spawnWatched
+}

@@ -20,7 +20,12 @@ async function startAlertmanager ({ file, webhookUrl, config }) {
   return startServerProcess({
     file,
     files: { 'alertmanager.yml': JSON.stringify(config ?? everything) },
-    args: (folder, port) => ['--config.file=alertmanager.yml', `--storage.path=${folder}/data`, `--web.listen-address=127.0.0.1:${port}`, '--cluster.listen-address=']
+    args: (folder, port) => [
+      '--config.file=alertmanager.yml',
+      `--storage.path=${folder}/data`,
+      `--web.listen-address=127.0.0.1:${port}`,
+      '--cluster.listen-address='
+    ]
   })
 }
 

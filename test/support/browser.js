@@ -7,7 +7,10 @@ let browser
 
 /** A headless Chromium, the same for all tests of a file. @param {string} executablePath */
 async function launch (executablePath) {
-  browser ??= await chromium.launch({ executablePath, args: ['--no-sandbox', '--use-angle=swiftshader', '--enable-unsafe-swiftshader'] })
+  browser ??= await chromium.launch({
+    executablePath,
+    args: ['--no-sandbox', '--use-angle=swiftshader', '--enable-unsafe-swiftshader']
+  })
   return browser
 }
 
@@ -17,7 +20,13 @@ async function launch (executablePath) {
  * @param {import('playwright-core').BrowserContextOptions} [options]
  */
 async function openPage (executablePath, options) {
-  const context = await (await launch(executablePath)).newContext({ acceptDownloads: true, permissions: ['clipboard-read', 'clipboard-write'], ...options })
+  const context = await (
+    await launch(executablePath)
+  ).newContext({
+    acceptDownloads: true,
+    permissions: ['clipboard-read', 'clipboard-write'],
+    ...options
+  })
   const page = await context.newPage()
   /** @type {string[]} */
   const complaints = []
@@ -25,7 +34,9 @@ async function openPage (executablePath, options) {
   page.on('console', message => { if (message.type() === 'error') complaints.push(message.text()) })
   /** @type {Set<string>} */
   const origins = new Set()
-  page.on('request', request => { if (/^https?:/.test(request.url())) origins.add(new URL(request.url()).origin) })
+  page.on('request', request => {
+    if (/^https?:/.test(request.url())) origins.add(new URL(request.url()).origin)
+  })
   return { page, complaints, origins, close: () => context.close() }
 }
 

@@ -7,7 +7,10 @@ const { spawnSync } = require('node:child_process')
 const { execFile, spawn } = require('node:child_process')
 const { toolsFolder } = require('../../scripts/tools-folder')
 
-/** runc: crun refuses machines with both cgroup versions. Without systemd nobody else keeps groups and events. No network: none is needed. */
+/**
+ * runc: crun refuses machines with both cgroup versions. Without systemd nobody else keeps groups
+ * and events. No network: none is needed.
+ */
 const CONTAINERS_CONF = `[containers]
 default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
 netns = "none"
@@ -27,15 +30,41 @@ function containerStore (folder = path.join(toolsFolder(), 'containers')) {
   const conf = path.join(folder, 'containers.conf')
   fs.writeFileSync(conf, CONTAINERS_CONF)
   const env = { ...process.env, CONTAINERS_CONF: conf, NODE_OPTIONS: '' }
-  const place = ['--root', path.join(folder, 'root'), '--runroot', path.join(folder, 'run'), '--storage-driver', driverFor(folder, env)]
-  /** @param {string} file @param {string[]} args @returns {Promise<{ code: number, stdout: string, stderr: string }>} */
+  const place = [
+    '--root',
+    path.join(folder, 'root'),
+    '--runroot',
+    path.join(folder, 'run'),
+    '--storage-driver',
+    driverFor(folder, env)
+  ]
+  /**
+   * @param {string} file
+   * @param {string[]} args
+   * @returns {Promise<{ code: number, stdout: string, stderr: string }>}
+   */
   const call = (file, args) => new Promise(resolve => {
-    execFile(file, args, { env, timeout: LONGEST_MS, maxBuffer: 64 * 2 ** 20 }, (error, stdout, stderr) => resolve({ code: error ? Number(error.code) || 1 : 0, stdout, stderr }))
+    execFile(
+      file,
+      args,
+      { env, timeout: LONGEST_MS, maxBuffer: 64 * 2 ** 20 },
+      (error, stdout, stderr) =>
+        resolve({ code: error ? Number(error.code) || 1 : 0, stdout, stderr })
+    )
   })
-  /** @param {string} file @param {string[]} args @returns {Promise<string>} stdout @throws {Error} with all it said */
+  /**
+   * @param {string} file
+   * @param {string[]} args
+   * @returns {Promise<string>} stdout
+   * @throws {Error} with all it said
+   */
   const must = async (file, args) => {
     const { code, stdout, stderr } = await call(file, args)
-    if (code !== 0) throw new Error(`${file} ${args.join(' ')} ended with ${code}:\n${stdout}\n${stderr}`.slice(-8000))
+    if (code !== 0) {
+      throw new Error(
+        `${file} ${args.join(' ')} ended with ${code}:\n${stdout}\n${stderr}`.slice(-8000)
+      )
+    }
     return stdout.trim()
   }
   const podmanArgs = (/** @type {string[]} */ args) => [...place, '--tmpdir', path.join(folder, 'tmp'), '--log-level', 'fatal', ...args]
@@ -44,22 +73,45 @@ function containerStore (folder = path.join(toolsFolder(), 'containers')) {
     buildah: (/** @type {string[]} */ ...args) => must('buildah', [...place, ...args]),
     podman: (/** @type {string[]} */ ...args) => must('podman', podmanArgs(args)),
     tryPodman: (/** @type {string[]} */ ...args) => call('podman', podmanArgs(args)),
-    spawnPodman: (/** @type {string[]} */ ...args) => spawn('podman', podmanArgs(args), { env, stdio: ['ignore', 'pipe', 'pipe'] }),
-    /** @param {string} image @returns {Promise<boolean>} */
-    has: async image => (await call('buildah', [...place, 'inspect', '--type', 'image', image])).code === 0,
-    /** @param {string} image @returns {Promise<any>} its configuration, as podman tells it */
-    inspect: async image => JSON.parse(await must('podman', podmanArgs(['image', 'inspect', image])))[0]
+    spawnPodman: (/** @type {string[]} */ ...args) =>
+      spawn('podman', podmanArgs(args), { env, stdio: ['ignore', 'pipe', 'pipe'] }),
+    /**
+     * @param {string} image
+     * @returns {Promise<boolean>}
+     */
+    has: async image =>
+      (await call('buildah', [...place, 'inspect', '--type', 'image', image])).code === 0,
+    /**
+     * @param {string} image
+     * @returns {Promise<any>} its configuration, as podman tells it
+     */
+    inspect: async image =>
+      JSON.parse(await must('podman', podmanArgs(['image', 'inspect', image])))[0]
   }
 }
 
 /**
- * overlay, where the kernel lets it lie on this folder's file system, as it does not on another overlay; else vfs, which copies.
- * @param {string} folder @param {NodeJS.ProcessEnv} env
+ * overlay, where the kernel lets it lie on this folder's file system, as it does not on another
+ * overlay; else vfs, which copies.
+ * @param {string} folder
+ * @param {NodeJS.ProcessEnv} env
  */
 function driverFor (folder, env) {
   const place = fs.mkdtempSync(path.join(folder, 'try-'))
   try {
-    const { status } = spawnSync('buildah', ['--root', path.join(place, 'root'), '--runroot', path.join(place, 'run'), '--storage-driver', 'overlay', 'info'], { env })
+    const { status } = spawnSync(
+      'buildah',
+      [
+        '--root',
+        path.join(place, 'root'),
+        '--runroot',
+        path.join(place, 'run'),
+        '--storage-driver',
+        'overlay',
+        'info'
+      ],
+      { env }
+    )
     return status === 0 ? 'overlay' : 'vfs'
   } finally {
     spawnSync('umount', ['-q', path.join(place, 'root/overlay')])
@@ -69,7 +121,10 @@ function driverFor (folder, env) {
 
 /** @typedef {ReturnType<typeof containerStore>} ContainerStore */
 
-/** @template T @param {(folder: string) => Promise<T>} use */
+/**
+ * @template T
+ * @param {(folder: string) => Promise<T>} use
+ */
 async function inFolder (use) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-image-'))
   try {

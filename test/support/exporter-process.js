@@ -16,22 +16,50 @@ const stopExporters = () => Promise.all([...running].map(exporter => exporter.st
 /**
  * `memwatch exporter` as a process of its own, on a private socket and a free port.
  * @param {object} [options]
- * @param {boolean} [options.ownProcessNamespace] it sees no process but itself, as a sidecar does; needs root
+ * @param {boolean} [options.ownProcessNamespace] it sees no process but itself, as a sidecar does;
+ *   needs root
  * @param {string[]} [options.args] more flags
  * @param {string} [options.folder] that the socket lies in; else a new one, removed when it stops
  * @param {NodeJS.ProcessEnv} [options.env]
  * @param {string} [options.node] binary
  * @param {string[]} [options.nodeArgs]
- * @param {(command: string, args: string[]) => { command: string, args: string[] }} [options.wrap] what it runs in, as a memory group
+ * @param {(command: string, args: string[]) => { command: string, args: string[] }} [options.wrap]
+ *   what it runs in, as a memory group
  */
-async function spawnExporter ({ ownProcessNamespace = false, args = [], folder, env = {}, node = process.execPath, nodeArgs = [], wrap = (command, args) => ({ command, args }) } = {}) {
+async function spawnExporter ({
+  ownProcessNamespace = false,
+  args = [],
+  folder,
+  env = {},
+  node = process.execPath,
+  nodeArgs = [],
+  wrap = (command, args) => ({ command, args })
+} = {}) {
   const at = folder ?? fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-exporter-'))
   const socket = { path: path.join(at, 'exporter.sock') }
-  const command = [node, ...nodeArgs, MEMWATCH, 'exporter', '--socket', socket.path, '--listen', '127.0.0.1:0', '--log-level', 'silent', ...args]
-  // The new namespace's first process is a child: it is ended with unshare, and all else in it with the child.
-  const [file, ...rest] = ownProcessNamespace ? ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', ...command] : command
+  const command = [
+    node,
+    ...nodeArgs,
+    MEMWATCH,
+    'exporter',
+    '--socket',
+    socket.path,
+    '--listen',
+    '127.0.0.1:0',
+    '--log-level',
+    'silent',
+    ...args
+  ]
+  // The new namespace's first process is a child: it is ended with unshare, and all else in it with
+  // the child.
+  const [file, ...rest] = ownProcessNamespace
+    ? ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', ...command]
+    : command
   const wrapped = wrap(file, rest)
-  const child = spawn(wrapped.command, wrapped.args, { env: { ...process.env, NODE_OPTIONS: '', ...env }, stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(wrapped.command, wrapped.args, {
+    env: { ...process.env, NODE_OPTIONS: '', ...env },
+    stdio: ['ignore', 'ignore', 'pipe']
+  })
   const kill = () => child.kill('SIGKILL')
   process.once('exit', kill)
   const ended = once(child, 'close')

@@ -1,6 +1,10 @@
 'use strict'
 
-/** What an exporter says of itself when nothing has happened yet. @param {object} [changes] @returns {import('../../exporter/catalog/exporter-metrics').ExporterState} */
+/**
+ * What an exporter says of itself when nothing has happened yet.
+ * @param {object} [changes]
+ * @returns {import('../../exporter/catalog/exporter-metrics').ExporterState}
+ */
 const exporterState = changes => ({
   rejected: new Map(),
   frames: 0,

@@ -7,7 +7,11 @@ const path = require('node:path')
 const { once } = require('node:events')
 const { Exporter } = require('../../exporter/exporter')
 
-/** An exporter of a test. @param {string} socket @param {object} [changes] of its config */
+/**
+ * An exporter of a test.
+ * @param {string} socket
+ * @param {object} [changes] of its config
+ */
 const exporterConfig = (socket, changes) => ({
   listen: { host: '127.0.0.1', port: 0 },
   socket: { path: socket },
@@ -39,7 +43,10 @@ async function startExporter (config = {}, options = {}) {
       await once(connection, 'connect')
       return connection
     },
-    /** @param {string} path @param {object} [headers] */
+    /**
+     * @param {string} path
+     * @param {object} [headers]
+     */
     get: (path, headers) => fetch(url + path, { headers }),
     metrics: () => scrape(url),
     async stop () {
@@ -51,7 +58,8 @@ async function startExporter (config = {}, options = {}) {
 
 /**
  * The text of /metrics. A test that asked too often waits, as it is told to.
- * @param {string} url of an exporter @param {{ signal?: () => AbortSignal }} [options] signal: of each try
+ * @param {string} url of an exporter
+ * @param {{ signal?: () => AbortSignal }} [options] signal: of each try
  * @returns {Promise<string>}
  */
 async function scrape (url, { signal } = {}) {
@@ -66,7 +74,9 @@ async function scrape (url, { signal } = {}) {
 /**
  * Asks until the answer is accepted: for what arrives through a socket there is no event to await.
  * @template T
- * @param {() => Promise<T> | T} ask @param {(answer: T) => boolean} accept @param {number} [timeoutMs]
+ * @param {() => Promise<T> | T} ask
+ * @param {(answer: T) => boolean} accept
+ * @param {number} [timeoutMs]
  * @returns {Promise<T>}
  */
 async function eventually (ask, accept, timeoutMs = 10_000) {
@@ -74,7 +84,9 @@ async function eventually (ask, accept, timeoutMs = 10_000) {
   for (;;) {
     const answer = await ask()
     if (accept(answer)) return answer
-    if (Date.now() > deadline) throw new Error(`still ${JSON.stringify(answer)?.slice(0, 2000)} after ${timeoutMs} ms`)
+    if (Date.now() > deadline) {
+      throw new Error(`still ${JSON.stringify(answer)?.slice(0, 2000)} after ${timeoutMs} ms`)
+    }
     await new Promise(resolve => setTimeout(resolve, 20))
   }
 }

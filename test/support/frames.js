@@ -33,13 +33,24 @@ function hello (changes = {}) {
 
 /** @param {object} [changes] */
 function frame (changes = {}) {
-  return { type: 'frame', sequence: 1, atUnixMs: 1_760_000_001_000, uptimeSeconds: 1, values: { rssBytes: 50 * MIB }, ...changes }
+  return {
+    type: 'frame',
+    sequence: 1,
+    atUnixMs: 1_760_000_001_000,
+    uptimeSeconds: 1,
+    values: { rssBytes: 50 * MIB },
+    ...changes
+  }
 }
 
 /** A message as it stands on the wire, without the newline. @param {object} message */
 const line = message => JSON.stringify({ v: PROTOCOL_VERSION, ...message })
 
-/** One GC row of a frame: so many pauses of so many seconds in all. @param {number} count @param {number} pauseSeconds */
+/**
+ * One GC row of a frame: so many pauses of so many seconds in all.
+ * @param {number} count
+ * @param {number} pauseSeconds
+ */
 function gcRow (count, pauseSeconds) {
   const buckets = Array(GC_PAUSE_BOUNDS_SECONDS.length + 1).fill(0)
   buckets[3] = count

@@ -16,7 +16,9 @@ const BASE = 'docker.io/library/node:24-bookworm-slim'
 const LABEL = 'memwatch.test.recipe'
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt'
 /** What the slim images of Debian leave out. */
-const LEFT_OUT = ['man', 'doc', 'locale', 'info'].map(name => `--dpkgopt=path-exclude=/usr/share/${name}/*`)
+const LEFT_OUT = ['man', 'doc', 'locale', 'info'].map(
+  name => `--dpkgopt=path-exclude=/usr/share/${name}/*`
+)
 
 const CONTAINERFILE = `FROM scratch
 ADD rootfs.tar /
@@ -32,35 +34,65 @@ CMD ["node"]
 `
 
 /**
- * A stand-in for the official image of Node.js, under its name, made without a registry of images: Debian 12 by mmdebstrap, Node.js and npm from npm's
- * registry. Made once, and kept in the store.
+ * A stand-in for the official image of Node.js, under its name, made without a registry of images:
+ * Debian 12 by mmdebstrap, Node.js and npm from npm's registry. Made once, and kept in the store.
  * @param {import('./containers').ContainerStore} store
  * @returns {Promise<string>} its name
  */
 async function baseImage (store) {
-  if (await store.has(BASE) && (await store.inspect(BASE)).Labels?.[LABEL] === `${RECIPE}-${NODE_VERSION}-${NPM_VERSION}`) return BASE
+  if (
+    (await store.has(BASE)) &&
+    (await store.inspect(BASE)).Labels?.[LABEL] === `${RECIPE}-${NODE_VERSION}-${NPM_VERSION}`
+  ) { return BASE }
   await inFolder(async folder => {
     const at = (/** @type {string} */ name) => path.join(folder, name)
     const unpacked = async (/** @type {string} */ name, /** @type {string} */ to) => {
-      const { stdout } = await execFile('npm', ['pack', '--silent', '--pack-destination', folder, name], { cwd: folder })
+      const { stdout } = await execFile(
+        'npm',
+        ['pack', '--silent', '--pack-destination', folder, name],
+        { cwd: folder }
+      )
       fs.mkdirSync(at(to))
       await execFile('tar', ['-xzf', at(/** @type {string} */ (stdout.trim().split('\n').pop())), '--strip-components=1', '-C', at(to)])
     }
     await Promise.all([
-      execFile('mmdebstrap', ['--quiet', '--variant=minbase', '--dpkgopt=force-unsafe-io', ...LEFT_OUT, 'bookworm', at('rootfs.tar'), 'http://deb.debian.org/debian']),
-      unpacked(`node-linux-${process.arch}@${NODE_VERSION}`, 'node').then(() => unpacked(`npm@${NPM_VERSION}`, 'npm'))
+      execFile('mmdebstrap', [
+        '--quiet',
+        '--variant=minbase',
+        '--dpkgopt=force-unsafe-io',
+        ...LEFT_OUT,
+        'bookworm',
+        at('rootfs.tar'),
+        'http://deb.debian.org/debian'
+      ]),
+      unpacked(`node-linux-${process.arch}@${NODE_VERSION}`, 'node').then(() =>
+        unpacked(`npm@${NPM_VERSION}`, 'npm')
+      )
     ])
     fs.writeFileSync(at('docker-entrypoint.sh'), '#!/bin/sh\nexec "$@"\n', { mode: 0o755 })
     fs.writeFileSync(at('Containerfile'), CONTAINERFILE)
-    await store.buildah('bud', '--isolation', 'chroot', '--format', 'docker', '--file', at('Containerfile'), '--tag', BASE, folder)
+    await store.buildah(
+      'bud',
+      '--isolation',
+      'chroot',
+      '--format',
+      'docker',
+      '--file',
+      at('Containerfile'),
+      '--tag',
+      BASE,
+      folder
+    )
   })
   return BASE
 }
 
 /**
- * The image of the Dockerfile, really built. It reaches npm's registry by this machine's certificates.
+ * The image of the Dockerfile, really built. It reaches npm's registry by this machine's
+ * certificates.
  * @param {import('./containers').ContainerStore} store
- * @param {{ tag: string, context?: string, buildArgs?: Record<string, string> }} options context: the folder with the Dockerfile
+ * @param {{ tag: string, context?: string, buildArgs?: Record<string, string> }} options context:
+ *   the folder with the Dockerfile
  * @returns {Promise<string>} what the build said
  */
 async function productImage (store, { tag, context = ROOT, buildArgs = {} }) {
@@ -68,9 +100,31 @@ async function productImage (store, { tag, context = ROOT, buildArgs = {} }) {
   return inFolder(async folder => {
     const npmrc = path.join(folder, 'npmrc')
     fs.writeFileSync(npmrc, `cafile=${CERTIFICATES}\nupdate-notifier=false\n`)
-    const given = Object.entries({ NODE_IMAGE: BASE, ...buildArgs }).flatMap(([name, value]) => ['--build-arg', `${name}=${value}`])
-    const mounts = fs.existsSync(CERTIFICATES) ? ['--volume', '/etc/ssl/certs:/etc/ssl/certs:ro', '--volume', `${npmrc}:/usr/local/etc/npmrc:ro`] : []
-    return store.buildah('bud', '--isolation', 'chroot', '--format', 'docker', '--pull-never', ...mounts, ...given, '--tag', tag, context)
+    const given = Object.entries({ NODE_IMAGE: BASE, ...buildArgs }).flatMap(([name, value]) => [
+      '--build-arg',
+      `${name}=${value}`
+    ])
+    const mounts = fs.existsSync(CERTIFICATES)
+      ? [
+          '--volume',
+          '/etc/ssl/certs:/etc/ssl/certs:ro',
+          '--volume',
+          `${npmrc}:/usr/local/etc/npmrc:ro`
+        ]
+      : []
+    return store.buildah(
+      'bud',
+      '--isolation',
+      'chroot',
+      '--format',
+      'docker',
+      '--pull-never',
+      ...mounts,
+      ...given,
+      '--tag',
+      tag,
+      context
+    )
   })
 }
 

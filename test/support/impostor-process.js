@@ -38,7 +38,11 @@ const ATTACKS = {
   'a reset after each hello': undefined
 }
 
-/** @param {net.Socket} socket @param {Buffer} piece @param {number} endMs */
+/**
+ * @param {net.Socket} socket
+ * @param {Buffer} piece
+ * @param {number} endMs
+ */
 function flood (socket, piece, endMs) {
   let bytes = 0
   const more = () => {

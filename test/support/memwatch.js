@@ -12,7 +12,9 @@ const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
  * @returns {Promise<{ code: number, stdout: string, stderr: string }>}
  */
 const memwatch = args => new Promise(resolve => {
-  execFile(process.execPath, [MEMWATCH, ...args], { env: environment() }, (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), stdout, stderr }))
+  execFile(process.execPath, [MEMWATCH, ...args], { env: environment() }, (error, stdout, stderr) =>
+    resolve({ code: Number(error?.code ?? 0), stdout, stderr })
+  )
 })
 
 module.exports = { memwatch, MEMWATCH }

@@ -10,9 +10,11 @@ const schema = protobuf.loadSync(path.join(__dirname, 'otlp.proto'))
 const MESSAGES = { '/v1/metrics': 'otlp.ExportMetrics', '/v1/logs': 'otlp.ExportLogs' }
 
 /** @param {any} value AnyValue */
-const plain = value => value?.arrayValue ? value.arrayValue.values.map(plain) : value && Object.values(value)[0]
+const plain = value =>
+  value?.arrayValue ? value.arrayValue.values.map(plain) : value && Object.values(value)[0]
 /** @param {any[]} attributes */
-const plainAttributes = (attributes = []) => Object.fromEntries(attributes.map(({ key, value }) => [key, plain(value)]))
+const plainAttributes = (attributes = []) =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, plain(value)]))
 
 /**
  * A receiver of OTLP over HTTP that writes down what comes, decoded by protobufjs.
@@ -26,13 +28,19 @@ const plainAttributes = (attributes = []) => Object.fromEntries(attributes.map((
  * @property {number} [sum]
  * @property {number[]} [buckets]
  * @property {number[]} [bounds]
- * @typedef {{ name: string, unit: string, kind: 'gauge' | 'sum' | 'histogram', monotonic: boolean, temporality?: string, points: Point[] }} Metric
- * @typedef {{ path: string, headers: import('node:http').IncomingHttpHeaders, bytes: number, resources: { attributes: Record<string, any>, scope: any, metrics: Metric[], logs: any[] }[] }} Received
+ * @typedef {{ name: string, unit: string, kind: 'gauge' | 'sum' | 'histogram', monotonic: boolean,
+ *   temporality?: string, points: Point[] }} Metric
+ * @typedef {{ path: string, headers: import('node:http').IncomingHttpHeaders, bytes: number,
+ *   resources: { attributes: Record<string, any>, scope: any, metrics: Metric[], logs: any[] }[] }}
+ *   Received
  */
 async function startOtlpReceiver () {
   /** @type {Received[]} */
   const received = []
-  /** How the next requests are answered: a status, or something else to do; then all with 200. @type {(number | ((response: http.ServerResponse) => void))[]} */
+  /**
+   * How the next requests are answered: a status, or something else to do; then all with 200.
+   * @type {(number | ((response: http.ServerResponse) => void))[]}
+   */
   const answers = []
   const server = http.createServer(async (request, response) => {
     const chunks = []
@@ -46,7 +54,14 @@ async function startOtlpReceiver () {
       /** @type {Received['resources'] | undefined} */
       let resources
       // Decoded when it is looked at: that takes longer than all that is measured here.
-      received.push({ path: url, headers: request.headers, bytes: body.length, get resources () { return (resources ??= decoded(message, bytes)) } })
+      received.push({
+        path: url,
+        headers: request.headers,
+        bytes: body.length,
+        get resources () {
+          return (resources ??= decoded(message, bytes))
+        }
+      })
     }
     if (typeof answer === 'function') return answer(response)
     response.writeHead(message ? answer : 404).end()
@@ -59,8 +74,16 @@ async function startOtlpReceiver () {
     answers,
     metrics,
     /** Everything of one service, the newest last. @param {string} service */
-    of: service => metrics().flatMap(({ resources }) => resources).filter(({ attributes }) => attributes['service.name'] === service),
-    events: () => received.flatMap(({ resources }) => resources.flatMap(({ attributes, logs }) => logs.map(log => ({ resource: attributes, ...log })))),
+    of: service =>
+      metrics()
+        .flatMap(({ resources }) => resources)
+        .filter(({ attributes }) => attributes['service.name'] === service),
+    events: () =>
+      received.flatMap(({ resources }) =>
+        resources.flatMap(({ attributes, logs }) =>
+          logs.map(log => ({ resource: attributes, ...log }))
+        )
+      ),
     stop () {
       server.closeAllConnections()
       server.close()
@@ -68,19 +91,41 @@ async function startOtlpReceiver () {
   }
 }
 
-/** @param {string} message @param {Buffer} bytes @returns {Received['resources']} */
+/**
+ * @param {string} message
+ * @param {Buffer} bytes
+ * @returns {Received['resources']}
+ */
 function decoded (message, bytes) {
   const type = schema.lookupType(message)
-  const { resourceMetrics = [], resourceLogs = [] } = type.toObject(type.decode(bytes), { longs: Number, enums: String, arrays: true })
-  return [...resourceMetrics, ...resourceLogs].map(({ resource, scopeMetrics = [], scopeLogs = [] }) => ({
-    attributes: plainAttributes(resource.attributes),
-    scope: { ...[...scopeMetrics, ...scopeLogs][0].scope, schemaUrl: [...scopeMetrics, ...scopeLogs][0].schemaUrl },
-    metrics: scopeMetrics.flatMap(({ metrics }) => metrics.map(metricOf)),
-    logs: scopeLogs.flatMap(({ logRecords }) => logRecords.map(({ attributes, body, ...record }) => ({ ...record, body: plain(body), attributes: plainAttributes(attributes) })))
-  }))
+  const { resourceMetrics = [], resourceLogs = [] } = type.toObject(type.decode(bytes), {
+    longs: Number,
+    enums: String,
+    arrays: true
+  })
+  return [...resourceMetrics, ...resourceLogs].map(
+    ({ resource, scopeMetrics = [], scopeLogs = [] }) => ({
+      attributes: plainAttributes(resource.attributes),
+      scope: {
+        ...[...scopeMetrics, ...scopeLogs][0].scope,
+        schemaUrl: [...scopeMetrics, ...scopeLogs][0].schemaUrl
+      },
+      metrics: scopeMetrics.flatMap(({ metrics }) => metrics.map(metricOf)),
+      logs: scopeLogs.flatMap(({ logRecords }) =>
+        logRecords.map(({ attributes, body, ...record }) => ({
+          ...record,
+          body: plain(body),
+          attributes: plainAttributes(attributes)
+        }))
+      )
+    })
+  )
 }
 
-/** @param {any} metric @returns {Metric} */
+/**
+ * @param {any} metric
+ * @returns {Metric}
+ */
 function metricOf ({ name, unit = '', gauge, sum, histogram }) {
   const data = gauge ?? sum ?? histogram
   return {
@@ -93,7 +138,14 @@ function metricOf ({ name, unit = '', gauge, sum, histogram }) {
       attributes: plainAttributes(point.attributes),
       startUnixMs: point.startTimeUnixNano / 1e6,
       unixMs: point.timeUnixNano / 1e6,
-      ...(histogram ? { count: point.count, sum: point.sum, buckets: point.bucketCounts, bounds: point.explicitBounds } : { value: point.asDouble ?? point.asInt })
+      ...(histogram
+        ? {
+            count: point.count,
+            sum: point.sum,
+            buckets: point.bucketCounts,
+            bounds: point.explicitBounds
+          }
+        : { value: point.asDouble ?? point.asInt })
     }))
   }
 }

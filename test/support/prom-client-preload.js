@@ -1,12 +1,19 @@
 'use strict'
 
-/** Required before an app, it serves prom-client's default metrics beside it, and writes the port to the file that METRICS_PORT_FILE names. */
+/**
+ * Required before an app, it serves prom-client's default metrics beside it, and writes the port to
+ * the file that METRICS_PORT_FILE names.
+ */
 
 const fs = require('node:fs')
 const http = require('node:http')
 const { collectDefaultMetrics, register } = require('prom-client')
 
 collectDefaultMetrics()
-const server = http.createServer(async (request, response) => response.end(await register.metrics()))
-server.listen(0, '127.0.0.1', () => fs.writeFileSync(process.env.METRICS_PORT_FILE, String(server.address().port)))
+const server = http.createServer(async (request, response) =>
+  response.end(await register.metrics())
+)
+server.listen(0, '127.0.0.1', () =>
+  fs.writeFileSync(process.env.METRICS_PORT_FILE, String(server.address().port))
+)
 server.unref()

@@ -5,9 +5,11 @@ const UNIT_WORDS = { s: 'seconds', By: 'bytes', 1: '' }
 const PER_WORDS = { s: 'second' }
 
 /**
- * What Prometheus' OTLP receiver, and the Collector, call a metric: "OTLP Metric points to Prometheus" of OpenTelemetry's compatibility
- * specification, as github.com/prometheus/otlptranslator does it. `npm run bench:otlp` asks the real ones.
- * @param {{ name: string, unit: string, instrument: 'gauge' | 'counter' | 'updowncounter' | 'histogram' }} metric
+ * What Prometheus' OTLP receiver, and the Collector, call a metric: "OTLP Metric points to
+ * Prometheus" of OpenTelemetry's compatibility specification, as
+ * github.com/prometheus/otlptranslator does it. `npm run bench:otlp` asks the real ones.
+ * @param {{ name: string, unit: string, instrument: 'gauge' | 'counter' | 'updowncounter' |
+ *   'histogram' }} metric
  */
 function prometheusName ({ name, unit, instrument }) {
   const [main, per] = unit.replace(/\{[^}]*\}/g, '').split('/')
@@ -15,8 +17,12 @@ function prometheusName ({ name, unit, instrument }) {
   const unitWord = UNIT_WORDS[main] ?? main
   const perWord = per ? `per_${PER_WORDS[per] ?? per}` : ''
   for (const word of [unitWord, perWord]) if (word && !words.includes(word)) words.push(word)
-  if (instrument === 'counter') return [...words.filter(word => word !== 'total'), 'total'].join('_')
-  if (instrument === 'gauge' && unit === '1') return [...words.filter(word => word !== 'ratio'), 'ratio'].join('_')
+  if (instrument === 'counter') {
+    return [...words.filter(word => word !== 'total'), 'total'].join('_')
+  }
+  if (instrument === 'gauge' && unit === '1') {
+    return [...words.filter(word => word !== 'ratio'), 'ratio'].join('_')
+  }
   return words.join('_')
 }
 

@@ -4,37 +4,72 @@ const { startServerProcess } = require('./server-process')
 
 /**
  * @typedef {{ metric: Record<string, string>, value: [unixSeconds: number, value: string] }} Sample
- * @typedef {{ state: 'pending' | 'firing', labels: Record<string, string>, annotations: Record<string, string> }} RuleAlert
+ * @typedef {{ state: 'pending' | 'firing', labels: Record<string, string>, annotations:
+ *   Record<string, string> }} RuleAlert
  *
  * @typedef {object} PrometheusOptions
  * @property {string} file the binary
  * @property {string} [rules] YAML of a rules file
  * @property {string[]} [targets] HOST:PORT to scrape
- * @property {{ target: string, path: string, labels: Record<string, string> }[]} [jobs] the same with a path and labels of each
+ * @property {{ target: string, path: string, labels: Record<string, string> }[]} [jobs] the same
+ *   with a path and labels of each
  * @property {number} [intervalSeconds] between scrapes, and evaluations
  * @property {string} [alertmanagerUrl]
  * @property {string} [job] name of the scrape job
  * @property {boolean} [otlp] takes OTLP, too; Prometheus 3
- * @property {Record<string, string>} [labels] that scraping adds to every series, as discovery does: namespace, pod
+ * @property {Record<string, string>} [labels] that scraping adds to every series, as discovery
+ *   does: namespace, pod
  */
 
 /**
  * A real Prometheus, by default one that scrapes and evaluates every second.
  * @param {PrometheusOptions} options
  */
-async function startPrometheus ({ file, rules, targets = [], jobs, intervalSeconds = 1, alertmanagerUrl, job = 'memwatch', labels, otlp = false }) {
+async function startPrometheus ({
+  file,
+  rules,
+  targets = [],
+  jobs,
+  intervalSeconds = 1,
+  alertmanagerUrl,
+  job = 'memwatch',
+  labels,
+  otlp = false
+}) {
   const interval = `${intervalSeconds}s`
   const config = {
     global: { scrape_interval: interval, scrape_timeout: interval, evaluation_interval: interval },
     ...(rules && { rule_files: ['rules.yml'] }),
-    ...(otlp && { otlp: { promote_resource_attributes: ['memwatch.target', 'memwatch.thread'] }, storage: { tsdb: { out_of_order_time_window: '10m' } } }),
-    scrape_configs: [{ job_name: job, static_configs: jobs ? jobs.map(({ target, path, labels }) => ({ targets: [target], labels: { __metrics_path__: path, ...labels } })) : [{ targets, labels }] }],
-    ...(alertmanagerUrl && { alerting: { alertmanagers: [{ static_configs: [{ targets: [new URL(alertmanagerUrl).host] }] }] } })
+    ...(otlp && {
+      otlp: { promote_resource_attributes: ['memwatch.target', 'memwatch.thread'] },
+      storage: { tsdb: { out_of_order_time_window: '10m' } }
+    }),
+    scrape_configs: [
+      {
+        job_name: job,
+        static_configs: jobs
+          ? jobs.map(({ target, path, labels }) => ({
+            targets: [target],
+            labels: { __metrics_path__: path, ...labels }
+          }))
+          : [{ targets, labels }]
+      }
+    ],
+    ...(alertmanagerUrl && {
+      alerting: {
+        alertmanagers: [{ static_configs: [{ targets: [new URL(alertmanagerUrl).host] }] }]
+      }
+    })
   }
   const server = await startServerProcess({
     file,
     files: { 'prometheus.yml': JSON.stringify(config), ...(rules && { 'rules.yml': rules }) },
-    args: (folder, port) => ['--config.file=prometheus.yml', `--storage.tsdb.path=${folder}/data`, `--web.listen-address=127.0.0.1:${port}`, ...(otlp ? ['--web.enable-otlp-receiver'] : [])]
+    args: (folder, port) => [
+      '--config.file=prometheus.yml',
+      `--storage.tsdb.path=${folder}/data`,
+      `--web.listen-address=127.0.0.1:${port}`,
+      ...(otlp ? ['--web.enable-otlp-receiver'] : [])
+    ]
   })
   /** @param {string} path */
   const ask = async path => {
@@ -45,12 +80,26 @@ async function startPrometheus ({ file, rules, targets = [], jobs, intervalSecon
   }
   return {
     ...server,
-    /** An instant query. @param {string} expr @returns {Promise<Sample[]>} */
+    /**
+     * An instant query.
+     * @param {string} expr
+     * @returns {Promise<Sample[]>}
+     */
     query: async expr => (await ask(`/api/v1/query?query=${encodeURIComponent(expr)}`)).result,
-    /** The last `seconds` in steps. @param {string} expr @param {number} seconds @param {number} step @returns {Promise<{ metric: Record<string, string>, values: [number, string][] }[]>} */
+    /**
+     * The last `seconds` in steps.
+     * @param {string} expr
+     * @param {number} seconds
+     * @param {number} step
+     * @returns {Promise<{ metric: Record<string, string>, values: [number, string][] }[]>}
+     */
     queryRange: async (expr, seconds, step) => {
       const now = Date.now() / 1000
-      return (await ask(`/api/v1/query_range?query=${encodeURIComponent(expr)}&start=${now - seconds}&end=${now}&step=${step}`)).result
+      return (
+        await ask(
+          `/api/v1/query_range?query=${encodeURIComponent(expr)}&start=${now - seconds}&end=${now}&step=${step}`
+        )
+      ).result
     },
     /** @returns {Promise<RuleAlert[]>} pending and firing, those kept firing included */
     alerts: async () => (await ask('/api/v1/alerts')).alerts

@@ -6,8 +6,8 @@ const { filled } = require('../../scripts/dashboards')
 /**
  * A PromQL expression, taken apart by Prometheus' own grammar.
  * @param {string} expr may hold Grafana's variables
- * @returns {{ error: boolean, metrics: { name: string, ranged: boolean, functions: string[] }[] }} metrics: each with whether a range of it is
- *   taken, and the functions around it, innermost first
+ * @returns {{ error: boolean, metrics: { name: string, ranged: boolean, functions: string[] }[] }}
+ *   metrics: each with whether a range of it is taken, and the functions around it, innermost first
  */
 function parsePromql (expr) {
   const text = filled(expr)
@@ -22,7 +22,9 @@ function parsePromql (expr) {
       let ranged = false
       for (let outer = node.parent; outer; outer = outer.parent) {
         if (outer.name === 'MatrixSelector') ranged = true
-        if (outer.name === 'FunctionCall') functions.push(text.slice(outer.from, outer.to).split('(')[0].trim())
+        if (outer.name === 'FunctionCall') {
+          functions.push(text.slice(outer.from, outer.to).split('(')[0].trim())
+        }
       }
       metrics.push({ name: text.slice(from, to), ranged, functions })
     }

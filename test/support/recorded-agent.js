@@ -8,27 +8,49 @@ const { eventually } = require('./exporter')
 
 const RECORDINGS = path.join(__dirname, '../recordings')
 
-/** The recording of a lab app, on whichever Node.js there is one. @param {string} app @returns {string} file */
+/**
+ * The recording of a lab app, on whichever Node.js there is one.
+ * @param {string} app
+ * @returns {string} file
+ */
 function recordingOf (app) {
-  const file = fs.readdirSync(RECORDINGS).find(name => name.replace(/^\d+-/, '') === `${app}-broken.ndjson.gz`)
+  const file = fs
+    .readdirSync(RECORDINGS)
+    .find(name => name.replace(/^\d+-/, '') === `${app}-broken.ndjson.gz`)
   if (!file) throw new Error(`no recording of ${app}`)
   return path.join(RECORDINGS, file)
 }
 
 /**
- * An agent that tells an exporter what the main thread of a lab app once told, as fast as it is taken, up to its goodbye.
- * @param {Awaited<ReturnType<typeof import('./exporter').startExporter>>} it_ @param {string} app @param {object} [changes] of its hello
+ * An agent that tells an exporter what the main thread of a lab app once told, as fast as it is
+ * taken, up to its goodbye.
+ * @param {Awaited<ReturnType<typeof import('./exporter').startExporter>>} it_
+ * @param {string} app
+ * @param {object} [changes] of its hello
  * @returns {Promise<import('node:net').Socket>} its connection, once all was taken
  */
 async function tellRecording (it_, app, changes = {}) {
-  const lines = gunzipSync(fs.readFileSync(recordingOf(app))).toString().trim().split('\n').map(text => JSON.parse(text))
-    .filter(({ line, session }) => line && session === 1).map(({ line }) => line)
+  const lines = gunzipSync(fs.readFileSync(recordingOf(app)))
+    .toString()
+    .trim()
+    .split('\n')
+    .map(text => JSON.parse(text))
+    .filter(({ line, session }) => line && session === 1)
+    .map(({ line }) => line)
   const hello = { ...lines.find(({ type }) => type === 'hello'), ...changes }
   const frames = lines.filter(({ type }) => type === 'frame')
   const connection = await it_.connect()
-  for (const line of [hello, ...frames]) if (!connection.write(JSON.stringify(line) + '\n')) await once(connection, 'drain')
+  for (const line of [hello, ...frames]) {
+    if (!connection.write(JSON.stringify(line) + '\n')) await once(connection, 'drain')
+  }
   const last = frames[frames.length - 1].sequence
-  await eventually(() => it_.exporter.targets.find(target => target.hello.pid === hello.pid && target.hello.threadId === 0)?.frame?.sequence, sequence => sequence === last)
+  await eventually(
+    () =>
+      it_.exporter.targets.find(
+        target => target.hello.pid === hello.pid && target.hello.threadId === 0
+      )?.frame?.sequence,
+    sequence => sequence === last
+  )
   return connection
 }
 

@@ -9,7 +9,10 @@ const { once } = require('node:events')
 
 /** How long a server may take to end after SIGTERM. */
 const STOP_TIMEOUT_MS = 5000
-/** How many ports are tried: one that was free a moment ago may be taken by the time the server binds it. */
+/**
+ * How many ports are tried: one that was free a moment ago may be taken by the time the server
+ * binds it.
+ */
 const ATTEMPTS = 3
 
 /** A loopback port that is free now. @returns {Promise<number>} */
@@ -26,7 +29,8 @@ async function freePort () {
  * @typedef {object} ServerOptions
  * @property {string} file the binary
  * @property {(folder: string, port: number) => Promise<string[]> | string[]} args
- * @property {Record<string, string>} files name → content, in a folder of its own, which is also its working directory
+ * @property {Record<string, string>} files name → content, in a folder of its own, which is also
+ *   its working directory
  * @property {number} [timeoutMs] within which its /-/ready must answer
  *
  * @typedef {object} ServerProcess
@@ -38,10 +42,11 @@ async function freePort () {
  */
 
 /**
- * A server of somebody else's, run for a test on a free loopback port, ready when its /-/ready says so. It does not outlive
- * this process.
+ * A server of somebody else's, run for a test on a free loopback port, ready when its /-/ready says
+ * so. It does not outlive this process.
  * @param {ServerOptions} options
- * @returns {Promise<ServerProcess>} rejected with what the server printed when it does not get ready
+ * @returns {Promise<ServerProcess>} rejected with what the server printed when it does not get
+ *   ready
  */
 async function startServerProcess (options) {
   for (let attempt = 1; ; attempt++) {
@@ -53,23 +58,41 @@ async function startServerProcess (options) {
   }
 }
 
-/** @param {ServerOptions} options @returns {Promise<ServerProcess | { reason: string, output: string }>} */
+/**
+ * @param {ServerOptions} options
+ * @returns {Promise<ServerProcess | { reason: string, output: string }>}
+ */
 async function start ({ file, args, files, timeoutMs = 20_000 }) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-server-'))
-  for (const [name, content] of Object.entries(files)) fs.writeFileSync(path.join(folder, name), content)
+  for (const [name, content] of Object.entries(files)) {
+    fs.writeFileSync(path.join(folder, name), content)
+  }
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const child = spawn(file, await args(folder, port), { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(file, await args(folder, port), {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
   const killNow = () => child.kill('SIGKILL')
   process.once('exit', killNow)
 
   let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => { output = (output + chunk).slice(-10_000) })
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', chunk => {
+      output = (output + chunk).slice(-10_000)
+    })
+  }
   /** @type {string | undefined} */
   let ended
   const end = new Promise(resolve => {
-    child.once('error', error => { ended ??= `did not start (${error.message})`; resolve(undefined) })
-    child.once('close', (code, signal) => { ended ??= `ended with ${signal ?? `status ${code}`}`; resolve(undefined) })
+    child.once('error', error => {
+      ended ??= `did not start (${error.message})`
+      resolve(undefined)
+    })
+    child.once('close', (code, signal) => {
+      ended ??= `ended with ${signal ?? `status ${code}`}`
+      resolve(undefined)
+    })
   })
   const stop = async () => {
     const timer = setTimeout(killNow, STOP_TIMEOUT_MS)
@@ -81,7 +104,10 @@ async function start ({ file, args, files, timeoutMs = 20_000 }) {
   }
 
   for (const deadline = Date.now() + timeoutMs; ;) {
-    const ready = await fetch(`${url}/-/ready`, { signal: AbortSignal.timeout(1000) }).then(response => response.ok, () => false)
+    const ready = await fetch(`${url}/-/ready`, { signal: AbortSignal.timeout(1000) }).then(
+      response => response.ok,
+      () => false
+    )
     if (ready && !ended) return { url, pid: /** @type {number} */ (child.pid), folder, output: () => output, stop }
     if (ended || Date.now() > deadline) {
       const reason = ended ?? `was not ready in ${timeoutMs} ms`

@@ -65,7 +65,10 @@ function shellReads (lines) {
   }
 }
 
-/** @param {string} text of a Dockerfile @returns {Record<string, string>} variables that it sets */
+/**
+ * @param {string} text of a Dockerfile
+ * @returns {Record<string, string>} variables that it sets
+ */
 function dockerfileVariables (text) {
   return Object.fromEntries(
     text.split('\n').flatMap(line => {
@@ -97,7 +100,11 @@ const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\n"])*)"/g
 function exposition (bytes) {
   const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   return text.split('\n').flatMap(line => {
-    if (line === '' || /^# (HELP|TYPE) [a-zA-Z_:][a-zA-Z0-9_:]* .+$/.test(line) || line === '# EOF') {
+    if (
+      line === '' ||
+      /^# (HELP|TYPE) [a-zA-Z_:][a-zA-Z0-9_:]* .+$/.test(line) ||
+      line === '# EOF'
+    ) {
       return []
     }
     const [, name, labels = '', value] = SAMPLE.exec(line) ?? []

@@ -4,9 +4,13 @@ const { findGoTools, GO_MISSING } = require('../../scripts/go-tools')
 const { findTools, findImageTools, MISSING, IMAGE_MISSING } = require('../../scripts/system-tools')
 
 /**
- * describe() for tests that need the tools: without them they are skipped with one loud line, and in CI they fail.
+ * describe() for tests that need the tools: without them they are skipped with one loud line, and
+ * in CI they fail.
  * @template Tools
- * @param {Tools | null} tools @param {string} missing @param {string} title @param {(tools: Tools) => void} tests
+ * @param {Tools | null} tools
+ * @param {string} missing
+ * @param {string} title
+ * @param {(tools: Tools) => void} tests
  */
 function describeWith (tools, missing, title, tests) {
   if (tools) return describe(title, () => tests(tools))
@@ -19,13 +23,23 @@ function describeWith (tools, missing, title, tests) {
   describe.skip(title, () => tests(/** @type {any} */ ({})))
 }
 
-/** @param {string} title @param {(tools: NonNullable<ReturnType<typeof findTools>>) => void} tests */
+/**
+ * @param {string} title
+ * @param {(tools: NonNullable<ReturnType<typeof findTools>>) => void} tests
+ */
 const describeWithTools = (title, tests) => describeWith(findTools(), MISSING, title, tests)
 
-/** @param {string} title @param {(tools: import('../../scripts/go-tools').GoTools) => void} tests */
+/**
+ * @param {string} title
+ * @param {(tools: import('../../scripts/go-tools').GoTools) => void} tests
+ */
 const describeWithGoTools = (title, tests) => describeWith(findGoTools(), GO_MISSING, title, tests)
 
-/** @param {string} title @param {(tools: NonNullable<ReturnType<typeof findImageTools>>) => void} tests */
-const describeWithImageTools = (title, tests) => describeWith(findImageTools(), IMAGE_MISSING, title, tests)
+/**
+ * @param {string} title
+ * @param {(tools: NonNullable<ReturnType<typeof findImageTools>>) => void} tests
+ */
+const describeWithImageTools = (title, tests) =>
+  describeWith(findImageTools(), IMAGE_MISSING, title, tests)
 
 module.exports = { describeWithTools, describeWithGoTools, describeWithImageTools }

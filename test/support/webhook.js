@@ -35,7 +35,8 @@ async function startWebhook () {
     received,
     /**
      * The first alert, received already or later, that is accepted.
-     * @param {(alert: Alert) => boolean} accept @param {number} timeoutMs
+     * @param {(alert: Alert) => boolean} accept
+     * @param {number} timeoutMs
      * @returns {Promise<Alert>} rejected after the timeout, naming all that was received
      */
     next: (accept, timeoutMs) => new Promise((resolve, reject) => {
@@ -44,7 +45,16 @@ async function startWebhook () {
         const alert = received.find(accept)
         if (alert) { finish(); resolve(alert) }
       }
-      const timer = setTimeout(() => { finish(); reject(new Error(`no such alert in ${timeoutMs} ms; received: ${received.map(({ status, labels }) => `${status} ${labels.alertname} of ${labels.target}`).join(', ') || 'nothing'}`)) }, timeoutMs)
+      const timer = setTimeout(() => {
+        finish()
+        reject(
+          new Error(
+            `no such alert in ${timeoutMs} ms; received: ` +
+              `${received.map(({ status, labels }) => `${status} ${labels.alertname} of ` +
+                `${labels.target}`).join(', ') || 'nothing'}`
+          )
+        )
+      }, timeoutMs)
       waiting.add(look)
       look()
     }),

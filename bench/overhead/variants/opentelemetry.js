@@ -8,6 +8,15 @@ const { MeterProvider, PeriodicExportingMetricReader } = require('@opentelemetry
 
 const exporter = new OTLPMetricExporter({ url: `${process.env.SINK_URL}/v1/metrics` })
 const meterProvider = new MeterProvider({
-  readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 1000, exportTimeoutMillis: 900 })]
+  readers: [
+    new PeriodicExportingMetricReader({
+      exporter,
+      exportIntervalMillis: 1000,
+      exportTimeoutMillis: 900
+    })
+  ]
 })
-registerInstrumentations({ meterProvider, instrumentations: [new RuntimeNodeInstrumentation({ monitoringPrecision: 1000 })] })
+registerInstrumentations({
+  meterProvider,
+  instrumentations: [new RuntimeNodeInstrumentation({ monitoringPrecision: 1000 })]
+})

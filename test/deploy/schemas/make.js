@@ -2,8 +2,8 @@
 
 /**
  * Writes the schemas that manifests are validated against, from those that ORIGIN.md names:
- * `node test/deploy/schemas/make.js KUBERNETES_JSON_SCHEMA_FOLDER CRD_FOLDER`. Only the kinds that are used, without descriptions; a
- * property that is not listed is an error.
+ * `node test/deploy/schemas/make.js KUBERNETES_JSON_SCHEMA_FOLDER CRD_FOLDER`. Only the kinds that
+ * are used, without descriptions; a property that is not listed is an error.
  */
 
 const fs = require('node:fs')
@@ -22,21 +22,34 @@ const KINDS = {
   serviceaccount: 'io.k8s.api.core.v1.ServiceAccount',
   statefulset: 'io.k8s.api.apps.v1.StatefulSet',
   mutatingadmissionpolicy: 'io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy',
-  mutatingadmissionpolicybinding: 'io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding'
+  mutatingadmissionpolicybinding:
+    'io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding'
 }
 const VERSIONS = ['1.29', '1.31', '1.36']
 const CRDS = ['podmonitors', 'servicemonitors', 'prometheusrules']
 
-/** @param {any} schema @returns {any} a copy without what only people read, its references within one file */
+/**
+ * @param {any} schema
+ * @returns {any} a copy without what only people read, its references within one file
+ */
 function bare (schema) {
   if (Array.isArray(schema)) return schema.map(bare)
   if (schema === null || typeof schema !== 'object') return schema
-  return Object.fromEntries(Object.entries(schema)
-    .filter(([name, value]) => name !== 'description' || typeof value !== 'string')
-    .map(([name, value]) => [name, name === '$ref' ? value.replace(/^.*#\/\$defs\//, '#/definitions/') : bare(value)]))
+  return Object.fromEntries(
+    Object.entries(schema)
+      .filter(([name, value]) => name !== 'description' || typeof value !== 'string')
+      .map(([name, value]) => [
+        name,
+        name === '$ref' ? value.replace(/^.*#\/\$defs\//, '#/definitions/') : bare(value)
+      ])
+  )
 }
 
-/** @param {any} schema @param {Record<string, any>} from @param {Record<string, any>} into all definitions that it leads to */
+/**
+ * @param {any} schema
+ * @param {Record<string, any>} from
+ * @param {Record<string, any>} into all definitions that it leads to
+ */
 function collect (schema, from, into) {
   for (const [, name] of JSON.stringify(schema).matchAll(/"#\/definitions\/([^"]+)"/g)) {
     if (into[name]) continue
@@ -45,18 +58,40 @@ function collect (schema, from, into) {
   }
 }
 
-/** As the API server reads a custom resource: what is not listed is unknown. @param {any} schema @returns {any} */
+/**
+ * As the API server reads a custom resource: what is not listed is unknown.
+ * @param {any} schema
+ * @returns {any}
+ */
 function strict (schema) {
   if (Array.isArray(schema)) return schema.map(strict)
   if (schema === null || typeof schema !== 'object') return schema
-  const { 'x-kubernetes-int-or-string': either, 'x-kubernetes-preserve-unknown-fields': open, ...rest } = schema
-  const made = Object.fromEntries(Object.entries(rest).filter(([name]) => !name.startsWith('x-kubernetes-') && !(either && name === 'anyOf')).map(([name, value]) => [name, strict(value)]))
+  const {
+    'x-kubernetes-int-or-string': either,
+    'x-kubernetes-preserve-unknown-fields': open,
+    ...rest
+  } = schema
+  const made = Object.fromEntries(
+    Object.entries(rest)
+      .filter(([name]) => !name.startsWith('x-kubernetes-') && !(either && name === 'anyOf'))
+      .map(([name, value]) => [name, strict(value)])
+  )
   if (either) made.type = ['string', 'integer']
-  if (made.properties && made.type === 'object' && !open && made.additionalProperties === undefined) made.additionalProperties = false
+  if (
+    made.properties &&
+    made.type === 'object' &&
+    !open &&
+    made.additionalProperties === undefined
+  ) {
+    made.additionalProperties = false
+  }
   return made
 }
 
-/** @param {string} file @param {unknown} content */
+/**
+ * @param {string} file
+ * @param {unknown} content
+ */
 function write (file, content) {
   fs.mkdirSync(path.dirname(path.join(__dirname, file)), { recursive: true })
   fs.writeFileSync(path.join(__dirname, file), JSON.stringify(content) + '\n')
@@ -64,7 +99,12 @@ function write (file, content) {
 
 const [kubernetes, crds] = process.argv.slice(2)
 for (const version of VERSIONS) {
-  const all = JSON.parse(fs.readFileSync(path.join(kubernetes, `v${version}.0-local-strict`, '_definitions.json'), 'utf8')).$defs
+  const all = JSON.parse(
+    fs.readFileSync(
+      path.join(kubernetes, `v${version}.0-local-strict`, '_definitions.json'),
+      'utf8'
+    )
+  ).$defs
   /** @type {Record<string, any>} */
   const definitions = {}
   for (const [kind, name] of Object.entries(KINDS)) {
@@ -75,7 +115,9 @@ for (const version of VERSIONS) {
   write(`v${version}.0/definitions.json`, { definitions })
 }
 for (const name of CRDS) {
-  const { spec } = parse(fs.readFileSync(path.join(crds, `monitoring.coreos.com_${name}.yaml`), 'utf8'))
+  const { spec } = parse(
+    fs.readFileSync(path.join(crds, `monitoring.coreos.com_${name}.yaml`), 'utf8')
+  )
   for (const { name: version, schema } of spec.versions) {
     const made = strict(bare(schema.openAPIV3Schema))
     made.properties.metadata = { type: 'object' }

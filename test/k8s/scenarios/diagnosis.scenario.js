@@ -1,6 +1,24 @@
 'use strict'
 
-const { api, apply, chart, deployment, eventually, exec, exporterRssMib, kubectl, kubectlWith, metricOf, metricsOf, namespace, note, removeNamespaces, runningPod, statusOf, watched } = require('../cluster')
+const {
+  api,
+  apply,
+  chart,
+  deployment,
+  eventually,
+  exec,
+  exporterRssMib,
+  kubectl,
+  kubectlWith,
+  metricOf,
+  metricsOf,
+  namespace,
+  note,
+  removeNamespaces,
+  runningPod,
+  statusOf,
+  watched
+} = require('../cluster')
 
 const TARGET = 'memwatch-lab'
 const CONFIRM_MS = 180_000
@@ -8,31 +26,50 @@ const CONFIRM_MS = 180_000
 beforeAll(() => chart('sidecar'))
 afterEach(removeNamespaces)
 
-const confirmed = pod => metricOf(pod, 'memwatch_diagnosis{', /diagnosis="semi-space-starvation",state="confirmed"/)
-const verdictOf = async pod => (await api(pod, `diagnoses?target=${TARGET}`))[0].verdicts.find(({ diagnosis }) => diagnosis === 'semi-space-starvation')
+const confirmed = pod =>
+  metricOf(pod, 'memwatch_diagnosis{', /diagnosis="semi-space-starvation",state="confirmed"/)
+const verdictOf = async pod =>
+  (await api(pod, `diagnoses?target=${TARGET}`))[0].verdicts.find(
+    ({ diagnosis }) => diagnosis === 'semi-space-starvation'
+  )
 
 /** Share of its life that a target's GCs took. @param {any} pod */
 async function gcShare (pod) {
   const lines = (await metricsOf(pod)).split('\n')
-  const seconds = lines.filter(line => line.startsWith('nodejs_gc_duration_seconds_sum')).reduce((sum, line) => sum + Number(line.split(' ').pop()), 0)
-  const life = await metricOf(pod, 'memwatch_target_last_frame_timestamp_seconds') - await metricOf(pod, 'memwatch_target_start_time_seconds')
+  const seconds = lines
+    .filter(line => line.startsWith('nodejs_gc_duration_seconds_sum'))
+    .reduce((sum, line) => sum + Number(line.split(' ').pop()), 0)
+  const life =
+    (await metricOf(pod, 'memwatch_target_last_frame_timestamp_seconds')) -
+    (await metricOf(pod, 'memwatch_target_start_time_seconds'))
   return seconds / life
 }
 
 it('an app that starves is diagnosed in its pod without a change to it; the fix that is printed is taken by kubectl as it is, and cures it', async () => {
   const shop = await namespace('diagnosis', { release: 'sidecar' })
   // As it is published: no command, no environment of its own, nothing of memwatch in its image.
-  await apply(shop, deployment('shop', { container: { command: undefined, env: [], resources: { limits: { memory: '512Mi' } } } }))
+  await apply(
+    shop,
+    deployment('shop', {
+      container: { command: undefined, env: [], resources: { limits: { memory: '512Mi' } } }
+    })
+  )
   const before = await runningPod(shop, 'shop')
   await watched(before, TARGET)
-  await eventually(() => confirmed(before), value => value === 1, CONFIRM_MS)
+  await eventually(
+    () => confirmed(before),
+    value => value === 1,
+    CONFIRM_MS
+  )
   const seconds = (Date.now() - Date.parse(statusOf(before, 'shop').state.running.startedAt)) / 1000
   note('semi-space starvation confirmed, seconds after the start of the app', seconds.toFixed(0))
   const found = await verdictOf(before)
   expect(found.state).toBe('confirmed')
   note('what was found', found.summary)
   note('RSS of the sidecar with one target, MiB', String(exporterRssMib(before)))
-  expect(await exec(before, 'memwatch', 'memwatch', 'top', '--once')).toContain('confirmed: semi-space-starvation')
+  expect(await exec(before, 'memwatch', 'memwatch', 'top', '--once')).toContain(
+    'confirmed: semi-space-starvation'
+  )
 
   const shareBefore = await gcShare(before)
   expect(shareBefore).toBeGreaterThan(0.1)
@@ -42,19 +79,37 @@ it('an app that starves is diagnosed in its pod without a change to it; the fix 
   await kubectl('--namespace', shop, 'rollout', 'status', 'deployment/shop', '--timeout=120s')
   const after = await runningPod(shop, 'shop')
   expect(after.metadata.uid).not.toBe(before.metadata.uid)
-  expect(after.spec.containers[0].env.find(({ name }) => name === 'NODE_OPTIONS').value).toMatch(/--max-semi-space-size=\d+ .*--require \/run\/memwatch\/agent\/index\.js/)
+  expect(after.spec.containers[0].env.find(({ name }) => name === 'NODE_OPTIONS').value).toMatch(
+    /--max-semi-space-size=\d+ .*--require \/run\/memwatch\/agent\/index\.js/
+  )
   await watched(after, TARGET)
 
   // As long as it took before, and half as long again.
-  const uptime = () => metricOf(after, 'memwatch_target_last_frame_timestamp_seconds').then(async last => last - await metricOf(after, 'memwatch_target_start_time_seconds'))
+  const uptime = () =>
+    metricOf(after, 'memwatch_target_last_frame_timestamp_seconds').then(
+      async last => last - (await metricOf(after, 'memwatch_target_start_time_seconds'))
+    )
   const seen = []
-  await eventually(async () => { seen.push(await confirmed(after)); return uptime() }, value => value > 1.5 * seconds, CONFIRM_MS)
+  await eventually(
+    async () => {
+      seen.push(await confirmed(after))
+      return uptime()
+    },
+    value => value > 1.5 * seconds,
+    CONFIRM_MS
+  )
   expect(seen.filter(value => value === 1)).toEqual([])
   const left = await verdictOf(after)
-  expect([left.state, left.summary]).toEqual(['ok', expect.stringMatching(/a semi-space may grow to (8|16|32|64) MiB/)])
+  expect([left.state, left.summary]).toEqual([
+    'ok',
+    expect.stringMatching(/a semi-space may grow to (8|16|32|64) MiB/)
+  ])
   note('the same, after the fix', left.summary)
   const shareAfter = await gcShare(after)
-  note('share of the time that GC takes, before and after the fix', `${(100 * shareBefore).toFixed(0)} %, ${(100 * shareAfter).toFixed(0)} %`)
+  note(
+    'share of the time that GC takes, before and after the fix',
+    `${(100 * shareBefore).toFixed(0)} %, ${(100 * shareAfter).toFixed(0)} %`
+  )
   expect(shareAfter).toBeLessThan(shareBefore / 2)
   expect(statusOf(after, 'memwatch').restartCount).toBe(0)
 })
