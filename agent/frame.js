@@ -9,7 +9,8 @@
  * 1; a field that cannot be read on this machine is absent, never 0.
  *
  *   {"v":1,"type":"hello", ...Hello}
- *   {"v":1,"type":"frame","sequence":7,"atUnixMs":1760000000000,"uptimeSeconds":7.1,"values":{"rssBytes":...,...}}
+ *   {"v":1,"type":"frame","sequence":7,"atUnixMs":1760000000000,"uptimeSeconds":7.1,
+ *    "values":{"rssBytes":...,...}}
  *   {"v":1,"type":"bye","sequence":8,"atUnixMs":...,"exitCode":0}
  *
  * An agent whose hello names `commands` executes them, on a Unix socket only, and only where it can
@@ -27,7 +28,8 @@
  * What is captured travels before the answer, each part on a connection of its own: a line that
  * says which, then bytes until it ends.
  *
- *   {"v":1,"type":"command","id":"...","command":"capture","args":{"kind":"cpu_profile","seconds":5}}
+ *   {"v":1,"type":"command","id":"...","command":"capture",
+ *    "args":{"kind":"cpu_profile","seconds":5}}
  *   {"v":1,"type":"capture","id":"...","part":"profile"}
  *
  * `values` holds the fields of the table below. Unknown fields are ignored by a reader (an older

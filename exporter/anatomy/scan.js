@@ -106,8 +106,9 @@ function scanOf (values, { allocator }, workers, previous) {
     resident.malloc_arenas - (books?.arenas?.inUse ?? 0),
     slackBytes - heapSlackBytes
   )
+  // What is taken is taken from free pages.
   const guess = previous?.asked
-    ? previous.trimmableBytes + slackBytes - previous.slackBytes // what is taken is taken from free pages
+    ? previous.trimmableBytes + slackBytes - previous.slackBytes
     : guessedTrimmable({ slackBytes, heapSlackBytes, arenaSlackBytes, externalBytes }, allocator)
   return {
     heapBytes,

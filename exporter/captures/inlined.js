@@ -314,7 +314,9 @@ function nodesIn (node, visits) {
       else pushNode(child, pending)
     }
     // The first child is to be the next.
-    for (let low = end, high = pending.length - 1; low < high; low++, high--) { [pending[low], pending[high]] = [pending[high], pending[low]] }
+    for (let low = end, high = pending.length - 1; low < high; low++, high--) {
+      [pending[low], pending[high]] = [pending[high], pending[low]]
+    }
   }
   return found
 }
@@ -391,7 +393,9 @@ function importsIn (tree, folder, visits) {
     const from = path.resolve(folder, node.init.arguments[0].value)
     if (node.id.type === 'Identifier') imports.set(node.id.name, { from, name: node.id.name })
     else {
-      for (const { key, value } of node.id.properties ?? []) { if (key && value?.name) imports.set(value.name, { from, name: key.name }) }
+      for (const { key, value } of node.id.properties ?? []) {
+        if (key && value?.name) imports.set(value.name, { from, name: key.name })
+      }
     }
   }
   return imports

@@ -39,7 +39,8 @@ function readSettings (to, env = process.env) {
   const problems = []
   // OpenTelemetry goes on with its defaults, and says so here only.
   const say = (/** @type {string} */ text) => { problems.push(text) }
-  diag.setLogger({ error: say, warn: say, info () {}, debug () {}, verbose () {} }, DiagLogLevel.WARN)
+  const logger = { error: say, warn: say, info () {}, debug () {}, verbose () {} }
+  diag.setLogger(logger, DiagLogLevel.WARN)
   /**
    * @param {string} signal
    * @param {string} path

@@ -87,7 +87,10 @@ function openHeapSizeLimit (heldBytes) {
  * @param {import('./define-source').Given} given
  * @returns {import('./bounded').Bounds | undefined} undefined where nothing is open
  */
-function heapBounds ({ heldBytes, semiSpaceCapacityBytes = MIB, semiSpaceMaxBytes, worker }, given) {
+function heapBounds (
+  { heldBytes, semiSpaceCapacityBytes = MIB, semiSpaceMaxBytes, worker },
+  given
+) {
   const limit = heapSizeLimit(given, semiSpaceMaxBytes ?? semiSpaceCapacityBytes)
   const open = openHeapSizeLimit(heldBytes)
   const least = worker ? Math.min(heldBytes, limit ?? Infinity) : (limit ?? open.leastBytes)

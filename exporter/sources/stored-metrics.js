@@ -112,7 +112,9 @@ function valuesOf (samples) {
       row[name.endsWith('_count') ? 0 : 1] = value
     }
   }
-  if (capacityBytes !== undefined && spaces.new_space) { spaces.new_space[2] = capacityBytes - spaces.new_space[0] }
+  if (capacityBytes !== undefined && spaces.new_space) {
+    spaces.new_space[2] = capacityBytes - spaces.new_space[0]
+  }
   if (Object.keys(spaces).length > 0) values.spaces = spaces
   if (Object.keys(resources).length > 0) values.resources = resources
   const rows = Object.keys(gc.own).length > 0 ? gc.own : gc.plain

@@ -197,7 +197,9 @@ describe('resident pages', () => {
     }
     // Threads of this process allocate between the two: a look that came close tells.
     let { mappings, whole, differenceBytes } = look()
-    for (let i = 0; i < 50 && differenceBytes >= 2 * MIB; i++) { ({ mappings, whole, differenceBytes } = look()) }
+    for (let i = 0; i < 50 && differenceBytes >= 2 * MIB; i++) {
+      ({ mappings, whole, differenceBytes } = look())
+    }
     expect(differenceBytes).toBeLessThan(2 * MIB)
     expect(whole.malloc_mapped).toBeGreaterThan(48 * MIB)
     const sampled = residentPages({ mostWindows: 20 })
