@@ -1,6 +1,7 @@
 'use strict'
 
 const { defineDiagnosis } = require('./define-diagnosis')
+const { NATIVE_BASE_BYTES } = require('../anatomy/parts')
 const { cpuTimeEvidence, evidence, prediction, wallAndCpu } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { flagsInForce } = require('../v8/flags')
@@ -10,8 +11,6 @@ const { flagsInForce } = require('../v8/flags')
  * by version.
  */
 const COLLECTED_FROM_BYTES = 48 * 2 ** 20
-/** What Node's own mallocs hold. */
-const NATIVE_BASE_BYTES = 12 * 2 ** 20
 /**
  * Share of the waiting memory that releasing at once took off RSS in measurements: see
  * docs/accuracy.md.

@@ -1,6 +1,7 @@
 'use strict'
 
 const { residentNow } = require('../anatomy/anatomy')
+const { NATIVE_BASE_BYTES } = require('../anatomy/parts')
 
 /**
  * The tracks: the numbers whose history is kept for every target. A track is one number read out of
@@ -123,9 +124,6 @@ const descriptors = kind => ({
   keep: 'min',
   read: values => values.descriptors && (values.descriptors[kind] ?? 0)
 })
-
-/** What Node's own mallocs hold in a small app: measured 6–15 MiB on Node 18 to 26. */
-const NATIVE_BASE_BYTES = 12 * 2 ** 20
 
 /**
  * What the heap of this isolate really holds of RSS. V8's total_physical_size leaves out what a

@@ -6,6 +6,7 @@
 const { median } = require('../statistics/quantile')
 const { bufferChurnBytes } = require('./buffers')
 const { residentNow } = require('../anatomy/anatomy')
+const { NATIVE_BASE_BYTES } = require('../anatomy/parts')
 const { retainedOf } = require('../anatomy/retained')
 
 /** @typedef {import('../series/window').Window} Window */
@@ -17,11 +18,6 @@ const NATIVE_SECONDS = 600
  * over more than one round.
  */
 const TYPICAL_SECONDS = 60
-/**
- * What Node's own mallocs, stacks and the like hold in a small app. Measured 6–15 MiB on Node
- * 18–26.
- */
-const NATIVE_BASE_BYTES = 16 * 2 ** 20
 
 /**
  * @param {Window} window
