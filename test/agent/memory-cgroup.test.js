@@ -2,7 +2,7 @@
 
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
-const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { memoryCgroup } = require('../../agent/collect/memory-cgroup')
 const { MIB } = require('../support/frames')
 

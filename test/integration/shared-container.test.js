@@ -1,6 +1,7 @@
 'use strict'
 
-const { createMemoryGroup } = require('memwatch-lab/memory-group')
+const { createMemoryGroup } = require('../../exporter/process/memory-group')
+const { findCase } = require('../../exporter/classify/case')
 const { startExporter, eventually } = require('../support/exporter')
 const { environment, spawnBounded } = require('../support/agent-collector')
 const { MIB } = require('../support/frames')
@@ -22,8 +23,8 @@ it('a cluster in a container is judged as a whole: each heap fits it, all five d
     })
   })
   try {
-    const together = ({ verdicts }) =>
-      verdicts.find(
+    const together = target =>
+      findCase(target).verdicts.find(
         ({ diagnosis, summary }) =>
           diagnosis === 'container-limit-mismatch' &&
           summary.startsWith(`${PROCESSES} processes share the container's 700 MiB`)
