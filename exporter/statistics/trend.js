@@ -54,6 +54,8 @@ function trend (allX, allY) {
   const spanX = x[x.length - 1] - x[0]
   if (!line || spanX <= 0) return null
   /**
+   * Readings may come ever more rarely: where the span holds one only, the nearest beside it is
+   * taken as well. One reading has no slope, and "none" would be read as "it stopped".
    * @param {number} from
    * @param {number} to
    */
@@ -62,6 +64,8 @@ function trend (allX, allY) {
     let end = x.length
     while (first < end && x[first] < from) first++
     while (end > first && x[end - 1] > to) end--
+    if (end - first < 2 && first > 0) first--
+    if (end - first < 2 && end < x.length) end++
     return theilSenSlope(x, y, first, end) ?? 0
   }
   const middle = x[0] + spanX / 2
