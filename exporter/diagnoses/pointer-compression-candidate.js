@@ -62,10 +62,11 @@ module.exports = defineDiagnosis({
         summary: `a heap of ${formatBytes(live)} that lives leaves little to gain`
       }
     }
-    if (
-      (signals.liveHeapRiseBytes ?? signals.keptRiseBytes ?? 0) >
-      limits.growthShareRatio * live
-    ) {
+    const rise = signals.liveHeapRiseBytes ?? signals.keptRiseBytes
+    if (rise === null) {
+      return { state: 'unknown', summary: 'whether the live heap grows is not known yet' }
+    }
+    if (rise > limits.growthShareRatio * live) {
       return { state: 'unknown', summary: 'the live heap grows; what it will be is not known' }
     }
     if (live > limits.liveHeapBytes) {
