@@ -1,7 +1,7 @@
 'use strict'
 
-/** How much a state says that something was found. */
-const RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
+const { STATE_RANK } = require('../diagnoses/define-diagnosis')
+
 /**
  * Evaluations in a row that must agree before a verdict is raised, so that one odd window raises
  * nothing.
@@ -58,7 +58,7 @@ function settle (before, judgement, nowSeconds) {
       withdrawals
     }
   }
-  if (before && RANK[judgement.state] < RANK[before.state]) {
+  if (before && STATE_RANK[judgement.state] < STATE_RANK[before.state]) {
     // While evidence is missing the clock of a confirmed verdict's withdrawal stands still; so it
     // does where the evidence is close to that which raised it.
     const standsStill = judgement.keeps || (wasConfirmed && judgement.state === 'unknown')
@@ -79,8 +79,8 @@ function settle (before, judgement, nowSeconds) {
   }
   const isWithdrawn =
     before !== undefined &&
-    RANK[before.state] >= RANK.suspected &&
-    RANK[judgement.state] < RANK.suspected
+    STATE_RANK[before.state] >= STATE_RANK.suspected &&
+    STATE_RANK[judgement.state] < STATE_RANK.suspected
   return {
     state: judgement.state,
     judgement,

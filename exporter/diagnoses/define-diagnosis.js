@@ -120,4 +120,10 @@ function defineDiagnosis (definition) {
   return Object.freeze(definition)
 }
 
-module.exports = { defineDiagnosis, SEVERITIES }
+/**
+ * How much a state says that something was found.
+ * @type {Readonly<Record<State, number>>}
+ */
+const STATE_RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
+
+module.exports = { defineDiagnosis, SEVERITIES, STATE_RANK }

@@ -1,6 +1,6 @@
 'use strict'
 
-const { defineDiagnosis } = require('./define-diagnosis')
+const { defineDiagnosis, STATE_RANK } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { severityByTime } = require('./severity')
 const { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft } = require('./lasting-growth')
@@ -128,7 +128,7 @@ module.exports = defineDiagnosis({
     const quick = judgeMinutes(signals, limits, runway)
     if (!lasting) return quick
     // Of minutes and hours the one that found more.
-    return RANK[quick.state] > RANK[lasting.state] ? quick : lasting
+    return STATE_RANK[quick.state] > STATE_RANK[lasting.state] ? quick : lasting
   },
 
   fix ({ growthBytesPerSecond, grows }) {
@@ -156,9 +156,6 @@ module.exports = defineDiagnosis({
  * @typedef {import('./define-diagnosis').Judgement<{ growthBytesPerSecond: number, grows: keyof
  *   typeof PATTERNS | null }>} Judgement
  */
-
-/** How much a state says that something was found. */
-const RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
 
 /**
  * Growth within two hours, faster than a day's load.
@@ -349,15 +346,10 @@ function judgeHours (signals, limits) {
     limitIn: signals.liveHeapLimitInSeconds
   }, limits, 'the live heap')
   const runway = signals.liveHeapPeakRunwayBytes ?? 0
-  if (!found || found.state === 'ok') {
-    return (
-      found && {
-        state: found.state,
-        summary: found.summary,
-        seconds: found.seconds,
-        keeps: found.keeps
-      }
-    )
+  if (!found) return null
+  if (found.state === 'ok') {
+    const { state, summary, seconds, keeps } = found
+    return { state, summary, seconds, keeps }
   }
   const { growth, rise, seconds, share, limitInSeconds } = found
   const limitName = nameLimit(signals, limits, signals.heapRunwayBytes ?? runway)

@@ -1,6 +1,6 @@
 'use strict'
 
-const { defineDiagnosis } = require('./define-diagnosis')
+const { defineDiagnosis, STATE_RANK } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { severityByTime } = require('./severity')
 const { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft } = require('./lasting-growth')
@@ -116,7 +116,7 @@ module.exports = defineDiagnosis({
     const quick = judgeMinutes(signals, limits)
     if (!lasting) return quick
     // Of minutes and hours the one that found more.
-    return RANK[quick.state] > RANK[lasting.state] ? quick : lasting
+    return STATE_RANK[quick.state] > STATE_RANK[lasting.state] ? quick : lasting
   },
 
   fix ({ place, growthBytesPerSecond }) {
@@ -139,9 +139,6 @@ module.exports = defineDiagnosis({
  * @typedef {import('./define-diagnosis').Judgement<{ place: keyof typeof PLACES,
  *   growthBytesPerSecond: number }>} Judgement
  */
-
-/** How much a state says that something was found. */
-const RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
 
 /**
  * Growth within two hours, faster than a day's load.
@@ -333,15 +330,10 @@ function judgeHours (signals, limits) {
     peakRunway: signals.memoryPeakRunwayBytes,
     limitIn: signals.memoryLimitInSeconds
   }, limits, 'memory outside the heap')
-  if (!found || found.state === 'ok') {
-    return (
-      found && {
-        state: found.state,
-        summary: found.summary,
-        seconds: found.seconds,
-        keeps: found.keeps
-      }
-    )
+  if (!found) return null
+  if (found.state === 'ok') {
+    const { state, summary, seconds, keeps } = found
+    return { state, summary, seconds, keeps }
   }
   const { growth, rise, seconds, share, limitInSeconds } = found
   const freed = signals.allocatorAsked === 1 ? signals.allocatorSlackRiseBytes : null

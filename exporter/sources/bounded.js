@@ -1,6 +1,7 @@
 'use strict'
 
 const { judge } = require('../classify/judge')
+const { STATE_RANK } = require('../diagnoses/define-diagnosis')
 const { signalsOf } = require('../signals')
 
 /**
@@ -15,9 +16,6 @@ const { signalsOf } = require('../signals')
  * @property {End} least
  * @property {End} most
  */
-
-/** @type {Record<import('../diagnoses/define-diagnosis').State, number>} */
-const RANK = { unknown: 0, ok: 1, suspected: 2, confirmed: 3 }
 
 /**
  * A diagnosis that is judged at both ends, by its own rules.
@@ -42,9 +40,10 @@ function atBothEnds (diagnosis, boundsOf) {
       })
       // What is said the same at both ends does not depend on them.
       if (!other || (one.state === other.state && one.summary === other.summary)) return one
-      const [weaker, stronger] = RANK[one.state] > RANK[other.state] ? [other, one] : [one, other]
+      const isStronger = STATE_RANK[one.state] > STATE_RANK[other.state]
+      const [weaker, stronger] = isStronger ? [other, one] : [one, other]
       // Ruled out only where it is at both ends.
-      if (RANK[stronger.state] <= RANK.ok) return weaker
+      if (STATE_RANK[stronger.state] <= STATE_RANK.ok) return weaker
       const state = weaker.state === 'confirmed' ? 'confirmed' : 'suspected'
       // Where both agree, the words of the farther end alarm less.
       return {
