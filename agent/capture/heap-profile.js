@@ -11,8 +11,8 @@ const { NO_PROFILER, startHeapProfile } = require('./profilers')
 const INTERVAL_BYTES = 131_072
 const GENTLE_INTERVAL_BYTES = 524_288
 /**
- * How often is looked whether there was a major GC: right after one, what was sampled and is still
- * there lives.
+ * Time between two checks for a major GC. Right after one, all sampled objects that are still there
+ * are alive.
  */
 const LOOK_SECONDS = 0.1
 /** After so much more than the time that was asked for, it is read without a major GC. */
@@ -57,8 +57,8 @@ async function afterMajor ({ wait, majors }, { fromSeconds, mostSeconds }) {
 }
 
 /**
- * What was allocated and lives, by where: once early, once late. What leaks is in both, and more of
- * it in the second.
+ * Live bytes by the place of their allocation, read twice, early and late. A leak is in both
+ * readings, and larger in the second.
  * @type {import('./index').Capture}
  */
 async function * heapProfile ({ seconds, gentle }, tools) {

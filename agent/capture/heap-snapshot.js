@@ -6,11 +6,10 @@ const { getHeapSnapshot, getHeapSpaceStatistics } = require('../v8-functions')
 const { CaptureError } = require('./parts')
 
 /**
- * What V8 takes beside the heap while it makes a snapshot, for each byte of the heap: measured at 8
- * to 22 for small objects, 0.7 to 3 for long strings and arrays (bench/snapshot-cost.js). It
- * depends on the number of objects, which cannot be had without a walk that itself takes memory,
- * stops the app, and prints a warning (v8.queryObjects): so the most is taken, except for what lies
- * in spaces of its own as it is large.
+ * A snapshot takes so many bytes beside the heap for each byte of it: 8 to 22 for small objects,
+ * 0.7 to 3 for long strings and arrays (bench/snapshot-cost.js). The number depends on the count of
+ * objects. v8.queryObjects counts them, but takes memory, stops the app and prints a warning, so
+ * the most is assumed. Large objects lie in spaces of their own and have their own number.
  */
 const MOST_PER_SMALL_BYTE = 22
 const MOST_PER_LARGE_BYTE = 3
@@ -34,10 +33,9 @@ async function * heapSnapshot ({ force, headroomBytes = Infinity }) {
 }
 
 /**
- * What a snapshot's stream holds, a piece at a time. Not by `for await` over the stream: that waits
- * for it to be closed, which Node never says before 20.19.5, 22.18 and 24.4
- * (https://github.com/nodejs/node/pull/58846); and as V8 writes all of it in one go, up to Node 24
- * it copies all of it into one Buffer.
+ * Reads the stream of a snapshot piece by piece. `for await` waits for an event of its end that
+ * Node does not emit before 20.19.5, 22.18 and 24.4 (https://github.com/nodejs/node/pull/58846).
+ * Up to Node 24 it also copies the whole snapshot into one Buffer, as V8 writes it in one go.
  * @param {import('node:stream').Readable} stream
  * @returns {AsyncGenerator<Buffer>} leaving it ends the stream
  */

@@ -7,8 +7,8 @@ const { CaptureError } = require('./parts')
 const { send } = require('./send')
 
 /**
- * What an exporter may have captured. Each is an async generator: it yields the parts of the
- * capture, in order, as bytes; leaving it stops what it started.
+ * Captures that an exporter may ask for. Each is an async generator. It yields the parts of the
+ * capture, in order, as bytes. Leaving the generator stops what it started.
  *
  * @typedef {object} CaptureArguments checked by `problemOf`
  * @property {string} kind

@@ -7,9 +7,9 @@ const v8 = require('../v8-functions')
 const { debug } = require('../guard')
 
 /**
- * What can profile this isolate: the first of each list that is there is taken. `node:v8` is not
- * shut off by the permission model, `node:inspector` is in nearly every build, and v8-profiler-next
- * is for those that were built without it: the app brings it, compiled.
+ * Profilers of this isolate. The first of each list that exists is used. The permission model does
+ * not shut off `node:v8`. `node:inspector` is in nearly every build. Builds without it can use
+ * v8-profiler-next, which the app must bring, compiled.
  */
 
 /** @typedef {{ stop: () => string }} Running stop: the profile, as JSON of the DevTools protocol */
