@@ -41,9 +41,9 @@ async function judged (file, given) {
 /** @param {{ end: string[], passing: string[] }} found */
 const cell = ({ end, passing }) =>
   `${end.join(', ') || 'silent'}${passing.length > 0
-? ' (for a while: ' +
+    ? ' (for a while: ' +
     `${passing.join(', ')})`
-: ''}`
+      : ''}`
 
 async function main ([folder]) {
   if (!folder) throw new Error('name the folder of the logs')

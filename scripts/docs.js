@@ -135,9 +135,9 @@ const diagnoses = () =>
     ...allDiagnoses.flatMap(({ id, title, severity, runbook, requires, uses, limits }) => [
       `## ${id}\n\n${title}. ` +
         `${runbook
-? `Severity: ${severity} at most, from what is at stake. Runbook ` +
+          ? `Severity: ${severity} at most, from what is at stake. Runbook ` +
           `[${runbook}](../alerts/runbooks/${runbook}.md).`
-: 'An opportunity: nothing is ' +
+            : 'An opportunity: nothing is ' +
             'wrong, it is never the primary finding, and no alert tells of it.'}`,
       table(
         ['signal', 'unit', 'what it is'],

@@ -49,9 +49,9 @@ function fromOutside (
     return {
       reason: `the loader does not find ${missing.join(', ')} on this ` +
         `machine${missing[0].includes('jemalloc')
-? ' (Debian, Ubuntu: apt-get install ' +
+          ? ' (Debian, Ubuntu: apt-get install ' +
           'libjemalloc2)'
-: ''}`
+            : ''}`
     }
   }
   return { command, env }

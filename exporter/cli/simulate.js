@@ -112,8 +112,8 @@ async function simulate (name, given) {
       group.supported
         ? 'memwatch: in a memory group of ' +
           `${formatBytes(limitBytes)}${given.cpus === undefined
-? ''
-: `, with ${given.cpus} of ` +
+            ? ''
+            : `, with ${given.cpus} of ` +
             'a core'}`
         : `memwatch: no memory group of ${formatBytes(limitBytes)} can be had here ` +
           `(${group.reason}); V8 is told the sizes it would choose in one: ` +

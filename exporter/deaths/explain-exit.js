@@ -64,12 +64,12 @@ function explainExit ({ exit, durationSeconds, rss = [], oomKills }) {
       sure: oomKills ? 'certain' : 'possible',
       text: `${began}${growth} ` +
         `${oomKills
-? 'The kernel killed for memory in its cgroup ' +
+          ? 'The kernel killed for memory in its cgroup ' +
           'meanwhile.'
-: oomKills === 0
-? 'The kernel counts no kill for memory in its ' +
+            : oomKills === 0
+            ? 'The kernel counts no kill for memory in its ' +
             'cgroup.'
-: 'The kernel may have killed it for memory: `dmesg | grep -i "killed ' +
+              : 'The kernel may have killed it for memory: `dmesg | grep -i "killed ' +
               'process"` tells.'}`,
       advice: oomKills
         ? 'Give the container more memory, or keep V8 below its limit with ' +

@@ -186,8 +186,8 @@ module.exports = defineDiagnosis({
       ],
       impact: `${formatBytes(retained)} of RSS serve ` +
         `nobody${signals.containerLimitBytes === null
-? ''
-: ' and bring the ' +
+          ? ''
+          : ' and bring the ' +
           `${formatBytes(signals.containerLimitBytes)} limit of the container closer`}.`
     }
   },

@@ -159,8 +159,8 @@ module.exports = defineDiagnosis({
       ],
       impact: `RSS is up to ${formatBytes(waiting)} higher than what is in ` +
         `use${signals.rssShareRatio === null
-? ''
-: ' (RSS stands at ' +
+          ? ''
+          : ' (RSS stands at ' +
           `${formatRatio(signals.rssShareRatio)} of the container ` +
             'limit)'}, and ${formatRatio(pauses)} of the time goes into collecting.`
     }

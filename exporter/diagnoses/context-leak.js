@@ -61,8 +61,8 @@ module.exports = defineDiagnosis({
         summary:
           nativeContexts < limits.contexts
             ? `${nativeContexts === 1
-? 'one context'
-: `${formatNumber(nativeContexts)} ` +
+            ? 'one context'
+            : `${formatNumber(nativeContexts)} ` +
               'contexts'}: no pile`
             : `${formatNumber(nativeContexts)} contexts, and they do not grow`
       }

@@ -108,9 +108,9 @@ module.exports = defineDiagnosis({
         summary: `the event loop is late by ${ms(mean)} on average, but ` +
           `${formatRatio(signals.runQueueWaitRatio ?? 0)} of the time the thread was ready and ` +
             `had no CPU: ${signals.cpuThrottledRatio
-? `${heldBack(signals)}, and a higher CPU ` +
+              ? `${heldBack(signals)}, and a higher CPU ` +
               'limit helps'
-: 'others on the machine took it'}`
+                : 'others on the machine took it'}`
       }
     }
     const waits = waitsInside(signals, limits)
@@ -156,9 +156,9 @@ module.exports = defineDiagnosis({
           signals.cpuThrottledRatio === null
             ? 'No CPU quota that could hold it back is known.'
             : `${capital(heldBack(signals))}${signals.cpuThrottledRatio
-? '; the waits without ' +
+            ? '; the waits without ' +
               'it count'
-: ''}.`
+                : ''}.`
         ),
         ...cpuTimeEvidence(
           signals,

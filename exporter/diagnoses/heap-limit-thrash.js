@@ -128,9 +128,9 @@ module.exports = defineDiagnosis({
       summary: `The live heap fills ${formatRatio(share)} of its limit of ` +
         `${formatBytes(signals.heapSizeLimitBytes)}, and ` +
           `${fills
-? 'at its rate the rest in about ' +
+            ? 'at its rate the rest in about ' +
             `${formatSeconds(left)}`
-: `GC takes ${takes}`}.`,
+              : `GC takes ${takes}`}.`,
       finding: {
         fills,
         liveBytes: signals.liveHeapBytes,

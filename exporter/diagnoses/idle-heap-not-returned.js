@@ -121,8 +121,8 @@ module.exports = defineDiagnosis({
       ],
       impact: `${formatBytes(slack)} are missing when the next thing beside the heap needs ` +
         `memory${signals.rssShareRatio === null
-? ''
-: ': RSS stands at ' +
+          ? ''
+          : ': RSS stands at ' +
           `${formatRatio(signals.rssShareRatio)} of the limit at rest`}.`
     }
   },

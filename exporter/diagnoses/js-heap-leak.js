@@ -237,8 +237,8 @@ function judgeMinutes (signals, limits, runway) {
     seconds,
     summary: 'The live heap grows by ' +
       `${formatValue(growth, 'bytesPerSecond')}${left === null
-? ''
-: ' and reaches ' +
+        ? ''
+        : ' and reaches ' +
         `${limitName} ${left}`}.`,
     standing: `The live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has ` +
       'not gone on, and not been given back for as long.',
@@ -361,8 +361,8 @@ function judgeHours (signals, limits) {
     seconds,
     summary: 'The live heap grows by ' +
       `${formatPerHour(growth)}${limitInSeconds === null
-? ''
-: ` and reaches ${limitName} in ` +
+        ? ''
+        : ` and reaches ${limitName} in ` +
         `about ${formatSeconds(limitInSeconds)}`}${found.also && `: ${found.also}`}.`,
     standing: `The live heap grew by ${formatPerHour(growth)} over ${over}; that it stopped has ` +
       'not been seen for as long.',
@@ -403,8 +403,8 @@ function judgeHours (signals, limits) {
     ],
     impact: `${formatBytes(runway)} are left to ${limitName} at the busiest moment of a ` +
       `day${limitInSeconds === null
-? ''
-: ': the process dies in about ' +
+        ? ''
+        : ': the process dies in about ' +
         `${formatSeconds(limitInSeconds)}`}.`
   }
 }
@@ -447,8 +447,8 @@ function fewReadings (signals, limits, runway) {
     severity: severityByTime(runway / growth, limits),
     summary: 'The live heap grows by ' +
       `${formatValue(growth, 'bytesPerSecond')}${left === null
-? ''
-: ' and reaches its limit ' +
+        ? ''
+        : ' and reaches its limit ' +
         `${left}`}: a leak, or a cache that still fills.`,
     finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
     evidence: [

@@ -204,8 +204,8 @@ function judgeLasting (
       days !== null
         ? 'Against the same hours of the day before it grew ' +
           `${days === 1
-? 'on the last day'
-: `on each of the last ${formatNumber(days)} ` +
+            ? 'on the last day'
+            : `on each of the last ${formatNumber(days)} ` +
             'days'}${swingText(loadSwing, limits)}.`
         : loadMoves === null
           ? 'CPU time and allocation are not known: a load that rises looks the same until a ' +

@@ -362,8 +362,8 @@ function judgeHours (signals, limits) {
     seconds,
     summary: 'Memory outside the JS heap grows by ' +
       `${formatPerHour(growth)}${limitInSeconds === null
-? ''
-: ` and reaches ${limitName} in ` +
+        ? ''
+        : ` and reaches ${limitName} in ` +
         `about ${formatSeconds(limitInSeconds)}`}: ${found.also || PLACES[where].name}.`,
     standing: `Memory outside the JS heap grew by ${formatPerHour(growth)} over ${over}; that ` +
       'it stopped has not been seen for as long.',
@@ -419,8 +419,8 @@ function judgeHours (signals, limits) {
     ],
     impact: `${formatBytes(runway)} are left to ${limitName} at the busiest moment of a ` +
       `day${limitInSeconds === null
-? ''
-: ': at this rate they are gone in about ' +
+        ? ''
+        : ': at this rate they are gone in about ' +
         `${formatSeconds(limitInSeconds)}`}, and the kernel kills without a word in the app's log.`
   }
 }

@@ -277,10 +277,10 @@ module.exports = defineDiagnosis({
                 value =>
                   `The event loop is busy ${value} of the ` +
                     `time${throttled > 0
-? ', and the CPU quota used up in ' +
+                      ? ', and the CPU quota used up in ' +
                       `${formatRatio(throttled)} of its ` +
                         'periods'
-: ''}: what is asked faster than it is answered piles up as well.`
+                          : ''}: what is asked faster than it is answered piles up as well.`
               )
             ]
           : []),
@@ -338,8 +338,8 @@ module.exports = defineDiagnosis({
         predicted: [prediction(perSecondSignal, perSecond, 0)],
         risk: 'A higher limit of open files only moves the ' +
           `failure${loadGrowthRatio === null
-? ''
-: '; the load changed to ' +
+            ? ''
+            : '; the load changed to ' +
             `${formatRatio(loadGrowthRatio)} of what it was meanwhile`}.`
       }
     ]

@@ -201,10 +201,10 @@ module.exports = defineDiagnosis({
           (value, limit) =>
             `${formatNumber(ordinaryMajorsPerSecond)} ordinary major GCs a second, ${value} of ` +
               `wall time; ${promotesTooEarly
-? `more than ${limit} while the live heap stays at ` +
+                ? `more than ${limit} while the live heap stays at ` +
                 `${formatBytes(signals.liveHeapBytes ?? 0)} means objects are promoted that die ` +
                   'at once'
-: `${limit} of CPU time would mean premature promotion`}.`
+                    : `${limit} of CPU time would mean premature promotion`}.`
         ),
         evidence(
           'gcPauseRatio',

@@ -61,9 +61,9 @@ function compute (source, given) {
       diagnosis.id,
       `${source.title} does not tell ` +
         `${missing.length > 3
-? `${missing.slice(0, 3).join(', ')} and ${missing.length - 3} ` +
+          ? `${missing.slice(0, 3).join(', ')} and ${missing.length - 3} ` +
           'more'
-: missing.join(', ')}`
+            : missing.join(', ')}`
     )
   }
   return beyond

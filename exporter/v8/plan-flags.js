@@ -58,9 +58,9 @@ function plannedFlags (version, { nodeOptions, execArgv }) {
     refusals.push(
       `${node} refuses ${name} in NODE_OPTIONS: it does not ` +
         `start.${Object.hasOwn(SIZES, name) || SMALL.includes(name)
-? ' The numbers are for the ' +
+          ? ' The numbers are for the ' +
           'command line, where it takes it.'
-: ''}`
+            : ''}`
     )
   }
   for (const [name, size] of Object.entries(SIZES)) {
