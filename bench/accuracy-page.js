@@ -17,7 +17,8 @@ const { formatValue } = require('../exporter/text/format')
  * @property {string | null} had what a repaired app had before
  * @property {number | null} confirmedAfterSeconds
  * @property {string[]} others what else was suspected or confirmed
- * @property {string[]} opportunities confirmed
+ * @property {string[]} opportunities suspected or confirmed: half a minute rarely tells whether a
+ *   heap grows
  * @property {import('../exporter/diagnoses/define-diagnosis').Fix | null} fix the first one
  * @property {Record<string, number | null>} measured the signals that the fix of the broken form
  *   predicts, at the end of this run

@@ -103,7 +103,7 @@ async function resultOf (run) {
       .filter(({ diagnosis, opportunity }) => !opportunity && diagnosis !== primary?.diagnosis)
       .map(({ diagnosis, state }) => `${diagnosis} ${state}`),
     opportunities: found
-      .filter(({ state, opportunity }) => opportunity && state === 'confirmed')
+      .filter(({ opportunity }) => opportunity)
       .map(({ diagnosis }) => diagnosis),
     had: form === 'fixed' ? app.diagnosis : null,
     fix,

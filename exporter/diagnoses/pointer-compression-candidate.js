@@ -63,10 +63,7 @@ module.exports = defineDiagnosis({
       }
     }
     const rise = signals.liveHeapRiseBytes ?? signals.keptRiseBytes
-    if (rise === null) {
-      return { state: 'unknown', summary: 'whether the live heap grows is not known yet' }
-    }
-    if (rise > limits.growthShareRatio * live) {
+    if ((rise ?? 0) > limits.growthShareRatio * live) {
       return { state: 'unknown', summary: 'the live heap grows; what it will be is not known' }
     }
     if (live > limits.liveHeapBytes) {
@@ -92,11 +89,13 @@ module.exports = defineDiagnosis({
     }
     const unread = signals.unreadAddonsLoaded ?? 0
     return {
-      state: unread > 0 ? 'suspected' : 'confirmed',
+      // A heap that grows has another problem first, and nobody knows yet whether this one does.
+      state: unread > 0 || rise === null ? 'suspected' : 'confirmed',
       summary: `Most of the ${formatBytes(live)} that live on the heap are objects: with ` +
         `pointer compression about ${formatBytes(gain)} less, between ` +
           `${formatBytes(gainOf(signals, SAVED_SHARE.least))} and ` +
-            `${formatBytes(gainOf(signals, SAVED_SHARE.most))}.`,
+            `${formatBytes(gainOf(signals, SAVED_SHARE.most))}.` +
+              (rise === null ? ' Whether this heap grows is not known yet.' : ''),
       finding: { gainBytes: gain, rssBytes },
       evidence: [
         evidence(

@@ -2,7 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { recordings, baselineOf, FILE } = require('../../scripts/baseline')
+const { recordings, baselineOf, isRight, FILE } = require('../../scripts/baseline')
 const { diagnoses } = require('../../exporter/diagnoses')
 
 /** @type {Record<string, import('../../scripts/baseline').Baseline>} */
@@ -27,6 +27,9 @@ describe('recordings of real runs', () => {
     for (const { id, opportunity } of diagnoses) if (!opportunity) expect(expected).toContain(id)
     expect(names.filter(name => name.includes('-fixed')).length).toBeGreaterThan(10)
     expect(names.filter(name => name.includes('-healthy-')).length).toBeGreaterThan(15)
+  })
+  it('are judged right, their opportunities as well', () => {
+    expect(names.filter(name => !isRight(name, baseline[name]))).toEqual([])
   })
   it.each(names)('%s is judged as it was, and each fix is made from what was found', async name => {
     /** @type {string[]} */
