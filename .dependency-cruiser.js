@@ -2,15 +2,12 @@
 
 // The import rules of ARCHITECTURE.md, checked by `npm run imports` on the real imports.
 
-/** Rooms that compute: frames in, verdicts out. */
-const PURE = 'series|signals|statistics|anatomy|v8|diagnoses|classify|fixes'
-/** Rooms that report, store or start something. */
-const REPORTING = 'expose|otlp|page|cli|parts|flight|captures|deaths|commands|process|data-folder|' +
-  'self-care'
 /** Builtins that compute: all others reach files, the network, the machine or other processes. */
 const COMPUTING_BUILTINS = 'buffer|events|path|url|util|zlib'
-/** The wire contract: what agent/package.json exports of it. */
-const WIRE = 'buckets|collect/cgroup-paths|config|frame|identity|proof|text-rules'
+/** The packages that are installed in production. */
+const PACKAGES = 'agent|cli|engine|exporter'
+/** The wire contract, the one thing of the agent that other packages import. */
+const PROTOCOL = '^agent/(protocol/|package\\.json$)'
 
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
@@ -23,12 +20,12 @@ module.exports = {
       to: { circular: true }
     },
     {
-      name: 'no-circle-of-rooms',
-      comment: 'Each room of the exporter is above or below another one, never both.',
+      name: 'no-circle-of-folders',
+      comment: 'Each folder of a package is above or below another one, never both.',
       severity: 'error',
       scope: 'folder',
-      from: { path: '^exporter/' },
-      to: { circular: true, path: '^exporter/' }
+      from: { path: '^(cli|engine|exporter)/' },
+      to: { circular: true, path: '^(cli|engine|exporter)/' }
     },
     {
       name: 'agent-imports-itself-and-builtins',
@@ -38,24 +35,45 @@ module.exports = {
       to: { pathNot: '^agent/', dependencyTypesNot: ['core'] }
     },
     {
-      name: 'exporter-imports-the-wire-contract',
+      name: 'others-import-the-protocol-of-the-agent',
       comment: 'Nothing of the agent but its wire contract: the rest belongs to another process.',
       severity: 'error',
+      from: { path: '^(cli|engine|exporter)/' },
+      to: { path: '^agent/', pathNot: PROTOCOL }
+    },
+    {
+      name: 'engine-imports-the-protocol-alone',
+      comment: 'A verdict knows neither who reads it nor where its frames come from.',
+      severity: 'error',
+      from: { path: '^engine/' },
+      to: { path: '^(cli|exporter)/' }
+    },
+    {
+      name: 'engine-imports-no-io',
+      comment: 'The same frames lead to the same verdicts: live, replayed, and in a test.',
+      severity: 'error',
+      from: { path: '^engine/' },
+      to: { dependencyTypes: ['core'], pathNot: `^(${COMPUTING_BUILTINS})$` }
+    },
+    {
+      name: 'exporter-imports-no-cli',
+      comment: 'The command line starts the exporter, never the other way round.',
+      severity: 'error',
       from: { path: '^exporter/' },
-      to: { path: '^agent/', pathNot: `^agent/(${WIRE})\\.js$|^agent/package\\.json$` }
+      to: { path: '^cli/' }
     },
     {
       name: 'simulate-imports-the-lab',
       comment: 'The lab holds apps with problems: no part of production depends on it.',
       severity: 'error',
-      from: { path: '^(agent|exporter)/', pathNot: '^exporter/cli/simulate\\.js$' },
+      from: { path: `^(${PACKAGES})/`, pathNot: '^cli/simulate\\.js$' },
       to: { path: '^lab/' }
     },
     {
       name: 'nothing-imports-development',
       comment: 'Tests, benches and scripts are not installed with the packages.',
       severity: 'error',
-      from: { path: '^(agent|exporter|lab)/' },
+      from: { path: `^(${PACKAGES}|lab)/` },
       to: { path: '^(test|bench|scripts|dashboards)/' }
     },
     {
@@ -66,24 +84,10 @@ module.exports = {
       to: { pathNot: '^lab/', dependencyTypesNot: ['core'] }
     },
     {
-      name: 'pure-rooms-import-no-io',
-      comment: 'The same frames lead to the same verdicts: live, replayed, and in a test.',
-      severity: 'error',
-      from: { path: `^exporter/(${PURE})/` },
-      to: { dependencyTypes: ['core'], pathNot: `^(${COMPUTING_BUILTINS})$` }
-    },
-    {
-      name: 'pure-rooms-import-no-sink',
-      comment: 'A verdict does not know who reads it.',
-      severity: 'error',
-      from: { path: `^exporter/(${PURE})/` },
-      to: { path: `^exporter/(${REPORTING})/|^exporter/(exporter|config)\\.js$` }
-    },
-    {
       name: 'imports-resolve',
       comment: 'An import that leads nowhere escapes all other rules.',
       severity: 'error',
-      from: { path: '^(agent|exporter)/' },
+      from: { path: `^(${PACKAGES})/` },
       to: { couldNotResolve: true }
     }
   ],

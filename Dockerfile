@@ -9,24 +9,28 @@ WORKDIR /opt/memwatch
 COPY package.json package-lock.json .npmrc ./
 COPY agent/package.json agent/
 COPY allocator/package.json allocator/
+COPY cli/package.json cli/
+COPY engine/package.json engine/
 COPY exporter/package.json exporter/
 COPY lab/package.json lab/
 RUN npm ci --omit=dev --ignore-scripts
 COPY LICENSE ./
 COPY agent agent
 COPY allocator allocator
+COPY cli cli
+COPY engine engine
 COPY exporter exporter
 COPY deploy/image/licences.js deploy/image/healthcheck.js deploy/image/start.sh ./
 # Source maps and TypeScript's declarations of packages are for who works on those. What no longer is here is not asked for either.
 # The apps of memwatch simulate stay out of production: npm ci only needed the name of their package.
 RUN npm pkg delete devDependencies scripts overrides \
- && npm pkg set --json 'workspaces=["agent","allocator","exporter"]' \
+ && npm pkg set --json 'workspaces=["agent","allocator","cli","engine","exporter"]' \
  && rm -r lab node_modules/memwatch-lab \
  && find node_modules \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -type f -delete \
  && npm sbom --sbom-format cyclonedx > sbom.cdx.json \
  && npm query '*' | node licences.js > licences.txt \
  && rm -rf licences.js .npmrc package-lock.json \
- && mkdir bin && ln -s ../exporter/cli/memwatch.js bin/memwatch
+ && mkdir bin && ln -s ../cli/memwatch.js bin/memwatch
 
 FROM ${NODE_IMAGE}
 ARG VERSION=0.1.0

@@ -59,7 +59,7 @@ module.exports = [
   {
     // A judge compares with its `limits`, each of which has a reason beside it and stands in
     // docs/diagnoses.md.
-    files: ['exporter/diagnoses/*.js'],
+    files: ['engine/diagnoses/*.js'],
     rules: {
       'no-restricted-syntax': [
         'error',
@@ -97,8 +97,8 @@ module.exports = [
   },
   // Commands write through one file, which escapes all text.
   {
-    files: ['exporter/cli/**/*.js'],
-    ignores: ['exporter/cli/output.js'],
+    files: ['cli/**/*.js'],
+    ignores: ['cli/output.js'],
     rules: {
       'no-console': 'error',
       'no-restricted-properties': [

@@ -12,8 +12,8 @@ const {
   setInterval,
   stringifyJson
 } = require('./primordials')
-const { PROTOCOL_VERSION, MAX_LINE_BYTES, fields } = require('./frame')
-const { defaultSocketPath, isOwnFolder, isOwnSocket } = require('./config')
+const { PROTOCOL_VERSION, MAX_LINE_BYTES, fields } = require('./protocol/frame')
+const { defaultSocketPath, isOwnFolder, isOwnSocket } = require('./protocol/socket')
 const { Guard, attempt } = require('./guard')
 const { gc } = require('./collect/gc')
 
@@ -21,7 +21,7 @@ const { gc } = require('./collect/gc')
  * A frame's values before anything is read: each field is there, and none has a value, so that all
  * frames have one shape, which V8 fills and writes without looking names up. Parsed, as an object
  * that is put together name by name becomes a slow dictionary.
- * @type {import('./frame').Frame['values']}
+ * @type {import('./protocol/frame').Frame['values']}
  */
 const NO_VALUES = parseJson(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)
 for (const name in NO_VALUES) NO_VALUES[/** @type {keyof typeof fields} */ (name)] = undefined
@@ -35,7 +35,7 @@ const encode = (type, content) => stringifyJson({ v: PROTOCOL_VERSION, type, ...
 
 /**
  * Watches this isolate: one unref'd timer, collect -> encode -> send.
- * @param {import('./config').Config} config
+ * @param {import('./protocol/config').Config} config
  * @param {ReturnType<typeof import('./collect/gc-observer').gcObserver>} gcs
  * @returns {{ load: () => Generator<unknown, void>, run: () => void, bye: (exitCode: number) =>
  *   void, stop: () => void }} load: what it needs, piece by piece; run: the first frame, and from
@@ -101,9 +101,9 @@ function start (config, gcs) {
     return `${helloStart}${rest === '}' ? '' : ','}${rest}\n`
   }
 
-  /** What the operator allows to be asked for. @returns {import('./frame').CommandName[]} */
+  /** What the operator allows to be asked for. @returns {import('./protocol/frame').CommandName[]} */
   const allowed = () => {
-    /** @type {import('./frame').CommandName[]} */
+    /** @type {import('./protocol/frame').CommandName[]} */
     const names = []
     if (mayTrim()) names.push('look', 'trim')
     if (config.captures) names.push('capture')
@@ -126,7 +126,7 @@ function start (config, gcs) {
   const begin = wrap('begin', () => {
     const names = mayBeTrusted() ? allowed() : []
     if (names.length === 0) return { hello: () => hello() }
-    const nonce = config.tokenFile ? require('./proof').newNonce() : undefined
+    const nonce = config.tokenFile ? require('./protocol/proof').newNonce() : undefined
     const connection = { nonce, sequence: 0 }
     return {
       hello: () => hello({ commands: names, nonce }),
@@ -165,7 +165,7 @@ function start (config, gcs) {
   let immediate
 
   // What was read for a frame that was too long goes with the next one.
-  /** @type {import('./frame').Frame['values']} */
+  /** @type {import('./protocol/frame').Frame['values']} */
   let unsent = { ...NO_VALUES }
 
   /**

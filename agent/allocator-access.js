@@ -1,7 +1,7 @@
 'use strict'
 
 const { debug } = require('./guard')
-const { loadedAllocator } = require('./identity')
+const { loadedAllocator } = require('./protocol/allocators')
 const { readFileSync } = require('./primordials')
 
 /**

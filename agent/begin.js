@@ -22,7 +22,7 @@ const attempt = work => {
 
 /**
  * Begin to watch this isolate.
- * @param {import('./config').Config} config
+ * @param {import('./protocol/config').Config} config
  * @param {(format: string, ...values: unknown[]) => void} debug
  * @returns {{ stop: () => void }}
  */
@@ -35,7 +35,7 @@ function begin (config, debug) {
 
   const pieces = (function * () {
     yield require('node:worker_threads')
-    yield require('./frame')
+    yield require('./protocol/frame')
     yield require('./collect/gc')
     agent = require('./agent').start(config, gcs)
     yield

@@ -1,10 +1,10 @@
 'use strict'
 
-const { isOwnSocket } = require('./config')
+const { isOwnSocket } = require('./protocol/socket')
 const { debug } = require('./guard')
-const { PROTOCOL_VERSION } = require('./frame')
+const { PROTOCOL_VERSION } = require('./protocol/frame')
 const { nowMs, parseJson, readFileSync, readRssBytes, timeOriginUnixMs } = require('./primordials')
-const { isProof } = require('./proof')
+const { isProof } = require('./protocol/proof')
 
 /** A look takes milliseconds; one that is younger than this will do. */
 const LOOK_EVERY_SECONDS = 1
@@ -20,7 +20,7 @@ const MAX_ID_LENGTH = 64
 /**
  * @typedef {ReturnType<typeof commands>} Commands
  *
- * @typedef {Omit<import('./frame').Answer, 'id'>} Result
+ * @typedef {Omit<import('./protocol/frame').Answer, 'id'>} Result
  *
  * One connection.
  * @typedef {object} Connection
@@ -92,7 +92,7 @@ function commands (
   return {
     /**
      * @param {string} line
-     * @param {(answer: import('./frame').Answer) => void} reply is called now or later, for
+     * @param {(answer: import('./protocol/frame').Answer) => void} reply is called now or later, for
      *   commands only
      * @param {Connection} connection that the line came by
      * @returns {boolean} whether it was a trusted command

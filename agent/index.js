@@ -32,7 +32,7 @@ try {
   if (reason) {
     debug('off: %s', reason)
   } else {
-    const config = require('./config').readConfig()
+    const config = require('./protocol/config').readConfig()
     if (config.disabled) {
       debug('off: MEMWATCH_DISABLED')
     } else {

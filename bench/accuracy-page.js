@@ -2,9 +2,9 @@
 
 const { median, min, max } = require('simple-statistics')
 const { apps } = require('../lab')
-const { diagnoses } = require('../exporter/diagnoses')
-const { outcomeOf, TOLERANCE } = require('../exporter/compare/prediction')
-const { formatValue } = require('../exporter/text/format')
+const { diagnoses } = require('../engine/diagnoses')
+const { outcomeOf, TOLERANCE } = require('../cli/comparison/prediction')
+const { formatValue } = require('../engine/text/format')
 
 /**
  * @typedef {object} Result one run of a lab app
@@ -19,7 +19,7 @@ const { formatValue } = require('../exporter/text/format')
  * @property {string[]} others what else was suspected or confirmed
  * @property {string[]} opportunities suspected or confirmed: half a minute rarely tells whether a
  *   heap grows
- * @property {import('../exporter/diagnoses/define-diagnosis').Fix | null} fix the first one
+ * @property {import('../engine/diagnoses/define-diagnosis').Fix | null} fix the first one
  * @property {Record<string, number | null>} measured the signals that the fix of the broken form
  *   predicts, at the end of this run
  */
@@ -144,7 +144,7 @@ ${table([
   ])
 ])}
 
-Semi-spaces: the model is in \`exporter/v8/young-generation.js\`. All predictions are for the same work a second; under a closed loop of load
+Semi-spaces: the model is in \`engine/v8/young-generation.js\`. All predictions are for the same work a second; under a closed loop of load
 the throughput rises instead. RSS is that of the whole run but its start, on average. Allocator: what
 malloc holds beyond need on average, less what jemalloc keeps for itself and what it holds for the second it waits.
 

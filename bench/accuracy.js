@@ -23,14 +23,14 @@ const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
 const { apps } = require('../lab')
-const { replay } = require('../exporter/recording/replay')
-const { findCase } = require('../exporter/classify/case')
-const { primaryOf } = require('../exporter/classify/evaluate')
-const { signalsAtEnd } = require('../exporter/compare/prediction')
+const { replayFile } = require('../cli/sources/replay-file')
+const { findCase } = require('../engine/verdicts/case')
+const { primaryOf } = require('../engine/verdicts/evaluate')
+const { signalsAtEnd } = require('../cli/comparison/prediction')
 const { accuracyPage, isRight } = require('./accuracy-page')
 const { repairOf } = require('./repair')
 
-const MEMWATCH = path.join(__dirname, '../exporter/cli/memwatch.js')
+const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
 const { values: given } = parseArgs({
   options: {
     nodes: { type: 'string', default: process.execPath },
@@ -81,7 +81,7 @@ async function resultOf (run) {
   if (!fs.existsSync(summaryOf(run))) {
     fs.writeFileSync(summaryOf(run), JSON.stringify(await live(run, broken?.fix ?? null)))
   }
-  const { targets } = await replay(recordingOf(run))
+  const { targets } = await replayFile(recordingOf(run))
   const primaryOn = target => primaryOf(findCase(target).verdicts)
   const ill = targets.find(target => target.thread === 'main' && primaryOn(target)) ??
     targets.find(primaryOn)

@@ -19,7 +19,7 @@ const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
 const { parseArgs } = require('node:util')
 const { apps } = require('../lab')
-const { diagnoses } = require('../exporter/diagnoses')
+const { diagnoses } = require('../engine/diagnoses')
 const { alertRules, recordedRules, rulesYaml } = require('../scripts/alerts/index')
 const { findTools, MISSING } = require('../scripts/system-tools')
 const { eventually } = require('../test/support/exporter')
@@ -29,7 +29,7 @@ const { freePort } = require('../test/support/server-process')
 const { startWebhook } = require('../test/support/webhook')
 const { repairOf } = require('./repair')
 
-const MEMWATCH = path.join(__dirname, '../exporter/cli/memwatch.js')
+const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
 /** Beyond what the rule waits, a page must be there by then. */
 const MOST_SECONDS = 90
 /** How long a repaired app is watched. */
@@ -126,7 +126,7 @@ async function watch (tools, ports, stops) {
  */
 async function pages (tools, id) {
   const app = /** @type {import('../lab').LabApp} */ (apps.find(app => app.diagnosis === id))
-  const { runbook } = /** @type {import('../exporter/diagnoses/define-diagnosis').Diagnosis} */ (diagnoses.find(diagnosis => diagnosis.id === id))
+  const { runbook } = /** @type {import('../engine/diagnoses/define-diagnosis').Diagnosis} */ (diagnoses.find(diagnosis => diagnosis.id === id))
   const rule = /** @type {any} */ (alertRules({ diagnoses, ...seconds }).groups.flatMap(({ rules }) => rules).find((/** @type {any} */ { alert }) => alert === runbook))
   const waits = parseInt(rule.for)
   /** @type {(() => unknown)[]} last started, first stopped */

@@ -27,8 +27,8 @@ const { parseArgs } = require('node:util')
 const { apps } = require('../lab')
 const { createMemoryGroup } = require('../exporter/process/memory-group')
 const { Exporter } = require('../exporter/exporter')
-const { anatomyIn } = require('../exporter/signals/anatomy-in')
-const { scanOf } = require('../exporter/anatomy/scan')
+const { anatomyIn } = require('../engine/signals/anatomy-in')
+const { scanOf } = require('../engine/memory/scan')
 const { anatomyPage } = require('./anatomy-page')
 
 const AGENT = path.join(__dirname, '../agent/index.js')
@@ -72,7 +72,7 @@ fs.mkdirSync(given.out, { recursive: true })
  * @param {import('../lab').LabApp} app
  * @param {string} node
  * @param {NodeJS.ProcessEnv} env
- * @param {(url: string, targets: import('../exporter/series/target').Target[]) => Promise<T> | T}
+ * @param {(url: string, targets: import('../engine/history/target').Target[]) => Promise<T> | T}
  *   ask
  */
 async function watched (app, node, env, ask) {
@@ -156,7 +156,7 @@ const trims = () =>
                   const [target] = targets.filter(({ thread }) => thread === 'main')
                   const { take } = target
                   /**
-                   * @type {import('../exporter/series/tracks').Values} of the last look, which a
+                   * @type {import('../engine/history/tracks').Values} of the last look, which a
                    *   trim begins with
                    */
                   let look = {}

@@ -9,7 +9,7 @@ const net = require('node:net')
 const path = require('node:path')
 const { once } = require('node:events')
 const { gunzipSync } = require('node:zlib')
-const { fields } = require('../agent/frame')
+const { fields } = require('../agent/protocol/frame')
 
 const [socketPath, targets, seconds, rate] = [process.argv[2], ...process.argv.slice(3).map(Number)]
 const RECORDING = path.join(__dirname, '../test/recordings/20-healthy-steady-broken.ndjson.gz')

@@ -4,7 +4,7 @@ const { Guard } = require('../agent/guard')
 const { collectors } = require('../agent/collect')
 const { exporterState } = require('../test/support/exporter-state')
 const { createMetrics } = require('../exporter/expose/metrics')
-const { replay } = require('../exporter/recording/replay')
+const { replayFile } = require('../cli/sources/replay-file')
 
 /**
  * What runs all the time, in portions of some milliseconds to be repeated:
@@ -38,7 +38,7 @@ async function hotPaths (recording) {
     for (const collector of all) collector.read(values, tick)
     return JSON.stringify(values)
   }
-  const { targets: [target] } = await replay(recording)
+  const { targets: [target] } = await replayFile(recording)
   const targets = Array(20).fill(target)
   const metrics = createMetrics({
     targets: () => targets,
@@ -48,7 +48,7 @@ async function hotPaths (recording) {
   return {
     work: {
       frame: () => { for (let i = 0; i < 200; i++) frame() },
-      ingest: () => replay(recording),
+      ingest: () => replayFile(recording),
       scrape: () => metrics.text()
     },
     stop: () => { for (const { stop } of all) stop?.() }

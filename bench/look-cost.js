@@ -24,7 +24,7 @@ const books = access && allocatorBooks(access)
 const took = { look: [], books: [] }
 let rss = 0
 for (let i = 0; i < 21; i++) {
-  /** @type {import('../agent/frame').Frame['values']} */
+  /** @type {import('../agent/protocol/frame').Frame['values']} */
   const values = {}
   const tick = { count: 0, nowSeconds: 1000 * i, look: true }
   status.read(values, tick)

@@ -95,7 +95,7 @@ async function startSinks () {
   const exporter = spawn(
     process.execPath,
     [
-      path.join(__dirname, '../exporter/cli/memwatch.js'),
+      path.join(__dirname, '../cli/memwatch.js'),
       'exporter',
       '--listen',
       '127.0.0.1:0',

@@ -28,7 +28,7 @@
  * @property {Claim[]} claims
  *
  * @typedef {object} Claim
- * @property {import('../exporter/compare/figures').FigureName} figure
+ * @property {import('../cli/comparison/figures').FigureName} figure
  * @property {string} published as it was written; '' where nothing was
  * @property {number} [changeRatio] −0.31 for −31 %
  * @property {number} [before] in base units

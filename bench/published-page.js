@@ -1,15 +1,15 @@
 'use strict'
 
-const { spread } = require('../exporter/compare/render')
-const { figures } = require('../exporter/compare/figures')
-const { formatRatio, formatValue } = require('../exporter/text/format')
+const { spread } = require('../cli/comparison/render')
+const { figures } = require('../cli/comparison/figures')
+const { formatRatio, formatValue } = require('../engine/text/format')
 
 /**
  * @typedef {object} Result
  * @property {import('./published-cases').Case} published
  * @property {Pick<import('./published-cases').Variant, 'title' | 'claims'>} variant
  * @property {string} node major version
- * @property {import('../exporter/compare/compare').Comparison} comparison
+ * @property {import('../cli/comparison/compare').Comparison} comparison
  */
 
 /** Within a third of what was published it is the same finding. */
@@ -33,7 +33,7 @@ const near = (measured, published) =>
 /**
  * Whether it is what was published, in words.
  * @param {import('./published-cases').Claim} claim
- * @param {import('../exporter/compare/compare').Row} row
+ * @param {import('../cli/comparison/compare').Row} row
  */
 function verdict (claim, { before, after, changeRatio, beyondNoise }) {
   if (claim.published === '') return ''
@@ -121,7 +121,7 @@ ${predictions(comparison)}`
   )
   .join('\n\n')}`
 
-/** @param {import('../exporter/compare/compare').Comparison} comparison */
+/** @param {import('../cli/comparison/compare').Comparison} comparison */
 function predictions ({ fix, verdicts }) {
   const gone = verdicts
     .map(
@@ -143,7 +143,7 @@ function predictions ({ fix, verdicts }) {
 }
 
 /**
- * @param {import('../exporter/compare/compare').Comparison} comparison
+ * @param {import('../cli/comparison/compare').Comparison} comparison
  * @param {import('./published-cases').Claim} claim
  */
 const rowOf = ({ rows }, { figure: name }) =>

@@ -20,14 +20,14 @@ const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
 const { findApp } = require('../lab')
-const { compare } = require('../exporter/compare/compare')
-const { measure, recordingsAt } = require('../exporter/compare/measure')
-const { renderComparison } = require('../exporter/compare/render')
-const { terminalText } = require('../exporter/text/terminal')
+const { compare } = require('../cli/comparison/compare')
+const { measure, recordingsAt } = require('../cli/comparison/measure')
+const { renderComparison } = require('../cli/comparison/render')
+const { terminalText } = require('../cli/text/terminal')
 const { cases } = require('./published-cases')
 const { publishedPage } = require('./published-page')
 
-const MEMWATCH = path.join(__dirname, '../exporter/cli/memwatch.js')
+const MEMWATCH = path.join(__dirname, '../cli/memwatch.js')
 const { values: given } = parseArgs({
   options: {
     nodes: { type: 'string', default: process.execPath },
@@ -123,7 +123,7 @@ async function memwatch (args, stdout, env = {}) {
 /**
  * What the app printed of itself.
  * @param {string} recording
- * @returns {import('../exporter/recording/format').Work | undefined}
+ * @returns {import('../engine/recording/format').Work | undefined}
  */
 function workOf (recording) {
   if (!fs.existsSync(`${recording}.out`)) return undefined

@@ -3,7 +3,7 @@
 /**
  * How `memwatch simulate` runs a lab app repaired: in its code, or with a fix that was printed.
  * @param {import('../lab').LabApp} app
- * @param {import('../exporter/diagnoses/define-diagnosis').Change} change of the fix
+ * @param {import('../engine/diagnoses/define-diagnosis').Change} change of the fix
  * @returns {{ args: string[], env: Record<string, string> }}
  */
 function repairOf (app, { flag, env = {}, kubernetes = '' }) {

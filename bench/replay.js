@@ -16,7 +16,7 @@ const { spawnSync } = require('node:child_process')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
 const { gunzipSync } = require('node:zlib')
-const { fields } = require('../agent/frame')
+const { fields } = require('../agent/protocol/frame')
 
 const { values: given } = parseArgs({
   options: {
@@ -81,7 +81,7 @@ const MEASURED = `
     const { maxRSS } = process.resourceUsage()
     process.stderr.write(JSON.stringify({ seconds: (performance.now() - began) / 1000, megabytes: maxRSS / 1024 }))
   })
-  const { program } = require(${JSON.stringify(path.join(__dirname, '../exporter/cli/memwatch.js'))})
+  const { program } = require(${JSON.stringify(path.join(__dirname, '../cli/memwatch.js'))})
   program.parseAsync(['diagnose', process.argv[1]], { from: 'user' })`
 
 async function main () {

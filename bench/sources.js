@@ -9,10 +9,10 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { apps } = require('../lab')
-const { findCase } = require('../exporter/classify/case')
-const { openAll, judgeSource } = require('../exporter/sources')
-const { cannotTell } = require('../exporter/sources/support')
-const { traceGc } = require('../exporter/sources/trace-gc')
+const { findCase } = require('../engine/verdicts/case')
+const { openAll, judgeSource } = require('../cli/sources')
+const { cannotTell } = require('../cli/sources/support')
+const { traceGc } = require('../cli/sources/trace-gc')
 
 const NAME = /^trace-gc-(\d+)-(.+?)(-fixed|-repaired)?\.log(\.gz)?$/
 

@@ -16,9 +16,9 @@
  */
 
 const { parseArgs } = require('node:util')
-const { findCase } = require('../exporter/classify/case')
-const { evaluate } = require('../exporter/classify/evaluate')
-const { Target } = require('../exporter/series/target')
+const { findCase } = require('../engine/verdicts/case')
+const { evaluate } = require('../engine/verdicts/evaluate')
+const { Target } = require('../engine/history/target')
 const { SimulatedService, HOUR, DAY } = require('./simulated-service')
 
 /**

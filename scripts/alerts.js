@@ -7,7 +7,7 @@
  */
 
 const { parseArgs } = require('node:util')
-const { diagnoses } = require('../exporter/diagnoses')
+const { diagnoses } = require('../engine/diagnoses')
 const { alertRules, recordedRules, rulesYaml } = require('./alerts/index')
 const { DEFAULTS, FOR_SECONDS } = require('./alerts/rule')
 

@@ -8,9 +8,9 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { replay } = require('../exporter/recording/replay')
-const { findCase } = require('../exporter/classify/case')
-const { primaryOf } = require('../exporter/classify/evaluate')
+const { replayFile } = require('../cli/sources/replay-file')
+const { findCase } = require('../engine/verdicts/case')
+const { primaryOf } = require('../engine/verdicts/evaluate')
 const { apps } = require('../lab')
 
 const FOLDER = path.join(__dirname, '../test/recordings')
@@ -41,7 +41,7 @@ function appOf (name) {
 
 /**
  * @param {string} name
- * @param {(verdict: import('../exporter/classify/evaluate').Verdict) => void} [onVerdict] is given
+ * @param {(verdict: import('../engine/verdicts/evaluate').Verdict) => void} [onVerdict] is given
  *   each verdict whose state changed
  * @returns {Promise<Baseline>}
  */
@@ -49,7 +49,7 @@ async function baselineOf (name, onVerdict = () => {}) {
   const { app, form } = appOf(name)
   /** @type {Set<string>} */
   const ever = new Set()
-  const { targets } = await replay(path.join(FOLDER, name), {
+  const { targets } = await replayFile(path.join(FOLDER, name), {
     onVerdict: (_, verdict) => {
       if (verdict.state === 'confirmed' && !verdict.opportunity) ever.add(verdict.diagnosis)
       onVerdict(verdict)
@@ -67,7 +67,7 @@ async function baselineOf (name, onVerdict = () => {}) {
   }
 }
 
-/** @param {import('../exporter/series/target').Target} target */
+/** @param {import('../engine/history/target').Target} target */
 const statesOf = target =>
   Object.fromEntries(findCase(target).verdicts.map(({ diagnosis, state }) => [diagnosis, state]))
 

@@ -10,12 +10,12 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { ROOT } = require('./generate')
-const { findCase } = require('../exporter/classify/case')
-const { primaryOf } = require('../exporter/classify/evaluate')
-const { compare } = require('../exporter/compare/compare')
-const { measure } = require('../exporter/compare/measure')
-const { renderComparison } = require('../exporter/compare/render')
-const { terminalText } = require('../exporter/text/terminal')
+const { findCase } = require('../engine/verdicts/case')
+const { primaryOf } = require('../engine/verdicts/evaluate')
+const { compare } = require('../cli/comparison/compare')
+const { measure } = require('../cli/comparison/measure')
+const { renderComparison } = require('../cli/comparison/render')
+const { terminalText } = require('../cli/text/terminal')
 
 const APP = 'semi-space-starvation'
 const SECONDS = 40
@@ -24,14 +24,14 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-demo-'))
 /**
  * @param {string} name of the recording
  * @param {string[]} options of memwatch simulate
- * @returns {Promise<import('../exporter/compare/measure').Run>}
+ * @returns {Promise<import('../cli/comparison/measure').Run>}
  */
 async function simulate (name, options) {
   const file = path.join(folder, `${name}.ndjson.gz`)
   const { status, stdout } = spawnSync(
     process.execPath,
     [
-      path.join(ROOT, 'exporter/cli/memwatch.js'),
+      path.join(ROOT, 'cli/memwatch.js'),
       'simulate',
       APP,
       '--for',

@@ -2,26 +2,26 @@
 
 /** The generated pages of docs/, each a function from the tables to Markdown. */
 
-const { fields, PROTOCOL_VERSION, MAX_LINE_BYTES } = require('memwatch/frame')
-const { options: agentOptions } = require('memwatch/config')
+const { fields, PROTOCOL_VERSION, MAX_LINE_BYTES } = require('memwatch/protocol/frame')
+const { options: agentOptions } = require('memwatch/protocol/config')
 const { options: exporterOptions } = require('../exporter/config')
 const { targetMetrics } = require('../exporter/catalog/target-metrics')
 const { compatMetrics } = require('../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../exporter/catalog/exporter-metrics')
 const { otelOf, SEMCONV_VERSION } = require('../exporter/catalog/otel')
 const { otelMetrics } = require('../exporter/catalog/otel-metrics')
-const { parts } = require('../exporter/anatomy/parts')
+const { parts } = require('../engine/memory/parts')
 const { variables: otlpVariables } = require('../exporter/otlp/variables')
-const { diagnoses: allDiagnoses } = require('../exporter/diagnoses')
-const { signals } = require('../exporter/signals')
+const { diagnoses: allDiagnoses } = require('../engine/diagnoses')
+const { signals } = require('../engine/signals')
 const { apps } = require('memwatch-lab')
 const { reasons } = require('../exporter/deaths/reasons')
 const { silenceCauses } = require('../exporter/deaths/silence')
 const { problems } = require('../exporter/expose/problems')
-const { fileSources } = require('../exporter/sources')
-const { promClient, memwatchMetrics } = require('../exporter/sources/prometheus')
-const { cannotTell } = require('../exporter/sources/support')
-const { REJECT_REASONS } = require('../exporter/ingest/decode')
+const { fileSources } = require('../cli/sources')
+const { promClient, memwatchMetrics } = require('../cli/sources/prometheus')
+const { cannotTell } = require('../cli/sources/support')
+const { REJECT_REASONS } = require('../engine/decode/decode')
 
 /**
  * @param {string} title
@@ -218,7 +218,7 @@ const wireProtocol = () =>
       'isolate, one `hello`, then a `frame` a second, then a `bye`. Lines are at most ' +
         `${MAX_LINE_BYTES} bytes. Counters are cumulative. An agent whose hello names ` +
           '`commands` takes them over a Unix socket, and gives an `answer` to each. ' +
-            '`agent/frame.js` is the contract.',
+            '`agent/protocol/frame.js` is the contract.',
     '## Fields of a frame',
     table(
       ['field', 'unit', 'kind', 'scope', 'shape', 'source'],
@@ -305,7 +305,7 @@ const allSources = [...fileSources, promClient, memwatchMetrics]
 const GIVEN = { containerLimitBytes: 512 * 2 ** 20 }
 
 /**
- * @param {import('../exporter/sources/define-source').Source} source
+ * @param {import('../cli/sources/define-source').Source} source
  * @param {string} id of a diagnosis
  */
 function told (source, id) {

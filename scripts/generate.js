@@ -7,7 +7,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { diagnoses } = require('../exporter/diagnoses')
+const { diagnoses } = require('../engine/diagnoses')
 const { alertRules, recordedRules, rulesYaml } = require('./alerts/index')
 const { promClientRules } = require('./alerts/prom-client-rules')
 const { dashboards } = require('./dashboards')

@@ -1,37 +1,34 @@
 'use strict'
 
 /**
- * The picture of ARCHITECTURE.md: rooms of the agent and the exporter, and an arrow from each room
- * to the rooms whose values it imports. Drawn from the real imports, as Mermaid text.
+ * The picture of ARCHITECTURE.md: the rooms of each package, and an arrow from each room to the
+ * rooms whose values it imports. Drawn from the real imports, as Mermaid text.
  */
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { exports: agentExports } = require('../agent/package.json')
 const { options } = require('../.dependency-cruiser.js')
 
 const ROOT = path.join(__dirname, '..')
 const BEGIN = '<!-- imports: npm run generate -->\n'
 const END = '<!-- end of imports -->\n'
 
-/** Files that the exporter imports of the agent, wherever they lie; the main file is the agent. */
-const WIRE = new Set(Object.values(agentExports).filter(file => file !== './index.js')
-  .map(file => path.posix.join('agent', file)))
-const SHARED = { agent: 'agent/wire contract, shared files', exporter: 'exporter/shared files' }
+/** From the top of the picture to its bottom. */
+const PACKAGES = ['cli', 'exporter', 'engine', 'agent']
 
 /** @typedef {Map<string, Set<string>>} Graph node → the nodes that it imports */
 
 /**
- * Imports between the files of both packages.
+ * Imports between the files of the packages.
  * @returns {Promise<Graph>}
  */
 async function readImports () {
   // An ECMAScript module, and one that takes a second to load.
   const { cruise } = await import('dependency-cruiser')
-  const { output } = await cruise(['agent', 'exporter'], {
+  const { output } = await cruise(PACKAGES, {
     ...options,
     baseDir: ROOT,
-    includeOnly: { path: '^(agent|exporter)/.*\\.js$' }
+    includeOnly: { path: `^(${PACKAGES.join('|')})/.*\\.js$` }
   }, options?.enhancedResolveOptions)
   const { modules } = /** @type {import('dependency-cruiser').ICruiseResult} */ (output)
   return new Map(modules.map(({ source, dependencies }) =>
@@ -64,11 +61,10 @@ function findReachable (graph, from) {
 function assignRooms (files) {
   const rooms = new Map([...files.keys()].map(file => {
     const [top, folder, inFolder] = file.split('/')
-    if (WIRE.has(file)) return [file, SHARED.agent]
     if (inFolder !== undefined) return [file, `${top}/${folder}`]
     const entersFolder = [...findReachable(files, file)]
-      .some(other => other.split('/').length > 2 && !WIRE.has(other))
-    return [file, entersFolder ? file : SHARED[/** @type {keyof typeof SHARED} */ (top)]]
+      .some(other => other.split('/').length > 2 && other.startsWith(`${top}/`))
+    return [file, entersFolder ? file : `${top}/shared files`]
   }))
   return file => /** @type {string} */ (rooms.get(file))
 }
@@ -111,7 +107,7 @@ function reduceArrows (graph) {
  */
 function draw (graph) {
   const ids = new Map([...graph.keys()].map(room =>
-    [room, room.replace('exporter/', '').replace(/[^a-z0-9]+/g, '_')]))
+    [room, room.replace(/[^a-z0-9]+/g, '_')]))
   const nodes = (/** @type {string} */ top) => [...ids]
     .filter(([room]) => room.startsWith(`${top}/`))
     .map(([room, id]) => `    ${id}["${room.slice(top.length + 1)}"]`)
@@ -119,8 +115,7 @@ function draw (graph) {
     `  ${ids.get(room)} --> ${[...imports].sort().map(next => ids.get(next)).join(' & ')}`)
   return [
     'flowchart TD',
-    '  subgraph exporter', ...nodes('exporter'), '  end',
-    '  subgraph agent', ...nodes('agent'), '  end',
+    ...PACKAGES.flatMap(name => [`  subgraph ${name}`, ...nodes(name), '  end']),
     ...arrows
   ].join('\n')
 }

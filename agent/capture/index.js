@@ -2,7 +2,7 @@
 
 const { Promise, setTimeout } = require('../primordials')
 const { debug } = require('../guard')
-const { plainText } = require('../text-rules')
+const { plainText } = require('../protocol/text-rules')
 const { CaptureError } = require('./parts')
 const { send } = require('./send')
 
@@ -74,7 +74,7 @@ function captures ({ address, allowSnapshot, counts }) {
      * Never rejects.
      * @param {string} id
      * @param {any} given CaptureArguments, as they came
-     * @returns {Promise<Omit<import('../frame').Answer, 'id'>>}
+     * @returns {Promise<Omit<import('../protocol/frame').Answer, 'id'>>}
      */
     async capture (id, given) {
       const problem = problemOf(given)

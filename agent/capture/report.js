@@ -1,7 +1,8 @@
 'use strict'
 
 const { stringifyJson } = require('../primordials')
-const { plainFlags, scriptPath } = require('../identity')
+const { plainFlags } = require('../protocol/node-options')
+const { scriptPath } = require('../identity')
 const { CaptureError, textChunks } = require('./parts')
 
 /** A module that is its own source stands in a stack by that: `at data:text/javascript,...:1:2`. */

@@ -2,7 +2,7 @@
 
 const net = require('node:net')
 const { Promise, clearTimeout, nowMs, setTimeout, stringifyJson } = require('../primordials')
-const { PROTOCOL_VERSION } = require('../frame')
+const { PROTOCOL_VERSION } = require('../protocol/frame')
 const { LostDescriptor, descriptorOf } = require('../own-descriptor')
 
 const CONNECT_WITHIN_MS = 500

@@ -3,7 +3,7 @@
 const os = require('node:os')
 const { existsSync } = require('../primordials')
 const { isTemporary, kernelFiles, numberAfter } = require('../read-file')
-const { controllerPaths } = require('./cgroup-paths')
+const { controllerPaths } = require('../protocol/cgroup-paths')
 
 /** @typedef {import('./collector').Values} Values */
 
@@ -57,9 +57,9 @@ function cgroup ({
   hostMemoryBytes = os.totalmem(),
   fallbackLimitBytes = 0
 } = {}) {
-  /** @type {import('./cgroup-paths').ControllerPaths | null} */
+  /** @type {import('../protocol/cgroup-paths').ControllerPaths | null} */
   let memory = null
-  /** @type {import('./cgroup-paths').ControllerPaths | null} */
+  /** @type {import('../protocol/cgroup-paths').ControllerPaths | null} */
   let cpu = null
   /** @type {number | undefined} */
   let limitBytes

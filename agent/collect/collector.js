@@ -3,7 +3,7 @@
 /**
  * The shape that all collectors share: one file, one source.
  *
- * @typedef {import('../frame').Frame['values']} Values
+ * @typedef {import('../protocol/frame').Frame['values']} Values
  * @typedef {object} Tick
  * @property {number} count of frames begun, from 0: what is read every n frames goes by it
  * @property {number} nowSeconds monotonic

@@ -7,8 +7,8 @@ const {
   setTimeout
 } = require('../primordials')
 const { getHeapStatistics } = require('../v8-functions')
-const { DELAY_BOUNDS_SECONDS } = require('../frame')
-const { Buckets } = require('../buckets')
+const { DELAY_BOUNDS_SECONDS } = require('../protocol/frame')
+const { Buckets } = require('../protocol/buckets')
 const { iterations } = require('./event-loop')
 
 /** While the loop is busy a timer is set this often. */

@@ -2,8 +2,8 @@
 
 const primordials = require('../primordials')
 const { getHeapSpaceStatistics } = require('../v8-functions')
-const { GC_KINDS, GC_CAUSES, ORDINARY_CAUSE, GC_PAUSE_BOUNDS_SECONDS } = require('../frame')
-const { Buckets } = require('../buckets')
+const { GC_KINDS, GC_CAUSES, ORDINARY_CAUSE, GC_PAUSE_BOUNDS_SECONDS } = require('../protocol/frame')
+const { Buckets } = require('../protocol/buckets')
 const { gcWatchdog } = require('./gc-watchdog')
 
 /** The live heap is read at most this often: V8 may run dozens of majors a second. */

@@ -47,7 +47,7 @@ function * collectors ({
     yield addons
     yield require('./file-descriptors').fileDescriptors()
     yield require('./cpu').processCpu()
-    require('./cgroup-paths')
+    require('../protocol/cgroup-paths')
     yield
     yield require('./cgroup').cgroup({ files, fallbackLimitBytes: memoryLimitBytes })
   }

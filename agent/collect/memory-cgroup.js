@@ -1,7 +1,7 @@
 'use strict'
 
 const { existsSync, readFileSync, statSync } = require('../primordials')
-const { controllerPaths } = require('./cgroup-paths')
+const { controllerPaths } = require('../protocol/cgroup-paths')
 
 /** A folder with one of these is a memory cgroup. */
 const USAGE_FILES = Object.freeze(['memory.usage_in_bytes', 'memory.current'])

@@ -1,7 +1,7 @@
 'use strict'
 
 const { listActiveResources } = require('../primordials')
-const { KEY } = require('../text-rules')
+const { KEY } = require('../protocol/text-rules')
 
 /**
  * Listing takes time in proportion to what is active: not every frame, and not in the same one as

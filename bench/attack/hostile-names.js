@@ -17,7 +17,7 @@ const { connect, send, helloLine, frameLine } = require('./wire')
  * @typedef {import('./attacks').Claim} Claim
  */
 
-const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
+const MEMWATCH = path.join(__dirname, '../../cli/memwatch.js')
 /** A run that ends in a confirmed finding whose fix is NODE_OPTIONS. */
 const RECORDING = path.join(
   __dirname,

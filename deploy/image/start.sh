@@ -5,7 +5,7 @@
 
 # The heap gets half of the container's memory: V8 would let it grow past a container of 256 MiB or
 # less, and a kill by the kernel says nothing about its cause.
-set -- node --max-old-space-size-percentage=50 "${0%/*}/exporter/cli/memwatch.js" "$@"
+set -- node --max-old-space-size-percentage=50 "${0%/*}/cli/memwatch.js" "$@"
 
 # Other commands, as install-agent, are there to end.
 [ "$MEMWATCH_ON_FAILURE" = stay ] && [ "$4" = exporter ] || exec "$@"

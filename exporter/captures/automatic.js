@@ -24,10 +24,10 @@ class AutomaticCaptures {
   #now
   /**
    * When each target was asked for what.
-   * @type {WeakMap<import('../series/target').Target, Map<string, number>>}
+   * @type {WeakMap<import('memwatch-engine/history/target').Target, Map<string, number>>}
    */
   #askedAt = new WeakMap()
-  /** @type {{ target: import('../series/target').Target, diagnosis: string }[]} */
+  /** @type {{ target: import('memwatch-engine/history/target').Target, diagnosis: string }[]} */
   #waiting = []
   #busy = false
 
@@ -42,8 +42,8 @@ class AutomaticCaptures {
 
   /**
    * A diagnosis changed its state.
-   * @param {import('../series/target').Target} target
-   * @param {Pick<import('../classify/evaluate').Verdict, 'diagnosis' | 'state'>} verdict
+   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {Pick<import('memwatch-engine/verdicts/evaluate').Verdict, 'diagnosis' | 'state'>} verdict
    */
   changed (target, { diagnosis, state }) {
     if (!Object.hasOwn(triggers, diagnosis) || (state !== 'suspected' && state !== 'confirmed')) {
@@ -72,7 +72,7 @@ class AutomaticCaptures {
   }
 
   /**
-   * @param {import('../series/target').Target} target
+   * @param {import('memwatch-engine/history/target').Target} target
    * @param {string} diagnosis
    */
   async #make (target, diagnosis) {

@@ -37,7 +37,7 @@ class Sources {
   }
 
   /**
-   * @param {import('memwatch/frame').Hello} hello
+   * @param {import('memwatch/protocol/frame').Hello} hello
    * @returns {Sources}
    */
   static of (hello) {

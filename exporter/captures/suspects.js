@@ -1,7 +1,7 @@
 'use strict'
 
-const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
-const { LEAST_SHARE, NAMED_SITES } = require('../text/suspect-text')
+const { formatBytes, formatRatio, formatSeconds } = require('memwatch-engine/text/format')
+const { LEAST_SHARE, NAMED_SITES } = require('memwatch-engine/text/suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
 const { heapSuspects } = require('./heap-suspects')
@@ -20,30 +20,14 @@ const BLOCKED_SECONDS = 0.02
 
 /**
  * What a profile points at. `of`: what the shares are of.
- * @typedef {object} Suspects
- * @property {'grown bytes' | 'allocated bytes' | 'busy seconds'} of
- * @property {number} total in that unit
- * @property {Suspect[]} sites worst first
- *
- * @typedef {object} Suspect
- * @property {string} function
- * @property {string} file relative to the app's package where that can be seen
- * @property {number} line from 1
- * @property {number} value in the unit of `of`
- * @property {number} share of the total
- * @property {string | null} inlinedIn the function whose bytes these are: V8 counts what it inlines
- *   to the caller, and this may have been; null where it is counted itself
- * @property {string | null} via a package that does it on behalf of this line
- * @property {string | null} call that blocks
- * @property {string | null} instead of it
- * @property {number | null} longestSeconds it held the thread at a stretch
- * @property {string} text one line
+ * @typedef {import('memwatch-engine/text/suspect-text').Suspects} Suspects
+ * @typedef {import('memwatch-engine/text/suspect-text').Suspect} Suspect
  */
 
 /**
  * @param {Pick<import('./captures').Capture, 'kind' | 'parts'>} capture
  * @param {(part: string) => any} read a profile
- * @param {import('memwatch/frame').Hello} hello whose files may be looked into
+ * @param {import('memwatch/protocol/frame').Hello} hello whose files may be looked into
  * @param {Sources} [sources] those files
  * @returns {Suspects | null} null for a kind that points at no line
  * @throws {Error} when a part is no profile

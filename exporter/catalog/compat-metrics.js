@@ -1,7 +1,7 @@
 'use strict'
 
-const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
-const { histogramQuantile, histogramDeviation } = require('../statistics/histogram')
+const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
+const { histogramQuantile, histogramDeviation } = require('memwatch-engine/statistics/histogram')
 const { fieldMetric, spaceMetric, histogramMetric } = require('./metric')
 const { targetMetrics, plainGcKind } = require('./target-metrics')
 
@@ -22,7 +22,7 @@ const sameAsOurs = name => {
 
 /**
  * @param {string} statistic
- * @param {(delay: NonNullable<import('../series/recent-delay').RecentDelay['summary']>) => number}
+ * @param {(delay: NonNullable<import('memwatch-engine/history/recent-delay').RecentDelay['summary']>) => number}
  *   read
  * @returns {TargetMetric}
  */

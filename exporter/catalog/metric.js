@@ -3,8 +3,8 @@
 /**
  * A row of the metric table: one Prometheus metric and how it is read.
  *
- * @typedef {import('../series/target').Target} Target
- * @typedef {keyof import('memwatch/frame').Frame['values']} Field
+ * @typedef {import('memwatch-engine/history/target').Target} Target
+ * @typedef {keyof import('memwatch/protocol/frame').Frame['values']} Field
  * @typedef {Record<string, string | number>} Labels
  * @typedef {{ labels?: Labels, value: number }} Sample
  *
@@ -30,8 +30,8 @@
  *
  * @typedef {object} Context
  * @property {number} nowUnixMs
- * @property {import('../series/window').Window} window of the target being read
- * @property {(name: import('../signals').SignalName) => number | null} signal of that target
+ * @property {import('memwatch-engine/history/window').Window} window of the target being read
+ * @property {(name: import('memwatch-engine/signals/index').SignalName) => number | null} signal of that target
  */
 
 /** What else a row is called. @typedef {Pick<TargetMetric, 'promClient' | 'otel'>} OtherNames */
@@ -40,7 +40,7 @@
  * A metric that is one field of the frames.
  * @param {string} name
  * @param {'gauge' | 'counter'} type
- * @param {keyof import('memwatch/frame').Frame['values']} field
+ * @param {keyof import('memwatch/protocol/frame').Frame['values']} field
  * @param {string} help
  * @param {OtherNames} [names]
  * @returns {TargetMetric}
@@ -57,13 +57,13 @@ const fieldMetric = (name, type, field, help, names) => ({
 /**
  * A metric that is one signal.
  * @param {string} name
- * @param {import('../signals').SignalName} signal
+ * @param {import('memwatch-engine/signals/index').SignalName} signal
  * @returns {TargetMetric}
  */
 const signalMetric = (name, signal) => ({
   name,
   type: 'gauge',
-  help: require('../signals').signals[signal].help,
+  help: require('memwatch-engine/signals/index').signals[signal].help,
   read: (_, context) => context.signal(signal) ?? undefined
 })
 
@@ -102,8 +102,8 @@ const spaceMetric = (name, column, help, otelName, names) => ({
  * CPU time by mode.
  * @param {string} name
  * @param {string} help
- * @param {keyof import('memwatch/frame').Frame['values']} user field
- * @param {keyof import('memwatch/frame').Frame['values']} system field
+ * @param {keyof import('memwatch/protocol/frame').Frame['values']} user field
+ * @param {keyof import('memwatch/protocol/frame').Frame['values']} system field
  * @param {OtherNames} [names]
  * @returns {TargetMetric}
  */

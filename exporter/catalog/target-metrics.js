@@ -1,11 +1,11 @@
 'use strict'
 
-const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
-const { findCase } = require('../classify/case')
-const { anatomyIn } = require('../signals/anatomy-in')
-const { shortText } = require('../text/suspect-text')
-const { diagnoses } = require('../diagnoses')
-const { pasteLine } = require('../fixes/paste-line')
+const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
+const { findCase } = require('memwatch-engine/verdicts/case')
+const { anatomyIn } = require('memwatch-engine/signals/anatomy-in')
+const { shortText } = require('memwatch-engine/text/suspect-text')
+const { diagnoses } = require('memwatch-engine/diagnoses/index')
+const { pasteLine } = require('memwatch-engine/fixes/paste-line')
 const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramMetric } = require('./metric')
 
 /** @typedef {import('./metric').TargetMetric} TargetMetric */
@@ -569,7 +569,7 @@ const targetMetrics = Object.freeze([
   }
 ])
 
-/** @param {import('../series/target').Target} target */
+/** @param {import('memwatch-engine/history/target').Target} target */
 const confirmedOn = target => findCase(target).verdicts.filter(({ state }) => state === 'confirmed')
 
 module.exports = { targetMetrics, plainGcKind }

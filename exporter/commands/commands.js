@@ -1,9 +1,9 @@
 'use strict'
 
 const { randomUUID } = require('node:crypto')
-const { PROTOCOL_VERSION } = require('memwatch/frame')
-const { proofOf } = require('memwatch/proof')
-const { formatBytes } = require('../text/format')
+const { PROTOCOL_VERSION } = require('memwatch/protocol/frame')
+const { proofOf } = require('memwatch/protocol/proof')
+const { formatBytes } = require('memwatch-engine/text/format')
 
 /** An app that is blocked answers when it is not. */
 const ANSWER_WITHIN_MS = 30_000
@@ -28,7 +28,7 @@ class CommandError extends Error {
 
 /**
  * What an agent's reason means.
- * @type {Record<string, (answer: import('memwatch/frame').Answer, target: string) => string>}
+ * @type {Record<string, (answer: import('memwatch/protocol/frame').Answer, target: string) => string>}
  */
 const REFUSALS = {
   too_soon: () => 'the agent gave memory back less than ten seconds ago: it does so no more often',
@@ -59,7 +59,7 @@ const TRIM_ENABLED_BY = 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over
 
 /**
  * How an agent is made to take a command.
- * @type {Record<import('memwatch/frame').CommandName, string>}
+ * @type {Record<import('memwatch/protocol/frame').CommandName, string>}
  */
 const ENABLED_BY = {
   look: TRIM_ENABLED_BY,
@@ -76,8 +76,8 @@ const ENABLED_BY = {
  */
 class Commands {
   /**
-   * @type {Map<string, { target: import('../series/target').Target, resolve: (answer?:
-   *   import('memwatch/frame').Answer) => void, timer: NodeJS.Timeout }>}
+   * @type {Map<string, { target: import('memwatch-engine/history/target').Target, resolve: (answer?:
+   *   import('memwatch/protocol/frame').Answer) => void, timer: NodeJS.Timeout }>}
    */
   #waiting = new Map()
   #answerWithinMs
@@ -96,8 +96,8 @@ class Commands {
   /**
    * What an agent answered; an answer that nobody waits for, or that another was asked for, is
    * dropped.
-   * @param {import('../series/target').Target} target
-   * @param {import('memwatch/frame').Answer} answer
+   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('memwatch/protocol/frame').Answer} answer
    */
   answered (target, answer) {
     const waiting = this.#waiting.get(answer.id)
@@ -106,7 +106,7 @@ class Commands {
 
   /**
    * Its connection is gone: what it was asked is answered by nobody.
-   * @param {import('../series/target').Target} target
+   * @param {import('memwatch-engine/history/target').Target} target
    */
   gone (target) {
     for (const waiting of this.#waiting.values()) {
@@ -115,8 +115,8 @@ class Commands {
   }
 
   /**
-   * @param {import('../series/target').Target} target
-   * @param {import('memwatch/frame').CommandName} command
+   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('memwatch/protocol/frame').CommandName} command
    * @throws {CommandError} where its agent takes no such command, or is not there
    */
   assertTakes (target, command) {
@@ -132,10 +132,10 @@ class Commands {
   }
 
   /**
-   * @param {import('../series/target').Target} target
-   * @param {import('memwatch/frame').CommandName} command
+   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('memwatch/protocol/frame').CommandName} command
    * @param {{ args?: object, id?: string, answerWithinMs?: number }} [options]
-   * @returns {Promise<import('memwatch/frame').Answer>} one that says ok
+   * @returns {Promise<import('memwatch/protocol/frame').Answer>} one that says ok
    * @throws {CommandError}
    */
   async carryOut (
@@ -150,7 +150,7 @@ class Commands {
     } = target
     const sequence = ++this.#sent
     const answer = await new Promise(
-      (/** @type {(answer: import('memwatch/frame').Answer | undefined) => void} */ resolve) => {
+      (/** @type {(answer: import('memwatch/protocol/frame').Answer | undefined) => void} */ resolve) => {
         const timer = setTimeout(resolve, answerWithinMs, undefined)
         this.#waiting.set(id, { target, resolve, timer })
         const asked = { id, command, args, pid, startedAtUnixMs, nonce, sequence }

@@ -2,7 +2,7 @@
 
 const { EventEmitter, once } = require('node:events')
 const { steadyUnixMs } = require('../clock')
-const { processOf } = require('../series/targets')
+const { processOf } = require('memwatch-engine/history/targets')
 const { Witness } = require('../process/witness')
 const { lastMoments, oomKillsSince } = require('./last-moments')
 const { explainDeath } = require('./explain')
@@ -40,7 +40,7 @@ const LAST_MINUTES_SECONDS = 600
 
 /**
  * @typedef {object} Watched
- * @property {import('../series/target').Target} target
+ * @property {import('memwatch-engine/history/target').Target} target
  * @property {Witness | null} witness
  * @property {number | undefined} oomKills in its cgroup when last counted while it lived
  * @property {{ sinceUnixMs: number, unreachable: boolean, unwatched: boolean } | undefined}
@@ -63,18 +63,18 @@ class DeathWatch extends EventEmitter {
   #now
   #witnessOf
   #overNetwork
-  /** @type {Map<import('../series/target').Target, Watched>} */
+  /** @type {Map<import('memwatch-engine/history/target').Target, Watched>} */
   #watched = new Map()
   /**
    * Ids of the deaths of those that are not watched any more.
-   * @type {WeakMap<import('../series/target').Target, string>}
+   * @type {WeakMap<import('memwatch-engine/history/target').Target, string>}
    */
   #dead = new WeakMap()
   /** Those that said goodbye, while the kernel still shows their process. @type {Set<Watched>} */
   #leaving = new Set()
   /**
    * Those whose process the kernel showed to be gone.
-   * @type {WeakSet<import('../series/target').Target>}
+   * @type {WeakSet<import('memwatch-engine/history/target').Target>}
    */
   #gone = new WeakSet()
   /** Processes whose parent will say how they ended. @type {Set<number>} */
@@ -85,8 +85,8 @@ class DeathWatch extends EventEmitter {
   #stopped = false
 
   /**
-   * @param {import('../series/targets').Targets} targets
-   * @param {{ now?: () => number, witnessOf?: (hello: import('memwatch/frame').Hello) => Witness |
+   * @param {import('memwatch-engine/history/targets').Targets} targets
+   * @param {{ now?: () => number, witnessOf?: (hello: import('memwatch/protocol/frame').Hello) => Witness |
    *   null, overNetwork?: boolean }} [options] now: ms; overNetwork: silence may be the network's
    */
   constructor (targets, { now = steadyUnixMs, witnessOf = Witness.of, overNetwork = false } = {}) {
@@ -124,7 +124,7 @@ class DeathWatch extends EventEmitter {
 
   /**
    * What the kernel says of a target's process, where it was seen when the target was opened.
-   * @param {import('../series/target').Target} target
+   * @param {import('memwatch-engine/history/target').Target} target
    * @returns {'lives' | 'gone' | undefined}
    */
   sightOf (target) {
@@ -142,7 +142,7 @@ class DeathWatch extends EventEmitter {
 
   /**
    * Why a target is silent; undefined while it is not.
-   * @param {import('../series/target').Target} target
+   * @param {import('memwatch-engine/history/target').Target} target
    */
   silenceOf (target) {
     return this.#watched.get(target)?.silence
@@ -184,7 +184,7 @@ class DeathWatch extends EventEmitter {
     }
   }
 
-  /** @param {import('../series/target').Target} target */
+  /** @param {import('memwatch-engine/history/target').Target} target */
   #open (target) {
     // A process that says hello has not left.
     for (const watched of this.#leaving) {
@@ -204,7 +204,7 @@ class DeathWatch extends EventEmitter {
     })
   }
 
-  /** @param {import('../series/target').Target} target */
+  /** @param {import('memwatch-engine/history/target').Target} target */
   #back (target) {
     if (this.#watched.has(target)) return this.#heard(target)
     this.#open(target)
@@ -213,7 +213,7 @@ class DeathWatch extends EventEmitter {
     if (id !== undefined) this.emit('alive', id)
   }
 
-  /** @param {import('../series/target').Target} target */
+  /** @param {import('memwatch-engine/history/target').Target} target */
   #heard (target) {
     const watched = this.#watched.get(target)
     if (!watched) return
@@ -259,7 +259,7 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * @param {import('../series/target').Target} target
+   * @param {import('memwatch-engine/history/target').Target} target
    * @param {{ unreachable: boolean, unwatched: boolean }} how
    */
   #vanish (target, how) {
@@ -316,8 +316,8 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * @param {import('../series/target').Target} target
-   * @param {import('../series/targets').EndCause} cause
+   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('memwatch-engine/history/targets').EndCause} cause
    */
   #end (target, cause) {
     const watched = this.#watched.get(target)
@@ -397,7 +397,7 @@ class DeathWatch extends EventEmitter {
 
   /**
    * A worker ends as its app likes; one whose heap was full did not.
-   * @param {import('../series/target').Target} target
+   * @param {import('memwatch-engine/history/target').Target} target
    * @param {import('./explain').Explanation} explanation
    */
   #ranOutOfHeap (target, { reason, sure }) {

@@ -1,6 +1,6 @@
 'use strict'
 
-const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
+const { formatBytes, formatRatio, formatSeconds } = require('memwatch-engine/text/format')
 
 /**
  * Share of a limit from which on reaching it in the last second is likely: what is between two

@@ -1,8 +1,8 @@
 'use strict'
 
-const { containerOf } = require('../series/targets')
-const { pointsAfterMajors } = require('../signals/growth')
-const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
+const { containerOf } = require('memwatch-engine/history/targets')
+const { pointsAfterMajors } = require('memwatch-engine/signals/growth')
+const { semiSpaceMax, youngGenerationBytes } = require('memwatch-engine/v8/heap-sizing')
 
 /** Growth before the end is looked for over so long. */
 const RISE_SECONDS = 10
@@ -69,7 +69,7 @@ const UNKNOWN = Object.freeze({
 })
 
 /**
- * @param {import('../series/target').Target} target without a frame nothing is known of it
+ * @param {import('memwatch-engine/history/target').Target} target without a frame nothing is known of it
  * @param {number} goneAtUnixMs
  * @returns {LastMoments}
  */
@@ -112,7 +112,7 @@ function lastMoments (target, goneAtUnixMs) {
  * Kills for memory in its cgroup since its last frames: from the cgroup itself, else from who
  * shares the cgroup and lives.
  * @param {Pick<import('./death-watch').Watched, 'target' | 'witness' | 'oomKills'>} watched
- * @param {readonly import('../series/target').Target[]} all targets
+ * @param {readonly import('memwatch-engine/history/target').Target[]} all targets
  * @returns {{ oomKills?: number, saidOomKills?: number }} oomKills: as the kernel counts;
  *   saidOomKills: as others of its cgroup say; neither where nobody counted
  */
@@ -138,7 +138,7 @@ function oomKillsSince ({ target, witness, oomKills }, all) {
 }
 
 /**
- * @param {import('../series/window').Window} window
+ * @param {import('memwatch-engine/history/window').Window} window
  * @returns {HeapRise | null} null with fewer than two readings
  */
 function riseOf (window) {

@@ -19,9 +19,9 @@ const POLICY =
  * @type {Record<string, string>}
  */
 const SHARED = {
-  'format.mjs': path.join(__dirname, '../text/format.js'),
+  'format.mjs': require.resolve('memwatch-engine/text/format'),
   'kinds.mjs': path.join(__dirname, '../captures/kinds.js'),
-  'shell.mjs': path.join(__dirname, '../text/shell.js')
+  'shell.mjs': require.resolve('memwatch-engine/text/shell')
 }
 
 /** What a reader without a browser gets. */

@@ -1,10 +1,10 @@
 'use strict'
 
 const { PassThrough } = require('node:stream')
-const { PROTOCOL_VERSION } = require('memwatch/frame')
+const { PROTOCOL_VERSION } = require('memwatch/protocol/frame')
 const schemas = require('./schemas')
 const { refuse } = require('./problems')
-const { RECORDING_VERSION } = require('../recording/format')
+const { RECORDING_VERSION } = require('memwatch-engine/recording/format')
 
 const MOST_AT_ONCE = 4
 /** Who reads more slowly than agents send gets an end, not the exporter's memory. */
@@ -16,7 +16,7 @@ const MOST_UNREAD_BYTES = 8 * 2 ** 20
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts
- * @param {() => import('../series/target').Target[]} parts.targets
+ * @param {() => import('memwatch-engine/history/target').Target[]} parts.targets
  * @param {import('node:events').EventEmitter} parts.events of the exporter: frame, end
  */
 function recordingRoutes (server, { targets, events }) {
@@ -52,14 +52,14 @@ function recordingRoutes (server, { targets, events }) {
         return refuse(reply, 'unknown_target', 'no such target: /api/v1/targets lists them')
       }
       const out = new PassThrough()
-      /** @type {Map<import('../series/target').Target, number>} */
+      /** @type {Map<import('memwatch-engine/history/target').Target, number>} */
       const sessions = new Map()
       const write = (/** @type {object} */ item) => {
         if (out.readableLength + out.writableLength > MOST_UNREAD_BYTES) {
           out.destroy(new Error('read too slowly'))
         } else out.write(JSON.stringify(item) + '\n')
       }
-      const frame = (/** @type {import('../series/target').Target} */ target) => {
+      const frame = (/** @type {import('memwatch-engine/history/target').Target} */ target) => {
         if (wanted !== undefined && target.name !== wanted) return
         const known = sessions.get(target)
         const session = known ?? sessions.size + 1
@@ -76,7 +76,7 @@ function recordingRoutes (server, { targets, events }) {
           }
         })
       }
-      const ended = (/** @type {import('../series/target').Target} */ target) => {
+      const ended = (/** @type {import('memwatch-engine/history/target').Target} */ target) => {
         const session = sessions.get(target)
         if (session === undefined) return
         const { sequence = 0, atUnixMs = 0 } = target.frame ?? {}

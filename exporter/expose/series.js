@@ -2,11 +2,11 @@
 
 const schemas = require('./schemas')
 const { namedTarget, refuseUnknownTarget } = require('./named-target')
-const { trackNames } = require('../series/tracks')
+const { trackNames } = require('memwatch-engine/history/tracks')
 
 /**
- * @typedef {import('../series/flight').Series} Series
- * @typedef {import('../series/tracks').TrackName} TrackName
+ * @typedef {import('memwatch-engine/history/flight').Series} Series
+ * @typedef {import('memwatch-engine/history/tracks').TrackName} TrackName
  */
 
 /**
@@ -25,7 +25,7 @@ const stepsSeconds = STEPS.map(({ stepSeconds }) => stepSeconds)
 /**
  * GET /api/v1/targets/:target/series: what tracks did, in steps as fine as are kept for that long.
  * @param {import('fastify').FastifyInstance} server
- * @param {() => import('../series/target').Target[]} targets
+ * @param {() => import('memwatch-engine/history/target').Target[]} targets
  */
 function seriesRoutes (server, targets) {
   server.get(
@@ -76,7 +76,7 @@ function seriesRoutes (server, targets) {
 }
 
 /**
- * @param {import('../series/target').Target} target
+ * @param {import('memwatch-engine/history/target').Target} target
  * @param {TrackName[]} names
  * @param {{ stepSeconds: number, sinceSeconds: number, untilSeconds: number }} options uptime
  * @returns {Series}

@@ -1,10 +1,10 @@
 'use strict'
 
 const { once } = require('node:events')
-const { MAX_LINE_BYTES, PROTOCOL_VERSION } = require('memwatch/frame')
-const { decode } = require('./decode')
+const { MAX_LINE_BYTES, PROTOCOL_VERSION } = require('memwatch/protocol/frame')
+const { decode } = require('memwatch-engine/decode/decode')
 const { Door } = require('./door')
-const { LineSplitter } = require('./lines')
+const { LineSplitter } = require('memwatch-engine/decode/lines')
 
 /** A peer that sends no hello this long after connecting is no agent. */
 const HELLO_TIMEOUT_MS = 10_000
@@ -37,31 +37,22 @@ const MAX_REJECTS = 100
 /**
  * What a connection's messages are given to.
  * @typedef {object} Sink
- * @property {(hello: import('./decode').HelloMessage, send: (line: string) => void, podUid?:
- *   string) => Session | import('./decode').RejectReason} open
+ * @property {(hello: import('memwatch-engine/decode/decode').HelloMessage, send: (line: string) => void, podUid?:
+ *   string) => Session | import('memwatch-engine/decode/decode').RejectReason} open
  *   send: to the agent; podUid: of the pod that the connection is certainly from
  * @property {(session: Session, frame: { count: number, isLarger: boolean }) => boolean} [sheds]
  *   whether a frame can be done without, unread; count: of those before it; isLarger: than the last
  *   that was read, and than most are
  * @property {(bytes: number) => void} [received] is told how much came in
- * @property {(message: import('./decode').CaptureMessage, socket: import('node:net').Socket, rest:
+ * @property {(message: import('memwatch-engine/decode/decode').CaptureMessage, socket: import('node:net').Socket, rest:
  *   Buffer) => boolean} [capture] is given a connection that brings a part of a capture, and what
  *   came with its line; false for one that nobody asked for
- * @property {(reason: import('./decode').RejectReason) => void} reject counts a line that was not
+ * @property {(reason: import('memwatch-engine/decode/decode').RejectReason) => void} reject counts a line that was not
  *   taken
  * @property {(hello: string) => { line: (line: string) => void, closed: () => void } | undefined}
  *   [record] is given the lines of a session, word for word
  *
- * One agent's connection, once it has said hello.
- * @typedef {object} Session
- * @property {import('../series/target').Target} target
- * @property {() => void} heard its connection said something, whatever it was
- * @property
- *   {(frame: import('./decode').FrameMessage) => import('./decode').RejectReason | undefined} frame
- * @property {(bye: import('./decode').ByeMessage) => void} bye
- * @property {(answer: import('./decode').AnswerMessage) => void} answer
- * @property {(timedOut: boolean) => void} closed the connection ended, with or without a bye;
- *   timedOut: nobody answered any more
+ * @typedef {import('memwatch-engine/history/targets').Session} Session
  */
 
 /** Accepts agents' connections and turns their bytes into sessions of messages. */
@@ -69,7 +60,7 @@ class Listener {
   #sink
   /** @type {Set<Door>} */
   #doors = new Set()
-  /** @type {WeakMap<import('../series/target').Target, Allowance>} */
+  /** @type {WeakMap<import('memwatch-engine/history/target').Target, Allowance>} */
   #allowances = new WeakMap()
 
   /** @param {Sink} sink */
@@ -140,12 +131,12 @@ class Listener {
     let frames = 0
     /** Characters of the last frame that was read, or of an ordinary one. */
     let frameLength = ORDINARY_FRAME_LENGTH
-    /** @param {import('./decode').RejectReason} reason */
+    /** @param {import('memwatch-engine/decode/decode').RejectReason} reason */
     const reject = reason => {
       this.#sink.reject(reason)
       if (++rejects >= MAX_REJECTS) socket.destroy()
     }
-    /** @type {import('./decode').CaptureMessage | undefined} */
+    /** @type {import('memwatch-engine/decode/decode').CaptureMessage | undefined} */
     let capture
     /**
      * @param {string} line
@@ -228,7 +219,7 @@ class Listener {
   }
 
   /**
-   * @param {import('../series/target').Target} target
+   * @param {import('memwatch-engine/history/target').Target} target
    * @param {Allowance} fresh for a target that has none
    * @returns {Allowance}
    */

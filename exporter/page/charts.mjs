@@ -1,5 +1,5 @@
 /**
- * What is drawn of a target, chart by chart, from the tracks of exporter/series/tracks.js, and
+ * What is drawn of a target, chart by chart, from the tracks of engine/history/tracks.js, and
  * which evidence each chart shows.
  *
  * @typedef {object} Drawn

@@ -6,7 +6,7 @@ import { deathsList } from './deaths.mjs'
 
 const HEADS = ['Target', 'RSS', 'of its limit', 'Heap used', 'Loop busy', 'Verdict']
 const SEVERITIES = ['critical', 'warning', 'info']
-/** From the most to the least urgent: see exporter/classify/headline.js. */
+/** From the most to the least urgent: see engine/verdicts/headline.js. */
 const STATES = ['confirmed', 'suspected', 'undecided', 'limited', 'ok']
 
 /** All targets, worst first, and who died lately. */

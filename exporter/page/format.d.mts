@@ -1,2 +1,2 @@
-// The exporter serves exporter/text/format.js under this name: expose/page.js.
-export { formatBytes, formatRatio, formatNumber, formatSeconds, formatValue } from '../text/format.js'
+// The exporter serves engine/text/format.js under this name: expose/page.js.
+export { formatBytes, formatRatio, formatNumber, formatSeconds, formatValue } from '../../engine/text/format.js'

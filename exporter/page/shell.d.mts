@@ -1,2 +1,2 @@
-// The exporter serves exporter/text/shell.js under this name: expose/page.js.
-export { shellAssignments } from '../text/shell.js'
+// The exporter serves engine/text/shell.js under this name: expose/page.js.
+export { shellAssignments } from '../../engine/text/shell.js'

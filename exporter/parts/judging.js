@@ -1,7 +1,7 @@
 'use strict'
 
-const { evaluate } = require('../classify/evaluate')
-const { InTurns } = require('../classify/in-turns')
+const { evaluate } = require('memwatch-engine/verdicts/evaluate')
+const { InTurns } = require('../in-turns')
 
 /** Judges targets. Emits `verdict` (target, verdict) for each diagnosis that changed its state. */
 class JudgingPart {
@@ -30,7 +30,7 @@ class JudgingPart {
 
   /**
    * @param {import('../exporter').Exporter} exporter
-   * @param {import('../series/target').Target} target
+   * @param {import('memwatch-engine/history/target').Target} target
    */
   #judge (exporter, target) {
     const changed = evaluate(target, {

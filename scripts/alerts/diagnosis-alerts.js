@@ -132,7 +132,7 @@ const severityOfVerdict = worst =>
 /**
  * One alert for each diagnosis that calls someone.
  * @param {ReturnType<typeof import('./rule').ruleMaker>} maker
- * @param {readonly Pick<import('../../exporter/diagnoses/define-diagnosis').Diagnosis, 'id' |
+ * @param {readonly Pick<import('../../engine/diagnoses/define-diagnosis').Diagnosis, 'id' |
  *   'title' | 'severity' | 'runbook'>[]} diagnoses
  */
 const diagnosisAlerts = ({ matchers, rule }, diagnoses) =>

@@ -9,7 +9,7 @@ const { createHash } = require('node:crypto')
 const { execFileSync } = require('node:child_process')
 const { glibcBooks, allocatorBooks } = require('../../agent/collect/allocator-books')
 const { commands } = require('../../agent/commands')
-const { proofOf } = require('../../agent/proof')
+const { proofOf } = require('../../agent/protocol/proof')
 const { NODES, versionOf, startCollector, spawnWatched } = require('../support/agent-collector')
 
 const MIB = 2 ** 20
@@ -200,7 +200,7 @@ describe('commands', () => {
     const connection = { nonce: NONCE, sequence: 0 }
     /**
      * @param {string} text
-     * @returns {import('../../agent/frame').Answer | undefined}
+     * @returns {import('../../agent/protocol/frame').Answer | undefined}
      */
     const asked = text => {
       let answer

@@ -6,8 +6,10 @@ const path = require('node:path')
 const { cgroup } = require('../../agent/collect/cgroup')
 const { addons } = require('../../agent/collect/addons')
 const { runQueue } = require('../../agent/collect/cpu')
-const { loadedAllocator, splitNodeOptions, appName } = require('../../agent/identity')
-const { readConfig } = require('../../agent/config')
+const { loadedAllocator } = require('../../agent/protocol/allocators')
+const { splitNodeOptions } = require('../../agent/protocol/node-options')
+const { appName } = require('../../agent/identity')
+const { readConfig } = require('../../agent/protocol/config')
 const { addressInHosts } = require('../../agent/lookup')
 const { fileDescriptors, kindOf } = require('../../agent/collect/file-descriptors')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
@@ -790,7 +792,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       expect(longest).toBeLessThan(2)
       const [count, , , buckets] = frames.at(-1).values.eventLoopDelay
       // A random moment of these 2 s lay in the block with a chance of 15 %.
-      const { DELAY_BOUNDS_SECONDS: bounds } = require('../../agent/frame')
+      const { DELAY_BOUNDS_SECONDS: bounds } = require('../../agent/protocol/frame')
       const over = buckets
         .filter((_, i) => (bounds[i - 1] ?? 0) >= 0.05)
         .reduce((sum, n) => sum + n, 0)

@@ -396,7 +396,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
       namespace: 'default',
       container: 'app'
     })
-    const { processOf } = require('../../exporter/series/targets')
+    const { processOf } = require('../../engine/history/targets')
     const [app, worker, none] = ['app', 'worker', undefined].map(container =>
       processOf({ ...collector.connections[0].hello, pid: 1, pod: container && { container } })
     )
@@ -446,7 +446,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (version
   })
 
   it('of worker threads it tells what is theirs, and what is the process’s only once', async () => {
-    const { fields } = require('../../agent/frame')
+    const { fields } = require('../../agent/protocol/frame')
     const collector = await collect()
     const app = file(
       'workers.js',

@@ -297,7 +297,7 @@ describe('the look', () => {
         held.push(clock - from)
       }
       clock = Math.max(clock, nowSeconds)
-      /** @type {import('../../agent/frame').Frame['values']} */
+      /** @type {import('../../agent/protocol/frame').Frame['values']} */
       const values = { rssAnonBytes }
       collector.read(values, { count: 0, nowSeconds, look })
       return values

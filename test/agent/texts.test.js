@@ -3,9 +3,10 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { readConfig } = require('../../agent/config')
-const { plainFlags, scriptPath } = require('../../agent/identity')
-const { HOST_NAME, KEY, POD_NAMES, isPlainText, plainText } = require('../../agent/text-rules')
+const { readConfig } = require('../../agent/protocol/config')
+const { plainFlags } = require('../../agent/protocol/node-options')
+const { scriptPath } = require('../../agent/identity')
+const { HOST_NAME, KEY, POD_NAMES, isPlainText, plainText } = require('../../agent/protocol/text-rules')
 const {
   NODES, environment, spawnBounded, spawnWatched, startCollector, versionOf
 } = require('../support/agent-collector')

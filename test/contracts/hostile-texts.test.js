@@ -7,12 +7,12 @@ const path = require('node:path')
 const { once } = require('node:events')
 const { gunzipSync } = require('node:zlib')
 const { Profile } = require('pprof-format')
-const { splitNodeOptions } = require('memwatch/identity')
+const { splitNodeOptions } = require('memwatch/protocol/node-options')
 
 /** Past the border: a second line of defence is tried as if the first were not there. */
 let mockIsOpen = false
-jest.mock('../../exporter/ingest/decode', () => {
-  const border = jest.requireActual('../../exporter/ingest/decode')
+jest.mock('../../engine/decode/decode', () => {
+  const border = jest.requireActual('../../engine/decode/decode')
   return {
     ...border,
     decode: line => (mockIsOpen ? { ok: true, message: JSON.parse(line) } : border.decode(line)),
@@ -20,8 +20,8 @@ jest.mock('../../exporter/ingest/decode', () => {
   }
 })
 
-const { findCase } = require('../../exporter/classify/case')
-const { program } = require('../../exporter/cli/memwatch')
+const { findCase } = require('../../engine/verdicts/case')
+const { program } = require('../../cli/memwatch')
 const { DataFolder } = require('../../exporter/data-folder/data-folder')
 const { Load } = require('../../exporter/self-care/load')
 const { startExporter, eventually } = require('../support/exporter')

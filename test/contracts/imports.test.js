@@ -16,34 +16,37 @@ const FILES = {
   'agent/collect/gc.js': ['./heap'],
   'agent/collect/heap.js': ['./gc'],
   // agent-imports-itself-and-builtins
-  'agent/begin.js': ['../exporter/text/format', 'node:fs', './agent'],
+  'agent/begin.js': ['../engine/text/format', 'node:fs', './agent'],
   'agent/agent.js': [],
-  'agent/frame.js': [],
+  'agent/protocol/frame.js': [],
   'agent/transport.js': [],
-  // exporter-imports-the-wire-contract
-  'exporter/ingest/decode.js': ['../../agent/frame', '../../agent/transport'],
-  // no-circle-of-rooms: no file is in a circle
-  'exporter/otlp/sender.js': ['../recording/format'],
-  'exporter/recording/format.js': ['node:fs'],
-  'exporter/recording/replay.js': ['../otlp/scope'],
+  // others-import-the-protocol-of-the-agent
+  'engine/decode/decode.js': ['../../agent/protocol/frame', '../../agent/transport'],
+  // no-circle-of-folders: no file is in a circle
+  'exporter/otlp/sender.js': ['../deaths/deaths'],
+  'exporter/deaths/deaths.js': ['node:fs'],
+  'exporter/deaths/schema.js': ['../otlp/scope'],
   'exporter/otlp/scope.js': [],
   // simulate-imports-the-lab
-  'exporter/cli/simulate.js': ['../../lab/index'],
-  'exporter/cli/try.js': ['../../lab/index'],
+  'cli/simulate.js': ['../lab/index'],
+  'cli/try.js': ['../lab/index'],
   // lab-imports-itself-and-builtins
-  'lab/index.js': ['./json', 'node:os', '../exporter/text/quantity'],
+  'lab/index.js': ['./json', 'node:os', '../engine/text/quantity'],
   'lab/json.js': [],
   // nothing-imports-development
-  'exporter/text/quantity.js': ['../../scripts/docs'],
+  'engine/text/quantity.js': ['../../scripts/docs'],
   'scripts/docs.js': [],
-  // pure-rooms-import-no-io
-  'exporter/signals/heap.js': ['node:zlib', 'node:fs'],
-  // pure-rooms-import-no-sink
-  'exporter/diagnoses/js-heap-leak.js': ['../fixes/malloc', '../expose/server'],
-  'exporter/fixes/malloc.js': ['../text/format'],
+  // engine-imports-no-io
+  'engine/signals/heap.js': ['node:zlib', 'node:fs'],
+  // engine-imports-the-protocol-alone
+  'engine/diagnoses/js-heap-leak.js': ['../fixes/malloc', '../../exporter/expose/server'],
+  'engine/fixes/malloc.js': ['../text/format'],
   'exporter/expose/server.js': ['node:http'],
+  // exporter-imports-no-cli
+  'exporter/config.js': ['../cli/memwatch'],
+  'cli/memwatch.js': ['../exporter/expose/server', 'node:fs'],
   // imports-resolve
-  'exporter/text/format.js': ['./absent']
+  'engine/text/format.js': ['./absent']
 }
 
 it('each rule finds the import that breaks it, and no other', () => {
@@ -55,23 +58,26 @@ it('each rule finds the import that breaks it, and no other', () => {
       fs.writeFileSync(target, imports.map(name => `require('${name}')\n`).join(''))
     }
     const { stdout, stderr } = spawnSync(process.execPath,
-      [CRUISER, '--config', RULES, '--output-type', 'json', 'agent', 'exporter', 'lab'],
+      [CRUISER, '--config', RULES, '--output-type', 'json',
+        'agent', 'cli', 'engine', 'exporter', 'lab'],
       { cwd: folder, encoding: 'utf8', maxBuffer: 2 ** 26 })
     expect(stderr).toBe('')
     const { violations } = JSON.parse(stdout).summary
     const found = violations.map(({ rule, from, to }) => `${rule.name}: ${from} -> ${to}`)
     expect(found.sort()).toEqual([
-      'agent-imports-itself-and-builtins: agent/begin.js -> exporter/text/format.js',
-      'exporter-imports-the-wire-contract: exporter/ingest/decode.js -> agent/transport.js',
-      'imports-resolve: exporter/text/format.js -> ./absent',
-      'lab-imports-itself-and-builtins: lab/index.js -> exporter/text/quantity.js',
+      'agent-imports-itself-and-builtins: agent/begin.js -> engine/text/format.js',
+      'engine-imports-no-io: engine/signals/heap.js -> fs',
+      'engine-imports-the-protocol-alone: engine/diagnoses/js-heap-leak.js -> ' +
+        'exporter/expose/server.js',
+      'exporter-imports-no-cli: exporter/config.js -> cli/memwatch.js',
+      'imports-resolve: engine/text/format.js -> ./absent',
+      'lab-imports-itself-and-builtins: lab/index.js -> engine/text/quantity.js',
       'no-circle-of-files: agent/collect/gc.js -> agent/collect/heap.js',
-      'no-circle-of-rooms: exporter/otlp -> exporter/recording',
-      'no-circle-of-rooms: exporter/recording -> exporter/otlp',
-      'nothing-imports-development: exporter/text/quantity.js -> scripts/docs.js',
-      'pure-rooms-import-no-io: exporter/signals/heap.js -> fs',
-      'pure-rooms-import-no-sink: exporter/diagnoses/js-heap-leak.js -> exporter/expose/server.js',
-      'simulate-imports-the-lab: exporter/cli/try.js -> lab/index.js'
+      'no-circle-of-folders: exporter/deaths -> exporter/otlp',
+      'no-circle-of-folders: exporter/otlp -> exporter/deaths',
+      'nothing-imports-development: engine/text/quantity.js -> scripts/docs.js',
+      'others-import-the-protocol-of-the-agent: engine/decode/decode.js -> agent/transport.js',
+      'simulate-imports-the-lab: cli/try.js -> lab/index.js'
     ])
     const names = rules.forbidden.map(({ name }) => name)
     expect([...new Set(violations.map(({ rule }) => rule.name))].sort()).toEqual(names.sort())
@@ -80,14 +86,14 @@ it('each rule finds the import that breaks it, and no other', () => {
   }
 }, 60_000)
 
-it('the wire contract of the rule is what the agent exports, besides the agent itself', () => {
+it('the agent exports its protocol and itself, nothing else', () => {
   const { exports: subpaths } = require('../../agent/package.json')
-  const exported = Object.values(subpaths)
-    .filter(file => file !== './index.js')
-    .map(file => file.replace('./', 'agent/'))
-  const { to } = rules.forbidden.find(({ name }) => name === 'exporter-imports-the-wire-contract')
-  expect(exported.filter(file => !new RegExp(to.pathNot).test(file))).toEqual([])
-  expect(to.pathNot.split('|').length).toBe(exported.length)
+  expect(subpaths).toEqual({
+    '.': './index.js',
+    './agent': './index.js',
+    './protocol/*': './protocol/*.js',
+    './package.json': './package.json'
+  })
 })
 
 describe('the picture of the imports', () => {
@@ -98,20 +104,23 @@ describe('the picture of the imports', () => {
     const rooms = joinRooms(
       graphOf({
         'agent/agent.js': ['agent/collect/gc.js', 'agent/guard.js'],
-        'agent/collect/gc.js': ['agent/collect/heap.js', 'agent/guard.js', 'agent/frame.js'],
+        'agent/collect/gc.js': ['agent/collect/heap.js', 'agent/guard.js', 'agent/protocol/frame.js'],
         'agent/collect/heap.js': [],
-        'agent/collect/cgroup-paths.js': [],
+        'agent/protocol/cgroup-paths.js': [],
         'agent/guard.js': [],
-        'agent/frame.js': ['agent/guard.js'],
-        'exporter/process/witness.js': ['agent/collect/cgroup-paths.js']
+        'agent/protocol/frame.js': ['agent/guard.js'],
+        'exporter/process/witness.js': ['agent/protocol/cgroup-paths.js'],
+        'exporter/clock.js': ['agent/protocol/frame.js']
       })
     )
-    const shared = 'agent/wire contract, shared files'
+    const shared = 'agent/shared files'
     expect(listsOf(rooms)).toEqual({
       'agent/agent.js': ['agent/collect', shared],
-      'agent/collect': [shared],
+      'agent/collect': [shared, 'agent/protocol'],
+      'agent/protocol': [shared],
       [shared]: [],
-      'exporter/process': [shared]
+      'exporter/process': ['agent/protocol'],
+      'exporter/shared files': ['agent/protocol']
     })
   })
 

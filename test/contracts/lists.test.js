@@ -2,13 +2,13 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { diagnoses } = require('../../exporter/diagnoses')
-const { signals } = require('../../exporter/signals')
-const { tracks, trackNames } = require('../../exporter/series/tracks')
+const { diagnoses } = require('../../engine/diagnoses')
+const { signals } = require('../../engine/signals')
+const { tracks, trackNames } = require('../../engine/history/tracks')
 const { targetMetrics } = require('../../exporter/catalog/target-metrics')
 const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
-const { fields, GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/frame')
+const { fields, GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
 const { apps } = require('memwatch-lab')
 
 const { problems } = require('../../exporter/expose/problems')
@@ -193,7 +193,7 @@ it('the package of the agent holds all of its folders', () => {
 })
 
 it('each command of the command line is a file, and each file a command or a part of one', () => {
-  const { program } = require('../../exporter/cli/memwatch')
+  const { program } = require('../../cli/memwatch')
   expect(program.commands.map(command => command.name()).sort()).toEqual([
     'capture',
     'compare',

@@ -1,12 +1,12 @@
 'use strict'
 
-const { anatomyOf, residentNow } = require('../../exporter/anatomy/anatomy')
-const { parts } = require('../../exporter/anatomy/parts')
-const { retainedOf } = require('../../exporter/anatomy/retained')
-const { scanOf } = require('../../exporter/anatomy/scan')
-const { NO_WORKERS } = require('../../exporter/series/tracks')
-const { Target } = require('../../exporter/series/target')
-const { signalsOf } = require('../../exporter/signals')
+const { anatomyOf, residentNow } = require('../../engine/memory/anatomy')
+const { parts } = require('../../engine/memory/parts')
+const { retainedOf } = require('../../engine/memory/retained')
+const { scanOf } = require('../../engine/memory/scan')
+const { NO_WORKERS } = require('../../engine/history/tracks')
+const { Target } = require('../../engine/history/target')
+const { signalsOf } = require('../../engine/signals')
 const { frame, hello, MIB } = require('../support/frames')
 
 /**

@@ -7,7 +7,7 @@ const path = require('node:path')
 const { once } = require('node:events')
 const { startExporter, eventually } = require('../support/exporter')
 const { memwatch } = require('../support/memwatch')
-const { ordered } = require('../../exporter/series/history')
+const { ordered } = require('../../engine/history/history')
 const { hello, frame, line, gcRow, MIB } = require('../support/frames')
 
 /** @type {Awaited<ReturnType<typeof startExporter>>} */

@@ -23,7 +23,7 @@ const {
   DEFAULT_MAX_BYTES
 } = require('../../exporter/captures/store')
 const { options } = require('../../exporter/config')
-const { markdown, shortText } = require('../../exporter/text/suspect-text')
+const { markdown, shortText } = require('../../engine/text/suspect-text')
 const { suspectsOf } = require('../../exporter/captures/suspects')
 const { CommandError } = require('../../exporter/commands/commands')
 const { predictedBytes } = require('../../agent/capture/heap-snapshot')

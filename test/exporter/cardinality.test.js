@@ -4,10 +4,10 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { gunzipSync } = require('node:zlib')
 const { createMetrics } = require('../../exporter/expose/metrics')
-const { evaluate } = require('../../exporter/classify/evaluate')
+const { evaluate } = require('../../engine/verdicts/evaluate')
 const { exporterState } = require('../support/exporter-state')
 const { Deaths } = require('../../exporter/deaths/deaths')
-const { Targets } = require('../../exporter/series/targets')
+const { Targets } = require('../../engine/history/targets')
 
 /** Most series that a process without worker threads may have, prom-client's names included. */
 const MOST_SERIES = 250
@@ -24,7 +24,7 @@ async function seriesOf (file) {
     .split('\n')
     .map(text => JSON.parse(text).line)
     .filter(Boolean)
-  const targets = new Targets()
+  const targets = new Targets({ now: Date.now })
   targets.on('frame', target => evaluate(target))
   const session = targets.open(
     lines.find(({ type, threadId }) => type === 'hello' && threadId === 0)

@@ -3,15 +3,15 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { compare } = require('../../exporter/compare/compare')
-const { figureNames } = require('../../exporter/compare/figures')
-const { measure, recordingsAt } = require('../../exporter/compare/measure')
-const { rssAfterLoad } = require('../../exporter/compare/quiet-part')
-const { spreadOf, isApart } = require('../../exporter/compare/spread')
-const { isApplied } = require('../../exporter/compare/applied')
-const { renderComparison } = require('../../exporter/compare/render')
-const { terminalText: shown } = require('../../exporter/text/terminal')
-const { outcomeOf } = require('../../exporter/compare/prediction')
+const { compare } = require('../../cli/comparison/compare')
+const { figureNames } = require('../../cli/comparison/figures')
+const { measure, recordingsAt } = require('../../cli/comparison/measure')
+const { rssAfterLoad } = require('../../cli/comparison/quiet-part')
+const { spreadOf, isApart } = require('../../cli/comparison/spread')
+const { isApplied } = require('../../cli/comparison/applied')
+const { renderComparison } = require('../../cli/comparison/render')
+const { terminalText: shown } = require('../../cli/text/terminal')
+const { outcomeOf } = require('../../cli/comparison/prediction')
 const { memwatch } = require('../support/memwatch')
 
 const MIB = 2 ** 20
@@ -28,7 +28,7 @@ const both = async (app, ...options) => [
   await measure(recording(`${app}-fixed`), ...options)
 ]
 /**
- * @param {import('../../exporter/compare/compare').Comparison} comparison
+ * @param {import('../../cli/comparison/compare').Comparison} comparison
  * @param {string} figure
  */
 const row = ({ rows }, figure) => rows.find(row => row.figure === figure)

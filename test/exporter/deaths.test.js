@@ -7,7 +7,7 @@ const { reasons } = require('../../exporter/deaths/reasons')
 const { Witness } = require('../../exporter/process/witness')
 const { DeathWatch } = require('../../exporter/deaths/death-watch')
 const { Deaths, MAX_DEATHS } = require('../../exporter/deaths/deaths')
-const { Targets } = require('../../exporter/series/targets')
+const { Targets } = require('../../engine/history/targets')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
 
 /** Calm moments, half a second before the end. */

@@ -1,9 +1,9 @@
 'use strict'
 
-const { Target } = require('../../exporter/series/target')
-const { findCase } = require('../../exporter/classify/case')
-const { evaluate, primaryOf } = require('../../exporter/classify/evaluate')
-const { severityByTime } = require('../../exporter/diagnoses/severity')
+const { Target } = require('../../engine/history/target')
+const { findCase } = require('../../engine/verdicts/case')
+const { evaluate, primaryOf } = require('../../engine/verdicts/evaluate')
+const { severityByTime } = require('../../engine/diagnoses/severity')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
 
 /**
@@ -361,7 +361,7 @@ describe('allocator-fragmentation', () => {
     expect(Number(keptMib)).toBeGreaterThan(64)
   })
   it('is true of one of several processes in a container that they fill, however little its part', () => {
-    const { diagnoses } = require('../../exporter/diagnoses')
+    const { diagnoses } = require('../../engine/diagnoses')
     const { judge, limits } = diagnoses.find(({ id }) => id === 'allocator-fragmentation')
     const stateAt = containerShareBytes =>
       judge(
@@ -825,7 +825,7 @@ describe('a live heap that fills its limit within a minute', () => {
 
 describe('resource-leak', () => {
   it('advises on the kind that it confirms, though another has the higher score', () => {
-    const { diagnoses } = require('../../exporter/diagnoses')
+    const { diagnoses } = require('../../engine/diagnoses')
     const { judge, fix, limits } = diagnoses.find(({ id }) => id === 'resource-leak')
     const signals = {
       // Sockets score higher (steadiness x rise), and are fewer than the share of all that counts.

@@ -1,10 +1,10 @@
 'use strict'
 
 const { parse } = require('yaml')
-const { splitNodeOptions } = require('../../agent/identity')
-const { patchOf, workloadOf, NoPatchError } = require('../../exporter/fixes/patch')
-const { nodeFlagChange } = require('../../exporter/fixes/node-flag')
-const { jemallocChange } = require('../../exporter/fixes/malloc')
+const { splitNodeOptions } = require('../../agent/protocol/node-options')
+const { patchOf, workloadOf, NoPatchError } = require('../../engine/fixes/patch')
+const { nodeFlagChange } = require('../../engine/fixes/node-flag')
+const { jemallocChange } = require('../../engine/fixes/malloc')
 const { startExporter } = require('../support/exporter')
 const { hello } = require('../support/frames')
 const { memwatch } = require('../support/memwatch')

@@ -9,15 +9,15 @@ const { execFileSync, spawn } = require('node:child_process')
 const { crc32, deflateRawSync, gzipSync } = require('node:zlib')
 const { DataFolder } = require('../../exporter/data-folder/data-folder')
 const { decodeRecord, LAYOUT } = require('../../exporter/flight/decode-record')
-const { Block } = require('../../exporter/series/block')
-const { Flight } = require('../../exporter/series/flight')
-const { findCase } = require('../../exporter/classify/case')
+const { Block } = require('../../engine/history/block')
+const { Flight } = require('../../engine/history/flight')
+const { findCase } = require('../../engine/verdicts/case')
 const { FlightRecorder } = require('../../exporter/flight/flight-recorder')
 const { packRecord, unpackRecords } = require('../../exporter/flight/records')
 const { SegmentFiles, SPARE_SEGMENTS } = require('../../exporter/flight/segment-files')
 const { Segments } = require('../../exporter/flight/segments')
-const { Targets, identityOf } = require('../../exporter/series/targets')
-const { ordered } = require('../../exporter/series/history')
+const { Targets, identityOf } = require('../../engine/history/targets')
+const { ordered } = require('../../engine/history/history')
 const { spawnExporter, stopExporters } = require('../support/exporter-process')
 const { startExporter, eventually } = require('../support/exporter')
 const { memwatch, MEMWATCH } = require('../support/memwatch')
@@ -386,7 +386,7 @@ describe('a recorder', () => {
   /** A target that has lived so many seconds, and its recorder. */
   async function flown (seconds) {
     now = 1_000_000
-    const targets = new Targets()
+    const targets = new Targets({ now: Date.now })
     const recorder = recorderOf(targets, { folder })
     const session = targets.open(hello(), () => {})
     await fly(session, recorder, 1, seconds)
@@ -406,7 +406,7 @@ describe('a recorder', () => {
     }
   }
   const restored = (from = folder) => {
-    const targets = new Targets()
+    const targets = new Targets({ now: Date.now })
     const deaths = []
     const recorder = recorderOf(targets, { folder: from })
     recorder.restore({ restore: death => deaths.push(death), retract: () => {} })
@@ -476,7 +476,7 @@ describe('a recorder', () => {
   it('what a full disk did not take is saved when there is room again', async () => {
     const blocked = path.join(folder, 'blocked')
     fs.writeFileSync(blocked, '')
-    const targets = new Targets()
+    const targets = new Targets({ now: Date.now })
     now = 1_000_000
     const recorder = recorderOf(targets, { folder: blocked })
     const session = targets.open(hello(), () => {})

@@ -1,16 +1,16 @@
 'use strict'
 
 const path = require('node:path')
-const { findCase } = require('../../exporter/classify/case')
-const { summarize } = require('../../exporter/classify/headline')
-const { evaluate } = require('../../exporter/classify/evaluate')
-const { judge } = require('../../exporter/classify/judge')
-const { diagnoses } = require('../../exporter/diagnoses')
-const { replay } = require('../../exporter/recording/replay')
-const { signalsOf } = require('../../exporter/signals')
-const { Target } = require('../../exporter/series/target')
-const { renderReport } = require('../../exporter/cli/report')
-const { terminalText } = require('../../exporter/text/terminal')
+const { findCase } = require('../../engine/verdicts/case')
+const { summarize } = require('../../engine/verdicts/headline')
+const { evaluate } = require('../../engine/verdicts/evaluate')
+const { judge } = require('../../engine/verdicts/judge')
+const { diagnoses } = require('../../engine/diagnoses')
+const { replayFile } = require('../../cli/sources/replay-file')
+const { signalsOf } = require('../../engine/signals')
+const { Target } = require('../../engine/history/target')
+const { renderReport } = require('../../cli/report')
+const { terminalText } = require('../../cli/text/terminal')
 const { hello, frame } = require('../support/frames')
 
 const verdict = (diagnosis, state, changes = {}) => ({
@@ -272,7 +272,7 @@ describe('an open check', () => {
 
 describe('of recordings', () => {
   const summaries = async name => {
-    const { targets } = await replay(path.join(__dirname, `../recordings/${name}.ndjson.gz`), {})
+    const { targets } = await replayFile(path.join(__dirname, `../recordings/${name}.ndjson.gz`), {})
     return Object.fromEntries(targets.map(target => {
       const { verdicts, suspects } = findCase(target)
       return [target.thread, summarize(verdicts, suspects)]

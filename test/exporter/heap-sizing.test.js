@@ -1,8 +1,8 @@
 'use strict'
 
-const { chosenSizes, semiSpaceMax } = require('../../exporter/v8/heap-sizing')
-const { flagsInForce } = require('../../exporter/v8/flags')
-const { predictYoungGeneration } = require('../../exporter/v8/young-generation')
+const { chosenSizes, semiSpaceMax } = require('../../engine/v8/heap-sizing')
+const { flagsInForce } = require('../../engine/v8/flags')
+const { predictYoungGeneration } = require('../../engine/v8/young-generation')
 const { hello, MIB } = require('../support/frames')
 
 /**

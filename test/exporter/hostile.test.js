@@ -2,7 +2,7 @@
 
 const { once } = require('node:events')
 const { fuzzer } = require('../../bench/fuzz-input')
-const { Targets } = require('../../exporter/series/targets')
+const { Targets } = require('../../engine/history/targets')
 const { startExporter, eventually } = require('../support/exporter')
 const { hello, frame, line, MIB } = require('../support/frames')
 
@@ -176,7 +176,7 @@ it('whose process it says to be is not believed: of another’s death nothing is
 })
 
 it('clocks of apps that jump both ways move nothing: time is uptime', () => {
-  const targets = new Targets()
+  const targets = new Targets({ now: Date.now })
   const session = targets.open(hello(), () => {})
   const clocks = [1e12, 2e12, 0, 1.7e12, 9e15]
   clocks.forEach((atUnixMs, i) =>
@@ -190,7 +190,7 @@ it('clocks of apps that jump both ways move nothing: time is uptime', () => {
 })
 
 it('10,000 restarts of workers leave memory and series as they were', async () => {
-  const targets = new Targets()
+  const targets = new Targets({ now: Date.now })
   const session = targets.open(hello(), () => {})
   session.frame(frame())
   const heap = () => { globalThis.gc?.(); return process.memoryUsage().heapUsed }

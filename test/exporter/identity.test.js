@@ -2,7 +2,7 @@
 
 const { once } = require('node:events')
 const { startExporter, eventually } = require('../support/exporter')
-const { Targets } = require('../../exporter/series/targets')
+const { Targets } = require('../../engine/history/targets')
 const { hello, frame, line, MIB } = require('../support/frames')
 const { hello: ownHello } = require('../../agent/identity')
 

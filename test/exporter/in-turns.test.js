@@ -4,8 +4,8 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { once } = require('node:events')
 const { gunzipSync } = require('node:zlib')
-const { InTurns } = require('../../exporter/classify/in-turns')
-const { replay } = require('../../exporter/recording/replay')
+const { InTurns } = require('../../exporter/in-turns')
+const { replayFile } = require('../../cli/sources/replay-file')
 const { startExporter } = require('../support/exporter')
 
 const RECORDING = path.join(__dirname, '../recordings/20-js-heap-leak-broken.ndjson.gz')
@@ -59,11 +59,11 @@ describe('what waits to be judged', () => {
 
 it('a life that comes in one piece, goodbye and all, is judged frame by frame, as a replay does, and before it is over', async () => {
   const told = (
-    /** @type {import('../../exporter/series/target').Target} */ target,
+    /** @type {import('../../engine/history/target').Target} */ target,
     /** @type {any} */ { diagnosis, state }
   ) => [target.frame?.uptimeSeconds, diagnosis, state]
   const replayed = []
-  await replay(RECORDING, { onVerdict: (target, verdict) => replayed.push(told(target, verdict)) })
+  await replayFile(RECORDING, { onVerdict: (target, verdict) => replayed.push(told(target, verdict)) })
   const lines = gunzipSync(fs.readFileSync(RECORDING))
     .toString()
     .trim()

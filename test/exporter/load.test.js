@@ -2,13 +2,13 @@
 
 const net = require('node:net')
 const { once } = require('node:events')
-const { findCase } = require('../../exporter/classify/case')
+const { findCase } = require('../../engine/verdicts/case')
 const { Load, levels, nextLevel } = require('../../exporter/self-care/load')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { spawnExporter, stopExporters } = require('../support/exporter-process')
 const { eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')
-const { Targets } = require('../../exporter/series/targets')
+const { Targets } = require('../../engine/history/targets')
 
 afterEach(stopExporters)
 
@@ -59,7 +59,7 @@ describe('the level of load', () => {
       readLoopRatio: () => 0.1
     })
     load.measure()
-    const targets = new Targets()
+    const targets = new Targets({ now: Date.now })
     const opened = (pid, uid) =>
       targets.open(
         hello({ pid, startTimeTicks: pid, name: `app-${pid}`, ...(uid && { pod: { uid } }) })
@@ -72,7 +72,7 @@ describe('the level of load', () => {
     ).toEqual([false, false, false, true, true])
     expect(load.sheds(neighbour, 1, false)).toBe(false)
     // Of all pods together 256 have that place.
-    const others = new Targets()
+    const others = new Targets({ now: Date.now })
     const seat = uid =>
       others.open(hello({ pid: 1, startTimeTicks: 1, name: uid, host: uid, pod: { uid } })).target
         .isSenior

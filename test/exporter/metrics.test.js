@@ -1,15 +1,15 @@
 'use strict'
 
 const path = require('node:path')
-const { findCase } = require('../../exporter/classify/case')
+const { findCase } = require('../../engine/verdicts/case')
 const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
 const { targetMetrics } = require('../../exporter/catalog/target-metrics')
-const { evaluate } = require('../../exporter/classify/evaluate')
+const { evaluate } = require('../../engine/verdicts/evaluate')
 const { createMetrics } = require('../../exporter/expose/metrics')
-const { replay } = require('../../exporter/recording/replay')
-const { Targets } = require('../../exporter/series/targets')
-const { signalsOf } = require('../../exporter/signals')
+const { replayFile } = require('../../cli/sources/replay-file')
+const { Targets } = require('../../engine/history/targets')
+const { signalsOf } = require('../../engine/signals')
 const { exporterState } = require('../support/exporter-state')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
 const { promClientText } = require('../support/prom-client-text')
@@ -25,7 +25,7 @@ const hostileName = i => `app "${i}" é€😀 \\ \n} 1`
  * has a frame.
  */
 function unlikeTargets () {
-  const targets = new Targets()
+  const targets = new Targets({ now: Date.now })
   targets.on('frame', target => evaluate(target))
   for (let i = 0; i < COUNT; i++) {
     const session = targets.open(hello({ name: hostileName(i), pid: 100 + i }))
@@ -40,7 +40,7 @@ function unlikeTargets () {
 }
 
 /**
- * @param {import('../../exporter/series/target').Target[]} targets
+ * @param {import('../../engine/history/target').Target[]} targets
  * @param {object} [state] changes of the exporter's
  */
 function metricsOf (targets, state) {
@@ -60,13 +60,13 @@ const withoutMoving = body =>
 
 /**
  * The same metrics, printed by prom-client.
- * @param {import('../../exporter/series/target').Target[]} targets
+ * @param {import('../../engine/history/target').Target[]} targets
  * @param {object} state changes of the exporter's
  * @param {boolean} isOpenMetrics
  */
 function oracle (targets, state, isOpenMetrics) {
   const moments = targets.filter(target => target.frame).map(target => {
-    const window = /** @type {import('../../exporter/series/window').Window} */ (target.window())
+    const window = /** @type {import('../../engine/history/window').Window} */ (target.window())
     const signals = signalsOf(window)
     const context = { nowUnixMs: NOW_UNIX_MS, window, signal: name => signals[name] }
     return { target, context, shared: { target: target.name, thread: target.thread } }
@@ -86,7 +86,7 @@ describe.each(FORMATS)('/metrics as %j', accept => {
     '20-semi-space-starvation-broken', '20-allocator-fragmentation-broken',
     '20-heap-limit-thrash-worker-broken', '20-healthy-steady-broken'
   ])('of the recording %s is what prom-client prints of the same metrics', async name => {
-    const { targets } = await replay(path.join(__dirname, `../recordings/${name}.ndjson.gz`))
+    const { targets } = await replayFile(path.join(__dirname, `../recordings/${name}.ndjson.gz`))
     const body = await metricsOf(targets)(accept)
     expect(withoutMoving(body)).toBe(withoutMoving(await oracle(targets, {}, accept !== '')))
     const confirmed = targets.flatMap(target => findCase(target).verdicts)
@@ -139,7 +139,7 @@ it('scrapes in two forms at a time do not mix', async () => {
 })
 
 it('others have turns during a scrape, and the numbers of a target are of one moment', async () => {
-  const targets = new Targets()
+  const targets = new Targets({ now: Date.now })
   const sessions = Array.from({ length: 300 }, (_, i) =>
     targets.open(hello({ name: `app-${i}`, pid: 100 + i })))
   let turns = 0

@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const { resourceOf } = require('../../exporter/otlp/resource')
 const { surroundings, containerId, podUid } = require('../../exporter/otlp/surroundings')
-const { Targets } = require('../../exporter/series/targets')
+const { Targets } = require('../../engine/history/targets')
 const { hello } = require('../support/frames')
 
 const ID = '0123456789abcdef'.repeat(4)
@@ -78,7 +78,7 @@ it("the container of a process that can be seen is its own, not the exporter's; 
     file === `/proc/${process.pid}/cgroup` ? `0::/docker/${ID}\n` : fs.readFileSync(file, 'latin1')
   const around = surroundings({ env: {}, hostname: os.hostname() })
   const of = startTimeTicks =>
-    resourceOf(new Targets().open(hello({ pid: process.pid, startTimeTicks })).target, around, read)
+    resourceOf(new Targets({ now: Date.now }).open(hello({ pid: process.pid, startTimeTicks })).target, around, read)
       .attributes['container.id']
   expect([of(ticks), of(ticks + 1), of(undefined)]).toEqual([ID, undefined, undefined])
 })
@@ -89,7 +89,7 @@ it('which pod a target is of says its agent, before what the exporter knows of i
     hostname: 'node-1'
   })
   const { attributes } = resourceOf(
-    new Targets().open(
+    new Targets({ now: Date.now }).open(
       hello({
         host: 'node-1',
         pod: { uid: UID, name: 'shop-1', namespace: 'default', container: 'app' }
@@ -108,7 +108,7 @@ it('which pod a target is of says its agent, before what the exporter knows of i
 it('an instance has the same id as long as it lives, and each thread and each life its own', () => {
   const around = surroundings({ env: {} })
   const id = changes =>
-    resourceOf(new Targets().open(hello(changes)).target, around).attributes['service.instance.id']
+    resourceOf(new Targets({ now: Date.now }).open(hello(changes)).target, around).attributes['service.instance.id']
   expect(id({})).toBe(id({ node: '24.0.0' }))
   expect(
     new Set([

@@ -2,10 +2,10 @@
 
 const { execFileSync } = require('node:child_process')
 const path = require('node:path')
-const { GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/frame')
+const { GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
 const { readConfig, ConfigError } = require('../../exporter/config')
 const { Otlp } = require('../../exporter/otlp/otlp')
-const { Targets } = require('../../exporter/series/targets')
+const { Targets } = require('../../engine/history/targets')
 const { exporterState } = require('../support/exporter-state')
 const { startExporter, eventually } = require('../support/exporter')
 const { startOtlpReceiver } = require('../support/otlp-receiver')
@@ -42,7 +42,7 @@ function rig (variables = {}, to = receiver.url) {
     OTEL_EXPORTER_OTLP_TIMEOUT: '300',
     ...variables
   })
-  const targets = new Targets()
+  const targets = new Targets({ now: Date.now })
   const log = { warn: text => logged.push(text), info: text => logged.push(text) }
   const otlp = new Otlp({
     to,
@@ -504,7 +504,7 @@ describe('a receiver that', () => {
 
 describe('the events', () => {
   /** A target that knows who it is. */
-  const target = (changes = {}) => new Targets().open(hello(changes)).target
+  const target = (changes = {}) => new Targets({ now: Date.now }).open(hello(changes)).target
 
   it('tell what is suspected, confirmed and over, as log records with a name', async () => {
     const { otlp, count } = rig()

@@ -1,17 +1,17 @@
 'use strict'
 
-const { readMemory } = require('../../exporter/text/quantity')
+const { readMemory } = require('../../engine/text/quantity')
 const {
   readNodeVersion,
   has,
   SEES_CGROUP_V2,
   V8_OF_NODE
-} = require('../../exporter/v8/node-versions')
-const { takesInNodeOptions } = require('../../exporter/v8/node-options')
-const { sizesUnderFlags } = require('../../exporter/v8/sizes-under-flags')
+} = require('../../engine/v8/node-versions')
+const { takesInNodeOptions } = require('../../engine/v8/node-options')
+const { sizesUnderFlags } = require('../../engine/v8/sizes-under-flags')
 const { readPlanArguments } = require('../../exporter/expose/plan-request')
-const { plan } = require('../../exporter/v8/plan')
-const { render } = require('../../exporter/cli/plan')
+const { plan } = require('../../engine/v8/plan')
+const { render } = require('../../cli/plan')
 const { startExporter, eventually } = require('../support/exporter')
 const { memwatch } = require('../support/memwatch')
 const { hello, frame, line, MIB } = require('../support/frames')

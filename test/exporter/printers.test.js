@@ -1,18 +1,19 @@
 'use strict'
 
 const { execFileSync } = require('node:child_process')
-const { splitNodeOptions } = require('memwatch/identity')
-const { Output } = require('../../exporter/cli/output')
-const { withKubernetes } = require('../../exporter/fixes/forms')
-const { nodeFlagChange, nodeOptionsText, repeatable } = require('../../exporter/fixes/node-flag')
-const { pasteLine } = require('../../exporter/fixes/paste-line')
-const { comment } = require('../../exporter/text/comment')
-const { envLines } = require('../../exporter/text/dockerfile')
-const { toJson } = require('../../exporter/text/json')
-const { markdownCode, markdownText } = require('../../exporter/text/markdown')
-const { shellAssignments, shellWord } = require('../../exporter/text/shell')
-const { printable, terminalText } = require('../../exporter/text/terminal')
-const { toYaml } = require('../../exporter/text/yaml')
+const { splitNodeOptions } = require('memwatch/protocol/node-options')
+const { Output } = require('../../cli/output')
+const { withKubernetes } = require('../../engine/fixes/forms')
+const { nodeFlagChange, nodeOptionsText, repeatable } = require('../../engine/fixes/node-flag')
+const { pasteLine } = require('../../engine/fixes/paste-line')
+const { comment } = require('../../engine/text/comment')
+const { envLines } = require('../../engine/text/dockerfile')
+const { toJson } = require('../../engine/text/json')
+const { markdownCode, markdownText } = require('../../engine/text/markdown')
+const { shellAssignments, shellWord } = require('../../engine/text/shell')
+const { printable } = require('../../engine/text/printable')
+const { terminalText } = require('../../cli/text/terminal')
+const { toYaml } = require('../../engine/text/yaml')
 const { hello } = require('../support/frames')
 const {
   dockerfileVariables,
@@ -275,7 +276,7 @@ it('Kubernetes expands nothing in a value', () => {
 
 it('what finds a fix loads no YAML: a sidecar prints it when it is asked', () => {
   const fixes = ['node-flag', 'malloc', 'paste-line', 'forms'].map(name =>
-    require.resolve(`../../exporter/fixes/${name}`)
+    require.resolve(`../../engine/fixes/${name}`)
   )
   const code = `
     const [{ nodeFlagChange }, { jemallocChange }, { pasteLine }, { withKubernetes }] = ${JSON.stringify(fixes)}.map(file => require(file))

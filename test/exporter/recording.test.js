@@ -6,10 +6,10 @@ const os = require('node:os')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 const { gzipSync, gunzipSync } = require('node:zlib')
-const { findCase } = require('../../exporter/classify/case')
+const { findCase } = require('../../engine/verdicts/case')
 const { Exporter } = require('../../exporter/exporter')
 const { Recorder } = require('../../exporter/recording/recorder')
-const { replay } = require('../../exporter/recording/replay')
+const { replayFile } = require('../../cli/sources/replay-file')
 const { eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')
 const { MEMWATCH } = require('../support/memwatch')
@@ -46,7 +46,7 @@ describe('a recording', () => {
   it.each(['plain.ndjson', 'packed.ndjson.gz'])(
     '%s holds all frames, the command and its end',
     async name => {
-      const { header, end, frames, rejected, cut, targets } = await replay(await recorded(20, name))
+      const { header, end, frames, rejected, cut, targets } = await replayFile(await recorded(20, name))
       expect({ command: header.command, end, frames, rejected, cut }).toEqual({
         command: ['node', 'app.js'],
         end: { durationSeconds: 20, exit: { code: 3, signal: null } },
@@ -62,16 +62,16 @@ describe('a recording', () => {
     const whole = fs.readFileSync(await recorded(300, 'whole.ndjson.gz'))
     const file = path.join(folder, 'cut.ndjson.gz')
     fs.writeFileSync(file, whole.subarray(0, whole.length - 20))
-    const { cut, frames } = await replay(file)
+    const { cut, frames } = await replayFile(file)
     expect(cut).toBe(true)
     expect(frames).toBeGreaterThan(100)
     const plain = write('cut.ndjson', gunzipSync(whole).toString().slice(0, -30))
-    expect((await replay(plain)).cut).toBe(true)
+    expect((await replayFile(plain)).cut).toBe(true)
   })
   it('is one whatever it is called', async () => {
     const file = path.join(folder, 'plain.gz')
     fs.copyFileSync(await recorded(20, 'plain-before.ndjson'), file)
-    expect((await replay(file)).frames).toBe(20)
+    expect((await replayFile(file)).frames).toBe(20)
   })
   it('counts the lines it does not understand and takes the others', async () => {
     const taken = line(frame({ sequence: 1, uptimeSeconds: 1 }))
@@ -79,7 +79,7 @@ describe('a recording', () => {
       'damaged.ndjson',
       `${HEADER}{"session":1,"line":${line(hello())}}\nnonsense\n{"session":1,"line":${taken}}\n{"session":9,"line":${taken}}\n{"session":1,"line":{"v":1,"type":"frame"}}\n`
     )
-    const { frames, rejected } = await replay(file)
+    const { frames, rejected } = await replayFile(file)
     expect({ frames, rejected }).toEqual({ frames: 1, rejected: 3 })
   })
 })
@@ -90,7 +90,7 @@ describe('a recording of a stranger', () => {
       'escapes.ndjson',
       `${line({ memwatch: 'recording', version: 1, command: ['node\u001b[2J', 5] })}\n{"end":{"durationSeconds":1,"exit":{"code":0,"signal":null,"junk":1},"junk":[]}}\n`
     )
-    const { header, end } = await replay(file)
+    const { header, end } = await replayFile(file)
     expect({ header, end }).toEqual({
       header: { memwatch: 'recording', version: 1, command: ['node\ufffd[2J', '5'] },
       end: { durationSeconds: 1, exit: { code: 0, signal: null } }
@@ -98,7 +98,7 @@ describe('a recording of a stranger', () => {
   })
   it.each(['"command":5', '"command":{"map":1}'])('with %s is read all the same', async command => {
     expect(
-      (await replay(write('command.ndjson', `{"memwatch":"recording","version":1,${command}}\n`)))
+      (await replayFile(write('command.ndjson', `{"memwatch":"recording","version":1,${command}}\n`)))
         .header.command
     ).toBeUndefined()
   })
@@ -108,14 +108,14 @@ describe('a recording of a stranger', () => {
     { durationSeconds: 1, exit: { code: 0, signal: '\u001b[2J' } },
     5
   ])('ends unsaid where its end is %j', async end => {
-    const { end: read, rejected } = await replay(
+    const { end: read, rejected } = await replayFile(
       write('end.ndjson', HEADER + JSON.stringify({ end }) + '\n')
     )
     expect([read, rejected]).toEqual([undefined, 1])
   })
   it('names its version in plain text', async () => {
     await expect(
-      replay(write('version.ndjson', line({ memwatch: 'recording', version: '\u001b[2J' }) + '\n'))
+      replayFile(write('version.ndjson', line({ memwatch: 'recording', version: '\u001b[2J' }) + '\n'))
     ).rejects.toThrow('version \ufffd[2J;')
   })
 })
@@ -152,7 +152,7 @@ describe('an exporter that records', () => {
     const exporter = await recordingExporter(file)
     const live = findCase(exporter.targets[0]).verdicts
     await exporter.stop()
-    const { targets, frames, cut } = await replay(file)
+    const { targets, frames, cut } = await replayFile(file)
     const { verdicts } = findCase(targets[0])
     expect({ frames, cut, verdicts }).toEqual({ frames: 30, cut: false, verdicts: live })
   })

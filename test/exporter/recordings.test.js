@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { recordings, baselineOf, isRight, FILE } = require('../../scripts/baseline')
-const { diagnoses } = require('../../exporter/diagnoses')
+const { diagnoses } = require('../../engine/diagnoses')
 
 /** @type {Record<string, import('../../scripts/baseline').Baseline>} */
 const baseline = JSON.parse(fs.readFileSync(FILE, 'utf8'))

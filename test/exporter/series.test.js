@@ -1,13 +1,13 @@
 'use strict'
 
-const { Columns } = require('../../exporter/series/columns')
-const { PackedColumns, ROWS } = require('../../exporter/series/packed-columns')
-const { History } = require('../../exporter/series/history')
-const { NO_WORKERS } = require('../../exporter/series/tracks')
-const { Target } = require('../../exporter/series/target')
-const { Targets } = require('../../exporter/series/targets')
-const { judge } = require('../../exporter/classify/judge')
-const { signalsOf } = require('../../exporter/signals')
+const { Columns } = require('../../engine/history/columns')
+const { PackedColumns, ROWS } = require('../../engine/history/packed-columns')
+const { History } = require('../../engine/history/history')
+const { NO_WORKERS } = require('../../engine/history/tracks')
+const { Target } = require('../../engine/history/target')
+const { Targets } = require('../../engine/history/targets')
+const { judge } = require('../../engine/verdicts/judge')
+const { signalsOf } = require('../../engine/signals')
 const { hello, frame, gcRow } = require('../support/frames')
 
 describe('PackedColumns', () => {
@@ -147,7 +147,7 @@ describe('while the agent does not observe GCs', () => {
         1000 * second
       )
     }
-    return /** @type {import('../../exporter/series/window').Window} */ (target.window())
+    return /** @type {import('../../engine/history/window').Window} */ (target.window())
   }
   it.each([
     [

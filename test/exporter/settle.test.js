@@ -1,9 +1,9 @@
 'use strict'
 
-const { settle } = require('../../exporter/classify/settle')
-const { findCase } = require('../../exporter/classify/case')
-const { evaluate, primaryOf } = require('../../exporter/classify/evaluate')
-const { Target } = require('../../exporter/series/target')
+const { settle } = require('../../engine/verdicts/settle')
+const { findCase } = require('../../engine/verdicts/case')
+const { evaluate, primaryOf } = require('../../engine/verdicts/evaluate')
+const { Target } = require('../../engine/history/target')
 const { hello, frame } = require('../support/frames')
 
 const judgement = state => ({ state, summary: state })

@@ -1,9 +1,9 @@
 'use strict'
 
-const { findCase } = require('../../exporter/classify/case')
-const { Targets } = require('../../exporter/series/targets')
-const { evaluate } = require('../../exporter/classify/evaluate')
-const { signalsOf } = require('../../exporter/signals')
+const { findCase } = require('../../engine/verdicts/case')
+const { Targets } = require('../../engine/history/targets')
+const { evaluate } = require('../../engine/verdicts/evaluate')
+const { signalsOf } = require('../../engine/signals')
 const { hello, frame, MIB } = require('../support/frames')
 
 const LIMIT_MIB = 700

@@ -5,7 +5,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 
-const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
+const MEMWATCH = path.join(__dirname, '../../cli/memwatch.js')
 /** Node.js as it is where the package of the apps is not installed. */
 const WITHOUT_LAB = `
 const Module = require('node:module')

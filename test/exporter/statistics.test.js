@@ -1,11 +1,11 @@
 'use strict'
 
 const simple = require('simple-statistics')
-const { median, quantile } = require('../../exporter/statistics/quantile')
-const { theilSen } = require('../../exporter/statistics/theil-sen')
-const { mannKendall } = require('../../exporter/statistics/mann-kendall')
-const { trend } = require('../../exporter/statistics/trend')
-const { histogramQuantile } = require('../../exporter/statistics/histogram')
+const { median, quantile } = require('../../engine/statistics/quantile')
+const { theilSen } = require('../../engine/statistics/theil-sen')
+const { mannKendall } = require('../../engine/statistics/mann-kendall')
+const { trend } = require('../../engine/statistics/trend')
+const { histogramQuantile } = require('../../engine/statistics/histogram')
 
 const range = n => Array.from({ length: n }, (_, i) => i)
 

@@ -1,7 +1,7 @@
 'use strict'
 
-const { fromOutside } = require('../../exporter/cli/from-outside')
-const { workOfLoad, workOfApp } = require('../../exporter/compare/work-of')
+const { fromOutside } = require('../../cli/from-outside')
+const { workOfLoad, workOfApp } = require('../../cli/comparison/work-of')
 const { memwatch } = require('../support/memwatch')
 
 const hello = { execArgv: [], nodeOptions: [], mallocEnv: {} }

@@ -2,11 +2,11 @@
 
 const { SCENARIOS, judge, simulate } = require('../../bench/weeks')
 const { SimulatedService, DAY } = require('../../bench/simulated-service')
-const { leastSquares } = require('../../exporter/statistics/least-squares')
-const { unexplainedGrowth } = require('../../exporter/statistics/unexplained-growth')
-const { Target } = require('../../exporter/series/target')
-const { LASTING, History } = require('../../exporter/series/history')
-const { NO_WORKERS } = require('../../exporter/series/tracks')
+const { leastSquares } = require('../../engine/statistics/least-squares')
+const { unexplainedGrowth } = require('../../engine/statistics/unexplained-growth')
+const { Target } = require('../../engine/history/target')
+const { LASTING, History } = require('../../engine/history/history')
+const { NO_WORKERS } = require('../../engine/history/tracks')
 
 const HOUR = 3600
 

@@ -3,7 +3,7 @@
 const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
-const { diagnoses } = require('../../exporter/diagnoses')
+const { diagnoses } = require('../../engine/diagnoses')
 const { alertRules, rulesYaml } = require('../../scripts/alerts/index')
 const { apps } = require('memwatch-lab')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')

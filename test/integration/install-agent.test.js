@@ -6,7 +6,7 @@ const path = require('node:path')
 const { startExporter, eventually } = require('../support/exporter')
 const { memwatch } = require('../support/memwatch')
 const { spawnBounded, environment } = require('../support/agent-collector')
-const { installAgent, makeToken } = require('../../exporter/cli/install-agent')
+const { installAgent, makeToken } = require('../../cli/install-agent')
 
 let folder
 beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-install-')) })

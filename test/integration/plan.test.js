@@ -14,10 +14,10 @@ const {
 const { startExporter, eventually } = require('../support/exporter')
 const { memwatch } = require('../support/memwatch')
 const { MIB } = require('../support/frames')
-const { plan } = require('../../exporter/v8/plan')
+const { plan } = require('../../engine/v8/plan')
 const { readPlanArguments } = require('../../exporter/expose/plan-request')
-const { readNodeVersion, has, SEES_CGROUP_V2 } = require('../../exporter/v8/node-versions')
-const { takesInNodeOptions } = require('../../exporter/v8/node-options')
+const { readNodeVersion, has, SEES_CGROUP_V2 } = require('../../engine/v8/node-versions')
+const { takesInNodeOptions } = require('../../engine/v8/node-options')
 
 /**
  * What `memwatch plan` foretells against what real Nodes say in real cgroups. With TEST_NODES all

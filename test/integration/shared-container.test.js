@@ -1,7 +1,7 @@
 'use strict'
 
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
-const { findCase } = require('../../exporter/classify/case')
+const { findCase } = require('../../engine/verdicts/case')
 const { startExporter, eventually } = require('../support/exporter')
 const { environment, spawnBounded } = require('../support/agent-collector')
 const { MIB } = require('../support/frames')

@@ -2,7 +2,7 @@
 
 const { startExporter, eventually } = require('../support/exporter')
 const { spawnWatched } = require('../support/agent-collector')
-const { anatomyIn } = require('../../exporter/signals/anatomy-in')
+const { anatomyIn } = require('../../engine/signals/anatomy-in')
 const { MIB } = require('../support/frames')
 
 const WORKERS = 3

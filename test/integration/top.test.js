@@ -3,9 +3,9 @@
 const { startExporter, eventually } = require('../support/exporter')
 const { spawnWatched } = require('../support/agent-collector')
 const { memwatch } = require('../support/memwatch')
-const { sparkline } = require('../../exporter/text/sparkline')
-const { terminalText } = require('../../exporter/text/terminal')
-const { render } = require('../../exporter/cli/top')
+const { sparkline } = require('../../cli/text/sparkline')
+const { terminalText } = require('../../cli/text/terminal')
+const { render } = require('../../cli/top')
 
 describe('a sparkline', () => {
   it.each([

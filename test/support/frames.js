@@ -1,6 +1,6 @@
 'use strict'
 
-const { PROTOCOL_VERSION, GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/frame')
+const { PROTOCOL_VERSION, GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
 
 const MIB = 2 ** 20
 

@@ -4,7 +4,7 @@ const path = require('node:path')
 const { execFile } = require('node:child_process')
 const { environment } = require('./agent-collector')
 
-const MEMWATCH = path.join(__dirname, '../../exporter/cli/memwatch.js')
+const MEMWATCH = path.join(__dirname, '../../cli/memwatch.js')
 
 /**
  * The CLI, from its beginning to its end.

@@ -1,0 +1,57 @@
+'use strict'
+
+const { MAX_TEXT } = require('./limits')
+const { plainText } = require('./text-rules')
+
+/** Environment variables that steer an allocator. */
+const MALLOC_ENV = [
+  'LD_PRELOAD',
+  'MALLOC_CONF',
+  'GLIBC_TUNABLES',
+  'MALLOC_ARENA_MAX',
+  'MALLOC_MMAP_THRESHOLD_',
+  'MALLOC_TRIM_THRESHOLD_',
+  'MALLOC_MMAP_MAX_',
+  'MALLOC_TOP_PAD_',
+  'MIMALLOC_PURGE_DELAY',
+  'TCMALLOC_RELEASE_RATE',
+  'UV_THREADPOOL_SIZE'
+]
+
+/** A loaded object of this name is the allocator: it was put before libc. */
+const ALLOCATORS = Object.freeze({
+  jemalloc: /\/libjemalloc[^/]*$/,
+  mimalloc: /\/libmimalloc[^/]*$/,
+  tcmalloc: /\/libtcmalloc[^/]*$/
+})
+
+/**
+ * libc and allocator, from the objects that are loaded: LD_PRELOAD may name what the loader did not
+ * find.
+ * @param {string | undefined} maps text of /proc/self/maps; undefined where it cannot be read
+ * @returns {Pick<import('./frame').Hello, 'libc' | 'allocator' | 'allocatorPath'>}
+ */
+function loadedAllocator (maps) {
+  if (maps === undefined) return { libc: 'unknown', allocator: 'unknown' }
+  const objects = new Set(
+    maps
+      .split('\n')
+      .map(line => line.slice(line.indexOf('/')))
+      .filter(name => name.startsWith('/'))
+  )
+  const has = (/** @type {RegExp} */ pattern) => [...objects].find(name => pattern.test(name))
+  const libc = has(/\/(ld-musl-[^/]*|libc\.musl-[^/]*)$/)
+    ? 'musl'
+    : has(/\/(libc\.so\.6|libc-2[^/]*\.so)$/)
+      ? 'glibc'
+      : 'other'
+  for (const name of /** @type {(keyof typeof ALLOCATORS)[]} */ (Object.keys(ALLOCATORS))) {
+    const allocatorPath = has(ALLOCATORS[name])
+    if (allocatorPath) {
+      return { libc, allocator: name, allocatorPath: plainText(allocatorPath, MAX_TEXT) }
+    }
+  }
+  return { libc, allocator: libc }
+}
+
+module.exports = { MALLOC_ENV, loadedAllocator }

@@ -1,0 +1,179 @@
+'use strict'
+
+const path = require('node:path')
+const { defaultSocketPath } = require('./socket')
+const { POD_NAMES } = require('./text-rules')
+
+/** @param {string} text */
+function readBoolean (text) {
+  if (!['0', '1', 'true', 'false'].includes(text)) throw new Error('expected 0 or 1')
+  return text === '1' || text === 'true'
+}
+
+/**
+ * @param {RegExp} pattern
+ * @returns {(text: string) => string} reader of a name of Kubernetes; an empty one is none
+ */
+const readPodName = pattern => text => {
+  if (text !== '' && !pattern.test(text)) {
+    throw new Error('expected lower-case letters, digits and -, as Kubernetes names (RFC 1123)')
+  }
+  return text
+}
+
+/**
+ * Every option of the agent. All are environment variables: a preload has no command line.
+ * `read` throws an Error that says what is accepted.
+ */
+const options = Object.freeze({
+  socket: {
+    env: 'MEMWATCH_SOCKET',
+    default: defaultSocketPath(),
+    help: 'where the exporter listens: a path, or tcp://HOST:PORT',
+    /**
+     * @param {string} text
+     * @returns {{ path: string } | { host: string, port: number }}
+     */
+    read (text) {
+      if (!text.startsWith('tcp://')) return { path: path.resolve(text) }
+      const match = /^tcp:\/\/(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):(\d{1,5})$/.exec(text)
+      if (!match || Number(match[2]) > 65535) throw new Error('expected a path or tcp://HOST:PORT')
+      return { host: match[1].replace(/^\[|\]$/g, ''), port: Number(match[2]) }
+    }
+  },
+  name: {
+    env: 'MEMWATCH_NAME',
+    default: '',
+    help: 'name of the app; else that of the nearest package.json, else of the script',
+    /** @param {string} text */
+    read (text) {
+      if (text.length > 128) throw new Error('expected at most 128 characters')
+      return text
+    }
+  },
+  intervalSeconds: {
+    env: 'MEMWATCH_INTERVAL_SECONDS',
+    default: '1',
+    help: 'seconds between frames, 0.1 to 60',
+    /** @param {string} text */
+    read (text) {
+      const seconds = Number(text)
+      if (!(seconds >= 0.1 && seconds <= 60)) throw new Error('expected a number from 0.1 to 60')
+      return seconds
+    }
+  },
+  allocatorAccess: {
+    env: 'MEMWATCH_ALLOCATOR_ACCESS',
+    default: 'off',
+    help:
+      'read lets the agent ask malloc itself (package memwatch-allocator, or node:ffi), trim ' +
+      'lets memwatch trim give free memory back, too; memwatch run and try set read where ' +
+        'nothing ' +
+      'is set',
+    /**
+     * @param {string} text
+     * @returns {'off' | 'read' | 'trim'}
+     */
+    read (text) {
+      if (text !== 'off' && text !== 'read' && text !== 'trim') {
+        throw new Error('expected off, read or trim')
+      }
+      return text
+    }
+  },
+  captures: {
+    env: 'MEMWATCH_CAPTURES',
+    default: 'on',
+    help: 'off refuses profiles and all other captures, those that the exporter makes by ' +
+      'itself, too',
+    /** @param {string} text */
+    read (text) {
+      if (text !== 'on' && text !== 'off') throw new Error('expected on or off')
+      return text === 'on'
+    }
+  },
+  allowSnapshot: {
+    env: 'MEMWATCH_ALLOW_SNAPSHOT',
+    default: '0',
+    help: '1 allows heap snapshots: they hold all strings of the app, secrets too, and stop it ' +
+      'for seconds',
+    read: readBoolean
+  },
+  tokenFile: {
+    env: 'MEMWATCH_TOKEN_FILE',
+    default: '',
+    help: 'file with the token that the exporter must know to have something done; without it ' +
+      'the socket itself must be safe',
+    /** @param {string} text */
+    read: text => text
+  },
+  podName: {
+    env: 'MEMWATCH_POD_NAME',
+    default: '',
+    help: 'name of the pod, by the downward API (metadata.name)',
+    read: readPodName(POD_NAMES.name)
+  },
+  podNamespace: {
+    env: 'MEMWATCH_POD_NAMESPACE',
+    default: '',
+    help: 'its namespace (metadata.namespace)',
+    read: readPodName(POD_NAMES.namespace)
+  },
+  podUid: {
+    env: 'MEMWATCH_POD_UID',
+    default: '',
+    help: 'its UID (metadata.uid)',
+    read: readPodName(POD_NAMES.uid)
+  },
+  container: {
+    env: 'MEMWATCH_CONTAINER',
+    default: '',
+    help: 'name of the container: tells the containers of a pod apart, and memwatch fix needs it',
+    read: readPodName(POD_NAMES.container)
+  },
+  injected: {
+    env: 'MEMWATCH_INJECTED',
+    default: '0',
+    help: '1 says that an admission policy added the agent: memwatch fix then leaves the ' +
+      'preload to it',
+    read: readBoolean
+  },
+  memoryLimitBytes: {
+    env: 'MEMWATCH_MEMORY_LIMIT_BYTES',
+    default: '0',
+    help: 'memory limit of the container in bytes, by the downward API (limits.memory): used ' +
+      'where the cgroup cannot be read; 0 is none',
+    /** @param {string} text */
+    read (text) {
+      if (!/^\d{1,19}$/.test(text)) throw new Error('expected a whole number of bytes')
+      return Number(text)
+    }
+  },
+  disabled: {
+    env: 'MEMWATCH_DISABLED',
+    default: '0',
+    help: '1 turns the agent off',
+    read: readBoolean
+  }
+})
+
+/**
+ * @typedef {{ [Name in keyof typeof options]: ReturnType<typeof options[Name]['read']> }} Config
+ */
+
+/**
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {Config}
+ * @throws {Error} naming the variable whose value cannot be used
+ */
+function readConfig (env = process.env) {
+  return /** @type {Config} */ (Object.fromEntries(Object.entries(options).map(([name, option]) => {
+    try {
+      return [name, option.read(env[option.env] || option.default)]
+    } catch (error) {
+      throw new Error(`${option.env}: ${/** @type {Error} */ (error).message}`)
+    }
+  })))
+}
+
+module.exports = { options, readConfig }

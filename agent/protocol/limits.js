@@ -1,0 +1,17 @@
+'use strict'
+
+/** Longest text of a list on the wire, most texts, and most characters of all of them. */
+const MAX_TEXT = 4096
+const MAX_TEXTS = 1000
+const MAX_LIST = 16_384
+
+/**
+ * @param {string[]} texts
+ * @returns {string[]} the first of them, as many as the wire takes
+ */
+function fitting (texts) {
+  let length = 0
+  return texts.slice(0, MAX_TEXTS).filter(text => (length += text.length) <= MAX_LIST)
+}
+
+module.exports = { MAX_TEXT, fitting }

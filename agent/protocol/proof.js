@@ -1,0 +1,49 @@
+'use strict'
+
+const { stringifyJson } = require('../primordials')
+
+/**
+ * An exporter proves to an agent that it knows the shared token, without sending it: the process at
+ * the other end of the socket must not learn it. The proof is an HMAC-SHA256 over the command, the
+ * process, the nonce of the connection (`nonce` of its hello) and the command's number on it: it is
+ * good for one command, once. Agents accept growing numbers only.
+ *
+ * @typedef {object} Asked
+ * @property {string} id
+ * @property {string} command
+ * @property {unknown} [args]
+ * @property {number} pid
+ * @property {number} startedAtUnixMs
+ * @property {string | undefined} nonce
+ * @property {number} sequence
+ */
+
+/**
+ * @param {string} token
+ * @param {Asked} asked
+ * @returns {string} hexadecimal
+ */
+function proofOf (token, { id, command, args = null, pid, startedAtUnixMs, nonce = '', sequence }) {
+  const text = stringifyJson([id, command, args, pid, startedAtUnixMs, nonce, sequence])
+  return require('node:crypto').createHmac('sha256', token).update(text).digest('hex')
+}
+
+/**
+ * @param {unknown} given
+ * @param {Parameters<typeof proofOf>} expected
+ * @returns {boolean} compared in constant time
+ */
+function isProof (given, ...expected) {
+  if (typeof given !== 'string') return false
+  const right = Buffer.from(proofOf(...expected))
+  const claimed = Buffer.from(given)
+  return claimed.length === right.length && require('node:crypto').timingSafeEqual(claimed, right)
+}
+
+/**
+ * Unpredictable, so that no command of another connection can have been proved for this one.
+ * @returns {string} 32 hexadecimal digits
+ */
+const newNonce = () => require('node:crypto').randomBytes(16).toString('hex')
+
+module.exports = { proofOf, isProof, newNonce }

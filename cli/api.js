@@ -1,0 +1,125 @@
+'use strict'
+
+const fs = require('node:fs')
+const { wellFormed } = require('memwatch-engine/text/json')
+const { UsageError } = require('./usage-error')
+
+/** @typedef {{ url: string, tokenFile?: string }} ApiOptions as commander read them */
+
+/**
+ * The options of a command that calls an exporter.
+ * @param {import('commander').Command} command
+ */
+function withApiOptions (command) {
+  return command
+    .option(
+      '--url <URL>',
+      'where the exporter serves its API [MEMWATCH_URL]',
+      process.env.MEMWATCH_URL || 'http://127.0.0.1:9888'
+    )
+    .option(
+      '--token-file <FILE>',
+      'file with the token of the exporter, where it has one [MEMWATCH_TOKEN_FILE]'
+    )
+}
+
+/**
+ * Call an exporter's API.
+ * @param {ApiOptions} options
+ * @param {string} path below /api/v1/
+ * @param {'GET' | 'POST'} [method]
+ * @returns {Promise<{ body: any, status: number, refused?: string }>} refused: what the exporter
+ *   said, in words
+ * @throws {UsageError} when no exporter answers
+ */
+async function callApi (options, path, method = 'GET') {
+  const response = await request(options, path, method)
+  const { status, ok, url } = response
+  const body = /** @type {any} */ (await response.json().catch(() => ({})))
+  return ok
+    ? { body, status }
+    : { body, status, refused: body.detail ?? `${url} answered ${status}` }
+}
+
+/**
+ * A whole list, page by page.
+ * @param {ApiOptions} options
+ * @param {string} path below /api/v1/
+ * @returns {Promise<any[]>}
+ * @throws {UsageError} when no exporter answers, or it refuses
+ */
+async function callList (options, path) {
+  const items = []
+  for (let next = /** @type {string | undefined} */ (path); next !== undefined;) {
+    const response = await request(options, next, 'GET')
+    const body = /** @type {any} */ (await response.json().catch(() => ({})))
+    if (!response.ok) {
+      throw new UsageError(body.detail ?? `${response.url} answered ${response.status}`)
+    }
+    items.push(...body)
+    next = /<[^>]*\/api\/v1\/([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
+  }
+  return items
+}
+
+/**
+ * The same for an answer that is not JSON, or long.
+ * @param {ApiOptions} options
+ * @param {string} path below /api/v1/
+ * @returns {Promise<{ body: any, refused?: string }>} body: a web stream
+ * @throws {UsageError} when no exporter answers
+ */
+async function openApi (options, path) {
+  const response = await request(options, path, 'GET')
+  return response.ok ? { body: response.body } : { body: undefined, refused: /** @type {any} */ (await response.json().catch(() => ({}))).detail ?? `${response.url} answered ${response.status}` }
+}
+
+/**
+ * @param {ApiOptions} options
+ * @param {string} path
+ * @param {'GET' | 'POST'} method
+ */
+async function request ({ url: base, tokenFile = process.env.MEMWATCH_TOKEN_FILE }, path, method) {
+  const url = apiUrl(base, path)
+  const headers = tokenFile ? { authorization: `Bearer ${readToken(tokenFile)}` } : undefined
+  return await fetch(url, { method, headers }).catch(error => {
+    throw new UsageError(
+      `--url: no exporter answers at ${url.origin}: ${error.cause?.message ?? error.message}`
+    )
+  })
+}
+
+/**
+ * @param {string} file
+ * @throws {UsageError}
+ */
+function readToken (file) {
+  try {
+    return fs.readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new UsageError(`--token-file: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+/**
+ * @param {string} base
+ * @param {string} path
+ * @throws {UsageError}
+ */
+function apiUrl (base, path) {
+  try {
+    return new URL(`api/v1/${path}`, base.endsWith('/') ? base : `${base}/`)
+  } catch {
+    throw new UsageError(
+      `--url: expected a URL such as http://127.0.0.1:9888, got ${JSON.stringify(base)}`
+    )
+  }
+}
+
+/**
+ * A name as a segment of a path.
+ * @param {string} name that an exporter listed, or a user typed
+ */
+const pathSegment = name => encodeURIComponent(wellFormed(name))
+
+module.exports = { withApiOptions, callApi, callList, openApi, pathSegment }

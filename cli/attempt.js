@@ -1,0 +1,120 @@
+'use strict'
+
+const path = require('node:path')
+const { findCase } = require('memwatch-engine/verdicts/case')
+const { summarize } = require('memwatch-engine/verdicts/headline')
+const { compare } = require('./comparison/compare')
+const { renderComparison } = require('./comparison/render')
+const { shellWord } = require('memwatch-engine/text/shell')
+const { out } = require('./output')
+
+/** What came of it, and the exit status that says so. */
+const STATUS = Object.freeze({
+  fixed: 0,
+  compared: 0,
+  nothing_confirmed: 3,
+  nothing_to_apply: 4,
+  not_fixed: 5
+})
+
+/**
+ * @typedef {object} Attempt the wire form of `memwatch try --json`
+ * @property {1} schema
+ * @property {keyof typeof STATUS | 'interrupted'} outcome
+ * @property {string | null} interruptedBy
+ * @property {{ diagnosis: string, state: string, title: string, summary: string } | null} finding
+ * @property {import('memwatch-engine/verdicts/headline').Headline | null} headline of the first run without the
+ *   change; null where no process reported
+ * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from
+ *   outside
+ * @property {import('./comparison/compare').Comparison} comparison
+ * @property {string} kept folder
+ */
+
+/**
+ * @param {Record<'before' | 'after', import('./comparison/measure').Run[]>} runs
+ * @param {import('./choose-fix').Chosen | undefined} chosen
+ * @param {string} kept
+ * @param {{ by?: string }} interruption
+ * @returns {Attempt}
+ */
+function attemptOf ({ before, after }, chosen, kept, { by }) {
+  const { verdict, fix, skipped = [] } = chosen ?? {}
+  const first = before[0]?.target
+  const comparison = compare(before, after, fix && { diagnosis: verdict?.diagnosis ?? null, fix })
+  const failed = (/** @type {import('./comparison/measure').Run} */ { exit, target }) => !target || (exit?.code ?? 0) > 0 || (exit?.signal ?? 'SIGTERM') !== 'SIGTERM'
+  // A suspicion that became certain is still there.
+  const has = (/** @type {import('./comparison/measure').Run} */ { target }) =>
+    target && findCase(target).verdicts.some(({ diagnosis, state }) =>
+      diagnosis === verdict?.diagnosis && (state === 'confirmed' || state === verdict.state))
+  const fixed = !after.some(has) && (!after.some(failed) || before.some(failed))
+  return {
+    schema: 1,
+    outcome: by
+      ? 'interrupted'
+      : !verdict
+          ? fix && !after.some(failed)
+            ? 'compared'
+            : fix
+              ? 'not_fixed'
+              : 'nothing_confirmed'
+          : !fix
+              ? 'nothing_to_apply'
+              : fixed
+                ? 'fixed'
+                : 'not_fixed',
+    interruptedBy: by ?? null,
+    finding: verdict
+      ? {
+          diagnosis: verdict.diagnosis,
+          state: verdict.state,
+          title: verdict.title,
+          summary: verdict.summary
+        }
+      : null,
+    headline: first ? summarize(findCase(first).verdicts, findCase(first).suspects) : null,
+    skipped,
+    comparison,
+    kept
+  }
+}
+
+const WORDS = Object.freeze({
+  interrupted: 'Interrupted: this is what is known.',
+  nothing_confirmed:
+    'Nothing is confirmed, so nothing was tried. memwatch diagnose lists every check.',
+  nothing_to_apply:
+    'No fix of it can be applied from outside. When you have made the change, memwatch compare ' +
+      'says what it brought.',
+  fixed: 'Fixed: it is gone.',
+  compared: 'Nothing was confirmed without the change: this is what it brought.',
+  not_fixed: 'Not fixed.'
+})
+
+/**
+ * @param {Attempt} attempt
+ * @param {boolean} json
+ */
+function writeAttempt (attempt, json) {
+  if (json) return out.json(attempt, 2)
+  const { outcome, finding, headline, skipped, comparison, kept } = attempt
+  const kindAt = (/** @type {string} */ name) => shellWord(path.join(kept, name))
+  const again =
+    comparison.after.runs.length > 0
+      ? `; memwatch compare ${kindAt('before')} ${kindAt('after')}`
+      : ''
+  out.say(
+    '',
+    ...(outcome === 'nothing_confirmed' && headline ? [headline.text] : []),
+    ...(finding
+      ? [`${finding.title} (${finding.diagnosis}, ${finding.state}). ${finding.summary}`]
+      : []),
+    ...skipped.map(({ title, reason }) => `Not tried: ${title}: ${reason}.`),
+    ...renderComparison(comparison),
+    '',
+    WORDS[outcome],
+    `Kept: ${kept} (memwatch diagnose ${kindAt('before/1.ndjson.gz')}${again})`
+  )
+}
+
+module.exports = { attemptOf, writeAttempt, STATUS }

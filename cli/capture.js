@@ -1,0 +1,192 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { setTimeout: wait } = require('node:timers/promises')
+const { Readable } = require('node:stream')
+const { pipeline } = require('node:stream/promises')
+const { Command, Argument } = require('commander')
+const { kinds } = require('memwatch-exporter/captures/kinds')
+const { flamePath } = require('memwatch-exporter/expose/flame')
+const { formatBytes, formatSeconds } = require('memwatch-engine/text/format')
+const { withApiOptions, callApi, openApi, pathSegment } = require('./api')
+const { out, err } = require('./output')
+const { UsageError } = require('./usage-error')
+
+const POLL_MS = 250
+/**
+ * Whoever asks waits this long for another capture: the longest that one can ask for is a minute.
+ */
+const WAIT_FOR_OTHER_MS = 90_000
+
+const command = withApiOptions(new Command('capture'))
+  .description('Profile a running app, and say which lines of its code are behind what it does.')
+  .argument('<target>', 'as memwatch_target_info and /api/v1/targets call it')
+  .addArgument(new Argument('<kind>', 'what to capture').choices(Object.keys(kinds)))
+  .option('--seconds <N>', 'how long to look', parseSeconds)
+  .option('--thread <THREAD>', 'main, or a worker as worker-1', 'main')
+  .option('--force', 'take a heap snapshot even where it could end the process')
+  .option('--out <FILE>', 'write what was captured there')
+  .option('--pprof', 'write it in the form that pprof reads; a profile only')
+  .option('--json', 'print the capture as JSON on stdout, and nothing else')
+  .allowExcessArguments(false)
+  .addHelpText(
+    'after',
+    `
+Kinds
+${Object.entries(kinds)
+  .map(
+    ([kind, { title, seconds, help }]) =>
+      `  ${kind.padEnd(19)}${title}${seconds ? ` (${seconds} s)` : ''}\n${' '.repeat(21)}${help}`
+  )
+  .join('\n')}
+
+Ends with 0; 1 when it was refused or failed; 2 when the exporter cannot be reached or knows no such target.
+Examples:
+  $ memwatch capture shop heap_profile
+  $ memwatch capture shop cpu_profile --seconds 10 --out shop.cpuprofile
+  $ memwatch capture shop cpu_profile --pprof --out shop.pb.gz
+  $ memwatch capture shop heap_profile --thread worker-1 --json | jq .suspects.sites`
+  )
+  .action(async (target, kind, given) => {
+    process.exitCode = await capture(target, kind, given)
+  })
+
+/**
+ * @param {string} text
+ * @returns {number}
+ */
+function parseSeconds (text) {
+  const seconds = Number(text)
+  if (!(seconds > 0)) {
+    throw new UsageError(`--seconds: expected a number above 0, got ${JSON.stringify(text)}`)
+  }
+  return seconds
+}
+
+/**
+ * @param {string} target
+ * @param {import('memwatch-exporter/captures/kinds').KindName} kind
+ * @param {import('./api').ApiOptions & { seconds?: number, thread: string, force?: boolean, out?:
+ *   string, pprof?: boolean, json?: boolean }} given
+ * @returns {Promise<number>} exit status
+ */
+async function capture (target, kind, given) {
+  if (given.pprof && !given.out) {
+    throw new UsageError('--pprof: says how to write what goes to --out FILE')
+  }
+  const query = new URLSearchParams({
+    kind,
+    thread: given.thread,
+    ...(given.seconds && { seconds: String(given.seconds) }),
+    ...(given.force && { force: 'true' })
+  })
+  const asked = await ask(given, `targets/${pathSegment(target)}/captures?${query}`)
+  if (asked.refused) return refused(asked)
+  const { id, seconds } = asked.body
+  const progress = given.json ? () => {} : progressOf(`${kind} of ${target}`, seconds)
+  let found = asked.body
+  for (
+    const began = performance.now();
+    found.state === 'running';
+    found = (await callApi(given, `captures/${id}`)).body
+  ) {
+    progress((performance.now() - began) / 1000)
+    await wait(POLL_MS)
+  }
+  progress()
+  if (found.state !== 'done') return refused({ refused: found.error ?? 'the exporter lost it' })
+  if (given.out) await save(found, given.out, given)
+  if (given.json) out.json(found)
+  else out.say(...render(found, given.url))
+  return 0
+}
+
+/**
+ * Ask for a capture. One is made at a time of a process, and the exporter makes some by itself:
+ * whoever asks meanwhile waits for that one.
+ * @param {import('./api').ApiOptions & { json?: boolean }} given
+ * @param {string} path below /api/v1/
+ * @returns {ReturnType<typeof callApi>} the refusal of the last attempt, if none was taken
+ */
+async function ask (given, path) {
+  const began = performance.now()
+  for (let waits = false; ; waits = true) {
+    const asked = await callApi(given, path, 'POST')
+    const isBusy = asked.refused && asked.body.code === 'busy'
+    if (!isBusy || performance.now() - began > WAIT_FOR_OTHER_MS) return asked
+    if (!waits && !given.json) err.say('memwatch capture: waits for the end of another capture')
+    await wait(POLL_MS)
+  }
+}
+
+/**
+ * @param {any} capture
+ * @param {string} file
+ * @param {import('./api').ApiOptions & { pprof?: boolean, json?: boolean }} given
+ */
+async function save ({ id, parts }, file, given) {
+  const { part } = parts[parts.length - 1]
+  const { body, refused } = await openApi(
+    given,
+    `captures/${id}/${part}${given.pprof ? '?format=pprof' : ''}`
+  )
+  if (refused) throw new UsageError(refused)
+  try {
+    await pipeline(Readable.fromWeb(body), fs.createWriteStream(file, { mode: 0o600 }))
+  } catch (error) {
+    throw new UsageError(`--out: ${/** @type {Error} */ (error).message}`)
+  }
+  if (!given.json) {
+    err.say(`memwatch capture: ${path.resolve(file)}, ${formatBytes(fs.statSync(file).size)}`)
+  }
+}
+
+/**
+ * @param {any} capture
+ * @param {string} url of the exporter
+ * @returns {string[]} lines
+ */
+function render (capture, url) {
+  const { id, kind, parts, suspects } = capture
+  const bytes = parts.reduce((/** @type {number} */ sum, /** @type {{ bytes: number }} */ part) => sum + part.bytes, 0)
+  const lines = [
+    `${kind} ${id}, ${bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : formatBytes(bytes)}`
+  ]
+  if (suspects?.sites.length === 0) lines.push('Nothing stands out.')
+  for (const { text } of suspects?.sites ?? []) lines.push(`  ${text}`)
+  const flame = flamePath(capture)
+  if (flame) lines.push(`Flame graph: ${url.replace(/\/$/, '')}${flame}`)
+  return lines
+}
+
+/**
+ * On a terminal, how far it is.
+ * @param {string} what
+ * @param {number} seconds
+ * @returns {(elapsedSeconds?: number) => void} undefined: it is over
+ */
+function progressOf (what, seconds) {
+  return elapsed => {
+    if (elapsed === undefined) err.clear()
+    else {
+      err.redraw(
+        `memwatch capture: ${what}, ` +
+          `${formatSeconds(Math.floor(elapsed))}${seconds ? ` of about ${formatSeconds(seconds)}` : ''}`
+      )
+    }
+  }
+}
+
+/**
+ * @param {{ refused?: string, status?: number }} answer
+ * @returns {number} exit status
+ * @throws {UsageError}
+ */
+function refused ({ refused = '', status }) {
+  if (status === 404 || status === 400) throw new UsageError(refused)
+  err.say(`memwatch capture: ${refused}`)
+  return 1
+}
+
+module.exports = { command }

@@ -1,0 +1,94 @@
+'use strict'
+
+const { Command } = require('commander')
+const { measure, recordingsAt } = require('./comparison/measure')
+const { compare } = require('./comparison/compare')
+const { renderComparison } = require('./comparison/render')
+const { RecordingError } = require('memwatch-engine/recording/replay')
+const { SourceError } = require('./sources')
+const { out, err } = require('./output')
+const { UsageError } = require('./usage-error')
+
+const command = new Command('compare')
+  .description(
+    'Put two recordings side by side: what a change brought, and whether that was predicted.'
+  )
+  .argument('<before>', 'a recording of memwatch run --record, or a folder of several of the same')
+  .argument('<after>', 'the same after the change')
+  .option('--json', 'print the comparison as JSON on stdout, and nothing else')
+  .allowExcessArguments(false)
+  .addHelpText(
+    'after',
+    `
+The process that has a primary verdict is compared, else the one that used most CPU. Peak RSS is the highest of one look a
+second. RSS after load is the median over the later half of the last quiet part: five seconds or more, after a busy one, that
+take less than a quarter of the CPU, and half of the event loop, of the busiest tenth. With several recordings a side:
+medians, the least and the most; where they overlap, no difference is claimed.
+Ends with 0; 2 when a file is no recording.
+Examples:
+  $ memwatch run --record before.ndjson.gz --for 60 -- node server.js
+  $ memwatch run --record after.ndjson.gz --for 60 -- node --max-semi-space-size=16 server.js
+  $ memwatch compare before.ndjson.gz after.ndjson.gz
+  $ memwatch compare --json kept/before kept/after | jq '.rows[] | select(.figure == "peakRssBytes")'`
+  )
+  .action(async (before, after, given) => {
+    process.exitCode = await compareRecordings(before, after, given)
+  })
+
+/**
+ * @param {string} before
+ * @param {string} after files or folders
+ * @param {{ json?: boolean }} given
+ * @returns {Promise<number>} exit status
+ */
+async function compareRecordings (before, after, given) {
+  const was = await measured(before)
+  const like = was.find(({ target }) => target)?.target ?? undefined
+  writeComparison(compare(was, await measured(after, like)), given)
+  return 0
+}
+
+/**
+ * @param {string} at
+ * @param {{ name: string, thread: string }} [like]
+ * @throws {UsageError}
+ */
+async function measured (at, like) {
+  try {
+    const runs = []
+    for (const file of recordingsAt(at)) {
+      runs.push(await measure(file, { like, onProgress: progressOf(file) }))
+    }
+    return runs
+  } catch (error) {
+    const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+    const isInput = error instanceof SourceError || error instanceof RecordingError
+    throw isInput || code === 'ENOENT' ? new UsageError(message) : error
+  } finally {
+    err.clear()
+  }
+}
+
+/**
+ * A day of frames takes seconds to judge.
+ * @param {string} file
+ * @returns {(share: number) => void}
+ */
+function progressOf (file) {
+  let shown = -1
+  return share => {
+    const percent = Math.floor(share * 100)
+    if (percent > shown) err.redraw(`${shown = percent} % of ${file}`)
+  }
+}
+
+/**
+ * @param {import('./comparison/compare').Comparison} comparison
+ * @param {{ json?: boolean }} given
+ */
+function writeComparison (comparison, { json }) {
+  if (json) out.json(comparison, 2)
+  else out.say('', ...renderComparison(comparison))
+}
+
+module.exports = { command }

@@ -1,0 +1,48 @@
+'use strict'
+
+const { MALLOC_ENV } = require('memwatch/protocol/allocators')
+const { plainFlags, splitNodeOptions } = require('memwatch/protocol/node-options')
+const { flagsInForce } = require('memwatch-engine/v8/flags')
+
+/**
+ * Whether a process runs with a change: its flags and environment say so. What is changed in code
+ * leaves no trace in either.
+ * @param {import('memwatch-engine/diagnoses/define-diagnosis').Change} change
+ * @param {import('memwatch/protocol/frame').Hello} hello
+ * @returns {boolean | null} null where it cannot be seen
+ */
+function isApplied ({ flag, env }, hello) {
+  if (flag) {
+    const flags = flagsInForce(hello)
+    return flag.split(' ').every(one => {
+      const [name, value = ''] = one.split('=')
+      return flags.get(name) === value
+    })
+  }
+  if (!env) return null
+  const seen = Object.entries(env).map(([name, value]) => isSet(name, value, hello))
+  return seen.includes(false) ? false : seen.includes(null) ? null : true
+}
+
+/**
+ * @param {string} name
+ * @param {string} value
+ * @param {import('memwatch/protocol/frame').Hello} hello
+ * @returns {boolean | null} null for what agents do not say
+ */
+function isSet (name, value, hello) {
+  // That it is asked for does not mean that the loader found it.
+  if (name === 'LD_PRELOAD') {
+    return (
+      hello.mallocEnv.LD_PRELOAD === value &&
+      (!value.includes('jemalloc') || hello.allocator === 'jemalloc')
+    )
+  }
+  if (name === 'NODE_OPTIONS') {
+    const options = plainFlags(splitNodeOptions(value)) // as the agent says them
+    return options.every(option => hello.nodeOptions.includes(option))
+  }
+  return MALLOC_ENV.includes(name) ? hello.mallocEnv[name] === value : null
+}
+
+module.exports = { isApplied }

@@ -1,0 +1,170 @@
+'use strict'
+
+const { findCase } = require('memwatch-engine/verdicts/case')
+const { primaryOf } = require('memwatch-engine/verdicts/evaluate')
+const { isApplied } = require('./applied')
+const { figures, figureNames } = require('./figures')
+const { outcomesOf } = require('./prediction')
+const { spreadOf, isApart } = require('./spread')
+
+/**
+ * Runs before a change and runs after it, side by side. The wire form of `memwatch compare --json`
+ * and `memwatch try --json`.
+ *
+ * @typedef {object} Comparison
+ * @property {1} schema
+ * @property {Side} before
+ * @property {Side} after
+ * @property {Row[]} rows figures that either side has
+ * @property {Tried | null} fix that the first BEFORE recommends, or that was tried
+ * @property {Change[]} verdicts that are not the same on both sides, and those that stayed
+ *
+ * @typedef {object} Side
+ * @property {RunSummary[]} runs
+ *
+ * @typedef {object} RunSummary
+ * @property {string} recording its file
+ * @property {string[]} command
+ * @property {string | null} target name of what was compared; null where no process reported
+ * @property {string | null} thread
+ * @property {string | null} node
+ * @property {string | null} allocator
+ * @property {import('./measure').Run['exit']} exit
+ * @property {boolean} cut
+ * @property {string | null} primary diagnosis
+ *
+ * @typedef {object} Row
+ * @property {import('./figures').FigureName} figure
+ * @property {string} title
+ * @property {string} unit
+ * @property {import('./spread').Spread | null} before
+ * @property {import('./spread').Spread | null} after
+ * @property {number | null} changeRatio of the medians: −0.31 is 31 % less
+ * @property {boolean | null} beyondNoise whether the spreads lie apart; null where a side has one
+ *   run
+ *
+ * @typedef {object} Tried
+ * @property {string | null} diagnosis null where the change was named without a finding
+ * @property {string} title
+ * @property {import('memwatch-engine/diagnoses/define-diagnosis').Change} change
+ * @property {boolean | null} applied whether all runs after had it; null where that cannot be seen,
+ *   as of code
+ * @property {import('./prediction').Outcome[]} outcomes
+ *
+ * @typedef {object} Change
+ * @property {string} diagnosis
+ * @property {'gone' | 'came' | 'stayed'} change
+ * @property {number} before runs on which it was confirmed
+ * @property {number} after
+ */
+
+/**
+ * @typedef {import('./measure').Run} Run
+ * @param {Run[]} before
+ * @param {Run[]} after may be empty: then there is nothing to compare with
+ * @param {{ diagnosis: string | null, fix: import('memwatch-engine/diagnoses/define-diagnosis').Fix }} [tried]
+ *   the one that was applied; without it, of what the primary verdict of the first BEFORE
+ *   recommends, the first that AFTER runs with
+ * @returns {Comparison}
+ */
+function compare (before, after, tried = recommended(before, after)) {
+  return {
+    schema: 1,
+    before: { runs: before.map(summaryOf) },
+    after: { runs: after.map(summaryOf) },
+    rows: figureNames
+      .map(name => rowOf(name, before, after))
+      .filter(row => row.before || row.after),
+    fix: tried
+      ? {
+          diagnosis: tried.diagnosis,
+          title: tried.fix.title,
+          change: tried.fix.change,
+          applied: appliedTo(tried.fix, after),
+          outcomes: after.length > 0 ? outcomesOf(tried.fix, before, after) : []
+        }
+      : null,
+    verdicts: before.length > 0 && after.length > 0 ? changesOf(before, after) : []
+  }
+}
+
+/**
+ * @param {import('./figures').FigureName} name
+ * @param {Run[]} before
+ * @param {Run[]} after
+ * @returns {Row}
+ */
+function rowOf (name, before, after) {
+  const [was, is] = [before, after].map(runs => spreadOf(runs.map(({ figures }) => figures[name])))
+  return {
+    figure: name,
+    title: figures[name].title,
+    unit: figures[name].unit,
+    before: was,
+    after: is,
+    changeRatio: was && is && was.median !== 0 ? (is.median - was.median) / was.median : null,
+    beyondNoise: isApart(was, is)
+  }
+}
+
+/**
+ * @param {Run[]} before
+ * @param {Run[]} after
+ */
+function recommended (before, after) {
+  const primary = before
+    .map(({ target }) => target && primaryOf(findCase(target).verdicts)).find(Boolean)
+  if (!primary) return undefined
+  const fix = primary.fix.find(fix => appliedTo(fix, after)) ?? primary.fix[0]
+  return fix && { diagnosis: primary.diagnosis, fix }
+}
+
+/**
+ * @param {import('memwatch-engine/diagnoses/define-diagnosis').Fix} fix
+ * @param {Run[]} runs
+ */
+function appliedTo ({ change }, runs) {
+  const seen = runs.map(({ target }) => target && isApplied(change, target.hello))
+  return seen.includes(false) ? false : seen.includes(null) || seen.length === 0 ? null : true
+}
+
+/**
+ * @param {Run[]} before
+ * @param {Run[]} after
+ * @returns {Change[]}
+ */
+function changesOf (before, after) {
+  const confirmed = (/** @type {Run} */ { target }) => (target ? findCase(target).verdicts : [])
+    .filter(({ state, opportunity }) => state === 'confirmed' && !opportunity)
+    .map(({ diagnosis }) => diagnosis)
+  const [was, is] = [before, after].map(runs => runs.map(confirmed))
+  return [...new Set([...was, ...is].flat())].map(diagnosis => {
+    const [had, has] = [was, is].map(runs => runs.filter(found => found.includes(diagnosis)).length)
+    return {
+      diagnosis,
+      change: had > 0 && has > 0 ? 'stayed' : had > 0 ? 'gone' : 'came',
+      before: had,
+      after: has
+    }
+  })
+}
+
+/**
+ * @param {Run} run
+ * @returns {RunSummary}
+ */
+function summaryOf ({ file, command, exit, cut, target }) {
+  return {
+    recording: file,
+    command,
+    target: target?.name ?? null,
+    thread: target?.thread ?? null,
+    node: target?.hello.node ?? null,
+    allocator: target?.hello.allocator ?? null,
+    exit,
+    cut,
+    primary: target ? primaryOf(findCase(target).verdicts)?.diagnosis ?? null : null
+  }
+}
+
+module.exports = { compare }

@@ -1,0 +1,178 @@
+'use strict'
+
+const { median } = require('simple-statistics')
+const { DELAY_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
+const { histogramQuantile } = require('memwatch-engine/statistics/histogram')
+const { rssAfterLoad } = require('./quiet-part')
+
+/**
+ * What is read off a run to compare it with another: one table, in the order it is printed. GC is
+ * that of the main thread, as every PerformanceObserver sees it; CPU is that of the whole process,
+ * GC threads too. A figure that a run does not have is null.
+ *
+ * @typedef {object} Read what figures are read from
+ * @property {import('./gathered').Gathered} gathered
+ * @property {import('memwatch/protocol/frame').Frame['values']} values the last of the run
+ * @property {number} uptimeSeconds at the last frame
+ * @property {import('memwatch-engine/recording/format').Work} work {} where nothing is known
+ *
+ * @typedef {object} Figure
+ * @property {string} title
+ * @property {'bytes' | 'seconds' | 'ratio' | 'count' | 'perSecond'} unit
+ * @property {(run: Read) => number | null | undefined} read
+ */
+
+/**
+ * @param {Read} run
+ * @param {0 | 1} column 0 counts, 1 pause seconds
+ * @param {(kindAndCause: string) => boolean} [accepts] a key of the `gc` field
+ * @returns {number}
+ */
+const gc = ({ values }, column, accepts = () => true) =>
+  Object.entries(values.gc ?? {}).reduce(
+    (sum, [key, row]) => sum + (accepts(key) ? row[column] : 0),
+    0
+  )
+/** @param {Read} run */
+const cpuSeconds = ({ gathered }) => gathered.cpuSeconds.at(-1) ?? 0
+/** @param {string} key */
+const isScavenge = key => key.startsWith('minor')
+/** @param {number[]} values */
+const highest = values => values.reduce((high, value) => Math.max(high, value), 0) || null
+
+const figures = Object.freeze({
+  peakRssBytes: /** @type {Figure} */ ({
+    title: 'Peak RSS',
+    unit: 'bytes',
+    read: ({ gathered }) => highest(gathered.rssBytes)
+  }),
+  rssAfterLoadBytes: /** @type {Figure} */ ({
+    title: 'RSS after load',
+    unit: 'bytes',
+    read: ({ gathered }) => rssAfterLoad(gathered)
+  }),
+  medianRssBytes: /** @type {Figure} */ ({
+    title: 'RSS, median',
+    unit: 'bytes',
+    read: ({ gathered }) => (gathered.rssBytes.length > 0 ? median(gathered.rssBytes) : null)
+  }),
+  rssRiseBytes: /** @type {Figure} */ ({
+    title: 'RSS, peak above its start',
+    unit: 'bytes',
+    read: ({ gathered: { rssBytes } }) =>
+      rssBytes.length > 0 ? (highest(rssBytes) ?? 0) - rssBytes[0] : null
+  }),
+  externalPeakBytes: /** @type {Figure} */ ({
+    title: 'Buffers and external memory, peak',
+    unit: 'bytes',
+    read: ({ gathered }) => gathered.externalBytes
+  }),
+  cpuSeconds: /** @type {Figure} */ ({ title: 'CPU', unit: 'seconds', read: cpuSeconds }),
+  cpuPerRequestSeconds: /** @type {Figure} */ ({
+    title: 'CPU per request',
+    unit: 'seconds',
+    read: run => run.work.requests && cpuSeconds(run) / run.work.requests
+  }),
+  gcPauseRatio: /** @type {Figure} */ ({
+    title: 'GC pauses, share of the time',
+    unit: 'ratio',
+    read: run => gc(run, 1) / run.uptimeSeconds
+  }),
+  gcPauseSeconds: /** @type {Figure} */ ({
+    title: 'GC pauses, all together',
+    unit: 'seconds',
+    read: run => gc(run, 1)
+  }),
+  gcPausePerRequestSeconds: /** @type {Figure} */ ({
+    title: 'GC pauses per request',
+    unit: 'seconds',
+    read: run => run.work.requests && gc(run, 1) / run.work.requests
+  }),
+  longestGcPauseSeconds: /** @type {Figure} */ ({
+    title: 'Longest GC pause',
+    unit: 'seconds',
+    read: ({ gathered }) => gathered.longestGcPauseSeconds
+  }),
+  gcEvents: /** @type {Figure} */ ({
+    title: 'GC events, all kinds',
+    unit: 'count',
+    read: run => gc(run, 0)
+  }),
+  scavengesPerSecond: /** @type {Figure} */ ({
+    title: 'Scavenges',
+    unit: 'perSecond',
+    read: run => gc(run, 0, isScavenge) / run.uptimeSeconds
+  }),
+  ordinaryMajorsPerSecond: /** @type {Figure} */ ({
+    title: 'Major GCs, ordinary',
+    unit: 'perSecond',
+    read: run => gc(run, 0, key => key === 'major/ordinary') / run.uptimeSeconds
+  }),
+  externalMajorsPerSecond: /** @type {Figure} */ ({
+    title: 'Major GCs for external memory',
+    unit: 'perSecond',
+    read: run => gc(run, 0, key => key === 'major/external') / run.uptimeSeconds
+  }),
+  semiSpaceBytes: /** @type {Figure} */ ({
+    title: 'Semi-space, as large as it grew',
+    unit: 'bytes',
+    read: ({ gathered }) => gathered.semiSpaceBytes || null
+  }),
+  newSpaceBytes: /** @type {Figure} */ ({
+    title: 'New space, peak',
+    unit: 'bytes',
+    read: ({ gathered }) => gathered.newSpaceBytes || null
+  }),
+  delayP99Seconds: /** @type {Figure} */ ({
+    title: 'Event loop delay, p99',
+    unit: 'seconds',
+    read: ({ values: { eventLoopDelay } }) =>
+      eventLoopDelay && histogramQuantile(DELAY_BOUNDS_SECONDS, eventLoopDelay[3], 0.99)
+  }),
+  longestDelaySeconds: /** @type {Figure} */ ({
+    title: 'Event loop delay, longest',
+    unit: 'seconds',
+    read: ({ gathered, values }) => values.eventLoopDelay && gathered.longestDelaySeconds
+  }),
+  requests: /** @type {Figure} */ ({
+    title: 'Work done',
+    unit: 'count',
+    read: ({ work }) => work.requests
+  }),
+  requestsPerSecond: /** @type {Figure} */ ({
+    title: 'Throughput',
+    unit: 'perSecond',
+    read: ({ work }) => work.requestsPerSecond
+  }),
+  latencyP99Seconds: /** @type {Figure} */ ({
+    title: 'Latency, p99',
+    unit: 'seconds',
+    read: ({ work }) => work.latencyP99Seconds
+  }),
+  failures: /** @type {Figure} */ ({
+    title: 'Requests that failed',
+    unit: 'count',
+    read: ({ work }) => work.failures
+  }),
+  watchedSeconds: /** @type {Figure} */ ({
+    title: 'Length of the run',
+    unit: 'seconds',
+    read: ({ uptimeSeconds }) => uptimeSeconds
+  })
+})
+
+/** @typedef {keyof typeof figures} FigureName */
+const figureNames = /** @type {FigureName[]} */ (Object.keys(figures))
+
+/**
+ * @param {Read} run
+ * @returns {Record<FigureName, number | null>}
+ */
+function readFigures (run) {
+  return /** @type {any} */ (Object.fromEntries(figureNames.map(name => {
+    const value = figures[name].read(run)
+    return [name, Number.isFinite(value) ? value : null]
+  })))
+}
+
+module.exports = { figures, figureNames, readFigures }

@@ -1,0 +1,107 @@
+'use strict'
+
+const { mean, median } = require('simple-statistics')
+const { signalsOf } = require('memwatch-engine/signals/index')
+
+/**
+ * A prediction is good when the effect that was measured is within so much of the one that was
+ * predicted.
+ */
+const TOLERANCE = 0.25
+/** How far back RSS is looked at: a run. */
+const RUN_SECONDS = 600
+
+/**
+ * What a fix predicted, as it stands at the end of a run.
+ * @param {import('memwatch-engine/history/target').Target | null | undefined} target
+ * @param {import('memwatch-engine/diagnoses/define-diagnosis').Fix | null} fix
+ * @returns {Record<string, number | null>} by signal
+ */
+function signalsAtEnd (target, fix) {
+  const window = target?.window()
+  if (!window) return {}
+  const signals = signalsOf(window)
+  // RSS goes up and down with the load: all of the run but its start.
+  const rss = window.points('rssBytes', window.settledSeconds(RUN_SECONDS)).values
+  return Object.fromEntries(
+    (fix?.predicted ?? []).map(({ signal }) => [
+      signal,
+      signal === 'rssBytes' && rss.length > 0 ? mean(rss) : signals[signal]
+    ])
+  )
+}
+
+/**
+ * A fix is made when a verdict is confirmed, and the signal moves on from there: its prediction is
+ * taken as a share of what the signal came to without the fix. A signal that is gone (no trend is
+ * left) counts as 0.
+ * @typedef {object} Outcome
+ * @property {string} signal
+ * @property {string} unit
+ * @property {number} from without the fix
+ * @property {number} to predicted from there
+ * @property {number} measured with the fix
+ * @property {boolean} good within TOLERANCE of the predicted effect
+ *
+ * @param {import('memwatch-engine/diagnoses/define-diagnosis').Fix['predicted'][number]} predicted
+ * @param {number | null | undefined} before
+ * @param {number | null | undefined} after
+ * @returns {Outcome}
+ */
+function outcomeOf ({ signal, from, to, unit }, before, after) {
+  const was = before ?? from
+  const expected = from === 0 ? to : was * to / from
+  const measured = after ?? 0
+  return {
+    signal,
+    unit,
+    from: was,
+    to: expected,
+    measured,
+    good: Math.abs(measured - expected) <= TOLERANCE * Math.abs(was - expected)
+  }
+}
+
+/**
+ * The predictions of a fix against runs without and with it: medians of both. Predictions are for
+ * the same work a second; where both sides say what they did, what GC takes is put into proportion.
+ * @param {import('memwatch-engine/diagnoses/define-diagnosis').Fix} fix
+ * @param {import('./measure').Run[]} before
+ * @param {import('./measure').Run[]} after
+ * @returns {Outcome[]}
+ */
+function outcomesOf (fix, before, after) {
+  const [was, is] = [before, after].map(runs => runs.map(({ target }) => signalsAtEnd(target, fix)))
+  const pace = paceOf(after) / paceOf(before)
+  return fix.predicted.map(predicted => {
+    const share = isPaced(predicted) && pace > 0 ? 1 / pace : 1
+    return outcomeOf(
+      predicted,
+      middle(was, predicted.signal),
+      (middle(is, predicted.signal) ?? 0) * share
+    )
+  })
+}
+
+/** @param {import('memwatch-engine/diagnoses/define-diagnosis').Fix['predicted'][number]} predicted */
+const isPaced = ({ signal, unit }) => unit === 'perSecond' || /PauseRatio$/.test(signal)
+
+/** Requests a second; NaN where one does not say. @param {import('./measure').Run[]} runs */
+const paceOf = runs =>
+  median(
+    runs.map(
+      ({ work: { requests, requestsPerSecond }, figures: { watchedSeconds } }) =>
+        requestsPerSecond ?? (requests ?? NaN) / (watchedSeconds ?? NaN)
+    )
+  )
+
+/**
+ * @param {Record<string, number | null>[]} runs
+ * @param {string} signal
+ */
+function middle (runs, signal) {
+  const values = runs.flatMap(run => run[signal] ?? [])
+  return values.length > 0 ? median(values) : undefined
+}
+
+module.exports = { signalsAtEnd, outcomeOf, outcomesOf, TOLERANCE }

@@ -1,0 +1,149 @@
+'use strict'
+
+const { formatRatio, formatValue } = require('memwatch-engine/text/format')
+const { pasteLine } = require('memwatch-engine/fixes/paste-line')
+
+/** Runs whose lengths differ by more did not do the same. */
+const LENGTH_TOLERANCE = 0.1
+
+/**
+ * A comparison as a person reads it: the table, what was predicted, which verdicts went or came.
+ * @param {import('./compare').Comparison} comparison
+ * @returns {import('../text/terminal').Line[]}
+ */
+function renderComparison ({ before, after, rows, fix, verdicts }) {
+  const times = Math.max(before.runs.length, after.runs.length)
+  /** @type {import('../text/terminal').Line[]} */
+  const lines = [...notesOf('before', before), ...notesOf('after', after)]
+  const table = [
+    ['', 'before', 'after', 'change'],
+    ...rows.map(row => [
+      row.title,
+      spread(row.before, row.unit, before.runs.length),
+      spread(row.after, row.unit, after.runs.length),
+      changeOf(row)
+    ])
+  ].map(row => (after.runs.length > 0 ? row : row.slice(0, 2)))
+  const widths = [0, 1, 2].map(
+    column => Math.max(...table.map(row => (row[column] ?? '').length)) + 2
+  )
+  lines.push(...table.map((row, i) => {
+    const text =
+      `  ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('')}`.trimEnd()
+    return i === 0 ? { text, style: /** @type {const} */ ('bold') } : text
+  }))
+  if (after.runs.length === 0) return lines
+  if (times > 1) {
+    lines.push(
+      `  Medians of ${before.runs.length} and ${after.runs.length} runs, from the least to the ` +
+        'most.'
+    )
+  } else lines.push('  One run each: how much is noise cannot be told.')
+  if (
+    Math.abs(rows.find(({ figure }) => figure === 'watchedSeconds')?.changeRatio ?? 0) >
+    LENGTH_TOLERANCE
+  ) {
+    lines.push(
+      '  The runs differ in length: totals – CPU, pauses all together, events, work – cannot be ' +
+        'compared.'
+    )
+  }
+  if (fix) lines.push(...renderFix(fix))
+  for (const { diagnosis, change, before: had, after: has } of verdicts) {
+    const words = {
+      gone: `is gone (confirmed in ${had} of ${before.runs.length} runs before, in none after)`,
+      came: `came (in ${has} of ${after.runs.length} runs after)`,
+      stayed: `stayed (in ${had} of ${before.runs.length} runs before, ${has} of ` +
+        `${after.runs.length} after)`
+    }
+    lines.push({
+      text: `  ${diagnosis} ${words[change]}`,
+      style: change === 'gone' ? 'green' : 'yellow'
+    })
+  }
+  if (verdicts.length === 0) lines.push('  Nothing is confirmed, before or after.')
+  return lines
+}
+
+/** @param {NonNullable<import('./compare').Comparison['fix']>} fix */
+function renderFix ({ diagnosis, title, change, applied, outcomes }) {
+  const paste = pasteLine({ title, change, predicted: [], risk: '' })
+  const seen =
+    applied === false
+      ? '; NOT seen in the runs after'
+      : applied === null
+        ? '; whether it was applied cannot be seen from outside'
+        : ''
+  return [
+    `  ${diagnosis === null ? 'Tried' : `For ${diagnosis}`}: ` +
+      `${title}${paste === title ? '' : ` (${paste})`}${seen}`,
+    ...outcomes.map(
+      ({ signal, unit, from, to, measured, good }) =>
+        `    predicted ${signal} from ${formatValue(from, unit)} to ${formatValue(to, unit)}, ` +
+          `measured ${formatValue(measured, unit)}: ` +
+            `${good ? 'as predicted' : missBy({ from, to, measured })}`
+    )
+  ]
+}
+
+/**
+ * How far off, as a share of what was to be gained.
+ * @param {{ from: number, to: number, measured: number }} outcome
+ */
+function missBy ({ from, to, measured }) {
+  if (Math.abs(from - to) < 0.01 * Math.abs(from)) return 'no change was predicted'
+  const effect = (from - measured) / (from - to)
+  return effect <= 0 ? 'no such effect' : `${formatRatio(effect)} of the effect`
+}
+
+/**
+ * What must be known of a side before its numbers are read.
+ * @param {string} name
+ * @param {import('./compare').Side} side
+ */
+function notesOf (name, { runs }) {
+  return runs.flatMap(({ recording, target, cut, exit }, i) => {
+    const which = `${name}${runs.length > 1 ? ` ${i + 1}` : ''}`
+    return [
+      ...(target === null ? [`  ${which}: no Node.js process reported (${recording})`] : []),
+      ...(cut ? [`  ${which}: the recording breaks off`] : []),
+      ...(exit && (exit.code ?? 0) > 0 ? [`  ${which}: ended with status ${exit.code}`] : []),
+      ...(exit?.signal && exit.signal !== 'SIGTERM' ? [`  ${which}: ended by ${exit.signal}`] : [])
+    ]
+  })
+}
+
+/**
+ * Median, least and most; and how many runs have it, where that is not all.
+ * @param {import('./spread').Spread | null} of
+ * @param {string} unit
+ * @param {number} runs
+ */
+function spread (of, unit, runs) {
+  if (!of) return '–'
+  const [least, middle, most] = [of.min, of.median, of.max].map(value => figure(value, unit))
+  const some = of.values.length < runs ? `in ${of.values.length} of ${runs}` : ''
+  const notes = [least === most ? '' : `${least} – ${most}`, some].filter(Boolean).join(', ')
+  return notes ? `${middle} (${notes})` : middle
+}
+
+/**
+ * Seconds below one read better as milliseconds.
+ * @param {number} value
+ * @param {string} unit
+ */
+const figure = (value, unit) =>
+  unit === 'seconds' && value !== 0 && Math.abs(value) < 1
+    ? `${Number((value * 1000).toPrecision(value < 0.1 ? 2 : 3))} ms`
+    : formatValue(value, unit)
+
+/** @param {import('./compare').Row} row */
+function changeOf ({ before, after, changeRatio, beyondNoise }) {
+  if (!before || !after || before.median === after.median) return ''
+  const share = formatRatio(Math.abs(changeRatio ?? 0))
+  const percent =
+    changeRatio === null ? '' : share === '0 %' ? '0 %' : `${changeRatio > 0 ? '+' : '−'}${share}`
+  return beyondNoise === false ? `${percent}${percent && ', '}no difference beyond noise` : percent
+}
+
+module.exports = { renderComparison, spread }

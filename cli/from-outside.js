@@ -1,0 +1,90 @@
+'use strict'
+
+const { spawnSync } = require('node:child_process')
+const path = require('node:path')
+const { plainFlags } = require('memwatch/protocol/node-options')
+const { otherOptions } = require('memwatch-engine/fixes/node-flag')
+
+/**
+ * Make a change without touching the app: by its environment, or by the command line that starts
+ * it.
+ *
+ * @param {import('memwatch-engine/diagnoses/define-diagnosis').Change} change
+ * @param {object} of
+ * @param {string[]} of.command that starts the app
+ * @param {import('memwatch/protocol/frame').Hello} of.hello of the process that the change is for
+ * @param {string} [of.nodeOptions] NODE_OPTIONS that the command gets anyway
+ * @param {(library: string) => boolean} [of.loads] whether the dynamic loader finds a library
+ * @returns {{ command: string[], env: Record<string, string> } | { reason: string }} reason: why it
+ *   cannot be made from outside
+ */
+function fromOutside (
+  { flag, env, code, memoryLimitBytes },
+  { command, hello, nodeOptions = '', loads = loaderFinds }
+) {
+  if (code) return { reason: 'it is a change in the code' }
+  // What the process was seen to have in NODE_OPTIONS has lost its quotes: add to what the command
+  // is given. The last one counts.
+  if (flag && env?.NODE_OPTIONS) {
+    return { command, env: { NODE_OPTIONS: `${nodeOptions} ${flag}`.trimStart() } }
+  }
+  if (flag && isNode(command[0])) {
+    return { command: withFlags(command, flag.split(' '), hello.execArgv), env: {} }
+  }
+  if (flag) {
+    return {
+      reason: `${flag} must stand on the command line of node, and ${command[0]} is not node`
+    }
+  }
+  if (!env) {
+    return {
+      reason:
+        memoryLimitBytes === undefined
+          ? 'it is a change of the image'
+          : 'it is a change of the container'
+    }
+  }
+  const missing = (env.LD_PRELOAD ?? '').split(/[: ]/).filter(library => library && !loads(library))
+  if (missing.length > 0) {
+    return {
+      reason: `the loader does not find ${missing.join(', ')} on this ` +
+        `machine${missing[0].includes('jemalloc')
+          ? ' (Debian, Ubuntu: apt-get install ' +
+          'libjemalloc2)'
+            : ''}`
+    }
+  }
+  return { command, env }
+}
+
+/** @param {string} file */
+const isNode = file =>
+  file === process.execPath || /^node(js)?(-?\d+)?$/.test(path.basename(file, '.exe'))
+
+/**
+ * Flags in place of those of the same name, before the script.
+ * @param {string[]} command
+ * @param {string[]} flags
+ * @param {readonly string[]} execArgv the options that node took off it
+ */
+function withFlags ([node, ...args], flags, execArgv) {
+  const own = args.slice(0, execArgv.length)
+  const isOwn = plainFlags(own).every((option, i) => option === execArgv[i])
+  const kept = isOwn ? otherOptions(own, flags.map(flag => flag.split('=')[0])) : []
+  return [node, ...kept, ...flags, ...isOwn ? args.slice(own.length) : args]
+}
+
+/**
+ * The loader says on stderr what it cannot preload, and goes on; musl's does not start at all.
+ * @param {string} library
+ */
+function loaderFinds (library) {
+  if (process.platform !== 'linux') return false
+  const { status, stderr } = spawnSync('/bin/sh', ['-c', ':'], {
+    env: { LD_PRELOAD: library },
+    encoding: 'utf8'
+  })
+  return status === 0 && stderr === ''
+}
+
+module.exports = { fromOutside }

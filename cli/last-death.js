@@ -1,0 +1,110 @@
+'use strict'
+
+const { Command } = require('commander')
+const { formatBytes, formatSeconds } = require('memwatch-engine/text/format')
+const { reasons } = require('memwatch-exporter/deaths/reasons')
+const { withApiOptions, callApi, pathSegment } = require('./api')
+const { out, err } = require('./output')
+const { UsageError } = require('./usage-error')
+
+/** What is shown of the minutes before. */
+const SHOWN_TRACKS = /** @type {const} */ ({ rssBytes: 'RSS', heapUsedBytes: 'heap used', externalBytes: 'external' })
+/** Seconds before the last frame that are shown. */
+const SHOWN_SECONDS = [600, 300, 120, 60, 30, 10, 5, 2, 1, 0]
+
+const command = withApiOptions(new Command('last-death'))
+  .description('Say why the last process of a name ended, and how its memory stood before.')
+  .argument('[target]', 'as /api/v1/targets calls it; without it, whoever died last')
+  .option('--json', 'print the death with its last minutes as JSON on stdout, and nothing else')
+  .allowExcessArguments(false)
+  .addHelpText('after', `
+Ends with 0; 1 when nobody died; 2 when the exporter cannot be reached.
+Examples:
+  $ memwatch last-death
+  $ memwatch last-death shop --json | jq .death.reason`)
+  .action(async (target, given) => { process.exitCode = await lastDeath(target, given) })
+
+/**
+ * @param {string | undefined} target
+ * @param {import('./api').ApiOptions & { json?: boolean }} given
+ * @returns {Promise<number>} exit status
+ */
+async function lastDeath (target, given) {
+  const listed = await callApi(
+    given,
+    `deaths?${new URLSearchParams({ limit: '1', ...(target !== undefined && { target }) })}`
+  )
+  if (listed.refused) throw new UsageError(listed.refused)
+  const [last] = listed.body
+  if (!last) {
+    err.say(
+      `memwatch last-death: ${target === undefined ? 'nobody' : `nobody called ${target}`} died ` +
+        'since the exporter keeps count'
+    )
+    return 1
+  }
+  const { body, refused } = await callApi(given, `deaths/${pathSegment(last.id)}`)
+  if (refused) throw new UsageError(refused)
+  if (given.json) out.json(body)
+  else out.say(...render(body))
+  return 0
+}
+
+/**
+ * @param {{ death: import('memwatch-exporter/deaths/deaths').Death, lastMinutes:
+ *   import('memwatch-exporter/deaths/deaths').LastMinutes }} kept
+ * @returns {string[]} lines
+ */
+function render ({ death, lastMinutes }) {
+  const {
+    target,
+    thread,
+    pid,
+    node,
+    reason,
+    sure,
+    text,
+    advice,
+    suspects,
+    verdict,
+    startedAtUnixMs,
+    diedAtUnixMs
+  } = death
+  const lines = [
+    `${target} ${thread}, pid ${pid}, Node ${node}: ${reasons[reason].title} (${reason}, ${sure})`,
+    `${new Date(diedAtUnixMs).toISOString()}, after ` +
+      `${formatSeconds((diedAtUnixMs - startedAtUnixMs) / 1000)}`,
+    text
+  ]
+  if (advice) lines.push(advice)
+  if (suspects) lines.push(`Suspects: ${suspects}`)
+  if (verdict) {
+    lines.push(
+      `Confirmed on it then: ${verdict.diagnosis}. ${verdict.summary}`,
+      `Fix: ${verdict.fix}`
+    )
+  }
+  const rows = SHOWN_SECONDS.flatMap(seconds => {
+    const at = lastMinutes.secondsBefore.findLastIndex(before => before >= seconds - 0.5)
+    // The oldest may be hours before what is asked for; then there is none.
+    return at >= 0 && lastMinutes.secondsBefore[at] <= seconds + Math.max(5, seconds / 10)
+      ? [{ seconds, at }]
+      : []
+  })
+  if (rows.length > 0) {
+    lines.push(
+      '',
+      ['before', ...Object.values(SHOWN_TRACKS)].map(head => head.padStart(11)).join('')
+    )
+    for (const { seconds, at } of rows) {
+      const cells = Object.keys(SHOWN_TRACKS).map(track => {
+        const value = lastMinutes.tracks[track]?.[at]
+        return value == null ? '' : formatBytes(value)
+      })
+      lines.push([formatSeconds(seconds), ...cells].map(cell => cell.padStart(11)).join(''))
+    }
+  }
+  return lines
+}
+
+module.exports = { command }

@@ -1,0 +1,133 @@
+'use strict'
+
+const fs = require('node:fs')
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { workOfLoad } = require('./comparison/work-of')
+
+/**
+ * An app that reports but was not seen to listen for so long is taken to be up: it may be a worker
+ * of a queue.
+ */
+const UP_AFTER_MS = 15_000
+/** How long a load may take to end when asked. */
+const GRACE_MS = 5000
+/** Statuses of a shell that did not find, or may not run, a command. */
+const NOT_STARTED = [126, 127]
+
+/**
+ * A load generator that is started when the app is up: when one of its processes is seen to listen.
+ * It runs beside the app, without the agent and outside its memory group.
+ */
+class LoadCommand {
+  #words
+  #file
+  #env
+  #abort = new AbortController()
+  /** @type {Promise<void>} */
+  #ended
+
+  /**
+   * @param {string} words as a shell takes them
+   * @param {object} options
+   * @param {string} options.file where its stdout is kept
+   * @param {import('memwatch-exporter/exporter').Exporter} options.exporter that watches the app
+   * @param {(text: string) => void} options.say
+   * @param {(error?: LoadError) => void} options.onEnd when it has ended, or could not be started
+   * @param {NodeJS.ProcessEnv} [options.env]
+   */
+  constructor (words, { file, exporter, say, onEnd, env = process.env }) {
+    this.#words = words
+    this.#file = file
+    this.#env = { ...env, MEMWATCH_DISABLED: '1' }
+    this.#ended = this.#run(exporter, say).then(() => onEnd(), onEnd)
+  }
+
+  /** @returns {import('memwatch-engine/recording/format').Work | undefined} */
+  get work () {
+    return fs.existsSync(this.#file) ? workOfLoad(fs.readFileSync(this.#file, 'utf8')) : undefined
+  }
+
+  /** End it, if it has not ended. */
+  async stop () {
+    this.#abort.abort()
+    await this.#ended
+  }
+
+  /**
+   * @param {import('memwatch-exporter/exporter').Exporter} exporter
+   * @param {(text: string) => void} say
+   */
+  async #run (exporter, say) {
+    await isUp(exporter, this.#abort.signal)
+    if (this.#abort.signal.aborted) return
+    say(`the app is up; load: ${this.#words}`)
+    const stdout = fs.openSync(this.#file, 'w')
+    // A process group of its own: a shell passes no signals on.
+    const child = spawn(this.#words, {
+      shell: true,
+      detached: true,
+      env: this.#env,
+      stdio: ['ignore', stdout, 'inherit']
+    })
+    fs.closeSync(stdout)
+    /** @type {NodeJS.Timeout | undefined} */
+    let timer
+    const end = () => {
+      kill(child, 'SIGINT') // autocannon, wrk and hey then say what they have
+      timer = setTimeout(() => kill(child, 'SIGKILL'), GRACE_MS)
+    }
+    this.#abort.signal.addEventListener('abort', end)
+    const [code, signal] = await once(child, 'close').finally(() => clearTimeout(timer))
+    this.#abort.signal.removeEventListener('abort', end)
+    if (this.#abort.signal.aborted) return say('the load was ended with the app')
+    if (NOT_STARTED.includes(code)) {
+      throw new LoadError(`--load: cannot run ${this.#words}: the shell ended with status ${code}`)
+    }
+    say(
+      'the load has ' +
+        `ended${code === 0 ? '' : `, ${signal ? `by ${signal}` : `with status ${code}`}`}`
+    )
+  }
+}
+
+/** A load that could not be started. */
+class LoadError extends Error {}
+
+/**
+ * @param {import('memwatch-exporter/exporter').Exporter} exporter
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>} when a process of the app listens on TCP, or has lived for some time
+ *   without; or nobody waits any more
+ */
+function isUp (exporter, signal) {
+  return new Promise(resolve => {
+    /** @type {NodeJS.Timeout | undefined} */
+    let timer
+    const done = () => {
+      exporter.off('frame', look)
+      signal.removeEventListener('abort', done)
+      clearTimeout(timer)
+      resolve()
+    }
+    /** @param {import('memwatch-engine/history/target').Target} target */
+    const look = ({ values }) => {
+      timer ??= setTimeout(done, UP_AFTER_MS)
+      if (values.resources?.TCPServerWrap) done()
+    }
+    exporter.on('frame', look)
+    signal.addEventListener('abort', done)
+  })
+}
+
+/**
+ * @param {import('node:child_process').ChildProcess} child
+ * @param {NodeJS.Signals} signal to its whole group
+ */
+function kill ({ pid }, signal) {
+  try {
+    if (pid !== undefined) process.kill(-pid, signal)
+  } catch {} // it has just ended
+}
+
+module.exports = { LoadCommand }

@@ -1,0 +1,88 @@
+#!/usr/bin/env node
+'use strict'
+
+const { Command } = require('commander')
+const { version } = require('memwatch-exporter/package.json')
+const { ConfigError } = require('memwatch-exporter/config')
+const { keepThrifty } = require('memwatch-exporter/self-care/thrift')
+const { endWhenAsked } = require('./end-when-asked')
+const { out, err } = require('./output')
+const { UsageError } = require('./usage-error')
+
+/** In the order of --help; each is a file. */
+const COMMANDS = [
+  'run',
+  'try',
+  'simulate',
+  'diagnose',
+  'compare',
+  'top',
+  'last-death',
+  'capture',
+  'fix',
+  'trim',
+  'plan',
+  'exporter',
+  'install-agent'
+]
+
+/**
+ * What is not asked for is not loaded: in a sidecar with a tenth of a core that is seconds.
+ * @param {readonly string[]} names of commands
+ */
+function programWith (names) {
+  const program = new Command('memwatch')
+    .description(
+      'Says which memory problem a Node.js process has, how sure it is, and the exact change ' +
+        'that fixes it.'
+    )
+    .version(version)
+    .enablePositionalOptions()
+    .showHelpAfterError('(memwatch --help lists the commands, memwatch COMMAND --help its options)')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ memwatch run -- node server.js            watch an app from start to end, then read the report
+  $ memwatch try --for 60 -- node server.js   apply the fix, run again, and see what it brought
+  $ memwatch simulate semi-space-starvation   see the tool find a real problem
+  $ memwatch diagnose app.recording.gz        judge what was recorded earlier
+  $ memwatch diagnose app.log                 or what there is without an agent: --trace-gc logs, reports, Prometheus
+  $ memwatch compare before.gz after.gz       what a change brought, and whether that was predicted
+  $ memwatch top                              what an exporter watches, worst first
+  $ memwatch last-death shop                  why the last process of that name ended
+  $ memwatch capture shop heap_profile        which lines of code allocate what lives on
+  $ memwatch fix shop --format kubernetes     the change that was recommended, to be applied
+  $ memwatch trim shop                        give back what malloc retains, without a restart
+  $ memwatch plan shop --node 24              what an upgrade, another limit or a flag makes of its heap
+  $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API
+  $ memwatch install-agent /run/memwatch      put the agent where an app in another container finds it`
+    )
+  for (const name of names) program.addCommand(require(`./${name}`).command)
+  for (const command of [program, ...program.commands]) {
+    command.configureOutput({ writeOut: text => out.text(text), writeErr: text => err.text(text) })
+  }
+  return program
+}
+
+async function main () {
+  const asked = COMMANDS.filter(name => name === process.argv[2])
+  if (asked[0] === 'exporter') {
+    endWhenAsked()
+    keepThrifty()
+  }
+  try {
+    await programWith(asked.length > 0 ? asked : COMMANDS).parseAsync()
+  } catch (error) {
+    if (!(error instanceof ConfigError) && !(error instanceof UsageError)) {
+      err.text(String(/** @type {Error} */ (error)?.stack ?? error))
+      process.exit(1)
+    }
+    err.say(`memwatch: ${error.message}`)
+    process.exitCode = 2
+  }
+}
+
+if (require.main === module) main()
+
+module.exports = { get program () { return programWith(COMMANDS) } }

@@ -1,0 +1,99 @@
+'use strict'
+
+const { printable } = require('memwatch-engine/text/printable')
+const { terminalText } = require('./text/terminal')
+const { toJson } = require('memwatch-engine/text/json')
+
+const CLEAR_LINE = '\r\x1b[2K'
+const HOME_AND_CLEAR = '\x1b[H\x1b[J'
+const ALTERNATE_SCREEN = { on: '\x1b[?1049h\x1b[?25l', off: '\x1b[?25h\x1b[?1049l' }
+/** Columns where the output does not tell how wide it is. */
+const COLUMNS = 100
+
+/**
+ * A stream that commands write to: the only way to stdout and stderr (eslint.config.js). No text
+ * that it is given reaches the terminal as anything but text.
+ */
+class Output {
+  #streamOf
+  /** A line that the next one replaces. */
+  #isDrawn = false
+
+  /** @param {() => NodeJS.WriteStream} streamOf opened when it is first written to */
+  constructor (streamOf) {
+    this.#streamOf = streamOf
+  }
+
+  get isTerminal () {
+    return Boolean(this.#streamOf().isTTY)
+  }
+
+  /** Undefined where it is no terminal. */
+  get columns () {
+    return /** @type {number | undefined} */ (this.#streamOf().columns)
+  }
+
+  /** @param {...import('./text/terminal').Line} lines that stay */
+  say (...lines) {
+    this.clear()
+    this.#write(terminalText(lines, { colour: this.#hasColour }))
+  }
+
+  /** @param {string} text of several lines, broken where it should be: its author is memwatch */
+  text (text) {
+    this.say(...text.replace(/\n$/, '').split('\n'))
+  }
+
+  /**
+   * @param {unknown} value
+   * @param {number} [indent]
+   */
+  json (value, indent) {
+    this.#write(`${toJson(value, indent)}\n`)
+  }
+
+  /** On a terminal a line that the next one replaces. @param {string} text */
+  redraw (text) {
+    if (!this.isTerminal) return
+    this.#write(`${CLEAR_LINE}${printable(text).slice(0, (this.columns || COLUMNS) - 1)}`)
+    this.#isDrawn = true
+  }
+
+  /** The line that was drawn goes. */
+  clear () {
+    if (this.#isDrawn) this.#write(CLEAR_LINE)
+    this.#isDrawn = false
+  }
+
+  /** @param {boolean} isOn a terminal's other screen, without a cursor */
+  screen (isOn) {
+    this.#write(isOn ? ALTERNATE_SCREEN.on : ALTERNATE_SCREEN.off)
+  }
+
+  /**
+   * All of the screen.
+   * @param {readonly import('./text/terminal').Line[]} lines as many as fit are shown
+   */
+  redrawScreen (lines) {
+    this.#write(
+      HOME_AND_CLEAR +
+        terminalText(lines.slice(0, this.#streamOf().rows - 1), {
+          colour: this.#hasColour
+        }).trimEnd()
+    )
+  }
+
+  get #hasColour () {
+    return this.isTerminal && !process.env.NO_COLOR
+  }
+
+  /** @param {string} text escaped */
+  #write (text) {
+    this.#streamOf().write(text)
+  }
+}
+
+const out = new Output(() => process.stdout)
+const err = new Output(() => process.stderr)
+
+module.exports = { Output, out, err }

@@ -1,0 +1,104 @@
+'use strict'
+
+const { findCase } = require('memwatch-engine/verdicts/case')
+const { shortText } = require('memwatch-engine/text/suspect-text')
+const { formatBytes, formatRatio } = require('memwatch-engine/text/format')
+const { signalsOf } = require('memwatch-engine/signals/index')
+
+const BAR_WIDTH = 20
+
+/**
+ * What `memwatch run` says while the command runs: on a terminal one line that is redrawn, and in
+ * any case one line for each verdict that changes.
+ */
+class Progress {
+  #output
+  #startedAt = Date.now()
+  #label
+  #seconds
+  #onlyFindings
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+
+  /**
+   * @param {import('./output').Output} output
+   * @param {object} [options]
+   * @param {string} [options.label] begins each line
+   * @param {number} [options.seconds] how long it will take, for a bar
+   * @param {boolean} [options.onlyFindings] say nothing of what is ruled out
+   */
+  constructor (output, { label = 'memwatch', seconds, onlyFindings = false } = {}) {
+    this.#output = output
+    this.#label = label
+    this.#seconds = seconds
+    this.#onlyFindings = onlyFindings
+  }
+
+  /**
+   * @param {import('memwatch-exporter/exporter').Exporter} exporter
+   * @param {{ host: string, port: number }} listen
+   */
+  start (exporter, listen) {
+    this.say(`watching; live at http://${listen.host}:${listen.port}/`)
+    exporter.on('verdict', (target, verdict) => {
+      if (verdict.state === 'unknown' || (this.#onlyFindings && verdict.state === 'ok')) return
+      this.say(
+        `${target.name} ${target.thread}: ${verdict.diagnosis} ${verdict.state}: ${verdict.summary}`
+      )
+    })
+    exporter.on('captured', (/** @type {import('memwatch-exporter/captures/captures').Capture} */ { kind, target, thread, suspects }) => {
+      this.say(`${target} ${thread}: ${kind}: ${shortText(suspects) || 'nothing stands out'}`)
+    })
+    if (!this.#output.isTerminal) return
+    this.#timer = setInterval(() => this.#redraw(exporter), 1000)
+    this.#timer.unref()
+  }
+
+  stop () {
+    clearInterval(this.#timer)
+    this.#output.clear()
+  }
+
+  /** @param {string} text a line that stays */
+  say (text) {
+    this.#output.say(`${this.#label} ${this.#elapsed()}  ${text}`)
+  }
+
+  /** @param {import('memwatch-exporter/exporter').Exporter} exporter */
+  #redraw (exporter) {
+    const target = exporter.targets.find(({ frame, thread }) => frame && thread === 'main')
+    const text = target ? describe(target) : 'no Node.js process has reported yet'
+    this.#output.redraw(`${this.#label} ${this.#bar()}${this.#elapsed()}  ${text}`)
+  }
+
+  #bar () {
+    if (this.#seconds === undefined) return ''
+    const done = Math.min(
+      BAR_WIDTH,
+      Math.round((BAR_WIDTH * (Date.now() - this.#startedAt)) / 1000 / this.#seconds)
+    )
+    return `${'█'.repeat(done)}${'░'.repeat(BAR_WIDTH - done)} `
+  }
+
+  #elapsed () {
+    return `${Math.round((Date.now() - this.#startedAt) / 1000)} s`.padStart(6)
+  }
+}
+
+/** @param {import('memwatch-engine/history/target').Target} target */
+function describe (target) {
+  const window = target.window()
+  if (!window) return target.name
+  const signals = signalsOf(window)
+  const part = (/** @type {string} */ name, /** @type {number | null | undefined} */ value, /** @type {(value: number) => string} */ format) =>
+    value === null || value === undefined ? '' : ` · ${name} ${format(value)}`
+  const found = findCase(target).verdicts
+    .filter(({ state }) => state === 'confirmed' || state === 'suspected')
+    .map(({ diagnosis, state }) => ` · ${diagnosis} ${state}`).join('')
+  return (
+    `${target.name}${part('RSS', target.values.rssBytes, formatBytes)}${part('live heap', signals.liveHeapBytes, formatBytes)}` +
+    `${part('GC', signals.gcPauseRatio, formatRatio)}${part('loop', signals.eventLoopUtilizationRatio, formatRatio)}${found}`
+  )
+}
+
+module.exports = { Progress }

@@ -1,0 +1,194 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const { Command } = require('commander')
+const { watchCommand } = require('./watch-command')
+const { renderReport } = require('./report')
+const { Progress } = require('./progress')
+const { out, err } = require('./output')
+const { UsageError, readSeconds } = require('./usage-error')
+const { parseHostPort } = require('memwatch-exporter/ingest/address')
+const { toJson } = require('memwatch-engine/text/json')
+
+/** Exit statuses under --fail-on. */
+const FAIL_ON_STATUS = Object.freeze({ failed: 3, nothingSeen: 4 })
+/**
+ * States of a headline or a verdict that --fail-on counts, by its argument.
+ * @type {Record<string, readonly string[]>}
+ */
+const FAILING = Object.freeze({
+  confirmed: ['confirmed'],
+  suspected: ['confirmed', 'suspected'],
+  undecided: ['confirmed', 'suspected', 'undecided']
+})
+/** The option and its statuses, in the words of --help. */
+const FAIL_ON = 'end with status 3 when a target is confirmed, suspected or undecided, or worse; ' +
+  'with 4 when nothing was seen'
+
+const command = withReportOptions(new Command('run'))
+  .description('Run a command with the agent, watch it, and report what is wrong with its memory.')
+  .argument('<command...>', 'what to run, after --')
+  .passThroughOptions()
+  .usage('[options] -- <command...>')
+  .addHelpText('after', `
+Ends with the status of the command; 128 + N when signal N ended it; 0 when --for ended it; 127
+when it cannot be started. Under --fail-on it ends with 3 when a process is in that state or in a
+worse one, and with 4 when nothing was seen: no Node.js process reported, or none was judged. From
+worst: confirmed, suspected, undecided (a leak check is still open).
+Examples:
+  $ memwatch run -- node server.js
+  $ memwatch run --for 60 --fail-on confirmed -- npm start
+  $ memwatch run --for 60 --json -- node server.js | jq '.targets[].primary'`)
+  .action(async (words, given) => { process.exitCode = await runAndReport(words, given) })
+
+/**
+ * The options that `run` and `simulate` share.
+ * @param {Command} command
+ */
+function withReportOptions (command) {
+  return command
+    .option('--for <SECONDS>', 'end the command after so long')
+    .option(
+      '--json',
+      'print the report as JSON on stdout, and nothing else; the stdout of the command goes to ' +
+        'stderr'
+    )
+    .option('--report <FILE>', 'write the report as JSON to a file, too')
+    .option(
+      '--record <FILE>',
+      'write all that was seen to a file, for memwatch diagnose; .gz compresses it'
+    )
+    .option('--fail-on <STATE>', FAIL_ON)
+    .option(
+      '--listen <HOST:PORT>',
+      'where to serve /metrics and the API meanwhile (default: a free loopback port)'
+    )
+}
+
+/**
+ * @typedef {object} ReportOptions as commander read them
+ * @property {string} [for]
+ * @property {boolean} [json]
+ * @property {string} [report]
+ * @property {string} [record]
+ * @property {string} [failOn]
+ * @property {string} [listen]
+ */
+
+/**
+ * @param {string[]} words the command
+ * @param {ReportOptions} given
+ * @param {{ env?: Record<string, string>, shown?: string[] }} [more] env: of the command, besides
+ *   our own; shown: the command as the report has it
+ * @returns {Promise<number>} exit status
+ * @throws {UsageError}
+ */
+async function runAndReport (words, given, { env = {}, shown = words } = {}) {
+  const forSeconds = given.for === undefined ? undefined : readSeconds('--for', given.for)
+  const listen = given.listen === undefined ? undefined : readListen(given.listen)
+  checkFailOn(given.failOn)
+  const reportFile = given.report === undefined ? undefined : openFile('--report', given.report)
+  if (given.record !== undefined) fs.closeSync(openFile('--record', given.record))
+
+  const progress = new Progress(err)
+  const { report, endedByUs, spawnError } = await watchCommand({
+    command: words,
+    forSeconds,
+    listen,
+    record: given.record,
+    shown,
+    env: { ...process.env, ...env },
+    stdout: given.json ? 2 : 'inherit',
+    onStart: (exporter, at) => progress.start(exporter, at)
+  }).finally(() => progress.stop())
+
+  if (spawnError) {
+    err.say(
+      `memwatch: cannot run ${words[0]}: ` +
+        `${spawnError.code === 'ENOENT' ? 'no such command' : spawnError.message}`
+    )
+    return spawnError.code === 'EACCES' ? 126 : 127
+  }
+  writeReport(report, given, reportFile)
+  return failOnStatus(report, given.failOn) ?? statusOf(report, endedByUs)
+}
+
+/**
+ * @param {import('./watch-command').Report} report
+ * @param {Pick<ReportOptions, 'json'>} given
+ * @param {number} [reportFile] descriptor
+ */
+function writeReport (report, given, reportFile) {
+  if (reportFile !== undefined) fs.writeFileSync(reportFile, `${toJson(report, 2)}\n`)
+  if (given.json) out.json(report, 2)
+  else out.say('', ...renderReport(report, { width: Math.min(out.columns || 100, 120) }))
+}
+
+/**
+ * @param {import('./watch-command').Report} report
+ * @param {string} [failOn]
+ * @returns {number | undefined} exit status; undefined where there is nothing to fail on
+ */
+function failOnStatus ({ targets }, failOn) {
+  if (failOn === undefined) return undefined
+  if (!targets.some(({ verdicts }) => verdicts.length > 0)) return FAIL_ON_STATUS.nothingSeen
+  const isFailing = (/** @type {string} */ state) => FAILING[failOn].includes(state)
+  const failed = targets.some(({ headline, verdicts }) => isFailing(headline.state) ||
+    verdicts.some(({ state, opportunity }) => !opportunity && isFailing(state)))
+  if (failed) return FAIL_ON_STATUS.failed
+  return undefined
+}
+
+/**
+ * @param {import('./watch-command').Report} report
+ * @param {boolean} endedByUs
+ */
+function statusOf ({ exit }, endedByUs) {
+  if (exit.signal === null) return exit.code ?? 1
+  if (endedByUs) return 0
+  return 128 + os.constants.signals[/** @type {NodeJS.Signals} */ (exit.signal)]
+}
+
+/**
+ * Opened before the run: that a file cannot be written must not be found out an hour later.
+ * @param {string} option
+ * @param {string} file
+ */
+function openFile (option, file) {
+  try {
+    return fs.openSync(file, 'w')
+  } catch (error) {
+    throw new UsageError(`${option}: cannot write ${file}: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+/**
+ * @param {string} [failOn]
+ * @throws {UsageError}
+ */
+function checkFailOn (failOn) {
+  if (failOn === undefined || Object.hasOwn(FAILING, failOn)) return
+  const got = JSON.stringify(failOn)
+  throw new UsageError(`--fail-on: expected confirmed, suspected or undecided, got ${got}`)
+}
+
+/** @param {string} text */
+function readListen (text) {
+  try {
+    return parseHostPort(text)
+  } catch (error) {
+    throw new UsageError(`--listen: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+module.exports = {
+  command,
+  withReportOptions,
+  runAndReport,
+  writeReport,
+  openFile,
+  checkFailOn,
+  failOnStatus,
+  FAIL_ON
+}

@@ -1,0 +1,199 @@
+'use strict'
+
+const os = require('node:os')
+const { Command } = require('commander')
+const { closest } = require('fastest-levenshtein')
+const { createContainerGroup } = require('memwatch-exporter/process/container-group')
+const { createMemoryGroup } = require('memwatch-exporter/process/memory-group')
+const { formatBytes } = require('memwatch-engine/text/format')
+const { withReportOptions, runAndReport } = require('./run')
+const { err } = require('./output')
+const { UsageError } = require('./usage-error')
+
+/**
+ * What V8 chooses in 512 MiB (Node 20 to 25), for machines that allow no memory group. An option
+ * given later wins.
+ */
+const SIZES_OF_THE_CONTAINER = ['--max-semi-space-size=1', '--max-old-space-size=256']
+
+/** Below it Node.js takes longer to start than the apps run. */
+const LEAST_CORES = 0.05
+
+const command = withReportOptions(new Command('simulate'))
+  .description(
+    'Run a small real app that has a problem (or only looks as if), and watch it be found.'
+  )
+  .argument('<name>', 'a diagnosis, healthy, or the name of an app below')
+  .option('--node <FILE>', 'the Node.js binary to run it on (default: this one)')
+  .option(
+    '--node-option <OPTION...>',
+    'options for that Node.js, to try a fix: --node-option=--max-semi-space-size=16'
+  )
+  .option(
+    '--memory <MB>',
+    'limit of the memory group, to try a larger container (default: the one the app stands for)'
+  )
+  .option(
+    '--cpus <CORES>',
+    'CPU quota, to try a slow pod: 0.05 and more (default: none); its clients are outside of it'
+  )
+  .option('--fixed', 'run the app with its defect repaired, where that is in its code')
+  .allowExcessArguments(false)
+  .addHelpText('after', listApps)
+  .addHelpText(
+    'after',
+    `
+The app runs in a memory group (cgroup) of its own, with the limit of the container it stands for, where this machine
+allows it. To rehearse a page, let your Prometheus scrape it: --listen 0.0.0.0:9888.
+Examples:
+  $ memwatch simulate semi-space-starvation
+  $ memwatch simulate semi-space-starvation --node-option=--max-semi-space-size=16
+  $ memwatch simulate healthy`
+  )
+  .action(async (name, given) => {
+    process.exitCode = await simulate(name, given)
+  })
+
+/** Help lists the apps where they are installed. @returns {string} */
+function listApps () {
+  try {
+    return `\nApps:\n${loadApps().map(({ id, title }) => `  ${id.padEnd(34)}${title}`).join('\n')}`
+  } catch (error) {
+    return `\n${/** @type {Error} */ (error).message}`
+  }
+}
+
+/**
+ * The apps are a package of their own, which is absent where memwatch runs in production.
+ * @returns {readonly import('memwatch-lab').LabApp[]}
+ * @throws {UsageError} where it is absent
+ */
+function loadApps () {
+  try {
+    return require('memwatch-lab').apps
+  } catch (error) {
+    /** @type {NodeJS.ErrnoException & { requireStack?: string[] }} */
+    const { code, requireStack } = Object(error)
+    if (code !== 'MODULE_NOT_FOUND' || requireStack?.[0] !== __filename) throw error
+    throw new UsageError('simulate: its apps are not installed; npm install memwatch-lab adds them')
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {import('./run').ReportOptions & { node?: string, nodeOption?: string[], memory?: string,
+ *   cpus?: string, fixed?: boolean }} given
+ * @returns {Promise<number>} exit status
+ */
+async function simulate (name, given) {
+  const app = findByName(name)
+  if (given.fixed && app.fixedBy !== 'code') {
+    throw new UsageError(
+      `--fixed: the code of ${app.id} is in order; apply the fix that is printed, with ` +
+        '--node-option or the environment'
+    )
+  }
+  const limitBytes = given.memory === undefined ? app.memoryLimitBytes : readMegabytes(given.memory)
+  const groupName = `simulate-${app.id}`
+  const slowPod =
+    given.cpus === undefined
+      ? undefined
+      : slowPodOf({
+        memoryBytes: limitBytes,
+        cores: readCores(given.cpus),
+        onParent: app.limitOnParent,
+        name: groupName
+      })
+  const group =
+    slowPod ?? createMemoryGroup({ limitBytes, onParent: app.limitOnParent, name: groupName })
+  try {
+    err.say(`memwatch: ${app.title}. ${app.about}`)
+    err.say(
+      group.supported
+        ? 'memwatch: in a memory group of ' +
+          `${formatBytes(limitBytes)}${given.cpus === undefined
+            ? ''
+            : `, with ${given.cpus} of ` +
+            'a core'}`
+        : `memwatch: no memory group of ${formatBytes(limitBytes)} can be had here ` +
+          `(${group.reason}); V8 is told the sizes it would choose in one: ` +
+            `${SIZES_OF_THE_CONTAINER.join(' ')}`
+    )
+    const seconds = given.for ?? String(app.seconds)
+    const node = given.node ?? process.execPath
+    const args = [
+      ...(group.supported ? [] : SIZES_OF_THE_CONTAINER),
+      ...(app.nodeArgs ?? []),
+      ...(given.nodeOption ?? []),
+      app.script,
+      ...(given.fixed ? ['--fixed'] : [])
+    ]
+    const wrapped = group.wrap(node, args)
+    return await runAndReport([wrapped.command, ...wrapped.args], { ...given, for: seconds }, {
+      env: { MEMWATCH_NAME: app.id, ...slowPod && { MEMWATCH_LAB_CLIENTS: slowPod.clientsPath } },
+      shown: [node, ...args]
+    })
+  } finally {
+    await group.remove()
+  }
+}
+
+/**
+ * @param {string} text
+ * @returns {number} bytes
+ * @throws {UsageError}
+ */
+function readMegabytes (text) {
+  if (!/^\d+$/.test(text) || Number(text) < 64) {
+    throw new UsageError(
+      `--memory: expected a whole number of megabytes, 64 or more, got ${JSON.stringify(text)}`
+    )
+  }
+  return Number(text) * 2 ** 20
+}
+
+/**
+ * @param {string} text
+ * @returns {number}
+ * @throws {UsageError}
+ */
+function readCores (text) {
+  const cores = Number(text)
+  if (!(cores >= LEAST_CORES && cores <= os.availableParallelism())) {
+    throw new UsageError(
+      `--cpus: expected a number of cores from ${LEAST_CORES} to the ` +
+        `${os.availableParallelism()} of this machine, got ${JSON.stringify(text)}`
+    )
+  }
+  return cores
+}
+
+/**
+ * @param {Parameters<typeof createContainerGroup>[0]} limits
+ * @throws {UsageError}
+ */
+function slowPodOf (limits) {
+  try {
+    return createContainerGroup(limits)
+  } catch (error) {
+    throw new UsageError(`--cpus: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+/**
+ * @param {string} name
+ * @throws {UsageError}
+ */
+function findByName (name) {
+  const apps = loadApps()
+  const app = apps.find(({ id }) => id === name) ??
+    apps.find(({ diagnosis }) => diagnosis === (name === 'healthy' ? null : name))
+  if (app) return app
+  const names = ['healthy', ...apps.map(({ id }) => id)]
+  throw new UsageError(
+    `simulate: no app called ${name}; did you mean ${closest(name, names)}? (memwatch simulate ` +
+      '--help lists them)'
+  )
+}
+
+module.exports = { command }

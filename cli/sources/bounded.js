@@ -1,0 +1,72 @@
+'use strict'
+
+const { judge } = require('memwatch-engine/verdicts/judge')
+const { STATE_RANK } = require('memwatch-engine/diagnoses/define-diagnosis')
+const { signalsOf } = require('memwatch-engine/signals/index')
+
+/**
+ * What a source leaves open, as the limits of a heap in a log of its GCs, is not guessed but judged
+ * at both ends: what holds at both is sure, what holds at one is suspected at most.
+ *
+ * @typedef {object} End
+ * @property {Partial<Record<import('./define-source').FieldName, any>>} values of a frame
+ * @property {number} [semiSpaceMaxBytes]
+ * @property {string} [assumed] a sentence: what nobody said, and what it is taken for
+ * @typedef {object} Bounds
+ * @property {End} least
+ * @property {End} most
+ */
+
+/**
+ * A diagnosis that is judged at both ends, by its own rules.
+ * @param {import('memwatch-engine/diagnoses/define-diagnosis').Diagnosis} diagnosis
+ * @param {() => Bounds | undefined} boundsOf at this moment; undefined where nothing is open
+ * @returns {import('memwatch-engine/diagnoses/define-diagnosis').Diagnosis}
+ */
+function atBothEnds (diagnosis, boundsOf) {
+  return {
+    ...diagnosis,
+    // Whether they are there depends on the end.
+    requires: [],
+    judge (signals, limits, target) {
+      const bounds = boundsOf()
+      /** @type {(import('memwatch-engine/diagnoses/define-diagnosis').Judgement & { assumed?: string })[]} */
+      const [one, other] = (bounds ? [bounds.least, bounds.most] : [NOTHING_OPEN]).map(end => {
+        const at = assuming(end, signals, target)
+        const { judgement } = judge(diagnosis, at.signals, at.hello)
+        return judgement.state === 'suspected' || judgement.state === 'confirmed'
+          ? { ...judgement, assumed: end.assumed }
+          : judgement
+      })
+      // What is said the same at both ends does not depend on them.
+      if (!other || (one.state === other.state && one.summary === other.summary)) return one
+      const isStronger = STATE_RANK[one.state] > STATE_RANK[other.state]
+      const [weaker, stronger] = isStronger ? [other, one] : [one, other]
+      // Ruled out only where it is at both ends.
+      if (STATE_RANK[stronger.state] <= STATE_RANK.ok) return weaker
+      const state = weaker.state === 'confirmed' ? 'confirmed' : 'suspected'
+      // Where both agree, the words of the farther end alarm less.
+      return {
+        ...stronger,
+        state,
+        summary: stronger.assumed ? `${stronger.summary} ${stronger.assumed}` : stronger.summary
+      }
+    }
+  }
+}
+
+/** @type {End} */
+const NOTHING_OPEN = { values: {} }
+
+/**
+ * @param {End} end
+ * @param {any} signals of the moment
+ * @param {import('memwatch/protocol/frame').Hello} target
+ * @returns {{ signals: import('memwatch-engine/signals/index').Signals, hello: import('memwatch/protocol/frame').Hello }}
+ */
+function assuming ({ values, semiSpaceMaxBytes }, signals, target) {
+  const hello = semiSpaceMaxBytes === undefined ? target : { ...target, semiSpaceMaxBytes }
+  return { signals: signalsOf(signals.window.assuming({ values, hello })), hello }
+}
+
+module.exports = { atBothEnds }

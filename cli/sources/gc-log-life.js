@@ -1,0 +1,120 @@
+'use strict'
+
+const { GcCounters } = require('./gc-counters')
+const { NewSpace } = require('./new-space')
+const { heapBounds, heapSizeLimit } = require('./heap-bounds')
+
+/** In a silence as long as this nothing can have happened that a trend needs in seconds. */
+const LONG_SILENCE_SECONDS = 7200
+const RESUMED_SECONDS = 600
+
+/**
+ * One isolate in a log of GCs: its lines become a frame a second, as its agent would have sent
+ * them. Between GCs the counters stand still, which is what they did.
+ */
+class GcLogLife {
+  #gc = new GcCounters()
+  #newSpace = new NewSpace()
+  #given
+  #heldBytes = 0
+  #liveHeapMajors = 0
+  /** @type {import('memwatch/protocol/frame').Frame['values']} */
+  #values = {}
+  #life
+  #nextFrameSeconds = NaN
+  lastSeconds = 0
+
+  /**
+   * @param {import('./lives').Lives} lives
+   * @param {Partial<import('memwatch/protocol/frame').Hello> & { name: string }} hello
+   * @param {import('./define-source').Given} given
+   */
+  constructor (lives, hello, given) {
+    this.#given = given
+    this.#life = lives.open(hello, () => this.#bounds())
+  }
+
+  /** @param {import('./gc-log-line').GcLine} line not before the last */
+  take (line) {
+    this.#framesUntil(line.atSeconds)
+    this.lastSeconds = line.atSeconds
+    this.#gc.add(line.kind, line.cause, line.pauseSeconds)
+    if (line.stepsSeconds > 0) this.#gc.add('incremental', 'ordinary', line.stepsSeconds)
+    this.#newSpace.take(line)
+    this.#heldBytes = Math.max(this.#heldBytes, line.totalBeforeBytes, line.totalAfterBytes)
+    const values = this.#values
+    values.heapUsedBytes = line.usedAfterBytes
+    values.heapTotalBytes = line.totalAfterBytes
+    if (line.kind === 'major') {
+      // A full collection empties the new space: what is left lives.
+      values.liveHeapBytes = line.usedAfterBytes
+      values.liveHeapMajors = ++this.#liveHeapMajors
+    }
+  }
+
+  /** Whether it is taken for the main thread. */
+  get isMain () {
+    return this.#life?.target.hello.threadId === 0
+  }
+
+  /** This one was taken for the main thread, and the other is. @param {GcLogLife} older */
+  yieldTo (older) {
+    const [own, others] = [this.#life?.target, older.#life?.target]
+    if (!own || !others || !this.isMain) return
+    ;[own.hello.threadId, others.hello.threadId] = [others.hello.threadId, 0]
+    ;[own.thread, others.thread] = [others.thread, own.thread]
+  }
+
+  /** What is known up to the last line. */
+  flush () {
+    if (!Number.isNaN(this.#nextFrameSeconds)) this.#frame(this.lastSeconds)
+  }
+
+  close () {
+    this.flush()
+    this.#life?.close()
+  }
+
+  /** @param {number} seconds */
+  #framesUntil (seconds) {
+    if (Number.isNaN(this.#nextFrameSeconds)) this.#nextFrameSeconds = Math.floor(seconds)
+    if (seconds - this.#nextFrameSeconds > LONG_SILENCE_SECONDS) {
+      this.#nextFrameSeconds = Math.floor(seconds) - RESUMED_SECONDS
+    }
+    for (; this.#nextFrameSeconds <= seconds; this.#nextFrameSeconds++) {
+      this.#frame(this.#nextFrameSeconds)
+    }
+  }
+
+  /** @param {number} seconds */
+  #frame (seconds) {
+    const { capacityBytes } = this.#newSpace
+    const limit = heapSizeLimit(this.#given, this.#newSpace.maxBytes ?? capacityBytes ?? 0)
+    this.#life?.frame(seconds, {
+      ...this.#values,
+      gc: this.#gc.rows,
+      ...(capacityBytes !== undefined && {
+        spaces: { new_space: [0, 2 * capacityBytes, capacityBytes, 2 * capacityBytes] }
+      }),
+      ...(limit !== undefined && { heapSizeLimitBytes: limit }),
+      ...(this.#given.containerLimitBytes !== undefined && {
+        containerLimitBytes: this.#given.containerLimitBytes
+      })
+    })
+  }
+
+  #bounds () {
+    const worker = !this.isMain
+    return heapBounds(
+      {
+        heldBytes: this.#heldBytes,
+        semiSpaceCapacityBytes: this.#newSpace.capacityBytes,
+        semiSpaceMaxBytes: this.#newSpace.maxBytes,
+        worker
+      },
+      this.#given
+    )
+  }
+}
+
+module.exports = { GcLogLife }

@@ -1,0 +1,117 @@
+'use strict'
+
+const { chosenSizes, youngGenerationBytes } = require('memwatch-engine/v8/heap-sizing')
+const { flagsInForce, flagMegabytes } = require('memwatch-engine/v8/flags')
+const { formatBytes } = require('memwatch-engine/text/format')
+const { LARGEST_SEMI_SPACE_BYTES } = require('./new-space')
+
+const MIB = 2 ** 20
+/**
+ * What V8 chooses as heap size limit in containers of half a gigabyte and more, up to the largest
+ * machine.
+ */
+const CHOSEN_BYTES = [512, 1024, 2048, 4096, 16_384].map(
+  megabytes => chosenSizes(11, 3, megabytes * MIB).heapSizeLimitBytes
+)
+/**
+ * V8 of each Node.js, as far as the sizes of a heap go.
+ * @type {Record<string, [major: number, minor: number]>}
+ */
+const V8 = {
+  18: [10, 2],
+  19: [10, 8],
+  20: [11, 3],
+  21: [11, 8],
+  22: [12, 4],
+  23: [12, 9],
+  24: [13, 6],
+  25: [14, 1],
+  26: [14, 6]
+}
+
+/**
+ * The heap size limit of a process from what is known of how it was started.
+ * @param {import('./define-source').Given} given
+ * @param {number} semiSpaceBytes the largest semi-space, where that is not known from the flags:
+ *   three of them are part of the limit
+ * @returns {number | undefined}
+ */
+function heapSizeLimit ({ nodeOptions = [], containerLimitBytes, nodeVersion }, semiSpaceBytes) {
+  const flags = flagsInForce({ nodeOptions, execArgv: [] })
+  const whole = flagMegabytes(flags, '--max-heap-size')
+  if (whole !== undefined) return whole * MIB
+  const old = flagMegabytes(flags, '--max-old-space-size')
+  const percentage = flagMegabytes(flags, '--max-old-space-size-percentage')
+  const semiMegabytes = flagMegabytes(flags, '--max-semi-space-size')
+  const v8 = V8[parseInt(nodeVersion ?? '')]
+  const chosen =
+    containerLimitBytes === undefined
+      ? undefined
+      : chosenSizes(...(v8 ?? V8[20]), containerLimitBytes)
+  const semi =
+    semiMegabytes !== undefined
+      ? 2 ** Math.ceil(Math.log2(semiMegabytes)) * MIB
+      : v8 && chosen
+        ? chosen.semiSpaceBytes
+        : semiSpaceBytes
+  if (percentage !== undefined && containerLimitBytes !== undefined) {
+    return (
+      Math.floor(((containerLimitBytes / MIB) * percentage) / 100) * MIB +
+      youngGenerationBytes(semi)
+    )
+  }
+  if (old !== undefined) return old * MIB + youngGenerationBytes(semi)
+  return chosen && chosen.oldBytes + youngGenerationBytes(semi)
+}
+
+/**
+ * Where nobody says it: from the smallest limit that V8 chooses by itself and that holds what was
+ * seen, to the largest.
+ * @param {number} heldBytes the most that V8 held
+ * @returns {{ leastBytes: number, mostBytes: number }}
+ */
+function openHeapSizeLimit (heldBytes) {
+  const largest = CHOSEN_BYTES[CHOSEN_BYTES.length - 1]
+  const leastBytes =
+    CHOSEN_BYTES.find(bytes => bytes >= heldBytes) ?? Math.ceil(heldBytes / 2 ** 30) * 2 ** 30
+  return { leastBytes, mostBytes: Math.max(largest, 2 * leastBytes) }
+}
+
+/**
+ * @param {object} seen
+ * @param {number} seen.heldBytes the most that V8 held for the heap
+ * @param {number | undefined} seen.semiSpaceCapacityBytes
+ * @param {number | undefined} seen.semiSpaceMaxBytes
+ * @param {boolean} seen.worker its code may have set it limits of its own (resourceLimits), as low
+ *   as it held
+ * @param {import('./define-source').Given} given
+ * @returns {import('./bounded').Bounds | undefined} undefined where nothing is open
+ */
+function heapBounds (
+  { heldBytes, semiSpaceCapacityBytes = MIB, semiSpaceMaxBytes, worker },
+  given
+) {
+  const limit = heapSizeLimit(given, semiSpaceMaxBytes ?? semiSpaceCapacityBytes)
+  const open = openHeapSizeLimit(heldBytes)
+  const least = worker ? Math.min(heldBytes, limit ?? Infinity) : (limit ?? open.leastBytes)
+  const most = limit ?? open.mostBytes
+  if (least === most && semiSpaceMaxBytes !== undefined) return undefined
+  const assumed = (/** @type {number} */ bytes) =>
+    least === most
+      ? undefined
+      : `Nobody said the heap size limit; this is with ${formatBytes(bytes)}.`
+  return {
+    least: {
+      assumed: assumed(least),
+      values: { heapSizeLimitBytes: least },
+      semiSpaceMaxBytes: semiSpaceMaxBytes ?? semiSpaceCapacityBytes
+    },
+    most: {
+      assumed: assumed(most),
+      values: { heapSizeLimitBytes: most },
+      semiSpaceMaxBytes: semiSpaceMaxBytes ?? LARGEST_SEMI_SPACE_BYTES
+    }
+  }
+}
+
+module.exports = { heapBounds, heapSizeLimit, V8 }

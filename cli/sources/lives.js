@@ -1,0 +1,147 @@
+'use strict'
+
+const { rebuildValues } = require('memwatch-engine/decode/rebuild')
+const { plainTexts } = require('memwatch-engine/decode/plain-texts')
+const { Targets, processOf } = require('memwatch-engine/history/targets')
+const { evaluate } = require('memwatch-engine/verdicts/evaluate')
+const { capable } = require('./capable')
+
+/** Lives in one reading: an app that restarts all day. More are counted, not kept. */
+const MOST_LIVES = 1000
+
+/**
+ * The lives – isolates from start to end – that a source tells of. Each becomes a target, as if an
+ * agent had said hello and sent its frames.
+ */
+class Lives {
+  #source
+  #given
+  #onError
+  #onVerdict
+  #nowUnixMs = 0
+  #targets = new Targets({ maxTargets: MOST_LIVES, now: () => this.#nowUnixMs })
+  /** @type {import('memwatch-engine/history/target').Target[]} */
+  #ended = []
+  /** The newest life of each thread. @type {Map<string, import('memwatch-engine/history/targets').Session>} */
+  #sessions = new Map()
+  /** Lives that found no room. */
+  #refusedLives = 0
+  /** Frames with values that no agent sends. */
+  #refusedFrames = 0
+  /** What the reader has to say of its material. @type {Set<string>} */
+  notes = new Set()
+
+  /**
+   * @param {import('./define-source').Source} source
+   * @param {import('./define-source').Given} given
+   * @param {{ onError?: (error: Error) => void, onVerdict?: (target:
+   *   import('memwatch-engine/history/target').Target, verdict: import('memwatch-engine/verdicts/evaluate').Verdict) => void
+   *   }} [options]
+   */
+  constructor (source, given, { onError = () => {}, onVerdict = () => {} } = {}) {
+    this.#source = source
+    this.#given = given
+    this.#onError = onError
+    this.#onVerdict = onVerdict
+    this.#targets.on('end', target => { if (target.frame) this.#ended.push(target) })
+  }
+
+  /**
+   * @param {Partial<import('memwatch/protocol/frame').Hello> & { name: string }} known
+   * @param {() => import('./bounded').Bounds | undefined} [bounds] what is open at this moment
+   * @returns {Life | undefined} undefined when there are too many
+   */
+  open (known, bounds) {
+    const hello = { type: /** @type {const} */ ('hello'), ...unsaid, ...plainTexts(known), nodeOptions: plainTexts(known.nodeOptions ?? this.#given.nodeOptions ?? []) }
+    const thread = `${processOf(hello)}:${hello.threadId}`
+    // A container numbers its processes alike: the next life of the same.
+    this.#sessions.get(thread)?.closed(false)
+    const opened = this.#ended.length < MOST_LIVES && this.#targets.open(hello)
+    if (!opened || typeof opened === 'string') {
+      this.#refusedLives++
+      return undefined
+    }
+    this.#sessions.set(thread, opened)
+    const { target } = opened
+    const diagnoses = capable(this.#source, this.#given, bounds)
+    let sequence = 0
+    return {
+      target,
+      frame: (uptimeSeconds, values) => {
+        this.#nowUnixMs = target.hello.startedAtUnixMs + uptimeSeconds * 1000
+        const rebuilt = rebuildValues(values)
+        if (!rebuilt) this.#refusedFrames++
+        if (
+          !rebuilt ||
+          opened.frame({
+            type: 'frame',
+            sequence: ++sequence,
+            atUnixMs: this.#nowUnixMs,
+            uptimeSeconds,
+            values: rebuilt
+          })
+        ) { return }
+        for (const verdict of evaluate(target, { diagnoses, onError: this.#onError })) {
+          this.#onVerdict(target, verdict)
+        }
+      },
+      close: () =>
+        opened.bye({ type: 'bye', sequence: ++sequence, atUnixMs: this.#nowUnixMs, exitCode: 0 })
+    }
+  }
+
+  /** Sentences about material that was left out. */
+  get refusals () {
+    return [
+      ...(this.#refusedLives > 0
+        ? [`${this.#refusedLives} lives were left out: more than are kept of one reading`]
+        : []),
+      ...(this.#refusedFrames > 0
+        ? [
+            `${this.#refusedFrames} readings were left out: they hold numbers or names that no ` +
+              'process has'
+          ]
+        : [])
+    ]
+  }
+
+  /**
+   * Those that ended, in that order; then the others.
+   * @returns {import('memwatch-engine/history/target').Target[]}
+   */
+  get all () {
+    return [...this.#ended, ...this.#targets.all.filter(({ frame }) => frame)]
+  }
+}
+
+/**
+ * @typedef {object} Life
+ * @property {import('memwatch-engine/history/target').Target} target
+ * @property {(uptimeSeconds: number, values: import('memwatch/protocol/frame').Frame['values']) => void}
+ *   frame
+ * @property {() => void} close it ended
+ */
+
+/**
+ * What an agent would have said of itself. The two flags have been allowed in NODE_OPTIONS since
+ * before Node 18.
+ */
+const unsaid = Object.freeze({
+  agent: '',
+  pid: 0,
+  threadId: 0,
+  startedAtUnixMs: 0,
+  intervalSeconds: 1,
+  node: 'unknown',
+  v8: 'unknown',
+  platform: 'unknown',
+  arch: 'unknown',
+  libc: /** @type {const} */ ('unknown'),
+  allocator: /** @type {const} */ ('unknown'),
+  pointerCompression: false,
+  execArgv: [],
+  mallocEnv: {},
+  allowedFlags: ['--max-old-space-size', '--max-semi-space-size']
+})
+
+module.exports = { Lives }

@@ -1,0 +1,183 @@
+'use strict'
+
+const { defineSource, SourceError } = require('./define-source')
+const { PrometheusApi } = require('./prometheus-api')
+const { Lives } = require('./lives')
+const { StoredTarget } = require('./stored-target')
+const { metricNames, MARKERS, fieldsOf } = require('./stored-metrics')
+
+/** What is asked for at once: more would be held as text. */
+const CHUNK_SECONDS = 7200
+/** From this interval on there are too few samples for a rate over half a minute. */
+const LONG_INTERVAL_SECONDS = 15
+
+const SAMPLED = 'a Prometheus has a sample of every scrape, and nothing between'
+const LOSES_GCS = 'prom-client loses most GCs where they are frequent'
+
+/** prom-client's default metrics. */
+const promClient = defineSource({
+  id: 'prom-client',
+  title: "a Prometheus with prom-client's metrics",
+  accepted: '',
+  // RSS stands for its anonymous part, and the committed heap for the resident one: both are a
+  // little more.
+  fields: [
+    ...fieldsOf('nodejs_'),
+    'rssAnonBytes',
+    'heapPhysicalBytes',
+    'spaces',
+    'gc',
+    'resources',
+    'liveHeapBytes',
+    'liveHeapMajors'
+  ],
+  lacks:
+    'the limits of heap and container, why a GC ran, Buffers between two scrapes, malloc, and ' +
+      'what waited for the event loop',
+  unsure: { '*': SAMPLED },
+  cannotExclude: { 'semi-space-starvation': LOSES_GCS, 'heap-limit-thrash': LOSES_GCS },
+  bounds: ({ containerLimitBytes, nodeOptions }) =>
+    (containerLimitBytes ?? nodeOptions)
+      ? undefined
+      : 'prom-client does not tell the limit of the heap, nor of the container: --memory and ' +
+        '--flags do.',
+  accepts: () => false,
+  read: async () => {}
+})
+
+/** memwatch's own, as an exporter serves them. */
+const memwatchMetrics = defineSource({
+  id: 'memwatch-metrics',
+  title: "a Prometheus with memwatch's metrics",
+  accepted: '',
+  fields: [
+    ...fieldsOf('nodejs_'),
+    ...fieldsOf('memwatch_'),
+    'spaces',
+    'gc',
+    'resources',
+    'liveHeapMajors'
+  ],
+  lacks:
+    'what was between two scrapes: peaks of Buffers, where the memory of malloc lies, what ' +
+      'waited for the event loop',
+  unsure: { '*': SAMPLED },
+  accepts: () => false,
+  read: async () => {}
+})
+
+/**
+ * Judge what a Prometheus keeps of a fleet.
+ *
+ * @param {object} asked
+ * @param {string} asked.url
+ * @param {string} asked.selector {job="api"}
+ * @param {number} asked.sinceSeconds
+ * @param {number} [asked.stepSeconds] take no more than a sample in so long
+ * @param {import('./define-source').Given} given
+ * @param {{ onError?: (error: Error) => void, onProgress?: (share: number) => void, nowUnixMs?: ()
+ *   => number }} [options]
+ * @returns {Promise<{ targets: import('memwatch-engine/history/target').Target[], source:
+ *   import('./define-source').Source, notes: string[] }>} source: the weaker, where there are both
+ * @throws {SourceError}
+ */
+async function judgePrometheus (
+  { url, selector, sinceSeconds, stepSeconds = 0 },
+  given,
+  { onError, onProgress = () => {}, nowUnixMs = Date.now } = {}
+) {
+  const api = new PrometheusApi(url)
+  const inner = innerOf(selector)
+  const untilUnixSeconds = nowUnixMs() / 1000
+  const find = (/** @type {string} */ name) =>
+    api.labels(`{__name__="${name}"${inner}}`, sinceSeconds, untilUnixSeconds)
+  const [own, plain] = [await find(MARKERS.own), await find(MARKERS.promClient)].map(found =>
+    found.map(({ __name__, ...labels }) => labels)
+  )
+  const known = new Set(own.map(keyOf))
+  const lives = {
+    own: new Lives(memwatchMetrics, given, { onError }),
+    plain: new Lives(promClient, given, { onError })
+  }
+  const wanted = [
+    ...own.map(labels => ({ labels, own: true })),
+    ...plain.filter(labels => !known.has(keyOf(labels))).map(labels => ({ labels, own: false }))
+  ]
+  if (wanted.length === 0) {
+    throw new SourceError(
+      `--prometheus: no metrics of prom-client or memwatch match ${selector} in the last ` +
+        `${sinceSeconds} s`
+    )
+  }
+
+  /** @type {Set<string>} */
+  const notes = new Set()
+  for (const [i, { labels, own }] of wanted.entries()) {
+    const target = new StoredTarget(own ? lives.own : lives.plain, labels, given, {
+      own,
+      stepSeconds
+    })
+    for (
+      let from = untilUnixSeconds - sinceSeconds;
+      from < untilUnixSeconds;
+      from += CHUNK_SECONDS
+    ) {
+      const to = Math.min(untilUnixSeconds, from + CHUNK_SECONDS)
+      target.take(await api.samples(seriesOf(labels), from, to))
+      onProgress((i + (to - untilUnixSeconds + sinceSeconds) / sinceSeconds) / wanted.length)
+    }
+    target.close()
+    if (target.intervalSeconds > LONG_INTERVAL_SECONDS) {
+      notes.add(
+        `a sample every ${Math.round(target.intervalSeconds)} s: what needs a rate over half a ` +
+          'minute stays unknown'
+      )
+    }
+  }
+  const targets = [...lives.own.all, ...lives.plain.all]
+  if (lives.own.all.length > 0 && lives.plain.all.length > 0) {
+    notes.add(
+      `${lives.own.all.length} of ${targets.length} are judged by metrics of memwatch, the ` +
+        'others by prom-client\'s'
+    )
+  }
+  for (const refusal of [...lives.own.refusals, ...lives.plain.refusals]) notes.add(refusal)
+  return {
+    targets,
+    source: lives.plain.all.length > 0 ? promClient : memwatchMetrics,
+    notes: [...notes]
+  }
+}
+
+/**
+ * What stands between the braces, to be added to.
+ * @param {string} selector
+ * @returns {string} '' or one that begins with a comma
+ * @throws {SourceError}
+ */
+function innerOf (selector) {
+  const found = /^\s*\{(.*)\}\s*$/s.exec(selector)
+  if (!found) {
+    throw new SourceError(
+      `--selector: expected labels such as '{job="api"}', got ${JSON.stringify(selector)}`
+    )
+  }
+  const inner = found[1].trim().replace(/,$/, '')
+  return inner === '' ? '' : `,${inner}`
+}
+
+/** @param {Record<string, string>} labels */
+const keyOf = labels => JSON.stringify(Object.entries(labels).sort())
+
+/**
+ * All series of one target, and of no other: one without these labels is not one that has them.
+ * @param {Record<string, string>} labels
+ */
+function seriesOf (labels) {
+  const matchers = Object.entries({ target: '', thread: '', ...labels }).map(
+    ([name, value]) => `${name}=${JSON.stringify(value)}`
+  )
+  return `{__name__=~"${metricNames.join('|')}",${matchers.join(',')}}`
+}
+
+module.exports = { judgePrometheus, promClient, memwatchMetrics }

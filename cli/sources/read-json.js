@@ -1,0 +1,53 @@
+'use strict'
+
+const { plainText } = require('memwatch/protocol/text-rules')
+const { parseBounded } = require('memwatch-exporter/data-folder/bounded-json')
+const { SourceError } = require('./define-source')
+
+/** A GC profile of an hour under load; more is no such file. */
+const MOST_BYTES = 2 ** 28
+
+/**
+ * @param {import('./define-source').Input} input
+ * @param {string} title of what it should be, with its article
+ * @returns {Promise<any>}
+ * @throws {SourceError} where it breaks off, is damaged, or too large
+ */
+async function readJson ({ name, bytes }, title) {
+  /** @type {Buffer[]} */
+  const chunks = []
+  let length = 0
+  for await (const chunk of bytes()) {
+    chunks.push(chunk)
+    if ((length += chunk.length) > MOST_BYTES) {
+      throw new SourceError(`${name} is larger than ${title} can be`)
+    }
+  }
+  try {
+    return parseBounded(Buffer.concat(chunks).toString('utf8'))
+  } catch (error) {
+    if (error instanceof RangeError) {
+      throw new SourceError(
+        `${name} is larger than fits in memory; NODE_OPTIONS=--max-old-space-size=4096 gives more`
+      )
+    }
+    throw new SourceError(`${name} begins as ${title}, but is damaged or breaks off: ` +
+      `${plainText(/** @type {Error} */ (error).message.slice(0, 120))}`)
+  }
+}
+
+/**
+ * @param {any} value
+ * @returns {number | undefined} a number that a frame can hold
+ */
+const count = value =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
+
+/**
+ * @param {Record<string, unknown>} values
+ * @returns {Record<string, any>} without what is absent
+ */
+const present = values =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+
+module.exports = { readJson, count, present }

@@ -1,0 +1,23 @@
+'use strict'
+
+const { replay } = require('memwatch-engine/recording/replay')
+const { openInput } = require('./open-input')
+
+/**
+ * @typedef {NonNullable<Parameters<typeof replay>[1]>} ReplayOptions
+ */
+
+/**
+ * Judge the recording in a file.
+ * @param {string} file path, or - for stdin
+ * @param {ReplayOptions & { onProgress?: (share: number) => void }} [options] onProgress: share of
+ *   the file that was read
+ * @returns {ReturnType<typeof replay>}
+ * @throws {import('./define-source').SourceError} where it cannot be read;
+ *   RecordingError where it is no recording
+ */
+async function replayFile (file, { onProgress, ...options } = {}) {
+  return replay(await openInput(file, { onProgress }), options)
+}
+
+module.exports = { replayFile }

@@ -1,0 +1,140 @@
+'use strict'
+
+const { GC_KINDS, GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
+const { targetMetrics } = require('memwatch-exporter/catalog/target-metrics')
+const { compatMetrics } = require('memwatch-exporter/catalog/compat-metrics')
+
+/**
+ * Metrics that a Prometheus keeps, back to the fields they were made of: the catalog read the other
+ * way. prom-client's names mean the same whether prom-client or memwatch serves them, but
+ * prom-client loses GCs.
+ */
+
+/**
+ * @type {ReadonlyMap<string, string>} name of a metric → field, where it is the field and nothing
+ *   more
+ */
+const fieldOf = new Map(
+  [...compatMetrics, ...targetMetrics].flatMap(({ name, field }) =>
+    field === undefined ? [] : [[name, field]]
+  )
+)
+
+/** What is told by the labels of more than one series. */
+const LABELLED = /** @type {const} */ ([
+  'nodejs_heap_space_size_used_bytes',
+  'nodejs_heap_space_size_total_bytes',
+  'nodejs_heap_space_size_available_bytes',
+  'memwatch_heap_space_used_bytes',
+  'memwatch_heap_space_committed_bytes',
+  'memwatch_heap_space_physical_bytes',
+  'memwatch_semi_space_capacity_bytes',
+  'memwatch_semi_space_max_bytes',
+  'nodejs_gc_duration_seconds_sum',
+  'nodejs_gc_duration_seconds_count',
+  'memwatch_gc_pause_seconds_sum',
+  'memwatch_gc_pause_seconds_count',
+  'nodejs_active_resources',
+  'memwatch_active_resources',
+  'nodejs_version_info',
+  'memwatch_target_info'
+])
+/** The start of a life. */
+const STARTS = /** @type {const} */ (['memwatch_target_start_time_seconds', 'process_start_time_seconds'])
+
+/**
+ * Whoever has one of these is a Node.js process. The fields of memwatch's own are more, and exact.
+ */
+const MARKERS = Object.freeze({
+  own: 'memwatch_heap_used_bytes',
+  promClient: 'nodejs_heap_size_used_bytes'
+})
+/**
+ * @param {string} prefix
+ * @returns {any[]} the fields that metrics of these names carry
+ */
+const fieldsOf = prefix =>
+  [...fieldOf]
+    .filter(([name]) => name.startsWith('memwatch_') === (prefix === 'memwatch_'))
+    .map(([, field]) => field)
+
+const metricNames = Object.freeze([...STARTS, ...fieldOf.keys(), ...LABELLED])
+
+/** Column of a row of `spaces`. @type {Record<string, number>} */
+const SPACE_COLUMN = {
+  nodejs_heap_space_size_used_bytes: 0,
+  nodejs_heap_space_size_total_bytes: 1,
+  nodejs_heap_space_size_available_bytes: 2,
+  memwatch_heap_space_used_bytes: 0,
+  memwatch_heap_space_committed_bytes: 1,
+  memwatch_heap_space_physical_bytes: 3
+}
+const KINDS = new Set(Object.values(GC_KINDS))
+
+/** Pauses by length, which a Prometheus keeps in other buckets: the frame says nothing of them. */
+const NO_BUCKETS = Array(GC_PAUSE_BOUNDS_SECONDS.length + 1).fill(0)
+
+/** @typedef {{ metric: Record<string, string>, value: number }} Sample */
+
+/**
+ * What was scraped at one moment, as the values of a frame.
+ * @param {Sample[]} samples of one target
+ * @returns {{ values: Record<string, any>, startUnixSeconds: number | undefined, semiSpaceMaxBytes:
+ *   number | undefined }}
+ */
+function valuesOf (samples) {
+  /** @type {Record<string, any>} */
+  const values = {}
+  /** @type {Record<string, number[]>} */
+  const spaces = {}
+  /** @type {Record<string, Record<string, [number, number, number, number[]]>>} */
+  const gc = { own: {}, plain: {} }
+  /** @type {Record<string, number>} */
+  const resources = {}
+  /** @type {Record<string, number>} */
+  const starts = {}
+  let capacityBytes
+  let semiSpaceMaxBytes
+  for (const { metric, value } of samples) {
+    const name = metric.__name__
+    const field = fieldOf.get(name)
+    if (field !== undefined) values[field] = value
+    else if (name === STARTS[0] || name === STARTS[1]) starts[name] = value
+    else if (name in SPACE_COLUMN) { (spaces[spaceOf(metric.space)] ??= [0, 0, 0, 0])[SPACE_COLUMN[name]] = value } else if (name === 'memwatch_semi_space_capacity_bytes') capacityBytes = value
+    else if (name === 'memwatch_semi_space_max_bytes') semiSpaceMaxBytes = value
+    else if (name === 'nodejs_active_resources' && metric.type !== undefined) { resources[metric.type] = value } else if (name === 'memwatch_active_resources' && metric.resource !== undefined) { resources[metric.resource] = value } else if (
+      /^(nodejs_gc_duration|memwatch_gc_pause)_seconds_(sum|count)$/.test(name) &&
+      KINDS.has(/** @type {any} */ (metric.kind))
+    ) {
+      const row = (gc[name.startsWith('memwatch') ? 'own' : 'plain'][
+        `${metric.kind}/${metric.cause ?? 'ordinary'}`
+      ] ??= [0, 0, 0, NO_BUCKETS.slice()])
+      row[name.endsWith('_count') ? 0 : 1] = value
+    }
+  }
+  if (capacityBytes !== undefined && spaces.new_space) {
+    spaces.new_space[2] = capacityBytes - spaces.new_space[0]
+  }
+  if (Object.keys(spaces).length > 0) values.spaces = spaces
+  if (Object.keys(resources).length > 0) values.resources = resources
+  const rows = Object.keys(gc.own).length > 0 ? gc.own : gc.plain
+  if (Object.keys(rows).length > 0) values.gc = rows
+  return { values, startUnixSeconds: starts[STARTS[0]] ?? starts[STARTS[1]], semiSpaceMaxBytes }
+}
+
+/** prom-client leaves out the end of a space's name. @param {string} [space] */
+const spaceOf = (space = '') => space.endsWith('_space') ? space : `${space}_space`
+
+/**
+ * What a target is, from the labels of what tells it.
+ * @param {Record<string, string>[]} metrics
+ * @returns {Partial<import('memwatch/protocol/frame').Hello>}
+ */
+function whoOf (metrics) {
+  const info = metrics.find(({ __name__: name }) => name === 'memwatch_target_info')
+  if (info) return { node: info.node_version, v8: info.v8_version, libc: /** @type {any} */ (info.libc), allocator: /** @type {any} */ (info.allocator) }
+  const version = metrics.find(({ __name__: name }) => name === 'nodejs_version_info')?.version
+  return version === undefined ? {} : { node: version.replace(/^v/, '') }
+}
+
+module.exports = { metricNames, MARKERS, fieldsOf, valuesOf, whoOf }

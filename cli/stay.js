@@ -1,0 +1,64 @@
+'use strict'
+
+const http = require('node:http')
+const { options } = require('memwatch-exporter/config')
+const { err } = require('./output')
+
+/** How long the kernel is asked to hold a process that nothing else holds. */
+const FOREVER_MS = 2 ** 31 - 1
+
+/**
+ * Where --on-failure stay says so: an exporter that cannot start does nothing, and says why.
+ * Kubernetes counts sidecars into a pod's readiness: one that ends again and again would take the
+ * pod out of its Services. To the liveness probe it is well, as another start would change nothing;
+ * to Prometheus it is down.
+ *
+ * @param {Error} error that kept it from starting
+ * @param {{ listen?: string }} given flags
+ * @returns {Promise<void>} when it answers, or cannot do that either
+ */
+async function stay (
+  { message },
+  { listen = process.env[options.listen.env] || options.listen.default }
+) {
+  err.say(
+    `memwatch exporter: ${message}`,
+    `memwatch exporter: it stays, and does nothing (${options.onFailure.env}=stay): apps and ` +
+      'their pods are left alone'
+  )
+  setInterval(() => {}, FOREVER_MS)
+  const server = http.createServer((request, response) => {
+    const isProbe = request.url === '/-/healthy'
+    response
+      .writeHead(isProbe ? 200 : 503, { 'content-type': 'text/plain; charset=utf-8' })
+      .end(
+        `${isProbe ? 'alive, and does nothing' : 'memwatch exporter could not start'}: ${message}\n`
+      )
+  })
+  server.maxConnections = 100
+  await new Promise(resolve => {
+    server.once('error', problem => {
+      err.say(`memwatch exporter: nor can it say so at ${listen}: ${problem.message}`)
+      resolve(undefined)
+    })
+    const { host, port } = addressOf(listen)
+    server.listen({ host, port }, () => resolve(undefined))
+  })
+}
+
+/** @param {string} listen may be what was wrong */
+function addressOf (listen) {
+  try {
+    return options.listen.read(listen)
+  } catch {
+    return options.listen.read(options.listen.default)
+  }
+}
+
+/**
+ * Read by itself: what is wrong may be any other option.
+ * @param {{ onFailure?: string }} given flags
+ */
+const staysOnFailure = ({ onFailure = process.env[options.onFailure.env] }) => onFailure === 'stay'
+
+module.exports = { stay, staysOnFailure }

@@ -1,0 +1,79 @@
+'use strict'
+
+const { Command } = require('commander')
+const { formatBytes, formatSeconds } = require('memwatch-engine/text/format')
+const { withApiOptions, callApi, pathSegment } = require('./api')
+const { out, err } = require('./output')
+const { UsageError } = require('./usage-error')
+
+const command = withApiOptions(new Command('trim'))
+  .description(
+    'Have an app give the memory back that its malloc retains: malloc_trim(0), without a restart.'
+  )
+  .argument('<target>', 'as memwatch_target_info and /api/v1/targets call it')
+  .option(
+    '--dry-run',
+    'say what would come back and how long it would block the app, and do nothing'
+  )
+  .option('--json', 'print the answer as JSON on stdout, and nothing else')
+  .allowExcessArguments(false)
+  .addHelpText(
+    'after',
+    `
+The decisive test for fragmentation, and a first aid: what comes back was free. The app must have been started with
+MEMWATCH_ALLOCATOR_ACCESS=trim. It stands still meanwhile, for the time that is printed beforehand.
+
+Ends with 0; 1 when it was refused; 2 when the exporter cannot be reached or knows no such target.
+Examples:
+  $ memwatch trim shop --dry-run
+  $ memwatch trim shop
+  $ memwatch trim shop --url http://127.0.0.1:9888 --json`
+  )
+  .action(async (target, given) => {
+    process.exitCode = await trim(target, given)
+  })
+
+/**
+ * @param {string} target
+ * @param {import('./api').ApiOptions & { dryRun?: boolean, json?: boolean }} given
+ * @returns {Promise<number>} exit status
+ */
+async function trim (target, given) {
+  const path = `targets/${pathSegment(target)}/trim`
+  const say = (/** @type {string} */ line) => { if (!given.json) out.say(line) }
+
+  const before = await callApi(given, `${path}?dryRun=true`, 'POST')
+  if (before.refused) return refused(before)
+  const { bytes, asked, blockedSeconds, blockedAtMostSeconds } = before.body.predicted
+  say(
+    `${target}: about ${formatBytes(bytes)} would come ` +
+      `back${asked ? '' : ' (an estimate: malloc was not asked)'}. The app stands still ` +
+        `meanwhile: about ${formatSeconds(blockedSeconds)}, up to ` +
+          `${formatSeconds(blockedAtMostSeconds)} were seen for so much.`
+  )
+  const { body, ...after } = given.dryRun ? before : await callApi(given, path, 'POST')
+  if (after.refused) return refused(after)
+  if (body.done) {
+    const { rssBeforeBytes, rssAfterBytes, blockedSeconds: blocked } = body.done
+    say(
+      `RSS from ${formatBytes(rssBeforeBytes)} to ${formatBytes(rssAfterBytes)}: ` +
+        `${formatBytes(Math.max(0, rssBeforeBytes - rssAfterBytes))} came back; the app stood ` +
+          `still for ${formatSeconds(blocked)}.`
+    )
+  }
+  if (given.json) out.json(body)
+  return 0
+}
+
+/**
+ * @param {{ refused?: string, status?: number }} answer
+ * @returns {number} exit status
+ * @throws {UsageError}
+ */
+function refused ({ refused = '', status }) {
+  if (status === 404) throw new UsageError(refused)
+  err.say(`memwatch trim: ${refused}`)
+  return 1
+}
+
+module.exports = { command }

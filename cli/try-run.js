@@ -1,0 +1,143 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { createMemoryGroup } = require('memwatch-exporter/process/memory-group')
+const { measure } = require('./comparison/measure')
+const { workOfApp } = require('./comparison/work-of')
+const { LoadCommand } = require('./load-command')
+const { err } = require('./output')
+const { Progress } = require('./progress')
+const { watchCommand } = require('./watch-command')
+
+/** What is read of an app's output, for its last line. */
+const TAIL_BYTES = 65_536
+/** How long an app is watched when its load is over: what is given back late must be seen. */
+const SETTLE_MS = 10_000
+
+/**
+ * How runs are made; the same for all of them.
+ * @typedef {object} Plan
+ * @property {string} folder where recordings are kept
+ * @property {number} [forSeconds]
+ * @property {string} [load]
+ * @property {number} [memoryBytes]
+ * @property {number} repeat
+ * @property {string} [diagnosis] that is to be fixed
+ * @property {AbortSignal} abort ends what runs
+ *
+ * @typedef {object} Trial
+ * @property {'before' | 'after'} side
+ * @property {number} number from 1
+ * @property {string[]} command
+ * @property {Record<string, string>} env besides our own
+ * @property {{ name: string, thread: string }} [like] the target to compare
+ */
+
+/**
+ * One run: the command in its memory group, under its load, recorded; then read off the recording,
+ * as `memwatch compare` would.
+ * @param {Plan} plan
+ * @param {Trial} trial
+ * @returns
+ *   {Promise<{ run: import('./comparison/measure').Run, notStarted?: number, loadError?: Error }>}
+ *   notStarted: the status to end with
+ */
+async function tryRun (
+  { folder, forSeconds, load: loadWords, memoryBytes, repeat, diagnosis, abort },
+  { side, number, command, env, like }
+) {
+  fs.mkdirSync(path.join(folder, side), { recursive: true })
+  const file = path.join(folder, side, String(number))
+  const group =
+    memoryBytes === undefined
+      ? undefined
+      : createMemoryGroup({ limitBytes: memoryBytes, name: `try-${side}` })
+  const [first, ...rest] = command
+  const wrapped = group?.wrap(first, rest) ?? { command: first, args: rest }
+  const progress = new Progress(err, {
+    label: `memwatch ${side}${repeat > 1 ? ` ${number} of ${repeat}` : ''}`,
+    seconds: forSeconds,
+    onlyFindings: true
+  })
+  const over = new AbortController()
+  const out = fs.openSync(`${file}.out`, 'w')
+  /** @type {LoadCommand | undefined} */
+  let load
+  /** @type {Error | undefined} */
+  let loadError
+  /** @type {NodeJS.Timeout | undefined} */
+  let settling
+  try {
+    const { report, spawnError } = await watchCommand({
+      command: [wrapped.command, ...wrapped.args],
+      shown: command,
+      forSeconds,
+      abort: AbortSignal.any([abort, over.signal]),
+      env: { ...process.env, ...env },
+      stdout: out,
+      record: `${file}.ndjson.gz`,
+      workOf: async () => {
+        await load?.stop()
+        return load?.work ?? workOfApp(tailOf(`${file}.out`))
+      },
+      onStart: (exporter, at) => {
+        progress.start(exporter, at)
+        if (loadWords === undefined) return
+        load = new LoadCommand(loadWords, {
+          file: `${file}.load.out`,
+          exporter,
+          say: text => progress.say(text),
+          onEnd: error => {
+            loadError = error
+            if (error) over.abort()
+            else if (forSeconds === undefined) settling = setTimeout(() => over.abort(), SETTLE_MS)
+          }
+        })
+      }
+    }).finally(async () => {
+      await load?.stop()
+      clearTimeout(settling)
+      progress.stop()
+    })
+    for (const { reason, text } of report.deaths) if (reason !== 'clean') progress.say(text)
+    const run = await measure(`${file}.ndjson.gz`, { like, diagnosis })
+    return { run, notStarted: statusOfNone(first, run, spawnError), loadError }
+  } finally {
+    fs.closeSync(out)
+    await group?.remove()
+  }
+}
+
+/**
+ * Whether the command could not be started: spawn says so, or the shell that joins a memory group,
+ * by its status.
+ * @param {string} name
+ * @param {import('./comparison/measure').Run} run
+ * @param {NodeJS.ErrnoException} [error]
+ * @returns {number | undefined} 126 or 127
+ */
+function statusOfNone (name, { exit, target }, error) {
+  if (error) {
+    err.say(
+      `memwatch: cannot run ${name}: ${error.code === 'ENOENT' ? 'no such command' : error.message}`
+    )
+  }
+  if (error) return error.code === 'EACCES' ? 126 : 127
+  return !target && (exit?.code === 126 || exit?.code === 127) ? exit.code : undefined
+}
+
+/** @param {string} file */
+function tailOf (file) {
+  const fd = fs.openSync(file, 'r')
+  try {
+    const { size } = fs.fstatSync(fd)
+    const bytes = Buffer.alloc(Math.min(size, TAIL_BYTES))
+    fs.readSync(fd, bytes, 0, bytes.length, size - bytes.length)
+    return bytes.toString()
+  } finally {
+    fs.closeSync(fd)
+  }
+}
+
+module.exports = { tryRun }

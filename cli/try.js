@@ -1,0 +1,148 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { Command } = require('commander')
+const { pasteLine } = require('memwatch-engine/fixes/paste-line')
+const { attemptOf, writeAttempt, STATUS } = require('./attempt')
+const { chooseFix } = require('./choose-fix')
+const { Interruption } = require('./interruption')
+const { err } = require('./output')
+const { readTryOptions } = require('./try-options')
+const { tryRun } = require('./try-run')
+const { UsageError } = require('./usage-error')
+
+/**
+ * @param {string} text
+ * @param {string[]} before
+ */
+const collect = (text, before = []) => [...before, text]
+
+const command = new Command('try')
+  .description(
+    'Run a command, apply the fix for what is found, run it again, and say what that brought.'
+  )
+  .argument('<command...>', 'what to run, after --')
+  .passThroughOptions()
+  .usage('[options] -- <command...>')
+  .option(
+    '--for <SECONDS>',
+    'end each run after so long (default: when the command ends; with --load ten seconds after ' +
+      'the load)'
+  )
+  .option(
+    '--load <COMMAND>',
+    "a load generator for a shell to start when the app listens, as 'autocannon -j -d 40 " +
+      "localhost:3000'"
+  )
+  .option('--repeat <N>', 'runs of each kind, in turns: before, after, before, after', '1')
+  .option(
+    '--memory <SIZE>',
+    'put each run into a memory group (cgroup) of that size, as 512Mi: as root, on Linux'
+  )
+  .option('--diagnosis <ID>', 'fix this one instead of the primary finding; a suspicion will do')
+  .option(
+    '--fix <N>',
+    'apply the Nth fix of the finding, as memwatch run lists them (default: the first that can ' +
+      'be applied)'
+  )
+  .option(
+    '--with <CHANGE>',
+    'try this, whatever is found: a flag of node, or NAME=VALUE; more by giving it again',
+    collect
+  )
+  .option(
+    '--keep <DIR>',
+    'where to keep recordings and output (default: a new folder in the temporary directory)'
+  )
+  .option('--json', 'print what came of it as JSON on stdout, and nothing else')
+  .addHelpText(
+    'after',
+    `
+Fixes from outside are applied: flags by NODE_OPTIONS or the command line, environment variables, jemalloc by LD_PRELOAD where
+the loader finds it. Those in code, image or container are left to you; memwatch compare measures them. What the command
+prints on stdout is kept beside the recordings. The work done is known where --load prints JSON like autocannon -j, or text
+like wrk --latency or hey, or where the last line of the app is JSON with "requests": then costs are told per request.
+Ctrl-C ends what runs, keeps what is recorded, and says what is known.
+Ends with
+  0    the finding is gone with the fix, from every run; with --with both kinds ran, and nothing is found with the change
+  3    nothing is confirmed, so nothing was tried
+  4    what was found has no fix that can be applied from outside
+  5    the finding is still there with the fix, or the command failed only with it
+  2    a wrong option
+  126, 127  the command cannot be started; 128 + N after signal N, as 130 after Ctrl-C
+Examples:
+  $ memwatch try --for 60 -- node server.js
+  $ memwatch try --memory 512Mi --repeat 3 --load 'autocannon -j -c 50 -d 40 http://localhost:3000' -- node server.js
+  $ memwatch try --diagnosis allocator-fragmentation --fix 2 --for 60 -- npm start
+  $ memwatch try --with --max-semi-space-size=16 --with LD_PRELOAD=libjemalloc.so.2 --for 60 -- node server.js
+  $ memwatch compare --json DIR/before DIR/after        again, from what was kept`
+  )
+  .action(async (words, given) => {
+    process.exitCode = await tryFix(words, given)
+  })
+
+/**
+ * @param {string[]} words the command
+ * @param {import('./try-options').Given} given
+ * @returns {Promise<number>} exit status
+ * @throws {UsageError}
+ */
+async function tryFix (words, given) {
+  const options = readTryOptions(given)
+  const interruption = new Interruption()
+  const folder = options.keep ?? fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-try-'))
+  const plan = { ...options, folder, abort: interruption.signal }
+  /** @type {Record<'before' | 'after', import('./comparison/measure').Run[]>} */
+  const runs = { before: [], after: [] }
+  /** @type {import('./choose-fix').Chosen | undefined} */
+  let chosen
+  try {
+    for (let number = 1; number <= plan.repeat; number++) {
+      for (const side of /** @type {const} */ (['before', 'after'])) {
+        // Nothing to try, nothing to run again.
+        if (interruption.by || (chosen && !chosen.applied)) break
+        const change =
+          side === 'before' || !chosen?.applied ? { command: words, env: {} } : chosen.applied
+        const { run, notStarted, loadError } = await tryRun(plan, {
+          side,
+          number,
+          ...change,
+          like: runs.before[0]?.target ?? undefined
+        })
+        if (loadError) throw new UsageError(loadError.message)
+        if (notStarted) {
+          if (!options.keep) fs.rmSync(folder, { recursive: true })
+          return notStarted
+        }
+        // What was cut short is worth telling only where there is nothing else.
+        if (!interruption.by || runs[side].length === 0) runs[side].push(run)
+        if (!chosen && !interruption.by) chosen = announce(chooseFix(run, words, options))
+      }
+    }
+  } finally {
+    interruption.stop()
+  }
+  const attempt = attemptOf(runs, chosen, folder, interruption)
+  writeAttempt(attempt, Boolean(given.json))
+  return attempt.outcome === 'interrupted' ? interruption.status : STATUS[attempt.outcome]
+}
+
+/** @param {import('./choose-fix').Chosen} chosen */
+function announce (chosen) {
+  const { verdict, fix, skipped } = chosen
+  const say = (/** @type {string} */ text) => err.say(`memwatch: ${text}`)
+  if (verdict) say(`${verdict.diagnosis} ${verdict.state}: ${verdict.summary}`)
+  for (const { title, reason } of skipped) say(`not tried: ${title}: ${reason}`)
+  if (fix) {
+    say(
+      pasteLine(fix) === fix.title
+        ? `trying: ${fix.title}`
+        : `trying: ${fix.title} (${pasteLine(fix)})`
+    )
+  }
+  return chosen
+}
+
+module.exports = { command }

@@ -1,0 +1,207 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { Exporter } = require('memwatch-exporter/exporter')
+const { explainExit } = require('memwatch-exporter/deaths/explain-exit')
+const { judgedTarget } = require('memwatch-exporter/expose/targets')
+const { Leftovers } = require('./leftovers')
+const { UnheardProcess } = require('./unheard-process')
+
+/** How long a command may take to end after it was asked to. */
+const GRACE_MS = 10_000
+/** How long agents may take to say goodbye after the command has ended. */
+const FAREWELL_MS = 1000
+
+/** @typedef {ReturnType<typeof judgedTarget>} JudgedTarget */
+/**
+ * The report of `memwatch run --json`; docs/report.schema.json is its schema.
+ * @typedef {object} Report
+ * @property {1} schema
+ * @property {string[]} command
+ * @property {number} durationSeconds
+ * @property {{ code: number | null, signal: string | null }} exit
+ * @property {import('./sources').Told} [source] what was judged, where it is no recording and no
+ *   run
+ * @property {JudgedTarget[]} targets
+ * @property {import('memwatch-exporter/deaths/deaths').Death[]} deaths of its processes, the newest first
+ * @property {import('memwatch-exporter/deaths/explain-exit').Ending} [ending] where a signal ended it before a
+ *   process of it reported
+ */
+
+/**
+ * Run a command with the agent preloaded and an exporter of its own, and judge what it reports.
+ *
+ * @param {object} options
+ * @param {string[]} options.command
+ * @param {string[]} [options.shown] the command as report and recording have it
+ * @param {number} [options.forSeconds] end it after so long
+ * @param {'inherit' | number} [options.stdout] of the command; a descriptor keeps our own stdout
+ *   clean
+ * @param {AbortSignal} [options.abort] end it when this aborts
+ * @param {() => Promise<import('memwatch-engine/recording/format').Work | undefined>} [options.workOf] what it
+ *   did, asked when it has ended: goes into the recording
+ * @param {{ host: string, port: number }} [options.listen] where to serve metrics meanwhile
+ * @param {string} [options.record] file to write a recording to
+ * @param {(exporter: Exporter, listen: { host: string, port: number }) => void} [options.onStart]
+ * @param {NodeJS.ProcessEnv} [options.env]
+ * @returns {Promise<{ report: Report, endedByUs: boolean, spawnError?: NodeJS.ErrnoException }>}
+ */
+async function watchCommand ({
+  command,
+  shown = command,
+  forSeconds,
+  stdout = 'inherit',
+  abort,
+  workOf,
+  listen = { host: '127.0.0.1', port: 0 },
+  record,
+  onStart,
+  env = process.env
+}) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-run-'))
+  const socket = path.join(folder, 'exporter.sock')
+  const exporter = new Exporter({
+    listen,
+    socket: { path: socket },
+    compat: true,
+    maxTargets: 4096,
+    logLevel: 'silent',
+    record,
+    command: shown
+  })
+  /** @type {JudgedTarget[]} */
+  const ended = []
+  exporter.on('end', target => {
+    if (target.frame) ended.push(judgedTarget(target))
+  })
+  const leftovers = new Leftovers(socket)
+  const signals = new SignalRelay()
+  const startedAt = process.hrtime.bigint()
+  /** @type {import('memwatch-engine/recording/format').End | undefined} */
+  let end
+  try {
+    onStart?.(exporter, (await exporter.start()).listen)
+    const { exit, endedByUsAtUnixMs, spawnError, unheard } = await runChild(command, {
+      env: {
+        MEMWATCH_ALLOCATOR_ACCESS: 'read',
+        ...env,
+        NODE_OPTIONS: preloaded(env.NODE_OPTIONS),
+        MEMWATCH_SOCKET: socket
+      },
+      stdio: ['inherit', stdout, 'inherit'],
+      forSeconds,
+      abort,
+      signals,
+      exporter
+    })
+    await leftovers.end()
+    await Promise.race([
+      exporter.drained(),
+      new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())
+    ])
+    const ending = { durationSeconds: Number(process.hrtime.bigint() - startedAt) / 1e9, exit }
+    const work = await workOf?.()
+    end = { ...ending, ...(work && { work }) }
+    const targets = [...ended, ...exporter.targets.filter(target => target.frame).map(judgedTarget)]
+    const said =
+      targets.length === 0 && endedByUsAtUnixMs === Infinity
+        ? explainExit({ ...ending, rss: unheard?.rss, oomKills: unheard?.oomKills })
+        : null
+    const report = {
+      schema: /** @type {const} */ (1),
+      command: shown,
+      ...ending,
+      targets,
+      // Whom we end did not die.
+      deaths: exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs),
+      ...(said && { ending: said })
+    }
+    return { report, endedByUs: endedByUsAtUnixMs < Infinity, spawnError }
+  } finally {
+    await exporter.stop(end)
+    fs.rmSync(folder, { recursive: true, force: true })
+    signals.stop()
+  }
+}
+
+/**
+ * Passes signals on to the command. It keeps listening until all is cleaned up: a second Ctrl-C
+ * must not leave a mess.
+ */
+class SignalRelay {
+  /** @type {import('node:child_process').ChildProcess | undefined} */
+  child
+  /** @type {Map<NodeJS.Signals, () => void>} */
+  #relays = new Map()
+
+  constructor () {
+    for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
+      const relay = () => {
+        // A terminal sends Ctrl-C to the child as well; passing it on would make it two.
+        if (signal !== 'SIGINT' || !process.stdin.isTTY) this.child?.kill(signal)
+      }
+      this.#relays.set(signal, relay)
+      process.on(signal, relay)
+    }
+  }
+
+  stop () {
+    for (const [signal, relay] of this.#relays) process.off(signal, relay)
+  }
+}
+
+/**
+ * NODE_OPTIONS with our preload after what is there. Node splits it at spaces and reads double
+ * quotes with backslashes.
+ * @param {string} [existing]
+ */
+function preloaded (existing = '') {
+  const agent = require.resolve('memwatch/agent').replace(/["\\]/g, '\\$&')
+  return `${existing} --require "${agent}"`.trimStart()
+}
+
+/**
+ * @param {string[]} command
+ * @param {{ env: NodeJS.ProcessEnv, stdio: import('node:child_process').StdioOptions, forSeconds?:
+ *   number, abort?: AbortSignal, signals: SignalRelay, exporter: Exporter }} options
+ * @returns {Promise<{ exit: Report['exit'], endedByUsAtUnixMs: number, spawnError?:
+ *   NodeJS.ErrnoException, unheard?: UnheardProcess }>} endedByUsAtUnixMs: when it was asked to
+ *   end, Infinity when it was not; unheard: what the kernel showed until it reported
+ */
+async function runChild ([file, ...args], { env, stdio, forSeconds, abort, signals, exporter }) {
+  const child = signals.child = spawn(file, args, { env, stdio })
+  const { pid } = child
+  if (pid !== undefined) exporter.expectExit(pid)
+  const unheard = pid === undefined
+    ? undefined
+    : new UnheardProcess(pid, () => exporter.targets.some(target => target.hello.pid === pid))
+  let endedByUsAtUnixMs = Infinity
+  /** @type {NodeJS.Timeout[]} */
+  const timers = []
+  const end = () => {
+    if (endedByUsAtUnixMs < Infinity) return
+    endedByUsAtUnixMs = Date.now()
+    child.kill('SIGTERM')
+    timers.push(setTimeout(() => child.kill('SIGKILL'), GRACE_MS))
+  }
+  if (forSeconds !== undefined) timers.push(setTimeout(end, forSeconds * 1000))
+  if (abort?.aborted) end()
+  else abort?.addEventListener('abort', end)
+  try {
+    const [code, signal] = await once(child, 'exit')
+    exporter.exited(/** @type {number} */ (child.pid), { code, signal })
+    return { exit: { code, signal }, endedByUsAtUnixMs, unheard }
+  } catch (error) {
+    return { exit: { code: null, signal: null }, endedByUsAtUnixMs, spawnError: /** @type {NodeJS.ErrnoException} */ (error) }
+  } finally {
+    abort?.removeEventListener('abort', end)
+    unheard?.stop()
+    timers.forEach(clearTimeout)
+  }
+}
+
+module.exports = { watchCommand }

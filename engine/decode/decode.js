@@ -1,0 +1,126 @@
+'use strict'
+
+const { PROTOCOL_VERSION } = require('memwatch/protocol/frame')
+const { isObject, rebuilds, rebuildValues } = require('./rebuild')
+
+/**
+ * Why a line was not taken, in the order they are checked. Each is a label value of
+ * memwatch_exporter_lines_rejected_total.
+ * @type {readonly ['line_too_long', 'too_many_values', 'not_json', 'not_an_object',
+ *   'wrong_version', 'unknown_type', 'invalid_hello', 'hello_missing', 'hello_repeated',
+ *   'invalid_answer', 'invalid_capture', 'invalid_frame', 'invalid_field', 'out_of_order',
+ *   'too_many_targets', 'identity_in_use', 'too_fast', 'too_much_unfinished', 'overloaded',
+ *   'wrong_pod']}
+ */
+const REJECT_REASONS = Object.freeze([
+  'line_too_long',
+  'too_many_values',
+  'not_json',
+  'not_an_object',
+  'wrong_version',
+  'unknown_type',
+  'invalid_hello',
+  'hello_missing',
+  'hello_repeated',
+  'invalid_answer',
+  'invalid_capture',
+  'invalid_frame',
+  'invalid_field',
+  'out_of_order',
+  'too_many_targets',
+  'identity_in_use',
+  'too_fast',
+  'too_much_unfinished',
+  'overloaded',
+  'wrong_pod'
+])
+
+/** The longest hello of the lab has 7,800 characters, the longest frame 2,500. */
+const LONG_LINE = 16_384
+/**
+ * Values in a line. The fullest message of the contract has some 4,000; a line of `[],[],…` has
+ * 87,000 in 256 KiB, and takes 4.3 MiB once parsed.
+ */
+const MOST_VALUES = 8192
+const COMMA = 0x2c
+const BRACKET = 0x5b
+const BRACE = 0x7b
+
+/**
+ * @typedef {typeof REJECT_REASONS[number]} RejectReason
+ * @typedef {{ type: 'hello' } & import('memwatch/protocol/frame').Hello} HelloMessage
+ * @typedef {{ type: 'frame' } & import('memwatch/protocol/frame').Frame} FrameMessage
+ * @typedef {{ type: 'bye', sequence: number, atUnixMs: number, exitCode: number }} ByeMessage
+ * @typedef {{ type: 'answer' } & import('memwatch/protocol/frame').Answer} AnswerMessage
+ * @typedef {{ type: 'capture', id: string, part: string }} CaptureMessage begins a connection that
+ *   brings a part of a capture
+ * @typedef {HelloMessage | FrameMessage | ByeMessage | AnswerMessage | CaptureMessage} Message
+ */
+
+/**
+ * @param {RejectReason} reason
+ * @returns {{ ok: false, reason: RejectReason }}
+ */
+const reject = reason => ({ ok: false, reason })
+
+/**
+ * One line to one message, or the reason why not. Never throws: a bad line is a value.
+ * @param {string} line
+ * @returns {{ ok: true, message: Message } | { ok: false, reason: RejectReason }}
+ */
+function decode (line) {
+  if (line.length > LONG_LINE && countValues(line) > MOST_VALUES) return reject('too_many_values')
+  let message
+  try {
+    message = JSON.parse(line)
+  } catch {
+    return reject('not_json')
+  }
+  return check(message)
+}
+
+/** At least as many as there are: what stands in texts counts, too. @param {string} line of JSON */
+function countValues (line) {
+  let values = 0
+  for (let i = 0; i < line.length; i++) {
+    const character = line.charCodeAt(i)
+    if (character === COMMA || character === BRACKET || character === BRACE) values++
+  }
+  return values
+}
+
+/**
+ * Reasons for the refusal of a message, by its type.
+ * @type {Record<Message['type'], RejectReason>}
+ */
+const INVALID = {
+  hello: 'invalid_hello',
+  capture: 'invalid_capture',
+  answer: 'invalid_answer',
+  bye: 'invalid_frame',
+  frame: 'invalid_frame'
+}
+
+/**
+ * The message of a line, once parsed. It is built anew: nothing of what was parsed is kept.
+ * @param {unknown} parsed
+ * @returns {{ ok: true, message: Message } | { ok: false, reason: RejectReason }}
+ */
+function check (parsed) {
+  if (!isObject(parsed)) return reject('not_an_object')
+  if (parsed.v !== PROTOCOL_VERSION) return reject('wrong_version')
+  const { type } = parsed
+  if (typeof type !== 'string' || !Object.hasOwn(INVALID, type)) return reject('unknown_type')
+  const known = /** @type {Message['type']} */ (type)
+  const message = rebuilds[known](parsed)
+  if (message === undefined) return reject(INVALID[known])
+  message.type = known
+  if (known === 'frame') {
+    if (!isObject(parsed.values)) return reject('invalid_frame')
+    message.values = rebuildValues(parsed.values)
+    if (message.values === undefined) return reject('invalid_field')
+  }
+  return { ok: true, message }
+}
+
+module.exports = { decode, check, REJECT_REASONS }

@@ -1,0 +1,273 @@
+'use strict'
+
+const { defineDiagnosis } = require('./define-diagnosis')
+const { evidence, prediction } = require('./evidence')
+const { formatBytes, formatRatio } = require('../text/format')
+const { MOVED_SHARE } = require('../memory/retained')
+const { envChange, jemallocChange } = require('../fixes/malloc')
+
+/** Share of what is retained that jemalloc gave back, where no look can be had. */
+const JEMALLOC_RECOVERED = 0.85
+/**
+ * Of what jemalloc would save: 0.15 to 1.05 in measurements, by how many Buffers are that large.
+ */
+const MMAP_THRESHOLD_SHARE = 0.6
+/** Of what is retained in the arenas of threads, in one measurement. */
+const ARENA_MAX_RECOVERED = 0.4
+/** A remedy that gives back less than this share of what is retained is none. */
+const LEAST_RECOVERED = 0.1
+
+module.exports = defineDiagnosis({
+  id: 'allocator-fragmentation',
+  title: 'malloc keeps memory that the app has freed',
+  severity: 'warning',
+  scope: 'process',
+  requires: ['rssBytes', 'nativeBytes', 'allocatorSlackBytes'],
+  uses: [
+    'allocatorAsked',
+    'allocatorTrimmableBytes',
+    'jemallocSavingBytes',
+    'bufferChurnBytes',
+    'nativeReusedBytes',
+    'mallocArenaShareRatio',
+    'nativeGrowthScore',
+    'nativeGrowthFit',
+    'nativeRiseBytes',
+    'nativeLateGrowthRatio',
+    'containerLimitBytes',
+    'containerShareBytes',
+    'memoryRunwayBytes'
+  ],
+  limits: {
+    // Less than this is not worth another allocator.
+    retainedBytes: 64 * 2 ** 20,
+    retainedShareRatio: 0.2,
+    // Memory that is two thirds empty has room for it, unless it is a fifth of the limit: then it
+    // is waste and no danger. Most apps that handle Buffers make malloc keep tens of MiB, and are
+    // well: with room it takes more of both to be worth a word.
+    limitShareRatio: 0.2,
+    usedShareRatio: 1 / 3,
+    roomyRetainedBytes: 128 * 2 ** 20,
+    roomyShareRatio: 0.4,
+    // Freed memory shows by moving; where malloc itself says that it is free, that is not needed.
+    movedShareRatio: MOVED_SHARE,
+    // So much that stays as it is may be in use or retained: threads of an addon free and take it
+    // again between two readings. Only malloc can say; sharp measured 267 MiB constant, of which
+    // jemalloc gave 171 back.
+    openBytes: 100 * 2 ** 20,
+    openShareRatio: 0.4,
+    // Native memory that rises like this is a leak until it stops.
+    growthScore: 3,
+    growthFit: 0.8,
+    growthShareRatio: 0.2,
+    lateGrowthRatio: 0.5,
+    // More of it in the arenas of threads than in [heap] is worth a word.
+    arenaShareRatio: 0.5
+  },
+  explains: [],
+  runbook: 'MemwatchAllocatorFragmentation',
+
+  judge (signals, limits, target) {
+    if (target.allocator !== 'glibc') {
+      if (['jemalloc', 'mimalloc', 'tcmalloc'].includes(target.allocator)) {
+        return { state: 'ok', summary: `malloc is ${target.allocator} already, not glibc's` }
+      }
+      return {
+        state: 'unknown',
+        openUntil: 'never',
+        summary: `what ${target.allocator === 'unknown' ? 'this' : target.allocator}'s malloc ` +
+          'keeps cannot be told from outside'
+      }
+    }
+    const { allocatorSlackBytes: retained, rssBytes } = signals
+    const share = retained / rssBytes
+    if (retained < limits.retainedBytes || share < limits.retainedShareRatio) {
+      return {
+        state: 'ok',
+        summary: `malloc holds at most ${formatBytes(retained)} beyond need ` +
+          `(${formatRatio(share)} of RSS)`
+      }
+    }
+    // Processes that share a container have their part of its room.
+    const { containerShareBytes: containerLimit, memoryRunwayBytes: runway } = signals
+    const limit = containerLimit ?? (runway === null ? rssBytes : rssBytes + runway)
+    const hasRoom =
+      retained < limits.limitShareRatio * limit && rssBytes < limits.usedShareRatio * limit
+    if (hasRoom && (retained < limits.roomyRetainedBytes || share < limits.roomyShareRatio)) {
+      return {
+        state: 'ok',
+        summary:
+          `malloc holds ${formatBytes(retained)} beyond need, little in ` +
+          `${formatBytes(limit)}: RSS is ${formatRatio(rssBytes / limit)} of them`
+      }
+    }
+    const rises =
+      (signals.nativeGrowthScore ?? 0) >= limits.growthScore &&
+      (signals.nativeGrowthFit ?? 0) >= limits.growthFit &&
+      (signals.nativeLateGrowthRatio ?? 0) >= limits.lateGrowthRatio &&
+      (signals.nativeRiseBytes ?? 0) >= limits.growthShareRatio * signals.nativeBytes
+    const [churn, reused] = [signals.bufferChurnBytes ?? 0, signals.nativeReusedBytes ?? 0]
+    const moved = Math.max(churn, reused)
+    const asked = signals.allocatorAsked === 1
+    const isOpen = retained >= limits.openBytes && share >= limits.openShareRatio
+    if (!asked && moved < limits.movedShareRatio * retained && isOpen) {
+      return {
+        state: 'unknown',
+        openUntil: 'setting',
+        summary: `${formatBytes(signals.nativeBytes)} outside the heap hardly move: in use by ` +
+          'native code, or freed and kept. malloc knows: start the app with ' +
+            'MEMWATCH_ALLOCATOR_ACCESS=read'
+      }
+    }
+    if (!asked && moved < limits.movedShareRatio * retained) {
+      return {
+        state: 'ok',
+        summary: `${formatBytes(signals.nativeBytes)} outside the heap are constant while ` +
+          'Buffers hardly move: memory in use, not freed'
+      }
+    }
+    const inArenas = signals.mallocArenaShareRatio ?? 0
+    const trimmableBytes = signals.allocatorTrimmableBytes ?? 0
+    return {
+      state: rises ? 'suspected' : 'confirmed',
+      severity: hasRoom ? 'info' : 'warning',
+      summary: `glibc malloc keeps ${asked ? '' : 'about '}${formatBytes(retained)} that the ` +
+        `app has freed: ${formatRatio(share)} of RSS.`,
+      finding: {
+        retainedBytes: retained,
+        rssBytes,
+        jemallocSavingBytes: signals.jemallocSavingBytes,
+        arenaShareRatio: inArenas,
+        trimmableBytes
+      },
+      evidence: [
+        evidence('allocatorSlackBytes', retained, limits.retainedBytes, (value, limit) =>
+          asked
+            ? `malloc itself counts ${value} of its resident memory as free; from ${limit} on ` +
+              'it matters.'
+            : `About ${value} of malloc's resident memory are beyond what is in use; from ` +
+              `${limit} on it matters.`
+        ),
+        evidence(
+          'rssBytes',
+          rssBytes,
+          retained / limits.retainedShareRatio,
+          value => `RSS is ${value}, of which malloc keeps ${formatRatio(share)}.`
+        ),
+        evidence(
+          'mallocArenaShareRatio',
+          inArenas,
+          limits.arenaShareRatio,
+          value =>
+            `${formatRatio(1 - inArenas)} of it lie in [heap], the main arena, and ${value} in ` +
+              'the arenas of threads.'
+        ),
+        evidence(
+          churn >= reused ? 'bufferChurnBytes' : 'nativeReusedBytes',
+          moved,
+          limits.movedShareRatio * retained,
+          (value, limit) =>
+            `Up to ${value} of native memory and Buffers were freed again (more than ${limit}), ` +
+              'yet RSS stayed.'
+        ),
+        ...(signals.nativeRiseBytes === null
+          ? []
+          : [
+              evidence(
+                'nativeRiseBytes',
+                signals.nativeRiseBytes,
+                limits.growthShareRatio * signals.nativeBytes,
+                (value, limit) =>
+                  rises
+                    ? `It still rises in a line, by ${value}: until that stops a leak is as likely.`
+                    : notALine(signals.nativeRiseBytes ?? 0, value, limit)
+              )
+            ])
+      ],
+      impact: `${formatBytes(retained)} of RSS serve ` +
+        `nobody${signals.containerLimitBytes === null
+          ? ''
+          : ' and bring the ' +
+          `${formatBytes(signals.containerLimitBytes)} limit of the container closer`}.`
+    }
+  },
+
+  fix (
+    { retainedBytes: retained, rssBytes, jemallocSavingBytes, arenaShareRatio, trimmableBytes },
+    target
+  ) {
+    /** @param {number} saved bytes */
+    const predicted = saved => [prediction('rssBytes', rssBytes, rssBytes - saved)]
+    const jemalloc = jemallocSavingBytes ?? JEMALLOC_RECOVERED * retained
+    const fixes = [
+      {
+        title: 'Use jemalloc',
+        change: jemallocChange(target),
+        predicted: predicted(jemalloc),
+        risk: 'Another allocator in the process: try it on one replica first. Alpine and ' +
+          'distroless images need the library copied in.'
+      }
+    ]
+    if (target.mallocEnv.MALLOC_MMAP_THRESHOLD_ === undefined) {
+      fixes.push({
+        title: 'Without a new library: give Buffers memory of their own',
+        change: envChange({ MALLOC_MMAP_THRESHOLD_: '32768' }),
+        predicted: predicted(MMAP_THRESHOLD_SHARE * jemalloc),
+        risk: 'Each allocation of 32 KiB or more becomes a system call and whole pages: some ' +
+          'CPU, for apps with many Buffers of that size. It does nothing for smaller ones: how ' +
+            'much comes back depends on the sizes.'
+      })
+    }
+    if (target.mallocEnv.MALLOC_ARENA_MAX === undefined) {
+      fixes.push({
+        title: 'Without a new library: fewer arenas',
+        change: envChange({ MALLOC_ARENA_MAX: '2' }),
+        predicted: predicted(ARENA_MAX_RECOVERED * arenaShareRatio * retained),
+        risk: 'Threads of the pool share two arenas: some lock contention. It does nothing for ' +
+          'what lies in [heap].'
+      })
+    }
+    // The most that comes back first; what brings next to nothing is no remedy.
+    const lasting = fixes
+      .filter(({ predicted: [{ from, to }] }) => from - to >= LEAST_RECOVERED * retained)
+      .sort((a, b) => a.predicted[0].to - b.predicted[0].to)
+    const change = trimChange(target)
+    if (!change) return lasting
+    return [
+      ...lasting,
+      {
+        title: 'First aid, without a restart: malloc_trim',
+        change,
+        predicted: predicted(trimmableBytes),
+        risk: 'It blocks the app meanwhile, some 0.15 ms for each MiB. Memory that comes and ' +
+          'goes all the time comes back as fast.'
+      }
+    ]
+  }
+})
+
+/**
+ * @param {number} riseBytes
+ * @param {string} rise
+ * @param {string} limit
+ */
+function notALine (riseBytes, rise, limit) {
+  if (riseBytes <= 0) return 'It does not rise: no leak.'
+  return `It rose by ${rise} (${limit} would count), and not in a line that goes on: no leak.`
+}
+
+/**
+ * @param {import('memwatch/protocol/frame').Hello} target
+ * @returns {import('./define-diagnosis').Change | null} null where malloc_trim cannot be reached
+ */
+function trimChange ({ name, commands, allowedFlags }) {
+  if (commands?.includes('trim')) return { code: `memwatch trim ${name}` }
+  // node:ffi came with Node 26; it is known by its flag.
+  if (!allowedFlags.some(flag => flag.endsWith('experimental-ffi'))) return null
+  return {
+    code: "const { functions } = require('node:ffi').dlopen(null, { malloc_trim: { arguments: " +
+      "['u64'], return: 'i32' } }), then functions.malloc_trim(0n) when the app is idle. Or " +
+        'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, and run memwatch trim. node:ffi is ' +
+          'experimental.'
+  }
+}

@@ -1,0 +1,250 @@
+'use strict'
+
+const { defineDiagnosis } = require('./define-diagnosis')
+const { NATIVE_BASE_BYTES } = require('../memory/parts')
+const { cpuTimeEvidence, evidence, prediction, wallAndCpu } = require('./evidence')
+const { formatBytes, formatNumber, formatRatio } = require('../text/format')
+const { flagsInForce } = require('../v8/flags')
+
+/**
+ * V8 runs a full collection for external memory when so much came since the last: 32 MiB and more,
+ * by version.
+ */
+const COLLECTED_FROM_BYTES = 48 * 2 ** 20
+/**
+ * Share of the waiting memory that releasing at once took off RSS in measurements: see
+ * docs/accuracy.md.
+ */
+const RELEASED_SHARE = 0.8
+/** ArrayBuffer.prototype.transfer is enabled from this V8 on. */
+const V8_WITH_TRANSFER = 12
+/**
+ * V8 that frees short-lived Buffers by mark-compacts, and the first minor version of 14 that does
+ * not.
+ */
+const V8_WITH_REGRESSION = Object.freeze({ first: 13, last: 14, healedMinor: 6 })
+
+module.exports = defineDiagnosis({
+  id: 'array-buffer-pile-up',
+  title: 'Buffers pile up until a late GC frees them',
+  severity: 'warning',
+  scope: 'isolate',
+  requires: [
+    'externalWaitingBytes',
+    'externalPeakBytes',
+    'externalFloorBytes',
+    'externalMajorsPerSecond',
+    'externalMajorPauseRatio',
+    'externalMajorsPerCpuSecond',
+    'externalMajorCpuRatio',
+    'rssBytes',
+    'gcWindowSeconds'
+  ],
+  uses: [
+    'outsideHeapBytes',
+    'gcPauseRatio',
+    'containerLimitBytes',
+    'rssShareRatio',
+    'ordinaryMajorsPerSecond',
+    'cpuTimeRatio',
+    'cpuThrottledRatio'
+  ],
+  limits: {
+    // So much garbage in Buffers at a time, and this share of RSS.
+    waitingBytes: 40 * 2 ** 20,
+    waitingShareRatio: 0.2,
+    // V8 ran full collections for nothing but Buffers, this often in a CPU-second, as a thread that
+    // waits for a CPU drops fewer Buffers, and at this cost in CPU time.
+    majorsPerCpuSecond: 1,
+    majorRatio: 0.003,
+    // A slow machine runs fewer and longer ones: at this cost they count however few they are. Apps
+    // that drop Buffers and have fewer majors measured 0.0035 at most.
+    costlyMajorRatio: 0.01,
+    // Above this rate, this cost or this share of RSS it is worth a change.
+    certainMajorsPerCpuSecond: 2,
+    certainMajorRatio: 0.02,
+    certainShareRatio: 0.4,
+    windowSeconds: 15,
+    // Of full collections for Buffers, a tenth remains when each Buffer is released at once.
+    remainingMajorsShareRatio: 0.1,
+    // Half of their pauses remains where scavenges free young Buffers again.
+    scavengedPauseShareRatio: 0.5
+  },
+  explains: ['allocator-fragmentation'],
+  runbook: 'MemwatchArrayBufferPileUp',
+
+  judge (signals, limits, target) {
+    const { externalMajorsPerSecond: majors, externalMajorPauseRatio: pauses, rssBytes } = signals
+    const waiting = waitingOf(signals)
+    const share = waiting / rssBytes
+    const { externalMajorsPerCpuSecond: perCpuSecond, externalMajorCpuRatio: cpuRatio } = signals
+    const collects =
+      cpuRatio >=
+      (perCpuSecond >= limits.majorsPerCpuSecond ? limits.majorRatio : limits.costlyMajorRatio)
+    const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
+    if (!collects || !waits) {
+      return {
+        state: 'ok',
+        summary: `${formatBytes(waiting)} of Buffers wait for a GC at a time, and ` +
+          `${formatNumber(majors)} major GCs a second run for them ` +
+            `(${wallAndCpu(signals, pauses, cpuRatio)})`
+      }
+    }
+    const certain =
+      (perCpuSecond >= limits.certainMajorsPerCpuSecond ||
+        cpuRatio >= limits.certainMajorRatio ||
+        share >= limits.certainShareRatio) &&
+      signals.gcWindowSeconds >= limits.windowSeconds
+    return {
+      state: certain ? 'confirmed' : 'suspected',
+      summary: `${formatBytes(waiting)} of dead Buffers wait for a GC at a time, and V8 runs ` +
+        `${formatNumber(majors)} full collections a second to free them.`,
+      finding: {
+        majorsPerSecond: majors,
+        majorPauseRatio: pauses,
+        waitingBytes: waiting,
+        rssBytes,
+        // Heap, code and what Node itself takes remain.
+        leastRssBytes: Math.min(
+          rssBytes,
+          rssBytes - (signals.outsideHeapBytes ?? 0) + NATIVE_BASE_BYTES
+        )
+      },
+      evidence: [
+        evidence(
+          'externalWaitingBytes',
+          waiting,
+          limits.waitingBytes,
+          (value, limit) =>
+            `Some ${value} of external memory (${limit} count) come and go above what stays: ` +
+              'Buffers die long before they are freed. It was seen between ' +
+                `${formatBytes(signals.externalFloorBytes)} and ` +
+                  `${formatBytes(signals.externalPeakBytes)}.`
+        ),
+        evidence(
+          'externalMajorsPerSecond',
+          majors,
+          limits.majorsPerCpuSecond,
+          (value, limit) =>
+            `${value} major GCs because of external memory; ${limit} of CPU time count.`
+        ),
+        evidence(
+          'externalMajorPauseRatio',
+          pauses,
+          limits.majorRatio,
+          value => `They take ${value} of wall time, for a heap that has nothing to collect.`
+        ),
+        ...cpuTimeEvidence(
+          signals,
+          `${formatNumber(perCpuSecond)} such GCs, which take ${formatRatio(cpuRatio)}`
+        ),
+        evidence(
+          'rssBytes',
+          rssBytes,
+          waiting / limits.waitingShareRatio,
+          value => `RSS is ${value}: ${formatRatio(share)} of it wait.`
+        ),
+        ...(regression(target)
+          ? [
+              evidence(
+                'ordinaryMajorsPerSecond',
+                signals.ordinaryMajorsPerSecond ?? 0,
+                0,
+                () =>
+                  `Node ${target.node} (V8 ${target.v8}) frees short-lived Buffers by full ` +
+                    'collections where other versions scavenge.'
+              )
+            ]
+          : [])
+      ],
+      impact: `RSS is up to ${formatBytes(waiting)} higher than what is in ` +
+        `use${signals.rssShareRatio === null
+          ? ''
+          : ' (RSS stands at ' +
+          `${formatRatio(signals.rssShareRatio)} of the container ` +
+            'limit)'}, and ${formatRatio(pauses)} of the time goes into collecting.`
+    }
+  },
+
+  fix (
+    { majorsPerSecond: majors, majorPauseRatio: pauses, waitingBytes, rssBytes, leastRssBytes },
+    target,
+    limits
+  ) {
+    const [v8Major] = target.v8.split('.').map(Number)
+    const canTransfer = v8Major >= V8_WITH_TRANSFER
+    /** @type {import('./define-diagnosis').Fix[]} */
+    const fixes = [
+      {
+        title: 'Release each Buffer when it is done with',
+        change: {
+          code:
+            (canTransfer
+              ? 'After the last use of a large Buffer that owns its memory: ' +
+                'buffer.buffer.transfer(0) frees it at once. Only where buffer.byteOffset === 0 ' +
+                  'and buffer.byteLength === buffer.buffer.byteLength: a small Buffer (below ' +
+                    'half of Buffer.poolSize, from Buffer.from, allocUnsafe or concat) shares ' +
+                      'its slab with others, and transferring that breaks them. '
+              : 'This Node has no ArrayBuffer.prototype.transfer (22 and later do): keep few ' +
+                'large Buffers and use them again (a pool of Buffer.allocUnsafeSlow), ') +
+            'Do not gather a body with Buffer.concat: handle the chunks as a stream (pipeline, ' +
+              'hash.update per chunk), or write them into one ' +
+                'Buffer.allocUnsafeSlow(contentLength).'
+        },
+        predicted: [
+          prediction('externalMajorsPerSecond', majors, limits.remainingMajorsShareRatio * majors),
+          prediction('externalMajorPauseRatio', pauses, limits.remainingMajorsShareRatio * pauses),
+          prediction(
+            'rssBytes',
+            rssBytes,
+            Math.max(leastRssBytes, rssBytes - RELEASED_SHARE * waitingBytes)
+          )
+        ],
+        risk: 'What still refers to a transferred Buffer sees an empty one.'
+      }
+    ]
+    const flag = regression(target)
+    if (flag && !flagsInForce(target).has(flag.split('=')[0])) {
+      fixes.push({
+        title: `On Node ${target.node.split('.')[0]}: let scavenges free young Buffers again, ` +
+          'or move to Node 26',
+        // Refused in NODE_OPTIONS: only for the command line.
+        change: { flag },
+        predicted: [
+          prediction('externalMajorPauseRatio', pauses, limits.scavengedPauseShareRatio * pauses)
+        ],
+        risk: 'A V8 flag that Node does not promise to keep; it is refused in NODE_OPTIONS, so ' +
+          'the command line must carry it. The Buffers still wait.'
+      })
+    }
+    return fixes
+  }
+})
+
+/**
+ * What waits at a time: the swing that was seen, but at least what V8 lets come before it runs a
+ * full collection for Buffers – an app that takes one large Buffer after the other always has one
+ * dead and one alive when it is looked at.
+ * @param {{ externalWaitingBytes: number, externalPeakBytes: number, externalMajorsPerCpuSecond:
+ *   number }} signals
+ */
+const waitingOf = ({ externalWaitingBytes, externalPeakBytes, externalMajorsPerCpuSecond }) =>
+  Math.max(
+    externalWaitingBytes,
+    externalMajorsPerCpuSecond >= 1 ? Math.min(externalPeakBytes, COLLECTED_FROM_BYTES) : 0
+  )
+
+/**
+ * V8 13.6 and 14.1 raised the amount of young Buffers that triggers a scavenge above the limit at
+ * which a full collection starts, so short-lived Buffers are freed by mark-compacts:
+ * nodejs/node#61967. The flag that undoes it; V8 14.1 lost the first.
+ * @param {import('memwatch/protocol/frame').Hello} target
+ * @returns {string | null}
+ */
+function regression ({ v8 }) {
+  const [major, minor] = v8.split('.').map(Number)
+  if (major === V8_WITH_REGRESSION.first) return '--scavenger-max-new-space-capacity-mb=8'
+  return major === V8_WITH_REGRESSION.last && minor < V8_WITH_REGRESSION.healedMinor
+    ? '--external-memory-accounted-in-global-limit'
+    : null
+}

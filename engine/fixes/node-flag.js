@@ -1,0 +1,100 @@
+'use strict'
+
+const { envChange } = require('./malloc')
+
+/**
+ * Node.js flags in every form they can be given in, next to what is already set.
+ *
+ * @param {import('memwatch/protocol/frame').Hello} target
+ * @param {Record<string, string | number>} flags each with its dashes → its value
+ * @returns {import('../diagnoses/define-diagnosis').Change} only `flag` where NODE_OPTIONS would
+ *   not do: this Node refuses
+ *   the flag there (and would not start), or it stands on the command line, which wins
+ */
+function nodeFlagChange (target, flags) {
+  const names = Object.keys(flags)
+  const flag = names.map(name => `${name}=${flags[name]}`).join(' ')
+  const onCommandLine = target.execArgv.some(option => names.includes(nameOf(option)))
+  if (onCommandLine || !names.every(name => target.allowedFlags.includes(name))) return { flag }
+  const kept = repeatable(target.nodeOptions)
+  return {
+    flag,
+    ...envChange({
+      NODE_OPTIONS: [nodeOptionsText(otherOptions(kept, names)), flag].filter(Boolean).join(' ')
+    }),
+    ...(kept.length < target.nodeOptions.length && {
+      note: 'NODE_OPTIONS holds an option that is not repeated here, as it has characters that ' +
+        'options of Node.js do not have: add it by hand.'
+    })
+  }
+}
+
+/** @param {string} option as given: underscores for dashes, with or without its value */
+const nameOf = option => option.split('=')[0].replaceAll('_', '-')
+
+/**
+ * NODE_OPTIONS as Node.js splits it again: at spaces, with double quotes and backslashes.
+ * src/node_options.cc, splitNodeOptions in memwatch/identity.
+ * @param {readonly string[]} options
+ */
+const nodeOptionsText = options =>
+  options
+    .map(option =>
+      /[\s"]/.test(option) || option === '' ? `"${option.replace(/[\\"]/g, '\\$&')}"` : option
+    )
+    .join(' ')
+
+/**
+ * Characters of options that Node.js has: names, numbers, paths with spaces, hosts, globs, lists.
+ * None of them begins an expansion, a substitution or another command in a shell, a Dockerfile, a
+ * manifest or a template.
+ */
+const OPTION = /^[\p{L}\p{M}\p{N} "\\_./:=,@%+~!*?#^[\]-]*$/u
+
+/**
+ * The options that a fix may repeat: an option and its value stay or go together.
+ * @param {readonly string[]} options
+ */
+function repeatable (options) {
+  const isValue = (/** @type {number} */ i) =>
+    i > 0 && i < options.length && !options[i].startsWith('-')
+  return options.filter(
+    (option, i) =>
+      OPTION.test(option) &&
+      (isValue(i) ? OPTION.test(options[i - 1]) : !isValue(i + 1) || OPTION.test(options[i + 1]))
+  )
+}
+
+/** @param {string | undefined} text what --require names */
+const isAgent = text =>
+  text !== undefined && /(^|[/=])memwatch(\/|$)|\/agent\/index\.js$/.test(text)
+
+/**
+ * The options that preload the agent.
+ * @param {readonly string[]} options
+ */
+const preloadOptions = options => options.filter((option, i) => isPreload(options, i))
+
+/**
+ * @param {readonly string[]} options
+ * @param {number} i
+ */
+const isPreload = (options, i) =>
+  isAgent(options[i]) ||
+  (['--require', '-r', '--import'].includes(options[i]) && isAgent(options[i + 1]))
+
+/**
+ * What NODE_OPTIONS holds besides these flags and the preload of the agent, which whoever installed
+ * it adds again.
+ * @param {string[]} options
+ * @param {string[]} names
+ */
+function otherOptions (options, names) {
+  return options.filter((option, i) => {
+    if (names.includes(nameOf(option))) return false
+    if (i > 0 && names.includes(options[i - 1]) && !option.startsWith('-')) return false
+    return !isPreload(options, i)
+  })
+}
+
+module.exports = { nodeFlagChange, otherOptions, preloadOptions, repeatable, nodeOptionsText }

@@ -1,0 +1,167 @@
+'use strict'
+
+const { comment } = require('../text/comment')
+const { toYaml } = require('../text/yaml')
+const { containerFields, dockerfileLines, installLine } = require('./forms')
+const { nodeOptionsText, preloadOptions, repeatable } = require('./node-flag')
+
+/** @typedef {import('../diagnoses/define-diagnosis').Change} Change */
+
+/** The forms that `memwatch fix` prints. */
+const FORMATS = /** @type {const} */ (['kubernetes', 'dockerfile', 'node-options'])
+
+/** What has pods made, and by which API. */
+const WORKLOADS = Object.freeze({
+  deployment: 'Deployment',
+  statefulset: 'StatefulSet',
+  daemonset: 'DaemonSet'
+})
+
+/** The letters that Kubernetes names by chance with: k8s.io/apimachinery/pkg/util/rand. */
+const CHANCE = '[bcdfghjklmnpqrstvwxz2456789]'
+const DEPLOYMENT_POD = new RegExp(`^(.+)-${CHANCE}{8,10}-${CHANCE}{5}$`)
+const STATEFULSET_POD = /^(.+)-\d+$/
+
+/** A fix that cannot be given in a form; its message says why, and what to do. */
+class NoPatchError extends Error {
+  code = 'MEMWATCH_NO_PATCH'
+}
+
+/**
+ * Which workload made a pod, where its name tells: the pods of DaemonSets, Jobs and bare
+ * ReplicaSets look alike.
+ * @param {string | undefined} pod its name
+ * @returns {{ kind: string, name: string } | undefined}
+ */
+function workloadOf (pod = '') {
+  const deployment = DEPLOYMENT_POD.exec(pod)
+  if (deployment) return { kind: WORKLOADS.deployment, name: deployment[1] }
+  const statefulSet = STATEFULSET_POD.exec(pod)
+  return statefulSet ? { kind: WORKLOADS.statefulset, name: statefulSet[1] } : undefined
+}
+
+/**
+ * @param {string} text deployment/shop
+ * @throws {NoPatchError}
+ */
+function readWorkload (text) {
+  const [, kind, name] = /^(\w+)\/([a-z0-9][a-z0-9.-]*)$/.exec(text) ?? []
+  const found = Object.entries(WORKLOADS).find(([plain]) => plain === kind?.toLowerCase())
+  if (!found) {
+    throw new NoPatchError(
+      `--workload: expected ${Object.keys(WORKLOADS)
+        .map(plain => `${plain}/NAME`)
+        .join(', ')}, got ${JSON.stringify(text)}`
+    )
+  }
+  return { kind: found[1], name }
+}
+
+/**
+ * The environment that a change asks for, whole: an agent that the same NODE_OPTIONS preload stays,
+ * unless an admission policy adds it.
+ * @param {Change} change
+ * @param {{ nodeOptions: readonly string[], pod?: import('memwatch/protocol/frame').Pod | null }} target
+ * @returns {Record<string, string> | undefined}
+ */
+function environmentOf ({ env }, { nodeOptions, pod }) {
+  if (!env?.NODE_OPTIONS || pod?.injected) return env
+  return {
+    ...env,
+    NODE_OPTIONS: [env.NODE_OPTIONS, nodeOptionsText(preloadOptions(repeatable(nodeOptions)))]
+      .filter(Boolean)
+      .join(' ')
+  }
+}
+
+/**
+ * @param {Change} change
+ * @param {string} form
+ * @returns {never}
+ * @throws {NoPatchError}
+ */
+function refuse ({ code, flag }, form) {
+  if (code) throw new NoPatchError(`it is a change in the code: ${code}`)
+  if (flag) {
+    throw new NoPatchError(
+      `${flag} must stand on the command line of node: it stands there already, or this Node.js ` +
+        'does not take it in NODE_OPTIONS'
+    )
+  }
+  throw new NoPatchError(`it is no change of ${form}`)
+}
+
+/**
+ * A fix in the form that it is applied in.
+ *
+ * @param {{ title: string, change: Change, risk: string }} fix
+ * @param {{ target: string, nodeOptions: readonly string[], pod?: import('memwatch/protocol/frame').Pod |
+ *   null }} target as /api/v1/targets has it
+ * @param {typeof FORMATS[number]} format
+ * @param {{ workload?: string, namespace?: string, container?: string }} [where] what the target
+ *   does not say of itself, or to say it otherwise
+ * @returns {string} with a newline at its end
+ * @throws {NoPatchError}
+ */
+function patchOf (fix, target, format, where = {}) {
+  const { change } = fix
+  const env = environmentOf(change, target)
+  if (format === 'node-options') return `${env?.NODE_OPTIONS ?? refuse(change, 'NODE_OPTIONS')}\n`
+  if (format === 'dockerfile') {
+    if (!env) return refuse(change, 'the image')
+    return `${[...(change.note ? [comment(change.note)] : []), ...dockerfileLines(env)].join('\n')}\n`
+  }
+  if (!env && change.memoryLimitBytes === undefined) return refuse(change, 'the pod')
+  return manifest(fix, target, env, where)
+}
+
+/**
+ * What the workload is to have, and nothing else: server-side apply adds it to what there is.
+ * https://kubernetes.io/docs/reference/using-api/server-side-apply/
+ *
+ * @param {{ title: string, change: Change, risk: string }} fix
+ * @param {{ target: string, pod?: import('memwatch/protocol/frame').Pod | null }} target
+ * @param {Record<string, string> | undefined} env
+ * @param {{ workload?: string, namespace?: string, container?: string }} where
+ */
+function manifest ({ title, change, risk }, { target, pod }, env, where) {
+  const workload = where.workload ? readWorkload(where.workload) : workloadOf(pod?.name)
+  const container = where.container ?? pod?.container
+  if (!workload) {
+    throw new NoPatchError(
+      pod?.name
+        ? `--workload: the name of pod ${pod.name} does not tell what made it; say ` +
+          'deployment/NAME, statefulset/NAME or daemonset/NAME'
+        : `--workload: ${target} does not say in which pod it runs; say deployment/NAME, ` +
+          'statefulset/NAME or daemonset/NAME'
+    )
+  }
+  if (!container) {
+    throw new NoPatchError(`--container: ${target} does not say in which container it runs`)
+  }
+  const namespace = where.namespace ?? pod?.namespace
+  const library = env && installLine(env)
+  return toYaml(
+    {
+      apiVersion: 'apps/v1',
+      kind: workload.kind,
+      metadata: { name: workload.name, ...(namespace && { namespace }) },
+      spec: {
+        template: {
+          spec: { containers: [{ name: container, ...containerFields({ ...change, env }) }] }
+        }
+      }
+    },
+    [
+      `${title}. ${risk}`,
+      ...(library ? [`The image needs the library: ${library}`] : []),
+      ...(change.memoryLimitBytes === undefined
+        ? []
+        : ['Where requests equal limits, raise the request as well: the pod stays Guaranteed.']),
+      ...(change.note ? [change.note] : []),
+      'kubectl apply --server-side --field-manager=memwatch -f -'
+    ]
+  )
+}
+
+module.exports = { patchOf, workloadOf, NoPatchError, FORMATS }

@@ -1,0 +1,311 @@
+'use strict'
+
+const { residentNow } = require('../memory/anatomy')
+const { NATIVE_BASE_BYTES } = require('../memory/parts')
+
+/**
+ * The tracks: the numbers whose history is kept for every target. A track is one number read out of
+ * a frame's values; a signal names the tracks it is computed from. `keep` says what a coarser tier
+ * keeps of a step: counters and readings their last value, ceilings their highest, floors their
+ * lowest.
+ *
+ * @typedef {import('memwatch/protocol/frame').Frame['values']} Values
+ * @typedef {object} Workers what the other threads of the process hold: RSS counts them all
+ * @property {number} count that report
+ * @property {number} heapBytes resident
+ * @property {number} heapLimitBytes
+ * @property {number} externalBytes
+ * @typedef {object} Neighbours other processes that share the memory limit of the container, summed
+ * @property {number} processes
+ * @property {number} heaps of V8: main threads and workers
+ * @property {number} memoryBytes anonymous and resident
+ * @property {number} heapBytes of that V8's, resident
+ * @property {number} liveHeapBytes of main threads, after their last major GC
+ * @property {number} heapLimitBytes
+ * @typedef {object} Moment
+ * @property {Values} values the newest of every field
+ * @property {Workers} workers
+ * @property {Neighbours} [neighbours]
+ * @property {import('../memory/scan').Scan} [scan] the last look at where the memory lies
+ * @typedef {object} Track
+ * @property {import('memwatch/protocol/frame').Unit} unit
+ * @property {'last' | 'min' | 'max'} keep
+ * @property {boolean} [counter] it only grows
+ * @property {boolean} [observed] it counts GCs: absent while the agent does not observe them, as
+ *   their number is not known then, and not the same as before
+ * @property {boolean} [long] kept beyond ten minutes, in single precision
+ * @property {(values: Values, workers: Workers, scan: Moment['scan'], neighbours: Neighbours) =>
+ *   number | undefined} read
+ */
+
+/** @type {Workers} */
+const NO_WORKERS = Object.freeze({ count: 0, heapBytes: 0, heapLimitBytes: 0, externalBytes: 0 })
+/** @type {Neighbours} */
+const NO_NEIGHBOURS = Object.freeze({
+  processes: 0, heaps: 0, memoryBytes: 0, heapBytes: 0, liveHeapBytes: 0, heapLimitBytes: 0
+})
+
+/**
+ * @param {keyof Values} field
+ * @param {'last'|'min'|'max'} [keep]
+ * @returns {Track}
+ */
+function field (field, keep = 'last') {
+  const { fields } = require('memwatch/protocol/frame')
+  return {
+    unit: fields[field].unit,
+    keep,
+    ...(fields[field].kind === 'counter' && { counter: true }),
+    read: values => values[field]
+  }
+}
+
+/**
+ * @param {Track} track
+ * @returns {Track} whose growth is looked for over hours
+ */
+const long = track => ({ ...track, long: true })
+
+/**
+ * Sum over the GC kinds and causes that `accepts` takes.
+ * @param {0 | 1} column 0 counts, 1 pause seconds
+ * @param {(kindAndCause: string) => boolean} accepts a key of the `gc` field
+ * @returns {Track}
+ */
+const gc = (column, accepts) => ({
+  unit: column === 0 ? 'count' : 'seconds',
+  keep: 'last',
+  counter: true,
+  observed: true,
+  read: ({ gc: rows, gcObserverStopped }) => {
+    if (!rows || gcObserverStopped) return undefined
+    let sum = 0
+    for (const key in rows) if (accepts(key)) sum += rows[key][column]
+    return sum
+  }
+})
+/** @param {string} key */
+const isScavenge = key => key.startsWith('minor/') || key.startsWith('minor_mark_sweep/')
+/** @param {string} key Incremental marking steps belong to the ordinary majors they prepare. */
+const isOrdinaryMajor = key => key === 'major/ordinary' || key.startsWith('incremental/')
+/** @param {string} key */
+const isExternalMajor = key => key === 'major/external'
+
+/**
+ * Used bytes of one space of the heap.
+ * @param {string} space
+ * @returns {Track}
+ */
+const spaceUsed = space => ({
+  unit: 'bytes',
+  keep: 'min',
+  read: values => values.spaces?.[space]?.[0]
+})
+
+/**
+ * Active resources of some types. A type that is not there is 0, once there was a reading.
+ * @param {readonly string[]} types as process.getActiveResourcesInfo() names them
+ * @returns {Track}
+ */
+const resources = types => ({
+  unit: 'count',
+  keep: 'min',
+  read: values =>
+    values.resources && types.reduce((sum, type) => sum + (values.resources[type] ?? 0), 0)
+})
+
+/**
+ * Open descriptors of one kind. A kind that is not there is 0, once they were told apart.
+ * @param {string} kind as agent/collect/file-descriptors.js names it
+ * @returns {Track}
+ */
+const descriptors = kind => ({
+  unit: 'count',
+  keep: 'min',
+  read: values => values.descriptors && (values.descriptors[kind] ?? 0)
+})
+
+/**
+ * What the heap of this isolate really holds of RSS. V8's total_physical_size leaves out what a
+ * semi-space held before its last scavenge, its total_heap_size counts pages that were given back
+ * or never touched: with a new space of 128 MiB they were measured to say 19 and 139 MiB of the
+ * same heap, of which Node 24 held all and Node 20 next to nothing. What is resident and neither
+ * external nor Node's own decides.
+ * @param {Values} values
+ * @param {Workers} workers
+ */
+function heapResident (
+  { heapPhysicalBytes = 0, heapTotalBytes, rssAnonBytes, externalBytes = 0 },
+  workers
+) {
+  if (heapTotalBytes === undefined || rssAnonBytes === undefined) return heapPhysicalBytes
+  const left =
+    rssAnonBytes - workers.heapBytes - workers.externalBytes - externalBytes - NATIVE_BASE_BYTES
+  return Math.max(heapPhysicalBytes, Math.min(heapTotalBytes, left))
+}
+
+/**
+ * @param {keyof Values} a
+ * @param {keyof Values} b
+ * @returns {Track}
+ */
+const sumOf = (a, b) => ({
+  unit: 'seconds',
+  keep: 'last',
+  counter: true,
+  read: values => (values[a] === undefined ? undefined : values[a] + (values[b] ?? 0))
+})
+
+const THREAD_CPU = sumOf('threadCpuUserSeconds', 'threadCpuSystemSeconds')
+const PROCESS_CPU = sumOf('cpuUserSeconds', 'cpuSystemSeconds')
+const GC_PAUSES = gc(1, () => true)
+
+const tracks = Object.freeze({
+  rssBytes: long(field('rssBytes', 'min')),
+  externalBytes: long(field('externalBytes', 'min')),
+  externalPeakBytes: long(field('externalPeakBytes', 'max')),
+  arrayBuffersBytes: long(field('arrayBuffersBytes', 'min')),
+  heapUsedBytes: field('heapUsedBytes', 'max'),
+  liveHeapBytes: long(field('liveHeapBytes')),
+  liveHeapMajors: long({
+    ...field('liveHeapMajors'),
+    observed: true,
+    read: values => (values.gcObserverStopped ? undefined : values.liveHeapMajors)
+  }),
+  heapResidentBytes: /** @type {Track} */ ({
+    unit: 'bytes',
+    keep: 'min',
+    read: (values, workers) =>
+      values.heapPhysicalBytes === undefined ? undefined : heapResident(values, workers)
+  }),
+  oldSpaceBytes: long(spaceUsed('old_space')),
+  largeObjectSpaceBytes: long(spaceUsed('large_object_space')),
+  codeSpaceBytes: long(spaceUsed('code_space')),
+  nativeContexts: long(field('nativeContexts', 'min')),
+  mallocSpanBytes: /** @type {Track} */ ({
+    unit: 'bytes',
+    keep: 'last',
+    read: values =>
+      values.mallocHeapBytes === undefined
+        ? undefined
+        : values.mallocHeapBytes + (values.mallocArenaBytes ?? 0)
+  }),
+  mallocArenaBytes: field('mallocArenaBytes'),
+  allocatorSlackBytes: /** @type {Track} */ ({
+    long: true,
+    unit: 'bytes',
+    keep: 'min',
+    read: (values, workers, scan) => scan && residentNow({ values, workers, scan })?.slack
+  }),
+  outsideHeapBytes: /** @type {Track} */ ({
+    long: true,
+    unit: 'bytes',
+    keep: 'min',
+    read: (values, workers) =>
+      values.rssAnonBytes === undefined
+        ? undefined
+        : Math.max(0, values.rssAnonBytes - workers.heapBytes - heapResident(values, workers))
+  }),
+  nativeBytes: /** @type {Track} */ ({
+    unit: 'bytes',
+    keep: 'min',
+    // Anonymous memory that neither the V8 heap nor a Buffer accounts for. A Buffer that was never
+    // written to counts as external but not as resident, so the difference can fall below zero.
+    read: (values, workers) =>
+      values.rssAnonBytes === undefined || values.externalBytes === undefined
+        ? undefined
+        : Math.max(
+          0,
+          values.rssAnonBytes -
+              workers.heapBytes -
+              workers.externalBytes -
+              heapResident(values, workers) -
+              values.externalBytes
+        )
+  }),
+  neighboursBytes: /** @type {Track} */ ({
+    unit: 'bytes',
+    keep: 'min',
+    long: true,
+    read: (values, workers, scan, { processes, memoryBytes }) =>
+      processes > 0 ? memoryBytes : undefined
+  }),
+  eventLoopActiveSeconds: field('eventLoopActiveSeconds'),
+  eventLoopIdleSeconds: field('eventLoopIdleSeconds'),
+  longestDelaySeconds: /** @type {Track} */ ({
+    unit: 'seconds',
+    keep: 'max',
+    read: values => values.eventLoopDelay?.[2]
+  }),
+  threadCpuSeconds: THREAD_CPU,
+  workSeconds: /** @type {Track} */ ({
+    unit: 'seconds',
+    keep: 'last',
+    counter: true,
+    long: true,
+    // A heap that grows makes its GCs longer: their time says nothing of the load.
+    read: (...moment) => {
+      const cpu = THREAD_CPU.read(...moment) ?? PROCESS_CPU.read(...moment)
+      return cpu === undefined ? undefined : cpu - (GC_PAUSES.read(...moment) ?? 0)
+    }
+  }),
+  runQueueWaitSeconds: field('runQueueWaitSeconds'),
+  processCpuSeconds: PROCESS_CPU,
+  cpuPeriods: field('cpuPeriods'),
+  cpuThrottledPeriods: field('cpuThrottledPeriods'),
+  containerLimitHits: field('containerLimitHits'),
+  containerHighHits: field('containerHighHits'),
+  memoryPressureSomeSeconds: field('memoryPressureSomeSeconds'),
+  sockets: long(
+    resources([
+      'TCPSocketWrap',
+      'PipeWrap',
+      'TLSWrap',
+      'UDPWrap',
+      'TTYWrap',
+      'HTTP2SESSION',
+      'QuicSession'
+    ])
+  ),
+  timers: long(resources(['Timeout', 'Immediate'])),
+  watchers: long(resources(['FSEvent', 'FSEventWrap', 'StatWatcher'])),
+  childProcesses: long(resources(['ProcessWrap', 'Process', 'Worker', 'MessagePort'])),
+  threads: long(field('threads', 'min')),
+  socketDescriptors: descriptors('socket'),
+  pipeDescriptors: descriptors('pipe'),
+  fileDescriptors: descriptors('file'),
+  loopDescriptors: descriptors('eventpoll'),
+  openFileDescriptors: long(field('openFileDescriptors', 'min')),
+  listenerWarnings: field('listenerWarnings'),
+  bufferSlabsFollowed: field('bufferSlabsFollowed'),
+  bufferSlabsKept: field('bufferSlabsKept'),
+  semiSpaceCapacityBytes: /** @type {Track} */ ({
+    unit: 'bytes',
+    keep: 'max',
+    // used + available of the new space is the capacity of one semi-space: measured on V8 10.2 to
+    // 14.6.
+    read: values =>
+      values.spaces?.new_space && values.spaces.new_space[0] + values.spaces.new_space[2]
+  }),
+  scavenges: long(gc(0, isScavenge)),
+  scavengePauseSeconds: gc(1, isScavenge),
+  ordinaryMajors: gc(0, key => key === 'major/ordinary'),
+  ordinaryMajorPauseSeconds: gc(1, isOrdinaryMajor),
+  externalMajors: gc(0, isExternalMajor),
+  externalMajorPauseSeconds: gc(1, isExternalMajor),
+  gcPauseSeconds: GC_PAUSES,
+  gcUnobservedSeconds: /** @type {Track} */ ({
+    unit: 'seconds',
+    keep: 'last',
+    counter: true,
+    // In the rows of the counts of GCs, of whose spans it is taken off. An agent that never stopped
+    // observing says nothing of it.
+    read: values =>
+      values.gc && !values.gcObserverStopped ? (values.gcUnobservedSeconds ?? 0) : undefined
+  })
+})
+
+/** @typedef {keyof typeof tracks} TrackName */
+const trackNames = /** @type {TrackName[]} */ (Object.keys(tracks))
+
+module.exports = { tracks, trackNames, NO_WORKERS, NO_NEIGHBOURS }

@@ -1,0 +1,169 @@
+'use strict'
+
+/** What malloc may retain is worth a word where it is more of RSS. */
+const WORTH_ASKING = 0.02
+/** Before the first look. */
+const NOTHING_SEEN = Object.freeze({
+  silentHeaps: 0, stacks: 0, webassembly: 0, native: 0, slack: 0, since: 0
+})
+
+/** @typedef {import('../history/tracks').Values} Values */
+/** @typedef {import('../history/tracks').Workers} Workers */
+/** @typedef {import('./scan').Scan} Scan */
+/** @typedef {import('./parts').PartName} PartName */
+
+/**
+ * Where the resident memory of a process is.
+ * @typedef {object} Anatomy
+ * @property {number} rssBytes
+ * @property {Record<PartName, number>} parts in bytes; their sum is rssBytes
+ * @property {[least: number, most: number]} retainedBytes bounds of what malloc retains: both are
+ *   allocator_retained where malloc was asked
+ * @property {string | null} unknown what cannot be known here, and why
+ */
+
+/**
+ * Takes RSS apart. Every part takes what is left for it, the surest first; so the sum is RSS,
+ * whatever the sources say. The V8 heap and RSS are those of now; where malloc's memory lies is
+ * from the last look, seconds or minutes ago, and malloc takes what has changed since. Without any
+ * look what is malloc's remains unexplained.
+ *
+ * @param {object} of
+ * @param {Values} of.values the newest
+ * @param {Workers} of.workers
+ * @param {Scan} [of.scan] the last look
+ * @returns {Resident | null} null without RSS
+ *
+ * @typedef {Record<'rss' | 'files' | 'heap' | 'workerHeaps' | 'silentHeaps' | 'stacks' |
+ *   'webassembly' | 'external' | 'native' | 'slack' | 'since' | 'unexplained', number>} Resident
+ *   bytes, see Scan
+ */
+function residentNow ({ values, workers, scan }) {
+  const { rssBytes: rss, rssAnonBytes = rss, externalBytes = 0 } = values
+  if (rss === undefined) return null
+  let left = rss
+  /** @param {number} bytes */
+  const take = bytes => {
+    const taken = Math.max(0, Math.min(bytes, left))
+    left -= taken
+    return taken
+  }
+  const files = take(rss - rssAnonBytes)
+  const heap = take(heapNow(values, scan))
+  const workerHeaps = take(workers.heapBytes)
+  if (scan === undefined) {
+    const external = take(externalBytes + workers.externalBytes)
+    return { ...NOTHING_SEEN, rss, files, heap, workerHeaps, external, unexplained: left }
+  }
+  const stacks = take(scan.stacksBytes)
+  const webassembly = take(scan.webassemblyBytes)
+  const silentHeaps = take(scan.silentHeapBytes)
+  const unexplained = take(scan.unexplainedBytes)
+  const native = take(scan.nativeBytes)
+  const buffersBytes = externalBytes - scan.externalCountedBytes
+  const external = take(scan.externalBytes + buffersBytes)
+  // Buffers lie in what malloc had free, and leave it free.
+  const slack = take(scan.asked ? scan.slackBytes - buffersBytes : left)
+  return {
+    rss,
+    files,
+    heap,
+    workerHeaps,
+    silentHeaps,
+    stacks,
+    webassembly,
+    external,
+    native,
+    slack,
+    since: left,
+    unexplained
+  }
+}
+
+/**
+ * @param {object} of as above, and
+ * @param {Values} of.values
+ * @param {Workers} of.workers
+ * @param {Scan | undefined} of.scan
+ * @returns {Anatomy | null} null without RSS
+ */
+function anatomyOf ({ values, workers, scan }) {
+  const resident = residentNow({ values, workers, scan })
+  if (!resident) return null
+  const { rss, heap, external, webassembly, native, slack, since, stacks, files } = resident
+  const asked = scan?.asked === true
+  return {
+    rssBytes: rss,
+    parts: {
+      ...heapParts(values, heap),
+      worker_heaps: resident.workerHeaps,
+      silent_worker_heaps: resident.silentHeaps,
+      external,
+      webassembly,
+      allocator_in_use: asked ? native : 0,
+      allocator_retained: asked ? slack : 0,
+      allocator_unasked: asked ? since : native + slack,
+      stacks,
+      files,
+      unexplained: resident.unexplained
+    },
+    retainedBytes: scan ? [asked ? slack : 0, slack + since] : [0, resident.unexplained],
+    unknown: unknownOf(scan, slack / rss)
+  }
+}
+
+/**
+ * @param {Scan | undefined} scan
+ * @param {number} slackRatio of RSS
+ * @returns {string | null} a subject and why it is not known
+ */
+function unknownOf (scan, slackRatio) {
+  if (!scan) {
+    return 'where the memory outside the heap lies: /proc/self/maps and pagemap were not ' +
+      'read yet, or are closed here'
+  }
+  if (scan.asked || slackRatio < WORTH_ASKING) return null
+  return "what of malloc's memory is free: malloc was not asked " +
+    '(MEMWATCH_ALLOCATOR_ACCESS=read lets the agent ask)'
+}
+
+/**
+ * What the V8 heap holds of RSS: what it held at the last look, and what V8 took and gave back
+ * since.
+ * @param {Values} values
+ * @param {Scan | undefined} scan
+ */
+function heapNow ({ heapPhysicalBytes = 0, heapTotalBytes = heapPhysicalBytes }, scan) {
+  if (scan === undefined) return heapPhysicalBytes
+  return Math.max(
+    heapPhysicalBytes,
+    Math.min(heapTotalBytes, scan.heapBytes + heapTotalBytes - scan.heapTotalBytes)
+  )
+}
+
+/**
+ * The heap by what it is used for. What V8's total_physical_size leaves out are pages of a
+ * semi-space that were touched before its last scavenge.
+ * @param {Values} values
+ * @param {number} heap resident bytes
+ */
+function heapParts ({ spaces = {}, liveHeapBytes, heapPhysicalBytes = 0 }, heap) {
+  let oldUsed = 0
+  let newPhysical = 0
+  let newTotal = 0
+  for (const [name, [used, size, , physical]] of Object.entries(spaces)) {
+    if (name.startsWith('new_')) {
+      newPhysical += physical
+      newTotal += size
+    } else {
+      oldUsed += used
+    }
+  }
+  const newSpace = Math.min(heap, newTotal, newPhysical + Math.max(0, heap - heapPhysicalBytes))
+  const old = heap - newSpace
+  const used = Math.min(oldUsed, old)
+  const live = Math.min(liveHeapBytes ?? used, used)
+  return { heap_live: live, heap_garbage: used - live, heap_slack: old - used, new_space: newSpace }
+}
+
+module.exports = { anatomyOf, residentNow }

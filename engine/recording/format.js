@@ -1,0 +1,85 @@
+'use strict'
+
+const { fieldsOf, integer, isObject, matching, number } = require('../decode/rebuild')
+const { plainText } = require('memwatch/protocol/text-rules')
+
+/**
+ * A recording: what an exporter took from its agents, as NDJSON, so that it can be judged again by
+ * the very same code.
+ *
+ *   {"memwatch":"recording","version":1,"command":["node","server.js"]}
+ *   {"session":1,"line":{"v":1,"type":"hello",…}}        a line of the wire protocol, word for word
+ *   {"session":1,"line":{"v":1,"type":"frame",…}}
+ *   {"session":1,"closed":true} the connection ended, with or without a bye
+ *   {"end":{"durationSeconds":61.2,"exit":{"code":0,"signal":null}}}     of `memwatch run` only
+ *
+ * A session is one connection. A file whose name ends in .gz is compressed by gzip, any other is
+ * plain.
+ *
+ * @typedef {object} Header
+ * @property {'recording'} memwatch
+ * @property {number} version
+ * @property {string[]} [command] of `memwatch run`
+ *
+ * @typedef {object} End
+ * @property {number} durationSeconds
+ * @property {{ code: number | null, signal: string | null }} exit
+ * @property {Work} [work] of `memwatch try`
+ *
+ * What a run has done, where its load or the app itself said so.
+ * @typedef {object} Work
+ * @property {number} [requests] or jobs: what the app counts
+ * @property {number} [requestsPerSecond]
+ * @property {number} [latencyP99Seconds]
+ * @property {number} [failures] requests that failed
+ */
+
+/** Changes when an older reader would misread a newer recording. */
+const RECORDING_VERSION = 1
+
+/** @param {string} file */
+const isCompressed = file => file.endsWith('.gz')
+
+/** Words of a command that are kept. */
+const MOST_WORDS = 1000
+
+/**
+ * @template T
+ * @param {import('../decode/rebuild').Rebuild<T>} rebuild
+ * @returns {import('../decode/rebuild').Rebuild<T | null>}
+ */
+const orNull = rebuild => value => value === null ? null : rebuild(value)
+
+/** @type {import('../decode/rebuild').Rebuild<End>} */
+const rebuildEnd = fieldsOf(
+  {
+    durationSeconds: number,
+    exit: fieldsOf({
+      code: orNull(integer(2 ** 32, -(2 ** 31))),
+      signal: orNull(matching(/^[A-Z0-9+]{1,16}$/))
+    })
+  },
+  {
+    work: fieldsOf(
+      {},
+      { requests: number, requestsPerSecond: number, latencyP99Seconds: number, failures: number }
+    )
+  }
+)
+
+/**
+ * A recording is a stranger's, too.
+ * @param {unknown} command
+ * @returns {{ command?: string[] }} in plain texts
+ */
+const rebuildCommand = command => Array.isArray(command)
+  ? { command: command.slice(0, MOST_WORDS).map(word => plainText(String(word))) }
+  : {}
+
+/**
+ * @param {unknown} item
+ * @returns {item is { memwatch: 'recording', version: unknown, command?: unknown }}
+ */
+const isHeader = item => isObject(item) && item.memwatch === 'recording'
+
+module.exports = { RECORDING_VERSION, isCompressed, isHeader, rebuildCommand, rebuildEnd }

@@ -1,0 +1,14 @@
+'use strict'
+
+const { anatomyOf } = require('../memory/anatomy')
+
+/**
+ * Where the memory of a target's process is, as it stands at one moment; of a worker nothing but
+ * its heap is known.
+ * @param {import('../history/window').Window} window
+ * @returns {import('../memory/anatomy').Anatomy | null} null without RSS, and of a worker
+ */
+const anatomyIn = window => window.once('anatomy', () =>
+  anatomyOf({ values: window.values, workers: window.workers, scan: window.scan }))
+
+module.exports = { anatomyIn }

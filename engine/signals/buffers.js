@@ -1,0 +1,111 @@
+'use strict'
+
+const { quantile } = require('../statistics/quantile')
+const { RATE_SECONDS } = require('../history/window')
+const { growthOf, steadiness } = require('./growth')
+
+/** @typedef {import('./index').Signal} Signal */
+
+/** After a burst the evidence is old: the middle tier of the history. */
+const CHURN_SECONDS = 7200
+
+module.exports = {
+  externalFloorBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'External memory – Buffers, ArrayBuffers, WebAssembly – that stays: lowest of the ' +
+      `last ${RATE_SECONDS} s.`,
+    compute: window => {
+      const { values } = window.points('externalBytes', RATE_SECONDS)
+      return values.length > 0 ? Math.min(...values) : null
+    }
+  }),
+  externalPeakBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'External memory at its height: the ninth decile of the peaks of the last ' +
+      `${RATE_SECONDS} s.`,
+    compute: window => {
+      const { values } = window.points('externalPeakBytes', RATE_SECONDS)
+      return values.length > 0 ? quantile(values, 0.9) : null
+    }
+  }),
+  externalWaitingBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'External memory that comes and goes: the ninth decile of its peaks, less its lowest, ' +
+      `over the last ${RATE_SECONDS} s.`,
+    compute: window => {
+      const peaks = window.points('externalPeakBytes', RATE_SECONDS).values
+      const readings = window.points('externalBytes', RATE_SECONDS).values
+      return peaks.length === 0 || readings.length === 0
+        ? null
+        : Math.max(0, quantile(peaks, 0.9) - Math.min(...readings))
+    }
+  }),
+  externalRiseBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What external memory grew by, as a line across major GCs.',
+    compute: window => growthOf(window, 'externalBytes', { afterMajors: true }).trend?.rise ?? null
+  }),
+  arrayBuffersRiseBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What Buffers and ArrayBuffers grew by, as a line across major GCs.',
+    compute: window =>
+      growthOf(window, 'arrayBuffersBytes', { afterMajors: true }).trend?.rise ?? null
+  }),
+  arrayBuffersSteadinessRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'How much the growth of Buffers and ArrayBuffers looks like one that goes on, 0–1.',
+    compute: window => steadiness(growthOf(window, 'arrayBuffersBytes', { afterMajors: true }))
+  }),
+  arrayBuffersFloorBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: `Buffers and ArrayBuffers that stay: lowest of the last ${RATE_SECONDS} s.`,
+    compute: window => {
+      const { values } = window.points('arrayBuffersBytes', RATE_SECONDS)
+      return values.length > 0 ? Math.min(...values) : null
+    }
+  }),
+  arrayBuffersBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Buffers and ArrayBuffers now.',
+    compute: window => window.last('arrayBuffersBytes') ?? null
+  }),
+  bufferPoolBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Size of the slabs that small Buffers are cut from.',
+    compute: window => window.values.bufferPoolBytes ?? null
+  }),
+  bufferSlabsFollowed: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'Slabs of the Buffer pool whose end was looked for in the last ten minutes, two major ' +
+      'GCs after they were left.',
+    compute: window => window.increase('bufferSlabsFollowed', 600)?.increase ?? null
+  }),
+  bufferSlabsKeptRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Share of those slabs that a slice still kept alive.',
+    compute: window => {
+      const followed = window.increase('bufferSlabsFollowed', 600)
+      const kept = window.increase('bufferSlabsKept', 600)
+      return followed && kept && followed.increase > 0 ? kept.increase / followed.increase : null
+    }
+  }),
+  bufferChurnBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'How far the memory of Buffers came and went: largest fall of external memory in the ' +
+      'last two hours, without the start.',
+    compute: window => {
+      const seconds = window.settledSeconds(CHURN_SECONDS)
+      const peaks = window.points('externalPeakBytes', seconds)
+      const readings = window.points('externalBytes', seconds)
+      if (readings.values.length === 0) return null
+      let highest = 0
+      let fall = 0
+      readings.values.forEach((value, i) => {
+        // The peak of a row was before its reading.
+        highest = Math.max(highest, value, peaks.values[i] ?? 0)
+        fall = Math.max(fall, highest - value)
+      })
+      return fall
+    }
+  })
+}

@@ -1,0 +1,169 @@
+'use strict'
+
+const { RATE_SECONDS } = require('../history/window')
+const { semiSpaceMax } = require('../v8/heap-sizing')
+const { NOW_SECONDS, cpuTimeSignals } = require('./cpu-time')
+
+/**
+ * @typedef {import('./index').Signal} Signal
+ * @typedef {import('../history/window').Window} Window
+ * @typedef {import('../history/tracks').TrackName} TrackName
+ */
+
+/**
+ * Share of wall time. Node.js reports a pause when its loop turns next, which may be a frame later
+ * than the time that it took.
+ * @param {Window} window
+ * @param {TrackName} track of pauses
+ * @param {number} [seconds]
+ */
+function shareOfWallTime (window, track, seconds) {
+  const rate = window.rate(track, seconds)
+  return rate && Math.min(1, rate)
+}
+
+/**
+ * Share of wall time spent in pauses that `track` counts.
+ * @param {TrackName} track
+ * @param {string} help
+ * @returns {Signal}
+ */
+const pauseRatio = (track, help) => ({
+  unit: 'ratio',
+  help,
+  compute: window => shareOfWallTime(window, track)
+})
+
+module.exports = {
+  ...cpuTimeSignals,
+  scavengesPerSecond: /** @type {Signal} */ ({
+    unit: 'perSecond',
+    help: `Scavenges a second over the last ${RATE_SECONDS} s.`,
+    compute: window => window.rate('scavenges')
+  }),
+  ordinaryMajorsPerSecond: /** @type {Signal} */ ({
+    unit: 'perSecond',
+    help: 'Major GCs a second that V8 ran for its own spaces, not for Buffers and not on ' +
+      `request, over the last ${RATE_SECONDS} s.`,
+    compute: window => window.rate('ordinaryMajors')
+  }),
+  promotedPerMajorBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Most that scavenges can promote between two ordinary major GCs: all of a full ' +
+      'semi-space each.',
+    compute: window => {
+      const { heapSizeLimitBytes } = window.values
+      const semiSpace =
+        heapSizeLimitBytes === undefined ? null : semiSpaceMax(window.hello, heapSizeLimitBytes)
+      const scavenges = window.rate('scavenges')
+      const majors = window.rate('ordinaryMajors')
+      return semiSpace && scavenges !== null && majors
+        ? (semiSpace.bytes * scavenges) / majors
+        : null
+    }
+  }),
+  keptPerMajorBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What the live heap grew by, on average, from one ordinary major GC to the next, over ' +
+      `the last ${RATE_SECONDS} s.`,
+    compute: window => {
+      const live = window.points('liveHeapBytes', RATE_SECONDS).values
+      const majors = window.increase('ordinaryMajors')?.increase
+      return live.length > 1 && majors ? (live[live.length - 1] - live[0]) / majors : null
+    }
+  }),
+  gcWindowSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'The time that these rates were seen over: less than the window at the start of a life.',
+    compute: window => window.increase('scavenges')?.overSeconds ?? null
+  }),
+  gcUnobservedRecentlySeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: `Time of the last ${RATE_SECONDS} s in which the agent did not observe GCs, as ` +
+      'observing them may have caused them. Most GC signals are unknown where it is long.',
+    compute: window => {
+      const { gcUnobservedSeconds, gcObserverStopped } = window.values
+      if (!gcUnobservedSeconds && !gcObserverStopped) return 0
+      const seen = window.increase('gcUnobservedSeconds')
+      return RATE_SECONDS - (seen ? seen.overSeconds - seen.increase : 0)
+    }
+  }),
+  recentGcs: /** @type {Signal} */ ({
+    unit: 'count',
+    help: `Scavenges and ordinary majors in the last ${RATE_SECONDS} s: the evidence that rates ` +
+      'rest on.',
+    compute: window => {
+      const scavenges = window.increase('scavenges')
+      return scavenges && scavenges.increase + (window.increase('ordinaryMajors')?.increase ?? 0)
+    }
+  }),
+  scavengePauseRatio: pauseRatio('scavengePauseSeconds', 'Share of wall time paused in scavenges.'),
+  ordinaryMajorPauseRatio: pauseRatio(
+    'ordinaryMajorPauseSeconds',
+    'Share of wall time paused in ordinary majors and their marking steps.'
+  ),
+  externalMajorsPerSecond: /** @type {Signal} */ ({
+    unit: 'perSecond',
+    help: 'Major GCs a second that V8 ran because of external memory – Buffers and ArrayBuffers ' +
+      `– over the last ${RATE_SECONDS} s.`,
+    compute: window => window.rate('externalMajors')
+  }),
+  externalMajorPauseRatio: pauseRatio(
+    'externalMajorPauseSeconds',
+    'Share of wall time paused in major GCs for external memory.'
+  ),
+  recentGcPauseRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: `Share of wall time paused in GCs of all kinds over the last ${NOW_SECONDS} s: a ` +
+      'process near its heap limit has no more.',
+    compute: window => shareOfWallTime(window, 'gcPauseSeconds', NOW_SECONDS)
+  }),
+  recentMajorsPerSecond: /** @type {Signal} */ ({
+    unit: 'perSecond',
+    help: `Ordinary major GCs a second over the last ${NOW_SECONDS} s.`,
+    compute: window => window.rate('ordinaryMajors', NOW_SECONDS)
+  }),
+  majorPauseSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'Mean pause of the ordinary majors of the last ten minutes, with their marking steps.',
+    compute: window => {
+      const majors = window.increase('ordinaryMajors', 600)
+      const pauses = window.increase('ordinaryMajorPauseSeconds', 600)
+      return majors && pauses && majors.increase > 0 ? pauses.increase / majors.increase : null
+    }
+  }),
+  ordinaryMajorsSeen: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'Ordinary major GCs of the last ten minutes.',
+    compute: window => window.increase('ordinaryMajors', 600)?.increase ?? null
+  }),
+  gcsLastMinute: /** @type {Signal} */ ({
+    unit: 'count',
+    expected: 'after the first minute',
+    help: 'Scavenges and majors of the last minute.',
+    compute: window => {
+      // Where nobody counts GCs there is no telling that there were none.
+      const scavenges = window.nowSeconds < 60 ? null : window.increase('scavenges', 60)
+      return (
+        scavenges && scavenges.increase + (window.increase('ordinaryMajors', 60)?.increase ?? 0)
+      )
+    }
+  }),
+  gcPauseRatio: pauseRatio('gcPauseSeconds', 'Share of wall time paused in GCs of all kinds.'),
+  semiSpaceCapacityBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What one semi-space has grown to.',
+    compute: window => window.last('semiSpaceCapacityBytes') ?? null
+  }),
+  semiSpaceMaxBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What one semi-space may grow to: from the flags, else as V8 derives it from the ' +
+      'memory it was told of.',
+    compute: window => {
+      const { heapSizeLimitBytes } = window.values
+      return heapSizeLimitBytes === undefined
+        ? null
+        : (semiSpaceMax(window.hello, heapSizeLimitBytes)?.bytes ?? null)
+    }
+  })
+}

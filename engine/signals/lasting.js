@@ -1,0 +1,286 @@
+'use strict'
+
+const { DAY_SECONDS, unexplainedGrowth } = require('../statistics/unexplained-growth')
+const { heapRunwayBytes } = require('./heap')
+const { QUICK_SECONDS, loadShare } = require('./load-share')
+
+/**
+ * Growth over hours and days: what neither the load nor the hour of the day explains.
+ *
+ * @typedef {import('./index').Signal} Signal
+ * @typedef {import('../history/window').Window} Window
+ * @typedef {import('../statistics/unexplained-growth').Growth} Growth
+ * @typedef {'liveHeapBytes' | 'outsideHeapBytes'} Level
+ */
+
+/** The first part of a life is warm-up: modules load, caches and pools fill. */
+const WARM_UP_SHARE = 0.2
+const WARM_UP_LEAST_SECONDS = 600
+const WARM_UP_MOST_SECONDS = 1800
+/**
+ * Besides the whole life, so much of it: a leak may have begun with the last deployment of
+ * something else.
+ */
+const RECENT_SECONDS = 3 * DAY_SECONDS
+/** How far ahead a limit is looked for. */
+const MOST_DAYS_AHEAD = 400
+
+/**
+ * @param {Window} window
+ * @param {Level} level
+ * @returns {Growth | null}
+ */
+const lastingGrowth = (window, level) =>
+  window.once(`lasting ${level}`, () =>
+    window.lasting(level, ({ times, columns }) => {
+      const end = times[times.length - 1] ?? 0
+      const since = Math.min(
+        WARM_UP_MOST_SECONDS,
+        Math.max(WARM_UP_LEAST_SECONDS, WARM_UP_SHARE * end)
+      )
+      const spans = end > RECENT_SECONDS + DAY_SECONDS ? [since, end - RECENT_SECONDS] : [since]
+      let best = null
+      for (const from of spans) {
+        const rows = times.map((_, i) => i).filter(i => times[i] >= from)
+        const pick = (/** @type {number[]} */ column) => rows.map(i => column[i])
+        const found = unexplainedGrowth({
+          times: pick(times),
+          level: pick(columns[level]),
+          loads: [columns.workSeconds, columns.scavenges].map(pick)
+        })
+        if (found && (!best || found.slope / found.error > best.slope / best.error)) best = found
+      }
+      return best
+    })
+  )
+
+/**
+ * The most that the level was at before the last two hours.
+ * @param {Window} window
+ * @param {Level} level
+ * @returns {number | null}
+ */
+const earlierHigh = (window, level) => window.lasting(`high of ${level}`, ({ times, columns }) => {
+  const end = times[times.length - 1] ?? 0
+  const values = columns[level].filter(
+    (value, i) =>
+      Number.isFinite(value) && times[i] >= WARM_UP_MOST_SECONDS && times[i] < end - QUICK_SECONDS
+  )
+  return values.length > 0 ? Math.max(...values) : null
+})
+
+/**
+ * The level at the busiest moment of the last day, were it now.
+ * @param {Window} window
+ * @param {Level | 'rssBytes'} level
+ * @param {number} slope bytes a second
+ */
+const peakNow = (window, level, slope) =>
+  window.lasting(`peak of ${level}`, ({ times, columns }) => {
+    const end = times[times.length - 1] ?? 0
+    let peak = 0
+    columns[level].forEach((value, i) => {
+      if (times[i] > end - DAY_SECONDS && value + slope * (end - times[i]) > peak) {
+        peak = value + slope * (end - times[i])
+      }
+    })
+    return peak
+  })
+
+/**
+ * When a limit is reached, if the days to come are like those that were and the growth goes on.
+ * @param {Window} window
+ * @param {Level | 'rssBytes'} level
+ * @param {number} limit bytes
+ * @param {number} now the level
+ * @param {number} slope bytes a second
+ * @returns {number} seconds
+ */
+function secondsTo (window, level, limit, now, slope) {
+  const name = `way of ${level} to ${Math.round(limit / 2 ** 22)}`
+  const { soonest, isDayKnown } = window.lasting(name, ({ times, columns }) => {
+    const end = times[times.length - 1] ?? 0
+    let soonest = Infinity
+    columns[level].forEach((value, i) => {
+      if (!Number.isFinite(value) || times[i] < WARM_UP_MOST_SECONDS) return
+      const first = Math.ceil((end - times[i]) / DAY_SECONDS)
+      const days = Math.max(first, Math.ceil((limit - value) / (slope * DAY_SECONDS)))
+      if (days <= MOST_DAYS_AHEAD) soonest = Math.min(soonest, times[i] + days * DAY_SECONDS)
+    })
+    return { soonest, isDayKnown: end - (times[0] ?? end) >= DAY_SECONDS }
+  })
+  const foretold = Math.max(0, soonest - window.nowSeconds)
+  // The level of this hour is not that of the next: it counts only as long as no day is known.
+  return isDayKnown ? foretold : Math.min(foretold, Math.max(0, limit - now) / slope)
+}
+
+/**
+ * @param {Level} level
+ * @param {string} what
+ */
+const signalsOf = (level, what) => ({
+  growth: /** @type {Signal} */ ({
+    unit: 'bytesPerSecond',
+    expected: 'after some two hours',
+    help: `Growth of ${what} over hours and days that neither the load nor the hour of the day ` +
+      'explains.',
+    compute: window => lastingGrowth(window, level)?.slope ?? null
+  }),
+  score: /** @type {Signal} */ ({
+    unit: 'score',
+    help: `That growth of ${what} over its standard error: above 4 it is no accident.`,
+    compute: window => {
+      const found = lastingGrowth(window, level)
+      return found && (found.error > 0 ? found.slope / found.error : 0)
+    }
+  }),
+  rise: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: `What ${what} grew by that way.`,
+    compute: window => {
+      const found = lastingGrowth(window, level)
+      return found && found.slope * found.seconds
+    }
+  }),
+  least: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: `The least that growth of ${what} may be, over itself: less two standard errors, and ` +
+      'what a load may explain that rose with it.',
+    compute: window => lastingGrowth(window, level)?.leastRatio ?? null
+  }),
+  seconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: `The time over which that growth of ${what} was seen.`,
+    compute: window => lastingGrowth(window, level)?.seconds ?? null
+  }),
+  late: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: `That growth of ${what} in the last third over the whole, at the upper end of its ` +
+      'error: 1 goes on, 0 has stopped.',
+    compute: window => lastingGrowth(window, level)?.lateRatio ?? null
+  }),
+  bend: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: `How far a third of that growth of ${what} differs from the whole beyond its error: 0 ` +
+      'is a straight line.',
+    compute: window => lastingGrowth(window, level)?.bendRatio ?? null
+  }),
+  days: /** @type {Signal} */ ({
+    unit: 'count',
+    expected: 'after a day and a half',
+    help: `Days in a row, up to now, in which ${what} grew like that against the same hours of ` +
+      'the day before.',
+    compute: window => lastingGrowth(window, level)?.steadyDays ?? null
+  }),
+  loadSwing: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: `What of ${what} comes and goes with the load, over hours and days.`,
+    compute: window => lastingGrowth(window, level)?.loadSwing ?? null
+  }),
+  loadMoves: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: `How far CPU time or allocation moved while ${what} was watched over hours and days, ` +
+      'over their median.',
+    compute: window => lastingGrowth(window, level)?.loadMovesRatio ?? null
+  }),
+  loadShare: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: `Share of the rise of ${what} within the last two hours that CPU time or allocation ` +
+      'explain, which rose with it.',
+    compute: window => loadShare(window, level)
+  }),
+  earlierHigh: /** @type {Signal} */ ({
+    unit: 'bytes',
+    expected: 'after two hours',
+    help: `The most of ${what}, over ten minutes, in a week before the last two hours.`,
+    compute: window => earlierHigh(window, level)
+  })
+})
+
+const heap = signalsOf('liveHeapBytes', 'the live heap')
+const outside = signalsOf('outsideHeapBytes', 'the memory outside the heap')
+
+module.exports = {
+  liveHeapLastingGrowthBytesPerSecond: heap.growth,
+  liveHeapLastingScore: heap.score,
+  liveHeapLastingRiseBytes: heap.rise,
+  liveHeapLastingLeastRatio: heap.least,
+  liveHeapLastingSeconds: heap.seconds,
+  liveHeapLastingLateRatio: heap.late,
+  liveHeapLastingBendRatio: heap.bend,
+  liveHeapSteadyDays: heap.days,
+  liveHeapLoadSwingBytes: heap.loadSwing,
+  liveHeapLoadMovesRatio: heap.loadMoves,
+  liveHeapLoadShareRatio: heap.loadShare,
+  liveHeapEarlierHighBytes: heap.earlierHigh,
+  liveHeapPeakRunwayBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What is left to the limit of the live heap at the busiest moment of the day.',
+    compute: window => {
+      const growth = lastingGrowth(window, 'liveHeapBytes')
+      const runway = heapRunwayBytes.compute(window)
+      const { liveHeapBytes } = window.values
+      if (!growth || runway === null || liveHeapBytes === undefined) return null
+      return Math.max(
+        0,
+        runway +
+          liveHeapBytes -
+          Math.max(liveHeapBytes, peakNow(window, 'liveHeapBytes', growth.slope))
+      )
+    }
+  }),
+  liveHeapLimitInSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'Time until the live heap reaches its limit, if the days to come are like those that ' +
+      'were and its lasting growth goes on.',
+    compute: window => {
+      const growth = lastingGrowth(window, 'liveHeapBytes')
+      const runway = heapRunwayBytes.compute(window)
+      const { liveHeapBytes } = window.values
+      if (!growth || growth.slope <= 0 || runway === null || liveHeapBytes === undefined) {
+        return null
+      }
+      return secondsTo(window, 'liveHeapBytes', runway + liveHeapBytes, liveHeapBytes, growth.slope)
+    }
+  }),
+  outsideHeapLastingGrowthBytesPerSecond: outside.growth,
+  outsideHeapLastingScore: outside.score,
+  outsideHeapLastingRiseBytes: outside.rise,
+  outsideHeapLastingLeastRatio: outside.least,
+  outsideHeapLastingSeconds: outside.seconds,
+  outsideHeapLastingLateRatio: outside.late,
+  outsideHeapLastingBendRatio: outside.bend,
+  outsideHeapSteadyDays: outside.days,
+  outsideHeapLoadSwingBytes: outside.loadSwing,
+  outsideHeapLoadMovesRatio: outside.loadMoves,
+  outsideHeapLoadShareRatio: outside.loadShare,
+  outsideHeapEarlierHighBytes: outside.earlierHigh,
+  memoryPeakRunwayBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: "What is left to the container's limit, or to the machine's memory, at the busiest " +
+      'moment of the day.',
+    compute: window => {
+      const growth = lastingGrowth(window, 'outsideHeapBytes')
+      const limit = memoryLimit(window)
+      const { rssBytes } = window.values
+      if (!growth || limit === null || rssBytes === undefined) return null
+      return Math.max(0, limit - Math.max(rssBytes, peakNow(window, 'rssBytes', growth.slope)))
+    }
+  }),
+  memoryLimitInSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: "Time until RSS reaches the container's limit, or the machine's memory, if the days " +
+      'to come are like those that were and the lasting growth outside the heap goes on.',
+    compute: window => {
+      const growth = lastingGrowth(window, 'outsideHeapBytes')
+      const limit = memoryLimit(window)
+      const { rssBytes } = window.values
+      if (!growth || growth.slope <= 0 || limit === null || rssBytes === undefined) return null
+      return secondsTo(window, 'rssBytes', limit, rssBytes, growth.slope)
+    }
+  })
+}
+
+/** @param {Window} window */
+const memoryLimit = ({ values, hello }) =>
+  values.containerLimitBytes ?? hello.hostMemoryBytes ?? null

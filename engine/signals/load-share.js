@@ -1,0 +1,67 @@
+'use strict'
+
+const { unexplainedGrowth } = require('../statistics/unexplained-growth')
+
+/**
+ * @typedef {import('../history/window').Window} Window
+ * @typedef {import('../history/tracks').TrackName} TrackName
+ */
+
+/** How far a trend of minutes looks back. */
+const QUICK_SECONDS = 7200
+/** Within less a load and what is kept look alike: both begin with the process. */
+const LEAST_SECONDS = 1800
+/** A rise is held against the load in so many steps. */
+const STEPS = 60
+
+/**
+ * The share of a rise that the load explains, which rose with it.
+ * @param {Window} window
+ * @param {TrackName} level
+ * @param {number} [spanSeconds] that it is looked for in
+ * @returns {number | null}
+ */
+function loadShare (window, level, spanSeconds = QUICK_SECONDS) {
+  if (window.settledSeconds(spanSeconds) < LEAST_SECONDS) return null
+  const name = `load of ${level} in ${spanSeconds}`
+  return window.trend(name, spanSeconds, () => explain(window, level, spanSeconds)).share ?? null
+}
+
+/**
+ * @param {Window} window
+ * @param {TrackName} level
+ * @param {number} spanSeconds
+ * @returns {import('../statistics/trends').Found}
+ */
+function explain (window, level, spanSeconds) {
+  const from = window.nowSeconds - window.settledSeconds(spanSeconds)
+  const stepSeconds = (window.nowSeconds - from) / STEPS
+  const times = Array.from({ length: STEPS }, (_, i) => from + (i + 0.5) * stepSeconds)
+  const growth = unexplainedGrowth({
+    times,
+    level: inSteps(level).map(({ last }) => last),
+    loads: [inSteps('workSeconds'), inSteps('scavenges')].map(ends => ends.map(perSecond)),
+    daily: false
+  })
+  const rise = growth ? growth.loadRise + growth.slope * growth.seconds : 0
+  const share = growth && rise > 0 ? Math.max(0, growth.loadRise / rise) : null
+  return { trend: null, readings: 0, share }
+
+  /** First and last reading of each step. @param {TrackName} track */
+  function inSteps (track) {
+    const ends = times.map(() => ({ first: NaN, last: NaN, from: 0, to: 0 }))
+    const points = window.points(track, spanSeconds)
+    points.times.forEach((time, i) => {
+      const step = ends[Math.floor((time - from) / stepSeconds)]
+      if (!step) return
+      if (Number.isNaN(step.first)) Object.assign(step, { first: points.values[i], from: time })
+      Object.assign(step, { last: points.values[i], to: time })
+    })
+    return ends
+  }
+}
+
+/** @param {{ first: number, last: number, from: number, to: number }} step */
+const perSecond = ({ first, last, from, to }) => to > from ? (last - first) / (to - from) : NaN
+
+module.exports = { QUICK_SECONDS, loadShare }

@@ -1,0 +1,145 @@
+'use strict'
+
+const { RATE_SECONDS } = require('../history/window')
+const { THROTTLED_SECONDS, cpuTime, cpuTimeOrAll, throttledRatio } = require('./cpu-time')
+const { FELT_SECONDS } = require('./felt-delay')
+
+/**
+ * @typedef {import('./index').Signal} Signal
+ * @typedef {import('../history/window').Window} Window
+ */
+
+/**
+ * @param {Window} window
+ * @param {number} seconds
+ */
+function utilization (window, seconds) {
+  const active = window.increase('eventLoopActiveSeconds', seconds)
+  const idle = window.increase('eventLoopIdleSeconds', seconds)
+  const total = (active?.increase ?? 0) + (idle?.increase ?? 0)
+  return active && total > 0 ? active.increase / total : null
+}
+
+/**
+ * A block of L seconds takes L²/2 from each second that something waits for.
+ * @param {Window} window
+ */
+function expectedWait (window) {
+  const { times, values } = window.points('longestDelaySeconds', RATE_SECONDS)
+  const overSeconds = times.length > 1 ? times[times.length - 1] - times[0] : 0
+  // The first frame's block may have been before the window.
+  return overSeconds > 0
+    ? values.slice(1).reduce((sum, longest) => sum + longest ** 2 / 2, 0) / overSeconds
+    : null
+}
+
+/**
+ * @param {Window} window
+ * @param {number} feltSeconds delays beyond it count
+ */
+function blockedFrames (window, feltSeconds) {
+  const { values } = window.points('longestDelaySeconds', RATE_SECONDS)
+  return values.length > 0
+    ? values.filter(value => value > feltSeconds).length / values.length
+    : null
+}
+
+/** @param {Window} window */
+function longestDelay (window) {
+  const { values } = window.points('longestDelaySeconds', RATE_SECONDS)
+  return values.length > 0 ? Math.max(...values) : null
+}
+
+module.exports = {
+  eventLoopUtilizationRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Share of wall time in which the event loop was not waiting, over the last ' +
+      `${RATE_SECONDS} s.`,
+    compute: window => utilization(window, RATE_SECONDS)
+  }),
+  lastMinuteUtilizationRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    expected: 'after the first minute',
+    help: 'Share of wall time in which the event loop was not waiting, over the last minute.',
+    compute: window => (window.nowSeconds < 60 ? null : utilization(window, 60))
+  }),
+  loadGrowthRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Event loop activity of the last third of the last ten minutes (less in a younger ' +
+      'life, without its start) over that of the first third: 1 is a steady load.',
+    compute: window => {
+      const span = Math.min(600, 0.8 * window.nowSeconds)
+      const active = (/** @type {number} */ seconds) =>
+        window.increase('eventLoopActiveSeconds', seconds)
+      const [all, late, lateTwo] = [active(span), active(span / 3), active((span * 2) / 3)]
+      if (!all || !late || !lateTwo || all.overSeconds <= lateTwo.overSeconds) return null
+      const early = (all.increase - lateTwo.increase) / (all.overSeconds - lateTwo.overSeconds)
+      return early > 0 ? late.increase / late.overSeconds / early : null
+    }
+  }),
+  expectedWaitSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: `What waits at a random moment of the last ${RATE_SECONDS} s until the loop is free, ` +
+      'on average: a block of L seconds takes L²/2 from each second; of each frame the longest ' +
+        'counts.',
+    compute: expectedWait
+  }),
+  blockedFramesRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: `Share of the seconds of the last ${RATE_SECONDS} s in which something was delayed by ` +
+      `more than ${FELT_SECONDS * 1000} ms.`,
+    compute: window => blockedFrames(window, FELT_SECONDS)
+  }),
+  longestDelaySeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: `The longest delay of the last ${RATE_SECONDS} s.`,
+    compute: longestDelay
+  }),
+  blockedFramesCpuRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: `Share of those seconds in which the delay exceeds ${FELT_SECONDS * 1000} ms without ` +
+      'the time that the thread waited for a CPU.',
+    compute: window => blockedFrames(window, FELT_SECONDS / cpuTimeOrAll(window).ranRatio)
+  }),
+  longestDelayCpuSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'That delay without the time that the thread waited for a CPU.',
+    compute: window => {
+      const longest = longestDelay(window)
+      return longest && longest * cpuTimeOrAll(window).ranRatio
+    }
+  }),
+  expectedWaitCpuSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'The wait for the loop at a random moment, were the thread never kept waiting for a ' +
+      'CPU: blocks are shorter then, and come as often in each CPU-second.',
+    compute: window => {
+      const { hadRatio, ranRatio } = cpuTimeOrAll(window)
+      const mean = expectedWait(window)
+      return mean && (mean * ranRatio ** 2) / hadRatio
+    }
+  }),
+  loopWindowSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'The time that these were seen over: less than the window at the start of a life.',
+    compute: window => window.increase('eventLoopActiveSeconds')?.overSeconds ?? null
+  }),
+  threadCpuRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'CPU time of the thread (of the process where Node does not tell) over wall time, ' +
+      `last ${RATE_SECONDS} s.`,
+    compute: window => window.rate('threadCpuSeconds') ?? window.rate('processCpuSeconds')
+  }),
+  runQueueWaitRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Time the thread was ready to run and another had its CPU, over wall time, last ' +
+      `${RATE_SECONDS} s: throttling, and neighbours on the machine.`,
+    compute: window => cpuTime(window)?.waitRatio ?? null
+  }),
+  cpuThrottledRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Share of the periods of its CPU quota in which the cgroup used it up and was held ' +
+      `back, over the last ${THROTTLED_SECONDS} s.`,
+    compute: throttledRatio
+  })
+}

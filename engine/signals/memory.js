@@ -1,0 +1,231 @@
+'use strict'
+
+const { median } = require('../statistics/quantile')
+const { RATE_SECONDS } = require('../history/window')
+const { trend } = require('../statistics/trend')
+const { jemallocSavingBytes } = require('./jemalloc-saving')
+const {
+  answer, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes,
+  retained
+} = require('./native-memory')
+const { growthOf, steadiness } = require('./growth')
+const { partOfRoom } = require('./shared-room')
+
+/** @typedef {import('./index').Signal} Signal */
+
+/** @param {import('../history/window').Window} window */
+const outsideTrend = window => growthOf(window, 'outsideHeapBytes', { afterMajors: true })
+
+/** @param {import('../history/window').Window} window */
+const nativeTrend = window => window.trend('nativeBytes', NATIVE_SECONDS, () => {
+  const { times, values } = window.points('nativeBytes', NATIVE_SECONDS)
+  return { trend: trend(times, values), readings: times.length }
+}).trend
+
+module.exports = {
+  rssBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    expected: 'on the main thread',
+    onMainThread: true,
+    help: `Resident set size, median of the last ${RATE_SECONDS} s.`,
+    compute: window => {
+      const { values } = window.points('rssBytes', RATE_SECONDS)
+      return values.length > 0 ? median(values) : null
+    }
+  }),
+  containerLimitBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Memory limit of the container: the smallest of its cgroup and the parents that can ' +
+      'be seen.',
+    compute: window => window.values.containerLimitBytes ?? null
+  }),
+  rssShareRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'RSS over the memory limit of the container.',
+    compute: window => {
+      const { values } = window.points('rssBytes', RATE_SECONDS)
+      const { containerLimitBytes } = window.values
+      return values.length > 0 && containerLimitBytes ? median(values) / containerLimitBytes : null
+    }
+  }),
+  memoryRunwayBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help:
+      "What this process may still take of the container's limit, or of the machine's memory " +
+      'where there is none. Of what is left there, processes in the container that grow with it ' +
+      'take their parts.',
+    compute: window => {
+      const { containerLimitBytes, rssBytes } = window.values
+      const limit = containerLimitBytes ?? window.hello.hostMemoryBytes
+      if (limit === undefined || rssBytes === undefined) return null
+      const left = Math.max(0, limit - rssBytes - window.neighbours.memoryBytes)
+      return left * partOfRoom(window, outsideTrend(window).trend?.slope)
+    }
+  }),
+  besideHeapBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Resident memory that is not the V8 heap.',
+    compute: window => {
+      const { rssBytes } = window.values
+      const heap = window.last('heapResidentBytes')
+      return rssBytes === undefined || heap === undefined ? null : Math.max(0, rssBytes - heap)
+    }
+  }),
+  containerLimitHitsPerSecond: /** @type {Signal} */ ({
+    unit: 'perSecond',
+    help: "How often memory use met the container's limit, so that the kernel had to reclaim.",
+    compute: window => window.rate('containerLimitHits')
+  }),
+  containerHighBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'memory.high of the cgroup: above it the kernel makes the process wait.',
+    compute: window => window.values.containerHighBytes ?? null
+  }),
+  containerHighHitsPerSecond: /** @type {Signal} */ ({
+    unit: 'perSecond',
+    help: 'How often memory use went above memory.high.',
+    compute: window => window.rate('containerHighHits')
+  }),
+  memoryPressureRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Share of time in which something in the cgroup waited for memory (PSI, some).',
+    compute: window => {
+      // It is read every ten frames: an older reading may stand at the start of the window.
+      const rate = window.rate('memoryPressureSomeSeconds')
+      return rate && Math.min(1, rate)
+    }
+  }),
+  outsideHeapBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Anonymous resident memory outside the V8 heap, Buffers and all.',
+    compute: window => window.last('outsideHeapBytes') ?? null
+  }),
+  outsideHeapReadings: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'Readings of the memory outside the heap since the warm-up: those after a major GC ' +
+      'where there are enough.',
+    compute: window => outsideTrend(window).readings
+  }),
+  majorsSeen: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'Major GCs in the later half of the last ten minutes, or of the life without its ' +
+      'start: chances for garbage outside the heap to go.',
+    compute: window =>
+      window.increase('liveHeapMajors', window.settledSeconds(600) / 2)?.increase ?? 0
+  }),
+  outsideHeapRiseBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What the memory outside the heap grew by, as a line across major GCs.',
+    compute: window => outsideTrend(window).trend?.rise ?? null
+  }),
+  outsideHeapRiseSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'The span of that line.',
+    compute: window => outsideTrend(window).trend?.spanX ?? null
+  }),
+  outsideHeapGrowthBytesPerSecond: /** @type {Signal} */ ({
+    unit: 'bytesPerSecond',
+    help: 'Slope of that line (Theil–Sen).',
+    compute: window => outsideTrend(window).trend?.slope ?? null
+  }),
+  outsideHeapSteadinessRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'How much that growth looks like one that goes on, 0–1: straight, and not slowing down.',
+    compute: window => steadiness(outsideTrend(window))
+  }),
+  nativeBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Anonymous resident memory outside the V8 heap and Buffers, median of the last ' +
+      `${TYPICAL_SECONDS} s.`,
+    compute: typicalNativeBytes
+  }),
+  mallocArenaShareRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Share of what malloc holds beyond need which lies in the arenas of threads; the rest ' +
+      'is in the main arena, [heap].',
+    compute: window => {
+      const { scan } = window
+      if (scan && scan.heapSlackBytes + scan.arenaSlackBytes > 0) {
+        return scan.arenaSlackBytes / (scan.heapSlackBytes + scan.arenaSlackBytes)
+      }
+      const span = window.last('mallocSpanBytes')
+      const arenas = window.last('mallocArenaBytes')
+      return span && arenas !== undefined ? arenas / span : null
+    }
+  }),
+  allocatorSlackBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    expected: 'on the main thread, on Linux, within seconds',
+    onMainThread: true,
+    help: 'What malloc holds beside Buffers and what Node itself needs, median of the last ' +
+      `${TYPICAL_SECONDS} s: freed, or in use by native code; freed alone where malloc was asked.`,
+    compute: slackBytes
+  }),
+  allocatorSlackRiseBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What that grew by, as a line.',
+    compute: window => growthOf(window, 'allocatorSlackBytes').trend?.rise ?? null
+  }),
+  allocatorAsked: /** @type {Signal} */ ({
+    unit: 'count',
+    help:
+      '1 where malloc itself was asked what it holds; 0 where that is an estimate, also as ' +
+      'malloc took much since.',
+    compute: window => Number(answer(window).asked)
+  }),
+  allocatorRetainedBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What malloc retains: freed by the app and not given back. Where malloc was not ' +
+      'asked, an estimate by how much of its memory was seen to come and go.',
+    compute: window => retained(window)?.bytes ?? null
+  }),
+  jemallocSavingBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What RSS would be less under jemalloc, on average of the last ten minutes without ' +
+      'the start: that slack, less what jemalloc takes for itself and what it holds for the ' +
+        'second it waits.',
+    compute: jemallocSavingBytes
+  }),
+  allocatorTrimmableBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What of it memwatch trim would give back: the rest lies in small pieces, or at the ' +
+      'end of arenas.',
+    compute: window => {
+      const { scan } = window
+      const found = retained(window)
+      return scan && found && scan.slackBytes > 0
+        ? scan.trimmableBytes * Math.min(1, found.bytes / scan.slackBytes)
+        : null
+    }
+  }),
+  nativeReusedBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help:
+      'Largest fall of the native memory in the last ten minutes, without the start, less ' +
+      'what the kernel got back by it: Buffers took what had been freed.',
+    compute: nativeReusedBytes
+  }),
+  nativeGrowthScore: /** @type {Signal} */ ({
+    unit: 'score',
+    help: 'Mann–Kendall standard score of the native memory’s growth.',
+    compute: window => nativeTrend(window)?.z ?? null
+  }),
+  nativeGrowthFit: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'How straight the native memory grows: r² of the line.',
+    compute: window => nativeTrend(window)?.fit ?? null
+  }),
+  nativeRiseBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'What the native memory grew by along that line.',
+    compute: window => nativeTrend(window)?.rise ?? null
+  }),
+  nativeLateGrowthRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Slope of the native memory in the last third over the whole: 1 goes on, 0 has stopped.',
+    compute: window => {
+      const found = nativeTrend(window)
+      return found && found.slope > 0 ? found.lastThirdSlope / found.slope : null
+    }
+  })
+}

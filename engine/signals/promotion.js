@@ -1,0 +1,132 @@
+'use strict'
+
+const { theilSen } = require('../statistics/theil-sen')
+const { rSquared } = require('../statistics/trend')
+const { pointsAfterMajors } = require('./growth')
+
+/**
+ * Growth of the live heap where major GCs are rare. V8 collects a large heap ever more rarely, so a
+ * leak under a limit of gigabytes shows few readings of the live heap. Between two of them the old
+ * spaces say what was promoted; the second says how much of that survived. Where nearly all
+ * survives, the old spaces tell of the live heap between major GCs, too.
+ *
+ * @typedef {import('./index').Signal} Signal
+ * @typedef {import('../history/window').Window} Window
+ *
+ * @typedef {object} KeptGrowth
+ * @property {number} keptRatio share of the promoted bytes that survived the next major GC
+ * @property {number} rise bytes, by the line through the readings
+ * @property {number} seconds between first and last reading
+ * @property {number} slope bytes per second (Theil–Sen)
+ * @property {number} fit r² of the line through the readings
+ * @property {number} lateRatio slower of the last interval's slope and that of the old spaces
+ *   since, over the whole
+ */
+
+/** Longest part of a life that the line is looked for in. */
+const SPAN_SECONDS = 7200
+/** Two intervals between major GCs are the least that can agree. */
+const LEAST_READINGS = 3
+/** With more, the trend of the live heap itself is known: growth.js. */
+const MOST_READINGS = 12
+/** The first part of a life is warm-up, as long as enough readings are left without it. */
+const WARM_UP_SHARE = 0.2
+/**
+ * Since the last reading so much time must have passed before the old spaces say how it goes on.
+ */
+const LEAST_SINCE_SECONDS = 10
+/**
+ * Garbage that survives a few scavenges is promoted, too: less than a line of this length is no
+ * growth.
+ */
+const LEAST_SECONDS = 30
+
+/**
+ * @param {Window} window
+ * @returns {KeptGrowth | null} null with too few readings, over too short a time, or without
+ *   promotion
+ */
+const keptGrowth = window => window.once('kept growth', () => {
+  const all = pointsAfterMajors(window, 'liveHeapBytes', SPAN_SECONDS)
+  const warm = all.times.findIndex(time => time >= window.nowSeconds * WARM_UP_SHARE)
+  const from = Math.max(0, Math.min(warm < 0 ? Infinity : warm, all.times.length - LEAST_READINGS))
+  const times = all.times.slice(from)
+  const live = all.values.slice(from)
+  const seconds = times[times.length - 1] - times[0]
+  if (times.length < LEAST_READINGS || times.length > MOST_READINGS || seconds < LEAST_SECONDS) {
+    return null
+  }
+  const line = theilSen(times, live)
+  if (!line) return null
+
+  const old = oldSpaces(window)
+  let promoted = 0
+  for (let i = 1, at = 0; i < times.length; i++) {
+    let highest = live[i]
+    for (; at < old.times.length && old.times[at] <= times[i]; at++) {
+      if (old.times[at] > times[i - 1]) highest = Math.max(highest, old.values[at])
+    }
+    promoted += Math.max(0, highest - live[i - 1])
+  }
+  if (promoted <= 0) return null
+  const last = live.length - 1
+  const keptRatio = Math.max(0, live[last] - live[0]) / promoted
+  const lastSlope = (live[last] - live[last - 1]) / (times[last] - times[last - 1])
+  const sinceSeconds = window.nowSeconds - times[last]
+  const since = sinceSeconds >= LEAST_SINCE_SECONDS && old.times.length > 0
+    ? keptRatio * (old.values[old.values.length - 1] - live[last]) / sinceSeconds
+    : lastSlope
+  return {
+    keptRatio,
+    rise: line.slope * seconds,
+    seconds,
+    slope: line.slope,
+    fit: Math.max(0, rSquared(times, live, line)),
+    lateRatio: line.slope > 0 ? Math.min(lastSlope, since) / line.slope : 0
+  }
+})
+
+/** Used bytes of the spaces that objects are promoted to. @param {Window} window */
+function oldSpaces (window) {
+  const { times, values } = window.points('oldSpaceBytes', SPAN_SECONDS)
+  const large = window.points('largeObjectSpaceBytes', SPAN_SECONDS)
+  // The other spaces hold code and what never moves: of the live heap they are a few MiB that stay.
+  return { times, values: values.map((used, i) => used + (large.values[i] ?? 0)) }
+}
+
+module.exports = {
+  promotedKeptRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    expected: 'after three major GCs',
+    afterEvent: true,
+    help: 'Share of what was promoted between major GCs that survived the next one: near 1 it ' +
+      'is kept, near 0 it was garbage.',
+    compute: window => keptGrowth(window)?.keptRatio ?? null
+  }),
+  keptRiseBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Rise of the live heap along the line through its readings, however few they are.',
+    compute: window => keptGrowth(window)?.rise ?? null
+  }),
+  keptRiseSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'The span of that line.',
+    compute: window => keptGrowth(window)?.seconds ?? null
+  }),
+  keptGrowthBytesPerSecond: /** @type {Signal} */ ({
+    unit: 'bytesPerSecond',
+    help: 'Slope of that line (Theil–Sen).',
+    compute: window => keptGrowth(window)?.slope ?? null
+  }),
+  keptGrowthFit: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'How straight that line is: r², 1 is a straight line.',
+    compute: window => keptGrowth(window)?.fit ?? null
+  }),
+  keptLateGrowthRatio: /** @type {Signal} */ ({
+    unit: 'ratio',
+    help: 'Slope since the last two readings, and of the old spaces since the last one, over ' +
+      'the whole: 1 goes on, 0 has stopped.',
+    compute: window => keptGrowth(window)?.lateRatio ?? null
+  })
+}

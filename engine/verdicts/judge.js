@@ -1,0 +1,73 @@
+'use strict'
+
+const { signals: table } = require('../signals')
+const { formatSeconds } = require('../text/format')
+
+/** Why signals of GCs may be missing. */
+const UNOBSERVED = 'gcUnobservedRecentlySeconds'
+
+/** Agents send every field at least once a minute: what is absent for two minutes stays absent. */
+const ABSENT_AFTER_SECONDS = 120
+
+/**
+ * One diagnosis on one target at one moment. Missing evidence is `unknown`, never `ok`; a diagnosis
+ * that throws is `unknown` too, and the others still run.
+ *
+ * @param {import('../diagnoses/define-diagnosis').Diagnosis} diagnosis
+ * @param {import('../signals').Signals} signals
+ * @param {import('memwatch/protocol/frame').Hello} hello
+ * @returns {{ judgement: import('../diagnoses/define-diagnosis').Judgement, error?: Error }}
+ */
+function judge (diagnosis, signals, hello) {
+  try {
+    if (diagnosis.scope === 'process' && hello.threadId > 0) {
+      const summary = 'of the whole process: judged on its main thread'
+      return { judgement: { state: 'unknown', openUntil: 'main_thread', summary } }
+    }
+    const missing = diagnosis.requires.filter(name => signals[name] === null)
+    if (missing.length > 0) {
+      const unobserved = signals[UNOBSERVED] ?? 0
+      // They are observed again after a while.
+      const openUntil = unobserved > 0 ? 'readings' : openUntilOf(missing, signals, hello)
+      const known = openUntil === 'readings' ? 'not known yet' : 'not known here'
+      const why =
+        unobserved > 0
+          ? ` (GCs were not observed for ${formatSeconds(unobserved)} lately: observing them ` +
+            'may have caused them)'
+          : ''
+      const summary = `${known}: ${missing.map(explain).join(', ')}${why}`
+      return { judgement: { state: 'unknown', openUntil, summary } }
+    }
+    return { judgement: diagnosis.judge(/** @type {any} */ (signals), diagnosis.limits, hello) }
+  } catch (cause) {
+    const error = new Error(`the diagnosis ${diagnosis.id} failed`, { cause })
+    return { judgement: { state: 'unknown', openUntil: 'never', summary: error.message }, error }
+  }
+}
+
+/**
+ * Whether missing signals will still come.
+ * @param {readonly import('../signals').SignalName[]} missing
+ * @param {import('../signals').Signals} signals
+ * @param {import('memwatch/protocol/frame').Hello} hello
+ * @returns {import('../diagnoses/define-diagnosis').OpenUntil}
+ */
+function openUntilOf (missing, signals, { threadId }) {
+  const rows = missing.map(name => /** @type {import('../signals').Signal} */ (table[name]))
+  if (threadId > 0 && rows.some(({ onMainThread }) => onMainThread)) return 'main_thread'
+  const { window } = /** @type {{ window?: import('../history/window').Window }} */ (signals)
+  const watchedSeconds = window?.watchedSeconds ?? 0
+  if (watchedSeconds < ABSENT_AFTER_SECONDS) return 'readings'
+  return rows.some(({ afterEvent }) => !afterEvent) ? 'never' : 'readings'
+}
+
+/**
+ * A signal that is missing, and when to expect it.
+ * @param {import('../signals').SignalName} name
+ */
+function explain (name) {
+  const { expected } = /** @type {import('../signals').Signal} */ (table[name])
+  return expected ? `${name} (${expected})` : name
+}
+
+module.exports = { judge }

@@ -1,0 +1,33 @@
+'use strict'
+
+/**
+ * What was told of each target, so that only changes are: what is found, how sure, and that it is
+ * over.
+ */
+class Told {
+  /**
+   * States by diagnosis.
+   * @type {WeakMap<import('../history/target').Target, Map<string, string>>}
+   */
+  #told = new WeakMap()
+
+  /**
+   * @param {import('../history/target').Target} target
+   * @param {import('./evaluate').Verdict} verdict whose state changed
+   * @returns {{ was: string | null } | undefined} undefined where there is nothing to tell: an
+   *   opportunity, or nothing was and nothing is
+   */
+  change (target, { diagnosis, state, opportunity }) {
+    if (opportunity) return undefined
+    const told = this.#told.get(target) ?? new Map()
+    this.#told.set(target, told)
+    const was = told.get(diagnosis)
+    const isFound = state === 'suspected' || state === 'confirmed'
+    if (!isFound && was === undefined) return undefined
+    if (isFound) told.set(diagnosis, state)
+    else told.delete(diagnosis)
+    return { was: was ?? null }
+  }
+}
+
+module.exports = { Told }
