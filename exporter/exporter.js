@@ -33,7 +33,7 @@ const TARGET_EVENTS = ['open', 'frame', 'answer', 'vanish', 'back', 'end']
  * deaths and captures, and emits what happens. The parts do all else: each subscribes by itself,
  * and emits on the exporter what it finds. A listener that throws is counted, and harms no other.
  *
- *   open, frame, vanish, back, end (target)   of the targets: series/targets.js
+ *   open, frame, vanish, back, end (target)   of the targets: engine/history/targets.js
  *   answer (target, answer)                   to a command
  *   session, line, hangup                     parts/agents.js
  *   verdict (target, verdict)                 parts/judging.js

@@ -54,7 +54,8 @@ function findReachable (graph, from) {
 
 /**
  * The room of a file is its folder. A file beside the folders is a room of its own if it imports
- * from a folder; the others are shared, and are drawn as one.
+ * from a folder; the others are shared, and are drawn as one. So are the commands of the command
+ * line.
  * @param {Graph} files
  * @returns {(file: string) => string}
  */
@@ -62,6 +63,7 @@ function assignRooms (files) {
   const rooms = new Map([...files.keys()].map(file => {
     const [top, folder, inFolder] = file.split('/')
     if (inFolder !== undefined) return [file, `${top}/${folder}`]
+    if (top === 'cli') return [file, 'cli/commands']
     const entersFolder = [...findReachable(files, file)]
       .some(other => other.split('/').length > 2 && other.startsWith(`${top}/`))
     return [file, entersFolder ? file : `${top}/shared files`]
@@ -112,7 +114,7 @@ function draw (graph) {
     .filter(([room]) => room.startsWith(`${top}/`))
     .map(([room, id]) => `    ${id}["${room.slice(top.length + 1)}"]`)
   const arrows = [...graph].filter(([, imports]) => imports.size > 0).map(([room, imports]) =>
-    `  ${ids.get(room)} --> ${[...imports].sort().map(next => ids.get(next)).join(' & ')}`)
+    `  ${ids.get(room)}-->${[...imports].sort().map(next => ids.get(next)).join(' & ')}`)
   return [
     'flowchart TD',
     ...PACKAGES.flatMap(name => [`  subgraph ${name}`, ...nodes(name), '  end']),

@@ -42,8 +42,8 @@ const shortText = suspects =>
     .join('; ')
 
 /**
- * @param {{ kind: string, target: string, thread: string, pid: number, node: string, requestedUnixMs:
- *   number, suspects: Suspects | null }} capture
+ * @param {{ kind: string, target: string, thread: string, pid: number, node: string,
+ *   requestedUnixMs: number, suspects: Suspects | null }} capture
  * @returns {string} as Markdown, to paste into a ticket
  */
 function markdown ({ kind, target, thread, pid, node, requestedUnixMs, suspects }) {

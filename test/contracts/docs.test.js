@@ -14,7 +14,7 @@ const { scripts } = require('../../package.json')
 const ROOT = path.join(__dirname, '../..')
 const FOLDERS = [
   '.', 'docs', 'docs/decisions', 'deploy', 'alerts', 'alerts/runbooks', 'dashboards', 'lab',
-  'agent', 'allocator', 'exporter'
+  'agent', 'allocator', 'cli', 'engine', 'exporter'
 ]
 const pages = FOLDERS.flatMap(folder =>
   fs
@@ -119,19 +119,19 @@ describe('ARCHITECTURE.md', () => {
   it('names files and folders that there are', () => {
     const named = [...text.matchAll(/`([\w.-]+\/[\w./-]*)`/g)].map(([, name]) => name)
     // A folder of the exporter or of the tests may stand alone where the sentence is about those.
-    const roots = ['', 'exporter', 'test']
+    const roots = ['', 'engine', 'exporter', 'test']
     const isThere = name => roots.some(root => fs.existsSync(path.join(ROOT, root, name)))
     expect(named.length).toBeGreaterThan(40)
     expect(named.filter(name => !isThere(name))).toEqual([])
   })
 
-  it('has a row for each folder of the agent, the exporter and the project', () => {
+  it('has a row for each folder of the packages and the project', () => {
     const listed = execFileSync('git', ['ls-files', '-z'],
       { cwd: ROOT, encoding: 'utf8', maxBuffer: 2 ** 26 })
     const folders = new Set(listed.split('\0').flatMap(file => {
       const [top, second, third] = file.split('/')
       if (second === undefined || top.startsWith('.')) return []
-      return third !== undefined && ['agent', 'exporter'].includes(top)
+      return third !== undefined && ['agent', 'cli', 'engine', 'exporter'].includes(top)
         ? [`${top}/${second}/`]
         : [`${top}/`]
     }))

@@ -22,7 +22,7 @@ const filesIn = folder =>
 it('each diagnosis is a file of its own name, and each such file is listed', () => {
   const shared = ['index', 'define-diagnosis', 'evidence', 'lasting-growth', 'severity']
   expect(
-    filesIn('exporter/diagnoses')
+    filesIn('engine/diagnoses')
       .filter(name => !shared.includes(name))
       .sort()
   ).toEqual(diagnoses.map(({ id }) => id).sort())
@@ -52,8 +52,8 @@ it('each diagnosis has a runbook, an app that causes it, and known symptoms', ()
 
 it('each signal is read by a diagnosis, explains a missing one, or is shown as a metric', () => {
   const read = new Set(diagnoses.flatMap(({ requires, uses }) => [...requires, ...uses]))
-  const source = ['target-metrics.js', '../cli/progress.js', '../classify/judge.js']
-    .map(name => fs.readFileSync(path.join(ROOT, 'exporter/catalog', name), 'utf8'))
+  const source = ['exporter/catalog/target-metrics.js', 'cli/progress.js', 'engine/verdicts/judge.js']
+    .map(name => fs.readFileSync(path.join(ROOT, name), 'utf8'))
     .join()
   expect(
     Object.keys(signals).filter(name => !read.has(name) && !source.includes(`'${name}'`))
@@ -61,7 +61,7 @@ it('each signal is read by a diagnosis, explains a missing one, or is shown as a
 })
 
 it('each track is read by a signal or tells of a death: history costs memory in every target', () => {
-  const source = ['exporter/signals', 'exporter/anatomy', 'exporter/deaths']
+  const source = ['engine/signals', 'engine/memory', 'exporter/deaths']
     .flatMap(folder =>
       filesIn(folder).map(name => fs.readFileSync(path.join(ROOT, folder, `${name}.js`), 'utf8'))
     )
@@ -70,8 +70,8 @@ it('each track is read by a signal or tells of a death: history costs memory in 
 })
 
 it('a track whose growth is looked for over hours is kept that long', () => {
-  const source = filesIn('exporter/signals')
-    .map(name => fs.readFileSync(path.join(ROOT, 'exporter/signals', `${name}.js`), 'utf8'))
+  const source = filesIn('engine/signals')
+    .map(name => fs.readFileSync(path.join(ROOT, 'engine/signals', `${name}.js`), 'utf8'))
     .join()
   const grown = [...source.matchAll(/growthOf\(window, '(\w+)'/g)].map(([, name]) => name)
   expect(grown.length).toBeGreaterThan(5)
@@ -122,8 +122,8 @@ describe('the charts of the page', () => {
   it('show the evidence of every diagnosis, each in one place', () => {
     const shown = charts.flatMap(({ evidence }) => Object.keys(evidence))
     const told = [
-      ...filesIn('exporter/diagnoses')
-        .map(name => fs.readFileSync(path.join(ROOT, 'exporter/diagnoses', `${name}.js`), 'utf8'))
+      ...filesIn('engine/diagnoses')
+        .map(name => fs.readFileSync(path.join(ROOT, 'engine/diagnoses', `${name}.js`), 'utf8'))
         .join()
         .matchAll(/evidence\(\s*'(\w+)'/g)
     ].map(([, name]) => name)
@@ -209,7 +209,7 @@ it('each command of the command line is a file, and each file a command or a par
     'trim',
     'try'
   ])
-  for (const command of program.commands) expect(filesIn('exporter/cli')).toContain(command.name())
+  for (const command of program.commands) expect(filesIn('cli')).toContain(command.name())
 })
 
 describe('metric names', () => {

@@ -63,7 +63,9 @@ it('a life that comes in one piece, goodbye and all, is judged frame by frame, a
     /** @type {any} */ { diagnosis, state }
   ) => [target.frame?.uptimeSeconds, diagnosis, state]
   const replayed = []
-  await replayFile(RECORDING, { onVerdict: (target, verdict) => replayed.push(told(target, verdict)) })
+  await replayFile(RECORDING, {
+    onVerdict: (target, verdict) => replayed.push(told(target, verdict))
+  })
   const lines = gunzipSync(fs.readFileSync(RECORDING))
     .toString()
     .trim()

@@ -78,7 +78,11 @@ it("the container of a process that can be seen is its own, not the exporter's; 
     file === `/proc/${process.pid}/cgroup` ? `0::/docker/${ID}\n` : fs.readFileSync(file, 'latin1')
   const around = surroundings({ env: {}, hostname: os.hostname() })
   const of = startTimeTicks =>
-    resourceOf(new Targets({ now: Date.now }).open(hello({ pid: process.pid, startTimeTicks })).target, around, read)
+    resourceOf(
+      new Targets({ now: Date.now }).open(hello({ pid: process.pid, startTimeTicks })).target,
+      around,
+      read
+    )
       .attributes['container.id']
   expect([of(ticks), of(ticks + 1), of(undefined)]).toEqual([ID, undefined, undefined])
 })

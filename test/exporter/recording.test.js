@@ -46,7 +46,8 @@ describe('a recording', () => {
   it.each(['plain.ndjson', 'packed.ndjson.gz'])(
     '%s holds all frames, the command and its end',
     async name => {
-      const { header, end, frames, rejected, cut, targets } = await replayFile(await recorded(20, name))
+      const { header, end, frames, rejected, cut, targets } =
+        await replayFile(await recorded(20, name))
       expect({ command: header.command, end, frames, rejected, cut }).toEqual({
         command: ['node', 'app.js'],
         end: { durationSeconds: 20, exit: { code: 3, signal: null } },
