@@ -57,7 +57,7 @@ it('an exporter that is killed again and again is started again, and its contain
   const pids = await startedTimes(3)
   expect([child.exitCode, child.signalCode]).toEqual([null, null])
   expect(starts()[2]).toMatch(
-    /^\d+ --max-old-space-size-percentage=50 .*\/exporter\/cli\/memwatch\.js exporter$/
+    /^\d+ --max-old-space-size-percentage=50 .*\/cli\/memwatch\.js exporter$/
   )
   child.kill('SIGTERM')
   expect(await ended).toEqual([0, null])
