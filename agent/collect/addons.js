@@ -13,7 +13,7 @@ const MOST_NAMES_BYTES = 2 ** 20
 /** Lines of /proc/self/maps that name an addon; the content of a deleted file cannot be read. */
 const ADDON_LINES = /(\/.*\.node)( \(deleted\))?$/gm
 /**
- * Names of V8's C++ interface, in the Itanium mangling: `v8::…`. An addon that uses the interface
+ * Names of V8's C++ interface, in the Itanium mangling: `v8::...`. An addon that uses the interface
  * must import them.
  */
 const V8_NAMES = ['_ZN2v8', '_ZNK2v8']
