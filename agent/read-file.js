@@ -139,4 +139,4 @@ function leadingNumbers (text, numbers) {
   }
 }
 
-module.exports = { isTemporary, kernelFiles, linesOf, numberAfter, leadingNumbers }
+module.exports = { isTemporary, kernelFiles, linesOf, numberAfter, leadingNumbers, textOf }

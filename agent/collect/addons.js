@@ -1,22 +1,39 @@
 'use strict'
 
-const path = require('node:path')
+const { locateNames } = require('./elf-names')
+const { textOf } = require('../read-file')
 const { closeSync, openSync, readSync } = require('../primordials')
 
-/** Read of a file at a time: a frame takes one such piece. */
-const PIECE_BYTES = 65_536
-/** Addons that are looked at; an app has a handful. */
+/** Bytes of names that are read and searched in one frame: about 50 µs. */
+const PIECE_BYTES = 16_384
+/** Files that are inspected; an app loads a handful. */
 const MOST = 48
+/** Longest list of names that is searched: the longest in 23 packages of npm has 176 KiB. */
+const MOST_NAMES_BYTES = 2 ** 20
+/** Lines of /proc/self/maps that name an addon; the content of a deleted file cannot be read. */
+const ADDON_LINES = /(\/.*\.node)( \(deleted\))?$/gm
 /**
- * A symbol of V8's C++ interface, in the Itanium mangling: v8::..., as an addon that uses it must
- * import.
+ * Names of V8's C++ interface, in the Itanium mangling: `v8::...`. An addon that uses the interface
+ * must import them.
  */
-const V8_SYMBOL = /_ZNK?2v8/
+const V8_NAMES = ['_ZN2v8', '_ZNK2v8']
+/** Bytes that two pieces share, so that a name across their border is found. */
+const OVERLAP_BYTES = '_ZNK2v8'.length - 1
 
 /**
- * Native addons that are loaded, and whether they use V8's C++ interface (or NAN, which is made of
- * it) or Node-API alone: only the latter go on working when V8's ABI changes, as under pointer
- * compression. Their files are read piece by piece, one piece a frame, once.
+ * @param {'v8' | 'node_api' | 'unread'} abi
+ * @param {string} file
+ */
+const keyOf = (abi, file) => {
+  const name = file.slice(file.lastIndexOf('/') + 1)
+  return `${abi}/${name.replace(/[^A-Za-z0-9_.-]/g, '_').slice(0, 48)}`
+}
+
+/**
+ * Loaded native addons, and whether each uses V8's C++ interface (or NAN, which is made of it) or
+ * Node-API alone: only the latter go on working when V8's ABI changes, as under pointer
+ * compression. The names that a file imports answer that: a few KiB that the dynamic loader reads
+ * as well. The rest of the file is not read. docs/decisions/0058-addons-are-told-by-imports.md
  *
  * @returns {import('./collector').Collector & { look: (maps: string) => void }} look: is given the
  *   text of /proc/self/maps
@@ -26,70 +43,64 @@ function addons () {
   const known = new Map()
   /** @type {string[]} */
   const waiting = []
-  /** @type {{ file: string, at: number, tail: string } | undefined} */
-  let reading
+  /** Names of waiting[0] that are not searched yet. @type {import('./elf-names').Range | undefined} */
+  let names
   let changed = false
   const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES)
+  const words = new Uint32Array(buffer.buffer)
 
   /**
+   * Opened for each piece: between frames the agent holds no descriptor of an app's file.
    * @param {string} file
-   * @param {'v8' | 'node_api' | 'unread'} abi
+   * @returns {'v8' | 'node_api' | undefined} undefined: names are left
+   * @throws what the file system throws, and where this is no ELF file as expected
    */
-  const settle = (file, abi) => {
-    known.set(file, `${abi}/${path.basename(file).replace(/[^A-Za-z0-9_.-]/g, '_').slice(0, 48)}`)
-    changed = true
-  }
-
-  /**
-   * Opened for each piece, as the app has its turns in between.
-   * @param {string} file
-   * @param {number} at
-   */
-  const readAt = (file, at) => {
+  const searchPiece = file => {
     const fd = openSync(file, 'r')
     try {
-      return readSync(fd, buffer, 0, PIECE_BYTES, at)
+      names ??= locateNames(words, (at, bytes) => readSync(fd, buffer, 0, bytes, at))
+      if (names.end - names.start > MOST_NAMES_BYTES) throw new Error('too many names')
+      const length = Math.min(names.end - names.start, PIECE_BYTES)
+      if (readSync(fd, buffer, 0, length, names.start) < length) throw new Error('cut off')
+      const piece = textOf(buffer, length)
+      if (piece.includes(V8_NAMES[0]) || piece.includes(V8_NAMES[1])) return 'v8'
+      if (names.start + length === names.end) return 'node_api'
+      names.start += length - OVERLAP_BYTES
     } finally {
       closeSync(fd)
     }
   }
 
-  const readPiece = () => {
-    if (!reading) {
-      const file = waiting.shift()
-      if (file === undefined) return
-      reading = { file, at: 0, tail: '' }
-    }
-    const { file } = reading
+  const inspect = () => {
+    const file = waiting[0]
+    if (file === undefined) return
+    /** @type {ReturnType<typeof searchPiece> | 'unread'} */
     let abi
     try {
-      const bytes = readAt(file, reading.at)
-      reading.at += bytes
-      const text = reading.tail + buffer.toString('latin1', 0, bytes)
-      reading.tail = text.slice(-8)
-      abi = V8_SYMBOL.test(text) ? /** @type {const} */ ('v8') : bytes === 0 ? /** @type {const} */ ('node_api') : undefined
+      abi = searchPiece(file)
     } catch {
-      abi = /** @type {const} */ ('unread')
+      abi = 'unread'
     }
     if (!abi) return
-    reading = undefined
-    settle(file, abi)
+    known.set(file, keyOf(abi, file))
+    waiting.shift()
+    names = undefined
   }
 
   return {
     fields: ['addons'],
     look (maps) {
-      for (const [file] of maps.matchAll(/\/.*\.node$/gm)) {
+      for (const [, file, deleted] of maps.matchAll(ADDON_LINES)) {
         if (known.has(file) || known.size >= MOST) continue
-        known.set(file, '')
-        waiting.push(file)
+        known.set(file, keyOf('unread', file))
+        if (!deleted) waiting.push(file)
       }
       changed = true
     },
     read (values) {
       if (!changed) return
-      readPiece()
-      if (reading || waiting.length > 0) return
+      inspect()
+      if (waiting.length > 0) return
       changed = false
       /** @type {Record<string, number>} */
       const counts = Object.create(null)

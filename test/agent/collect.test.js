@@ -22,6 +22,7 @@ const {
   spawnWatched,
   AGENT
 } = require('../support/agent-collector')
+const { writeAddon } = require('../support/addon-file')
 
 const MIB = 2 ** 20
 const GIB = 2 ** 30
@@ -88,42 +89,122 @@ describe('the run queue', () => {
 describe('native addons', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-addons-'))
   afterAll(() => fs.rmSync(folder, { recursive: true }))
+  const V8 = '_ZN2v87Isolate10GetCurrentEv'
+  const V8_CONST = '_ZNK2v85Value8IsStringEv'
+  const NODE_API = 'napi_create_object'
+  const PIECE_BYTES = 16_384
+  const MOST_NAMES_BYTES = MIB
+  /** Bytes of names beside the imports: that of the addon's own function, and the empty one. */
+  const OWN_NAMES_BYTES = '\0napi_register_module_v1\0'.length
+
   /**
    * @param {string} name
-   * @param {string} [content]
+   * @param {Parameters<typeof writeAddon>[1]} [content]
    */
   const file = (name, content) => {
     const at = path.join(folder, name)
-    if (content !== undefined) fs.writeFileSync(at, content)
+    writeAddon(at, content)
     return at
   }
-  it('are told apart by what they import, wherever in the file it stands', () => {
-    const filler = 'x'.repeat(65_533)
-    const files = [
-      // the symbol lies across two pieces
-      file('nan.node', `${filler}_ZN2v87Isolate10GetCurrentEv${filler}`),
-      file('napi.node', `${filler}napi_create_object${filler}`),
-      file('gone.node')
-    ]
+  /**
+   * @param {string[]} files
+   * @param {number} [frames]
+   */
+  const inspect = (files, frames = 20) => {
     const collector = addons()
     const maps = files
       .map((name, i) => `7f000000${i}000-7f000000${i}fff r-xp 00000000 08:01 12${i} ${name}`)
       .join('\n')
-    const seen = {}
-    for (let frame = 0; frame < 20; frame++) {
+    /** @type {import('../../agent/protocol/frame').Frame['values']} */
+    const values = {}
+    for (let frame = 0; frame < frames; frame++) {
       collector.look(maps)
-      collector.read(seen, { count: frame, nowSeconds: frame })
+      collector.read(values, { count: frame, nowSeconds: frame })
     }
-    expect(seen).toEqual({
-      addons: { 'v8/nan.node': 1, 'node_api/napi.node': 1, 'unread/gone.node': 1 }
-    })
+    return values.addons
+  }
+
+  it.each(NODES.map(node => [versionOf(node), node]))(
+    'of Node %s are told apart by the names they import, however long the file is',
+    async (_, node) => {
+      const fillerBytes = 24 * MIB
+      const files = [
+        file('nan.node', { imports: [NODE_API, V8], fillerBytes }),
+        file('napi.node', { imports: [NODE_API], fillerBytes }),
+        file('gone.node', { imports: [NODE_API] })
+      ]
+      const collector = await startCollector()
+      const { child, ended } = spawnWatched({
+        node,
+        socket: collector.address,
+        args: [
+          '-e',
+          `for (const file of ${JSON.stringify(files)}) require(file)
+          require('fs').rmSync(${JSON.stringify(files[2])})
+          setInterval(() => {}, 1000)`
+        ]
+      })
+      try {
+        const seen = await collector.until(([connection]) =>
+          connection?.frames.map(frame => frame.values.addons).find(found => found?.['v8/nan.node'])
+        )
+        expect(seen).toEqual({ 'v8/nan.node': 1, 'node_api/napi.node': 1, 'unread/gone.node': 1 })
+      } finally {
+        child.kill()
+        await ended
+        await collector.stop()
+      }
+    },
+    60_000
+  )
+  it('cost a few KiB of reading, of a file of megabytes', () => {
+    const long = file('long.node', { imports: [NODE_API], fillerBytes: 24 * MIB })
+    const readBytes = () =>
+      Number(/^rchar: (\d+)$/m.exec(fs.readFileSync('/proc/self/io', 'latin1'))?.[1])
+    const before = readBytes()
+    expect(inspect([long], 1)).toEqual({ 'node_api/long.node': 1 })
+    expect(readBytes() - before).toBeLessThan(PIECE_BYTES)
+  })
+  it.each([
+    ['a function', V8],
+    ['a method that changes nothing', V8_CONST]
+  ])('import %s of V8 wherever in the names it stands', (_, name) => {
+    for (let shift = 0; shift <= name.length; shift++) {
+      // The name begins so many bytes before the end of the first piece.
+      const filler = 'x'.repeat(PIECE_BYTES - OWN_NAMES_BYTES - 1 - shift)
+      const at = file('shifted.node', { imports: [filler, name, NODE_API] })
+      expect([shift, inspect([at])]).toEqual([shift, { 'v8/shifted.node': 1 }])
+    }
+  })
+  it.each([
+    [0, 'node_api'],
+    [1, 'unread']
+  ])('with the longest list of names and %d bytes more are %s', (more, abi) => {
+    const name = 'x'.repeat(MOST_NAMES_BYTES - OWN_NAMES_BYTES - 1 + more)
+    const at = file('names.node', { imports: [name] })
+    expect(inspect([at], 300)).toEqual({ [`${abi}/names.node`]: 1 })
+  })
+  it('are unread where the file is no 64-bit ELF file, or is cut off', () => {
+    const whole = fs.readFileSync(file('whole.node', { imports: [NODE_API] }))
+    /** @type {[string, (content: Buffer) => Buffer][]} */
+    const changes = [
+      ['empty', () => Buffer.alloc(0)],
+      ['text', () => Buffer.from('#!/bin/sh\n')],
+      ['header', content => content.subarray(0, 63)],
+      ['class32', content => content.fill(1, 4, 5)],
+      ['far', content => content.fill(255, 32, 40)],
+      ['headers', content => content.fill(0, 56, 58)],
+      ['dynamic', content => content.subarray(0, -96)],
+      ['names', content => content.subarray(0, 1100)]
+    ]
+    for (const [name, change] of changes) {
+      const at = path.join(folder, `${name}.node`)
+      fs.writeFileSync(at, change(Buffer.from(whole)))
+      expect(inspect([at])).toEqual({ [`unread/${name}.node`]: 1 })
+    }
   })
   it('that are not there are an answer, too', () => {
-    const collector = addons()
-    const seen = {}
-    collector.look('7f0000000000-7f0000001000 r-xp 00000000 08:01 12 /usr/lib/libc.so.6')
-    collector.read(seen, { count: 0, nowSeconds: 0 })
-    expect(seen).toEqual({ addons: {} })
+    expect(inspect(['/usr/lib/libc.so.6'], 1)).toEqual({})
   })
 })
 
