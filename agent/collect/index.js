@@ -52,7 +52,8 @@ function * collectors ({
     yield require('./cpu').processCpu()
     require('./cgroup-paths')
     yield
-    yield require('./cgroup').cgroup({ files, fallbackLimitBytes: memoryLimitBytes })
+    const { Cgroup } = require('./cgroup')
+    yield new Cgroup({ files, fallbackLimitBytes: memoryLimitBytes })
   }
   yield require('./cpu').threadCpu()
   yield require('./cpu').runQueue()

@@ -4,7 +4,6 @@
 const { Command, CommanderError } = require('commander')
 const { version } = require('../package.json')
 const { ConfigError } = require('../config')
-const { keepThrifty } = require('../self-care/thrift')
 const { endWhenAsked } = require('./end-when-asked')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
@@ -70,10 +69,7 @@ Examples:
 
 async function main () {
   const asked = COMMANDS.filter(name => name === process.argv[2])
-  if (asked[0] === 'exporter') {
-    endWhenAsked()
-    keepThrifty()
-  }
+  if (asked[0] === 'exporter') endWhenAsked()
   try {
     await programWith(asked.length > 0 ? asked : COMMANDS).parseAsync()
   } catch (error) {
