@@ -45,8 +45,7 @@ COPY --from=build /opt/memwatch /opt/memwatch
 # A volume that is made here takes these over: the group reaches socket and token, all others only read the agent.
 RUN install -d -o 65532 -g 65532 -m 2775 /run/memwatch && install -d -o 65532 -g 65532 -m 0700 /var/lib/memwatch
 # MALLOC_ARENA_MAX=1: 3 to 4 MiB less with one target, 7 with ten, CPU alike (three runs side by side in 128 MiB, scraped each second, Node.js 24.21);
-# jemalloc brings nothing. What V8 takes, exporter/self-care/thrift.js keeps low while there is little to do: ten targets take 78 MiB with it, 85 to 86
-# without (two runs each, one after the other). About 50 MiB of each are pages of the file of Node.js itself.
+# jemalloc brings nothing. What V8 takes, start.sh keeps low. About 50 MiB of each are pages of the file of Node.js itself.
 ENV NODE_ENV=production \
     PATH=/opt/memwatch/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     MEMWATCH_LISTEN=0.0.0.0:9888 \

@@ -13,6 +13,21 @@ const LOAD_EVERY_MS = 1
 /** A process that ends sooner says nothing. */
 const FIRST_FRAME_MS = 100
 
+/**
+ * States of the agent in this isolate. It enters each at most once, and in this order.
+ *
+ *   waiting  the app starts: only GCs are observed
+ *   loading  after 40 ms: a piece of the agent is loaded each millisecond
+ *   running  after 100 ms, with what is not loaded yet: a frame each interval
+ *   ended    the process ends, the agent failed, or it was stopped
+ */
+const STATES = Object.freeze({
+  waiting: 'waiting',
+  loading: 'loading',
+  running: 'running',
+  ended: 'ended'
+})
+
 /** A step of stopping: the others follow, whatever it throws. @param {() => void} work */
 const attempt = work => {
   try {
@@ -20,74 +35,111 @@ const attempt = work => {
   } catch {}
 }
 
+/** The way of the agent from the preload to the end of the isolate. */
+class Beginning {
+  /** @type {keyof typeof STATES} */
+  #state = STATES.waiting
+  #beganMs = nowMs()
+  #gcs = gcObserver()
+  #config
+  #debug
+  /** @type {import('./agent').Agent | undefined} */
+  #agent
+  #pieces = this.#load()
+  /** The next state, or the next piece. @type {NodeJS.Timeout | undefined} */
+  #timer
+  /** @type {NodeJS.Timeout | undefined} */
+  #pieceTimer
+  #onPiece = this.#fenced(() => this.#loadPiece())
+  #onExit = this.#fenced(exitCode => this.#end(exitCode))
+
+  /**
+   * @param {import('./protocol/config').Config} config
+   * @param {(format: string, ...values: unknown[]) => void} debug
+   */
+  constructor (config, debug) {
+    this.#config = config
+    this.#debug = debug
+    this.#timer = setTimeout(this.#fenced(() => this.#startLoading()), LOAD_AFTER_MS)
+    // Not `once`: that removes the listener as it is called, which throws on a frozen `process`.
+    process.on('exit', this.#onExit)
+  }
+
+  /** Whatever state it is in; what it has begun ends. */
+  stop () {
+    this.#state = STATES.ended
+    clearTimeout(this.#timer)
+    clearTimeout(this.#pieceTimer)
+    attempt(() => process.removeListener('exit', this.#onExit))
+    attempt(this.#gcs.disconnect)
+    attempt(() => this.#agent?.stop())
+  }
+
+  #startLoading () {
+    this.#state = STATES.loading
+    this.#timer = setTimeout(this.#fenced(() => this.#run()), FIRST_FRAME_MS - LOAD_AFTER_MS)
+    this.#loadPiece()
+  }
+
+  #loadPiece () {
+    if (!this.#pieces.next().done) this.#pieceTimer = setTimeout(this.#onPiece, LOAD_EVERY_MS)
+  }
+
+  #run () {
+    this.#state = STATES.running
+    this.#loadRest()
+    this.#agent?.run()
+  }
+
+  /** @param {number} exitCode */
+  #end (exitCode) {
+    this.#state = STATES.ended
+    if (nowMs() - this.#beganMs < FIRST_FRAME_MS) return
+    this.#loadRest()
+    this.#agent?.bye(exitCode)
+  }
+
+  * #load () {
+    yield require('node:worker_threads')
+    yield require('./protocol/frame')
+    yield require('./collect/gc')
+    this.#agent = new (require('./agent').Agent)(this.#config, this.#gcs)
+    yield
+    yield * this.#agent.load()
+  }
+
+  #loadRest () {
+    clearTimeout(this.#pieceTimer)
+    while (!this.#pieces.next().done);
+  }
+
+  /**
+   * What goes wrong ends the agent, and never leaves.
+   * @param {(exitCode: number) => void} work
+   * @returns {(exitCode?: any) => void}
+   */
+  #fenced (work) {
+    return exitCode => {
+      if (this.#state === STATES.ended) return
+      try {
+        work(exitCode)
+      } catch (error) {
+        // A call in here throws as well when the stack is used up.
+        attempt(() => this.stop())
+        attempt(() => this.#debug('off: %s', error))
+      }
+    }
+  }
+}
+
 /**
- * Begin to watch this isolate.
+ * Begins to watch this isolate.
  * @param {import('./protocol/config').Config} config
  * @param {(format: string, ...values: unknown[]) => void} debug
  * @returns {{ stop: () => void }}
  */
 function begin (config, debug) {
-  const beganMs = nowMs()
-  let ended = false
-  const gcs = gcObserver()
-  /** @type {ReturnType<typeof import('./agent').start> | undefined} */
-  let agent
-
-  const pieces = (function * () {
-    yield require('node:worker_threads')
-    yield require('./protocol/frame')
-    yield require('./collect/gc')
-    agent = require('./agent').start(config, gcs)
-    yield
-    yield * agent.load()
-  })()
-  /** @type {(work: (exitCode: number) => void) => (exitCode?: any) => void} */
-  const fenced = work => exitCode => {
-    if (ended) return
-    try {
-      work(exitCode)
-    } catch (error) {
-      // A call in here throws as well when the stack is used up.
-      attempt(stop)
-      attempt(() => debug('off: %s', error))
-    }
-  }
-  const loadNext = fenced(() => {
-    if (!pieces.next().done) loadTimer = setTimeout(loadNext, LOAD_EVERY_MS)
-  })
-  /** Whatever is not loaded yet. */
-  const loadRest = () => {
-    clearTimeout(loadTimer)
-    while (!pieces.next().done);
-  }
-  const run = fenced(() => {
-    loadRest()
-    agent?.run()
-  })
-  /** @type {NodeJS.Timeout | undefined} */
-  let firstTimer
-  let loadTimer = setTimeout(fenced(() => {
-    firstTimer = setTimeout(run, FIRST_FRAME_MS - LOAD_AFTER_MS)
-    loadNext()
-  }), LOAD_AFTER_MS)
-  const bye = fenced(exitCode => {
-    ended = true
-    if (nowMs() - beganMs < FIRST_FRAME_MS) return
-    loadRest()
-    agent?.bye(exitCode)
-  })
-  // Not `once`: that removes the listener as it is called, which throws on a frozen `process`.
-  process.on('exit', bye)
-
-  const stop = () => {
-    ended = true
-    clearTimeout(loadTimer)
-    clearTimeout(firstTimer)
-    attempt(() => process.removeListener('exit', bye))
-    attempt(gcs.disconnect)
-    attempt(() => agent?.stop())
-  }
-  return { stop }
+  return new Beginning(config, debug)
 }
 
 module.exports = { begin }

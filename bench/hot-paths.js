@@ -29,7 +29,7 @@ async function hotPaths (recording) {
     majors: () => 0
   }
   const all = [...collectors(options)].filter(collector => collector !== undefined)
-  for (const { start } of all) start?.()
+  for (const collector of all) collector.start?.()
   let count = 0
   function frame () {
     const values = {}
@@ -51,7 +51,7 @@ async function hotPaths (recording) {
       ingest: () => replayFile(recording),
       scrape: () => metrics.text()
     },
-    stop: () => { for (const { stop } of all) stop?.() }
+    stop: () => { for (const collector of all) collector.stop?.() }
   }
 }
 

@@ -3,7 +3,7 @@
 // What a look at the memory map and at malloc's books takes, in a process of a given size: a child
 // of bench/anatomy.js.
 const { performance } = require('node:perf_hooks')
-const { memoryMap } = require('../agent/collect/memory-map')
+const { MemoryMap } = require('../agent/collect/memory-map')
 const { allocatorBooks } = require('../agent/collect/allocator-books')
 const { allocatorAccess } = require('../agent/allocator-access')
 const { processStatus } = require('../agent/collect/process-status')
@@ -17,7 +17,7 @@ for (let i = 0; i < buffers.length; i += 10) buffers[i] = Buffer.alloc(0)
 const rows = Array.from({ length: heapMb * 11_000 }, (_, i) => ({ i, text: `row ${i}` }))
 const access = allocatorAccess()
 const status = processStatus()
-const map = memoryMap({ frameMs: 1000, metered: (_, work) => work })
+const map = new MemoryMap({ frameMs: 1000, metered: (_, work) => work })
 const books = access && allocatorBooks(access)
 
 /** @type {Record<string, number[]>} */

@@ -1,14 +1,15 @@
 #!/usr/bin/env node
 'use strict'
 
-const { Command } = require('commander')
+const { Command, CommanderError } = require('commander')
 const { version } = require('memwatch-exporter/package.json')
 const { ConfigError } = require('memwatch-exporter/config')
-const { keepThrifty } = require('memwatch-exporter/self-care/thrift')
 const { endWhenAsked } = require('./end-when-asked')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
 
+/** Exit status of a command line that cannot be carried out. */
+const USAGE_STATUS = 2
 /** In the order of --help; each is a file. */
 const COMMANDS = [
   'run',
@@ -61,25 +62,36 @@ Examples:
   for (const name of names) program.addCommand(require(`./${name}`).command)
   for (const command of [program, ...program.commands]) {
     command.configureOutput({ writeOut: text => out.text(text), writeErr: text => err.text(text) })
+    command.exitOverride()
   }
   return program
 }
 
 async function main () {
   const asked = COMMANDS.filter(name => name === process.argv[2])
-  if (asked[0] === 'exporter') {
-    endWhenAsked()
-    keepThrifty()
-  }
+  if (asked[0] === 'exporter') endWhenAsked()
   try {
     await programWith(asked.length > 0 ? asked : COMMANDS).parseAsync()
   } catch (error) {
-    if (!(error instanceof ConfigError) && !(error instanceof UsageError)) {
-      err.text(String(/** @type {Error} */ (error)?.stack ?? error))
-      process.exit(1)
-    }
+    fail(error)
+  }
+}
+
+/**
+ * Says what went wrong, and sets the exit status: a command line that cannot be carried out ends
+ * with 2, whoever found that out.
+ * @param {unknown} error
+ */
+function fail (error) {
+  if (error instanceof CommanderError) {
+    // It has been said; --help and --version end this way, too.
+    process.exitCode = error.exitCode === 0 ? 0 : USAGE_STATUS
+  } else if (error instanceof ConfigError || error instanceof UsageError) {
     err.say(`memwatch: ${error.message}`)
-    process.exitCode = 2
+    process.exitCode = USAGE_STATUS
+  } else {
+    err.text(String(/** @type {Error} */ (error)?.stack ?? error))
+    process.exit(1)
   }
 }
 

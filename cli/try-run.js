@@ -49,12 +49,7 @@ async function tryRun (
 ) {
   fs.mkdirSync(path.join(folder, side), { recursive: true })
   const file = path.join(folder, side, String(number))
-  const group =
-    memoryBytes === undefined
-      ? undefined
-      : createMemoryGroup({ limitBytes: memoryBytes, name: `try-${side}` })
-  const [first, ...rest] = command
-  const wrapped = group?.wrap(first, rest) ?? { command: first, args: rest }
+  const { group, wrapped } = intoGroup(command, memoryBytes, `try-${side}`)
   const progress = new Progress(err, {
     label: `memwatch ${side}${repeat > 1 ? ` ${number} of ${repeat}` : ''}`,
     seconds: forSeconds,
@@ -102,11 +97,21 @@ async function tryRun (
     })
     for (const { reason, text } of report.deaths) if (reason !== 'clean') progress.say(text)
     const run = await measure(`${file}.ndjson.gz`, { like, diagnosis })
-    return { run, notStarted: statusOfNone(first, run, spawnError), loadError }
+    return { run, notStarted: statusOfNone(command[0], run, spawnError), loadError }
   } finally {
     fs.closeSync(out)
     await group?.remove()
   }
+}
+
+/**
+ * @param {string[]} command
+ * @param {number | undefined} limitBytes undefined: in no group of its own
+ * @param {string} name of the group
+ */
+function intoGroup ([first, ...rest], limitBytes, name) {
+  const group = limitBytes === undefined ? undefined : createMemoryGroup({ limitBytes, name })
+  return { group, wrapped: group?.wrap(first, rest) ?? { command: first, args: rest } }
 }
 
 /**

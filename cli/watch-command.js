@@ -86,12 +86,7 @@ async function watchCommand ({
   try {
     onStart?.(exporter, (await exporter.start()).listen)
     const { exit, endedByUsAtUnixMs, spawnError, unheard } = await runChild(command, {
-      env: {
-        MEMWATCH_ALLOCATOR_ACCESS: 'read',
-        ...env,
-        NODE_OPTIONS: preloaded(env.NODE_OPTIONS),
-        MEMWATCH_SOCKET: socket
-      },
+      env: withAgent(env, socket),
       stdio: ['inherit', stdout, 'inherit'],
       forSeconds,
       abort,
@@ -99,34 +94,66 @@ async function watchCommand ({
       exporter
     })
     await leftovers.end()
-    await Promise.race([
-      exporter.drained(),
-      new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())
-    ])
-    const ending = { durationSeconds: Number(process.hrtime.bigint() - startedAt) / 1e9, exit }
+    await farewell(exporter)
+    const durationSeconds = Number(process.hrtime.bigint() - startedAt) / 1e9
     const work = await workOf?.()
-    end = { ...ending, ...(work && { work }) }
+    end = { durationSeconds, exit, ...(work && { work }) }
     const targets = [...ended, ...exporter.targets.filter(target => target.frame).map(judgedTarget)]
-    const said =
-      targets.length === 0 && endedByUsAtUnixMs === Infinity
-        ? explainExit({ ...ending, rss: unheard?.rss, oomKills: unheard?.oomKills })
-        : null
+    const endedByUs = endedByUsAtUnixMs < Infinity
+    const said = targets.length === 0 && !endedByUs ? explainUnheard(end, unheard) : null
     const report = {
       schema: /** @type {const} */ (1),
       command: shown,
-      ...ending,
+      durationSeconds,
+      exit,
       targets,
       // Whom we end did not die.
       deaths: exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs),
       ...(said && { ending: said })
     }
-    return { report, endedByUs: endedByUsAtUnixMs < Infinity, spawnError }
+    return { report, endedByUs, spawnError }
   } finally {
     await exporter.stop(end)
-    fs.rmSync(folder, { recursive: true, force: true })
-    signals.stop()
+    cleanUp(folder, signals)
   }
 }
+
+/**
+ * Why a command ended of which no process reported.
+ * @param {Pick<Report, 'durationSeconds' | 'exit'>} end
+ * @param {UnheardProcess} [unheard] what the kernel showed of it
+ */
+function explainUnheard ({ durationSeconds, exit }, unheard) {
+  return explainExit({ durationSeconds, exit, rss: unheard?.rss, oomKills: unheard?.oomKills })
+}
+
+/**
+ * Removes what an exporter of one run leaves.
+ * @param {string} folder of its socket
+ * @param {SignalRelay} signals
+ */
+function cleanUp (folder, signals) {
+  fs.rmSync(folder, { recursive: true, force: true })
+  signals.stop()
+}
+
+/**
+ * The environment of the command: with the agent, which reports here.
+ * @param {NodeJS.ProcessEnv} env
+ * @param {string} socket
+ */
+const withAgent = (env, socket) => ({
+  MEMWATCH_ALLOCATOR_ACCESS: 'read',
+  ...env,
+  NODE_OPTIONS: preloaded(env.NODE_OPTIONS),
+  MEMWATCH_SOCKET: socket
+})
+
+/** Resolves when agents said goodbye, or have had the time to. @param {Exporter} exporter */
+const farewell = exporter => Promise.race([
+  exporter.drained(),
+  new Promise(resolve => setTimeout(resolve, FAREWELL_MS).unref())
+])
 
 /**
  * Passes signals on to the command. It keeps listening until all is cleaned up: a second Ctrl-C

@@ -174,7 +174,7 @@ const options = Object.freeze({
       return seconds
     }
   },
-  tokenFile: {
+  token: {
     flag: '--token-file <FILE>',
     env: 'MEMWATCH_TOKEN_FILE',
     default: '',

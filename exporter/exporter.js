@@ -24,8 +24,8 @@ const TARGET_EVENTS = ['open', 'frame', 'answer', 'vanish', 'back', 'end']
  * @typedef {Pick<Config, 'listen' | 'socket' | 'compat' | 'maxTargets' | 'logLevel'>
  *   & Partial<Omit<Config, 'dataDir'>>
  *   & { command?: string[], dataFolder?: DataFolder }} ExporterConfig
- *   tokenFile: the token that was read from it; command: goes into the recording; dataFolder: the
- *   folder of --data-dir, which the caller opens and closes
+ *   command: goes into the recording; dataFolder: the folder of --data-dir, which the caller opens
+ *   and closes
  */
 
 /**
@@ -58,7 +58,7 @@ class Exporter extends GuardedEmitter {
     this.config = config
     this.log = pino({ level: config.logLevel })
     this.load = new Load({ everyMs: MEASURE_EVERY_MS })
-    this.commands = new Commands({ token: config.tokenFile })
+    this.commands = new Commands({ token: config.token })
     this.captures = new Captures({
       commands: this.commands,
       store: CaptureStore.of({

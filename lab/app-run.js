@@ -51,13 +51,11 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
     const elapsed = now.seconds - last.seconds
     const cpuSeconds = cpuSecondsOf(now.cpu) - cpuSecondsOf(last.cpu)
     const worked = now.done - last.done
-    const { rss, heapUsed } = process.memoryUsage()
-    const own = Object.entries(figures()).map(([name, value]) => `, ${name} ${value}`).join('')
     console.log(
       `${now.seconds.toFixed(0)} s: ${done} ${work}, ${(worked / elapsed).toFixed(0)}/s, ` +
         `${worked ? ((cpuSeconds / worked) * 1000).toFixed(2) : '–'} ms CPU each, CPU ` +
-          `${((cpuSeconds / elapsed) * 100).toFixed(0)} %, ` +
-        `RSS ${(rss / MB).toFixed(0)} MB, heap used ${(heapUsed / MB).toFixed(0)} MB${own}`
+          `${((cpuSeconds / elapsed) * 100).toFixed(0)} %, ${memoryText()}` +
+            Object.entries(figures()).map(([name, value]) => `, ${name} ${value}`).join('')
     )
     last = now
   }
@@ -74,8 +72,7 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
         seconds: round(process.uptime()),
         cpuSeconds: round(cpuSecondsOf(process.cpuUsage())),
         maxRssBytes: process.resourceUsage().maxRSS * 1024,
-        medianRssBytes:
-          rssBytes.sort((a, b) => a - b)[rssBytes.length >> 1] ?? process.memoryUsage.rss(),
+        medianRssBytes: middleOf(rssBytes) ?? process.memoryUsage.rss(),
         ...gcs.take(),
         ...figures()
       })
@@ -96,6 +93,14 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
     onEnd: (release) => { releases.push(release) }
   }
 }
+
+function memoryText () {
+  const { rss, heapUsed } = process.memoryUsage()
+  return `RSS ${(rss / MB).toFixed(0)} MB, heap used ${(heapUsed / MB).toFixed(0)} MB`
+}
+
+/** @param {number[]} values */
+const middleOf = values => values.sort((a, b) => a - b)[values.length >> 1]
 
 /**
  * The app's own count of GC pauses, to check memwatch against: it owes the agent nothing.

@@ -69,7 +69,7 @@ async function openApi () {
     compat: true,
     maxTargets: 1,
     logLevel: 'silent',
-    tokenFile: 'any'
+    token: 'any'
   }))
   const headers = { authorization: 'Bearer any' }
   const answer = await server.inject({ url: '/api/v1/openapi.json', headers })

@@ -42,219 +42,255 @@ function pressureSeconds (text, which) {
  * What the container allows and uses, from the cgroup files, version 1 and 2. A limit is the
  * smallest of the own group and all parents that can be seen; `max`, 2^63 and more than the machine
  * has mean none.
- *
- * @param {object} [dependencies]
- * @param {Pick<import('../read-file').KernelFiles, 'read' | 'readKept'>} [dependencies.files]
- * @param {(file: string) => boolean} [dependencies.exists]
- * @param {number} [dependencies.hostMemoryBytes]
- * @param {number} [dependencies.fallbackLimitBytes] the limit where no cgroup can be read; 0 is
- *   none
- * @returns {import('./collector').Collector}
  */
-function cgroup ({
-  files = kernelFiles(),
-  exists = existsSync,
-  hostMemoryBytes = os.totalmem(),
-  fallbackLimitBytes = 0
-} = {}) {
+class Cgroup {
+  /** @type {readonly (keyof Values)[]} */
+  fields = [
+    'containerLimitBytes',
+    'containerHighBytes',
+    'containerUsageBytes',
+    'containerWorkingSetBytes',
+    'containerLimitHits',
+    'containerHighHits',
+    'containerOomEvents',
+    'containerOomKills',
+    'memoryPressureSomeSeconds',
+    'memoryPressureFullSeconds',
+    'cpuPressureSomeSeconds',
+    'cpuQuotaCores',
+    'cpuPeriods',
+    'cpuThrottledPeriods',
+    'cpuThrottledSeconds'
+  ]
+
+  #files
+  #exists
+  #hostMemoryBytes
+  #fallbackLimitBytes
   /** @type {import('../protocol/cgroup-paths').ControllerPaths | null} */
-  let memory = null
+  #memory = null
   /** @type {import('../protocol/cgroup-paths').ControllerPaths | null} */
-  let cpu = null
+  #cpu = null
   /** @type {number | undefined} */
-  let limitBytes
-  let usageBytes = NaN
+  #limitBytes
+  #usageBytes = NaN
   /** Files that this kernel does not have. @type {Set<string>} */
-  const absent = new Set()
+  #absent = new Set()
+  #isFirst = true
+  // One group a frame, as each file costs system calls, cold by then: opening takes longer than
+  // reading, and only what tells most is kept open. The kernel sums memory.stat up for its reader,
+  // and an operator hardly ever changes settings: one of them takes a turn of the last place.
+  #readings = [this.#readUsage, this.#readEvents, this.#readThrottling, this.#readPressure]
+  #rare = [
+    this.#readStat,
+    this.#readLimit,
+    this.#readStat,
+    this.#readHigh,
+    this.#readStat,
+    this.#readQuota
+  ]
+
+  /**
+   * @param {object} [dependencies]
+   * @param {Pick<import('../read-file').KernelFiles, 'read' | 'readKept'>} [dependencies.files]
+   * @param {(file: string) => boolean} [dependencies.exists]
+   * @param {number} [dependencies.hostMemoryBytes]
+   * @param {number} [dependencies.fallbackLimitBytes] the limit where no cgroup can be read; 0 is
+   *   none
+   */
+  constructor ({
+    files = kernelFiles(),
+    exists = existsSync,
+    hostMemoryBytes = os.totalmem(),
+    fallbackLimitBytes = 0
+  } = {}) {
+    this.#files = files
+    this.#exists = exists
+    this.#hostMemoryBytes = hostMemoryBytes
+    this.#fallbackLimitBytes = fallbackLimitBytes
+  }
+
+  start () {
+    const cgroup = this.#tryRead('/proc/self/cgroup')
+    const mountinfo = this.#tryRead('/proc/self/mountinfo')
+    if (cgroup === undefined || mountinfo === undefined) return
+    const find = (/** @type {string} */ controller, /** @type {string[]} */ files) =>
+      controllerPaths(controller, {
+        cgroup,
+        mountinfo,
+        exists: folder => files.some(file => this.#exists(inFolder(folder, file)))
+      })
+    this.#memory = find('memory', ['memory.usage_in_bytes', 'memory.current'])
+    this.#cpu = find('cpu', ['cpu.cfs_quota_us', 'cpu.max', 'cpu.stat'])
+  }
+
+  /**
+   * @param {Values} values
+   * @param {import('./collector').Tick} tick
+   */
+  read (values, { count }) {
+    const turn = count % EVERY_FRAMES
+    if (this.#isFirst) this.#readAll(values)
+    else if (turn < this.#readings.length) this.#readings[turn].call(this, values)
+    else if (turn === this.#readings.length) {
+      this.#rare[Math.floor(count / EVERY_FRAMES) % this.#rare.length].call(this, values)
+    }
+    this.#isFirst = false
+  }
+
+  /** @param {Values} values */
+  #readAll (values) {
+    this.#readLimit(values)
+    for (const readGroup of this.#readings) readGroup.call(this, values)
+    this.#readStat(values)
+    this.#readHigh(values)
+    this.#readQuota(values)
+  }
 
   /**
    * @param {string} file
    * @param {(file: string) => string} [read]
    * @returns {string | undefined}
    */
-  const tryRead = (file, read = files.read) => {
-    if (absent.has(file)) return undefined
+  #tryRead (file, read = this.#files.read) {
+    if (this.#absent.has(file)) return undefined
     try {
       return read(file)
     } catch (error) {
-      if (!isTemporary(error)) absent.add(file)
+      if (!isTemporary(error)) this.#absent.add(file)
       return undefined
     }
   }
+
   /**
    * Smallest number in that file over all folders.
    * @param {string} name
    * @returns {number | undefined} undefined: no limit
    */
-  const smallest = name => {
+  #smallest (name) {
     let least = Infinity
-    for (const folder of memory?.folders ?? []) {
-      const text = tryRead(inFolder(folder, name))
+    for (const folder of this.#memory?.folders ?? []) {
+      const text = this.#tryRead(inFolder(folder, name))
       if (text !== undefined && text !== 'max\n') least = Math.min(least, Number(text))
     }
-    return least < hostMemoryBytes ? least : undefined
-  }
-  /**
-   * @param {Values} values
-   * @param {keyof Values} field
-   * @param {number | undefined} value
-   */
-  const set = (values, field, value) => {
-    if (value !== undefined && !Number.isNaN(value)) values[field] = value
+    return least < this.#hostMemoryBytes ? least : undefined
   }
 
   /** @param {Values} values */
-  const readLimit = values => {
-    if (memory) limitBytes = smallest(memory.version === 1 ? 'memory.limit_in_bytes' : 'memory.max')
-    // Without a limit the downward API says what the node has for pods: that is believed only where
+  #readLimit (values) {
+    if (this.#memory) {
+      const { version } = this.#memory
+      this.#limitBytes = this.#smallest(version === 1 ? 'memory.limit_in_bytes' : 'memory.max')
+    // Without a limit the downward API says what the node has for pods: that counts only where
     // nothing else is known.
-    else if (fallbackLimitBytes > 0 && fallbackLimitBytes < hostMemoryBytes) {
-      limitBytes = fallbackLimitBytes
+    } else if (this.#fallbackLimitBytes > 0 && this.#fallbackLimitBytes < this.#hostMemoryBytes) {
+      this.#limitBytes = this.#fallbackLimitBytes
     }
-    set(values, 'containerLimitBytes', limitBytes)
+    set(values, 'containerLimitBytes', this.#limitBytes)
   }
+
   /** @param {Values} values */
-  const readUsage = values => {
-    if (!memory) return
-    usageBytes = Number(
-      tryRead(
+  #readUsage (values) {
+    if (!this.#memory) return
+    this.#usageBytes = Number(
+      this.#tryRead(
         inFolder(
-          memory.folders[0],
-          memory.version === 1 ? 'memory.usage_in_bytes' : 'memory.current'
+          this.#memory.folders[0],
+          this.#memory.version === 1 ? 'memory.usage_in_bytes' : 'memory.current'
         ),
-        files.readKept
+        this.#files.readKept
       )
     )
-    set(values, 'containerUsageBytes', usageBytes)
-    set(values, 'containerLimitBytes', limitBytes)
+    set(values, 'containerUsageBytes', this.#usageBytes)
+    set(values, 'containerLimitBytes', this.#limitBytes)
   }
+
   /** @param {Values} values */
-  const readStat = values => {
-    if (!memory) return
+  #readStat (values) {
+    if (!this.#memory) return
     const inactive = keyed(
-      tryRead(inFolder(memory.folders[0], 'memory.stat')) ?? '',
-      memory.version === 1 ? 'total_inactive_file' : 'inactive_file'
+      this.#tryRead(inFolder(this.#memory.folders[0], 'memory.stat')) ?? '',
+      this.#memory.version === 1 ? 'total_inactive_file' : 'inactive_file'
     )
     if (inactive !== undefined) {
-      set(values, 'containerWorkingSetBytes', Math.max(0, usageBytes - inactive))
+      set(values, 'containerWorkingSetBytes', Math.max(0, this.#usageBytes - inactive))
     }
   }
+
   /** @param {Values} values */
-  const readEvents = values => {
-    if (!memory) return
-    const own = memory.folders[0]
-    if (memory.version === 1) {
-      set(values, 'containerLimitHits', Number(tryRead(inFolder(own, 'memory.failcnt'))))
-      set(
-        values,
-        'containerOomKills',
-        keyed(tryRead(inFolder(own, 'memory.oom_control'), files.readKept) ?? '', 'oom_kill')
-      )
+  #readEvents (values) {
+    if (!this.#memory) return
+    const own = this.#memory.folders[0]
+    if (this.#memory.version === 1) {
+      set(values, 'containerLimitHits', Number(this.#tryRead(inFolder(own, 'memory.failcnt'))))
+      const control = this.#tryRead(inFolder(own, 'memory.oom_control'), this.#files.readKept)
+      set(values, 'containerOomKills', keyed(control ?? '', 'oom_kill'))
       return
     }
-    const events = tryRead(inFolder(own, 'memory.events'), files.readKept) ?? ''
+    const events = this.#tryRead(inFolder(own, 'memory.events'), this.#files.readKept) ?? ''
     set(values, 'containerLimitHits', keyed(events, 'max'))
     set(values, 'containerHighHits', keyed(events, 'high'))
     set(values, 'containerOomEvents', keyed(events, 'oom'))
     set(values, 'containerOomKills', keyed(events, 'oom_kill'))
   }
+
   /** @param {Values} values */
-  const readHigh = values => {
-    if (memory?.version === 2) set(values, 'containerHighBytes', smallest('memory.high'))
+  #readHigh (values) {
+    if (this.#memory?.version !== 2) return
+    set(values, 'containerHighBytes', this.#smallest('memory.high'))
   }
+
   /** @param {Values} values */
-  const readPressure = values => {
-    if (memory?.version !== 2) return // version 1 has none of its own
-    const text = tryRead(inFolder(memory.folders[0], 'memory.pressure')) ?? ''
+  #readPressure (values) {
+    if (this.#memory?.version !== 2) return // version 1 has none of its own
+    const text = this.#tryRead(inFolder(this.#memory.folders[0], 'memory.pressure')) ?? ''
     set(values, 'memoryPressureSomeSeconds', pressureSeconds(text, 'some'))
     set(values, 'memoryPressureFullSeconds', pressureSeconds(text, 'full'))
-    if (cpu) {
-      set(
-        values,
-        'cpuPressureSomeSeconds',
-        pressureSeconds(tryRead(inFolder(cpu.folders[0], 'cpu.pressure')) ?? '', 'some')
-      )
+    if (this.#cpu) {
+      const text = this.#tryRead(inFolder(this.#cpu.folders[0], 'cpu.pressure')) ?? ''
+      set(values, 'cpuPressureSomeSeconds', pressureSeconds(text, 'some'))
     }
   }
+
   /** @param {Values} values */
-  const readQuota = values => {
+  #readQuota (values) {
     let cores = Infinity
-    for (const folder of cpu?.folders ?? []) {
+    for (const folder of this.#cpu?.folders ?? []) {
       const [quota, period] =
-        cpu?.version === 2
-          ? (tryRead(inFolder(folder, 'cpu.max')) ?? '').split(' ')
+        this.#cpu?.version === 2
+          ? (this.#tryRead(inFolder(folder, 'cpu.max')) ?? '').split(' ')
           : [
-              tryRead(inFolder(folder, 'cpu.cfs_quota_us')),
-              tryRead(inFolder(folder, 'cpu.cfs_period_us'))
+              this.#tryRead(inFolder(folder, 'cpu.cfs_quota_us')),
+              this.#tryRead(inFolder(folder, 'cpu.cfs_period_us'))
             ]
       const share = Number(quota) / Number(period)
       if (share > 0) cores = Math.min(cores, share)
     }
     if (cores < Infinity) values.cpuQuotaCores = cores
   }
+
   /** @param {Values} values */
-  const readThrottling = values => {
-    if (!cpu) return
-    const stat = tryRead(inFolder(cpu.folders[0], 'cpu.stat')) ?? ''
+  #readThrottling (values) {
+    if (!this.#cpu) return
+    const stat = this.#tryRead(inFolder(this.#cpu.folders[0], 'cpu.stat')) ?? ''
     set(values, 'cpuPeriods', keyed(stat, 'nr_periods'))
     set(values, 'cpuThrottledPeriods', keyed(stat, 'nr_throttled'))
     const throttled =
-      cpu.version === 2 ? keyed(stat, 'throttled_usec') : keyed(stat, 'throttled_time')
+      this.#cpu.version === 2 ? keyed(stat, 'throttled_usec') : keyed(stat, 'throttled_time')
     if (throttled !== undefined) {
-      values.cpuThrottledSeconds = throttled / (cpu.version === 2 ? MICROSECONDS : NANOSECONDS)
-    }
-  }
-
-  // One group a frame, as each file costs system calls, cold by then: opening takes longer than
-  // reading, and only what tells most is kept open. The kernel sums memory.stat up for its reader,
-  // and an operator hardly ever changes settings: one of them takes a turn of the last place.
-  const readings = [readUsage, readEvents, readThrottling, readPressure]
-  const rare = [readStat, readLimit, readStat, readHigh, readStat, readQuota]
-  let begun = false
-  return {
-    fields: [
-      'containerLimitBytes',
-      'containerHighBytes',
-      'containerUsageBytes',
-      'containerWorkingSetBytes',
-      'containerLimitHits',
-      'containerHighHits',
-      'containerOomEvents',
-      'containerOomKills',
-      'memoryPressureSomeSeconds',
-      'memoryPressureFullSeconds',
-      'cpuPressureSomeSeconds',
-      'cpuQuotaCores',
-      'cpuPeriods',
-      'cpuThrottledPeriods',
-      'cpuThrottledSeconds'
-    ],
-    start () {
-      const cgroup = tryRead('/proc/self/cgroup')
-      const mountinfo = tryRead('/proc/self/mountinfo')
-      if (cgroup === undefined || mountinfo === undefined) return
-      const find = (/** @type {string} */ controller, /** @type {string[]} */ files) =>
-        controllerPaths(controller, {
-          cgroup,
-          mountinfo,
-          exists: folder => files.some(file => exists(inFolder(folder, file)))
-        })
-      memory = find('memory', ['memory.usage_in_bytes', 'memory.current'])
-      cpu = find('cpu', ['cpu.cfs_quota_us', 'cpu.max', 'cpu.stat'])
-    },
-    read (values, { count }) {
-      const turn = count % EVERY_FRAMES
-      if (!begun) {
-        for (const readGroup of [readLimit, ...readings, readStat, readHigh, readQuota]) {
-          readGroup(values)
-        }
-      } else if (turn < readings.length) readings[turn](values)
-      else if (turn === readings.length) {
-        rare[Math.floor(count / EVERY_FRAMES) % rare.length](values)
-      }
-      begun = true
+      const perSecond = this.#cpu.version === 2 ? MICROSECONDS : NANOSECONDS
+      values.cpuThrottledSeconds = throttled / perSecond
     }
   }
 }
 
-module.exports = { cgroup }
+/**
+ * @param {Values} values
+ * @param {keyof Values} field
+ * @param {number | undefined} value
+ */
+function set (values, field, value) {
+  if (value !== undefined && !Number.isNaN(value)) values[field] = value
+}
+
+module.exports = { Cgroup }

@@ -1,15 +1,10 @@
 'use strict'
 
-const {
-  clearTimeout,
-  eventLoopUtilization,
-  nowMs: readNowMs,
-  setTimeout
-} = require('../primordials')
+const { clearTimeout, nowMs: readNowMs, setTimeout } = require('../primordials')
 const { getHeapStatistics } = require('../v8-functions')
 const { DELAY_BOUNDS_SECONDS } = require('../protocol/frame')
 const { Buckets } = require('../protocol/buckets')
-const { iterations } = require('./event-loop')
+const { LoopActivity } = require('./loop-activity')
 
 /** While the loop is busy a timer is set this often. */
 const BUSY_MS = 50
@@ -17,17 +12,23 @@ const BUSY_MS = 50
  * Only each so many of these ticks asks how busy the loop is, and for peaks: that takes several
  * times as long as to note the time.
  */
-const LOOK_EVERY_TICKS = 4
-/** A block of an idle loop is worth noting from here on. */
-const BLOCK_MS = 20
-/** Share of time the loop must be active to count as busy. */
-const BUSY_RATIO = 0.1
+const FULL_EVERY_TICKS = 4
 /** Node's timers begin and end at whole milliseconds: one that fires within this is on time. */
 const GRANULARITY_MS = 2
 /** A frame takes two turns of the loop: that of its timer, and that of its immediate. */
 const FRAME_TURNS = 2
 /** One long block stands for at most so many timers. */
 const MAX_CORRECTIONS = 5000
+
+/**
+ * States of the timer, by how busy the loop is. After each full tick `#next` chooses the state.
+ *
+ *   close    the loop is busy, or was within the last frame: a tick every 50 ms, as blocks that
+ *            come now and then would fall between rare ticks
+ *   slowing  the loop is idle: each tick waits twice as long as the one before
+ *   resting  ticks would be rarer than frames: the frame's own timer is the tick
+ */
+const STATES = Object.freeze({ close: 'close', slowing: 'slowing', resting: 'resting' })
 
 /**
  * Event loop delay: how late a timer fires that is due at a random moment.
@@ -37,31 +38,131 @@ const MAX_CORRECTIONS = 5000
  * would have delayed all timers that fell due meanwhile, by L, L - R, L - 2R ...; they are counted
  * as well (the correction against coordinated omission that HdrHistogram calls recording with an
  * expected interval), so the distribution has no bias for how often we looked. A block between two
- * rare ticks of an idle loop is caught by its trace in the loop's active time: so many active
- * seconds in so few turns of the app bound the longest from below.
+ * rare ticks of an idle loop is caught by its trace in the loop's active time: loop-activity.js.
  *
  * Every few of the same ticks watch for peaks of external memory between frames.
- *
- * @param {number} frameMs
- * @param {(what: string, work: () => void) => () => void} guarded
- * @returns {import('./collector').Collector}
  */
-function delay (frameMs, guarded) {
-  const buckets = new Buckets(DELAY_BOUNDS_SECONDS)
-  let intervalMs = BUSY_MS
-  let dueMs = 0
-  let busy = false
-  let closeTicks = 0
-  let busyUntilMs = 0
-  let last = eventLoopUtilization()
-  let lastTurns = iterations()
-  let ownTurns = 0
-  let externalPeakBytes = 0
-  /** @type {NodeJS.Timeout | undefined} */
-  let timer
-  let timerMs = 0
+class EventLoopDelay {
+  /** @type {readonly (keyof import('./collector').Values)[]} */
+  fields = ['eventLoopDelay', 'externalPeakBytes']
 
-  const record = (/** @type {number} */ lateMs) => {
+  /** @type {keyof typeof STATES} */
+  #state = STATES.resting
+  #frameMs
+  #onTimer
+  #buckets = new Buckets(DELAY_BOUNDS_SECONDS)
+  #activity = new LoopActivity()
+  /** From the last tick to the next, and when that is due. */
+  #intervalMs = BUSY_MS
+  #dueMs = 0
+  #closeUntilMs = 0
+  /** Ticks since the last full one. */
+  #ticks = 0
+  #externalPeakBytes = 0
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+  #timerMs = 0
+
+  /**
+   * @param {number} frameMs
+   * @param {(what: string, work: () => void) => () => void} guarded
+   */
+  constructor (frameMs, guarded) {
+    this.#frameMs = frameMs
+    this.#onTimer = guarded('delay', () => this.#tick(readNowMs()))
+  }
+
+  start () {
+    this.#state = STATES.close
+    this.#schedule(readNowMs())
+  }
+
+  /**
+   * @param {import('./collector').Values} values
+   * @param {import('./collector').Tick} tick
+   */
+  read (values, { nowSeconds }) {
+    this.#activity.addOwnTurns(FRAME_TURNS)
+    if (this.#state === STATES.resting) this.#tickByFrame(nowSeconds * 1000)
+    values.eventLoopDelay = this.#buckets.row
+    values.externalPeakBytes = Math.max(this.#externalPeakBytes, values.externalBytes ?? 0)
+  }
+
+  sent () {
+    this.#buckets.longestSeconds = 0
+    this.#externalPeakBytes = 0
+  }
+
+  stop () {
+    clearTimeout(this.#timer)
+  }
+
+  /** @param {number} nowMs when the timer fired */
+  #tick (nowMs) {
+    this.#activity.addOwnTurns(1)
+    if (this.#state === STATES.close && ++this.#ticks < FULL_EVERY_TICKS) {
+      this.#record(nowMs - this.#dueMs)
+      this.#schedule(nowMs)
+    } else if (this.#fullTick(nowMs)) {
+      this.#notePeak()
+    }
+  }
+
+  /** @param {number} nowMs when the frame was due: one frame after the last */
+  #tickByFrame (nowMs) {
+    this.#intervalMs = this.#frameMs
+    this.#dueMs = this.#dueMs > 0 ? Math.min(nowMs, this.#dueMs + this.#frameMs) : nowMs
+    this.#fullTick(nowMs)
+    if (this.#state === STATES.resting) this.#dueMs = nowMs
+  }
+
+  /**
+   * @param {number} nowMs
+   * @returns {boolean} whether the loop is busy
+   */
+  #fullTick (nowMs) {
+    this.#ticks = 0
+    this.#record(nowMs - this.#dueMs)
+    // A block between close ticks delays one of them: only rare ticks ask for turns.
+    const isBusy = this.#activity.measure(this.#state !== STATES.close)
+    const { longestBlockSeconds } = this.#activity
+    if (longestBlockSeconds > this.#buckets.longestSeconds) {
+      this.#buckets.longestSeconds = longestBlockSeconds
+    }
+    if (isBusy) this.#closeUntilMs = nowMs + this.#frameMs
+    this.#next(nowMs)
+    return isBusy
+  }
+
+  /** @param {number} nowMs */
+  #next (nowMs) {
+    const isClose = nowMs < this.#closeUntilMs
+    this.#intervalMs = isClose ? BUSY_MS : this.#intervalMs * 2
+    if (this.#intervalMs >= this.#frameMs) {
+      this.#state = STATES.resting
+      this.#timer = undefined
+      return
+    }
+    this.#state = isClose ? STATES.close : STATES.slowing
+    this.#schedule(nowMs)
+  }
+
+  /** @param {number} nowMs */
+  #schedule (nowMs) {
+    this.#dueMs = nowMs + this.#intervalMs
+    if (this.#timer && this.#timerMs === this.#intervalMs) {
+      this.#timer.refresh() // spares a timer, twenty times a second
+      return
+    }
+    this.#timerMs = this.#intervalMs
+    this.#timer = setTimeout(this.#onTimer, this.#intervalMs)
+  }
+
+  /** @param {number} afterMs how long after it was due a tick came */
+  #record (afterMs) {
+    const lateMs = Math.max(0, afterMs)
+    const intervalMs = this.#intervalMs
+    const buckets = this.#buckets
     buckets.add(lateMs <= GRANULARITY_MS ? 0 : lateMs / 1000)
     for (
       let missed = lateMs - intervalMs, n = 0;
@@ -72,89 +173,11 @@ function delay (frameMs, guarded) {
     }
   }
 
-  const tick = (/** @type {number} */ nowMs) => {
-    closeTicks = 0
-    record(Math.max(0, nowMs - dueMs))
-
-    const now = eventLoopUtilization()
-    const activeMs = now.active - last.active
-    // A block between close ticks delays one of them: only rare ticks ask for turns.
-    const turns = intervalMs > BUSY_MS ? iterations() : undefined
-    if (turns !== undefined && lastTurns !== undefined && activeMs > BLOCK_MS) {
-      buckets.longestSeconds = Math.max(
-        buckets.longestSeconds,
-        activeMs / Math.max(1, turns - lastTurns - ownTurns) / 1000
-      )
-    }
-    busy = activeMs / Math.max(1, activeMs + now.idle - last.idle) >= BUSY_RATIO
-    last = now
-    lastTurns = turns
-    ownTurns = 0
-    // What was busy is looked at closely for a frame longer: blocks that come now and then would
-    // fall between rare ticks. At rest the frame's own timer does the ticking.
-    if (busy) busyUntilMs = nowMs + frameMs
-    intervalMs = nowMs < busyUntilMs ? BUSY_MS : intervalMs * 2
-    if (intervalMs < frameMs) schedule(nowMs)
-    else timer = undefined
-  }
-
-  const ownTick = guarded('delay', () => {
-    const nowMs = readNowMs()
-    ownTurns++
-    if (intervalMs === BUSY_MS && ++closeTicks < LOOK_EVERY_TICKS) {
-      record(Math.max(0, nowMs - dueMs))
-      schedule(nowMs)
-      return
-    }
-    tick(nowMs)
-    if (busy) peak()
-  })
-
-  const schedule = (/** @type {number} */ nowMs) => {
-    dueMs = nowMs + intervalMs
-    if (timer && timerMs === intervalMs) {
-      timer.refresh() // spares a timer, twenty times a second
-      return
-    }
-    timerMs = intervalMs
-    timer = setTimeout(ownTick, intervalMs)
-  }
-
-  const peak = () => {
+  #notePeak () {
     const { external_memory: external } = /** @type {{ external_memory?: number }} */ (getHeapStatistics())
-    if (
-      external !== undefined &&
-      external > externalPeakBytes &&
-      external <= Number.MAX_SAFE_INTEGER
-    ) { externalPeakBytes = external }
-  }
-
-  return {
-    fields: ['eventLoopDelay', 'externalPeakBytes'],
-    start () {
-      schedule(readNowMs())
-    },
-    read (values, { nowSeconds }) {
-      ownTurns += FRAME_TURNS
-      if (!timer) {
-        // The frame is the tick: it was due one frame after the last.
-        const nowMs = nowSeconds * 1000
-        intervalMs = frameMs
-        dueMs = dueMs > 0 ? Math.min(nowMs, dueMs + frameMs) : nowMs
-        tick(nowMs)
-        if (!timer) dueMs = nowMs
-      }
-      values.eventLoopDelay = buckets.row
-      values.externalPeakBytes = Math.max(externalPeakBytes, values.externalBytes ?? 0)
-    },
-    sent () {
-      buckets.longestSeconds = 0
-      externalPeakBytes = 0
-    },
-    stop () {
-      clearTimeout(timer)
-    }
+    if (external === undefined || external > Number.MAX_SAFE_INTEGER) return
+    if (external > this.#externalPeakBytes) this.#externalPeakBytes = external
   }
 }
 
-module.exports = { delay }
+module.exports = { EventLoopDelay }

@@ -76,6 +76,54 @@ function * countKinds (names, count, readLink) {
   return kinds
 }
 
+/** All descriptors, as the kernel counts or lists them. */
+class Descriptors {
+  /** The last listing, where it had to be made. @type {string[] | undefined} */
+  names
+  #list
+  #stat
+  /**
+   * Linux 6.2 and later say how many there are as the folder's size.
+   * @type {boolean | undefined}
+   */
+  #sizeTells
+  #listAgainAtSeconds = 0
+
+  /**
+   * @param {object} dependencies
+   * @param {(folder: string) => string[]} dependencies.list
+   * @param {(file: string) => { size: number }} dependencies.stat
+   */
+  constructor ({ list, stat }) {
+    this.#list = list
+    this.#stat = stat
+  }
+
+  /**
+   * @param {number} nowSeconds
+   * @returns {number | undefined} undefined where it is too early to list them again
+   */
+  count (nowSeconds) {
+    if (this.#sizeTells !== false) {
+      const { size } = this.#stat('/proc/self/fd')
+      this.#sizeTells ??= size > 0 && size === this.#listAll(nowSeconds)
+      if (this.#sizeTells) {
+        this.names = undefined
+        return size
+      }
+    }
+    return nowSeconds < this.#listAgainAtSeconds ? undefined : this.#listAll(nowSeconds)
+  }
+
+  /** @param {number} nowSeconds */
+  #listAll (nowSeconds) {
+    const beganMs = nowMs()
+    this.names = this.#list('/proc/self/fd')
+    this.#listAgainAtSeconds = nowSeconds + (nowMs() - beganMs) / 1000 / LIST_SHARE
+    return this.names.length - 1 // less the one that reads the folder
+  }
+}
+
 /**
  * How many descriptors are open, and of which kinds. process.getActiveResourcesInfo() leaves out
  * what is unref'd, as idle sockets of an http.Agent and idle workers are; the kernel does not.
@@ -94,41 +142,12 @@ function fileDescriptors ({
   let kindsClosed = false
   /** @type {number | undefined} */
   let most
-  /**
-   * Linux 6.2 and later say how many there are as the folder's size.
-   * @type {boolean | undefined}
-   */
-  let sizeTells
-  let listAgainAtSeconds = 0
-  /** The last listing. @type {string[] | undefined} */
-  let names
+  const all = new Descriptors({ list, stat })
   /** @type {ReturnType<typeof countKinds> | undefined} */
   let counting
   let countedOf = -Infinity
   let countAgainAtSeconds = 0
 
-  /** @param {number} nowSeconds */
-  const listAll = nowSeconds => {
-    const beganMs = nowMs()
-    names = list('/proc/self/fd')
-    listAgainAtSeconds = nowSeconds + (nowMs() - beganMs) / 1000 / LIST_SHARE
-    return names.length - 1 // less the one that reads the folder
-  }
-  /**
-   * @param {number} nowSeconds
-   * @returns {number | undefined} undefined where it is too early to list them again
-   */
-  const count = nowSeconds => {
-    if (sizeTells !== false) {
-      const { size } = stat('/proc/self/fd')
-      sizeTells ??= size > 0 && size === listAll(nowSeconds)
-      if (sizeTells) {
-        names = undefined
-        return size
-      }
-    }
-    return nowSeconds < listAgainAtSeconds ? undefined : listAll(nowSeconds)
-  }
   /** @param {import('./collector').Values} values */
   const goOn = values => {
     if (!counting) return
@@ -149,7 +168,7 @@ function fileDescriptors ({
       goOn(values)
       if (most !== undefined && tick.count % EVERY_FRAMES !== TURN) return
       try {
-        const open = count(tick.nowSeconds)
+        const open = all.count(tick.nowSeconds)
         if (open !== undefined) values.openFileDescriptors = open
         most ??= Number(
           /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]
@@ -160,7 +179,7 @@ function fileDescriptors ({
         if (Math.abs(open - countedOf) < Math.max(MOVED, MOVED_SHARE * countedOf)) return
         countedOf = open
         countAgainAtSeconds = tick.nowSeconds + AGAIN_AFTER_SECONDS
-        counting = countKinds(names, open, readLink)
+        counting = countKinds(all.names, open, readLink)
         goOn(values)
       } catch (error) {
         closed = !isTemporary(error)

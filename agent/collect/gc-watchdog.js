@@ -29,6 +29,19 @@ const AGAIN_AFTER_SECONDS = 600
  */
 
 /**
+ * States of the watchdog; each is left with a frame.
+ *
+ *   watching    GCs are observed, and nothing looks like a loop
+ *   suspecting  major GCs chase each other; ten such frames in a row lead to a break
+ *   paused      a break: nobody observes GCs, for some frames; then watching
+ */
+const STATES = Object.freeze({
+  watching: 'watching',
+  suspecting: 'suspecting',
+  paused: 'paused'
+})
+
+/**
  * Watches the watching of GCs. An observer of GCs was reported to keep major GCs going on an idle
  * loop, two hundred a second that collect nothing, each delivery causing the next one
  * (nodejs/node#62721, seen on 24.14 and 25.9). Neither these versions nor others showed it when
@@ -39,103 +52,132 @@ const AGAIN_AFTER_SECONDS = 600
  * Then observing stops for some frames and begins anew, which ends a loop that only keeps itself
  * going. Where the CPU time fell meanwhile, three times in a row, breaks become longer. Observing
  * is never given up for good.
- *
- * watching -> break -> watching ...
- *
- * @param {object} dependencies
- * @param {() => void} dependencies.disconnect
- * @param {() => void} dependencies.connect
- * @param {() => NodeJS.CpuUsage} [dependencies.cpuUsage] µs so far, of this thread where known
- * @param {() => number} [dependencies.nowMs]
  */
-function gcWatchdog ({
-  disconnect,
-  connect,
-  cpuUsage = primordials.threadCpuUsage ?? primordials.cpuUsage,
-  nowMs = primordials.nowMs
-}) {
-  let onBreak = false
-  let unobservedSeconds = 0
-  let helped = 0
-  /** Frames in a row that look like a loop, -1 without; or those of a break. */
-  let frames = -1
-  let breakFrames = 0
-  let resumedAtSeconds = -Infinity
-  let notBeforeSeconds = -Infinity
-  let suspectCpuShare = 0
-  let since = { atSeconds: 0, cpuSeconds: 0 }
-  let last = { atSeconds: nowMs() / 1000, majors: 0, scavenges: 0 }
-  const heapUsed = new Range()
-  const external = new Range()
+class GcWatchdog {
+  /** All breaks so far, up to the last frame. */
+  unobservedSeconds = 0
+
+  /** @type {keyof typeof STATES} */
+  #state = STATES.watching
+  /** Frames in this state. */
+  #frames = 0
+  /** Of the break. */
+  #breakFrames = 0
+  /** Breaks in a row that helped. */
+  #helped = 0
+  #resumedAtSeconds = -Infinity
+  #notBeforeSeconds = -Infinity
+  #suspectCpuShare = 0
+  #since = { atSeconds: 0, cpuSeconds: 0 }
+  #last
+  #heapUsed = new Range()
+  #external = new Range()
+  #disconnect
+  #connect
+  #cpuUsage
+  #nowMs
+
+  /**
+   * @param {object} dependencies
+   * @param {() => void} dependencies.disconnect
+   * @param {() => void} dependencies.connect
+   * @param {() => NodeJS.CpuUsage} [dependencies.cpuUsage] µs so far, of this thread where known
+   * @param {() => number} [dependencies.nowMs]
+   */
+  constructor ({
+    disconnect,
+    connect,
+    cpuUsage = primordials.threadCpuUsage ?? primordials.cpuUsage,
+    nowMs = primordials.nowMs
+  }) {
+    this.#disconnect = disconnect
+    this.#connect = connect
+    this.#cpuUsage = cpuUsage
+    this.#nowMs = nowMs
+    this.#last = { atSeconds: nowMs() / 1000, majors: 0, scavenges: 0 }
+  }
+
+  /** Whether nobody counts GCs until the next frame. */
+  get onBreak () {
+    return this.#state === STATES.paused
+  }
+
+  /** Called each frame. @param {Seen} seen */
+  look ({ majors, scavenges, heapUsedBytes = NaN, externalBytes = NaN }) {
+    const atSeconds = this.#nowMs() / 1000
+    const last = this.#last
+    this.#last = { atSeconds, majors, scavenges }
+    const seconds = atSeconds - last.atSeconds
+    if (this.onBreak) {
+      this.unobservedSeconds += seconds
+      if (++this.#frames >= this.#breakFrames) this.#resume(atSeconds)
+      return
+    }
+    const newMajors = majors - last.majors
+    const isChase = newMajors >= SUSPECT_PER_SECOND * seconds &&
+      scavenges - last.scavenges < newMajors / 2
+    if (!isChase || atSeconds < this.#notBeforeSeconds) {
+      this.#state = STATES.watching
+      return
+    }
+    const isStill = this.#heapUsed.add(heapUsedBytes) < STILL_BYTES &&
+      this.#external.add(externalBytes) < STILL_BYTES
+    if (this.#state === STATES.watching || !isStill) {
+      this.#suspect(atSeconds, heapUsedBytes, externalBytes)
+    } else if (++this.#frames >= SUSPECT_FRAMES) {
+      this.#pause(atSeconds)
+    }
+  }
+
+  /**
+   * @param {number} atSeconds
+   * @param {number} heapUsedBytes
+   * @param {number} externalBytes
+   */
+  #suspect (atSeconds, heapUsedBytes, externalBytes) {
+    this.#state = STATES.suspecting
+    this.#heapUsed.begin(heapUsedBytes)
+    this.#external.begin(externalBytes)
+    this.#beginFrames(atSeconds)
+  }
 
   /** @param {number} atSeconds */
-  function begin (atSeconds) {
-    const { user, system } = cpuUsage()
-    since = { atSeconds, cpuSeconds: (user + system) / 1e6 }
-    frames = 0
+  #pause (atSeconds) {
+    this.#suspectCpuShare = this.#readCpuShare(atSeconds)
+    if (atSeconds - this.#resumedAtSeconds > AGAIN_AFTER_SECONDS) this.#helped = 0
+    const isProven = this.#helped >= PROOFS
+    const longFrames = LONG_BREAK_FRAMES * 2 ** (this.#helped - PROOFS)
+    this.#breakFrames = isProven ? Math.min(longFrames, LONGEST_BREAK_FRAMES) : BREAK_FRAMES
+    this.#state = STATES.paused
+    this.#beginFrames(atSeconds)
+    this.#disconnect()
   }
-  /** CPU seconds a second since `begin`. @param {number} atSeconds */
-  function readCpuShare (atSeconds) {
-    const { user, system } = cpuUsage()
-    return ((user + system) / 1e6 - since.cpuSeconds) / (atSeconds - since.atSeconds)
-  }
+
   /** @param {number} atSeconds */
-  function endBreak (atSeconds) {
-    if (readCpuShare(atSeconds) < HELPED_SHARE * suspectCpuShare) {
-      helped++
+  #resume (atSeconds) {
+    if (this.#readCpuShare(atSeconds) < HELPED_SHARE * this.#suspectCpuShare) {
+      this.#helped++
     } else {
-      helped = 0
-      notBeforeSeconds = atSeconds + AGAIN_AFTER_SECONDS
+      this.#helped = 0
+      this.#notBeforeSeconds = atSeconds + AGAIN_AFTER_SECONDS
     }
-    onBreak = false
-    resumedAtSeconds = atSeconds
-    frames = -1
-    connect()
-  }
-  /** @param {number} atSeconds */
-  function beginBreak (atSeconds) {
-    suspectCpuShare = readCpuShare(atSeconds)
-    if (atSeconds - resumedAtSeconds > AGAIN_AFTER_SECONDS) helped = 0
-    breakFrames = helped < PROOFS
-      ? BREAK_FRAMES
-      : Math.min(LONG_BREAK_FRAMES * 2 ** (helped - PROOFS), LONGEST_BREAK_FRAMES)
-    onBreak = true
-    begin(atSeconds)
-    disconnect()
+    this.#state = STATES.watching
+    this.#resumedAtSeconds = atSeconds
+    this.#connect()
   }
 
-  return {
-    /** Whether nobody counts GCs until the next frame. */
-    get onBreak () { return onBreak },
-    /** All breaks so far, up to the last frame. */
-    get unobservedSeconds () { return unobservedSeconds },
-    /** Called each frame. @param {Seen} seen */
-    look ({ majors, scavenges, heapUsedBytes = NaN, externalBytes = NaN }) {
-      const atSeconds = nowMs() / 1000
-      const seconds = atSeconds - last.atSeconds
-      const newMajors = majors - last.majors
-      const chase = newMajors >= SUSPECT_PER_SECOND * seconds &&
-        scavenges - last.scavenges < newMajors / 2
-      last = { atSeconds, majors, scavenges }
-      if (onBreak) {
-        unobservedSeconds += seconds
-        if (++frames >= breakFrames) endBreak(atSeconds)
-        return
-      }
-      if (!chase || atSeconds < notBeforeSeconds) {
-        frames = -1
-        return
-      }
-      const isStill = heapUsed.add(heapUsedBytes) < STILL_BYTES &&
-        external.add(externalBytes) < STILL_BYTES
-      if (frames < 0 || !isStill) {
-        heapUsed.begin(heapUsedBytes)
-        external.begin(externalBytes)
-        begin(atSeconds)
-        return
-      }
-      if (++frames >= SUSPECT_FRAMES) beginBreak(atSeconds)
-    }
+  /** @param {number} atSeconds */
+  #beginFrames (atSeconds) {
+    const { user, system } = this.#cpuUsage()
+    this.#since = { atSeconds, cpuSeconds: (user + system) / 1e6 }
+    this.#frames = 0
+  }
+
+  /** CPU seconds a second since this state began. @param {number} atSeconds */
+  #readCpuShare (atSeconds) {
+    const { user, system } = this.#cpuUsage()
+    const { atSeconds: sinceSeconds, cpuSeconds } = this.#since
+    return ((user + system) / 1e6 - cpuSeconds) / (atSeconds - sinceSeconds)
   }
 }
 
@@ -161,5 +203,5 @@ class Range {
 }
 
 module.exports = {
-  gcWatchdog, SUSPECT_FRAMES, BREAK_FRAMES, LONG_BREAK_FRAMES, LONGEST_BREAK_FRAMES
+  GcWatchdog, SUSPECT_FRAMES, BREAK_FRAMES, LONG_BREAK_FRAMES, LONGEST_BREAK_FRAMES
 }

@@ -4,7 +4,7 @@ const primordials = require('../primordials')
 const { getHeapSpaceStatistics } = require('../v8-functions')
 const { GC_KINDS, GC_CAUSES, ORDINARY_CAUSE, GC_PAUSE_BOUNDS_SECONDS } = require('../protocol/frame')
 const { Buckets } = require('../protocol/buckets')
-const { gcWatchdog } = require('./gc-watchdog')
+const { GcWatchdog } = require('./gc-watchdog')
 
 /** The live heap is read at most this often: V8 may run dozens of majors a second. */
 const LIVE_HEAP_EVERY_MS = 50
@@ -33,6 +33,23 @@ function oldBytes () {
   return bytes
 }
 
+/** The live heap after the last major GC that was read. */
+class LiveHeap {
+  bytes = -1
+  /** Major GCs up to then. */
+  majors = 0
+  #readAtMs = -Infinity
+
+  /** A major GC ran. @param {number} majors so far */
+  read (majors) {
+    const nowMs = primordials.nowMs()
+    if (nowMs - this.#readAtMs < LIVE_HEAP_EVERY_MS) return
+    this.#readAtMs = nowMs
+    this.bytes = oldBytes()
+    this.majors = majors
+  }
+}
+
 /**
  * Every GC pause, counted by kind and cause, and the live heap after majors. Entries come in
  * batches, and since Node 20 only when the loop has something else to do: what is pending is taken
@@ -58,9 +75,7 @@ function gc (observer, guarded) {
     return { buckets, major: key.startsWith('major/') }
   }
   let majors = 0
-  let liveHeapBytes = -1
-  let liveHeapMajors = 0
-  let liveHeapAtMs = -Infinity
+  const liveHeap = new LiveHeap()
 
   /** @param {import('node:perf_hooks').PerformanceEntry[]} entries */
   const take = entries => {
@@ -76,16 +91,11 @@ function gc (observer, guarded) {
         sawMajor = true
       }
     }
-    if (!sawMajor) return
-    const nowMs = primordials.nowMs()
-    if (nowMs - liveHeapAtMs < LIVE_HEAP_EVERY_MS) return
-    liveHeapAtMs = nowMs
-    liveHeapBytes = oldBytes()
-    liveHeapMajors = majors
+    if (sawMajor) liveHeap.read(majors)
   }
 
   observer.handTo(guarded('gc', take))
-  const watchdog = gcWatchdog(observer)
+  const watchdog = new GcWatchdog(observer)
   return {
     fields: ['gc', 'gcObserverStopped', 'gcUnobservedSeconds', 'liveHeapBytes', 'liveHeapMajors'],
     majors: () => majors,
@@ -110,9 +120,9 @@ function gc (observer, guarded) {
         values.gcObserverStopped = wasOnBreak ? 1 : 0
         values.gcUnobservedSeconds = watchdog.unobservedSeconds
       }
-      if (liveHeapBytes >= 0) {
-        values.liveHeapBytes = liveHeapBytes
-        values.liveHeapMajors = liveHeapMajors
+      if (liveHeap.bytes >= 0) {
+        values.liveHeapBytes = liveHeap.bytes
+        values.liveHeapMajors = liveHeap.majors
       }
     },
     sent () {

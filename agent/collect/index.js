@@ -37,9 +37,12 @@ function * collectors ({
     yield
     require('./memory-look')
     yield
+    require('./memory-scan')
+    yield
+    const { MemoryMap } = require('./memory-map')
     // Who asks malloc learns what was freed and kept while anonymous memory stayed as it is: with
     // the looks, each ten seconds.
-    yield require('./memory-map').memoryMap(
+    yield new MemoryMap(
       { frameMs, metered, look: addons.look, ...(access && { atRestEverySeconds: 0 }) },
       { read: files.readKept }
     )
@@ -49,13 +52,14 @@ function * collectors ({
     yield require('./cpu').processCpu()
     require('../protocol/cgroup-paths')
     yield
-    yield require('./cgroup').cgroup({ files, fallbackLimitBytes: memoryLimitBytes })
+    const { Cgroup } = require('./cgroup')
+    yield new Cgroup({ files, fallbackLimitBytes: memoryLimitBytes })
   }
   yield require('./cpu').threadCpu()
   yield require('./cpu').runQueue()
   yield require('./heap').heap()
   yield require('./event-loop').eventLoop()
-  yield require('./delay').delay(frameMs, guarded)
+  yield new (require('./delay').EventLoopDelay)(frameMs, guarded)
   yield require('./resources').resources()
   yield require('./buffer-pool').bufferPool({ majors })
   yield require('./warnings').warnings(guarded)

@@ -65,107 +65,129 @@ const NO_FILE = ' 00000000 00:00 0'
  *   those so far
  */
 function mappingsReader () {
-  /** @type {MemoryLayout} */
-  const layout = { mappings: [], heapBytes: 0, arenaBytes: 0, arenas: 0, workerStacks: 0 }
-  const { mappings } = layout
-  let guardEnd = -1
-  let guardBytes = 0
-  /**
-   * The mapping that may turn out to be an arena or a WebAssembly memory by what follows it.
-   * @type {Mapping | undefined}
-   */
-  let last
-  /** @type {Mapping | undefined} whose Rss line is to come */
-  let open
+  /** @type {Reading} */
+  const reading = {
+    layout: { mappings: [], heapBytes: 0, arenaBytes: 0, arenas: 0, workerStacks: 0 },
+    guardEnd: -1,
+    guardBytes: 0,
+    last: undefined,
+    open: undefined
+  }
   /** @param {string} text */
   const add = text => {
     for (let start = 0, end; start < text.length; start = end + 1) {
       end = text.indexOf('\n', start)
       if (end < 0) end = text.length
-      const first = text.charCodeAt(start)
-      // A key of smaps begins with a capital letter, an address with a digit or a small one.
-      if (first >= 65 && first <= 90) {
-        if (open && text.startsWith('Rss:', start)) {
-          open.rssBytes = parseInt(text.slice(start + 4, end), 10) * 1024
-        }
-        continue
-      }
-      open = undefined
-      const dash = text.indexOf('-', start)
-      const space = text.indexOf(' ', dash)
-      const after = space + ACCESS_LENGTH + NO_FILE.length
-      if (dash < 0 || after > end || !text.startsWith(NO_FILE, space + ACCESS_LENGTH)) {
-        last = undefined
-        continue
-      }
-      const inMmapArea =
-        dash - start > MMAP_AREA_DIGITS ||
-        (dash - start === MMAP_AREA_DIGITS && first >= MMAP_AREA_FIRST_DIGIT)
-      // A line of maps ends with a space where there is no name.
-      const name = end - after > 1 ? text.slice(after, end).trim() : ''
-      const inaccessible = text.startsWith(' ---', space)
-      const anonymous =
-        inMmapArea && name === '' && (inaccessible || text.startsWith(' rw-', space))
-      if (!anonymous && name !== '[heap]' && name !== '[stack]') {
-        last = undefined
-        continue
-      }
-      const from = parseInt(text.slice(start, dash), 16)
-      const to = parseInt(text.slice(dash + 1, space), 16)
-      if (inaccessible) {
-        guardEnd = to
-        guardBytes = to - from
-        if (last && last.to === from) {
-          if (last.from % ARENA_BYTES === 0 && to === last.from + ARENA_BYTES) {
-            last.part = 'malloc_arenas'
-            layout.arenas++
-            layout.arenaBytes += last.to - last.from
-          } else if (to - last.from >= WEBASSEMBLY_BYTES) {
-            // What exceeds the reservation is a neighbour that the kernel joined to the memory.
-            const before = (to - last.from) % WEBASSEMBLY_STEP_BYTES
-            if (before < last.to - last.from) {
-              if (before > 0) {
-                mappings.push({
-                  part: 'malloc_mapped',
-                  from: last.from,
-                  to: last.from + before,
-                  rssBytes: 0
-                })
-              }
-              last.from += before
-              last.part = 'webassembly'
-            }
-          }
-        }
-        last = undefined
-        continue
-      }
-      last = undefined
-      if (name === '[heap]') layout.heapBytes += to - from
-      const isStack =
-        name === '[stack]' ||
-        (name === '' &&
-          from === guardEnd &&
-          guardBytes <= MOST_GUARD_BYTES &&
-          to - from >= LEAST_STACK_BYTES)
-      if (isStack && to - from === WORKER_STACK_BYTES && name === '') layout.workerStacks++
-      if (isStack && to - from > MOST_STACK_BYTES && name === '') {
-        // The kernel joins a mapping with its neighbour of the same kind.
-        mappings.push({ part: 'stacks', from, to: from + MOST_STACK_BYTES, rssBytes: 0 })
-        open = { part: 'malloc_mapped', from: from + MOST_STACK_BYTES, to, rssBytes: 0 }
-      } else {
-        open = {
-          part: name === '[heap]' ? 'malloc_heap' : isStack ? 'stacks' : 'malloc_mapped',
-          from,
-          to,
-          rssBytes: 0
-        }
-      }
-      mappings.push(open)
-      last = open
+      readLine(reading, text, start, end)
     }
   }
-  return { layout, add }
+  return { layout: reading.layout, add }
+}
+
+/**
+ * The lines so far.
+ * @typedef {object} Reading
+ * @property {MemoryLayout} layout
+ * @property {number} guardEnd of the last inaccessible mapping
+ * @property {number} guardBytes
+ * @property {Mapping | undefined} last may turn out to be an arena or a WebAssembly memory by what
+ *   follows it
+ * @property {Mapping | undefined} open whose Rss line is to come
+ */
+
+/**
+ * @param {Reading} reading
+ * @param {string} text
+ * @param {number} start of the line
+ * @param {number} end
+ */
+function readLine (reading, text, start, end) {
+  const first = text.charCodeAt(start)
+  // A key of smaps begins with a capital letter, an address with a digit or a small one.
+  if (first >= 65 && first <= 90) {
+    if (reading.open && text.startsWith('Rss:', start)) {
+      reading.open.rssBytes = parseInt(text.slice(start + 4, end), 10) * 1024
+    }
+    return
+  }
+  const { last } = reading
+  reading.open = reading.last = undefined
+  const dash = text.indexOf('-', start)
+  const space = text.indexOf(' ', dash)
+  const after = space + ACCESS_LENGTH + NO_FILE.length
+  if (dash < 0 || after > end || !text.startsWith(NO_FILE, space + ACCESS_LENGTH)) return
+  const inMmapArea =
+    dash - start > MMAP_AREA_DIGITS ||
+    (dash - start === MMAP_AREA_DIGITS && first >= MMAP_AREA_FIRST_DIGIT)
+  // A line of maps ends with a space where there is no name.
+  const name = end - after > 1 ? text.slice(after, end).trim() : ''
+  const inaccessible = text.startsWith(' ---', space)
+  const anonymous = inMmapArea && name === '' && (inaccessible || text.startsWith(' rw-', space))
+  if (!anonymous && name !== '[heap]' && name !== '[stack]') return
+  const from = parseInt(text.slice(start, dash), 16)
+  const to = parseInt(text.slice(dash + 1, space), 16)
+  if (!inaccessible) return addMapping(reading, name, from, to)
+  reading.guardEnd = to
+  reading.guardBytes = to - from
+  if (last && last.to === from) nameByReservation(reading.layout, last, to)
+}
+
+/**
+ * An inaccessible mapping follows: with it, it may be what malloc or V8 reserve.
+ * @param {MemoryLayout} layout
+ * @param {Mapping} mapping
+ * @param {number} end of the reservation
+ */
+function nameByReservation (layout, mapping, end) {
+  if (mapping.from % ARENA_BYTES === 0 && end === mapping.from + ARENA_BYTES) {
+    mapping.part = 'malloc_arenas'
+    layout.arenas++
+    layout.arenaBytes += mapping.to - mapping.from
+    return
+  }
+  if (end - mapping.from < WEBASSEMBLY_BYTES) return
+  // What exceeds the reservation is a neighbour that the kernel joined to the memory.
+  const before = (end - mapping.from) % WEBASSEMBLY_STEP_BYTES
+  if (before >= mapping.to - mapping.from) return
+  if (before > 0) {
+    const { from } = mapping
+    layout.mappings.push({ part: 'malloc_mapped', from, to: from + before, rssBytes: 0 })
+  }
+  mapping.from += before
+  mapping.part = 'webassembly'
+}
+
+/**
+ * @param {Reading} reading
+ * @param {string} name empty, [heap] or [stack]
+ * @param {number} from
+ * @param {number} to
+ */
+function addMapping (reading, name, from, to) {
+  const { layout, guardEnd, guardBytes } = reading
+  const bytes = to - from
+  const isThreadStack =
+    name === '' &&
+    from === guardEnd &&
+    guardBytes <= MOST_GUARD_BYTES &&
+    bytes >= LEAST_STACK_BYTES
+  /** @type {MappingPart} */
+  let part = 'malloc_mapped'
+  if (name === '[heap]') {
+    part = 'malloc_heap'
+    layout.heapBytes += bytes
+  } else if (isThreadStack || name === '[stack]') {
+    part = 'stacks'
+    if (isThreadStack && bytes === WORKER_STACK_BYTES) layout.workerStacks++
+  }
+  if (isThreadStack && bytes > MOST_STACK_BYTES) {
+    // The kernel joins a mapping with its neighbour of the same kind.
+    layout.mappings.push({ part, from, to: from + MOST_STACK_BYTES, rssBytes: 0 })
+    from += MOST_STACK_BYTES
+    part = 'malloc_mapped'
+  }
+  reading.open = reading.last = { part, from, to, rssBytes: 0 }
+  layout.mappings.push(reading.open)
 }
 
 module.exports = { mappingsReader }

@@ -3,6 +3,7 @@
 const { clearTimeout, nowMs, setTimeout } = require('../primordials')
 const { isTemporary } = require('../read-file')
 const { memoryLook } = require('./memory-look')
+const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
 
 const EVERY_SECONDS = 10
 /**
@@ -10,217 +11,257 @@ const EVERY_SECONDS = 10
  * heap and the Buffers by their own numbers.
  */
 const AT_REST_EVERY_SECONDS = 60
-/** Of a small memory the share below is nothing: garbage alone moves it by more. */
+/** Garbage alone moves a small memory by more than MOVED_SHARE. */
 const LEAST_MOVED_BYTES = 2 ** 20
 /**
  * The kernel adds up smaps page by page under the lock that page faults wait for: where it must
  * serve, rarely.
  */
 const SMAPS_EVERY_SECONDS = 120
-/** A look may take this share of a core; one that takes longer makes the next ones rarer. */
+/** A scan may take this share of a core; one that takes longer makes the next ones rarer. */
 const MOST_SHARE = 0.0005
 const RAREST_SECONDS = 600
 /**
- * A look takes milliseconds, up to dozens: it is taken in pieces of about this length, and the app
- * has its turn in between.
+ * A scan takes milliseconds, up to dozens: pieces of about this length leave the app its turns in
+ * between.
  */
 const PIECE_SECONDS = 0.0004
 const BETWEEN_PIECES_MS = 1
 /**
- * It is begun so long before its frame that it should end just then, going by the last one: what a
- * frame says is of one moment.
+ * A scan starts early enough to end just before its frame, by the length of the last one, so that
+ * all values of a frame describe one moment.
  */
 const LEAST_LEAD_MS = 5
 const MOST_LEAD_MS = 500
 const LEAD_FACTOR = 1.5
-/**
- * The app takes and frees memory meanwhile: where it moved by more than this, the look is taken
- * anew and at once, as only that is of one moment; unless it would hold the app up for too long.
- * Other threads may move it even then: the next frame has another.
- */
-const MOVED_SHARE = 0.02
+/** The app may be held up for so long by a scan at once. */
 const MOST_AT_ONCE_SECONDS = 0.01
+/** Other threads may move memory even then: the last attempt is reported as it is. */
 const MOST_ATTEMPTS = 3
 
-/** @typedef {import('./memory-look').Look} Look */
+/**
+ * States of the memory map. `read` is called with each frame, and all else is a timer's.
+ *
+ *   idle     -- a frame, and a scan is due before the next --> waiting
+ *   waiting  -- timer --> scanning -- last piece --> scanned
+ *   scanned  -- a frame reports it --> idle
+ *   scanned  -- memory moved meanwhile --> urgent, or idle where that would hold the app up
+ *   urgent   -- a frame scans at once and reports it --> idle
+ *   any      -- a frame is asked for: it scans at once and reports --> idle
+ *   any      -- /proc cannot be read, now --> idle, ever --> closed
+ *   any      -- stop --> closed
+ */
+const STATES = Object.freeze({
+  idle: 'idle',
+  waiting: 'waiting',
+  scanning: 'scanning',
+  scanned: 'scanned',
+  urgent: 'urgent',
+  closed: 'closed'
+})
+
+/** @typedef {import('./collector').Values} Values as of now */
 
 /**
- * Where the anonymous memory of the process lies that is not the V8 heap: `memory-look.js` finds
- * it, and here is decided when. What is anonymous and resident and none of it is `other`: the V8
- * heap, mostly.
- *
- * @param {object} options
- * @param {number} options.frameMs
- * @param {(what: string, work: () => void) => () => void} options.metered guards work between
- *   frames, and counts its time
- * @param {(lines: string) => void} [options.look] is shown the lines as well, which are too dear to
- *   be made twice
- * @param {number} [options.atRestEverySeconds] while anonymous memory does not move
- * @param {import('./memory-look').Sources & { now?: () => number, later?: (work: () => void, ms:
- *   number) => () => void }} [dependencies]
- *   now: seconds; later: returns what takes it back
- * @returns {import('./collector').Collector}
+ * Where the anonymous memory of the process lies that is not the V8 heap: memory-look.js finds it,
+ * memory-scan.js runs one scan, and the states above say when. Anonymous resident memory that is
+ * none of the parts found is `other`: the V8 heap, mostly.
  */
-function memoryMap (
-  { frameMs, metered, look = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS },
-  { now = () => nowMs() / 1000, later = setLater, ...sources } = {}
-) {
-  const { take, anonBytes, usesSmaps } = memoryLook(look, sources)
-  let nextAt = process.platform === 'linux' ? 0 : Infinity
-  /** Anonymous memory as the last look told of it, and until when that holds while it stays so. */
-  let toldAnonBytes = NaN
-  let atRestUntil = 0
-  let attempts = 0
-  /** The next one is taken at once. */
-  let atOnce = false
-  let leadMs = LEAST_LEAD_MS
-  /** The look that is being taken. @type {Generator<void, Look> | undefined} */
-  let looking
-  let beganSeconds = 0
-  let tookSeconds = 0
-  /** Anonymous memory during the look: between what and what. */
-  let leastBytes = 0
-  let mostBytes = 0
-  /** The look that the next frame tells of. @type {Look | undefined} */
-  let seen
-  /** @type {(() => void) | undefined} */
-  let takeBack
+class MemoryMap {
+  /** @type {readonly (keyof Values)[]} */
+  fields = [
+    'mallocHeapBytes',
+    'mallocArenaBytes',
+    'mallocArenas',
+    'workerThreads',
+    'residentBytes'
+  ]
 
-  const begin = metered('look', () => {
-    prepare()
-    beganSeconds = now()
-    goOn()
-  })
+  /** @type {keyof typeof STATES} */
+  #state = process.platform === 'linux' ? STATES.idle : STATES.closed
+  /** @type {MemoryScan | undefined} */
+  #scan
+  /** Cancels the timer of `waiting` and `scanning`. @type {(() => void) | undefined} */
+  #cancelTimer
+  #frameMs
+  #atRestEverySeconds
+  #look
+  #now
+  #later
+  #begin
+  #continue
+  #leadMs = LEAST_LEAD_MS
+  /** Scans in a row whose result was mixed. */
+  #attempts = 0
+  /** No scan before the first, and none before the second while anonymous memory is at rest. */
+  #nextAtSeconds = 0
+  #restsUntilSeconds = 0
+  /** Anonymous memory at the last report. */
+  #reportedAnonBytes = NaN
 
-  const prepare = () => {
-    looking = take()
-    tookSeconds = 0
-    leastBytes = Infinity
-    mostBytes = 0
+  /**
+   * @param {object} options
+   * @param {number} options.frameMs
+   * @param {(what: string, work: () => void) => () => void} options.metered guards work between
+   *   frames, and counts its time
+   * @param {(lines: string) => void} [options.look] is shown the lines as well, which are too
+   *   expensive to be made twice
+   * @param {number} [options.atRestEverySeconds] while anonymous memory does not move
+   * @param {import('./memory-look').Sources & { now?: () => number, later?: (work: () => void, ms:
+   *   number) => () => void }} [dependencies]
+   *   now: seconds; later: returns what cancels it
+   */
+  constructor (
+    { frameMs, metered, look = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS },
+    { now = () => nowMs() / 1000, later = setLater, ...sources } = {}
+  ) {
+    this.#frameMs = frameMs
+    this.#atRestEverySeconds = atRestEverySeconds
+    this.#look = memoryLook(look, sources)
+    this.#now = now
+    this.#later = later
+    this.#begin = metered('look', () => {
+      this.#scan = this.#newScan()
+      this.#scanPiece()
+    })
+    this.#continue = metered('look', () => this.#scanPiece())
   }
 
-  const goOn = () => {
-    takeBack = undefined
-    const from = now()
-    noteAnonBytes()
-    let more = true
-    while (more && now() - from < PIECE_SECONDS) more = step()
-    noteAnonBytes()
-    tookSeconds += now() - from
-    if (more) takeBack = later(piece, BETWEEN_PIECES_MS)
-    else {
-      leadMs = Math.min(LEAD_FACTOR * (now() - beganSeconds) * 1000 + LEAST_LEAD_MS, MOST_LEAD_MS)
+  start () {
+    if (this.#state === STATES.idle) this.#wait(0)
+  }
+
+  /**
+   * @param {Values} values
+   * @param {import('./collector').Tick} tick
+   */
+  read (values, { nowSeconds, look: isAsked = false }) {
+    if (this.#isMixed(values)) this.#refuseMixed()
+    if (this.#state === STATES.urgent || isAsked) this.#scanAtOnce(values, isAsked)
+    if (this.#state === STATES.scanned) this.#report(values, nowSeconds)
+    if (this.#state === STATES.idle && this.#isDue(values, nowSeconds)) {
+      this.#wait(Math.max(0, this.#frameMs - this.#leadMs))
     }
   }
-  const piece = metered('look', goOn)
 
-  /** @returns {boolean} whether there is more to do */
-  const step = () => {
+  stop () {
+    this.#cancel()
+    this.#state = STATES.closed
+  }
+
+  /** @param {number} ms until a scan begins */
+  #wait (ms) {
+    this.#state = STATES.waiting
+    this.#cancelTimer = this.#later(this.#begin, ms)
+  }
+
+  #scanPiece () {
+    const scan = /** @type {MemoryScan} */ (this.#scan)
+    this.#state = STATES.scanning
+    this.#cancelTimer = undefined
     try {
-      const { done, value } = /** @type {Generator<void, Look>} */ (looking).next()
-      if (!done) return true
-      seen = value
+      if (scan.runFor(PIECE_SECONDS)) this.#state = STATES.scanned
+      else this.#cancelTimer = this.#later(this.#continue, BETWEEN_PIECES_MS)
     } catch (error) {
-      if (!isTemporary(error)) nextAt = Infinity // /proc is closed, and stays so
+      this.#fail(error, STATES.idle)
     }
-    looking = undefined
-    return false
+    if (this.#state === STATES.scanning) return
+    const lastedMs = (this.#now() - scan.beganSeconds) * 1000
+    this.#leadMs = Math.min(LEAD_FACTOR * lastedMs + LEAST_LEAD_MS, MOST_LEAD_MS)
   }
 
-  /** All of it at once. */
-  const lookNow = () => {
-    const wastedSeconds = tookSeconds
-    cancel()
-    prepare()
-    const from = now()
-    while (step());
-    noteAnonBytes()
-    tookSeconds = wastedSeconds + now() - from
-  }
-
-  const cancel = () => {
-    takeBack?.()
-    takeBack = undefined
-    looking?.return(/** @type {any} */ (undefined))
-    looking = undefined
-    seen = undefined
-  }
-
-  function noteAnonBytes () {
+  /**
+   * Where memory moves even then, the next frame scans again.
+   * @param {Values} values
+   * @param {boolean} isAsked what was found is reported in any case
+   */
+  #scanAtOnce (values, isAsked) {
+    if (this.#state === STATES.closed) return
+    const again = this.#state === STATES.urgent ? STATES.urgent : STATES.idle
+    this.#cancel()
+    this.#scan = this.#newScan(this.#scan?.tookSeconds)
     try {
-      const bytes = anonBytes()
-      leastBytes = Math.min(leastBytes, bytes)
-      mostBytes = Math.max(mostBytes, bytes)
+      this.#scan.runToEnd()
+      this.#state = STATES.scanned
     } catch (error) {
-      if (!isTemporary(error)) nextAt = Infinity
+      this.#fail(error, again)
     }
+    if (!isAsked && this.#isMixed(values) && this.#isWorthAnother()) this.#state = again
+  }
+
+  /** A mixed scan is repeated at once, or in pieces again where that takes too long. */
+  #refuseMixed () {
+    const { tookSeconds } = /** @type {MemoryScan} */ (this.#scan)
+    if (tookSeconds < MOST_AT_ONCE_SECONDS) this.#state = STATES.urgent
+    else if (this.#isWorthAnother()) this.#state = STATES.idle
+  }
+
+  #isWorthAnother () {
+    return ++this.#attempts < MOST_ATTEMPTS
   }
 
   /**
-   * @param {import('./collector').Values} values as of now
-   * @returns {boolean} whether what was seen is of another moment
+   * @param {unknown} error
+   * @param {keyof typeof STATES} again the state that scans again
    */
-  const moved = ({ rssAnonBytes }) =>
-    rssAnonBytes !== undefined &&
-    Math.max(mostBytes, rssAnonBytes) - Math.min(leastBytes, rssAnonBytes) >
-      MOVED_SHARE * rssAnonBytes
+  #fail (error, again) {
+    this.#state = isTemporary(error) ? again : STATES.closed
+  }
+
+  #cancel () {
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+    this.#scan?.cancel()
+  }
+
+  /** @param {number} [wastedSeconds] */
+  #newScan (wastedSeconds) {
+    const { take, anonBytes } = this.#look
+    return new MemoryScan(take(), { anonBytes, now: this.#now, wastedSeconds })
+  }
+
+  /** @param {Values} values */
+  #isMixed ({ rssAnonBytes }) {
+    return this.#state === STATES.scanned && this.#scan?.isMixed(rssAnonBytes) === true
+  }
 
   /**
-   * @param {import('./collector').Values} values as of now
-   * @returns {boolean} whether all is as the last look told, as far as anonymous memory shows
+   * @param {Values} values
+   * @param {number} nowSeconds
    */
-  const isAtRest = ({ rssAnonBytes = NaN }) =>
-    Math.abs(rssAnonBytes - toldAnonBytes) <=
-    Math.max(LEAST_MOVED_BYTES, MOVED_SHARE * toldAnonBytes)
-
-  /**
-   * @param {import('./collector').Values} values
-   * @param {Look} look
-   */
-  const tell = (values, { layout, resident }) => {
+  #report (values, nowSeconds) {
+    const { result, tookSeconds } = /** @type {MemoryScan} */ (this.#scan)
+    const { layout, resident } = result
+    const { rssAnonBytes } = values
     values.mallocHeapBytes = layout.heapBytes
     values.mallocArenaBytes = layout.arenaBytes
     values.mallocArenas = layout.arenas
     values.workerThreads = layout.workerStacks
-    if (!resident || values.rssAnonBytes === undefined) return
-    const known = Object.values(resident).reduce((sum, bytes) => sum + bytes, 0)
-    values.residentBytes = { ...resident, other: Math.max(0, values.rssAnonBytes - known) }
+    if (resident && rssAnonBytes !== undefined) {
+      const known = Object.values(resident).reduce((sum, bytes) => sum + bytes, 0)
+      values.residentBytes = { ...resident, other: Math.max(0, rssAnonBytes - known) }
+    }
+    const least = this.#look.usesSmaps() && resident ? SMAPS_EVERY_SECONDS : EVERY_SECONDS
+    const restSeconds = Math.min(Math.max(least, tookSeconds / MOST_SHARE), RAREST_SECONDS)
+    this.#nextAtSeconds = nowSeconds + restSeconds
+    this.#restsUntilSeconds = nowSeconds + this.#atRestEverySeconds
+    this.#reportedAnonBytes = (resident && rssAnonBytes) ?? NaN
+    this.#state = STATES.idle
+    this.#scan = undefined
+    this.#attempts = 0
   }
 
-  return {
-    fields: [
-      'mallocHeapBytes',
-      'mallocArenaBytes',
-      'mallocArenas',
-      'workerThreads',
-      'residentBytes'
-    ],
-    start () {
-      if (nextAt === 0) takeBack = later(begin, 0)
-    },
-    read (values, { nowSeconds, look: asked }) {
-      if (seen?.resident && moved(values)) atOnce = tookSeconds < MOST_AT_ONCE_SECONDS
-      if (nextAt < Infinity && (asked || atOnce)) lookNow()
-      if (seen?.resident && !asked && moved(values) && ++attempts < MOST_ATTEMPTS) seen = undefined
-      if (seen) {
-        tell(values, seen)
-        const least = usesSmaps() && seen.resident ? SMAPS_EVERY_SECONDS : EVERY_SECONDS
-        nextAt = nowSeconds + Math.min(Math.max(least, tookSeconds / MOST_SHARE), RAREST_SECONDS)
-        atRestUntil = nowSeconds + atRestEverySeconds
-        toldAnonBytes = (seen.resident && values.rssAnonBytes) ?? NaN
-        seen = undefined
-        attempts = 0
-        atOnce = false
-        tookSeconds = 0
-      }
-      const nextFrameSeconds = nowSeconds + frameMs / 1000
-      const isDue =
-        nextFrameSeconds >= nextAt && (nextFrameSeconds >= atRestUntil || !isAtRest(values))
-      if (!atOnce && !looking && !takeBack && isDue) {
-        takeBack = later(begin, Math.max(0, frameMs - leadMs))
-      }
-    },
-    stop: cancel
+  /**
+   * @param {Values} values
+   * @param {number} nowSeconds
+   * @returns {boolean} whether the next frame should report a scan
+   */
+  #isDue ({ rssAnonBytes = NaN }, nowSeconds) {
+    const nextFrameSeconds = nowSeconds + this.#frameMs / 1000
+    if (nextFrameSeconds < this.#nextAtSeconds) return false
+    const restBytes = Math.max(LEAST_MOVED_BYTES, MOVED_SHARE * this.#reportedAnonBytes)
+    const isAtRest = Math.abs(rssAnonBytes - this.#reportedAnonBytes) <= restBytes
+    return !isAtRest || nextFrameSeconds >= this.#restsUntilSeconds
   }
 }
 
@@ -233,4 +274,4 @@ function setLater (work, ms) {
   return () => clearTimeout(timer)
 }
 
-module.exports = { memoryMap }
+module.exports = { MemoryMap }

@@ -34,6 +34,82 @@ const SAMPLED = /** @type {const} */ ([
  */
 const MOST_WINDOWS = 256
 
+/** Some entries of pagemap, a window of pages at a time. */
+class PagemapWindow {
+  #buffer = Buffer.allocUnsafeSlow(WINDOW_PAGES * ENTRY_BYTES)
+  #whole = this.#overlap(0, this.#buffer.length)
+  #pieces = Array.from({ length: this.#buffer.length / PIECE_BYTES }, (_, i) =>
+    this.#overlap(i * PIECE_BYTES, PIECE_BYTES)
+  )
+
+  #pageBytes
+
+  /** @param {number} pageBytes */
+  constructor (pageBytes) {
+    this.#pageBytes = pageBytes
+  }
+
+  /** Of the address space. */
+  get bytes () {
+    return WINDOW_PAGES * this.#pageBytes
+  }
+
+  /**
+   * @param {OwnDescriptor} file
+   * @param {number} from
+   * @param {number} to at most a window further
+   * @returns {number} bytes of the entries
+   */
+  read (file, from, to) {
+    const entries = (to - from) / this.#pageBytes
+    return file.read(this.#buffer, entries * ENTRY_BYTES, (from / this.#pageBytes) * ENTRY_BYTES)
+  }
+
+  /**
+   * @param {number} start where a piece begins
+   * @param {number} end bytes of the entries
+   * @returns {number} present pages
+   */
+  countPresent (start, end) {
+    if (start === 0 && end === this.#buffer.length && areAlike(this.#whole)) {
+      return this.#isPresent(0) ? WINDOW_PAGES : 0
+    }
+    let present = 0
+    for (let from = start; from < end; from += PIECE_BYTES) {
+      const to = from + PIECE_BYTES
+      if (to <= end && areAlike(this.#pieces[from / PIECE_BYTES])) {
+        if (this.#isPresent(from)) present += PIECE_BYTES / ENTRY_BYTES
+      } else {
+        for (let at = from; at < to && at < end; at += ENTRY_BYTES) {
+          if (this.#isPresent(at)) present++
+        }
+      }
+    }
+    return present
+  }
+
+  /** @param {number} at in the buffer */
+  #isPresent (at) {
+    return (this.#buffer[at + ENTRY_BYTES - 1] & PRESENT) !== 0
+  }
+
+  /**
+   * All entries of a part of the buffer but the first, and all but the last: where they are the
+   * same, all are alike. One comparison tells, which costs a hundredth of a loop in code that runs
+   * so rarely; that of Buffers made beforehand leaves no garbage, unlike one by offsets.
+   * @param {number} start
+   * @param {number} bytes
+   */
+  #overlap (start, bytes) {
+    return [
+      this.#buffer.subarray(start + ENTRY_BYTES, start + bytes),
+      this.#buffer.subarray(start, start + bytes - ENTRY_BYTES)
+    ]
+  }
+}
+
+const areAlike = (/** @type {Buffer[]} */ [later, earlier]) => Buffer.compare(later, earlier) === 0
+
 /**
  * Counts the resident pages of parts of the address space by /proc/self/pagemap. Unlike smaps it
  * takes no time for what is not asked about, and unprivileged processes may read its flags (not its
@@ -44,112 +120,8 @@ const MOST_WINDOWS = 256
  * @param {{ pageBytes?: number, mostWindows?: number }} [options]
  */
 function residentPages ({ pageBytes = 4096, mostWindows = MOST_WINDOWS } = {}) {
-  const buffer = Buffer.allocUnsafeSlow(WINDOW_PAGES * ENTRY_BYTES)
-  const windowBytes = WINDOW_PAGES * pageBytes
+  const window = new PagemapWindow(pageBytes)
   let turn = 0
-
-  /**
-   * All entries of a part of the buffer but the first, and all but the last: where they are the
-   * same, all are alike. One comparison tells, which costs a hundredth of a loop in code that runs
-   * so rarely; that of Buffers made beforehand leaves no garbage, unlike one by offsets.
-   * @param {number} start
-   * @param {number} bytes
-   */
-  const overlap = (start, bytes) => [
-    buffer.subarray(start + ENTRY_BYTES, start + bytes),
-    buffer.subarray(start, start + bytes - ENTRY_BYTES)
-  ]
-  const whole = overlap(0, buffer.length)
-  const pieces = Array.from({ length: buffer.length / PIECE_BYTES }, (_, i) =>
-    overlap(i * PIECE_BYTES, PIECE_BYTES)
-  )
-  const areAlike = (/** @type {Buffer[]} */ [later, earlier]) =>
-    Buffer.compare(later, earlier) === 0
-
-  /**
-   * @param {number} at in the buffer
-   * @returns {boolean}
-   */
-  const isPresent = at => (buffer[at + ENTRY_BYTES - 1] & PRESENT) !== 0
-
-  /**
-   * @param {number} start where a piece begins
-   * @param {number} end bytes of the buffer
-   * @returns {number} present pages
-   */
-  const countEntries = (start, end) => {
-    if (start === 0 && end === buffer.length && areAlike(whole)) {
-      return isPresent(0) ? WINDOW_PAGES : 0
-    }
-    let present = 0
-    for (let from = start; from < end; from += PIECE_BYTES) {
-      const to = from + PIECE_BYTES
-      if (to <= end && areAlike(pieces[from / PIECE_BYTES])) {
-        if (isPresent(from)) present += PIECE_BYTES / ENTRY_BYTES
-      } else {
-        for (let at = from; at < to && at < end; at += ENTRY_BYTES) if (isPresent(at)) present++
-      }
-    }
-    return present
-  }
-
-  /**
-   * @param {OwnDescriptor} file
-   * @param {number} from
-   * @param {number} to at most a window further
-   * @returns {number} bytes of the buffer
-   */
-  const readWindow = (file, from, to) =>
-    file.read(buffer, ((to - from) / pageBytes) * ENTRY_BYTES, (from / pageBytes) * ENTRY_BYTES)
-
-  /**
-   * A stack grows downwards: below a long piece that was never touched lies nothing.
-   * @param {OwnDescriptor} file
-   * @param {Mapping} stack
-   * @returns {Generator<void, number>}
-   */
-  const countStack = function * (file, { from, to }) {
-    let present = 0
-    for (let high = to; high > from; high -= windowBytes) {
-      const bytes = readWindow(file, Math.max(from, high - windowBytes), high)
-      const untouched = Math.min(bytes, UNTOUCHED_PAGES * ENTRY_BYTES)
-      const low = countEntries(0, untouched)
-      present += low + countEntries(untouched, bytes)
-      if (low === 0) break
-      yield
-    }
-    return present
-  }
-
-  /**
-   * Every stride-th window, the rest in proportion.
-   * @param {OwnDescriptor} file
-   * @param {Mapping[]} mappings
-   * @param {number} stride
-   * @returns {Generator<void, number>}
-   */
-  const countSampled = function * (file, mappings, stride) {
-    let ahead = turn % Math.min(stride, windowsOf(mappings))
-    let present = 0
-    let looked = 0
-    let all = 0
-    for (const { from, to } of mappings) {
-      all += to - from
-      for (let low = from; low < to; low += windowBytes) {
-        if (ahead-- > 0) continue
-        ahead = stride - 1
-        const high = Math.min(to, low + windowBytes)
-        looked += high - low
-        present += countEntries(0, readWindow(file, low, high))
-        yield
-      }
-    }
-    return Math.round((present * all) / looked)
-  }
-
-  /** @param {readonly Mapping[]} mappings */
-  const windowsOf = mappings =>
-    mappings.reduce((sum, { from, to }) => sum + Math.ceil((to - from) / windowBytes), 0)
 
   /**
    * @param {readonly Mapping[]} mappings
@@ -160,10 +132,8 @@ function residentPages ({ pageBytes = 4096, mostWindows = MOST_WINDOWS } = {}) {
   return function * (mappings) {
     const ofPart = (/** @type {MappingPart} */ part) =>
       mappings.filter(mapping => mapping.part === part)
-    const stride = Math.max(
-      1,
-      Math.ceil(windowsOf(mappings.filter(({ part }) => part !== 'stacks')) / mostWindows)
-    )
+    const windows = countWindows(mappings.filter(({ part }) => part !== 'stacks'), window.bytes)
+    const stride = Math.max(1, Math.ceil(windows / mostWindows))
     turn++
     const resident = {
       malloc_heap: 0,
@@ -176,16 +146,74 @@ function residentPages ({ pageBytes = 4096, mostWindows = MOST_WINDOWS } = {}) {
     try {
       for (const part of SAMPLED) {
         const own = ofPart(part)
-        if (own.length > 0) resident[part] = (yield * countSampled(file, own, stride)) * pageBytes
+        if (own.length === 0) continue
+        const pages = yield * countSampled({ file, window, mappings: own, stride, turn })
+        resident[part] = pages * pageBytes
       }
       for (const stack of ofPart('stacks')) {
-        resident.stacks += (yield * countStack(file, stack)) * pageBytes
+        resident.stacks += (yield * countStack(file, window, stack)) * pageBytes
       }
       return resident
     } finally {
       file.close()
     }
   }
+}
+
+/**
+ * @param {readonly Mapping[]} mappings
+ * @param {number} windowBytes
+ */
+const countWindows = (mappings, windowBytes) =>
+  mappings.reduce((sum, { from, to }) => sum + Math.ceil((to - from) / windowBytes), 0)
+
+/**
+ * A stack grows downwards: below a long piece that was never touched lies nothing.
+ * @param {OwnDescriptor} file
+ * @param {PagemapWindow} window
+ * @param {Mapping} stack
+ * @returns {Generator<void, number>} pages
+ */
+function * countStack (file, window, { from, to }) {
+  let present = 0
+  for (let high = to; high > from; high -= window.bytes) {
+    const bytes = window.read(file, Math.max(from, high - window.bytes), high)
+    const untouched = Math.min(bytes, UNTOUCHED_PAGES * ENTRY_BYTES)
+    const low = window.countPresent(0, untouched)
+    present += low + window.countPresent(untouched, bytes)
+    if (low === 0) break
+    yield
+  }
+  return present
+}
+
+/**
+ * Every stride-th window, the rest in proportion.
+ * @param {object} of
+ * @param {OwnDescriptor} of.file
+ * @param {PagemapWindow} of.window
+ * @param {Mapping[]} of.mappings
+ * @param {number} of.stride
+ * @param {number} of.turn another start each time
+ * @returns {Generator<void, number>} pages
+ */
+function * countSampled ({ file, window, mappings, stride, turn }) {
+  let ahead = turn % Math.min(stride, countWindows(mappings, window.bytes))
+  let present = 0
+  let looked = 0
+  let all = 0
+  for (const { from, to } of mappings) {
+    all += to - from
+    for (let low = from; low < to; low += window.bytes) {
+      if (ahead-- > 0) continue
+      ahead = stride - 1
+      const high = Math.min(to, low + window.bytes)
+      looked += high - low
+      present += window.countPresent(0, window.read(file, low, high))
+      yield
+    }
+  }
+  return Math.round((present * all) / looked)
 }
 
 module.exports = { residentPages }

@@ -91,18 +91,11 @@ async function judgePrometheus (
   const untilUnixSeconds = nowUnixMs() / 1000
   const find = (/** @type {string} */ name) =>
     api.labels(`{__name__="${name}"${inner}}`, sinceSeconds, untilUnixSeconds)
-  const [own, plain] = [await find(MARKERS.own), await find(MARKERS.promClient)].map(found =>
-    found.map(({ __name__, ...labels }) => labels)
-  )
-  const known = new Set(own.map(keyOf))
+  const wanted = onePerProcess(await find(MARKERS.own), await find(MARKERS.promClient))
   const lives = {
     own: new Lives(memwatchMetrics, given, { onError }),
     plain: new Lives(promClient, given, { onError })
   }
-  const wanted = [
-    ...own.map(labels => ({ labels, own: true })),
-    ...plain.filter(labels => !known.has(keyOf(labels))).map(labels => ({ labels, own: false }))
-  ]
   if (wanted.length === 0) {
     throw new SourceError(
       `--prometheus: no metrics of prom-client or memwatch match ${selector} in the last ` +
@@ -147,6 +140,24 @@ async function judgePrometheus (
     source: lives.plain.all.length > 0 ? promClient : memwatchMetrics,
     notes: [...notes]
   }
+}
+
+/**
+ * A process that memwatch and prom-client both show is judged by memwatch's metrics.
+ * @param {Record<string, string>[]} own labels of memwatch's series
+ * @param {Record<string, string>[]} plain labels of prom-client's
+ */
+function onePerProcess (own, plain) {
+  const [ownLabels, plainLabels] = [own, plain].map(found =>
+    found.map(({ __name__, ...labels }) => labels)
+  )
+  const known = new Set(ownLabels.map(keyOf))
+  return [
+    ...ownLabels.map(labels => ({ labels, own: true })),
+    ...plainLabels
+      .filter(labels => !known.has(keyOf(labels)))
+      .map(labels => ({ labels, own: false }))
+  ]
 }
 
 /**

@@ -5,10 +5,18 @@
 
 # The heap gets half of the container's memory: V8 would let it grow past a container of 256 MiB or
 # less, and a kill by the kernel says nothing about its cause.
-set -- node --max-old-space-size-percentage=50 "${0%/*}/cli/memwatch.js" "$@"
+# A sidecar watches few targets and is paid for in every pod: V8 keeps its memory small there, for
+# some more CPU. docs/decisions/0059-v8-flags-are-set-at-start.md
+command=$1
+set -- "${0%/*}/cli/memwatch.js" "$@"
+if [ -z "$MEMWATCH_SOCKET_DIR" ]; then
+  set -- node --max-old-space-size-percentage=50 --max-semi-space-size=1 --optimize-for-size "$@"
+else
+  set -- node --max-old-space-size-percentage=50 "$@"
+fi
 
 # Other commands, as install-agent, are there to end.
-[ "$MEMWATCH_ON_FAILURE" = stay ] && [ "$4" = exporter ] || exec "$@"
+[ "$MEMWATCH_ON_FAILURE" = stay ] && [ "$command" = exporter ] || exec "$@"
 
 stopping= child= pause=1
 trap 'stopping=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT

@@ -3,7 +3,8 @@
 const { defineDiagnosis, STATE_RANK } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { severityByTime } = require('./severity')
-const { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft } = require('./lasting-growth')
+const { judgeHours } = require('./judge-hours')
+const { LASTING_LIMITS, timeLeft } = require('./lasting-growth')
 const {
   formatBytes,
   formatNumber,
@@ -124,7 +125,7 @@ module.exports = defineDiagnosis({
         summary: 'no major GC was seen yet; the live heap is not known before one'
       }
     }
-    const lasting = judgeHours(signals, limits)
+    const lasting = judgeLongGrowth(signals, limits)
     const quick = judgeMinutes(signals, limits, runway)
     if (!lasting) return quick
     // Of minutes and hours the one that found more.
@@ -324,89 +325,38 @@ function nameLimit (signals, limits, runway) {
   return runway < limits.ownRunwayRatio * heapRunway ? 'the container limit' : 'the heap size limit'
 }
 
+/** The signals of growth over hours and days. */
+const LASTING = Object.freeze({
+  growth: 'liveHeapLastingGrowthBytesPerSecond',
+  score: 'liveHeapLastingScore',
+  rise: 'liveHeapLastingRiseBytes',
+  seconds: 'liveHeapLastingSeconds',
+  least: 'liveHeapLastingLeastRatio',
+  late: 'liveHeapLastingLateRatio',
+  bend: 'liveHeapLastingBendRatio',
+  days: 'liveHeapSteadyDays',
+  loadSwing: 'liveHeapLoadSwingBytes',
+  loadMoves: 'liveHeapLoadMovesRatio',
+  peakRunway: 'liveHeapPeakRunwayBytes',
+  limitIn: 'liveHeapLimitInSeconds'
+})
+
 /**
  * Growth over hours and days.
  * @param {Signals} signals
  * @param {Limits} limits
  * @returns {Judgement | null} null while too little was seen
  */
-function judgeHours (signals, limits) {
-  const found = judgeLasting({
-    growth: signals.liveHeapLastingGrowthBytesPerSecond,
-    score: signals.liveHeapLastingScore,
-    rise: signals.liveHeapLastingRiseBytes,
-    seconds: signals.liveHeapLastingSeconds,
-    least: signals.liveHeapLastingLeastRatio,
-    late: signals.liveHeapLastingLateRatio,
-    bend: signals.liveHeapLastingBendRatio,
-    days: signals.liveHeapSteadyDays,
-    loadSwing: signals.liveHeapLoadSwingBytes,
-    loadMoves: signals.liveHeapLoadMovesRatio,
-    peakRunway: signals.liveHeapPeakRunwayBytes,
-    limitIn: signals.liveHeapLimitInSeconds
-  }, limits, 'the live heap')
+function judgeLongGrowth (signals, limits) {
   const runway = signals.liveHeapPeakRunwayBytes ?? 0
-  if (!found) return null
-  if (found.state === 'ok') {
-    const { state, summary, seconds, keeps } = found
-    return { state, summary, seconds, keeps }
-  }
-  const { growth, rise, seconds, share, limitInSeconds } = found
-  const limitName = nameLimit(signals, limits, signals.heapRunwayBytes ?? runway)
-  const over = formatSeconds(seconds)
-  return {
-    state: found.state,
-    severity: severityByTime(limitInSeconds ?? runway / growth, limits),
-    keeps: found.keeps,
-    seconds,
-    summary: 'The live heap grows by ' +
-      `${formatPerHour(growth)}${limitInSeconds === null
-        ? ''
-        : ` and reaches ${limitName} in ` +
-        `about ${formatSeconds(limitInSeconds)}`}${found.also && `: ${found.also}`}.`,
-    standing: `The live heap grew by ${formatPerHour(growth)} over ${over}; that it stopped has ` +
-      'not been seen for as long.',
-    finding: { growthBytesPerSecond: growth, grows: whatGrows(signals) },
-    evidence: [
-      evidence(
-        'liveHeapLastingRiseBytes',
-        rise,
-        limits.runwayShareRatio * (rise + runway),
-        (value, limit) =>
-          `The live heap rose by ${value} in ${over}, ${formatRatio(share)} of the way to the ` +
-            `limit; ${limit}, or two days that agree, make it certain.`
-      ),
-      evidence(
-        'liveHeapLastingScore',
-        signals.liveHeapLastingScore ?? 0,
-        limits.lastingScore,
-        (value, limit) =>
-          `${found.because} The growth is ${value} times its standard error; from ${limit} on ` +
-            'it is no accident.'
-      ),
-      evidence(
-        'liveHeapLastingLateRatio',
-        signals.liveHeapLastingLateRatio ?? 1,
-        limits.lastingLateRatio,
-        (value, limit) =>
-          `It does not level off: up to ${value} of the rate in the last third; a cache that ` +
-            `fills falls below ${limit}.`
-      ),
-      evidence(
-        'liveHeapLastingGrowthBytesPerSecond',
-        growth,
-        0,
-        () => `That is ${formatPerHour(growth)}.`
-      ),
-      ...grownWith(signals, rise, limits.grownWith),
-      ...sharers(signals, runway)
-    ],
-    impact: `${formatBytes(runway)} are left to ${limitName} at the busiest moment of a ` +
-      `day${limitInSeconds === null
-        ? ''
-        : ': the process dies in about ' +
-        `${formatSeconds(limitInSeconds)}`}.`
-  }
+  return judgeHours(signals, LASTING, limits, 'the live heap', (rise, growthBytesPerSecond) => ({
+    name: 'The live heap',
+    limitName: nameLimit(signals, limits, signals.heapRunwayBytes ?? runway),
+    fills: 'a cache that fills',
+    threat: 'the process dies',
+    finding: { growthBytesPerSecond, grows: whatGrows(signals) },
+    evidence: [...grownWith(signals, rise, limits.grownWith), ...sharers(signals, runway)]
+  }))
 }
 
 /**

@@ -3,7 +3,8 @@
 const { defineDiagnosis, STATE_RANK } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { severityByTime } = require('./severity')
-const { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft } = require('./lasting-growth')
+const { judgeHours } = require('./judge-hours')
+const { LASTING_LIMITS, timeLeft } = require('./lasting-growth')
 const {
   formatBytes,
   formatNumber,
@@ -112,7 +113,7 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchNativeMemoryLeak',
 
   judge (signals, limits) {
-    const lasting = judgeHours(signals, limits)
+    const lasting = judgeLongGrowth(signals, limits)
     const quick = judgeMinutes(signals, limits)
     if (!lasting) return quick
     // Of minutes and hours the one that found more.
@@ -203,13 +204,9 @@ function judgeMinutes (signals, limits) {
   }
   // Only malloc itself can tell what is freed and kept from what is in use; else it shows by what
   // comes and goes.
-  const freed = signals.allocatorAsked === 1 ? signals.allocatorSlackRiseBytes : null
+  const freed = freedBytes(signals)
   if (freed !== null && freed >= limits.churnShareRatio * rise) {
-    return {
-      state: 'ok',
-      summary: `memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ` +
-        `${formatBytes(freed)} as free`
-    }
+    return { state: 'ok', summary: sayFreed(rise, freed) }
   }
   const seconds = signals.outsideHeapRiseSeconds ?? 0
   const grew = `memory outside the heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`
@@ -309,121 +306,93 @@ function judgeMinutes (signals, limits) {
   }
 }
 
+/** The signals of growth over hours and days. */
+const LASTING = Object.freeze({
+  growth: 'outsideHeapLastingGrowthBytesPerSecond',
+  score: 'outsideHeapLastingScore',
+  rise: 'outsideHeapLastingRiseBytes',
+  seconds: 'outsideHeapLastingSeconds',
+  least: 'outsideHeapLastingLeastRatio',
+  late: 'outsideHeapLastingLateRatio',
+  bend: 'outsideHeapLastingBendRatio',
+  days: 'outsideHeapSteadyDays',
+  loadSwing: 'outsideHeapLoadSwingBytes',
+  loadMoves: 'outsideHeapLoadMovesRatio',
+  peakRunway: 'memoryPeakRunwayBytes',
+  limitIn: 'memoryLimitInSeconds'
+})
+
 /**
  * Growth over hours and days.
  * @param {Signals} signals
  * @param {Limits} limits
  * @returns {Judgement | null} null while too little was seen
  */
-function judgeHours (signals, limits) {
-  const found = judgeLasting({
-    growth: signals.outsideHeapLastingGrowthBytesPerSecond,
-    score: signals.outsideHeapLastingScore,
-    rise: signals.outsideHeapLastingRiseBytes,
-    seconds: signals.outsideHeapLastingSeconds,
-    least: signals.outsideHeapLastingLeastRatio,
-    late: signals.outsideHeapLastingLateRatio,
-    bend: signals.outsideHeapLastingBendRatio,
-    days: signals.outsideHeapSteadyDays,
-    loadSwing: signals.outsideHeapLoadSwingBytes,
-    loadMoves: signals.outsideHeapLoadMovesRatio,
-    peakRunway: signals.memoryPeakRunwayBytes,
-    limitIn: signals.memoryLimitInSeconds
-  }, limits, 'memory outside the heap')
-  if (!found) return null
-  if (found.state === 'ok') {
-    const { state, summary, seconds, keeps } = found
-    return { state, summary, seconds, keeps }
-  }
-  const { growth, rise, seconds, share, limitInSeconds } = found
-  const freed = signals.allocatorAsked === 1 ? signals.allocatorSlackRiseBytes : null
-  if (freed !== null && freed >= limits.churnShareRatio * rise) {
-    return {
-      state: 'ok',
-      seconds,
-      summary: `memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ` +
-        `${formatBytes(freed)} as free`
+function judgeLongGrowth (signals, limits) {
+  const what = 'memory outside the heap'
+  return judgeHours(signals, LASTING, limits, what, (rise, growthBytesPerSecond) => {
+    const freed = freedBytes(signals)
+    if (freed !== null && freed >= limits.churnShareRatio * rise) {
+      return { ruledOut: sayFreed(rise, freed) }
     }
-  }
-  // A malloc that keeps what was freed fills within days: what goes on after them is in use.
-  const churns =
-    freed === null &&
+    const churns = churnsForDays(signals, limits, rise)
+    const collected = signals.majorsSeen >= limits.majors
+    const where = place(signals, limits.placeShareRatio * rise)
+    return {
+      name: 'Memory outside the JS heap',
+      limitName: nameLimit(signals),
+      fills: 'what fills',
+      threat: 'at this rate they are gone',
+      aftermath: ", and the kernel kills without a word in the app's log",
+      finding: { place: where, growthBytesPerSecond },
+      cause: PLACES[where].name,
+      isOpen: churns || !collected,
+      evidence: [
+        evidence('majorsSeen', signals.majorsSeen, limits.majors, value =>
+          collected
+            ? `${value} major GCs in the last minutes did not free it.`
+            : 'No major GC ran lately: it may be garbage that waits for one.'
+        ),
+        ...(churns
+          ? [
+              evidence(
+                'bufferChurnBytes',
+                signals.bufferChurnBytes ?? 0,
+                limits.churnShareRatio * rise,
+                value =>
+                  `Buffers come and go by ${value}: a malloc that keeps freed memory is not ` +
+                    'ruled out before two days.'
+              )
+            ]
+          : [])
+      ]
+    }
+  })
+}
+
+/**
+ * A malloc that keeps what was freed fills within days: what goes on after them is in use.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} rise bytes
+ */
+function churnsForDays (signals, limits, rise) {
+  return freedBytes(signals) === null &&
     (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise &&
     (signals.outsideHeapSteadyDays ?? 0) < limits.certainDays
-  const collected = signals.majorsSeen >= limits.majors
-  const where = place(signals, limits.placeShareRatio * rise)
-  const runway = signals.memoryPeakRunwayBytes ?? 0
-  const limitName = nameLimit(signals)
-  const over = formatSeconds(seconds)
-  return {
-    state: churns || !collected ? 'suspected' : found.state,
-    severity: severityByTime(limitInSeconds ?? runway / growth, limits),
-    keeps: found.keeps,
-    seconds,
-    summary: 'Memory outside the JS heap grows by ' +
-      `${formatPerHour(growth)}${limitInSeconds === null
-        ? ''
-        : ` and reaches ${limitName} in ` +
-        `about ${formatSeconds(limitInSeconds)}`}: ${found.also || PLACES[where].name}.`,
-    standing: `Memory outside the JS heap grew by ${formatPerHour(growth)} over ${over}; that ` +
-      'it stopped has not been seen for as long.',
-    finding: { place: where, growthBytesPerSecond: growth },
-    evidence: [
-      evidence(
-        'outsideHeapLastingRiseBytes',
-        rise,
-        limits.runwayShareRatio * (rise + runway),
-        (value, limit) =>
-          `It rose by ${value} in ${over}, ${formatRatio(share)} of the way to ${limitName}; ` +
-            `${limit}, or two days that agree, make it certain.`
-      ),
-      evidence(
-        'outsideHeapLastingScore',
-        signals.outsideHeapLastingScore ?? 0,
-        limits.lastingScore,
-        (value, limit) =>
-          `${found.because} The growth is ${value} times its standard error; from ${limit} on ` +
-            'it is no accident.'
-      ),
-      evidence(
-        'outsideHeapLastingLateRatio',
-        signals.outsideHeapLastingLateRatio ?? 1,
-        limits.lastingLateRatio,
-        (value, limit) =>
-          `It does not level off: up to ${value} of the rate in the last third; what fills ` +
-            `falls below ${limit}.`
-      ),
-      evidence('majorsSeen', signals.majorsSeen, limits.majors, value =>
-        collected
-          ? `${value} major GCs in the last minutes did not free it.`
-          : 'No major GC ran lately: it may be garbage that waits for one.'
-      ),
-      ...(churns
-        ? [
-            evidence(
-              'bufferChurnBytes',
-              signals.bufferChurnBytes ?? 0,
-              limits.churnShareRatio * rise,
-              value =>
-                `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled ` +
-                  'out before two days.'
-            )
-          ]
-        : []),
-      evidence(
-        'outsideHeapLastingGrowthBytesPerSecond',
-        growth,
-        0,
-        () => `That is ${formatPerHour(growth)}.`
-      )
-    ],
-    impact: `${formatBytes(runway)} are left to ${limitName} at the busiest moment of a ` +
-      `day${limitInSeconds === null
-        ? ''
-        : ': at this rate they are gone in about ' +
-        `${formatSeconds(limitInSeconds)}`}, and the kernel kills without a word in the app's log.`
-  }
 }
+
+/** Freed memory that malloc retains; null where it was not asked. @param {Signals} signals */
+const freedBytes = ({ allocatorAsked, allocatorSlackRiseBytes }) =>
+  allocatorAsked === 1 ? allocatorSlackRiseBytes : null
+
+/**
+ * @param {number} rise bytes
+ * @param {number} freed bytes
+ */
+const sayFreed = (rise, freed) =>
+  `memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ` +
+    `${formatBytes(freed)} as free`
 
 /** @param {{ containerLimitBytes: number | null }} signals */
 const nameLimit = ({ containerLimitBytes }) =>

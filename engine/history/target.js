@@ -8,10 +8,8 @@ const { Trends } = require('../statistics/trends')
 const { scanOf } = require('../memory/scan')
 const { Flight } = require('./flight')
 const { restoreInto } = require('./restore')
+const { DOWN_INTERVALS, countIntervals } = require('./silence')
 const { NO_NEIGHBOURS, NO_WORKERS } = require('./tracks')
-
-/** How long a target may be silent before it counts as down, in intervals of its own. */
-const SILENT_INTERVALS = 5
 
 /**
  * Steps from one frame to the next that an agent can take. Eleven days of frames lost at one a
@@ -218,10 +216,8 @@ class Target {
 
   /** @param {number} nowUnixMs */
   isUp (nowUnixMs) {
-    return (
-      this.connected &&
-      nowUnixMs - this.seenAtUnixMs < SILENT_INTERVALS * this.hello.intervalSeconds * 1000
-    )
+    const silentSeconds = (nowUnixMs - this.seenAtUnixMs) / 1000
+    return this.connected && countIntervals(silentSeconds, this.hello) < DOWN_INTERVALS
   }
 
   /** @returns {Window | null} null before the first frame */
@@ -233,4 +229,4 @@ class Target {
   }
 }
 
-module.exports = { Target, SILENT_INTERVALS }
+module.exports = { Target }

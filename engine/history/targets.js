@@ -2,7 +2,8 @@
 
 const { EventEmitter } = require('node:events')
 const { wellFormed } = require('../text/json')
-const { Target, SILENT_INTERVALS } = require('./target')
+const { DOWN_INTERVALS, countIntervals } = require('./silence')
+const { Target } = require('./target')
 const { addNeighbours, memoryContainerOf } = require('./neighbours')
 const { MOST_NUMBER } = require('../decode/rebuild')
 
@@ -166,9 +167,8 @@ class Targets extends EventEmitter {
    */
   #isInUse (target) {
     const silentSeconds = (this.#now() - target.heardAtUnixMs) / 1000
-    if (target.session && silentSeconds < SILENT_INTERVALS * target.hello.intervalSeconds) {
-      return true
-    }
+    const intervals = countIntervals(silentSeconds, target.hello)
+    if (target.session && intervals < DOWN_INTERVALS) return true
     return this.#sightOf(target) === 'gone'
   }
 

@@ -66,8 +66,7 @@ function scanOf (values, { allocator }, workers, previous) {
   const {
     heapPhysicalBytes = 0,
     heapTotalBytes = heapPhysicalBytes,
-    externalBytes: counted = 0,
-    arrayBuffersBytes = 0
+    externalBytes: counted = 0
   } = values
   const rest = Math.max(0, resident.other - workers.heapBytes)
   const heapBytes = Math.min(rest, Math.max(heapTotalBytes, heapPhysicalBytes))
@@ -77,20 +76,14 @@ function scanOf (values, { allocator }, workers, previous) {
   const low = allocator === 'mimalloc' ? rest - heapBytes : 0
   const mallocBytes = resident.malloc_heap + resident.malloc_arenas + resident.malloc_mapped + low
   const books = booksOf(values.allocatorBytes, allocator)
-  // Nodes before 26 count WebAssembly memories as external.
-  const webassemblyExternal = Math.min(
-    resident.webassembly,
-    Math.max(0, counted - arrayBuffersBytes)
-  )
-  const external = Math.max(0, counted + workers.externalBytes - webassemblyExternal)
-  const least = Math.min(mallocBytes, NODE_MALLOC_BYTES + (values.mallocedBytes ?? 0))
-  const native = books
-    ? Math.max(0, books.inUse - external)
-    : previous?.asked
-      ? Math.min(previous.nativeBytes, mallocBytes)
-      : least
-  const externalBytes = Math.min(external, mallocBytes - Math.min(native, mallocBytes))
-  const nativeBytes = Math.min(native, mallocBytes)
+  const { externalBytes, nativeBytes } = usedOfMalloc({
+    values,
+    webassemblyBytes: resident.webassembly,
+    workers,
+    mallocBytes,
+    inUseBytes: books?.inUse,
+    previous
+  })
   const unclaimedBytes = mallocBytes - externalBytes - nativeBytes
   const slackBytes = books || !previous?.asked
     ? unclaimedBytes
@@ -128,6 +121,28 @@ function scanOf (values, { allocator }, workers, previous) {
     asked: books !== undefined || previous?.asked === true,
     trimmableBytes: clamp(books ? books.trimmable(resident, mallocBytes) : guess, slackBytes)
   }
+}
+
+/**
+ * What of malloc's memory is in use, by whom.
+ * @param {object} of
+ * @param {Values} of.values
+ * @param {number} of.webassemblyBytes
+ * @param {Workers} of.workers
+ * @param {number} of.mallocBytes
+ * @param {number | undefined} of.inUseBytes as malloc says, where it was asked
+ * @param {Scan} [of.previous]
+ */
+function usedOfMalloc ({ values, webassemblyBytes, workers, mallocBytes, inUseBytes, previous }) {
+  const { externalBytes: counted = 0, arrayBuffersBytes = 0, mallocedBytes = 0 } = values
+  // Nodes before 26 count WebAssembly memories as external.
+  const webassemblyExternal = Math.min(webassemblyBytes, Math.max(0, counted - arrayBuffersBytes))
+  const external = Math.max(0, counted + workers.externalBytes - webassemblyExternal)
+  let native = NODE_MALLOC_BYTES + mallocedBytes
+  if (inUseBytes !== undefined) native = Math.max(0, inUseBytes - external)
+  else if (previous?.asked) native = previous.nativeBytes
+  const nativeBytes = Math.min(native, mallocBytes)
+  return { nativeBytes, externalBytes: Math.min(external, mallocBytes - nativeBytes) }
 }
 
 /**

@@ -84,20 +84,7 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
         ? 'waves'
         : 'slots'
   const season = seasonOf(kind, t)
-  const alone = fit(season, t, y, [])
-  let best = alone
-  let load = null
-  let least = alone ? alone.coefficients[0] - ERRORS * alone.errors[0] : 0
-  for (const candidate of present) {
-    const found = fit(season, t, y, [candidate])
-    if (!found || found.coefficients[1] + ERRORS * found.errors[1] <= 0) continue
-    // A load that rose in a line explains as much as it may, as long as nothing tells them apart.
-    least = Math.min(least, found.coefficients[0] - ERRORS * found.errors[0])
-    if (found.coefficients[1] < LOAD_SCORE * found.errors[1]) continue
-    if (best && sumOfSquares(found.residuals) >= sumOfSquares(best.residuals)) continue
-    best = found
-    load = candidate
-  }
+  const { best, load, least } = explainByLoad(season, t, y, present)
   if (!best) return null
   const [slope, perLoad = 0] = best.coefficients
   const explained = load ? load.map(value => perLoad * value) : new Float64Array(y.length)
@@ -136,6 +123,33 @@ function unexplainedGrowth ({ times, level, loads, daily = true }) {
       )
       : null
   }
+}
+
+/**
+ * The load that explains the level best.
+ * @param {ReturnType<typeof seasonOf>} season
+ * @param {Float64Array} t
+ * @param {Float64Array} y
+ * @param {readonly Float64Array[]} loads
+ * @returns {{ best: ReturnType<typeof fit>, load: Float64Array | null, least: number }} load: null
+ *   where none explains it; least: of the slope, whichever of them does
+ */
+function explainByLoad (season, t, y, loads) {
+  const alone = fit(season, t, y, [])
+  let best = alone
+  let load = null
+  let least = alone ? alone.coefficients[0] - ERRORS * alone.errors[0] : 0
+  for (const candidate of loads) {
+    const found = fit(season, t, y, [candidate])
+    if (!found || found.coefficients[1] + ERRORS * found.errors[1] <= 0) continue
+    // A load that rose in a line explains as much as it may, as long as nothing tells them apart.
+    least = Math.min(least, found.coefficients[0] - ERRORS * found.errors[0])
+    if (found.coefficients[1] < LOAD_SCORE * found.errors[1]) continue
+    if (best && sumOfSquares(found.residuals) >= sumOfSquares(best.residuals)) continue
+    best = found
+    load = candidate
+  }
+  return { best, load, least }
 }
 
 /**

@@ -3,11 +3,13 @@
 const { EventEmitter, once } = require('node:events')
 const { steadyUnixMs } = require('../clock')
 const { processOf } = require('memwatch-engine/history/targets')
+const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('memwatch-engine/history/silence')
 const { Witness } = require('../process/witness')
 const { lastMoments, oomKillsSince } = require('./last-moments')
 const { explainDeath } = require('./explain')
 const { advise } = require('./advise')
 const { deathOf } = require('./deaths')
+const { Watched } = require('./watched')
 
 /** How often those that fell silent are looked at. */
 const LOOK_EVERY_MS = 1000
@@ -20,14 +22,8 @@ const RETURN_WITHIN_MS = 5000
 const FIND_WITHIN_MS = 45_000
 /** A kernel that is taking a process apart closes its sockets a moment before it is gone. */
 const DYING_LOOKS_MS = [0, 20, 100, 300]
-/** Silence of so many intervals is more than a frame that is late: from then on it is looked at, */
-const LATE_INTERVALS = 1.5
-/** and called silence from here. */
-const SILENT_INTERVALS = 3
 /** A parent that says how its child ended does so about when the child's connection ends. */
 const TOLD_WITHIN_MS = 1000
-/** CPU that a loop which is blocked by its own work uses at least, of each second. */
-const BUSY_RATIO = 0.2
 /**
  * A process that said goodbye and still lives after so long did not end: somebody else said it, or
  * it was held up.
@@ -37,20 +33,6 @@ const LEAVE_WITHIN_MS = 30_000
 const MOST_LEAVING = 64
 /** What is kept of the time before an end. */
 const LAST_MINUTES_SECONDS = 600
-
-/**
- * @typedef {object} Watched
- * @property {import('memwatch-engine/history/target').Target} target
- * @property {Witness | null} witness
- * @property {number | undefined} oomKills in its cgroup when last counted while it lived
- * @property {{ sinceUnixMs: number, unreachable: boolean, unwatched: boolean } | undefined}
- *   vanished unwatched: while no exporter was looking
- * @property {import('../process/witness').Sight | undefined} sight while it is silent
- * @property {number | undefined} silentGrowthBytes
- * @property {import('./silence').SilenceCause | undefined} silence
- * @property {import('../process/witness').Exit | undefined} exit as its parent told
- * @property {number | undefined} byeCode exit code of its goodbye
- */
 
 /**
  * Watches targets die. Emits `death` (death, lastMinutes, target), once for each process, and for a
@@ -78,7 +60,7 @@ class DeathWatch extends EventEmitter {
    */
   #gone = new WeakSet()
   /** Processes whose parent will say how they ended. @type {Set<number>} */
-  #told = new Set()
+  #awaited = new Set()
   /** @type {NodeJS.Timeout | undefined} */
   #timer
   #lookedAtMs = 0
@@ -96,7 +78,7 @@ class DeathWatch extends EventEmitter {
     this.#witnessOf = witnessOf
     this.#overNetwork = overNetwork
     targets.on('open', target => this.#open(target))
-    targets.on('frame', target => this.#heard(target))
+    targets.on('frame', target => this.#watched.get(target)?.hear())
     targets.on('back', target => this.#back(target))
     targets.on('vanish', (target, unreachable, unwatched = false) =>
       this.#vanish(target, { unreachable, unwatched })
@@ -136,8 +118,7 @@ class DeathWatch extends EventEmitter {
         )
     if (!main) return undefined
     if (this.#gone.has(main)) return 'gone'
-    const witness = this.#watched.get(main)?.witness
-    return witness ? (witness.look().state === 'gone' ? 'gone' : 'lives') : undefined
+    return this.#watched.get(main)?.checkProcess()
   }
 
   /**
@@ -150,7 +131,7 @@ class DeathWatch extends EventEmitter {
 
   /** The caller started this process, and will say how it ended. @param {number} pid */
   expectExit (pid) {
-    this.#told.add(pid)
+    this.#awaited.add(pid)
   }
 
   /**
@@ -158,12 +139,12 @@ class DeathWatch extends EventEmitter {
    * @param {import('../process/witness').Exit} exit
    */
   exited (pid, exit) {
-    this.#told.delete(pid)
+    this.#awaited.delete(pid)
     for (const watched of this.#watched.values()) {
       const { target } = watched
       if (target.hello.pid !== pid || target.thread !== 'main') continue
       watched.exit = exit
-      if (watched.vanished) this.#settle(watched)
+      if (watched.isLost) this.#settle(watched)
     }
   }
 
@@ -175,12 +156,8 @@ class DeathWatch extends EventEmitter {
     // Who was held up itself has frames to read first: their senders are not silent.
     if (late) return
     for (const watched of this.#watched.values()) {
-      if (watched.vanished) this.#lookForVanished(watched)
-      else {
-        const intervals =
-          (now - watched.target.seenAtUnixMs) / 1000 / watched.target.hello.intervalSeconds
-        if (intervals > LATE_INTERVALS) this.#lookAtLate(watched, intervals > SILENT_INTERVALS)
-      }
+      if (watched.isLost) this.#pollLost(watched)
+      else this.#pollConnected(watched, now)
     }
   }
 
@@ -191,71 +168,32 @@ class DeathWatch extends EventEmitter {
       if (processOf(watched.target.hello) === processOf(target.hello)) this.#stays(watched)
     }
     const witness = target.thread === 'main' ? this.#witnessOf(target.hello) : null
-    this.#watched.set(target, {
-      target,
-      witness,
-      oomKills: witness?.oomKills(),
-      vanished: undefined,
-      sight: undefined,
-      silentGrowthBytes: undefined,
-      silence: undefined,
-      exit: undefined,
-      byeCode: undefined
-    })
+    this.#watched.set(target, new Watched(target, witness))
   }
 
   /** @param {import('memwatch-engine/history/target').Target} target */
   #back (target) {
-    if (this.#watched.has(target)) return this.#heard(target)
+    const watched = this.#watched.get(target)
+    if (watched) return watched.hear()
     this.#open(target)
     const id = this.#dead.get(target)
     this.#dead.delete(target)
     if (id !== undefined) this.emit('alive', id)
   }
 
-  /** @param {import('memwatch-engine/history/target').Target} target */
-  #heard (target) {
-    const watched = this.#watched.get(target)
-    if (!watched) return
-    watched.vanished = undefined
-    watched.silence = undefined
-    watched.sight = undefined
-    watched.silentGrowthBytes = undefined
-    // Counted anew now and then: a sibling that was killed earlier is not this one.
-    const { containerOomKills } = target.frame?.values ?? {}
-    if (containerOomKills !== undefined) watched.oomKills = watched.witness?.oomKills()
-  }
-
   /**
    * @param {Watched} watched
-   * @param {boolean} silent
+   * @param {number} nowMs
    */
-  #lookAtLate (watched, silent) {
-    const { witness, target } = watched
-    if (!witness) {
-      if (silent) watched.silence = 'unknown'
-      return
-    }
-    const sight = witness.look()
-    const before = watched.sight
-    watched.sight = sight
-    const rss = witness.rssBytes()
-    if (rss !== undefined && target.values.rssBytes !== undefined) {
-      watched.silentGrowthBytes = Math.max(
-        watched.silentGrowthBytes ?? 0,
-        rss - target.values.rssBytes
-      )
-    }
-    if (!silent) return
-    if (sight.state === 'stopped') watched.silence = 'stopped'
-    else if (sight.state !== 'gone' && before) {
-      watched.silence =
-        sight.cpuSeconds - before.cpuSeconds >= (BUSY_RATIO * LOOK_EVERY_MS) / 1000
-          ? 'loop_blocked'
-          : this.#overNetwork
-            ? 'unknown'
-            : 'waiting'
-    }
+  #pollConnected (watched, nowMs) {
+    const silentSeconds = (nowMs - watched.target.seenAtUnixMs) / 1000
+    const intervals = countIntervals(silentSeconds, watched.target.hello)
+    if (intervals <= LATE_INTERVALS) return
+    watched.pollLate({
+      everySeconds: LOOK_EVERY_MS / 1000,
+      isSilent: intervals > SILENT_INTERVALS,
+      overNetwork: this.#overNetwork
+    })
   }
 
   /**
@@ -265,54 +203,50 @@ class DeathWatch extends EventEmitter {
   #vanish (target, how) {
     const watched = this.#watched.get(target)
     if (!watched || this.#stopped) return
-    watched.vanished = { sinceUnixMs: this.#now(), ...how }
+    watched.vanish({ sinceUnixMs: this.#now(), ...how })
     if (watched.exit) this.#settle(watched)
-    else if (watched.witness && !how.unwatched) this.#lookWhileDying(watched, 0)
+    else if (watched.witness && !how.unwatched) this.#pollDying(watched, 0)
   }
 
   /**
    * How it ended can be read only until its parent has asked.
    * @param {Watched} watched
-   * @param {number} look
+   * @param {number} poll
    */
-  #lookWhileDying (watched, look) {
-    if (!watched.vanished || !this.#watched.has(watched.target)) return
-    const sight = /** @type {Witness} */ (watched.witness).look()
-    watched.exit ??= sight.exit
-    if (sight.state === 'gone') return this.#settleGone(watched)
-    if (look + 1 < DYING_LOOKS_MS.length) {
+  #pollDying (watched, poll) {
+    if (!watched.isLost) return
+    if (watched.pollLost()) return this.#settleGone(watched)
+    if (poll + 1 < DYING_LOOKS_MS.length) {
       setTimeout(
-        () => this.#lookWhileDying(watched, look + 1),
-        DYING_LOOKS_MS[look + 1] - DYING_LOOKS_MS[look]
+        () => this.#pollDying(watched, poll + 1),
+        DYING_LOOKS_MS[poll + 1] - DYING_LOOKS_MS[poll]
       ).unref()
     }
   }
 
-  /** @param {Watched} watched */
+  /** @param {Watched} watched whose process is gone */
   #settleGone (watched) {
-    const waits =
-      !watched.exit &&
-      this.#told.has(watched.target.hello.pid) &&
-      this.#now() - (watched.vanished?.sinceUnixMs ?? 0) < TOLD_WITHIN_MS
-    if (!waits) this.#settle(watched)
+    const isAwaited = !watched.exit && this.#awaited.has(watched.target.hello.pid)
+    if (!isAwaited || this.#lostForMs(watched) >= TOLD_WITHIN_MS) this.#settle(watched)
   }
 
   /** @param {Watched} watched that has no connection any more */
-  #lookForVanished (watched) {
-    const { witness, vanished } = watched
-    if (!vanished) return
-    if (witness) {
-      const sight = witness.look()
-      watched.exit ??= sight.exit
-      if (sight.state === 'gone') this.#settleGone(watched)
-      else if (!this.#leaving.has(watched)) watched.silence = 'connection_lost'
-      else if (this.#now() - vanished.sinceUnixMs >= LEAVE_WITHIN_MS) this.#stays(watched)
-    } else if (
-      this.#now() - vanished.sinceUnixMs >=
-      (vanished.unwatched ? FIND_WITHIN_MS : RETURN_WITHIN_MS)
-    ) {
-      this.#settle(watched)
+  #pollLost (watched) {
+    if (!watched.witness) {
+      const waitMs = watched.loss?.unwatched ? FIND_WITHIN_MS : RETURN_WITHIN_MS
+      if (this.#lostForMs(watched) >= waitMs) this.#settle(watched)
+    } else if (watched.pollLost()) {
+      this.#settleGone(watched)
+    } else if (!watched.isLeaving) {
+      watched.loseConnection()
+    } else if (this.#lostForMs(watched) >= LEAVE_WITHIN_MS) {
+      this.#stays(watched)
     }
+  }
+
+  /** @param {Watched} watched */
+  #lostForMs ({ loss }) {
+    return this.#now() - (loss?.sinceUnixMs ?? 0)
   }
 
   /**
@@ -322,10 +256,8 @@ class DeathWatch extends EventEmitter {
   #end (target, cause) {
     const watched = this.#watched.get(target)
     if (!watched || this.#stopped) return
-    if (cause === 'bye') return this.#leave(watched)
-    const lives =
-      cause === 'forgotten' && watched.witness && watched.witness.look().state !== 'gone'
-    if (lives) this.#watched.delete(target)
+    if (cause === 'bye') this.#leave(watched)
+    else if (cause === 'forgotten' && watched.checkProcess() === 'lives') this.#forget(watched)
     else this.#settle(watched, cause === 'replaced')
   }
 
@@ -339,8 +271,8 @@ class DeathWatch extends EventEmitter {
       return this.#settle(watched)
     }
     this.#leaving.add(watched)
-    watched.vanished = { sinceUnixMs: this.#now(), unreachable: false, unwatched: false }
-    this.#lookWhileDying(watched, 0)
+    watched.leave(this.#now())
+    this.#pollDying(watched, 0)
   }
 
   /** It said goodbye, and lives. @param {Watched} watched */
@@ -351,6 +283,7 @@ class DeathWatch extends EventEmitter {
 
   /** @param {Watched} watched */
   #forget (watched) {
+    watched.settle()
     this.#watched.delete(watched.target)
     if (this.#leaving.delete(watched) && this.#leaving.size === 0) this.emit('settled')
   }
@@ -358,41 +291,52 @@ class DeathWatch extends EventEmitter {
   /**
    * It is gone: say why.
    * @param {Watched} watched
-   * @param {boolean} [replaced] another of its name is there
+   * @param {boolean} [isReplaced] another of its name is there
    */
-  #settle (watched, replaced = false) {
-    const { target, vanished, exit, silentGrowthBytes, byeCode } = watched
-    const isGone = watched.witness !== null && watched.witness.look().state === 'gone'
+  #settle (watched, isReplaced = false) {
+    const { target, loss } = watched
+    const isGone = watched.checkProcess() === 'gone'
     if (isGone) this.#gone.add(target)
+    watched.settle()
     this.#watched.delete(target)
     // Of a restored one no frame is there, and of one that said nothing there is nothing to tell.
-    const unwatched = vanished?.unwatched && !target.frame
-    if (!target.frame && !unwatched) return this.#forget(watched)
-    const diedAtUnixMs = Math.round(vanished?.sinceUnixMs ?? this.#now())
-    const kills = oomKillsSince(watched, this.#targets.all)
+    const isUnwatched = loss?.unwatched && !target.frame
+    if (target.frame || isUnwatched) {
+      const restarted = isReplaced ? 'restarted' : 'unknown'
+      this.#report(watched, isGone, isUnwatched ? restarted : undefined)
+    }
+    this.#forget(watched)
+  }
+
+  /**
+   * @param {Watched} watched
+   * @param {boolean} isGone as the kernel shows
+   * @param {'restarted' | 'unknown'} [unwatched] it went while no exporter was looking
+   */
+  #report (watched, isGone, unwatched) {
+    const { target, loss, exit, byeCode } = watched
+    const diedAtUnixMs = Math.round(loss?.sinceUnixMs ?? this.#now())
     const moments = lastMoments(target, diedAtUnixMs)
     const explanation = explainDeath({
       moments,
-      unwatched: unwatched ? (replaced ? 'restarted' : 'unknown') : undefined,
+      unwatched,
       byeCode,
       exit,
       isGone,
-      ...kills,
-      silentGrowthBytes,
-      unreachable: vanished?.unreachable
+      ...oomKillsSince(watched, this.#targets.all),
+      silentGrowthBytes: watched.silentGrowthBytes,
+      unreachable: loss?.unreachable
     })
-    if (target.thread === 'main' || this.#ranOutOfHeap(target, explanation)) {
-      const death = deathOf(target, {
-        diedAtUnixMs,
-        explanation,
-        exitCode: exit ? exit.code : byeCode,
-        signal: exit?.signal,
-        advice: advise(explanation.reason, moments)
-      })
-      this.#dead.set(target, death.id)
-      this.emit('death', death, target.lastMinutes(LAST_MINUTES_SECONDS), target)
-    }
-    this.#forget(watched)
+    if (target.thread !== 'main' && !this.#ranOutOfHeap(target, explanation)) return
+    const death = deathOf(target, {
+      diedAtUnixMs,
+      explanation,
+      exitCode: exit ? exit.code : byeCode,
+      signal: exit?.signal,
+      advice: advise(explanation.reason, moments)
+    })
+    this.#dead.set(target, death.id)
+    this.emit('death', death, target.lastMinutes(LAST_MINUTES_SECONDS), target)
   }
 
   /**

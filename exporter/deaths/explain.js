@@ -1,5 +1,6 @@
 'use strict'
 
+const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('memwatch-engine/history/silence')
 const { formatBytes, formatRatio, formatSeconds } = require('memwatch-engine/text/format')
 
 /**
@@ -18,12 +19,6 @@ const RECORD_RATIO = 0.1
 /** Of a process that aborted less will do: hardly anything else aborts. */
 const ABORTED_RECORD_RATIO = 0.03
 const ABORTED_NEAR_HEAP_RATIO = 0.7
-/**
- * Silence of so many intervals is more than a frame that is late; of a process that aborted less
- * will do.
- */
-const SILENT_INTERVALS = 2.5
-const ABORTED_SILENT_INTERVALS = 1.5
 /**
  * Who is silent for so long is restarted by a liveness probe: three periods of ten seconds by
  * default, often less.
@@ -134,7 +129,7 @@ function bySignal (signal, { moments, silentGrowthBytes }) {
       silentGrowthBytes,
       nearRatio: ABORTED_NEAR_HEAP_RATIO,
       recordRatio: ABORTED_RECORD_RATIO,
-      silentIntervals: ABORTED_SILENT_INTERVALS
+      silentIntervals: LATE_INTERVALS
     })
   return heap
     ? say('heap_oom', heap, `V8 ran out of heap and aborted: ${memory}.`)
@@ -236,7 +231,8 @@ function nearHeapLimit (
   // A loop that fills the heap in one go sends no frame meanwhile, but shows in RSS.
   if (silentGrowthBytes !== undefined && silentGrowthBytes >= left / 2) return 'likely'
   if (heapRecordBytes >= recordRatio * oldLimitBytes) return 'possible'
-  const silent = silentSeconds >= silentIntervals * intervalSeconds && silentSeconds < HUNG_SECONDS
+  const intervals = countIntervals(silentSeconds, { intervalSeconds })
+  const silent = intervals >= silentIntervals && silentSeconds < HUNG_SECONDS
   const stoodStill =
     silentGrowthBytes !== undefined && silentGrowthBytes < recordRatio * oldLimitBytes
   return silent && !stoodStill ? 'possible' : undefined

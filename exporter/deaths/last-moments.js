@@ -111,7 +111,7 @@ function lastMoments (target, goneAtUnixMs) {
 /**
  * Kills for memory in its cgroup since its last frames: from the cgroup itself, else from who
  * shares the cgroup and lives.
- * @param {Pick<import('./death-watch').Watched, 'target' | 'witness' | 'oomKills'>} watched
+ * @param {Pick<import('./watched').Watched, 'target' | 'witness' | 'oomKills'>} watched
  * @param {readonly import('memwatch-engine/history/target').Target[]} all targets
  * @returns {{ oomKills?: number, saidOomKills?: number }} oomKills: as the kernel counts;
  *   saidOomKills: as others of its cgroup say; neither where nobody counted

@@ -30,8 +30,23 @@ const MOST_PPROF_BYTES = 64 * 2 ** 20
  * @param {import('../captures/captures').Captures} parts.captures
  */
 function captureRoutes (server, { targets, captures }) {
-  const unknown = (/** @type {import('fastify').FastifyReply} */ reply) => refuse(reply, 'unknown_capture', 'no such capture is kept: /api/v1/captures lists them')
+  routeToMake(server, targets, captures)
+  routeToList(server, captures)
+  routesToOne(server, captures)
+  routeToPart(server, captures)
+  routeToRemove(server, captures)
+}
 
+/** @param {import('fastify').FastifyReply} reply */
+const refuseUnknown = reply =>
+  refuse(reply, 'unknown_capture', 'no such capture is kept: /api/v1/captures lists them')
+
+/**
+ * @param {import('fastify').FastifyInstance} server
+ * @param {() => import('memwatch-engine/history/target').Target[]} targets
+ * @param {import('../captures/captures').Captures} captures
+ */
+function routeToMake (server, targets, captures) {
   server.post(
     '/api/v1/targets/:target/captures',
     {
@@ -75,7 +90,13 @@ function captureRoutes (server, { targets, captures }) {
       }
     }
   )
+}
 
+/**
+ * @param {import('fastify').FastifyInstance} server
+ * @param {import('../captures/captures').Captures} captures
+ */
+function routeToList (server, captures) {
   server.get(
     '/api/v1/captures',
     {
@@ -96,7 +117,14 @@ function captureRoutes (server, { targets, captures }) {
       )
     }
   )
+}
 
+/**
+ * How one stands, and what it points at.
+ * @param {import('fastify').FastifyInstance} server
+ * @param {import('../captures/captures').Captures} captures
+ */
+function routesToOne (server, captures) {
   server.get(
     '/api/v1/captures/:id',
     {
@@ -106,7 +134,7 @@ function captureRoutes (server, { targets, captures }) {
         response: { 200: schemas.capture, ...schemas.refusals }
       }
     },
-    async (request, reply) => captures.get(idOf(request)) ?? unknown(reply)
+    async (request, reply) => captures.get(idOf(request)) ?? refuseUnknown(reply)
   )
 
   server.get(
@@ -128,10 +156,16 @@ function captureRoutes (server, { targets, captures }) {
       const capture = captures.get(idOf(request))
       return capture
         ? reply.type('text/markdown; charset=utf-8').send(markdown(capture))
-        : unknown(reply)
+        : refuseUnknown(reply)
     }
   )
+}
 
+/**
+ * @param {import('fastify').FastifyInstance} server
+ * @param {import('../captures/captures').Captures} captures
+ */
+function routeToPart (server, captures) {
   server.get(
     '/api/v1/captures/:id/:part',
     {
@@ -157,52 +191,27 @@ function captureRoutes (server, { targets, captures }) {
       const { part: name } = /** @type {{ part: string }} */ (request.params)
       const { format } = /** @type {{ format?: 'pprof' }} */ (request.query)
       const part = capture?.parts.find(({ part }) => part === name)
-      if (!capture || !part) return unknown(reply)
+      if (!capture || !part) return refuseUnknown(reply)
       request.log.info({ by: request.ip, capture: capture.id, part: name, format }, 'capture read')
       const { extension, mediaType } = kinds[capture.kind]
-      const fileName =
-        `${capture.target}-${capture.thread}-${new Date(capture.requestedUnixMs).toISOString().replace(/[:.]/g, '')}`.replace(
-          /[^\w.-]/g,
-          '_'
-        )
-      if (format === undefined) {
-        const bytes = captures.read(capture, name)
-        if (!bytes) return unknown(reply)
-        return reply
-          .type(mediaType)
-          .header('content-length', part.bytes)
-          .header('content-disposition', `attachment; filename="${fileName}.${extension}"`)
-          .send(bytes)
-      }
-      if (!capture.kind.endsWith('_profile')) {
-        return refuse(
-          reply,
-          'not_supported',
-          `a ${capture.kind} has no such form: only profiles have`
-        )
-      }
-      if (part.bytes > MOST_PPROF_BYTES) {
-        return refuse(
-          reply,
-          'too_large',
-          'a profile of so many bytes is not converted: take it as it is'
-        )
-      }
-      const converted = pprofOf(captures, capture, name)
-      if (!converted) {
-        return refuse(
-          reply,
-          'not_supported',
-          'what was captured is no profile, or does not fit in memory: take it as it is'
-        )
-      }
+      const fileName = nameFile(capture)
+      if (format === 'pprof') return sendPprof(reply, { captures, capture, part, fileName })
+      const bytes = captures.read(capture, name)
+      if (!bytes) return refuseUnknown(reply)
       return reply
-        .type('application/octet-stream')
-        .header('content-disposition', `attachment; filename="${fileName}.pb.gz"`)
-        .send(converted)
+        .type(mediaType)
+        .header('content-length', part.bytes)
+        .header('content-disposition', `attachment; filename="${fileName}.${extension}"`)
+        .send(bytes)
     }
   )
+}
 
+/**
+ * @param {import('fastify').FastifyInstance} server
+ * @param {import('../captures/captures').Captures} captures
+ */
+function routeToRemove (server, captures) {
   server.delete(
     '/api/v1/captures/:id',
     {
@@ -215,12 +224,50 @@ function captureRoutes (server, { targets, captures }) {
     },
     async (request, reply) => {
       const capture = captures.get(idOf(request))
-      if (!capture || capture.state === 'running') return unknown(reply)
+      if (!capture || capture.state === 'running') return refuseUnknown(reply)
       captures.remove(capture.id)
       request.log.info({ by: request.ip, capture: capture.id }, 'capture removed')
       return reply.code(204).send()
     }
   )
+}
+
+/**
+ * The form of a profile that pprof reads.
+ * @param {import('fastify').FastifyReply} reply
+ * @param {object} of
+ * @param {import('../captures/captures').Captures} of.captures
+ * @param {import('../captures/captures').Capture} of.capture
+ * @param {import('../captures/captures').Capture['parts'][number]} of.part
+ * @param {string} of.fileName without its extension
+ */
+function sendPprof (reply, { captures, capture, part, fileName }) {
+  if (!capture.kind.endsWith('_profile')) {
+    const why = `a ${capture.kind} has no such form: only profiles have`
+    return refuse(reply, 'not_supported', why)
+  }
+  if (part.bytes > MOST_PPROF_BYTES) {
+    const why = 'a profile of so many bytes is not converted: take it as it is'
+    return refuse(reply, 'too_large', why)
+  }
+  const converted = pprofOf(captures, capture, part.part)
+  if (!converted) {
+    const why = 'what was captured is no profile, or does not fit in memory: take it as it is'
+    return refuse(reply, 'not_supported', why)
+  }
+  return reply
+    .type('application/octet-stream')
+    .header('content-disposition', `attachment; filename="${fileName}.pb.gz"`)
+    .send(converted)
+}
+
+/**
+ * @param {import('../captures/captures').Capture} capture
+ * @returns {string} without an extension
+ */
+function nameFile ({ target, thread, requestedUnixMs }) {
+  const at = new Date(requestedUnixMs).toISOString().replace(/[:.]/g, '')
+  return `${target}-${thread}-${at}`.replace(/[^\w.-]/g, '_')
 }
 
 /**

@@ -42,7 +42,7 @@ const OPEN = { config: { access: 'open' } }
  * @property {import('../catalog/exporter-metrics').ExporterState} state
  * @property {boolean} isReady
  * @property {import('pino').Logger} log
- * @property {Pick<import('../exporter').ExporterConfig, 'compat' | 'tokenFile' | 'trustLoopback'>}
+ * @property {Pick<import('../exporter').ExporterConfig, 'compat' | 'token' | 'trustLoopback'>}
  *   config
  * @property {import('../commands/commands').Commands} commands
  * @property {import('../captures/captures').Captures} captures
@@ -59,7 +59,7 @@ const OPEN = { config: { access: 'open' } }
  *   of a target that is left out of an answer
  */
 function createServer (exporter, { omit = () => {} } = {}) {
-  const { config: { compat, tokenFile: token, trustLoopback = true }, log } = exporter
+  const { config: { compat, token, trustLoopback = true }, log } = exporter
   const targets = () => exporter.targets
   const metrics = createMetrics({ targets, state: () => exporter.state, compat })
   const limits = new ClientLimits({ isReady: () => exporter.isReady })

@@ -67,21 +67,7 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
       }
     },
     async (request, reply) =>
-      each(request, reply, target => ({
-        ...nameOf(target),
-        pod: target.hello.pod ?? null,
-        nodeOptions: target.hello.nodeOptions,
-        v8: target.hello.v8,
-        libc: target.hello.libc,
-        allocator: target.hello.allocator,
-        up: target.isUp(steadyUnixMs()),
-        silence: deathWatch.silenceOf(target) ?? null,
-        uptimeSeconds: target.frame?.uptimeSeconds,
-        lastFrameUnixMs: target.frame?.atUnixMs,
-        framesLost: target.framesLost,
-        memory: memoryOf(target),
-        values: target.values
-      }))
+      each(request, reply, target => describeTarget(target, deathWatch.silenceOf(target) ?? null))
   )
   server.get(
     '/api/v1/diagnoses',
@@ -95,6 +81,29 @@ function targetRoutes (server, { targets, deathWatch, omit }) {
     },
     async (request, reply) => each(request, reply, judgedTarget)
   )
+}
+
+/**
+ * An item of /api/v1/targets.
+ * @param {Target} target
+ * @param {import('../deaths/silence').SilenceCause | null} silence
+ */
+function describeTarget (target, silence) {
+  return {
+    ...nameOf(target),
+    pod: target.hello.pod ?? null,
+    nodeOptions: target.hello.nodeOptions,
+    v8: target.hello.v8,
+    libc: target.hello.libc,
+    allocator: target.hello.allocator,
+    up: target.isUp(steadyUnixMs()),
+    silence,
+    uptimeSeconds: target.frame?.uptimeSeconds,
+    lastFrameUnixMs: target.frame?.atUnixMs,
+    framesLost: target.framesLost,
+    memory: memoryOf(target),
+    values: target.values
+  }
 }
 
 /**

@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { cgroup } = require('../../agent/collect/cgroup')
+const { Cgroup } = require('../../agent/collect/cgroup')
 const { addons } = require('../../agent/collect/addons')
 const { runQueue } = require('../../agent/collect/cpu')
 const { loadedAllocator } = require('../../agent/protocol/allocators')
@@ -45,7 +45,7 @@ function readCgroup ({ cgroup: groups, mounts, files }, fallbackLimitBytes) {
     if (!(file in all)) throw new Error(`ENOENT ${file}`)
     return all[file]
   }
-  const collector = cgroup({
+  const collector = new Cgroup({
     hostMemoryBytes: HOST_BYTES,
     fallbackLimitBytes,
     exists: file => file in all,

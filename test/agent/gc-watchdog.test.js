@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const {
-  gcWatchdog, SUSPECT_FRAMES, BREAK_FRAMES, LONG_BREAK_FRAMES, LONGEST_BREAK_FRAMES
+  GcWatchdog, SUSPECT_FRAMES, BREAK_FRAMES, LONG_BREAK_FRAMES, LONGEST_BREAK_FRAMES
 } = require('../../agent/collect/gc-watchdog')
 const { NODES, versionOf, startCollector, spawnWatched } = require('../support/agent-collector')
 
@@ -33,7 +33,7 @@ function watch (live, frames) {
   const breaks = []
   let connected = true
   let clock = 0
-  const watchdog = gcWatchdog({
+  const watchdog = new GcWatchdog({
     connect: () => { connected = true },
     disconnect: () => { connected = false; breaks.push(0) },
     cpuUsage: () => ({ user: sum.cpuSeconds * 1e6, system: 0 }),

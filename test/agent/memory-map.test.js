@@ -2,7 +2,7 @@
 
 const fs = require('node:fs')
 const { execFileSync } = require('node:child_process')
-const { memoryMap } = require('../../agent/collect/memory-map')
+const { MemoryMap } = require('../../agent/collect/memory-map')
 const { mappingsReader } = require('../../agent/collect/mappings')
 const { residentPages } = require('../../agent/collect/resident-pages')
 const { NODES, versionOf } = require('../support/agent-collector')
@@ -114,10 +114,10 @@ describe('what lies where, from /proc/self/maps', () => {
 
 /** A process in which Buffers, heap and WebAssembly hold so much, and what a look says of it. */
 const LOOKS = `
-  const { memoryMap } = require(${JSON.stringify(require.resolve('../../agent/collect/memory-map'))})
+  const { MemoryMap } = require(${JSON.stringify(require.resolve('../../agent/collect/memory-map'))})
   const { processStatus } = require(${JSON.stringify(require.resolve('../../agent/collect/process-status'))})
   const held = { buffers: [], rows: [] }
-  const map = memoryMap({ frameMs: 1000, metered: (_, work) => work })
+  const map = new MemoryMap({ frameMs: 1000, metered: (_, work) => work })
   const status = () => {
     const values = {}
     processStatus().read(values, { count: 0, nowSeconds: 0 })
@@ -251,7 +251,7 @@ describe('the look', () => {
     const open = (/** @type {string} */ file) => {
       if (closed && file.startsWith(closed)) { throw Object.assign(new Error('EACCES'), { code: 'EACCES' }) }
     }
-    const collector = memoryMap(
+    const collector = new MemoryMap(
       { frameMs: 1000, metered: (_, work) => work, atRestEverySeconds },
       {
         now: () => clock,

@@ -20,7 +20,14 @@ const filesIn = folder =>
     .map(name => name.replace('.js', ''))
 
 it('each diagnosis is a file of its own name, and each such file is listed', () => {
-  const shared = ['index', 'define-diagnosis', 'evidence', 'lasting-growth', 'severity']
+  const shared = [
+    'index',
+    'define-diagnosis',
+    'evidence',
+    'judge-hours',
+    'lasting-growth',
+    'severity'
+  ]
   expect(
     filesIn('engine/diagnoses')
       .filter(name => !shared.includes(name))
@@ -125,7 +132,7 @@ describe('the charts of the page', () => {
       ...filesIn('engine/diagnoses')
         .map(name => fs.readFileSync(path.join(ROOT, 'engine/diagnoses', `${name}.js`), 'utf8'))
         .join()
-        .matchAll(/evidence\(\s*'(\w+)'/g)
+        .matchAll(/(?:evidence\(\s*|^ {2}(?:rise|score|late|growth): )'(\w+)'/gm)
     ].map(([, name]) => name)
     expect(told.length).toBeGreaterThan(40)
     expect(

@@ -57,11 +57,19 @@ it('an exporter that is killed again and again is started again, and its contain
   const pids = await startedTimes(3)
   expect([child.exitCode, child.signalCode]).toEqual([null, null])
   expect(starts()[2]).toMatch(
-    /^\d+ --max-old-space-size-percentage=50 .*\/cli\/memwatch\.js exporter$/
+    /^\d+ --max-old-space-size-percentage=50 --max-semi-space-size=1 --optimize-for-size \S*\/cli\/memwatch\.js exporter$/
   )
   child.kill('SIGTERM')
   expect(await ended).toEqual([0, null])
   expect(pids.filter(isThere)).toEqual([])
+})
+
+it('an exporter of all pods of a node has a new space that grows', async () => {
+  const { child, ended, starts, startedTimes } = start(['exporter'], { MEMWATCH_SOCKET_DIR: '/x' })
+  await startedTimes(1)
+  expect(starts()[0]).toMatch(/^\d+ --max-old-space-size-percentage=50 \S*memwatch\.js exporter$/)
+  child.kill('SIGKILL')
+  await ended
 })
 
 it('it ends at once when it is asked to, also while it waits to start the exporter', async () => {

@@ -10,7 +10,7 @@ const { exporterConfig, startExporter } = require('../support/exporter')
 
 /** A server nobody listens to, of an exporter that is not started. @param {string} [token] */
 const serverWith = token =>
-  createServer(new Exporter(exporterConfig('/nowhere', { tokenFile: token })))
+  createServer(new Exporter(exporterConfig('/nowhere', { token })))
 
 /**
  * Every route there is; probes are answered before routing.
@@ -297,7 +297,7 @@ describe('through a proxy on this machine', () => {
   }
 
   it('the world is not this machine: it needs the token for all but /metrics, and without one it gets nothing else', async () => {
-    await start({ tokenFile: 'secret' })
+    await start({ token: 'secret' })
     for (added of Object.values(PROXIES)) {
       expect([added, await statusOf('GET', '/api/v1/targets'), await statusOf(...CAPTURE)]).toEqual(
         [added, 401, 401]
@@ -324,16 +324,16 @@ describe('through a proxy on this machine', () => {
       await statusOf(...CAPTURE),
       await statusOf('GET', '/metrics')
     ]
-    await start({ tokenFile: 'secret' })
+    await start({ token: 'secret' })
     expect(await all()).toEqual([200, 200, 401, 200])
-    await start({ tokenFile: 'secret', trustLoopback: false })
+    await start({ token: 'secret', trustLoopback: false })
     expect(await all()).toEqual([401, 200, 401, 200])
     await start({ trustLoopback: false })
     expect(await all()).toEqual([403, 403, 403, 200])
   })
   it('it may keep the name that it was called by where the token is borne: a page that took over a name does not know that', async () => {
     added = { host: 'memwatch.example.com', 'x-forwarded-for': '203.0.113.9' }
-    await start({ tokenFile: 'secret' })
+    await start({ token: 'secret' })
     expect([
       await statusOf('GET', '/api/v1/targets', 'secret'),
       await statusOf('GET', '/api/v1/targets'),

@@ -149,7 +149,7 @@ describe('one address', () => {
   }, 30_000)
 
   it('that guesses tokens waits sooner', async () => {
-    const it_ = await startExporter({ tokenFile: 'secret', trustLoopback: false })
+    const it_ = await startExporter({ token: 'secret', trustLoopback: false })
     const guess = async () =>
       (await ask(it_.port, '/api/v1/targets', { headers: { authorization: 'Bearer guess' } }))
         .status

@@ -313,6 +313,8 @@ describe('why a process ended', () => {
       'heap_oom',
       'possible'
     ],
+    ['nothing after 3 s', { moments: { silentSeconds: 3 } }, 'heap_oom', 'possible'],
+    ['nothing after a little less', { moments: { silentSeconds: 2.99 } }, 'signal', 'possible'],
     ['nothing, calm', {}, 'signal', 'possible'],
     ['nothing, calm, the kernel counted none', { oomKills: 0 }, 'signal', 'likely'],
     [

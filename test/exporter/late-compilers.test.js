@@ -14,7 +14,7 @@ function freshServer () {
   const { lateCompilers } = require('../../exporter/expose/late-compilers')
   const { Exporter } = require('../../exporter/exporter')
   const { exporterConfig } = require('../support/exporter')
-  const start = () => createServer(new Exporter(exporterConfig('/nowhere', { tokenFile: 'token' })))
+  const start = () => createServer(new Exporter(exporterConfig('/nowhere', { token: 'token' })))
   return { start, lateCompilers }
 }
 const ask = (server, url) => server.inject({ url, headers: { authorization: 'Bearer token' } })

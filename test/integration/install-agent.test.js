@@ -83,7 +83,7 @@ asRoot('an app under another user is watched through it, and obeys by the token'
   const token = path.join(folder, 'token')
   const exporter = await startExporter({
     socket: { path: path.join(folder, 'exporter.sock') },
-    tokenFile: fs.readFileSync(token, 'utf8').trim()
+    token: fs.readFileSync(token, 'utf8').trim()
   })
   const [uid, gid] = [12345, 65532]
   for (const name of ['token', 'exporter.sock']) fs.chownSync(path.join(folder, name), 65532, gid)

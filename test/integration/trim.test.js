@@ -164,7 +164,7 @@ describe('who may have it done', () => {
   it('with a token: who bears it', async () => {
     const tokenFile = path.join(folder, 'token')
     fs.writeFileSync(tokenFile, 'secret\n')
-    const url = await freedApp('trim', { tokenFile: 'secret' })
+    const url = await freedApp('trim', { token: 'secret' })
     expect(await post(url)).toMatchObject({ status: 401, body: { code: 'unauthorized' } })
     expect((await post(url, { authorization: 'Bearer secre' })).status).toBe(401)
     expect((await memwatch(['trim', 'shop', '--url', exporter.url])).code).toBe(1)
@@ -216,12 +216,12 @@ describe('over a socket in a folder that others may write to', () => {
   /** @param {string} token of the next exporter */
   const restart = async token => {
     await exporter.stop()
-    exporter = await startExporter({ socket, tokenFile: token })
+    exporter = await startExporter({ socket, token })
     await eventually(() => exporter.exporter.targets.length, Boolean)
   }
 
   it('a shared token proves each command, after the exporter was restarted, too', async () => {
-    exporter = await startExporter({ socket, tokenFile: 'secret' })
+    exporter = await startExporter({ socket, token: 'secret' })
     await watch({ MEMWATCH_TOKEN_FILE: tokenFile })
     for (let i = 0; i < 2; i++) expect(await look()).toMatchObject({ code: 0, stderr: '' })
     await restart('secret')
@@ -236,7 +236,7 @@ describe('over a socket in a folder that others may write to', () => {
   })
 
   it('without one the agent offers nothing, and the API says why', async () => {
-    exporter = await startExporter({ socket, tokenFile: 'secret' })
+    exporter = await startExporter({ socket, token: 'secret' })
     await watch({})
     expect(await look()).toMatchObject({
       code: 1,

@@ -1,0 +1,123 @@
+'use strict'
+
+const { isMainThread } = require('node:worker_threads')
+const { isOwnSocket } = require('./protocol/socket')
+const { encode } = require('./encode')
+const { nowMs, stringifyJson } = require('./primordials')
+
+/**
+ * What the agent says first on each connection, and which commands it executes from there.
+ */
+class Sessions {
+  #config
+  #guard
+  #access
+  #counts
+  #sendFrame
+  /** The Unix socket; commands are trusted over one only, as any process can reach a TCP port. */
+  #address
+  /**
+   * Up to its last brace: what depends on the connection follows.
+   * @type {string | undefined}
+   */
+  #helloStart
+  /** Loaded with the first command. @type {import('./commands').Commands | undefined} */
+  #commands
+
+  /**
+   * @param {object} options
+   * @param {import('./protocol/config').Config} options.config
+   * @param {import('./guard').Guard} options.guard
+   * @param {import('./allocator-access').AllocatorAccess} [options.access] where malloc may be
+   *   asked
+   * @param {{ gcs: () => number, majors: () => number }} options.counts of GCs so far
+   * @param {(nowSeconds: number, look: boolean) => void} options.sendFrame
+   */
+  constructor ({ config, guard, access, counts, sendFrame }) {
+    this.#config = config
+    this.#guard = guard
+    this.#access = access
+    this.#counts = counts
+    this.#sendFrame = sendFrame
+    this.#address = 'path' in config.socket ? { path: config.socket.path } : undefined
+  }
+
+  /** @returns {import('./transport').Session} of a connection that was made */
+  begin () {
+    const names = this.#isTrusted() ? this.#allowedCommands() : []
+    if (names.length === 0) return { hello: () => this.hello() }
+    const nonce = this.#config.tokenFile ? require('./protocol/proof').newNonce() : undefined
+    const connection = { nonce, sequence: 0 }
+    return {
+      hello: () => this.hello({ commands: names, nonce }),
+      execute: this.#guard.wrap('command', (line, answer) =>
+        this.#execute(line, answer, connection)
+      )
+    }
+  }
+
+  /**
+   * @param {object} [ofConnection]
+   * @returns {string}
+   */
+  hello (ofConnection = {}) {
+    this.#helloStart ??= encode('hello', {
+      ...require('./identity').hello(this.#config),
+      ...(isMainThread && { cgroup: require('./collect/memory-cgroup').memoryCgroup() }),
+      intervalSeconds: this.#config.intervalSeconds,
+      ...(this.#access && { allocatorAccess: this.#access.by })
+    }).slice(0, -2)
+    const rest = stringifyJson(ofConnection).slice(1)
+    return `${this.#helloStart}${rest === '}' ? '' : ','}${rest}\n`
+  }
+
+  /** What the operator allows to be asked for. @returns {import('./protocol/frame').CommandName[]} */
+  #allowedCommands () {
+    /** @type {import('./protocol/frame').CommandName[]} */
+    const names = []
+    if (this.#trimmable) names.push('look', 'trim')
+    if (this.#config.captures) names.push('capture')
+    return names
+  }
+
+  get #trimmable () {
+    return this.#config.allocatorAccess === 'trim' ? this.#access : undefined
+  }
+
+  #isTrusted () {
+    if (!this.#address) return false
+    if (this.#config.tokenFile) return true
+    try {
+      return isOwnSocket(this.#address.path)
+    } catch {
+      return false
+    }
+  }
+
+  /**
+   * @param {string} line
+   * @param {(line: string) => void} answer
+   * @param {import('./commands').Connection} connection
+   * @returns {boolean} whether it was a trusted command
+   */
+  #execute (line, answer, connection) {
+    this.#commands ??= this.#loadCommands()
+    return this.#commands.execute(line, found => answer(encode('answer', found)), connection)
+  }
+
+  #loadCommands () {
+    const address = /** @type {{ path: string }} */ (this.#address)
+    const { captures, allowSnapshot, tokenFile } = this.#config
+    return require('./commands').commands({
+      address,
+      access: this.#trimmable,
+      captures: captures
+        ? require('./capture').captures({ address, allowSnapshot, counts: this.#counts })
+        : undefined,
+      tokenFile,
+      look: () => this.#sendFrame(nowMs() / 1000, true)
+    })
+  }
+}
+
+module.exports = { Sessions }

@@ -1,0 +1,164 @@
+'use strict'
+
+/** CPU that a loop which is blocked by its own work uses at least, of each second. */
+const BUSY_RATIO = 0.2
+
+/**
+ * States of a watched target.
+ *
+ *   connected  frames come
+ *   late       frames are missing, and its process is polled: a frame leads back to connected
+ *   vanished   its connection ended without a goodbye; a frame leads back to connected
+ *   leaving    it said goodbye, and the kernel is asked whether its process is gone
+ *   settled    its end was told, or it lives unwatched: nothing leads out
+ */
+const STATES = Object.freeze({
+  connected: 'connected',
+  late: 'late',
+  vanished: 'vanished',
+  leaving: 'leaving',
+  settled: 'settled'
+})
+
+/**
+ * How a connection ended.
+ * @typedef {object} Loss
+ * @property {number} sinceUnixMs
+ * @property {boolean} unreachable it timed out
+ * @property {boolean} unwatched no exporter was looking
+ */
+
+/** One target, as the death watch knows it. */
+class Watched {
+  /** @type {keyof typeof STATES} */
+  #state = STATES.connected
+  /** While it is vanished or leaving, and after. @type {Loss | undefined} */
+  #loss
+  /** While it is late. @type {import('../process/witness').Sight | undefined} */
+  #sight
+  /** Why it is silent. @type {import('./silence').SilenceCause | undefined} */
+  #silence
+  /** By how much RSS was seen to grow since its last frame. @type {number | undefined} */
+  #silentGrowthBytes
+  /**
+   * How it ended, as its parent or the kernel told.
+   * @type {import('../process/witness').Exit | undefined}
+   */
+  exit
+  /** Exit code of its goodbye. @type {number | undefined} */
+  byeCode
+
+  /**
+   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('../process/witness').Witness | null} witness
+   */
+  constructor (target, witness) {
+    this.target = target
+    this.witness = witness
+    /** Kills in its cgroup when last counted while it lived. */
+    this.oomKills = witness?.oomKills()
+  }
+
+  get loss () {
+    return this.#loss
+  }
+
+  get silence () {
+    return this.#silence
+  }
+
+  get silentGrowthBytes () {
+    return this.#silentGrowthBytes
+  }
+
+  get isLost () {
+    return this.#state === STATES.vanished || this.#state === STATES.leaving
+  }
+
+  get isLeaving () {
+    return this.#state === STATES.leaving
+  }
+
+  /** A frame came. */
+  hear () {
+    this.#state = STATES.connected
+    this.#loss = undefined
+    this.#sight = undefined
+    this.#silence = undefined
+    this.#silentGrowthBytes = undefined
+    // Counted anew now and then: a sibling that was killed earlier is not this one.
+    const { containerOomKills } = this.target.frame?.values ?? {}
+    if (containerOomKills !== undefined) this.oomKills = this.witness?.oomKills()
+  }
+
+  /**
+   * Frames are missing: polls its process.
+   * @param {object} options
+   * @param {number} options.everySeconds since the last poll
+   * @param {boolean} options.isSilent it is no longer just a frame that is late
+   * @param {boolean} options.overNetwork silence may be the network's
+   */
+  pollLate ({ everySeconds, isSilent, overNetwork }) {
+    this.#state = STATES.late
+    if (!this.witness) {
+      if (isSilent) this.#silence = 'unknown'
+      return
+    }
+    const before = this.#sight
+    const sight = this.#sight = this.witness.look()
+    this.#noteGrowth(this.witness.rssBytes())
+    if (!isSilent) return
+    if (sight.state === 'stopped') this.#silence = 'stopped'
+    else if (sight.state !== 'gone' && before) {
+      const busySeconds = sight.cpuSeconds - before.cpuSeconds
+      if (busySeconds >= BUSY_RATIO * everySeconds) this.#silence = 'loop_blocked'
+      else this.#silence = overNetwork ? 'unknown' : 'waiting'
+    }
+  }
+
+  /** @param {Loss} loss */
+  vanish (loss) {
+    this.#state = STATES.vanished
+    this.#loss = loss
+  }
+
+  /** It said goodbye. @param {number} nowUnixMs */
+  leave (nowUnixMs) {
+    this.#state = STATES.leaving
+    this.#loss = { sinceUnixMs: nowUnixMs, unreachable: false, unwatched: false }
+  }
+
+  settle () {
+    this.#state = STATES.settled
+  }
+
+  /**
+   * Polls its process after the connection ended, to see how it ended while the kernel tells.
+   * @returns {boolean} whether it is gone
+   */
+  pollLost () {
+    const sight = this.witness?.look()
+    this.exit ??= sight?.exit
+    return sight?.state === 'gone'
+  }
+
+  /** Its process outlives its connection. */
+  loseConnection () {
+    this.#silence = 'connection_lost'
+  }
+
+  /** @returns {'lives' | 'gone' | undefined} as the kernel shows; undefined where it cannot */
+  checkProcess () {
+    if (!this.witness) return undefined
+    return this.witness.look().state === 'gone' ? 'gone' : 'lives'
+  }
+
+  /** @param {number | undefined} rssBytes */
+  #noteGrowth (rssBytes) {
+    const { rssBytes: reportedBytes } = this.target.values
+    if (rssBytes === undefined || reportedBytes === undefined) return
+    this.#silentGrowthBytes = Math.max(this.#silentGrowthBytes ?? 0, rssBytes - reportedBytes)
+  }
+}
+
+module.exports = { Watched }
