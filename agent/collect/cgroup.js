@@ -96,7 +96,7 @@ function cgroup ({
   }
   /**
    * @param {Values} values
-   * @param {keyof Values} field
+   * @param {import('../frame').NumberField} field
    * @param {number | undefined} value
    */
   const set = (values, field, value) => {

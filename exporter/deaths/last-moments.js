@@ -1,5 +1,6 @@
 'use strict'
 
+const { SPACE_ROW } = require('memwatch/frame')
 const { containerOf } = require('../series/targets')
 const { pointsAfterMajors } = require('../signals/growth')
 const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
@@ -97,7 +98,7 @@ function lastMoments (target, goneAtUnixMs) {
     oldBytes:
       values.heapUsedBytes === undefined
         ? undefined
-        : values.heapUsedBytes - (values.spaces?.new_space?.[0] ?? 0),
+        : values.heapUsedBytes - (values.spaces?.new_space?.[SPACE_ROW.usedBytes] ?? 0),
     oldLimitBytes:
       values.heapSizeLimitBytes === undefined
         ? undefined

@@ -1,10 +1,12 @@
 'use strict'
 
+const { SPACE_ROW } = require('memwatch/frame')
 const { median } = require('../statistics/quantile')
 const { growthOf, liveHeapTrend, pointsAfterMajors } = require('./growth')
 const { secondsUntilTrend } = require('./readings-due')
 const { partOfRoom } = require('./shared-room')
 const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
+const { oldUsedBytes } = require('../v8/heap-spaces')
 
 /** @typedef {import('./index').Signal} Signal */
 
@@ -135,7 +137,8 @@ module.exports = {
       'there are large strings and arrays, code, and what is young.',
     compute: window => {
       const { spaces, heapUsedBytes } = window.values
-      return spaces?.old_space && heapUsedBytes ? spaces.old_space[0] / heapUsedBytes : null
+      const row = spaces?.old_space
+      return row && heapUsedBytes ? row[SPACE_ROW.usedBytes] / heapUsedBytes : null
     }
   }),
   heapUsedBytes: /** @type {Signal} */ ({
@@ -160,11 +163,7 @@ module.exports = {
       const { values } = window.points('liveHeapBytes', 600)
       if (values.length > 0) return Math.max(...values)
       const { spaces } = window.values
-      if (!spaces) return null
-      return Object.entries(spaces).reduce(
-        (sum, [name, [used]]) => (name.startsWith('new_') ? sum : sum + used),
-        0
-      )
+      return spaces ? oldUsedBytes(spaces) : null
     }
   }),
   liveHeapHighestBytes: /** @type {Signal} */ ({
