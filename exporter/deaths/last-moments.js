@@ -3,7 +3,7 @@
 const { SPACE_ROW } = require('memwatch/frame')
 const { containerOf } = require('../series/targets')
 const { pointsAfterMajors } = require('../signals/growth')
-const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
+const { oldGenerationLimit } = require('../v8/heap-sizing')
 
 /** Growth before the end is looked for over so long. */
 const RISE_SECONDS = 10
@@ -102,8 +102,7 @@ function lastMoments (target, goneAtUnixMs) {
     oldLimitBytes:
       values.heapSizeLimitBytes === undefined
         ? undefined
-        : values.heapSizeLimitBytes -
-          youngGenerationBytes(semiSpaceMax(hello, values.heapSizeLimitBytes)?.bytes ?? 0),
+        : oldGenerationLimit(hello, values.heapSizeLimitBytes),
     heapRise: riseOf(window),
     gcPauseRatio: window.rate('gcPauseSeconds', RISE_SECONDS) ?? 0
   }

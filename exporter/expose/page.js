@@ -21,7 +21,8 @@ const POLICY =
 const SHARED = {
   'format.mjs': path.join(__dirname, '../text/format.js'),
   'kinds.mjs': path.join(__dirname, '../captures/kinds.js'),
-  'shell.mjs': path.join(__dirname, '../text/shell.js')
+  'shell.mjs': path.join(__dirname, '../text/shell.js'),
+  'track-parts.mjs': path.join(__dirname, '../anatomy/track-parts.js')
 }
 
 /** What a reader without a browser gets. */

@@ -2,7 +2,7 @@
 
 const { fields, PAUSE_ROW, SPACE_ROW } = require('memwatch/frame')
 const { residentNow } = require('../anatomy/anatomy')
-const { NATIVE_BASE_BYTES } = require('../anatomy/parts')
+const { heapResident, nativeMemory, outsideHeap } = require('../anatomy/frame-parts')
 const { semiSpaceCapacity } = require('../v8/heap-spaces')
 
 /**
@@ -132,25 +132,6 @@ const descriptors = kind => ({
 })
 
 /**
- * What the heap of this isolate really holds of RSS. V8's total_physical_size leaves out what a
- * semi-space held before its last scavenge, its total_heap_size counts pages that were given back
- * or never touched: with a new space of 128 MiB they were measured to say 19 and 139 MiB of the
- * same heap, of which Node 24 held all and Node 20 next to nothing. What is resident and neither
- * external nor Node's own decides.
- * @param {Values} values
- * @param {Workers} workers
- */
-function heapResident (
-  { heapPhysicalBytes = 0, heapTotalBytes, rssAnonBytes, externalBytes = 0 },
-  workers
-) {
-  if (heapTotalBytes === undefined || rssAnonBytes === undefined) return heapPhysicalBytes
-  const left =
-    rssAnonBytes - workers.heapBytes - workers.externalBytes - externalBytes - NATIVE_BASE_BYTES
-  return Math.max(heapPhysicalBytes, Math.min(heapTotalBytes, left))
-}
-
-/**
  * @param {import('memwatch/frame').NumberField} a
  * @param {import('memwatch/frame').NumberField} b
  * @returns {Track}
@@ -207,27 +188,12 @@ const tracks = Object.freeze({
     long: true,
     unit: 'bytes',
     keep: 'min',
-    read: (values, workers) =>
-      values.rssAnonBytes === undefined
-        ? undefined
-        : Math.max(0, values.rssAnonBytes - workers.heapBytes - heapResident(values, workers))
+    read: outsideHeap
   }),
   nativeBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'min',
-    // Anonymous memory that neither the V8 heap nor a Buffer accounts for. A Buffer that was never
-    // written to counts as external but not as resident, so the difference can fall below zero.
-    read: (values, workers) =>
-      values.rssAnonBytes === undefined || values.externalBytes === undefined
-        ? undefined
-        : Math.max(
-          0,
-          values.rssAnonBytes -
-              workers.heapBytes -
-              workers.externalBytes -
-              heapResident(values, workers) -
-              values.externalBytes
-        )
+    read: nativeMemory
   }),
   neighboursBytes: /** @type {Track} */ ({
     unit: 'bytes',

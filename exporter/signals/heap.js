@@ -3,25 +3,21 @@
 const { SPACE_ROW } = require('memwatch/frame')
 const { median } = require('../statistics/quantile')
 const { growthOf, liveHeapTrend, pointsAfterMajors } = require('./growth')
+const { besideHeapBytes } = require('./memory')
 const { secondsUntilTrend } = require('./readings-due')
 const { partOfRoom } = require('./shared-room')
-const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
+const { oldGenerationLimit } = require('../v8/heap-sizing')
 const { oldUsedBytes } = require('../v8/heap-spaces')
 
 /** @typedef {import('./index').Signal} Signal */
 
 /**
- * What survives a major GC lives in the old generation; the rest of the heap size limit belongs to
- * the young one.
+ * What survives a major GC lives in the old generation.
  * @param {import('../series/window').Window} window
  * @returns {number | null} bytes
  */
-function oldGenerationLimit ({ hello, values: { heapSizeLimitBytes } }) {
-  if (!heapSizeLimitBytes) return null
-  return (
-    heapSizeLimitBytes - youngGenerationBytes(semiSpaceMax(hello, heapSizeLimitBytes)?.bytes ?? 0)
-  )
-}
+const oldLimit = ({ hello, values: { heapSizeLimitBytes } }) =>
+  heapSizeLimitBytes ? oldGenerationLimit(hello, heapSizeLimitBytes) : null
 
 /** Long enough for a burst to pass. */
 const RESIDENT_SECONDS = 60
@@ -108,12 +104,11 @@ module.exports = {
       'limit, whichever comes first. Of what is left in the container, processes in it that grow ' +
       'as well take their parts.',
     compute: window => {
-      const { liveHeapBytes, heapSizeLimitBytes, containerLimitBytes, rssBytes } = window.values
-      const heap = window.last('heapResidentBytes')
+      const { liveHeapBytes, heapSizeLimitBytes, containerLimitBytes } = window.values
       if (liveHeapBytes === undefined || heapSizeLimitBytes === undefined) return null
       // In the container the heap shares with everything else that is resident.
-      const beside = rssBytes !== undefined && heap !== undefined ? Math.max(0, rssBytes - heap) : 0
-      const own = (oldGenerationLimit(window) ?? heapSizeLimitBytes) - liveHeapBytes
+      const beside = besideHeapBytes.compute(window) ?? 0
+      const own = (oldLimit(window) ?? heapSizeLimitBytes) - liveHeapBytes
       if (containerLimitBytes === undefined) return Math.max(0, own)
       const left = containerLimitBytes - beside - window.neighbours.memoryBytes - liveHeapBytes
       const part = partOfRoom(window, liveHeapTrend(window).trend?.slope)
@@ -184,7 +179,7 @@ module.exports = {
       'less three semi-spaces.',
     compute: window => {
       const { liveHeapBytes } = window.values
-      const limit = oldGenerationLimit(window)
+      const limit = oldLimit(window)
       return liveHeapBytes === undefined || limit === null ? null : liveHeapBytes / limit
     }
   }),
@@ -195,7 +190,7 @@ module.exports = {
       'null unless it rose and fell at no major GC in them.',
     compute: window => {
       const { times, values } = pointsAfterMajors(window, 'liveHeapBytes', FILL_SECONDS)
-      const limit = oldGenerationLimit(window)
+      const limit = oldLimit(window)
       const last = values.length - 1
       const seconds = times[last] - times[0]
       if (limit === null || values.length < LEAST_FILL_READINGS || seconds < LEAST_FILL_SECONDS) {

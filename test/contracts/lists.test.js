@@ -10,6 +10,7 @@ const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
 const { fields, GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/frame')
 const { apps } = require('memwatch-lab')
+const { partsOfTracks } = require('../../exporter/anatomy/track-parts')
 
 const { problems } = require('../../exporter/expose/problems')
 const ROOT = path.join(__dirname, '../..')
@@ -83,13 +84,13 @@ it('a track whose growth is looked for over hours is kept that long', () => {
 describe('the charts of the page', () => {
   const source = fs
     .readFileSync(path.join(ROOT, 'exporter/page/charts.mjs'), 'utf8')
-    .replace(/^export /gm, '')
+    .replace(/^export |^import .*/gm, '')
   /**
    * @type {{ tracks: string[], draws: { label: string, colour: string }[], evidence: Record<string,
    *   { as: string, track?: string }> }[]}
    */
   // eslint-disable-next-line no-new-func
-  const charts = new Function(`${source}; return charts`)()
+  const charts = new Function('partsOfTracks', `${source}; return charts`)(partsOfTracks)
 
   it('draw tracks that there are, and read none that they do not ask for', () => {
     expect(
