@@ -33,7 +33,7 @@ const { SPACE_ROW } = require('memwatch/frame')
  * @typedef {object} Context
  * @property {number} nowUnixMs
  * @property {import('../series/window').Window} window of the target being read
- * @property {(name: import('../signals').SignalName) => number | null} signal of that target
+ * @property {(name: import('../signals').FigureName) => number | null} signal of that target
  */
 
 /** What else a row is called. @typedef {Pick<TargetMetric, 'promClient' | 'otel'>} OtherNames */
@@ -59,13 +59,13 @@ const fieldMetric = (name, type, field, help, names) => ({
 /**
  * A metric that is one signal.
  * @param {string} name
- * @param {import('../signals').SignalName} signal
+ * @param {import('../signals').FigureName} signal
  * @returns {TargetMetric}
  */
 const signalMetric = (name, signal) => ({
   name,
   type: 'gauge',
-  help: require('../signals').signals[signal].help,
+  help: require('../signals').figures[signal].help,
   read: (_, context) => context.signal(signal) ?? undefined
 })
 

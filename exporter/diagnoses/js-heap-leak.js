@@ -22,41 +22,22 @@ module.exports = defineDiagnosis({
   requires: ['heapSizeLimitBytes', 'liveHeapReadings'],
   uses: [
     'liveHeapBytes',
-    'liveHeapGrowthBytesPerSecond',
-    'liveHeapRiseBytes',
-    'liveHeapRiseSeconds',
-    'liveHeapGrowthFit',
-    'liveHeapGrowthScore',
-    'liveHeapLateGrowthRatio',
-    'liveHeapHalvesRatio',
+    'liveHeapTrend',
     'heapRunwayBytes',
     'liveHeapShareRatio',
-    'oldSpaceRiseBytes',
-    'largeObjectSpaceRiseBytes',
-    'codeSpaceRiseBytes',
-    'arrayBuffersRiseBytes',
-    'nativeContextsRise',
-    'socketsRise',
-    'timersRise',
+    'oldSpaceTrend',
+    'largeObjectSpaceTrend',
+    'codeSpaceTrend',
+    'arrayBuffersTrend',
+    'nativeContextsTrend',
+    'socketsTrend',
+    'timersTrend',
     'listenerWarnings',
     'promotedKeptRatio',
-    'keptRiseBytes',
-    'keptRiseSeconds',
-    'keptGrowthBytesPerSecond',
-    'keptGrowthFit',
-    'keptLateGrowthRatio',
+    'keptTrend',
     'liveHeapReadingsDueSeconds',
     'containerProcesses',
-    'liveHeapLastingGrowthBytesPerSecond',
-    'liveHeapLastingScore',
-    'liveHeapLastingRiseBytes',
-    'liveHeapLastingSeconds',
-    'liveHeapLastingLeastRatio',
-    'liveHeapLastingLateRatio',
-    'liveHeapLastingBendRatio',
-    'liveHeapSteadyDays',
-    'liveHeapLoadSwingBytes',
-    'liveHeapLoadMovesRatio',
+    'liveHeapLastingTrend',
     'liveHeapLoadShareRatio',
     'liveHeapEarlierHighBytes',
     'liveHeapPeakRunwayBytes',
@@ -131,6 +112,7 @@ module.exports = defineDiagnosis({
     return STATE_RANK[quick.state] > STATE_RANK[lasting.state] ? quick : lasting
   },
 
+  /** @param {Finding} finding */
   fix ({ growthBytesPerSecond, grows }) {
     return [
       {
@@ -152,10 +134,8 @@ module.exports = defineDiagnosis({
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
-/**
- * @typedef {import('./define-diagnosis').Judgement<{ growthBytesPerSecond: number, grows: keyof
- *   typeof PATTERNS | null }>} Judgement
- */
+/** @typedef {{ growthBytesPerSecond: number, grows: keyof typeof PATTERNS | null }} Finding */
+/** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
  * Growth within two hours, faster than a day's load.
@@ -165,13 +145,9 @@ module.exports = defineDiagnosis({
  * @returns {Judgement}
  */
 function judgeMinutes (signals, limits, runway) {
-  const {
-    liveHeapReadings,
-    liveHeapGrowthBytesPerSecond: growth,
-    liveHeapRiseBytes: rise
-  } = signals
+  const { liveHeapReadings, liveHeapTrend } = signals
   const nearLimit = (signals.liveHeapShareRatio ?? 0) >= limits.nearLimitRatio
-  if (liveHeapReadings < limits.readings || growth === null || rise === null) {
+  if (liveHeapReadings < limits.readings || liveHeapTrend === null) {
     const few = fewReadings(signals, limits, runway)
     if (few) return few
     return {
@@ -181,16 +157,15 @@ function judgeMinutes (signals, limits, runway) {
         'heap that are needed after the warm-up; each major GC gives one'
     }
   }
-  const seconds = signals.liveHeapRiseSeconds ?? 0
-  const score = signals.liveHeapGrowthScore ?? 0
-  const late = Math.min(signals.liveHeapLateGrowthRatio ?? 0, signals.liveHeapHalvesRatio ?? 1)
+  const { rise, slope: growth, seconds, fit } = liveHeapTrend
+  const late = Math.min(liveHeapTrend.lateRatio ?? 0, liveHeapTrend.halvesRatio ?? 1)
   const share = rise / (rise + runway)
   const isLarge = share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
   const rises =
-    score >= limits.score &&
+    liveHeapTrend.score >= limits.score &&
     isLarge &&
     growth >= limits.slowestBytesPerSecond &&
-    (signals.liveHeapGrowthFit ?? 0) >= limits.suspectedFit
+    fit >= limits.suspectedFit
   if (!rises) {
     if (nearLimit) {
       const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
@@ -227,7 +202,7 @@ function judgeMinutes (signals, limits, runway) {
   if (wasThere) return wasThere
   const needed =
     seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
-  const straight = (signals.liveHeapGrowthFit ?? 0) >= limits.fit
+  const straight = fit >= limits.fit
   const left = timeLeft(runway / growth, seconds, limits)
   const limitName = nameLimit(signals, limits, runway)
   return {
@@ -254,7 +229,7 @@ function judgeMinutes (signals, limits, runway) {
       ),
       evidence(
         'liveHeapGrowthFit',
-        signals.liveHeapGrowthFit ?? 0,
+        fit,
         limits.fit,
         (value, limit) =>
           `The growth is ${straight ? 'a straight line' : 'not yet a straight line'}: r² ` +
@@ -331,22 +306,10 @@ function nameLimit (signals, limits, runway) {
  * @returns {Judgement | null} null while too little was seen
  */
 function judgeHours (signals, limits) {
-  const found = judgeLasting({
-    growth: signals.liveHeapLastingGrowthBytesPerSecond,
-    score: signals.liveHeapLastingScore,
-    rise: signals.liveHeapLastingRiseBytes,
-    seconds: signals.liveHeapLastingSeconds,
-    least: signals.liveHeapLastingLeastRatio,
-    late: signals.liveHeapLastingLateRatio,
-    bend: signals.liveHeapLastingBendRatio,
-    days: signals.liveHeapSteadyDays,
-    loadSwing: signals.liveHeapLoadSwingBytes,
-    loadMoves: signals.liveHeapLoadMovesRatio,
-    peakRunway: signals.liveHeapPeakRunwayBytes,
-    limitIn: signals.liveHeapLimitInSeconds
-  }, limits, 'the live heap')
-  const runway = signals.liveHeapPeakRunwayBytes ?? 0
-  if (!found) return null
+  const { liveHeapLastingTrend: lasting, liveHeapPeakRunwayBytes: runway } = signals
+  if (lasting === null || runway === null) return null
+  const limit = { peakRunway: runway, limitIn: signals.liveHeapLimitInSeconds }
+  const found = judgeLasting(lasting, limit, limits, 'the live heap')
   if (found.state === 'ok') {
     const { state, summary, seconds, keeps } = found
     return { state, summary, seconds, keeps }
@@ -378,7 +341,7 @@ function judgeHours (signals, limits) {
       ),
       evidence(
         'liveHeapLastingScore',
-        signals.liveHeapLastingScore ?? 0,
+        lasting.score,
         limits.lastingScore,
         (value, limit) =>
           `${found.because} The growth is ${value} times its standard error; from ${limit} on ` +
@@ -386,7 +349,7 @@ function judgeHours (signals, limits) {
       ),
       evidence(
         'liveHeapLastingLateRatio',
-        signals.liveHeapLastingLateRatio ?? 1,
+        lasting.lateRatio,
         limits.lastingLateRatio,
         (value, limit) =>
           `It does not level off: up to ${value} of the rate in the last third; a cache that ` +
@@ -418,16 +381,9 @@ function judgeHours (signals, limits) {
  * @returns {Judgement | null}
  */
 function fewReadings (signals, limits, runway) {
-  const {
-    promotedKeptRatio: kept,
-    keptRiseBytes: rise,
-    keptGrowthBytesPerSecond: growth,
-    keptGrowthFit: fit
-  } = signals
-  const late = signals.keptLateGrowthRatio
-  if (kept === null || rise === null || growth === null || fit === null || late === null) {
-    return null
-  }
+  const { promotedKeptRatio: kept, keptTrend } = signals
+  if (kept === null || keptTrend === null) return null
+  const { rise, slope: growth, seconds, fit, lateRatio: late } = keptTrend
   if (
     kept < limits.promotedKeptRatio ||
     rise < limits.suspectedRiseBytes ||
@@ -435,7 +391,6 @@ function fewReadings (signals, limits, runway) {
     fit < limits.fit
   ) { return null }
   if (growth < limits.slowestBytesPerSecond) return null
-  const seconds = signals.keptRiseSeconds ?? 0
   const wasThere = notNewSince(signals, limits, rise, seconds)
   if (wasThere) return wasThere
   const left = timeLeft(runway / growth, seconds, limits)
@@ -507,9 +462,9 @@ function sharers ({ containerProcesses: processes }, runway) {
 }
 
 /**
- * @typedef {{ readonly [Name in 'oldSpaceRiseBytes' | 'largeObjectSpaceRiseBytes' |
- *   'codeSpaceRiseBytes' | 'arrayBuffersRiseBytes' | 'nativeContextsRise' | 'socketsRise' |
- *   'timersRise' | 'listenerWarnings']: number | null }} GrownWith
+ * @typedef {Pick<import('../signals').Signals, 'oldSpaceTrend' | 'largeObjectSpaceTrend' |
+ *   'codeSpaceTrend' | 'arrayBuffersTrend' | 'nativeContextsTrend' | 'socketsTrend' |
+ *   'timersTrend' | 'listenerWarnings'>} GrownWith
  */
 
 /**
@@ -519,29 +474,30 @@ function sharers ({ containerProcesses: processes }, runway) {
  * @param {number} least count that matters
  */
 function grownWith (signals, rise, least) {
-  const {
-    oldSpaceRiseBytes: old,
-    largeObjectSpaceRiseBytes: large,
-    codeSpaceRiseBytes: code
-  } = signals
-  const counts = /** @type {const} */ ([['nativeContextsRise', 'contexts'], ['socketsRise', 'sockets'], ['timersRise', 'timers']])
+  const { oldSpaceTrend: old, largeObjectSpaceTrend: large, codeSpaceTrend: code } = signals
+  const counts = /** @type {const} */ ([
+    ['nativeContexts', 'contexts'],
+    ['sockets', 'sockets'],
+    ['timers', 'timers']
+  ])
   return [
     ...(old === null
       ? []
       : [
           evidence(
             'oldSpaceRiseBytes',
-            old,
+            old.rise,
             rise,
             value =>
               `The old space grew by ${value}, the large object space by ` +
-                `${formatBytes(large ?? 0)}, code by ${formatBytes(code ?? 0)}.`
+                `${formatBytes(large?.rise ?? 0)}, code by ${formatBytes(code?.rise ?? 0)}.`
           )
         ]),
     ...counts
-      .filter(([signal]) => (signals[signal] ?? 0) >= least)
-      .map(([signal, name]) =>
-        evidence(signal, signals[signal] ?? 0, 0, value => `With it grew ${name}, by ${value}.`)
+      .map(([of, name]) => ({ of, name, count: signals[`${of}Trend`]?.rise ?? 0 }))
+      .filter(({ count }) => count >= least)
+      .map(({ of, name, count }) =>
+        evidence(`${of}Rise`, count, 0, value => `With it grew ${name}, by ${value}.`)
       ),
     ...(signals.listenerWarnings
       ? [
@@ -571,13 +527,9 @@ const PATTERNS = Object.freeze({
  * @param {GrownWith} signals
  * @returns {keyof typeof PATTERNS | null} null: nothing that narrows it down
  */
-function whatGrows ({
-  largeObjectSpaceRiseBytes: large,
-  oldSpaceRiseBytes: old,
-  listenerWarnings,
-  arrayBuffersRiseBytes: buffers
-}) {
+function whatGrows ({ largeObjectSpaceTrend, oldSpaceTrend, listenerWarnings, arrayBuffersTrend }) {
+  const old = oldSpaceTrend?.rise ?? 0
   if (listenerWarnings) return 'listeners'
-  if ((large ?? 0) > (old ?? 0)) return 'largeObjects'
-  return (buffers ?? 0) > (old ?? 0) ? 'buffers' : null
+  if ((largeObjectSpaceTrend?.rise ?? 0) > old) return 'largeObjects'
+  return (arrayBuffersTrend?.rise ?? 0) > old ? 'buffers' : null
 }

@@ -50,27 +50,14 @@ module.exports = defineDiagnosis({
   scope: 'process',
   requires: ['outsideHeapBytes', 'outsideHeapReadings', 'majorsSeen', 'memoryRunwayBytes'],
   uses: [
-    'outsideHeapRiseBytes',
-    'outsideHeapRiseSeconds',
-    'outsideHeapGrowthBytesPerSecond',
-    'outsideHeapSteadinessRatio',
-    'externalRiseBytes',
-    'arrayBuffersRiseBytes',
+    'outsideHeapTrend',
+    'externalTrend',
+    'arrayBuffersTrend',
     'bufferChurnBytes',
     'containerLimitBytes',
-    'liveHeapRiseBytes',
     'allocatorAsked',
-    'allocatorSlackRiseBytes',
-    'outsideHeapLastingGrowthBytesPerSecond',
-    'outsideHeapLastingScore',
-    'outsideHeapLastingRiseBytes',
-    'outsideHeapLastingSeconds',
-    'outsideHeapLastingLeastRatio',
-    'outsideHeapLastingLateRatio',
-    'outsideHeapLastingBendRatio',
-    'outsideHeapSteadyDays',
-    'outsideHeapLoadSwingBytes',
-    'outsideHeapLoadMovesRatio',
+    'allocatorSlackTrend',
+    'outsideHeapLastingTrend',
     'outsideHeapLoadShareRatio',
     'outsideHeapEarlierHighBytes',
     'memoryPeakRunwayBytes',
@@ -119,6 +106,7 @@ module.exports = defineDiagnosis({
     return STATE_RANK[quick.state] > STATE_RANK[lasting.state] ? quick : lasting
   },
 
+  /** @param {Finding} finding */
   fix ({ place, growthBytesPerSecond }) {
     const { title, code } = PLACES[place]
     return [
@@ -135,10 +123,8 @@ module.exports = defineDiagnosis({
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
-/**
- * @typedef {import('./define-diagnosis').Judgement<{ place: keyof typeof PLACES,
- *   growthBytesPerSecond: number }>} Judgement
- */
+/** @typedef {{ place: keyof typeof PLACES, growthBytesPerSecond: number }} Finding */
+/** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
  * Growth within two hours, faster than a day's load.
@@ -149,27 +135,26 @@ module.exports = defineDiagnosis({
 function judgeMinutes (signals, limits) {
   const {
     outsideHeapReadings: readings,
-    outsideHeapRiseBytes: rise,
-    outsideHeapGrowthBytesPerSecond: growth,
+    outsideHeapTrend: trend,
     memoryRunwayBytes: runway
   } = signals
-  if (readings < limits.readings || rise === null || growth === null) {
+  if (readings < limits.readings || trend === null) {
     return {
       state: 'unknown',
       summary: `${formatNumber(readings)} of the ${limits.readings} readings that are needed ` +
         'after the warm-up'
     }
   }
+  const { rise, slope: growth, seconds, steadinessRatio: steady } = trend
   const share = rise / (rise + runway)
   if (rise < limits.riseBytes) {
     return {
       state: 'ok',
-      seconds: signals.outsideHeapRiseSeconds ?? 0,
+      seconds,
       summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, changed by ` +
         `${formatBytes(rise)} since the warm-up`
     }
   }
-  const steady = signals.outsideHeapSteadinessRatio
   if (steady === null) {
     const grew = `memory outside the heap grew by ${formatBytes(rise)}`
     return { state: 'unknown', summary: `${grew}: too few readings to say how it goes on` }
@@ -192,7 +177,7 @@ function judgeMinutes (signals, limits) {
     return {
       state: 'unknown',
       summary: `memory outside the heap grew by ${formatBytes(rise)} in ` +
-        `${formatSeconds(signals.outsideHeapRiseSeconds ?? 0)}: so slowly that hours must tell`
+        `${formatSeconds(seconds)}: so slowly that hours must tell`
     }
   }
   if (steady < limits.levelsOffRatio) {
@@ -203,7 +188,7 @@ function judgeMinutes (signals, limits) {
   }
   // Only malloc itself can tell what is freed and kept from what is in use; else it shows by what
   // comes and goes.
-  const freed = signals.allocatorAsked === 1 ? signals.allocatorSlackRiseBytes : null
+  const freed = freedBytes(signals)
   if (freed !== null && freed >= limits.churnShareRatio * rise) {
     return {
       state: 'ok',
@@ -211,7 +196,6 @@ function judgeMinutes (signals, limits) {
         `${formatBytes(freed)} as free`
     }
   }
-  const seconds = signals.outsideHeapRiseSeconds ?? 0
   const grew = `memory outside the heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`
   const { outsideHeapEarlierHighBytes: high, outsideHeapLoadShareRatio: loadShare } = signals
   if (high !== null && signals.outsideHeapBytes - high < limits.newShareRatio * rise) {
@@ -223,10 +207,12 @@ function judgeMinutes (signals, limits) {
       summary: `${grew} with the load, which explains ${formatRatio(loadShare)} of it`
     }
   }
+  const external = signals.externalTrend?.rise ?? 0
+  const arrayBuffers = signals.arrayBuffersTrend?.rise ?? 0
   const churns =
     freed === null &&
     (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise &&
-    (signals.externalRiseBytes ?? 0) < limits.placeShareRatio * rise
+    external < limits.placeShareRatio * rise
   const needed = churns
     ? limits.churningRunwayShareRatio
     : seconds < limits.youngSeconds
@@ -276,11 +262,11 @@ function judgeMinutes (signals, limits) {
       ),
       evidence(
         'externalRiseBytes',
-        signals.externalRiseBytes ?? 0,
+        external,
         limits.placeShareRatio * rise,
         value =>
           `V8 counts ${value} of it as external ` +
-            `memory${(signals.arrayBuffersRiseBytes ?? 0) > 0 ? `, ${formatBytes(signals.arrayBuffersRiseBytes ?? 0)} of that in Buffers` : ''}.`
+            `memory${arrayBuffers > 0 ? `, ${formatBytes(arrayBuffers)} of that in Buffers` : ''}.`
       ),
       freed !== null
         ? evidence(
@@ -316,27 +302,16 @@ function judgeMinutes (signals, limits) {
  * @returns {Judgement | null} null while too little was seen
  */
 function judgeHours (signals, limits) {
-  const found = judgeLasting({
-    growth: signals.outsideHeapLastingGrowthBytesPerSecond,
-    score: signals.outsideHeapLastingScore,
-    rise: signals.outsideHeapLastingRiseBytes,
-    seconds: signals.outsideHeapLastingSeconds,
-    least: signals.outsideHeapLastingLeastRatio,
-    late: signals.outsideHeapLastingLateRatio,
-    bend: signals.outsideHeapLastingBendRatio,
-    days: signals.outsideHeapSteadyDays,
-    loadSwing: signals.outsideHeapLoadSwingBytes,
-    loadMoves: signals.outsideHeapLoadMovesRatio,
-    peakRunway: signals.memoryPeakRunwayBytes,
-    limitIn: signals.memoryLimitInSeconds
-  }, limits, 'memory outside the heap')
-  if (!found) return null
+  const { outsideHeapLastingTrend: lasting, memoryPeakRunwayBytes: runway } = signals
+  if (lasting === null || runway === null) return null
+  const limit = { peakRunway: runway, limitIn: signals.memoryLimitInSeconds }
+  const found = judgeLasting(lasting, limit, limits, 'memory outside the heap')
   if (found.state === 'ok') {
     const { state, summary, seconds, keeps } = found
     return { state, summary, seconds, keeps }
   }
   const { growth, rise, seconds, share, limitInSeconds } = found
-  const freed = signals.allocatorAsked === 1 ? signals.allocatorSlackRiseBytes : null
+  const freed = freedBytes(signals)
   if (freed !== null && freed >= limits.churnShareRatio * rise) {
     return {
       state: 'ok',
@@ -349,10 +324,9 @@ function judgeHours (signals, limits) {
   const churns =
     freed === null &&
     (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise &&
-    (signals.outsideHeapSteadyDays ?? 0) < limits.certainDays
+    (lasting.steadyDays ?? 0) < limits.certainDays
   const collected = signals.majorsSeen >= limits.majors
   const where = place(signals, limits.placeShareRatio * rise)
-  const runway = signals.memoryPeakRunwayBytes ?? 0
   const limitName = nameLimit(signals)
   const over = formatSeconds(seconds)
   return {
@@ -379,7 +353,7 @@ function judgeHours (signals, limits) {
       ),
       evidence(
         'outsideHeapLastingScore',
-        signals.outsideHeapLastingScore ?? 0,
+        lasting.score,
         limits.lastingScore,
         (value, limit) =>
           `${found.because} The growth is ${value} times its standard error; from ${limit} on ` +
@@ -387,7 +361,7 @@ function judgeHours (signals, limits) {
       ),
       evidence(
         'outsideHeapLastingLateRatio',
-        signals.outsideHeapLastingLateRatio ?? 1,
+        lasting.lateRatio,
         limits.lastingLateRatio,
         (value, limit) =>
           `It does not level off: up to ${value} of the rate in the last third; what fills ` +
@@ -425,17 +399,25 @@ function judgeHours (signals, limits) {
   }
 }
 
+/**
+ * What malloc counts as free of what grew.
+ * @param {Pick<import('../signals').Signals, 'allocatorAsked' | 'allocatorSlackTrend'>} signals
+ * @returns {number | null} bytes; null where malloc was not asked
+ */
+const freedBytes = ({ allocatorAsked, allocatorSlackTrend }) =>
+  allocatorAsked === 1 ? (allocatorSlackTrend?.rise ?? null) : null
+
 /** @param {{ containerLimitBytes: number | null }} signals */
 const nameLimit = ({ containerLimitBytes }) =>
   containerLimitBytes === null ? "the machine's memory" : 'the container limit'
 
 /**
  * The place of the memory, from the counters that moved with it.
- * @param {Record<'externalRiseBytes' | 'arrayBuffersRiseBytes', number | null>} signals
+ * @param {Pick<import('../signals').Signals, 'externalTrend' | 'arrayBuffersTrend'>} signals
  * @param {number} leastBytes a counter that moved by more names the place
  * @returns {keyof typeof PLACES}
  */
-function place ({ externalRiseBytes: external, arrayBuffersRiseBytes: arrayBuffers }, leastBytes) {
-  if ((arrayBuffers ?? 0) > leastBytes) return 'buffers'
-  return (external ?? 0) > leastBytes ? 'external' : 'native'
+function place ({ externalTrend, arrayBuffersTrend }, leastBytes) {
+  if ((arrayBuffersTrend?.rise ?? 0) > leastBytes) return 'buffers'
+  return (externalTrend?.rise ?? 0) > leastBytes ? 'external' : 'native'
 }

@@ -2,10 +2,11 @@
 
 const { SPACE_ROW } = require('memwatch/frame')
 const { median } = require('../statistics/quantile')
-const { growthOf, liveHeapTrend, pointsAfterMajors } = require('./growth')
+const { liveHeapTrend, pointsAfterMajors } = require('./growth')
 const { besideHeapBytes } = require('./memory')
 const { secondsUntilTrend } = require('./readings-due')
 const { partOfRoom } = require('./shared-room')
+const { acrossMajors, bytesTrend, trendOf } = require('./trend-signal')
 const { oldGenerationLimit } = require('../v8/heap-sizing')
 const { oldUsedBytes } = require('../v8/heap-spaces')
 
@@ -55,48 +56,8 @@ module.exports = {
       'come evenly.',
     compute: secondsUntilTrend
   }),
-  liveHeapGrowthBytesPerSecond: /** @type {Signal} */ ({
-    unit: 'bytesPerSecond',
-    help: 'Slope of the live heap across major GCs (Theil–Sen).',
-    compute: window => liveHeapTrend(window).trend?.slope ?? null
-  }),
-  liveHeapRiseBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'What the live heap grew by over the span of that slope.',
-    compute: window => liveHeapTrend(window).trend?.rise ?? null
-  }),
-  liveHeapRiseSeconds: /** @type {Signal} */ ({
-    unit: 'seconds',
-    help: 'The span of that slope.',
-    compute: window => liveHeapTrend(window).trend?.spanX ?? null
-  }),
-  liveHeapGrowthFit: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'How straight the growth is: r² of the line, 1 is a straight line.',
-    compute: window => liveHeapTrend(window).trend?.fit ?? null
-  }),
-  liveHeapGrowthScore: /** @type {Signal} */ ({
-    unit: 'score',
-    help: 'Mann–Kendall standard score of the growth: above 3 it is no accident.',
-    compute: window => liveHeapTrend(window).trend?.z ?? null
-  }),
-  liveHeapLateGrowthRatio: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'Slope of the last third over the slope of the whole: 1 goes on, 0 has stopped.',
-    compute: window => {
-      const { trend } = liveHeapTrend(window)
-      return trend && trend.slope > 0 ? trend.lastThirdSlope / trend.slope : null
-    }
-  }),
-  liveHeapHalvesRatio: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'Slope of the second half over the slope of the first: a filling cache slows down, a ' +
-      'leak does not.',
-    compute: window => {
-      const { trend } = liveHeapTrend(window)
-      return trend && trend.earlySlope > 0 ? trend.lateSlope / trend.earlySlope : null
-    }
-  }),
+  liveHeapTrend: bytesTrend('the live heap across major GCs', window =>
+    trendOf(liveHeapTrend(window))),
   heapRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help:
@@ -115,17 +76,11 @@ module.exports = {
       return Math.max(0, Math.min(own, left * part))
     }
   }),
-  oldSpaceRiseBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'What the old space grew by, as a line across major GCs.',
-    compute: window => growthOf(window, 'oldSpaceBytes', { afterMajors: true }).trend?.rise ?? null
-  }),
-  largeObjectSpaceRiseBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'What the large object space grew by, as a line across major GCs.',
-    compute: window =>
-      growthOf(window, 'largeObjectSpaceBytes', { afterMajors: true }).trend?.rise ?? null
-  }),
+  oldSpaceTrend: bytesTrend('the old space across major GCs', acrossMajors('oldSpaceBytes')),
+  largeObjectSpaceTrend: bytesTrend(
+    'the large object space across major GCs',
+    acrossMajors('largeObjectSpaceBytes')
+  ),
   pointerSpaceShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: 'Share of the used heap that lies in the old space, where objects are: elsewhere ' +

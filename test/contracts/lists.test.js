@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { diagnoses } = require('../../exporter/diagnoses')
-const { signals } = require('../../exporter/signals')
+const { figures, signals } = require('../../exporter/signals')
 const { tracks, trackNames } = require('../../exporter/series/tracks')
 const { targetMetrics } = require('../../exporter/catalog/target-metrics')
 const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
@@ -74,7 +74,9 @@ it('a track whose growth is looked for over hours is kept that long', () => {
   const source = filesIn('exporter/signals')
     .map(name => fs.readFileSync(path.join(ROOT, 'exporter/signals', `${name}.js`), 'utf8'))
     .join()
-  const grown = [...source.matchAll(/growthOf\(window, '(\w+)'/g)].map(([, name]) => name)
+  const grown = [...source.matchAll(/(?:growthOf\(window, |acrossMajors\()'(\w+)'/g)].map(
+    ([, name]) => name
+  )
   expect(grown.length).toBeGreaterThan(5)
   expect([...grown, 'liveHeapBytes', 'liveHeapMajors'].filter(name => !tracks[name].long)).toEqual(
     []
@@ -133,7 +135,7 @@ describe('the charts of the page', () => {
       [
         ...new Set([
           ...told,
-          ...Object.keys(signals).filter(name =>
+          ...Object.keys(figures).filter(name =>
             /^(sockets|timers|watchers|children|fileDescriptors)(PerSecond|Rise|SteadinessRatio)$/.test(
               name
             )
@@ -141,7 +143,7 @@ describe('the charts of the page', () => {
         ])
       ].filter(name => !shown.includes(name))
     ).toEqual([])
-    expect(shown.filter((name, i) => !signals[name] || shown.indexOf(name) !== i)).toEqual([])
+    expect(shown.filter((name, i) => !figures[name] || shown.indexOf(name) !== i)).toEqual([])
   })
   it('have colours that the page knows', () => {
     const css = fs.readFileSync(path.join(ROOT, 'exporter/page/page.css'), 'utf8')

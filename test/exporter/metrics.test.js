@@ -9,7 +9,7 @@ const { evaluate } = require('../../exporter/classify/evaluate')
 const { createMetrics } = require('../../exporter/expose/metrics')
 const { replay } = require('../../exporter/recording/replay')
 const { Targets } = require('../../exporter/series/targets')
-const { signalsOf } = require('../../exporter/signals')
+const { figures, signalsOf } = require('../../exporter/signals')
 const { exporterState } = require('../support/exporter-state')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
 const { promClientText } = require('../support/prom-client-text')
@@ -68,7 +68,7 @@ function oracle (targets, state, isOpenMetrics) {
   const moments = targets.filter(target => target.frame).map(target => {
     const window = /** @type {import('../../exporter/series/window').Window} */ (target.window())
     const signals = signalsOf(window)
-    const context = { nowUnixMs: NOW_UNIX_MS, window, signal: name => signals[name] }
+    const context = { nowUnixMs: NOW_UNIX_MS, window, signal: name => figures[name].read(signals) }
     return { target, context, shared: { target: target.name, thread: target.thread } }
   })
   const ofTargets = [...targetMetrics, ...compatMetrics].map(row => {
