@@ -14,6 +14,7 @@ const { parts } = require('../engine/memory/parts')
 const { variables: otlpVariables } = require('../exporter/otlp/variables')
 const { diagnoses: allDiagnoses } = require('../engine/diagnoses')
 const { signals } = require('../engine/signals')
+const { FIGURES } = require('../engine/signals/trend-signal')
 const { apps } = require('memwatch-lab')
 const { reasons } = require('../exporter/deaths/reasons')
 const { silenceCauses } = require('../exporter/deaths/silence')
@@ -146,7 +147,16 @@ const diagnoses = () =>
       `Limits: ${Object.entries(limits)
         .map(([name, value]) => `\`${name}\` ${Number(value.toPrecision(4))}`)
         .join(', ')}.`
-    ])
+    ]),
+    '## Numbers of trends\n\nA trend is one signal of several numbers. In evidence and ' +
+      'predictions each has the name of its trend, with another end: `liveHeapTrend` has ' +
+      '`liveHeapRiseBytes`.',
+    table(
+      ['end of the name', 'unit', 'what it is'],
+      Object.entries(FIGURES).map(([suffix, { unit, help }]) => [
+        `\`${suffix}\``, unit, help('what is measured')
+      ])
+    )
   )
 
 const deaths = () =>

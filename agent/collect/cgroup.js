@@ -286,7 +286,7 @@ class Cgroup {
 
 /**
  * @param {Values} values
- * @param {keyof Values} field
+ * @param {import('../protocol/frame').NumberField} field
  * @param {number | undefined} value
  */
 function set (values, field, value) {

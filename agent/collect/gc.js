@@ -99,17 +99,17 @@ function gc (observer, guarded) {
   return {
     fields: ['gc', 'gcObserverStopped', 'gcUnobservedSeconds', 'liveHeapBytes', 'liveHeapMajors'],
     majors: () => majors,
-    gcs: () => [...pauses.values()].reduce((sum, { row }) => sum + row[0], 0),
+    gcs: () => [...pauses.values()].reduce((sum, { count }) => sum + count, 0),
     read (values) {
       take(observer.takeRecords())
-      /** @type {Record<string, Buckets['row']>} */
+      /** @type {Record<string, import('../protocol/frame').PauseRow>} */
       const rows = {}
       let scavenges = 0
       let unasked = majors
-      for (const [key, { row }] of pauses) {
+      for (const [key, { row, count }] of pauses) {
         rows[key] = row
-        if (key.startsWith('minor')) scavenges += row[0]
-        else if (key === 'major/forced') unasked -= row[0]
+        if (key.startsWith('minor')) scavenges += count
+        else if (key === 'major/forced') unasked -= count
       }
       values.gc = rows
       const wasOnBreak = watchdog.onBreak

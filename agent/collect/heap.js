@@ -60,9 +60,7 @@ function heap () {
       if (heap.total_allocated_bytes !== undefined) {
         values.heapAllocatedBytes = heap.total_allocated_bytes
       }
-      /**
-       * @type {Record<string, [used: number, size: number, available: number, physical: number]>}
-       */
+      /** @type {Record<string, import('../protocol/frame').SpaceRow>} */
       const spaces = {}
       for (const {
         space_name: name,

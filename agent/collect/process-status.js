@@ -45,7 +45,7 @@ function processStatus ({ files = kernelFiles() } = {}) {
     const [size, resident, shared] = pages
     // Node does not tell the page size; both files tell the size of the same address space. It is a
     // power of two.
-    pageBytes ||= 2 ** Math.round(Math.log2(values.virtualBytes / size))
+    pageBytes ||= 2 ** Math.round(Math.log2((values.virtualBytes ?? NaN) / size))
     values.virtualBytes = size * pageBytes
     values.rssBytes = resident * pageBytes
     values.rssAnonBytes = (resident - shared) * pageBytes

@@ -29,7 +29,7 @@ class Buckets {
 
   /**
    * As a row of the wire contract.
-   * @returns {[count: number, sumSeconds: number, longestSeconds: number, counts: number[]]}
+   * @returns {import('./frame').PauseRow}
    */
   get row () {
     return [this.count, this.sumSeconds, this.longestSeconds, this.counts]

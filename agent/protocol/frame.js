@@ -80,19 +80,42 @@ const GC_CAUSES = Object.freeze([
 /** The cause when none of the flags is set: V8 ran out of room in a space of its own. */
 const ORDINARY_CAUSE = 'ordinary'
 
+/** Columns of a row of `spaces`. */
+const SPACE_ROW = Object.freeze(
+  /** @type {const} */ ({ usedBytes: 0, sizeBytes: 1, availableBytes: 2, physicalBytes: 3 })
+)
+
+/** Columns of a row of `gc`, and of `eventLoopDelay`. */
+const PAUSE_ROW = Object.freeze(
+  /** @type {const} */ ({ count: 0, sumSeconds: 1, longestSeconds: 2, buckets: 3 })
+)
+
 /**
- * @typedef {'number'|'spaces'|'gc'|'delay'|'counts'} Shape `number`: one finite number. `spaces`:
- *   `{[space]: [used, size, available, physical]}`, bytes. `gc`:
- *   `{[kind + '/' + cause]: [count, pauseSeconds, longestPauseSeconds, [bucket counts]]}`; the
- *   longest pause covers the time since a frame was last sent at once, all else is cumulative.
- *   `delay`: `[count, sumSeconds, longestSeconds, [bucket counts]]`, the longest as above.
- *   `counts`: `{[name]: number}`.
+ * Rows of numbers travel without names, which would be most of a frame.
+ * @typedef {[usedBytes: number, sizeBytes: number, availableBytes: number, physicalBytes: number]}
+ *   SpaceRow
+ * @typedef {[count: number, sumSeconds: number, longestSeconds: number, buckets: number[]]}
+ *   PauseRow the longest covers the time since a frame was last sent at once, all else is
+ *   cumulative
+ *
+ * What a field holds, by its shape.
+ * @typedef {object} Shapes
+ * @property {number} number finite
+ * @property {Record<string, SpaceRow>} spaces by name
+ * @property {Record<string, PauseRow>} gc by kind + '/' + cause
+ * @property {PauseRow} delay
+ * @property {Record<string, number>} counts by name
+ * @typedef {keyof Shapes} Shape
  * @typedef {'bytes'|'seconds'|'count'|'cores'} Unit
+ */
+
+/**
+ * @template {Shape} [S=Shape]
  * @typedef {object} Field
  * @property {Unit} unit
  * @property {'gauge'|'counter'} kind counters only grow while the isolate lives
  * @property {'process'|'isolate'} scope process-wide fields travel from the main thread only
- * @property {Shape} shape
+ * @property {S} shape
  * @property {string} source the Node API, V8 counter or kernel file the number comes from
  */
 
@@ -100,14 +123,14 @@ const ORDINARY_CAUSE = 'ordinary'
  * @param {Unit} unit
  * @param {'process'|'isolate'} scope
  * @param {string} source
- * @returns {Field}
+ * @returns {Field<'number'>}
  */
 const gauge = (unit, scope, source) => ({ unit, kind: 'gauge', scope, shape: 'number', source })
 /**
  * @param {Unit} unit
  * @param {'process'|'isolate'} scope
  * @param {string} source
- * @returns {Field}
+ * @returns {Field<'number'>}
  */
 const counter = (unit, scope, source) => ({ unit, kind: 'counter', scope, shape: 'number', source })
 
@@ -126,7 +149,7 @@ const fields = Object.freeze({
   dataBytes: gauge('bytes', 'process', '/proc/self/status VmData'),
   threads: gauge('count', 'process', '/proc/self/status Threads'),
   openFileDescriptors: gauge('count', 'process', 'entries of /proc/self/fd, every 5 s'),
-  descriptors: /** @type {Field} */ ({
+  descriptors: /** @type {Field<'counts'>} */ ({
     unit: 'count',
     kind: 'gauge',
     scope: 'process',
@@ -159,7 +182,7 @@ const fields = Object.freeze({
     'process',
     '/proc/self/maps: number of stacks of 4 MiB, those of worker threads, with residentBytes'
   ),
-  residentBytes: /** @type {Field} */ ({
+  residentBytes: /** @type {Field<'counts'>} */ ({
     unit: 'bytes',
     kind: 'gauge',
     scope: 'process',
@@ -169,7 +192,7 @@ const fields = Object.freeze({
         'malloc_mapped, webassembly and stacks; other is the rest of RssAnon, the V8 heap ' +
           'mostly. Every 10 s while RssAnon moves, else every 60 s; larger memories sampled'
   }),
-  allocatorBytes: /** @type {Field} */ ({
+  allocatorBytes: /** @type {Field<'counts'>} */ ({
     unit: 'bytes',
     kind: 'gauge',
     scope: 'process',
@@ -249,14 +272,14 @@ const fields = Object.freeze({
   globalHandlesBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().used_global_handles_size'),
   nativeContexts: gauge('count', 'isolate', 'v8.getHeapStatistics().number_of_native_contexts'),
   detachedContexts: gauge('count', 'isolate', 'v8.getHeapStatistics().number_of_detached_contexts'),
-  spaces: /** @type {Field} */ ({
+  spaces: /** @type {Field<'spaces'>} */ ({
     unit: 'bytes',
     kind: 'gauge',
     scope: 'isolate',
     shape: 'spaces',
     source: 'v8.getHeapSpaceStatistics()'
   }),
-  gc: /** @type {Field} */ ({
+  gc: /** @type {Field<'gc'>} */ ({
     unit: 'seconds',
     kind: 'counter',
     scope: 'isolate',
@@ -299,7 +322,7 @@ const fields = Object.freeze({
     'isolate',
     'performance.nodeTiming.uvMetricsInfo.loopCount, Node 20+'
   ),
-  eventLoopDelay: /** @type {Field} */ ({
+  eventLoopDelay: /** @type {Field<'delay'>} */ ({
     unit: 'seconds',
     kind: 'counter',
     scope: 'isolate',
@@ -318,7 +341,7 @@ const fields = Object.freeze({
     '/proc/thread-self/schedstat: time this thread was ready and another had its CPU, ' +
       'throttling included; every 5 frames'
   ),
-  resources: /** @type {Field} */ ({
+  resources: /** @type {Field<'counts'>} */ ({
     unit: 'count',
     kind: 'gauge',
     scope: 'isolate',
@@ -339,7 +362,7 @@ const fields = Object.freeze({
     'slabs of the Buffer pool that were followed beyond two major GCs after they were left'
   ),
   bufferSlabsKept: counter('count', 'isolate', 'those of them that a slice kept alive'),
-  addons: /** @type {Field} */ ({
+  addons: /** @type {Field<'counts'>} */ ({
     unit: 'count',
     kind: 'gauge',
     scope: 'process',
@@ -437,11 +460,16 @@ const fields = Object.freeze({
  */
 
 /**
+ * @typedef {keyof typeof fields} FieldName
+ * @typedef {{ [Name in FieldName]: typeof fields[Name]['shape'] extends 'number' ? Name : never
+ *   }[FieldName]} NumberField a field that is one number
+ * @typedef {{ [Name in FieldName]?: Shapes[typeof fields[Name]['shape']] }} Values of a frame
+ *
  * @typedef {object} Frame
  * @property {number} sequence 1, 2, 3 ...; a gap tells frames lost
  * @property {number} atUnixMs when it was read
  * @property {number} uptimeSeconds age of the isolate then
- * @property {Partial<Record<keyof typeof fields, any>>} values
+ * @property {Values} values
  */
 
 module.exports = {
@@ -452,5 +480,7 @@ module.exports = {
   GC_KINDS,
   GC_CAUSES,
   ORDINARY_CAUSE,
+  SPACE_ROW,
+  PAUSE_ROW,
   fields
 }

@@ -1,7 +1,7 @@
 'use strict'
 
 const { median } = require('simple-statistics')
-const { DELAY_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
+const { DELAY_BOUNDS_SECONDS, PAUSE_ROW } = require('memwatch/protocol/frame')
 const { histogramQuantile } = require('memwatch-engine/statistics/histogram')
 const { rssAfterLoad } = require('./quiet-part')
 
@@ -127,7 +127,8 @@ const figures = Object.freeze({
     title: 'Event loop delay, p99',
     unit: 'seconds',
     read: ({ values: { eventLoopDelay } }) =>
-      eventLoopDelay && histogramQuantile(DELAY_BOUNDS_SECONDS, eventLoopDelay[3], 0.99)
+      eventLoopDelay &&
+      histogramQuantile(DELAY_BOUNDS_SECONDS, eventLoopDelay[PAUSE_ROW.buckets], 0.99)
   }),
   longestDelaySeconds: /** @type {Figure} */ ({
     title: 'Event loop delay, longest',

@@ -1,5 +1,8 @@
 'use strict'
 
+const { PAUSE_ROW, SPACE_ROW } = require('memwatch/protocol/frame')
+const { semiSpaceCapacity } = require('memwatch-engine/v8/heap-spaces')
+
 /**
  * What the frames of one target say over a whole run. A target's history forgets seconds after ten
  * minutes; peaks and what lies between busy and quiet must not be forgotten.
@@ -22,25 +25,31 @@ class Gathered {
   /** @param {import('memwatch-engine/history/target').Target} target that has taken a frame */
   take ({ frame, values }) {
     if (!frame) return
-    if (values.rssBytes !== undefined && values.cpuUserSeconds !== undefined) {
+    const { rssBytes, cpuUserSeconds, cpuSystemSeconds = 0 } = values
+    if (rssBytes !== undefined && cpuUserSeconds !== undefined) {
       this.seconds.push(frame.uptimeSeconds)
-      this.rssBytes.push(values.rssBytes)
-      this.cpuSeconds.push(values.cpuUserSeconds + values.cpuSystemSeconds)
+      this.rssBytes.push(rssBytes)
+      this.cpuSeconds.push(cpuUserSeconds + cpuSystemSeconds)
       this.loopSeconds.push(values.eventLoopActiveSeconds ?? 0)
     }
-    const [used = 0, size = 0, available = 0] = values.spaces?.new_space ?? []
-    this.newSpaceBytes = Math.max(this.newSpaceBytes, size)
-    this.semiSpaceBytes = Math.max(this.semiSpaceBytes, used + available)
+    this.newSpaceBytes = Math.max(
+      this.newSpaceBytes,
+      values.spaces?.new_space?.[SPACE_ROW.sizeBytes] ?? 0
+    )
+    this.semiSpaceBytes = Math.max(this.semiSpaceBytes, semiSpaceCapacity(values.spaces) ?? 0)
     this.externalBytes = Math.max(
       this.externalBytes,
       values.externalPeakBytes ?? values.externalBytes ?? 0
     )
     this.longestDelaySeconds = Math.max(
       this.longestDelaySeconds,
-      frame.values.eventLoopDelay?.[2] ?? 0
+      frame.values.eventLoopDelay?.[PAUSE_ROW.longestSeconds] ?? 0
     )
     for (const key in values.gc) {
-      this.longestGcPauseSeconds = Math.max(this.longestGcPauseSeconds, values.gc[key][2])
+      this.longestGcPauseSeconds = Math.max(
+        this.longestGcPauseSeconds,
+        values.gc[key][PAUSE_ROW.longestSeconds]
+      )
     }
   }
 }

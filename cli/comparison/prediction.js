@@ -1,7 +1,7 @@
 'use strict'
 
 const { mean, median } = require('simple-statistics')
-const { signalsOf } = require('memwatch-engine/signals/index')
+const { figures, signalsOf } = require('memwatch-engine/signals/index')
 
 /**
  * A prediction is good when the effect that was measured is within so much of the one that was
@@ -26,7 +26,7 @@ function signalsAtEnd (target, fix) {
   return Object.fromEntries(
     (fix?.predicted ?? []).map(({ signal }) => [
       signal,
-      signal === 'rssBytes' && rss.length > 0 ? mean(rss) : signals[signal]
+      signal === 'rssBytes' && rss.length > 0 ? mean(rss) : figures[signal].read(signals)
     ])
   )
 }

@@ -22,7 +22,7 @@ class GcCounters {
     buckets.add(pauseSeconds)
   }
 
-  /** @returns {Record<string, Buckets['row']>} */
+  /** @returns {import('memwatch/protocol/frame').Values['gc']} */
   get rows () {
     return Object.fromEntries([...this.#buckets].map(([key, { row }]) => [key, row]))
   }

@@ -1,6 +1,7 @@
 'use strict'
 
 const path = require('node:path')
+const { oldUsedBytes, semiSpaceCapacity } = require('memwatch-engine/v8/heap-spaces')
 const { defineSource, SourceError } = require('./define-source')
 const { GcCounters } = require('./gc-counters')
 const { NewSpace } = require('./new-space')
@@ -83,7 +84,7 @@ function judgeProfile (file, { startTime, endTime, statistics }, lives, given) {
     ...(given.containerLimitBytes !== undefined && { constrainedBytes: given.containerLimitBytes })
   }, () => semiSpaceBounds(newSpace, given))
 
-  /** @type {Record<string, any>} */
+  /** @type {import('memwatch/protocol/frame').Values} */
   let values = {}
   let taken = 0
   const frames = Math.max(1, Math.ceil(seconds))
@@ -116,15 +117,14 @@ function judgeProfile (file, { startTime, endTime, statistics }, lives, given) {
       peakMallocedBytes: count(heap.peakMallocedMemory),
       globalHandlesBytes: count(heap.usedGlobalHandlesSize),
       spaces: after,
-      ...(kind === 'major' && { liveHeapBytes: oldBytes(after), liveHeapMajors: ++majors })
+      ...(kind === 'major' && { liveHeapBytes: oldUsedBytes(after), liveHeapMajors: ++majors })
     })
-    const [used, , available] = after.new_space ?? [0, 0, 0]
     newSpace.take({
       kind,
       filled: true,
-      usedBeforeBytes: oldBytes(before),
-      usedAfterBytes: oldBytes(after),
-      capacityBytes: used + available
+      usedBeforeBytes: oldUsedBytes(before),
+      usedAfterBytes: oldUsedBytes(after),
+      capacityBytes: semiSpaceCapacity(after) ?? 0
     })
   }
 }
@@ -149,19 +149,11 @@ function semiSpaceBounds ({ capacityBytes, maxBytes }, given) {
 
 /**
  * @param {any} side beforeGC or afterGC
- * @returns
- *   {Record<string, [used: number, size: number, available: number, physical: number]> | undefined}
+ * @returns {import('memwatch/protocol/frame').Values['spaces']}
  */
 function spacesOf (side) {
   if (!side?.heapStatistics || !Array.isArray(side.heapSpaceStatistics)) return undefined
   return Object.fromEntries(side.heapSpaceStatistics.map((/** @type {any} */ space) => [String(space?.spaceName), ['spaceUsedSize', 'spaceSize', 'spaceAvailableSize', 'physicalSpaceSize'].map(key => count(space?.[key]) ?? 0)]))
 }
-
-/** Used bytes of all spaces but the new ones. @param {Record<string, number[]>} spaces */
-const oldBytes = spaces =>
-  Object.entries(spaces).reduce(
-    (sum, [name, [used]]) => (name.startsWith('new_') ? sum : sum + used),
-    0
-  )
 
 module.exports = { gcProfiler }

@@ -44,10 +44,13 @@ const count = value =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
 
 /**
- * @param {Record<string, unknown>} values
- * @returns {Record<string, any>} without what is absent
+ * @template {object} T
+ * @param {T} values
+ * @returns {T} without what is absent
  */
 const present = values =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+  /** @type {T} */ (
+    Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+  )
 
 module.exports = { readJson, count, present }

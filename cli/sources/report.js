@@ -174,7 +174,7 @@ function helloOf (item, startedAtUnixMs) {
  * @param {any} item
  * @param {number} upSeconds
  * @param {import('./define-source').Given} given
- * @returns {Record<string, any>}
+ * @returns {import('memwatch/protocol/frame').Values}
  */
 function valuesOf (item, upSeconds, given) {
   const { javascriptHeap: heap, header, libuv } = item
@@ -187,7 +187,8 @@ function valuesOf (item, upSeconds, given) {
   const idle = Array.isArray(libuv)
     ? count(libuv.find(handle => handle?.type === 'loop')?.loopIdleTimeSeconds)
     : undefined
-  return present({
+  /** @type {import('memwatch/protocol/frame').Values} */
+  const values = {
     rssBytes: own ? count(resourceUsage.rss) : undefined,
     cpuUserSeconds: own ? count(resourceUsage.userCpuSeconds) : undefined,
     cpuSystemSeconds: own ? count(resourceUsage.kernelCpuSeconds) : undefined,
@@ -206,18 +207,27 @@ function valuesOf (item, upSeconds, given) {
     nativeContexts: count(heap.nativeContextCount),
     detachedContexts: count(heap.detachedContextCount),
     spaces: Object.fromEntries(
-      Object.entries(heap.heapSpaces ?? {}).map(([name, space]) => [
-        name,
-        ['used', 'memorySize', 'available', 'committedMemory'].map(key => count(space?.[key]) ?? 0)
-      ])
+      Object.entries(heap.heapSpaces ?? {}).map(([name, space]) => [name, spaceRow(space)])
     ),
     threadCpuUserSeconds: count(thread.userCpuSeconds),
     threadCpuSystemSeconds: count(thread.kernelCpuSeconds),
     eventLoopIdleSeconds: idle,
     eventLoopActiveSeconds: idle === undefined ? undefined : Math.max(0, upSeconds - idle),
     resources: resourcesOf(libuv)
-  })
+  }
+  return present(values)
 }
+
+/**
+ * @param {any} space
+ * @returns {import('memwatch/protocol/frame').SpaceRow}
+ */
+const spaceRow = space => [
+  count(space?.used) ?? 0,
+  count(space?.memorySize) ?? 0,
+  count(space?.available) ?? 0,
+  count(space?.committedMemory) ?? 0
+]
 
 /** Handles that are open, by type. @param {any} handles */
 function resourcesOf (handles) {

@@ -1,6 +1,8 @@
 'use strict'
 
-const { GC_KINDS, GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
+const {
+  GC_KINDS, GC_PAUSE_BOUNDS_SECONDS, PAUSE_ROW, SPACE_ROW
+} = require('memwatch/protocol/frame')
 const { targetMetrics } = require('memwatch-exporter/catalog/target-metrics')
 const { compatMetrics } = require('memwatch-exporter/catalog/compat-metrics')
 
@@ -11,7 +13,7 @@ const { compatMetrics } = require('memwatch-exporter/catalog/compat-metrics')
  */
 
 /**
- * @type {ReadonlyMap<string, string>} name of a metric → field, where it is the field and nothing
+ * @type {ReadonlyMap<string, import('memwatch/protocol/frame').NumberField>} name of a metric → field, where it is the field and nothing
  *   more
  */
 const fieldOf = new Map(
@@ -51,7 +53,7 @@ const MARKERS = Object.freeze({
 })
 /**
  * @param {string} prefix
- * @returns {any[]} the fields that metrics of these names carry
+ * @returns {import('memwatch/protocol/frame').NumberField[]} the fields that metrics of these names carry
  */
 const fieldsOf = prefix =>
   [...fieldOf]
@@ -60,15 +62,15 @@ const fieldsOf = prefix =>
 
 const metricNames = Object.freeze([...STARTS, ...fieldOf.keys(), ...LABELLED])
 
-/** Column of a row of `spaces`. @type {Record<string, number>} */
-const SPACE_COLUMN = {
-  nodejs_heap_space_size_used_bytes: 0,
-  nodejs_heap_space_size_total_bytes: 1,
-  nodejs_heap_space_size_available_bytes: 2,
-  memwatch_heap_space_used_bytes: 0,
-  memwatch_heap_space_committed_bytes: 1,
-  memwatch_heap_space_physical_bytes: 3
-}
+/** Columns of the rows of `spaces`. */
+const SPACE_COLUMNS = new Map([
+  ['nodejs_heap_space_size_used_bytes', SPACE_ROW.usedBytes],
+  ['nodejs_heap_space_size_total_bytes', SPACE_ROW.sizeBytes],
+  ['nodejs_heap_space_size_available_bytes', SPACE_ROW.availableBytes],
+  ['memwatch_heap_space_used_bytes', SPACE_ROW.usedBytes],
+  ['memwatch_heap_space_committed_bytes', SPACE_ROW.sizeBytes],
+  ['memwatch_heap_space_physical_bytes', SPACE_ROW.physicalBytes]
+])
 const KINDS = new Set(Object.values(GC_KINDS))
 
 /** Pauses by length, which a Prometheus keeps in other buckets: the frame says nothing of them. */
@@ -79,15 +81,15 @@ const NO_BUCKETS = Array(GC_PAUSE_BOUNDS_SECONDS.length + 1).fill(0)
 /**
  * What was scraped at one moment, as the values of a frame.
  * @param {Sample[]} samples of one target
- * @returns {{ values: Record<string, any>, startUnixSeconds: number | undefined, semiSpaceMaxBytes:
- *   number | undefined }}
+ * @returns {{ values: import('memwatch/protocol/frame').Values, startUnixSeconds: number | undefined,
+ *   semiSpaceMaxBytes: number | undefined }}
  */
 function valuesOf (samples) {
-  /** @type {Record<string, any>} */
+  /** @type {import('memwatch/protocol/frame').Values} */
   const values = {}
-  /** @type {Record<string, number[]>} */
+  /** @type {NonNullable<typeof values.spaces>} */
   const spaces = {}
-  /** @type {Record<string, Record<string, [number, number, number, number[]]>>} */
+  /** @type {Record<'own' | 'plain', NonNullable<typeof values.gc>>} */
   const gc = { own: {}, plain: {} }
   /** @type {Record<string, number>} */
   const resources = {}
@@ -98,22 +100,30 @@ function valuesOf (samples) {
   for (const { metric, value } of samples) {
     const name = metric.__name__
     const field = fieldOf.get(name)
+    const column = SPACE_COLUMNS.get(name)
     if (field !== undefined) values[field] = value
     else if (name === STARTS[0] || name === STARTS[1]) starts[name] = value
-    else if (name in SPACE_COLUMN) { (spaces[spaceOf(metric.space)] ??= [0, 0, 0, 0])[SPACE_COLUMN[name]] = value } else if (name === 'memwatch_semi_space_capacity_bytes') capacityBytes = value
+    else if (column !== undefined) {
+      (spaces[spaceOf(metric.space)] ??= [0, 0, 0, 0])[column] = value
+    } else if (name === 'memwatch_semi_space_capacity_bytes') capacityBytes = value
     else if (name === 'memwatch_semi_space_max_bytes') semiSpaceMaxBytes = value
-    else if (name === 'nodejs_active_resources' && metric.type !== undefined) { resources[metric.type] = value } else if (name === 'memwatch_active_resources' && metric.resource !== undefined) { resources[metric.resource] = value } else if (
+    else if (name === 'nodejs_active_resources' && metric.type !== undefined) {
+      resources[metric.type] = value
+    } else if (name === 'memwatch_active_resources' && metric.resource !== undefined) {
+      resources[metric.resource] = value
+    } else if (
       /^(nodejs_gc_duration|memwatch_gc_pause)_seconds_(sum|count)$/.test(name) &&
       KINDS.has(/** @type {any} */ (metric.kind))
     ) {
       const row = (gc[name.startsWith('memwatch') ? 'own' : 'plain'][
         `${metric.kind}/${metric.cause ?? 'ordinary'}`
       ] ??= [0, 0, 0, NO_BUCKETS.slice()])
-      row[name.endsWith('_count') ? 0 : 1] = value
+      row[name.endsWith('_count') ? PAUSE_ROW.count : PAUSE_ROW.sumSeconds] = value
     }
   }
   if (capacityBytes !== undefined && spaces.new_space) {
-    spaces.new_space[2] = capacityBytes - spaces.new_space[0]
+    const row = spaces.new_space
+    row[SPACE_ROW.availableBytes] = capacityBytes - row[SPACE_ROW.usedBytes]
   }
   if (Object.keys(spaces).length > 0) values.spaces = spaces
   if (Object.keys(resources).length > 0) values.resources = resources

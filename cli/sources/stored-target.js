@@ -1,5 +1,7 @@
 'use strict'
 
+const { PAUSE_ROW } = require('memwatch/protocol/frame')
+const { oldUsedBytes, semiSpaceCapacity } = require('memwatch-engine/v8/heap-spaces')
 const { heapBounds, heapSizeLimit, V8 } = require('./heap-bounds')
 const { valuesOf, whoOf } = require('./stored-metrics')
 
@@ -119,19 +121,20 @@ class StoredTarget {
     )
   }
 
-  /** What follows from the values. @param {Record<string, any>} values */
+  /**
+   * What follows from the values.
+   * @param {import('memwatch/protocol/frame').Values} values
+   */
   #complete (values) {
     const { gc, spaces } = values
-    const majors = gc && Object.entries(/** @type {Record<string, number[]>} */ (gc)).reduce((sum, [key, [count]]) => key.startsWith('major/') ? sum + count : sum, 0)
+    const majors = gc && countMajors(gc)
     if (
       majors !== undefined &&
       (this.#own ? values.liveHeapBytes !== undefined : majors > this.#majors && spaces)
     ) {
       values.liveHeapMajors = majors
       // What a major GC left is not kept by prom-client; at the next scrape a little more is there.
-      values.liveHeapBytes ??= Object.entries(
-        /** @type {Record<string, number[]>} */ (spaces)
-      ).reduce((sum, [name, [used]]) => (name.startsWith('new_') ? sum : sum + used), 0)
+      if (spaces) values.liveHeapBytes ??= oldUsedBytes(spaces)
     }
     this.#majors = majors ?? NaN
     if (this.#given.containerLimitBytes !== undefined) {
@@ -139,9 +142,9 @@ class StoredTarget {
     }
     if (this.#own) return
     this.#heldBytes = Math.max(this.#heldBytes, values.heapTotalBytes ?? 0)
-    if (spaces?.new_space) {
-      this.#capacityBytes =
-        2 ** Math.ceil(Math.log2(Math.max(1, spaces.new_space[0] + spaces.new_space[2])))
+    const capacity = semiSpaceCapacity(spaces)
+    if (capacity !== undefined) {
+      this.#capacityBytes = 2 ** Math.ceil(Math.log2(Math.max(1, capacity)))
     }
     values.rssAnonBytes = values.rssBytes
     values.heapPhysicalBytes = values.heapTotalBytes
@@ -161,5 +164,12 @@ class StoredTarget {
     )
   }
 }
+
+/** @param {NonNullable<import('memwatch/protocol/frame').Values['gc']>} rows */
+const countMajors = rows =>
+  Object.entries(rows).reduce(
+    (sum, [key, row]) => (key.startsWith('major/') ? sum + row[PAUSE_ROW.count] : sum),
+    0
+  )
 
 module.exports = { StoredTarget }

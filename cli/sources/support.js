@@ -98,7 +98,7 @@ function healthy (names, machine) {
 /**
  * @param {number} second
  * @param {GcCounters} gc
- * @returns {Record<string, any>} a value of every field
+ * @returns {import('memwatch/protocol/frame').Values} a value of every field
  */
 function valuesAt (second, gc) {
   // Flat, but not so even that no line can be drawn.

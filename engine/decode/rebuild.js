@@ -189,7 +189,7 @@ const rows = (isKey, row, sumOf) => value => {
   return sum <= MOST_NUMBER ? kept : undefined
 }
 
-/** @type {Rebuild<number[]>} */
+/** @type {Rebuild<import('memwatch/protocol/frame').SpaceRow>} */
 function spaceRow (value) {
   if (!Array.isArray(value) || value.length !== 4) return undefined
   const [used, size, available, physical] = value
@@ -215,8 +215,7 @@ const buckets = length => value => {
 
 /**
  * @param {number} bounds of the histogram
- * @returns
- *   {Rebuild<[count: number, sumSeconds: number, longestSeconds: number, buckets: number[]]>}
+ * @returns {Rebuild<import('memwatch/protocol/frame').PauseRow>}
  */
 const histogramRow = bounds => {
   const rebuildBuckets = buckets(bounds + 1)

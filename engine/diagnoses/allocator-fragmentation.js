@@ -30,10 +30,7 @@ module.exports = defineDiagnosis({
     'bufferChurnBytes',
     'nativeReusedBytes',
     'mallocArenaShareRatio',
-    'nativeGrowthScore',
-    'nativeGrowthFit',
-    'nativeRiseBytes',
-    'nativeLateGrowthRatio',
+    'nativeTrend',
     'containerLimitBytes',
     'containerShareBytes',
     'memoryRunwayBytes'
@@ -101,11 +98,13 @@ module.exports = defineDiagnosis({
           `${formatBytes(limit)}: RSS is ${formatRatio(rssBytes / limit)} of them`
       }
     }
+    const { nativeTrend } = signals
     const rises =
-      (signals.nativeGrowthScore ?? 0) >= limits.growthScore &&
-      (signals.nativeGrowthFit ?? 0) >= limits.growthFit &&
-      (signals.nativeLateGrowthRatio ?? 0) >= limits.lateGrowthRatio &&
-      (signals.nativeRiseBytes ?? 0) >= limits.growthShareRatio * signals.nativeBytes
+      nativeTrend !== null &&
+      nativeTrend.score >= limits.growthScore &&
+      nativeTrend.fit >= limits.growthFit &&
+      (nativeTrend.lateRatio ?? 0) >= limits.lateGrowthRatio &&
+      nativeTrend.rise >= limits.growthShareRatio * signals.nativeBytes
     const [churn, reused] = [signals.bufferChurnBytes ?? 0, signals.nativeReusedBytes ?? 0]
     const moved = Math.max(churn, reused)
     const asked = signals.allocatorAsked === 1
@@ -170,17 +169,17 @@ module.exports = defineDiagnosis({
             `Up to ${value} of native memory and Buffers were freed again (more than ${limit}), ` +
               'yet RSS stayed.'
         ),
-        ...(signals.nativeRiseBytes === null
+        ...(nativeTrend === null
           ? []
           : [
               evidence(
                 'nativeRiseBytes',
-                signals.nativeRiseBytes,
+                nativeTrend.rise,
                 limits.growthShareRatio * signals.nativeBytes,
                 (value, limit) =>
                   rises
                     ? `It still rises in a line, by ${value}: until that stops a leak is as likely.`
-                    : notALine(signals.nativeRiseBytes ?? 0, value, limit)
+                    : notALine(nativeTrend.rise, value, limit)
               )
             ])
       ],

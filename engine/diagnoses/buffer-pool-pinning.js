@@ -17,8 +17,7 @@ module.exports = defineDiagnosis({
   uses: [
     'bufferSlabsKeptRatio',
     'arrayBuffersBytes',
-    'arrayBuffersRiseBytes',
-    'arrayBuffersSteadinessRatio',
+    'arrayBuffersTrend',
     'liveHeapBytes'
   ],
   limits: {
@@ -69,7 +68,8 @@ module.exports = defineDiagnosis({
     // Between what stayed half a minute ago, which has grown since, and what is there now, garbage
     // and all.
     const pinnedBytes = kept * mean([floor, signals.arrayBuffersBytes ?? floor])
-    const grows = (signals.arrayBuffersSteadinessRatio ?? 0) > limits.growsSteadinessRatio
+    const { arrayBuffersTrend } = signals
+    const grows = (arrayBuffersTrend?.steadinessRatio ?? 0) > limits.growsSteadinessRatio
     return {
       state: kept >= limits.slabsKeptRatio ? 'confirmed' : 'suspected',
       summary: `${formatRatio(kept)} of the Buffer pool's slabs of ${formatKibibytes(slab)} ` +
@@ -105,12 +105,12 @@ module.exports = defineDiagnosis({
           floor / limits.arrayBuffersShareRatio,
           value => `RSS is ${value}.`
         ),
-        ...(signals.arrayBuffersRiseBytes === null
+        ...(arrayBuffersTrend === null
           ? []
           : [
               evidence(
                 'arrayBuffersRiseBytes',
-                signals.arrayBuffersRiseBytes,
+                arrayBuffersTrend.rise,
                 0,
                 value => `It changed by ${value} along its line.`
               )

@@ -12,14 +12,10 @@ module.exports = defineDiagnosis({
   scope: 'isolate',
   requires: ['nativeContexts', 'majorsSeen'],
   uses: [
-    'nativeContextsRise',
-    'nativeContextsPerSecond',
-    'nativeContextsSteadinessRatio',
+    'nativeContextsTrend',
     'detachedContexts',
-    'codeSpaceRiseBytes',
-    'codeSpaceSteadinessRatio',
-    'liveHeapRiseBytes',
-    'liveHeapGrowthBytesPerSecond',
+    'codeSpaceTrend',
+    'liveHeapTrend',
     'heapRunwayBytes'
   ],
   limits: {
@@ -42,11 +38,13 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchContextLeak',
 
   judge (signals, limits) {
-    const { nativeContexts, nativeContextsRise: rise, codeSpaceRiseBytes: codeRise } = signals
-    const steady = signals.nativeContextsSteadinessRatio ?? 0
+    const { nativeContexts, nativeContextsTrend, codeSpaceTrend } = signals
+    const rise = nativeContextsTrend?.rise ?? null
+    const steady = nativeContextsTrend?.steadinessRatio ?? 0
+    const codeRise = codeSpaceTrend?.rise ?? null
     const codeGrows =
       (codeRise ?? 0) >= limits.codeRiseBytes &&
-      (signals.codeSpaceSteadinessRatio ?? 0) >= limits.steadinessRatio
+      (codeSpaceTrend?.steadinessRatio ?? 0) >= limits.steadinessRatio
     const contextsGrow = nativeContexts >= limits.contexts && rise !== null && rise >= limits.rise
     if (!contextsGrow && !codeGrows) {
       if (nativeContexts >= limits.contexts && rise === null) {
@@ -67,9 +65,9 @@ module.exports = defineDiagnosis({
             : `${formatNumber(nativeContexts)} contexts, and they do not grow`
       }
     }
-    const perSecond = signals.nativeContextsPerSecond ?? 0
-    const heapGrowth = signals.liveHeapGrowthBytesPerSecond ?? 0
-    const { heapRunwayBytes: runway } = signals
+    const perSecond = nativeContextsTrend?.slope ?? 0
+    const { heapRunwayBytes: runway, liveHeapTrend } = signals
+    const heapGrowth = liveHeapTrend?.slope ?? 0
     const secondsLeft = runway !== null && heapGrowth > 0 ? runway / heapGrowth : null
     const holds =
       signals.majorsSeen >= limits.majors && (codeGrows || steady >= limits.steadinessRatio)
@@ -104,12 +102,12 @@ module.exports = defineDiagnosis({
           limits.steadinessRatio,
           (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on.`
         ),
-        ...(signals.liveHeapRiseBytes === null
+        ...(liveHeapTrend === null
           ? []
           : [
               evidence(
                 'liveHeapRiseBytes',
-                signals.liveHeapRiseBytes,
+                liveHeapTrend.rise,
                 0,
                 value => `The live heap rose by ${value} with them.`
               )
@@ -127,7 +125,7 @@ module.exports = defineDiagnosis({
         evidence('nativeContextsPerSecond', perSecond, 0, value => `Contexts grow by ${value}.`)
       ],
       impact: 'Each context holds its own globals: the live heap grows by ' +
-        `${formatValue(signals.liveHeapGrowthBytesPerSecond ?? 0, 'bytesPerSecond')} with them.`
+        `${formatValue(heapGrowth, 'bytesPerSecond')} with them.`
     }
   },
 

@@ -5,13 +5,15 @@
  * listed in index.js.
  *
  * @typedef {import('../signals').SignalName} SignalName
+ * @typedef {import('../signals').Signals} Signals
+ * @typedef {import('../signals').FigureName} FigureName
  * @typedef {'unknown' | 'ok' | 'suspected' | 'confirmed'} State how sure; `unknown` where evidence
  *   is missing, never `ok`
  * @typedef {'critical' | 'warning' | 'info'} Severity how bad; by kubernetes-mixin's meaning: page,
  *   ticket, context
  *
  * @typedef {object} Evidence
- * @property {SignalName} signal
+ * @property {FigureName} signal
  * @property {number} value
  * @property {number} limit what the value was held against
  * @property {string} unit
@@ -66,7 +68,7 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @typedef {object} Fix
  * @property {string} title
  * @property {Change} change
- * @property {{ signal: SignalName, from: number, to: number, unit: string }[]} predicted at the
+ * @property {{ signal: FigureName, from: number, to: number, unit: string }[]} predicted at the
  *   same work a second
  * @property {string} risk what it costs, or what could go wrong
  */
@@ -89,9 +91,9 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {boolean} [opportunity] something to gain where nothing is wrong: never primary, and no
  *   alert
  * @property {string} [runbook] name of the alert and its runbook; an opportunity has none
- * @property {(signals: Record<Required, number> & Record<Optional, number | null>, limits: Limits,
- *   target: import('memwatch/protocol/frame').Hello) => Judgement<Found>} judge pure; no number stands in it
- *   but 0 and 1, which a lint rule holds
+ * @property {(signals: { [Name in Required]: NonNullable<Signals[Name]> } &
+ *   Pick<Signals, Optional>, limits: Limits, target: import('memwatch/protocol/frame').Hello) =>
+ *   Judgement<Found>} judge pure; no number stands in it but 0 and 1, which a lint rule holds
  * @property {(finding: Found, target: import('memwatch/protocol/frame').Hello, limits: Limits) => Fix[]} fix
  *   best first; pure, and made from the finding: it never decides again what its judge decided
  */

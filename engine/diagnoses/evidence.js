@@ -1,6 +1,6 @@
 'use strict'
 
-const { signals } = require('../signals')
+const { figures } = require('../signals')
 const { formatRatio, formatValue } = require('../text/format')
 
 /**
@@ -11,14 +11,14 @@ const NEARLY_ALL = 0.9
 
 /**
  * One piece of evidence, its sentence made from the numbers.
- * @param {import('../signals').SignalName} signal
+ * @param {import('../signals').FigureName} signal
  * @param {number} value
  * @param {number} limit
  * @param {(value: string, limit: string) => string} say
  * @returns {import('./define-diagnosis').Evidence}
  */
 function evidence (signal, value, limit, say) {
-  const { unit } = signals[signal]
+  const { unit } = figures[signal]
   return {
     signal,
     value,
@@ -63,11 +63,11 @@ const wallAndCpu = ({ cpuTimeRatio }, wallRatio, cpuRatio) =>
 
 /**
  * The expected effect of a fix on one signal, at the same work a second.
- * @template {import('../signals').SignalName} Name
+ * @template {import('../signals').FigureName} Name
  * @param {Name} signal
  * @param {number} from now
  * @param {number} to after the change, both in the signal's unit
  */
-const prediction = (signal, from, to) => ({ signal, from, to, unit: signals[signal].unit })
+const prediction = (signal, from, to) => ({ signal, from, to, unit: figures[signal].unit })
 
 module.exports = { cpuTimeEvidence, evidence, prediction, wallAndCpu }

@@ -50,7 +50,7 @@ module.exports = defineDiagnosis({
   uses: [
     'heapLimitSecondsLeft',
     'majorPauseSeconds',
-    'liveHeapGrowthBytesPerSecond',
+    'liveHeapTrend',
     'besideHeapBytes',
     'containerLimitBytes',
     'semiSpaceMaxBytes',
@@ -113,7 +113,7 @@ module.exports = defineDiagnosis({
           'only'
       }
     }
-    const growth = signals.liveHeapGrowthBytesPerSecond ?? 0
+    const growth = signals.liveHeapTrend?.slope ?? 0
     const needed =
       share >= limits.brinkShareRatio &&
       signals.recentMajorsPerCpuSecond >= limits.brinkMajorsPerCpuSecond

@@ -23,41 +23,22 @@ module.exports = defineDiagnosis({
   requires: ['heapSizeLimitBytes', 'liveHeapReadings'],
   uses: [
     'liveHeapBytes',
-    'liveHeapGrowthBytesPerSecond',
-    'liveHeapRiseBytes',
-    'liveHeapRiseSeconds',
-    'liveHeapGrowthFit',
-    'liveHeapGrowthScore',
-    'liveHeapLateGrowthRatio',
-    'liveHeapHalvesRatio',
+    'liveHeapTrend',
     'heapRunwayBytes',
     'liveHeapShareRatio',
-    'oldSpaceRiseBytes',
-    'largeObjectSpaceRiseBytes',
-    'codeSpaceRiseBytes',
-    'arrayBuffersRiseBytes',
-    'nativeContextsRise',
-    'socketsRise',
-    'timersRise',
+    'oldSpaceTrend',
+    'largeObjectSpaceTrend',
+    'codeSpaceTrend',
+    'arrayBuffersTrend',
+    'nativeContextsTrend',
+    'socketsTrend',
+    'timersTrend',
     'listenerWarnings',
     'promotedKeptRatio',
-    'keptRiseBytes',
-    'keptRiseSeconds',
-    'keptGrowthBytesPerSecond',
-    'keptGrowthFit',
-    'keptLateGrowthRatio',
+    'keptTrend',
     'liveHeapReadingsDueSeconds',
     'containerProcesses',
-    'liveHeapLastingGrowthBytesPerSecond',
-    'liveHeapLastingScore',
-    'liveHeapLastingRiseBytes',
-    'liveHeapLastingSeconds',
-    'liveHeapLastingLeastRatio',
-    'liveHeapLastingLateRatio',
-    'liveHeapLastingBendRatio',
-    'liveHeapSteadyDays',
-    'liveHeapLoadSwingBytes',
-    'liveHeapLoadMovesRatio',
+    'liveHeapLastingTrend',
     'liveHeapLoadShareRatio',
     'liveHeapEarlierHighBytes',
     'liveHeapPeakRunwayBytes',
@@ -132,6 +113,7 @@ module.exports = defineDiagnosis({
     return STATE_RANK[quick.state] > STATE_RANK[lasting.state] ? quick : lasting
   },
 
+  /** @param {Finding} finding */
   fix ({ growthBytesPerSecond, grows }) {
     return [
       {
@@ -153,10 +135,8 @@ module.exports = defineDiagnosis({
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
-/**
- * @typedef {import('./define-diagnosis').Judgement<{ growthBytesPerSecond: number, grows: keyof
- *   typeof PATTERNS | null }>} Judgement
- */
+/** @typedef {{ growthBytesPerSecond: number, grows: keyof typeof PATTERNS | null }} Finding */
+/** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
  * Growth within two hours, faster than a day's load.
@@ -166,13 +146,9 @@ module.exports = defineDiagnosis({
  * @returns {Judgement}
  */
 function judgeMinutes (signals, limits, runway) {
-  const {
-    liveHeapReadings,
-    liveHeapGrowthBytesPerSecond: growth,
-    liveHeapRiseBytes: rise
-  } = signals
+  const { liveHeapReadings, liveHeapTrend } = signals
   const nearLimit = (signals.liveHeapShareRatio ?? 0) >= limits.nearLimitRatio
-  if (liveHeapReadings < limits.readings || growth === null || rise === null) {
+  if (liveHeapReadings < limits.readings || liveHeapTrend === null) {
     const few = fewReadings(signals, limits, runway)
     if (few) return few
     return {
@@ -182,16 +158,15 @@ function judgeMinutes (signals, limits, runway) {
         'heap that are needed after the warm-up; each major GC gives one'
     }
   }
-  const seconds = signals.liveHeapRiseSeconds ?? 0
-  const score = signals.liveHeapGrowthScore ?? 0
-  const late = Math.min(signals.liveHeapLateGrowthRatio ?? 0, signals.liveHeapHalvesRatio ?? 1)
+  const { rise, slope: growth, seconds, fit } = liveHeapTrend
+  const late = Math.min(liveHeapTrend.lateRatio ?? 0, liveHeapTrend.halvesRatio ?? 1)
   const share = rise / (rise + runway)
   const isLarge = share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
   const rises =
-    score >= limits.score &&
+    liveHeapTrend.score >= limits.score &&
     isLarge &&
     growth >= limits.slowestBytesPerSecond &&
-    (signals.liveHeapGrowthFit ?? 0) >= limits.suspectedFit
+    fit >= limits.suspectedFit
   if (!rises) {
     if (nearLimit) {
       const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
@@ -228,7 +203,7 @@ function judgeMinutes (signals, limits, runway) {
   if (wasThere) return wasThere
   const needed =
     seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
-  const straight = (signals.liveHeapGrowthFit ?? 0) >= limits.fit
+  const straight = fit >= limits.fit
   const left = timeLeft(runway / growth, seconds, limits)
   const limitName = nameLimit(signals, limits, runway)
   return {
@@ -255,7 +230,7 @@ function judgeMinutes (signals, limits, runway) {
       ),
       evidence(
         'liveHeapGrowthFit',
-        signals.liveHeapGrowthFit ?? 0,
+        fit,
         limits.fit,
         (value, limit) =>
           `The growth is ${straight ? 'a straight line' : 'not yet a straight line'}: r² ` +
@@ -325,22 +300,6 @@ function nameLimit (signals, limits, runway) {
   return runway < limits.ownRunwayRatio * heapRunway ? 'the container limit' : 'the heap size limit'
 }
 
-/** The signals of growth over hours and days. */
-const LASTING = Object.freeze({
-  growth: 'liveHeapLastingGrowthBytesPerSecond',
-  score: 'liveHeapLastingScore',
-  rise: 'liveHeapLastingRiseBytes',
-  seconds: 'liveHeapLastingSeconds',
-  least: 'liveHeapLastingLeastRatio',
-  late: 'liveHeapLastingLateRatio',
-  bend: 'liveHeapLastingBendRatio',
-  days: 'liveHeapSteadyDays',
-  loadSwing: 'liveHeapLoadSwingBytes',
-  loadMoves: 'liveHeapLoadMovesRatio',
-  peakRunway: 'liveHeapPeakRunwayBytes',
-  limitIn: 'liveHeapLimitInSeconds'
-})
-
 /**
  * Growth over hours and days.
  * @param {Signals} signals
@@ -348,8 +307,11 @@ const LASTING = Object.freeze({
  * @returns {Judgement | null} null while too little was seen
  */
 function judgeLongGrowth (signals, limits) {
-  const runway = signals.liveHeapPeakRunwayBytes ?? 0
-  return judgeHours(signals, LASTING, limits, 'the live heap', (rise, growthBytesPerSecond) => ({
+  const { liveHeapLastingTrend: trend, liveHeapPeakRunwayBytes: runway } = signals
+  if (trend === null || runway === null) return null
+  const limit = { peakRunway: runway, limitIn: signals.liveHeapLimitInSeconds }
+  const what = 'the live heap'
+  return judgeHours(trend, limit, 'liveHeap', limits, what, (rise, growthBytesPerSecond) => ({
     name: 'The live heap',
     limitName: nameLimit(signals, limits, signals.heapRunwayBytes ?? runway),
     fills: 'a cache that fills',
@@ -368,16 +330,9 @@ function judgeLongGrowth (signals, limits) {
  * @returns {Judgement | null}
  */
 function fewReadings (signals, limits, runway) {
-  const {
-    promotedKeptRatio: kept,
-    keptRiseBytes: rise,
-    keptGrowthBytesPerSecond: growth,
-    keptGrowthFit: fit
-  } = signals
-  const late = signals.keptLateGrowthRatio
-  if (kept === null || rise === null || growth === null || fit === null || late === null) {
-    return null
-  }
+  const { promotedKeptRatio: kept, keptTrend } = signals
+  if (kept === null || keptTrend === null) return null
+  const { rise, slope: growth, seconds, fit, lateRatio: late } = keptTrend
   if (
     kept < limits.promotedKeptRatio ||
     rise < limits.suspectedRiseBytes ||
@@ -385,7 +340,6 @@ function fewReadings (signals, limits, runway) {
     fit < limits.fit
   ) { return null }
   if (growth < limits.slowestBytesPerSecond) return null
-  const seconds = signals.keptRiseSeconds ?? 0
   const wasThere = notNewSince(signals, limits, rise, seconds)
   if (wasThere) return wasThere
   const left = timeLeft(runway / growth, seconds, limits)
@@ -457,9 +411,9 @@ function sharers ({ containerProcesses: processes }, runway) {
 }
 
 /**
- * @typedef {{ readonly [Name in 'oldSpaceRiseBytes' | 'largeObjectSpaceRiseBytes' |
- *   'codeSpaceRiseBytes' | 'arrayBuffersRiseBytes' | 'nativeContextsRise' | 'socketsRise' |
- *   'timersRise' | 'listenerWarnings']: number | null }} GrownWith
+ * @typedef {Pick<import('../signals').Signals, 'oldSpaceTrend' | 'largeObjectSpaceTrend' |
+ *   'codeSpaceTrend' | 'arrayBuffersTrend' | 'nativeContextsTrend' | 'socketsTrend' |
+ *   'timersTrend' | 'listenerWarnings'>} GrownWith
  */
 
 /**
@@ -469,29 +423,30 @@ function sharers ({ containerProcesses: processes }, runway) {
  * @param {number} least count that matters
  */
 function grownWith (signals, rise, least) {
-  const {
-    oldSpaceRiseBytes: old,
-    largeObjectSpaceRiseBytes: large,
-    codeSpaceRiseBytes: code
-  } = signals
-  const counts = /** @type {const} */ ([['nativeContextsRise', 'contexts'], ['socketsRise', 'sockets'], ['timersRise', 'timers']])
+  const { oldSpaceTrend: old, largeObjectSpaceTrend: large, codeSpaceTrend: code } = signals
+  const counts = /** @type {const} */ ([
+    ['nativeContexts', 'contexts'],
+    ['sockets', 'sockets'],
+    ['timers', 'timers']
+  ])
   return [
     ...(old === null
       ? []
       : [
           evidence(
             'oldSpaceRiseBytes',
-            old,
+            old.rise,
             rise,
             value =>
               `The old space grew by ${value}, the large object space by ` +
-                `${formatBytes(large ?? 0)}, code by ${formatBytes(code ?? 0)}.`
+                `${formatBytes(large?.rise ?? 0)}, code by ${formatBytes(code?.rise ?? 0)}.`
           )
         ]),
     ...counts
-      .filter(([signal]) => (signals[signal] ?? 0) >= least)
-      .map(([signal, name]) =>
-        evidence(signal, signals[signal] ?? 0, 0, value => `With it grew ${name}, by ${value}.`)
+      .map(([of, name]) => ({ of, name, count: signals[`${of}Trend`]?.rise ?? 0 }))
+      .filter(({ count }) => count >= least)
+      .map(({ of, name, count }) =>
+        evidence(`${of}Rise`, count, 0, value => `With it grew ${name}, by ${value}.`)
       ),
     ...(signals.listenerWarnings
       ? [
@@ -521,13 +476,9 @@ const PATTERNS = Object.freeze({
  * @param {GrownWith} signals
  * @returns {keyof typeof PATTERNS | null} null: nothing that narrows it down
  */
-function whatGrows ({
-  largeObjectSpaceRiseBytes: large,
-  oldSpaceRiseBytes: old,
-  listenerWarnings,
-  arrayBuffersRiseBytes: buffers
-}) {
+function whatGrows ({ largeObjectSpaceTrend, oldSpaceTrend, listenerWarnings, arrayBuffersTrend }) {
+  const old = oldSpaceTrend?.rise ?? 0
   if (listenerWarnings) return 'listeners'
-  if ((large ?? 0) > (old ?? 0)) return 'largeObjects'
-  return (buffers ?? 0) > (old ?? 0) ? 'buffers' : null
+  if ((largeObjectSpaceTrend?.rise ?? 0) > old) return 'largeObjects'
+  return (arrayBuffersTrend?.rise ?? 0) > old ? 'buffers' : null
 }

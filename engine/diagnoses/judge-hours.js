@@ -5,8 +5,24 @@ const { formatPerHour, judgeLasting } = require('./lasting-growth')
 const { severityByTime } = require('./severity')
 const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 
-/** @typedef {import('../signals').SignalName} SignalName */
-/** @typedef {import('./lasting-growth').Lasting} Lasting */
+/** @typedef {import('../signals/lasting').LastingTrend} LastingTrend */
+/** @typedef {{ peakRunway: number, limitIn: number | null }} Limit bytes, and seconds */
+
+/** Names of the figures in evidence, by the trend that holds them. */
+const FIGURES = Object.freeze(/** @type {const} */ ({
+  liveHeap: {
+    growth: 'liveHeapLastingGrowthBytesPerSecond',
+    rise: 'liveHeapLastingRiseBytes',
+    score: 'liveHeapLastingScore',
+    late: 'liveHeapLastingLateRatio'
+  },
+  outsideHeap: {
+    growth: 'outsideHeapLastingGrowthBytesPerSecond',
+    rise: 'outsideHeapLastingRiseBytes',
+    score: 'outsideHeapLastingScore',
+    late: 'outsideHeapLastingLateRatio'
+  }
+}))
 
 /**
  * What the words of one level are, and what only its diagnosis knows.
@@ -26,26 +42,25 @@ const { formatBytes, formatRatio, formatSeconds } = require('../text/format')
 /**
  * Growth over hours and days, judged and put into words: the live heap and the memory outside it
  * alike.
- * @template {Record<keyof Lasting, SignalName>} Names
  * @template Found
- * @param {Readonly<Record<Names[keyof Lasting], number | null>>} signals
- * @param {Names} names the signals of the level
- * @param {Parameters<typeof judgeLasting>[1] & Parameters<typeof severityByTime>[1]} limits
+ * @param {LastingTrend} trend
+ * @param {Limit} limit
+ * @param {keyof typeof FIGURES} level whose trend it is
+ * @param {Parameters<typeof judgeLasting>[2] & Parameters<typeof severityByTime>[1]} limits
  * @param {string} what grows, as in a sentence
- * @param {(rise: number, growthBytesPerSecond: number) => Level<Found> | OutruledGrowth} level
+ * @param {(rise: number, growthBytesPerSecond: number) => Level<Found> | OutruledGrowth} describe
  *   asked only where something grew
- * @returns {import('./define-diagnosis').Judgement<Found> | null} null while too little was seen
+ * @returns {import('./define-diagnosis').Judgement<Found>}
  */
-function judgeHours (signals, names, limits, what, level) {
-  const lasting = readLasting(signals, names)
-  const found = judgeLasting(lasting, limits, what)
-  if (!found) return null
+function judgeHours (trend, limit, level, limits, what, describe) {
+  const found = judgeLasting(trend, limit, limits, what)
   const { state, seconds, keeps } = found
   if (state === 'ok') return { state, summary: found.summary, seconds, keeps }
   const { growth, limitInSeconds } = found
-  const of = level(found.rise, growth)
+  const of = describe(found.rise, growth)
   if ('ruledOut' in of) return { state: 'ok', seconds, summary: of.ruledOut }
-  const runway = lasting.peakRunway ?? 0
+  const runway = limit.peakRunway
+  const names = FIGURES[level]
   const inTime = limitInSeconds === null ? '' : ` in about ${formatSeconds(limitInSeconds)}`
   const cause = found.also || of.cause
   return {
@@ -59,7 +74,7 @@ function judgeHours (signals, names, limits, what, level) {
       'it stopped has not been seen for as long.',
     finding: of.finding,
     evidence: [
-      ...growthEvidence(lasting, names, limits, { found, ...of }),
+      ...growthEvidence(trend, runway, names, limits, { found, ...of }),
       ...of.evidence,
       evidence(names.growth, growth, 0, () => `That is ${formatPerHour(growth)}.`)
     ],
@@ -71,36 +86,27 @@ function judgeHours (signals, names, limits, what, level) {
 /** @typedef {{ ruledOut: string }} OutruledGrowth why what grew is not in use */
 
 /**
- * @template {Record<keyof Lasting, SignalName>} Names
- * @param {Readonly<Record<Names[keyof Lasting], number | null>>} signals
- * @param {Names} names
- * @returns {Lasting}
- */
-const readLasting = (signals, names) => /** @type {Lasting} */ (Object.fromEntries(
-  Object.entries(names).map(([of, name]) => [of, signals[/** @type {Names[keyof Lasting]} */ (name)]])
-))
-
-/**
- * @param {Lasting} lasting
- * @param {Record<'rise' | 'score' | 'late', SignalName>} names
+ * @param {LastingTrend} trend
+ * @param {number} runway bytes
+ * @param {typeof FIGURES[keyof typeof FIGURES]} names
  * @param {{ runwayShareRatio: number, lastingScore: number, lastingLateRatio: number }} limits
  * @param {{ found: import('./lasting-growth').LastingJudgement, name: string, limitName: string,
  *   fills: string }} level
  */
-function growthEvidence ({ peakRunway, score, late }, names, limits, { found, limitName, fills }) {
+function growthEvidence (trend, runway, names, limits, { found, limitName, fills }) {
   const { rise, seconds, share } = found
   return [
     evidence(
       names.rise,
       rise,
-      limits.runwayShareRatio * (rise + (peakRunway ?? 0)),
+      limits.runwayShareRatio * (rise + runway),
       (value, limit) =>
         `It rose by ${value} in ${formatSeconds(seconds)}, ${formatRatio(share)} of the way to ` +
           `${limitName}; ${limit}, or two days that agree, make it certain.`
     ),
     evidence(
       names.score,
-      score ?? 0,
+      trend.score,
       limits.lastingScore,
       (value, limit) =>
         `${found.because} The growth is ${value} times its standard error; from ${limit} on it ` +
@@ -108,7 +114,7 @@ function growthEvidence ({ peakRunway, score, late }, names, limits, { found, li
     ),
     evidence(
       names.late,
-      late ?? 1,
+      trend.lateRatio,
       limits.lastingLateRatio,
       (value, limit) =>
         `It does not level off: up to ${value} of the rate in the last third; ${fills} falls ` +

@@ -68,23 +68,6 @@ const LASTING_LIMITS = Object.freeze({
 /** @typedef {typeof LASTING_LIMITS} LastingLimits */
 
 /**
- * What the signals of one level say of hours and days, under names that do not depend on the level.
- * @typedef {object} Lasting
- * @property {number | null} growth bytes a second
- * @property {number | null} score
- * @property {number | null} rise bytes
- * @property {number | null} seconds
- * @property {number | null} least ratio
- * @property {number | null} late ratio
- * @property {number | null} bend ratio
- * @property {number | null} days null while no day can be compared with another
- * @property {number | null} loadSwing bytes
- * @property {number | null} loadMoves ratio
- * @property {number | null} peakRunway bytes to the limit at the busiest moment
- * @property {number | null} limitIn seconds
- */
-
-/**
  * @typedef {object} LastingJudgement
  * @property {import('./define-diagnosis').State} state never unknown
  * @property {number} seconds that it rests on
@@ -102,50 +85,27 @@ const LASTING_LIMITS = Object.freeze({
 /**
  * Growth over hours and days, judged: memory that neither the load nor the hour of the day nor
  * filling explains is a leak.
- * @param {Lasting} lasting
+ * @param {import('../signals/lasting').LastingTrend} trend
+ * @param {{ peakRunway: number, limitIn: number | null }} limit bytes to it at the busiest moment,
+ *   and seconds
  * @param {LastingLimits & { runwayShareRatio: number, certainRiseBytes: number }} limits
  * @param {string} what grows, as in a sentence
- * @returns {LastingJudgement | null} null while too little was seen
+ * @returns {LastingJudgement}
  */
-function judgeLasting (
-  {
-    growth,
-    score,
-    rise,
-    seconds,
-    least,
-    late,
-    bend,
-    days,
-    loadSwing,
-    loadMoves,
-    peakRunway,
-    limitIn
-  },
-  limits,
-  what
-) {
-  if (
-    growth === null ||
-    score === null ||
-    rise === null ||
-    seconds === null ||
-    peakRunway === null
-  ) {
-    return null
-  }
+function judgeLasting (trend, { peakRunway, limitIn }, limits, what) {
+  const { slope: growth, score, rise, seconds, steadyDays: days, loadSwing } = trend
   const share = rise > 0 ? rise / (rise + peakRunway) : 0
   const isLarge =
     rise >= limits.lastingRiseBytes ||
     (share >= limits.lastingShareRatio && rise >= limits.lastingLeastBytes)
-  const slows = (late ?? 1) < limits.lastingLateRatio
+  const slows = trend.lateRatio < limits.lastingLateRatio
   const keeps = days === null && seconds < limits.dayTellsSeconds
   const found = { seconds, growth, rise, share, keeps, limitInSeconds: null, because: '', also: '' }
   const over = formatSeconds(seconds)
   if (score < limits.lastingScore || !isLarge) {
     const swing =
-      (loadSwing ?? 0) >= limits.lastingRiseBytes
-        ? `; ${formatBytes(loadSwing ?? 0)} come and go with the load`
+      loadSwing >= limits.lastingRiseBytes
+        ? `; ${formatBytes(loadSwing)} come and go with the load`
         : ''
     const hour = days !== null ? ', against the same hours of other days' : ''
     return {
@@ -160,7 +120,7 @@ function judgeLasting (
       ...found,
       state: 'ok',
       summary: `${what} grew by ${formatBytes(rise)} in ${over} and is levelling off: its last ` +
-        `third grew at no more than ${formatRatio(Math.max(0, late ?? 0))} of the rate`
+        `third grew at no more than ${formatRatio(Math.max(0, trend.lateRatio))} of the rate`
     }
   }
   if (days === 0) {
@@ -175,9 +135,9 @@ function judgeLasting (
   const isSure =
     score >= limits.lastingCertainScore &&
     (days !== null ||
-      ((bend ?? 1) <= limits.lastingBendRatio &&
-        (least ?? 0) >= limits.leastRatio &&
-        seconds >= secondsWithoutDays(loadMoves, limits)))
+      (trend.bendRatio <= limits.lastingBendRatio &&
+        trend.leastRatio >= limits.leastRatio &&
+        seconds >= secondsWithoutDays(trend.loadMovesRatio, limits)))
   const isFar = share >= limits.runwayShareRatio || rise >= limits.certainRiseBytes
   const isLong =
     (days ?? 0) >= limits.certainDays &&
@@ -188,10 +148,10 @@ function judgeLasting (
   // A rate by day is not that of the night: without days only a near limit can be foretold.
   function tellsWithoutDays () {
     return (
-      (least ?? 0) >= limits.rateLeastRatio &&
-      Number(seconds) >= limits.unseenSeconds &&
-      (loadSwing ?? 0) <= limits.swingShareRatio * Number(peakRunway) &&
-      (limitIn ?? Infinity) <= limits.tellsHoursRatio * Number(seconds)
+      trend.leastRatio >= limits.rateLeastRatio &&
+      seconds >= limits.unseenSeconds &&
+      loadSwing <= limits.swingShareRatio * peakRunway &&
+      (limitIn ?? Infinity) <= limits.tellsHoursRatio * seconds
     )
   }
   return {
@@ -207,11 +167,11 @@ function judgeLasting (
             ? 'on the last day'
             : `on each of the last ${formatNumber(days)} ` +
             'days'}${swingText(loadSwing, limits)}.`
-        : loadMoves === null
+        : trend.loadMovesRatio === null
           ? 'CPU time and allocation are not known: a load that rises looks the same until a ' +
             'day has passed.'
           : 'CPU time and allocation ' +
-            `${loadMoves < limits.loadMovesRatio ? 'hardly moved' : 'do not explain it'} ` +
+            `${trend.loadMovesRatio < limits.loadMovesRatio ? 'hardly moved' : 'do not explain it'} ` +
               `meanwhile${swingText(loadSwing, limits)}.`,
     also: isSure
       ? ''
@@ -230,12 +190,12 @@ function secondsWithoutDays (loadMoves, limits) {
 }
 
 /**
- * @param {number | null} loadSwing
+ * @param {number} loadSwing
  * @param {LastingLimits} limits
  */
 const swingText = (loadSwing, limits) =>
-  (loadSwing ?? 0) >= limits.lastingRiseBytes
-    ? `; ${formatBytes(loadSwing ?? 0)} that come and go with the load are taken out`
+  loadSwing >= limits.lastingRiseBytes
+    ? `; ${formatBytes(loadSwing)} that come and go with the load are taken out`
     : ''
 
 /** @param {number} bytesPerSecond */

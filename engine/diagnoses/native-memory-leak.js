@@ -51,27 +51,14 @@ module.exports = defineDiagnosis({
   scope: 'process',
   requires: ['outsideHeapBytes', 'outsideHeapReadings', 'majorsSeen', 'memoryRunwayBytes'],
   uses: [
-    'outsideHeapRiseBytes',
-    'outsideHeapRiseSeconds',
-    'outsideHeapGrowthBytesPerSecond',
-    'outsideHeapSteadinessRatio',
-    'externalRiseBytes',
-    'arrayBuffersRiseBytes',
+    'outsideHeapTrend',
+    'externalTrend',
+    'arrayBuffersTrend',
     'bufferChurnBytes',
     'containerLimitBytes',
-    'liveHeapRiseBytes',
     'allocatorAsked',
-    'allocatorSlackRiseBytes',
-    'outsideHeapLastingGrowthBytesPerSecond',
-    'outsideHeapLastingScore',
-    'outsideHeapLastingRiseBytes',
-    'outsideHeapLastingSeconds',
-    'outsideHeapLastingLeastRatio',
-    'outsideHeapLastingLateRatio',
-    'outsideHeapLastingBendRatio',
-    'outsideHeapSteadyDays',
-    'outsideHeapLoadSwingBytes',
-    'outsideHeapLoadMovesRatio',
+    'allocatorSlackTrend',
+    'outsideHeapLastingTrend',
     'outsideHeapLoadShareRatio',
     'outsideHeapEarlierHighBytes',
     'memoryPeakRunwayBytes',
@@ -120,6 +107,7 @@ module.exports = defineDiagnosis({
     return STATE_RANK[quick.state] > STATE_RANK[lasting.state] ? quick : lasting
   },
 
+  /** @param {Finding} finding */
   fix ({ place, growthBytesPerSecond }) {
     const { title, code } = PLACES[place]
     return [
@@ -136,10 +124,8 @@ module.exports = defineDiagnosis({
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
-/**
- * @typedef {import('./define-diagnosis').Judgement<{ place: keyof typeof PLACES,
- *   growthBytesPerSecond: number }>} Judgement
- */
+/** @typedef {{ place: keyof typeof PLACES, growthBytesPerSecond: number }} Finding */
+/** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
  * Growth within two hours, faster than a day's load.
@@ -150,27 +136,26 @@ module.exports = defineDiagnosis({
 function judgeMinutes (signals, limits) {
   const {
     outsideHeapReadings: readings,
-    outsideHeapRiseBytes: rise,
-    outsideHeapGrowthBytesPerSecond: growth,
+    outsideHeapTrend: trend,
     memoryRunwayBytes: runway
   } = signals
-  if (readings < limits.readings || rise === null || growth === null) {
+  if (readings < limits.readings || trend === null) {
     return {
       state: 'unknown',
       summary: `${formatNumber(readings)} of the ${limits.readings} readings that are needed ` +
         'after the warm-up'
     }
   }
+  const { rise, slope: growth, seconds, steadinessRatio: steady } = trend
   const share = rise / (rise + runway)
   if (rise < limits.riseBytes) {
     return {
       state: 'ok',
-      seconds: signals.outsideHeapRiseSeconds ?? 0,
+      seconds,
       summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, changed by ` +
         `${formatBytes(rise)} since the warm-up`
     }
   }
-  const steady = signals.outsideHeapSteadinessRatio
   if (steady === null) {
     const grew = `memory outside the heap grew by ${formatBytes(rise)}`
     return { state: 'unknown', summary: `${grew}: too few readings to say how it goes on` }
@@ -193,7 +178,7 @@ function judgeMinutes (signals, limits) {
     return {
       state: 'unknown',
       summary: `memory outside the heap grew by ${formatBytes(rise)} in ` +
-        `${formatSeconds(signals.outsideHeapRiseSeconds ?? 0)}: so slowly that hours must tell`
+        `${formatSeconds(seconds)}: so slowly that hours must tell`
     }
   }
   if (steady < limits.levelsOffRatio) {
@@ -208,7 +193,6 @@ function judgeMinutes (signals, limits) {
   if (freed !== null && freed >= limits.churnShareRatio * rise) {
     return { state: 'ok', summary: sayFreed(rise, freed) }
   }
-  const seconds = signals.outsideHeapRiseSeconds ?? 0
   const grew = `memory outside the heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`
   const { outsideHeapEarlierHighBytes: high, outsideHeapLoadShareRatio: loadShare } = signals
   if (high !== null && signals.outsideHeapBytes - high < limits.newShareRatio * rise) {
@@ -220,10 +204,12 @@ function judgeMinutes (signals, limits) {
       summary: `${grew} with the load, which explains ${formatRatio(loadShare)} of it`
     }
   }
+  const external = signals.externalTrend?.rise ?? 0
+  const arrayBuffers = signals.arrayBuffersTrend?.rise ?? 0
   const churns =
     freed === null &&
     (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise &&
-    (signals.externalRiseBytes ?? 0) < limits.placeShareRatio * rise
+    external < limits.placeShareRatio * rise
   const needed = churns
     ? limits.churningRunwayShareRatio
     : seconds < limits.youngSeconds
@@ -273,11 +259,11 @@ function judgeMinutes (signals, limits) {
       ),
       evidence(
         'externalRiseBytes',
-        signals.externalRiseBytes ?? 0,
+        external,
         limits.placeShareRatio * rise,
         value =>
           `V8 counts ${value} of it as external ` +
-            `memory${(signals.arrayBuffersRiseBytes ?? 0) > 0 ? `, ${formatBytes(signals.arrayBuffersRiseBytes ?? 0)} of that in Buffers` : ''}.`
+            `memory${arrayBuffers > 0 ? `, ${formatBytes(arrayBuffers)} of that in Buffers` : ''}.`
       ),
       freed !== null
         ? evidence(
@@ -306,22 +292,6 @@ function judgeMinutes (signals, limits) {
   }
 }
 
-/** The signals of growth over hours and days. */
-const LASTING = Object.freeze({
-  growth: 'outsideHeapLastingGrowthBytesPerSecond',
-  score: 'outsideHeapLastingScore',
-  rise: 'outsideHeapLastingRiseBytes',
-  seconds: 'outsideHeapLastingSeconds',
-  least: 'outsideHeapLastingLeastRatio',
-  late: 'outsideHeapLastingLateRatio',
-  bend: 'outsideHeapLastingBendRatio',
-  days: 'outsideHeapSteadyDays',
-  loadSwing: 'outsideHeapLoadSwingBytes',
-  loadMoves: 'outsideHeapLoadMovesRatio',
-  peakRunway: 'memoryPeakRunwayBytes',
-  limitIn: 'memoryLimitInSeconds'
-})
-
 /**
  * Growth over hours and days.
  * @param {Signals} signals
@@ -329,8 +299,11 @@ const LASTING = Object.freeze({
  * @returns {Judgement | null} null while too little was seen
  */
 function judgeLongGrowth (signals, limits) {
+  const { outsideHeapLastingTrend: trend, memoryPeakRunwayBytes: runway } = signals
+  if (trend === null || runway === null) return null
+  const limit = { peakRunway: runway, limitIn: signals.memoryLimitInSeconds }
   const what = 'memory outside the heap'
-  return judgeHours(signals, LASTING, limits, what, (rise, growthBytesPerSecond) => {
+  return judgeHours(trend, limit, 'outsideHeap', limits, what, (rise, growthBytesPerSecond) => {
     const freed = freedBytes(signals)
     if (freed !== null && freed >= limits.churnShareRatio * rise) {
       return { ruledOut: sayFreed(rise, freed) }
@@ -379,12 +352,12 @@ function judgeLongGrowth (signals, limits) {
 function churnsForDays (signals, limits, rise) {
   return freedBytes(signals) === null &&
     (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise &&
-    (signals.outsideHeapSteadyDays ?? 0) < limits.certainDays
+    (signals.outsideHeapLastingTrend?.steadyDays ?? 0) < limits.certainDays
 }
 
 /** Freed memory that malloc retains; null where it was not asked. @param {Signals} signals */
-const freedBytes = ({ allocatorAsked, allocatorSlackRiseBytes }) =>
-  allocatorAsked === 1 ? allocatorSlackRiseBytes : null
+const freedBytes = ({ allocatorAsked, allocatorSlackTrend }) =>
+  allocatorAsked === 1 ? (allocatorSlackTrend?.rise ?? null) : null
 
 /**
  * @param {number} rise bytes
@@ -400,11 +373,11 @@ const nameLimit = ({ containerLimitBytes }) =>
 
 /**
  * The place of the memory, from the counters that moved with it.
- * @param {Record<'externalRiseBytes' | 'arrayBuffersRiseBytes', number | null>} signals
+ * @param {Pick<import('../signals').Signals, 'externalTrend' | 'arrayBuffersTrend'>} signals
  * @param {number} leastBytes a counter that moved by more names the place
  * @returns {keyof typeof PLACES}
  */
-function place ({ externalRiseBytes: external, arrayBuffersRiseBytes: arrayBuffers }, leastBytes) {
-  if ((arrayBuffers ?? 0) > leastBytes) return 'buffers'
-  return (external ?? 0) > leastBytes ? 'external' : 'native'
+function place ({ externalTrend, arrayBuffersTrend }, leastBytes) {
+  if ((arrayBuffersTrend?.rise ?? 0) > leastBytes) return 'buffers'
+  return (externalTrend?.rise ?? 0) > leastBytes ? 'external' : 'native'
 }

@@ -33,8 +33,8 @@ module.exports = defineDiagnosis({
     'v8AddonsLoaded',
     'unreadAddonsLoaded',
     'heapResidentBytes',
-    'liveHeapRiseBytes',
-    'keptRiseBytes'
+    'liveHeapTrend',
+    'keptTrend'
   ],
   limits: {
     // The cage is 4 GiB per isolate; with room to spare.
@@ -62,7 +62,7 @@ module.exports = defineDiagnosis({
         summary: `a heap of ${formatBytes(live)} that lives leaves little to gain`
       }
     }
-    const rise = signals.liveHeapRiseBytes ?? signals.keptRiseBytes
+    const rise = (signals.liveHeapTrend ?? signals.keptTrend)?.rise ?? null
     if ((rise ?? 0) > limits.growthShareRatio * live) {
       return { state: 'unknown', summary: 'the live heap grows; what it will be is not known' }
     }

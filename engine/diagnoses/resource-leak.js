@@ -17,7 +17,8 @@ const KINDS = Object.freeze(
       name: 'child processes and workers',
       // A child has two or three pipes to its parent, which are sockets on Linux.
       descriptorsEach: 2,
-      signals: ['childrenAlive', 'childrenRise', 'childrenPerSecond', 'childrenSteadinessRatio'],
+      now: 'childrenAlive',
+      of: 'children',
       site: 'Look for spawn, fork and new Worker without an end: terminate() or kill() each, ' +
         'close message ports, or keep a pool.'
     },
@@ -26,7 +27,8 @@ const KINDS = Object.freeze(
       // A worker has an event poll, an event descriptor and two ends of a pipe; io_uring makes it
       // five.
       descriptorsEach: 4,
-      signals: ['threadsRunning', 'threadsRise', 'threadsPerSecond', 'threadsSteadinessRatio'],
+      now: 'threadsRunning',
+      of: 'threads',
       site: 'Look for a pool of workers that is made per request instead of once (new Piscina, ' +
         'new Tinypool, new Worker), and end each with destroy() or terminate(): ' +
           'process.getActiveResourcesInfo() does not name workers that wait, as they are ' +
@@ -36,14 +38,16 @@ const KINDS = Object.freeze(
     {
       name: 'file watchers',
       descriptorsEach: 0,
-      signals: ['watchersActive', 'watchersRise', 'watchersPerSecond', 'watchersSteadinessRatio'],
+      now: 'watchersActive',
+      of: 'watchers',
       site: 'Look for fs.watch and fs.watchFile in code that runs more than once: close() each, ' +
         'or keep one watcher per file.'
     },
     {
       name: 'sockets and pipes',
       descriptorsEach: 1,
-      signals: ['socketsOpen', 'socketsRise', 'socketsPerSecond', 'socketsSteadinessRatio'],
+      now: 'socketsOpen',
+      of: 'sockets',
       site: 'Look for connections that are opened per request and never ended: clients without ' +
         'keepAlive limits, responses whose body is never read or cancelled, servers without a ' +
           'timeout for idle clients. `ss -tnp` tells whom they are connected to.'
@@ -51,19 +55,16 @@ const KINDS = Object.freeze(
     {
       name: 'active timers',
       descriptorsEach: 0,
-      signals: ['timersActive', 'timersRise', 'timersPerSecond', 'timersSteadinessRatio'],
+      now: 'timersActive',
+      of: 'timers',
       site: 'Look for setInterval without clearInterval in code that runs per request or per ' +
         'connection, and for timeouts that are not cleared when the work is done.'
     },
     {
       name: 'open file descriptors',
       descriptorsEach: 1,
-      signals: [
-        'fileDescriptorsOpen',
-        'fileDescriptorsRise',
-        'fileDescriptorsPerSecond',
-        'fileDescriptorsSteadinessRatio'
-      ],
+      now: 'fileDescriptorsOpen',
+      of: 'fileDescriptors',
       site: 'Which kind they are is not known: `ls -l /proc/PID/fd` tells. Sockets: look for ' +
         'clients and agents that are made per request. Files: for fs.open, fs.openSync and ' +
           'createReadStream whose close is skipped on some path.'
@@ -77,7 +78,7 @@ const DESCRIPTOR_KINDS = Object.freeze(
     {
       name: 'idle sockets',
       open: 'socketDescriptorsOpen',
-      rise: 'socketDescriptorsRise',
+      trend: 'socketDescriptorsTrend',
       text: "sockets, which the event loop does not wait for: they are unref'd, as idle " +
         'connections of an http.Agent are',
       site: 'They are sockets that no request uses. Look for `new http.Agent`, `new ' +
@@ -88,7 +89,7 @@ const DESCRIPTOR_KINDS = Object.freeze(
     {
       name: 'pipes',
       open: 'pipeDescriptorsOpen',
-      rise: 'pipeDescriptorsRise',
+      trend: 'pipeDescriptorsTrend',
       text: 'pipes',
       site: 'They are pipes. Look for child processes whose stdio is never closed, and for ' +
         'workers that are started and not terminated.'
@@ -96,7 +97,7 @@ const DESCRIPTOR_KINDS = Object.freeze(
     {
       name: 'open files',
       open: 'fileDescriptorsOfFiles',
-      rise: 'fileDescriptorsOfFilesRise',
+      trend: 'fileDescriptorsOfFilesTrend',
       text: 'files',
       site: 'They are files. Look for fs.open, fs.openSync and createReadStream whose close is ' +
         'skipped on some path: an early return, an error, a stream that is never read to its ' +
@@ -112,14 +113,14 @@ module.exports = defineDiagnosis({
   scope: 'isolate',
   requires: [],
   uses: [
-    ...KINDS.flatMap(({ signals }) => signals),
-    ...DESCRIPTOR_KINDS.flatMap(({ open, rise }) => [open, rise]),
+    ...KINDS.flatMap(({ now, of }) => [now, /** @type {const} */ (`${of}Trend`)]),
+    ...DESCRIPTOR_KINDS.flatMap(({ open, trend }) => [open, trend]),
     'loopDescriptorsOpen',
-    'loopDescriptorsRise',
+    'loopDescriptorsTrend',
     'maxFileDescriptors',
     'listenerWarnings',
     'loadGrowthRatio',
-    'liveHeapRiseBytes',
+    'liveHeapTrend',
     'eventLoopUtilizationRatio',
     'cpuThrottledRatio'
   ],
@@ -150,19 +151,15 @@ module.exports = defineDiagnosis({
   runbook: 'MemwatchResourceLeak',
 
   judge (signals, limits) {
-    const kinds = KINDS.map(
-      ({ name, descriptorsEach, signals: [now, rise, perSecond, steady] }) => ({
-        name: /** @type {string} */ (name),
-        descriptorsEach,
-        now: signals[now],
-        rise: signals[rise],
-        perSecond: signals[perSecond],
-        steady: signals[steady] ?? 0,
-        riseSignal: rise,
-        perSecondSignal: perSecond,
-        steadySignal: steady
-      })
-    )
+    const kinds = KINDS.map(({ name, descriptorsEach, now, of }) => ({
+      name: /** @type {string} */ (name),
+      of,
+      descriptorsEach,
+      now: signals[now],
+      rise: signals[`${of}Trend`]?.rise ?? null,
+      perSecond: signals[`${of}Trend`]?.slope ?? null,
+      steady: signals[`${of}Trend`]?.steadinessRatio ?? 0
+    }))
     const known = kinds.filter(({ rise }) => rise !== null)
     if (known.length === 0) {
       return { state: 'unknown', summary: 'too few counts of handles yet to see a trend' }
@@ -203,8 +200,9 @@ module.exports = defineDiagnosis({
     const busy = signals.eventLoopUtilizationRatio ?? 0
     const throttled = signals.cpuThrottledRatio ?? 0
     const isSaturated = busy >= limits.saturatedRatio || throttled >= limits.throttledRatio
-    const { maxFileDescriptors, loopDescriptorsRise } = signals
-    const descriptorsPerSecond = signals.fileDescriptorsPerSecond ?? worst.perSecond ?? 0
+    const { maxFileDescriptors } = signals
+    const loopDescriptorsRise = signals.loopDescriptorsTrend?.rise ?? null
+    const descriptorsPerSecond = signals.fileDescriptorsTrend?.slope ?? worst.perSecond ?? 0
     const secondsLeft =
       maxFileDescriptors !== null && worst.descriptorsEach > 0 && descriptorsPerSecond > 0
         ? (maxFileDescriptors - (signals.fileDescriptorsOpen ?? 0)) / descriptorsPerSecond
@@ -226,7 +224,7 @@ module.exports = defineDiagnosis({
       },
       evidence: [
         evidence(
-          worst.riseSignal,
+          `${worst.of}Rise`,
           worst.rise ?? 0,
           limits.rise,
           (value, limit) =>
@@ -251,7 +249,7 @@ module.exports = defineDiagnosis({
             ]
           : []),
         evidence(
-          worst.steadySignal,
+          `${worst.of}SteadinessRatio`,
           worst.steady,
           limits.steadinessRatio,
           (value, limit) =>
@@ -288,7 +286,7 @@ module.exports = defineDiagnosis({
           .filter(kind => kind !== worst)
           .map(kind =>
             evidence(
-              kind.riseSignal,
+              `${kind.of}Rise`,
               kind.rise ?? 0,
               limits.rise,
               value => `${value} more ${kind.name}, too.`
@@ -307,7 +305,7 @@ module.exports = defineDiagnosis({
             ]
           : []),
         evidence(
-          worst.perSecondSignal,
+          `${worst.of}PerSecond`,
           worst.perSecond ?? 0,
           0,
           () => `${formatPerMinute(worst.perSecond ?? 0)} more ${worst.name} each minute.`
@@ -316,7 +314,7 @@ module.exports = defineDiagnosis({
       impact:
         secondsLeft === null
           ? 'Each holds memory, in and outside the ' +
-            `heap${signals.liveHeapRiseBytes ? ', and the live heap grows with them' : ''}.`
+            `heap${signals.liveHeapTrend?.rise ? ', and the live heap grows with them' : ''}.`
           : `The limit of ${formatNumber(maxFileDescriptors ?? 0)} open files is reached in ` +
             `about ${formatSeconds(secondsLeft)}: then every accept, connect and open fails ` +
               '(EMFILE).'
@@ -327,7 +325,6 @@ module.exports = defineDiagnosis({
     const found = KINDS.find(({ name }) => name === kind)
     if (!found) return []
     const told = DESCRIPTOR_KINDS.find(({ name }) => name === descriptorKind)
-    const [, , perSecondSignal] = found.signals
     return [
       {
         title: `Find who opens ${told?.name ?? found.name} and does not close them`,
@@ -335,7 +332,7 @@ module.exports = defineDiagnosis({
           code: `${told?.site ?? found.site} Grows by ${formatPerMinute(perSecond)} a minute: ` +
             'what else happens at that rate?'
         },
-        predicted: [prediction(perSecondSignal, perSecond, 0)],
+        predicted: [prediction(`${found.of}PerSecond`, perSecond, 0)],
         risk: 'A higher limit of open files only moves the ' +
           `failure${loadGrowthRatio === null
             ? ''
@@ -350,7 +347,8 @@ module.exports = defineDiagnosis({
 
 /**
  * The kind that most new descriptors are of; before kinds were seen to grow, the one that most are.
- * @param {Record<DescriptorKind['open' | 'rise'] | 'fileDescriptorsOpen', number | null>} signals
+ * @param {Pick<import('../signals').Signals, DescriptorKind['open' | 'trend'] |
+ *   'fileDescriptorsOpen'>} signals
  * @param {{ causeShareRatio: number }} limits
  * @returns
  *   {{ name: string, text: string, open: number, signal: DescriptorKind['open'] } | undefined}
@@ -361,7 +359,7 @@ function findKind (signals, { causeShareRatio }) {
     text: kind.text,
     signal: kind.open,
     open: signals[kind.open] ?? 0,
-    rise: Math.max(0, signals[kind.rise] ?? 0)
+    rise: Math.max(0, signals[kind.trend]?.rise ?? 0)
   }))
   const rise = counted.reduce((sum, kind) => sum + kind.rise, 0)
   return rise > 0

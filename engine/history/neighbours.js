@@ -33,12 +33,13 @@ function addNeighbours (processes, own) {
   for (const other of processes) {
     if (left-- === 0) break
     const { values, workers = NO_WORKERS } = other
-    const isNeighbour = other !== own && other.connected && values.rssBytes !== undefined &&
+    const { rssBytes } = values
+    const isNeighbour = other !== own && other.connected && rssBytes !== undefined &&
       // Who sees another limit lives in another container, whatever it says.
       values.containerLimitBytes === containerLimitBytes
     if (!isNeighbour) continue
     // Processes of one program share its file pages: those are counted once, with the own RSS.
-    const memoryBytes = values.rssAnonBytes ?? values.rssBytes
+    const memoryBytes = values.rssAnonBytes ?? rssBytes
     const heapBytes = Math.min((values.heapPhysicalBytes ?? 0) + workers.heapBytes, memoryBytes)
     sum.processes++
     sum.heaps += 1 + workers.count

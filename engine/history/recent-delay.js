@@ -4,19 +4,14 @@
 const FRAMES = 30
 
 /**
- * @typedef {[count: number, sumSeconds: number, longestSeconds: number, buckets: number[]]}
- *   DelayRow as on the wire
- */
-
-/**
  * The event loop delay of the last half minute. Windows are cut on the agent's frames and never
  * reset, so two scrapers read the same numbers.
  */
 class RecentDelay {
-  /** @type {DelayRow[]} */
+  /** @type {import('memwatch/protocol/frame').PauseRow[]} */
   #rows = []
 
-  /** @param {DelayRow | undefined} row */
+  /** @param {import('memwatch/protocol/frame').PauseRow | undefined} row */
   append (row) {
     if (!row) return
     this.#rows.push(row)
@@ -30,14 +25,14 @@ class RecentDelay {
    */
   get summary () {
     if (this.#rows.length < 2) return null
-    const first = this.#rows[0]
-    const last = this.#rows[this.#rows.length - 1]
-    const count = last[0] - first[0]
+    const [countBefore, sumBefore, , bucketsBefore] = this.#rows[0]
+    const [countNow, sumNow, , bucketsNow] = this.#rows[this.#rows.length - 1]
+    const count = countNow - countBefore
     return {
       count,
-      meanSeconds: count > 0 ? (last[1] - first[1]) / count : 0,
-      longestSeconds: this.#rows.slice(1).reduce((longest, row) => Math.max(longest, row[2]), 0),
-      buckets: last[3].map((value, i) => value - first[3][i])
+      meanSeconds: count > 0 ? (sumNow - sumBefore) / count : 0,
+      longestSeconds: Math.max(0, ...this.#rows.slice(1).map(([, , longest]) => longest)),
+      buckets: bucketsNow.map((value, i) => value - bucketsBefore[i])
     }
   }
 }

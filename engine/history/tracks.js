@@ -1,7 +1,9 @@
 'use strict'
 
+const { fields, PAUSE_ROW, SPACE_ROW } = require('memwatch/protocol/frame')
 const { residentNow } = require('../memory/anatomy')
-const { NATIVE_BASE_BYTES } = require('../memory/parts')
+const { heapResident, nativeMemory, outsideHeap } = require('../memory/frame-parts')
+const { semiSpaceCapacity } = require('../v8/heap-spaces')
 
 /**
  * The tracks: the numbers whose history is kept for every target. A track is one number read out of
@@ -46,12 +48,11 @@ const NO_NEIGHBOURS = Object.freeze({
 })
 
 /**
- * @param {keyof Values} field
+ * @param {import('memwatch/protocol/frame').NumberField} field
  * @param {'last'|'min'|'max'} [keep]
  * @returns {Track}
  */
 function field (field, keep = 'last') {
-  const { fields } = require('memwatch/protocol/frame')
   return {
     unit: fields[field].unit,
     keep,
@@ -68,19 +69,19 @@ const long = track => ({ ...track, long: true })
 
 /**
  * Sum over the GC kinds and causes that `accepts` takes.
- * @param {0 | 1} column 0 counts, 1 pause seconds
+ * @param {'count' | 'sumSeconds'} column
  * @param {(kindAndCause: string) => boolean} accepts a key of the `gc` field
  * @returns {Track}
  */
 const gc = (column, accepts) => ({
-  unit: column === 0 ? 'count' : 'seconds',
+  unit: column === 'count' ? 'count' : 'seconds',
   keep: 'last',
   counter: true,
   observed: true,
   read: ({ gc: rows, gcObserverStopped }) => {
     if (!rows || gcObserverStopped) return undefined
     let sum = 0
-    for (const key in rows) if (accepts(key)) sum += rows[key][column]
+    for (const key in rows) if (accepts(key)) sum += rows[key][PAUSE_ROW[column]]
     return sum
   }
 })
@@ -99,8 +100,14 @@ const isExternalMajor = key => key === 'major/external'
 const spaceUsed = space => ({
   unit: 'bytes',
   keep: 'min',
-  read: values => values.spaces?.[space]?.[0]
+  read: values => values.spaces?.[space]?.[SPACE_ROW.usedBytes]
 })
+
+/**
+ * @param {Record<string, number>} counts
+ * @param {readonly string[]} names that are added up
+ */
+const sumOfNames = (counts, names) => names.reduce((sum, name) => sum + (counts[name] ?? 0), 0)
 
 /**
  * Active resources of some types. A type that is not there is 0, once there was a reading.
@@ -110,8 +117,7 @@ const spaceUsed = space => ({
 const resources = types => ({
   unit: 'count',
   keep: 'min',
-  read: values =>
-    values.resources && types.reduce((sum, type) => sum + (values.resources[type] ?? 0), 0)
+  read: values => values.resources && sumOfNames(values.resources, types)
 })
 
 /**
@@ -126,39 +132,20 @@ const descriptors = kind => ({
 })
 
 /**
- * What the heap of this isolate really holds of RSS. V8's total_physical_size leaves out what a
- * semi-space held before its last scavenge, its total_heap_size counts pages that were given back
- * or never touched: with a new space of 128 MiB they were measured to say 19 and 139 MiB of the
- * same heap, of which Node 24 held all and Node 20 next to nothing. What is resident and neither
- * external nor Node's own decides.
- * @param {Values} values
- * @param {Workers} workers
- */
-function heapResident (
-  { heapPhysicalBytes = 0, heapTotalBytes, rssAnonBytes, externalBytes = 0 },
-  workers
-) {
-  if (heapTotalBytes === undefined || rssAnonBytes === undefined) return heapPhysicalBytes
-  const left =
-    rssAnonBytes - workers.heapBytes - workers.externalBytes - externalBytes - NATIVE_BASE_BYTES
-  return Math.max(heapPhysicalBytes, Math.min(heapTotalBytes, left))
-}
-
-/**
- * @param {keyof Values} a
- * @param {keyof Values} b
+ * @param {import('memwatch/protocol/frame').NumberField} a
+ * @param {import('memwatch/protocol/frame').NumberField} b
  * @returns {Track}
  */
 const sumOf = (a, b) => ({
   unit: 'seconds',
   keep: 'last',
   counter: true,
-  read: values => (values[a] === undefined ? undefined : values[a] + (values[b] ?? 0))
+  read: ({ [a]: first, [b]: second = 0 }) => (first === undefined ? undefined : first + second)
 })
 
 const THREAD_CPU = sumOf('threadCpuUserSeconds', 'threadCpuSystemSeconds')
 const PROCESS_CPU = sumOf('cpuUserSeconds', 'cpuSystemSeconds')
-const GC_PAUSES = gc(1, () => true)
+const GC_PAUSES = gc('sumSeconds', () => true)
 
 const tracks = Object.freeze({
   rssBytes: long(field('rssBytes', 'min')),
@@ -201,27 +188,12 @@ const tracks = Object.freeze({
     long: true,
     unit: 'bytes',
     keep: 'min',
-    read: (values, workers) =>
-      values.rssAnonBytes === undefined
-        ? undefined
-        : Math.max(0, values.rssAnonBytes - workers.heapBytes - heapResident(values, workers))
+    read: outsideHeap
   }),
   nativeBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'min',
-    // Anonymous memory that neither the V8 heap nor a Buffer accounts for. A Buffer that was never
-    // written to counts as external but not as resident, so the difference can fall below zero.
-    read: (values, workers) =>
-      values.rssAnonBytes === undefined || values.externalBytes === undefined
-        ? undefined
-        : Math.max(
-          0,
-          values.rssAnonBytes -
-              workers.heapBytes -
-              workers.externalBytes -
-              heapResident(values, workers) -
-              values.externalBytes
-        )
+    read: nativeMemory
   }),
   neighboursBytes: /** @type {Track} */ ({
     unit: 'bytes',
@@ -235,7 +207,7 @@ const tracks = Object.freeze({
   longestDelaySeconds: /** @type {Track} */ ({
     unit: 'seconds',
     keep: 'max',
-    read: values => values.eventLoopDelay?.[2]
+    read: values => values.eventLoopDelay?.[PAUSE_ROW.longestSeconds]
   }),
   threadCpuSeconds: THREAD_CPU,
   workSeconds: /** @type {Track} */ ({
@@ -282,17 +254,14 @@ const tracks = Object.freeze({
   semiSpaceCapacityBytes: /** @type {Track} */ ({
     unit: 'bytes',
     keep: 'max',
-    // used + available of the new space is the capacity of one semi-space: measured on V8 10.2 to
-    // 14.6.
-    read: values =>
-      values.spaces?.new_space && values.spaces.new_space[0] + values.spaces.new_space[2]
+    read: values => semiSpaceCapacity(values.spaces)
   }),
-  scavenges: long(gc(0, isScavenge)),
-  scavengePauseSeconds: gc(1, isScavenge),
-  ordinaryMajors: gc(0, key => key === 'major/ordinary'),
-  ordinaryMajorPauseSeconds: gc(1, isOrdinaryMajor),
-  externalMajors: gc(0, isExternalMajor),
-  externalMajorPauseSeconds: gc(1, isExternalMajor),
+  scavenges: long(gc('count', isScavenge)),
+  scavengePauseSeconds: gc('sumSeconds', isScavenge),
+  ordinaryMajors: gc('count', key => key === 'major/ordinary'),
+  ordinaryMajorPauseSeconds: gc('sumSeconds', isOrdinaryMajor),
+  externalMajors: gc('count', isExternalMajor),
+  externalMajorPauseSeconds: gc('sumSeconds', isExternalMajor),
   gcPauseSeconds: GC_PAUSES,
   gcUnobservedSeconds: /** @type {Track} */ ({
     unit: 'seconds',

@@ -1,5 +1,8 @@
 'use strict'
 
+const { SPACE_ROW } = require('memwatch/protocol/frame')
+const { oldUsedBytes } = require('../v8/heap-spaces')
+
 /** What malloc may retain is worth a word where it is more of RSS. */
 const WORTH_ASKING = 0.02
 /** Before the first look. */
@@ -39,7 +42,7 @@ const NOTHING_SEEN = Object.freeze({
  *   bytes, see Scan
  */
 function residentNow ({ values, workers, scan }) {
-  const { rssBytes: rss, rssAnonBytes = rss, externalBytes = 0 } = values
+  const { rssBytes: rss, externalBytes = 0 } = values
   if (rss === undefined) return null
   let left = rss
   /** @param {number} bytes */
@@ -48,7 +51,7 @@ function residentNow ({ values, workers, scan }) {
     left -= taken
     return taken
   }
-  const files = take(rss - rssAnonBytes)
+  const files = take(rss - (values.rssAnonBytes ?? rss))
   const heap = take(heapNow(values, scan))
   const workerHeaps = take(workers.heapBytes)
   if (scan === undefined) {
@@ -148,20 +151,16 @@ function heapNow ({ heapPhysicalBytes = 0, heapTotalBytes = heapPhysicalBytes },
  * @param {number} heap resident bytes
  */
 function heapParts ({ spaces = {}, liveHeapBytes, heapPhysicalBytes = 0 }, heap) {
-  let oldUsed = 0
   let newPhysical = 0
   let newTotal = 0
-  for (const [name, [used, size, , physical]] of Object.entries(spaces)) {
-    if (name.startsWith('new_')) {
-      newPhysical += physical
-      newTotal += size
-    } else {
-      oldUsed += used
-    }
+  for (const name in spaces) {
+    if (!name.startsWith('new_')) continue
+    newPhysical += spaces[name][SPACE_ROW.physicalBytes]
+    newTotal += spaces[name][SPACE_ROW.sizeBytes]
   }
   const newSpace = Math.min(heap, newTotal, newPhysical + Math.max(0, heap - heapPhysicalBytes))
   const old = heap - newSpace
-  const used = Math.min(oldUsed, old)
+  const used = Math.min(oldUsedBytes(spaces), old)
   const live = Math.min(liveHeapBytes ?? used, used)
   return { heap_live: live, heap_garbage: used - live, heap_slack: old - used, new_space: newSpace }
 }

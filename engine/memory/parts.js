@@ -57,5 +57,10 @@ const parts = Object.freeze({
  * to 26.
  */
 const NATIVE_BASE_BYTES = 12 * 2 ** 20
+/**
+ * What of it malloc holds at least, where its arenas are told apart from the rest: measured 2.4–5.3
+ * MiB on Node 20, 22 and 24.
+ */
+const NODE_MALLOC_BYTES = 4 * 2 ** 20
 
-module.exports = { NATIVE_BASE_BYTES, parts }
+module.exports = { NATIVE_BASE_BYTES, NODE_MALLOC_BYTES, parts }

@@ -1,13 +1,10 @@
 'use strict'
 
+const { NODE_MALLOC_BYTES } = require('./parts')
+
 /** @typedef {import('../history/tracks').Values} Values */
 /** @typedef {import('../history/tracks').Workers} Workers */
 
-/**
- * What Node's own code holds of malloc in a small app, Buffers aside: measured 2.4–5.3 MiB on Node
- * 20, 22 and 24.
- */
-const NODE_MALLOC_BYTES = 4 * 2 ** 20
 /**
  * What is known of the slack that trim does not give back, where malloc was not asked.
  *

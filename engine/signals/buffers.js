@@ -2,7 +2,7 @@
 
 const { quantile } = require('../statistics/quantile')
 const { RATE_SECONDS } = require('../history/window')
-const { growthOf, steadiness } = require('./growth')
+const { acrossMajors, bytesTrend } = require('./trend-signal')
 
 /** @typedef {import('./index').Signal} Signal */
 
@@ -40,22 +40,11 @@ module.exports = {
         : Math.max(0, quantile(peaks, 0.9) - Math.min(...readings))
     }
   }),
-  externalRiseBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'What external memory grew by, as a line across major GCs.',
-    compute: window => growthOf(window, 'externalBytes', { afterMajors: true }).trend?.rise ?? null
-  }),
-  arrayBuffersRiseBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'What Buffers and ArrayBuffers grew by, as a line across major GCs.',
-    compute: window =>
-      growthOf(window, 'arrayBuffersBytes', { afterMajors: true }).trend?.rise ?? null
-  }),
-  arrayBuffersSteadinessRatio: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'How much the growth of Buffers and ArrayBuffers looks like one that goes on, 0–1.',
-    compute: window => steadiness(growthOf(window, 'arrayBuffersBytes', { afterMajors: true }))
-  }),
+  externalTrend: bytesTrend('external memory across major GCs', acrossMajors('externalBytes')),
+  arrayBuffersTrend: bytesTrend(
+    'Buffers and ArrayBuffers across major GCs',
+    acrossMajors('arrayBuffersBytes')
+  ),
   arrayBuffersFloorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: `Buffers and ArrayBuffers that stay: lowest of the last ${RATE_SECONDS} s.`,

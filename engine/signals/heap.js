@@ -1,25 +1,24 @@
 'use strict'
 
+const { SPACE_ROW } = require('memwatch/protocol/frame')
 const { median } = require('../statistics/quantile')
-const { growthOf, liveHeapTrend, pointsAfterMajors } = require('./growth')
+const { liveHeapTrend, pointsAfterMajors } = require('./growth')
+const { besideHeapBytes } = require('./memory')
 const { secondsUntilTrend } = require('./readings-due')
 const { partOfRoom } = require('./shared-room')
-const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
+const { acrossMajors, bytesTrend, trendOf } = require('./trend-signal')
+const { oldGenerationLimit } = require('../v8/heap-sizing')
+const { oldUsedBytes } = require('../v8/heap-spaces')
 
 /** @typedef {import('./index').Signal} Signal */
 
 /**
- * What survives a major GC lives in the old generation; the rest of the heap size limit belongs to
- * the young one.
+ * What survives a major GC lives in the old generation.
  * @param {import('../history/window').Window} window
  * @returns {number | null} bytes
  */
-function oldGenerationLimit ({ hello, values: { heapSizeLimitBytes } }) {
-  if (!heapSizeLimitBytes) return null
-  return (
-    heapSizeLimitBytes - youngGenerationBytes(semiSpaceMax(hello, heapSizeLimitBytes)?.bytes ?? 0)
-  )
-}
+const oldLimit = ({ hello, values: { heapSizeLimitBytes } }) =>
+  heapSizeLimitBytes ? oldGenerationLimit(hello, heapSizeLimitBytes) : null
 
 /** Long enough for a burst to pass. */
 const RESIDENT_SECONDS = 60
@@ -57,48 +56,8 @@ module.exports = {
       'come evenly.',
     compute: secondsUntilTrend
   }),
-  liveHeapGrowthBytesPerSecond: /** @type {Signal} */ ({
-    unit: 'bytesPerSecond',
-    help: 'Slope of the live heap across major GCs (Theil–Sen).',
-    compute: window => liveHeapTrend(window).trend?.slope ?? null
-  }),
-  liveHeapRiseBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'What the live heap grew by over the span of that slope.',
-    compute: window => liveHeapTrend(window).trend?.rise ?? null
-  }),
-  liveHeapRiseSeconds: /** @type {Signal} */ ({
-    unit: 'seconds',
-    help: 'The span of that slope.',
-    compute: window => liveHeapTrend(window).trend?.spanX ?? null
-  }),
-  liveHeapGrowthFit: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'How straight the growth is: r² of the line, 1 is a straight line.',
-    compute: window => liveHeapTrend(window).trend?.fit ?? null
-  }),
-  liveHeapGrowthScore: /** @type {Signal} */ ({
-    unit: 'score',
-    help: 'Mann–Kendall standard score of the growth: above 3 it is no accident.',
-    compute: window => liveHeapTrend(window).trend?.z ?? null
-  }),
-  liveHeapLateGrowthRatio: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'Slope of the last third over the slope of the whole: 1 goes on, 0 has stopped.',
-    compute: window => {
-      const { trend } = liveHeapTrend(window)
-      return trend && trend.slope > 0 ? trend.lastThirdSlope / trend.slope : null
-    }
-  }),
-  liveHeapHalvesRatio: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'Slope of the second half over the slope of the first: a filling cache slows down, a ' +
-      'leak does not.',
-    compute: window => {
-      const { trend } = liveHeapTrend(window)
-      return trend && trend.earlySlope > 0 ? trend.lateSlope / trend.earlySlope : null
-    }
-  }),
+  liveHeapTrend: bytesTrend('the live heap across major GCs', window =>
+    trendOf(liveHeapTrend(window))),
   heapRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help:
@@ -106,36 +65,30 @@ module.exports = {
       'limit, whichever comes first. Of what is left in the container, processes in it that grow ' +
       'as well take their parts.',
     compute: window => {
-      const { liveHeapBytes, heapSizeLimitBytes, containerLimitBytes, rssBytes } = window.values
-      const heap = window.last('heapResidentBytes')
+      const { liveHeapBytes, heapSizeLimitBytes, containerLimitBytes } = window.values
       if (liveHeapBytes === undefined || heapSizeLimitBytes === undefined) return null
       // In the container the heap shares with everything else that is resident.
-      const beside = rssBytes !== undefined && heap !== undefined ? Math.max(0, rssBytes - heap) : 0
-      const own = (oldGenerationLimit(window) ?? heapSizeLimitBytes) - liveHeapBytes
+      const beside = besideHeapBytes.compute(window) ?? 0
+      const own = (oldLimit(window) ?? heapSizeLimitBytes) - liveHeapBytes
       if (containerLimitBytes === undefined) return Math.max(0, own)
       const left = containerLimitBytes - beside - window.neighbours.memoryBytes - liveHeapBytes
       const part = partOfRoom(window, liveHeapTrend(window).trend?.slope)
       return Math.max(0, Math.min(own, left * part))
     }
   }),
-  oldSpaceRiseBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'What the old space grew by, as a line across major GCs.',
-    compute: window => growthOf(window, 'oldSpaceBytes', { afterMajors: true }).trend?.rise ?? null
-  }),
-  largeObjectSpaceRiseBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'What the large object space grew by, as a line across major GCs.',
-    compute: window =>
-      growthOf(window, 'largeObjectSpaceBytes', { afterMajors: true }).trend?.rise ?? null
-  }),
+  oldSpaceTrend: bytesTrend('the old space across major GCs', acrossMajors('oldSpaceBytes')),
+  largeObjectSpaceTrend: bytesTrend(
+    'the large object space across major GCs',
+    acrossMajors('largeObjectSpaceBytes')
+  ),
   pointerSpaceShareRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: 'Share of the used heap that lies in the old space, where objects are: elsewhere ' +
       'there are large strings and arrays, code, and what is young.',
     compute: window => {
       const { spaces, heapUsedBytes } = window.values
-      return spaces?.old_space && heapUsedBytes ? spaces.old_space[0] / heapUsedBytes : null
+      const row = spaces?.old_space
+      return row && heapUsedBytes ? row[SPACE_ROW.usedBytes] / heapUsedBytes : null
     }
   }),
   heapUsedBytes: /** @type {Signal} */ ({
@@ -160,11 +113,7 @@ module.exports = {
       const { values } = window.points('liveHeapBytes', 600)
       if (values.length > 0) return Math.max(...values)
       const { spaces } = window.values
-      if (!spaces) return null
-      return Object.entries(spaces).reduce(
-        (sum, [name, [used]]) => (name.startsWith('new_') ? sum : sum + used),
-        0
-      )
+      return spaces ? oldUsedBytes(spaces) : null
     }
   }),
   liveHeapHighestBytes: /** @type {Signal} */ ({
@@ -185,7 +134,7 @@ module.exports = {
       'less three semi-spaces.',
     compute: window => {
       const { liveHeapBytes } = window.values
-      const limit = oldGenerationLimit(window)
+      const limit = oldLimit(window)
       return liveHeapBytes === undefined || limit === null ? null : liveHeapBytes / limit
     }
   }),
@@ -196,7 +145,7 @@ module.exports = {
       'null unless it rose and fell at no major GC in them.',
     compute: window => {
       const { times, values } = pointsAfterMajors(window, 'liveHeapBytes', FILL_SECONDS)
-      const limit = oldGenerationLimit(window)
+      const limit = oldLimit(window)
       const last = values.length - 1
       const seconds = times[last] - times[0]
       if (limit === null || values.length < LEAST_FILL_READINGS || seconds < LEAST_FILL_SECONDS) {

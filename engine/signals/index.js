@@ -1,8 +1,11 @@
 'use strict'
 
+const { FIGURES } = require('./trend-signal')
+
 /**
  * Signals: numbers derived from a target's tracks over a window of time, each with its unit. A
- * signal is null where the tracks it needs are not there (yet).
+ * signal is null where the tracks it needs are not there (yet). A trend is one signal of several
+ * numbers: trend-signal.js.
  *
  * @typedef {'bytes' | 'bytesPerSecond' | 'seconds' | 'ratio' | 'count' | 'perSecond' | 'score'}
  *   SignalUnit
@@ -27,16 +30,52 @@ const signals = Object.freeze({
   ...require('./loop')
 })
 
-/** @typedef {keyof typeof signals} SignalName */
-
 /**
- * The signals of one window under their names, each computed when it is first read: a judge that is
- * done after two has paid for two.
- * @typedef {{ readonly [Name in SignalName]: number | null }} Signals
+ * @template Row
+ * @typedef {Row extends { figures: readonly (infer Suffix extends string)[] } ? Suffix : never}
+ *   SuffixOf
  */
 
+/**
+ * @typedef {keyof typeof signals} SignalName
+ * @typedef {{ [Name in SignalName]: Name extends `${infer Of}Trend`
+ *   ? `${Of}${SuffixOf<typeof signals[Name]>}`
+ *   : Name }[SignalName]} FigureName one number: a signal, or one of a trend
+ *
+ * The signals of one window under their names, each computed when it is first read: a judge that is
+ * done after two has paid for two.
+ * @typedef {{ readonly [Name in SignalName]: ReturnType<typeof signals[Name]['compute']> }} Signals
+ */
+
+/**
+ * What evidence, predictions and metrics name.
+ * @type {Readonly<Record<FigureName, { unit: SignalUnit, help: string,
+ *   read: (signals: Signals) => number | null }>>}
+ */
+const figures = Object.freeze(Object.fromEntries(Object.entries(signals).flatMap(([name, row]) =>
+  'figures' in row ? figuresOf(name, row) : [[name, { ...row, read: reader(name) }]]
+)))
+
+/**
+ * @param {string} name
+ * @param {import('./trend-signal').TrendSignal} trend
+ */
+function figuresOf (name, { what, figures }) {
+  return figures.map(suffix => {
+    const { of, unit, help } = FIGURES[suffix]
+    /** @param {any} signals */
+    const read = signals => signals[name]?.[of] ?? null
+    return [name.replace(/Trend$/, suffix), { unit, help: help(what), read }]
+  })
+}
+
+/** @param {string} name */
+function reader (name) {
+  return (/** @type {any} */ signals) => signals[name]
+}
+
 class LazySignals {
-  /** @type {Map<string, number | null>} */
+  /** @type {Map<string, unknown>} */
   known = new Map()
 
   /** @param {import('../history/window').Window} window */
@@ -62,4 +101,4 @@ for (const [name, { compute }] of Object.entries(signals)) {
  */
 const signalsOf = window => /** @type {any} */ (new LazySignals(window))
 
-module.exports = { signals, signalsOf }
+module.exports = { figures, signals, signalsOf }

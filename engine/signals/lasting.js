@@ -114,105 +114,64 @@ function secondsTo (window, level, limit, now, slope) {
   return isDayKnown ? foretold : Math.min(foretold, Math.max(0, limit - now) / slope)
 }
 
+const FIGURES = Object.freeze(/** @type {const} */ ([
+  'RiseBytes', 'GrowthBytesPerSecond', 'Score', 'LateRatio'
+]))
+
+/**
+ * @typedef {Growth & { rise: number, score: number }} LastingTrend rise: what it grew by that way;
+ *   score: over its standard error, above 4 it is no accident
+ */
+
 /**
  * @param {Level} level
  * @param {string} what
+ * @returns {import('./trend-signal').TrendSignal<typeof FIGURES[number], LastingTrend>}
  */
-const signalsOf = (level, what) => ({
-  growth: /** @type {Signal} */ ({
-    unit: 'bytesPerSecond',
-    expected: 'after some two hours',
-    help: `Growth of ${what} over hours and days that neither the load nor the hour of the day ` +
-      'explains.',
-    compute: window => lastingGrowth(window, level)?.slope ?? null
-  }),
-  score: /** @type {Signal} */ ({
-    unit: 'score',
-    help: `That growth of ${what} over its standard error: above 4 it is no accident.`,
-    compute: window => {
-      const found = lastingGrowth(window, level)
-      return found && (found.error > 0 ? found.slope / found.error : 0)
+const trend = (level, what) => ({
+  unit: 'bytes',
+  what,
+  help: `Growth of ${what} over hours and days that neither the load nor the hour of the day ` +
+    'explains; after some two hours.',
+  figures: FIGURES,
+  compute: window => {
+    const found = lastingGrowth(window, level)
+    return found && {
+      ...found,
+      rise: found.slope * found.seconds,
+      score: found.error > 0 ? found.slope / found.error : 0
     }
-  }),
-  rise: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: `What ${what} grew by that way.`,
-    compute: window => {
-      const found = lastingGrowth(window, level)
-      return found && found.slope * found.seconds
-    }
-  }),
-  least: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: `The least that growth of ${what} may be, over itself: less two standard errors, and ` +
-      'what a load may explain that rose with it.',
-    compute: window => lastingGrowth(window, level)?.leastRatio ?? null
-  }),
-  seconds: /** @type {Signal} */ ({
-    unit: 'seconds',
-    help: `The time over which that growth of ${what} was seen.`,
-    compute: window => lastingGrowth(window, level)?.seconds ?? null
-  }),
-  late: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: `That growth of ${what} in the last third over the whole, at the upper end of its ` +
-      'error: 1 goes on, 0 has stopped.',
-    compute: window => lastingGrowth(window, level)?.lateRatio ?? null
-  }),
-  bend: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: `How far a third of that growth of ${what} differs from the whole beyond its error: 0 ` +
-      'is a straight line.',
-    compute: window => lastingGrowth(window, level)?.bendRatio ?? null
-  }),
-  days: /** @type {Signal} */ ({
-    unit: 'count',
-    expected: 'after a day and a half',
-    help: `Days in a row, up to now, in which ${what} grew like that against the same hours of ` +
-      'the day before.',
-    compute: window => lastingGrowth(window, level)?.steadyDays ?? null
-  }),
-  loadSwing: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: `What of ${what} comes and goes with the load, over hours and days.`,
-    compute: window => lastingGrowth(window, level)?.loadSwing ?? null
-  }),
-  loadMoves: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: `How far CPU time or allocation moved while ${what} was watched over hours and days, ` +
-      'over their median.',
-    compute: window => lastingGrowth(window, level)?.loadMovesRatio ?? null
-  }),
-  loadShare: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: `Share of the rise of ${what} within the last two hours that CPU time or allocation ` +
-      'explain, which rose with it.',
-    compute: window => loadShare(window, level)
-  }),
-  earlierHigh: /** @type {Signal} */ ({
-    unit: 'bytes',
-    expected: 'after two hours',
-    help: `The most of ${what}, over ten minutes, in a week before the last two hours.`,
-    compute: window => earlierHigh(window, level)
-  })
+  }
 })
 
-const heap = signalsOf('liveHeapBytes', 'the live heap')
-const outside = signalsOf('outsideHeapBytes', 'the memory outside the heap')
+/**
+ * @param {Level} level
+ * @param {string} what
+ * @returns {Signal}
+ */
+const loadShareOf = (level, what) => ({
+  unit: 'ratio',
+  help: `Share of the rise of ${what} within the last two hours that CPU time or allocation ` +
+    'explain, which rose with it.',
+  compute: window => loadShare(window, level)
+})
+
+/**
+ * @param {Level} level
+ * @param {string} what
+ * @returns {Signal}
+ */
+const earlierHighOf = (level, what) => ({
+  unit: 'bytes',
+  expected: 'after two hours',
+  help: `The most of ${what}, over ten minutes, in a week before the last two hours.`,
+  compute: window => earlierHigh(window, level)
+})
 
 module.exports = {
-  liveHeapLastingGrowthBytesPerSecond: heap.growth,
-  liveHeapLastingScore: heap.score,
-  liveHeapLastingRiseBytes: heap.rise,
-  liveHeapLastingLeastRatio: heap.least,
-  liveHeapLastingSeconds: heap.seconds,
-  liveHeapLastingLateRatio: heap.late,
-  liveHeapLastingBendRatio: heap.bend,
-  liveHeapSteadyDays: heap.days,
-  liveHeapLoadSwingBytes: heap.loadSwing,
-  liveHeapLoadMovesRatio: heap.loadMoves,
-  liveHeapLoadShareRatio: heap.loadShare,
-  liveHeapEarlierHighBytes: heap.earlierHigh,
+  liveHeapLastingTrend: trend('liveHeapBytes', 'the live heap'),
+  liveHeapLoadShareRatio: loadShareOf('liveHeapBytes', 'the live heap'),
+  liveHeapEarlierHighBytes: earlierHighOf('liveHeapBytes', 'the live heap'),
   liveHeapPeakRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'What is left to the limit of the live heap at the busiest moment of the day.',
@@ -243,18 +202,9 @@ module.exports = {
       return secondsTo(window, 'liveHeapBytes', runway + liveHeapBytes, liveHeapBytes, growth.slope)
     }
   }),
-  outsideHeapLastingGrowthBytesPerSecond: outside.growth,
-  outsideHeapLastingScore: outside.score,
-  outsideHeapLastingRiseBytes: outside.rise,
-  outsideHeapLastingLeastRatio: outside.least,
-  outsideHeapLastingSeconds: outside.seconds,
-  outsideHeapLastingLateRatio: outside.late,
-  outsideHeapLastingBendRatio: outside.bend,
-  outsideHeapSteadyDays: outside.days,
-  outsideHeapLoadSwingBytes: outside.loadSwing,
-  outsideHeapLoadMovesRatio: outside.loadMoves,
-  outsideHeapLoadShareRatio: outside.loadShare,
-  outsideHeapEarlierHighBytes: outside.earlierHigh,
+  outsideHeapLastingTrend: trend('outsideHeapBytes', 'the memory outside the heap'),
+  outsideHeapLoadShareRatio: loadShareOf('outsideHeapBytes', 'the memory outside the heap'),
+  outsideHeapEarlierHighBytes: earlierHighOf('outsideHeapBytes', 'the memory outside the heap'),
   memoryPeakRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: "What is left to the container's limit, or to the machine's memory, at the busiest " +

@@ -8,8 +8,9 @@ const {
   answer, NATIVE_SECONDS, TYPICAL_SECONDS, typicalNativeBytes, nativeReusedBytes, slackBytes,
   retained
 } = require('./native-memory')
-const { growthOf, steadiness } = require('./growth')
+const { growthOf } = require('./growth')
 const { partOfRoom } = require('./shared-room')
+const { bytesTrend, trendOf } = require('./trend-signal')
 
 /** @typedef {import('./index').Signal} Signal */
 
@@ -17,10 +18,10 @@ const { partOfRoom } = require('./shared-room')
 const outsideTrend = window => growthOf(window, 'outsideHeapBytes', { afterMajors: true })
 
 /** @param {import('../history/window').Window} window */
-const nativeTrend = window => window.trend('nativeBytes', NATIVE_SECONDS, () => {
+const nativeGrowth = window => window.trend('nativeBytes', NATIVE_SECONDS, () => {
   const { times, values } = window.points('nativeBytes', NATIVE_SECONDS)
   return { trend: trend(times, values), readings: times.length }
-}).trend
+})
 
 module.exports = {
   rssBytes: /** @type {Signal} */ ({
@@ -113,26 +114,8 @@ module.exports = {
     compute: window =>
       window.increase('liveHeapMajors', window.settledSeconds(600) / 2)?.increase ?? 0
   }),
-  outsideHeapRiseBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'What the memory outside the heap grew by, as a line across major GCs.',
-    compute: window => outsideTrend(window).trend?.rise ?? null
-  }),
-  outsideHeapRiseSeconds: /** @type {Signal} */ ({
-    unit: 'seconds',
-    help: 'The span of that line.',
-    compute: window => outsideTrend(window).trend?.spanX ?? null
-  }),
-  outsideHeapGrowthBytesPerSecond: /** @type {Signal} */ ({
-    unit: 'bytesPerSecond',
-    help: 'Slope of that line (Theil–Sen).',
-    compute: window => outsideTrend(window).trend?.slope ?? null
-  }),
-  outsideHeapSteadinessRatio: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'How much that growth looks like one that goes on, 0–1: straight, and not slowing down.',
-    compute: window => steadiness(outsideTrend(window))
-  }),
+  outsideHeapTrend: bytesTrend('the memory outside the heap across major GCs', window =>
+    trendOf(outsideTrend(window))),
   nativeBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'Anonymous resident memory outside the V8 heap and Buffers, median of the last ' +
@@ -161,11 +144,8 @@ module.exports = {
       `${TYPICAL_SECONDS} s: freed, or in use by native code; freed alone where malloc was asked.`,
     compute: slackBytes
   }),
-  allocatorSlackRiseBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'What that grew by, as a line.',
-    compute: window => growthOf(window, 'allocatorSlackBytes').trend?.rise ?? null
-  }),
+  allocatorSlackTrend: bytesTrend('what malloc holds beyond need', window =>
+    trendOf(growthOf(window, 'allocatorSlackBytes'))),
   allocatorAsked: /** @type {Signal} */ ({
     unit: 'count',
     help:
@@ -205,27 +185,5 @@ module.exports = {
       'what the kernel got back by it: Buffers took what had been freed.',
     compute: nativeReusedBytes
   }),
-  nativeGrowthScore: /** @type {Signal} */ ({
-    unit: 'score',
-    help: 'Mann–Kendall standard score of the native memory’s growth.',
-    compute: window => nativeTrend(window)?.z ?? null
-  }),
-  nativeGrowthFit: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'How straight the native memory grows: r² of the line.',
-    compute: window => nativeTrend(window)?.fit ?? null
-  }),
-  nativeRiseBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'What the native memory grew by along that line.',
-    compute: window => nativeTrend(window)?.rise ?? null
-  }),
-  nativeLateGrowthRatio: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'Slope of the native memory in the last third over the whole: 1 goes on, 0 has stopped.',
-    compute: window => {
-      const found = nativeTrend(window)
-      return found && found.slope > 0 ? found.lastThirdSlope / found.slope : null
-    }
-  })
+  nativeTrend: bytesTrend('the native memory', window => trendOf(nativeGrowth(window)))
 }

@@ -94,6 +94,10 @@ function oldSpaces (window) {
   return { times, values: values.map((used, i) => used + (large.values[i] ?? 0)) }
 }
 
+const FIGURES = Object.freeze(/** @type {const} */ ([
+  'RiseBytes', 'GrowthBytesPerSecond', 'GrowthFit', 'LateGrowthRatio'
+]))
+
 module.exports = {
   promotedKeptRatio: /** @type {Signal} */ ({
     unit: 'ratio',
@@ -103,30 +107,11 @@ module.exports = {
       'is kept, near 0 it was garbage.',
     compute: window => keptGrowth(window)?.keptRatio ?? null
   }),
-  keptRiseBytes: /** @type {Signal} */ ({
+  keptTrend: /** @type {import('./trend-signal').TrendSignal<typeof FIGURES[number], KeptGrowth>} */ ({
     unit: 'bytes',
-    help: 'Rise of the live heap along the line through its readings, however few they are.',
-    compute: window => keptGrowth(window)?.rise ?? null
-  }),
-  keptRiseSeconds: /** @type {Signal} */ ({
-    unit: 'seconds',
-    help: 'The span of that line.',
-    compute: window => keptGrowth(window)?.seconds ?? null
-  }),
-  keptGrowthBytesPerSecond: /** @type {Signal} */ ({
-    unit: 'bytesPerSecond',
-    help: 'Slope of that line (Theil–Sen).',
-    compute: window => keptGrowth(window)?.slope ?? null
-  }),
-  keptGrowthFit: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'How straight that line is: r², 1 is a straight line.',
-    compute: window => keptGrowth(window)?.fit ?? null
-  }),
-  keptLateGrowthRatio: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'Slope since the last two readings, and of the old spaces since the last one, over ' +
-      'the whole: 1 goes on, 0 has stopped.',
-    compute: window => keptGrowth(window)?.lateRatio ?? null
+    what: 'the live heap along the line through its readings, however few',
+    help: 'Growth of the live heap by the line through its readings, however few they are.',
+    figures: FIGURES,
+    compute: keptGrowth
   })
 }

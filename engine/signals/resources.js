@@ -1,6 +1,7 @@
 'use strict'
 
 const { growthOf, steadiness } = require('./growth')
+const { acrossMajors, bytesTrend, countTrend, trendOf } = require('./trend-signal')
 const { QUICK_SECONDS, loadShare } = require('./load-share')
 const { DAY_SECONDS } = require('../statistics/unexplained-growth')
 
@@ -23,41 +24,17 @@ const now = (track, what) => ({
   compute: window => window.last(track) ?? null
 })
 /**
+ * Growth of a count. What grows with the load is not steady.
  * @param {TrackName} track
  * @param {string} what
- * @returns {Signal}
  */
-const rise = (track, what) => ({
-  unit: 'count',
-  help: `What ${what} grew by, as a line.`,
-  compute: window => growthOf(window, track).trend?.rise ?? null
-})
-/**
- * @param {TrackName} track
- * @param {string} what
- * @returns {Signal}
- */
-const perSecond = (track, what) => ({
-  unit: 'perSecond',
-  help: `Growth of ${what} (Theil–Sen).`,
-  compute: window => growthOf(window, track).trend?.slope ?? null
-})
-/**
- * @param {TrackName} track
- * @param {string} what
- * @returns {Signal}
- */
-const steady = (track, what) => ({
-  unit: 'ratio',
-  help: `How much the growth of ${what} looks like one that goes on, 0–1: straight, not slowing ` +
-    'down, and not with the load.',
-  compute: window => {
-    const found = growthOf(window, track)
-    const steady = steadiness(found)
-    if (!found.trend || !steady) return steady
-    const span = found.trend.spanX > QUICK_SECONDS ? DAY_SECONDS : QUICK_SECONDS
-    return (loadShare(window, track, span) ?? 0) >= LOAD_SHARE ? 0 : steady
-  }
+const trend = (track, what) => countTrend(what, window => {
+  const found = growthOf(window, track)
+  const steady = steadiness(found)
+  if (!found.trend || !steady) return trendOf(found, steady)
+  const span = found.trend.spanX > QUICK_SECONDS ? DAY_SECONDS : QUICK_SECONDS
+  const isLoad = (loadShare(window, track, span) ?? 0) >= LOAD_SHARE
+  return trendOf(found, isLoad ? 0 : steady)
 })
 
 /**
@@ -74,29 +51,17 @@ const countAddons = ({ values: { addons } }, prefix) =>
 
 module.exports = {
   socketsOpen: now('sockets', 'Sockets and pipes'),
-  socketsRise: rise('sockets', 'sockets and pipes'),
-  socketsPerSecond: perSecond('sockets', 'sockets and pipes'),
-  socketsSteadinessRatio: steady('sockets', 'sockets and pipes'),
+  socketsTrend: trend('sockets', 'sockets and pipes'),
   timersActive: now('timers', 'Active timers'),
-  timersRise: rise('timers', 'active timers'),
-  timersPerSecond: perSecond('timers', 'active timers'),
-  timersSteadinessRatio: steady('timers', 'active timers'),
+  timersTrend: trend('timers', 'active timers'),
   watchersActive: now('watchers', 'File watchers'),
-  watchersRise: rise('watchers', 'file watchers'),
-  watchersPerSecond: perSecond('watchers', 'file watchers'),
-  watchersSteadinessRatio: steady('watchers', 'file watchers'),
+  watchersTrend: trend('watchers', 'file watchers'),
   childrenAlive: now('childProcesses', 'Child processes, workers and message ports'),
-  childrenRise: rise('childProcesses', 'child processes, workers and message ports'),
-  childrenPerSecond: perSecond('childProcesses', 'child processes, workers and message ports'),
-  childrenSteadinessRatio: steady('childProcesses', 'child processes, workers and message ports'),
+  childrenTrend: trend('childProcesses', 'child processes, workers and message ports'),
   fileDescriptorsOpen: now('openFileDescriptors', 'Open file descriptors'),
-  fileDescriptorsRise: rise('openFileDescriptors', 'open file descriptors'),
-  fileDescriptorsPerSecond: perSecond('openFileDescriptors', 'open file descriptors'),
-  fileDescriptorsSteadinessRatio: steady('openFileDescriptors', 'open file descriptors'),
+  fileDescriptorsTrend: trend('openFileDescriptors', 'open file descriptors'),
   threadsRunning: now('threads', 'Threads of the process'),
-  threadsRise: rise('threads', 'threads of the process'),
-  threadsPerSecond: perSecond('threads', 'threads of the process'),
-  threadsSteadinessRatio: steady('threads', 'threads of the process'),
+  threadsTrend: trend('threads', 'threads of the process'),
   socketDescriptorsOpen: now('socketDescriptors', 'Descriptors that are sockets'),
   pipeDescriptorsOpen: now('pipeDescriptors', 'Descriptors that are pipes'),
   fileDescriptorsOfFiles: now('fileDescriptors', 'Descriptors that are files, folders or devices'),
@@ -104,10 +69,10 @@ module.exports = {
     'loopDescriptors',
     'Descriptors that are event polls: each thread with a loop has one'
   ),
-  loopDescriptorsRise: rise('loopDescriptors', 'descriptors that are event polls'),
-  socketDescriptorsRise: rise('socketDescriptors', 'descriptors that are sockets'),
-  pipeDescriptorsRise: rise('pipeDescriptors', 'descriptors that are pipes'),
-  fileDescriptorsOfFilesRise: rise(
+  loopDescriptorsTrend: trend('loopDescriptors', 'descriptors that are event polls'),
+  socketDescriptorsTrend: trend('socketDescriptors', 'descriptors that are sockets'),
+  pipeDescriptorsTrend: trend('pipeDescriptors', 'descriptors that are pipes'),
+  fileDescriptorsOfFilesTrend: trend(
     'fileDescriptors',
     'descriptors that are files, folders or devices'
   ),
@@ -149,30 +114,9 @@ module.exports = {
     help: 'Contexts that are detached and not yet collected.',
     compute: window => window.values.detachedContexts ?? null
   }),
-  nativeContextsRise: /** @type {Signal} */ ({
-    unit: 'count',
-    help: 'What the native contexts grew by, as a line across major GCs.',
-    compute: window => growthOf(window, 'nativeContexts', { afterMajors: true }).trend?.rise ?? null
-  }),
-  nativeContextsPerSecond: /** @type {Signal} */ ({
-    unit: 'perSecond',
-    help: 'Growth of the native contexts across major GCs (Theil–Sen).',
-    compute: window =>
-      growthOf(window, 'nativeContexts', { afterMajors: true }).trend?.slope ?? null
-  }),
-  nativeContextsSteadinessRatio: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'How much the growth of native contexts looks like one that goes on, 0–1.',
-    compute: window => steadiness(growthOf(window, 'nativeContexts', { afterMajors: true }))
-  }),
-  codeSpaceRiseBytes: /** @type {Signal} */ ({
-    unit: 'bytes',
-    help: 'What the code space grew by, as a line across major GCs.',
-    compute: window => growthOf(window, 'codeSpaceBytes', { afterMajors: true }).trend?.rise ?? null
-  }),
-  codeSpaceSteadinessRatio: /** @type {Signal} */ ({
-    unit: 'ratio',
-    help: 'How much the growth of the code space looks like one that goes on, 0–1.',
-    compute: window => steadiness(growthOf(window, 'codeSpaceBytes', { afterMajors: true }))
-  })
+  nativeContextsTrend: countTrend(
+    'the native contexts across major GCs',
+    acrossMajors('nativeContexts')
+  ),
+  codeSpaceTrend: bytesTrend('the code space across major GCs', acrossMajors('codeSpaceBytes'))
 }

@@ -166,6 +166,15 @@ function semiSpaceMax (hello, heapSizeLimitBytes) {
 }
 
 /**
+ * The most that the old generation of a running isolate may grow to.
+ * @param {import('memwatch/protocol/frame').Hello} hello
+ * @param {number} heapSizeLimitBytes as the isolate reports it
+ * @returns {number} bytes
+ */
+const oldGenerationLimit = (hello, heapSizeLimitBytes) =>
+  heapSizeLimitBytes - youngGenerationBytes(semiSpaceMax(hello, heapSizeLimitBytes)?.bytes ?? 0)
+
+/**
  * @param {import('memwatch/protocol/frame').Hello} hello
  * @returns {SemiSpaceMax | null}
  */
@@ -213,6 +222,7 @@ module.exports = {
   derivedSemiSpace,
   followsHeap,
   newSpaceBytes,
+  oldGenerationLimit,
   roundUpToPowerOfTwo,
   semiSpaceMax,
   youngGenerationBytes

@@ -102,10 +102,10 @@ const compatMetrics = Object.freeze([
     name: 'process_cpu_seconds_total',
     type: 'counter',
     help: 'CPU time of the process.',
-    read: ({ values }) =>
-      values.cpuUserSeconds === undefined
+    read: ({ values: { cpuUserSeconds, cpuSystemSeconds } }) =>
+      cpuUserSeconds === undefined || cpuSystemSeconds === undefined
         ? undefined
-        : values.cpuUserSeconds + values.cpuSystemSeconds
+        : cpuUserSeconds + cpuSystemSeconds
   },
   {
     name: 'process_start_time_seconds',
@@ -157,7 +157,7 @@ const compatMetrics = Object.freeze([
   sameAsOurs('nodejs_heap_space_size_used_bytes'),
   spaceMetric(
     'nodejs_heap_space_size_available_bytes',
-    2,
+    'availableBytes',
     'Available size of a heap space.',
     'v8js.memory.heap.space.available_size'
   ),

@@ -1,10 +1,12 @@
 'use strict'
 
+const { SPACE_ROW } = require('memwatch/protocol/frame')
+
 /**
  * A row of the metric table: one Prometheus metric and how it is read.
  *
  * @typedef {import('memwatch-engine/history/target').Target} Target
- * @typedef {keyof import('memwatch/protocol/frame').Frame['values']} Field
+ * @typedef {import('memwatch/protocol/frame').NumberField} Field
  * @typedef {Record<string, string | number>} Labels
  * @typedef {{ labels?: Labels, value: number }} Sample
  *
@@ -31,7 +33,7 @@
  * @typedef {object} Context
  * @property {number} nowUnixMs
  * @property {import('memwatch-engine/history/window').Window} window of the target being read
- * @property {(name: import('memwatch-engine/signals/index').SignalName) => number | null} signal of that target
+ * @property {(name: import('memwatch-engine/signals/index').FigureName) => number | null} signal of that target
  */
 
 /** What else a row is called. @typedef {Pick<TargetMetric, 'promClient' | 'otel'>} OtherNames */
@@ -40,7 +42,7 @@
  * A metric that is one field of the frames.
  * @param {string} name
  * @param {'gauge' | 'counter'} type
- * @param {keyof import('memwatch/protocol/frame').Frame['values']} field
+ * @param {import('memwatch/protocol/frame').NumberField} field
  * @param {string} help
  * @param {OtherNames} [names]
  * @returns {TargetMetric}
@@ -57,13 +59,13 @@ const fieldMetric = (name, type, field, help, names) => ({
 /**
  * A metric that is one signal.
  * @param {string} name
- * @param {import('memwatch-engine/signals/index').SignalName} signal
+ * @param {import('memwatch-engine/signals/index').FigureName} signal
  * @returns {TargetMetric}
  */
 const signalMetric = (name, signal) => ({
   name,
   type: 'gauge',
-  help: require('memwatch-engine/signals/index').signals[signal].help,
+  help: require('memwatch-engine/signals/index').figures[signal].help,
   read: (_, context) => context.signal(signal) ?? undefined
 })
 
@@ -71,7 +73,7 @@ const signalMetric = (name, signal) => ({
  * A metric of every heap space that V8 uses, under the short name that prom-client gave it: `new`
  * for `new_space`. Half of them are empty in most processes, and each would be a series.
  * @param {string} name
- * @param {0 | 1 | 2 | 3} column of the `spaces` rows: used, size, available, physical
+ * @param {keyof typeof SPACE_ROW} column of the `spaces` rows
  * @param {string} help
  * @param {string} otelName
  * @param {OtherNames} [names]
@@ -91,10 +93,10 @@ const spaceMetric = (name, column, help, otelName, names) => ({
   ...names,
   read: ({ values }) =>
     Object.entries(values.spaces ?? {})
-      .filter(([, [, size]]) => size > 0)
+      .filter(([, row]) => row[SPACE_ROW.sizeBytes] > 0)
       .map(([space, row]) => ({
         labels: { space: space.replace(/_space$/, '') },
-        value: row[column]
+        value: row[SPACE_ROW[column]]
       }))
 })
 
@@ -102,8 +104,8 @@ const spaceMetric = (name, column, help, otelName, names) => ({
  * CPU time by mode.
  * @param {string} name
  * @param {string} help
- * @param {keyof import('memwatch/protocol/frame').Frame['values']} user field
- * @param {keyof import('memwatch/protocol/frame').Frame['values']} system field
+ * @param {import('memwatch/protocol/frame').NumberField} user
+ * @param {import('memwatch/protocol/frame').NumberField} system
  * @param {OtherNames} [names]
  * @returns {TargetMetric}
  */
@@ -112,12 +114,12 @@ const cpuMetric = (name, help, user, system, names) => ({
   type: 'counter',
   help,
   ...names,
-  read: ({ values }) =>
-    values[user] === undefined
+  read: ({ values: { [user]: userSeconds, [system]: systemSeconds } }) =>
+    userSeconds === undefined || systemSeconds === undefined
       ? undefined
       : [
-          { labels: { mode: 'user' }, value: values[user] },
-          { labels: { mode: 'system' }, value: values[system] }
+          { labels: { mode: 'user' }, value: userSeconds },
+          { labels: { mode: 'system' }, value: systemSeconds }
         ]
 })
 

@@ -1,6 +1,6 @@
 'use strict'
 
-const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
+const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, PAUSE_ROW } = require('memwatch/protocol/frame')
 const { findCase } = require('memwatch-engine/verdicts/case')
 const { anatomyIn } = require('memwatch-engine/signals/anatomy-in')
 const { shortText } = require('memwatch-engine/text/suspect-text')
@@ -32,6 +32,23 @@ const COUNTED_BY_GROUP = { otel: { startUnknown: true } }
  * @param {string} kind
  */
 const plainGcKind = kind => kind.replace('minor_mark_sweep', 'minor')
+
+/** @param {string} key of the `gc` field */
+const gcLabels = key => {
+  const [kind, cause] = key.split('/')
+  return { kind, cause }
+}
+
+/**
+ * @param {import('./metric').Labels} labels
+ * @param {import('memwatch/protocol/frame').PauseRow} row
+ * @returns {import('./metric').HistogramRow}
+ */
+const histogramRow = (labels, row) => ({
+  labels,
+  sum: row[PAUSE_ROW.sumSeconds],
+  counts: row[PAUSE_ROW.buckets]
+})
 
 /** Everything memwatch says of a target under names of its own. @type {readonly TargetMetric[]} */
 const targetMetrics = Object.freeze([
@@ -404,21 +421,21 @@ const targetMetrics = Object.freeze([
   ),
   spaceMetric(
     'memwatch_heap_space_used_bytes',
-    0,
+    'usedBytes',
     'Used size of a heap space.',
     'v8js.memory.heap.used',
     { promClient: ['nodejs_heap_space_size_used_bytes'] }
   ),
   spaceMetric(
     'memwatch_heap_space_committed_bytes',
-    1,
+    'sizeBytes',
     'Committed size of a heap space.',
     'v8js.memory.heap.space.size',
     { promClient: ['nodejs_heap_space_size_total_bytes'] }
   ),
   spaceMetric(
     'memwatch_heap_space_physical_bytes',
-    3,
+    'physicalBytes',
     'Resident size of a heap space.',
     'v8js.memory.heap.space.physical_size'
   ),
@@ -432,10 +449,7 @@ const targetMetrics = Object.freeze([
       bounds: GC_PAUSE_BOUNDS_SECONDS,
       exposed: GC_BUCKETS,
       rows: ({ values }) =>
-        Object.entries(values.gc ?? {}).map(([key, [, sum, , counts]]) => {
-          const [kind, cause] = key.split('/')
-          return { labels: { kind, cause }, sum, counts }
-        }),
+        Object.entries(values.gc ?? {}).map(([key, row]) => histogramRow(gcLabels(key), row)),
       promClient: ['nodejs_gc_duration_seconds'],
       otel: {
         name: 'v8js.gc.duration',
@@ -449,10 +463,10 @@ const targetMetrics = Object.freeze([
     type: 'gauge',
     help: 'Longest GC pause in the last frame, by kind and by cause.',
     read: ({ values }) =>
-      Object.entries(values.gc ?? {}).map(([key, [, , longest]]) => {
-        const [kind, cause] = key.split('/')
-        return { labels: { kind, cause }, value: longest }
-      })
+      Object.entries(values.gc ?? {}).map(([key, row]) => ({
+        labels: gcLabels(key),
+        value: row[PAUSE_ROW.longestSeconds]
+      }))
   },
   histogramMetric(
     'memwatch_event_loop_delay_seconds',
@@ -460,10 +474,8 @@ const targetMetrics = Object.freeze([
     {
       bounds: DELAY_BOUNDS_SECONDS,
       exposed: DELAY_BUCKETS,
-      rows: ({ values }) =>
-        values.eventLoopDelay
-          ? [{ labels: {}, sum: values.eventLoopDelay[1], counts: values.eventLoopDelay[3] }]
-          : []
+      rows: ({ values: { eventLoopDelay } }) =>
+        eventLoopDelay ? [histogramRow({}, eventLoopDelay)] : []
     }
   ),
   fieldMetric(

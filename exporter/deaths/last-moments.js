@@ -1,8 +1,9 @@
 'use strict'
 
+const { SPACE_ROW } = require('memwatch/protocol/frame')
 const { containerOf } = require('memwatch-engine/history/targets')
 const { pointsAfterMajors } = require('memwatch-engine/signals/growth')
-const { semiSpaceMax, youngGenerationBytes } = require('memwatch-engine/v8/heap-sizing')
+const { oldGenerationLimit } = require('memwatch-engine/v8/heap-sizing')
 
 /** Growth before the end is looked for over so long. */
 const RISE_SECONDS = 10
@@ -97,12 +98,11 @@ function lastMoments (target, goneAtUnixMs) {
     oldBytes:
       values.heapUsedBytes === undefined
         ? undefined
-        : values.heapUsedBytes - (values.spaces?.new_space?.[0] ?? 0),
+        : values.heapUsedBytes - (values.spaces?.new_space?.[SPACE_ROW.usedBytes] ?? 0),
     oldLimitBytes:
       values.heapSizeLimitBytes === undefined
         ? undefined
-        : values.heapSizeLimitBytes -
-          youngGenerationBytes(semiSpaceMax(hello, values.heapSizeLimitBytes)?.bytes ?? 0),
+        : oldGenerationLimit(hello, values.heapSizeLimitBytes),
     heapRise: riseOf(window),
     gcPauseRatio: window.rate('gcPauseSeconds', RISE_SECONDS) ?? 0
   }

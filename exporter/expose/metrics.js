@@ -5,7 +5,7 @@ const { exporterMetrics } = require('../catalog/exporter-metrics')
 const { formats, formatLabels, Family } = require('../catalog/exposition')
 const { targetMetrics } = require('../catalog/target-metrics')
 const { steadyUnixMs } = require('../clock')
-const { signalsOf } = require('memwatch-engine/signals/index')
+const { figures, signalsOf } = require('memwatch-engine/signals/index')
 const { Turns } = require('../turns')
 const { TextParts } = require('./text-parts')
 
@@ -146,7 +146,7 @@ function readMoment (target, nowUnixMs) {
   const window = /** @type {import('memwatch-engine/history/window').Window} */ (target.window())
   const signals = signalsOf(window)
   /** @type {import('../catalog/metric').Context} */
-  const context = { nowUnixMs, window, signal: name => signals[name] }
+  const context = { nowUnixMs, window, signal: name => figures[name].read(signals) }
   const labels = formatLabels({ target: target.name, thread: target.thread })
   return { target, context, labels }
 }

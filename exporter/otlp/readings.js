@@ -6,7 +6,7 @@ const { exporterMetrics } = require('../catalog/exporter-metrics')
 const { otelMetrics } = require('../catalog/otel-metrics')
 const { targetMetrics } = require('../catalog/target-metrics')
 const { steadyUnixMs } = require('../clock')
-const { signalsOf } = require('memwatch-engine/signals/index')
+const { figures, signalsOf } = require('memwatch-engine/signals/index')
 const { Deltas } = require('./deltas')
 const { otelRows, metricData } = require('./metric-data')
 const { ownResource, resourceOf } = require('./resource')
@@ -72,7 +72,9 @@ class Readings {
     const window = /** @type {import('memwatch-engine/history/window').Window} */ (target.window())
     const signals = signalsOf(window)
     /** @type {import('../catalog/metric').Context} */
-    const context = { nowUnixMs: steadyUnixMs(), window, signal: name => signals[name] }
+    const context = {
+      nowUnixMs: steadyUnixMs(), window, signal: name => figures[name].read(signals)
+    }
     const metrics = metricData(rows, row => row.read(target, context), {
       startUnixMs: target.hello.startedAtUnixMs,
       seenUnixMs: frame.atUnixMs - 1000 * target.watchedSeconds,

@@ -1,3 +1,5 @@
+import { partsOfTracks } from './track-parts.mjs'
+
 /**
  * What is drawn of a target, chart by chart, from the tracks of engine/history/tracks.js, and
  * which evidence each chart shows.
@@ -51,29 +53,10 @@ const rate = track => (/** @type {import('./history.mjs').Row} */ row) => row.ra
 
 /**
  * RSS taken apart by its tracks; the exact parts of now are in the table beside it.
- * @param {import('./history.mjs').Row} row
- * @returns {{ live: number, garbage: number, buffers: number, retained: number, native: number,
- *   files: number } | null}
+ * @param {keyof NonNullable<ReturnType<typeof partsOfTracks>>} part
  */
-function partsOf (row) {
-  const rss = row.last('rssBytes')
-  if (rss === null) return null
-  const heap = Math.min(row.last('heapResidentBytes') ?? 0, rss)
-  const outside = Math.min(row.last('outsideHeapBytes') ?? 0, rss - heap)
-  const live = Math.min(row.last('liveHeapBytes') ?? 0, heap)
-  const retained = Math.min(row.last('allocatorSlackBytes') ?? 0, outside)
-  const buffers = Math.min(row.last('externalBytes') ?? 0, outside - retained)
-  return {
-    live,
-    garbage: heap - live,
-    buffers,
-    retained,
-    native: outside - retained - buffers,
-    files: rss - heap - outside
-  }
-}
-/** @param {keyof NonNullable<ReturnType<typeof partsOf>>} part */
-const part = part => (/** @type {import('./history.mjs').Row} */ row) => partsOf(row)?.[part] ?? null
+const part = part => (/** @type {import('./history.mjs').Row} */ row) =>
+  partsOfTracks(row.last)?.[part] ?? null
 
 /** @type {readonly Chart[]} */
 export const charts = [

@@ -159,7 +159,7 @@ describe("the rules of Node's guide to tracing GCs, on real logs", () => {
   it('a leak shows in the floors after Mark-Compact, and in nothing else', async () => {
     const floors = byHand(leaking).filter(({ major }) => major)
     const { targets: [target] } = await judged(leaking)
-    const { liveHeapGrowthBytesPerSecond: slope, liveHeapBytes } = signalsOf(target.window())
+    const { liveHeapTrend: { slope }, liveHeapBytes } = signalsOf(target.window())
     const [a, b] = [floors[2], floors[floors.length - 1]]
     expect(liveHeapBytes / MIB).toBeCloseTo(b.after, 5)
     expect(slope / MIB / ((b.after - a.after) / (b.at - a.at))).toBeCloseTo(1, 1)

@@ -3,13 +3,14 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { diagnoses } = require('../../engine/diagnoses')
-const { signals } = require('../../engine/signals')
+const { figures, signals } = require('../../engine/signals')
 const { tracks, trackNames } = require('../../engine/history/tracks')
 const { targetMetrics } = require('../../exporter/catalog/target-metrics')
 const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
 const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
 const { fields, GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
 const { apps } = require('memwatch-lab')
+const { partsOfTracks } = require('../../engine/memory/track-parts')
 
 const { problems } = require('../../exporter/expose/problems')
 const ROOT = path.join(__dirname, '../..')
@@ -80,7 +81,9 @@ it('a track whose growth is looked for over hours is kept that long', () => {
   const source = filesIn('engine/signals')
     .map(name => fs.readFileSync(path.join(ROOT, 'engine/signals', `${name}.js`), 'utf8'))
     .join()
-  const grown = [...source.matchAll(/growthOf\(window, '(\w+)'/g)].map(([, name]) => name)
+  const grown = [...source.matchAll(/(?:growthOf\(window, |acrossMajors\()'(\w+)'/g)].map(
+    ([, name]) => name
+  )
   expect(grown.length).toBeGreaterThan(5)
   expect([...grown, 'liveHeapBytes', 'liveHeapMajors'].filter(name => !tracks[name].long)).toEqual(
     []
@@ -90,13 +93,13 @@ it('a track whose growth is looked for over hours is kept that long', () => {
 describe('the charts of the page', () => {
   const source = fs
     .readFileSync(path.join(ROOT, 'exporter/page/charts.mjs'), 'utf8')
-    .replace(/^export /gm, '')
+    .replace(/^export |^import .*/gm, '')
   /**
    * @type {{ tracks: string[], draws: { label: string, colour: string }[], evidence: Record<string,
    *   { as: string, track?: string }> }[]}
    */
   // eslint-disable-next-line no-new-func
-  const charts = new Function(`${source}; return charts`)()
+  const charts = new Function('partsOfTracks', `${source}; return charts`)(partsOfTracks)
 
   it('draw tracks that there are, and read none that they do not ask for', () => {
     expect(
@@ -139,7 +142,7 @@ describe('the charts of the page', () => {
       [
         ...new Set([
           ...told,
-          ...Object.keys(signals).filter(name =>
+          ...Object.keys(figures).filter(name =>
             /^(sockets|timers|watchers|children|fileDescriptors)(PerSecond|Rise|SteadinessRatio)$/.test(
               name
             )
@@ -147,7 +150,7 @@ describe('the charts of the page', () => {
         ])
       ].filter(name => !shown.includes(name))
     ).toEqual([])
-    expect(shown.filter((name, i) => !signals[name] || shown.indexOf(name) !== i)).toEqual([])
+    expect(shown.filter((name, i) => !figures[name] || shown.indexOf(name) !== i)).toEqual([])
   })
   it('have colours that the page knows', () => {
     const css = fs.readFileSync(path.join(ROOT, 'exporter/page/page.css'), 'utf8')

@@ -258,7 +258,7 @@ describe('an answer of malloc', () => {
         stale: signalsAfter(100).allocatorSlackBytes
       })
     ).toEqual({ asked: 44, stale: 144 })
-    expect(signalsAfter(100).allocatorSlackRiseBytes ?? 0).toBeLessThan(MIB)
+    expect(signalsAfter(100).allocatorSlackTrend?.rise ?? 0).toBeLessThan(MIB)
   })
 })
 

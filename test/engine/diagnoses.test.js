@@ -370,6 +370,7 @@ describe('allocator-fragmentation', () => {
           nativeBytes: 90 * MIB,
           allocatorSlackBytes: 80 * MIB,
           bufferChurnBytes: 60 * MIB,
+          nativeTrend: null,
           containerLimitBytes: 700 * MIB,
           containerShareBytes
         },
@@ -829,10 +830,9 @@ describe('resource-leak', () => {
     const { judge, fix, limits } = diagnoses.find(({ id }) => id === 'resource-leak')
     const signals = {
       // Sockets score higher (steadiness x rise), and are fewer than the share of all that counts.
-      socketsOpen: 200, socketsRise: 60, socketsPerSecond: 1, socketsSteadinessRatio: 0.9,
-      timersActive: 80, timersRise: 50, timersPerSecond: 0.1, timersSteadinessRatio: 0.8,
-      watchersRise: null, childrenRise: null, fileDescriptorsRise: null, maxFileDescriptors: null,
-      loadGrowthRatio: 1, listenerWarnings: null, liveHeapRiseBytes: null
+      socketsOpen: 200, socketsTrend: { rise: 60, slope: 1, steadinessRatio: 0.9 },
+      timersActive: 80, timersTrend: { rise: 50, slope: 0.1, steadinessRatio: 0.8 },
+      maxFileDescriptors: null, loadGrowthRatio: 1, listenerWarnings: null, liveHeapTrend: null
     }
     const { state, summary, finding } = judge(signals, limits, hello())
     expect({ state, summary }).toEqual({

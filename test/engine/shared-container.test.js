@@ -172,7 +172,7 @@ describe('a leak in a container of several', () => {
     const app = watch(alone(count))
     live(app, SECONDS, (t, i) => leaking(t, i, leaks))
     return {
-      seconds: app.signals(0).heapRunwayBytes / app.signals(0).liveHeapGrowthBytesPerSecond,
+      seconds: app.signals(0).heapRunwayBytes / app.signals(0).liveHeapTrend.slope,
       app
     }
   }

@@ -9,7 +9,7 @@ const { evaluate } = require('../../engine/verdicts/evaluate')
 const { createMetrics } = require('../../exporter/expose/metrics')
 const { replayFile } = require('../../cli/sources/replay-file')
 const { Targets } = require('../../engine/history/targets')
-const { signalsOf } = require('../../engine/signals')
+const { figures, signalsOf } = require('../../engine/signals')
 const { exporterState } = require('../support/exporter-state')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
 const { promClientText } = require('../support/prom-client-text')
@@ -68,7 +68,7 @@ function oracle (targets, state, isOpenMetrics) {
   const moments = targets.filter(target => target.frame).map(target => {
     const window = /** @type {import('../../engine/history/window').Window} */ (target.window())
     const signals = signalsOf(window)
-    const context = { nowUnixMs: NOW_UNIX_MS, window, signal: name => signals[name] }
+    const context = { nowUnixMs: NOW_UNIX_MS, window, signal: name => figures[name].read(signals) }
     return { target, context, shared: { target: target.name, thread: target.thread } }
   })
   const ofTargets = [...targetMetrics, ...compatMetrics].map(row => {

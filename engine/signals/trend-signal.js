@@ -1,0 +1,127 @@
+'use strict'
+
+const { growthOf, steadiness } = require('./growth')
+
+/**
+ * A trend is one signal: judges read its line, how straight it is and how it goes on off one
+ * object. Where one of its numbers is evidence, predicted or exposed it needs a name and a unit of
+ * its own: the trend's name with a suffix instead of `Trend`, as `liveHeapRiseBytes` of
+ * `liveHeapTrend`. FIGURES holds the suffixes.
+ *
+ * @typedef {import('../history/window').Window} Window
+ * @typedef {import('../history/tracks').TrackName} TrackName
+ * @typedef {import('./index').SignalUnit} SignalUnit
+ *
+ * @typedef {object} Trend
+ * @property {number} rise what the line grew by over its span
+ * @property {number} slope of it, a second (Theil–Sen)
+ * @property {number} seconds its span
+ * @property {number} fit r² of the line, 0–1: 1 is a straight line
+ * @property {number} score Mann–Kendall standard score: above 3 it is no accident
+ * @property {number | null} lateRatio slope of the last third over the whole: 1 goes on, 0 has
+ *   stopped; null where it does not rise
+ * @property {number | null} halvesRatio slope of the second half over that of the first: what fills
+ *   slows down; null where it did not rise at first
+ * @property {number | null} steadinessRatio how much it looks like one that goes on, 0–1; null over
+ *   too short a time
+ */
+
+/**
+ * The numbers of trends that have names of their own.
+ * @typedef {object} Figure
+ * @property {string} of the trend
+ * @property {SignalUnit} unit
+ * @property {(what: string) => string} help
+ */
+const FIGURES = Object.freeze({
+  RiseBytes: figure('rise', 'bytes', what => `What ${what} grew by, as a line.`),
+  Rise: figure('rise', 'count', what => `What ${what} grew by, as a line.`),
+  GrowthBytesPerSecond: figure('slope', 'bytesPerSecond', what => `Slope of ${what} (Theil–Sen).`),
+  PerSecond: figure('slope', 'perSecond', what => `Slope of ${what} (Theil–Sen).`),
+  GrowthFit: figure('fit', 'ratio', what => `How straight ${what} grew: r² of the line.`),
+  Score: figure('score', 'score', what => `That growth of ${what} over its standard error.`),
+  LateGrowthRatio: figure('lateRatio', 'ratio', what =>
+    `Slope of ${what} in the last third over the whole: 1 goes on, 0 has stopped.`),
+  LateRatio: figure('lateRatio', 'ratio', what =>
+    `Growth of ${what} in the last third over the whole, at the upper end of its error.`),
+  SteadinessRatio: figure('steadinessRatio', 'ratio', what =>
+    `How much the growth of ${what} looks like one that goes on, 0–1.`)
+})
+/** @typedef {keyof typeof FIGURES} Suffix */
+
+/**
+ * @param {string} of
+ * @param {SignalUnit} unit
+ * @param {Figure['help']} help
+ * @returns {Figure}
+ */
+function figure (of, unit, help) {
+  return { of, unit, help }
+}
+
+const BYTES = Object.freeze(/** @type {const} */ ([
+  'RiseBytes', 'GrowthBytesPerSecond', 'GrowthFit', 'LateGrowthRatio', 'SteadinessRatio'
+]))
+const COUNTS = Object.freeze(/** @type {const} */ (['Rise', 'PerSecond', 'SteadinessRatio']))
+
+/**
+ * @template {Suffix} [Of=Suffix]
+ * @template {object} [Value=object]
+ * @typedef {object} TrendSignal
+ * @property {SignalUnit} unit of what grows
+ * @property {string} what grows, as in a sentence
+ * @property {string} help one sentence
+ * @property {readonly Of[]} figures that have names of their own
+ * @property {(window: Window) => Value | null} compute null while too little was seen
+ */
+
+/**
+ * Growth of bytes.
+ * @param {string} what
+ * @param {(window: Window) => Trend | null} compute
+ * @returns {TrendSignal<typeof BYTES[number], Trend>}
+ */
+const bytesTrend = (what, compute) => ({
+  unit: 'bytes', what, help: helpOf(what), figures: BYTES, compute
+})
+
+/**
+ * Growth of a count.
+ * @param {string} what
+ * @param {(window: Window) => Trend | null} compute
+ * @returns {TrendSignal<typeof COUNTS[number], Trend>}
+ */
+const countTrend = (what, compute) => ({
+  unit: 'count', what, help: helpOf(what), figures: COUNTS, compute
+})
+
+/** @param {string} what */
+const helpOf = what => `Growth of ${what}: the line, how straight it is and how it goes on.`
+
+/**
+ * @param {import('../statistics/trends').Found} found
+ * @param {number | null} [steadinessRatio]
+ * @returns {Trend | null}
+ */
+function trendOf (found, steadinessRatio = steadiness(found)) {
+  const line = found.trend
+  return line && {
+    rise: line.rise,
+    slope: line.slope,
+    seconds: line.spanX,
+    fit: line.fit,
+    score: line.z,
+    lateRatio: line.slope > 0 ? line.lastThirdSlope / line.slope : null,
+    halvesRatio: line.earlySlope > 0 ? line.lateSlope / line.earlySlope : null,
+    steadinessRatio
+  }
+}
+
+/**
+ * The trend of a track by its readings after major GCs: what lies between may be garbage.
+ * @param {TrackName} track
+ * @returns {(window: Window) => Trend | null}
+ */
+const acrossMajors = track => window => trendOf(growthOf(window, track, { afterMajors: true }))
+
+module.exports = { FIGURES, acrossMajors, bytesTrend, countTrend, trendOf }
