@@ -216,7 +216,7 @@ describe('memwatch fix', () => {
       stderr: expect.stringContaining('no such target: nobody main; there are: shop, well')
     })
     expect(await fix('shop', '--format', 'yaml')).toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringContaining("'--format <FORMAT>' argument 'yaml' is invalid")
     })
     connection.destroy()
