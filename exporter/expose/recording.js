@@ -52,49 +52,12 @@ function recordingRoutes (server, { targets, events }) {
         return refuse(reply, 'unknown_target', 'no such target: /api/v1/targets lists them')
       }
       const out = new PassThrough()
-      /** @type {Map<import('../series/target').Target, number>} */
-      const sessions = new Map()
       const write = (/** @type {object} */ item) => {
         if (out.readableLength + out.writableLength > MOST_UNREAD_BYTES) {
           out.destroy(new Error('read too slowly'))
         } else out.write(JSON.stringify(item) + '\n')
       }
-      const frame = (/** @type {import('../series/target').Target} */ target) => {
-        if (wanted !== undefined && target.name !== wanted) return
-        const known = sessions.get(target)
-        const session = known ?? sessions.size + 1
-        if (known === undefined) {
-          sessions.set(target, session)
-          write({ session, line: { v: PROTOCOL_VERSION, ...target.hello } })
-        }
-        write({
-          session,
-          line: {
-            v: PROTOCOL_VERSION,
-            ...target.frame,
-            ...(known === undefined && { values: target.values })
-          }
-        })
-      }
-      const ended = (/** @type {import('../series/target').Target} */ target) => {
-        const session = sessions.get(target)
-        if (session === undefined) return
-        const { sequence = 0, atUnixMs = 0 } = target.frame ?? {}
-        if (target.exitCode !== undefined) {
-          write({
-            session,
-            line: {
-              v: PROTOCOL_VERSION,
-              type: 'bye',
-              sequence: sequence + 1,
-              atUnixMs,
-              exitCode: target.exitCode
-            }
-          })
-        }
-        write({ session, closed: true })
-        sessions.delete(target)
-      }
+      const { frame, ended } = recordSessions(write, wanted)
       const end = () => {
         out.end()
       }
@@ -121,6 +84,40 @@ function recordingRoutes (server, { targets, events }) {
         .send(out)
     }
   )
+}
+
+/**
+ * Listeners that write down what targets send.
+ * @param {(item: object) => void} write
+ * @param {string | undefined} wanted name of a target; undefined: all
+ */
+function recordSessions (write, wanted) {
+  /** @type {Map<import('../series/target').Target, number>} */
+  const sessions = new Map()
+  const frame = (/** @type {import('../series/target').Target} */ target) => {
+    if (wanted !== undefined && target.name !== wanted) return
+    const known = sessions.get(target)
+    const session = known ?? sessions.size + 1
+    if (known === undefined) {
+      sessions.set(target, session)
+      write({ session, line: { v: PROTOCOL_VERSION, ...target.hello } })
+    }
+    const values = known === undefined ? { values: target.values } : {}
+    write({ session, line: { v: PROTOCOL_VERSION, ...target.frame, ...values } })
+  }
+  const ended = (/** @type {import('../series/target').Target} */ target) => {
+    const session = sessions.get(target)
+    if (session === undefined) return
+    const { sequence = 0, atUnixMs = 0 } = target.frame ?? {}
+    const { exitCode } = target
+    if (exitCode !== undefined) {
+      const bye = { type: 'bye', sequence: sequence + 1, atUnixMs, exitCode }
+      write({ session, line: { v: PROTOCOL_VERSION, ...bye } })
+    }
+    write({ session, closed: true })
+    sessions.delete(target)
+  }
+  return { frame, ended }
 }
 
 module.exports = { recordingRoutes }

@@ -35,6 +35,35 @@ class RecordingError extends SourceError {}
  */
 
 /**
+ * What one agent said, to the session that said it.
+ * @param {{ session: number, line: unknown }} item of the recording
+ * @param {object} into
+ * @param {Targets} into.targets
+ * @param {Map<number, import('../ingest/listener').Session>} into.sessions
+ * @param {{ nowUnixMs: number }} into.clock goes with the messages
+ * @returns {boolean} false for a line that a live exporter would not have taken
+ */
+function takeLine ({ session: id, line }, { targets, sessions, clock }) {
+  const checked = check(line)
+  if (!checked.ok) return false
+  const { message } = checked
+  if (message.type === 'hello') {
+    const opened = targets.open(message)
+    if (typeof opened === 'string') return false
+    sessions.set(id, opened)
+    return true
+  }
+  // said to a command of that time
+  if (message.type === 'answer' || message.type === 'capture') return true
+  clock.nowUnixMs = Math.max(clock.nowUnixMs, message.atUnixMs)
+  const session = sessions.get(id)
+  if (!session) return false
+  if (message.type === 'frame') return session.frame(message) === undefined
+  session.bye(message)
+  return true
+}
+
+/**
  * Judge a recording: the frames go through the code that judged them live, in the order they came.
  * Time is that of the frames, so the verdicts are the same and nothing is waited for.
  *
@@ -61,8 +90,8 @@ async function replay (
     rejected: 0,
     cut: false
   }
-  let nowUnixMs = 0
-  const targets = new Targets({ maxTargets: MAX_TARGETS, now: () => nowUnixMs })
+  const clock = { nowUnixMs: 0 }
+  const targets = new Targets({ maxTargets: MAX_TARGETS, now: () => clock.nowUnixMs })
   targets.on('end', target => {
     if (target.frame) result.targets.push(target)
   })
@@ -82,22 +111,7 @@ async function replay (
     if (number === 1) {
       result.header = checkHeader(item, file)
     } else if (item?.line !== undefined) {
-      const checked = check(item.line)
-      if (!checked.ok) return result.rejected++
-      const { message } = checked
-      if (message.type === 'hello') {
-        const opened = targets.open(message)
-        if (typeof opened === 'string') result.rejected++
-        else sessions.set(item.session, opened)
-        return
-      }
-      // said to a command of that time
-      if (message.type === 'answer' || message.type === 'capture') return
-      nowUnixMs = Math.max(nowUnixMs, message.atUnixMs)
-      const session = sessions.get(item.session)
-      if (!session) result.rejected++
-      else if (message.type === 'bye') session.bye(message)
-      else if (session.frame(message)) result.rejected++
+      if (!takeLine(item, { targets, sessions, clock })) result.rejected++
     } else if (item?.closed) {
       sessions.get(item.session)?.closed(false)
       sessions.delete(item.session)
