@@ -10,6 +10,19 @@ const MOST_AT_ONCE = 4
 /** Who reads more slowly than agents send gets an end, not the exporter's memory. */
 const MOST_UNREAD_BYTES = 8 * 2 ** 20
 
+const SCHEMA = {
+  tags: ['targets'],
+  summary: 'What agents send meanwhile, for memwatch diagnose',
+  querystring: schemas.recordingQuery,
+  response: {
+    200: {
+      description: 'a recording, line by line',
+      content: { 'application/x-ndjson': { schema: { type: 'string' } } }
+    },
+    ...schemas.refusals
+  }
+}
+
 /**
  * POST /api/v1/recording: what agents send from now on, for so many seconds, as memwatch diagnose
  * reads it. Each target's first frame holds the newest of all its values, as some are sent rarely.
@@ -27,18 +40,7 @@ function recordingRoutes (server, { targets, events }) {
   server.post(
     '/api/v1/recording',
     {
-      schema: {
-        tags: ['targets'],
-        summary: 'What agents send meanwhile, for memwatch diagnose',
-        querystring: schemas.recordingQuery,
-        response: {
-          200: {
-            description: 'a recording, line by line',
-            content: { 'application/x-ndjson': { schema: { type: 'string' } } }
-          },
-          ...schemas.refusals
-        }
-      },
+      schema: SCHEMA,
       config: { access: 'act' }
     },
     async (request, reply) => {

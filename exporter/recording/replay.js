@@ -34,6 +34,15 @@ class RecordingError extends SourceError {}
  * @property {boolean} cut whether the file breaks off: a recorder that was killed
  */
 
+/** @returns {Replayed} */
+const nothingReplayed = () => ({
+  header: { memwatch: 'recording', version: 0 },
+  targets: [],
+  frames: 0,
+  rejected: 0,
+  cut: false
+})
+
 /**
  * What one agent said, to the session that said it.
  * @param {{ session: number, line: unknown }} item of the recording
@@ -82,14 +91,7 @@ async function replay (
 ) {
   const input = typeof from === 'string' ? await openInput(from, { onProgress }) : from
   const file = input.name
-  /** @type {Replayed} */
-  const result = {
-    header: { memwatch: 'recording', version: 0 },
-    targets: [],
-    frames: 0,
-    rejected: 0,
-    cut: false
-  }
+  const result = nothingReplayed()
   const clock = { nowUnixMs: 0 }
   const targets = new Targets({ maxTargets: MAX_TARGETS, now: () => clock.nowUnixMs })
   targets.on('end', target => {
@@ -130,15 +132,7 @@ async function replay (
         `${file} is damaged: more than ${MAX_REJECTED} of its lines are none of a recording`
       )
     }
-    lines.push(
-      chunk,
-      line => {
-        take(line)
-      },
-      () => {
-        result.rejected++
-      }
-    )
+    lines.push(chunk, line => { take(line) }, () => { result.rejected++ })
   }
   result.cut = input.cut
   if (number === 0) {
