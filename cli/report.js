@@ -27,144 +27,168 @@ const STYLES = Object.freeze(/** @type {const} */ ({
  * @returns {Line[]}
  */
 function renderReport (report, { width = 100 } = {}) {
-  /** @type {Line[]} */
-  const lines = []
-  /**
-   * @param {Line} line
-   * @param {number} [indent]
-   */
-  const say = (line, indent) =>
-    lines.push(
-      ...(typeof line === 'string'
-        ? wrap(line, width, indent)
-        : wrap(line.text, width, indent).map(text => ({ ...line, text })))
-    )
+  const text = new ReportText(width)
+  text.addEnd(report)
+  for (const target of report.targets) text.addTarget(target, report.source)
+  if (report.source) text.addSource(report.source)
+  return text.lines
+}
 
-  const { source } = report
-  const exit = source
-    ? source.title
-    : report.exit.signal
-      ? `ended by ${report.exit.signal}`
-      : `exit status ${report.exit.code}`
-  say(`memwatch: ${report.command.join(' ')} – ${formatSeconds(report.durationSeconds)}, ${exit}`)
-  for (const note of source?.notes ?? []) say({ text: note, style: 'yellow' })
-  if (source && report.targets.length === 0) say('It tells of no process.')
-  const { ending } = report
-  if (ending) {
-    say({ text: ending.text, style: 'red' })
-    if (ending.advice) say(ending.advice)
-  } else if (!source && report.targets.length === 0) {
-    say(
-      'No Node.js process reported. It may have ended within its first second, or NODE_OPTIONS ' +
-        'was not passed on to it.'
-    )
+/** The lines of a report, part by part. */
+class ReportText {
+  /** @type {Line[]} */
+  lines = []
+  #width
+
+  /** @param {number} width */
+  constructor (width) {
+    this.#width = width
   }
-  for (const { target, thread, pid, reason, text, advice } of [...report.deaths].reverse()) {
-    if (reason !== 'clean') say({ text: `${target} ${thread}, pid ${pid}: ${text}`, style: 'red' })
-    if (advice) say(advice)
-  }
-  for (const target of report.targets) {
-    lines.push('')
-    say({
-      text: `${target.target} ${target.thread}, pid ${target.pid}, Node ${target.node}`,
-      style: 'bold'
-    })
-    const { diagnosis: first } = target.headline
-    const found = target.verdicts
-      .filter(({ state }) => state === 'confirmed' || state === 'suspected')
-      .sort((a, b) => Number(b.diagnosis === first) - Number(a.diagnosis === first))
-    say({ text: target.headline.text, style: STYLES[target.headline.state] }, 2)
-    for (const verdict of found) renderVerdict(verdict, target.headline)
-    if (target.memory) renderMemory(target.memory)
-    for (const { diagnosis, state, summary } of target.verdicts) {
-      if (source?.cannotTell.some(beyond => beyond.diagnosis === diagnosis)) continue
-      if (state === 'ok') say(`ruled out  ${diagnosis}: ${summary}`, 2)
-      if (state === 'unknown') say(`not known  ${diagnosis}: ${summary}`, 2)
+
+  /**
+   * What was run, and how it and its processes ended.
+   * @param {import('./watch-command').Report} report
+   */
+  addEnd ({ source, command, durationSeconds, exit, ending, targets, deaths }) {
+    const how = exit.signal ? `ended by ${exit.signal}` : `exit status ${exit.code}`
+    const duration = formatSeconds(durationSeconds)
+    this.#say(`memwatch: ${command.join(' ')} – ${duration}, ${source ? source.title : how}`)
+    for (const note of source?.notes ?? []) this.#say({ text: note, style: 'yellow' })
+    if (source && targets.length === 0) this.#say('It tells of no process.')
+    if (ending) {
+      this.#say({ text: ending.text, style: 'red' })
+      if (ending.advice) this.#say(ending.advice)
+    } else if (!source && targets.length === 0) {
+      this.#say(
+        'No Node.js process reported. It may have ended within its first second, or ' +
+          'NODE_OPTIONS was not passed on to it.'
+      )
+    }
+    for (const { target, thread, pid, reason, text, advice } of [...deaths].reverse()) {
+      if (reason !== 'clean') {
+        this.#say({ text: `${target} ${thread}, pid ${pid}: ${text}`, style: 'red' })
+      }
+      if (advice) this.#say(advice)
     }
   }
-  if (source) renderSource(source)
-  return lines
+
+  /**
+   * @param {import('./watch-command').JudgedTarget} target
+   * @param {import('./sources').Told} [source]
+   */
+  addTarget (target, source) {
+    const { thread, pid, node, headline, verdicts, memory } = target
+    this.lines.push('')
+    this.#say({ text: `${target.target} ${thread}, pid ${pid}, Node ${node}`, style: 'bold' })
+    const found = verdicts
+      .filter(({ state }) => state === 'confirmed' || state === 'suspected')
+      .sort((a, b) =>
+        Number(b.diagnosis === headline.diagnosis) - Number(a.diagnosis === headline.diagnosis)
+      )
+    this.#say({ text: headline.text, style: STYLES[headline.state] }, 2)
+    for (const verdict of found) this.#addVerdict(verdict, headline)
+    if (memory) this.#addMemory(memory)
+    for (const { diagnosis, state, summary } of verdicts) {
+      if (source?.cannotTell.some(beyond => beyond.diagnosis === diagnosis)) continue
+      if (state === 'ok') this.#say(`ruled out  ${diagnosis}: ${summary}`, 2)
+      if (state === 'unknown') this.#say(`not known  ${diagnosis}: ${summary}`, 2)
+    }
+  }
 
   /** @param {import('./sources').Told} told */
-  function renderSource ({ title, lacks, cannotTell, limited }) {
-    lines.push('')
+  addSource ({ title, lacks, cannotTell, limited }) {
+    this.lines.push('')
     for (const { diagnosis, text } of limited) {
-      say(diagnosis === null ? text : `${diagnosis}: ${text}`)
+      this.#say(diagnosis === null ? text : `${diagnosis}: ${text}`)
     }
     if (cannotTell.length === 0) return
-    say(
+    this.#say(
       `This source cannot tell: ${cannotTell.map(({ diagnosis }) => diagnosis).join(', ')}. ` +
         `${title[0].toUpperCase()}${title.slice(1)} says nothing of ${lacks}. An agent can ` +
           'tell: memwatch run -- node server.js'
     )
   }
 
-  /**
-   * @param {NonNullable<ReturnType<typeof import('memwatch-exporter/expose/targets').judgedTarget>['memory']>}
-   *   memory
-   */
-  function renderMemory ({ rssBytes, parts, unknown }) {
-    lines.push('')
-    say(`Where the ${formatBytes(rssBytes)} of RSS are`, 2)
+  /** @param {NonNullable<import('./watch-command').JudgedTarget['memory']>} memory */
+  #addMemory ({ rssBytes, parts, unknown }) {
+    this.lines.push('')
+    this.#say(`Where the ${formatBytes(rssBytes)} of RSS are`, 2)
     const shown = parts.filter(({ bytes }) => bytes >= 0.001 * rssBytes)
     const widest = Math.max(...shown.map(({ title }) => title.length))
     for (const { title, bytes } of shown) {
       const share = bytes / rssBytes
-      lines.push(
+      this.lines.push(
         `    ${title.padEnd(widest)} ${formatBytes(bytes).padStart(9)} ${formatRatio(share).padStart(6)}  ${'█'.repeat(Math.round(24 * share))}`.trimEnd()
       )
     }
-    if (unknown) say(`Not known: ${unknown}.`, 4)
-    lines.push('')
+    if (unknown) this.#say(`Not known: ${unknown}.`, 4)
+    this.lines.push('')
   }
 
   /**
    * @param {JudgedVerdict} verdict
    * @param {import('memwatch-engine/verdicts/headline').Headline} headline holds the summary of its verdict
    */
-  function renderVerdict (verdict, headline) {
-    lines.push('')
-    const since =
-      verdict.confirmedAfterSeconds === null
-        ? ''
-        : ` after ${formatSeconds(verdict.confirmedAfterSeconds)}`
-    const word = verdict.opportunity
-      ? `OPPORTUNITY${verdict.state === 'confirmed' ? '' : ', not certain'}`
-      : `${verdict.state.toUpperCase()}${since}`
-    say(
+  #addVerdict (verdict, headline) {
+    const { opportunity, state, confirmedAfterSeconds: after, suspects } = verdict
+    this.lines.push('')
+    const since = after === null ? '' : ` after ${formatSeconds(after)}`
+    const word = opportunity
+      ? `OPPORTUNITY${state === 'confirmed' ? '' : ', not certain'}`
+      : `${state.toUpperCase()}${since}`
+    this.#say(
       {
         text: `${word}: ${verdict.title} (${verdict.diagnosis}, ${verdict.severity})`,
-        style: verdict.opportunity ? 'cyan' : verdict.state === 'confirmed' ? 'red' : 'yellow'
+        style: opportunity ? 'cyan' : state === 'confirmed' ? 'red' : 'yellow'
       },
       2
     )
-    if (verdict.diagnosis !== headline.diagnosis) say(verdict.summary, 2)
-    if (verdict.impact) say(`Impact: ${verdict.impact}`, 2)
-    say('Evidence', 2)
-    for (const { text } of verdict.evidence) say(`- ${text}`, 4)
-    if (verdict.suspects) {
-      say(`Suspects, by a ${verdict.suspects.kind}`, 2)
-      for (const { text } of verdict.suspects.suspects.sites.slice(0, MOST_SUSPECTS)) {
-        say(`- ${text}`, 4)
+    if (verdict.diagnosis !== headline.diagnosis) this.#say(verdict.summary, 2)
+    if (verdict.impact) this.#say(`Impact: ${verdict.impact}`, 2)
+    this.#say('Evidence', 2)
+    for (const { text } of verdict.evidence) this.#say(`- ${text}`, 4)
+    if (suspects) {
+      this.#say(`Suspects, by a ${suspects.kind}`, 2)
+      for (const { text } of suspects.suspects.sites.slice(0, MOST_SUSPECTS)) {
+        this.#say(`- ${text}`, 4)
       }
     }
-    verdict.fix.forEach((fix, i) => {
-      say({ text: `${i === 0 ? 'Fix' : 'Or'}: ${fix.title}`, style: 'bold' }, 2)
-      const { code, dockerfile, kubernetes, env, flag, note } = fix.change
-      if (code) say(code, 6)
-      const pasted = dockerfile ?? (env || (flag && !code) ? pasteLine(fix) : kubernetes)
-      if (pasted) lines.push(...pasted.split('\n').map(line => `      ${line}`))
-      if (flag && pasted !== flag) {
-        lines.push(`      or on the command line: node ${shellWords(flag)}`)
-      }
-      if (note) say(note, 6)
-      for (const { signal, from, to, unit } of fix.predicted) {
-        say(`expect ${signal} from ${formatValue(from, unit)} to about ${formatValue(to, unit)}`, 6)
-      }
-      say(`Mind: ${fix.risk}`, 6)
-    })
-    if (verdict.runbook) say(`Runbook: ${verdict.runbook}`, 2)
-    lines.push('')
+    verdict.fix.forEach((fix, i) => this.#addFix(fix, i === 0 ? 'Fix' : 'Or'))
+    if (verdict.runbook) this.#say(`Runbook: ${verdict.runbook}`, 2)
+    this.lines.push('')
+  }
+
+  /**
+   * @param {JudgedVerdict['fix'][number]} fix
+   * @param {string} word that begins it
+   */
+  #addFix (fix, word) {
+    this.#say({ text: `${word}: ${fix.title}`, style: 'bold' }, 2)
+    const { code, dockerfile, kubernetes, env, flag, note } = fix.change
+    if (code) this.#say(code, 6)
+    const pasted = dockerfile ?? (env || (flag && !code) ? pasteLine(fix) : kubernetes)
+    if (pasted) this.lines.push(...pasted.split('\n').map(line => `      ${line}`))
+    if (flag && pasted !== flag) {
+      this.lines.push(`      or on the command line: node ${shellWords(flag)}`)
+    }
+    if (note) this.#say(note, 6)
+    for (const { signal, from, to, unit } of fix.predicted) {
+      const [before, after] = [from, to].map(value => formatValue(value, unit))
+      this.#say(`expect ${signal} from ${before} to about ${after}`, 6)
+    }
+    this.#say(`Mind: ${fix.risk}`, 6)
+  }
+
+  /**
+   * @param {Line} line
+   * @param {number} [indent]
+   */
+  #say (line, indent) {
+    this.lines.push(
+      ...(typeof line === 'string'
+        ? wrap(line, this.#width, indent)
+        : wrap(line.text, this.#width, indent).map(text => ({ ...line, text })))
+    )
   }
 }
 

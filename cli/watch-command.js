@@ -62,8 +62,7 @@ async function watchCommand ({
   onStart,
   env = process.env
 }) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-run-'))
-  const socket = path.join(folder, 'exporter.sock')
+  const { folder, socket } = makeSocketFolder()
   const exporter = new Exporter({
     listen,
     socket: { path: socket },
@@ -73,11 +72,7 @@ async function watchCommand ({
     record,
     command: shown
   })
-  /** @type {JudgedTarget[]} */
-  const ended = []
-  exporter.on('end', target => {
-    if (target.frame) ended.push(judgedTarget(target))
-  })
+  const targetsSoFar = collectTargets(exporter)
   const leftovers = new Leftovers(socket)
   const signals = new SignalRelay()
   const startedAt = process.hrtime.bigint()
@@ -95,10 +90,10 @@ async function watchCommand ({
     })
     await leftovers.end()
     await farewell(exporter)
-    const durationSeconds = Number(process.hrtime.bigint() - startedAt) / 1e9
+    const durationSeconds = secondsSince(startedAt)
     const work = await workOf?.()
     end = { durationSeconds, exit, ...(work && { work }) }
-    const targets = [...ended, ...exporter.targets.filter(target => target.frame).map(judgedTarget)]
+    const targets = targetsSoFar()
     const endedByUs = endedByUsAtUnixMs < Infinity
     const said = targets.length === 0 && !endedByUs ? explainUnheard(end, unheard) : null
     const report = {
@@ -119,12 +114,33 @@ async function watchCommand ({
 }
 
 /**
+ * @param {Exporter} exporter that begins
+ * @returns {() => JudgedTarget[]} those that ended so far, and those that are watched
+ */
+function collectTargets (exporter) {
+  /** @type {JudgedTarget[]} */
+  const ended = []
+  exporter.on('end', target => {
+    if (target.frame) ended.push(judgedTarget(target))
+  })
+  return () => [...ended, ...exporter.targets.filter(({ frame }) => frame).map(judgedTarget)]
+}
+
+/**
  * Why a command ended of which no process reported.
  * @param {Pick<Report, 'durationSeconds' | 'exit'>} end
  * @param {UnheardProcess} [unheard] what the kernel showed of it
  */
 function explainUnheard ({ durationSeconds, exit }, unheard) {
   return explainExit({ durationSeconds, exit, rss: unheard?.rss, oomKills: unheard?.oomKills })
+}
+
+/** @param {bigint} startedAt of process.hrtime.bigint */
+const secondsSince = startedAt => Number(process.hrtime.bigint() - startedAt) / 1e9
+
+function makeSocketFolder () {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-run-'))
+  return { folder, socket: path.join(folder, 'exporter.sock') }
 }
 
 /**

@@ -16,6 +16,11 @@ const { parseArgs } = require('node:util')
 
 const PROGRESS_MS = 5000
 const MB = 2 ** 20
+const OPTIONS = /** @type {const} */ ({
+  seconds: { type: 'string' },
+  rate: { type: 'string' },
+  fixed: { type: 'boolean', default: false }
+})
 
 /**
  * The life of a lab app: a progress line every 5 s, `--seconds N` to end by itself, SIGTERM and
@@ -27,13 +32,7 @@ const MB = 2 ** 20
  * @returns {AppRun}
  */
 function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
-  const { values } = parseArgs({
-    options: {
-      seconds: { type: 'string' },
-      rate: { type: 'string' },
-      fixed: { type: 'boolean', default: false }
-    }
-  })
+  const { values } = parseArgs({ options: OPTIONS })
   const seconds = values.seconds === undefined ? undefined : positive('--seconds', values.seconds)
   const rate = values.rate === undefined ? 1 : positive('--rate', values.rate)
   const app = path.basename(process.argv[1], '.js')

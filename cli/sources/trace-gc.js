@@ -35,99 +35,135 @@ const traceGc = defineSource({
   }
 })
 
+/** The lines of one log, and the isolates that they tell of. */
+class GcLog {
+  /** Lines of GCs; of another trace; and that cannot be read. */
+  taken = 0
+  others = 0
+  damaged = 0
+  #input
+  #name
+  #lives
+  #given
+  /** By pid and isolate. @type {Map<string, GcLogLife>} */
+  #open = new Map()
+  /**
+   * How many isolates of a process there were: the first is the main thread.
+   * @type {Map<number, number>}
+   */
+  #threads = new Map()
+  #isRepeating = false
+  /** The process that said it last. */
+  #pid = NaN
+
+  /**
+   * @param {import('./define-source').Input} input
+   * @param {import('./lives').Lives} lives
+   * @param {import('./define-source').Given} given
+   */
+  constructor (input, lives, given) {
+    this.#input = input
+    this.#name = nameOf(input.name)
+    this.#lives = lives
+    this.#given = given
+  }
+
+  /** @param {string} text */
+  take (text) {
+    const line = parseGcLine(text)
+    if (!line) return this.#takeOther(text)
+    this.taken++
+    this.#pid = line.pid
+    const key = `${line.pid}:${line.isolate}`
+    let life = this.#open.get(key)
+    if (life && this.#isRepeating && line.atSeconds <= life.lastSeconds) return
+    if (life && line.atSeconds < life.lastSeconds) {
+      // A container numbers its processes alike: the next life of the same.
+      this.#closeAll(line.pid)
+      life = undefined
+    }
+    life ??= this.#begin(key, line)
+    if (life.isMain) this.#yieldToOlder(life, line)
+    life.take(line)
+  }
+
+  close () {
+    for (const life of this.#open.values()) life.close()
+  }
+
+  /** @param {string} text that tells of no GC */
+  #takeOther (text) {
+    if (text.includes(REPEATED)) this.#isRepeating = true
+    else if (OUT_OF_MEMORY.test(text)) {
+      this.#isRepeating = false
+      this.#lives.notes.add(
+        `process ${this.#pid} of ${this.#input.name} died of a full heap: ` +
+          `${text.slice(text.indexOf('FATAL')).slice(0, 120)}`
+      )
+      this.#closeAll(this.#pid)
+    } else if (isOtherTrace(text)) this.others++
+    else if (isTorn(text)) this.damaged++
+  }
+
+  /**
+   * @param {string} key
+   * @param {GcLine} line its first
+   */
+  #begin (key, line) {
+    const thread = this.#threads.get(line.pid) ?? 0
+    this.#threads.set(line.pid, thread + 1)
+    const hello = helloOf(this.#name, this.#input.name, line, thread, this.#given)
+    const nodeVersion = versionOf(this.#given, line)
+    const life = new GcLogLife(this.#lives, hello, { ...this.#given, nodeVersion })
+    this.#open.set(key, life)
+    return life
+  }
+
+  /**
+   * What comes later and is still younger is no main thread, whoever had the first GC.
+   * @param {GcLogLife} life
+   * @param {GcLine} line of it
+   */
+  #yieldToOlder (life, { pid, atSeconds }) {
+    for (const [key, older] of this.#open) {
+      if (atSeconds < older.lastSeconds && key.startsWith(`${pid}:`)) life.yieldTo(older)
+    }
+  }
+
+  /** @param {number} pid */
+  #closeAll (pid) {
+    for (const [key, life] of this.#open) {
+      if (!key.startsWith(`${pid}:`)) continue
+      life.close()
+      this.#open.delete(key)
+    }
+    this.#threads.delete(pid)
+  }
+}
+
+/** @typedef {NonNullable<ReturnType<typeof parseGcLine>>} GcLine */
+
 /**
  * @param {import('./define-source').Input} input
  * @param {import('./lives').Lives} lives
  * @param {import('./define-source').Given} given
  */
 async function readLog (input, lives, given) {
-  const name = nameOf(input.name)
-  /** @type {Map<string, GcLogLife>} by pid and isolate */
-  const open = new Map()
-  /**
-   * How many isolates of a process there were: the first is the main thread.
-   * @type {Map<number, number>}
-   */
-  const threads = new Map()
-  let damaged = 0
-  let others = 0
-  let taken = 0
-  let repeating = false
-  /** The process that said it last. */
-  let pid = NaN
-
-  /** @param {number} ended */
-  const closeAll = ended => {
-    for (const [key, life] of open) {
-      if (!key.startsWith(`${ended}:`)) continue
-      life.close()
-      open.delete(key)
-    }
-    threads.delete(ended)
-  }
-
-  /** @param {string} text */
-  const take = text => {
-    const line = parseGcLine(text)
-    if (!line) {
-      if (text.includes(REPEATED)) repeating = true
-      else if (OUT_OF_MEMORY.test(text)) {
-        repeating = false
-        lives.notes.add(
-          `process ${pid} of ${input.name} died of a full heap: ` +
-            `${text.slice(text.indexOf('FATAL')).slice(0, 120)}`
-        )
-        closeAll(pid)
-      } else if (isOtherTrace(text)) others++
-      else if (isTorn(text)) damaged++
-      return
-    }
-    taken++
-    pid = line.pid
-    const key = `${line.pid}:${line.isolate}`
-    let life = open.get(key)
-    if (life && repeating && line.atSeconds <= life.lastSeconds) return
-    if (life && line.atSeconds < life.lastSeconds) {
-      // A container numbers its processes alike: the next life of the same.
-      closeAll(line.pid)
-      life = undefined
-    }
-    if (!life) {
-      const thread = threads.get(line.pid) ?? 0
-      threads.set(line.pid, thread + 1)
-      open.set(
-        key,
-        (life = new GcLogLife(lives, helloOf(name, input.name, line, thread, given), {
-          ...given,
-          nodeVersion: versionOf(given, line)
-        }))
-      )
-    }
-    if (life.isMain) {
-      for (const [other, older] of open) {
-        // What comes later and is still younger is no main thread, whoever had the first GC.
-        if (line.atSeconds < older.lastSeconds && other.startsWith(`${line.pid}:`)) {
-          life.yieldTo(older)
-        }
-      }
-    }
-    life.take(line)
-  }
-
+  const log = new GcLog(input, lives, given)
   const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES })
-  for await (const chunk of input.bytes()) lines.push(chunk, text => { take(text) }, () => {})
+  for await (const chunk of input.bytes()) lines.push(chunk, text => log.take(text), () => {})
   // The last line of a process that was killed.
-  lines.push(Buffer.from('\n'), text => { take(text) }, () => {})
-  for (const life of open.values()) life.close()
-  if (taken === 0 && others > 0) {
+  lines.push(Buffer.from('\n'), text => log.take(text), () => {})
+  log.close()
+  if (log.taken === 0 && log.others > 0) {
     throw new SourceError(
       `${input.name}: lines of --trace-gc-nvp or --trace-gc-verbose; memwatch reads what ` +
         '--trace-gc prints'
     )
   }
-  if (damaged > 0) {
+  if (log.damaged > 0) {
     lives.notes.add(
-      `${damaged} lines of ${input.name} are damaged, or of a form that is not known; they were ` +
+      `${log.damaged} lines of ${input.name} are damaged, or of a form that is not known; they were ` +
         'left out'
     )
   }

@@ -41,6 +41,16 @@ const TCMALLOC_CACHES_BYTES = 32 * 2 ** 20
  * @property {number} trimmableBytes of the slack what trim gives back, if it is free
  */
 
+/** @type {Resident} */
+const NONE_RESIDENT = Object.freeze({
+  malloc_heap: 0,
+  malloc_arenas: 0,
+  malloc_mapped: 0,
+  webassembly: 0,
+  stacks: 0,
+  other: 0
+})
+
 /**
  * @param {Values} values of a frame that carries residentBytes
  * @param {Pick<import('memwatch/protocol/frame').Hello, 'allocator'>} hello
@@ -51,15 +61,7 @@ const TCMALLOC_CACHES_BYTES = 32 * 2 ** 20
  */
 function scanOf (values, { allocator }, workers, previous) {
   /** @type {Resident} */
-  const resident = {
-    malloc_heap: 0,
-    malloc_arenas: 0,
-    malloc_mapped: 0,
-    webassembly: 0,
-    stacks: 0,
-    other: 0,
-    ...values.residentBytes
-  }
+  const resident = { ...NONE_RESIDENT, ...values.residentBytes }
   const {
     heapPhysicalBytes = 0,
     heapTotalBytes = heapPhysicalBytes,

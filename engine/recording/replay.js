@@ -37,6 +37,44 @@ class RecordingError extends Error {}
  * @property {boolean} cut whether the file breaks off: a recorder that was killed
  */
 
+/** @returns {Replayed} */
+const nothingReplayed = () => ({
+  header: { memwatch: 'recording', version: 0 },
+  targets: [],
+  frames: 0,
+  rejected: 0,
+  cut: false
+})
+
+/**
+ * What one agent said, to the session that said it.
+ * @param {{ session: number, line: unknown }} item of the recording
+ * @param {object} into
+ * @param {Targets} into.targets
+ * @param {Map<number, import('memwatch-exporter/ingest/listener').Session>} into.sessions
+ * @param {{ nowUnixMs: number }} into.clock goes with the messages
+ * @returns {boolean} false for a line that a live exporter would not have taken
+ */
+function takeLine ({ session: id, line }, { targets, sessions, clock }) {
+  const checked = check(line)
+  if (!checked.ok) return false
+  const { message } = checked
+  if (message.type === 'hello') {
+    const opened = targets.open(message)
+    if (typeof opened === 'string') return false
+    sessions.set(id, opened)
+    return true
+  }
+  // said to a command of that time
+  if (message.type === 'answer' || message.type === 'capture') return true
+  clock.nowUnixMs = Math.max(clock.nowUnixMs, message.atUnixMs)
+  const session = sessions.get(id)
+  if (!session) return false
+  if (message.type === 'frame') return session.frame(message) === undefined
+  session.bye(message)
+  return true
+}
+
 /**
  * Judge a recording: the frames go through the code that judged them live, in the order they came.
  * Time is that of the frames, so the verdicts are the same and nothing is waited for.
@@ -54,16 +92,9 @@ async function replay (
   { onVerdict = () => {}, onFrame = () => {}, onError = () => {} } = {}
 ) {
   const file = input.name
-  /** @type {Replayed} */
-  const result = {
-    header: { memwatch: 'recording', version: 0 },
-    targets: [],
-    frames: 0,
-    rejected: 0,
-    cut: false
-  }
-  let nowUnixMs = 0
-  const targets = new Targets({ maxTargets: MAX_TARGETS, now: () => nowUnixMs })
+  const result = nothingReplayed()
+  const clock = { nowUnixMs: 0 }
+  const targets = new Targets({ maxTargets: MAX_TARGETS, now: () => clock.nowUnixMs })
   targets.on('end', target => {
     if (target.frame) result.targets.push(target)
   })
@@ -83,22 +114,7 @@ async function replay (
     if (number === 1) {
       result.header = checkHeader(item, file)
     } else if (item?.line !== undefined) {
-      const checked = check(item.line)
-      if (!checked.ok) return result.rejected++
-      const { message } = checked
-      if (message.type === 'hello') {
-        const opened = targets.open(message)
-        if (typeof opened === 'string') result.rejected++
-        else sessions.set(item.session, opened)
-        return
-      }
-      // said to a command of that time
-      if (message.type === 'answer' || message.type === 'capture') return
-      nowUnixMs = Math.max(nowUnixMs, message.atUnixMs)
-      const session = sessions.get(item.session)
-      if (!session) result.rejected++
-      else if (message.type === 'bye') session.bye(message)
-      else if (session.frame(message)) result.rejected++
+      if (!takeLine(item, { targets, sessions, clock })) result.rejected++
     } else if (item?.closed) {
       sessions.get(item.session)?.closed(false)
       sessions.delete(item.session)
@@ -117,15 +133,7 @@ async function replay (
         `${file} is damaged: more than ${MAX_REJECTED} of its lines are none of a recording`
       )
     }
-    lines.push(
-      chunk,
-      line => {
-        take(line)
-      },
-      () => {
-        result.rejected++
-      }
-    )
+    lines.push(chunk, line => { take(line) }, () => { result.rejected++ })
   }
   result.cut = input.cut
   if (number === 0) {

@@ -55,24 +55,8 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
   const told = {
     verdict: (
       /** @type {import('memwatch-engine/history/target').Target} */ target,
-      /** @type {import('memwatch-engine/verdicts/evaluate').Verdict} */ {
-        diagnosis,
-        title,
-        state,
-        severity,
-        opportunity,
-        summary
-      }
-    ) =>
-      tell('verdict', {
-        ...nameOf(target),
-        diagnosis,
-        title,
-        state,
-        severity,
-        opportunity,
-        summary
-      }),
+      /** @type {import('memwatch-engine/verdicts/evaluate').Verdict} */ verdict
+    ) => tell('verdict', { ...nameOf(target), ...shortOf(verdict) }),
     death: (/** @type {import('../deaths/deaths').Death} */ death) => tell('death', death),
     captured: (/** @type {import('../captures/captures').Capture} */ capture) =>
       tell('captured', capture)
@@ -113,6 +97,10 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
       .send(viewer)
   })
 }
+
+/** @param {import('memwatch-engine/verdicts/evaluate').Verdict} verdict */
+const shortOf = ({ diagnosis, title, state, severity, opportunity, summary }) =>
+  ({ diagnosis, title, state, severity, opportunity, summary })
 
 /**
  * What one line of a list says of a target.

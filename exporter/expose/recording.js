@@ -10,6 +10,19 @@ const MOST_AT_ONCE = 4
 /** Who reads more slowly than agents send gets an end, not the exporter's memory. */
 const MOST_UNREAD_BYTES = 8 * 2 ** 20
 
+const SCHEMA = {
+  tags: ['targets'],
+  summary: 'What agents send meanwhile, for memwatch diagnose',
+  querystring: schemas.recordingQuery,
+  response: {
+    200: {
+      description: 'a recording, line by line',
+      content: { 'application/x-ndjson': { schema: { type: 'string' } } }
+    },
+    ...schemas.refusals
+  }
+}
+
 /**
  * POST /api/v1/recording: what agents send from now on, for so many seconds, as memwatch diagnose
  * reads it. Each target's first frame holds the newest of all its values, as some are sent rarely.
@@ -27,18 +40,7 @@ function recordingRoutes (server, { targets, events }) {
   server.post(
     '/api/v1/recording',
     {
-      schema: {
-        tags: ['targets'],
-        summary: 'What agents send meanwhile, for memwatch diagnose',
-        querystring: schemas.recordingQuery,
-        response: {
-          200: {
-            description: 'a recording, line by line',
-            content: { 'application/x-ndjson': { schema: { type: 'string' } } }
-          },
-          ...schemas.refusals
-        }
-      },
+      schema: SCHEMA,
       config: { access: 'act' }
     },
     async (request, reply) => {
@@ -52,49 +54,12 @@ function recordingRoutes (server, { targets, events }) {
         return refuse(reply, 'unknown_target', 'no such target: /api/v1/targets lists them')
       }
       const out = new PassThrough()
-      /** @type {Map<import('memwatch-engine/history/target').Target, number>} */
-      const sessions = new Map()
       const write = (/** @type {object} */ item) => {
         if (out.readableLength + out.writableLength > MOST_UNREAD_BYTES) {
           out.destroy(new Error('read too slowly'))
         } else out.write(JSON.stringify(item) + '\n')
       }
-      const frame = (/** @type {import('memwatch-engine/history/target').Target} */ target) => {
-        if (wanted !== undefined && target.name !== wanted) return
-        const known = sessions.get(target)
-        const session = known ?? sessions.size + 1
-        if (known === undefined) {
-          sessions.set(target, session)
-          write({ session, line: { v: PROTOCOL_VERSION, ...target.hello } })
-        }
-        write({
-          session,
-          line: {
-            v: PROTOCOL_VERSION,
-            ...target.frame,
-            ...(known === undefined && { values: target.values })
-          }
-        })
-      }
-      const ended = (/** @type {import('memwatch-engine/history/target').Target} */ target) => {
-        const session = sessions.get(target)
-        if (session === undefined) return
-        const { sequence = 0, atUnixMs = 0 } = target.frame ?? {}
-        if (target.exitCode !== undefined) {
-          write({
-            session,
-            line: {
-              v: PROTOCOL_VERSION,
-              type: 'bye',
-              sequence: sequence + 1,
-              atUnixMs,
-              exitCode: target.exitCode
-            }
-          })
-        }
-        write({ session, closed: true })
-        sessions.delete(target)
-      }
+      const { frame, ended } = recordSessions(write, wanted)
       const end = () => {
         out.end()
       }
@@ -121,6 +86,40 @@ function recordingRoutes (server, { targets, events }) {
         .send(out)
     }
   )
+}
+
+/**
+ * Listeners that write down what targets send.
+ * @param {(item: object) => void} write
+ * @param {string | undefined} wanted name of a target; undefined: all
+ */
+function recordSessions (write, wanted) {
+  /** @type {Map<import('memwatch-engine/history/target').Target, number>} */
+  const sessions = new Map()
+  const frame = (/** @type {import('memwatch-engine/history/target').Target} */ target) => {
+    if (wanted !== undefined && target.name !== wanted) return
+    const known = sessions.get(target)
+    const session = known ?? sessions.size + 1
+    if (known === undefined) {
+      sessions.set(target, session)
+      write({ session, line: { v: PROTOCOL_VERSION, ...target.hello } })
+    }
+    const values = known === undefined ? { values: target.values } : {}
+    write({ session, line: { v: PROTOCOL_VERSION, ...target.frame, ...values } })
+  }
+  const ended = (/** @type {import('memwatch-engine/history/target').Target} */ target) => {
+    const session = sessions.get(target)
+    if (session === undefined) return
+    const { sequence = 0, atUnixMs = 0 } = target.frame ?? {}
+    const { exitCode } = target
+    if (exitCode !== undefined) {
+      const bye = { type: 'bye', sequence: sequence + 1, atUnixMs, exitCode }
+      write({ session, line: { v: PROTOCOL_VERSION, ...bye } })
+    }
+    write({ session, closed: true })
+    sessions.delete(target)
+  }
+  return { frame, ended }
 }
 
 module.exports = { recordingRoutes }

@@ -55,6 +55,172 @@ const MAX_REJECTS = 100
  * @typedef {import('memwatch-engine/history/targets').Session} Session
  */
 
+/**
+ * States of a connection.
+ *
+ *   greeting   no line was accepted: a hello opens a session, the line of a capture begins one
+ *   watched    frames, a bye and answers belong to its session
+ *   capturing  what follows are the bytes of a capture: lines are read no more
+ */
+const STATES = Object.freeze({ greeting: 'greeting', watched: 'watched', capturing: 'capturing' })
+
+/** One connection: its bytes, split into lines, and what each of them does. */
+class Connection {
+  /** @type {keyof typeof STATES} */
+  #state = STATES.greeting
+  #socket
+  #door
+  #sink
+  #allowanceOf
+  #lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES })
+  #allowance = new Allowance()
+  /** While it is watched. @type {Session | undefined} */
+  #session
+  /** @type {ReturnType<NonNullable<Sink['record']>>} */
+  #record
+  /** While it is capturing. @type {import('memwatch-engine/decode/decode').CaptureMessage | undefined} */
+  #capture
+  #rejects = 0
+  #frames = 0
+  /** Characters of the last frame that was read, or of an ordinary one. */
+  #frameLength = ORDINARY_FRAME_LENGTH
+  #isTimedOut = false
+  #take = (/** @type {string} */ line) => this.#takeLine(line)
+  #read = (/** @type {Buffer} */ chunk) => this.#readChunk(chunk)
+
+  /**
+   * @param {object} options
+   * @param {import('node:net').Socket} options.socket
+   * @param {Door} options.door
+   * @param {Sink} options.sink
+   * @param {(target: import('memwatch-engine/history/target').Target, fresh: Allowance) => Allowance}
+   *   options.allowanceOf what a target has left, over all of its connections
+   */
+  constructor ({ socket, door, sink, allowanceOf }) {
+    this.#socket = socket
+    this.#door = door
+    this.#sink = sink
+    this.#allowanceOf = allowanceOf
+  }
+
+  start () {
+    const socket = this.#socket
+    socket.setKeepAlive(true, KEEP_ALIVE_MS) // of TCP: a machine that is gone closes nothing
+    socket.setTimeout(HELLO_TIMEOUT_MS, () => socket.destroy())
+    socket.on('data', this.#read)
+    // 'close' follows, and says the rest.
+    socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) => {
+      this.#isTimedOut = code === 'ETIMEDOUT' || code === 'EHOSTUNREACH'
+    })
+    socket.on('end', () => socket.destroy())
+    socket.on('close', () => {
+      this.#door.unfinishedBytes -= this.#lines.heldBytes
+      this.#record?.closed()
+      this.#session?.closed(this.#isTimedOut)
+    })
+  }
+
+  /** @param {Buffer} chunk */
+  #readChunk (chunk) {
+    const socket = this.#socket
+    const before = this.#lines.heldBytes
+    const rest = this.#lines.push(chunk, this.#take, () => this.#reject('line_too_long'))
+    if (this.#capture && rest) {
+      socket.off('data', this.#read).pause()
+      if (!this.#sink.capture?.(this.#capture, socket, rest)) socket.destroy()
+    }
+    this.#door.unfinishedBytes += this.#lines.heldBytes - before
+    this.#sink.received?.(chunk.length)
+    if (chunk.length >= FULL_CHUNK_BYTES && this.#state !== STATES.capturing) {
+      // libuv reads a busy socket up to 32 times in a turn of the event loop: the others wait.
+      socket.pause()
+      setImmediate(() => socket.resume())
+    }
+    if (this.#door.unfinishedBytes > this.#door.maxUnfinishedBytes) {
+      this.#reject('too_much_unfinished')
+      socket.destroy()
+    }
+  }
+
+  /**
+   * @param {string} line
+   * @returns {boolean | void} true: what follows are the bytes of a capture
+   */
+  #takeLine (line) {
+    if (this.#socket.destroyed) return
+    this.#session?.heard()
+    const isFrame = this.#session !== undefined && line.startsWith(FRAME)
+    if (this.#session && isFrame && !this.#admits(this.#session, line)) return
+    const decoded = decode(line)
+    if (!decoded.ok) return this.#reject(decoded.reason)
+    const { message } = decoded
+    if (this.#session) return this.#takeOfSession(this.#session, message, { line, isFrame })
+    if (message.type === 'hello') return this.#greet(message, line)
+    if (message.type !== 'capture') return this.#reject('hello_missing')
+    this.#state = STATES.capturing
+    this.#capture = message
+    return true
+  }
+
+  /**
+   * Before a frame is parsed: what a flood sends beyond its allowance costs nothing.
+   * @param {Session} session
+   * @param {string} line
+   */
+  #admits (session, { length }) {
+    const isLarger = length > this.#frameLength
+    if (this.#sink.sheds?.(session, { count: this.#frames++, isLarger })) return false
+    if (!this.#allowance.take()) {
+      this.#reject('too_fast')
+      return false
+    }
+    this.#frameLength = Math.max(ORDINARY_FRAME_LENGTH, length)
+    return true
+  }
+
+  /**
+   * @param {import('memwatch-engine/decode/decode').HelloMessage} hello
+   * @param {string} line
+   */
+  #greet (hello, line) {
+    const socket = this.#socket
+    const opened = this.#sink.open(hello, line => { socket.write(line) }, this.#door.podUid)
+    if (typeof opened === 'string') {
+      this.#reject(opened)
+      // An agent whose last connection is not known to be broken yet tries again in a second.
+      if (opened === 'identity_in_use') socket.destroy()
+      return
+    }
+    this.#state = STATES.watched
+    this.#session = opened
+    this.#allowance = this.#allowanceOf(opened.target, this.#allowance)
+    this.#record = this.#sink.record?.(line)
+    socket.setTimeout(0)
+  }
+
+  /**
+   * @param {Session} session
+   * @param {import('memwatch-engine/decode/decode').Message} message
+   * @param {{ line: string, isFrame: boolean }} as isFrame: it was admitted as one
+   */
+  #takeOfSession (session, message, { line, isFrame }) {
+    if (message.type === 'hello') return this.#reject('hello_repeated')
+    if (message.type === 'capture') return this.#reject('unknown_type')
+    if (message.type === 'answer') return session.answer(message)
+    if (!isFrame && !this.#allowance.take()) return this.#reject('too_fast')
+    this.#record?.line(line)
+    if (message.type === 'bye') return session.bye(message)
+    const refused = session.frame(message)
+    if (refused) this.#reject(refused)
+  }
+
+  /** @param {import('memwatch-engine/decode/decode').RejectReason} reason */
+  #reject (reason) {
+    this.#sink.reject(reason)
+    if (++this.#rejects >= MAX_REJECTS) this.#socket.destroy()
+  }
+}
+
 /** Accepts agents' connections and turns their bytes into sessions of messages. */
 class Listener {
   #sink
@@ -120,102 +286,8 @@ class Listener {
    * @param {Door} door
    */
   #accept (socket, door) {
-    socket.setKeepAlive(true, KEEP_ALIVE_MS) // of TCP: a machine that is gone closes nothing
-    const lines = new LineSplitter({ maxBytes: MAX_LINE_BYTES })
-    /** @type {Session | undefined} */
-    let session
-    /** @type {ReturnType<NonNullable<Sink['record']>>} */
-    let record
-    let rejects = 0
-    let allowance = new Allowance()
-    let frames = 0
-    /** Characters of the last frame that was read, or of an ordinary one. */
-    let frameLength = ORDINARY_FRAME_LENGTH
-    /** @param {import('memwatch-engine/decode/decode').RejectReason} reason */
-    const reject = reason => {
-      this.#sink.reject(reason)
-      if (++rejects >= MAX_REJECTS) socket.destroy()
-    }
-    /** @type {import('memwatch-engine/decode/decode').CaptureMessage | undefined} */
-    let capture
-    /**
-     * @param {string} line
-     * @returns {boolean | void} true: what follows are the bytes of a capture
-     */
-    const take = line => {
-      if (socket.destroyed) return
-      session?.heard()
-      const isFrame = session && line.startsWith(FRAME)
-      if (session && isFrame) {
-        if (this.#sink.sheds?.(session, { count: frames++, isLarger: line.length > frameLength })) {
-          return
-        }
-        // Before it is read: what a flood sends beyond that costs nothing.
-        if (!allowance.take()) return reject('too_fast')
-        frameLength = Math.max(ORDINARY_FRAME_LENGTH, line.length)
-      }
-      const decoded = decode(line)
-      if (!decoded.ok) return reject(decoded.reason)
-      const { message } = decoded
-      if (message.type === 'hello') {
-        if (session) return reject('hello_repeated')
-        const opened = this.#sink.open(message, line => { socket.write(line) }, door.podUid)
-        if (typeof opened === 'string') {
-          reject(opened)
-          // An agent whose last connection is not known to be broken yet tries again in a second.
-          if (opened === 'identity_in_use') socket.destroy()
-          return
-        }
-        session = opened
-        allowance = this.#allowanceOf(opened.target, allowance)
-        record = this.#sink.record?.(line)
-        socket.setTimeout(0)
-        return
-      }
-      if (message.type === 'capture' && !session) {
-        capture = message
-        return true
-      }
-      if (!session) return reject('hello_missing')
-      if (message.type === 'capture') return reject('unknown_type')
-      if (message.type === 'answer') return session.answer(message)
-      if (!isFrame && !allowance.take()) return reject('too_fast')
-      record?.line(line)
-      if (message.type === 'bye') return session.bye(message)
-      const refused = session.frame(message)
-      if (refused) reject(refused)
-    }
-    socket.setTimeout(HELLO_TIMEOUT_MS, () => socket.destroy())
-    /** @param {Buffer} chunk */
-    const read = chunk => {
-      const before = lines.heldBytes
-      const rest = lines.push(chunk, take, () => reject('line_too_long'))
-      if (capture && rest) {
-        socket.off('data', read).pause()
-        if (!this.#sink.capture?.(capture, socket, rest)) socket.destroy()
-      }
-      door.unfinishedBytes += lines.heldBytes - before
-      this.#sink.received?.(chunk.length)
-      if (chunk.length >= FULL_CHUNK_BYTES && !capture) {
-        // libuv reads a busy socket up to 32 times in a turn of the event loop: the others wait.
-        socket.pause()
-        setImmediate(() => socket.resume())
-      }
-      if (door.unfinishedBytes > door.maxUnfinishedBytes) {
-        reject('too_much_unfinished')
-        socket.destroy()
-      }
-    }
-    socket.on('data', read)
-    let timedOut = false
-    // 'close' follows, and says the rest.
-    socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) => { timedOut = code === 'ETIMEDOUT' || code === 'EHOSTUNREACH' })
-    socket.on('end', () => socket.destroy())
-    socket.on('close', () => {
-      door.unfinishedBytes -= lines.heldBytes
-      record?.closed()
-      session?.closed(timedOut)
-    })
+    const allowanceOf = this.#allowanceOf.bind(this)
+    new Connection({ socket, door, sink: this.#sink, allowanceOf }).start()
   }
 
   /**
