@@ -3,6 +3,7 @@
 const { tracks } = require('./tracks')
 const { ordered } = require('./history')
 const { Block } = require('./block')
+const { merge } = require('./keep')
 
 /** What is kept beyond the ten minutes of seconds that a target's history holds. */
 const STEPS = Object.freeze([
@@ -17,7 +18,7 @@ const BLOCK_ROWS = 60
  * most, too.
  */
 const STATISTICS = Object.freeze(/** @type {const} */ (['last', 'min', 'max']))
-/** @typedef {typeof STATISTICS[number]} Statistic */
+/** @typedef {import('./keep').Keep} Statistic */
 
 /**
  * What tracks did over time. min and max are absent where there is only the last.
@@ -41,8 +42,7 @@ const columns = Object.freeze(
 /** Where a column's number is in a row of the tracks, and in a row of the step below. */
 const TRACK_OF = Int32Array.from(columns, ({ track }) => ordered.indexOf(track))
 const SAME = Int32Array.from(columns, (_, c) => c)
-const [LAST_OF_ALL, LEAST] = STATISTICS.map((_, i) => i)
-const KEEP_OF = Int8Array.from(columns, ({ statistic }) => STATISTICS.indexOf(statistic))
+const KEEP_OF = columns.map(({ statistic }) => statistic)
 
 /**
  * A block that is full: packed, or where it was saved.
@@ -225,16 +225,7 @@ class Step {
     if (isNew) this.#values.fill(NaN)
     this.#time = time
     const values = this.#values
-    for (let c = 0; c < at.length; c++) {
-      const value = source[at[c]]
-      const before = values[c]
-      if (Number.isNaN(value)) continue
-      if (
-        KEEP_OF[c] === LAST_OF_ALL ||
-        Number.isNaN(before) ||
-        (KEEP_OF[c] === LEAST ? value < before : value > before)
-      ) { values[c] = value }
-    }
+    for (let c = 0; c < at.length; c++) values[c] = merge(KEEP_OF[c], values[c], source[at[c]])
     return finished
   }
 

@@ -1,6 +1,7 @@
 'use strict'
 
 const { Columns } = require('./columns')
+const { merge } = require('./keep')
 const { PackedColumns } = require('./packed-columns')
 const { median } = require('../statistics/quantile')
 const { NO_NEIGHBOURS, tracks, trackNames } = require('./tracks')
@@ -241,12 +242,7 @@ class History {
    */
   #merged (columns, last) {
     for (let i = 0; i < LONG; i++) {
-      const value = this.#longRow[i]
-      const kept = columns.valueAt(last, i)
-      const keep = KEEP[i]
-      if (Number.isNaN(value)) this.#mergedRow[i] = kept
-      else if (Number.isNaN(kept) || keep === 'last') this.#mergedRow[i] = value
-      else this.#mergedRow[i] = keep === 'min' ? Math.min(kept, value) : Math.max(kept, value)
+      this.#mergedRow[i] = merge(KEEP[i], columns.valueAt(last, i), this.#longRow[i])
     }
     return this.#mergedRow
   }

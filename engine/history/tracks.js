@@ -8,8 +8,7 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
 /**
  * The tracks: the numbers whose history is kept for every target. A track is one number read out of
  * a frame's values; a signal names the tracks it is computed from. `keep` says what a coarser tier
- * keeps of a step: counters and readings their last value, ceilings their highest, floors their
- * lowest.
+ * keeps of a step: keep.js.
  *
  * @typedef {import('memwatch/protocol/frame').Frame['values']} Values
  * @typedef {object} Workers what the other threads of the process hold: RSS counts them all
@@ -31,7 +30,7 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
  * @property {import('../memory/scan').Scan} [scan] the last look at where the memory lies
  * @typedef {object} Track
  * @property {import('memwatch/protocol/frame').Unit} unit
- * @property {'last' | 'min' | 'max'} keep
+ * @property {import('./keep').Keep} keep
  * @property {boolean} [counter] it only grows
  * @property {boolean} [observed] it counts GCs: absent while the agent does not observe them, as
  *   their number is not known then, and not the same as before
@@ -49,7 +48,7 @@ const NO_NEIGHBOURS = Object.freeze({
 
 /**
  * @param {import('memwatch/protocol/frame').NumberField} field
- * @param {'last'|'min'|'max'} [keep]
+ * @param {import('./keep').Keep} [keep]
  * @returns {Track}
  */
 function field (field, keep = 'last') {
@@ -73,18 +72,21 @@ const long = track => ({ ...track, long: true })
  * @param {(kindAndCause: string) => boolean} accepts a key of the `gc` field
  * @returns {Track}
  */
-const gc = (column, accepts) => ({
-  unit: column === 'count' ? 'count' : 'seconds',
-  keep: 'last',
-  counter: true,
-  observed: true,
-  read: ({ gc: rows, gcObserverStopped }) => {
-    if (!rows || gcObserverStopped) return undefined
-    let sum = 0
-    for (const key in rows) if (accepts(key)) sum += rows[key][PAUSE_ROW[column]]
-    return sum
+function gc (column, accepts) {
+  const at = PAUSE_ROW[column]
+  return {
+    unit: column === 'count' ? 'count' : 'seconds',
+    keep: 'last',
+    counter: true,
+    observed: true,
+    read: ({ gc: rows, gcObserverStopped }) => {
+      if (!rows || gcObserverStopped) return undefined
+      let sum = 0
+      for (const key in rows) if (accepts(key)) sum += rows[key][at]
+      return sum
+    }
   }
-})
+}
 /** @param {string} key */
 const isScavenge = key => key.startsWith('minor/') || key.startsWith('minor_mark_sweep/')
 /** @param {string} key Incremental marking steps belong to the ordinary majors they prepare. */
@@ -140,7 +142,10 @@ const sumOf = (a, b) => ({
   unit: 'seconds',
   keep: 'last',
   counter: true,
-  read: ({ [a]: first, [b]: second = 0 }) => (first === undefined ? undefined : first + second)
+  read: values => {
+    const first = values[a]
+    return first === undefined ? undefined : first + (values[b] ?? 0)
+  }
 })
 
 const THREAD_CPU = sumOf('threadCpuUserSeconds', 'threadCpuSystemSeconds')

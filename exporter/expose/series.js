@@ -2,6 +2,7 @@
 
 const schemas = require('./schemas')
 const { namedTarget, refuseUnknownTarget } = require('./named-target')
+const { merge } = require('memwatch-engine/history/keep')
 const { trackNames } = require('memwatch-engine/history/tracks')
 
 /**
@@ -121,13 +122,20 @@ function coarser ({ times, tracks }, stepSeconds) {
     )
     .concat(times.length)
   const steps = bounds.slice(1).map((end, i) => ({ from: bounds[i], end }))
-  const merge = (/** @type {number[]} */ values, /** @type {(a: number, b: number) => number} */ keep) => steps.map(({ from, end }) => values.slice(from, end).reduce((a, b) => Number.isNaN(a) ? b : Number.isNaN(b) ? a : keep(a, b)))
+  /**
+   * @param {import('memwatch-engine/history/keep').Keep} keep
+   * @param {number[]} values
+   */
+  const merged = (keep, values) =>
+    steps.map(({ from, end }) =>
+      values.slice(from, end).reduce((before, value) => merge(keep, before, value))
+    )
   return {
     times: steps.map(({ end }) => times[end - 1]),
     tracks: Object.fromEntries(Object.entries(tracks).map(([name, { last, min, max }]) => [name, {
-      last: merge(last, (_, later) => later),
-      ...(min && { min: merge(min, Math.min) }),
-      ...(max && { max: merge(max, Math.max) })
+      last: merged('last', last),
+      ...(min && { min: merged('min', min) }),
+      ...(max && { max: merged('max', max) })
     }]))
   }
 }

@@ -7,7 +7,8 @@ const { NO_WORKERS } = require('../../engine/history/tracks')
 const { Target } = require('../../engine/history/target')
 const { Targets } = require('../../engine/history/targets')
 const { judge } = require('../../engine/verdicts/judge')
-const { signalsOf } = require('../../engine/signals')
+const { figures, signalsOf } = require('../../engine/signals')
+const { merge } = require('../../engine/history/keep')
 const { hello, frame, gcRow } = require('../support/frames')
 
 describe('PackedColumns', () => {
@@ -116,6 +117,43 @@ describe('History', () => {
     history.append(3, moment({ rssBytes: 3 }))
     expect(history.points('rssBytes', 0)).toEqual({ times: [1, 3], values: [1, 3] })
     expect(history.points('liveHeapBytes', 0).values).toEqual([])
+  })
+})
+
+describe('a coarser step', () => {
+  it.each([
+    ['last', 5, 3, 3], ['last', 5, NaN, 5], ['last', NaN, NaN, NaN],
+    ['min', 5, 3, 3], ['min', 3, 5, 3], ['min', NaN, 5, 5], ['min', 5, NaN, 5],
+    ['max', 5, 3, 5], ['max', 3, 5, 5], ['max', NaN, 5, 5], ['max', 5, NaN, 5]
+  ])('that keeps its %s holds, after %d and %d, %d', (keep, before, value, kept) => {
+    expect(merge(keep, before, value)).toBe(kept)
+  })
+})
+
+describe('a trend', () => {
+  const target = new Target({ hello: hello(), name: 'a', thread: 'main' })
+  for (let second = 1; second <= 100; second++) {
+    const values = { resources: { Timeout: 3 * second } }
+    target.take(frame({ sequence: second, uptimeSeconds: second, values }), 1000 * second)
+  }
+  const signals = signalsOf(target.window())
+
+  it('is one signal, whose numbers have names and units of their own', () => {
+    expect(signals.timersTrend).toMatchObject({ slope: 3, fit: 1, steadinessRatio: 1 })
+    expect(
+      ['timersRise', 'timersPerSecond', 'timersSteadinessRatio'].map(name => [
+        figures[name].unit,
+        figures[name].read(signals)
+      ])
+    ).toEqual([
+      ['count', signals.timersTrend.rise],
+      ['perSecond', 3],
+      ['ratio', 1]
+    ])
+  })
+  it('that is not known has no number that is', () => {
+    expect(signals.nativeContextsTrend).toBeNull()
+    expect(figures.nativeContextsRise.read(signals)).toBeNull()
   })
 })
 
