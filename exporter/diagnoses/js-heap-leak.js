@@ -188,10 +188,16 @@ function judgeMinutes (signals, limits, runway) {
   const isLarge = share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
   const rises =
     score >= limits.score &&
-    isLarge &&
     growth >= limits.slowestBytesPerSecond &&
     (signals.liveHeapGrowthFit ?? 0) >= limits.suspectedFit
-  if (!rises) {
+  if (rises && !isLarge && rise >= limits.lastingLeastBytes && late >= limits.lateGrowthRatio) {
+    return {
+      state: 'unknown',
+      summary: `the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}, ` +
+        `${formatRatio(share)} of the way to its limit: too little to judge`
+    }
+  }
+  if (!rises || !isLarge) {
     if (nearLimit) {
       const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
       return {

@@ -254,6 +254,25 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
   ])('%s is never confirmed', (_, liveMibAt) => {
     expect([...watch({ seconds: 900, at: rarelyCollected(liveMibAt) }).ever]).toEqual([null])
   })
+  it.each([
+    [0.05, 'ok'], [0.1, 'unknown'], [0.3, 'unknown'], [0.5, 'suspected']
+  ])('a straight rise of %d MiB/s is %s after 100 s: never flat, and too little at first', (
+    mibPerSecond,
+    state
+  ) => {
+    const { verdict } = watch({
+      seconds: 100,
+      at: t => ({
+        liveMib: 10 + mibPerSecond * t,
+        heapLimitMib: 4144,
+        values: { containerLimitBytes: undefined }
+      })
+    })
+    expect(verdict('js-heap-leak')).toMatchObject({
+      state,
+      ...(state === 'unknown' && { summary: expect.stringContaining('too little to judge') })
+    })
+  })
   it('garbage that is promoted and freed by the next major GC is no growth', () => {
     const { verdict } = watch({ seconds: 130, at: rarelyCollected(t => 30 + t / 20, 3) })
     expect(verdict('js-heap-leak').state).toBe('unknown')
@@ -758,6 +777,20 @@ function resting (t) {
     }
   }
 }
+
+it('a native leak stays suspected when majors begin to come: a minute outweighs seven seconds', () => {
+  const { verdict } = watch({
+    seconds: 90,
+    at: t => ({
+      nativeMib: 12 + 1.2 * t,
+      rssMib: 60 + 1.2 * t,
+      majors: t < 62 ? 0 : 1,
+      values: { containerLimitBytes: 1024 * MIB }
+    })
+  })
+  expect(verdict('native-memory-leak').state).toBe('suspected')
+  expect(verdict('native-memory-leak').summary).toContain('72 MiB/min')
+})
 
 describe('native memory that nobody can explain', () => {
   it('is neither ruled out nor found while malloc was not asked', () => {
