@@ -277,7 +277,7 @@ function judgeMinutes (signals, limits, runway) {
       evidence(
         'liveHeapRiseBytes',
         rise,
-        needed * (rise + runway),
+        Math.min(needed * (rise + runway), limits.certainRiseBytes),
         (value, limit) =>
           `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} ` +
             'make it certain enough.'

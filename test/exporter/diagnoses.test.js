@@ -792,6 +792,35 @@ it('a native leak stays suspected when majors begin to come: a minute outweighs 
   expect(verdict('native-memory-leak').summary).toContain('72 MiB/min')
 })
 
+it.each([
+  [250, 'suspected'], [340, 'confirmed']
+])('a native leak of 2 MiB/s under a limit of 16 GiB is %2$s after %1$i s', (seconds, state) => {
+  const { verdict } = watch({
+    seconds,
+    at: t => ({
+      nativeMib: 12 + 2 * t,
+      rssMib: 60 + 2 * t,
+      values: { containerLimitBytes: 16 * 1024 * MIB }
+    })
+  })
+  expect(verdict('native-memory-leak').state).toBe(state)
+  const { limit } = verdict('native-memory-leak').evidence.find(
+    ({ signal }) => signal === 'outsideHeapRiseBytes'
+  )
+  expect(limit).toBe(512 * MIB)
+})
+it('a native cache of 400 MiB that fills in ten minutes is never confirmed far from a limit', () => {
+  const { ever } = watch({
+    seconds: 900,
+    at: t => ({
+      nativeMib: 12 + (400 * Math.min(t, 600)) / 600,
+      rssMib: 60 + (400 * Math.min(t, 600)) / 600,
+      values: { containerLimitBytes: 4096 * MIB }
+    })
+  })
+  expect([...ever]).toEqual([null])
+})
+
 describe('native memory that nobody can explain', () => {
   it('is neither ruled out nor found while malloc was not asked', () => {
     const { verdict } = watch({
