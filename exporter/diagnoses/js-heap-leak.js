@@ -87,8 +87,9 @@ module.exports = defineDiagnosis({
     youngRunwayShareRatio: 0.6,
     // Less growth than this share of the way is not worth a suspicion.
     suspectedRunwayShareRatio: 0.05,
-    // Growth of this size is worth a suspicion wherever the limit is, ...
-    suspectedRiseBytes: 32 * MIB,
+    // Growth of this size is worth a suspicion wherever the limit is: leaks of 0.7 MiB/s reach it
+    // within a minute, ...
+    suspectedRiseBytes: 16 * MIB,
     // ... and of this size it is certain: caches that fill for minutes stay below it, measured 50
     // to 400 MiB.
     certainRiseBytes: 512 * MIB,
@@ -185,7 +186,7 @@ function judgeMinutes (signals, limits, runway) {
   const score = signals.liveHeapGrowthScore ?? 0
   const late = Math.min(signals.liveHeapLateGrowthRatio ?? 0, signals.liveHeapHalvesRatio ?? 1)
   const share = rise / (rise + runway)
-  const isLarge = share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
+  const isLarge = isWorthSuspicion(rise, share, limits)
   const rises =
     score >= limits.score &&
     growth >= limits.slowestBytesPerSecond &&
@@ -289,6 +290,14 @@ function judgeMinutes (signals, limits, runway) {
       `${limitName}${left === null ? '' : `: at this rate the process dies ${left}`}.`
   }
 }
+
+/**
+ * @param {number} rise bytes
+ * @param {number} share of the way to the limit
+ * @param {Limits} limits
+ */
+const isWorthSuspicion = (rise, share, limits) =>
+  share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
 
 /**
  * A rise that the load explains, or to where the live heap was before, is no leak.
@@ -436,7 +445,7 @@ function fewReadings (signals, limits, runway) {
   }
   if (
     kept < limits.promotedKeptRatio ||
-    rise < limits.suspectedRiseBytes ||
+    !isWorthSuspicion(rise, rise / (rise + runway), limits) ||
     late < limits.lateGrowthRatio ||
     fit < limits.fit
   ) { return null }

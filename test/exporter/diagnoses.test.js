@@ -238,6 +238,29 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
           'cache that still fills.'
     })
   })
+  it('is suspected within a minute at 0.6 MiB/s, too', () => {
+    const { verdict } = watch({ seconds: 60, at: rarelyCollected(t => 10 + 0.6 * t) })
+    expect(verdict('js-heap-leak').state).toBe('suspected')
+  })
+  it('of a near limit less is worth a suspicion', () => {
+    const at = t => ({ ...rarelyCollected(t => 10 + 0.4 * t)(t), heapLimitMib: 259 })
+    expect(watch({ seconds: 60, at }).verdict('js-heap-leak').state).toBe('suspected')
+    const far = t => ({ ...at(t), heapLimitMib: 512 })
+    expect(watch({ seconds: 60, at: far }).verdict('js-heap-leak').state).toBe('unknown')
+  })
+  it('stays suspected while large semi-spaces hold back what survives', () => {
+    const SCAVENGES_AT = [3, 10, 40, 70, 118]
+    const at = t => {
+      const promotedAt = SCAVENGES_AT.findLast(at => at <= t) ?? 0
+      const old = (10 + 3 * promotedAt) * MIB
+      const { values, ...rest } = leak(t)
+      return {
+        ...rest,
+        values: { ...values, spaces: { ...values.spaces, old_space: [old, old, 0, 0] } }
+      }
+    }
+    expect(watch({ seconds: 116, at }).verdict('js-heap-leak').state).toBe('suspected')
+  })
   it('is confirmed within minutes, far from the limit', () => {
     const { primary } = watch({ seconds: 300, at: leak })
     expect(primary).toMatchObject({ diagnosis: 'js-heap-leak' })
@@ -255,7 +278,7 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     expect([...watch({ seconds: 900, at: rarelyCollected(liveMibAt) }).ever]).toEqual([null])
   })
   it.each([
-    [0.05, 'ok'], [0.1, 'unknown'], [0.3, 'unknown'], [0.5, 'suspected']
+    [0.05, 'ok'], [0.1, 'unknown'], [0.19, 'unknown'], [0.22, 'suspected']
   ])('a straight rise of %d MiB/s is %s after 100 s: never flat, and too little at first', (
     mibPerSecond,
     state
