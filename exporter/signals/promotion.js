@@ -15,8 +15,8 @@ const { pointsAfterMajors } = require('./growth')
  *
  * @typedef {object} KeptGrowth
  * @property {number} keptRatio share of the promoted bytes that survived the next major GC
- * @property {number} rise bytes, by the line through the readings
- * @property {number} seconds between first and last reading
+ * @property {number} rise bytes, by the line through the readings, and by the old spaces since
+ * @property {number} seconds in which it rose
  * @property {number} slope bytes per second (Theil–Sen)
  * @property {number} fit r² of the line through the readings
  * @property {number} lateRatio slower of the last interval's slope and that of the old spaces
@@ -73,17 +73,24 @@ const keptGrowth = window => window.once('kept growth', () => {
   if (promoted <= 0) return null
   const last = live.length - 1
   const keptRatio = Math.max(0, live[last] - live[0]) / promoted
-  const lastSeconds = times[last] - times[last - 1]
-  const lastSlope = (live[last] - live[last - 1]) / lastSeconds
+  // A capture collects twice within seconds: two readings so close have no slope but noise.
+  let before = last - 1
+  while (before > 0 && times[last] - times[before] < LEAST_SINCE_SECONDS) before--
+  const lastSeconds = times[last] - times[before]
+  const lastSlope = (live[last] - live[before]) / lastSeconds
   const sinceSeconds = window.nowSeconds - times[last]
   const isKnown = sinceSeconds >= Math.max(LEAST_SINCE_SECONDS, lastSeconds)
-  const since = isKnown && old.times.length > 0
+  const tells = isKnown && old.times.length > 0
+  const since = tells
     ? keptRatio * (old.values[old.values.length - 1] - live[last]) / sinceSeconds
     : lastSlope
+  // Majors of a large heap come minutes apart: what the old spaces gained since the last one is
+  // part of the rise, as far as the line would lead. More may be garbage.
+  const goneOn = tells && since > 0 ? Math.min(since, line.slope) * sinceSeconds : 0
   return {
     keptRatio,
-    rise: line.slope * seconds,
-    seconds,
+    rise: line.slope * seconds + goneOn,
+    seconds: goneOn > 0 ? seconds + sinceSeconds : seconds,
     slope: line.slope,
     fit: Math.max(0, rSquared(times, live, line)),
     lateRatio: line.slope > 0 ? Math.min(lastSlope, since) / line.slope : 0
@@ -109,17 +116,18 @@ module.exports = {
   }),
   keptRiseBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    help: 'Rise of the live heap along the line through its readings, however few they are.',
+    help: 'Rise of the live heap along the line through its readings, however few they are, and ' +
+      'of the old spaces since the last one.',
     compute: window => keptGrowth(window)?.rise ?? null
   }),
   keptRiseSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
-    help: 'The span of that line.',
+    help: 'The time of that rise.',
     compute: window => keptGrowth(window)?.seconds ?? null
   }),
   keptGrowthBytesPerSecond: /** @type {Signal} */ ({
     unit: 'bytesPerSecond',
-    help: 'Slope of that line (Theil–Sen).',
+    help: 'Slope of the line through the readings (Theil–Sen).',
     compute: window => keptGrowth(window)?.slope ?? null
   }),
   keptGrowthFit: /** @type {Signal} */ ({

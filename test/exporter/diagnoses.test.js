@@ -265,6 +265,26 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     const { primary } = watch({ seconds: 300, at: leak })
     expect(primary).toMatchObject({ diagnosis: 'js-heap-leak' })
   })
+  it('stays suspected when a capture collects twice within seconds', () => {
+    const at = t => {
+      const now = leak(t)
+      const collectedAgain = t >= 72 && t < 140
+      return {
+        ...now,
+        majors: t === 72 ? 1 : now.majors,
+        liveMib: collectedAgain ? now.liveMib - 1 : now.liveMib
+      }
+    }
+    const { verdict } = watch({ seconds: 125, at })
+    expect(verdict('js-heap-leak').state).toBe('suspected')
+  })
+  it('is confirmed between two major GCs, once the old spaces went on for long enough', () => {
+    const { verdict } = watch({ seconds: 220, at: leak })
+    expect(verdict('js-heap-leak').confirmedAfterSeconds).toBeGreaterThan(205)
+    expect(
+      watch({ seconds: 220, at: rarelyCollected(t => 10 + 3 * Math.min(t, 150)) }).primary
+    ).toBe(null)
+  })
   it('leaves no opportunity on the heap that grows', () => {
     expect(watch({ seconds: 300, at: leak }).verdict('pointer-compression-candidate').state).toBe(
       'unknown'
