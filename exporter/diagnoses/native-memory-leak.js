@@ -95,8 +95,9 @@ module.exports = defineDiagnosis({
     youngSeconds: 45,
     youngRunwayShareRatio: 0.35,
     suspectedRunwayShareRatio: 0.05,
-    // Growth of this size is worth a suspicion wherever the limit is.
-    suspectedRiseBytes: 48 * 2 ** 20,
+    // Growth of this size is worth a suspicion wherever the limit is: leaks of 0.7 MiB/s reach it
+    // within a minute.
+    suspectedRiseBytes: 32 * 2 ** 20,
     // Straight growth of this size is certain, however far the limit is: caches that fill for
     // minutes stay below it, as those of the JS heap. Without a container limit a quarter of the
     // way was 6 GiB of a machine's 24 GiB.

@@ -852,6 +852,19 @@ it.each([
   )
   expect(limit).toBe(512 * MIB)
 })
+it.each([
+  [0.6, 'ok'], [0.7, 'suspected']
+])('a native leak of %d MiB/s far from its limit is %s within a minute', (mibPerSecond, state) => {
+  const { verdict } = watch({
+    seconds: 60,
+    at: t => ({
+      nativeMib: 12 + mibPerSecond * t,
+      rssMib: 60 + mibPerSecond * t,
+      values: { containerLimitBytes: 4096 * MIB }
+    })
+  })
+  expect(verdict('native-memory-leak').state).toBe(state)
+})
 it('a native cache of 400 MiB that fills in ten minutes is never confirmed far from a limit', () => {
   const { ever } = watch({
     seconds: 900,
