@@ -164,7 +164,19 @@ function judgeMinutes (signals, limits) {
     }
   }
   const share = rise / (rise + runway)
+  const steadiness = signals.outsideHeapSteadinessRatio
   if (rise < limits.riseBytes) {
+    const isLine =
+      rise >= limits.lastingLeastBytes &&
+      growth >= limits.slowestBytesPerSecond &&
+      (steadiness ?? 0) >= limits.steadinessRatio
+    if (isLine) {
+      return {
+        state: 'unknown',
+        summary: `memory outside the heap grew by ${formatBytes(rise)} in a line: too little to ` +
+          'judge'
+      }
+    }
     return {
       state: 'ok',
       seconds: signals.outsideHeapRiseSeconds ?? 0,

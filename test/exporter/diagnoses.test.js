@@ -865,6 +865,19 @@ it.each([
   })
   expect(verdict('native-memory-leak').state).toBe(state)
 })
+it.each([
+  [0.05, 'ok'], [0.1, 'unknown'], [0.15, 'unknown']
+])('native memory that grows by %d MiB/s in a line is %s after 150 s', (mibPerSecond, state) => {
+  const { verdict } = watch({
+    seconds: 150,
+    at: t => ({
+      nativeMib: 12 + mibPerSecond * t,
+      rssMib: 60 + mibPerSecond * t,
+      values: { containerLimitBytes: 4096 * MIB }
+    })
+  })
+  expect(verdict('native-memory-leak').state).toBe(state)
+})
 it('a native cache of 400 MiB that fills in ten minutes is never confirmed far from a limit', () => {
   const { ever } = watch({
     seconds: 900,
