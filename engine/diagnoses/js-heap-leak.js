@@ -69,8 +69,9 @@ module.exports = defineDiagnosis({
     youngRunwayShareRatio: 0.6,
     // Less growth than this share of the way is not worth a suspicion.
     suspectedRunwayShareRatio: 0.05,
-    // Growth of this size is worth a suspicion wherever the limit is, ...
-    suspectedRiseBytes: 32 * MIB,
+    // Growth of this size is worth a suspicion wherever the limit is: leaks of 0.7 MiB/s reach it
+    // within a minute, ...
+    suspectedRiseBytes: 16 * MIB,
     // ... and of this size it is certain: caches that fill for minutes stay below it, measured 50
     // to 400 MiB.
     certainRiseBytes: 512 * MIB,
@@ -161,13 +162,19 @@ function judgeMinutes (signals, limits, runway) {
   const { rise, slope: growth, seconds, fit } = liveHeapTrend
   const late = Math.min(liveHeapTrend.lateRatio ?? 0, liveHeapTrend.halvesRatio ?? 1)
   const share = rise / (rise + runway)
-  const isLarge = share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
+  const isLarge = isWorthSuspicion(rise, share, limits)
   const rises =
     liveHeapTrend.score >= limits.score &&
-    isLarge &&
     growth >= limits.slowestBytesPerSecond &&
     fit >= limits.suspectedFit
-  if (!rises) {
+  if (rises && !isLarge && rise >= limits.lastingLeastBytes && late >= limits.lateGrowthRatio) {
+    return {
+      state: 'unknown',
+      summary: `the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}, ` +
+        `${formatRatio(share)} of the way to its limit: too little to judge`
+    }
+  }
+  if (!rises || !isLarge) {
     if (nearLimit) {
       const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
       return {
@@ -247,7 +254,7 @@ function judgeMinutes (signals, limits, runway) {
       evidence(
         'liveHeapRiseBytes',
         rise,
-        needed * (rise + runway),
+        Math.min(needed * (rise + runway), limits.certainRiseBytes),
         (value, limit) =>
           `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} ` +
             'make it certain enough.'
@@ -259,6 +266,14 @@ function judgeMinutes (signals, limits, runway) {
       `${limitName}${left === null ? '' : `: at this rate the process dies ${left}`}.`
   }
 }
+
+/**
+ * @param {number} rise bytes
+ * @param {number} share of the way to the limit
+ * @param {Limits} limits
+ */
+const isWorthSuspicion = (rise, share, limits) =>
+  share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
 
 /**
  * A rise that the load explains, or to where the live heap was before, is no leak.
@@ -335,7 +350,7 @@ function fewReadings (signals, limits, runway) {
   const { rise, slope: growth, seconds, fit, lateRatio: late } = keptTrend
   if (
     kept < limits.promotedKeptRatio ||
-    rise < limits.suspectedRiseBytes ||
+    !isWorthSuspicion(rise, rise / (rise + runway), limits) ||
     late < limits.lateGrowthRatio ||
     fit < limits.fit
   ) { return null }

@@ -83,9 +83,12 @@ module.exports = defineDiagnosis({
     youngSeconds: 45,
     youngRunwayShareRatio: 0.35,
     suspectedRunwayShareRatio: 0.05,
-    // Growth of this size is worth a suspicion wherever the limit is.
-    suspectedRiseBytes: 48 * 2 ** 20,
-    // Over days growth of this size is certain, if it is straight.
+    // Growth of this size is worth a suspicion wherever the limit is: leaks of 0.7 MiB/s reach it
+    // within a minute.
+    suspectedRiseBytes: 32 * 2 ** 20,
+    // Straight growth of this size is certain, however far the limit is: caches that fill for
+    // minutes stay below it, as those of the JS heap. Without a container limit a quarter of the
+    // way was 6 GiB of a machine's 24 GiB.
     certainRiseBytes: 512 * 2 ** 20,
     // Within a working day somebody must act at once; what takes longer is a ticket, ...
     criticalSeconds: 8 * 3600,
@@ -149,6 +152,17 @@ function judgeMinutes (signals, limits) {
   const { rise, slope: growth, seconds, steadinessRatio: steady } = trend
   const share = rise / (rise + runway)
   if (rise < limits.riseBytes) {
+    const isLine =
+      rise >= limits.lastingLeastBytes &&
+      growth >= limits.slowestBytesPerSecond &&
+      (steady ?? 0) >= limits.steadinessRatio
+    if (isLine) {
+      return {
+        state: 'unknown',
+        summary: `memory outside the heap grew by ${formatBytes(rise)} in a line: too little to ` +
+          'judge'
+      }
+    }
     return {
       state: 'ok',
       seconds,
@@ -215,13 +229,19 @@ function judgeMinutes (signals, limits) {
     : seconds < limits.youngSeconds
       ? limits.youngRunwayShareRatio
       : limits.runwayShareRatio
+  const neededBytes = Math.min(
+    needed * (rise + runway),
+    churns ? Infinity : limits.certainRiseBytes
+  )
   const collected = signals.majorsSeen >= limits.majors
   const where = place(signals, limits.placeShareRatio * rise)
   const left = timeLeft(runway / growth, seconds, limits)
   const limitName = nameLimit(signals)
   return {
     state:
-      steady >= limits.steadinessRatio && share >= needed && collected ? 'confirmed' : 'suspected',
+      steady >= limits.steadinessRatio && rise >= neededBytes && collected
+        ? 'confirmed'
+        : 'suspected',
     severity: severityByTime(runway / growth, limits),
     seconds,
     standing: `Memory outside the JS heap grew by ${formatBytes(rise)} in ` +
@@ -252,7 +272,7 @@ function judgeMinutes (signals, limits) {
       evidence(
         'outsideHeapRiseBytes',
         rise,
-        needed * (rise + runway),
+        neededBytes,
         (value, limit) =>
           `It has risen by ${value}, ${formatRatio(share)} of the way to ${limitName}; ${limit} ` +
             'make it certain enough.'

@@ -14,6 +14,11 @@ const WARM_UP_MOST_SECONDS = 300
 const NEW_SHARE = 0.3
 /** Readings after majors from which on the others are not needed. */
 const ENOUGH_READINGS = 7
+/**
+ * Readings after majors replace the others once they cover this share of their span: an app whose
+ * majors have just begun, one a second, gave seven readings over six seconds of a minute's growth.
+ */
+const MAJORS_SPAN_SHARE = 0.5
 /** What has grown for less than this may be a pool that fills. */
 const LEAST_SECONDS = 30
 /**
@@ -41,8 +46,13 @@ const CERTAIN_SCORE = 3
  */
 function growthOf (window, track, { afterMajors = false } = {}) {
   return window.once(afterMajors ? `${track} after majors` : track, () => {
-    const found = afterMajors ? growth(window, track, true) : undefined
-    return found && found.readings >= ENOUGH_READINGS ? found : growth(window, track, false)
+    const all = growth(window, track, false)
+    if (!afterMajors) return all
+    const found = growth(window, track, true)
+    const leastSeconds = MAJORS_SPAN_SHARE * (all.trend?.spanX ?? 0)
+    return found.readings >= ENOUGH_READINGS && (found.trend?.spanX ?? 0) >= leastSeconds
+      ? found
+      : all
   })
 }
 

@@ -238,9 +238,52 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
           'cache that still fills.'
     })
   })
+  it('is suspected within a minute at 0.6 MiB/s, too', () => {
+    const { verdict } = watch({ seconds: 60, at: rarelyCollected(t => 10 + 0.6 * t) })
+    expect(verdict('js-heap-leak').state).toBe('suspected')
+  })
+  it('of a near limit less is worth a suspicion', () => {
+    const at = t => ({ ...rarelyCollected(t => 10 + 0.4 * t)(t), heapLimitMib: 259 })
+    expect(watch({ seconds: 60, at }).verdict('js-heap-leak').state).toBe('suspected')
+    const far = t => ({ ...at(t), heapLimitMib: 512 })
+    expect(watch({ seconds: 60, at: far }).verdict('js-heap-leak').state).toBe('unknown')
+  })
+  it('stays suspected while large semi-spaces hold back what survives', () => {
+    const SCAVENGES_AT = [3, 10, 40, 70, 118]
+    const at = t => {
+      const promotedAt = SCAVENGES_AT.findLast(at => at <= t) ?? 0
+      const old = (10 + 3 * promotedAt) * MIB
+      const { values, ...rest } = leak(t)
+      return {
+        ...rest,
+        values: { ...values, spaces: { ...values.spaces, old_space: [old, old, 0, 0] } }
+      }
+    }
+    expect(watch({ seconds: 116, at }).verdict('js-heap-leak').state).toBe('suspected')
+  })
   it('is confirmed within minutes, far from the limit', () => {
     const { primary } = watch({ seconds: 300, at: leak })
     expect(primary).toMatchObject({ diagnosis: 'js-heap-leak' })
+  })
+  it('stays suspected when a capture collects twice within seconds', () => {
+    const at = t => {
+      const now = leak(t)
+      const collectedAgain = t >= 72 && t < 140
+      return {
+        ...now,
+        majors: t === 72 ? 1 : now.majors,
+        liveMib: collectedAgain ? now.liveMib - 1 : now.liveMib
+      }
+    }
+    const { verdict } = watch({ seconds: 125, at })
+    expect(verdict('js-heap-leak').state).toBe('suspected')
+  })
+  it('is confirmed between two major GCs, once the old spaces went on for long enough', () => {
+    const { verdict } = watch({ seconds: 220, at: leak })
+    expect(verdict('js-heap-leak').confirmedAfterSeconds).toBeGreaterThan(205)
+    expect(
+      watch({ seconds: 220, at: rarelyCollected(t => 10 + 3 * Math.min(t, 150)) }).primary
+    ).toBe(null)
   })
   it('leaves no opportunity on the heap that grows', () => {
     expect(watch({ seconds: 300, at: leak }).verdict('pointer-compression-candidate').state).toBe(
@@ -253,6 +296,25 @@ describe('js-heap-leak under a limit of gigabytes, where major GCs are rare', ()
     ['a cache that fills ever slower', t => 30 + 300 * (1 - Math.exp(-t / 200))]
   ])('%s is never confirmed', (_, liveMibAt) => {
     expect([...watch({ seconds: 900, at: rarelyCollected(liveMibAt) }).ever]).toEqual([null])
+  })
+  it.each([
+    [0.05, 'ok'], [0.1, 'unknown'], [0.19, 'unknown'], [0.22, 'suspected']
+  ])('a straight rise of %d MiB/s is %s after 100 s: never flat, and too little at first', (
+    mibPerSecond,
+    state
+  ) => {
+    const { verdict } = watch({
+      seconds: 100,
+      at: t => ({
+        liveMib: 10 + mibPerSecond * t,
+        heapLimitMib: 4144,
+        values: { containerLimitBytes: undefined }
+      })
+    })
+    expect(verdict('js-heap-leak')).toMatchObject({
+      state,
+      ...(state === 'unknown' && { summary: expect.stringContaining('too little to judge') })
+    })
   })
   it('garbage that is promoted and freed by the next major GC is no growth', () => {
     const { verdict } = watch({ seconds: 130, at: rarelyCollected(t => 30 + t / 20, 3) })
@@ -759,6 +821,75 @@ function resting (t) {
     }
   }
 }
+
+it('a native leak stays suspected when majors begin to come: a minute outweighs seven seconds', () => {
+  const { verdict } = watch({
+    seconds: 90,
+    at: t => ({
+      nativeMib: 12 + 1.2 * t,
+      rssMib: 60 + 1.2 * t,
+      majors: t < 62 ? 0 : 1,
+      values: { containerLimitBytes: 1024 * MIB }
+    })
+  })
+  expect(verdict('native-memory-leak').state).toBe('suspected')
+  expect(verdict('native-memory-leak').summary).toContain('72 MiB/min')
+})
+
+it.each([
+  [250, 'suspected'], [340, 'confirmed']
+])('a native leak of 2 MiB/s under a limit of 16 GiB is %2$s after %1$i s', (seconds, state) => {
+  const { verdict } = watch({
+    seconds,
+    at: t => ({
+      nativeMib: 12 + 2 * t,
+      rssMib: 60 + 2 * t,
+      values: { containerLimitBytes: 16 * 1024 * MIB }
+    })
+  })
+  expect(verdict('native-memory-leak').state).toBe(state)
+  const { limit } = verdict('native-memory-leak').evidence.find(
+    ({ signal }) => signal === 'outsideHeapRiseBytes'
+  )
+  expect(limit).toBe(512 * MIB)
+})
+it.each([
+  [0.6, 'ok'], [0.7, 'suspected']
+])('a native leak of %d MiB/s far from its limit is %s within a minute', (mibPerSecond, state) => {
+  const { verdict } = watch({
+    seconds: 60,
+    at: t => ({
+      nativeMib: 12 + mibPerSecond * t,
+      rssMib: 60 + mibPerSecond * t,
+      values: { containerLimitBytes: 4096 * MIB }
+    })
+  })
+  expect(verdict('native-memory-leak').state).toBe(state)
+})
+it.each([
+  [0.05, 'ok'], [0.1, 'unknown'], [0.15, 'unknown']
+])('native memory that grows by %d MiB/s in a line is %s after 150 s', (mibPerSecond, state) => {
+  const { verdict } = watch({
+    seconds: 150,
+    at: t => ({
+      nativeMib: 12 + mibPerSecond * t,
+      rssMib: 60 + mibPerSecond * t,
+      values: { containerLimitBytes: 4096 * MIB }
+    })
+  })
+  expect(verdict('native-memory-leak').state).toBe(state)
+})
+it('a native cache of 400 MiB that fills in ten minutes is never confirmed far from a limit', () => {
+  const { ever } = watch({
+    seconds: 900,
+    at: t => ({
+      nativeMib: 12 + (400 * Math.min(t, 600)) / 600,
+      rssMib: 60 + (400 * Math.min(t, 600)) / 600,
+      values: { containerLimitBytes: 4096 * MIB }
+    })
+  })
+  expect([...ever]).toEqual([null])
+})
 
 describe('native memory that nobody can explain', () => {
   it('is neither ruled out nor found while malloc was not asked', () => {

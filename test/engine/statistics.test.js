@@ -90,6 +90,12 @@ describe('trend', () => {
     expect(trend(range(5), range(5))).toBeNull()
     expect(trend(range(6), range(6))).not.toBeNull()
   })
+  it('rises no further than its readings lie apart, however they come in clusters', () => {
+    const x = [0, 30, 30.1, 30.2, 30.3, 30.4, 30.5, 30.6]
+    const y = [7, 8, 10, 12, 14, 16, 18, 20]
+    expect(trend(x, y).rise).toBe(13)
+    expect(trend(x, y.map(value => -value)).rise).toBe(-13)
+  })
 })
 
 describe('histogramQuantile', () => {
