@@ -325,6 +325,12 @@ const fields = Object.freeze({
     shape: 'counts',
     source: 'process.getActiveResourcesInfo(), by type'
   }),
+  connectionsAccepted: counter(
+    'count',
+    'isolate',
+    'diagnostics_channel net.server.socket: connections that servers accepted since the agent ' +
+      'started, Node 18.7+'
+  ),
 
   // What piles up, and what pins memory.
   listenerWarnings: counter(

@@ -57,6 +57,7 @@ function * collectors ({
   yield require('./event-loop').eventLoop()
   yield require('./delay').delay(frameMs, guarded)
   yield require('./resources').resources()
+  yield require('./connections').connections()
   yield require('./buffer-pool').bufferPool({ majors })
   yield require('./warnings').warnings(guarded)
 }

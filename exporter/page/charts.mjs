@@ -345,7 +345,13 @@ export const charts = [
       { label: 'longest delay', colour: '--blue', read: row => row.max('longestDelaySeconds') }
     ],
     lines: () => [],
-    evidence: { expectedWaitSeconds: level, blockedFramesRatio: text }
+    evidence: {
+      expectedWaitSeconds: level,
+      blockedFramesRatio: text,
+      serversListening: text,
+      fewestTimers: text,
+      fewestConnections: text
+    }
   },
   {
     id: 'resources',

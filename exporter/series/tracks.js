@@ -268,6 +268,8 @@ const tracks = Object.freeze({
     ])
   ),
   timers: long(resources(['Timeout', 'Immediate'])),
+  servers: /** @type {Track} */ ({ ...resources(['TCPServerWrap']), keep: 'max' }),
+  connections: resources(['TCPSocketWrap', 'TLSWrap', 'UDPWrap', 'HTTP2SESSION', 'QuicSession']),
   watchers: long(resources(['FSEvent', 'FSEventWrap', 'StatWatcher'])),
   childProcesses: long(resources(['ProcessWrap', 'Process', 'Worker', 'MessagePort'])),
   threads: long(field('threads', 'min')),

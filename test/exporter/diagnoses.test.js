@@ -1173,6 +1173,85 @@ describe('a thread that is kept waiting for a CPU', () => {
   })
 })
 
+describe('a loop that is blocked', () => {
+  const batch = { resources: { FSReqPromise: 1, PipeWrap: 2 }, connectionsAccepted: 0 }
+  /**
+   * @param {object} values
+   * @param {number} [busy]
+   */
+  const blocked = (values, busy = 0.8) =>
+    watch({
+      seconds: 60,
+      at: t => ({ values: { ...busyLoop(t, busy), ...delays(t, 0.4), ...values } })
+    }).verdict('event-loop-blocked')
+
+  it('of a batch program is none that anybody waits for', () => {
+    expect(blocked(batch)).toMatchObject({
+      state: 'ok',
+      summary: 'it computes for up to 400 ms in one piece, as batch jobs do: no server listens, ' +
+        'no timer is always pending and no connection stays open, so nobody waits'
+    })
+  })
+  const withTimers = { ...batch, resources: { ...batch.resources, Timeout: 2 } }
+  it.each([
+    ['a server that listens', { ...batch, resources: { TCPServerWrap: 1 } }],
+    [
+      'connections that it accepted, as on a Unix socket or in a worker of a cluster',
+      { ...batch, connectionsAccepted: 1 }
+    ],
+    ['an agent that does not count connections', { ...withTimers, connectionsAccepted: undefined }]
+  ])('is one with %s', (_, values) => {
+    const verdict = blocked(values, 1)
+    expect(verdict).toMatchObject({ state: 'confirmed', severity: 'warning' })
+    expect(verdict.impact).toContain('Every request')
+  })
+  it('is one where the loop waits for timers, and they fire late', () => {
+    const verdict = blocked(withTimers, 0.94)
+    expect(verdict).toMatchObject({ state: 'confirmed', severity: 'warning' })
+    expect(verdict.evidence.map(({ text }) => text)).toEqual(
+      expect.arrayContaining([
+        'No server listens.',
+        '2 timers are always pending: the loop waits for them, and they fire late.'
+      ])
+    )
+  })
+  it.each([
+    ['timers of a loop that never pauses', withTimers, 0.95],
+    ['connections to others', { ...batch, resources: { TCPSocketWrap: 1 } }, 0.5]
+  ])('is perhaps one with %s: worth knowing, and never more', (_, values, busy) => {
+    const verdict = blocked(values, busy)
+    expect(verdict).toMatchObject({ state: 'suspected', severity: 'info' })
+    expect(verdict.evidence.map(({ text }) => text)).toContainEqual(
+      expect.stringMatching(/always (pending|open): whether somebody waits at the other end/)
+    )
+  })
+  it('with a timer now and then has none that is always pending', () => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        values: {
+          ...busyLoop(t, 0.8), ...delays(t, 0.4), ...(t % 5 ? withTimers : batch)
+        }
+      })
+    })
+    expect(verdict('event-loop-blocked').state).toBe('ok')
+  })
+  it('by a server that closed some minutes ago may still answer its clients', () => {
+    const { verdict } = watch({
+      seconds: 240,
+      at: t => ({
+        values: {
+          ...busyLoop(t, 0.8),
+          ...delays(t, 0.4),
+          ...batch,
+          ...(t < 60 && { resources: { TCPServerWrap: 1 } })
+        }
+      })
+    })
+    expect(verdict('event-loop-blocked').state).toBe('confirmed')
+  })
+})
+
 /** A kernel that tells of hardly any wait for a CPU. @param {number} t */
 const unhindered = t => ({ ...busyLoop(t, 0.9), runQueueWaitSeconds: 0.001 * t })
 
