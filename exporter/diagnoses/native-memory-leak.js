@@ -22,6 +22,15 @@ const PLACES = Object.freeze({
         'copy out the part that is needed (Buffer.allocUnsafeSlow(n) and copy): a slice keeps ' +
           'the whole Buffer. A sampling heap profile shows who holds the Buffer objects.'
   },
+  webassembly: {
+    name: 'it is WebAssembly memory',
+    title: 'Let go of the WebAssembly memories that are kept',
+    code: 'The memory map shows WebAssembly memories that grow. Look for new WebAssembly.Memory, ' +
+      'WebAssembly.instantiate and for packages that are compiled to WebAssembly (image, PDF, ' +
+        'SQLite and cryptography libraries) in code that runs per request: make one instance and ' +
+          'reuse it. Inside one instance, look for what is allocated there and never freed: each ' +
+            'malloc() or constructor of such a package needs its free(), delete() or close().'
+  },
   external: {
     name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects ' +
       'of an addon',
@@ -37,7 +46,7 @@ const PLACES = Object.freeze({
     code: 'Neither heap nor Buffers grow: the memory was taken by native code. Look for zlib, ' +
       'crypto and http2 streams that are made per request and never ended or closed ' +
         '(stream.close() on every path, also when the client goes away; pipeline() does it), ' +
-          'for WebAssembly on Node 26, and for native addons: take those out one by one. What ' +
+          'and for native addons: take those out one by one. What ' +
             'to capture: process.report (libuv handles), the counts of active resources, and ' +
               '`jemalloc` heap profiling (MALLOC_CONF=prof:true) on a replica.'
   }
@@ -56,6 +65,7 @@ module.exports = defineDiagnosis({
     'outsideHeapSteadinessRatio',
     'externalRiseBytes',
     'arrayBuffersRiseBytes',
+    'webassemblyGrowthBytesPerSecond',
     'bufferChurnBytes',
     'containerLimitBytes',
     'liveHeapRiseBytes',
@@ -233,7 +243,7 @@ function judgeMinutes (signals, limits) {
       ? limits.youngRunwayShareRatio
       : limits.runwayShareRatio
   const collected = signals.majorsSeen >= limits.majors
-  const where = place(signals, limits.placeShareRatio * rise)
+  const where = place(signals, limits, rise, growth)
   const left = timeLeft(runway / growth, seconds, limits)
   const limitName = nameLimit(signals)
   return {
@@ -282,6 +292,7 @@ function judgeMinutes (signals, limits) {
           `V8 counts ${value} of it as external ` +
             `memory${(signals.arrayBuffersRiseBytes ?? 0) > 0 ? `, ${formatBytes(signals.arrayBuffersRiseBytes ?? 0)} of that in Buffers` : ''}.`
       ),
+      ...webassemblyEvidence(where, signals, limits.placeShareRatio * growth),
       freed !== null
         ? evidence(
           'allocatorSlackRiseBytes',
@@ -351,7 +362,7 @@ function judgeHours (signals, limits) {
     (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise &&
     (signals.outsideHeapSteadyDays ?? 0) < limits.certainDays
   const collected = signals.majorsSeen >= limits.majors
-  const where = place(signals, limits.placeShareRatio * rise)
+  const where = place(signals, limits, rise, growth)
   const runway = signals.memoryPeakRunwayBytes ?? 0
   const limitName = nameLimit(signals)
   const over = formatSeconds(seconds)
@@ -398,6 +409,7 @@ function judgeHours (signals, limits) {
           ? `${value} major GCs in the last minutes did not free it.`
           : 'No major GC ran lately: it may be garbage that waits for one.'
       ),
+      ...webassemblyEvidence(where, signals, limits.placeShareRatio * growth),
       ...(churns
         ? [
             evidence(
@@ -430,12 +442,37 @@ const nameLimit = ({ containerLimitBytes }) =>
   containerLimitBytes === null ? "the machine's memory" : 'the container limit'
 
 /**
- * The place of the memory, from the counters that moved with it.
- * @param {Record<'externalRiseBytes' | 'arrayBuffersRiseBytes', number | null>} signals
- * @param {number} leastBytes a counter that moved by more names the place
+ * The place of the memory, from the counters that moved with it. Node 26 counts no WebAssembly
+ * memory as external, older ones do: the memory map tells it apart.
+ * @param {Record<'externalRiseBytes' | 'arrayBuffersRiseBytes' | 'webassemblyGrowthBytesPerSecond',
+ *   number | null>} signals
+ * @param {{ placeShareRatio: number }} limits
+ * @param {number} rise bytes, of all
+ * @param {number} growth bytes per second, of all
  * @returns {keyof typeof PLACES}
  */
-function place ({ externalRiseBytes: external, arrayBuffersRiseBytes: arrayBuffers }, leastBytes) {
-  if ((arrayBuffers ?? 0) > leastBytes) return 'buffers'
-  return (external ?? 0) > leastBytes ? 'external' : 'native'
+function place (signals, { placeShareRatio }, rise, growth) {
+  if ((signals.arrayBuffersRiseBytes ?? 0) > placeShareRatio * rise) return 'buffers'
+  if ((signals.webassemblyGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
+    return 'webassembly'
+  }
+  return (signals.externalRiseBytes ?? 0) > placeShareRatio * rise ? 'external' : 'native'
+}
+
+/**
+ * @param {keyof typeof PLACES} where
+ * @param {{ webassemblyGrowthBytesPerSecond: number | null }} signals
+ * @param {number} leastBytesPerSecond
+ * @returns {import('./define-diagnosis').Evidence[]}
+ */
+function webassemblyEvidence (where, signals, leastBytesPerSecond) {
+  if (where !== 'webassembly') return []
+  return [
+    evidence(
+      'webassemblyGrowthBytesPerSecond',
+      signals.webassemblyGrowthBytesPerSecond ?? 0,
+      leastBytesPerSecond,
+      value => `WebAssembly memories grow by ${value}, as the memory map shows.`
+    )
+  ]
 }

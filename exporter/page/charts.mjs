@@ -195,6 +195,7 @@ export const charts = [
       nativeRiseBytes: rise('nativeBytes'),
       externalRiseBytes: rise('externalBytes'),
       arrayBuffersRiseBytes: rise('arrayBuffersBytes'),
+      webassemblyGrowthBytesPerSecond: text,
       arrayBuffersFloorBytes: level,
       externalWaitingBytes: level,
       allocatorSlackBytes: level,

@@ -165,6 +165,12 @@ const tracks = Object.freeze({
   externalBytes: long(field('externalBytes', 'min')),
   externalPeakBytes: long(field('externalPeakBytes', 'max')),
   arrayBuffersBytes: long(field('arrayBuffersBytes', 'min')),
+  webassemblyBytes: /** @type {Track} */ ({
+    long: true,
+    unit: 'bytes',
+    keep: 'min',
+    read: values => values.residentBytes && (values.residentBytes.webassembly ?? 0)
+  }),
   heapUsedBytes: field('heapUsedBytes', 'max'),
   liveHeapBytes: long(field('liveHeapBytes')),
   liveHeapMajors: long({

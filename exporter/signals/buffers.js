@@ -51,6 +51,23 @@ module.exports = {
     compute: window =>
       growthOf(window, 'arrayBuffersBytes', { afterMajors: true }).trend?.rise ?? null
   }),
+  webassemblyGrowthBytesPerSecond: /** @type {Signal} */ ({
+    unit: 'bytesPerSecond',
+    expected: 'on Linux',
+    onMainThread: true,
+    help: 'Growth of WebAssembly memories between the looks at the memory map, over two hours: ' +
+      'of what is resident, whether V8 counts it as external or not.',
+    compute: window => {
+      const { times, values } = window.points('webassemblyBytes', CHURN_SECONDS)
+      // Between two looks the value stands still.
+      const looks = times.map((_, i) => i).filter(i => i > 0 && values[i] !== values[i - 1])
+      const [first, last] = [looks[0], looks[looks.length - 1]]
+      if (times.length === 0) return null
+      return looks.length < 2
+        ? 0
+        : (values[last] - values[first]) / (times[last] - times[first])
+    }
+  }),
   arrayBuffersSteadinessRatio: /** @type {Signal} */ ({
     unit: 'ratio',
     help: 'How much the growth of Buffers and ArrayBuffers looks like one that goes on, 0–1.',

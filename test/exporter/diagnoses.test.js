@@ -1173,6 +1173,39 @@ describe('a thread that is kept waiting for a CPU', () => {
   })
 })
 
+describe('memory outside the heap that grows', () => {
+  /** WebAssembly memories as looks at the memory map show them, each ten seconds. */
+  const leak = (/** @type {number} */ mibPerSecond, of = {}) =>
+    watch({
+      seconds: 90,
+      at: t => ({
+        nativeMib: 12 + 3 * t,
+        rssMib: 60 + 3 * t,
+        ...of,
+        values: {
+          residentBytes: {
+            webassembly: mibPerSecond * 10 * Math.floor(t / 10) * MIB, other: 30 * MIB
+          },
+          ...of.values?.(t)
+        }
+      })
+    }).verdict('native-memory-leak')
+  it.each([
+    [1.6, 'it is WebAssembly memory', 'WebAssembly memories grow by'],
+    [1.4, 'V8 does not know of it', undefined]
+  ])('at 3 MiB/s, of which WebAssembly takes %d, says of it: %s', (mibPerSecond, name, told) => {
+    const verdict = leak(mibPerSecond)
+    expect(verdict).toMatchObject({
+      state: 'confirmed', summary: expect.stringContaining(name)
+    })
+    const texts = verdict.evidence.map(({ text }) => text)
+    if (told) {
+      expect(texts).toContainEqual(expect.stringContaining(told))
+      expect(verdict.fix[0].title).toBe('Let go of the WebAssembly memories that are kept')
+    } else expect(texts.join()).not.toContain('WebAssembly')
+  })
+})
+
 describe('a loop that is blocked', () => {
   const batch = { resources: { FSReqPromise: 1, PipeWrap: 2 }, connectionsAccepted: 0 }
   /**
