@@ -46,6 +46,10 @@ module.exports = defineDiagnosis({
     'keptGrowthFit',
     'keptLateGrowthRatio',
     'liveHeapReadingsDueSeconds',
+    'liveHeapBoundBytes',
+    'liveHeapBoundOldBytes',
+    'liveHeapBoundSeconds',
+    'usedHeapRunwayBytes',
     'containerProcesses',
     'liveHeapLastingGrowthBytesPerSecond',
     'liveHeapLastingScore',
@@ -119,6 +123,8 @@ module.exports = defineDiagnosis({
   judge (signals, limits) {
     const { heapRunwayBytes: runway } = signals
     if (signals.liveHeapBytes === null || runway === null) {
+      const bounded = boundedGrowth(signals, limits)
+      if (bounded) return bounded
       return {
         state: 'unknown',
         summary: 'no major GC was seen yet; the live heap is not known before one'
@@ -174,6 +180,8 @@ function judgeMinutes (signals, limits, runway) {
   if (liveHeapReadings < limits.readings || growth === null || rise === null) {
     const few = fewReadings(signals, limits, runway)
     if (few) return few
+    const bounded = boundedGrowth(signals, limits)
+    if (bounded) return bounded
     return {
       state: 'unknown',
       waitSeconds: signals.liveHeapReadingsDueSeconds,
@@ -281,6 +289,37 @@ function judgeMinutes (signals, limits, runway) {
     ],
     impact: `${formatBytes(runway)} are left to ` +
       `${limitName}${left === null ? '' : `: at this rate the process dies ${left}`}.`
+  }
+}
+
+/**
+ * A quiet app has no major GC for hours. What it promoted bounds its growth: where that is slower
+ * than what is judged within minutes, leads to no limit within a working day, and is less than what
+ * hours judge, no leak of that kind is there.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Judgement | null} null where more may be kept
+ */
+function boundedGrowth (signals, limits) {
+  const {
+    liveHeapBoundBytes: most,
+    liveHeapBoundOldBytes: promoted,
+    liveHeapBoundSeconds: seconds,
+    usedHeapRunwayBytes: runway
+  } = signals
+  if (most === null || promoted === null || !seconds || runway === null) return null
+  const growth = most / seconds
+  if (
+    growth >= limits.slowestBytesPerSecond ||
+    growth * limits.criticalSeconds >= runway ||
+    promoted >= limits.lastingRiseBytes
+  ) { return null }
+  return {
+    state: 'ok',
+    keeps: true,
+    summary: `the live heap grew by ${formatBytes(most)} at most in ${formatSeconds(seconds)}, ` +
+      'by what was promoted and what is young: no more than ' +
+      `${formatPerHour(growth)}, with ${formatBytes(runway)} left; slower growth shows over hours`
   }
 }
 

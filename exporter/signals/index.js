@@ -18,6 +18,7 @@
 const signals = Object.freeze({
   ...require('./heap'),
   ...require('./promotion'),
+  ...require('./heap-bound'),
   ...require('./lasting'),
   ...require('./gc'),
   ...require('./memory'),

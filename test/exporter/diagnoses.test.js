@@ -1173,6 +1173,97 @@ describe('a thread that is kept waiting for a CPU', () => {
   })
 })
 
+describe('a live heap without major GCs', () => {
+  /**
+   * A quiet app: what it promotes in MiB an hour, what is young, and all else that is used.
+   * @param {number} perHour
+   * @param {{ seconds?: number, of?: (t: number) => object }} [options]
+   */
+  const quiet = (perHour, { seconds = 300, of = () => ({}) } = {}) =>
+    watch({
+      seconds,
+      at: t => {
+        const old = 10 + perHour * t / 3600
+        const young = 0.2 + (t % 10) / 10
+        return {
+          majors: 0,
+          heapMib: 16,
+          values: {
+            heapUsedBytes: (old + 2 + young) * MIB,
+            spaces: {
+              new_space: [young * MIB, 2 * MIB, MIB, 0],
+              old_space: [old * MIB, 20 * MIB, 0, 0],
+              code_space: [MIB, MIB, 0, 0],
+              trusted_space: [MIB, MIB, 0, 0]
+            }
+          },
+          ...of(t)
+        }
+      }
+    }).verdict('js-heap-leak')
+
+  it('can have grown by what was promoted and is young: little is no leak', () => {
+    const verdict = quiet(4)
+    expect(verdict.state).toBe('ok')
+    expect(verdict.summary).toMatch(
+      /^the live heap grew by 0\.\d+ MiB at most in 4 min, by what was promoted and what is young: no more than \d\.\d MiB\/h, with \d+ MiB left; slower growth shows over hours$/
+    )
+  })
+  const HOUR = 3600
+  /** A bound of an hour, in MiB, and what is left. @param {object} changes */
+  const judgeBound = changes => {
+    const { judge, limits } = require('../../exporter/diagnoses/js-heap-leak')
+    const bound = { bytes: 10, old: 8, seconds: HOUR, left: 4096, ...changes }
+    return judge(
+      /** @type {any} */ ({
+        liveHeapBytes: null,
+        heapRunwayBytes: null,
+        liveHeapBoundBytes: bound.bytes * MIB,
+        liveHeapBoundOldBytes: bound.old * MIB,
+        liveHeapBoundSeconds: bound.seconds,
+        usedHeapRunwayBytes: bound.left * MIB
+      }),
+      limits,
+      hello()
+    ).state
+  }
+  it.each([
+    ['it may grow as fast as what minutes judge', { bytes: 47.9 }, { bytes: 48 }],
+    ['it may reach its limit within a working day', { left: 80.1 }, { left: 80 }],
+    ['so much was promoted that hours must tell', { old: 27.9 }, { old: 28 }],
+    ['nothing was seen yet', { bytes: 0, seconds: 1 }, { bytes: 0, seconds: 0 }]
+  ])('is undecided where %s', (_, accepted, rejected) => {
+    expect([judgeBound(accepted), judgeBound(rejected)]).toEqual(['ok', 'unknown'])
+  })
+  it('is not bounded once a major GC came after the start: its readings decide', () => {
+    const state = major => quiet(4, {
+      of: t => ({
+        liveMib: 11,
+        majors: t === major ? 1 : 0,
+        values: {
+          heapUsedBytes: 12 * MIB,
+          spaces: { new_space: [0, 2 * MIB, MIB, 0], old_space: [11 * MIB, 0, 0, 0] }
+        }
+      })
+    }).state
+    // A fifth of a life is its start.
+    expect([state(59), state(70)]).toEqual(['ok', 'unknown'])
+  })
+  it('is not bounded where GCs are not observed', () => {
+    expect(
+      quiet(4, {
+        of: () => ({
+          values: {
+            gcObserverStopped: 1,
+            heapUsedBytes: 12 * MIB,
+            spaces: { new_space: [0, 2 * MIB, MIB, 0], old_space: [10 * MIB, 0, 0, 0] }
+          }
+        })
+      }).state
+    ).toBe('unknown')
+  })
+})
+
 describe('memory outside the heap that grows', () => {
   /** WebAssembly memories as looks at the memory map show them, each ten seconds. */
   const leak = (/** @type {number} */ mibPerSecond, of = {}) =>
