@@ -81,6 +81,7 @@ function hello (config) {
   const host = os.hostname()
   return {
     agent: version,
+    agentFolder: plainText(__dirname, MAX_TEXT),
     ...(HOST_NAME.test(host) && { host }),
     ...podOf(config),
     pid: process.pid,

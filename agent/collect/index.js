@@ -61,6 +61,7 @@ function * collectors ({
   yield require('./event-loop').eventLoop()
   yield new (require('./delay').EventLoopDelay)(frameMs, guarded)
   yield require('./resources').resources()
+  yield require('./connections').connections()
   yield require('./buffer-pool').bufferPool({ majors })
   yield require('./warnings').warnings(guarded)
 }

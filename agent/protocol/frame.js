@@ -348,6 +348,12 @@ const fields = Object.freeze({
     shape: 'counts',
     source: 'process.getActiveResourcesInfo(), by type'
   }),
+  connectionsAccepted: counter(
+    'count',
+    'isolate',
+    'diagnostics_channel net.server.socket: connections that servers accepted since the agent ' +
+      'started, Node 18.7+'
+  ),
 
   // What piles up, and what pins memory.
   listenerWarnings: counter(
@@ -437,6 +443,8 @@ const fields = Object.freeze({
  * @property {number} [cores] os.availableParallelism()
  * @property {'addon'|'ffi'} [allocatorAccess] how malloc is asked, where that is allowed
  * @property {CommandName[]} [commands] that the agent carries out
+ * @property {string} [agentFolder] where the agent's own files lie: what a profile shows of them is
+ *   no suspect
  * @property {string} [nonce] of this connection, 32 hexadecimal digits; with a token only
  * @property {number} [semiSpaceMaxBytes] no agent sends it: what a log of GCs shows of the most
  *   that a semi-space may grow to

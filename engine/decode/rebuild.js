@@ -346,6 +346,7 @@ const hello = fieldsOf(
     ),
     cgroup: matching(INODE),
     allocatorPath: plain,
+    agentFolder: plain,
     resourceLimits: byKey,
     hostMemoryBytes: number,
     startTimeTicks: whole,

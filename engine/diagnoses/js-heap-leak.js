@@ -4,7 +4,7 @@ const { defineDiagnosis, STATE_RANK } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { severityByTime } = require('./severity')
 const { judgeHours } = require('./judge-hours')
-const { LASTING_LIMITS, timeLeft } = require('./lasting-growth')
+const { LASTING_LIMITS, formatPerHour, timeLeft } = require('./lasting-growth')
 const {
   formatBytes,
   formatNumber,
@@ -37,6 +37,10 @@ module.exports = defineDiagnosis({
     'promotedKeptRatio',
     'keptTrend',
     'liveHeapReadingsDueSeconds',
+    'liveHeapBoundBytes',
+    'liveHeapBoundOldBytes',
+    'liveHeapBoundSeconds',
+    'usedHeapRunwayBytes',
     'containerProcesses',
     'liveHeapLastingTrend',
     'liveHeapLoadShareRatio',
@@ -102,6 +106,8 @@ module.exports = defineDiagnosis({
   judge (signals, limits) {
     const { heapRunwayBytes: runway } = signals
     if (signals.liveHeapBytes === null || runway === null) {
+      const bounded = boundedGrowth(signals, limits)
+      if (bounded) return bounded
       return {
         state: 'unknown',
         summary: 'no major GC was seen yet; the live heap is not known before one'
@@ -152,6 +158,8 @@ function judgeMinutes (signals, limits, runway) {
   if (liveHeapReadings < limits.readings || liveHeapTrend === null) {
     const few = fewReadings(signals, limits, runway)
     if (few) return few
+    const bounded = boundedGrowth(signals, limits)
+    if (bounded) return bounded
     return {
       state: 'unknown',
       waitSeconds: signals.liveHeapReadingsDueSeconds,
@@ -274,6 +282,37 @@ function judgeMinutes (signals, limits, runway) {
  */
 const isWorthSuspicion = (rise, share, limits) =>
   share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
+
+/**
+ * A quiet app has no major GC for hours. What it promoted bounds its growth: where that is slower
+ * than what is judged within minutes, leads to no limit within a working day, and is less than what
+ * hours judge, no leak of that kind is there.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Judgement | null} null where more may be kept
+ */
+function boundedGrowth (signals, limits) {
+  const {
+    liveHeapBoundBytes: most,
+    liveHeapBoundOldBytes: promoted,
+    liveHeapBoundSeconds: seconds,
+    usedHeapRunwayBytes: runway
+  } = signals
+  if (most === null || promoted === null || !seconds || runway === null) return null
+  const growth = most / seconds
+  if (
+    growth >= limits.slowestBytesPerSecond ||
+    growth * limits.criticalSeconds >= runway ||
+    promoted >= limits.lastingRiseBytes
+  ) { return null }
+  return {
+    state: 'ok',
+    keeps: true,
+    summary: `the live heap grew by ${formatBytes(most)} at most in ${formatSeconds(seconds)}, ` +
+      'by what was promoted and what is young: no more than ' +
+      `${formatPerHour(growth)}, with ${formatBytes(runway)} left; slower growth shows over hours`
+  }
+}
 
 /**
  * A rise that the load explains, or to where the live heap was before, is no leak.

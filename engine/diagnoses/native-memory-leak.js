@@ -23,6 +23,15 @@ const PLACES = Object.freeze({
         'copy out the part that is needed (Buffer.allocUnsafeSlow(n) and copy): a slice keeps ' +
           'the whole Buffer. A sampling heap profile shows who holds the Buffer objects.'
   },
+  webassembly: {
+    name: 'it is WebAssembly memory',
+    title: 'Let go of the WebAssembly memories that are kept',
+    code: 'The memory map shows WebAssembly memories that grow. Look for new WebAssembly.Memory, ' +
+      'WebAssembly.instantiate and for packages that are compiled to WebAssembly (image, PDF, ' +
+        'SQLite and cryptography libraries) in code that runs per request: make one instance and ' +
+          'reuse it. Inside one instance, look for what is allocated there and never freed: each ' +
+            'malloc() or constructor of such a package needs its free(), delete() or close().'
+  },
   external: {
     name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects ' +
       'of an addon',
@@ -38,7 +47,7 @@ const PLACES = Object.freeze({
     code: 'Neither heap nor Buffers grow: the memory was taken by native code. Look for zlib, ' +
       'crypto and http2 streams that are made per request and never ended or closed ' +
         '(stream.close() on every path, also when the client goes away; pipeline() does it), ' +
-          'for WebAssembly on Node 26, and for native addons: take those out one by one. What ' +
+          'and for native addons: take those out one by one. What ' +
             'to capture: process.report (libuv handles), the counts of active resources, and ' +
               '`jemalloc` heap profiling (MALLOC_CONF=prof:true) on a replica.'
   }
@@ -54,6 +63,7 @@ module.exports = defineDiagnosis({
     'outsideHeapTrend',
     'externalTrend',
     'arrayBuffersTrend',
+    'webassemblyGrowthBytesPerSecond',
     'bufferChurnBytes',
     'containerLimitBytes',
     'allocatorAsked',
@@ -234,7 +244,7 @@ function judgeMinutes (signals, limits) {
     churns ? Infinity : limits.certainRiseBytes
   )
   const collected = signals.majorsSeen >= limits.majors
-  const where = place(signals, limits.placeShareRatio * rise)
+  const where = place(signals, limits, rise, growth)
   const left = timeLeft(runway / growth, seconds, limits)
   const limitName = nameLimit(signals)
   return {
@@ -285,6 +295,7 @@ function judgeMinutes (signals, limits) {
           `V8 counts ${value} of it as external ` +
             `memory${arrayBuffers > 0 ? `, ${formatBytes(arrayBuffers)} of that in Buffers` : ''}.`
       ),
+      ...webassemblyEvidence(where, signals, limits.placeShareRatio * growth),
       freed !== null
         ? evidence(
           'allocatorSlackRiseBytes',
@@ -330,7 +341,7 @@ function judgeLongGrowth (signals, limits) {
     }
     const churns = churnsForDays(signals, limits, rise)
     const collected = signals.majorsSeen >= limits.majors
-    const where = place(signals, limits.placeShareRatio * rise)
+    const where = place(signals, limits, rise, growthBytesPerSecond)
     return {
       name: 'Memory outside the JS heap',
       limitName: nameLimit(signals),
@@ -346,6 +357,7 @@ function judgeLongGrowth (signals, limits) {
             ? `${value} major GCs in the last minutes did not free it.`
             : 'No major GC ran lately: it may be garbage that waits for one.'
         ),
+        ...webassemblyEvidence(where, signals, limits.placeShareRatio * growthBytesPerSecond),
         ...(churns
           ? [
               evidence(
@@ -392,12 +404,37 @@ const nameLimit = ({ containerLimitBytes }) =>
   containerLimitBytes === null ? "the machine's memory" : 'the container limit'
 
 /**
- * The place of the memory, from the counters that moved with it.
- * @param {Pick<import('../signals').Signals, 'externalTrend' | 'arrayBuffersTrend'>} signals
- * @param {number} leastBytes a counter that moved by more names the place
+ * The place of the memory, from the counters that moved with it. Node 26 counts no WebAssembly
+ * memory as external, older ones do: the memory map tells it apart.
+ * @param {Pick<import('../signals').Signals, 'externalTrend' | 'arrayBuffersTrend' |
+ *   'webassemblyGrowthBytesPerSecond'>} signals
+ * @param {{ placeShareRatio: number }} limits
+ * @param {number} rise bytes, of all
+ * @param {number} growth bytes per second, of all
  * @returns {keyof typeof PLACES}
  */
-function place ({ externalTrend, arrayBuffersTrend }, leastBytes) {
-  if ((arrayBuffersTrend?.rise ?? 0) > leastBytes) return 'buffers'
-  return (externalTrend?.rise ?? 0) > leastBytes ? 'external' : 'native'
+function place (signals, { placeShareRatio }, rise, growth) {
+  if ((signals.arrayBuffersTrend?.rise ?? 0) > placeShareRatio * rise) return 'buffers'
+  if ((signals.webassemblyGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
+    return 'webassembly'
+  }
+  return (signals.externalTrend?.rise ?? 0) > placeShareRatio * rise ? 'external' : 'native'
+}
+
+/**
+ * @param {keyof typeof PLACES} where
+ * @param {{ webassemblyGrowthBytesPerSecond: number | null }} signals
+ * @param {number} leastBytesPerSecond
+ * @returns {import('./define-diagnosis').Evidence[]}
+ */
+function webassemblyEvidence (where, signals, leastBytesPerSecond) {
+  if (where !== 'webassembly') return []
+  return [
+    evidence(
+      'webassemblyGrowthBytesPerSecond',
+      signals.webassemblyGrowthBytesPerSecond ?? 0,
+      leastBytesPerSecond,
+      value => `WebAssembly memories grow by ${value}, as the memory map shows.`
+    )
+  ]
 }

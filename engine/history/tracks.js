@@ -157,6 +157,12 @@ const tracks = Object.freeze({
   externalBytes: long(field('externalBytes', 'min')),
   externalPeakBytes: long(field('externalPeakBytes', 'max')),
   arrayBuffersBytes: long(field('arrayBuffersBytes', 'min')),
+  webassemblyBytes: /** @type {Track} */ ({
+    long: true,
+    unit: 'bytes',
+    keep: 'min',
+    read: values => values.residentBytes && (values.residentBytes.webassembly ?? 0)
+  }),
   heapUsedBytes: field('heapUsedBytes', 'max'),
   liveHeapBytes: long(field('liveHeapBytes')),
   liveHeapMajors: long({
@@ -245,6 +251,8 @@ const tracks = Object.freeze({
     ])
   ),
   timers: long(resources(['Timeout', 'Immediate'])),
+  servers: /** @type {Track} */ ({ ...resources(['TCPServerWrap']), keep: 'max' }),
+  connections: resources(['TCPSocketWrap', 'TLSWrap', 'UDPWrap', 'HTTP2SESSION', 'QuicSession']),
   watchers: long(resources(['FSEvent', 'FSEventWrap', 'StatWatcher'])),
   childProcesses: long(resources(['ProcessWrap', 'Process', 'Worker', 'MessagePort'])),
   threads: long(field('threads', 'min')),

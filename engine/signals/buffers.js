@@ -45,6 +45,23 @@ module.exports = {
     'Buffers and ArrayBuffers across major GCs',
     acrossMajors('arrayBuffersBytes')
   ),
+  webassemblyGrowthBytesPerSecond: /** @type {Signal} */ ({
+    unit: 'bytesPerSecond',
+    expected: 'on Linux',
+    onMainThread: true,
+    help: 'Growth of WebAssembly memories between the looks at the memory map, over two hours: ' +
+      'of what is resident, whether V8 counts it as external or not.',
+    compute: window => {
+      const { times, values } = window.points('webassemblyBytes', CHURN_SECONDS)
+      // Between two looks the value stands still.
+      const looks = times.map((_, i) => i).filter(i => i > 0 && values[i] !== values[i - 1])
+      const [first, last] = [looks[0], looks[looks.length - 1]]
+      if (times.length === 0) return null
+      return looks.length < 2
+        ? 0
+        : (values[last] - values[first]) / (times[last] - times[first])
+    }
+  }),
   arrayBuffersFloorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: `Buffers and ArrayBuffers that stay: lowest of the last ${RATE_SECONDS} s.`,

@@ -20,6 +20,23 @@ const { oldUsedBytes } = require('../v8/heap-spaces')
 const oldLimit = ({ hello, values: { heapSizeLimitBytes } }) =>
   heapSizeLimitBytes ? oldGenerationLimit(hello, heapSizeLimitBytes) : null
 
+/**
+ * @param {import('../history/window').Window} window
+ * @param {number | undefined} heapBytes that are live
+ * @returns {number | null} bytes
+ */
+function runwayFrom (window, heapBytes) {
+  const { heapSizeLimitBytes, containerLimitBytes } = window.values
+  if (heapBytes === undefined || heapSizeLimitBytes === undefined) return null
+  // In the container the heap shares with everything else that is resident.
+  const beside = besideHeapBytes.compute(window) ?? 0
+  const own = (oldLimit(window) ?? heapSizeLimitBytes) - heapBytes
+  if (containerLimitBytes === undefined) return Math.max(0, own)
+  const left = containerLimitBytes - beside - window.neighbours.memoryBytes - heapBytes
+  const part = partOfRoom(window, liveHeapTrend(window).trend?.slope)
+  return Math.max(0, Math.min(own, left * part))
+}
+
 /** Long enough for a burst to pass. */
 const RESIDENT_SECONDS = 60
 
@@ -64,17 +81,12 @@ module.exports = {
       'What the live heap may still grow by until the heap size limit or the container ' +
       'limit, whichever comes first. Of what is left in the container, processes in it that grow ' +
       'as well take their parts.',
-    compute: window => {
-      const { liveHeapBytes, heapSizeLimitBytes, containerLimitBytes } = window.values
-      if (liveHeapBytes === undefined || heapSizeLimitBytes === undefined) return null
-      // In the container the heap shares with everything else that is resident.
-      const beside = besideHeapBytes.compute(window) ?? 0
-      const own = (oldLimit(window) ?? heapSizeLimitBytes) - liveHeapBytes
-      if (containerLimitBytes === undefined) return Math.max(0, own)
-      const left = containerLimitBytes - beside - window.neighbours.memoryBytes - liveHeapBytes
-      const part = partOfRoom(window, liveHeapTrend(window).trend?.slope)
-      return Math.max(0, Math.min(own, left * part))
-    }
+    compute: window => runwayFrom(window, window.values.liveHeapBytes)
+  }),
+  usedHeapRunwayBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'The same from all that is used now, garbage and all: the least that it can be.',
+    compute: window => runwayFrom(window, window.values.heapUsedBytes)
   }),
   oldSpaceTrend: bytesTrend('the old space across major GCs', acrossMajors('oldSpaceBytes')),
   largeObjectSpaceTrend: bytesTrend(

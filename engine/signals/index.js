@@ -21,6 +21,7 @@ const { FIGURES } = require('./trend-signal')
 const signals = Object.freeze({
   ...require('./heap'),
   ...require('./promotion'),
+  ...require('./heap-bound'),
   ...require('./lasting'),
   ...require('./gc'),
   ...require('./memory'),

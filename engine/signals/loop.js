@@ -4,6 +4,11 @@ const { RATE_SECONDS } = require('../history/window')
 const { THROTTLED_SECONDS, cpuTime, cpuTimeOrAll, throttledRatio } = require('./cpu-time')
 const { FELT_SECONDS } = require('./felt-delay')
 
+/** Active resources are listed every 5 frames, which come late where the loop is blocked. */
+const PENDING_SECONDS = 2 * RATE_SECONDS
+/** A server that closed may still be answering. */
+const SERVER_SECONDS = 600
+
 /**
  * @typedef {import('./index').Signal} Signal
  * @typedef {import('../history/window').Window} Window
@@ -42,6 +47,16 @@ function blockedFrames (window, feltSeconds) {
   return values.length > 0
     ? values.filter(value => value > feltSeconds).length / values.length
     : null
+}
+
+/**
+ * The fewest of what is pending, seen in every reading of a minute.
+ * @param {Window} window
+ * @param {'timers' | 'connections'} track
+ */
+function fewest (window, track) {
+  const { values } = window.points(track, PENDING_SECONDS)
+  return values.length > 0 ? Math.min(...values) : null
 }
 
 /** @param {Window} window */
@@ -123,6 +138,30 @@ module.exports = {
     unit: 'seconds',
     help: 'The time that these were seen over: less than the window at the start of a life.',
     compute: window => window.increase('eventLoopActiveSeconds')?.overSeconds ?? null
+  }),
+  serversListening: /** @type {Signal} */ ({
+    unit: 'count',
+    help: `The most TCP servers that listened at once within ${SERVER_SECONDS / 60} minutes.`,
+    compute: window => {
+      const { values } = window.points('servers', SERVER_SECONDS)
+      return values.length > 0 ? Math.max(...values) : null
+    }
+  }),
+  connectionsAccepted: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'Connections that servers of the isolate accepted, TCP and pipes: somebody asks it. ' +
+      'Null before Node.js 18.7.',
+    compute: window => window.values.connectionsAccepted ?? null
+  }),
+  fewestTimers: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'The fewest active timers of the last minute: above 0, something always falls due.',
+    compute: window => fewest(window, 'timers')
+  }),
+  fewestConnections: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'The fewest sockets of the last minute, whoever opened them.',
+    compute: window => fewest(window, 'connections')
   }),
   threadCpuRatio: /** @type {Signal} */ ({
     unit: 'ratio',

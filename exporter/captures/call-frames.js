@@ -2,6 +2,8 @@
 
 const { fileURLToPath } = require('node:url')
 
+const SEPARATORS = ['/', '\\']
+
 /**
  * A function in a profile of the DevTools protocol: where it begins, counted from 0.
  * @typedef {{ functionName: string, url: string, lineNumber: number, columnNumber: number,
@@ -40,6 +42,17 @@ function pathOf (url) {
 const packageOf = url =>
   /^.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/s.exec(url)?.[1] ?? ''
 
+/**
+ * Whether a stack is the agent's work: its frames, and whatever they call.
+ * @param {{ callFrame: CallFrame }[]} stack
+ * @param {string | undefined} agentFolder
+ */
+const isOfAgent = (stack, agentFolder) =>
+  agentFolder !== undefined &&
+  stack.some(({ callFrame: { url } }) =>
+    SEPARATORS.includes(pathOf(url)[agentFolder.length]) && pathOf(url).startsWith(agentFolder)
+  )
+
 /** A function without a name is called by where it is. @param {CallFrame} frame */
 const nameOf = ({ functionName }) => functionName === '' ? '(anonymous)' : functionName
 
@@ -57,4 +70,4 @@ function ownerOf (stack) {
   return { owner: undefined, callees: stack.slice().reverse() }
 }
 
-module.exports = { originOf, pathOf, packageOf, nameOf, ownerOf }
+module.exports = { originOf, pathOf, packageOf, nameOf, ownerOf, isOfAgent }

@@ -1,6 +1,6 @@
 'use strict'
 
-const { nameOf, originOf, ownerOf, packageOf, pathOf } = require('./call-frames')
+const { isOfAgent, nameOf, originOf, ownerOf, packageOf, pathOf } = require('./call-frames')
 const { blockingCall } = require('./blocking-calls')
 
 /**
@@ -15,6 +15,8 @@ const { blockingCall } = require('./blocking-calls')
  * @property {number} line from 1: the one that was seen most, where it is the function's own time;
  *   else where the function begins
  * @property {number} column from 1; 0 where the line was seen
+ * @property {boolean} isLineOwn most of the time is what is done on that line without a call of
+ *   other JavaScript
  * @property {{ line: number, column: number }} begins where the function does, from 1
  * @property {number} seconds
  * @property {number} share of the time that the thread was not idle
@@ -29,13 +31,22 @@ const IDLE = '(idle)'
 const BETWEEN = new Set(['(garbage collector)'])
 /** Anything shorter is no block. */
 const STRETCH_SECONDS = 0.02
+/** With less work than this share of the time, nothing in it blocks the loop. */
+const LEAST_BUSY_SHARE = 0.05
+/**
+ * What V8 does itself for a function has no frame: it is in most of the function's own time, ...
+ */
+const OWN_SHARE = 0.5
+/** ... on a line that most of that time was seen on. */
+const LINE_SHARE = 0.5
 
 /**
  * @param {CpuProfile} profile
+ * @param {string} [agentFolder]
  * @returns {{ totalSeconds: number, busySeconds: number, sites: CpuSite[] }} those that blocked
- *   longest first
+ *   longest first; without what the agent did
  */
-function cpuSuspects ({ nodes, samples, timeDeltas }) {
+function cpuSuspects ({ nodes, samples, timeDeltas }, agentFolder) {
   const byId = new Map(nodes.map(node => [node.id, node]))
   for (const node of nodes) for (const child of node.children ?? []) /** @type {CpuNode} */ (byId.get(child)).parent = node.id
   /** @type {Map<number, Owned>} */
@@ -43,13 +54,10 @@ function cpuSuspects ({ nodes, samples, timeDeltas }) {
   /** @param {number} id */
   const ownedOf = id => {
     let owned = ownedBy.get(id)
-    if (!owned) ownedBy.set(id, owned = ownedIn(stackOf(id, byId)))
+    if (!owned) ownedBy.set(id, owned = ownedIn(stackOf(id, byId), agentFolder))
     return owned
   }
-  /**
-   * @type {Map<string, { owned: Owned, seconds: number, longestSeconds: number, blockedSeconds:
-   *   number, lines: Map<number, number> }>}
-   */
+  /** @type {Map<string, Gathered>} */
   const sites = new Map()
   let busySeconds = 0
   let totalSeconds = 0
@@ -69,22 +77,20 @@ function cpuSuspects ({ nodes, samples, timeDeltas }) {
     totalSeconds += seconds
     const { callFrame } = /** @type {CpuNode} */ (byId.get(id))
     if (callFrame.functionName === IDLE && callFrame.url === '') return endStretch()
-    busySeconds += seconds
     // Garbage is collected in the middle of what somebody does.
     if (BETWEEN.has(callFrame.functionName)) {
+      busySeconds += seconds
       if (stretch) stretch.seconds += seconds
       return
     }
     const owned = ownedOf(id)
+    if (owned.isAgent) return endStretch()
+    busySeconds += seconds
     if (!owned.key) return endStretch()
     let site = sites.get(owned.key)
-    if (!site) {
-      sites.set(
-        owned.key,
-        (site = { owned, seconds: 0, longestSeconds: 0, blockedSeconds: 0, lines: new Map() })
-      )
-    }
+    if (!site) sites.set(owned.key, site = nothingYet(owned))
     site.seconds += seconds
+    if (owned.own) site.ownSeconds += seconds
     if (stretch?.key !== owned.key) {
       endStretch()
       stretch = { key: owned.key, seconds: 0 }
@@ -92,6 +98,42 @@ function cpuSuspects ({ nodes, samples, timeDeltas }) {
     stretch.seconds += seconds
   })
   endStretch()
+  countLines(nodes, ownedBy, sites)
+  const found = [...sites.values()].sort(
+    (a, b) => b.blockedSeconds - a.blockedSeconds || b.seconds - a.seconds
+  )
+  // What little a loop does that waits for others blocks nobody.
+  const isBusy = busySeconds >= LEAST_BUSY_SHARE * totalSeconds
+  return {
+    totalSeconds, busySeconds, sites: isBusy ? found.map(site => siteOf(site, busySeconds)) : []
+  }
+}
+
+/**
+ * @typedef {object} Gathered the time of one site
+ * @property {Owned} owned
+ * @property {number} seconds
+ * @property {number} ownSeconds
+ * @property {number} longestSeconds
+ * @property {number} blockedSeconds
+ * @property {Map<number, number>} lines ticks by line
+ */
+
+/**
+ * @param {Owned} owned
+ * @returns {Gathered}
+ */
+const nothingYet = owned => ({
+  owned, seconds: 0, ownSeconds: 0, longestSeconds: 0, blockedSeconds: 0, lines: new Map()
+})
+
+/**
+ * Counts the ticks of each line, at the sites whose own time they are.
+ * @param {CpuNode[]} nodes
+ * @param {Map<number, Owned>} ownedBy
+ * @param {Map<string, Gathered>} sites
+ */
+function countLines (nodes, ownedBy, sites) {
   for (const { id, positionTicks = [] } of nodes) {
     const owned = ownedBy.get(id)
     const site = owned?.own ? sites.get(owned.key) : undefined
@@ -99,29 +141,30 @@ function cpuSuspects ({ nodes, samples, timeDeltas }) {
       site?.lines.set(line, (site.lines.get(line) ?? 0) + ticks)
     }
   }
-  const found = [...sites.values()].sort(
-    (a, b) => b.blockedSeconds - a.blockedSeconds || b.seconds - a.seconds
-  )
-  return { totalSeconds, busySeconds, sites: found.map(site => siteOf(site, busySeconds)) }
 }
 
 /**
  * @typedef {object} Owned
  * @property {string} key empty where no JavaScript of the app or its packages is on the stack
  * @property {import('./call-frames').CallFrame} callFrame
- * @property {boolean} own it is the function's own time
+ * @property {boolean} isAgent
+ * @property {boolean} own it is the function's own time, or that of what V8 does for it
  * @property {string | null} via
  * @property {{ call: string, instead: string } | undefined} blocking
  */
 
 /**
  * @param {CpuNode[]} stack the innermost first
+ * @param {string | undefined} agentFolder
  * @returns {Owned}
  */
-function ownedIn (stack) {
+function ownedIn (stack, agentFolder) {
   const { owner, callees } = ownerOf(stack)
-  if (!owner) {
-    return { key: '', callFrame: stack[0].callFrame, own: false, via: null, blocking: undefined }
+  const isAgent = isOfAgent(stack, agentFolder)
+  if (!owner || isAgent) {
+    return {
+      key: '', callFrame: stack[0].callFrame, isAgent, own: false, via: null, blocking: undefined
+    }
   }
   const { callFrame } = owner
   const dependency = callees.find(({ callFrame }) => originOf(callFrame) === 'dependency')
@@ -138,28 +181,31 @@ function ownedIn (stack) {
       blocking?.call
     ]),
     callFrame,
-    own: callees.length === 0,
+    isAgent,
+    own: callees.every(({ callFrame }) => originOf(callFrame) === 'native'),
     via,
     blocking
   }
 }
 
 /**
- * @param {{ owned: Owned, seconds: number, longestSeconds: number, lines: Map<number, number> }}
- *   site
+ * @param {{ owned: Owned, seconds: number, ownSeconds: number, longestSeconds: number, lines:
+ *   Map<number, number> }} site
  * @param {number} busySeconds
  * @returns {CpuSite}
  */
 function siteOf (
-  { owned: { callFrame, via, blocking }, seconds, longestSeconds, lines },
+  { owned: { callFrame, via, blocking }, seconds, ownSeconds, longestSeconds, lines },
   busySeconds
 ) {
-  const hottest = blocking ? undefined : [...lines].sort((a, b) => b[1] - a[1])[0]?.[0]
+  const [hottest, ticks = 0] = blocking ? [] : [...lines].sort((a, b) => b[1] - a[1])[0] ?? []
+  const allTicks = [...lines.values()].reduce((sum, of) => sum + of, 0)
   return {
     function: nameOf(callFrame),
     file: pathOf(callFrame.url),
     line: hottest ?? callFrame.lineNumber + 1,
     column: hottest === undefined ? callFrame.columnNumber + 1 : 0,
+    isLineOwn: ownSeconds >= OWN_SHARE * seconds && ticks >= LINE_SHARE * allTicks,
     begins: { line: callFrame.lineNumber + 1, column: callFrame.columnNumber + 1 },
     seconds,
     share: busySeconds === 0 ? 0 : seconds / busySeconds,

@@ -1,6 +1,6 @@
 'use strict'
 
-const { nameOf, originOf, ownerOf, packageOf, pathOf } = require('./call-frames')
+const { isOfAgent, nameOf, originOf, ownerOf, packageOf, pathOf } = require('./call-frames')
 
 /**
  * A sampling heap profile of the DevTools protocol: bytes that were allocated while it ran and
@@ -21,10 +21,11 @@ const { nameOf, originOf, ownerOf, packageOf, pathOf } = require('./call-frames'
 
 /**
  * @param {{ head: HeapNode }} profile
+ * @param {string | undefined} agentFolder
  * @returns {Map<string, Omit<HeapSite, 'share'>>} bytes that live, by the innermost function of the
- *   app that had them allocated
+ *   app that had them allocated; without the agent's
  */
-function bytesBySite ({ head }) {
+function bytesBySite ({ head }, agentFolder) {
   /** @type {Map<string, Omit<HeapSite, 'share'>>} */
   const sites = new Map()
   /** @type {{ node: HeapNode, stack: HeapNode[] }[]} */
@@ -32,7 +33,7 @@ function bytesBySite ({ head }) {
   for (let next = open.pop(); next; next = open.pop()) {
     const { node, stack } = next
     for (const child of node.children) open.push({ node: child, stack: [child, ...stack] })
-    if (node.selfSize === 0) continue
+    if (node.selfSize === 0 || isOfAgent(stack, agentFolder)) continue
     const { owner, callees } = ownerOf(stack)
     const { callFrame } = owner ?? {
       callFrame: { functionName: '(outside JavaScript)', url: '', lineNumber: -1, columnNumber: -1 }
@@ -67,11 +68,12 @@ function bytesBySite ({ head }) {
  * flight, and no leak; without a first reading all that lives counts as growth.
  * @param {{ head: HeapNode } | undefined} before
  * @param {{ head: HeapNode }} after
+ * @param {string} [agentFolder]
  * @returns {{ totalBytes: number, sites: HeapSite[] }} most first; totalBytes: of all that grew
  */
-function heapSuspects (before, after) {
-  const earlier = before ? bytesBySite(before) : new Map()
-  const grown = [...bytesBySite(after)]
+function heapSuspects (before, after, agentFolder) {
+  const earlier = before ? bytesBySite(before, agentFolder) : new Map()
+  const grown = [...bytesBySite(after, agentFolder)]
     .map(([key, site]) => ({
       ...site,
       bytes: Math.round(site.bytes - (earlier.get(key)?.bytes ?? 0))

@@ -138,18 +138,6 @@ class InlinedCallees {
   }
 
   /**
-   * Where a function ends.
-   * @param {{ file: string, line: number, column: number }} place where it begins, from 1
-   * @returns {number | undefined} line; undefined where it cannot be read
-   */
-  lastLineOf (place) {
-    return this.#withinBudget(() => {
-      const module = this.#moduleOf(place.file)
-      return module && innermost(module, place)?.loc.end.line
-    })
-  }
-
-  /**
    * @template T
    * @param {() => T} find
    * @returns {T | undefined} undefined when the budget of the capture is spent

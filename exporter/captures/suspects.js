@@ -35,7 +35,7 @@ const BLOCKED_SECONDS = 0.02
 function suspectsOf ({ kind, parts }, read, hello, sources = Sources.of(hello)) {
   if (kind === 'heap_profile' || kind === 'allocation_profile') {
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
-    const { totalBytes, sites } = heapSuspects(before, read('profile'))
+    const { totalBytes, sites } = heapSuspects(before, read('profile'), hello.agentFolder)
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
     const callees = new InlinedCallees(file => sources.text(file))
     // What keeps is one; what allocates is whatever is called.
@@ -53,18 +53,17 @@ function suspectsOf ({ kind, parts }, read, hello, sources = Sources.of(hello)) 
     return { of, total: totalBytes, sites: merged(found).map(site => told(site, of)) }
   }
   if (kind === 'cpu_profile') {
-    const { busySeconds, sites } = cpuSuspects(read('profile'))
-    const functions = new InlinedCallees(file => sources.text(file))
+    const { busySeconds, sites } = cpuSuspects(read('profile'), hello.agentFolder)
     const found = sites.map(site => {
       const blocking =
         site.longestSeconds < BLOCKED_SECONDS
           ? undefined
           : site.call === null
-            ? blockingCallAt(site, sources, functions)
+            ? blockingCallAt(site, sources)
             : site
       const { call, instead } = blocking ?? { call: null, instead: null }
       return {
-        ...locate(blocking ? { ...site, line: blocking.line } : site, sources),
+        ...locate(site, sources),
         value: site.seconds,
         share: site.share,
         via: site.via,
@@ -84,24 +83,15 @@ function suspectsOf ({ kind, parts }, read, hello, sources = Sources.of(hello)) 
 }
 
 /**
- * What V8 does itself is told from the line that was seen most. Now and then V8 knows no line but
- * the function's first: then from the only such call in it.
+ * What V8 does itself, as JSON.parse, has no frame: its time is the caller's own, on the line of
+ * the call. A call that a line holds, and that takes none of the time, is not named.
  * @param {import('./cpu-suspects').CpuSite} site
  * @param {Sources} sources
- * @param {InlinedCallees} functions
- * @returns {{ call: string, instead: string, line: number } | undefined}
+ * @returns {{ call: string, instead: string } | undefined}
  */
-function blockingCallAt ({ file, line, begins }, sources, functions) {
-  const callsIn = (/** @type {number} */ first, /** @type {number} */ last) => sources.lines(file, first, last).flatMap((text, i) => {
-    const found = blockingCallIn(text)
-    return found ? [{ ...found, line: first + i }] : []
-  })
-  const [here] = callsIn(line, line)
-  const lastLine =
-    here || line !== begins.line ? undefined : functions.lastLineOf({ file, ...begins })
-  if (here || lastLine === undefined) return here
-  const all = callsIn(line + 1, lastLine)
-  return new Set(all.map(({ call }) => call)).size === 1 ? all[0] : undefined
+function blockingCallAt ({ file, line, isLineOwn }, sources) {
+  const [text] = isLineOwn ? sources.lines(file, line) : []
+  return text === undefined ? undefined : blockingCallIn(text)
 }
 
 /**

@@ -178,6 +178,7 @@ export const charts = [
       nativeRiseBytes: rise('nativeBytes'),
       externalRiseBytes: rise('externalBytes'),
       arrayBuffersRiseBytes: rise('arrayBuffersBytes'),
+      webassemblyGrowthBytesPerSecond: text,
       arrayBuffersFloorBytes: level,
       externalWaitingBytes: level,
       allocatorSlackBytes: level,
@@ -328,7 +329,13 @@ export const charts = [
       { label: 'longest delay', colour: '--blue', read: row => row.max('longestDelaySeconds') }
     ],
     lines: () => [],
-    evidence: { expectedWaitSeconds: level, blockedFramesRatio: text }
+    evidence: {
+      expectedWaitSeconds: level,
+      blockedFramesRatio: text,
+      serversListening: text,
+      fewestTimers: text,
+      fewestConnections: text
+    }
   },
   {
     id: 'resources',

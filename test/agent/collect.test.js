@@ -907,6 +907,57 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       else expect(bufferSlabsKept / bufferSlabsFollowed).toBeLessThan(0.2)
     })
 
+    it.each([
+      ['TCP', 'listen(0)', 'TCPServerWrap'],
+      ['a Unix socket', 'listen("/tmp/memwatch-test-" + process.pid + ".sock")', 'PipeWrap']
+    ])('connections that a server on %s accepted are counted', async (_, listen, type) => {
+      const { frames } = await run(
+        `
+      const net = require('node:net')
+      const server = net.createServer(socket => socket.on('error', () => {}).end('hi'))
+      server.${listen}
+      setTimeout(() => {
+        const to = server.address()
+        for (let i = 0; i < 3; i++) net.connect(to.port ?? to).on('error', () => {}).resume()
+      }, 400)
+      setTimeout(() => server.close(), 1200)`,
+        { MEMWATCH_INTERVAL_SECONDS: '0.2' }
+      )
+      expect(frames[0].values).toMatchObject({
+        connectionsAccepted: 0,
+        resources: expect.objectContaining({ [type]: 1 })
+      })
+      expect(frames.at(-1).values.connectionsAccepted).toBe(3)
+    })
+
+    it('connections of a worker of a cluster are counted, whose primary listens', async () => {
+      const script = path.join(os.tmpdir(), `memwatch-cluster-${process.pid}.js`)
+      fs.writeFileSync(
+        script,
+        `
+      const cluster = require('node:cluster')
+      const http = require('node:http')
+      if (cluster.isPrimary) cluster.fork().on('exit', () => process.exit())
+      else {
+        http.createServer((_, response) => response.end('hi')).listen(0, '127.0.0.1', function () {
+          const { port } = this.address()
+          setTimeout(() => http.get({ port, agent: false }, answer => answer.resume()), 400)
+          setTimeout(() => process.exit(), 1200)
+        })
+      }`
+      )
+      const { ended } = spawnWatched({
+        node, args: [script], socket: collector.address, env: { MEMWATCH_INTERVAL_SECONDS: '0.2' }
+      })
+      expect((await ended).code).toBe(0)
+      fs.rmSync(script)
+      const worker = collector.connections.find(({ frames }) =>
+        frames.at(-1)?.values.connectionsAccepted > 0
+      )
+      expect(worker?.frames.at(-1).values.connectionsAccepted).toBe(1)
+      expect(worker?.frames.every(({ values }) => !values.resources?.TCPServerWrap)).toBe(true)
+    })
+
     it('emitters with too many listeners are counted, once each', async () => {
       const { frames } = await run(
         `

@@ -1304,6 +1304,209 @@ describe('a thread that is kept waiting for a CPU', () => {
   })
 })
 
+describe('a live heap without major GCs', () => {
+  /**
+   * A quiet app: what it promotes in MiB an hour, what is young, and all else that is used.
+   * @param {number} perHour
+   * @param {{ seconds?: number, of?: (t: number) => object }} [options]
+   */
+  const quiet = (perHour, { seconds = 300, of = () => ({}) } = {}) =>
+    watch({
+      seconds,
+      at: t => {
+        const old = 10 + perHour * t / 3600
+        const young = 0.2 + (t % 10) / 10
+        return {
+          majors: 0,
+          heapMib: 16,
+          values: {
+            heapUsedBytes: (old + 2 + young) * MIB,
+            spaces: {
+              new_space: [young * MIB, 2 * MIB, MIB, 0],
+              old_space: [old * MIB, 20 * MIB, 0, 0],
+              code_space: [MIB, MIB, 0, 0],
+              trusted_space: [MIB, MIB, 0, 0]
+            }
+          },
+          ...of(t)
+        }
+      }
+    }).verdict('js-heap-leak')
+
+  it('can have grown by what was promoted and is young: little is no leak', () => {
+    const verdict = quiet(4)
+    expect(verdict.state).toBe('ok')
+    expect(verdict.summary).toMatch(
+      /^the live heap grew by 0\.\d+ MiB at most in 4 min, by what was promoted and what is young: no more than \d\.\d MiB\/h, with \d+ MiB left; slower growth shows over hours$/
+    )
+  })
+  const HOUR = 3600
+  /** A bound of an hour, in MiB, and what is left. @param {object} changes */
+  const judgeBound = changes => {
+    const { judge, limits } = require('../../engine/diagnoses/js-heap-leak')
+    const bound = { bytes: 10, old: 8, seconds: HOUR, left: 4096, ...changes }
+    return judge(
+      /** @type {any} */ ({
+        liveHeapBytes: null,
+        heapRunwayBytes: null,
+        liveHeapBoundBytes: bound.bytes * MIB,
+        liveHeapBoundOldBytes: bound.old * MIB,
+        liveHeapBoundSeconds: bound.seconds,
+        usedHeapRunwayBytes: bound.left * MIB
+      }),
+      limits,
+      hello()
+    ).state
+  }
+  it.each([
+    ['it may grow as fast as what minutes judge', { bytes: 47.9 }, { bytes: 48 }],
+    ['it may reach its limit within a working day', { left: 80.1 }, { left: 80 }],
+    ['so much was promoted that hours must tell', { old: 27.9 }, { old: 28 }],
+    ['nothing was seen yet', { bytes: 0, seconds: 1 }, { bytes: 0, seconds: 0 }]
+  ])('is undecided where %s', (_, accepted, rejected) => {
+    expect([judgeBound(accepted), judgeBound(rejected)]).toEqual(['ok', 'unknown'])
+  })
+  it('is not bounded once a major GC came after the start: its readings decide', () => {
+    const state = major => quiet(4, {
+      of: t => ({
+        liveMib: 11,
+        majors: t === major ? 1 : 0,
+        values: {
+          heapUsedBytes: 12 * MIB,
+          spaces: { new_space: [0, 2 * MIB, MIB, 0], old_space: [11 * MIB, 0, 0, 0] }
+        }
+      })
+    }).state
+    // A fifth of a life is its start.
+    expect([state(59), state(70)]).toEqual(['ok', 'unknown'])
+  })
+  it('is not bounded where GCs are not observed', () => {
+    expect(
+      quiet(4, {
+        of: () => ({
+          values: {
+            gcObserverStopped: 1,
+            heapUsedBytes: 12 * MIB,
+            spaces: { new_space: [0, 2 * MIB, MIB, 0], old_space: [10 * MIB, 0, 0, 0] }
+          }
+        })
+      }).state
+    ).toBe('unknown')
+  })
+})
+
+describe('memory outside the heap that grows', () => {
+  /** WebAssembly memories as looks at the memory map show them, each ten seconds. */
+  const leak = (/** @type {number} */ mibPerSecond, of = {}) =>
+    watch({
+      seconds: 90,
+      at: t => ({
+        nativeMib: 12 + 3 * t,
+        rssMib: 60 + 3 * t,
+        ...of,
+        values: {
+          residentBytes: {
+            webassembly: mibPerSecond * 10 * Math.floor(t / 10) * MIB, other: 30 * MIB
+          },
+          ...of.values?.(t)
+        }
+      })
+    }).verdict('native-memory-leak')
+  it.each([
+    [1.6, 'it is WebAssembly memory', 'WebAssembly memories grow by'],
+    [1.4, 'V8 does not know of it', undefined]
+  ])('at 3 MiB/s, of which WebAssembly takes %d, says of it: %s', (mibPerSecond, name, told) => {
+    const verdict = leak(mibPerSecond)
+    expect(verdict).toMatchObject({
+      state: 'confirmed', summary: expect.stringContaining(name)
+    })
+    const texts = verdict.evidence.map(({ text }) => text)
+    if (told) {
+      expect(texts).toContainEqual(expect.stringContaining(told))
+      expect(verdict.fix[0].title).toBe('Let go of the WebAssembly memories that are kept')
+    } else expect(texts.join()).not.toContain('WebAssembly')
+  })
+})
+
+describe('a loop that is blocked', () => {
+  const batch = { resources: { FSReqPromise: 1, PipeWrap: 2 }, connectionsAccepted: 0 }
+  /**
+   * @param {object} values
+   * @param {number} [busy]
+   */
+  const blocked = (values, busy = 0.8) =>
+    watch({
+      seconds: 60,
+      at: t => ({ values: { ...busyLoop(t, busy), ...delays(t, 0.4), ...values } })
+    }).verdict('event-loop-blocked')
+
+  it('of a batch program is none that anybody waits for', () => {
+    expect(blocked(batch)).toMatchObject({
+      state: 'ok',
+      summary: 'it computes for up to 400 ms in one piece, as batch jobs do: no server listens, ' +
+        'no timer is always pending and no connection stays open, so nobody waits'
+    })
+  })
+  const withTimers = { ...batch, resources: { ...batch.resources, Timeout: 2 } }
+  it.each([
+    ['a server that listens', { ...batch, resources: { TCPServerWrap: 1 } }],
+    [
+      'connections that it accepted, as on a Unix socket or in a worker of a cluster',
+      { ...batch, connectionsAccepted: 1 }
+    ],
+    ['an agent that does not count connections', { ...withTimers, connectionsAccepted: undefined }]
+  ])('is one with %s', (_, values) => {
+    const verdict = blocked(values, 1)
+    expect(verdict).toMatchObject({ state: 'confirmed', severity: 'warning' })
+    expect(verdict.impact).toContain('Every request')
+  })
+  it('is one where the loop waits for timers, and they fire late', () => {
+    const verdict = blocked(withTimers, 0.94)
+    expect(verdict).toMatchObject({ state: 'confirmed', severity: 'warning' })
+    expect(verdict.evidence.map(({ text }) => text)).toEqual(
+      expect.arrayContaining([
+        'No server listens.',
+        '2 timers are always pending: the loop waits for them, and they fire late.'
+      ])
+    )
+  })
+  it.each([
+    ['timers of a loop that never pauses', withTimers, 0.95],
+    ['connections to others', { ...batch, resources: { TCPSocketWrap: 1 } }, 0.5]
+  ])('is perhaps one with %s: worth knowing, and never more', (_, values, busy) => {
+    const verdict = blocked(values, busy)
+    expect(verdict).toMatchObject({ state: 'suspected', severity: 'info' })
+    expect(verdict.evidence.map(({ text }) => text)).toContainEqual(
+      expect.stringMatching(/always (pending|open): whether somebody waits at the other end/)
+    )
+  })
+  it('with a timer now and then has none that is always pending', () => {
+    const { verdict } = watch({
+      seconds: 60,
+      at: t => ({
+        values: {
+          ...busyLoop(t, 0.8), ...delays(t, 0.4), ...(t % 5 ? withTimers : batch)
+        }
+      })
+    })
+    expect(verdict('event-loop-blocked').state).toBe('ok')
+  })
+  it('by a server that closed some minutes ago may still answer its clients', () => {
+    const { verdict } = watch({
+      seconds: 240,
+      at: t => ({
+        values: {
+          ...busyLoop(t, 0.8),
+          ...delays(t, 0.4),
+          ...batch,
+          ...(t < 60 && { resources: { TCPServerWrap: 1 } })
+        }
+      })
+    })
+    expect(verdict('event-loop-blocked').state).toBe('confirmed')
+  })
+})
+
 /** A kernel that tells of hardly any wait for a CPU. @param {number} t */
 const unhindered = t => ({ ...busyLoop(t, 0.9), runQueueWaitSeconds: 0.001 * t })
 

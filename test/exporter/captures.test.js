@@ -94,6 +94,22 @@ describe('suspects of a heap profile', () => {
       ['remember', 300, null]
     ])
   })
+  it('are never what the agent allocates, nor what it calls', () => {
+    const agent = '/opt/memwatch/agent'
+    const after = heap(
+      ['remember', APP, 41, 1000],
+      ['', `${agent}/collect/cgroup.js`, 3, 500, ['parse', '/srv/node_modules/fs/index.js', 7, 400]],
+      ['preload', `file://${agent}/index.js`, 3, 500],
+      ['run', `${agent}-of-the-app/index.js`, 3, 200]
+    )
+    expect(
+      heapSuspects(undefined, after, agent).sites.map(({ function: name, share }) => [name, share])
+    ).toEqual([
+      ['remember', 1000 / 1200],
+      ['run', 200 / 1200]
+    ])
+    expect(heapSuspects(undefined, after).sites).toHaveLength(5)
+  })
   it('without the app on the stack are those of the package', () => {
     expect(
       heapSuspects(undefined, heap(['tick', '/srv/node_modules/poller/index.js', 7, 100])).sites
@@ -183,6 +199,20 @@ describe('suspects of a CPU profile', () => {
         ({ function: name }) => name
       )
     ).toEqual(['login', 'serve'])
+  })
+  it('are never the agent, whose time is not the app’s', () => {
+    const own = [['read', '/opt/memwatch/agent/collect/cgroup.js', 169], ['readSync', 'node:fs', 9]]
+    const { sites, busySeconds } = cpuSuspects(
+      cpu([...times(100, [idle]), ...times(50, own), ...times(20, hash), [idle]]),
+      '/opt/memwatch/agent'
+    )
+    expect(busySeconds).toBeCloseTo(0.02)
+    expect(sites.map(({ function: name, share }) => [name, share])).toEqual([['login', 1]])
+  })
+  it('are none where the thread was hardly busy: it waited for others', () => {
+    const sitesOf = busy =>
+      cpuSuspects(cpu([...times(1001 - busy, [idle]), ...times(busy, hash), [idle]])).sites.length
+    expect([sitesOf(50), sitesOf(51)]).toEqual([0, 1])
   })
   it('a GC in the middle interrupts no stretch', () => {
     const { sites } = cpuSuspects(
@@ -285,27 +315,33 @@ describe('suspects', () => {
     const read = write(cpu([...times(50, [['load', bundle, 0]]), [['(idle)', '', -1]]]))
     expect(suspectsOf(/** @type {any} */ (capture), read, hello({ pid: 1, startTimeTicks: 1 }))?.sites).toMatchObject([{ file: bundle, line: 1, call: null }])
   })
-  it.each([
-    [
-      'its only blocking call',
-      '  return /^(a+)+$/.test(text)',
-      { line: 2, call: 'a regular expression' }
-    ],
-    [
-      'nothing where there are two',
-      '  const rows = JSON.parse(text)\n  return rows.sort()',
-      { line: 1, call: null }
-    ]
-  ])('of a function without lines name %s', (_, body, expected) => {
+  it('name a call only where most of the time is spent on its line, by no other function', () => {
     const file = path.join(folder, 'app.js')
-    fs.writeFileSync(
-      file,
-      `function check (text) {\n${body}\n}\nmodule.exports = text => JSON.stringify(check(text))\n`
+    fs.writeFileSync(file, 'function check (text) {\n  send(JSON.stringify(text))\n}\n')
+    const callOf = (own, ticks) => {
+      const read = write(
+        cpu(
+          [
+            ...times(own, [['check', file, 0]]),
+            ...times(100 - own, [['check', file, 0], ['dispatch', 'node:internal/events', 700]]),
+            [['(idle)', '', -1]]
+          ],
+          { check: ticks }
+        )
+      )
+      const suspects = suspectsOf(/** @type {any} */ (capture), read, hello(), files())
+      return suspects?.sites[0].call
+    }
+    const onLine = [{ line: 2, ticks: 5 }]
+    expect(callOf(50, onLine)).toBe('JSON.stringify')
+    expect(callOf(49, onLine)).toBe(null)
+    expect(callOf(100, [...onLine, { line: 3, ticks: 3 }, { line: 1, ticks: 2 }])).toBe(
+      'JSON.stringify'
     )
-    const read = write(cpu([...times(50, [['check', file, 0]]), [['(idle)', '', -1]]]))
-    expect(suspectsOf(/** @type {any} */ (capture), read, hello(), files())?.sites).toMatchObject([
-      expected
-    ])
+    expect(
+      callOf(100, [...onLine, { line: 3, ticks: 4 }, { line: 1, ticks: 2 }])
+    ).toBe(null)
+    expect(callOf(100, [])).toBe(null)
   })
   it.each(['not JSON', '{"version":3}', '{"version":3,"sources":[],"names":[],"mappings":"!!"}'])(
     'a map that is none is no map: %s',
@@ -571,7 +607,7 @@ describe('files that a profile names', () => {
     expect(
       new InlinedCallees(() => 'function f () { return [a, a, a, a, a, a, a, a, a, a] }', {
         headroomBytes: 20_000
-      }).lastLineOf({ file: '/srv/app.js', line: 1, column: 1 })
+      }).of({ file: '/srv/app.js', line: 1, column: 1 })
     ).toBeUndefined()
     expect(performance.now() - began).toBeLessThan(60_000)
   }, 90_000)

@@ -395,6 +395,7 @@ describe('the border', () => {
     'pod',
     'cgroup',
     'allocatorPath',
+    'agentFolder',
     'resourceLimits',
     'hostMemoryBytes',
     'startTimeTicks',

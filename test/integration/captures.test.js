@@ -136,6 +136,16 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(capture.suspects.sites[0].longestSeconds).toBeGreaterThan(0.02)
   }, 60_000)
 
+  it('a CPU profile of little work points at none of the agent’s', async () => {
+    const work = 'for (const end = performance.now() + 150; performance.now() < end;);'
+    await watched('shop', `function work () { ${work} }; setInterval(work, 1000)`, {
+      node, env: { MEMWATCH_INTERVAL_SECONDS: '0.1' }
+    })
+    const { suspects } = await captured('shop', { kind: 'cpu_profile', seconds: 3 })
+    expect(suspects.sites[0]).toMatchObject({ function: 'work', file: 'app.js', call: null })
+    expect(suspects.sites.filter(({ file }) => file.startsWith('memwatch/'))).toEqual([])
+  }, 60_000)
+
   it('all others come whole, too, from the main thread and from a worker', async () => {
     // Little is kept: V8 takes a second for every few megabytes of heap that a snapshot holds.
     const code = 'if (require(\'worker_threads\').isMainThread) new ' +
@@ -191,7 +201,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     expect(culpritOf(suspects)).toMatchObject({ function: 'leak' })
     // What the agent allocates to read and send the profile is no suspect.
     expect(
-      suspects.sites.map(({ file }) => file).filter(file => file.startsWith('memwatch/capture/'))
+      suspects.sites.map(({ file }) => file).filter(file => file.startsWith('memwatch/'))
     ).toEqual([])
   }, 90_000)
 })

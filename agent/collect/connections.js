@@ -1,0 +1,39 @@
+'use strict'
+
+const diagnostics = require('node:diagnostics_channel')
+
+/** Each connection that a server accepts, TCP and pipes. */
+const ACCEPTED = 'net.server.socket'
+
+/**
+ * Connections that servers of this isolate accepted: somebody asks it. Not all servers are among
+ * its active resources: those on a Unix socket are pipes there, as stdout may be, and in a worker
+ * of node:cluster the primary listens.
+ *
+ * @param {object} [dependencies]
+ * @param {typeof diagnostics.subscribe | undefined} [dependencies.subscribe] Node 18.7+
+ * @param {typeof diagnostics.unsubscribe | undefined} [dependencies.unsubscribe]
+ * @returns {import('./collector').Collector}
+ */
+function connections ({
+  subscribe = diagnostics.subscribe,
+  unsubscribe = diagnostics.unsubscribe
+} = {}) {
+  const isKnown = typeof subscribe === 'function'
+  let accepted = 0
+  const take = () => { accepted++ }
+  return {
+    fields: ['connectionsAccepted'],
+    start () {
+      subscribe?.(ACCEPTED, take)
+    },
+    read (values) {
+      if (isKnown) values.connectionsAccepted = accepted
+    },
+    stop () {
+      unsubscribe?.(ACCEPTED, take)
+    }
+  }
+}
+
+module.exports = { connections }

@@ -1,0 +1,86 @@
+'use strict'
+
+const { RATE_SECONDS } = require('../history/window')
+
+/**
+ * The most that the live heap can have grown by, where no major GC comes. What stays alive is
+ * promoted to the old spaces, or still young: their growth and what is young now bound it.
+ *
+ * @typedef {import('./index').Signal} Signal
+ * @typedef {import('../history/window').Window} Window
+ *
+ * @typedef {object} Bound
+ * @property {number} bytes that the live heap grew by, at most
+ * @property {number} oldBytes of them what is in the old spaces
+ * @property {number} seconds over which
+ */
+
+/** What is slower shows over hours: lasting.js. */
+const SPAN_SECONDS = 7200
+/** Spaces that objects are promoted to. @type {readonly import('../history/tracks').TrackName[]} */
+const OLD_SPACES = ['oldSpaceBytes', 'largeObjectSpaceBytes', 'codeSpaceBytes']
+/** Spaces of what is young. */
+const YOUNG_SPACES = ['new_space', 'new_large_object_space']
+
+/**
+ * @param {Window} window
+ * @returns {Bound | null} null where GCs are not observed, a major one came, or nothing was seen
+ *   since the start
+ */
+const findBound = window => window.once('bound of the live heap', () => {
+  const { values, nowSeconds } = window
+  const { spaces, heapUsedBytes, gc, gcObserverStopped } = values
+  const seconds = window.settledSeconds(SPAN_SECONDS)
+  if (!spaces || !gc || gcObserverStopped || heapUsedBytes === undefined || seconds <= 0) {
+    return null
+  }
+  // Right after a scavenge little is young: the lowest of the last moments.
+  const used = Math.min(
+    heapUsedBytes, ...window.points('heapUsedBytes', Math.min(seconds, RATE_SECONDS)).values
+  )
+  if (hadMajor(window, seconds)) return null
+  const young = YOUNG_SPACES.reduce((sum, space) => sum + (spaces[space]?.[0] ?? 0), 0)
+  let oldBytes = 0
+  let fromSeconds = nowSeconds
+  for (const track of OLD_SPACES) {
+    const { times, values: sizes } = window.points(track, seconds)
+    if (times.length === 0) continue
+    oldBytes += sizes[sizes.length - 1] - sizes[0]
+    fromSeconds = Math.min(fromSeconds, times[0])
+  }
+  const youngBytes = Math.max(0, used - (heapUsedBytes - young))
+  return {
+    bytes: Math.max(0, oldBytes) + youngBytes,
+    oldBytes: Math.max(0, oldBytes),
+    seconds: nowSeconds - fromSeconds
+  }
+})
+
+/**
+ * @param {Window} window
+ * @param {number} seconds
+ */
+function hadMajor (window, seconds) {
+  const { times, values } = window.points('liveHeapMajors', seconds)
+  const isNew = times.length > 0 && window.points('oldSpaceBytes', seconds).times[0] < times[0]
+  return isNew || values.some((count, i) => i > 0 && count !== values[i - 1])
+}
+
+module.exports = {
+  liveHeapBoundBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'The most that the live heap can have grown by within two hours without a major GC: ' +
+      'what was promoted, and what is young.',
+    compute: window => findBound(window)?.bytes ?? null
+  }),
+  liveHeapBoundOldBytes: /** @type {Signal} */ ({
+    unit: 'bytes',
+    help: 'Of that bound, what is in the old spaces.',
+    compute: window => findBound(window)?.oldBytes ?? null
+  }),
+  liveHeapBoundSeconds: /** @type {Signal} */ ({
+    unit: 'seconds',
+    help: 'The time that the bound is of.',
+    compute: window => findBound(window)?.seconds ?? null
+  })
+}
