@@ -15,7 +15,7 @@ const {
 const { PROTOCOL_VERSION, MAX_LINE_BYTES, fields } = require('./frame')
 const { defaultSocketPath, isOwnFolder, isOwnSocket } = require('./config')
 const { Guard, attempt } = require('./guard')
-const { gc } = require('./collect/gc')
+const { gc, noOwnGc } = require('./collect/gc')
 
 /**
  * A frame's values before anything is read: each field is there, and none has a value, so that all
@@ -59,7 +59,8 @@ function start (config, gcs) {
     }
   })
   const frameMs = config.intervalSeconds * 1000
-  const pauses = gc(gcs, wrap)
+  const ownGc = noOwnGc()
+  const pauses = gc(gcs, wrap, ownGc)
   /** @type {import('./transport').Transport | undefined} */
   let transport
   /** @type {import('./collect/collector').Collector[]} */
@@ -107,6 +108,7 @@ function start (config, gcs) {
     const names = []
     if (mayTrim()) names.push('look', 'trim')
     if (config.captures) names.push('capture')
+    if (config.forcedGc) names.push('force_gc')
     return names
   }
   const mayTrim = () => config.allocatorAccess === 'trim' && access !== undefined
@@ -152,6 +154,9 @@ function start (config, gcs) {
           allowSnapshot: config.allowSnapshot,
           counts: pauses
         })
+        : undefined,
+      forcedGc: config.forcedGc
+        ? new (require('./forced-gc').ForcedGc)(ownGc, pauses)
         : undefined,
       tokenFile: config.tokenFile,
       look: () => send(nowMs() / 1000, true)
@@ -240,6 +245,7 @@ function start (config, gcs) {
       guarded: wrap,
       metered,
       majors: pauses.majors,
+      ownGc,
       access,
       memoryLimitBytes: config.memoryLimitBytes
     })

@@ -42,11 +42,14 @@ const MAX_CORRECTIONS = 5000
  *
  * Every few of the same ticks watch for peaks of external memory between frames.
  *
+ * Full GCs that the agent runs on command are taken off: they block the app for memwatch's sake.
+ *
  * @param {number} frameMs
  * @param {(what: string, work: () => void) => () => void} guarded
+ * @param {Pick<import('./gc').OwnGc, 'totalMs'>} [ownGc]
  * @returns {import('./collector').Collector}
  */
-function delay (frameMs, guarded) {
+function delay (frameMs, guarded, ownGc = { totalMs: 0 }) {
   const buckets = new Buckets(DELAY_BOUNDS_SECONDS)
   let intervalMs = BUSY_MS
   let dueMs = 0
@@ -54,6 +57,9 @@ function delay (frameMs, guarded) {
   let closeTicks = 0
   let busyUntilMs = 0
   let last = eventLoopUtilization()
+  let lastOwnMs = 0
+  /** Own pauses up to the last time that a timer was set. */
+  let ownMsWhenSet = 0
   let lastTurns = iterations()
   let ownTurns = 0
   let externalPeakBytes = 0
@@ -61,7 +67,8 @@ function delay (frameMs, guarded) {
   let timer
   let timerMs = 0
 
-  const record = (/** @type {number} */ lateMs) => {
+  const record = (/** @type {number} */ nowMs) => {
+    const lateMs = Math.max(0, nowMs - dueMs - (ownGc.totalMs - ownMsWhenSet))
     buckets.add(lateMs <= GRANULARITY_MS ? 0 : lateMs / 1000)
     for (
       let missed = lateMs - intervalMs, n = 0;
@@ -74,10 +81,11 @@ function delay (frameMs, guarded) {
 
   const tick = (/** @type {number} */ nowMs) => {
     closeTicks = 0
-    record(Math.max(0, nowMs - dueMs))
+    record(nowMs)
 
     const now = eventLoopUtilization()
-    const activeMs = now.active - last.active
+    const activeMs = now.active - last.active - (ownGc.totalMs - lastOwnMs)
+    lastOwnMs = ownGc.totalMs
     // A block between close ticks delays one of them: only rare ticks ask for turns.
     const turns = intervalMs > BUSY_MS ? iterations() : undefined
     if (turns !== undefined && lastTurns !== undefined && activeMs > BLOCK_MS) {
@@ -102,7 +110,7 @@ function delay (frameMs, guarded) {
     const nowMs = readNowMs()
     ownTurns++
     if (intervalMs === BUSY_MS && ++closeTicks < LOOK_EVERY_TICKS) {
-      record(Math.max(0, nowMs - dueMs))
+      record(nowMs)
       schedule(nowMs)
       return
     }
@@ -112,6 +120,7 @@ function delay (frameMs, guarded) {
 
   const schedule = (/** @type {number} */ nowMs) => {
     dueMs = nowMs + intervalMs
+    ownMsWhenSet = ownGc.totalMs
     if (timer && timerMs === intervalMs) {
       timer.refresh() // spares a timer, twenty times a second
       return
@@ -142,7 +151,10 @@ function delay (frameMs, guarded) {
         intervalMs = frameMs
         dueMs = dueMs > 0 ? Math.min(nowMs, dueMs + frameMs) : nowMs
         tick(nowMs)
-        if (!timer) dueMs = nowMs
+        if (!timer) {
+          dueMs = nowMs
+          ownMsWhenSet = ownGc.totalMs
+        }
       }
       values.eventLoopDelay = buckets.row
       values.externalPeakBytes = Math.max(externalPeakBytes, values.externalBytes ?? 0)

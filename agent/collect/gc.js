@@ -2,23 +2,43 @@
 
 const primordials = require('../primordials')
 const { getHeapSpaceStatistics } = require('../v8-functions')
-const { GC_KINDS, GC_CAUSES, ORDINARY_CAUSE, GC_PAUSE_BOUNDS_SECONDS } = require('../frame')
+const {
+  GC_KINDS,
+  GC_CAUSES,
+  ORDINARY_CAUSE,
+  OWN_CAUSE,
+  GC_PAUSE_BOUNDS_SECONDS
+} = require('../frame')
 const { Buckets } = require('../buckets')
 const { gcWatchdog } = require('./gc-watchdog')
 
 /** The live heap is read at most this often: V8 may run dozens of majors a second. */
 const LIVE_HEAP_EVERY_MS = 50
+/** Majors that somebody asked for. */
+const ASKED_FOR = new Set(['major/forced', `major/${OWN_CAUSE}`])
 /** V8's GC flags are bits below this. */
 const FLAGS_END = 2 ** 16
 
 /**
+ * The last full GC that the agent ran on command, in milliseconds since the isolate started.
+ * @typedef {object} OwnGc
+ * @property {number} beganMs Infinity before the first
+ * @property {number} endedMs
+ * @property {number} totalMs pauses of all of them
+ */
+
+/** @returns {OwnGc} */
+const noOwnGc = () => ({ beganMs: Infinity, endedMs: -Infinity, totalMs: 0 })
+
+/**
  * @param {{ kind?: number, flags?: number }} detail of a PerformanceEntry of type gc
+ * @param {boolean} [isOwn] whether the agent ran it
  * @returns {string} kind/cause, the key on the wire
  */
-function keyOf ({ kind = 0, flags = 0 }) {
+function keyOf ({ kind = 0, flags = 0 }, isOwn = false) {
   const name = GC_KINDS[/** @type {keyof typeof GC_KINDS} */ (kind)] ?? `kind_${kind}`
   const cause = GC_CAUSES.find(({ flag }) => (flags & flag) !== 0)?.cause ?? ORDINARY_CAUSE
-  return `${name}/${cause}`
+  return `${name}/${isOwn ? OWN_CAUSE : cause}`
 }
 
 /**
@@ -39,20 +59,27 @@ function oldBytes () {
  * at each frame.
  * @param {ReturnType<typeof import('./gc-observer').gcObserver>} observer
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} guarded
- * @returns {import('./collector').Collector & { majors: () => number, gcs: () => number }} how many
- *   major ones, and all, were seen so far
+ * @param {OwnGc} [ownGc] V8 reports what it ran for the agent like what it ran for the app: the
+ *   time tells them apart
+ * @returns {import('./collector').Collector & { majors: () => number, gcs: () => number,
+ *   takePending: () => void }} how many major ones, and all, were seen so far; takePending: counts
+ *   what V8 has reported
  */
-function gc (observer, guarded) {
+function gc (observer, guarded, ownGc = noOwnGc()) {
   /** @type {Map<string, Buckets>} */
   const pauses = new Map()
   /**
    * The same by what V8 says, `kind` and `flags` in one number: there may be thousands a second.
+   * Negative where the agent ran it.
    * @type {Map<number, { buckets: Buckets, major: boolean }>}
    */
   const known = new Map()
-  /** @param {{ kind?: number, flags?: number }} detail */
-  const pausesOf = detail => {
-    const key = keyOf(detail)
+  /**
+   * @param {{ kind?: number, flags?: number }} detail
+   * @param {boolean} isOwn
+   */
+  const pausesOf = (detail, isOwn) => {
+    const key = keyOf(detail, isOwn)
     let buckets = pauses.get(key)
     if (!buckets) pauses.set(key, buckets = new Buckets(GC_PAUSE_BOUNDS_SECONDS))
     return { buckets, major: key.startsWith('major/') }
@@ -67,9 +94,11 @@ function gc (observer, guarded) {
     let sawMajor = false
     for (const entry of entries) {
       const detail = /** @type {{ kind?: number, flags?: number }} */ (/** @type {{ detail?: object }} */ (entry).detail ?? entry)
-      const code = (detail.kind ?? 0) * FLAGS_END + (detail.flags ?? 0)
+      const isOwn = entry.startTime >= ownGc.beganMs && entry.startTime <= ownGc.endedMs
+      const told = (detail.kind ?? 0) * FLAGS_END + (detail.flags ?? 0)
+      const code = isOwn ? -told : told
       let pause = known.get(code)
-      if (!pause) known.set(code, pause = pausesOf(detail))
+      if (!pause) known.set(code, pause = pausesOf(detail, isOwn))
       pause.buckets.add(entry.duration / 1000)
       if (pause.major) {
         majors++
@@ -84,14 +113,16 @@ function gc (observer, guarded) {
     liveHeapMajors = majors
   }
 
+  const takePending = () => take(observer.takeRecords())
   observer.handTo(guarded('gc', take))
   const watchdog = gcWatchdog(observer)
   return {
     fields: ['gc', 'gcObserverStopped', 'gcUnobservedSeconds', 'liveHeapBytes', 'liveHeapMajors'],
     majors: () => majors,
     gcs: () => [...pauses.values()].reduce((sum, { row }) => sum + row[0], 0),
+    takePending,
     read (values) {
-      take(observer.takeRecords())
+      takePending()
       /** @type {Record<string, Buckets['row']>} */
       const rows = {}
       let scavenges = 0
@@ -99,7 +130,7 @@ function gc (observer, guarded) {
       for (const [key, { row }] of pauses) {
         rows[key] = row
         if (key.startsWith('minor')) scavenges += row[0]
-        else if (key === 'major/forced') unasked -= row[0]
+        else if (ASKED_FOR.has(key)) unasked -= row[0]
       }
       values.gc = rows
       const wasOnBreak = watchdog.onBreak
@@ -121,4 +152,4 @@ function gc (observer, guarded) {
   }
 }
 
-module.exports = { gc, keyOf }
+module.exports = { gc, keyOf, noOwnGc }

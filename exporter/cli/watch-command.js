@@ -88,6 +88,7 @@ async function watchCommand ({
     const { exit, endedByUsAtUnixMs, spawnError, unheard } = await runChild(command, {
       env: {
         MEMWATCH_ALLOCATOR_ACCESS: 'read',
+        MEMWATCH_FORCED_GC: 'allow',
         ...env,
         NODE_OPTIONS: preloaded(env.NODE_OPTIONS),
         MEMWATCH_SOCKET: socket

@@ -65,7 +65,8 @@ const ENABLED_BY = {
   look: TRIM_ENABLED_BY,
   trim: TRIM_ENABLED_BY,
   capture: 'it is of an older version, connects over TCP, ' +
-    `or was started with MEMWATCH_CAPTURES=off; ${OR_TRUST}`
+    `or was started with MEMWATCH_CAPTURES=off; ${OR_TRUST}`,
+  force_gc: `start the app with MEMWATCH_FORCED_GC=allow, over a Unix socket; ${OR_TRUST}`
 }
 
 /**

@@ -1,7 +1,7 @@
 'use strict'
 
 const { median } = require('simple-statistics')
-const { DELAY_BOUNDS_SECONDS } = require('memwatch/frame')
+const { DELAY_BOUNDS_SECONDS, isOwnGc } = require('memwatch/frame')
 const { histogramQuantile } = require('../statistics/histogram')
 const { rssAfterLoad } = require('./quiet-part')
 
@@ -30,7 +30,7 @@ const { rssAfterLoad } = require('./quiet-part')
  */
 const gc = ({ values }, column, accepts = () => true) =>
   Object.entries(values.gc ?? {}).reduce(
-    (sum, [key, row]) => sum + (accepts(key) ? row[column] : 0),
+    (sum, [key, row]) => sum + (!isOwnGc(key) && accepts(key) ? row[column] : 0),
     0
   )
 /** @param {Read} run */

@@ -1,5 +1,7 @@
 'use strict'
 
+const { isOwnGc } = require('memwatch/frame')
+
 /**
  * What the frames of one target say over a whole run. A target's history forgets seconds after ten
  * minutes; peaks and what lies between busy and quiet must not be forgotten.
@@ -40,6 +42,7 @@ class Gathered {
       frame.values.eventLoopDelay?.[2] ?? 0
     )
     for (const key in values.gc) {
+      if (isOwnGc(key)) continue
       this.longestGcPauseSeconds = Math.max(this.longestGcPauseSeconds, values.gc[key][2])
     }
   }

@@ -46,6 +46,7 @@ module.exports = defineDiagnosis({
     'keptGrowthFit',
     'keptLateGrowthRatio',
     'liveHeapReadingsDueSeconds',
+    'liveHeapForcedReadings',
     'containerProcesses',
     'liveHeapLastingGrowthBytesPerSecond',
     'liveHeapLastingScore',
@@ -204,7 +205,7 @@ function judgeMinutes (signals, limits, runway) {
     return {
       state: 'ok',
       summary: `the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ` +
-        `${formatSeconds(seconds)}`
+        `${formatSeconds(seconds)}${forcedText(signals)}`
     }
   }
   if (late < limits.lateGrowthRatio) {
@@ -250,7 +251,7 @@ function judgeMinutes (signals, limits, runway) {
         0,
         value =>
           `After each major GC more is left: ${value}, over ${formatSeconds(seconds)} and ` +
-            `${formatNumber(liveHeapReadings)} readings.`
+            `${formatNumber(liveHeapReadings)} readings${forcedText(signals)}.`
       ),
       evidence(
         'liveHeapGrowthFit',
@@ -486,7 +487,7 @@ function fewReadings (signals, limits, runway) {
         'liveHeapGrowthBytesPerSecond',
         growth,
         0,
-        value => `After each major GC more is left: ${value}.`
+        value => `After each major GC more is left: ${value}${forcedText(signals)}.`
       ),
       ...sharers(signals, runway)
     ],
@@ -494,6 +495,10 @@ function fewReadings (signals, limits, runway) {
       `left${left === null ? '' : `: at this rate the process dies ${left}`}.`
   }
 }
+
+/** @param {{ liveHeapForcedReadings: number | null }} signals */
+const forcedText = ({ liveHeapForcedReadings: count }) =>
+  count ? `; ${formatNumber(count)} of the last readings follow full GCs that memwatch ran` : ''
 
 /**
  * @param {{ containerProcesses: number | null }} signals

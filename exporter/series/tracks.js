@@ -1,5 +1,6 @@
 'use strict'
 
+const { OWN_CAUSE, isOwnGc } = require('memwatch/frame')
 const { residentNow } = require('../anatomy/anatomy')
 const { NATIVE_BASE_BYTES } = require('../anatomy/parts')
 
@@ -85,9 +86,11 @@ const gc = (column, accepts) => ({
   }
 })
 /** @param {string} key */
-const isScavenge = key => key.startsWith('minor/') || key.startsWith('minor_mark_sweep/')
+const isScavenge = key =>
+  (key.startsWith('minor/') || key.startsWith('minor_mark_sweep/')) && !isOwnGc(key)
 /** @param {string} key Incremental marking steps belong to the ordinary majors they prepare. */
-const isOrdinaryMajor = key => key === 'major/ordinary' || key.startsWith('incremental/')
+const isOrdinaryMajor = key =>
+  key === 'major/ordinary' || (key.startsWith('incremental/') && !isOwnGc(key))
 /** @param {string} key */
 const isExternalMajor = key => key === 'major/external'
 
@@ -158,7 +161,8 @@ const sumOf = (a, b) => ({
 
 const THREAD_CPU = sumOf('threadCpuUserSeconds', 'threadCpuSystemSeconds')
 const PROCESS_CPU = sumOf('cpuUserSeconds', 'cpuSystemSeconds')
-const GC_PAUSES = gc(1, () => true)
+const GC_PAUSES = gc(1, key => !isOwnGc(key))
+const OWN_GC_PAUSES = gc(1, isOwnGc)
 
 const tracks = Object.freeze({
   rssBytes: long(field('rssBytes', 'min')),
@@ -246,7 +250,8 @@ const tracks = Object.freeze({
     // A heap that grows makes its GCs longer: their time says nothing of the load.
     read: (...moment) => {
       const cpu = THREAD_CPU.read(...moment) ?? PROCESS_CPU.read(...moment)
-      return cpu === undefined ? undefined : cpu - (GC_PAUSES.read(...moment) ?? 0)
+      const pauses = (GC_PAUSES.read(...moment) ?? 0) + (OWN_GC_PAUSES.read(...moment) ?? 0)
+      return cpu === undefined ? undefined : cpu - pauses
     }
   }),
   runQueueWaitSeconds: field('runQueueWaitSeconds'),
@@ -294,6 +299,7 @@ const tracks = Object.freeze({
   externalMajors: gc(0, isExternalMajor),
   externalMajorPauseSeconds: gc(1, isExternalMajor),
   gcPauseSeconds: GC_PAUSES,
+  forcedMajors: gc(0, key => key === `major/${OWN_CAUSE}`),
   gcUnobservedSeconds: /** @type {Track} */ ({
     unit: 'seconds',
     keep: 'last',

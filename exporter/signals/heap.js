@@ -1,7 +1,12 @@
 'use strict'
 
 const { median } = require('../statistics/quantile')
-const { growthOf, liveHeapTrend, pointsAfterMajors } = require('./growth')
+const {
+  countForcedReadings,
+  growthOf,
+  liveHeapTrend,
+  pointsAfterMajors
+} = require('./growth')
 const { secondsUntilTrend } = require('./readings-due')
 const { partOfRoom } = require('./shared-room')
 const { semiSpaceMax, youngGenerationBytes } = require('../v8/heap-sizing')
@@ -50,6 +55,12 @@ module.exports = {
     unit: 'count',
     help: 'Readings of the live heap since the warm-up, each after a major GC.',
     compute: window => liveHeapTrend(window).readings
+  }),
+  liveHeapForcedReadings: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'Readings of the live heap in the last ten minutes, since the warm-up, after full GCs ' +
+      'that memwatch asked for.',
+    compute: window => countForcedReadings(window, window.settledSeconds(600))
   }),
   liveHeapReadingsDueSeconds: /** @type {Signal} */ ({
     unit: 'seconds',
