@@ -14,6 +14,8 @@ const { gcWatchdog } = require('./gc-watchdog')
 
 /** The live heap is read at most this often: V8 may run dozens of majors a second. */
 const LIVE_HEAP_EVERY_MS = 50
+/** The clocks of the agent and of V8's reports agree to a few microseconds. */
+const SAME_MOMENT_MS = 0.1
 /** Majors that somebody asked for. */
 const ASKED_FOR = new Set(['major/forced', `major/${OWN_CAUSE}`])
 /** V8's GC flags are bits below this. */
@@ -94,7 +96,8 @@ function gc (observer, guarded, ownGc = noOwnGc()) {
     let sawMajor = false
     for (const entry of entries) {
       const detail = /** @type {{ kind?: number, flags?: number }} */ (/** @type {{ detail?: object }} */ (entry).detail ?? entry)
-      const isOwn = entry.startTime >= ownGc.beganMs && entry.startTime <= ownGc.endedMs
+      const isOwn = entry.startTime > ownGc.beganMs - SAME_MOMENT_MS &&
+        entry.startTime < ownGc.endedMs + SAME_MOMENT_MS
       const told = (detail.kind ?? 0) * FLAGS_END + (detail.flags ?? 0)
       const code = isOwn ? -told : told
       let pause = known.get(code)
