@@ -202,6 +202,9 @@ function judgeMinutes (signals, limits, runway) {
           'a larger heap limit would tell'
       }
     }
+    // What began lately is no line over all readings yet.
+    const late = fewReadings(signals, limits, runway)
+    if (late) return late
     return {
       state: 'ok',
       summary: `the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ` +

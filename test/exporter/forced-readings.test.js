@@ -116,14 +116,23 @@ describe('full GCs for a leak check', () => {
  * A heap under a limit of gigabytes whose only major GCs are those that memwatch runs.
  * @param {number} seconds
  * @param {(t: number) => number} liveMibAt
- * @param {{ everySeconds?: number, cause?: string }} [options]
+ * @param {{ isRead?: (t: number) => boolean, cause?: string }} [options]
  */
-function watchForced (seconds, liveMibAt, { everySeconds = 5, cause = 'memwatch' } = {}) {
+function watchForced (
+  seconds,
+  liveMibAt,
+  { isRead = t => t % 5 === 0, cause = 'memwatch' } = {}
+) {
   const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
   /** @type {Set<string>} */
   const ever = new Set()
+  let count = 0
+  let liveMib = 0
   for (let t = 1; t <= seconds; t++) {
-    const count = Math.floor(t / everySeconds)
+    if (isRead(t)) {
+      count++
+      liveMib = liveMibAt(t)
+    }
     target.take(frame({
       sequence: t,
       uptimeSeconds: t,
@@ -148,7 +157,7 @@ function watchForced (seconds, liveMibAt, { everySeconds = 5, cause = 'memwatch'
           })
         },
         ...(count > 0 && {
-          liveHeapBytes: liveMibAt(count * everySeconds) * MIB, liveHeapMajors: count
+          liveHeapBytes: liveMib * MIB, liveHeapMajors: count
         })
       }
     }), 0)
@@ -189,11 +198,21 @@ describe('an app whose major GCs are all forced', () => {
       ])
     })
   })
+  it('is suspected within a minute of a leak that begins with the load, after a flat start', () => {
+    const late = t => 20 + 1.2 * Math.max(0, t - 60)
+    // As they are asked for: after a twelfth of the age, and a sixth once nothing is open.
+    const isRead = t => t <= 60 ? t % 6 === 0 : (t - 60) % 16 === 0
+    const at = seconds => watchForced(seconds, late, { isRead }).verdict('js-heap-leak')
+    expect(at(60)?.state).toBe('ok')
+    expect(at(115)).toMatchObject({
+      state: 'suspected', summary: expect.stringMatching(/^The live heap grows by 72 MiB\/min/)
+    })
+  })
   it.each([
     ['400 MiB in ten minutes', t => 30 + 400 * Math.min(1, t / 600)],
     ['ever slower', t => 30 + 300 * (1 - Math.exp(-t / 200))]
   ])('is not confirmed as a leak where a cache fills: %s', (_, liveMibAt) => {
-    expect(watchForced(650, liveMibAt, { everySeconds: 25 }).ever).toEqual(new Set())
+    expect(watchForced(650, liveMibAt, { isRead: t => t % 25 === 0 }).ever).toEqual(new Set())
   })
 })
 
