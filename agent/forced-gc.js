@@ -14,6 +14,8 @@ const LEAST_DISTANCE_SECONDS = 4
  */
 const FIRST_SECONDS_PER_BYTE = 0.0016 / 2 ** 20
 
+const OVER_BUDGET = 'full GCs on command take 2 % of the time at most'
+
 /** @type {(() => void) | undefined} */
 let gc
 
@@ -76,7 +78,7 @@ class ForcedGc {
     const distanceSeconds = Math.max(LEAST_DISTANCE_SECONDS, likelySeconds / MOST_SHARE)
     const beganMs = this.#now()
     if (beganMs / 1000 - this.#endedAtSeconds < distanceSeconds) {
-      return { ok: false, reason: 'over_budget' }
+      return { ok: false, reason: 'too_soon', message: OVER_BUDGET }
     }
     // Of the one before, while ownGc still tells of it.
     this.#pauses.takePending()

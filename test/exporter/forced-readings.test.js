@@ -89,7 +89,7 @@ describe('full GCs for a leak check', () => {
   })
   it('what the agent refuses is asked again after five seconds', async () => {
     const { askedAt, frames, judged } = make({
-      answer: async () => { throw new CommandError('refused', 'over_budget') }
+      answer: async () => { throw new CommandError('too_soon', 'not yet') }
     })
     judged({ 'js-heap-leak': WAITS })
     await frames(240, 251)
