@@ -16,7 +16,7 @@ const { PROTOCOL_VERSION, MAX_LINE_BYTES, fields } = require('./protocol/frame')
 const { defaultSocketPath, isOwnFolder } = require('./protocol/socket')
 const { encode } = require('./encode')
 const { Guard, attempt } = require('./guard')
-const { gc } = require('./collect/gc')
+const { gc, noOwnGc } = require('./collect/gc')
 
 /**
  * A frame's values before anything is read: each field is there, and none has a value, so that all
@@ -34,6 +34,7 @@ for (const name in NO_VALUES) NO_VALUES[/** @type {keyof typeof fields} */ (name
 class Agent {
   #config
   #guard = new Guard()
+  #ownGc = noOwnGc()
   #pauses
   /** That of GCs stays the last. @type {import('./collect/collector').Collector[]} */
   #collectors
@@ -67,7 +68,7 @@ class Agent {
   constructor (config, gcs) {
     const wrap = this.#guard.wrap.bind(this.#guard)
     this.#config = config
-    this.#pauses = gc(gcs, wrap)
+    this.#pauses = gc(gcs, wrap, this.#ownGc)
     this.#collectors = [this.#pauses]
     this.#tick = this.#metered('tick', () => {
       this.#transport?.tick(this.#dueSeconds)
@@ -100,6 +101,7 @@ class Agent {
       guarded: wrap,
       metered: (what, work) => this.#metered(what, work),
       majors: this.#pauses.majors,
+      ownGc: this.#ownGc,
       access: this.#access,
       memoryLimitBytes: this.#config.memoryLimitBytes
     })
@@ -151,7 +153,8 @@ class Agent {
       config: this.#config,
       guard: this.#guard,
       access: this.#access,
-      counts: this.#pauses,
+      pauses: this.#pauses,
+      ownGc: this.#ownGc,
       sendFrame: (nowSeconds, look) => this.#send(nowSeconds, look)
     })
     const begin = this.#guard.wrap('begin', () => sessions.begin())

@@ -37,12 +37,14 @@ const MAX_ID_LENGTH = 64
  *   malloc may be trimmed
  * @param {Pick<ReturnType<typeof import('./capture').captures>, 'capture'>} [options.captures] with
  *   them captures may be made
+ * @param {Pick<import('./forced-gc').ForcedGc, 'run'>} [options.forcedGc] with it full GCs may be
+ *   forced
  * @param {string} [options.tokenFile] commands must prove to know what it holds
  * @param {() => void} options.look sends a frame with all that is dear
  * @param {{ now?: () => number, rss?: () => number }} [dependencies] now: seconds
  */
 function commands (
-  { address, access, captures, tokenFile, look },
+  { address, access, captures, forcedGc, tokenFile, look },
   { now = () => nowMs() / 1000, rss = readRssBytes } = {}
 ) {
   let trimmedAt = -Infinity
@@ -86,6 +88,7 @@ function commands (
     if (command === 'look' && access) return sendLook()
     if (command === 'trim' && access) return trim(access)
     if (command === 'capture' && captures) return captures.capture(id, args)
+    if (command === 'force_gc' && forcedGc) return forcedGc.run()
     return { ok: false, reason: 'unknown_command' }
   }
 

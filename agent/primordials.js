@@ -21,9 +21,35 @@ const { performance, PerformanceObserver } = require('node:perf_hooks')
 const { hrtime, memoryUsage } = process
 const { nodeTiming } = performance
 
-// Up to Node.js 18 `performance.now` asks `process.hrtime`, which fake timers replace as well.
-const [seconds, nanoseconds] = hrtime()
-const originMs = seconds * 1e3 + nanoseconds / 1e6 - performance.now()
+/** A busy machine may hold the thread up between the two clocks: tried again a few times then. */
+const SAME_MOMENT_MS = 0.02
+const MOST_TRIES = 5
+
+/** @returns {number} */
+const hrtimeMs = () => {
+  const time = hrtime()
+  return time[0] * 1e3 + time[1] / 1e6
+}
+
+/**
+ * Start of the isolate on the clock of `process.hrtime`. Up to Node.js 18 `performance.now` asks
+ * it, and fake timers replace it as well.
+ */
+function findOriginMs () {
+  let originMs = NaN
+  let closestMs = Infinity
+  for (let tried = 0; tried < MOST_TRIES && closestMs > SAME_MOMENT_MS; tried++) {
+    const beforeMs = hrtimeMs()
+    const nowMs = performance.now()
+    const apartMs = hrtimeMs() - beforeMs
+    if (apartMs < closestMs) {
+      closestMs = apartMs
+      originMs = beforeMs + apartMs / 2 - nowMs
+    }
+  }
+  return originMs
+}
+const originMs = findOriginMs()
 
 const { apply } = Reflect
 /**
@@ -62,10 +88,7 @@ module.exports = Object.freeze({
   nextTick: process.nextTick,
 
   /** Milliseconds since the isolate started, as `performance.now`. */
-  nowMs () {
-    const time = hrtime()
-    return time[0] * 1e3 + time[1] / 1e6 - originMs
-  },
+  nowMs: () => hrtimeMs() - originMs,
   /** When the isolate started, in milliseconds since 1970. */
   timeOriginUnixMs: performance.timeOrigin,
   /** Wall clock, in milliseconds since 1970. */

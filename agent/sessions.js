@@ -12,7 +12,8 @@ class Sessions {
   #config
   #guard
   #access
-  #counts
+  #pauses
+  #ownGc
   #sendFrame
   /** The Unix socket; commands are trusted over one only, as any process can reach a TCP port. */
   #address
@@ -30,14 +31,16 @@ class Sessions {
    * @param {import('./guard').Guard} options.guard
    * @param {import('./allocator-access').AllocatorAccess} [options.access] where malloc may be
    *   asked
-   * @param {{ gcs: () => number, majors: () => number }} options.counts of GCs so far
+   * @param {ReturnType<typeof import('./collect/gc').gc>} options.pauses of GCs so far
+   * @param {import('./collect/gc').OwnGc} options.ownGc
    * @param {(nowSeconds: number, look: boolean) => void} options.sendFrame
    */
-  constructor ({ config, guard, access, counts, sendFrame }) {
+  constructor ({ config, guard, access, pauses, ownGc, sendFrame }) {
     this.#config = config
     this.#guard = guard
     this.#access = access
-    this.#counts = counts
+    this.#pauses = pauses
+    this.#ownGc = ownGc
     this.#sendFrame = sendFrame
     this.#address = 'path' in config.socket ? { path: config.socket.path } : undefined
   }
@@ -77,6 +80,7 @@ class Sessions {
     const names = []
     if (this.#trimmable) names.push('look', 'trim')
     if (this.#config.captures) names.push('capture')
+    if (this.#config.forcedGc) names.push('force_gc')
     return names
   }
 
@@ -107,12 +111,15 @@ class Sessions {
 
   #loadCommands () {
     const address = /** @type {{ path: string }} */ (this.#address)
-    const { captures, allowSnapshot, tokenFile } = this.#config
+    const { captures, allowSnapshot, forcedGc, tokenFile } = this.#config
     return require('./commands').commands({
       address,
       access: this.#trimmable,
       captures: captures
-        ? require('./capture').captures({ address, allowSnapshot, counts: this.#counts })
+        ? require('./capture').captures({ address, allowSnapshot, counts: this.#pauses })
+        : undefined,
+      forcedGc: forcedGc
+        ? new (require('./forced-gc').ForcedGc)(this.#ownGc, this.#pauses)
         : undefined,
       tokenFile,
       look: () => this.#sendFrame(nowMs() / 1000, true)

@@ -160,6 +160,7 @@ function cleanUp (folder, signals) {
  */
 const withAgent = (env, socket) => ({
   MEMWATCH_ALLOCATOR_ACCESS: 'read',
+  MEMWATCH_FORCED_GC: 'allow',
   ...env,
   NODE_OPTIONS: preloaded(env.NODE_OPTIONS),
   MEMWATCH_SOCKET: socket

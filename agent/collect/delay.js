@@ -41,6 +41,8 @@ const STATES = Object.freeze({ close: 'close', slowing: 'slowing', resting: 'res
  * rare ticks of an idle loop is caught by its trace in the loop's active time: loop-activity.js.
  *
  * Every few of the same ticks watch for peaks of external memory between frames.
+ *
+ * Full GCs that the agent runs on command are taken off: they block the app for memwatch's sake.
  */
 class EventLoopDelay {
   /** @type {readonly (keyof import('./collector').Values)[]} */
@@ -51,7 +53,10 @@ class EventLoopDelay {
   #frameMs
   #onTimer
   #buckets = new Buckets(DELAY_BOUNDS_SECONDS)
-  #activity = new LoopActivity()
+  #activity
+  #ownGc
+  /** Own pauses up to the last time that a timer was set. */
+  #ownMsWhenSet = 0
   /** From the last tick to the next, and when that is due. */
   #intervalMs = BUSY_MS
   #dueMs = 0
@@ -66,8 +71,11 @@ class EventLoopDelay {
   /**
    * @param {number} frameMs
    * @param {(what: string, work: () => void) => () => void} guarded
+   * @param {Pick<import('./gc').OwnGc, 'totalMs'>} [ownGc]
    */
-  constructor (frameMs, guarded) {
+  constructor (frameMs, guarded, ownGc = { totalMs: 0 }) {
+    this.#ownGc = ownGc
+    this.#activity = new LoopActivity(ownGc)
     this.#frameMs = frameMs
     this.#onTimer = guarded('delay', () => this.#tick(readNowMs()))
   }
@@ -113,7 +121,10 @@ class EventLoopDelay {
     this.#intervalMs = this.#frameMs
     this.#dueMs = this.#dueMs > 0 ? Math.min(nowMs, this.#dueMs + this.#frameMs) : nowMs
     this.#fullTick(nowMs)
-    if (this.#state === STATES.resting) this.#dueMs = nowMs
+    if (this.#state === STATES.resting) {
+      this.#dueMs = nowMs
+      this.#ownMsWhenSet = this.#ownGc.totalMs
+    }
   }
 
   /**
@@ -150,6 +161,7 @@ class EventLoopDelay {
   /** @param {number} nowMs */
   #schedule (nowMs) {
     this.#dueMs = nowMs + this.#intervalMs
+    this.#ownMsWhenSet = this.#ownGc.totalMs
     if (this.#timer && this.#timerMs === this.#intervalMs) {
       this.#timer.refresh() // spares a timer, twenty times a second
       return
@@ -160,7 +172,7 @@ class EventLoopDelay {
 
   /** @param {number} afterMs how long after it was due a tick came */
   #record (afterMs) {
-    const lateMs = Math.max(0, afterMs)
+    const lateMs = Math.max(0, afterMs - (this.#ownGc.totalMs - this.#ownMsWhenSet))
     const intervalMs = this.#intervalMs
     const buckets = this.#buckets
     buckets.add(lateMs <= GRANULARITY_MS ? 0 : lateMs / 1000)

@@ -12,6 +12,7 @@
  * @param {(what: string, work: () => void) => () => void} options.metered guards, and counts the
  *   time
  * @param {() => number} options.majors major GCs so far
+ * @param {import('./gc').OwnGc} options.ownGc
  * @param {import('../allocator-access').AllocatorAccess} [options.access] where malloc may be asked
  * @param {number} [options.memoryLimitBytes] of the container, where its cgroup cannot be read; 0
  *   is none
@@ -23,6 +24,7 @@ function * collectors ({
   guarded,
   metered,
   majors,
+  ownGc,
   access,
   memoryLimitBytes
 }) {
@@ -59,7 +61,7 @@ function * collectors ({
   yield require('./cpu').runQueue()
   yield require('./heap').heap()
   yield require('./event-loop').eventLoop()
-  yield new (require('./delay').EventLoopDelay)(frameMs, guarded)
+  yield new (require('./delay').EventLoopDelay)(frameMs, guarded, ownGc)
   yield require('./resources').resources()
   yield require('./connections').connections()
   yield require('./buffer-pool').bufferPool({ majors })

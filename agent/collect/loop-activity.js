@@ -18,6 +18,16 @@ class LoopActivity {
   #last = eventLoopUtilization()
   #lastTurns = iterations()
   #ownTurns = 0
+  #ownGc
+  #lastOwnMs = 0
+
+  /**
+   * @param {Pick<import('./gc').OwnGc, 'totalMs'>} [ownGc] GCs that the agent ran on command are
+   *   none of the app's time
+   */
+  constructor (ownGc = { totalMs: 0 }) {
+    this.#ownGc = ownGc
+  }
 
   /** @param {number} turns of the loop that the agent took, not the app */
   addOwnTurns (turns) {
@@ -30,7 +40,9 @@ class LoopActivity {
    */
   measure (countsTurns) {
     const now = eventLoopUtilization()
-    const activeMs = now.active - this.#last.active
+    const ownMs = this.#ownGc.totalMs
+    const activeMs = now.active - this.#last.active - (ownMs - this.#lastOwnMs)
+    this.#lastOwnMs = ownMs
     const idleMs = now.idle - this.#last.idle
     const turns = countsTurns ? iterations() : undefined
     this.longestBlockSeconds = 0

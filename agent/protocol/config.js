@@ -99,6 +99,17 @@ const options = Object.freeze({
       'for seconds',
     read: readBoolean
   },
+  forcedGc: {
+    env: 'MEMWATCH_FORCED_GC',
+    default: 'off',
+    help: 'allow lets the exporter ask for full GCs where a leak check lacks readings of the live ' +
+      'heap: at most 2 % of the time; memwatch run and try set allow where nothing is set',
+    /** @param {string} text */
+    read (text) {
+      if (text !== 'off' && text !== 'allow') throw new Error('expected off or allow')
+      return text === 'allow'
+    }
+  },
   tokenFile: {
     env: 'MEMWATCH_TOKEN_FILE',
     default: '',

@@ -90,6 +90,15 @@ const PAUSE_ROW = Object.freeze(
   /** @type {const} */ ({ count: 0, sumSeconds: 1, longestSeconds: 2, buckets: 3 })
 )
 
+/** The cause of GCs that the agent ran on the command `force_gc`: they are none of the app's. */
+const OWN_CAUSE = 'memwatch'
+const OWN_ROW = `/${OWN_CAUSE}`
+/**
+ * @param {string} key kind/cause of a row of the field `gc`
+ * @returns {boolean} whether the agent ran these GCs on command
+ */
+const isOwnGc = key => key.endsWith(OWN_ROW)
+
 /**
  * Rows of numbers travel without names, which would be most of a frame.
  * @typedef {[usedBytes: number, sizeBytes: number, availableBytes: number, physicalBytes: number]}
@@ -284,7 +293,9 @@ const fields = Object.freeze({
     kind: 'counter',
     scope: 'isolate',
     shape: 'gc',
-    source: "PerformanceObserver 'gc', every entry"
+    source:
+      "PerformanceObserver 'gc', every entry; the cause memwatch is that of GCs on the command " +
+        'force_gc'
   }),
   gcObserverStopped: gauge(
     'count',
@@ -451,9 +462,10 @@ const fields = Object.freeze({
  */
 
 /**
- * @typedef {'look' | 'trim' | 'capture'} CommandName `look`: a frame with all that is otherwise
- *   read rarely, now. `trim`: a look, then malloc gives free memory back to the system, by
- *   malloc_trim(0) or what comes nearest. `capture`: capture/index.js
+ * @typedef {'look' | 'trim' | 'capture' | 'force_gc'} CommandName `look`: a frame with all that is
+ *   otherwise read rarely, now. `trim`: a look, then malloc gives free memory back to the system,
+ *   by malloc_trim(0) or what comes nearest. `capture`: capture/index.js. `force_gc`: one full GC,
+ *   for a reading of the live heap: forced-gc.js
  * @typedef {object} Answer to a command
  * @property {string} id of the command
  * @property {boolean} ok
@@ -462,7 +474,7 @@ const fields = Object.freeze({
  * @property {Record<string, number>} [parts] bytes of each part of a capture
  * @property {number} [predictedBytes] what a snapshot that was refused would take beside the heap
  * @property {number} [headroomBytes] what there is for it
- * @property {number} [blockedSeconds] how long the app's main thread stood still
+ * @property {number} [blockedSeconds] how long the app's thread stood still
  * @property {number} [rssBeforeBytes]
  * @property {number} [rssAfterBytes]
  */
@@ -490,5 +502,7 @@ module.exports = {
   ORDINARY_CAUSE,
   SPACE_ROW,
   PAUSE_ROW,
+  OWN_CAUSE,
+  isOwnGc,
   fields
 }

@@ -1,7 +1,7 @@
 'use strict'
 
 const { median } = require('simple-statistics')
-const { DELAY_BOUNDS_SECONDS, PAUSE_ROW } = require('memwatch/protocol/frame')
+const { DELAY_BOUNDS_SECONDS, PAUSE_ROW, isOwnGc } = require('memwatch/protocol/frame')
 const { histogramQuantile } = require('memwatch-engine/statistics/histogram')
 const { rssAfterLoad } = require('./quiet-part')
 
@@ -30,7 +30,7 @@ const { rssAfterLoad } = require('./quiet-part')
  */
 const gc = ({ values }, column, accepts = () => true) =>
   Object.entries(values.gc ?? {}).reduce(
-    (sum, [key, row]) => sum + (accepts(key) ? row[column] : 0),
+    (sum, [key, row]) => sum + (!isOwnGc(key) && accepts(key) ? row[column] : 0),
     0
   )
 /** @param {Read} run */

@@ -1,6 +1,6 @@
 'use strict'
 
-const { PAUSE_ROW, SPACE_ROW } = require('memwatch/protocol/frame')
+const { PAUSE_ROW, SPACE_ROW, isOwnGc } = require('memwatch/protocol/frame')
 const { semiSpaceCapacity } = require('memwatch-engine/v8/heap-spaces')
 
 /**
@@ -46,6 +46,7 @@ class Gathered {
       frame.values.eventLoopDelay?.[PAUSE_ROW.longestSeconds] ?? 0
     )
     for (const key in values.gc) {
+      if (isOwnGc(key)) continue
       this.longestGcPauseSeconds = Math.max(
         this.longestGcPauseSeconds,
         values.gc[key][PAUSE_ROW.longestSeconds]

@@ -41,6 +41,7 @@ module.exports = defineDiagnosis({
     'liveHeapBoundOldBytes',
     'liveHeapBoundSeconds',
     'usedHeapRunwayBytes',
+    'liveHeapForcedReadings',
     'containerProcesses',
     'liveHeapLastingTrend',
     'liveHeapLoadShareRatio',
@@ -192,10 +193,13 @@ function judgeMinutes (signals, limits, runway) {
           'a larger heap limit would tell'
       }
     }
+    // What began lately is no line over all readings yet.
+    const late = fewReadings(signals, limits, runway)
+    if (late) return late
     return {
       state: 'ok',
       summary: `the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ` +
-        `${formatSeconds(seconds)}`
+        `${formatSeconds(seconds)}${forcedText(signals)}`
     }
   }
   if (late < limits.lateGrowthRatio) {
@@ -241,7 +245,7 @@ function judgeMinutes (signals, limits, runway) {
         0,
         value =>
           `After each major GC more is left: ${value}, over ${formatSeconds(seconds)} and ` +
-            `${formatNumber(liveHeapReadings)} readings.`
+            `${formatNumber(liveHeapReadings)} readings${forcedText(signals)}.`
       ),
       evidence(
         'liveHeapGrowthFit',
@@ -444,7 +448,7 @@ function fewReadings (signals, limits, runway) {
         'liveHeapGrowthBytesPerSecond',
         growth,
         0,
-        value => `After each major GC more is left: ${value}.`
+        value => `After each major GC more is left: ${value}${forcedText(signals)}.`
       ),
       ...sharers(signals, runway)
     ],
@@ -452,6 +456,10 @@ function fewReadings (signals, limits, runway) {
       `left${left === null ? '' : `: at this rate the process dies ${left}`}.`
   }
 }
+
+/** @param {{ liveHeapForcedReadings: number | null }} signals */
+const forcedText = ({ liveHeapForcedReadings: count }) =>
+  count ? `; ${formatNumber(count)} of the last readings follow full GCs that memwatch ran` : ''
 
 /**
  * @param {{ containerProcesses: number | null }} signals

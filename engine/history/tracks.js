@@ -1,6 +1,8 @@
 'use strict'
 
-const { fields, PAUSE_ROW, SPACE_ROW } = require('memwatch/protocol/frame')
+const {
+  fields, OWN_CAUSE, PAUSE_ROW, SPACE_ROW, isOwnGc
+} = require('memwatch/protocol/frame')
 const { residentNow } = require('../memory/anatomy')
 const { heapResident, nativeMemory, outsideHeap } = require('../memory/frame-parts')
 const { semiSpaceCapacity } = require('../v8/heap-spaces')
@@ -88,9 +90,11 @@ function gc (column, accepts) {
   }
 }
 /** @param {string} key */
-const isScavenge = key => key.startsWith('minor/') || key.startsWith('minor_mark_sweep/')
+const isScavenge = key =>
+  (key.startsWith('minor/') || key.startsWith('minor_mark_sweep/')) && !isOwnGc(key)
 /** @param {string} key Incremental marking steps belong to the ordinary majors they prepare. */
-const isOrdinaryMajor = key => key === 'major/ordinary' || key.startsWith('incremental/')
+const isOrdinaryMajor = key =>
+  key === 'major/ordinary' || (key.startsWith('incremental/') && !isOwnGc(key))
 /** @param {string} key */
 const isExternalMajor = key => key === 'major/external'
 
@@ -150,7 +154,8 @@ const sumOf = (a, b) => ({
 
 const THREAD_CPU = sumOf('threadCpuUserSeconds', 'threadCpuSystemSeconds')
 const PROCESS_CPU = sumOf('cpuUserSeconds', 'cpuSystemSeconds')
-const GC_PAUSES = gc('sumSeconds', () => true)
+const GC_PAUSES = gc('sumSeconds', key => !isOwnGc(key))
+const OWN_GC_PAUSES = gc('sumSeconds', isOwnGc)
 
 const tracks = Object.freeze({
   rssBytes: long(field('rssBytes', 'min')),
@@ -229,7 +234,8 @@ const tracks = Object.freeze({
     // A heap that grows makes its GCs longer: their time says nothing of the load.
     read: (...moment) => {
       const cpu = THREAD_CPU.read(...moment) ?? PROCESS_CPU.read(...moment)
-      return cpu === undefined ? undefined : cpu - (GC_PAUSES.read(...moment) ?? 0)
+      const pauses = (GC_PAUSES.read(...moment) ?? 0) + (OWN_GC_PAUSES.read(...moment) ?? 0)
+      return cpu === undefined ? undefined : cpu - pauses
     }
   }),
   runQueueWaitSeconds: field('runQueueWaitSeconds'),
@@ -276,6 +282,7 @@ const tracks = Object.freeze({
   externalMajors: gc('count', isExternalMajor),
   externalMajorPauseSeconds: gc('sumSeconds', isExternalMajor),
   gcPauseSeconds: GC_PAUSES,
+  forcedMajors: gc('count', key => key === `major/${OWN_CAUSE}`),
   gcUnobservedSeconds: /** @type {Track} */ ({
     unit: 'seconds',
     keep: 'last',

@@ -138,6 +138,17 @@ function pointsAfterMajors (window, track, seconds) {
 }
 
 /**
+ * Readings after full GCs that memwatch asked for.
+ * @param {Window} window
+ * @param {number} seconds
+ * @returns {number}
+ */
+function countForcedReadings (window, seconds) {
+  const { values } = window.points('forcedMajors', seconds)
+  return values.filter((count, i) => i > 0 && count > values[i - 1]).length
+}
+
+/**
  * How much a rise looks like one that goes on: 0 where it may be chance or does not rise, else r²
  * of the line times the slower of the late slopes over the whole one, 1 at most. A leak measures
  * 0.7–1; what fills up falls towards 0.
@@ -161,6 +172,7 @@ const liveHeapTrend = window =>
   window.once('live heap', () => growth(window, 'liveHeapBytes', true))
 
 module.exports = {
+  countForcedReadings,
   growthOf,
   liveHeapTrend,
   pointsAfterMajors,

@@ -2,7 +2,7 @@
 
 const { SPACE_ROW } = require('memwatch/protocol/frame')
 const { median } = require('../statistics/quantile')
-const { liveHeapTrend, pointsAfterMajors } = require('./growth')
+const { countForcedReadings, liveHeapTrend, pointsAfterMajors } = require('./growth')
 const { besideHeapBytes } = require('./memory')
 const { secondsUntilTrend } = require('./readings-due')
 const { partOfRoom } = require('./shared-room')
@@ -66,6 +66,12 @@ module.exports = {
     unit: 'count',
     help: 'Readings of the live heap since the warm-up, each after a major GC.',
     compute: window => liveHeapTrend(window).readings
+  }),
+  liveHeapForcedReadings: /** @type {Signal} */ ({
+    unit: 'count',
+    help: 'Readings of the live heap in the last ten minutes, since the warm-up, after full GCs ' +
+      'that memwatch asked for.',
+    compute: window => countForcedReadings(window, window.settledSeconds(600))
   }),
   liveHeapReadingsDueSeconds: /** @type {Signal} */ ({
     unit: 'seconds',

@@ -19,8 +19,8 @@ const { pointsAfterMajors } = require('./growth')
  * @property {number} seconds in which it rose
  * @property {number} slope bytes per second (Theil–Sen)
  * @property {number} fit r² of the line through the readings
- * @property {number} lateRatio slower of the last interval's slope and that of the old spaces
- *   since, over the whole
+ * @property {number} lateRatio slower of the slope at the end and that of the old spaces since,
+ *   over the whole
  */
 
 /** Longest part of a life that the line is looked for in. */
@@ -38,6 +38,16 @@ const WARM_UP_SHARE = 0.2
  */
 const LEAST_SINCE_SECONDS = 10
 /**
+ * How it goes on is read off this part of the line at least: forced GCs follow each other so
+ * closely that a burst of the app would be taken for it.
+ */
+const LATE_SHARE = 1 / 4
+/**
+ * The line begins where the live heap was last this near to its lowest, as a share of its range: a
+ * leak may begin with the load, long after the process.
+ */
+const FLOOR_SHARE = 0.1
+/**
  * Garbage that survives a few scavenges is promoted, too: less than a line of this length is no
  * growth.
  */
@@ -51,7 +61,11 @@ const LEAST_SECONDS = 30
 const keptGrowth = window => window.once('kept growth', () => {
   const all = pointsAfterMajors(window, 'liveHeapBytes', SPAN_SECONDS)
   const warm = all.times.findIndex(time => time >= window.nowSeconds * WARM_UP_SHARE)
-  const from = Math.max(0, Math.min(warm < 0 ? Infinity : warm, all.times.length - LEAST_READINGS))
+  const settled = Math.max(
+    0,
+    Math.min(warm < 0 ? Infinity : warm, all.times.length - LEAST_READINGS)
+  )
+  const from = settled + lastAtFloor(all.values.slice(settled))
   const times = all.times.slice(from)
   const live = all.values.slice(from)
   const seconds = times[times.length - 1] - times[0]
@@ -74,8 +88,8 @@ const keptGrowth = window => window.once('kept growth', () => {
   const last = live.length - 1
   const keptRatio = Math.max(0, live[last] - live[0]) / promoted
   // A capture collects twice within seconds: two readings so close have no slope but noise.
-  let before = last - 1
-  while (before > 0 && times[last] - times[before] < LEAST_SINCE_SECONDS) before--
+  const apartSeconds = Math.max(LEAST_SINCE_SECONDS, LATE_SHARE * seconds)
+  const before = Math.max(0, times.findLastIndex(time => times[last] - time >= apartSeconds))
   const lastSeconds = times[last] - times[before]
   const lastSlope = (live[last] - live[before]) / lastSeconds
   const sinceSeconds = window.nowSeconds - times[last]
@@ -96,6 +110,16 @@ const keptGrowth = window => window.once('kept growth', () => {
     lateRatio: line.slope > 0 ? Math.min(lastSlope, since) / line.slope : 0
   }
 })
+
+/**
+ * @param {number[]} live
+ * @returns {number} index of the last reading near the lowest
+ */
+function lastAtFloor (live) {
+  const lowest = Math.min(...live)
+  const most = lowest + FLOOR_SHARE * (Math.max(...live) - lowest)
+  return live.findLastIndex(bytes => bytes <= most)
+}
 
 /** Used bytes of the spaces that objects are promoted to. @param {Window} window */
 function oldSpaces (window) {

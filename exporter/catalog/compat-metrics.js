@@ -1,6 +1,10 @@
 'use strict'
 
-const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
+const {
+  GC_PAUSE_BOUNDS_SECONDS,
+  DELAY_BOUNDS_SECONDS,
+  isOwnGc
+} = require('memwatch/protocol/frame')
 const { histogramQuantile, histogramDeviation } = require('memwatch-engine/statistics/histogram')
 const { fieldMetric, spaceMetric, histogramMetric } = require('./metric')
 const { targetMetrics, plainGcKind } = require('./target-metrics')
@@ -180,6 +184,7 @@ const compatMetrics = Object.freeze([
         /** @type {Map<string, { sum: number, counts: number[] }>} */
         const kinds = new Map()
         for (const [key, [, sum, , counts]] of Object.entries(values.gc ?? {})) {
+          if (isOwnGc(key)) continue
           const kind = plainGcKind(key.split('/')[0])
           const known = kinds.get(kind)
           kinds.set(

@@ -31,7 +31,9 @@ class CommandError extends Error {
  * @type {Record<string, (answer: import('memwatch/protocol/frame').Answer, target: string) => string>}
  */
 const REFUSALS = {
-  too_soon: () => 'the agent gave memory back less than ten seconds ago: it does so no more often',
+  too_soon: ({
+    message = 'the agent gave memory back less than ten seconds ago: it does so no more often'
+  }) => message,
   not_supported: ({ message = 'the malloc of this process has no such call' }) => message,
   not_trusted: () =>
     'the agent does not trust this: others may write to the folder of its socket, so agent and ' +
@@ -65,7 +67,8 @@ const ENABLED_BY = {
   look: TRIM_ENABLED_BY,
   trim: TRIM_ENABLED_BY,
   capture: 'it is of an older version, connects over TCP, ' +
-    `or was started with MEMWATCH_CAPTURES=off; ${OR_TRUST}`
+    `or was started with MEMWATCH_CAPTURES=off; ${OR_TRUST}`,
+  force_gc: `start the app with MEMWATCH_FORCED_GC=allow, over a Unix socket; ${OR_TRUST}`
 }
 
 /**

@@ -6,6 +6,7 @@ const { CapturesPart } = require('./captures')
 const { DataFolderPart } = require('./data-folder')
 const { DeathsPart } = require('./deaths')
 const { FlightPart } = require('./flight')
+const { ForcedReadingsPart } = require('./forced-readings')
 const { HttpPart } = require('./http')
 const { JudgingPart } = require('./judging')
 const { LogPart } = require('./log')
@@ -44,6 +45,7 @@ const parts = Object.freeze([
   // Before FlightPart: a restored target is given the suspects of its captures.
   CapturesPart,
   AutomaticCapturesPart,
+  ForcedReadingsPart,
   HttpPart,
   RecordingPart,
   FlightPart,

@@ -1,0 +1,102 @@
+'use strict'
+
+const { findCase } = require('memwatch-engine/verdicts/case')
+const { CommandError } = require('./commands')
+
+/** Diagnoses that judge what major GCs left. */
+const BY_READINGS = new Set(['js-heap-leak', 'native-memory-leak', 'context-leak'])
+/** The agent runs no two full GCs within four seconds. */
+const LEAST_SECONDS = 5
+/**
+ * Distance between readings, as a part of the age. A trend needs seven readings in the last four
+ * fifths of a life. With a sixth there are always ten, enough to stay decided and to see what
+ * begins later; while a check is open there are twenty.
+ */
+const PART_OF_LIFE = Object.freeze({ open: 1 / 12, ok: 1 / 6 })
+/** Trends of minutes look back two hours. */
+const MOST_LIFE_SECONDS = 7200
+
+/**
+ * @typedef {object} Readings of one target
+ * @property {number | undefined} majors at the last reading
+ * @property {number} readAtSeconds uptime
+ * @property {number} askedAtSeconds uptime
+ */
+
+/**
+ * Asks agents that allow it for full GCs, where leak checks lack readings of the live heap because
+ * the app's own major GCs are rare. The agent itself bounds the time that they take.
+ */
+class ForcedReadings {
+  #commands
+  /** @type {WeakMap<import('memwatch-engine/history/target').Target, Readings>} */
+  #readings = new WeakMap()
+
+  /** @param {Pick<import('./commands').Commands, 'carryOut'>} commands */
+  constructor (commands) {
+    this.#commands = commands
+  }
+
+  /**
+   * A frame of a target came.
+   * @param {import('memwatch-engine/history/target').Target} target
+   * @returns {Promise<void> | undefined} when the answer is there, if something was asked
+   */
+  seen (target) {
+    const { frame, hello, send, values } = target
+    if (!frame || !send || !hello.commands?.includes('force_gc')) return
+    const { uptimeSeconds } = frame
+    const readings = this.#readingsOf(target)
+    if (values.liveHeapMajors !== readings.majors) {
+      readings.majors = values.liveHeapMajors
+      readings.readAtSeconds = uptimeSeconds
+    }
+    if (uptimeSeconds - readings.askedAtSeconds < LEAST_SECONDS) return
+    const need = needOf(target)
+    if (need === 'none') return
+    const distanceSeconds =
+      Math.max(LEAST_SECONDS, PART_OF_LIFE[need] * Math.min(uptimeSeconds, MOST_LIFE_SECONDS))
+    if (uptimeSeconds - readings.readAtSeconds < distanceSeconds) return
+    readings.askedAtSeconds = uptimeSeconds
+    return this.#ask(target)
+  }
+
+  /**
+   * @param {import('memwatch-engine/history/target').Target} target
+   * @returns {Readings}
+   */
+  #readingsOf (target) {
+    const known = this.#readings.get(target)
+    if (known) return known
+    const none = { majors: undefined, readAtSeconds: 0, askedAtSeconds: 0 }
+    this.#readings.set(target, none)
+    return none
+  }
+
+  /** @param {import('memwatch-engine/history/target').Target} target */
+  async #ask (target) {
+    try {
+      await this.#commands.carryOut(target, 'force_gc')
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error
+      // Its budget does not allow it yet, or it is gone.
+    }
+  }
+}
+
+/**
+ * Which readings the leak checks of a target need: `open` while one of them is unknown or
+ * suspected, `ok` to stay ruled out, `none` before the first judgement and once a leak is
+ * confirmed.
+ * @param {import('memwatch-engine/history/target').Target} target
+ * @returns {'open' | 'ok' | 'none'}
+ */
+function needOf (target) {
+  const checks = findCase(target).verdicts.filter(({ diagnosis }) => BY_READINGS.has(diagnosis))
+  if (checks.length === 0 || checks.some(({ state }) => state === 'confirmed')) return 'none'
+  const isOpen = checks.some(({ state, open }) =>
+    state === 'suspected' || (state === 'unknown' && open?.until === 'readings'))
+  return isOpen ? 'open' : 'ok'
+}
+
+module.exports = { ForcedReadings }

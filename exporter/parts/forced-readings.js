@@ -1,0 +1,20 @@
+'use strict'
+
+const { ForcedReadings } = require('../commands/forced-readings')
+
+/** Asks for full GCs where a leak check lacks readings, and the app allows them. */
+class ForcedReadingsPart {
+  name = 'forced readings'
+
+  /** @param {import('../exporter').Exporter} exporter */
+  start (exporter) {
+    const readings = new ForcedReadings(exporter.commands)
+    exporter.on('frame', target => {
+      // An exporter that has too much to do asks for nothing more.
+      if (exporter.load.level > 0) return
+      readings.seen(target)?.catch(error => exporter.log.error(error, 'no full GC was asked for'))
+    })
+  }
+}
+
+module.exports = { ForcedReadingsPart }

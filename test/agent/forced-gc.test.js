@@ -1,0 +1,254 @@
+'use strict'
+
+const { ForcedGc, LEAST_DISTANCE_SECONDS } = require('../../agent/forced-gc')
+const { delay } = require('../../agent/collect/delay')
+const { gc, noOwnGc } = require('../../agent/collect/gc')
+const { isOwnGc } = require('../../agent/protocol/frame')
+const { CommandError } = require('../../exporter/commands/commands')
+const { NODES, spawnBounded, spawnWatched, versionOf } = require('../support/agent-collector')
+const { startExporter, eventually } = require('../support/exporter')
+
+const MIB = 2 ** 20
+
+/** A process of the test: full GCs take `pauseSeconds`, the clock is set by hand. */
+function make ({ pauseSeconds = 0.001, usedBytes = 4 * MIB, fails = false } = {}) {
+  const state = { nowMs: 0, pauseSeconds, usedBytes, collected: 0, pending: 0 }
+  const ownGc = noOwnGc()
+  const forced = new ForcedGc(ownGc, { takePending: () => { state.pending++ } }, {
+    now: () => state.nowMs,
+    heapUsedBytes: () => state.usedBytes,
+    collect: () => {
+      if (fails) throw new Error('gc is not defined')
+      state.collected++
+      state.nowMs += 1000 * state.pauseSeconds
+    }
+  })
+  const askAt = seconds => {
+    state.nowMs = 1000 * seconds
+    return forced.run()
+  }
+  return { state, ownGc, forced, askAt }
+}
+
+const MESSAGE = 'full GCs on command take 2 % of the time at most'
+const OVER_BUDGET = { ok: false, reason: 'too_soon', message: MESSAGE }
+
+describe('the budget of full GCs on command', () => {
+  it('begins with the distance that the heap makes likely: 1.6 ms a MiB', () => {
+    const { askAt, state } = make({ usedBytes: 100 * MIB })
+    expect(askAt(7.999)).toEqual(OVER_BUDGET)
+    expect(state.collected).toBe(0)
+    expect(askAt(8)).toEqual({ ok: true, blockedSeconds: expect.closeTo(0.001) })
+  })
+  it('is four seconds at least', () => {
+    const { askAt } = make({ usedBytes: MIB })
+    expect(askAt(LEAST_DISTANCE_SECONDS - 0.001)).toEqual(OVER_BUDGET)
+    expect(askAt(LEAST_DISTANCE_SECONDS).ok).toBe(true)
+    expect(askAt(2 * LEAST_DISTANCE_SECONDS)).toEqual(OVER_BUDGET) // from the end of the last one
+    expect(askAt(2 * LEAST_DISTANCE_SECONDS + 0.002).ok).toBe(true)
+  })
+  it('is fifty times the last pause', () => {
+    const { askAt } = make({ pauseSeconds: 0.2 })
+    expect(askAt(4).ok).toBe(true)
+    expect(askAt(4.2 + 9.99)).toEqual(OVER_BUDGET)
+    expect(askAt(4.2 + 10).ok).toBe(true)
+  })
+  it('is that of the heap of now, at the rate of the last pause', () => {
+    const { askAt, state } = make({ pauseSeconds: 0.1, usedBytes: 50 * MIB })
+    expect(askAt(4).ok).toBe(true)
+    state.usedBytes = 200 * MIB
+    expect(askAt(4.1 + 19.99)).toEqual(OVER_BUDGET)
+    expect(askAt(4.1 + 20).ok).toBe(true)
+  })
+  it.each([0.001, 0.1, 2])('takes no more than 2 % of the time with pauses of %d s', pause => {
+    const { forced, ownGc, state } = make({ pauseSeconds: pause, usedBytes: pause / 0.0016 * MIB })
+    for (let asked = 0; asked < 20_000; asked++) {
+      state.nowMs += 50
+      forced.run()
+      expect(ownGc.totalMs).toBeLessThanOrEqual(0.02 * state.nowMs)
+    }
+    expect(state.collected).toBeGreaterThan(8)
+  })
+  it('is not spent by a GC that could not be made', () => {
+    const { askAt, ownGc } = make({ fails: true })
+    const refused = { ok: false, reason: 'not_supported', message: 'this Node exposes no gc' }
+    expect([askAt(10), askAt(10)]).toEqual([refused, refused])
+    expect(ownGc.totalMs).toBe(0)
+  })
+})
+
+describe('a full GC on command', () => {
+  const entry = (startTime, { kind = 4, flags = 4 } = {}) =>
+    /** @type {any} */ ({ startTime, duration: 3, detail: { kind, flags } })
+
+  it('is told from those of the app by when it began', () => {
+    const ownGc = noOwnGc()
+    /** @type {any[]} */
+    let pending = []
+    const collector = gc(
+      /** @type {any} */ ({
+        handTo () {}, takeRecords: () => pending.splice(0), connect () {}, disconnect () {}
+      }),
+      (_, work) => work,
+      ownGc
+    )
+    const counts = () => {
+      /** @type {any} */
+      const values = {}
+      collector.read(values)
+      return Object.fromEntries(Object.entries(values.gc).map(([key, [count]]) => [key, count]))
+    }
+    pending = [entry(100)]
+    expect(counts()).toEqual({ 'major/forced': 1 })
+    Object.assign(ownGc, { beganMs: 200, endedMs: 205 })
+    pending = [
+      entry(199.89),
+      entry(199.91),
+      entry(204, { kind: 16, flags: 0 }),
+      entry(205.09),
+      entry(205.11, { kind: 1, flags: 0 })
+    ]
+    const found = counts()
+    expect(found).toEqual({
+      'major/forced': 2, 'major/memwatch': 2, 'weakcb/memwatch': 1, 'minor/ordinary': 1
+    })
+    expect(Object.keys(found).filter(isOwnGc)).toEqual(['major/memwatch', 'weakcb/memwatch'])
+    expect(collector.majors()).toBe(4)
+  })
+
+  it('is no delay of the event loop that the app caused', async () => {
+    const longestDelay = async own => {
+      const ownGc = noOwnGc()
+      const collector = delay(1000, (_, work) => work, ownGc)
+      collector.start?.()
+      const began = performance.now()
+      while (performance.now() - began < 200);
+      if (own) ownGc.totalMs += performance.now() - began
+      await new Promise(resolve => setTimeout(resolve, 60))
+      collector.stop?.()
+      /** @type {any} */
+      const values = {}
+      collector.read(values, { count: 0, nowSeconds: NaN })
+      return values.eventLoopDelay[2]
+    }
+    expect(await longestDelay(false)).toBeGreaterThan(0.14)
+    expect(await longestDelay(true)).toBeLessThan(0.1)
+  })
+})
+
+describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
+  /** @type {any} of startExporter */
+  let exporter
+  /** @type {ReturnType<typeof spawnWatched> | undefined} */
+  let app
+  afterEach(async () => {
+    app?.child.kill('SIGKILL')
+    await app?.ended
+    await exporter?.stop()
+    exporter = undefined
+  })
+
+  /**
+   * An app that is watched.
+   * @param {string} code
+   * @param {{ env?: NodeJS.ProcessEnv, args?: string[], threadId?: number }} [options]
+   */
+  async function watched (code, { env = { MEMWATCH_FORCED_GC: 'allow' }, args = [], threadId = 0 } = {}) {
+    exporter = await startExporter()
+    app = spawnWatched({
+      node,
+      args: [...args, '-e', code],
+      socket: exporter.socket.path,
+      env: { MEMWATCH_INTERVAL_SECONDS: '0.2', ...env },
+      timeoutMs: 60_000
+    })
+    return eventually(
+      () => exporter.exporter.targets.find(({ frame, hello }) =>
+        frame && hello.threadId === threadId),
+      Boolean
+    )
+  }
+  /** @param {import('../../engine/history/target').Target} target */
+  const force = target => exporter.exporter.commands.carryOut(target, 'force_gc')
+  /** @param {import('../../engine/history/target').Target} target */
+  const forcedWhenAllowed = target => eventually(
+    () => force(target).catch(error => {
+      if (error instanceof CommandError && error.code === 'too_soon') return undefined
+      throw error
+    }),
+    answer => answer?.ok === true,
+    20_000
+  )
+  /** @param {import('../../engine/history/target').Target} target */
+  const counts = ({ values }) =>
+    Object.fromEntries(Object.entries(values.gc ?? {}).map(([key, [count]]) => [key, count]))
+
+  it.each([
+    ['the main thread', 0, ''],
+    [
+      'a worker',
+      1,
+      'if (require("worker_threads").isMainThread) new (require("worker_threads").Worker)(CODE, { eval: true }); else'
+    ]
+  ])('%s reads its live heap after one, and nothing of it stays behind', async (_, threadId, start) => {
+    const body = `
+      const dead = Array.from({ length: 3e4 }, (_, i) => ({ i }))
+      setTimeout(() => { dead.length = 0 }, 1000)
+      setInterval(() => {
+        if (typeof gc !== 'undefined' || require('vm').runInNewContext('typeof gc') !== 'undefined') console.log('gc is exposed')
+      }, 50)`
+    const code = start === '' ? body : `const CODE = ${JSON.stringify(body)}; ${start} 0`
+    const target = await watched(code, { threadId })
+    expect(target.hello.commands).toContain('force_gc')
+    await expect(force(target)).rejects.toThrow(MESSAGE)
+    const before = target.values.liveHeapMajors ?? 0
+    const { blockedSeconds } = await forcedWhenAllowed(target)
+    expect(blockedSeconds).toBeGreaterThan(0.0005)
+    await eventually(() => counts(target)['major/memwatch'] === 1, Boolean)
+    expect(target.values.liveHeapMajors).toBeGreaterThan(before)
+    expect(target.values.liveHeapBytes).toBeLessThan(12 * MIB)
+    expect(counts(target)['major/forced']).toBeUndefined()
+    const [, seconds] = target.values.gc['major/memwatch']
+    expect(seconds).toBeLessThanOrEqual(blockedSeconds + 0.001)
+    await expect(force(target)).rejects.toThrow(MESSAGE)
+    expect(target.values.agentErrors).toBe(0)
+    app?.child.kill('SIGTERM')
+    expect(await app?.ended).toMatchObject({ stdout: '', stderr: '' })
+  }, 60_000)
+
+  it('leaves --expose-gc and GCs of the app as they are', async () => {
+    const target = await watched('gc(); setInterval(() => gc(), 300)', { args: ['--expose-gc'] })
+    await forcedWhenAllowed(target)
+    await eventually(() => counts(target)['major/memwatch'] === 1, Boolean)
+    const forced = counts(target)['major/forced']
+    await eventually(() => counts(target)['major/forced'] > forced, Boolean)
+    expect(counts(target)['major/memwatch']).toBe(1)
+  }, 60_000)
+
+  it('the clock that tells them apart is that of V8’s reports, also where the machine was busy at the start', async () => {
+    const { stdout } = await spawnBounded(node, ['-e', `
+      const { performance } = require('perf_hooks'), { now } = performance
+      let calls = 0
+      performance.now = () => {
+        const then = now.call(performance)
+        if (calls++ < 2) while (now.call(performance) - then < 30);
+        return then
+      }
+      const { nowMs } = require(${JSON.stringify(require.resolve('../../agent/primordials'))})
+      const apart = Array.from({ length: 20 }, () => Math.abs(nowMs() - now.call(performance)))
+      console.log(Math.min(...apart))`]).ended
+    expect(Number(stdout)).toBeLessThan(0.05)
+  })
+
+  it.each([
+    ['nothing is set', {}],
+    ['it is off', { MEMWATCH_FORCED_GC: 'off' }]
+  ])('no agent takes the command where %s', async (_, env) => {
+    const target = await watched('setInterval(() => {}, 1000)', { env })
+    expect(target.hello.commands).toEqual(['capture'])
+    await expect(force(target)).rejects.toThrow('MEMWATCH_FORCED_GC=allow')
+    // Whoever sends it all the same gets an answer that says no.
+    target.hello.commands?.push('force_gc')
+    await expect(force(target)).rejects.toThrow('does not know this command')
+  }, 30_000)
+})

@@ -1,0 +1,261 @@
+'use strict'
+
+const { compatMetrics } = require('../../exporter/catalog/compat-metrics')
+const { targetMetrics } = require('../../exporter/catalog/target-metrics')
+const { findCase } = require('../../engine/verdicts/case')
+const { evaluate } = require('../../engine/verdicts/evaluate')
+const { summarize } = require('../../engine/verdicts/headline')
+const { CommandError } = require('../../exporter/commands/commands')
+const { ForcedReadings } = require('../../exporter/commands/forced-readings')
+const { figures } = require('../../cli/comparison/figures')
+const { Gathered } = require('../../cli/comparison/gathered')
+const { Target } = require('../../engine/history/target')
+const { signalsOf } = require('../../engine/signals')
+const { hello, frame, gcRow, MIB } = require('../support/frames')
+
+describe('full GCs for a leak check', () => {
+  /**
+   * A target whose verdicts the test sets, and when its agent is asked.
+   * @param {{ commands?: string[], answer?: () => Promise<any> }} [options]
+   */
+  function make ({ commands = ['capture', 'force_gc'], answer = async () => ({ ok: true }) } = {}) {
+    const target = new Target({ hello: hello({ commands }), name: 'api', thread: 'main' })
+    target.send = () => {}
+    /** @type {number[]} */
+    const askedAt = []
+    const readings = new ForcedReadings(/** @type {any} */ ({
+      carryOut: (of, command) => {
+        expect([of, command]).toEqual([target, 'force_gc'])
+        askedAt.push(target.frame?.uptimeSeconds ?? NaN)
+        return answer()
+      }
+    }))
+    let sequence = 0
+    let majors = 0
+    return {
+      target,
+      askedAt,
+      /** Frames of each second; `reads` tells in which a major GC left a reading. */
+      async frames (from, to, reads = _ => false) {
+        for (let t = from; t <= to; t++) {
+          if (reads(t)) majors++
+          const values = majors > 0 ? { liveHeapBytes: MIB, liveHeapMajors: majors } : {}
+          target.take(frame({ sequence: ++sequence, uptimeSeconds: t, values }), 0)
+          await readings.seen(target)
+        }
+      },
+      /** @param {Record<string, any>} verdicts state by diagnosis, or what stands in the verdict */
+      judged (verdicts) {
+        findCase(target).verdicts = /** @type {any} */ (
+          Object.entries(verdicts).map(([diagnosis, state]) => ({ diagnosis, open: null, ...(typeof state === 'string' ? { state } : state) }))
+        )
+      }
+    }
+  }
+  const WAITS = { state: 'unknown', open: { until: 'readings', waitSeconds: null } }
+  const OF_SETTING = { state: 'unknown', open: { until: 'setting', waitSeconds: null } }
+
+  it.each([
+    ['nothing is judged yet', {}, []],
+    ['js-heap-leak waits for readings', { 'js-heap-leak': WAITS }, [60, 65, 70]],
+    ['js-heap-leak is suspected', { 'js-heap-leak': 'suspected' }, [60, 65, 70]],
+    ['native-memory-leak is suspected', { 'js-heap-leak': 'ok', 'native-memory-leak': 'suspected' }, [60, 65, 70]],
+    ['another check is open', { 'js-heap-leak': 'ok', 'oversized-heap': WAITS }, [60, 65, 70]],
+    ['a leak is confirmed', { 'js-heap-leak': 'confirmed', 'context-leak': WAITS }, []]
+  ])('nobody has read the live heap for a minute: where %s', async (_, verdicts, asked) => {
+    const { askedAt, frames, judged } = make()
+    judged(verdicts)
+    await frames(60, 70)
+    expect(askedAt).toEqual(asked)
+  })
+  it.each([
+    ['while it is open, a twelfth', WAITS, 110, 120],
+    ['while it is suspected, a twelfth', 'suspected', 110, 120],
+    ['to stay ruled out, a sixth', 'ok', 100, 120],
+    ['where only another setting decides, a sixth', OF_SETTING, 100, 120],
+    ['five seconds at least', WAITS, 20, 25],
+    ['ten minutes at most', WAITS, 20_000, 20_600]
+  ])('the distance follows the age: %s', async (_, verdict, readAt, dueAt) => {
+    const { askedAt, frames, judged } = make()
+    judged({ 'js-heap-leak': verdict })
+    await frames(readAt - 3, dueAt, t => t === readAt)
+    expect(askedAt.filter(at => at > readAt)).toEqual([dueAt])
+  })
+  it('major GCs of the app itself make them needless', async () => {
+    const { askedAt, frames, judged } = make()
+    judged({ 'js-heap-leak': WAITS })
+    await frames(1, 120, t => t % 4 === 0)
+    expect(askedAt).toEqual([])
+  })
+  it('what the agent refuses is asked again after five seconds', async () => {
+    const { askedAt, frames, judged } = make({
+      answer: async () => { throw new CommandError('too_soon', 'not yet') }
+    })
+    judged({ 'js-heap-leak': WAITS })
+    await frames(240, 251)
+    expect(askedAt).toEqual([240, 245, 250])
+  })
+  it('an error of memwatch itself is not swallowed', async () => {
+    const { frames, judged } = make({ answer: async () => { throw new TypeError('a bug') } })
+    judged({ 'js-heap-leak': WAITS })
+    await expect(frames(240, 240)).rejects.toThrow('a bug')
+  })
+  it.each([
+    ['does not offer them', { commands: ['capture'] }, target => target],
+    ['is not connected', {}, target => { target.send = undefined }]
+  ])('an agent that %s is not asked', async (_, options, change) => {
+    const { askedAt, frames, judged, target } = make(options)
+    judged({ 'js-heap-leak': WAITS })
+    change(target)
+    await frames(60, 70)
+    expect(askedAt).toEqual([])
+  })
+})
+
+/**
+ * A heap under a limit of gigabytes whose only major GCs are those that memwatch runs.
+ * @param {number} seconds
+ * @param {(t: number) => number} liveMibAt
+ * @param {{ isRead?: (t: number) => boolean, cause?: string }} [options]
+ */
+function watchForced (
+  seconds,
+  liveMibAt,
+  { isRead = t => t % 5 === 0, cause = 'memwatch' } = {}
+) {
+  const target = new Target({ hello: hello(), name: 'api', thread: 'main' })
+  /** @type {Set<string>} */
+  const ever = new Set()
+  let count = 0
+  let liveMib = 0
+  for (let t = 1; t <= seconds; t++) {
+    if (isRead(t)) {
+      count++
+      liveMib = liveMibAt(t)
+    }
+    target.take(frame({
+      sequence: t,
+      uptimeSeconds: t,
+      values: {
+        rssBytes: (60 + liveMibAt(t)) * MIB,
+        rssAnonBytes: (50 + liveMibAt(t)) * MIB,
+        heapPhysicalBytes: (20 + liveMibAt(t)) * MIB,
+        heapSizeLimitBytes: 4144 * MIB,
+        externalBytes: 2 * MIB,
+        arrayBuffersBytes: MIB,
+        nativeContexts: 2,
+        spaces: {
+          new_space: [0, 32 * MIB, 16 * MIB, 0],
+          old_space: [liveMibAt(t) * MIB, liveMibAt(t) * MIB, 0, 0]
+        },
+        gc: {
+          'minor/ordinary': gcRow(t, 0.001 * t),
+          ...(count > 0 && {
+            [`major/${cause}`]: gcRow(count, 0.1 * count),
+            [`weakcb/${cause}`]: gcRow(count, 0.01 * count),
+            [`incremental/${cause}`]: gcRow(count, 0.01 * count)
+          })
+        },
+        ...(count > 0 && {
+          liveHeapBytes: liveMib * MIB, liveHeapMajors: count
+        })
+      }
+    }), 0)
+    evaluate(target, { onError: error => { throw error } })
+    for (const { diagnosis, state } of findCase(target).verdicts) {
+      if (state === 'confirmed') ever.add(diagnosis)
+    }
+  }
+  const { verdicts } = findCase(target)
+  return {
+    target,
+    ever,
+    verdict: id => verdicts.find(({ diagnosis }) => diagnosis === id),
+    headline: summarize(verdicts)
+  }
+}
+
+describe('an app whose major GCs are all forced', () => {
+  it('is ruled out where its live heap is flat, and the sentence says whose GCs those were', () => {
+    const { headline, verdict } = watchForced(60, () => 20)
+    expect(headline.open).not.toContain('js-heap-leak')
+    expect(verdict('js-heap-leak')).toMatchObject({
+      state: 'ok',
+      summary: expect.stringMatching(
+        /^the live heap is flat: 0 MiB\/min over .* s; \d+ of the last readings follow full GCs that memwatch ran$/
+      )
+    })
+  })
+  it('is suspected within a minute where it leaks 1.5 MiB/s under 4 GiB, on evidence that says so', () => {
+    const { verdict } = watchForced(60, t => 20 + 1.5 * t)
+    expect(verdict('js-heap-leak')).toMatchObject({
+      state: 'suspected',
+      evidence: expect.arrayContaining([
+        expect.objectContaining({
+          signal: 'liveHeapGrowthBytesPerSecond',
+          text: expect.stringMatching(/10 readings; 9 of the last readings follow full GCs/)
+        })
+      ])
+    })
+  })
+  it('is suspected within a minute of a leak that begins with the load, after a flat start', () => {
+    const late = t => 20 + 1.2 * Math.max(0, t - 60)
+    // As they are asked for: after a twelfth of the age, and a sixth once nothing is open.
+    const isRead = t => t <= 60 ? t % 6 === 0 : (t - 60) % 16 === 0
+    const at = seconds => watchForced(seconds, late, { isRead }).verdict('js-heap-leak')
+    expect(at(60)?.state).toBe('ok')
+    expect(at(115)).toMatchObject({
+      state: 'suspected', summary: expect.stringMatching(/^The live heap grows by 72 MiB\/min/)
+    })
+  })
+  it.each([
+    ['400 MiB in ten minutes', t => 30 + 400 * Math.min(1, t / 600)],
+    ['ever slower', t => 30 + 300 * (1 - Math.exp(-t / 200))]
+  ])('is not confirmed as a leak where a cache fills: %s', (_, liveMibAt) => {
+    expect(watchForced(650, liveMibAt, { isRead: t => t % 25 === 0 }).ever).toEqual(new Set())
+  })
+})
+
+describe('forced GCs are none of the app’s', () => {
+  const { target } = watchForced(60, () => 20)
+  const window = /** @type {import('../../engine/history/window').Window} */ (target.window())
+  const signals = signalsOf(window)
+
+  it('in rates and shares', () => {
+    const { scavengePauseRatio, gcPauseRatio, recentGcPauseRatio, recentGcs } = signals
+    expect(scavengePauseRatio).toBeCloseTo(0.001)
+    expect([gcPauseRatio, recentGcPauseRatio]).toEqual([scavengePauseRatio, expect.closeTo(0.001)])
+    expect(signals.ordinaryMajorsPerSecond).toBe(0)
+    expect(signals.ordinaryMajorPauseRatio).toBe(0)
+    expect(signals.externalMajorsPerSecond).toBe(0)
+    expect(recentGcs).toBe(signals.gcWindowSeconds)
+    expect(signals.ordinaryMajorsSeen).toBe(0)
+  })
+  it('in what `try` and `compare` hold against each other', () => {
+    const gathered = new Gathered()
+    gathered.take(/** @type {any} */ (target))
+    const run = /** @type {any} */ ({
+      gathered, values: target.values, uptimeSeconds: 60, work: {}
+    })
+    expect(figures.gcEvents.read(run)).toBe(60)
+    expect(figures.gcPauseSeconds.read(run)).toBeCloseTo(0.06)
+    expect(figures.longestGcPauseSeconds.read(run)).toBeCloseTo(0.001)
+  })
+  it('in the metrics under prom-client’s names; memwatch’s own show them by their cause', () => {
+    const rowsOf = (metrics, name) =>
+      metrics.find(metric => metric.name === name).read(target).map(({ labels }) => labels)
+    expect(rowsOf(compatMetrics, 'nodejs_gc_duration_seconds')).toEqual([{ kind: 'minor' }])
+    expect(rowsOf(targetMetrics, 'memwatch_gc_pause_seconds')).toContainEqual({
+      kind: 'major', cause: 'memwatch'
+    })
+  })
+  it('but readings of the live heap they are', () => {
+    expect(signals.liveHeapReadings).toBeGreaterThanOrEqual(7)
+    expect(signals.liveHeapForcedReadings).toBeGreaterThanOrEqual(signals.liveHeapReadings - 1)
+    expect(signals.majorsSeen).toBeGreaterThan(0)
+    const { target } = watchForced(60, () => 20, { cause: 'ordinary' })
+    const own = signalsOf(/** @type {any} */ (target.window()))
+    expect(own.liveHeapForcedReadings).toBe(0)
+    expect(own.gcPauseRatio).toBeGreaterThan(0.02)
+  })
+})
