@@ -1,7 +1,7 @@
 'use strict'
 
 const { ForcedGc, LEAST_DISTANCE_SECONDS } = require('../../agent/forced-gc')
-const { delay } = require('../../agent/collect/delay')
+const { EventLoopDelay } = require('../../agent/collect/delay')
 const { gc, noOwnGc } = require('../../agent/collect/gc')
 const { isOwnGc } = require('../../agent/protocol/frame')
 const { CommandError } = require('../../exporter/commands/commands')
@@ -119,7 +119,7 @@ describe('a full GC on command', () => {
   it('is no delay of the event loop that the app caused', async () => {
     const longestDelay = async own => {
       const ownGc = noOwnGc()
-      const collector = delay(1000, (_, work) => work, ownGc)
+      const collector = new EventLoopDelay(1000, (_, work) => work, ownGc)
       collector.start?.()
       const began = performance.now()
       while (performance.now() - began < 200);

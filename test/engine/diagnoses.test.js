@@ -854,7 +854,7 @@ it.each([
   expect(limit).toBe(512 * MIB)
 })
 it.each([
-  [0.6, 'ok'], [0.7, 'suspected']
+  [0.6, 'unknown'], [0.7, 'suspected']
 ])('a native leak of %d MiB/s far from its limit is %s within a minute', (mibPerSecond, state) => {
   const { verdict } = watch({
     seconds: 60,
