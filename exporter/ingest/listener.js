@@ -58,7 +58,7 @@ const MAX_REJECTS = 100
  * @property {() => void} heard its connection said something, whatever it was
  * @property
  *   {(frame: import('./decode').FrameMessage) => import('./decode').RejectReason | undefined} frame
- * @property {(bye: import('./decode').ByeMessage) => void} bye
+ * @property {(bye: Partial<import('./decode').ByeMessage> & { exitCode: number }) => void} bye
  * @property {(answer: import('./decode').AnswerMessage) => void} answer
  * @property {(timedOut: boolean) => void} closed the connection ended, with or without a bye;
  *   timedOut: nobody answered any more
