@@ -6,6 +6,7 @@ const { resourceOf } = require('../../exporter/otlp/resource')
 const { surroundings, containerId, podUid } = require('../../exporter/otlp/surroundings')
 const { Targets } = require('../../exporter/series/targets')
 const { hello } = require('../support/frames')
+const { openSession } = require('../support/open-session')
 
 const ID = '0123456789abcdef'.repeat(4)
 const UID = '4fa6b6d5-0e3c-4a52-b0a4-59b7c6d8e001'
@@ -78,8 +79,11 @@ it("the container of a process that can be seen is its own, not the exporter's; 
     file === `/proc/${process.pid}/cgroup` ? `0::/docker/${ID}\n` : fs.readFileSync(file, 'latin1')
   const around = surroundings({ env: {}, hostname: os.hostname() })
   const of = startTimeTicks =>
-    resourceOf(new Targets().open(hello({ pid: process.pid, startTimeTicks })).target, around, read)
-      .attributes['container.id']
+    resourceOf(
+      openSession(new Targets(), hello({ pid: process.pid, startTimeTicks })).target,
+      around,
+      read
+    ).attributes['container.id']
   expect([of(ticks), of(ticks + 1), of(undefined)]).toEqual([ID, undefined, undefined])
 })
 
@@ -89,7 +93,8 @@ it('which pod a target is of says its agent, before what the exporter knows of i
     hostname: 'node-1'
   })
   const { attributes } = resourceOf(
-    new Targets().open(
+    openSession(
+      new Targets(),
       hello({
         host: 'node-1',
         pod: { uid: UID, name: 'shop-1', namespace: 'default', container: 'app' }
@@ -108,7 +113,7 @@ it('which pod a target is of says its agent, before what the exporter knows of i
 it('an instance has the same id as long as it lives, and each thread and each life its own', () => {
   const around = surroundings({ env: {} })
   const id = changes =>
-    resourceOf(new Targets().open(hello(changes)).target, around).attributes['service.instance.id']
+    resourceOf(openSession(new Targets(), hello(changes)).target, around).attributes['service.instance.id']
   expect(id({})).toBe(id({ node: '24.0.0' }))
   expect(
     new Set([

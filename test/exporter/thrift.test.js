@@ -41,12 +41,14 @@ describe('thrift', () => {
     expect(thrifty).toBeLessThan(byItself / 4)
     expect(generous).toBeGreaterThan(4 * thrifty)
   })
-  it.each([
+  /** @type {[how: 'thrifty' | 'generous', loopRatio: number, next: string][]} */
+  const TURNS = [
     ['thrifty', 0.09, 'thrifty'],
     ['thrifty', 0.1, 'generous'],
     ['generous', 0.06, 'generous'],
     ['generous', 0.05, 'thrifty']
-  ])('%s with a loop busy by %d becomes %s', (how, loopRatio, expected) => {
+  ]
+  it.each(TURNS)('%s with a loop busy by %d becomes %s', (how, loopRatio, expected) => {
     expect(nextThrift(how, loopRatio)).toBe(expected)
   })
 })
