@@ -9,6 +9,7 @@ const { Targets } = require('../../engine/history/targets')
 const { judge } = require('../../engine/verdicts/judge')
 const { signalsOf } = require('../../engine/signals')
 const { hello, frame, gcRow } = require('../support/frames')
+const { openSession } = require('../support/open-session')
 
 describe('PackedColumns', () => {
   /**
@@ -230,7 +231,7 @@ describe('Targets', () => {
     const { targets } = make()
     targets.open(hello())
     for (let threadId = 1; threadId <= 10_000; threadId++) {
-      const session = targets.open(hello({ threadId, startedAtUnixMs: threadId }))
+      const session = openSession(targets, hello({ threadId, startedAtUnixMs: threadId }))
       session.bye({ exitCode: 0 })
     }
     targets.open(hello({ threadId: 10_001, startedAtUnixMs: 1 }))
@@ -238,10 +239,10 @@ describe('Targets', () => {
   })
   it('a second process of the same app gets a number, and a restart its name back', () => {
     const { targets, ended } = make()
-    const first = targets.open(hello({ pid: 1 }))
+    const first = openSession(targets, hello({ pid: 1 }))
     targets.open(hello({ pid: 2 }))
     expect(targets.all.map(({ name }) => name)).toEqual(['api', 'api-2'])
-    first.closed()
+    first.closed(false)
     targets.open(hello({ pid: 3 }))
     expect(ended).toEqual(['api'])
     expect(targets.all.map(({ name, hello }) => `${name} ${hello.pid}`).sort()).toEqual([
@@ -257,17 +258,17 @@ describe('Targets', () => {
   })
   it('a lost connection continues the same target', () => {
     const { targets, ended } = make()
-    const first = targets.open(hello())
+    const first = openSession(targets, hello())
     expect(first.frame(frame({ sequence: 1 }))).toBeUndefined()
-    first.closed()
-    const second = targets.open(hello())
+    first.closed(false)
+    const second = openSession(targets, hello())
     expect(second.frame(frame({ sequence: 5, uptimeSeconds: 5 }))).toBeUndefined()
     expect(ended).toEqual([])
     expect(targets.all[0].framesLost).toBe(3)
   })
   it('a frame that is not newer than the last is out of order', () => {
     const { targets } = make()
-    const session = targets.open(hello())
+    const session = openSession(targets, hello())
     session.frame(frame({ sequence: 2, uptimeSeconds: 2 }))
     expect(session.frame(frame({ sequence: 2, uptimeSeconds: 2 }))).toBe('out_of_order')
     expect(session.frame(frame({ sequence: 3, uptimeSeconds: 1 }))).toBe('out_of_order')
@@ -275,8 +276,8 @@ describe('Targets', () => {
   })
   it('who vanishes is down at once, and forgotten after five minutes without being scraped', () => {
     const { targets, ended } = make()
-    const session = targets.open(hello())
-    session.closed()
+    const session = openSession(targets, hello())
+    session.closed(false)
     expect(targets.all[0].isUp(now)).toBe(false)
     now += 300_000
     targets.expire()
