@@ -176,7 +176,9 @@ async function main () {
   async function lane () {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
       const { node, app } = next
-      for (const form of /** @type {const} */ (given.fixed && app.fixedBy !== 'none' ? ['broken', 'fixed'] : ['broken'])) {
+      /** @type {('broken' | 'fixed')[]} */
+      const forms = given.fixed && app.fixedBy !== 'none' ? ['broken', 'fixed'] : ['broken']
+      for (const form of forms) {
         if (given.recorded && !fs.existsSync(summaryOf(runOf(node, app, form)))) continue
         const result = await resultOf(runOf(node, app, form))
         results.push(result)

@@ -37,8 +37,8 @@ async function main () {
         MEMWATCH_NAME: name
       }
     })
-  const json = async (/** @type {string} */ at, /** @type {object} */ init) =>
-    /** @type {any} */ (await (await fetch(`${exporter.url}/api/v1/${at}`, init)).json())
+  const json = async (/** @type {string} */ at, /** @type {RequestInit} */ init = {}) =>
+    (await fetch(`${exporter.url}/api/v1/${at}`, init)).json()
   const app = start('shop', 'setInterval(() => {}, 1000)')
   start('dead', 'setTimeout(() => process.exit(3), 1500)')
   await eventually(

@@ -211,7 +211,7 @@ async function play ({ who, what, mode, hasToken, prepareData, run, runAlone }, 
       }
     }
   } catch (error) {
-    row.broke.push(error.message)
+    row.broke.push(/** @type {Error} */ (error).message)
   }
   row.tookSeconds ||= (performance.now() - began) / 1000
   row.broke.push(

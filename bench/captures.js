@@ -89,7 +89,8 @@ async function watch ({ node, args, autoCaptures = false, env = {}, cwd, limitBy
     stdio: ['ignore', 'pipe', 'inherit']
   })
   const ended = once(child, 'close')
-  const json = async (/** @type {string} */ at, /** @type {object} */ init) => /** @type {any} */ (await (await fetch(`${exporter.url}/api/v1/${at}`, init)).json())
+  const json = async (/** @type {string} */ at, /** @type {RequestInit} */ init = {}) =>
+    (await fetch(`${exporter.url}/api/v1/${at}`, init)).json()
   child.stdout.resume()
   await eventually(() => json('targets'), found => found.length > 0, 60_000)
   return {

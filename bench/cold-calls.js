@@ -6,6 +6,7 @@ const fs = require('node:fs')
 const net = require('node:net')
 const v8 = require('node:v8')
 const { once } = require('node:events')
+const { performance } = require('node:perf_hooks')
 
 const [call, count] = process.argv.slice(2)
 /** Of the size of a frame, and numbers as there are in one. */
@@ -34,16 +35,20 @@ async function calls () {
   }
 }
 
+/** @param {string[] | number[]} message to the parent */
+const exitWith = message =>
+  process.send?.(message, undefined, undefined, () => process.exit())
+
 async function main () {
   const all = await calls()
-  if (!call) return process.send?.(Object.keys(all), () => process.exit())
+  if (!call) return exitWith(Object.keys(all))
   /** @type {number[]} */
   const micros = []
   setInterval(() => {
     const began = performance.now()
     all[call]()
     micros.push((performance.now() - began) * 1000)
-    if (micros.length === Number(count)) process.send?.(micros, () => process.exit())
+    if (micros.length === Number(count)) exitWith(micros)
   }, 1000)
 }
 

@@ -59,7 +59,7 @@ async function connected () {
       await once(socket, 'connect')
       return socket.on('error', error => { throw error })
     } catch (error) {
-      if (error.code !== 'EAGAIN') throw error
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EAGAIN') throw error
       await new Promise(resolve => setTimeout(resolve, 5))
     }
   }

@@ -21,7 +21,7 @@ function randomFrom (seed) {
   }
 }
 
-/** Values that break readers. */
+/** Values that break readers. @type {unknown[]} */
 const NASTY = [
   null,
   true,

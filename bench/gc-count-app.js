@@ -18,7 +18,10 @@ function burst () {
 }
 
 async function report () {
-  const { values } = await register.getSingleMetric('nodejs_gc_duration_seconds').get()
+  /** Of a histogram; the type names no `metricName`. @type {any} */
+  const metric = await register.getSingleMetric('nodejs_gc_duration_seconds')?.get()
+  /** @type {{ metricName?: string, value: number }[]} */
+  const values = metric.values
   const count = values
     .filter(({ metricName }) => metricName?.endsWith('_count'))
     .reduce((sum, { value }) => sum + value, 0)

@@ -8,7 +8,7 @@ const PAUSE_MS = 12
 let longestMs = 0
 process.on('message', message => {
   if (message === 'forget') longestMs = 0
-  else process.send?.(longestMs, () => process.exit())
+  else process.send?.(longestMs, undefined, undefined, () => process.exit())
 })
 
 async function main () {

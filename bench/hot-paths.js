@@ -2,6 +2,7 @@
 
 const { Guard } = require('../agent/guard')
 const { collectors } = require('../agent/collect')
+const { noOwnGc } = require('../agent/collect/gc')
 const { exporterState } = require('../test/support/exporter-state')
 const { createMetrics } = require('../exporter/expose/metrics')
 const { replayFile } = require('../cli/sources/replay-file')
@@ -26,7 +27,8 @@ async function hotPaths (recording) {
     frameMs: 1000,
     guarded: guard.wrap.bind(guard),
     metered: guard.wrap.bind(guard),
-    majors: () => 0
+    majors: () => 0,
+    ownGc: noOwnGc()
   }
   const all = [...collectors(options)].filter(collector => collector !== undefined)
   for (const collector of all) collector.start?.()

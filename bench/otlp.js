@@ -135,7 +135,10 @@ async function askPrometheus (file) {
         ({
           metric: { job, instance, memwatch_target: target, memwatch_thread: thread, ...metric },
           value
-        }) => [keyOf({ ...(target && { target, thread }), ...metric }), Number(value[1])]
+        }) => {
+          const key = keyOf({ ...(target && { target, thread }), ...metric })
+          return /** @type {const} */ ([key, Number(value[1])])
+        }
       )
     console.log(
       `of ${ours.length} series that are ours, ` +

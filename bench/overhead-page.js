@@ -171,7 +171,7 @@ function overheadPage (runs, shares) {
                   bases.find(({ round }) => round === run.round)
                 )
               )
-              .filter(value => value !== null && Number.isFinite(value))
+              .flatMap(value => (Number.isFinite(value) ? [Number(value)] : []))
             return differences.length === 0
               ? '–'
               : `${unit(median(differences))} (${unit(quantile(differences, 0.25))} … ` +

@@ -30,7 +30,7 @@
  * @typedef {object} Claim
  * @property {import('../cli/comparison/figures').FigureName} figure
  * @property {string} published as it was written; '' where nothing was
- * @property {number} [changeRatio] −0.31 for −31 %
+ * @property {number} [changeRatio] -0.31 for -31 %
  * @property {number} [before] in base units
  * @property {number} [after]
  * @property {number} [atMost] after, where it was published as a bound

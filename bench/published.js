@@ -54,6 +54,7 @@ const runsIn = side => fs.existsSync(side) ? recordingsAt(side).length : 0
 /** All runs of a case on one Node, but those that are there. @param {Job} job */
 async function run ({ case: { app: id, memoryMb, seconds, byTry, variants }, node, folder }) {
   const app = findApp(id)
+  if (!app) throw new Error(`no app ${id}`)
   const kept = path.join(folder, 'try')
   if (byTry && runsIn(path.join(kept, 'after')) < repeat) {
     fs.rmSync(kept, { recursive: true, force: true })
@@ -68,7 +69,7 @@ async function run ({ case: { app: id, memoryMb, seconds, byTry, variants }, nod
         '--repeat',
         String(repeat),
         '--diagnosis',
-        app.diagnosis,
+        String(app.diagnosis),
         '--keep',
         kept,
         '--',
@@ -150,8 +151,9 @@ async function results ({ case: published, major, folder }) {
       ? [{ variant: published.byTry, before: 'try/before', after: 'try/after' }]
       : []),
     ...published.variants
-      .filter(({ against }) => against)
-      .map(variant => ({ variant, before: variant.against, after: variant.id }))
+      .flatMap(variant =>
+        variant.against ? [{ variant, before: variant.against, after: variant.id }] : []
+      )
   ]
   return Promise.all(
     pairs

@@ -45,20 +45,22 @@ const cell = ({ end, passing }) =>
     `${passing.join(', ')})`
       : ''}`
 
+/** @param {string[]} args */
 async function main ([folder]) {
   if (!folder) throw new Error('name the folder of the logs')
   const beyond = cannotTell(traceGc)
   const rows = []
   for (const name of fs.readdirSync(folder).filter(name => NAME.test(name)).sort()) {
-    const [, major, id, form] = NAME.exec(name)
+    const [, major, id, form] = NAME.exec(name) ?? []
     const app = apps.find(app => app.id === id)
     if (!app) continue
-    const ill = app.diagnosis && !form
-    const expected = !ill
-      ? 'nothing'
-      : beyond.has(app.diagnosis)
-        ? `nothing: a log cannot tell ${app.diagnosis}`
-        : app.diagnosis
+    const { diagnosis } = app
+    const expected =
+      !diagnosis || form
+        ? 'nothing'
+        : beyond.has(diagnosis)
+          ? `nothing: a log cannot tell ${diagnosis}`
+          : diagnosis
     const file = path.join(folder, name)
     const row = {
       expected,

@@ -23,6 +23,7 @@ const CHECKS = [
   ['who imports whom', 'npx', '--no-install', 'depcruise', 'agent', 'cli', 'engine', 'exporter', 'lab'],
   ['tsc --strict', 'npx', '--no-install', 'tsc', '-p', 'tsconfig.json'],
   ['tsc --strict, for the browser', 'npx', '--no-install', 'tsc', '-p', 'exporter/page'],
+  ['tsc, for tests and benches', 'npx', '--no-install', 'tsc', '-p', 'test'],
   [
     'what runs all the time costs no more than it did',
     process.execPath,

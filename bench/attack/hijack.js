@@ -29,7 +29,7 @@ async function hijack (stage) {
     const socket = await connect(stage.socketOf('good'))
     if (!socket) return
     sockets.push(socket)
-    socket.setEncoding('utf8').on('data', text => heard.push(text))
+    socket.setEncoding('utf8').on('data', text => heard.push(String(text)))
     await send(socket, lines.join(''))
   }
   const same = line(hello) + '\n'

@@ -27,7 +27,7 @@ async function ask (from, path, timeoutMs) {
     path,
     ms: performance.now() - began,
     failure: status === 200 ? undefined : message
-  }, () => {})
+  }, undefined, undefined, () => {})
 }
 
 /**

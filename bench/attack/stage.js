@@ -152,7 +152,7 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
           found = await target(pid)
           if (found && accept(found)) return found
         } catch (error) {
-          trouble = error.message
+          trouble = /** @type {Error} */ (error).message
         }
       }
       throw new Error(
@@ -206,7 +206,7 @@ async function startStage ({ mode, node, hasToken = true, prepareData = () => {}
             SETTLE_MS
           )
         } catch (error) {
-          broke.push(life.ended ? life.how : `the well-behaved agent: ${error.message}`)
+          broke.push(life.ended ? life.how : `the well-behaved agent: ${/** @type {Error} */ (error).message}`)
         }
         await probes.stop()
         const { oomKills = 0, maxUsageBytes = NaN } = group.stats() ?? {}

@@ -40,16 +40,16 @@ async function main () {
     const server = require('fastify')()
     server.get('/rows/:id', handlers[kind])
     await server.listen({ port: 0, host: '127.0.0.1' })
-    port = server.server.address().port
+    port = /** @type {import('node:net').AddressInfo} */ (server.server.address()).port
   }
-  process.send({ port, startedMs: performance.now() })
+  process.send?.({ port, startedMs: performance.now() })
 }
 
 process.on('message', message => {
   if (message === 'end') process.exit()
   const { user, system } = process.cpuUsage()
   const { rss, heapUsed, heapTotal } = process.memoryUsage()
-  process.send({
+  process.send?.({
     cpuSeconds: (user + system) / 1e6,
     rss,
     heapUsed,

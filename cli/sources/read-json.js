@@ -50,7 +50,7 @@ const count = value =>
  */
 const present = values =>
   /** @type {T} */ (
-    Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+    Object.fromEntries(Object.entries(/** @type {object} */ (values)).filter(([, value]) => value !== undefined))
   )
 
 module.exports = { readJson, count, present }

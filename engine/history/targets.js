@@ -43,7 +43,7 @@ const identityOf = hello => `${processOf(hello)}:${hello.threadId}:${hello.start
  * @property {Target} target
  * @property {() => void} heard its connection said something, whatever it was
  * @property {(frame: import('../decode/decode').FrameMessage) => RejectReason | undefined} frame
- * @property {(bye: import('../decode/decode').ByeMessage) => void} bye
+ * @property {(bye: Partial<import('../decode/decode').ByeMessage> & { exitCode: number }) => void} bye
  * @property {(answer: import('../decode/decode').AnswerMessage) => void} answer
  * @property {(timedOut: boolean) => void} closed the connection ended, with or without a bye;
  *   timedOut: nobody answered any more

@@ -95,7 +95,7 @@ describe('a full GC on command', () => {
     const counts = () => {
       /** @type {any} */
       const values = {}
-      collector.read(values)
+      collector.read(values, { count: 0, nowSeconds: 0 })
       return Object.fromEntries(Object.entries(values.gc).map(([key, [count]]) => [key, count]))
     }
     pending = [entry(100)]

@@ -547,8 +547,8 @@ it('the preload parses on Node.js 10, and loads nothing outside its fence: whoev
     ecmaVersion: 2018,
     sourceType: 'script'
   })
-  const [fence, ...others] = body.filter(({ type }) => type === 'TryStatement')
-  expect([fence.handler.type, others]).toEqual(['CatchClause', []])
+  const [fence, ...others] = body.filter(statement => statement.type === 'TryStatement')
+  expect([fence.handler?.type, others]).toEqual(['CatchClause', []])
   const outside = body.filter(
     ({ type }) => type !== 'TryStatement' && type !== 'FunctionDeclaration'
   )

@@ -73,7 +73,7 @@ describe('the cgroup that a hello names', () => {
         return execFileSync(command, args, { encoding: 'utf8' }).trim()
       }
       const [first, again, other] = [groups[0], groups[0], groups[1]].map(idIn)
-      expect([first, again]).toEqual([String(fs.statSync(groups[0].path).ino), first])
+      expect([first, again]).toEqual([String(fs.statSync(String(groups[0].path)).ino), first])
       expect(other).not.toBe(first)
     } finally {
       await Promise.all(groups.map(group => group.remove()))

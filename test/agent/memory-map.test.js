@@ -264,7 +264,7 @@ describe('the look', () => {
           open(file)
           return `90000 ${anonBytes() / PAGE + 500} 500 1 0 1 0\n`
         },
-        readOnce: () => AUXV,
+        auxiliaryVector: () => AUXV,
         * lines (file) {
           open(file)
           yield file === '/proc/self/smaps' ? maps.replaceAll('\n', '\nRss:  8 kB\n') : maps
@@ -312,9 +312,7 @@ describe('the look', () => {
       seenIn: (/** @type {number[]} */ ...times) => times.filter(time => frame(time).residentBytes)
     }
   }
-  const AUXV = Buffer.from(new BigUint64Array([16n, 1n, 6n, BigInt(PAGE), 0n, 0n]).buffer).toString(
-    'latin1'
-  )
+  const AUXV = Buffer.from(new BigUint64Array([16n, 1n, 6n, BigInt(PAGE), 0n, 0n]).buffer)
   const SECONDS = Array.from({ length: 32 }, (_, i) => i)
 
   it('tells what is resident where, and what is none of it is other', () => {

@@ -84,7 +84,7 @@ async function listen (folder) {
     socket.on('close', () => { connection.isClosed = true })
     socket.setEncoding('utf8').on('data', text => {
       const lines = (rest + text).split('\n')
-      rest = lines.pop()
+      rest = lines.pop() ?? ''
       messages.push(...lines.filter(Boolean).map(line => JSON.parse(line)))
     })
   }).listen(file)

@@ -12,6 +12,7 @@ const { startPrometheus } = require('../support/prometheus')
 const { startAlertmanager, TIMING } = require('../support/alertmanager')
 const { startWebhook } = require('../support/webhook')
 const { describeWithTools } = require('../support/tools')
+const { defined } = require('../support/defined')
 
 const FIX = 'NODE_OPTIONS="--enable-source-maps --max-semi-space-size=16"'
 
@@ -29,7 +30,7 @@ async function startFakeExporter () {
   const series = (name, target, diagnosis, more) =>
     `${name}{target="${target}",thread="main",diagnosis="${diagnosis}",${more}}`
   return {
-    address: `127.0.0.1:${server.address().port}`,
+    address: `127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`,
     /**
      * @param {string} series
      * @param {number} value
@@ -37,7 +38,7 @@ async function startFakeExporter () {
     set: (series, value) => samples.set(series, value),
     /**
      * @param {string} target
-     * @param {{ id: string, severity: string, runbook: string }} diagnosis
+     * @param {{ id: string, severity: string, runbook?: string }} diagnosis
      * @param {'ok' | 'suspected' | 'confirmed'} state
      */
     judge (target, { id, severity, runbook }, state) {
@@ -171,7 +172,7 @@ describeWithTools('from a verdict to a page', tools => {
     })
     const rejected = 'memwatch_exporter_lines_rejected_total{reason="not_json"}'
     exporter.set(rejected, 0)
-    exporter.judge('api', diagnosisOf('js-heap-leak'), 'confirmed')
+    exporter.judge('api', defined(diagnosisOf('js-heap-leak')), 'confirmed')
     const leak = await webhook.next(
       ({ labels }) => labels.alertname === 'MemwatchJsHeapLeak',
       20_000
@@ -179,8 +180,8 @@ describeWithTools('from a verdict to a page', tools => {
     expect(leak.receiver).toBe('pager')
 
     exporter.set(rejected, 1000)
-    exporter.judge('api', diagnosisOf('semi-space-starvation'), 'confirmed')
-    exporter.judge('mailer', diagnosisOf('semi-space-starvation'), 'confirmed')
+    exporter.judge('api', defined(diagnosisOf('semi-space-starvation')), 'confirmed')
+    exporter.judge('mailer', defined(diagnosisOf('semi-space-starvation')), 'confirmed')
     exporter.set('memwatch_target_up{target="cron",thread="main"}', 0)
     const ticket = await webhook.next(({ labels }) => labels.target === 'mailer', 20_000)
     expect(ticket).toMatchObject({

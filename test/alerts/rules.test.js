@@ -13,15 +13,18 @@ const { alertRules, recordedRules } = require('../../scripts/alerts/index')
 const { describeWithTools } = require('../support/tools')
 
 const ALERTS = path.join(__dirname, '../../alerts')
+/** Rules of Prometheus' format. @type {any[]} */
 const rules = parse(
   fs.readFileSync(path.join(ALERTS, 'memwatch.alerts.yaml'), 'utf8')
 ).groups.flatMap(({ rules }) => rules)
 const names = rules.map(({ alert }) => alert)
+/** @type {any[]} */
 const recorded = parse(
   fs.readFileSync(path.join(ALERTS, 'memwatch.rules.yaml'), 'utf8')
 ).groups.flatMap(({ rules }) => rules)
 /** Rules that need no agent: they have one test and one page for all. */
 const PROM_CLIENT = 'prom-client'
+/** @type {any[]} */
 const promClient = parse(
   fs.readFileSync(path.join(ALERTS, `${PROM_CLIENT}.rules.yaml`), 'utf8')
 ).groups.flatMap(({ rules }) => rules)

@@ -10,6 +10,7 @@ const { startExporter, eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')
 const { tellRecording } = require('../support/recorded-agent')
 const { describeWithTools } = require('../support/tools')
+const { defined } = require('../support/defined')
 
 const RUNBOOKS = path.join(__dirname, '../../alerts/runbooks')
 const runbooks = fs
@@ -71,7 +72,7 @@ describeWithTools('the command that confirms', () => {
   it.each(byCurl.filter(ofDiagnosis).map(runbook => [runbook.name, runbook]))(
     'of %s names the diagnosis where it is confirmed',
     async (_, runbook) => {
-      const { id } = ofDiagnosis(runbook)
+      const { id } = defined(ofDiagnosis(runbook))
       const connection = await tellRecording(it_, id)
       const { stdout } = await bash(confirm(runbook))
       expect(stdout).toContain(`"diagnosis": "${id}"`)

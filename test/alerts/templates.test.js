@@ -32,14 +32,14 @@ describeWithTools('what the Alertmanager example sends', tools => {
   const server = http.createServer(async (request, response) => {
     const chunks = []
     for await (const chunk of request) chunks.push(chunk)
-    posts.push({ path: request.url, body: JSON.parse(Buffer.concat(chunks).toString()) })
+    posts.push({ path: String(request.url), body: JSON.parse(Buffer.concat(chunks).toString()) })
     response.writeHead(request.url === '/pagerduty' ? 202 : 200).end('ok')
   })
   /** @type {Awaited<ReturnType<typeof startAlertmanager>>} */
   let alertmanager
   beforeAll(async () => {
     await once(server.listen(0, '127.0.0.1'), 'listening')
-    const own = `http://127.0.0.1:${server.address().port}`
+    const own = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
     const example = parse(fs.readFileSync(path.join(ALERTS, 'alertmanager.example.yaml'), 'utf8'))
     const receivers = example.receivers.map(
       ({ slack_configs: slack, pagerduty_configs: pagerduty, ...rest }) => ({
@@ -82,11 +82,11 @@ describeWithTools('what the Alertmanager example sends', tools => {
       body: JSON.stringify([{ labels: { ...labels, ...more }, annotations, ...times }])
     })
     expect(response.status).toBe(200)
-    await eventually(
+    const post = await eventually(
       () => posts.slice(before).find(({ path }) => path === way),
-      post => post !== undefined
+      Boolean
     )
-    return posts.slice(before).find(({ path }) => path === way).body
+    return post.body
   }
 
   it('a page names process and problem, the change to make, and where to read on', async () => {

@@ -13,6 +13,7 @@ const { renderComparison } = require('../../cli/comparison/render')
 const { terminalText: shown } = require('../../cli/text/terminal')
 const { outcomeOf } = require('../../cli/comparison/prediction')
 const { memwatch } = require('../support/memwatch')
+const { defined } = require('../support/defined')
 
 const MIB = 2 ** 20
 const recording = name => path.join(__dirname, '../recordings', `${name}.ndjson.gz`)
@@ -21,17 +22,17 @@ afterAll(() => fs.rmSync(folder, { recursive: true }))
 
 /**
  * @param {string} app
- * @param {object} [options] of measure
+ * @param {Parameters<typeof measure>[1]} [options]
  */
-const both = async (app, ...options) => [
-  await measure(recording(`${app}-broken`), ...options),
-  await measure(recording(`${app}-fixed`), ...options)
+const both = async (app, options) => [
+  await measure(recording(`${app}-broken`), options),
+  await measure(recording(`${app}-fixed`), options)
 ]
 /**
  * @param {import('../../cli/comparison/compare').Comparison} comparison
  * @param {string} figure
  */
-const row = ({ rows }, figure) => rows.find(row => row.figure === figure)
+const row = ({ rows }, figure) => defined(rows.find(row => row.figure === figure))
 
 describe('two recordings, side by side', () => {
   it('show what a flag brought, as it was predicted', async () => {
@@ -39,15 +40,15 @@ describe('two recordings, side by side', () => {
     const comparison = compare([before], [after])
     expect(row(comparison, 'scavengesPerSecond').changeRatio).toBeLessThan(-0.9)
     const { before: was, after: is } = row(comparison, 'semiSpaceBytes')
-    expect([was.median / MIB, is.median / MIB].map(Math.round)).toEqual([1, 31])
+    expect([was, is].map(spread => Math.round(defined(spread).median / MIB))).toEqual([1, 31])
     expect(row(comparison, 'peakRssBytes').changeRatio).toBeGreaterThan(0)
-    expect(row(comparison, 'requests')).toBeUndefined()
+    expect(comparison.rows.map(({ figure }) => figure)).not.toContain('requests')
     expect(comparison.fix).toMatchObject({
       diagnosis: 'semi-space-starvation',
       applied: true,
       change: { flag: '--max-semi-space-size=32' }
     })
-    expect(comparison.fix.outcomes.map(({ signal, good }) => [signal, good])).toEqual([
+    expect(defined(comparison.fix).outcomes.map(({ signal, good }) => [signal, good])).toEqual([
       ['gcPauseRatio', true],
       ['scavengesPerSecond', true],
       ['rssBytes', true]
@@ -70,10 +71,10 @@ describe('two recordings, side by side', () => {
   })
   it('do not claim to have seen what is changed in code, nor what was not applied', async () => {
     const [before, after] = await both('24-array-buffer-pile-up-jobs')
-    expect(compare([before], [after]).fix.applied).toBeNull()
+    expect(defined(compare([before], [after]).fix).applied).toBeNull()
     const [starved] = await both('20-semi-space-starvation')
     const same = compare([starved], [starved])
-    expect(same.fix.applied).toBe(false)
+    expect(defined(same.fix).applied).toBe(false)
     expect(shown(renderComparison(same))).not.toContain('differ in length')
     expect(same.verdicts).toEqual([
       { diagnosis: 'semi-space-starvation', change: 'stayed', before: 1, after: 1 }
@@ -86,23 +87,23 @@ describe('two recordings, side by side', () => {
     const [before] = await both('20-semi-space-starvation', { work: { requests: 10_000 } })
     const twice = { ...before, work: { requests: 20_000 } }
     const comparison = compare([before], [twice])
-    expect(row(comparison, 'cpuPerRequestSeconds').before.median).toBeCloseTo(
-      before.figures.cpuSeconds / 10_000
+    expect(defined(row(comparison, 'cpuPerRequestSeconds').before).median).toBeCloseTo(
+      defined(before.figures.cpuSeconds) / 10_000
     )
-    const [ratio, , rss] = comparison.fix.outcomes
-    const [plain, , plainRss] = compare([before], [before]).fix.outcomes
+    const [ratio, , rss] = defined(comparison.fix).outcomes
+    const [plain, , plainRss] = defined(compare([before], [before]).fix).outcomes
     expect(ratio.measured).toBeCloseTo(plain.measured / 2)
     expect(rss.measured).toBe(plainRss.measured)
   })
   it('are compared by the process of the same name', async () => {
-    const { target } = await measure(recording('20-js-heap-leak-worker-broken'))
+    const target = defined((await measure(recording('20-js-heap-leak-worker-broken'))).target)
     expect(target.thread).not.toBe('main')
     const other = await measure(recording('20-js-heap-leak-worker-broken'), {
       diagnosis: 'semi-space-starvation'
     })
-    expect(other.target.thread).toBe('main')
+    expect(other.target?.thread).toBe('main')
     const after = await measure(recording('20-js-heap-leak-worker-fixed'), { like: target })
-    expect([after.target.name, after.target.thread]).toEqual([target.name, target.thread])
+    expect([after.target?.name, after.target?.thread]).toEqual([target.name, target.thread])
   })
 })
 
@@ -154,13 +155,14 @@ describe('RSS after load', () => {
     const of = { seconds: [0], rssBytes: [50 * MIB], cpuSeconds: [0], loopSeconds: [0] }
     for (const [seconds, cores, mib, loop = cores] of parts) {
       for (let i = 0; i < seconds; i++) {
-        of.seconds.push(of.seconds.at(-1) + 1)
-        of.cpuSeconds.push(of.cpuSeconds.at(-1) + cores)
-        of.loopSeconds.push(of.loopSeconds.at(-1) + loop)
+        of.seconds.push(defined(of.seconds.at(-1)) + 1)
+        of.cpuSeconds.push(defined(of.cpuSeconds.at(-1)) + cores)
+        of.loopSeconds.push(defined(of.loopSeconds.at(-1)) + loop)
         of.rssBytes.push(mib * MIB)
       }
     }
-    return rssAfterLoad(of) && rssAfterLoad(of) / MIB
+    const rssBytes = rssAfterLoad(of)
+    return rssBytes && rssBytes / MIB
   }
   it.each([
     [
@@ -227,11 +229,14 @@ describe('RSS after load', () => {
       null
     ],
     ['is not there where nothing ever happens', [[60, 0.01, 50]], null]
-  ])('%s', (_, parts, mib) => expect(run(parts)).toBe(mib))
+  ])('%s', (_, parts, mib) =>
+    expect(run(/** @type {Parameters<typeof run>[0]} */ (parts))).toBe(mib)
+  )
 })
 
 describe('a change', () => {
-  const hello = { execArgv: [], nodeOptions: [], mallocEnv: {}, allocator: 'glibc' }
+  /** The part of a hello that counts. */
+  const hello = /** @type {import('memwatch/protocol/frame').Hello} */ (/** @type {unknown} */ ({ execArgv: [], nodeOptions: [], mallocEnv: {}, allocator: 'glibc' }))
   it.each([
     [
       'a flag of NODE_OPTIONS',

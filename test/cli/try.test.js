@@ -4,7 +4,8 @@ const { fromOutside } = require('../../cli/from-outside')
 const { workOfLoad, workOfApp } = require('../../cli/comparison/work-of')
 const { memwatch } = require('../support/memwatch')
 
-const hello = { execArgv: [], nodeOptions: [], mallocEnv: {} }
+/** The part of a hello that counts. */
+const hello = /** @type {import('memwatch/protocol/frame').Hello} */ (/** @type {unknown} */ ({ execArgv: [], nodeOptions: [], mallocEnv: {} }))
 const jemalloc = { env: { LD_PRELOAD: 'libjemalloc.so.2', MALLOC_CONF: 'narenas:2' } }
 
 describe('a fix from outside', () => {

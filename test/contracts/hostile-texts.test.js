@@ -25,6 +25,7 @@ const { program } = require('../../cli/memwatch')
 const { DataFolder } = require('../../exporter/data-folder/data-folder')
 const { Load } = require('../../exporter/self-care/load')
 const { startExporter, eventually } = require('../support/exporter')
+const { defined } = require('../support/defined')
 const { hello, frame, line } = require('../support/frames')
 const { memwatch } = require('../support/memwatch')
 const { startOtlpReceiver } = require('../support/otlp-receiver')
@@ -251,7 +252,7 @@ beforeAll(async () => {
   it_ = await startExporter({
     dataFolder,
     autoCaptures: false,
-    webhook: `http://127.0.0.1:${hooks.address().port}/`,
+    webhook: `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (hooks.address()).port}/`,
     otlp: otlp.url
   })
 
@@ -307,7 +308,7 @@ async function cli (...args) {
   try {
     await program.parseAsync(args, { from: 'user' })
   } catch (error) {
-    written.error = error.message
+    written.error = /** @type {Error} */ (error).message
   } finally {
     for (const spy of spies) spy.mockRestore()
     process.exitCode = 0
@@ -327,7 +328,9 @@ const api = async path => {
 /** All pages of a list. @param {string} path */
 async function listed (path) {
   const items = []
-  for (let next = path; next;) {
+  /** @type {string | undefined} */
+  let next = path
+  while (next) {
     const response = await it_.get(`/api/v1/${next}`)
     items.push(...(await response.json()))
     next = /\/api\/v1\/([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
@@ -339,7 +342,7 @@ it('the apps of this test have what must be printed: fixes in every form', () =>
   for (const target of illIn('20-semi-space-starvation')) {
     expect(
       findCase(target.target).verdicts.find(({ state }) => state === 'confirmed')?.fix[0].change.env
-        .NODE_OPTIONS
+        ?.NODE_OPTIONS
     ).toContain('--max-semi-space-size=')
   }
   const changes = [...ill.keys()].flatMap(pid =>
@@ -685,7 +688,7 @@ describe('what others read', () => {
     const over = new AbortController()
     const live = await fetch(`${it_.url}/api/v1/live`, { signal: over.signal })
     let text = ''
-    for await (const chunk of live.body) {
+    for await (const chunk of defined(live.body)) {
       text += Buffer.from(chunk)
       if (/^data: .*"targets"|^event: targets[^]*\n\n/m.test(text)) break
     }

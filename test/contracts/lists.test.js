@@ -59,6 +59,7 @@ it('each diagnosis has a runbook, an app that causes it, and known symptoms', ()
 })
 
 it('each signal is read by a diagnosis, explains a missing one, or is shown as a metric', () => {
+  /** @type {Set<string>} */
   const read = new Set(diagnoses.flatMap(({ requires, uses }) => [...requires, ...uses]))
   const source = ['exporter/catalog/target-metrics.js', 'cli/progress.js', 'engine/verdicts/judge.js']
     .map(name => fs.readFileSync(path.join(ROOT, name), 'utf8'))
@@ -95,7 +96,8 @@ describe('the charts of the page', () => {
     .readFileSync(path.join(ROOT, 'exporter/page/charts.mjs'), 'utf8')
     .replace(/^export |^import .*/gm, '')
   /**
-   * @type {{ tracks: string[], draws: { label: string, colour: string }[], evidence: Record<string,
+   * @type {{ tracks: import('../../engine/history/tracks').TrackName[], draws: { label: string, colour: string,
+   *   read: (row: object) => unknown }[], evidence: Record<string,
    *   { as: string, track?: string }> }[]}
    */
   // eslint-disable-next-line no-new-func

@@ -11,8 +11,9 @@ const { prometheusName } = require('../support/prometheus-names')
 
 const rows = [...targetMetrics, ...compatMetrics, ...otelMetrics, ...exporterMetrics].flatMap(
   row => {
-    const form = otelOf({ name: '', ...row })
-    return form ? [{ row, form }] : []
+    const named = { name: '', ...row }
+    const form = otelOf(named)
+    return form ? [{ row: named, form }] : []
   }
 )
 const isOurs = ({ form }) => form.name.startsWith('memwatch.')
@@ -64,6 +65,7 @@ it('names and attributes that are not ours are in the conventions, and not depre
       .map(([, , constant]) => conventions[constant])
   )
   expect(deprecated).toContain('v8js.memory.heap.limit')
+  /** @returns {Set<unknown>} */
   const known = kind =>
     new Set(
       Object.entries(conventions)

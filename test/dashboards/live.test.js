@@ -11,6 +11,7 @@ const { startExporter, eventually } = require('../support/exporter')
 const { startPrometheus } = require('../support/prometheus')
 const { tellRecording } = require('../support/recorded-agent')
 const { describeWithTools } = require('../support/tools')
+const { defined } = require('../support/defined')
 
 const AGENT = path.join(__dirname, '../../agent/index.js')
 /** Of these the threads are ill, in ways that cost memory and time. */
@@ -34,7 +35,7 @@ describeWithTools('every panel against a real Prometheus', tools => {
       const connection = await tellRecording(exporter, app, { pid: 100_000 + i })
       stops.push(() => connection.destroy())
     }
-    const healthy = apps.find(({ id }) => id === 'healthy-steady')
+    const healthy = defined(apps.find(({ id }) => id === 'healthy-steady'))
     const child = spawn(process.execPath, ['--require', AGENT, healthy.script], {
       env: {
         ...process.env,

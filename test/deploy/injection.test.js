@@ -36,7 +36,7 @@ describeWithGoTools('injection, by CEL', tools => {
     return pod
   }
 
-  describe.each(['sidecar', 'node'])('mode %s', mode => {
+  describe.each(/** @type {const} */ (['sidecar', 'node']))('mode %s', mode => {
     const own = cases.filter(of => of.mode === undefined || of.mode === mode)
     const before = own.map(of => withDefaults(podOf(of)))
     const namespaces = own.map(of => ({ metadata: of.namespace ?? ASKS }))

@@ -8,11 +8,18 @@ const { NO_WORKERS } = require('../../engine/history/tracks')
 const { Target } = require('../../engine/history/target')
 const { signalsOf } = require('../../engine/signals')
 const { frame, hello, MIB } = require('../support/frames')
+const { defined } = require('../support/defined')
 
 /**
  * RSS 200: 40 of files, 60 of V8, 80 of malloc, 10 of WebAssembly, 1 of stacks, 9 of which nobody
  * knows. In MiB.
  */
+/**
+ * @param {number[]} mib
+ * @returns {import('memwatch/protocol/frame').SpaceRow}
+ */
+const spaceRow = (...mib) =>
+  /** @type {[number, number, number, number]} */ (mib.map(mb => mb * MIB))
 const VALUES = {
   rssBytes: 200 * MIB,
   rssAnonBytes: 160 * MIB,
@@ -23,9 +30,9 @@ const VALUES = {
   mallocedBytes: MIB,
   liveHeapBytes: 20 * MIB,
   spaces: {
-    new_space: [4, 20, 4, 10].map(mb => mb * MIB),
-    old_space: [30, 38, 0, 38].map(mb => mb * MIB),
-    code_space: [1, 2, 0, 2].map(mb => mb * MIB)
+    new_space: spaceRow(4, 20, 4, 10),
+    old_space: spaceRow(30, 38, 0, 38),
+    code_space: spaceRow(1, 2, 0, 2)
   },
   residentBytes: {
     malloc_heap: 60 * MIB,
@@ -47,10 +54,13 @@ const GLIBC = {
   arenas_top: 7 * MIB,
   mapped: 4 * MIB
 }
+/** @typedef {import('memwatch/protocol/frame').Hello['allocator']} Allocator */
+
 const mb = (/** @type {Record<string, number>} */ bytes) => Object.fromEntries(Object.entries(bytes).map(([name, value]) => [name, Math.round(value / MIB)]))
 /**
  * @param {any} [changes]
  * @param {any} [scanned]
+ * @param {{ allocator?: Allocator, workers?: typeof NO_WORKERS }} [of]
  */
 const anatomy = (
   changes = {},
@@ -242,7 +252,7 @@ describe('an answer of malloc', () => {
     for (let second = 2; second <= 60; second++) {
       at(second, { ...VALUES, residentBytes: undefined, ...grown })
     }
-    return signalsOf(target.window())
+    return signalsOf(defined(target.window()))
   }
   it('holds until malloc took a tenth of its memory more', () => {
     // 80 MiB then: 6 in use, 30 of Buffers, 44 free.
@@ -254,8 +264,8 @@ describe('an answer of malloc', () => {
   it('that is out of date rules nothing out: what was taken since may be free', () => {
     expect(
       mb({
-        asked: signalsAfter(8).allocatorSlackBytes,
-        stale: signalsAfter(100).allocatorSlackBytes
+        asked: defined(signalsAfter(8).allocatorSlackBytes),
+        stale: defined(signalsAfter(100).allocatorSlackBytes)
       })
     ).toEqual({ asked: 44, stale: 144 })
     expect(signalsAfter(100).allocatorSlackTrend?.rise ?? 0).toBeLessThan(MIB)
@@ -263,6 +273,11 @@ describe('an answer of malloc', () => {
 })
 
 describe('what malloc holds', () => {
+  /**
+   * @param {object} [changes]
+   * @param {Allocator} [allocator]
+   * @param {ReturnType<typeof scanOf>} [previous]
+   */
   const scan = (changes = {}, allocator = 'glibc', previous = undefined) =>
     scanOf({ ...VALUES, ...changes }, { allocator }, NO_WORKERS, previous)
   const trimmable = (/** @type {Parameters<typeof scan>} */ ...args) => Math.round(scan(...args).trimmableBytes / MIB)
@@ -304,11 +319,11 @@ describe('what malloc holds', () => {
       mb({ native: next.nativeBytes, slack: next.slackBytes, since: next.sinceBytes })
     ).toEqual({ native: 6, slack: 44, since: 30 })
     const rss = { rssBytes: 230 * MIB, rssAnonBytes: 190 * MIB }
-    const { parts, retainedBytes } = anatomyOf({
+    const { parts, retainedBytes } = defined(anatomyOf({
       values: { ...VALUES, ...grown, ...rss },
       workers: NO_WORKERS,
       scan: first
-    })
+    }))
     expect(mb(parts)).toMatchObject({
       allocator_in_use: 6,
       allocator_retained: 44,
@@ -317,11 +332,11 @@ describe('what malloc holds', () => {
     expect(retainedBytes.map(bytes => Math.round(bytes / MIB))).toEqual([44, 74])
   })
   it('and what Buffers left since is free', () => {
-    const { parts } = anatomyOf({
+    const { parts } = defined(anatomyOf({
       values: { ...VALUES, externalBytes: 20 * MIB },
       workers: NO_WORKERS,
       scan: scan({ allocatorBytes: GLIBC })
-    })
+    }))
     expect(mb(parts)).toMatchObject({
       external: 10,
       allocator_in_use: 6,
@@ -329,7 +344,8 @@ describe('what malloc holds', () => {
       allocator_unasked: 0
     })
   })
-  it.each([
+  /** @type {[title: string, values: object, allocator: Allocator, mib: number][]} */
+  const TRIMMABLE = [
     ['glibc, not asked: of arenas the most part stays', {}, 'glibc', 30 + 6],
     [
       'jemalloc',
@@ -345,7 +361,8 @@ describe('what malloc holds', () => {
       0
     ],
     ['musl, which has no such call', {}, 'musl', 0]
-  ])('what would come back: %s', (_, changes, allocator, expected) => {
+  ]
+  it.each(TRIMMABLE)('what would come back: %s', (_, changes, allocator, expected) => {
     expect(trimmable(changes, allocator)).toBe(expected)
   })
   it('of mimalloc lies where V8’s pages are', () => {

@@ -5,6 +5,7 @@ const { findCase } = require('../../engine/verdicts/case')
 const { evaluate, primaryOf } = require('../../engine/verdicts/evaluate')
 const { severityByTime } = require('../../engine/diagnoses/severity')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
+const { defined } = require('../support/defined')
 
 /**
  * A target fed one frame a second. `at(t)` gives the numbers that matter of second t; the rest is a
@@ -72,7 +73,8 @@ function watch ({ seconds, at, helloChanges = {} }) {
     evaluate(target)
     states.add(primaryOf(findCase(target).verdicts)?.diagnosis ?? null)
   }
-  const verdict = id => findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id)
+  const verdict = id =>
+    defined(findCase(target).verdicts.find(({ diagnosis }) => diagnosis === id))
   return { primary: primaryOf(findCase(target).verdicts), verdict, ever: states }
 }
 
@@ -152,15 +154,17 @@ describe('js-heap-leak', () => {
       state: 'confirmed',
       severity: 'critical'
     })
-    expect(primary.confirmedAfterSeconds).toBeLessThan(150)
+    expect(defined(primary).confirmedAfterSeconds).toBeLessThan(150)
   })
   it('names the limit that kills first', () => {
-    expect(watch(leak).primary.summary).toContain('reaches the heap size limit in about')
+    expect(defined(watch(leak).primary).summary).toContain('reaches the heap size limit in about')
     expect(
-      watch({
-        seconds: 200,
-        at: t => ({ liveMib: 10 + 0.8 * t, rssMib: 400 + t, heapLimitMib: 400 })
-      }).primary.summary
+      defined(
+        watch({
+          seconds: 200,
+          at: t => ({ liveMib: 10 + 0.8 * t, rssMib: 400 + t, heapLimitMib: 400 })
+        }).primary
+      ).summary
     ).toContain('reaches the container limit in about')
   })
   it('a leak a hundred times slower is confirmed by the same code, a hundred times later', () => {
@@ -328,10 +332,10 @@ describe('semi-space-starvation', () => {
   it('is confirmed within seconds, with a power of two to set and what to expect of it', () => {
     const { primary } = watch({ seconds: 30, at: () => starving })
     expect(primary).toMatchObject({ diagnosis: 'semi-space-starvation', state: 'confirmed' })
-    expect(primary.confirmedAfterSeconds).toBeLessThan(25)
-    const [{ change, predicted }] = primary.fix
+    expect(defined(primary).confirmedAfterSeconds).toBeLessThan(25)
+    const [{ change, predicted }] = defined(primary).fix
     expect(change.flag).toMatch(/^--max-semi-space-size=(8|16|32)$/)
-    expect(change.env.NODE_OPTIONS).toBe(change.flag)
+    expect(change.env?.NODE_OPTIONS).toBe(change.flag)
     expect(predicted.map(({ signal }) => signal)).toEqual([
       'gcPauseRatio',
       'scavengesPerSecond',
@@ -340,7 +344,7 @@ describe('semi-space-starvation', () => {
     for (const { signal, from, to } of predicted.slice(0, 2)) {
       expect([signal, to < from / 2]).toEqual([signal, true])
     }
-    expect(primary.evidence[0].text).toContain('the container limit of 512 MB')
+    expect(defined(primary).evidence[0].text).toContain('the container limit of 512 MB')
   })
   it('names only the command line where this Node refuses the flag in NODE_OPTIONS', () => {
     const { primary } = watch({
@@ -348,7 +352,7 @@ describe('semi-space-starvation', () => {
       at: () => starving,
       helloChanges: { allowedFlags: [] }
     })
-    expect(Object.keys(primary.fix[0].change)).toEqual(['flag'])
+    expect(Object.keys(defined(primary).fix[0].change)).toEqual(['flag'])
   })
   it('does not recommend NODE_OPTIONS against the command line, which wins', () => {
     const { primary } = watch({
@@ -356,12 +360,12 @@ describe('semi-space-starvation', () => {
       at: () => ({ ...starving, semiMib: 2 }),
       helloChanges: { execArgv: ['--max_semi_space_size=2'] }
     })
-    expect(Object.keys(primary.fix[0].change)).toEqual(['flag'])
+    expect(Object.keys(defined(primary).fix[0].change)).toEqual(['flag'])
   })
   it('keeps what NODE_OPTIONS holds already', () => {
     const nodeOptions = ['--enable-source-maps', '--require', '/x/node_modules/memwatch/index.js']
     const { primary } = watch({ seconds: 30, at: () => starving, helloChanges: { nodeOptions } })
-    expect(primary.fix[0].change.env.NODE_OPTIONS).toMatch(
+    expect(defined(primary).fix[0].change.env?.NODE_OPTIONS).toMatch(
       /^--enable-source-maps --max-semi-space-size=\d+$/
     )
   })
@@ -402,9 +406,9 @@ describe('allocator-fragmentation', () => {
   it('is confirmed once the rise has stopped and memory was seen to come and go', () => {
     const { primary } = watch({ seconds: 120, at: fragmenting })
     expect(primary).toMatchObject({ diagnosis: 'allocator-fragmentation', state: 'confirmed' })
-    expect(primary.fix[0].change.env).toMatchObject({ LD_PRELOAD: 'libjemalloc.so.2' })
-    expect(primary.fix[0].change.dockerfile).toContain('libjemalloc2')
-    expect(primary.fix.map(({ title }) => title)).not.toContain(
+    expect(defined(primary).fix[0].change.env).toMatchObject({ LD_PRELOAD: 'libjemalloc.so.2' })
+    expect(defined(primary).fix[0].change.dockerfile).toContain('libjemalloc2')
+    expect(defined(primary).fix.map(({ title }) => title)).not.toContain(
       'Without a new library: fewer arenas'
     )
   })
@@ -418,13 +422,15 @@ describe('allocator-fragmentation', () => {
           : { ...fragmenting(t), nativeMib: fragmenting(t).nativeMib - 90 }
     })
     const { summary } = verdict('allocator-fragmentation')
-    const [, keptMib] = /keeps about (\d+) MiB/.exec(summary)
+    const [, keptMib] = defined(/keeps about (\d+) MiB/.exec(summary))
     expect(Number(keptMib)).toBeLessThan(200 - 60)
     expect(Number(keptMib)).toBeGreaterThan(64)
   })
   it('is true of one of several processes in a container that they fill, however little its part', () => {
     const { diagnoses } = require('../../engine/diagnoses')
-    const { judge, limits } = diagnoses.find(({ id }) => id === 'allocator-fragmentation')
+    const { judge, limits } = defined(
+      diagnoses.find(({ id }) => id === 'allocator-fragmentation')
+    )
     const stateAt = containerShareBytes =>
       judge(
         {
@@ -447,7 +453,7 @@ describe('allocator-fragmentation', () => {
       at: fragmenting,
       helloChanges: { mallocEnv: { MALLOC_MMAP_THRESHOLD_: '32768' } }
     })
-    expect(primary.fix.map(({ title }) => title)).toEqual(['Use jemalloc'])
+    expect(defined(primary).fix.map(({ title }) => title)).toEqual(['Use jemalloc'])
   })
   /** Some 80 MiB retained of RSS, in the container of 512 MiB. @param {number} rssMib */
   const some = rssMib => t => ({
@@ -848,9 +854,9 @@ it.each([
     })
   })
   expect(verdict('native-memory-leak').state).toBe(state)
-  const { limit } = verdict('native-memory-leak').evidence.find(
+  const { limit } = defined(verdict('native-memory-leak').evidence.find(
     ({ signal }) => signal === 'outsideHeapRiseBytes'
-  )
+  ))
   expect(limit).toBe(512 * MIB)
 })
 it.each([
@@ -958,7 +964,9 @@ describe('a live heap that fills its limit within a minute', () => {
 describe('resource-leak', () => {
   it('advises on the kind that it confirms, though another has the higher score', () => {
     const { diagnoses } = require('../../engine/diagnoses')
-    const { judge, fix, limits } = diagnoses.find(({ id }) => id === 'resource-leak')
+    const { judge, fix, limits } = defined(
+      diagnoses.find(({ id }) => id === 'resource-leak')
+    )
     const signals = {
       // Sockets score higher (steadiness x rise), and are fewer than the share of all that counts.
       socketsOpen: 200, socketsTrend: { rise: 60, slope: 1, steadinessRatio: 0.9 },
@@ -1047,7 +1055,7 @@ describe('resource-leak', () => {
       state: 'confirmed',
       summary: expect.stringMatching(summary)
     })
-    expect(primary.fix[0].change.code).toMatch(site)
+    expect(defined(primary).fix[0].change.code).toMatch(site)
     expect(
       verdict('resource-leak')
         .evidence.map(({ text }) => text)
@@ -1076,10 +1084,10 @@ describe.each(CASES)('%s', (id, app, lookAlikes) => {
       primary: id,
       why: expect.any(String)
     })
-    expect(primary.evidence.length).toBeGreaterThan(1)
-    expect(primary.impact).toMatch(/\.$/)
-    expect(primary.fix.length).toBeGreaterThan(0)
-    for (const { change, risk, predicted } of primary.fix) {
+    expect(defined(primary).evidence.length).toBeGreaterThan(1)
+    expect(defined(primary).impact).toMatch(/\.$/)
+    expect(defined(primary).fix.length).toBeGreaterThan(0)
+    for (const { change, risk, predicted } of defined(primary).fix) {
       expect(Object.keys(change).length).toBeGreaterThan(0)
       expect(risk).toMatch(/\.$/)
       for (const { from, to } of predicted) {
@@ -1144,7 +1152,7 @@ it('a leak that thrashes is a leak', () => {
       majorSeconds: t > 180 ? 0.5 : 0.02
     })
   })
-  expect(primary.diagnosis).toBe('js-heap-leak')
+  expect(defined(primary).diagnosis).toBe('js-heap-leak')
   expect(verdict('heap-limit-thrash')).toMatchObject({
     state: 'ok',
     summary: 'a symptom of js-heap-leak'
@@ -1167,7 +1175,7 @@ it('two independent problems are both reported, one of them first', () => {
       }
     })
   })
-  expect(primary.diagnosis).toBe('semi-space-starvation')
+  expect(defined(primary).diagnosis).toBe('semi-space-starvation')
   expect(verdict('event-loop-blocked').state).toBe('confirmed')
 })
 
@@ -1231,7 +1239,7 @@ describe('a thread that is kept waiting for a CPU', () => {
     '%s is confirmed with %d of a core', (id, cores, at) => {
       const { primary } = watch({ seconds: 60, at: t => at(cores, t) })
       expect(primary?.diagnosis).toBe(id)
-      const told = primary.evidence.find(({ signal }) => signal === 'cpuTimeRatio')
+      const told = defined(primary).evidence.find(({ signal }) => signal === 'cpuTimeRatio')
       expect(told?.value ?? 1).toBeCloseTo(cores, 1)
       expect(told?.text ?? '').toMatch(
         cores < 1 ? /held the container back in 100 % of the periods; per CPU-second/ : /^$/

@@ -12,16 +12,29 @@ const { Target } = require('../../engine/history/target')
 const { renderReport } = require('../../cli/report')
 const { terminalText } = require('../../cli/text/terminal')
 const { hello, frame } = require('../support/frames')
+const { defined } = require('../support/defined')
 
-const verdict = (diagnosis, state, changes = {}) => ({
-  diagnosis,
-  state,
-  severity: 'critical',
-  opportunity: false,
-  summary: `${diagnosis} is ${state}`,
-  open: state === 'unknown' ? { until: 'readings', waitSeconds: null } : null,
-  ...changes
-})
+/**
+ * The part of a verdict that a headline is made of.
+ * @param {string} diagnosis
+ * @param {string} state
+ * @param {object} [changes]
+ */
+const verdict = (diagnosis, state, changes = {}) =>
+  /** @type {Parameters<typeof summarize>[0][number]} */ (/** @type {unknown} */ ({
+    diagnosis,
+    state,
+    severity: 'critical',
+    opportunity: false,
+    summary: `${diagnosis} is ${state}`,
+    open: state === 'unknown' ? { until: 'readings', waitSeconds: null } : null,
+    ...changes
+  }))
+/**
+ * @param {string} diagnosis
+ * @param {string} until
+ * @param {number | null} [waitSeconds]
+ */
 const unknown = (diagnosis, until, waitSeconds = null) =>
   verdict(diagnosis, 'unknown', { open: { until, waitSeconds } })
 const warning = { severity: 'warning' }
@@ -171,12 +184,12 @@ describe('the headline', () => {
       share: 0.9,
       text: 'f (a.js:3): 90 %'
     }
-    const suspects = {
+    const suspects = /** @type {import('../../engine/verdicts/case').AttachedSuspects} */ (/** @type {unknown} */ ({
       captureId: '1',
       kind: 'heap_profile',
       atUnixMs: 0,
       suspects: { of: 'grown bytes', total: 1, sites: [site] }
-    }
+    }))
     const text = 'Confirmed: a: a is confirmed Suspects: f (a.js:3): 90 %.'
     expect(summarize([verdict('a', 'confirmed', { suspects })]).text).toBe(text)
     expect(summarize([verdict('a', 'confirmed')], new Map([['a', suspects]])).text).toBe(text)
@@ -203,7 +216,7 @@ describe('an open check', () => {
     return target
   }
   const openOf = (target, id) => {
-    const diagnosis = diagnoses.find(diagnosis => diagnosis.id === id)
+    const diagnosis = defined(diagnoses.find(diagnosis => diagnosis.id === id))
     return (
       judge(diagnosis, signalsOf(target.window()), target.hello).judgement.openUntil ?? 'readings'
     )
@@ -262,7 +275,7 @@ describe('an open check', () => {
     const told = even.filter(({ waitSeconds }) => waitSeconds !== null)
     expect(told.length).toBeGreaterThan(2)
     for (const { t, waitSeconds } of told) {
-      expect(Math.abs(t + waitSeconds - decided)).toBeLessThan(6)
+      expect(Math.abs(t + defined(waitSeconds) - defined(decided))).toBeLessThan(6)
     }
     expect(
       waits(t => [2, 5, 10, 20, 40].includes(t)).filter(({ waitSeconds }) => waitSeconds !== null)

@@ -9,6 +9,7 @@ const { hello, MIB } = require('../support/frames')
  * Measured on Node 20, 22, 24/25 and 26 in memory groups: container MB → semi-space and heap size
  * limit in MB.
  */
+/** @type {[string, number, number, Record<string, [semiMb: number, heapMb: number]>][]} */
 const MEASURED = [
   [
     '11.3',
@@ -72,7 +73,7 @@ const MEASURED = [
 
 describe.each(MEASURED)('what V8 %s chooses', (_, major, minor, cases) => {
   it.each(Object.entries(cases))('in %s MB', (limitMb, [semiMb, heapMb]) => {
-    const { semiSpaceBytes, heapSizeLimitBytes } = chosenSizes(major, minor, limitMb * MIB)
+    const { semiSpaceBytes, heapSizeLimitBytes } = chosenSizes(major, minor, Number(limitMb) * MIB)
     expect([semiSpaceBytes / MIB, heapSizeLimitBytes / MIB]).toEqual([semiMb, heapMb])
   })
 })

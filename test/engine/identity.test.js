@@ -4,6 +4,7 @@ const { once } = require('node:events')
 const { startExporter, eventually } = require('../support/exporter')
 const { Targets } = require('../../engine/history/targets')
 const { hello, frame, line, MIB } = require('../support/frames')
+const { openSession } = require('../support/open-session')
 const { hello: ownHello } = require('../../agent/identity')
 
 const TIB = 2 ** 40
@@ -161,14 +162,14 @@ describe('targets', () => {
 
   it('a connection that is half open is given up after five silent intervals, and says nothing from then on', () => {
     const targets = make()
-    const first = targets.open(hello(), () => {})
+    const first = openSession(targets, hello(), () => {})
     now += 4999
     expect(targets.open(hello(), () => {})).toBe('identity_in_use')
     first.heard()
     now += 4999
     expect(targets.open(hello(), () => {})).toBe('identity_in_use')
     now += 1
-    const second = targets.open(hello(), () => {})
+    const second = openSession(targets, hello(), () => {})
     expect(second.frame(frame())).toBeUndefined()
     expect(first.frame(frame({ sequence: 2, uptimeSeconds: 2 }))).toBe('hello_missing')
     first.bye({ exitCode: 137 })
@@ -178,7 +179,7 @@ describe('targets', () => {
   it('nobody comes back whose process the kernel shows to be gone', () => {
     let sight = 'lives'
     const targets = make(() => sight)
-    targets.open(hello(), () => {}).closed(false)
+    openSession(targets, hello(), () => {}).closed(false)
     sight = 'gone'
     expect(targets.open(hello(), () => {})).toBe('identity_in_use')
     sight = 'lives'
@@ -188,13 +189,13 @@ describe('targets', () => {
     const targets = make(() => 'lives')
     const ended = []
     targets.on('end', (target, cause) => ended.push(cause))
-    targets.open(hello({ startTimeTicks: 7 }), () => {}).closed(false)
+    openSession(targets, hello({ startTimeTicks: 7 }), () => {}).closed(false)
     targets.open(hello({ startTimeTicks: 7, startedAtUnixMs: 1_760_000_009_000 }), () => {})
     expect([ended, targets.all.map(({ name }) => name)]).toEqual([['replaced'], ['api']])
   })
   it('a leap of sequence or uptime that no agent makes is refused, and the next frames are taken', () => {
     const targets = make()
-    const session = targets.open(hello(), () => {})
+    const session = openSession(targets, hello(), () => {})
     expect(session.frame(frame())).toBeUndefined()
     expect(session.frame(frame({ sequence: 1_000_002, uptimeSeconds: 2 }))).toBe('out_of_order')
     expect(session.frame(frame({ sequence: 2, uptimeSeconds: 604_802 }))).toBe('out_of_order')
@@ -203,10 +204,9 @@ describe('targets', () => {
   })
   it('workers that say too much in all leave sums that are exact', () => {
     const targets = make()
-    const main = targets.open(hello(), () => {})
+    const main = openSession(targets, hello(), () => {})
     for (let threadId = 1; threadId <= 4; threadId++) {
-      targets
-        .open(hello({ threadId, startedAtUnixMs: threadId }), () => {})
+      openSession(targets, hello({ threadId, startedAtUnixMs: threadId }), () => {})
         .frame(frame({ values: { heapPhysicalBytes: 2 ** 53, externalBytes: 2 ** 53 } }))
     }
     main.frame(frame())
@@ -227,7 +227,7 @@ describe('targets', () => {
     }
     const flags = () => ['--max-old-space-size', '--max-semi-space-size']
     const [a, b] = [200, 201].map(
-      pid => targets.open(hello({ pid, allowedFlags: flags() }), () => {}).target.hello
+      pid => openSession(targets, hello({ pid, allowedFlags: flags() }), () => {}).target.hello
     )
     expect(a.allowedFlags).toBe(b.allowedFlags)
   })

@@ -15,6 +15,7 @@ const { render } = require('../../cli/plan')
 const { startExporter, eventually } = require('../support/exporter')
 const { memwatch } = require('../support/memwatch')
 const { hello, frame, line, MIB } = require('../support/frames')
+const { defined } = require('../support/defined')
 
 const GIB = 1024 * MIB
 
@@ -190,7 +191,7 @@ const figures = rows =>
     heapSizeLimitBytes / MIB,
     semiSpaceBytes / MIB
   ])
-const warningsIn = (...asked) => rowsOf(...asked).at(-1).warnings.join('\n')
+const warningsIn = (/** @type {Parameters<typeof rowsOf>} */ ...asked) => defined(rowsOf(...asked).at(-1)).warnings.join('\n')
 
 describe('a plan', () => {
   it('has a row for each version under each limit', () => {
@@ -285,11 +286,10 @@ describe('a plan warns', () => {
       ['24,20', '1Gi'],
       ['18,22', '128Mi']
     ]) {
-      const sizes = rowsOf(node, memory)
-        .at(-1)
-        .warnings.flatMap(text =>
-          [...text.matchAll(/--max-semi-space-size=(\d+)/g)].map(([, size]) => size)
-        )
+      const { warnings } = defined(rowsOf(node, memory).at(-1))
+      const sizes = warnings.flatMap(text =>
+        [...text.matchAll(/--max-semi-space-size=(\d+)/g)].map(([, size]) => size)
+      )
       expect([node, memory, new Set(sizes).size, sizes.length > 1]).toEqual([node, memory, 1, true])
     }
   })

@@ -269,7 +269,7 @@ it('a fix is pasted as the words that it is made of', () => {
 })
 
 it('Kubernetes expands nothing in a value', () => {
-  expect(yamlDocument(withKubernetes({ env: { A: '$(B) $$' } }).kubernetes)).toEqual({
+  expect(yamlDocument(String(withKubernetes({ env: { A: '$(B) $$' } }).kubernetes))).toEqual({
     env: [{ name: 'A', value: '$$(B) $$$$' }]
   })
 })

@@ -10,6 +10,8 @@ const { judge } = require('../../engine/verdicts/judge')
 const { figures, signalsOf } = require('../../engine/signals')
 const { merge } = require('../../engine/history/keep')
 const { hello, frame, gcRow } = require('../support/frames')
+const { openSession } = require('../support/open-session')
+const { defined } = require('../support/defined')
 
 describe('PackedColumns', () => {
   /**
@@ -121,11 +123,11 @@ describe('History', () => {
 })
 
 describe('a coarser step', () => {
-  it.each([
+  it.each(/** @type {[import('../../engine/history/keep').Keep, number, number, number][]} */ ([
     ['last', 5, 3, 3], ['last', 5, NaN, 5], ['last', NaN, NaN, NaN],
     ['min', 5, 3, 3], ['min', 3, 5, 3], ['min', NaN, 5, 5], ['min', 5, NaN, 5],
     ['max', 5, 3, 5], ['max', 3, 5, 5], ['max', NaN, 5, 5], ['max', 5, NaN, 5]
-  ])('that keeps its %s holds, after %d and %d, %d', (keep, before, value, kept) => {
+  ]))('that keeps its %s holds, after %d and %d, %d', (keep, before, value, kept) => {
     expect(merge(keep, before, value)).toBe(kept)
   })
 })
@@ -136,7 +138,7 @@ describe('a trend', () => {
     const values = { resources: { Timeout: 3 * second } }
     target.take(frame({ sequence: second, uptimeSeconds: second, values }), 1000 * second)
   }
-  const signals = signalsOf(target.window())
+  const signals = signalsOf(defined(target.window()))
 
   it('is one signal, whose numbers have names and units of their own', () => {
     expect(signals.timersTrend).toMatchObject({ slope: 3, fit: 1, steadinessRatio: 1 })
@@ -146,7 +148,7 @@ describe('a trend', () => {
         figures[name].read(signals)
       ])
     ).toEqual([
-      ['count', signals.timersTrend.rise],
+      ['count', defined(signals.timersTrend).rise],
       ['perSecond', 3],
       ['ratio', 1]
     ])
@@ -268,7 +270,7 @@ describe('Targets', () => {
     const { targets } = make()
     targets.open(hello())
     for (let threadId = 1; threadId <= 10_000; threadId++) {
-      const session = targets.open(hello({ threadId, startedAtUnixMs: threadId }))
+      const session = openSession(targets, hello({ threadId, startedAtUnixMs: threadId }))
       session.bye({ exitCode: 0 })
     }
     targets.open(hello({ threadId: 10_001, startedAtUnixMs: 1 }))
@@ -276,10 +278,10 @@ describe('Targets', () => {
   })
   it('a second process of the same app gets a number, and a restart its name back', () => {
     const { targets, ended } = make()
-    const first = targets.open(hello({ pid: 1 }))
+    const first = openSession(targets, hello({ pid: 1 }))
     targets.open(hello({ pid: 2 }))
     expect(targets.all.map(({ name }) => name)).toEqual(['api', 'api-2'])
-    first.closed()
+    first.closed(false)
     targets.open(hello({ pid: 3 }))
     expect(ended).toEqual(['api'])
     expect(targets.all.map(({ name, hello }) => `${name} ${hello.pid}`).sort()).toEqual([
@@ -295,17 +297,17 @@ describe('Targets', () => {
   })
   it('a lost connection continues the same target', () => {
     const { targets, ended } = make()
-    const first = targets.open(hello())
+    const first = openSession(targets, hello())
     expect(first.frame(frame({ sequence: 1 }))).toBeUndefined()
-    first.closed()
-    const second = targets.open(hello())
+    first.closed(false)
+    const second = openSession(targets, hello())
     expect(second.frame(frame({ sequence: 5, uptimeSeconds: 5 }))).toBeUndefined()
     expect(ended).toEqual([])
     expect(targets.all[0].framesLost).toBe(3)
   })
   it('a frame that is not newer than the last is out of order', () => {
     const { targets } = make()
-    const session = targets.open(hello())
+    const session = openSession(targets, hello())
     session.frame(frame({ sequence: 2, uptimeSeconds: 2 }))
     expect(session.frame(frame({ sequence: 2, uptimeSeconds: 2 }))).toBe('out_of_order')
     expect(session.frame(frame({ sequence: 3, uptimeSeconds: 1 }))).toBe('out_of_order')
@@ -313,8 +315,8 @@ describe('Targets', () => {
   })
   it('who vanishes is down at once, and forgotten after five minutes without being scraped', () => {
     const { targets, ended } = make()
-    const session = targets.open(hello())
-    session.closed()
+    const session = openSession(targets, hello())
+    session.closed(false)
     expect(targets.all[0].isUp(now)).toBe(false)
     now += 300_000
     targets.expire()

@@ -5,6 +5,7 @@ const { findCase } = require('../../engine/verdicts/case')
 const { evaluate, primaryOf } = require('../../engine/verdicts/evaluate')
 const { Target } = require('../../engine/history/target')
 const { hello, frame } = require('../support/frames')
+const { defined } = require('../support/defined')
 
 const judgement = state => ({ state, summary: state })
 /** Judgements every two seconds → the settled states. c confirmed, s suspected, o ok, u unknown. */
@@ -85,13 +86,12 @@ describe('evaluate', () => {
     ])
     expect(states).toEqual({ cause: 'confirmed', symptom: 'ok' })
     const { targetMetrics } = require('../../exporter/catalog/target-metrics')
-    expect(
-      targetMetrics
-        .find(({ name }) => name === 'memwatch_verdict_info')
-        .read(target)
-        .map(({ labels }) => labels.diagnosis)
-    ).toEqual(['cause'])
-    const { ruledOut } = primaryOf(findCase(target).verdicts)
+    const row = defined(targetMetrics.find(({ name }) => name === 'memwatch_verdict_info'))
+    const context = { nowUnixMs: 0, window: defined(target.window()), signal: () => null }
+    expect(row.read(target, context)).toEqual([
+      expect.objectContaining({ labels: expect.objectContaining({ diagnosis: 'cause' }) })
+    ])
+    const { ruledOut } = defined(primaryOf(findCase(target).verdicts))
     expect(ruledOut).toEqual([{ diagnosis: 'symptom', text: 'a symptom of cause' }])
   })
   it('a fix that throws leaves the verdict standing', () => {
@@ -134,7 +134,7 @@ describe('evaluate', () => {
     expect(
       primaryOf(
         findCase(run([diagnosis('a', info), diagnosis('b'), diagnosis('c')]).target).verdicts
-      ).diagnosis
+      )?.diagnosis
     ).toBe('b')
   })
   it('what is only suspected is no primary verdict', () => {

@@ -5,6 +5,8 @@ const { Targets } = require('../../engine/history/targets')
 const { evaluate } = require('../../engine/verdicts/evaluate')
 const { signalsOf } = require('../../engine/signals')
 const { hello, frame, MIB } = require('../support/frames')
+const { openSession } = require('../support/open-session')
+const { defined } = require('../support/defined')
 
 const LIMIT_MIB = 700
 const values = ({
@@ -29,7 +31,7 @@ const values = ({
 function watch (hellos) {
   const targets = new Targets({ now: () => 0 })
   const sessions = hellos.map((changes, i) =>
-    targets.open(hello({ pid: 100 + i, host: 'box', cgroup: '7', ...changes }), () => {})
+    openSession(targets, hello({ pid: 100 + i, host: 'box', cgroup: '7', ...changes }), () => {})
   )
   let second = 0
   /** @param {(i: number) => object} [of] */
@@ -41,8 +43,9 @@ function watch (hellos) {
     for (const target of targets.all) evaluate(target)
   }
   const verdict = (i, id) =>
-    findCase(sessions[i].target).verdicts.find(({ diagnosis }) => diagnosis === id)
-  return { targets, sessions, step, verdict, signals: i => signalsOf(sessions[i].target.window()) }
+    defined(findCase(sessions[i].target).verdicts.find(({ diagnosis }) => diagnosis === id))
+  const signals = i => signalsOf(defined(sessions[i].target.window()))
+  return { targets, sessions, step, verdict, signals }
 }
 const live = (app, seconds, of) => { for (let t = 1; t <= seconds; t++) app.step(i => of(t, i)) }
 const alone = index => Array.from({ length: index }, () => ({}))
@@ -73,10 +76,12 @@ describe('processes that share a container', () => {
     const app = watch(alone(5))
     live(app, 6, () => ({}))
     const sizes = app.sessions.map((_, i) =>
-      app.verdict(i, 'container-limit-mismatch').fix.find(({ change }) => change.flag)
+      defined(
+        app.verdict(i, 'container-limit-mismatch').fix.find(({ change }) => change.flag)
+      )
     )
     const flags = sizes.map(({ change: { flag } }) =>
-      Number(/--max-old-space-size=(\d+)/.exec(flag)[1])
+      Number(/--max-old-space-size=(\d+)/.exec(String(flag))?.[1])
     )
     expect(new Set(flags).size).toBe(1)
     expect(5 * flags[0] + 120).toBeLessThanOrEqual(LIMIT_MIB)
@@ -86,7 +91,7 @@ describe('processes that share a container', () => {
   it('get more of it, the more they hold; all parts together are the limit', () => {
     const app = watch(alone(3))
     live(app, 3, (_, i) => ({ rssMib: [100, 200, 300][i] }))
-    const parts = app.sessions.map((_, i) => app.signals(i).containerShareBytes / MIB)
+    const parts = app.sessions.map((_, i) => defined(app.signals(i).containerShareBytes) / MIB)
     expect(parts[0]).toBeLessThan(parts[1])
     expect(parts[1]).toBeLessThan(parts[2])
     expect(parts.reduce((sum, part) => sum + part - 45, 45)).toBeCloseTo(LIMIT_MIB)
@@ -153,7 +158,7 @@ describe('processes that share a container', () => {
   it('claims without end are added up to a bound, and exactly', () => {
     const targets = new Targets({ now: () => 0 })
     const sessions = Array.from({ length: 300 }, (_, pid) =>
-      targets.open(hello({ pid, host: 'box', cgroup: '7' }), () => {})
+      openSession(targets, hello({ pid, host: 'box', cgroup: '7' }), () => {})
     )
     for (const session of sessions) {
       session.frame(frame({ values: { ...values(), rssAnonBytes: 2 ** 53 } }))
@@ -171,8 +176,9 @@ describe('a leak in a container of several', () => {
   const runway = (count, leaks) => {
     const app = watch(alone(count))
     live(app, SECONDS, (t, i) => leaking(t, i, leaks))
+    const { heapRunwayBytes, liveHeapTrend } = app.signals(0)
     return {
-      seconds: app.signals(0).heapRunwayBytes / app.signals(0).liveHeapTrend.slope,
+      seconds: defined(heapRunwayBytes) / defined(liveHeapTrend).slope,
       app
     }
   }

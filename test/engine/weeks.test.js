@@ -8,6 +8,8 @@ const { Target } = require('../../engine/history/target')
 const { LASTING, History } = require('../../engine/history/history')
 const { NO_WORKERS } = require('../../engine/history/tracks')
 
+const { defined } = require('../support/defined')
+
 const HOUR = 3600
 
 /**
@@ -23,7 +25,7 @@ describe('leastSquares', () => {
   it('finds what a sum was made of', () => {
     const a = Float64Array.from({ length: 50 }, (_, i) => Math.cos(i))
     const b = Float64Array.from({ length: 50 }, (_, i) => Math.sin(3 * i))
-    const found = leastSquares([a, b], a.map((value, i) => 2 * value - 5 * b[i]))
+    const found = defined(leastSquares([a, b], a.map((value, i) => 2 * value - 5 * b[i])))
     expect(found.coefficients[0]).toBeCloseTo(2)
     expect(found.coefficients[1]).toBeCloseTo(-5)
     expect(found.errors[0]).toBeCloseTo(0)
@@ -36,19 +38,20 @@ describe('leastSquares', () => {
     const line = Float64Array.from({ length: 100 }, (_, i) => i - 49.5)
     const alternating = line.map((value, i) => value + (i % 2 ? 5 : -5))
     const inRows = line.map((value, i) => value + (i % 20 < 10 ? 5 : -5))
-    expect(leastSquares([line], inRows).errors[0]).toBeGreaterThan(
-      2 * leastSquares([line], alternating).errors[0]
+    expect(defined(leastSquares([line], inRows)).errors[0]).toBeGreaterThan(
+      2 * defined(leastSquares([line], alternating)).errors[0]
     )
   })
 })
 
 describe('unexplainedGrowth', () => {
-  const load = hour => (1 - Math.cos(2 * Math.PI * hour / 24)) / 2
-  const grow = (hours, level, loads = []) => unexplainedGrowth({
+  const growthOf = (hours, level, loads = []) => unexplainedGrowth({
     times: readings(hours, hour => hour * HOUR),
     level: readings(hours, (hour, i) => level(hour) + 4 * noise(i)),
     loads
   })
+  const load = hour => (1 - Math.cos(2 * Math.PI * hour / 24)) / 2
+  const grow = (hours, level, loads = []) => defined(growthOf(hours, level, loads))
   const score = ({ slope, error }) => slope / error
 
   it('tells a leak from the load that it grows with, within a day', () => {
@@ -91,8 +94,8 @@ describe('unexplainedGrowth', () => {
     expect(flat.leastRatio).toBeGreaterThan(0.7)
   })
   it('is unknown with few readings', () => {
-    expect(grow(1, hour => hour)).toBeNull()
-    expect(grow(2, hour => hour)).not.toBeNull()
+    expect(growthOf(1, hour => hour)).toBeNull()
+    expect(growthOf(2, hour => hour)).not.toBeNull()
   })
 })
 
@@ -109,7 +112,7 @@ describe('History', () => {
     }
     const { times, columns } = history.lasting()
     expect(times).toHaveLength(LASTING.rows)
-    expect(times.at(-1) - times[0]).toBeGreaterThan(7 * DAY)
+    expect(defined(times.at(-1)) - times[0]).toBeGreaterThan(7 * DAY)
     expect(new Set(columns.rssBytes)).toEqual(new Set([1000]))
     expect(columns.workSeconds.at(-1)).toBeCloseTo(0.25, 2)
     expect(columns.liveHeapBytes.every(Number.isNaN)).toBe(true)
@@ -130,7 +133,7 @@ describe('History', () => {
 })
 
 describe('a service that lives for days', () => {
-  const named = name => SCENARIOS.find(scenario => scenario.name === name)
+  const named = name => defined(SCENARIOS.find(scenario => scenario.name === name))
   it.each([
     ['healthy, swing 300', 2.1],
     ['leak 2, swing 300', 2.6],

@@ -100,11 +100,13 @@ describe('from another machine', () => {
       401,
       expect.stringContaining('Basic realm=')
     ])
-    for (const [headers, read, act] of [
+    /** @type {[headers: Record<string, string>, read: number, act: number][]} */
+    const answers = [
       [{}, 200, 404],
       [own, 200, 404],
       [{ origin: 'http://elsewhere.example' }, 200, 403]
-    ]) {
+    ]
+    for (const [headers, read, act] of answers) {
       expect((await ask(server, 'GET', '/', { ...basic('secret'), ...headers })).statusCode).toBe(
         read
       )
@@ -152,7 +154,7 @@ describe('from another machine', () => {
       const server = serverWith('secret')
       for (const headers of [{}, { authorization: 'Bearer secret' }]) {
         const answer = await server.inject({
-          method,
+          method: /** @type {'GET' | 'POST'} */ (method),
           url,
           headers: { host: '10.0.0.1:9888', ...headers },
           remoteAddress: '10.0.0.7',
@@ -176,7 +178,7 @@ describe('from this machine', () => {
   const status = (path, headers = {}) => new Promise((resolve, reject) => {
     http
       .get(it_.url + path, { headers }, response => {
-        response.resume().on('end', () => resolve(response.statusCode))
+        response.resume().on('end', () => resolve(Number(response.statusCode)))
       })
       .on('error', reject)
   })

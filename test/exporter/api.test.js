@@ -9,6 +9,7 @@ const { startExporter, eventually } = require('../support/exporter')
 const { memwatch } = require('../support/memwatch')
 const { ordered } = require('../../engine/history/history')
 const { hello, frame, line, gcRow, MIB } = require('../support/frames')
+const { defined } = require('../support/defined')
 
 /** @type {Awaited<ReturnType<typeof startExporter>>} */
 let it_
@@ -25,6 +26,10 @@ async function agent (who, frames) {
   connection.write([hello(who), ...frames.map(frame)].map(message => line(message) + '\n').join(''))
   return connection
 }
+/**
+ * @param {number} count
+ * @param {(second: number) => object} [values]
+ */
 const seconds = (count, values = () => ({})) =>
   Array.from({ length: count }, (_, i) => ({
     sequence: i + 1,
@@ -89,13 +94,13 @@ describe('lists', () => {
     }
     await eventually(() => json('targets'), targets => targets.length === 5)
     const first = await it_.get('/api/v1/targets?limit=2')
-    const next = /^<(.*)>; rel="next"$/.exec(first.headers.get('link'))[1]
+    const next = defined(/^<(.*)>; rel="next"$/.exec(String(first.headers.get('link'))))[1]
     expect((await first.json()).map(({ target }) => target)).toEqual(['a', 'b'])
     await agent({ name: 'aa', pid: 200 }, seconds(1))
     await eventually(() => json('targets'), targets => targets.length === 6)
     const second = await it_.get(next)
     expect((await second.json()).map(({ target }) => target)).toEqual(['c', 'd'])
-    const third = await it_.get(/^<(.*)>/.exec(second.headers.get('link'))[1])
+    const third = await it_.get(defined(/^<(.*)>/.exec(String(second.headers.get('link'))))[1])
     expect([(await third.json()).map(({ target }) => target), third.headers.get('link')]).toEqual([
       ['e'],
       null
@@ -195,11 +200,11 @@ describe('what happens', () => {
     let rest = ''
     response.setEncoding('utf8').on('data', chunk => {
       const parts = (rest + chunk).split('\n\n')
-      rest = parts.pop()
+      rest = parts.pop() ?? ''
       for (const part of parts) {
         events.push({
-          event: /^event: (.*)$/m.exec(part)[1],
-          content: JSON.parse(/^data: (.*)$/m.exec(part)[1])
+          event: defined(/^event: (.*)$/m.exec(part))[1],
+          content: JSON.parse(defined(/^data: (.*)$/m.exec(part))[1])
         })
       }
     })
@@ -290,14 +295,13 @@ describe('a target that cannot be serialized', () => {
       () => it_.exporter.targets,
       found => found.length === 2 && found.every(({ frame }) => frame?.sequence === 2)
     )
-    const broken = targets.find(({ name }) => name === 'broken')
-    return broken
+    return defined(targets.find(({ name }) => name === 'broken'))
   }
 
   it('is left out, and counted; the others are answered', async () => {
     const broken = await oneThatIsBroken()
     // No contract has such a number, and JSON cannot write it.
-    broken.hello.pid = 101n
+    Object.assign(broken.hello, { pid: 101n })
     for (const list of ['targets', 'diagnoses']) {
       expect((await json(list)).map(({ target }) => target)).toEqual(['shop'])
     }

@@ -59,7 +59,7 @@ describe('one address', () => {
     for (const socket of flood) {
       socket
         .setEncoding('latin1')
-        .on('data', text => answers.push(...(text.match(/HTTP\/1\.1 \d+/g) ?? [])))
+        .on('data', text => answers.push(...(String(text).match(/HTTP\/1\.1 \d+/g) ?? [])))
     }
     for (const socket of flood) {
       socket.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(100))
@@ -201,7 +201,7 @@ describe('answers under way', () => {
     socket
       .setEncoding('latin1')
       .on('data', text =>
-        statuses.push(...(text.match(/HTTP\/1\.1 \d+/g) ?? []).map(found => Number(found.slice(9))))
+        statuses.push(...(String(text).match(/HTTP\/1\.1 \d+/g) ?? []).map(found => Number(found.slice(9))))
       )
     socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(count))
     return { socket, statuses }

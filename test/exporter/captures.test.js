@@ -119,6 +119,7 @@ describe('suspects of a heap profile', () => {
 
 /** A CPU profile: stacks, the innermost last, a millisecond each. */
 function cpu (stacks, ticks = {}) {
+  /** @type {any[]} */
   const nodes = [{ id: 1, callFrame: ROOT, children: [] }]
   const at = new Map()
   const samples = stacks.map(stack => stack.reduce((parent, [name, url, line]) => {

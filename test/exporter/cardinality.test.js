@@ -6,6 +6,7 @@ const { gunzipSync } = require('node:zlib')
 const { createMetrics } = require('../../exporter/expose/metrics')
 const { evaluate } = require('../../engine/verdicts/evaluate')
 const { exporterState } = require('../support/exporter-state')
+const { openSession } = require('../support/open-session')
 const { Deaths } = require('../../exporter/deaths/deaths')
 const { Targets } = require('../../engine/history/targets')
 
@@ -26,7 +27,8 @@ async function seriesOf (file) {
     .filter(Boolean)
   const targets = new Targets({ now: Date.now })
   targets.on('frame', target => evaluate(target))
-  const session = targets.open(
+  const session = openSession(
+    targets,
     lines.find(({ type, threadId }) => type === 'hello' && threadId === 0)
   )
   for (const line of lines) if (line.type === 'frame') session.frame(line)
@@ -36,6 +38,7 @@ async function seriesOf (file) {
     state: () => state,
     compat: true
   }).text()
+  /** @type {Record<string, number>} */
   const series = {}
   for (const line of Buffer.concat(parts).toString().split('\n')) {
     if (!line.includes('target=')) continue

@@ -9,6 +9,7 @@ const { DeathWatch } = require('../../exporter/deaths/death-watch')
 const { Deaths, MAX_DEATHS } = require('../../exporter/deaths/deaths')
 const { Targets } = require('../../engine/history/targets')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
+const { openSession } = require('../support/open-session')
 
 /** Calm moments, half a second before the end. */
 const moments = (changes = {}) => ({
@@ -86,7 +87,7 @@ describe('what a process that ran out of heap leaves open', () => {
     expect(advise('heap_oom', moments(changes))).not.toMatch(/NaN|undefined|Infinity/)
   })
   it('is nothing for other ends', () => {
-    for (const reason of Object.keys(reasons)) {
+    for (const reason of /** @type {(keyof typeof reasons)[]} */ (Object.keys(reasons))) {
       if (reason !== 'heap_oom') expect(advise(reason, moments())).toBeNull()
     }
   })
@@ -151,7 +152,12 @@ describe('how a command ended of which nothing was heard', () => {
 })
 
 describe('why a process ended', () => {
-  it.each([
+  /**
+   * @typedef {Omit<Partial<Parameters<typeof explainDeath>[0]>, 'moments'> &
+   *   { moments?: object }} Evidence
+   * @type {[title: string, evidence: Evidence, reason: string, sure: string][]}
+   */
+  const ENDS = [
     ['a goodbye with 0', { byeCode: 0, isGone: true }, 'clean', 'certain'],
     [
       'a goodbye with 143, as a SIGTERM handler says it',
@@ -344,7 +350,8 @@ describe('why a process ended', () => {
       'signal',
       'possible'
     ]
-  ])('%s', (_, { moments: changes, ...evidence }, reason, sure) => {
+  ]
+  it.each(ENDS)('%s', (_, { moments: changes, ...evidence }, reason, sure) => {
     const explained = explainDeath({ moments: moments(changes), ...evidence })
     expect(explained).toMatchObject({ reason, sure })
     expect(explained.text).not.toMatch(/undefined|NaN/)
@@ -365,6 +372,7 @@ describe('the witness', () => {
   const proc = ({ state = 'S', start = 777, code = 0 } = {}) => {
     const fields = Array(50).fill('0')
     Object.assign(fields, { 0: state, 11: '150', 12: '50', 19: String(start), 49: String(code) })
+    /** @type {Record<string, string>} */
     const files = {
       '/proc/9/stat': `9 (a) S 1) ${fields.join(' ')}\n`,
       '/proc/9/status': 'Name:\tnode\nVmRSS:\t   2048 kB\n',
@@ -433,6 +441,7 @@ describe('the witness', () => {
 
 describe('the death watch', () => {
   let now
+  /** @param {() => any} [witnessOf] doubles of Witness */
   const make = (witnessOf = () => null) => {
     now = 1_760_000_000_000
     const targets = new Targets({ now: () => now })
@@ -450,7 +459,7 @@ describe('the death watch', () => {
     return { targets, watch, deaths, pass }
   }
   const open = (targets, changes = {}) => {
-    const session = targets.open(hello(changes), () => {})
+    const session = openSession(targets, hello(changes), () => {})
     session.frame(frame({ values: { rssBytes: 100 * MIB } }))
     return session
   }
@@ -578,7 +587,7 @@ describe('the death watch', () => {
     const { targets, deaths, pass } = make()
     const main = open(targets)
     open(targets, { threadId: 1, startedAtUnixMs: 1 }).closed(false)
-    const full = targets.open(hello({ threadId: 2, startedAtUnixMs: 2 }), () => {})
+    const full = openSession(targets, hello({ threadId: 2, startedAtUnixMs: 2 }), () => {})
     full.frame(
       frame({
         values: {
@@ -660,7 +669,7 @@ describe('a heap that fills within seconds', () => {
     const watch = new DeathWatch(targets, { now: () => now, witnessOf: () => null })
     const deaths = []
     watch.on('death', death => deaths.push(death))
-    const session = targets.open(hello(), () => {})
+    const session = openSession(targets, hello(), () => {})
     for (let second = 1; second <= 17; second++) {
       now += 1000
       const used = (10 + 14 * second) * MIB
@@ -679,7 +688,7 @@ describe('a heap that fills within seconds', () => {
         })
       )
     }
-    session.closed()
+    session.closed(false)
     watch.exited(4711, signal('SIGABRT'))
     expect(deaths).toMatchObject([
       {

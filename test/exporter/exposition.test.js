@@ -53,7 +53,9 @@ describe.each(FORMATS)('in the format %s', (_, format) => {
   it.each(Object.entries(METRICS))('%s: as prom-client does', async (_, [changes, reading]) => {
     const row = { name: 'x', help: 'Some help.', ...changes }
     const family = new Family(row, format)
-    for (const shared of [{}, { target: 'app "1"\n\\', thread: 'main' }]) {
+    /** @type {Record<string, string>[]} */
+    const ofTarget = [{}, { target: 'app "1"\n\\', thread: 'main' }]
+    for (const shared of ofTarget) {
       const lines = family.lines(reading, formatLabels(shared))
       const text = (lines && family.head + lines) + format.end
       const metrics = [{ row, readings: [{ reading, shared }] }]

@@ -23,6 +23,8 @@ const { startExporter, eventually } = require('../support/exporter')
 const { memwatch, MEMWATCH } = require('../support/memwatch')
 const { spawnWatched } = require('../support/agent-collector')
 const { hello, frame, line, gcRow, MIB } = require('../support/frames')
+const { openSession } = require('../support/open-session')
+const { defined } = require('../support/defined')
 
 const death = {
   id: '1760000000000-4711-0',
@@ -62,6 +64,9 @@ afterEach(async () => {
   await stopExporters()
   fs.rmSync(folder, { recursive: true, force: true })
 })
+
+/** @param {Error | undefined} error */
+const codeOf = error => /** @type {NodeJS.ErrnoException | undefined} */ (error)?.code
 
 describe('a block', () => {
   it('gives back what it was given: to 24 bits of what a column moves by', () => {
@@ -137,7 +142,7 @@ describe('segments', () => {
       families,
       maxBytes,
       now: () => now,
-      onFailure: failure => failures.push(failure?.code ?? 'well')
+      onFailure: failure => failures.push(codeOf(failure) ?? 'well')
     })
   }
   const typesOf = segments => {
@@ -166,16 +171,18 @@ describe('segments', () => {
         ])
       )
     )
-    places.forEach(([, place], i) => expect(segments.readAt(place).toString()).toBe(String(i)))
+    places.forEach((pair, i) =>
+      expect(segments.readAt(defined(pair)[1]).toString()).toBe(String(i))
+    )
     expect(segments.dropped).toBe(0)
     await segments.close()
   })
   it('give back one record, and say when it is gone', async () => {
     const segments = open()
-    const [, place] = await segments.append('coarse', [
+    const [, place] = defined(await segments.append('coarse', [
       { meta: { type: 'a' } },
       { meta: { type: 'b' }, bytes: Buffer.from('here') }
-    ])
+    ]))
     expect(segments.readAt(place).toString()).toBe('here')
     await segments.close()
     fs.truncateSync(place.file, place.offset + 5)
@@ -307,14 +314,14 @@ describe('a disk that fills up', () => {
     for (let i = 0; i < 50; i++) await segments.append('fine', [{ meta: { type: 'lost' } }])
     free()
     expect(fs.readdirSync(folder)).toEqual([])
-    expect(segments.failure.code).toBe('ENOSPC')
+    expect(codeOf(segments.failure)).toBe('ENOSPC')
   })
   it('is not well because a little fits', async () => {
     const said = []
     const segments = new Segments(folder, {
       families,
       maxBytes: 1e9,
-      onFailure: failure => said.push(failure?.code)
+      onFailure: failure => said.push(codeOf(failure))
     })
     const free = full(100)
     await segments.append('fine', [{ meta: { type: 'large' }, bytes: Buffer.alloc(1000) }])
@@ -388,7 +395,7 @@ describe('a recorder', () => {
     now = 1_000_000
     const targets = new Targets({ now: Date.now })
     const recorder = recorderOf(targets, { folder })
-    const session = targets.open(hello(), () => {})
+    const session = openSession(targets, hello(), () => {})
     await fly(session, recorder, 1, seconds)
     return { targets, recorder, session }
   }
@@ -421,6 +428,7 @@ describe('a recorder', () => {
       recorder,
       session: connection
     } = await flown(3990)
+    /** @type {import('../../engine/verdicts/settle').SettledState} */
     const leak = {
       state: 'confirmed',
       judgement: { state: 'confirmed', evidence: [], summary: 'it leaks' },
@@ -443,7 +451,7 @@ describe('a recorder', () => {
     ])
     expect(after.lastSeconds).toBe(4000)
     expect(after.watchedSeconds).toBe(0)
-    const session = targets.open(hello(), () => {})
+    const session = openSession(targets, hello(), () => {})
     session.frame(
       frame({
         sequence: 4010,
@@ -479,8 +487,8 @@ describe('a recorder', () => {
     const targets = new Targets({ now: Date.now })
     now = 1_000_000
     const recorder = recorderOf(targets, { folder: blocked })
-    const session = targets.open(hello(), () => {})
-    const other = targets.open(hello({ pid: 2 }), () => {})
+    const session = openSession(targets, hello(), () => {})
+    const other = openSession(targets, hello({ pid: 2 }), () => {})
     await fly(session, recorder, 1, 30)
     await fly(other, recorder, 1, 3)
     expect(recorder.state).toMatchObject({ saving: false })
@@ -552,7 +560,7 @@ describe('a recorder', () => {
 describe('what lies in the data folder', () => {
   /**
    * The exporter that is started by a test.
-   * @type {Awaited<ReturnType<typeof startExporter>> | undefined}
+   * @type {Awaited<ReturnType<typeof startExporter>>}
    */
   let exporter
   /** @type {DataFolder | undefined} */
@@ -560,7 +568,6 @@ describe('what lies in the data folder', () => {
   const stop = async () => {
     await exporter?.stop()
     dataFolder?.close()
-    exporter = undefined
   }
   afterEach(stop)
   async function start () {
@@ -799,11 +806,13 @@ describe('the lock of a data folder', () => {
     first.close()
     await open()
   })
-  it.each([
+  /** @type {[string, (file: string) => net.Server | void][]} */
+  const LEFT = [
     ['that was killed', file => net.createServer().listen(file)],
     ['that left a file', file => fs.writeFileSync(file, '4711')],
     ['that was nobody', () => {}]
-  ])('is taken over from a process %s', async (_, leave) => {
+  ]
+  it.each(LEFT)('is taken over from a process %s', async (_, leave) => {
     const file = path.join(folder, 'lock')
     const server = leave(file)
     if (server) {
@@ -1018,10 +1027,12 @@ it('an agent that is back before the exporter is ready finds that it is known', 
   before.destroy()
 
   const starting = start(['-r', slow])
-  const back = await eventually(() => new Promise(resolve => {
+  /** @type {() => Promise<net.Socket | undefined>} */
+  const tryConnect = () => new Promise(resolve => {
     const connection = net.connect(first.socket)
     connection.once('connect', () => resolve(connection)).once('error', () => resolve(undefined))
-  }), Boolean)
+  })
+  const back = await eventually(tryConnect, Boolean)
   tell(back, [4])
   const second = await starting
   const series = () =>

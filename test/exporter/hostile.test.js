@@ -5,6 +5,8 @@ const { fuzzer } = require('../../bench/fuzz-input')
 const { Targets } = require('../../engine/history/targets')
 const { startExporter, eventually } = require('../support/exporter')
 const { hello, frame, line, MIB } = require('../support/frames')
+const { openSession } = require('../support/open-session')
+const { defined } = require('../support/defined')
 
 let it_
 beforeEach(async () => { it_ = await startExporter() })
@@ -23,11 +25,11 @@ async function good () {
   let sequence = 1
   // A busy exporter takes one frame of five of a target that is healthy.
   return async () => {
-    const before = target.frame.sequence
+    const before = defined(target.frame).sequence
     await eventually(() => {
       sequence++
       connection.write(line(frame({ sequence, uptimeSeconds: sequence })) + '\n')
-      return target.frame.sequence
+      return defined(target.frame).sequence
     }, taken => taken > before)
   }
 }
@@ -177,7 +179,7 @@ it('whose process it says to be is not believed: of another’s death nothing is
 
 it('clocks of apps that jump both ways move nothing: time is uptime', () => {
   const targets = new Targets({ now: Date.now })
-  const session = targets.open(hello(), () => {})
+  const session = openSession(targets, hello(), () => {})
   const clocks = [1e12, 2e12, 0, 1.7e12, 9e15]
   clocks.forEach((atUnixMs, i) =>
     expect(
@@ -186,17 +188,17 @@ it('clocks of apps that jump both ways move nothing: time is uptime', () => {
       )
     ).toBeUndefined()
   )
-  expect(targets.all[0].window().points('rssBytes', 60).times).toEqual([1, 2, 3, 4, 5])
+  expect(defined(targets.all[0].window()).points('rssBytes', 60).times).toEqual([1, 2, 3, 4, 5])
 })
 
 it('10,000 restarts of workers leave memory and series as they were', async () => {
   const targets = new Targets({ now: Date.now })
-  const session = targets.open(hello(), () => {})
+  const session = openSession(targets, hello(), () => {})
   session.frame(frame())
   const heap = () => { globalThis.gc?.(); return process.memoryUsage().heapUsed }
   const churn = (from, to) => {
     for (let threadId = from; threadId <= to; threadId++) {
-      const worker = targets.open(hello({ threadId, startedAtUnixMs: threadId }), () => {})
+      const worker = openSession(targets, hello({ threadId, startedAtUnixMs: threadId }), () => {})
       worker.frame(frame({ values: { heapUsedBytes: MIB } }))
       if (threadId % 2) worker.bye({ exitCode: 0 })
       else worker.closed(false)

@@ -15,6 +15,17 @@ const { fields } = require('../../agent/protocol/frame')
 const { fuzzer } = require('../../bench/fuzz-input')
 const { hello, frame, line, gcRow } = require('../support/frames')
 
+/**
+ * What is made of a message that is accepted.
+ * @param {object} message
+ * @returns {any} of whichever type
+ */
+function messageOf (message) {
+  const answer = decode(line(message))
+  if (!answer.ok) throw new Error(answer.reason)
+  return answer.message
+}
+
 describe('LineSplitter', () => {
   const run = (chunks, maxBytes = 10) => {
     const lines = []
@@ -23,8 +34,8 @@ describe('LineSplitter', () => {
     for (const chunk of chunks) {
       splitter.push(
         Buffer.from(chunk),
-        text => lines.push(text),
-        () => tooLong++
+        text => { lines.push(text) },
+        () => { tooLong++ }
       )
     }
     return { lines, tooLong, pending: splitter.pendingBytes }
@@ -87,8 +98,8 @@ describe('decode', () => {
       ok: true,
       message: { pod }
     })
-    expect(decode(line(hello({ pod: { ...pod, somethingNew: 1 } }))).message.pod).toEqual(pod)
-    expect(decode(line(hello())).message).not.toHaveProperty('pod')
+    expect(messageOf(hello({ pod: { ...pod, somethingNew: 1 } })).pod).toEqual(pod)
+    expect(messageOf(hello())).not.toHaveProperty('pod')
   })
   it.each([
     ['not_json', '{"v":1,'],
@@ -168,8 +179,8 @@ describe('the border', () => {
   ]
   const decoded = message => decode(line(message))
   const reasonOf = message => {
-    const { ok, reason } = decoded(message)
-    return ok ? 'taken' : reason
+    const answer = decoded(message)
+    return answer.ok ? 'taken' : answer.reason
   }
 
   it.each(NOT_PLAIN)('takes no text with %j', text => {
@@ -191,7 +202,7 @@ describe('the border', () => {
   })
   it.each(PLAIN)('takes %j', text => {
     expect(plainText(text)).toBe(text)
-    expect(decoded(hello({ name: text, execArgv: [text] })).message).toMatchObject({
+    expect(messageOf(hello({ name: text, execArgv: [text] }))).toMatchObject({
       name: text,
       execArgv: [text]
     })
@@ -292,7 +303,7 @@ describe('the border', () => {
     ]).toEqual(['taken', 'invalid_field'])
   })
   it('a counter that went beyond stays at the largest number', () => {
-    expect(decoded(frame({ values: { heapAllocatedBytes: 1e17 } })).message.values).toEqual({
+    expect(messageOf(frame({ values: { heapAllocatedBytes: 1e17 } })).values).toEqual({
       heapAllocatedBytes: MOST_NUMBER
     })
   })
@@ -343,7 +354,9 @@ describe('the border', () => {
         junk
       })
     )
-    const { message } = check(parsed)
+    const answer = check(parsed)
+    /** @type {any} */
+    const message = answer.ok && answer.message
     const objects = value =>
       typeof value === 'object' && value !== null
         ? [value, ...Object.values(value).flatMap(objects)]
@@ -426,7 +439,8 @@ describe('the border', () => {
         const decoded = decode(fuzz.line(1).toString('utf8'))
         if (!decoded.ok) continue
         taken++
-        const { message } = decoded
+        /** @type {any} */
+        const message = decoded.message
         inspect(message)
         const unknown = [
           ...Object.keys(message).filter(key => !KNOWN.has(key)),

@@ -72,7 +72,9 @@ it('all schemas can be compiled: that a wrong one shows only when it is used is 
     .mockImplementation(
       counted('serializer', () => require('@fastify/fast-json-stringify-compiler')())
     )
-  await (await start().ready()).close()
+  const server = start()
+  await server.ready()
+  await server.close()
   expect(compiled.validator).toBeGreaterThan(5)
   expect(compiled.serializer).toBeGreaterThan(20)
 })

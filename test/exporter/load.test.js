@@ -8,6 +8,7 @@ const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { spawnExporter, stopExporters } = require('../support/exporter-process')
 const { eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')
+const { openSession } = require('../support/open-session')
 const { Targets } = require('../../engine/history/targets')
 
 afterEach(stopExporters)
@@ -61,7 +62,8 @@ describe('the level of load', () => {
     load.measure()
     const targets = new Targets({ now: Date.now })
     const opened = (pid, uid) =>
-      targets.open(
+      openSession(
+        targets,
         hello({ pid, startTimeTicks: pid, name: `app-${pid}`, ...(uid && { pod: { uid } }) })
       ).target
     const own = opened(1)
@@ -74,8 +76,10 @@ describe('the level of load', () => {
     // Of all pods together 256 have that place.
     const others = new Targets({ now: Date.now })
     const seat = uid =>
-      others.open(hello({ pid: 1, startTimeTicks: 1, name: uid, host: uid, pod: { uid } })).target
-        .isSenior
+      openSession(
+        others,
+        hello({ pid: 1, startTimeTicks: 1, name: uid, host: uid, pod: { uid } })
+      ).target.isSenior
     expect(
       Array.from({ length: 257 }, (_, i) => seat(`pod-${i}`))
         .map(Number)

@@ -13,6 +13,7 @@ const { figures, signalsOf } = require('../../engine/signals')
 const { exporterState } = require('../support/exporter-state')
 const { hello, frame, gcRow, MIB } = require('../support/frames')
 const { promClientText } = require('../support/prom-client-text')
+const { openSession } = require('../support/open-session')
 
 const COUNT = 37
 const NOW_UNIX_MS = 1e12
@@ -28,7 +29,7 @@ function unlikeTargets () {
   const targets = new Targets({ now: Date.now })
   targets.on('frame', target => evaluate(target))
   for (let i = 0; i < COUNT; i++) {
-    const session = targets.open(hello({ name: hostileName(i), pid: 100 + i }))
+    const session = openSession(targets, hello({ name: hostileName(i), pid: 100 + i }))
     if (i % 5 === 4) continue
     for (let n = 1; n <= 5; n++) {
       const gc = i % 3 === 0 && { gc: { 'minor/ordinary': gcRow(n, n / 1000) } }
@@ -141,7 +142,7 @@ it('scrapes in two forms at a time do not mix', async () => {
 it('others have turns during a scrape, and the numbers of a target are of one moment', async () => {
   const targets = new Targets({ now: Date.now })
   const sessions = Array.from({ length: 300 }, (_, i) =>
-    targets.open(hello({ name: `app-${i}`, pid: 100 + i })))
+    openSession(targets, hello({ name: `app-${i}`, pid: 100 + i })))
   let turns = 0
   const takeFrames = () => {
     turns++

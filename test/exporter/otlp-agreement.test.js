@@ -10,12 +10,17 @@ const { Targets } = require('../../engine/history/targets')
 const { exporterState } = require('../support/exporter-state')
 const { startOtlpReceiver } = require('../support/otlp-receiver')
 const { prometheusName, prometheusLabel } = require('../support/prometheus-names')
+const { openSession } = require('../support/open-session')
 
 const RECORDING = path.join(__dirname, '../recordings/20-js-heap-leak-broken.ndjson.gz')
 /** These are of the moment when they are asked for, not of the frame. */
 const MOVING = /^memwatch_exporter_|^memwatch_target_up$/
 
-/** @param {Record<string, string>} labels without whose they are */
+/**
+ * A series by name and labels, without whose it is.
+ * @param {string} name
+ * @param {Record<string, string>} labels
+ */
 const seriesKey = (name, { target, thread, ...labels }) =>
   name + JSON.stringify(Object.entries(labels).sort())
 
@@ -49,7 +54,7 @@ it('what is ours is the same in /metrics and, once Prometheus has it, over OTLP:
     .filter(Boolean)
   const targets = new Targets({ now: Date.now })
   targets.on('frame', target => evaluate(target))
-  const session = targets.open(lines.find(({ type }) => type === 'hello'))
+  const session = openSession(targets, lines.find(({ type }) => type === 'hello'))
   for (const line of lines) if (line.type === 'frame') session.frame(line)
   const source = { targets: () => targets.all, state: () => exporterState() }
   const receiver = await startOtlpReceiver()

@@ -6,6 +6,7 @@ const { resourceOf } = require('../../exporter/otlp/resource')
 const { surroundings, containerId, podUid } = require('../../exporter/otlp/surroundings')
 const { Targets } = require('../../engine/history/targets')
 const { hello } = require('../support/frames')
+const { openSession } = require('../support/open-session')
 
 const ID = '0123456789abcdef'.repeat(4)
 const UID = '4fa6b6d5-0e3c-4a52-b0a4-59b7c6d8e001'
@@ -79,11 +80,13 @@ it("the container of a process that can be seen is its own, not the exporter's; 
   const around = surroundings({ env: {}, hostname: os.hostname() })
   const of = startTimeTicks =>
     resourceOf(
-      new Targets({ now: Date.now }).open(hello({ pid: process.pid, startTimeTicks })).target,
+      openSession(
+        new Targets({ now: Date.now }),
+        hello({ pid: process.pid, startTimeTicks })
+      ).target,
       around,
       read
-    )
-      .attributes['container.id']
+    ).attributes['container.id']
   expect([of(ticks), of(ticks + 1), of(undefined)]).toEqual([ID, undefined, undefined])
 })
 
@@ -93,7 +96,8 @@ it('which pod a target is of says its agent, before what the exporter knows of i
     hostname: 'node-1'
   })
   const { attributes } = resourceOf(
-    new Targets({ now: Date.now }).open(
+    openSession(
+      new Targets({ now: Date.now }),
       hello({
         host: 'node-1',
         pod: { uid: UID, name: 'shop-1', namespace: 'default', container: 'app' }
@@ -112,7 +116,7 @@ it('which pod a target is of says its agent, before what the exporter knows of i
 it('an instance has the same id as long as it lives, and each thread and each life its own', () => {
   const around = surroundings({ env: {} })
   const id = changes =>
-    resourceOf(new Targets({ now: Date.now }).open(hello(changes)).target, around).attributes['service.instance.id']
+    resourceOf(openSession(new Targets({ now: Date.now }), hello(changes)).target, around).attributes['service.instance.id']
   expect(id({})).toBe(id({ node: '24.0.0' }))
   expect(
     new Set([

@@ -10,6 +10,7 @@ const { exporterState } = require('../support/exporter-state')
 const { startExporter, eventually } = require('../support/exporter')
 const { startOtlpReceiver } = require('../support/otlp-receiver')
 const { hello, frame, line, gcRow, MIB } = require('../support/frames')
+const { openSession } = require('../support/open-session')
 
 /** @type {Awaited<ReturnType<typeof startOtlpReceiver>>} */
 let receiver
@@ -54,7 +55,8 @@ function rig (variables = {}, to = receiver.url) {
   targets.on('end', target => otlp.ended(target))
   return {
     otlp,
-    open: (changes = {}) => targets.open(hello({ startedAtUnixMs: Date.now() + 1, ...changes })),
+    open: (changes = {}) =>
+      openSession(targets, hello({ startedAtUnixMs: Date.now() + 1, ...changes })),
     count: key => otlp.counts.get(key)
   }
 }
@@ -75,7 +77,11 @@ const values = (sequence, more = {}) =>
       ...more
     }
   })
-const verdict = (state, more = {}) => ({
+/**
+ * @param {string} state
+ * @param {object} [more]
+ */
+const verdict = (state, more = {}) => /** @type {Parameters<Otlp['changed']>[1]} */ (/** @type {unknown} */ ({
   diagnosis: 'js-heap-leak',
   title: 'It leaks',
   state,
@@ -89,7 +95,7 @@ const verdict = (state, more = {}) => ({
   fix: [{ title: 'Let go', change: { flag: '--x' }, predicted: [], risk: '' }],
   runbook: 'MemwatchJsHeapLeak',
   ...more
-})
+}))
 
 describe('--otlp', () => {
   it.each([
@@ -504,7 +510,8 @@ describe('a receiver that', () => {
 
 describe('the events', () => {
   /** A target that knows who it is. */
-  const target = (changes = {}) => new Targets({ now: Date.now }).open(hello(changes)).target
+  const target = (changes = {}) =>
+    openSession(new Targets({ now: Date.now }), hello(changes)).target
 
   it('tell what is suspected, confirmed and over, as log records with a name', async () => {
     const { otlp, count } = rig()
@@ -543,7 +550,8 @@ describe('the events', () => {
 
   it('tell who died', async () => {
     const { otlp } = rig()
-    otlp.died(target(), {
+    // What an event takes of a death.
+    const killed = {
       id: 'x',
       reason: 'oom_kill',
       sure: 'certain',
@@ -553,7 +561,8 @@ describe('the events', () => {
       suspects: null,
       verdict: { diagnosis: 'js-heap-leak', summary: '', fix: '--x' },
       diedAtUnixMs: Date.now() - 2000
-    })
+    }
+    otlp.died(target(), /** @type {Parameters<Otlp['died']>[1]} */ (/** @type {unknown} */ (killed)))
     await otlp.exportEvents()
     const [death] = receiver.events()
     expect(death).toMatchObject({

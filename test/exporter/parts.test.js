@@ -17,10 +17,12 @@ class CountingPart {
   name = 'counting'
   #counts = new Map()
 
+  /** @returns {object} a field that no part of the exporter has */
   get state () {
     return { counted: this.#counts }
   }
 
+  /** @param {Exporter} exporter */
   start (exporter) {
     exporter.on('frame', ({ name }) => this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1))
   }
@@ -69,7 +71,7 @@ async function report (exporter, count) {
 it('a new sink is a file and a row: it hears of all frames, and its state is served', async () => {
   const exporter = await startExporter({}, { parts: [...parts, CountingPart] })
   await report(exporter, 3)
-  expect([...exporter.exporter.state.counted]).toEqual([['api', 3]])
+  expect(exporter.exporter.state).toHaveProperty('counted', new Map([['api', 3]]))
   await exporter.stop()
 })
 
@@ -78,7 +80,7 @@ it('a sink that fails is counted, and nobody else misses an event', async () => 
   const heard = { frame: 0, end: 0 }
   for (const event of Object.keys(heard)) exporter.exporter.on(event, () => { heard[event]++ })
   await report(exporter, 3)
-  expect([...exporter.exporter.state.counted]).toEqual([['api', 3]])
+  expect(exporter.exporter.state).toHaveProperty('counted', new Map([['api', 3]]))
   expect(heard).toEqual({ frame: 3, end: 1 })
   expect(exporter.exporter.state.frames).toBe(3)
   // Three frames, one end, and each verdict that changed in one evaluation or two.
@@ -107,6 +109,8 @@ it('the first error of a listener is reported, or its rejection, and all are cou
 })
 
 describe('the order of parts', () => {
+  /** The end of a watched command is passed on as it is. */
+  const END = /** @type {import('../../engine/recording/format').End} */ (/** @type {unknown} */ ('end'))
   const exporterOf = list => new Exporter(exporterConfig('/nowhere'), { parts: list })
 
   it('all start before the first opens; they open and stop the other way round', async () => {
@@ -115,9 +119,9 @@ describe('the order of parts', () => {
     expect(await exporter.start()).toEqual({ a: 'address', b: 'address' })
     expect(exporter.isReady).toBe(true)
     await exporter.drained()
-    await exporter.stop('end')
+    await exporter.stop(END)
     expect(exporter.isReady).toBe(false)
-    await exporter.stop('end')
+    await exporter.stop(END)
     expect(notes).toEqual([
       'a start', 'b start', 'b open', 'a open', 'a drained', 'b drained', 'b stop end', 'a stop end'
     ])
@@ -195,7 +199,7 @@ it('an exporter whose HTTP address is taken leaves no socket open', async () => 
   const taken = net.createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   const socket = path.join(folder, 'exporter.sock')
-  const listen = { host: '127.0.0.1', port: taken.address().port }
+  const listen = { host: '127.0.0.1', port: /** @type {import('node:net').AddressInfo} */ (taken.address()).port }
   const exporter = new Exporter(exporterConfig(socket, { listen }))
   await expect(exporter.start()).rejects.toMatchObject({ code: 'EADDRINUSE' })
   expect(fs.existsSync(socket)).toBe(false)

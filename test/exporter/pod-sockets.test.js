@@ -35,6 +35,7 @@ async function agentOf (uid, changes = {}) {
 }
 
 describe('an exporter for all pods of a node', () => {
+  /** @type {Awaited<ReturnType<typeof startExporter>>} */
   let exporter
   beforeEach(async () => {
     podStarts(ONE)

@@ -43,11 +43,15 @@ async function receiver () {
     response.writeHead(status).end()
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  return { posts, answers, server, url: `http://127.0.0.1:${server.address().port}/hook` }
+  return { posts, answers, server, url: `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}/hook` }
 }
 
 const target = () => new Target({ hello: hello(), name: 'shop', thread: 'main' })
-const verdict = (state, more = {}) => ({
+/**
+ * @param {string} state
+ * @param {object} [more]
+ */
+const verdict = (state, more = {}) => /** @type {Parameters<Webhook['changed']>[1]} */ (/** @type {unknown} */ ({
   diagnosis: 'js-heap-leak',
   title: 'It leaks',
   state,
@@ -61,7 +65,7 @@ const verdict = (state, more = {}) => ({
   fix: [{ title: 'Let go', change: { flag: '--x' }, predicted: [], risk: '' }],
   runbook: 'MemwatchJsHeapLeak',
   ...more
-})
+}))
 const failures = []
 const webhook = options =>
   new Webhook({
@@ -79,6 +83,7 @@ it('every change is posted once, in order, signed as standardwebhooks.com has it
   }
   hook.changed(shop, verdict('confirmed', { opportunity: true }))
   await eventually(() => hook.counts.get('delivered'), count => count === 3)
+  /** @type {any[]} */
   const told = received.posts.map(({ headers, body }) => new Verifier(SECRET).verify(body, headers))
   expect(told.map(({ data }) => [data.was, data.state])).toEqual([
     [null, 'suspected'],

@@ -12,9 +12,10 @@ const { startPrometheus } = require('../support/prometheus')
 const { startAlertmanager } = require('../support/alertmanager')
 const { startWebhook } = require('../support/webhook')
 const { describeWithTools } = require('../support/tools')
+const { defined } = require('../support/defined')
 
 const AGENT = path.join(__dirname, '../../agent/index.js')
-const app = apps.find(({ id }) => id === 'semi-space-starvation')
+const app = defined(apps.find(({ id }) => id === 'semi-space-starvation'))
 
 describeWithTools('a starving app pages, and the fix ends it', tools => {
   /** @type {(() => unknown)[]} last started, first stopped */

@@ -41,7 +41,9 @@ afterEach(async () => {
 const json = async (at, options) => (await fetch(`${exporter.url}/api/v1/${at}`, options)).json()
 /**
  * An app that is there, from a file as apps are: what V8 inlined is told from that.
- * @returns {Promise<any>}
+ * @param {string} name
+ * @param {string} code
+ * @param {{ node?: string, flags?: string[], env?: NodeJS.ProcessEnv }} [options]
  */
 async function watched (name, code, { node = NODES[0], flags = [], env = {} } = {}) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-app-'))

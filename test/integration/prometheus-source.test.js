@@ -33,9 +33,8 @@ const env = { ...process.env, NODE_OPTIONS: '' }
 /** @param {string[]} args */
 async function diagnose (args) {
   const child = spawn(process.execPath, [MEMWATCH, 'diagnose', ...args], { env })
-  /** @type {Record<string, string>} */
   const said = { stdout: '', stderr: '' }
-  for (const name of ['stdout', 'stderr']) child[name].on('data', chunk => { said[name] += chunk })
+  for (const name of /** @type {const} */ (['stdout', 'stderr'])) child[name].on('data', chunk => { said[name] += chunk })
   const [status] = await once(child, 'close')
   return { status, ...said }
 }
@@ -166,7 +165,7 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
         { diagnosis: null, text: expect.stringMatching(/suspected at most/) }
       ])
     })
-    const validate = new Ajv({ strict: false }).compile(require('../../docs/report.schema.json'))
+    const validate = new Ajv.Ajv2020({ strict: false }).compile(require('../../docs/report.schema.json'))
     validate(report)
     expect(validate.errors).toBe(null)
   }, 100_000)
@@ -238,7 +237,7 @@ describeWithTools('memwatch diagnose --prometheus', tools => {
     await once(server, 'listening')
     const { status, stderr } = await diagnose([
       '--prometheus',
-      `http://me:secret@127.0.0.1:${server.address().port}`
+      `http://me:secret@127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
     ])
     server.close()
     expect(status).toBe(2)

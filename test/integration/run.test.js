@@ -8,6 +8,7 @@ const { once } = require('node:events')
 const Ajv = require('ajv/dist/2020').default
 const { report: schema } = require('../../exporter/expose/schemas')
 const { MEMWATCH } = require('../support/memwatch')
+const { defined } = require('../support/defined')
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-run-test-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
@@ -150,9 +151,9 @@ describe('memwatch run', () => {
     })
     const { code, stdout } = await done
     expect(code).toBe(5)
-    const [, ...pids] = /pids (\d+) (\d+)/.exec(stdout).map(Number)
+    const [, ...pids] = defined(/pids (\d+) (\d+)/.exec(stdout)).map(Number)
     expect(pids.filter(lives)).toEqual([])
-    expect(lives(child.pid)).toBe(false)
+    expect(lives(defined(child.pid))).toBe(false)
   })
 
   it('keeps the NODE_OPTIONS that are there', async () => {

@@ -109,6 +109,7 @@ describe('a data folder that cannot be used', () => {
     fs.writeFileSync(path.join(folder, 'file'), '')
     return path.join(folder, 'file')
   }
+  /** @type {[title: string, make: () => string, message: (at: string) => string][]} */
   const cases = [
     ['a file', file, at => `${at} is not a folder`],
     ['below a file', () => path.join(file(), 'data'), at => `cannot make the folder ${at}: `],

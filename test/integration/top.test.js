@@ -67,7 +67,8 @@ it('memwatch top shows who is ill first, and what is the matter; a narrow termin
 }, 60_000)
 
 it('rows are cut to the width, and coloured by how sure it is', () => {
-  const row = {
+  // What is shown of a row; a headline has more.
+  const row = /** @type {Parameters<typeof render>[0][number]} */ (/** @type {unknown} */ ({
     target: {},
     name: 'shop',
     values: { rssBytes: 2 ** 30, containerLimitBytes: 2 ** 31 },
@@ -81,7 +82,7 @@ it('rows are cut to the width, and coloured by how sure it is', () => {
       diagnosis: 'js-heap-leak',
       text: 'Confirmed: js-heap-leak: It leaks.'
     }
-  }
+  }))
   const [head, line] = terminalText(render([row], { width: 40 })).split('\n')
   expect([head.length, line.length]).toEqual([40, 40])
   expect(terminalText(render([row], { width: 200 }), { colour: true })).toContain('\u001b[31m')

@@ -115,14 +115,16 @@ describe('memwatch trim', () => {
     expect(target.values.rssBytes).toBeGreaterThan(FREED_BYTES)
   })
 
-  it.each([
+  /** @type {[title: string, access: string, outcome: [status: number, message: RegExp]][]} */
+  const REFUSED = [
     [
       'may only read',
       'read',
       [1, /takes no such command: start the app with MEMWATCH_ALLOCATOR_ACCESS=trim/]
     ],
     ['may not', 'off', [1, /takes no such command/]]
-  ])('is refused where the agent %s', async (_, access, [status, message]) => {
+  ]
+  it.each(REFUSED)('is refused where the agent %s', async (_, access, [status, message]) => {
     await freedApp(access)
     const { code, stderr } = await memwatch(['trim', 'shop', '--url', exporter.url])
     expect(code).toBe(status)

@@ -11,6 +11,7 @@ const { findApp } = require('../../lab')
 const { replayFile } = require('../../cli/sources/replay-file')
 const { environment } = require('../support/agent-collector')
 const { memwatch, MEMWATCH } = require('../support/memwatch')
+const { defined } = require('../support/defined')
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-try-test-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
@@ -63,7 +64,7 @@ describe('memwatch try', () => {
       kept,
       '--',
       process.execPath,
-      findApp('semi-space-starvation').script
+      defined(findApp('semi-space-starvation')).script
     ])
     const attempt = JSON.parse(stdout)
     expect({ code, outcome: attempt.outcome, stderr }).toEqual({
@@ -132,7 +133,7 @@ describe('memwatch try', () => {
       const request = http.get(`${page}api/v1/live`, response => response.on('data', chunk => {
         if (!chunk.includes('"uptimeSeconds"')) return
         request.destroy()
-        resolve()
+        resolve(undefined)
       }))
     })
     child.kill('SIGINT')
@@ -221,7 +222,7 @@ describe('memwatch try', () => {
       '9',
       '--',
       process.execPath,
-      findApp('event-loop-blocked-jobs').script
+      defined(findApp('event-loop-blocked-jobs')).script
     ])
     expect({ code, stderr }).toEqual({
       code: 4,

@@ -8,6 +8,7 @@ const { startExporter, eventually } = require('../support/exporter')
 const { describeWithTools } = require('../support/tools')
 const { environment, spawnBounded, AGENT } = require('../support/agent-collector')
 const { openPage, closeBrowser } = require('../support/browser')
+const { defined } = require('../support/defined')
 
 /** Of the page, all that it is made of, as it travels. */
 const MOST_BYTES = 150_000
@@ -27,7 +28,7 @@ describeWithTools('the page', ({ chromium }) => {
 
   /** @param {string} id of an app of the lab */
   const start = id => {
-    const { script, nodeArgs = [], memoryLimitBytes } = apps.find(app => app.id === id)
+    const { script, nodeArgs = [], memoryLimitBytes } = defined(apps.find(app => app.id === id))
     const group =
       memoryLimitBytes === undefined
         ? undefined
@@ -263,7 +264,8 @@ describeWithTools('the page', ({ chromium }) => {
 
 /** How many colours a canvas shows. @param {HTMLCanvasElement} canvas */
 function coloursOf (canvas) {
-  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height)
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'))
+  const { data } = context.getImageData(0, 0, canvas.width, canvas.height)
   const found = new Set()
   for (let i = 0; i < data.length; i += 4) {
     if (data[i + 3] === 255) found.add(`${data[i]} ${data[i + 1]} ${data[i + 2]}`)

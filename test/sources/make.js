@@ -16,11 +16,13 @@ const { gzipSync } = require('node:zlib')
 const { apps } = require('../../lab')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
 
+/** @param {string[]} args */
 async function main ([folder, node, major, ...wanted]) {
   for (const text of wanted) {
     const [name, seconds] = text.split('@')
     const [id, form] = name.split(':')
     const app = apps.find(app => app.id === id)
+    if (!app) throw new Error(`no app ${id}`)
     const group = createMemoryGroup({
       limitBytes: app.memoryLimitBytes,
       onParent: app.limitOnParent,

@@ -28,11 +28,13 @@ const versionOf = node =>
  * @property {string[]} broken lines that are no JSON; half a line at the end is not one
  * @property {boolean} closed
  *
+ * @typedef {undefined | null | false | 0 | ''} Falsy
+ *
  * @typedef {object} Collector
  * @property {string} address value of MEMWATCH_SOCKET
  * @property {Connection[]} connections in order of arrival, over all lives of the listener
  * @property
- *   {<T>(look: (connections: Connection[]) => T, timeoutMs?: number) => Promise<NonNullable<T>>}
+ *   {<T>(look: (connections: Connection[]) => T, timeoutMs?: number) => Promise<Exclude<T, Falsy>>}
  *   until the first truthy answer, asked anew whenever something arrives
  * @property {() => Promise<void>} kill ends the listener and all connections, as a crash would
  * @property {() => Promise<void>} restart listens again at the same address
@@ -108,7 +110,7 @@ async function startCollector ({ over = 'unix', mode = 'normal' } = {}) {
       const finish = () => { clearTimeout(timer); waiting.delete(ask) }
       const ask = () => {
         const answer = look(connections)
-        if (answer) { finish(); resolve(answer) }
+        if (answer) { finish(); resolve(/** @type {any} */ (answer)) } // TypeScript cannot tell
       }
       const timer = setTimeout(() => {
         finish()
@@ -192,15 +194,17 @@ function spawnBounded (
     gid,
     stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe']
   })
+  const output = /** @type {import('node:stream').Readable} */ (child.stdout)
+  const errors = /** @type {import('node:stream').Readable} */ (child.stderr)
   child.stdin?.end(stdin)
   const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
   let stdout = ''
   let stderr = ''
   let seconds = NaN
-  child.stdout.setEncoding('utf8').on('data', chunk => {
+  output.setEncoding('utf8').on('data', chunk => {
     stdout += chunk
   })
-  child.stderr.setEncoding('utf8').on('data', chunk => {
+  errors.setEncoding('utf8').on('data', chunk => {
     stderr += chunk
   })
   child.on('exit', () => {
@@ -216,7 +220,7 @@ function spawnBounded (
         const look = () => {
           if (stdout.includes(text)) resolve(stdout)
         }
-        child.stdout.on('data', look)
+        output.on('data', look)
         child.on('close', () =>
           reject(new Error(`ended without saying ${text}: ${stdout} ${stderr}`))
         )

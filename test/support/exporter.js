@@ -35,7 +35,7 @@ async function startExporter (config = {}, options = {}) {
     exporter,
     url,
     port: listen.port,
-    socket,
+    socket: /** @type {{ path: string, port?: number }} */ (socket),
     /** A connection as an agent has it. */
     async connect () {
       const connection = net.connect(socket)
@@ -74,10 +74,24 @@ async function scrape (url, { signal } = {}) {
 /**
  * Asks until the answer is accepted: for what arrives through a socket there is no event to await.
  * @template T
- * @param {() => Promise<T> | T} ask
- * @param {(answer: T) => boolean} accept
+ * @overload
+ * @param {() => T} ask
+ * @param {BooleanConstructor} accept
  * @param {number} [timeoutMs]
- * @returns {Promise<T>}
+ * @returns {Promise<Exclude<Awaited<T>, import('./agent-collector').Falsy>>}
+ */
+/**
+ * @template T
+ * @overload
+ * @param {() => T} ask
+ * @param {(answer: Awaited<T>) => boolean} accept
+ * @param {number} [timeoutMs]
+ * @returns {Promise<Awaited<T>>}
+ */
+/**
+ * @param {() => any} ask
+ * @param {(answer: any) => boolean} accept
+ * @param {number} [timeoutMs]
  */
 async function eventually (ask, accept, timeoutMs = 10_000) {
   const deadline = Date.now() + timeoutMs

@@ -50,6 +50,7 @@ const line = message => JSON.stringify({ v: PROTOCOL_VERSION, ...message })
  * One GC row of a frame: so many pauses of so many seconds in all.
  * @param {number} count
  * @param {number} pauseSeconds
+ * @returns {import('memwatch/protocol/frame').PauseRow}
  */
 function gcRow (count, pauseSeconds) {
   const buckets = Array(GC_PAUSE_BOUNDS_SECONDS.length + 1).fill(0)

@@ -13,7 +13,8 @@ collectDefaultMetrics()
 const server = http.createServer(async (request, response) =>
   response.end(await register.metrics())
 )
-server.listen(0, '127.0.0.1', () =>
-  fs.writeFileSync(process.env.METRICS_PORT_FILE, String(server.address().port))
-)
+server.listen(0, '127.0.0.1', () => {
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  fs.writeFileSync(String(process.env.METRICS_PORT_FILE), String(port))
+})
 server.unref()

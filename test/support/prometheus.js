@@ -74,7 +74,7 @@ async function startPrometheus ({
   /** @param {string} path */
   const ask = async path => {
     const response = await fetch(server.url + path, { signal: AbortSignal.timeout(10_000) })
-    const { status, data, error } = await response.json()
+    const { status, data, error } = /** @type {any} */ (await response.json())
     if (status !== 'success') throw new Error(`Prometheus, ${path}: ${error}`)
     return data
   }

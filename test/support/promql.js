@@ -20,7 +20,9 @@ function parsePromql (expr) {
       if (type.name !== 'Identifier' || node.parent?.name !== 'VectorSelector') return
       const functions = []
       let ranged = false
-      for (let outer = node.parent; outer; outer = outer.parent) {
+      /** @type {typeof node.parent} */
+      let outer = node.parent
+      for (; outer; outer = outer.parent) {
         if (outer.name === 'MatrixSelector') ranged = true
         if (outer.name === 'FunctionCall') {
           functions.push(text.slice(outer.from, outer.to).split('(')[0].trim())

@@ -30,7 +30,7 @@ async function startWebhook () {
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
-    url: `http://127.0.0.1:${server.address().port}/`,
+    url: `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}/`,
     /** Everything so far, oldest first. */
     received,
     /**

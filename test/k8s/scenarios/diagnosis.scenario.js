@@ -19,6 +19,7 @@ const {
   statusOf,
   watched
 } = require('../cluster')
+const { defined } = require('../../support/defined')
 
 const TARGET = 'memwatch-lab'
 const CONFIRM_MS = 180_000
@@ -40,8 +41,8 @@ async function gcShare (pod) {
     .filter(line => line.startsWith('nodejs_gc_duration_seconds_sum'))
     .reduce((sum, line) => sum + Number(line.split(' ').pop()), 0)
   const life =
-    (await metricOf(pod, 'memwatch_target_last_frame_timestamp_seconds')) -
-    (await metricOf(pod, 'memwatch_target_start_time_seconds'))
+    defined(await metricOf(pod, 'memwatch_target_last_frame_timestamp_seconds')) -
+    defined(await metricOf(pod, 'memwatch_target_start_time_seconds'))
   return seconds / life
 }
 
@@ -87,7 +88,8 @@ it('an app that starves is diagnosed in its pod without a change to it; the fix 
   // As long as it took before, and half as long again.
   const uptime = () =>
     metricOf(after, 'memwatch_target_last_frame_timestamp_seconds').then(
-      async last => last - (await metricOf(after, 'memwatch_target_start_time_seconds'))
+      async last =>
+        defined(last) - defined(await metricOf(after, 'memwatch_target_start_time_seconds'))
     )
   const seen = []
   await eventually(

@@ -296,6 +296,7 @@ it('an app is watched whatever user it runs as, with a group for its volumes and
     labels: { 'pod-security.kubernetes.io/enforce': 'restricted' }
   })
   const open = await namespace('open', { release: 'sidecar' })
+  /** @type {[name: string, at: string, container: object, pod: object][]} */
   const cases = [
     ['one', restricted, { securityContext: RESTRICTED }, {}],
     [
