@@ -172,7 +172,8 @@ async function makeRow (run, seconds = run.seconds) {
  */
 async function watch (run, seconds) {
   const { case: name, form, file, of, packages, node, env, limitMib, expect } = run
-  const folder = await install(`${name}-${form}`, packages)
+  const overrides = 'overrides' in of ? of.overrides : undefined
+  const folder = await install(`${name}-${form}`, packages, overrides)
   fs.copyFileSync(file, path.join(folder, 'case.js'))
   fs.copyFileSync(START, path.join(folder, 'start.js'))
   if ('prepare' in of) of.prepare?.(folder)

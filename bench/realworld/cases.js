@@ -7,8 +7,8 @@ const path = require('node:path')
 const DEFAULT_NODE = '24.21.0'
 const DEFAULT_LIMIT_MIB = 512
 const LEAK_SECONDS = 150
-const FIXED_SECONDS = 90
-const HEALTHY_SECONDS = 90
+const FIXED_SECONDS = 75
+const HEALTHY_SECONDS = 75
 
 /**
  * A variant of a case: its packages, and its Node.js where that is what leaks.
@@ -46,6 +46,7 @@ const HEALTHY_SECONDS = 90
  * @typedef {object} Healthy
  * @property {string} title
  * @property {Record<string, string>} packages
+ * @property {Record<string, string>} [overrides] of what the packages depend on
  * @property {string} load
  * @property {string} [node]
  * @property {number | null} [limitMib]

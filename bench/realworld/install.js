@@ -15,23 +15,25 @@ const DONE = 'installed.json'
  * one that needs its script is no case here.
  * @param {string} name of the folder
  * @param {Record<string, string>} packages versions by name
+ * @param {Record<string, string>} [overrides] of what the packages depend on
  * @returns {Promise<string>} path of the folder
  * @throws {Error} its message has npm's own words
  */
-async function install (name, packages) {
+async function install (name, packages, overrides = {}) {
   const folder = path.join(toolsFolder(), 'realworld', name)
   const done = path.join(folder, DONE)
-  if (fs.existsSync(done) && isDeepStrictEqual(JSON.parse(fs.readFileSync(done, 'utf8')), packages)) {
+  const wanted = { packages, overrides }
+  if (fs.existsSync(done) && isDeepStrictEqual(JSON.parse(fs.readFileSync(done, 'utf8')), wanted)) {
     return folder
   }
   fs.rmSync(folder, { recursive: true, force: true })
   fs.mkdirSync(folder, { recursive: true })
   fs.writeFileSync(
     path.join(folder, 'package.json'),
-    JSON.stringify({ name: `realworld-${name}`, private: true, dependencies: packages })
+    JSON.stringify({ name: `realworld-${name}`, private: true, dependencies: packages, overrides })
   )
   if (Object.keys(packages).length > 0) await npmInstall(folder)
-  fs.writeFileSync(done, JSON.stringify(packages))
+  fs.writeFileSync(done, JSON.stringify(wanted))
   return folder
 }
 

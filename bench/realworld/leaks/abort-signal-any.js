@@ -7,11 +7,11 @@ module.exports = {
   leaky: { packages: {}, node: '22.9.0' },
   fixed: { packages: {}, node: '22.23.3' },
   expect: ['js-heap-leak'],
-  culprit: /handle|any|abort/,
-  load: '4,000 signals a second',
+  culprit: /handle|any\b|abort/,
+  load: '16,000 signals a second',
   app ({ perSecond }) {
     const shutdown = new AbortController()
     const handle = () => AbortSignal.any([shutdown.signal])
-    perSecond(4000, handle)
+    perSecond(16_000, handle)
   }
 }

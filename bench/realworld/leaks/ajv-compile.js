@@ -8,7 +8,7 @@ module.exports = {
   fixed: { packages: { ajv: '8.17.1' }, label: 'ajv 8.17.1, one schema object' },
   expect: ['js-heap-leak'],
   culprit: /ajv|check/,
-  load: '80 requests a second',
+  load: '200 requests a second',
   limitMib: null,
   app ({ fixed, perSecond }) {
     const Ajv = require('ajv')
@@ -20,6 +20,6 @@ module.exports = {
     })
     const shared = schema()
     const check = n => ajv.compile(fixed ? shared : schema())({ id: n, name: 'tea' })
-    perSecond(80, check)
+    perSecond(200, check)
   }
 }

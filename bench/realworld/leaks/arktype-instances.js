@@ -12,9 +12,9 @@ module.exports = {
   limitMib: 2048,
   async app ({ fixed, perSecond }) {
     const { type } = await import('arktype')
-    const make = () => type({ id: 'number', name: 'string' })
-    const shared = make()
-    const check = n => (fixed ? shared : make())({ id: n, name: 'tea' })
+    const make = n => type({ id: 'number', [`field${n}`]: 'string' })
+    const shared = make(0)
+    const check = n => (fixed ? shared : make(n))({ id: n, [`field${n}`]: 'tea' })
     perSecond(100, check)
   }
 }

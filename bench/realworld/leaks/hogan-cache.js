@@ -8,7 +8,7 @@ module.exports = {
   fixed: { packages: { 'hogan.js': '3.0.2' }, label: 'hogan.js 3.0.2, cache dropped' },
   expect: ['js-heap-leak'],
   culprit: /hogan|render/,
-  load: '100 texts a second, each of its own',
+  load: '1,000 texts a second, each of its own',
   limitMib: null,
   app ({ fixed, perSecond }) {
     const hogan = require('hogan.js')
@@ -17,6 +17,6 @@ module.exports = {
       const text = `Order ${n}: {{name}} bought {{#items}}{{title}}, {{/items}} on {{day}}`
       return hogan.compile(text).render({ name: 'Ada', items: [{ title: 'tea' }], day: n })
     }
-    perSecond(100, render)
+    perSecond(1000, render)
   }
 }

@@ -5,7 +5,7 @@ module.exports = {
   title: 'a node-fetch body that is never read keeps its socket',
   source: 'https://github.com/node-fetch/node-fetch/issues/83',
   leaky: { packages: { 'node-fetch': '2.7.0' }, label: 'node-fetch 2.7.0, body not read' },
-  fixed: { packages: { 'node-fetch': '2.7.0' }, label: 'node-fetch 2.7.0, body destroyed' },
+  fixed: { packages: { 'node-fetch': '2.7.0' }, label: 'node-fetch 2.7.0, body read' },
   expect: ['resource-leak'],
   culprit: /node-fetch|check/,
   load: '5 requests a second',
@@ -13,7 +13,7 @@ module.exports = {
     const fetch = require('node-fetch')
     async function check () {
       const answer = await fetch(`http://127.0.0.1:${port}/`)
-      if (fixed) answer.body.destroy()
+      if (fixed) await answer.arrayBuffer()
       return answer.ok
     }
     perSecond(5, () => check().catch(() => {}))

@@ -7,7 +7,7 @@ module.exports = {
   leaky: { packages: {}, label: 'any Node.js' },
   fixed: { packages: {}, label: 'without the race' },
   expect: ['js-heap-leak'],
-  culprit: /query|handle|Promise/,
+  culprit: /handle|race/,
   load: '400 answers a second',
   limitMib: 1024,
   app ({ fixed, perSecond }) {

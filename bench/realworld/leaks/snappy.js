@@ -6,7 +6,7 @@ module.exports = {
   source: 'https://github.com/Brooooooklyn/snappy/issues/323',
   leaky: { packages: { snappy: '7.3.3' } },
   fixed: { packages: { snappy: '7.2.2' } },
-  expect: ['native-memory-leak', 'allocator-fragmentation'],
+  expect: ['native-memory-leak'],
   culprit: null,
   load: 'three times a second 4 MiB there and back',
   limitMib: 1024,

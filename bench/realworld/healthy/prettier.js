@@ -1,0 +1,20 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+
+/** @type {Partial<import('../cases').Healthy>} */
+module.exports = {
+  title: 'prettier over three.js',
+  packages: { prettier: '3.6.2', three: '0.180.0' },
+  seconds: 180,
+  load: 'one run over some 900 files',
+  prepare (folder) {
+    for (const name of ['three/src', 'three/examples/jsm']) {
+      fs.cpSync(path.join(folder, 'node_modules', name), path.join(folder, 'format', name), {
+        recursive: true
+      })
+    }
+  },
+  command: ['node_modules/prettier/bin/prettier.cjs', '--check', 'format']
+}
