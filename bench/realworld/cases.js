@@ -6,9 +6,9 @@ const path = require('node:path')
 /** Where a case names no other. */
 const DEFAULT_NODE = '24.21.0'
 const DEFAULT_LIMIT_MIB = 512
-const LEAK_SECONDS = 150
-const FIXED_SECONDS = 75
-const HEALTHY_SECONDS = 75
+const LEAK_SECONDS = 120
+const FIXED_SECONDS = 60
+const HEALTHY_SECONDS = 60
 
 /**
  * A variant of a case: its packages, and its Node.js where that is what leaks.

@@ -7,6 +7,12 @@ const { markdownText } = require('../../exporter/text/markdown')
 /** @typedef {import('./score').Row} Row */
 /** @typedef {{ run: Run, row: Row, fixed?: Row }} Entry a case, and its fixed form beside it */
 
+/** Their apps kept no memory beyond a forced GC, with or without memwatch: no cases. */
+const NOT_REPRODUCED = Object.freeze([
+  'jsdom 13.2.0, documents of a DOMParser (jsdom/jsdom#2722), on Node.js 20',
+  'got 9.5.0, socket timeouts and a keep-alive agent (sindresorhus/got#694), on Node.js 24'
+])
+
 /** @param {string[][]} rows */
 const table = ([head, ...rows]) =>
   [head, head.map(() => '---'), ...rows].map(row => `| ${row.join(' | ')} |`).join('\n')
@@ -69,6 +75,10 @@ ${missed(leaks)}
 ## Wrong
 
 ${wrong(entries)}
+
+## Threads that did not leak here
+
+${NOT_REPRODUCED.map(text => `- ${text}.`).join('\n')}
 
 ## Suspects that are wrong or absent
 
@@ -133,9 +143,14 @@ const list = (entries, text) => entries.length === 0
 /** @param {Entry[]} leaks */
 function missed (leaks) {
   return list(leaks.filter(({ row }) => !row.right), ({ run, row }) => {
-    const ended = row.ended === null ? '' : ` It ended: ${markdownText(row.ended)}.`
-    return `expected ${run.expect.join(' or ')} within ${row.seconds} s. The headline at the ` +
-      `end: “${markdownText(shorten(row.headline.text))}”${ended}`.replace(/\.$/, '')
+    const before = row.confirmedSeconds !== null
+      ? `; it was confirmed at ${row.confirmedSeconds} s and withdrawn later`
+      : row.suspectedSeconds !== null
+        ? `; it was suspected at ${row.suspectedSeconds} s, then no longer or not first`
+        : ''
+    const ended = row.ended === null ? '' : ` It ended: ${row.ended}`
+    return `expected ${run.expect.join(' or ')} within ${row.seconds} s${before}. The headline ` +
+      `at the end: “${markdownText(shorten(row.headline.text))}”${ended}`
   })
 }
 
