@@ -82,7 +82,8 @@ describe('a score', () => {
     const confirmed = { seconds: 9, diagnosis: 'oversized-heap', state: 'confirmed' }
     const fixed = { ...leaky, form: 'fixed' }
     expect(score(fixed, watched({ changes: [confirmed] })).right).toBe(false)
-    expect(score(fixed, watched({ changes: [{ ...confirmed, opportunity: true }] })).right).toBe(true)
+    expect(score(fixed, watched({ changes: [{ ...confirmed, opportunity: true }] })).right)
+      .toBe(true)
     expect(score(fixed, watched({ changes: [{ ...confirmed, state: 'suspected' }] })).right)
       .toBe(true)
   })

@@ -16,7 +16,7 @@ module.exports = {
       fs.writeFileSync(path.join(folder, `test/case${i}.test.js`), [
         "const lodash = require('lodash'); const rxjs = require('rxjs')",
         `test.each(lodash.range(50))('case %i', n => expect(lodash.chunk([n, ${i}], 1)[0][0]).toBe(n))`,
-        "test('a stream', done => rxjs.of(1).subscribe({ complete: done }))"
+        "test('a stream', done => rxjs.of(1).subscribe({ complete: () => done() }))"
       ].join('\n'))
     }
   },
