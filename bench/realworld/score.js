@@ -1,5 +1,6 @@
 'use strict'
 
+const fs = require('node:fs')
 const { LEAST_SHARE, NAMED_SITES } = require('../../exporter/text/suspect-text')
 
 /** @typedef {import('./cases').Run} Run */
@@ -39,7 +40,7 @@ const RANK = ['confirmed', 'suspected', 'undecided', 'limited', 'ok']
  * @returns {Pick<Row, 'seconds' | 'headline' | 'right' | 'suspectedSeconds' | 'confirmedSeconds' |
  *   'suspects' | 'suspect' | 'confirmed' | 'suspected' | 'ended' | 'failed'>}
  */
-function score ({ form, expect, culprit }, { report, changes }) {
+function score ({ form, file, expect, culprit }, { report, changes }) {
   const found = changes.filter(({ opportunity }) => !opportunity)
   const secondsTo = (/** @type {string[]} */ states) =>
     found.find(({ state, diagnosis }) => states.includes(state) && expect.includes(diagnosis))
@@ -68,7 +69,7 @@ function score ({ form, expect, culprit }, { report, changes }) {
     suspectedSeconds: roundOrNull(secondsTo(['suspected', 'confirmed'])),
     confirmedSeconds: roundOrNull(secondsTo(['confirmed'])),
     suspects: named.map(({ text }) => text),
-    suspect: suspectOf(culprit, named),
+    suspect: suspectOf(culprit, named, file),
     confirmed,
     suspected: idsOf('suspected'),
     ended: endOf(report),
@@ -79,14 +80,16 @@ function score ({ form, expect, culprit }, { report, changes }) {
 /**
  * @param {RegExp | null} culprit
  * @param {{ function: string, file: string, line: number, text: string }[]} named
+ * @param {string} caseFile whose lines count, too: a function there may have no name
  * @returns {Row['suspect']}
  */
-function suspectOf (culprit, named) {
+function suspectOf (culprit, named, caseFile) {
   if (culprit === null) return null
   if (named.length === 0) return 'none'
-  return named.some(({ function: name, file, text }) => culprit.test(`${name} ${file} ${text}`))
-    ? 'right'
-    : 'wrong'
+  const lines = fs.readFileSync(caseFile, 'utf8').split('\n')
+  const isCulprit = named.some(({ function: name, file, line, text }) =>
+    culprit.test(`${name} ${file} ${text} ${file === 'case.js' ? lines[line - 1] : ''}`))
+  return isCulprit ? 'right' : 'wrong'
 }
 
 /**

@@ -70,7 +70,9 @@ describe('a score', () => {
     },
     changes: changes.map(change => ({ opportunity: false, ...change }))
   })
-  const leaky = { form: 'leaky', expect: ['js-heap-leak'], culprit: /keep/ }
+  const leaky = {
+    form: 'leaky', file: runs[0].file, expect: ['js-heap-leak'], culprit: /keep/
+  }
 
   it('is right when the headline names what is expected', () => {
     expect(score(leaky, watched({})).right).toBe(true)
