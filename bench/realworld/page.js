@@ -76,6 +76,10 @@ ${missed(leaks)}
 
 ${wrong(entries)}
 
+## Not run
+
+${absent(runs, rows)}
+
 ## Threads that did not leak here
 
 ${NOT_REPRODUCED.map(text => `- ${text}.`).join('\n')}
@@ -163,6 +167,19 @@ function wrong (entries) {
   return list(rows.filter(({ row }) => !row.right), ({ row }) =>
     `${row.form}, ${row.confirmed.join(', ')} confirmed. The headline at the end: ` +
     `“${markdownText(shorten(row.headline.text))}”`)
+}
+
+/**
+ * @param {Run[]} runs
+ * @param {Row[]} rows
+ */
+function absent (runs, rows) {
+  const lines = runs.flatMap(run => {
+    const row = rows.find(({ case: name, form }) => name === run.case && form === run.form)
+    if (row && row.failed === null) return []
+    return [`- **${run.case}**, ${run.form}: ${row?.failed ?? 'there was no time for it'}.`]
+  })
+  return lines.length === 0 ? 'None.' : lines.join('\n')
 }
 
 /** Of a headline in a list. */
