@@ -46,7 +46,8 @@ function score ({ form, file, expect, culprit }, { report, changes }) {
     found.find(({ state, diagnosis }) => states.includes(state) && expect.includes(diagnosis))
       ?.seconds ?? null
   const idsOf = (/** @type {string} */ wanted) => [
-    ...new Set(found.filter(({ state }) => state === wanted).map(({ diagnosis }) => diagnosis))
+    ...new Set(found.filter(({ state }) => state === wanted)
+      .map(({ diagnosis, severity }) => severity === 'info' ? `${diagnosis} (info)` : diagnosis))
   ]
   const target = worstOf(report.targets, expect)
   const headline = target?.headline ?? {

@@ -5,16 +5,19 @@ module.exports = {
   title: 'http-server keeps the file of an aborted download open',
   source: 'https://github.com/http-party/http-server/issues/512',
   leaky: { packages: { 'http-server': '0.11.1' } },
-  fixed: { packages: { 'http-server': '14.1.1' } },
+  fixed: { packages: { 'serve-static': '2.2.0' } },
   expect: ['resource-leak'],
   culprit: /ecstatic|http-server/,
   load: '5 downloads a second that break off',
-  app ({ port }) {
+  app ({ fixed, port }) {
     const fs = require('node:fs')
-    const { createServer } = require('http-server')
     fs.mkdirSync('public', { recursive: true })
     fs.writeFileSync('public/large.bin', Buffer.alloc(16 * 2 ** 20))
-    createServer({ root: 'public' }).listen(port, '127.0.0.1')
+    if (!fixed) return require('http-server').createServer({ root: 'public' }).listen(port)
+    const serve = require('serve-static')('public')
+    require('node:http')
+      .createServer((request, response) => serve(request, response, () => response.end()))
+      .listen(port, '127.0.0.1')
   },
   traffic ({ port, perSecond }) {
     const http = require('node:http')
