@@ -13,11 +13,12 @@ module.exports = {
     const fs = require('node:fs')
     fs.mkdirSync('public', { recursive: true })
     fs.writeFileSync('public/large.bin', Buffer.alloc(16 * 2 ** 20))
-    if (!fixed) return require('http-server').createServer({ root: 'public' }).listen(port)
-    const serve = require('serve-static')('public')
-    require('node:http')
-      .createServer((request, response) => serve(request, response, () => response.end()))
-      .listen(port, '127.0.0.1')
+    const serve = fixed && require('serve-static')('public')
+    const server = serve
+      ? require('node:http').createServer((request, response) =>
+        serve(request, response, () => response.end()))
+      : require('http-server').createServer({ root: 'public' })
+    server.listen(port, '127.0.0.1')
   },
   traffic ({ port, perSecond }) {
     const http = require('node:http')
