@@ -64,7 +64,7 @@ function realworldPage (runs, rows) {
 ${leaks.length} published leaks, each with a public thread, ran at their leaky version: memwatch found
 **${found.length}** (${confirmed.length} confirmed, ${found.length - confirmed.length} suspected), and named the culprit beside **${named.length} of the ${nameable.length}** that a line of JavaScript can be blamed for.
 **${clean(fixed)} of ${fixed.length}** fixed versions and **${clean(healthy.map(({ row }) => row))} of ${healthy.length}** healthy programs ran without a confirmed finding.
-No rule was made for a case, and no case was left out for its result; each ran once, its leak sped up to show within
+No rule was made for a case, and no case was left out for its result; the newest run of each counts, its leak sped up to show within
 minutes, on a machine of two cores that others used as well.
 
 ${table([
