@@ -1,0 +1,20 @@
+'use strict'
+
+/** @type {Partial<import('../cases').Leak>} */
+module.exports = {
+  title: 'cls-hooked keeps a context that holds a promise',
+  source: 'https://github.com/Jeff-Lewis/cls-hooked/issues/66',
+  leaky: { packages: { 'cls-hooked': '4.2.2' } },
+  fixed: { packages: { 'cls-hooked': '4.2.2' }, label: 'cls-hooked 4.2.2, no promise in it' },
+  expect: ['js-heap-leak', 'context-leak'],
+  culprit: /cls-hooked|answer/,
+  load: '200 requests a second',
+  app ({ fixed, perSecond, payload }) {
+    const namespace = require('cls-hooked').createNamespace('shop')
+    const answer = n => namespace.run(() => {
+      const user = payload(6000, n)
+      namespace.set('user', fixed ? user : Promise.resolve(user))
+    })
+    perSecond(200, answer)
+  }
+}

@@ -1,0 +1,20 @@
+'use strict'
+
+/** @type {Partial<import('../cases').Leak>} */
+module.exports = {
+  title: 'debug keeps each instance it made',
+  source: 'https://github.com/debug-js/debug/issues/678',
+  leaky: { packages: { debug: '4.2.0' } },
+  fixed: { packages: { debug: '4.3.0' } },
+  expect: ['js-heap-leak'],
+  culprit: /createDebug|debug|handle/,
+  load: '6,000 loggers a second',
+  app ({ perSecond }) {
+    const debug = require('debug')
+    function handle (n) {
+      const log = debug(`shop:order:${n % 50}`)
+      log('begins %d', n)
+    }
+    perSecond(6000, handle)
+  }
+}

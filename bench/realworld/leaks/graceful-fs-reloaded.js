@@ -1,0 +1,26 @@
+'use strict'
+
+/** @type {Partial<import('../cases').Leak>} */
+module.exports = {
+  title: 'graceful-fs wraps fs.close again each time it is loaded',
+  source: 'https://github.com/isaacs/node-graceful-fs/issues/102',
+  leaky: { packages: { 'graceful-fs': '4.1.11' } },
+  fixed: { packages: { 'graceful-fs': '4.2.11' } },
+  expect: ['js-heap-leak'],
+  culprit: /graceful-fs|reload/,
+  load: 'loaded 40 times a second, as test runners do',
+  node: '18.20.8',
+  app ({ perSecond }) {
+    // What a test runner does between test files.
+    function reload () {
+      for (const file of Object.keys(require.cache)) {
+        if (!file.includes('graceful-fs')) continue
+        const children = module.children
+        children.splice(0, children.length)
+        delete require.cache[file]
+      }
+      require('graceful-fs')
+    }
+    perSecond(40, reload)
+  }
+}

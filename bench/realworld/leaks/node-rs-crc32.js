@@ -1,0 +1,17 @@
+'use strict'
+
+/** @type {Partial<import('../cases').Leak>} */
+module.exports = {
+  title: '@node-rs/crc32 keeps a reference to each argument',
+  source: 'https://github.com/napi-rs/node-rs/issues/655',
+  leaky: { packages: { '@node-rs/crc32': '1.5.1' } },
+  fixed: { packages: { '@node-rs/crc32': '1.10.6' } },
+  expect: ['native-memory-leak', 'js-heap-leak'],
+  culprit: null,
+  load: '15,000 checksums a second',
+  app ({ perSecond }) {
+    const { crc32c } = require('@node-rs/crc32')
+    const bytes = Buffer.alloc(1000, 3)
+    perSecond(15_000, () => crc32c(bytes))
+  }
+}

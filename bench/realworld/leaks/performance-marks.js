@@ -1,0 +1,24 @@
+'use strict'
+
+/** @type {Partial<import('../cases').Leak>} */
+module.exports = {
+  title: 'marks and measures of performance that nobody clears',
+  source: 'https://github.com/nodejs/node/issues/42503',
+  leaky: { packages: {}, label: 'any Node.js since 16.7' },
+  fixed: { packages: {}, label: 'clearMarks(), clearMeasures()' },
+  expect: ['js-heap-leak'],
+  culprit: /poll|mark|measure|usertiming|performance/,
+  load: '6,000 measures a second',
+  node: '22.23.3',
+  limitMib: 1024,
+  app ({ fixed, perSecond }) {
+    function poll () {
+      performance.mark('poll begins')
+      performance.measure('poll', 'poll begins')
+      if (!fixed) return
+      performance.clearMarks('poll begins')
+      performance.clearMeasures('poll')
+    }
+    perSecond(6000, poll)
+  }
+}
