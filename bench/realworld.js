@@ -49,15 +49,15 @@ const SPARE_SECONDS = 60
 /** A mistake of the caller: its message is all that is printed. */
 class UsageError extends Error {}
 
-const OPTIONS = /** @type {const} */ ({
-  only: { type: 'string' },
-  form: { type: 'string', default: 'leaky,fixed,healthy' },
-  missing: { type: 'boolean', default: false },
-  seconds: { type: 'string' },
-  lanes: { type: 'string', default: '2' },
-  write: { type: 'boolean', default: false },
-  list: { type: 'boolean', default: false },
-  help: { type: 'boolean', default: false }
+const OPTIONS = Object.freeze({
+  only: { type: /** @type {const} */ ('string') },
+  form: { type: /** @type {const} */ ('string'), default: 'leaky,fixed,healthy' },
+  missing: { type: /** @type {const} */ ('boolean'), default: false },
+  seconds: { type: /** @type {const} */ ('string') },
+  lanes: { type: /** @type {const} */ ('string'), default: '2' },
+  write: { type: /** @type {const} */ ('boolean'), default: false },
+  list: { type: /** @type {const} */ ('boolean'), default: false },
+  help: { type: /** @type {const} */ ('boolean'), default: false }
 })
 
 function readOptions () {

@@ -9,6 +9,7 @@
  */
 
 const http = require('node:http')
+// @ts-expect-error: it is copied beside this file
 const sides = require('./case')
 
 const TICK_MS = 20

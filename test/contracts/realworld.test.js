@@ -6,7 +6,8 @@ const { allRuns } = require('../../bench/realworld/cases')
 const { realworldPage } = require('../../bench/realworld/page')
 const { score } = require('../../bench/realworld/score')
 const { diagnoses } = require('../../engine/diagnoses')
-const rows = require('../../bench/realworld/results.json')
+/** @type {import('../../bench/realworld/score').Row[]} */
+const rows = /** @type {any[]} */ (require('../../bench/realworld/results.json'))
 
 const PAGE = path.join(__dirname, '../../docs/realworld.md')
 const runs = allRuns()
@@ -23,7 +24,7 @@ describe.each(runs)('$case $form', ({ form, of, packages, node, expect: expected
 
   it('names a public thread and diagnoses that there are, unless it is healthy', () => {
     if (form === 'healthy') return expect(expected).toEqual([])
-    expect(of.source).toMatch(/^https:\/\/github\.com\//)
+    expect('source' in of && of.source).toMatch(/^https:\/\/github\.com\//)
     expect(expected.length).toBeGreaterThan(0)
     const known = diagnoses.map(({ id }) => id)
     expect(expected.filter(id => !known.includes(id))).toEqual([])
@@ -55,6 +56,10 @@ describe('a score', () => {
     }
   })
   const headline = (state, diagnosis) => ({ state, diagnosis, severity: 'critical', text: '' })
+  /**
+   * @param {{ state?: string, diagnosis?: string | null, share?: number, changes?: object[] }} run
+   * @returns {any} as much as is read of it
+   */
   const watched = ({
     state = 'suspected', diagnosis = 'js-heap-leak', share = 0.5, changes = []
   }) => ({
@@ -70,6 +75,7 @@ describe('a score', () => {
     },
     changes: changes.map(change => ({ opportunity: false, ...change }))
   })
+  /** @type {any} as much as is read of it */
   const leaky = {
     form: 'leaky', file: runs[0].file, expect: ['js-heap-leak'], culprit: /keep/
   }
