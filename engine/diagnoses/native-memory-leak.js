@@ -85,6 +85,9 @@ module.exports = defineDiagnosis({
     steadinessRatio: 0.6,
     // Below this the growth levels off.
     levelsOffRatio: 0.3,
+    // Memory outside the heap that fills this share of its room must stop, whatever causes it: the
+    // kernel takes pages back and throttles.
+    nearLimitRatio: 0.85,
     // What grows is counted where this share of the rise is: as external memory, or in Buffers.
     placeShareRatio: 0.5,
     // Sure enough when so much of the way to the limit was seen as a straight line; more while it
@@ -141,6 +144,22 @@ module.exports = defineDiagnosis({
 /** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} rise bytes
+ * @returns {Judgement | null} null where there is room to grow on
+ */
+function stoppedAtLimit ({ outsideHeapBytes: bytes, memoryRunwayBytes: runway }, limits, rise) {
+  if (bytes < limits.nearLimitRatio * (bytes + runway)) return null
+  return {
+    state: 'unknown',
+    openUntil: 'setting',
+    summary: `memory outside the heap grew by ${formatBytes(rise)} and stopped just under its ` +
+      'limit, where it must: a larger limit would tell'
+  }
+}
+
+/**
  * Growth within two hours, faster than a day's load.
  * @param {Signals} signals
  * @param {Limits} limits
@@ -185,7 +204,7 @@ function judgeMinutes (signals, limits) {
     return { state: 'unknown', summary: `${grew}: too few readings to say how it goes on` }
   }
   if (steady <= 0) {
-    return {
+    return stoppedAtLimit(signals, limits, rise) ?? {
       state: 'ok',
       summary: `${formatBytes(signals.outsideHeapBytes)} outside the heap, ${formatBytes(rise)} ` +
         'more than after the warm-up, and they do not grow in a line'
@@ -206,7 +225,7 @@ function judgeMinutes (signals, limits) {
     }
   }
   if (steady < limits.levelsOffRatio) {
-    return {
+    return stoppedAtLimit(signals, limits, rise) ?? {
       state: 'ok',
       summary: `memory outside the heap grew by ${formatBytes(rise)} and levels off`
     }

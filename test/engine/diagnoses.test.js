@@ -885,6 +885,21 @@ it.each([
   })
   expect(verdict('native-memory-leak').state).toBe(state)
 })
+// What has filled 85 % of its room cannot grow on: that it stopped proves nothing.
+it.each([
+  [1024 - 110, 'confirmed'], [1024 - 180, 'ok']
+])('a native leak that stops at an RSS of %d of 1024 MiB is %s', (topMib, state) => {
+  const nativeMib = t => Math.min(12 + 10 * t, topMib - 48)
+  const { verdict } = watch({
+    seconds: 240,
+    at: t => ({
+      nativeMib: nativeMib(t),
+      rssMib: 48 + nativeMib(t),
+      values: { containerLimitBytes: 1024 * MIB }
+    })
+  })
+  expect(verdict('native-memory-leak').state).toBe(state)
+})
 it('a native cache of 400 MiB that fills in ten minutes is never confirmed far from a limit', () => {
   const { ever } = watch({
     seconds: 900,

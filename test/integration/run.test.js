@@ -250,7 +250,7 @@ describe('memwatch run', () => {
       127,
       'cannot run /no/such/command: no such command'
     ],
-    ['no command', ['run'], 1, "missing required argument 'command'"],
+    ['no command', ['run'], 2, "missing required argument 'command'"],
     [
       'a wrong --for',
       ['run', '--for', 'soon', '--', 'true'],
@@ -269,8 +269,8 @@ describe('memwatch run', () => {
       2,
       '--report: cannot write'
     ],
-    ['a misspelt option', ['run', '--jsno', '--', 'true'], 1, 'Did you mean --json?'],
-    ['a misspelt command', ['rnu'], 1, 'Did you mean run?'],
+    ['a misspelt option', ['run', '--jsno', '--', 'true'], 2, 'Did you mean --json?'],
+    ['a misspelt command', ['rnu'], 2, 'Did you mean run?'],
     [
       'an unknown app',
       ['simulate', 'semi-space-starvatoin'],
