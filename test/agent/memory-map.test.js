@@ -1,10 +1,8 @@
 'use strict'
 
-const fs = require('node:fs')
 const { execFileSync } = require('node:child_process')
 const { MemoryMap } = require('../../agent/collect/memory-map')
 const { mappingsReader } = require('../../agent/collect/mappings')
-const { residentPages } = require('../../agent/collect/resident-pages')
 const { NODES, versionOf } = require('../support/agent-collector')
 
 const MIB = 2 ** 20
@@ -158,58 +156,15 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
   })
 })
 
-/**
- * @template T
- * @param {Generator<void, T>} generator
- * @returns {T}
- */
-function drained (generator) {
-  for (;;) {
-    const { done, value } = generator.next()
-    if (done) return value
+it('resident pages are those that smaps counts, and a sample of them comes near', () => {
+  const app = require.resolve('../support/resident-app')
+  const told = JSON.parse(execFileSync(process.execPath, [app], { encoding: 'utf8' }))
+  expect(told.differenceBytes).toBeLessThan(2 * MIB)
+  expect(told.mappedBytes).toBeGreaterThan(48 * MIB)
+  expect(told.samples).toHaveLength(8)
+  for (const bytes of told.samples) {
+    expect(Math.abs(bytes / told.mappedBytes - 1)).toBeLessThan(0.2)
   }
-}
-
-describe('resident pages', () => {
-  it('are those that smaps counts, and a sample of them comes near', () => {
-    const bytes = 96 * MIB
-    const buffer = Buffer.from(new ArrayBuffer(bytes))
-    // half of its pages
-    for (let at = 0; at < bytes; at += 8 * PAGE) buffer.fill(1, at, at + 4 * PAGE)
-    const look = () => {
-      const { mappings } = readMappings(fs.readFileSync('/proc/self/smaps', 'latin1'))
-      const whole = drained(residentPages()(mappings))
-      const differences = /** @type {const} */ ([
-        'malloc_heap',
-        'malloc_mapped',
-        'malloc_arenas',
-        'stacks'
-      ]).map(part =>
-        Math.abs(
-          whole[part] -
-            mappings.reduce(
-              (sum, mapping) => (mapping.part === part ? sum + mapping.rssBytes : sum),
-              0
-            )
-        )
-      )
-      return { mappings, whole, differenceBytes: Math.max(...differences) }
-    }
-    // Threads of this process allocate between the two: a look that came close tells.
-    let { mappings, whole, differenceBytes } = look()
-    for (let i = 0; i < 50 && differenceBytes >= 2 * MIB; i++) {
-      ({ mappings, whole, differenceBytes } = look())
-    }
-    expect(differenceBytes).toBeLessThan(2 * MIB)
-    expect(whole.malloc_mapped).toBeGreaterThan(48 * MIB)
-    const sampled = residentPages({ mostWindows: 20 })
-    for (let i = 0; i < 8; i++) {
-      expect(
-        Math.abs(drained(sampled(mappings)).malloc_mapped / whole.malloc_mapped - 1)
-      ).toBeLessThan(0.2)
-    }
-    expect(buffer[0]).toBe(1)
-  })
 })
 
 describe('the look', () => {
