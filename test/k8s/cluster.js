@@ -144,9 +144,13 @@ async function removeNamespaces () {
  * @param {Record<string, any>} [values] by --set-json
  */
 async function chart (release, values = {}) {
+  // The API server takes a changed policy into use when it has seen it: the value tells.
+  const applied = { name: 'CHART_APPLIED', value: Date.now().toString(36) }
+  const extraEnv = values['exporter.extraEnv'] && [...values['exporter.extraEnv'], applied]
   const given = {
     'injection.namespaceSelector': { matchLabels: { [RELEASE_LABEL]: release } },
-    ...values
+    ...values,
+    ...(extraEnv && { 'exporter.extraEnv': extraEnv })
   }
   await helm(
     'upgrade',
@@ -188,7 +192,9 @@ async function chart (release, values = {}) {
       ),
     ({ metadata, spec }) =>
       Boolean(metadata.annotations['memwatch.dev/injected']) &&
-      (!wanted || spec.initContainers[0].image.endsWith(`:${wanted}`)),
+      (!wanted || spec.initContainers[0].image.endsWith(`:${wanted}`)) &&
+      (!extraEnv || spec.initContainers.some(({ env = [] }) =>
+        env.some(({ name, value }) => name === applied.name && value === applied.value))),
     PATIENT_MS
   )
 }

@@ -69,7 +69,7 @@ it('an app that starves is diagnosed in its pod without a change to it; the fix 
   note('what was found', found.summary)
   note('RSS of the sidecar with one target, MiB', String(exporterRssMib(before)))
   expect(await exec(before, 'memwatch', 'memwatch', 'top', '--once')).toContain(
-    'confirmed: semi-space-starvation'
+    'Confirmed: semi-space-starvation'
   )
 
   const shareBefore = await gcShare(before)
