@@ -4,6 +4,7 @@ const { parse } = require('yaml')
 const { splitNodeOptions } = require('../../agent/protocol/node-options')
 const { patchOf, workloadOf, NoPatchError } = require('../../engine/fixes/patch')
 const { nodeFlagChange } = require('../../engine/fixes/node-flag')
+const allocatorFragmentation = require('../../engine/diagnoses/allocator-fragmentation')
 const { jemallocChange } = require('../../engine/fixes/malloc')
 const { startExporter } = require('../support/exporter')
 const { hello } = require('../support/frames')
@@ -221,4 +222,22 @@ describe('memwatch fix', () => {
     })
     connection.destroy()
   })
+})
+
+it('fewer arenas bring no more than jemalloc, which gives back what lies in them', () => {
+  const MIB = 2 ** 20
+  const [first, ...others] = allocatorFragmentation.fix(
+    /** @type {any} */ ({
+      retainedBytes: 100 * MIB,
+      rssBytes: 300 * MIB,
+      jemallocSavingBytes: 30 * MIB,
+      arenaShareRatio: 1,
+      trimmableBytes: 0
+    }),
+    hello({ mallocEnv: {} }),
+    allocatorFragmentation.limits
+  )
+  expect(first.change.env).toHaveProperty('LD_PRELOAD')
+  const arenas = others.find(({ change }) => change.env?.MALLOC_ARENA_MAX)
+  expect(arenas?.predicted[0].to).toBe(270 * MIB)
 })
