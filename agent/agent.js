@@ -50,7 +50,7 @@ class Agent {
   #count = 0
   #sequence = 0
   #framesTooLong = 0
-  /** What was read for a frame that was too long goes with the next one. */
+  /** Values of a frame that was too long: the next frame sends them. */
   #unsent = { ...NO_VALUES }
 
   /** @type {NodeJS.Timeout | undefined} */

@@ -114,7 +114,7 @@ class Beginning {
   }
 
   /**
-   * What goes wrong ends the agent, and never leaves.
+   * An error ends the agent and never reaches the app.
    * @param {(exitCode: number) => void} work
    * @returns {(exitCode?: any) => void}
    */

@@ -61,7 +61,7 @@ class GcWatchdog {
   #state = STATES.watching
   /** Frames in this state. */
   #frames = 0
-  /** Of the break. */
+  /** Frames that the current break lasts. */
   #breakFrames = 0
   /** Breaks in a row that helped. */
   #helped = 0
@@ -97,7 +97,7 @@ class GcWatchdog {
     this.#last = { atSeconds: nowMs() / 1000, majors: 0, scavenges: 0 }
   }
 
-  /** Whether nobody counts GCs until the next frame. */
+  /** True during a break: GCs are not counted until the next frame. */
   get onBreak () {
     return this.#state === STATES.paused
   }

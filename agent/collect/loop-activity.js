@@ -9,8 +9,8 @@ const BUSY_RATIO = 0.1
 const BLOCK_MS = 20
 
 /**
- * How busy the event loop was between two measurements. Active time in few turns of the app bounds
- * the longest of them from below: so much of it is one block.
+ * Busy time of the event loop between two measurements. Active time, divided by the turns of the
+ * app, is a lower bound of the longest block.
  */
 class LoopActivity {
   /** Lower bound of the longest block between the last two measurements; 0 where none shows. */

@@ -146,7 +146,7 @@ function nameByReservation (layout, mapping, end) {
     return
   }
   if (end - mapping.from < WEBASSEMBLY_BYTES) return
-  // What exceeds the reservation is a neighbour that the kernel joined to the memory.
+  // The kernel joins a neighbour to the memory: the part beyond the reservation is cut off.
   const before = (end - mapping.from) % WEBASSEMBLY_STEP_BYTES
   if (before >= mapping.to - mapping.from) return
   if (before > 0) {

@@ -4,14 +4,12 @@ const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
+const { comfortableHeapMib } = require('../v8/fitting-sizes')
 const { newSpaceBytes } = require('../v8/heap-sizing')
 
 const MIB = 2 ** 20
 /** Semi-spaces of this size serve bursts of requests, at the price of more scavenges. */
 const SMALLER_SEMI_SPACE_MIB = 8
-/** Heap limits are advised in steps of this, and none below the least. */
-const STEP_MIB = 32
-const LEAST_HEAP_MIB = 64
 
 module.exports = defineDiagnosis({
   id: 'idle-heap-not-returned',
@@ -140,10 +138,7 @@ module.exports = defineDiagnosis({
         }
       ]
     }
-    const megabytes = Math.max(
-      LEAST_HEAP_MIB,
-      Math.ceil(liveBytes / limits.comfortableShareRatio / (STEP_MIB * MIB)) * STEP_MIB
-    )
+    const megabytes = comfortableHeapMib(liveBytes, limits.comfortableShareRatio)
     return [
       {
         title: 'A lower heap limit makes V8 collect before it grows so far',

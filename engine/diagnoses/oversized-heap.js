@@ -4,6 +4,7 @@ const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
+const { comfortableHeapMib } = require('../v8/fitting-sizes')
 const { newSpaceBytes } = require('../v8/heap-sizing')
 
 const MIB = 2 ** 20
@@ -13,9 +14,6 @@ const ENOUGH_SEMI_SPACE = 16 * MIB
 const COMFORTABLE_SHARE = 0.5
 /** A heap of twice what lives is in proportion. */
 const LIVE_FACTOR = 2
-/** Heap limits are advised in steps of this, and none below the least. */
-const STEP_MIB = 32
-const LEAST_HEAP_MIB = 64
 
 module.exports = defineDiagnosis({
   id: 'oversized-heap',
@@ -124,10 +122,7 @@ module.exports = defineDiagnosis({
   },
 
   fix ({ heapResidentBytes, liveBytes: live, semiSpaceBytes, rssBytes }, target) {
-    const megabytes = Math.max(
-      LEAST_HEAP_MIB,
-      Math.ceil(live / COMFORTABLE_SHARE / (STEP_MIB * MIB)) * STEP_MIB
-    )
+    const megabytes = comfortableHeapMib(live, COMFORTABLE_SHARE)
     const semiIsLarge = semiSpaceBytes > ENOUGH_SEMI_SPACE
     const young = newSpaceBytes(Math.min(semiSpaceBytes, ENOUGH_SEMI_SPACE))
     // Measured: the old space then settles at about twice what lives.

@@ -19,6 +19,21 @@ const YOUNG_SHARE = 0.1
 /** Larger semi-spaces gain little more: young-generation.js. */
 const ENOUGH_SEMI_SPACE_BYTES = 16 * MIB
 
+/** Heap limits are advised in steps of this, and none below the least. */
+const STEP_MIB = 32
+const LEAST_HEAP_MIB = 64
+
+/**
+ * The heap limit that leaves room above the live heap.
+ * @param {number} liveBytes
+ * @param {number} liveShareRatio of the limit that the live heap may fill
+ * @returns {number} MiB, as `--max-old-space-size` takes it
+ */
+const comfortableHeapMib = (liveBytes, liveShareRatio) => Math.max(
+  LEAST_HEAP_MIB,
+  Math.ceil(liveBytes / liveShareRatio / (STEP_MIB * MIB)) * STEP_MIB
+)
+
 /**
  * The largest old generation that fits a container beside all else, in steps of 16 MiB.
  * @param {{ limitBytes: number, besideBytes: number, youngBytes: number }} container besideBytes:
@@ -67,6 +82,7 @@ module.exports = {
   comfortableOldBytes,
   neededContainerBytes,
   fittingSemiSpaceBytes,
+  comfortableHeapMib,
   ENOUGH_SEMI_SPACE_BYTES,
   NODE_BESIDE_BYTES
 }
