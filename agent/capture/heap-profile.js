@@ -10,13 +10,6 @@ const { NO_PROFILER, startHeapProfile } = require('./profilers')
  */
 const INTERVAL_BYTES = 131_072
 const GENTLE_INTERVAL_BYTES = 524_288
-/**
- * Time between two checks for a major GC. Right after one, all sampled objects that are still there
- * are alive.
- */
-const LOOK_SECONDS = 0.1
-/** After so much more than the time that was asked for, it is read without a major GC. */
-const PATIENCE = 1.5
 /** The first reading comes after this share of the time. */
 const FIRST_SHARE = 1 / 3
 
@@ -42,37 +35,21 @@ function start ({ collected, gentle = false }) {
 }
 
 /**
- * @param {import('./index').Tools} tools
- * @param {{ fromSeconds: number, mostSeconds: number }} options
- * @returns {Promise<void>} after a major GC
- */
-async function afterMajor ({ wait, majors }, { fromSeconds, mostSeconds }) {
-  await wait(fromSeconds)
-  const before = majors()
-  for (
-    let waited = 0;
-    waited < mostSeconds - fromSeconds && majors() === before;
-    waited += LOOK_SECONDS
-  ) { await wait(LOOK_SECONDS) }
-}
-
-/**
  * Live bytes by the place of their allocation, read twice, early and late. A leak is in both
- * readings, and larger in the second.
+ * readings, and larger in the second. V8 runs a full GC before each reading, so that only what is
+ * alive is in it.
  * @type {import('./index').Capture}
  */
-async function * heapProfile ({ seconds, gentle }, tools) {
+async function * heapProfile ({ seconds, gentle }, { wait }) {
   const running = start({ collected: false, gentle })
   /** @type {string | undefined} */
   let profile
   try {
     if (running.read) {
-      const firstSeconds = seconds * FIRST_SHARE
-      await afterMajor(tools, { fromSeconds: firstSeconds, mostSeconds: 2 * firstSeconds })
+      await wait(seconds * FIRST_SHARE)
       yield { part: 'before', chunks: textChunks(running.read()) }
     }
-    const restSeconds = seconds * (1 - FIRST_SHARE)
-    await afterMajor(tools, { fromSeconds: restSeconds, mostSeconds: PATIENCE * restSeconds })
+    await wait(seconds * (running.read ? 1 - FIRST_SHARE : 1))
   } finally {
     profile = running.stop()
   }

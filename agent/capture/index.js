@@ -21,7 +21,6 @@ const { send } = require('./send')
  *
  * @typedef {object} Tools
  * @property {(seconds: number) => Promise<void>} wait without holding the process
- * @property {() => number} majors major GCs so far
  * @property {() => number} gcs GCs so far
  *
  * @typedef {(args: CaptureArguments, tools: Tools) => AsyncGenerator<Part>} Capture
@@ -48,7 +47,7 @@ const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seco
  * @param {object} options
  * @param {{ path: string }} options.address where the bytes go, on connections of their own
  * @param {boolean} options.allowSnapshot
- * @param {Pick<Tools, 'majors' | 'gcs'>} options.counts
+ * @param {Pick<Tools, 'gcs'>} options.counts
  */
 function captures ({ address, allowSnapshot, counts }) {
   let busy = false

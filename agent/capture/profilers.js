@@ -149,10 +149,10 @@ const heapProfilers = [
   ({ intervalBytes, collected }) =>
     v8.startHeapProfile?.({
       sampleInterval: intervalBytes,
-      ...(collected && {
-        includeObjectsCollectedByMajorGC: true,
-        includeObjectsCollectedByMinorGC: true
-      })
+      // The inspector runs a full GC before each reading by itself; this runs one only when asked.
+      ...(collected
+        ? { includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true }
+        : { forceGC: true })
     }),
   ({ intervalBytes, collected }) => {
     const profiler = collected ? undefined : addon()

@@ -1,13 +1,49 @@
 'use strict'
 
 const { CommandError } = require('../commands/commands')
+const { kinds } = require('./kinds')
+
+/**
+ * A heap profile lasts until so much of what the leak keeps can be expected in it: 32 samples, at
+ * the two intervals of the agent. Fewer do not tell the leak from other growth.
+ */
+const GROWN_BYTES = { gentle: 16 * 2 ** 20, close: 4 * 2 ** 20 }
+/** Growth within less than this may as well be requests in flight. */
+const LEAST_SECONDS = 9
+
+/**
+ * @param {import('memwatch-engine/history/target').Target} target
+ * @returns {boolean} whether a profile is to cost next to nothing. Where the operator allows full
+ *   GCs on command, somebody waits for the answer, and a few percent for some seconds are welcome.
+ */
+const isGentle = ({ hello }) => !hello.commands?.includes('force_gc')
+
+/**
+ * @param {import('memwatch-engine/history/target').Target} target
+ * @param {Changed} verdict
+ * @returns {number} seconds that a heap profile of a leak takes; at most as long as one takes that
+ *   somebody asks for
+ */
+function leakProfileSeconds (target, { evidence }) {
+  const growth = evidence.find(({ signal }) => signal === 'liveHeapGrowthBytesPerSecond')?.value ?? 0
+  const wanted = GROWN_BYTES[isGentle(target) ? 'gentle' : 'close'] / Math.max(growth, 1)
+  return Math.ceil(Math.min(Math.max(wanted, LEAST_SECONDS), kinds.heap_profile.seconds))
+}
+
+/** @typedef {Parameters<import('./captures').Captures['request']>[1]} Options */
+
+/**
+ * @typedef {Pick<import('memwatch-engine/verdicts/evaluate').Verdict, 'diagnosis' | 'state' |
+ *   'evidence'>} Changed
+ */
 
 /**
  * What is captured when a diagnosis is first suspected.
- * @type {Readonly<Record<string, { kind: import('./kinds').KindName }>>}
+ * @type {Readonly<Record<string, { kind: import('./kinds').KindName, seconds?: (target:
+ *   import('memwatch-engine/history/target').Target, verdict: Changed) => number }>>}
  */
 const triggers = Object.freeze({
-  'js-heap-leak': { kind: 'heap_profile' },
+  'js-heap-leak': { kind: 'heap_profile', seconds: leakProfileSeconds },
   'event-loop-blocked': { kind: 'cpu_profile' }
 })
 /** A target is not asked for the same again within this. */
@@ -27,7 +63,7 @@ class AutomaticCaptures {
    * @type {WeakMap<import('memwatch-engine/history/target').Target, Map<string, number>>}
    */
   #askedAt = new WeakMap()
-  /** @type {{ target: import('memwatch-engine/history/target').Target, diagnosis: string }[]} */
+  /** @type {{ target: import('memwatch-engine/history/target').Target, options: Options }[]} */
   #waiting = []
   #busy = false
 
@@ -43,9 +79,10 @@ class AutomaticCaptures {
   /**
    * A diagnosis changed its state.
    * @param {import('memwatch-engine/history/target').Target} target
-   * @param {Pick<import('memwatch-engine/verdicts/evaluate').Verdict, 'diagnosis' | 'state'>} verdict
+   * @param {Changed} verdict
    */
-  changed (target, { diagnosis, state }) {
+  changed (target, verdict) {
+    const { diagnosis, state } = verdict
     if (!Object.hasOwn(triggers, diagnosis) || (state !== 'suspected' && state !== 'confirmed')) {
       return
     }
@@ -56,16 +93,20 @@ class AutomaticCaptures {
       this.#waiting.length >= MOST_WAITING
     ) { return }
     asked.set(diagnosis, this.#now())
-    this.#waiting.push({ target, diagnosis })
+    const { kind, seconds } = triggers[diagnosis]
+    this.#waiting.push({
+      target,
+      options: { kind, seconds: seconds?.(target, verdict), gentle: isGentle(target), diagnosis }
+    })
     this.#next()
   }
 
   #next () {
     const next = this.#busy ? undefined : this.#waiting.shift()
     if (!next) return
-    const { target, diagnosis } = next
+    const { target, options } = next
     this.#busy = true
-    this.#make(target, diagnosis).finally(() => {
+    this.#make(target, options).finally(() => {
       this.#busy = false
       this.#next()
     })
@@ -73,11 +114,11 @@ class AutomaticCaptures {
 
   /**
    * @param {import('memwatch-engine/history/target').Target} target
-   * @param {string} diagnosis
+   * @param {Options} options
    */
-  async #make (target, diagnosis) {
+  async #make (target, options) {
     try {
-      await this.#captures.request(target, { ...triggers[diagnosis], diagnosis }).finished
+      await this.#captures.request(target, options).finished
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
       // It takes none, or is gone: nothing was asked for, nobody is told.

@@ -147,13 +147,15 @@ class Captures extends EventEmitter {
   /**
    * Have one made. Returns when the agent is asked; `finished` says how it went.
    * @param {import('memwatch-engine/history/target').Target} target
-   * @param
-   *   {{ kind: import('./kinds').KindName, seconds?: number, force?: boolean, diagnosis?: string }}
-   *   options
+   * @param {{ kind: import('./kinds').KindName, seconds?: number, gentle?: boolean,
+   *   force?: boolean, diagnosis?: string }} options gentle: at less cost and resolution
    * @returns {{ capture: Capture, finished: Promise<Capture> }} finished never rejects
    * @throws {CommandError} busy, or not_enabled
    */
-  request (target, { kind, seconds = kinds[kind].seconds, force = false, diagnosis }) {
+  request (
+    target,
+    { kind, seconds = kinds[kind].seconds, gentle = false, force = false, diagnosis }
+  ) {
     const { hello, name, thread } = target
     const process = `${processOf(hello)} ${hello.startTimeTicks}`
     this.#commands.assertTakes(target, 'capture')
@@ -186,7 +188,7 @@ class Captures extends EventEmitter {
     const running = new Running(capture)
     this.#running.set(capture.id, running)
     this.#busy.add(process)
-    const finished = this.#make(target, running, force).finally(() => {
+    const finished = this.#make(target, running, { gentle, force }).finally(() => {
       this.#running.delete(capture.id)
       this.#busy.delete(process)
       const key = `${kind} ${capture.state}`
@@ -220,9 +222,9 @@ class Captures extends EventEmitter {
   /**
    * @param {import('memwatch-engine/history/target').Target} target
    * @param {Running} running
-   * @param {boolean} force
+   * @param {{ gentle: boolean, force: boolean }} options
    */
-  async #make (target, running, force) {
+  async #make (target, running, { gentle, force }) {
     const { capture } = running
     const { kind, seconds, id } = capture
     try {
@@ -233,7 +235,7 @@ class Captures extends EventEmitter {
           kind,
           seconds,
           force,
-          ...(capture.diagnosis !== null && { gentle: true }),
+          ...(gentle && { gentle }),
           ...(headroomBytes !== undefined && { headroomBytes })
         },
         answerWithinMs: 1000 * (2 * seconds + PATIENCE_SECONDS)

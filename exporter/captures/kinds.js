@@ -28,8 +28,8 @@ const kinds = Object.freeze({
     extension: 'heapprofile',
     mediaType: 'application/json',
     help: 'one allocation in 128 KiB is looked at, in 512 where the exporter takes it by ' +
-      'itself; read twice, after major GCs, so that what grows shows; opens in Chrome DevTools ' +
-        'and speedscope'
+      'itself in production; read twice, each time after a full GC, so that what grows shows; ' +
+      'opens in Chrome DevTools and speedscope'
   },
   allocation_profile: {
     title: 'where memory is allocated, whether it lives on or not',

@@ -1010,16 +1010,20 @@ describe('automatic captures', () => {
       }
     }
   }
-  const [a, b] = /** @type {any[]} */ ([{ name: 'a' }, { name: 'b' }])
-  const leak = state => ({ diagnosis: 'js-heap-leak', state })
+  const [a, b] = /** @type {any[]} */ ([{ name: 'a', hello: {} }, { name: 'b', hello: {} }])
+  const leak = (state, mibPerSecond = 1) => /** @type {any} */ ({
+    diagnosis: 'js-heap-leak',
+    state,
+    evidence: [{ signal: 'liveHeapGrowthBytesPerSecond', value: mibPerSecond * MIB }]
+  })
 
   it('are made once of a suspicion, one after the other, and again after an hour', async () => {
     const { automatic, asked, time, next } = make()
     for (const state of ['unknown', 'suspected', 'confirmed', 'ok', 'suspected']) {
       automatic.changed(a, leak(state))
     }
-    automatic.changed(b, { diagnosis: 'event-loop-blocked', state: 'confirmed' })
-    automatic.changed(b, { diagnosis: 'oversized-heap', state: 'confirmed' })
+    automatic.changed(b, { diagnosis: 'event-loop-blocked', state: 'confirmed', evidence: [] })
+    automatic.changed(b, { diagnosis: 'oversized-heap', state: 'confirmed', evidence: [] })
     expect(asked).toEqual([['a', 'heap_profile', 'js-heap-leak']])
     await next()
     expect(asked.slice(1)).toEqual([['b', 'cpu_profile', 'event-loop-blocked']])
@@ -1030,6 +1034,21 @@ describe('automatic captures', () => {
     time.now = 3_600_000
     automatic.changed(a, leak('suspected'))
     expect(asked).toHaveLength(3)
+  })
+  it.each([
+    [['capture'], 0.1, { seconds: 30, gentle: true }],
+    [['capture'], 1, { seconds: 16, gentle: true }],
+    [['capture'], 10, { seconds: 9, gentle: true }],
+    [['capture', 'force_gc'], 0.1, { seconds: 30, gentle: false }],
+    [['capture', 'force_gc'], 1, { seconds: 9, gentle: false }]
+  ])('with %j a leak of %d MiB/s is profiled so long: %j', (commands, mibPerSecond, expected) => {
+    const asked = []
+    const { automatic } = make((_target, options) => {
+      asked.push(options)
+      return { finished: Promise.resolve() }
+    })
+    automatic.changed({ ...a, hello: { commands } }, leak('suspected', mibPerSecond))
+    expect(asked).toEqual([expect.objectContaining(expected)])
   })
   it('one that cannot be had holds up no other', async () => {
     const asked = []
