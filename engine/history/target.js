@@ -1,6 +1,5 @@
 'use strict'
 
-const { fields } = require('memwatch/protocol/frame')
 const { History } = require('./history')
 const { RecentDelay } = require('./recent-delay')
 const { Window } = require('./window')
@@ -20,12 +19,6 @@ const MOST_SEQUENCE_STEP = 1_000_000
 const MOST_SECONDS_AHEAD = 604_800
 
 /**
- * The fields that are kept of a frame; without a prototype, so that __proto__ is none of them.
- * @type {Record<string, unknown>}
- */
-const known = Object.assign(Object.create(null), fields)
-
-/**
  * The minutes before an end.
  * @typedef {object} LastMinutes
  * @property {number[]} secondsBefore the last frame, oldest first
@@ -34,7 +27,7 @@ const known = Object.assign(Object.create(null), fields)
 
 /**
  * One watched isolate of one process, from its hello to its end: who it is, its newest values and
- * its history. What is found on it is its case: classify/case.js.
+ * its history. What is found on it is its case: verdicts/case.js.
  */
 class Target {
   #history = new History()
@@ -90,7 +83,8 @@ class Target {
   }
 
   /**
-   * @param {import('memwatch/protocol/frame').Frame} frame
+   * @param {import('memwatch/protocol/frame').Frame} frame with values of the contract only: those
+   *   that the process sent were rebuilt from it
    * @param {number} nowUnixMs
    * @param {import('./tracks').Workers} [workers] what the other threads of the process hold
    * @param {import('./tracks').Neighbours} [neighbours] what other processes of the container hold
@@ -106,7 +100,7 @@ class Target {
     const newest = frame.values
     /** @type {Record<string, unknown>} */
     const kept = this.values
-    for (const name in newest) if (known[name]) kept[name] = newest[name]
+    for (const name in newest) kept[name] = newest[name] // faster here than Object.assign()
     // A limit that is lifted disappears from the frames that carry the container's fields; do not
     // keep the old one.
     if (frame.values.containerUsageBytes !== undefined) {

@@ -38,6 +38,28 @@ const processOf = hello => `${containerOf(hello)}:${hello.pid}:${hello.startTime
 const identityOf = hello => `${processOf(hello)}:${hello.threadId}:${hello.startedAtUnixMs}`
 
 /**
+ * @param {Iterable<Target>} threads of one process
+ * @returns {import('./tracks').Workers} what all but the main one hold
+ */
+function addWorkers (threads) {
+  const workers = { count: 0, heapBytes: 0, heapLimitBytes: 0, externalBytes: 0 }
+  for (const { hello, values } of threads) {
+    if (hello.threadId === 0) continue
+    workers.count++
+    workers.heapBytes += values.heapPhysicalBytes ?? 0
+    workers.heapLimitBytes += values.heapSizeLimitBytes ?? 0
+    workers.externalBytes += values.externalBytes ?? 0
+  }
+  const { count, heapBytes, heapLimitBytes, externalBytes } = workers
+  return {
+    count,
+    heapBytes: Math.min(heapBytes, MOST_NUMBER),
+    heapLimitBytes: Math.min(heapLimitBytes, MOST_NUMBER),
+    externalBytes: Math.min(externalBytes, MOST_NUMBER)
+  }
+}
+
+/**
  * A connection of one agent, after its hello.
  * @typedef {object} Session
  * @property {Target} target
@@ -223,6 +245,8 @@ class Targets extends EventEmitter {
    */
   #session (identity, target) {
     const isOurs = () => target.session === session
+    const workersOf = this.#workersOf(target)
+    const neighboursOf = this.#neighboursOf(target)
     /** @type {Session} */
     const session = {
       target,
@@ -230,9 +254,7 @@ class Targets extends EventEmitter {
       frame: frame => {
         if (!isOurs()) return 'hello_missing'
         this.emit('next', target)
-        const workers = this.#workersOf(target)
-        const neighbours = this.#neighboursOf(target)
-        if (!target.take(frame, this.#now(), workers, neighbours)) return 'out_of_order'
+        if (!target.take(frame, this.#now(), workersOf(), neighboursOf())) return 'out_of_order'
         this.emit('frame', target)
       },
       bye: bye => {
@@ -253,37 +275,24 @@ class Targets extends EventEmitter {
 
   /**
    * What the workers of a main thread hold; of a worker nothing is known but its own.
-   * @param {Target} target
-   * @returns {import('./tracks').Workers | undefined}
+   * @param {Target} target that is watched: the set of its process is there as long as it is
+   * @returns {() => import('./tracks').Workers | undefined} asked once a frame
    */
   #workersOf ({ hello }) {
-    const threads = this.#byProcess.get(processOf(hello))
-    if (hello.threadId !== 0 || !threads || threads.size === 1) return undefined
-    const workers = { count: 0, heapBytes: 0, heapLimitBytes: 0, externalBytes: 0 }
-    for (const { hello: other, values } of threads) {
-      if (other.threadId === 0) continue
-      workers.count++
-      workers.heapBytes += values.heapPhysicalBytes ?? 0
-      workers.heapLimitBytes += values.heapSizeLimitBytes ?? 0
-      workers.externalBytes += values.externalBytes ?? 0
-    }
-    const { count, heapBytes, heapLimitBytes, externalBytes } = workers
-    return {
-      count,
-      heapBytes: Math.min(heapBytes, MOST_NUMBER),
-      heapLimitBytes: Math.min(heapLimitBytes, MOST_NUMBER),
-      externalBytes: Math.min(externalBytes, MOST_NUMBER)
-    }
+    if (hello.threadId !== 0) return () => undefined
+    const threads = this.#threadsOf(hello)
+    return () => threads.size === 1 ? undefined : addWorkers(threads)
   }
 
   /**
-   * @param {Target} target
-   * @returns {import('./tracks').Neighbours | undefined}
+   * @param {Target} target that is watched: the set of its container is there as long as it is
+   * @returns {() => import('./tracks').Neighbours | undefined} asked once a frame
    */
   #neighboursOf (target) {
     const container = target.hello.threadId === 0 ? memoryContainerOf(target.hello) : undefined
     const processes = container === undefined ? undefined : this.#byContainer.get(container)
-    return processes && processes.size > 1 ? addNeighbours(processes, target) : undefined
+    if (!processes) return () => undefined
+    return () => processes.size > 1 ? addNeighbours(processes, target) : undefined
   }
 
   /**

@@ -15,7 +15,7 @@
  * @property {number} seenAtSeconds uptime
  */
 
-/** What is found on a target. The target itself is telemetry only: series/target.js. */
+/** What is found on a target. The target itself is telemetry only: history/target.js. */
 class Case {
   /**
    * In the order of diagnoses; empty before the first evaluation.

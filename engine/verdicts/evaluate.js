@@ -49,9 +49,11 @@ function evaluate (
   target,
   { diagnoses = allDiagnoses, onError = () => {}, everySeconds = EVALUATE_EVERY_SECONDS } = {}
 ) {
-  const window = target.window()
   const known = findCase(target)
-  if (!window || window.nowSeconds - known.evaluatedAtSeconds < everySeconds) return []
+  const nowSeconds = target.frame?.uptimeSeconds ?? -Infinity
+  if (nowSeconds - known.evaluatedAtSeconds < everySeconds) return []
+  const window = target.window()
+  if (!window) return []
   known.evaluatedAtSeconds = window.nowSeconds
 
   const signals = signalsOf(window)
