@@ -1,5 +1,6 @@
 'use strict'
 
+const { outsideHeap } = require('memwatch-engine/memory/frame-parts')
 const { findCase } = require('memwatch-engine/verdicts/case')
 const { CommandError } = require('./commands')
 
@@ -15,17 +16,26 @@ const LEAST_SECONDS = 5
 const PART_OF_LIFE = Object.freeze({ open: 1 / 12, ok: 1 / 6 })
 /** Trends of minutes look back two hours. */
 const MOST_LIFE_SECONDS = 7200
+/**
+ * What a full GC frees outside the heap waited for one. Where that is so much, the GCs on command
+ * keep away what they are to find: memory that stays until a GC comes, which in production is late.
+ * Finalizers run in the turns of the loop after a GC, and the next frames tell what was freed.
+ */
+const FREED = Object.freeze({ bytes: 8 * 2 ** 20, share: 0.1, withinSeconds: 2.5, times: 2 })
 
 /**
  * @typedef {object} Readings of one target
  * @property {number | undefined} majors at the last reading
  * @property {number} readAtSeconds uptime
  * @property {number} askedAtSeconds uptime
+ * @property {number} outsideBytes outside the heap when it was last asked; NaN once that is weighed
+ * @property {number} freed how many of those GCs freed memory outside the heap
  */
 
 /**
  * Asks agents that allow it for full GCs, where leak checks lack readings of the live heap because
- * the app's own major GCs are rare. The agent itself bounds the time that they take.
+ * the app's own major GCs are rare. The agent itself bounds the time that they take. It stops where
+ * they free memory outside the heap: then the app is watched as it is without them.
  */
 class ForcedReadings {
   #commands
@@ -51,6 +61,8 @@ class ForcedReadings {
       readings.majors = values.liveHeapMajors
       readings.readAtSeconds = uptimeSeconds
     }
+    weighFreed(readings, target)
+    if (readings.freed >= FREED.times) return
     if (uptimeSeconds - readings.askedAtSeconds < LEAST_SECONDS) return
     const need = needOf(target)
     if (need === 'none') return
@@ -58,6 +70,7 @@ class ForcedReadings {
       Math.max(LEAST_SECONDS, PART_OF_LIFE[need] * Math.min(uptimeSeconds, MOST_LIFE_SECONDS))
     if (uptimeSeconds - readings.readAtSeconds < distanceSeconds) return
     readings.askedAtSeconds = uptimeSeconds
+    readings.outsideBytes = outsideHeap(values, target.workers) ?? NaN
     return this.#ask(target)
   }
 
@@ -68,7 +81,8 @@ class ForcedReadings {
   #readingsOf (target) {
     const known = this.#readings.get(target)
     if (known) return known
-    const none = { majors: undefined, readAtSeconds: 0, askedAtSeconds: 0 }
+    const none =
+      { majors: undefined, readAtSeconds: 0, askedAtSeconds: 0, outsideBytes: NaN, freed: 0 }
     this.#readings.set(target, none)
     return none
   }
@@ -81,6 +95,20 @@ class ForcedReadings {
       if (!(error instanceof CommandError)) throw error
       // Its budget does not allow it yet, or it is gone.
     }
+  }
+}
+
+/**
+ * @param {Readings} readings whose last GC on command is weighed as soon as it can have freed much
+ * @param {import('memwatch-engine/history/target').Target} target
+ */
+function weighFreed (readings, { frame, values, workers }) {
+  if (!frame || Number.isNaN(readings.outsideBytes)) return
+  const freed = readings.outsideBytes - (outsideHeap(values, workers) ?? NaN)
+  const isMuch = freed >= Math.max(FREED.bytes, FREED.share * readings.outsideBytes)
+  if (isMuch) readings.freed++
+  if (isMuch || frame.uptimeSeconds - readings.askedAtSeconds > FREED.withinSeconds) {
+    readings.outsideBytes = NaN
   }
 }
 

@@ -36,11 +36,22 @@ describe('full GCs for a leak check', () => {
     return {
       target,
       askedAt,
-      /** Frames of each second; `reads` tells in which a major GC left a reading. */
-      async frames (from, to, reads = _ => false) {
+      /**
+       * Frames of each second; `reads` tells in which a major GC left a reading, `rssAnon` what is
+       * resident.
+       */
+      async frames (
+        from,
+        to,
+        reads = _ => false,
+        rssAnon = /** @type {((t: number) => number) | undefined} */ (undefined)
+      ) {
         for (let t = from; t <= to; t++) {
           if (reads(t)) majors++
-          const values = majors > 0 ? { liveHeapBytes: MIB, liveHeapMajors: majors } : {}
+          const values = {
+            ...(majors > 0 && { liveHeapBytes: MIB, liveHeapMajors: majors }),
+            ...(rssAnon && { rssAnonBytes: rssAnon(t), heapPhysicalBytes: 10 * MIB })
+          }
           target.take(frame({ sequence: ++sequence, uptimeSeconds: t, values }), 0)
           await readings.seen(target)
         }
@@ -81,6 +92,26 @@ describe('full GCs for a leak check', () => {
     judged({ 'js-heap-leak': verdict })
     await frames(readAt - 3, dueAt, t => t === readAt)
     expect(askedAt.filter(at => at > readAt)).toEqual([dueAt])
+  })
+  it.each([
+    ['7 of 60 MiB outside the heap', 60, 7, [60, 65, 70, 75, 80]],
+    ['9 of 60 MiB', 60, 9, [60, 65]],
+    ['9 of 100 MiB', 100, 9, [60, 65, 70, 75, 80]],
+    ['11 of 100 MiB', 100, 11, [60, 65]]
+  ])('they stop where two of them free much: %s', async (_, outsideMib, freedMib, asked) => {
+    const { askedAt, frames, judged } = make()
+    judged({ 'js-heap-leak': WAITS })
+    // What was freed is allocated again before the next one.
+    const isFreed = t => askedAt.some(at => t > at && t <= at + 3)
+    await frames(60, 80, undefined, t =>
+      (10 + outsideMib - (isFreed(t) ? freedMib : 0)) * MIB)
+    expect(askedAt).toEqual(asked)
+  })
+  it('what is freed long after one was waiting for nothing', async () => {
+    const { askedAt, frames, judged } = make()
+    judged({ 'js-heap-leak': WAITS })
+    await frames(60, 80, undefined, t => ((t - 60) % 5 === 4 ? 30 : 70) * MIB)
+    expect(askedAt).toEqual([60, 65, 70, 75, 80])
   })
   it('major GCs of the app itself make them needless', async () => {
     const { askedAt, frames, judged } = make()
