@@ -43,7 +43,6 @@ const LONG_FUNCTIONS = [
   'event-loop-blocked',
   'heap-limit-thrash',
   'idle-heap-not-returned',
-  'js-heap-leak',
   'lasting-growth',
   'native-memory-leak',
   'oversized-heap',

@@ -2,7 +2,7 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
-const { severityByTime } = require('./severity')
+const { URGENCY_LIMITS, severityByTime } = require('./severity')
 const { formatBytes, formatNumber, formatValue } = require('../text/format')
 
 module.exports = defineDiagnosis({
@@ -27,10 +27,7 @@ module.exports = defineDiagnosis({
     majors: 1,
     // Straight and not slowing down: leaks measure 0.7–1.
     steadinessRatio: 0.55,
-    // Within a working day somebody must act at once; what takes longer is a ticket, ...
-    criticalSeconds: 8 * 3600,
-    // ... and what the next deployment restarts anyway is worth knowing.
-    infoSeconds: 30 * 86_400,
+    ...URGENCY_LIMITS,
     // Code that grows in a line without contexts: functions compiled from text, and kept.
     codeRiseBytes: 8 * 2 ** 20
   },

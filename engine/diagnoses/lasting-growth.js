@@ -1,5 +1,6 @@
 'use strict'
 
+const { ok } = require('./define-diagnosis')
 const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 
 const SECONDS_PER_HOUR = 3600
@@ -206,11 +207,41 @@ const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_
  * @param {number} secondsLeft
  * @param {number} seconds that were seen
  * @param {LastingLimits} limits
- * @returns {string | null} null where it is too far away to be told
+ * @returns {string} empty where it is too far away to be told
  */
 const timeLeft = (secondsLeft, seconds, limits) =>
   secondsLeft <= Math.max(limits.soonSeconds, limits.tellsAheadRatio * seconds)
     ? `in about ${formatSeconds(secondsLeft)}`
-    : null
+    : ''
 
-module.exports = { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft }
+/**
+ * A rise within two hours that the load explains, or to where the level was before, is no leak.
+ * @param {{ newShareRatio: number, loadShareRatio: number }} limits
+ * @param {number} rise bytes
+ * @param {{ grew: string, load: string, level: number | null, earlierHigh: number | null,
+ *   loadShare: number | null }} of grew: the rise, and load: whose it is, as in a sentence; level
+ *   and earlierHigh: bytes
+ * @returns {import('./define-diagnosis').Dismissal | null}
+ */
+function ruleOutKnownRise (limits, rise, { grew, load, level, earlierHigh: high, loadShare }) {
+  if (high !== null && level !== null && level - high < limits.newShareRatio * rise) {
+    return ok(`${grew}, and was at ${formatBytes(high)} before`)
+  }
+  if (loadShare !== null && loadShare >= limits.loadShareRatio) {
+    return ok(`${grew} with ${load}, which explains ${formatRatio(loadShare)} of it`)
+  }
+  return null
+}
+
+/**
+ * @param {string} name of what grew, as the subject of a sentence
+ * @param {number} rise bytes
+ * @param {number} seconds
+ */
+const sayStanding = (name, rise, seconds) =>
+  `${name} grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has not gone on, and not ` +
+  'been given back for as long.'
+
+module.exports = {
+  LASTING_LIMITS, formatPerHour, judgeLasting, ruleOutKnownRise, sayStanding, timeLeft
+}

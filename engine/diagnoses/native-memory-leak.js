@@ -2,7 +2,7 @@
 
 const { defineDiagnosis, STATE_RANK } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
-const { severityByTime } = require('./severity')
+const { URGENCY_LIMITS, severityByTime } = require('./severity')
 const { judgeHours } = require('./judge-hours')
 const { LASTING_LIMITS, timeLeft } = require('./lasting-growth')
 const {
@@ -103,10 +103,7 @@ module.exports = defineDiagnosis({
     // minutes stay below it, as those of the JS heap. Without a container limit a quarter of the
     // way was 6 GiB of a machine's 24 GiB.
     certainRiseBytes: 512 * 2 ** 20,
-    // Within a working day somebody must act at once; what takes longer is a ticket, ...
-    criticalSeconds: 8 * 3600,
-    // ... and what the next deployment restarts anyway is worth knowing.
-    infoSeconds: 30 * 86_400,
+    ...URGENCY_LIMITS,
     // With Buffers that come and go by this share of the rise, a malloc that keeps what was freed
     // looks the same at first.
     churnShareRatio: 0.6,
@@ -337,7 +334,7 @@ function judgeMinutes (signals, limits) {
         )
     ],
     impact: `${formatBytes(runway)} are left to ` +
-      `${limitName}${left === null ? '' : `: at this rate they are gone ${left}`}, and the ` +
+      `${limitName}${left === '' ? '' : `: at this rate they are gone ${left}`}, and the ` +
         'kernel kills without a word in the app\'s log.'
   }
 }

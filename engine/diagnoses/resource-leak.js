@@ -2,7 +2,7 @@
 
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
-const { severityByTime } = require('./severity')
+const { URGENCY_LIMITS, severityByTime } = require('./severity')
 const { formatNumber, formatRatio, formatSeconds } = require('../text/format')
 
 const SECONDS_PER_MINUTE = 60
@@ -133,10 +133,7 @@ module.exports = defineDiagnosis({
     steadinessRatio: 0.6,
     // Below this what grew levels off: a pool that has filled.
     levelsOffRatio: 0.3,
-    // Within a working day somebody must act at once; what takes longer is a ticket, ...
-    criticalSeconds: 8 * 3600,
-    // ... and what the next deployment restarts anyway is worth knowing.
-    infoSeconds: 30 * 86_400,
+    ...URGENCY_LIMITS,
     // With a load that grows like this, more handles are what it takes.
     loadGrowthRatio: 1.25,
     // What accounts for more of the new descriptors than this is their cause, or their kind.

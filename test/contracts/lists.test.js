@@ -25,6 +25,8 @@ it('each diagnosis is a file of its own name, and each such file is listed', () 
     'index',
     'define-diagnosis',
     'evidence',
+    'js-heap-leak-evidence',
+    'js-heap-leak-minutes',
     'judge-hours',
     'lasting-growth',
     'severity'
