@@ -44,7 +44,6 @@ const LONG_FUNCTIONS = [
   'heap-limit-thrash',
   'idle-heap-not-returned',
   'lasting-growth',
-  'native-memory-leak',
   'oversized-heap',
   'pointer-compression-candidate',
   'resource-leak',

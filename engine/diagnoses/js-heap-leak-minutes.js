@@ -25,6 +25,7 @@ const {
  * @typedef {Record<'rise' | 'growth' | 'seconds' | 'fit' | 'score' | 'late' | 'share' | 'runway',
  *   number>} Line rise and runway: bytes; growth: bytes a second; share: of the way to the limit;
  *   late: at the end, as a share of growth
+ * @typedef {(signals: Signals, limits: Limits, line: Line) => Judgement | null} Question
  */
 
 /**
@@ -54,13 +55,7 @@ function judgeMinutes (signals, limits, runway) {
     judgeLine(signals, limits, line)
 }
 
-/**
- * Does it rise at all, by an amount worth a suspicion?
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {Line} line
- * @returns {Judgement | null} null where it does
- */
+/** Does it rise by an amount worth a suspicion? @type {Question} */
 function judgeFlat (signals, limits, { rise, growth, seconds, fit, score, late, share, runway }) {
   const rises =
     score >= limits.score && growth >= limits.slowestBytesPerSecond && fit >= limits.suspectedFit
@@ -85,12 +80,7 @@ function judgeFlat (signals, limits, { rise, growth, seconds, fit, score, late, 
 const isWorthSuspicion = (rise, share, limits) =>
   share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
 
-/**
- * Does it slow down, as a cache that fills?
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {Line} line
- */
+/** Does it slow down, as a cache that fills? @type {Question} */
 function ruleOutFilling (signals, limits, { rise, late }) {
   if (late >= limits.lateGrowthRatio) return null
   return judgeNearLimit(signals, limits, 'slows down just under its limit, where it must') ??
@@ -113,6 +103,7 @@ function judgeNearLimit (signals, limits, does) {
 }
 
 /**
+ * Is it the load's, or was it there before?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {{ rise: number, seconds: number }} line

@@ -29,6 +29,9 @@ it('each diagnosis is a file of its own name, and each such file is listed', () 
     'js-heap-leak-minutes',
     'judge-hours',
     'lasting-growth',
+    'native-memory-leak-evidence',
+    'native-memory-leak-minutes',
+    'resource-leak-kinds',
     'severity'
   ]
   expect(
