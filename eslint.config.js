@@ -46,7 +46,6 @@ const LONG_FUNCTIONS = [
   'lasting-growth',
   'oversized-heap',
   'pointer-compression-candidate',
-  'resource-leak',
   'semi-space-starvation'
 ].map(name => `engine/diagnoses/${name}.js`).concat(
   'exporter/page/captures.mjs',

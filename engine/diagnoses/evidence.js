@@ -32,7 +32,7 @@ function evidence (signal, value, limit, say) {
 
 /**
  * Evidence in the order it is shown in, without what does not apply.
- * @param {...(Evidence | readonly Evidence[] | false | null | 0)} items
+ * @param {...(Evidence | readonly Evidence[] | false | null | undefined | 0)} items
  * @returns {Evidence[]}
  */
 const listEvidence = (...items) => items.flatMap(item => item || [])
