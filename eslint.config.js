@@ -36,10 +36,7 @@ const CAPTURED = 'Use agent/primordials.js: an app may replace this while the ag
  */
 const LONG_FUNCTIONS = [
   'allocator-fragmentation',
-  'array-buffer-pile-up',
-  'buffer-pool-pinning',
   'container-limit-mismatch',
-  'context-leak',
   'event-loop-blocked',
   'heap-limit-thrash',
   'idle-heap-not-returned',
