@@ -35,8 +35,6 @@ const CAPTURED = 'Use agent/primordials.js: an app may replace this while the ag
  * split, as a judge into the question whether it is so and the evidence for it.
  */
 const LONG_FUNCTIONS = [
-  'allocator-fragmentation',
-  'container-limit-mismatch',
   'event-loop-blocked',
   'heap-limit-thrash',
   'idle-heap-not-returned',

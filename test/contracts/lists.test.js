@@ -23,6 +23,8 @@ const filesIn = folder =>
 it('each diagnosis is a file of its own name, and each such file is listed', () => {
   const shared = [
     'index',
+    'container-limit-mismatch-fix',
+    'container-limit-mismatch-together',
     'define-diagnosis',
     'evidence',
     'js-heap-leak-evidence',
