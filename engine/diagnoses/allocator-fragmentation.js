@@ -64,7 +64,7 @@ module.exports = defineDiagnosis({
   explains: [],
   runbook: 'MemwatchAllocatorFragmentation',
 
-  /** @returns {Judgement} */
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits, target) {
     const dismissed = ruleOutAllocator(target) ??
       ruleOutLittle(signals, limits) ??
@@ -153,7 +153,6 @@ module.exports = defineDiagnosis({
  * @typedef {Record<'retainedBytes' | 'rssBytes' | 'arenaShareRatio' | 'trimmableBytes', number> &
  *   { jemallocSavingBytes: number | null }} Finding
  */
-/** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 /** @typedef {(signals: Signals, limits: Limits) => import('./define-diagnosis').Dismissal | null} Question */
 
 /**

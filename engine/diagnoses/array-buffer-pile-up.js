@@ -73,7 +73,7 @@ module.exports = defineDiagnosis({
   explains: ['allocator-fragmentation'],
   runbook: 'MemwatchArrayBufferPileUp',
 
-  /** @returns {Judgement} */
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits, target) {
     const { externalMajorsPerSecond: majors, externalMajorPauseRatio: pauses, rssBytes } = signals
     const { externalMajorsPerCpuSecond: perCpuSecond, externalMajorCpuRatio: cpuRatio } = signals
@@ -123,6 +123,7 @@ module.exports = defineDiagnosis({
   ) {
     const [v8Major] = target.v8.split('.').map(Number)
     const canTransfer = v8Major >= V8_WITH_TRANSFER
+    const releasedBytes = RELEASED_SHARE * waitingBytes
     /** @type {import('./define-diagnosis').Fix[]} */
     const fixes = [
       {
@@ -144,11 +145,7 @@ module.exports = defineDiagnosis({
         predicted: [
           prediction('externalMajorsPerSecond', majors, limits.remainingMajorsShareRatio * majors),
           prediction('externalMajorPauseRatio', pauses, limits.remainingMajorsShareRatio * pauses),
-          prediction(
-            'rssBytes',
-            rssBytes,
-            Math.max(leastRssBytes, rssBytes - RELEASED_SHARE * waitingBytes)
-          )
+          prediction('rssBytes', rssBytes, Math.max(leastRssBytes, rssBytes - releasedBytes))
         ],
         risk: 'What still refers to a transferred Buffer sees an empty one.'
       }
@@ -205,7 +202,6 @@ function regression ({ v8 }) {
  * @typedef {Record<'majorsPerSecond' | 'majorPauseRatio' | 'waitingBytes' | 'rssBytes' |
  *   'leastRssBytes', number>} Finding
  */
-/** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
  * @param {Signals} signals

@@ -37,7 +37,7 @@ module.exports = defineDiagnosis({
   explains: ['native-memory-leak', 'allocator-fragmentation'],
   runbook: 'MemwatchBufferPoolPinning',
 
-  /** @returns {Judgement} */
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits) {
     const dismissed = ruleOut(signals, limits)
     if (dismissed) return dismissed
@@ -60,6 +60,7 @@ module.exports = defineDiagnosis({
   },
 
   fix ({ slabBytes, pinnedBytes, rssBytes }, _, limits) {
+    const smallerShare = Math.max(0, 1 - SMALL_SLAB_BYTES / slabBytes)
     return [
       {
         title: 'Copy out what is kept',
@@ -81,11 +82,7 @@ module.exports = defineDiagnosis({
             `${SMALL_SLAB_BYTES} (now ${slabBytes}). A kept slice then pins at most that.`
         },
         predicted: [
-          prediction(
-            'rssBytes',
-            rssBytes,
-            rssBytes - pinnedBytes * Math.max(0, 1 - SMALL_SLAB_BYTES / slabBytes)
-          )
+          prediction('rssBytes', rssBytes, rssBytes - pinnedBytes * smallerShare)
         ],
         risk: 'Temporary small Buffers are allocated more often: some CPU.'
       }
@@ -96,13 +93,11 @@ module.exports = defineDiagnosis({
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /** @typedef {Record<'slabBytes' | 'pinnedBytes' | 'rssBytes', number>} Finding */
-/** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
-/** @typedef {import('./define-diagnosis').Dismissal} Dismissal */
 
 /**
+ * Does much stay in Buffers, and do they lie in slabs of the pool that outlive their use?
  * @param {Signals} signals
  * @param {Limits} limits
- * @returns {Dismissal | null}
  */
 function ruleOut (signals, limits) {
   const { arrayBuffersFloorBytes: floor, rssBytes, bufferSlabsFollowed: followed } = signals

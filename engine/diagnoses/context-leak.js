@@ -34,7 +34,7 @@ module.exports = defineDiagnosis({
   explains: ['js-heap-leak', 'heap-limit-thrash'],
   runbook: 'MemwatchContextLeak',
 
-  /** @returns {Judgement} */
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits) {
     const { nativeContexts, nativeContextsTrend: contexts, codeSpaceTrend: code } = signals
     const contextsGrow = nativeContexts >= limits.contexts && (contexts?.rise ?? 0) >= limits.rise
@@ -88,7 +88,6 @@ module.exports = defineDiagnosis({
 /**
  * @typedef {{ signal: 'nativeContextsPerSecond' | 'codeSpaceRiseBytes', growth: number }} Finding
  */
-/** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
  * @param {Signals} signals

@@ -2,7 +2,8 @@
 
 /**
  * The shape of a diagnosis: one memory problem that can be named. One file each, in this folder,
- * listed in index.js. Its functions answer one question each, and bear the same names everywhere:
+ * listed in index.js; parts that another file holds begin with its name. Its functions answer one
+ * question each, and bear the same names everywhere:
  *
  * - `judge`: what was found, or why nothing is
  * - `ruleOut`: is it something else, harmless, or not known yet? The first reason that holds, or

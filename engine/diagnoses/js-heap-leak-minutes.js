@@ -8,11 +8,7 @@ const {
   findGrowing, nameLimit, sayForced, showGrownWith, showSharers
 } = require('./js-heap-leak-evidence')
 const {
-  formatBytes,
-  formatNumber,
-  formatRatio,
-  formatSeconds,
-  formatValue
+  formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
 } = require('../text/format')
 
 /** @typedef {import('./js-heap-leak').Limits} Limits */

@@ -8,11 +8,7 @@ const {
   PLACES, churns, findPlace, freedBytes, nameLimit, ruleOutFreed, showWebassembly
 } = require('./native-memory-leak-evidence')
 const {
-  formatBytes,
-  formatNumber,
-  formatRatio,
-  formatSeconds,
-  formatValue
+  formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
 } = require('../text/format')
 
 /** @typedef {import('./native-memory-leak').Limits} Limits */
@@ -156,7 +152,6 @@ function judgeLine (signals, limits, line) {
     finding: { place, growthBytesPerSecond: growth },
     evidence: listEvidence(
       showLine(signals, limits, line, neededBytes),
-      showExternal(signals, limits, rise),
       showWebassembly(place, signals, limits, growth),
       showFreed(signals, limits, rise, mayBeFreed)
     ),
@@ -198,6 +193,9 @@ function findNeededBytes (limits, { rise, seconds, runway }, mayBeFreed) {
  */
 function showLine (signals, limits, { rise, growth, seconds, steady, share }, neededBytes) {
   const { majorsSeen, outsideHeapReadings: readings } = signals
+  const external = signals.externalTrend?.rise ?? 0
+  const buffers = signals.arrayBuffersTrend?.rise ?? 0
+  const inBuffers = buffers > 0 ? `, ${formatBytes(buffers)} of that in Buffers` : ''
   return [
     evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value =>
       `More and more is resident outside the heap: ${value}, over ${formatSeconds(seconds)} and ` +
@@ -210,21 +208,10 @@ function showLine (signals, limits, { rise, growth, seconds, steady, share }, ne
       `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
     evidence('outsideHeapRiseBytes', rise, neededBytes, (value, limit) =>
       `It has risen by ${value}, ${formatRatio(share)} of the way to ${nameLimit(signals)}; ` +
-      `${limit} make it certain enough.`)
+      `${limit} make it certain enough.`),
+    evidence('externalRiseBytes', external, limits.placeShareRatio * rise, value =>
+      `V8 counts ${value} of it as external memory${inBuffers}.`)
   ]
-}
-
-/**
- * @param {Signals} signals
- * @param {Limits} limits
- * @param {number} rise bytes
- */
-function showExternal ({ externalTrend, arrayBuffersTrend }, limits, rise) {
-  const buffers = arrayBuffersTrend?.rise ?? 0
-  return evidence(
-    'externalRiseBytes', externalTrend?.rise ?? 0, limits.placeShareRatio * rise,
-    value => `V8 counts ${value} of it as external memory` +
-      `${buffers > 0 ? `, ${formatBytes(buffers)} of that in Buffers` : ''}.`)
 }
 
 /**

@@ -51,7 +51,7 @@ module.exports = defineDiagnosis({
   explains: ['js-heap-leak', 'heap-limit-thrash'],
   runbook: 'MemwatchResourceLeak',
 
-  /** @returns {Judgement} */
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits) {
     const kinds = countKinds(signals)
     if (!kinds.some(({ isKnown }) => isKnown)) {
@@ -113,7 +113,6 @@ module.exports = defineDiagnosis({
  * @typedef {{ kind: string, descriptorKind?: string, perSecond: number,
  *   loadGrowthRatio: number | null }} Finding
  */
-/** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
  * What piles up, the steadiest and most first.
