@@ -156,7 +156,7 @@ module.exports = defineDiagnosis({
 /** @typedef {(signals: Signals, limits: Limits) => import('./define-diagnosis').Dismissal | null} Question */
 
 /**
- * Is it a malloc whose retained memory can be told?
+ * Is the allocator one whose retained memory can be told?
  * @param {import('memwatch/protocol/frame').Hello} target
  */
 function ruleOutAllocator ({ allocator }) {
@@ -168,7 +168,7 @@ function ruleOutAllocator ({ allocator }) {
   return unknown(`what ${name}'s malloc keeps cannot be told from outside`, { openUntil: 'never' })
 }
 
-/** Is it enough to be worth a change? @type {Question} */
+/** Is the retained memory worth a change? @type {Question} */
 function ruleOutLittle (signals, limits) {
   const { allocatorSlackBytes: retained, rssBytes } = signals
   const share = retained / rssBytes
@@ -183,7 +183,7 @@ function ruleOutLittle (signals, limits) {
     `RSS is ${formatRatio(rssBytes / limit)} of them`)
 }
 
-/** Is it in use? Freed memory shows by moving, or malloc says so. @type {Question} */
+/** Is the memory in use? Freed memory shows by moving, or malloc says so. @type {Question} */
 function ruleOutInUse (signals, limits) {
   const { allocatorSlackBytes: retained, rssBytes, nativeBytes } = signals
   const moves = findMoved(signals) >= limits.movedShareRatio * retained

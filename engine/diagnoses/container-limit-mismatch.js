@@ -83,7 +83,7 @@ module.exports = defineDiagnosis({
 /** @typedef {import('./define-diagnosis').Judgement<Finding>} Judgement */
 
 /**
- * What lies beside the heap of the main thread. Heaps of workers count as heaps.
+ * Memory beside the heaps, in bytes: those of workers count as heaps.
  * @param {Signals} signals
  */
 const findBeside = ({ besideHeapBytes, workerHeapBytes }) =>

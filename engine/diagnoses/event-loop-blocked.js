@@ -172,7 +172,8 @@ const isLate = (limits, blocked, longest, mean) =>
   mean >= limits.suspectedExpectedWaitSeconds
 
 /**
- * Where the CPU time of the thread is unknown, and it was kept waiting for most of its busy time.
+ * The verdict is a guess where the CPU time of the thread is unknown, and the thread was kept
+ * waiting for most of its busy time.
  * @param {Signals} signals
  * @param {Limits} limits
  */

@@ -51,7 +51,7 @@ function judgeMinutes (signals, limits, runway) {
     judgeLine(signals, limits, line)
 }
 
-/** Does it rise by an amount worth a suspicion? @type {Question} */
+/** Does the live heap rise by an amount worth a suspicion? @type {Question} */
 function judgeFlat (signals, limits, { rise, growth, seconds, fit, score, late, share, runway }) {
   const rises =
     score >= limits.score && growth >= limits.slowestBytesPerSecond && fit >= limits.suspectedFit
@@ -76,7 +76,7 @@ function judgeFlat (signals, limits, { rise, growth, seconds, fit, score, late, 
 const isWorthSuspicion = (rise, share, limits) =>
   share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
 
-/** Does it slow down, as a cache that fills? @type {Question} */
+/** Does the growth slow down, as that of a cache that fills? @type {Question} */
 function ruleOutFilling (signals, limits, { rise, late }) {
   if (late >= limits.lateGrowthRatio) return null
   return judgeNearLimit(signals, limits, 'slows down just under its limit, where it must') ??
@@ -99,7 +99,7 @@ function judgeNearLimit (signals, limits, does) {
 }
 
 /**
- * Is it the load's, or was it there before?
+ * Is the rise that of the load, or was the level as high before?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {{ rise: number, seconds: number }} line
@@ -114,7 +114,7 @@ const ruleOutKnown = (signals, limits, { rise, seconds }) =>
   })
 
 /**
- * How sure, how urgent?
+ * Certainty and urgency of growth along a line.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line

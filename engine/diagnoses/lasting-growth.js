@@ -156,7 +156,7 @@ function explainLasting (trend, share, limits) {
 }
 
 /**
- * Whether neither the load nor the hour of the day can look like this growth.
+ * Neither the load nor the hour of the day can look like this growth.
  * @param {LastingTrend} trend
  * @param {LastingLimits} limits
  */

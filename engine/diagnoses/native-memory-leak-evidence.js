@@ -82,8 +82,8 @@ function ruleOutFreed (signals, limits, rise) {
 }
 
 /**
- * Where malloc was not asked, freed memory shows by what comes and goes: does so much that malloc
- * may keep it?
+ * Freed memory shows by Buffers that come and go, where malloc was not asked: are they so many that
+ * malloc may keep what grew?
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} rise bytes

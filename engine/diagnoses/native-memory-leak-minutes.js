@@ -76,7 +76,7 @@ function judgeSmall (signals, limits, { rise, growth, seconds, steady }) {
   )
 }
 
-/** Does it rise in a line? @type {Question} */
+/** Does the memory outside the heap rise in a line? @type {Question} */
 function ruleOutFlat (signals, limits, { rise, steady }) {
   if (steady > 0) return null
   const now = formatBytes(signals.outsideHeapBytes)
@@ -85,7 +85,7 @@ function ruleOutFlat (signals, limits, { rise, steady }) {
       'not grow in a line')
 }
 
-/** Is it enough for minutes to tell? @type {Question} */
+/** Is the growth enough for minutes to tell? @type {Question} */
 function judgeTooLittle (_, limits, { rise, growth, seconds, share }) {
   if (share < limits.suspectedRunwayShareRatio && rise < limits.suspectedRiseBytes) {
     return unknown(
@@ -95,7 +95,7 @@ function judgeTooLittle (_, limits, { rise, growth, seconds, share }) {
   return unknown(`${sayGrew(rise)} in ${formatSeconds(seconds)}: so slowly that hours must tell`)
 }
 
-/** Does it slow down, as a pool that fills? @type {Question} */
+/** Does the growth slow down, as that of a pool that fills? @type {Question} */
 function ruleOutFilling (signals, limits, { rise, steady }) {
   if (steady >= limits.levelsOffRatio) return null
   return judgeNearLimit(signals, limits, rise) ?? ok(`${sayGrew(rise)} and levels off`)
@@ -115,7 +115,7 @@ function judgeNearLimit ({ outsideHeapBytes: bytes, memoryRunwayBytes: runway },
   )
 }
 
-/** Is it the load's, or was it there before? @type {Question} */
+/** Is the rise that of the load, or was the level as high before? @type {Question} */
 const ruleOutKnown = (signals, limits, { rise, seconds }) =>
   ruleOutKnownRise(limits, rise, {
     grew: `${sayGrew(rise)} in ${formatSeconds(seconds)}`,
@@ -126,7 +126,7 @@ const ruleOutKnown = (signals, limits, { rise, seconds }) =>
   })
 
 /**
- * How sure, how urgent, and where is it?
+ * Certainty, urgency and place of growth along a line.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
@@ -162,7 +162,7 @@ function judgeLine (signals, limits, line) {
 }
 
 /**
- * Buffers that come and go leave it open whether malloc keeps them; not where V8 counts what grows.
+ * Buffers that come and go leave open whether malloc keeps them, unless V8 counts what grows.
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} rise bytes
@@ -172,7 +172,7 @@ const isFreedInDoubt = (signals, limits, rise) =>
   (signals.externalTrend?.rise ?? 0) < limits.placeShareRatio * rise
 
 /**
- * The rise that makes it certain.
+ * The rise that makes a leak certain.
  * @param {Limits} limits
  * @param {Line} line
  * @param {boolean} mayBeFreed

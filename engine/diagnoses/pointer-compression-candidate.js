@@ -105,7 +105,7 @@ const gainOf = ({ liveHeapBytes, heapResidentBytes, pointerSpaceShareRatio }, sh
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
 /** @typedef {{ gainBytes: number, rssBytes: number }} Finding */
 
-/** Of the live heap, in bytes. @param {Signals} signals */
+/** Rise of the live heap in bytes. @param {Signals} signals */
 const findRise = signals => (signals.liveHeapTrend ?? signals.keptTrend)?.rise ?? null
 
 /**
@@ -124,7 +124,7 @@ function ruleOutGain ({ liveHeapHighestBytes: live, rssBytes }, limits, target, 
 }
 
 /**
- * Is it a heap that fits a cage, and whose pointers can shrink?
+ * Does the heap fit a cage, and can its pointers shrink?
  * @param {Signals} signals
  * @param {Limits} limits
  */

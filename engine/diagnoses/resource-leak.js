@@ -115,7 +115,7 @@ module.exports = defineDiagnosis({
  */
 
 /**
- * What piles up, the steadiest and most first.
+ * Kinds that pile up, the steadiest and most first.
  * @param {Count[]} kinds
  * @param {Limits} limits
  */

@@ -170,7 +170,7 @@ module.exports = defineDiagnosis({
 /** @typedef {ReturnType<typeof weighCauses>} Causes */
 
 /**
- * Is it a small new space that stays small, seen for long enough, with room in the old one?
+ * Is the new space small for good, seen for long enough, with room in the old one?
  * @param {Signals} signals
  * @param {Limits} limits
  */
@@ -193,7 +193,7 @@ function ruleOut (signals, limits) {
 }
 
 /**
- * What GCs take, and what a small new space adds to them.
+ * Cost of GCs, and the ways in which a small new space causes them.
  * @param {Signals} signals
  * @param {Limits} limits
  */
