@@ -1,7 +1,7 @@
 'use strict'
 
-const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence, prediction } = require('./evidence')
+const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
+const { evidence, listEvidence, prediction } = require('./evidence')
 const { formatBytes, formatRatio } = require('../text/format')
 const { MOVED_SHARE } = require('../memory/retained')
 const { envChange, jemallocChange } = require('../fixes/malloc')
@@ -64,130 +64,31 @@ module.exports = defineDiagnosis({
   explains: [],
   runbook: 'MemwatchAllocatorFragmentation',
 
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits, target) {
-    if (target.allocator !== 'glibc') {
-      if (['jemalloc', 'mimalloc', 'tcmalloc'].includes(target.allocator)) {
-        return { state: 'ok', summary: `malloc is ${target.allocator} already, not glibc's` }
-      }
-      return {
-        state: 'unknown',
-        openUntil: 'never',
-        summary: `what ${target.allocator === 'unknown' ? 'this' : target.allocator}'s malloc ` +
-          'keeps cannot be told from outside'
-      }
-    }
-    const { allocatorSlackBytes: retained, rssBytes } = signals
-    const share = retained / rssBytes
-    if (retained < limits.retainedBytes || share < limits.retainedShareRatio) {
-      return {
-        state: 'ok',
-        summary: `malloc holds at most ${formatBytes(retained)} beyond need ` +
-          `(${formatRatio(share)} of RSS)`
-      }
-    }
-    // Processes that share a container have their part of its room.
-    const { containerShareBytes: containerLimit, memoryRunwayBytes: runway } = signals
-    const limit = containerLimit ?? (runway === null ? rssBytes : rssBytes + runway)
-    const hasRoom =
-      retained < limits.limitShareRatio * limit && rssBytes < limits.usedShareRatio * limit
-    if (hasRoom && (retained < limits.roomyRetainedBytes || share < limits.roomyShareRatio)) {
-      return {
-        state: 'ok',
-        summary:
-          `malloc holds ${formatBytes(retained)} beyond need, little in ` +
-          `${formatBytes(limit)}: RSS is ${formatRatio(rssBytes / limit)} of them`
-      }
-    }
-    const { nativeTrend } = signals
-    const rises =
-      nativeTrend !== null &&
-      nativeTrend.score >= limits.growthScore &&
-      nativeTrend.fit >= limits.growthFit &&
-      (nativeTrend.lateRatio ?? 0) >= limits.lateGrowthRatio &&
-      nativeTrend.rise >= limits.growthShareRatio * signals.nativeBytes
-    const [churn, reused] = [signals.bufferChurnBytes ?? 0, signals.nativeReusedBytes ?? 0]
-    const moved = Math.max(churn, reused)
-    const asked = signals.allocatorAsked === 1
-    const isOpen = retained >= limits.openBytes && share >= limits.openShareRatio
-    if (!asked && moved < limits.movedShareRatio * retained && isOpen) {
-      return {
-        state: 'unknown',
-        openUntil: 'setting',
-        summary: `${formatBytes(signals.nativeBytes)} outside the heap hardly move: in use by ` +
-          'native code, or freed and kept. malloc knows: start the app with ' +
-            'MEMWATCH_ALLOCATOR_ACCESS=read'
-      }
-    }
-    if (!asked && moved < limits.movedShareRatio * retained) {
-      return {
-        state: 'ok',
-        summary: `${formatBytes(signals.nativeBytes)} outside the heap are constant while ` +
-          'Buffers hardly move: memory in use, not freed'
-      }
-    }
-    const inArenas = signals.mallocArenaShareRatio ?? 0
-    const trimmableBytes = signals.allocatorTrimmableBytes ?? 0
+    const dismissed = ruleOutAllocator(target) ??
+      ruleOutLittle(signals, limits) ??
+      ruleOutInUse(signals, limits)
+    if (dismissed) return dismissed
+    const { allocatorSlackBytes: retained, rssBytes, containerLimitBytes: limit } = signals
+    const about = signals.allocatorAsked === 1 ? '' : 'about '
+    const closer = limit === null
+      ? ''
+      : ` and bring the ${formatBytes(limit)} limit of the container closer`
     return {
-      state: rises ? 'suspected' : 'confirmed',
-      severity: hasRoom ? 'info' : 'warning',
-      summary: `glibc malloc keeps ${asked ? '' : 'about '}${formatBytes(retained)} that the ` +
-        `app has freed: ${formatRatio(share)} of RSS.`,
+      state: risesInLine(signals, limits) ? 'suspected' : 'confirmed',
+      severity: hasRoom(signals, limits) ? 'info' : 'warning',
+      summary: `glibc malloc keeps ${about}${formatBytes(retained)} that the app has freed: ` +
+        `${formatRatio(retained / rssBytes)} of RSS.`,
       finding: {
         retainedBytes: retained,
         rssBytes,
         jemallocSavingBytes: signals.jemallocSavingBytes,
-        arenaShareRatio: inArenas,
-        trimmableBytes
+        arenaShareRatio: signals.mallocArenaShareRatio ?? 0,
+        trimmableBytes: signals.allocatorTrimmableBytes ?? 0
       },
-      evidence: [
-        evidence('allocatorSlackBytes', retained, limits.retainedBytes, (value, limit) =>
-          asked
-            ? `malloc itself counts ${value} of its resident memory as free; from ${limit} on ` +
-              'it matters.'
-            : `About ${value} of malloc's resident memory are beyond what is in use; from ` +
-              `${limit} on it matters.`
-        ),
-        evidence(
-          'rssBytes',
-          rssBytes,
-          retained / limits.retainedShareRatio,
-          value => `RSS is ${value}, of which malloc keeps ${formatRatio(share)}.`
-        ),
-        evidence(
-          'mallocArenaShareRatio',
-          inArenas,
-          limits.arenaShareRatio,
-          value =>
-            `${formatRatio(1 - inArenas)} of it lie in [heap], the main arena, and ${value} in ` +
-              'the arenas of threads.'
-        ),
-        evidence(
-          churn >= reused ? 'bufferChurnBytes' : 'nativeReusedBytes',
-          moved,
-          limits.movedShareRatio * retained,
-          (value, limit) =>
-            `Up to ${value} of native memory and Buffers were freed again (more than ${limit}), ` +
-              'yet RSS stayed.'
-        ),
-        ...(nativeTrend === null
-          ? []
-          : [
-              evidence(
-                'nativeRiseBytes',
-                nativeTrend.rise,
-                limits.growthShareRatio * signals.nativeBytes,
-                (value, limit) =>
-                  rises
-                    ? `It still rises in a line, by ${value}: until that stops a leak is as likely.`
-                    : notALine(nativeTrend.rise, value, limit)
-              )
-            ])
-      ],
-      impact: `${formatBytes(retained)} of RSS serve ` +
-        `nobody${signals.containerLimitBytes === null
-          ? ''
-          : ' and bring the ' +
-          `${formatBytes(signals.containerLimitBytes)} limit of the container closer`}.`
+      evidence: showEvidence(signals, limits),
+      impact: `${formatBytes(retained)} of RSS serve nobody${closer}.`
     }
   },
 
@@ -245,6 +146,123 @@ module.exports = defineDiagnosis({
     ]
   }
 })
+
+/** @typedef {typeof module.exports.limits} Limits */
+/** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
+/**
+ * @typedef {Record<'retainedBytes' | 'rssBytes' | 'arenaShareRatio' | 'trimmableBytes', number> &
+ *   { jemallocSavingBytes: number | null }} Finding
+ */
+/** @typedef {(signals: Signals, limits: Limits) => import('./define-diagnosis').Dismissal | null} Question */
+
+/**
+ * Is the allocator one whose retained memory can be told?
+ * @param {import('memwatch/protocol/frame').Hello} target
+ */
+function ruleOutAllocator ({ allocator }) {
+  if (allocator === 'glibc') return null
+  if (['jemalloc', 'mimalloc', 'tcmalloc'].includes(allocator)) {
+    return ok(`malloc is ${allocator} already, not glibc's`)
+  }
+  const name = allocator === 'unknown' ? 'this' : allocator
+  return unknown(`what ${name}'s malloc keeps cannot be told from outside`, { openUntil: 'never' })
+}
+
+/** Is the retained memory worth a change? @type {Question} */
+function ruleOutLittle (signals, limits) {
+  const { allocatorSlackBytes: retained, rssBytes } = signals
+  const share = retained / rssBytes
+  if (retained < limits.retainedBytes || share < limits.retainedShareRatio) {
+    return ok(`malloc holds at most ${formatBytes(retained)} beyond need ` +
+      `(${formatRatio(share)} of RSS)`)
+  }
+  const isMuch = retained >= limits.roomyRetainedBytes && share >= limits.roomyShareRatio
+  if (isMuch || !hasRoom(signals, limits)) return null
+  const limit = findLimit(signals)
+  return ok(`malloc holds ${formatBytes(retained)} beyond need, little in ${formatBytes(limit)}: ` +
+    `RSS is ${formatRatio(rssBytes / limit)} of them`)
+}
+
+/** Is the memory in use? Freed memory shows by moving, or malloc says so. @type {Question} */
+function ruleOutInUse (signals, limits) {
+  const { allocatorSlackBytes: retained, rssBytes, nativeBytes } = signals
+  const moves = findMoved(signals) >= limits.movedShareRatio * retained
+  if (signals.allocatorAsked === 1 || moves) return null
+  const outside = `${formatBytes(nativeBytes)} outside the heap`
+  if (retained >= limits.openBytes && retained / rssBytes >= limits.openShareRatio) {
+    return unknown(
+      `${outside} hardly move: in use by native code, or freed and kept. malloc knows: start the ` +
+        'app with MEMWATCH_ALLOCATOR_ACCESS=read',
+      { openUntil: 'setting' }
+    )
+  }
+  return ok(`${outside} are constant while Buffers hardly move: memory in use, not freed`)
+}
+
+/**
+ * Bytes that the process may use: processes that share a container have their part of its room.
+ * @param {Signals} signals
+ */
+const findLimit = ({ rssBytes, containerShareBytes, memoryRunwayBytes }) =>
+  containerShareBytes ?? rssBytes + (memoryRunwayBytes ?? 0)
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function hasRoom (signals, { limitShareRatio, usedShareRatio }) {
+  const limit = findLimit(signals)
+  return signals.allocatorSlackBytes < limitShareRatio * limit &&
+    signals.rssBytes < usedShareRatio * limit
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const risesInLine = ({ nativeTrend, nativeBytes }, limits) =>
+  nativeTrend !== null &&
+  nativeTrend.score >= limits.growthScore &&
+  nativeTrend.fit >= limits.growthFit &&
+  (nativeTrend.lateRatio ?? 0) >= limits.lateGrowthRatio &&
+  nativeTrend.rise >= limits.growthShareRatio * nativeBytes
+
+/** Bytes that came and went. @param {Signals} signals */
+const findMoved = ({ bufferChurnBytes, nativeReusedBytes }) =>
+  Math.max(bufferChurnBytes ?? 0, nativeReusedBytes ?? 0)
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function showEvidence (signals, limits) {
+  const { allocatorSlackBytes: retained, rssBytes, nativeTrend: trend } = signals
+  const inArenas = signals.mallocArenaShareRatio ?? 0
+  const moved = findMoved(signals)
+  const isChurn = moved === (signals.bufferChurnBytes ?? 0)
+  return listEvidence(
+    evidence('allocatorSlackBytes', retained, limits.retainedBytes, (value, limit) =>
+      signals.allocatorAsked === 1
+        ? `malloc itself counts ${value} of its resident memory as free; from ${limit} on it ` +
+          'matters.'
+        : `About ${value} of malloc's resident memory are beyond what is in use; from ${limit} ` +
+          'on it matters.'),
+    evidence('rssBytes', rssBytes, retained / limits.retainedShareRatio, value =>
+      `RSS is ${value}, of which malloc keeps ${formatRatio(retained / rssBytes)}.`),
+    evidence('mallocArenaShareRatio', inArenas, limits.arenaShareRatio, value =>
+      `${formatRatio(1 - inArenas)} of it lie in [heap], the main arena, and ${value} in the ` +
+      'arenas of threads.'),
+    evidence(
+      isChurn ? 'bufferChurnBytes' : 'nativeReusedBytes', moved, limits.movedShareRatio * retained,
+      (value, limit) => `Up to ${value} of native memory and Buffers were freed again (more than ` +
+        `${limit}), yet RSS stayed.`),
+    trend && evidence(
+      'nativeRiseBytes', trend.rise, limits.growthShareRatio * signals.nativeBytes,
+      (value, limit) => risesInLine(signals, limits)
+        ? `It still rises in a line, by ${value}: until that stops a leak is as likely.`
+        : notALine(trend.rise, value, limit))
+  )
+}
 
 /**
  * @param {number} riseBytes

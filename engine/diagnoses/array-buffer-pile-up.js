@@ -1,8 +1,8 @@
 'use strict'
 
-const { defineDiagnosis } = require('./define-diagnosis')
+const { defineDiagnosis, ok } = require('./define-diagnosis')
 const { NATIVE_BASE_BYTES } = require('../memory/parts')
-const { cpuTimeEvidence, evidence, prediction, wallAndCpu } = require('./evidence')
+const { cpuTimeEvidence, evidence, listEvidence, prediction, wallAndCpu } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { flagsInForce } = require('../v8/flags')
 
@@ -73,30 +73,34 @@ module.exports = defineDiagnosis({
   explains: ['allocator-fragmentation'],
   runbook: 'MemwatchArrayBufferPileUp',
 
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits, target) {
     const { externalMajorsPerSecond: majors, externalMajorPauseRatio: pauses, rssBytes } = signals
+    const { externalMajorsPerCpuSecond: perCpuSecond, externalMajorCpuRatio: cpuRatio } = signals
     const waiting = waitingOf(signals)
     const share = waiting / rssBytes
-    const { externalMajorsPerCpuSecond: perCpuSecond, externalMajorCpuRatio: cpuRatio } = signals
     const collects =
       cpuRatio >=
       (perCpuSecond >= limits.majorsPerCpuSecond ? limits.majorRatio : limits.costlyMajorRatio)
     const waits = waiting >= limits.waitingBytes && share >= limits.waitingShareRatio
     if (!collects || !waits) {
-      return {
-        state: 'ok',
-        summary: `${formatBytes(waiting)} of Buffers wait for a GC at a time, and ` +
-          `${formatNumber(majors)} major GCs a second run for them ` +
-            `(${wallAndCpu(signals, pauses, cpuRatio)})`
-      }
+      return ok(`${formatBytes(waiting)} of Buffers wait for a GC at a time, and ` +
+        `${formatNumber(majors)} major GCs a second run for them ` +
+        `(${wallAndCpu(signals, pauses, cpuRatio)})`)
     }
-    const certain =
-      (perCpuSecond >= limits.certainMajorsPerCpuSecond ||
-        cpuRatio >= limits.certainMajorRatio ||
-        share >= limits.certainShareRatio) &&
-      signals.gcWindowSeconds >= limits.windowSeconds
+    const isCostly =
+      perCpuSecond >= limits.certainMajorsPerCpuSecond ||
+      cpuRatio >= limits.certainMajorRatio ||
+      share >= limits.certainShareRatio
+    const ofLimit = signals.rssShareRatio === null
+      ? ''
+      : ` (RSS stands at ${formatRatio(signals.rssShareRatio)} of the container limit)`
+    // Heap, code and what Node itself takes remain.
+    const remainingBytes = rssBytes - (signals.outsideHeapBytes ?? 0) + NATIVE_BASE_BYTES
     return {
-      state: certain ? 'confirmed' : 'suspected',
+      state: isCostly && signals.gcWindowSeconds >= limits.windowSeconds
+        ? 'confirmed'
+        : 'suspected',
       summary: `${formatBytes(waiting)} of dead Buffers wait for a GC at a time, and V8 runs ` +
         `${formatNumber(majors)} full collections a second to free them.`,
       finding: {
@@ -104,65 +108,11 @@ module.exports = defineDiagnosis({
         majorPauseRatio: pauses,
         waitingBytes: waiting,
         rssBytes,
-        // Heap, code and what Node itself takes remain.
-        leastRssBytes: Math.min(
-          rssBytes,
-          rssBytes - (signals.outsideHeapBytes ?? 0) + NATIVE_BASE_BYTES
-        )
+        leastRssBytes: Math.min(rssBytes, remainingBytes)
       },
-      evidence: [
-        evidence(
-          'externalWaitingBytes',
-          waiting,
-          limits.waitingBytes,
-          (value, limit) =>
-            `Some ${value} of external memory (${limit} count) come and go above what stays: ` +
-              'Buffers die long before they are freed. It was seen between ' +
-                `${formatBytes(signals.externalFloorBytes)} and ` +
-                  `${formatBytes(signals.externalPeakBytes)}.`
-        ),
-        evidence(
-          'externalMajorsPerSecond',
-          majors,
-          limits.majorsPerCpuSecond,
-          (value, limit) =>
-            `${value} major GCs because of external memory; ${limit} of CPU time count.`
-        ),
-        evidence(
-          'externalMajorPauseRatio',
-          pauses,
-          limits.majorRatio,
-          value => `They take ${value} of wall time, for a heap that has nothing to collect.`
-        ),
-        ...cpuTimeEvidence(
-          signals,
-          `${formatNumber(perCpuSecond)} such GCs, which take ${formatRatio(cpuRatio)}`
-        ),
-        evidence(
-          'rssBytes',
-          rssBytes,
-          waiting / limits.waitingShareRatio,
-          value => `RSS is ${value}: ${formatRatio(share)} of it wait.`
-        ),
-        ...(regression(target)
-          ? [
-              evidence(
-                'ordinaryMajorsPerSecond',
-                signals.ordinaryMajorsPerSecond ?? 0,
-                0,
-                () =>
-                  `Node ${target.node} (V8 ${target.v8}) frees short-lived Buffers by full ` +
-                    'collections where other versions scavenge.'
-              )
-            ]
-          : [])
-      ],
-      impact: `RSS is up to ${formatBytes(waiting)} higher than what is in ` +
-        `use${signals.rssShareRatio === null
-          ? ''
-          : ' (RSS stands at ' +
-          `${formatRatio(signals.rssShareRatio)} of the container ` +
-            'limit)'}, and ${formatRatio(pauses)} of the time goes into collecting.`
+      evidence: showEvidence(signals, limits, target, waiting),
+      impact: `RSS is up to ${formatBytes(waiting)} higher than what is in use${ofLimit}, and ` +
+        `${formatRatio(pauses)} of the time goes into collecting.`
     }
   },
 
@@ -173,6 +123,7 @@ module.exports = defineDiagnosis({
   ) {
     const [v8Major] = target.v8.split('.').map(Number)
     const canTransfer = v8Major >= V8_WITH_TRANSFER
+    const releasedBytes = RELEASED_SHARE * waitingBytes
     /** @type {import('./define-diagnosis').Fix[]} */
     const fixes = [
       {
@@ -194,11 +145,7 @@ module.exports = defineDiagnosis({
         predicted: [
           prediction('externalMajorsPerSecond', majors, limits.remainingMajorsShareRatio * majors),
           prediction('externalMajorPauseRatio', pauses, limits.remainingMajorsShareRatio * pauses),
-          prediction(
-            'rssBytes',
-            rssBytes,
-            Math.max(leastRssBytes, rssBytes - RELEASED_SHARE * waitingBytes)
-          )
+          prediction('rssBytes', rssBytes, Math.max(leastRssBytes, rssBytes - releasedBytes))
         ],
         risk: 'What still refers to a transferred Buffer sees an empty one.'
       }
@@ -247,4 +194,43 @@ function regression ({ v8 }) {
   return major === V8_WITH_REGRESSION.last && minor < V8_WITH_REGRESSION.healedMinor
     ? '--external-memory-accounted-in-global-limit'
     : null
+}
+
+/** @typedef {typeof module.exports.limits} Limits */
+/** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
+/**
+ * @typedef {Record<'majorsPerSecond' | 'majorPauseRatio' | 'waitingBytes' | 'rssBytes' |
+ *   'leastRssBytes', number>} Finding
+ */
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {import('memwatch/protocol/frame').Hello} target
+ * @param {number} waiting bytes
+ */
+function showEvidence (signals, limits, target, waiting) {
+  const { externalMajorsPerSecond: majors, externalMajorPauseRatio: pauses, rssBytes } = signals
+  const { externalMajorsPerCpuSecond: perCpuSecond, externalMajorCpuRatio: cpuRatio } = signals
+  const { externalFloorBytes: least, externalPeakBytes: most } = signals
+  return listEvidence(
+    evidence('externalWaitingBytes', waiting, limits.waitingBytes, (value, limit) =>
+      `Some ${value} of external memory (${limit} count) come and go above what stays: Buffers ` +
+      `die long before they are freed. It was seen between ${formatBytes(least)} and ` +
+      `${formatBytes(most)}.`),
+    evidence('externalMajorsPerSecond', majors, limits.majorsPerCpuSecond, (value, limit) =>
+      `${value} major GCs because of external memory; ${limit} of CPU time count.`),
+    evidence('externalMajorPauseRatio', pauses, limits.majorRatio, value =>
+      `They take ${value} of wall time, for a heap that has nothing to collect.`),
+    cpuTimeEvidence(
+      signals,
+      `${formatNumber(perCpuSecond)} such GCs, which take ${formatRatio(cpuRatio)}`
+    ),
+    evidence('rssBytes', rssBytes, waiting / limits.waitingShareRatio, value =>
+      `RSS is ${value}: ${formatRatio(waiting / rssBytes)} of it wait.`),
+    regression(target) !== null &&
+      evidence('ordinaryMajorsPerSecond', signals.ordinaryMajorsPerSecond ?? 0, 0, () =>
+        `Node ${target.node} (V8 ${target.v8}) frees short-lived Buffers by full collections ` +
+        'where other versions scavenge.')
+  )
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence, prediction } = require('./evidence')
+const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
+const { evidence, listEvidence, prediction } = require('./evidence')
 const { formatBytes, formatKibibytes, formatNumber, formatRatio } = require('../text/format')
 const { mean } = require('simple-statistics')
 
@@ -37,91 +37,30 @@ module.exports = defineDiagnosis({
   explains: ['native-memory-leak', 'allocator-fragmentation'],
   runbook: 'MemwatchBufferPoolPinning',
 
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits) {
-    const {
-      bufferPoolBytes: slab,
-      arrayBuffersFloorBytes: floor,
-      rssBytes,
-      bufferSlabsFollowed: followed
-    } = signals
-    const kept = signals.bufferSlabsKeptRatio
-    if (floor < limits.arrayBuffersFloorBytes || floor / rssBytes < limits.arrayBuffersShareRatio) {
-      return {
-        state: 'ok',
-        summary: `${formatBytes(floor)} in Buffers that stay: nothing that matters is pinned`
-      }
-    }
-    if (followed < limits.slabsFollowed || kept === null) {
-      return {
-        state: followed > 0 ? 'unknown' : 'ok',
-        summary: `${formatNumber(followed)} slabs of the Buffer pool were seen to their end: ` +
-          `${followed > 0 ? 'too few to tell a share' : 'what stays in Buffers is not of the pool'}`
-      }
-    }
-    if (kept < limits.suspectedSlabsKeptRatio) {
-      return {
-        state: 'ok',
-        summary: `${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their ` +
-          'use: slices do not pin them'
-      }
-    }
+    const dismissed = ruleOut(signals, limits)
+    if (dismissed) return dismissed
+    const { bufferPoolBytes: slab, arrayBuffersFloorBytes: floor, rssBytes } = signals
+    const kept = signals.bufferSlabsKeptRatio ?? 0
     // Between what stayed half a minute ago, which has grown since, and what is there now, garbage
     // and all.
     const pinnedBytes = kept * mean([floor, signals.arrayBuffersBytes ?? floor])
-    const { arrayBuffersTrend } = signals
-    const grows = (arrayBuffersTrend?.steadinessRatio ?? 0) > limits.growsSteadinessRatio
+    const steady = signals.arrayBuffersTrend?.steadinessRatio ?? 0
     return {
       state: kept >= limits.slabsKeptRatio ? 'confirmed' : 'suspected',
       summary: `${formatRatio(kept)} of the Buffer pool's slabs of ${formatKibibytes(slab)} ` +
         `stay alive for the slices that are kept of them: ${formatBytes(floor)} stay in ` +
-          `Buffers${grows ? ', and it grows' : ''}.`,
+        `Buffers${steady > limits.growsSteadinessRatio ? ', and it grows' : ''}.`,
       finding: { slabBytes: slab, pinnedBytes, rssBytes },
-      evidence: [
-        evidence(
-          'bufferSlabsKeptRatio',
-          kept,
-          limits.slabsKeptRatio,
-          (value, limit) =>
-            `Of ${formatNumber(followed)} slabs that were followed, ${value} were still there ` +
-              `two major GCs after they were used up; ${limit} count.`
-        ),
-        evidence(
-          'arrayBuffersFloorBytes',
-          floor,
-          limits.arrayBuffersFloorBytes,
-          (value, limit) =>
-            `${value} of Buffers stay, ${formatRatio(floor / rssBytes)} of RSS; from ${limit} ` +
-              'on it matters.'
-        ),
-        evidence(
-          'bufferPoolBytes',
-          slab,
-          slab,
-          () => `One kept slice of a few bytes holds a slab of ${formatKibibytes(slab)}.`
-        ),
-        evidence(
-          'rssBytes',
-          rssBytes,
-          floor / limits.arrayBuffersShareRatio,
-          value => `RSS is ${value}.`
-        ),
-        ...(arrayBuffersTrend === null
-          ? []
-          : [
-              evidence(
-                'arrayBuffersRiseBytes',
-                arrayBuffersTrend.rise,
-                0,
-                value => `It changed by ${value} along its line.`
-              )
-            ])
-      ],
+      evidence: showEvidence(signals, limits, kept),
       impact: `Up to ${formatBytes(kept * floor)} are held by slices that need a fraction of ` +
         'it. Where what is kept fills its slabs, it is a cache that wants a bound.'
     }
   },
 
   fix ({ slabBytes, pinnedBytes, rssBytes }, _, limits) {
+    const smallerShare = Math.max(0, 1 - SMALL_SLAB_BYTES / slabBytes)
     return [
       {
         title: 'Copy out what is kept',
@@ -143,14 +82,59 @@ module.exports = defineDiagnosis({
             `${SMALL_SLAB_BYTES} (now ${slabBytes}). A kept slice then pins at most that.`
         },
         predicted: [
-          prediction(
-            'rssBytes',
-            rssBytes,
-            rssBytes - pinnedBytes * Math.max(0, 1 - SMALL_SLAB_BYTES / slabBytes)
-          )
+          prediction('rssBytes', rssBytes, rssBytes - pinnedBytes * smallerShare)
         ],
         risk: 'Temporary small Buffers are allocated more often: some CPU.'
       }
     ]
   }
 })
+
+/** @typedef {typeof module.exports.limits} Limits */
+/** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
+/** @typedef {Record<'slabBytes' | 'pinnedBytes' | 'rssBytes', number>} Finding */
+
+/**
+ * Does much stay in Buffers, and do they lie in slabs of the pool that outlive their use?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function ruleOut (signals, limits) {
+  const { arrayBuffersFloorBytes: floor, rssBytes, bufferSlabsFollowed: followed } = signals
+  const { bufferSlabsKeptRatio: kept } = signals
+  if (floor < limits.arrayBuffersFloorBytes || floor / rssBytes < limits.arrayBuffersShareRatio) {
+    return ok(`${formatBytes(floor)} in Buffers that stay: nothing that matters is pinned`)
+  }
+  const seen = `${formatNumber(followed)} slabs of the Buffer pool were seen to their end`
+  if (followed <= 0) return ok(`${seen}: what stays in Buffers is not of the pool`)
+  if (followed < limits.slabsFollowed || kept === null) {
+    return unknown(`${seen}: too few to tell a share`)
+  }
+  if (kept >= limits.suspectedSlabsKeptRatio) return null
+  return ok(`${formatRatio(kept)} of ${formatNumber(followed)} pool slabs outlived their use: ` +
+    'slices do not pin them')
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} kept ratio of the slabs
+ */
+function showEvidence (signals, limits, kept) {
+  const { bufferPoolBytes: slab, arrayBuffersFloorBytes: floor, rssBytes } = signals
+  const { arrayBuffersTrend, bufferSlabsFollowed: followed } = signals
+  return listEvidence(
+    evidence('bufferSlabsKeptRatio', kept, limits.slabsKeptRatio, (value, limit) =>
+      `Of ${formatNumber(followed)} slabs that were followed, ${value} were still there two major ` +
+      `GCs after they were used up; ${limit} count.`),
+    evidence('arrayBuffersFloorBytes', floor, limits.arrayBuffersFloorBytes, (value, limit) =>
+      `${value} of Buffers stay, ${formatRatio(floor / rssBytes)} of RSS; from ${limit} on it ` +
+      'matters.'),
+    evidence('bufferPoolBytes', slab, slab, () =>
+      `One kept slice of a few bytes holds a slab of ${formatKibibytes(slab)}.`),
+    evidence('rssBytes', rssBytes, floor / limits.arrayBuffersShareRatio, value =>
+      `RSS is ${value}.`),
+    arrayBuffersTrend && evidence('arrayBuffersRiseBytes', arrayBuffersTrend.rise, 0, value =>
+      `It changed by ${value} along its line.`)
+  )
+}

@@ -1,8 +1,8 @@
 'use strict'
 
-const { defineDiagnosis } = require('./define-diagnosis')
-const { evidence, prediction } = require('./evidence')
-const { severityByTime } = require('./severity')
+const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
+const { evidence, listEvidence, prediction } = require('./evidence')
+const { URGENCY_LIMITS, severityByTime } = require('./severity')
 const { formatBytes, formatNumber, formatValue } = require('../text/format')
 
 module.exports = defineDiagnosis({
@@ -27,103 +27,38 @@ module.exports = defineDiagnosis({
     majors: 1,
     // Straight and not slowing down: leaks measure 0.7–1.
     steadinessRatio: 0.55,
-    // Within a working day somebody must act at once; what takes longer is a ticket, ...
-    criticalSeconds: 8 * 3600,
-    // ... and what the next deployment restarts anyway is worth knowing.
-    infoSeconds: 30 * 86_400,
+    ...URGENCY_LIMITS,
     // Code that grows in a line without contexts: functions compiled from text, and kept.
     codeRiseBytes: 8 * 2 ** 20
   },
   explains: ['js-heap-leak', 'heap-limit-thrash'],
   runbook: 'MemwatchContextLeak',
 
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits) {
-    const { nativeContexts, nativeContextsTrend, codeSpaceTrend } = signals
-    const rise = nativeContextsTrend?.rise ?? null
-    const steady = nativeContextsTrend?.steadinessRatio ?? 0
-    const codeRise = codeSpaceTrend?.rise ?? null
+    const { nativeContexts, nativeContextsTrend: contexts, codeSpaceTrend: code } = signals
+    const contextsGrow = nativeContexts >= limits.contexts && (contexts?.rise ?? 0) >= limits.rise
     const codeGrows =
-      (codeRise ?? 0) >= limits.codeRiseBytes &&
-      (codeSpaceTrend?.steadinessRatio ?? 0) >= limits.steadinessRatio
-    const contextsGrow = nativeContexts >= limits.contexts && rise !== null && rise >= limits.rise
-    if (!contextsGrow && !codeGrows) {
-      if (nativeContexts >= limits.contexts && rise === null) {
-        return {
-          state: 'unknown',
-          summary: `${formatNumber(nativeContexts)} contexts, and too few major GCs to know ` +
-            'whether they stay'
-        }
-      }
-      return {
-        state: 'ok',
-        summary:
-          nativeContexts < limits.contexts
-            ? `${nativeContexts === 1
-            ? 'one context'
-            : `${formatNumber(nativeContexts)} ` +
-              'contexts'}: no pile`
-            : `${formatNumber(nativeContexts)} contexts, and they do not grow`
-      }
-    }
-    const perSecond = nativeContextsTrend?.slope ?? 0
-    const { heapRunwayBytes: runway, liveHeapTrend } = signals
+      (code?.rise ?? 0) >= limits.codeRiseBytes &&
+      (code?.steadinessRatio ?? 0) >= limits.steadinessRatio
+    if (!contextsGrow && !codeGrows) return ruleOut(signals, limits)
+    const isSteady = codeGrows || (contexts?.steadinessRatio ?? 0) >= limits.steadinessRatio
+    const perSecond = contexts?.slope ?? 0
+    const codeRise = code?.rise ?? 0
+    const { heapRunwayBytes: runway, liveHeapTrend, majorsSeen } = signals
     const heapGrowth = liveHeapTrend?.slope ?? 0
     const secondsLeft = runway !== null && heapGrowth > 0 ? runway / heapGrowth : null
-    const holds =
-      signals.majorsSeen >= limits.majors && (codeGrows || steady >= limits.steadinessRatio)
     return {
-      state: holds ? 'confirmed' : 'suspected',
+      state: isSteady && majorsSeen >= limits.majors ? 'confirmed' : 'suspected',
       severity: severityByTime(secondsLeft, limits),
       summary: contextsGrow
         ? `${formatNumber(nativeContexts)} V8 contexts are alive, ${formatNumber(perSecond)} ` +
           'more each second, and major GCs do not free them.'
-        : `Compiled code grows by ${formatBytes(codeRise ?? 0)} and major GCs do not free it.`,
+        : `Compiled code grows by ${formatBytes(codeRise)} and major GCs do not free it.`,
       finding: contextsGrow
-        ? { signal: /** @type {const} */ ('nativeContextsPerSecond'), growth: perSecond }
-        : { signal: /** @type {const} */ ('codeSpaceRiseBytes'), growth: codeRise ?? 0 },
-      evidence: [
-        evidence(
-          'nativeContextsRise',
-          rise ?? 0,
-          limits.rise,
-          (value, limit) =>
-            `${value} contexts more than at the beginning of the line (${limit} count); ` +
-              `${formatNumber(signals.detachedContexts ?? 0)} of all are detached.`
-        ),
-        evidence(
-          'majorsSeen',
-          signals.majorsSeen,
-          limits.majors,
-          value => `${value} major GCs ran meanwhile.`
-        ),
-        evidence(
-          'nativeContextsSteadinessRatio',
-          steady,
-          limits.steadinessRatio,
-          (value, limit) => `Straight and not slowing down: ${value}, from ${limit} on it goes on.`
-        ),
-        ...(liveHeapTrend === null
-          ? []
-          : [
-              evidence(
-                'liveHeapRiseBytes',
-                liveHeapTrend.rise,
-                0,
-                value => `The live heap rose by ${value} with them.`
-              )
-            ]),
-        ...(codeRise === null
-          ? []
-          : [
-              evidence(
-                'codeSpaceRiseBytes',
-                codeRise,
-                limits.codeRiseBytes,
-                value => `The code space rose by ${value}.`
-              )
-            ]),
-        evidence('nativeContextsPerSecond', perSecond, 0, value => `Contexts grow by ${value}.`)
-      ],
+        ? { signal: 'nativeContextsPerSecond', growth: perSecond }
+        : { signal: 'codeSpaceRiseBytes', growth: codeRise },
+      evidence: showEvidence(signals, limits),
       impact: 'Each context holds its own globals: the live heap grows by ' +
         `${formatValue(heapGrowth, 'bytesPerSecond')} with them.`
     }
@@ -147,3 +82,45 @@ module.exports = defineDiagnosis({
     ]
   }
 })
+
+/** @typedef {typeof module.exports.limits} Limits */
+/** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
+/**
+ * @typedef {{ signal: 'nativeContextsPerSecond' | 'codeSpaceRiseBytes', growth: number }} Finding
+ */
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function ruleOut ({ nativeContexts, nativeContextsTrend }, limits) {
+  const count = nativeContexts === 1 ? 'one context' : `${formatNumber(nativeContexts)} contexts`
+  if (nativeContexts < limits.contexts) return ok(`${count}: no pile`)
+  if (nativeContextsTrend !== null) return ok(`${count}, and they do not grow`)
+  return unknown(`${count}, and too few major GCs to know whether they stay`)
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function showEvidence (signals, limits) {
+  const { nativeContextsTrend: contexts, liveHeapTrend, codeSpaceTrend, majorsSeen } = signals
+  const steady = contexts?.steadinessRatio ?? 0
+  return listEvidence(
+    evidence('nativeContextsRise', contexts?.rise ?? 0, limits.rise, (value, limit) =>
+      `${value} contexts more than at the beginning of the line (${limit} count); ` +
+      `${formatNumber(signals.detachedContexts ?? 0)} of all are detached.`),
+    evidence('majorsSeen', majorsSeen, limits.majors, value =>
+      `${value} major GCs ran meanwhile.`),
+    evidence('nativeContextsSteadinessRatio', steady, limits.steadinessRatio, (value, limit) =>
+      `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
+    liveHeapTrend && evidence('liveHeapRiseBytes', liveHeapTrend.rise, 0, value =>
+      `The live heap rose by ${value} with them.`),
+    codeSpaceTrend &&
+      evidence('codeSpaceRiseBytes', codeSpaceTrend.rise, limits.codeRiseBytes, value =>
+        `The code space rose by ${value}.`),
+    evidence('nativeContextsPerSecond', contexts?.slope ?? 0, 0, value =>
+      `Contexts grow by ${value}.`)
+  )
+}

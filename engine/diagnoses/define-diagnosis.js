@@ -2,7 +2,14 @@
 
 /**
  * The shape of a diagnosis: one memory problem that can be named. One file each, in this folder,
- * listed in index.js.
+ * listed in index.js; parts that another file holds begin with its name. Its functions answer one
+ * question each, and bear the same names everywhere:
+ *
+ * - `judge`: what was found, or why nothing is
+ * - `ruleOut`: is it something else, harmless, or not known yet? The first reason that holds, or
+ *   null
+ * - `showEvidence`: which numbers show what was found?
+ * - `fix`: what is to change?
  *
  * @typedef {import('../signals').SignalName} SignalName
  * @typedef {import('../signals').Signals} Signals
@@ -51,6 +58,12 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {boolean} [keeps] the evidence is too close to that of a finding to withdraw one
  * @property {string} [standing] the summary while newer evidence is against it, and has not lasted:
  *   nothing in it is of the moment
+ */
+
+/**
+ * A judgement that finds nothing.
+ * @typedef {Pick<Judgement, 'state' | 'summary' | 'openUntil' | 'waitSeconds' | 'seconds' |
+ *   'keeps'>} Dismissal
  */
 
 /**
@@ -123,9 +136,25 @@ function defineDiagnosis (definition) {
 }
 
 /**
+ * The problem is ruled out.
+ * @param {string} summary why
+ * @param {Pick<Dismissal, 'seconds' | 'keeps'>} [more]
+ * @returns {Dismissal}
+ */
+const ok = (summary, more) => ({ state: 'ok', summary, ...more })
+
+/**
+ * Evidence is missing.
+ * @param {string} summary which
+ * @param {Pick<Dismissal, 'openUntil' | 'waitSeconds'>} [more]
+ * @returns {Dismissal}
+ */
+const unknown = (summary, more) => ({ state: 'unknown', summary, ...more })
+
+/**
  * How much a state says that something was found.
  * @type {Readonly<Record<State, number>>}
  */
 const STATE_RANK = Object.freeze({ unknown: 0, ok: 1, suspected: 2, confirmed: 3 })
 
-module.exports = { defineDiagnosis, SEVERITIES, STATE_RANK }
+module.exports = { defineDiagnosis, ok, unknown, SEVERITIES, STATE_RANK }

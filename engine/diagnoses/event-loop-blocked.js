@@ -1,8 +1,8 @@
 'use strict'
 
-const { defineDiagnosis } = require('./define-diagnosis')
-const { cpuTimeEvidence, evidence, prediction } = require('./evidence')
-const { formatMilliseconds, formatRatio } = require('../text/format')
+const { defineDiagnosis, ok } = require('./define-diagnosis')
+const { cpuTimeEvidence, evidence, listEvidence, prediction } = require('./evidence')
+const { formatMilliseconds: ms, formatRatio } = require('../text/format')
 const { FELT_SECONDS } = require('../signals/felt-delay')
 
 module.exports = defineDiagnosis({
@@ -64,149 +64,34 @@ module.exports = defineDiagnosis({
   explains: [],
   runbook: 'MemwatchEventLoopBlocked',
 
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits) {
-    const {
-      blockedFramesRatio: blocked,
-      longestDelaySeconds: longest,
-      expectedWaitSeconds: mean,
-      eventLoopUtilizationRatio: busy
-    } = signals
-    const gc = signals.gcPauseRatio ?? 0
-    const ms = formatMilliseconds
-    const { longestDelayCpuSeconds: ownLongest, expectedWaitCpuSeconds: ownMean } = signals
-    const delayed = (
-      /** @type {number} */ frames,
-      /** @type {number} */ most,
-      /** @type {number} */ average
-    ) =>
-      frames >= limits.blockedFramesRatio &&
-      most >= limits.longestDelaySeconds &&
-      average >= limits.suspectedExpectedWaitSeconds
-    if (!delayed(blocked, longest, mean)) {
-      return {
-        state: 'ok',
-        summary: `the event loop answers: ${ms(mean)} late on average, ${ms(longest)} at most`
-      }
-    }
-    if (
-      signals.runQueueWaitRatio === null &&
-      (signals.cpuThrottledRatio ?? 0) >= limits.throttledRatio
-    ) {
-      return {
-        state: 'ok',
-        summary: `${heldBack(signals)}: a higher CPU limit helps, not other code`
-      }
-    }
-    if (gc >= limits.gcShareRatio * busy) {
-      return {
-        state: 'ok',
-        summary: `the loop is late by ${ms(mean)} on average, but GC takes ${formatRatio(gc)} ` +
-          'of the time: it is the one that blocks'
-      }
-    }
-    if (busy - gc < limits.busyRatio) {
-      return {
-        state: 'ok',
-        summary: `the loop is busy ${formatRatio(busy)} of the time only: single late timers`
-      }
-    }
-    if (!delayed(signals.blockedFramesCpuRatio, ownLongest, ownMean)) {
-      return {
-        state: 'ok',
-        summary: `the event loop is late by ${ms(mean)} on average, but ` +
-          `${formatRatio(signals.runQueueWaitRatio ?? 0)} of the time the thread was ready and ` +
-            `had no CPU: ${signals.cpuThrottledRatio
-              ? `${heldBack(signals)}, and a higher CPU ` +
-              'limit helps'
-                : 'others on the machine took it'}`
-      }
-    }
+    const dismissed = ruleOut(signals, limits)
+    if (dismissed) return dismissed
     const waiters = findWaiters(signals, limits)
-    if (waiters === 'nobody') {
-      return {
-        state: 'ok',
-        summary: `it computes for up to ${ms(longest)} in one piece, as batch jobs do: no server ` +
-          'listens, no timer is always pending and no connection stays open, so nobody waits'
-      }
-    }
+    const { longestDelaySeconds: longest, expectedWaitSeconds: mean } = signals
+    const isLong =
+      signals.expectedWaitCpuSeconds >= limits.expectedWaitSeconds &&
+      signals.loopWindowSeconds >= limits.windowSeconds
+    const isCertain = isLong && waiters !== 'perhaps' && !isGuess(signals, limits)
     const waits = waitsInside(signals, limits)
-    const isGuess =
-      signals.threadCpuRatio === null &&
-      (signals.runQueueWaitRatio ?? 0) >= limits.contendedRatio * busy
-    const sure =
-      ownMean >= limits.expectedWaitSeconds &&
-      signals.loopWindowSeconds >= limits.windowSeconds &&
-      waiters !== 'perhaps' &&
-      !isGuess
+    const times = `${ms(mean)} on average, up to ${ms(longest)}`
     return {
-      state: sure ? 'confirmed' : 'suspected',
+      state: isCertain ? 'confirmed' : 'suspected',
       ...(waiters === 'perhaps' && { severity: 'info' }),
-      summary: `Synchronous ${waits ? 'calls that wait' : 'computation'} ` +
-        `block${waits ? '' : 's'} the event loop for up to ${ms(longest)}; GC is ` +
-          `${formatRatio(gc)} of the time.`,
+      summary: `Synchronous ${waits ? 'calls that wait block' : 'computation blocks'} the event ` +
+        `loop for up to ${ms(longest)}; GC is ${formatRatio(signals.gcPauseRatio ?? 0)} of the ` +
+        'time.',
       finding: { waits, expectedWaitSeconds: mean },
-      evidence: [
-        evidence(
-          'blockedFramesRatio',
-          blocked,
-          limits.blockedFramesRatio,
-          (value, limit) =>
-            `In ${value} of the seconds something waited longer than ${ms(FELT_SECONDS)} ` +
-              `(${limit} count).`
-        ),
-        evidence(
-          'expectedWaitSeconds',
-          mean,
-          limits.expectedWaitSeconds,
-          () =>
-            `Whatever falls due waits ${ms(mean)} on average, ${ms(limits.expectedWaitSeconds)} ` +
-              `count; the longest wait was ${ms(longest)}.`
-        ),
-        evidence(
-          'gcPauseRatio',
-          gc,
-          limits.gcShareRatio * busy,
-          (value, limit) =>
-            `GC pauses take ${value} of the time, below ${limit} of a loop that is busy ` +
-              `${formatRatio(busy)}: it is not GC.`
-        ),
-        evidence('cpuThrottledRatio', signals.cpuThrottledRatio ?? 0, limits.throttledRatio, () =>
-          signals.cpuThrottledRatio === null
-            ? 'No CPU quota that could hold it back is known.'
-            : `${capital(heldBack(signals))}${signals.cpuThrottledRatio
-            ? '; the waits without ' +
-              'it count'
-                : ''}.`
-        ),
-        ...waitersEvidence(waiters, signals),
-        ...cpuTimeEvidence(
-          signals,
-          `blocks of up to ${ms(ownLongest)}, and a wait of ${ms(ownMean)} on average`
-        ),
-        ...(signals.threadCpuRatio === null
-          ? []
-          : [
-              evidence(
-                'threadCpuRatio',
-                signals.threadCpuRatio,
-                limits.waitingCpuShareRatio * busy,
-                value =>
-                  waits
-                    ? `Only ${value} of a core is used meanwhile: the code waits inside a ` +
-                      'synchronous call.'
-                    : `It uses ${value} of a core: it computes.`
-              )
-            ])
-      ],
+      evidence: showEvidence(signals, limits, { waiters, waits }),
       impact: waiters === 'clients'
-        ? `Every request, timer and answer waits: ${ms(mean)} on average, up to ` +
-          `${ms(longest)}; health checks may time out.`
-        : `Every timer and answer waits: ${ms(mean)} on average, up to ${ms(longest)}. No server ` +
-          'listens: in a batch program that harms nobody.'
+        ? `Every request, timer and answer waits: ${times}; health checks may time out.`
+        : `Every timer and answer waits: ${times}. No server listens: in a batch program that ` +
+          'harms nobody.'
     }
   },
 
-  fix ({ waits, expectedWaitSeconds }, _, limits) {
+  fix ({ waits, expectedWaitSeconds: mean }, _, limits) {
     return [
       {
         title: waits
@@ -226,17 +111,112 @@ module.exports = defineDiagnosis({
                       'that backtracks on input.'
         },
         predicted: [
-          prediction(
-            'expectedWaitSeconds',
-            expectedWaitSeconds,
-            limits.remainingWaitShareRatio * expectedWaitSeconds
-          )
+          prediction('expectedWaitSeconds', mean, limits.remainingWaitShareRatio * mean)
         ],
         risk: 'More memory does not help, nor does a larger heap.'
       }
     ]
   }
 })
+
+/** @typedef {typeof module.exports.limits} Limits */
+/** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
+/** @typedef {{ waits: boolean, expectedWaitSeconds: number }} Finding */
+/** @typedef {ReturnType<typeof findWaiters>} Waiters */
+
+/**
+ * Does the loop answer, and if not: is it GC, a lack of CPU, or a batch job that nobody waits for?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function ruleOut (signals, limits) {
+  const { longestDelaySeconds: longest, expectedWaitSeconds: mean } = signals
+  const { eventLoopUtilizationRatio: busy, runQueueWaitRatio: queued } = signals
+  const { cpuThrottledRatio: throttled } = signals
+  const gc = signals.gcPauseRatio ?? 0
+  if (!isLate(limits, signals.blockedFramesRatio, longest, mean)) {
+    return ok(`the event loop answers: ${ms(mean)} late on average, ${ms(longest)} at most`)
+  }
+  if (queued === null && (throttled ?? 0) >= limits.throttledRatio) {
+    return ok(`${heldBack(signals)}: a higher CPU limit helps, not other code`)
+  }
+  if (gc >= limits.gcShareRatio * busy) {
+    return ok(`the loop is late by ${ms(mean)} on average, but GC takes ${formatRatio(gc)} of ` +
+      'the time: it is the one that blocks')
+  }
+  if (busy - gc < limits.busyRatio) {
+    return ok(`the loop is busy ${formatRatio(busy)} of the time only: single late timers`)
+  }
+  const { blockedFramesCpuRatio, longestDelayCpuSeconds, expectedWaitCpuSeconds } = signals
+  if (!isLate(limits, blockedFramesCpuRatio, longestDelayCpuSeconds, expectedWaitCpuSeconds)) {
+    const why = throttled
+      ? `${heldBack(signals)}, and a higher CPU limit helps`
+      : 'others on the machine took it'
+    return ok(`the event loop is late by ${ms(mean)} on average, but ` +
+      `${formatRatio(queued ?? 0)} of the time the thread was ready and had no CPU: ${why}`)
+  }
+  if (findWaiters(signals, limits) !== 'nobody') return null
+  return ok(`it computes for up to ${ms(longest)} in one piece, as batch jobs do: no server ` +
+    'listens, no timer is always pending and no connection stays open, so nobody waits')
+}
+
+/**
+ * @param {Limits} limits
+ * @param {number} blocked ratio of frames
+ * @param {number} longest seconds
+ * @param {number} mean seconds
+ */
+const isLate = (limits, blocked, longest, mean) =>
+  blocked >= limits.blockedFramesRatio &&
+  longest >= limits.longestDelaySeconds &&
+  mean >= limits.suspectedExpectedWaitSeconds
+
+/**
+ * The verdict is a guess where the CPU time of the thread is unknown, and the thread was kept
+ * waiting for most of its busy time.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+const isGuess = (signals, limits) =>
+  signals.threadCpuRatio === null &&
+  (signals.runQueueWaitRatio ?? 0) >= limits.contendedRatio * signals.eventLoopUtilizationRatio
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {{ waiters: Waiters, waits: boolean }} found
+ */
+function showEvidence (signals, limits, { waiters, waits }) {
+  const { blockedFramesRatio: blocked, eventLoopUtilizationRatio: busy } = signals
+  const { longestDelaySeconds: longest, expectedWaitSeconds: mean } = signals
+  const { cpuThrottledRatio: throttled, threadCpuRatio } = signals
+  return listEvidence(
+    evidence('blockedFramesRatio', blocked, limits.blockedFramesRatio, (value, limit) =>
+      `In ${value} of the seconds something waited longer than ${ms(FELT_SECONDS)} (${limit} ` +
+      'count).'),
+    evidence('expectedWaitSeconds', mean, limits.expectedWaitSeconds, () =>
+      `Whatever falls due waits ${ms(mean)} on average, ${ms(limits.expectedWaitSeconds)} count; ` +
+      `the longest wait was ${ms(longest)}.`),
+    evidence('gcPauseRatio', signals.gcPauseRatio ?? 0, limits.gcShareRatio * busy, (value, limit) =>
+      `GC pauses take ${value} of the time, below ${limit} of a loop that is busy ` +
+      `${formatRatio(busy)}: it is not GC.`),
+    evidence('cpuThrottledRatio', throttled ?? 0, limits.throttledRatio, () =>
+      throttled === null
+        ? 'No CPU quota that could hold it back is known.'
+        : `${capital(heldBack(signals))}${throttled ? '; the waits without it count' : ''}.`),
+    waitersEvidence(waiters, signals),
+    cpuTimeEvidence(
+      signals,
+      `blocks of up to ${ms(signals.longestDelayCpuSeconds)}, and a wait of ` +
+        `${ms(signals.expectedWaitCpuSeconds)} on average`
+    ),
+    threadCpuRatio !== null &&
+      evidence('threadCpuRatio', threadCpuRatio, limits.waitingCpuShareRatio * busy, value =>
+        waits
+          ? `Only ${value} of a core is used meanwhile: the code waits inside a synchronous call.`
+          : `It uses ${value} of a core: it computes.`)
+  )
+}
 
 /** @param {{ cpuThrottledRatio: number | null }} signals */
 const heldBack = ({ cpuThrottledRatio }) =>
@@ -248,9 +228,8 @@ const capital = sentence => sentence.charAt(0).toUpperCase() + sentence.slice(1)
 /**
  * Whether the loop sleeps inside calls for most of the time that it is busy and not waiting for a
  * CPU.
- * @param {{ threadCpuRatio: number | null, eventLoopUtilizationRatio: number, cpuTimeRatio: number
- *   | null }} signals
- * @param {{ waitingCpuShareRatio: number }} limits
+ * @param {Signals} signals
+ * @param {Limits} limits
  */
 function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTimeRatio }, limits) {
   const ownBusy = busy - (1 - (cpuTimeRatio ?? 1))
@@ -261,10 +240,8 @@ function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTime
  * Who waits while the loop is blocked. clients: a server listens, or accepted connections; also
  * where that is not known. timers: they are pending all the time, and the loop waits for them.
  * perhaps: timers that a loop without a pause gets to when it can, or connections to others.
- * @param {{ eventLoopUtilizationRatio: number } & Record<'serversListening' |
- *   'connectionsAccepted' | 'fewestTimers' | 'fewestConnections' | 'runQueueWaitRatio', number |
- *   null>} signals
- * @param {{ batchBusyRatio: number }} limits
+ * @param {Signals} signals
+ * @param {Limits} limits
  * @returns {'clients' | 'timers' | 'perhaps' | 'nobody'}
  */
 function findWaiters (signals, { batchBusyRatio }) {
@@ -277,20 +254,15 @@ function findWaiters (signals, { batchBusyRatio }) {
 }
 
 /**
- * @param {ReturnType<typeof findWaiters>} waiters
- * @param {Parameters<typeof findWaiters>[0]} signals
- * @returns {import('./define-diagnosis').Evidence[]}
+ * @param {Waiters} waiters
+ * @param {Signals} signals
  */
 function waitersEvidence (waiters, { serversListening, fewestTimers, fewestConnections }) {
   if (waiters === 'clients') return []
   const pending = fewestTimers
     ? evidence('fewestTimers', fewestTimers, 0, value => `${value} timers are always pending`)
-    : evidence(
-      'fewestConnections',
-      fewestConnections ?? 0,
-      0,
-      value => `${value} connections are always open`
-    )
+    : evidence('fewestConnections', fewestConnections ?? 0, 0, value =>
+      `${value} connections are always open`)
   const conclusion = waiters === 'timers'
     ? 'the loop waits for them, and they fire late'
     : 'whether somebody waits at the other end is not known'

@@ -3,6 +3,8 @@
 const { figures } = require('../signals')
 const { formatRatio, formatValue } = require('../text/format')
 
+/** @typedef {import('./define-diagnosis').Evidence} Evidence */
+
 /**
  * A thread that lacks less than this of its time is not slowed down: the rest is the noise of a
  * machine.
@@ -15,7 +17,7 @@ const NEARLY_ALL = 0.9
  * @param {number} value
  * @param {number} limit
  * @param {(value: string, limit: string) => string} say
- * @returns {import('./define-diagnosis').Evidence}
+ * @returns {Evidence}
  */
 function evidence (signal, value, limit, say) {
   const { unit } = figures[signal]
@@ -29,10 +31,17 @@ function evidence (signal, value, limit, say) {
 }
 
 /**
+ * Evidence in the order it is shown in, without what does not apply.
+ * @param {...(Evidence | readonly Evidence[] | false | null | undefined | 0)} items
+ * @returns {Evidence[]}
+ */
+const listEvidence = (...items) => items.flatMap(item => item || [])
+
+/**
  * The sentence that says what rates are judged by where the thread was kept waiting for a CPU.
  * @param {{ cpuTimeRatio: number | null, cpuThrottledRatio: number | null }} signals
  * @param {string} judged what is judged by the CPU-second, with its numbers
- * @returns {import('./define-diagnosis').Evidence[]} none where the thread had its time
+ * @returns {Evidence[]} none where the thread had its time
  */
 function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
   if (cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL) return []
@@ -70,4 +79,4 @@ const wallAndCpu = ({ cpuTimeRatio }, wallRatio, cpuRatio) =>
  */
 const prediction = (signal, from, to) => ({ signal, from, to, unit: figures[signal].unit })
 
-module.exports = { cpuTimeEvidence, evidence, prediction, wallAndCpu }
+module.exports = { cpuTimeEvidence, evidence, listEvidence, prediction, wallAndCpu }

@@ -1,6 +1,6 @@
 'use strict'
 
-const { defineDiagnosis } = require('./define-diagnosis')
+const { defineDiagnosis, ok } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
@@ -45,39 +45,16 @@ module.exports = defineDiagnosis({
   explains: [],
   runbook: 'MemwatchIdleHeapNotReturned',
 
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits) {
-    const {
-      heapResidentBytes: resident,
-      rssBytes,
-      gcsLastMinute,
-      lastMinuteUtilizationRatio: busy
-    } = signals
-    if (gcsLastMinute > limits.gcsLastMinute || busy > limits.utilizationRatio) {
-      return {
-        state: 'ok',
-        summary: `the app is at work: ${formatNumber(gcsLastMinute)} GCs in the last minute, ` +
-          `the loop busy ${formatRatio(busy)} of the time`
-      }
-    }
     const live = signals.liveHeapBytes ?? signals.heapUsedBytes
-    const slack = resident - live
-    if (slack < limits.slackBytes || slack / rssBytes < limits.slackShareRatio) {
-      return {
-        state: 'ok',
-        summary: `at rest the heap holds ${formatBytes(resident)} for ${formatBytes(live)}: ` +
-          'little more than it needs'
-      }
-    }
-    const ofLimit = signals.containerLimitBytes === null ? 0 : slack / signals.containerLimitBytes
-    const matters =
-      (signals.rssShareRatio ?? 0) >= limits.rssShareRatio || ofLimit >= limits.slackOfLimitRatio
-    if (!matters) {
-      return {
-        state: 'ok',
-        summary: `at rest the heap keeps ${formatBytes(slack)} that it does not need; no limit ` +
-          'is near, so it costs nobody anything'
-      }
-    }
+    const slack = signals.heapResidentBytes - live
+    const dismissed = ruleOut(signals, limits, live, slack)
+    if (dismissed) return dismissed
+    const { heapResidentBytes, rssBytes, rssShareRatio } = signals
+    const ofLimit = rssShareRatio === null
+      ? ''
+      : `: RSS stands at ${formatRatio(rssShareRatio)} of the limit at rest`
     return {
       state: 'confirmed',
       summary: `At rest the heap keeps ${formatBytes(slack)} beyond the ${formatBytes(live)} ` +
@@ -85,43 +62,13 @@ module.exports = defineDiagnosis({
       finding: {
         slackBytes: slack,
         liveBytes: live,
-        heapResidentBytes: resident,
+        heapResidentBytes,
         semiSpaceBytes: signals.semiSpaceCapacityBytes,
         rssBytes
       },
-      evidence: [
-        evidence(
-          'heapResidentBytes',
-          resident,
-          live + limits.slackBytes,
-          (value, limit) => `V8 holds ${value}; ${limit} would be in order.`
-        ),
-        evidence(
-          'gcsLastMinute',
-          gcsLastMinute,
-          limits.gcsLastMinute,
-          value =>
-            `The app rests: ${value} GCs in a minute, the loop busy ${formatRatio(busy)} of it. ` +
-              'Without GCs nothing is given back.'
-        ),
-        evidence(
-          'semiSpaceCapacityBytes',
-          signals.semiSpaceCapacityBytes,
-          limits.semiSpaceBytes,
-          value => `The new space grew to two halves of ${value}, and does not shrink at rest.`
-        ),
-        evidence(
-          'rssBytes',
-          rssBytes,
-          limits.rssShareRatio * (signals.containerLimitBytes ?? rssBytes),
-          (value, limit) => `RSS is ${value}; from ${limit} on it matters.`
-        )
-      ],
+      evidence: showEvidence(signals, limits, live),
       impact: `${formatBytes(slack)} are missing when the next thing beside the heap needs ` +
-        `memory${signals.rssShareRatio === null
-          ? ''
-          : ': RSS stands at ' +
-          `${formatRatio(signals.rssShareRatio)} of the limit at rest`}.`
+        `memory${ofLimit}.`
     }
   },
 
@@ -139,20 +86,69 @@ module.exports = defineDiagnosis({
       ]
     }
     const megabytes = comfortableHeapMib(liveBytes, limits.comfortableShareRatio)
+    const savedBytes = Math.max(0, heapResidentBytes - megabytes * MIB)
     return [
       {
         title: 'A lower heap limit makes V8 collect before it grows so far',
         change: nodeFlagChange(target, { '--max-old-space-size': megabytes }),
-        predicted: [
-          prediction(
-            'rssBytes',
-            rssBytes,
-            rssBytes - Math.max(0, heapResidentBytes - megabytes * MIB)
-          )
-        ],
+        predicted: [prediction('rssBytes', rssBytes, rssBytes - savedBytes)],
         risk: 'A burst that keeps more alive at once than that ends with "heap out of memory": ' +
           'look at what a burst needs first.'
       }
     ]
   }
 })
+
+/** @typedef {typeof module.exports.limits} Limits */
+/** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
+/**
+ * @typedef {Record<'slackBytes' | 'liveBytes' | 'heapResidentBytes' | 'semiSpaceBytes' |
+ *   'rssBytes', number>} Finding
+ */
+
+/**
+ * Is the app at work, the heap in proportion, or no limit near?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} live bytes
+ * @param {number} slack bytes
+ */
+function ruleOut (signals, limits, live, slack) {
+  const { heapResidentBytes, rssBytes, containerLimitBytes } = signals
+  const { gcsLastMinute: gcs, lastMinuteUtilizationRatio: busy } = signals
+  if (gcs > limits.gcsLastMinute || busy > limits.utilizationRatio) {
+    return ok(`the app is at work: ${formatNumber(gcs)} GCs in the last minute, the loop busy ` +
+      `${formatRatio(busy)} of the time`)
+  }
+  if (slack < limits.slackBytes || slack / rssBytes < limits.slackShareRatio) {
+    return ok(`at rest the heap holds ${formatBytes(heapResidentBytes)} for ` +
+      `${formatBytes(live)}: little more than it needs`)
+  }
+  const ofLimit = containerLimitBytes === null ? 0 : slack / containerLimitBytes
+  const isNear = (signals.rssShareRatio ?? 0) >= limits.rssShareRatio
+  if (isNear || ofLimit >= limits.slackOfLimitRatio) return null
+  return ok(`at rest the heap keeps ${formatBytes(slack)} that it does not need; no limit is ` +
+    'near, so it costs nobody anything')
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} live bytes
+ */
+function showEvidence (signals, limits, live) {
+  const { heapResidentBytes, semiSpaceCapacityBytes, rssBytes, containerLimitBytes } = signals
+  const { gcsLastMinute, lastMinuteUtilizationRatio: busy } = signals
+  const nearBytes = limits.rssShareRatio * (containerLimitBytes ?? rssBytes)
+  return [
+    evidence('heapResidentBytes', heapResidentBytes, live + limits.slackBytes, (value, limit) =>
+      `V8 holds ${value}; ${limit} would be in order.`),
+    evidence('gcsLastMinute', gcsLastMinute, limits.gcsLastMinute, value =>
+      `The app rests: ${value} GCs in a minute, the loop busy ${formatRatio(busy)} of it. Without ` +
+      'GCs nothing is given back.'),
+    evidence('semiSpaceCapacityBytes', semiSpaceCapacityBytes, limits.semiSpaceBytes, value =>
+      `The new space grew to two halves of ${value}, and does not shrink at rest.`),
+    evidence('rssBytes', rssBytes, nearBytes, (value, limit) =>
+      `RSS is ${value}; from ${limit} on it matters.`)
+  ]
+}

@@ -1,5 +1,6 @@
 'use strict'
 
+const { STATE_RANK } = require('./define-diagnosis')
 const { evidence } = require('./evidence')
 const { formatPerHour, judgeLasting } = require('./lasting-growth')
 const { severityByTime } = require('./severity')
@@ -123,4 +124,13 @@ function growthEvidence (trend, runway, names, limits, { found, limitName, fills
   ]
 }
 
-module.exports = { judgeHours }
+/**
+ * Of minutes and hours the one that found more.
+ * @template {{ state: import('./define-diagnosis').State }} Judged
+ * @param {Judged} minutes
+ * @param {Judged | null} hours null while too little was seen
+ */
+const pickStronger = (minutes, hours) =>
+  hours && STATE_RANK[minutes.state] <= STATE_RANK[hours.state] ? hours : minutes
+
+module.exports = { judgeHours, pickStronger }

@@ -1,5 +1,6 @@
 'use strict'
 
+const { ok } = require('./define-diagnosis')
 const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 
 const SECONDS_PER_HOUR = 3600
@@ -66,6 +67,7 @@ const LASTING_LIMITS = Object.freeze({
 })
 
 /** @typedef {typeof LASTING_LIMITS} LastingLimits */
+/** @typedef {import('../signals/lasting').LastingTrend} LastingTrend */
 
 /**
  * @typedef {object} LastingJudgement
@@ -85,7 +87,7 @@ const LASTING_LIMITS = Object.freeze({
 /**
  * Growth over hours and days, judged: memory that neither the load nor the hour of the day nor
  * filling explains is a leak.
- * @param {import('../signals/lasting').LastingTrend} trend
+ * @param {LastingTrend} trend
  * @param {{ peakRunway: number, limitIn: number | null }} limit bytes to it at the busiest moment,
  *   and seconds
  * @param {LastingLimits & { runwayShareRatio: number, certainRiseBytes: number }} limits
@@ -93,90 +95,100 @@ const LASTING_LIMITS = Object.freeze({
  * @returns {LastingJudgement}
  */
 function judgeLasting (trend, { peakRunway, limitIn }, limits, what) {
-  const { slope: growth, score, rise, seconds, steadyDays: days, loadSwing } = trend
+  const { slope: growth, rise, seconds, steadyDays: days } = trend
   const share = rise > 0 ? rise / (rise + peakRunway) : 0
-  const isLarge =
-    rise >= limits.lastingRiseBytes ||
-    (share >= limits.lastingShareRatio && rise >= limits.lastingLeastBytes)
-  const slows = trend.lateRatio < limits.lastingLateRatio
   const keeps = days === null && seconds < limits.dayTellsSeconds
   const found = { seconds, growth, rise, share, keeps, limitInSeconds: null, because: '', also: '' }
-  const over = formatSeconds(seconds)
-  if (score < limits.lastingScore || !isLarge) {
-    const swing =
-      loadSwing >= limits.lastingRiseBytes
-        ? `; ${formatBytes(loadSwing)} come and go with the load`
-        : ''
-    const hour = days !== null ? ', against the same hours of other days' : ''
-    return {
-      ...found,
-      state: 'ok',
-      summary: `${what} does not grow in a line: ${formatPerHour(growth)} over ` +
-        `${over}${hour}${swing}`
-    }
-  }
-  if (slows) {
-    return {
-      ...found,
-      state: 'ok',
-      summary: `${what} grew by ${formatBytes(rise)} in ${over} and is levelling off: its last ` +
-        `third grew at no more than ${formatRatio(Math.max(0, trend.lateRatio))} of the rate`
-    }
-  }
-  if (days === 0) {
-    return {
-      ...found,
-      state: 'ok',
-      summary: `${what} grew by ${formatBytes(rise)} in ${over}, but not against the same hours ` +
-        'of the day before'
-    }
-  }
+  const harmless = explainLasting(trend, share, limits)
+  if (harmless) return { ...found, state: 'ok', summary: `${what} ${harmless}` }
 
-  const isSure =
-    score >= limits.lastingCertainScore &&
-    (days !== null ||
-      (trend.bendRatio <= limits.lastingBendRatio &&
-        trend.leastRatio >= limits.leastRatio &&
-        seconds >= secondsWithoutDays(trend.loadMovesRatio, limits)))
+  const isSure = isNoLoad(trend, limits)
   const isFar = share >= limits.runwayShareRatio || rise >= limits.certainRiseBytes
   const isLong =
     (days ?? 0) >= limits.certainDays &&
     seconds >= limits.certainDaysSeconds &&
     rise >= limits.certainDaysRiseBytes
-  const isRateKnown = isSure && 1 / score <= limits.rateErrorRatio
-  const isKnown = isRateKnown && (days !== null || tellsWithoutDays())
+  const isRateKnown = isSure && 1 / trend.score <= limits.rateErrorRatio
   // A rate by day is not that of the night: without days only a near limit can be foretold.
-  function tellsWithoutDays () {
-    return (
-      trend.leastRatio >= limits.rateLeastRatio &&
-      seconds >= limits.unseenSeconds &&
-      loadSwing <= limits.swingShareRatio * peakRunway &&
-      (limitIn ?? Infinity) <= limits.tellsHoursRatio * seconds
-    )
-  }
+  const isNear =
+    trend.leastRatio >= limits.rateLeastRatio &&
+    seconds >= limits.unseenSeconds &&
+    trend.loadSwing <= limits.swingShareRatio * peakRunway &&
+    (limitIn ?? Infinity) <= limits.tellsHoursRatio * seconds
   return {
     ...found,
     keeps: days === null,
     state: isSure && (isFar || isLong) ? 'confirmed' : 'suspected',
-    limitInSeconds: isKnown ? limitIn : null,
+    limitInSeconds: isRateKnown && (days !== null || isNear) ? limitIn : null,
     summary: '',
-    because:
-      days !== null
-        ? 'Against the same hours of the day before it grew ' +
-          `${days === 1
-            ? 'on the last day'
-            : `on each of the last ${formatNumber(days)} ` +
-            'days'}${swingText(loadSwing, limits)}.`
-        : trend.loadMovesRatio === null
-          ? 'CPU time and allocation are not known: a load that rises looks the same until a ' +
-            'day has passed.'
-          : 'CPU time and allocation ' +
-            `${trend.loadMovesRatio < limits.loadMovesRatio ? 'hardly moved' : 'do not explain it'} ` +
-              `meanwhile${swingText(loadSwing, limits)}.`,
+    because: sayWeighed(trend, limits),
     also: isSure
       ? ''
       : 'it may be the load of the day or a cache that fills, which two days will tell'
   }
+}
+
+/**
+ * @param {LastingTrend} trend
+ * @param {number} share of the way to the limit
+ * @param {LastingLimits} limits
+ * @returns {string | null} why it is no leak, to end a sentence
+ */
+function explainLasting (trend, share, limits) {
+  const { slope, score, rise, seconds, steadyDays: days, lateRatio, loadSwing } = trend
+  const isLarge =
+    rise >= limits.lastingRiseBytes ||
+    (share >= limits.lastingShareRatio && rise >= limits.lastingLeastBytes)
+  const over = formatSeconds(seconds)
+  if (score < limits.lastingScore || !isLarge) {
+    const hour = days !== null ? ', against the same hours of other days' : ''
+    const swing = loadSwing >= limits.lastingRiseBytes
+      ? `; ${formatBytes(loadSwing)} come and go with the load`
+      : ''
+    return `does not grow in a line: ${formatPerHour(slope)} over ${over}${hour}${swing}`
+  }
+  const grew = `grew by ${formatBytes(rise)} in ${over}`
+  if (lateRatio < limits.lastingLateRatio) {
+    return `${grew} and is levelling off: its last third grew at no more than ` +
+      `${formatRatio(Math.max(0, lateRatio))} of the rate`
+  }
+  return days === 0 ? `${grew}, but not against the same hours of the day before` : null
+}
+
+/**
+ * Neither the load nor the hour of the day can look like this growth.
+ * @param {LastingTrend} trend
+ * @param {LastingLimits} limits
+ */
+function isNoLoad ({ score, steadyDays, bendRatio, leastRatio, seconds, loadMovesRatio }, limits) {
+  if (score < limits.lastingCertainScore) return false
+  if (steadyDays !== null) return true
+  return bendRatio <= limits.lastingBendRatio &&
+    leastRatio >= limits.leastRatio &&
+    seconds >= secondsWithoutDays(loadMovesRatio, limits)
+}
+
+/**
+ * @param {LastingTrend} trend
+ * @param {LastingLimits} limits
+ * @returns {string} the sentence that says what was weighed
+ */
+function sayWeighed ({ steadyDays: days, loadMovesRatio, loadSwing }, limits) {
+  const swing = loadSwing >= limits.lastingRiseBytes
+    ? `; ${formatBytes(loadSwing)} that come and go with the load are taken out`
+    : ''
+  if (days !== null) {
+    const which = days === 1
+      ? 'on the last day'
+      : `on each of the last ${formatNumber(days)} days`
+    return `Against the same hours of the day before it grew ${which}${swing}.`
+  }
+  if (loadMovesRatio === null) {
+    return 'CPU time and allocation are not known: a load that rises looks the same until a day ' +
+      'has passed.'
+  }
+  const does = loadMovesRatio < limits.loadMovesRatio ? 'hardly moved' : 'do not explain it'
+  return `CPU time and allocation ${does} meanwhile${swing}.`
 }
 
 /**
@@ -189,15 +201,6 @@ function secondsWithoutDays (loadMoves, limits) {
   return loadMoves < limits.loadMovesRatio ? limits.steadySeconds : limits.movedSeconds
 }
 
-/**
- * @param {number} loadSwing
- * @param {LastingLimits} limits
- */
-const swingText = (loadSwing, limits) =>
-  loadSwing >= limits.lastingRiseBytes
-    ? `; ${formatBytes(loadSwing)} that come and go with the load are taken out`
-    : ''
-
 /** @param {number} bytesPerSecond */
 const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_PER_HOUR)}/h`
 
@@ -206,11 +209,41 @@ const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_
  * @param {number} secondsLeft
  * @param {number} seconds that were seen
  * @param {LastingLimits} limits
- * @returns {string | null} null where it is too far away to be told
+ * @returns {string} empty where it is too far away to be told
  */
 const timeLeft = (secondsLeft, seconds, limits) =>
   secondsLeft <= Math.max(limits.soonSeconds, limits.tellsAheadRatio * seconds)
     ? `in about ${formatSeconds(secondsLeft)}`
-    : null
+    : ''
 
-module.exports = { LASTING_LIMITS, formatPerHour, judgeLasting, timeLeft }
+/**
+ * A rise within two hours that the load explains, or to where the level was before, is no leak.
+ * @param {{ newShareRatio: number, loadShareRatio: number }} limits
+ * @param {number} rise bytes
+ * @param {{ grew: string, load: string, level: number | null, earlierHigh: number | null,
+ *   loadShare: number | null }} of grew: the rise, and load: whose it is, as in a sentence; level
+ *   and earlierHigh: bytes
+ * @returns {import('./define-diagnosis').Dismissal | null}
+ */
+function ruleOutKnownRise (limits, rise, { grew, load, level, earlierHigh: high, loadShare }) {
+  if (high !== null && level !== null && level - high < limits.newShareRatio * rise) {
+    return ok(`${grew}, and was at ${formatBytes(high)} before`)
+  }
+  if (loadShare !== null && loadShare >= limits.loadShareRatio) {
+    return ok(`${grew} with ${load}, which explains ${formatRatio(loadShare)} of it`)
+  }
+  return null
+}
+
+/**
+ * @param {string} name of what grew, as the subject of a sentence
+ * @param {number} rise bytes
+ * @param {number} seconds
+ */
+const sayStanding = (name, rise, seconds) =>
+  `${name} grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has not gone on, and not ` +
+  'been given back for as long.'
+
+module.exports = {
+  LASTING_LIMITS, formatPerHour, judgeLasting, ruleOutKnownRise, sayStanding, timeLeft
+}

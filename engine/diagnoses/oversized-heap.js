@@ -1,6 +1,6 @@
 'use strict'
 
-const { defineDiagnosis } = require('./define-diagnosis')
+const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio, formatSeconds } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
@@ -49,73 +49,23 @@ module.exports = defineDiagnosis({
   explains: [],
   runbook: 'MemwatchOversizedHeap',
 
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits) {
-    const { heapResidentBytes: resident, liveHeapAtMostBytes: live, rssBytes } = signals
     const waste = wasteOf(signals)
-    if (waste < limits.wasteBytes || waste / rssBytes < limits.wasteShareRatio) {
-      return {
-        state: 'ok',
-        summary: `the heap holds ${formatBytes(resident)} for ${formatBytes(live)} that live: ` +
-          'in proportion'
-      }
-    }
-    if (signals.gcWindowSeconds < limits.windowSeconds) {
-      return {
-        state: 'unknown',
-        summary: `the heap holds ${formatBytes(resident)}, but was watched for ` +
-          `${formatSeconds(signals.gcWindowSeconds)} only`
-      }
-    }
-    if (signals.scavengesPerCpuSecond < limits.scavengesPerCpuSecond) {
-      return { state: 'ok', summary: 'the app rests: what the heap keeps then is no working size' }
-    }
-    const pause = signals.majorPauseSeconds ?? 0
+    const dismissed = ruleOut(signals, limits, waste)
+    if (dismissed) return dismissed
+    const { heapResidentBytes, liveHeapAtMostBytes: live, rssBytes } = signals
     return {
       state: 'confirmed',
-      summary: `The heap holds ${formatBytes(resident)} most of the time, while ` +
+      summary: `The heap holds ${formatBytes(heapResidentBytes)} most of the time, while ` +
         `${formatBytes(live)} live at most.`,
       finding: {
-        heapResidentBytes: resident,
+        heapResidentBytes,
         liveBytes: live,
         semiSpaceBytes: signals.semiSpaceCapacityBytes,
         rssBytes
       },
-      evidence: [
-        evidence(
-          'heapResidentBytes',
-          resident,
-          LIVE_FACTOR * live + limits.wasteBytes,
-          (value, limit) =>
-            `V8 holds ${value} most of the time; twice what lives and ` +
-              `${formatBytes(limits.wasteBytes)} would be ${limit}.`
-        ),
-        evidence('liveHeapAtMostBytes', live, resident, value =>
-          signals.ordinaryMajorsSeen
-            ? `No major GC left more than ${value}.`
-            : `No major GC was needed yet; with their garbage the old spaces hold ${value}.`
-        ),
-        evidence(
-          'ordinaryMajorsSeen',
-          signals.ordinaryMajorsSeen ?? 0,
-          0,
-          value =>
-            `${value} majors in ten ` +
-              `minutes${pause > 0 ? `, ${formatSeconds(pause)} each` : ''}: what waits for them ` +
-                'is garbage.'
-        ),
-        evidence(
-          'semiSpaceCapacityBytes',
-          signals.semiSpaceCapacityBytes,
-          ENOUGH_SEMI_SPACE,
-          value => `The new space takes up to two halves of ${value}.`
-        ),
-        evidence(
-          'rssBytes',
-          rssBytes,
-          waste / limits.wasteShareRatio,
-          value => `RSS is ${value}; ${formatRatio(waste / rssBytes)} of it is waste.`
-        )
-      ],
+      evidence: showEvidence(signals, limits, waste),
       impact: `${formatBytes(waste)} of memory, ${formatRatio(waste / rssBytes)} of RSS, hold ` +
         'garbage that waits for a GC.'
     }
@@ -146,6 +96,59 @@ module.exports = defineDiagnosis({
   }
 })
 
+/** @typedef {typeof module.exports.limits} Limits */
+/** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
+/**
+ * @typedef {Record<'heapResidentBytes' | 'liveBytes' | 'semiSpaceBytes' | 'rssBytes', number>}
+ *   Finding
+ */
+
 /** @param {{ heapResidentBytes: number, liveHeapAtMostBytes: number }} signals */
 const wasteOf = ({ heapResidentBytes, liveHeapAtMostBytes }) =>
   Math.max(0, heapResidentBytes - LIVE_FACTOR * liveHeapAtMostBytes)
+
+/**
+ * Is the heap in proportion, too young to tell, or at rest?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} waste bytes
+ */
+function ruleOut (signals, limits, waste) {
+  const { heapResidentBytes, liveHeapAtMostBytes: live, rssBytes, gcWindowSeconds } = signals
+  const holds = `the heap holds ${formatBytes(heapResidentBytes)}`
+  if (waste < limits.wasteBytes || waste / rssBytes < limits.wasteShareRatio) {
+    return ok(`${holds} for ${formatBytes(live)} that live: in proportion`)
+  }
+  if (gcWindowSeconds < limits.windowSeconds) {
+    return unknown(`${holds}, but was watched for ${formatSeconds(gcWindowSeconds)} only`)
+  }
+  if (signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond) return null
+  return ok('the app rests: what the heap keeps then is no working size')
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} waste bytes
+ */
+function showEvidence (signals, limits, waste) {
+  const { heapResidentBytes, liveHeapAtMostBytes: live, rssBytes } = signals
+  const { semiSpaceCapacityBytes, ordinaryMajorsSeen: majors, majorPauseSeconds: pause } = signals
+  const goodBytes = LIVE_FACTOR * live + limits.wasteBytes
+  return [
+    evidence('heapResidentBytes', heapResidentBytes, goodBytes, (value, limit) =>
+      `V8 holds ${value} most of the time; twice what lives and ` +
+      `${formatBytes(limits.wasteBytes)} would be ${limit}.`),
+    evidence('liveHeapAtMostBytes', live, heapResidentBytes, value =>
+      majors
+        ? `No major GC left more than ${value}.`
+        : `No major GC was needed yet; with their garbage the old spaces hold ${value}.`),
+    evidence('ordinaryMajorsSeen', majors ?? 0, 0, value =>
+      `${value} majors in ten minutes${pause ? `, ${formatSeconds(pause)} each` : ''}: what waits ` +
+      'for them is garbage.'),
+    evidence('semiSpaceCapacityBytes', semiSpaceCapacityBytes, ENOUGH_SEMI_SPACE, value =>
+      `The new space takes up to two halves of ${value}.`),
+    evidence('rssBytes', rssBytes, waste / limits.wasteShareRatio, value =>
+      `RSS is ${value}; ${formatRatio(waste / rssBytes)} of it is waste.`)
+  ]
+}

@@ -1,6 +1,6 @@
 'use strict'
 
-const { defineDiagnosis } = require('./define-diagnosis')
+const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, prediction } = require('./evidence')
 const { comment } = require('../text/comment')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
@@ -50,79 +50,23 @@ module.exports = defineDiagnosis({
   },
   explains: [],
 
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits, target) {
-    const { liveHeapHighestBytes: live, rssBytes, pointerSpaceShareRatio: share } = signals
-    if (target.pointerCompression) {
-      return { state: 'ok', summary: 'this Node.js is built with pointer compression already' }
-    }
     const gain = gainOf(signals, SAVED_SHARE.likely)
-    if (gain < limits.gainBytes || gain / rssBytes < limits.gainShareRatio) {
-      return {
-        state: 'ok',
-        summary: `a heap of ${formatBytes(live)} that lives leaves little to gain`
-      }
-    }
-    const rise = (signals.liveHeapTrend ?? signals.keptTrend)?.rise ?? null
-    if ((rise ?? 0) > limits.growthShareRatio * live) {
-      return { state: 'unknown', summary: 'the live heap grows; what it will be is not known' }
-    }
-    if (live > limits.liveHeapBytes) {
-      return {
-        state: 'ok',
-        summary: `a heap of ${formatBytes(live)} comes too near the 4 GiB that an isolate with ` +
-          'pointer compression may have'
-      }
-    }
-    if (share < limits.pointerSpaceShareRatio) {
-      return {
-        state: 'ok',
-        summary: `only ${formatRatio(share)} of the heap lies in the space of pointers: strings ` +
-          'and numbers do not shrink'
-      }
-    }
-    if (signals.v8AddonsLoaded) {
-      return {
-        state: 'ok',
-        summary: `${formatNumber(signals.v8AddonsLoaded)} native addon(s) use V8's C++ ` +
-          'interface, and would have to be built anew'
-      }
-    }
-    const unread = signals.unreadAddonsLoaded ?? 0
+    const dismissed = ruleOutGain(signals, limits, target, gain) ?? ruleOutHeap(signals, limits)
+    if (dismissed) return dismissed
+    const rise = findRise(signals)
+    const { liveHeapHighestBytes: live, rssBytes } = signals
     return {
       // A heap that grows has another problem first, and nobody knows yet whether this one does.
-      state: unread > 0 || rise === null ? 'suspected' : 'confirmed',
+      state: signals.unreadAddonsLoaded || rise === null ? 'suspected' : 'confirmed',
       summary: `Most of the ${formatBytes(live)} that live on the heap are objects: with ` +
         `pointer compression about ${formatBytes(gain)} less, between ` +
-          `${formatBytes(gainOf(signals, SAVED_SHARE.least))} and ` +
-            `${formatBytes(gainOf(signals, SAVED_SHARE.most))}.` +
-              (rise === null ? ' Whether this heap grows is not known yet.' : ''),
+        `${formatBytes(gainOf(signals, SAVED_SHARE.least))} and ` +
+        `${formatBytes(gainOf(signals, SAVED_SHARE.most))}.` +
+        (rise === null ? ' Whether this heap grows is not known yet.' : ''),
       finding: { gainBytes: gain, rssBytes },
-      evidence: [
-        evidence(
-          'liveHeapHighestBytes',
-          live,
-          limits.liveHeapBytes,
-          (value, limit) =>
-            `${value} live at most, far from the 4 GiB of a cage (up to ${limit} it is a ` +
-              'candidate).'
-        ),
-        evidence(
-          'pointerSpaceShareRatio',
-          share,
-          limits.pointerSpaceShareRatio,
-          (value, limit) =>
-            `${value} of it lies in the old space, where objects are; ${limit} count.`
-        ),
-        evidence(
-          'v8AddonsLoaded',
-          signals.v8AddonsLoaded ?? 0,
-          0,
-          () =>
-            'No loaded addon uses V8\'s C++ ' +
-              `interface${unread > 0 ? `; ${unread} could not be read` : ''}.`
-        ),
-        evidence('rssBytes', rssBytes, gain / limits.gainShareRatio, value => `RSS is ${value}.`)
-      ],
+      evidence: showEvidence(signals, limits, gain),
       impact: `About ${formatRatio(gain / rssBytes)} of RSS.`
     }
   },
@@ -156,3 +100,67 @@ const gainOf = ({ liveHeapBytes, heapResidentBytes, pointerSpaceShareRatio }, sh
   share *
   pointerSpaceShareRatio *
   Math.max(liveHeapBytes, HEAP_IN_USE_SHARE * (heapResidentBytes ?? 0))
+
+/** @typedef {typeof module.exports.limits} Limits */
+/** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
+/** @typedef {{ gainBytes: number, rssBytes: number }} Finding */
+
+/** Rise of the live heap in bytes. @param {Signals} signals */
+const findRise = signals => (signals.liveHeapTrend ?? signals.keptTrend)?.rise ?? null
+
+/**
+ * Is there something to gain?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {import('memwatch/protocol/frame').Hello} target
+ * @param {number} gain bytes
+ */
+function ruleOutGain ({ liveHeapHighestBytes: live, rssBytes }, limits, target, gain) {
+  if (target.pointerCompression) {
+    return ok('this Node.js is built with pointer compression already')
+  }
+  if (gain >= limits.gainBytes && gain / rssBytes >= limits.gainShareRatio) return null
+  return ok(`a heap of ${formatBytes(live)} that lives leaves little to gain`)
+}
+
+/**
+ * Does the heap fit a cage, and can its pointers shrink?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function ruleOutHeap (signals, limits) {
+  const { liveHeapHighestBytes: live, pointerSpaceShareRatio: share } = signals
+  if ((findRise(signals) ?? 0) > limits.growthShareRatio * live) {
+    return unknown('the live heap grows; what it will be is not known')
+  }
+  if (live > limits.liveHeapBytes) {
+    return ok(`a heap of ${formatBytes(live)} comes too near the 4 GiB that an isolate with ` +
+      'pointer compression may have')
+  }
+  if (share < limits.pointerSpaceShareRatio) {
+    return ok(`only ${formatRatio(share)} of the heap lies in the space of pointers: strings and ` +
+      'numbers do not shrink')
+  }
+  if (!signals.v8AddonsLoaded) return null
+  return ok(`${formatNumber(signals.v8AddonsLoaded)} native addon(s) use V8's C++ interface, and ` +
+    'would have to be built anew')
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} gain bytes
+ */
+function showEvidence (signals, limits, gain) {
+  const { liveHeapHighestBytes: live, rssBytes, pointerSpaceShareRatio: share } = signals
+  const unread = signals.unreadAddonsLoaded ?? 0
+  return [
+    evidence('liveHeapHighestBytes', live, limits.liveHeapBytes, (value, limit) =>
+      `${value} live at most, far from the 4 GiB of a cage (up to ${limit} it is a candidate).`),
+    evidence('pointerSpaceShareRatio', share, limits.pointerSpaceShareRatio, (value, limit) =>
+      `${value} of it lies in the old space, where objects are; ${limit} count.`),
+    evidence('v8AddonsLoaded', signals.v8AddonsLoaded ?? 0, 0, () =>
+      `No loaded addon uses V8's C++ interface${unread > 0 ? `; ${unread} could not be read` : ''}.`),
+    evidence('rssBytes', rssBytes, gain / limits.gainShareRatio, value => `RSS is ${value}.`)
+  ]
+}

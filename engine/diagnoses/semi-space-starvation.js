@@ -1,13 +1,10 @@
 'use strict'
 
-const { defineDiagnosis } = require('./define-diagnosis')
-const { cpuTimeEvidence, evidence, prediction, wallAndCpu } = require('./evidence')
+const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
+const { cpuTimeEvidence, evidence, listEvidence, prediction, wallAndCpu } = require('./evidence')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const {
-  semiSpaceMax,
-  chosenSizes,
-  newSpaceBytes,
-  youngGenerationBytes
+  chosenSizes, newSpaceBytes, semiSpaceMax, youngGenerationBytes
 } = require('../v8/heap-sizing')
 const { predictYoungGeneration, SEMI_SPACE_CHOICES } = require('../v8/young-generation')
 const { nodeFlagChange } = require('../fixes/node-flag')
@@ -91,136 +88,35 @@ module.exports = defineDiagnosis({
   explains: [],
   runbook: 'MemwatchSemiSpaceStarvation',
 
+  /** @returns {import('./define-diagnosis').Judgement<Finding>} */
   judge (signals, limits, target) {
-    const {
-      semiSpaceMaxBytes,
-      semiSpaceCapacityBytes,
-      scavengesPerSecond,
-      ordinaryMajorsPerSecond
-    } = signals
-    const wallRatio = signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio
-    const cpuRatio = signals.scavengeCpuRatio + signals.ordinaryMajorCpuRatio
-    const share = wallAndCpu(signals, wallRatio, cpuRatio)
-    if (semiSpaceMaxBytes >= limits.semiSpaceMaxBytes) {
-      return {
-        state: 'ok',
-        summary: `a semi-space may grow to ${formatBytes(semiSpaceMaxBytes)}, which is not small`
-      }
-    }
-    if (semiSpaceCapacityBytes < limits.grownShareRatio * semiSpaceMaxBytes) {
-      return {
-        state: 'ok',
-        summary: `the semi-space stands at ${formatBytes(semiSpaceCapacityBytes)} and may still ` +
-          `grow to ${formatBytes(semiSpaceMaxBytes)}`
-      }
-    }
-    if (signals.recentGcs < limits.recentGcs) {
-      return {
-        state: 'unknown',
-        summary: `only ${formatNumber(signals.recentGcs)} GCs lately: too few to judge a rate`
-      }
-    }
-    if ((signals.liveHeapShareRatio ?? 0) > limits.liveHeapShareRatio) {
-      return {
-        state: 'ok',
-        summary: `the live heap fills ${formatRatio(signals.liveHeapShareRatio ?? 0)} of its ` +
-          'limit: majors come for want of room in the old space'
-      }
-    }
-    const promoted = signals.promotedPerMajorBytes ?? Infinity
-    const isPromotion = promoted >= limits.promotedPerMajorBytes
-    const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * promoted
-    // V8 does not say which majors its marking steps prepare: they count for those that are more.
-    const areOrdinary =
-      ordinaryMajorsPerSecond > 0 &&
-      ordinaryMajorsPerSecond >= (signals.externalMajorsPerSecond ?? 0)
-    const areMany =
-      signals.cpuTimeRatio === null
-        ? ordinaryMajorsPerSecond >= limits.ordinaryMajorsPerSecond
-        : signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
-    const promotesTooEarly = isPromotion && !isKept && areOrdinary && areMany
-    const scavengesTooOften = signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond
-    if (!isPromotion && !scavengesTooOften) {
-      return {
-        state: 'ok',
-        summary: `scavenges promote ${formatBytes(signals.promotedPerMajorBytes ?? 0)} at most ` +
-          `between two major GCs (${formatNumber(ordinaryMajorsPerSecond)}/s): something else ` +
-            'causes those, as Buffers do'
-      }
-    }
-    if (cpuRatio < limits.suspectedPauseRatio || !(promotesTooEarly || scavengesTooOften)) {
-      return {
-        state: 'ok',
-        summary: `scavenges and the majors they cause take ${share} ` +
-          `(${formatNumber(scavengesPerSecond)} scavenges/s, ` +
-            `${formatNumber(ordinaryMajorsPerSecond)} majors/s)`
-      }
-    }
+    const dismissed = ruleOut(signals, limits)
+    if (dismissed) return dismissed
+    const causes = weighCauses(signals, limits)
+    const harmless = ruleOutCauses(signals, limits, causes)
+    if (harmless) return harmless
+    const { semiSpaceMaxBytes, scavengesPerSecond, rssBytes } = signals
+    const { scavengePauseRatio, ordinaryMajorPauseRatio, gcPauseRatio } = signals
+    const { promotesTooEarly, wallRatio, cpuRatio } = causes
     const isSettled =
       signals.gcWindowSeconds >= limits.gcWindowSeconds &&
       (promotesTooEarly || signals.lifeCpuSeconds >= limits.lifeCpuSeconds)
-    const because = semiSpaceMax(target, signals.heapSizeLimitBytes)?.because ?? ''
     return {
       state: cpuRatio >= limits.pauseRatio && isSettled ? 'confirmed' : 'suspected',
       summary: `Semi-spaces of at most ${formatBytes(semiSpaceMaxBytes)} force ` +
-        `${formatNumber(scavengesPerSecond)} scavenges a ` +
-          `second${promotesTooEarly ? ' and promote garbage' : ''}: GC takes ${share}.`,
+        `${formatNumber(scavengesPerSecond)} scavenges a second` +
+        `${promotesTooEarly ? ' and promote garbage' : ''}: GC takes ` +
+        `${wallAndCpu(signals, wallRatio, cpuRatio)}.`,
       finding: {
         semiSpaceBytes: semiSpaceMaxBytes,
         scavengesPerSecond,
-        scavengePauseRatio: signals.scavengePauseRatio,
-        ordinaryMajorPauseRatio: signals.ordinaryMajorPauseRatio,
-        gcPauseRatio: signals.gcPauseRatio ?? wallRatio,
-        rssBytes: signals.rssBytes,
+        scavengePauseRatio,
+        ordinaryMajorPauseRatio,
+        gcPauseRatio: gcPauseRatio ?? wallRatio,
+        rssBytes,
         shareBytes: signals.containerShareBytes
       },
-      evidence: [
-        evidence(
-          'semiSpaceMaxBytes',
-          semiSpaceMaxBytes,
-          limits.semiSpaceMaxBytes,
-          (value, limit) =>
-            `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`
-        ),
-        evidence(
-          'semiSpaceCapacityBytes',
-          semiSpaceCapacityBytes,
-          semiSpaceMaxBytes,
-          (value, limit) => `It has grown to ${value} of ${limit} and cannot grow further.`
-        ),
-        evidence(
-          'scavengesPerSecond',
-          scavengesPerSecond,
-          limits.scavengesPerCpuSecond,
-          value => `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`
-        ),
-        evidence(
-          'ordinaryMajorPauseRatio',
-          signals.ordinaryMajorPauseRatio,
-          limits.ordinaryMajorRatio,
-          (value, limit) =>
-            `${formatNumber(ordinaryMajorsPerSecond)} ordinary major GCs a second, ${value} of ` +
-              `wall time; ${promotesTooEarly
-                ? `more than ${limit} while the live heap stays at ` +
-                `${formatBytes(signals.liveHeapBytes ?? 0)} means objects are promoted that die ` +
-                  'at once'
-                    : `${limit} of CPU time would mean premature promotion`}.`
-        ),
-        evidence(
-          'gcPauseRatio',
-          signals.gcPauseRatio ?? wallRatio,
-          limits.pauseRatio,
-          (value, limit) =>
-            `GC pauses take ${value} of wall time; ${limit} of CPU time from scavenges and the ` +
-              'majors they cause would be worth a change.'
-        ),
-        ...cpuTimeEvidence(
-          signals,
-          `${formatNumber(signals.scavengesPerCpuSecond)} scavenges, and ` +
-            `${formatRatio(cpuRatio)} in them and the majors they cause`
-        ),
-        ...sinceUpgrade(target, semiSpaceMaxBytes)
-      ],
+      evidence: showEvidence(signals, limits, target, causes),
       impact: `${formatRatio(wallRatio)} of wall time goes into GC pauses, and about as much ` +
         'again into GC threads; requests wait for them.'
     }
@@ -263,29 +159,132 @@ module.exports = defineDiagnosis({
   }
 })
 
+/** @typedef {typeof module.exports.limits} Limits */
+/** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
+/** @typedef {import('memwatch/protocol/frame').Hello} Hello */
+/**
+ * @typedef {Record<'semiSpaceBytes' | 'scavengesPerSecond' | 'scavengePauseRatio' |
+ *   'ordinaryMajorPauseRatio' | 'gcPauseRatio', number> & Record<'rssBytes' | 'shareBytes',
+ *   number | null>} Finding
+ */
+/** @typedef {ReturnType<typeof weighCauses>} Causes */
+
+/**
+ * Is the new space small for good, seen for long enough, with room in the old one?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function ruleOut (signals, limits) {
+  const { semiSpaceMaxBytes: most, semiSpaceCapacityBytes: now, recentGcs } = signals
+  if (most >= limits.semiSpaceMaxBytes) {
+    return ok(`a semi-space may grow to ${formatBytes(most)}, which is not small`)
+  }
+  if (now < limits.grownShareRatio * most) {
+    return ok(`the semi-space stands at ${formatBytes(now)} and may still grow to ` +
+      formatBytes(most))
+  }
+  if (recentGcs < limits.recentGcs) {
+    return unknown(`only ${formatNumber(recentGcs)} GCs lately: too few to judge a rate`)
+  }
+  const filled = signals.liveHeapShareRatio ?? 0
+  if (filled <= limits.liveHeapShareRatio) return null
+  return ok(`the live heap fills ${formatRatio(filled)} of its limit: majors come for want of ` +
+    'room in the old space')
+}
+
+/**
+ * Cost of GCs, and the ways in which a small new space causes them.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function weighCauses (signals, limits) {
+  const { ordinaryMajorsPerSecond: majors } = signals
+  const promoted = signals.promotedPerMajorBytes ?? Infinity
+  const isPromotion = promoted >= limits.promotedPerMajorBytes
+  const isKept = (signals.keptPerMajorBytes ?? 0) >= limits.keptShareRatio * promoted
+  // V8 does not say which majors its marking steps prepare: they count for those that are more.
+  const areOrdinary = majors > 0 && majors >= (signals.externalMajorsPerSecond ?? 0)
+  const areMany =
+    signals.cpuTimeRatio === null
+      ? majors >= limits.ordinaryMajorsPerSecond
+      : signals.ordinaryMajorCpuRatio >= limits.ordinaryMajorRatio
+  return {
+    isPromotion,
+    promotesTooEarly: isPromotion && !isKept && areOrdinary && areMany,
+    scavengesTooOften: signals.scavengesPerCpuSecond >= limits.scavengesPerCpuSecond,
+    wallRatio: signals.scavengePauseRatio + signals.ordinaryMajorPauseRatio,
+    cpuRatio: signals.scavengeCpuRatio + signals.ordinaryMajorCpuRatio
+  }
+}
+
+/**
+ * Do scavenges cause the GCs, and do those cost something?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Causes} causes
+ */
+function ruleOutCauses (signals, limits, causes) {
+  const { isPromotion, promotesTooEarly, scavengesTooOften, wallRatio, cpuRatio } = causes
+  const majors = formatNumber(signals.ordinaryMajorsPerSecond)
+  if (!isPromotion && !scavengesTooOften) {
+    return ok(`scavenges promote ${formatBytes(signals.promotedPerMajorBytes ?? 0)} at most ` +
+      `between two major GCs (${majors}/s): something else causes those, as Buffers do`)
+  }
+  const isCause = promotesTooEarly || scavengesTooOften
+  if (isCause && cpuRatio >= limits.suspectedPauseRatio) return null
+  return ok('scavenges and the majors they cause take ' +
+    `${wallAndCpu(signals, wallRatio, cpuRatio)} ` +
+    `(${formatNumber(signals.scavengesPerSecond)} scavenges/s, ${majors} majors/s)`)
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Hello} target
+ * @param {Causes} causes
+ */
+function showEvidence (signals, limits, target, { promotesTooEarly, wallRatio, cpuRatio }) {
+  const { semiSpaceMaxBytes: most, semiSpaceCapacityBytes: now, scavengesPerSecond } = signals
+  const { ordinaryMajorPauseRatio: majorRatio, ordinaryMajorsPerSecond: majors } = signals
+  const because = semiSpaceMax(target, signals.heapSizeLimitBytes)?.because ?? ''
+  const live = formatBytes(signals.liveHeapBytes ?? 0)
+  return listEvidence(
+    evidence('semiSpaceMaxBytes', most, limits.semiSpaceMaxBytes, (value, limit) =>
+      `A semi-space may hold at most ${value}, less than ${limit}: ${because}.`),
+    evidence('semiSpaceCapacityBytes', now, most, (value, limit) =>
+      `It has grown to ${value} of ${limit} and cannot grow further.`),
+    evidence('scavengesPerSecond', scavengesPerSecond, limits.scavengesPerCpuSecond, value =>
+      `${value} scavenges, ${formatRatio(signals.scavengePauseRatio)} of wall time.`),
+    evidence('ordinaryMajorPauseRatio', majorRatio, limits.ordinaryMajorRatio, (value, limit) =>
+      `${formatNumber(majors)} ordinary major GCs a second, ${value} of wall time; ` +
+      (promotesTooEarly
+        ? `more than ${limit} while the live heap stays at ${live} means objects are promoted ` +
+          'that die at once.'
+        : `${limit} of CPU time would mean premature promotion.`)),
+    evidence('gcPauseRatio', signals.gcPauseRatio ?? wallRatio, limits.pauseRatio, (value, limit) =>
+      `GC pauses take ${value} of wall time; ${limit} of CPU time from scavenges and the majors ` +
+      'they cause would be worth a change.'),
+    cpuTimeEvidence(
+      signals,
+      `${formatNumber(signals.scavengesPerCpuSecond)} scavenges, and ${formatRatio(cpuRatio)} in ` +
+        'them and the majors they cause'
+    ),
+    sinceUpgrade(target, most)
+  )
+}
+
 /**
  * The upgrade that starves: Node 18 did not see the limit of a container on cgroup v2 and sized
  * itself for the machine; later ones see it, and choose a new space to fit.
- * @param {import('memwatch/protocol/frame').Hello} target
- * @param {number} semiSpaceMaxBytes
+ * @param {Hello} target
+ * @param {number} most bytes of a semi-space
  */
-function sinceUpgrade ({ v8, hostMemoryBytes, constrainedBytes }, semiSpaceMaxBytes) {
-  if (
-    constrainedBytes === undefined ||
-    hostMemoryBytes === undefined ||
-    Number(v8.split('.')[0]) < V8_THAT_SEES_CGROUP2
-  ) { return [] }
-  const older = chosenSizes(...V8_OF_NODE_18, hostMemoryBytes).semiSpaceBytes
-  if (older <= semiSpaceMaxBytes) return []
-  return [
-    evidence(
-      'semiSpaceMaxBytes',
-      semiSpaceMaxBytes,
-      older,
-      (value, limit) =>
-        'If it began with an upgrade: Node 18 knew nothing of a limit on cgroup v2, took the ' +
-          `machine's ${formatBytes(hostMemoryBytes)} and allowed semi-spaces of ${limit}; this ` +
-            `Node sees ${formatBytes(constrainedBytes)} and allows ${value}.`
-    )
-  ]
+function sinceUpgrade ({ v8, hostMemoryBytes: host, constrainedBytes: seen }, most) {
+  if (seen === undefined || host === undefined) return null
+  if (Number(v8.split('.')[0]) < V8_THAT_SEES_CGROUP2) return null
+  const older = chosenSizes(...V8_OF_NODE_18, host).semiSpaceBytes
+  return older > most && evidence('semiSpaceMaxBytes', most, older, (value, limit) =>
+    'If it began with an upgrade: Node 18 knew nothing of a limit on cgroup v2, took the ' +
+    `machine's ${formatBytes(host)} and allowed semi-spaces of ${limit}; this Node sees ` +
+    `${formatBytes(seen)} and allows ${value}.`)
 }

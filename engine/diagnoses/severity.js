@@ -1,9 +1,17 @@
 'use strict'
 
+/** Limits of the time that is left to act. */
+const URGENCY_LIMITS = Object.freeze({
+  // Within a working day somebody must act at once; what takes longer is a ticket, ...
+  criticalSeconds: 8 * 3600,
+  // ... and what the next deployment restarts anyway is worth knowing.
+  infoSeconds: 30 * 86_400
+})
+
 /**
  * Severity of growth towards a limit: the time that is left to act.
  * @param {number | null} secondsLeft at the present rate; null where no limit is known
- * @param {{ criticalSeconds: number, infoSeconds: number }} limits
+ * @param {typeof URGENCY_LIMITS} limits
  * @returns {import('./define-diagnosis').Severity}
  */
 function severityByTime (secondsLeft, { criticalSeconds, infoSeconds }) {
@@ -12,4 +20,4 @@ function severityByTime (secondsLeft, { criticalSeconds, infoSeconds }) {
   return secondsLeft < infoSeconds ? 'warning' : 'info'
 }
 
-module.exports = { severityByTime }
+module.exports = { URGENCY_LIMITS, severityByTime }

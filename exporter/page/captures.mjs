@@ -95,77 +95,46 @@ export class Captures {
 
   /** @param {any} capture */
   #item (capture) {
-    const { id, kind, state, error, requestedUnixMs, diagnosis, parts, suspects } = capture
-    const isProfile = kind.endsWith('_profile')
-    const last = parts.at(-1)
-    const of = `${kind.replaceAll('_', ' ')} of ${new Date(requestedUnixMs).toLocaleTimeString()}`
-    return h(
-      'article',
-      { class: 'capture' },
-      h(
-        'p',
-        {},
+    const { kind, state, error, requestedUnixMs, diagnosis, suspects } = capture
+    return h('article', { class: 'capture' },
+      h('p', {},
         h('strong', {}, kind.replaceAll('_', ' ')),
         ' ',
         time(requestedUnixMs),
         diagnosis ? `, taken by itself for ${diagnosis}` : '',
         `: ${state}`,
-        error ? `: ${error}` : ''
-      ),
-      state === 'done' &&
-        h(
-          'p',
-          { class: 'links' },
-          ...parts.map((/** @type {any} */ { part, bytes }) =>
-            h(
-              'a',
-              {
-                href: apiPath(`captures/${id}/${part}`),
-                download: true,
-                'aria-label': `Download ${part}, ${of}`
-              },
-              `${part}, ${formatBytes(bytes)}`
-            )
-          ),
-          isProfile &&
-            h(
-              'a',
-              {
-                href: apiPath(`captures/${id}/${last.part}`, { format: 'pprof' }),
-                download: true,
-                'aria-label': `Download pprof, ${of}`
-              },
-              'pprof'
-            ),
-          suspects &&
-            h(
-              'a',
-              {
-                href: apiPath(`captures/${id}/suspects.md`),
-                'aria-label': `Suspects as Markdown, ${of}`
-              },
-              'suspects.md'
-            ),
-          isProfile &&
-            h(
-              'button',
-              {
-                type: 'button',
-                'aria-label': `Flame graph, ${of}`,
-                onclick: () => this.#draw(capture)
-              },
-              'Flame graph'
-            )
-        ),
+        error ? `: ${error}` : ''),
+      state === 'done' && h('p', { class: 'links' }, ...this.#links(capture)),
       suspects &&
-        h(
-          'ol',
-          {},
-          ...suspects.sites
-            .slice(0, 5)
-            .map((/** @type {any} */ { text }) => h('li', {}, h('code', {}, text)))
-        )
-    )
+        h('ol', {}, ...suspects.sites
+          .slice(0, 5)
+          .map((/** @type {any} */ { text }) => h('li', {}, h('code', {}, text)))))
+  }
+
+  /** Downloads of a capture, and its flame graph. @param {any} capture */
+  #links (capture) {
+    const { id, kind, requestedUnixMs, parts, suspects } = capture
+    const isProfile = kind.endsWith('_profile')
+    const of = `${kind.replaceAll('_', ' ')} of ${new Date(requestedUnixMs).toLocaleTimeString()}`
+    const download = (/** @type {string} */ href, /** @type {string} */ name, text = name) =>
+      h('a', { href, download: true, 'aria-label': `Download ${name}, ${of}` }, text)
+    return [
+      ...parts.map((/** @type {any} */ { part, bytes }) =>
+        download(apiPath(`captures/${id}/${part}`), part, `${part}, ${formatBytes(bytes)}`)),
+      isProfile &&
+        download(apiPath(`captures/${id}/${parts.at(-1).part}`, { format: 'pprof' }), 'pprof'),
+      suspects &&
+        h('a', {
+          href: apiPath(`captures/${id}/suspects.md`),
+          'aria-label': `Suspects as Markdown, ${of}`
+        }, 'suspects.md'),
+      isProfile &&
+        h('button', {
+          type: 'button',
+          'aria-label': `Flame graph, ${of}`,
+          onclick: () => this.#draw(capture)
+        }, 'Flame graph')
+    ]
   }
 
   /** @param {any} capture */

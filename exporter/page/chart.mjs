@@ -1,4 +1,5 @@
-import { h, setText } from './dom.mjs'
+import { colour, h, setText } from './dom.mjs'
+import { drawMarks } from './draw-marks.mjs'
 import { formatValue } from './format.mjs'
 
 /** @type {typeof import('uplot')} a script of its own: it is no module that browsers know */
@@ -171,7 +172,10 @@ export class ChartView {
           ...(rightUnit ? [axis('right', rightUnit, 1)] : [])
         ],
         series: [{}, ...(stacked ? series.toReversed() : series)],
-        hooks: { draw: [plot => this.#drawMarks(plot)], setCursor: [() => this.#tell()] }
+        hooks: {
+          draw: [plot => drawMarks(plot, this.#marks, this.#gcTimes)],
+          setCursor: [() => this.#tell()]
+        }
       },
       data,
       this.#canvas
@@ -193,74 +197,6 @@ export class ChartView {
       )
       .map(({ at }) => at[0])
     return [0, ROOM_ABOVE * Math.max(highest, ...levels) || 1]
-  }
-
-  /** @param {PlotView} plot */
-  #drawMarks (plot) {
-    const { ctx, bbox: { left, top, width, height } } = plot
-    const scaled = devicePixelRatio
-    ctx.save()
-    ctx.beginPath()
-    ctx.rect(left, top, width, height)
-    ctx.clip()
-    ctx.lineWidth = 1.5 * scaled
-    ctx.textAlign = 'left'
-    ctx.textBaseline = 'alphabetic'
-    ctx.font = `${11 * scaled}px system-ui, sans-serif`
-    ctx.fillStyle = colour('--ink')
-    ctx.strokeStyle = colour('--ink')
-    ctx.globalAlpha = 0.5
-    for (const time of this.#gcTimes) {
-      const x = plot.valToPos(time, 'x', true)
-      ctx.fillRect(x - scaled / 2, top + height - 6 * scaled, scaled, 6 * scaled)
-    }
-    ctx.globalAlpha = 1
-    let above = 0
-    /** Where words of levels stand already: they must not cover each other. @type {number[]} */
-    const taken = []
-    for (const { as, label, colour: name, scale = 'y', at } of this.#marks) {
-      ctx.strokeStyle = ctx.fillStyle = colour(name)
-      ctx.setLineDash(as === 'line' ? [] : [6 * scaled, 4 * scaled])
-      ctx.beginPath()
-      if (as === 'moment') {
-        const x = plot.valToPos(at[0], 'x', true)
-        ctx.moveTo(x, top)
-        ctx.lineTo(x, top + height)
-        ctx.fillText(
-          label,
-          Math.min(x + 4 * scaled, left + width - ctx.measureText(label).width - 4 * scaled),
-          top + height - 10 * scaled
-        )
-      } else if (as === 'line') {
-        ctx.lineWidth = 2.5 * scaled
-        ctx.moveTo(plot.valToPos(at[0], 'x', true), plot.valToPos(at[1], scale, true))
-        ctx.lineTo(plot.valToPos(at[2], 'x', true), plot.valToPos(at[3], scale, true))
-        ctx.lineWidth = 2.5 * scaled
-        ctx.fillText(
-          label,
-          left + 0.3 * width,
-          Math.max(
-            top + 12 * scaled,
-            plot.valToPos(at[1] + 0.5 * (at[3] - at[1]), scale, true) - 8 * scaled
-          )
-        )
-      } else {
-        const y = plot.valToPos(at[0], scale, true)
-        const isAbove = y < top
-        ctx.moveTo(left, y)
-        ctx.lineTo(left + width, y)
-        const words = isAbove ? `↑ ${label}` : label
-        let foot = isAbove
-          ? top + (12 + 13 * above++) * scaled
-          : Math.max(top + 11 * scaled, y - 4 * scaled)
-        while (taken.some(other => Math.abs(other - foot) < 12 * scaled)) foot += 4 * scaled
-        taken.push(foot)
-        ctx.fillText(words, left + width - ctx.measureText(words).width - 4 * scaled, foot)
-      }
-      ctx.stroke()
-      ctx.lineWidth = 1.5 * scaled
-    }
-    ctx.restore()
   }
 
   /** Values under the pointer, else the newest. */
@@ -303,9 +239,6 @@ function timesOf ({ scales: { x: { min = 0, max = 0 } } }, ticks) {
   const format = new Intl.DateTimeFormat(undefined, { ...form, hourCycle: 'h23' })
   return ticks.map(tick => format.format(1000 * tick))
 }
-
-/** @param {string} name of a custom property */
-const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
 /** Each column on top of those before. @param {(number | null)[][]} columns */
 function stack (columns) {

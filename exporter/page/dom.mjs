@@ -56,6 +56,10 @@ export function setText (element, text) {
   if (element.textContent !== text) element.textContent = text
 }
 
+/** @param {string} name of a custom property of page.css */
+export const colour = name =>
+  getComputedStyle(document.documentElement).getPropertyValue(name).trim()
+
 /**
  * A button that copies a text, and says so.
  * @param {string} text

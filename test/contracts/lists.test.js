@@ -20,7 +20,7 @@ const filesIn = folder =>
     .filter(name => name.endsWith('.js'))
     .map(name => name.replace('.js', ''))
 
-it('each diagnosis is a file of its own name, and each such file is listed', () => {
+it('each diagnosis is a file of its own name, with its parts beside it, and each such file is listed', () => {
   const shared = [
     'index',
     'define-diagnosis',
@@ -29,11 +29,12 @@ it('each diagnosis is a file of its own name, and each such file is listed', () 
     'lasting-growth',
     'severity'
   ]
+  const ids = diagnoses.map(({ id }) => id)
   expect(
     filesIn('engine/diagnoses')
-      .filter(name => !shared.includes(name))
+      .filter(name => !shared.includes(name) && !ids.some(id => name.startsWith(`${id}-`)))
       .sort()
-  ).toEqual(diagnoses.map(({ id }) => id).sort())
+  ).toEqual(ids.toSorted())
 })
 
 it('each part of the exporter is a file, and each such file is listed', () => {

@@ -1,0 +1,146 @@
+'use strict'
+
+const { prediction } = require('./evidence')
+const { formatBytes, formatNumber } = require('../text/format')
+const { nodeFlagChange } = require('../fixes/node-flag')
+const {
+  fittingOldBytes, fittingSemiSpaceBytes, neededContainerBytes
+} = require('../v8/fitting-sizes')
+const { youngGenerationBytes } = require('../v8/heap-sizing')
+
+/** @typedef {import('./container-limit-mismatch').Limits} Limits */
+/** @typedef {import('./container-limit-mismatch').Finding} Finding */
+/** @typedef {import('./define-diagnosis').Fix} Fix */
+/** @typedef {import('memwatch/protocol/frame').Hello} Hello */
+
+const MIB = 2 ** 20
+const PERCENT = 100
+const PERCENTAGE = '--max-old-space-size-percentage'
+/** A heap below this is not worth a container. */
+const LEAST_HEAP_MIB = 32
+/** A semi-space that is enough for most request loads. */
+const ENOUGH_SEMI_SPACE_MIB = 16
+
+/**
+ * Heaps that fit the container, or a container that fits the heaps; first whatever leaves room to
+ * work in.
+ * @param {Finding} finding
+ * @param {Hello} target
+ * @param {Limits} limits
+ * @returns {Fix[]}
+ */
+function fitHeaps (finding, target, limits) {
+  const sizes = chooseSizes(finding, limits)
+  const { megabytes, neededBytes } = sizes
+  const { limitBytes: limit, liveBytes: live } = finding
+  const keep = limitHeap(finding, target, sizes)
+  // What it has need not be asked for.
+  const asks = neededBytes > limit ? [askForMemory(finding, sizes)] : []
+  if (megabytes * MIB < live / limits.liveShareRatio) return [...asks, keep]
+  const seesLimit = target.constrainedBytes !== undefined && target.constrainedBytes <= limit
+  if (!seesLimit || !target.allowedFlags.includes(PERCENTAGE)) return [keep, ...asks]
+  const percent = Math.floor((PERCENT * megabytes * MIB) / limit)
+  const asShare = {
+    ...keep,
+    title: `The same as a share of the container: ${percent} %`,
+    change: nodeFlagChange(target, { [PERCENTAGE]: percent, ...semiSpaceFlag(sizes) })
+  }
+  return [keep, asShare, ...asks]
+}
+
+/**
+ * Sizes with which all heaps fit.
+ * @typedef {object} Sizes
+ * @property {number} megabytes of the old space of each heap
+ * @property {number | null} semiMib null where the young generation stays as it is
+ * @property {number} youngBytes of each heap
+ * @property {number} neededBytes of the container, for what lives now
+ *
+ * @param {Finding} finding
+ * @param {Limits} limits
+ * @returns {Sizes}
+ */
+function chooseSizes (finding, limits) {
+  const { shareBytes, besideBytes, semiSpaceBytes, heaps, ownHeaps } = finding
+  const presentBytes = youngGenerationBytes(semiSpaceBytes ?? ENOUGH_SEMI_SPACE_MIB * MIB)
+  // Without a flag the young generation was sized for the memory that V8 was told of: give it
+  // what fits, too.
+  const isYoungLarge = presentBytes * ownHeaps > limits.youngShareRatio * shareBytes
+  const semiMib = isYoungLarge ? semiMibFor(heaps, shareBytes / ownHeaps) : null
+  const youngBytes = semiMib === null ? presentBytes : youngGenerationBytes(semiMib * MIB)
+  // The flag holds for each heap of the process, those of its workers too.
+  const fittingBytes = fittingOldBytes({
+    limitBytes: shareBytes,
+    besideBytes,
+    youngBytes: youngBytes * ownHeaps
+  })
+  return {
+    megabytes: Math.max(LEAST_HEAP_MIB, Math.floor(fittingBytes / ownHeaps / MIB)),
+    semiMib,
+    youngBytes,
+    neededBytes: neededContainerBytes({
+      liveBytes: finding.liveBytes + finding.othersLiveBytes,
+      besideBytes: besideBytes + finding.othersBesideBytes,
+      youngBytes: youngBytes * heaps
+    })
+  }
+}
+
+/**
+ * @param {number} heaps in the container
+ * @param {number} shareBytes of one
+ * @returns {number} MiB
+ */
+const semiMibFor = (heaps, shareBytes) =>
+  heaps > 1 ? fittingSemiSpaceBytes(shareBytes) / MIB : ENOUGH_SEMI_SPACE_MIB
+
+/** @param {Sizes} sizes */
+const semiSpaceFlag = ({ semiMib }) => semiMib !== null && { '--max-semi-space-size': semiMib }
+
+/**
+ * @param {Finding} finding
+ * @param {Hello} target
+ * @param {Sizes} sizes
+ * @returns {Fix}
+ */
+function limitHeap (finding, target, sizes) {
+  const { liveBytes: live, rssBytes, heapLimitBytes, shareBytes, processes } = finding
+  const { megabytes, youngBytes } = sizes
+  const highest = finding.besideBytes + (megabytes * MIB + youngBytes) * finding.ownHeaps
+  const each = finding.heaps > 1 ? 'each heap of this process' : 'the heap'
+  const part = processes === 1
+    ? ''
+    : ` It is the part of this process, ${formatBytes(shareBytes)}, of what ${processes} ` +
+      'processes share: each of them needs a limit.'
+  return {
+    title: `Keep ${each} below ${megabytes} MiB`,
+    change: nodeFlagChange(target, {
+      '--max-old-space-size': megabytes, ...semiSpaceFlag(sizes)
+    }),
+    predicted: [
+      prediction('heapSizeLimitBytes', heapLimitBytes, megabytes * MIB + youngBytes),
+      ...(highest < rssBytes ? [prediction('rssBytes', rssBytes, highest)] : [])
+    ],
+    risk: `V8 collects earlier and more often. The app keeps ${formatBytes(live)} alive` +
+      `${formatNumber(live) === '0' ? ', as far as a major GC has shown' : ''}.${part}`
+  }
+}
+
+/**
+ * @param {Finding} finding
+ * @param {Sizes} sizes
+ * @returns {Fix}
+ */
+function askForMemory (finding, { neededBytes }) {
+  const { liveBytes, othersLiveBytes, besideBytes, othersBesideBytes, heaps } = finding
+  const [theHeaps, them] = heaps > 1 ? [`${heaps} heaps`, 'them'] : ['the heap', 'it']
+  return {
+    title: `Ask for ${formatBytes(neededBytes)} of memory`,
+    change: { memoryLimitBytes: Math.round(neededBytes / MIB) * MIB },
+    predicted: [],
+    risk: `Computed from the ${formatBytes(liveBytes + othersLiveBytes)} that live on ` +
+      `${theHeaps} and the ${formatBytes(besideBytes + othersBesideBytes)} beside ${them}.`
+  }
+}
+
+module.exports = { fitHeaps }

@@ -1,0 +1,158 @@
+'use strict'
+
+const { prediction } = require('./evidence')
+const { formatBytes } = require('../text/format')
+const { nodeFlagChange } = require('../fixes/node-flag')
+const { youngGenerationBytes } = require('../v8/heap-sizing')
+
+/** @typedef {import('./heap-limit-thrash').Finding} Finding */
+/** @typedef {import('./define-diagnosis').Fix} Fix */
+/** @typedef {import('memwatch/protocol/frame').Hello} Hello */
+
+const MIB = 2 ** 20
+/** A semi-space that is enough for most request loads. */
+const ENOUGH_SEMI_SPACE = 16 * MIB
+/**
+ * The live heap should fill so much of the old generation at most: measured, 80 % of the limit
+ * takes 20 % of the time.
+ */
+const COMFORTABLE_SHARE = 0.65
+/**
+ * Of the container, this much may be used by what memwatch can add up; the rest is page cache,
+ * stacks and surprise.
+ */
+const CONTAINER_SHARE = 0.92
+/** Heap limits are advised in steps of this. */
+const STEP_MIB = 32
+/** A limit that is raised by less buys too little. */
+const WORTH_GROWTH = 1.15
+/** Near the limit V8 keeps at least this share of it to work in. */
+const LEAST_ROOM_SHARE = 0.02
+
+/**
+ * A limit with room above what lives, where the container has it; less on the heap otherwise, and
+ * where the heap fills within seconds.
+ * @param {Finding} finding
+ * @param {Hello} target
+ * @returns {Fix[]}
+ */
+function giveRoom (finding, target) {
+  const { fills, heapLimitBytes, shareBytes, besideBytes } = finding
+  const youngBytes = youngGenerationBytes(Math.max(finding.semiSpaceBytes, ENOUGH_SEMI_SPACE))
+  const wanted =
+    Math.ceil(finding.liveBytes / COMFORTABLE_SHARE / (STEP_MIB * MIB)) * STEP_MIB
+  const fits = shareBytes === null
+    ? Infinity
+    : Math.floor((CONTAINER_SHARE * shareBytes - besideBytes - youngBytes) / MIB)
+  const megabytes = Math.min(wanted, fits)
+  const less = keepLess(finding)
+  if (megabytes * MIB < WORTH_GROWTH * (heapLimitBytes - youngBytes)) {
+    return [less, enlargeContainer(finding, target, wanted, youngBytes)]
+  }
+  const raise = raiseLimit(finding, target, megabytes)
+  return fills ? [less, raise] : [raise, less]
+}
+
+/**
+ * @param {Finding} finding
+ * @returns {Fix}
+ */
+const keepLess = ({ liveBytes }) => ({
+  title: 'Keep less on the heap',
+  change: {
+    code: `${formatBytes(liveBytes)} are referred to after each major GC. If that grew over time ` +
+      'it is a leak: find what is kept (memwatch capture TARGET heap_profile). If it is data the ' +
+      'app needs, hold it outside the heap (Buffers, a file, a database) or in fewer objects.'
+  },
+  predicted: [],
+  risk: 'None, but it takes time.'
+})
+
+/**
+ * @param {Finding} finding
+ * @param {Hello} target
+ * @param {number} wanted MiB
+ * @param {number} youngBytes
+ * @returns {Fix}
+ */
+function enlargeContainer (finding, target, wanted, youngBytes) {
+  const { containerLimitBytes: limit, besideBytes, processes } = finding
+  const isShared = processes > 1
+  return {
+    title: limit === null
+      ? 'Give the heap more room'
+      : `Give the container more memory: this one of ${formatBytes(limit)}` +
+        `${isShared ? `, which ${processes} processes share,` : ''} has no room for the ` +
+        `${wanted} MiB of heap it needs`,
+    change: limitChange(finding, target, wanted),
+    predicted: [predictPauses(finding, wanted)],
+    risk: `${isShared ? 'This process' : 'The container'} needs about ` +
+      `${formatBytes(wanted * MIB + youngBytes + besideBytes)} then; with less the kernel kills it.`
+  }
+}
+
+/**
+ * @param {Finding} finding
+ * @param {Hello} target
+ * @param {number} megabytes
+ * @returns {Fix}
+ */
+function raiseLimit (finding, target, megabytes) {
+  const grows = semiSpaceFlag(finding, target) ? ', and let semi-spaces grow' : ''
+  const addedBytes = Math.max(0, megabytes * MIB - finding.heapLimitBytes)
+  return {
+    title: `Raise the heap limit to ${megabytes} MiB${grows}`,
+    change: target.threadId > 0
+      ? {
+          code: `new Worker(file, { resourceLimits: { maxOldGenerationSizeMb: ${megabytes} ` +
+            '} }): a worker\'s heap has the limits that it was started with.'
+        }
+      : limitChange(finding, target, megabytes),
+    predicted: [predictPauses(finding, megabytes)],
+    risk: `RSS may rise by up to ${formatBytes(addedBytes)}${describeFit(finding)}. If the live ` +
+      'heap grows it only takes longer.'
+  }
+}
+
+/**
+ * With room in the old space a small new space is the next to be short.
+ * @param {Finding} finding
+ * @param {Hello} target
+ */
+const semiSpaceFlag = ({ semiSpaceBytes }, { threadId }) =>
+  semiSpaceBytes < ENOUGH_SEMI_SPACE && threadId === 0 &&
+  { '--max-semi-space-size': ENOUGH_SEMI_SPACE / MIB }
+
+/**
+ * @param {Finding} finding
+ * @param {Hello} target
+ * @param {number} megabytes
+ */
+const limitChange = (finding, target, megabytes) =>
+  nodeFlagChange(target, {
+    '--max-old-space-size': megabytes, ...semiSpaceFlag(finding, target)
+  })
+
+/** @param {Finding} finding */
+function describeFit ({ containerLimitBytes, shareBytes, processes }) {
+  if (containerLimitBytes === null || shareBytes === null) return ''
+  const limit = formatBytes(containerLimitBytes)
+  return processes > 1
+    ? `; it was computed to fit ${formatBytes(shareBytes)}, its part of the ${limit} that ` +
+      `${processes} processes share`
+    : `; it was computed to fit the container's ${limit}`
+}
+
+/**
+ * A major GC is needed each time the room above the live heap is used up: twice the room, half the
+ * majors.
+ * @param {Finding} finding
+ * @param {number} megabytes of the limit to come
+ */
+function predictPauses ({ gcPauseRatio, liveBytes: live, heapLimitBytes: limit }, megabytes) {
+  const room = Math.max(limit - live, LEAST_ROOM_SHARE * limit)
+  const share = Math.min(1, room / Math.max(1, megabytes * MIB - live))
+  return prediction('recentGcPauseRatio', gcPauseRatio, gcPauseRatio * share)
+}
+
+module.exports = { ENOUGH_SEMI_SPACE, giveRoom }

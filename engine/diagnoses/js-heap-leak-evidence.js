@@ -1,0 +1,91 @@
+'use strict'
+
+const { evidence, listEvidence } = require('./evidence')
+const { formatBytes, formatNumber } = require('../text/format')
+
+/** @typedef {import('./js-heap-leak').Limits} Limits */
+/** @typedef {import('./js-heap-leak').Signals} Signals */
+
+/** Advice by what grows with the heap. */
+const PATTERNS = Object.freeze({
+  listeners:
+    'Listeners are added and not removed: look for .on() in code that runs per request, and use ' +
+      'once(), removeListener or an AbortSignal. ',
+  largeObjects:
+    'It is large objects that grow: one array or Map whose table is ever doubled, or long ' +
+      'strings. ',
+  buffers: 'The objects that are kept hold Buffers, which weigh more than they do. '
+})
+
+/** Counts that may grow with the heap, and their names in a sentence. */
+const COUNTS = Object.freeze(/** @type {const} */ ([
+  ['nativeContexts', 'contexts'],
+  ['sockets', 'sockets'],
+  ['timers', 'timers']
+]))
+
+/**
+ * @param {Signals} signals
+ * @returns {keyof typeof PATTERNS | null} null: nothing that narrows it down
+ */
+function findGrowing (
+  { largeObjectSpaceTrend, oldSpaceTrend, listenerWarnings, arrayBuffersTrend }
+) {
+  const old = oldSpaceTrend?.rise ?? 0
+  if (listenerWarnings) return 'listeners'
+  if ((largeObjectSpaceTrend?.rise ?? 0) > old) return 'largeObjects'
+  return (arrayBuffersTrend?.rise ?? 0) > old ? 'buffers' : null
+}
+
+/**
+ * Which space of the heap it is, and what else grew.
+ * @param {Signals} signals
+ * @param {number} rise of the live heap, bytes
+ * @param {Limits} limits
+ */
+function showGrownWith (signals, rise, limits) {
+  const { oldSpaceTrend: old, largeObjectSpaceTrend: large, codeSpaceTrend: code } = signals
+  const { listenerWarnings } = signals
+  return listEvidence(
+    old && evidence('oldSpaceRiseBytes', old.rise, rise, value =>
+      `The old space grew by ${value}, the large object space by ` +
+      `${formatBytes(large?.rise ?? 0)}, code by ${formatBytes(code?.rise ?? 0)}.`),
+    COUNTS
+      .map(([of, name]) => ({ of, name, count: signals[`${of}Trend`]?.rise ?? 0 }))
+      .filter(({ count }) => count >= limits.grownWith)
+      .map(({ of, name, count }) =>
+        evidence(`${of}Rise`, count, 0, value => `With it grew ${name}, by ${value}.`)),
+    listenerWarnings && evidence('listenerWarnings', listenerWarnings, 0, value =>
+      `Node warned of ${value} emitter(s) with too many listeners.`)
+  )
+}
+
+/**
+ * @param {{ containerProcesses: number | null }} signals
+ * @param {number} runway bytes
+ */
+function showSharers ({ containerProcesses: processes }, runway) {
+  if (processes === null || processes <= 1) return null
+  return evidence('containerProcesses', processes, 1, value =>
+    `${value} processes share the container: of what is left in it, this one has ` +
+    `${formatBytes(runway)} at most.`)
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} runway bytes
+ */
+function nameLimit (signals, limits, runway) {
+  // The share is of the heap's own limit: where less is left than that says, the container's comes
+  // first.
+  const live = signals.liveHeapBytes ?? 0
+  const heapRunway = live / (signals.liveHeapShareRatio ?? 1) - live
+  return runway < limits.ownRunwayRatio * heapRunway ? 'the container limit' : 'the heap size limit'
+}
+
+/** @param {{ liveHeapForcedReadings: number | null }} signals */
+const sayForced = ({ liveHeapForcedReadings: count }) =>
+  count ? `; ${formatNumber(count)} of the last readings follow full GCs that memwatch ran` : ''
+
+module.exports = { PATTERNS, findGrowing, nameLimit, sayForced, showGrownWith, showSharers }

@@ -1,0 +1,261 @@
+'use strict'
+
+const { ok, unknown } = require('./define-diagnosis')
+const { evidence, listEvidence } = require('./evidence')
+const { severityByTime } = require('./severity')
+const { formatPerHour, ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
+const {
+  findGrowing, nameLimit, sayForced, showGrownWith, showSharers
+} = require('./js-heap-leak-evidence')
+const {
+  formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
+} = require('../text/format')
+
+/** @typedef {import('./js-heap-leak').Limits} Limits */
+/** @typedef {import('./js-heap-leak').Signals} Signals */
+/** @typedef {import('./js-heap-leak').Judgement} Judgement */
+/** @typedef {import('./define-diagnosis').Dismissal} Dismissal */
+
+/**
+ * The line that the readings of the live heap after major GCs lie on.
+ * @typedef {Record<'rise' | 'growth' | 'seconds' | 'fit' | 'score' | 'late' | 'share' | 'runway',
+ *   number>} Line rise and runway: bytes; growth: bytes a second; share: of the way to the limit;
+ *   late: at the end, as a share of growth
+ * @typedef {(signals: Signals, limits: Limits, line: Line) => Judgement | null} Question
+ */
+
+/**
+ * Growth within two hours, faster than a day's load.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} runway bytes
+ * @returns {Judgement}
+ */
+function judgeMinutes (signals, limits, runway) {
+  const { liveHeapReadings: readings, liveHeapTrend: trend } = signals
+  if (readings < limits.readings || trend === null) {
+    return judgeFewReadings(signals, limits, runway) ??
+      judgeWithoutReadings(signals, limits) ??
+      unknown(
+        `${formatNumber(readings)} of the ${limits.readings} readings of the live heap that are ` +
+          'needed after the warm-up; each major GC gives one',
+        { waitSeconds: signals.liveHeapReadingsDueSeconds }
+      )
+  }
+  const { rise, slope: growth, seconds, fit, score } = trend
+  const late = Math.min(trend.lateRatio ?? 0, trend.halvesRatio ?? 1)
+  const line = { rise, growth, seconds, fit, score, late, share: rise / (rise + runway), runway }
+  return judgeFlat(signals, limits, line) ??
+    ruleOutFilling(signals, limits, line) ??
+    ruleOutKnown(signals, limits, line) ??
+    judgeLine(signals, limits, line)
+}
+
+/** Does the live heap rise by an amount worth a suspicion? @type {Question} */
+function judgeFlat (signals, limits, { rise, growth, seconds, fit, score, late, share, runway }) {
+  const rises =
+    score >= limits.score && growth >= limits.slowestBytesPerSecond && fit >= limits.suspectedFit
+  if (rises && isWorthSuspicion(rise, share, limits)) return null
+  if (rises && rise >= limits.lastingLeastBytes && late >= limits.lateGrowthRatio) {
+    return unknown(`the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}, ` +
+      `${formatRatio(share)} of the way to its limit: too little to judge`)
+  }
+  const filled = formatRatio(signals.liveHeapShareRatio ?? 0)
+  return judgeNearLimit(signals, limits, `fills ${filled} of its limit, where growth cannot show`) ??
+    // What began lately is no line over all readings yet.
+    judgeFewReadings(signals, limits, runway) ??
+    ok(`the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ` +
+      `${formatSeconds(seconds)}${sayForced(signals)}`)
+}
+
+/**
+ * @param {number} rise bytes
+ * @param {number} share of the way to the limit
+ * @param {Limits} limits
+ */
+const isWorthSuspicion = (rise, share, limits) =>
+  share >= limits.suspectedRunwayShareRatio || rise >= limits.suspectedRiseBytes
+
+/** Does the growth slow down, as that of a cache that fills? @type {Question} */
+function ruleOutFilling (signals, limits, { rise, late }) {
+  if (late >= limits.lateGrowthRatio) return null
+  return judgeNearLimit(signals, limits, 'slows down just under its limit, where it must') ??
+    ok(
+      `the live heap grew by ${formatBytes(rise)} and is levelling off: it goes on at ` +
+        `${formatRatio(Math.max(0, late))} of the rate`,
+      { keeps: late >= limits.levelsOffRatio }
+    )
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {string} does why a flat line proves nothing
+ * @returns {Dismissal | null} null where there is room to grow on
+ */
+function judgeNearLimit (signals, limits, does) {
+  if ((signals.liveHeapShareRatio ?? 0) < limits.nearLimitRatio) return null
+  return unknown(`the live heap ${does}: a larger heap limit would tell`, { openUntil: 'setting' })
+}
+
+/**
+ * Is the rise that of the load, or was the level as high before?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {{ rise: number, seconds: number }} line
+ */
+const ruleOutKnown = (signals, limits, { rise, seconds }) =>
+  ruleOutKnownRise(limits, rise, {
+    grew: `the live heap grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`,
+    load: 'its load',
+    level: signals.liveHeapBytes,
+    earlierHigh: signals.liveHeapEarlierHighBytes,
+    loadShare: signals.liveHeapLoadShareRatio
+  })
+
+/**
+ * Certainty and urgency of growth along a line.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ * @returns {Judgement}
+ */
+function judgeLine (signals, limits, line) {
+  const { rise, growth, seconds, fit, share, runway } = line
+  const needed =
+    seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
+  const isCertain = fit >= limits.fit && (share >= needed || rise >= limits.certainRiseBytes)
+  const left = timeLeft(runway / growth, seconds, limits)
+  const limitName = nameLimit(signals, limits, runway)
+  return {
+    state: isCertain ? 'confirmed' : 'suspected',
+    severity: severityByTime(runway / growth, limits),
+    seconds,
+    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
+      `${left && ` and reaches ${limitName} ${left}`}.`,
+    standing: sayStanding('The live heap', rise, seconds),
+    finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
+    evidence: listEvidence(
+      showLine(signals, limits, line, needed),
+      showGrownWith(signals, rise, limits),
+      showSharers(signals, runway)
+    ),
+    impact: `${formatBytes(runway)} are left to ${limitName}` +
+      `${left && `: at this rate the process dies ${left}`}.`
+  }
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ * @param {number} needed share of the way to the limit
+ */
+function showLine (signals, limits, { rise, growth, seconds, fit, late, share, runway }, needed) {
+  const certainBytes = Math.min(needed * (rise + runway), limits.certainRiseBytes)
+  return [
+    evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>
+      `After each major GC more is left: ${value}, over ${formatSeconds(seconds)} and ` +
+      `${formatNumber(signals.liveHeapReadings)} readings${sayForced(signals)}.`),
+    evidence('liveHeapGrowthFit', fit, limits.fit, (value, limit) =>
+      `The growth is ${fit >= limits.fit ? 'a straight line' : 'not yet a straight line'}: r² ` +
+      `${value}, from ${limit} on it counts as one.`),
+    evidence('liveHeapLateGrowthRatio', late, limits.lateGrowthRatio, (value, limit) =>
+      `It does not level off: at the end it grew at ${value} of the whole rate; a cache that ` +
+      `fills falls below ${limit}.`),
+    evidence('liveHeapRiseBytes', rise, certainBytes, (value, limit) =>
+      `It has risen by ${value}, ${formatRatio(share)} of the way to the limit; ${limit} make it ` +
+      'certain enough.')
+  ]
+}
+
+/**
+ * Growth before there are enough readings for a trend: V8 collects a heap under a limit of
+ * gigabytes so rarely that they take many minutes to come.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} runway bytes
+ * @returns {Judgement | null} null where too little was kept, or not in a line
+ */
+function judgeFewReadings (signals, limits, runway) {
+  const { promotedKeptRatio: kept, keptTrend } = signals
+  if (kept === null || keptTrend === null) return null
+  const { rise, slope: growth, seconds, fit, lateRatio: late } = keptTrend
+  const isKept =
+    kept >= limits.promotedKeptRatio &&
+    isWorthSuspicion(rise, rise / (rise + runway), limits) &&
+    growth >= limits.slowestBytesPerSecond
+  if (!isKept || late < limits.lateGrowthRatio || fit < limits.fit) return null
+  const known = ruleOutKnown(signals, limits, { rise, seconds })
+  if (known) return known
+  const left = timeLeft(runway / growth, seconds, limits)
+  return {
+    seconds,
+    standing: sayStanding('The live heap', rise, seconds),
+    state: rise >= limits.certainRiseBytes ? 'confirmed' : 'suspected',
+    severity: severityByTime(runway / growth, limits),
+    summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
+      `${left && ` and reaches its limit ${left}`}: a leak, or a cache that still fills.`,
+    finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
+    evidence: listEvidence(
+      showKept(signals, limits, kept, keptTrend),
+      showSharers(signals, runway)
+    ),
+    impact: `${formatBytes(runway)} are left${left && `: at this rate the process dies ${left}`}.`
+  }
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} kept ratio
+ * @param {NonNullable<Signals['keptTrend']>} trend
+ */
+function showKept (signals, limits, kept, { rise, slope, seconds, fit, lateRatio }) {
+  return [
+    evidence('keptRiseBytes', rise, limits.certainRiseBytes, (value, limit) =>
+      `The live heap rose by ${value} in ${formatSeconds(seconds)}; caches that fill stay below ` +
+      `${limit}.`),
+    evidence('promotedKeptRatio', kept, limits.promotedKeptRatio, (value, limit) =>
+      `Of what was promoted between major GCs ${value} survived the next one; from ${limit} on ` +
+      'it is kept.'),
+    evidence('keptGrowthFit', fit, limits.fit, (value, limit) =>
+      `The readings lie on a straight line: r² ${value}, from ${limit} on it counts as one.`),
+    evidence('keptLateGrowthRatio', lateRatio, limits.lateGrowthRatio, (value, limit) =>
+      `It goes on at ${value} of its rate; a cache that fills falls below ${limit}.`),
+    evidence('liveHeapGrowthBytesPerSecond', slope, 0, value =>
+      `After each major GC more is left: ${value}${sayForced(signals)}.`)
+  ]
+}
+
+/**
+ * A quiet app has no major GC for hours. What it promoted bounds its growth: where that is slower
+ * than what is judged within minutes, leads to no limit within a working day, and is less than what
+ * hours judge, no leak of that kind is there.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Judgement | null} null where more may be kept
+ */
+function judgeWithoutReadings (signals, limits) {
+  const {
+    liveHeapBoundBytes: most,
+    liveHeapBoundOldBytes: promoted,
+    liveHeapBoundSeconds: seconds,
+    usedHeapRunwayBytes: runway
+  } = signals
+  if (most === null || promoted === null || !seconds || runway === null) return null
+  const growth = most / seconds
+  const mayLeak =
+    growth >= limits.slowestBytesPerSecond ||
+    growth * limits.criticalSeconds >= runway ||
+    promoted >= limits.lastingRiseBytes
+  if (mayLeak) return null
+  return ok(
+    `the live heap grew by ${formatBytes(most)} at most in ${formatSeconds(seconds)}, by what ` +
+      `was promoted and what is young: no more than ${formatPerHour(growth)}, with ` +
+      `${formatBytes(runway)} left; slower growth shows over hours`,
+    { keeps: true }
+  )
+}
+
+module.exports = { judgeMinutes, judgeWithoutReadings }

@@ -1,0 +1,115 @@
+'use strict'
+
+const { ok } = require('./define-diagnosis')
+const { evidence } = require('./evidence')
+const { formatBytes } = require('../text/format')
+
+/** @typedef {import('./native-memory-leak').Limits} Limits */
+/** @typedef {import('./native-memory-leak').Signals} Signals */
+
+/** Places of memory outside the heap, and what to do about it there. */
+const PLACES = Object.freeze({
+  buffers: {
+    name: 'it sits in Buffers that JavaScript still refers to',
+    title: 'Let go of the Buffers that are kept',
+    code: 'arrayBuffers grows with it: Buffers or ArrayBuffers are held by a Map, an array, a ' +
+      'cache without a bound, or a queue that is filled faster than it is emptied. Bound it, or ' +
+        'copy out the part that is needed (Buffer.allocUnsafeSlow(n) and copy): a slice keeps ' +
+          'the whole Buffer. A sampling heap profile shows who holds the Buffer objects.'
+  },
+  webassembly: {
+    name: 'it is WebAssembly memory',
+    title: 'Let go of the WebAssembly memories that are kept',
+    code: 'The memory map shows WebAssembly memories that grow. Look for new WebAssembly.Memory, ' +
+      'WebAssembly.instantiate and for packages that are compiled to WebAssembly (image, PDF, ' +
+        'SQLite and cryptography libraries) in code that runs per request: make one instance and ' +
+          'reuse it. Inside one instance, look for what is allocated there and never freed: each ' +
+            'malloc() or constructor of such a package needs its free(), delete() or close().'
+  },
+  external: {
+    name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects ' +
+      'of an addon',
+    title: 'Let go of what owns external memory',
+    code: 'external grows with it, arrayBuffers does not: WebAssembly.Memory objects or ' +
+      'instances that are kept (one is enough: make it once and reuse it), or handles of an ' +
+        'addon that are never closed. Look for new WebAssembly.Memory, WebAssembly.instantiate ' +
+          'and addon objects made per request.'
+  },
+  native: {
+    name: 'V8 does not know of it: memory of native code, as zlib, TLS or an addon take',
+    title: 'Close what holds native memory',
+    code: 'Neither heap nor Buffers grow: the memory was taken by native code. Look for zlib, ' +
+      'crypto and http2 streams that are made per request and never ended or closed ' +
+        '(stream.close() on every path, also when the client goes away; pipeline() does it), ' +
+          'and for native addons: take those out one by one. What ' +
+            'to capture: process.report (libuv handles), the counts of active resources, and ' +
+              '`jemalloc` heap profiling (MALLOC_CONF=prof:true) on a replica.'
+  }
+})
+
+/**
+ * The place of the memory, from the counters that moved with it. Node 26 counts no WebAssembly
+ * memory as external, older ones do: the memory map tells it apart.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} rise bytes, of all
+ * @param {number} growth bytes per second, of all
+ * @returns {keyof typeof PLACES}
+ */
+function findPlace (signals, { placeShareRatio }, rise, growth) {
+  if ((signals.arrayBuffersTrend?.rise ?? 0) > placeShareRatio * rise) return 'buffers'
+  if ((signals.webassemblyGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
+    return 'webassembly'
+  }
+  return (signals.externalTrend?.rise ?? 0) > placeShareRatio * rise ? 'external' : 'native'
+}
+
+/** Freed memory that malloc retains; null where it was not asked. @param {Signals} signals */
+const freedBytes = ({ allocatorAsked, allocatorSlackTrend }) =>
+  allocatorAsked === 1 ? (allocatorSlackTrend?.rise ?? null) : null
+
+/**
+ * Only malloc itself can tell what is freed and kept from what is in use.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} rise bytes
+ */
+function ruleOutFreed (signals, limits, rise) {
+  const freed = freedBytes(signals)
+  if (freed === null || freed < limits.churnShareRatio * rise) return null
+  return ok(`memory outside the heap grew by ${formatBytes(rise)}, of which malloc counts ` +
+    `${formatBytes(freed)} as free`)
+}
+
+/**
+ * Freed memory shows by Buffers that come and go, where malloc was not asked: are they so many that
+ * malloc may keep what grew?
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} rise bytes
+ */
+const churns = (signals, limits, rise) =>
+  freedBytes(signals) === null && (signals.bufferChurnBytes ?? 0) >= limits.churnShareRatio * rise
+
+/** @param {{ containerLimitBytes: number | null }} signals */
+const nameLimit = ({ containerLimitBytes }) =>
+  containerLimitBytes === null ? "the machine's memory" : 'the container limit'
+
+/**
+ * @param {keyof typeof PLACES} place
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} growth bytes per second, of all
+ */
+const showWebassembly = (place, signals, limits, growth) =>
+  place === 'webassembly' &&
+  evidence(
+    'webassemblyGrowthBytesPerSecond',
+    signals.webassemblyGrowthBytesPerSecond ?? 0,
+    limits.placeShareRatio * growth,
+    value => `WebAssembly memories grow by ${value}, as the memory map shows.`
+  )
+
+module.exports = {
+  PLACES, churns, findPlace, freedBytes, nameLimit, ruleOutFreed, showWebassembly
+}

@@ -1,0 +1,237 @@
+'use strict'
+
+const { ok, unknown } = require('./define-diagnosis')
+const { evidence, listEvidence } = require('./evidence')
+const { severityByTime } = require('./severity')
+const { ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
+const {
+  PLACES, churns, findPlace, freedBytes, nameLimit, ruleOutFreed, showWebassembly
+} = require('./native-memory-leak-evidence')
+const {
+  formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
+} = require('../text/format')
+
+/** @typedef {import('./native-memory-leak').Limits} Limits */
+/** @typedef {import('./native-memory-leak').Signals} Signals */
+/** @typedef {import('./native-memory-leak').Judgement} Judgement */
+/** @typedef {import('./define-diagnosis').Dismissal} Dismissal */
+
+/**
+ * The line that the memory outside the heap grows along.
+ * @typedef {Record<'rise' | 'growth' | 'seconds' | 'steady' | 'share' | 'runway', number>} Line
+ *   rise and runway: bytes; growth: bytes a second; steady: ratio; share: of the way to the limit
+ * @typedef {(signals: Signals, limits: Limits, line: Line) => Dismissal | null} Question
+ */
+
+/**
+ * Growth within two hours, faster than a day's load.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @returns {Judgement}
+ */
+function judgeMinutes (signals, limits) {
+  const {
+    outsideHeapReadings: readings,
+    outsideHeapTrend: trend,
+    memoryRunwayBytes: runway
+  } = signals
+  if (readings < limits.readings || trend === null) {
+    return unknown(`${formatNumber(readings)} of the ${limits.readings} readings that are needed ` +
+      'after the warm-up')
+  }
+  const { rise, slope: growth, seconds, steadinessRatio } = trend
+  const steady = steadinessRatio ?? 0
+  const line = { rise, growth, seconds, steady, share: rise / (rise + runway), runway }
+  if (rise < limits.riseBytes) return judgeSmall(signals, limits, line)
+  if (steadinessRatio === null) {
+    return unknown(`${sayGrew(rise)}: too few readings to say how it goes on`)
+  }
+  return ruleOutFlat(signals, limits, line) ??
+    judgeTooLittle(signals, limits, line) ??
+    ruleOutFilling(signals, limits, line) ??
+    ruleOutFreed(signals, limits, rise) ??
+    ruleOutKnown(signals, limits, line) ??
+    judgeLine(signals, limits, line)
+}
+
+/** @param {number} rise bytes */
+const sayGrew = rise => `memory outside the heap grew by ${formatBytes(rise)}`
+
+/**
+ * What rose by little is flat, or the beginning of a line.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ */
+function judgeSmall (signals, limits, { rise, growth, seconds, steady }) {
+  const isLine =
+    rise >= limits.lastingLeastBytes &&
+    growth >= limits.slowestBytesPerSecond &&
+    steady >= limits.steadinessRatio
+  if (isLine) return unknown(`${sayGrew(rise)} in a line: too little to judge`)
+  const now = formatBytes(signals.outsideHeapBytes)
+  return ok(
+    `${now} outside the heap, changed by ${formatBytes(rise)} since the warm-up`,
+    { seconds }
+  )
+}
+
+/** Does the memory outside the heap rise in a line? @type {Question} */
+function ruleOutFlat (signals, limits, { rise, steady }) {
+  if (steady > 0) return null
+  const now = formatBytes(signals.outsideHeapBytes)
+  return judgeNearLimit(signals, limits, rise) ??
+    ok(`${now} outside the heap, ${formatBytes(rise)} more than after the warm-up, and they do ` +
+      'not grow in a line')
+}
+
+/** Is the growth enough for minutes to tell? @type {Question} */
+function judgeTooLittle (_, limits, { rise, growth, seconds, share }) {
+  if (share < limits.suspectedRunwayShareRatio && rise < limits.suspectedRiseBytes) {
+    return unknown(
+      `${sayGrew(rise)}, ${formatRatio(share)} of the way to its limit: too little to judge`)
+  }
+  if (growth >= limits.slowestBytesPerSecond) return null
+  return unknown(`${sayGrew(rise)} in ${formatSeconds(seconds)}: so slowly that hours must tell`)
+}
+
+/** Does the growth slow down, as that of a pool that fills? @type {Question} */
+function ruleOutFilling (signals, limits, { rise, steady }) {
+  if (steady >= limits.levelsOffRatio) return null
+  return judgeNearLimit(signals, limits, rise) ?? ok(`${sayGrew(rise)} and levels off`)
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} rise bytes
+ * @returns {Dismissal | null} null where there is room to grow on
+ */
+function judgeNearLimit ({ outsideHeapBytes: bytes, memoryRunwayBytes: runway }, limits, rise) {
+  if (bytes < limits.nearLimitRatio * (bytes + runway)) return null
+  return unknown(
+    `${sayGrew(rise)} and stopped just under its limit, where it must: a larger limit would tell`,
+    { openUntil: 'setting' }
+  )
+}
+
+/** Is the rise that of the load, or was the level as high before? @type {Question} */
+const ruleOutKnown = (signals, limits, { rise, seconds }) =>
+  ruleOutKnownRise(limits, rise, {
+    grew: `${sayGrew(rise)} in ${formatSeconds(seconds)}`,
+    load: 'the load',
+    level: signals.outsideHeapBytes,
+    earlierHigh: signals.outsideHeapEarlierHighBytes,
+    loadShare: signals.outsideHeapLoadShareRatio
+  })
+
+/**
+ * Certainty, urgency and place of growth along a line.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ * @returns {Judgement}
+ */
+function judgeLine (signals, limits, line) {
+  const { rise, growth, seconds, steady, runway } = line
+  const mayBeFreed = isFreedInDoubt(signals, limits, rise)
+  const neededBytes = findNeededBytes(limits, line, mayBeFreed)
+  const isCertain =
+    steady >= limits.steadinessRatio &&
+    rise >= neededBytes &&
+    signals.majorsSeen >= limits.majors
+  const place = findPlace(signals, limits, rise, growth)
+  const left = timeLeft(runway / growth, seconds, limits)
+  return {
+    state: isCertain ? 'confirmed' : 'suspected',
+    severity: severityByTime(runway / growth, limits),
+    seconds,
+    standing: sayStanding('Memory outside the JS heap', rise, seconds),
+    summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and ` +
+      `is not given back: ${PLACES[place].name}.`,
+    finding: { place, growthBytesPerSecond: growth },
+    evidence: listEvidence(
+      showLine(signals, limits, line, neededBytes),
+      showWebassembly(place, signals, limits, growth),
+      showFreed(signals, limits, rise, mayBeFreed)
+    ),
+    impact: `${formatBytes(runway)} are left to ${nameLimit(signals)}` +
+      `${left && `: at this rate they are gone ${left}`}, and the kernel kills without a word in ` +
+      "the app's log."
+  }
+}
+
+/**
+ * Buffers that come and go leave open whether malloc keeps them, unless V8 counts what grows.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} rise bytes
+ */
+const isFreedInDoubt = (signals, limits, rise) =>
+  churns(signals, limits, rise) &&
+  (signals.externalTrend?.rise ?? 0) < limits.placeShareRatio * rise
+
+/**
+ * The rise that makes a leak certain.
+ * @param {Limits} limits
+ * @param {Line} line
+ * @param {boolean} mayBeFreed
+ */
+function findNeededBytes (limits, { rise, seconds, runway }, mayBeFreed) {
+  const way = rise + runway
+  if (mayBeFreed) return limits.churningRunwayShareRatio * way
+  const isYoung = seconds < limits.youngSeconds
+  const share = isYoung ? limits.youngRunwayShareRatio : limits.runwayShareRatio
+  return Math.min(share * way, limits.certainRiseBytes)
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {Line} line
+ * @param {number} neededBytes
+ */
+function showLine (signals, limits, { rise, growth, seconds, steady, share }, neededBytes) {
+  const { majorsSeen, outsideHeapReadings: readings } = signals
+  const external = signals.externalTrend?.rise ?? 0
+  const buffers = signals.arrayBuffersTrend?.rise ?? 0
+  const inBuffers = buffers > 0 ? `, ${formatBytes(buffers)} of that in Buffers` : ''
+  return [
+    evidence('outsideHeapGrowthBytesPerSecond', growth, 0, value =>
+      `More and more is resident outside the heap: ${value}, over ${formatSeconds(seconds)} and ` +
+      `${formatNumber(readings)} readings.`),
+    evidence('majorsSeen', majorsSeen, limits.majors, value =>
+      majorsSeen >= limits.majors
+        ? `${value} major GCs after half of it did not free it.`
+        : 'No major GC ran since half of it: it may be garbage that waits for one.'),
+    evidence('outsideHeapSteadinessRatio', steady, limits.steadinessRatio, (value, limit) =>
+      `Straight and not slowing down: ${value}, from ${limit} on it goes on.`),
+    evidence('outsideHeapRiseBytes', rise, neededBytes, (value, limit) =>
+      `It has risen by ${value}, ${formatRatio(share)} of the way to ${nameLimit(signals)}; ` +
+      `${limit} make it certain enough.`),
+    evidence('externalRiseBytes', external, limits.placeShareRatio * rise, value =>
+      `V8 counts ${value} of it as external memory${inBuffers}.`)
+  ]
+}
+
+/**
+ * @param {Signals} signals
+ * @param {Limits} limits
+ * @param {number} rise bytes
+ * @param {boolean} mayBeFreed
+ */
+function showFreed (signals, limits, rise, mayBeFreed) {
+  const freed = freedBytes(signals)
+  const least = limits.churnShareRatio * rise
+  if (freed !== null) {
+    return evidence('allocatorSlackRiseBytes', freed, least, (value, limit) =>
+      `malloc itself counts ${value} of it as free (${limit} would count): what grows is in use.`)
+  }
+  return evidence('bufferChurnBytes', signals.bufferChurnBytes ?? 0, least, (value, limit) =>
+    mayBeFreed
+      ? `Buffers come and go by ${value}: a malloc that keeps freed memory is not ruled out.`
+      : `Buffers come and go by ${value} only (${limit} would count): what grows is in use, and ` +
+        'no other allocator would give it back.')
+}
+
+module.exports = { judgeMinutes }

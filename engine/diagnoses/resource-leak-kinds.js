@@ -1,0 +1,149 @@
+'use strict'
+
+/**
+ * What can pile up: the signals that tell, how many descriptors each takes at least, and where to
+ * look for it. Causes first: workers and children bring sockets, pipes and descriptors with them.
+ */
+const KINDS = Object.freeze(
+  /** @type {const} */ ([
+    {
+      name: 'child processes and workers',
+      // A child has two or three pipes to its parent, which are sockets on Linux.
+      descriptorsEach: 2,
+      now: 'childrenAlive',
+      of: 'children',
+      site: 'Look for spawn, fork and new Worker without an end: terminate() or kill() each, ' +
+        'close message ports, or keep a pool.'
+    },
+    {
+      name: 'threads',
+      // A worker has an event poll, an event descriptor and two ends of a pipe; io_uring makes it
+      // five.
+      descriptorsEach: 4,
+      now: 'threadsRunning',
+      of: 'threads',
+      site: 'Look for a pool of workers that is made per request instead of once (new Piscina, ' +
+        'new Tinypool, new Worker), and end each with destroy() or terminate(): ' +
+          'process.getActiveResourcesInfo() does not name workers that wait, as they are ' +
+            "unref'd. Where no Worker is made, an addon starts the threads: `ls /proc/PID/task` " +
+              'lists them, `comm` in each says its name.'
+    },
+    {
+      name: 'file watchers',
+      descriptorsEach: 0,
+      now: 'watchersActive',
+      of: 'watchers',
+      site: 'Look for fs.watch and fs.watchFile in code that runs more than once: close() each, ' +
+        'or keep one watcher per file.'
+    },
+    {
+      name: 'sockets and pipes',
+      descriptorsEach: 1,
+      now: 'socketsOpen',
+      of: 'sockets',
+      site: 'Look for connections that are opened per request and never ended: clients without ' +
+        'keepAlive limits, responses whose body is never read or cancelled, servers without a ' +
+          'timeout for idle clients. `ss -tnp` tells whom they are connected to.'
+    },
+    {
+      name: 'active timers',
+      descriptorsEach: 0,
+      now: 'timersActive',
+      of: 'timers',
+      site: 'Look for setInterval without clearInterval in code that runs per request or per ' +
+        'connection, and for timeouts that are not cleared when the work is done.'
+    },
+    {
+      name: 'open file descriptors',
+      descriptorsEach: 1,
+      now: 'fileDescriptorsOpen',
+      of: 'fileDescriptors',
+      site: 'Which kind they are is not known: `ls -l /proc/PID/fd` tells. Sockets: look for ' +
+        'clients and agents that are made per request. Files: for fs.open, fs.openSync and ' +
+          'createReadStream whose close is skipped on some path.'
+    }
+  ])
+)
+
+/** Descriptors by kind: which of them grew, in words, and where to look for it. */
+const DESCRIPTOR_KINDS = Object.freeze(
+  /** @type {const} */ ([
+    {
+      name: 'idle sockets',
+      open: 'socketDescriptorsOpen',
+      trend: 'socketDescriptorsTrend',
+      text: "sockets, which the event loop does not wait for: they are unref'd, as idle " +
+        'connections of an http.Agent are',
+      site: 'They are sockets that no request uses. Look for `new http.Agent`, `new ' +
+        'https.Agent`, `new Agent` of undici or a client that is made per request: make one, ' +
+          'share it, and destroy() those that are not needed any more. `ss -tnp` tells whom ' +
+            'they are connected to.'
+    },
+    {
+      name: 'pipes',
+      open: 'pipeDescriptorsOpen',
+      trend: 'pipeDescriptorsTrend',
+      text: 'pipes',
+      site: 'They are pipes. Look for child processes whose stdio is never closed, and for ' +
+        'workers that are started and not terminated.'
+    },
+    {
+      name: 'open files',
+      open: 'fileDescriptorsOfFiles',
+      trend: 'fileDescriptorsOfFilesTrend',
+      text: 'files',
+      site: 'They are files. Look for fs.open, fs.openSync and createReadStream whose close is ' +
+        'skipped on some path: an early return, an error, a stream that is never read to its ' +
+          'end. `ls -l /proc/PID/fd` names the files.'
+    }
+  ])
+)
+
+/** @typedef {import('./resource-leak').Limits} Limits */
+/** @typedef {import('./resource-leak').Signals} Signals */
+
+/**
+ * One kind as it is now.
+ * @typedef {{ name: string, of: typeof KINDS[number]['of'], descriptorsEach: number,
+ *   isKnown: boolean, now: number, rise: number, perSecond: number, steady: number }} Count
+ */
+
+/**
+ * @param {Signals} signals
+ * @returns {Count[]} zeros where nothing is known
+ */
+const countKinds = signals =>
+  KINDS.map(({ name, descriptorsEach, now, of }) => {
+    const trend = signals[`${of}Trend`]
+    return {
+      name,
+      of,
+      descriptorsEach,
+      isKnown: trend !== null,
+      now: signals[now] ?? 0,
+      rise: trend?.rise ?? 0,
+      perSecond: trend?.slope ?? 0,
+      steady: trend?.steadinessRatio ?? 0
+    }
+  })
+
+/**
+ * The kind that most new descriptors are of; before kinds were seen to grow, the one that most are.
+ * @param {Signals} signals
+ * @param {Limits} limits
+ */
+function findDescriptorKind (signals, { causeShareRatio }) {
+  const counted = DESCRIPTOR_KINDS.map(kind => ({
+    name: kind.name,
+    text: kind.text,
+    signal: kind.open,
+    open: signals[kind.open] ?? 0,
+    rise: Math.max(0, signals[kind.trend]?.rise ?? 0)
+  }))
+  const rise = counted.reduce((sum, kind) => sum + kind.rise, 0)
+  return rise > 0
+    ? counted.find(kind => kind.rise > causeShareRatio * rise)
+    : counted.find(kind => kind.open > causeShareRatio * (signals.fileDescriptorsOpen ?? Infinity))
+}
+
+module.exports = { DESCRIPTOR_KINDS, KINDS, countKinds, findDescriptorKind }
