@@ -294,8 +294,8 @@ const fields = Object.freeze({
     scope: 'isolate',
     shape: 'gc',
     source:
-      "PerformanceObserver 'gc', every entry; the cause memwatch is that of GCs on the command " +
-        'force_gc'
+      "V8's GC callbacks by the addon, else PerformanceObserver 'gc', every entry; the cause " +
+        'memwatch is that of GCs on the command force_gc'
   }),
   gcObserverStopped: gauge(
     'count',
@@ -312,8 +312,8 @@ const fields = Object.freeze({
   liveHeapBytes: gauge(
     'bytes',
     'isolate',
-    'used bytes of all spaces but the new ones, read in the observer callback after a major GC; ' +
-      'absent before the first'
+    "used bytes of all spaces but the new ones, read in V8's callback at the end of a major GC, " +
+      'else in the callback of the observer; absent before the first'
   ),
   liveHeapMajors: counter(
     'count',
@@ -453,12 +453,24 @@ const fields = Object.freeze({
  *   what V8 was told at start
  * @property {number} [cores] os.availableParallelism()
  * @property {'addon'|'ffi'} [allocatorAccess] how malloc is asked, where that is allowed
+ * @property {'hooks'|'observer'} [gcCounter] what counts GCs: V8's own callbacks, by the addon, or
+ *   a PerformanceObserver
+ * @property {GcHooksMissing} [gcHooksMissing] why it is the observer
  * @property {CommandName[]} [commands] that the agent carries out
  * @property {string} [agentFolder] where the agent's own files lie: what a profile shows of them is
  *   no suspect
  * @property {string} [nonce] of this connection, 32 hexadecimal digits; with a token only
  * @property {number} [semiSpaceMaxBytes] no agent sends it: what a log of GCs shows of the most
  *   that a semi-space may grow to
+ */
+
+/**
+ * Why V8's GC callbacks are not used: `off`, by MEMWATCH_GC_HOOKS; `no_addon`, not installed or no
+ * binary for this platform; `addons_disabled`, by the permission model or --no-addons;
+ * `not_loaded`, for another reason; `no_symbols`, this Node.js does not export them; `disagreed`,
+ * they counted other GCs than an observer beside them.
+ * @typedef {'off' | 'no_addon' | 'addons_disabled' | 'not_loaded' | 'no_symbols' | 'disagreed'}
+ *   GcHooksMissing
  */
 
 /**

@@ -146,6 +146,16 @@ const targets = array(
     v8: text,
     libc: text,
     allocator: text,
+    gcCounter: {
+      ...nullable('string'),
+      description: "what counts its GCs: hooks, V8's own callbacks, for nothing; observer, a " +
+        'PerformanceObserver, for about 100 µs of CPU a GC; null: its agent does not say'
+    },
+    gcHooksMissing: {
+      ...nullable('string'),
+      description: 'why it is the observer: off, no_addon, addons_disabled, not_loaded, ' +
+        'no_symbols or disagreed'
+    },
     up: { type: 'boolean' },
     silence: {
       enum: [...Object.keys(silenceCauses), null],

@@ -6,19 +6,39 @@ const path = require('node:path')
 const { NODES, versionOf, startCollector, spawnWatched } = require('../support/agent-collector')
 
 const MIB = 2 ** 20
+/** The very file that the agent loads. */
+const ADDON = path.join(
+  __dirname,
+  `../../allocator/prebuilt/${process.platform}-${process.arch}.node`
+)
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-gc-'))
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 
-/** Says on stdout, in line with --trace-gc, when the agent begins to observe. */
+/** Says on stdout, in line with --trace-gc, when the agent begins to count. */
 const marksTheStart = path.join(folder, 'mark.js')
 fs.writeFileSync(marksTheStart, `
   const { PerformanceObserver } = require('perf_hooks'), { observe } = PerformanceObserver.prototype
-  PerformanceObserver.prototype.observe = function (...args) {
-    observe.apply(this, args)
-    require('fs').writeSync(1, 'OBSERVED\\n')
+  const addon = require(${JSON.stringify(ADDON)}), { countGcs } = addon
+  const mark = () => require('fs').writeSync(1, 'COUNTED\\n')
+  if (process.env.MEMWATCH_GC_HOOKS === 'off') {
+    PerformanceObserver.prototype.observe = function (...args) {
+      observe.apply(this, args)
+      mark()
+    }
+  } else {
+    addon.countGcs = () => {
+      const hooks = countGcs()
+      mark()
+      return hooks
+    }
   }`)
 
-describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
+const COUNTERS = /** @type {const} */ ([['hooks', 'on'], ['observer', 'off']])
+const EACH = NODES.flatMap(node =>
+  COUNTERS.map(([counter, hooks]) => [versionOf(node), counter, node, hooks])
+)
+
+describe.each(EACH)('on Node %s, by the %s,', (_, counter, node, hooks) => {
   /**
    * What the last frame of a script says.
    * @param {string[]} args
@@ -28,10 +48,15 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     const collector = await startCollector()
     try {
       const { code, stdout, stderr } = await spawnWatched({
-        node, before, args, socket: collector.address, env: { MEMWATCH_INTERVAL_SECONDS: '0.1' }
+        node,
+        before,
+        args,
+        socket: collector.address,
+        env: { MEMWATCH_INTERVAL_SECONDS: '0.1', MEMWATCH_GC_HOOKS: hooks }
       }).ended
       expect([code, stderr]).toEqual([0, ''])
-      const [{ frames }] = collector.connections
+      const [{ hello, frames }] = collector.connections
+      expect(hello.gcCounter).toBe(counter)
       return { stdout, frames, values: frames.at(-1).values }
     } finally {
       await collector.stop()
@@ -98,7 +123,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       ],
       ['-r', marksTheStart]
     )
-    const traced = stdout.slice(stdout.indexOf('OBSERVED'))
+    const traced = stdout.slice(stdout.indexOf('COUNTED'))
     const scavenges = (/** @type {string} */ text) => (text.match(/ ms: Scavenge/g) ?? []).length
     const [atLeast, atMost] = [
       scavenges(traced.slice(0, traced.indexOf('DONE'))),
