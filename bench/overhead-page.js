@@ -2,6 +2,7 @@
 
 const { median, quantile } = require('simple-statistics')
 const { againstTargets } = require('./overhead-targets')
+const { readWork, workSection } = require('./overhead-work-page')
 
 /**
  * @typedef {{ key: string, title: string, of: (run: any, base: any) => number | null, unit: (value:
@@ -150,7 +151,8 @@ function overheadPage (runs, shares) {
   sections.push(
     '## Against its targets',
     table(['what', 'at most', 'memwatch', 'nothing, again', ''], againstTargets(runs, COLUMNS)),
-    WHY
+    WHY,
+    workSection(readWork())
   )
   for (const node of distinct(runs.map(run => run.node))) {
     for (const app of distinct(runs.map(run => run.app))) {

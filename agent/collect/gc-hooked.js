@@ -1,5 +1,6 @@
 'use strict'
 
+const { nowMs } = require('../primordials')
 const { getHeapSpaceStatistics } = require('../v8-functions')
 const { GC_PAUSE_BOUNDS_SECONDS } = require('../protocol/frame')
 const { GcCheck } = require('./gc-check')
@@ -32,6 +33,8 @@ class HookedGcs {
   /** @type {GcCheck | undefined} */
   #check
   #isObserverConnected = false
+  /** What began earlier is delivered as well where another observer was there before. */
+  #sinceMs = 0
   /** @type {(observer: ReturnType<typeof gcObserver>) => void} */
   #onDisagreement = () => {}
 
@@ -58,6 +61,7 @@ class HookedGcs {
       if (this.#pauses.majors > 0) this.#pauses.readLive()
     }
     this.#check = new GcCheck()
+    this.#sinceMs = nowMs()
     this.#observer = gcObserver()
     if (!fits || !this.#readsLiveHeap()) return this.#disagree()
     this.takePending()
@@ -131,6 +135,7 @@ class HookedGcs {
     const check = this.#check
     if (!check) return
     for (const entry of entries) {
+      if (entry.startTime < this.#sinceMs) continue
       const { kind = 0, flags = 0 } = detailOf(entry)
       check.addObserved(kind, flags)
     }

@@ -1,7 +1,5 @@
 'use strict'
 
-const { ADDONS_DISABLED, loadAddon } = require('../addon')
-
 /**
  * How GCs are counted from the preload on, and whatever counts them before the agent is loaded.
  *
@@ -15,13 +13,13 @@ const { ADDONS_DISABLED, loadAddon } = require('../addon')
 /** Node.js' codes of errors, and what they say of the addon. */
 const REASONS = /** @type {const} */ ({
   MODULE_NOT_FOUND: 'no_addon',
-  [ADDONS_DISABLED]: 'addons_disabled'
+  ERR_DLOPEN_DISABLED: 'addons_disabled'
 })
 
 /** @returns {StartedGcs} */
 function startHooks () {
   try {
-    const hooks = loadAddon().countGcs()
+    const hooks = require('../addon').loadAddon().countGcs()
     return hooks ? { hooks } : { hooksMissing: 'no_symbols' }
   } catch (error) {
     const { code } = /** @type {{ code: keyof typeof REASONS }} */ (error)

@@ -1,37 +1,9 @@
 'use strict'
 
-const fs = require('node:fs')
-const os = require('node:os')
-const path = require('node:path')
 const { NODES, versionOf, startCollector, spawnWatched } = require('../support/agent-collector')
 
 const MIB = 2 ** 20
-/** The very file that the agent loads. */
-const ADDON = path.join(
-  __dirname,
-  `../../allocator/prebuilt/${process.platform}-${process.arch}.node`
-)
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-gc-'))
-afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
-
-/** Says on stdout, in line with --trace-gc, when the agent begins to count. */
-const marksTheStart = path.join(folder, 'mark.js')
-fs.writeFileSync(marksTheStart, `
-  const { PerformanceObserver } = require('perf_hooks'), { observe } = PerformanceObserver.prototype
-  const addon = require(${JSON.stringify(ADDON)}), { countGcs } = addon
-  const mark = () => require('fs').writeSync(1, 'COUNTED\\n')
-  if (process.env.MEMWATCH_GC_HOOKS === 'off') {
-    PerformanceObserver.prototype.observe = function (...args) {
-      observe.apply(this, args)
-      mark()
-    }
-  } else {
-    addon.countGcs = () => {
-      const hooks = countGcs()
-      mark()
-      return hooks
-    }
-  }`)
+const MARKS_THE_START = require.resolve('../support/marks-gc-start')
 
 const COUNTERS = /** @type {const} */ ([['hooks', 'on'], ['observer', 'off']])
 const EACH = NODES.flatMap(node =>
@@ -121,7 +93,7 @@ describe.each(EACH)('on Node %s, by the %s,', (_, counter, node, hooks) => {
         setTimeout(() => {}, 100)
       }, 5)`
       ],
-      ['-r', marksTheStart]
+      ['-r', MARKS_THE_START]
     )
     const traced = stdout.slice(stdout.indexOf('COUNTED'))
     const scavenges = (/** @type {string} */ text) => (text.match(/ ms: Scavenge/g) ?? []).length
