@@ -5,8 +5,8 @@
  * spells out the types of all arguments: where a later V8 changes one, the name is gone, and GCs are observed by
  * PerformanceObserver as before.
  *
- * V8 runs these callbacks on the isolate's own thread while its heap is locked: nothing in them allocates on it, takes a
- * lock or runs JavaScript.
+ * V8 runs these callbacks on the isolate's own thread, before and after a GC. Nothing in them allocates or runs JavaScript.
+ * After a major one they read V8's statistics of the heap's spaces, as Node.js' GCProfiler does in the same place.
  */
 #include "addon.h"
 

@@ -61,9 +61,10 @@ const distinct = list => [...new Set(list)]
 
 /**
  * @param {Difference[]} differences
- * @returns {string} Markdown
+ * @returns {string} Markdown; empty where nothing was measured
  */
 function workSection (differences) {
+  if (differences.length === 0) return ''
   const parts = [
     TITLE,
     'CPU of the process for the same allocations and the same computing, by how often it collects ' +
@@ -73,7 +74,6 @@ function workSection (differences) {
       'slice. *hooks alone* count GCs in V8\'s own callbacks without an agent; *an empty observer* ' +
       'is what every `PerformanceObserver` of GCs costs.'
   ]
-  if (differences.length === 0) parts.push('Not measured yet.')
   for (const node of distinct(differences.map(difference => difference.node))) {
     const here = differences.filter(difference => difference.node === node)
     const rates = distinct(here.map(({ rate }) => rate)).sort((a, b) => a - b)
@@ -111,13 +111,14 @@ const TITLES = Object.freeze({
 /**
  * @param {string} page docs/overhead.md
  * @param {Difference[]} differences
- * @returns {string} the page with this section anew
+ * @returns {string} the page with this section anew: before those of the rounds
  */
 function withWork (page, differences) {
-  const at = page.indexOf(`${TITLE}\n`)
-  if (at < 0) throw new Error(`docs/overhead.md has no section ${TITLE}`)
-  const end = page.indexOf('\n## ', at)
-  return page.slice(0, at) + workSection(differences) + '\n' + (end < 0 ? '' : page.slice(end))
+  const rounds = page.indexOf('\n## Node ')
+  if (rounds < 0) throw new Error('docs/overhead.md has no rounds')
+  const at = page.indexOf(`\n${TITLE}\n`)
+  const before = page.slice(0, at < 0 ? rounds : at)
+  return `${before}\n${workSection(differences)}\n${page.slice(rounds)}`
 }
 
 module.exports = { WORK_FILE, middleOf, readWork, withWork, workSection }
