@@ -302,6 +302,11 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       expect(collector.connections).toHaveLength(1)
     })
 
+    it('uses the hooks in the copy of it that apps mount', async () => {
+      run({ agent: installed(() => {}) })
+      expect(await helloOf()).toMatchObject({ gcCounter: 'hooks' })
+    })
+
     it.each(/** @type {[string, string, () => Parameters<typeof run>[0]][]} */ ([
       ['off', 'MEMWATCH_GC_HOOKS is off', () => ({ env: { MEMWATCH_GC_HOOKS: 'off' } })],
       [
