@@ -1,6 +1,7 @@
 'use strict'
 
-// What bench/gc-hooks.js watches: `gc-hooks-app.js workers N`, or `soak` until it is told to end.
+// What bench/gc-hooks.js watches: `gc-hooks-app.js workers N`, `cost N`, or
+// `soak` until it is told to end.
 const { Worker, isMainThread, parentPort, workerData } = require('node:worker_threads')
 const v8 = require('node:v8')
 const addon = require(`../allocator/prebuilt/${process.platform}-${process.arch}.node`)
@@ -72,8 +73,19 @@ function soak () {
   burst()
 }
 
+/** @param {number} count of counters */
+function cost (count) {
+  for (let i = 0; i < count; i++) addon.countGcs()
+  const scavenge = () => globalThis.gc?.({ type: 'minor' })
+  for (let i = 0; i < 300; i++) scavenge()
+  const before = performance.now()
+  for (let i = 0; i < 3000; i++) scavenge()
+  console.log((performance.now() - before) / 3000 * 1000)
+}
+
 if (!isMainThread) {
   parentPort?.postMessage(forceAndCount())
   if (workerData.isEndless) setInterval(() => globalThis.gc?.(), 1)
 } else if (process.argv[2] === 'workers') workers(Number(process.argv[3]))
+else if (process.argv[2] === 'cost') cost(Number(process.argv[3]))
 else soak()

@@ -7,6 +7,8 @@
  *             own, and the memory of the process stays. --count N; 4 to 10 minutes
  *   soak      10,000,000 GCs, those of a day at a hundred a second, of one app with the agent: as
  *             many as V8 traces, and the memory stays. --gcs N; 20 to 60 minutes
+ *   cost      what counting takes of a GC: scavenges with 200 counters at once and with none, the
+ *             fastest of nine each; above a microsecond is wrong. Half a minute
  *   valgrind  counting, stopping, workers and the live heap under valgrind: no error in the addon,
  *             and nothing lost. Needs valgrind; a minute
  *
@@ -16,7 +18,7 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { spawn } = require('node:child_process')
+const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
 const { Exporter } = require('../exporter/exporter')
@@ -24,6 +26,7 @@ const { Exporter } = require('../exporter/exporter')
 const APP = path.join(__dirname, 'gc-hooks-app.js')
 /** A pause of V8's trace, also where a chunk ends within it. */
 const TRACED = / ms: (?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact)/
+const COUNTERS = 200
 /** Most that the memory may grow in the second half of a run. */
 const MOST_GROWTH_BYTES = 16 * 2 ** 20
 
@@ -160,7 +163,23 @@ async function valgrind () {
   return code === 0 && wrong === 0 && inAddon.length === 0 && lost === 0
 }
 
-const PARTS = { workers, soak, valgrind }
+/** @returns {Promise<boolean>} */
+async function cost () {
+  const [none, all] = [0, COUNTERS].map(() => /** @type {number[]} */ ([]))
+  for (let turn = 0; turn < 9; turn++) {
+    for (const [counters, micros] of /** @type {const} */ ([[0, none], [COUNTERS, all]])) {
+      const args = ['--expose-gc', '--single-threaded-gc', APP, 'cost', String(counters)]
+      micros.push(Number(execFileSync(given.node, args, { env: { ...process.env, NODE_OPTIONS: '' } })))
+    }
+  }
+  const micros = (Math.min(...all) - Math.min(...none)) / COUNTERS
+  console.log(
+    `a scavenge ${Math.min(...none).toFixed(1)} µs, counting it ${(1000 * micros).toFixed(0)} ns`
+  )
+  return micros < 1
+}
+
+const PARTS = { workers, soak, cost, valgrind }
 const run = PARTS[/** @type {keyof typeof PARTS} */ (part)]
 if (!run) throw new Error(`expected one of ${Object.keys(PARTS).join(', ')}, got ${part}`)
 run().then(isRight => {
