@@ -175,9 +175,7 @@ static napi_value read_live_heap(napi_env env, napi_callback_info call) {
   napi_value argument, result;
   struct counter *counter = counter_of(env, call, &argument);
   uint32_t spaces;
-  if (!counter || !counter->isolate || !get_heap_space_statistics ||
-      napi_get_value_uint32(env, argument, &spaces) != napi_ok)
-    return NULL;
+  if (!counter || !counter->isolate || napi_get_value_uint32(env, argument, &spaces) != napi_ok) return NULL;
   counter->live_spaces = spaces;
   return napi_create_double(env, live_bytes(counter), &result) == napi_ok ? result : NULL;
 }
@@ -192,8 +190,8 @@ static napi_value stop(napi_env env, napi_callback_info call) {
 /* countGcs(): begins to count in this isolate; undefined where V8's functions are not found. */
 static napi_value count_gcs(napi_env env, napi_callback_info call) {
   (void)call;
-  if (!current_isolate || !add_prologue || !add_epilogue || !remove_prologue || !remove_epilogue || !uv_hrtime || !calloc ||
-      !free)
+  if (!current_isolate || !add_prologue || !add_epilogue || !remove_prologue || !remove_epilogue ||
+      !get_heap_space_statistics || !uv_hrtime || !calloc || !free)
     return NULL;
   napi_value result;
   void *isolate = current_isolate();

@@ -28,7 +28,7 @@
  *   in seconds, and counts by the buckets of GC_PAUSE_BOUNDS_SECONDS of memwatch/protocol/frame
  * @property {(spaces: number) => number | undefined} readLiveHeap from now on the live heap is read
  *   at the end of each major GC: the used bytes of these spaces, bits by their place in
- *   v8.getHeapSpaceStatistics(). Returns those of now; undefined where V8's function is not found
+ *   v8.getHeapSpaceStatistics(). Returns those of now; undefined after `stop`
  * @property {() => void} stop for good
  */
 

@@ -230,7 +230,11 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     const FORCES = 'for (let i = 0; i < 5; i++) gc(); setInterval(() => gc(), 40)'
 
     /**
-     * @param {{ agent?: string, before?: string[], env?: NodeJS.ProcessEnv, code?: string }} options
+     * @param {object} options
+     * @param {string} [options.agent]
+     * @param {string[]} [options.before]
+     * @param {NodeJS.ProcessEnv} [options.env]
+     * @param {string} [options.code]
      */
     const run = ({ agent = AGENT, before = [], env = {}, code = FORCES }) => {
       app = spawnBounded(node, ['--expose-gc', ...before, '-r', agent, '-e', code], {
@@ -319,16 +323,15 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         'it cannot be loaded',
         () => ({ agent: installed(addon => replace(addon, Buffer.from('no binary'))) })
       ],
-      [
+      ...['AddGCEpilogue', 'RemoveGCPrologue', 'GetHeapSpaceStatistics', 'uv_hrtime'].map(name => [
         'no_symbols',
-        'Node.js exports V8’s function no longer',
+        `Node.js exports ${name} no longer`,
         () => ({
           agent: installed(addon => replace(addon, Buffer.from(
-            fs.readFileSync(addon, 'latin1').replace('21AddGCEpilogue', '21AddGCEpilogux'),
-            'latin1'
+            fs.readFileSync(addon, 'latin1').replace(name, name.replace(/.$/, 'X')), 'latin1'
           )))
         })
-      ],
+      ]),
       ['addons_disabled', 'addons are disabled', () => ({ before: ['--no-addons'] })]
     ]))('observes, for the reason %s, where %s', async (reason, _, options) => {
       run(options())
