@@ -90,6 +90,20 @@ const PAUSE_ROW = Object.freeze(
   /** @type {const} */ ({ count: 0, sumSeconds: 1, longestSeconds: 2, buckets: 3 })
 )
 
+/** Why the agent observes GCs and does not count them in V8's own callbacks. */
+const GC_HOOKS_MISSING = Object.freeze(
+  /** @type {const} */ ({
+    off: 'MEMWATCH_GC_HOOKS is off',
+    no_addon:
+      'the package memwatch-allocator is not installed, or has no binary for this platform',
+    addons_disabled: 'the permission model, or --no-addons',
+    not_loaded: 'Node.js could not load it',
+    no_symbols: "this Node.js does not export V8's functions",
+    disagreed: 'they counted other GCs than an observer beside them'
+  })
+)
+/** @typedef {keyof typeof GC_HOOKS_MISSING} GcHooksMissing */
+
 /** The cause of GCs that the agent ran on the command `force_gc`: they are none of the app's. */
 const OWN_CAUSE = 'memwatch'
 const OWN_ROW = `/${OWN_CAUSE}`
@@ -465,15 +479,6 @@ const fields = Object.freeze({
  */
 
 /**
- * Why V8's GC callbacks are not used: `off`, by MEMWATCH_GC_HOOKS; `no_addon`, not installed or no
- * binary for this platform; `addons_disabled`, by the permission model or --no-addons;
- * `not_loaded`, for another reason; `no_symbols`, this Node.js does not export them; `disagreed`,
- * they counted other GCs than an observer beside them.
- * @typedef {'off' | 'no_addon' | 'addons_disabled' | 'not_loaded' | 'no_symbols' | 'disagreed'}
- *   GcHooksMissing
- */
-
-/**
  * @typedef {'look' | 'trim' | 'capture' | 'force_gc'} CommandName `look`: a frame with all that is
  *   otherwise read rarely, now. `trim`: a look, then malloc gives free memory back to the system,
  *   by malloc_trim(0) or what comes nearest. `capture`: capture/index.js. `force_gc`: one full GC,
@@ -512,6 +517,7 @@ module.exports = {
   GC_KINDS,
   GC_CAUSES,
   ORDINARY_CAUSE,
+  GC_HOOKS_MISSING,
   SPACE_ROW,
   PAUSE_ROW,
   OWN_CAUSE,

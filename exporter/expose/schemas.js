@@ -7,6 +7,7 @@ const { evidence, severity, state } = require('memwatch-engine/verdicts/schema')
 const { SEVERITIES } = require('memwatch-engine/diagnoses/define-diagnosis')
 const { death, deathWithMinutes, ending } = require('../deaths/schema')
 const { silenceCauses } = require('../deaths/silence')
+const { GC_HOOKS_MISSING } = require('memwatch/protocol/frame')
 const { array, nullable, number, object, text } = require('memwatch-engine/text/json-schema')
 const { problems } = require('./problems')
 const { pageQuery } = require('./pagination')
@@ -153,8 +154,7 @@ const targets = array(
     },
     gcHooksMissing: {
       ...nullable('string'),
-      description: 'why it is the observer: off, no_addon, addons_disabled, not_loaded, ' +
-        'no_symbols or disagreed'
+      description: `why it is the observer: ${Object.keys(GC_HOOKS_MISSING).join(', ')}`
     },
     up: { type: 'boolean' },
     silence: {

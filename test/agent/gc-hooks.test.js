@@ -6,7 +6,7 @@ const path = require('node:path')
 const { installAgent } = require('../../cli/install-agent')
 const { GcCheck, CONSISTENT_FRAMES } = require('../../agent/collect/gc-check')
 const { ROW_LENGTH, TAKEN } = require('../../agent/collect/gc-hooked')
-const { GC_PAUSE_BOUNDS_SECONDS } = require('../../agent/protocol/frame')
+const { GC_HOOKS_MISSING, GC_PAUSE_BOUNDS_SECONDS } = require('../../agent/protocol/frame')
 const {
   AGENT,
   NODES,
@@ -84,6 +84,14 @@ it('the buckets of the addon are those of the wire contract', () => {
   const source = fs.readFileSync(path.join(ALLOCATOR, 'gc-hooks.c'), 'utf8')
   const bounds = /BOUNDS\[\] = \{([^}]*)\}/.exec(source)?.[1].split(',').map(Number)
   expect(bounds).toEqual([...GC_PAUSE_BOUNDS_SECONDS])
+})
+
+it('each reason to observe is in docs/troubleshooting.md, with what to do', () => {
+  const text = fs.readFileSync(path.join(__dirname, '../../docs/troubleshooting.md'), 'utf8')
+  const from = text.indexOf('**`gcCounter` is `observer`.**')
+  const section = text.slice(from, text.indexOf('\n**', from + 2))
+  const reasons = [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, reason]) => reason)
+  expect(reasons).toEqual(Object.keys(GC_HOOKS_MISSING))
 })
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
