@@ -17,7 +17,7 @@ const ROW_LENGTH = ROW.counted + 3 + GC_PAUSE_BOUNDS_SECONDS.length + 1
 const MOST_TRIES = 5
 
 /**
- * GCs by V8's own callbacks, which the addon counts: an observed one costs about 100 µs of CPU, a
+ * GCs by V8's own callbacks, which the addon counts: an observed one costs 40 to 100 µs of CPU, a
  * counted one less than one. The addon is held to what there is to compare it with for nothing: its
  * reading of the heap to V8's statistics, its counts to an observer's until both have seen the same
  * GCs.

@@ -28,7 +28,7 @@ function startHooks () {
 }
 
 /**
- * Counts GCs from now on, for nothing where V8's hooks can be reached: an observer takes about 100
+ * Counts GCs from now on, for nothing where V8's hooks can be reached: an observer takes 40 to 100
  * µs of CPU for each GC.
  * @param {boolean} allowsHooks
  * @returns {StartedGcs}

@@ -150,7 +150,7 @@ const targets = array(
     gcCounter: {
       ...nullable('string'),
       description: "what counts its GCs: hooks, V8's own callbacks, for nothing; observer, a " +
-        'PerformanceObserver, for about 100 µs of CPU a GC; null: its agent does not say'
+        'PerformanceObserver, for 40 to 100 µs of CPU a GC; null: its agent does not say'
     },
     gcHooksMissing: {
       ...nullable('string'),
