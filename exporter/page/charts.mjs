@@ -179,6 +179,7 @@ export const charts = [
       externalRiseBytes: rise('externalBytes'),
       arrayBuffersRiseBytes: rise('arrayBuffersBytes'),
       webassemblyGrowthBytesPerSecond: text,
+      silentWorkerHeapGrowthBytesPerSecond: text,
       arrayBuffersFloorBytes: level,
       externalWaitingBytes: level,
       allocatorSlackBytes: level,
