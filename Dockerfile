@@ -25,7 +25,7 @@ COPY deploy/image/licences.js deploy/image/healthcheck.js deploy/image/start.sh 
 # The apps of memwatch simulate stay out of production: npm ci only needed the name of their package.
 RUN npm pkg delete devDependencies scripts overrides \
  && npm pkg set --json 'workspaces=["agent","allocator","cli","engine","exporter"]' \
- && rm -r lab node_modules/memwatch-lab \
+ && rm -r lab node_modules/@memwatch/lab \
  && find node_modules \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -type f -delete \
  && npm sbom --sbom-format cyclonedx > sbom.cdx.json \
  && npm query '*' | node licences.js > licences.txt \

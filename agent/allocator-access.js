@@ -5,19 +5,19 @@ const { loadedAllocator } = require('./protocol/allocators')
 const { readFileSync } = require('./primordials')
 
 /**
- * The way to ask malloc itself, where the operator allowed it: the package memwatch-allocator, a
+ * The way to ask malloc itself, where the operator allowed it: the package @memwatch/allocator, a
  * Node-API addon, where it is installed, else node:ffi, where Node has it (it warns that it is
  * experimental, once, on stderr).
  *
  * @typedef {object} AllocatorAccess
  * @property {'addon' | 'ffi'} by
- * @property {() => import('memwatch-allocator').Books} books takes about 5 ns for each free chunk:
+ * @property {() => import('@memwatch/allocator').Books} books takes about 5 ns for each free chunk:
  *   milliseconds after much churn
  * @property {() => boolean} trim gives free memory back to the system; blocks meanwhile; false:
  *   malloc has no such call
  */
 
-const ADDON = 'memwatch-allocator'
+const ADDON = '@memwatch/allocator'
 /** The permission model allows no addons: then node:ffi, native code too, is left alone. */
 const ADDONS_DISABLED = 'ERR_DLOPEN_DISABLED'
 
@@ -25,10 +25,10 @@ const ADDONS_DISABLED = 'ERR_DLOPEN_DISABLED'
 function byAddon () {
   try {
     // Not by its name in the call: a bundler would want to take the addon in.
-    const { books, trim } = /** @type {typeof import('memwatch-allocator')} */ (require(ADDON))
+    const { books, trim } = /** @type {typeof import('@memwatch/allocator')} */ (require(ADDON))
     return { by: 'addon', books, trim }
   } catch (error) {
-    debug('memwatch-allocator: %s', error)
+    debug('@memwatch/allocator: %s', error)
     if (/** @type {NodeJS.ErrnoException} */ (error).code === ADDONS_DISABLED) return 'disabled'
   }
 }

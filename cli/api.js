@@ -1,7 +1,7 @@
 'use strict'
 
 const fs = require('node:fs')
-const { wellFormed } = require('memwatch-engine/text/json')
+const { wellFormed } = require('@memwatch/engine/text/json')
 const { UsageError } = require('./usage-error')
 
 /** @typedef {{ url: string, tokenFile?: string }} ApiOptions as commander read them */

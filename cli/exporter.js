@@ -1,10 +1,10 @@
 'use strict'
 
 const { Command } = require('commander')
-const { Exporter } = require('memwatch-exporter/exporter')
-const { options, readConfig, ConfigError } = require('memwatch-exporter/config')
-const { DataFolder } = require('memwatch-exporter/data-folder/data-folder')
-const { formatAddress } = require('memwatch-exporter/ingest/address')
+const { Exporter } = require('@memwatch/exporter/exporter')
+const { options, readConfig, ConfigError } = require('@memwatch/exporter/config')
+const { DataFolder } = require('@memwatch/exporter/data-folder/data-folder')
+const { formatAddress } = require('@memwatch/exporter/ingest/address')
 const { stopWhenAsked } = require('./end-when-asked')
 const { err } = require('./output')
 const { stay, staysOnFailure } = require('./stay')

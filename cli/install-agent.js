@@ -9,9 +9,9 @@ const { UsageError } = require('./usage-error')
 
 /** Of which package goes where below the agent's folder. */
 const PACKAGES = Object.freeze([
-  { name: 'memwatch', at: '.' },
+  { name: '@memwatch/agent', at: '.' },
   // Opens only where MEMWATCH_ALLOCATOR_ACCESS asks for it.
-  { name: 'memwatch-allocator', at: 'node_modules/memwatch-allocator', optional: true }
+  { name: '@memwatch/allocator', at: 'node_modules/@memwatch/allocator', optional: true }
 ])
 /** What belongs to a package and is of no use to an app. */
 const LEFT_OUT = /^(node_modules|.*\.(c|sh|md|d\.ts))$/
@@ -59,7 +59,7 @@ function installAgent (folder) {
   const files = PACKAGES.flatMap(filesOf)
   const hash = createHash('sha256')
   for (const { at, content } of files) hash.update(`${at}\0${content.length}\0`).update(content)
-  const { version } = require('memwatch/package.json')
+  const { version } = require('@memwatch/agent/package.json')
   const name = `agent-${version}-${hash.digest('hex').slice(0, 12)}`
   if (!fs.existsSync(path.join(folder, name))) {
     const begun = fs.mkdtempSync(path.join(folder, '.agent-'))

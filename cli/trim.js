@@ -1,7 +1,7 @@
 'use strict'
 
 const { Command } = require('commander')
-const { formatBytes, formatSeconds } = require('memwatch-engine/text/format')
+const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 const { withApiOptions, callApi, pathSegment } = require('./api')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')

@@ -66,7 +66,7 @@ const options = Object.freeze({
     env: 'MEMWATCH_ALLOCATOR_ACCESS',
     default: 'off',
     help:
-      'read lets the agent ask malloc itself (package memwatch-allocator, or node:ffi), trim ' +
+      'read lets the agent ask malloc itself (package @memwatch/allocator, or node:ffi), trim ' +
       'lets memwatch trim give free memory back, too; memwatch run and try set read where ' +
         'nothing ' +
       'is set',
