@@ -29,7 +29,7 @@ function platform () {
 const built = platform()
 if (!built) {
   throw Object.assign(
-    new Error(`memwatch-allocator: no binary for ${process.platform}-${process.arch}`),
+    new Error(`@memwatch/allocator: no binary for ${process.platform}-${process.arch}`),
     { code: 'MEMWATCH_NO_BINARY' }
   )
 }
