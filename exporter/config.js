@@ -245,7 +245,7 @@ const options = Object.freeze({
     default: '',
     help: 'where metrics, verdicts and deaths are sent by OTLP (http/protobuf): /v1/metrics and ' +
       '/v1/logs below URL, or where OTEL_EXPORTER_OTLP_* say; headers, timeout, compression and ' +
-        'interval come from the OTEL_ variables',
+        'interval come from the OTEL_ variables. Needs the package @memwatch/otlp',
     /**
      * @param {string} text
      * @param {NodeJS.ProcessEnv} env

@@ -1,6 +1,6 @@
 'use strict'
 
-const { ProtobufLogsSerializer } = require('@opentelemetry/otlp-transformer')
+const { ProtobufLogsSerializer } = require('@memwatch/otlp')
 const { Told } = require('@memwatch/engine/verdicts/told')
 const { deathEvent, verdictEvent } = require('./events')
 const { resourceOf } = require('./resource')

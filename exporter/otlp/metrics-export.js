@@ -1,6 +1,6 @@
 'use strict'
 
-const { ProtobufMetricsSerializer } = require('@opentelemetry/otlp-transformer')
+const { ProtobufMetricsSerializer } = require('@memwatch/otlp')
 const { Turns } = require('../turns')
 const { Readings } = require('./readings')
 const { Sender } = require('./sender')

@@ -1,6 +1,6 @@
 'use strict'
 
-const { ProtobufMetricsSerializer } = require('@opentelemetry/otlp-transformer')
+const { ProtobufMetricsSerializer } = require('@memwatch/otlp')
 const { compatMetrics } = require('../catalog/compat-metrics')
 const { exporterMetrics } = require('../catalog/exporter-metrics')
 const { otelMetrics } = require('../catalog/otel-metrics')

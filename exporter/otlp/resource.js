@@ -2,7 +2,7 @@
 
 const { createHash } = require('node:crypto')
 const fs = require('node:fs')
-const { resourceFromAttributes } = require('@opentelemetry/resources')
+const { resourceFromAttributes } = require('@memwatch/otlp')
 const { Witness } = require('../process/witness')
 const { identityOf } = require('@memwatch/engine/history/targets')
 const { containerId, tryRead } = require('./surroundings')
