@@ -128,10 +128,12 @@ class Installed {
    * The exporter of this folder hears every app.
    * @param {Record<string, { command?: string, args: string[], env?: NodeJS.ProcessEnv }>} apps by
    *   the name that they are watched under
+   * @param {string} [script] of the command line, for the Node.js of the tests; else the installed
    */
-  async checkApps (apps) {
-    const exporter = this.start('memwatch', [
-      'exporter', '--listen', '127.0.0.1:0', '--log-level', 'silent'
+  async checkApps (apps, script) {
+    const [command, ...before] = script ? [process.execPath, script] : ['memwatch']
+    const exporter = this.start(command, [
+      ...before, 'exporter', '--listen', '127.0.0.1:0', '--log-level', 'silent'
     ])
     try {
       const [, url] = await eventually(
@@ -141,31 +143,30 @@ class Installed {
         MOST_MS
       )
       assert.ok(url, `the exporter ended: ${exporter.output.stderr}`)
-      await this.#checkHeard(apps, url)
+      const started = Object.entries(apps).map(([name, { command = 'node', args, env }]) =>
+        this.start(command, args, { MEMWATCH_NAME: name, ...env }))
+      try {
+        await this.checkTargets(url, Object.keys(apps))
+      } catch (error) {
+        const said = started.map(({ output }) => output.stderr).join('')
+        throw new Error(`${/** @type {Error} */ (error).message}\n${said}`)
+      }
     } finally {
       await this.stop()
     }
   }
 
   /**
-   * @param {Parameters<Installed['checkApps']>[0]} apps
-   * @param {string} url of the exporter's metrics
+   * @param {string} url of an exporter's metrics
+   * @param {string[]} names of apps that it watches, or is about to
    */
-  async #checkHeard (apps, url) {
-    const started = Object.entries(apps).map(([name, { command = 'node', args, env }]) => ({
-      name,
-      ...this.start(command, args, { MEMWATCH_NAME: name, ...env })
-    }))
+  async checkTargets (url, names) {
     const missing = async () => {
-      const text = await (await fetch(url)).text()
-      return started.filter(({ name }) =>
-        !text.split('\n').some(line =>
-          line.startsWith('memwatch_target_up{') && line.includes(`target="${name}"`) &&
-            line.endsWith(' 1')))
+      const text = await fetch(url).then(answer => answer.text(), () => '')
+      const up = text.split('\n').filter(line => /^memwatch_target_up\{.* 1$/.test(line))
+      return names.filter(name => !up.some(line => line.includes(`target="${name}"`)))
     }
-    const unheard = () => missing()
-      .then(of => of.map(({ name, output }) => ({ name, ...output })))
-    await eventually(unheard, of => of.length === 0, MOST_MS)
+    await eventually(missing, of => of.length === 0, MOST_MS)
   }
 
   /** Ends what was started here. */
