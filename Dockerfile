@@ -50,14 +50,14 @@ RUN install -d -o 65532 -g 65532 -m 2775 /run/memwatch && install -d -o 65532 -g
 # jemalloc brings nothing. What V8 takes, start.sh keeps low. About 50 MiB of each are pages of the file of Node.js itself.
 ENV NODE_ENV=production \
     PATH=/opt/memwatch/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    MEMWATCH_LISTEN=0.0.0.0:9888 \
+    MEMWATCH_LISTEN=0.0.0.0:16369 \
     MEMWATCH_SOCKET=/run/memwatch/exporter.sock \
     MALLOC_ARENA_MAX=1
 WORKDIR /opt/memwatch
 # With a read-only root the socket still has its place.
 VOLUME ["/run/memwatch"]
 USER 65532:65532
-EXPOSE 9888
+EXPOSE 16369
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["node", "/opt/memwatch/healthcheck.js"]
 ENTRYPOINT ["/opt/memwatch/start.sh"]
 CMD ["exporter"]

@@ -44,7 +44,7 @@ const command = withReportOptions(new Command('simulate'))
     'after',
     `
 The app runs in a memory group (cgroup) of its own, with the limit of the container it stands for, where this machine
-allows it. To rehearse a page, let your Prometheus scrape it: --listen 0.0.0.0:9888.
+allows it. To rehearse a page, let your Prometheus scrape it: --listen 0.0.0.0:16369.
 Examples:
   $ memwatch simulate semi-space-starvation
   $ memwatch simulate semi-space-starvation --node-option=--max-semi-space-size=16

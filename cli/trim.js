@@ -27,7 +27,7 @@ Ends with 0; 1 when it was refused; 2 when the exporter cannot be reached or kno
 Examples:
   $ memwatch trim shop --dry-run
   $ memwatch trim shop
-  $ memwatch trim shop --url http://127.0.0.1:9888 --json`
+  $ memwatch trim shop --url http://127.0.0.1:16369 --json`
   )
   .action(async (target, given) => {
     process.exitCode = await trim(target, given)

@@ -9,6 +9,9 @@ const { ConfigError } = require('./config-error')
 const { parseAddress, parseHostPort } = require('./ingest/address')
 const { readOtlp } = require('./otlp/address')
 
+/** Of no other program: docs/decisions/NEXT-default-port.md. */
+const DEFAULT_PORT = 16369
+
 /**
  * @param {string} text
  * @param {string[]} allowed
@@ -59,7 +62,7 @@ const options = Object.freeze({
   listen: {
     flag: '--listen <HOST:PORT>',
     env: 'MEMWATCH_LISTEN',
-    default: '127.0.0.1:9888',
+    default: `127.0.0.1:${DEFAULT_PORT}`,
     help: 'where /metrics, health and the API are served',
     /** @param {string} text */
     read: text => parseHostPort(text)
@@ -301,7 +304,7 @@ const clientEnv = ['MEMWATCH_URL']
 
 /**
  * What the kubelet sets in each container for a Service whose name begins with memwatch:
- * MEMWATCH_SERVICE_HOST, MEMWATCH_PORT=tcp://10.96.0.7:9888 …
+ * MEMWATCH_SERVICE_HOST, MEMWATCH_PORT=tcp://10.96.0.7:16369 …
  * https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
  * @param {string} name
  * @param {string | undefined} value
@@ -333,4 +336,4 @@ function rejectUnknownEnv (env) {
   }
 }
 
-module.exports = { options, readConfig, ConfigError }
+module.exports = { DEFAULT_PORT, options, readConfig, ConfigError }

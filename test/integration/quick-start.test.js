@@ -36,7 +36,7 @@ describe('its examples', () => {
       // running at the end is ended.
       const script = 'set -eum\ntrap \'for job in $(jobs -p); do kill -- -$job || true; done; ' +
         'wait || true\' ' +
-          `EXIT\n${commands.replaceAll('localhost:3000', `localhost:${own}`).replaceAll('9888', api)}`
+          `EXIT\n${commands.replaceAll('localhost:3000', `localhost:${own}`).replaceAll('16369', api)}`
       const { code, stdout, stderr } = await spawnBounded('/bin/bash', ['-c', script], {
         cwd: folder,
         env: environment({
