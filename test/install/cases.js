@@ -101,6 +101,28 @@ async function checkPm2 (installed) {
   }
 }
 
+/**
+ * What a first user types, in a folder where nothing is installed.
+ * @param {Place} place
+ */
+async function atOnce ({ folder, node, manager, script, registry }) {
+  writeApp(folder)
+  manager.configure(folder, registry.url)
+  const installed = new Installed(folder, node)
+  await installed.checkRun('node', [script, 'exec', '--yes', '--', `${SCOPE}/cli`])
+  assert.strictEqual(fs.existsSync(path.join(folder, 'node_modules')), false)
+}
+
+/** @param {Place} place */
+async function optionalParts (place) {
+  const installed = await install(place, {
+    [`${SCOPE}/cli`]: version, [`${SCOPE}/lab`]: version, [`${SCOPE}/otlp`]: version
+  })
+  const { stdout } = await installed.run('memwatch', ['simulate', '--help'])
+  assert.match(stdout, /^ {2}semi-space-starvation /m)
+  await installed.checkApps({}, undefined, ['--otlp', 'http://127.0.0.1:4318'])
+}
+
 /** @param {Place} place */
 async function agentAlone (place) {
   const { memwatch } = COMMAND_LINE
@@ -129,6 +151,18 @@ function cases (nodes) {
         manager,
         test: everything
       }))),
+    ...nodes.map(node => ({
+      title: `npx at once on Node.js ${node}`,
+      node,
+      manager: 'npm',
+      test: atOnce
+    })),
+    ...['npm', 'pnpm', 'yarn 1', 'yarn 4'].map(manager => ({
+      title: `what is optional by ${manager}`,
+      node: newest[1],
+      manager,
+      test: optionalParts
+    })),
     ...newest.map(node => ({
       title: `TypeScript by tsx, bundles by esbuild, and pm2 on Node.js ${node}`,
       node,

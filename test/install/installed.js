@@ -107,11 +107,15 @@ class Installed {
     return result
   }
 
-  /** `memwatch run` reports on an app, by its name and on this Node.js. */
-  async checkRun () {
+  /**
+   * `memwatch run` reports on an app, by its name and on this Node.js.
+   * @param {string} [command] that is `memwatch`
+   * @param {string[]} [before] its first arguments
+   */
+  async checkRun (command = 'memwatch', before = []) {
     const { code, stdout, stderr } = await this.run(
-      'memwatch',
-      ['run', '--for', '3', '--json', '--', 'node', 'server.js']
+      command,
+      [...before, 'run', '--for', '3', '--json', '--', 'node', 'server.js']
     )
     assert.strictEqual(code, 0, stderr)
     const [target] = JSON.parse(stdout).targets
@@ -129,11 +133,12 @@ class Installed {
    * @param {Record<string, { command?: string, args: string[], env?: NodeJS.ProcessEnv }>} apps by
    *   the name that they are watched under
    * @param {string} [script] of the command line, for the Node.js of the tests; else the installed
+   * @param {string[]} [options] more of the exporter's
    */
-  async checkApps (apps, script) {
+  async checkApps (apps, script, options = []) {
     const [command, ...before] = script ? [process.execPath, script] : ['memwatch']
     const exporter = this.start(command, [
-      ...before, 'exporter', '--listen', '127.0.0.1:0', '--log-level', 'silent'
+      ...before, 'exporter', '--listen', '127.0.0.1:0', '--log-level', 'silent', ...options
     ])
     try {
       const [, url] = await eventually(
