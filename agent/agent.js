@@ -63,12 +63,13 @@ class Agent {
 
   /**
    * @param {import('./protocol/config').Config} config
-   * @param {ReturnType<typeof import('./collect/gc-observer').gcObserver>} gcs
+   * @param {import('./collect/gc-start').StartedGcs} gcs
    */
   constructor (config, gcs) {
     const wrap = this.#guard.wrap.bind(this.#guard)
     this.#config = config
-    this.#pauses = gc(gcs, wrap, this.#ownGc)
+    // The hello names the counter: it is said again.
+    this.#pauses = gc(gcs, wrap, this.#ownGc, () => this.#transport?.reconnect())
     this.#collectors = [this.#pauses]
     this.#tick = this.#metered('tick', () => {
       this.#transport?.tick(this.#dueSeconds)

@@ -1,5 +1,6 @@
 'use strict'
 
+const { ADDONS_DISABLED, loadAddon } = require('./addon')
 const { debug } = require('./guard')
 const { loadedAllocator } = require('./protocol/allocators')
 const { readFileSync } = require('./primordials')
@@ -17,15 +18,13 @@ const { readFileSync } = require('./primordials')
  *   malloc has no such call
  */
 
-const ADDON = '@memwatch/allocator'
-/** The permission model allows no addons: then node:ffi, native code too, is left alone. */
-const ADDONS_DISABLED = 'ERR_DLOPEN_DISABLED'
-
-/** @returns {AllocatorAccess | 'disabled' | undefined} */
+/**
+ * @returns {AllocatorAccess | 'disabled' | undefined} disabled: then node:ffi, native code too, is
+ *   left alone
+ */
 function byAddon () {
   try {
-    // Not by its name in the call: a bundler would want to take the addon in.
-    const { books, trim } = /** @type {typeof import('@memwatch/allocator')} */ (require(ADDON))
+    const { books, trim } = loadAddon()
     return { by: 'addon', books, trim }
   } catch (error) {
     debug('@memwatch/allocator: %s', error)

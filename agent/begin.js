@@ -1,10 +1,10 @@
 'use strict'
 
 const { clearTimeout, nowMs, setTimeout } = require('./primordials')
-const { gcObserver } = require('./collect/gc-observer')
+const { startGcs, stopGcs } = require('./collect/gc-start')
 
 /**
- * The app's start is the app's: only GCs are observed from the first moment. Everything else is
+ * The app's start is the app's: only GCs are counted from the first moment. Everything else is
  * loaded, and the exporter called, when the loop has had its first turns, bit by bit: at once it
  * would hold the app up for some ten milliseconds.
  */
@@ -16,7 +16,7 @@ const FIRST_FRAME_MS = 100
 /**
  * States of the agent in this isolate. It enters each at most once, and in this order.
  *
- *   waiting  the app starts: only GCs are observed
+ *   waiting  the app starts: only GCs are counted
  *   loading  after 40 ms: a piece of the agent is loaded each millisecond
  *   running  after 100 ms, with what is not loaded yet: a frame each interval
  *   ended    the process ends, the agent failed, or it was stopped
@@ -40,7 +40,7 @@ class Beginning {
   /** @type {keyof typeof STATES} */
   #state = STATES.waiting
   #beganMs = nowMs()
-  #gcs = gcObserver()
+  #gcs
   #config
   #debug
   /** @type {import('./agent').Agent | undefined} */
@@ -58,6 +58,7 @@ class Beginning {
    * @param {(format: string, ...values: unknown[]) => void} debug
    */
   constructor (config, debug) {
+    this.#gcs = startGcs(config.gcHooks)
     this.#config = config
     this.#debug = debug
     this.#timer = setTimeout(this.#fenced(() => this.#startLoading()), LOAD_AFTER_MS)
@@ -71,7 +72,7 @@ class Beginning {
     clearTimeout(this.#timer)
     clearTimeout(this.#pieceTimer)
     attempt(() => process.removeListener('exit', this.#onExit))
-    attempt(this.#gcs.disconnect)
+    attempt(() => stopGcs(this.#gcs))
     attempt(() => this.#agent?.stop())
   }
 

@@ -59,7 +59,8 @@ class ForcedGc {
 
   /**
    * @param {import('./collect/gc').OwnGc} ownGc is told of each
-   * @param {{ takePending: () => void }} pauses who reads ownGc
+   * @param {{ takePending: () => void, takeOwn: () => void }} pauses who reads ownGc, or takes
+   *   what was counted meanwhile as the agent's
    * @param {{ now?: () => number, collect?: () => void, heapUsedBytes?: () => number }}
    *   [dependencies] now: milliseconds since the isolate started
    */
@@ -93,6 +94,7 @@ class ForcedGc {
     this.#ownGc.beganMs = beganMs
     this.#ownGc.endedMs = endedMs
     this.#ownGc.totalMs += pauseMs
+    this.#pauses.takeOwn()
     this.#endedAtSeconds = endedMs / 1000
     this.#pauseSeconds = pauseMs / 1000
     this.#secondsPerByte = this.#pauseSeconds / Math.max(1, usedBytes)

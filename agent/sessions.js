@@ -18,7 +18,7 @@ class Sessions {
   /** The Unix socket; commands are trusted over one only, as any process can reach a TCP port. */
   #address
   /**
-   * Up to its last brace: what depends on the connection follows.
+   * Up to its last brace: what may be another for the next connection follows.
    * @type {string | undefined}
    */
   #helloStart
@@ -70,8 +70,8 @@ class Sessions {
       intervalSeconds: this.#config.intervalSeconds,
       ...(this.#access && { allocatorAccess: this.#access.by })
     }).slice(0, -2)
-    const rest = stringifyJson(ofConnection).slice(1)
-    return `${this.#helloStart}${rest === '}' ? '' : ','}${rest}\n`
+    const rest = stringifyJson({ ...this.#pauses.counter(), ...ofConnection }).slice(1)
+    return `${this.#helloStart},${rest}\n`
   }
 
   /** What the operator allows to be asked for. @returns {import('./protocol/frame').CommandName[]} */

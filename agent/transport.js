@@ -138,6 +138,13 @@ class Transport {
     if (this.#state === 'connecting' && this.#descriptor() !== undefined) this.#open()
   }
 
+  /** The hello has changed: the next frame goes by a new connection. */
+  reconnect () {
+    if (this.#state !== 'open') return
+    this.#lose()
+    this.#retryAtSeconds = 0
+  }
+
   stop () {
     this.#lose()
     this.#state = 'stopped'

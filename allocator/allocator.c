@@ -2,20 +2,9 @@
  * Asks the malloc of this process what it holds, and tells it to give back what it does not need.
  *
  * Every allocator is asked by its own functions, declared weak: the dynamic linker finds those of whichever is loaded and
- * leaves the others null. Nothing is linked, not even a libc, so that one binary serves glibc and musl.
- * Node-API version 1 only: stable over all Node versions.
+ * leaves the others null.
  */
-#include <stddef.h>
-#include <stdint.h>
-#define NAPI_VERSION 1
-#include <node_api.h>
-
-/* SHA-256 of this file, so that a test can tell whether the binaries are of this text. */
-#ifndef SOURCE_SHA256
-#error "build with build.sh"
-#endif
-
-#define WEAK __attribute__((weak))
+#include "addon.h"
 
 /* glibc, <malloc.h>. */
 WEAK int malloc_info(int options, void *stream);
@@ -41,16 +30,6 @@ typedef _Bool (*mi_visitor)(const void *heap, const mi_heap_area_t *area, void *
 WEAK void *mi_heap_get_default(void);
 WEAK _Bool mi_heap_visit_blocks(const void *heap, _Bool visit_blocks, mi_visitor visitor, void *sum);
 WEAK void mi_collect(_Bool force);
-
-static void set_number(napi_env env, napi_value object, const char *name, double number) {
-  napi_value value;
-  if (napi_create_double(env, number, &value) == napi_ok) napi_set_named_property(env, object, name, value);
-}
-
-static void set_string(napi_env env, napi_value object, const char *name, const char *text, size_t length) {
-  napi_value value;
-  if (napi_create_string_utf8(env, text, length, &value) == napi_ok) napi_set_named_property(env, object, name, value);
-}
 
 static size_t jemalloc_number(const char *name) {
   size_t value = 0, length = sizeof value;
@@ -143,12 +122,7 @@ static napi_value trim(napi_env env, napi_callback_info call) {
   return napi_get_boolean(env, done, &result) == napi_ok ? result : NULL;
 }
 
-NAPI_MODULE_INIT() {
-  napi_value function;
-  set_string(env, exports, "sourceSha256", SOURCE_SHA256, NAPI_AUTO_LENGTH);
-  if (napi_create_function(env, "books", NAPI_AUTO_LENGTH, books, NULL, &function) == napi_ok)
-    napi_set_named_property(env, exports, "books", function);
-  if (napi_create_function(env, "trim", NAPI_AUTO_LENGTH, trim, NULL, &function) == napi_ok)
-    napi_set_named_property(env, exports, "trim", function);
-  return exports;
+void export_allocator(napi_env env, napi_value exports) {
+  set_function(env, exports, "books", books, NULL);
+  set_function(env, exports, "trim", trim, NULL);
 }

@@ -2,8 +2,8 @@
 
 /**
  * `npm run bench:gc-count`: how many GCs are seen? One process, three counts of the same events:
- * V8's own trace, memwatch, and prom-client's default metrics, which read the first entry of each
- * batch only.
+ * V8's own trace, memwatch by V8's callbacks and by an observer, and prom-client's default metrics,
+ * which read the first entry of each batch only. The trace is counted from when memwatch began to.
  *
  *   npm run bench:gc-count -- --nodes /path/to/node20:/path/to/node22 --seconds 5
  */
@@ -28,8 +28,9 @@ const TRACE = /\] +\d+ ms: (?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact)
 /**
  * @param {string} node
  * @param {string[]} flags
+ * @param {'on' | 'off'} hooks
  */
-async function count (node, flags) {
+async function count (node, flags, hooks) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-gc-count-'))
   const socket = path.join(folder, 'exporter.sock')
   const exporter = new Exporter({
@@ -47,12 +48,16 @@ async function count (node, flags) {
       ...flags,
       '--trace-gc',
       '--require',
+      require.resolve('../test/support/marks-gc-start'),
+      '--require',
       require.resolve('memwatch/agent'),
       path.join(__dirname, 'gc-count-app.js'),
       given.seconds
     ],
     {
-      env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socket },
+      env: {
+        ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socket, MEMWATCH_GC_HOOKS: hooks
+      },
       stdio: ['ignore', 'pipe', 'inherit']
     }
   )
@@ -62,24 +67,34 @@ async function count (node, flags) {
   const [target] = await ended
   await exporter.stop()
   fs.rmSync(folder, { recursive: true })
-  const lines = output.split('\n')
+  const lines = output.slice(output.indexOf('COUNTED')).split('\n')
   const { promClient } = JSON.parse(lines.find(line => line.startsWith('{')) ?? '{}')
   const pauses = Object.entries(target.values.gc).filter(
     ([key]) => !key.startsWith('incremental') && !key.startsWith('weakcb')
   )
   return {
-    node: target.hello.node,
+    node: `${target.hello.node} ${target.hello.libc}`,
+    counter: target.hello.gcCounter,
     truth: lines.filter(line => TRACE.test(line)).length,
     memwatch: pauses.reduce((sum, [, row]) => sum + row[0], 0),
     promClient
   }
 }
 
+/** @type {[flags: string[], hooks: 'on' | 'off'][]} */
+const RUNS = [
+  [[], 'on'],
+  [[], 'off'],
+  [['--max-semi-space-size=1'], 'on'],
+  [['--max-semi-space-size=1'], 'off']
+]
+
 async function main () {
   console.log(
     [
       'node',
       'flags',
+      'by',
       'V8 trace',
       'memwatch',
       'prom-client',
@@ -88,13 +103,15 @@ async function main () {
     ].join('\t')
   )
   for (const node of given.nodes.split(':')) {
-    for (const flags of [[], ['--max-semi-space-size=1']]) {
-      const { node: version, truth, memwatch, promClient } = await count(node, flags)
+    for (const [flags, hooks] of RUNS) {
+      const { node: version, counter, truth, memwatch, promClient } =
+        await count(node, flags, hooks)
       const share = seen => `${(100 * seen / truth).toFixed(1)} %`
       console.log(
         [
           version,
           flags.join(' ') || 'default',
+          counter,
           truth,
           memwatch,
           promClient,

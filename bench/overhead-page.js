@@ -2,6 +2,7 @@
 
 const { median, quantile } = require('simple-statistics')
 const { againstTargets } = require('./overhead-targets')
+const { readWork, workSection } = require('./overhead-work-page')
 
 /**
  * @typedef {{ key: string, title: string, of: (run: any, base: any) => number | null, unit: (value:
@@ -102,7 +103,8 @@ const WHY = `Medians of every Node and app, from the least to the most. Why memo
   GCs and the loop's delay alone in between, as a changed copy of the agent did: 181 to 335 µs in the middle on Node 22, 182 to 245 on 24 and 223 to 287 on 20, where the agent took 325 to 467 in
   the same five apps, and 490 of 620 with 3,800 GCs a second on Node 24. Memory is read in each frame: what is known last of an app that is killed for memory is of its last second. See [growth](growth.md).
 - **GCs**: in an API that collects fifty times a second, what Node itself does for each GC that is observed is the larger part of all that the agent costs: by samples of CPU time 0.3 to 0.5 %, beside 0.1 to 0.2 % of its own.
-  (The profiles below count by the clock: what else ran on the machine meanwhile is in them.) Node 20 defines two deprecated properties on each entry. Every observer of GCs pays this.
+  (The profiles below count by the clock: what else ran on the machine meanwhile is in them.) Node 20 defines two deprecated properties on each entry. Every observer of GCs pays this, the agent where it
+  cannot use V8's own callbacks.
 - **Throughput** of one process differs from that of the next by more than the agent takes, so that rounds do not tell it. Nor did turns of two seconds each, of four processes at a time of the JSON
   API on Node 24 under full load, eight times (24 turns): with the agent 2.6 % fewer requests (9.9 fewer to 2.6 more), with an observer of GCs with an empty callback 4.0 % fewer (1.5 to 9.8), with nothing again 0.8 % fewer (5.5 fewer to
   5.3 more); in a first try, twice three processes (32 turns), 4.2 % fewer with the agent (0.8 to 8.7) and 2.6 % more with nothing again (2.8 fewer to 4.4 more). The agent is not to be told from the empty observer; that observing itself costs more than half a percent there is likely, and the profiles below say the same.`
@@ -150,7 +152,8 @@ function overheadPage (runs, shares) {
   sections.push(
     '## Against its targets',
     table(['what', 'at most', 'memwatch', 'nothing, again', ''], againstTargets(runs, COLUMNS)),
-    WHY
+    WHY,
+    ...[workSection(readWork())].filter(text => text !== '')
   )
   for (const node of distinct(runs.map(run => run.node))) {
     for (const app of distinct(runs.map(run => run.app))) {

@@ -8,6 +8,9 @@
  * are interleaved, and each begins with another variant; medians of the differences to "nothing" of
  * the same round, and their spread, go into docs/overhead.md with --write.
  *
+ * What a GC costs, and a second of the agent, is lost in those rounds: npm run bench:overhead-work
+ * measures it by fixed work.
+ *
  *   npm run bench:overhead -- --nodes /path/to/node20:/path/to/node24 --rounds 7 --write
  *   npm run bench:overhead -- --variants memwatch --apps api --rounds 3
  *
@@ -16,19 +19,17 @@
  * there.
  */
 
-const dgram = require('node:dgram')
 const fs = require('node:fs')
-const http = require('node:http')
 const os = require('node:os')
 const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: wait } = require('node:timers/promises')
 const { parseArgs } = require('node:util')
+const { FOLDER, freePort, installCompared, scrapeEachSecond, startSinks } = require('./overhead-sinks')
 const { overheadPage } = require('./overhead-page')
 const { profileFlags, shareOf } = require('./overhead-share')
 
-const FOLDER = path.join(__dirname, 'overhead')
 const VARIANTS = ['none', 'none-again', 'memwatch', 'prom-client', 'opentelemetry', 'dd-trace']
 const APPS = ['api', 'allocating', 'idle']
 const WARM_SECONDS = 2
@@ -84,54 +85,6 @@ fs.mkdirSync(given.out, { recursive: true })
 
 /** @typedef {{ node: string, app: string } & ReturnType<typeof shareOf>} Share */
 
-/** Where the others send what they have to say; it is read and dropped. */
-async function startSinks () {
-  const sink = http
-    .createServer((request, response) => request.resume().on('end', () => response.end('{}')))
-    .listen(0, '127.0.0.1')
-  const statsd = dgram.createSocket('udp4').bind(0, '127.0.0.1')
-  await Promise.all([once(sink, 'listening'), once(statsd, 'listening')])
-  const socket = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-overhead-')), 's')
-  const exporter = spawn(
-    process.execPath,
-    [
-      path.join(__dirname, '../cli/memwatch.js'),
-      'exporter',
-      '--listen',
-      '127.0.0.1:0',
-      '--socket',
-      socket,
-      '--log-level',
-      'silent'
-    ],
-    { stdio: ['ignore', 'ignore', 'pipe'] }
-  )
-  await once(exporter.stderr, 'data')
-  return {
-    env: {
-      SINK_URL: `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (sink.address()).port}`,
-      STATSD_PORT: String(statsd.address().port),
-      MEMWATCH_SOCKET: socket
-    },
-    stop () {
-      sink.close()
-      sink.closeAllConnections()
-      statsd.close()
-      exporter.kill()
-      fs.rmSync(path.dirname(socket), { recursive: true, force: true })
-    }
-  }
-}
-
-/** @returns {Promise<number>} */
-async function freePort () {
-  const server = http.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  server.close()
-  return port
-}
-
 /**
  * Closed-loop load from a process of its own.
  * @param {number} port
@@ -183,14 +136,7 @@ async function runOnce (node, major, app, variant, round, env) {
     const [report] = await once(child, 'message')
     return { ...report, at: performance.now() }
   }
-  const scrape =
-    variant === 'prom-client'
-      ? setInterval(() => {
-        fetch(`http://127.0.0.1:${scrapePort}/metrics`)
-          .then(response => response.text())
-          .catch(() => {})
-      }, 1000)
-      : undefined
+  const scrape = variant === 'prom-client' ? scrapeEachSecond(scrapePort) : undefined
   try {
     const [{ port, startedMs }] = await once(child, 'message')
     const seconds = Number(given.seconds)
@@ -289,13 +235,7 @@ function show (runs) {
 
 async function main () {
   if (given.recorded) return show(recorded())
-  if (!fs.existsSync(path.join(FOLDER, 'node_modules'))) {
-    console.log('installing what is compared into bench/overhead …')
-    execFileSync('npm', ['ci', '--no-audit', '--no-fund'], {
-      cwd: FOLDER,
-      stdio: ['ignore', 'ignore', 'inherit']
-    })
-  }
+  installCompared()
   const sinks = await startSinks()
   /** @type {Run[]} */
   const runs = []

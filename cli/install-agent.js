@@ -10,11 +10,12 @@ const { UsageError } = require('./usage-error')
 /** Of which package goes where below the agent's folder. */
 const PACKAGES = Object.freeze([
   { name: '@memwatch/agent', at: '.' },
-  // Opens only where MEMWATCH_ALLOCATOR_ACCESS asks for it.
+  // Its GC hooks are used where MEMWATCH_GC_HOOKS is not off, malloc is asked where
+  // MEMWATCH_ALLOCATOR_ACCESS allows it.
   { name: '@memwatch/allocator', at: 'node_modules/@memwatch/allocator', optional: true }
 ])
 /** What belongs to a package and is of no use to an app. */
-const LEFT_OUT = /^(node_modules|.*\.(c|sh|md|d\.ts))$/
+const LEFT_OUT = /^(node_modules|.*\.(c|h|sh|md|d\.ts))$/
 const TOKEN_BYTES = 32
 
 const command = new Command('install-agent')

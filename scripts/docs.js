@@ -2,7 +2,9 @@
 
 /** The generated pages of docs/, each a function from the tables to Markdown. */
 
-const { fields, PROTOCOL_VERSION, MAX_LINE_BYTES } = require('@memwatch/agent/protocol/frame')
+const {
+  fields, GC_HOOKS_MISSING, PROTOCOL_VERSION, MAX_LINE_BYTES
+} = require('@memwatch/agent/protocol/frame')
 const { options: agentOptions } = require('@memwatch/agent/protocol/config')
 const { options: exporterOptions } = require('../exporter/config')
 const { targetMetrics } = require('../exporter/catalog/target-metrics')
@@ -229,6 +231,13 @@ const wireProtocol = () =>
         `${MAX_LINE_BYTES} bytes. Counters are cumulative. An agent whose hello names ` +
           '`commands` takes them over a Unix socket, and gives an `answer` to each. ' +
             '`agent/protocol/frame.js` is the contract.',
+    '## What counts GCs',
+    'The hello says so: `gcCounter` is `hooks`, V8\'s own callbacks, or `observer`, a ' +
+      'PerformanceObserver, and `gcHooksMissing` why it is that.',
+    table(
+      ['`gcHooksMissing`', 'why'],
+      Object.entries(GC_HOOKS_MISSING).map(([reason, why]) => [`\`${reason}\``, why])
+    ),
     '## Fields of a frame',
     table(
       ['field', 'unit', 'kind', 'scope', 'shape', 'source'],

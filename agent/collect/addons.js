@@ -35,10 +35,11 @@ const keyOf = (abi, file) => {
  * compression. The names that a file imports answer that: a few KiB that the dynamic loader reads
  * as well. The rest of the file is not read. docs/decisions/0058-addons-are-told-by-imports.md
  *
+ * @param {string} [own] file of the agent's own addon, which is none of the app's
  * @returns {import('./collector').Collector & { look: (maps: string) => void }} look: is given the
  *   text of /proc/self/maps
  */
-function addons () {
+function addons (own) {
   /** @type {Map<string, string>} file -> key on the wire */
   const known = new Map()
   /** @type {string[]} */
@@ -91,7 +92,7 @@ function addons () {
     fields: ['addons'],
     look (maps) {
       for (const [, file, deleted] of maps.matchAll(ADDON_LINES)) {
-        if (known.has(file) || known.size >= MOST) continue
+        if (known.has(file) || known.size >= MOST || file === own) continue
         known.set(file, keyOf('unread', file))
         if (!deleted) waiting.push(file)
       }

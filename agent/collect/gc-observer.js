@@ -5,6 +5,12 @@ const { PerformanceObserver } = require('../primordials')
 /** @typedef {import('node:perf_hooks').PerformanceEntry[]} Entries */
 
 /**
+ * @param {import('node:perf_hooks').PerformanceEntry} entry of type gc
+ * @returns {{ kind?: number, flags?: number }}
+ */
+const detailOf = entry => /** @type {{ detail?: object }} */ (entry).detail ?? entry
+
+/**
  * Observes GCs from now on. Whoever counts them is loaded later: until then what V8 reported waits
  * here, some milliseconds' worth.
  */
@@ -33,4 +39,4 @@ function gcObserver () {
   }
 }
 
-module.exports = { gcObserver }
+module.exports = { detailOf, gcObserver }

@@ -31,7 +31,7 @@ function * collectors ({
   if (isMainThread) {
     const files = require('../read-file').kernelFiles()
     yield Object.assign(require('./process-status').processStatus({ files }), { stop: files.close })
-    const addons = require('./addons').addons()
+    const addons = require('./addons').addons(require('../addon').locateAddon())
     yield
     require('./mappings')
     yield

@@ -28,6 +28,19 @@ class Buckets {
   }
 
   /**
+   * Adds durations that were counted elsewhere, in buckets of the same bounds.
+   * @param {ArrayLike<number>} counted a row of the wire contract without its nesting: count, sum,
+   *   longest, then the buckets
+   * @param {number} at where it begins
+   */
+  addCounted (counted, at) {
+    this.count += counted[at]
+    this.sumSeconds += counted[at + 1]
+    if (counted[at + 2] > this.longestSeconds) this.longestSeconds = counted[at + 2]
+    for (let i = 0; i < this.counts.length; i++) this.counts[i] += counted[at + 3 + i]
+  }
+
+  /**
    * As a row of the wire contract.
    * @returns {import('./frame').PauseRow}
    */

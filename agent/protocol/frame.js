@@ -90,6 +90,20 @@ const PAUSE_ROW = Object.freeze(
   /** @type {const} */ ({ count: 0, sumSeconds: 1, longestSeconds: 2, buckets: 3 })
 )
 
+/** Why the agent observes GCs and does not count them in V8's own callbacks. */
+const GC_HOOKS_MISSING = Object.freeze(
+  /** @type {const} */ ({
+    off: 'MEMWATCH_GC_HOOKS is off',
+    no_addon:
+      'the package @memwatch/allocator is not installed, or has no binary for this platform',
+    addons_disabled: 'the permission model, or --no-addons',
+    not_loaded: 'Node.js could not load it',
+    no_symbols: "this Node.js does not export V8's functions",
+    disagreed: 'they counted other GCs than an observer beside them'
+  })
+)
+/** @typedef {keyof typeof GC_HOOKS_MISSING} GcHooksMissing */
+
 /** The cause of GCs that the agent ran on the command `force_gc`: they are none of the app's. */
 const OWN_CAUSE = 'memwatch'
 const OWN_ROW = `/${OWN_CAUSE}`
@@ -294,8 +308,8 @@ const fields = Object.freeze({
     scope: 'isolate',
     shape: 'gc',
     source:
-      "PerformanceObserver 'gc', every entry; the cause memwatch is that of GCs on the command " +
-        'force_gc'
+      "V8's GC callbacks by the addon, else PerformanceObserver 'gc', every entry; the cause " +
+        'memwatch is that of GCs on the command force_gc'
   }),
   gcObserverStopped: gauge(
     'count',
@@ -312,8 +326,8 @@ const fields = Object.freeze({
   liveHeapBytes: gauge(
     'bytes',
     'isolate',
-    'used bytes of all spaces but the new ones, read in the observer callback after a major GC; ' +
-      'absent before the first'
+    "used bytes of all spaces but the new ones, read in V8's callback at the end of a major GC, " +
+      'else in the callback of the observer; absent before the first'
   ),
   liveHeapMajors: counter(
     'count',
@@ -453,6 +467,9 @@ const fields = Object.freeze({
  *   what V8 was told at start
  * @property {number} [cores] os.availableParallelism()
  * @property {'addon'|'ffi'} [allocatorAccess] how malloc is asked, where that is allowed
+ * @property {'hooks'|'observer'} [gcCounter] what counts GCs: V8's own callbacks, by the addon, or
+ *   a PerformanceObserver
+ * @property {GcHooksMissing} [gcHooksMissing] why it is the observer
  * @property {CommandName[]} [commands] that the agent carries out
  * @property {string} [agentFolder] where the agent's own files lie: what a profile shows of them is
  *   no suspect
@@ -500,6 +517,7 @@ module.exports = {
   GC_KINDS,
   GC_CAUSES,
   ORDINARY_CAUSE,
+  GC_HOOKS_MISSING,
   SPACE_ROW,
   PAUSE_ROW,
   OWN_CAUSE,

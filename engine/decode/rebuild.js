@@ -353,6 +353,8 @@ const hello = fieldsOf(
     constrainedBytes: number,
     cores: number,
     allocatorAccess: matching(WORD),
+    gcCounter: matching(WORD),
+    gcHooksMissing: matching(WORD),
     commands: texts(matching(WORD), 16),
     nonce: matching(NONCE)
   }

@@ -2,6 +2,7 @@
 
 const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
+const { LASTING_LIMITS, timeLeft } = require('./lasting-growth')
 const { URGENCY_LIMITS, severityByTime } = require('./severity')
 const { formatBytes, formatNumber, formatValue } = require('../text/format')
 
@@ -28,6 +29,8 @@ module.exports = defineDiagnosis({
     // Straight and not slowing down: leaks measure 0.7–1.
     steadinessRatio: 0.55,
     ...URGENCY_LIMITS,
+    tellsAheadRatio: LASTING_LIMITS.tellsAheadRatio,
+    soonSeconds: LASTING_LIMITS.soonSeconds,
     // Code that grows in a line without contexts: functions compiled from text, and kept.
     codeRiseBytes: 8 * 2 ** 20
   },
@@ -48,13 +51,17 @@ module.exports = defineDiagnosis({
     const { heapRunwayBytes: runway, liveHeapTrend, majorsSeen } = signals
     const heapGrowth = liveHeapTrend?.slope ?? 0
     const secondsLeft = runway !== null && heapGrowth > 0 ? runway / heapGrowth : null
+    const left = secondsLeft === null
+      ? ''
+      : timeLeft(secondsLeft, liveHeapTrend?.seconds ?? 0, limits)
+    const full = left && ` The heap is full ${left}.`
     return {
       state: isSteady && majorsSeen >= limits.majors ? 'confirmed' : 'suspected',
       severity: severityByTime(secondsLeft, limits),
       summary: contextsGrow
         ? `${formatNumber(nativeContexts)} V8 contexts are alive, ${formatNumber(perSecond)} ` +
-          'more each second, and major GCs do not free them.'
-        : `Compiled code grows by ${formatBytes(codeRise)} and major GCs do not free it.`,
+          `more each second, and major GCs do not free them.${full}`
+        : `Compiled code grows by ${formatBytes(codeRise)} and major GCs do not free it.${full}`,
       finding: contextsGrow
         ? { signal: 'nativeContextsPerSecond', growth: perSecond }
         : { signal: 'codeSpaceRiseBytes', growth: codeRise },

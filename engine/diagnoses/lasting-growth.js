@@ -208,7 +208,7 @@ const formatPerHour = bytesPerSecond => `${formatBytes(bytesPerSecond * SECONDS_
  * A time to the limit from growth that was seen for minutes.
  * @param {number} secondsLeft
  * @param {number} seconds that were seen
- * @param {LastingLimits} limits
+ * @param {Pick<LastingLimits, 'tellsAheadRatio' | 'soonSeconds'>} limits
  * @returns {string} empty where it is too far away to be told
  */
 const timeLeft = (secondsLeft, seconds, limits) =>

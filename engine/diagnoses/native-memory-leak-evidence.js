@@ -26,6 +26,16 @@ const PLACES = Object.freeze({
           'reuse it. Inside one instance, look for what is allocated there and never freed: each ' +
             'malloc() or constructor of such a package needs its free(), delete() or close().'
   },
+  silentWorkers: {
+    name: 'it sits in the V8 heaps of worker threads that send no frames',
+    title: 'Let go of what the worker threads keep',
+    code: 'The memory map shows heaps of workers that grow. A worker that waits in Atomics.wait ' +
+      'between its tasks, as those of piscina do, or computes without a turn of its event loop ' +
+        'sends no frames. Look in the code that the tasks run for a Map, array or cache that ' +
+          'grows with each task. To see its lines, let the pool wait without Atomics for a while ' +
+            "(piscina: atomics: 'disabled'): then its workers report like any thread. " +
+              'resourceLimits.maxOldGenerationSizeMb bounds each of them.'
+  },
   external: {
     name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects ' +
       'of an addon',
@@ -60,6 +70,9 @@ function findPlace (signals, { placeShareRatio }, rise, growth) {
   if ((signals.arrayBuffersTrend?.rise ?? 0) > placeShareRatio * rise) return 'buffers'
   if ((signals.webassemblyGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
     return 'webassembly'
+  }
+  if ((signals.silentWorkerHeapGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
+    return 'silentWorkers'
   }
   return (signals.externalTrend?.rise ?? 0) > placeShareRatio * rise ? 'external' : 'native'
 }
@@ -101,15 +114,23 @@ const nameLimit = ({ containerLimitBytes }) =>
  * @param {Limits} limits
  * @param {number} growth bytes per second, of all
  */
-const showWebassembly = (place, signals, limits, growth) =>
+const showPlace = (place, signals, limits, growth) => [
   place === 'webassembly' &&
-  evidence(
-    'webassemblyGrowthBytesPerSecond',
-    signals.webassemblyGrowthBytesPerSecond ?? 0,
-    limits.placeShareRatio * growth,
-    value => `WebAssembly memories grow by ${value}, as the memory map shows.`
-  )
+    evidence(
+      'webassemblyGrowthBytesPerSecond',
+      signals.webassemblyGrowthBytesPerSecond ?? 0,
+      limits.placeShareRatio * growth,
+      value => `WebAssembly memories grow by ${value}, as the memory map shows.`
+    ),
+  place === 'silentWorkers' &&
+    evidence(
+      'silentWorkerHeapGrowthBytesPerSecond',
+      signals.silentWorkerHeapGrowthBytesPerSecond ?? 0,
+      limits.placeShareRatio * growth,
+      value => `V8 heaps of workers that send no frames grow by ${value}, as the memory map shows.`
+    )
+]
 
 module.exports = {
-  PLACES, churns, findPlace, freedBytes, nameLimit, ruleOutFreed, showWebassembly
+  PLACES, churns, findPlace, freedBytes, nameLimit, ruleOutFreed, showPlace
 }

@@ -5,7 +5,7 @@ const { evidence, listEvidence } = require('./evidence')
 const { severityByTime } = require('./severity')
 const { ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
 const {
-  PLACES, churns, findPlace, freedBytes, nameLimit, ruleOutFreed, showWebassembly
+  PLACES, churns, findPlace, freedBytes, nameLimit, ruleOutFreed, showPlace
 } = require('./native-memory-leak-evidence')
 const {
   formatBytes, formatNumber, formatRatio, formatSeconds, formatValue
@@ -152,7 +152,7 @@ function judgeLine (signals, limits, line) {
     finding: { place, growthBytesPerSecond: growth },
     evidence: listEvidence(
       showLine(signals, limits, line, neededBytes),
-      showWebassembly(place, signals, limits, growth),
+      ...showPlace(place, signals, limits, growth),
       showFreed(signals, limits, rise, mayBeFreed)
     ),
     impact: `${formatBytes(runway)} are left to ${nameLimit(signals)}` +

@@ -7,7 +7,7 @@ const { judgeHours, pickStronger } = require('./judge-hours')
 const { LASTING_LIMITS } = require('./lasting-growth')
 const { judgeMinutes } = require('./native-memory-leak-minutes')
 const {
-  PLACES, churns, findPlace, nameLimit, ruleOutFreed, showWebassembly
+  PLACES, churns, findPlace, nameLimit, ruleOutFreed, showPlace
 } = require('./native-memory-leak-evidence')
 
 module.exports = defineDiagnosis({
@@ -21,6 +21,7 @@ module.exports = defineDiagnosis({
     'externalTrend',
     'arrayBuffersTrend',
     'webassemblyGrowthBytesPerSecond',
+    'silentWorkerHeapGrowthBytesPerSecond',
     'bufferChurnBytes',
     'containerLimitBytes',
     'allocatorAsked',
@@ -126,7 +127,7 @@ function judgeLong (signals, limits) {
           collected
             ? `${value} major GCs in the last minutes did not free it.`
             : 'No major GC ran lately: it may be garbage that waits for one.'),
-        showWebassembly(place, signals, limits, growthBytesPerSecond),
+        ...showPlace(place, signals, limits, growthBytesPerSecond),
         mayBeFreed &&
           evidence(
             'bufferChurnBytes', signals.bufferChurnBytes ?? 0, limits.churnShareRatio * rise,

@@ -168,6 +168,12 @@ const tracks = Object.freeze({
     keep: 'min',
     read: values => values.residentBytes && (values.residentBytes.webassembly ?? 0)
   }),
+  silentWorkerHeapBytes: /** @type {Track} */ ({
+    long: true,
+    unit: 'bytes',
+    keep: 'min',
+    read: (_values, _workers, scan) => scan?.silentHeapBytes
+  }),
   heapUsedBytes: field('heapUsedBytes', 'max'),
   liveHeapBytes: long(field('liveHeapBytes')),
   liveHeapMajors: long({

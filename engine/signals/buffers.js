@@ -9,6 +9,19 @@ const { acrossMajors, bytesTrend } = require('./trend-signal')
 /** After a burst the evidence is old: the middle tier of the history. */
 const CHURN_SECONDS = 7200
 
+/**
+ * Between two looks at the memory map the value stands still.
+ * @param {import('../history/tracks').TrackName} track
+ * @returns {(window: import('../history/window').Window) => number | null} bytes a second
+ */
+const betweenLooks = track => window => {
+  const { times, values } = window.points(track, CHURN_SECONDS)
+  if (times.length === 0) return null
+  const looks = times.map((_, i) => i).filter(i => i > 0 && values[i] !== values[i - 1])
+  const [first, last] = [looks[0], looks[looks.length - 1]]
+  return looks.length < 2 ? 0 : (values[last] - values[first]) / (times[last] - times[first])
+}
+
 module.exports = {
   externalFloorBytes: /** @type {Signal} */ ({
     unit: 'bytes',
@@ -51,16 +64,15 @@ module.exports = {
     onMainThread: true,
     help: 'Growth of WebAssembly memories between the looks at the memory map, over two hours: ' +
       'of what is resident, whether V8 counts it as external or not.',
-    compute: window => {
-      const { times, values } = window.points('webassemblyBytes', CHURN_SECONDS)
-      // Between two looks the value stands still.
-      const looks = times.map((_, i) => i).filter(i => i > 0 && values[i] !== values[i - 1])
-      const [first, last] = [looks[0], looks[looks.length - 1]]
-      if (times.length === 0) return null
-      return looks.length < 2
-        ? 0
-        : (values[last] - values[first]) / (times[last] - times[first])
-    }
+    compute: betweenLooks('webassemblyBytes')
+  }),
+  silentWorkerHeapGrowthBytesPerSecond: /** @type {Signal} */ ({
+    unit: 'bytesPerSecond',
+    expected: 'on Linux',
+    onMainThread: true,
+    help: 'Growth of the V8 heaps of workers that send no frames, between the looks at the ' +
+      'memory map, over two hours.',
+    compute: betweenLooks('silentWorkerHeapBytes')
   }),
   arrayBuffersFloorBytes: /** @type {Signal} */ ({
     unit: 'bytes',

@@ -19,11 +19,14 @@ const { isOfAgent, nameOf, originOf, ownerOf, packageOf, pathOf } = require('./c
  * @property {string | null} via the package that allocates for it
  */
 
+/** @param {HeapNode} node */
+const isOfNode = ({ callFrame }) => originOf(callFrame) === 'node'
+
 /**
  * @param {{ head: HeapNode }} profile
  * @param {string | undefined} agentFolder
  * @returns {Map<string, Omit<HeapSite, 'share'>>} bytes that live, by the innermost function of the
- *   app that had them allocated; without the agent's
+ *   app, else of a dependency, else of Node.js, that had them allocated; without the agent's
  */
 function bytesBySite ({ head }, agentFolder) {
   /** @type {Map<string, Omit<HeapSite, 'share'>>} */
@@ -35,7 +38,8 @@ function bytesBySite ({ head }, agentFolder) {
     for (const child of node.children) open.push({ node: child, stack: [child, ...stack] })
     if (node.selfSize === 0 || isOfAgent(stack, agentFolder)) continue
     const { owner, callees } = ownerOf(stack)
-    const { callFrame } = owner ?? {
+    // What Node.js decodes from a socket is allocated on nobody's call.
+    const { callFrame } = owner ?? stack.find(isOfNode) ?? {
       callFrame: { functionName: '(outside JavaScript)', url: '', lineNumber: -1, columnNumber: -1 }
     }
     const dependency = callees.find(({ callFrame }) => originOf(callFrame) === 'dependency')

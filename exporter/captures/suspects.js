@@ -180,8 +180,9 @@ function told (site, of) {
   const amount = longestSeconds === null
     ? `${formatBytes(value)}, ${formatRatio(share)} ${OF[of]}`
     : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} at a stretch`
+  const by = site.file.startsWith('node:') ? " (Node.js itself, on no call of the app's)" : ''
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`
-  return { ...site, text: `${placeOf(site)}${via ? ` (in ${via})` : ''}${what} – ${amount}` }
+  return { ...site, text: `${placeOf(site)}${by}${via ? ` (in ${via})` : ''}${what} – ${amount}` }
 }
 
 module.exports = { suspectsOf }

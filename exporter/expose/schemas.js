@@ -7,6 +7,7 @@ const { evidence, severity, state } = require('@memwatch/engine/verdicts/schema'
 const { SEVERITIES } = require('@memwatch/engine/diagnoses/define-diagnosis')
 const { death, deathWithMinutes, ending } = require('../deaths/schema')
 const { silenceCauses } = require('../deaths/silence')
+const { GC_HOOKS_MISSING } = require('@memwatch/agent/protocol/frame')
 const { array, nullable, number, object, text } = require('@memwatch/engine/text/json-schema')
 const { problems } = require('./problems')
 const { pageQuery } = require('./pagination')
@@ -146,6 +147,15 @@ const targets = array(
     v8: text,
     libc: text,
     allocator: text,
+    gcCounter: {
+      ...nullable('string'),
+      description: "what counts its GCs: hooks, V8's own callbacks, for nothing; observer, a " +
+        'PerformanceObserver, for 40 to 100 µs of CPU a GC; null: its agent does not say'
+    },
+    gcHooksMissing: {
+      ...nullable('string'),
+      description: `why it is the observer: ${Object.keys(GC_HOOKS_MISSING).join(', ')}`
+    },
     up: { type: 'boolean' },
     silence: {
       enum: [...Object.keys(silenceCauses), null],

@@ -96,6 +96,8 @@ function describeTarget (target, silence) {
     v8: target.hello.v8,
     libc: target.hello.libc,
     allocator: target.hello.allocator,
+    gcCounter: target.hello.gcCounter ?? null,
+    gcHooksMissing: target.hello.gcHooksMissing ?? null,
     up: target.isUp(steadyUnixMs()),
     silence,
     uptimeSeconds: target.frame?.uptimeSeconds,

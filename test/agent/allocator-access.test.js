@@ -115,9 +115,14 @@ describe('malloc is asked', () => {
 })
 
 describe('the addon', () => {
+  const sources = ['addon.h', 'addon.c', 'allocator.c', 'gc-hooks.c']
   const sha256 = createHash('sha256')
-    .update(fs.readFileSync(path.join(ALLOCATOR, 'allocator.c')))
+    .update(sources.map(name => fs.readFileSync(path.join(ALLOCATOR, name), 'utf8')).join(''))
     .digest('hex')
+  it('is built from all sources there are', () => {
+    const found = fs.readdirSync(ALLOCATOR).filter(name => /\.[ch]$/.test(name))
+    expect(found.sort()).toEqual([...sources].sort())
+  })
   it.each(['linux-x64', 'linux-arm64'])(
     '%s was built from this source, and needs no library',
     name => {

@@ -12,9 +12,10 @@ const MIB = 2 ** 20
 
 /** A process of the test: full GCs take `pauseSeconds`, the clock is set by hand. */
 function make ({ pauseSeconds = 0.001, usedBytes = 4 * MIB, fails = false } = {}) {
-  const state = { nowMs: 0, pauseSeconds, usedBytes, collected: 0, pending: 0 }
+  const state = { nowMs: 0, pauseSeconds, usedBytes, collected: 0, pending: 0, own: 0 }
   const ownGc = noOwnGc()
-  const forced = new ForcedGc(ownGc, { takePending: () => { state.pending++ } }, {
+  const pauses = { takePending: () => { state.pending++ }, takeOwn: () => { state.own++ } }
+  const forced = new ForcedGc(ownGc, pauses, {
     now: () => state.nowMs,
     heapUsedBytes: () => state.usedBytes,
     collect: () => {
@@ -41,9 +42,10 @@ describe('the budget of full GCs on command', () => {
     expect(askAt(8)).toEqual({ ok: true, blockedSeconds: expect.closeTo(0.001) })
   })
   it('is four seconds at least', () => {
-    const { askAt } = make({ usedBytes: MIB })
+    const { askAt, state } = make({ usedBytes: MIB })
     expect(askAt(LEAST_DISTANCE_SECONDS - 0.001)).toEqual(OVER_BUDGET)
     expect(askAt(LEAST_DISTANCE_SECONDS).ok).toBe(true)
+    expect([state.pending, state.own]).toEqual([1, 1])
     expect(askAt(2 * LEAST_DISTANCE_SECONDS)).toEqual(OVER_BUDGET) // from the end of the last one
     expect(askAt(2 * LEAST_DISTANCE_SECONDS + 0.002).ok).toBe(true)
   })
@@ -86,9 +88,11 @@ describe('a full GC on command', () => {
     /** @type {any[]} */
     let pending = []
     const collector = gc(
-      /** @type {any} */ ({
-        handTo () {}, takeRecords: () => pending.splice(0), connect () {}, disconnect () {}
-      }),
+      {
+        observer: /** @type {any} */ ({
+          handTo () {}, takeRecords: () => pending.splice(0), connect () {}, disconnect () {}
+        })
+      },
       (_, work) => work,
       ownGc
     )
@@ -136,7 +140,12 @@ describe('a full GC on command', () => {
   })
 })
 
-describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
+const COUNTERS = /** @type {const} */ ([['hooks', 'on'], ['observer', 'off']])
+const EACH = NODES.flatMap(node =>
+  COUNTERS.map(([counter, hooks]) => [versionOf(node), counter, node, hooks])
+)
+
+describe.each(EACH)('on Node %s, by the %s', (_, counter, node, hooks) => {
   /** @type {any} of startExporter */
   let exporter
   /** @type {ReturnType<typeof spawnWatched> | undefined} */
@@ -159,7 +168,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       node,
       args: [...args, '-e', code],
       socket: exporter.socket.path,
-      env: { MEMWATCH_INTERVAL_SECONDS: '0.2', ...env },
+      env: { MEMWATCH_INTERVAL_SECONDS: '0.2', MEMWATCH_GC_HOOKS: hooks, ...env },
       timeoutMs: 60_000
     })
     return eventually(
@@ -200,6 +209,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     const code = start === '' ? body : `const CODE = ${JSON.stringify(body)}; ${start} 0`
     const target = await watched(code, { threadId })
     expect(target.hello.commands).toContain('force_gc')
+    expect(target.hello.gcCounter).toBe(counter)
     await expect(force(target)).rejects.toThrow(MESSAGE)
     const before = target.values.liveHeapMajors ?? 0
     const { blockedSeconds } = await forcedWhenAllowed(target)

@@ -177,7 +177,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       before: ['--expose-gc', '-r', preload],
       args: ['-e', 'setInterval(() => {}, 1000)'],
       socket: collector.address,
-      env: { MEMWATCH_INTERVAL_SECONDS: '0.1' },
+      env: { MEMWATCH_INTERVAL_SECONDS: '0.1', MEMWATCH_GC_HOOKS: 'off' },
       timeoutMs: 40_000
     })
     const stopped = ({ values }) => values.gcObserverStopped === 1

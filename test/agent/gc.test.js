@@ -1,24 +1,16 @@
 'use strict'
 
-const fs = require('node:fs')
-const os = require('node:os')
-const path = require('node:path')
 const { NODES, versionOf, startCollector, spawnWatched } = require('../support/agent-collector')
 
 const MIB = 2 ** 20
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-gc-'))
-afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
+const MARKS_THE_START = require.resolve('../support/marks-gc-start')
 
-/** Says on stdout, in line with --trace-gc, when the agent begins to observe. */
-const marksTheStart = path.join(folder, 'mark.js')
-fs.writeFileSync(marksTheStart, `
-  const { PerformanceObserver } = require('perf_hooks'), { observe } = PerformanceObserver.prototype
-  PerformanceObserver.prototype.observe = function (...args) {
-    observe.apply(this, args)
-    require('fs').writeSync(1, 'OBSERVED\\n')
-  }`)
+const COUNTERS = /** @type {const} */ ([['hooks', 'on'], ['observer', 'off']])
+const EACH = NODES.flatMap(node =>
+  COUNTERS.map(([counter, hooks]) => [versionOf(node), counter, node, hooks])
+)
 
-describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
+describe.each(EACH)('on Node %s, by the %s,', (_, counter, node, hooks) => {
   /**
    * What the last frame of a script says.
    * @param {string[]} args
@@ -28,10 +20,15 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     const collector = await startCollector()
     try {
       const { code, stdout, stderr } = await spawnWatched({
-        node, before, args, socket: collector.address, env: { MEMWATCH_INTERVAL_SECONDS: '0.1' }
+        node,
+        before,
+        args,
+        socket: collector.address,
+        env: { MEMWATCH_INTERVAL_SECONDS: '0.1', MEMWATCH_GC_HOOKS: hooks }
       }).ended
       expect([code, stderr]).toEqual([0, ''])
-      const [{ frames }] = collector.connections
+      const [{ hello, frames }] = collector.connections
+      expect(hello.gcCounter).toBe(counter)
       return { stdout, frames, values: frames.at(-1).values }
     } finally {
       await collector.stop()
@@ -96,9 +93,9 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
         setTimeout(() => {}, 100)
       }, 5)`
       ],
-      ['-r', marksTheStart]
+      ['-r', MARKS_THE_START]
     )
-    const traced = stdout.slice(stdout.indexOf('OBSERVED'))
+    const traced = stdout.slice(stdout.indexOf('COUNTED'))
     const scavenges = (/** @type {string} */ text) => (text.match(/ ms: Scavenge/g) ?? []).length
     const [atLeast, atMost] = [
       scavenges(traced.slice(0, traced.indexOf('DONE'))),

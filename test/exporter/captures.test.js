@@ -115,6 +115,18 @@ describe('suspects of a heap profile', () => {
       heapSuspects(undefined, heap(['tick', '/srv/node_modules/poller/index.js', 7, 100])).sites
     ).toMatchObject([{ function: 'tick', line: 8 }])
   })
+  it('without either are those of Node.js, which are told as such', () => {
+    const profile = heap(
+      ['parserOnBody', 'node:_http_common', 125, 0, ['write', 'node:string_decoder', 75, 9 * MIB]],
+      ['remember', APP, 41, MIB]
+    )
+    const found = suspectsOf({ kind: 'heap_profile', parts: [] }, () => profile, hello())
+    expect(found?.sites.map(({ text }) => text)).toEqual([
+      "write node:string_decoder:76 (Node.js itself, on no call of the app's) – 9 MiB, 90 % of " +
+        'what grew',
+      'remember /srv/src/cache.js:42 – 1 MiB, 10 % of what grew'
+    ])
+  })
 })
 
 /** A CPU profile: stacks, the innermost last, a millisecond each. */

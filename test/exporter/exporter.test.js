@@ -183,6 +183,31 @@ describe('exporter', () => {
     expect(found.verdicts.map(({ state }) => state)).toEqual(diagnoses.map(() => 'unknown'))
     expect((await it_.get('/nothing')).status).toBe(404)
   })
+
+  it.each([
+    ['nothing where an older agent says nothing', {}, { gcCounter: null, gcHooksMissing: null }],
+    ['hooks', { gcCounter: 'hooks' }, { gcCounter: 'hooks', gcHooksMissing: null }],
+    [
+      'an observer, and why',
+      { gcCounter: 'observer', gcHooksMissing: 'no_addon' },
+      { gcCounter: 'observer', gcHooksMissing: 'no_addon' }
+    ],
+    [
+      'nothing of what is no word',
+      { gcCounter: 'observer', gcHooksMissing: 'why\nnot' },
+      undefined
+    ]
+  ])('tells what counts the GCs of a target: %s', async (_, said, told) => {
+    const connection = await it_.connect()
+    connection.write(line(hello(said)) + '\n' + line(frame()) + '\n')
+    await eventually(() => {
+      const { frames, rejected } = it_.exporter.state
+      return frames + (rejected.get('invalid_hello') ?? 0)
+    }, Boolean)
+    const found = await (await it_.get('/api/v1/targets')).json()
+    expect(found).toMatchObject(told ? [told] : [])
+    expect(found).toHaveLength(told ? 1 : 0)
+  })
 })
 
 it('without compat only names of our own are served', async () => {

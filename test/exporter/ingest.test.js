@@ -415,6 +415,8 @@ describe('the border', () => {
     'constrainedBytes',
     'cores',
     'allocatorAccess',
+    'gcCounter',
+    'gcHooksMissing',
     'commands'
   ])
   it.each([1, 2, 3])(

@@ -1,0 +1,158 @@
+'use strict'
+
+const { nowMs } = require('../primordials')
+const { getHeapSpaceStatistics } = require('../v8-functions')
+const { GC_PAUSE_BOUNDS_SECONDS } = require('../protocol/frame')
+const { GcCheck } = require('./gc-check')
+const { detailOf, gcObserver } = require('./gc-observer')
+const { isLiveSpace, readLiveBytes } = require('./gc-pauses')
+
+/** Columns of what the addon's `take` writes: first these, then rows. */
+const TAKEN = Object.freeze({ rows: 0, majors: 1, liveBytes: 2, liveMajors: 3, firstRow: 4 })
+/** Columns of a row; from `counted` on it is one of the wire contract. */
+const ROW = Object.freeze({ kind: 0, flags: 1, counted: 2 })
+/** Count, sum and longest, then the buckets. */
+const ROW_LENGTH = ROW.counted + 3 + GC_PAUSE_BOUNDS_SECONDS.length + 1
+/** A GC, or the sweeper, between two readings of the heap makes them differ: tried again then. */
+const MOST_TRIES = 5
+
+/**
+ * GCs by V8's own callbacks, which the addon counts: an observed one costs 40 to 100 µs of CPU, a
+ * counted one less than one. The addon is held to what there is to compare it with for nothing: its
+ * reading of the heap to V8's statistics, its counts to an observer's until both have seen the same
+ * GCs.
+ */
+class HookedGcs {
+  /** @type {'hooks'} */
+  counter = 'hooks'
+  #hooks
+  #pauses
+  #taken
+  /** @type {ReturnType<typeof gcObserver> | undefined} */
+  #observer
+  /** @type {GcCheck | undefined} */
+  #check
+  #isObserverConnected = false
+  /** What began earlier is delivered as well where another observer was there before. */
+  #sinceMs = 0
+  /** @type {(observer: ReturnType<typeof gcObserver>) => void} */
+  #onDisagreement = () => {}
+
+  /**
+   * @param {import('@memwatch/allocator').GcHooks} hooks
+   * @param {import('./gc-pauses').GcPauses} pauses
+   */
+  constructor (hooks, pauses) {
+    this.#hooks = hooks
+    this.#pauses = pauses
+    this.#taken = new Float64Array(hooks.takenLength)
+  }
+
+  /**
+   * @param {import('../guard').Guard['wrap']} guarded
+   * @param {(observer: ReturnType<typeof gcObserver>) => void} onDisagreement is called at most
+   *   once, when the addon has stopped, with an observer that is connected
+   */
+  verify (guarded, onDisagreement) {
+    this.#onDisagreement = onDisagreement
+    const fits = (this.#taken.length - TAKEN.firstRow) % ROW_LENGTH === 0
+    if (fits) {
+      this.takePending()
+      if (this.#pauses.majors > 0) this.#pauses.readLive()
+    }
+    this.#check = new GcCheck()
+    this.#sinceMs = nowMs()
+    this.#observer = gcObserver()
+    if (!fits || !this.#readsLiveHeap()) return this.#disagree()
+    this.takePending()
+    this.#isObserverConnected = true
+    this.#observer.handTo(guarded('gc', entries => this.#compare(entries, false)))
+  }
+
+  /** Counts what the addon has counted. */
+  takePending () {
+    this.#take(false)
+  }
+
+  /** The agent ran a full GC since the last call of takePending. */
+  takeOwn () {
+    this.#take(true)
+  }
+
+  afterFrame () {
+    if (this.#observer) this.#compare(this.#observer.takeRecords(), true)
+  }
+
+  stop () {
+    this.#hooks.stop()
+    this.#observer?.disconnect()
+  }
+
+  /** @param {boolean} isOwn */
+  #take (isOwn) {
+    const taken = this.#taken
+    const pauses = this.#pauses
+    this.#hooks.take(taken)
+    for (let i = 0; i < taken[TAKEN.rows]; i++) {
+      const at = TAKEN.firstRow + i * ROW_LENGTH
+      const count = taken[at + ROW.counted]
+      if (count === 0) continue
+      const kind = taken[at + ROW.kind]
+      const flags = taken[at + ROW.flags]
+      pauses.find(kind, flags, isOwn).buckets.addCounted(taken, at + ROW.counted)
+      this.#check?.addCounted(kind, flags, count, this.#isObserverConnected)
+    }
+    pauses.majors = taken[TAKEN.majors]
+    if (taken[TAKEN.liveMajors] > pauses.liveMajors) {
+      pauses.liveBytes = taken[TAKEN.liveBytes]
+      pauses.liveMajors = taken[TAKEN.liveMajors]
+    }
+  }
+
+  /**
+   * From now on V8's callback reads the live heap at the end of each major GC. It calls V8's
+   * function for the statistics of a space, as Node.js' GCProfiler does in the same place.
+   * @returns {boolean} whether that reads what V8 says
+   */
+  #readsLiveHeap () {
+    let spaces = 0
+    getHeapSpaceStatistics().forEach(({ space_name: name }, i) => {
+      if (isLiveSpace(name)) spaces |= 1 << i
+    })
+    for (let tried = 0; tried < MOST_TRIES; tried++) {
+      const before = readLiveBytes()
+      const bytes = this.#hooks.readLiveHeap(spaces) ?? NaN
+      if (before <= bytes && bytes <= readLiveBytes()) return true
+    }
+    return false
+  }
+
+  /**
+   * @param {import('node:perf_hooks').PerformanceEntry[]} entries
+   * @param {boolean} isFrame
+   */
+  #compare (entries, isFrame) {
+    const check = this.#check
+    if (!check) return
+    for (const entry of entries) {
+      if (entry.startTime < this.#sinceMs) continue
+      const { kind = 0, flags = 0 } = detailOf(entry)
+      check.addObserved(kind, flags)
+    }
+    this.takePending()
+    const agrees = check.compare(isFrame)
+    if (agrees === undefined) return
+    if (!agrees) return this.#disagree()
+    this.#observer?.disconnect()
+    this.#check = this.#observer = undefined
+  }
+
+  #disagree () {
+    const observer = /** @type {ReturnType<typeof gcObserver>} */ (this.#observer)
+    this.#check = this.#observer = undefined
+    this.#hooks.stop()
+    this.#onDisagreement(observer)
+  }
+}
+
+module.exports = { HookedGcs, ROW_LENGTH, TAKEN }

@@ -1,0 +1,188 @@
+'use strict'
+
+/**
+ * `npm run bench:gc-hooks -- PART`: V8's GC hooks of the addon, for longer than a test may take.
+ *
+ *   workers   10,000 workers that come and go, half of them terminated amid GCs: each counts its
+ *             own, and the memory of the process stays. --count N; 4 to 10 minutes
+ *   soak      10,000,000 GCs, those of a day at a hundred a second, of one app with the agent: as
+ *             many as V8 traces, and the memory stays. --gcs N; 20 to 60 minutes
+ *   cost      what counting takes of a GC: scavenges with 200 counters at once and with none, the
+ *             fastest of nine each; above a microsecond is wrong. Half a minute
+ *   valgrind  counting, stopping, workers and the live heap under valgrind: no error in the addon,
+ *             and nothing lost. Needs valgrind; a minute
+ *
+ * --node PATH runs them on another Node. Ends with 1 when something is not as it should be.
+ */
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { execFileSync, spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { parseArgs } = require('node:util')
+const { Exporter } = require('../exporter/exporter')
+
+const APP = path.join(__dirname, 'gc-hooks-app.js')
+/** A pause of V8's trace, also where a chunk ends within it. */
+const TRACED = / ms: (?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact)/
+const COUNTERS = 200
+/** Most that the memory may grow in the second half of a run. */
+const MOST_GROWTH_BYTES = 16 * 2 ** 20
+
+const { values: given, positionals: [part] } = parseArgs({
+  allowPositionals: true,
+  options: {
+    node: { type: 'string', default: process.execPath },
+    count: { type: 'string', default: '10000' },
+    gcs: { type: 'string', default: '10000000' }
+  }
+})
+const mib = (/** @type {number} */ bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`
+
+/**
+ * @param {number[]} rss at ten moments or more of a run, in bytes
+ * @returns {boolean} whether it grew in the second half
+ */
+function grows (rss) {
+  const half = Math.floor(rss.length / 2)
+  const [before, after] = [Math.min(...rss.slice(half, half + 3)), Math.min(...rss.slice(-3))]
+  console.log(`RSS in the middle ${mib(before)}, at the end ${mib(after)}`)
+  return after - before > MOST_GROWTH_BYTES
+}
+
+/** @returns {Promise<boolean>} */
+async function workers () {
+  const child = spawn(given.node, ['--expose-gc', APP, 'workers', given.count], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'], env: { ...process.env, NODE_OPTIONS: '' }
+  })
+  /** @type {number[]} */
+  const rss = []
+  let wrong = 0
+  child.on('message', (/** @type {any} */ message) => {
+    rss.push(message.rss)
+    wrong = message.wrong
+    console.log(`${message.ended} workers, ${wrong} with another count, ${mib(message.rss)}`)
+  })
+  const [code] = await once(child, 'close')
+  return code === 0 && wrong === 0 && !grows(rss)
+}
+
+/** @returns {Promise<boolean>} */
+async function soak () {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-gc-soak-'))
+  const socket = path.join(folder, 'exporter.sock')
+  const exporter = new Exporter({
+    listen: { host: '127.0.0.1', port: 0 },
+    socket: { path: socket },
+    compat: false,
+    maxTargets: 10,
+    logLevel: 'silent'
+  })
+  await exporter.start()
+  const ended = once(exporter, 'end')
+  const child = spawn(
+    given.node,
+    [
+      '--trace-gc',
+      '--max-semi-space-size=1',
+      '-r',
+      require.resolve('../test/support/marks-gc-start'),
+      '-r',
+      require.resolve('memwatch/agent'),
+      APP,
+      'soak'
+    ],
+    {
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+      env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socket }
+    }
+  )
+  let truth = 0
+  let rest = ''
+  let counts = false
+  const most = Number(given.gcs)
+  /** @type {number[]} */
+  const rss = []
+  child.stdout?.setEncoding('latin1').on('data', text => {
+    const lines = (rest + text).split('\n')
+    rest = /** @type {string} */ (lines.pop())
+    for (const line of lines) {
+      if (line === 'COUNTED') counts = true
+      else if (counts && TRACED.test(line)) truth++
+      else continue
+      if (truth === most) child.send('end')
+      if (truth % Math.ceil(most / 20) !== 0 || truth === 0) continue
+      rss.push(exporter.targets[0]?.values.rssBytes ?? NaN)
+      console.log(`${truth} GCs, ${mib(/** @type {number} */ (rss.at(-1)))}`)
+    }
+  })
+  await once(child, 'close')
+  const [target] = await ended
+  await exporter.stop()
+  fs.rmSync(folder, { recursive: true })
+  let memwatch = 0
+  for (const [key, [count]] of Object.entries(target.values.gc)) {
+    if (!key.startsWith('incremental') && !key.startsWith('weakcb')) memwatch += count
+  }
+  console.log(`by ${target.hello.gcCounter}: V8 traced ${truth}, memwatch counted ${memwatch}`)
+  return target.hello.gcCounter === 'hooks' && truth === memwatch && !grows(rss)
+}
+
+/** @returns {Promise<boolean>} */
+async function valgrind () {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-valgrind-'))
+  const log = path.join(folder, 'log')
+  const child = spawn(
+    'valgrind',
+    [
+      '--leak-check=full',
+      '--smc-check=all-non-file',
+      '--num-callers=40',
+      '--keep-debuginfo=yes',
+      `--log-file=${log}`,
+      given.node,
+      '--expose-gc',
+      '--single-threaded-gc',
+      APP,
+      'workers',
+      '4'
+    ],
+    { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], env: { ...process.env, NODE_OPTIONS: '' } }
+  )
+  let wrong = NaN
+  child.on('message', (/** @type {any} */ message) => { wrong = message.wrong })
+  const [code] = await once(child, 'close')
+  const text = fs.readFileSync(log, 'latin1')
+  fs.rmSync(folder, { recursive: true })
+  // Node.js and V8 have findings of their own, as V8 searches stacks for pointers.
+  const inAddon = text.split('\n').filter(line => line.includes(`${process.arch}.node`))
+  const lost = Number(/definitely lost: ([\d,]+)/.exec(text)?.[1].replaceAll(',', ''))
+  console.log(`findings in the addon ${inAddon.length}, definitely lost ${lost} bytes`)
+  inAddon.forEach(line => console.log(line))
+  return code === 0 && wrong === 0 && inAddon.length === 0 && lost === 0
+}
+
+/** @returns {Promise<boolean>} */
+async function cost () {
+  const [none, all] = [0, COUNTERS].map(() => /** @type {number[]} */ ([]))
+  for (let turn = 0; turn < 9; turn++) {
+    for (const [counters, micros] of /** @type {const} */ ([[0, none], [COUNTERS, all]])) {
+      const args = ['--expose-gc', '--single-threaded-gc', APP, 'cost', String(counters)]
+      micros.push(Number(execFileSync(given.node, args, { env: { ...process.env, NODE_OPTIONS: '' } })))
+    }
+  }
+  const micros = (Math.min(...all) - Math.min(...none)) / COUNTERS
+  console.log(
+    `a scavenge ${Math.min(...none).toFixed(1)} µs, counting it ${(1000 * micros).toFixed(0)} ns`
+  )
+  return micros < 1
+}
+
+const PARTS = { workers, soak, cost, valgrind }
+const run = PARTS[/** @type {keyof typeof PARTS} */ (part)]
+if (!run) throw new Error(`expected one of ${Object.keys(PARTS).join(', ')}, got ${part}`)
+run().then(isRight => {
+  console.log(isRight ? 'as it should be' : 'NOT as it should be')
+  process.exitCode = isRight ? 0 : 1
+})

@@ -1,0 +1,124 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { median, quantileSorted } = require('simple-statistics')
+
+/** What the last run with --write measured: the page is put together again without it. */
+const WORK_FILE = path.join(__dirname, 'overhead-work.json')
+const TITLE = '## The same work'
+const RESAMPLES = 2000
+
+/**
+ * What one variant took more than nothing for the same work, in one round.
+ * @typedef {object} Difference
+ * @property {string} node version
+ * @property {number} rate GCs in a second of work
+ * @property {string} variant
+ * @property {number} round
+ * @property {number} share of the CPU that nothing took
+ * @property {number} microsPerGc
+ */
+
+/**
+ * The middle of some differences, and its own spread: where the median of as many others would lie
+ * in half of all cases (bootstrap percentiles, Efron 1979). The same each time it is computed.
+ * @param {number[]} values
+ * @returns {{ middle: number, least: number, most: number }} quartiles
+ */
+function middleOf (values) {
+  let seed = 1
+  /** Park and Miller's minimal generator. */
+  const random = () => (seed = seed * 48_271 % 2_147_483_647) / 2_147_483_647
+  const medians = Array.from({ length: RESAMPLES }, () =>
+    median(values.map(() => values[Math.floor(random() * values.length)]))
+  ).sort((a, b) => a - b)
+  const [least, most] = [0.25, 0.75].map(share => quantileSorted(medians, share))
+  return { middle: median(values), least, most }
+}
+
+/**
+ * @param {number} value
+ * @param {number} digits
+ */
+const signed = (value, digits) => `${value > 0 ? '+' : ''}${value.toFixed(digits)}`
+
+/**
+ * @param {number[]} values
+ * @param {number} digits
+ */
+const cell = (values, digits) => {
+  const { middle, least, most } = middleOf(values)
+  return `${signed(middle, digits)} (${signed(least, digits)} … ${signed(most, digits)})`
+}
+
+/** @returns {Difference[]} */
+const readWork = () =>
+  fs.existsSync(WORK_FILE) ? JSON.parse(fs.readFileSync(WORK_FILE, 'utf8')) : []
+
+/** @param {any[]} list */
+const distinct = list => [...new Set(list)]
+
+/**
+ * @param {Difference[]} differences
+ * @returns {string} Markdown; empty where nothing was measured
+ */
+function workSection (differences) {
+  if (differences.length === 0) return ''
+  const parts = [
+    TITLE,
+    'CPU of the process for the same allocations and the same computing, by how often it collects ' +
+      'in a second of work; `npm run bench:overhead-work -- --write`. Each figure is the median of ' +
+      'the differences to "nothing" of the same round, in brackets the quartiles of that median ' +
+      '(bootstrap). In a round each variant has a process of its own; they take turns, slice by ' +
+      'slice. *hooks alone* count GCs in V8\'s own callbacks without an agent; *an empty observer* ' +
+      'is what every `PerformanceObserver` of GCs costs.'
+  ]
+  for (const node of distinct(differences.map(difference => difference.node))) {
+    const here = differences.filter(difference => difference.node === node)
+    const rates = distinct(here.map(({ rate }) => rate)).sort((a, b) => a - b)
+    const rounds = rates.map(rate =>
+      distinct(here.filter(found => found.rate === rate).map(({ round }) => round)).length)
+    const rows = distinct(here.map(({ variant }) => variant)).map(variant => {
+      const ofRate = (/** @type {number} */ rate) =>
+        here.filter(found => found.variant === variant && found.rate === rate)
+      return [
+        TITLES[/** @type {keyof typeof TITLES} */ (variant)] ?? variant,
+        ...rates.map(rate => cell(ofRate(rate).map(({ share }) => 100 * share), 2)),
+        cell(ofRate(rates[rates.length - 1]).map(({ microsPerGc }) => microsPerGc), 1)
+      ]
+    })
+    parts.push(
+      `### Node ${node}`,
+      `Rounds: ${rounds.join(', ')}.`,
+      [
+        `| CPU, % more | ${rates.map(rate => `${rate.toLocaleString('en')} GCs/s`).join(' | ')} | µs a GC |`,
+        `|${' --- |'.repeat(rates.length + 2)}`,
+        ...rows.map(row => `| ${row.join(' | ')} |`)
+      ].join('\n')
+    )
+  }
+  return parts.join('\n\n')
+}
+
+const TITLES = Object.freeze({
+  'none-again': 'nothing, again',
+  hooks: 'hooks alone',
+  'memwatch-observer': 'memwatch without hooks',
+  'empty-observer': 'an empty observer'
+})
+
+/**
+ * @param {string} page docs/overhead.md
+ * @param {Difference[]} differences
+ * @returns {string} the page with this section anew: before those of the rounds
+ */
+function withWork (page, differences) {
+  const rounds = page.indexOf('\n## Node ')
+  if (rounds < 0) throw new Error('docs/overhead.md has no rounds')
+  const at = page.indexOf(`\n${TITLE}\n`)
+  const before = page.slice(0, at < 0 ? rounds : at)
+  return `${before}\n${workSection(differences)}\n${page.slice(rounds)}`
+}
+
+module.exports = { WORK_FILE, middleOf, readWork, withWork, workSection }

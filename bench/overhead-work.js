@@ -1,0 +1,263 @@
+'use strict'
+
+/**
+ * `npm run bench:overhead-work`: CPU of a process for the same work with nothing, with V8's GC
+ * hooks alone, with memwatch by hooks and by the observer, an empty observer of GCs, prom-client,
+ * OpenTelemetry and dd-trace, at 10 to 5,000 GCs in a second of work. Rounds of throughput cannot
+ * tell such differences.
+ *
+ * In a round each variant has a process of its own, with V8's smallest new space. They work in
+ * turns, a slice of about a second each, one at a time; each turn begins with another variant. The
+ * difference of a round is the median of those of its slices. Rounds go on, with new processes,
+ * until the quartiles of each median are within --spread percent of it, or up to --rounds.
+ *
+ *   --nodes A:B     Nodes, this one
+ *   --rates 10,…    GCs in a second of work, 10,100,1000,5000
+ *   --variants a,b  of those above, all
+ *   --rounds 60     at most, for each Node and rate
+ *   --spread 0.3    percent
+ *   --slices 4      of each variant and round, after one to warm up
+ *   --out FOLDER    where rounds are kept; what is there is not run again
+ *   --write         writes bench/overhead-work.json and the section of docs/overhead.md
+ *
+ * On a quiet machine: 60 s a round and rate with all variants, so an hour to four for each Node.
+ * Nothing else should run: two cores are busy.
+ */
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { execFileSync, spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { parseArgs } = require('node:util')
+const { median } = require('simple-statistics')
+const { FOLDER, freePort, installCompared, scrapeEachSecond, startSinks } = require('./overhead-sinks')
+const { WORK_FILE, middleOf, withWork, workSection } = require('./overhead-work-page')
+
+const VARIANTS = [
+  'none-again',
+  'hooks',
+  'memwatch',
+  'memwatch-observer',
+  'empty-observer',
+  'prom-client',
+  'opentelemetry',
+  'dd-trace'
+]
+const UNITS_OF_SLICE = 1000
+const UNIT_MICROS = 1000
+/** V8's smallest: a GC for each MiB of garbage. */
+const FLAGS = ['--max-semi-space-size=1']
+const LEAST_ROUNDS = 5
+const CALIBRATION_OBJECTS = 5000
+
+const { values: given } = parseArgs({
+  options: {
+    nodes: { type: 'string', default: process.execPath },
+    rates: { type: 'string', default: '10,100,1000,5000' },
+    variants: { type: 'string', default: VARIANTS.join(',') },
+    rounds: { type: 'string', default: '60' },
+    spread: { type: 'string', default: '0.3' },
+    slices: { type: 'string', default: '4' },
+    out: { type: 'string', default: path.join(os.tmpdir(), 'memwatch-overhead-work') },
+    write: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false }
+  }
+})
+const variants = given.variants.split(',')
+for (const variant of variants) {
+  if (!VARIANTS.includes(variant)) {
+    throw new Error(`--variants: expected some of ${VARIANTS.join(', ')}, got ${variant}`)
+  }
+}
+
+/** @typedef {import('./overhead-work-page').Difference} Difference */
+
+/** A process that works when it is asked to. */
+class Worker {
+  /**
+   * @param {string} node
+   * @param {string} variant
+   * @param {{ objects: number, spins: number }} unit
+   * @param {NodeJS.ProcessEnv} env
+   * @param {string[]} [flags]
+   */
+  static async start (node, variant, { objects, spins }, env, flags = []) {
+    const scrapePort = await freePort()
+    const child = spawn(
+      node,
+      [
+        ...FLAGS,
+        ...flags,
+        '-r',
+        path.join(FOLDER, 'variants', `${variant}.js`),
+        path.join(FOLDER, 'work.js'),
+        String(objects),
+        String(spins)
+      ],
+      {
+        stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+        env: { ...process.env, ...env, SCRAPE_PORT: String(scrapePort), NODE_OPTIONS: '' }
+      }
+    )
+    const worker = new Worker(child, variant === 'prom-client' ? scrapeEachSecond(scrapePort) : undefined)
+    await once(child, 'message')
+    return worker
+  }
+
+  /** Its stdout: traces of V8. */
+  said = ''
+
+  /**
+   * @param {import('node:child_process').ChildProcess} child
+   * @param {NodeJS.Timeout} [scrape]
+   */
+  constructor (child, scrape) {
+    this.child = child
+    this.scrape = scrape
+    child.stdout?.setEncoding('utf8').on('data', text => { this.said += text })
+  }
+
+  /**
+   * @param {number} [units]
+   * @returns {Promise<number>} µs of CPU
+   */
+  async work (units = UNITS_OF_SLICE) {
+    this.child.send(units)
+    const [{ cpuMicros }] = await once(this.child, 'message')
+    return cpuMicros
+  }
+
+  async end () {
+    clearInterval(this.scrape)
+    this.child.kill('SIGKILL')
+    await once(this.child, 'close')
+  }
+}
+
+/**
+ * How much a unit allocates and computes so that it collects that often: the same for all variants.
+ * @param {string} node
+ * @param {number} rate GCs in a second of work
+ */
+async function calibrate (node, rate) {
+  const allocating = await Worker.start(
+    node, 'none', { objects: CALIBRATION_OBJECTS, spins: 0 }, {}, ['--trace-gc']
+  )
+  const tracedGcs = () => (allocating.said.match(/ ms: (Scavenge|Mark-)/g) ?? []).length
+  await allocating.work()
+  const before = tracedGcs()
+  const allocatingMicros = (await allocating.work()) / UNITS_OF_SLICE / CALIBRATION_OBJECTS
+  await allocating.end()
+  const objectsPerGc = UNITS_OF_SLICE * CALIBRATION_OBJECTS / (tracedGcs() - before)
+  const objects = Math.round(rate * objectsPerGc * UNIT_MICROS / 1e6)
+  const spinning = await Worker.start(node, 'none', { objects: 0, spins: 1e5 }, {})
+  await spinning.work()
+  const spinMicros = (await spinning.work()) / UNITS_OF_SLICE / 1e5
+  await spinning.end()
+  const left = Math.max(0, UNIT_MICROS - objects * allocatingMicros)
+  return { objects, spins: Math.round(left / spinMicros) }
+}
+
+/**
+ * @param {string} node
+ * @param {number} rate
+ * @param {{ objects: number, spins: number }} unit
+ * @param {number} round
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<Pick<Difference, 'variant' | 'share' | 'microsPerGc'>[]>}
+ */
+async function runRound (node, rate, unit, round, env) {
+  const all = ['none', ...variants]
+  /** @type {Map<string, Worker>} */
+  const workers = new Map()
+  /** @type {Record<string, number[]>} */
+  const micros = Object.fromEntries(all.map(variant => [variant, []]))
+  try {
+    for (const variant of all) workers.set(variant, await Worker.start(node, variant, unit, env))
+    for (let slice = 0; slice <= Number(given.slices); slice++) {
+      for (let i = 0; i < all.length; i++) {
+        const variant = all[(i + slice + round) % all.length]
+        const took = await /** @type {Worker} */ (workers.get(variant)).work()
+        if (slice > 0) micros[variant].push(took)
+      }
+    }
+  } finally {
+    await Promise.all([...workers.values()].map(worker => worker.end()))
+  }
+  const gcs = rate * UNITS_OF_SLICE * UNIT_MICROS / 1e6
+  return variants.map(variant => {
+    const more = micros[variant].map((took, i) => took - micros.none[i])
+    return {
+      variant,
+      share: median(more.map((by, i) => by / micros.none[i])),
+      microsPerGc: median(more) / gcs
+    }
+  })
+}
+
+/** @param {Difference[]} differences of one Node and rate */
+function isSettled (differences) {
+  if (differences.length < LEAST_ROUNDS * variants.length) return false
+  return variants.every(variant => {
+    const shares = differences.filter(d => d.variant === variant).map(({ share }) => 100 * share)
+    const { middle, least: from, most } = middleOf(shares)
+    return Math.max(most - middle, middle - from) <= Number(given.spread)
+  })
+}
+
+/**
+ * @param {string} node
+ * @param {number} rate
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<Difference[]>}
+ */
+async function measure (node, rate, env) {
+  const version = execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()
+  const file = path.join(given.out, `${version}-${rate}.json`)
+  const kept = fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : undefined
+  const unit = kept?.unit ?? await calibrate(node, rate)
+  /** @type {Difference[]} */
+  const differences = kept?.differences ?? []
+  let round = differences.reduce((most, found) => Math.max(most, found.round + 1), 0)
+  for (; round < Number(given.rounds) && !isSettled(differences); round++) {
+    for (const found of await runRound(node, rate, unit, round, env)) {
+      differences.push({ node: version, rate, round, ...found })
+    }
+    fs.writeFileSync(file, JSON.stringify({ unit, differences }))
+    const memwatch = differences.filter(({ variant }) => variant === 'memwatch').at(-1)
+    console.log(
+      `Node ${version}, ${rate} GCs/s, round ${round}` +
+        (memwatch ? `: memwatch ${(100 * memwatch.share).toFixed(2)} %` : '')
+    )
+  }
+  return differences
+}
+
+async function main () {
+  if (given.help) {
+    const [text] = /\/\*\*[\s\S]*?\*\//.exec(fs.readFileSync(__filename, 'utf8')) ?? ['']
+    return console.log(text.replace(/^\/\*\*\n| \*\/$/g, '').replace(/^ \* ?/gm, ''))
+  }
+  fs.mkdirSync(given.out, { recursive: true })
+  installCompared()
+  const sinks = await startSinks()
+  /** @type {Difference[]} */
+  const differences = []
+  try {
+    for (const node of given.nodes.split(':')) {
+      for (const rate of given.rates.split(',').map(Number)) {
+        differences.push(...(await measure(node, rate, sinks.env)))
+      }
+    }
+  } finally {
+    sinks.stop()
+  }
+  console.log(workSection(differences))
+  if (!given.write) return
+  fs.writeFileSync(WORK_FILE, JSON.stringify(differences, null, 1) + '\n')
+  const page = path.join(__dirname, '../docs/overhead.md')
+  fs.writeFileSync(page, withWork(fs.readFileSync(page, 'utf8'), differences))
+}
+
+main()

@@ -1,0 +1,33 @@
+'use strict'
+
+// Fixed work: `node -r VARIANT work.js OBJECTS SPINS`. Each unit makes so many objects, nearly all
+// garbage at once, and computes for the rest of about a millisecond. For each message it does a
+// slice, one unit a turn of the loop, and answers what CPU the process took for it.
+const objects = Number(process.argv[2])
+const spins = Number(process.argv[3])
+
+/** @type {object[]} */
+const recent = Array(200).fill({})
+let made = 0
+let sum = 0
+
+function unit () {
+  for (let i = 0; i < objects; i++) recent[made++ % recent.length] = { made, text: 'row', at: [i] }
+  for (let i = 0; i < spins; i++) sum = (sum * 31 + i) | 0
+}
+
+/** Turns of the loop after the last unit, in which observers are called for the last GCs. */
+const LAST_TURNS = 5
+
+process.on('message', (/** @type {number} */ units) => {
+  const before = process.cpuUsage()
+  let left = units + LAST_TURNS
+  const next = () => {
+    if (left > LAST_TURNS) unit()
+    if (--left > 0) return setImmediate(next)
+    const { user, system } = process.cpuUsage(before)
+    process.send?.({ cpuMicros: user + system, sum })
+  }
+  next()
+})
+process.send?.('ready')

@@ -1,0 +1,23 @@
+'use strict'
+
+// Preloaded before the agent: says on stdout, in line with --trace-gc, when it begins to count GCs.
+const { writeSync } = require('node:fs')
+const { PerformanceObserver } = require('node:perf_hooks')
+const addon = require(`../../allocator/prebuilt/${process.platform}-${process.arch}.node`)
+
+const mark = () => writeSync(1, 'COUNTED\n')
+const { countGcs } = addon
+const { observe } = PerformanceObserver.prototype
+
+if (process.env.MEMWATCH_GC_HOOKS === 'off') {
+  PerformanceObserver.prototype.observe = function (options) {
+    observe.call(this, options)
+    mark()
+  }
+} else {
+  addon.countGcs = () => {
+    const hooks = countGcs()
+    mark()
+    return hooks
+  }
+}
