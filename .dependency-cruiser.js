@@ -5,7 +5,7 @@
 /** Builtins that compute: all others reach files, the network, the machine or other processes. */
 const COMPUTING_BUILTINS = 'buffer|events|path|url|util|zlib'
 /** The packages that are installed in production. */
-const PACKAGES = 'agent|cli|engine|exporter'
+const PACKAGES = 'agent|cli|engine|exporter|otlp'
 /** The wire contract, the one thing of the agent that other packages import. */
 const PROTOCOL = '^agent/(protocol/|package\\.json$)'
 
@@ -68,6 +68,13 @@ module.exports = {
       severity: 'error',
       from: { path: `^(${PACKAGES})/`, pathNot: '^cli/simulate\\.js$' },
       to: { path: '^lab/' }
+    },
+    {
+      name: 'otlp-brings-opentelemetry-alone',
+      comment: 'It is absent where nobody asked for it: only the sink of that name may load it.',
+      severity: 'error',
+      from: { pathNot: '^(otlp|exporter/otlp)/' },
+      to: { path: '^otlp/|/@opentelemetry/' }
     },
     {
       name: 'nothing-imports-development',

@@ -13,6 +13,7 @@ COPY cli/package.json cli/
 COPY engine/package.json engine/
 COPY exporter/package.json exporter/
 COPY lab/package.json lab/
+COPY otlp/package.json otlp/
 RUN npm ci --omit=dev --ignore-scripts
 COPY LICENSE ./
 COPY agent agent
@@ -20,12 +21,13 @@ COPY allocator allocator
 COPY cli cli
 COPY engine engine
 COPY exporter exporter
+COPY otlp otlp
 COPY deploy/image/licences.js deploy/image/healthcheck.js deploy/image/start.sh ./
 # Source maps and TypeScript's declarations of packages are for who works on those. What no longer is here is not asked for either.
 # The apps of memwatch simulate stay out of production: npm ci only needed the name of their package.
 RUN npm pkg delete devDependencies scripts overrides \
- && npm pkg set --json 'workspaces=["agent","allocator","cli","engine","exporter"]' \
- && rm -r lab node_modules/memwatch-lab \
+ && npm pkg set --json 'workspaces=["agent","allocator","cli","engine","exporter","otlp"]' \
+ && rm -r lab node_modules/@memwatch/lab \
  && find node_modules \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -type f -delete \
  && npm sbom --sbom-format cyclonedx > sbom.cdx.json \
  && npm query '*' | node licences.js > licences.txt \
@@ -48,14 +50,14 @@ RUN install -d -o 65532 -g 65532 -m 2775 /run/memwatch && install -d -o 65532 -g
 # jemalloc brings nothing. What V8 takes, start.sh keeps low. About 50 MiB of each are pages of the file of Node.js itself.
 ENV NODE_ENV=production \
     PATH=/opt/memwatch/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    MEMWATCH_LISTEN=0.0.0.0:9888 \
+    MEMWATCH_LISTEN=0.0.0.0:16369 \
     MEMWATCH_SOCKET=/run/memwatch/exporter.sock \
     MALLOC_ARENA_MAX=1
 WORKDIR /opt/memwatch
 # With a read-only root the socket still has its place.
 VOLUME ["/run/memwatch"]
 USER 65532:65532
-EXPOSE 9888
+EXPOSE 16369
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["node", "/opt/memwatch/healthcheck.js"]
 ENTRYPOINT ["/opt/memwatch/start.sh"]
 CMD ["exporter"]

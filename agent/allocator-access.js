@@ -6,13 +6,13 @@ const { loadedAllocator } = require('./protocol/allocators')
 const { readFileSync } = require('./primordials')
 
 /**
- * The way to ask malloc itself, where the operator allowed it: the package memwatch-allocator, a
+ * The way to ask malloc itself, where the operator allowed it: the package @memwatch/allocator, a
  * Node-API addon, where it is installed, else node:ffi, where Node has it (it warns that it is
  * experimental, once, on stderr).
  *
  * @typedef {object} AllocatorAccess
  * @property {'addon' | 'ffi'} by
- * @property {() => import('memwatch-allocator').Books} books takes about 5 ns for each free chunk:
+ * @property {() => import('@memwatch/allocator').Books} books takes about 5 ns for each free chunk:
  *   milliseconds after much churn
  * @property {() => boolean} trim gives free memory back to the system; blocks meanwhile; false:
  *   malloc has no such call
@@ -27,7 +27,7 @@ function byAddon () {
     const { books, trim } = loadAddon()
     return { by: 'addon', books, trim }
   } catch (error) {
-    debug('memwatch-allocator: %s', error)
+    debug('@memwatch/allocator: %s', error)
     if (/** @type {NodeJS.ErrnoException} */ (error).code === ADDONS_DISABLED) return 'disabled'
   }
 }

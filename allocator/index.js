@@ -25,7 +25,7 @@
  * @property {(out: Float64Array) => void} take moves what was counted since the last call into it:
  *   rows used, all major GCs so far, the live heap in bytes and the major GCs up to its reading (0
  *   before the first), then for each row V8's kind and flags, count, sum and longest of its pauses
- *   in seconds, and counts by the buckets of GC_PAUSE_BOUNDS_SECONDS of memwatch/protocol/frame
+ *   in seconds, and counts by the buckets of GC_PAUSE_BOUNDS_SECONDS of the agent's protocol
  * @property {(spaces: number) => number | undefined} readLiveHeap from now on the live heap is read
  *   at the end of each major GC: the used bytes of these spaces, bits by their place in
  *   v8.getHeapSpaceStatistics(). Returns those of now; undefined after `stop`
@@ -41,7 +41,7 @@ function platform () {
 const built = platform()
 if (!built) {
   throw Object.assign(
-    new Error(`memwatch-allocator: no binary for ${process.platform}-${process.arch}`),
+    new Error(`@memwatch/allocator: no binary for ${process.platform}-${process.arch}`),
     { code: 'MEMWATCH_NO_BINARY' }
   )
 }

@@ -94,7 +94,7 @@ async function main () {
     jobs: Array.from({ length: exporters }, (_, i) => ({
       target: `127.0.0.1:${port}`,
       path: `/e${i}/metrics`,
-      labels: { instance: `10.0.${i >> 8}.${i & 255}:9888` }
+      labels: { instance: `10.0.${i >> 8}.${i & 255}:16369` }
     })),
     job: 'shop/memwatch',
     intervalSeconds: SCRAPE_SECONDS

@@ -19,6 +19,7 @@ const { execFileSync } = require('node:child_process')
 const { parseArgs } = require('node:util')
 
 const ROOT = path.join(__dirname, '..')
+const MODULES = path.join(ROOT, 'node_modules')
 const ACCEPTED = 'bench/accepted-cost.json'
 const RECORDING = path.join(ROOT, 'test/recordings/20-semi-space-starvation-broken.ndjson.gz')
 const ROUNDS = 50
@@ -62,18 +63,27 @@ function checkOut (commit, folder) {
     input: git('archive', commit),
     stdio: ['pipe', 'ignore', 'inherit']
   })
-  const modules = path.join(ROOT, 'node_modules')
-  fs.mkdirSync(path.join(folder, 'node_modules'))
-  for (const name of fs.readdirSync(modules)) {
-    const real = fs.realpathSync(path.join(modules, name))
-    const inTree = path.relative(fs.realpathSync(ROOT), real)
-    const isOurs = !inTree.startsWith('..') && !inTree.startsWith('node_modules')
-    fs.symlinkSync(
-      isOurs ? path.join(folder, inTree) : real,
-      path.join(folder, 'node_modules', name)
-    )
+  const link = (/** @type {string} */ name, /** @type {string} */ to) => {
+    const at = path.join(folder, 'node_modules', name)
+    fs.mkdirSync(path.dirname(at), { recursive: true })
+    fs.symlinkSync(to, at)
   }
+  for (const name of installedNames()) {
+    const real = fs.realpathSync(path.join(MODULES, name))
+    if (path.relative(fs.realpathSync(ROOT), real).startsWith('node_modules')) link(name, real)
+  }
+  // The packages of that tree have the names that they had then.
+  const manifestOf = (/** @type {string} */ at) =>
+    JSON.parse(fs.readFileSync(path.join(folder, at, 'package.json'), 'utf8'))
+  for (const at of manifestOf('.').workspaces) link(manifestOf(at).name, path.join(folder, at))
 }
+
+/** @returns {string[]} names of what is in node_modules, @scope/name too */
+const installedNames = () =>
+  fs.readdirSync(MODULES).flatMap(name =>
+    name.startsWith('@')
+      ? fs.readdirSync(path.join(MODULES, name)).map(inScope => `${name}/${inScope}`)
+      : name)
 
 /**
  * In a process of its own, so that neither finds the other's heap or compiled code.

@@ -193,7 +193,7 @@ class SimulatedService {
   /**
    * Its next frame.
    * @param {number} seconds since the start, later than the one before
-   * @returns {import('memwatch/protocol/frame').Frame & { type: 'frame' }}
+   * @returns {import('@memwatch/agent/protocol/frame').Frame & { type: 'frame' }}
    */
   frame (seconds) {
     const { majorsSeconds, noise, loadNoise, limit, seed, loadIsSeen, heapLimit } = this.service

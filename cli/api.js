@@ -1,10 +1,13 @@
 'use strict'
 
 const fs = require('node:fs')
-const { wellFormed } = require('memwatch-engine/text/json')
+const { DEFAULT_PORT } = require('@memwatch/exporter/config')
+const { wellFormed } = require('@memwatch/engine/text/json')
 const { UsageError } = require('./usage-error')
 
 /** @typedef {{ url: string, tokenFile?: string }} ApiOptions as commander read them */
+
+const DEFAULT_URL = `http://127.0.0.1:${DEFAULT_PORT}`
 
 /**
  * The options of a command that calls an exporter.
@@ -15,7 +18,7 @@ function withApiOptions (command) {
     .option(
       '--url <URL>',
       'where the exporter serves its API [MEMWATCH_URL]',
-      process.env.MEMWATCH_URL || 'http://127.0.0.1:9888'
+      process.env.MEMWATCH_URL || DEFAULT_URL
     )
     .option(
       '--token-file <FILE>',
@@ -111,7 +114,7 @@ function apiUrl (base, path) {
     return new URL(`api/v1/${path}`, base.endsWith('/') ? base : `${base}/`)
   } catch {
     throw new UsageError(
-      `--url: expected a URL such as http://127.0.0.1:9888, got ${JSON.stringify(base)}`
+      `--url: expected a URL such as ${DEFAULT_URL}, got ${JSON.stringify(base)}`
     )
   }
 }

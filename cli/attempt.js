@@ -1,11 +1,11 @@
 'use strict'
 
 const path = require('node:path')
-const { findCase } = require('memwatch-engine/verdicts/case')
-const { summarize } = require('memwatch-engine/verdicts/headline')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { summarize } = require('@memwatch/engine/verdicts/headline')
 const { compare } = require('./comparison/compare')
 const { renderComparison } = require('./comparison/render')
-const { shellWord } = require('memwatch-engine/text/shell')
+const { shellWord } = require('@memwatch/engine/text/shell')
 const { out } = require('./output')
 
 /** What came of it, and the exit status that says so. */
@@ -23,7 +23,7 @@ const STATUS = Object.freeze({
  * @property {keyof typeof STATUS | 'interrupted'} outcome
  * @property {string | null} interruptedBy
  * @property {{ diagnosis: string, state: string, title: string, summary: string } | null} finding
- * @property {import('memwatch-engine/verdicts/headline').Headline | null} headline of the first run without the
+ * @property {import('@memwatch/engine/verdicts/headline').Headline | null} headline of the first run without the
  *   change; null where no process reported
  * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from
  *   outside

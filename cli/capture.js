@@ -6,9 +6,9 @@ const { setTimeout: wait } = require('node:timers/promises')
 const { Readable } = require('node:stream')
 const { pipeline } = require('node:stream/promises')
 const { Command, Argument } = require('commander')
-const { kinds } = require('memwatch-exporter/captures/kinds')
-const { flamePath } = require('memwatch-exporter/expose/flame')
-const { formatBytes, formatSeconds } = require('memwatch-engine/text/format')
+const { kinds } = require('@memwatch/exporter/captures/kinds')
+const { flamePath } = require('@memwatch/exporter/expose/flame')
+const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 const { withApiOptions, callApi, openApi, pathSegment } = require('./api')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
@@ -66,7 +66,7 @@ function parseSeconds (text) {
 
 /**
  * @param {string} target
- * @param {import('memwatch-exporter/captures/kinds').KindName} kind
+ * @param {import('@memwatch/exporter/captures/kinds').KindName} kind
  * @param {import('./api').ApiOptions & { seconds?: number, thread: string, force?: boolean, out?:
  *   string, pprof?: boolean, json?: boolean }} given
  * @returns {Promise<number>} exit status

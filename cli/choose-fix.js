@@ -1,14 +1,14 @@
 'use strict'
 
-const { findCase } = require('memwatch-engine/verdicts/case')
-const { primaryOf } = require('memwatch-engine/verdicts/evaluate')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
 const { fromOutside } = require('./from-outside')
 const { UsageError } = require('./usage-error')
 
 /**
  * @typedef {object} Chosen
- * @property {import('memwatch-engine/verdicts/evaluate').Verdict} [verdict] absent where nothing was found
- * @property {import('memwatch-engine/diagnoses/define-diagnosis').Fix} [fix] absent where none can be applied
+ * @property {import('@memwatch/engine/verdicts/evaluate').Verdict} [verdict] absent where nothing was found
+ * @property {import('@memwatch/engine/diagnoses/define-diagnosis').Fix} [fix] absent where none can be applied
  * @property {{ command: string[], env: Record<string, string> }} [applied] the command with it
  * @property {{ title: string, reason: string }[]} skipped fixes that could not be applied from
  *   outside
@@ -55,7 +55,7 @@ function chooseFix ({ target }, words, { diagnosis, fixNumber, named }) {
  * What the user wants tried. Nothing is predicted of it.
  * @param {{ flags: string[], env: Record<string, string> }} named
  * @param {string[]} words the command
- * @param {import('memwatch/protocol/frame').Hello} hello
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @returns {Required<Pick<Chosen, 'fix' | 'applied'>>}
  * @throws {UsageError}
  */

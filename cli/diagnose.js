@@ -1,11 +1,11 @@
 'use strict'
 
 const { Command } = require('commander')
-const { replay, RecordingError } = require('memwatch-engine/recording/replay')
-const { judgedTarget } = require('memwatch-exporter/expose/targets')
+const { replay, RecordingError } = require('@memwatch/engine/recording/replay')
+const { judgedTarget } = require('@memwatch/exporter/expose/targets')
 const { openAll, judgeSource, toldBy, SourceError } = require('./sources')
 const { judgePrometheus } = require('./sources/prometheus')
-const { formatSeconds } = require('memwatch-engine/text/format')
+const { formatSeconds } = require('@memwatch/engine/text/format')
 const { writeReport, openFile, checkFailOn, failOnStatus, FAIL_ON } = require('./run')
 const { err } = require('./output')
 const { UsageError, readBytes } = require('./usage-error')
@@ -134,8 +134,8 @@ async function diagnose (files, given) {
  * @param {string[]} files
  * @param {import('./sources/define-source').Given} known
  * @param {(file: string, share: number) => void} onProgress
- * @returns {Promise<{ command: string[], end?: import('memwatch-engine/recording/format').End, targets:
- *   import('memwatch-engine/history/target').Target[], source?: import('./sources').Told }>}
+ * @returns {Promise<{ command: string[], end?: import('@memwatch/engine/recording/format').End, targets:
+ *   import('@memwatch/engine/history/target').Target[], source?: import('./sources').Told }>}
  */
 async function judgeFiles (files, known, onProgress) {
   const onError = (/** @type {Error} */ error) => err.say(`memwatch: ${error.message}`)
@@ -143,7 +143,7 @@ async function judgeFiles (files, known, onProgress) {
   if (kind !== 'recording') {
     // Who pipes an app waits: what is found is said when it is.
     const onVerdict = files.includes('-')
-      ? (/** @type {import('memwatch-engine/history/target').Target} */ { thread, hello, frame }, /** @type {import('memwatch-engine/verdicts/evaluate').Verdict} */ { diagnosis, state, opportunity }) => {
+      ? (/** @type {import('@memwatch/engine/history/target').Target} */ { thread, hello, frame }, /** @type {import('@memwatch/engine/verdicts/evaluate').Verdict} */ { diagnosis, state, opportunity }) => {
           if (!opportunity && (state === 'suspected' || state === 'confirmed')) {
             err.say(
               `memwatch: pid ${hello.pid} ${thread}, after ` +

@@ -1,10 +1,10 @@
 'use strict'
 
 const { Command } = require('commander')
-const { Exporter } = require('memwatch-exporter/exporter')
-const { options, readConfig, ConfigError } = require('memwatch-exporter/config')
-const { DataFolder } = require('memwatch-exporter/data-folder/data-folder')
-const { formatAddress } = require('memwatch-exporter/ingest/address')
+const { Exporter } = require('@memwatch/exporter/exporter')
+const { options, readConfig, ConfigError } = require('@memwatch/exporter/config')
+const { DataFolder } = require('@memwatch/exporter/data-folder/data-folder')
+const { formatAddress } = require('@memwatch/exporter/ingest/address')
 const { stopWhenAsked } = require('./end-when-asked')
 const { err } = require('./output')
 const { stay, staysOnFailure } = require('./stay')
@@ -17,7 +17,7 @@ const command = new Command('exporter')
     `
 Every option can be given as an environment variable; the flag wins.
 Examples:
-  $ memwatch exporter --listen 0.0.0.0:9888 --socket /run/memwatch/exporter.sock --token-file /run/secrets/memwatch --data-dir /var/lib/memwatch
+  $ memwatch exporter --listen 0.0.0.0:16369 --socket /run/memwatch/exporter.sock --token-file /run/secrets/memwatch --data-dir /var/lib/memwatch
   $ MEMWATCH_SOCKET=/run/memwatch/exporter.sock node -r memwatch/agent app.js`
   )
   .action(run)

@@ -1,7 +1,7 @@
 'use strict'
 
 const { Command, Option } = require('commander')
-const { patchOf, NoPatchError, FORMATS } = require('memwatch-engine/fixes/patch')
+const { patchOf, NoPatchError, FORMATS } = require('@memwatch/engine/fixes/patch')
 const { withApiOptions, callList } = require('./api')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')

@@ -2,17 +2,17 @@
 
 const { spawnSync } = require('node:child_process')
 const path = require('node:path')
-const { plainFlags } = require('memwatch/protocol/node-options')
-const { otherOptions } = require('memwatch-engine/fixes/node-flag')
+const { plainFlags } = require('@memwatch/agent/protocol/node-options')
+const { otherOptions } = require('@memwatch/engine/fixes/node-flag')
 
 /**
  * Make a change without touching the app: by its environment, or by the command line that starts
  * it.
  *
- * @param {import('memwatch-engine/diagnoses/define-diagnosis').Change} change
+ * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
  * @param {object} of
  * @param {string[]} of.command that starts the app
- * @param {import('memwatch/protocol/frame').Hello} of.hello of the process that the change is for
+ * @param {import('@memwatch/agent/protocol/frame').Hello} of.hello of the process that the change is for
  * @param {string} [of.nodeOptions] NODE_OPTIONS that the command gets anyway
  * @param {(library: string) => boolean} [of.loads] whether the dynamic loader finds a library
  * @returns {{ command: string[], env: Record<string, string> } | { reason: string }} reason: why it

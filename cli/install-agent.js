@@ -9,10 +9,10 @@ const { UsageError } = require('./usage-error')
 
 /** Of which package goes where below the agent's folder. */
 const PACKAGES = Object.freeze([
-  { name: 'memwatch', at: '.' },
+  { name: '@memwatch/agent', at: '.' },
   // Its GC hooks are used where MEMWATCH_GC_HOOKS is not off, malloc is asked where
   // MEMWATCH_ALLOCATOR_ACCESS allows it.
-  { name: 'memwatch-allocator', at: 'node_modules/memwatch-allocator', optional: true }
+  { name: '@memwatch/allocator', at: 'node_modules/@memwatch/allocator', optional: true }
 ])
 /** What belongs to a package and is of no use to an app. */
 const LEFT_OUT = /^(node_modules|.*\.(c|h|sh|md|d\.ts))$/
@@ -60,7 +60,7 @@ function installAgent (folder) {
   const files = PACKAGES.flatMap(filesOf)
   const hash = createHash('sha256')
   for (const { at, content } of files) hash.update(`${at}\0${content.length}\0`).update(content)
-  const { version } = require('memwatch/package.json')
+  const { version } = require('@memwatch/agent/package.json')
   const name = `agent-${version}-${hash.digest('hex').slice(0, 12)}`
   if (!fs.existsSync(path.join(folder, name))) {
     const begun = fs.mkdtempSync(path.join(folder, '.agent-'))

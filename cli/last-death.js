@@ -1,8 +1,8 @@
 'use strict'
 
 const { Command } = require('commander')
-const { formatBytes, formatSeconds } = require('memwatch-engine/text/format')
-const { reasons } = require('memwatch-exporter/deaths/reasons')
+const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
+const { reasons } = require('@memwatch/exporter/deaths/reasons')
 const { withApiOptions, callApi, pathSegment } = require('./api')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
@@ -51,8 +51,8 @@ async function lastDeath (target, given) {
 }
 
 /**
- * @param {{ death: import('memwatch-exporter/deaths/deaths').Death, lastMinutes:
- *   import('memwatch-exporter/deaths/deaths').LastMinutes }} kept
+ * @param {{ death: import('@memwatch/exporter/deaths/deaths').Death, lastMinutes:
+ *   import('@memwatch/exporter/deaths/deaths').LastMinutes }} kept
  * @returns {string[]} lines
  */
 function render ({ death, lastMinutes }) {

@@ -31,7 +31,7 @@ class LoadCommand {
    * @param {string} words as a shell takes them
    * @param {object} options
    * @param {string} options.file where its stdout is kept
-   * @param {import('memwatch-exporter/exporter').Exporter} options.exporter that watches the app
+   * @param {import('@memwatch/exporter/exporter').Exporter} options.exporter that watches the app
    * @param {(text: string) => void} options.say
    * @param {(error?: LoadError) => void} options.onEnd when it has ended, or could not be started
    * @param {NodeJS.ProcessEnv} [options.env]
@@ -43,7 +43,7 @@ class LoadCommand {
     this.#ended = this.#run(exporter, say).then(() => onEnd(), onEnd)
   }
 
-  /** @returns {import('memwatch-engine/recording/format').Work | undefined} */
+  /** @returns {import('@memwatch/engine/recording/format').Work | undefined} */
   get work () {
     return fs.existsSync(this.#file) ? workOfLoad(fs.readFileSync(this.#file, 'utf8')) : undefined
   }
@@ -55,7 +55,7 @@ class LoadCommand {
   }
 
   /**
-   * @param {import('memwatch-exporter/exporter').Exporter} exporter
+   * @param {import('@memwatch/exporter/exporter').Exporter} exporter
    * @param {(text: string) => void} say
    */
   async #run (exporter, say) {
@@ -95,7 +95,7 @@ class LoadCommand {
 class LoadError extends Error {}
 
 /**
- * @param {import('memwatch-exporter/exporter').Exporter} exporter
+ * @param {import('@memwatch/exporter/exporter').Exporter} exporter
  * @param {AbortSignal} signal
  * @returns {Promise<void>} when a process of the app listens on TCP, or has lived for some time
  *   without; or nobody waits any more
@@ -110,7 +110,7 @@ function isUp (exporter, signal) {
       clearTimeout(timer)
       resolve()
     }
-    /** @param {import('memwatch-engine/history/target').Target} target */
+    /** @param {import('@memwatch/engine/history/target').Target} target */
     const look = ({ values }) => {
       timer ??= setTimeout(done, UP_AFTER_MS)
       if (values.resources?.TCPServerWrap) done()

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
 'use strict'
 
+require('./node-floor')
 const { Command, CommanderError } = require('commander')
-const { version } = require('memwatch-exporter/package.json')
-const { ConfigError } = require('memwatch-exporter/config')
+const { version } = require('@memwatch/exporter/package.json')
+const { ConfigError } = require('@memwatch/exporter/config')
 const { endWhenAsked } = require('./end-when-asked')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
@@ -67,6 +68,7 @@ Examples:
   return program
 }
 
+/** Executes the command line of this process. @returns {Promise<void>} never rejected */
 async function main () {
   const asked = COMMANDS.filter(name => name === process.argv[2])
   if (asked[0] === 'exporter') endWhenAsked()
@@ -97,4 +99,4 @@ function fail (error) {
 
 if (require.main === module) main()
 
-module.exports = { get program () { return programWith(COMMANDS) } }
+module.exports = { main, get program () { return programWith(COMMANDS) } }

@@ -1,8 +1,8 @@
 'use strict'
 
-const { printable } = require('memwatch-engine/text/printable')
+const { printable } = require('@memwatch/engine/text/printable')
 const { terminalText } = require('./text/terminal')
-const { toJson } = require('memwatch-engine/text/json')
+const { toJson } = require('@memwatch/engine/text/json')
 
 const CLEAR_LINE = '\r\x1b[2K'
 const HOME_AND_CLEAR = '\x1b[H\x1b[J'

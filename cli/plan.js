@@ -1,10 +1,10 @@
 'use strict'
 
 const { Command } = require('commander')
-const { formatMebibytes } = require('memwatch-engine/text/format')
+const { formatMebibytes } = require('@memwatch/engine/text/format')
 const { wrap } = require('./text/wrap')
-const { plan } = require('memwatch-engine/v8/plan')
-const { readPlanArguments, PlanArgumentError } = require('memwatch-exporter/expose/plan-request')
+const { plan } = require('@memwatch/engine/v8/plan')
+const { readPlanArguments, PlanArgumentError } = require('@memwatch/exporter/expose/plan-request')
 const { withApiOptions, callApi } = require('./api')
 const { out } = require('./output')
 const { UsageError } = require('./usage-error')
@@ -57,7 +57,7 @@ Examples:
   })
 
 /**
- * @typedef {import('./api').ApiOptions & import('memwatch-exporter/expose/plan-request').PlanArguments & { json?:
+ * @typedef {import('./api').ApiOptions & import('@memwatch/exporter/expose/plan-request').PlanArguments & { json?:
  *   boolean }} Given
  */
 
@@ -79,7 +79,7 @@ function read (given, options) {
 
 /**
  * @param {Given} given
- * @returns {import('memwatch-engine/v8/plan').PlanRow[]}
+ * @returns {import('@memwatch/engine/v8/plan').PlanRow[]}
  */
 function planHere (given) {
   const { nodeOptions, cgroup = 'v2', ...asked } = read(given)
@@ -89,7 +89,7 @@ function planHere (given) {
 /**
  * @param {string} target
  * @param {Given} given
- * @returns {Promise<import('memwatch-engine/v8/plan').PlanRow[]>}
+ * @returns {Promise<import('@memwatch/engine/v8/plan').PlanRow[]>}
  */
 async function planThere (target, given) {
   read(given, { ofTarget: true }) // so that what is wrong is said in the words of the command line
@@ -108,7 +108,7 @@ async function planThere (target, given) {
 const HEADS = ['node', 'memory limit', 'heap limit', 'old generation', 'semi-space', 'new space']
 
 /**
- * @param {import('memwatch-engine/v8/plan').PlanRow[]} rows
+ * @param {import('@memwatch/engine/v8/plan').PlanRow[]} rows
  * @param {{ width: number }} options
  * @returns {string[]} lines
  */

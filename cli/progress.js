@@ -1,9 +1,9 @@
 'use strict'
 
-const { findCase } = require('memwatch-engine/verdicts/case')
-const { shortText } = require('memwatch-engine/text/suspect-text')
-const { formatBytes, formatRatio } = require('memwatch-engine/text/format')
-const { signalsOf } = require('memwatch-engine/signals/index')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { shortText } = require('@memwatch/engine/text/suspect-text')
+const { formatBytes, formatRatio } = require('@memwatch/engine/text/format')
+const { signalsOf } = require('@memwatch/engine/signals/index')
 
 const BAR_WIDTH = 20
 
@@ -35,7 +35,7 @@ class Progress {
   }
 
   /**
-   * @param {import('memwatch-exporter/exporter').Exporter} exporter
+   * @param {import('@memwatch/exporter/exporter').Exporter} exporter
    * @param {{ host: string, port: number }} listen
    */
   start (exporter, listen) {
@@ -46,7 +46,7 @@ class Progress {
         `${target.name} ${target.thread}: ${verdict.diagnosis} ${verdict.state}: ${verdict.summary}`
       )
     })
-    exporter.on('captured', (/** @type {import('memwatch-exporter/captures/captures').Capture} */ { kind, target, thread, suspects }) => {
+    exporter.on('captured', (/** @type {import('@memwatch/exporter/captures/captures').Capture} */ { kind, target, thread, suspects }) => {
       this.say(`${target} ${thread}: ${kind}: ${shortText(suspects) || 'nothing stands out'}`)
     })
     if (!this.#output.isTerminal) return
@@ -64,7 +64,7 @@ class Progress {
     this.#output.say(`${this.#label} ${this.#elapsed()}  ${text}`)
   }
 
-  /** @param {import('memwatch-exporter/exporter').Exporter} exporter */
+  /** @param {import('@memwatch/exporter/exporter').Exporter} exporter */
   #redraw (exporter) {
     const target = exporter.targets.find(({ frame, thread }) => frame && thread === 'main')
     const text = target ? describe(target) : 'no Node.js process has reported yet'
@@ -85,7 +85,7 @@ class Progress {
   }
 }
 
-/** @param {import('memwatch-engine/history/target').Target} target */
+/** @param {import('@memwatch/engine/history/target').Target} target */
 function describe (target) {
   const window = target.window()
   if (!window) return target.name

@@ -1,9 +1,9 @@
 'use strict'
 
-const { formatBytes, formatRatio, formatSeconds, formatValue } = require('memwatch-engine/text/format')
-const { shellWords } = require('memwatch-engine/text/shell')
+const { formatBytes, formatRatio, formatSeconds, formatValue } = require('@memwatch/engine/text/format')
+const { shellWords } = require('@memwatch/engine/text/shell')
 const { wrap } = require('./text/wrap')
-const { pasteLine } = require('memwatch-engine/fixes/paste-line')
+const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
 /** Lines of code that are named for a verdict. */
 const MOST_SUSPECTS = 3
@@ -15,7 +15,7 @@ const STYLES = Object.freeze(/** @type {const} */ ({
 
 /** @typedef {import('./text/terminal').Line} Line */
 /**
- * @typedef {ReturnType<typeof import('memwatch-exporter/expose/targets').judgedTarget>['verdicts'][number]}
+ * @typedef {ReturnType<typeof import('@memwatch/exporter/expose/targets').judgedTarget>['verdicts'][number]}
  *   JudgedVerdict
  */
 
@@ -127,7 +127,7 @@ class ReportText {
 
   /**
    * @param {JudgedVerdict} verdict
-   * @param {import('memwatch-engine/verdicts/headline').Headline} headline holds the summary of its verdict
+   * @param {import('@memwatch/engine/verdicts/headline').Headline} headline holds the summary of its verdict
    */
   #addVerdict (verdict, headline) {
     const { opportunity, state, confirmedAfterSeconds: after, suspects } = verdict

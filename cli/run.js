@@ -8,8 +8,8 @@ const { renderReport } = require('./report')
 const { Progress } = require('./progress')
 const { out, err } = require('./output')
 const { UsageError, readSeconds } = require('./usage-error')
-const { parseHostPort } = require('memwatch-exporter/ingest/address')
-const { toJson } = require('memwatch-engine/text/json')
+const { parseHostPort } = require('@memwatch/exporter/ingest/address')
+const { toJson } = require('@memwatch/engine/text/json')
 
 /** Exit statuses under --fail-on. */
 const FAIL_ON_STATUS = Object.freeze({ failed: 3, nothingSeen: 4 })

@@ -3,9 +3,9 @@
 const os = require('node:os')
 const { Command } = require('commander')
 const { closest } = require('fastest-levenshtein')
-const { createContainerGroup } = require('memwatch-exporter/process/container-group')
-const { createMemoryGroup } = require('memwatch-exporter/process/memory-group')
-const { formatBytes } = require('memwatch-engine/text/format')
+const { createContainerGroup } = require('@memwatch/exporter/process/container-group')
+const { createMemoryGroup } = require('@memwatch/exporter/process/memory-group')
+const { formatBytes } = require('@memwatch/engine/text/format')
 const { withReportOptions, runAndReport } = require('./run')
 const { err } = require('./output')
 const { UsageError } = require('./usage-error')
@@ -44,7 +44,7 @@ const command = withReportOptions(new Command('simulate'))
     'after',
     `
 The app runs in a memory group (cgroup) of its own, with the limit of the container it stands for, where this machine
-allows it. To rehearse a page, let your Prometheus scrape it: --listen 0.0.0.0:9888.
+allows it. To rehearse a page, let your Prometheus scrape it: --listen 0.0.0.0:16369.
 Examples:
   $ memwatch simulate semi-space-starvation
   $ memwatch simulate semi-space-starvation --node-option=--max-semi-space-size=16
@@ -65,17 +65,17 @@ function listApps () {
 
 /**
  * The apps are a package of their own, which is absent where memwatch runs in production.
- * @returns {readonly import('memwatch-lab').LabApp[]}
+ * @returns {readonly import('@memwatch/lab').LabApp[]}
  * @throws {UsageError} where it is absent
  */
 function loadApps () {
   try {
-    return require('memwatch-lab').apps
+    return require('@memwatch/lab').apps
   } catch (error) {
     /** @type {NodeJS.ErrnoException & { requireStack?: string[] }} */
     const { code, requireStack } = Object(error)
     if (code !== 'MODULE_NOT_FOUND' || requireStack?.[0] !== __filename) throw error
-    throw new UsageError('simulate: its apps are not installed; npm install memwatch-lab adds them')
+    throw new UsageError('simulate: its apps are not installed; npm install @memwatch/lab adds them')
   }
 }
 

@@ -1,7 +1,7 @@
 'use strict'
 
 const http = require('node:http')
-const { options } = require('memwatch-exporter/config')
+const { options } = require('@memwatch/exporter/config')
 const { err } = require('./output')
 
 /** How long the kernel is asked to hold a process that nothing else holds. */

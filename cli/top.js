@@ -2,12 +2,12 @@
 
 const { setTimeout: wait } = require('node:timers/promises')
 const { Command } = require('commander')
-const { formatBytes, formatRatio } = require('memwatch-engine/text/format')
+const { formatBytes, formatRatio } = require('@memwatch/engine/text/format')
 const { sparkline } = require('./text/sparkline')
-const { printable } = require('memwatch-engine/text/printable')
+const { printable } = require('@memwatch/engine/text/printable')
 const { withApiOptions, callApi, callList, pathSegment } = require('./api')
-const { SEVERITIES } = require('memwatch-engine/diagnoses/define-diagnosis')
-const { HEADLINE_STATES } = require('memwatch-engine/verdicts/headline')
+const { SEVERITIES } = require('@memwatch/engine/diagnoses/define-diagnosis')
+const { HEADLINE_STATES } = require('@memwatch/engine/verdicts/headline')
 const { out } = require('./output')
 const { UsageError } = require('./usage-error')
 
@@ -36,7 +36,7 @@ Ends with 0; 2 when the exporter cannot be reached.
 Examples:
   $ memwatch top
   $ memwatch top --once | grep -v Healthy
-  $ memwatch top --url http://10.0.0.7:9888 --token-file token`
+  $ memwatch top --url http://10.0.0.7:16369 --token-file token`
   )
   .action(async given => {
     await top(given)
@@ -60,7 +60,7 @@ function parseSeconds (text) {
  * @property {any} values the newest
  * @property {(number | null)[]} rss oldest first
  * @property {number | undefined} loopRatio share of time that the event loop was busy
- * @property {import('memwatch-engine/verdicts/headline').Headline} [headline] undefined where the target ended
+ * @property {import('@memwatch/engine/verdicts/headline').Headline} [headline] undefined where the target ended
  *   between two requests
  * @property {boolean} up
  * @property {string | null} silence

@@ -1,7 +1,7 @@
 'use strict'
 
 const { Command } = require('commander')
-const { formatBytes, formatSeconds } = require('memwatch-engine/text/format')
+const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 const { withApiOptions, callApi, pathSegment } = require('./api')
 const { out, err } = require('./output')
 const { UsageError } = require('./usage-error')
@@ -27,7 +27,7 @@ Ends with 0; 1 when it was refused; 2 when the exporter cannot be reached or kno
 Examples:
   $ memwatch trim shop --dry-run
   $ memwatch trim shop
-  $ memwatch trim shop --url http://127.0.0.1:9888 --json`
+  $ memwatch trim shop --url http://127.0.0.1:16369 --json`
   )
   .action(async (target, given) => {
     process.exitCode = await trim(target, given)

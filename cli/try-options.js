@@ -3,8 +3,8 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { closest } = require('fastest-levenshtein')
-const { createMemoryGroup } = require('memwatch-exporter/process/memory-group')
-const { diagnoses } = require('memwatch-engine/diagnoses/index')
+const { createMemoryGroup } = require('@memwatch/exporter/process/memory-group')
+const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 const { UsageError, readBytes, readSeconds } = require('./usage-error')
 
 /**

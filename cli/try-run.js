@@ -2,7 +2,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { createMemoryGroup } = require('memwatch-exporter/process/memory-group')
+const { createMemoryGroup } = require('@memwatch/exporter/process/memory-group')
 const { measure } = require('./comparison/measure')
 const { workOfApp } = require('./comparison/work-of')
 const { LoadCommand } = require('./load-command')

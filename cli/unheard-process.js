@@ -1,6 +1,6 @@
 'use strict'
 
-const { Witness } = require('memwatch-exporter/process/witness')
+const { Witness } = require('@memwatch/exporter/process/witness')
 
 /** A heap of 256 MiB can be full within two seconds. */
 const SAMPLE_EVERY_MS = 100

@@ -1,6 +1,6 @@
 'use strict'
 
-const { readMemory } = require('memwatch-engine/text/quantity')
+const { readMemory } = require('@memwatch/engine/text/quantity')
 
 /**
  * A command line that cannot be carried out: its message names the option at fault. Ends with

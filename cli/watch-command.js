@@ -5,9 +5,9 @@ const os = require('node:os')
 const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
-const { Exporter } = require('memwatch-exporter/exporter')
-const { explainExit } = require('memwatch-exporter/deaths/explain-exit')
-const { judgedTarget } = require('memwatch-exporter/expose/targets')
+const { Exporter } = require('@memwatch/exporter/exporter')
+const { explainExit } = require('@memwatch/exporter/deaths/explain-exit')
+const { judgedTarget } = require('@memwatch/exporter/expose/targets')
 const { Leftovers } = require('./leftovers')
 const { UnheardProcess } = require('./unheard-process')
 
@@ -27,8 +27,8 @@ const FAREWELL_MS = 1000
  * @property {import('./sources').Told} [source] what was judged, where it is no recording and no
  *   run
  * @property {JudgedTarget[]} targets
- * @property {import('memwatch-exporter/deaths/deaths').Death[]} deaths of its processes, the newest first
- * @property {import('memwatch-exporter/deaths/explain-exit').Ending} [ending] where a signal ended it before a
+ * @property {import('@memwatch/exporter/deaths/deaths').Death[]} deaths of its processes, the newest first
+ * @property {import('@memwatch/exporter/deaths/explain-exit').Ending} [ending] where a signal ended it before a
  *   process of it reported
  */
 
@@ -42,7 +42,7 @@ const FAREWELL_MS = 1000
  * @param {'inherit' | number} [options.stdout] of the command; a descriptor keeps our own stdout
  *   clean
  * @param {AbortSignal} [options.abort] end it when this aborts
- * @param {() => Promise<import('memwatch-engine/recording/format').Work | undefined>} [options.workOf] what it
+ * @param {() => Promise<import('@memwatch/engine/recording/format').Work | undefined>} [options.workOf] what it
  *   did, asked when it has ended: goes into the recording
  * @param {{ host: string, port: number }} [options.listen] where to serve metrics meanwhile
  * @param {string} [options.record] file to write a recording to
@@ -76,7 +76,7 @@ async function watchCommand ({
   const leftovers = new Leftovers(socket)
   const signals = new SignalRelay()
   const startedAt = process.hrtime.bigint()
-  /** @type {import('memwatch-engine/recording/format').End | undefined} */
+  /** @type {import('@memwatch/engine/recording/format').End | undefined} */
   let end
   try {
     onStart?.(exporter, (await exporter.start()).listen)
@@ -204,7 +204,7 @@ class SignalRelay {
  * @param {string} [existing]
  */
 function preloaded (existing = '') {
-  const agent = require.resolve('memwatch/agent').replace(/["\\]/g, '\\$&')
+  const agent = require.resolve('@memwatch/agent').replace(/["\\]/g, '\\$&')
   return `${existing} --require "${agent}"`.trimStart()
 }
 

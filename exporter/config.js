@@ -3,11 +3,14 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { closest, distance } = require('fastest-levenshtein')
-const { defaultSocketPath } = require('memwatch/protocol/socket')
-const { options: agentOptions } = require('memwatch/protocol/config')
+const { defaultSocketPath } = require('@memwatch/agent/protocol/socket')
+const { options: agentOptions } = require('@memwatch/agent/protocol/config')
 const { ConfigError } = require('./config-error')
 const { parseAddress, parseHostPort } = require('./ingest/address')
 const { readOtlp } = require('./otlp/address')
+
+/** Of no other program: docs/decisions/NEXT-default-port.md. */
+const DEFAULT_PORT = 16369
 
 /**
  * @param {string} text
@@ -59,7 +62,7 @@ const options = Object.freeze({
   listen: {
     flag: '--listen <HOST:PORT>',
     env: 'MEMWATCH_LISTEN',
-    default: '127.0.0.1:9888',
+    default: `127.0.0.1:${DEFAULT_PORT}`,
     help: 'where /metrics, health and the API are served',
     /** @param {string} text */
     read: text => parseHostPort(text)
@@ -245,7 +248,7 @@ const options = Object.freeze({
     default: '',
     help: 'where metrics, verdicts and deaths are sent by OTLP (http/protobuf): /v1/metrics and ' +
       '/v1/logs below URL, or where OTEL_EXPORTER_OTLP_* say; headers, timeout, compression and ' +
-        'interval come from the OTEL_ variables',
+        'interval come from the OTEL_ variables. Needs the package @memwatch/otlp',
     /**
      * @param {string} text
      * @param {NodeJS.ProcessEnv} env
@@ -301,7 +304,7 @@ const clientEnv = ['MEMWATCH_URL']
 
 /**
  * What the kubelet sets in each container for a Service whose name begins with memwatch:
- * MEMWATCH_SERVICE_HOST, MEMWATCH_PORT=tcp://10.96.0.7:9888 …
+ * MEMWATCH_SERVICE_HOST, MEMWATCH_PORT=tcp://10.96.0.7:16369 …
  * https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
  * @param {string} name
  * @param {string | undefined} value
@@ -333,4 +336,4 @@ function rejectUnknownEnv (env) {
   }
 }
 
-module.exports = { options, readConfig, ConfigError }
+module.exports = { DEFAULT_PORT, options, readConfig, ConfigError }

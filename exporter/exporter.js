@@ -13,7 +13,7 @@ const { parts: allParts } = require('./parts')
 const { GuardedEmitter } = require('./parts/guarded-emitter')
 const { Lifecycle } = require('./parts/lifecycle')
 const { Load, MEASURE_EVERY_MS } = require('./self-care/load')
-const { Targets } = require('memwatch-engine/history/targets')
+const { Targets } = require('@memwatch/engine/history/targets')
 
 /** What happens to targets is passed on to the parts. */
 const TARGET_EVENTS = ['open', 'frame', 'answer', 'vanish', 'back', 'end']
@@ -86,7 +86,7 @@ class Exporter extends GuardedEmitter {
     this.#parts = new Lifecycle(parts, this.log)
   }
 
-  /** @returns {import('memwatch-engine/history/target').Target[]} all targets that are watched now */
+  /** @returns {import('@memwatch/engine/history/target').Target[]} all targets that are watched now */
   get targets () {
     return this.targetRegistry.all
   }
@@ -144,7 +144,7 @@ class Exporter extends GuardedEmitter {
 
   /**
    * Let no agent in, judge and save what came, close all connections.
-   * @param {import('memwatch-engine/recording/format').End} [end] goes into the recording
+   * @param {import('@memwatch/engine/recording/format').End} [end] goes into the recording
    */
   async stop (end) {
     this.#ready = false

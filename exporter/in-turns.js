@@ -9,17 +9,17 @@ const { Turns } = require('./turns')
  */
 class InTurns {
   #judge
-  /** @type {Set<import('memwatch-engine/history/target').Target>} */
+  /** @type {Set<import('@memwatch/engine/history/target').Target>} */
   #waiting = new Set()
   #goesOn = false
 
-  /** @param {(target: import('memwatch-engine/history/target').Target) => void} judge */
+  /** @param {(target: import('@memwatch/engine/history/target').Target) => void} judge */
   constructor (judge) {
     this.#judge = judge
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target whose history is longer than when it was
+   * @param {import('@memwatch/engine/history/target').Target} target whose history is longer than when it was
    *   judged last
    */
   add (target) {
@@ -29,7 +29,7 @@ class InTurns {
 
   /**
    * Before its history goes on, or it is over: live as in a replay each frame is judged by itself.
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    */
   now (target) {
     if (this.#waiting.delete(target)) this.#judge(target)

@@ -4,8 +4,8 @@
 
 const {
   fields, GC_HOOKS_MISSING, PROTOCOL_VERSION, MAX_LINE_BYTES
-} = require('memwatch/protocol/frame')
-const { options: agentOptions } = require('memwatch/protocol/config')
+} = require('@memwatch/agent/protocol/frame')
+const { options: agentOptions } = require('@memwatch/agent/protocol/config')
 const { options: exporterOptions } = require('../exporter/config')
 const { targetMetrics } = require('../exporter/catalog/target-metrics')
 const { compatMetrics } = require('../exporter/catalog/compat-metrics')
@@ -17,7 +17,7 @@ const { variables: otlpVariables } = require('../exporter/otlp/variables')
 const { diagnoses: allDiagnoses } = require('../engine/diagnoses')
 const { signals } = require('../engine/signals')
 const { FIGURES } = require('../engine/signals/trend-signal')
-const { apps } = require('memwatch-lab')
+const { apps } = require('@memwatch/lab')
 const { reasons } = require('../exporter/deaths/reasons')
 const { silenceCauses } = require('../exporter/deaths/silence')
 const { problems } = require('../exporter/expose/problems')
@@ -255,7 +255,7 @@ const wireProtocol = () =>
         `${REJECT_REASONS.map(reason => `\`${reason}\``).join(', ')}.`
   )
 
-/** @param {import('memwatch-lab').LabApp} app */
+/** @param {import('@memwatch/lab').LabApp} app */
 const repair = app => ({ code: '`--fixed`', fix: 'the fix that is printed', none: '' })[app.fixedBy]
 
 const lab = () =>
@@ -263,7 +263,7 @@ const lab = () =>
     'The lab',
     'Small real apps: each problem in several guises, and healthy ones that look like a problem ' +
       'to a naive rule. `memwatch simulate NAME` runs one in a cgroup like its container and ' +
-        'watches it. They are the package `memwatch-lab`, which `memwatch-exporter` does not ' +
+        'watches it. They are the package `@memwatch/lab`, which `@memwatch/exporter` does not ' +
           'install.',
     '## Problems',
     table(

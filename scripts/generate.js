@@ -13,6 +13,7 @@ const { promClientRules } = require('./alerts/prom-client-rules')
 const { dashboards } = require('./dashboards')
 const docs = require('./docs')
 const { architecture } = require('./import-picture')
+const packages = require('./packages')
 const { report } = require('../exporter/expose/schemas')
 const { createServer } = require('../exporter/expose/server')
 const { Exporter } = require('../exporter/exporter')
@@ -35,6 +36,7 @@ const copies = {
 
 /** @type {Record<string, () => string | Promise<string>>} file → its content */
 const generated = {
+  ...packages.generated,
   'ARCHITECTURE.md': architecture,
   'alerts/memwatch.alerts.yaml': () => rulesYaml(alertRules({ diagnoses }), 'npm run generate'),
   'alerts/memwatch.rules.yaml': () => rulesYaml(recordedRules(), 'npm run generate'),

@@ -62,7 +62,7 @@ function glibcBooks (xml) {
 const numberIn = (text, pattern) => Number(pattern.exec(text)?.[1] ?? 0)
 
 /**
- * @param {import('memwatch-allocator').Books} books
+ * @param {import('@memwatch/allocator').Books} books
  * @returns {Bytes | undefined} undefined where the allocator cannot be asked
  */
 function readBooks ({

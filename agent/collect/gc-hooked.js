@@ -39,7 +39,7 @@ class HookedGcs {
   #onDisagreement = () => {}
 
   /**
-   * @param {import('memwatch-allocator').GcHooks} hooks
+   * @param {import('@memwatch/allocator').GcHooks} hooks
    * @param {import('./gc-pauses').GcPauses} pauses
    */
   constructor (hooks, pauses) {

@@ -4,7 +4,7 @@
  * How GCs are counted from the preload on, and whatever counts them before the agent is loaded.
  *
  * @typedef {object} StartedGcs
- * @property {import('memwatch-allocator').GcHooks} [hooks] V8's own callbacks, by the addon
+ * @property {import('@memwatch/allocator').GcHooks} [hooks] V8's own callbacks, by the addon
  * @property {ReturnType<typeof import('./gc-observer').gcObserver>} [observer] where there are no
  *   hooks
  * @property {import('../protocol/frame').GcHooksMissing} [hooksMissing] why there are none

@@ -31,7 +31,7 @@ function gc (started, guarded, ownGc = noOwnGc(), onNewCounter = () => {}) {
   let gcHooksMissing = started.hooksMissing
   const observe = (/** @type {Observer} */ observer) =>
     new (require('./gc-observed').ObservedGcs)(observer, pauses, guarded, ownGc)
-  const countByHooks = (/** @type {import('memwatch-allocator').GcHooks} */ hooks) =>
+  const countByHooks = (/** @type {import('@memwatch/allocator').GcHooks} */ hooks) =>
     new (require('./gc-hooked').HookedGcs)(hooks, pauses)
   let source = started.hooks
     ? countByHooks(started.hooks)

@@ -66,7 +66,7 @@ const options = Object.freeze({
     env: 'MEMWATCH_ALLOCATOR_ACCESS',
     default: 'off',
     help:
-      'read lets the agent ask malloc itself (package memwatch-allocator, or node:ffi), trim ' +
+      'read lets the agent ask malloc itself (package @memwatch/allocator, or node:ffi), trim ' +
       'lets memwatch trim give free memory back, too; memwatch run and try set read where ' +
         'nothing ' +
       'is set',
@@ -113,7 +113,7 @@ const options = Object.freeze({
   gcHooks: {
     env: 'MEMWATCH_GC_HOOKS',
     default: 'on',
-    help: 'off leaves V8\'s own GC callbacks alone, which the package memwatch-allocator reaches, ' +
+    help: 'off leaves V8\'s own GC callbacks alone, which the package @memwatch/allocator reaches, ' +
       'and has GCs observed by PerformanceObserver: 40 to 100 µs of CPU for each GC',
     /** @param {string} text */
     read (text) {

@@ -95,7 +95,7 @@ const GC_HOOKS_MISSING = Object.freeze(
   /** @type {const} */ ({
     off: 'MEMWATCH_GC_HOOKS is off',
     no_addon:
-      'the package memwatch-allocator is not installed, or has no binary for this platform',
+      'the package @memwatch/allocator is not installed, or has no binary for this platform',
     addons_disabled: 'the permission model, or --no-addons',
     not_loaded: 'Node.js could not load it',
     no_symbols: "this Node.js does not export V8's functions",

@@ -329,8 +329,8 @@ async function privateThings (stage) {
     ...[
       ...PROXY_HEADERS,
       { host: 'localhost' },
-      { host: '127.0.0.1:9888' },
-      { origin: 'http://localhost:9888', host: 'localhost:9888' },
+      { host: '127.0.0.1:16369' },
+      { origin: 'http://localhost:16369', host: 'localhost:16369' },
       ...WRONG_TOKENS.map(authorization => ({ authorization }))
     ].flatMap(headers =>
       ['/api/v1/targets', '/', '/api/v1/live'].map(path => ({ from, path, headers }))

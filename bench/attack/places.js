@@ -12,6 +12,6 @@ const OPERATOR = '192.0.2.3'
 const ATTACKER = '192.0.2.66'
 const LOOPBACK = '127.0.0.1'
 /** Nothing else listens in that namespace: the chart's own port is free. */
-const PORT = 9888
+const PORT = 16369
 
 module.exports = { NETWORK, EXPORTER, KUBELET, PROMETHEUS, OPERATOR, ATTACKER, LOOPBACK, PORT }

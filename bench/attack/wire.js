@@ -1,7 +1,7 @@
 'use strict'
 
 const net = require('node:net')
-const { MAX_LINE_BYTES } = require('memwatch/protocol/frame')
+const { MAX_LINE_BYTES } = require('@memwatch/agent/protocol/frame')
 const { hello, frame, line } = require('../../test/support/frames')
 
 /** No process has such a number: proc(5) allows at most 2^22. */

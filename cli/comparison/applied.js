@@ -1,14 +1,14 @@
 'use strict'
 
-const { MALLOC_ENV } = require('memwatch/protocol/allocators')
-const { plainFlags, splitNodeOptions } = require('memwatch/protocol/node-options')
-const { flagsInForce } = require('memwatch-engine/v8/flags')
+const { MALLOC_ENV } = require('@memwatch/agent/protocol/allocators')
+const { plainFlags, splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
+const { flagsInForce } = require('@memwatch/engine/v8/flags')
 
 /**
  * Whether a process runs with a change: its flags and environment say so. What is changed in code
  * leaves no trace in either.
- * @param {import('memwatch-engine/diagnoses/define-diagnosis').Change} change
- * @param {import('memwatch/protocol/frame').Hello} hello
+ * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @returns {boolean | null} null where it cannot be seen
  */
 function isApplied ({ flag, env }, hello) {
@@ -27,7 +27,7 @@ function isApplied ({ flag, env }, hello) {
 /**
  * @param {string} name
  * @param {string} value
- * @param {import('memwatch/protocol/frame').Hello} hello
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @returns {boolean | null} null for what agents do not say
  */
 function isSet (name, value, hello) {

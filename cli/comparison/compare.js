@@ -1,7 +1,7 @@
 'use strict'
 
-const { findCase } = require('memwatch-engine/verdicts/case')
-const { primaryOf } = require('memwatch-engine/verdicts/evaluate')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
 const { isApplied } = require('./applied')
 const { figures, figureNames } = require('./figures')
 const { outcomesOf } = require('./prediction')
@@ -46,7 +46,7 @@ const { spreadOf, isApart } = require('./spread')
  * @typedef {object} Tried
  * @property {string | null} diagnosis null where the change was named without a finding
  * @property {string} title
- * @property {import('memwatch-engine/diagnoses/define-diagnosis').Change} change
+ * @property {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
  * @property {boolean | null} applied whether all runs after had it; null where that cannot be seen,
  *   as of code
  * @property {import('./prediction').Outcome[]} outcomes
@@ -62,7 +62,7 @@ const { spreadOf, isApart } = require('./spread')
  * @typedef {import('./measure').Run} Run
  * @param {Run[]} before
  * @param {Run[]} after may be empty: then there is nothing to compare with
- * @param {{ diagnosis: string | null, fix: import('memwatch-engine/diagnoses/define-diagnosis').Fix }} [tried]
+ * @param {{ diagnosis: string | null, fix: import('@memwatch/engine/diagnoses/define-diagnosis').Fix }} [tried]
  *   the one that was applied; without it, of what the primary verdict of the first BEFORE
  *   recommends, the first that AFTER runs with
  * @returns {Comparison}
@@ -120,7 +120,7 @@ function recommended (before, after) {
 }
 
 /**
- * @param {import('memwatch-engine/diagnoses/define-diagnosis').Fix} fix
+ * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Fix} fix
  * @param {Run[]} runs
  */
 function appliedTo ({ change }, runs) {

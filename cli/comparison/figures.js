@@ -1,8 +1,8 @@
 'use strict'
 
 const { median } = require('simple-statistics')
-const { DELAY_BOUNDS_SECONDS, PAUSE_ROW, isOwnGc } = require('memwatch/protocol/frame')
-const { histogramQuantile } = require('memwatch-engine/statistics/histogram')
+const { DELAY_BOUNDS_SECONDS, PAUSE_ROW, isOwnGc } = require('@memwatch/agent/protocol/frame')
+const { histogramQuantile } = require('@memwatch/engine/statistics/histogram')
 const { rssAfterLoad } = require('./quiet-part')
 
 /**
@@ -12,9 +12,9 @@ const { rssAfterLoad } = require('./quiet-part')
  *
  * @typedef {object} Read what figures are read from
  * @property {import('./gathered').Gathered} gathered
- * @property {import('memwatch/protocol/frame').Frame['values']} values the last of the run
+ * @property {import('@memwatch/agent/protocol/frame').Frame['values']} values the last of the run
  * @property {number} uptimeSeconds at the last frame
- * @property {import('memwatch-engine/recording/format').Work} work {} where nothing is known
+ * @property {import('@memwatch/engine/recording/format').Work} work {} where nothing is known
  *
  * @typedef {object} Figure
  * @property {string} title

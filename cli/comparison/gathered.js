@@ -1,7 +1,7 @@
 'use strict'
 
-const { PAUSE_ROW, SPACE_ROW, isOwnGc } = require('memwatch/protocol/frame')
-const { semiSpaceCapacity } = require('memwatch-engine/v8/heap-spaces')
+const { PAUSE_ROW, SPACE_ROW, isOwnGc } = require('@memwatch/agent/protocol/frame')
+const { semiSpaceCapacity } = require('@memwatch/engine/v8/heap-spaces')
 
 /**
  * What the frames of one target say over a whole run. A target's history forgets seconds after ten
@@ -22,7 +22,7 @@ class Gathered {
   longestGcPauseSeconds = 0
   longestDelaySeconds = 0
 
-  /** @param {import('memwatch-engine/history/target').Target} target that has taken a frame */
+  /** @param {import('@memwatch/engine/history/target').Target} target that has taken a frame */
   take ({ frame, values }) {
     if (!frame) return
     const { rssBytes, cpuUserSeconds, cpuSystemSeconds = 0 } = values

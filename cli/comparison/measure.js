@@ -2,9 +2,9 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { RecordingError } = require('memwatch-engine/recording/replay')
-const { findCase } = require('memwatch-engine/verdicts/case')
-const { primaryOf } = require('memwatch-engine/verdicts/evaluate')
+const { RecordingError } = require('@memwatch/engine/recording/replay')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
 const { replayFile } = require('../sources/replay-file')
 const { Gathered } = require('./gathered')
 const { readFigures } = require('./figures')
@@ -17,8 +17,8 @@ const { readFigures } = require('./figures')
  * @property {{ code: number | null, signal: string | null } | null} exit null where the recording
  *   does not say
  * @property {boolean} cut the recording breaks off
- * @property {import('memwatch-engine/recording/format').Work} work
- * @property {import('memwatch-engine/history/target').Target | null} target the one that is compared; null where
+ * @property {import('@memwatch/engine/recording/format').Work} work
+ * @property {import('@memwatch/engine/history/target').Target | null} target the one that is compared; null where
  *   none reported
  * @property {Record<import('./figures').FigureName, number | null>} figures
  */
@@ -33,13 +33,13 @@ const RECORDING = /\.(ndjson|recording)(\.gz)?$/
  *   that has a primary verdict, else the main thread that used most CPU
  * @param {string} [options.diagnosis] instead of a primary verdict: this one, confirmed or
  *   suspected
- * @param {import('memwatch-engine/recording/format').Work} [options.work] where the recording does not say
+ * @param {import('@memwatch/engine/recording/format').Work} [options.work] where the recording does not say
  * @param {(share: number) => void} [options.onProgress]
  * @returns {Promise<Run>}
  * @throws {RecordingError} where it is no recording; SourceError where it cannot be read
  */
 async function measure (file, { like, diagnosis, work, onProgress } = {}) {
-  /** @type {Map<import('memwatch-engine/history/target').Target, Gathered>} */
+  /** @type {Map<import('@memwatch/engine/history/target').Target, Gathered>} */
   const gathered = new Map()
   const { header, end, targets, cut } = await replayFile(file, {
     onProgress,
@@ -68,14 +68,14 @@ async function measure (file, { like, diagnosis, work, onProgress } = {}) {
 }
 
 /**
- * @param {import('memwatch-engine/history/target').Target[]} targets
+ * @param {import('@memwatch/engine/history/target').Target[]} targets
  * @param {{ name: string, thread: string }} [like]
  * @param {string} [diagnosis]
- * @returns {import('memwatch-engine/history/target').Target | null}
+ * @returns {import('@memwatch/engine/history/target').Target | null}
  */
 function chosen (targets, like, diagnosis) {
-  const cpuSeconds = (/** @type {import('memwatch-engine/history/target').Target} */ { values }) => (values.cpuUserSeconds ?? 0) + (values.cpuSystemSeconds ?? 0)
-  const busiest = (/** @type {import('memwatch-engine/history/target').Target[]} */ some) => some.toSorted((a, b) => cpuSeconds(b) - cpuSeconds(a))[0]
+  const cpuSeconds = (/** @type {import('@memwatch/engine/history/target').Target} */ { values }) => (values.cpuUserSeconds ?? 0) + (values.cpuSystemSeconds ?? 0)
+  const busiest = (/** @type {import('@memwatch/engine/history/target').Target[]} */ some) => some.toSorted((a, b) => cpuSeconds(b) - cpuSeconds(a))[0]
   const mains = targets.filter(({ thread }) => thread === 'main')
   if (like) {
     return (

@@ -1,7 +1,7 @@
 'use strict'
 
 const { mean, median } = require('simple-statistics')
-const { figures, signalsOf } = require('memwatch-engine/signals/index')
+const { figures, signalsOf } = require('@memwatch/engine/signals/index')
 
 /**
  * A prediction is good when the effect that was measured is within so much of the one that was
@@ -13,8 +13,8 @@ const RUN_SECONDS = 600
 
 /**
  * What a fix predicted, as it stands at the end of a run.
- * @param {import('memwatch-engine/history/target').Target | null | undefined} target
- * @param {import('memwatch-engine/diagnoses/define-diagnosis').Fix | null} fix
+ * @param {import('@memwatch/engine/history/target').Target | null | undefined} target
+ * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Fix | null} fix
  * @returns {Record<string, number | null>} by signal
  */
 function signalsAtEnd (target, fix) {
@@ -43,7 +43,7 @@ function signalsAtEnd (target, fix) {
  * @property {number} measured with the fix
  * @property {boolean} good within TOLERANCE of the predicted effect
  *
- * @param {import('memwatch-engine/diagnoses/define-diagnosis').Fix['predicted'][number]} predicted
+ * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Fix['predicted'][number]} predicted
  * @param {number | null | undefined} before
  * @param {number | null | undefined} after
  * @returns {Outcome}
@@ -65,7 +65,7 @@ function outcomeOf ({ signal, from, to, unit }, before, after) {
 /**
  * The predictions of a fix against runs without and with it: medians of both. Predictions are for
  * the same work a second; where both sides say what they did, what GC takes is put into proportion.
- * @param {import('memwatch-engine/diagnoses/define-diagnosis').Fix} fix
+ * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Fix} fix
  * @param {import('./measure').Run[]} before
  * @param {import('./measure').Run[]} after
  * @returns {Outcome[]}
@@ -83,7 +83,7 @@ function outcomesOf (fix, before, after) {
   })
 }
 
-/** @param {import('memwatch-engine/diagnoses/define-diagnosis').Fix['predicted'][number]} predicted */
+/** @param {import('@memwatch/engine/diagnoses/define-diagnosis').Fix['predicted'][number]} predicted */
 const isPaced = ({ signal, unit }) => unit === 'perSecond' || /PauseRatio$/.test(signal)
 
 /** Requests a second; NaN where one does not say. @param {import('./measure').Run[]} runs */

@@ -1,7 +1,7 @@
 'use strict'
 
-const { formatRatio, formatValue } = require('memwatch-engine/text/format')
-const { pasteLine } = require('memwatch-engine/fixes/paste-line')
+const { formatRatio, formatValue } = require('@memwatch/engine/text/format')
+const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
 /** Runs whose lengths differ by more did not do the same. */
 const LENGTH_TOLERANCE = 0.1

@@ -1,6 +1,6 @@
 'use strict'
 
-/** @typedef {import('memwatch-engine/recording/format').Work} Work */
+/** @typedef {import('@memwatch/engine/recording/format').Work} Work */
 
 /**
  * What a load generator says of its run: autocannon's JSON (-j) or any of its shape, else the text

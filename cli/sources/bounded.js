@@ -1,8 +1,8 @@
 'use strict'
 
-const { judge } = require('memwatch-engine/verdicts/judge')
-const { STATE_RANK } = require('memwatch-engine/diagnoses/define-diagnosis')
-const { signalsOf } = require('memwatch-engine/signals/index')
+const { judge } = require('@memwatch/engine/verdicts/judge')
+const { STATE_RANK } = require('@memwatch/engine/diagnoses/define-diagnosis')
+const { signalsOf } = require('@memwatch/engine/signals/index')
 
 /**
  * What a source leaves open, as the limits of a heap in a log of its GCs, is not guessed but judged
@@ -19,9 +19,9 @@ const { signalsOf } = require('memwatch-engine/signals/index')
 
 /**
  * A diagnosis that is judged at both ends, by its own rules.
- * @param {import('memwatch-engine/diagnoses/define-diagnosis').Diagnosis} diagnosis
+ * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Diagnosis} diagnosis
  * @param {() => Bounds | undefined} boundsOf at this moment; undefined where nothing is open
- * @returns {import('memwatch-engine/diagnoses/define-diagnosis').Diagnosis}
+ * @returns {import('@memwatch/engine/diagnoses/define-diagnosis').Diagnosis}
  */
 function atBothEnds (diagnosis, boundsOf) {
   return {
@@ -30,7 +30,7 @@ function atBothEnds (diagnosis, boundsOf) {
     requires: [],
     judge (signals, limits, target) {
       const bounds = boundsOf()
-      /** @type {(import('memwatch-engine/diagnoses/define-diagnosis').Judgement & { assumed?: string })[]} */
+      /** @type {(import('@memwatch/engine/diagnoses/define-diagnosis').Judgement & { assumed?: string })[]} */
       const [one, other] = (bounds ? [bounds.least, bounds.most] : [NOTHING_OPEN]).map(end => {
         const at = assuming(end, signals, target)
         const { judgement } = judge(diagnosis, at.signals, at.hello)
@@ -61,8 +61,8 @@ const NOTHING_OPEN = { values: {} }
 /**
  * @param {End} end
  * @param {any} signals of the moment
- * @param {import('memwatch/protocol/frame').Hello} target
- * @returns {{ signals: import('memwatch-engine/signals/index').Signals, hello: import('memwatch/protocol/frame').Hello }}
+ * @param {import('@memwatch/agent/protocol/frame').Hello} target
+ * @returns {{ signals: import('@memwatch/engine/signals/index').Signals, hello: import('@memwatch/agent/protocol/frame').Hello }}
  */
 function assuming ({ values, semiSpaceMaxBytes }, signals, target) {
   const hello = semiSpaceMaxBytes === undefined ? target : { ...target, semiSpaceMaxBytes }

@@ -1,10 +1,10 @@
 'use strict'
 
-const { diagnoses: allDiagnoses } = require('memwatch-engine/diagnoses/index')
+const { diagnoses: allDiagnoses } = require('@memwatch/engine/diagnoses/index')
 const { atBothEnds } = require('./bounded')
 const { cannotTell } = require('./support')
 
-/** @typedef {import('memwatch-engine/diagnoses/define-diagnosis').Diagnosis} Diagnosis */
+/** @typedef {import('@memwatch/engine/diagnoses/define-diagnosis').Diagnosis} Diagnosis */
 
 /**
  * The diagnoses as far as a source can carry them: their rules as they are, and what is beyond the

@@ -6,7 +6,7 @@
  * are judged by the very code that judges an agent's. What it does not say is absent, so that a
  * diagnosis which needs it answers unknown. One file each, in this folder, listed in index.js.
  *
- * @typedef {keyof typeof import('memwatch/protocol/frame').fields} FieldName
+ * @typedef {keyof typeof import('@memwatch/agent/protocol/frame').fields} FieldName
  * @typedef {string} DiagnosisId
  *
  * @typedef {object} Input one file, or stdin

@@ -1,7 +1,7 @@
 'use strict'
 
-const { GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
-const { Buckets } = require('memwatch/protocol/buckets')
+const { GC_PAUSE_BOUNDS_SECONDS } = require('@memwatch/agent/protocol/frame')
+const { Buckets } = require('@memwatch/agent/protocol/buckets')
 
 /**
  * The `gc` field of a frame, counted from what somebody else noted: cumulative, by kind and cause.
@@ -22,7 +22,7 @@ class GcCounters {
     buckets.add(pauseSeconds)
   }
 
-  /** @returns {import('memwatch/protocol/frame').Values['gc']} */
+  /** @returns {import('@memwatch/agent/protocol/frame').Values['gc']} */
   get rows () {
     return Object.fromEntries([...this.#buckets].map(([key, { row }]) => [key, row]))
   }

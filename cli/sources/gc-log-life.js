@@ -18,7 +18,7 @@ class GcLogLife {
   #given
   #heldBytes = 0
   #liveHeapMajors = 0
-  /** @type {import('memwatch/protocol/frame').Frame['values']} */
+  /** @type {import('@memwatch/agent/protocol/frame').Frame['values']} */
   #values = {}
   #life
   #nextFrameSeconds = NaN
@@ -26,7 +26,7 @@ class GcLogLife {
 
   /**
    * @param {import('./lives').Lives} lives
-   * @param {Partial<import('memwatch/protocol/frame').Hello> & { name: string }} hello
+   * @param {Partial<import('@memwatch/agent/protocol/frame').Hello> & { name: string }} hello
    * @param {import('./define-source').Given} given
    */
   constructor (lives, hello, given) {

@@ -1,7 +1,7 @@
 'use strict'
 
 const path = require('node:path')
-const { oldUsedBytes, semiSpaceCapacity } = require('memwatch-engine/v8/heap-spaces')
+const { oldUsedBytes, semiSpaceCapacity } = require('@memwatch/engine/v8/heap-spaces')
 const { defineSource, SourceError } = require('./define-source')
 const { GcCounters } = require('./gc-counters')
 const { NewSpace } = require('./new-space')
@@ -84,7 +84,7 @@ function judgeProfile (file, { startTime, endTime, statistics }, lives, given) {
     ...(given.containerLimitBytes !== undefined && { constrainedBytes: given.containerLimitBytes })
   }, () => semiSpaceBounds(newSpace, given))
 
-  /** @type {import('memwatch/protocol/frame').Values} */
+  /** @type {import('@memwatch/agent/protocol/frame').Values} */
   let values = {}
   let taken = 0
   const frames = Math.max(1, Math.ceil(seconds))
@@ -149,7 +149,7 @@ function semiSpaceBounds ({ capacityBytes, maxBytes }, given) {
 
 /**
  * @param {any} side beforeGC or afterGC
- * @returns {import('memwatch/protocol/frame').Values['spaces']}
+ * @returns {import('@memwatch/agent/protocol/frame').Values['spaces']}
  */
 function spacesOf (side) {
   if (!side?.heapStatistics || !Array.isArray(side.heapSpaceStatistics)) return undefined

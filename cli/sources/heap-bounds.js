@@ -1,8 +1,8 @@
 'use strict'
 
-const { chosenSizes, youngGenerationBytes } = require('memwatch-engine/v8/heap-sizing')
-const { flagsInForce, flagMegabytes } = require('memwatch-engine/v8/flags')
-const { formatBytes } = require('memwatch-engine/text/format')
+const { chosenSizes, youngGenerationBytes } = require('@memwatch/engine/v8/heap-sizing')
+const { flagsInForce, flagMegabytes } = require('@memwatch/engine/v8/flags')
+const { formatBytes } = require('@memwatch/engine/text/format')
 const { LARGEST_SEMI_SPACE_BYTES } = require('./new-space')
 
 const MIB = 2 ** 20

@@ -1,6 +1,6 @@
 'use strict'
 
-const { plainText } = require('memwatch/protocol/text-rules')
+const { plainText } = require('@memwatch/agent/protocol/text-rules')
 const { SourceError } = require('./define-source')
 const { openInput } = require('./open-input')
 const { Lives } = require('./lives')
@@ -80,7 +80,7 @@ function whatElse ({ head, cut }) {
  * @param {import('./define-source').Input[]} inputs
  * @param {import('./define-source').Given} given
  * @param {ConstructorParameters<typeof Lives>[2]} [options]
- * @returns {Promise<{ targets: import('memwatch-engine/history/target').Target[], told: Told }>}
+ * @returns {Promise<{ targets: import('@memwatch/engine/history/target').Target[], told: Told }>}
  * @throws {SourceError}
  */
 async function judgeSource (source, inputs, given, options) {

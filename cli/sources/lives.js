@@ -1,9 +1,9 @@
 'use strict'
 
-const { rebuildValues } = require('memwatch-engine/decode/rebuild')
-const { plainTexts } = require('memwatch-engine/decode/plain-texts')
-const { Targets, processOf } = require('memwatch-engine/history/targets')
-const { evaluate } = require('memwatch-engine/verdicts/evaluate')
+const { rebuildValues } = require('@memwatch/engine/decode/rebuild')
+const { plainTexts } = require('@memwatch/engine/decode/plain-texts')
+const { Targets, processOf } = require('@memwatch/engine/history/targets')
+const { evaluate } = require('@memwatch/engine/verdicts/evaluate')
 const { capable } = require('./capable')
 
 /** Lives in one reading: an app that restarts all day. More are counted, not kept. */
@@ -20,9 +20,9 @@ class Lives {
   #onVerdict
   #nowUnixMs = 0
   #targets = new Targets({ maxTargets: MOST_LIVES, now: () => this.#nowUnixMs })
-  /** @type {import('memwatch-engine/history/target').Target[]} */
+  /** @type {import('@memwatch/engine/history/target').Target[]} */
   #ended = []
-  /** The newest life of each thread. @type {Map<string, import('memwatch-engine/history/targets').Session>} */
+  /** The newest life of each thread. @type {Map<string, import('@memwatch/engine/history/targets').Session>} */
   #sessions = new Map()
   /** Lives that found no room. */
   #refusedLives = 0
@@ -35,7 +35,7 @@ class Lives {
    * @param {import('./define-source').Source} source
    * @param {import('./define-source').Given} given
    * @param {{ onError?: (error: Error) => void, onVerdict?: (target:
-   *   import('memwatch-engine/history/target').Target, verdict: import('memwatch-engine/verdicts/evaluate').Verdict) => void
+   *   import('@memwatch/engine/history/target').Target, verdict: import('@memwatch/engine/verdicts/evaluate').Verdict) => void
    *   }} [options]
    */
   constructor (source, given, { onError = () => {}, onVerdict = () => {} } = {}) {
@@ -47,7 +47,7 @@ class Lives {
   }
 
   /**
-   * @param {Partial<import('memwatch/protocol/frame').Hello> & { name: string }} known
+   * @param {Partial<import('@memwatch/agent/protocol/frame').Hello> & { name: string }} known
    * @param {() => import('./bounded').Bounds | undefined} [bounds] what is open at this moment
    * @returns {Life | undefined} undefined when there are too many
    */
@@ -107,7 +107,7 @@ class Lives {
 
   /**
    * Those that ended, in that order; then the others.
-   * @returns {import('memwatch-engine/history/target').Target[]}
+   * @returns {import('@memwatch/engine/history/target').Target[]}
    */
   get all () {
     return [...this.#ended, ...this.#targets.all.filter(({ frame }) => frame)]
@@ -116,8 +116,8 @@ class Lives {
 
 /**
  * @typedef {object} Life
- * @property {import('memwatch-engine/history/target').Target} target
- * @property {(uptimeSeconds: number, values: import('memwatch/protocol/frame').Frame['values']) => void}
+ * @property {import('@memwatch/engine/history/target').Target} target
+ * @property {(uptimeSeconds: number, values: import('@memwatch/agent/protocol/frame').Frame['values']) => void}
  *   frame
  * @property {() => void} close it ended
  */

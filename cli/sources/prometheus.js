@@ -77,7 +77,7 @@ const memwatchMetrics = defineSource({
  * @param {import('./define-source').Given} given
  * @param {{ onError?: (error: Error) => void, onProgress?: (share: number) => void, nowUnixMs?: ()
  *   => number }} [options]
- * @returns {Promise<{ targets: import('memwatch-engine/history/target').Target[], source:
+ * @returns {Promise<{ targets: import('@memwatch/engine/history/target').Target[], source:
  *   import('./define-source').Source, notes: string[] }>} source: the weaker, where there are both
  * @throws {SourceError}
  */

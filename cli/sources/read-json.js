@@ -1,7 +1,7 @@
 'use strict'
 
-const { plainText } = require('memwatch/protocol/text-rules')
-const { parseBounded } = require('memwatch-exporter/data-folder/bounded-json')
+const { plainText } = require('@memwatch/agent/protocol/text-rules')
+const { parseBounded } = require('@memwatch/exporter/data-folder/bounded-json')
 const { SourceError } = require('./define-source')
 
 /** A GC profile of an hour under load; more is no such file. */

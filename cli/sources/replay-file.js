@@ -1,6 +1,6 @@
 'use strict'
 
-const { replay } = require('memwatch-engine/recording/replay')
+const { replay } = require('@memwatch/engine/recording/replay')
 const { openInput } = require('./open-input')
 
 /**

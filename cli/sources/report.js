@@ -1,8 +1,8 @@
 'use strict'
 
 const path = require('node:path')
-const { loadedAllocator } = require('memwatch/protocol/allocators')
-const { splitNodeOptions, plainFlags } = require('memwatch/protocol/node-options')
+const { loadedAllocator } = require('@memwatch/agent/protocol/allocators')
+const { splitNodeOptions, plainFlags } = require('@memwatch/agent/protocol/node-options')
 const { defineSource, SourceError } = require('./define-source')
 const { readJson, count, present } = require('./read-json')
 
@@ -134,7 +134,7 @@ const TAKES_A_VALUE =
 /**
  * @param {any} item
  * @param {number} startedAtUnixMs
- * @returns {Partial<import('memwatch/protocol/frame').Hello> & { name: string }}
+ * @returns {Partial<import('@memwatch/agent/protocol/frame').Hello> & { name: string }}
  */
 function helloOf (item, startedAtUnixMs) {
   const { header, environmentVariables, sharedObjects, resourceUsage } = item
@@ -174,7 +174,7 @@ function helloOf (item, startedAtUnixMs) {
  * @param {any} item
  * @param {number} upSeconds
  * @param {import('./define-source').Given} given
- * @returns {import('memwatch/protocol/frame').Values}
+ * @returns {import('@memwatch/agent/protocol/frame').Values}
  */
 function valuesOf (item, upSeconds, given) {
   const { javascriptHeap: heap, header, libuv } = item
@@ -187,7 +187,7 @@ function valuesOf (item, upSeconds, given) {
   const idle = Array.isArray(libuv)
     ? count(libuv.find(handle => handle?.type === 'loop')?.loopIdleTimeSeconds)
     : undefined
-  /** @type {import('memwatch/protocol/frame').Values} */
+  /** @type {import('@memwatch/agent/protocol/frame').Values} */
   const values = {
     rssBytes: own ? count(resourceUsage.rss) : undefined,
     cpuUserSeconds: own ? count(resourceUsage.userCpuSeconds) : undefined,
@@ -220,7 +220,7 @@ function valuesOf (item, upSeconds, given) {
 
 /**
  * @param {any} space
- * @returns {import('memwatch/protocol/frame').SpaceRow}
+ * @returns {import('@memwatch/agent/protocol/frame').SpaceRow}
  */
 const spaceRow = space => [
   count(space?.used) ?? 0,

@@ -2,9 +2,9 @@
 
 const {
   GC_KINDS, GC_PAUSE_BOUNDS_SECONDS, PAUSE_ROW, SPACE_ROW
-} = require('memwatch/protocol/frame')
-const { targetMetrics } = require('memwatch-exporter/catalog/target-metrics')
-const { compatMetrics } = require('memwatch-exporter/catalog/compat-metrics')
+} = require('@memwatch/agent/protocol/frame')
+const { targetMetrics } = require('@memwatch/exporter/catalog/target-metrics')
+const { compatMetrics } = require('@memwatch/exporter/catalog/compat-metrics')
 
 /**
  * Metrics that a Prometheus keeps, back to the fields they were made of: the catalog read the other
@@ -13,7 +13,7 @@ const { compatMetrics } = require('memwatch-exporter/catalog/compat-metrics')
  */
 
 /**
- * @type {ReadonlyMap<string, import('memwatch/protocol/frame').NumberField>} name of a metric → field, where it is the field and nothing
+ * @type {ReadonlyMap<string, import('@memwatch/agent/protocol/frame').NumberField>} name of a metric → field, where it is the field and nothing
  *   more
  */
 const fieldOf = new Map(
@@ -53,7 +53,7 @@ const MARKERS = Object.freeze({
 })
 /**
  * @param {string} prefix
- * @returns {import('memwatch/protocol/frame').NumberField[]} the fields that metrics of these names carry
+ * @returns {import('@memwatch/agent/protocol/frame').NumberField[]} the fields that metrics of these names carry
  */
 const fieldsOf = prefix =>
   [...fieldOf]
@@ -81,11 +81,11 @@ const NO_BUCKETS = Array(GC_PAUSE_BOUNDS_SECONDS.length + 1).fill(0)
 /**
  * What was scraped at one moment, as the values of a frame.
  * @param {Sample[]} samples of one target
- * @returns {{ values: import('memwatch/protocol/frame').Values, startUnixSeconds: number | undefined,
+ * @returns {{ values: import('@memwatch/agent/protocol/frame').Values, startUnixSeconds: number | undefined,
  *   semiSpaceMaxBytes: number | undefined }}
  */
 function valuesOf (samples) {
-  /** @type {import('memwatch/protocol/frame').Values} */
+  /** @type {import('@memwatch/agent/protocol/frame').Values} */
   const values = {}
   /** @type {NonNullable<typeof values.spaces>} */
   const spaces = {}
@@ -138,7 +138,7 @@ const spaceOf = (space = '') => space.endsWith('_space') ? space : `${space}_spa
 /**
  * What a target is, from the labels of what tells it.
  * @param {Record<string, string>[]} metrics
- * @returns {Partial<import('memwatch/protocol/frame').Hello>}
+ * @returns {Partial<import('@memwatch/agent/protocol/frame').Hello>}
  */
 function whoOf (metrics) {
   const info = metrics.find(({ __name__: name }) => name === 'memwatch_target_info')

@@ -1,7 +1,7 @@
 'use strict'
 
-const { PAUSE_ROW } = require('memwatch/protocol/frame')
-const { oldUsedBytes, semiSpaceCapacity } = require('memwatch-engine/v8/heap-spaces')
+const { PAUSE_ROW } = require('@memwatch/agent/protocol/frame')
+const { oldUsedBytes, semiSpaceCapacity } = require('@memwatch/engine/v8/heap-spaces')
 const { heapBounds, heapSizeLimit, V8 } = require('./heap-bounds')
 const { valuesOf, whoOf } = require('./stored-metrics')
 
@@ -123,7 +123,7 @@ class StoredTarget {
 
   /**
    * What follows from the values.
-   * @param {import('memwatch/protocol/frame').Values} values
+   * @param {import('@memwatch/agent/protocol/frame').Values} values
    */
   #complete (values) {
     const { gc, spaces } = values
@@ -165,7 +165,7 @@ class StoredTarget {
   }
 }
 
-/** @param {NonNullable<import('memwatch/protocol/frame').Values['gc']>} rows */
+/** @param {NonNullable<import('@memwatch/agent/protocol/frame').Values['gc']>} rows */
 const countMajors = rows =>
   Object.entries(rows).reduce(
     (sum, [key, row]) => (key.startsWith('major/') ? sum + row[PAUSE_ROW.count] : sum),

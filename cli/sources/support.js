@@ -1,10 +1,10 @@
 'use strict'
 
-const { fields, DELAY_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
-const { Target } = require('memwatch-engine/history/target')
-const { signalsOf } = require('memwatch-engine/signals/index')
-const { judge } = require('memwatch-engine/verdicts/judge')
-const { diagnoses } = require('memwatch-engine/diagnoses/index')
+const { fields, DELAY_BOUNDS_SECONDS } = require('@memwatch/agent/protocol/frame')
+const { Target } = require('@memwatch/engine/history/target')
+const { signalsOf } = require('@memwatch/engine/signals/index')
+const { judge } = require('@memwatch/engine/verdicts/judge')
+const { diagnoses } = require('@memwatch/engine/diagnoses/index')
 const { GcCounters } = require('./gc-counters')
 
 /**
@@ -72,7 +72,7 @@ function compute (source, given) {
 /**
  * An app in which nothing is wrong, as far as these fields show it.
  * @param {Set<string>} names
- * @param {Partial<import('memwatch/protocol/frame').Hello>} machine
+ * @param {Partial<import('@memwatch/agent/protocol/frame').Hello>} machine
  */
 function healthy (names, machine) {
   const hello = { ...HELLO, ...machine }
@@ -98,7 +98,7 @@ function healthy (names, machine) {
 /**
  * @param {number} second
  * @param {GcCounters} gc
- * @returns {import('memwatch/protocol/frame').Values} a value of every field
+ * @returns {import('@memwatch/agent/protocol/frame').Values} a value of every field
  */
 function valuesAt (second, gc) {
   // Flat, but not so even that no line can be drawn.
@@ -157,7 +157,7 @@ function valuesAt (second, gc) {
   }
 }
 
-/** @type {import('memwatch/protocol/frame').Hello} */
+/** @type {import('@memwatch/agent/protocol/frame').Hello} */
 const HELLO = Object.freeze({
   agent: '',
   pid: 1,

@@ -1,7 +1,7 @@
 'use strict'
 
 const path = require('node:path')
-const { LineSplitter } = require('memwatch-engine/decode/lines')
+const { LineSplitter } = require('@memwatch/engine/decode/lines')
 const { defineSource, SourceError } = require('./define-source')
 const { GcLogLife } = require('./gc-log-life')
 const { parseGcLine, isTorn, isOtherTrace } = require('./gc-log-line')

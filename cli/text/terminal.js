@@ -1,7 +1,7 @@
 'use strict'
 
 const { styleText } = require('node:util')
-const { printable } = require('memwatch-engine/text/printable')
+const { printable } = require('@memwatch/engine/text/printable')
 
 /**
  * @typedef {string | { text: string, style: Parameters<typeof styleText>[0] }} Line text of one

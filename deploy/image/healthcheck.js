@@ -9,7 +9,7 @@
 const http = require('node:http')
 
 const TIMEOUT_MS = 2500
-const [, host, port] = /^(.*):(\d+)$/.exec(process.env.MEMWATCH_LISTEN || '127.0.0.1:9888') ?? []
+const [, host, port] = /^(.*):(\d+)$/.exec(process.env.MEMWATCH_LISTEN || '127.0.0.1:16369') ?? []
 // Who listens on all addresses answers on loopback.
 const address =
   host === '0.0.0.0' ? '127.0.0.1' : host === '[::]' ? '::1' : host?.replace(/^\[|\]$/g, '')

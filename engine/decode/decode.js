@@ -1,6 +1,6 @@
 'use strict'
 
-const { PROTOCOL_VERSION } = require('memwatch/protocol/frame')
+const { PROTOCOL_VERSION } = require('@memwatch/agent/protocol/frame')
 const { isObject, rebuilds, rebuildValues } = require('./rebuild')
 
 /**
@@ -48,10 +48,10 @@ const BRACE = 0x7b
 
 /**
  * @typedef {typeof REJECT_REASONS[number]} RejectReason
- * @typedef {{ type: 'hello' } & import('memwatch/protocol/frame').Hello} HelloMessage
- * @typedef {{ type: 'frame' } & import('memwatch/protocol/frame').Frame} FrameMessage
+ * @typedef {{ type: 'hello' } & import('@memwatch/agent/protocol/frame').Hello} HelloMessage
+ * @typedef {{ type: 'frame' } & import('@memwatch/agent/protocol/frame').Frame} FrameMessage
  * @typedef {{ type: 'bye', sequence: number, atUnixMs: number, exitCode: number }} ByeMessage
- * @typedef {{ type: 'answer' } & import('memwatch/protocol/frame').Answer} AnswerMessage
+ * @typedef {{ type: 'answer' } & import('@memwatch/agent/protocol/frame').Answer} AnswerMessage
  * @typedef {{ type: 'capture', id: string, part: string }} CaptureMessage begins a connection that
  *   brings a part of a capture
  * @typedef {HelloMessage | FrameMessage | ByeMessage | AnswerMessage | CaptureMessage} Message

@@ -1,6 +1,6 @@
 'use strict'
 
-const { plainText } = require('memwatch/protocol/text-rules')
+const { plainText } = require('@memwatch/agent/protocol/text-rules')
 
 /**
  * Makes texts of files plain, as the border demands of texts from agents: reports, logs and the

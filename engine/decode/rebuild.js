@@ -1,7 +1,7 @@
 'use strict'
 
-const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, fields } = require('memwatch/protocol/frame')
-const { HOST_NAME, KEY, POD_NAMES, isPlainText } = require('memwatch/protocol/text-rules')
+const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, fields } = require('@memwatch/agent/protocol/frame')
+const { HOST_NAME, KEY, POD_NAMES, isPlainText } = require('@memwatch/agent/protocol/text-rules')
 
 /**
  * Builds messages anew from the wire contract. A rebuilt message holds what the contract knows and
@@ -189,7 +189,7 @@ const rows = (isKey, row, sumOf) => value => {
   return sum <= MOST_NUMBER ? kept : undefined
 }
 
-/** @type {Rebuild<import('memwatch/protocol/frame').SpaceRow>} */
+/** @type {Rebuild<import('@memwatch/agent/protocol/frame').SpaceRow>} */
 function spaceRow (value) {
   if (!Array.isArray(value) || value.length !== 4) return undefined
   const [used, size, available, physical] = value
@@ -215,7 +215,7 @@ const buckets = length => value => {
 
 /**
  * @param {number} bounds of the histogram
- * @returns {Rebuild<import('memwatch/protocol/frame').PauseRow>}
+ * @returns {Rebuild<import('@memwatch/agent/protocol/frame').PauseRow>}
  */
 const histogramRow = bounds => {
   const rebuildBuckets = buckets(bounds + 1)
@@ -234,7 +234,7 @@ const plain = text(MOST_TEXT_LENGTH)
 const isKey = keyMatcher(KEY)
 const byKey = counts(isKey)
 
-/** @type {Record<import('memwatch/protocol/frame').Shape, Rebuild>} */
+/** @type {Record<import('@memwatch/agent/protocol/frame').Shape, Rebuild>} */
 const shapes = {
   number,
   counts: byKey,
@@ -267,7 +267,7 @@ const valueRebuilds = Object.assign(
 
 /**
  * @param {unknown} values of a frame
- * @returns {import('memwatch/protocol/frame').Frame['values'] | undefined} undefined where a known field has
+ * @returns {import('@memwatch/agent/protocol/frame').Frame['values'] | undefined} undefined where a known field has
  *   another shape
  */
 function rebuildValues (values) {

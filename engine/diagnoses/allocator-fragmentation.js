@@ -157,7 +157,7 @@ module.exports = defineDiagnosis({
 
 /**
  * Is the allocator one whose retained memory can be told?
- * @param {import('memwatch/protocol/frame').Hello} target
+ * @param {import('@memwatch/agent/protocol/frame').Hello} target
  */
 function ruleOutAllocator ({ allocator }) {
   if (allocator === 'glibc') return null
@@ -275,7 +275,7 @@ function notALine (riseBytes, rise, limit) {
 }
 
 /**
- * @param {import('memwatch/protocol/frame').Hello} target
+ * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @returns {import('./define-diagnosis').Change | null} null where malloc_trim cannot be reached
  */
 function trimChange ({ name, commands, allowedFlags }) {

@@ -185,7 +185,7 @@ const waitingOf = ({ externalWaitingBytes, externalPeakBytes, externalMajorsPerC
  * V8 13.6 and 14.1 raised the amount of young Buffers that triggers a scavenge above the limit at
  * which a full collection starts, so short-lived Buffers are freed by mark-compacts:
  * nodejs/node#61967. The flag that undoes it; V8 14.1 lost the first.
- * @param {import('memwatch/protocol/frame').Hello} target
+ * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @returns {string | null}
  */
 function regression ({ v8 }) {
@@ -206,7 +206,7 @@ function regression ({ v8 }) {
 /**
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {import('memwatch/protocol/frame').Hello} target
+ * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @param {number} waiting bytes
  */
 function showEvidence (signals, limits, target, waiting) {

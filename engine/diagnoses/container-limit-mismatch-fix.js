@@ -11,7 +11,7 @@ const { youngGenerationBytes } = require('../v8/heap-sizing')
 /** @typedef {import('./container-limit-mismatch').Limits} Limits */
 /** @typedef {import('./container-limit-mismatch').Finding} Finding */
 /** @typedef {import('./define-diagnosis').Fix} Fix */
-/** @typedef {import('memwatch/protocol/frame').Hello} Hello */
+/** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 
 const MIB = 2 ** 20
 const PERCENT = 100

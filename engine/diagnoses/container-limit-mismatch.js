@@ -163,7 +163,7 @@ function ruleOut (signals, limits, limit) {
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {number} limit bytes, of the container
- * @param {import('memwatch/protocol/frame').Hello} target
+ * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @returns {Judgement}
  */
 function judgeAlone (signals, limits, limit, target) {
@@ -202,7 +202,7 @@ function judgeAlone (signals, limits, limit, target) {
 
 /**
  * Why V8 does not know the limit.
- * @param {import('memwatch/protocol/frame').Hello} target
+ * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @param {number} limit
  */
 function whyBlind ({ constrainedBytes, node, nodeOptions, execArgv }, limit) {

@@ -105,9 +105,9 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  *   alert
  * @property {string} [runbook] name of the alert and its runbook; an opportunity has none
  * @property {(signals: { [Name in Required]: NonNullable<Signals[Name]> } &
- *   Pick<Signals, Optional>, limits: Limits, target: import('memwatch/protocol/frame').Hello) =>
+ *   Pick<Signals, Optional>, limits: Limits, target: import('@memwatch/agent/protocol/frame').Hello) =>
  *   Judgement<Found>} judge pure; no number stands in it but 0 and 1, which a lint rule holds
- * @property {(finding: Found, target: import('memwatch/protocol/frame').Hello, limits: Limits) => Fix[]} fix
+ * @property {(finding: Found, target: import('@memwatch/agent/protocol/frame').Hello, limits: Limits) => Fix[]} fix
  *   best first; pure, and made from the finding: it never decides again what its judge decided
  */
 
@@ -117,8 +117,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  *   'requires' | 'uses'> & {
  *   requires: readonly SignalName[],
  *   uses: readonly SignalName[],
- *   judge: (signals: any, limits: any, target: import('memwatch/protocol/frame').Hello) => Judgement<any>,
- *   fix: (finding: any, target: import('memwatch/protocol/frame').Hello, limits: any) => Fix[]
+ *   judge: (signals: any, limits: any, target: import('@memwatch/agent/protocol/frame').Hello) => Judgement<any>,
+ *   fix: (finding: any, target: import('@memwatch/agent/protocol/frame').Hello, limits: any) => Fix[]
  * }} Diagnosis
  */
 

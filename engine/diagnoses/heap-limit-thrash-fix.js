@@ -7,7 +7,7 @@ const { youngGenerationBytes } = require('../v8/heap-sizing')
 
 /** @typedef {import('./heap-limit-thrash').Finding} Finding */
 /** @typedef {import('./define-diagnosis').Fix} Fix */
-/** @typedef {import('memwatch/protocol/frame').Hello} Hello */
+/** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 
 const MIB = 2 ** 20
 /** A semi-space that is enough for most request loads. */

@@ -112,7 +112,7 @@ const findRise = signals => (signals.liveHeapTrend ?? signals.keptTrend)?.rise ?
  * Is there something to gain?
  * @param {Signals} signals
  * @param {Limits} limits
- * @param {import('memwatch/protocol/frame').Hello} target
+ * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @param {number} gain bytes
  */
 function ruleOutGain ({ liveHeapHighestBytes: live, rssBytes }, limits, target, gain) {

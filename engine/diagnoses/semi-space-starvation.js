@@ -161,7 +161,7 @@ module.exports = defineDiagnosis({
 
 /** @typedef {typeof module.exports.limits} Limits */
 /** @typedef {Parameters<typeof module.exports.judge>[0]} Signals */
-/** @typedef {import('memwatch/protocol/frame').Hello} Hello */
+/** @typedef {import('@memwatch/agent/protocol/frame').Hello} Hello */
 /**
  * @typedef {Record<'semiSpaceBytes' | 'scavengesPerSecond' | 'scavengePauseRatio' |
  *   'ordinaryMajorPauseRatio' | 'gcPauseRatio', number> & Record<'rssBytes' | 'shareBytes',

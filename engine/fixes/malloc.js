@@ -26,7 +26,7 @@ const envChange = env => ({ env, dockerfile: dockerfileLines(env).join('\n') })
 
 /**
  * Replace glibc's malloc by jemalloc.
- * @param {import('memwatch/protocol/frame').Hello} target
+ * @param {import('@memwatch/agent/protocol/frame').Hello} target
  */
 function jemallocChange (target) {
   const preloaded = target.mallocEnv.LD_PRELOAD ?? ''

@@ -5,7 +5,7 @@ const { envChange } = require('./malloc')
 /**
  * Node.js flags in every form they can be given in, next to what is already set.
  *
- * @param {import('memwatch/protocol/frame').Hello} target
+ * @param {import('@memwatch/agent/protocol/frame').Hello} target
  * @param {Record<string, string | number>} flags each with its dashes → its value
  * @returns {import('../diagnoses/define-diagnosis').Change} only `flag` where NODE_OPTIONS would
  *   not do: this Node refuses

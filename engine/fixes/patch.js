@@ -61,7 +61,7 @@ function readWorkload (text) {
  * The environment that a change asks for, whole: an agent that the same NODE_OPTIONS preload stays,
  * unless an admission policy adds it.
  * @param {Change} change
- * @param {{ nodeOptions: readonly string[], pod?: import('memwatch/protocol/frame').Pod | null }} target
+ * @param {{ nodeOptions: readonly string[], pod?: import('@memwatch/agent/protocol/frame').Pod | null }} target
  * @returns {Record<string, string> | undefined}
  */
 function environmentOf ({ env }, { nodeOptions, pod }) {
@@ -95,7 +95,7 @@ function refuse ({ code, flag }, form) {
  * A fix in the form that it is applied in.
  *
  * @param {{ title: string, change: Change, risk: string }} fix
- * @param {{ target: string, nodeOptions: readonly string[], pod?: import('memwatch/protocol/frame').Pod |
+ * @param {{ target: string, nodeOptions: readonly string[], pod?: import('@memwatch/agent/protocol/frame').Pod |
  *   null }} target as /api/v1/targets has it
  * @param {typeof FORMATS[number]} format
  * @param {{ workload?: string, namespace?: string, container?: string }} [where] what the target
@@ -120,7 +120,7 @@ function patchOf (fix, target, format, where = {}) {
  * https://kubernetes.io/docs/reference/using-api/server-side-apply/
  *
  * @param {{ title: string, change: Change, risk: string }} fix
- * @param {{ target: string, pod?: import('memwatch/protocol/frame').Pod | null }} target
+ * @param {{ target: string, pod?: import('@memwatch/agent/protocol/frame').Pod | null }} target
  * @param {Record<string, string> | undefined} env
  * @param {{ workload?: string, namespace?: string, container?: string }} where
  */

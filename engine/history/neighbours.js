@@ -11,7 +11,7 @@ const MOST_PROCESSES = 256
 
 /**
  * Name of the container whose memory limit a process shares with others.
- * @param {import('memwatch/protocol/frame').Hello} hello of a main thread
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello of a main thread
  * @returns {string | undefined} undefined where nothing tells
  */
 function memoryContainerOf ({ host, pod, cgroup }) {

@@ -8,10 +8,10 @@ const FRAMES = 30
  * reset, so two scrapers read the same numbers.
  */
 class RecentDelay {
-  /** @type {import('memwatch/protocol/frame').PauseRow[]} */
+  /** @type {import('@memwatch/agent/protocol/frame').PauseRow[]} */
   #rows = []
 
-  /** @param {import('memwatch/protocol/frame').PauseRow | undefined} row */
+  /** @param {import('@memwatch/agent/protocol/frame').PauseRow | undefined} row */
   append (row) {
     if (!row) return
     this.#rows.push(row)

@@ -37,7 +37,7 @@ class Target {
 
   /**
    * @param {object} identity
-   * @param {import('memwatch/protocol/frame').Hello} identity.hello
+   * @param {import('@memwatch/agent/protocol/frame').Hello} identity.hello
    * @param {string} identity.name unique among the living processes: the app's name, with a number
    *   where two share it
    * @param {string} identity.thread main, or worker-N
@@ -46,12 +46,12 @@ class Target {
     this.hello = hello
     this.name = name
     this.thread = thread
-    /** @type {import('memwatch/protocol/frame').Frame | undefined} the newest */
+    /** @type {import('@memwatch/agent/protocol/frame').Frame | undefined} the newest */
     this.frame = undefined
     /**
      * The newest value of every field; a field that is read every few seconds stays here in
      * between.
-     * @type {import('memwatch/protocol/frame').Frame['values']}
+     * @type {import('@memwatch/agent/protocol/frame').Frame['values']}
      */
     this.values = {}
     /** When the newest line arrived, by the exporter's steady clock. */
@@ -83,7 +83,7 @@ class Target {
   }
 
   /**
-   * @param {import('memwatch/protocol/frame').Frame} frame with values of the contract only: those
+   * @param {import('@memwatch/agent/protocol/frame').Frame} frame with values of the contract only: those
    *   that the process sent were rebuilt from it
    * @param {number} nowUnixMs
    * @param {import('./tracks').Workers} [workers] what the other threads of the process hold
@@ -126,7 +126,7 @@ class Target {
   }
 
   /**
-   * @param {import('memwatch/protocol/frame').Frame} frame
+   * @param {import('@memwatch/agent/protocol/frame').Frame} frame
    * @param {number} nowUnixMs
    */
   #follows ({ sequence, uptimeSeconds }, nowUnixMs) {

@@ -23,18 +23,18 @@ const MOST_FLAG_LISTS = 16
 /**
  * Where processes share a cgroup and number theirs alone: the containers of a pod have its host
  * name in common.
- * @param {import('memwatch/protocol/frame').Hello} hello
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  */
 const containerOf = ({ host, pod }) => [host, pod?.uid, pod?.container].filter(Boolean).join('/')
 
 /**
  * Containers number their processes alike, and a pid is used again: it names a process only
  * together with its container and the start that the kernel counts.
- * @param {import('memwatch/protocol/frame').Hello} hello
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  */
 const processOf = hello => `${containerOf(hello)}:${hello.pid}:${hello.startTimeTicks ?? ''}`
 
-/** One life of one isolate. @param {import('memwatch/protocol/frame').Hello} hello */
+/** One life of one isolate. @param {import('@memwatch/agent/protocol/frame').Hello} hello */
 const identityOf = hello => `${processOf(hello)}:${hello.threadId}:${hello.startedAtUnixMs}`
 
 /**
@@ -127,7 +127,7 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * @param {import('memwatch/protocol/frame').Hello} hello
+   * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    * @returns {boolean} whether it is that of a target which is watched already
    */
   has (hello) {
@@ -174,7 +174,7 @@ class Targets extends EventEmitter {
 
   /**
    * The target of a thread: a process has one main thread, and uses no thread id twice.
-   * @param {import('memwatch/protocol/frame').Hello} hello
+   * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #sameThread (hello) {
     return [...(this.#byProcess.get(processOf(hello)) ?? [])].find(
@@ -210,7 +210,7 @@ class Targets extends EventEmitter {
   /**
    * A target that an exporter before this one watched: it counts as vanished until its agent is
    * back.
-   * @param {{ hello: import('memwatch/protocol/frame').Hello, name: string, thread: string }} known
+   * @param {{ hello: import('@memwatch/agent/protocol/frame').Hello, name: string, thread: string }} known
    * @param {(target: Target) => void} fill with what was kept
    */
   restore ({ hello, name, thread }, fill) {
@@ -310,7 +310,7 @@ class Targets extends EventEmitter {
   }
 
   /**
-   * @param {import('memwatch/protocol/frame').Hello} hello of a target that is opened
+   * @param {import('@memwatch/agent/protocol/frame').Hello} hello of a target that is opened
    * @returns {Set<Target>} those of its process, to be added to
    */
   #threadsOf (hello) {
@@ -354,7 +354,7 @@ class Targets extends EventEmitter {
    * where both are of the same pod and the kernel does not show that the old one lives: it is over.
    * A worker takes the place of one that vanished, as one does that is terminated: pools that
    * restart theirs must not pile up.
-   * @param {import('memwatch/protocol/frame').Hello} hello
+   * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #endPredecessors (hello) {
     const vanished =
@@ -378,7 +378,7 @@ class Targets extends EventEmitter {
   /**
    * The threads of one process share its name; a second process of the same app gets the lowest
    * free number.
-   * @param {import('memwatch/protocol/frame').Hello} hello
+   * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #nameFor (hello) {
     const [sibling] = this.#threadsOf(hello)
@@ -393,7 +393,7 @@ class Targets extends EventEmitter {
 
   /**
    * Thread ids only grow, label values must not: workers are numbered by the lowest free place.
-   * @param {import('memwatch/protocol/frame').Hello} hello
+   * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    */
   #threadFor (hello) {
     if (hello.threadId === 0) return 'main'

@@ -2,7 +2,7 @@
 
 const {
   fields, OWN_CAUSE, PAUSE_ROW, SPACE_ROW, isOwnGc
-} = require('memwatch/protocol/frame')
+} = require('@memwatch/agent/protocol/frame')
 const { residentNow } = require('../memory/anatomy')
 const { heapResident, nativeMemory, outsideHeap } = require('../memory/frame-parts')
 const { semiSpaceCapacity } = require('../v8/heap-spaces')
@@ -12,7 +12,7 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
  * a frame's values; a signal names the tracks it is computed from. `keep` says what a coarser tier
  * keeps of a step: keep.js.
  *
- * @typedef {import('memwatch/protocol/frame').Frame['values']} Values
+ * @typedef {import('@memwatch/agent/protocol/frame').Frame['values']} Values
  * @typedef {object} Workers what the other threads of the process hold: RSS counts them all
  * @property {number} count that report
  * @property {number} heapBytes resident
@@ -31,7 +31,7 @@ const { semiSpaceCapacity } = require('../v8/heap-spaces')
  * @property {Neighbours} [neighbours]
  * @property {import('../memory/scan').Scan} [scan] the last look at where the memory lies
  * @typedef {object} Track
- * @property {import('memwatch/protocol/frame').Unit} unit
+ * @property {import('@memwatch/agent/protocol/frame').Unit} unit
  * @property {import('./keep').Keep} keep
  * @property {boolean} [counter] it only grows
  * @property {boolean} [observed] it counts GCs: absent while the agent does not observe them, as
@@ -49,7 +49,7 @@ const NO_NEIGHBOURS = Object.freeze({
 })
 
 /**
- * @param {import('memwatch/protocol/frame').NumberField} field
+ * @param {import('@memwatch/agent/protocol/frame').NumberField} field
  * @param {import('./keep').Keep} [keep]
  * @returns {Track}
  */
@@ -138,8 +138,8 @@ const descriptors = kind => ({
 })
 
 /**
- * @param {import('memwatch/protocol/frame').NumberField} a
- * @param {import('memwatch/protocol/frame').NumberField} b
+ * @param {import('@memwatch/agent/protocol/frame').NumberField} a
+ * @param {import('@memwatch/agent/protocol/frame').NumberField} b
  * @returns {Track}
  */
 const sumOf = (a, b) => ({

@@ -38,9 +38,9 @@ class Window {
   /**
    * @param {object} at
    * @param {import('./history').History} at.history
-   * @param {import('memwatch/protocol/frame').Hello} at.hello
-   * @param {import('memwatch/protocol/frame').Frame} at.frame the newest
-   * @param {import('memwatch/protocol/frame').Frame['values']} at.values the newest value of every field
+   * @param {import('@memwatch/agent/protocol/frame').Hello} at.hello
+   * @param {import('@memwatch/agent/protocol/frame').Frame} at.frame the newest
+   * @param {import('@memwatch/agent/protocol/frame').Frame['values']} at.values the newest value of every field
    * @param {import('./tracks').Workers} [at.workers] what the other threads of the process hold
    * @param {import('./tracks').Neighbours} [at.neighbours] other processes of the container
    * @param {import('../memory/scan').Scan} [at.scan] the last look at where the memory lies
@@ -67,7 +67,7 @@ class Window {
   /**
    * The same moment, were some of its newest values others: of what is not known, and has bounds.
    * @param
-   *   {{ values: import('memwatch/protocol/frame').Frame['values'], hello: import('memwatch/protocol/frame').Hello }}
+   *   {{ values: import('@memwatch/agent/protocol/frame').Frame['values'], hello: import('@memwatch/agent/protocol/frame').Hello }}
    *   other
    * @returns {Window}
    */

@@ -1,6 +1,6 @@
 'use strict'
 
-const { SPACE_ROW } = require('memwatch/protocol/frame')
+const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 const { oldUsedBytes } = require('../v8/heap-spaces')
 
 /** What malloc may retain is worth a word where it is more of RSS. */

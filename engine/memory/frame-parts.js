@@ -6,7 +6,7 @@
 
 const { NATIVE_BASE_BYTES } = require('./parts')
 
-/** @typedef {import('memwatch/protocol/frame').Values} Values */
+/** @typedef {import('@memwatch/agent/protocol/frame').Values} Values */
 /** @typedef {import('../history/tracks').Workers} Workers */
 
 /**

@@ -53,7 +53,7 @@ const NONE_RESIDENT = Object.freeze({
 
 /**
  * @param {Values} values of a frame that carries residentBytes
- * @param {Pick<import('memwatch/protocol/frame').Hello, 'allocator'>} hello
+ * @param {Pick<import('@memwatch/agent/protocol/frame').Hello, 'allocator'>} hello
  * @param {Workers} workers
  * @param {Scan} [previous] malloc is asked more rarely than looked at: what it said last is carried
  *   on

@@ -1,7 +1,7 @@
 'use strict'
 
 const { fieldsOf, integer, isObject, matching, number } = require('../decode/rebuild')
-const { plainText } = require('memwatch/protocol/text-rules')
+const { plainText } = require('@memwatch/agent/protocol/text-rules')
 
 /**
  * A recording: what an exporter took from its agents, as NDJSON, so that it can be judged again by

@@ -1,11 +1,11 @@
 'use strict'
 
-const { MAX_LINE_BYTES } = require('memwatch/protocol/frame')
+const { MAX_LINE_BYTES } = require('@memwatch/agent/protocol/frame')
 const { LineSplitter } = require('../decode/lines')
 const { check } = require('../decode/decode')
 const { Targets } = require('../history/targets')
 const { evaluate } = require('../verdicts/evaluate')
-const { plainText } = require('memwatch/protocol/text-rules')
+const { plainText } = require('@memwatch/agent/protocol/text-rules')
 const { RECORDING_VERSION, isHeader, rebuildCommand, rebuildEnd } = require('./format')
 
 /** The envelope of a wire line in a recording. */
@@ -51,7 +51,7 @@ const nothingReplayed = () => ({
  * @param {{ session: number, line: unknown }} item of the recording
  * @param {object} into
  * @param {Targets} into.targets
- * @param {Map<number, import('memwatch-exporter/ingest/listener').Session>} into.sessions
+ * @param {Map<number, import('@memwatch/exporter/ingest/listener').Session>} into.sessions
  * @param {{ nowUnixMs: number }} into.clock goes with the messages
  * @returns {boolean} false for a line that a live exporter would not have taken
  */

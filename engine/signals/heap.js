@@ -1,6 +1,6 @@
 'use strict'
 
-const { SPACE_ROW } = require('memwatch/protocol/frame')
+const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 const { median } = require('../statistics/quantile')
 const { countForcedReadings, liveHeapTrend, pointsAfterMajors } = require('./growth')
 const { besideHeapBytes } = require('./memory')

@@ -4,7 +4,7 @@
  * The flags in force in a process: NODE_OPTIONS first, then the command line, which wins (Node's
  * own order). V8 takes underscores for dashes, and both `--flag=value` and `--flag value`.
  *
- * @param {Pick<import('memwatch/protocol/frame').Hello, 'nodeOptions' | 'execArgv'>} hello
+ * @param {Pick<import('@memwatch/agent/protocol/frame').Hello, 'nodeOptions' | 'execArgv'>} hello
  * @returns {Map<string, string>} flag with dashes → its last value, '' when it has none
  */
 function flagsInForce ({ nodeOptions, execArgv }) {

@@ -109,7 +109,7 @@ const newSpaceBytes = semiSpaceBytes => 2 * semiSpaceBytes
  * The maximum semi-space of a running isolate. There is no getter in V8; it follows from the flags,
  * else from the heap size limit, which is the old generation plus three semi-spaces.
  *
- * @param {import('memwatch/protocol/frame').Hello} hello
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @param {number} heapSizeLimitBytes as the isolate reports it
  * @returns {SemiSpaceMax | null} null where it cannot be told
  */
@@ -167,7 +167,7 @@ function semiSpaceMax (hello, heapSizeLimitBytes) {
 
 /**
  * The most that the old generation of a running isolate may grow to.
- * @param {import('memwatch/protocol/frame').Hello} hello
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @param {number} heapSizeLimitBytes as the isolate reports it
  * @returns {number} bytes
  */
@@ -175,7 +175,7 @@ const oldGenerationLimit = (hello, heapSizeLimitBytes) =>
   heapSizeLimitBytes - youngGenerationBytes(semiSpaceMax(hello, heapSizeLimitBytes)?.bytes ?? 0)
 
 /**
- * @param {import('memwatch/protocol/frame').Hello} hello
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @returns {SemiSpaceMax | null}
  */
 const seen = ({ semiSpaceMaxBytes: bytes }) =>

@@ -1,8 +1,8 @@
 'use strict'
 
-const { SPACE_ROW } = require('memwatch/protocol/frame')
+const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 
-/** @typedef {import('memwatch/protocol/frame').SpaceRow} SpaceRow */
+/** @typedef {import('@memwatch/agent/protocol/frame').SpaceRow} SpaceRow */
 
 /**
  * Used bytes of all spaces but the new ones: after a major GC the live heap.

@@ -15,7 +15,7 @@ const ABSENT_AFTER_SECONDS = 120
  *
  * @param {import('../diagnoses/define-diagnosis').Diagnosis} diagnosis
  * @param {import('../signals').Signals} signals
- * @param {import('memwatch/protocol/frame').Hello} hello
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @returns {{ judgement: import('../diagnoses/define-diagnosis').Judgement, error?: Error }}
  */
 function judge (diagnosis, signals, hello) {
@@ -49,7 +49,7 @@ function judge (diagnosis, signals, hello) {
  * Whether missing signals will still come.
  * @param {readonly import('../signals').SignalName[]} missing
  * @param {import('../signals').Signals} signals
- * @param {import('memwatch/protocol/frame').Hello} hello
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello
  * @returns {import('../diagnoses/define-diagnosis').OpenUntil}
  */
 function openUntilOf (missing, signals, { threadId }) {

@@ -1,6 +1,6 @@
 'use strict'
 
-const { findCase } = require('memwatch-engine/verdicts/case')
+const { findCase } = require('@memwatch/engine/verdicts/case')
 const { triggers } = require('./automatic')
 
 /** Which diagnosis a kind of capture says more about. @type {Record<string, string>} */
@@ -11,7 +11,7 @@ const diagnosisOf = Object.fromEntries(
 /**
  * Put what a capture points at beside the verdict that it is about, whether it was made for it or
  * asked for.
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('./captures').Capture} capture
  */
 function attach (target, { id, kind, requestedUnixMs, suspects }) {
@@ -23,7 +23,7 @@ function attach (target, { id, kind, requestedUnixMs, suspects }) {
 
 /**
  * What was captured of a target before this exporter was started.
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('./captures').Capture[]} captures newest first
  */
 function attachEarlier (target, captures) {

@@ -12,14 +12,14 @@ const GROWN_BYTES = { gentle: 16 * 2 ** 20, close: 4 * 2 ** 20 }
 const LEAST_SECONDS = 9
 
 /**
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @returns {boolean} whether a profile is to cost next to nothing. Where the operator allows full
  *   GCs on command, somebody waits for the answer, and a few percent for some seconds are welcome.
  */
 const isGentle = ({ hello }) => !hello.commands?.includes('force_gc')
 
 /**
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @param {Changed} verdict
  * @returns {number} seconds that a heap profile of a leak takes; at most as long as one takes that
  *   somebody asks for
@@ -33,14 +33,14 @@ function leakProfileSeconds (target, { evidence }) {
 /** @typedef {Parameters<import('./captures').Captures['request']>[1]} Options */
 
 /**
- * @typedef {Pick<import('memwatch-engine/verdicts/evaluate').Verdict, 'diagnosis' | 'state' |
+ * @typedef {Pick<import('@memwatch/engine/verdicts/evaluate').Verdict, 'diagnosis' | 'state' |
  *   'evidence'>} Changed
  */
 
 /**
  * What is captured when a diagnosis is first suspected.
  * @type {Readonly<Record<string, { kind: import('./kinds').KindName, seconds?: (target:
- *   import('memwatch-engine/history/target').Target, verdict: Changed) => number }>>}
+ *   import('@memwatch/engine/history/target').Target, verdict: Changed) => number }>>}
  */
 const triggers = Object.freeze({
   'js-heap-leak': { kind: 'heap_profile', seconds: leakProfileSeconds },
@@ -60,10 +60,10 @@ class AutomaticCaptures {
   #now
   /**
    * When each target was asked for what.
-   * @type {WeakMap<import('memwatch-engine/history/target').Target, Map<string, number>>}
+   * @type {WeakMap<import('@memwatch/engine/history/target').Target, Map<string, number>>}
    */
   #askedAt = new WeakMap()
-  /** @type {{ target: import('memwatch-engine/history/target').Target, options: Options }[]} */
+  /** @type {{ target: import('@memwatch/engine/history/target').Target, options: Options }[]} */
   #waiting = []
   #busy = false
 
@@ -78,7 +78,7 @@ class AutomaticCaptures {
 
   /**
    * A diagnosis changed its state.
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @param {Changed} verdict
    */
   changed (target, verdict) {
@@ -113,7 +113,7 @@ class AutomaticCaptures {
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @param {Options} options
    */
   async #make (target, options) {

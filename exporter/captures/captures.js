@@ -5,7 +5,7 @@ const { randomUUID } = require('node:crypto')
 const { CommandError } = require('../commands/commands')
 const { parseBounded } = require('../data-folder/bounded-json')
 const { readRegularFile } = require('../data-folder/regular-file')
-const { processOf } = require('memwatch-engine/history/targets')
+const { processOf } = require('@memwatch/engine/history/targets')
 const { kinds } = require('./kinds')
 
 /** A capture takes its time; an app that is blocked, and a heap that is written down, take more. */
@@ -146,7 +146,7 @@ class Captures extends EventEmitter {
 
   /**
    * Have one made. Returns when the agent is asked; `finished` says how it went.
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @param {{ kind: import('./kinds').KindName, seconds?: number, gentle?: boolean,
    *   force?: boolean, diagnosis?: string }} options gentle: at less cost and resolution
    * @returns {{ capture: Capture, finished: Promise<Capture> }} finished never rejects
@@ -200,7 +200,7 @@ class Captures extends EventEmitter {
 
   /**
    * A connection brings a part.
-   * @param {import('memwatch-engine/decode/decode').CaptureMessage} message
+   * @param {import('@memwatch/engine/decode/decode').CaptureMessage} message
    * @param {import('node:net').Socket} socket
    * @param {Buffer} rest what came with the line
    * @returns {boolean} false for one that nobody asked for
@@ -220,7 +220,7 @@ class Captures extends EventEmitter {
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @param {Running} running
    * @param {{ gentle: boolean, force: boolean }} options
    */
@@ -261,7 +261,7 @@ class Captures extends EventEmitter {
 
   /**
    * @param {Capture} capture
-   * @param {import('memwatch/protocol/frame').Hello} hello
+   * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    * @returns {Capture['suspects']} null for a profile that does not fit in memory: it can be had as
    *   it is
    * @throws {Error} when a part is no profile
@@ -336,7 +336,7 @@ class Running {
 
 /**
  * What the container has left.
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @returns {number | undefined} undefined without a limit
  */
 function headroomOf ({ values }) {

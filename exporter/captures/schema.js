@@ -1,6 +1,6 @@
 'use strict'
 
-const { array, nullable, number, object, text } = require('memwatch-engine/text/json-schema')
+const { array, nullable, number, object, text } = require('@memwatch/engine/text/json-schema')
 const { kinds } = require('./kinds')
 
 /** JSON Schemas of a capture: the API and the record on disk have the same form. */

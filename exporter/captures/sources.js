@@ -8,11 +8,10 @@ const {
   originalPositionFor
 } = require('@jridgewell/trace-mapping')
 const { parseBounded } = require('../data-folder/bounded-json')
+const { name: AGENT } = require('@memwatch/agent/package.json')
 const { Witness } = require('../process/witness')
 const { AppFiles, MOST_PATH_LENGTH } = require('./app-files')
 
-/** The name of the agent's package. */
-const AGENT = 'memwatch'
 /** What stands before the address of a map, in the last line of a file. */
 const MAP = 'sourceMappingURL='
 const INLINE_MAP = /^data:application\/json[^,]{0,100};base64,/
@@ -37,7 +36,7 @@ class Sources {
   }
 
   /**
-   * @param {import('memwatch/protocol/frame').Hello} hello
+   * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    * @returns {Sources}
    */
   static of (hello) {
@@ -111,7 +110,7 @@ class Sources {
   /**
    * @param {string} file
    * @returns {string} relative to the nearest package that is not in node_modules; as it is where
-   *   there is none to see. The agent's may lie anywhere: what is its own is below `memwatch`
+   *   there is none to see. The agent's may lie anywhere: what is its own is below its name
    */
   relative (file) {
     const [, above = path.dirname(file)] = /^(.*?)[/\\]node_modules[/\\]/.exec(file) ?? []

@@ -1,7 +1,7 @@
 'use strict'
 
-const { formatBytes, formatRatio, formatSeconds } = require('memwatch-engine/text/format')
-const { LEAST_SHARE, NAMED_SITES } = require('memwatch-engine/text/suspect-text')
+const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/text/format')
+const { LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
 const { heapSuspects } = require('./heap-suspects')
@@ -20,14 +20,14 @@ const BLOCKED_SECONDS = 0.02
 
 /**
  * What a profile points at. `of`: what the shares are of.
- * @typedef {import('memwatch-engine/text/suspect-text').Suspects} Suspects
- * @typedef {import('memwatch-engine/text/suspect-text').Suspect} Suspect
+ * @typedef {import('@memwatch/engine/text/suspect-text').Suspects} Suspects
+ * @typedef {import('@memwatch/engine/text/suspect-text').Suspect} Suspect
  */
 
 /**
  * @param {Pick<import('./captures').Capture, 'kind' | 'parts'>} capture
  * @param {(part: string) => any} read a profile
- * @param {import('memwatch/protocol/frame').Hello} hello whose files may be looked into
+ * @param {import('@memwatch/agent/protocol/frame').Hello} hello whose files may be looked into
  * @param {Sources} [sources] those files
  * @returns {Suspects | null} null for a kind that points at no line
  * @throws {Error} when a part is no profile

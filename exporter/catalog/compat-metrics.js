@@ -4,8 +4,8 @@ const {
   GC_PAUSE_BOUNDS_SECONDS,
   DELAY_BOUNDS_SECONDS,
   isOwnGc
-} = require('memwatch/protocol/frame')
-const { histogramQuantile, histogramDeviation } = require('memwatch-engine/statistics/histogram')
+} = require('@memwatch/agent/protocol/frame')
+const { histogramQuantile, histogramDeviation } = require('@memwatch/engine/statistics/histogram')
 const { fieldMetric, spaceMetric, histogramMetric } = require('./metric')
 const { targetMetrics, plainGcKind } = require('./target-metrics')
 
@@ -26,7 +26,7 @@ const sameAsOurs = name => {
 
 /**
  * @param {string} statistic
- * @param {(delay: NonNullable<import('memwatch-engine/history/recent-delay').RecentDelay['summary']>) => number}
+ * @param {(delay: NonNullable<import('@memwatch/engine/history/recent-delay').RecentDelay['summary']>) => number}
  *   read
  * @returns {TargetMetric}
  */

@@ -4,7 +4,7 @@ const { performance } = require('node:perf_hooks')
 const { steadyUnixMs } = require('../clock')
 const { kinds } = require('../captures/kinds')
 const { levels, memoryLimitBytes } = require('../self-care/load')
-const { REJECT_REASONS } = require('memwatch-engine/decode/decode')
+const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
 
 /**
  * What the exporter says of itself.
@@ -20,7 +20,7 @@ const { REJECT_REASONS } = require('memwatch-engine/decode/decode')
  * @property {number} targetsOmitted from answers of the API, as they could not be serialized
  * @property {ReturnType<import('../deaths/deaths').Deaths['exits']>} exits
  * @property {import('../deaths/deaths').Death[]} deaths the last under each name
- * @property {{ target: import('memwatch-engine/history/target').Target, cause:
+ * @property {{ target: import('@memwatch/engine/history/target').Target, cause:
  *   import('../deaths/silence').SilenceCause }[]} silent
  * @property {import('../flight/flight-recorder').FlightRecorder['state']} flight
  * @property {{ counts: Map<string, number>, bytes: number }} captures by kind and how they ended,

@@ -1,12 +1,12 @@
 'use strict'
 
-const { SPACE_ROW } = require('memwatch/protocol/frame')
+const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
 
 /**
  * A row of the metric table: one Prometheus metric and how it is read.
  *
- * @typedef {import('memwatch-engine/history/target').Target} Target
- * @typedef {import('memwatch/protocol/frame').NumberField} Field
+ * @typedef {import('@memwatch/engine/history/target').Target} Target
+ * @typedef {import('@memwatch/agent/protocol/frame').NumberField} Field
  * @typedef {Record<string, string | number>} Labels
  * @typedef {{ labels?: Labels, value: number }} Sample
  *
@@ -32,8 +32,8 @@ const { SPACE_ROW } = require('memwatch/protocol/frame')
  *
  * @typedef {object} Context
  * @property {number} nowUnixMs
- * @property {import('memwatch-engine/history/window').Window} window of the target being read
- * @property {(name: import('memwatch-engine/signals/index').FigureName) => number | null} signal of that target
+ * @property {import('@memwatch/engine/history/window').Window} window of the target being read
+ * @property {(name: import('@memwatch/engine/signals/index').FigureName) => number | null} signal of that target
  */
 
 /** What else a row is called. @typedef {Pick<TargetMetric, 'promClient' | 'otel'>} OtherNames */
@@ -42,7 +42,7 @@ const { SPACE_ROW } = require('memwatch/protocol/frame')
  * A metric that is one field of the frames.
  * @param {string} name
  * @param {'gauge' | 'counter'} type
- * @param {import('memwatch/protocol/frame').NumberField} field
+ * @param {import('@memwatch/agent/protocol/frame').NumberField} field
  * @param {string} help
  * @param {OtherNames} [names]
  * @returns {TargetMetric}
@@ -59,13 +59,13 @@ const fieldMetric = (name, type, field, help, names) => ({
 /**
  * A metric that is one signal.
  * @param {string} name
- * @param {import('memwatch-engine/signals/index').FigureName} signal
+ * @param {import('@memwatch/engine/signals/index').FigureName} signal
  * @returns {TargetMetric}
  */
 const signalMetric = (name, signal) => ({
   name,
   type: 'gauge',
-  help: require('memwatch-engine/signals/index').figures[signal].help,
+  help: require('@memwatch/engine/signals/index').figures[signal].help,
   read: (_, context) => context.signal(signal) ?? undefined
 })
 
@@ -104,8 +104,8 @@ const spaceMetric = (name, column, help, otelName, names) => ({
  * CPU time by mode.
  * @param {string} name
  * @param {string} help
- * @param {import('memwatch/protocol/frame').NumberField} user
- * @param {import('memwatch/protocol/frame').NumberField} system
+ * @param {import('@memwatch/agent/protocol/frame').NumberField} user
+ * @param {import('@memwatch/agent/protocol/frame').NumberField} system
  * @param {OtherNames} [names]
  * @returns {TargetMetric}
  */

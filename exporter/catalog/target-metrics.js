@@ -1,11 +1,11 @@
 'use strict'
 
-const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, PAUSE_ROW } = require('memwatch/protocol/frame')
-const { findCase } = require('memwatch-engine/verdicts/case')
-const { anatomyIn } = require('memwatch-engine/signals/anatomy-in')
-const { shortText } = require('memwatch-engine/text/suspect-text')
-const { diagnoses } = require('memwatch-engine/diagnoses/index')
-const { pasteLine } = require('memwatch-engine/fixes/paste-line')
+const { GC_PAUSE_BOUNDS_SECONDS, DELAY_BOUNDS_SECONDS, PAUSE_ROW } = require('@memwatch/agent/protocol/frame')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { anatomyIn } = require('@memwatch/engine/signals/anatomy-in')
+const { shortText } = require('@memwatch/engine/text/suspect-text')
+const { diagnoses } = require('@memwatch/engine/diagnoses/index')
+const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { fieldMetric, signalMetric, spaceMetric, cpuMetric, histogramMetric } = require('./metric')
 
 /** @typedef {import('./metric').TargetMetric} TargetMetric */
@@ -41,7 +41,7 @@ const gcLabels = key => {
 
 /**
  * @param {import('./metric').Labels} labels
- * @param {import('memwatch/protocol/frame').PauseRow} row
+ * @param {import('@memwatch/agent/protocol/frame').PauseRow} row
  * @returns {import('./metric').HistogramRow}
  */
 const histogramRow = (labels, row) => ({
@@ -581,7 +581,7 @@ const targetMetrics = Object.freeze([
   }
 ])
 
-/** @param {import('memwatch-engine/history/target').Target} target */
+/** @param {import('@memwatch/engine/history/target').Target} target */
 const confirmedOn = target => findCase(target).verdicts.filter(({ state }) => state === 'confirmed')
 
 module.exports = { targetMetrics, plainGcKind }

@@ -1,9 +1,9 @@
 'use strict'
 
 const { randomUUID } = require('node:crypto')
-const { PROTOCOL_VERSION } = require('memwatch/protocol/frame')
-const { proofOf } = require('memwatch/protocol/proof')
-const { formatBytes } = require('memwatch-engine/text/format')
+const { PROTOCOL_VERSION } = require('@memwatch/agent/protocol/frame')
+const { proofOf } = require('@memwatch/agent/protocol/proof')
+const { formatBytes } = require('@memwatch/engine/text/format')
 
 /** An app that is blocked answers when it is not. */
 const ANSWER_WITHIN_MS = 30_000
@@ -28,7 +28,7 @@ class CommandError extends Error {
 
 /**
  * What an agent's reason means.
- * @type {Record<string, (answer: import('memwatch/protocol/frame').Answer, target: string) => string>}
+ * @type {Record<string, (answer: import('@memwatch/agent/protocol/frame').Answer, target: string) => string>}
  */
 const REFUSALS = {
   too_soon: ({
@@ -57,11 +57,11 @@ const REFUSALS = {
 const OR_TRUST = 'or others may write to the folder of its socket: ' +
   'then agent and exporter need a shared token (MEMWATCH_TOKEN_FILE)'
 const TRIM_ENABLED_BY = 'start the app with MEMWATCH_ALLOCATOR_ACCESS=trim, over a Unix socket, ' +
-  `and with the package memwatch-allocator or Node 26; ${OR_TRUST}`
+  `and with the package @memwatch/allocator or Node 26; ${OR_TRUST}`
 
 /**
  * How an agent is made to take a command.
- * @type {Record<import('memwatch/protocol/frame').CommandName, string>}
+ * @type {Record<import('@memwatch/agent/protocol/frame').CommandName, string>}
  */
 const ENABLED_BY = {
   look: TRIM_ENABLED_BY,
@@ -79,8 +79,8 @@ const ENABLED_BY = {
  */
 class Commands {
   /**
-   * @type {Map<string, { target: import('memwatch-engine/history/target').Target, resolve: (answer?:
-   *   import('memwatch/protocol/frame').Answer) => void, timer: NodeJS.Timeout }>}
+   * @type {Map<string, { target: import('@memwatch/engine/history/target').Target, resolve: (answer?:
+   *   import('@memwatch/agent/protocol/frame').Answer) => void, timer: NodeJS.Timeout }>}
    */
   #waiting = new Map()
   #answerWithinMs
@@ -99,8 +99,8 @@ class Commands {
   /**
    * What an agent answered; an answer that nobody waits for, or that another was asked for, is
    * dropped.
-   * @param {import('memwatch-engine/history/target').Target} target
-   * @param {import('memwatch/protocol/frame').Answer} answer
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {import('@memwatch/agent/protocol/frame').Answer} answer
    */
   answered (target, answer) {
     const waiting = this.#waiting.get(answer.id)
@@ -109,7 +109,7 @@ class Commands {
 
   /**
    * Its connection is gone: what it was asked is answered by nobody.
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    */
   gone (target) {
     for (const waiting of this.#waiting.values()) {
@@ -118,8 +118,8 @@ class Commands {
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
-   * @param {import('memwatch/protocol/frame').CommandName} command
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {import('@memwatch/agent/protocol/frame').CommandName} command
    * @throws {CommandError} where its agent takes no such command, or is not there
    */
   assertTakes (target, command) {
@@ -135,10 +135,10 @@ class Commands {
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
-   * @param {import('memwatch/protocol/frame').CommandName} command
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {import('@memwatch/agent/protocol/frame').CommandName} command
    * @param {{ args?: object, id?: string, answerWithinMs?: number }} [options]
-   * @returns {Promise<import('memwatch/protocol/frame').Answer>} one that says ok
+   * @returns {Promise<import('@memwatch/agent/protocol/frame').Answer>} one that says ok
    * @throws {CommandError}
    */
   async carryOut (
@@ -153,7 +153,7 @@ class Commands {
     } = target
     const sequence = ++this.#sent
     const answer = await new Promise(
-      (/** @type {(answer: import('memwatch/protocol/frame').Answer | undefined) => void} */ resolve) => {
+      (/** @type {(answer: import('@memwatch/agent/protocol/frame').Answer | undefined) => void} */ resolve) => {
         const timer = setTimeout(resolve, answerWithinMs, undefined)
         this.#waiting.set(id, { target, resolve, timer })
         const asked = { id, command, args, pid, startedAtUnixMs, nonce, sequence }

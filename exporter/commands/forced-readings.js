@@ -1,7 +1,7 @@
 'use strict'
 
-const { outsideHeap } = require('memwatch-engine/memory/frame-parts')
-const { findCase } = require('memwatch-engine/verdicts/case')
+const { outsideHeap } = require('@memwatch/engine/memory/frame-parts')
+const { findCase } = require('@memwatch/engine/verdicts/case')
 const { CommandError } = require('./commands')
 
 /** Diagnoses that judge what major GCs left. */
@@ -39,7 +39,7 @@ const FREED = Object.freeze({ bytes: 8 * 2 ** 20, share: 0.1, withinSeconds: 2.5
  */
 class ForcedReadings {
   #commands
-  /** @type {WeakMap<import('memwatch-engine/history/target').Target, Readings>} */
+  /** @type {WeakMap<import('@memwatch/engine/history/target').Target, Readings>} */
   #readings = new WeakMap()
 
   /** @param {Pick<import('./commands').Commands, 'carryOut'>} commands */
@@ -49,7 +49,7 @@ class ForcedReadings {
 
   /**
    * A frame of a target came.
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @returns {Promise<void> | undefined} when the answer is there, if something was asked
    */
   seen (target) {
@@ -75,7 +75,7 @@ class ForcedReadings {
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @returns {Readings}
    */
   #readingsOf (target) {
@@ -87,7 +87,7 @@ class ForcedReadings {
     return none
   }
 
-  /** @param {import('memwatch-engine/history/target').Target} target */
+  /** @param {import('@memwatch/engine/history/target').Target} target */
   async #ask (target) {
     try {
       await this.#commands.carryOut(target, 'force_gc')
@@ -100,7 +100,7 @@ class ForcedReadings {
 
 /**
  * @param {Readings} readings whose last GC on command is weighed as soon as it can have freed much
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  */
 function weighFreed (readings, { frame, values, workers }) {
   if (!frame || Number.isNaN(readings.outsideBytes)) return
@@ -116,7 +116,7 @@ function weighFreed (readings, { frame, values, workers }) {
  * Which readings the leak checks of a target need: `open` while one of them is unknown or
  * suspected, `ok` to stay ruled out, `none` before the first judgement and once a leak is
  * confirmed.
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @returns {'open' | 'ok' | 'none'}
  */
 function needOf (target) {

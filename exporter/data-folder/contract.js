@@ -1,6 +1,6 @@
 'use strict'
 
-const { plainText } = require('memwatch/protocol/text-rules')
+const { plainText } = require('@memwatch/agent/protocol/text-rules')
 
 /** Longest text of a saved record; the longest that is written are sentences with a few names. */
 const MAX_TEXT_LENGTH = 16_384

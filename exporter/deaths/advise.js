@@ -1,6 +1,6 @@
 'use strict'
 
-const { formatBytes, formatSeconds } = require('memwatch-engine/text/format')
+const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 
 const MIB = 2 ** 20
 /** Of the container, this much may be used by what can be added up; the rest is surprise. */

@@ -2,8 +2,8 @@
 
 const { EventEmitter, once } = require('node:events')
 const { steadyUnixMs } = require('../clock')
-const { processOf } = require('memwatch-engine/history/targets')
-const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('memwatch-engine/history/silence')
+const { processOf } = require('@memwatch/engine/history/targets')
+const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('@memwatch/engine/history/silence')
 const { Witness } = require('../process/witness')
 const { lastMoments, oomKillsSince } = require('./last-moments')
 const { explainDeath } = require('./explain')
@@ -45,18 +45,18 @@ class DeathWatch extends EventEmitter {
   #now
   #witnessOf
   #overNetwork
-  /** @type {Map<import('memwatch-engine/history/target').Target, Watched>} */
+  /** @type {Map<import('@memwatch/engine/history/target').Target, Watched>} */
   #watched = new Map()
   /**
    * Ids of the deaths of those that are not watched any more.
-   * @type {WeakMap<import('memwatch-engine/history/target').Target, string>}
+   * @type {WeakMap<import('@memwatch/engine/history/target').Target, string>}
    */
   #dead = new WeakMap()
   /** Those that said goodbye, while the kernel still shows their process. @type {Set<Watched>} */
   #leaving = new Set()
   /**
    * Those whose process the kernel showed to be gone.
-   * @type {WeakSet<import('memwatch-engine/history/target').Target>}
+   * @type {WeakSet<import('@memwatch/engine/history/target').Target>}
    */
   #gone = new WeakSet()
   /** Processes whose parent will say how they ended. @type {Set<number>} */
@@ -67,8 +67,8 @@ class DeathWatch extends EventEmitter {
   #stopped = false
 
   /**
-   * @param {import('memwatch-engine/history/targets').Targets} targets
-   * @param {{ now?: () => number, witnessOf?: (hello: import('memwatch/protocol/frame').Hello) => Witness |
+   * @param {import('@memwatch/engine/history/targets').Targets} targets
+   * @param {{ now?: () => number, witnessOf?: (hello: import('@memwatch/agent/protocol/frame').Hello) => Witness |
    *   null, overNetwork?: boolean }} [options] now: ms; overNetwork: silence may be the network's
    */
   constructor (targets, { now = steadyUnixMs, witnessOf = Witness.of, overNetwork = false } = {}) {
@@ -106,7 +106,7 @@ class DeathWatch extends EventEmitter {
 
   /**
    * What the kernel says of a target's process, where it was seen when the target was opened.
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @returns {'lives' | 'gone' | undefined}
    */
   sightOf (target) {
@@ -123,7 +123,7 @@ class DeathWatch extends EventEmitter {
 
   /**
    * Why a target is silent; undefined while it is not.
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    */
   silenceOf (target) {
     return this.#watched.get(target)?.silence
@@ -161,7 +161,7 @@ class DeathWatch extends EventEmitter {
     }
   }
 
-  /** @param {import('memwatch-engine/history/target').Target} target */
+  /** @param {import('@memwatch/engine/history/target').Target} target */
   #open (target) {
     // A process that says hello has not left.
     for (const watched of this.#leaving) {
@@ -171,7 +171,7 @@ class DeathWatch extends EventEmitter {
     this.#watched.set(target, new Watched(target, witness))
   }
 
-  /** @param {import('memwatch-engine/history/target').Target} target */
+  /** @param {import('@memwatch/engine/history/target').Target} target */
   #back (target) {
     const watched = this.#watched.get(target)
     if (watched) return watched.hear()
@@ -197,7 +197,7 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @param {{ unreachable: boolean, unwatched: boolean }} how
    */
   #vanish (target, how) {
@@ -250,8 +250,8 @@ class DeathWatch extends EventEmitter {
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
-   * @param {import('memwatch-engine/history/targets').EndCause} cause
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/targets').EndCause} cause
    */
   #end (target, cause) {
     const watched = this.#watched.get(target)
@@ -341,7 +341,7 @@ class DeathWatch extends EventEmitter {
 
   /**
    * A worker ends as its app likes; one whose heap was full did not.
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('./explain').Explanation} explanation
    */
   #ranOutOfHeap (target, { reason, sure }) {

@@ -1,13 +1,13 @@
 'use strict'
 
 const { gzipSync, gunzipSync } = require('node:zlib')
-const { findCase } = require('memwatch-engine/verdicts/case')
-const { shortText } = require('memwatch-engine/text/suspect-text')
-const { primaryOf } = require('memwatch-engine/verdicts/evaluate')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { shortText } = require('@memwatch/engine/text/suspect-text')
+const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
 const { parseBounded } = require('../data-folder/bounded-json')
 const { rebuild } = require('../data-folder/contract')
-const { exactBuffer } = require('memwatch-engine/history/exact-buffer')
-const { pasteLine } = require('memwatch-engine/fixes/paste-line')
+const { exactBuffer } = require('@memwatch/engine/history/exact-buffer')
+const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { reasons } = require('./reasons')
 const { deathWithMinutes } = require('./schema')
 
@@ -43,11 +43,11 @@ const MAX_NAMES = 1000
  * @property {string | null} suspects of one that ran out of memory: the lines that the last heap
  *   profile pointed at
  *
- * @typedef {import('memwatch-engine/history/target').LastMinutes} LastMinutes
+ * @typedef {import('@memwatch/engine/history/target').LastMinutes} LastMinutes
  */
 
 /**
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @param {object} end
  * @param {number} end.diedAtUnixMs
  * @param {import('./explain').Explanation} end.explanation

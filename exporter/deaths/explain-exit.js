@@ -1,7 +1,7 @@
 'use strict'
 
 const os = require('node:os')
-const { formatBytes, formatSeconds } = require('memwatch-engine/text/format')
+const { formatBytes, formatSeconds } = require('@memwatch/engine/text/format')
 const { LOOK_FURTHER } = require('./advise')
 
 /**

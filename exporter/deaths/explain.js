@@ -1,7 +1,7 @@
 'use strict'
 
-const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('memwatch-engine/history/silence')
-const { formatBytes, formatRatio, formatSeconds } = require('memwatch-engine/text/format')
+const { LATE_INTERVALS, SILENT_INTERVALS, countIntervals } = require('@memwatch/engine/history/silence')
+const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/text/format')
 
 /**
  * Share of a limit from which on reaching it in the last second is likely: what is between two

@@ -1,9 +1,9 @@
 'use strict'
 
-const { SPACE_ROW } = require('memwatch/protocol/frame')
-const { containerOf } = require('memwatch-engine/history/targets')
-const { pointsAfterMajors } = require('memwatch-engine/signals/growth')
-const { oldGenerationLimit } = require('memwatch-engine/v8/heap-sizing')
+const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
+const { containerOf } = require('@memwatch/engine/history/targets')
+const { pointsAfterMajors } = require('@memwatch/engine/signals/growth')
+const { oldGenerationLimit } = require('@memwatch/engine/v8/heap-sizing')
 
 /** Growth before the end is looked for over so long. */
 const RISE_SECONDS = 10
@@ -70,7 +70,7 @@ const UNKNOWN = Object.freeze({
 })
 
 /**
- * @param {import('memwatch-engine/history/target').Target} target without a frame nothing is known of it
+ * @param {import('@memwatch/engine/history/target').Target} target without a frame nothing is known of it
  * @param {number} goneAtUnixMs
  * @returns {LastMoments}
  */
@@ -112,7 +112,7 @@ function lastMoments (target, goneAtUnixMs) {
  * Kills for memory in its cgroup since its last frames: from the cgroup itself, else from who
  * shares the cgroup and lives.
  * @param {Pick<import('./watched').Watched, 'target' | 'witness' | 'oomKills'>} watched
- * @param {readonly import('memwatch-engine/history/target').Target[]} all targets
+ * @param {readonly import('@memwatch/engine/history/target').Target[]} all targets
  * @returns {{ oomKills?: number, saidOomKills?: number }} oomKills: as the kernel counts;
  *   saidOomKills: as others of its cgroup say; neither where nobody counted
  */
@@ -138,7 +138,7 @@ function oomKillsSince ({ target, witness, oomKills }, all) {
 }
 
 /**
- * @param {import('memwatch-engine/history/window').Window} window
+ * @param {import('@memwatch/engine/history/window').Window} window
  * @returns {HeapRise | null} null with fewer than two readings
  */
 function riseOf (window) {

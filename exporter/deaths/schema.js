@@ -1,6 +1,6 @@
 'use strict'
 
-const { array, nullable, number, object, text } = require('memwatch-engine/text/json-schema')
+const { array, nullable, number, object, text } = require('@memwatch/engine/text/json-schema')
 const { reasons } = require('./reasons')
 
 /** JSON Schemas of a death: the API and the record on disk have the same form. */

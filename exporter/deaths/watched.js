@@ -49,7 +49,7 @@ class Watched {
   byeCode
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('../process/witness').Witness | null} witness
    */
   constructor (target, witness) {

@@ -6,7 +6,7 @@ const { pageOf } = require('./pagination')
 const { refuse } = require('./problems')
 const { CommandError } = require('../commands/commands')
 const { kinds } = require('../captures/kinds')
-const { markdown } = require('memwatch-engine/text/suspect-text')
+const { markdown } = require('@memwatch/engine/text/suspect-text')
 
 /**
  * What is done to an app, and what may hold its secrets: see authorize.js.
@@ -26,7 +26,7 @@ const MOST_PPROF_BYTES = 64 * 2 ** 20
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts
- * @param {() => import('memwatch-engine/history/target').Target[]} parts.targets
+ * @param {() => import('@memwatch/engine/history/target').Target[]} parts.targets
  * @param {import('../captures/captures').Captures} parts.captures
  */
 function captureRoutes (server, { targets, captures }) {
@@ -43,7 +43,7 @@ const refuseUnknown = reply =>
 
 /**
  * @param {import('fastify').FastifyInstance} server
- * @param {() => import('memwatch-engine/history/target').Target[]} targets
+ * @param {() => import('@memwatch/engine/history/target').Target[]} targets
  * @param {import('../captures/captures').Captures} captures
  */
 function routeToMake (server, targets, captures) {

@@ -5,8 +5,8 @@ const { steadyUnixMs } = require('../clock')
 const { MOST } = require('./client-limits')
 const { refuse } = require('./problems')
 const { nameOf, withoutOmitted } = require('./targets')
-const { findCase } = require('memwatch-engine/verdicts/case')
-const { summarize } = require('memwatch-engine/verdicts/headline')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { summarize } = require('@memwatch/engine/verdicts/headline')
 
 const EVERY_MS = 1000
 /** Who reads more slowly than he is told is let go, and comes back when he can. */
@@ -22,11 +22,11 @@ const LOOP_SECONDS = 10
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts
- * @param {() => import('memwatch-engine/history/target').Target[]} parts.targets
+ * @param {() => import('@memwatch/engine/history/target').Target[]} parts.targets
  * @param {import('../deaths/death-watch').DeathWatch} parts.deathWatch
  * @param {import('node:events').EventEmitter} parts.events of the exporter
  * @param {import('./client-limits').ClientLimits} parts.limits
- * @param {(target: import('memwatch-engine/history/target').Target, error: Error) => void} parts.omit called for
+ * @param {(target: import('@memwatch/engine/history/target').Target, error: Error) => void} parts.omit called for
  *   a target that is left out
  */
 function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
@@ -54,8 +54,8 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
     )
   const told = {
     verdict: (
-      /** @type {import('memwatch-engine/history/target').Target} */ target,
-      /** @type {import('memwatch-engine/verdicts/evaluate').Verdict} */ verdict
+      /** @type {import('@memwatch/engine/history/target').Target} */ target,
+      /** @type {import('@memwatch/engine/verdicts/evaluate').Verdict} */ verdict
     ) => tell('verdict', { ...nameOf(target), ...shortOf(verdict) }),
     death: (/** @type {import('../deaths/deaths').Death} */ death) => tell('death', death),
     captured: (/** @type {import('../captures/captures').Capture} */ capture) =>
@@ -98,13 +98,13 @@ function liveRoutes (server, { targets, deathWatch, events, limits, omit }) {
   })
 }
 
-/** @param {import('memwatch-engine/verdicts/evaluate').Verdict} verdict */
+/** @param {import('@memwatch/engine/verdicts/evaluate').Verdict} verdict */
 const shortOf = ({ diagnosis, title, state, severity, opportunity, summary }) =>
   ({ diagnosis, title, state, severity, opportunity, summary })
 
 /**
  * What one line of a list says of a target.
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('../deaths/death-watch').DeathWatch} deathWatch
  */
 function rowOf (target, deathWatch) {
@@ -126,7 +126,7 @@ function rowOf (target, deathWatch) {
 }
 
 /**
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @returns {number | undefined}
  */
 function loopRatioOf (target) {

@@ -5,7 +5,7 @@ const { exporterMetrics } = require('../catalog/exporter-metrics')
 const { formats, formatLabels, Family } = require('../catalog/exposition')
 const { targetMetrics } = require('../catalog/target-metrics')
 const { steadyUnixMs } = require('../clock')
-const { figures, signalsOf } = require('memwatch-engine/signals/index')
+const { figures, signalsOf } = require('@memwatch/engine/signals/index')
 const { Turns } = require('../turns')
 const { TextParts } = require('./text-parts')
 
@@ -13,7 +13,7 @@ const { TextParts } = require('./text-parts')
 const LARGEST_BATCH = 10
 
 /**
- * @typedef {import('memwatch-engine/history/target').Target} Target
+ * @typedef {import('@memwatch/engine/history/target').Target} Target
  * @typedef {import('../catalog/exposition').TextFormat} TextFormat
  * @typedef {import('../catalog/exporter-metrics').ExporterState} ExporterState
  *
@@ -143,7 +143,7 @@ const chooseFormat = accept => accept.includes('application/openmetrics-text')
  * @param {number} nowUnixMs
  */
 function readMoment (target, nowUnixMs) {
-  const window = /** @type {import('memwatch-engine/history/window').Window} */ (target.window())
+  const window = /** @type {import('@memwatch/engine/history/window').Window} */ (target.window())
   const signals = signalsOf(window)
   /** @type {import('../catalog/metric').Context} */
   const context = { nowUnixMs, window, signal: name => figures[name].read(signals) }

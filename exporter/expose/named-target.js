@@ -4,9 +4,9 @@ const { refuse } = require('./problems')
 
 /**
  * The target that a request names, by its path and the thread of its query.
- * @param {import('memwatch-engine/history/target').Target[]} targets
+ * @param {import('@memwatch/engine/history/target').Target[]} targets
  * @param {Pick<import('fastify').FastifyRequest, 'params' | 'query'>} request
- * @returns {import('memwatch-engine/history/target').Target | undefined}
+ * @returns {import('@memwatch/engine/history/target').Target | undefined}
  */
 function namedTarget (targets, { params, query }) {
   const { target: wanted } = /** @type {{ target: string }} */ (params)
@@ -16,7 +16,7 @@ function namedTarget (targets, { params, query }) {
 
 /**
  * @param {import('fastify').FastifyReply} reply
- * @param {import('memwatch-engine/history/target').Target[]} targets that there are
+ * @param {import('@memwatch/engine/history/target').Target[]} targets that there are
  */
 const refuseUnknownTarget = (reply, targets) =>
   refuse(

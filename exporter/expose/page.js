@@ -19,10 +19,10 @@ const POLICY =
  * @type {Record<string, string>}
  */
 const SHARED = {
-  'format.mjs': require.resolve('memwatch-engine/text/format'),
+  'format.mjs': require.resolve('@memwatch/engine/text/format'),
   'kinds.mjs': path.join(__dirname, '../captures/kinds.js'),
-  'shell.mjs': require.resolve('memwatch-engine/text/shell'),
-  'track-parts.mjs': require.resolve('memwatch-engine/memory/track-parts')
+  'shell.mjs': require.resolve('@memwatch/engine/text/shell'),
+  'track-parts.mjs': require.resolve('@memwatch/engine/memory/track-parts')
 }
 
 /** What a reader without a browser gets. */

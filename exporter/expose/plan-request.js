@@ -1,9 +1,9 @@
 'use strict'
 
 const os = require('node:os')
-const { splitNodeOptions } = require('memwatch/protocol/node-options')
-const { readMemory } = require('memwatch-engine/text/quantity')
-const { readNodeVersion } = require('memwatch-engine/v8/node-versions')
+const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
+const { readMemory } = require('@memwatch/engine/text/quantity')
+const { readNodeVersion } = require('@memwatch/engine/v8/node-versions')
 
 /** Each row is a few sentences; more is no question of a person. */
 const MOST_VALUES = 20
@@ -35,8 +35,8 @@ class PlanArgumentError extends Error {
  * @param {PlanArguments} given
  * @param {{ machineBytes?: number, ofTarget?: boolean }} [options] machineBytes: of this machine;
  *   ofTarget: what is left out is the target's
- * @returns {{ versions: import('memwatch-engine/v8/node-versions').NodeVersion[], memoryLimits: (number |
- *   null)[], nodeOptions: string[], host: import('memwatch-engine/v8/plan-case').Host, cgroup: 'v1' | 'v2' |
+ * @returns {{ versions: import('@memwatch/engine/v8/node-versions').NodeVersion[], memoryLimits: (number |
+ *   null)[], nodeOptions: string[], host: import('@memwatch/engine/v8/plan-case').Host, cgroup: 'v1' | 'v2' |
  *   undefined }}
  * @throws {PlanArgumentError}
  */

@@ -3,18 +3,18 @@
 const schemas = require('./schemas')
 const { namedTarget, refuseUnknownTarget } = require('./named-target')
 const { refuse } = require('./problems')
-const { signalsOf } = require('memwatch-engine/signals/index')
-const { youngGenerationBytes } = require('memwatch-engine/v8/heap-sizing')
-const { plan } = require('memwatch-engine/v8/plan')
-const { planCase } = require('memwatch-engine/v8/plan-case')
-const { nodeVersion, has, SEES_CGROUP_V2 } = require('memwatch-engine/v8/node-versions')
+const { signalsOf } = require('@memwatch/engine/signals/index')
+const { youngGenerationBytes } = require('@memwatch/engine/v8/heap-sizing')
+const { plan } = require('@memwatch/engine/v8/plan')
+const { planCase } = require('@memwatch/engine/v8/plan-case')
+const { nodeVersion, has, SEES_CGROUP_V2 } = require('@memwatch/engine/v8/node-versions')
 const { readPlanArguments, PlanArgumentError } = require('./plan-request')
 
 /**
  * GET /api/v1/plan: what V8 will choose under another Node.js, limit or flag; with target= against
  * what that runs now.
  * @param {import('fastify').FastifyInstance} server
- * @param {() => import('memwatch-engine/history/target').Target[]} targets
+ * @param {() => import('@memwatch/engine/history/target').Target[]} targets
  */
 function planRoutes (server, targets) {
   server.get(
@@ -51,7 +51,7 @@ function planRoutes (server, targets) {
 
 /**
  * What a target would become. What is not asked stays as it is; flags are added to its own.
- * @param {import('memwatch-engine/history/target').Target} target with a frame
+ * @param {import('@memwatch/engine/history/target').Target} target with a frame
  * @param {ReturnType<typeof readPlanArguments>} asked
  */
 function planFor (target, { versions, memoryLimits, nodeOptions, host, cgroup }) {
@@ -74,14 +74,14 @@ function planFor (target, { versions, memoryLimits, nodeOptions, host, cgroup })
 }
 
 /**
- * @param {import('memwatch-engine/history/target').Target} target
- * @param {import('memwatch-engine/v8/plan-case').GivenFlags} flags
- * @param {import('memwatch-engine/v8/plan-case').Host} host
- * @returns {import('memwatch-engine/v8/plan').RunningTarget & { cgroup: 'v1' | 'v2' }}
+ * @param {import('@memwatch/engine/history/target').Target} target
+ * @param {import('@memwatch/engine/v8/plan-case').GivenFlags} flags
+ * @param {import('@memwatch/engine/v8/plan-case').Host} host
+ * @returns {import('@memwatch/engine/v8/plan').RunningTarget & { cgroup: 'v1' | 'v2' }}
  */
 function runningTarget (target, flags, host) {
   const { hello, values } = target
-  const window = /** @type {import('memwatch-engine/history/window').Window} */ (target.window())
+  const window = /** @type {import('@memwatch/engine/history/window').Window} */ (target.window())
   const signals = signalsOf(window)
   const version = nodeVersion(hello.node, hello.v8)
   if (!version) {

@@ -1,10 +1,10 @@
 'use strict'
 
 const { PassThrough } = require('node:stream')
-const { PROTOCOL_VERSION } = require('memwatch/protocol/frame')
+const { PROTOCOL_VERSION } = require('@memwatch/agent/protocol/frame')
 const schemas = require('./schemas')
 const { refuse } = require('./problems')
-const { RECORDING_VERSION } = require('memwatch-engine/recording/format')
+const { RECORDING_VERSION } = require('@memwatch/engine/recording/format')
 
 const MOST_AT_ONCE = 4
 /** Who reads more slowly than agents send gets an end, not the exporter's memory. */
@@ -29,7 +29,7 @@ const SCHEMA = {
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts
- * @param {() => import('memwatch-engine/history/target').Target[]} parts.targets
+ * @param {() => import('@memwatch/engine/history/target').Target[]} parts.targets
  * @param {import('node:events').EventEmitter} parts.events of the exporter: frame, end
  */
 function recordingRoutes (server, { targets, events }) {
@@ -94,9 +94,9 @@ function recordingRoutes (server, { targets, events }) {
  * @param {string | undefined} wanted name of a target; undefined: all
  */
 function recordSessions (write, wanted) {
-  /** @type {Map<import('memwatch-engine/history/target').Target, number>} */
+  /** @type {Map<import('@memwatch/engine/history/target').Target, number>} */
   const sessions = new Map()
-  const frame = (/** @type {import('memwatch-engine/history/target').Target} */ target) => {
+  const frame = (/** @type {import('@memwatch/engine/history/target').Target} */ target) => {
     if (wanted !== undefined && target.name !== wanted) return
     const known = sessions.get(target)
     const session = known ?? sessions.size + 1
@@ -107,7 +107,7 @@ function recordSessions (write, wanted) {
     const values = known === undefined ? { values: target.values } : {}
     write({ session, line: { v: PROTOCOL_VERSION, ...target.frame, ...values } })
   }
-  const ended = (/** @type {import('memwatch-engine/history/target').Target} */ target) => {
+  const ended = (/** @type {import('@memwatch/engine/history/target').Target} */ target) => {
     const session = sessions.get(target)
     if (session === undefined) return
     const { sequence = 0, atUnixMs = 0 } = target.frame ?? {}

@@ -2,13 +2,13 @@
 
 const { kinds } = require('../captures/kinds')
 const { capture, suspects } = require('../captures/schema')
-const { HEADLINE_STATES } = require('memwatch-engine/verdicts/headline')
-const { evidence, severity, state } = require('memwatch-engine/verdicts/schema')
-const { SEVERITIES } = require('memwatch-engine/diagnoses/define-diagnosis')
+const { HEADLINE_STATES } = require('@memwatch/engine/verdicts/headline')
+const { evidence, severity, state } = require('@memwatch/engine/verdicts/schema')
+const { SEVERITIES } = require('@memwatch/engine/diagnoses/define-diagnosis')
 const { death, deathWithMinutes, ending } = require('../deaths/schema')
 const { silenceCauses } = require('../deaths/silence')
-const { GC_HOOKS_MISSING } = require('memwatch/protocol/frame')
-const { array, nullable, number, object, text } = require('memwatch-engine/text/json-schema')
+const { GC_HOOKS_MISSING } = require('@memwatch/agent/protocol/frame')
+const { array, nullable, number, object, text } = require('@memwatch/engine/text/json-schema')
 const { problems } = require('./problems')
 const { pageQuery } = require('./pagination')
 

@@ -2,12 +2,12 @@
 
 const schemas = require('./schemas')
 const { namedTarget, refuseUnknownTarget } = require('./named-target')
-const { merge } = require('memwatch-engine/history/keep')
-const { trackNames } = require('memwatch-engine/history/tracks')
+const { merge } = require('@memwatch/engine/history/keep')
+const { trackNames } = require('@memwatch/engine/history/tracks')
 
 /**
- * @typedef {import('memwatch-engine/history/flight').Series} Series
- * @typedef {import('memwatch-engine/history/tracks').TrackName} TrackName
+ * @typedef {import('@memwatch/engine/history/flight').Series} Series
+ * @typedef {import('@memwatch/engine/history/tracks').TrackName} TrackName
  */
 
 /**
@@ -26,7 +26,7 @@ const stepsSeconds = STEPS.map(({ stepSeconds }) => stepSeconds)
 /**
  * GET /api/v1/targets/:target/series: what tracks did, in steps as fine as are kept for that long.
  * @param {import('fastify').FastifyInstance} server
- * @param {() => import('memwatch-engine/history/target').Target[]} targets
+ * @param {() => import('@memwatch/engine/history/target').Target[]} targets
  */
 function seriesRoutes (server, targets) {
   server.get(
@@ -77,7 +77,7 @@ function seriesRoutes (server, targets) {
 }
 
 /**
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @param {TrackName[]} names
  * @param {{ stepSeconds: number, sinceSeconds: number, untilSeconds: number }} options uptime
  * @returns {Series}
@@ -123,7 +123,7 @@ function coarser ({ times, tracks }, stepSeconds) {
     .concat(times.length)
   const steps = bounds.slice(1).map((end, i) => ({ from: bounds[i], end }))
   /**
-   * @param {import('memwatch-engine/history/keep').Keep} keep
+   * @param {import('@memwatch/engine/history/keep').Keep} keep
    * @param {number[]} values
    */
   const merged = (keep, values) =>

@@ -38,7 +38,7 @@ const OPEN = { config: { access: 'open' } }
  * What the HTTP side reads: the exporter.
  *
  * @typedef {object} Source
- * @property {import('memwatch-engine/history/target').Target[]} targets
+ * @property {import('@memwatch/engine/history/target').Target[]} targets
  * @property {import('../catalog/exporter-metrics').ExporterState} state
  * @property {boolean} isReady
  * @property {import('pino').Logger} log
@@ -55,7 +55,7 @@ const OPEN = { config: { access: 'open' } }
  *
  * @param {Source & import('node:events').EventEmitter} exporter
  * @param {object} [options]
- * @param {(target: import('memwatch-engine/history/target').Target, error: Error) => void} [options.omit] is told
+ * @param {(target: import('@memwatch/engine/history/target').Target, error: Error) => void} [options.omit] is told
  *   of a target that is left out of an answer
  */
 function createServer (exporter, { omit = () => {} } = {}) {
@@ -149,7 +149,7 @@ function notFoundHandler (server) {
  * @param {object} parts
  * @param {ReturnType<typeof shareScrapes>} parts.scrapes
  * @param {ClientLimits} parts.limits
- * @param {(target: import('memwatch-engine/history/target').Target, error: Error) => void} parts.omit
+ * @param {(target: import('@memwatch/engine/history/target').Target, error: Error) => void} parts.omit
  */
 function routes (server, exporter, { scrapes, limits, omit }) {
   const { commands, captures, deathRegistry, deathWatch } = exporter

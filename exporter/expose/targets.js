@@ -3,14 +3,14 @@
 const { steadyUnixMs } = require('../clock')
 const schemas = require('./schemas')
 const { pageOf } = require('./pagination')
-const { anatomyIn } = require('memwatch-engine/signals/anatomy-in')
-const { parts } = require('memwatch-engine/memory/parts')
-const { findCase } = require('memwatch-engine/verdicts/case')
-const { primaryOf } = require('memwatch-engine/verdicts/evaluate')
-const { summarize } = require('memwatch-engine/verdicts/headline')
-const { withKubernetes } = require('memwatch-engine/fixes/forms')
+const { anatomyIn } = require('@memwatch/engine/signals/anatomy-in')
+const { parts } = require('@memwatch/engine/memory/parts')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { primaryOf } = require('@memwatch/engine/verdicts/evaluate')
+const { summarize } = require('@memwatch/engine/verdicts/headline')
+const { withKubernetes } = require('@memwatch/engine/fixes/forms')
 
-/** @typedef {import('memwatch-engine/history/target').Target} Target */
+/** @typedef {import('@memwatch/engine/history/target').Target} Target */
 
 /**
  *   GET /api/v1/targets     what is watched, with the newest values
@@ -145,7 +145,7 @@ function memoryOf (target) {
   const anatomy = window && anatomyIn(window)
   return anatomy && {
     rssBytes: anatomy.rssBytes,
-    parts: Object.entries(parts).map(([part, words]) => ({ part, ...words, bytes: anatomy.parts[/** @type {import('memwatch-engine/memory/parts').PartName} */ (part)] })),
+    parts: Object.entries(parts).map(([part, words]) => ({ part, ...words, bytes: anatomy.parts[/** @type {import('@memwatch/engine/memory/parts').PartName} */ (part)] })),
     retainedLeastBytes: anatomy.retainedBytes[0],
     retainedMostBytes: anatomy.retainedBytes[1],
     unknown: anatomy.unknown

@@ -18,7 +18,7 @@ const LEAST_BLOCKED_SECONDS = 0.002
  *
  * @param {import('fastify').FastifyInstance} server
  * @param {object} parts
- * @param {() => import('memwatch-engine/history/target').Target[]} parts.targets
+ * @param {() => import('@memwatch/engine/history/target').Target[]} parts.targets
  * @param {import('../commands/commands').Commands} parts.commands
  */
 function trimRoutes (server, { targets, commands }) {
@@ -65,7 +65,7 @@ function trimRoutes (server, { targets, commands }) {
 
 /**
  * What a trim would bring, as of the last look.
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  */
 function predict ({ scan }) {
   const bytes = scan?.trimmableBytes ?? 0

@@ -4,9 +4,9 @@ const fs = require('node:fs')
 const { randomUUID } = require('node:crypto')
 const { setTimeout: wait } = require('node:timers/promises')
 const { nameOf } = require('./targets')
-const { Told } = require('memwatch-engine/verdicts/told')
-const { pasteLine } = require('memwatch-engine/fixes/paste-line')
-const { toJson } = require('memwatch-engine/text/json')
+const { Told } = require('@memwatch/engine/verdicts/told')
+const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
+const { toJson } = require('@memwatch/engine/text/json')
 
 /** Tries of a message, and how long after each the next is made. */
 const RETRY_AFTER_MS = Object.freeze([1000, 5000, 30_000, 120_000])
@@ -56,8 +56,8 @@ class Webhook {
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
-   * @param {import('memwatch-engine/verdicts/evaluate').Verdict} verdict
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {import('@memwatch/engine/verdicts/evaluate').Verdict} verdict
    */
   changed (target, verdict) {
     const { diagnosis, title, state, severity, summary, evidence, impact, fix, runbook } = verdict

@@ -2,15 +2,15 @@
 
 const { createHash } = require('node:crypto')
 const { inflateRawSync } = require('node:zlib')
-const { PROTOCOL_VERSION, MAX_LINE_BYTES } = require('memwatch/protocol/frame')
-const { evidence: reportedEvidence, severity, state } = require('memwatch-engine/verdicts/schema')
+const { PROTOCOL_VERSION, MAX_LINE_BYTES } = require('@memwatch/agent/protocol/frame')
+const { evidence: reportedEvidence, severity, state } = require('@memwatch/engine/verdicts/schema')
 const { rebuild } = require('../data-folder/contract')
 const { death } = require('../deaths/schema')
-const { check } = require('memwatch-engine/decode/decode')
-const { ordered } = require('memwatch-engine/history/history')
-const { identityOf } = require('memwatch-engine/history/targets')
-const { Block } = require('memwatch-engine/history/block')
-const { columns, STEPS } = require('memwatch-engine/history/flight')
+const { check } = require('@memwatch/engine/decode/decode')
+const { ordered } = require('@memwatch/engine/history/history')
+const { identityOf } = require('@memwatch/engine/history/targets')
+const { Block } = require('@memwatch/engine/history/block')
+const { columns, STEPS } = require('@memwatch/engine/history/flight')
 
 /** Rows of other columns, as an older exporter may have saved them, cannot be read. */
 const LAYOUT = createHash('sha256')
@@ -119,7 +119,7 @@ const decoders = {
 
 /**
  * @param {Buffer} bytes
- * @returns {import('memwatch/protocol/frame').Hello | undefined}
+ * @returns {import('@memwatch/agent/protocol/frame').Hello | undefined}
  */
 function decodeHello (bytes) {
   try {
@@ -133,7 +133,7 @@ function decodeHello (bytes) {
 
 /**
  * @param {unknown} settled
- * @returns {import('memwatch-engine/verdicts/settle').Settled | undefined}
+ * @returns {import('@memwatch/engine/verdicts/settle').Settled | undefined}
  */
 function decodeSettled (settled) {
   if (!Array.isArray(settled) || settled.length > MAX_SETTLED) return undefined

@@ -1,9 +1,9 @@
 'use strict'
 
 const os = require('node:os')
-const { findCase } = require('memwatch-engine/verdicts/case')
-const { exactBuffer } = require('memwatch-engine/history/exact-buffer')
-const { identityOf } = require('memwatch-engine/history/targets')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { exactBuffer } = require('@memwatch/engine/history/exact-buffer')
+const { identityOf } = require('@memwatch/engine/history/targets')
 const { levels } = require('../self-care/load')
 const { Turns } = require('../turns')
 const { decodeRecord } = require('./decode-record')
@@ -64,7 +64,7 @@ class FlightRecorder {
   #targets
   #segments
   #now
-  /** Saved so far, of each target. @type {WeakMap<import('memwatch-engine/history/target').Target, Saved>} */
+  /** Saved so far, of each target. @type {WeakMap<import('@memwatch/engine/history/target').Target, Saved>} */
   #saved = new WeakMap()
   /**
    * What happened once, in order, until it is on disk.
@@ -82,7 +82,7 @@ class FlightRecorder {
 
   /**
    * @param {object} options
-   * @param {import('memwatch-engine/history/targets').Targets} options.targets
+   * @param {import('@memwatch/engine/history/targets').Targets} options.targets
    * @param {string} [options.folder] without one nothing is saved
    * @param {import('../data-folder/quarantine').Quarantine} [options.quarantine] for what cannot be
    *   restored
@@ -220,14 +220,14 @@ class FlightRecorder {
   /**
    * @param {import('../deaths/deaths').Death} death
    * @param {Buffer} lastMinutes packed
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    */
   death (death, lastMinutes, target) {
     this.#owe('deaths', { meta: { type: 'death', death }, bytes: lastMinutes })
     this.#end(target)
   }
 
-  /** @param {import('memwatch-engine/history/target').Target} target */
+  /** @param {import('@memwatch/engine/history/target').Target} target */
   ended (target) {
     target.flight.seal()
     this.#end(target)
@@ -249,7 +249,7 @@ class FlightRecorder {
 
   /**
    * It must not be remembered, nor its end told again, by an exporter after this one.
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    */
   #end (target) {
     if (!this.#segments) return
@@ -289,7 +289,7 @@ class FlightRecorder {
    * Never rejects. What is saved is put together at once: a slow disk must not hold on to targets
    * that have ended.
    * @param {Segments} segments
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    */
   async #save (segments, target) {
     const blocks = target.flight.sealed.filter(({ packed }) => packed)
@@ -299,7 +299,7 @@ class FlightRecorder {
     ])
   }
 
-  /** @param {import('memwatch-engine/history/target').Target} target */
+  /** @param {import('@memwatch/engine/history/target').Target} target */
   #savedOf (target) {
     const saved = this.#saved.get(target) ?? {
       untilSeconds: -Infinity,
@@ -312,7 +312,7 @@ class FlightRecorder {
 
   /**
    * @param {Segments} segments
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    */
   async #saveSeconds (segments, target) {
     const now = this.#now()
@@ -338,8 +338,8 @@ class FlightRecorder {
   /**
    * A block that is on disk need not be in memory.
    * @param {Segments} segments
-   * @param {import('memwatch-engine/history/target').Target} target
-   * @param {import('memwatch-engine/history/flight').SealedBlock} block
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/flight').SealedBlock} block
    */
   async #saveBlock (segments, target, block) {
     const places = await segments.append(`step${block.stepSeconds}`, [blockRecord(target, block)])

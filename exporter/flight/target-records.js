@@ -2,11 +2,11 @@
 
 const fs = require('node:fs')
 const { deflateRawSync } = require('node:zlib')
-const { exactBuffer } = require('memwatch-engine/history/exact-buffer')
-const { ordered } = require('memwatch-engine/history/history')
-const { identityOf } = require('memwatch-engine/history/targets')
-const { findCase } = require('memwatch-engine/verdicts/case')
-const { Block } = require('memwatch-engine/history/block')
+const { exactBuffer } = require('@memwatch/engine/history/exact-buffer')
+const { ordered } = require('@memwatch/engine/history/history')
+const { identityOf } = require('@memwatch/engine/history/targets')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { Block } = require('@memwatch/engine/history/block')
 const { LAYOUT } = require('./decode-record')
 
 /** Who was heard of so recently, before the exporter went, may still live. */
@@ -48,14 +48,14 @@ function readBoot () {
  * @typedef {object} Remembered
  * @property {{ hello: any, name: string, thread: string }} known
  * @property {{ time: number, row: Float64Array }[]} seconds oldest first
- * @property {import('memwatch-engine/history/flight').SealedBlock[]} blocks of each step, oldest first
+ * @property {import('@memwatch/engine/history/flight').SealedBlock[]} blocks of each step, oldest first
  * @property {number} lastSequence
  * @property {number} firstUptimeSeconds
- * @property {import('memwatch-engine/verdicts/settle').Settled} settled
+ * @property {import('@memwatch/engine/verdicts/settle').Settled} settled
  */
 
 /**
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @returns {Record}
  */
 const introduction = ({ hello, name, thread }) => ({
@@ -70,7 +70,7 @@ const introduction = ({ hello, name, thread }) => ({
 const endRecord = key => ({ meta: { type: 'end', key } })
 
 /**
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @param {{ sinceSeconds: number, nowMs: number }} options sinceSeconds: uptime of the last row
  *   that was saved
  * @returns {{ record: Record, untilSeconds: number } | undefined} undefined when nothing is new
@@ -110,8 +110,8 @@ function secondsRecord (target, { sinceSeconds, nowMs }) {
 }
 
 /**
- * @param {import('memwatch-engine/history/target').Target} target
- * @param {import('memwatch-engine/history/flight').SealedBlock} block
+ * @param {import('@memwatch/engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/flight').SealedBlock} block
  * @returns {Record}
  */
 const blockRecord = ({ hello, name, thread }, { stepSeconds, from, to, packed }) => ({
@@ -176,7 +176,7 @@ function * remembered (segments, { nowMs, maxTargets }) {
 
 /** What was found of a target. */
 class Found {
-  /** @type {import('memwatch-engine/history/flight').SealedBlock[]} */
+  /** @type {import('@memwatch/engine/history/flight').SealedBlock[]} */
   blocks = []
   /** The newest record of its seconds. @type {any} */
   last

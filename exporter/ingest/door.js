@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const net = require('node:net')
 const path = require('node:path')
-const { defaultSocketPath, isOwnFolder } = require('memwatch/protocol/socket')
+const { defaultSocketPath, isOwnFolder } = require('@memwatch/agent/protocol/socket')
 const { makeFolder } = require('../make-folder')
 
 /** Lets everyone connect, whatever umask the exporter was started with. */

@@ -1,10 +1,10 @@
 'use strict'
 
 const { once } = require('node:events')
-const { MAX_LINE_BYTES, PROTOCOL_VERSION } = require('memwatch/protocol/frame')
-const { decode } = require('memwatch-engine/decode/decode')
+const { MAX_LINE_BYTES, PROTOCOL_VERSION } = require('@memwatch/agent/protocol/frame')
+const { decode } = require('@memwatch/engine/decode/decode')
 const { Door } = require('./door')
-const { LineSplitter } = require('memwatch-engine/decode/lines')
+const { LineSplitter } = require('@memwatch/engine/decode/lines')
 
 /** A peer that sends no hello this long after connecting is no agent. */
 const HELLO_TIMEOUT_MS = 10_000
@@ -37,22 +37,22 @@ const MAX_REJECTS = 100
 /**
  * What a connection's messages are given to.
  * @typedef {object} Sink
- * @property {(hello: import('memwatch-engine/decode/decode').HelloMessage, send: (line: string) => void, podUid?:
- *   string) => Session | import('memwatch-engine/decode/decode').RejectReason} open
+ * @property {(hello: import('@memwatch/engine/decode/decode').HelloMessage, send: (line: string) => void, podUid?:
+ *   string) => Session | import('@memwatch/engine/decode/decode').RejectReason} open
  *   send: to the agent; podUid: of the pod that the connection is certainly from
  * @property {(session: Session, frame: { count: number, isLarger: boolean }) => boolean} [sheds]
  *   whether a frame can be done without, unread; count: of those before it; isLarger: than the last
  *   that was read, and than most are
  * @property {(bytes: number) => void} [received] is told how much came in
- * @property {(message: import('memwatch-engine/decode/decode').CaptureMessage, socket: import('node:net').Socket, rest:
+ * @property {(message: import('@memwatch/engine/decode/decode').CaptureMessage, socket: import('node:net').Socket, rest:
  *   Buffer) => boolean} [capture] is given a connection that brings a part of a capture, and what
  *   came with its line; false for one that nobody asked for
- * @property {(reason: import('memwatch-engine/decode/decode').RejectReason) => void} reject counts a line that was not
+ * @property {(reason: import('@memwatch/engine/decode/decode').RejectReason) => void} reject counts a line that was not
  *   taken
  * @property {(hello: string) => { line: (line: string) => void, closed: () => void } | undefined}
  *   [record] is given the lines of a session, word for word
  *
- * @typedef {import('memwatch-engine/history/targets').Session} Session
+ * @typedef {import('@memwatch/engine/history/targets').Session} Session
  */
 
 /**
@@ -78,7 +78,7 @@ class Connection {
   #session
   /** @type {ReturnType<NonNullable<Sink['record']>>} */
   #record
-  /** While it is capturing. @type {import('memwatch-engine/decode/decode').CaptureMessage | undefined} */
+  /** While it is capturing. @type {import('@memwatch/engine/decode/decode').CaptureMessage | undefined} */
   #capture
   #rejects = 0
   #frames = 0
@@ -93,7 +93,7 @@ class Connection {
    * @param {import('node:net').Socket} options.socket
    * @param {Door} options.door
    * @param {Sink} options.sink
-   * @param {(target: import('memwatch-engine/history/target').Target, fresh: Allowance) => Allowance}
+   * @param {(target: import('@memwatch/engine/history/target').Target, fresh: Allowance) => Allowance}
    *   options.allowanceOf what a target has left, over all of its connections
    */
   constructor ({ socket, door, sink, allowanceOf }) {
@@ -179,7 +179,7 @@ class Connection {
   }
 
   /**
-   * @param {import('memwatch-engine/decode/decode').HelloMessage} hello
+   * @param {import('@memwatch/engine/decode/decode').HelloMessage} hello
    * @param {string} line
    */
   #greet (hello, line) {
@@ -200,7 +200,7 @@ class Connection {
 
   /**
    * @param {Session} session
-   * @param {import('memwatch-engine/decode/decode').Message} message
+   * @param {import('@memwatch/engine/decode/decode').Message} message
    * @param {{ line: string, isFrame: boolean }} as isFrame: it was admitted as one
    */
   #takeOfSession (session, message, { line, isFrame }) {
@@ -214,7 +214,7 @@ class Connection {
     if (refused) this.#reject(refused)
   }
 
-  /** @param {import('memwatch-engine/decode/decode').RejectReason} reason */
+  /** @param {import('@memwatch/engine/decode/decode').RejectReason} reason */
   #reject (reason) {
     this.#sink.reject(reason)
     if (++this.#rejects >= MAX_REJECTS) this.#socket.destroy()
@@ -226,7 +226,7 @@ class Listener {
   #sink
   /** @type {Set<Door>} */
   #doors = new Set()
-  /** @type {WeakMap<import('memwatch-engine/history/target').Target, Allowance>} */
+  /** @type {WeakMap<import('@memwatch/engine/history/target').Target, Allowance>} */
   #allowances = new WeakMap()
 
   /** @param {Sink} sink */
@@ -291,7 +291,7 @@ class Listener {
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @param {Allowance} fresh for a target that has none
    * @returns {Allowance}
    */

@@ -12,6 +12,17 @@ const PROTOCOLS = [
   'OTEL_EXPORTER_OTLP_LOGS_PROTOCOL'
 ]
 
+/** OpenTelemetry's packages, which are installed only where they are asked for. */
+const PACKAGE = '@memwatch/otlp'
+
+function hasPackage () {
+  try {
+    return Boolean(require.resolve(PACKAGE))
+  } catch {
+    return false
+  }
+}
+
 /** @param {string} text */
 const isHttp = text => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 
@@ -27,6 +38,7 @@ const isHttp = text => URL.canParse(text) && /^https?:$/.test(new URL(text).prot
  */
 function readOtlp (text, env) {
   if (text === '') return text
+  if (!hasPackage()) throw new Error(`needs a package that is not installed: npm install ${PACKAGE}`)
   if (text === 'env') {
     for (const name of ENDPOINTS) {
       if (env[name] && !isHttp(env[name])) throw new Error(`${name} is no http address`)

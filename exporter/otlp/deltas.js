@@ -1,6 +1,6 @@
 'use strict'
 
-const { AggregationTemporality, DataPointType } = require('@opentelemetry/sdk-metrics')
+const { AggregationTemporality, DataPointType } = require('@memwatch/otlp')
 const { added, hrTime } = require('./metric-data')
 
 /** @typedef {import('@opentelemetry/sdk-metrics').MetricData} MetricData */

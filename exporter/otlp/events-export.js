@@ -1,7 +1,7 @@
 'use strict'
 
-const { ProtobufLogsSerializer } = require('@opentelemetry/otlp-transformer')
-const { Told } = require('memwatch-engine/verdicts/told')
+const { ProtobufLogsSerializer } = require('@memwatch/otlp')
+const { Told } = require('@memwatch/engine/verdicts/told')
 const { deathEvent, verdictEvent } = require('./events')
 const { resourceOf } = require('./resource')
 const { Sender } = require('./sender')
@@ -44,8 +44,8 @@ class EventsExport {
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
-   * @param {import('memwatch-engine/verdicts/evaluate').Verdict} verdict
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {import('@memwatch/engine/verdicts/evaluate').Verdict} verdict
    */
   changed (target, verdict) {
     const change = this.#told.change(target, verdict)
@@ -60,7 +60,7 @@ class EventsExport {
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('../deaths/deaths').Death} death
    */
   died (target, death) {

@@ -1,6 +1,6 @@
 'use strict'
 
-const { pasteLine } = require('memwatch-engine/fixes/paste-line')
+const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { reasons } = require('../deaths/reasons')
 const { hrTime } = require('./metric-data')
 const { scope } = require('./scope')
@@ -47,7 +47,7 @@ const event = (eventName, severityText, body, attributes, { resource, atUnixMs, 
 
 /**
  * A verdict changed: it is suspected, confirmed, or over.
- * @param {import('memwatch-engine/verdicts/evaluate').Verdict} verdict
+ * @param {import('@memwatch/engine/verdicts/evaluate').Verdict} verdict
  * @param {string | null} was
  * @param {{ resource: import('@opentelemetry/resources').Resource, nowUnixMs: number }} of
  */

@@ -1,7 +1,6 @@
 'use strict'
 
-const { ValueType } = require('@opentelemetry/api')
-const { AggregationTemporality, DataPointType } = require('@opentelemetry/sdk-metrics')
+const { AggregationTemporality, DataPointType, ValueType } = require('@memwatch/otlp')
 const { otelOf } = require('../catalog/otel')
 
 /**

@@ -1,6 +1,6 @@
 'use strict'
 
-const { ProtobufMetricsSerializer } = require('@opentelemetry/otlp-transformer')
+const { ProtobufMetricsSerializer } = require('@memwatch/otlp')
 const { Turns } = require('../turns')
 const { Readings } = require('./readings')
 const { Sender } = require('./sender')
@@ -14,7 +14,7 @@ const MOST_BYTES = 2 ** 20
 const MOST_ENDED = 200
 
 /**
- * @typedef {import('memwatch-engine/history/target').Target} Target
+ * @typedef {import('@memwatch/engine/history/target').Target} Target
  * @typedef {import('./readings').Reading} Reading
  * @typedef {{ reading: Reading, target?: Target, sequence?: number }} Told target: that is still
  *   there, and the frame it was read from

@@ -27,7 +27,7 @@ class Otlp {
   /**
    * @param {object} options
    * @param {string} options.to an address, or `env`
-   * @param {{ targets: () => import('memwatch-engine/history/target').Target[], state: () =>
+   * @param {{ targets: () => import('@memwatch/engine/history/target').Target[], state: () =>
    *   import('../catalog/exporter-metrics').ExporterState }} options.source
    * @param {{ warn: (text: string) => void, info: (text: string) => void }} options.log
    */
@@ -73,28 +73,28 @@ class Otlp {
     await this.#events?.export()
   }
 
-  /** @param {import('memwatch-engine/history/target').Target} target */
+  /** @param {import('@memwatch/engine/history/target').Target} target */
   framed (target) {
     this.#metrics?.framed(target)
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
-   * @param {import('memwatch-engine/verdicts/evaluate').Verdict} verdict
+   * @param {import('@memwatch/engine/history/target').Target} target
+   * @param {import('@memwatch/engine/verdicts/evaluate').Verdict} verdict
    */
   changed (target, verdict) {
     this.#events?.changed(target, verdict)
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @param {import('../deaths/deaths').Death} death
    */
   died (target, death) {
     this.#events?.died(target, death)
   }
 
-  /** @param {import('memwatch-engine/history/target').Target} target */
+  /** @param {import('@memwatch/engine/history/target').Target} target */
   ended (target) {
     this.#metrics?.ended(target)
   }

@@ -1,18 +1,18 @@
 'use strict'
 
-const { ProtobufMetricsSerializer } = require('@opentelemetry/otlp-transformer')
+const { ProtobufMetricsSerializer } = require('@memwatch/otlp')
 const { compatMetrics } = require('../catalog/compat-metrics')
 const { exporterMetrics } = require('../catalog/exporter-metrics')
 const { otelMetrics } = require('../catalog/otel-metrics')
 const { targetMetrics } = require('../catalog/target-metrics')
 const { steadyUnixMs } = require('../clock')
-const { figures, signalsOf } = require('memwatch-engine/signals/index')
+const { figures, signalsOf } = require('@memwatch/engine/signals/index')
 const { Deltas } = require('./deltas')
 const { otelRows, metricData } = require('./metric-data')
 const { ownResource, resourceOf } = require('./resource')
 const { scope } = require('./scope')
 
-/** @typedef {import('memwatch-engine/history/target').Target} Target */
+/** @typedef {import('@memwatch/engine/history/target').Target} Target */
 
 /**
  * What is known of one target, or of the exporter, at one moment. It holds no target: those that
@@ -67,9 +67,9 @@ class Readings {
    * @returns {Reading}
    */
   of (target) {
-    const frame = /** @type {import('memwatch/protocol/frame').Frame} */ (target.frame)
+    const frame = /** @type {import('@memwatch/agent/protocol/frame').Frame} */ (target.frame)
     const atUnixMs = this.#now()
-    const window = /** @type {import('memwatch-engine/history/window').Window} */ (target.window())
+    const window = /** @type {import('@memwatch/engine/history/window').Window} */ (target.window())
     const signals = signalsOf(window)
     /** @type {import('../catalog/metric').Context} */
     const context = {

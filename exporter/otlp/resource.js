@@ -2,9 +2,9 @@
 
 const { createHash } = require('node:crypto')
 const fs = require('node:fs')
-const { resourceFromAttributes } = require('@opentelemetry/resources')
+const { resourceFromAttributes } = require('@memwatch/otlp')
 const { Witness } = require('../process/witness')
-const { identityOf } = require('memwatch-engine/history/targets')
+const { identityOf } = require('@memwatch/engine/history/targets')
 const { containerId, tryRead } = require('./surroundings')
 
 /**
@@ -21,7 +21,7 @@ function instanceId (name) {
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
-/** @param {import('memwatch/protocol/frame').Hello} hello */
+/** @param {import('@memwatch/agent/protocol/frame').Hello} hello */
 const podAttributes = ({ pod = {} }) => ({
   ...(pod.name && { 'k8s.pod.name': pod.name }),
   ...(pod.namespace && { 'k8s.namespace.name': pod.namespace }),
@@ -31,13 +31,13 @@ const podAttributes = ({ pod = {} }) => ({
 
 /**
  * Kept for as long as their targets, and the same each time.
- * @type {WeakMap<import('memwatch-engine/history/target').Target, import('@opentelemetry/resources').Resource>}
+ * @type {WeakMap<import('@memwatch/engine/history/target').Target, import('@opentelemetry/resources').Resource>}
  */
 const known = new WeakMap()
 
 /**
  * Who a target is: each isolate is an instance of its service of its own.
- * @param {import('memwatch-engine/history/target').Target} target
+ * @param {import('@memwatch/engine/history/target').Target} target
  * @param {ReturnType<typeof import('./surroundings').surroundings>} around
  * @param {(file: string) => string} [read]
  */

@@ -1,6 +1,6 @@
 'use strict'
 
-const { createOtlpHttpExportDelegate } = require('@opentelemetry/otlp-exporter-base/node-http')
+const { createOtlpHttpExportDelegate } = require('@memwatch/otlp')
 
 /**
  * What is granted beyond the timeout, which is of silence: a receiver that answers byte by byte

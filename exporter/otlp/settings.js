@@ -1,7 +1,6 @@
 'use strict'
 
-const { diag, DiagLogLevel } = require('@opentelemetry/api')
-const { convertLegacyHttpOptions } = require('@opentelemetry/otlp-exporter-base/node-http')
+const { DiagLogLevel, convertLegacyHttpOptions, diag } = require('@memwatch/otlp')
 const { version } = require('../package.json')
 
 /** OpenTelemetry's own default. */

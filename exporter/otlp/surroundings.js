@@ -2,7 +2,7 @@
 
 const fs = require('node:fs')
 const os = require('node:os')
-const { envDetector } = require('@opentelemetry/resources')
+const { envDetector } = require('@memwatch/otlp')
 
 const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
 /** Names that the downward API is commonly given. */

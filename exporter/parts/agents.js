@@ -89,10 +89,10 @@ class AgentsPart {
  *
  * @param {import('../exporter').Exporter} exporter
  * @param {object} agent
- * @param {import('memwatch-engine/decode/decode').HelloMessage} agent.hello as it says
+ * @param {import('@memwatch/engine/decode/decode').HelloMessage} agent.hello as it says
  * @param {(line: string) => void} agent.send
  * @param {string} [agent.podUid] of the socket
- * @returns {import('../ingest/listener').Session | import('memwatch-engine/decode/decode').RejectReason}
+ * @returns {import('../ingest/listener').Session | import('@memwatch/engine/decode/decode').RejectReason}
  */
 function openTarget ({ load, targetRegistry }, { hello, send, podUid }) {
   if (podUid !== undefined && hello.pod?.uid !== undefined && hello.pod.uid !== podUid) {

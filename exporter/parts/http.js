@@ -9,7 +9,7 @@ class HttpPart {
   #exporter
   /** @type {ReturnType<typeof createServer> | undefined} */
   #server
-  /** @type {WeakSet<import('memwatch-engine/history/target').Target>} */
+  /** @type {WeakSet<import('@memwatch/engine/history/target').Target>} */
   #omitted = new WeakSet()
   #targetsOmitted = 0
 

@@ -26,7 +26,7 @@ const { WebhookPart } = require('./webhook')
  * @property {() => Promise<object>} [open] accepts connections, when all parts have started. Its
  *   result is the address, in a field of what `Exporter.start` returns
  * @property {() => Promise<void>} [drained] resolves when nothing is under way
- * @property {(end?: import('memwatch-engine/recording/format').End) => void | Promise<void>} [stop] also after a
+ * @property {(end?: import('@memwatch/engine/recording/format').End) => void | Promise<void>} [stop] also after a
  *   start that failed; end: of the watched command
  * @property {Partial<import('../catalog/exporter-metrics').ExporterState>} [state] fields of
  *   `Exporter.state`, also before the start

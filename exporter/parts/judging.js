@@ -1,6 +1,6 @@
 'use strict'
 
-const { evaluate } = require('memwatch-engine/verdicts/evaluate')
+const { evaluate } = require('@memwatch/engine/verdicts/evaluate')
 const { InTurns } = require('../in-turns')
 
 /** Judges targets. Emits `verdict` (target, verdict) for each diagnosis that changed its state. */
@@ -30,7 +30,7 @@ class JudgingPart {
 
   /**
    * @param {import('../exporter').Exporter} exporter
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    */
   #judge (exporter, target) {
     const changed = evaluate(target, {

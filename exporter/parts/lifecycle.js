@@ -52,7 +52,7 @@ class Lifecycle {
 
   /**
    * Stop the parts that were started. One that fails keeps no other from its last save.
-   * @param {import('memwatch-engine/recording/format').End} [end] of the watched command
+   * @param {import('@memwatch/engine/recording/format').End} [end] of the watched command
    */
   async stop (end) {
     for (let part = this.#started.pop(); part; part = this.#started.pop()) {

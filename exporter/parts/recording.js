@@ -30,7 +30,7 @@ class RecordingPart {
     })
   }
 
-  /** @param {import('memwatch-engine/recording/format').End} [end] */
+  /** @param {import('@memwatch/engine/recording/format').End} [end] */
   async stop (end) {
     await this.#recorder?.stop(end)
   }

@@ -1,7 +1,7 @@
 'use strict'
 
 const fs = require('node:fs')
-const { controllerPaths } = require('memwatch/protocol/cgroup-paths')
+const { controllerPaths } = require('@memwatch/agent/protocol/cgroup-paths')
 
 /**
  * USER_HZ, in which /proc counts CPU time: 100 on every architecture that Node runs on.
@@ -64,7 +64,7 @@ class Witness {
   }
 
   /**
-   * @param {import('memwatch/protocol/frame').Hello} hello
+   * @param {import('@memwatch/agent/protocol/frame').Hello} hello
    * @param {{ read?: (file: string) => string }} [dependencies]
    * @returns {Witness | null} null where the process cannot be seen from here
    */

@@ -3,7 +3,7 @@
 const fs = require('node:fs')
 const { once } = require('node:events')
 const { createGzip, constants } = require('node:zlib')
-const { RECORDING_VERSION, isCompressed } = require('memwatch-engine/recording/format')
+const { RECORDING_VERSION, isCompressed } = require('@memwatch/engine/recording/format')
 
 /** What was compressed is put on disk at least this often: a killed exporter loses no more. */
 const FLUSH_MS = 10_000
@@ -60,7 +60,7 @@ class Recorder {
   }
 
   /**
-   * @param {import('memwatch-engine/recording/format').End} [end]
+   * @param {import('@memwatch/engine/recording/format').End} [end]
    * @returns {Promise<void>} when all is on disk, or the recording has failed
    */
   async stop (end) {

@@ -3,9 +3,9 @@
 const os = require('node:os')
 const v8 = require('node:v8')
 const { performance } = require('node:perf_hooks')
-const { splitNodeOptions } = require('memwatch/protocol/node-options')
-const { findCase } = require('memwatch-engine/verdicts/case')
-const { semiSpaceMax, youngGenerationBytes } = require('memwatch-engine/v8/heap-sizing')
+const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
+const { findCase } = require('@memwatch/engine/verdicts/case')
+const { semiSpaceMax, youngGenerationBytes } = require('@memwatch/engine/v8/heap-sizing')
 
 /**
  * What the exporter does without when it has too much to do or too little memory: resolution first,
@@ -96,7 +96,7 @@ const DEFAULT_NEW_BYTES = 48 * MIB
  */
 function oldGenerationBytes () {
   const limitBytes = v8.getHeapStatistics().heap_size_limit
-  const self = /** @type {import('memwatch/protocol/frame').Hello} */ ({
+  const self = /** @type {import('@memwatch/agent/protocol/frame').Hello} */ ({
     threadId: 0,
     v8: process.versions.v8,
     execArgv: process.execArgv,
@@ -245,7 +245,7 @@ class Load {
 
   /**
    * Whether a frame of a target can be done without.
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @param {number} count of its frames so far
    * @param {boolean} isLarger than the one that it would take the place of
    */
@@ -256,7 +256,7 @@ class Load {
   }
 
   /**
-   * @param {import('memwatch-engine/history/target').Target} target
+   * @param {import('@memwatch/engine/history/target').Target} target
    * @returns {number} seconds between two evaluations
    */
   evaluateSeconds (target) {
@@ -264,7 +264,7 @@ class Load {
   }
 }
 
-/** Of an opportunity nothing is wrong. @param {import('memwatch-engine/history/target').Target} target */
+/** Of an opportunity nothing is wrong. @param {import('@memwatch/engine/history/target').Target} target */
 const isIll = target => findCase(target).verdicts.some(({ state, opportunity }) =>
   !opportunity && (state === 'suspected' || state === 'confirmed'))
 

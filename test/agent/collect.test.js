@@ -606,7 +606,7 @@ describe('identity', () => {
   it.each([
     [undefined, 'node'],
     [__filename, 'memwatch-workspace'],
-    [AGENT, 'memwatch'],
+    [AGENT, '@memwatch/agent'],
     ['/no/such/folder/server.js', 'server'],
     ['/no/such/folder/server.prod.mjs', 'server.prod'],
     ['/no/such/folder/bin', 'bin']

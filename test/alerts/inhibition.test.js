@@ -15,7 +15,7 @@ const EXAMPLE = path.join(__dirname, '../../alerts/alertmanager.example.yaml')
  */
 const sidecar = {
   job: 'shop/memwatch',
-  instance: '10.0.0.7:9888',
+  instance: '10.0.0.7:16369',
   namespace: 'shop',
   pod: 'api-7d9f'
 }
@@ -36,7 +36,7 @@ const nearLimit = { ...main, alertname: 'MemwatchMemoryNearLimit', severity: 'cr
 const silent = { ...main, alertname: 'MemwatchAgentSilent', severity: 'warning' }
 const outOfMemory = { ...main, alertname: 'MemwatchOutOfMemoryExit', severity: 'critical' }
 const down = { ...sidecar, alertname: 'MemwatchExporterDown', severity: 'warning' }
-const otherPod = { instance: '10.0.0.8:9888', pod: 'api-c2x4' }
+const otherPod = { instance: '10.0.0.8:16369', pod: 'api-c2x4' }
 
 describeWithTools('which alerts of the Alertmanager example hush which', tools => {
   /** @type {Awaited<ReturnType<typeof startAlertmanager>>} */

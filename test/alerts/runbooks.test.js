@@ -20,7 +20,7 @@ const runbooks = fs
     text: fs.readFileSync(path.join(RUNBOOKS, name), 'utf8')
   }))
 /** Where the runbooks expect an exporter. */
-const ADDRESS = '127.0.0.1:9888'
+const ADDRESS = '127.0.0.1:16369'
 /** Keys of what a runbook tells to paste into a container's description. */
 const CONTAINER_KEYS = ['env', 'resources']
 

@@ -12,7 +12,7 @@ const { describeWithTools } = require('../support/tools')
 const ALERTS = path.join(__dirname, '../../alerts')
 const labels = {
   job: 'shop/memwatch',
-  instance: '10.0.0.7:9888',
+  instance: '10.0.0.7:16369',
   namespace: 'shop',
   pod: 'api-7d9f',
   target: 'api',

@@ -236,7 +236,7 @@ describe('RSS after load', () => {
 
 describe('a change', () => {
   /** The part of a hello that counts. */
-  const hello = /** @type {import('memwatch/protocol/frame').Hello} */ (/** @type {unknown} */ ({ execArgv: [], nodeOptions: [], mallocEnv: {}, allocator: 'glibc' }))
+  const hello = /** @type {import('@memwatch/agent/protocol/frame').Hello} */ (/** @type {unknown} */ ({ execArgv: [], nodeOptions: [], mallocEnv: {}, allocator: 'glibc' }))
   it.each([
     [
       'a flag of NODE_OPTIONS',

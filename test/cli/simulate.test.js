@@ -11,7 +11,7 @@ const WITHOUT_LAB = `
 const Module = require('node:module')
 const resolve = Module._resolveFilename
 Module._resolveFilename = function (request, parent, ...rest) {
-  const isLab = request === 'memwatch-lab' || request.startsWith('memwatch-lab/')
+  const isLab = request === '@memwatch/lab' || request.startsWith('@memwatch/lab/')
   return resolve.call(this, isLab ? 'memwatch-lab-that-is-absent' : request, parent, ...rest)
 }`
 
@@ -26,7 +26,7 @@ describe('memwatch simulate where its apps are not installed', () => {
   it('says which package is missing', () => {
     const { status, stderr } = memwatch('simulate', 'healthy')
     expect(stderr).toBe(
-      'memwatch: simulate: its apps are not installed; npm install memwatch-lab adds them\n'
+      'memwatch: simulate: its apps are not installed; npm install @memwatch/lab adds them\n'
     )
     expect(status).toBe(2)
   })
@@ -34,14 +34,14 @@ describe('memwatch simulate where its apps are not installed', () => {
   it('still prints its help', () => {
     const { status, stdout } = memwatch('simulate', '--help')
     expect(stdout).toContain('--node-option')
-    expect(stdout).toContain('npm install memwatch-lab')
+    expect(stdout).toContain('npm install @memwatch/lab')
     expect(status).toBe(0)
   })
 
   it('leaves the other commands alone, those that use cgroups too', () => {
     const { status, stderr } = memwatch('try', '--memory', 'much', '--', 'true')
     expect(stderr).toContain('--memory')
-    expect(stderr).not.toContain('memwatch-lab')
+    expect(stderr).not.toContain('@memwatch/lab')
     expect(status).toBe(2)
   })
 })

@@ -15,7 +15,7 @@ const { signalsOf } = require('../../engine/signals')
 const { MEMWATCH } = require('../support/memwatch')
 const { defined } = require('../support/defined')
 
-/** @param {import('memwatch/protocol/frame').Frame['values']} values */
+/** @param {import('@memwatch/agent/protocol/frame').Frame['values']} values */
 const scavengesOf = ({ gc }) => defined(gc)['minor/ordinary'][0]
 
 const SAMPLES = path.join(__dirname, '../sources')

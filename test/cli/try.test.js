@@ -5,7 +5,7 @@ const { workOfLoad, workOfApp } = require('../../cli/comparison/work-of')
 const { memwatch } = require('../support/memwatch')
 
 /** The part of a hello that counts. */
-const hello = /** @type {import('memwatch/protocol/frame').Hello} */ (/** @type {unknown} */ ({ execArgv: [], nodeOptions: [], mallocEnv: {} }))
+const hello = /** @type {import('@memwatch/agent/protocol/frame').Hello} */ (/** @type {unknown} */ ({ execArgv: [], nodeOptions: [], mallocEnv: {} }))
 const jemalloc = { env: { LD_PRELOAD: 'libjemalloc.so.2', MALLOC_CONF: 'narenas:2' } }
 
 describe('a fix from outside', () => {

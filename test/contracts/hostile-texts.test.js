@@ -7,7 +7,7 @@ const path = require('node:path')
 const { once } = require('node:events')
 const { gunzipSync } = require('node:zlib')
 const { Profile } = require('pprof-format')
-const { splitNodeOptions } = require('memwatch/protocol/node-options')
+const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
 
 /** Past the border: a second line of defence is tried as if the first were not there. */
 let mockIsOpen = false

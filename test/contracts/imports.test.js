@@ -31,6 +31,10 @@ const FILES = {
   // simulate-imports-the-lab
   'cli/simulate.js': ['../lab/index'],
   'cli/try.js': ['../lab/index'],
+  // otlp-brings-opentelemetry-alone
+  'exporter/otlp/settings.js': ['../../otlp/index'],
+  'exporter/parts/otlp.js': ['../../otlp/index'],
+  'otlp/index.js': [],
   // lab-imports-itself-and-builtins
   'lab/index.js': ['./json', 'node:os', '../engine/text/quantity'],
   'lab/json.js': [],
@@ -60,7 +64,7 @@ it('each rule finds the import that breaks it, and no other', () => {
     }
     const { stdout, stderr } = spawnSync(process.execPath,
       [CRUISER, '--config', RULES, '--output-type', 'json',
-        'agent', 'cli', 'engine', 'exporter', 'lab'],
+        'agent', 'cli', 'engine', 'exporter', 'lab', 'otlp'],
       { cwd: folder, encoding: 'utf8', maxBuffer: 2 ** 26 })
     expect(stderr).toBe('')
     const { violations } = JSON.parse(stdout).summary
@@ -78,6 +82,7 @@ it('each rule finds the import that breaks it, and no other', () => {
       'no-circle-of-folders: exporter/otlp -> exporter/deaths',
       'nothing-imports-development: engine/text/quantity.js -> scripts/docs.js',
       'others-import-the-protocol-of-the-agent: engine/decode/decode.js -> agent/transport.js',
+      'otlp-brings-opentelemetry-alone: exporter/parts/otlp.js -> otlp/index.js',
       'simulate-imports-the-lab: cli/try.js -> lab/index.js'
     ])
     const names = defined(rules.forbidden).map(({ name }) => name)

@@ -3,7 +3,7 @@
 const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
-const { apps } = require('memwatch-lab')
+const { apps } = require('@memwatch/lab')
 const { diagnoses } = require('../../engine/diagnoses')
 const { alertRules, recordedRules, rulesYaml } = require('../../scripts/alerts/index')
 const { dashboards, filled, mayBeEmpty } = require('../../scripts/dashboards')

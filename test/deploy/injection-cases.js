@@ -263,9 +263,9 @@ const cases = [
   {
     title: 'our port is taken',
     mode: 'sidecar',
-    spec: { containers: [app, { ...worker, ports: [{ containerPort: 9888 }] }] },
+    spec: { containers: [app, { ...worker, ports: [{ containerPort: 16369 }] }] },
     injected: [],
-    refused: 'it has port 9888 itself'
+    refused: 'it has port 16369 itself'
   },
   {
     title: 'a Guaranteed pod stays one',

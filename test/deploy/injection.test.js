@@ -80,7 +80,7 @@ describeWithGoTools('injection, by CEL', tools => {
     const values = { injection: { prometheusAnnotations: true } }
     expect(admitOne(values).metadata.annotations).toMatchObject({
       'prometheus.io/scrape': 'true',
-      'prometheus.io/port': '9888',
+      'prometheus.io/port': '16369',
       'prometheus.io/path': '/metrics'
     })
     expect(

@@ -16,7 +16,7 @@ const { defined } = require('../support/defined')
  */
 /**
  * @param {number[]} mib
- * @returns {import('memwatch/protocol/frame').SpaceRow}
+ * @returns {import('@memwatch/agent/protocol/frame').SpaceRow}
  */
 const spaceRow = (...mib) =>
   /** @type {[number, number, number, number]} */ (mib.map(mb => mb * MIB))
@@ -54,7 +54,7 @@ const GLIBC = {
   arenas_top: 7 * MIB,
   mapped: 4 * MIB
 }
-/** @typedef {import('memwatch/protocol/frame').Hello['allocator']} Allocator */
+/** @typedef {import('@memwatch/agent/protocol/frame').Hello['allocator']} Allocator */
 
 const mb = (/** @type {Record<string, number>} */ bytes) => Object.fromEntries(Object.entries(bytes).map(([name, value]) => [name, Math.round(value / MIB)]))
 /**

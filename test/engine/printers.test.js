@@ -1,7 +1,7 @@
 'use strict'
 
 const { execFileSync } = require('node:child_process')
-const { splitNodeOptions } = require('memwatch/protocol/node-options')
+const { splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
 const { Output } = require('../../cli/output')
 const { withKubernetes } = require('../../engine/fixes/forms')
 const { nodeFlagChange, nodeOptionsText, repeatable } = require('../../engine/fixes/node-flag')

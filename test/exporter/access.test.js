@@ -45,7 +45,7 @@ describe('from another machine', () => {
     server.inject({
       method,
       url,
-      headers: { host: '10.0.0.1:9888', ...headers },
+      headers: { host: '10.0.0.1:16369', ...headers },
       remoteAddress: '10.0.0.7'
     })
   /** Of an answer that does not end, too. */
@@ -54,7 +54,7 @@ describe('from another machine', () => {
       await server.inject({
         method,
         url,
-        headers: { host: '10.0.0.1:9888', ...headers },
+        headers: { host: '10.0.0.1:16369', ...headers },
         remoteAddress: '10.0.0.7',
         payloadAsStream: true
       })
@@ -94,7 +94,7 @@ describe('from another machine', () => {
       authorization: `Basic ${Buffer.from(`anyone:${password}`).toString('base64')}`
     })
     const server = serverWith('secret')
-    const own = { origin: 'http://10.0.0.1:9888' }
+    const own = { origin: 'http://10.0.0.1:16369' }
     const asked = await ask(server, 'GET', '/')
     expect([asked.statusCode, asked.headers['www-authenticate']]).toEqual([
       401,
@@ -156,7 +156,7 @@ describe('from another machine', () => {
         const answer = await server.inject({
           method: /** @type {'GET' | 'POST'} */ (method),
           url,
-          headers: { host: '10.0.0.1:9888', ...headers },
+          headers: { host: '10.0.0.1:16369', ...headers },
           remoteAddress: '10.0.0.7',
           payloadAsStream: true
         })
@@ -184,10 +184,10 @@ describe('from this machine', () => {
   })
 
   it.each([
-    ['127.0.0.1:9888', 200],
+    ['127.0.0.1:16369', 200],
     ['localhost', 200],
-    ['[::1]:9888', 200],
-    [`${os.hostname()}:9888`, 200],
+    ['[::1]:16369', 200],
+    [`${os.hostname()}:16369`, 200],
     ['rebound.example', 403],
     ['localhost.rebound.example', 403],
     ['127.0.0.1.rebound.example', 403]

@@ -304,9 +304,9 @@ describe('suspects', () => {
     ],
     [
       'agent/package.json',
-      '{"name":"memwatch"}',
+      '{"name":"@memwatch/agent"}',
       'agent/capture/send.js',
-      'memwatch/capture/send.js'
+      '@memwatch/agent/capture/send.js'
     ]
   ])(
     'are told by their package, and what is the agent’s by its name: %s %s, %s',
@@ -460,11 +460,11 @@ describe('files that a profile names', () => {
     expect(sources.text(write('else/where.js'))).toBeUndefined()
   })
   it('are read elsewhere only to say which package a file is of', async () => {
-    write('agent/package.json', '{"name":"memwatch"}')
+    write('agent/package.json', '{"name":"@memwatch/agent"}')
     const file = write('agent/capture/send.js')
     const sources = await sourcesOf()
     expect([sources.relative(file), sources.text(file)]).toEqual([
-      'memwatch/capture/send.js',
+      '@memwatch/agent/capture/send.js',
       undefined
     ])
   })

@@ -5,7 +5,7 @@ const { readConfig, ConfigError } = require('../../exporter/config')
 describe('readConfig', () => {
   it('has sane defaults: loopback, a socket of this user, prom-client names', () => {
     expect(readConfig({}, {})).toMatchObject({
-      listen: { host: '127.0.0.1', port: 9888 },
+      listen: { host: '127.0.0.1', port: 16369 },
       compat: true,
       socket: { path: expect.stringContaining('memwatch-') }
     })
@@ -39,18 +39,18 @@ describe('readConfig', () => {
   it('leaves alone what the kubelet sets for a Service called memwatch, and nothing that only looks like it', () => {
     const links = {
       MEMWATCH_SERVICE_HOST: '10.96.0.7',
-      MEMWATCH_SERVICE_PORT: '9888',
-      MEMWATCH_SERVICE_PORT_MEMWATCH: '9888',
-      MEMWATCH_PORT: 'tcp://10.96.0.7:9888',
-      MEMWATCH_PORT_9888_TCP: 'tcp://10.96.0.7:9888',
-      MEMWATCH_PORT_9888_TCP_PROTO: 'tcp',
-      MEMWATCH_PORT_9888_TCP_PORT: '9888',
-      MEMWATCH_PORT_9888_TCP_ADDR: '10.96.0.7',
+      MEMWATCH_SERVICE_PORT: '16369',
+      MEMWATCH_SERVICE_PORT_MEMWATCH: '16369',
+      MEMWATCH_PORT: 'tcp://10.96.0.7:16369',
+      MEMWATCH_PORT_16369_TCP: 'tcp://10.96.0.7:16369',
+      MEMWATCH_PORT_16369_TCP_PROTO: 'tcp',
+      MEMWATCH_PORT_16369_TCP_PORT: '16369',
+      MEMWATCH_PORT_16369_TCP_ADDR: '10.96.0.7',
       MEMWATCH_NODE_SERVICE_HOST: '10.96.0.8',
-      MEMWATCH_NODE_PORT: 'tcp://10.96.0.8:9888'
+      MEMWATCH_NODE_PORT: 'tcp://10.96.0.8:16369'
     }
     expect(() => readConfig({}, links)).not.toThrow()
-    expect(() => readConfig({}, { MEMWATCH_PORT: '9888' })).toThrow('MEMWATCH_PORT: no such option')
+    expect(() => readConfig({}, { MEMWATCH_PORT: '16369' })).toThrow('MEMWATCH_PORT: no such option')
   })
   it('takes a folder for --socket-dir, and says what is none', () => {
     expect(readConfig({ socketDir: __dirname }, {}).socketDir).toBe(__dirname)

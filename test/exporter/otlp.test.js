@@ -2,7 +2,7 @@
 
 const { execFileSync } = require('node:child_process')
 const path = require('node:path')
-const { GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
+const { GC_PAUSE_BOUNDS_SECONDS } = require('@memwatch/agent/protocol/frame')
 const { readConfig, ConfigError } = require('../../exporter/config')
 const { Otlp } = require('../../exporter/otlp/otlp')
 const { Targets } = require('../../engine/history/targets')

@@ -56,7 +56,7 @@ describeWithImageTools('the image', () => {
     expect(Config).toMatchObject({
       User: '65532:65532',
       Cmd: ['exporter'],
-      ExposedPorts: { '9888/tcp': {} }
+      ExposedPorts: { '16369/tcp': {} }
     })
     expect(Config.Labels).toMatchObject({
       'org.opencontainers.image.licenses': 'MIT',
@@ -128,7 +128,7 @@ describeWithImageTools('the image', () => {
       await store.tryPodman(
         'exec',
         '--env',
-        'MEMWATCH_LISTEN=127.0.0.1:9888',
+        'MEMWATCH_LISTEN=127.0.0.1:16369',
         other.id,
         ...Healthcheck.Test.slice(1)
       )
@@ -179,7 +179,7 @@ describeWithImageTools('the image', () => {
         id,
         'node',
         '-e',
-        "fetch('http://127.0.0.1:9888/metrics').then(r => r.text()).then(console.log)"
+        "fetch('http://127.0.0.1:16369/metrics').then(r => r.text()).then(console.log)"
       )
     expect(
       await eventually(metrics, text => text.includes('memwatch_target_up{target="shop"'))

@@ -37,9 +37,9 @@ it('copies what an app needs, for all users to read, whatever the umask', () => 
     collect: '755',
     'collect/gc.js': '444',
     'package.json': '444',
-    'node_modules/memwatch-allocator/index.js': '444',
-    'node_modules/memwatch-allocator/prebuilt/linux-x64.node': '444',
-    'node_modules/memwatch-allocator/prebuilt/linux-arm64.node': '444'
+    'node_modules/@memwatch/allocator/index.js': '444',
+    'node_modules/@memwatch/allocator/prebuilt/linux-x64.node': '444',
+    'node_modules/@memwatch/allocator/prebuilt/linux-arm64.node': '444'
   })
   expect(Object.keys(found).filter(name => /\.(c|h|sh|md)$/.test(name))).toEqual([])
   expect(fs.readdirSync(folder).sort()).toEqual([

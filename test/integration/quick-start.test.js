@@ -1,11 +1,10 @@
 'use strict'
 
 const fs = require('node:fs')
-const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
-const { once } = require('node:events')
 const { spawnBounded, environment } = require('../support/agent-collector')
+const { freePort } = require('../support/free-port')
 
 const ROOT = path.join(__dirname, '../..')
 const PAGE = fs.readFileSync(path.join(ROOT, 'docs/quick-start.md'), 'utf8')
@@ -13,15 +12,6 @@ const PAGE = fs.readFileSync(path.join(ROOT, 'docs/quick-start.md'), 'utf8')
 const examples = [...PAGE.matchAll(/<!-- run(?:: says "([^"]+)")? -->\n```sh\n([\s\S]*?)```/g)].map(
   ([, says, commands]) => ({ says, commands })
 )
-
-/** @returns {Promise<number>} one that is free now */
-async function freePort () {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = /** @type {net.AddressInfo} */ (server.address())
-  server.close()
-  return port
-}
 
 it('the page has examples to run, and says so of no others', () => {
   expect(examples.length).toBe(3)
@@ -46,7 +36,7 @@ describe('its examples', () => {
       // running at the end is ended.
       const script = 'set -eum\ntrap \'for job in $(jobs -p); do kill -- -$job || true; done; ' +
         'wait || true\' ' +
-          `EXIT\n${commands.replaceAll('localhost:3000', `localhost:${own}`).replaceAll('9888', api)}`
+          `EXIT\n${commands.replaceAll('localhost:3000', `localhost:${own}`).replaceAll('16369', api)}`
       const { code, stdout, stderr } = await spawnBounded('/bin/bash', ['-c', script], {
         cwd: folder,
         env: environment({

@@ -158,9 +158,9 @@ describe('who may have it done', () => {
     const url = await freedApp('off')
     const status = async (/** @type {Record<string, string>} */ headers) => (await post(url, headers)).status
     expect(await status({})).toBe(409) // let in, and told that the agent takes no commands
-    expect(await status({ host: 'localhost:9888' })).toBe(409)
+    expect(await status({ host: 'localhost:16369' })).toBe(409)
     expect(await status({ host: 'rebound.example' })).toBe(403)
-    expect(await status({ origin: 'http://localhost:9888' })).toBe(403)
+    expect(await status({ origin: 'http://localhost:16369' })).toBe(403)
   })
 
   it('with a token: who bears it', async () => {

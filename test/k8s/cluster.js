@@ -317,7 +317,7 @@ async function runningPod (namespace, app) {
  * @returns {Promise<string>} '' where nobody answers
  */
 const metricsOf = pod =>
-  scrape(`http://${pod.status.podIP}:9888`, { signal: () => AbortSignal.timeout(5000) }).catch(
+  scrape(`http://${pod.status.podIP}:16369`, { signal: () => AbortSignal.timeout(5000) }).catch(
     () => ''
   )
 
@@ -387,7 +387,7 @@ const tryExec = (pod, container, ...command) =>
  */
 async function api (pod, path) {
   const token = (await exec(pod, 'memwatch', 'cat', '/run/memwatch/token')).trim()
-  const response = await fetch(`http://${pod.status.podIP}:9888/api/v1/${path}`, {
+  const response = await fetch(`http://${pod.status.podIP}:16369/api/v1/${path}`, {
     headers: { authorization: `Bearer ${token}` }
   })
   return response.json()

@@ -2,7 +2,7 @@
 
 const fs = require('node:fs')
 const axe = require('axe-core')
-const { apps } = require('memwatch-lab')
+const { apps } = require('@memwatch/lab')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { startExporter, eventually } = require('../support/exporter')
 const { describeWithTools } = require('../support/tools')

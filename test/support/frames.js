@@ -1,6 +1,6 @@
 'use strict'
 
-const { PROTOCOL_VERSION, GC_PAUSE_BOUNDS_SECONDS } = require('memwatch/protocol/frame')
+const { PROTOCOL_VERSION, GC_PAUSE_BOUNDS_SECONDS } = require('@memwatch/agent/protocol/frame')
 
 const MIB = 2 ** 20
 
@@ -50,7 +50,7 @@ const line = message => JSON.stringify({ v: PROTOCOL_VERSION, ...message })
  * One GC row of a frame: so many pauses of so many seconds in all.
  * @param {number} count
  * @param {number} pauseSeconds
- * @returns {import('memwatch/protocol/frame').PauseRow}
+ * @returns {import('@memwatch/agent/protocol/frame').PauseRow}
  */
 function gcRow (count, pauseSeconds) {
   const buckets = Array(GC_PAUSE_BOUNDS_SECONDS.length + 1).fill(0)

@@ -21,7 +21,7 @@ const {
 } = require('../cluster')
 const { defined } = require('../../support/defined')
 
-const TARGET = 'memwatch-lab'
+const TARGET = '@memwatch/lab'
 const CONFIRM_MS = 180_000
 
 beforeAll(() => chart('sidecar'))

@@ -80,7 +80,7 @@ it('a sidecar whose options are wrong stays, says why, and its pod is Ready', as
     'exporter.extraEnv': [{ name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: 'nonsense' }]
   })
   const says = () =>
-    fetch(`http://${pod.status.podIP}:9888/metrics`, { signal: AbortSignal.timeout(2000) }).then(
+    fetch(`http://${pod.status.podIP}:16369/metrics`, { signal: AbortSignal.timeout(2000) }).then(
       async response => [response.status, await response.text()],
       () => undefined
     )

@@ -43,7 +43,7 @@ function flood (host) {
   /** @type {Set<net.Socket>} */
   const sockets = new Set()
   const open = (/** @type {() => void} */ onClose) => {
-    const socket = net.connect(9888, host)
+    const socket = net.connect(16369, host)
     sockets.add(socket)
     socket
       .on('error', () => {})
@@ -245,7 +245,7 @@ it('a pod stays in its Services while its sidecar is flooded by one address, and
     const began = performance.now()
     expect(
       (
-        await fetch(`http://${pod.status.podIP}:9888/-/healthy`, {
+        await fetch(`http://${pod.status.podIP}:16369/-/healthy`, {
           headers: { connection: 'close' },
           signal: AbortSignal.timeout(30_000)
         })

@@ -83,7 +83,7 @@ it('one exporter for a node tells its pods apart by their uid, and an upgrade of
         '--',
         'node',
         '-e',
-        "fetch('http://127.0.0.1:9888/api/v1/targets').then(r => r.text()).then(console.log)"
+        "fetch('http://127.0.0.1:16369/api/v1/targets').then(r => r.text()).then(console.log)"
       )
     )
   let current = version

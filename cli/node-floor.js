@@ -1,0 +1,25 @@
+'use strict'
+
+/**
+ * Ends the command on a Node.js that is too old for what it is about to load. This file parses
+ * there.
+ */
+
+/** @returns {boolean} */
+function hasTracingChannels () {
+  try {
+    // Since Node.js 18.19 and 19.9; fastify needs it.
+    return typeof require('diagnostics_channel').tracingChannel === 'function'
+  } catch (_) {
+    return false
+  }
+}
+
+if (!hasTracingChannels()) {
+  const floor = require('./package.json').engines.node.replace(/^>=/, '')
+  require('./output').err.say(
+    `memwatch needs Node.js ${floor} or later (this is ${process.versions.node}). ` +
+      'The agent runs on 18 and later'
+  )
+  process.exit(2)
+}

@@ -1,0 +1,32 @@
+'use strict'
+
+/**
+ * What the exporter uses of OpenTelemetry, in versions that fit each other. A package of its own,
+ * as OpenTelemetry is half of what would be installed for an option that most leave off.
+ */
+
+const { diag, DiagLogLevel, ValueType } = require('@opentelemetry/api')
+const {
+  convertLegacyHttpOptions,
+  createOtlpHttpExportDelegate
+} = require('@opentelemetry/otlp-exporter-base/node-http')
+const {
+  ProtobufLogsSerializer,
+  ProtobufMetricsSerializer
+} = require('@opentelemetry/otlp-transformer')
+const { envDetector, resourceFromAttributes } = require('@opentelemetry/resources')
+const { AggregationTemporality, DataPointType } = require('@opentelemetry/sdk-metrics')
+
+module.exports = {
+  AggregationTemporality,
+  DataPointType,
+  DiagLogLevel,
+  ProtobufLogsSerializer,
+  ProtobufMetricsSerializer,
+  ValueType,
+  convertLegacyHttpOptions,
+  createOtlpHttpExportDelegate,
+  diag,
+  envDetector,
+  resourceFromAttributes
+}

@@ -1,0 +1,47 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { spawnSync } = require('node:child_process')
+const { toolsFolder } = require('./tools-folder')
+
+/**
+ * A tool of an exact version that is an npm package, for proofs that run apart from `npm test`: it
+ * is fetched once into the tools folder.
+ * @param {string} name of the package
+ * @param {string} version
+ * @param {string} file below the package
+ * @param {{ folder?: string, overrides?: Record<string, string> }} [options] folder: below the
+ *   tools folder; overrides: versions of its dependencies, as npm has them in package.json
+ * @returns {string} path of the file
+ * @throws {Error} where npm cannot fetch it
+ */
+function fetchPackage (
+  name,
+  version,
+  file,
+  { folder = path.join('packages', name, version), overrides = {} } = {}
+) {
+  const at = path.join(toolsFolder(), folder)
+  const found = path.join(at, 'node_modules', name, file)
+  if (fs.existsSync(found)) return found
+  fs.mkdirSync(at, { recursive: true })
+  fs.writeFileSync(path.join(at, 'package.json'), JSON.stringify({ private: true, overrides }))
+  const { status } = spawnSync(
+    'npm',
+    [
+      'install',
+      '--silent',
+      '--no-audit',
+      '--no-fund',
+      '--ignore-scripts',
+      '--save-exact',
+      `${name}@${version}`
+    ],
+    { cwd: at, stdio: 'inherit' }
+  )
+  if (status !== 0 || !fs.existsSync(found)) throw new Error(`npm cannot install ${name}@${version}`)
+  return found
+}
+
+module.exports = { fetchPackage }

@@ -1,0 +1,102 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { execFileSync, spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { freePort } = require('../support/free-port')
+const { fetchNode } = require('../../scripts/fetch-node')
+const { fetchPackage } = require('../../scripts/fetch-package')
+const { SCOPE, folders } = require('../../scripts/packages')
+
+const ROOT = path.join(__dirname, '../..')
+/**
+ * No devDependency: verdaccio needs Node.js 22, more than development of memwatch does, brings 320
+ * packages (65 MB), and nothing but this proof uses it. It asks for node-fetch by the tag cjs,
+ * which not every mirror of npm's registry knows.
+ */
+const VERDACCIO = '6.10.4'
+const OVERRIDES = { 'node-fetch': '2.7.0' }
+const NODE_VERSION = '24.21.0'
+
+/**
+ * A registry on the loopback interface. It holds the packages of this work tree, and knows no
+ * others below their scope; all else it passes on from the registry that npm is configured for.
+ * @param {string} folder empty
+ * @returns {Promise<{ url: string, token: string, stop: () => Promise<void> }>}
+ */
+async function startRegistry (folder) {
+  const uplink = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim()
+  const config = path.join(folder, 'config.yaml')
+  // JSON is YAML.
+  fs.writeFileSync(config, JSON.stringify({
+    storage: path.join(folder, 'storage'),
+    auth: { htpasswd: { file: path.join(folder, 'htpasswd') } },
+    uplinks: { configured: { url: uplink, maxage: '1d' } },
+    packages: {
+      [`${SCOPE}/*`]: { access: '$all', publish: '$authenticated' },
+      '**': { access: '$all', proxy: 'configured' }
+    },
+    log: { type: 'stdout', format: 'json', level: 'http' },
+    web: { enable: false },
+    max_body_size: '20mb'
+  }))
+  const url = `http://127.0.0.1:${await freePort()}`
+  const child = spawn(
+    fetchNode(NODE_VERSION),
+    [
+      fetchPackage('verdaccio', VERDACCIO, 'bin/verdaccio', { overrides: OVERRIDES }),
+      '--config', config,
+      '--listen', url.slice('http://'.length)
+    ],
+    // It warns of root and of settings that its next version drops.
+    { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, NODE_NO_WARNINGS: '1' } }
+  )
+  const kill = () => child.kill('SIGKILL')
+  process.once('exit', kill)
+  const ended = once(child, 'close')
+  let output = ''
+  await new Promise((resolve, reject) => {
+    child.stdout.setEncoding('utf8').on('data', text => {
+      output += text
+      if (output.includes('http address')) resolve(undefined)
+    })
+    ended.then(() => reject(new Error(`verdaccio ended: ${output}`)))
+  })
+  const answer = await fetch(`${url}/-/user/org.couchdb.user:test`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'test', password: 'memwatch-test' })
+  })
+  const { token } = await answer.json()
+  return {
+    url,
+    token,
+    async stop () {
+      child.kill('SIGTERM')
+      await ended
+      process.removeListener('exit', kill)
+    }
+  }
+}
+
+/**
+ * Publishes every package of this work tree.
+ * @param {{ url: string, token: string }} registry
+ * @param {string} folder for npm's settings
+ */
+function publishPackages ({ url, token }, folder) {
+  const settings = path.join(folder, 'publish.npmrc')
+  fs.writeFileSync(
+    settings,
+    `registry=${url}/\n${url.replace('http:', '')}/:_authToken=${token}\n`
+  )
+  for (const name of folders) {
+    execFileSync('npm', ['publish', '--silent', '--userconfig', settings], {
+      cwd: path.join(ROOT, name),
+      stdio: ['ignore', 'ignore', 'inherit']
+    })
+  }
+}
+
+module.exports = { publishPackages, startRegistry }

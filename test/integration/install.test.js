@@ -1,0 +1,86 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { execFileSync } = require('node:child_process')
+const { Installed, PRELOADED, bytesBelow, writeApp } = require('../install/installed')
+const { folders, nameOf } = require('../../scripts/packages')
+const { version } = require('../../package.json')
+
+const ROOT = path.join(__dirname, '../..')
+const MOST_AGENT_BYTES = 250_000
+const MOST_COMMAND_LINE_BYTES = 30_000_000
+/** What the command line does without until it is asked for. */
+const ABSENT = ['lab', 'otlp']
+
+// Packed files in an empty folder, as a user of this machine's Node.js installs them. Every Node.js
+// and every package manager: npm run test:install.
+describe('packed and installed in the folder of an app', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-install-'))
+  const modules = path.join(folder, 'node_modules')
+  const packed = name => `file:${path.join(folder, 'packed', `memwatch-${name}-${version}.tgz`)}`
+  const installed = new Installed(folder, process.execPath)
+
+  beforeAll(() => {
+    const inFolders = folders.filter(name => !ABSENT.includes(name))
+    writeApp(folder, {
+      dependencies: {
+        ...Object.fromEntries(inFolders.map(name => [nameOf(name), packed(name)])),
+        memwatch: packed('agent')
+      }
+    })
+    fs.mkdirSync(path.join(folder, 'packed'))
+    execFileSync('npm', [
+      'pack', '--silent', '--pack-destination', path.join(folder, 'packed'),
+      ...inFolders.flatMap(name => ['-w', name])
+    ], { cwd: ROOT })
+    execFileSync('npm', [
+      'install', '--silent', '--engine-strict', '--prefer-offline', '--no-audit', '--no-fund'
+    ], { cwd: folder })
+  }, 120_000)
+  afterEach(() => installed.stop())
+  afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
+
+  it('reports on an app that it runs', () => installed.checkRun(), 60_000)
+
+  it('its exporter hears apps that preload the agent', () => installed.checkApps(PRELOADED), 60_000)
+
+  it('brings the licence of each package, no tests, and no more than it says', () => {
+    const files = fs.readdirSync(path.join(modules, '@memwatch'), { recursive: true }).map(String)
+    for (const name of ['agent', 'allocator', 'cli', 'engine', 'exporter']) {
+      expect(files).toEqual(
+        expect.arrayContaining([`${name}/LICENSE`, `${name}/README.md`, `${name}/package.json`])
+      )
+    }
+    expect(files.filter(file => /\.d\.m?ts$|tsconfig|\.test\.js/.test(file))).toEqual([])
+    expect(bytesBelow(path.join(modules, 'memwatch'))).toBeLessThan(MOST_AGENT_BYTES)
+    expect(bytesBelow(modules)).toBeLessThan(MOST_COMMAND_LINE_BYTES)
+    expect(fs.existsSync(path.join(modules, '@opentelemetry'))).toBe(false)
+  })
+
+  it.each([
+    ['exporter', ['exporter', '--otlp', 'http://127.0.0.1:4318'], 'npm install @memwatch/otlp'],
+    ['simulate', ['simulate', 'healthy'], 'npm install @memwatch/lab']
+  ])('%s says what to install where a part is absent', async (_, args, advice) => {
+    const { code, stderr } = await installed.run('memwatch', args)
+    expect(stderr).toContain(advice)
+    expect(stderr.trim().split('\n').length).toBe(1)
+    expect(code).toBe(2)
+  })
+
+  it('the command of the agent’s package starts the command line, and says how to get it', async () => {
+    const command = path.join(modules, 'memwatch/command.js')
+    expect(await installed.run('node', [command, '--version'])).toMatchObject({
+      code: 0,
+      stdout: `${version}\n`
+    })
+    const away = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-alone-'))
+    fs.cpSync(path.dirname(command), away, { recursive: true })
+    const { code, stderr } = await new Installed(away, process.execPath)
+      .run('node', ['command.js', 'run'])
+    fs.rmSync(away, { recursive: true })
+    expect(stderr).toContain('npm install --save-dev @memwatch/cli')
+    expect(code).toBe(2)
+  })
+})
