@@ -9,7 +9,7 @@ const { ConfigError } = require('./config-error')
 const { parseAddress, parseHostPort } = require('./ingest/address')
 const { readOtlp } = require('./otlp/address')
 
-/** Of no other program: docs/decisions/NEXT-default-port.md. */
+/** Of no other program: docs/decisions/0062-default-port.md. */
 const DEFAULT_PORT = 16369
 
 /**

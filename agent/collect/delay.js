@@ -36,9 +36,9 @@ const STATES = Object.freeze({ close: 'close', slowing: 'slowing', resting: 'res
  * A timer of our own ticks every 50 ms while the loop is busy, and ever more rarely up to the frame
  * interval while it is idle: an idle app is not woken a hundred times a second. A block of length L
  * would have delayed all timers that fell due meanwhile, by L, L - R, L - 2R ...; they are counted
- * as well (the correction against coordinated omission that HdrHistogram calls recording with an
- * expected interval), so the distribution has no bias for how often we looked. A block between two
- * rare ticks of an idle loop is caught by its trace in the loop's active time: loop-activity.js.
+ * as well (HdrHistogram's correction of coordinated omission), so the distribution has no bias for
+ * how often we looked. A block between two rare ticks of an idle loop is caught by its trace in the
+ * loop's active time: loop-activity.js.
  *
  * Every few of the same ticks watch for peaks of external memory between frames.
  *

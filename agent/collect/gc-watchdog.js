@@ -42,13 +42,11 @@ const STATES = Object.freeze({
 })
 
 /**
- * Watches the watching of GCs, where an observer counts them: V8's own callbacks, which the addon
- * uses, deliver nothing to a loop. An observer of GCs was reported to keep major GCs going on an
- * idle loop, two hundred a second that collect nothing, each delivery causing the next one
- * (nodejs/node#62721, seen on 24.14 and 25.9). Neither these versions nor others showed it when
- * tried with twelve shapes of load, so it is told by its traces and not by a version: major GCs
- * that come without scavenges while heap and external memory stand still. An app's own GCs follow
- * what it allocates, which moves one of them.
+ * Watches the observer of GCs, where there is one. It was reported to keep major GCs going on an
+ * idle loop, two hundred a second, each delivery causing the next one (nodejs/node#62721, seen on
+ * 24.14 and 25.9). No version showed it when tried with twelve shapes of load, so it is told by its
+ * traces: major GCs without scavenges while heap and external memory stand still. An app's own GCs
+ * follow what it allocates, which moves one of them.
  *
  * Then observing stops for some frames and begins anew, which ends a loop that only keeps itself
  * going. Where the CPU time fell meanwhile, three times in a row, breaks become longer. Observing

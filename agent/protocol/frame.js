@@ -5,35 +5,28 @@
  *
  * An agent opens one connection per isolate and writes NDJSON lines: one `hello`, then one `frame`
  * a second, then, if it can, one `bye`. Counters are cumulative since the isolate started, so a
- * lost frame loses no event. Every number on the wire is in base units: bytes, seconds, ratios 0 to
- * 1; a field that cannot be read on this machine is absent, never 0.
+ * lost frame loses no event. Every number is in base units: bytes, seconds, ratios 0 to 1; a field
+ * that cannot be read on this machine is absent, never 0.
  *
  *   {"v":1,"type":"hello", ...Hello}
  *   {"v":1,"type":"frame","sequence":7,"atUnixMs":1760000000000,"uptimeSeconds":7.1,
  *    "values":{"rssBytes":...,...}}
  *   {"v":1,"type":"bye","sequence":8,"atUnixMs":...,"exitCode":0}
  *
- * An agent whose hello names `commands` executes them, on a Unix socket only, and only where it can
- * trust it: the socket and its folder belong to its own user or root, or agent and exporter share a
- * token. The exporter may write such a line to it, and gets one answer with the same id:
+ * An agent whose hello names `commands` executes them where it can trust the socket: it is a Unix
+ * socket that belongs, with its folder, to the agent's own user or root, or both sides share a
+ * token. Then `proof` covers `sequence`, which grows, and the hello's `nonce`: proof.js.
  *
- *   {"v":1,"type":"command","id":"...","command":"trim","sequence":3,"proof":"..."}
- *
- * With a token the hello holds a `nonce`, new for each connection. `proof` covers it as well as
- * `sequence`, which grows with each command: proof.js. An agent reads ten lines a second. After ten
- * lines that are no trusted command, or one of more than 4 KiB, it hangs up, and connects again 30
- * s later.
+ *   {"v":1,"type":"command","id":"...","command":"capture","sequence":3,"proof":"...",
+ *    "args":{"kind":"cpu_profile","seconds":5}}
  *   {"v":1,"type":"answer","id":"...", ...Answer}
  *
- * What is captured travels before the answer, each part on a connection of its own: a line that
- * says which, then bytes until it ends.
+ * What is captured travels before the answer, each part on a connection of its own: this line, then
+ * bytes until it ends.
  *
- *   {"v":1,"type":"command","id":"...","command":"capture",
- *    "args":{"kind":"cpu_profile","seconds":5}}
  *   {"v":1,"type":"capture","id":"...","part":"profile"}
  *
- * `values` holds the fields of the table below. Unknown fields are ignored by a reader (an older
- * exporter, a newer agent); a known field with a value of the wrong shape rejects the frame.
+ * A reader ignores unknown fields; a known one with a value of the wrong shape rejects the frame.
  */
 
 /** Version of the contract. It changes only when an older reader would misread a newer line. */
