@@ -35,6 +35,10 @@ function judgeTogether (signals, limits, finding) {
     return ok(`${sharers}: ${full} would not fit beside the rest (${formatBytes(beside)}), but ` +
       `all together use ${formatRatio(usedRatio)} of it`)
   }
+  if (finding.shareBytes * processes < limits.leastPartRatio * limit) {
+    return ok(`${sharers}, and this one holds ${formatBytes(signals.rssBytes)} of it: judged at ` +
+      'the larger ones')
+  }
   const pressed = usedRatio >= limits.rssShareRatio && heapRatio >= limits.heapShareRatio
   const victim = processes > 1 ? 'one of the processes' : 'the process'
   return {

@@ -96,6 +96,20 @@ describe('processes that share a container', () => {
     expect(parts[1]).toBeLessThan(parts[2])
     expect(parts.reduce((sum, part) => sum + part - 45, 45)).toBeCloseTo(LIMIT_MIB)
   })
+  it('one that holds little, as the primary of a cluster, is judged at the others', () => {
+    const verdictsAt = rssMib => {
+      const app = watch(alone(4))
+      live(app, 6, (_, i) => i === 0 ? { rssMib, heapMib: 10 } : { rssMib: 180, heapMib: 120 })
+      return [0, 1].map(i => app.verdict(i, 'container-limit-mismatch'))
+    }
+    const states = rssMib => verdictsAt(rssMib).map(({ state }) => state)
+    expect(states(120)).toEqual(['suspected', 'suspected'])
+    expect(states(55)).toEqual(['ok', 'suspected'])
+    expect(verdictsAt(55)[0].summary).toBe(
+      "4 processes share the container's 700 MiB, and this one holds 55 MiB of it: judged at the " +
+        'larger ones'
+    )
+  })
   it('that fit together are said to', () => {
     const app = watch(alone(2))
     live(app, 6, () => ({ heapLimitMib: 200 }))
