@@ -104,9 +104,9 @@ describe('processes that share a container', () => {
     }
     const states = rssMib => verdictsAt(rssMib).map(({ state }) => state)
     expect(states(120)).toEqual(['suspected', 'suspected'])
-    expect(states(55)).toEqual(['ok', 'suspected'])
-    expect(verdictsAt(55)[0].summary).toBe(
-      "4 processes share the container's 700 MiB, and this one holds 55 MiB of it: judged at the " +
+    expect(states(50)).toEqual(['ok', 'suspected'])
+    expect(verdictsAt(50)[0].summary).toBe(
+      "4 processes share the container's 700 MiB, and this one holds 50 MiB of it: judged at the " +
         'larger ones'
     )
   })
