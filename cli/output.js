@@ -18,7 +18,6 @@ class Output {
   #streamOf
   /** A line that the next one replaces. */
   #isDrawn = false
-  #isWatched = false
 
   /** @param {() => NodeJS.WriteStream} streamOf opened when it is first written to */
   constructor (streamOf) {
@@ -90,19 +89,8 @@ class Output {
 
   /** @param {string} text escaped */
   #write (text) {
-    const stream = this.#streamOf()
-    if (!this.#isWatched) stream.on('error', ignoreClosedPipe)
-    this.#isWatched = true
-    stream.write(text)
+    this.#streamOf().write(text)
   }
-}
-
-/**
- * Who reads may have read enough, as `memwatch top | head` has: the rest is for nobody.
- * @param {NodeJS.ErrnoException} error
- */
-function ignoreClosedPipe (error) {
-  if (error.code !== 'EPIPE') throw error
 }
 
 const out = new Output(() => process.stdout)
