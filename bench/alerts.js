@@ -25,7 +25,7 @@ const { findTools, MISSING } = require('../scripts/system-tools')
 const { eventually } = require('../test/support/exporter')
 const { startAlertmanager } = require('../test/support/alertmanager')
 const { startPrometheus } = require('../test/support/prometheus')
-const { freePort } = require('../test/support/server-process')
+const { freePort } = require('../test/support/free-port')
 const { startWebhook } = require('../test/support/webhook')
 const { repairOf } = require('./repair')
 

@@ -8,13 +8,9 @@
  *   npm run bench:gc-count -- --nodes /path/to/node20:/path/to/node22 --seconds 5
  */
 
-const fs = require('node:fs')
-const os = require('node:os')
 const path = require('node:path')
-const { spawn } = require('node:child_process')
-const { once } = require('node:events')
 const { parseArgs } = require('node:util')
-const { Exporter } = require('../exporter/exporter')
+const { runTraced } = require('./traced-app')
 
 const { values: given } = parseArgs({
   options: {
@@ -22,61 +18,24 @@ const { values: given } = parseArgs({
     seconds: { type: 'string', default: '5' }
   }
 })
-/** A line of --trace-gc that is a pause: V8 10 to 14. */
-const TRACE = /\] +\d+ ms: (?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact)/
-
 /**
  * @param {string} node
  * @param {string[]} flags
  * @param {'on' | 'off'} hooks
  */
 async function count (node, flags, hooks) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-gc-count-'))
-  const socket = path.join(folder, 'exporter.sock')
-  const exporter = new Exporter({
-    listen: { host: '127.0.0.1', port: 0 },
-    socket: { path: socket },
-    compat: false,
-    maxTargets: 10,
-    logLevel: 'silent'
-  })
-  await exporter.start()
-  const ended = once(exporter, 'end')
-  const child = spawn(
+  const { hello, traced, counted, lines } = await runTraced({
     node,
-    [
-      ...flags,
-      '--trace-gc',
-      '--require',
-      require.resolve('../test/support/marks-gc-start'),
-      '--require',
-      require.resolve('memwatch/agent'),
-      path.join(__dirname, 'gc-count-app.js'),
-      given.seconds
-    ],
-    {
-      env: {
-        ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socket, MEMWATCH_GC_HOOKS: hooks
-      },
-      stdio: ['ignore', 'pipe', 'inherit']
-    }
-  )
-  let output = ''
-  child.stdout.on('data', chunk => { output += chunk })
-  await once(child, 'close')
-  const [target] = await ended
-  await exporter.stop()
-  fs.rmSync(folder, { recursive: true })
-  const lines = output.slice(output.indexOf('COUNTED')).split('\n')
+    flags,
+    args: [path.join(__dirname, 'gc-count-app.js'), given.seconds],
+    env: { MEMWATCH_GC_HOOKS: hooks }
+  })
   const { promClient } = JSON.parse(lines.find(line => line.startsWith('{')) ?? '{}')
-  const pauses = Object.entries(target.values.gc).filter(
-    ([key]) => !key.startsWith('incremental') && !key.startsWith('weakcb')
-  )
   return {
-    node: `${target.hello.node} ${target.hello.libc}`,
-    counter: target.hello.gcCounter,
-    truth: lines.filter(line => TRACE.test(line)).length,
-    memwatch: pauses.reduce((sum, [, row]) => sum + row[0], 0),
+    node: `${hello.node} ${hello.libc}`,
+    counter: hello.gcCounter,
+    truth: traced,
+    memwatch: counted,
     promClient
   }
 }

@@ -21,11 +21,9 @@ const path = require('node:path')
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
-const { Exporter } = require('../exporter/exporter')
+const { runTraced } = require('./traced-app')
 
 const APP = path.join(__dirname, 'gc-hooks-app.js')
-/** A pause of V8's trace, also where a chunk ends within it. */
-const TRACED = / ms: (?:Incremental )?(?:Scavenge|Mark-sweep|Mark-Compact)/
 const COUNTERS = 200
 /** Most that the memory may grow in the second half of a run. */
 const MOST_GROWTH_BYTES = 16 * 2 ** 20
@@ -70,63 +68,23 @@ async function workers () {
 
 /** @returns {Promise<boolean>} */
 async function soak () {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-gc-soak-'))
-  const socket = path.join(folder, 'exporter.sock')
-  const exporter = new Exporter({
-    listen: { host: '127.0.0.1', port: 0 },
-    socket: { path: socket },
-    compat: false,
-    maxTargets: 10,
-    logLevel: 'silent'
-  })
-  await exporter.start()
-  const ended = once(exporter, 'end')
-  const child = spawn(
-    given.node,
-    [
-      '--trace-gc',
-      '--max-semi-space-size=1',
-      '-r',
-      require.resolve('../test/support/marks-gc-start'),
-      '-r',
-      require.resolve('memwatch/agent'),
-      APP,
-      'soak'
-    ],
-    {
-      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
-      env: { ...process.env, NODE_OPTIONS: '', MEMWATCH_SOCKET: socket }
-    }
-  )
-  let truth = 0
-  let rest = ''
-  let counts = false
   const most = Number(given.gcs)
+  const step = Math.ceil(most / 20)
   /** @type {number[]} */
   const rss = []
-  child.stdout?.setEncoding('latin1').on('data', text => {
-    const lines = (rest + text).split('\n')
-    rest = /** @type {string} */ (lines.pop())
-    for (const line of lines) {
-      if (line === 'COUNTED') counts = true
-      else if (counts && TRACED.test(line)) truth++
-      else continue
-      if (truth === most) child.send('end')
-      if (truth % Math.ceil(most / 20) !== 0 || truth === 0) continue
-      rss.push(exporter.targets[0]?.values.rssBytes ?? NaN)
-      console.log(`${truth} GCs, ${mib(/** @type {number} */ (rss.at(-1)))}`)
+  const { hello, traced, counted } = await runTraced({
+    node: given.node,
+    flags: ['--max-semi-space-size=1'],
+    args: [APP, 'soak'],
+    onTraced (traced, child, rssBytes) {
+      if (traced === most) child.send('end')
+      if (traced % step !== 0) return
+      rss.push(rssBytes)
+      console.log(`${traced} GCs, ${mib(rssBytes)}`)
     }
   })
-  await once(child, 'close')
-  const [target] = await ended
-  await exporter.stop()
-  fs.rmSync(folder, { recursive: true })
-  let memwatch = 0
-  for (const [key, [count]] of Object.entries(target.values.gc)) {
-    if (!key.startsWith('incremental') && !key.startsWith('weakcb')) memwatch += count
-  }
-  console.log(`by ${target.hello.gcCounter}: V8 traced ${truth}, memwatch counted ${memwatch}`)
-  return target.hello.gcCounter === 'hooks' && truth === memwatch && !grows(rss)
+  console.log(`by ${hello.gcCounter}: V8 traced ${traced}, memwatch counted ${counted}`)
+  return hello.gcCounter === 'hooks' && traced === counted && !grows(rss)
 }
 
 /** @returns {Promise<boolean>} */

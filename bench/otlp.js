@@ -30,7 +30,7 @@ const { spawnExporter } = require('../test/support/exporter-process')
 const { startPrometheus } = require('../test/support/prometheus')
 const { prometheusName } = require('../test/support/prometheus-names')
 const { tellRecording } = require('../test/support/recorded-agent')
-const { freePort } = require('../test/support/server-process')
+const { freePort } = require('../test/support/free-port')
 const { buildCollector, buildPrometheus } = require('./otlp-servers/build')
 const { rssOf } = require('./process-reading')
 

@@ -10,7 +10,7 @@ const { once } = require('node:events')
 
 const FOLDER = path.join(__dirname, 'overhead')
 
-/** What is compared, from the lockfile of its own, unless it is there. */
+/** Installs the libraries to compare with, by their own lockfile, unless they are there. */
 function installCompared () {
   if (fs.existsSync(path.join(FOLDER, 'node_modules'))) return
   console.log('installing what is compared into bench/overhead …')
@@ -29,7 +29,7 @@ const scrapeEachSecond = port => setInterval(() => {
   fetch(`http://127.0.0.1:${port}/metrics`).then(response => response.text()).catch(() => {})
 }, 1000)
 
-/** Where the others send what they have to say; it is read and dropped. */
+/** Starts receivers for the libraries' exports, which drop all, and an exporter of memwatch. */
 async function startSinks () {
   const sink = http
     .createServer((request, response) => request.resume().on('end', () => response.end('{}')))
@@ -68,13 +68,4 @@ async function startSinks () {
   }
 }
 
-/** @returns {Promise<number>} */
-async function freePort () {
-  const server = http.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  server.close()
-  return port
-}
-
-module.exports = { FOLDER, freePort, installCompared, scrapeEachSecond, startSinks }
+module.exports = { FOLDER, installCompared, scrapeEachSecond, startSinks }

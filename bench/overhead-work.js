@@ -31,7 +31,8 @@ const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { parseArgs } = require('node:util')
 const { median } = require('simple-statistics')
-const { FOLDER, freePort, installCompared, scrapeEachSecond, startSinks } = require('./overhead-sinks')
+const { freePort } = require('../test/support/free-port')
+const { FOLDER, installCompared, scrapeEachSecond, startSinks } = require('./overhead-sinks')
 const { WORK_FILE, middleOf, withWork, workSection } = require('./overhead-work-page')
 
 const VARIANTS = [

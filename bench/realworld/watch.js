@@ -7,13 +7,12 @@
  *   node watch.js JOB    JOB: a Job as JSON
  */
 
-const net = require('node:net')
 const { spawn } = require('node:child_process')
-const { once } = require('node:events')
 const { watchCommand } = require('../../cli/watch-command')
 const { findCase } = require('../../engine/verdicts/case')
 const { summarize } = require('../../engine/verdicts/headline')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
+const { freePort } = require('../../test/support/free-port')
 
 /** A run ends so long after its problem is confirmed, and at once when suspects are there, too. */
 const AFTER_CONFIRMED_SECONDS = 40
@@ -121,14 +120,6 @@ function note (exporter, seen, until, end) {
       verdict.state === 'confirmed' && until.includes(verdict.diagnosis))
     if (confirmed && suspects.has(confirmed.diagnosis)) setTimeout(end, 3000).unref()
   })
-}
-
-async function freePort () {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  server.close()
-  return port
 }
 
 main(JSON.parse(process.argv[2]))

@@ -9,7 +9,7 @@ const { once } = require('node:events')
 const Ajv = require('ajv/dist/2020')
 const { describeWithTools } = require('../support/tools')
 const { eventually } = require('../support/exporter')
-const { freePort } = require('../support/server-process')
+const { freePort } = require('../support/free-port')
 const { startPrometheus } = require('../support/prometheus')
 const { MEMWATCH } = require('../support/memwatch')
 

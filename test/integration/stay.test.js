@@ -8,16 +8,8 @@ const { once } = require('node:events')
 const { spawn } = require('node:child_process')
 const { environment } = require('../support/agent-collector')
 const { eventually } = require('../support/exporter')
+const { freePort } = require('../support/free-port')
 const { memwatch, MEMWATCH } = require('../support/memwatch')
-
-/** @returns {Promise<number>} a port that is free now */
-async function freePort () {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = /** @type {net.AddressInfo} */ (server.address())
-  await new Promise(resolve => server.close(resolve))
-  return port
-}
 
 /**
  * @param {NodeJS.ProcessEnv} env

@@ -12,6 +12,7 @@ async function freePort () {
   await once(server, 'listening')
   const { port } = /** @type {net.AddressInfo} */ (server.address())
   server.close()
+  await once(server, 'close')
   return port
 }
 

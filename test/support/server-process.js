@@ -1,11 +1,10 @@
 'use strict'
 
 const fs = require('node:fs')
-const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { spawn } = require('node:child_process')
-const { once } = require('node:events')
+const { freePort } = require('./free-port')
 
 /** How long a server may take to end after SIGTERM. */
 const STOP_TIMEOUT_MS = 5000
@@ -14,16 +13,6 @@ const STOP_TIMEOUT_MS = 5000
  * binds it.
  */
 const ATTEMPTS = 3
-
-/** A loopback port that is free now. @returns {Promise<number>} */
-async function freePort () {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /**
  * @typedef {object} ServerOptions
@@ -118,4 +107,4 @@ async function start ({ file, args, files, timeoutMs = 20_000 }) {
   }
 }
 
-module.exports = { startServerProcess, freePort }
+module.exports = { startServerProcess }
