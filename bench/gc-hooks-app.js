@@ -1,7 +1,7 @@
 'use strict'
 
-// What bench/gc-hooks.js watches: `gc-hooks-app.js workers N`, `cost N`, or
-// `soak` until it is told to end.
+// The app of bench/gc-hooks.js: `gc-hooks-app.js workers N`, `cost N`, or `soak` until it is told
+// to end.
 const { Worker, isMainThread, parentPort, workerData } = require('node:worker_threads')
 const v8 = require('node:v8')
 const addon = require(`../allocator/prebuilt/${process.platform}-${process.arch}.node`)

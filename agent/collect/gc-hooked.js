@@ -33,7 +33,7 @@ class HookedGcs {
   /** @type {GcCheck | undefined} */
   #check
   #isObserverConnected = false
-  /** What began earlier is delivered as well where another observer was there before. */
+  /** GCs that began earlier are delivered too, where another observer was there before. */
   #sinceMs = 0
   /** @type {(observer: ReturnType<typeof gcObserver>) => void} */
   #onDisagreement = () => {}

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * How GCs are counted from the preload on, and whatever counts them before the agent is loaded.
+ * GCs are counted from the preload on, before the rest of the agent is loaded.
  *
  * @typedef {object} StartedGcs
  * @property {import('@memwatch/allocator').GcHooks} [hooks] V8's own callbacks, by the addon

@@ -21,8 +21,8 @@
  *    "args":{"kind":"cpu_profile","seconds":5}}
  *   {"v":1,"type":"answer","id":"...", ...Answer}
  *
- * What is captured travels before the answer, each part on a connection of its own: this line, then
- * bytes until it ends.
+ * A capture travels before the answer, each part on a connection of its own: this line, then bytes
+ * until it ends.
  *
  *   {"v":1,"type":"capture","id":"...","part":"profile"}
  *

@@ -38,8 +38,8 @@ module.exports = defineDiagnosis({
     blindRatio: 1,
     // Several heaps rarely fill at the same time: together they may be promised a quarter more.
     togetherBlindRatio: 1.25,
-    // A process whose part is less than this share of an equal one, as the primary of a cluster,
-    // endangers nobody: a limit for its heap would be passed on to those that need more.
+    // A process that holds less than this share of an equal part endangers nobody. The primary of a
+    // cluster is one: its workers would inherit a limit for its heap, and need more.
     leastPartRatio: 1 / 3,
     // The heap could grow past the container, and does: RSS is so near its limit …
     rssShareRatio: 0.85,

@@ -38,7 +38,7 @@ function bytesBySite ({ head }, agentFolder) {
     for (const child of node.children) open.push({ node: child, stack: [child, ...stack] })
     if (node.selfSize === 0 || isOfAgent(stack, agentFolder)) continue
     const { owner, callees } = ownerOf(stack)
-    // What Node.js decodes from a socket is allocated on nobody's call.
+    // Text that Node.js decodes from a socket is allocated on no call of the app's.
     const { callFrame } = owner ?? stack.find(isOfNode) ?? {
       callFrame: { functionName: '(outside JavaScript)', url: '', lineNumber: -1, columnNumber: -1 }
     }

@@ -17,9 +17,9 @@ const PART_OF_LIFE = Object.freeze({ open: 1 / 12, ok: 1 / 6 })
 /** Trends of minutes look back two hours. */
 const MOST_LIFE_SECONDS = 7200
 /**
- * What a full GC frees outside the heap waited for one. Where that is so much, the GCs on command
- * keep away what they are to find: memory that stays until a GC comes, which in production is late.
- * Finalizers run in the turns of the loop after a GC, and the next frames tell what was freed.
+ * A full GC that frees this much outside the heap hides a problem: in production that memory stays
+ * until V8 collects by itself, which is late. Finalizers run in the turns of the loop after a GC,
+ * so the next frames tell how much was freed.
  */
 const FREED = Object.freeze({ bytes: 8 * 2 ** 20, share: 0.1, withinSeconds: 2.5, times: 2 })
 
