@@ -10,7 +10,8 @@
 void set_number(napi_env env, napi_value object, const char *name, double number);
 void set_string(napi_env env, napi_value object, const char *name, const char *text, size_t length);
 /* data: what the function finds in its call, see napi_get_cb_info. */
-void set_function(napi_env env, napi_value object, const char *name, napi_callback function, void *data);
+void set_function(napi_env env, napi_value object, const char *name, napi_callback function,
+                  void *data);
 
 void export_allocator(napi_env env, napi_value exports);
 void export_gc_hooks(napi_env env, napi_value exports);

@@ -1,8 +1,8 @@
 /*
  * Asks the malloc of this process what it holds, and tells it to give back what it does not need.
  *
- * Every allocator is asked by its own functions, declared weak: the dynamic linker finds those of whichever is loaded and
- * leaves the others null.
+ * Every allocator is asked by its own functions, declared weak: the dynamic linker finds those of
+ * whichever is loaded and leaves the others null.
  */
 #include "addon.h"
 
@@ -26,9 +26,11 @@ typedef struct {
   void *blocks;
   size_t reserved, committed, used, block_size;
 } mi_heap_area_t;
-typedef _Bool (*mi_visitor)(const void *heap, const mi_heap_area_t *area, void *block, size_t size, void *sum);
+typedef _Bool (*mi_visitor)(const void *heap, const mi_heap_area_t *area, void *block, size_t size,
+                            void *sum);
 WEAK void *mi_heap_get_default(void);
-WEAK _Bool mi_heap_visit_blocks(const void *heap, _Bool visit_blocks, mi_visitor visitor, void *sum);
+WEAK _Bool mi_heap_visit_blocks(const void *heap, _Bool visit_blocks, mi_visitor visitor,
+                                void *sum);
 WEAK void mi_collect(_Bool force);
 
 static size_t jemalloc_number(const char *name) {
@@ -52,9 +54,11 @@ static size_t tcmalloc_number(const char *name) {
 }
 
 static void tcmalloc_books(napi_env env, napi_value books) {
-  set_number(env, books, "allocatedBytes", (double)tcmalloc_number("generic.current_allocated_bytes"));
+  set_number(env, books, "allocatedBytes",
+             (double)tcmalloc_number("generic.current_allocated_bytes"));
   set_number(env, books, "residentBytes",
-             (double)(tcmalloc_number("generic.heap_size") - tcmalloc_number("tcmalloc.pageheap_unmapped_bytes")));
+             (double)(tcmalloc_number("generic.heap_size") -
+                      tcmalloc_number("tcmalloc.pageheap_unmapped_bytes")));
   set_number(env, books, "freePagesBytes", (double)tcmalloc_number("tcmalloc.pageheap_free_bytes"));
 }
 
@@ -62,14 +66,16 @@ struct mimalloc_sum {
   double committed, used;
 };
 
-static _Bool mimalloc_area(const void *heap, const mi_heap_area_t *area, void *block, size_t size, void *sum) {
+static _Bool mimalloc_area(const void *heap, const mi_heap_area_t *area, void *block, size_t size,
+                           void *sum) {
   (void)heap, (void)block, (void)size;
   ((struct mimalloc_sum *)sum)->committed += (double)area->committed;
   ((struct mimalloc_sum *)sum)->used += (double)area->used * (double)area->block_size;
   return 1;
 }
 
-/* Of the heap of the calling thread only: mimalloc has one for each, and lets nobody look into another's. */
+/* Of the heap of the calling thread only: mimalloc has one for each, and lets nobody look into
+ * another's. */
 static void mimalloc_books(napi_env env, napi_value books) {
   struct mimalloc_sum sum = {0, 0};
   mi_heap_visit_blocks(mi_heap_get_default(), 0, mimalloc_area, &sum);
@@ -78,8 +84,9 @@ static void mimalloc_books(napi_env env, napi_value books) {
 }
 
 /*
- * The books of every arena as XML: one walk through the free chunks, under the lock of each arena in turn. mallinfo2() walks
- * as far, and knows neither one arena from another nor how large the free chunks are.
+ * The books of every arena as XML: one walk through the free chunks, under the lock of each arena
+ * in turn. mallinfo2() walks as far, and knows neither one arena from another nor how large the
+ * free chunks are.
  */
 static void glibc_books(napi_env env, napi_value books) {
   char *text = NULL;
@@ -93,7 +100,8 @@ static void glibc_books(napi_env env, napi_value books) {
 }
 
 /*
- * books(): what the allocator says of itself, see index.js; `allocator` is "unknown" where it cannot be asked, as musl's.
+ * books(): what the allocator says of itself, see index.js; `allocator` is "unknown" where it
+ * cannot be asked, as musl's.
  */
 static napi_value books(napi_env env, napi_callback_info call) {
   (void)call;
@@ -102,13 +110,16 @@ static napi_value books(napi_env env, napi_callback_info call) {
   const char *name = "unknown";
   if (mallctl) name = "jemalloc", jemalloc_books(env, result);
   else if (MallocExtension_GetNumericProperty) name = "tcmalloc", tcmalloc_books(env, result);
-  else if (mi_heap_visit_blocks && mi_heap_get_default) name = "mimalloc", mimalloc_books(env, result);
-  else if (malloc_info && open_memstream && fclose && free) name = "glibc", glibc_books(env, result);
+  else if (mi_heap_visit_blocks && mi_heap_get_default)
+    name = "mimalloc", mimalloc_books(env, result);
+  else if (malloc_info && open_memstream && fclose && free)
+    name = "glibc", glibc_books(env, result);
   set_string(env, result, "allocator", name, NAPI_AUTO_LENGTH);
   return result;
 }
 
-/* trim(): gives free memory back to the system; false where the allocator has no such call. Blocks meanwhile. */
+/* trim(): gives free memory back to the system; false where the allocator has no such call. Blocks
+ * meanwhile. */
 static napi_value trim(napi_env env, napi_callback_info call) {
   (void)call;
   _Bool done = 1;

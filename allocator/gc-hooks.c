@@ -1,12 +1,14 @@
 /*
- * Counts the GCs of an isolate in V8's own callbacks, which JavaScript never sees: no entry, no task, no turn of the loop.
+ * Counts the GCs of an isolate in V8's own callbacks, which JavaScript never sees: no entry, no
+ * task, no turn of the loop.
  *
- * V8's functions are C++. They are declared here under their exported names, weak like those of the allocators. Such a name
- * spells out the types of all arguments: where a later V8 changes one, the name is gone, and GCs are observed by
- * PerformanceObserver as before.
+ * V8's functions are C++. They are declared here under their exported names, weak like those of the
+ * allocators. Such a name spells out the types of all arguments: where a later V8 changes one, the
+ * name is gone, and GCs are observed by PerformanceObserver as before.
  *
- * V8 runs these callbacks on the isolate's own thread, before and after a GC. Nothing in them allocates or runs JavaScript.
- * After a major one they read V8's statistics of the heap's spaces, as Node.js' GCProfiler does in the same place.
+ * V8 runs these callbacks on the isolate's own thread, before and after a GC. Nothing in them
+ * allocates or runs JavaScript. After a major one they read V8's statistics of the heap's spaces,
+ * as Node.js' GCProfiler does in the same place.
  */
 #include "addon.h"
 
@@ -36,7 +38,8 @@ WEAK void free(void *memory);
 #define MARK_COMPACT 4
 
 /* Upper bounds of the buckets, in seconds: GC_PAUSE_BOUNDS_SECONDS of agent/protocol/frame.js. */
-static const double BOUNDS[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5};
+static const double BOUNDS[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                0.1,    0.25,  0.5,    1,     2,    5};
 #define BUCKETS (sizeof BOUNDS / sizeof *BOUNDS + 1)
 /* Of one kind with one set of flags. V8 14 knows 5 kinds and 7 flags, few of which go together. */
 #define MOST_ROWS 32
@@ -44,7 +47,8 @@ static const double BOUNDS[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 #define HEADER_LENGTH 4
 #define TAKEN_LENGTH (HEADER_LENGTH + MOST_ROWS * ROW_LENGTH)
 
-/* HeapSpaceStatistics of <v8-statistics.h> is five words, of which the third is this; a later one may be larger. */
+/* HeapSpaceStatistics of <v8-statistics.h> is five words, of which the third is this; a later one
+ * may be larger. */
 #define SPACE_USED 2
 #define SPACE_STATISTICS_WORDS 32
 
@@ -73,7 +77,8 @@ static double live_bytes(const struct counter *counter) {
   for (uint32_t space = 0; counter->live_spaces >> space; space++) {
     if (!(counter->live_spaces >> space & 1)) continue;
     statistics[SPACE_USED] = 0;
-    if (get_heap_space_statistics(counter->isolate, statistics, space)) bytes += (double)statistics[SPACE_USED];
+    if (get_heap_space_statistics(counter->isolate, statistics, space))
+      bytes += (double)statistics[SPACE_USED];
     if (space == 31) break;
   }
   return bytes;
@@ -146,7 +151,8 @@ static napi_value take(napi_env env, napi_callback_info call) {
   napi_typedarray_type type;
   size_t length;
   void *memory;
-  if (!counter || napi_get_typedarray_info(env, argument, &type, &length, &memory, NULL, NULL) != napi_ok ||
+  if (!counter ||
+      napi_get_typedarray_info(env, argument, &type, &length, &memory, NULL, NULL) != napi_ok ||
       type != napi_float64_array || length < TAKEN_LENGTH)
     return NULL;
   double *out = memory;
@@ -170,12 +176,14 @@ static napi_value take(napi_env env, napi_callback_info call) {
   return NULL;
 }
 
-/* readLiveHeap(spaces): from now on the live heap is read after each major GC. Returns the used bytes of these spaces. */
+/* readLiveHeap(spaces): from now on the live heap is read after each major GC. Returns the used
+ * bytes of these spaces. */
 static napi_value read_live_heap(napi_env env, napi_callback_info call) {
   napi_value argument, result;
   struct counter *counter = counter_of(env, call, &argument);
   uint32_t spaces;
-  if (!counter || !counter->isolate || napi_get_value_uint32(env, argument, &spaces) != napi_ok) return NULL;
+  if (!counter || !counter->isolate || napi_get_value_uint32(env, argument, &spaces) != napi_ok)
+    return NULL;
   counter->live_spaces = spaces;
   return napi_create_double(env, live_bytes(counter), &result) == napi_ok ? result : NULL;
 }

@@ -37,8 +37,11 @@ const LAYOUT = `
       this.hooks.take(out)
       this.majors = out[TAKEN.majors]
       for (let i = 0; i < out[TAKEN.rows]; i++) {
-        const [kind, flags, count, seconds, longest, ...buckets] = out.subarray(TAKEN.firstRow + i * ROW_LENGTH, TAKEN.firstRow + (i + 1) * ROW_LENGTH)
-        const row = this.rows[kind + '/' + flags] ??= { count: 0, seconds: 0, longest: 0, buckets: buckets.map(() => 0) }
+        const at = TAKEN.firstRow + i * ROW_LENGTH
+        const [kind, flags, count, seconds, longest, ...buckets] =
+          out.subarray(at, at + ROW_LENGTH)
+        const row = this.rows[kind + '/' + flags] ??=
+          { count: 0, seconds: 0, longest: 0, buckets: buckets.map(() => 0) }
         row.count += count
         row.seconds += seconds
         row.longest = Math.max(row.longest, longest)
@@ -151,8 +154,10 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       const v8 = require('v8')
       const counter = new Counter(require(${JSON.stringify(ADDON)}))
       const isLive = ({ space_name: name }) => !name.startsWith('new_')
-      const live = () => v8.getHeapSpaceStatistics().filter(isLive).reduce((sum, { space_used_size: used }) => sum + used, 0)
-      const spaces = v8.getHeapSpaceStatistics().reduce((bits, space, i) => isLive(space) ? bits | 1 << i : bits, 0)
+      const live = () => v8.getHeapSpaceStatistics().filter(isLive)
+        .reduce((sum, { space_used_size: used }) => sum + used, 0)
+      const spaces = v8.getHeapSpaceStatistics()
+        .reduce((bits, space, i) => isLive(space) ? bits | 1 << i : bits, 0)
       const before = live()
       const read = counter.hooks.readLiveHeap(spaces)
       const kept = Array.from({ length: 2e5 }, (_, i) => ({ i }))
@@ -172,7 +177,11 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     const copy = path.join(folder, `copy-${versionOf(node)}.node`)
     fs.copyFileSync(ADDON, copy)
     const { counts, stopped, taken } = await printedBy(node, `
-      const load = file => { const module = { exports: {} }; process.dlopen(module, file); return module.exports }
+      const load = file => {
+        const module = { exports: {} }
+        process.dlopen(module, file)
+        return module.exports
+      }
       const files = [${JSON.stringify(ADDON)}, ${JSON.stringify(ADDON)}, ${JSON.stringify(copy)}]
       const counters = []
       for (const file of files) { counters.push(new Counter(load(file))); gc() }
@@ -303,10 +312,17 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     it('uses the hooks, and drops the observer that it checks them by', async () => {
       const counts = path.join(folder, 'observers.js')
       fs.writeFileSync(counts, `
-        const { PerformanceObserver } = require('perf_hooks'), { observe, disconnect } = PerformanceObserver.prototype
+        const { PerformanceObserver } = require('perf_hooks')
+        const { observe, disconnect } = PerformanceObserver.prototype
         let observers = 0
-        PerformanceObserver.prototype.observe = function (...args) { observers++; return observe.apply(this, args) }
-        PerformanceObserver.prototype.disconnect = function () { if (--observers === 0) console.log('no observer'); return disconnect.call(this) }`)
+        PerformanceObserver.prototype.observe = function (...args) {
+          observers++
+          return observe.apply(this, args)
+        }
+        PerformanceObserver.prototype.disconnect = function () {
+          if (--observers === 0) console.log('no observer')
+          return disconnect.call(this)
+        }`)
       run({ before: ['-r', counts] })
       const hello = await helloOf()
       expect([hello.gcCounter, hello.gcHooksMissing]).toEqual(['hooks', undefined])
