@@ -93,7 +93,28 @@ class Output {
   }
 }
 
-const out = new Output(() => process.stdout)
-const err = new Output(() => process.stderr)
+/**
+ * Whoever reads may have read enough, as `memwatch top | head` has: nobody misses the rest.
+ * @param {NodeJS.ErrnoException} error
+ */
+function ignoreClosedPipe (error) {
+  if (error.code !== 'EPIPE') throw error
+}
+
+/**
+ * @param {'stdout' | 'stderr'} name
+ * @returns {() => NodeJS.WriteStream} opens it when it is first written to
+ */
+function openStream (name) {
+  /** @type {NodeJS.WriteStream | undefined} */
+  let stream
+  return () => {
+    stream ??= process[name].on('error', ignoreClosedPipe)
+    return stream
+  }
+}
+
+const out = new Output(openStream('stdout'))
+const err = new Output(openStream('stderr'))
 
 module.exports = { Output, out, err }

@@ -243,6 +243,12 @@ describe('memwatch run', () => {
     }
   )
 
+  it('whoever reads the output may stop reading, as head does', async () => {
+    const { child, done } = memwatch(['simulate', '--help'])
+    child.stdout.destroy()
+    expect(await done).toMatchObject({ code: 0, stderr: '' })
+  })
+
   it.each([
     [
       'no such command',
