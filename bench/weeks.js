@@ -104,6 +104,14 @@ const SCENARIOS = [
     heapLimit: 3000,
     noise: 10
   },
+  {
+    name: 'leak 7, swing 250, 2 GiB',
+    heapLeak: 7,
+    swing: 250,
+    limit: 2048,
+    heapLimit: 1500,
+    noise: 8
+  },
   { name: 'leak 20, flat, 1 GiB', heapLeak: 20, base: 300, limit: 1024, heapLimit: 768 },
   { name: 'leak 20, swing 150, 1.5 GiB', heapLeak: 20, swing: 150, limit: 1536, heapLimit: 1152 },
   { name: 'leak 20, swing 300, no limit', heapLeak: 20, swing: 300 },
@@ -127,6 +135,14 @@ const SCENARIOS = [
     base: 400
   },
   { name: 'native 10, swing 200, 2 GiB', nativeLeak: 10, swing: 200, limit: 2048, heapLimit: 1200 },
+  {
+    name: 'native 15, swing 280, starts at seven',
+    nativeLeak: 15,
+    swing: 280,
+    limit: 2048,
+    heapLimit: 1200,
+    startHour: 7
+  },
   { name: 'native 20, 1.5 GiB', nativeLeak: 20, swing: 100, limit: 1536, heapLimit: 1024 }
 ]
 

@@ -68,7 +68,7 @@ const apps = [
     diagnosis: 'js-heap-leak',
     fixedBy: 'none',
     suspect: { line: /permissions =|visits =|function login|randomBytes/ },
-    seconds: 100,
+    seconds: 140,
     about:
       'A session API that adds every login to a map and removes none: the live heap grows by ' +
         'about 120 MB a minute up to the heap size limit.'
@@ -79,7 +79,7 @@ const apps = [
     diagnosis: 'js-heap-leak',
     fixedBy: 'code',
     suspect: { line: /steps =|function work|results\.push/ },
-    seconds: 90,
+    seconds: 104,
     about: 'A job runner that keeps every result for a dashboard.'
   }),
   app({
@@ -88,7 +88,7 @@ const apps = [
     diagnosis: 'js-heap-leak',
     fixedBy: 'code',
     suspect: { line: /history =|function subscribe|onPrice/ },
-    seconds: 90,
+    seconds: 130,
     about:
       'A ticker whose subscribers leave their listener on the shared feed, and with it all that ' +
         'the closure holds.'
@@ -127,7 +127,7 @@ const apps = [
     title: 'Queue of Buffers without backpressure',
     diagnosis: 'native-memory-leak',
     fixedBy: 'code',
-    seconds: 70,
+    seconds: 126,
     about:
       'A relay that reads faster than it writes and queues the chunks: Buffers grow without end.'
   }),

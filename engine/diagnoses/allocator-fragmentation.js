@@ -2,6 +2,7 @@
 
 const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
+const { ROOM_LIMITS, findMemoryLimit, hasRoom } = require('./severity')
 const { formatBytes, formatRatio } = require('../text/format')
 const { MOVED_SHARE } = require('../memory/retained')
 const { envChange, jemallocChange } = require('../fixes/malloc')
@@ -39,11 +40,9 @@ module.exports = defineDiagnosis({
     // Less than this is not worth another allocator.
     retainedBytes: 64 * 2 ** 20,
     retainedShareRatio: 0.2,
-    // Memory that is two thirds empty has room for it, unless it is a fifth of the limit: then it
-    // is waste and no danger. Most apps that handle Buffers make malloc keep tens of MiB, and are
-    // well: with room it takes more of both to be worth a word.
-    limitShareRatio: 0.2,
-    usedShareRatio: 1 / 3,
+    ...ROOM_LIMITS,
+    // Most apps that handle Buffers make malloc keep tens of MiB, and are well: with room it takes
+    // more of both to be worth a word.
     roomyRetainedBytes: 128 * 2 ** 20,
     roomyShareRatio: 0.4,
     // Freed memory shows by moving; where malloc itself says that it is free, that is not needed.
@@ -77,7 +76,7 @@ module.exports = defineDiagnosis({
       : ` and bring the ${formatBytes(limit)} limit of the container closer`
     return {
       state: risesInLine(signals, limits) ? 'suspected' : 'confirmed',
-      severity: hasRoom(signals, limits) ? 'info' : 'warning',
+      severity: hasRoom(signals, signals.allocatorSlackBytes, limits) ? 'info' : 'warning',
       summary: `glibc malloc keeps ${about}${formatBytes(retained)} that the app has freed: ` +
         `${formatRatio(retained / rssBytes)} of RSS.`,
       finding: {
@@ -177,8 +176,8 @@ function ruleOutLittle (signals, limits) {
       `(${formatRatio(share)} of RSS)`)
   }
   const isMuch = retained >= limits.roomyRetainedBytes && share >= limits.roomyShareRatio
-  if (isMuch || !hasRoom(signals, limits)) return null
-  const limit = findLimit(signals)
+  if (isMuch || !hasRoom(signals, signals.allocatorSlackBytes, limits)) return null
+  const limit = findMemoryLimit(signals)
   return ok(`malloc holds ${formatBytes(retained)} beyond need, little in ${formatBytes(limit)}: ` +
     `RSS is ${formatRatio(rssBytes / limit)} of them`)
 }
@@ -197,23 +196,6 @@ function ruleOutInUse (signals, limits) {
     )
   }
   return ok(`${outside} are constant while Buffers hardly move: memory in use, not freed`)
-}
-
-/**
- * Bytes that the process may use: processes that share a container have their part of its room.
- * @param {Signals} signals
- */
-const findLimit = ({ rssBytes, containerShareBytes, memoryRunwayBytes }) =>
-  containerShareBytes ?? rssBytes + (memoryRunwayBytes ?? 0)
-
-/**
- * @param {Signals} signals
- * @param {Limits} limits
- */
-function hasRoom (signals, { limitShareRatio, usedShareRatio }) {
-  const limit = findLimit(signals)
-  return signals.allocatorSlackBytes < limitShareRatio * limit &&
-    signals.rssBytes < usedShareRatio * limit
 }
 
 /**

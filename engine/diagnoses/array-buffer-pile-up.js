@@ -3,6 +3,7 @@
 const { defineDiagnosis, ok } = require('./define-diagnosis')
 const { NATIVE_BASE_BYTES } = require('../memory/parts')
 const { cpuTimeEvidence, evidence, listEvidence, prediction, wallAndCpu } = require('./evidence')
+const { ROOM_LIMITS, hasRoom } = require('./severity')
 const { formatBytes, formatNumber, formatRatio } = require('../text/format')
 const { flagsInForce } = require('../v8/flags')
 
@@ -44,6 +45,8 @@ module.exports = defineDiagnosis({
     'outsideHeapBytes',
     'gcPauseRatio',
     'containerLimitBytes',
+    'containerShareBytes',
+    'memoryRunwayBytes',
     'rssShareRatio',
     'ordinaryMajorsPerSecond',
     'cpuTimeRatio',
@@ -64,6 +67,7 @@ module.exports = defineDiagnosis({
     certainMajorsPerCpuSecond: 2,
     certainMajorRatio: 0.02,
     certainShareRatio: 0.4,
+    ...ROOM_LIMITS,
     windowSeconds: 15,
     // Of full collections for Buffers, a tenth remains when each Buffer is released at once.
     remainingMajorsShareRatio: 0.1,
@@ -88,9 +92,10 @@ module.exports = defineDiagnosis({
         `${formatNumber(majors)} major GCs a second run for them ` +
         `(${wallAndCpu(signals, pauses, cpuRatio)})`)
     }
-    const isCostly =
+    const isCostly = cpuRatio >= limits.certainMajorRatio
+    const isMuch =
+      isCostly ||
       perCpuSecond >= limits.certainMajorsPerCpuSecond ||
-      cpuRatio >= limits.certainMajorRatio ||
       share >= limits.certainShareRatio
     const ofLimit = signals.rssShareRatio === null
       ? ''
@@ -98,9 +103,10 @@ module.exports = defineDiagnosis({
     // Heap, code and what Node itself takes remain.
     const remainingBytes = rssBytes - (signals.outsideHeapBytes ?? 0) + NATIVE_BASE_BYTES
     return {
-      state: isCostly && signals.gcWindowSeconds >= limits.windowSeconds
+      state: isMuch && signals.gcWindowSeconds >= limits.windowSeconds
         ? 'confirmed'
         : 'suspected',
+      severity: !isCostly && hasRoom(signals, waiting, limits) ? 'info' : 'warning',
       summary: `${formatBytes(waiting)} of dead Buffers wait for a GC at a time, and V8 runs ` +
         `${formatNumber(majors)} full collections a second to free them.`,
       finding: {

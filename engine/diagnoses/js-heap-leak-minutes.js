@@ -2,6 +2,7 @@
 
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
+const { MAY_FILL, findCertainBytes } = require('./filling')
 const { severityByTime } = require('./severity')
 const { formatPerHour, ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
 const {
@@ -121,10 +122,9 @@ const ruleOutKnown = (signals, limits, { rise, seconds }) =>
  * @returns {Judgement}
  */
 function judgeLine (signals, limits, line) {
-  const { rise, growth, seconds, fit, share, runway } = line
-  const needed =
-    seconds < limits.youngSeconds ? limits.youngRunwayShareRatio : limits.runwayShareRatio
-  const isCertain = fit >= limits.fit && (share >= needed || rise >= limits.certainRiseBytes)
+  const { rise, growth, seconds, fit, runway } = line
+  const certainBytes = findCertainBytes(limits, line, true)
+  const isCertain = fit >= limits.fit && rise >= certainBytes
   const left = timeLeft(runway / growth, seconds, limits)
   const limitName = nameLimit(signals, limits, runway)
   return {
@@ -132,11 +132,11 @@ function judgeLine (signals, limits, line) {
     severity: severityByTime(runway / growth, limits),
     seconds,
     summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
-      `${left && ` and reaches ${limitName} ${left}`}.`,
+      `${left && ` and reaches ${limitName} ${left}`}${isCertain ? '' : `: ${MAY_FILL}`}.`,
     standing: sayStanding('The live heap', rise, seconds),
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
     evidence: listEvidence(
-      showLine(signals, limits, line, needed),
+      showLine(signals, limits, line, certainBytes),
       showGrownWith(signals, rise, limits),
       showSharers(signals, runway)
     ),
@@ -149,10 +149,9 @@ function judgeLine (signals, limits, line) {
  * @param {Signals} signals
  * @param {Limits} limits
  * @param {Line} line
- * @param {number} needed share of the way to the limit
+ * @param {number} certainBytes rise that makes it certain
  */
-function showLine (signals, limits, { rise, growth, seconds, fit, late, share, runway }, needed) {
-  const certainBytes = Math.min(needed * (rise + runway), limits.certainRiseBytes)
+function showLine (signals, limits, { rise, growth, seconds, fit, late, share }, certainBytes) {
   return [
     evidence('liveHeapGrowthBytesPerSecond', growth, 0, value =>
       `After each major GC more is left: ${value}, over ${formatSeconds(seconds)} and ` +
@@ -195,7 +194,7 @@ function judgeFewReadings (signals, limits, runway) {
     state: rise >= limits.certainRiseBytes ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
     summary: `The live heap grows by ${formatValue(growth, 'bytesPerSecond')}` +
-      `${left && ` and reaches its limit ${left}`}: a leak, or a cache that still fills.`,
+      `${left && ` and reaches its limit ${left}`}: ${MAY_FILL}.`,
     finding: { growthBytesPerSecond: growth, grows: findGrowing(signals) },
     evidence: listEvidence(
       showKept(signals, limits, kept, keptTrend),

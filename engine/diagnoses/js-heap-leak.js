@@ -3,6 +3,7 @@
 const { defineDiagnosis, unknown } = require('./define-diagnosis')
 const { listEvidence, prediction } = require('./evidence')
 const { URGENCY_LIMITS } = require('./severity')
+const { FILLING_LIMITS } = require('./filling')
 const { judgeHours, pickStronger } = require('./judge-hours')
 const { LASTING_LIMITS } = require('./lasting-growth')
 const { judgeMinutes, judgeWithoutReadings } = require('./js-heap-leak-minutes')
@@ -61,22 +62,12 @@ module.exports = defineDiagnosis({
     lateGrowthRatio: 0.6,
     // A suspicion is withdrawn below this share.
     levelsOffRatio: 0.4,
-    // Sure enough when so much of the way from where it began to the limit was seen as a straight
-    // line. There is no clock in it: a fast leak gets there in a minute, a slow one in hours, a
-    // cache that settles lower never.
-    runwayShareRatio: 0.4,
-    // What has grown for less than this may still be the app filling its caches at start: then it
-    // must be most of the way.
-    youngSeconds: 45,
-    youngRunwayShareRatio: 0.6,
+    ...FILLING_LIMITS,
     // Less growth than this share of the way is not worth a suspicion.
     suspectedRunwayShareRatio: 0.05,
     // Growth of this size is worth a suspicion wherever the limit is: leaks of 0.7 MiB/s reach it
-    // within a minute, ...
+    // within a minute.
     suspectedRiseBytes: 16 * MIB,
-    // ... and of this size it is certain: caches that fill for minutes stay below it, measured 50
-    // to 400 MiB.
-    certainRiseBytes: 512 * MIB,
     // With few readings: nearly all that was promoted must have survived the next major GC. Leaks
     // under limits of 1 to 4 GiB measured 0.95-1.00; garbage that is promoted early 0.0-0.3.
     promotedKeptRatio: 0.8,

@@ -7,9 +7,10 @@ const { formatBytes } = require('../text/format')
 /** @typedef {import('./native-memory-leak').Limits} Limits */
 /** @typedef {import('./native-memory-leak').Signals} Signals */
 
-/** Places of memory outside the heap, and what to do about it there. */
+/** Places of memory outside the heap, what to do about it there, and whether caches live there. */
 const PLACES = Object.freeze({
   buffers: {
+    holdsCaches: true,
     name: 'it sits in Buffers that JavaScript still refers to',
     title: 'Let go of the Buffers that are kept',
     code: 'arrayBuffers grows with it: Buffers or ArrayBuffers are held by a Map, an array, a ' +
@@ -18,6 +19,7 @@ const PLACES = Object.freeze({
           'the whole Buffer. A sampling heap profile shows who holds the Buffer objects.'
   },
   webassembly: {
+    holdsCaches: false,
     name: 'it is WebAssembly memory',
     title: 'Let go of the WebAssembly memories that are kept',
     code: 'The memory map shows WebAssembly memories that grow. Look for new WebAssembly.Memory, ' +
@@ -27,6 +29,7 @@ const PLACES = Object.freeze({
             'malloc() or constructor of such a package needs its free(), delete() or close().'
   },
   silentWorkers: {
+    holdsCaches: true,
     name: 'it sits in the V8 heaps of worker threads that send no frames',
     title: 'Let go of what the worker threads keep',
     code: 'The memory map shows heaps of workers that grow. A worker that waits in Atomics.wait ' +
@@ -37,6 +40,7 @@ const PLACES = Object.freeze({
               'resourceLimits.maxOldGenerationSizeMb bounds each of them.'
   },
   external: {
+    holdsCaches: true,
     name: 'V8 counts it as external memory that is no Buffer: WebAssembly memories, or objects ' +
       'of an addon',
     title: 'Let go of what owns external memory',
@@ -46,6 +50,7 @@ const PLACES = Object.freeze({
           'and addon objects made per request.'
   },
   native: {
+    holdsCaches: false,
     name: 'V8 does not know of it: memory of native code, as zlib, TLS or an addon take',
     title: 'Close what holds native memory',
     code: 'Neither heap nor Buffers grow: the memory was taken by native code. Look for zlib, ' +

@@ -2,6 +2,7 @@
 
 const { ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence } = require('./evidence')
+const { MAY_FILL, findCertainBytes } = require('./filling')
 const { severityByTime } = require('./severity')
 const { ruleOutKnownRise, sayStanding, timeLeft } = require('./lasting-growth')
 const {
@@ -135,12 +136,14 @@ const ruleOutKnown = (signals, limits, { rise, seconds }) =>
 function judgeLine (signals, limits, line) {
   const { rise, growth, seconds, steady, runway } = line
   const mayBeFreed = isFreedInDoubt(signals, limits, rise)
-  const neededBytes = findNeededBytes(limits, line, mayBeFreed)
+  const place = findPlace(signals, limits, rise, growth)
+  const neededBytes = mayBeFreed
+    ? limits.churningRunwayShareRatio * (rise + runway)
+    : findCertainBytes(limits, line, PLACES[place].holdsCaches)
   const isCertain =
     steady >= limits.steadinessRatio &&
     rise >= neededBytes &&
     signals.majorsSeen >= limits.majors
-  const place = findPlace(signals, limits, rise, growth)
   const left = timeLeft(runway / growth, seconds, limits)
   return {
     state: isCertain ? 'confirmed' : 'suspected',
@@ -148,7 +151,8 @@ function judgeLine (signals, limits, line) {
     seconds,
     standing: sayStanding('Memory outside the JS heap', rise, seconds),
     summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and ` +
-      `is not given back: ${PLACES[place].name}.`,
+      `is not given back: ${PLACES[place].name}` +
+      `${PLACES[place].holdsCaches && !isCertain ? `; ${MAY_FILL}` : ''}.`,
     finding: { place, growthBytesPerSecond: growth },
     evidence: listEvidence(
       showLine(signals, limits, line, neededBytes),
@@ -170,20 +174,6 @@ function judgeLine (signals, limits, line) {
 const isFreedInDoubt = (signals, limits, rise) =>
   churns(signals, limits, rise) &&
   (signals.externalTrend?.rise ?? 0) < limits.placeShareRatio * rise
-
-/**
- * The rise that makes a leak certain.
- * @param {Limits} limits
- * @param {Line} line
- * @param {boolean} mayBeFreed
- */
-function findNeededBytes (limits, { rise, seconds, runway }, mayBeFreed) {
-  const way = rise + runway
-  if (mayBeFreed) return limits.churningRunwayShareRatio * way
-  const isYoung = seconds < limits.youngSeconds
-  const share = isYoung ? limits.youngRunwayShareRatio : limits.runwayShareRatio
-  return Math.min(share * way, limits.certainRiseBytes)
-}
 
 /**
  * @param {Signals} signals

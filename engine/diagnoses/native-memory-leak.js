@@ -3,6 +3,7 @@
 const { defineDiagnosis } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
 const { URGENCY_LIMITS } = require('./severity')
+const { FILLING_LIMITS } = require('./filling')
 const { judgeHours, pickStronger } = require('./judge-hours')
 const { LASTING_LIMITS } = require('./lasting-growth')
 const { judgeMinutes } = require('./native-memory-leak-minutes')
@@ -48,19 +49,11 @@ module.exports = defineDiagnosis({
     nearLimitRatio: 0.85,
     // What grows is counted where this share of the rise is: as external memory, or in Buffers.
     placeShareRatio: 0.5,
-    // Sure enough when so much of the way to the limit was seen as a straight line; more while it
-    // is young.
-    runwayShareRatio: 0.25,
-    youngSeconds: 45,
-    youngRunwayShareRatio: 0.35,
+    ...FILLING_LIMITS,
     suspectedRunwayShareRatio: 0.05,
     // Growth of this size is worth a suspicion wherever the limit is: leaks of 0.7 MiB/s reach it
     // within a minute.
     suspectedRiseBytes: 32 * 2 ** 20,
-    // Straight growth of this size is certain, however far the limit is: caches that fill for
-    // minutes stay below it, as those of the JS heap. Without a container limit a quarter of the
-    // way was 6 GiB of a machine's 24 GiB.
-    certainRiseBytes: 512 * 2 ** 20,
     ...URGENCY_LIMITS,
     // With Buffers that come and go by this share of the rise, a malloc that keeps what was freed
     // looks the same at first.

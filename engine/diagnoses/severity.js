@@ -20,4 +20,31 @@ function severityByTime (secondsLeft, { criticalSeconds, infoSeconds }) {
   return secondsLeft < infoSeconds ? 'warning' : 'info'
 }
 
-module.exports = { URGENCY_LIMITS, severityByTime }
+/** Limits of waste that there is room for. */
+const ROOM_LIMITS = Object.freeze({
+  // Memory that is two thirds empty has room for waste, unless that is a fifth of the limit: then
+  // it is no danger.
+  limitShareRatio: 0.2,
+  usedShareRatio: 1 / 3
+})
+
+/**
+ * Bytes that a process may use: processes that share a container have their part of its room.
+ * @param {Record<'containerShareBytes' | 'memoryRunwayBytes', number | null> &
+ *   { rssBytes: number }} signals
+ */
+const findMemoryLimit = ({ rssBytes, containerShareBytes, memoryRunwayBytes }) =>
+  containerShareBytes ?? rssBytes + (memoryRunwayBytes ?? 0)
+
+/**
+ * Whether what is wasted endangers nobody.
+ * @param {Parameters<typeof findMemoryLimit>[0]} signals
+ * @param {number} wastedBytes
+ * @param {typeof ROOM_LIMITS} limits
+ */
+function hasRoom (signals, wastedBytes, { limitShareRatio, usedShareRatio }) {
+  const limit = findMemoryLimit(signals)
+  return wastedBytes < limitShareRatio * limit && signals.rssBytes < usedShareRatio * limit
+}
+
+module.exports = { ROOM_LIMITS, URGENCY_LIMITS, findMemoryLimit, hasRoom, severityByTime }

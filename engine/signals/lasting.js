@@ -1,6 +1,7 @@
 'use strict'
 
 const { DAY_SECONDS, unexplainedGrowth } = require('../statistics/unexplained-growth')
+const { median } = require('../statistics/quantile')
 const { heapRunwayBytes } = require('./heap')
 const { QUICK_SECONDS, loadShare } = require('./load-share')
 
@@ -98,18 +99,22 @@ const peakNow = (window, level, slope) =>
  */
 function secondsTo (window, level, limit, now, slope) {
   const name = `way of ${level} to ${Math.round(limit / 2 ** 22)}`
-  const { soonest, isDayKnown } = window.lasting(name, ({ times, columns }) => {
+  const { reached, isDayKnown } = window.lasting(name, ({ times, columns }) => {
     const end = times[times.length - 1] ?? 0
-    let soonest = Infinity
+    const knownDays = Math.floor((end - (times[0] ?? end)) / DAY_SECONDS)
+    // When the days to come reach it if all are like one of those before: the last first.
+    const byDay = Array(Math.max(1, knownDays)).fill(Infinity)
     columns[level].forEach((value, i) => {
-      if (!Number.isFinite(value) || times[i] < WARM_UP_MOST_SECONDS) return
-      const first = Math.ceil((end - times[i]) / DAY_SECONDS)
-      const days = Math.max(first, Math.ceil((limit - value) / (slope * DAY_SECONDS)))
-      if (days <= MOST_DAYS_AHEAD) soonest = Math.min(soonest, times[i] + days * DAY_SECONDS)
+      const back = Math.ceil((end - times[i]) / DAY_SECONDS)
+      const day = Math.max(0, back - 1)
+      if (!Number.isFinite(value) || times[i] < WARM_UP_MOST_SECONDS || day >= byDay.length) return
+      const days = Math.max(back, Math.ceil((limit - value) / (slope * DAY_SECONDS)))
+      if (days > MOST_DAYS_AHEAD) return
+      byDay[day] = Math.min(byDay[day], times[i] + days * DAY_SECONDS)
     })
-    return { soonest, isDayKnown: end - (times[0] ?? end) >= DAY_SECONDS }
+    return { reached: median(byDay), isDayKnown: knownDays > 0 }
   })
-  const foretold = Math.max(0, soonest - window.nowSeconds)
+  const foretold = Math.max(0, reached - window.nowSeconds)
   // The level of this hour is not that of the next: it counts only as long as no day is known.
   return isDayKnown ? foretold : Math.min(foretold, Math.max(0, limit - now) / slope)
 }

@@ -21,10 +21,29 @@ const STEPS = 60
  * @param {number} [spanSeconds] that it is looked for in
  * @returns {number | null}
  */
-function loadShare (window, level, spanSeconds = QUICK_SECONDS) {
+const loadShare = (window, level, spanSeconds = QUICK_SECONDS) =>
+  weigh(window, level, spanSeconds)?.share ?? null
+
+/**
+ * The largest share of a rise that the load may explain: over hours a load that rises in the
+ * morning and what is kept are hard to tell apart.
+ * @param {Window} window
+ * @param {TrackName} level
+ * @param {number} spanSeconds that it is looked for in
+ * @returns {number | null}
+ */
+const mostLoadShare = (window, level, spanSeconds) =>
+  weigh(window, level, spanSeconds)?.mostShare ?? null
+
+/**
+ * @param {Window} window
+ * @param {TrackName} level
+ * @param {number} spanSeconds
+ */
+function weigh (window, level, spanSeconds) {
   if (window.settledSeconds(spanSeconds) < LEAST_SECONDS) return null
   const name = `load of ${level} in ${spanSeconds}`
-  return window.trend(name, spanSeconds, () => explain(window, level, spanSeconds)).share ?? null
+  return window.trend(name, spanSeconds, () => explain(window, level, spanSeconds))
 }
 
 /**
@@ -45,7 +64,8 @@ function explain (window, level, spanSeconds) {
   })
   const rise = growth ? growth.loadRise + growth.slope * growth.seconds : 0
   const share = growth && rise > 0 ? Math.max(0, growth.loadRise / rise) : null
-  return { trend: null, readings: 0, share }
+  const mostShare = growth && Math.max(share ?? 0, 1 - growth.leastRatio)
+  return { trend: null, readings: 0, share, mostShare }
 
   /** First and last reading of each step. @param {TrackName} track */
   function inSteps (track) {
@@ -64,4 +84,4 @@ function explain (window, level, spanSeconds) {
 /** @param {{ first: number, last: number, from: number, to: number }} step */
 const perSecond = ({ first, last, from, to }) => to > from ? (last - first) / (to - from) : NaN
 
-module.exports = { QUICK_SECONDS, loadShare }
+module.exports = { QUICK_SECONDS, loadShare, mostLoadShare }

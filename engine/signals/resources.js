@@ -2,7 +2,7 @@
 
 const { growthOf, steadiness } = require('./growth')
 const { acrossMajors, bytesTrend, countTrend, trendOf } = require('./trend-signal')
-const { QUICK_SECONDS, loadShare } = require('./load-share')
+const { QUICK_SECONDS, loadShare, mostLoadShare } = require('./load-share')
 const { DAY_SECONDS } = require('../statistics/unexplained-growth')
 
 /** What rose with the load, which explains this share of it, is what the load takes. */
@@ -32,9 +32,10 @@ const trend = (track, what) => countTrend(what, window => {
   const found = growthOf(window, track)
   const steady = steadiness(found)
   if (!found.trend || !steady) return trendOf(found, steady)
-  const span = found.trend.spanX > QUICK_SECONDS ? DAY_SECONDS : QUICK_SECONDS
-  const isLoad = (loadShare(window, track, span) ?? 0) >= LOAD_SHARE
-  return trendOf(found, isLoad ? 0 : steady)
+  const share = found.trend.spanX > QUICK_SECONDS
+    ? mostLoadShare(window, track, DAY_SECONDS)
+    : loadShare(window, track)
+  return trendOf(found, (share ?? 0) >= LOAD_SHARE ? 0 : steady)
 })
 
 /**

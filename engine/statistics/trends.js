@@ -10,6 +10,7 @@ const OLDEST_SECONDS = 300
  * @property {import('./trend').Trend | null} trend
  * @property {number} readings that there were
  * @property {number | null} [share] of a rise that something explains
+ * @property {number | null} [mostShare] of it that this may explain, within the error
  * @property {boolean} [isNew] whether it leads above what was before it
  */
 

@@ -128,6 +128,21 @@ describe('severity comes from what is at stake', () => {
     )
   })
   it.each([
+    [300, 'warning'], [4096, 'info']
+  ])('what waits for a GC in a container of %i MiB is %s', (limitMib, severity) => {
+    const at = t => ({
+      externalMib: t % 2 ? 90 : 4,
+      rssMib: 180,
+      externalMajors: 3,
+      externalMajorSeconds: 0.015,
+      values: { containerLimitBytes: limitMib * MIB }
+    })
+    expect(watch({ seconds: 40, at }).verdict('array-buffer-pile-up')).toMatchObject({
+      state: 'confirmed',
+      severity
+    })
+  })
+  it.each([
     [512, 'warning'], [4096, 'info']
   ])('what malloc keeps in a container of %i MiB is %s', (limitMib, severity) => {
     const at = t => ({
@@ -145,16 +160,30 @@ describe('severity comes from what is at stake', () => {
 })
 
 describe('js-heap-leak', () => {
-  const leak = { seconds: 200, at: t => ({ liveMib: 10 + 0.8 * t }) }
+  const leak = { seconds: 290, at: t => ({ liveMib: 10 + 0.8 * t }) }
 
-  it('is confirmed when two fifths of the way to the limit were a straight line', () => {
+  it('is confirmed when four fifths of the way to the limit were a straight line', () => {
     const { primary } = watch(leak)
     expect(primary).toMatchObject({
       diagnosis: 'js-heap-leak',
       state: 'confirmed',
       severity: 'critical'
     })
-    expect(defined(primary).confirmedAfterSeconds).toBeLessThan(150)
+    expect(defined(primary).confirmedAfterSeconds).toBeGreaterThan(200)
+    expect(defined(primary).confirmedAfterSeconds).toBeLessThan(280)
+  })
+  it('says that it may be a cache until it is confirmed', () => {
+    const { verdict } = watch({ ...leak, seconds: 150 })
+    expect(verdict('js-heap-leak')).toMatchObject({
+      state: 'suspected',
+      summary: expect.stringContaining(': a leak, or a cache that still fills.')
+    })
+    expect(defined(watch(leak).primary).summary).not.toContain('cache')
+  })
+  it('is confirmed at two fifths of the way once caches have had their time to fill', () => {
+    const { primary } = watch({ seconds: 1200, at: t => ({ liveMib: 10 + 0.15 * t }) })
+    expect(primary).toMatchObject({ diagnosis: 'js-heap-leak', state: 'confirmed' })
+    expect(defined(primary).confirmedAfterSeconds).toBeGreaterThan(600)
   })
   it('names the limit that kills first', () => {
     expect(defined(watch(leak).primary).summary).toContain('reaches the heap size limit in about')
@@ -176,6 +205,28 @@ describe('js-heap-leak', () => {
     [
       'a cache that fills in 40 s and stays',
       { seconds: 120, at: t => ({ liveMib: 27 + 2.1 * Math.min(t, 40) }) }
+    ],
+    [
+      'a cache of 150 MiB that fills in four minutes and stays',
+      { seconds: 500, at: t => ({ liveMib: 15 + 150 * Math.min(t / 240, 1) }) }
+    ],
+    [
+      'a cache of 180 MiB that fills in ten minutes and stays',
+      { seconds: 1200, at: t => ({ liveMib: 15 + 180 * Math.min(t / 600, 1) }) }
+    ],
+    [
+      'a cache of 200 MiB in Buffers that fills in five minutes and stays',
+      {
+        seconds: 600,
+        at: t => {
+          const mib = 200 * Math.min(t / 300, 1)
+          return {
+            externalMib: 2 + mib,
+            rssMib: 60 + mib,
+            values: { arrayBuffersBytes: mib * MIB }
+          }
+        }
+      }
     ],
     [
       'a cache that fills ever slower',
@@ -556,6 +607,7 @@ const CASES = [
   [
     'native-memory-leak',
     {
+      seconds: 140,
       at: t => ({
         externalMib: 2 + 3 * t,
         rssMib: 60 + 3 * t,

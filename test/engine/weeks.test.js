@@ -143,4 +143,20 @@ describe('a service that lives for days', () => {
     const options = { days, frameSeconds: 60, judgeSeconds: 300 }
     expect(judge(named(name), simulate(named(name), options)).broken).toEqual([])
   })
+  it('takes sockets that follow the load of the day for no leak, at no hour', () => {
+    const service = named('native 15, swing 280, starts at seven')
+    const { changes } = simulate(service, { days: 10 / 24 })
+    expect(changes.map(({ diagnosis }) => diagnosis)).toContain('native-memory-leak')
+    expect(changes.filter(({ diagnosis, state }) =>
+      diagnosis === 'resource-leak' && state !== 'ok')).toEqual([])
+  })
+  it('foretells the limit by the peak of a typical day, not of the highest', () => {
+    const service = named('leak 5, swing 200, 2 GiB')
+    const { times, endSeconds } = simulate(service, {
+      days: 5.5, frameSeconds: 120, judgeSeconds: 600
+    })
+    expect(times.length).toBeGreaterThan(50)
+    expect(judge(service, { changes: [], times, endSeconds, untilSeconds: 0 }).broken
+      .filter(text => text.includes('times to the limit'))).toEqual([])
+  })
 })

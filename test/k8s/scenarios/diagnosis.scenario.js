@@ -34,16 +34,32 @@ const verdictOf = async pod =>
     ({ diagnosis }) => diagnosis === 'semi-space-starvation'
   )
 
-/** Share of its life that a target's GCs took. @param {any} pod */
-async function gcShare (pod) {
+/** Time enough for dozens of collections, once an app is past its start. */
+const SHARE_SECONDS = 20
+
+/** What GCs took until the last frame, both in seconds. @param {any} pod */
+async function gcTotals (pod) {
   const lines = (await metricsOf(pod)).split('\n')
   const seconds = lines
     .filter(line => line.startsWith('nodejs_gc_duration_seconds_sum'))
     .reduce((sum, line) => sum + Number(line.split(' ').pop()), 0)
-  const life =
-    defined(await metricOf(pod, 'memwatch_target_last_frame_timestamp_seconds')) -
-    defined(await metricOf(pod, 'memwatch_target_start_time_seconds'))
-  return seconds / life
+  const at = defined(await metricOf(pod, 'memwatch_target_last_frame_timestamp_seconds'))
+  return { seconds, at }
+}
+
+/**
+ * Share of the time that GCs take from now on. The start of an app is no part of it: V8 begins with
+ * a small new space, however large it may grow.
+ * @param {any} pod
+ */
+async function gcShare (pod) {
+  const from = await gcTotals(pod)
+  const to = await eventually(
+    () => gcTotals(pod),
+    ({ at }) => at - from.at >= SHARE_SECONDS,
+    3000 * SHARE_SECONDS
+  )
+  return (to.seconds - from.seconds) / (to.at - from.at)
 }
 
 it('an app that starves is diagnosed in its pod without a change to it; the fix that is printed is taken by kubectl as it is, and cures it', async () => {
