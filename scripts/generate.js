@@ -10,6 +10,8 @@ const path = require('node:path')
 const { diagnoses } = require('../engine/diagnoses')
 const { alertRules, recordedRules, rulesYaml } = require('./alerts/index')
 const { promClientRules } = require('./alerts/prom-client-rules')
+const { chartReadme } = require('./chart-readme')
+const contrib = require('./contrib')
 const { dashboards } = require('./dashboards')
 const docs = require('./docs')
 const { architecture } = require('./import-picture')
@@ -37,6 +39,7 @@ const copies = {
 /** @type {Record<string, () => string | Promise<string>>} file → its content */
 const generated = {
   ...packages.generated,
+  ...contrib.generated,
   'ARCHITECTURE.md': architecture,
   'alerts/memwatch.alerts.yaml': () => rulesYaml(alertRules({ diagnoses }), 'npm run generate'),
   'alerts/memwatch.rules.yaml': () => rulesYaml(recordedRules(), 'npm run generate'),
@@ -47,6 +50,7 @@ const generated = {
       () => JSON.stringify(make(), null, 2) + '\n'
     ])
   ),
+  'deploy/helm/memwatch/README.md': chartReadme,
   'docs/api.md': async () => docs.api(await openApi()),
   'docs/openapi.json': async () => JSON.stringify(await openApi(), null, 2) + '\n',
   'docs/metrics.md': docs.metrics,

@@ -1,9 +1,11 @@
 'use strict'
 
 /**
- * What reads the manifests of `deploy/`: Helm and friends, built by Go at exact versions. They are
- * kept outside of the repository, a folder for each version, so that they are built once on a
- * machine. Minutes at first: most of it is Helm.
+ * The tools that read the manifests of `deploy/` (Helm and others) and the workflows (actionlint),
+ * built by Go at exact versions. They are kept outside of the repository, a folder for each
+ * version, so that they are built once on a machine. The first build takes minutes: most of it is
+ * Helm.
+ * `node scripts/go-tools.js helm` builds the named ones only.
  */
 
 const fs = require('node:fs')
@@ -12,6 +14,7 @@ const { spawnSync } = require('node:child_process')
 const { toolsFolder } = require('./tools-folder')
 
 const TOOLS = {
+  actionlint: { package: 'github.com/rhysd/actionlint/cmd/actionlint', version: 'v1.7.12' },
   helm: { package: 'helm.sh/helm/v4/cmd/helm', version: 'v4.3.1' },
   kubeconform: { package: 'github.com/yannh/kubeconform/cmd/kubeconform', version: 'v0.8.0' },
   'kube-score': { package: 'github.com/zegl/kube-score/cmd/kube-score', version: 'v1.20.0' },
@@ -19,8 +22,8 @@ const TOOLS = {
 }
 
 const GO_MISSING =
-  'helm, kubeconform, kube-score and kustomize are not built. node scripts/setup-tools.js ' +
-    'builds them where there is Go 1.26 and its module proxy. Tests that need them do not run ' +
+  'actionlint, helm, kubeconform, kube-score and kustomize are not built. ' +
+    'node scripts/setup-tools.js builds them where there is Go 1.26 and its module proxy. Tests that need them do not run ' +
       'without.'
 
 /** A module proxy that does not answer is not waited for. */
@@ -43,17 +46,30 @@ function folderOf (name) {
   return path.join(toolsFolder(), `${name}-${TOOLS[name].version}`)
 }
 
-/** @returns {GoTools | null} null where one is missing */
-function findGoTools () {
-  const files = Object.fromEntries(names.map(name => [name, path.join(folderOf(name), name)]))
-  return Object.values(files).every(file => fs.existsSync(file)) ? /** @type {GoTools} */ (files) : null
+/**
+ * @param {keyof typeof TOOLS} name
+ * @returns {string | null} its file; null where it is not built
+ */
+function findGoTool (name) {
+  const file = path.join(folderOf(name), name)
+  return fs.existsSync(file) ? file : null
 }
 
-/** Builds what is missing. @param {(line: string) => void} say */
-function buildGoTools (say) {
-  for (const name of names) {
+/** @returns {GoTools | null} null where one is missing */
+function findGoTools () {
+  const files = names.map(name => [name, findGoTool(name)])
+  return files.every(([, file]) => file) ? Object.fromEntries(files) : null
+}
+
+/**
+ * Builds the missing tools.
+ * @param {(line: string) => void} say
+ * @param {readonly (keyof typeof TOOLS)[]} [wanted]
+ */
+function buildGoTools (say, wanted = names) {
+  for (const name of wanted) {
+    if (findGoTool(name)) continue
     const folder = folderOf(name)
-    if (fs.existsSync(path.join(folder, name))) continue
     const { package: of, version } = TOOLS[name]
     say(`$ go install ${of}@${version}`)
     const from = Date.now()
@@ -86,6 +102,12 @@ function buildGoTools (say) {
   }
 }
 
-if (require.main === module) buildGoTools(line => console.log(line))
+if (require.main === module) {
+  const given = process.argv.slice(2)
+  buildGoTools(
+    line => console.log(line),
+    given.length > 0 ? names.filter(name => given.includes(name)) : names
+  )
+}
 
-module.exports = { findGoTools, buildGoTools, GO_MISSING }
+module.exports = { findGoTool, findGoTools, buildGoTools, GO_MISSING }

@@ -14,6 +14,10 @@ const ROOT = path.join(__dirname, '..')
 /** Of every package. `node scripts/packages.js --scope @other` changes it wherever it stands. */
 const SCOPE = '@memwatch'
 const REPOSITORY = 'https://github.com/memwatch/memwatch'
+/** Registry of the image and the chart, with its namespace. */
+const REGISTRY = 'ghcr.io/memwatch'
+const IMAGE = `${REGISTRY}/memwatch`
+const CHARTS = `${REGISTRY}/charts`
 
 /** @type {{ version: string, license: string, workspaces: string[] }} */
 const { version, license, workspaces } = readJson('package.json')
@@ -99,4 +103,6 @@ if (require.main === module) {
   console.log('run npm install, npm run generate and npm test')
 }
 
-module.exports = { SCOPE, folders, generated, nameOf, withScope }
+module.exports = {
+  CHARTS, IMAGE, REGISTRY, REPOSITORY, SCOPE, folders, generated, nameOf, version, withScope
+}

@@ -130,6 +130,16 @@ const severityOfVerdict = worst =>
   `{{ if $labels.severity }}{{ $labels.severity }}{{ else }}${worst}{{ end }}`
 
 /**
+ * Aggregated `without`, so that namespace, pod and all other labels of the scrape stay on the
+ * alert.
+ * @param {ReturnType<typeof import('./rule').ruleMaker>['matchers']} matchers
+ * @param {string} id
+ * @returns {string} PromQL: the targets on which the diagnosis is confirmed
+ */
+const confirmedExpression = (matchers, id) => 'max without (state) ' +
+  `(memwatch_diagnosis${matchers(`diagnosis="${id}"`, 'state="confirmed"')}) == 1`
+
+/**
  * One alert for each diagnosis that calls someone.
  * @param {ReturnType<typeof import('./rule').ruleMaker>} maker
  * @param {readonly Pick<import('../../engine/diagnoses/define-diagnosis').Diagnosis, 'id' |
@@ -138,10 +148,7 @@ const severityOfVerdict = worst =>
 const diagnosisAlerts = ({ matchers, rule }, diagnoses) =>
   diagnoses.flatMap(({ id, title, severity, runbook }) => {
     if (runbook === undefined) return [] // an opportunity calls nobody
-    // Aggregated `without`, so that namespace, pod and whatever else the scrape adds stay on the
-    // alert.
-    const confirmed = 'max without (state) ' +
-      `(memwatch_diagnosis${matchers(`diagnosis="${id}"`, 'state="confirmed"')}) == 1`
+    const confirmed = confirmedExpression(matchers, id)
     const info = 'max without (runbook, ruled_out) ' +
       `(memwatch_verdict_info${matchers(`diagnosis="${id}"`)})`
     const alert = rule(
@@ -176,4 +183,4 @@ const diagnosisAlerts = ({ matchers, rule }, diagnoses) =>
 /** Not of a name: JS heap, GC. @param {string} text */
 const lowerFirst = text => /^[A-Z][a-z ]/.test(text) ? text[0].toLowerCase() + text.slice(1) : text
 
-module.exports = { diagnosisAlerts }
+module.exports = { confirmedExpression, diagnosisAlerts, lowerFirst }

@@ -1,5 +1,6 @@
 'use strict'
 
+const { REPOSITORY } = require('../packages')
 const { ruleMaker } = require('./rule')
 
 /** A floor now against the floor so long ago. */
@@ -19,9 +20,7 @@ function promClientRules (options = {}) {
     options: { runbookBaseUrl }
   } = ruleMaker({
     ...options,
-    runbookBaseUrl:
-      options.runbookBaseUrl ??
-      'https://github.com/memwatch/memwatch/blob/main/alerts/prom-client.md'
+    runbookBaseUrl: options.runbookBaseUrl ?? `${REPOSITORY}/blob/main/alerts/prom-client.md`
   })
   const of = (/** @type {string} */ metric) => metric + matchers()
   const floor = (/** @type {string} */ metric, offset = '') => `min_over_time(${of(metric)}[30m]${offset})`

@@ -1,5 +1,7 @@
 'use strict'
 
+const { REPOSITORY } = require('../packages')
+
 /**
  * How long a finding must stand before it pages (critical) or makes a ticket (warning, info), in
  * seconds.
@@ -29,7 +31,7 @@ const DEFAULTS = Object.freeze({
   heapRatio: 0.9,
   selector: '',
   jobSelector: 'job=~".*memwatch.*"',
-  runbookBaseUrl: 'https://github.com/memwatch/memwatch/blob/main/alerts/runbooks',
+  runbookBaseUrl: `${REPOSITORY}/blob/main/alerts/runbooks`,
   dashboardBaseUrl: 'https://grafana.example.org'
 })
 

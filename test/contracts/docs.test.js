@@ -14,7 +14,7 @@ const { scripts } = require('../../package.json')
 const ROOT = path.join(__dirname, '../..')
 const FOLDERS = [
   '.', 'docs', 'docs/decisions', 'deploy', 'alerts', 'alerts/runbooks', 'dashboards', 'lab',
-  'agent', 'allocator', 'cli', 'engine', 'exporter'
+  'agent', 'allocator', 'cli', 'contrib', 'deploy/helm/memwatch', 'engine', 'exporter'
 ]
 const pages = FOLDERS.flatMap(folder =>
   fs

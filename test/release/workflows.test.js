@@ -1,0 +1,121 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { spawnSync } = require('node:child_process')
+const { parse } = require('yaml')
+const { outputs } = require('../../scripts/release/assemble')
+const { describeWithGoTools } = require('../support/tools')
+
+const ROOT = path.join(__dirname, '../..')
+const FOLDER = path.join(ROOT, '.github/workflows')
+const workflows = Object.fromEntries(fs.readdirSync(FOLDER).map(name => [
+  path.parse(name).name,
+  parse(fs.readFileSync(path.join(FOLDER, name), 'utf8'))
+]))
+const { scripts } = require('../../package.json')
+
+describeWithGoTools('actionlint', ({ actionlint }) => {
+  it.each(Object.keys(workflows))('accepts %s.yml', name => {
+    const { status, stdout, stderr } = spawnSync(
+      actionlint,
+      // The test must find the same on each machine, with or without these.
+      ['-no-color', '-shellcheck=', '-pyflakes=', path.join(FOLDER, `${name}.yml`)],
+      { encoding: 'utf8' }
+    )
+    expect(stdout + stderr).toBe('')
+    expect(status).toBe(0)
+  })
+
+  it('refuses an input that an action does not have', () => {
+    const bad = 'on: push\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    steps:\n' +
+      '      - uses: actions/checkout@v6\n        with:\n          brunch: main\n'
+    const { status, stdout } = spawnSync(actionlint, ['-no-color', '-'], {
+      encoding: 'utf8', input: bad
+    })
+    expect(status).toBe(1)
+    expect(stdout).toContain('brunch')
+  })
+})
+
+describe.each(Object.entries(workflows))('%s.yml', (_, workflow) => {
+  const jobs = Object.entries(workflow.jobs)
+  const steps = jobs.flatMap(([, { steps = [] }]) => steps)
+
+  it('pins each action to a major version', () => {
+    const used = steps.flatMap(({ uses }) => uses ?? [])
+    expect(used.length).toBeGreaterThan(3)
+    expect(used.filter(uses => !/@(v\d+|[0-9a-f]{40})$/.test(uses))).toEqual([])
+  })
+
+  it('leaves no credentials in a checkout, and bounds each job in time', () => {
+    const checkouts = steps.filter(({ uses = '' }) => uses.startsWith('actions/checkout@'))
+    expect(checkouts.length).toBeGreaterThan(0)
+    for (const { with: options } of checkouts) expect(options['persist-credentials']).toBe(false)
+    for (const [name, { uses, 'timeout-minutes': minutes }] of jobs) {
+      expect({ [name]: uses !== undefined || minutes > 0 }).toEqual({ [name]: true })
+    }
+  })
+
+  it('runs scripts that there are', () => {
+    const commands = steps.flatMap(({ run = '' }) => run.split('\n'))
+    const files = commands.flatMap(line => /^(?:node|bash) (\S+)/.exec(line)?.[1] ?? [])
+    expect(files.filter(file => !fs.existsSync(path.join(ROOT, file)))).toEqual([])
+    const named = commands.flatMap(line => /^npm run (\S+)/.exec(line)?.[1] ?? [])
+    expect(named.filter(name => !(name in scripts))).toEqual([])
+  })
+
+  it('puts no value of an event into a shell', () => {
+    expect(steps.filter(({ run = '' }) => run.includes('$' + '{{'))).toEqual([])
+  })
+})
+
+it('the release gives each job only what it needs', () => {
+  const { release: { permissions, jobs } } = workflows
+  expect(permissions).toEqual({})
+  const writes = Object.fromEntries(Object.entries(jobs).map(([name, job]) => [
+    name,
+    Object.entries(job.permissions).filter(([, level]) => level === 'write').map(([of]) => of)
+  ]))
+  expect(writes).toEqual({
+    test: [],
+    assemble: [],
+    npm: ['id-token'],
+    image: ['packages', 'id-token', 'attestations'],
+    chart: ['packages', 'id-token', 'attestations'],
+    github: ['contents', 'id-token', 'attestations']
+  })
+  expect(workflows.ci.permissions).toEqual({ contents: 'read' })
+})
+
+it('nothing is published before all tests have passed', () => {
+  const { jobs } = workflows.release
+  const needs = name => [jobs[name].needs ?? []].flat()
+  const reaches = name => needs(name).includes('test') || needs(name).some(reaches)
+  expect(Object.keys(jobs).filter(name => name !== 'test' && !reaches(name))).toEqual([])
+  expect(jobs.test.uses).toBe('./.github/workflows/ci.yml')
+})
+
+it('the image is built for both architectures, with SBOM, provenance and attestation', () => {
+  const { steps } = workflows.release.jobs.image
+  const build = steps.find(({ uses = '' }) => uses.startsWith('docker/build-push-action@'))
+  expect(build.with).toMatchObject({
+    platforms: 'linux/amd64,linux/arm64', push: true, sbom: true, provenance: 'mode=max'
+  })
+  const attest = steps.find(({ uses = '' }) => uses.startsWith('actions/attest-build-provenance@'))
+  expect(attest.with['subject-digest']).toContain(`steps.${build.id}.outputs.digest`)
+})
+
+it('jobs read the outputs that the assembled release has', () => {
+  const { assemble } = workflows.release.jobs
+  expect(Object.keys(assemble.outputs).sort()).toEqual(Object.keys(outputs()).sort())
+  const read = [...JSON.stringify(workflows.release).matchAll(/needs\.assemble\.outputs\.([\w-]+)/g)]
+    .map(([, name]) => name)
+  expect([...new Set(read)].sort()).toEqual(Object.keys(assemble.outputs).sort())
+})
+
+it('CI tests each line of Node.js that is supported', () => {
+  const { jobs: { test, agent } } = workflows.ci
+  expect(test.strategy.matrix.node).toEqual([20, 22, 24])
+  expect(agent.env.TEST_NODE_VERSIONS.split(',')[0]).toMatch(/^18\./)
+})
