@@ -26,6 +26,9 @@ const LASTING_LIMITS = Object.freeze({
   lastingLeastBytes: 6 * 2 ** 20,
   // A leak goes on at its rate; the last third of what fills falls below this share of it.
   lastingLateRatio: 0.6,
+  // What was found stands until it falls below this one: what is kept for each request grows more
+  // slowly at a weekend.
+  lastingLevelsOffRatio: 0.3,
   // A third of a straight line has its slope, but for this share. A wave of a day differs by more
   // within six hours.
   lastingBendRatio: 0.15,
@@ -97,7 +100,9 @@ const LASTING_LIMITS = Object.freeze({
 function judgeLasting (trend, { peakRunway, limitIn }, limits, what) {
   const { slope: growth, rise, seconds, steadyDays: days } = trend
   const share = rise > 0 ? rise / (rise + peakRunway) : 0
-  const keeps = days === null && seconds < limits.dayTellsSeconds
+  const keeps =
+    (days === null && seconds < limits.dayTellsSeconds) ||
+    (trend.lateRatio < limits.lastingLateRatio && trend.lateRatio >= limits.lastingLevelsOffRatio)
   const found = { seconds, growth, rise, share, keeps, limitInSeconds: null, because: '', also: '' }
   const harmless = explainLasting(trend, share, limits)
   if (harmless) return { ...found, state: 'ok', summary: `${what} ${harmless}` }

@@ -49,11 +49,20 @@ const lastingGrowth = (window, level) =>
           level: pick(columns[level]),
           loads: [columns.workSeconds, columns.scavenges].map(pick)
         })
-        if (found && (!best || found.slope / found.error > best.slope / best.error)) best = found
+        if (!best || (found && isStronger(found, best))) best = found
       }
       return best
     })
   )
+
+/**
+ * What began lately grows faster than the whole life did. What grows more slowly lately, as at a
+ * weekend, is no better known for that.
+ * @param {Growth} recent
+ * @param {Growth} whole
+ */
+const isStronger = (recent, whole) =>
+  recent.slope > whole.slope && recent.slope / recent.error > whole.slope / whole.error
 
 /**
  * The most that the level was at before the last two hours.
