@@ -1,12 +1,10 @@
 'use strict'
 
 /**
- * `npm run bench:attack`: starts the exporter as the chart does – image's flags, cgroup with
- * the chart's memory and CPU – and plays an
- * attacker for each row of SECURITY.md's table of trust. A well-behaved app is watched
- * meanwhile, and probes ask once a second.
- * Needs Linux and root: for cgroups, and for a network namespace of its own, which all of it
- * runs in.
+ * `npm run bench:attack`: starts the exporter as the chart does – image's flags, cgroup with the
+ * chart's memory and CPU – and plays an attacker for each row of SECURITY.md's table of trust. A
+ * well-behaved app is watched meanwhile, and probes ask once a second. Needs Linux and root: for
+ * cgroups, and for a network namespace of its own, which all of it runs in.
  */
 
 const fs = require('node:fs')

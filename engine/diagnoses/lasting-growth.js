@@ -10,9 +10,8 @@ const SECONDS_PER_HOUR = 3600
  * outside it are judged alike.
  */
 const LASTING_LIMITS = Object.freeze({
-  // Slower growth may be a load that rises in the morning: 300 MiB between night and noon are up
-  // to 39 MiB an
-  // hour. It is judged over hours, against the load and the hour of the day.
+  // Slower growth may be a load that rises in the morning: 300 MiB between night and noon are up to
+  // 39 MiB an hour. It is judged over hours, against the load and the hour of the day.
   slowestBytesPerSecond: 48 * 2 ** 20 / SECONDS_PER_HOUR,
   // Standard errors of the growth: services whose memory follows their load measured below 4 from
   // the second day on, leaks above 9.
@@ -37,9 +36,8 @@ const LASTING_LIMITS = Object.freeze({
   certainDays: 2,
   certainDaysSeconds: 60 * SECONDS_PER_HOUR,
   certainDaysRiseBytes: 64 * 2 ** 20,
-  // Before two days are known the load must rule itself out: it moved, or stood still, for so
-  // long. Where CPU
-  // time and allocation are unknown, no day fakes a straight line for longer than this.
+  // Before two days are known the load must rule itself out: it moved, or stood still, for so long.
+  // Where CPU time and allocation are unknown, no day fakes a straight line for longer than this.
   loadMovesRatio: 0.25,
   // Until a day can be told from a line a suspicion stands: the evening does not refute what the
   // morning said.

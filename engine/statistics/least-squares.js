@@ -5,11 +5,9 @@ const MOST_CORRELATION = 0.98
 
 /**
  * Ordinary least squares of few regressors, with standard errors for residuals that are alike from
- * one moment to the next: the count of
- * readings is taken down to that of independent ones, n (1 − ρ) / (1 + ρ), ρ from lag 1. Bayley &
- * Hammersley, J. R. Stat.
- * Soc. Suppl. 8 (1946) 184–197. The regressors and y must have a mean of 0, or one regressor be
- * constant.
+ * one moment to the next: the count of readings is taken down to that of independent ones, n (1 −
+ * ρ) / (1 + ρ), ρ from lag 1. Bayley & Hammersley, J. R. Stat. Soc. Suppl. 8 (1946) 184–197. The
+ * regressors and y must have a mean of 0, or one regressor be constant.
  *
  * @param {readonly Float64Array[]} regressors each of the length of y
  * @param {Float64Array} y

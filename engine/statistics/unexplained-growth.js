@@ -58,10 +58,9 @@ const LEAST_SLOPE = Number.EPSILON
 
 /**
  * How a level grows that follows a load and the hour of the day: least squares of the level on
- * time, on the load that explains it
- * best, and on the hour of the day. For the hour, readings are compared with those of the same ten
- * minutes of other days
- * (the within estimator of fixed effects); before there are two days, with the waves of a day.
+ * time, on the load that explains it best, and on the hour of the day. For the hour, readings are
+ * compared with those of the same ten minutes of other days (the within estimator of fixed
+ * effects); before there are two days, with the waves of a day.
  *
  * @param {object} series of one length, NaN where a reading is absent
  * @param {readonly number[]} series.times seconds, ascending

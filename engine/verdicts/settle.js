@@ -10,8 +10,8 @@ const RAISE_AFTER = 2
 /**
  * A finding is withdrawn when nothing was found for half as long as it was seen, within these
  * bounds: what a filled cache did in its first minute is no suspicion in its third. One that was
- * withdrawn
- * and came back is held longer each time, up to half a day: what comes and goes is one finding.
+ * withdrawn and came back is held longer each time, up to half a day: what comes and goes is one
+ * finding.
  */
 const WITHDRAW_LEAST_SECONDS = 30
 const WITHDRAW_SHARE = 0.5
@@ -33,10 +33,9 @@ const LONGEST_SECONDS = 43_200
  */
 
 /**
- * Hysteresis: a verdict is raised when judgements agree, and withdrawn when the evidence against
- * it has lasted for as long as that which
- * raised it. Missing evidence (`unknown`) withdraws no confirmed verdict: an idle minute does not
- * heal.
+ * Hysteresis: a verdict is raised when judgements agree, and withdrawn when the evidence against it
+ * has lasted for as long as that which raised it. Missing evidence (`unknown`) withdraws no
+ * confirmed verdict: an idle minute does not heal.
  *
  * @param {SettledState | undefined} before
  * @param {import('../diagnoses/define-diagnosis').Judgement} judgement
