@@ -1,6 +1,6 @@
 'use strict'
 
-const { Command } = require('commander')
+const { Command, Option } = require('commander')
 const { Exporter } = require('@memwatch/exporter/exporter')
 const { options, readConfig, ConfigError } = require('@memwatch/exporter/config')
 const { DataFolder } = require('@memwatch/exporter/data-folder/data-folder')
@@ -22,11 +22,14 @@ Examples:
   )
   .action(run)
 
-for (const option of Object.values(options)) {
-  command.option(
+for (const [name, option] of Object.entries(options)) {
+  const flag = new Option(
     option.flag,
     `${option.help} [${option.env}] (default: ${option.default || 'none'})`
   )
+  // commander derives the name from the flag: --token-file, whose value is the option `token`,
+  // would be `tokenFile`, which readConfig does not know.
+  command.addOption(Object.assign(flag, { attributeName: () => name }))
 }
 
 /** @param {Record<string, string>} given */

@@ -1,6 +1,7 @@
 'use strict'
 
-const { readConfig, ConfigError } = require('../../exporter/config')
+const { command } = require('../../cli/exporter')
+const { options, readConfig, ConfigError } = require('../../exporter/config')
 
 describe('readConfig', () => {
   it('has sane defaults: loopback, a socket of this user, prom-client names', () => {
@@ -9,6 +10,12 @@ describe('readConfig', () => {
       compat: true,
       socket: { path: expect.stringContaining('memwatch-') }
     })
+  })
+  it('reads every flag of the command line under the name of its option', () => {
+    const flags = Object.values(options).flatMap(({ flag }) => [flag.split(' ')[0], 'text'])
+    command.parseOptions(flags)
+    expect(command.opts()).toEqual(
+      Object.fromEntries(Object.keys(options).map(name => [name, 'text'])))
   })
   it('takes flags before the environment', () => {
     expect(
