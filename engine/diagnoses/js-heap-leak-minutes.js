@@ -65,8 +65,20 @@ function judgeFlat (signals, limits, { rise, growth, seconds, fit, score, late, 
   return judgeNearLimit(signals, limits, `fills ${filled} of its limit, where growth cannot show`) ??
     // What began lately is no line over all readings yet.
     judgeFewReadings(signals, limits, runway) ??
-    ok(`the live heap is flat: ${formatValue(growth, 'bytesPerSecond')} over ` +
-      `${formatSeconds(seconds)}${sayForced(signals)}`)
+    ok(`the live heap ${nameCourse(growth, rises, limits)}: ` +
+      `${formatValue(growth, 'bytesPerSecond')} over ${formatSeconds(seconds)}` +
+      sayForced(signals))
+}
+
+/**
+ * @param {number} growth bytes a second
+ * @param {boolean} rises in a line
+ * @param {Limits} limits
+ */
+function nameCourse (growth, rises, limits) {
+  if (Math.abs(growth) < limits.slowestBytesPerSecond) return 'is flat'
+  if (growth < 0) return 'shrinks'
+  return rises ? 'hardly grows' : 'does not grow in a line'
 }
 
 /**

@@ -244,8 +244,8 @@ function ruleOutKnownRise (limits, rise, { grew, load, level, earlierHigh: high,
  * @param {number} seconds
  */
 const sayStanding = (name, rise, seconds) =>
-  `${name} grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; it has not gone on, and not ` +
-  'been given back for as long.'
+  `${name} grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; the latest readings do not ` +
+  'show that growth.'
 
 module.exports = {
   LASTING_LIMITS, formatPerHour, judgeLasting, ruleOutKnownRise, sayStanding, timeLeft

@@ -218,6 +218,17 @@ describe('an app whose major GCs are all forced', () => {
       )
     })
   })
+  it.each([
+    ['rises and falls', t => 40 + t / 3 + 12 * Math.sin(t), 'does not grow in a line'],
+    ['falls', t => 60 - t / 4, 'shrinks'],
+    ['rises by little', t => 20 + t / 40, 'hardly grows']
+  ])('is called flat only where it is: one that %s is not', (_, liveMibAt, words) => {
+    const { verdict } = watchForced(60, liveMibAt)
+    expect(verdict('js-heap-leak')).toMatchObject({
+      state: 'ok',
+      summary: expect.stringMatching(new RegExp(`^the live heap ${words}: `))
+    })
+  })
   it('is suspected within a minute where it leaks 1.5 MiB/s under 4 GiB, on evidence that says so', () => {
     const { verdict } = watchForced(60, t => 20 + 1.5 * t)
     expect(verdict('js-heap-leak')).toMatchObject({
