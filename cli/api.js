@@ -86,8 +86,12 @@ async function request ({ url: base, tokenFile = process.env.MEMWATCH_TOKEN_FILE
   const url = apiUrl(base, path)
   const headers = tokenFile ? { authorization: `Bearer ${readToken(tokenFile)}` } : undefined
   return await fetch(url, { method, headers }).catch(error => {
+    const { code, message } = error.cause ?? error
     throw new UsageError(
-      `--url: no exporter answers at ${url.origin}: ${error.cause?.message ?? error.message}`
+      `--url: no exporter answers at ${url.origin}: ` + (code === 'ECONNREFUSED'
+        ? 'nothing listens there; start one with memwatch exporter, or name its address with ' +
+          '--url or MEMWATCH_URL'
+        : message)
     )
   })
 }

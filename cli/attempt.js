@@ -91,6 +91,10 @@ const WORDS = Object.freeze({
   not_fixed: 'Not fixed.'
 })
 
+const NOTHING_REPORTED =
+  'No Node.js process reported, so nothing was tried. Does the command run by itself, and for ' +
+    'longer than a second?'
+
 /**
  * @param {Attempt} attempt
  * @param {boolean} json
@@ -112,7 +116,7 @@ function writeAttempt (attempt, json) {
     ...skipped.map(({ title, reason }) => `Not tried: ${title}: ${reason}.`),
     ...renderComparison(comparison),
     '',
-    WORDS[outcome],
+    outcome === 'nothing_confirmed' && !headline ? NOTHING_REPORTED : WORDS[outcome],
     `Kept: ${kept} (memwatch diagnose ${kindAt('before/1.ndjson.gz')}${again})`
   )
 }

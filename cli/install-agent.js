@@ -17,6 +17,13 @@ const PACKAGES = Object.freeze([
 /** What belongs to a package and is of no use to an app. */
 const LEFT_OUT = /^(node_modules|.*\.(c|h|sh|md|d\.ts))$/
 const TOKEN_BYTES = 32
+/** Errors of the system that the path explains. @type {Record<string, string>} */
+const REASONS = Object.freeze({
+  ENOENT: 'no such folder; create it first',
+  ENOTDIR: 'it is not a folder',
+  EACCES: 'this user may not write there',
+  EROFS: 'it is mounted read-only'
+})
 
 const command = new Command('install-agent')
   .description(
@@ -46,8 +53,9 @@ Examples:
       out.say(`${link}/index.js: agent ${version}`)
       if (token) out.say(makeToken(path.resolve(folder)))
     } catch (error) {
-      if (!(/** @type {NodeJS.ErrnoException} */ (error).syscall)) throw error
-      throw new UsageError(`<folder>: ${/** @type {Error} */ (error).message}`)
+      const { syscall, code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+      if (!syscall) throw error
+      throw new UsageError(`<folder>: cannot write to ${folder}: ${REASONS[code ?? ''] ?? message}`)
     }
   })
 

@@ -61,8 +61,17 @@ Examples:
   $ memwatch install-agent /run/memwatch      put the agent where an app in another container finds it`
     )
   for (const name of names) program.addCommand(require(`./${name}`).command)
+  for (const command of program.commands) {
+    command.showHelpAfterError(
+      `(memwatch ${command.name()} --help lists its arguments and options, with examples)`
+    )
+  }
   for (const command of [program, ...program.commands]) {
-    command.configureOutput({ writeOut: text => out.text(text), writeErr: text => err.text(text) })
+    command.configureOutput({
+      writeOut: text => out.text(text),
+      writeErr: text => err.text(text),
+      outputError: (text, write) => write(text.replace(/^error: /, 'memwatch: '))
+    })
     command.exitOverride()
   }
   return program

@@ -7,6 +7,7 @@ const { watchCommand } = require('./watch-command')
 const { renderReport } = require('./report')
 const { Progress } = require('./progress')
 const { out, err } = require('./output')
+const { explainSpawnFailure } = require('./spawn-failure')
 const { UsageError, readSeconds } = require('./usage-error')
 const { parseHostPort } = require('@memwatch/exporter/ingest/address')
 const { toJson } = require('@memwatch/engine/text/json')
@@ -104,11 +105,9 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
   }).finally(() => progress.stop())
 
   if (spawnError) {
-    err.say(
-      `memwatch: cannot run ${words[0]}: ` +
-        `${spawnError.code === 'ENOENT' ? 'no such command' : spawnError.message}`
-    )
-    return spawnError.code === 'EACCES' ? 126 : 127
+    const { text, status } = explainSpawnFailure(shown, spawnError)
+    err.say(text)
+    return status
   }
   writeReport(report, given, reportFile)
   return failOnStatus(report, given.failOn) ?? statusOf(report, endedByUs)

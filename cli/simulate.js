@@ -1,8 +1,9 @@
 'use strict'
 
+const fs = require('node:fs')
 const os = require('node:os')
 const { Command } = require('commander')
-const { closest } = require('fastest-levenshtein')
+const { closest, distance } = require('fastest-levenshtein')
 const { createContainerGroup } = require('@memwatch/exporter/process/container-group')
 const { createMemoryGroup } = require('@memwatch/exporter/process/memory-group')
 const { formatBytes } = require('@memwatch/engine/text/format')
@@ -31,7 +32,7 @@ const command = withReportOptions(new Command('simulate'))
   )
   .option(
     '--memory <MB>',
-    'limit of the memory group, to try a larger container (default: the one the app stands for)'
+    'limit of the memory cgroup, to try a larger container (default: the one the app stands for)'
   )
   .option(
     '--cpus <CORES>',
@@ -43,7 +44,7 @@ const command = withReportOptions(new Command('simulate'))
   .addHelpText(
     'after',
     `
-The app runs in a memory group (cgroup) of its own, with the limit of the container it stands for, where this machine
+The app runs in a memory cgroup of its own, with the limit of the container it stands for, where this machine
 allows it. To rehearse a page, let your Prometheus scrape it: --listen 0.0.0.0:16369.
 Examples:
   $ memwatch simulate semi-space-starvation
@@ -54,10 +55,15 @@ Examples:
     process.exitCode = await simulate(name, given)
   })
 
+/** @param {import('@memwatch/lab').LabApp} app */
+const isHealthy = ({ diagnosis, opportunity }) => diagnosis === null && opportunity === undefined
+
 /** Help lists the apps where they are installed. @returns {string} */
 function listApps () {
   try {
-    return `\nApps:\n${loadApps().map(({ id, title }) => `  ${id.padEnd(34)}${title}`).join('\n')}`
+    const apps = loadApps()
+    const widest = Math.max(...apps.map(({ id }) => id.length))
+    return `\nApps:\n${apps.map(({ id, title }) => `  ${id.padEnd(widest)}  ${title}`).join('\n')}`
   } catch (error) {
     return `\n${/** @type {Error} */ (error).message}`
   }
@@ -93,6 +99,7 @@ async function simulate (name, given) {
         '--node-option or the environment'
     )
   }
+  checkNode(given.node)
   const limitBytes = given.memory === undefined ? app.memoryLimitBytes : readMegabytes(given.memory)
   const groupName = `simulate-${app.id}`
   const slowPod =
@@ -110,13 +117,13 @@ async function simulate (name, given) {
     err.say(`memwatch: ${app.title}. ${app.about}`)
     err.say(
       group.supported
-        ? 'memwatch: in a memory group of ' +
+        ? 'memwatch: in a memory cgroup of ' +
           `${formatBytes(limitBytes)}${given.cpus === undefined
             ? ''
             : `, with ${given.cpus} of ` +
             'a core'}`
-        : `memwatch: no memory group of ${formatBytes(limitBytes)} can be had here ` +
-          `(${group.reason}); V8 is told the sizes it would choose in one: ` +
+        : `memwatch: cannot create a memory cgroup of ${formatBytes(limitBytes)} here ` +
+          `(${group.reason}); V8 gets the sizes it would choose in one: ` +
             `${SIZES_OF_THE_CONTAINER.join(' ')}`
     )
     const seconds = given.for ?? String(app.seconds)
@@ -136,6 +143,22 @@ async function simulate (name, given) {
   } finally {
     await group.remove()
   }
+}
+
+/**
+ * Before the cgroup: inside it a shell starts the binary, and its message names the group instead.
+ * @param {string} [file] undefined, or a name without a folder: the PATH has it
+ * @throws {UsageError}
+ */
+function checkNode (file) {
+  if (!file?.includes('/')) return
+  try {
+    fs.accessSync(file, fs.constants.X_OK)
+    if (fs.statSync(file).isFile()) return
+  } catch {
+    // It is absent, or not executable.
+  }
+  throw new UsageError(`--node: expected an executable file, got ${JSON.stringify(file)}`)
 }
 
 /**
@@ -187,12 +210,14 @@ function slowPodOf (limits) {
 function findByName (name) {
   const apps = loadApps()
   const app = apps.find(({ id }) => id === name) ??
-    apps.find(({ diagnosis }) => diagnosis === (name === 'healthy' ? null : name))
+    apps.find(name === 'healthy' ? isHealthy : ({ diagnosis }) => diagnosis === name)
   if (app) return app
   const names = ['healthy', ...apps.map(({ id }) => id)]
+  const nearest = names.find(other => name !== '' && other.startsWith(name)) ?? closest(name, names)
+  const isClose = nearest.startsWith(name) || distance(name, nearest) <= nearest.length / 2
   throw new UsageError(
-    `simulate: no app called ${name}; did you mean ${closest(name, names)}? (memwatch simulate ` +
-      '--help lists them)'
+    `simulate: no app called ${JSON.stringify(name)}${isClose ? `; did you mean ${nearest}?` : ''} ` +
+      '(memwatch simulate --help lists them)'
   )
 }
 

@@ -8,6 +8,7 @@ const { workOfApp } = require('./comparison/work-of')
 const { LoadCommand } = require('./load-command')
 const { err } = require('./output')
 const { Progress } = require('./progress')
+const { explainSpawnFailure } = require('./spawn-failure')
 const { watchCommand } = require('./watch-command')
 
 /** What is read of an app's output, for its last line. */
@@ -97,7 +98,7 @@ async function tryRun (
     })
     for (const { reason, text } of report.deaths) if (reason !== 'clean') progress.say(text)
     const run = await measure(`${file}.ndjson.gz`, { like, diagnosis })
-    return { run, notStarted: statusOfNone(command[0], run, spawnError), loadError }
+    return { run, notStarted: statusOfNone(command, run, spawnError), loadError }
   } finally {
     fs.closeSync(out)
     await group?.remove()
@@ -117,18 +118,17 @@ function intoGroup ([first, ...rest], limitBytes, name) {
 /**
  * Whether the command could not be started: spawn says so, or the shell that joins a memory group,
  * by its status.
- * @param {string} name
+ * @param {string[]} command
  * @param {import('./comparison/measure').Run} run
  * @param {NodeJS.ErrnoException} [error]
  * @returns {number | undefined} 126 or 127
  */
-function statusOfNone (name, { exit, target }, error) {
+function statusOfNone (command, { exit, target }, error) {
   if (error) {
-    err.say(
-      `memwatch: cannot run ${name}: ${error.code === 'ENOENT' ? 'no such command' : error.message}`
-    )
+    const { text, status } = explainSpawnFailure(command, error)
+    err.say(text)
+    return status
   }
-  if (error) return error.code === 'EACCES' ? 126 : 127
   return !target && (exit?.code === 126 || exit?.code === 127) ? exit.code : undefined
 }
 

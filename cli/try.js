@@ -39,7 +39,7 @@ const command = new Command('try')
   .option('--repeat <N>', 'runs of each kind, in turns: before, after, before, after', '1')
   .option(
     '--memory <SIZE>',
-    'put each run into a memory group (cgroup) of that size, as 512Mi: as root, on Linux'
+    'put each run into a memory cgroup of that size, as 512Mi: as root, on Linux'
   )
   .option('--diagnosis <ID>', 'fix this one instead of the primary finding; a suspicion will do')
   .option(

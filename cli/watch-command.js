@@ -10,6 +10,7 @@ const { explainExit } = require('@memwatch/exporter/deaths/explain-exit')
 const { judgedTarget } = require('@memwatch/exporter/expose/targets')
 const { Leftovers } = require('./leftovers')
 const { UnheardProcess } = require('./unheard-process')
+const { UsageError } = require('./usage-error')
 
 /** How long a command may take to end after it was asked to. */
 const GRACE_MS = 10_000
@@ -79,7 +80,7 @@ async function watchCommand ({
   /** @type {import('@memwatch/engine/recording/format').End | undefined} */
   let end
   try {
-    onStart?.(exporter, (await exporter.start()).listen)
+    onStart?.(exporter, (await startExporter(exporter)).listen)
     const { exit, endedByUsAtUnixMs, spawnError, unheard } = await runChild(command, {
       env: withAgent(env, socket),
       stdio: ['inherit', stdout, 'inherit'],
@@ -110,6 +111,18 @@ async function watchCommand ({
   } finally {
     await exporter.stop(end)
     cleanUp(folder, signals)
+  }
+}
+
+/**
+ * @param {Exporter} exporter
+ * @throws {UsageError} where it cannot listen
+ */
+async function startExporter (exporter) {
+  try {
+    return await exporter.start()
+  } catch (error) {
+    throw new UsageError(/** @type {Error} */ (error).message)
   }
 }
 

@@ -12,6 +12,7 @@ const MAX_TARGETS_OF_POD = 64
  */
 class AgentsPart {
   name = 'agents'
+  option = '--socket'
   /** @type {import('../exporter').Exporter | undefined} */
   #exporter
   /** @type {Listener | undefined} */

@@ -5,6 +5,7 @@ const { createServer } = require('../expose/server')
 /** Serves /metrics, the API and the page. Emits `omitted` (target, error), once of each target. */
 class HttpPart {
   name = 'http'
+  option = '--listen'
   /** @type {import('../exporter').Exporter | undefined} */
   #exporter
   /** @type {ReturnType<typeof createServer> | undefined} */

@@ -20,6 +20,7 @@ const { WebhookPart } = require('./webhook')
  *
  * @typedef {object} Part
  * @property {string} name
+ * @property {string} [option] the flag of the address where it listens
  * @property {(exporter: import('../exporter').Exporter) => void | Promise<void>} start restores,
  *   subscribes and starts timers; nobody is connected yet. It may throw: the exporter does not
  *   start then. A wrong option is a ConfigError that names it

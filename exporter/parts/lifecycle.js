@@ -36,7 +36,7 @@ class Lifecycle {
         await attempt(`${part.name} cannot start`, () => part.start(exporter))
       }
       for (const part of this.#parts.toReversed()) {
-        Object.assign(addresses, await attempt('cannot listen', () => part.open?.()))
+        Object.assign(addresses, await attempt(sayOpening(part), () => part.open?.()))
       }
     } catch (error) {
       await this.stop()
@@ -75,10 +75,27 @@ async function attempt (failure, run) {
   try {
     return await run()
   } catch (cause) {
-    const { code, message } = /** @type {NodeJS.ErrnoException} */ (cause)
+    const { code } = /** @type {NodeJS.ErrnoException} */ (cause)
     if (code === 'MEMWATCH_CONFIG') throw cause
-    throw Object.assign(new Error(`${failure}: ${message}`, { cause }), { code })
+    const reason = explain(/** @type {NodeJS.ErrnoException} */ (cause))
+    throw Object.assign(new Error(`${failure}: ${reason}`, { cause }), { code })
   }
+}
+
+/**
+ * The failure of a part that cannot listen, with the option to change.
+ * @param {import('./index').Part} part
+ */
+const sayOpening = ({ option }) => `${option === undefined ? '' : `${option}: `}cannot listen`
+
+/** @param {NodeJS.ErrnoException & { address?: string, port?: number }} error of the system */
+function explain ({ code, message, address, port }) {
+  if (port === undefined) return message
+  const at = `${address}:${port}`
+  if (code === 'EADDRINUSE') return `another process listens at ${at}; choose another port`
+  if (code === 'EACCES') return `${at} is not allowed for this user; choose a port above 1023`
+  if (code === 'EADDRNOTAVAIL') return `${address} is no address of this machine`
+  return message
 }
 
 module.exports = { Lifecycle }

@@ -4,6 +4,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
+const { apps } = require('@memwatch/lab')
 
 const MEMWATCH = path.join(__dirname, '../../cli/memwatch.js')
 /** Node.js as it is where the package of the apps is not installed. */
@@ -43,5 +44,23 @@ describe('memwatch simulate where its apps are not installed', () => {
     expect(stderr).toContain('--memory')
     expect(stderr).not.toContain('@memwatch/lab')
     expect(status).toBe(2)
+  })
+})
+
+describe('the names of apps', () => {
+  const memwatch = (...args) =>
+    spawnSync(process.execPath, [MEMWATCH, 'simulate', ...args], { encoding: 'utf8' })
+
+  it('healthy is an app without a finding, and without an opportunity', () => {
+    // --fixed is refused with the name of the app, which does not start.
+    const { status, stderr } = memwatch('healthy', '--fixed')
+    expect(stderr).toContain('--fixed: the code of healthy-steady is in order')
+    expect(status).toBe(2)
+  })
+
+  it('stand apart from their titles in --help', () => {
+    const { stdout } = memwatch('--help')
+    const lines = stdout.split('\n').map(line => line.trim().split(/ {2,}/))
+    for (const { id, title } of apps) expect(lines).toContainEqual([id, title])
   })
 })

@@ -73,8 +73,15 @@ it('makes a token once, for its user and group to read', () => {
 })
 
 it('says what is wrong with the folder, and ends with 2', async () => {
-  const { code, stderr } = await memwatch(['install-agent', path.join(folder, 'none')])
-  expect([code, stderr]).toEqual([2, expect.stringContaining('memwatch: <folder>: ENOENT')])
+  const none = path.join(folder, 'none')
+  expect(await memwatch(['install-agent', none])).toMatchObject({
+    code: 2,
+    stderr: `memwatch: <folder>: cannot write to ${none}: no such folder; create it first\n`
+  })
+  expect(await memwatch(['install-agent', __filename])).toMatchObject({
+    code: 2,
+    stderr: `memwatch: <folder>: cannot write to ${__filename}: it is not a folder\n`
+  })
 })
 
 // Needs root, to be somebody else.

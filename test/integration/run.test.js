@@ -1,6 +1,7 @@
 'use strict'
 
 const fs = require('node:fs')
+const { createServer } = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { spawn } = require('node:child_process')
@@ -256,7 +257,15 @@ describe('memwatch run', () => {
       127,
       'cannot run /no/such/command: no such command'
     ],
-    ['no command', ['run'], 2, "missing required argument 'command'"],
+    ['a folder', ['run', '--', os.tmpdir()], 126, `cannot run ${os.tmpdir()}: it is a folder`],
+    [
+      'a script that is not executable',
+      ['run', '--', script('not-executable.js', ''), '--port', '8 0'],
+      126,
+      `the file is not executable; Node.js runs it: node ${folder}/not-executable.js --port '8 0'`
+    ],
+    ['no command', ['run'], 2, "memwatch: missing required argument 'command'"],
+    ['a command without its arguments', ['fix'], 2, 'memwatch fix --help lists'],
     [
       'a wrong --for',
       ['run', '--for', 'soon', '--', 'true'],
@@ -284,6 +293,25 @@ describe('memwatch run', () => {
       'did you mean semi-space-starvation?'
     ],
     [
+      'the beginning of the name of an app',
+      ['simulate', 'semi-space'],
+      2,
+      'did you mean semi-space-starvation?'
+    ],
+    ['the name of no app', ['simulate', 'x'], 2, 'no app called "x" (memwatch simulate --help'],
+    [
+      'an absent Node.js',
+      ['simulate', 'healthy', '--node', '/no/such/node'],
+      2,
+      '--node: expected an executable file, got "/no/such/node"'
+    ],
+    [
+      'an absent token',
+      ['exporter', '--token-file', '/no/such/token'],
+      2,
+      '--token-file: ENOENT: no such file or directory'
+    ],
+    [
       'a misspelt variable',
       ['exporter'],
       2,
@@ -300,5 +328,24 @@ describe('memwatch run', () => {
     const { code, stderr } = await memwatch(args, { env: env[0] }).done
     expect(stderr).toContain(message)
     expect(code).toBe(status)
+  })
+
+  it.each([
+    ['run', '--', 'true'], ['exporter', '--socket', path.join(folder, 'taken.sock')]
+  ])('%s names the option whose port is taken', async (name, ...args) => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+    const at = `127.0.0.1:${port}`
+    try {
+      expect(await memwatch([name, '--listen', at, ...args]).done).toMatchObject({
+        code: 2,
+        stdout: '',
+        stderr: `memwatch: --listen: cannot listen: another process listens at ${at}; choose ` +
+          'another port\n'
+      })
+    } finally {
+      server.close()
+    }
   })
 })

@@ -1,6 +1,7 @@
 'use strict'
 
 const { startExporter, eventually } = require('../support/exporter')
+const { freePort } = require('../support/free-port')
 const { spawnWatched } = require('../support/agent-collector')
 const { memwatch } = require('../support/memwatch')
 const { sparkline } = require('../../cli/text/sparkline')
@@ -95,4 +96,13 @@ it('an exporter that is not there is said to be', async () => {
     2,
     expect.stringContaining('no exporter answers at http://127.0.0.1:9')
   ])
+})
+
+it.each(['127.0.0.1', 'localhost'])('where nothing listens at %s, it says how to start one', async host => {
+  const url = `http://${host}:${await freePort()}`
+  expect(await memwatch(['top', '--url', url])).toMatchObject({
+    code: 2,
+    stderr: `memwatch: --url: no exporter answers at ${url}: nothing listens there; start one ` +
+      'with memwatch exporter, or name its address with --url or MEMWATCH_URL\n'
+  })
 })

@@ -171,6 +171,16 @@ describe('memwatch try', () => {
     expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('holds runs already') })
   })
 
+  it('says when no process reported, instead of a finding', async () => {
+    const { code, stdout } = await memwatch(
+      ['try', '--keep', keep(), '--', process.execPath, '-e', 'process.exit(1)'])
+    expect({ code, stdout }).toEqual({
+      code: 3,
+      stdout: expect.stringContaining('No Node.js process reported, so nothing was tried.')
+    })
+    expect(stdout).not.toContain('Nothing is confirmed')
+  })
+
   it('tries what it is told to, whatever is found, and says what that brought', async () => {
     const { code, stdout } = await memwatch([
       'try',

@@ -1,0 +1,49 @@
+'use strict'
+
+const fs = require('node:fs')
+const { shellWord } = require('@memwatch/engine/text/shell')
+
+/** Exit statuses of a shell for a command that it finds but may not execute, and for no command. */
+const STATUS = Object.freeze({ notExecutable: 126, notFound: 127 })
+const SCRIPT = /\.[cm]?[jt]s$/
+
+/**
+ * Explains a command that cannot be started.
+ * @param {string[]} words the command
+ * @param {NodeJS.ErrnoException} error of spawn
+ * @returns {{ text: string, status: number }} text: a line for stderr; status: to exit with
+ */
+function explainSpawnFailure (words, { code, message }) {
+  const [file] = words
+  const reason = code === 'ENOENT'
+    ? 'no such command'
+    : code === 'EACCES' ? explainAccess(file) : message
+  const hint = SCRIPT.test(file) && statOf(file)?.isFile()
+    ? `; Node.js runs it: node ${words.map(shellWord).join(' ')}`
+    : ''
+  return {
+    text: `memwatch: cannot run ${file}: ${reason}${hint}`,
+    status: code === 'EACCES' ? STATUS.notExecutable : STATUS.notFound
+  }
+}
+
+/** @param {string} file that the system does not execute */
+function explainAccess (file) {
+  const stat = statOf(file)
+  if (stat === undefined) return 'not allowed for this user'
+  return stat.isDirectory() ? 'it is a folder' : 'the file is not executable'
+}
+
+/**
+ * @param {string} file
+ * @returns {fs.Stats | undefined} undefined where it is absent, or in a closed folder
+ */
+function statOf (file) {
+  try {
+    return fs.statSync(file)
+  } catch {
+    return undefined
+  }
+}
+
+module.exports = { explainSpawnFailure }
