@@ -82,7 +82,7 @@ function attemptOf ({ before, after }, chosen, kept, { by }) {
 const WORDS = Object.freeze({
   interrupted: 'Interrupted: this is what is known.',
   nothing_confirmed:
-    'Nothing is confirmed, so nothing was tried. memwatch diagnose lists every check.',
+    'Nothing is confirmed, so nothing was tried. memwatch diagnose -v lists every check.',
   nothing_to_apply:
     'No fix of it can be applied from outside. When you have made the change, memwatch compare ' +
       'says what it brought.',

@@ -6,7 +6,7 @@ const { judgedTarget } = require('@memwatch/exporter/expose/targets')
 const { openAll, judgeSource, toldBy, SourceError } = require('./sources')
 const { judgePrometheus } = require('./sources/prometheus')
 const { formatSeconds } = require('@memwatch/engine/text/format')
-const { writeReport, openFile, checkFailOn, failOnStatus, FAIL_ON } = require('./run')
+const { writeReport, openFile, checkFailOn, failOnStatus, FAIL_ON, VERBOSE } = require('./run')
 const { err } = require('./output')
 const { UsageError, readBytes } = require('./usage-error')
 
@@ -35,6 +35,7 @@ const command = new Command('diagnose')
   .option('--json', 'print the report as JSON on stdout, and nothing else')
   .option('--report <FILE>', 'write the report as JSON to a file, too')
   .option('--fail-on <STATE>', FAIL_ON)
+  .option('-v, --verbose', VERBOSE)
   .addHelpText(
     'after',
     `
@@ -70,6 +71,7 @@ Examples:
  * @property {boolean} [json]
  * @property {string} [report]
  * @property {string} [failOn]
+ * @property {boolean} [verbose]
  */
 
 /**

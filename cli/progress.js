@@ -9,14 +9,16 @@ const BAR_WIDTH = 20
 
 /**
  * What `memwatch run` says while the command runs: on a terminal one line that is redrawn, and in
- * any case one line for each verdict that changes.
+ * any case one line for each finding that comes or goes.
  */
 class Progress {
   #output
   #startedAt = Date.now()
   #label
   #seconds
-  #onlyFindings
+  #verbose
+  /** Findings that stand, as the names of target, thread and diagnosis. @type {Set<string>} */
+  #found = new Set()
   /** @type {NodeJS.Timeout | undefined} */
   #timer
 
@@ -25,13 +27,13 @@ class Progress {
    * @param {object} [options]
    * @param {string} [options.label] begins each line
    * @param {number} [options.seconds] how long it will take, for a bar
-   * @param {boolean} [options.onlyFindings] say nothing of what is ruled out
+   * @param {boolean} [options.verbose] say what is ruled out, too
    */
-  constructor (output, { label = 'memwatch', seconds, onlyFindings = false } = {}) {
+  constructor (output, { label = 'memwatch', seconds, verbose = false } = {}) {
     this.#output = output
     this.#label = label
     this.#seconds = seconds
-    this.#onlyFindings = onlyFindings
+    this.#verbose = verbose
   }
 
   /**
@@ -41,10 +43,13 @@ class Progress {
   start (exporter, listen) {
     this.say(`watching; live at http://${listen.host}:${listen.port}/`)
     exporter.on('verdict', (target, verdict) => {
-      if (verdict.state === 'unknown' || (this.#onlyFindings && verdict.state === 'ok')) return
-      this.say(
-        `${target.name} ${target.thread}: ${verdict.diagnosis} ${verdict.state}: ${verdict.summary}`
-      )
+      const { diagnosis, state, summary } = verdict
+      const about = `${target.name} ${target.thread}: ${diagnosis}`
+      const isFound = state === 'confirmed' || state === 'suspected'
+      const wasFound = this.#found.delete(`${about} ${target.hello.pid}`)
+      if (isFound) this.#found.add(`${about} ${target.hello.pid}`)
+      const isWorthALine = isFound || wasFound || (this.#verbose && state === 'ok')
+      if (isWorthALine) this.say(`${about} ${state}: ${summary}`)
     })
     exporter.on('captured', (/** @type {import('@memwatch/exporter/captures/captures').Capture} */ { kind, target, thread, suspects }) => {
       this.say(`${target} ${thread}: ${kind}: ${shortText(suspects) || 'nothing stands out'}`)

@@ -23,11 +23,12 @@ const STYLES = Object.freeze(/** @type {const} */ ({
  * The report as a person reads it: finding, evidence, fix, what to expect.
  *
  * @param {import('./watch-command').Report} report
- * @param {{ width?: number }} [options]
+ * @param {{ width?: number, verbose?: boolean }} [options] verbose: list the checks that found
+ *   nothing
  * @returns {Line[]}
  */
-function renderReport (report, { width = 100 } = {}) {
-  const text = new ReportText(width)
+function renderReport (report, { width = 100, verbose = false } = {}) {
+  const text = new ReportText(width, verbose)
   text.addEnd(report)
   for (const target of report.targets) text.addTarget(target, report.source)
   if (report.source) text.addSource(report.source)
@@ -39,10 +40,15 @@ class ReportText {
   /** @type {Line[]} */
   lines = []
   #width
+  #verbose
 
-  /** @param {number} width */
-  constructor (width) {
+  /**
+   * @param {number} width
+   * @param {boolean} verbose
+   */
+  constructor (width, verbose) {
     this.#width = width
+    this.#verbose = verbose
   }
 
   /**
@@ -88,10 +94,27 @@ class ReportText {
     this.#say({ text: headline.text, style: STYLES[headline.state] }, 2)
     for (const verdict of found) this.#addVerdict(verdict, headline)
     if (memory) this.#addMemory(memory)
-    for (const { diagnosis, state, summary } of verdicts) {
-      if (source?.cannotTell.some(beyond => beyond.diagnosis === diagnosis)) continue
-      if (state === 'ok') this.#say(`ruled out  ${diagnosis}: ${summary}`, 2)
-      if (state === 'unknown') this.#say(`not known  ${diagnosis}: ${summary}`, 2)
+    this.#addOthers(verdicts.filter(({ diagnosis }) =>
+      !source?.cannotTell.some(beyond => beyond.diagnosis === diagnosis)))
+  }
+
+  /**
+   * The checks that found nothing: how many, or each with its reason.
+   * @param {JudgedVerdict[]} verdicts
+   */
+  #addOthers (verdicts) {
+    const ruledOut = verdicts.filter(({ state }) => state === 'ok')
+    const undecided = verdicts.filter(({ state }) => state === 'unknown')
+    if (this.#verbose) {
+      for (const { diagnosis, summary } of ruledOut) {
+        this.#say(`ruled out  ${diagnosis}: ${summary}`, 2)
+      }
+      for (const { diagnosis, summary } of undecided) {
+        this.#say(`undecided  ${diagnosis}: ${summary}`, 2)
+      }
+    } else if (ruledOut.length + undecided.length > 0) {
+      const open = undecided.length > 0 ? `, ${undecided.length} undecided` : ''
+      this.#say(`${ruledOut.length} ruled out${open} (-v lists them)`, 2)
     }
   }
 

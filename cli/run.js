@@ -27,6 +27,9 @@ const FAILING = Object.freeze({
 const FAIL_ON = 'end with status 3 when a target is confirmed, suspected or undecided, or worse; ' +
   'with 4 when nothing was seen'
 
+/** The option in the words of --help. */
+const VERBOSE = 'list the checks that were ruled out, and those that are undecided'
+
 const command = withReportOptions(new Command('run'))
   .description('Run a command with the agent, watch it, and report what is wrong with its memory.')
   .argument('<command...>', 'what to run, after --')
@@ -61,6 +64,7 @@ function withReportOptions (command) {
       'write all that was seen to a file, for memwatch diagnose; .gz compresses it'
     )
     .option('--fail-on <STATE>', FAIL_ON)
+    .option('-v, --verbose', VERBOSE)
     .option(
       '--listen <HOST:PORT>',
       'where to serve /metrics and the API meanwhile (default: a free loopback port)'
@@ -75,6 +79,7 @@ function withReportOptions (command) {
  * @property {string} [record]
  * @property {string} [failOn]
  * @property {string} [listen]
+ * @property {boolean} [verbose]
  */
 
 /**
@@ -92,7 +97,7 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
   const reportFile = given.report === undefined ? undefined : openFile('--report', given.report)
   if (given.record !== undefined) fs.closeSync(openFile('--record', given.record))
 
-  const progress = new Progress(err)
+  const progress = new Progress(err, { verbose: given.verbose })
   const { report, endedByUs, spawnError } = await watchCommand({
     command: words,
     forSeconds,
@@ -115,13 +120,16 @@ async function runAndReport (words, given, { env = {}, shown = words } = {}) {
 
 /**
  * @param {import('./watch-command').Report} report
- * @param {Pick<ReportOptions, 'json'>} given
+ * @param {Pick<ReportOptions, 'json' | 'verbose'>} given
  * @param {number} [reportFile] descriptor
  */
 function writeReport (report, given, reportFile) {
   if (reportFile !== undefined) fs.writeFileSync(reportFile, `${toJson(report, 2)}\n`)
   if (given.json) out.json(report, 2)
-  else out.say('', ...renderReport(report, { width: Math.min(out.columns || 100, 120) }))
+  else {
+    const width = Math.min(out.columns || 100, 120)
+    out.say('', ...renderReport(report, { width, verbose: given.verbose }))
+  }
 }
 
 /**
@@ -189,5 +197,6 @@ module.exports = {
   openFile,
   checkFailOn,
   failOnStatus,
-  FAIL_ON
+  FAIL_ON,
+  VERBOSE
 }

@@ -53,8 +53,7 @@ async function tryRun (
   const { group, wrapped } = intoGroup(command, memoryBytes, `try-${side}`)
   const progress = new Progress(err, {
     label: `memwatch ${side}${repeat > 1 ? ` ${number} of ${repeat}` : ''}`,
-    seconds: forSeconds,
-    onlyFindings: true
+    seconds: forSeconds
   })
   const over = new AbortController()
   const out = fs.openSync(`${file}.out`, 'w')

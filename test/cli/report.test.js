@@ -1,0 +1,68 @@
+'use strict'
+
+const { renderReport } = require('../../cli/report')
+
+/** @param {string} state @param {string} diagnosis */
+const verdict = (state, diagnosis) => ({
+  diagnosis, state, summary: `why of ${diagnosis}`, title: `title of ${diagnosis}`,
+  severity: 'warning', confirmedAfterSeconds: 5, evidence: [], fix: [], suspects: null
+})
+
+/**
+ * @param {ReturnType<typeof verdict>[]} verdicts
+ * @param {{ verbose?: boolean }} [options]
+ * @param {object} [source]
+ */
+const render = (verdicts, options, source) => renderReport(/** @type {any} */ ({
+  command: ['node', 'app.js'],
+  durationSeconds: 60,
+  exit: { code: 0, signal: null },
+  deaths: [],
+  source,
+  targets: [{
+    target: 'app',
+    thread: 'main',
+    pid: 1,
+    node: '20',
+    memory: null,
+    headline: { state: 'confirmed', diagnosis: 'js-heap-leak', text: 'THE HEADLINE' },
+    verdicts
+  }]
+}), options).map(line => (typeof line === 'string' ? line : line.text))
+
+const MIXED = [
+  verdict('ok', 'context-leak'), verdict('confirmed', 'js-heap-leak'),
+  verdict('unknown', 'resource-leak'), verdict('ok', 'oversized-heap')
+]
+
+it('counts the checks that found nothing', () => {
+  const lines = render(MIXED)
+  expect(lines).toContain('  2 ruled out, 1 undecided (-v lists them)')
+  expect(lines.join('\n')).not.toMatch(/why of (context-leak|resource-leak|oversized-heap)/)
+})
+
+it('names no undecided checks where there are none', () => {
+  expect(render([verdict('ok', 'context-leak')])).toContain('  1 ruled out (-v lists them)')
+})
+
+it('lists them with -v, what is undecided last', () => {
+  const lines = render(MIXED, { verbose: true })
+  expect(lines.slice(-3)).toEqual([
+    '  ruled out  context-leak: why of context-leak',
+    '  ruled out  oversized-heap: why of oversized-heap',
+    '  undecided  resource-leak: why of resource-leak'
+  ])
+  expect(lines.join('\n')).not.toContain('-v lists them')
+})
+
+it.each([false, true])('leaves out what its source cannot tell, verbose: %s', verbose => {
+  const source = {
+    title: 'a log',
+    notes: [],
+    limited: [],
+    lacks: 'RSS',
+    cannotTell: [{ diagnosis: 'resource-leak' }]
+  }
+  const lines = render(MIXED, { verbose }, source)
+  expect(lines.join('\n')).not.toMatch(/undecided/)
+})
