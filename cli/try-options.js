@@ -80,7 +80,7 @@ function readGroupBytes (text) {
   } = createMemoryGroup({ limitBytes: bytes, name: 'try' })
   if (!supported) {
     throw new UsageError(
-      `--memory: this machine does not allow a memory group: ${reason}. Run in a container of ` +
+      `--memory: this machine does not allow a memory cgroup: ${reason}. Run in a container of ` +
         'that size instead, without --memory'
     )
   }

@@ -55,7 +55,7 @@ async function main () {
   const primary = before.target && primaryOf(findCase(before.target).verdicts)
   if (!primary) {
     throw new Error(
-      'nothing was confirmed: is this machine too busy, or was there no memory group?'
+      'nothing was confirmed: is this machine too busy, or was there no memory cgroup?'
     )
   }
   const [fix] = primary.fix

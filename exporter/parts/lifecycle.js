@@ -90,7 +90,8 @@ const sayOpening = ({ option }) => `${option === undefined ? '' : `${option}: `}
 
 /** @param {NodeJS.ErrnoException & { address?: string, port?: number }} error of the system */
 function explain ({ code, message, address, port }) {
-  if (port === undefined) return message
+  // A path has the port -1.
+  if (port === undefined || port < 0) return message
   const at = `${address}:${port}`
   if (code === 'EADDRINUSE') return `another process listens at ${at}; choose another port`
   if (code === 'EACCES') return `${at} is not allowed for this user; choose a port above 1023`

@@ -70,7 +70,7 @@ function createMemoryGroup ({
   try {
     fs.mkdirSync(directory)
   } catch (error) {
-    return unsupported(`cannot create a memory group in ${parent.path}: ${explain(error)}`)
+    return unsupported(`cannot create a memory cgroup in ${parent.path}: ${explain(error)}`)
   }
   try {
     limit(directory, parent.version, limitBytes, fs)

@@ -39,7 +39,7 @@ function findParentGroup (procSelf, fs, controller = 'memory') {
     if (handsOutMemory(directory, fs)) return { path: directory, version: 2 }
   }
   return {
-    reason: `${own} has processes of its own, so cgroup v2 allows no memory groups inside it, ` +
+    reason: `${own} has processes of its own, so cgroup v2 allows no memory cgroups inside it, ` +
       'and none beside it'
   }
 }

@@ -214,7 +214,7 @@ describe('where a memory group is made', () => {
         files: { 'cgroup.controllers': 'memory\n', 'cgroup.subtree_control': '' }
       },
       refusing('cgroup.subtree_control', 'EBUSY'),
-      '@ has processes of its own, so cgroup v2 allows no memory groups inside it, and none ' +
+      '@ has processes of its own, so cgroup v2 allows no memory cgroups inside it, and none ' +
         'beside it'
     ],
     [
@@ -226,7 +226,7 @@ describe('where a memory group is made', () => {
           throw Object.assign(new Error(), { code: 'EACCES' })
         }
       },
-      'cannot create a memory group in @: not allowed (needs root)'
+      'cannot create a memory cgroup in @: not allowed (needs root)'
     ],
     [
       'a container with read-only control groups',
@@ -237,7 +237,7 @@ describe('where a memory group is made', () => {
           throw Object.assign(new Error(), { code: 'EROFS' })
         }
       },
-      'cannot create a memory group in @: control groups are mounted read-only, as in an ' +
+      'cannot create a memory cgroup in @: control groups are mounted read-only, as in an ' +
         'unprivileged container'
     ],
     [

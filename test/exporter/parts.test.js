@@ -151,6 +151,29 @@ describe('the order of parts', () => {
     expect(notes).toEqual(expected)
   })
 
+  const system = (code, rest) => Object.assign(new Error(`listen ${code}`), { code, ...rest })
+  it.each([
+    [
+      'another process listens at 127.0.0.1:80; choose another port',
+      system('EADDRINUSE', { address: '127.0.0.1', port: 80 })
+    ],
+    [
+      '127.0.0.1:80 is not allowed for this user; choose a port above 1023',
+      system('EACCES', { address: '127.0.0.1', port: 80 })
+    ],
+    [
+      '192.0.2.1 is no address of this machine',
+      system('EADDRNOTAVAIL', { address: '192.0.2.1', port: 80 })
+    ],
+    ['listen EACCES', system('EACCES', { address: '/run/x.sock', port: -1 })]
+  ])('a part that cannot listen names its option: %s', async (reason, error) => {
+    const open = () => { throw error }
+    const part = class extends notingPart('a', [], { open }) { option = '--listen' }
+    await expect(exporterOf([part]).start()).rejects.toMatchObject({
+      message: `--listen: cannot listen: ${reason}`, code: error.code
+    })
+  })
+
   it('histories are restored before agents are back, HTTP answers until the last save', () => {
     const names = parts.map(Part => new Part().name)
     const before = (first, second) => {
