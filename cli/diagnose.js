@@ -12,7 +12,7 @@ const { UsageError, readBytes } = require('./usage-error')
 
 const command = new Command('diagnose')
   .description(
-    'Judge what there is of a process – recordings of memwatch, logs of GCs, reports, stored ' +
+    'Judge existing material of a process – recordings of memwatch, GC logs, reports, stored ' +
       'metrics – by the same code as live.'
   )
   .argument('[file...]', 'known by their content, gzip or plain; - is stdin')
@@ -33,7 +33,7 @@ const command = new Command('diagnose')
   )
   .option('--node <VERSION>', 'its Node.js, where the source does not say')
   .option('--json', 'print the report as JSON on stdout, and nothing else')
-  .option('--report <FILE>', 'write the report as JSON to a file, too')
+  .option('--report <FILE>', 'also write the report as JSON to a file')
   .option('--fail-on <STATE>', FAIL_ON)
   .option('-v, --verbose', VERBOSE)
   .addHelpText(
@@ -41,7 +41,7 @@ const command = new Command('diagnose')
     `
 Reads recordings of memwatch run --record and of the exporter; what node --trace-gc prints, among other output, of one or more
 processes; Node's diagnostic reports; the JSON of v8.GCProfiler; and the metrics of prom-client or memwatch in a Prometheus.
-What a source does not say is said to be unknown; docs/sources.md has it for each.
+Checks that a source cannot support are listed as such; docs/sources.md names them for each source.
 Ends with 0; 2 when there is nothing that can be judged. Under --fail-on it ends with 3 when a
 process is in that state or in a worse one, and with 4 when nothing was seen: no process, or none
 was judged. From worst: confirmed, suspected, undecided (a leak check is still open).

@@ -5,6 +5,7 @@ const { shellWords } = require('@memwatch/engine/text/shell')
 const { wrap } = require('./text/wrap')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 
+const RUNBOOKS = 'https://github.com/memwatch/memwatch/blob/main/alerts/runbooks'
 /** Lines of code that are named for a verdict. */
 const MOST_SUSPECTS = 3
 
@@ -105,6 +106,8 @@ class ReportText {
   #addOthers (verdicts) {
     const ruledOut = verdicts.filter(({ state }) => state === 'ok')
     const undecided = verdicts.filter(({ state }) => state === 'unknown')
+    if (ruledOut.length + undecided.length === 0) return
+    this.lines.push('')
     if (this.#verbose) {
       for (const { diagnosis, summary } of ruledOut) {
         this.#say(`ruled out  ${diagnosis}: ${summary}`, 2)
@@ -112,7 +115,7 @@ class ReportText {
       for (const { diagnosis, summary } of undecided) {
         this.#say(`undecided  ${diagnosis}: ${summary}`, 2)
       }
-    } else if (ruledOut.length + undecided.length > 0) {
+    } else {
       const open = undecided.length > 0 ? `, ${undecided.length} undecided` : ''
       this.#say(`${ruledOut.length} ruled out${open} (-v lists them)`, 2)
     }
@@ -145,7 +148,6 @@ class ReportText {
       )
     }
     if (unknown) this.#say(`Not known: ${unknown}.`, 4)
-    this.lines.push('')
   }
 
   /**
@@ -177,8 +179,7 @@ class ReportText {
       }
     }
     verdict.fix.forEach((fix, i) => this.#addFix(fix, i === 0 ? 'Fix' : 'Or'))
-    if (verdict.runbook) this.#say(`Runbook: ${verdict.runbook}`, 2)
-    this.lines.push('')
+    if (verdict.runbook) this.#say(`Runbook: ${RUNBOOKS}/${verdict.runbook}.md`, 2)
   }
 
   /**
@@ -199,7 +200,7 @@ class ReportText {
       const [before, after] = [from, to].map(value => formatValue(value, unit))
       this.#say(`expect ${signal} from ${before} to about ${after}`, 6)
     }
-    this.#say(`Mind: ${fix.risk}`, 6)
+    this.#say(`Note: ${fix.risk}`, 6)
   }
 
   /**

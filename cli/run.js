@@ -24,8 +24,8 @@ const FAILING = Object.freeze({
   undecided: ['confirmed', 'suspected', 'undecided']
 })
 /** The option and its statuses, in the words of --help. */
-const FAIL_ON = 'end with status 3 when a target is confirmed, suspected or undecided, or worse; ' +
-  'with 4 when nothing was seen'
+const FAIL_ON = 'end with status 3 when a target is in this state or a worse one (confirmed, ' +
+  'suspected or undecided); with 4 when nothing was seen'
 
 /** The option in the words of --help. */
 const VERBOSE = 'list the checks that were ruled out, and those that are undecided'
@@ -52,22 +52,22 @@ Examples:
  */
 function withReportOptions (command) {
   return command
-    .option('--for <SECONDS>', 'end the command after so long')
+    .option('--for <SECONDS>', 'end the command after this time')
     .option(
       '--json',
       'print the report as JSON on stdout, and nothing else; the stdout of the command goes to ' +
         'stderr'
     )
-    .option('--report <FILE>', 'write the report as JSON to a file, too')
+    .option('--report <FILE>', 'also write the report as JSON to a file')
     .option(
       '--record <FILE>',
-      'write all that was seen to a file, for memwatch diagnose; .gz compresses it'
+      'record everything that agents send, for memwatch diagnose; .gz compresses it'
     )
     .option('--fail-on <STATE>', FAIL_ON)
     .option('-v, --verbose', VERBOSE)
     .option(
       '--listen <HOST:PORT>',
-      'where to serve /metrics and the API meanwhile (default: a free loopback port)'
+      'address of /metrics and the API during the run (default: a free loopback port)'
     )
 }
 

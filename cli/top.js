@@ -25,8 +25,8 @@ const command = withApiOptions(new Command('top'))
     'What an exporter watches, worst first: memory, garbage collection, event loop, and the ' +
       'verdict in one sentence.'
   )
-  .option('--every <SECONDS>', 'how often to look', parseSeconds, 2)
-  .option('--once', 'look once, and end; so it does where the output is no terminal')
+  .option('--every <SECONDS>', 'time between two refreshes', parseSeconds, 2)
+  .option('--once', 'print once and end, as it does where the output is no terminal')
   .allowExcessArguments(false)
   .addHelpText(
     'after',

@@ -79,8 +79,8 @@ const options = Object.freeze({
     flag: '--socket-dir <FOLDER>',
     env: 'MEMWATCH_SOCKET_DIR',
     default: '',
-    help: 'listen in each of its folders that a pod’s UID names, too: one exporter for all pods ' +
-      'of a node, each of which sees its own folder only',
+    help: 'also listen in each of its folders that is named by a pod’s UID: one exporter for all ' +
+      'pods of a node, each of which mounts only its own folder',
     /**
      * @param {string} text
      * @returns {string | undefined} absolute
@@ -103,7 +103,7 @@ const options = Object.freeze({
     flag: '--max-targets <N>',
     env: 'MEMWATCH_MAX_TARGETS',
     default: '4096',
-    help: 'most targets (main threads and workers) that are watched at once',
+    help: 'maximum number of targets (main threads and workers) watched at once',
     /** @param {string} text */
     read: text => wholeNumber(text, 1, 100_000)
   },
@@ -119,8 +119,8 @@ const options = Object.freeze({
     flag: '--data-dir <FOLDER>',
     env: 'MEMWATCH_DATA_DIR',
     default: '',
-    help: 'where histories and deaths are kept over a restart: seconds for ten minutes, ten ' +
-      'seconds for six hours, minutes for a week; in memory only without it',
+    help: 'folder that keeps histories and deaths across a restart: seconds for ten minutes, ten ' +
+      'seconds for six hours, minutes for a week; without it they are in memory only',
     /**
      * @param {string} text
      * @returns {string | undefined} absolute
@@ -131,7 +131,8 @@ const options = Object.freeze({
     flag: '--data-max <SIZE>',
     env: 'MEMWATCH_DATA_MAX',
     default: '256MiB',
-    help: 'most that is kept in that folder, as 64MiB or 2GiB; the finest and oldest goes first',
+    help: 'maximum size of that folder, as 64MiB or 2GiB; the finest and oldest history is ' +
+      'deleted first',
     /**
      * @param {string} text
      * @returns {number} bytes
@@ -151,8 +152,8 @@ const options = Object.freeze({
     flag: '--captures-max <SIZE>',
     env: 'MEMWATCH_CAPTURES_MAX',
     default: '512MiB',
-    help: 'most that captures take on disk, below --data-dir, or in a temporary folder that ' +
-      'goes with the exporter; the oldest go first',
+    help: 'maximum size of all captures on disk, below --data-dir, or in a temporary folder that ' +
+      'is deleted with the exporter; the oldest are deleted first',
     /**
      * @param {string} text
      * @returns {number} bytes
@@ -163,7 +164,7 @@ const options = Object.freeze({
     flag: '--captures-keep <TIME>',
     env: 'MEMWATCH_CAPTURES_KEEP',
     default: '24h',
-    help: 'how long a capture is kept, as 30m, 24h or 7d',
+    help: 'time until a capture is deleted, as 30m, 24h or 7d',
     /**
      * @param {string} text
      * @returns {number} seconds
@@ -181,8 +182,8 @@ const options = Object.freeze({
     flag: '--token-file <FILE>',
     env: 'MEMWATCH_TOKEN_FILE',
     default: '',
-    help: 'file with the token that callers from elsewhere, and those that have something done, ' +
-      'must bear; agents with the same file obey no one else',
+    help: 'file with the bearer token, required from remote clients and for every action; agents ' +
+      'with the same file accept commands from no other exporter',
     /**
      * @param {string} text
      * @returns {string} the token
@@ -198,9 +199,9 @@ const options = Object.freeze({
     flag: '--trust-loopback <on|off>',
     env: 'MEMWATCH_TRUST_LOOPBACK',
     default: 'on',
-    help: 'callers on the same machine may read without the token, and without a token act; off ' +
-      'where a proxy or a service mesh passes on requests from elsewhere and adds no header ' +
-        'that says so',
+    help: 'on: clients on this machine may read without the token, and act where no token is set. ' +
+      'Set it off behind a proxy or a service mesh that forwards remote requests without a ' +
+        'header such as X-Forwarded-For',
     /** @param {string} text */
     read: text => oneOf(text, ['on', 'off']) === 'on'
   },
@@ -208,8 +209,8 @@ const options = Object.freeze({
     flag: '--webhook <URL>',
     env: 'MEMWATCH_WEBHOOK',
     default: '',
-    help: 'where changes of verdicts are posted, for teams without Alertmanager: suspected, ' +
-      'confirmed, over',
+    help: 'URL that receives a POST for each change of a verdict (suspected, confirmed, over), ' +
+      'for teams without Alertmanager',
     /**
      * @param {string} text
      * @returns {string}
@@ -227,8 +228,8 @@ const options = Object.freeze({
     flag: '--webhook-secret-file <FILE>',
     env: 'MEMWATCH_WEBHOOK_SECRET_FILE',
     default: '',
-    help: 'file with the secret (whsec_…, or any base64) that posts are signed by, as ' +
-      'standardwebhooks.com has it',
+    help: 'file with the secret (whsec_…, or any base64) that signs these posts, as defined by ' +
+      'standardwebhooks.com',
     /** @param {string} text */
     read (text) {
       if (
@@ -246,9 +247,9 @@ const options = Object.freeze({
     flag: '--otlp <URL|env>',
     env: 'MEMWATCH_OTLP',
     default: '',
-    help: 'where metrics, verdicts and deaths are sent by OTLP (http/protobuf): /v1/metrics and ' +
-      '/v1/logs below URL, or where OTEL_EXPORTER_OTLP_* say; headers, timeout, compression and ' +
-        'interval come from the OTEL_ variables. Needs the package @memwatch/otlp',
+    help: 'send metrics, verdicts and deaths by OTLP (http/protobuf) to /v1/metrics and /v1/logs ' +
+      'below URL; env takes the addresses from OTEL_EXPORTER_OTLP_*. Headers, timeout, ' +
+        'compression and interval come from the OTEL_ variables. Needs the package @memwatch/otlp',
     /**
      * @param {string} text
      * @param {NodeJS.ProcessEnv} env
@@ -259,8 +260,8 @@ const options = Object.freeze({
     flag: '--on-failure <exit|stay>',
     env: 'MEMWATCH_ON_FAILURE',
     default: 'exit',
-    help: 'when it cannot start: exit, with status 2, or stay and say why at its address, so ' +
-      'that the pod of a sidecar stays ready',
+    help: 'when the exporter cannot start: exit with status 2, or stay and report the reason at ' +
+      'its address, so that the pod of a sidecar stays ready',
     /** @param {string} text */
     read: text => oneOf(text, ['exit', 'stay'])
   },

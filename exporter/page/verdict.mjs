@@ -152,7 +152,7 @@ function fixOf ({ title, change, predicted, risk }, i) {
           .join('; '),
         '.'
       ),
-    h('p', { class: 'risk' }, `Mind: ${risk}`)
+    h('p', { class: 'risk' }, `Note: ${risk}`)
   )
 }
 

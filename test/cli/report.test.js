@@ -41,6 +41,13 @@ it('counts the checks that found nothing', () => {
   expect(lines.join('\n')).not.toMatch(/why of (context-leak|resource-leak|oversized-heap)/)
 })
 
+it('parts its sections by one empty line', () => {
+  const found = { ...verdict('confirmed', 'js-heap-leak'), runbook: 'MemwatchJsHeapLeak' }
+  const text = render([found, verdict('ok', 'context-leak')]).join('\n')
+  expect(text).toMatch(/\/alerts\/runbooks\/MemwatchJsHeapLeak\.md\n\n {2}1 ruled out/)
+  expect(text).not.toMatch(/\n\n\n/)
+})
+
 it('names no undecided checks where there are none', () => {
   expect(render([verdict('ok', 'context-leak')])).toContain('  1 ruled out (-v lists them)')
 })

@@ -66,7 +66,7 @@ describe('no text', () => {
   it.each([
     [
       'runs or installs the package `memwatch`, which is somebody else’s',
-      /\b(npx|pnpx|dlx|npm exec( --)?) memwatch\b|\b(npm|pnpm|yarn) (i|install|add)\b[^#`&|;]*(?<![@/\w.])memwatch(?!@npm:|[\w/])/,
+      /\b(npx|pnpx|dlx|npm exec( --)?) memwatch\b|\b(npm|pnpm|yarn) (i|install|add)\b[^#`&|;]*(?<![@/\w.])memwatch(?!@(npm|file):|[\w/])/,
       ['npx memwatch run', 'pnpm dlx memwatch', 'npm i -D memwatch', 'yarn add x memwatch@1']
     ],
     [
