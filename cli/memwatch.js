@@ -70,11 +70,25 @@ Examples:
     command.configureOutput({
       writeOut: text => out.text(text),
       writeErr: text => err.text(text),
-      outputError: (text, write) => write(text.replace(/^error: /, 'memwatch: '))
+      outputError: (text, write) =>
+        write(text.replace(/^error: /, 'memwatch: ') + hintOf(command.name(), text))
     })
     command.exitOverride()
   }
   return program
+}
+
+/**
+ * Explains a flag of Node.js among the options of memwatch.
+ * @param {string} name of the command
+ * @param {string} text of commander
+ * @returns {string} a line, or nothing
+ */
+function hintOf (name, text) {
+  const [, option, flag] = /unknown option '((--[\w-]+).*)'/.exec(text) ?? []
+  const startsNode = name === 'run' || name === 'try'
+  if (!startsNode || !process.allowedNodeEnvironmentFlags.has(flag)) return ''
+  return `(flags of Node.js follow the command: memwatch ${name} -- node ${option} server.js)\n`
 }
 
 /** Executes the command line of this process. @returns {Promise<void>} never rejected */

@@ -285,6 +285,12 @@ describe('memwatch run', () => {
       '--report: cannot write'
     ],
     ['a misspelt option', ['run', '--jsno', '--', 'true'], 2, 'Did you mean --json?'],
+    [
+      'a flag of Node.js before the command',
+      ['run', '--max-old-space-size=100', '--', 'true'],
+      2,
+      'memwatch run -- node --max-old-space-size=100 server.js'
+    ],
     ['a misspelt command', ['rnu'], 2, 'Did you mean run?'],
     [
       'an unknown app',
