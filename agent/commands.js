@@ -6,14 +6,11 @@ const { PROTOCOL_VERSION } = require('./protocol/frame')
 const { nowMs, parseJson, readFileSync, readRssBytes, timeOriginUnixMs } = require('./primordials')
 const { isProof } = require('./protocol/proof')
 
-/** A look takes milliseconds; one that is younger than this will do. */
+/** An extra frame takes milliseconds to collect: requests in between get the last one. */
 const LOOK_EVERY_SECONDS = 1
-/**
- * malloc_trim takes tens of milliseconds: an app that is told to again and again would do nothing
- * else.
- */
+/** malloc_trim blocks the app for tens of milliseconds: repeated commands must not stop it. */
 const TRIM_EVERY_SECONDS = 10
-/** Folder, socket and token file are looked at once in so long, however many commands come. */
+/** Folder, socket and token file are checked once in this time, however many commands come. */
 const TRUST_SECONDS = 1
 const MAX_ID_LENGTH = 64
 
@@ -68,7 +65,7 @@ function commands (
     const began = now()
     if (began - trimmedAt < TRIM_EVERY_SECONDS) return { ok: false, reason: 'too_soon' }
     trimmedAt = began
-    look() // what is expected to come back, as of now
+    look() // the prediction, measured just before
     const rssBeforeBytes = rss()
     const from = now()
     const trimmed = access.trim()
@@ -155,7 +152,7 @@ function trust ({ address, tokenFile, now }) {
     try {
       if (tokenFile) token = readFileSync(tokenFile, 'utf8').trim()
       else isOwn = isOwnSocket(address.path)
-    } catch {} // what cannot be looked at is not trusted
+    } catch {} // a socket that cannot be checked is not trusted
   }
   return ({ id, command, args, sequence, proof }, connection) => {
     look()

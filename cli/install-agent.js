@@ -30,7 +30,7 @@ const command = new Command('install-agent')
     'Copy the agent into a folder that an app mounts, as an init container does: ' +
       'FOLDER/agent/index.js is what the app requires.'
   )
-  .argument('<folder>', 'there must be one; all users may read what is put there')
+  .argument('<folder>', 'an existing folder; all users may read the files that are put there')
   .option(
     '--no-token',
     'make no FOLDER/token; without one, agents under another user take no commands'
@@ -39,8 +39,8 @@ const command = new Command('install-agent')
   .addHelpText(
     'after',
     `
-FOLDER/agent is a link to a folder of this very version, changed at once: what runs goes on with the files that it began with.
-FOLDER/token is made once, for this user and group to read: exporter and agents with the same MEMWATCH_TOKEN_FILE obey each other.
+FOLDER/agent is a link to a folder of this version. An update replaces the link at once; running apps keep the files they started with.
+FOLDER/token is created once, readable for this user and group. Agents accept commands from the exporter that has the same MEMWATCH_TOKEN_FILE.
 
 Ends with 0; 2 when the folder cannot be written to.
 Examples:

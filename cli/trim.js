@@ -8,7 +8,7 @@ const { UsageError } = require('./usage-error')
 
 const command = withApiOptions(new Command('trim'))
   .description(
-    'Have an app give the memory back that its malloc retains: malloc_trim(0), without a restart.'
+    'Return the memory that the malloc of an app retains: malloc_trim(0), without a restart.'
   )
   .argument('<target>', 'as memwatch_target_info and /api/v1/targets call it')
   .option(

@@ -103,7 +103,7 @@ async function watchCommand ({
       durationSeconds,
       exit,
       targets,
-      // Whom we end did not die.
+      // A process that --for or an abort ends is no death.
       deaths: exporter.deaths.filter(({ diedAtUnixMs }) => diedAtUnixMs < endedByUsAtUnixMs),
       ...(said && { ending: said })
     }

@@ -13,14 +13,13 @@ const TAKEN = Object.freeze({ rows: 0, majors: 1, liveBytes: 2, liveMajors: 3, f
 const ROW = Object.freeze({ kind: 0, flags: 1, counted: 2 })
 /** Count, sum and longest, then the buckets. */
 const ROW_LENGTH = ROW.counted + 3 + GC_PAUSE_BOUNDS_SECONDS.length + 1
-/** A GC, or the sweeper, between two readings of the heap makes them differ: tried again then. */
+/** Attempts at equal readings: a GC, or the sweeper, between two of them makes them differ. */
 const MOST_TRIES = 5
 
 /**
- * GCs by V8's own callbacks, which the addon counts: an observed one costs 40 to 100 µs of CPU, a
- * counted one less than one. The addon is held to what there is to compare it with for nothing: its
- * reading of the heap to V8's statistics, its counts to an observer's until both have seen the same
- * GCs.
+ * GCs that the addon counts in V8's own callbacks: below 1 µs of CPU each, where an observer takes
+ * 40 to 100 µs. Two comparisons verify the addon: its reading of the heap with V8's statistics, and
+ * its counts with those of an observer, until both have seen the same GCs.
  */
 class HookedGcs {
   /** @type {'hooks'} */

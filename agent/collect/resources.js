@@ -4,8 +4,8 @@ const { listActiveResources } = require('../primordials')
 const { KEY } = require('../protocol/text-rules')
 
 /**
- * Listing takes time in proportion to what is active: not every frame, and not in the same one as
- * other dear readings.
+ * Read every 5 frames: listing takes time in proportion to the active resources. The turn differs
+ * from those of other expensive readings.
  */
 const EVERY_FRAMES = 5
 const TURN = 3

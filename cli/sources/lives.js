@@ -6,7 +6,7 @@ const { Targets, processOf } = require('@memwatch/engine/history/targets')
 const { evaluate } = require('@memwatch/engine/verdicts/evaluate')
 const { capable } = require('./capable')
 
-/** Lives in one reading: an app that restarts all day. More are counted, not kept. */
+/** Lives that one source may have, as of an app that restarts all day. Others are only counted. */
 const MOST_LIVES = 1000
 
 /**

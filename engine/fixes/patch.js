@@ -84,8 +84,8 @@ function refuse ({ code, flag }, form) {
   if (code) throw new NoPatchError(`it is a change in the code: ${code}`)
   if (flag) {
     throw new NoPatchError(
-      `${flag} must stand on the command line of node: it stands there already, or this Node.js ` +
-        'does not take it in NODE_OPTIONS'
+      `it is a change of the command line of node: ${flag}. NODE_OPTIONS cannot set it: the ` +
+        'command line sets that flag already, or this Node.js refuses it in NODE_OPTIONS'
     )
   }
   throw new NoPatchError(`it is no change of ${form}`)

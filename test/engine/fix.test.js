@@ -158,7 +158,7 @@ describe('other forms', () => {
   it.each([
     ['it is a change in the code: keep less', { code: 'keep less' }],
     [
-      '--max-semi-space-size=16 must stand on the command line of node',
+      'it is a change of the command line of node: --max-semi-space-size=16. NODE_OPTIONS cannot',
       change({ execArgv: ['--max-semi-space-size=1'] }).change
     ],
     ['it is no change of NODE_OPTIONS', { memoryLimitBytes: 1 }]
