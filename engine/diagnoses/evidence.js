@@ -46,15 +46,15 @@ const listEvidence = (...items) => items.flatMap(item => item || [])
 function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
   if (cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL) return []
   const why = cpuThrottledRatio
-    ? `its CPU quota held the container back in ${formatRatio(cpuThrottledRatio)} of the periods`
-    : 'others had the CPU, or a quota held it back'
+    ? `its CPU quota throttled the container in ${formatRatio(cpuThrottledRatio)} of the periods`
+    : 'other processes or a CPU quota took the rest'
   return [
     evidence(
       'cpuTimeRatio',
       cpuTimeRatio,
       NEARLY_ALL,
       value =>
-        `The thread had ${value} of wall time, as ${why}; per CPU-second that it had: ${judged}.`
+        `The thread had a CPU for ${value} of wall time: ${why}. Per second of CPU time: ${judged}.`
     )
   ]
 }
@@ -68,7 +68,7 @@ function cpuTimeEvidence ({ cpuTimeRatio, cpuThrottledRatio }, judged) {
 const wallAndCpu = ({ cpuTimeRatio }, wallRatio, cpuRatio) =>
   cpuTimeRatio === null || cpuTimeRatio >= NEARLY_ALL
     ? `${formatRatio(wallRatio)} of the time`
-    : `${formatRatio(wallRatio)} of wall time, ${formatRatio(cpuRatio)} of the CPU time that it had`
+    : `${formatRatio(wallRatio)} of wall time, ${formatRatio(cpuRatio)} of its CPU time`
 
 /**
  * The expected effect of a fix on one signal, at the same work a second.

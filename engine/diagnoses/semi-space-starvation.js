@@ -262,8 +262,8 @@ function showEvidence (signals, limits, target, { promotesTooEarly, wallRatio, c
           'that die at once.'
         : `${limit} of CPU time would mean premature promotion.`)),
     evidence('gcPauseRatio', signals.gcPauseRatio ?? wallRatio, limits.pauseRatio, (value, limit) =>
-      `GC pauses take ${value} of wall time; ${limit} of CPU time from scavenges and the majors ` +
-      'they cause would be worth a change.'),
+      `GC pauses take ${value} of wall time. From ${limit} of CPU time in scavenges and the majors ` +
+      'that they cause, a change is worthwhile.'),
     cpuTimeEvidence(
       signals,
       `${formatNumber(signals.scavengesPerCpuSecond)} scavenges, and ${formatRatio(cpuRatio)} in ` +

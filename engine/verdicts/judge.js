@@ -35,7 +35,7 @@ function judge (diagnosis, signals, hello) {
           ? ` (GCs were not observed for ${formatSeconds(unobserved)} lately: observing them ` +
             'may have caused them)'
           : ''
-      const summary = `${known}: ${missing.map(explain).join(', ')}${why}`
+      const summary = `${known}: ${explain(missing)}${why}`
       return { judgement: { state: 'unknown', openUntil, summary } }
     }
     return { judgement: diagnosis.judge(/** @type {any} */ (signals), diagnosis.limits, hello) }
@@ -62,12 +62,18 @@ function openUntilOf (missing, signals, { threadId }) {
 }
 
 /**
- * A signal that is missing, and when to expect it.
- * @param {import('../signals').SignalName} name
+ * Signals that are missing, by the time when to expect them.
+ * @param {readonly import('../signals').SignalName[]} names
  */
-function explain (name) {
-  const { expected } = /** @type {import('../signals').Signal} */ (table[name])
-  return expected ? `${name} (${expected})` : name
+function explain (names) {
+  /** @type {Map<string | undefined, string[]>} */
+  const byTime = new Map()
+  for (const name of names) {
+    const { expected } = /** @type {import('../signals').Signal} */ (table[name])
+    byTime.set(expected, [...byTime.get(expected) ?? [], name])
+  }
+  return [...byTime].map(([expected, group]) =>
+    `${group.join(', ')}${expected === undefined ? '' : ` (${expected})`}`).join('; ')
 }
 
 module.exports = { judge }

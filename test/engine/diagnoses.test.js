@@ -1309,7 +1309,7 @@ describe('a thread that is kept waiting for a CPU', () => {
       const told = defined(primary).evidence.find(({ signal }) => signal === 'cpuTimeRatio')
       expect(told?.value ?? 1).toBeCloseTo(cores, 1)
       expect(told?.text ?? '').toMatch(
-        cores < 1 ? /held the container back in 100 % of the periods; per CPU-second/ : /^$/
+        cores < 1 ? /throttled the container in 100 % of the periods\. Per second of CPU time/ : /^$/
       )
     })
 
@@ -1343,8 +1343,8 @@ describe('a thread that is kept waiting for a CPU', () => {
     })
     expect([...ever]).toEqual([null])
     expect(verdict('semi-space-starvation').summary).toBe(
-      'scavenges and the majors they cause take 14 % of wall time, 1.7 % of the CPU time that ' +
-        'it had (10 scavenges/s, 0.5 majors/s)'
+      'scavenges and the majors they cause take 14 % of wall time, 1.7 % of its CPU time ' +
+        '(10 scavenges/s, 0.5 majors/s)'
     )
   })
   it('short pieces of work that throttling draws out block no loop', () => {

@@ -244,6 +244,16 @@ describe('while the agent does not observe GCs', () => {
       )
     })
   })
+  it('missing signals are named by the time when to expect them, each time once', () => {
+    const signals = signalsOf(windowAfter(() => false, 5))
+    const requires = ['gcsLastMinute', 'liveHeapBytes', 'lastMinuteUtilizationRatio']
+    const diagnosis = /** @type {any} */ ({ id: 'x', requires, uses: [], judge: () => ({ state: 'ok' }) })
+    expect(judge(diagnosis, signals, hello()).judgement).toMatchObject({
+      state: 'unknown',
+      summary: 'not known yet: gcsLastMinute, lastMinuteUtilizationRatio (after the first minute); ' +
+        'liveHeapBytes (after the first major GC)'
+    })
+  })
 })
 
 describe('Targets', () => {
