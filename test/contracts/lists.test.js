@@ -25,6 +25,7 @@ it('each diagnosis is a file of its own name, with its parts beside it, and each
     'index',
     'define-diagnosis',
     'evidence',
+    'filling',
     'judge-hours',
     'lasting-growth',
     'severity'
