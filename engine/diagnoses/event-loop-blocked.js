@@ -55,9 +55,10 @@ module.exports = defineDiagnosis({
     // Less CPU than this while the loop is busy: it waits inside a call.
     waitingCpuShareRatio: 0.5,
     // Where no server listens, what falls due by a timer is late only where the loop waits for it:
-    // a batch program works from one piece to the next, and is busy for 0.99 of the time. Workers
-    // of queues whose loop was blocked measured 0.24 to 0.37.
-    batchBusyRatio: 0.95,
+    // a batch program works from one piece to the next, and is busy for 0.99 of the time that it
+    // has a CPU; less while it reads files. Workers of queues whose loop was blocked measured 0.24
+    // to 0.37.
+    batchBusyRatio: 0.8,
     // Without the one blocking call a tenth of the wait remains: what else the app computes.
     remainingWaitShareRatio: 0.1
   },
@@ -247,8 +248,10 @@ function waitsInside ({ threadCpuRatio, eventLoopUtilizationRatio: busy, cpuTime
 function findWaiters (signals, { batchBusyRatio }) {
   const { serversListening, connectionsAccepted, fewestTimers, fewestConnections } = signals
   if (serversListening !== 0 || connectionsAccepted !== 0) return 'clients'
-  // A thread that is kept waiting for a CPU would pause with more of it.
-  const ownBusy = signals.eventLoopUtilizationRatio - (signals.runQueueWaitRatio ?? 0)
+  // Of the time in which it did not wait for a CPU: with more of it a batch program is as busy,
+  // and one that waits for timers pauses more.
+  const waited = signals.runQueueWaitRatio ?? 0
+  const ownBusy = (signals.eventLoopUtilizationRatio - waited) / (1 - waited)
   if (fewestTimers && ownBusy < batchBusyRatio) return 'timers'
   return fewestTimers || fewestConnections ? 'perhaps' : 'nobody'
 }
