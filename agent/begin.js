@@ -43,7 +43,7 @@ class Beginning {
   #gcs
   #config
   #debug
-  /** @type {import('./agent').Agent | undefined} */
+  /** @type {import('./isolate-agent').Agent | undefined} */
   #agent
   #pieces = this.#load()
   /** The next state, or the next piece. @type {NodeJS.Timeout | undefined} */
@@ -104,7 +104,7 @@ class Beginning {
     yield require('node:worker_threads')
     yield require('./protocol/frame')
     yield require('./collect/gc')
-    this.#agent = new (require('./agent').Agent)(this.#config, this.#gcs)
+    this.#agent = new (require('./isolate-agent').Agent)(this.#config, this.#gcs)
     yield
     yield * this.#agent.load()
   }

@@ -17,8 +17,8 @@ const FILES = {
   'agent/collect/gc.js': ['./heap'],
   'agent/collect/heap.js': ['./gc'],
   // agent-imports-itself-and-builtins
-  'agent/begin.js': ['../engine/text/format', 'node:fs', './agent'],
-  'agent/agent.js': [],
+  'agent/begin.js': ['../engine/text/format', 'node:fs', './isolate-agent'],
+  'agent/isolate-agent.js': [],
   'agent/protocol/frame.js': [],
   'agent/transport.js': [],
   // others-import-the-protocol-of-the-agent
@@ -109,7 +109,7 @@ describe('the picture of the imports', () => {
   it('draws a folder as a room, a file that starts folders as itself, and other files as one', () => {
     const rooms = joinRooms(
       graphOf({
-        'agent/agent.js': ['agent/collect/gc.js', 'agent/guard.js'],
+        'agent/isolate-agent.js': ['agent/collect/gc.js', 'agent/guard.js'],
         'agent/collect/gc.js': ['agent/collect/heap.js', 'agent/guard.js', 'agent/protocol/frame.js'],
         'agent/collect/heap.js': [],
         'agent/protocol/cgroup-paths.js': [],
@@ -121,7 +121,7 @@ describe('the picture of the imports', () => {
     )
     const shared = 'agent/shared files'
     expect(listsOf(rooms)).toEqual({
-      'agent/agent.js': ['agent/collect', shared],
+      'agent/isolate-agent.js': ['agent/collect', shared],
       'agent/collect': [shared, 'agent/protocol'],
       'agent/protocol': [shared],
       [shared]: [],

@@ -198,6 +198,7 @@ function kill ({ pid }, signal) {
 /** Ways to preload the agent that need nothing else. */
 const PRELOADED = {
   require: { args: ['-r', 'memwatch/agent', 'server.js'] },
+  path: { args: ['-r', './node_modules/memwatch/agent', 'server.js'] },
   import: { args: ['--import', 'memwatch/agent', 'server.mjs'] },
   variable: { args: ['server.js'], env: { NODE_OPTIONS: '--require memwatch/agent' } }
 }
