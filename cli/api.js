@@ -5,9 +5,30 @@ const { DEFAULT_PORT } = require('@memwatch/exporter/config')
 const { wellFormed } = require('@memwatch/engine/text/json')
 const { UsageError } = require('./usage-error')
 
-/** @typedef {{ url: string, tokenFile?: string }} ApiOptions as commander read them */
+/**
+ * As commander read them.
+ * @typedef {object} ApiOptions
+ * @property {string} url
+ * @property {string} [tokenFile]
+ * @property {number} [timeoutMs] how long an answer may take; without it as long as it does
+ */
 
 const DEFAULT_URL = `http://127.0.0.1:${DEFAULT_PORT}`
+
+/** No exporter answers. */
+class NoExporterError extends UsageError {
+  /**
+   * @param {URL} url
+   * @param {string} reason
+   */
+  constructor (url, reason) {
+    super(`--url: no exporter answers at ${url.origin}: ${reason}`)
+    this.reason = reason
+  }
+}
+
+/** An exporter answers, and refuses. Its message is the exporter's. */
+class RefusedError extends UsageError {}
 
 /**
  * The options of a command that calls an exporter.
@@ -57,7 +78,7 @@ async function callList (options, path) {
     const response = await request(options, next, 'GET')
     const body = /** @type {any} */ (await response.json().catch(() => ({})))
     if (!response.ok) {
-      throw new UsageError(body.detail ?? `${response.url} answered ${response.status}`)
+      throw new RefusedError(body.detail ?? `${response.url} answered ${response.status}`)
     }
     items.push(...body)
     next = /<[^>]*\/api\/v1\/([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
@@ -82,13 +103,16 @@ async function openApi (options, path) {
  * @param {string} path
  * @param {'GET' | 'POST'} method
  */
-async function request ({ url: base, tokenFile = process.env.MEMWATCH_TOKEN_FILE }, path, method) {
+async function request (
+  { url: base, tokenFile = process.env.MEMWATCH_TOKEN_FILE, timeoutMs },
+  path,
+  method
+) {
   const url = apiUrl(base, path)
   const headers = tokenFile ? { authorization: `Bearer ${readToken(tokenFile)}` } : undefined
-  return await fetch(url, { method, headers }).catch(error => {
-    throw new UsageError(
-      `--url: no exporter answers at ${url.origin}: ${error.cause?.message ?? error.message}`
-    )
+  const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
+  return await fetch(url, { method, headers, signal }).catch(error => {
+    throw new NoExporterError(url, error.cause?.message || error.cause?.code || error.message)
   })
 }
 
@@ -125,4 +149,6 @@ function apiUrl (base, path) {
  */
 const pathSegment = name => encodeURIComponent(wellFormed(name))
 
-module.exports = { withApiOptions, callApi, callList, openApi, pathSegment }
+module.exports = {
+  NoExporterError, RefusedError, withApiOptions, callApi, callList, openApi, pathSegment
+}
