@@ -1,7 +1,7 @@
 'use strict'
 
 const path = require('node:path')
-const { scriptOf } = require('@memwatch/exporter/process/process-view')
+const { scriptWords } = require('@memwatch/exporter/process/process-view')
 
 /**
  * One thing that `memwatch doctor` looked at.
@@ -76,7 +76,7 @@ function whyUnread ({ pid, view }) {
 function describe (view) {
   const file = view.argv?.[0]
   if (!file) return `process ${view.pid}`
-  const script = view.isNode ? scriptOf(view) : undefined
+  const script = view.isNode ? scriptWords(view)[0] : undefined
   return `process ${view.pid} (${[file, script ?? ''].map(word => path.basename(word)).join(' ').trim()})`
 }
 

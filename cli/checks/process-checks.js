@@ -7,7 +7,7 @@ const { startsApp } = require('@memwatch/agent/protocol/starters')
 const { preloadOptions } = require('@memwatch/engine/fixes/node-flag')
 const { flagSettings } = require('@memwatch/engine/v8/flags')
 const { silenceCauses } = require('@memwatch/exporter/deaths/silence')
-const { scriptOf } = require('@memwatch/exporter/process/process-view')
+const { scriptWords } = require('@memwatch/exporter/process/process-view')
 const { ok, problem, unknown, whyUnread, describe } = require('./check')
 
 /** @typedef {import('./check').Check} Check */
@@ -30,7 +30,7 @@ const READ_BY = Object.freeze({
 const SILENCE = silenceCauses
 
 /** @param {import('./check').ProcessView} view */
-const isStarter = view => startsApp([view.argv?.[0] ?? '', scriptOf(view) ?? ''])
+const isStarter = view => startsApp(['', ...scriptWords(view)])
 
 /** @param {import('./check').Settings | null} settings */
 const preloadsAgent = settings =>

@@ -1,7 +1,7 @@
 'use strict'
 
 const {
-  viewNodeProcesses, ancestorsOf, settingsOf, scriptOf
+  viewNodeProcesses, ancestorsOf, settingsOf, scriptWords
 } = require('@memwatch/exporter/process/process-view')
 const { isStarter, preloadsAgent } = require('./process-checks')
 
@@ -18,7 +18,7 @@ const MEMWATCH = /(^|\/)memwatch(\.js)?$/
  */
 function subjectsOf (targets, judged) {
   const main = targets.filter(({ thread }) => thread === 'main')
-  const views = viewNodeProcesses().filter(view => !MEMWATCH.test(scriptOf(view) ?? ''))
+  const views = viewNodeProcesses().filter(view => !MEMWATCH.test(scriptWords(view)[0] ?? ''))
   const unseen = main.map(({ pid }) => pid).filter(pid => !views.some(view => view.pid === pid))
   return [...views, ...unseen].map(viewOrPid => {
     const view = typeof viewOrPid === 'number' ? undefined : viewOrPid

@@ -159,12 +159,13 @@ function optionsOf (argv) {
 
 /**
  * @param {ProcessView} view
- * @returns {string | undefined} the script that it runs, as the command line has it
+ * @returns {string[]} the script that it runs, as the command line has it, and its arguments
  */
-function scriptOf ({ argv }) {
-  return argv?.slice(1 + optionsOf(argv).length).find(word => word !== '--')
+function scriptWords ({ argv }) {
+  const words = argv?.slice(1 + optionsOf(argv).length) ?? []
+  return words[0] === '--' ? words.slice(1) : words
 }
 
 module.exports = {
-  isNodeFile, viewProcess, viewNodeProcesses, ancestorsOf, settingsOf, scriptOf
+  isNodeFile, viewProcess, viewNodeProcesses, ancestorsOf, settingsOf, scriptWords
 }
