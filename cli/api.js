@@ -1,7 +1,8 @@
 'use strict'
 
 const fs = require('node:fs')
-const { DEFAULT_PORT } = require('@memwatch/exporter/config')
+const { options, clientOptions, chooseText } = require('@memwatch/exporter/config')
+const { readConfigFile } = require('@memwatch/exporter/config-file')
 const { wellFormed } = require('@memwatch/engine/text/json')
 const { UsageError } = require('./usage-error')
 
@@ -12,8 +13,6 @@ const { UsageError } = require('./usage-error')
  * @property {string} [tokenFile]
  * @property {number} [timeoutMs] how long an answer may take; without it as long as it does
  */
-
-const DEFAULT_URL = `http://127.0.0.1:${DEFAULT_PORT}`
 
 /** No exporter answers. */
 class NoExporterError extends UsageError {
@@ -35,16 +34,29 @@ class RefusedError extends UsageError {}
  * @param {import('commander').Command} command
  */
 function withApiOptions (command) {
+  const { url, config } = clientOptions
   return command
+    .option(url.flag, `${url.help} [${url.env}] (default: ${url.default})`)
     .option(
-      '--url <URL>',
-      'where the exporter serves its API [MEMWATCH_URL]',
-      process.env.MEMWATCH_URL || DEFAULT_URL
+      options.token.flag,
+      `file with the token of the exporter, where it has one [${options.token.env}]`
     )
-    .option(
-      '--token-file <FILE>',
-      'file with the token of the exporter, where it has one [MEMWATCH_TOKEN_FILE]'
-    )
+    .option(config.flag, `${config.help} [${config.env}] (default: ${config.default})`)
+    .hook('preAction', addConfigured)
+}
+
+/**
+ * Fills in what variables and the config file say.
+ * @param {import('commander').Command} command about to be executed
+ * @throws {import('@memwatch/exporter/config').ConfigError}
+ */
+function addConfigured (command) {
+  const given = command.opts()
+  const file = readConfigFile(given.config)
+  for (const option of [clientOptions.url, options.token]) {
+    const { text } = chooseText(option, { given: given[option.key], file })
+    if (text !== '') command.setOptionValue(option.key, text)
+  }
 }
 
 /**
@@ -103,11 +115,7 @@ async function openApi (options, path) {
  * @param {string} path
  * @param {'GET' | 'POST'} method
  */
-async function request (
-  { url: base, tokenFile = process.env.MEMWATCH_TOKEN_FILE, timeoutMs },
-  path,
-  method
-) {
+async function request ({ url: base, tokenFile, timeoutMs }, path, method) {
   const url = apiUrl(base, path)
   const headers = tokenFile ? { authorization: `Bearer ${readToken(tokenFile)}` } : undefined
   const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
@@ -138,7 +146,7 @@ function apiUrl (base, path) {
     return new URL(`api/v1/${path}`, base.endsWith('/') ? base : `${base}/`)
   } catch {
     throw new UsageError(
-      `--url: expected a URL such as ${DEFAULT_URL}, got ${JSON.stringify(base)}`
+      `--url: expected a URL such as ${clientOptions.url.default}, got ${JSON.stringify(base)}`
     )
   }
 }
