@@ -22,19 +22,57 @@ function scriptPath ({ argv: [, script] = [], execArgv = [] } = process) {
 }
 
 /**
- * The name in the nearest package.json above the script, else the script's own.
- * @param {string | undefined} script absolute path
+ * @param {string} folder
+ * @returns {{ name: string, bin?: unknown, folder: string } | undefined} the nearest package.json
+ *   with a name, in that folder or above
  */
-function appName (script) {
-  if (!script) return 'node'
-  const base = path.basename(script).replace(/\.[cm]?[jt]s$/, '')
-  for (let folder = path.dirname(script); ; folder = path.dirname(folder)) {
+function nearestPackage (folder) {
+  for (; ; folder = path.dirname(folder)) {
     try {
-      const { name } = parseJson(readFileSync(path.join(folder, 'package.json'), 'utf8'))
-      if (typeof name === 'string' && name !== '') return name
+      const { name, bin } = parseJson(readFileSync(path.join(folder, 'package.json'), 'utf8'))
+      if (typeof name === 'string' && name !== '') return { name, bin, folder }
     } catch {} // none here, or not readable
-    if (folder === path.dirname(folder)) return base || 'node'
+    if (folder === path.dirname(folder)) return undefined
   }
+}
+
+/** What `next dev` starts. */
+const NEXT_SERVER = /[\\/]next[\\/]dist[\\/]server[\\/]lib[\\/]start-server\.js$/
+
+/**
+ * Whether a script is the program of an installed package, which then runs the app of others:
+ * `next start`, `vite`, `fastify start`.
+ * @param {string} script
+ * @param {ReturnType<typeof nearestPackage>} own package of the script
+ */
+function isProgram (script, own) {
+  if (/[\\/]\.bin[\\/][^\\/]+$/.test(script) || NEXT_SERVER.test(script)) return true
+  const { bin = {}, folder = '' } = own ?? {}
+  const files = typeof bin === 'string' ? [bin] : Object.values(bin ?? {})
+  return script.includes('node_modules') && files.some(file => path.join(folder, file) === script)
+}
+
+/**
+ * The name in the nearest package.json above the script, else the script's own. Where the script is
+ * the program of an installed package, the app is in the working folder, or beside node_modules.
+ * @param {string | undefined} script absolute path
+ * @param {object} [of]
+ * @param {() => string} [of.workingFolder]
+ * @param {boolean} [of.isWorker] of an app: workers of loaders are heard of before the main thread,
+ *   and run a package's script, or none
+ */
+function appName (script, { workingFolder = process.cwd, isWorker = false } = {}) {
+  if (!script && !isWorker) return 'node'
+  const own = script ? nearestPackage(path.dirname(script)) : undefined
+  let app
+  try {
+    if (!script || (isWorker ? script.includes('node_modules') : isProgram(script, own))) {
+      app = nearestPackage(workingFolder()) ??
+        (script && nearestPackage(script.split('node_modules', 1)[0]))
+    }
+  } catch {} // the working folder was removed
+  const base = path.basename(script ?? '').replace(/\.[cm]?[jt]s$/, '')
+  return (app || own)?.name ?? (base || 'node')
 }
 
 /**
@@ -79,6 +117,7 @@ function hello (config) {
   const variables = MALLOC_ENV.filter(key => process.env[key])
   const values = fitting(variables.map(key => plainText(String(process.env[key]), MAX_TEXT)))
   const host = os.hostname()
+  const isWorker = !isMainThread && !process.execArgv.some(flag => isCodeFlag(flag))
   return {
     agent: version,
     agentFolder: plainText(__dirname, MAX_TEXT),
@@ -88,7 +127,7 @@ function hello (config) {
     threadId,
     startedAtUnixMs: Math.round(timeOriginUnixMs),
     startTimeTicks: startTimeTicks(),
-    name: plainText(config.name || appName(scriptPath()), 128),
+    name: plainText(config.name || appName(scriptPath(), { isWorker }), 128),
     intervalSeconds: 1,
     node: process.versions.node,
     v8: process.versions.v8,

@@ -10,18 +10,11 @@
 /** Two installed copies share this: the first one watches. */
 const RUNNING = Symbol.for('memwatch.agent')
 
-/**
- * What starts the app as a child of its own is not the app: package managers, and pm2 with its
- * daemon.
- */
-const STARTERS =
-  /(^|[\\/])((npm|npx|yarn|yarnpkg|pnpm|pnpx|corepack)(-cli)?(\.[cm]?js)?|pm2(-runtime|-dev|-docker)?|pm2[\\/]lib[\\/]Daemon\.js)$/
-
 /** @returns {string | undefined} why this process is left alone */
 function reasonToStayOut () {
   if (/** @type {any} */ (global)[RUNNING]) return 'another copy of the agent runs in this isolate'
   if (process.versions.bun || /** @type {any} */ (process.versions).deno) return 'not Node.js'
-  if (process.argv[1] && STARTERS.test(process.argv[1])) return 'it starts the app'
+  if (require('./protocol/starters').startsApp(process.argv)) return 'it starts the app'
 }
 
 /** @type {(format: string, ...values: unknown[]) => void} */

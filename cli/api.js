@@ -1,29 +1,65 @@
 'use strict'
 
 const fs = require('node:fs')
-const { DEFAULT_PORT } = require('@memwatch/exporter/config')
+const { options, clientOptions, chooseText } = require('@memwatch/exporter/config')
+const { readConfigFile } = require('@memwatch/exporter/config-file')
 const { wellFormed } = require('@memwatch/engine/text/json')
 const { UsageError } = require('./usage-error')
 
-/** @typedef {{ url: string, tokenFile?: string }} ApiOptions as commander read them */
+/**
+ * As commander read them.
+ * @typedef {object} ApiOptions
+ * @property {string} url
+ * @property {string} [tokenFile]
+ * @property {number} [timeoutMs] how long an answer may take; without it as long as it does
+ */
 
-const DEFAULT_URL = `http://127.0.0.1:${DEFAULT_PORT}`
+/** No exporter answers. */
+class NoExporterError extends UsageError {
+  /**
+   * @param {URL} url
+   * @param {string} reason
+   */
+  constructor (url, reason) {
+    super(`--url: no exporter answers at ${url.origin}: ${reason}`)
+    this.reason = reason
+  }
+}
+
+const NOTHING_LISTENS = 'nothing listens there; start one with memwatch exporter, or name its ' +
+  'address with --url or MEMWATCH_URL'
+
+/** An exporter answers, and refuses. Its message is the exporter's. */
+class RefusedError extends UsageError {}
 
 /**
  * The options of a command that calls an exporter.
  * @param {import('commander').Command} command
  */
 function withApiOptions (command) {
+  const { url, config } = clientOptions
   return command
+    .option(url.flag, `${url.help} [${url.env}] (default: ${url.default})`)
     .option(
-      '--url <URL>',
-      'where the exporter serves its API [MEMWATCH_URL]',
-      process.env.MEMWATCH_URL || DEFAULT_URL
+      options.token.flag,
+      `file with the token of the exporter, where it has one [${options.token.env}]`
     )
-    .option(
-      '--token-file <FILE>',
-      'file with the token of the exporter, where it has one [MEMWATCH_TOKEN_FILE]'
-    )
+    .option(config.flag, `${config.help} [${config.env}] (default: ${config.default})`)
+    .hook('preAction', addConfigured)
+}
+
+/**
+ * Fills in what variables and the config file say.
+ * @param {import('commander').Command} command about to be executed
+ * @throws {import('@memwatch/exporter/config').ConfigError}
+ */
+function addConfigured (command) {
+  const given = command.opts()
+  const file = readConfigFile(given.config)
+  for (const option of [clientOptions.url, options.token]) {
+    const { text } = chooseText(option, { given: given[option.key], file })
+    if (text !== '') command.setOptionValue(option.key, text)
+  }
 }
 
 /**
@@ -57,7 +93,7 @@ async function callList (options, path) {
     const response = await request(options, next, 'GET')
     const body = /** @type {any} */ (await response.json().catch(() => ({})))
     if (!response.ok) {
-      throw new UsageError(body.detail ?? `${response.url} answered ${response.status}`)
+      throw new RefusedError(body.detail ?? `${response.url} answered ${response.status}`)
     }
     items.push(...body)
     next = /<[^>]*\/api\/v1\/([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
@@ -82,17 +118,13 @@ async function openApi (options, path) {
  * @param {string} path
  * @param {'GET' | 'POST'} method
  */
-async function request ({ url: base, tokenFile = process.env.MEMWATCH_TOKEN_FILE }, path, method) {
+async function request ({ url: base, tokenFile, timeoutMs }, path, method) {
   const url = apiUrl(base, path)
   const headers = tokenFile ? { authorization: `Bearer ${readToken(tokenFile)}` } : undefined
-  return await fetch(url, { method, headers }).catch(error => {
+  const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
+  return await fetch(url, { method, headers, signal }).catch(error => {
     const { code, message } = error.cause ?? error
-    throw new UsageError(
-      `--url: no exporter answers at ${url.origin}: ` + (code === 'ECONNREFUSED'
-        ? 'nothing listens there; start one with memwatch exporter, or name its address with ' +
-          '--url or MEMWATCH_URL'
-        : message)
-    )
+    throw new NoExporterError(url, code === 'ECONNREFUSED' ? NOTHING_LISTENS : message || code)
   })
 }
 
@@ -118,7 +150,7 @@ function apiUrl (base, path) {
     return new URL(`api/v1/${path}`, base.endsWith('/') ? base : `${base}/`)
   } catch {
     throw new UsageError(
-      `--url: expected a URL such as ${DEFAULT_URL}, got ${JSON.stringify(base)}`
+      `--url: expected a URL such as ${clientOptions.url.default}, got ${JSON.stringify(base)}`
     )
   }
 }
@@ -129,4 +161,6 @@ function apiUrl (base, path) {
  */
 const pathSegment = name => encodeURIComponent(wellFormed(name))
 
-module.exports = { withApiOptions, callApi, callList, openApi, pathSegment }
+module.exports = {
+  NoExporterError, RefusedError, withApiOptions, callApi, callList, openApi, pathSegment
+}

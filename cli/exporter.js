@@ -1,8 +1,11 @@
 'use strict'
 
-const { Command, Option } = require('commander')
+const { Command } = require('commander')
 const { Exporter } = require('@memwatch/exporter/exporter')
-const { options, readConfig, ConfigError } = require('@memwatch/exporter/config')
+const {
+  options, clientOptions, chooseText, readConfig, ConfigError
+} = require('@memwatch/exporter/config')
+const { readConfigFile } = require('@memwatch/exporter/config-file')
 const { DataFolder } = require('@memwatch/exporter/data-folder/data-folder')
 const { formatAddress } = require('@memwatch/exporter/ingest/address')
 const { stopWhenAsked } = require('./end-when-asked')
@@ -15,40 +18,46 @@ const command = new Command('exporter')
   .addHelpText(
     'after',
     `
-Every option can be given as an environment variable; the flag wins.
+Every option can be given as an environment variable, or in a JSON file by its flag's name (--data-dir is dataDir). The flag wins over the variable, and that over the file.
 Examples:
+  $ memwatch exporter --config /etc/memwatch.config.json     {"listen": "0.0.0.0:16369", "dataDir": "/var/lib/memwatch", "maxTargets": 200}
   $ memwatch exporter --listen 0.0.0.0:16369 --socket /run/memwatch/exporter.sock --token-file /run/secrets/memwatch --data-dir /var/lib/memwatch
   $ MEMWATCH_SOCKET=/run/memwatch/exporter.sock node -r memwatch/agent app.js`
   )
   .action(run)
 
-for (const [name, option] of Object.entries(options)) {
-  const flag = new Option(
+for (const option of [...Object.values(options), clientOptions.config]) {
+  command.option(
     option.flag,
     `${option.help} [${option.env}] (default: ${option.default || 'none'})`
   )
-  // commander derives the name from the flag: --token-file, whose value is the option `token`,
-  // would be `tokenFile`, which readConfig does not know.
-  command.addOption(Object.assign(flag, { attributeName: () => name }))
 }
+
+/** @typedef {import('@memwatch/exporter/config').ConfigFile} ConfigFile */
 
 /** @param {Record<string, string>} given */
 async function run (given) {
+  /** @type {ConfigFile | undefined} */
+  let file
   try {
-    await start(given)
+    file = readConfigFile(given.config)
+    await start(given, file)
   } catch (error) {
-    if (!(error instanceof ConfigError) || !staysOnFailure(given)) throw error
-    await stay(error, given)
+    if (!(error instanceof ConfigError) || !staysOnFailure(given, file)) throw error
+    await stay(error, chooseText(options.listen, { given: given.listen, file }).text)
   }
 }
 
 /**
  * @param {Record<string, string>} given
+ * @param {ConfigFile} [file]
  * @throws {ConfigError}
  */
-async function start (given) {
-  const { dataDir, ...config } = readConfig(given)
-  const dataFolder = dataDir === undefined ? undefined : await openFolder(dataDir, given)
+async function start (given, file) {
+  const { dataDir, ...config } = readConfig(given, process.env, file)
+  const dataFolder = dataDir === undefined
+    ? undefined
+    : await openFolder(dataDir, staysOnFailure(given, file))
   try {
     const exporter = new Exporter({ ...config, dataFolder })
     const { socket, listen } = await exporter.start().catch(error => {
@@ -71,16 +80,15 @@ async function start (given) {
 
 /**
  * @param {string} folder
- * @param {Record<string, string>} given
- * @returns {Promise<DataFolder | undefined>} undefined: it goes on without history, as --on-failure
- *   stay asks for
+ * @param {boolean} stays whether it goes on without history where the folder cannot be used
+ * @returns {Promise<DataFolder | undefined>} undefined: it goes on without
  * @throws {ConfigError}
  */
-async function openFolder (folder, given) {
+async function openFolder (folder, stays) {
   try {
     return await DataFolder.open(folder)
   } catch (error) {
-    if (!(error instanceof ConfigError) || !staysOnFailure(given)) throw error
+    if (!(error instanceof ConfigError) || !stays) throw error
     err.say(`memwatch exporter: ${error.message}`)
     err.say(
       'memwatch exporter: histories, deaths and captures are kept until it ends, and not in ' +

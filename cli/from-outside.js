@@ -3,6 +3,7 @@
 const { spawnSync } = require('node:child_process')
 const path = require('node:path')
 const { plainFlags } = require('@memwatch/agent/protocol/node-options')
+const { isNodeFile } = require('@memwatch/exporter/process/process-view')
 const { otherOptions } = require('@memwatch/engine/fixes/node-flag')
 
 /**
@@ -59,7 +60,7 @@ function fromOutside (
 
 /** @param {string} file */
 const isNode = file =>
-  file === process.execPath || /^node(js)?(-?\d+)?$/.test(path.basename(file, '.exe'))
+  file === process.execPath || isNodeFile(path.basename(file, '.exe'))
 
 /**
  * Flags in place of those of the same name, before the script.

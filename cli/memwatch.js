@@ -24,6 +24,7 @@ const COMMANDS = [
   'fix',
   'trim',
   'plan',
+  'doctor',
   'exporter',
   'install-agent'
 ]
@@ -57,6 +58,7 @@ Examples:
   $ memwatch fix shop --format kubernetes     the change that was recommended, to be applied
   $ memwatch trim shop                        give back what malloc retains, without a restart
   $ memwatch plan shop --node 24              what an upgrade, another limit or a flag makes of its heap
+  $ memwatch doctor shop                      is all in place: exporter, agent, limits, the fix
   $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API
   $ memwatch install-agent /run/memwatch      put the agent where an app in another container finds it`
     )

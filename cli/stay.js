@@ -1,7 +1,7 @@
 'use strict'
 
 const http = require('node:http')
-const { options } = require('@memwatch/exporter/config')
+const { options, chooseText } = require('@memwatch/exporter/config')
 const { err } = require('./output')
 
 /** How long the kernel is asked to hold a process that nothing else holds. */
@@ -14,13 +14,10 @@ const FOREVER_MS = 2 ** 31 - 1
  * to Prometheus it is down.
  *
  * @param {Error} error that kept it from starting
- * @param {{ listen?: string }} given flags
+ * @param {string} listen the address that it should have
  * @returns {Promise<void>} when it answers, or cannot do that either
  */
-async function stay (
-  { message },
-  { listen = process.env[options.listen.env] || options.listen.default }
-) {
+async function stay ({ message }, listen) {
   err.say(
     `memwatch exporter: ${message}`,
     `memwatch exporter: it stays, and does nothing (${options.onFailure.env}=stay): apps and ` +
@@ -58,7 +55,9 @@ function addressOf (listen) {
 /**
  * Read by itself: what is wrong may be any other option.
  * @param {{ onFailure?: string }} given flags
+ * @param {import('@memwatch/exporter/config').ConfigFile} [file]
  */
-const staysOnFailure = ({ onFailure = process.env[options.onFailure.env] }) => onFailure === 'stay'
+const staysOnFailure = (given, file) =>
+  chooseText(options.onFailure, { given: given.onFailure, file }).text === 'stay'
 
 module.exports = { stay, staysOnFailure }

@@ -55,10 +55,29 @@ function sizeOf (text) {
 }
 
 /**
- * Every option of the exporter: its flag, its environment variable, its default as text, how it is
- * read. The flag wins over the environment.
+ * @template {{ flag: string }} Row
+ * @param {Row} row of a table of options
+ * @returns {Row & { key: string }} key: of the config file, from the flag: --data-dir is dataDir
  */
-const options = Object.freeze({
+const withKey = row => ({
+  ...row,
+  key: row.flag.split(' ')[0].slice(2).replace(/-([a-z])/g, (_, letter) => letter.toUpperCase())
+})
+
+/**
+ * @template {Record<string, { flag: string }>} Table
+ * @param {Table} table
+ * @returns {Readonly<{ [Name in keyof Table]: Table[Name] & { key: string } }>}
+ */
+const withKeys = table => Object.freeze(/** @type {any} */ (
+  Object.fromEntries(Object.entries(table).map(([name, row]) => [name, withKey(row)]))
+))
+
+/**
+ * Every option of the exporter: its flag, its environment variable, its key in the config file, its
+ * default as text, how it is read. The flag wins over the variable, and that over the file.
+ */
+const options = withKeys({
   listen: {
     flag: '--listen <HOST:PORT>',
     env: 'MEMWATCH_LISTEN',
@@ -275,33 +294,67 @@ const options = Object.freeze({
   }
 })
 
+/** What the commands read that call an exporter, beside the token file. */
+const clientOptions = withKeys({
+  url: {
+    flag: '--url <URL>',
+    env: 'MEMWATCH_URL',
+    default: `http://127.0.0.1:${DEFAULT_PORT}`,
+    help: 'where the exporter serves its API'
+  },
+  config: {
+    flag: '--config <FILE>',
+    env: 'MEMWATCH_CONFIG',
+    default: 'memwatch.config.json, where the working folder has one',
+    help: 'JSON file with options'
+  }
+})
+
 /**
  * @typedef {{ [Name in keyof typeof options]: ReturnType<typeof options[Name]['read']> }} Config
+ *
+ * @typedef {object} ConfigFile
+ * @property {string} file as it was named
+ * @property {Record<string, string>} values key of an option → value as a flag would have it
  */
 
 /**
- * @param {Partial<Record<keyof typeof options, string>>} given flags, as text
+ * What counts of an option: the flag, else the variable, else the file, else the default.
+ * @param {{ flag: string, env: string, key: string, default: string }} option
+ * @param {object} of
+ * @param {string} [of.given] the flag's value
+ * @param {NodeJS.ProcessEnv} [of.env]
+ * @param {ConfigFile} [of.file]
+ * @returns {{ text: string, from: string }} from: how an error names the place
+ */
+function chooseText (option, { given, env = process.env, file }) {
+  if (given !== undefined) return { text: given, from: option.flag.split(' ')[0] }
+  if (env[option.env]) return { text: String(env[option.env]), from: option.env }
+  const inFile = file?.values[option.key]
+  return inFile === undefined
+    ? { text: option.default, from: option.env }
+    : { text: inFile, from: `${file?.file}: ${option.key}` }
+}
+
+/**
+ * @param {Record<string, string | undefined>} flags as text, by the key of their option
  * @param {NodeJS.ProcessEnv} [env]
+ * @param {ConfigFile} [file]
  * @returns {Config}
  * @throws {ConfigError}
  */
-function readConfig (given, env = process.env) {
+function readConfig (flags, env = process.env, file = undefined) {
   rejectUnknownEnv(env)
   const entries = Object.entries(options).map(([name, option]) => {
-    const fromFlag = given[/** @type {keyof typeof options} */ (name)]
-    const text = fromFlag ?? (env[option.env] || option.default)
+    const { text, from } = chooseText(option, { given: flags[option.key], env, file })
     try {
       return [name, option.read(text, env)]
     } catch (error) {
-      const at = fromFlag !== undefined ? option.flag.split(' ')[0] : option.env
-      throw new ConfigError(`${at}: ${/** @type {Error} */ (error).message}`)
+      throw new ConfigError(`${from}: ${/** @type {Error} */ (error).message}`)
     }
   })
   return /** @type {Config} */ (Object.fromEntries(entries))
 }
-
-/** What the commands read that call an exporter. */
-const clientEnv = ['MEMWATCH_URL']
 
 /**
  * What the kubelet sets in each container for a Service whose name begins with memwatch:
@@ -321,9 +374,10 @@ const isServiceLink = (name, value = '') =>
  */
 function rejectUnknownEnv (env) {
   const known = [
-    ...[...Object.values(options), ...Object.values(agentOptions)].map(option => option.env),
-    ...clientEnv
-  ]
+    ...Object.values(options),
+    ...Object.values(agentOptions),
+    ...Object.values(clientOptions)
+  ].map(({ env }) => env)
   for (const name of Object.keys(env)) {
     if (!name.startsWith('MEMWATCH_') || known.includes(name) || isServiceLink(name, env[name])) {
       continue
@@ -337,4 +391,6 @@ function rejectUnknownEnv (env) {
   }
 }
 
-module.exports = { DEFAULT_PORT, options, readConfig, ConfigError }
+module.exports = {
+  DEFAULT_PORT, options, clientOptions, chooseText, readConfig, ConfigError
+}

@@ -44,7 +44,8 @@ const options = Object.freeze({
   name: {
     env: 'MEMWATCH_NAME',
     default: '',
-    help: 'name of the app; else that of the nearest package.json, else of the script',
+    help: 'name of the app; else that of the nearest package.json, else of the script; programs ' +
+      'of node_modules that run an app have its name',
     /** @param {string} text */
     read (text) {
       if (text.length > 128) throw new Error('expected at most 128 characters')

@@ -4,11 +4,13 @@ const { MALLOC_ENV } = require('@memwatch/agent/protocol/allocators')
 const { plainFlags, splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
 const { flagsInForce } = require('@memwatch/engine/v8/flags')
 
+/** @typedef {import('@memwatch/exporter/process/process-view').Settings} Settings */
+
 /**
  * Whether a process runs with a change: its flags and environment say so. What is changed in code
  * leaves no trace in either.
  * @param {import('@memwatch/engine/diagnoses/define-diagnosis').Change} change
- * @param {import('@memwatch/agent/protocol/frame').Hello} hello
+ * @param {Settings} hello of the process, or what can be seen of it from outside
  * @returns {boolean | null} null where it cannot be seen
  */
 function isApplied ({ flag, env }, hello) {
@@ -27,7 +29,7 @@ function isApplied ({ flag, env }, hello) {
 /**
  * @param {string} name
  * @param {string} value
- * @param {import('@memwatch/agent/protocol/frame').Hello} hello
+ * @param {Settings} hello
  * @returns {boolean | null} null for what agents do not say
  */
 function isSet (name, value, hello) {

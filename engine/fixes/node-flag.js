@@ -67,7 +67,7 @@ function repeatable (options) {
 
 /** @param {string | undefined} text what --require names */
 const isAgent = text =>
-  text !== undefined && /(^|[/=])memwatch(\/|$)|\/agent\/index\.js$/.test(text)
+  text !== undefined && /(^|[/=@])memwatch(\/|$)|\/agent\/index\.js$/.test(text)
 
 /**
  * The options that preload the agent.

@@ -351,7 +351,8 @@ class Targets extends EventEmitter {
 
   /**
    * A process of the same name that starts while its namesake has no connection is its successor,
-   * where both are of the same pod and the kernel does not show that the old one lives: it is over.
+   * where both are of the same pod and the kernel does not show that the old one lives: it is over
+   * with all its threads, the first of which may be heard of before its main thread.
    * A worker takes the place of one that vanished, as one does that is terminated: pools that
    * restart theirs must not pile up.
    * @param {import('@memwatch/agent/protocol/frame').Hello} hello
@@ -363,11 +364,12 @@ class Targets extends EventEmitter {
         ({ connected, thread }) => !connected && thread !== 'main'
       )
     if (vanished) this.#end(identityOf(vanished.hello), vanished, 'replaced')
+    const isNewProcess = !this.#byProcess.get(processOf(hello))?.size
     for (const [identity, target] of this.#byIdentity) {
       const isNamesake =
         !target.connected &&
         target.hello.name === hello.name &&
-        target.hello.threadId === hello.threadId &&
+        (isNewProcess || target.hello.threadId === hello.threadId) &&
         target.hello.pod?.uid === hello.pod?.uid
       if (isNamesake && this.#sightOf(target) !== 'lives') {
         this.#end(identity, target, 'replaced')

@@ -1,24 +1,44 @@
 'use strict'
 
 /**
- * The flags in force in a process: NODE_OPTIONS first, then the command line, which wins (Node's
- * own order). V8 takes underscores for dashes, and both `--flag=value` and `--flag value`.
+ * A flag as it was given.
+ * @typedef {object} FlagSetting
+ * @property {string} name with dashes
+ * @property {string} value '' when it has none
+ * @property {'nodeOptions' | 'execArgv'} place
+ */
+
+/**
+ * The flags of a process in the order that they count in: NODE_OPTIONS first, then the command
+ * line, which wins (Node's own order). V8 takes underscores for dashes, and both `--flag=value` and
+ * `--flag value`.
  *
  * @param {Pick<import('@memwatch/agent/protocol/frame').Hello, 'nodeOptions' | 'execArgv'>} hello
- * @returns {Map<string, string>} flag with dashes → its last value, '' when it has none
+ * @returns {FlagSetting[]}
  */
-function flagsInForce ({ nodeOptions, execArgv }) {
-  const flags = new Map()
-  for (const args of [nodeOptions, execArgv]) {
-    args.forEach((arg, i) => {
-      if (!arg.startsWith('--')) return
+function flagSettings (hello) {
+  return /** @type {const} */ (['nodeOptions', 'execArgv']).flatMap(place =>
+    hello[place].flatMap((arg, i, args) => {
+      if (!arg.startsWith('--')) return []
       const [name, ...value] = arg.split('=')
       const next = args[i + 1]
       const separate = value.length === 0 && next !== undefined && !next.startsWith('-') ? next : ''
-      flags.set(name.replaceAll('_', '-'), value.length > 0 ? value.join('=') : separate)
+      return [{
+        name: name.replaceAll('_', '-'),
+        value: value.length > 0 ? value.join('=') : separate,
+        place
+      }]
     })
-  }
-  return flags
+  )
+}
+
+/**
+ * The flags in force in a process.
+ * @param {Pick<import('@memwatch/agent/protocol/frame').Hello, 'nodeOptions' | 'execArgv'>} hello
+ * @returns {Map<string, string>} flag with dashes → its last value, '' when it has none
+ */
+function flagsInForce (hello) {
+  return new Map(flagSettings(hello).map(({ name, value }) => [name, value]))
 }
 
 /**
@@ -31,4 +51,4 @@ function flagMegabytes (flags, name) {
   return Number.isFinite(value) && value > 0 ? value : undefined
 }
 
-module.exports = { flagsInForce, flagMegabytes }
+module.exports = { flagSettings, flagsInForce, flagMegabytes }

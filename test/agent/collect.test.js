@@ -614,6 +614,55 @@ describe('identity', () => {
     expect(appName(script)).toBe(expected)
   })
 
+  describe('of a program in node_modules', () => {
+    let folder
+    beforeAll(() => {
+      folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-names-'))
+      const write = (at, json) => {
+        fs.mkdirSync(path.join(folder, at), { recursive: true })
+        fs.writeFileSync(path.join(folder, at, 'package.json'), JSON.stringify(json))
+      }
+      write('.', { name: 'shops' })
+      write('apps/web', { name: 'web' })
+      write('node_modules/vite', { name: 'vite', bin: { vite: './bin/vite.js' } })
+      write('node_modules/one', { name: 'one', bin: 'one.js' })
+      write('node_modules/next', { name: 'next', bin: { next: './dist/bin/next' } })
+      write('node_modules/next/dist/compiled/jest-worker', { name: 'jest-worker' })
+      write('node_modules/odd', { name: 'odd', bin: { odd: 7 } })
+    })
+    afterAll(() => fs.rmSync(folder, { recursive: true }))
+
+    it.each([
+      ['.bin/next', 'apps/web', 'web'],
+      ['next/dist/bin/next', 'apps/web', 'web'],
+      ['next/dist/server/lib/start-server.js', 'apps/web', 'web'],
+      ['vite/bin/vite.js', '.', 'shops'],
+      ['one/one.js', '.', 'shops'],
+      ['one/one.js', '..', 'shops'],
+      ['next/dist/compiled/jest-worker/processChild.js', 'apps/web', 'jest-worker'],
+      ['one/other.js', 'apps/web', 'one'],
+      ['odd/odd.js', 'apps/web', 'odd']
+    ])('%s, run in %s, is called %s', (script, cwd, expected) => {
+      const file = path.join(folder, 'node_modules', script)
+      expect(appName(file, { workingFolder: () => path.join(folder, cwd) })).toBe(expected)
+    })
+    it('a working folder that was removed is no name', () => {
+      const removed = () => { throw new Error('ENOENT: uv_cwd') }
+      expect(appName(path.join(folder, 'node_modules/one/one.js'), { workingFolder: removed }))
+        .toBe('one')
+    })
+    it.each([
+      [undefined, 'apps/web', 'web'],
+      ['node_modules/one/other.js', 'apps/web', 'web'],
+      ['apps/web/worker.js', '.', 'web'],
+      ['node_modules/one/other.js', '..', 'shops']
+    ])('a worker that runs %s in %s is called as its app, %s', (script, cwd, expected) => {
+      const workingFolder = () => path.join(folder, cwd)
+      const file = script && path.join(folder, script)
+      expect(appName(file, { workingFolder, isWorker: true })).toBe(expected)
+    })
+  })
+
   it('finds a name in a hosts file', () => {
     const hosts =
       '# 10.0.0.9 exporter\n127.0.0.1\tlocalhost\n10.0.0.1 a.example exporter # and more\n::1 six\n'

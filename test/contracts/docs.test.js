@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')
 const { program } = require('../../cli/memwatch')
-const { options } = require('../../exporter/config')
+const { options, clientOptions } = require('../../exporter/config')
 const { options: agentOptions } = require('@memwatch/agent/protocol/config')
 const { targetMetrics } = require('../../exporter/catalog/target-metrics')
 const { exporterMetrics } = require('../../exporter/catalog/exporter-metrics')
@@ -61,9 +61,9 @@ describe.each(pages)('%s', page => {
   })
 
   it('names variables, scripts and diagnoses that there are', () => {
-    const known = [...Object.values(options), ...Object.values(agentOptions)]
+    const known = [options, agentOptions, clientOptions]
+      .flatMap(table => Object.values(table))
       .map(({ env }) => env)
-      .concat('MEMWATCH_URL')
     expect(
       [...text.matchAll(/\bMEMWATCH_[A-Z_]+\b/g)]
         .map(([name]) => name)

@@ -212,6 +212,7 @@ it('each command of the command line is a file, and each file a command or a par
     'capture',
     'compare',
     'diagnose',
+    'doctor',
     'exporter',
     'fix',
     'install-agent',

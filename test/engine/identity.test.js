@@ -193,6 +193,27 @@ describe('targets', () => {
     targets.open(hello({ startTimeTicks: 7, startedAtUnixMs: 1_760_000_009_000 }), () => {})
     expect([ended, targets.all.map(({ name }) => name)]).toEqual([['replaced'], ['api']])
   })
+  it.each([['main thread', 0], ['worker', 2]])(
+    'a process keeps the name of the one before it when its %s is heard of first', (_, first) => {
+      const targets = make(() => 'gone')
+      const open = (pid, threadId) =>
+        openSession(targets, hello({ pid, startTimeTicks: pid, threadId }), () => {})
+      const before = [open(7, 0), open(7, 1), open(7, 2)]
+      for (const session of before) session.closed(false)
+      for (const thread of [first, 0, 1, 2].filter((id, i, ids) => ids.indexOf(id) === i)) {
+        open(8, thread)
+      }
+      expect(targets.all.map(({ name, hello }) => [name, hello.pid])).toEqual([
+        ['api', 8], ['api', 8], ['api', 8]
+      ])
+    }
+  )
+  it('a process that lives keeps its name when a namesake starts while it is not connected', () => {
+    const targets = make(() => 'lives')
+    openSession(targets, hello({ pid: 7, startTimeTicks: 7, threadId: 1 }), () => {}).closed(false)
+    openSession(targets, hello({ pid: 8, startTimeTicks: 8 }), () => {})
+    expect(targets.all.map(({ name }) => name)).toEqual(['api', 'api-2'])
+  })
   it('a leap of sequence or uptime that no agent makes is refused, and the next frames are taken', () => {
     const targets = make()
     const session = openSession(targets, hello(), () => {})

@@ -1,0 +1,83 @@
+'use strict'
+
+const path = require('node:path')
+const { scriptWords } = require('@memwatch/exporter/process/process-view')
+
+/**
+ * One thing that `memwatch doctor` looked at.
+ * @typedef {object} Check
+ * @property {string} check its name, in JSON
+ * @property {'ok' | 'problem' | 'unknown'} state unknown: it could not be seen, and text says why
+ * @property {string} text one sentence or two
+ * @property {string} [advice] what to do
+ */
+
+/** @typedef {import('@memwatch/exporter/process/process-view').ProcessView} ProcessView */
+/** @typedef {import('@memwatch/exporter/process/process-view').Settings} Settings */
+
+/**
+ * A process that is examined.
+ * @typedef {object} Subject
+ * @property {number} pid
+ * @property {ProcessView | undefined} view undefined where it cannot be seen from here
+ * @property {Settings | null} settings null where they cannot be read
+ * @property {ProcessView[]} ancestors nearest first
+ * @property {any} [target] item of /api/v1/targets, of its main thread
+ * @property {any[]} verdicts on that target
+ */
+
+/** What can be read of a process. @typedef {Subject & { view: ProcessView, settings: Settings }} Seen */
+
+/**
+ * @param {string} check
+ * @param {string} text
+ * @returns {Check}
+ */
+const ok = (check, text) => ({ check, state: 'ok', text })
+
+/**
+ * @param {string} check
+ * @param {string} text
+ * @param {string} advice
+ * @returns {Check}
+ */
+const problem = (check, text, advice) => ({ check, state: 'problem', text, advice })
+
+/**
+ * @param {string} check
+ * @param {string} text why it could not be seen
+ * @param {string} [advice]
+ * @returns {Check}
+ */
+const unknown = (check, text, advice) =>
+  ({ check, state: 'unknown', text, ...(advice && { advice }) })
+
+/**
+ * @param {Pick<Subject, 'pid' | 'view'>} subject
+ * @returns {string} why its settings cannot be read
+ */
+function whyUnread ({ pid, view }) {
+  if (!view) {
+    return `Process ${pid} cannot be seen from here: it has ended, or runs on another machine or ` +
+      'in another process namespace.'
+  }
+  if (!view.env) {
+    return `Process ${pid} belongs to user ${view.user}, and its environment is closed to others: ` +
+      'run doctor as that user.'
+  }
+  return `Process ${pid} shows a title in place of its command line.`
+}
+
+/**
+ * A process as a person calls it. Arguments stay out: they may hold secrets.
+ * @param {ProcessView} view
+ * @returns {string} process 7 (node server.js)
+ */
+function describe (view) {
+  const file = view.argv?.[0]
+  if (!file) return `process ${view.pid}`
+  const script = view.isNode ? scriptWords(view)[0] : undefined
+  return `process ${view.pid} (${[file, script ?? ''].map(word => path.basename(word)).join(' ').trim()})`
+}
+
+module.exports = { ok, problem, unknown, whyUnread, describe }

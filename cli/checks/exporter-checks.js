@@ -1,0 +1,134 @@
+'use strict'
+
+const fs = require('node:fs')
+const net = require('node:net')
+const path = require('node:path')
+const { isOwnFolder, isOwnSocket } = require('@memwatch/agent/protocol/socket')
+const { ok, problem, unknown } = require('./check')
+
+/** How long a peer may take to answer. */
+const TIMEOUT_MS = 2000
+
+/** @typedef {import('./check').Check} Check */
+
+/** @returns {Check} */
+function checkNode () {
+  const floor = require('../package.json').engines.node.replace(/^>=/, '')
+  const [leastMajor, leastMinor] = floor.split('.').map(Number)
+  const [major, minor] = process.versions.node.split('.').map(Number)
+  const text = `Node.js ${process.versions.node} runs this command line; the floor is ${floor}.`
+  return major > leastMajor || (major === leastMajor && minor >= leastMinor)
+    ? ok('node', text)
+    : problem('node', text, `Install Node.js ${floor} or later. The agent runs on 18 and later.`)
+}
+
+/**
+ * The socket that an agent connects to.
+ * @param {import('@memwatch/exporter/ingest/address').Address} address
+ * @param {object} of
+ * @param {number} [of.user] of the process with the agent
+ * @param {readonly number[]} [of.groups] of that user
+ * @param {boolean} [of.isDefault] nobody named it
+ * @param {boolean} [of.hasToken] agent and exporter share a token
+ * @param {string} [of.root] where that process has its root folder, as it is seen from here
+ * @returns {Promise<Check>}
+ */
+async function checkSocket (
+  address,
+  { user, groups = [], isDefault = false, hasToken = false, root = '' } = {}
+) {
+  const shown = 'path' in address ? address.path : `tcp://${address.host}:${address.port}`
+  const to = 'path' in address ? { path: path.join(root, address.path) } : address
+  const code = await tryToConnect(to)
+  if (code !== undefined) {
+    return code === 'EACCES'
+      ? unknown('socket', `The agent socket ${shown} is closed to this user.`)
+      : problem('socket', `The agent socket ${shown} does not answer: ${WHY[code] ?? code}.`,
+        'Start memwatch exporter with that --socket, and give app and exporter the same ' +
+        'MEMWATCH_SOCKET.')
+  }
+  if (!('path' in to)) return ok('socket', `The agent socket ${shown} answers.`)
+  try {
+    return checkOwner(to.path, shown, { user, groups, isDefault, hasToken })
+  } catch (error) {
+    return unknown('socket', `The owner of ${shown} cannot be read: ${codeOf(error)}.`)
+  }
+}
+
+/** @type {Record<string, string>} */
+const WHY = {
+  ENOENT: 'there is no such file',
+  ENOTSOCK: 'it is no socket',
+  ECONNREFUSED: 'nobody listens; an exporter that ended has left it',
+  timeout: `no answer within ${TIMEOUT_MS / 1000} s`
+}
+
+/**
+ * @param {string} file
+ * @param {string} shown
+ * @param {{ user?: number, groups: readonly number[], isDefault: boolean, hasToken: boolean }} of
+ * @returns {Check}
+ * @throws {Error} what the file system says
+ */
+function checkOwner (file, shown, { user, groups, isDefault, hasToken }) {
+  const stats = fs.statSync(file)
+  const { uid, gid, mode } = stats
+  const owner = `user ${uid}, group ${gid}, mode ${(mode & 0o777).toString(8)}`
+  const reaches = allows(stats, 0o2, user, groups) &&
+    allows(fs.statSync(path.dirname(file)), 0o1, user, groups)
+  if (!reaches) {
+    return problem(
+      'socket',
+      `The agent socket ${shown} is closed to user ${user} of the app: it belongs to ${owner}.`,
+      'Run app and exporter as one user, or share the group of the socket’s folder.'
+    )
+  }
+  if (isDefault && !isOwnFolder(path.dirname(file), user)) {
+    return problem(
+      'socket',
+      `The folder of ${shown} is another user’s, or others may write to it: the agent stays away.`,
+      'Remove the folder and start the exporter again, or set MEMWATCH_SOCKET.'
+    )
+  }
+  if (!hasToken && !isOwnSocket(file, user)) {
+    return problem(
+      'socket',
+      `The agent socket ${shown} answers and belongs to ${owner}. Captures and trims are refused: ` +
+        'the socket is not the app’s own user’s, or others may write to its folder.',
+      'Close the folder to others (chmod go-w), or share a token: MEMWATCH_TOKEN_FILE.'
+    )
+  }
+  return ok('socket', `The agent socket ${shown} answers. It belongs to ${owner}.`)
+}
+
+/**
+ * @param {fs.Stats} stats
+ * @param {number} right 2: to write, 1: to enter
+ * @param {number | undefined} user undefined: this process's own, which has just done it
+ * @param {readonly number[]} groups
+ */
+function allows ({ uid, gid, mode }, right, user, groups) {
+  if (user === undefined || user === 0) return true
+  const shift = user === uid ? 6 : groups.includes(gid) ? 3 : 0
+  return (mode & (right << shift)) !== 0
+}
+
+/**
+ * @param {import('node:net').NetConnectOpts} to
+ * @returns {Promise<string | undefined>} the code of what went wrong
+ */
+const tryToConnect = to => new Promise(resolve => {
+  const socket = net.connect(to)
+  const end = (/** @type {string | undefined} */ code) => {
+    socket.destroy()
+    resolve(code)
+  }
+  socket.setTimeout(TIMEOUT_MS, () => end('timeout'))
+  socket.once('connect', () => end(undefined))
+  socket.once('error', error => end(codeOf(error)))
+})
+
+/** @param {unknown} error */
+const codeOf = error => String(/** @type {NodeJS.ErrnoException} */ (error).code ?? error)
+
+module.exports = { TIMEOUT_MS, checkNode, checkSocket }

@@ -1,0 +1,215 @@
+'use strict'
+
+const { MALLOC_ENV } = require('@memwatch/agent/protocol/allocators')
+const { readConfig } = require('@memwatch/agent/protocol/config')
+const { plainFlags, splitNodeOptions } = require('@memwatch/agent/protocol/node-options')
+const { startsApp } = require('@memwatch/agent/protocol/starters')
+const { preloadOptions } = require('@memwatch/engine/fixes/node-flag')
+const { flagSettings } = require('@memwatch/engine/v8/flags')
+const { silenceCauses } = require('@memwatch/exporter/deaths/silence')
+const { scriptWords } = require('@memwatch/exporter/process/process-view')
+const { ok, problem, unknown, whyUnread, describe } = require('./check')
+
+/** @typedef {import('./check').Check} Check */
+/** @typedef {import('./check').Subject} Subject */
+/** @typedef {import('./check').Seen} Seen */
+
+/** Variables that one allocator reads, and no other. @type {Record<string, string>} */
+const READ_BY = Object.freeze({
+  MALLOC_CONF: 'jemalloc',
+  MALLOC_ARENA_MAX: 'glibc',
+  MALLOC_MMAP_THRESHOLD_: 'glibc',
+  MALLOC_TRIM_THRESHOLD_: 'glibc',
+  MALLOC_MMAP_MAX_: 'glibc',
+  MALLOC_TOP_PAD_: 'glibc',
+  MIMALLOC_PURGE_DELAY: 'mimalloc',
+  TCMALLOC_RELEASE_RATE: 'tcmalloc'
+})
+
+/** @type {Record<string, string>} */
+const SILENCE = silenceCauses
+
+/** @param {import('./check').ProcessView} view */
+const isStarter = view => startsApp(['', ...scriptWords(view)])
+
+/** @param {import('./check').Settings | null} settings */
+const preloadsAgent = settings =>
+  settings !== null && preloadOptions([...settings.nodeOptions, ...settings.execArgv]).length > 0
+
+/**
+ * Whether the agent runs in a process and reports.
+ * @param {Subject} subject
+ * @param {{ answers: boolean }} exporter whether one answers
+ * @returns {Check}
+ */
+function checkAgent ({ pid, view, settings, ancestors, target }, { answers }) {
+  if (target?.up) return ok('agent', `The agent reports process ${pid} as ${target.target}.`)
+  if (target) {
+    return problem(
+      'agent',
+      `The agent of process ${pid} (${target.target}) is silent` +
+        `${SILENCE[target.silence] ? `: ${SILENCE[target.silence]}` : '.'}`,
+      'memwatch top and the page of the exporter show its last values.'
+    )
+  }
+  if (!view || !settings) return unknown('agent', whyUnread({ pid, view }))
+  if (isStarter(view)) {
+    return ok('agent', `${capital(describe(view))} starts the app: the agent leaves it alone.`)
+  }
+  if (!preloadsAgent(settings)) return checkLostAgent(view, ancestors)
+  try {
+    if (readConfig(view.env ?? {}).disabled) {
+      return problem('agent', `MEMWATCH_DISABLED turns off the agent of process ${pid}.`, 'Unset it.')
+    }
+  } catch (error) {
+    return problem(
+      'agent',
+      `The agent of process ${pid} is off: ${/** @type {Error} */ (error).message}.`,
+      'docs/config.md has the accepted values.'
+    )
+  }
+  return answers
+    ? problem(
+      'agent',
+      `The agent is preloaded in process ${pid}, and the exporter has no target of that process.`,
+      'App and exporter need the same MEMWATCH_SOCKET. NODE_DEBUG=memwatch makes the agent say ' +
+        'on stderr what it does.'
+    )
+    : unknown('agent', `The agent is preloaded in process ${pid}; no exporter says what it reports.`)
+}
+
+/**
+ * @param {import('./check').ProcessView} view without the agent
+ * @param {import('./check').ProcessView[]} ancestors
+ */
+function checkLostAgent (view, ancestors) {
+  const giver = ancestors.find(({ env }) =>
+    preloadOptions(splitNodeOptions(env?.NODE_OPTIONS ?? '')).length > 0)
+  return giver
+    ? problem(
+      'agent',
+      `NODE_OPTIONS of ${describe(giver)} preloads the agent; NODE_OPTIONS of ${describe(view)} ` +
+        'does not.',
+      'A program between them replaces or drops NODE_OPTIONS: have it add to the value, or ' +
+        'start node with -r memwatch/agent.'
+    )
+    : problem(
+      'agent',
+      `The agent is not loaded in ${describe(view)}.`,
+      'Start it with node -r memwatch/agent, or NODE_OPTIONS="--require memwatch/agent".'
+    )
+}
+
+/**
+ * Variables that an ancestor has, and the process has not, or otherwise.
+ * @param {Seen} subject
+ * @returns {Check[]}
+ */
+function checkEnvironment ({ pid, view, ancestors }) {
+  const env = view.env ?? {}
+  const lost = ['NODE_OPTIONS', ...MALLOC_ENV].flatMap(name => {
+    const giver = ancestors.find(ancestor => ancestor.env?.[name])
+    const given = giver?.env?.[name]
+    if (!giver || given === undefined) return []
+    const missing = missingParts(name, given, env[name])
+    if (missing === '') return []
+    return problem(
+      'environment',
+      `${name} of ${describe(giver)} holds ${missing}; process ${pid} has ` +
+        `${env[name] ? name === 'NODE_OPTIONS' ? 'other options' : env[name] : 'no such variable'}.`,
+      `A program between them does not pass it on: set ${name} where that program starts node.`
+    )
+  })
+  return lost.length > 0
+    ? lost
+    : [ok('environment', 'NODE_OPTIONS and the variables of malloc came through to the process.')]
+}
+
+/**
+ * @param {string} name
+ * @param {string} given to an ancestor
+ * @param {string} [own]
+ * @returns {string} what is missing of it
+ */
+function missingParts (name, given, own = '') {
+  if (name === 'NODE_OPTIONS') {
+    const owned = splitNodeOptions(own)
+    return plainFlags(splitNodeOptions(given).filter(option => !owned.includes(option))).join(' ')
+  }
+  if (name === 'LD_PRELOAD') {
+    return librariesIn(given).filter(library => !librariesIn(own).includes(library)).join(':')
+  }
+  return given === own ? '' : given
+}
+
+/** Colons and spaces separate: ld.so(8). @param {string} text */
+const librariesIn = text => text.split(/[: ]/).filter(Boolean)
+
+/**
+ * Flags with a number that a later one overrides.
+ * @param {Seen} subject
+ * @returns {Check[]}
+ */
+function checkFlags ({ settings }) {
+  const places = { nodeOptions: 'in NODE_OPTIONS', execArgv: 'on the command line' }
+  const given = flagSettings(settings).filter(({ value }) => /^\d+(\.\d+)?$/.test(value))
+  const overridden = given.flatMap((flag, i) => {
+    const last = given.findLast(({ name }) => name === flag.name)
+    if (!last || last.value === flag.value || given.indexOf(flag) !== i) return []
+    return problem(
+      'flags',
+      `${flag.name}=${flag.value} ${places[flag.place]} is overridden by ` +
+        `${last.name}=${last.value} ${places[last.place]}.`,
+      'Keep one of them: the command line wins over NODE_OPTIONS, and the last one over those ' +
+        'before it.'
+    )
+  })
+  if (overridden.length > 0) return overridden
+  const list = given.map(({ name, value }) => `${name}=${value}`).join(' ')
+  return [ok('flags', list ? `Flags in force: ${list}.` : 'No flag with a number is set.')]
+}
+
+/**
+ * What is preloaded, which malloc that makes, and whether its variables are read.
+ * @param {Seen} subject
+ * @returns {Check[]}
+ */
+function checkAllocator ({ pid, view: { maps }, settings }) {
+  if (maps === null) return [unknown('allocator', `The memory map of process ${pid} is closed.`)]
+  const { mallocEnv, allocator, allocatorPath } = settings
+  const missing = librariesIn(mallocEnv.LD_PRELOAD ?? '').filter(library => !isLoaded(library, maps))
+  const unread = Object.keys(mallocEnv).filter(name => (READ_BY[name] ?? allocator) !== allocator)
+  return [
+    missing.length === 0
+      ? ok('allocator', `malloc is that of ${allocator}${allocatorPath ? ` (${allocatorPath})` : ''}.`)
+      : problem(
+        'allocator',
+        `LD_PRELOAD names ${missing.join(', ')}, which is not loaded: malloc is that of ${allocator}.`,
+        'Install the library in the image (Debian: libjemalloc2 for jemalloc), or correct its path.'
+      ),
+    ...unread.map(name => problem(
+      'allocator',
+      `${name} is set, and malloc is that of ${allocator}: only ${READ_BY[name]} reads it.`,
+      `Unset ${name}, or load ${READ_BY[name]}.`
+    ))
+  ]
+}
+
+/**
+ * @param {string} library as LD_PRELOAD names it: a path or a name, which may be a link
+ * @param {string} maps text of /proc/PID/maps
+ */
+function isLoaded (library, maps) {
+  const stem = library.replace(/^.*\//, '').replace(/\.so(\.[\d.]+)?$/, '')
+  return maps.split('\n').some(line => {
+    const name = line.slice(line.lastIndexOf('/') + 1)
+    return line.includes('/') && (name === stem || name.startsWith(`${stem}.so`))
+  })
+}
+
+/** @param {string} text */
+const capital = text => text[0].toUpperCase() + text.slice(1)
+
+module.exports = {
+  checkAgent, checkEnvironment, checkFlags, checkAllocator, isStarter, preloadsAgent
+}

@@ -1,0 +1,46 @@
+'use strict'
+
+const {
+  viewNodeProcesses, ancestorsOf, settingsOf, scriptWords
+} = require('@memwatch/exporter/process/process-view')
+const { isStarter, preloadsAgent } = require('./process-checks')
+
+/** @typedef {import('./check').Subject} Subject */
+
+/** The command line and the exporter are no apps. */
+const MEMWATCH = /(^|\/)memwatch(\.js)?$/
+
+/**
+ * Every process of Node.js that can be seen, and every target.
+ * @param {any[]} targets
+ * @param {any[]} judged
+ * @returns {Subject[]}
+ */
+function subjectsOf (targets, judged) {
+  const main = targets.filter(({ thread }) => thread === 'main')
+  const views = viewNodeProcesses().filter(view => !MEMWATCH.test(scriptWords(view)[0] ?? ''))
+  const unseen = main.map(({ pid }) => pid).filter(pid => !views.some(view => view.pid === pid))
+  return [...views, ...unseen].map(viewOrPid => {
+    const view = typeof viewOrPid === 'number' ? undefined : viewOrPid
+    const pid = view?.pid ?? /** @type {number} */ (viewOrPid)
+    const target = main.find(target => target.pid === pid)
+    return {
+      pid,
+      view,
+      settings: view ? settingsOf(view) : null,
+      ancestors: view ? ancestorsOf(view) : [],
+      target,
+      verdicts: judged.find(item => item.pid === pid && item.thread === 'main')?.verdicts ?? []
+    }
+  })
+}
+
+/**
+ * @param {Subject} subject
+ * @returns {boolean} whether it reports, or preloads the agent
+ */
+const hasAgent = ({ target, settings, view }) =>
+  Boolean(target?.up) ||
+  (view !== undefined && (target !== undefined || (preloadsAgent(settings) && !isStarter(view))))
+
+module.exports = { subjectsOf, hasAgent }

@@ -1,0 +1,113 @@
+'use strict'
+
+const { GC_HOOKS_MISSING } = require('@memwatch/agent/protocol/frame')
+const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
+const { formatBytes } = require('@memwatch/engine/text/format')
+const { readMemoryLimit } = require('@memwatch/exporter/process/memory-limit')
+const { isApplied } = require('../comparison/applied')
+const { ok, problem, unknown, describe } = require('./check')
+const { isStarter, preloadsAgent } = require('./process-checks')
+
+/** @typedef {import('./check').Check} Check */
+/** @typedef {import('./check').Subject} Subject */
+
+/** @type {Record<string, string>} */
+const HOOKS_MISSING = GC_HOOKS_MISSING
+
+/**
+ * The container's memory limit, and the heap limit that V8 took under it.
+ * @param {Subject} subject
+ * @returns {Check}
+ */
+function checkLimits ({ view, target, verdicts }) {
+  const limitBytes = target?.values.containerLimitBytes ?? readMemoryLimit(view?.cgroup ?? null)
+  const limit = limitBytes === undefined
+    ? 'The memory limit of the container cannot be seen'
+    : limitBytes === null
+      ? 'The container has no memory limit'
+      : `The container’s memory limit is ${formatBytes(limitBytes)}`
+  const heapBytes = target?.values.heapSizeLimitBytes
+  if (heapBytes === undefined) {
+    return unknown('limits', `${limit}. The heap limit of V8 is known once the agent reports.`)
+  }
+  const text = `${limit}; the heap limit of V8 is ${formatBytes(heapBytes)}.`
+  const mismatch = verdicts.find(({ diagnosis }) => diagnosis === 'container-limit-mismatch')
+  return ['confirmed', 'suspected'].includes(mismatch?.state)
+    ? problem(
+      'limits', `${text} ${mismatch.summary}`, `memwatch plan ${target.target} compares limits.`
+    )
+    : ok('limits', text)
+}
+
+/**
+ * @param {Subject} subject
+ * @returns {Check}
+ */
+function checkGcCounter ({ target }) {
+  if (!target?.gcCounter) {
+    return unknown('gc-counter', 'What counts GCs is known once the agent reports.')
+  }
+  if (target.gcCounter === 'hooks') return ok('gc-counter', 'GCs are counted in V8’s own callbacks.')
+  const reason = target.gcHooksMissing
+  return ok(
+    'gc-counter',
+    'GCs are observed, at some 40 to 100 µs of CPU each' +
+      `${reason ? `: ${HOOKS_MISSING[reason] ?? reason}` : ''}.`
+  )
+}
+
+/**
+ * Whether the first fix of each finding is in force.
+ * @param {Subject} subject
+ * @returns {Check[]}
+ */
+function checkFixes ({ settings, target, verdicts }) {
+  if (!target) return [unknown('fix', 'What to change is known once the agent reports.')]
+  const found = verdicts.filter(({ state, opportunity }) =>
+    !opportunity && (state === 'confirmed' || state === 'suspected'))
+  if (found.length === 0) return [ok('fix', 'No change is advised so far.')]
+  return found.map(({ diagnosis, fix: [fix] }) => {
+    if (!fix?.change.flag && !fix?.change.env) {
+      return unknown(
+        'fix',
+        `The fix for ${diagnosis} is no flag and no variable: ${fix?.title ?? 'none is known'}.`
+      )
+    }
+    const line = pasteLine(fix)
+    const isInForce = settings && isApplied(fix.change, settings)
+    if (isInForce === null) return unknown('fix', `Whether ${line} is in force cannot be seen.`)
+    return isInForce
+      ? ok('fix', `The fix for ${diagnosis} is in force: ${line}`)
+      : problem(
+        'fix',
+        `The fix for ${diagnosis} is not in force: ${line}`,
+        `memwatch fix ${target.target} --diagnosis ${diagnosis} --format node-options, dockerfile ` +
+          'or kubernetes prints it. Where it is set already, the checks above say what undoes it.'
+      )
+  })
+}
+
+/**
+ * Processes that share the container's memory limit, and are not watched.
+ * @param {Subject} subject
+ * @param {object} others
+ * @param {Subject[]} others.all every process of Node.js that can be seen
+ * @returns {Check[]} none without a limit
+ */
+function checkNeighbours ({ pid, view, target }, { all }) {
+  const limitBytes = target?.values.containerLimitBytes ?? readMemoryLimit(view?.cgroup ?? null)
+  if (!view?.cgroup || typeof limitBytes !== 'number') return []
+  const silent = all.filter(other => other.pid !== pid && other.view?.cgroup === view.cgroup &&
+    !other.target && !isStarter(other.view) && !preloadsAgent(other.settings))
+  const shared = `the limit of ${formatBytes(limitBytes)}`
+  return silent.length === 0
+    ? [ok('neighbours', `No Node.js process without the agent shares ${shared}.`)]
+    : [problem(
+        'neighbours',
+        `Node.js processes without the agent share ${shared}: ` +
+          `${silent.flatMap(({ view }) => view ? describe(view) : []).join(', ')}.`,
+        'Set NODE_OPTIONS="--require memwatch/agent" for the whole container.'
+      )]
+}
+
+module.exports = { checkLimits, checkGcCounter, checkFixes, checkNeighbours }

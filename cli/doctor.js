@@ -1,0 +1,283 @@
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { Command } = require('commander')
+const { options: agentOptions } = require('@memwatch/agent/protocol/config')
+const { defaultSocketPath } = require('@memwatch/agent/protocol/socket')
+const { viewProcess } = require('@memwatch/exporter/process/process-view')
+const { withApiOptions, callList, NoExporterError, RefusedError } = require('./api')
+const { unknown, problem, ok, describe, whyUnread } = require('./checks/check')
+const { TIMEOUT_MS, checkNode, checkSocket } = require('./checks/exporter-checks')
+const {
+  checkAgent, checkEnvironment, checkFlags, checkAllocator, isStarter
+} = require('./checks/process-checks')
+const {
+  checkLimits, checkGcCounter, checkFixes, checkNeighbours
+} = require('./checks/target-checks')
+const { subjectsOf, hasAgent } = require('./checks/subjects')
+const { out } = require('./output')
+const { UsageError } = require('./usage-error')
+const { wrap } = require('./text/wrap')
+
+/** @typedef {import('./checks/check').Check} Check */
+/** @typedef {import('./checks/check').Subject} Subject */
+/** @typedef {{ title: string, pid: number | null, checks: Check[] }} Section */
+
+const SYMBOLS = { ok: '✓', problem: '✗', unknown: '?' }
+const STYLES = Object.freeze(/** @type {const} */ ({ problem: 'red', unknown: 'yellow' }))
+/** Processes that are examined when none is named. */
+const MOST_PROCESSES = 8
+
+const command = withApiOptions(new Command('doctor'))
+  .description(
+    'Check whether everything is in place: exporter, agent, limits, allocator, and whether flags ' +
+      'and variables reached the process.'
+  )
+  .argument(
+    '[target]',
+    'as /api/v1/targets calls it, or a process id; without it every process with the agent'
+  )
+  .option('--json', 'print the checks as JSON on stdout, and nothing else')
+  .allowExcessArguments(false)
+  .addHelpText(
+    'after',
+    `
+✓ is well, ✗ a problem with what to do about it, ? could not be seen. It reads /proc, so run it where the app runs and as its user: in its container, or in a sidecar that shares the process namespace.
+Ends with 0 when no check found a problem; 1 when one did; 2 when an option cannot be used or there is no such target or process.
+Examples:
+  $ memwatch doctor
+  $ memwatch doctor shop
+  $ memwatch doctor 4711 --json | jq '.sections[].checks[] | select(.state == "problem")'
+  $ kubectl exec shop-5d4c7f9b8-x2k4q -c memwatch -- memwatch doctor`
+  )
+  .action(async (name, given) => { process.exitCode = await examine(name, given) })
+
+/**
+ * @param {string | undefined} name
+ * @param {import('./api').ApiOptions & { json?: boolean }} given
+ * @returns {Promise<number>} exit status
+ */
+async function examine (name, given) {
+  const { check, targets, verdicts } = await checkExporter(given)
+  const all = subjectsOf(targets ?? [], verdicts ?? [])
+  const subjects = name === undefined ? all.filter(hasAgent) : [named(name, all, targets)].flat()
+  /** @type {Section[]} */
+  const sections = [{
+    title: 'memwatch',
+    pid: null,
+    checks: [checkNode(), check, ...name === undefined ? [checkProcesses(all)] : []]
+  }]
+  if (subjects.length === 0) sections[0].checks.push(await checkSocket(ownAddress()))
+  for (const subject of subjects.slice(0, MOST_PROCESSES)) {
+    sections.push(await examineProcess(subject, { all, answers: targets !== undefined }))
+  }
+  const problems = sections.flatMap(({ checks }) => checks).filter(({ state }) => state === 'problem')
+  if (given.json) out.json({ problems: problems.length, sections })
+  else out.say(...render(sections, subjects.length, { width: Math.min(out.columns || 100, 120) }))
+  return problems.length > 0 ? 1 : 0
+}
+
+/**
+ * @param {import('./api').ApiOptions} given
+ * @returns {Promise<{ check: Check, targets?: any[], verdicts?: any[] }>} the lists of the API,
+ *   where it answers
+ * @throws {UsageError} for an option that cannot be used
+ */
+async function checkExporter (given) {
+  const options = { ...given, timeoutMs: TIMEOUT_MS }
+  try {
+    const targets = await callList(options, 'targets')
+    const verdicts = await callList(options, 'diagnoses')
+    const names = [...new Set(targets.map(({ target }) => target))]
+    const list = names.length === 0 ? 'no target' : names.slice(0, 5).join(', ')
+    const more = names.length > 5 ? ` and ${names.length - 5} more` : ''
+    const check = ok('exporter', `The exporter at ${given.url} answers: ${list}${more}.`)
+    return { check, targets, verdicts }
+  } catch (error) {
+    if (error instanceof NoExporterError) {
+      return {
+        check: problem(
+          'exporter',
+          `No exporter answers at ${given.url}: ${error.reason}.`,
+          'Start memwatch exporter, or name its address by --url.'
+        )
+      }
+    }
+    if (!(error instanceof RefusedError)) throw error
+    return {
+      check: problem(
+        'exporter',
+        `The exporter at ${given.url} refuses: ${error.message}`,
+        'Name the file with its token by --token-file.'
+      )
+    }
+  }
+}
+
+/**
+ * @param {string} name of a target, or process id
+ * @param {Subject[]} all
+ * @param {any[] | undefined} targets undefined where no exporter answers
+ * @returns {Subject | []} none where no exporter could say which process that is
+ * @throws {UsageError} when there is no such target or process
+ */
+function named (name, all, targets) {
+  const found = all.find(({ target }) => target?.target === name) ??
+    all.find(({ pid }) => String(pid) === name)
+  if (found) return found
+  if (/^\d+$/.test(name)) {
+    const other = viewProcess(Number(name)) ? '; it is another program' : ''
+    throw new UsageError(`no such process of Node.js: ${name}${other}`)
+  }
+  if (targets === undefined) return []
+  const names = [...new Set(targets.map(({ target }) => target))]
+  throw new UsageError(`no such target: ${name}; there are: ${names.join(', ') || 'none'}`)
+}
+
+/**
+ * @param {Subject[]} all
+ * @returns {Check}
+ */
+function checkProcesses (all) {
+  const apps = all.filter(({ view }) => !view || !isStarter(view))
+  if (apps.length === 0) {
+    return unknown(
+      'processes',
+      'No process of Node.js can be seen from here.',
+      'Run doctor where the app runs: in its container, or with shareProcessNamespace in its pod.'
+    )
+  }
+  const without = apps.filter(app => !hasAgent(app))
+  const closed = without.filter(({ settings }) => settings === null)
+  const list = without.slice(0, MOST_PROCESSES)
+    .map(({ pid, view }) => view ? describe(view) : `process ${pid}`).join(', ')
+  const text = `${apps.length - without.length} of ${apps.length} processes of Node.js have the agent` +
+    `${list ? `; without: ${list}` : ''}.`
+  if (without.length < apps.length) return ok('processes', text)
+  if (closed.length === apps.length) return unknown('processes', whyUnread(closed[0]))
+  return problem(
+    'processes', text,
+    'Start the app with node -r memwatch/agent, or NODE_OPTIONS="--require memwatch/agent".'
+  )
+}
+
+/**
+ * @param {Subject} subject
+ * @param {{ all: Subject[], answers: boolean }} others answers: whether an exporter does
+ * @returns {Promise<Section>}
+ */
+async function examineProcess (subject, { all, answers }) {
+  const { pid, view, target } = subject
+  const agent = checkAgent(subject, { answers })
+  const isLeftAlone = view !== undefined && isStarter(view) && !target
+  return {
+    title: target ? `${target.target}, pid ${pid}, Node ${target.node}` : `pid ${pid}`,
+    pid,
+    checks: isLeftAlone
+      ? [agent]
+      : [
+          agent,
+          ...await checkSettings(subject),
+          checkLimits(subject),
+          ...checkNeighbours(subject, { all }),
+          checkGcCounter(subject),
+          ...checkFixes(subject)
+        ]
+  }
+}
+
+/**
+ * What /proc shows of a process.
+ * @param {Subject} subject
+ * @returns {Promise<Check[]>}
+ */
+async function checkSettings ({ view, settings, ...rest }) {
+  if (!view || !settings) {
+    // An agent that does not report has said so itself.
+    return rest.target ? [unknown('process', whyUnread({ view, pid: rest.pid }))] : []
+  }
+  const seen = { ...rest, view, settings }
+  return [
+    await checkSocketOf(seen),
+    ...checkEnvironment(seen),
+    ...checkFlags(seen),
+    ...checkAllocator(seen)
+  ]
+}
+
+/** The address where agents of this user connect. */
+const ownAddress = () =>
+  agentOptions.socket.read(process.env[agentOptions.socket.env] || agentOptions.socket.default)
+
+/**
+ * The socket that the agent of a process connects to.
+ * @param {import('./checks/check').Seen} subject
+ * @returns {Promise<Check>}
+ */
+async function checkSocketOf ({ pid, view }) {
+  const { env, user, groups } = view
+  const hasToken = Boolean(env?.[agentOptions.tokenFile.env])
+  const text = env?.[agentOptions.socket.env]
+  const folder = env?.TMPDIR || env?.TMP || env?.TEMP || '/tmp' // as os.tmpdir() has it
+  const root = linkOf(pid, 'ns/mnt') === linkOf('self', 'ns/mnt') ? '' : `/proc/${pid}/root`
+  const cwd = linkOf(pid, 'cwd') ?? '/'
+  try {
+    const address = agentOptions.socket.read(
+      !text
+        ? defaultSocketPath({ user, folder })
+        : text.startsWith('tcp://') ? text : path.resolve(cwd, text)
+    )
+    return await checkSocket(address, { user, groups, isDefault: !text, hasToken, root })
+  } catch (error) {
+    return problem(
+      'socket', `${agentOptions.socket.env}: ${/** @type {Error} */ (error).message}.`,
+      'Set it to a path, or to tcp://HOST:PORT.'
+    )
+  }
+}
+
+/**
+ * @param {number | 'self'} pid
+ * @param {string} name
+ */
+function linkOf (pid, name) {
+  try {
+    return fs.readlinkSync(`/proc/${pid}/${name}`)
+  } catch {
+    return undefined // gone, or another user's
+  }
+}
+
+/**
+ * @param {Section[]} sections
+ * @param {number} processes that could be examined
+ * @param {{ width: number }} options
+ * @returns {import('./text/terminal').Line[]}
+ */
+function render (sections, processes, { width }) {
+  const lines = sections.flatMap(({ title, checks }, i) => [
+    ...i > 0 ? [''] : [],
+    title,
+    ...checks.flatMap(({ state, text, advice }) => [
+      ...hang(SYMBOLS[state], text, width)
+        .map(line => state === 'ok' ? line : { text: line, style: STYLES[state] }),
+      ...advice ? hang(' ', `→ ${advice}`, width) : []
+    ])
+  ])
+  const more = processes - (sections.length - 1)
+  return more > 0 ? [...lines, '', `${more} more: memwatch doctor PID examines one.`] : lines
+}
+
+/**
+ * @param {string} symbol
+ * @param {string} text
+ * @param {number} width
+ * @returns {string[]} lines that hang below the symbol
+ */
+function hang (symbol, text, width) {
+  const [first, ...rest] = wrap(text, width - 4)
+  return [`  ${symbol} ${first}`, ...rest.map(line => `    ${line}`)]
+}
+
+module.exports = { command }
