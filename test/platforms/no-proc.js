@@ -1,0 +1,72 @@
+'use strict'
+
+const assert = require('node:assert')
+const { fetchNode } = require('../../scripts/fetch-node')
+const { ROOT } = require('./glibc')
+const { whyNoRooms, withoutProc } = require('./rooms')
+const { read, report, tellFacts } = require('./tried')
+
+const NODES = ['20.20.2', '24.21.0']
+/** RSS cannot be known: libuv reads it from /proc. What is judged by it stays open, and says so. */
+const NEEDS_RSS = [
+  'native-memory-leak', 'allocator-fragmentation', 'container-limit-mismatch', 'oversized-heap'
+]
+
+/** @param {ReturnType<typeof read>} told */
+function checkUnknown ({ unknown, parts }) {
+  for (const id of NEEDS_RSS) assert.match(unknown[id] ?? 'decided', /\/proc/, id)
+  assert.deepStrictEqual(parts, {}, 'RSS is taken apart, though it cannot be read')
+}
+
+/** @type {import('./run').Platform} */
+const noProc = {
+  title: 'nothing at /proc',
+  missing: whyNoRooms,
+  nodes: NODES,
+  cases: () => NODES.flatMap(version => {
+    const place = withoutProc({ node: fetchNode(version), root: ROOT })
+    return [
+      {
+        title: 'the agent alone: V8 and the event loop; no RSS, no allocator, no container',
+        node: version,
+        async test () {
+          const { hello, fields, known } = await tellFacts(place)
+          assert.deepStrictEqual([hello.libc, hello.allocator], ['unknown', 'unknown'])
+          assert.deepStrictEqual(
+            [...fields].filter(name => /^(rss|container|memoryPressure|resident)/.test(name)), []
+          )
+          return known
+        }
+      },
+      {
+        title: 'js-heap-leak-jobs: js-heap-leak is found; what needs RSS is unknown',
+        node: version,
+        async test () {
+          const told = read(await report(place, ['simulate', 'js-heap-leak-jobs']))
+          assert.deepStrictEqual(told.byMemory, ['js-heap-leak'], told.headline)
+          checkUnknown(told)
+        }
+      },
+      {
+        title: 'native-memory-leak: nothing is found, and nothing is ruled out that needs RSS',
+        node: version,
+        async test () {
+          const told = read(await report(place, ['simulate', 'native-memory-leak']))
+          assert.deepStrictEqual(told.byMemory, [], told.headline)
+          checkUnknown(told)
+        }
+      },
+      {
+        title: 'healthy-steady: nothing is found',
+        node: version,
+        async test () {
+          const told = read(await report(place, ['simulate', 'healthy-steady']))
+          assert.deepStrictEqual(told.byMemory, [], told.headline)
+          checkUnknown(told)
+        }
+      }
+    ]
+  })
+}
+
+module.exports = { noProc, checkUnknown }

@@ -1,0 +1,199 @@
+'use strict'
+
+/** What is tried on each platform: the agent alone, and the command line over apps of the lab. */
+
+const assert = require('node:assert')
+const fs = require('node:fs')
+const path = require('node:path')
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { startCollector, environment } = require('../support/agent-collector')
+const { eventually } = require('../support/exporter')
+
+/** @typedef {import('./rooms').Place} Place */
+
+/** Frames until each source was read once, the rare ones too. */
+const FRAMES = 12
+const LONGEST_MS = 300_000
+
+/** An app with Buffers, GCs and a Promise; it ends by itself when it is told to. */
+const APP = `
+const kept = []
+const work = setInterval(() => { kept.push(Buffer.alloc(2 ** 20, 1)); kept.length %= 32; gc() }, 100)
+process.on('SIGTERM', () => { clearInterval(work); console.log('the app ended well') })
+`
+
+/**
+ * What can be known of a process, and what of a hello and its frames tells that it is.
+ * @type {Readonly<Record<string, (told: Told) => boolean>>}
+ *
+ * @typedef {{ hello: any, fields: Set<string> }} Told fields: of all frames
+ */
+const SOURCES = Object.freeze({
+  'V8 heap, GCs, live heap': ({ fields }) =>
+    fields.has('heapUsedBytes') && fields.has('liveHeapBytes'),
+  'GCs counted in V8’s own callbacks': ({ hello }) => hello.gcCounter === 'hooks',
+  'event loop, handles, CPU': ({ fields }) =>
+    fields.has('eventLoopDelay') && fields.has('resources') && fields.has('cpuUserSeconds'),
+  'bytes of Buffers': ({ fields }) => fields.has('arrayBuffersBytes'),
+  RSS: ({ fields }) => fields.has('rssBytes'),
+  'RSS by its parts (memory map)': ({ fields }) => fields.has('residentBytes'),
+  'open file descriptors': ({ fields }) => fields.has('openFileDescriptors'),
+  'libc and allocator by name': ({ hello }) => hello.allocator !== 'unknown',
+  'what malloc says of itself': ({ fields }) => fields.has('allocatorBytes'),
+  'container: use, limit hits, OOM kills': ({ fields }) =>
+    fields.has('containerUsageBytes') && fields.has('containerOomKills'),
+  'container: pressure (PSI), memory.high hits': ({ fields }) =>
+    fields.has('memoryPressureSomeSeconds') && fields.has('containerHighHits')
+})
+
+/**
+ * The agent alone, in an app of that place: it must do no harm, and have no trouble.
+ * @param {Place} place
+ * @param {number} [count] of frames
+ * @returns {Promise<Told & { known: string[] }>} known: names of SOURCES
+ */
+async function tellFacts (place, count = FRAMES) {
+  const collector = await startCollector({ over: 'tcp' })
+  try {
+    const child = start(place, [
+      place.node, '--expose-gc', '-r', path.join(place.root, 'agent/index.js'), '-e', APP
+    ], { MEMWATCH_SOCKET: collector.address, MEMWATCH_ALLOCATOR_ACCESS: 'read' })
+    const { hello, frames } = await collector.until(
+      ([connection]) => connection?.frames.length >= count && connection, LONGEST_MS
+    ).catch(error => { throw new Error(`${error.message.slice(0, 300)}\n${child.said.stderr}`) })
+    child.process.kill('SIGTERM')
+    const { code, stdout, stderr } = await child.ended
+    assert.deepStrictEqual({ code, stdout, stderr }, {
+      code: 0, stdout: 'the app ended well\n', stderr: ''
+    })
+    const { agentErrors, framesDropped } = frames.at(-1).values
+    assert.deepStrictEqual({ agentErrors, framesDropped }, { agentErrors: 0, framesDropped: 0 })
+    const told = { hello, fields: new Set(frames.flatMap(({ values }) => Object.keys(values))) }
+    return { ...told, known: Object.keys(SOURCES).filter(name => SOURCES[name](told)) }
+  } finally {
+    await collector.stop()
+  }
+}
+
+/**
+ * @param {Place} place
+ * @param {string[]} words
+ * @param {NodeJS.ProcessEnv} [env] changes
+ */
+function start (place, words, env = {}) {
+  const [file, ...args] = place.wrap(words)
+  const process = spawn(file, args, {
+    env: environment({ ...place.env, ...env }),
+    stdio: ['ignore', 'pipe', 'pipe']
+  })
+  const said = { stdout: '', stderr: '' }
+  for (const stream of /** @type {const} */ (['stdout', 'stderr'])) {
+    process[stream].setEncoding('utf8').on('data', text => { said[stream] += text })
+  }
+  const timer = setTimeout(() => process.kill('SIGKILL'), LONGEST_MS)
+  const ended = once(process, 'close').then(([code]) => {
+    clearTimeout(timer)
+    return { code, ...said }
+  })
+  return { process, said, ended }
+}
+
+/**
+ * The command line of that place.
+ * @param {Place} place
+ * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} [env] changes
+ */
+const memwatch = (place, args, env) =>
+  start(place, [place.node, path.join(place.root, 'cli/memwatch.js'), ...args], env)
+
+/**
+ * Runs a command of the lab or another there, and reads its report.
+ * @param {Place} place
+ * @param {string[]} args of memwatch, without --json
+ * @param {NodeJS.ProcessEnv} [env] changes
+ * @returns {Promise<any>} the report of `memwatch run --json`
+ */
+async function report (place, args, env) {
+  const [command, ...rest] = args
+  const { code, stdout, stderr } = await memwatch(place, [command, '--json', ...rest], env).ended
+  try {
+    return JSON.parse(stdout)
+  } catch {
+    throw new Error(`memwatch ${args.join(' ')} ended with ${code}: ${stdout}${stderr.slice(-2000)}`)
+  }
+}
+
+/**
+ * What is found by memory alone: where other work takes the processor from an app, its event loop
+ * and its GCs stall for real, on any platform.
+ */
+const BY_MEMORY = Object.freeze([
+  'js-heap-leak', 'native-memory-leak', 'allocator-fragmentation', 'buffer-pool-pinning',
+  'container-limit-mismatch'
+])
+
+/**
+ * What a report says of its first process.
+ * @param {any} report
+ * @returns {{ found: string[], byMemory: string[], unknown: Record<string, string>, headline:
+ *   string, parts: Record<string, number>, notKnown: string | null }} found: ids of what is
+ *   suspected or confirmed; byMemory: of those, what is found by memory alone; unknown: by id, with
+ *   why; parts: of RSS, in bytes; notKnown: of RSS
+ */
+function read ({ targets: [target] }) {
+  assert.ok(target, 'no process reported')
+  const { verdicts, headline, memory } = target
+  const found = verdicts
+    .filter(({ state, opportunity }) => ['suspected', 'confirmed'].includes(state) && !opportunity)
+    .map(({ diagnosis }) => diagnosis)
+  return {
+    found,
+    byMemory: found.filter(id => BY_MEMORY.includes(id)),
+    unknown: Object.fromEntries(verdicts
+      .filter(({ state }) => state === 'unknown')
+      .map(({ diagnosis, summary }) => [diagnosis, summary])),
+    headline: headline.text,
+    parts: Object.fromEntries((memory?.parts ?? []).map(({ part, bytes }) => [part, bytes])),
+    notKnown: memory?.unknown ?? null
+  }
+}
+
+/**
+ * An exporter of that place keeps what an app there says.
+ * @param {Place} place
+ * @param {string} volume folder for socket and history, which its user can write to
+ */
+async function checkExporter (place, volume) {
+  const socket = path.join(volume, 'exporter.sock')
+  const history = path.join(volume, 'history')
+  const exporter = memwatch(place, [
+    'exporter', '--listen', '127.0.0.1:0', '--socket', socket, '--data-dir', history,
+    '--log-level', 'silent'
+  ])
+  try {
+    const [, url] = await eventually(
+      () => /metrics at (http:\S+)/.exec(exporter.said.stderr) ?? [exporter.process.exitCode],
+      ([first]) => first !== null,
+      LONGEST_MS
+    )
+    assert.ok(url, `the exporter ended: ${exporter.said.stderr}`)
+    const app = start(place, [
+      place.node, '-r', path.join(place.root, 'agent/index.js'), '-e', 'setInterval(() => {}, 100)'
+    ], { MEMWATCH_SOCKET: socket, MEMWATCH_NAME: 'shop' })
+    await eventually(
+      () => fetch(/** @type {string} */ (url)).then(answer => answer.text(), () => ''),
+      text => text.includes('memwatch_target_up{target="shop",thread="main"} 1'),
+      LONGEST_MS
+    )
+    app.process.kill('SIGTERM')
+    await app.ended
+  } finally {
+    exporter.process.kill('SIGTERM')
+  }
+  assert.strictEqual((await exporter.ended).code, 0)
+  assert.notDeepStrictEqual(fs.readdirSync(history), [])
+}
+
+module.exports = { checkExporter, memwatch, read, report, tellFacts, SOURCES }
