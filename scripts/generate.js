@@ -12,6 +12,7 @@ const { alertRules, recordedRules, rulesYaml } = require('./alerts/index')
 const { promClientRules } = require('./alerts/prom-client-rules')
 const { dashboards } = require('./dashboards')
 const docs = require('./docs')
+const { compatibility } = require('./compatibility')
 const { architecture } = require('./import-picture')
 const packages = require('./packages')
 const { report } = require('../exporter/expose/schemas')
@@ -49,6 +50,7 @@ const generated = {
   ),
   'docs/api.md': async () => docs.api(await openApi()),
   'docs/openapi.json': async () => JSON.stringify(await openApi(), null, 2) + '\n',
+  'docs/compatibility.md': compatibility,
   'docs/metrics.md': docs.metrics,
   'docs/diagnoses.md': docs.diagnoses,
   'docs/deaths.md': docs.deaths,

@@ -1,18 +1,17 @@
 'use strict'
 
-const assert = require('node:assert')
 const fs = require('node:fs')
 const path = require('node:path')
 const { fetchNode } = require('../../scripts/fetch-node')
 const { ROOT } = require('./glibc')
 const { STRANGER, whyNoRooms, withoutHome } = require('./rooms')
-const { checkExporter, read, report, tellFacts } = require('./tried')
+const { checkExporter, checkFound, read, report, tellFacts } = require('./tried')
 
 const NODES = ['20.20.2', '24.21.0']
 
 /** @type {import('./run').Platform} */
 const noHome = {
-  title: 'a user without a name and a home',
+  title: 'user without a home',
   missing: whyNoRooms,
   nodes: NODES,
   cases: folder => NODES.flatMap(version => {
@@ -36,7 +35,7 @@ const noHome = {
             'run', '--for', '45', '--', place.node, '--max-semi-space-size=1',
             '--max-old-space-size=256', app
           ]))
-          assert.ok(told.found.includes('array-buffer-pile-up'), told.headline)
+          checkFound(told, 'array-buffer-pile-up')
         }
       },
       {

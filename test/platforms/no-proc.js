@@ -4,7 +4,7 @@ const assert = require('node:assert')
 const { fetchNode } = require('../../scripts/fetch-node')
 const { ROOT } = require('./glibc')
 const { whyNoRooms, withoutProc } = require('./rooms')
-const { read, report, tellFacts } = require('./tried')
+const { checkFound, read, report, tellFacts } = require('./tried')
 
 const NODES = ['20.20.2', '24.21.0']
 /** RSS cannot be known: libuv reads it from /proc. What is judged by it stays open, and says so. */
@@ -13,14 +13,17 @@ const NEEDS_RSS = [
 ]
 
 /** @param {ReturnType<typeof read>} told */
-function checkUnknown ({ unknown, parts }) {
-  for (const id of NEEDS_RSS) assert.match(unknown[id] ?? 'decided', /\/proc/, id)
+function checkUnknown ({ states, summaries, parts }) {
+  for (const id of NEEDS_RSS) {
+    assert.deepStrictEqual([id, states[id]], [id, 'unknown'])
+    assert.match(summaries[id], /\/proc/)
+  }
   assert.deepStrictEqual(parts, {}, 'RSS is taken apart, though it cannot be read')
 }
 
 /** @type {import('./run').Platform} */
 const noProc = {
-  title: 'nothing at /proc',
+  title: 'no /proc',
   missing: whyNoRooms,
   nodes: NODES,
   cases: () => NODES.flatMap(version => {
@@ -39,11 +42,11 @@ const noProc = {
         }
       },
       {
-        title: 'js-heap-leak-jobs: js-heap-leak is found; what needs RSS is unknown',
+        title: 'js-heap-leak-jobs: found; what needs RSS is unknown',
         node: version,
         async test () {
           const told = read(await report(place, ['simulate', 'js-heap-leak-jobs']))
-          assert.deepStrictEqual(told.byMemory, ['js-heap-leak'], told.headline)
+          checkFound(told, 'js-heap-leak')
           checkUnknown(told)
         }
       },
@@ -52,16 +55,16 @@ const noProc = {
         node: version,
         async test () {
           const told = read(await report(place, ['simulate', 'native-memory-leak']))
-          assert.deepStrictEqual(told.byMemory, [], told.headline)
+          checkFound(told)
           checkUnknown(told)
         }
       },
       {
-        title: 'healthy-steady: nothing is found',
+        title: 'healthy-steady: no problem of memory is confirmed',
         node: version,
         async test () {
           const told = read(await report(place, ['simulate', 'healthy-steady']))
-          assert.deepStrictEqual(told.byMemory, [], told.headline)
+          checkFound(told)
           checkUnknown(told)
         }
       }

@@ -3,15 +3,15 @@
 /**
  * `npm run test:platforms`: memwatch on platforms that its users run and this machine is not. What
  * each needs is fetched once into the tools folder; nothing of the machine is changed but packages
- * of its distribution that are installed where they are missing. With --write the run becomes the
- * table of docs/compatibility.md.
+ * of its distribution that are installed where they are missing. With --write the results become
+ * the tables of docs/compatibility.md.
  */
 
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { parseArgs } = require('node:util')
-const { writeSeen } = require('./page')
+const { writeSeen } = require('../../scripts/compatibility')
 
 /**
  * @typedef {object} Case
@@ -35,7 +35,9 @@ const PLATFORMS = {
   musl: () => require('./musl').musl,
   'no-proc': () => require('./no-proc').noProc,
   'read-only': () => require('./read-only').readOnlyRoot,
-  'no-home': () => require('./no-home').noHome
+  'no-home': () => require('./no-home').noHome,
+  cgroup2: () => require('./cgroup2').cgroup2,
+  arm64: () => require('./arm64').arm64
 }
 const NAMES = Object.keys(PLATFORMS).join(',')
 /** The lab's apps share two cores well: most rest most of the time. */
@@ -46,12 +48,12 @@ const HELP = `npm run test:platforms -- [--only NAMES] [--case TEXT] [--write]
 memwatch on other platforms, for real. Each says SKIPPED and why where it cannot be tried.
   --only NAMES  some of ${NAMES}
   --case TEXT   cases whose sentence has that
-  --write       the results become the table of docs/compatibility.md; needs whole platforms
+  --write       what passed becomes the tables of docs/compatibility.md, by npm run generate
 Ends with 0 where all that ran passed, 1 where something failed, 2 for wrong arguments.
 Examples:
   $ npm run test:platforms
   $ npm run test:platforms -- --only musl,no-proc
-  $ npm run test:platforms -- --only read-only --write`
+  $ npm run test:platforms -- --only cgroup2 --write`
 
 /**
  * @typedef {{ known: string[], verified: { title: string, nodes: string[] }[], failed: number,
@@ -137,7 +139,12 @@ async function main () {
       const result = await tryPlatform(platform, text)
       totals.passed += result.passed
       totals.failed += result.failed
-      if (write && result.failed === 0) writeSeen(name, platform, result)
+      if (write && result.failed === 0) {
+        const { title, nodes } = platform
+        const { known, verified } = result
+        writeSeen(Object.keys(PLATFORMS), name, { title, nodes, known, verified })
+        console.log('  written: test/platforms/seen.json; npm run generate makes the page of it')
+      }
     } catch (error) {
       totals.failed++
       console.log(`FAILED: ${name}: ${/** @type {Error} */ (error).stack}`)

@@ -9,8 +9,10 @@ const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { startCollector, environment } = require('../support/agent-collector')
 const { eventually } = require('../support/exporter')
+const { SOURCES } = require('./sources')
 
 /** @typedef {import('./rooms').Place} Place */
+/** @typedef {import('./sources').Told} Told */
 
 /** Frames until each source was read once, the rare ones too. */
 const FRAMES = 12
@@ -22,30 +24,6 @@ const kept = []
 const work = setInterval(() => { kept.push(Buffer.alloc(2 ** 20, 1)); kept.length %= 32; gc() }, 100)
 process.on('SIGTERM', () => { clearInterval(work); console.log('the app ended well') })
 `
-
-/**
- * What can be known of a process, and what of a hello and its frames tells that it is.
- * @type {Readonly<Record<string, (told: Told) => boolean>>}
- *
- * @typedef {{ hello: any, fields: Set<string> }} Told fields: of all frames
- */
-const SOURCES = Object.freeze({
-  'V8 heap, GCs, live heap': ({ fields }) =>
-    fields.has('heapUsedBytes') && fields.has('liveHeapBytes'),
-  'GCs counted in V8’s own callbacks': ({ hello }) => hello.gcCounter === 'hooks',
-  'event loop, handles, CPU': ({ fields }) =>
-    fields.has('eventLoopDelay') && fields.has('resources') && fields.has('cpuUserSeconds'),
-  'bytes of Buffers': ({ fields }) => fields.has('arrayBuffersBytes'),
-  RSS: ({ fields }) => fields.has('rssBytes'),
-  'RSS by its parts (memory map)': ({ fields }) => fields.has('residentBytes'),
-  'open file descriptors': ({ fields }) => fields.has('openFileDescriptors'),
-  'libc and allocator by name': ({ hello }) => hello.allocator !== 'unknown',
-  'what malloc says of itself': ({ fields }) => fields.has('allocatorBytes'),
-  'container: use, limit hits, OOM kills': ({ fields }) =>
-    fields.has('containerUsageBytes') && fields.has('containerOomKills'),
-  'container: pressure (PSI), memory.high hits': ({ fields }) =>
-    fields.has('memoryPressureSomeSeconds') && fields.has('containerHighHits')
-})
 
 /**
  * The agent alone, in an app of that place: it must do no harm, and have no trouble.
@@ -69,7 +47,8 @@ async function tellFacts (place, count = FRAMES) {
     })
     const { agentErrors, framesDropped } = frames.at(-1).values
     assert.deepStrictEqual({ agentErrors, framesDropped }, { agentErrors: 0, framesDropped: 0 })
-    const told = { hello, fields: new Set(frames.flatMap(({ values }) => Object.keys(values))) }
+    const values = Object.assign({}, ...frames.map(frame => frame.values))
+    const told = { hello, values, fields: new Set(Object.keys(values)) }
     return { ...told, known: Object.keys(SOURCES).filter(name => SOURCES[name](told)) }
   } finally {
     await collector.stop()
@@ -137,27 +116,31 @@ const BY_MEMORY = Object.freeze([
 /**
  * What a report says of its first process.
  * @param {any} report
- * @returns {{ found: string[], byMemory: string[], unknown: Record<string, string>, headline:
- *   string, parts: Record<string, number>, notKnown: string | null }} found: ids of what is
- *   suspected or confirmed; byMemory: of those, what is found by memory alone; unknown: by id, with
- *   why; parts: of RSS, in bytes; notKnown: of RSS
+ * @returns {{ states: Record<string, string>, summaries: Record<string, string>, headline: string,
+ *   parts: Record<string, number>, notKnown: string | null }} by id of the diagnosis; parts: of
+ *   RSS, in bytes; notKnown: of RSS
  */
 function read ({ targets: [target] }) {
   assert.ok(target, 'no process reported')
   const { verdicts, headline, memory } = target
-  const found = verdicts
-    .filter(({ state, opportunity }) => ['suspected', 'confirmed'].includes(state) && !opportunity)
-    .map(({ diagnosis }) => diagnosis)
   return {
-    found,
-    byMemory: found.filter(id => BY_MEMORY.includes(id)),
-    unknown: Object.fromEntries(verdicts
-      .filter(({ state }) => state === 'unknown')
-      .map(({ diagnosis, summary }) => [diagnosis, summary])),
+    states: Object.fromEntries(verdicts.map(({ diagnosis, state }) => [diagnosis, state])),
+    summaries: Object.fromEntries(verdicts.map(({ diagnosis, summary }) => [diagnosis, summary])),
     headline: headline.text,
     parts: Object.fromEntries((memory?.parts ?? []).map(({ part, bytes }) => [part, bytes])),
     notKnown: memory?.unknown ?? null
   }
+}
+
+/**
+ * One problem is found, or none: no other of memory is confirmed.
+ * @param {ReturnType<typeof read>} told
+ * @param {string} [expected] id
+ */
+function checkFound ({ states, headline }, expected) {
+  if (expected) assert.match(states[expected], /^(suspected|confirmed)$/, headline)
+  const confirmed = BY_MEMORY.filter(id => states[id] === 'confirmed')
+  assert.deepStrictEqual(confirmed.filter(id => id !== expected), [], headline)
 }
 
 /**
@@ -196,4 +179,4 @@ async function checkExporter (place, volume) {
   assert.notDeepStrictEqual(fs.readdirSync(history), [])
 }
 
-module.exports = { checkExporter, memwatch, read, report, tellFacts, SOURCES }
+module.exports = { checkExporter, checkFound, memwatch, read, report, tellFacts }
