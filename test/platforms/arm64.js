@@ -55,8 +55,9 @@ const arm64 = {
         async test () {
           const script = path.join(ROOT, `lab/apps/${app}.js`)
           const told = read(await report(here, [
-            'run', '--for', '100', '--', ...wrap([node, '--max-old-space-size=256', script])
-          ]))
+            'run', '--for', found ? '240' : '60', '--',
+            ...wrap([node, '--max-old-space-size=256', script])
+          ], undefined, found))
           checkFound(told, found)
         }
       }))

@@ -138,7 +138,8 @@ function boot (folder) {
     else {
       const result = JSON.parse(line.slice(at + MARK.length))
       results.set(`${result.title} ${result.node}`, result)
-      console.log(`  … ${result.error ? 'failed' : 'passed'}: ${result.title} (${result.node})`)
+      const state = result.error ? `failed: ${result.error}` : 'passed'
+      console.log(`  … ${result.title} (${result.node}): ${state}`)
     }
   })
   const ended = once(machine, 'close').then(() => {

@@ -11,8 +11,9 @@ const { readOnly, whyNoRooms, withoutHome, withoutProc } = require('./rooms')
 const { memwatch, read, report, tellFacts } = require('./tried')
 
 const HERE = { node: process.execPath, root: path.join(__dirname, '../..') }
+const RUN = ['run', '--for', '3', '--']
 /** Longer than an exporter waits before it measures itself for the first time, 5 s. */
-const RUN = ['run', '--for', '6', '--']
+const RUN_LONGER = ['run', '--for', '6', '--']
 const APP = ['-e', 'setInterval(() => Buffer.alloc(1e6), 50)']
 
 /** @type {string} */
@@ -39,7 +40,7 @@ itWith('without /proc app and exporter go on, and what needs RSS is unknown', no
   const place = withoutProc(HERE)
   const [{ hello, fields }, told] = await Promise.all([
     tellFacts(place, 3),
-    report(place, [...RUN, HERE.node, ...APP]).then(read)
+    report(place, [...RUN_LONGER, HERE.node, ...APP]).then(read)
   ])
   expect(hello).toMatchObject({ libc: 'unknown', allocator: 'unknown' })
   expect([...fields].filter(name => name.startsWith('rss'))).toEqual([])

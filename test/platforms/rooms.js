@@ -5,6 +5,8 @@
 const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 
+/** A PATH of users lacks chroot. */
+const PATHS = 'PATH="$PATH:/usr/sbin:/sbin"'
 /** Of a user that /etc/passwd does not know. */
 const STRANGER = 51234
 
@@ -24,7 +26,7 @@ const STRANGER = 51234
  * @returns {(words: string[]) => string[]}
  */
 const inRoom = (script, given = [], start = 'exec "$@"') => words =>
-  ['unshare', '--mount', 'sh', '-ec', `${script}\n${start}`, 'sh', ...given, ...words]
+  ['unshare', '--mount', 'sh', '-ec', `${PATHS}\n${script}\n${start}`, 'sh', ...given, ...words]
 
 /** @returns {string | undefined} why no room can be made here */
 function whyNoRooms () {

@@ -40,8 +40,8 @@ const PLATFORMS = {
   arm64: () => require('./arm64').arm64
 }
 const NAMES = Object.keys(PLATFORMS).join(',')
-/** The lab's apps share two cores well: most rest most of the time. */
-const LANES = 3
+/** The lab's apps share two cores well: two at a time. */
+const LANES = 2
 
 const HELP = `npm run test:platforms -- [--only NAMES] [--case TEXT] [--write]
 
@@ -67,6 +67,8 @@ Examples:
  */
 async function tryPlatform (platform, text = '') {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-platform-'))
+  const remove = () => fs.rmSync(folder, { recursive: true, force: true })
+  process.once('exit', remove)
   /** @type {string[][]} */
   const known = []
   /** @type {Map<string, string[]>} */
@@ -93,7 +95,8 @@ async function tryPlatform (platform, text = '') {
       }
     }))
   } finally {
-    fs.rmSync(folder, { recursive: true, force: true })
+    remove()
+    process.removeListener('exit', remove)
   }
   return {
     ...counts,
@@ -124,6 +127,10 @@ function readArguments () {
 }
 
 async function main () {
+  // What runs ends with this process: each part listens to its exit.
+  for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
+    process.once(signal, () => process.exit(1))
+  }
   const { only, text, write } = readArguments()
   const totals = { passed: 0, failed: 0, skipped: 0 }
   for (const name of only) {

@@ -34,14 +34,14 @@ process.on('SIGTERM', () => { clearInterval(work); console.log('the app ended we
 async function tellFacts (place, count = FRAMES) {
   const collector = await startCollector({ over: 'tcp' })
   try {
-    const child = start(place, [
+    const app = start(place, [
       place.node, '--expose-gc', '-r', path.join(place.root, 'agent/index.js'), '-e', APP
     ], { MEMWATCH_SOCKET: collector.address, MEMWATCH_ALLOCATOR_ACCESS: 'read' })
     const { hello, frames } = await collector.until(
       ([connection]) => connection?.frames.length >= count && connection, LONGEST_MS
-    ).catch(error => { throw new Error(`${error.message.slice(0, 300)}\n${child.said.stderr}`) })
-    child.process.kill('SIGTERM')
-    const { code, stdout, stderr } = await child.ended
+    ).catch(error => { throw new Error(`${error.message.slice(0, 300)}\n${app.said.stderr}`) })
+    app.child.kill('SIGTERM')
+    const { code, stdout, stderr } = await app.ended
     assert.deepStrictEqual({ code, stdout, stderr }, {
       code: 0, stdout: 'the app ended well\n', stderr: ''
     })
@@ -62,20 +62,24 @@ async function tellFacts (place, count = FRAMES) {
  */
 function start (place, words, env = {}) {
   const [file, ...args] = place.wrap(words)
-  const process = spawn(file, args, {
+  const child = spawn(file, args, {
     env: environment({ ...place.env, ...env }),
     stdio: ['ignore', 'pipe', 'pipe']
   })
   const said = { stdout: '', stderr: '' }
   for (const stream of /** @type {const} */ (['stdout', 'stderr'])) {
-    process[stream].setEncoding('utf8').on('data', text => { said[stream] += text })
+    child[stream].setEncoding('utf8').on('data', text => { said[stream] += text })
   }
-  const timer = setTimeout(() => process.kill('SIGKILL'), LONGEST_MS)
-  const ended = once(process, 'close').then(([code]) => {
+  // memwatch ends what it runs.
+  const end = () => child.kill('SIGTERM')
+  process.once('exit', end)
+  const timer = setTimeout(() => child.kill('SIGKILL'), LONGEST_MS)
+  const ended = once(child, 'close').then(([code]) => {
     clearTimeout(timer)
+    process.removeListener('exit', end)
     return { code, ...said }
   })
-  return { process, said, ended }
+  return { child, said, ended }
 }
 
 /**
@@ -92,11 +96,17 @@ const memwatch = (place, args, env) =>
  * @param {Place} place
  * @param {string[]} args of memwatch, without --json
  * @param {NodeJS.ProcessEnv} [env] changes
+ * @param {string} [expected] id of a diagnosis: when it is found the run may end
  * @returns {Promise<any>} the report of `memwatch run --json`
  */
-async function report (place, args, env) {
+async function report (place, args, env, expected) {
   const [command, ...rest] = args
-  const { code, stdout, stderr } = await memwatch(place, [command, '--json', ...rest], env).ended
+  const running = memwatch(place, [command, '--json', ...rest], env)
+  const found = new RegExp(`: ${expected} (suspected|confirmed):`)
+  running.child.stderr.on('data', () => {
+    if (expected && found.test(running.said.stderr)) running.child.kill('SIGTERM')
+  })
+  const { code, stdout, stderr } = await running.ended
   try {
     return JSON.parse(stdout)
   } catch {
@@ -132,6 +142,26 @@ function read ({ targets: [target] }) {
   }
 }
 
+/** A busy machine gives an app of the lab less load, and shows what is wrong later. */
+const PATIENCE_SECONDS = '240'
+
+/**
+ * An app of the lab in that place.
+ * @param {Place} place
+ * @param {string} app
+ * @param {string} [expected] id of the diagnosis: waited for; without it the app runs its time
+ * @param {string[]} [options] more of memwatch simulate
+ * @returns {Promise<ReturnType<typeof read>>} whose findings are as expected
+ */
+async function simulate (place, app, expected, options = []) {
+  const time = expected ? ['--for', PATIENCE_SECONDS] : []
+  const told = read(
+    await report(place, ['simulate', ...time, ...options, app], undefined, expected)
+  )
+  checkFound(told, expected)
+  return told
+}
+
 /**
  * One problem is found, or none: no other of memory is confirmed.
  * @param {ReturnType<typeof read>} told
@@ -157,7 +187,7 @@ async function checkExporter (place, volume) {
   ])
   try {
     const [, url] = await eventually(
-      () => /metrics at (http:\S+)/.exec(exporter.said.stderr) ?? [exporter.process.exitCode],
+      () => /metrics at (http:\S+)/.exec(exporter.said.stderr) ?? [exporter.child.exitCode],
       ([first]) => first !== null,
       LONGEST_MS
     )
@@ -170,13 +200,13 @@ async function checkExporter (place, volume) {
       text => text.includes('memwatch_target_up{target="shop",thread="main"} 1'),
       LONGEST_MS
     )
-    app.process.kill('SIGTERM')
+    app.child.kill('SIGTERM')
     await app.ended
   } finally {
-    exporter.process.kill('SIGTERM')
+    exporter.child.kill('SIGTERM')
   }
   assert.strictEqual((await exporter.ended).code, 0)
   assert.notDeepStrictEqual(fs.readdirSync(history), [])
 }
 
-module.exports = { checkExporter, checkFound, memwatch, read, report, tellFacts }
+module.exports = { checkExporter, checkFound, memwatch, read, report, simulate, tellFacts }
