@@ -1,8 +1,6 @@
 'use strict'
 
 const fs = require('node:fs')
-const os = require('node:os')
-const path = require('node:path')
 const { Command } = require('commander')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { attemptOf, writeAttempt, STATUS } = require('./attempt')
@@ -11,6 +9,7 @@ const { Interruption } = require('./interruption')
 const { err } = require('./output')
 const { readTryOptions } = require('./try-options')
 const { tryRun } = require('./try-run')
+const { makeTemporaryFolder } = require('./temporary-folder')
 const { UsageError } = require('./usage-error')
 
 /**
@@ -92,7 +91,7 @@ Examples:
 async function tryFix (words, given) {
   const options = readTryOptions(given)
   const interruption = new Interruption()
-  const folder = options.keep ?? fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-try-'))
+  const folder = options.keep ?? makeTemporaryFolder('memwatch-try-')
   const plan = { ...options, folder, abort: interruption.signal }
   /** @type {Record<'before' | 'after', import('./comparison/measure').Run[]>} */
   const runs = { before: [], after: [] }

@@ -1,7 +1,6 @@
 'use strict'
 
 const fs = require('node:fs')
-const os = require('node:os')
 const path = require('node:path')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
@@ -9,6 +8,7 @@ const { Exporter } = require('@memwatch/exporter/exporter')
 const { explainExit } = require('@memwatch/exporter/deaths/explain-exit')
 const { judgedTarget } = require('@memwatch/exporter/expose/targets')
 const { Leftovers } = require('./leftovers')
+const { makeTemporaryFolder } = require('./temporary-folder')
 const { UnheardProcess } = require('./unheard-process')
 const { UsageError } = require('./usage-error')
 
@@ -152,7 +152,7 @@ function explainUnheard ({ durationSeconds, exit }, unheard) {
 const secondsSince = startedAt => Number(process.hrtime.bigint() - startedAt) / 1e9
 
 function makeSocketFolder () {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-run-'))
+  const folder = makeTemporaryFolder('memwatch-run-')
   return { folder, socket: path.join(folder, 'exporter.sock') }
 }
 

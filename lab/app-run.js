@@ -2,6 +2,7 @@
 
 const path = require('node:path')
 const { PerformanceObserver } = require('node:perf_hooks')
+const v8 = require('node:v8')
 const { parseArgs } = require('node:util')
 
 /**
@@ -71,7 +72,7 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
         seconds: round(process.uptime()),
         cpuSeconds: round(cpuSecondsOf(process.cpuUsage())),
         maxRssBytes: process.resourceUsage().maxRSS * 1024,
-        medianRssBytes: middleOf(rssBytes) ?? process.memoryUsage.rss(),
+        medianRssBytes: middleOf(rssBytes) ?? readRss()[0],
         ...gcs.take(),
         ...figures()
       })
@@ -80,7 +81,7 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
   }
 
   setInterval(progress, PROGRESS_MS)
-  setInterval(() => rssBytes.push(process.memoryUsage.rss()), 1000)
+  setInterval(() => rssBytes.push(...readRss()), 1000)
   if (seconds !== undefined) setTimeout(end, seconds * 1000)
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
@@ -94,8 +95,17 @@ function appRun ({ work = 'requests', figures = () => ({}) } = {}) {
 }
 
 function memoryText () {
-  const { rss, heapUsed } = process.memoryUsage()
-  return `RSS ${(rss / MB).toFixed(0)} MB, heap used ${(heapUsed / MB).toFixed(0)} MB`
+  const rss = readRss().map(bytes => `RSS ${(bytes / MB).toFixed(0)} MB, `)
+  return `${rss}heap used ${(v8.getHeapStatistics().used_heap_size / MB).toFixed(0)} MB`
+}
+
+/** @returns {number[]} bytes; none where there is no /proc, from which Node.js reads it */
+function readRss () {
+  try {
+    return [process.memoryUsage.rss()]
+  } catch {
+    return []
+  }
 }
 
 /** @param {number[]} values */

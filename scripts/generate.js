@@ -14,6 +14,7 @@ const { chartReadme } = require('./chart-readme')
 const contrib = require('./contrib')
 const { dashboards } = require('./dashboards')
 const docs = require('./docs')
+const { compatibility } = require('./compatibility')
 const { architecture } = require('./import-picture')
 const packages = require('./packages')
 const { report } = require('../exporter/expose/schemas')
@@ -53,6 +54,7 @@ const generated = {
   'deploy/helm/memwatch/README.md': chartReadme,
   'docs/api.md': async () => docs.api(await openApi()),
   'docs/openapi.json': async () => JSON.stringify(await openApi(), null, 2) + '\n',
+  'docs/compatibility.md': compatibility,
   'docs/metrics.md': docs.metrics,
   'docs/diagnoses.md': docs.diagnoses,
   'docs/deaths.md': docs.deaths,

@@ -35,7 +35,7 @@ function run (file, args) {
  * put back afterwards.
  * @param {string[]} packages
  */
-function install (packages) {
+function installPackages (packages) {
   const own = fs.existsSync(POLICY)
     ? { content: fs.readFileSync(POLICY), mode: fs.statSync(POLICY).mode }
     : null
@@ -75,7 +75,7 @@ async function main () {
     .filter(({ find }) => !find())
     .flatMap(({ packages }) => packages)
   if (wanted.length > 0 && process.getuid?.() === 0 && fs.existsSync('/usr/bin/apt-get')) {
-    install(wanted)
+    installPackages(wanted)
   }
   await building
   for (const { find, missing } of [
@@ -91,4 +91,6 @@ async function main () {
   }
 }
 
-main()
+if (require.main === module) main()
+
+module.exports = { installPackages }

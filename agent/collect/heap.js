@@ -9,6 +9,18 @@ const { getHeapSpaceStatistics, getHeapStatistics } = require('../v8-functions')
  */
 const ARRAY_BUFFERS_EVERY_FRAMES = 5
 
+/**
+ * memoryUsage() reads RSS as well, and throws where there is no /proc to read it from.
+ * @returns {number | undefined} bytes
+ */
+function readArrayBuffers () {
+  try {
+    return memoryUsage().arrayBuffers
+  } catch {
+    return undefined
+  }
+}
+
 /** V8's totals and spaces. @returns {import('./collector').Collector} */
 function heap () {
   /**
@@ -16,6 +28,7 @@ function heap () {
    * @type {number | undefined}
    */
   let readAtBytes
+  /** @type {number | undefined} */
   let arrayBuffersBytes = 0
   /** Spaces that are looked at, and those that held something: others need not travel. */
   const used = new Set(['new_space', 'old_space', 'large_object_space', 'code_space'])
@@ -48,7 +61,7 @@ function heap () {
       values.externalBytes =
         heap.external_memory <= Number.MAX_SAFE_INTEGER ? heap.external_memory : undefined
       if (readAtBytes === undefined || look || count % ARRAY_BUFFERS_EVERY_FRAMES === 2) {
-        if (readAtBytes !== heap.external_memory) arrayBuffersBytes = memoryUsage().arrayBuffers
+        if (readAtBytes !== heap.external_memory) arrayBuffersBytes = readArrayBuffers()
         readAtBytes = heap.external_memory
         values.arrayBuffersBytes = arrayBuffersBytes
       }

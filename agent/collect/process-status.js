@@ -18,7 +18,7 @@ const STATUS_EVERY_FRAMES = 10
 
 /**
  * What the kernel says of the process: RSS and its parts. Elsewhere than on Linux, or where /proc
- * is closed, RSS alone.
+ * is closed, RSS alone; where there is no /proc, nothing.
  * @param {{ files?: Pick<import('../read-file').KernelFiles, 'read' | 'readKept'> }} [dependencies]
  * @returns {import('./collector').Collector}
  */
@@ -51,6 +51,18 @@ function processStatus ({ files = kernelFiles() } = {}) {
     values.rssAnonBytes = (resident - shared) * pageBytes
   }
 
+  // On Linux libuv reads it from /proc, too: where nothing is mounted there it throws, and does so
+  // each time.
+  let readsRss = true
+  /** @param {import('./collector').Values} values */
+  const readRssAlone = values => {
+    try {
+      values.rssBytes = readRssBytes()
+    } catch (error) {
+      readsRss = isTemporary(error)
+    }
+  }
+
   return {
     fields: [
       'rssBytes',
@@ -72,7 +84,7 @@ function processStatus ({ files = kernelFiles() } = {}) {
           closed = !isTemporary(error)
         }
       }
-      if (closed) values.rssBytes = readRssBytes()
+      if (closed && readsRss) readRssAlone(values)
     }
   }
 }

@@ -1,6 +1,7 @@
 'use strict'
 
 const { SPACE_ROW } = require('@memwatch/agent/protocol/frame')
+const { canTellRetained } = require('./retained')
 const { oldUsedBytes } = require('../v8/heap-spaces')
 
 /** What malloc may retain is worth a word where it is more of RSS. */
@@ -88,9 +89,10 @@ function residentNow ({ values, workers, scan }) {
  * @param {Values} of.values
  * @param {Workers} of.workers
  * @param {Scan | undefined} of.scan
+ * @param {import('@memwatch/agent/protocol/frame').Hello['allocator']} of.allocator
  * @returns {Anatomy | null} null without RSS
  */
-function anatomyOf ({ values, workers, scan }) {
+function anatomyOf ({ values, workers, scan, allocator }) {
   const resident = residentNow({ values, workers, scan })
   if (!resident) return null
   const { rss, heap, external, webassembly, native, slack, since, stacks, files } = resident
@@ -111,21 +113,26 @@ function anatomyOf ({ values, workers, scan }) {
       unexplained: resident.unexplained
     },
     retainedBytes: scan ? [asked ? slack : 0, slack + since] : [0, resident.unexplained],
-    unknown: unknownOf(scan, slack / rss)
+    unknown: unknownOf(scan, slack / rss, allocator)
   }
 }
 
 /**
  * @param {Scan | undefined} scan
  * @param {number} slackRatio of RSS
+ * @param {import('@memwatch/agent/protocol/frame').Hello['allocator']} allocator
  * @returns {string | null} a subject and why it is not known
  */
-function unknownOf (scan, slackRatio) {
+function unknownOf (scan, slackRatio, allocator) {
   if (!scan) {
     return 'where the memory outside the heap lies: /proc/self/maps and pagemap were not ' +
       'read yet, or are closed here'
   }
   if (scan.asked || slackRatio < WORTH_ASKING) return null
+  if (!canTellRetained(allocator)) {
+    const owner = allocator === 'musl' ? "musl's" : 'this'
+    return `what of malloc's memory is free: ${owner} malloc cannot be asked`
+  }
   return "what of malloc's memory is free: malloc was not asked " +
     '(MEMWATCH_ALLOCATOR_ACCESS=read lets the agent ask)'
 }

@@ -6,6 +6,15 @@
  * recordings, between apps that free and apps that hold.
  */
 const MOVED_SHARE = 0.12
+/** Allocators whose retained memory can be told: by an answer, or by that movement. */
+const TELLABLE = Object.freeze(['glibc', 'jemalloc', 'mimalloc', 'tcmalloc'])
+
+/**
+ * musl's malloc has no call that says what it holds, and how it keeps memory was never measured.
+ * @param {import('@memwatch/agent/protocol/frame').Hello['allocator']} allocator
+ * @returns {boolean} whether a share of its memory can be called retained
+ */
+const canTellRetained = allocator => TELLABLE.includes(allocator)
 
 /**
  * What malloc retains – freed by the app, and not given back – of its slack. Where malloc itself
@@ -25,4 +34,4 @@ function retainedOf ({ slackBytes, movedBytes, asked }) {
   }
 }
 
-module.exports = { retainedOf, MOVED_SHARE }
+module.exports = { canTellRetained, retainedOf, MOVED_SHARE }

@@ -8,7 +8,9 @@ const { anatomyOf } = require('../memory/anatomy')
  * @param {import('../history/window').Window} window
  * @returns {import('../memory/anatomy').Anatomy | null} null without RSS, and of a worker
  */
-const anatomyIn = window => window.once('anatomy', () =>
-  anatomyOf({ values: window.values, workers: window.workers, scan: window.scan }))
+const anatomyIn = window => window.once('anatomy', () => {
+  const { values, workers, scan, hello: { allocator } } = window
+  return anatomyOf({ values, workers, scan, allocator })
+})
 
 module.exports = { anatomyIn }

@@ -60,7 +60,7 @@ module.exports = {
   ),
   webassemblyGrowthBytesPerSecond: /** @type {Signal} */ ({
     unit: 'bytesPerSecond',
-    expected: 'on Linux',
+    expected: 'on Linux, from /proc',
     onMainThread: true,
     help: 'Growth of WebAssembly memories between the looks at the memory map, over two hours: ' +
       'of what is resident, whether V8 counts it as external or not.',
@@ -68,7 +68,7 @@ module.exports = {
   }),
   silentWorkerHeapGrowthBytesPerSecond: /** @type {Signal} */ ({
     unit: 'bytesPerSecond',
-    expected: 'on Linux',
+    expected: 'on Linux, from /proc',
     onMainThread: true,
     help: 'Growth of the V8 heaps of workers that send no frames, between the looks at the ' +
       'memory map, over two hours.',

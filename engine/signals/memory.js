@@ -26,7 +26,7 @@ const nativeGrowth = window => window.trend('nativeBytes', NATIVE_SECONDS, () =>
 module.exports = {
   rssBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    expected: 'on the main thread',
+    expected: 'on the main thread; on Linux from /proc',
     onMainThread: true,
     help: `Resident set size, median of the last ${RATE_SECONDS} s.`,
     compute: window => {
@@ -51,6 +51,7 @@ module.exports = {
   }),
   memoryRunwayBytes: /** @type {Signal} */ ({
     unit: 'bytes',
+    expected: 'on Linux, from /proc',
     help:
       "What this process may still take of the container's limit, or of the machine's memory " +
       'where there is none. Of what is left there, processes in the container that grow with it ' +
@@ -65,6 +66,7 @@ module.exports = {
   }),
   besideHeapBytes: /** @type {Signal} */ ({
     unit: 'bytes',
+    expected: 'on Linux, from /proc',
     help: 'Resident memory that is not the V8 heap.',
     compute: window => {
       const { rssBytes } = window.values
@@ -98,6 +100,7 @@ module.exports = {
   }),
   outsideHeapBytes: /** @type {Signal} */ ({
     unit: 'bytes',
+    expected: 'on Linux, from /proc',
     help: 'Anonymous resident memory outside the V8 heap, Buffers and all.',
     compute: window => window.last('outsideHeapBytes') ?? null
   }),
@@ -118,6 +121,7 @@ module.exports = {
     trendOf(outsideTrend(window))),
   nativeBytes: /** @type {Signal} */ ({
     unit: 'bytes',
+    expected: 'on Linux, from /proc',
     help: 'Anonymous resident memory outside the V8 heap and Buffers, median of the last ' +
       `${TYPICAL_SECONDS} s.`,
     compute: typicalNativeBytes
@@ -138,7 +142,7 @@ module.exports = {
   }),
   allocatorSlackBytes: /** @type {Signal} */ ({
     unit: 'bytes',
-    expected: 'on the main thread, on Linux, within seconds',
+    expected: 'on the main thread, on Linux from /proc, within seconds',
     onMainThread: true,
     help: 'What malloc holds beside Buffers and what Node itself needs, median of the last ' +
       `${TYPICAL_SECONDS} s: freed, or in use by native code; freed alone where malloc was asked.`,
@@ -156,7 +160,8 @@ module.exports = {
   allocatorRetainedBytes: /** @type {Signal} */ ({
     unit: 'bytes',
     help: 'What malloc retains: freed by the app and not given back. Where malloc was not ' +
-      'asked, an estimate by how much of its memory was seen to come and go.',
+      'asked, an estimate by how much of its memory was seen to come and go; absent where ' +
+      "nothing can be said, as of musl's.",
     compute: window => retained(window)?.bytes ?? null
   }),
   jemallocSavingBytes: /** @type {Signal} */ ({

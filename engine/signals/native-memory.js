@@ -7,7 +7,7 @@ const { median } = require('../statistics/quantile')
 const { bufferChurnBytes } = require('./buffers')
 const { residentNow } = require('../memory/anatomy')
 const { NATIVE_BASE_BYTES } = require('../memory/parts')
-const { retainedOf } = require('../memory/retained')
+const { canTellRetained, retainedOf } = require('../memory/retained')
 
 /** @typedef {import('../history/window').Window} Window */
 
@@ -117,9 +117,12 @@ const slackBytes = window => {
 const movedBytes = window => window.once('moved', () =>
   Math.max(bufferChurnBytes.compute(window) ?? 0, nativeReusedBytes(window)))
 
-/** What malloc retains, typically, and its bounds. @param {Window} window */
+/**
+ * What malloc retains, typically, and its bounds; null where the allocator cannot be told.
+ * @param {Window} window
+ */
 const retained = window => window.once('retained', () => {
-  const slack = slackBytes(window)
+  const slack = canTellRetained(window.hello.allocator) ? slackBytes(window) : null
   if (slack === null) return null
   const { asked } = answer(window)
   return retainedOf({ slackBytes: slack, movedBytes: movedBytes(window), asked })

@@ -84,7 +84,7 @@ module.exports = {
   }),
   addonsSeen: /** @type {Signal} */ ({
     unit: 'count',
-    expected: 'on the main thread, on Linux, within seconds',
+    expected: 'on the main thread, on Linux from /proc, within seconds',
     onMainThread: true,
     help: 'Native addons that are loaded; null before they were looked for.',
     compute: window => countAddons(window, '')

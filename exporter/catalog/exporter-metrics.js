@@ -3,7 +3,7 @@
 const { performance } = require('node:perf_hooks')
 const { steadyUnixMs } = require('../clock')
 const { kinds } = require('../captures/kinds')
-const { levels, memoryLimitBytes } = require('../self-care/load')
+const { levels, memoryLimitBytes, ownRssBytes } = require('../self-care/load')
 const { REJECT_REASONS } = require('@memwatch/engine/decode/decode')
 
 /**
@@ -228,8 +228,8 @@ const exporterMetrics = Object.freeze([
   {
     name: 'memwatch_exporter_resident_memory_bytes',
     type: 'gauge',
-    help: 'Resident set size of the exporter itself.',
-    read: () => process.memoryUsage.rss()
+    help: 'Resident set size of the exporter itself; absent where there is no /proc.',
+    read: () => ownRssBytes() ?? []
   },
   {
     name: 'memwatch_exporter_memory_limit_bytes',

@@ -4,7 +4,11 @@ const fs = require('node:fs')
 const net = require('node:net')
 const path = require('node:path')
 const { defaultSocketPath, isOwnFolder } = require('@memwatch/agent/protocol/socket')
+const { ConfigError } = require('../config-error')
 const { makeFolder } = require('../make-folder')
+
+/** Of a place where nobody, or not this user, can write. @type {Set<string | undefined>} */
+const UNWRITABLE = new Set(['EROFS', 'EACCES', 'EPERM'])
 
 /** Lets everyone connect, whatever umask the exporter was started with. */
 const ALL_MAY_CONNECT = 0o111
@@ -42,8 +46,25 @@ class Door {
   /**
    * @param {import('./address').Address} address
    * @throws {Error} code EADDRINUSE when another exporter answers there, or what the system said
+   * @throws {ConfigError} where no socket can be made there
    */
   async listen (address) {
+    try {
+      await this.#listen(address)
+    } catch (error) {
+      const { code, syscall, message } = /** @type {NodeJS.ErrnoException} */ (error)
+      if (this.podUid !== undefined || !('path' in address) || !syscall || !UNWRITABLE.has(code)) {
+        throw error
+      }
+      throw new ConfigError(
+        `--socket: cannot make ${address.path}: ${message}. Name a place that can be written to, ` +
+          'as --socket /run/memwatch/exporter.sock'
+      )
+    }
+  }
+
+  /** @param {import('./address').Address} address */
+  async #listen (address) {
     if ('path' in address && this.podUid === undefined) makeSafeFolder(address.path)
     if ('path' in address) await unlinkStale(address.path)
     await new Promise((resolve, reject) => {

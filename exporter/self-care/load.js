@@ -81,6 +81,18 @@ function memoryLimitBytes () {
 }
 
 /**
+ * libuv reads RSS from /proc, and throws where nothing is mounted there.
+ * @returns {number | undefined} of this process
+ */
+function ownRssBytes () {
+  try {
+    return process.memoryUsage.rss()
+  } catch {
+    return undefined
+  }
+}
+
+/**
  * V8 aborts when four collections in a row leave more than 0.8 of the old generation in use
  * (Heap::CheckIneffectiveMarkCompact): the old generation counts as full some way before.
  */
@@ -161,7 +173,7 @@ const MEASURE_EVERY_BYTES = MIB
 
 /**
  * @typedef {object} MemoryReading
- * @property {number} rssBytes
+ * @property {number | undefined} rssBytes
  * @property {number | undefined} limitBytes
  * @property {number} heapRatio
  */
@@ -170,7 +182,7 @@ const MEASURE_EVERY_BYTES = MIB
 function memoryReader () {
   const heapRatio = heapReader()
   return () => ({
-    rssBytes: process.memoryUsage.rss(),
+    rssBytes: ownRssBytes(),
     limitBytes: memoryLimitBytes(),
     heapRatio: heapRatio()
   })
@@ -233,7 +245,7 @@ class Load {
 
   #memoryRatio () {
     const { rssBytes, limitBytes, heapRatio } = this.#readMemory()
-    return Math.max(heapRatio, limitBytes ? rssBytes / limitBytes : 0)
+    return Math.max(heapRatio, limitBytes && rssBytes ? rssBytes / limitBytes : 0)
   }
 
   /** @param {number} level */
@@ -268,4 +280,6 @@ class Load {
 const isIll = target => findCase(target).verdicts.some(({ state, opportunity }) =>
   !opportunity && (state === 'suspected' || state === 'confirmed'))
 
-module.exports = { Load, MEASURE_EVERY_MS, levels, loopReader, nextLevel, memoryLimitBytes }
+module.exports = {
+  Load, MEASURE_EVERY_MS, levels, loopReader, nextLevel, memoryLimitBytes, ownRssBytes
+}

@@ -70,7 +70,8 @@ const anatomy = (
   const found = anatomyOf({
     values: { ...VALUES, ...changes },
     workers,
-    scan: scanned ? scanOf(scanned, { allocator }, workers) : undefined
+    scan: scanned ? scanOf(scanned, { allocator }, workers) : undefined,
+    allocator
   })
   if (!found) throw new Error('no RSS')
   return found
@@ -176,7 +177,9 @@ describe('the anatomy of RSS', () => {
   })
   it('is nothing without RSS, as of a worker', () => {
     expect(
-      anatomyOf({ values: { heapUsedBytes: 1 }, workers: NO_WORKERS, scan: undefined })
+      anatomyOf({
+        values: { heapUsedBytes: 1 }, workers: NO_WORKERS, scan: undefined, allocator: 'glibc'
+      })
     ).toBeNull()
     expect(residentNow({ values: {}, workers: NO_WORKERS })).toBeNull()
   })
@@ -322,7 +325,8 @@ describe('what malloc holds', () => {
     const { parts, retainedBytes } = defined(anatomyOf({
       values: { ...VALUES, ...grown, ...rss },
       workers: NO_WORKERS,
-      scan: first
+      scan: first,
+      allocator: 'glibc'
     }))
     expect(mb(parts)).toMatchObject({
       allocator_in_use: 6,
@@ -335,7 +339,8 @@ describe('what malloc holds', () => {
     const { parts } = defined(anatomyOf({
       values: { ...VALUES, externalBytes: 20 * MIB },
       workers: NO_WORKERS,
-      scan: scan({ allocatorBytes: GLIBC })
+      scan: scan({ allocatorBytes: GLIBC }),
+      allocator: 'glibc'
     }))
     expect(mb(parts)).toMatchObject({
       external: 10,
@@ -392,4 +397,30 @@ it('retained is what was seen to move, all of it where that is enough, and what 
     least: 100,
     most: 100
   })
+})
+
+/** @type {[allocator: Allocator, retainedMib: number | null, unknown: RegExp][]} */
+const UNASKED = [
+  ['glibc', 23, /MEMWATCH_ALLOCATOR_ACCESS=read/],
+  ['musl', null, /: musl's malloc cannot be asked$/],
+  ['other', null, /: this malloc cannot be asked$/]
+]
+it.each(UNASKED)('without an answer, memory of %s that moved is retained or nothing is said', (
+  allocator, retainedMib, unknown
+) => {
+  const target = new Target({ hello: hello({ allocator }), name: 'api', thread: 'main' })
+  // Buffers of 45 MiB come and go, and what malloc holds stays.
+  for (let second = 1; second <= 60; second++) {
+    const taken = second % 2 === 0 ? 45 * MIB : 0
+    target.take(frame({
+      sequence: second,
+      uptimeSeconds: second,
+      values: {
+        ...VALUES, externalBytes: VALUES.externalBytes + taken, arrayBuffersBytes: 30 * MIB + taken
+      }
+    }), 1000 * second)
+  }
+  const bytes = signalsOf(defined(target.window())).allocatorRetainedBytes
+  expect(bytes === null ? null : Math.round(bytes / MIB)).toBe(retainedMib)
+  expect(anatomy({}, VALUES, { allocator }).unknown).toMatch(unknown)
 })

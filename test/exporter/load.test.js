@@ -102,9 +102,9 @@ describe('the level of load', () => {
       ]).toEqual([!ill, false, ill ? 2 : 30])
     }
   })
-  it('rises with V8’s heap as with the memory limit', () => {
+  it.each([1, undefined])('rises with V8’s heap as with the memory limit; RSS is %s', rssBytes => {
     const load = new Load({
-      readMemory: () => ({ rssBytes: 1, limitBytes: 100, heapRatio: 0.9 }),
+      readMemory: () => ({ rssBytes, limitBytes: 100, heapRatio: 0.9 }),
       readLoopRatio: () => 0
     })
     load.measure()

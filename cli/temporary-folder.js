@@ -1,0 +1,26 @@
+'use strict'
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { UsageError } = require('./usage-error')
+
+/**
+ * A new folder for this user only, in the system's temporary one.
+ * @param {string} prefix of its name
+ * @returns {string} absolute path
+ * @throws {UsageError} where nothing can be written there, as in a container with a read-only root
+ */
+function makeTemporaryFolder (prefix) {
+  const parent = os.tmpdir()
+  try {
+    return fs.mkdtempSync(path.join(parent, prefix))
+  } catch (error) {
+    throw new UsageError(
+      `cannot make a folder in ${parent}: ${/** @type {Error} */ (error).message}. TMPDIR names ` +
+        'another place, which must be writable: TMPDIR=/run/memwatch'
+    )
+  }
+}
+
+module.exports = { makeTemporaryFolder }

@@ -1,0 +1,19 @@
+'use strict'
+
+/** In the virtual machine: tries all cases, and says each result on one line. */
+
+const { CASES } = require('./cgroup2-cases')
+
+async function main () {
+  for (const { title, major, test } of CASES) {
+    const result = { title, node: major }
+    try {
+      Object.assign(result, { known: await test() })
+    } catch (error) {
+      Object.assign(result, { error: /** @type {Error} */ (error).stack?.slice(0, 3000) })
+    }
+    console.log(`\ncase: ${JSON.stringify(result)}`)
+  }
+}
+
+main()

@@ -1,0 +1,28 @@
+'use strict'
+
+/**
+ * What can be known of a process, and what of a hello and its frames tells that it is.
+ * @type {Readonly<Record<string, (told: Told) => boolean>>}
+ *
+ * @typedef {{ hello: any, values: any, fields: Set<string> }} Told values: the newest of each field
+ *   over all frames; fields: their names
+ */
+const SOURCES = Object.freeze({
+  'V8 heap, GCs, live heap': ({ fields }) =>
+    fields.has('heapUsedBytes') && fields.has('liveHeapBytes'),
+  'GCs counted in V8’s own callbacks': ({ hello }) => hello.gcCounter === 'hooks',
+  'event loop, handles, CPU': ({ fields }) =>
+    fields.has('eventLoopDelay') && fields.has('resources') && fields.has('cpuUserSeconds'),
+  'bytes of Buffers': ({ fields }) => fields.has('arrayBuffersBytes'),
+  RSS: ({ fields }) => fields.has('rssBytes'),
+  'RSS by its parts (memory map)': ({ fields }) => fields.has('residentBytes'),
+  'open file descriptors': ({ fields }) => fields.has('openFileDescriptors'),
+  'libc and allocator by name': ({ hello }) => hello.allocator !== 'unknown',
+  'what malloc says of itself': ({ fields }) => fields.has('allocatorBytes'),
+  'container: use, limit hits, OOM kills': ({ fields }) =>
+    fields.has('containerUsageBytes') && fields.has('containerOomKills'),
+  'container: pressure (PSI), memory.high hits (cgroup v2 has them)': ({ fields }) =>
+    fields.has('memoryPressureSomeSeconds') && fields.has('containerHighHits')
+})
+
+module.exports = { SOURCES }
