@@ -26,7 +26,8 @@ const COMMANDS = [
   'plan',
   'doctor',
   'exporter',
-  'install-agent'
+  'install-agent',
+  'completion'
 ]
 
 /**
@@ -60,7 +61,8 @@ Examples:
   $ memwatch plan shop --node 24              what an upgrade, another limit or a flag makes of its heap
   $ memwatch doctor shop                      is all in place: exporter, agent, limits, the fix
   $ memwatch exporter                         the sidecar: metrics for Prometheus, a JSON API
-  $ memwatch install-agent /run/memwatch      put the agent where an app in another container finds it`
+  $ memwatch install-agent /run/memwatch      put the agent where an app in another container finds it
+  $ source <(memwatch completion bash)        complete commands, options and targets; zsh and fish, too`
     )
   for (const name of names) program.addCommand(require(`./${name}`).command)
   for (const command of program.commands) {
@@ -95,7 +97,10 @@ function hintOf (name, text) {
 
 /** Executes the command line of this process. @returns {Promise<void>} never rejected */
 async function main () {
-  const asked = COMMANDS.filter(name => name === process.argv[2])
+  const [, , name, argument] = process.argv
+  // A script of completions is made of all commands.
+  const needsAll = name === 'completion' && argument !== 'targets'
+  const asked = COMMANDS.filter(known => known === name && !needsAll)
   if (asked[0] === 'exporter') endWhenAsked()
   try {
     await programWith(asked.length > 0 ? asked : COMMANDS).parseAsync()

@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * Makes Prometheus, Alertmanager, jemalloc, what builds images, Helm and others available to the
- * tests. On Debian and Ubuntu, as root, it installs the distribution's packages (no daemon is
- * started), and where there is Go it builds what reads Kubernetes' manifests; elsewhere it says
+ * Makes Prometheus, Alertmanager, jemalloc, what builds images, shells, Helm and others available
+ * to the tests. On Debian and Ubuntu, as root, it installs the distribution's packages (no daemon
+ * is started), and where there is Go it builds what reads Kubernetes' manifests; elsewhere it says
  * what is missing – and fails when CI is set, where a skipped test is a failure.
  */
 

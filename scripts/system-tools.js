@@ -25,9 +25,13 @@ const IMAGE_TOOLS = {
   mmdebstrap: ['mmdebstrap']
 }
 
+/** Shells beside bash that complete memwatch's commands. */
+const SHELLS = { zsh: ['zsh'], fish: ['fish'] }
+
 /** Debian's packages that hold them. */
 const PACKAGES = ['prometheus', 'prometheus-alertmanager', 'libjemalloc2', 'curl', 'jq', 'chromium']
 const IMAGE_PACKAGES = Object.keys(IMAGE_TOOLS)
+const SHELL_PACKAGES = Object.keys(SHELLS)
 
 const MISSING = 'prometheus, promtool, alertmanager, amtool, curl, jq, chromium and ' +
   `libjemalloc.so.2 are not all here. Debian and Ubuntu: apt-get install ${PACKAGES.join(' ')}; ` +
@@ -36,6 +40,8 @@ const MISSING = 'prometheus, promtool, alertmanager, amtool, curl, jq, chromium 
 const IMAGE_MISSING = `${IMAGE_PACKAGES.join(', ')} are not all here, or this is not root on ` +
   `Linux. Debian and Ubuntu: apt-get install ${IMAGE_PACKAGES.join(' ')}. The image is not ` +
     'built and run without.'
+const SHELLS_MISSING = 'zsh and fish are not both here. Debian and Ubuntu: apt-get install ' +
+  `${SHELL_PACKAGES.join(' ')}. Completion is not tried in a shell that is absent.`
 
 /**
  * @param {string[]} names
@@ -81,10 +87,17 @@ function findImageTools () {
   return found.every(([, file]) => file) ? Object.fromEntries(found) : null
 }
 
+/** @returns {Record<string, string> | null} name → file; null where one is missing */
+function findShells () {
+  const found = Object.entries(SHELLS).map(([name, names]) => [name, which(names)])
+  return found.every(([, file]) => file) ? Object.fromEntries(found) : null
+}
+
 /** Each set of tools that tests run with. */
 const sets = {
   monitoring: { find: findTools, packages: PACKAGES, missing: MISSING },
-  image: { find: findImageTools, packages: IMAGE_PACKAGES, missing: IMAGE_MISSING }
+  image: { find: findImageTools, packages: IMAGE_PACKAGES, missing: IMAGE_MISSING },
+  shells: { find: findShells, packages: SHELL_PACKAGES, missing: SHELLS_MISSING }
 }
 
 module.exports = { findTools, findImageTools, MISSING, IMAGE_MISSING, sets }

@@ -211,6 +211,7 @@ it('each command of the command line is a file, and each file a command or a par
   expect(program.commands.map(command => command.name()).sort()).toEqual([
     'capture',
     'compare',
+    'completion',
     'diagnose',
     'doctor',
     'exporter',

@@ -1,0 +1,57 @@
+'use strict'
+
+const { Argument, Command } = require('commander')
+const { withApiOptions, callApi } = require('./api')
+const { bashScript } = require('./completions/bash')
+const { fishScript } = require('./completions/fish')
+const { zshScript } = require('./completions/zsh')
+const { completionTable } = require('./completions/table')
+const { out } = require('./output')
+const { UsageError } = require('./usage-error')
+
+const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript }
+/** A person waits for it after each Tab. */
+const TIMEOUT_MS = 200
+/** Names that no shell reads as anything else: others are not proposed. */
+const PLAIN_NAME = /^[\p{L}\p{N}@_][\p{L}\p{M}\p{N}_./@+:-]*$/u
+
+const command = withApiOptions(new Command('completion'))
+  .description('Print a script that has a shell complete commands, options, diagnoses and targets.')
+  .addArgument(
+    new Argument('<shell>', 'the script; targets: names that an exporter lists, for the scripts')
+      .choices([...Object.keys(SCRIPTS), 'targets'])
+  )
+  .allowExcessArguments(false)
+  .addHelpText(
+    'after',
+    `
+Targets are those of a running exporter that answers within ${TIMEOUT_MS} ms; otherwise none.
+Ends with 0; 2 for another shell.
+Examples:
+  $ source <(memwatch completion bash)          in ~/.bashrc
+  $ source <(memwatch completion zsh)           in ~/.zshrc, after compinit
+  $ memwatch completion fish | source           in ~/.config/fish/config.fish`
+  )
+  .action(async (/** @type {keyof typeof SCRIPTS | 'targets'} */ shell, given) => {
+    if (shell === 'targets') return out.say(...await listTargets(given))
+    const program = /** @type {Command} */ (command.parent)
+    out.text(SCRIPTS[shell](completionTable(program)))
+  })
+
+/**
+ * @param {import('./api').ApiOptions} given
+ * @returns {Promise<string[]>} names
+ */
+async function listTargets (given) {
+  try {
+    const { body, refused } = await callApi({ ...given, timeoutMs: TIMEOUT_MS }, 'targets')
+    if (refused || !Array.isArray(body)) return []
+    const names = body.map(({ target }) => String(target)).filter(name => PLAIN_NAME.test(name))
+    return [...new Set(names)]
+  } catch (error) {
+    if (error instanceof UsageError) return [] // nobody asked for the exporter by name
+    throw error
+  }
+}
+
+module.exports = { command }
