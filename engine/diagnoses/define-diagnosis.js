@@ -56,8 +56,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @property {number} [seconds] of history that it rests on: as long must the contrary hold to
  *   withdraw it
  * @property {boolean} [keeps] the evidence is too close to that of a finding to withdraw one
- * @property {string} [standing] the summary while newer evidence is against it, and has not lasted:
- *   nothing in it is of the moment
+ * @property {string} [standing] begins the summary while newer evidence is weaker, and has not
+ *   lasted: a clause in which nothing is of the moment, without its full stop
  */
 
 /**

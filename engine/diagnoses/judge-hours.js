@@ -71,8 +71,7 @@ function judgeHours (trend, limit, level, limits, what, describe) {
     seconds,
     summary: `${of.name} grows by ${formatPerHour(growth)}` +
       `${inTime && ` and reaches ${of.limitName}${inTime}`}${cause ? `: ${cause}` : ''}.`,
-    standing: `${of.name} grew by ${formatPerHour(growth)} over ${formatSeconds(seconds)}; that ` +
-      'it stopped has not been seen for as long.',
+    standing: `${of.name} grew by ${formatPerHour(growth)} over ${formatSeconds(seconds)}`,
     finding: of.finding,
     evidence: [
       ...growthEvidence(trend, runway, names, limits, { found, ...of }),

@@ -244,8 +244,7 @@ function ruleOutKnownRise (limits, rise, { grew, load, level, earlierHigh: high,
  * @param {number} seconds
  */
 const sayStanding = (name, rise, seconds) =>
-  `${name} grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}; the latest readings do not ` +
-  'show that growth.'
+  `${name} grew by ${formatBytes(rise)} in ${formatSeconds(seconds)}`
 
 module.exports = {
   LASTING_LIMITS, formatPerHour, judgeLasting, ruleOutKnownRise, sayStanding, timeLeft

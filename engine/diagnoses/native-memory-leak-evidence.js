@@ -72,10 +72,11 @@ const PLACES = Object.freeze({
  * @returns {keyof typeof PLACES}
  */
 function findPlace (signals, { placeShareRatio }, rise, growth) {
-  if ((signals.arrayBuffersTrend?.rise ?? 0) > placeShareRatio * rise) return 'buffers'
+  // First, as the buffer of a WebAssembly memory is an ArrayBuffer, too.
   if ((signals.webassemblyGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
     return 'webassembly'
   }
+  if ((signals.arrayBuffersTrend?.rise ?? 0) > placeShareRatio * rise) return 'buffers'
   if ((signals.silentWorkerHeapGrowthBytesPerSecond ?? 0) > placeShareRatio * growth) {
     return 'silentWorkers'
   }

@@ -98,8 +98,9 @@ function judgeTooLittle (_, limits, { rise, growth, seconds, share }) {
 
 /** Does the growth slow down, as that of a pool that fills? @type {Question} */
 function ruleOutFilling (signals, limits, { rise, steady }) {
-  if (steady >= limits.levelsOffRatio) return null
-  return judgeNearLimit(signals, limits, rise) ?? ok(`${sayGrew(rise)} and levels off`)
+  if (steady >= limits.suspectedSteadinessRatio) return null
+  return judgeNearLimit(signals, limits, rise) ??
+    ok(`${sayGrew(rise)} and levels off`, { keeps: steady >= limits.levelsOffRatio })
 }
 
 /**
@@ -140,15 +141,15 @@ function judgeLine (signals, limits, line) {
   const neededBytes = mayBeFreed
     ? limits.churningRunwayShareRatio * (rise + runway)
     : findCertainBytes(limits, line, PLACES[place].holdsCaches)
-  const isCertain =
-    steady >= limits.steadinessRatio &&
-    rise >= neededBytes &&
-    signals.majorsSeen >= limits.majors
+  const isEnough = steady >= limits.steadinessRatio && rise >= neededBytes
+  const isCertain = isEnough && signals.majorsSeen >= limits.majors
   const left = timeLeft(runway / growth, seconds, limits)
   return {
     state: isCertain ? 'confirmed' : 'suspected',
     severity: severityByTime(runway / growth, limits),
     seconds,
+    // An app whose heap is quiet has no major GC for minutes: that does not refute what one proved.
+    keeps: isEnough,
     standing: sayStanding('Memory outside the JS heap', rise, seconds),
     summary: `Memory outside the JS heap grows by ${formatValue(growth, 'bytesPerSecond')} and ` +
       `is not given back: ${PLACES[place].name}` +

@@ -19,11 +19,13 @@ const WITHDRAW_MOST_SECONDS = 6 * 3600
 const LONGER_EACH_TIME = 4
 const LONGEST_SECONDS = 43_200
 
+/** @typedef {import('../diagnoses/define-diagnosis').Judgement} Judgement */
+
 /**
  * What settling remembers of a diagnosis on a target.
  * @typedef {object} SettledState
  * @property {import('../diagnoses/define-diagnosis').State} state
- * @property {import('../diagnoses/define-diagnosis').Judgement} judgement the one that the state
+ * @property {Judgement} judgement the one that the state
  *   rests on
  * @property {number} agreed evaluations in a row that were confirmed
  * @property {number} confirmedAtSeconds uptime when it was first confirmed; NaN when it is not
@@ -38,7 +40,7 @@ const LONGEST_SECONDS = 43_200
  * confirmed verdict: an idle minute does not heal.
  *
  * @param {SettledState | undefined} before
- * @param {import('../diagnoses/define-diagnosis').Judgement} judgement
+ * @param {Judgement} judgement
  * @param {number} nowSeconds uptime
  * @returns {SettledState}
  */
@@ -63,17 +65,8 @@ function settle (before, judgement, nowSeconds) {
     const standsStill = judgement.keeps || (wasConfirmed && judgement.state === 'unknown')
     const seenAtSeconds = standsStill ? nowSeconds : before.seenAtSeconds
     if (nowSeconds - seenAtSeconds < withdrawAfterSeconds(before)) {
-      // What was true when it was found, as a time to the limit, is not said any more.
-      const { standing } = before.judgement
-      return {
-        ...before,
-        judgement:
-          standing === undefined
-            ? before.judgement
-            : { ...before.judgement, summary: standing, impact: undefined },
-        agreed: 0,
-        seenAtSeconds
-      }
+      const stands = standOn(before.judgement, judgement)
+      return { ...before, judgement: stands, agreed: 0, seenAtSeconds }
     }
   }
   const isWithdrawn =
@@ -87,6 +80,37 @@ function settle (before, judgement, nowSeconds) {
     confirmedAtSeconds: NaN,
     seenAtSeconds: nowSeconds,
     withdrawals: isWithdrawn ? withdrawals + 1 : withdrawals
+  }
+}
+
+/**
+ * What is said of a finding that stands against a weaker judgement. What was true when it was
+ * found, as a time to the limit, is not said any more.
+ * @param {Judgement} found
+ * @param {Judgement} weaker
+ * @returns {Judgement}
+ */
+function standOn (found, weaker) {
+  const { standing } = found
+  if (standing === undefined) return found
+  const { severity, evidence, standing: latest } = weaker
+  switch (weaker.state) {
+    case 'suspected':
+      return {
+        ...found, severity, evidence, summary: `${latest ?? standing}.`, impact: undefined
+      }
+    case 'unknown':
+      return {
+        ...found,
+        summary: `${standing}; there are too few readings since to judge it again.`,
+        impact: undefined
+      }
+    default:
+      return {
+        ...found,
+        summary: `${standing}; the latest readings do not show that growth.`,
+        impact: undefined
+      }
   }
 }
 

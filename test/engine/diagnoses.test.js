@@ -1144,6 +1144,18 @@ describe('resource-leak', () => {
   })
 })
 
+describe('native-memory-leak', () => {
+  it('stays confirmed while a quiet heap has no major GC', () => {
+    const mib = t => 1.2 * t
+    const { verdict } = watch({
+      seconds: 340,
+      at: t => ({ nativeMib: 12 + mib(t), rssMib: 60 + mib(t), majors: t < 160 ? 2 : 0 })
+    })
+    expect(verdict('native-memory-leak')).toMatchObject({ state: 'confirmed' })
+    expect(verdict('native-memory-leak').confirmedAfterSeconds).toBeLessThan(240)
+  })
+})
+
 describe.each(CASES)('%s', (id, app, lookAlikes) => {
   it('is confirmed, with evidence, impact and a fix', () => {
     const { primary, verdict } = watch({ seconds: 120, ...app })
@@ -1500,6 +1512,10 @@ describe('memory outside the heap that grows', () => {
       expect(texts).toContainEqual(expect.stringContaining(told))
       expect(verdict.fix[0].title).toBe('Let go of the WebAssembly memories that are kept')
     } else expect(texts.join()).not.toContain('WebAssembly')
+  })
+  it('is that of WebAssembly where the buffers of its memories count as ArrayBuffers', () => {
+    const { summary } = leak(2.9, { values: t => ({ arrayBuffersBytes: 3 * t * MIB }) })
+    expect(summary).toContain('it is WebAssembly memory')
   })
 })
 

@@ -35,6 +35,25 @@ describe('settle', () => {
   ])('%s', (_, given, expected) => {
     expect(settled(given)).toBe(expected)
   })
+  it.each([
+    ['ok', 'The heap grew by 5 MiB; the latest readings do not show that growth.'],
+    ['unknown', 'The heap grew by 5 MiB; there are too few readings since to judge it again.'],
+    ['suspected', 'The heap grew by 6 MiB.']
+  ])('says of growth that stands against "%s" what is true of it', (state, summary) => {
+    const found = {
+      state: 'confirmed',
+      summary: 'The heap grows, and is full in 5 min.',
+      standing: 'The heap grew by 5 MiB',
+      impact: '5 min are left.'
+    }
+    const weaker = {
+      ...judgement(state), ...(state === 'suspected' && { standing: 'The heap grew by 6 MiB' })
+    }
+    const confirmed = [0, 2].reduce((before, at) => settle(before, found, at), undefined)
+    expect(settle(confirmed, weaker, 4)).toMatchObject({
+      state: 'confirmed', judgement: { summary, impact: undefined }
+    })
+  })
 })
 
 describe('evaluate', () => {
