@@ -41,7 +41,7 @@ describe('settle', () => {
     ['suspected', 'The heap grew by 6 MiB.']
   ])('says of growth that stands against "%s" what is true of it', (state, summary) => {
     const found = {
-      state: 'confirmed',
+      state: /** @type {const} */ ('confirmed'),
       summary: 'The heap grows, and is full in 5 min.',
       standing: 'The heap grew by 5 MiB',
       impact: '5 min are left.'
@@ -49,7 +49,7 @@ describe('settle', () => {
     const weaker = {
       ...judgement(state), ...(state === 'suspected' && { standing: 'The heap grew by 6 MiB' })
     }
-    const confirmed = [0, 2].reduce((before, at) => settle(before, found, at), undefined)
+    const confirmed = settle(settle(undefined, found, 0), found, 2)
     expect(settle(confirmed, weaker, 4)).toMatchObject({
       state: 'confirmed', judgement: { summary, impact: undefined }
     })
