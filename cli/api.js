@@ -19,15 +19,16 @@ class NoExporterError extends UsageError {
   /**
    * @param {URL} url
    * @param {string} reason
+   * @param {string} [advice]
    */
-  constructor (url, reason) {
-    super(`--url: no exporter answers at ${url.origin}: ${reason}`)
+  constructor (url, reason, advice) {
+    super(`--url: no exporter answers at ${url.origin}: ${reason}${advice ? `; ${advice}` : ''}`)
     this.reason = reason
   }
 }
 
-const NOTHING_LISTENS = 'nothing listens there; start one with memwatch exporter, or name its ' +
-  'address with --url or MEMWATCH_URL'
+const START_ONE =
+  'start one with memwatch exporter, or name its address with --url or MEMWATCH_URL'
 
 /** An exporter answers, and refuses. Its message is the exporter's. */
 class RefusedError extends UsageError {}
@@ -124,7 +125,9 @@ async function request ({ url: base, tokenFile, timeoutMs }, path, method) {
   const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
   return await fetch(url, { method, headers, signal }).catch(error => {
     const { code, message } = error.cause ?? error
-    throw new NoExporterError(url, code === 'ECONNREFUSED' ? NOTHING_LISTENS : message || code)
+    throw code === 'ECONNREFUSED'
+      ? new NoExporterError(url, 'nothing listens there', START_ONE)
+      : new NoExporterError(url, message || code)
   })
 }
 
