@@ -1552,7 +1552,7 @@ describe('a loop that is blocked', () => {
     expect(verdict.impact).toContain('Every request')
   })
   it('is one where the loop waits for timers, and they fire late', () => {
-    const verdict = blocked(withTimers, 0.79)
+    const verdict = blocked(withTimers, 0.89)
     expect(verdict).toMatchObject({ state: 'confirmed', severity: 'warning' })
     expect(verdict.evidence.map(({ text }) => text)).toEqual(
       expect.arrayContaining([
@@ -1562,7 +1562,7 @@ describe('a loop that is blocked', () => {
     )
   })
   it.each([
-    ['timers of a loop that hardly pauses', withTimers, 0.81],
+    ['timers of a loop that hardly pauses', withTimers, 0.91],
     ['connections to others', { ...batch, resources: { TCPSocketWrap: 1 } }, 0.5]
   ])('is perhaps one with %s: worth knowing, and never more', (_, values, busy) => {
     const verdict = blocked(values, busy)
