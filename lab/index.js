@@ -68,7 +68,7 @@ const apps = [
     diagnosis: 'js-heap-leak',
     fixedBy: 'none',
     suspect: { line: /permissions =|visits =|function login|randomBytes/ },
-    seconds: 140,
+    seconds: 126,
     about:
       'A session API that adds every login to a map and removes none: the live heap grows by ' +
         'about 120 MB a minute up to the heap size limit.'

@@ -8,7 +8,7 @@ const { InTurns } = require('../../exporter/in-turns')
 const { replayFile } = require('../../cli/sources/replay-file')
 const { startExporter } = require('../support/exporter')
 
-const RECORDING = path.join(__dirname, '../recordings/20-js-heap-leak-broken.ndjson.gz')
+const RECORDING = path.join(__dirname, '../recordings/20-js-heap-leak-jobs-broken.ndjson.gz')
 const [a, b, c] = /** @type {any[]} */ (['a', 'b', 'c'])
 const nextTurn = () => new Promise(resolve => setImmediate(resolve))
 
