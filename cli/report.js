@@ -31,7 +31,12 @@ const STYLES = Object.freeze(/** @type {const} */ ({
 function renderReport (report, { width = 100, verbose = false } = {}) {
   const text = new ReportText(width, verbose)
   text.addEnd(report)
-  for (const target of report.targets) text.addTarget(target, report.source)
+  const deaths = report.deaths.filter(({ reason }) => reason !== 'clean')
+  for (const target of report.targets) {
+    const died = deaths.some(({ pid, thread }) =>
+      pid === target.pid && (thread === 'main' || thread === target.thread))
+    text.addTarget(target, { source: report.source, died })
+  }
   if (report.source) text.addSource(report.source)
   return text.lines
 }
@@ -81,9 +86,11 @@ class ReportText {
 
   /**
    * @param {import('./watch-command').JudgedTarget} target
-   * @param {import('./sources').Told} [source]
+   * @param {object} about
+   * @param {import('./sources').Told} [about.source]
+   * @param {boolean} about.died whether its process crashed or was killed
    */
-  addTarget (target, source) {
+  addTarget (target, { source, died }) {
     const { thread, pid, node, headline, verdicts, memory } = target
     this.lines.push('')
     this.#say({ text: `${target.target} ${thread}, pid ${pid}, Node ${node}`, style: 'bold' })
@@ -92,7 +99,11 @@ class ReportText {
       .sort((a, b) =>
         Number(b.diagnosis === headline.diagnosis) - Number(a.diagnosis === headline.diagnosis)
       )
-    this.#say({ text: headline.text, style: STYLES[headline.state] }, 2)
+    // Whoever died cannot run longer, as the headline advises.
+    const text = died && headline.state === 'undecided'
+      ? `Undecided: it ended before ${headline.open.join(', ') || 'a check'} could be decided.`
+      : headline.text
+    this.#say({ text, style: STYLES[headline.state] }, 2)
     for (const verdict of found) this.#addVerdict(verdict, headline)
     if (memory) this.#addMemory(memory)
     this.#addOthers(verdicts.filter(({ diagnosis }) =>

@@ -35,6 +35,34 @@ const MIXED = [
   verdict('unknown', 'resource-leak'), verdict('ok', 'oversized-heap')
 ]
 
+it.each([
+  ['main', 'heap_oom', 'Undecided: it ended before js-heap-leak could be decided.'],
+  ['worker-1', 'heap_oom', 'Undecided: js-heap-leak. Run it longer.'],
+  ['main', 'clean', 'Undecided: js-heap-leak. Run it longer.']
+])('advises to run longer only what lives: %s ended, %s', (thread, reason, text) => {
+  const lines = renderReport(/** @type {any} */ ({
+    command: ['node', 'app.js'],
+    durationSeconds: 5,
+    exit: { code: null, signal: 'SIGABRT' },
+    deaths: [{ target: 'app', thread, pid: 1, reason, text: 'HOW IT ENDED' }],
+    targets: [{
+      target: 'app',
+      thread: 'main',
+      pid: 1,
+      node: '20',
+      memory: null,
+      headline: {
+        state: 'undecided',
+        diagnosis: null,
+        open: ['js-heap-leak'],
+        text: 'Undecided: js-heap-leak. Run it longer.'
+      },
+      verdicts: []
+    }]
+  })).map(line => (typeof line === 'string' ? line : line.text))
+  expect(lines).toContain(`  ${text}`)
+})
+
 it('counts the checks that found nothing', () => {
   const lines = render(MIXED)
   expect(lines).toContain('  2 ruled out, 1 undecided (-v lists them)')
