@@ -24,6 +24,7 @@ const {
 } = require('../support/agent-collector')
 const { writeAddon } = require('../support/addon-file')
 const { defined } = require('../support/defined')
+const { itInGroup } = require('../support/memory-groups')
 
 const MIB = 2 ** 20
 const GIB = 2 ** 30
@@ -781,9 +782,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       expect(hello.allocator).toBe(hello.libc)
     })
 
-    it('reports the limit of its memory group, and how often it was met', async () => {
+    itInGroup('reports the limit of its memory group, and how often it was met', async () => {
       const group = createMemoryGroup({ limitBytes: 300 * MIB, name: 'agent-test' })
-      if (!group.supported) return process.stderr.write(`SKIPPED: ${group.reason}\n`)
       const file = path.join(__dirname, `.pages-${process.pid}`)
       // Page cache is charged as well: written files meet the limit and are reclaimed, nothing is
       // killed.

@@ -5,6 +5,7 @@ const fs = require('node:fs')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { memoryCgroup } = require('../../agent/collect/memory-cgroup')
 const { MIB } = require('../support/frames')
+const { itInGroup } = require('../support/memory-groups')
 
 /**
  * @param {Record<string, string>} files
@@ -60,7 +61,7 @@ describe('the cgroup that a hello names', () => {
   ])('is %s', (_, files, expected) => {
     expect(inTree(files, INODES)).toBe(expected)
   })
-  it('is the same for processes of one group and another for those of another, in truth', async () => {
+  itInGroup('is the same for processes of one group and another for those of another, in truth', async () => {
     const groups = [1, 2].map(number =>
       createMemoryGroup({ limitBytes: 100 * MIB, name: `cgroup-${number}` })
     )

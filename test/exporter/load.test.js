@@ -10,6 +10,7 @@ const { eventually } = require('../support/exporter')
 const { hello, frame, line } = require('../support/frames')
 const { openSession } = require('../support/open-session')
 const { Targets } = require('../../engine/history/targets')
+const { itInGroup } = require('../support/memory-groups')
 
 afterEach(stopExporters)
 
@@ -142,7 +143,7 @@ describe('the level of load', () => {
   })
 })
 
-it('an exporter near its limit gives up frames of healthy targets, says so, and takes the rest', async () => {
+itInGroup('an exporter near its limit gives up frames of healthy targets, says so, and takes the rest', async () => {
   const first = await spawnExporter()
   // What only the API needs is loaded when it is first asked, and takes some 10 MiB.
   const loadApi = async url => {

@@ -5,6 +5,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
+const { describeInGroup } = require('../support/memory-groups')
 
 const MB = 2 ** 20
 const EAT = 'const held = []; for (;;) held.push(Buffer.alloc(8 << 20, 1))'
@@ -29,13 +30,12 @@ afterEach(async () => {
 
 const here = createMemoryGroup({ limitBytes: 64 * MB })
 afterAll(() => here.remove())
-const describeReal = here.supported ? describe : describe.skip
 
 test('a memory group is real, or there is a reason why not', () => {
   expect(here.supported || (here.reason ?? '').length > 10).toBe(true)
 })
 
-describeReal('a real memory group', () => {
+describeInGroup('a real memory group', () => {
   test('kills a process that goes beyond the limit, and counts it', () => {
     const group = create({ limitBytes: 100 * MB })
     const { command, args } = group.wrap(process.execPath, ['-e', EAT])

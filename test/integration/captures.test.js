@@ -18,6 +18,7 @@ const {
 } = require('../support/agent-collector')
 const { memwatch } = require('../support/memwatch')
 const { MIB } = require('../support/frames')
+const { itInGroup } = require('../support/memory-groups')
 
 const AGENT = require.resolve('memwatch/agent')
 
@@ -230,7 +231,7 @@ it('who dies for want of memory leaves the lines that were suspected', async () 
 }, 60_000)
 
 describe('what could do harm', () => {
-  it('a snapshot in a container that has no room for it is refused with the numbers, and the process lives', async () => {
+  itInGroup('a snapshot in a container that has no room for it is refused with the numbers, and the process lives', async () => {
     exporter = await startExporter({ autoCaptures: false })
     const group = createMemoryGroup({ limitBytes: 512 * MIB, name: 'snapshot' })
     expect([group.supported, group.reason]).toEqual([true, undefined])

@@ -5,6 +5,7 @@ const { startExporter, eventually } = require('../support/exporter')
 const { environment, spawnBounded, spawnWatched } = require('../support/agent-collector')
 const { MIB } = require('../support/frames')
 const { memwatch } = require('../support/memwatch')
+const { itInGroup } = require('../support/memory-groups')
 
 const AGENT = require.resolve('memwatch/agent')
 
@@ -53,7 +54,7 @@ it.each([
   })
 })
 
-it('an app that the kernel kills for memory is said to be, also in its last word to the shell and to Prometheus', async () => {
+itInGroup('an app that the kernel kills for memory is said to be, also in its last word to the shell and to Prometheus', async () => {
   const group = createMemoryGroup({ limitBytes: 150 * MIB, name: 'death' })
   expect([group.supported, group.reason]).toEqual([true, undefined])
   const { command, args } = group.wrap(process.execPath, [

@@ -9,6 +9,7 @@ const { memwatch } = require('../support/memwatch')
 const { freePort } = require('../support/free-port')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const { describeWithTools } = require('../support/tools')
+const { itInGroup } = require('../support/memory-groups')
 
 const isLinux = process.platform === 'linux'
 const isRoot = process.getuid?.() === 0
@@ -208,9 +209,8 @@ const told = (state, text) =>
     ])
   })
 
-  it('names the processes without the agent that share the limit of a container', async () => {
+  itInGroup('names the processes without the agent that share the limit of a container', async () => {
     const group = createMemoryGroup({ limitBytes: 256 * 2 ** 20, name: 'doctor' })
-    if (!group.supported) return console.warn(`SKIPPED: ${group.reason}`)
     try {
       const pid = await startApp({ wrap: group.wrap })
       expect((await doctor([String(pid)])).of('neighbours')).toEqual(

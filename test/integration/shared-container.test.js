@@ -5,12 +5,13 @@ const { findCase } = require('../../engine/verdicts/case')
 const { startExporter, eventually } = require('../support/exporter')
 const { environment, spawnBounded } = require('../support/agent-collector')
 const { MIB } = require('../support/frames')
+const { itInGroup } = require('../support/memory-groups')
 
 const AGENT = require.resolve('memwatch/agent')
 const CLUSTER = require.resolve('../support/cluster-app')
 const PROCESSES = 5
 
-it('a cluster in a container is judged as a whole: each heap fits it, all five do not', async () => {
+itInGroup('a cluster in a container is judged as a whole: each heap fits it, all five do not', async () => {
   const group = createMemoryGroup({ limitBytes: 700 * MIB, name: 'cluster' })
   expect([group.supported, group.reason]).toEqual([true, undefined])
   const exporter = await startExporter()

@@ -12,6 +12,7 @@ const { replayFile } = require('../../cli/sources/replay-file')
 const { environment } = require('../support/agent-collector')
 const { memwatch, MEMWATCH } = require('../support/memwatch')
 const { defined } = require('../support/defined')
+const { itInGroup } = require('../support/memory-groups')
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-try-test-'))
 afterAll(() => fs.rmSync(folder, { recursive: true }))
@@ -48,7 +49,6 @@ const short = script(
 
 const here = createMemoryGroup({ limitBytes: 512 * 2 ** 20, name: 'try-test' })
 afterAll(() => here.remove())
-const itInGroup = here.supported ? it : it.skip
 
 describe('memwatch try', () => {
   itInGroup('applies the fix in a container like the first, and the finding is gone', async () => {
