@@ -16,9 +16,13 @@ process.on = function (name, ...rest) {
   return this
 }`
 
+const runs = process.getuid?.() === 0 || Boolean(process.env.CI)
+if (!runs) process.stderr.write('SKIPPED: the end of the first process of a container: it needs root\n')
+const itAsRoot = runs ? it : it.skip
+
 // A Job that is short ends while its sidecar still starts. The kernel gives the first process of a
 // namespace no signal that it does not listen for.
-it('an exporter that is the first process of its container ends when it is asked to, also before it has started', async () => {
+itAsRoot('an exporter that is the first process of its container ends when it is asked to, also before it has started', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-early-'))
   const probe = path.join(folder, 'probe.js')
   fs.writeFileSync(probe, PROBE)
