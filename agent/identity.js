@@ -36,11 +36,11 @@ function nearestPackage (folder) {
   }
 }
 
-/** What `next dev` starts. */
+/** The server that `next dev` starts. */
 const NEXT_SERVER = /[\\/]next[\\/]dist[\\/]server[\\/]lib[\\/]start-server\.js$/
 
 /**
- * Whether a script is the program of an installed package, which then runs the app of others:
+ * Tells the program of an installed package, which runs the app of others:
  * `next start`, `vite`, `fastify start`.
  * @param {string} script
  * @param {ReturnType<typeof nearestPackage>} own package of the script

@@ -207,7 +207,7 @@ class Agent {
       }) + '\n'
     if (line.length <= MAX_LINE_BYTES && this.#transport) {
       this.#unsent = { ...NO_VALUES }
-      // What covers the time since the last frame goes on while frames wait: those may be given up.
+      // Figures of the time since the last frame go on while frames wait, which may be given up.
       if (this.#transport.write(line)) {
         for (let i = 0; i < collectors.length; i++) collectors[i].sent?.()
       }

@@ -27,7 +27,7 @@ const ownUser = () => process.getuid?.()
 const isOf = ({ uid }, user) => user === undefined || uid === user || uid === 0
 
 /**
- * Whether nobody but a user, and root, can put anything there.
+ * A folder is safe where nobody but a user, and root, can put anything there.
  * @param {string} folder
  * @param {number | undefined} [user] this process's own without it
  * @returns {boolean} false for a symbolic link, too
@@ -39,7 +39,7 @@ function isOwnFolder (folder, user = ownUser()) {
 }
 
 /**
- * Whether nobody but a user, and root, can have put that socket there.
+ * A socket is safe where nobody but a user, and root, can have put it there.
  * @param {string} socketPath
  * @param {number | undefined} [user] this process's own without it
  * @throws {Error} what the file system says

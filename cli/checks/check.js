@@ -26,7 +26,7 @@ const { scriptWords } = require('@memwatch/exporter/process/process-view')
  * @property {any[]} verdicts on that target
  */
 
-/** What can be read of a process. @typedef {Subject & { view: ProcessView, settings: Settings }} Seen */
+/** A process that can be read. @typedef {Subject & { view: ProcessView, settings: Settings }} Seen */
 
 /**
  * @param {string} check

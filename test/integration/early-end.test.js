@@ -7,6 +7,7 @@ const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { MEMWATCH } = require('../support/memwatch')
 const { eventually } = require('../support/exporter')
+const { runnersWith } = require('../support/tools')
 
 /** Says when somebody listens for SIGTERM. */
 const PROBE = `const { on } = process
@@ -16,9 +17,10 @@ process.on = function (name, ...rest) {
   return this
 }`
 
-const runs = process.getuid?.() === 0 || Boolean(process.env.CI)
-if (!runs) process.stderr.write('SKIPPED: the end of the first process of a container: it needs root\n')
-const itAsRoot = runs ? it : it.skip
+const { it: itAsRoot } = runnersWith(
+  'the end of the first process of a container',
+  process.getuid?.() === 0 ? undefined : 'it needs root'
+)
 
 // A Job that is short ends while its sidecar still starts. The kernel gives the first process of a
 // namespace no signal that it does not listen for.

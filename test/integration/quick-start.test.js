@@ -6,6 +6,7 @@ const path = require('node:path')
 const { spawnSync } = require('node:child_process')
 const { spawnBounded, environment } = require('../support/agent-collector')
 const { freePort } = require('../support/free-port')
+const { runnersWith } = require('../support/tools')
 
 const ROOT = path.join(__dirname, '../..')
 const PAGE = fs.readFileSync(path.join(ROOT, 'docs/quick-start.md'), 'utf8')
@@ -14,9 +15,10 @@ const examples = [...PAGE.matchAll(/<!-- run(?:: says "([^"]+)")? -->\n```sh\n([
   ([, says, commands]) => ({ says, commands })
 )
 
-const runs = spawnSync('curl', ['--version']).status === 0 || Boolean(process.env.CI)
-if (!runs) process.stderr.write('SKIPPED: the examples of docs/quick-start.md: curl is not installed\n')
-const describeWithCurl = runs ? describe : describe.skip
+const { describe: describeWithCurl } = runnersWith(
+  'the examples of docs/quick-start.md',
+  spawnSync('curl', ['--version']).status === 0 ? undefined : 'curl is not installed'
+)
 
 it('the page has examples to run, and says so of no others', () => {
   expect(examples.length).toBe(3)

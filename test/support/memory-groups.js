@@ -1,19 +1,14 @@
 'use strict'
 
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
+const { runnersWith } = require('./tools')
 
-/**
- * it() and describe() for tests that need memory cgroups. Without them, as for a user who is not
- * root, they are skipped with one loud line; in CI they run, and fail.
- */
+/** it() and describe() for tests that need memory cgroups, which take root. */
 
 const probe = createMemoryGroup({ limitBytes: 2 ** 30, name: 'probe' })
 afterAll(() => probe.remove())
 
-const runs = probe.supported || Boolean(process.env.CI)
-if (!runs) process.stderr.write(`SKIPPED: tests in memory cgroups: ${probe.reason}\n`)
-
-const itInGroup = runs ? it : it.skip
-const describeInGroup = runs ? describe : describe.skip
+const { it: itInGroup, describe: describeInGroup } =
+  runnersWith('tests in memory cgroups', probe.supported ? undefined : probe.reason)
 
 module.exports = { itInGroup, describeInGroup }

@@ -24,6 +24,18 @@ function describeWith (tools, missing, title, tests) {
 }
 
 /**
+ * it() and describe() for tests that need something of the machine. Without it they are skipped
+ * with one loud line; in CI they run, and fail.
+ * @param {string} title of the tests
+ * @param {string | undefined} missing why they cannot run here
+ */
+function runnersWith (title, missing) {
+  if (missing === undefined || process.env.CI) return { it, describe }
+  process.stderr.write(`SKIPPED: ${title}: ${missing}\n`)
+  return { it: it.skip, describe: describe.skip }
+}
+
+/**
  * @param {string} title
  * @param {(tools: NonNullable<ReturnType<typeof findTools>>) => void} tests
  */
@@ -42,4 +54,4 @@ const describeWithGoTools = (title, tests) => describeWith(findGoTools(), GO_MIS
 const describeWithImageTools = (title, tests) =>
   describeWith(findImageTools(), IMAGE_MISSING, title, tests)
 
-module.exports = { describeWithTools, describeWithGoTools, describeWithImageTools }
+module.exports = { describeWithTools, describeWithGoTools, describeWithImageTools, runnersWith }
