@@ -31,7 +31,10 @@ const REPLACED_OF_PROCESS = [
 const CAPTURED = 'Use agent/primordials.js: an app may replace this while the agent runs.'
 
 module.exports = [
-  ...neostandard({ env: ['node', 'jest'], ignores: ['coverage/**', '**/.cache/**'] }),
+  ...neostandard({
+    env: ['node', 'jest'],
+    ignores: ['coverage/**', '**/.cache/**', 'docs/.vitepress/{cache,dist}/**']
+  }),
   // What runs in a browser.
   ...neostandard({ env: ['browser'], files: ['exporter/page/**/*.mjs'] }),
   {
