@@ -35,7 +35,7 @@ module.exports = [
     env: ['node', 'jest'],
     ignores: ['coverage/**', '**/.cache/**', 'docs/.vitepress/{cache,dist}/**']
   }),
-  // What runs in a browser.
+  // Modules of the browser.
   ...neostandard({ env: ['browser'], files: ['exporter/page/**/*.mjs'] }),
   {
     files: ['**/*.js'],

@@ -36,7 +36,7 @@ function isRight ({ app, form, expected, found, opportunities, had }) {
 }
 
 /**
- * What was predicted against what was measured, for every fix that was tried.
+ * Predicted against measured values, for every fix that was tried.
  * @param {Result[]} results
  */
 function comparisons (results) {

@@ -2,7 +2,7 @@
 
 const { median } = require('simple-statistics')
 
-/** How often a look is taken, and its share of a core at most: see agent/collect/memory-map.js. */
+/** Interval of scans, and their largest share of a core: see agent/collect/memory-map.js. */
 const EVERY_SECONDS = 10
 const MOST_SHARE = 0.0005
 

@@ -37,12 +37,11 @@ const SCRAPES = 60
 /** While another one asks as well. */
 const PROBED_SCRAPES = 10
 /**
- * What a sidecar has, where memory is paid for in every pod, is measured once more as the image has
- * it.
+ * The sidecar, whose memory every pod pays for, is measured once more as the image has it.
  */
 const SIDECAR_TARGETS = [1, 10]
 const IMAGE_ENV = { MALLOC_ARENA_MAX: '1' }
-/** Of deploy/image/start.sh, but for the heap's, which is for Node.js 24 and later. */
+/** The flags of deploy/image/start.sh, except the heap's, which is for Node.js 24 and later. */
 const IMAGE_FLAGS = ['--max-semi-space-size=1', '--optimize-for-size']
 /** Lengths of history whose memory is measured, in seconds of a target's life. */
 const HISTORIES = [60, 600, 7200]
@@ -221,9 +220,9 @@ const withHistory = seconds => withExporter(async ({ pid, socket }) => {
 })
 
 /**
- * What one frame takes in the exporter, step by step, in µs: in this process, where nothing but
- * that is done. One in two is evaluated. The parse is the line's, the take its check and its way
- * into the history.
+ * Cost of one frame in the exporter, step by step, in µs: in this process, where nothing but that
+ * is done. One in two is evaluated. The parse is the line's, the take its check and its way into
+ * the history.
  */
 function stepMicros () {
   const TARGETS = 20

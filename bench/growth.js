@@ -153,7 +153,7 @@ async function run (node, args) {
 const longest = (turns, ms) => (max(turns.map(ms)) * 1000).toFixed(0)
 
 /**
- * What the parts of a frame take by themselves, without any agent.
+ * Cost of the parts of a frame by themselves, without any agent.
  * @param {string} node
  * @returns {Promise<string>} a table
  */

@@ -12,7 +12,7 @@ const { readWork, workSection } = require('./overhead-work-page')
 const mib = (/** @type {number} */ bytes) => (bytes / 2 ** 20).toFixed(1)
 const signed = (/** @type {number} */ value, /** @type {number} */ digits) => `${value > 0 ? '+' : ''}${value.toFixed(digits)}`
 
-/** What is compared with the run of the same round without anything. @type {Column[]} */
+/** Columns that are compared with the run of the same round without anything. @type {Column[]} */
 const COLUMNS = [
   {
     key: 'throughput',

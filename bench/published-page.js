@@ -31,7 +31,7 @@ const near = (measured, published) =>
   Math.abs(measured - published) <= TOLERANCE * Math.abs(published)
 
 /**
- * Whether it is what was published, in words.
+ * Verdict on a published result, in words.
  * @param {import('./published-cases').Claim} claim
  * @param {import('../cli/comparison/compare').Row} row
  */

@@ -130,7 +130,7 @@ function compare (folder) {
         best[i][name] = Math.min(best[i][name] ?? Infinity, ms)
       }
     }
-    // What is new since has nothing to be compared with.
+    // A row that is new since has nothing to be compared with.
     ratios = Object.fromEntries(
       Object.keys(best[0])
         .filter(name => name in best[1])

@@ -17,7 +17,7 @@ const { traceGc } = require('../cli/sources/trace-gc')
 const NAME = /^trace-gc-(\d+)-(.+?)(-fixed|-repaired)?\.log(\.gz)?$/
 
 /**
- * What stands at the end of a log, and what ever stood.
+ * Findings at the end of a log, and all findings on the way.
  * @param {string} file
  * @param {object} given
  */

@@ -10,7 +10,7 @@ const { workOfLoad } = require('./comparison/work-of')
  * of a queue.
  */
 const UP_AFTER_MS = 15_000
-/** How long a load may take to end when asked. */
+/** Grace period of a load. */
 const GRACE_MS = 5000
 /** Statuses of a shell that did not find, or may not run, a command. */
 const NOT_STARTED = [126, 127]

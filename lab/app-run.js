@@ -6,7 +6,7 @@ const v8 = require('node:v8')
 const { parseArgs } = require('node:util')
 
 /**
- * What one lab app is given and reports through.
+ * Inputs of one lab app, and its way to report.
  * @typedef {object} AppRun
  * @property {number} rate `--rate N`: multiplies the app's load, 1 by default
  * @property {boolean} fixed `--fixed`: the same app with its defect repaired, where the defect is

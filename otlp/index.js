@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * What the exporter uses of OpenTelemetry, in versions that fit each other. A package of its own,
- * as OpenTelemetry is half of what would be installed for an option that most leave off.
+ * OpenTelemetry's packages that the exporter uses, in versions that fit each other. A package of
+ * its own, as OpenTelemetry is half of what would be installed for an option that most leave off.
  */
 
 const { diag, DiagLogLevel, ValueType } = require('@opentelemetry/api')

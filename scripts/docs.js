@@ -365,8 +365,7 @@ const api = ({ paths }) =>
 
 const allSources = [...fileSources, promClient, memwatchMetrics]
 /**
- * What can be said for a source that tells too little of the process: as when the limit of the
- * container is.
+ * Options for a source that lacks values: as when the limit of the container is.
  */
 const GIVEN = { containerLimitBytes: 512 * 2 ** 20 }
 

@@ -32,7 +32,10 @@ const CHECKS = [
   ],
   ['pint: every rule beside a real Prometheus', process.execPath, 'bench/lint-rules.js']
 ]
-/** Of a check: the machine has not what it needs. Said and counted; the tests go on without it. */
+/**
+ * Status of a check that the machine cannot run. It is printed and counted; the tests go on without
+ * it.
+ */
 const CANNOT_RUN = 4
 
 /**

@@ -3,7 +3,7 @@
 const { findCase } = require('@memwatch/engine/verdicts/case')
 const { triggers } = require('./automatic')
 
-/** Which diagnosis a kind of capture says more about. @type {Record<string, string>} */
+/** Diagnosis that a kind of capture explains. @type {Record<string, string>} */
 const diagnosisOf = Object.fromEntries(
   Object.entries(triggers).map(([diagnosis, { kind }]) => [kind, diagnosis])
 )
@@ -22,7 +22,7 @@ function attach (target, { id, kind, requestedUnixMs, suspects }) {
 }
 
 /**
- * What was captured of a target before this exporter was started.
+ * Captures of a target from before the start of this exporter.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('./captures').Capture[]} captures newest first
  */

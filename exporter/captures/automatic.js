@@ -38,7 +38,7 @@ function leakProfileSeconds (target, { evidence }) {
  */
 
 /**
- * What is captured when a diagnosis is first suspected.
+ * Captures at the first suspicion of a diagnosis.
  * @type {Readonly<Record<string, { kind: import('./kinds').KindName, seconds?: (target:
  *   import('@memwatch/engine/history/target').Target, verdict: Changed) => number }>>}
  */

@@ -1,7 +1,7 @@
 'use strict'
 
 /**
- * What can be captured of an isolate. The agent's side of each is in its capture/ folder.
+ * Kinds of captures of an isolate. The agent's side of each is in its capture/ folder.
  *
  * @typedef {object} CaptureKind
  * @property {string} title what it shows, in a few words

@@ -19,7 +19,7 @@ const MOST_FILE_LENGTH = 1024
 const BLOCKED_SECONDS = 0.02
 
 /**
- * What a profile points at. `of`: what the shares are of.
+ * Suspects of a profile. `of`: the total of the shares.
  * @typedef {import('@memwatch/engine/text/suspect-text').Suspects} Suspects
  * @typedef {import('@memwatch/engine/text/suspect-text').Suspect} Suspect
  */
@@ -38,7 +38,7 @@ function suspectsOf ({ kind, parts }, read, hello, sources = Sources.of(hello)) 
     const { totalBytes, sites } = heapSuspects(before, read('profile'), hello.agentFolder)
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
     const callees = new InlinedCallees(file => sources.text(file))
-    // What keeps is one; what allocates is whatever is called.
+    // The function that keeps is one; any callee may allocate.
     const inlinedAt = (/** @type {import('./heap-suspects').HeapSite} */ site) => of === 'allocated bytes' ? callees.allOf(site).slice(0, NAMED_SITES) : callees.of(site) ?? []
     const found = withInlined(sites, inlinedAt).map(site => ({
       ...locate(site, sources),
@@ -83,8 +83,8 @@ function suspectsOf ({ kind, parts }, read, hello, sources = Sources.of(hello)) 
 }
 
 /**
- * What V8 does itself, as JSON.parse, has no frame: its time is the caller's own, on the line of
- * the call. A call that a line holds, and that takes none of the time, is not named.
+ * V8's own work, as JSON.parse, has no frame: its time is the caller's own, on the line of the
+ * call. A call that a line holds, and that takes none of the time, is not named.
  * @param {import('./cpu-suspects').CpuSite} site
  * @param {Sources} sources
  * @returns {{ call: string, instead: string } | undefined}

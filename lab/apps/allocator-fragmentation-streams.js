@@ -52,7 +52,7 @@ async function archive () {
 }
 
 /**
- * What else the process does: its garbage brings on the collections that free the Buffers.
+ * Other work of the process: its garbage brings on the collections that free the Buffers.
  * @param {number} number
  */
 function summarize (number) {

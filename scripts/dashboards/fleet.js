@@ -3,7 +3,7 @@
 const { dashboard, lines, number, bars, list } = require('./panels')
 
 const JOB = 'job=~"$job"'
-/** Who has this series: a thread of a process behind an exporter. */
+/** Labels of this series: a thread of a process behind an exporter. */
 const THREAD = 'job, instance, target, thread'
 
 /**

@@ -877,8 +877,8 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
           i => last.values.eventLoopDelay[i] - first.values.eventLoopDelay[i]
         )
         quietestMeanSeconds = Math.min(quietestMeanSeconds, sum / count)
-        // Where timers of an idle machine are late it looks more often, and at rest again two
-        // seconds later: its quietest two tell.
+        // If timers of an idle machine are late, it polls more often, and at rest again two seconds
+        // later: its quietest two tell.
         const turns = settled
           .slice(0, -3)
           .map(

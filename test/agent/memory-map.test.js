@@ -68,7 +68,7 @@ describe('what lies where, from /proc/self/maps', () => {
       // One with a guard before it, which joined the next one's, and one that joined with a MiB
       // below it.
       webassembly: 10 * MIB + 10 * MIB,
-      // What the kernel joined to the second stack is not a stack.
+      // Memory that the kernel joined to the second stack is not a stack.
       stacks: 8 * MIB + 8 * MIB + 0x21000,
       malloc_mapped: 64 * MIB + PAGE + 8 * MIB + MIB + MIB
     })
@@ -200,7 +200,7 @@ describe('the look', () => {
     let clock = 0
     /** @type {{ at: number, work: () => void }[]} */
     const timers = []
-    /** How long the app was held up at a time. @type {number[]} */
+    /** Times for which the app was held up. @type {number[]} */
     const held = []
     let filesOpen = 0
     const open = (/** @type {string} */ file) => {

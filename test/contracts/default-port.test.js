@@ -8,7 +8,7 @@ const { DEFAULT_PORT } = require('../../exporter/config')
 const ROOT = path.join(__dirname, '../..')
 const textOf = file => fs.readFileSync(path.join(ROOT, file), 'utf8')
 
-// Who loads no JavaScript of ours says the port in full.
+// Files that load no JavaScript of ours repeat the port.
 it.each([
   ['Dockerfile', /MEMWATCH_LISTEN=0\.0\.0\.0:(\d+)|EXPOSE (\d+)/g, 2],
   ['README.md', /--listen 127\.0\.0\.1:(\d+)/g, 1],
