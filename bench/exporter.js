@@ -304,10 +304,10 @@ async function main () {
   }).trim()
   const page =
     [
-      '# What the exporter takes',
+      '# Capacity of the exporter',
       `<!-- Written by npm run bench:exporter -- --write; do not edit. -->\nOn Node ${version}, ` +
-        'on a noisy machine with two cores. Agents tell a real recording again, one frame a ' +
-          'second each; prom-client\'s names are served as ' +
+        'on a machine with two cores that others used as well. Agents replay a real recording, ' +
+          'one frame a second each. prom-client\'s names are served as ' +
             `well.${given.flags && ` Node's flags: \`${given.flags}\`.`}`,
       '## By targets',
       table(
@@ -345,9 +345,8 @@ async function main () {
         ? []
         : [
             '## By the length of a history',
-            'Ten targets, their frames told as fast as they are taken; after some seconds of ' +
-              'that the exporter gives up resolution, as it does under load, and at last takes ' +
-                'no hello any more.',
+            'Ten targets send frames as fast as the exporter accepts them. After some seconds it ' +
+              'drops resolution, as it does under load, and at last accepts no hello any more.',
             table(
               ['seconds', 'memory a target, MiB', 'RSS in all, MiB', 'CPU a frame, µs'],
               histories.map(row => [

@@ -115,7 +115,7 @@ async function measureTree (tree) {
 }
 
 /**
- * Both in turns, until nothing is left that looks dear only because it was disturbed.
+ * Both in turns, until nothing is left that looks expensive only because it was disturbed.
  * @param {string} folder with the tree to compare with
  * @returns {Record<string, number>} ratios
  */

@@ -195,7 +195,7 @@ function simulate (
 /** As texts write them. @type {Record<string, number>} */
 const UNIT_SECONDS = { s: 1, min: 60, h: HOUR, days: DAY }
 
-/** The time that a text foretells, in seconds. @param {string} text */
+/** The time that a text predicts, in seconds. @param {string} text */
 function timeIn (text) {
   const [, number, unit] = /about ([\d.,]+) (s|min|h|days)\b/.exec(text) ?? []
   return unit ? Number(number.replaceAll(',', '')) * UNIT_SECONDS[unit] : null

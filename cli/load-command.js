@@ -17,7 +17,7 @@ const NOT_STARTED = [126, 127]
 
 /**
  * A load generator that is started when the app is up: when one of its processes is seen to listen.
- * It runs beside the app, without the agent and outside its memory group.
+ * It runs beside the app, without the agent and outside its memory cgroup.
  */
 class LoadCommand {
   #words

@@ -36,7 +36,7 @@ const SETTLE_MS = 10_000
  */
 
 /**
- * One run: the command in its memory group, under its load, recorded; then read off the recording,
+ * One run: the command in its memory cgroup, under its load, recorded; then read off the recording,
  * as `memwatch compare` would.
  * @param {Plan} plan
  * @param {Trial} trial

@@ -52,8 +52,8 @@ const AGAIN_MS = 3_600_000
 const MOST_WAITING = 20
 
 /**
- * Captures that the exporter has made by itself: gentle ones, once. One at a time, of all targets:
- * what many suffer from at once is the same, mostly.
+ * Captures that the exporter has made by itself: low-overhead ones, once, and one at a time for all
+ * targets. Simultaneous problems of many mostly have one cause.
  */
 class AutomaticCaptures {
   #captures

@@ -148,7 +148,7 @@ class Captures extends EventEmitter {
    * Have one made. Returns when the agent is asked; `finished` says how it went.
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {{ kind: import('./kinds').KindName, seconds?: number, gentle?: boolean,
-   *   force?: boolean, diagnosis?: string }} options gentle: at less cost and resolution
+   *   force?: boolean, diagnosis?: string }} options with it: at less cost and resolution
    * @returns {{ capture: Capture, finished: Promise<Capture> }} finished never rejects
    * @throws {CommandError} busy, or not_enabled
    */

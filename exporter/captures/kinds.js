@@ -19,7 +19,7 @@ const kinds = Object.freeze({
     mostSeconds: 60,
     extension: 'cpuprofile',
     mediaType: 'application/json',
-    help: 'a look a millisecond; opens in Chrome DevTools, VS Code and speedscope'
+    help: 'a sample a millisecond; opens in Chrome DevTools, VS Code and speedscope'
   },
   heap_profile: {
     title: 'where memory is allocated that lives on',

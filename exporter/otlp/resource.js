@@ -45,7 +45,7 @@ function resourceOf (target, around, read = file => fs.readFileSync(file, 'latin
   const found = known.get(target)
   if (found) return found
   const { hello, name, thread } = target
-  // A pid is believed only with its start time: Witness.
+  // A pid counts only with its start time: Witness.
   const container = Witness.of(hello, { read })
     ? containerId(tryRead(`/proc/${hello.pid}/cgroup`, read))
     : undefined

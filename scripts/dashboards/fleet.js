@@ -7,7 +7,7 @@ const JOB = 'job=~"$job"'
 const THREAD = 'job, instance, target, thread'
 
 /**
- * All processes at once: who is ill, what the fixes bring, and which limits do not fit. Its sums
+ * All processes at once: findings, effects of fixes, and which limits do not fit. Its sums
  * are recorded, so that thousands are no burden.
  */
 module.exports = () =>

@@ -748,7 +748,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
       const { frames } = await run(`
       globalThis.kept = Array.from({ length: 800 }, () => Buffer.alloc(${64 * 1024}, 1))
       setTimeout(() => {}, 2000)`)
-      // A look is taken again where memory moved meanwhile: on a busy machine it is not the first
+      // A scan is repeated where memory moved meanwhile: on a busy machine it is not the first
       // frame that tells.
       const { mallocHeapBytes, mallocArenas, rssBytes } = Object.assign(
         {},

@@ -110,7 +110,7 @@ describe('what lies where, from /proc/self/maps', () => {
   })
 })
 
-/** A process in which Buffers, heap and WebAssembly hold so much, and what a look says of it. */
+/** A process in which Buffers, heap and WebAssembly hold so much, and the result of a scan. */
 const LOOKS = `
   const { MemoryMap } = require(${JSON.stringify(require.resolve('../../agent/collect/memory-map'))})
   const { processStatus } = require(${JSON.stringify(require.resolve('../../agent/collect/process-status'))})
@@ -181,7 +181,7 @@ describe('the look', () => {
    * A collector in a time of its own, in which only what is said takes any.
    * @param {object} [app]
    * @param {string} [app.maps]
-   * @param {() => number} [app.anonBytes] during a look
+   * @param {() => number} [app.anonBytes] during a scan
    * @param {number} [app.steps] in which pages are counted
    * @param {number} [app.stepSeconds] what each takes
    * @param {number} [app.lateSeconds] by how much a busy loop delays each timer
