@@ -74,7 +74,7 @@ const verdict = object({
         },
         ['flag', 'env', 'dockerfile', 'memoryLimitBytes', 'kubernetes', 'code', 'note']
       ),
-      predicted: array(object({ signal: text, from: number, to: number, unit: text })),
+      predicted: array(object({ signal: text, name: text, from: number, to: number, unit: text })),
       risk: text
     })
   ),
