@@ -13,7 +13,7 @@ const { send } = require('./send')
  * @typedef {object} CaptureArguments checked by `problemOf`
  * @property {string} kind
  * @property {number} seconds
- * @property {boolean} [gentle] at less cost and resolution: nobody asked for it
+ * @property {number} [intervalBytes] mean distance of two samples of a heap profile
  * @property {boolean} force a snapshot even where it may end the process
  * @property {number} [headroomBytes] what the process may still take, as far as the exporter knows
  *
