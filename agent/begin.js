@@ -4,21 +4,20 @@ const { clearTimeout, nowMs, setTimeout } = require('./primordials')
 const { startGcs, stopGcs } = require('./collect/gc-start')
 
 /**
- * The app's start is the app's: only GCs are counted from the first moment. Everything else is
- * loaded, and the exporter called, when the loop has had its first turns, bit by bit: at once it
- * would hold the app up for some ten milliseconds.
+ * The agent only counts GCs while the app starts. It loads everything else in pieces after the
+ * loop's first turns: all at once would block the app for some ten milliseconds.
  */
 const LOAD_AFTER_MS = 40
 const LOAD_EVERY_MS = 1
-/** A process that ends sooner says nothing. */
+/** A process that ends earlier sends nothing. */
 const FIRST_FRAME_MS = 100
 
 /**
- * States of the agent in this isolate. It enters each at most once, and in this order.
+ * States of the agent in this isolate. It enters each at most once, in this order.
  *
- *   waiting  the app starts: only GCs are counted
- *   loading  after 40 ms: a piece of the agent is loaded each millisecond
- *   running  after 100 ms, with what is not loaded yet: a frame each interval
+ *   waiting  the app starts: the agent only counts GCs
+ *   loading  after 40 ms: the agent loads one piece each millisecond
+ *   running  after 100 ms, with all remaining pieces: one frame each interval
  *   ended    the process ends, the agent failed, or it was stopped
  */
 const STATES = Object.freeze({
@@ -28,14 +27,14 @@ const STATES = Object.freeze({
   ended: 'ended'
 })
 
-/** A step of stopping: the others follow, whatever it throws. @param {() => void} work */
+/** One step of stopping: an error does not prevent the others. @param {() => void} work */
 const attempt = work => {
   try {
     work()
   } catch {}
 }
 
-/** The way of the agent from the preload to the end of the isolate. */
+/** Lifecycle of the agent from preload to the end of the isolate. */
 class Beginning {
   /** @type {keyof typeof STATES} */
   #state = STATES.waiting
@@ -46,7 +45,7 @@ class Beginning {
   /** @type {import('./isolate-agent').Agent | undefined} */
   #agent
   #pieces = this.#load()
-  /** The next state, or the next piece. @type {NodeJS.Timeout | undefined} */
+  /** Timer of the next state. @type {NodeJS.Timeout | undefined} */
   #timer
   /** @type {NodeJS.Timeout | undefined} */
   #pieceTimer
@@ -62,11 +61,11 @@ class Beginning {
     this.#config = config
     this.#debug = debug
     this.#timer = setTimeout(this.#fenced(() => this.#startLoading()), LOAD_AFTER_MS)
-    // Not `once`: that removes the listener as it is called, which throws on a frozen `process`.
+    // `once` would remove the listener when called, which throws on a frozen `process`.
     process.on('exit', this.#onExit)
   }
 
-  /** Whatever state it is in; what it has begun ends. */
+  /** Ends everything begun, in any state. */
   stop () {
     this.#state = STATES.ended
     clearTimeout(this.#timer)
@@ -125,7 +124,7 @@ class Beginning {
       try {
         work(exitCode)
       } catch (error) {
-        // A call in here throws as well when the stack is used up.
+        // With the stack used up, these calls throw as well.
         attempt(() => this.stop())
         attempt(() => this.#debug('off: %s', error))
       }
@@ -134,7 +133,7 @@ class Beginning {
 }
 
 /**
- * Begins to watch this isolate.
+ * Starts the agent of this isolate.
  * @param {import('./protocol/config').Config} config
  * @param {(format: string, ...values: unknown[]) => void} debug
  * @returns {{ stop: () => void }}

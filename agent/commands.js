@@ -6,11 +6,11 @@ const { PROTOCOL_VERSION } = require('./protocol/frame')
 const { nowMs, parseJson, readFileSync, readRssBytes, timeOriginUnixMs } = require('./primordials')
 const { isProof } = require('./protocol/proof')
 
-/** An extra frame takes milliseconds to collect: requests in between get the last one. */
+/** An extra frame takes milliseconds: requests in between get the last one. */
 const LOOK_EVERY_SECONDS = 1
 /** malloc_trim blocks the app for tens of milliseconds: repeated commands must not stop it. */
 const TRIM_EVERY_SECONDS = 10
-/** Folder, socket and token file are checked once in this time, however many commands come. */
+/** Interval between checks of folder, socket and token file, for any number of commands. */
 const TRUST_SECONDS = 1
 const MAX_ID_LENGTH = 64
 
@@ -19,25 +19,23 @@ const MAX_ID_LENGTH = 64
  *
  * @typedef {Omit<import('./protocol/frame').Answer, 'id'>} Result
  *
- * One connection.
  * @typedef {object} Connection
- * @property {string} [nonce] of its hello; a proof covers it
- * @property {number} sequence of the last command that was proved: none is accepted twice
+ * @property {string} [nonce] sent in its hello, and covered by each proof
+ * @property {number} sequence number of the last proved command: each is accepted once
  */
 
 /**
- * Carries out what the exporter asks for, where the operator allowed it.
+ * Executes the exporter's commands, as far as the operator allows them.
  *
  * @param {object} options
- * @param {{ path: string }} options.address where commands come from
- * @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} [options.access] with it
- *   malloc may be trimmed
- * @param {Pick<ReturnType<typeof import('./capture').captures>, 'capture'>} [options.captures] with
- *   them captures may be made
- * @param {Pick<import('./forced-gc').ForcedGc, 'run'>} [options.forcedGc] with it full GCs may be
- *   forced
- * @param {string} [options.tokenFile] commands must prove to know what it holds
- * @param {() => void} options.look sends a frame with all that is dear
+ * @param {{ path: string }} options.address source of the commands
+ * @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} [options.access] allows
+ *   `trim`
+ * @param {Pick<ReturnType<typeof import('./capture').captures>, 'capture'>} [options.captures]
+ *   allows captures
+ * @param {Pick<import('./forced-gc').ForcedGc, 'run'>} [options.forcedGc] allows full GCs
+ * @param {string} [options.tokenFile] commands must prove knowledge of its content
+ * @param {() => void} options.look sends a frame with all expensive values
  * @param {{ now?: () => number, rss?: () => number }} [dependencies] now: seconds
  */
 function commands (
@@ -65,7 +63,7 @@ function commands (
     const began = now()
     if (began - trimmedAt < TRIM_EVERY_SECONDS) return { ok: false, reason: 'too_soon' }
     trimmedAt = began
-    look() // the prediction, measured just before
+    look() // sends the prediction, measured just before
     const rssBeforeBytes = rss()
     const from = now()
     const trimmed = access.trim()
@@ -92,10 +90,10 @@ function commands (
   return {
     /**
      * @param {string} line
-     * @param {(answer: import('./protocol/frame').Answer) => void} reply is called now or later, for
-     *   commands only
-     * @param {Connection} connection that the line came by
-     * @returns {boolean} whether it was a trusted command
+     * @param {(answer: import('./protocol/frame').Answer) => void} reply called once for each
+     *   command, now or later
+     * @param {Connection} connection source of the line
+     * @returns {boolean} true: a trusted command
      */
     execute (line, reply, connection) {
       const asked = readCommand(line)
@@ -115,7 +113,7 @@ function commands (
 
 /**
  * @param {string} line
- * @returns {Record<string, any> & { id: string } | undefined} undefined for what is no command
+ * @returns {Record<string, any> & { id: string } | undefined} undefined: no command
  */
 function readCommand (line) {
   let asked
@@ -130,9 +128,8 @@ function readCommand (line) {
 }
 
 /**
- * Whoever reaches a TCP port may say anything. A Unix socket is as safe as the folder that it lies
- * in; where others may write there, as in a volume that containers share, the exporter must prove
- * that it knows the token.
+ * Any process can reach a TCP port. A Unix socket is as safe as its folder; where others may write,
+ * as in a volume that containers share, the exporter must prove that it knows the token.
  *
  * @param {object} options
  * @param {{ path: string }} options.address
@@ -152,7 +149,7 @@ function trust ({ address, tokenFile, now }) {
     try {
       if (tokenFile) token = readFileSync(tokenFile, 'utf8').trim()
       else isOwn = isOwnSocket(address.path)
-    } catch {} // a socket that cannot be checked is not trusted
+    } catch {} // an unreadable socket or token is not trusted
   }
   return ({ id, command, args, sequence, proof }, connection) => {
     look()

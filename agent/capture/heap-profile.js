@@ -4,14 +4,13 @@ const { CaptureError, stopAfter, textChunks } = require('./parts')
 const { NO_PROFILER, startHeapProfile } = require('./profilers')
 
 /**
- * Mean distance of two samples, in allocated bytes, unless the exporter asks for another. An API
- * that only allocates and answers lost 11 % of its throughput at 128 KiB, and at 512 KiB nothing
- * that could be told from noise.
+ * Mean bytes allocated between two samples by default. An API that only allocates and answers lost
+ * 11 % of its throughput at 128 KiB, and no measurable share at 512 KiB.
  */
 const INTERVAL_BYTES = 131_072
-/** A peer cannot ask for a distance that would slow any app down by its own. */
+/** Lower bound: a peer cannot slow any app down by a small interval. */
 const LEAST_INTERVAL_BYTES = 4096
-/** The first reading comes after this share of the time. */
+/** Share of the time before the first reading. */
 const FIRST_SHARE = 1 / 3
 
 /** @param {{ collected: boolean, intervalBytes?: number }} options */
@@ -36,9 +35,8 @@ function start ({ collected, intervalBytes = INTERVAL_BYTES }) {
 }
 
 /**
- * Live bytes by the place of their allocation, read twice, early and late. A leak is in both
- * readings, and larger in the second. V8 runs a full GC before each reading, so that only what is
- * alive is in it.
+ * Live bytes by allocation site, read twice, early and late: a leak is in both readings, and larger
+ * in the second. V8 runs a full GC before each reading, so that it contains only live objects.
  * @type {import('./index').Capture}
  */
 async function * heapProfile ({ seconds, intervalBytes }, { wait }) {
@@ -57,7 +55,7 @@ async function * heapProfile ({ seconds, intervalBytes }, { wait }) {
   yield { part: 'profile', chunks: textChunks(profile) }
 }
 
-/** What was allocated, by where, whether it lives or not. @type {import('./index').Capture} */
+/** Allocated bytes by site, live or not. @type {import('./index').Capture} */
 async function * allocationProfile ({ seconds }, { wait }) {
   const profile = await stopAfter(start({ collected: true }), () => wait(seconds))
   yield { part: 'profile', chunks: textChunks(profile) }

@@ -4,20 +4,19 @@ const { locateNames } = require('./elf-names')
 const { textOf } = require('../read-file')
 const { closeSync, openSync, readSync } = require('../primordials')
 
-/** Bytes of names that are read and searched in one frame: about 50 µs. */
+/** Names searched in one frame: about 50 µs. */
 const PIECE_BYTES = 16_384
-/** Files that are inspected; an app loads a handful. */
+/** Limit of inspected files; an app loads a handful. */
 const MOST = 48
-/** Longest list of names that is searched: the longest in 23 packages of npm has 176 KiB. */
+/** Limit of a list of names: the longest in 23 packages of npm has 176 KiB. */
 const MOST_NAMES_BYTES = 2 ** 20
-/** Lines of /proc/self/maps that name an addon; the content of a deleted file cannot be read. */
+/** Addons in /proc/self/maps; the content of a deleted file is unreadable. */
 const ADDON_LINES = /(\/.*\.node)( \(deleted\))?$/gm
 /**
- * Names of V8's C++ interface, in the Itanium mangling: `v8::...`. An addon that uses the interface
- * must import them.
+ * V8's C++ interface in the Itanium mangling, `v8::...`. An addon that uses it must import these.
  */
 const V8_NAMES = ['_ZN2v8', '_ZNK2v8']
-/** Bytes that two pieces share, so that a name across their border is found. */
+/** Overlap of two pieces: it keeps a name across their border whole. */
 const OVERLAP_BYTES = '_ZNK2v8'.length - 1
 
 /**
@@ -30,31 +29,31 @@ const keyOf = (abi, file) => {
 }
 
 /**
- * Loaded native addons, and whether each uses V8's C++ interface (or NAN, which is made of it) or
- * Node-API alone: only the latter go on working when V8's ABI changes, as under pointer
- * compression. The names that a file imports answer that: a few KiB that the dynamic loader reads
- * as well. The rest of the file is not read. docs/decisions/0058-addons-are-told-by-imports.md
+ * Loaded native addons, by interface: V8's C++ (with NAN, which builds on it), or Node-API alone,
+ * which keeps working when V8's ABI changes, as under pointer compression. The imported names tell,
+ * a few KiB that the dynamic loader reads as well; the rest of a file is not read.
+ * docs/decisions/0058-addons-are-told-by-imports.md
  *
  * @param {string} [own] file of the agent's own addon, which is none of the app's
- * @returns {import('./collector').Collector & { look: (maps: string) => void }} look: is given the
- *   text of /proc/self/maps
+ * @returns {import('./collector').Collector & { look: (maps: string) => void }} look: accepts text
+ *   of /proc/self/maps
  */
 function addons (own) {
   /** @type {Map<string, string>} file -> key on the wire */
   const known = new Map()
   /** @type {string[]} */
   const waiting = []
-  /** Names of waiting[0] that are not searched yet. @type {import('./elf-names').Range | undefined} */
+  /** Unsearched names of waiting[0]. @type {import('./elf-names').Range | undefined} */
   let names
   let changed = false
   const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES)
   const words = new Uint32Array(buffer.buffer)
 
   /**
-   * Opened for each piece: between frames the agent holds no descriptor of an app's file.
+   * Opens the file for each piece: between frames the agent holds no descriptor of an app's file.
    * @param {string} file
-   * @returns {'v8' | 'node_api' | undefined} undefined: names are left
-   * @throws what the file system throws, and where this is no ELF file as expected
+   * @returns {'v8' | 'node_api' | undefined} undefined: more names follow
+   * @throws error of the file system, or not the expected ELF file
    */
   const searchPiece = file => {
     const fd = openSync(file, 'r')

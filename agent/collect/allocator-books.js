@@ -2,20 +2,20 @@
 
 const { nowMs } = require('../primordials')
 
-/** A reading may take this share of a core; one that takes longer makes the next ones rarer. */
+/** Share of a core for readings; a slow reading makes the next ones rarer. */
 const MOST_SHARE = 0.0005
 const RAREST_SECONDS = 600
-/** Chunks are not aligned to pages: on average one page less of each can be given back. */
+/** Chunks are not aligned to pages: the mean chunk can return one page less than its size. */
 const PAGE_BYTES = 4096
 
 /** @typedef {Record<string, number>} Bytes */
 
 /**
- * glibc's books from the XML of malloc_info(3), summed for the main arena (`heap_...`) and those of
- * threads (`arenas_...`): `in_use`; `free_pages`, whole pages inside free chunks, which
- * malloc_trim(0) gives back; `fragments`, free chunks and parts of them that are smaller; `top`,
- * the free end, which malloc_trim(0) gives back for the main arena only (malloc/malloc.c, mtrim).
- * `mapped` is what malloc mapped chunk by chunk.
+ * glibc's statistics from the XML of malloc_info(3), summed for the main arena (`heap_...`) and
+ * those of threads (`arenas_...`): `in_use`; `free_pages`, whole pages inside free chunks, which
+ * malloc_trim(0) returns; `fragments`, smaller free chunks and parts; `top`, the free end, which
+ * malloc_trim(0) returns for the main arena only (malloc/malloc.c, mtrim). `mapped` is the sum of
+ * chunks with a mapping of their own.
  *
  * @param {string} xml
  * @returns {Bytes}
@@ -63,7 +63,7 @@ const numberIn = (text, pattern) => Number(pattern.exec(text)?.[1] ?? 0)
 
 /**
  * @param {import('@memwatch/allocator').Books} books
- * @returns {Bytes | undefined} undefined where the allocator cannot be asked
+ * @returns {Bytes | undefined} undefined: the allocator has no statistics
  */
 function readBooks ({
   allocator,
@@ -86,8 +86,8 @@ function readBooks ({
 }
 
 /**
- * What malloc says of itself. Read in the frames that carry the resident memory, so that both are
- * of one moment, and rarely where it is dear: it walks through all free chunks.
+ * Malloc's own statistics. It reads them in frames with resident memory, so that both describe one
+ * moment, and rarely if expensive: malloc walks through all free chunks.
  *
  * @param {Pick<import('../allocator-access').AllocatorAccess, 'books'>} access
  * @param {{ now?: () => number }} [dependencies] now: seconds
@@ -95,7 +95,7 @@ function readBooks ({
  */
 function allocatorBooks (access, { now = () => nowMs() / 1000 } = {}) {
   let nextAt = 0
-  // The first reading compiles what the others run: how long it took says nothing.
+  // The first reading compiles its code: its duration predicts nothing.
   let isFirst = true
   return {
     fields: ['allocatorBytes'],

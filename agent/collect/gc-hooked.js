@@ -7,19 +7,19 @@ const { GcCheck } = require('./gc-check')
 const { detailOf, gcObserver } = require('./gc-observer')
 const { isLiveSpace, readLiveBytes } = require('./gc-pauses')
 
-/** Columns of what the addon's `take` writes: first these, then rows. */
+/** Columns of the addon's `take`: these first, then rows. */
 const TAKEN = Object.freeze({ rows: 0, majors: 1, liveBytes: 2, liveMajors: 3, firstRow: 4 })
-/** Columns of a row; from `counted` on it is one of the wire contract. */
+/** Columns of a row; from `counted` on a row of the wire contract. */
 const ROW = Object.freeze({ kind: 0, flags: 1, counted: 2 })
 /** Count, sum and longest, then the buckets. */
 const ROW_LENGTH = ROW.counted + 3 + GC_PAUSE_BOUNDS_SECONDS.length + 1
-/** Attempts at equal readings: a GC, or the sweeper, between two of them makes them differ. */
+/** Attempts at equal readings: a GC or the sweeper between two makes them differ. */
 const MOST_TRIES = 5
 
 /**
- * GCs that the addon counts in V8's own callbacks: below 1 µs of CPU each, where an observer takes
- * 40 to 100 µs. Two comparisons verify the addon: its reading of the heap with V8's statistics, and
- * its counts with those of an observer, until both have seen the same GCs.
+ * GCs counted by the addon in V8's own callbacks: below 1 µs of CPU each; an observer takes 40 to
+ * 100 µs. Two comparisons verify the addon: its reading of the heap with V8's statistics, and its
+ * counts with an observer's, until both agree.
  */
 class HookedGcs {
   /** @type {'hooks'} */
@@ -32,7 +32,7 @@ class HookedGcs {
   /** @type {GcCheck | undefined} */
   #check
   #isObserverConnected = false
-  /** GCs that began earlier are delivered too, where another observer was there before. */
+  /** V8 also delivers earlier GCs if another observer exists. */
   #sinceMs = 0
   /** @type {(observer: ReturnType<typeof gcObserver>) => void} */
   #onDisagreement = () => {}
@@ -49,8 +49,8 @@ class HookedGcs {
 
   /**
    * @param {import('../guard').Guard['wrap']} guarded
-   * @param {(observer: ReturnType<typeof gcObserver>) => void} onDisagreement is called at most
-   *   once, when the addon has stopped, with an observer that is connected
+   * @param {(observer: ReturnType<typeof gcObserver>) => void} onDisagreement called at most once,
+   *   after the addon has stopped, with a connected observer
    */
   verify (guarded, onDisagreement) {
     this.#onDisagreement = onDisagreement
@@ -68,12 +68,12 @@ class HookedGcs {
     this.#observer.handTo(guarded('gc', entries => this.#compare(entries, false)))
   }
 
-  /** Counts what the addon has counted. */
+  /** Counts the app's GCs since the last call. */
   takePending () {
     this.#take(false)
   }
 
-  /** The agent ran a full GC since the last call of takePending. */
+  /** Counts the GCs since takePending as the agent's own. */
   takeOwn () {
     this.#take(true)
   }
@@ -109,9 +109,9 @@ class HookedGcs {
   }
 
   /**
-   * From now on V8's callback reads the live heap at the end of each major GC. It calls V8's
-   * function for the statistics of a space, as Node.js' GCProfiler does in the same place.
-   * @returns {boolean} whether that reads what V8 says
+   * Makes V8's callback read the live heap at the end of each major GC. It calls V8's function for
+   * the statistics of a space, as Node.js' GCProfiler does there.
+   * @returns {boolean} true: it reads the same as V8
    */
   #readsLiveHeap () {
     let spaces = 0

@@ -6,12 +6,12 @@ const { GcWatchdog } = require('./gc-watchdog')
 
 /** The clocks of the agent and of V8's reports agree to a few microseconds. */
 const SAME_MOMENT_MS = 0.1
-/** Majors that somebody asked for. */
+/** Major GCs on request. */
 const ASKED_FOR = new Set(['major/forced', `major/${OWN_CAUSE}`])
 
 /**
- * GCs by a PerformanceObserver. Entries come in batches, and since Node 20 only when the loop has
- * something else to do: what is pending is taken at each frame.
+ * GCs by a PerformanceObserver. Entries come in batches, since Node 20 only when the loop is idle:
+ * each frame fetches pending entries.
  */
 class ObservedGcs {
   /** @type {'observer'} */
@@ -25,8 +25,8 @@ class ObservedGcs {
    * @param {ReturnType<typeof import('./gc-observer').gcObserver>} observer
    * @param {import('./gc-pauses').GcPauses} pauses
    * @param {import('../guard').Guard['wrap']} guarded
-   * @param {import('./gc').OwnGc} ownGc V8 reports what it ran for the agent like what it ran for
-   *   the app: the time tells them apart
+   * @param {import('./gc').OwnGc} ownGc V8 reports the agent's GCs like the app's: their time
+   *   identifies them
    */
   constructor (observer, pauses, guarded, ownGc) {
     this.#observer = observer
@@ -36,12 +36,12 @@ class ObservedGcs {
     this.#watchdog = new GcWatchdog(observer)
   }
 
-  /** Counts what V8 has reported. */
+  /** Counts the GCs that V8 has reported. */
   takePending () {
     this.#take(this.#observer.takeRecords())
   }
 
-  /** V8 reports it in a later turn of the loop. */
+  /** V8 reports the agent's GC in a later turn of the loop. */
   takeOwn () {}
 
   stop () {
@@ -49,7 +49,7 @@ class ObservedGcs {
   }
 
   /**
-   * The watchdog looks at a frame, which holds what the heap's collector has read.
+   * The watchdog needs the values that the heap's collector has read.
    * @param {import('./collector').Values} values
    */
   afterFrame (values) {

@@ -11,8 +11,8 @@ const { PerformanceObserver } = require('../primordials')
 const detailOf = entry => /** @type {{ detail?: object }} */ (entry).detail ?? entry
 
 /**
- * Observes GCs from now on. Whoever counts them is loaded later: until then what V8 reported waits
- * here, some milliseconds' worth.
+ * Observes GCs from now on. Their counter loads later: until then entries wait here, those of some
+ * milliseconds.
  */
 function gcObserver () {
   /** @type {Entries[]} */
@@ -22,19 +22,19 @@ function gcObserver () {
   const observer = new PerformanceObserver(list => {
     try {
       take(list.getEntries())
-    } catch {} // Node.js calls this from an immediate: nobody else would catch it
+    } catch {} // Node.js calls this from an immediate: an error would reach the app
   })
   const connect = () => observer.observe({ type: 'gc', buffered: false })
   connect()
   return {
     connect,
     disconnect: () => observer.disconnect(),
-    /** Each batch, those that waited first. @param {(entries: Entries) => void} taker */
+    /** Batches, waiting ones first. @param {(entries: Entries) => void} taker */
     handTo (taker) {
       take = taker
       for (const entries of waiting.splice(0)) taker(entries)
     },
-    /** What was not delivered yet. @returns {Entries} */
+    /** Undelivered entries. @returns {Entries} */
     takeRecords: () => observer.takeRecords()
   }
 }

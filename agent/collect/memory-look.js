@@ -10,24 +10,23 @@ const { residentPages } = require('./resident-pages')
 /** @typedef {{ layout: import('./mappings').MemoryLayout, resident?: Resident }} Look */
 
 /**
- * @typedef {object} Sources of a look, /proc by default
- * @property {(file: string) => string} [read] what is read again and again
+ * @typedef {object} Sources /proc by default
+ * @property {(file: string) => string} [read] for repeated reads
  * @property {() => Buffer} [auxiliaryVector]
  * @property {(file: string) => Iterable<string>} [lines]
  * @property {(mappings: readonly Mapping[]) => Generator<void, Resident>} [count]
  */
 
 /**
- * What a look at the memory map finds: malloc's extents from /proc/self/maps, and how much of them
- * is resident from /proc/self/pagemap, or where that is closed (gVisor) from smaps.
+ * Breakdown of anonymous memory: malloc's extents from /proc/self/maps, and their resident part
+ * from /proc/self/pagemap, or from smaps where pagemap is closed (gVisor).
  *
- * @param {(lines: string) => void} show is shown the lines as well, which are too dear to be made
+ * @param {(lines: string) => void} show receives the lines as well: they are too expensive to read
  *   twice
  * @param {Sources} [sources]
- * @returns
- *   {{ take: () => Generator<void, Look>, anonBytes: () => number, usesSmaps: () => boolean }}
- *   take: pauses wherever there may be one; usesSmaps: whether the kernel must add up smaps for it.
- *   The first two throw where /proc is closed
+ * @returns {{ take: () => Generator<void, Look>, anonBytes: () => number, usesSmaps: () => boolean
+ *   }} take: one scan, with pauses; usesSmaps: true: the kernel must add up smaps. The first two
+ *   throw where /proc is closed
  */
 function memoryLook (
   show,
@@ -81,7 +80,7 @@ function memoryLook (
 }
 
 /**
- * The size of a page: Node does not tell it, smaps and the auxiliary vector do.
+ * Size of a page, from the auxiliary vector: Node does not report it.
  * @param {Buffer} vector
  */
 function pageBytesOf (vector) {

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Warnings of Node that tell of things that pile up: an emitter says once that it has more
- * listeners than it expects. Listening to `warning` changes nothing: Node prints them all the same.
+ * Warnings of emitters with more listeners than they expect, one for each emitter. Node prints
+ * warnings with a listener for them, too.
  *
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} guarded
  * @returns {import('./collector').Collector}

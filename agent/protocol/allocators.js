@@ -3,7 +3,7 @@
 const { MAX_TEXT } = require('./limits')
 const { plainText } = require('./text-rules')
 
-/** Environment variables that steer an allocator. */
+/** Environment variables that configure an allocator. */
 const MALLOC_ENV = [
   'LD_PRELOAD',
   'MALLOC_CONF',
@@ -18,7 +18,7 @@ const MALLOC_ENV = [
   'UV_THREADPOOL_SIZE'
 ]
 
-/** A loaded object of this name is the allocator: it was put before libc. */
+/** A loaded object of such a name precedes libc: it is the allocator. */
 const ALLOCATORS = Object.freeze({
   jemalloc: /\/libjemalloc[^/]*$/,
   mimalloc: /\/libmimalloc[^/]*$/,
@@ -26,9 +26,9 @@ const ALLOCATORS = Object.freeze({
 })
 
 /**
- * libc and allocator, from the objects that are loaded: LD_PRELOAD may name what the loader did not
+ * libc and allocator by the loaded objects: LD_PRELOAD may name a file that the loader did not
  * find.
- * @param {string | undefined} maps text of /proc/self/maps; undefined where it cannot be read
+ * @param {string | undefined} maps text of /proc/self/maps; undefined: unreadable
  * @returns {Pick<import('./frame').Hello, 'libc' | 'allocator' | 'allocatorPath'>}
  */
 function loadedAllocator (maps) {

@@ -12,7 +12,7 @@ function readBoolean (text) {
 
 /**
  * @param {RegExp} pattern
- * @returns {(text: string) => string} reader of a name of Kubernetes; an empty one is none
+ * @returns {(text: string) => string} reader of a Kubernetes name; empty: none
  */
 const readPodName = pattern => text => {
   if (text !== '' && !pattern.test(text)) {
@@ -22,8 +22,8 @@ const readPodName = pattern => text => {
 }
 
 /**
- * Every option of the agent. All are environment variables: a preload has no command line.
- * `read` throws an Error that says what is accepted.
+ * All options of the agent. All are environment variables: a preload has no command line. `read`
+ * throws an Error that names the accepted values.
  */
 const options = Object.freeze({
   socket: {
@@ -187,7 +187,7 @@ const options = Object.freeze({
 /**
  * @param {NodeJS.ProcessEnv} [env]
  * @returns {Config}
- * @throws {Error} naming the variable whose value cannot be used
+ * @throws {Error} names the variable with the wrong value
  */
 function readConfig (env = process.env) {
   return /** @type {Config} */ (Object.fromEntries(Object.entries(options).map(([name, option]) => {

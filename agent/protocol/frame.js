@@ -1,56 +1,51 @@
 'use strict'
 
 /**
- * THE wire contract between an agent and the exporter.
+ * The wire contract between agent and exporter.
  *
- * An agent opens one connection per isolate and writes NDJSON lines: one `hello`, then one `frame`
- * a second, then, if it can, one `bye`. Counters are cumulative since the isolate started, so a
- * lost frame loses no event. Every number is in base units: bytes, seconds, ratios 0 to 1; a field
- * that cannot be read on this machine is absent, never 0.
+ * An agent opens one connection per isolate and writes NDJSON lines: one `hello`, one `frame` a
+ * second and, if possible, one `bye`. Counters are cumulative since the isolate started, so a lost
+ * frame loses no event. Numbers are in base units: bytes, seconds, ratios 0 to 1. A field that this
+ * machine cannot measure is absent, never 0.
  *
  *   {"v":1,"type":"hello", ...Hello}
  *   {"v":1,"type":"frame","sequence":7,"atUnixMs":1760000000000,"uptimeSeconds":7.1,
  *    "values":{"rssBytes":...,...}}
  *   {"v":1,"type":"bye","sequence":8,"atUnixMs":...,"exitCode":0}
  *
- * An agent whose hello names `commands` executes them where it can trust the socket: it is a Unix
- * socket that belongs, with its folder, to the agent's own user or root, or both sides share a
- * token. Then `proof` covers `sequence`, which grows, and the hello's `nonce`: proof.js.
+ * An agent executes the `commands` of its hello if it trusts the socket: a Unix socket that
+ * belongs, with its folder, to the agent's own user or root; or both sides share a token. Then
+ * `proof` covers the growing `sequence` and the hello's `nonce`: proof.js.
  *
  *   {"v":1,"type":"command","id":"...","command":"capture","sequence":3,"proof":"...",
  *    "args":{"kind":"cpu_profile","seconds":5}}
  *   {"v":1,"type":"answer","id":"...", ...Answer}
  *
- * A capture travels before the answer, each part on a connection of its own: this line, then bytes
- * until it ends.
+ * A capture precedes the answer. Each part has its own connection: this line, then bytes to the
+ * end.
  *
  *   {"v":1,"type":"capture","id":"...","part":"profile"}
  *
- * A reader ignores unknown fields; a known one with a value of the wrong shape rejects the frame.
+ * A reader ignores unknown fields; a known field of the wrong shape rejects the frame.
  */
 
 /** Version of the contract. It changes only when an older reader would misread a newer line. */
 const PROTOCOL_VERSION = 1
 
-/** Longest line in bytes that a reader must accept; an agent never writes a longer one. */
+/** Longest line in bytes: a reader must accept it, and an agent never exceeds it. */
 const MAX_LINE_BYTES = 262_144
 
-/** Upper bounds in seconds of the GC pause buckets; a last bucket counts all longer pauses. */
+/** Upper bounds in seconds of the GC pause buckets; a last bucket counts longer pauses. */
 const GC_PAUSE_BOUNDS_SECONDS = Object.freeze([
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5
 ])
 
-/**
- * Upper bounds in seconds of the event loop delay buckets; a last bucket counts all longer delays.
- */
+/** Upper bounds in seconds of the event loop delay buckets; a last bucket counts longer delays. */
 const DELAY_BOUNDS_SECONDS = Object.freeze([
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 ])
 
-/**
- * GC kinds as `perf_hooks` numbers them (`entry.detail.kind`), under the names that prom-client
- * gave them.
- */
+/** GC kinds by their number in `perf_hooks` (`entry.detail.kind`), with prom-client's names. */
 const GC_KINDS = Object.freeze({
   1: 'minor',
   2: 'minor_mark_sweep',
@@ -59,10 +54,7 @@ const GC_KINDS = Object.freeze({
   16: 'weakcb'
 })
 
-/**
- * Why a GC ran, read from `entry.detail.flags` (V8's GCCallbackFlags). First match wins, top to
- * bottom.
- */
+/** Cause of a GC by `entry.detail.flags` (V8's GCCallbackFlags). The first match wins. */
 const GC_CAUSES = Object.freeze([
   { flag: 4, cause: 'forced' }, // kGCCallbackFlagForced: global.gc(), inspector
   // kGCCallbackFlagCollectAllExternalMemory: Buffers and ArrayBuffers
@@ -70,7 +62,7 @@ const GC_CAUSES = Object.freeze([
   { flag: 128, cause: 'last_resort' } // kGCCallbackFlagLastResort, V8 14.6
 ])
 
-/** The cause when none of the flags is set: V8 ran out of room in a space of its own. */
+/** Cause of a GC without these flags: a V8 space was full. */
 const ORDINARY_CAUSE = 'ordinary'
 
 /** Columns of a row of `spaces`. */
@@ -83,7 +75,7 @@ const PAUSE_ROW = Object.freeze(
   /** @type {const} */ ({ count: 0, sumSeconds: 1, longestSeconds: 2, buckets: 3 })
 )
 
-/** Why the agent observes GCs and does not count them in V8's own callbacks. */
+/** Reasons to count GCs by an observer instead of V8's own callbacks. */
 const GC_HOOKS_MISSING = Object.freeze(
   /** @type {const} */ ({
     off: 'MEMWATCH_GC_HOOKS is off',
@@ -97,12 +89,12 @@ const GC_HOOKS_MISSING = Object.freeze(
 )
 /** @typedef {keyof typeof GC_HOOKS_MISSING} GcHooksMissing */
 
-/** The cause of GCs that the agent ran on the command `force_gc`: they are none of the app's. */
+/** Cause of GCs that the agent ran on the command `force_gc`: they are none of the app's. */
 const OWN_CAUSE = 'memwatch'
 const OWN_ROW = `/${OWN_CAUSE}`
 /**
  * @param {string} key kind/cause of a row of the field `gc`
- * @returns {boolean} whether the agent ran these GCs on command
+ * @returns {boolean} true: the agent ran these GCs on command
  */
 const isOwnGc = key => key.endsWith(OWN_ROW)
 
@@ -111,10 +103,9 @@ const isOwnGc = key => key.endsWith(OWN_ROW)
  * @typedef {[usedBytes: number, sizeBytes: number, availableBytes: number, physicalBytes: number]}
  *   SpaceRow
  * @typedef {[count: number, sumSeconds: number, longestSeconds: number, buckets: number[]]}
- *   PauseRow the longest covers the time since a frame was last sent at once, all else is
- *   cumulative
+ *   PauseRow cumulative, except for the longest: since the last frame that was sent at once
  *
- * What a field holds, by its shape.
+ * Value of a field, by its shape.
  * @typedef {object} Shapes
  * @property {number} number finite
  * @property {Record<string, SpaceRow>} spaces by name
@@ -130,9 +121,9 @@ const isOwnGc = key => key.endsWith(OWN_ROW)
  * @typedef {object} Field
  * @property {Unit} unit
  * @property {'gauge'|'counter'} kind counters only grow while the isolate lives
- * @property {'process'|'isolate'} scope process-wide fields travel from the main thread only
+ * @property {'process'|'isolate'} scope only the main thread sends fields of the process
  * @property {S} shape
- * @property {string} source the Node API, V8 counter or kernel file the number comes from
+ * @property {string} source Node API, V8 counter or kernel file of the number
  */
 
 /**
@@ -151,7 +142,7 @@ const gauge = (unit, scope, source) => ({ unit, kind: 'gauge', scope, shape: 'nu
 const counter = (unit, scope, source) => ({ unit, kind: 'counter', scope, shape: 'number', source })
 
 const fields = Object.freeze({
-  // What the kernel says of the process. /proc/self/status counts in kB; bytes here.
+  // Process, from the kernel. /proc/self/status counts in kB; these are bytes.
   rssBytes: gauge(
     'bytes',
     'process',
@@ -219,8 +210,8 @@ const fields = Object.freeze({
           'more rarely where it is dear'
   }),
 
-  // What the container allows. Absent when there is no limit; the smallest limit of the cgroup and
-  // its visible parents.
+  // Container. Absent without a limit; else the smallest limit of the cgroup and its visible
+  // parents.
   containerLimitBytes: gauge(
     'bytes',
     'process',
@@ -257,7 +248,7 @@ const fields = Object.freeze({
     'cgroup cpu.stat throttled_usec (v2) or throttled_time (v1)'
   ),
 
-  // What V8 says of the isolate.
+  // Isolate, from V8.
   heapUsedBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().used_heap_size'),
   heapTotalBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().total_heap_size'),
   heapPhysicalBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().total_physical_size'),
@@ -328,7 +319,7 @@ const fields = Object.freeze({
     'major GCs counted when liveHeapBytes was read: a new value is a new reading'
   ),
 
-  // The loop.
+  // Event loop.
   eventLoopActiveSeconds: counter(
     'seconds',
     'isolate',
@@ -373,7 +364,7 @@ const fields = Object.freeze({
       'started, Node 18.7+'
   ),
 
-  // What piles up, and what pins memory.
+  // Objects that pile up or pin memory.
   listenerWarnings: counter(
     'count',
     'isolate',
@@ -396,7 +387,7 @@ const fields = Object.freeze({
         'memory map finds them'
   }),
 
-  // The agent's own trouble, in band.
+  // Errors and costs of the agent itself.
   agentErrors: counter('count', 'isolate', 'errors caught by the guard of the agent'),
   framesDropped: counter(
     'count',
@@ -412,79 +403,75 @@ const fields = Object.freeze({
 })
 
 /**
- * @typedef {object} Pod of Kubernetes; each from a variable that the downward API fills
+ * @typedef {object} Pod Kubernetes pod, by variables that the downward API fills
  * @property {string} [uid] MEMWATCH_POD_UID
  * @property {string} [name] MEMWATCH_POD_NAME
  * @property {string} [namespace] MEMWATCH_POD_NAMESPACE
- * @property {boolean} [injected] MEMWATCH_INJECTED: the preload comes from an admission policy, not
- *   from who wrote the pod
- * @property {string} [container] MEMWATCH_CONTAINER: the containers of a pod share its host name,
- *   and may all have a pid 1
+ * @property {boolean} [injected] MEMWATCH_INJECTED: an admission policy added the preload, not the
+ *   author of the pod
+ * @property {string} [container] MEMWATCH_CONTAINER: containers of a pod share its host name, and
+ *   may all have a pid 1
  */
 
 /**
- * What an agent says of itself once, in its first line.
+ * First line of an agent: its identity.
  * @typedef {object} Hello
  * @property {string} agent version of the agent
  * @property {string} [host] os.hostname(): containers number their processes alike
- * @property {Pod} [pod] where it runs in Kubernetes, as far as its environment says
- * @property {string} [cgroup] inode of the memory cgroup whose limit the process meets first; main
- *   threads only. Processes of one host and cgroup share a limit
+ * @property {Pod} [pod] from the environment
+ * @property {string} [cgroup] inode of the memory cgroup with the tightest limit; main threads
+ *   only. Processes of one host and cgroup share a limit
  * @property {number} pid
  * @property {number} threadId 0 is the main thread
- * @property {number} startedAtUnixMs when the isolate started; pid + threadId + this tell two lives
- *   apart
+ * @property {number} startedAtUnixMs start of the isolate; pid, threadId and start identify it
  * @property {number} [startTimeTicks] start of the process in clock ticks since boot,
  *   /proc/self/stat
- * @property {string} name the app: MEMWATCH_NAME, else the name in the nearest package.json, else
- *   the script's base name
+ * @property {string} name of the app: MEMWATCH_NAME, else the name in the nearest package.json,
+ *   else the script's base name
  * @property {number} intervalSeconds seconds between frames
  * @property {string} node version, without the v
  * @property {string} v8 version
  * @property {string} platform
  * @property {string} arch
  * @property {'glibc'|'musl'|'other'|'unknown'} libc
- * @property {'glibc'|'musl'|'jemalloc'|'mimalloc'|'tcmalloc'|'other'|'unknown'} allocator what
- *   malloc is, from the loaded objects
- * @property {string} [allocatorPath] the loaded object that says so
+ * @property {'glibc'|'musl'|'jemalloc'|'mimalloc'|'tcmalloc'|'other'|'unknown'} allocator
+ *   implementation of malloc, by the loaded objects
+ * @property {string} [allocatorPath] loaded object of the allocator
  * @property {boolean} pointerCompression
  * @property {string[]} execArgv process.execArgv
  * @property {string[]} nodeOptions NODE_OPTIONS, split as Node splits it
- * @property {Record<string, string>} mallocEnv the environment variables that steer an allocator,
- *   those that are set
+ * @property {Record<string, string>} mallocEnv environment variables that configure an allocator
  * @property {string[]} allowedFlags process.allowedNodeEnvironmentFlags
  * @property {{maxOldGenerationSizeMb?: number, maxYoungGenerationSizeMb?: number}} [resourceLimits]
  *   of a worker
  * @property {number} [hostMemoryBytes] os.totalmem()
- * @property {number} [constrainedBytes] process.constrainedMemory() where it names a real limit:
- *   what V8 was told at start
+ * @property {number} [constrainedBytes] process.constrainedMemory(), if a real limit: V8 sized its
+ *   heap by it at start
  * @property {number} [cores] os.availableParallelism()
- * @property {'addon'|'ffi'} [allocatorAccess] how malloc is asked, where that is allowed
- * @property {'hooks'|'observer'} [gcCounter] what counts GCs: V8's own callbacks, by the addon, or
- *   a PerformanceObserver
- * @property {GcHooksMissing} [gcHooksMissing] why it is the observer
- * @property {CommandName[]} [commands] that the agent carries out
- * @property {string} [agentFolder] where the agent's own files lie: what a profile shows of them is
- *   no suspect
- * @property {string} [nonce] of this connection, 32 hexadecimal digits; with a token only
- * @property {number} [semiSpaceMaxBytes] no agent sends it: what a log of GCs shows of the most
- *   that a semi-space may grow to
+ * @property {'addon'|'ffi'} [allocatorAccess] access to malloc, with permission
+ * @property {'hooks'|'observer'} [gcCounter] counter of GCs: V8's own callbacks, by the addon, or a
+ *   PerformanceObserver
+ * @property {GcHooksMissing} [gcHooksMissing] reason for the observer
+ * @property {CommandName[]} [commands] accepted commands
+ * @property {string} [agentFolder] folder of the agent's own files: no suspects in profiles
+ * @property {string} [nonce] random for each connection, 32 hexadecimal digits; with a token only
+ * @property {number} [semiSpaceMaxBytes] largest semi-space, from logs of GCs; no agent sends it
  */
 
 /**
- * @typedef {'look' | 'trim' | 'capture' | 'force_gc'} CommandName `look`: a frame with all that is
- *   otherwise read rarely, now. `trim`: a look, then malloc gives free memory back to the system,
- *   by malloc_trim(0) or what comes nearest. `capture`: capture/index.js. `force_gc`: one full GC,
+ * @typedef {'look' | 'trim' | 'capture' | 'force_gc'} CommandName `look`: a frame now, with all
+ *   rarely read values. `trim`: such a frame, then malloc returns free memory to the system, by
+ *   malloc_trim(0) or its nearest equivalent. `capture`: capture/index.js. `force_gc`: one full GC,
  *   for a reading of the live heap: forced-gc.js
  * @typedef {object} Answer to a command
- * @property {string} id of the command
+ * @property {string} id id of the command
  * @property {boolean} ok
- * @property {string} [reason] why not, in a word
- * @property {string} [message] and in a sentence
+ * @property {string} [reason] of a refusal, in a word
+ * @property {string} [message] of a refusal, in a sentence
  * @property {Record<string, number>} [parts] bytes of each part of a capture
- * @property {number} [predictedBytes] what a snapshot that was refused would take beside the heap
- * @property {number} [headroomBytes] what there is for it
- * @property {number} [blockedSeconds] how long the app's thread stood still
+ * @property {number} [predictedBytes] memory for a refused snapshot, beside the heap
+ * @property {number} [headroomBytes] memory available for it
+ * @property {number} [blockedSeconds] pause of the app's thread
  * @property {number} [rssBeforeBytes]
  * @property {number} [rssAfterBytes]
  */
@@ -496,9 +483,9 @@ const fields = Object.freeze({
  * @typedef {{ [Name in FieldName]?: Shapes[typeof fields[Name]['shape']] }} Values of a frame
  *
  * @typedef {object} Frame
- * @property {number} sequence 1, 2, 3 ...; a gap tells frames lost
- * @property {number} atUnixMs when it was read
- * @property {number} uptimeSeconds age of the isolate then
+ * @property {number} sequence 1, 2, 3 ...; a gap means lost frames
+ * @property {number} atUnixMs time of reading
+ * @property {number} uptimeSeconds age of the isolate at that time
  * @property {Values} values
  */
 

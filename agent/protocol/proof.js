@@ -3,10 +3,10 @@
 const { stringifyJson } = require('../primordials')
 
 /**
- * An exporter proves to an agent that it knows the shared token, without sending it: the process at
- * the other end of the socket must not learn it. The proof is an HMAC-SHA256 over the command, the
- * process, the nonce of the connection (`nonce` of its hello) and the command's number on it: it is
- * good for one command, once. Agents accept growing numbers only.
+ * An exporter proves that it knows the shared token without sending it: the process at the other
+ * end of the socket must not learn it. The proof is an HMAC-SHA256 over the command, the process,
+ * the nonce of the connection (`nonce` of its hello) and the number of the command there. An agent
+ * accepts growing numbers only, so each proof is good for one command, once.
  *
  * @typedef {object} Asked
  * @property {string} id
@@ -29,9 +29,10 @@ function proofOf (token, { id, command, args = null, pid, startedAtUnixMs, nonce
 }
 
 /**
+ * Compares in constant time.
  * @param {unknown} given
  * @param {Parameters<typeof proofOf>} expected
- * @returns {boolean} compared in constant time
+ * @returns {boolean}
  */
 function isProof (given, ...expected) {
   if (typeof given !== 'string') return false
@@ -41,7 +42,7 @@ function isProof (given, ...expected) {
 }
 
 /**
- * Unpredictable, so that no command of another connection can have been proved for this one.
+ * Unpredictable: no proof of another connection fits this one.
  * @returns {string} 32 hexadecimal digits
  */
 const newNonce = () => require('node:crypto').randomBytes(16).toString('hex')
