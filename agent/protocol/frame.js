@@ -76,18 +76,10 @@ const PAUSE_ROW = Object.freeze(
 )
 
 /** Reasons to count GCs by an observer instead of V8's own callbacks. */
-const GC_HOOKS_MISSING = Object.freeze(
-  /** @type {const} */ ({
-    off: 'MEMWATCH_GC_HOOKS is off',
-    no_addon:
-      'the package @memwatch/allocator is not installed, or has no binary for this platform',
-    addons_disabled: 'the permission model, or --no-addons',
-    not_loaded: 'Node.js could not load it',
-    no_symbols: "this Node.js does not export V8's functions",
-    disagreed: 'they counted other GCs than an observer beside them'
-  })
-)
-/** @typedef {keyof typeof GC_HOOKS_MISSING} GcHooksMissing */
+const GC_HOOKS_MISSING = Object.freeze(/** @type {const} */ ([
+  'off', 'no_addon', 'addons_disabled', 'not_loaded', 'no_symbols', 'disagreed'
+]))
+/** @typedef {typeof GC_HOOKS_MISSING[number]} GcHooksMissing */
 
 /** Cause of GCs that the agent ran on the command `force_gc`: they are none of the app's. */
 const OWN_CAUSE = 'memwatch'
@@ -127,25 +119,19 @@ const isOwnGc = key => key.endsWith(OWN_ROW)
  */
 
 /**
- * @param {Unit} unit
- * @param {'process'|'isolate'} scope
- * @param {string} source
- * @returns {Field<'number'>}
+ * @template {Shape} S
+ * @param {Field['kind']} kind
+ * @param {S} shape
+ * @returns {(unit: Unit, scope: Field['scope'], source: string) => Field<S>}
  */
-const gauge = (unit, scope, source) => ({ unit, kind: 'gauge', scope, shape: 'number', source })
-/**
- * @param {Unit} unit
- * @param {'process'|'isolate'} scope
- * @param {string} source
- * @returns {Field<'number'>}
- */
-const counter = (unit, scope, source) => ({ unit, kind: 'counter', scope, shape: 'number', source })
+const define = (kind, shape) => (unit, scope, source) => ({ unit, kind, scope, shape, source })
+const gauge = define('gauge', 'number')
+const counter = define('counter', 'number')
+const counts = define('gauge', 'counts')
 
 const fields = Object.freeze({
   // Process, from the kernel. /proc/self/status counts in kB; these are bytes.
-  rssBytes: gauge(
-    'bytes',
-    'process',
+  rssBytes: gauge('bytes', 'process',
     '/proc/self/statm resident, elsewhere process.memoryUsage.rss()'
   ),
   rssAnonBytes: gauge('bytes', 'process', '/proc/self/statm resident less shared'),
@@ -156,95 +142,62 @@ const fields = Object.freeze({
   dataBytes: gauge('bytes', 'process', '/proc/self/status VmData'),
   threads: gauge('count', 'process', '/proc/self/status Threads'),
   openFileDescriptors: gauge('count', 'process', 'entries of /proc/self/fd, every 5 s'),
-  descriptors: /** @type {Field<'counts'>} */ ({
-    unit: 'count',
-    kind: 'gauge',
-    scope: 'process',
-    shape: 'counts',
-    source:
-      'links of /proc/self/fd by kind: socket, pipe, file, eventpoll (one a loop), eventfd, ' +
-        'inotify, io_uring, timerfd, signalfd, pidfd, other. When openFileDescriptors changed ' +
-          'by 5 %, every 10 s at most; more than 512 are sampled'
-  }),
+  descriptors: counts('count', 'process',
+    'links of /proc/self/fd by kind: socket, pipe, file, eventpoll (one a loop), eventfd, ' +
+      'inotify, io_uring, timerfd, signalfd, pidfd, other. When openFileDescriptors changed by 5 ' +
+      '%, every 10 s at most; more than 512 are sampled'
+  ),
   maxFileDescriptors: gauge('count', 'process', '/proc/self/limits Max open files, soft'),
   cpuUserSeconds: counter('seconds', 'process', 'process.cpuUsage().user'),
   cpuSystemSeconds: counter('seconds', 'process', 'process.cpuUsage().system'),
-  mallocHeapBytes: gauge(
-    'bytes',
-    'process',
+  mallocHeapBytes: gauge('bytes', 'process',
     '/proc/self/maps [heap]: extent of the main malloc arena, with residentBytes'
   ),
-  mallocArenaBytes: gauge(
-    'bytes',
-    'process',
+  mallocArenaBytes: gauge('bytes', 'process',
     '/proc/self/maps: writable part of the 64 MiB glibc arenas, with residentBytes'
   ),
-  mallocArenas: gauge(
-    'count',
-    'process',
+  mallocArenas: gauge('count', 'process',
     '/proc/self/maps: number of 64 MiB glibc arenas, with residentBytes'
   ),
-  workerThreads: gauge(
-    'count',
-    'process',
+  workerThreads: gauge('count', 'process',
     '/proc/self/maps: number of stacks of 4 MiB, those of worker threads, with residentBytes'
   ),
-  residentBytes: /** @type {Field<'counts'>} */ ({
-    unit: 'bytes',
-    kind: 'gauge',
-    scope: 'process',
-    shape: 'counts',
-    source:
-      '/proc/self/pagemap, else smaps: resident part of malloc_heap ([heap]), malloc_arenas, ' +
-        'malloc_mapped, webassembly and stacks; other is the rest of RssAnon, the V8 heap ' +
-          'mostly. Every 10 s while RssAnon moves, else every 60 s; larger memories sampled'
-  }),
-  allocatorBytes: /** @type {Field<'counts'>} */ ({
-    unit: 'bytes',
-    kind: 'gauge',
-    scope: 'process',
-    shape: 'counts',
-    source:
-      'malloc itself, where MEMWATCH_ALLOCATOR_ACCESS allows it: malloc_info(3), jemalloc ' +
-        'mallctl(3), tcmalloc, mimalloc; see collect/allocator-books.js. With residentBytes, ' +
-          'more rarely where it is dear'
-  }),
+  residentBytes: counts('bytes', 'process',
+    '/proc/self/pagemap, else smaps: resident part of malloc_heap ([heap]), malloc_arenas, ' +
+      'malloc_mapped, webassembly and stacks; other is the rest of RssAnon, the V8 heap mostly. ' +
+      'Every 10 s while RssAnon moves, else every 60 s; larger memories sampled'
+  ),
+  allocatorBytes: counts('bytes', 'process',
+    'malloc itself, if MEMWATCH_ALLOCATOR_ACCESS allows it: malloc_info(3), jemalloc mallctl(3), ' +
+      'tcmalloc, mimalloc; see collect/allocator-statistics.js. With residentBytes, more rarely if ' +
+      'expensive'
+  ),
 
   // Container. Absent without a limit; else the smallest limit of the cgroup and its visible
   // parents.
-  containerLimitBytes: gauge(
-    'bytes',
-    'process',
+  containerLimitBytes: gauge('bytes', 'process',
     'cgroup memory.max or memory.limit_in_bytes, parents walked'
   ),
   containerHighBytes: gauge('bytes', 'process', 'cgroup v2 memory.high, parents walked'),
   containerUsageBytes: gauge('bytes', 'process', 'cgroup memory.current or memory.usage_in_bytes'),
-  containerWorkingSetBytes: gauge(
-    'bytes',
-    'process',
+  containerWorkingSetBytes: gauge('bytes', 'process',
     'cgroup usage less inactive_file, as the kubelet counts'
   ),
   containerLimitHits: counter('count', 'process', 'cgroup memory.events max or memory.failcnt'),
   containerHighHits: counter('count', 'process', 'cgroup v2 memory.events high'),
   containerOomEvents: counter('count', 'process', 'cgroup v2 memory.events oom'),
-  containerOomKills: counter(
-    'count',
-    'process',
+  containerOomKills: counter('count', 'process',
     'cgroup memory.events oom_kill or memory.oom_control oom_kill'
   ),
   memoryPressureSomeSeconds: counter('seconds', 'process', 'cgroup v2 memory.pressure some total'),
   memoryPressureFullSeconds: counter('seconds', 'process', 'cgroup v2 memory.pressure full total'),
   cpuPressureSomeSeconds: counter('seconds', 'process', 'cgroup v2 cpu.pressure some total'),
-  cpuQuotaCores: gauge(
-    'cores',
-    'process',
+  cpuQuotaCores: gauge('cores', 'process',
     'cgroup cpu.max or cpu.cfs_quota_us / cpu.cfs_period_us'
   ),
   cpuPeriods: counter('count', 'process', 'cgroup cpu.stat nr_periods'),
   cpuThrottledPeriods: counter('count', 'process', 'cgroup cpu.stat nr_throttled'),
-  cpuThrottledSeconds: counter(
-    'seconds',
-    'process',
+  cpuThrottledSeconds: counter('seconds', 'process',
     'cgroup cpu.stat throttled_usec (v2) or throttled_time (v1)'
   ),
 
@@ -252,26 +205,18 @@ const fields = Object.freeze({
   heapUsedBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().used_heap_size'),
   heapTotalBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().total_heap_size'),
   heapPhysicalBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().total_physical_size'),
-  heapExecutableBytes: gauge(
-    'bytes',
-    'isolate',
+  heapExecutableBytes: gauge('bytes', 'isolate',
     'v8.getHeapStatistics().total_heap_size_executable'
   ),
   heapSizeLimitBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().heap_size_limit'),
-  heapAllocatedBytes: counter(
-    'bytes',
-    'isolate',
+  heapAllocatedBytes: counter('bytes', 'isolate',
     'v8.getHeapStatistics().total_allocated_bytes, where Node has it'
   ),
   externalBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().external_memory'),
-  externalPeakBytes: gauge(
-    'bytes',
-    'isolate',
+  externalPeakBytes: gauge('bytes', 'isolate',
     'highest v8 external_memory seen since the previous frame'
   ),
-  arrayBuffersBytes: gauge(
-    'bytes',
-    'isolate',
+  arrayBuffersBytes: gauge('bytes', 'isolate',
     'process.memoryUsage().arrayBuffers, every 5 frames'
   ),
   mallocedBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().malloced_memory'),
@@ -279,125 +224,71 @@ const fields = Object.freeze({
   globalHandlesBytes: gauge('bytes', 'isolate', 'v8.getHeapStatistics().used_global_handles_size'),
   nativeContexts: gauge('count', 'isolate', 'v8.getHeapStatistics().number_of_native_contexts'),
   detachedContexts: gauge('count', 'isolate', 'v8.getHeapStatistics().number_of_detached_contexts'),
-  spaces: /** @type {Field<'spaces'>} */ ({
-    unit: 'bytes',
-    kind: 'gauge',
-    scope: 'isolate',
-    shape: 'spaces',
-    source: 'v8.getHeapSpaceStatistics()'
-  }),
-  gc: /** @type {Field<'gc'>} */ ({
-    unit: 'seconds',
-    kind: 'counter',
-    scope: 'isolate',
-    shape: 'gc',
-    source:
-      "V8's GC callbacks by the addon, else PerformanceObserver 'gc', every entry; the cause " +
-        'memwatch is that of GCs on the command force_gc'
-  }),
-  gcObserverStopped: gauge(
-    'count',
-    'isolate',
-    '1 where GCs were not observed since the frame before, as observing them may have caused ' +
-      'them: collect/gc-watchdog.js. Absent before the first time'
+  spaces: define('gauge', 'spaces')('bytes', 'isolate', 'v8.getHeapSpaceStatistics()'),
+  gc: define('counter', 'gc')('seconds', 'isolate',
+    "V8's GC callbacks by the addon, else PerformanceObserver 'gc', every entry; cause memwatch: " +
+      'GCs on the command force_gc'
   ),
-  gcUnobservedSeconds: counter(
-    'seconds',
-    'isolate',
-    'time in which GCs were not observed, for that reason: the counts of gc stand still in it. ' +
-      'Absent before the first time'
+  gcObserverStopped: gauge('count', 'isolate',
+    '1 if GCs were not observed since the previous frame, as observing may have caused them: ' +
+      'collect/gc-watchdog.js. Absent before the first time'
   ),
-  liveHeapBytes: gauge(
-    'bytes',
-    'isolate',
+  gcUnobservedSeconds: counter('seconds', 'isolate',
+    'time without observed GCs, for that reason: the counts of gc stand still. Absent before the ' +
+      'first time'
+  ),
+  liveHeapBytes: gauge('bytes', 'isolate',
     "used bytes of all spaces but the new ones, read in V8's callback at the end of a major GC, " +
       'else in the callback of the observer; absent before the first'
   ),
-  liveHeapMajors: counter(
-    'count',
-    'isolate',
+  liveHeapMajors: counter('count', 'isolate',
     'major GCs counted when liveHeapBytes was read: a new value is a new reading'
   ),
 
   // Event loop.
-  eventLoopActiveSeconds: counter(
-    'seconds',
-    'isolate',
+  eventLoopActiveSeconds: counter('seconds', 'isolate',
     'performance.eventLoopUtilization().active'
   ),
   eventLoopIdleSeconds: counter('seconds', 'isolate', 'performance.eventLoopUtilization().idle'),
-  eventLoopIterations: counter(
-    'count',
-    'isolate',
+  eventLoopIterations: counter('count', 'isolate',
     'performance.nodeTiming.uvMetricsInfo.loopCount, Node 20+'
   ),
-  eventLoopDelay: /** @type {Field<'delay'>} */ ({
-    unit: 'seconds',
-    kind: 'counter',
-    scope: 'isolate',
-    shape: 'delay',
-    source: "lateness of the agent's own timer, see collect/delay.js"
-  }),
+  eventLoopDelay: define('counter', 'delay')('seconds', 'isolate',
+    "lateness of the agent's own timer, see collect/delay.js"
+  ),
   threadCpuUserSeconds: counter('seconds', 'isolate', 'process.threadCpuUsage().user, Node 22+'),
-  threadCpuSystemSeconds: counter(
-    'seconds',
-    'isolate',
+  threadCpuSystemSeconds: counter('seconds', 'isolate',
     'process.threadCpuUsage().system, Node 22+'
   ),
-  runQueueWaitSeconds: counter(
-    'seconds',
-    'isolate',
-    '/proc/thread-self/schedstat: time this thread was ready and another had its CPU, ' +
-      'throttling included; every 5 frames'
+  runQueueWaitSeconds: counter('seconds', 'isolate',
+    '/proc/thread-self/schedstat: time this thread was ready and another had its CPU, throttling ' +
+      'included; every 5 frames'
   ),
-  resources: /** @type {Field<'counts'>} */ ({
-    unit: 'count',
-    kind: 'gauge',
-    scope: 'isolate',
-    shape: 'counts',
-    source: 'process.getActiveResourcesInfo(), by type'
-  }),
-  connectionsAccepted: counter(
-    'count',
-    'isolate',
+  resources: counts('count', 'isolate', 'process.getActiveResourcesInfo(), by type'),
+  connectionsAccepted: counter('count', 'isolate',
     'diagnostics_channel net.server.socket: connections that servers accepted since the agent ' +
       'started, Node 18.7+'
   ),
 
   // Objects that pile up or pin memory.
-  listenerWarnings: counter(
-    'count',
-    'isolate',
+  listenerWarnings: counter('count', 'isolate',
     "process 'warning': MaxListenersExceededWarning, one for each emitter and event"
   ),
-  bufferPoolBytes: gauge('bytes', 'isolate', 'Buffer.poolSize: what small Buffers are cut from'),
-  bufferSlabsFollowed: counter(
-    'count',
-    'isolate',
-    'slabs of the Buffer pool that were followed beyond two major GCs after they were left'
+  bufferPoolBytes: gauge('bytes', 'isolate', 'Buffer.poolSize: size of a slab for small Buffers'),
+  bufferSlabsFollowed: counter('count', 'isolate',
+    'slabs of the Buffer pool followed beyond two major GCs after the pool left them'
   ),
-  bufferSlabsKept: counter('count', 'isolate', 'those of them that a slice kept alive'),
-  addons: /** @type {Field<'counts'>} */ ({
-    unit: 'count',
-    kind: 'gauge',
-    scope: 'process',
-    shape: 'counts',
-    source:
-      'loaded .node files by `abi/name`; abi is v8, node_api or unread, where a look at the ' +
-        'memory map finds them'
-  }),
+  bufferSlabsKept: counter('count', 'isolate', 'followed slabs that a slice kept alive'),
+  addons: counts('count', 'process',
+    'loaded .node files by `abi/name`, from scans of the memory map; abi is v8, node_api or unread'
+  ),
 
   // Errors and costs of the agent itself.
   agentErrors: counter('count', 'isolate', 'errors caught by the guard of the agent'),
-  framesDropped: counter(
-    'count',
-    'isolate',
-    'frames given up because the exporter was away or slow for longer than they are kept, or ' +
-      'too long'
+  framesDropped: counter('count', 'isolate',
+    'frames dropped: too long, or the exporter was away or slow for too long'
   ),
-  collectSeconds: counter(
-    'seconds',
-    'isolate',
+  collectSeconds: counter('seconds', 'isolate',
     'main-thread time the agent spent to collect, encode and send'
   )
 })

@@ -154,7 +154,7 @@ const targets = array(
     },
     gcHooksMissing: {
       ...nullable('string'),
-      description: `why it is the observer: ${Object.keys(GC_HOOKS_MISSING).join(', ')}`
+      description: `why it is the observer: ${GC_HOOKS_MISSING.join(', ')}`
     },
     up: { type: 'boolean' },
     silence: {
