@@ -11,8 +11,8 @@ const { readFileSync } = require('./primordials')
  *
  * @typedef {object} AllocatorAccess
  * @property {'addon' | 'ffi'} by
- * @property {() => import('@memwatch/allocator').Books} books takes about 5 ns for each free chunk:
- *   milliseconds after much churn
+ * @property {() => import('@memwatch/allocator').Books} readStatistics takes about 5 ns for each
+ *   free chunk: milliseconds after much churn
  * @property {() => boolean} trim returns free memory to the system, and blocks meanwhile; false:
  *   malloc has no such call
  */
@@ -24,7 +24,7 @@ const { readFileSync } = require('./primordials')
 function byAddon () {
   try {
     const { books, trim } = loadAddon()
-    return { by: 'addon', books, trim }
+    return { by: 'addon', readStatistics: books, trim }
   } catch (error) {
     debug('@memwatch/allocator: %s', error)
     if (/** @type {NodeJS.ErrnoException} */ (error).code === ADDONS_DISABLED) return 'disabled'
@@ -52,7 +52,7 @@ function byForeignFunctions () {
     const length = Buffer.alloc(8)
     return {
       by: 'ffi',
-      books () {
+      readStatistics () {
         const stream = functions.open_memstream(text, length)
         functions.malloc_info(0, stream)
         functions.fclose(stream)

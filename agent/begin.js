@@ -19,13 +19,9 @@ const FIRST_FRAME_MS = 100
  *   loading  after 40 ms: the agent loads one piece each millisecond
  *   running  after 100 ms, with all remaining pieces: one frame each interval
  *   ended    the process ends, the agent failed, or it was stopped
+ *
+ * @typedef {'waiting' | 'loading' | 'running' | 'ended'} State
  */
-const STATES = Object.freeze({
-  waiting: 'waiting',
-  loading: 'loading',
-  running: 'running',
-  ended: 'ended'
-})
 
 /** One step of stopping: an error does not prevent the others. @param {() => void} work */
 const attempt = work => {
@@ -34,10 +30,10 @@ const attempt = work => {
   } catch {}
 }
 
-/** Lifecycle of the agent from preload to the end of the isolate. */
-class Beginning {
-  /** @type {keyof typeof STATES} */
-  #state = STATES.waiting
+/** Agent from preload to the end of the isolate. */
+class Lifecycle {
+  /** @type {State} */
+  #state = 'waiting'
   #beganMs = nowMs()
   #gcs
   #config
@@ -54,7 +50,7 @@ class Beginning {
 
   /**
    * @param {import('./protocol/config').Config} config
-   * @param {(format: string, ...values: unknown[]) => void} debug
+   * @param {typeof import('./guard').debug} debug
    */
   constructor (config, debug) {
     this.#gcs = startGcs(config.gcHooks)
@@ -67,7 +63,7 @@ class Beginning {
 
   /** Ends everything begun, in any state. */
   stop () {
-    this.#state = STATES.ended
+    this.#state = 'ended'
     clearTimeout(this.#timer)
     clearTimeout(this.#pieceTimer)
     attempt(() => process.removeListener('exit', this.#onExit))
@@ -76,7 +72,7 @@ class Beginning {
   }
 
   #startLoading () {
-    this.#state = STATES.loading
+    this.#state = 'loading'
     this.#timer = setTimeout(this.#fenced(() => this.#run()), FIRST_FRAME_MS - LOAD_AFTER_MS)
     this.#loadPiece()
   }
@@ -86,14 +82,14 @@ class Beginning {
   }
 
   #run () {
-    this.#state = STATES.running
+    this.#state = 'running'
     this.#loadRest()
     this.#agent?.run()
   }
 
   /** @param {number} exitCode */
   #end (exitCode) {
-    this.#state = STATES.ended
+    this.#state = 'ended'
     if (nowMs() - this.#beganMs < FIRST_FRAME_MS) return
     this.#loadRest()
     this.#agent?.bye(exitCode)
@@ -120,7 +116,7 @@ class Beginning {
    */
   #fenced (work) {
     return exitCode => {
-      if (this.#state === STATES.ended) return
+      if (this.#state === 'ended') return
       try {
         work(exitCode)
       } catch (error) {
@@ -135,11 +131,11 @@ class Beginning {
 /**
  * Starts the agent of this isolate.
  * @param {import('./protocol/config').Config} config
- * @param {(format: string, ...values: unknown[]) => void} debug
+ * @param {typeof import('./guard').debug} debug
  * @returns {{ stop: () => void }}
  */
 function begin (config, debug) {
-  return new Beginning(config, debug)
+  return new Lifecycle(config, debug)
 }
 
 module.exports = { begin }

@@ -7,7 +7,7 @@ const { nowMs, parseJson, readFileSync, readRssBytes, timeOriginUnixMs } = requi
 const { isProof } = require('./protocol/proof')
 
 /** An extra frame takes milliseconds: requests in between get the last one. */
-const LOOK_EVERY_SECONDS = 1
+const EXTRA_FRAME_EVERY_SECONDS = 1
 /** malloc_trim blocks the app for tens of milliseconds: repeated commands must not stop it. */
 const TRIM_EVERY_SECONDS = 10
 /** Interval between checks of folder, socket and token file, for any number of commands. */
@@ -19,6 +19,8 @@ const MAX_ID_LENGTH = 64
  *
  * @typedef {Omit<import('./protocol/frame').Answer, 'id'>} Result
  *
+ * @typedef {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} Access
+ *
  * @typedef {object} Connection
  * @property {string} [nonce] sent in its hello, and covered by each proof
  * @property {number} sequence number of the last proved command: each is accepted once
@@ -29,41 +31,40 @@ const MAX_ID_LENGTH = 64
  *
  * @param {object} options
  * @param {{ path: string }} options.address source of the commands
- * @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} [options.access] allows
- *   `trim`
+ * @param {Access} [options.access] allows `trim`
  * @param {Pick<ReturnType<typeof import('./capture').captures>, 'capture'>} [options.captures]
  *   allows captures
  * @param {Pick<import('./forced-gc').ForcedGc, 'run'>} [options.forcedGc] allows full GCs
  * @param {string} [options.tokenFile] commands must prove knowledge of its content
- * @param {() => void} options.look sends a frame with all expensive values
+ * @param {() => void} options.sendExtraFrame sends a frame with all expensive values
  * @param {{ now?: () => number, rss?: () => number }} [dependencies] now: seconds
  */
 function commands (
-  { address, access, captures, forcedGc, tokenFile, look },
+  { address, access, captures, forcedGc, tokenFile, sendExtraFrame },
   { now = () => nowMs() / 1000, rss = readRssBytes } = {}
 ) {
   let trimmedAt = -Infinity
-  let lookedAt = -Infinity
+  let extraFrameAt = -Infinity
   const isTrusted = trust({ address, tokenFile, now })
 
   /** @returns {Result} */
-  const sendLook = () => {
-    if (now() - lookedAt >= LOOK_EVERY_SECONDS) {
-      lookedAt = now()
-      look()
+  const executeLook = () => {
+    if (now() - extraFrameAt >= EXTRA_FRAME_EVERY_SECONDS) {
+      extraFrameAt = now()
+      sendExtraFrame()
     }
     return { ok: true }
   }
 
   /**
-   * @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} access
+   * @param {Access} access
    * @returns {Result}
    */
   const trim = access => {
     const began = now()
     if (began - trimmedAt < TRIM_EVERY_SECONDS) return { ok: false, reason: 'too_soon' }
     trimmedAt = began
-    look() // sends the prediction, measured just before
+    sendExtraFrame() // sends the prediction, measured just before
     const rssBeforeBytes = rss()
     const from = now()
     const trimmed = access.trim()
@@ -79,8 +80,8 @@ function commands (
    * @param {string} id
    * @returns {Result | Promise<Result>}
    */
-  const carryOut = (command, args, id) => {
-    if (command === 'look' && access) return sendLook()
+  const run = (command, args, id) => {
+    if (command === 'look' && access) return executeLook()
     if (command === 'trim' && access) return trim(access)
     if (command === 'capture' && captures) return captures.capture(id, args)
     if (command === 'force_gc' && forcedGc) return forcedGc.run()
@@ -103,7 +104,7 @@ function commands (
         reply({ id, ok: false, reason: 'not_trusted' })
         return false
       }
-      const result = carryOut(command, args, id)
+      const result = run(command, args, id)
       if (!('then' in result)) reply({ id, ...result })
       else result.then(found => reply({ id, ...found })).catch(error => debug('answer: %s', error))
       return true
@@ -138,12 +139,12 @@ function readCommand (line) {
  * @returns {(asked: Record<string, any>, connection: Connection) => boolean}
  */
 function trust ({ address, tokenFile, now }) {
-  let lookedAt = -Infinity
+  let checkedAt = -Infinity
   let isOwn = false
   let token = ''
-  const look = () => {
-    if (now() - lookedAt < TRUST_SECONDS) return
-    lookedAt = now()
+  const check = () => {
+    if (now() - checkedAt < TRUST_SECONDS) return
+    checkedAt = now()
     isOwn = false
     token = ''
     try {
@@ -152,7 +153,7 @@ function trust ({ address, tokenFile, now }) {
     } catch {} // an unreadable socket or token is not trusted
   }
   return ({ id, command, args, sequence, proof }, connection) => {
-    look()
+    check()
     if (!tokenFile) return isOwn
     const isNext = Number.isSafeInteger(sequence) && sequence > connection.sequence
     const { pid } = process

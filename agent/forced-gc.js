@@ -58,7 +58,7 @@ class ForcedGc {
 
   /**
    * @param {import('./collect/gc').OwnGc} ownGc records each GC
-   * @param {{ takePending: () => void, takeOwn: () => void }} pauses counters of GCs
+   * @param {{ countPending: () => void, countOwn: () => void }} pauses counters of GCs
    * @param {{ now?: () => number, collect?: () => void, heapUsedBytes?: () => number }}
    *   [dependencies] now: milliseconds since the isolate started
    */
@@ -80,7 +80,7 @@ class ForcedGc {
       return { ok: false, reason: 'too_soon', message: OVER_BUDGET }
     }
     // ownGc still describes the previous GC on command: count that one first.
-    this.#pauses.takePending()
+    this.#pauses.countPending()
     try {
       this.#collect()
     } catch (error) {
@@ -92,7 +92,7 @@ class ForcedGc {
     this.#ownGc.beganMs = beganMs
     this.#ownGc.endedMs = endedMs
     this.#ownGc.totalMs += pauseMs
-    this.#pauses.takeOwn()
+    this.#pauses.countOwn()
     this.#endedAtSeconds = endedMs / 1000
     this.#pauseSeconds = pauseMs / 1000
     this.#secondsPerByte = this.#pauseSeconds / Math.max(1, usedBytes)

@@ -32,7 +32,7 @@ class Guard {
   errors = 0
 
   /**
-   * @param {string} what name of the step, for NODE_DEBUG=memwatch
+   * @param {string} what name of the step
    * @param {unknown} error
    */
   caught (what, error) {
@@ -44,7 +44,7 @@ class Guard {
    * Guards functions of at most two parameters: rest parameters would allocate an array each time.
    * @template {[first?: any, second?: any]} Args
    * @template Result
-   * @param {string} what name of the step, for NODE_DEBUG=memwatch
+   * @param {string} what name of the step
    * @param {(...args: Args) => Result} work
    * @returns {(...args: Args) => Result | undefined} undefined: the work threw
    */

@@ -92,7 +92,7 @@ function startTimeTicks () {
  * @param {Partial<import('./protocol/config').Config>} config
  * @returns {{ pod?: import('./protocol/frame').Pod }}
  */
-function podOf ({ podUid, podName, podNamespace, container, injected }) {
+function readPod ({ podUid, podName, podNamespace, container, injected }) {
   const pod = {
     ...(podUid && { uid: podUid }),
     ...(podName && { name: podName }),
@@ -122,7 +122,7 @@ function hello (config) {
     agent: version,
     agentFolder: plainText(__dirname, MAX_TEXT),
     ...(HOST_NAME.test(host) && { host }),
-    ...podOf(config),
+    ...readPod(config),
     pid: process.pid,
     threadId,
     startedAtUnixMs: Math.round(timeOriginUnixMs),

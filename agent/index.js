@@ -16,7 +16,7 @@ function reasonToStayOut () {
   if (require('./protocol/starters').startsApp(process.argv)) return 'it starts the app'
 }
 
-/** @type {(format: string, ...values: unknown[]) => void} */
+/** @type {typeof import('./guard').debug} */
 let debug = () => {}
 try {
   debug = require('util').debuglog('memwatch') // Node.js before 14.18 lacks the prefix node:

@@ -156,7 +156,7 @@ class Agent {
       access: this.#access,
       pauses: this.#pauses,
       ownGc: this.#ownGc,
-      sendFrame: (nowSeconds, look) => this.#send(nowSeconds, look)
+      sendFrame: (nowSeconds, isOnDemand) => this.#send(nowSeconds, isOnDemand)
     })
     const begin = this.#guard.wrap('begin', () => sessions.begin())
     this.#transport ??= new (require('./transport').Transport)(socket, begin, () => this.#isSafe())
@@ -178,12 +178,12 @@ class Agent {
 
   /**
    * @param {number} nowSeconds due time: the timer fired then
-   * @param {boolean} [look] include all expensive values
+   * @param {boolean} [isOnDemand] include all expensive values
    */
-  #send (nowSeconds, look) {
+  #send (nowSeconds, isOnDemand) {
     const values = this.#unsent
     const collectors = this.#collectors
-    const tick = { count: this.#count++, nowSeconds, look }
+    const tick = { count: this.#count++, nowSeconds, isOnDemand }
     // One function, and no copies for the line below: code that runs once a second is cold, and
     // each further function is expensive.
     for (let i = 0; i < collectors.length; i++) {

@@ -2,7 +2,7 @@
 
 const { closeSync, fstatSync, readSync, writeSync } = require('./primordials')
 
-/** The app closed a descriptor of the agent. */
+/** Error: the app closed a descriptor of the agent. */
 class LostDescriptor extends Error {}
 
 /**
@@ -72,9 +72,9 @@ class OwnDescriptor {
  * @param {import('node:net').Socket | undefined} socket
  * @returns {OwnDescriptor | undefined} undefined: a Windows pipe, or not yet open
  */
-function descriptorOf (socket) {
+function findDescriptor (socket) {
   const fd = /** @type {{ _handle?: { fd?: number } } | undefined} */ (/** @type {unknown} */ (socket))?._handle?.fd
   return fd !== undefined && fd >= 0 ? new OwnDescriptor(fd) : undefined
 }
 
-module.exports = { OwnDescriptor, LostDescriptor, descriptorOf }
+module.exports = { OwnDescriptor, LostDescriptor, findDescriptor }

@@ -57,30 +57,18 @@ const { apply } = Reflect
  * @type {(() => NodeJS.Timeout) | undefined}
  */
 let unref
-/**
- * @param {NodeJS.Timeout} timer
- * @returns {NodeJS.Timeout}
- */
+/** @typedef {(work: () => void, ms: number) => NodeJS.Timeout} SetTimer */
+/** @param {NodeJS.Timeout} timer */
 const unrefd = timer => {
   unref ??= timer.unref
   return apply(unref, timer, [])
 }
 
 module.exports = Object.freeze({
-  /**
-   * Unref'd: a script that ends must end.
-   * @param {() => void} work
-   * @param {number} ms
-   * @returns {NodeJS.Timeout}
-   */
+  /** Unref'd: a script that ends must end. @type {SetTimer} */
   setTimeout: (work, ms) => unrefd(setTimeout(work, ms)),
   clearTimeout,
-  /**
-   * Unref'd.
-   * @param {() => void} work
-   * @param {number} ms
-   * @returns {NodeJS.Timeout}
-   */
+  /** Unref'd. @type {SetTimer} */
   setInterval: (work, ms) => unrefd(setInterval(work, ms)),
   clearInterval,
   setImmediate,
@@ -89,9 +77,7 @@ module.exports = Object.freeze({
 
   /** Milliseconds since the isolate started, as `performance.now`. */
   nowMs: () => hrtimeMs() - originMs,
-  /** Start of the isolate, in milliseconds since 1970. */
   timeOriginUnixMs: performance.timeOrigin,
-  /** Wall clock, in milliseconds since 1970. */
   nowUnixMs: Date.now,
   /** @type {typeof performance.eventLoopUtilization} */
   eventLoopUtilization: performance.eventLoopUtilization.bind(performance),

@@ -9,7 +9,7 @@ const { closeSync, openSync, readSync } = require('./primordials')
  * @param {number} length
  * @returns {string}
  */
-const textOf = (buffer, length) => {
+const decodeLatin1 = (buffer, length) => {
   const { latin1Slice } = /** @type {{ latin1Slice?: (start: number, end: number) => string }} */ (/** @type {unknown} */ (buffer))
   return latin1Slice ? latin1Slice.call(buffer, 0, length) : buffer.toString('latin1', 0, length)
 }
@@ -26,12 +26,12 @@ const pieceBuffer = Buffer.allocUnsafeSlow(4096)
  * @returns {Generator<string, void>} pieces of whole lines
  * @throws error of the file system
  */
-function * linesOf (file) {
+function * readLines (file) {
   const descriptor = new OwnDescriptor(openSync(file, 'r'))
   try {
     let rest = ''
     for (let bytes; (bytes = descriptor.read(pieceBuffer, pieceBuffer.length, null)) > 0;) {
-      const text = rest + textOf(pieceBuffer, bytes)
+      const text = rest + decodeLatin1(pieceBuffer, bytes)
       const end = text.lastIndexOf('\n') + 1
       rest = text.slice(end)
       yield text.slice(0, end)
@@ -67,7 +67,7 @@ function kernelFiles () {
     try {
       for (;;) {
         const length = readSync(fd, buffer, 0, buffer.length, 0)
-        if (length < buffer.length || length >= MAX_BYTES) return textOf(buffer, length)
+        if (length < buffer.length || length >= MAX_BYTES) return decodeLatin1(buffer, length)
         buffer = Buffer.allocUnsafeSlow(2 * length)
       }
     } finally {
@@ -83,7 +83,7 @@ function kernelFiles () {
         kept.set(file, descriptor = new OwnDescriptor(openSync(file, 'r')))
       }
       const length = descriptor.read(buffer, buffer.length, 0)
-      return length < buffer.length ? textOf(buffer, length) : read(file)
+      return length < buffer.length ? decodeLatin1(buffer, length) : read(file)
     } catch (error) {
       kept.delete(file)
       descriptor?.close()
@@ -139,4 +139,4 @@ function leadingNumbers (text, numbers) {
   }
 }
 
-module.exports = { isTemporary, kernelFiles, linesOf, numberAfter, leadingNumbers, textOf }
+module.exports = { isTemporary, kernelFiles, readLines, numberAfter, leadingNumbers, decodeLatin1 }

@@ -30,7 +30,7 @@ class Sessions {
    * @param {import('./allocator-access').AllocatorAccess} [options.access]
    * @param {ReturnType<typeof import('./collect/gc').gc>} options.pauses
    * @param {import('./collect/gc').OwnGc} options.ownGc
-   * @param {(nowSeconds: number, look: boolean) => void} options.sendFrame
+   * @param {(nowSeconds: number, isOnDemand: boolean) => void} options.sendFrame
    */
   constructor ({ config, guard, access, pauses, ownGc, sendFrame }) {
     this.#config = config
@@ -119,7 +119,7 @@ class Sessions {
         ? new (require('./forced-gc').ForcedGc)(this.#ownGc, this.#pauses)
         : undefined,
       tokenFile,
-      look: () => this.#sendFrame(nowMs() / 1000, true)
+      sendExtraFrame: () => this.#sendFrame(nowMs() / 1000, true)
     })
   }
 }

@@ -3,7 +3,7 @@
 const net = require('node:net')
 const { CommandLines } = require('./command-lines')
 const { attempt, debug } = require('./guard')
-const { descriptorOf } = require('./own-descriptor')
+const { findDescriptor } = require('./own-descriptor')
 const { clearTimeout, nowMs, setImmediate, setTimeout } = require('./primordials')
 
 /** Limit of a line that the kernel accepted in part. */
@@ -57,7 +57,6 @@ class Transport {
   #waitingLength = 0
   /** Answers to commands of this connection. They wait beside the frames and displace none. */
   #answers = ''
-  /** Count of dropped lines. */
   dropped = 0
   /** The hello is expensive: it is sent with the first frame. */
   #greeted = false
@@ -234,7 +233,7 @@ class Transport {
   }
 
   #descriptor () {
-    return (this.#own ??= descriptorOf(this.#socket))
+    return (this.#own ??= findDescriptor(this.#socket))
   }
 
   /**

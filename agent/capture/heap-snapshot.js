@@ -29,7 +29,7 @@ async function * heapSnapshot ({ force, headroomBytes = Infinity }) {
       headroomBytes: Math.max(0, Math.round(headroom))
     })
   }
-  yield { part: 'snapshot', chunks: piecesOf(getHeapSnapshot()) }
+  yield { part: 'snapshot', chunks: readPieces(getHeapSnapshot()) }
 }
 
 /**
@@ -39,7 +39,7 @@ async function * heapSnapshot ({ force, headroomBytes = Infinity }) {
  * @param {import('node:stream').Readable} stream
  * @returns {AsyncGenerator<Buffer>} leaving it ends the stream
  */
-async function * piecesOf (stream) {
+async function * readPieces (stream) {
   let over = false
   /** @type {Error | undefined} */
   let failure
@@ -72,4 +72,4 @@ function predictedBytes (spaces) {
   )
 }
 
-module.exports = { heapSnapshot, piecesOf, predictedBytes }
+module.exports = { heapSnapshot, readPieces, predictedBytes }

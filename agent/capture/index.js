@@ -10,7 +10,7 @@ const { send } = require('./send')
  * Captures on command. Each is an async generator that yields the parts of the capture, in order,
  * as bytes. Leaving the generator stops its profiler.
  *
- * @typedef {object} CaptureArguments validated by `problemOf`
+ * @typedef {object} CaptureArguments validated by `findProblem`
  * @property {string} kind
  * @property {number} seconds
  * @property {number} [intervalBytes] mean bytes between two samples of a heap profile
@@ -49,18 +49,18 @@ const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seco
 function captures ({ address, allowSnapshot, counts }) {
   let busy = false
   /**
-   * @param {any} given
+   * @param {any} args
    * @returns {CaptureError | undefined}
    */
-  const problemOf = given => {
-    const kind = Object.hasOwn(kinds, given?.kind) ? kinds[given.kind] : undefined
+  const findProblem = args => {
+    const kind = Object.hasOwn(kinds, args?.kind) ? kinds[args.kind] : undefined
     if (!kind) {
       return new CaptureError('unknown_capture', `there are ${Object.keys(kinds).join(', ')}`)
     }
-    if (given.kind === 'heap_snapshot' && !allowSnapshot) {
+    if (args.kind === 'heap_snapshot' && !allowSnapshot) {
       return new CaptureError('snapshot_not_allowed', 'snapshots hold secrets')
     }
-    if (!(given.seconds >= 0 && given.seconds <= kind.mostSeconds)) {
+    if (!(args.seconds >= 0 && args.seconds <= kind.mostSeconds)) {
       return new CaptureError('bad_arguments', `seconds: 0 to ${kind.mostSeconds}`)
     }
     if (busy) return new CaptureError('busy', 'one capture at a time')
@@ -69,17 +69,17 @@ function captures ({ address, allowSnapshot, counts }) {
     /**
      * Never rejects.
      * @param {string} id
-     * @param {any} given unchecked CaptureArguments
+     * @param {any} args unchecked CaptureArguments
      * @returns {Promise<Omit<import('../protocol/frame').Answer, 'id'>>}
      */
-    async capture (id, given) {
-      const problem = problemOf(given)
+    async capture (id, args) {
+      const problem = findProblem(args)
       if (problem) return { ok: false, reason: problem.reason, message: problem.message }
       busy = true
       try {
         /** @type {Record<string, number>} */
         const parts = {}
-        for await (const { part, chunks } of kinds[given.kind].load()(given, { wait, ...counts })) {
+        for await (const { part, chunks } of kinds[args.kind].load()(args, { wait, ...counts })) {
           parts[part] = await send({ address, header: { id, part }, chunks })
         }
         return { ok: true, parts }

@@ -133,10 +133,10 @@ const heapProfilers = [
       throw error
     }
     return {
-      read: () => heapProfileOf(session, 'HeapProfiler.getSamplingProfile'),
+      read: () => readHeapProfile(session, 'HeapProfiler.getSamplingProfile'),
       stop () {
         try {
-          return heapProfileOf(session, 'HeapProfiler.stopSampling')
+          return readHeapProfile(session, 'HeapProfiler.stopSampling')
         } finally {
           end()
         }
@@ -171,8 +171,7 @@ const heapProfilers = [
 
 /**
  * Reading and sending a profile allocates, too: in a slow leak a good part of the live bytes at the
- * second reading. Profiles exclude these allocations, unless a bundler put everything into one
- * file.
+ * second reading. Profiles exclude these, unless a bundler put everything into one file.
  */
 const OWN_FOLDERS =
   path.basename(__filename) === 'profilers.js'
@@ -187,7 +186,7 @@ const isOwn = ({ callFrame: { url } }) => OWN_FOLDERS.some(folder => url.startsW
  * @param {string} method
  * @returns {string} heap profile without allocations of captures
  */
-function heapProfileOf (session, method) {
+function readHeapProfile (session, method) {
   const { profile } = session.post(method)
   const ids = new Set()
   /** @type {any[]} */

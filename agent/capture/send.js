@@ -3,7 +3,7 @@
 const net = require('node:net')
 const { Promise, clearTimeout, nowMs, setTimeout, stringifyJson } = require('../primordials')
 const { PROTOCOL_VERSION } = require('../protocol/frame')
-const { LostDescriptor, descriptorOf } = require('../own-descriptor')
+const { LostDescriptor, findDescriptor } = require('../own-descriptor')
 
 const CONNECT_WITHIN_MS = 500
 /** An exporter that accepts nothing for so long is gone. */
@@ -12,7 +12,6 @@ const STALLED_MS = 30_000
 const AGAIN_MS = 2
 /** Longest run before a turn of the app. */
 const TURN_MS = 5
-/** Size of one write. */
 const SLICE_BYTES = 65_536
 
 /**
@@ -28,9 +27,9 @@ const SLICE_BYTES = 65_536
  */
 async function send ({ address, header, chunks }) {
   const socket = await connected(address)
-  const own = descriptorOf(socket)
+  const own = findDescriptor(socket)
   try {
-    const write = writerOf(socket, own)
+    const write = createWriter(socket, own)
     await write(
       Buffer.from(stringifyJson({ v: PROTOCOL_VERSION, type: 'capture', ...header }) + '\n')
     )
@@ -75,7 +74,7 @@ function connected (address) {
  * @param {import('../own-descriptor').OwnDescriptor | undefined} own its descriptor
  * @returns {(bytes: Buffer) => Promise<void>}
  */
-function writerOf (socket, own) {
+function createWriter (socket, own) {
   let turnBeganMs = nowMs()
   const turn = async (/** @type {number} */ ms) => {
     await new Promise(resolve => { setTimeout(() => resolve(undefined), ms) })

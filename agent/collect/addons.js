@@ -1,7 +1,7 @@
 'use strict'
 
 const { locateNames } = require('./elf-names')
-const { textOf } = require('../read-file')
+const { decodeLatin1 } = require('../read-file')
 const { closeSync, openSync, readSync } = require('../primordials')
 
 /** Names searched in one frame: about 50 µs. */
@@ -23,7 +23,7 @@ const OVERLAP_BYTES = '_ZNK2v8'.length - 1
  * @param {'v8' | 'node_api' | 'unread'} abi
  * @param {string} file
  */
-const keyOf = (abi, file) => {
+const formatKey = (abi, file) => {
   const name = file.slice(file.lastIndexOf('/') + 1)
   return `${abi}/${name.replace(/[^A-Za-z0-9_.-]/g, '_').slice(0, 48)}`
 }
@@ -35,8 +35,8 @@ const keyOf = (abi, file) => {
  * docs/decisions/0058-addons-are-told-by-imports.md
  *
  * @param {string} [own] file of the agent's own addon, which is none of the app's
- * @returns {import('./collector').Collector & { look: (maps: string) => void }} look: accepts text
- *   of /proc/self/maps
+ * @returns {import('./collector').Collector & { readMaps: (maps: string) => void }} readMaps:
+ *   accepts text of /proc/self/maps
  */
 function addons (own) {
   /** @type {Map<string, string>} file -> key on the wire */
@@ -62,7 +62,7 @@ function addons (own) {
       if (names.end - names.start > MOST_NAMES_BYTES) throw new Error('too many names')
       const length = Math.min(names.end - names.start, PIECE_BYTES)
       if (readSync(fd, buffer, 0, length, names.start) < length) throw new Error('cut off')
-      const piece = textOf(buffer, length)
+      const piece = decodeLatin1(buffer, length)
       if (piece.includes(V8_NAMES[0]) || piece.includes(V8_NAMES[1])) return 'v8'
       if (names.start + length === names.end) return 'node_api'
       names.start += length - OVERLAP_BYTES
@@ -82,17 +82,17 @@ function addons (own) {
       abi = 'unread'
     }
     if (!abi) return
-    known.set(file, keyOf(abi, file))
+    known.set(file, formatKey(abi, file))
     waiting.shift()
     names = undefined
   }
 
   return {
     fields: ['addons'],
-    look (maps) {
+    readMaps (maps) {
       for (const [, file, deleted] of maps.matchAll(ADDON_LINES)) {
         if (known.has(file) || known.size >= MOST || file === own) continue
-        known.set(file, keyOf('unread', file))
+        known.set(file, formatKey('unread', file))
         if (!deleted) waiting.push(file)
       }
       changed = true

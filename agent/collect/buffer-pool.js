@@ -24,7 +24,7 @@ function bufferPool ({ majors, slab = () => Buffer.allocUnsafe(1).buffer }) {
   let current
   let followed = 0
   let kept = 0
-  const look = () => {
+  const sample = () => {
     const inUse = slab()
     if (current?.deref() === inUse) return
     if (current && left.length < FOLLOWED) left.push({ ref: current, leftAt: majors() })
@@ -33,7 +33,7 @@ function bufferPool ({ majors, slab = () => Buffer.allocUnsafe(1).buffer }) {
   return {
     fields: ['bufferPoolBytes', 'bufferSlabsFollowed', 'bufferSlabsKept'],
     read (values, { count }) {
-      if (count % EVERY_FRAMES === 0 || !current) look()
+      if (count % EVERY_FRAMES === 0 || !current) sample()
       while (left.length > 0 && majors() - left[0].leftAt > MAJORS) {
         followed++
         if (left.shift()?.ref.deref() !== undefined) kept++

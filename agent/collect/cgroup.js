@@ -7,7 +7,6 @@ const { controllerPaths } = require('../protocol/cgroup-paths')
 
 /** @typedef {import('./collector').Values} Values */
 
-/** Interval of each reading. */
 const EVERY_FRAMES = 10
 const NANOSECONDS = 1e9
 const MICROSECONDS = 1e6

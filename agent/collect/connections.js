@@ -21,17 +21,17 @@ function connections ({
 } = {}) {
   const isKnown = typeof subscribe === 'function'
   let accepted = 0
-  const take = () => { accepted++ }
+  const count = () => { accepted++ }
   return {
     fields: ['connectionsAccepted'],
     start () {
-      subscribe?.(ACCEPTED, take)
+      subscribe?.(ACCEPTED, count)
     },
     read (values) {
       if (isKnown) values.connectionsAccepted = accepted
     },
     stop () {
-      unsubscribe?.(ACCEPTED, take)
+      unsubscribe?.(ACCEPTED, count)
     }
   }
 }

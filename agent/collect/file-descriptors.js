@@ -35,7 +35,7 @@ const ANONYMOUS = new Set([
  * @param {string} link target of a link in /proc/self/fd, see proc_pid_fd(5)
  * @returns {string} socket, pipe, file, name of an anonymous inode, or other
  */
-function kindOf (link) {
+function parseKind (link) {
   if (link.startsWith('socket:')) return 'socket'
   if (link.startsWith('pipe:')) return 'pipe'
   if (link.startsWith('/')) return 'file'
@@ -64,7 +64,7 @@ function * countKinds (names, count, readLink) {
   for (let at = 0; at < numbers && found < count; at += step) {
     const number = Math.floor(at)
     try {
-      const kind = kindOf(readLink(`/proc/self/fd/${names ? names[number] : number}`))
+      const kind = parseKind(readLink(`/proc/self/fd/${names ? names[number] : number}`))
       kinds[kind] = (kinds[kind] ?? 0) + 1
       found++
     } catch (error) {
@@ -142,7 +142,7 @@ function fileDescriptors ({
   const all = new Descriptors({ list, stat })
   /** @type {ReturnType<typeof countKinds> | undefined} */
   let counting
-  let countedOf = -Infinity
+  let lastCounted = -Infinity
   let countAgainAtSeconds = 0
 
   /** @param {import('./collector').Values} values */
@@ -173,8 +173,8 @@ function fileDescriptors ({
         if (most > 0) values.maxFileDescriptors = most
         if (open === undefined || counting || kindsClosed) return
         if (tick.nowSeconds < countAgainAtSeconds) return
-        if (Math.abs(open - countedOf) < Math.max(MOVED, MOVED_SHARE * countedOf)) return
-        countedOf = open
+        if (Math.abs(open - lastCounted) < Math.max(MOVED, MOVED_SHARE * lastCounted)) return
+        lastCounted = open
         countAgainAtSeconds = tick.nowSeconds + AGAIN_AFTER_SECONDS
         counting = countKinds(all.names, open, readLink)
         goOn(values)
@@ -185,4 +185,4 @@ function fileDescriptors ({
   }
 }
 
-module.exports = { fileDescriptors, kindOf }
+module.exports = { fileDescriptors, parseKind }

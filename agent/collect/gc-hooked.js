@@ -4,11 +4,11 @@ const { nowMs } = require('../primordials')
 const { getHeapSpaceStatistics } = require('../v8-functions')
 const { GC_PAUSE_BOUNDS_SECONDS } = require('../protocol/frame')
 const { GcCheck } = require('./gc-check')
-const { detailOf, gcObserver } = require('./gc-observer')
+const { readDetail, gcObserver } = require('./gc-observer')
 const { isLiveSpace, readLiveBytes } = require('./gc-pauses')
 
 /** Columns of the addon's `take`: these first, then rows. */
-const TAKEN = Object.freeze({ rows: 0, majors: 1, liveBytes: 2, liveMajors: 3, firstRow: 4 })
+const HEADER = Object.freeze({ rows: 0, majors: 1, liveBytes: 2, liveMajors: 3, firstRow: 4 })
 /** Columns of a row; from `counted` on a row of the wire contract. */
 const ROW = Object.freeze({ kind: 0, flags: 1, counted: 2 })
 /** Count, sum and longest, then the buckets. */
@@ -26,7 +26,7 @@ class HookedGcs {
   counter = 'hooks'
   #hooks
   #pauses
-  #taken
+  #counts
   /** @type {ReturnType<typeof gcObserver> | undefined} */
   #observer
   /** @type {GcCheck | undefined} */
@@ -44,7 +44,7 @@ class HookedGcs {
   constructor (hooks, pauses) {
     this.#hooks = hooks
     this.#pauses = pauses
-    this.#taken = new Float64Array(hooks.takenLength)
+    this.#counts = new Float64Array(hooks.takenLength)
   }
 
   /**
@@ -54,28 +54,28 @@ class HookedGcs {
    */
   verify (guarded, onDisagreement) {
     this.#onDisagreement = onDisagreement
-    const fits = (this.#taken.length - TAKEN.firstRow) % ROW_LENGTH === 0
+    const fits = (this.#counts.length - HEADER.firstRow) % ROW_LENGTH === 0
     if (fits) {
-      this.takePending()
+      this.countPending()
       if (this.#pauses.majors > 0) this.#pauses.readLive()
     }
     this.#check = new GcCheck()
     this.#sinceMs = nowMs()
     this.#observer = gcObserver()
     if (!fits || !this.#readsLiveHeap()) return this.#disagree()
-    this.takePending()
+    this.countPending()
     this.#isObserverConnected = true
-    this.#observer.handTo(guarded('gc', entries => this.#compare(entries, false)))
+    this.#observer.deliverTo(guarded('gc', entries => this.#compare(entries, false)))
   }
 
   /** Counts the app's GCs since the last call. */
-  takePending () {
-    this.#take(false)
+  countPending () {
+    this.#count(false)
   }
 
-  /** Counts the GCs since takePending as the agent's own. */
-  takeOwn () {
-    this.#take(true)
+  /** Counts the GCs since countPending as the agent's own. */
+  countOwn () {
+    this.#count(true)
   }
 
   afterFrame () {
@@ -88,23 +88,23 @@ class HookedGcs {
   }
 
   /** @param {boolean} isOwn */
-  #take (isOwn) {
-    const taken = this.#taken
+  #count (isOwn) {
+    const counts = this.#counts
     const pauses = this.#pauses
-    this.#hooks.take(taken)
-    for (let i = 0; i < taken[TAKEN.rows]; i++) {
-      const at = TAKEN.firstRow + i * ROW_LENGTH
-      const count = taken[at + ROW.counted]
+    this.#hooks.take(counts)
+    for (let i = 0; i < counts[HEADER.rows]; i++) {
+      const at = HEADER.firstRow + i * ROW_LENGTH
+      const count = counts[at + ROW.counted]
       if (count === 0) continue
-      const kind = taken[at + ROW.kind]
-      const flags = taken[at + ROW.flags]
-      pauses.find(kind, flags, isOwn).buckets.addCounted(taken, at + ROW.counted)
+      const kind = counts[at + ROW.kind]
+      const flags = counts[at + ROW.flags]
+      pauses.find(kind, flags, isOwn).buckets.addCounted(counts, at + ROW.counted)
       this.#check?.addCounted(kind, flags, count, this.#isObserverConnected)
     }
-    pauses.majors = taken[TAKEN.majors]
-    if (taken[TAKEN.liveMajors] > pauses.liveMajors) {
-      pauses.liveBytes = taken[TAKEN.liveBytes]
-      pauses.liveMajors = taken[TAKEN.liveMajors]
+    pauses.majors = counts[HEADER.majors]
+    if (counts[HEADER.liveMajors] > pauses.liveMajors) {
+      pauses.liveBytes = counts[HEADER.liveBytes]
+      pauses.liveMajors = counts[HEADER.liveMajors]
     }
   }
 
@@ -135,10 +135,10 @@ class HookedGcs {
     if (!check) return
     for (const entry of entries) {
       if (entry.startTime < this.#sinceMs) continue
-      const { kind = 0, flags = 0 } = detailOf(entry)
+      const { kind = 0, flags = 0 } = readDetail(entry)
       check.addObserved(kind, flags)
     }
-    this.takePending()
+    this.countPending()
     const agrees = check.compare(isFrame)
     if (agrees === undefined) return
     if (!agrees) return this.#disagree()
@@ -154,4 +154,4 @@ class HookedGcs {
   }
 }
 
-module.exports = { HookedGcs, ROW_LENGTH, TAKEN }
+module.exports = { HookedGcs, ROW_LENGTH, HEADER }

@@ -1,12 +1,11 @@
 'use strict'
 
 const { OWN_CAUSE } = require('../protocol/frame')
-const { detailOf } = require('./gc-observer')
+const { readDetail } = require('./gc-observer')
 const { GcWatchdog } = require('./gc-watchdog')
 
 /** The clocks of the agent and of V8's reports agree to a few microseconds. */
 const SAME_MOMENT_MS = 0.1
-/** Major GCs on request. */
 const ASKED_FOR = new Set(['major/forced', `major/${OWN_CAUSE}`])
 
 /**
@@ -32,17 +31,17 @@ class ObservedGcs {
     this.#observer = observer
     this.#pauses = pauses
     this.#ownGc = ownGc
-    observer.handTo(guarded('gc', entries => this.#take(entries)))
+    observer.deliverTo(guarded('gc', entries => this.#count(entries)))
     this.#watchdog = new GcWatchdog(observer)
   }
 
   /** Counts the GCs that V8 has reported. */
-  takePending () {
-    this.#take(this.#observer.takeRecords())
+  countPending () {
+    this.#count(this.#observer.takeRecords())
   }
 
   /** V8 reports the agent's GC in a later turn of the loop. */
-  takeOwn () {}
+  countOwn () {}
 
   stop () {
     this.#observer.disconnect()
@@ -62,7 +61,7 @@ class ObservedGcs {
       else if (ASKED_FOR.has(key)) majors -= count
     }
     const { heapUsedBytes, externalBytes } = values
-    watchdog.look({ majors, scavenges, heapUsedBytes, externalBytes })
+    watchdog.check({ majors, scavenges, heapUsedBytes, externalBytes })
     if (watchdog.unobservedSeconds > 0) {
       values.gcObserverStopped = wasOnBreak ? 1 : 0
       values.gcUnobservedSeconds = watchdog.unobservedSeconds
@@ -70,12 +69,12 @@ class ObservedGcs {
   }
 
   /** @param {import('node:perf_hooks').PerformanceEntry[]} entries */
-  #take (entries) {
+  #count (entries) {
     const pauses = this.#pauses
     const { beganMs, endedMs } = this.#ownGc
     let sawMajor = false
     for (const entry of entries) {
-      const { kind = 0, flags = 0 } = detailOf(entry)
+      const { kind = 0, flags = 0 } = readDetail(entry)
       const isOwn = entry.startTime > beganMs - SAME_MOMENT_MS &&
         entry.startTime < endedMs + SAME_MOMENT_MS
       const { buckets, isMajor } = pauses.find(kind, flags, isOwn)

@@ -8,7 +8,7 @@ const { PerformanceObserver } = require('../primordials')
  * @param {import('node:perf_hooks').PerformanceEntry} entry of type gc
  * @returns {{ kind?: number, flags?: number }}
  */
-const detailOf = entry => /** @type {{ detail?: object }} */ (entry).detail ?? entry
+const readDetail = entry => /** @type {{ detail?: object }} */ (entry).detail ?? entry
 
 /**
  * Observes GCs from now on. Their counter loads later: until then entries wait here, those of some
@@ -18,10 +18,10 @@ function gcObserver () {
   /** @type {Entries[]} */
   const waiting = []
   /** @param {Entries} entries */
-  let take = entries => { waiting.push(entries) }
+  let deliver = entries => { waiting.push(entries) }
   const observer = new PerformanceObserver(list => {
     try {
-      take(list.getEntries())
+      deliver(list.getEntries())
     } catch {} // Node.js calls this from an immediate: an error would reach the app
   })
   const connect = () => observer.observe({ type: 'gc', buffered: false })
@@ -29,14 +29,14 @@ function gcObserver () {
   return {
     connect,
     disconnect: () => observer.disconnect(),
-    /** Batches, waiting ones first. @param {(entries: Entries) => void} taker */
-    handTo (taker) {
-      take = taker
-      for (const entries of waiting.splice(0)) taker(entries)
+    /** Batches, waiting ones first. @param {(entries: Entries) => void} receive */
+    deliverTo (receive) {
+      deliver = receive
+      for (const entries of waiting.splice(0)) receive(entries)
     },
     /** Undelivered entries. @returns {Entries} */
     takeRecords: () => observer.takeRecords()
   }
 }
 
-module.exports = { detailOf, gcObserver }
+module.exports = { readDetail, gcObserver }

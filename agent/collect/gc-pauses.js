@@ -39,7 +39,7 @@ function readLiveBytes () {
  * @param {boolean} [isOwn] the agent ran it
  * @returns {string} kind/cause, the key on the wire
  */
-function keyOf ({ kind = 0, flags = 0 }, isOwn = false) {
+function formatKey ({ kind = 0, flags = 0 }, isOwn = false) {
   const name = GC_KINDS[/** @type {keyof typeof GC_KINDS} */ (kind)] ?? `kind_${kind}`
   const cause = GC_CAUSES.find(({ flag }) => (flags & flag) !== 0)?.cause ?? ORDINARY_CAUSE
   return `${name}/${isOwn ? OWN_CAUSE : cause}`
@@ -78,10 +78,10 @@ class GcPauses {
    * @returns {Pause}
    */
   find (kind, flags, isOwn) {
-    const told = kind * FLAGS_END + flags
-    const code = isOwn ? -told : told
+    const bits = kind * FLAGS_END + flags
+    const code = isOwn ? -bits : bits
     let pause = this.#known.get(code)
-    if (!pause) this.#known.set(code, pause = this.#add(keyOf({ kind, flags }, isOwn)))
+    if (!pause) this.#known.set(code, pause = this.#add(formatKey({ kind, flags }, isOwn)))
     return pause
   }
 
@@ -107,4 +107,4 @@ class GcPauses {
   }
 }
 
-module.exports = { GcPauses, isLiveSpace, keyOf, readLiveBytes }
+module.exports = { GcPauses, isLiveSpace, formatKey, readLiveBytes }

@@ -102,7 +102,7 @@ class GcWatchdog {
   }
 
   /** Call it each frame. @param {Seen} seen */
-  look ({ majors, scavenges, heapUsedBytes = NaN, externalBytes = NaN }) {
+  check ({ majors, scavenges, heapUsedBytes = NaN, externalBytes = NaN }) {
     const atSeconds = this.#nowMs() / 1000
     const last = this.#last
     this.#last = { atSeconds, majors, scavenges }

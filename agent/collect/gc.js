@@ -21,8 +21,8 @@ const noOwnGc = () => ({ beganMs: Infinity, endedMs: -Infinity, totalMs: 0 })
  * @param {OwnGc} [ownGc] GCs that the agent runs on command
  * @param {() => void} [onNewCounter] called when the result of `counter` changes
  * @returns {import('./collector').Collector & { majors: () => number, gcs: () => number,
- *   takePending: () => void, takeOwn: () => void, counter: () => GcCounter }} majors, gcs: count so
- *   far; takePending: counts reported GCs; takeOwn: counts GCs since then as the agent's own
+ *   countPending: () => void, countOwn: () => void, counter: () => GcCounter }} majors, gcs: count
+ *   so far; countPending: counts reported GCs; countOwn: counts GCs since then as the agent's own
  */
 function gc (started, guarded, ownGc = noOwnGc(), onNewCounter = () => {}) {
   const pauses = new GcPauses()
@@ -42,22 +42,22 @@ function gc (started, guarded, ownGc = noOwnGc(), onNewCounter = () => {}) {
       onNewCounter()
     })
   }
-  const takePending = () => source.takePending()
+  const countPending = () => source.countPending()
   return {
     fields: ['gc', 'gcObserverStopped', 'gcUnobservedSeconds', 'liveHeapBytes', 'liveHeapMajors'],
     majors: () => {
-      takePending()
+      countPending()
       return pauses.majors
     },
     gcs: () => {
-      takePending()
+      countPending()
       return pauses.count
     },
-    takePending,
-    takeOwn: () => source.takeOwn(),
+    countPending,
+    countOwn: () => source.countOwn(),
     counter: () => ({ gcCounter: source.counter, ...(gcHooksMissing && { gcHooksMissing }) }),
     read (values) {
-      takePending()
+      countPending()
       /** @type {Record<string, import('../protocol/frame').PauseRow>} */
       const rows = {}
       for (const [key, { row }] of pauses.byKey) rows[key] = row

@@ -46,7 +46,7 @@ function heap () {
       'detachedContexts',
       'spaces'
     ],
-    read (values, { count, look }) {
+    read (values, { count, isOnDemand }) {
       const heap = getHeapStatistics()
       values.heapUsedBytes = heap.used_heap_size
       values.heapTotalBytes = heap.total_heap_size
@@ -57,7 +57,7 @@ function heap () {
       // the exporter rejects such a number.
       values.externalBytes =
         heap.external_memory <= Number.MAX_SAFE_INTEGER ? heap.external_memory : undefined
-      if (readAtBytes === undefined || look || count % ARRAY_BUFFERS_EVERY_FRAMES === 2) {
+      if (readAtBytes === undefined || isOnDemand || count % ARRAY_BUFFERS_EVERY_FRAMES === 2) {
         if (readAtBytes !== heap.external_memory) arrayBuffersBytes = readArrayBuffers()
         readAtBytes = heap.external_memory
         values.arrayBuffersBytes = arrayBuffersBytes

@@ -36,7 +36,7 @@ function * collectors ({
     yield
     require('./resident-pages')
     yield
-    require('./memory-look')
+    require('./memory-reader')
     yield
     require('./memory-scan')
     yield
@@ -44,10 +44,10 @@ function * collectors ({
     // Malloc may free and retain memory while anonymous memory stands still: with access to malloc,
     // scan every ten seconds even then.
     yield new MemoryMap(
-      { frameMs, metered, look: addons.look, ...(access && { atRestEverySeconds: 0 }) },
+      { frameMs, metered, onMaps: addons.readMaps, ...(access && { atRestEverySeconds: 0 }) },
       { read: files.readKept }
     )
-    if (access) yield require('./allocator-books').allocatorBooks(access)
+    if (access) yield require('./allocator-statistics').allocatorStatistics(access)
     yield addons
     yield require('./file-descriptors').fileDescriptors()
     yield require('./cpu').processCpu()

@@ -5,7 +5,6 @@ const { controllerPaths } = require('../protocol/cgroup-paths')
 
 /** A memory cgroup contains one of these. */
 const USAGE_FILES = Object.freeze(['memory.usage_in_bytes', 'memory.current'])
-/** Files with the limit, by cgroup version. */
 const LIMIT_FILES = Object.freeze({ 1: 'memory.limit_in_bytes', 2: 'memory.max' })
 
 /**

@@ -2,7 +2,7 @@
 
 const { clearTimeout, nowMs, setTimeout } = require('../primordials')
 const { isTemporary } = require('../read-file')
-const { memoryLook } = require('./memory-look')
+const { memoryReader } = require('./memory-reader')
 const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
 
 const EVERY_SECONDS = 10
@@ -58,8 +58,8 @@ const STATES = Object.freeze({
 
 /**
  * Breakdown of the process's anonymous memory outside the V8 heap. memory-scan.js runs one scan by
- * memory-look.js; the states above decide the time. Other anonymous resident memory is `other`, the
- * V8 heap mostly.
+ * memory-reader.js; the states above decide the time. Other anonymous resident memory is `other`,
+ * the V8 heap mostly.
  */
 class MemoryMap {
   /** @type {readonly (keyof Values)[]} */
@@ -79,7 +79,7 @@ class MemoryMap {
   #cancelTimer
   #frameMs
   #atRestEverySeconds
-  #look
+  #reader
   #now
   #later
   #begin
@@ -98,26 +98,26 @@ class MemoryMap {
    * @param {number} options.frameMs
    * @param {(what: string, work: () => void) => () => void} options.metered guards work between
    *   frames, and counts its time
-   * @param {(lines: string) => void} [options.look] receives the lines as well: they are too
+   * @param {(lines: string) => void} [options.onMaps] receives the lines as well: they are too
    *   expensive to read twice
    * @param {number} [options.atRestEverySeconds] interval while anonymous memory stands still
-   * @param {import('./memory-look').Sources & { now?: () => number, later?: (work: () => void, ms:
-   *   number) => () => void }} [dependencies] now: seconds; later: returns its cancellation
+   * @param {import('./memory-reader').Sources & { now?: () => number, later?: (work: () => void,
+   *   ms: number) => () => void }} [dependencies] now: seconds; later: returns its cancellation
    */
   constructor (
-    { frameMs, metered, look = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS },
+    { frameMs, metered, onMaps = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS },
     { now = () => nowMs() / 1000, later = setLater, ...sources } = {}
   ) {
     this.#frameMs = frameMs
     this.#atRestEverySeconds = atRestEverySeconds
-    this.#look = memoryLook(look, sources)
+    this.#reader = memoryReader(onMaps, sources)
     this.#now = now
     this.#later = later
-    this.#begin = metered('look', () => {
+    this.#begin = metered('scan', () => {
       this.#scan = this.#newScan()
       this.#scanPiece()
     })
-    this.#continue = metered('look', () => this.#scanPiece())
+    this.#continue = metered('scan', () => this.#scanPiece())
   }
 
   start () {
@@ -128,9 +128,9 @@ class MemoryMap {
    * @param {Values} values
    * @param {import('./collector').Tick} tick
    */
-  read (values, { nowSeconds, look: isAsked = false }) {
+  read (values, { nowSeconds, isOnDemand = false }) {
     if (this.#isMixed(values)) this.#refuseMixed()
-    if (this.#state === STATES.urgent || isAsked) this.#scanAtOnce(values, isAsked)
+    if (this.#state === STATES.urgent || isOnDemand) this.#scanAtOnce(values, isOnDemand)
     if (this.#state === STATES.scanned) this.#report(values, nowSeconds)
     if (this.#state === STATES.idle && this.#isDue(values, nowSeconds)) {
       this.#wait(Math.max(0, this.#frameMs - this.#leadMs))
@@ -166,9 +166,9 @@ class MemoryMap {
   /**
    * The next frame scans again if memory moves even then.
    * @param {Values} values
-   * @param {boolean} isAsked report the result in any case
+   * @param {boolean} isOnDemand report the result in any case
    */
-  #scanAtOnce (values, isAsked) {
+  #scanAtOnce (values, isOnDemand) {
     if (this.#state === STATES.closed) return
     const again = this.#state === STATES.urgent ? STATES.urgent : STATES.idle
     this.#cancel()
@@ -179,7 +179,7 @@ class MemoryMap {
     } catch (error) {
       this.#fail(error, again)
     }
-    if (!isAsked && this.#isMixed(values) && this.#isWorthAnother()) this.#state = again
+    if (!isOnDemand && this.#isMixed(values) && this.#isWorthAnother()) this.#state = again
   }
 
   /** Repeats a mixed scan in one go, or in pieces if that takes too long. */
@@ -209,8 +209,8 @@ class MemoryMap {
 
   /** @param {number} [wastedSeconds] */
   #newScan (wastedSeconds) {
-    const { take, anonBytes } = this.#look
-    return new MemoryScan(take(), { anonBytes, now: this.#now, wastedSeconds })
+    const { scan, anonBytes } = this.#reader
+    return new MemoryScan(scan(), { anonBytes, now: this.#now, wastedSeconds })
   }
 
   /** @param {Values} values */
@@ -234,7 +234,7 @@ class MemoryMap {
       const known = Object.values(resident).reduce((sum, bytes) => sum + bytes, 0)
       values.residentBytes = { ...resident, other: Math.max(0, rssAnonBytes - known) }
     }
-    const least = this.#look.usesSmaps() && resident ? SMAPS_EVERY_SECONDS : EVERY_SECONDS
+    const least = this.#reader.usesSmaps() && resident ? SMAPS_EVERY_SECONDS : EVERY_SECONDS
     const restSeconds = Math.min(Math.max(least, tookSeconds / MOST_SHARE), RAREST_SECONDS)
     this.#nextAtSeconds = nowSeconds + restSeconds
     this.#restsUntilSeconds = nowSeconds + this.#atRestEverySeconds

@@ -1,6 +1,6 @@
 'use strict'
 
-/** @typedef {import('./memory-look').Look} Look */
+/** @typedef {import('./memory-reader').Breakdown} Breakdown */
 
 /** Beyond this move of anonymous memory, the parts of a scan describe different moments. */
 const MOVED_SHARE = 0.02
@@ -15,11 +15,11 @@ class MemoryScan {
   #now
   #leastBytes = Infinity
   #mostBytes = 0
-  /** @type {Look | undefined} */
+  /** @type {Breakdown | undefined} */
   #result
 
   /**
-   * @param {Generator<void, Look>} pieces
+   * @param {Generator<void, Breakdown>} pieces
    * @param {object} options
    * @param {() => number} options.anonBytes anonymous memory of the process
    * @param {() => number} options.now seconds
@@ -34,9 +34,9 @@ class MemoryScan {
     this.tookSeconds = wastedSeconds
   }
 
-  /** @returns {Look} */
+  /** @returns {Breakdown} */
   get result () {
-    return /** @type {Look} */ (this.#result)
+    return /** @type {Breakdown} */ (this.#result)
   }
 
   /**

@@ -125,7 +125,7 @@ function residentPages ({ pageBytes = 4096, mostWindows = MOST_WINDOWS } = {}) {
    * @throws {Error} error of the file system: pagemap is closed
    */
   return function * (mappings) {
-    const ofPart = (/** @type {MappingPart} */ part) =>
+    const select = (/** @type {MappingPart} */ part) =>
       mappings.filter(mapping => mapping.part === part)
     const windows = countWindows(mappings.filter(({ part }) => part !== 'stacks'), window.bytes)
     const stride = Math.max(1, Math.ceil(windows / mostWindows))
@@ -140,12 +140,12 @@ function residentPages ({ pageBytes = 4096, mostWindows = MOST_WINDOWS } = {}) {
     const file = new OwnDescriptor(openSync('/proc/self/pagemap', 'r'))
     try {
       for (const part of SAMPLED) {
-        const own = ofPart(part)
+        const own = select(part)
         if (own.length === 0) continue
         const pages = yield * countSampled({ file, window, mappings: own, stride, turn })
         resident[part] = pages * pageBytes
       }
-      for (const stack of ofPart('stacks')) {
+      for (const stack of select('stacks')) {
         resident.stacks += (yield * countStack(file, window, stack)) * pageBytes
       }
       return resident
@@ -195,7 +195,7 @@ function * countStack (file, window, { from, to }) {
 function * countSampled ({ file, window, mappings, stride, turn }) {
   let ahead = turn % Math.min(stride, countWindows(mappings, window.bytes))
   let present = 0
-  let looked = 0
+  let sampled = 0
   let all = 0
   for (const { from, to } of mappings) {
     all += to - from
@@ -203,12 +203,12 @@ function * countSampled ({ file, window, mappings, stride, turn }) {
       if (ahead-- > 0) continue
       ahead = stride - 1
       const high = Math.min(to, low + window.bytes)
-      looked += high - low
+      sampled += high - low
       present += window.countPresent(0, window.read(file, low, high))
       yield
     }
   }
-  return Math.round((present * all) / looked)
+  return Math.round((present * all) / sampled)
 }
 
 module.exports = { residentPages }

@@ -9,19 +9,19 @@
  */
 function warnings (guarded) {
   let listenerWarnings = 0
-  const take = guarded('warning', (/** @type {Error} */ warning) => {
+  const count = guarded('warning', (/** @type {Error} */ warning) => {
     if (warning?.name === 'MaxListenersExceededWarning') listenerWarnings++
   })
   return {
     fields: ['listenerWarnings'],
     start () {
-      process.on('warning', take)
+      process.on('warning', count)
     },
     read (values) {
       values.listenerWarnings = listenerWarnings
     },
     stop () {
-      process.removeListener('warning', take)
+      process.removeListener('warning', count)
     }
   }
 }

@@ -34,17 +34,12 @@ const ALLOCATORS = Object.freeze({
 function loadedAllocator (maps) {
   if (maps === undefined) return { libc: 'unknown', allocator: 'unknown' }
   const objects = new Set(
-    maps
-      .split('\n')
-      .map(line => line.slice(line.indexOf('/')))
-      .filter(name => name.startsWith('/'))
+    maps.split('\n').map(line => line.slice(line.indexOf('/'))).filter(name => name.startsWith('/'))
   )
   const has = (/** @type {RegExp} */ pattern) => [...objects].find(name => pattern.test(name))
   const libc = has(/\/(ld-musl-[^/]*|libc\.musl-[^/]*)$/)
     ? 'musl'
-    : has(/\/(libc\.so\.6|libc-2[^/]*\.so)$/)
-      ? 'glibc'
-      : 'other'
+    : has(/\/(libc\.so\.6|libc-2[^/]*\.so)$/) ? 'glibc' : 'other'
   for (const name of /** @type {(keyof typeof ALLOCATORS)[]} */ (Object.keys(ALLOCATORS))) {
     const allocatorPath = has(ALLOCATORS[name])
     if (allocatorPath) {

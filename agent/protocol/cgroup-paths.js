@@ -65,9 +65,7 @@ function controllerPaths (controller, { cgroup, mountinfo, exists }) {
 function visibleFolders ({ root, point }, group) {
   const below = group.startsWith('/..')
     ? ''
-    : root !== '/' && group.startsWith(root)
-      ? group.slice(root.length)
-      : group
+    : root !== '/' && group.startsWith(root) ? group.slice(root.length) : group
   /** @type {string[]} */
   const folders = []
   // Remove the slash that join leaves at the end: collectors append names by concatenation.

@@ -41,13 +41,13 @@ const DATA_URL = /^data:/i
  * @param {string} flag
  * @returns {string} name as Node.js documents it
  */
-const nameOf = flag => flag.split('=', 1)[0].replaceAll('_', '-')
+const plainName = flag => flag.split('=', 1)[0].replaceAll('_', '-')
 
 /**
  * @param {string} flag
  * @returns {boolean} true: its value is the source of the app
  */
-const isCodeFlag = flag => /^-[a-zA-Z]*[ep]$/.test(flag) || CODE_OPTIONS.includes(nameOf(flag))
+const isCodeFlag = flag => /^-[a-zA-Z]*[ep]$/.test(flag) || CODE_OPTIONS.includes(plainName(flag))
 
 /** Readers of URLs ignore spaces and control characters. @param {string} value */
 // eslint-disable-next-line no-control-regex
@@ -67,7 +67,7 @@ function plainFlags (flags) {
       hidesNext = false
       return hides ? HIDDEN : plainText(flag, MAX_TEXT)
     }
-    const hides = HIDDEN_OPTIONS.includes(nameOf(flag))
+    const hides = HIDDEN_OPTIONS.includes(plainName(flag))
     const equals = flag.indexOf('=')
     hidesNext = equals < 0 && (hides || isCodeFlag(flag))
     return equals >= 0 && (hides || isDataUrl(flag.slice(equals + 1)))

@@ -23,21 +23,23 @@ const { stringifyJson } = require('../primordials')
  * @param {Asked} asked
  * @returns {string} hexadecimal
  */
-function proofOf (token, { id, command, args = null, pid, startedAtUnixMs, nonce = '', sequence }) {
+function computeProof (
+  token, { id, command, args = null, pid, startedAtUnixMs, nonce = '', sequence }
+) {
   const text = stringifyJson([id, command, args, pid, startedAtUnixMs, nonce, sequence])
   return require('node:crypto').createHmac('sha256', token).update(text).digest('hex')
 }
 
 /**
  * Compares in constant time.
- * @param {unknown} given
- * @param {Parameters<typeof proofOf>} expected
+ * @param {unknown} proof
+ * @param {Parameters<typeof computeProof>} expected
  * @returns {boolean}
  */
-function isProof (given, ...expected) {
-  if (typeof given !== 'string') return false
-  const right = Buffer.from(proofOf(...expected))
-  const claimed = Buffer.from(given)
+function isProof (proof, ...expected) {
+  if (typeof proof !== 'string') return false
+  const right = Buffer.from(computeProof(...expected))
+  const claimed = Buffer.from(proof)
   return claimed.length === right.length && require('node:crypto').timingSafeEqual(claimed, right)
 }
 
@@ -47,4 +49,4 @@ function isProof (given, ...expected) {
  */
 const newNonce = () => require('node:crypto').randomBytes(16).toString('hex')
 
-module.exports = { proofOf, isProof, newNonce }
+module.exports = { computeProof, isProof, newNonce }

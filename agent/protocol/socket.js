@@ -23,7 +23,7 @@ const ownUser = () => process.getuid?.()
  * @param {import('node:fs').Stats} stats
  * @param {number | undefined} user
  */
-const isOf = ({ uid }, user) => user === undefined || uid === user || uid === 0
+const isOwnedBy = ({ uid }, user) => user === undefined || uid === user || uid === 0
 
 /**
  * A safe folder is writable by one user and root only.
@@ -34,7 +34,7 @@ const isOf = ({ uid }, user) => user === undefined || uid === user || uid === 0
  */
 function isOwnFolder (folder, user = ownUser()) {
   const stats = lstatSync(folder)
-  return stats.isDirectory() && isOf(stats, user) && (stats.mode & 0o022) === 0
+  return stats.isDirectory() && isOwnedBy(stats, user) && (stats.mode & 0o022) === 0
 }
 
 /**
@@ -45,7 +45,7 @@ function isOwnFolder (folder, user = ownUser()) {
  */
 function isOwnSocket (socketPath, user = ownUser()) {
   const stats = lstatSync(socketPath)
-  return stats.isSocket() && isOf(stats, user) && isOwnFolder(path.dirname(socketPath), user)
+  return stats.isSocket() && isOwnedBy(stats, user) && isOwnFolder(path.dirname(socketPath), user)
 }
 
 module.exports = { defaultSocketPath, isOwnFolder, isOwnSocket }

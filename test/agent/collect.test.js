@@ -11,7 +11,7 @@ const { splitNodeOptions } = require('../../agent/protocol/node-options')
 const { appName } = require('../../agent/identity')
 const { readConfig } = require('../../agent/protocol/config')
 const { addressInHosts } = require('../../agent/lookup')
-const { fileDescriptors, kindOf } = require('../../agent/collect/file-descriptors')
+const { fileDescriptors, parseKind } = require('../../agent/collect/file-descriptors')
 const { createMemoryGroup } = require('../../exporter/process/memory-group')
 const {
   NODES,
@@ -120,7 +120,7 @@ describe('native addons', () => {
     /** @type {import('../../agent/protocol/frame').Frame['values']} */
     const values = {}
     for (let frame = 0; frame < frames; frame++) {
-      collector.look(maps)
+      collector.readMaps(maps)
       collector.read(values, { count: frame, nowSeconds: frame })
     }
     return values.addons
@@ -525,7 +525,7 @@ describe('file descriptors', () => {
     ['net:[4026531840]', 'other'],
     ['', 'other']
   ])
-  it.each(LINKS)('%s is a %s', (link, kind) => expect(kindOf(link)).toBe(kind))
+  it.each(LINKS)('%s is a %s', (link, kind) => expect(parseKind(link)).toBe(kind))
 
   /**
    * Reads frames of a process with so many descriptors, a socket for each three files.

@@ -1,13 +1,13 @@
 'use strict'
 
 const { readFileSync } = require('../primordials')
-const { isTemporary, kernelFiles, leadingNumbers, linesOf } = require('../read-file')
+const { isTemporary, kernelFiles, leadingNumbers, readLines } = require('../read-file')
 const { mappingsReader } = require('./mappings')
 const { residentPages } = require('./resident-pages')
 
 /** @typedef {import('./mappings').Mapping} Mapping */
 /** @typedef {Record<import('./mappings').MappingPart, number>} Resident bytes */
-/** @typedef {{ layout: import('./mappings').MemoryLayout, resident?: Resident }} Look */
+/** @typedef {{ layout: import('./mappings').MemoryLayout, resident?: Resident }} Breakdown */
 
 /**
  * @typedef {object} Sources /proc by default
@@ -21,19 +21,19 @@ const { residentPages } = require('./resident-pages')
  * Breakdown of anonymous memory: malloc's extents from /proc/self/maps, and their resident part
  * from /proc/self/pagemap, or from smaps where pagemap is closed (gVisor).
  *
- * @param {(lines: string) => void} show receives the lines as well: they are too expensive to read
- *   twice
+ * @param {(lines: string) => void} onMaps receives the lines as well: they are too expensive to
+ *   read twice
  * @param {Sources} [sources]
- * @returns {{ take: () => Generator<void, Look>, anonBytes: () => number, usesSmaps: () => boolean
- *   }} take: one scan, with pauses; usesSmaps: true: the kernel must add up smaps. The first two
- *   throw where /proc is closed
+ * @returns {{ scan: () => Generator<void, Breakdown>, anonBytes: () => number, usesSmaps: () =>
+ *   boolean }} scan: one scan, with pauses; usesSmaps: true: the kernel must add up smaps. The
+ *   first two throw where /proc is closed
  */
-function memoryLook (
-  show,
+function memoryReader (
+  onMaps,
   {
     read = kernelFiles().read,
     auxiliaryVector = () => readFileSync('/proc/self/auxv'),
-    lines = linesOf,
+    lines = readLines,
     count
   } = {}
 ) {
@@ -42,14 +42,14 @@ function memoryLook (
   let counted = count
   let knownPageBytes = 0
   const pages = [0, 0, 0]
-  const pageBytes = () => (knownPageBytes ||= pageBytesOf(auxiliaryVector()))
+  const pageBytes = () => (knownPageBytes ||= readPageBytes(auxiliaryVector()))
 
   /**
    * @param {Mapping[]} mappings
    * @returns {Generator<void, Resident | undefined>}
    */
-  function * residentOf (mappings) {
-    if (source === 'smaps') return sumOfSmaps(mappings)
+  function * countResident (mappings) {
+    if (source === 'smaps') return sumSmaps(mappings)
     try {
       counted ??= residentPages({ pageBytes: pageBytes() })
       return yield * counted(mappings)
@@ -60,14 +60,14 @@ function memoryLook (
   }
 
   return {
-    * take () {
+    * scan () {
       const { layout, add } = mappingsReader()
       for (const text of lines(`/proc/self/${source}`)) {
         add(text)
-        show(text)
+        onMaps(text)
         yield
       }
-      return { layout, resident: yield * residentOf(layout.mappings) }
+      return { layout, resident: yield * countResident(layout.mappings) }
     },
     /** Resident less shared pages. proc(5). */
     anonBytes () {
@@ -83,7 +83,7 @@ function memoryLook (
  * Size of a page, from the auxiliary vector: Node does not report it.
  * @param {Buffer} vector
  */
-function pageBytesOf (vector) {
+function readPageBytes (vector) {
   const AT_PAGESZ = 6
   for (let at = 0; at + 16 <= vector.length; at += 16) {
     if (vector.readBigUInt64LE(at) === BigInt(AT_PAGESZ)) {
@@ -94,10 +94,10 @@ function pageBytesOf (vector) {
 }
 
 /** @param {Mapping[]} mappings */
-function sumOfSmaps (mappings) {
+function sumSmaps (mappings) {
   const sums = { malloc_heap: 0, malloc_arenas: 0, malloc_mapped: 0, webassembly: 0, stacks: 0 }
   for (const { part, rssBytes } of mappings) sums[part] += rssBytes
   return sums
 }
 
-module.exports = { memoryLook }
+module.exports = { memoryReader }

@@ -20,11 +20,11 @@ const PAGE_BYTES = 4096
  * @param {string} xml
  * @returns {Bytes}
  */
-function glibcBooks (xml) {
+function parseMallocInfo (xml) {
   /** @type {Bytes} */
-  const books = { mapped: 0 }
+  const bytes = { mapped: 0 }
   for (const place of ['heap', 'arenas']) {
-    for (const kind of ['in_use', 'free_pages', 'fragments', 'top']) books[`${place}_${kind}`] = 0
+    for (const kind of ['in_use', 'free_pages', 'fragments', 'top']) bytes[`${place}_${kind}`] = 0
   }
   const [, ...arenas] = xml.split('<heap nr="')
   arenas.forEach((text, number) => {
@@ -39,33 +39,33 @@ function glibcBooks (xml) {
       listed += Number(total)
       pages += Math.max(0, Number(total) - Number(count) * PAGE_BYTES)
     }
-    const fast = numberIn(arena, /type="fast" count="\d+" size="(\d+)"/)
-    const rest = numberIn(arena, /type="rest" count="\d+" size="(\d+)"/)
-    books[`${place}_in_use`] += Math.max(
+    const fast = matchNumber(arena, /type="fast" count="\d+" size="(\d+)"/)
+    const rest = matchNumber(arena, /type="rest" count="\d+" size="(\d+)"/)
+    bytes[`${place}_in_use`] += Math.max(
       0,
-      numberIn(arena, /<system type="current" size="(\d+)"/) - fast - rest
+      matchNumber(arena, /<system type="current" size="(\d+)"/) - fast - rest
     )
-    books[`${place}_free_pages`] += pages
-    books[`${place}_fragments`] += Math.max(0, listed - pages) + fast
-    books[`${place}_top`] += Math.max(0, rest - listed)
+    bytes[`${place}_free_pages`] += pages
+    bytes[`${place}_fragments`] += Math.max(0, listed - pages) + fast
+    bytes[`${place}_top`] += Math.max(0, rest - listed)
     if (number === arenas.length - 1) {
-      books.mapped = numberIn(text.slice(end), /type="mmap" count="\d+" size="(\d+)"/)
+      bytes.mapped = matchNumber(text.slice(end), /type="mmap" count="\d+" size="(\d+)"/)
     }
   })
-  return books
+  return bytes
 }
 
 /**
  * @param {string} text
  * @param {RegExp} pattern
  */
-const numberIn = (text, pattern) => Number(pattern.exec(text)?.[1] ?? 0)
+const matchNumber = (text, pattern) => Number(pattern.exec(text)?.[1] ?? 0)
 
 /**
  * @param {import('@memwatch/allocator').Books} books
  * @returns {Bytes | undefined} undefined: the allocator has no statistics
  */
-function readBooks ({
+function convert ({
   allocator,
   mallocInfo,
   allocatedBytes = 0,
@@ -75,7 +75,7 @@ function readBooks ({
 }) {
   switch (allocator) {
     case 'glibc':
-      return mallocInfo === undefined ? undefined : glibcBooks(mallocInfo)
+      return mallocInfo === undefined ? undefined : parseMallocInfo(mallocInfo)
     case 'jemalloc':
       return { in_use: allocatedBytes, active: activeBytes, metadata: metadataBytes }
     case 'tcmalloc':
@@ -89,26 +89,26 @@ function readBooks ({
  * Malloc's own statistics. It reads them in frames with resident memory, so that both describe one
  * moment, and rarely if expensive: malloc walks through all free chunks.
  *
- * @param {Pick<import('../allocator-access').AllocatorAccess, 'books'>} access
+ * @param {Pick<import('../allocator-access').AllocatorAccess, 'readStatistics'>} access
  * @param {{ now?: () => number }} [dependencies] now: seconds
  * @returns {import('./collector').Collector}
  */
-function allocatorBooks (access, { now = () => nowMs() / 1000 } = {}) {
+function allocatorStatistics (access, { now = () => nowMs() / 1000 } = {}) {
   let nextAt = 0
   // The first reading compiles its code: its duration predicts nothing.
   let isFirst = true
   return {
     fields: ['allocatorBytes'],
-    read (values, { nowSeconds, look: asked }) {
-      if ((nowSeconds < nextAt && !asked) || values.residentBytes === undefined) return
+    read (values, { nowSeconds, isOnDemand }) {
+      if ((nowSeconds < nextAt && !isOnDemand) || values.residentBytes === undefined) return
       const began = now()
-      const books = readBooks(access.books())
-      if (books) values.allocatorBytes = books
+      const statistics = convert(access.readStatistics())
+      if (statistics) values.allocatorBytes = statistics
       const waitSeconds = isFirst ? 0 : Math.min((now() - began) / MOST_SHARE, RAREST_SECONDS)
-      nextAt = books ? nowSeconds + waitSeconds : Infinity
+      nextAt = statistics ? nowSeconds + waitSeconds : Infinity
       isFirst = false
     }
   }
 }
 
-module.exports = { allocatorBooks, glibcBooks }
+module.exports = { allocatorStatistics, parseMallocInfo }
