@@ -1,4 +1,4 @@
 'use strict'
 
-// A path, as in `node -r ./node_modules/memwatch/agent`, goes past the package's exports.
+// `node -r ./node_modules/memwatch/agent` names this file: a path bypasses the package's exports.
 require('./index')

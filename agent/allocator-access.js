@@ -6,42 +6,41 @@ const { loadedAllocator } = require('./protocol/allocators')
 const { readFileSync } = require('./primordials')
 
 /**
- * The way to ask malloc itself, where the operator allowed it: the package @memwatch/allocator, a
- * Node-API addon, where it is installed, else node:ffi, where Node has it (it warns that it is
- * experimental, once, on stderr).
+ * Access to malloc, with the operator's permission: by the Node-API addon @memwatch/allocator, else
+ * by node:ffi, which warns once on stderr that it is experimental.
  *
  * @typedef {object} AllocatorAccess
  * @property {'addon' | 'ffi'} by
- * @property {() => import('@memwatch/allocator').Books} books takes about 5 ns for each free chunk:
- *   milliseconds after much churn
- * @property {() => boolean} trim gives free memory back to the system; blocks meanwhile; false:
+ * @property {() => import('@memwatch/allocator').Books} readStatistics takes about 5 ns for each
+ *   free chunk: milliseconds after much churn
+ * @property {() => boolean} trim returns free memory to the system, and blocks meanwhile; false:
  *   malloc has no such call
  */
 
 /**
- * @returns {AllocatorAccess | 'disabled' | undefined} disabled: then node:ffi, native code too, is
- *   left alone
+ * @returns {AllocatorAccess | 'disabled' | undefined} disabled: node:ffi is native code as well,
+ *   and not used
  */
 function byAddon () {
   try {
     const { books, trim } = loadAddon()
-    return { by: 'addon', books, trim }
+    return { by: 'addon', readStatistics: books, trim }
   } catch (error) {
     debug('@memwatch/allocator: %s', error)
     if (/** @type {NodeJS.ErrnoException} */ (error).code === ADDONS_DISABLED) return 'disabled'
   }
 }
 
-/** Of glibc only: the others would need a function each. @returns {AllocatorAccess | undefined} */
+/** The functions of glibc; other allocators need others. @returns {AllocatorAccess | undefined} */
 function byForeignFunctions () {
   /** @type {any} */
   let ffi
   try {
-    // Another allocator than glibc's leaves glibc's functions in place: they would tell of nothing.
+    // glibc's functions exist beside another allocator, but then report nothing.
     if (loadedAllocator(readFileSync('/proc/self/maps', 'latin1')).allocator !== 'glibc') {
       return undefined
     }
-    ffi = require('node:' + 'ffi') // not known to the types of older Nodes
+    ffi = require('node:' + 'ffi') // types of older Nodes lack it
     const { functions } = ffi.dlopen(null, {
       open_memstream: { arguments: ['pointer', 'pointer'], return: 'pointer' },
       malloc_info: { arguments: ['i32', 'pointer'], return: 'i32' },
@@ -53,7 +52,7 @@ function byForeignFunctions () {
     const length = Buffer.alloc(8)
     return {
       by: 'ffi',
-      books () {
+      readStatistics () {
         const stream = functions.open_memstream(text, length)
         functions.malloc_info(0, stream)
         functions.fclose(stream)
@@ -74,7 +73,7 @@ function byForeignFunctions () {
   }
 }
 
-/** @returns {AllocatorAccess | undefined} undefined where there is no way */
+/** @returns {AllocatorAccess | undefined} undefined: no access */
 const allocatorAccess = () => {
   const addon = byAddon()
   return addon === 'disabled' ? undefined : addon ?? byForeignFunctions()

@@ -4,41 +4,36 @@ const { clearTimeout, nowMs, setTimeout } = require('./primordials')
 const { startGcs, stopGcs } = require('./collect/gc-start')
 
 /**
- * The app's start is the app's: only GCs are counted from the first moment. Everything else is
- * loaded, and the exporter called, when the loop has had its first turns, bit by bit: at once it
- * would hold the app up for some ten milliseconds.
+ * The agent only counts GCs while the app starts. It loads everything else in pieces after the
+ * loop's first turns: all at once would block the app for some ten milliseconds.
  */
 const LOAD_AFTER_MS = 40
 const LOAD_EVERY_MS = 1
-/** A process that ends sooner says nothing. */
+/** A process that ends earlier sends nothing. */
 const FIRST_FRAME_MS = 100
 
 /**
- * States of the agent in this isolate. It enters each at most once, and in this order.
+ * States of the agent in this isolate. It enters each at most once, in this order.
  *
- *   waiting  the app starts: only GCs are counted
- *   loading  after 40 ms: a piece of the agent is loaded each millisecond
- *   running  after 100 ms, with what is not loaded yet: a frame each interval
+ *   waiting  the app starts: the agent only counts GCs
+ *   loading  after 40 ms: the agent loads one piece each millisecond
+ *   running  after 100 ms, with all remaining pieces: one frame each interval
  *   ended    the process ends, the agent failed, or it was stopped
+ *
+ * @typedef {'waiting' | 'loading' | 'running' | 'ended'} State
  */
-const STATES = Object.freeze({
-  waiting: 'waiting',
-  loading: 'loading',
-  running: 'running',
-  ended: 'ended'
-})
 
-/** A step of stopping: the others follow, whatever it throws. @param {() => void} work */
+/** One step of stopping: an error does not prevent the others. @param {() => void} work */
 const attempt = work => {
   try {
     work()
   } catch {}
 }
 
-/** The way of the agent from the preload to the end of the isolate. */
-class Beginning {
-  /** @type {keyof typeof STATES} */
-  #state = STATES.waiting
+/** Agent from preload to the end of the isolate. */
+class Lifecycle {
+  /** @type {State} */
+  #state = 'waiting'
   #beganMs = nowMs()
   #gcs
   #config
@@ -46,7 +41,7 @@ class Beginning {
   /** @type {import('./isolate-agent').Agent | undefined} */
   #agent
   #pieces = this.#load()
-  /** The next state, or the next piece. @type {NodeJS.Timeout | undefined} */
+  /** Timer of the next state. @type {NodeJS.Timeout | undefined} */
   #timer
   /** @type {NodeJS.Timeout | undefined} */
   #pieceTimer
@@ -55,20 +50,20 @@ class Beginning {
 
   /**
    * @param {import('./protocol/config').Config} config
-   * @param {(format: string, ...values: unknown[]) => void} debug
+   * @param {typeof import('./guard').debug} debug
    */
   constructor (config, debug) {
     this.#gcs = startGcs(config.gcHooks)
     this.#config = config
     this.#debug = debug
     this.#timer = setTimeout(this.#fenced(() => this.#startLoading()), LOAD_AFTER_MS)
-    // Not `once`: that removes the listener as it is called, which throws on a frozen `process`.
+    // `once` would remove the listener when called, which throws on a frozen `process`.
     process.on('exit', this.#onExit)
   }
 
-  /** Whatever state it is in; what it has begun ends. */
+  /** Ends everything begun, in any state. */
   stop () {
-    this.#state = STATES.ended
+    this.#state = 'ended'
     clearTimeout(this.#timer)
     clearTimeout(this.#pieceTimer)
     attempt(() => process.removeListener('exit', this.#onExit))
@@ -77,7 +72,7 @@ class Beginning {
   }
 
   #startLoading () {
-    this.#state = STATES.loading
+    this.#state = 'loading'
     this.#timer = setTimeout(this.#fenced(() => this.#run()), FIRST_FRAME_MS - LOAD_AFTER_MS)
     this.#loadPiece()
   }
@@ -87,14 +82,14 @@ class Beginning {
   }
 
   #run () {
-    this.#state = STATES.running
+    this.#state = 'running'
     this.#loadRest()
     this.#agent?.run()
   }
 
   /** @param {number} exitCode */
   #end (exitCode) {
-    this.#state = STATES.ended
+    this.#state = 'ended'
     if (nowMs() - this.#beganMs < FIRST_FRAME_MS) return
     this.#loadRest()
     this.#agent?.bye(exitCode)
@@ -121,11 +116,11 @@ class Beginning {
    */
   #fenced (work) {
     return exitCode => {
-      if (this.#state === STATES.ended) return
+      if (this.#state === 'ended') return
       try {
         work(exitCode)
       } catch (error) {
-        // A call in here throws as well when the stack is used up.
+        // With the stack used up, these calls throw as well.
         attempt(() => this.stop())
         attempt(() => this.#debug('off: %s', error))
       }
@@ -134,13 +129,13 @@ class Beginning {
 }
 
 /**
- * Begins to watch this isolate.
+ * Starts the agent of this isolate.
  * @param {import('./protocol/config').Config} config
- * @param {(format: string, ...values: unknown[]) => void} debug
+ * @param {typeof import('./guard').debug} debug
  * @returns {{ stop: () => void }}
  */
 function begin (config, debug) {
-  return new Beginning(config, debug)
+  return new Lifecycle(config, debug)
 }
 
 module.exports = { begin }

@@ -2,27 +2,26 @@
 
 const { clearTimeout, nowMs, setTimeout } = require('./primordials')
 
-/** A command is short. */
 const MAX_LINE_BYTES = 4096
-/** Lines that are read within a second: an exporter sends a few an hour. */
+/** An exporter sends a few commands an hour. */
 const LINES_PER_SECOND = 10
 const SECOND_MS = 1000
-/** Lines that are no trusted command until the agent hangs up. */
+/** Lines without a trusted command before the agent hangs up. */
 const MOST_STRAY_LINES = 10
 const NEWLINE = 0x0a
 
 /**
- * Reads commands from a connection within a budget, so that a peer that floods the socket costs the
- * app nothing: at most ten lines a second, and ten in all that are no trusted command. Beyond the
- * first the socket is paused until the second is over, beyond the second the agent hangs up.
+ * Reads commands from a connection within a budget: a peer that floods the socket costs the app
+ * nothing. After LINES_PER_SECOND the socket pauses until the second is over; after
+ * MOST_STRAY_LINES the agent hangs up.
  */
 class CommandLines {
   #socket
   #execute
   #hangUp
-  /** The beginning of a line, copied: it keeps no read of the socket alive. @type {Buffer} */
+  /** Start of a line, copied: a slice would retain a read of the socket. @type {Buffer} */
   #unfinished = Buffer.alloc(0)
-  /** Bytes that the kernel gave before the socket was paused: one read at most. @type {Buffer} */
+  /** Bytes read before the pause, one read at most. @type {Buffer} */
   #unread = Buffer.alloc(0)
   #strayLines = 0
   #linesOfSecond = 0
@@ -32,8 +31,7 @@ class CommandLines {
 
   /**
    * @param {import('node:net').Socket} socket
-   * @param {(line: string) => boolean | undefined} execute returns whether the line was a trusted
-   *   command
+   * @param {(line: string) => boolean | undefined} execute true: the line was a trusted command
    * @param {() => void} hangUp
    */
   constructor (socket, execute, hangUp) {
@@ -48,17 +46,17 @@ class CommandLines {
     socket.once('close', () => clearTimeout(this.#resumption))
   }
 
-  /** @param {() => boolean} work returns false for a peer that must not go on */
+  /** @param {() => boolean} work false: hang up */
   #fenced (work) {
     try {
       if (work()) return
-    } catch {} // nothing that a peer sends leaves this fence
+    } catch {} // no input of a peer may throw into the app
     this.#hangUp()
   }
 
   /**
    * @param {Buffer} chunk
-   * @returns {boolean} false for a peer that must not go on
+   * @returns {boolean} false: hang up
    */
   #reads (chunk) {
     for (let start = 0; start < chunk.length;) {

@@ -2,17 +2,16 @@
 'use strict'
 
 /**
- * The command `memwatch` of the agent's package. The command line is a package of its own, as an
- * app in production does without it: this file starts it where it is installed, and else says how
- * to get it.
+ * The command `memwatch` of the agent's package. It starts the command line, a separate package
+ * that an app in production does not need, or reports the command that installs it.
  */
 
 const COMMAND_LINE = '@memwatch/cli'
 
-/** @returns {string | undefined} its file; undefined where it is not installed */
+/** @returns {string | undefined} path; undefined: not installed */
 function findCommandLine () {
   try {
-    // Beside the agent, or in the project: some package managers keep each package apart.
+    // Beside the agent, or in the project: some package managers isolate each package.
     return require.resolve(`${COMMAND_LINE}/memwatch.js`, { paths: [__dirname, process.cwd()] })
   } catch {}
 }

@@ -6,11 +6,11 @@ const { PROTOCOL_VERSION } = require('./protocol/frame')
 const { nowMs, parseJson, readFileSync, readRssBytes, timeOriginUnixMs } = require('./primordials')
 const { isProof } = require('./protocol/proof')
 
-/** An extra frame takes milliseconds to collect: requests in between get the last one. */
-const LOOK_EVERY_SECONDS = 1
+/** An extra frame takes milliseconds: requests in between get the last one. */
+const EXTRA_FRAME_EVERY_SECONDS = 1
 /** malloc_trim blocks the app for tens of milliseconds: repeated commands must not stop it. */
 const TRIM_EVERY_SECONDS = 10
-/** Folder, socket and token file are checked once in this time, however many commands come. */
+/** Interval between checks of folder, socket and token file, for any number of commands. */
 const TRUST_SECONDS = 1
 const MAX_ID_LENGTH = 64
 
@@ -19,53 +19,52 @@ const MAX_ID_LENGTH = 64
  *
  * @typedef {Omit<import('./protocol/frame').Answer, 'id'>} Result
  *
- * One connection.
+ * @typedef {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} Access
+ *
  * @typedef {object} Connection
- * @property {string} [nonce] of its hello; a proof covers it
- * @property {number} sequence of the last command that was proved: none is accepted twice
+ * @property {string} [nonce] sent in its hello, and covered by each proof
+ * @property {number} sequence number of the last proved command: each is accepted once
  */
 
 /**
- * Carries out what the exporter asks for, where the operator allowed it.
+ * Executes the exporter's commands, as far as the operator allows them.
  *
  * @param {object} options
- * @param {{ path: string }} options.address where commands come from
- * @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} [options.access] with it
- *   malloc may be trimmed
- * @param {Pick<ReturnType<typeof import('./capture').captures>, 'capture'>} [options.captures] with
- *   them captures may be made
- * @param {Pick<import('./forced-gc').ForcedGc, 'run'>} [options.forcedGc] with it full GCs may be
- *   forced
- * @param {string} [options.tokenFile] commands must prove to know what it holds
- * @param {() => void} options.look sends a frame with all that is dear
+ * @param {{ path: string }} options.address source of the commands
+ * @param {Access} [options.access] allows `trim`
+ * @param {Pick<ReturnType<typeof import('./capture').captures>, 'capture'>} [options.captures]
+ *   allows captures
+ * @param {Pick<import('./forced-gc').ForcedGc, 'run'>} [options.forcedGc] allows full GCs
+ * @param {string} [options.tokenFile] commands must prove knowledge of its content
+ * @param {() => void} options.sendExtraFrame sends a frame with all expensive values
  * @param {{ now?: () => number, rss?: () => number }} [dependencies] now: seconds
  */
 function commands (
-  { address, access, captures, forcedGc, tokenFile, look },
+  { address, access, captures, forcedGc, tokenFile, sendExtraFrame },
   { now = () => nowMs() / 1000, rss = readRssBytes } = {}
 ) {
   let trimmedAt = -Infinity
-  let lookedAt = -Infinity
+  let extraFrameAt = -Infinity
   const isTrusted = trust({ address, tokenFile, now })
 
   /** @returns {Result} */
-  const sendLook = () => {
-    if (now() - lookedAt >= LOOK_EVERY_SECONDS) {
-      lookedAt = now()
-      look()
+  const executeLook = () => {
+    if (now() - extraFrameAt >= EXTRA_FRAME_EVERY_SECONDS) {
+      extraFrameAt = now()
+      sendExtraFrame()
     }
     return { ok: true }
   }
 
   /**
-   * @param {Pick<import('./allocator-access').AllocatorAccess, 'trim'>} access
+   * @param {Access} access
    * @returns {Result}
    */
   const trim = access => {
     const began = now()
     if (began - trimmedAt < TRIM_EVERY_SECONDS) return { ok: false, reason: 'too_soon' }
     trimmedAt = began
-    look() // the prediction, measured just before
+    sendExtraFrame() // sends the prediction, measured just before
     const rssBeforeBytes = rss()
     const from = now()
     const trimmed = access.trim()
@@ -81,8 +80,8 @@ function commands (
    * @param {string} id
    * @returns {Result | Promise<Result>}
    */
-  const carryOut = (command, args, id) => {
-    if (command === 'look' && access) return sendLook()
+  const run = (command, args, id) => {
+    if (command === 'look' && access) return executeLook()
     if (command === 'trim' && access) return trim(access)
     if (command === 'capture' && captures) return captures.capture(id, args)
     if (command === 'force_gc' && forcedGc) return forcedGc.run()
@@ -92,10 +91,10 @@ function commands (
   return {
     /**
      * @param {string} line
-     * @param {(answer: import('./protocol/frame').Answer) => void} reply is called now or later, for
-     *   commands only
-     * @param {Connection} connection that the line came by
-     * @returns {boolean} whether it was a trusted command
+     * @param {(answer: import('./protocol/frame').Answer) => void} reply called once for each
+     *   command, now or later
+     * @param {Connection} connection source of the line
+     * @returns {boolean} true: a trusted command
      */
     execute (line, reply, connection) {
       const asked = readCommand(line)
@@ -105,7 +104,7 @@ function commands (
         reply({ id, ok: false, reason: 'not_trusted' })
         return false
       }
-      const result = carryOut(command, args, id)
+      const result = run(command, args, id)
       if (!('then' in result)) reply({ id, ...result })
       else result.then(found => reply({ id, ...found })).catch(error => debug('answer: %s', error))
       return true
@@ -115,7 +114,7 @@ function commands (
 
 /**
  * @param {string} line
- * @returns {Record<string, any> & { id: string } | undefined} undefined for what is no command
+ * @returns {Record<string, any> & { id: string } | undefined} undefined: no command
  */
 function readCommand (line) {
   let asked
@@ -130,9 +129,8 @@ function readCommand (line) {
 }
 
 /**
- * Whoever reaches a TCP port may say anything. A Unix socket is as safe as the folder that it lies
- * in; where others may write there, as in a volume that containers share, the exporter must prove
- * that it knows the token.
+ * Any process can reach a TCP port. A Unix socket is as safe as its folder; where others may write,
+ * as in a volume that containers share, the exporter must prove that it knows the token.
  *
  * @param {object} options
  * @param {{ path: string }} options.address
@@ -141,21 +139,21 @@ function readCommand (line) {
  * @returns {(asked: Record<string, any>, connection: Connection) => boolean}
  */
 function trust ({ address, tokenFile, now }) {
-  let lookedAt = -Infinity
+  let checkedAt = -Infinity
   let isOwn = false
   let token = ''
-  const look = () => {
-    if (now() - lookedAt < TRUST_SECONDS) return
-    lookedAt = now()
+  const check = () => {
+    if (now() - checkedAt < TRUST_SECONDS) return
+    checkedAt = now()
     isOwn = false
     token = ''
     try {
       if (tokenFile) token = readFileSync(tokenFile, 'utf8').trim()
       else isOwn = isOwnSocket(address.path)
-    } catch {} // a socket that cannot be checked is not trusted
+    } catch {} // an unreadable socket or token is not trusted
   }
   return ({ id, command, args, sequence, proof }, connection) => {
-    look()
+    check()
     if (!tokenFile) return isOwn
     const isNext = Number.isSafeInteger(sequence) && sequence > connection.sequence
     const { pid } = process

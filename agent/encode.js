@@ -6,7 +6,7 @@ const { stringifyJson } = require('./primordials')
 /**
  * @param {string} type
  * @param {object} content
- * @returns {string} a line of the wire contract; frames have a form of their own, in agent.js
+ * @returns {string} line of the wire contract; isolate-agent.js encodes frames itself
  */
 const encode = (type, content) => stringifyJson({ v: PROTOCOL_VERSION, type, ...content }) + '\n'
 

@@ -4,13 +4,13 @@ const { nowMs } = require('./primordials')
 const { getHeapStatistics, runInNewContext, setFlagsFromString } = require('./v8-functions')
 const { debug } = require('./guard')
 
-/** Most of the wall time that an app stands still for GCs on command. */
+/** Limit on the share of wall time in which GCs on command block the app. */
 const MOST_SHARE = 0.02
-/** However short they are: each lets code age that V8 throws away when it is old. */
+/** Short GCs, too, keep this distance: each ages code, and V8 discards old code. */
 const LEAST_DISTANCE_SECONDS = 4
 /**
- * Pause of a full GC for each byte of the heap before one was measured: 0.5 to 1.6 ms a MiB on
- * Node.js 18 to 26 with small objects, on a busy machine.
+ * Estimate before the first measurement: full GCs took 0.5 to 1.6 ms for each MiB of heap on
+ * Node.js 18 to 26, with small objects on a busy machine.
  */
 const FIRST_SECONDS_PER_BYTE = 0.0016 / 2 ** 20
 
@@ -20,9 +20,8 @@ const OVER_BUDGET = 'full GCs on command take 2 % of the time at most'
 let gc
 
 /**
- * V8's own `gc`, which marks and compacts once, before it returns. It is exposed to a context that
- * is new while the flag is set; the app's contexts do not have it. See
- * docs/decisions/0060-full-gcs-on-command.md.
+ * V8's own `gc` marks and compacts once before it returns. V8 exposes it to contexts created while
+ * the flag is set; the app's contexts do not get it: docs/decisions/0060-full-gcs-on-command.md.
  * @returns {() => void}
  */
 function exposeGc () {
@@ -43,9 +42,9 @@ const collect = () => {
 const heapUsedBytes = () => getHeapStatistics().used_heap_size
 
 /**
- * Full GCs on command, for readings of the live heap where V8 itself collects too rarely. Each
- * comes as long after the one before, or after the start, as keeps them within MOST_SHARE: by the
- * pause of the last one, and by the pause that the heap of now makes likely.
+ * Full GCs on command, for readings of the live heap when V8 itself collects too rarely. The
+ * distance to the previous GC, or to the start, keeps their share of time below MOST_SHARE, for the
+ * last pause and for the pause that the current heap predicts.
  */
 class ForcedGc {
   #ownGc
@@ -58,9 +57,8 @@ class ForcedGc {
   #secondsPerByte = FIRST_SECONDS_PER_BYTE
 
   /**
-   * @param {import('./collect/gc').OwnGc} ownGc is told of each
-   * @param {{ takePending: () => void, takeOwn: () => void }} pauses who reads ownGc, or takes
-   *   what was counted meanwhile as the agent's
+   * @param {import('./collect/gc').OwnGc} ownGc records each GC
+   * @param {{ countPending: () => void, countOwn: () => void }} pauses counters of GCs
    * @param {{ now?: () => number, collect?: () => void, heapUsedBytes?: () => number }}
    *   [dependencies] now: milliseconds since the isolate started
    */
@@ -81,8 +79,8 @@ class ForcedGc {
     if (beganMs / 1000 - this.#endedAtSeconds < distanceSeconds) {
       return { ok: false, reason: 'too_soon', message: OVER_BUDGET }
     }
-    // Of the one before, while ownGc still tells of it.
-    this.#pauses.takePending()
+    // ownGc still describes the previous GC on command: count that one first.
+    this.#pauses.countPending()
     try {
       this.#collect()
     } catch (error) {
@@ -94,7 +92,7 @@ class ForcedGc {
     this.#ownGc.beganMs = beganMs
     this.#ownGc.endedMs = endedMs
     this.#ownGc.totalMs += pauseMs
-    this.#pauses.takeOwn()
+    this.#pauses.countOwn()
     this.#endedAtSeconds = endedMs / 1000
     this.#pauseSeconds = pauseMs / 1000
     this.#secondsPerByte = this.#pauseSeconds / Math.max(1, usedBytes)

@@ -3,7 +3,7 @@
 const log = require('node:util').debuglog('memwatch')
 
 /**
- * Prints with NODE_DEBUG=memwatch. Never throws: a value may carry a `toString` of the app.
+ * Prints with NODE_DEBUG=memwatch. It never throws: a value may carry a `toString` of the app.
  * @param {string} format
  * @param {unknown[]} values
  */
@@ -14,8 +14,8 @@ function debug (format, ...values) {
 }
 
 /**
- * One step of which no error may reach the app.
- * @param {string} what is being done, for NODE_DEBUG=memwatch
+ * No error of this step reaches the app.
+ * @param {string} what name of the step, for NODE_DEBUG=memwatch
  * @param {() => void} work
  */
 function attempt (what, work) {
@@ -26,13 +26,13 @@ function attempt (what, work) {
   }
 }
 
-/** The fence between the agent and the app: what goes wrong inside is counted, and never leaves. */
+/** Barrier between agent and app: it counts errors inside and lets none out. */
 class Guard {
-  /** Errors caught so far; travels in every frame. */
+  /** Sent in every frame. */
   errors = 0
 
   /**
-   * @param {string} what was being done, for NODE_DEBUG=memwatch
+   * @param {string} what name of the step
    * @param {unknown} error
    */
   caught (what, error) {
@@ -41,12 +41,12 @@ class Guard {
   }
 
   /**
-   * For functions of at most two parameters: to hand on any number takes an array each time.
+   * Guards functions of at most two parameters: rest parameters would allocate an array each time.
    * @template {[first?: any, second?: any]} Args
    * @template Result
-   * @param {string} what is being done, for NODE_DEBUG=memwatch
+   * @param {string} what name of the step
    * @param {(...args: Args) => Result} work
-   * @returns {(...args: Args) => Result | undefined} undefined when the work threw
+   * @returns {(...args: Args) => Result | undefined} undefined: the work threw
    */
   wrap (what, work) {
     /** @type {any} */
@@ -56,7 +56,7 @@ class Guard {
       try {
         return call(first, second)
       } catch (error) {
-        // A call in here throws as well when the stack is used up.
+        // With the stack used up, this call throws as well.
         try {
           this.caught(what, error)
         } catch {}

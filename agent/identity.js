@@ -11,8 +11,8 @@ const { isCodeFlag, plainFlags, splitNodeOptions } = require('./protocol/node-op
 const { HOST_NAME, plainText } = require('./protocol/text-rules')
 
 /**
- * The script that this isolate runs. Node.js makes its path absolute; anything else in its place is
- * an argument of the app, as behind `-e CODE`, behind `-`, and in a worker that has no file.
+ * Script of this isolate. Node.js makes its path absolute; anything else in its place is an
+ * argument of the app, as after `-e CODE` or `-`, and in a worker without a file.
  * @param {Pick<NodeJS.Process, 'argv' | 'execArgv'>} [of]
  * @returns {string | undefined} absolute path
  */
@@ -23,25 +23,25 @@ function scriptPath ({ argv: [, script] = [], execArgv = [] } = process) {
 
 /**
  * @param {string} folder
- * @returns {{ name: string, bin?: unknown, folder: string } | undefined} the nearest package.json
- *   with a name, in that folder or above
+ * @returns {{ name: string, bin?: unknown, folder: string } | undefined} nearest package.json with
+ *   a name, in this folder or above
  */
 function nearestPackage (folder) {
   for (; ; folder = path.dirname(folder)) {
     try {
       const { name, bin } = parseJson(readFileSync(path.join(folder, 'package.json'), 'utf8'))
       if (typeof name === 'string' && name !== '') return { name, bin, folder }
-    } catch {} // none here, or not readable
+    } catch {} // absent, or unreadable
     if (folder === path.dirname(folder)) return undefined
   }
 }
 
-/** The server that `next dev` starts. */
+/** Server of `next dev`. */
 const NEXT_SERVER = /[\\/]next[\\/]dist[\\/]server[\\/]lib[\\/]start-server\.js$/
 
 /**
- * Tells the program of an installed package, which runs the app of others:
- * `next start`, `vite`, `fastify start`.
+ * Detects the program of an installed package that runs the user's app, such as `next start`,
+ * `vite` or `fastify start`.
  * @param {string} script
  * @param {ReturnType<typeof nearestPackage>} own package of the script
  */
@@ -53,13 +53,13 @@ function isProgram (script, own) {
 }
 
 /**
- * The name in the nearest package.json above the script, else the script's own. Where the script is
- * the program of an installed package, the app is in the working folder, or beside node_modules.
+ * Name in the nearest package.json above the script, else the script's own. For the program of an
+ * installed package the app is in the working folder, or beside node_modules.
  * @param {string | undefined} script absolute path
  * @param {object} [of]
  * @param {() => string} [of.workingFolder]
- * @param {boolean} [of.isWorker] of an app: workers of loaders are heard of before the main thread,
- *   and run a package's script, or none
+ * @param {boolean} [of.isWorker] workers of loaders report before the main thread, and run a
+ *   package's script or none
  */
 function appName (script, { workingFolder = process.cwd, isWorker = false } = {}) {
   if (!script && !isWorker) return 'node'
@@ -76,15 +76,15 @@ function appName (script, { workingFolder = process.cwd, isWorker = false } = {}
 }
 
 /**
- * When the process started, as the kernel counts: with the pid it tells processes apart. Field 22
- * of proc_pid_stat(5); the name in parentheses may hold anything.
+ * Start of the process in the kernel's ticks: pid and start identify a process. Field 22 of
+ * proc_pid_stat(5); the name in parentheses may contain anything.
  */
 function startTimeTicks () {
   try {
     const stat = readFileSync('/proc/self/stat', 'utf8')
     return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[22 - 3])
   } catch {
-    return undefined // not Linux, or closed by the permission model
+    return undefined // not Linux, or denied by the permission model
   }
 }
 
@@ -92,7 +92,7 @@ function startTimeTicks () {
  * @param {Partial<import('./protocol/config').Config>} config
  * @returns {{ pod?: import('./protocol/frame').Pod }}
  */
-function podOf ({ podUid, podName, podNamespace, container, injected }) {
+function readPod ({ podUid, podName, podNamespace, container, injected }) {
   const pod = {
     ...(podUid && { uid: podUid }),
     ...(podName && { name: podName }),
@@ -111,7 +111,7 @@ function hello (config) {
   let maps
   try {
     maps = readFileSync('/proc/self/maps', 'utf8')
-  } catch {} // not Linux, or closed by the permission model
+  } catch {} // not Linux, or denied by the permission model
   const constrained = /** @type {{ constrainedMemory?: () => number | undefined }} */ (process).constrainedMemory?.()
   const hostMemoryBytes = os.totalmem()
   const variables = MALLOC_ENV.filter(key => process.env[key])
@@ -122,7 +122,7 @@ function hello (config) {
     agent: version,
     agentFolder: plainText(__dirname, MAX_TEXT),
     ...(HOST_NAME.test(host) && { host }),
-    ...podOf(config),
+    ...readPod(config),
     pid: process.pid,
     threadId,
     startedAtUnixMs: Math.round(timeOriginUnixMs),
@@ -141,7 +141,7 @@ function hello (config) {
     allowedFlags: [...process.allowedNodeEnvironmentFlags],
     ...(!isMainThread && { resourceLimits: { ...resourceLimits } }),
     hostMemoryBytes,
-    // Unlimited reads as undefined, 0 or about 2^63 and 2^64, by Node and cgroup version.
+    // No limit reads as undefined, 0 or about 2^63 and 2^64, by Node and cgroup version.
     ...(constrained && constrained < hostMemoryBytes && { constrainedBytes: constrained }),
     cores: os.availableParallelism?.() ?? os.cpus().length
   }

@@ -1,26 +1,25 @@
 'use strict'
 
 /**
- * The preload: `node -r memwatch/agent app.js`. The only file with side effects. It starts the
- * agent once per isolate, or does nothing; it never throws. Whoever preloads it into everything
- * meets old Node.js, too: this file must parse there, and what it loads may not: then that is all
- * that happens.
+ * Preload: `node -r memwatch/agent app.js`. Only this file has side effects. It starts the agent
+ * once per isolate, or does nothing; it never throws. A global preload also reaches old Node.js:
+ * this file must parse there. The files it loads may fail to; then the agent stays off.
  */
 
-/** Two installed copies share this: the first one watches. */
+/** Two installed copies share this symbol: the first one runs. */
 const RUNNING = Symbol.for('memwatch.agent')
 
-/** @returns {string | undefined} why this process is left alone */
+/** @returns {string | undefined} reason to leave this process alone */
 function reasonToStayOut () {
   if (/** @type {any} */ (global)[RUNNING]) return 'another copy of the agent runs in this isolate'
   if (process.versions.bun || /** @type {any} */ (process.versions).deno) return 'not Node.js'
   if (require('./protocol/starters').startsApp(process.argv)) return 'it starts the app'
 }
 
-/** @type {(format: string, ...values: unknown[]) => void} */
+/** @type {typeof import('./guard').debug} */
 let debug = () => {}
 try {
-  debug = require('util').debuglog('memwatch') // Node.js before 14.18 knows no node:
+  debug = require('util').debuglog('memwatch') // Node.js before 14.18 lacks the prefix node:
   const reason = reasonToStayOut()
   if (reason) {
     debug('off: %s', reason)

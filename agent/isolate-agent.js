@@ -19,34 +19,34 @@ const { Guard, attempt } = require('./guard')
 const { gc, noOwnGc } = require('./collect/gc')
 
 /**
- * A frame's values before anything is read: each field is there, and none has a value, so that all
- * frames have one shape, which V8 fills and writes without looking names up. Parsed, as an object
- * that is put together name by name becomes a slow dictionary.
+ * Empty values of a frame: with every field present all frames have one shape, and V8 fills and
+ * writes them without lookups of names. JSON.parse makes a fast object; adding names one by one
+ * would make a slow dictionary.
  * @type {import('./protocol/frame').Frame['values']}
  */
 const NO_VALUES = parseJson(`{${Object.keys(fields).map(name => `"${name}":null`)}}`)
 for (const name in NO_VALUES) NO_VALUES[/** @type {keyof typeof fields} */ (name)] = undefined
 
 /**
- * Watches this isolate: one unref'd timer, collect -> encode -> send. begin.js leads it through its
- * states: `load` piece by piece, `run`, `bye`, `stop`.
+ * Agent of this isolate: one unref'd timer, collect -> encode -> send. begin.js calls `load` piece
+ * by piece, `run`, `bye` and `stop`.
  */
 class Agent {
   #config
   #guard = new Guard()
   #ownGc = noOwnGc()
   #pauses
-  /** That of GCs stays the last. @type {import('./collect/collector').Collector[]} */
+  /** The collector of GCs stays last. @type {import('./collect/collector').Collector[]} */
   #collectors
   /** @type {import('./allocator-access').AllocatorAccess | undefined} */
   #access
-  /** With the transport, from the first attempt to connect. @type {Sessions | undefined} */
+  /** Created with the transport, at the first attempt to connect. @type {Sessions | undefined} */
   #sessions
   /** @type {import('./transport').Transport | undefined} */
   #transport
 
   #collectSeconds = 0
-  /** Frames begun, and messages of the wire. */
+  /** Number of frames begun, and of messages sent. */
   #count = 0
   #sequence = 0
   #framesTooLong = 0
@@ -68,16 +68,16 @@ class Agent {
   constructor (config, gcs) {
     const wrap = this.#guard.wrap.bind(this.#guard)
     this.#config = config
-    // The hello names the counter: it is said again.
+    // A new hello must name the new counter of GCs.
     this.#pauses = gc(gcs, wrap, this.#ownGc, () => this.#transport?.reconnect())
     this.#collectors = [this.#pauses]
     this.#tick = this.#metered('tick', () => {
       this.#transport?.tick(this.#dueSeconds)
       this.#send(this.#dueSeconds)
     })
-    // Node hands out the GCs of a turn before its immediates: read in one, a frame knows of all
-    // that were before it. Without arguments: Node.js hands those on by the iterator of arrays,
-    // which the app may replace.
+    // Node delivers the GCs of a turn before its immediates, so a frame read in an immediate counts
+    // all of them. No arguments: Node.js passes them by the iterator of arrays, which the app may
+    // replace.
     this.#onTimer = () => {
       this.#dueSeconds = nowMs() / 1000
       this.#immediate = setImmediate(this.#tick)
@@ -87,7 +87,7 @@ class Agent {
   }
 
   /**
-   * Loads all that is needed, and connects.
+   * Loads all modules, and connects.
    * @returns {Generator<unknown, void>} pauses after each piece
    */
   * load () {
@@ -112,14 +112,14 @@ class Agent {
       if (piece.value) add(piece.value)
       yield
     }
-    // The hello is as expensive as all collectors together: what it is made of is loaded first.
+    // The hello is as expensive as all collectors together: load its parts first.
     yield require('./identity')
     yield process.allowedNodeEnvironmentFlags
     if (this.#config.tokenFile) yield require('node:crypto')
     yield wrap('hello', () => this.#sessions?.hello())()
   }
 
-  /** Sends the first frame, and one each interval from then on. */
+  /** Sends the first frame now, and then one each interval. */
   run () {
     this.#onTimer()
     this.#timer = setInterval(this.#onTimer, this.#frameMs)
@@ -130,7 +130,7 @@ class Agent {
   }
 
   /**
-   * Guarded, and counted as time that the agent took.
+   * Guards work, and counts its time as the agent's.
    * @param {string} what
    * @param {() => void} work
    */
@@ -156,14 +156,14 @@ class Agent {
       access: this.#access,
       pauses: this.#pauses,
       ownGc: this.#ownGc,
-      sendFrame: (nowSeconds, look) => this.#send(nowSeconds, look)
+      sendFrame: (nowSeconds, isOnDemand) => this.#send(nowSeconds, isOnDemand)
     })
     const begin = this.#guard.wrap('begin', () => sessions.begin())
     this.#transport ??= new (require('./transport').Transport)(socket, begin, () => this.#isSafe())
     this.#transport.tick(nowMs() / 1000)
   }
 
-  /** In the system's temporary folder anybody could have been there first, to read along. */
+  /** Another user may have created the socket in the system's temporary folder, to read along. */
   #isSafe () {
     const { socket } = this.#config
     const isDefault = 'path' in socket && socket.path === defaultSocketPath()
@@ -177,15 +177,15 @@ class Agent {
   }
 
   /**
-   * @param {number} nowSeconds when the frame was due and its timer fired
-   * @param {boolean} [look] with all that is expensive
+   * @param {number} nowSeconds due time: the timer fired then
+   * @param {boolean} [isOnDemand] include all expensive values
    */
-  #send (nowSeconds, look) {
+  #send (nowSeconds, isOnDemand) {
     const values = this.#unsent
     const collectors = this.#collectors
-    const tick = { count: this.#count++, nowSeconds, look }
-    // In one function, and the line below without copies: what runs once a second is cold, and each
-    // function more is expensive.
+    const tick = { count: this.#count++, nowSeconds, isOnDemand }
+    // One function, and no copies for the line below: code that runs once a second is cold, and
+    // each further function is expensive.
     for (let i = 0; i < collectors.length; i++) {
       try {
         collectors[i].read(values, tick)
@@ -207,7 +207,7 @@ class Agent {
       }) + '\n'
     if (line.length <= MAX_LINE_BYTES && this.#transport) {
       this.#unsent = { ...NO_VALUES }
-      // Figures of the time since the last frame go on while frames wait, which may be given up.
+      // Peaks since the last frame continue while frames wait: the transport may drop those.
       if (this.#transport.write(line)) {
         for (let i = 0; i < collectors.length; i++) collectors[i].sent?.()
       }

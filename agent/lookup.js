@@ -4,7 +4,7 @@ const dns = require('node:dns')
 const net = require('node:net')
 const { clearTimeout, nextTick, readFileSync, setTimeout } = require('./primordials')
 
-/** Less than the transport waits for a connect. */
+/** Less than the transport's CONNECT_TIMEOUT_MS. */
 const TIMEOUT_MS = 400
 
 /**
@@ -21,9 +21,9 @@ function addressInHosts (hosts, name) {
 }
 
 /**
- * Resolves a name for net.connect. Not dns.lookup: its getaddrinfo runs in a thread that cannot be
- * called off, so an app would wait for a name server that does not answer, even in process.exit.
- * Hosts file, then DNS, without search domains.
+ * Resolves a name for net.connect by the hosts file, then DNS, without search domains. The
+ * getaddrinfo of dns.lookup runs in a thread that cannot be cancelled: an app would wait for a
+ * silent name server, even in process.exit.
  * @param {string} name
  * @param {object} _options
  * @param {(error: Error | null, address: string, family: number) => void} callback
@@ -33,7 +33,7 @@ function lookup (name, _options, callback, { read = file => readFileSync(file, '
   let known
   try {
     known = addressInHosts(read('/etc/hosts'), name)
-  } catch {} // none, or closed by the permission model
+  } catch {} // absent, or denied by the permission model
   known ??= name === 'localhost' ? '127.0.0.1' : undefined
   if (known !== undefined) return nextTick(callback, null, known, net.isIP(known))
 

@@ -2,13 +2,13 @@
 
 const { closeSync, fstatSync, readSync, writeSync } = require('./primordials')
 
-/** The app closed a descriptor of the agent. */
+/** Error: the app closed a descriptor of the agent. */
 class LostDescriptor extends Error {}
 
 /**
- * A descriptor that stays open while the app has its turns. An app may close descriptors that are
- * not its own, and the kernel gives the number to the next file that is opened: device and inode
- * say whether the number still means what it meant here. One `fstat` takes about 1 microsecond.
+ * A descriptor that stays open across turns of the app. An app may close descriptors that are not
+ * its own, and the kernel gives the number to the next file: device and inode identify the file.
+ * One `fstat` takes about 1 µs.
  */
 class OwnDescriptor {
   #fd
@@ -17,7 +17,7 @@ class OwnDescriptor {
 
   /**
    * @param {number} fd
-   * @throws what fstat throws
+   * @throws error of fstat
    */
   constructor (fd) {
     const { dev, ino } = fstatSync(fd)
@@ -37,9 +37,9 @@ class OwnDescriptor {
   }
 
   /**
-   * @param {Buffer} buffer is filled from its start
+   * @param {Buffer} buffer filled from its start
    * @param {number} length bytes
-   * @param {number | null} position in the file; null: where the last read ended
+   * @param {number | null} position in the file; null: end of the last read
    * @returns {number} bytes
    * @throws {LostDescriptor | NodeJS.ErrnoException}
    */
@@ -70,12 +70,11 @@ class OwnDescriptor {
 
 /**
  * @param {import('node:net').Socket | undefined} socket
- * @returns {OwnDescriptor | undefined} undefined where it shows none: a Windows pipe, or not yet
- *   one
+ * @returns {OwnDescriptor | undefined} undefined: a Windows pipe, or not yet open
  */
-function descriptorOf (socket) {
+function findDescriptor (socket) {
   const fd = /** @type {{ _handle?: { fd?: number } } | undefined} */ (/** @type {unknown} */ (socket))?._handle?.fd
   return fd !== undefined && fd >= 0 ? new OwnDescriptor(fd) : undefined
 }
 
-module.exports = { OwnDescriptor, LostDescriptor, descriptorOf }
+module.exports = { OwnDescriptor, LostDescriptor, findDescriptor }

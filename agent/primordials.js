@@ -13,15 +13,15 @@ const { performance, PerformanceObserver } = require('node:perf_hooks')
 
 /**
  * Functions of Node.js and of the language, captured at preload. An app, a test framework or a
- * polyfill may replace them later: fake timers would count the agent's timers as the app's and
- * fire them by hand, and a `setTimeout` that returns a number has no `unref`. The agent uses only
- * these, and reads none of them from `globalThis`; a lint rule holds that. Functions of `node:v8`
- * are in v8-functions.js: to load that module takes 2 to 3 ms, too long for a preload.
+ * polyfill may replace them later: fake timers would list and fire the agent's timers, and a
+ * `setTimeout` that returns a number has no `unref`. The agent uses only these and never
+ * `globalThis`; a lint rule checks it. v8-functions.js holds those of `node:v8`, which takes 2 to 3
+ * ms to load: too long for a preload.
  */
 const { hrtime, memoryUsage } = process
 const { nodeTiming } = performance
 
-/** A busy machine may hold the thread up between the two clocks: tried again a few times then. */
+/** A busy machine may interrupt the thread between both clocks: then it reads them again. */
 const SAME_MOMENT_MS = 0.02
 const MOST_TRIES = 5
 
@@ -32,8 +32,8 @@ const hrtimeMs = () => {
 }
 
 /**
- * Start of the isolate on the clock of `process.hrtime`. Up to Node.js 18 `performance.now` asks
- * it, and fake timers replace it as well.
+ * Start of the isolate on the clock of `process.hrtime`. Up to Node.js 18 `performance.now` reads
+ * `process.hrtime`, and fake timers replace `performance.now` as well.
  */
 function findOriginMs () {
   let originMs = NaN
@@ -53,34 +53,22 @@ const originMs = findOriginMs()
 
 const { apply } = Reflect
 /**
- * `unref` of the first timer that begin.js sets at preload.
+ * Method of the first timer, which begin.js sets at preload.
  * @type {(() => NodeJS.Timeout) | undefined}
  */
 let unref
-/**
- * @param {NodeJS.Timeout} timer
- * @returns {NodeJS.Timeout}
- */
+/** @typedef {(work: () => void, ms: number) => NodeJS.Timeout} SetTimer */
+/** @param {NodeJS.Timeout} timer */
 const unrefd = timer => {
   unref ??= timer.unref
   return apply(unref, timer, [])
 }
 
 module.exports = Object.freeze({
-  /**
-   * Unref'd: a script that ends must end.
-   * @param {() => void} work
-   * @param {number} ms
-   * @returns {NodeJS.Timeout}
-   */
+  /** Unref'd: a script that ends must end. @type {SetTimer} */
   setTimeout: (work, ms) => unrefd(setTimeout(work, ms)),
   clearTimeout,
-  /**
-   * Unref'd.
-   * @param {() => void} work
-   * @param {number} ms
-   * @returns {NodeJS.Timeout}
-   */
+  /** Unref'd. @type {SetTimer} */
   setInterval: (work, ms) => unrefd(setInterval(work, ms)),
   clearInterval,
   setImmediate,
@@ -89,9 +77,7 @@ module.exports = Object.freeze({
 
   /** Milliseconds since the isolate started, as `performance.now`. */
   nowMs: () => hrtimeMs() - originMs,
-  /** When the isolate started, in milliseconds since 1970. */
   timeOriginUnixMs: performance.timeOrigin,
-  /** Wall clock, in milliseconds since 1970. */
   nowUnixMs: Date.now,
   /** @type {typeof performance.eventLoopUtilization} */
   eventLoopUtilization: performance.eventLoopUtilization.bind(performance),
@@ -107,7 +93,7 @@ module.exports = Object.freeze({
   memoryUsage,
   readRssBytes: memoryUsage.rss,
   cpuUsage: process.cpuUsage.bind(process),
-  /** Node.js 22 and later. @type {(() => NodeJS.CpuUsage) | undefined} */
+  /** Node.js 22+. @type {(() => NodeJS.CpuUsage) | undefined} */
   threadCpuUsage: /** @type {any} */ (process).threadCpuUsage?.bind(process),
   /** @type {(() => string[]) | undefined} */
   listActiveResources: /** @type {any} */ (process).getActiveResourcesInfo?.bind(process),

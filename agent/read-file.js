@@ -4,34 +4,34 @@ const { OwnDescriptor, LostDescriptor } = require('./own-descriptor')
 const { closeSync, openSync, readSync } = require('./primordials')
 
 /**
- * What Buffer.toString comes to in the end: the way there is long where the code is cold.
+ * Calls the function below Buffer.toString directly: its path there is long in cold code.
  * @param {Buffer} buffer
  * @param {number} length
  * @returns {string}
  */
-const textOf = (buffer, length) => {
+const decodeLatin1 = (buffer, length) => {
   const { latin1Slice } = /** @type {{ latin1Slice?: (start: number, end: number) => string }} */ (/** @type {unknown} */ (buffer))
   return latin1Slice ? latin1Slice.call(buffer, 0, length) : buffer.toString('latin1', 0, length)
 }
 
-/** Longest kernel file that is read whole. */
+/** Limit of `read`. */
 const MAX_BYTES = 4 * 2 ** 20
 
-/** The kernel hands out a page at a time of a file of many records. */
+/** The kernel returns one page per read of a file of many records. */
 const pieceBuffer = Buffer.allocUnsafeSlow(4096)
 
 /**
- * A long kernel file as the kernel hands it out: read by read, so that nobody waits for all of it.
+ * Reads a long kernel file in pieces, so that the app never waits for the whole file.
  * @param {string} file
- * @returns {Generator<string, void>} pieces that end where a line ends
- * @throws what the file system throws
+ * @returns {Generator<string, void>} pieces of whole lines
+ * @throws error of the file system
  */
-function * linesOf (file) {
+function * readLines (file) {
   const descriptor = new OwnDescriptor(openSync(file, 'r'))
   try {
     let rest = ''
     for (let bytes; (bytes = descriptor.read(pieceBuffer, pieceBuffer.length, null)) > 0;) {
-      const text = rest + textOf(pieceBuffer, bytes)
+      const text = rest + decodeLatin1(pieceBuffer, bytes)
       const end = text.lastIndexOf('\n') + 1
       rest = text.slice(end)
       yield text.slice(0, end)
@@ -43,16 +43,16 @@ function * linesOf (file) {
 }
 
 /**
- * Kernel files that are read again and again, into one buffer that is kept: no garbage per read but
- * the text. What is read must be a whole answer, as that of all single-record files is.
- * @typedef {object} KernelFiles both reads throw what the file system throws
- * @property {(file: string) => string} read opens the file, and closes it
- * @property {(file: string) => string} readKept keeps it open: opening takes longer than reading;
- *   the kernel answers each read at 0 anew. At most MOST_KEPT files, then as `read`
+ * Repeated reads of kernel files into one buffer: each read leaves only its text as garbage. One
+ * read must return the whole file, as that of a single-record file does.
+ * @typedef {object} KernelFiles both reads throw errors of the file system
+ * @property {(file: string) => string} read opens and closes the file
+ * @property {(file: string) => string} readKept keeps the file open, as opening takes longer than
+ *   reading; the kernel renews the content at position 0. Beyond MOST_KEPT files same as `read`
  * @property {() => void} close
  */
 
-/** With the socket, that of a capture and the file of a scan the agent holds six descriptors. */
+/** The agent holds six descriptors with its socket, that of a capture and the file of a scan. */
 const MOST_KEPT = 3
 
 /** @returns {KernelFiles} */
@@ -67,7 +67,7 @@ function kernelFiles () {
     try {
       for (;;) {
         const length = readSync(fd, buffer, 0, buffer.length, 0)
-        if (length < buffer.length || length >= MAX_BYTES) return textOf(buffer, length)
+        if (length < buffer.length || length >= MAX_BYTES) return decodeLatin1(buffer, length)
         buffer = Buffer.allocUnsafeSlow(2 * length)
       }
     } finally {
@@ -83,7 +83,7 @@ function kernelFiles () {
         kept.set(file, descriptor = new OwnDescriptor(openSync(file, 'r')))
       }
       const length = descriptor.read(buffer, buffer.length, 0)
-      return length < buffer.length ? textOf(buffer, length) : read(file)
+      return length < buffer.length ? decodeLatin1(buffer, length) : read(file)
     } catch (error) {
       kept.delete(file)
       descriptor?.close()
@@ -102,16 +102,16 @@ function kernelFiles () {
 }
 
 /**
- * @param {unknown} error of a read
- * @returns {boolean} whether another attempt may succeed: the process is out of descriptors for now
- *   (EMFILE, ENFILE), or the app closed one of the agent's
+ * @param {unknown} error from a read
+ * @returns {boolean} true: a retry may succeed, as the process is out of descriptors (EMFILE,
+ *   ENFILE), or the app closed one of the agent's
  */
 const isTemporary = error => error instanceof LostDescriptor ||
   Boolean(/** @type {NodeJS.ErrnoException} */ (error).code?.endsWith('FILE'))
 
 /**
- * The number that follows a prefix where that begins a word: made without a regular expression,
- * which would be compiled anew for code that runs once a second.
+ * The number after a prefix at the start of a word. V8 would recompile a regular expression in code
+ * that runs once a second.
  * @param {string} text
  * @param {string} prefix
  * @returns {number | undefined}
@@ -125,9 +125,9 @@ function numberAfter (text, prefix) {
 }
 
 /**
- * The whole numbers that a line begins with, as /proc/self/statm does.
+ * Parses the whole numbers at the start of a line, as in /proc/self/statm.
  * @param {string} text
- * @param {number[]} numbers is filled, as far as there are any
+ * @param {number[]} numbers result; its length limits the count
  */
 function leadingNumbers (text, numbers) {
   for (let i = 0, at = 0; i < numbers.length && at < text.length; i++, at++) {
@@ -139,4 +139,4 @@ function leadingNumbers (text, numbers) {
   }
 }
 
-module.exports = { isTemporary, kernelFiles, linesOf, numberAfter, leadingNumbers, textOf }
+module.exports = { isTemporary, kernelFiles, readLines, numberAfter, leadingNumbers, decodeLatin1 }

@@ -5,9 +5,7 @@ const { isOwnSocket } = require('./protocol/socket')
 const { encode } = require('./encode')
 const { nowMs, stringifyJson } = require('./primordials')
 
-/**
- * What the agent says first on each connection, and which commands it executes from there.
- */
+/** First line of each connection, and execution of its commands. */
 class Sessions {
   #config
   #guard
@@ -15,25 +13,24 @@ class Sessions {
   #pauses
   #ownGc
   #sendFrame
-  /** The Unix socket; commands are trusted over one only, as any process can reach a TCP port. */
+  /** Unix socket: commands come over one only, as any process can reach a TCP port. */
   #address
   /**
-   * Up to its last brace: what may be another for the next connection follows.
+   * Hello up to its last brace: fields that vary by connection follow.
    * @type {string | undefined}
    */
   #helloStart
-  /** Loaded with the first command. @type {import('./commands').Commands | undefined} */
+  /** Created with the first command. @type {import('./commands').Commands | undefined} */
   #commands
 
   /**
    * @param {object} options
    * @param {import('./protocol/config').Config} options.config
    * @param {import('./guard').Guard} options.guard
-   * @param {import('./allocator-access').AllocatorAccess} [options.access] where malloc may be
-   *   asked
-   * @param {ReturnType<typeof import('./collect/gc').gc>} options.pauses of GCs so far
+   * @param {import('./allocator-access').AllocatorAccess} [options.access]
+   * @param {ReturnType<typeof import('./collect/gc').gc>} options.pauses
    * @param {import('./collect/gc').OwnGc} options.ownGc
-   * @param {(nowSeconds: number, look: boolean) => void} options.sendFrame
+   * @param {(nowSeconds: number, isOnDemand: boolean) => void} options.sendFrame
    */
   constructor ({ config, guard, access, pauses, ownGc, sendFrame }) {
     this.#config = config
@@ -45,7 +42,7 @@ class Sessions {
     this.#address = 'path' in config.socket ? { path: config.socket.path } : undefined
   }
 
-  /** @returns {import('./transport').Session} of a connection that was made */
+  /** @returns {import('./transport').Session} session of a new connection */
   begin () {
     const names = this.#isTrusted() ? this.#allowedCommands() : []
     if (names.length === 0) return { hello: () => this.hello() }
@@ -74,7 +71,7 @@ class Sessions {
     return `${this.#helloStart},${rest}\n`
   }
 
-  /** What the operator allows to be asked for. @returns {import('./protocol/frame').CommandName[]} */
+  /** Commands that the operator allows. @returns {import('./protocol/frame').CommandName[]} */
   #allowedCommands () {
     /** @type {import('./protocol/frame').CommandName[]} */
     const names = []
@@ -102,7 +99,7 @@ class Sessions {
    * @param {string} line
    * @param {(line: string) => void} answer
    * @param {import('./commands').Connection} connection
-   * @returns {boolean} whether it was a trusted command
+   * @returns {boolean} true: a trusted command
    */
   #execute (line, answer, connection) {
     this.#commands ??= this.#loadCommands()
@@ -122,7 +119,7 @@ class Sessions {
         ? new (require('./forced-gc').ForcedGc)(this.#ownGc, this.#pauses)
         : undefined,
       tokenFile,
-      look: () => this.#sendFrame(nowMs() / 1000, true)
+      sendExtraFrame: () => this.#sendFrame(nowMs() / 1000, true)
     })
   }
 }

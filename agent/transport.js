@@ -3,38 +3,37 @@
 const net = require('node:net')
 const { CommandLines } = require('./command-lines')
 const { attempt, debug } = require('./guard')
-const { descriptorOf } = require('./own-descriptor')
+const { findDescriptor } = require('./own-descriptor')
 const { clearTimeout, nowMs, setImmediate, setTimeout } = require('./primordials')
 
-/** Most that is kept of a line the exporter did not take at once. */
+/** Limit of a line that the kernel accepted in part. */
 const MAX_PENDING_BYTES = 262_144
 /**
- * Lines that wait while there is no connection: some twenty seconds of frames, so that an
- * exporter's restart loses none.
+ * Limit of lines waiting for a connection: some twenty seconds of frames, so that a restart of the
+ * exporter loses none.
  */
 const MAX_WAITING_LENGTH = 65_536
-/** Longest wait for a connect to be answered: while it is pending, libuv keeps the loop alive. */
+/** A pending connect keeps the loop alive, by libuv. */
 const CONNECT_TIMEOUT_MS = 500
-/** Answers that wait for the kernel: as many as commands are read within a second. */
+/** Limit of answers waiting for the kernel: answers to the commands of one second. */
 const MAX_ANSWERS_LENGTH = 16_384
 const FIRST_RETRY_SECONDS = 1
 const LAST_RETRY_SECONDS = 30
-/** After it hung up on a peer that floods it, the agent leaves the socket alone for so long. */
+/** Wait before a reconnect to a peer that flooded the agent. */
 const SHUN_SECONDS = 30
 
 /**
- * One connection, as far as it concerns more than bytes.
+ * Content of one connection.
  * @typedef {object} Session
- * @property {() => string} hello its first line
- * @property {(line: string, answer: (line: string) => void) => boolean | undefined} [execute]
- *   returns whether the line was a trusted command; absent where the agent takes none
+ * @property {() => string} hello first line
+ * @property {(line: string, answer: (line: string) => void) => boolean | undefined} [execute] true:
+ *   a trusted command; absent: the agent accepts no commands
  */
 
 /**
- * The connection to the exporter. It must never hold the app back: a pending write or connect
- * request of libuv keeps the loop alive even on an unref'd socket, so lines are written straight to
- * the socket's non-blocking descriptor, and what the kernel does not take is kept here (bounded),
- * or the oldest of it dropped and counted. `tick` is called before each frame.
+ * Connection to the exporter. It must never keep the app alive, and a pending write or connect of
+ * libuv does, even on an unref'd socket. So it writes straight to the non-blocking descriptor,
+ * buffers a bounded rest, and drops and counts the oldest lines. `tick` runs before each frame.
  *
  * idle -> connecting -> open -> idle ...; `stop` ends it.
  */
@@ -49,18 +48,17 @@ class Transport {
   #state = 'idle'
   /** @type {net.Socket | undefined} */
   #socket
-  /** The descriptor of the socket. @type {import('./own-descriptor').OwnDescriptor | undefined} */
+  /** @type {import('./own-descriptor').OwnDescriptor | undefined} */
   #own
-  /** The rest of a line that the kernel took in part. */
+  /** Rest of a line that the kernel accepted in part. */
   #pending = Buffer.alloc(0)
-  /** Whole lines that are not sent, oldest first. @type {string[]} */
+  /** Whole unsent lines, oldest first. @type {string[]} */
   #waiting = []
   #waitingLength = 0
-  /** Answers to commands of this connection. They wait beside the frames, and push none out. */
+  /** Answers to commands of this connection. They wait beside the frames and displace none. */
   #answers = ''
-  /** Lines that were given up. */
   dropped = 0
-  /** The hello is dear, so it goes with the first frame. */
+  /** The hello is expensive: it is sent with the first frame. */
   #greeted = false
   /** @type {NodeJS.Timeout | undefined} */
   #giveUp
@@ -69,9 +67,8 @@ class Transport {
 
   /**
    * @param {net.NetConnectOpts} address
-   * @param {() => Session | undefined} begin is called for each connection that was made;
-   *   undefined: it cannot be used
-   * @param {() => boolean} [isSafe] whether to connect at all, asked each time
+   * @param {() => Session | undefined} begin called for each new connection; undefined: close it
+   * @param {() => boolean} [isSafe] called before each connect; false: do not connect
    */
   constructor (address, begin, isSafe = () => true) {
     const { host } = /** @type {net.TcpNetConnectOpts} */ (address)
@@ -83,16 +80,16 @@ class Transport {
     this.#isSafe = isSafe
   }
 
-  /** Connect where it is time to. @param {number} nowSeconds monotonic */
+  /** Connects when due. @param {number} nowSeconds monotonic */
   tick (nowSeconds) {
     if (this.#state === 'open') this.#flush()
     if (this.#state === 'idle' && nowSeconds >= this.#retryAtSeconds) this.#connect(nowSeconds)
   }
 
   /**
-   * Sent now, or when there is a connection again and the exporter reads.
+   * Sends the line now, or once the exporter is connected and reads.
    * @param {string} line with its newline
-   * @returns {boolean} whether it was sent now, and all that waited
+   * @returns {boolean} true: sent, with all waiting lines
    */
   write (line) {
     this.#waiting.push(line)
@@ -105,8 +102,8 @@ class Transport {
   }
 
   /**
-   * Sent now, or after what waits for the kernel; given up where the connection that the command
-   * came by is gone, or the exporter reads none.
+   * Sends the answer now, or after the bytes that wait for the kernel. Drops it if the connection
+   * of its command is closed, or too many answers wait.
    * @param {net.Socket} socket of that connection
    * @param {string} line with its newline
    */
@@ -117,7 +114,7 @@ class Transport {
     this.#send()
   }
 
-  /** @returns {boolean} whether all that waited was sent */
+  /** @returns {boolean} true: all waiting lines sent */
   #send () {
     if (this.#state !== 'open' || !this.#flush()) return false
     const hello = this.#greeted || !this.#session ? '' : this.#session.hello()
@@ -131,14 +128,14 @@ class Transport {
   }
 
   /**
-   * The app ends, and the loop will not turn again to tell that the connection is there: the kernel
-   * may have made it long ago, and takes what is written then.
+   * No turn of the loop follows at the app's end to report the connection: the kernel may have made
+   * it already, and then accepts a write.
    */
   finish () {
     if (this.#state === 'connecting' && this.#descriptor() !== undefined) this.#open()
   }
 
-  /** The hello has changed: the next frame goes by a new connection. */
+  /** The hello has changed: the next frame needs a new connection. */
   reconnect () {
     if (this.#state !== 'open') return
     this.#lose()
@@ -163,7 +160,7 @@ class Transport {
       }
       socket = this.#socket = net.connect(this.#address)
     } catch (error) {
-      debug('connect: %s', error) // the permission model refuses, or there is nothing yet
+      debug('connect: %s', error) // denied by the permission model, or no socket yet
       this.#state = 'idle'
       return
     }
@@ -178,7 +175,7 @@ class Transport {
         attempt('connect', () => this.#open())
       }
     })
-    // After a long block timers come first: what the kernel answered meanwhile is heard before the
+    // After a long block timers run first: let the loop deliver the kernel's answer before the
     // immediate.
     this.#giveUp = setTimeout(() => setImmediate(() => {
       if (this.#socket === socket && this.#state === 'connecting') {
@@ -221,12 +218,12 @@ class Transport {
     this.#answers = ''
     this.#own = undefined
     this.#state = 'idle'
-    // To destroy it closes its descriptor: not where the app did that, and another file has the
-    // number.
+    // destroy() closes the descriptor. If the app closed it before, the number may belong to
+    // another file.
     if (!own || own.isOwn()) socket?.destroy()
   }
 
-  /** @returns {boolean} true when nothing is pending any more */
+  /** @returns {boolean} true: nothing is pending */
   #flush () {
     if (this.#pending.length === 0) return true
     const rest = this.#pending
@@ -236,27 +233,27 @@ class Transport {
   }
 
   #descriptor () {
-    return (this.#own ??= descriptorOf(this.#socket))
+    return (this.#own ??= findDescriptor(this.#socket))
   }
 
   /**
-   * As a string it needs no Buffer of its own, and nearly always the kernel takes all of it.
+   * A string needs no Buffer, and the kernel nearly always accepts all of it.
    * @param {string} text
-   * @returns {boolean} false when nothing of it was taken
+   * @returns {boolean} false: nothing was accepted
    */
   #writeNow (text) {
     let written = 0
     try {
       written = this.#descriptor()?.write(text) ?? 0
       if (written === Buffer.byteLength(text)) return true
-    } catch {} // tried once more below
+    } catch {} // retried below
     return this.#writeBytes(Buffer.from(text), written)
   }
 
   /**
    * @param {Buffer} bytes
-   * @param {number} written how much of it
-   * @returns {boolean} false when nothing of it was taken
+   * @param {number} written bytes accepted before
+   * @returns {boolean} false: nothing was accepted
    */
   #writeBytes (bytes, written) {
     const own = this.#descriptor()
@@ -272,16 +269,15 @@ class Transport {
       if (written === 0 && this.#pending.length === 0 && bytes.length > MAX_PENDING_BYTES) {
         return false
       }
-      // Half a line must be completed before the next; a whole one that found no room may as well
-      // wait.
+      // The rest of a line must precede the next line; a whole line may wait here as well.
       this.#pending = Buffer.from(bytes.subarray(written))
     }
     return true
   }
 
   /**
-   * Where a socket shows no descriptor (Windows pipes): one write at a time, and whoever does not
-   * take it within a tick is hung up on.
+   * For sockets without a descriptor (Windows pipes): one write at a time. A peer that does not
+   * accept it within a tick is disconnected.
    * @param {Buffer} bytes
    */
   #writeByStream (bytes) {

@@ -5,7 +5,7 @@ const v8 = /** @type {any} */ (require('node:v8'))
 
 /**
  * Functions of `node:v8` and `node:vm`, captured when the agent loads, some 40 ms after the
- * preload: see primordials.js. What a Node.js does not have is undefined.
+ * preload: see primordials.js. A function that this Node.js lacks is undefined.
  */
 module.exports = Object.freeze({
   /** @type {() => import('node:v8').HeapInfo & { total_allocated_bytes?: number }} */
@@ -20,7 +20,7 @@ module.exports = Object.freeze({
   setFlagsFromString: v8.setFlagsFromString,
   /** @type {typeof vm.runInNewContext} */
   runInNewContext: vm.runInNewContext,
-  /** Node.js 24 and later. @type {(() => { stop: () => string }) | undefined} */
+  /** Node.js 24+. @type {(() => { stop: () => string }) | undefined} */
   startCpuProfile: v8.startCpuProfile,
   /** @type {((options: object) => { stop: () => string }) | undefined} */
   startHeapProfile: v8.startHeapProfile

@@ -1,14 +1,13 @@
 'use strict'
 
 /**
- * Asks the malloc of this process what it holds, tells it to give back what it does not need, and
- * counts GCs in V8's own callbacks. The binaries are built from the C files by build.sh, and are
- * part of the package: nothing is downloaded or compiled when it is installed.
+ * Statistics and trimming of this process's malloc, and counts of GCs in V8's own callbacks.
+ * build.sh builds the binaries from the C files. They are part of the package: an installation
+ * downloads and compiles nothing.
  *
- * @typedef {object} Books what the allocator says of itself, in bytes; which of them depends on the
- *   allocator
+ * @typedef {object} Books allocator statistics in bytes; the fields depend on the allocator
  * @property {'glibc' | 'jemalloc' | 'tcmalloc' | 'mimalloc' | 'unknown'} allocator unknown: it has
- *   no call for it, as musl's
+ *   no statistics, like musl's
  * @property {string} [mallocInfo] glibc: the XML of malloc_info(3)
  * @property {number} [allocatedBytes] jemalloc stats.allocated, tcmalloc
  *   generic.current_allocated_bytes, mimalloc used blocks
@@ -19,17 +18,17 @@
  * @property {number} [metadataBytes] jemalloc stats.metadata
  * @property {number} [freePagesBytes] tcmalloc pageheap_free_bytes
  *
- * Counts the GCs of the isolate that made it, until that ends.
+ * Counts the GCs of the isolate that created it, until the isolate ends.
  * @typedef {object} GcHooks
- * @property {number} takenLength of the array that `take` fills
- * @property {(out: Float64Array) => void} take moves what was counted since the last call into it:
- *   rows used, all major GCs so far, the live heap in bytes and the major GCs up to its reading (0
- *   before the first), then for each row V8's kind and flags, count, sum and longest of its pauses
- *   in seconds, and counts by the buckets of GC_PAUSE_BOUNDS_SECONDS of the agent's protocol
- * @property {(spaces: number) => number | undefined} readLiveHeap from now on the live heap is read
+ * @property {number} takenLength length of the array for `take`
+ * @property {(out: Float64Array) => void} take moves the counts since the last call into the array:
+ *   rows used, all major GCs so far, live heap in bytes and major GCs up to its reading (0 before
+ *   the first); then for each row V8's kind and flags, count, sum and longest pause in seconds, and
+ *   counts by the buckets of GC_PAUSE_BOUNDS_SECONDS of the agent's protocol
+ * @property {(spaces: number) => number | undefined} readLiveHeap starts readings of the live heap
  *   at the end of each major GC: the used bytes of these spaces, bits by their place in
- *   v8.getHeapSpaceStatistics(). Returns those of now; undefined after `stop`
- * @property {() => void} stop for good
+ *   v8.getHeapSpaceStatistics(). Returns the current bytes; undefined after `stop`
+ * @property {() => void} stop ends it for good
  */
 
 /** @returns {'linux-x64' | 'linux-arm64' | undefined} */
@@ -47,9 +46,8 @@ if (!built) {
 }
 
 /**
- * trim: false where the allocator has no such call; it blocks the process meanwhile. countGcs:
- * begins to; undefined where V8's functions are not found. sourceSha256: of the C files, see
- * build.sh.
+ * trim: blocks the process; false: the allocator has no such call. countGcs: starts counting;
+ * undefined: V8's functions are not found. sourceSha256: hash of the C files, see build.sh.
  * @type {{ books: () => Books, trim: () => boolean, countGcs: () => GcHooks | undefined,
  *   sourceSha256: string }}
  */

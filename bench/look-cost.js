@@ -4,7 +4,7 @@
 // child of bench/anatomy.js.
 const { performance } = require('node:perf_hooks')
 const { MemoryMap } = require('../agent/collect/memory-map')
-const { allocatorBooks } = require('../agent/collect/allocator-books')
+const { allocatorStatistics } = require('../agent/collect/allocator-statistics')
 const { allocatorAccess } = require('../agent/allocator-access')
 const { processStatus } = require('../agent/collect/process-status')
 
@@ -18,7 +18,7 @@ const rows = Array.from({ length: heapMb * 11_000 }, (_, i) => ({ i, text: `row 
 const access = allocatorAccess()
 const status = processStatus()
 const map = new MemoryMap({ frameMs: 1000, metered: (_, work) => work })
-const books = access && allocatorBooks(access)
+const statistics = access && allocatorStatistics(access)
 
 /** @type {Record<string, number[]>} */
 const took = { look: [], books: [] }
@@ -26,13 +26,13 @@ let rss = 0
 for (let i = 0; i < 21; i++) {
   /** @type {import('../agent/protocol/frame').Frame['values']} */
   const values = {}
-  const tick = { count: 0, nowSeconds: 1000 * i, look: true }
+  const tick = { count: 0, nowSeconds: 1000 * i, isOnDemand: true }
   status.read(values, tick)
   let from = performance.now()
   map.read(values, tick)
   took.look.push(performance.now() - from)
   from = performance.now()
-  books?.read(values, tick)
+  statistics?.read(values, tick)
   took.books.push(performance.now() - from)
   rss = values.rssBytes ?? 0
 }

@@ -207,9 +207,9 @@ class ReportText {
       this.lines.push(`      or on the command line: node ${shellWords(flag)}`)
     }
     if (note) this.#say(note, 6)
-    for (const { signal, from, to, unit } of fix.predicted) {
+    for (const { name, from, to, unit } of fix.predicted) {
       const [before, after] = [from, to].map(value => formatValue(value, unit))
-      this.#say(`expect ${signal} from ${before} to about ${after}`, 6)
+      this.#say(`Expect: ${name} from ${before} to about ${after}`, 6)
     }
     this.#say(`Note: ${fix.risk}`, 6)
   }

@@ -6,11 +6,11 @@ const v8 = require('node:v8')
 const { parseArgs } = require('node:util')
 
 /**
- * Inputs of one lab app, and its way to report.
+ * Settings and reports of one lab app.
  * @typedef {object} AppRun
  * @property {number} rate `--rate N`: multiplies the app's load, 1 by default
- * @property {boolean} fixed `--fixed`: the same app with its defect repaired, where the defect is
- *   in the code
+ * @property {boolean} fixed `--fixed`: the same app without its defect, if the defect is in the
+ *   code
  * @property {(work?: number) => void} served counts finished work: a request, a file, a batch row
  * @property {(release: () => void) => void} onEnd called once before the process ends
  */
@@ -24,10 +24,10 @@ const OPTIONS = /** @type {const} */ ({
 })
 
 /**
- * The life of a lab app: a progress line every 5 s, `--seconds N` to end by itself, SIGTERM and
- * SIGINT end it cleanly (exit code 0), and a JSON summary as the last line on stdout.
+ * Lifecycle of a lab app: a progress line every 5 s, an end after `--seconds N`, a clean end (exit
+ * code 0) after SIGTERM and SIGINT, and a JSON summary as the last line on stdout.
  * @param {object} [options]
- * @param {string} [options.work] what `served` counts, in the plural
+ * @param {string} [options.work] unit that `served` counts, in the plural
  * @param {() => Record<string, number>} [options.figures] the app's own figures for progress and
  *   summary
  * @returns {AppRun}
@@ -99,7 +99,7 @@ function memoryText () {
   return `${rss}heap used ${(v8.getHeapStatistics().used_heap_size / MB).toFixed(0)} MB`
 }
 
-/** @returns {number[]} bytes; none where there is no /proc, from which Node.js reads it */
+/** @returns {number[]} bytes; empty without /proc, from which Node.js reads them */
 function readRss () {
   try {
     return [process.memoryUsage.rss()]
@@ -112,7 +112,7 @@ function readRss () {
 const middleOf = values => values.sort((a, b) => a - b)[values.length >> 1]
 
 /**
- * The app's own count of GC pauses, to check memwatch against: it owes the agent nothing.
+ * The app's own count of GC pauses, without the agent: a reference for memwatch's counts.
  * @returns {{ take: () => { scavenges: number, majors: number, gcPauseSeconds: number } }}
  */
 function countGcs () {

@@ -3,10 +3,10 @@
 const v8 = require('node:v8')
 
 /**
- * Objects until so much of a heap limit is in use: what an app holds that outgrew its heap.
- * @param {number} share of the limit, 0–1
+ * Fills a share of a heap limit with objects: the data of an app that outgrew its heap.
+ * @param {number} share 0–1 of the limit
  * @param {number} limit bytes
- * @returns {object[]} to be kept
+ * @returns {object[]} retain it
  */
 function fillHeap (share, limit) {
   /** @type {object[]} */

@@ -6,34 +6,30 @@ const path = require('node:path')
  * @typedef {object} LabApp
  * @property {string} id also its file's name in apps/
  * @property {string} title
- * @property {string | null} diagnosis id of the diagnosis it must get; null: healthy, it must get
- *   none
- * @property {string} [opportunity] id of the one it must get
- * @property {'code' | 'fix' | 'none'} fixedBy how its fixed form is had: `--fixed`, the fix that is
- *   printed, or not at all
+ * @property {string | null} diagnosis id of the expected diagnosis; null: healthy, none expected
+ * @property {string} [opportunity] id of the expected opportunity
+ * @property {'code' | 'fix' | 'none'} fixedBy source of its fixed form: `--fixed`, the printed fix,
+ *   or none
  * @property {string} script absolute path
- * @property {number} memoryLimitBytes the memory group it is meant to run in
- * @property {number} [fromNode] first major version that it is ill on: earlier ones give the memory
- *   back by themselves
- * @property {number} [toNode] last major version that it is ill on: later ones give the memory back
- *   by themselves
- * @property {boolean} [limitOnParent] the limit sits on the parent of its group
+ * @property {number} memoryLimitBytes limit of its cgroup
+ * @property {number} [fromNode] first major version with the problem: earlier ones return the
+ *   memory by themselves
+ * @property {number} [toNode] last major version with the problem: later ones return the memory by
+ *   themselves
+ * @property {boolean} [limitOnParent] the parent of its cgroup has the limit
  * @property {string[]} [nodeArgs]
- * @property {{ line?: RegExp, call?: string }} [suspect] of one whose code is at fault: the line
- *   where it allocates what it keeps, or the call that blocks
- * @property {number} seconds how long until what it shows can be seen
+ * @property {{ line?: RegExp, call?: string }} [suspect] defect in its code: the line that
+ *   allocates retained objects, or the blocking call
+ * @property {number} seconds time until the problem is visible
  * @property {string} about one sentence
  */
 
 const MB = 2 ** 20
 const MEMORY_LIMIT_BYTES = 512 * MB
-/** A machine with plenty, as far as the app can tell. */
+/** A large machine, as far as the app can see. */
 const LARGE_LIMIT_BYTES = 8192 * MB
 
-/**
- * @type {ReadonlyArray<LabApp>} problems first, each in several guises, then the healthy
- *   look-alikes
- */
+/** @type {ReadonlyArray<LabApp>} problems, each in several variants, then healthy look-alikes */
 const apps = [
   app({
     id: 'semi-space-starvation',

@@ -3,17 +3,16 @@
 const http = require('node:http')
 
 /**
- * Open-loop load: requests leave at the set rate whether or not earlier ones were answered, as
- * users do.
+ * Open-loop load: requests leave at the set rate, answered or not, as users send them.
  * @typedef {object} Load
  * @property {number} port on 127.0.0.1
- * @property {Phase[]} phases one after the other; the last stays, or all repeat
+ * @property {Phase[]} phases one after the other; the last one stays, or all repeat
  * @property {boolean} [repeat]
  * @property {Request[]} requests sent in turn
- * @property {number} [keys] `{key}` in a path or body becomes an integer below this, at random;
- *   1000 by default
- * @property {number} [inFlight] most unanswered requests; more are not sent but counted. 256 by
+ * @property {number} [keys] `{key}` in a path or body becomes a random integer below this; 1000 by
  *   default
+ * @property {number} [inFlight] limit of unanswered requests; further ones are counted, not sent.
+ *   256 by default
  *
  * @typedef {object} Phase
  * @property {number} perSecond
@@ -33,7 +32,7 @@ const TICK_MS = 10
 /**
  * @param {Load} load
  * @param {number} elapsedSeconds
- * @returns {number} requests per second now
+ * @returns {number} current requests per second
  */
 function requestsPerSecondAt ({ phases, repeat }, elapsedSeconds) {
   const total = phases.reduce((sum, phase) => sum + (phase.seconds ?? 0), 0)

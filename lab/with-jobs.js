@@ -5,9 +5,9 @@
 const TICK_MS = 10
 
 /**
- * Runs jobs at a fixed rate, whether or not earlier ones are done, as a queue feeds a worker. No
- * more than `atOnce` run at a time; what is due meanwhile is dropped.
- * @param {AppRun} run counts each job that is done; its rate multiplies
+ * Runs jobs at a fixed rate, whether or not earlier ones are done, as a queue feeds a worker. At
+ * most `atOnce` run at a time; jobs due meanwhile are dropped.
+ * @param {AppRun} run counts finished jobs, and multiplies the rate
  * @param {object} work
  * @param {number} work.perSecond
  * @param {(number: number) => Promise<unknown> | unknown} work.job

@@ -8,14 +8,14 @@ const path = require('node:path')
 /** @typedef {import('./load').Load} Load */
 
 /**
- * Listens on a free loopback port and puts load on the server from a process of its own, so that
- * the client's heap and CPU are not the app's. That process is not watched (no NODE_OPTIONS,
+ * Listens on a free loopback port, and loads the server from a process of its own, so that the
+ * client's heap and CPU are not the app's. That process has no agent (no NODE_OPTIONS,
  * MEMWATCH_DISABLED=1) and cannot outlive the app: its stdin is a pipe from here, which the kernel
- * closes however the app ends. Where the app has a CPU quota, MEMWATCH_LAB_CLIENTS names the cgroup
- * beside it that clients run in: a pod does not pay for its users.
- * @param {import('node:http').Server} server every response it finishes is counted as served
+ * closes at any end of the app. If the app has a CPU quota, MEMWATCH_LAB_CLIENTS names the cgroup
+ * beside it for clients: a pod does not pay for its users.
+ * @param {import('node:http').Server} server counts each finished response as served
  * @param {AppRun} run
- * @param {Omit<Load, 'port'>} load requests per second are multiplied by `run.rate`
+ * @param {Omit<Load, 'port'>} load `run.rate` multiplies its requests per second
  */
 function withLoad (server, run, load) {
   server.on('request', (request, response) => response.on('finish', () => run.served()))

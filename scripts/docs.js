@@ -279,12 +279,9 @@ const wireProtocol = () =>
           '`commands` takes them over a Unix socket, and gives an `answer` to each. ' +
             '`agent/protocol/frame.js` is the contract.',
     '## What counts GCs',
-    'The hello says so: `gcCounter` is `hooks`, V8\'s own callbacks, or `observer`, a ' +
-      'PerformanceObserver, and `gcHooksMissing` why it is that.',
-    table(
-      ['`gcHooksMissing`', 'why'],
-      Object.entries(GC_HOOKS_MISSING).map(([reason, why]) => [`\`${reason}\``, why])
-    ),
+    'In the hello `gcCounter` is `hooks`, V8\'s own callbacks, or `observer`, a ' +
+      'PerformanceObserver. [`gcHooksMissing`](troubleshooting.md) is the reason for the latter: ' +
+        `${GC_HOOKS_MISSING.map(reason => `\`${reason}\``).join(', ')}.`,
     '## Fields of a frame',
     table(
       ['field', 'unit', 'kind', 'scope', 'shape', 'source'],

@@ -3,7 +3,7 @@
 const { CaptureError, stopAfter, textChunks } = require('./parts')
 const { NO_PROFILER, startCpuProfile } = require('./profilers')
 
-/** Where the time of this thread goes, a look a millisecond. @type {import('./index').Capture} */
+/** CPU time of this thread, sampled each millisecond. @type {import('./index').Capture} */
 async function * cpuProfile ({ seconds }, { wait }) {
   const running = startCpuProfile()
   if (!running) throw new CaptureError('not_supported', NO_PROFILER)

@@ -6,18 +6,18 @@ const { getHeapSnapshot, getHeapSpaceStatistics } = require('../v8-functions')
 const { CaptureError } = require('./parts')
 
 /**
- * A snapshot takes so many bytes beside the heap for each byte of it: 8 to 22 for small objects,
- * 0.7 to 3 for long strings and arrays (bench/snapshot-cost.js). The number depends on the count of
- * objects. v8.queryObjects counts them, but takes memory, stops the app and prints a warning, so
- * the most is assumed. Large objects lie in spaces of their own and have their own number.
+ * Memory of a snapshot beside the heap, for each byte of heap: 8 to 22 bytes for small objects, 0.7
+ * to 3 for long strings and arrays (bench/snapshot-cost.js). It depends on the number of objects.
+ * v8.queryObjects counts them, but takes memory, blocks the app and prints a warning: assume the
+ * maximum. Large objects have their own spaces and factor.
  */
 const MOST_PER_SMALL_BYTE = 22
 const MOST_PER_LARGE_BYTE = 3
-/** Bytes that are taken from a snapshot's stream at once: as many as Node puts in. */
+/** Read size of a snapshot's stream: Node writes pieces of this size. */
 const PIECE_BYTES = 65_536
 
 /**
- * All objects and their references, for DevTools. The app stands still while it is made.
+ * All objects and their references, for DevTools. V8 blocks the app meanwhile.
  * @type {import('./index').Capture}
  */
 async function * heapSnapshot ({ force, headroomBytes = Infinity }) {
@@ -29,17 +29,17 @@ async function * heapSnapshot ({ force, headroomBytes = Infinity }) {
       headroomBytes: Math.max(0, Math.round(headroom))
     })
   }
-  yield { part: 'snapshot', chunks: piecesOf(getHeapSnapshot()) }
+  yield { part: 'snapshot', chunks: readPieces(getHeapSnapshot()) }
 }
 
 /**
- * Reads the stream of a snapshot piece by piece. `for await` waits for an event of its end that
- * Node does not emit before 20.19.5, 22.18 and 24.4 (https://github.com/nodejs/node/pull/58846).
- * Up to Node 24 it also copies the whole snapshot into one Buffer, as V8 writes it in one go.
+ * Reads the stream of a snapshot in pieces. `for await` waits for an event of its end that Node
+ * does not emit before 20.19.5, 22.18 and 24.4 (https://github.com/nodejs/node/pull/58846). Up to
+ * Node 24 it also copies the whole snapshot into one Buffer, as V8 writes it in one go.
  * @param {import('node:stream').Readable} stream
  * @returns {AsyncGenerator<Buffer>} leaving it ends the stream
  */
-async function * piecesOf (stream) {
+async function * readPieces (stream) {
   let over = false
   /** @type {Error | undefined} */
   let failure
@@ -62,7 +62,7 @@ async function * piecesOf (stream) {
 
 /**
  * @param {Pick<import('node:v8').HeapSpaceInfo, 'space_name' | 'space_used_size'>[]} spaces
- * @returns {number} most bytes that a snapshot takes beside the heap
+ * @returns {number} upper bound of a snapshot's memory beside the heap
  */
 function predictedBytes (spaces) {
   return spaces.reduce(
@@ -72,4 +72,4 @@ function predictedBytes (spaces) {
   )
 }
 
-module.exports = { heapSnapshot, piecesOf, predictedBytes }
+module.exports = { heapSnapshot, readPieces, predictedBytes }

@@ -7,29 +7,26 @@ const { CaptureError } = require('./parts')
 const { send } = require('./send')
 
 /**
- * Captures that an exporter may ask for. Each is an async generator. It yields the parts of the
- * capture, in order, as bytes. Leaving the generator stops what it started.
+ * Captures on command. Each is an async generator that yields the parts of the capture, in order,
+ * as bytes. Leaving the generator stops its profiler.
  *
- * @typedef {object} CaptureArguments checked by `problemOf`
+ * @typedef {object} CaptureArguments validated by `findProblem`
  * @property {string} kind
  * @property {number} seconds
- * @property {boolean} [gentle] at less cost and resolution: nobody asked for it
- * @property {boolean} force a snapshot even where it may end the process
- * @property {number} [headroomBytes] what the process may still take, as far as the exporter knows
+ * @property {number} [intervalBytes] mean bytes between two samples of a heap profile
+ * @property {boolean} force makes a snapshot even if it may end the process
+ * @property {number} [headroomBytes] memory available to the process, as the exporter knows it
  *
  * @typedef {{ part: string, chunks: Iterable<Buffer> | AsyncIterable<Buffer> }} Part
  *
  * @typedef {object} Tools
- * @property {(seconds: number) => Promise<void>} wait without holding the process
+ * @property {(seconds: number) => Promise<void>} wait does not keep the process alive
  * @property {() => number} gcs GCs so far
  *
  * @typedef {(args: CaptureArguments, tools: Tools) => AsyncGenerator<Part>} Capture
  */
 
-/**
- * A capture is loaded when it is asked for.
- * @type {Record<string, { mostSeconds: number, load: () => Capture }>}
- */
+/** @type {Record<string, { mostSeconds: number, load: () => Capture }>} */
 const kinds = {
   cpu_profile: { mostSeconds: 60, load: () => require('./cpu-profile').cpuProfile },
   heap_profile: { mostSeconds: 300, load: () => require('./heap-profile').heapProfile },
@@ -45,25 +42,25 @@ const wait = seconds => new Promise(resolve => { setTimeout(resolve, 1000 * seco
 /**
  * Captures of this isolate, one at a time.
  * @param {object} options
- * @param {{ path: string }} options.address where the bytes go, on connections of their own
+ * @param {{ path: string }} options.address exporter; each part has its own connection
  * @param {boolean} options.allowSnapshot
  * @param {Pick<Tools, 'gcs'>} options.counts
  */
 function captures ({ address, allowSnapshot, counts }) {
   let busy = false
   /**
-   * @param {any} given
+   * @param {any} args
    * @returns {CaptureError | undefined}
    */
-  const problemOf = given => {
-    const kind = Object.hasOwn(kinds, given?.kind) ? kinds[given.kind] : undefined
+  const findProblem = args => {
+    const kind = Object.hasOwn(kinds, args?.kind) ? kinds[args.kind] : undefined
     if (!kind) {
       return new CaptureError('unknown_capture', `there are ${Object.keys(kinds).join(', ')}`)
     }
-    if (given.kind === 'heap_snapshot' && !allowSnapshot) {
+    if (args.kind === 'heap_snapshot' && !allowSnapshot) {
       return new CaptureError('snapshot_not_allowed', 'snapshots hold secrets')
     }
-    if (!(given.seconds >= 0 && given.seconds <= kind.mostSeconds)) {
+    if (!(args.seconds >= 0 && args.seconds <= kind.mostSeconds)) {
       return new CaptureError('bad_arguments', `seconds: 0 to ${kind.mostSeconds}`)
     }
     if (busy) return new CaptureError('busy', 'one capture at a time')
@@ -72,17 +69,17 @@ function captures ({ address, allowSnapshot, counts }) {
     /**
      * Never rejects.
      * @param {string} id
-     * @param {any} given CaptureArguments, as they came
+     * @param {any} args unchecked CaptureArguments
      * @returns {Promise<Omit<import('../protocol/frame').Answer, 'id'>>}
      */
-    async capture (id, given) {
-      const problem = problemOf(given)
+    async capture (id, args) {
+      const problem = findProblem(args)
       if (problem) return { ok: false, reason: problem.reason, message: problem.message }
       busy = true
       try {
         /** @type {Record<string, number>} */
         const parts = {}
-        for await (const { part, chunks } of kinds[given.kind].load()(given, { wait, ...counts })) {
+        for await (const { part, chunks } of kinds[args.kind].load()(args, { wait, ...counts })) {
           parts[part] = await send({ address, header: { id, part }, chunks })
         }
         return { ok: true, parts }

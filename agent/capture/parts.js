@@ -1,6 +1,6 @@
 'use strict'
 
-/** A capture that was not made. `reason` is a word of the wire. */
+/** A failed capture. `reason` is a word of the wire. */
 class CaptureError extends Error {
   /**
    * @param {string} reason
@@ -21,11 +21,11 @@ class CaptureError extends Error {
 const textChunks = text => [Buffer.from(text)]
 
 /**
- * Stops the profiler whatever happens: a profiler that keeps running costs the app forever.
+ * Stops the profiler in any case: a running profiler costs the app forever.
  * @template T
  * @param {{ stop: () => T }} running
  * @param {() => Promise<void>} work
- * @returns {Promise<T>} the result of `stop`
+ * @returns {Promise<T>} result of `stop`
  */
 async function stopAfter (running, work) {
   let result

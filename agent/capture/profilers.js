@@ -7,16 +7,16 @@ const v8 = require('../v8-functions')
 const { debug } = require('../guard')
 
 /**
- * Profilers of this isolate. The first of each list that exists is used. The permission model does
- * not shut off `node:v8`. `node:inspector` is in nearly every build. Builds without it can use
- * v8-profiler-next, which the app must bring, compiled.
+ * Profilers of this isolate: the first available one of each list. The permission model allows
+ * `node:v8`, and nearly every build has `node:inspector`. Other builds need v8-profiler-next,
+ * compiled, from the app.
  */
 
-/** @typedef {{ stop: () => string }} Running stop: the profile, as JSON of the DevTools protocol */
+/** @typedef {{ stop: () => string }} Running stop: profile as JSON of the DevTools protocol */
 
 const ADDON = 'v8-profiler-next'
 
-/** @returns {any} undefined where it is not installed, or not for this Node */
+/** @returns {any} undefined: not installed, or not for this Node */
 function addon () {
   try {
     return require(require.resolve(ADDON, { paths: [process.cwd(), __dirname] }))
@@ -27,7 +27,7 @@ function addon () {
 }
 
 /**
- * It counts lines and columns from 1; the protocol from 0.
+ * The addon counts lines and columns from 1, the protocol from 0.
  * @param {{ lineNumber: number, columnNumber: number }} frame
  */
 function countFromZero (frame) {
@@ -36,9 +36,9 @@ function countFromZero (frame) {
 }
 
 /**
- * A session with this very isolate. What is asked is answered before `post` returns.
+ * Inspector session with this isolate itself: `post` returns the answer.
  * @returns {{ post: (method: string, params?: object) => any, end: () => void } | undefined}
- *   undefined in a build without an inspector, or where it is not permitted
+ *   undefined: a build without inspector, or denied
  */
 function inspect () {
   let session
@@ -62,7 +62,7 @@ function inspect () {
   }
 }
 
-/** By default V8 looks every millisecond. @type {(() => Running | undefined)[]} */
+/** V8 samples each millisecond by default. @type {(() => Running | undefined)[]} */
 const cpuProfilers = [
   () => v8.startCpuProfile?.(),
   () => {
@@ -84,7 +84,7 @@ const cpuProfilers = [
   () => {
     const profiler = addon()
     if (!profiler) return undefined
-    profiler.setGenerateType?.(1) // the form that DevTools has now
+    profiler.setGenerateType?.(1) // current format of DevTools
     profiler.startProfiling('memwatch', true)
     return {
       stop () {
@@ -101,17 +101,14 @@ const cpuProfilers = [
 
 /**
  * @typedef {object} RunningHeap
- * @property {() => string} [read] the profile so far; absent where it cannot be had
+ * @property {() => string} [read] profile so far; absent where unsupported
  * @property {() => string} stop
  */
 
-/**
- * @typedef {{ intervalBytes: number, collected: boolean }} HeapOptions collected: what GCs took is
- *   counted, too
- */
+/** @typedef {{ intervalBytes: number, collected: boolean }} HeapOptions collected: garbage, too */
 
 /**
- * The inspector comes first here: only it can be read while it runs.
+ * The inspector is first here: only it allows readings of a running profile.
  * @type {((options: HeapOptions) => RunningHeap | undefined)[]}
  */
 const heapProfilers = [
@@ -136,10 +133,10 @@ const heapProfilers = [
       throw error
     }
     return {
-      read: () => heapProfileOf(session, 'HeapProfiler.getSamplingProfile'),
+      read: () => readHeapProfile(session, 'HeapProfiler.getSamplingProfile'),
       stop () {
         try {
-          return heapProfileOf(session, 'HeapProfiler.stopSampling')
+          return readHeapProfile(session, 'HeapProfiler.stopSampling')
         } finally {
           end()
         }
@@ -149,7 +146,7 @@ const heapProfilers = [
   ({ intervalBytes, collected }) =>
     v8.startHeapProfile?.({
       sampleInterval: intervalBytes,
-      // The inspector runs a full GC before each reading by itself; this runs one only when asked.
+      // The inspector runs a full GC before each reading; this API runs one only with this option.
       ...(collected
         ? { includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true }
         : { forceGC: true })
@@ -173,9 +170,8 @@ const heapProfilers = [
 ]
 
 /**
- * To read and send a profile allocates, too: in an app that leaks slowly, a good part of what lives
- * when it is read again. That is taken out of it. Where a bundler put all into one file, it cannot
- * be told from the app.
+ * Reading and sending a profile allocates, too: in a slow leak a good part of the live bytes at the
+ * second reading. Profiles exclude these, unless a bundler put everything into one file.
  */
 const OWN_FOLDERS =
   path.basename(__filename) === 'profilers.js'
@@ -188,9 +184,9 @@ const isOwn = ({ callFrame: { url } }) => OWN_FOLDERS.some(folder => url.startsW
 /**
  * @param {NonNullable<ReturnType<typeof inspect>>} session
  * @param {string} method
- * @returns {string} a heap profile without what captures allocate
+ * @returns {string} heap profile without allocations of captures
  */
-function heapProfileOf (session, method) {
+function readHeapProfile (session, method) {
   const { profile } = session.post(method)
   const ids = new Set()
   /** @type {any[]} */
@@ -200,13 +196,13 @@ function heapProfileOf (session, method) {
     node.children = node.children.filter((/** @type {any} */ child) => !isOwn(child))
     for (const child of node.children) open.push(child)
   }
-  // V8, too, may list a sample of which the tree does not know yet.
+  // V8 may also list a sample that the tree does not contain yet.
   profile.samples = profile.samples?.filter((/** @type {{ nodeId: number }} */ { nodeId }) => ids.has(nodeId))
   return stringifyJson(profile)
 }
 
 /**
- * What an inspector does not know it ignores; what it knows it checks.
+ * An inspector ignores unknown parameters and validates known ones.
  * @param {NonNullable<ReturnType<typeof inspect>>} session
  */
 function knowsCollected (session) {
@@ -224,7 +220,7 @@ function knowsCollected (session) {
 /**
  * @template T
  * @param {(() => T | undefined)[]} starts
- * @returns {T | undefined} the first that is there
+ * @returns {T | undefined} first available profiler
  */
 function first (starts) {
   for (const start of starts) {
@@ -233,7 +229,6 @@ function first (starts) {
   }
 }
 
-/** Why there is no profile. */
 const NO_PROFILER = `this Node has no inspector, or does not permit it, and ${ADDON} is not ` +
   'installed where the app runs, or not compiled for it (it does not compile for Node 26)'
 

@@ -5,23 +5,23 @@ const { plainFlags } = require('../protocol/node-options')
 const { scriptPath } = require('../identity')
 const { CaptureError, textChunks } = require('./parts')
 
-/** A module that is its own source stands in a stack by that: `at data:text/javascript,...:1:2`. */
+/** A stack names a module by its source: `at data:text/javascript,...:1:2`. */
 const DATA_URL = /\bdata:.*/gi
 /**
- * Object file of a native frame: `node::Start(...) [node]`. That of Node.js itself is read from the
- * memory of its arguments, where the title of the process stands.
+ * Object file of a native frame: `node::Start(...) [node]`. Node.js reads its own name from the
+ * memory of its arguments, which may hold the title of the process.
  */
 const OBJECT_FILE = / \[.*/s
 
 /**
- * Node.js's diagnostic report, of all threads, without what may be secret: the environment, the
- * arguments of the app, and code that came as an argument.
+ * Node.js's diagnostic report of all threads, without possible secrets: environment, arguments of
+ * the app, and code given as an argument.
  * @type {import('./index').Capture}
  */
 async function * report () {
   const { report } = process
   if (!report) throw new CaptureError('not_supported', 'this Node makes no diagnostic reports')
-  // Otherwise the names of all peers are looked up, and the app waits for the answers.
+  // The report would look up the names of all peers and block the app until the answers.
   const { excludeNetwork } = /** @type {any} */ (report)
   Object.assign(report, { excludeNetwork: true })
   let found
@@ -45,7 +45,7 @@ function withoutSecrets (key, value) {
   return value.replace(key === 'symbol' ? OBJECT_FILE : DATA_URL, '')
 }
 
-/** Node.js, its flags as the hello says them, and the script. @returns {string[]} */
+/** Node.js, its flags as in the hello, and the script. @returns {string[]} */
 function commandLine () {
   const script = scriptPath()
   const words = [process.execPath, ...plainFlags(process.execArgv)]

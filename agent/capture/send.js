@@ -3,35 +3,33 @@
 const net = require('node:net')
 const { Promise, clearTimeout, nowMs, setTimeout, stringifyJson } = require('../primordials')
 const { PROTOCOL_VERSION } = require('../protocol/frame')
-const { LostDescriptor, descriptorOf } = require('../own-descriptor')
+const { LostDescriptor, findDescriptor } = require('../own-descriptor')
 
 const CONNECT_WITHIN_MS = 500
-/** An exporter that takes nothing for so long is gone. */
+/** An exporter that accepts nothing for so long is gone. */
 const STALLED_MS = 30_000
-/** How soon a full socket is tried again: its buffer holds some hundred kilobytes. */
+/** Retry of a full socket: its buffer holds some hundred kilobytes. */
 const AGAIN_MS = 2
-/** The app has its turn after this. */
+/** Longest run before a turn of the app. */
 const TURN_MS = 5
-/** Bytes that are written at once. */
 const SLICE_BYTES = 65_536
 
 /**
- * Bytes to the exporter, as fast as it takes them and no faster: what is not taken is not read from
- * its source. Written straight to the descriptor, as a write that is pending in libuv would keep
- * the process alive.
+ * Sends bytes at the exporter's pace, and reads the source no faster. It writes straight to the
+ * descriptor: a pending write of libuv would keep the process alive.
  *
  * @param {object} options
  * @param {{ path: string }} options.address
  * @param {{ id: string, part: string }} options.header
  * @param {Iterable<Buffer> | AsyncIterable<Buffer>} options.chunks
- * @returns {Promise<number>} bytes that were sent, without the header
- * @throws {Error} when the exporter is gone, or stands still
+ * @returns {Promise<number>} bytes sent, without the header
+ * @throws {Error} the exporter is gone, or stalls
  */
 async function send ({ address, header, chunks }) {
   const socket = await connected(address)
-  const own = descriptorOf(socket)
+  const own = findDescriptor(socket)
   try {
-    const write = writerOf(socket, own)
+    const write = createWriter(socket, own)
     await write(
       Buffer.from(stringifyJson({ v: PROTOCOL_VERSION, type: 'capture', ...header }) + '\n')
     )
@@ -44,7 +42,7 @@ async function send ({ address, header, chunks }) {
     socket.end()
     return bytes
   } catch (error) {
-    // The app may have closed the descriptor, and another file have its number.
+    // The app may have closed the descriptor, and another file may own its number.
     if (!own || own.isOwn()) socket.destroy()
     throw error
   }
@@ -64,7 +62,7 @@ function connected (address) {
     socket.on('error', reject)
     socket.once('connect', () => {
       clearTimeout(giveUp)
-      // Nobody answers here: what is read costs the app, and says that this is no exporter.
+      // No exporter answers here: any input is a cost to the app, from another peer.
       socket.on('data', () => socket.destroy(new Error('the exporter answers a capture')))
       resolve(socket)
     })
@@ -76,7 +74,7 @@ function connected (address) {
  * @param {import('../own-descriptor').OwnDescriptor | undefined} own its descriptor
  * @returns {(bytes: Buffer) => Promise<void>}
  */
-function writerOf (socket, own) {
+function createWriter (socket, own) {
   let turnBeganMs = nowMs()
   const turn = async (/** @type {number} */ ms) => {
     await new Promise(resolve => { setTimeout(() => resolve(undefined), ms) })
@@ -102,7 +100,7 @@ function writerOf (socket, own) {
 }
 
 /**
- * Where a socket shows no descriptor (Windows pipes).
+ * For sockets without a descriptor (Windows pipes).
  * @param {net.Socket} socket
  * @param {Buffer} bytes
  * @returns {Promise<number>}

@@ -1,60 +1,59 @@
 'use strict'
 
 const { locateNames } = require('./elf-names')
-const { textOf } = require('../read-file')
+const { decodeLatin1 } = require('../read-file')
 const { closeSync, openSync, readSync } = require('../primordials')
 
-/** Bytes of names that are read and searched in one frame: about 50 µs. */
+/** Names searched in one frame: about 50 µs. */
 const PIECE_BYTES = 16_384
-/** Files that are inspected; an app loads a handful. */
+/** Limit of inspected files; an app loads a handful. */
 const MOST = 48
-/** Longest list of names that is searched: the longest in 23 packages of npm has 176 KiB. */
+/** Limit of a list of names: the longest in 23 packages of npm has 176 KiB. */
 const MOST_NAMES_BYTES = 2 ** 20
-/** Lines of /proc/self/maps that name an addon; the content of a deleted file cannot be read. */
+/** Addons in /proc/self/maps; the content of a deleted file is unreadable. */
 const ADDON_LINES = /(\/.*\.node)( \(deleted\))?$/gm
 /**
- * Names of V8's C++ interface, in the Itanium mangling: `v8::...`. An addon that uses the interface
- * must import them.
+ * V8's C++ interface in the Itanium mangling, `v8::...`. An addon that uses it must import these.
  */
 const V8_NAMES = ['_ZN2v8', '_ZNK2v8']
-/** Bytes that two pieces share, so that a name across their border is found. */
+/** Overlap of two pieces: it keeps a name across their border whole. */
 const OVERLAP_BYTES = '_ZNK2v8'.length - 1
 
 /**
  * @param {'v8' | 'node_api' | 'unread'} abi
  * @param {string} file
  */
-const keyOf = (abi, file) => {
+const formatKey = (abi, file) => {
   const name = file.slice(file.lastIndexOf('/') + 1)
   return `${abi}/${name.replace(/[^A-Za-z0-9_.-]/g, '_').slice(0, 48)}`
 }
 
 /**
- * Loaded native addons, and whether each uses V8's C++ interface (or NAN, which is made of it) or
- * Node-API alone: only the latter go on working when V8's ABI changes, as under pointer
- * compression. The names that a file imports answer that: a few KiB that the dynamic loader reads
- * as well. The rest of the file is not read. docs/decisions/0058-addons-are-told-by-imports.md
+ * Loaded native addons, by interface: V8's C++ (with NAN, which builds on it), or Node-API alone,
+ * which keeps working when V8's ABI changes, as under pointer compression. The imported names tell,
+ * a few KiB that the dynamic loader reads as well; the rest of a file is not read.
+ * docs/decisions/0058-addons-are-told-by-imports.md
  *
  * @param {string} [own] file of the agent's own addon, which is none of the app's
- * @returns {import('./collector').Collector & { look: (maps: string) => void }} look: is given the
- *   text of /proc/self/maps
+ * @returns {import('./collector').Collector & { readMaps: (maps: string) => void }} readMaps:
+ *   accepts text of /proc/self/maps
  */
 function addons (own) {
   /** @type {Map<string, string>} file -> key on the wire */
   const known = new Map()
   /** @type {string[]} */
   const waiting = []
-  /** Names of waiting[0] that are not searched yet. @type {import('./elf-names').Range | undefined} */
+  /** Unsearched names of waiting[0]. @type {import('./elf-names').Range | undefined} */
   let names
   let changed = false
   const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES)
   const words = new Uint32Array(buffer.buffer)
 
   /**
-   * Opened for each piece: between frames the agent holds no descriptor of an app's file.
+   * Opens the file for each piece: between frames the agent holds no descriptor of an app's file.
    * @param {string} file
-   * @returns {'v8' | 'node_api' | undefined} undefined: names are left
-   * @throws what the file system throws, and where this is no ELF file as expected
+   * @returns {'v8' | 'node_api' | undefined} undefined: more names follow
+   * @throws error of the file system, or not the expected ELF file
    */
   const searchPiece = file => {
     const fd = openSync(file, 'r')
@@ -63,7 +62,7 @@ function addons (own) {
       if (names.end - names.start > MOST_NAMES_BYTES) throw new Error('too many names')
       const length = Math.min(names.end - names.start, PIECE_BYTES)
       if (readSync(fd, buffer, 0, length, names.start) < length) throw new Error('cut off')
-      const piece = textOf(buffer, length)
+      const piece = decodeLatin1(buffer, length)
       if (piece.includes(V8_NAMES[0]) || piece.includes(V8_NAMES[1])) return 'v8'
       if (names.start + length === names.end) return 'node_api'
       names.start += length - OVERLAP_BYTES
@@ -83,17 +82,17 @@ function addons (own) {
       abi = 'unread'
     }
     if (!abi) return
-    known.set(file, keyOf(abi, file))
+    known.set(file, formatKey(abi, file))
     waiting.shift()
     names = undefined
   }
 
   return {
     fields: ['addons'],
-    look (maps) {
+    readMaps (maps) {
       for (const [, file, deleted] of maps.matchAll(ADDON_LINES)) {
         if (known.has(file) || known.size >= MOST || file === own) continue
-        known.set(file, keyOf('unread', file))
+        known.set(file, formatKey('unread', file))
         if (!deleted) waiting.push(file)
       }
       changed = true

@@ -7,13 +7,12 @@ const { controllerPaths } = require('../protocol/cgroup-paths')
 
 /** @typedef {import('./collector').Values} Values */
 
-/** Each reading is taken so often. */
 const EVERY_FRAMES = 10
 const NANOSECONDS = 1e9
 const MICROSECONDS = 1e6
 
 /**
- * Number behind a key of a `key value` file.
+ * Number of a key in a `key value` file.
  * @param {string} text
  * @param {string} key
  * @returns {number | undefined}
@@ -21,7 +20,7 @@ const MICROSECONDS = 1e6
 const keyed = (text, key) => numberAfter(text, `${key} `)
 
 /**
- * As path.join does, but cheaper: it normalizes character by character.
+ * Cheaper than path.join, which normalizes character by character.
  * @param {string} folder
  * @param {string} name
  */
@@ -39,9 +38,9 @@ function pressureSeconds (text, which) {
 }
 
 /**
- * What the container allows and uses, from the cgroup files, version 1 and 2. A limit is the
- * smallest of the own group and all parents that can be seen; `max`, 2^63 and more than the machine
- * has mean none.
+ * Limits and usage of the container, from the cgroup files of version 1 and 2. A limit is the
+ * smallest of the own group and its visible parents; `max`, 2^63 and more than the machine's memory
+ * mean none.
  */
 class Cgroup {
   /** @type {readonly (keyof Values)[]} */
@@ -74,12 +73,12 @@ class Cgroup {
   /** @type {number | undefined} */
   #limitBytes
   #usageBytes = NaN
-  /** Files that this kernel does not have. @type {Set<string>} */
+  /** Files that this kernel lacks. @type {Set<string>} */
   #absent = new Set()
   #isFirst = true
-  // One group a frame, as each file costs system calls, cold by then: opening takes longer than
-  // reading, and only what tells most is kept open. The kernel sums memory.stat up for its reader,
-  // and an operator hardly ever changes settings: one of them takes a turn of the last place.
+  // One group a frame: each file costs several system calls in cold code. Opening takes longer than
+  // reading, so the most useful files stay open. The last place alternates between memory.stat,
+  // which the kernel sums for each reader, and settings, which operators hardly ever change.
   #readings = [this.#readUsage, this.#readEvents, this.#readThrottling, this.#readPressure]
   #rare = [
     this.#readStat,
@@ -95,8 +94,7 @@ class Cgroup {
    * @param {Pick<import('../read-file').KernelFiles, 'read' | 'readKept'>} [dependencies.files]
    * @param {(file: string) => boolean} [dependencies.exists]
    * @param {number} [dependencies.hostMemoryBytes]
-   * @param {number} [dependencies.fallbackLimitBytes] the limit where no cgroup can be read; 0 is
-   *   none
+   * @param {number} [dependencies.fallbackLimitBytes] limit without a readable cgroup; 0: none
    */
   constructor ({
     files = kernelFiles(),
@@ -163,7 +161,7 @@ class Cgroup {
   }
 
   /**
-   * Smallest number in that file over all folders.
+   * Smallest number of this file in all folders.
    * @param {string} name
    * @returns {number | undefined} undefined: no limit
    */
@@ -181,8 +179,7 @@ class Cgroup {
     if (this.#memory) {
       const { version } = this.#memory
       this.#limitBytes = this.#smallest(version === 1 ? 'memory.limit_in_bytes' : 'memory.max')
-    // Without a limit the downward API says what the node has for pods: that counts only where
-    // nothing else is known.
+    // Without a limit the downward API reports the node's memory for pods: use it as a last resort.
     } else if (this.#fallbackLimitBytes > 0 && this.#fallbackLimitBytes < this.#hostMemoryBytes) {
       this.#limitBytes = this.#fallbackLimitBytes
     }
@@ -242,7 +239,7 @@ class Cgroup {
 
   /** @param {Values} values */
   #readPressure (values) {
-    if (this.#memory?.version !== 2) return // version 1 has none of its own
+    if (this.#memory?.version !== 2) return // version 1 has no pressure of its own
     const text = this.#tryRead(inFolder(this.#memory.folders[0], 'memory.pressure')) ?? ''
     set(values, 'memoryPressureSomeSeconds', pressureSeconds(text, 'some'))
     set(values, 'memoryPressureFullSeconds', pressureSeconds(text, 'full'))

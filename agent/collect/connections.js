@@ -2,13 +2,13 @@
 
 const diagnostics = require('node:diagnostics_channel')
 
-/** Each connection that a server accepts, TCP and pipes. */
+/** Published for each connection that a server accepts, TCP and pipes. */
 const ACCEPTED = 'net.server.socket'
 
 /**
- * Connections that servers of this isolate accepted: somebody asks it. Not all servers are among
- * its active resources: those on a Unix socket are pipes there, as stdout may be, and in a worker
- * of node:cluster the primary listens.
+ * Connections that servers of this isolate accepted: the app has clients. Its active resources do
+ * not show all servers: those on a Unix socket are pipes, as stdout may be, and in a worker of
+ * node:cluster the primary listens.
  *
  * @param {object} [dependencies]
  * @param {typeof diagnostics.subscribe | undefined} [dependencies.subscribe] Node 18.7+
@@ -21,17 +21,17 @@ function connections ({
 } = {}) {
   const isKnown = typeof subscribe === 'function'
   let accepted = 0
-  const take = () => { accepted++ }
+  const count = () => { accepted++ }
   return {
     fields: ['connectionsAccepted'],
     start () {
-      subscribe?.(ACCEPTED, take)
+      subscribe?.(ACCEPTED, count)
     },
     read (values) {
       if (isKnown) values.connectionsAccepted = accepted
     },
     stop () {
-      unsubscribe?.(ACCEPTED, take)
+      unsubscribe?.(ACCEPTED, count)
     }
   }
 }

@@ -5,17 +5,14 @@ const { isTemporary } = require('../read-file')
 
 const MICROSECONDS = 1e6
 const NANOSECONDS = 1e9
-/** Judged over tens of seconds; not in the same frame as other expensive readings. */
+/** The exporter judges tens of seconds. The turn differs from those of other expensive readings. */
 const WAIT_EVERY_FRAMES = 5
 const TURN = 4
-/**
- * Frames of a process that is kept from its CPU come seconds apart: it is the one whose wait
- * matters.
- */
+/** A process starved of CPU sends frames seconds apart, and its wait matters most. */
 const WAIT_AT_LATEST_SECONDS = 6
 
 /**
- * CPU time of the process; of the main thread only, as it is process-wide.
+ * CPU time of the process, read by the main thread only.
  * @returns {import('./collector').Collector}
  */
 function processCpu () {
@@ -29,7 +26,7 @@ function processCpu () {
   }
 }
 
-/** CPU time of this thread, where Node tells it. @returns {import('./collector').Collector} */
+/** CPU time of this thread, where Node reports it. @returns {import('./collector').Collector} */
 function threadCpu () {
   return {
     fields: ['threadCpuUserSeconds', 'threadCpuSystemSeconds'],
@@ -43,8 +40,8 @@ function threadCpu () {
 }
 
 /**
- * How long this thread waited for a CPU: Documentation/scheduler/sched-stats.rst, "time spent
- * waiting on a runqueue". Kernels without CONFIG_SCHED_INFO have no such file.
+ * Time that this thread waited for a CPU: Documentation/scheduler/sched-stats.rst, "time spent
+ * waiting on a runqueue". Kernels without CONFIG_SCHED_INFO lack the file.
  * @param {{ read?: (file: string) => string }} [dependencies]
  * @returns {import('./collector').Collector}
  */
@@ -69,8 +66,8 @@ function runQueue ({ read = readInOneCall } = {}) {
 }
 
 /**
- * A worker may be terminated between any two calls, and Node.js told to leave open what it left
- * open (`trackUnmanagedFds: false`). With this encoding C++ opens, reads and closes in one call.
+ * An app may terminate a worker between any two calls and leave its descriptors open
+ * (`trackUnmanagedFds: false`). With this encoding C++ opens, reads and closes in one call.
  * @param {string} file
  */
 const readInOneCall = file => readFileSync(file, 'utf8')

@@ -6,43 +6,42 @@ const { DELAY_BOUNDS_SECONDS } = require('../protocol/frame')
 const { Buckets } = require('../protocol/buckets')
 const { LoopActivity } = require('./loop-activity')
 
-/** While the loop is busy a timer is set this often. */
+/** Interval of the timer while the loop is busy. */
 const BUSY_MS = 50
 /**
- * Only each so many of these ticks asks how busy the loop is, and for peaks: that takes several
- * times as long as to note the time.
+ * Interval of ticks that measure activity and peaks, which takes several times as long as reading
+ * the clock.
  */
 const FULL_EVERY_TICKS = 4
-/** Node's timers begin and end at whole milliseconds: one that fires within this is on time. */
+/** Node rounds timers to whole milliseconds: a timer this late is on time. */
 const GRANULARITY_MS = 2
-/** A frame takes two turns of the loop: that of its timer, and that of its immediate. */
+/** A frame takes two turns of the loop: its timer and its immediate. */
 const FRAME_TURNS = 2
-/** One long block stands for at most so many timers. */
+/** Limit of timers that one long block stands for. */
 const MAX_CORRECTIONS = 5000
 
 /**
- * States of the timer, by how busy the loop is. After each full tick `#next` chooses the state.
+ * States of the timer, by the loop's activity. After each full tick `#next` chooses the state.
  *
- *   close    the loop is busy, or was within the last frame: a tick every 50 ms, as blocks that
- *            come now and then would fall between rare ticks
+ *   close    the loop is busy, or was within the last frame: a tick every 50 ms, as rare ticks
+ *            would miss occasional blocks
  *   slowing  the loop is idle: each tick waits twice as long as the one before
  *   resting  ticks would be rarer than frames: the frame's own timer is the tick
  */
 const STATES = Object.freeze({ close: 'close', slowing: 'slowing', resting: 'resting' })
 
 /**
- * Event loop delay: how late a timer fires that is due at a random moment.
+ * Event loop delay: lateness of a timer due at a random moment.
  *
- * A timer of our own ticks every 50 ms while the loop is busy, and ever more rarely up to the frame
- * interval while it is idle: an idle app is not woken a hundred times a second. A block of length L
- * would have delayed all timers that fell due meanwhile, by L, L - R, L - 2R ...; they are counted
- * as well (HdrHistogram's correction of coordinated omission), so the distribution has no bias for
- * how often we looked. A block between two rare ticks of an idle loop is caught by its trace in the
- * loop's active time: loop-activity.js.
+ * The agent's own timer ticks every 50 ms while the loop is busy, and ever more rarely up to the
+ * frame interval while it is idle: an idle app is not woken a hundred times a second. A block of
+ * length L would have delayed all timers due meanwhile, by L, L - R, L - 2R ...; they count as well
+ * (HdrHistogram's correction of coordinated omission), so the sampling rate does not bias the
+ * distribution. The loop's active time shows a block between two rare ticks: loop-activity.js.
  *
- * Every few of the same ticks watch for peaks of external memory between frames.
+ * Full ticks also record peaks of external memory between frames.
  *
- * Full GCs that the agent runs on command are taken off: they block the app for memwatch's sake.
+ * Delays exclude full GCs on command, which block the app for memwatch's sake.
  */
 class EventLoopDelay {
   /** @type {readonly (keyof import('./collector').Values)[]} */
@@ -55,9 +54,9 @@ class EventLoopDelay {
   #buckets = new Buckets(DELAY_BOUNDS_SECONDS)
   #activity
   #ownGc
-  /** Own pauses up to the last time that a timer was set. */
+  /** Total pause of GCs on command when the timer was set. */
   #ownMsWhenSet = 0
-  /** From the last tick to the next, and when that is due. */
+  /** Time between two ticks, and due time of the next one. */
   #intervalMs = BUSY_MS
   #dueMs = 0
   #closeUntilMs = 0
@@ -105,7 +104,7 @@ class EventLoopDelay {
     clearTimeout(this.#timer)
   }
 
-  /** @param {number} nowMs when the timer fired */
+  /** @param {number} nowMs time of the tick */
   #tick (nowMs) {
     this.#activity.addOwnTurns(1)
     if (this.#state === STATES.close && ++this.#ticks < FULL_EVERY_TICKS) {
@@ -116,7 +115,7 @@ class EventLoopDelay {
     }
   }
 
-  /** @param {number} nowMs when the frame was due: one frame after the last */
+  /** @param {number} nowMs due time of the frame, one frame after the last */
   #tickByFrame (nowMs) {
     this.#intervalMs = this.#frameMs
     this.#dueMs = this.#dueMs > 0 ? Math.min(nowMs, this.#dueMs + this.#frameMs) : nowMs
@@ -134,7 +133,7 @@ class EventLoopDelay {
   #fullTick (nowMs) {
     this.#ticks = 0
     this.#record(nowMs - this.#dueMs)
-    // A block between close ticks delays one of them: only rare ticks ask for turns.
+    // A block between close ticks delays one of them: only rare ticks need turns.
     const isBusy = this.#activity.measure(this.#state !== STATES.close)
     const { longestBlockSeconds } = this.#activity
     if (longestBlockSeconds > this.#buckets.longestSeconds) {
@@ -163,14 +162,14 @@ class EventLoopDelay {
     this.#dueMs = nowMs + this.#intervalMs
     this.#ownMsWhenSet = this.#ownGc.totalMs
     if (this.#timer && this.#timerMs === this.#intervalMs) {
-      this.#timer.refresh() // spares a timer, twenty times a second
+      this.#timer.refresh() // saves twenty timers a second
       return
     }
     this.#timerMs = this.#intervalMs
     this.#timer = setTimeout(this.#onTimer, this.#intervalMs)
   }
 
-  /** @param {number} afterMs how long after it was due a tick came */
+  /** @param {number} afterMs lateness of the tick */
   #record (afterMs) {
     const lateMs = Math.max(0, afterMs - (this.#ownGc.totalMs - this.#ownMsWhenSet))
     const intervalMs = this.#intervalMs

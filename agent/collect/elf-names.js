@@ -1,12 +1,9 @@
 'use strict'
 
-/**
- * First words of an ELF file that is 64-bit and little-endian; the second one without the ABI and
- * padding.
- */
+/** First words of a 64-bit, little-endian ELF file; the second one without ABI and padding. */
 const MAGIC = 0x464c_457f
 const CLASS_AND_ORDER = 0x0102
-/** Sizes in 32-bit words: of the header, a program header, an entry of the dynamic section. */
+/** Sizes in 32-bit words: header, program header, entry of the dynamic section. */
 const HEADER_WORDS = 16
 const SEGMENT_WORDS = 14
 const ENTRY_WORDS = 4
@@ -16,7 +13,7 @@ const PT_DYNAMIC = 2
 const DT_NULL = 0
 const DT_STRTAB = 5
 const DT_STRSZ = 10
-/** Longest table that is read. Addons have about 10 program headers and 30 dynamic entries. */
+/** Limit of a table. Addons have about 10 program headers and 30 dynamic entries. */
 const MOST_TABLE_WORDS = 1024
 
 /**
@@ -25,17 +22,17 @@ const MOST_TABLE_WORDS = 1024
  */
 
 /**
- * Position of the dynamic string table in an ELF file: the names that a shared library imports and
+ * Position of the dynamic string table in an ELF file: names that a shared library imports and
  * exports. elf(5), https://refspecs.linuxfoundation.org/elf/gabi4+/ch5.dynamic.html
  *
- * Works on 32-bit words, as an element of an array is read without a call: it runs once or twice in
- * the life of a process, and each function of Buffer would first be compiled.
+ * It reads 32-bit words from an array, without calls: it runs once or twice per process, and V8
+ * would have to compile each function of Buffer first.
  *
- * @param {Uint32Array} words that `read` fills
- * @param {(at: number, bytes: number) => number} read puts at most that much of the file into
- *   `words`; the number of bytes read
+ * @param {Uint32Array} words filled by `read`
+ * @param {(at: number, bytes: number) => number} read reads at most that many bytes of the file
+ *   into `words`, and returns their number
  * @returns {Range}
- * @throws where the file is none such, or a table is missing
+ * @throws not such a file, or a table is missing
  */
 function locateNames (words, read) {
   const headerBytes = read(0, HEADER_WORDS * 4)

@@ -2,10 +2,10 @@
 
 const { eventLoopUtilization, nodeTiming } = require('../primordials')
 
-/** @returns {number | undefined} turns of the event loop so far, where Node tells */
+/** @returns {number | undefined} turns of the event loop so far, where Node reports them */
 const iterations = () => nodeTiming.uvMetricsInfo?.loopCount
 
-/** Time the loop was active and idle, and its turns. @returns {import('./collector').Collector} */
+/** Active and idle time of the loop, and its turns. @returns {import('./collector').Collector} */
 function eventLoop () {
   return {
     fields: ['eventLoopActiveSeconds', 'eventLoopIdleSeconds', 'eventLoopIterations'],

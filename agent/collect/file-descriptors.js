@@ -3,24 +3,24 @@
 const { nowMs, readFileSync, readdirSync, readlinkSync, statSync } = require('../primordials')
 const { isTemporary } = require('../read-file')
 
-/** Not every frame, and not in the same one as other dear readings. */
+/** The turn differs from those of other expensive readings. */
 const EVERY_FRAMES = 5
 const TURN = 1
-/** Listing takes 1.5 µs a descriptor: it may take this share of the time. */
+/** Share of time for listing, which takes 1.5 µs a descriptor. */
 const LIST_SHARE = 0.0005
 
-/** A link takes 3 to 6 µs to read, and 12 where there is none: half a millisecond a frame. */
+/** Half a millisecond: reading a link takes 3 to 6 µs, and 12 where there is none. */
 const LINKS_PER_FRAME = 64
-/** More descriptors are sampled, evenly. */
+/** Beyond this, links are sampled evenly. */
 const MOST_LINKS = 512
-/** Numbers that are free below the highest one, as far as they are looked behind. */
+/** Free numbers to expect below the highest descriptor. */
 const MOST_FREE = 16
-/** Kinds are told anew where the number of descriptors changed by this, and by this share. */
+/** Change of the count that renews the kinds: the larger of this number and this share. */
 const MOVED = 4
 const MOVED_SHARE = 0.05
 const AGAIN_AFTER_SECONDS = 10
 
-/** What the kernel calls those without a name. The rest of its names count as `other`. */
+/** Anonymous inodes by their kernel names; others count as `other`. */
 const ANONYMOUS = new Set([
   'eventpoll',
   'eventfd',
@@ -33,30 +33,30 @@ const ANONYMOUS = new Set([
 
 /**
  * @param {string} link target of a link in /proc/self/fd, see proc_pid_fd(5)
- * @returns {string} socket, pipe, file, an anonymous inode's name, or other
+ * @returns {string} socket, pipe, file, name of an anonymous inode, or other
  */
-function kindOf (link) {
+function parseKind (link) {
   if (link.startsWith('socket:')) return 'socket'
   if (link.startsWith('pipe:')) return 'pipe'
   if (link.startsWith('/')) return 'file'
   if (!link.startsWith('anon_inode:')) return 'other'
   const name = link.slice('anon_inode:'.length)
-  // Most names stand in brackets, that of inotify does not.
+  // Most names are in brackets, but not that of inotify.
   const bare = name.startsWith('[') ? name.slice(1, -1) : name
   return ANONYMOUS.has(bare) ? bare : 'other'
 }
 
 /**
- * A count of descriptors by kind, some links at a time.
- * @param {string[] | undefined} names of all descriptors, where they were listed
- * @param {number} count of all
+ * Counts descriptors by kind, some links at a time.
+ * @param {string[] | undefined} names of all descriptors, if listed
+ * @param {number} count number of descriptors
  * @param {(file: string) => string} readLink
- * @returns {Generator<undefined, Record<string, number>>} what was sampled stands for the rest
+ * @returns {Generator<undefined, Record<string, number>>} counts, extrapolated from samples
  */
 function * countKinds (names, count, readLink) {
   /** @type {Record<string, number>} */
   const kinds = Object.create(null)
-  // The kernel gives out the lowest free number, so that most are below their count.
+  // The kernel assigns the lowest free number: most numbers are below the count.
   const numbers = names ? names.length : count + MOST_FREE
   const step = Math.max(1, count / MOST_LINKS)
   let found = 0
@@ -64,7 +64,7 @@ function * countKinds (names, count, readLink) {
   for (let at = 0; at < numbers && found < count; at += step) {
     const number = Math.floor(at)
     try {
-      const kind = kindOf(readLink(`/proc/self/fd/${names ? names[number] : number}`))
+      const kind = parseKind(readLink(`/proc/self/fd/${names ? names[number] : number}`))
       kinds[kind] = (kinds[kind] ?? 0) + 1
       found++
     } catch (error) {
@@ -76,16 +76,13 @@ function * countKinds (names, count, readLink) {
   return kinds
 }
 
-/** All descriptors, as the kernel counts or lists them. */
+/** All descriptors, by the kernel's count or a listing. */
 class Descriptors {
-  /** The last listing, where it had to be made. @type {string[] | undefined} */
+  /** Last listing, if needed. @type {string[] | undefined} */
   names
   #list
   #stat
-  /**
-   * Linux 6.2 and later say how many there are as the folder's size.
-   * @type {boolean | undefined}
-   */
+  /** Linux 6.2 and later report the count as the folder's size. @type {boolean | undefined} */
   #sizeTells
   #listAgainAtSeconds = 0
 
@@ -101,7 +98,7 @@ class Descriptors {
 
   /**
    * @param {number} nowSeconds
-   * @returns {number | undefined} undefined where it is too early to list them again
+   * @returns {number | undefined} undefined: too early for another listing
    */
   count (nowSeconds) {
     if (this.#sizeTells !== false) {
@@ -120,13 +117,13 @@ class Descriptors {
     const beganMs = nowMs()
     this.names = this.#list('/proc/self/fd')
     this.#listAgainAtSeconds = nowSeconds + (nowMs() - beganMs) / 1000 / LIST_SHARE
-    return this.names.length - 1 // less the one that reads the folder
+    return this.names.length - 1 // less the descriptor of this folder
   }
 }
 
 /**
- * How many descriptors are open, and of which kinds. process.getActiveResourcesInfo() leaves out
- * what is unref'd, as idle sockets of an http.Agent and idle workers are; the kernel does not.
+ * Number of open descriptors, and their kinds. process.getActiveResourcesInfo() omits unref'd
+ * resources, such as idle sockets of an http.Agent and idle workers; the kernel does not.
  * @param {object} [dependencies]
  * @param {(folder: string) => string[]} [dependencies.list]
  * @param {(file: string) => string} [dependencies.readLink]
@@ -145,7 +142,7 @@ function fileDescriptors ({
   const all = new Descriptors({ list, stat })
   /** @type {ReturnType<typeof countKinds> | undefined} */
   let counting
-  let countedOf = -Infinity
+  let lastCounted = -Infinity
   let countAgainAtSeconds = 0
 
   /** @param {import('./collector').Values} values */
@@ -176,8 +173,8 @@ function fileDescriptors ({
         if (most > 0) values.maxFileDescriptors = most
         if (open === undefined || counting || kindsClosed) return
         if (tick.nowSeconds < countAgainAtSeconds) return
-        if (Math.abs(open - countedOf) < Math.max(MOVED, MOVED_SHARE * countedOf)) return
-        countedOf = open
+        if (Math.abs(open - lastCounted) < Math.max(MOVED, MOVED_SHARE * lastCounted)) return
+        lastCounted = open
         countAgainAtSeconds = tick.nowSeconds + AGAIN_AFTER_SECONDS
         counting = countKinds(all.names, open, readLink)
         goOn(values)
@@ -188,4 +185,4 @@ function fileDescriptors ({
   }
 }
 
-module.exports = { fileDescriptors, kindOf }
+module.exports = { fileDescriptors, parseKind }

@@ -1,23 +1,22 @@
 'use strict'
 
-/** Frames after which the counts of an app that collects all the time are taken to agree. */
+/** Consistent frames that prove agreement in an app that collects all the time. */
 const CONSISTENT_FRAMES = 3
 
 /**
- * GCs of one kind with one set of flags, since the observer was connected.
+ * GCs of one kind and set of flags, since the observer was connected.
  * @typedef {object} Row
  * @property {number} counted by the addon
- * @property {number} uncertain of those, that may have been before the observer was connected
+ * @property {number} uncertain counted, perhaps before the observer was connected
  * @property {number} observed
- * @property {number} due of those counted, that must have been observed by the next frame
+ * @property {number} due counted, and to be observed by the next frame
  */
 
 /**
- * Holds the addon's counts against an observer's. V8 tells the addon at once and an observer in the
- * next turn of the loop: the observer is never ahead, and at each frame it has seen what was
- * counted up to the frame before. The counts agree as soon as they are equal. They may never be
- * where the app collects in each turn just before the observer is called: then they agree after
- * some frames of which that holds.
+ * Compares the addon's counts with an observer's. V8 calls the addon at once and an observer in the
+ * next turn of the loop: the observer is never ahead, and each frame knows all GCs counted up to
+ * the frame before. Equal counts agree. They may never be equal in an app that collects in each
+ * turn just before the observer: such counts agree after CONSISTENT_FRAMES.
  */
 class GcCheck {
   /** @type {Map<string, Row>} */
@@ -28,7 +27,7 @@ class GcCheck {
    * @param {number} kind
    * @param {number} flags
    * @param {number} count more GCs
-   * @param {boolean} isCertain that the observer was connected
+   * @param {boolean} isCertain true: the observer was connected
    */
   addCounted (kind, flags, count, isCertain) {
     const row = this.#find(kind, flags)
@@ -45,9 +44,9 @@ class GcCheck {
   }
 
   /**
-   * Call it when all that was observed and counted up to now was added, in this order.
-   * @param {boolean} isFrame whether a frame is read
-   * @returns {boolean | undefined} whether the counts agree; undefined while that is open
+   * Expects all GCs observed and counted up to now, added in this order.
+   * @param {boolean} isFrame true: in a frame
+   * @returns {boolean | undefined} true: the counts agree; undefined: undecided
    */
   compare (isFrame) {
     const rows = [...this.#rows.values()]

@@ -4,35 +4,35 @@ const { nowMs } = require('../primordials')
 const { getHeapSpaceStatistics } = require('../v8-functions')
 const { GC_PAUSE_BOUNDS_SECONDS } = require('../protocol/frame')
 const { GcCheck } = require('./gc-check')
-const { detailOf, gcObserver } = require('./gc-observer')
+const { readDetail, gcObserver } = require('./gc-observer')
 const { isLiveSpace, readLiveBytes } = require('./gc-pauses')
 
-/** Columns of what the addon's `take` writes: first these, then rows. */
-const TAKEN = Object.freeze({ rows: 0, majors: 1, liveBytes: 2, liveMajors: 3, firstRow: 4 })
-/** Columns of a row; from `counted` on it is one of the wire contract. */
+/** Columns of the addon's `take`: these first, then rows. */
+const HEADER = Object.freeze({ rows: 0, majors: 1, liveBytes: 2, liveMajors: 3, firstRow: 4 })
+/** Columns of a row; from `counted` on a row of the wire contract. */
 const ROW = Object.freeze({ kind: 0, flags: 1, counted: 2 })
 /** Count, sum and longest, then the buckets. */
 const ROW_LENGTH = ROW.counted + 3 + GC_PAUSE_BOUNDS_SECONDS.length + 1
-/** Attempts at equal readings: a GC, or the sweeper, between two of them makes them differ. */
+/** Attempts at equal readings: a GC or the sweeper between two makes them differ. */
 const MOST_TRIES = 5
 
 /**
- * GCs that the addon counts in V8's own callbacks: below 1 µs of CPU each, where an observer takes
- * 40 to 100 µs. Two comparisons verify the addon: its reading of the heap with V8's statistics, and
- * its counts with those of an observer, until both have seen the same GCs.
+ * GCs counted by the addon in V8's own callbacks: below 1 µs of CPU each; an observer takes 40 to
+ * 100 µs. Two comparisons verify the addon: its reading of the heap with V8's statistics, and its
+ * counts with an observer's, until both agree.
  */
 class HookedGcs {
   /** @type {'hooks'} */
   counter = 'hooks'
   #hooks
   #pauses
-  #taken
+  #counts
   /** @type {ReturnType<typeof gcObserver> | undefined} */
   #observer
   /** @type {GcCheck | undefined} */
   #check
   #isObserverConnected = false
-  /** GCs that began earlier are delivered too, where another observer was there before. */
+  /** V8 also delivers earlier GCs if another observer exists. */
   #sinceMs = 0
   /** @type {(observer: ReturnType<typeof gcObserver>) => void} */
   #onDisagreement = () => {}
@@ -44,38 +44,38 @@ class HookedGcs {
   constructor (hooks, pauses) {
     this.#hooks = hooks
     this.#pauses = pauses
-    this.#taken = new Float64Array(hooks.takenLength)
+    this.#counts = new Float64Array(hooks.takenLength)
   }
 
   /**
    * @param {import('../guard').Guard['wrap']} guarded
-   * @param {(observer: ReturnType<typeof gcObserver>) => void} onDisagreement is called at most
-   *   once, when the addon has stopped, with an observer that is connected
+   * @param {(observer: ReturnType<typeof gcObserver>) => void} onDisagreement called at most once,
+   *   after the addon has stopped, with a connected observer
    */
   verify (guarded, onDisagreement) {
     this.#onDisagreement = onDisagreement
-    const fits = (this.#taken.length - TAKEN.firstRow) % ROW_LENGTH === 0
+    const fits = (this.#counts.length - HEADER.firstRow) % ROW_LENGTH === 0
     if (fits) {
-      this.takePending()
+      this.countPending()
       if (this.#pauses.majors > 0) this.#pauses.readLive()
     }
     this.#check = new GcCheck()
     this.#sinceMs = nowMs()
     this.#observer = gcObserver()
     if (!fits || !this.#readsLiveHeap()) return this.#disagree()
-    this.takePending()
+    this.countPending()
     this.#isObserverConnected = true
-    this.#observer.handTo(guarded('gc', entries => this.#compare(entries, false)))
+    this.#observer.deliverTo(guarded('gc', entries => this.#compare(entries, false)))
   }
 
-  /** Counts what the addon has counted. */
-  takePending () {
-    this.#take(false)
+  /** Counts the app's GCs since the last call. */
+  countPending () {
+    this.#count(false)
   }
 
-  /** The agent ran a full GC since the last call of takePending. */
-  takeOwn () {
-    this.#take(true)
+  /** Counts the GCs since countPending as the agent's own. */
+  countOwn () {
+    this.#count(true)
   }
 
   afterFrame () {
@@ -88,30 +88,30 @@ class HookedGcs {
   }
 
   /** @param {boolean} isOwn */
-  #take (isOwn) {
-    const taken = this.#taken
+  #count (isOwn) {
+    const counts = this.#counts
     const pauses = this.#pauses
-    this.#hooks.take(taken)
-    for (let i = 0; i < taken[TAKEN.rows]; i++) {
-      const at = TAKEN.firstRow + i * ROW_LENGTH
-      const count = taken[at + ROW.counted]
+    this.#hooks.take(counts)
+    for (let i = 0; i < counts[HEADER.rows]; i++) {
+      const at = HEADER.firstRow + i * ROW_LENGTH
+      const count = counts[at + ROW.counted]
       if (count === 0) continue
-      const kind = taken[at + ROW.kind]
-      const flags = taken[at + ROW.flags]
-      pauses.find(kind, flags, isOwn).buckets.addCounted(taken, at + ROW.counted)
+      const kind = counts[at + ROW.kind]
+      const flags = counts[at + ROW.flags]
+      pauses.find(kind, flags, isOwn).buckets.addCounted(counts, at + ROW.counted)
       this.#check?.addCounted(kind, flags, count, this.#isObserverConnected)
     }
-    pauses.majors = taken[TAKEN.majors]
-    if (taken[TAKEN.liveMajors] > pauses.liveMajors) {
-      pauses.liveBytes = taken[TAKEN.liveBytes]
-      pauses.liveMajors = taken[TAKEN.liveMajors]
+    pauses.majors = counts[HEADER.majors]
+    if (counts[HEADER.liveMajors] > pauses.liveMajors) {
+      pauses.liveBytes = counts[HEADER.liveBytes]
+      pauses.liveMajors = counts[HEADER.liveMajors]
     }
   }
 
   /**
-   * From now on V8's callback reads the live heap at the end of each major GC. It calls V8's
-   * function for the statistics of a space, as Node.js' GCProfiler does in the same place.
-   * @returns {boolean} whether that reads what V8 says
+   * Makes V8's callback read the live heap at the end of each major GC. It calls V8's function for
+   * the statistics of a space, as Node.js' GCProfiler does there.
+   * @returns {boolean} true: it reads the same as V8
    */
   #readsLiveHeap () {
     let spaces = 0
@@ -135,10 +135,10 @@ class HookedGcs {
     if (!check) return
     for (const entry of entries) {
       if (entry.startTime < this.#sinceMs) continue
-      const { kind = 0, flags = 0 } = detailOf(entry)
+      const { kind = 0, flags = 0 } = readDetail(entry)
       check.addObserved(kind, flags)
     }
-    this.takePending()
+    this.countPending()
     const agrees = check.compare(isFrame)
     if (agrees === undefined) return
     if (!agrees) return this.#disagree()
@@ -154,4 +154,4 @@ class HookedGcs {
   }
 }
 
-module.exports = { HookedGcs, ROW_LENGTH, TAKEN }
+module.exports = { HookedGcs, ROW_LENGTH, HEADER }

@@ -1,17 +1,16 @@
 'use strict'
 
 const { OWN_CAUSE } = require('../protocol/frame')
-const { detailOf } = require('./gc-observer')
+const { readDetail } = require('./gc-observer')
 const { GcWatchdog } = require('./gc-watchdog')
 
 /** The clocks of the agent and of V8's reports agree to a few microseconds. */
 const SAME_MOMENT_MS = 0.1
-/** Majors that somebody asked for. */
 const ASKED_FOR = new Set(['major/forced', `major/${OWN_CAUSE}`])
 
 /**
- * GCs by a PerformanceObserver. Entries come in batches, and since Node 20 only when the loop has
- * something else to do: what is pending is taken at each frame.
+ * GCs by a PerformanceObserver. Entries come in batches, since Node 20 only when the loop is idle:
+ * each frame fetches pending entries.
  */
 class ObservedGcs {
   /** @type {'observer'} */
@@ -25,31 +24,31 @@ class ObservedGcs {
    * @param {ReturnType<typeof import('./gc-observer').gcObserver>} observer
    * @param {import('./gc-pauses').GcPauses} pauses
    * @param {import('../guard').Guard['wrap']} guarded
-   * @param {import('./gc').OwnGc} ownGc V8 reports what it ran for the agent like what it ran for
-   *   the app: the time tells them apart
+   * @param {import('./gc').OwnGc} ownGc V8 reports the agent's GCs like the app's: their time
+   *   identifies them
    */
   constructor (observer, pauses, guarded, ownGc) {
     this.#observer = observer
     this.#pauses = pauses
     this.#ownGc = ownGc
-    observer.handTo(guarded('gc', entries => this.#take(entries)))
+    observer.deliverTo(guarded('gc', entries => this.#count(entries)))
     this.#watchdog = new GcWatchdog(observer)
   }
 
-  /** Counts what V8 has reported. */
-  takePending () {
-    this.#take(this.#observer.takeRecords())
+  /** Counts the GCs that V8 has reported. */
+  countPending () {
+    this.#count(this.#observer.takeRecords())
   }
 
-  /** V8 reports it in a later turn of the loop. */
-  takeOwn () {}
+  /** V8 reports the agent's GC in a later turn of the loop. */
+  countOwn () {}
 
   stop () {
     this.#observer.disconnect()
   }
 
   /**
-   * The watchdog looks at a frame, which holds what the heap's collector has read.
+   * The watchdog needs the values that the heap's collector has read.
    * @param {import('./collector').Values} values
    */
   afterFrame (values) {
@@ -62,7 +61,7 @@ class ObservedGcs {
       else if (ASKED_FOR.has(key)) majors -= count
     }
     const { heapUsedBytes, externalBytes } = values
-    watchdog.look({ majors, scavenges, heapUsedBytes, externalBytes })
+    watchdog.check({ majors, scavenges, heapUsedBytes, externalBytes })
     if (watchdog.unobservedSeconds > 0) {
       values.gcObserverStopped = wasOnBreak ? 1 : 0
       values.gcUnobservedSeconds = watchdog.unobservedSeconds
@@ -70,12 +69,12 @@ class ObservedGcs {
   }
 
   /** @param {import('node:perf_hooks').PerformanceEntry[]} entries */
-  #take (entries) {
+  #count (entries) {
     const pauses = this.#pauses
     const { beganMs, endedMs } = this.#ownGc
     let sawMajor = false
     for (const entry of entries) {
-      const { kind = 0, flags = 0 } = detailOf(entry)
+      const { kind = 0, flags = 0 } = readDetail(entry)
       const isOwn = entry.startTime > beganMs - SAME_MOMENT_MS &&
         entry.startTime < endedMs + SAME_MOMENT_MS
       const { buckets, isMajor } = pauses.find(kind, flags, isOwn)

@@ -8,35 +8,35 @@ const { PerformanceObserver } = require('../primordials')
  * @param {import('node:perf_hooks').PerformanceEntry} entry of type gc
  * @returns {{ kind?: number, flags?: number }}
  */
-const detailOf = entry => /** @type {{ detail?: object }} */ (entry).detail ?? entry
+const readDetail = entry => /** @type {{ detail?: object }} */ (entry).detail ?? entry
 
 /**
- * Observes GCs from now on. Whoever counts them is loaded later: until then what V8 reported waits
- * here, some milliseconds' worth.
+ * Observes GCs from now on. Their counter loads later: until then entries wait here, those of some
+ * milliseconds.
  */
 function gcObserver () {
   /** @type {Entries[]} */
   const waiting = []
   /** @param {Entries} entries */
-  let take = entries => { waiting.push(entries) }
+  let deliver = entries => { waiting.push(entries) }
   const observer = new PerformanceObserver(list => {
     try {
-      take(list.getEntries())
-    } catch {} // Node.js calls this from an immediate: nobody else would catch it
+      deliver(list.getEntries())
+    } catch {} // Node.js calls this from an immediate: an error would reach the app
   })
   const connect = () => observer.observe({ type: 'gc', buffered: false })
   connect()
   return {
     connect,
     disconnect: () => observer.disconnect(),
-    /** Each batch, those that waited first. @param {(entries: Entries) => void} taker */
-    handTo (taker) {
-      take = taker
-      for (const entries of waiting.splice(0)) taker(entries)
+    /** Batches, waiting ones first. @param {(entries: Entries) => void} receive */
+    deliverTo (receive) {
+      deliver = receive
+      for (const entries of waiting.splice(0)) receive(entries)
     },
-    /** What was not delivered yet. @returns {Entries} */
+    /** Undelivered entries. @returns {Entries} */
     takeRecords: () => observer.takeRecords()
   }
 }
 
-module.exports = { detailOf, gcObserver }
+module.exports = { readDetail, gcObserver }

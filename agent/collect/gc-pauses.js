@@ -11,20 +11,20 @@ const {
 } = require('../protocol/frame')
 const { Buckets } = require('../protocol/buckets')
 
-/** V8's GC flags are bits below this. */
+/** Upper bound of V8's GC flags, which are bits. */
 const FLAGS_END = 2 ** 16
-/** JavaScript reads the live heap at most this often: V8 may run dozens of majors a second. */
+/** Least interval of readings by JavaScript: V8 may run dozens of major GCs a second. */
 const LIVE_HEAP_EVERY_MS = 50
 
 /**
  * @param {string} name of a space of V8's heap
- * @returns {boolean} whether a major GC leaves only live objects there: it empties the new ones
+ * @returns {boolean} true: a major GC leaves only live objects; it empties new spaces
  */
 const isLiveSpace = name => !name.startsWith('new_')
 
 /**
- * @returns {number} used bytes of all spaces but the new ones: what a major GC left, plus what was
- *   promoted or made old since
+ * @returns {number} used bytes of all spaces but the new ones: survivors of the last major GC, and
+ *   bytes promoted or allocated there since
  */
 function readLiveBytes () {
   let bytes = 0
@@ -36,10 +36,10 @@ function readLiveBytes () {
 
 /**
  * @param {{ kind?: number, flags?: number }} detail of a PerformanceEntry of type gc
- * @param {boolean} [isOwn] whether the agent ran it
+ * @param {boolean} [isOwn] the agent ran it
  * @returns {string} kind/cause, the key on the wire
  */
-function keyOf ({ kind = 0, flags = 0 }, isOwn = false) {
+function formatKey ({ kind = 0, flags = 0 }, isOwn = false) {
   const name = GC_KINDS[/** @type {keyof typeof GC_KINDS} */ (kind)] ?? `kind_${kind}`
   const cause = GC_CAUSES.find(({ flag }) => (flags & flag) !== 0)?.cause ?? ORDINARY_CAUSE
   return `${name}/${isOwn ? OWN_CAUSE : cause}`
@@ -47,19 +47,19 @@ function keyOf ({ kind = 0, flags = 0 }, isOwn = false) {
 
 /** @typedef {{ buckets: Buckets, isMajor: boolean }} Pause of one kind and cause */
 
-/** Every GC of this isolate so far, and the live heap after majors. */
+/** All GCs of this isolate so far, and the live heap after major GCs. */
 class GcPauses {
   /** @type {Map<string, Buckets>} */
   byKey = new Map()
   majors = 0
-  /** After the last major GC that was read; -1 before the first. */
+  /** Reading after the last major GC; -1 before the first. */
   liveBytes = -1
-  /** Major GCs up to then. */
+  /** Major GCs before that reading. */
   liveMajors = 0
   #liveReadAtMs = -Infinity
   /**
-   * The same by what V8 says, `kind` and `flags` in one number: there may be thousands a second.
-   * Negative where the agent ran it.
+   * Pauses by V8's `kind` and `flags` in one number, as there may be thousands a second; negative
+   * for GCs on command.
    * @type {Map<number, Pause>}
    */
   #known = new Map()
@@ -74,18 +74,18 @@ class GcPauses {
   /**
    * @param {number} kind
    * @param {number} flags
-   * @param {boolean} isOwn whether the agent ran it
+   * @param {boolean} isOwn the agent ran it
    * @returns {Pause}
    */
   find (kind, flags, isOwn) {
-    const told = kind * FLAGS_END + flags
-    const code = isOwn ? -told : told
+    const bits = kind * FLAGS_END + flags
+    const code = isOwn ? -bits : bits
     let pause = this.#known.get(code)
-    if (!pause) this.#known.set(code, pause = this.#add(keyOf({ kind, flags }, isOwn)))
+    if (!pause) this.#known.set(code, pause = this.#add(formatKey({ kind, flags }, isOwn)))
     return pause
   }
 
-  /** A major GC ended just now. */
+  /** Call it right after a major GC. */
   readLive () {
     const nowMs = primordials.nowMs()
     if (nowMs - this.#liveReadAtMs < LIVE_HEAP_EVERY_MS) return
@@ -107,4 +107,4 @@ class GcPauses {
   }
 }
 
-module.exports = { GcPauses, isLiveSpace, keyOf, readLiveBytes }
+module.exports = { GcPauses, isLiveSpace, formatKey, readLiveBytes }

@@ -1,16 +1,15 @@
 'use strict'
 
 /**
- * GCs are counted from the preload on, before the rest of the agent is loaded.
+ * The agent counts GCs from the preload on, before the rest of it is loaded.
  *
  * @typedef {object} StartedGcs
  * @property {import('@memwatch/allocator').GcHooks} [hooks] V8's own callbacks, by the addon
- * @property {ReturnType<typeof import('./gc-observer').gcObserver>} [observer] where there are no
- *   hooks
- * @property {import('../protocol/frame').GcHooksMissing} [hooksMissing] why there are none
+ * @property {ReturnType<typeof import('./gc-observer').gcObserver>} [observer] without hooks
+ * @property {import('../protocol/frame').GcHooksMissing} [hooksMissing] reason for no hooks
  */
 
-/** Node.js' codes of errors, and what they say of the addon. */
+/** Reasons by Node.js' error codes. */
 const REASONS = /** @type {const} */ ({
   MODULE_NOT_FOUND: 'no_addon',
   ERR_DLOPEN_DISABLED: 'addons_disabled'
@@ -28,8 +27,8 @@ function startHooks () {
 }
 
 /**
- * Counts GCs from now on, for nothing where V8's hooks can be reached: an observer takes 40 to 100
- * µs of CPU for each GC.
+ * Counts GCs from now on, by V8's hooks if possible: an observer takes 40 to 100 µs of CPU for each
+ * GC.
  * @param {boolean} allowsHooks
  * @returns {StartedGcs}
  */

@@ -2,38 +2,38 @@
 
 const primordials = require('../primordials')
 
-/** Major GCs a second that chase each other: the reported loop had two hundred. */
+/** Rate of major GCs in a loop: the reported loop had two hundred a second. */
 const SUSPECT_PER_SECOND = 10
-/** Frames in a row that must look like it: a benchmark of ten seconds is no loop. */
+/** Suspect frames in a row: a benchmark of ten seconds is no loop. */
 const SUSPECT_FRAMES = 10
-/** Least that V8 lets a heap or external memory grow by before it runs a major GC for it. */
+/** Least growth of heap or external memory for which V8 runs a major GC. */
 const STILL_BYTES = 2 ** 20
-/** Frames without the observer: enough for a mean of the CPU time, few enough to be missed. */
+/** Short break: enough frames for a mean of the CPU time, and little loss. */
 const BREAK_FRAMES = 5
-/** A break helped where the thread takes less than this share of the CPU time without observer. */
+/** A break helped if the thread takes less than this share of its CPU time with the observer. */
 const HELPED_SHARE = 0.5
-/** Breaks that must help, one after the other, before a long one. */
+/** Breaks in a row that must help before a long one. */
 const PROOFS = 3
-/** The first long break, and the longest: each is twice as long as the one before it. */
+/** First and longest of the long breaks: each is twice as long as the one before. */
 const LONG_BREAK_FRAMES = 60
 const LONGEST_BREAK_FRAMES = 600
-/** A break that did not help is not repeated for so long; proofs that are older are forgotten. */
+/** Wait after a break that did not help; older proofs expire. */
 const AGAIN_AFTER_SECONDS = 600
 
 /**
- * @typedef {object} Seen at one frame
- * @property {number} majors major GCs so far that the app did not ask for
+ * @typedef {object} Seen state at one frame
+ * @property {number} majors major GCs so far, without those on request
  * @property {number} scavenges so far
  * @property {number} [heapUsedBytes]
  * @property {number} [externalBytes]
  */
 
 /**
- * States of the watchdog; each is left with a frame.
+ * States of the watchdog; each ends with a frame.
  *
- *   watching    GCs are observed, and nothing looks like a loop
- *   suspecting  major GCs chase each other; ten such frames in a row lead to a break
- *   paused      a break: nobody observes GCs, for some frames; then watching
+ *   watching    the observer is connected, without signs of a loop
+ *   suspecting  major GCs follow each other closely; ten such frames in a row start a break
+ *   paused      a break: the observer is disconnected for some frames; then watching
  */
 const STATES = Object.freeze({
   watching: 'watching',
@@ -42,15 +42,15 @@ const STATES = Object.freeze({
 })
 
 /**
- * Watches the observer of GCs, where there is one. It was reported to keep major GCs going on an
- * idle loop, two hundred a second, each delivery causing the next one (nodejs/node#62721, seen on
- * 24.14 and 25.9). No version showed it when tried with twelve shapes of load, so it is told by its
- * traces: major GCs without scavenges while heap and external memory stand still. An app's own GCs
- * follow what it allocates, which moves one of them.
+ * Watches the observer of GCs. Reports say that it keeps major GCs going on an idle loop, two
+ * hundred a second, as each delivery causes the next (nodejs/node#62721, on 24.14 and 25.9). No
+ * version reproduced it under twelve shapes of load, so its signs are: major GCs without scavenges
+ * while heap and external memory stand still. An app's own GCs follow allocation, which moves one
+ * of them.
  *
- * Then observing stops for some frames and begins anew, which ends a loop that only keeps itself
- * going. Where the CPU time fell meanwhile, three times in a row, breaks become longer. Observing
- * is never given up for good.
+ * A break disconnects the observer for some frames and ends a loop that only keeps itself going.
+ * After three breaks in a row that lowered the CPU time, breaks become longer. Observing never ends
+ * for good.
  */
 class GcWatchdog {
   /** All breaks so far, up to the last frame. */
@@ -60,7 +60,7 @@ class GcWatchdog {
   #state = STATES.watching
   /** Frames in this state. */
   #frames = 0
-  /** Frames that the current break lasts. */
+  /** Length of the current break. */
   #breakFrames = 0
   /** Breaks in a row that helped. */
   #helped = 0
@@ -80,7 +80,7 @@ class GcWatchdog {
    * @param {object} dependencies
    * @param {() => void} dependencies.disconnect
    * @param {() => void} dependencies.connect
-   * @param {() => NodeJS.CpuUsage} [dependencies.cpuUsage] µs so far, of this thread where known
+   * @param {() => NodeJS.CpuUsage} [dependencies.cpuUsage] µs so far, of this thread if known
    * @param {() => number} [dependencies.nowMs]
    */
   constructor ({
@@ -96,13 +96,13 @@ class GcWatchdog {
     this.#last = { atSeconds: nowMs() / 1000, majors: 0, scavenges: 0 }
   }
 
-  /** True during a break: GCs are not counted until the next frame. */
+  /** True during a break: no GC is counted until the next frame. */
   get onBreak () {
     return this.#state === STATES.paused
   }
 
-  /** Called each frame. @param {Seen} seen */
-  look ({ majors, scavenges, heapUsedBytes = NaN, externalBytes = NaN }) {
+  /** Call it each frame. @param {Seen} seen */
+  check ({ majors, scavenges, heapUsedBytes = NaN, externalBytes = NaN }) {
     const atSeconds = this.#nowMs() / 1000
     const last = this.#last
     this.#last = { atSeconds, majors, scavenges }
@@ -180,7 +180,7 @@ class GcWatchdog {
   }
 }
 
-/** How far apart numbers lie. One that is not known makes the range unknown, and no limit holds. */
+/** Range of numbers. An unknown one makes the range NaN, which is below no limit. */
 class Range {
   #least = NaN
   #most = NaN
@@ -192,7 +192,7 @@ class Range {
 
   /**
    * @param {number} value
-   * @returns {number} from the least to the most, NaN where unknown
+   * @returns {number} largest less smallest; NaN: unknown
    */
   add (value) {
     this.#least = Math.min(this.#least, value)

@@ -3,7 +3,7 @@
 const { GcPauses } = require('./gc-pauses')
 
 /**
- * The last full GC that the agent ran on command, in milliseconds since the isolate started.
+ * Last full GC on command, in milliseconds since the isolate started.
  * @typedef {object} OwnGc
  * @property {number} beganMs Infinity before the first
  * @property {number} endedMs
@@ -14,16 +14,15 @@ const { GcPauses } = require('./gc-pauses')
 const noOwnGc = () => ({ beganMs: Infinity, endedMs: -Infinity, totalMs: 0 })
 
 /**
- * Every GC pause, counted by kind and cause, and the live heap after majors: by V8's own callbacks
- * where the addon reaches them, else by an observer.
+ * GC pauses by kind and cause, and the live heap after major GCs: by V8's own callbacks where the
+ * addon reaches them, else by an observer.
  * @param {import('./gc-start').StartedGcs} started
  * @param {import('../guard').Guard['wrap']} guarded
  * @param {OwnGc} [ownGc] GCs that the agent runs on command
- * @param {() => void} [onNewCounter] what `counter` returns has changed
+ * @param {() => void} [onNewCounter] called when the result of `counter` changes
  * @returns {import('./collector').Collector & { majors: () => number, gcs: () => number,
- *   takePending: () => void, takeOwn: () => void, counter: () => GcCounter }} how many major ones,
- *   and all, were seen so far; takePending: counts what V8 has reported; takeOwn: what there was
- *   since, the agent ran
+ *   countPending: () => void, countOwn: () => void, counter: () => GcCounter }} majors, gcs: count
+ *   so far; countPending: counts reported GCs; countOwn: counts GCs since then as the agent's own
  */
 function gc (started, guarded, ownGc = noOwnGc(), onNewCounter = () => {}) {
   const pauses = new GcPauses()
@@ -43,27 +42,27 @@ function gc (started, guarded, ownGc = noOwnGc(), onNewCounter = () => {}) {
       onNewCounter()
     })
   }
-  const takePending = () => source.takePending()
+  const countPending = () => source.countPending()
   return {
     fields: ['gc', 'gcObserverStopped', 'gcUnobservedSeconds', 'liveHeapBytes', 'liveHeapMajors'],
     majors: () => {
-      takePending()
+      countPending()
       return pauses.majors
     },
     gcs: () => {
-      takePending()
+      countPending()
       return pauses.count
     },
-    takePending,
-    takeOwn: () => source.takeOwn(),
+    countPending,
+    countOwn: () => source.countOwn(),
     counter: () => ({ gcCounter: source.counter, ...(gcHooksMissing && { gcHooksMissing }) }),
     read (values) {
-      takePending()
+      countPending()
       /** @type {Record<string, import('../protocol/frame').PauseRow>} */
       const rows = {}
       for (const [key, { row }] of pauses.byKey) rows[key] = row
       values.gc = rows
-      // This collector reads last: the frame holds what the heap's has read.
+      // This collector reads last: the frame holds the values of the heap's collector.
       source.afterFrame(values)
       if (pauses.liveBytes >= 0) {
         values.liveHeapBytes = pauses.liveBytes

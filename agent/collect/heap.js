@@ -3,14 +3,11 @@
 const { memoryUsage } = require('../primordials')
 const { getHeapSpaceStatistics, getHeapStatistics } = require('../v8-functions')
 
-/**
- * process.memoryUsage() reads RSS as well, which opens a file: it is asked for what nobody else
- * knows, now and then.
- */
+/** Rarely: process.memoryUsage() also reads RSS, which opens a file. */
 const ARRAY_BUFFERS_EVERY_FRAMES = 5
 
 /**
- * memoryUsage() reads RSS as well, and throws where there is no /proc to read it from.
+ * memoryUsage() throws without /proc, as it also reads RSS.
  * @returns {number | undefined} bytes
  */
 function readArrayBuffers () {
@@ -24,13 +21,13 @@ function readArrayBuffers () {
 /** V8's totals and spaces. @returns {import('./collector').Collector} */
 function heap () {
   /**
-   * External memory, which holds them, when the array buffers were read.
+   * External memory, which includes them, at the last reading of array buffers.
    * @type {number | undefined}
    */
   let readAtBytes
   /** @type {number | undefined} */
   let arrayBuffersBytes = 0
-  /** Spaces that are looked at, and those that held something: others need not travel. */
+  /** Spaces of every frame, and those once used; a frame omits others. */
   const used = new Set(['new_space', 'old_space', 'large_object_space', 'code_space'])
   return {
     fields: [
@@ -49,18 +46,18 @@ function heap () {
       'detachedContexts',
       'spaces'
     ],
-    read (values, { count, look }) {
+    read (values, { count, isOnDemand }) {
       const heap = getHeapStatistics()
       values.heapUsedBytes = heap.used_heap_size
       values.heapTotalBytes = heap.total_heap_size
       values.heapPhysicalBytes = heap.total_physical_size
       values.heapExecutableBytes = heap.total_heap_size_executable
       values.heapSizeLimitBytes = heap.heap_size_limit
-      // V8 counts it unsigned: where more was given back than taken it reads as nearly 2^64, which
-      // the exporter refuses.
+      // V8's unsigned count underflows to nearly 2^64 if more memory is released than registered;
+      // the exporter rejects such a number.
       values.externalBytes =
         heap.external_memory <= Number.MAX_SAFE_INTEGER ? heap.external_memory : undefined
-      if (readAtBytes === undefined || look || count % ARRAY_BUFFERS_EVERY_FRAMES === 2) {
+      if (readAtBytes === undefined || isOnDemand || count % ARRAY_BUFFERS_EVERY_FRAMES === 2) {
         if (readAtBytes !== heap.external_memory) arrayBuffersBytes = readArrayBuffers()
         readAtBytes = heap.external_memory
         values.arrayBuffersBytes = arrayBuffersBytes

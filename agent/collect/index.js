@@ -1,9 +1,9 @@
 'use strict'
 
 /**
- * All collectors but that of GCs, which starts before them, in the order in which they read. What
- * is the process's comes from the main thread only. Each is loaded when it is asked for, and what
- * is long has a pause in between: all at once would hold the app up for milliseconds.
+ * All collectors except that of GCs, which starts earlier, in the order of their readings. Only the
+ * main thread reads values of the process. Modules load one by one with pauses: all at once would
+ * block the app for milliseconds.
  * @param {object} options
  * @param {boolean} options.isMainThread
  * @param {number} options.frameMs
@@ -13,9 +13,8 @@
  *   time
  * @param {() => number} options.majors major GCs so far
  * @param {import('./gc').OwnGc} options.ownGc
- * @param {import('../allocator-access').AllocatorAccess} [options.access] where malloc may be asked
- * @param {number} [options.memoryLimitBytes] of the container, where its cgroup cannot be read; 0
- *   is none
+ * @param {import('../allocator-access').AllocatorAccess} [options.access]
+ * @param {number} [options.memoryLimitBytes] limit without a readable cgroup; 0: none
  * @returns {Generator<import('./collector').Collector | undefined, void>} undefined: a pause
  */
 function * collectors ({
@@ -37,18 +36,18 @@ function * collectors ({
     yield
     require('./resident-pages')
     yield
-    require('./memory-look')
+    require('./memory-reader')
     yield
     require('./memory-scan')
     yield
     const { MemoryMap } = require('./memory-map')
-    // Who asks malloc learns what was freed and kept while anonymous memory stayed as it is: with
-    // the looks, each ten seconds.
+    // Malloc may free and retain memory while anonymous memory stands still: with access to malloc,
+    // scan every ten seconds even then.
     yield new MemoryMap(
-      { frameMs, metered, look: addons.look, ...(access && { atRestEverySeconds: 0 }) },
+      { frameMs, metered, onMaps: addons.readMaps, ...(access && { atRestEverySeconds: 0 }) },
       { read: files.readKept }
     )
-    if (access) yield require('./allocator-books').allocatorBooks(access)
+    if (access) yield require('./allocator-statistics').allocatorStatistics(access)
     yield addons
     yield require('./file-descriptors').fileDescriptors()
     yield require('./cpu').processCpu()

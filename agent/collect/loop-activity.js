@@ -3,9 +3,9 @@
 const { eventLoopUtilization } = require('../primordials')
 const { iterations } = require('./event-loop')
 
-/** Share of time the loop must be active to count as busy. */
+/** Active share of a busy loop. */
 const BUSY_RATIO = 0.1
-/** A block of an idle loop is worth noting from here on. */
+/** Shortest block of an idle loop that counts. */
 const BLOCK_MS = 20
 
 /**
@@ -13,7 +13,7 @@ const BLOCK_MS = 20
  * app, is a lower bound of the longest block.
  */
 class LoopActivity {
-  /** Lower bound of the longest block between the last two measurements; 0 where none shows. */
+  /** Lower bound of the longest block between the last two measurements; 0: none visible. */
   longestBlockSeconds = 0
   #last = eventLoopUtilization()
   #lastTurns = iterations()
@@ -21,22 +21,19 @@ class LoopActivity {
   #ownGc
   #lastOwnMs = 0
 
-  /**
-   * @param {Pick<import('./gc').OwnGc, 'totalMs'>} [ownGc] GCs that the agent ran on command are
-   *   none of the app's time
-   */
+  /** @param {Pick<import('./gc').OwnGc, 'totalMs'>} [ownGc] not part of the app's time */
   constructor (ownGc = { totalMs: 0 }) {
     this.#ownGc = ownGc
   }
 
-  /** @param {number} turns of the loop that the agent took, not the app */
+  /** @param {number} turns turns that the agent caused, not the app */
   addOwnTurns (turns) {
     this.#ownTurns += turns
   }
 
   /**
-   * @param {boolean} countsTurns whether to ask for turns, which the longest block needs
-   * @returns {boolean} whether the loop was busy since the last measurement
+   * @param {boolean} countsTurns reads turns, for the longest block
+   * @returns {boolean} true: the loop was busy since the last measurement
    */
   measure (countsTurns) {
     const now = eventLoopUtilization()

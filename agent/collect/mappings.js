@@ -1,42 +1,39 @@
 'use strict'
 
 /**
- * glibc reserves 64 MiB, aligned to 64 MiB, for each arena but the main one (HEAP_MAX_SIZE,
+ * glibc reserves 64 MiB, aligned to 64 MiB, for each arena except the main one (HEAP_MAX_SIZE,
  * malloc/arena.c).
  */
 const ARENA_BYTES = 64 * 2 ** 20
-/** Guard of a thread's stack: a page by default, some take more. */
+/** Guard of a thread's stack: one page by default, more in some threads. */
 const MOST_GUARD_BYTES = 65_536
-/**
- * The stacks of Node's threads: 4 MiB for a worker, else what ulimit -s says, 8 MiB nearly
- * everywhere.
- */
+/** Stacks of Node's threads: 4 MiB for a worker, else ulimit -s, 8 MiB nearly everywhere. */
 const LEAST_STACK_BYTES = 512 * 1024
 const MOST_STACK_BYTES = 8 * 2 ** 20
-/** Node.js 18 to 26 give exactly this to a worker, and to no other thread (src/node_worker.h). */
+/** Node.js 18 to 26 give exactly this to workers, and to no other thread (src/node_worker.h). */
 const WORKER_STACK_BYTES = 4 * 2 ** 20
 /**
- * V8 reserves so many addresses for a WebAssembly memory, so that it need not check bounds: 8 GiB
- * from its start, on Node 18 to 22 with 2 GiB before it, which join with the end of the one before.
+ * Addresses that V8 reserves for a WebAssembly memory, to omit checks of bounds: 8 GiB from its
+ * start; on Node 18 to 22 also 2 GiB before it, which join the end of the previous memory.
  */
 const WEBASSEMBLY_BYTES = 8 * 2 ** 30
 const WEBASSEMBLY_STEP_BYTES = 2 * 2 ** 30
 /**
  * V8 puts its pages at random addresses below 2^46 (allocator hints, src/base/platform); mmap's own
- * area lies above. Told by the digits, as there may be thousands of them.
+ * area is above. The digits tell, as there may be thousands of mappings.
  */
 const MMAP_AREA_DIGITS = 12
 const MMAP_AREA_FIRST_DIGIT = '4'.charCodeAt(0)
-/** A space and the four letters of the access, and what follows where there is no file behind. */
+/** A space and the four letters of the access; then the columns of a mapping without a file. */
 const ACCESS_LENGTH = 5
 const NO_FILE = ' 00000000 00:00 0'
 
 /**
- * A mapping of the address space that holds anonymous memory which is not the V8 heap.
+ * Mapping of anonymous memory outside the V8 heap.
  * @typedef {'malloc_heap' | 'malloc_arenas' | 'malloc_mapped' | 'stacks' | 'webassembly'}
  *   MappingPart
- * @typedef {{ part: MappingPart, from: number, to: number, rssBytes: number }} Mapping rssBytes: as
- *   smaps says, 0 from maps
+ * @typedef {{ part: MappingPart, from: number, to: number, rssBytes: number }} Mapping rssBytes:
+ *   from smaps; 0 from maps
  */
 
 /**
@@ -45,24 +42,22 @@ const NO_FILE = ' 00000000 00:00 0'
  * @property {number} heapBytes extent of [heap]
  * @property {number} arenaBytes extent of the arenas of threads
  * @property {number} arenas
- * @property {number} workerStacks of worker threads, whether or not they report
+ * @property {number} workerStacks number of worker threads, with or without an agent
  */
 
 /**
- * What lies where, from the lines of /proc/self/maps or smaps: proc(5). The V8 heap is not told
- * apart from what is left: on Node 20 and later each of its pages is a mapping of its own.
+ * Memory layout from the lines of /proc/self/maps or smaps: proc(5). The rest is not identified as
+ * V8 heap: since Node 20 each of its pages is a mapping of its own.
  *
- * - [heap] is the main malloc arena, and an anonymous writable mapping at a 64 MiB boundary,
- * followed by an inaccessible one
- *   up to the next boundary, is one of those of threads.
- * - A stack is preceded by its small inaccessible guard, a WebAssembly memory is followed by the
- * rest of its
- *   reservation.
- * - What else is writable and anonymous in mmap's area was mapped by malloc: large chunks, or all
- * of another allocator.
+ * - [heap] is the main malloc arena. Arenas of threads are anonymous and writable, start at a
+ *   64 MiB boundary, and an inaccessible mapping follows up to the next boundary.
+ * - A small inaccessible guard precedes a stack; the rest of its reservation follows a WebAssembly
+ *   memory.
+ * - Malloc made all other writable anonymous mappings of mmap's area: large chunks, or everything
+ *   of another allocator.
  *
- * @returns {{ layout: MemoryLayout, add: (lines: string) => void }} add: the next lines; layout: of
- *   those so far
+ * @returns {{ layout: MemoryLayout, add: (lines: string) => void }} add: reads the next lines;
+ *   layout: of the lines so far
  */
 function mappingsReader () {
   /** @type {Reading} */
@@ -85,25 +80,24 @@ function mappingsReader () {
 }
 
 /**
- * The lines so far.
+ * State of the reader.
  * @typedef {object} Reading
  * @property {MemoryLayout} layout
- * @property {number} guardEnd of the last inaccessible mapping
+ * @property {number} guardEnd end of the last inaccessible mapping
  * @property {number} guardBytes
- * @property {Mapping | undefined} last may turn out to be an arena or a WebAssembly memory by what
- *   follows it
- * @property {Mapping | undefined} open whose Rss line is to come
+ * @property {Mapping | undefined} last arena or WebAssembly memory, if a reservation follows
+ * @property {Mapping | undefined} open mapping before its Rss line
  */
 
 /**
  * @param {Reading} reading
  * @param {string} text
- * @param {number} start of the line
+ * @param {number} start start of the line
  * @param {number} end
  */
 function readLine (reading, text, start, end) {
   const first = text.charCodeAt(start)
-  // A key of smaps begins with a capital letter, an address with a digit or a small one.
+  // A key of smaps begins with a capital letter, an address with a digit or a small letter.
   if (first >= 65 && first <= 90) {
     if (reading.open && text.startsWith('Rss:', start)) {
       reading.open.rssBytes = parseInt(text.slice(start + 4, end), 10) * 1024
@@ -119,7 +113,7 @@ function readLine (reading, text, start, end) {
   const inMmapArea =
     dash - start > MMAP_AREA_DIGITS ||
     (dash - start === MMAP_AREA_DIGITS && first >= MMAP_AREA_FIRST_DIGIT)
-  // A line of maps ends with a space where there is no name.
+  // Without a name a line of maps ends with a space.
   const name = end - after > 1 ? text.slice(after, end).trim() : ''
   const inaccessible = text.startsWith(' ---', space)
   const anonymous = inMmapArea && name === '' && (inaccessible || text.startsWith(' rw-', space))
@@ -133,10 +127,10 @@ function readLine (reading, text, start, end) {
 }
 
 /**
- * An inaccessible mapping follows: with it, it may be what malloc or V8 reserve.
+ * An inaccessible mapping may complete a reservation of malloc or V8.
  * @param {MemoryLayout} layout
  * @param {Mapping} mapping
- * @param {number} end of the reservation
+ * @param {number} end end of the reservation
  */
 function nameByReservation (layout, mapping, end) {
   if (mapping.from % ARENA_BYTES === 0 && end === mapping.from + ARENA_BYTES) {
@@ -146,7 +140,7 @@ function nameByReservation (layout, mapping, end) {
     return
   }
   if (end - mapping.from < WEBASSEMBLY_BYTES) return
-  // The kernel joins a neighbour to the memory: the part beyond the reservation is cut off.
+  // The kernel joins a neighbour to the memory: cut off the part outside the reservation.
   const before = (end - mapping.from) % WEBASSEMBLY_STEP_BYTES
   if (before >= mapping.to - mapping.from) return
   if (before > 0) {
@@ -181,7 +175,7 @@ function addMapping (reading, name, from, to) {
     if (isThreadStack && bytes === WORKER_STACK_BYTES) layout.workerStacks++
   }
   if (isThreadStack && bytes > MOST_STACK_BYTES) {
-    // The kernel joins a mapping with its neighbour of the same kind.
+    // The kernel joins adjacent mappings of the same kind.
     layout.mappings.push({ part, from, to: from + MOST_STACK_BYTES, rssBytes: 0 })
     from += MOST_STACK_BYTES
     part = 'malloc_mapped'

@@ -3,21 +3,20 @@
 const { existsSync, readFileSync, statSync } = require('../primordials')
 const { controllerPaths } = require('../protocol/cgroup-paths')
 
-/** A folder with one of these is a memory cgroup. */
+/** A memory cgroup contains one of these. */
 const USAGE_FILES = Object.freeze(['memory.usage_in_bytes', 'memory.current'])
-/** Files that hold the limit of a cgroup, by cgroup version. */
 const LIMIT_FILES = Object.freeze({ 1: 'memory.limit_in_bytes', 2: 'memory.max' })
 
 /**
- * Name of the memory cgroup whose limit this process meets first: processes of one name share one
- * limit. The inode of the cgroup's folder names it, as the path reads `/` inside every container
- * with a cgroup namespace. The kernel numbers them upwards, and gives none to a second one soon.
+ * Name of the memory cgroup with the tightest limit of this process: processes of one name share
+ * one limit. The name is the inode of its folder, as the path reads `/` inside every container with
+ * a cgroup namespace. The kernel numbers inodes upwards and does not soon reuse one.
  *
  * @param {object} [dependencies]
  * @param {(file: string) => string} [dependencies.read]
  * @param {(file: string) => boolean} [dependencies.exists]
  * @param {(folder: string) => number} [dependencies.readInode]
- * @returns {string | undefined} decimal digits; undefined where no memory cgroup can be seen
+ * @returns {string | undefined} decimal digits; undefined: no visible memory cgroup
  */
 function memoryCgroup ({
   read = file => readFileSync(file, 'utf8'),
@@ -42,20 +41,20 @@ function memoryCgroup ({
     const inode = readInode(limiting)
     return inode > 0 ? String(inode) : undefined
   } catch {
-    return undefined // not Linux, or closed by the permission model
+    return undefined // not Linux, or denied by the permission model
   }
 }
 
 /**
  * @param {() => string} read
- * @returns {number} bytes; Infinity: none
+ * @returns {number} bytes; Infinity: no limit
  */
 function readLimit (read) {
   try {
     const text = read()
     return text === 'max\n' ? Infinity : Number(text)
   } catch {
-    return Infinity // the topmost cgroup has no such file
+    return Infinity // the root cgroup lacks the file
   }
 }
 

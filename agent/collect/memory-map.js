@@ -2,53 +2,47 @@
 
 const { clearTimeout, nowMs, setTimeout } = require('../primordials')
 const { isTemporary } = require('../read-file')
-const { memoryLook } = require('./memory-look')
+const { memoryReader } = require('./memory-reader')
 const { MOVED_SHARE, MemoryScan } = require('./memory-scan')
 
 const EVERY_SECONDS = 10
 /**
- * While anonymous memory stays as it is, little can have moved within it; the exporter follows the
- * heap and the Buffers by their own numbers.
+ * Little can move within anonymous memory at rest; the exporter follows heap and Buffers by their
+ * own numbers.
  */
 const AT_REST_EVERY_SECONDS = 60
 /** Garbage alone moves a small memory by more than MOVED_SHARE. */
 const LEAST_MOVED_BYTES = 2 ** 20
-/**
- * The kernel adds up smaps page by page under the lock that page faults wait for: where it must
- * serve, rarely.
- */
+/** The kernel adds up smaps page by page, under the lock that page faults wait for. */
 const SMAPS_EVERY_SECONDS = 120
-/** A scan may take this share of a core; one that takes longer makes the next ones rarer. */
+/** Share of a core for scans; a slow scan makes the next ones rarer. */
 const MOST_SHARE = 0.0005
 const RAREST_SECONDS = 600
-/**
- * A scan takes milliseconds, up to dozens: pieces of about this length leave the app its turns in
- * between.
- */
+/** A scan takes milliseconds, up to dozens: between pieces of this length the app has its turns. */
 const PIECE_SECONDS = 0.0004
 const BETWEEN_PIECES_MS = 1
 /**
- * A scan starts early enough to end just before its frame, by the length of the last one, so that
- * all values of a frame describe one moment.
+ * A scan starts early enough to finish just before its frame, by the length of the last scan, so
+ * that all values of a frame describe one moment.
  */
 const LEAST_LEAD_MS = 5
 const MOST_LEAD_MS = 500
 const LEAD_FACTOR = 1.5
-/** The app may be held up for so long by a scan at once. */
+/** Longest scan in one go: it blocks the app. */
 const MOST_AT_ONCE_SECONDS = 0.01
-/** Other threads may move memory even then: the last attempt is reported as it is. */
+/** Other threads may move memory during every scan: the last attempt counts. */
 const MOST_ATTEMPTS = 3
 
 /**
- * States of the memory map. `read` is called with each frame, and all else is a timer's.
+ * States of the memory map. Frames call `read`; timers cause the other transitions.
  *
  *   idle     -- a frame, and a scan is due before the next --> waiting
  *   waiting  -- timer --> scanning -- last piece --> scanned
  *   scanned  -- a frame reports it --> idle
- *   scanned  -- memory moved meanwhile --> urgent, or idle where that would hold the app up
- *   urgent   -- a frame scans at once and reports it --> idle
- *   any      -- a frame is asked for: it scans at once and reports --> idle
- *   any      -- /proc cannot be read, now --> idle, ever --> closed
+ *   scanned  -- memory moved meanwhile --> urgent, or idle if a scan in one go takes too long
+ *   urgent   -- a frame scans in one go and reports --> idle
+ *   any      -- a frame on command: it scans in one go and reports --> idle
+ *   any      -- /proc is unreadable, for now --> idle, forever --> closed
  *   any      -- stop --> closed
  */
 const STATES = Object.freeze({
@@ -60,12 +54,12 @@ const STATES = Object.freeze({
   closed: 'closed'
 })
 
-/** @typedef {import('./collector').Values} Values as of now */
+/** @typedef {import('./collector').Values} Values */
 
 /**
- * Where the anonymous memory of the process lies that is not the V8 heap: memory-look.js finds it,
- * memory-scan.js runs one scan, and the states above say when. Anonymous resident memory that is
- * none of the parts found is `other`: the V8 heap, mostly.
+ * Breakdown of the process's anonymous memory outside the V8 heap. memory-scan.js runs one scan by
+ * memory-reader.js; the states above decide the time. Other anonymous resident memory is `other`,
+ * the V8 heap mostly.
  */
 class MemoryMap {
   /** @type {readonly (keyof Values)[]} */
@@ -85,15 +79,15 @@ class MemoryMap {
   #cancelTimer
   #frameMs
   #atRestEverySeconds
-  #look
+  #reader
   #now
   #later
   #begin
   #continue
   #leadMs = LEAST_LEAD_MS
-  /** Scans in a row whose result was mixed. */
+  /** Mixed scans in a row. */
   #attempts = 0
-  /** No scan before the first, and none before the second while anonymous memory is at rest. */
+  /** Earliest time of the next scan, and of the next one at rest. */
   #nextAtSeconds = 0
   #restsUntilSeconds = 0
   /** Anonymous memory at the last report. */
@@ -104,27 +98,26 @@ class MemoryMap {
    * @param {number} options.frameMs
    * @param {(what: string, work: () => void) => () => void} options.metered guards work between
    *   frames, and counts its time
-   * @param {(lines: string) => void} [options.look] is shown the lines as well, which are too
-   *   expensive to be made twice
-   * @param {number} [options.atRestEverySeconds] while anonymous memory does not move
-   * @param {import('./memory-look').Sources & { now?: () => number, later?: (work: () => void, ms:
-   *   number) => () => void }} [dependencies]
-   *   now: seconds; later: returns what cancels it
+   * @param {(lines: string) => void} [options.onMaps] receives the lines as well: they are too
+   *   expensive to read twice
+   * @param {number} [options.atRestEverySeconds] interval while anonymous memory stands still
+   * @param {import('./memory-reader').Sources & { now?: () => number, later?: (work: () => void,
+   *   ms: number) => () => void }} [dependencies] now: seconds; later: returns its cancellation
    */
   constructor (
-    { frameMs, metered, look = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS },
+    { frameMs, metered, onMaps = () => {}, atRestEverySeconds = AT_REST_EVERY_SECONDS },
     { now = () => nowMs() / 1000, later = setLater, ...sources } = {}
   ) {
     this.#frameMs = frameMs
     this.#atRestEverySeconds = atRestEverySeconds
-    this.#look = memoryLook(look, sources)
+    this.#reader = memoryReader(onMaps, sources)
     this.#now = now
     this.#later = later
-    this.#begin = metered('look', () => {
+    this.#begin = metered('scan', () => {
       this.#scan = this.#newScan()
       this.#scanPiece()
     })
-    this.#continue = metered('look', () => this.#scanPiece())
+    this.#continue = metered('scan', () => this.#scanPiece())
   }
 
   start () {
@@ -135,9 +128,9 @@ class MemoryMap {
    * @param {Values} values
    * @param {import('./collector').Tick} tick
    */
-  read (values, { nowSeconds, look: isAsked = false }) {
+  read (values, { nowSeconds, isOnDemand = false }) {
     if (this.#isMixed(values)) this.#refuseMixed()
-    if (this.#state === STATES.urgent || isAsked) this.#scanAtOnce(values, isAsked)
+    if (this.#state === STATES.urgent || isOnDemand) this.#scanAtOnce(values, isOnDemand)
     if (this.#state === STATES.scanned) this.#report(values, nowSeconds)
     if (this.#state === STATES.idle && this.#isDue(values, nowSeconds)) {
       this.#wait(Math.max(0, this.#frameMs - this.#leadMs))
@@ -171,11 +164,11 @@ class MemoryMap {
   }
 
   /**
-   * Where memory moves even then, the next frame scans again.
+   * The next frame scans again if memory moves even then.
    * @param {Values} values
-   * @param {boolean} isAsked what was found is reported in any case
+   * @param {boolean} isOnDemand report the result in any case
    */
-  #scanAtOnce (values, isAsked) {
+  #scanAtOnce (values, isOnDemand) {
     if (this.#state === STATES.closed) return
     const again = this.#state === STATES.urgent ? STATES.urgent : STATES.idle
     this.#cancel()
@@ -186,10 +179,10 @@ class MemoryMap {
     } catch (error) {
       this.#fail(error, again)
     }
-    if (!isAsked && this.#isMixed(values) && this.#isWorthAnother()) this.#state = again
+    if (!isOnDemand && this.#isMixed(values) && this.#isWorthAnother()) this.#state = again
   }
 
-  /** A mixed scan is repeated at once, or in pieces again where that takes too long. */
+  /** Repeats a mixed scan in one go, or in pieces if that takes too long. */
   #refuseMixed () {
     const { tookSeconds } = /** @type {MemoryScan} */ (this.#scan)
     if (tookSeconds < MOST_AT_ONCE_SECONDS) this.#state = STATES.urgent
@@ -202,7 +195,7 @@ class MemoryMap {
 
   /**
    * @param {unknown} error
-   * @param {keyof typeof STATES} again the state that scans again
+   * @param {keyof typeof STATES} again state for another scan
    */
   #fail (error, again) {
     this.#state = isTemporary(error) ? again : STATES.closed
@@ -216,8 +209,8 @@ class MemoryMap {
 
   /** @param {number} [wastedSeconds] */
   #newScan (wastedSeconds) {
-    const { take, anonBytes } = this.#look
-    return new MemoryScan(take(), { anonBytes, now: this.#now, wastedSeconds })
+    const { scan, anonBytes } = this.#reader
+    return new MemoryScan(scan(), { anonBytes, now: this.#now, wastedSeconds })
   }
 
   /** @param {Values} values */
@@ -241,7 +234,7 @@ class MemoryMap {
       const known = Object.values(resident).reduce((sum, bytes) => sum + bytes, 0)
       values.residentBytes = { ...resident, other: Math.max(0, rssAnonBytes - known) }
     }
-    const least = this.#look.usesSmaps() && resident ? SMAPS_EVERY_SECONDS : EVERY_SECONDS
+    const least = this.#reader.usesSmaps() && resident ? SMAPS_EVERY_SECONDS : EVERY_SECONDS
     const restSeconds = Math.min(Math.max(least, tookSeconds / MOST_SHARE), RAREST_SECONDS)
     this.#nextAtSeconds = nowSeconds + restSeconds
     this.#restsUntilSeconds = nowSeconds + this.#atRestEverySeconds
@@ -254,7 +247,7 @@ class MemoryMap {
   /**
    * @param {Values} values
    * @param {number} nowSeconds
-   * @returns {boolean} whether the next frame should report a scan
+   * @returns {boolean} true: the next frame should report a scan
    */
   #isDue ({ rssAnonBytes = NaN }, nowSeconds) {
     const nextFrameSeconds = nowSeconds + this.#frameMs / 1000

@@ -1,16 +1,13 @@
 'use strict'
 
-/** @typedef {import('./memory-look').Look} Look */
+/** @typedef {import('./memory-reader').Breakdown} Breakdown */
 
-/**
- * Anonymous memory may move by this share while it is scanned: by more, the parts that the scan
- * found are of different moments.
- */
+/** Beyond this move of anonymous memory, the parts of a scan describe different moments. */
 const MOVED_SHARE = 0.02
 
 /**
- * One scan of the memory map, taken in pieces or at once. It measures the time it took, and between
- * which bounds anonymous memory moved meanwhile.
+ * One scan of the memory map, in pieces or in one go. It measures its time, and the bounds of
+ * anonymous memory meanwhile.
  */
 class MemoryScan {
   #pieces
@@ -18,35 +15,35 @@ class MemoryScan {
   #now
   #leastBytes = Infinity
   #mostBytes = 0
-  /** @type {Look | undefined} */
+  /** @type {Breakdown | undefined} */
   #result
 
   /**
-   * @param {Generator<void, Look>} pieces
+   * @param {Generator<void, Breakdown>} pieces
    * @param {object} options
    * @param {() => number} options.anonBytes anonymous memory of the process
    * @param {() => number} options.now seconds
-   * @param {number} [options.wastedSeconds] what scans before it took in vain
+   * @param {number} [options.wastedSeconds] time of earlier, wasted scans
    */
   constructor (pieces, { anonBytes, now, wastedSeconds = 0 }) {
     this.#pieces = pieces
     this.#anonBytes = anonBytes
     this.#now = now
     this.beganSeconds = now()
-    /** CPU of the app's thread, wasted scans included. */
+    /** CPU time of the app's thread, with wasted scans. */
     this.tookSeconds = wastedSeconds
   }
 
-  /** What was found. @returns {Look} */
+  /** @returns {Breakdown} */
   get result () {
-    return /** @type {Look} */ (this.#result)
+    return /** @type {Breakdown} */ (this.#result)
   }
 
   /**
    * Scans for about so long.
    * @param {number} seconds
-   * @returns {boolean} whether the scan is complete
-   * @throws where /proc cannot be read, now or ever: see isTemporary of read-file.js
+   * @returns {boolean} true: complete
+   * @throws /proc is unreadable, for now or forever: isTemporary of read-file.js
    */
   runFor (seconds) {
     const from = this.#now()
@@ -58,7 +55,7 @@ class MemoryScan {
     return isComplete
   }
 
-  /** Scans all that is left, without a pause. @throws as runFor */
+  /** Scans the rest without a pause. @throws as runFor */
   runToEnd () {
     const from = this.#now()
     while (!this.#step());
@@ -66,14 +63,14 @@ class MemoryScan {
     this.tookSeconds += this.#now() - from
   }
 
-  /** Closes the files of a scan that is not complete. */
+  /** Closes the files of an incomplete scan. */
   cancel () {
     this.#pieces.return(/** @type {any} */ (undefined))
   }
 
   /**
-   * @param {number | undefined} anonBytes as of now
-   * @returns {boolean} whether the result mixes memory of different moments
+   * @param {number | undefined} anonBytes current value
+   * @returns {boolean} true: the result mixes memory of different moments
    */
   isMixed (anonBytes) {
     if (!this.result.resident || anonBytes === undefined) return false
@@ -81,7 +78,7 @@ class MemoryScan {
     return Math.max(this.#mostBytes, anonBytes) - least > MOVED_SHARE * anonBytes
   }
 
-  /** @returns {boolean} whether the scan is complete */
+  /** @returns {boolean} true: complete */
   #step () {
     const { done, value } = this.#pieces.next()
     if (!done) return false
@@ -94,7 +91,7 @@ class MemoryScan {
       const bytes = this.#anonBytes()
       this.#leastBytes = Math.min(this.#leastBytes, bytes)
       this.#mostBytes = Math.max(this.#mostBytes, bytes)
-    } catch {} // a scan without it is not known to be mixed
+    } catch {} // an unknown value proves no mix
   }
 }
 

@@ -3,7 +3,7 @@
 const { readRssBytes } = require('../primordials')
 const { isTemporary, kernelFiles, numberAfter, leadingNumbers } = require('../read-file')
 
-/** Line of /proc/self/status -> field. Sizes are in kB there. proc(5). */
+/** Fields by line of /proc/self/status. Sizes are in kB there. proc(5). */
 const SIZES = /** @type {const} */ ([
   ['VmRSS:', 'rssBytes'],
   ['RssAnon:', 'rssAnonBytes'],
@@ -13,12 +13,12 @@ const SIZES = /** @type {const} */ ([
   ['VmSize:', 'virtualBytes'],
   ['VmData:', 'dataBytes']
 ])
-/** The kernel writes all of status at some cost; sizes alone come cheap from statm. */
+/** The kernel needs longer for status than for the sizes in statm. */
 const STATUS_EVERY_FRAMES = 10
 
 /**
- * What the kernel says of the process: RSS and its parts. Elsewhere than on Linux, or where /proc
- * is closed, RSS alone; where there is no /proc, nothing.
+ * RSS and its parts by the kernel. RSS alone without Linux or a readable /proc; nothing without
+ * /proc.
  * @param {{ files?: Pick<import('../read-file').KernelFiles, 'read' | 'readKept'> }} [dependencies]
  * @returns {import('./collector').Collector}
  */
@@ -37,22 +37,21 @@ function processStatus ({ files = kernelFiles() } = {}) {
     values.threads = numberAfter(text, 'Threads:')
   }
   /**
-   * size, resident and shared (file and shmem) in pages. proc(5).
+   * Total size, resident and shared (file and shmem) in pages. proc(5).
    * @param {import('./collector').Values} values
    */
   const readStatm = values => {
     leadingNumbers(files.readKept('/proc/self/statm'), pages)
     const [size, resident, shared] = pages
-    // Node does not tell the page size; both files tell the size of the same address space. It is a
-    // power of two.
+    // Node does not report the page size. Both files give the size of the address space, and a page
+    // is a power of two.
     pageBytes ||= 2 ** Math.round(Math.log2((values.virtualBytes ?? NaN) / size))
     values.virtualBytes = size * pageBytes
     values.rssBytes = resident * pageBytes
     values.rssAnonBytes = (resident - shared) * pageBytes
   }
 
-  // On Linux libuv reads it from /proc, too: where nothing is mounted there it throws, and does so
-  // each time.
+  // On Linux libuv reads RSS from /proc, too: without /proc it throws each time.
   let readsRss = true
   /** @param {import('./collector').Values} values */
   const readRssAlone = values => {
@@ -80,7 +79,7 @@ function processStatus ({ files = kernelFiles() } = {}) {
           if (pageBytes === 0 || count % STATUS_EVERY_FRAMES === 0) readStatus(values)
           readStatm(values)
         } catch (error) {
-          // the permission model, or a /proc that is not mounted: it stays so
+          // the permission model, or no /proc: both are permanent
           closed = !isTemporary(error)
         }
       }

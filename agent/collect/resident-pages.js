@@ -7,21 +7,17 @@ const { OwnDescriptor } = require('../own-descriptor')
 /** @typedef {import('./mappings').MappingPart} MappingPart */
 
 /**
- * Bytes per entry of /proc/self/pagemap, and the bit of its last byte that says present: the
- * kernel's pagemap.rst.
+ * Entry of /proc/self/pagemap, and the bit "present" of its last byte: the kernel's pagemap.rst.
  */
 const ENTRY_BYTES = 8
 const PRESENT = 0x80
-/** Pages that are looked at in one go. */
+/** Pages of one read. */
 const WINDOW_PAGES = 256
-/**
- * Entries that differ are counted one by one in pieces of this length, into which a window can be
- * cut.
- */
+/** Divides a window: mixed entries of a piece are counted one by one. */
 const PIECE_BYTES = 256
-/** A stack that was not touched for so many pages was never deeper. */
+/** A stack was never deeper than so many untouched pages in a row. */
 const UNTOUCHED_PAGES = 64
-/** All but stacks, whose ends tell. */
+/** All parts except stacks, which need only their used end. */
 const SAMPLED = /** @type {const} */ ([
   'malloc_heap',
   'malloc_arenas',
@@ -29,12 +25,12 @@ const SAMPLED = /** @type {const} */ ([
   'webassembly'
 ])
 /**
- * Most windows of a look: 256 MiB with pages of 4 KiB. A larger memory is sampled, so that the cost
- * of a look is bounded.
+ * Limit of windows in a scan: 256 MiB with pages of 4 KiB. Larger memory is sampled, to bound the
+ * cost of a scan.
  */
 const MOST_WINDOWS = 256
 
-/** Some entries of pagemap, a window of pages at a time. */
+/** Entries of pagemap, one window of pages at a time. */
 class PagemapWindow {
   #buffer = Buffer.allocUnsafeSlow(WINDOW_PAGES * ENTRY_BYTES)
   #whole = this.#overlap(0, this.#buffer.length)
@@ -49,7 +45,7 @@ class PagemapWindow {
     this.#pageBytes = pageBytes
   }
 
-  /** Of the address space. */
+  /** Size in the address space. */
   get bytes () {
     return WINDOW_PAGES * this.#pageBytes
   }
@@ -58,7 +54,7 @@ class PagemapWindow {
    * @param {OwnDescriptor} file
    * @param {number} from
    * @param {number} to at most a window further
-   * @returns {number} bytes of the entries
+   * @returns {number} bytes of entries
    */
   read (file, from, to) {
     const entries = (to - from) / this.#pageBytes
@@ -66,8 +62,8 @@ class PagemapWindow {
   }
 
   /**
-   * @param {number} start where a piece begins
-   * @param {number} end bytes of the entries
+   * @param {number} start start of a piece
+   * @param {number} end bytes of entries
    * @returns {number} present pages
    */
   countPresent (start, end) {
@@ -94,9 +90,9 @@ class PagemapWindow {
   }
 
   /**
-   * All entries of a part of the buffer but the first, and all but the last: where they are the
-   * same, all are alike. One comparison tells, which costs a hundredth of a loop in code that runs
-   * so rarely; that of Buffers made beforehand leaves no garbage, unlike one by offsets.
+   * All entries of a part except the first, and all except the last: if both are equal, all entries
+   * are. One comparison costs a hundredth of a loop in code that runs so rarely; comparing these
+   * Buffers leaves no garbage, unlike comparing by offsets.
    * @param {number} start
    * @param {number} bytes
    */
@@ -111,11 +107,10 @@ class PagemapWindow {
 const areAlike = (/** @type {Buffer[]} */ [later, earlier]) => Buffer.compare(later, earlier) === 0
 
 /**
- * Counts the resident pages of parts of the address space by /proc/self/pagemap. Unlike smaps it
- * takes no time for what is not asked about, and unprivileged processes may read its flags (not its
- * frame numbers) since Linux 4.2.
+ * Counts resident pages by /proc/self/pagemap. Unlike smaps it spends no time on other mappings;
+ * unprivileged processes may read its flags (not its frame numbers) since Linux 4.2.
  *
- * Memory beyond the budget is sampled evenly, with another start each time.
+ * Memory beyond the limit is sampled evenly, with another start each time.
  *
  * @param {{ pageBytes?: number, mostWindows?: number }} [options]
  */
@@ -125,12 +120,12 @@ function residentPages ({ pageBytes = 4096, mostWindows = MOST_WINDOWS } = {}) {
 
   /**
    * @param {readonly Mapping[]} mappings
-   * @returns {Generator<void, Record<MappingPart, number>>} resident bytes of each part, after
-   *   pauses wherever there may be one
-   * @throws {Error} what the file system throws where pagemap is closed
+   * @returns {Generator<void, Record<MappingPart, number>>} resident bytes of each part; it pauses
+   *   after each window
+   * @throws {Error} error of the file system: pagemap is closed
    */
   return function * (mappings) {
-    const ofPart = (/** @type {MappingPart} */ part) =>
+    const select = (/** @type {MappingPart} */ part) =>
       mappings.filter(mapping => mapping.part === part)
     const windows = countWindows(mappings.filter(({ part }) => part !== 'stacks'), window.bytes)
     const stride = Math.max(1, Math.ceil(windows / mostWindows))
@@ -145,12 +140,12 @@ function residentPages ({ pageBytes = 4096, mostWindows = MOST_WINDOWS } = {}) {
     const file = new OwnDescriptor(openSync('/proc/self/pagemap', 'r'))
     try {
       for (const part of SAMPLED) {
-        const own = ofPart(part)
+        const own = select(part)
         if (own.length === 0) continue
         const pages = yield * countSampled({ file, window, mappings: own, stride, turn })
         resident[part] = pages * pageBytes
       }
-      for (const stack of ofPart('stacks')) {
+      for (const stack of select('stacks')) {
         resident.stacks += (yield * countStack(file, window, stack)) * pageBytes
       }
       return resident
@@ -168,7 +163,7 @@ const countWindows = (mappings, windowBytes) =>
   mappings.reduce((sum, { from, to }) => sum + Math.ceil((to - from) / windowBytes), 0)
 
 /**
- * A stack grows downwards: below a long piece that was never touched lies nothing.
+ * A stack grows downwards: nothing lies below a long untouched piece.
  * @param {OwnDescriptor} file
  * @param {PagemapWindow} window
  * @param {Mapping} stack
@@ -188,19 +183,19 @@ function * countStack (file, window, { from, to }) {
 }
 
 /**
- * Every stride-th window, the rest in proportion.
+ * Counts every stride-th window, and extrapolates.
  * @param {object} of
  * @param {OwnDescriptor} of.file
  * @param {PagemapWindow} of.window
  * @param {Mapping[]} of.mappings
  * @param {number} of.stride
- * @param {number} of.turn another start each time
+ * @param {number} of.turn varies the start
  * @returns {Generator<void, number>} pages
  */
 function * countSampled ({ file, window, mappings, stride, turn }) {
   let ahead = turn % Math.min(stride, countWindows(mappings, window.bytes))
   let present = 0
-  let looked = 0
+  let sampled = 0
   let all = 0
   for (const { from, to } of mappings) {
     all += to - from
@@ -208,12 +203,12 @@ function * countSampled ({ file, window, mappings, stride, turn }) {
       if (ahead-- > 0) continue
       ahead = stride - 1
       const high = Math.min(to, low + window.bytes)
-      looked += high - low
+      sampled += high - low
       present += window.countPresent(0, window.read(file, low, high))
       yield
     }
   }
-  return Math.round((present * all) / looked)
+  return Math.round((present * all) / sampled)
 }
 
 module.exports = { residentPages }

@@ -4,15 +4,15 @@ const { listActiveResources } = require('../primordials')
 const { KEY } = require('../protocol/text-rules')
 
 /**
- * Read every 5 frames: listing takes time in proportion to the active resources. The turn differs
- * from those of other expensive readings.
+ * Listing takes time in proportion to the active resources. The turn differs from those of other
+ * expensive readings.
  */
 const EVERY_FRAMES = 5
 const TURN = 3
 
 /**
- * What keeps the event loop alive, by type. The agent's own timers and socket are unref'd, so they
- * are not among them.
+ * Resources that keep the event loop alive, by type. The agent's own timers and socket are unref'd,
+ * and not among them.
  * @returns {import('./collector').Collector}
  */
 function resources () {
@@ -25,7 +25,7 @@ function resources () {
       /** @type {Record<string, number>} */
       const counts = Object.create(null)
       for (const type of listActiveResources()) counts[type] = (counts[type] ?? 0) + 1
-      // One name that the exporter refuses would cost the whole frame.
+      // One name that the exporter rejects would cost the whole frame.
       for (const type in counts) if (!KEY.test(type)) delete counts[type]
       values.resources = counts
     }

@@ -1,27 +1,27 @@
 'use strict'
 
 /**
- * Warnings of Node that tell of things that pile up: an emitter says once that it has more
- * listeners than it expects. Listening to `warning` changes nothing: Node prints them all the same.
+ * Warnings of emitters with more listeners than they expect, one for each emitter. Node prints
+ * warnings with a listener for them, too.
  *
  * @param {(what: string, work: (...args: any[]) => void) => (...args: any[]) => void} guarded
  * @returns {import('./collector').Collector}
  */
 function warnings (guarded) {
   let listenerWarnings = 0
-  const take = guarded('warning', (/** @type {Error} */ warning) => {
+  const count = guarded('warning', (/** @type {Error} */ warning) => {
     if (warning?.name === 'MaxListenersExceededWarning') listenerWarnings++
   })
   return {
     fields: ['listenerWarnings'],
     start () {
-      process.on('warning', take)
+      process.on('warning', count)
     },
     read (values) {
       values.listenerWarnings = listenerWarnings
     },
     stop () {
-      process.removeListener('warning', take)
+      process.removeListener('warning', count)
     }
   }
 }

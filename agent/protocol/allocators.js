@@ -3,7 +3,7 @@
 const { MAX_TEXT } = require('./limits')
 const { plainText } = require('./text-rules')
 
-/** Environment variables that steer an allocator. */
+/** Environment variables that configure an allocator. */
 const MALLOC_ENV = [
   'LD_PRELOAD',
   'MALLOC_CONF',
@@ -18,7 +18,7 @@ const MALLOC_ENV = [
   'UV_THREADPOOL_SIZE'
 ]
 
-/** A loaded object of this name is the allocator: it was put before libc. */
+/** A loaded object of such a name precedes libc: it is the allocator. */
 const ALLOCATORS = Object.freeze({
   jemalloc: /\/libjemalloc[^/]*$/,
   mimalloc: /\/libmimalloc[^/]*$/,
@@ -26,25 +26,20 @@ const ALLOCATORS = Object.freeze({
 })
 
 /**
- * libc and allocator, from the objects that are loaded: LD_PRELOAD may name what the loader did not
+ * libc and allocator by the loaded objects: LD_PRELOAD may name a file that the loader did not
  * find.
- * @param {string | undefined} maps text of /proc/self/maps; undefined where it cannot be read
+ * @param {string | undefined} maps text of /proc/self/maps; undefined: unreadable
  * @returns {Pick<import('./frame').Hello, 'libc' | 'allocator' | 'allocatorPath'>}
  */
 function loadedAllocator (maps) {
   if (maps === undefined) return { libc: 'unknown', allocator: 'unknown' }
   const objects = new Set(
-    maps
-      .split('\n')
-      .map(line => line.slice(line.indexOf('/')))
-      .filter(name => name.startsWith('/'))
+    maps.split('\n').map(line => line.slice(line.indexOf('/'))).filter(name => name.startsWith('/'))
   )
   const has = (/** @type {RegExp} */ pattern) => [...objects].find(name => pattern.test(name))
   const libc = has(/\/(ld-musl-[^/]*|libc\.musl-[^/]*)$/)
     ? 'musl'
-    : has(/\/(libc\.so\.6|libc-2[^/]*\.so)$/)
-      ? 'glibc'
-      : 'other'
+    : has(/\/(libc\.so\.6|libc-2[^/]*\.so)$/) ? 'glibc' : 'other'
   for (const name of /** @type {(keyof typeof ALLOCATORS)[]} */ (Object.keys(ALLOCATORS))) {
     const allocatorPath = has(ALLOCATORS[name])
     if (allocatorPath) {

@@ -1,11 +1,9 @@
 'use strict'
 
-/**
- * Cumulative counts of durations in fixed buckets.
- */
+/** Cumulative counts of durations in fixed buckets. */
 class Buckets {
   #bounds
-  /** One count per bound, and one for what is longer. */
+  /** One count per bound, and one for longer durations. */
   counts
   count = 0
   sumSeconds = 0
@@ -28,10 +26,10 @@ class Buckets {
   }
 
   /**
-   * Adds durations that were counted elsewhere, in buckets of the same bounds.
-   * @param {ArrayLike<number>} counted a row of the wire contract without its nesting: count, sum,
-   *   longest, then the buckets
-   * @param {number} at where it begins
+   * Adds durations counted elsewhere, in buckets of the same bounds.
+   * @param {ArrayLike<number>} counted a row of the wire contract, flat: count, sum, longest,
+   *   buckets
+   * @param {number} at its start
    */
   addCounted (counted, at) {
     this.count += counted[at]
@@ -40,10 +38,7 @@ class Buckets {
     for (let i = 0; i < this.counts.length; i++) this.counts[i] += counted[at + 3 + i]
   }
 
-  /**
-   * As a row of the wire contract.
-   * @returns {import('./frame').PauseRow}
-   */
+  /** Row of the wire contract. @returns {import('./frame').PauseRow} */
   get row () {
     return [this.count, this.sumSeconds, this.longestSeconds, this.counts]
   }

@@ -3,21 +3,18 @@
 const path = require('node:path')
 
 /**
- * Where a controller's files of this process lie, from its own group up to the topmost that can be
- * seen.
+ * Folders of a controller's files, from the process's own group up to the topmost visible one.
  * @typedef {object} ControllerPaths
  * @property {1 | 2} version
  * @property {string[]} folders own group first
- * @property {boolean} own whether the first is the group's own for certain, and not a group above
- *   it
+ * @property {boolean} own true: the first is the own group for certain, and no group above it
  */
 
 /**
  * @param {string} controller memory or cpu
  * @param {{ cgroup: string, mountinfo: string, exists: (folder: string) => boolean }} proc texts of
- *   /proc/self/cgroup and /proc/self/mountinfo; exists: whether a folder holds this controller's
- *   files
- * @returns {ControllerPaths | null} null where the process is in no such group, or none can be seen
+ *   /proc/self/cgroup and /proc/self/mountinfo; exists: the folder holds this controller's files
+ * @returns {ControllerPaths | null} null: no group, or none visible
  */
 function controllerPaths (controller, { cgroup, mountinfo, exists }) {
   const groups = cgroup.split('\n').filter(Boolean).map(line => {
@@ -37,7 +34,7 @@ function controllerPaths (controller, { cgroup, mountinfo, exists }) {
       controllers.includes(version === 1 ? controller : '')
     )
     if (!own) continue
-    // The tree may be bound at several places; not every one shows our group.
+    // The tree may be mounted several times; not every mount shows the own group.
     for (const mount of mounts) {
       if (
         version === 1
@@ -60,21 +57,18 @@ function controllerPaths (controller, { cgroup, mountinfo, exists }) {
 
 /**
  * A container sees its group at the mount's root while /proc still names the host's path (version
- * 1, or no cgroup namespace): try the path, then the path below the mount's root, then the root. A
- * path that leaves the namespace begins with /.., and shows nothing but the root.
+ * 1, or no cgroup namespace): try the path, the path below the mount's root, then the root. A path
+ * that leaves the namespace begins with /.. and shows only the root.
  * @param {{ root: string, point: string }} mount
  * @param {string} group
  */
 function visibleFolders ({ root, point }, group) {
   const below = group.startsWith('/..')
     ? ''
-    : root !== '/' && group.startsWith(root)
-      ? group.slice(root.length)
-      : group
+    : root !== '/' && group.startsWith(root) ? group.slice(root.length) : group
   /** @type {string[]} */
   const folders = []
-  // Without the slash that joining with / leaves: what is read each second is put together by plain
-  // concatenation.
+  // Remove the slash that join leaves at the end: collectors append names by concatenation.
   for (
     let at = path.posix.join(point, below).replace(/\/+$/, '') || '/';
     at.length >= point.length && at.startsWith(point);

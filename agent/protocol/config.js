@@ -10,9 +10,15 @@ function readBoolean (text) {
   return text === '1' || text === 'true'
 }
 
+/** @param {string} text */
+function readSwitch (text) {
+  if (text !== 'on' && text !== 'off') throw new Error('expected on or off')
+  return text === 'on'
+}
+
 /**
  * @param {RegExp} pattern
- * @returns {(text: string) => string} reader of a name of Kubernetes; an empty one is none
+ * @returns {(text: string) => string} reader of a Kubernetes name; empty: none
  */
 const readPodName = pattern => text => {
   if (text !== '' && !pattern.test(text)) {
@@ -22,14 +28,14 @@ const readPodName = pattern => text => {
 }
 
 /**
- * Every option of the agent. All are environment variables: a preload has no command line.
- * `read` throws an Error that says what is accepted.
+ * All options of the agent. All are environment variables: a preload has no command line. `read`
+ * throws an Error that names the accepted values.
  */
 const options = Object.freeze({
   socket: {
     env: 'MEMWATCH_SOCKET',
     default: defaultSocketPath(),
-    help: 'where the exporter listens: a path, or tcp://HOST:PORT',
+    help: 'address of the exporter: a path, or tcp://HOST:PORT',
     /**
      * @param {string} text
      * @returns {{ path: string } | { host: string, port: number }}
@@ -44,8 +50,8 @@ const options = Object.freeze({
   name: {
     env: 'MEMWATCH_NAME',
     default: '',
-    help: 'name of the app; else that of the nearest package.json, else of the script; programs ' +
-      'of node_modules that run an app have its name',
+    help: 'name of the app; default: name of the nearest package.json, else of the script; ' +
+      'programs of node_modules that run an app get its name',
     /** @param {string} text */
     read (text) {
       if (text.length > 128) throw new Error('expected at most 128 characters')
@@ -66,11 +72,9 @@ const options = Object.freeze({
   allocatorAccess: {
     env: 'MEMWATCH_ALLOCATOR_ACCESS',
     default: 'off',
-    help:
-      'read lets the agent ask malloc itself (package @memwatch/allocator, or node:ffi), trim ' +
-      'lets memwatch trim give free memory back, too; memwatch run and try set read where ' +
-        'nothing ' +
-      'is set',
+    help: 'read lets the agent ask malloc for statistics (package @memwatch/allocator, or ' +
+      'node:ffi); trim also lets memwatch trim return free memory to the system; memwatch run ' +
+      'and try set read by default',
     /**
      * @param {string} text
      * @returns {'off' | 'read' | 'trim'}
@@ -85,26 +89,21 @@ const options = Object.freeze({
   captures: {
     env: 'MEMWATCH_CAPTURES',
     default: 'on',
-    help: 'off refuses profiles and all other captures, those that the exporter makes by ' +
-      'itself, too',
-    /** @param {string} text */
-    read (text) {
-      if (text !== 'on' && text !== 'off') throw new Error('expected on or off')
-      return text === 'on'
-    }
+    help: 'off refuses all captures, including those that the exporter starts by itself',
+    read: readSwitch
   },
   allowSnapshot: {
     env: 'MEMWATCH_ALLOW_SNAPSHOT',
     default: '0',
-    help: '1 allows heap snapshots: they hold all strings of the app, secrets too, and stop it ' +
-      'for seconds',
+    help: '1 allows heap snapshots: they contain all strings of the app, secrets too, and block ' +
+      'it for seconds',
     read: readBoolean
   },
   forcedGc: {
     env: 'MEMWATCH_FORCED_GC',
     default: 'off',
-    help: 'allow lets the exporter ask for full GCs where a leak check lacks readings of the live ' +
-      'heap: at most 2 % of the time; memwatch run and try set allow where nothing is set',
+    help: 'allow lets the exporter request full GCs if a leak check lacks readings of the live ' +
+      'heap: at most 2 % of the time; memwatch run and try set allow by default',
     /** @param {string} text */
     read (text) {
       if (text !== 'off' && text !== 'allow') throw new Error('expected off or allow')
@@ -114,19 +113,15 @@ const options = Object.freeze({
   gcHooks: {
     env: 'MEMWATCH_GC_HOOKS',
     default: 'on',
-    help: 'off leaves V8\'s own GC callbacks alone, which the package @memwatch/allocator reaches, ' +
-      'and has GCs observed by PerformanceObserver: 40 to 100 µs of CPU for each GC',
-    /** @param {string} text */
-    read (text) {
-      if (text !== 'on' && text !== 'off') throw new Error('expected on or off')
-      return text === 'on'
-    }
+    help: "off counts GCs by PerformanceObserver, at 40 to 100 µs of CPU each, instead of V8's " +
+      'own callbacks, which the package @memwatch/allocator reaches',
+    read: readSwitch
   },
   tokenFile: {
     env: 'MEMWATCH_TOKEN_FILE',
     default: '',
-    help: 'file with the token that the exporter must know to have something done; without it ' +
-      'the socket itself must be safe',
+    help: 'file with the token that the exporter must know to send commands; without it the ' +
+      'socket itself must be safe',
     /** @param {string} text */
     read: text => text
   },
@@ -139,33 +134,32 @@ const options = Object.freeze({
   podNamespace: {
     env: 'MEMWATCH_POD_NAMESPACE',
     default: '',
-    help: 'its namespace (metadata.namespace)',
+    help: 'namespace of the pod (metadata.namespace)',
     read: readPodName(POD_NAMES.namespace)
   },
   podUid: {
     env: 'MEMWATCH_POD_UID',
     default: '',
-    help: 'its UID (metadata.uid)',
+    help: 'UID of the pod (metadata.uid)',
     read: readPodName(POD_NAMES.uid)
   },
   container: {
     env: 'MEMWATCH_CONTAINER',
     default: '',
-    help: 'name of the container: tells the containers of a pod apart, and memwatch fix needs it',
+    help: 'name of the container: distinguishes the containers of a pod, and memwatch fix needs it',
     read: readPodName(POD_NAMES.container)
   },
   injected: {
     env: 'MEMWATCH_INJECTED',
     default: '0',
-    help: '1 says that an admission policy added the agent: memwatch fix then leaves the ' +
-      'preload to it',
+    help: '1: an admission policy added the agent, and memwatch fix leaves the preload to it',
     read: readBoolean
   },
   memoryLimitBytes: {
     env: 'MEMWATCH_MEMORY_LIMIT_BYTES',
     default: '0',
-    help: 'memory limit of the container in bytes, by the downward API (limits.memory): used ' +
-      'where the cgroup cannot be read; 0 is none',
+    help: 'memory limit of the container in bytes, by the downward API (limits.memory), for an ' +
+      'unreadable cgroup; 0: none',
     /** @param {string} text */
     read (text) {
       if (!/^\d{1,19}$/.test(text)) throw new Error('expected a whole number of bytes')
@@ -187,7 +181,7 @@ const options = Object.freeze({
 /**
  * @param {NodeJS.ProcessEnv} [env]
  * @returns {Config}
- * @throws {Error} naming the variable whose value cannot be used
+ * @throws {Error} names the variable with the wrong value
  */
 function readConfig (env = process.env) {
   return /** @type {Config} */ (Object.fromEntries(Object.entries(options).map(([name, option]) => {

@@ -1,13 +1,13 @@
 'use strict'
 
-/** Longest text of a list on the wire, most texts, and most characters of all of them. */
+/** Limits of a list on the wire: length of a text, number of texts, characters in total. */
 const MAX_TEXT = 4096
 const MAX_TEXTS = 1000
 const MAX_LIST = 16_384
 
 /**
  * @param {string[]} texts
- * @returns {string[]} the first of them, as many as the wire takes
+ * @returns {string[]} the first texts within the limits
  */
 function fitting (texts) {
   let length = 0

@@ -4,7 +4,7 @@ const { MAX_TEXT, fitting } = require('./limits')
 const { plainText } = require('./text-rules')
 
 /**
- * NODE_OPTIONS split as Node splits it: at spaces, with double quotes and backslashes
+ * Splits NODE_OPTIONS like Node: at spaces, with double quotes and backslashes
  * (src/node_options.cc).
  * @param {string} text
  */
@@ -30,31 +30,31 @@ function splitNodeOptions (text) {
   return options
 }
 
-/** Stands for the value of an option that is code or a title: neither leaves the process. */
+/** Replaces code and titles, which never leave the process. */
 const HIDDEN = '<hidden>'
-/** Options whose value is hidden, whatever it is. Node.js also reads `_` for `-` in a name. */
+/** Options with a hidden value. Node.js also reads `_` for `-` in a name. */
 const CODE_OPTIONS = ['--eval', '--print']
 const HIDDEN_OPTIONS = [...CODE_OPTIONS, '--title']
-/** A module that is its own source, as in `--import data:text/javascript,...`. */
+/** A module given as its own source, as in `--import data:text/javascript,...`. */
 const DATA_URL = /^data:/i
 /**
  * @param {string} flag
- * @returns {string} its name as Node.js documents it
+ * @returns {string} name as Node.js documents it
  */
-const nameOf = flag => flag.split('=', 1)[0].replaceAll('_', '-')
+const plainName = flag => flag.split('=', 1)[0].replaceAll('_', '-')
 
 /**
  * @param {string} flag
- * @returns {boolean} whether it brings the source of the app with it
+ * @returns {boolean} true: its value is the source of the app
  */
-const isCodeFlag = flag => /^-[a-zA-Z]*[ep]$/.test(flag) || CODE_OPTIONS.includes(nameOf(flag))
+const isCodeFlag = flag => /^-[a-zA-Z]*[ep]$/.test(flag) || CODE_OPTIONS.includes(plainName(flag))
 
-/** URLs are read without spaces and control characters. @param {string} value */
+/** Readers of URLs ignore spaces and control characters. @param {string} value */
 // eslint-disable-next-line no-control-regex
 const isDataUrl = value => DATA_URL.test(value.replace(/[\x00-\x20]/g, ''))
 
 /**
- * Flags as they were given, one for one, up to what the wire takes. Code and titles are hidden.
+ * Flags one for one, within the limits of the wire, with code and titles hidden.
  * @param {string[]} flags
  * @returns {string[]}
  */
@@ -67,7 +67,7 @@ function plainFlags (flags) {
       hidesNext = false
       return hides ? HIDDEN : plainText(flag, MAX_TEXT)
     }
-    const hides = HIDDEN_OPTIONS.includes(nameOf(flag))
+    const hides = HIDDEN_OPTIONS.includes(plainName(flag))
     const equals = flag.indexOf('=')
     hidesNext = equals < 0 && (hides || isCodeFlag(flag))
     return equals >= 0 && (hides || isDataUrl(flag.slice(equals + 1)))

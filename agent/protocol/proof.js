@@ -3,10 +3,10 @@
 const { stringifyJson } = require('../primordials')
 
 /**
- * An exporter proves to an agent that it knows the shared token, without sending it: the process at
- * the other end of the socket must not learn it. The proof is an HMAC-SHA256 over the command, the
- * process, the nonce of the connection (`nonce` of its hello) and the command's number on it: it is
- * good for one command, once. Agents accept growing numbers only.
+ * An exporter proves that it knows the shared token without sending it: the process at the other
+ * end of the socket must not learn it. The proof is an HMAC-SHA256 over the command, the process,
+ * the nonce of the connection (`nonce` of its hello) and the number of the command there. An agent
+ * accepts growing numbers only, so each proof is good for one command, once.
  *
  * @typedef {object} Asked
  * @property {string} id
@@ -23,27 +23,30 @@ const { stringifyJson } = require('../primordials')
  * @param {Asked} asked
  * @returns {string} hexadecimal
  */
-function proofOf (token, { id, command, args = null, pid, startedAtUnixMs, nonce = '', sequence }) {
+function computeProof (
+  token, { id, command, args = null, pid, startedAtUnixMs, nonce = '', sequence }
+) {
   const text = stringifyJson([id, command, args, pid, startedAtUnixMs, nonce, sequence])
   return require('node:crypto').createHmac('sha256', token).update(text).digest('hex')
 }
 
 /**
- * @param {unknown} given
- * @param {Parameters<typeof proofOf>} expected
- * @returns {boolean} compared in constant time
+ * Compares in constant time.
+ * @param {unknown} proof
+ * @param {Parameters<typeof computeProof>} expected
+ * @returns {boolean}
  */
-function isProof (given, ...expected) {
-  if (typeof given !== 'string') return false
-  const right = Buffer.from(proofOf(...expected))
-  const claimed = Buffer.from(given)
+function isProof (proof, ...expected) {
+  if (typeof proof !== 'string') return false
+  const right = Buffer.from(computeProof(...expected))
+  const claimed = Buffer.from(proof)
   return claimed.length === right.length && require('node:crypto').timingSafeEqual(claimed, right)
 }
 
 /**
- * Unpredictable, so that no command of another connection can have been proved for this one.
+ * Unpredictable: no proof of another connection fits this one.
  * @returns {string} 32 hexadecimal digits
  */
 const newNonce = () => require('node:crypto').randomBytes(16).toString('hex')
 
-module.exports = { proofOf, isProof, newNonce }
+module.exports = { computeProof, isProof, newNonce }

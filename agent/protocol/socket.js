@@ -5,10 +5,9 @@ const path = require('node:path')
 const { lstatSync } = require('../primordials')
 
 /**
- * Where an agent looks for its exporter, and an exporter listens, when nothing is said: a folder of
- * the user's own.
- * @param {{ user?: number | string, folder?: string }} [of] another process; folder: its temporary
- *   one
+ * Default address of agents and exporter: a socket in a folder of the user's own.
+ * @param {{ user?: number | string, folder?: string }} [of] another process: user and temporary
+ *   folder
  * @returns {string} absolute path
  */
 function defaultSocketPath ({
@@ -17,36 +16,36 @@ function defaultSocketPath ({
   return path.join(folder, `memwatch-${user}`, 'exporter.sock')
 }
 
-/** Undefined on Windows, where files have no user, and pipes are no files. */
+/** Undefined on Windows: files have no user there, and pipes are no files. */
 const ownUser = () => process.getuid?.()
 
 /**
  * @param {import('node:fs').Stats} stats
- * @param {number | undefined} user whether it is this user's, or root's
+ * @param {number | undefined} user
  */
-const isOf = ({ uid }, user) => user === undefined || uid === user || uid === 0
+const isOwnedBy = ({ uid }, user) => user === undefined || uid === user || uid === 0
 
 /**
- * A folder is safe where nobody but a user, and root, can put anything there.
+ * A safe folder is writable by one user and root only.
  * @param {string} folder
- * @param {number | undefined} [user] this process's own without it
- * @returns {boolean} false for a symbolic link, too
- * @throws {Error} what the file system says, as where there is none
+ * @param {number | undefined} [user] default: user of this process
+ * @returns {boolean} false for symbolic links, too
+ * @throws {Error} error of the file system
  */
 function isOwnFolder (folder, user = ownUser()) {
   const stats = lstatSync(folder)
-  return stats.isDirectory() && isOf(stats, user) && (stats.mode & 0o022) === 0
+  return stats.isDirectory() && isOwnedBy(stats, user) && (stats.mode & 0o022) === 0
 }
 
 /**
- * A socket is safe where nobody but a user, and root, can have put it there.
+ * Only one user and root can have created a safe socket.
  * @param {string} socketPath
- * @param {number | undefined} [user] this process's own without it
- * @throws {Error} what the file system says
+ * @param {number | undefined} [user] default: user of this process
+ * @throws {Error} error of the file system
  */
 function isOwnSocket (socketPath, user = ownUser()) {
   const stats = lstatSync(socketPath)
-  return stats.isSocket() && isOf(stats, user) && isOwnFolder(path.dirname(socketPath), user)
+  return stats.isSocket() && isOwnedBy(stats, user) && isOwnFolder(path.dirname(socketPath), user)
 }
 
 module.exports = { defaultSocketPath, isOwnFolder, isOwnSocket }

@@ -1,8 +1,8 @@
 'use strict'
 
 /**
- * Programs that start the app as a child of its own, by the path that Node.js runs: package
- * managers, pm2 with its daemon, and what runs an app anew after a change.
+ * Programs that start the app as a child process, by their path: package managers, pm2 with its
+ * daemon, and watchers that restart an app after a change.
  */
 const STARTERS = Object.freeze([
   /(^|[\\/])((npm|npx|yarn|yarnpkg|pnpm|pnpx|corepack)(-cli|-\d+(\.\d+)+)?(\.[cm]?js)?)$/,
@@ -11,12 +11,12 @@ const STARTERS = Object.freeze([
   /[\\/]\.?bin[\\/](nodemon|tsx|nest)$/,
   /(^|[\\/])node_modules[\\/](nodemon[\\/]bin[\\/]nodemon|tsx[\\/]dist[\\/]cli|@nestjs[\\/]cli[\\/]bin[\\/]nest)\.[cm]?js$/
 ])
-/** Next.js serves in its own process, but for `next dev`, which is the default. */
+/** Next.js serves in its own process, except for `next dev`, its default. */
 const NEXT = /[\\/]\.?bin[\\/]next$/
 
 /**
- * @param {readonly string[]} argv as process.argv: Node.js, script, arguments
- * @returns {boolean} whether this process is no app, but starts one
+ * @param {readonly string[]} argv process.argv: Node.js, script, arguments
+ * @returns {boolean} true: this process starts the app, and is none itself
  */
 function startsApp ([, script = '', command = 'dev']) {
   return STARTERS.some(starter => starter.test(script)) ||

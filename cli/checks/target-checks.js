@@ -1,6 +1,5 @@
 'use strict'
 
-const { GC_HOOKS_MISSING } = require('@memwatch/agent/protocol/frame')
 const { pasteLine } = require('@memwatch/engine/fixes/paste-line')
 const { formatBytes } = require('@memwatch/engine/text/format')
 const { readMemoryLimit } = require('@memwatch/exporter/process/memory-limit')
@@ -11,8 +10,18 @@ const { isStarter, preloadsAgent } = require('./process-checks')
 /** @typedef {import('./check').Check} Check */
 /** @typedef {import('./check').Subject} Subject */
 
-/** @type {Record<string, string>} */
-const HOOKS_MISSING = GC_HOOKS_MISSING
+/**
+ * Reasons of an agent to observe GCs.
+ * @satisfies {Record<import('@memwatch/agent/protocol/frame').GcHooksMissing, string>}
+ */
+const HOOKS_MISSING = Object.freeze({
+  off: 'MEMWATCH_GC_HOOKS is off',
+  no_addon: 'the package @memwatch/allocator is not installed, or has no binary for this platform',
+  addons_disabled: 'the permission model, or --no-addons',
+  not_loaded: 'Node.js could not load it',
+  no_symbols: "this Node.js does not export V8's functions",
+  disagreed: 'they counted other GCs than an observer beside them'
+})
 
 /**
  * The container's memory limit, and the heap limit that V8 took under it.
@@ -48,7 +57,7 @@ function checkGcCounter ({ target }) {
     return unknown('gc-counter', 'What counts GCs is known once the agent reports.')
   }
   if (target.gcCounter === 'hooks') return ok('gc-counter', 'GCs are counted in V8’s own callbacks.')
-  const reason = target.gcHooksMissing
+  const reason = /** @type {keyof typeof HOOKS_MISSING | null} */ (target.gcHooksMissing)
   return ok(
     'gc-counter',
     'GCs are observed, at some 40 to 100 µs of CPU each' +

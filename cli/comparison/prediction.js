@@ -37,6 +37,7 @@ function signalsAtEnd (target, fix) {
  * left) counts as 0.
  * @typedef {object} Outcome
  * @property {string} signal
+ * @property {string} name the signal in words
  * @property {string} unit
  * @property {number} from without the fix
  * @property {number} to predicted from there
@@ -48,12 +49,13 @@ function signalsAtEnd (target, fix) {
  * @param {number | null | undefined} after
  * @returns {Outcome}
  */
-function outcomeOf ({ signal, from, to, unit }, before, after) {
+function outcomeOf ({ signal, name, from, to, unit }, before, after) {
   const was = before ?? from
   const expected = from === 0 ? to : was * to / from
   const measured = after ?? 0
   return {
     signal,
+    name,
     unit,
     from: was,
     to: expected,

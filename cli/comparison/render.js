@@ -78,8 +78,8 @@ function renderFix ({ diagnosis, title, change, applied, outcomes }) {
     `  ${diagnosis === null ? 'Tried' : `For ${diagnosis}`}: ` +
       `${title}${paste === title ? '' : ` (${paste})`}${seen}`,
     ...outcomes.map(
-      ({ signal, unit, from, to, measured, good }) =>
-        `    predicted ${signal} from ${formatValue(from, unit)} to ${formatValue(to, unit)}, ` +
+      ({ name, unit, from, to, measured, good }) =>
+        `    predicted ${name} from ${formatValue(from, unit)} to ${formatValue(to, unit)}, ` +
           `measured ${formatValue(measured, unit)}: ` +
             `${good ? 'as predicted' : missBy({ from, to, measured })}`
     )

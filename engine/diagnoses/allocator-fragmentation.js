@@ -4,6 +4,7 @@ const { defineDiagnosis, ok, unknown } = require('./define-diagnosis')
 const { evidence, listEvidence, prediction } = require('./evidence')
 const { ROOM_LIMITS, findMemoryLimit, hasRoom } = require('./severity')
 const { formatBytes, formatRatio } = require('../text/format')
+const { trimCommand } = require('../fixes/command')
 const { MOVED_SHARE } = require('../memory/retained')
 const { envChange, jemallocChange } = require('../fixes/malloc')
 
@@ -261,7 +262,7 @@ function notALine (riseBytes, rise, limit) {
  * @returns {import('./define-diagnosis').Change | null} null where malloc_trim cannot be reached
  */
 function trimChange ({ name, commands, allowedFlags }) {
-  if (commands?.includes('trim')) return { code: `memwatch trim ${name}` }
+  if (commands?.includes('trim')) return { code: trimCommand({ name }) }
   // node:ffi came with Node 26; it is known by its flag.
   if (!allowedFlags.some(flag => flag.endsWith('experimental-ffi'))) return null
   return {

@@ -81,8 +81,8 @@ const SEVERITIES = Object.freeze(['critical', 'warning', 'info'])
  * @typedef {object} Fix
  * @property {string} title
  * @property {Change} change
- * @property {{ signal: FigureName, from: number, to: number, unit: string }[]} predicted at the
- *   same work a second
+ * @property {{ signal: FigureName, name: string, from: number, to: number, unit: string }[]}
+ *   predicted at the same work a second; name: the signal in words
  * @property {string} risk what it costs, or what could go wrong
  */
 

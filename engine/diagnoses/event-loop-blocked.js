@@ -2,6 +2,7 @@
 
 const { defineDiagnosis, ok } = require('./define-diagnosis')
 const { cpuTimeEvidence, evidence, listEvidence, prediction } = require('./evidence')
+const { captureCommand } = require('../fixes/command')
 const { formatMilliseconds: ms, formatRatio } = require('../text/format')
 const { FELT_SECONDS } = require('../signals/felt-delay')
 
@@ -92,7 +93,8 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ waits, expectedWaitSeconds: mean }, _, limits) {
+  fix ({ waits, expectedWaitSeconds: mean }, target, limits) {
+    const capture = `${captureCommand(target, 'cpu_profile')} takes one.`
     return [
       {
         title: waits
@@ -102,10 +104,9 @@ module.exports = defineDiagnosis({
           code: waits
             ? 'Look for the …Sync family in code that runs per request: execSync, spawnSync, ' +
               'readFileSync, writeFileSync on slow disks, Atomics.wait. Each has a variant with ' +
-                'a promise. The suspects name the call where a CPU profile was taken: memwatch ' +
-                  'capture TARGET cpu_profile takes one.'
-            : 'The suspects name the line and the call where a CPU profile was taken: memwatch ' +
-              'capture TARGET cpu_profile takes one. Then: the asynchronous variant of crypto ' +
+                `a promise. The suspects name the call where a CPU profile was taken: ${capture}`
+            : 'The suspects name the line and the call where a CPU profile was taken: ' +
+              `${capture} Then: the asynchronous variant of crypto ` +
                 'and zlib calls (pbkdf2, scrypt, gzip instead of …Sync), a worker thread for ' +
                   'what computes, smaller pieces with setImmediate between them, streams ' +
                     'instead of JSON.parse of whole large bodies, and no regular expression ' +

@@ -1,6 +1,7 @@
 'use strict'
 
 const { prediction } = require('./evidence')
+const { captureCommand } = require('../fixes/command')
 const { formatBytes } = require('../text/format')
 const { nodeFlagChange } = require('../fixes/node-flag')
 const { youngGenerationBytes } = require('../v8/heap-sizing')
@@ -45,7 +46,7 @@ function giveRoom (finding, target) {
     ? Infinity
     : Math.floor((CONTAINER_SHARE * shareBytes - besideBytes - youngBytes) / MIB)
   const megabytes = Math.min(wanted, fits)
-  const less = keepLess(finding)
+  const less = keepLess(finding, target)
   if (megabytes * MIB < WORTH_GROWTH * (heapLimitBytes - youngBytes)) {
     return [less, enlargeContainer(finding, target, wanted, youngBytes)]
   }
@@ -55,14 +56,15 @@ function giveRoom (finding, target) {
 
 /**
  * @param {Finding} finding
+ * @param {Hello} target
  * @returns {Fix}
  */
-const keepLess = ({ liveBytes }) => ({
+const keepLess = ({ liveBytes }, target) => ({
   title: 'Keep less on the heap',
   change: {
     code: `${formatBytes(liveBytes)} are referred to after each major GC. If that grew over time ` +
-      'it is a leak: find what is kept (memwatch capture TARGET heap_profile). If it is data the ' +
-      'app needs, hold it outside the heap (Buffers, a file, a database) or in fewer objects.'
+      `it is a leak: find what is kept (${captureCommand(target, 'heap_profile')}). If it is data ` +
+      'the app needs, hold it outside the heap (Buffers, a file, a database) or in fewer objects.'
   },
   predicted: [],
   risk: 'None, but it takes time.'

@@ -2,6 +2,7 @@
 
 const { defineDiagnosis, unknown } = require('./define-diagnosis')
 const { listEvidence, prediction } = require('./evidence')
+const { captureCommand } = require('../fixes/command')
 const { URGENCY_LIMITS } = require('./severity')
 const { FILLING_LIMITS } = require('./filling')
 const { judgeHours, pickStronger } = require('./judge-hours')
@@ -100,7 +101,7 @@ module.exports = defineDiagnosis({
   },
 
   /** @param {Finding} finding */
-  fix ({ growthBytesPerSecond, grows }) {
+  fix ({ growthBytesPerSecond, grows }, target) {
     return [
       {
         title: 'Find what is kept, and let it go',
@@ -109,8 +110,8 @@ module.exports = defineDiagnosis({
             (grows ? PATTERNS[grows] : '') +
             'Bound every Map, array and cache that grows with traffic (a size or a TTL), remove ' +
               'listeners that are added per request, and hold per-object notes in a WeakMap. To ' +
-                'find it: memwatch capture TARGET heap_profile names the lines that allocate ' +
-                  'what stays.'
+                `find it: ${captureCommand(target, 'heap_profile')} names the lines that ` +
+                  'allocate what stays.'
         },
         predicted: [prediction('liveHeapGrowthBytesPerSecond', growthBytesPerSecond, 0)],
         risk: 'A larger --max-old-space-size only moves the crash; a restart buys time.'

@@ -85,7 +85,7 @@ module.exports = defineDiagnosis({
     }
   },
 
-  fix ({ kind, descriptorKind, perSecond, loadGrowthRatio }) {
+  fix ({ kind, descriptorKind, perSecond, loadGrowthRatio }, { pid }) {
     const found = KINDS.find(({ name }) => name === kind)
     if (!found) return []
     const told = DESCRIPTOR_KINDS.find(({ name }) => name === descriptorKind)
@@ -96,7 +96,7 @@ module.exports = defineDiagnosis({
       {
         title: `Find who opens ${told?.name ?? found.name} and does not close them`,
         change: {
-          code: `${told?.site ?? found.site} Grows by ${formatPerMinute(perSecond)} a minute: ` +
+          code: `${(told?.site ?? found.site).replaceAll('PID', String(pid))} Grows by ${formatPerMinute(perSecond)} a minute: ` +
             'what else happens at that rate?'
         },
         predicted: [prediction(`${found.of}PerSecond`, perSecond, 0)],

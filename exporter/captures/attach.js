@@ -1,12 +1,9 @@
 'use strict'
 
 const { findCase } = require('@memwatch/engine/verdicts/case')
-const { triggers } = require('./automatic')
 
-/** Diagnosis that a kind of capture explains. @type {Record<string, string>} */
-const diagnosisOf = Object.fromEntries(
-  Object.entries(triggers).map(([diagnosis, { kind }]) => [kind, diagnosis])
-)
+/** Diagnosis that a capture on request says more about. @type {Record<string, string>} */
+const DIAGNOSES = { heap_profile: 'js-heap-leak', cpu_profile: 'event-loop-blocked' }
 
 /**
  * Put what a capture points at beside the verdict that it is about, whether it was made for it or
@@ -14,15 +11,15 @@ const diagnosisOf = Object.fromEntries(
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('./captures').Capture} capture
  */
-function attach (target, { id, kind, requestedUnixMs, suspects }) {
-  const diagnosis = diagnosisOf[kind]
+function attach (target, { id, kind, diagnosis: cause, requestedUnixMs, suspects }) {
+  const diagnosis = cause ?? DIAGNOSES[kind]
   if (!suspects || suspects.sites.length === 0 || !diagnosis) return
   const attached = { captureId: id, kind, atUnixMs: requestedUnixMs, suspects }
   findCase(target).suspects.set(diagnosis, attached)
 }
 
 /**
- * Captures of a target from before the start of this exporter.
+ * What was captured of a target before this exporter was started.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @param {import('./captures').Capture[]} captures newest first
  */

@@ -2,32 +2,68 @@
 
 const { CommandError } = require('../commands/commands')
 const { kinds } = require('./kinds')
+const { signalsOf } = require('@memwatch/engine/signals/index')
 
-/**
- * A heap profile lasts until so much of what the leak keeps can be expected in it: 32 samples, at
- * the two intervals of the agent. Fewer do not tell the leak from other growth.
- */
-const GROWN_BYTES = { gentle: 16 * 2 ** 20, close: 4 * 2 ** 20 }
+/** A heap profile tells a leak from other growth by so many samples of what it retains. */
+const SAMPLES = 32
 /** Growth within less than this may as well be requests in flight. */
 const LEAST_SECONDS = 9
+/**
+ * Mean distance of two samples, and samples a second, in a service, and where somebody waits for
+ * the answer: then a few percent of the CPU for some seconds are welcome. A sample takes about
+ * 35 µs.
+ */
+const INTERVAL_BYTES = { service: 524_288, watched: 131_072 }
+const SAMPLES_PER_SECOND = { service: 100, watched: 200 }
+/**
+ * Least distance: an app that allocates little may begin to allocate much at any time, and pays for
+ * each sample then.
+ */
+const LEAST_INTERVAL_BYTES = { service: 32_768, watched: 4096 }
+/** Seconds of a profile of a leak outside the heap, which finds few samples a second. */
+const OUTSIDE_SECONDS = { service: 120, watched: 15 }
 
 /**
+ * Where the operator allows full GCs on command, somebody waits for the answer.
  * @param {import('@memwatch/engine/history/target').Target} target
- * @returns {boolean} whether a profile is to cost next to nothing. Where the operator allows full
- *   GCs on command, somebody waits for the answer, and a few percent for some seconds are welcome.
  */
-const isGentle = ({ hello }) => !hello.commands?.includes('force_gc')
+const modeOf = ({ hello }) => hello.commands?.includes('force_gc') ? 'watched' : 'service'
+
+/** @typedef {Pick<Options, 'kind' | 'seconds' | 'intervalBytes'>} Plan */
 
 /**
- * @param {import('@memwatch/engine/history/target').Target} target
- * @param {Changed} verdict
- * @returns {number} seconds that a heap profile of a leak takes; at most as long as one takes that
- *   somebody asks for
+ * A leak of the JS heap: as long as its samples take, at most as long as a profile on request.
+ * @type {(target: import('@memwatch/engine/history/target').Target, verdict: Changed) => Plan}
  */
-function leakProfileSeconds (target, { evidence }) {
+function planForHeapLeak (target, { evidence }) {
+  const intervalBytes = INTERVAL_BYTES[modeOf(target)]
   const growth = evidence.find(({ signal }) => signal === 'liveHeapGrowthBytesPerSecond')?.value ?? 0
-  const wanted = GROWN_BYTES[isGentle(target) ? 'gentle' : 'close'] / Math.max(growth, 1)
-  return Math.ceil(Math.min(Math.max(wanted, LEAST_SECONDS), kinds.heap_profile.seconds))
+  const wanted = SAMPLES * intervalBytes / Math.max(growth, 1)
+  const seconds = Math.ceil(Math.min(Math.max(wanted, LEAST_SECONDS), kinds.heap_profile.seconds))
+  return { kind: 'heap_profile', seconds, intervalBytes }
+}
+
+/**
+ * A leak outside the JS heap: each Buffer, zlib stream, socket or worker that is retained has
+ * objects of some hundred bytes on the heap. To find those the profile samples as closely as the
+ * allocation rate permits, which is at most a semi-space per scavenge.
+ * @type {(target: import('@memwatch/engine/history/target').Target) => Plan}
+ */
+function planForOutsideLeak (target) {
+  const mode = modeOf(target)
+  const window = target.window()
+  const { scavengesPerSecond = null, semiSpaceCapacityBytes = null } = window
+    ? signalsOf(window)
+    : {}
+  const bytesPerSecond = scavengesPerSecond === null || semiSpaceCapacityBytes === null
+    ? Infinity
+    : scavengesPerSecond * semiSpaceCapacityBytes
+  const wanted = Math.max(LEAST_INTERVAL_BYTES[mode], bytesPerSecond / SAMPLES_PER_SECOND[mode])
+  return {
+    kind: 'heap_profile',
+    seconds: OUTSIDE_SECONDS[mode],
+    intervalBytes: Math.round(Math.min(wanted, INTERVAL_BYTES[mode]))
+  }
 }
 
 /** @typedef {Parameters<import('./captures').Captures['request']>[1]} Options */
@@ -37,14 +73,19 @@ function leakProfileSeconds (target, { evidence }) {
  *   'evidence'>} Changed
  */
 
+/** @type {() => Plan} */
+const planForBlockedLoop = () => ({ kind: 'cpu_profile' })
+
 /**
- * Captures at the first suspicion of a diagnosis.
- * @type {Readonly<Record<string, { kind: import('./kinds').KindName, seconds?: (target:
- *   import('@memwatch/engine/history/target').Target, verdict: Changed) => number }>>}
+ * What is captured when a diagnosis is first suspected.
+ * @type {Readonly<Record<string, (target: import('@memwatch/engine/history/target').Target,
+ *   verdict: Changed) => Plan>>}
  */
 const triggers = Object.freeze({
-  'js-heap-leak': { kind: 'heap_profile', seconds: leakProfileSeconds },
-  'event-loop-blocked': { kind: 'cpu_profile' }
+  'js-heap-leak': planForHeapLeak,
+  'native-memory-leak': planForOutsideLeak,
+  'resource-leak': planForOutsideLeak,
+  'event-loop-blocked': planForBlockedLoop
 })
 /** A target is not asked for the same again within this. */
 const AGAIN_MS = 3_600_000
@@ -52,8 +93,8 @@ const AGAIN_MS = 3_600_000
 const MOST_WAITING = 20
 
 /**
- * Captures that the exporter has made by itself: low-overhead ones, once, and one at a time for all
- * targets. Simultaneous problems of many mostly have one cause.
+ * Captures that the exporter takes by itself, once, one at a time of all targets: what many suffer
+ * from at once is the same, mostly.
  */
 class AutomaticCaptures {
   #captures
@@ -93,11 +134,8 @@ class AutomaticCaptures {
       this.#waiting.length >= MOST_WAITING
     ) { return }
     asked.set(diagnosis, this.#now())
-    const { kind, seconds } = triggers[diagnosis]
-    this.#waiting.push({
-      target,
-      options: { kind, seconds: seconds?.(target, verdict), gentle: isGentle(target), diagnosis }
-    })
+    const plan = triggers[diagnosis](target, verdict)
+    this.#waiting.push({ target, options: { ...plan, diagnosis } })
     this.#next()
   }
 

@@ -14,7 +14,7 @@ const PATIENCE_SECONDS = 300
  * The agent's answer and the end of what it sent come over two connections, about at the same time.
  */
 const PART_WITHIN_MS = 10_000
-/** Error code of a stream whose other end is gone: node:stream. */
+/** What a stream says whose other end went: node:stream. */
 const HUNG_UP = 'ERR_STREAM_PREMATURE_CLOSE'
 /** So many failures are remembered. */
 const MOST_FAILED = 20
@@ -57,11 +57,11 @@ class Captures extends EventEmitter {
   #now
   /** @type {Map<string, Running>} */
   #running = new Map()
-  /** Keys of processes. @type {Set<string>} */
+  /** Of processes. @type {Set<string>} */
   #busy = new Set()
   /** The last that failed, newest last. @type {Capture[]} */
   #failed = []
-  /** Ended captures by kind and state. @type {Map<string, number>} */
+  /** How many ended how, by kind and state. @type {Map<string, number>} */
   counts = new Map()
 
   /**
@@ -101,7 +101,7 @@ class Captures extends EventEmitter {
     return this.all.find(capture => capture.id === id)
   }
 
-  /** Captures that an earlier exporter kept. */
+  /** What an exporter before this one kept. */
   restore () {
     this.#store.restore()
   }
@@ -134,7 +134,7 @@ class Captures extends EventEmitter {
     this.#store.remove(id)
   }
 
-  /** Delete files that must not outlive this process. */
+  /** What is not to outlive this process goes. */
   close () {
     this.#store.close()
   }
@@ -147,14 +147,15 @@ class Captures extends EventEmitter {
   /**
    * Have one made. Returns when the agent is asked; `finished` says how it went.
    * @param {import('@memwatch/engine/history/target').Target} target
-   * @param {{ kind: import('./kinds').KindName, seconds?: number, gentle?: boolean,
-   *   force?: boolean, diagnosis?: string }} options with it: at less cost and resolution
+   * @param {{ kind: import('./kinds').KindName, seconds?: number,
+   *   intervalBytes?: number, force?: boolean, diagnosis?: string }} options intervalBytes: mean
+   *   distance of two samples of a heap profile, the agent's own unless given
    * @returns {{ capture: Capture, finished: Promise<Capture> }} finished never rejects
    * @throws {CommandError} busy, or not_enabled
    */
   request (
     target,
-    { kind, seconds = kinds[kind].seconds, gentle = false, force = false, diagnosis }
+    { kind, seconds = kinds[kind].seconds, intervalBytes, force = false, diagnosis }
   ) {
     const { hello, name, thread } = target
     const process = `${processOf(hello)} ${hello.startTimeTicks}`
@@ -188,7 +189,7 @@ class Captures extends EventEmitter {
     const running = new Running(capture)
     this.#running.set(capture.id, running)
     this.#busy.add(process)
-    const finished = this.#make(target, running, { gentle, force }).finally(() => {
+    const finished = this.#make(target, running, { intervalBytes, force }).finally(() => {
       this.#running.delete(capture.id)
       this.#busy.delete(process)
       const key = `${kind} ${capture.state}`
@@ -213,7 +214,7 @@ class Captures extends EventEmitter {
       if (rest.length > 0) yield rest
       yield * socket
     })())
-    // The sender does not wait for data that cannot be written.
+    // Who sends is not kept waiting for what cannot be written.
     written.catch(() => socket.destroy())
     running.arrive(part, written)
     return true
@@ -222,9 +223,9 @@ class Captures extends EventEmitter {
   /**
    * @param {import('@memwatch/engine/history/target').Target} target
    * @param {Running} running
-   * @param {{ gentle: boolean, force: boolean }} options
+   * @param {{ intervalBytes?: number, force: boolean }} options
    */
-  async #make (target, running, { gentle, force }) {
+  async #make (target, running, { intervalBytes, force }) {
     const { capture } = running
     const { kind, seconds, id } = capture
     try {
@@ -235,7 +236,7 @@ class Captures extends EventEmitter {
           kind,
           seconds,
           force,
-          ...(gentle && { gentle }),
+          ...(intervalBytes && { intervalBytes }),
           ...(headroomBytes !== undefined && { headroomBytes })
         },
         answerWithinMs: 1000 * (2 * seconds + PATIENCE_SECONDS)
@@ -253,7 +254,7 @@ class Captures extends EventEmitter {
       const broken = (await Promise.allSettled(running.arrived.values())).flatMap(part =>
         part.status === 'rejected' ? [part.reason] : []
       )
-      // The agent only knows that its connection was closed, not that the data could not be kept.
+      // Of what could not be kept the agent can only say that it was hung up on.
       this.#fail(capture, broken.find(({ code }) => code !== HUNG_UP) ?? /** @type {Error} */ (error))
       this.#store.remove(id)
     }
@@ -335,7 +336,7 @@ class Running {
 }
 
 /**
- * Memory that the container has left.
+ * What the container has left.
  * @param {import('@memwatch/engine/history/target').Target} target
  * @returns {number | undefined} undefined without a limit
  */

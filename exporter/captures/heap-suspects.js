@@ -6,8 +6,9 @@ const { isOfAgent, nameOf, originOf, ownerOf, packageOf, pathOf } = require('./c
  * A sampling heap profile of the DevTools protocol: bytes that were allocated while it ran and
  * live, scaled up from the samples.
  * @typedef
- *   {{ callFrame: import('./call-frames').CallFrame, selfSize: number, children: HeapNode[] }}
- *   HeapNode
+ *   {{ callFrame: import('./call-frames').CallFrame, selfSize: number, children: HeapNode[],
+ *   id?: number }} HeapNode
+ * @typedef {{ head: HeapNode, samples?: { nodeId: number }[] }} HeapProfile
  *
  * @typedef {object} HeapSite where memory is allocated
  * @property {string} function
@@ -16,6 +17,7 @@ const { isOfAgent, nameOf, originOf, ownerOf, packageOf, pathOf } = require('./c
  * @property {number} column from 1
  * @property {number} bytes by which what lives of it grew
  * @property {number} share of all growth
+ * @property {number} samples that say so
  * @property {string | null} via the package that allocates for it
  */
 
@@ -23,12 +25,15 @@ const { isOfAgent, nameOf, originOf, ownerOf, packageOf, pathOf } = require('./c
 const isOfNode = ({ callFrame }) => originOf(callFrame) === 'node'
 
 /**
- * @param {{ head: HeapNode }} profile
+ * @param {HeapProfile} profile
  * @param {string | undefined} agentFolder
  * @returns {Map<string, Omit<HeapSite, 'share'>>} bytes that live, by the innermost function of the
  *   app, else of a dependency, else of Node.js, that had them allocated; without the agent's
  */
-function bytesBySite ({ head }, agentFolder) {
+function bytesBySite ({ head, samples = [] }, agentFolder) {
+  /** @type {Map<number | undefined, number>} */
+  const samplesOf = new Map()
+  for (const { nodeId } of samples) samplesOf.set(nodeId, (samplesOf.get(nodeId) ?? 0) + 1)
   /** @type {Map<string, Omit<HeapSite, 'share'>>} */
   const sites = new Map()
   /** @type {{ node: HeapNode, stack: HeapNode[] }[]} */
@@ -52,14 +57,18 @@ function bytesBySite ({ head }, agentFolder) {
       via
     ])
     const site = sites.get(key)
-    if (site) site.bytes += node.selfSize
-    else {
+    const count = samplesOf.get(node.id) ?? 0
+    if (site) {
+      site.bytes += node.selfSize
+      site.samples += count
+    } else {
       sites.set(key, {
         function: nameOf(callFrame),
         file: pathOf(callFrame.url),
         line: callFrame.lineNumber + 1,
         column: callFrame.columnNumber + 1,
         bytes: node.selfSize,
+        samples: count,
         via
       })
     }
@@ -70,8 +79,8 @@ function bytesBySite ({ head }, agentFolder) {
 /**
  * Growth between two readings of one profile. Memory that is alive at both and did not grow is in
  * flight, and no leak; without a first reading all that lives counts as growth.
- * @param {{ head: HeapNode } | undefined} before
- * @param {{ head: HeapNode }} after
+ * @param {HeapProfile | undefined} before
+ * @param {HeapProfile} after
  * @param {string} [agentFolder]
  * @returns {{ totalBytes: number, sites: HeapSite[] }} most first; totalBytes: of all that grew
  */
@@ -80,7 +89,8 @@ function heapSuspects (before, after, agentFolder) {
   const grown = [...bytesBySite(after, agentFolder)]
     .map(([key, site]) => ({
       ...site,
-      bytes: Math.round(site.bytes - (earlier.get(key)?.bytes ?? 0))
+      bytes: Math.round(site.bytes - (earlier.get(key)?.bytes ?? 0)),
+      samples: site.samples - (earlier.get(key)?.samples ?? 0)
     }))
     .filter(({ bytes }) => bytes > 0)
   const totalBytes = grown.reduce((sum, { bytes }) => sum + bytes, 0)
@@ -91,4 +101,23 @@ function heapSuspects (before, after, agentFolder) {
   return { totalBytes, sites }
 }
 
-module.exports = { heapSuspects }
+/** A handful of samples may be a cache of Node.js, or requests in flight. */
+const LEAST_SAMPLES = 4
+/** A site of less share is no reason to drop what Node.js allocates on no call of the app's. */
+const APP_SHARE = 0.1
+
+/**
+ * Sites whose objects may hold what grows outside the heap. Its own growth is small there, so that
+ * what any process allocates now and then comes close to it.
+ * @param {HeapSite[]} sites most first
+ * @returns {HeapSite[]}
+ */
+function holdersOutside (sites) {
+  const certain = sites.filter(({ samples }) => samples >= LEAST_SAMPLES)
+  const isApp = (/** @type {HeapSite} */ { file }) => !file.startsWith('node:')
+  return certain.some(site => isApp(site) && site.share >= APP_SHARE)
+    ? certain.filter(isApp)
+    : certain
+}
+
+module.exports = { heapSuspects, holdersOutside }

@@ -27,9 +27,9 @@ const kinds = Object.freeze({
     mostSeconds: 300,
     extension: 'heapprofile',
     mediaType: 'application/json',
-    help: 'one allocation in 128 KiB is looked at, in 512 where the exporter takes it by ' +
-      'itself in production; read twice, each time after a full GC, so that what grows shows; ' +
-      'opens in Chrome DevTools and speedscope'
+    help: 'samples an allocation each 128 KiB; each 512 KiB where the exporter takes it by ' +
+      'itself in production, closer for a leak outside the heap; read twice, each time after a ' +
+      'full GC, so that growth shows; opens in Chrome DevTools and speedscope'
   },
   allocation_profile: {
     title: 'where memory is allocated, whether it lives on or not',

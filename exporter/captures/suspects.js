@@ -4,7 +4,7 @@ const { formatBytes, formatRatio, formatSeconds } = require('@memwatch/engine/te
 const { LEAST_SHARE, NAMED_SITES } = require('@memwatch/engine/text/suspect-text')
 const { blockingCallIn } = require('./blocking-calls')
 const { cpuSuspects } = require('./cpu-suspects')
-const { heapSuspects } = require('./heap-suspects')
+const { heapSuspects, holdersOutside } = require('./heap-suspects')
 const { InlinedCallees } = require('./inlined')
 const { Sources } = require('./sources')
 
@@ -15,8 +15,13 @@ const LEAST_LISTED_SHARE = 0.01
 /** Longer names are cut: a profile may hold anything. */
 const MOST_NAME_LENGTH = 256
 const MOST_FILE_LENGTH = 1024
+/** Less is told as a share only. */
+const SMALL_BYTES = 2 ** 20
 /** A call that held the thread for less has blocked nobody. */
 const BLOCKED_SECONDS = 0.02
+
+/** Diagnoses of growth that the JS heap has a small part in: an object for each thing retained. */
+const OUTSIDE_HEAP = new Set(['native-memory-leak', 'resource-leak'])
 
 /**
  * Suspects of a profile. `of`: the total of the shares.
@@ -25,17 +30,18 @@ const BLOCKED_SECONDS = 0.02
  */
 
 /**
- * @param {Pick<import('./captures').Capture, 'kind' | 'parts'>} capture
+ * @param {Pick<import('./captures').Capture, 'kind' | 'parts' | 'diagnosis'>} capture
  * @param {(part: string) => any} read a profile
  * @param {import('@memwatch/agent/protocol/frame').Hello} hello whose files may be looked into
  * @param {Sources} [sources] those files
  * @returns {Suspects | null} null for a kind that points at no line
  * @throws {Error} when a part is no profile
  */
-function suspectsOf ({ kind, parts }, read, hello, sources = Sources.of(hello)) {
+function suspectsOf ({ kind, parts, diagnosis }, read, hello, sources = Sources.of(hello)) {
   if (kind === 'heap_profile' || kind === 'allocation_profile') {
     const before = parts.some(({ part }) => part === 'before') ? read('before') : undefined
-    const { totalBytes, sites } = heapSuspects(before, read('profile'), hello.agentFolder)
+    const { totalBytes, sites: all } = heapSuspects(before, read('profile'), hello.agentFolder)
+    const sites = diagnosis && OUTSIDE_HEAP.has(diagnosis) ? holdersOutside(all) : all
     const of = kind === 'heap_profile' ? 'grown bytes' : 'allocated bytes'
     const callees = new InlinedCallees(file => sources.text(file))
     // The function that keeps is one; any callee may allocate.
@@ -164,7 +170,7 @@ function merged (sites) {
 
 /** @type {Record<Suspects['of'], string>} */
 const OF = {
-  'grown bytes': 'of what grew',
+  'grown bytes': 'of what grew on the heap',
   'allocated bytes': 'of what was allocated',
   'busy seconds': 'of the busy time'
 }
@@ -177,8 +183,9 @@ const OF = {
 function told (site, of) {
   const { call, instead, via, inlinedIn, value, share, longestSeconds } = site
   if (inlinedIn) return { ...site, text: `${placeOf(site)} – perhaps, inlined into ${inlinedIn}` }
+  const bytes = value < SMALL_BYTES ? '' : `${formatBytes(value)}, `
   const amount = longestSeconds === null
-    ? `${formatBytes(value)}, ${formatRatio(share)} ${OF[of]}`
+    ? `${bytes}${formatRatio(share)} ${OF[of]}`
     : `${formatRatio(share)} ${OF[of]}, up to ${formatSeconds(longestSeconds)} at a stretch`
   const by = site.file.startsWith('node:') ? " (Node.js itself, on no call of the app's)" : ''
   const what = call === null ? '' : `: ${call}${instead ? `; ${instead} would not block` : ''}`

@@ -2,7 +2,7 @@
 
 const { randomUUID } = require('node:crypto')
 const { PROTOCOL_VERSION } = require('@memwatch/agent/protocol/frame')
-const { proofOf } = require('@memwatch/agent/protocol/proof')
+const { computeProof } = require('@memwatch/agent/protocol/proof')
 const { formatBytes } = require('@memwatch/engine/text/format')
 
 /** An app that is blocked answers when it is not. */
@@ -157,7 +157,7 @@ class Commands {
         const timer = setTimeout(resolve, answerWithinMs, undefined)
         this.#waiting.set(id, { target, resolve, timer })
         const asked = { id, command, args, pid, startedAtUnixMs, nonce, sequence }
-        const proof = this.#token && proofOf(this.#token, asked)
+        const proof = this.#token && computeProof(this.#token, asked)
         const line = { v: PROTOCOL_VERSION, type: 'command', id, command, args, sequence, proof }
         send(JSON.stringify(line) + '\n')
       }

@@ -74,7 +74,7 @@ const verdict = object({
         },
         ['flag', 'env', 'dockerfile', 'memoryLimitBytes', 'kubernetes', 'code', 'note']
       ),
-      predicted: array(object({ signal: text, from: number, to: number, unit: text })),
+      predicted: array(object({ signal: text, name: text, from: number, to: number, unit: text })),
       risk: text
     })
   ),
@@ -154,7 +154,7 @@ const targets = array(
     },
     gcHooksMissing: {
       ...nullable('string'),
-      description: `why it is the observer: ${Object.keys(GC_HOOKS_MISSING).join(', ')}`
+      description: `why it is the observer: ${GC_HOOKS_MISSING.join(', ')}`
     },
     up: { type: 'boolean' },
     silence: {

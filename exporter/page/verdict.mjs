@@ -146,8 +146,8 @@ function fixOf ({ title, change, predicted, risk }, i) {
         'Expect ',
         predicted
           .map(
-            (/** @type {any} */ { signal, from, to, unit }) =>
-              `${signal} from ${formatValue(from, unit)} to about ${formatValue(to, unit)}`
+            (/** @type {any} */ { name, from, to, unit }) =>
+              `${name} from ${formatValue(from, unit)} to about ${formatValue(to, unit)}`
           )
           .join('; '),
         '.'

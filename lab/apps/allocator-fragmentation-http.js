@@ -1,8 +1,8 @@
 'use strict'
 
-// An image proxy: it resizes in the thread pool, so pictures of many sizes are allocated and freed
-// by several threads, and keeps a short fingerprint of each on pages that the pictures were on. The
-// pictures are gone; glibc keeps their memory.
+// An image proxy resizes in the thread pool: several threads allocate and free pictures of many
+// sizes. It keeps a short fingerprint of each on pages of freed pictures. The pictures are gone;
+// glibc keeps their memory.
 const http = require('node:http')
 const zlib = require('node:zlib')
 const { promisify } = require('node:util')

@@ -1,8 +1,7 @@
 'use strict'
 
-// A log archiver: many files are gzipped at once by streams, in rounds. Between rounds nothing is
-// in use, but the receipts that are kept lie between what was freed, and glibc gives little of it
-// back.
+// A log archiver: streams gzip many files at once, in rounds. Between rounds nothing is in use, but
+// the retained receipts lie between freed memory, and glibc returns little of it.
 const { randomBytes } = require('node:crypto')
 const { Readable, Writable } = require('node:stream')
 const { pipeline } = require('node:stream/promises')
@@ -24,7 +23,7 @@ const run = appRun({
   figures: () => ({ receipts: receipts.length, lines: summary.length })
 })
 
-/** A file is held packed until its round is complete. @returns {Promise<Buffer[]>} */
+/** Retains a packed file until its round is complete. @returns {Promise<Buffer[]>} */
 async function archive () {
   const chunks = Array.from({ length: 14 }, () => {
     const from = Math.floor(Math.random() * 400 * KB)
@@ -52,7 +51,7 @@ async function archive () {
 }
 
 /**
- * Other work of the process: its garbage brings on the collections that free the Buffers.
+ * Other work of the process: its garbage causes the collections that free the Buffers.
  * @param {number} number
  */
 function summarize (number) {

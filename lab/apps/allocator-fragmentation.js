@@ -1,11 +1,11 @@
 'use strict'
 
-// A document archive: batches of documents of mixed sizes are read, packed and signed in the thread
-// pool, held until the batch is complete, then all let go. Only a small receipt of each is kept for
-// a few batches, on pages the documents were on. Nothing leaks: after each batch the live heap and
-// the Buffers are back where they were. But glibc keeps what was freed between the receipts and in
-// its per-thread arenas, so RSS stays far above need. An allocator that gives free pages back
-// (jemalloc with its background thread) does not.
+// A document archive reads, packs and signs batches of documents of mixed sizes in the thread pool,
+// and frees each complete batch. It keeps only a small receipt of each document for a few batches,
+// on pages of the documents. Nothing leaks: after each batch the live heap and the Buffers are at
+// their former size. But glibc retains the free memory between the receipts and in its per-thread
+// arenas, so RSS stays far above need. An allocator that returns free pages (jemalloc with its
+// background thread) does not.
 const { randomBytes, scrypt } = require('node:crypto')
 const fs = require('node:fs')
 const os = require('node:os')
@@ -60,7 +60,7 @@ async function batch () {
   await Promise.all(Array.from({ length: AT_ONCE }, lane))
 }
 
-/** Between batches: single documents, and searches whose results are looked at for a second. */
+/** Work between batches: single documents, and searches with results retained for a second. */
 async function quiet () {
   /** @type {unknown[]} */
   const results = []

@@ -1,8 +1,8 @@
 'use strict'
 
-// A video indexer: it takes a frame of 50 MB, looks at some pixels and drops it, six times a
-// second. The frames are garbage at once, but wait for V8 to notice. `--fixed` keeps one Buffer for
-// a strip of the frame and fills that again.
+// A video indexer reads a frame of 50 MB, some of its pixels, and drops it, six times a second. The
+// frames are garbage at once, but V8 collects them late. `--fixed` fills one Buffer for a strip of
+// the frame again and again.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

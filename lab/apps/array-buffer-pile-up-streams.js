@@ -1,7 +1,7 @@
 'use strict'
 
-// A backup: files are read in blocks of eight megabytes, each checksummed, sent on and held until
-// it is acknowledged a fifth of a second later. Every block is a new Buffer that outlives two
+// A backup reads files in blocks of eight megabytes, checksums and sends each, and retains it until
+// the acknowledgement a fifth of a second later. Every block is a new Buffer that survives two
 // scavenges and then waits for a full collection. `--fixed` fills the same few blocks again.
 const { createHash } = require('node:crypto')
 const { Readable, Writable } = require('node:stream')

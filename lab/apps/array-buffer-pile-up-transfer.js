@@ -1,8 +1,8 @@
 'use strict'
 
-// A service that signs scans, as in a published measurement: each is read into a Buffer of 50 MB of
-// its own, in a container of 300 MB, five a second. `--fixed` gives each back when it is signed:
-// ArrayBuffer.prototype.transfer(0) where Node has it, else by keeping one Buffer for all.
+// A service that signs scans, as in a published measurement: it reads each into its own Buffer of
+// 50 MB, five a second, in a container of 300 MB. `--fixed` releases each after signing:
+// ArrayBuffer.prototype.transfer(0) where Node has it, else one Buffer for all.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 
@@ -17,7 +17,7 @@ function sign (number) {
   const scan = kept ?? Buffer.allocUnsafeSlow(SCAN_BYTES)
   scan.fill(number % 255)
   for (let i = 0; i < SCAN_BYTES; i += 65_536) signature = (signature * 31 + scan[i]) % 1_000_003
-  // The Buffer owns its memory: no one else's is taken away with it.
+  // The Buffer owns its memory: releasing it affects no other Buffer.
   if (run.fixed && canTransfer) /** @type {any} */ (scan.buffer).transfer(0)
 }
 

@@ -1,8 +1,8 @@
 'use strict'
 
-// Uploads of ten megabytes, gathered with Buffer.concat and hashed: two copies of each wait for a
-// garbage collection that comes late, because the heap itself hardly grows. `--fixed` hashes chunk
-// by chunk and keeps none.
+// A server gathers uploads of ten megabytes with Buffer.concat and hashes them: two copies of each
+// wait for a late garbage collection, as the heap itself hardly grows. `--fixed` hashes chunk by
+// chunk and retains none.
 const http = require('node:http')
 const { createHash } = require('node:crypto')
 const { appRun } = require('../app-run')

@@ -1,8 +1,8 @@
 'use strict'
 
-// A stream processor in a group of its own below the one that has the limit, as a process of a
-// systemd slice or of a pod with a pod-level limit has it: Node.js looks at its own group only and
-// sizes the heap for the whole machine.
+// A stream processor in a cgroup below the one with the limit, as in a systemd slice or in a pod
+// with a pod-level limit: Node.js reads only its own cgroup and sizes the heap for the whole
+// machine.
 const { Readable, Transform, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')

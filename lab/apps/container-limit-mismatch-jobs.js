@@ -1,8 +1,7 @@
 'use strict'
 
-// An indexer in a container of 256 MB, where V8 takes 256 MB for the heap alone: the index fills
-// half, garbage waits in the rest, and RSS goes up to the limit. A lower heap limit makes V8
-// collect in time.
+// An indexer in a container of 256 MB, where V8 sizes the heap alone to 256 MB: the index fills
+// half, garbage the rest, and RSS rises to the limit. A lower heap limit makes V8 collect in time.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

@@ -1,8 +1,8 @@
 'use strict'
 
-// A JSON API that was started with --max-old-space-size=1024 in a container of 512 MB, as it ran on
-// the machine before. V8 sees no need to collect until the kernel ends it. The app itself is in
-// order.
+// A JSON API with --max-old-space-size=1024 in a container of 512 MB: the setting of its former
+// machine. V8 sees no need to collect until the kernel kills the process. The app itself is
+// healthy.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

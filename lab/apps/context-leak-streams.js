@@ -1,8 +1,7 @@
 'use strict'
 
-// A log pipeline with a filter script for each file it opens: the script runs in a context of its
-// own, and the error it may throw is kept for a report – and with it the context. `--fixed` keeps
-// the message only.
+// A log pipeline runs a filter script for each open file in a context of its own. It retains the
+// script's error for a report, and with it the context. `--fixed` retains only the message.
 const { Readable, Writable, pipeline } = require('node:stream')
 const { setTimeout: wait } = require('node:timers/promises')
 const vm = require('node:vm')

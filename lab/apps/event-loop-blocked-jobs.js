@@ -1,7 +1,7 @@
 'use strict'
 
-// A deploy bot that asks a command for its status with execSync once a second: the process waits,
-// uses no CPU, and answers nobody meanwhile. `--fixed` asks without blocking.
+// A deploy bot calls execSync once a second for the status of a command: meanwhile the process
+// waits, uses no CPU, and answers nobody. `--fixed` calls without blocking.
 const { execFile, execFileSync } = require('node:child_process')
 const { promisify } = require('node:util')
 const { appRun } = require('../app-run')

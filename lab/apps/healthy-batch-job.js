@@ -16,7 +16,7 @@ let batches = 0
 const run = appRun({ work: 'records', figures: () => ({ batches }) })
 
 /**
- * One page as the driver would hand it over: text that becomes objects.
+ * One page as a driver delivers it: text that becomes objects.
  * @param {number} from
  * @returns {Row[]}
  */

@@ -9,9 +9,8 @@ const { withLoad } = require('../with-load')
 const { sendJson } = require('../json')
 
 /**
- * @typedef
- *   {{ id: string, title: string, paragraphs: string[], links: { to: string, text: string }[] }}
- *   Article
+ * @typedef {{ id: string, title: string, paragraphs: string[], links: { to: string, text: string
+ *   }[] }} Article
  */
 
 const MOST_ARTICLES = 8000

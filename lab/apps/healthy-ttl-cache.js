@@ -1,7 +1,7 @@
 'use strict'
 
 // A cache whose entries expire after twelve seconds, under load that comes in waves. The live heap
-// rises for a while, then falls, then rises again: any short look at it can show a climb.
+// rises for a while, then falls, then rises again: any short window can show a climb.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')
@@ -10,8 +10,8 @@ const { sendJson } = require('../json')
 const TTL_MS = 12_000
 
 /**
- * @typedef
- *   {{ value: { name: string, history: { day: number, cents: number }[] }, expires: number }} Entry
+ * @typedef {{ value: { name: string, history: { day: number, cents: number }[] }, expires: number
+ *   }} Entry
  */
 
 /** @type {Map<string, Entry>} in order of insertion, so the first is always the next to expire */

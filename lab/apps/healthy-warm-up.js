@@ -1,8 +1,7 @@
 'use strict'
 
-// A site that compiles each page template on its first visit. For the first half minute heap and
-// RSS grow with every template that is met for the first time, ever slower; once all are compiled
-// they stay.
+// A site compiles each page template on its first visit. For the first half minute heap and RSS
+// grow with every new template, ever more slowly; they stay constant once all are compiled.
 const http = require('node:http')
 const vm = require('node:vm')
 const { appRun } = require('../app-run')

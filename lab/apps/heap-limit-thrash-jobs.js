@@ -1,13 +1,13 @@
 'use strict'
 
-// A matcher that holds its reference list in memory, most of the heap limit, and compares jobs with
-// it. What the jobs allocate has no room: full collections come one after the other.
+// A matcher holds its reference list in memory, most of the heap limit, and compares jobs with it.
+// The jobs have no room to allocate: full collections follow each other.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 const { fillHeap } = require('../fill-heap')
 
-/** Size that V8 chooses in a container of 512 MB. */
+/** V8's heap limit in a container of 512 MB. */
 const CONTAINER_HEAP_BYTES = 259 * 2 ** 20
 const run = appRun({ work: 'jobs', figures: () => ({ references: references.length }) })
 const references = fillHeap(0.87, CONTAINER_HEAP_BYTES)
@@ -23,7 +23,7 @@ async function match (number) {
     reference: references[(number * i) % references.length]
   }))
   candidates.sort((a, b) => b.score - a.score)
-  await wait(60) // where the answer goes
+  await wait(60) // sending the answer
   recent[number % 20] = candidates.slice(0, 300)
 }
 

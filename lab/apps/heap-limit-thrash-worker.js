@@ -1,14 +1,14 @@
 'use strict'
 
-// A worker thread that was given a heap of 192 MB and holds nearly as much: it spends its time
-// collecting, while the main thread has nothing to do. `--fixed` gives it four times as much.
+// A worker thread with a heap limit of 192 MB holds nearly as much: it spends its time collecting,
+// while the main thread is idle. `--fixed` multiplies the limit by four.
 const { Worker, isMainThread, parentPort } = require('node:worker_threads')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 const { fillHeap } = require('../fill-heap')
 
 const HELD_OF_MB = 192
-/** Between the GCs of filling the heap and those of the jobs. */
+/** Pause between the GCs of filling the heap and those of the jobs. */
 const REST_MS = 800
 
 if (isMainThread) {
@@ -17,13 +17,10 @@ if (isMainThread) {
     resourceLimits: { maxOldGenerationSizeMb: run.fixed ? 4 * HELD_OF_MB : HELD_OF_MB }
   })
   worker.unref()
-  /**
-   * @type {(() => void)[]} a job is done when the worker says so: what waits in its queue is
-   *   bounded
-   */
+  /** @type {(() => void)[]} ends of jobs, by the worker's answers: its queue is bounded */
   const waiting = []
-  // V8 ends a heap that is nearly full where it collects for most of the time: jobs that piled up
-  // while the worker filled its heap, or came right after that, ended it now and then.
+  // V8 ends a nearly full heap if it collects most of the time: jobs that piled up while the worker
+  // filled its heap, or came right after, ended it now and then.
   let isReady = false
   worker.once('message', () => {
     isReady = true

@@ -1,8 +1,7 @@
 'use strict'
 
-// A shop whose catalogue has outgrown the heap: it fills most of the limit, and each request
-// allocates in what little is left. V8 collects most of the time. Nothing leaks. More heap heals
-// it.
+// A shop whose catalogue fills most of the heap limit: each request allocates in the small rest. V8
+// collects most of the time. Nothing leaks. A larger heap is the remedy.
 const http = require('node:http')
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
@@ -10,7 +9,7 @@ const { withLoad } = require('../with-load')
 const { fillHeap } = require('../fill-heap')
 const { sendJson } = require('../json')
 
-/** Size that V8 chooses in a container of 512 MB: the catalogue has outgrown it. */
+/** V8's heap limit in a container of 512 MB, which the catalogue has outgrown. */
 const CONTAINER_HEAP_BYTES = 259 * 2 ** 20
 const run = appRun({ figures: () => ({ products: catalogue.length }) })
 const catalogue = fillHeap(0.87, CONTAINER_HEAP_BYTES)

@@ -1,7 +1,7 @@
 'use strict'
 
-// A worker that has one large import after its start and then waits for work. What the import
-// needed is free, but the heap keeps it.
+// A worker runs one large import after its start and then waits for work. The import's memory is
+// free, but the heap keeps it.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 

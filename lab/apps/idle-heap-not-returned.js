@@ -1,8 +1,7 @@
 'use strict'
 
-// An API that is called hard after its start, as by a deploy's smoke test, and then hardly at all.
-// The new space grew to its limit in the burst and stays: with no garbage collection nothing is
-// given back.
+// An API with heavy traffic after its start, as by a deploy's smoke test, and then hardly any. The
+// burst grew the new space to its limit; without garbage collections V8 returns nothing.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

@@ -1,8 +1,8 @@
 'use strict'
 
 // A ticker: each subscriber gets a stream of prices and adds a listener to the shared feed. When it
-// leaves, its stream ends, but the listener stays, and with it all that the closure holds.
-// `--fixed` removes it.
+// leaves, its stream ends, but the listener stays, with everything its closure holds. `--fixed`
+// removes it.
 const { EventEmitter } = require('node:events')
 const { PassThrough } = require('node:stream')
 const { appRun } = require('../app-run')

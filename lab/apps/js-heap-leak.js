@@ -1,8 +1,8 @@
 'use strict'
 
-// A session API with a session map that never forgets: every login adds one, logout and expiry were
-// never written. The live heap grows by about 120 MB a minute until the heap size limit ends the
-// process. `--rate 2` doubles that.
+// A session API with a session map that never shrinks: every login adds an entry, but logout and
+// expiry are missing. The live heap grows by about 120 MB a minute until the heap size limit ends
+// the process. `--rate 2` doubles that.
 const http = require('node:http')
 const { randomBytes } = require('node:crypto')
 const { appRun } = require('../app-run')

@@ -1,8 +1,7 @@
 'use strict'
 
-// A relay that reads faster than the other side takes, and queues the chunks in an array instead of
-// waiting for drain: Buffers pile up that are still referred to. `--fixed` drops what the other
-// side cannot take.
+// A relay reads faster than its receiver, and queues the chunks in an array instead of waiting for
+// drain: Buffers pile up with references. `--fixed` drops the excess.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')

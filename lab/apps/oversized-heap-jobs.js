@@ -1,8 +1,7 @@
 'use strict'
 
-// A report worker on a large machine, started with --max-old-space-size=4096 and a large young
-// generation: it keeps some megabytes, and hundreds of megabytes of garbage wait for collections
-// that are rare and long.
+// A report worker on a large machine, with --max-old-space-size=4096 and a large young generation:
+// a few megabytes live, and hundreds of megabytes of garbage wait for rare, long collections.
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')
 

@@ -1,8 +1,7 @@
 'use strict'
 
-// A routing service with its road graph in memory: small objects that point at one another, some
-// 200 MB of them, and stable. Nothing is wrong; with pointers of four bytes it would take little
-// more than half.
+// A routing service with its road graph in memory: some 200 MB of small objects that point at each
+// other, and stable. Nothing is wrong; pointers of four bytes would need little more than half.
 const http = require('node:http')
 const { appRun } = require('../app-run')
 const { withLoad } = require('../with-load')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A file server that opens a file for each range request and reads what it needs; on the path for
-// small ranges the close was forgotten. `--fixed` closes it.
+// A file server opens a file for each range request; the path for small ranges lacks the close.
+// `--fixed` closes it.
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')

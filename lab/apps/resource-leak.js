@@ -1,7 +1,7 @@
 'use strict'
 
-// An API that opens a connection to its backend for each tenth request and forgets to end it: the
-// answer is used, the socket stays open. `--fixed` ends it.
+// An API opens a connection to its backend for each tenth request, uses the answer, and never ends
+// the connection. `--fixed` ends it.
 const http = require('node:http')
 const net = require('node:net')
 const { appRun } = require('../app-run')

@@ -1,8 +1,8 @@
 'use strict'
 
-// A queue worker that enriches events: each job parses a batch, waits for two lookups and joins
-// them. What the jobs in flight hold does not fit into a semi-space of 1 MB, is promoted and dies
-// in the old space.
+// A queue worker enriches events: each job parses a batch, waits for two lookups and joins them.
+// The objects of jobs in flight do not fit into a semi-space of 1 MB: V8 promotes them, and they
+// die in the old space.
 const { setTimeout: wait } = require('node:timers/promises')
 const { appRun } = require('../app-run')
 const { withJobs } = require('../with-jobs')

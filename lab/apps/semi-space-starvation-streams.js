@@ -12,7 +12,7 @@ const CHUNKS_BUFFERED = 16
 const run = appRun({ work: 'chunks' })
 let next = 0
 
-/** Chunks of rows as a database cursor gives them, at a steady pace. */
+/** Chunks of rows, as from a database cursor, at a steady pace. */
 async function * cursor () {
   for (;;) {
     yield Array.from({ length: CHUNK_ROWS }, () => ({

@@ -7,9 +7,9 @@ const net = require('node:net')
 const { once } = require('node:events')
 const { createHash } = require('node:crypto')
 const { execFileSync } = require('node:child_process')
-const { glibcBooks, allocatorBooks } = require('../../agent/collect/allocator-books')
+const { parseMallocInfo, allocatorStatistics } = require('../../agent/collect/allocator-statistics')
 const { commands } = require('../../agent/commands')
-const { proofOf } = require('../../agent/protocol/proof')
+const { computeProof } = require('../../agent/protocol/proof')
 const { NODES, versionOf, startCollector, spawnWatched } = require('../support/agent-collector')
 
 const MIB = 2 ** 20
@@ -55,7 +55,7 @@ describe('the books of glibc', () => {
   it('are told for the main arena and for those of threads, free chunks by their whole pages', () => {
     const listed = 330 + 106_466 + 55_076
     const pages = 106_466 - 2 * 4096 + 55_076 - 4 * 4096
-    expect(glibcBooks(MALLOC_INFO)).toEqual({
+    expect(parseMallocInfo(MALLOC_INFO)).toEqual({
       heap_in_use: 1_957_888 - 96 - 174_822,
       heap_free_pages: pages,
       heap_fragments: listed - pages + 96,
@@ -68,19 +68,19 @@ describe('the books of glibc', () => {
     })
   })
   it('of nothing are nothing', () => {
-    expect(Object.values(glibcBooks('<malloc version="1">\n</malloc>'))).toEqual(Array(9).fill(0))
+    expect(Object.values(parseMallocInfo('<malloc version="1">\n</malloc>'))).toEqual(Array(9).fill(0))
   })
 })
 
 describe('malloc is asked', () => {
   /**
-   * @param {Parameters<typeof allocatorBooks>[0]['books']} books
+   * @param {Parameters<typeof allocatorStatistics>[0]['readStatistics']} readStatistics
    * @param {number[]} times
    * @param {number} [seconds] that a reading takes
    */
-  const readings = (books, times, seconds = 0) => {
+  const readings = (readStatistics, times, seconds = 0) => {
     let clock = 0
-    const collector = allocatorBooks({ books }, { now: () => (clock += seconds) })
+    const collector = allocatorStatistics({ readStatistics }, { now: () => (clock += seconds) })
     return times.map(nowSeconds => {
       const values = nowSeconds % 10 === 0 ? { residentBytes: {} } : {}
       collector.read(values, { count: 0, nowSeconds })
@@ -89,14 +89,14 @@ describe('malloc is asked', () => {
   }
   const jemalloc = () => ({ allocator: /** @type {const} */ ('jemalloc'), allocatedBytes: 3, activeBytes: 4, residentBytes: 6, metadataBytes: 1 })
 
-  it('at the moment of a look only', () => {
+  it('at the moment of a scan only', () => {
     expect(readings(jemalloc, [0, 5, 10])).toEqual([
       { in_use: 3, active: 4, metadata: 1 },
       undefined,
       { in_use: 3, active: 4, metadata: 1 }
     ])
   })
-  it('more rarely where it is dear; the first time says nothing of that', () => {
+  it('more rarely where it is expensive, except after the first reading', () => {
     expect(readings(jemalloc, [0, 10, 20, 30, 40, 50, 60], 0.02).map(Boolean)).toEqual([
       true,
       true,
@@ -134,8 +134,8 @@ describe('the addon', () => {
 
   const FREES = `
     const { books, trim } = require(${JSON.stringify(ALLOCATOR)})
-    const { glibcBooks } = require(${JSON.stringify(require.resolve('../../agent/collect/allocator-books'))})
-    const inUse = () => { const all = glibcBooks(books().mallocInfo); return all.heap_in_use + all.arenas_in_use + all.mapped }
+    const { parseMallocInfo } = require(${JSON.stringify(require.resolve('../../agent/collect/allocator-statistics'))})
+    const inUse = () => { const all = parseMallocInfo(books().mallocInfo); return all.heap_in_use + all.arenas_in_use + all.mapped }
     const kept = []
     let freed = []
     const before = inUse()
@@ -196,7 +196,7 @@ describe('commands', () => {
         address,
         access: { trim },
         tokenFile,
-        look: () => {
+        sendExtraFrame: () => {
           said.looks++
         }
       },
@@ -324,7 +324,7 @@ describe('commands', () => {
       const options = { tokenFile: path.join(folder, 'token') }
       fs.writeFileSync(options.tokenFile, 'secret\n')
       expect(obeyed(options)).toBe(false)
-      expect(obeyed(options, line({ proof: proofOf('secret', asked) }))).toBe(true)
+      expect(obeyed(options, line({ proof: computeProof('secret', asked) }))).toBe(true)
       for (const wrong of [
         { id: 'b' },
         { command: 'look' },
@@ -334,13 +334,13 @@ describe('commands', () => {
         { nonce: '' },
         { sequence: 2 }
       ]) {
-        expect(obeyed(options, line({ proof: proofOf('secret', { ...asked, ...wrong }) }))).toBe(
+        expect(obeyed(options, line({ proof: computeProof('secret', { ...asked, ...wrong }) }))).toBe(
           false
         )
       }
-      expect(obeyed(options, line({ proof: proofOf('other', asked) }))).toBe(false)
+      expect(obeyed(options, line({ proof: computeProof('other', asked) }))).toBe(false)
       expect(
-        obeyed({ tokenFile: path.join(folder, 'none') }, line({ proof: proofOf('secret', asked) }))
+        obeyed({ tokenFile: path.join(folder, 'none') }, line({ proof: computeProof('secret', asked) }))
       ).toBe(false)
     })
   })
@@ -384,9 +384,9 @@ describe.each(NODES.map(node => [versionOf(node), node]))(
           fs.cpSync(path.join(__dirname, '../../agent'), folder, { recursive: true })
           const script = `
           const { allocatorAccess } = require('./allocator-access')
-          const { glibcBooks } = require('./collect/allocator-books')
-          const { by, books, trim } = allocatorAccess()
-          console.log(JSON.stringify([by, glibcBooks(books().mallocInfo).heap_in_use, trim()]))`
+          const { parseMallocInfo } = require('./collect/allocator-statistics')
+          const { by, readStatistics, trim } = allocatorAccess()
+          console.log(JSON.stringify([by, parseMallocInfo(readStatistics().mallocInfo).heap_in_use, trim()]))`
           const [by, inUse, trimmed] = JSON.parse(
             execFileSync(node, ['--disable-warning=ExperimentalWarning', '-e', script], {
               cwd: folder,

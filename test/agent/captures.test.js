@@ -1,7 +1,7 @@
 'use strict'
 
 const { Readable } = require('node:stream')
-const { piecesOf } = require('../../agent/capture/heap-snapshot')
+const { readPieces } = require('../../agent/capture/heap-snapshot')
 const { NODES, spawnBounded, versionOf } = require('../support/agent-collector')
 
 const PIECE_BYTES = 65_536
@@ -21,7 +21,7 @@ describe('a snapshot’s stream', () => {
 
   it('is read to its end, in pieces, though it is never closed', async () => {
     const pieces = []
-    for await (const piece of piecesOf(stream())) pieces.push(piece)
+    for await (const piece of readPieces(stream())) pieces.push(piece)
     expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThanOrEqual(PIECE_BYTES)
     expect(
       Buffer.concat(pieces).equals(
@@ -31,12 +31,12 @@ describe('a snapshot’s stream', () => {
   })
   it('ends when nobody takes more', async () => {
     const left = stream()
-    for await (const piece of piecesOf(left)) if (piece) break
+    for await (const piece of readPieces(left)) if (piece) break
     expect(left.destroyed).toBe(true)
   })
   it('that breaks is no snapshot', async () => {
     const broken = new Readable({ read () { this.destroy(new Error('no memory')) } })
-    await expect(piecesOf(broken).next()).rejects.toThrow('no memory')
+    await expect(readPieces(broken).next()).rejects.toThrow('no memory')
   })
 })
 
@@ -57,9 +57,9 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
     const { most, nodes } = await printed(
       node,
       `
-      const { piecesOf } = require('../../agent/capture/heap-snapshot')
+      const { readPieces } = require('../../agent/capture/heap-snapshot')
       const pieces = []
-      async function read () { for await (const piece of piecesOf(require('v8').getHeapSnapshot())) pieces.push(piece) }
+      async function read () { for await (const piece of readPieces(require('v8').getHeapSnapshot())) pieces.push(piece) }
       read().then(() => console.log(JSON.stringify({ most: Math.max(...pieces.map(({ length }) => length)), nodes: JSON.parse(Buffer.concat(pieces)).snapshot.node_count })))
     `
     )

@@ -14,7 +14,7 @@ const MIB = 2 ** 20
 function make ({ pauseSeconds = 0.001, usedBytes = 4 * MIB, fails = false } = {}) {
   const state = { nowMs: 0, pauseSeconds, usedBytes, collected: 0, pending: 0, own: 0 }
   const ownGc = noOwnGc()
-  const pauses = { takePending: () => { state.pending++ }, takeOwn: () => { state.own++ } }
+  const pauses = { countPending: () => { state.pending++ }, countOwn: () => { state.own++ } }
   const forced = new ForcedGc(ownGc, pauses, {
     now: () => state.nowMs,
     heapUsedBytes: () => state.usedBytes,
@@ -90,7 +90,7 @@ describe('a full GC on command', () => {
     const collector = gc(
       {
         observer: /** @type {any} */ ({
-          handTo () {}, takeRecords: () => pending.splice(0), connect () {}, disconnect () {}
+          deliverTo () {}, takeRecords: () => pending.splice(0), connect () {}, disconnect () {}
         })
       },
       (_, work) => work,

@@ -5,7 +5,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { installAgent } = require('../../cli/install-agent')
 const { GcCheck, CONSISTENT_FRAMES } = require('../../agent/collect/gc-check')
-const { ROW_LENGTH, TAKEN } = require('../../agent/collect/gc-hooked')
+const { ROW_LENGTH, HEADER } = require('../../agent/collect/gc-hooked')
 const { GC_HOOKS_MISSING, GC_PAUSE_BOUNDS_SECONDS } = require('../../agent/protocol/frame')
 const {
   AGENT,
@@ -21,10 +21,10 @@ const ADDON = path.join(ALLOCATOR, `prebuilt/${process.platform}-${process.arch}
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-gc-hooks-'))
 afterAll(() => fs.rmSync(folder, { recursive: true, force: true }))
 
-/** Columns of a row that `take` writes: its kind, flags, count, sum and longest. */
+/** Where a row of what `take` writes has its kind, flags, count, sum and longest. */
 const LAYOUT = `
-  const TAKEN = ${JSON.stringify(TAKEN)}, ROW_LENGTH = ${ROW_LENGTH}
-  /** Counts of one counter: for each kind and flags the count, seconds and buckets. */
+  const HEADER = ${JSON.stringify(HEADER)}, ROW_LENGTH = ${ROW_LENGTH}
+  /** What one counter has counted: of each kind and flags the count, seconds and buckets. */
   class Counter {
     constructor (addon) {
       this.hooks = addon.countGcs()
@@ -35,9 +35,9 @@ const LAYOUT = `
     take () {
       const { out } = this
       this.hooks.take(out)
-      this.majors = out[TAKEN.majors]
-      for (let i = 0; i < out[TAKEN.rows]; i++) {
-        const at = TAKEN.firstRow + i * ROW_LENGTH
+      this.majors = out[HEADER.majors]
+      for (let i = 0; i < out[HEADER.rows]; i++) {
+        const at = HEADER.firstRow + i * ROW_LENGTH
         const [kind, flags, count, seconds, longest, ...buckets] =
           out.subarray(at, at + ROW_LENGTH)
         const row = this.rows[kind + '/' + flags] ??=
@@ -94,7 +94,7 @@ it('each reason to observe is in docs/troubleshooting.md, with what to do', () =
   const from = text.indexOf('**`gcCounter` is `observer`.**')
   const section = text.slice(from, text.indexOf('\n**', from + 2))
   const reasons = [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, reason]) => reason)
-  expect(reasons).toEqual(Object.keys(GC_HOOKS_MISSING))
+  expect(reasons).toEqual([...GC_HOOKS_MISSING])
 })
 
 describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node) => {
@@ -165,7 +165,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
       gc()
       const after = live()
       counter.take()
-      console.log('\\n' + JSON.stringify({ before, read, readAfter: live(), hooked: out[TAKEN.liveBytes], after, majors: [out[TAKEN.majors], out[TAKEN.liveMajors]], kept: kept.length }))`)
+      console.log('\\n' + JSON.stringify({ before, read, readAfter: live(), hooked: out[HEADER.liveBytes], after, majors: [out[HEADER.majors], out[HEADER.liveMajors]], kept: kept.length }))`)
     const { before, read, readAfter, hooked, after, majors } = readings
     expect(read).toBeGreaterThanOrEqual(before)
     expect(readAfter).toBeGreaterThan(read)

@@ -54,7 +54,7 @@ function watch (live, frames) {
       breaks[breaks.length - 1]++
     }
     sum.cpuSeconds += cpuSeconds
-    watchdog.look({ majors: sum.majors, scavenges: sum.scavenges, heapUsedBytes, externalBytes })
+    watchdog.check({ majors: sum.majors, scavenges: sum.scavenges, heapUsedBytes, externalBytes })
     expect(watchdog.onBreak).toBe(!connected)
   }
   return { breaks, connected, unobservedSeconds: watchdog.unobservedSeconds }

@@ -124,7 +124,7 @@ const LOOKS = `
   const look = () => {
     for (;;) {
       const values = status()
-      map.read(values, { nowSeconds: 0, look: true })
+      map.read(values, { nowSeconds: 0, isOnDemand: true })
       // Threads of V8 give memory back meanwhile.
       if (Math.abs(status().rssAnonBytes / values.rssAnonBytes - 1) < 0.01) return values.residentBytes
     }
@@ -254,7 +254,7 @@ describe('the look', () => {
       clock = Math.max(clock, nowSeconds)
       /** @type {import('../../agent/protocol/frame').Frame['values']} */
       const values = { rssAnonBytes }
-      collector.read(values, { count: 0, nowSeconds, look })
+      collector.read(values, { count: 0, nowSeconds, isOnDemand: look })
       return values
     }
     collector.start?.()

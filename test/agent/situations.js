@@ -196,13 +196,13 @@ const situations = [
   {
     name: 'Object.prototype with values',
     code: 'for (const name of [\'fd\', \'path\', \'host\', \'read\', \'stop\', \'start\', \'encoding\', ' +
-      '\'flag\', \'look\', \'type\']) Object.prototype[name] = undefined; Object.prototype.polluted = ' +
+      '\'flag\', \'isOnDemand\', \'type\']) Object.prototype[name] = undefined; Object.prototype.polluted = ' +
         `1; ${LIVE}`
   },
   {
     name: 'Object.prototype with accessors that throw',
     code: later(
-      "for (const name of ['agentErrors', 'v', 'sent', 'look', 'framesDropped']) " +
+      "for (const name of ['agentErrors', 'v', 'sent', 'isOnDemand', 'framesDropped']) " +
         "Object.defineProperty(Object.prototype, name, { get () { throw new Error('read') }, " +
           "set () { throw new Error('written') }, configurable: true })"
     )

@@ -6,7 +6,7 @@ const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { once } = require('node:events')
-const { proofOf } = require('../../agent/protocol/proof')
+const { computeProof } = require('../../agent/protocol/proof')
 const { Transport } = require('../../agent/transport')
 const { attacks } = require('../support/impostor-process')
 const { NODES, spawnBounded, spawnWatched, versionOf } = require('../support/agent-collector')
@@ -324,7 +324,7 @@ describe.each(NODES.map(node => [versionOf(node), node]))('on Node %s', (_, node
      */
     const proved = ({ messages: [{ pid, startedAtUnixMs, nonce }] }, sequence) => {
       const asked = { id: `number ${sequence}`, command: 'look', sequence }
-      const proof = proofOf('secret', { ...asked, pid, startedAtUnixMs, nonce })
+      const proof = computeProof('secret', { ...asked, pid, startedAtUnixMs, nonce })
       return command({ ...asked, proof })
     }
     /**

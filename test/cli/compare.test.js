@@ -284,7 +284,7 @@ describe('a change', () => {
     ['beyond it', 50, 63, false]
   ])('is as predicted %s', (_, to, measured, good) => {
     expect(
-      outcomeOf({ signal: 'rssBytes', unit: 'bytes', from: 100, to }, 100, measured).good
+      outcomeOf({ signal: 'rssBytes', name: 'RSS', unit: 'bytes', from: 100, to }, 100, measured).good
     ).toBe(good)
   })
 })

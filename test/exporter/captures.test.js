@@ -24,10 +24,11 @@ const {
 } = require('../../exporter/captures/store')
 const { options } = require('../../exporter/config')
 const { markdown, shortText } = require('../../engine/text/suspect-text')
+const { Target } = require('../../engine/history/target')
 const { suspectsOf } = require('../../exporter/captures/suspects')
 const { CommandError } = require('../../exporter/commands/commands')
 const { predictedBytes } = require('../../agent/capture/heap-snapshot')
-const { hello, MIB } = require('../support/frames')
+const { frame, gcRow, hello, MIB } = require('../support/frames')
 
 let folder
 beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'memwatch-captures-test-')) })
@@ -120,12 +121,34 @@ describe('suspects of a heap profile', () => {
       ['parserOnBody', 'node:_http_common', 125, 0, ['write', 'node:string_decoder', 75, 9 * MIB]],
       ['remember', APP, 41, MIB]
     )
-    const found = suspectsOf({ kind: 'heap_profile', parts: [] }, () => profile, hello())
+    const found = suspectsOf(
+      { kind: 'heap_profile', parts: [], diagnosis: null },
+      () => profile, hello())
     expect(found?.sites.map(({ text }) => text)).toEqual([
       "write node:string_decoder:76 (Node.js itself, on no call of the app's) – 9 MiB, 90 % of " +
-        'what grew',
-      'remember /srv/src/cache.js:42 – 1 MiB, 10 % of what grew'
+        'what grew on the heap',
+      'remember /srv/src/cache.js:42 – 1 MiB, 10 % of what grew on the heap'
     ])
+  })
+  it('of growth outside the heap need samples, and are of the app where it has some', () => {
+    const profile = heap(
+      ['nextTick', 'node:internal/process/task_queues', 112, 9000],
+      ['remember', APP, 41, 4000],
+      ['warm', APP, 60, 2000]
+    )
+    // Nodes are numbered as they stand: the root is 0.
+    profile.head.children.forEach((child, i) => { child.id = i + 1 })
+    const samples = counts => counts.flatMap((count, i) => Array(count).fill({ nodeId: i + 1 }))
+    const namesOf = (diagnosis, counts) => suspectsOf(
+      { kind: 'heap_profile', parts: [], diagnosis },
+      () => ({ ...profile, samples: samples(counts) }),
+      hello()
+    )?.sites.map(({ function: name }) => name)
+    expect(namesOf('native-memory-leak', [9, 4, 3])).toEqual(['remember'])
+    expect(namesOf('resource-leak', [9, 4, 4])).toEqual(['remember', 'warm'])
+    expect(namesOf('native-memory-leak', [9, 3, 3])).toEqual(['nextTick'])
+    expect(namesOf('native-memory-leak', [3, 3, 3])).toEqual([])
+    expect(namesOf('js-heap-leak', [9, 4, 3])).toEqual(['nextTick', 'remember', 'warm'])
   })
 })
 
@@ -1048,11 +1071,11 @@ describe('automatic captures', () => {
     expect(asked).toHaveLength(3)
   })
   it.each([
-    [['capture'], 0.1, { seconds: 30, gentle: true }],
-    [['capture'], 1, { seconds: 16, gentle: true }],
-    [['capture'], 10, { seconds: 9, gentle: true }],
-    [['capture', 'force_gc'], 0.1, { seconds: 30, gentle: false }],
-    [['capture', 'force_gc'], 1, { seconds: 9, gentle: false }]
+    [['capture'], 0.1, { seconds: 30, intervalBytes: 524_288 }],
+    [['capture'], 1, { seconds: 16, intervalBytes: 524_288 }],
+    [['capture'], 10, { seconds: 9, intervalBytes: 524_288 }],
+    [['capture', 'force_gc'], 0.1, { seconds: 30, intervalBytes: 131_072 }],
+    [['capture', 'force_gc'], 1, { seconds: 9, intervalBytes: 131_072 }]
   ])('with %j a leak of %d MiB/s is profiled so long: %j', (commands, mibPerSecond, expected) => {
     const asked = []
     const { automatic } = make((_target, options) => {
@@ -1061,6 +1084,44 @@ describe('automatic captures', () => {
     })
     automatic.changed({ ...a, hello: { commands } }, leak('suspected', mibPerSecond))
     expect(asked).toEqual([expect.objectContaining(expected)])
+  })
+  it.each([
+    // A service: 100 samples a second, 32 KiB apart or more.
+    [['capture'], 0, 32_768],
+    [['capture'], 4 * MIB, 41_943],
+    [['capture'], 1000 * MIB, 524_288],
+    // Somebody waits: twice as many, and closer.
+    [['capture', 'force_gc'], 0, 4096],
+    [['capture', 'force_gc'], 4 * MIB, 20_972],
+    [['capture', 'force_gc'], 1000 * MIB, 131_072],
+    [['capture', 'force_gc'], undefined, 131_072]
+  ])('with %j and %d allocated bytes a second, a leak outside the heap is sampled each %d bytes', (
+    commands, bytesPerSecond, intervalBytes
+  ) => {
+    const asked = []
+    const { automatic } = make((_target, options) => {
+      asked.push(options)
+      return { finished: Promise.resolve() }
+    })
+    const target = new Target({ hello: hello({ commands }), name: 'a', thread: 'main' })
+    for (let i = 1; i <= 90; i++) {
+      target.take(frame({
+        sequence: i,
+        atUnixMs: 1_760_000_000_000 + 1000 * i,
+        uptimeSeconds: i,
+        values: {
+          spaces: { new_space: [0, 2 * MIB, MIB, 2 * MIB] },
+          ...(bytesPerSecond !== undefined && {
+            gc: { 'minor/ordinary': gcRow(i * bytesPerSecond / MIB, i / 1000) }
+          })
+        }
+      }), 1_760_000_000_000 + 1000 * i)
+    }
+    automatic.changed(
+      target,
+      /** @type {any} */ ({ diagnosis: 'native-memory-leak', state: 'suspected', evidence: [] })
+    )
+    expect(asked).toEqual([expect.objectContaining({ kind: 'heap_profile', intervalBytes })])
   })
   it('one that cannot be had holds up no other', async () => {
     const asked = []

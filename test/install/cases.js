@@ -3,6 +3,7 @@
 const assert = require('node:assert')
 const fs = require('node:fs')
 const path = require('node:path')
+const { readme } = require('./bare')
 const { Installed, PRELOADED, writeApp } = require('./installed')
 const { freePort } = require('../support/free-port')
 const { SCOPE } = require('../../scripts/packages')
@@ -25,7 +26,7 @@ const RESOLUTIONS = { 'light-my-request': '6.6.0' }
  * @property {{ url: string }} registry
  *
  * @typedef {{ title: string, node: string, manager: string, test: (place: Place) =>
- *   Promise<void> }} Case
+ *   Promise<string | void> }} Case test: resolves to what was measured, where that is worth a line
  */
 
 /**
@@ -151,6 +152,12 @@ function cases (nodes) {
         manager,
         test: everything
       }))),
+    {
+      title: `README's first commands in a bare container with Node.js ${newest[1]}`,
+      node: newest[1],
+      manager: 'npm 10',
+      test: readme
+    },
     ...nodes.map(node => ({
       title: `npx at once on Node.js ${node}`,
       node,

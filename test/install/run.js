@@ -51,7 +51,7 @@ async function main () {
       }
       const at = fs.mkdtempSync(path.join(folder, 'app-'))
       try {
-        await test({
+        const measured = await test({
           folder: at,
           version: node,
           node: binary,
@@ -60,7 +60,7 @@ async function main () {
           registry
         })
         counts.passed++
-        console.log(`passed: ${title}`)
+        console.log(`passed: ${title}${measured ? `: ${measured}` : ''}`)
       } catch (error) {
         counts.failed++
         console.log(`FAILED: ${title}\n${/** @type {Error} */ (error).stack}`)

@@ -56,7 +56,7 @@ async function watched (name, code, { node = NODES[0], flags = [], env = {} } = 
     args: [...flags, path.join(folder, 'app.js')],
     socket: exporter.socket.path,
     env: { MEMWATCH_NAME: name, MEMWATCH_INTERVAL_SECONDS: '0.2', ...env },
-    timeoutMs: 60_000
+    timeoutMs: 110_000
   })
   apps.push(app)
   await eventually(
@@ -409,6 +409,29 @@ describe('without being asked', () => {
     ).text()
     expect(markdown).toContain('| `derive` |')
   }, 90_000)
+
+  it('a leak of Buffers is profiled closely enough to name the line that makes them', async () => {
+    exporter = await startExporter()
+    await watched(
+      'shop',
+      `const kept = []
+      function remember () { kept.push(Buffer.alloc(131_072)) }
+      function work () { return Array.from({ length: 200 }, (_, i) => ({ i })).length }
+      setInterval(() => { remember(); work() }, 15)`,
+      { env: { MEMWATCH_FORCED_GC: 'allow', MEMWATCH_INTERVAL_SECONDS: '1' } }
+    )
+    const leak = ([target]) =>
+      target?.verdicts.find(({ diagnosis }) => diagnosis === 'native-memory-leak')
+    const targets = await eventually(
+      () => json('diagnoses'),
+      targets => leak(targets)?.suspects,
+      100_000
+    )
+    expect(leak(targets).suspects).toMatchObject({
+      kind: 'heap_profile',
+      suspects: { sites: [{ function: 'remember', file: 'app.js', line: 2 }] }
+    })
+  }, 120_000)
 })
 
 it('a flame graph is drawn by what the exporter itself serves', async () => {

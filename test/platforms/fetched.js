@@ -105,11 +105,15 @@ const fetchDebian = (suite, name, choose) => keep(`debian-${suite}-${name}`, to 
     fs.mkdirSync(path.join(state, folder), { recursive: true })
   }
   const list = path.join(state, 'sources.list')
+  // Empty: apt would look for the versions that are installed on this machine.
+  const status = path.join(state, 'status')
+  fs.writeFileSync(status, '')
   fs.writeFileSync(list, `deb [signed-by=${KEYRING} arch=amd64] ${MIRROR} ${suite} main\n`)
   const options = Object.entries({
     'Dir::Etc::sourcelist': list,
     'Dir::Etc::sourceparts': '-',
     'Dir::State::lists': path.join(state, 'lists'),
+    'Dir::State::status': status,
     'Dir::Cache': path.join(state, 'cache'),
     'APT::Architecture': 'amd64',
     'APT::Sandbox::User': 'root'

@@ -118,4 +118,33 @@ shift 5`,
   )
 })
 
-module.exports = { onMusl, readOnly, withoutHome, withoutProc, whyNoRooms, STRANGER }
+/**
+ * In a container of Debian with nothing but Node.js and npm; the network is the machine's.
+ * @param {object} of
+ * @param {string} of.folder empty, where the root is put together
+ * @param {string} of.system folder with Debian's packages unpacked
+ * @param {string} of.node folder with bin/node
+ * @param {string} of.npm folder of the package npm
+ * @returns {(words: string[]) => string[]}
+ */
+const bare = ({ folder, system, node, npm }) => inRoom(
+  `
+at=$1
+mount -t tmpfs -o mode=755 bare "$at"
+cp -a "$2/." "$at"
+for name in proc dev sys; do mkdir -p "$at/$name"; mount --rbind "/$name" "$at/$name"; done
+mkdir -p "$at/opt/node" "$at/opt/npm" "$at/usr/local/bin" "$at/tmp" "$at/root/shop" "$at/etc"
+chmod 1777 "$at/tmp"
+ln -sf dash "$at/bin/sh"
+mount --bind "$3" "$at/opt/node"
+mount --bind "$4" "$at/opt/npm"
+ln -s /opt/node/bin/node "$at/usr/local/bin/node"
+ln -s /opt/npm/bin/npm-cli.js "$at/usr/local/bin/npm"
+ln -s /opt/npm/bin/npx-cli.js "$at/usr/local/bin/npx"
+shift 4`,
+  [folder, system, node, npm],
+  'exec chroot "$at" /usr/bin/env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root ' +
+    'sh -c \'cd /root/shop && exec "$@"\' sh "$@"'
+)
+
+module.exports = { bare, onMusl, readOnly, withoutHome, withoutProc, whyNoRooms, STRANGER }

@@ -1,40 +1,39 @@
 'use strict'
 
 const { readFileSync } = require('../primordials')
-const { isTemporary, kernelFiles, leadingNumbers, linesOf } = require('../read-file')
+const { isTemporary, kernelFiles, leadingNumbers, readLines } = require('../read-file')
 const { mappingsReader } = require('./mappings')
 const { residentPages } = require('./resident-pages')
 
 /** @typedef {import('./mappings').Mapping} Mapping */
 /** @typedef {Record<import('./mappings').MappingPart, number>} Resident bytes */
-/** @typedef {{ layout: import('./mappings').MemoryLayout, resident?: Resident }} Look */
+/** @typedef {{ layout: import('./mappings').MemoryLayout, resident?: Resident }} Breakdown */
 
 /**
- * @typedef {object} Sources of a look, /proc by default
- * @property {(file: string) => string} [read] what is read again and again
+ * @typedef {object} Sources /proc by default
+ * @property {(file: string) => string} [read] for repeated reads
  * @property {() => Buffer} [auxiliaryVector]
  * @property {(file: string) => Iterable<string>} [lines]
  * @property {(mappings: readonly Mapping[]) => Generator<void, Resident>} [count]
  */
 
 /**
- * What a look at the memory map finds: malloc's extents from /proc/self/maps, and how much of them
- * is resident from /proc/self/pagemap, or where that is closed (gVisor) from smaps.
+ * Breakdown of anonymous memory: malloc's extents from /proc/self/maps, and their resident part
+ * from /proc/self/pagemap, or from smaps where pagemap is closed (gVisor).
  *
- * @param {(lines: string) => void} show is shown the lines as well, which are too dear to be made
- *   twice
+ * @param {(lines: string) => void} onMaps receives the lines as well: they are too expensive to
+ *   read twice
  * @param {Sources} [sources]
- * @returns
- *   {{ take: () => Generator<void, Look>, anonBytes: () => number, usesSmaps: () => boolean }}
- *   take: pauses wherever there may be one; usesSmaps: whether the kernel must add up smaps for it.
- *   The first two throw where /proc is closed
+ * @returns {{ scan: () => Generator<void, Breakdown>, anonBytes: () => number, usesSmaps: () =>
+ *   boolean }} scan: one scan, with pauses; usesSmaps: true: the kernel must add up smaps. The
+ *   first two throw where /proc is closed
  */
-function memoryLook (
-  show,
+function memoryReader (
+  onMaps,
   {
     read = kernelFiles().read,
     auxiliaryVector = () => readFileSync('/proc/self/auxv'),
-    lines = linesOf,
+    lines = readLines,
     count
   } = {}
 ) {
@@ -43,14 +42,14 @@ function memoryLook (
   let counted = count
   let knownPageBytes = 0
   const pages = [0, 0, 0]
-  const pageBytes = () => (knownPageBytes ||= pageBytesOf(auxiliaryVector()))
+  const pageBytes = () => (knownPageBytes ||= readPageBytes(auxiliaryVector()))
 
   /**
    * @param {Mapping[]} mappings
    * @returns {Generator<void, Resident | undefined>}
    */
-  function * residentOf (mappings) {
-    if (source === 'smaps') return sumOfSmaps(mappings)
+  function * countResident (mappings) {
+    if (source === 'smaps') return sumSmaps(mappings)
     try {
       counted ??= residentPages({ pageBytes: pageBytes() })
       return yield * counted(mappings)
@@ -61,14 +60,14 @@ function memoryLook (
   }
 
   return {
-    * take () {
+    * scan () {
       const { layout, add } = mappingsReader()
       for (const text of lines(`/proc/self/${source}`)) {
         add(text)
-        show(text)
+        onMaps(text)
         yield
       }
-      return { layout, resident: yield * residentOf(layout.mappings) }
+      return { layout, resident: yield * countResident(layout.mappings) }
     },
     /** Resident less shared pages. proc(5). */
     anonBytes () {
@@ -81,10 +80,10 @@ function memoryLook (
 }
 
 /**
- * The size of a page: Node does not tell it, smaps and the auxiliary vector do.
+ * Size of a page, from the auxiliary vector: Node does not report it.
  * @param {Buffer} vector
  */
-function pageBytesOf (vector) {
+function readPageBytes (vector) {
   const AT_PAGESZ = 6
   for (let at = 0; at + 16 <= vector.length; at += 16) {
     if (vector.readBigUInt64LE(at) === BigInt(AT_PAGESZ)) {
@@ -95,10 +94,10 @@ function pageBytesOf (vector) {
 }
 
 /** @param {Mapping[]} mappings */
-function sumOfSmaps (mappings) {
+function sumSmaps (mappings) {
   const sums = { malloc_heap: 0, malloc_arenas: 0, malloc_mapped: 0, webassembly: 0, stacks: 0 }
   for (const { part, rssBytes } of mappings) sums[part] += rssBytes
   return sums
 }
 
-module.exports = { memoryLook }
+module.exports = { memoryReader }
